@@ -95,8 +95,9 @@ int borrow_begin(struct borrow *b, struct target *target, struct thread *thread,
         mem_read(&target->mem, c->at, b->under, c->len) != 0) {
         if (mem_is_gone(&target->mem))
             return borrow_lost(b, e);
-        return err_set(e, ERR_FAILED, "process %d: thread %d has no room left on its stack", (int)pid,
-                       (int)thread->tid);
+        (void)err_set(e, ERR_FAILED, "process %d: thread %d has no room left on its stack", (int)pid,
+                      (int)thread->tid);
+        return BORROW_NO_STACK;
     }
     if (borrow_lay_out(b, e) != 0)
         return -1;

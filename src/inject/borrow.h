@@ -34,8 +34,10 @@ struct borrow {
     struct sigreturn_chain chain;
 };
 
-/* Prepare; all is to be done by `deadline_ns` (CLOCK_MONOTONIC). 0, or -1 with the error; then the thread is as it was (still
- * stopped). */
+#define BORROW_NO_STACK 1
+
+/* Prepare; all is to be done by `deadline_ns` (CLOCK_MONOTONIC). 0; -1 with the error, or BORROW_NO_STACK with it: another thread, or this
+ * one at another time, may do. Then the thread is as it was (still stopped). */
 int borrow_begin(struct borrow *b, struct target *target, struct thread *thread, uint64_t deadline_ns,
                  struct err *e);
 

@@ -33,6 +33,7 @@
 #define INJECT_THREAD_STACK ((uint64_t)1024 * 1024)
 #define INJECT_GO_WAIT_NS (500 * CLOCK_NS_PER_MS) /* without a sign of life */
 #define INJECT_RETRY_NS 5000000L
+#define INJECT_RETRY_SHARE 8 /* of the time, where what is in the way may stay */
 #define INJECT_RETRY_STEP_NS 2000000L
 #define INJECT_TIMER_SLACK_NS 1000UL
 
@@ -55,6 +56,7 @@ struct inject_job {
     struct borrow borrow;
     enum agent_way way; /* once a thread is found */
     bool traced;        /* by somebody else, when last looked at */
+    bool no_stack;      /* the thread that was to be borrowed had no room left on its stack: job->e says it */
     int rc;
 };
 
@@ -98,8 +100,8 @@ static void inject_fill_params(const struct inject_job *job, struct stub_params 
     };
 }
 
-/* Borrow the stopped thread for creating another. 0 with the region in job->borrow, or -1 with the error; the thread is let
- * go in any case. */
+/* Borrow the stopped thread for creating another. 0 with the region in job->borrow; INJECT_RETRY with the error when it has no room on
+ * its stack (it may be the one that another of us has just created), or -1 with the error. The thread is let go in any case. */
 static int inject_create_thread(struct inject_job *job, struct thread *thread) {
     struct borrow *b = &job->borrow;
     struct stub_params params;
@@ -118,7 +120,8 @@ static int inject_create_thread(struct inject_job *job, struct thread *thread) {
     }
     job->out->stopped_us = thread->stopped_ns / CLOCK_NS_PER_US;
     job->out->borrowed_tid = thread->tid;
-    return rc < 0 ? -1 : 0;
+    job->no_stack = rc == BORROW_NO_STACK;
+    return job->no_stack ? INJECT_RETRY : rc < 0 ? -1 : 0;
 }
 
 /* What the agent calls its socket, as we reach it. The target's memory says so: only what an agent's socket may be called is
@@ -209,7 +212,7 @@ static int inject_try(struct inject_job *job, bool late) {
     target_fini(&job->target);
     free(job->bytes);
     job->bytes = NULL;
-    if (rc == INJECT_RETRY)
+    if (rc == INJECT_RETRY && !job->no_stack)
         (void)err_set(
             job->e, ERR_ATTACH,
             "process %d is busy: another program is attaching to it, or the machine is overloaded; try again",
@@ -222,9 +225,13 @@ static int inject_by_thread(struct inject_job *job) {
     uint64_t start = clock_mono_ns();
     uint64_t span = job->deadline_ns > start ? job->deadline_ns - start : 0;
     for (;;) {
+        job->no_stack = false;
         int rc = inject_try(job, clock_mono_ns() - start > span / 4 * 3);
         /* A debugger stays; another of us is gone in a moment. */
-        uint64_t patience = rc == INJECT_RETRY ? span : rc == INJECT_BARRED && job->traced ? span / 16 : 0;
+        uint64_t patience = job->no_stack                        ? span / INJECT_RETRY_SHARE
+                            : rc == INJECT_RETRY                 ? span
+                            : rc == INJECT_BARRED && job->traced ? span / 16
+                                                                 : 0;
         if (rc == INJECT_RETRY && inject_stop_asked())
             return inject_interrupted(job);
         if (clock_mono_ns() - start >= patience || inject_stop_asked())

@@ -302,7 +302,8 @@ static int load_pass_request(struct target *t, const struct load_request *req, s
     return load_write_file(t, req->params_at, req->bytes, req->size, e);
 }
 
-int load_agent(struct target *t, const struct load_request *req, struct stub_params *out, struct err *e) {
+static int load_run(struct target *t, const struct load_request *req, struct stub_params *out,
+                    struct err *e) {
     int failed = load_pass_request(t, req, e);
     if (failed)
         load_set(t, req->params_at, offsetof(struct stub_params, cancel));
@@ -323,4 +324,13 @@ int load_agent(struct target *t, const struct load_request *req, struct stub_par
     if (out->result == STUB_CANCELLED)
         return req->stop_asked() ? load_too_late(t, req, e) : 1;
     return out->result == STUB_ALREADY ? 0 : load_explain(t, out, e);
+}
+
+int load_agent(struct target *t, const struct load_request *req, struct stub_params *out, struct err *e) {
+    int rc = load_run(t, req, out, e);
+    /* On a machine that stands still for seconds the thread may be there longer than it is waited for. */
+    if (rc == -1 && req->stop_asked() && !load_is_gone(t, req->params_at))
+        return err_set(e, ERR_FAILED, "interrupted; what was begun in process %d ends by itself in a moment",
+                       (int)t->pid);
+    return rc;
 }

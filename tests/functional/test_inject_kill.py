@@ -83,11 +83,13 @@ def ask_everywhere(stepper, victim, agent_path):
         done = stepper(victim, agent_path, "after", number, ASKED[number % len(ASKED)])
         what = f"{victim.kind}, asked after step {number}: {done.steps}: {done.stderr}"
         assert done.stderr.count("\n") == 1, what
-        assert victim.same() is None, f"{what}: {victim.same()}"  # at once: it has not left anything to be done
+        said = f"interrupted; process {victim.pid} is as it was\n"
+        late = f"interrupted; what was begun in process {victim.pid} ends by itself in a moment\n"  # the machine stood still
+        if done.stderr != late:
+            assert victim.same() is None, f"{what}: {victim.same()}"  # at once: it has not left anything to be done
         victim.settle(what)
         assert victim.interrupted() == interrupted, what
-        said = f"interrupted; process {victim.pid} is as it was\n"
-        assert (done.status, done.stderr) == (1, said) or (done.status == 3 and "could not load" in done.stderr), what
+        assert (done.status, done.stderr) in ((1, said), (1, late)) or (done.status == 3 and "could not load" in done.stderr), what
         in_time += done.status == 1
         if not done.signalled:
             return in_time

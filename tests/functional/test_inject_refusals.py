@@ -90,6 +90,44 @@ sys.stdin.read()
     running.goes_on()
 
 
+AT_THE_END_OF_ITS_STACK = """
+#include <alloca.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static char *stack;
+static void *wait_there(void *arg) {
+    volatile char *used = alloca((char *)__builtin_frame_address(0) - stack - 1200);
+    (void)arg;
+    for (used[0] = 0;;)
+        pause();
+}
+static void on_signal(int sig) { (void)sig; for (;;) pause(); }
+int main(void) {
+    pthread_t thread;
+    pthread_attr_t attr;
+    signal(SIGUSR1, on_signal);
+    pthread_attr_init(&attr);
+    stack = (char *)mmap(NULL, 2 * 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) + 65536;
+    if (mprotect(stack, 65536, PROT_READ | PROT_WRITE) || pthread_attr_setstack(&attr, stack, 65536) || pthread_create(&thread, &attr, wait_there, NULL))
+        return 1;
+    return raise(SIGUSR1); /* where no thread is borrowed */
+}
+"""
+
+
+def test_a_thread_at_the_end_of_its_stack(inject, agent, tmp_path, ptrace, begun):
+    """Another one is looked for, for a while: it may be the thread that another injector has just created. Here there is none."""
+    process = begun([compiled(tmp_path, "deep", AT_THE_END_OF_ITS_STACK, "-Wl,-z,now", "-pthread")])
+
+    def thread():
+        return next((tid for tid in os.listdir(f"/proc/{process.pid}/task") if tid != str(process.pid)), None)
+    wait_until(lambda: thread() and calls(thread(), 34), 10, "the thread to pause")
+    refusal(inject(process.pid, agent, 4000), 1, "has no room left on its stack")
+    assert process.poll() is None and calls(thread(), 34)
+
+
 def test_of_another_user(job, tool, agent, ptrace, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("needs root: another user's process")

@@ -16,12 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/threads.h"
-#include "agent/sampler/gil_usage.h"
 #include "agent/python/gil_late.h"
-#include "agent/torch/grads.h"
 #include "agent/python/helper.h"
 #include "agent/python/thread_spawner.h"
+#include "agent/sampler/gil_usage.h"
+#include "agent/threads.h"
+#include "agent/torch/grads.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "pystack/gate.h"
@@ -597,4 +597,23 @@ void worker_get_status(struct worker *w, struct worker_status *out) {
                                   .max_us = holds.n ? (double)holds.longest_ns / 1e3 : NAN,
                                   .refused = w->refused};
     worker_unlock(w);
+}
+
+/* ---- why ---- */
+
+/* Why the python worker has not had the GIL, in words. */
+
+void worker_explain(const struct pystack_gate *gate, bool up, char *why) {
+    if (!up)
+        (void)snprintf(why, WORKER_WHY_MAX, "Python has not started yet, or has ended");
+    else if (gil_late_is_owed())
+        (void)snprintf(why, WORKER_WHY_MAX, GIL_LATE_WHY);
+    else if (!gate->held)
+        (void)snprintf(why, WORKER_WHY_MAX, "the GIL was not had in time");
+    else if (gate->holder_tid)
+        (void)snprintf(why, WORKER_WHY_MAX, "the GIL was not had in time: thread %lld holds it",
+                       (long long)gate->holder_tid);
+    else
+        (void)snprintf(why, WORKER_WHY_MAX,
+                       "the GIL was not had in time: a thread that is not known holds it");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sampler_internal: what sampler.c and sampler_plan.c share: the sampler, and what there is for it to do.
+ * sampler_internal: what sampler.c and sampler.c share: the sampler, and what there is for it to do.
  *
  * Everything belongs to the sampler's thread.
  */

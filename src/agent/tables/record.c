@@ -9,9 +9,14 @@
 #include <unistd.h>
 
 #include "agent/fds.h"
+#include "agent/threads.h"
 #include "base/clock.h"
 #include "base/procfs.h"
+#include "base/strbuf.h"
+#include "pystack/native.h"
+#include "pystack/pystack.h"
 #include "store/ring/ring_dir.h"
+#include "version.h"
 
 #define RECORD_SECOND_NS CLOCK_NS_PER_S
 #define RECORD_FLUSH_NS                                                                                      \
@@ -254,4 +259,482 @@ size_t record_list(const struct record *r, struct model_table *out) {
                                         .lost = counts.lost};
     }
     return n;
+}
+
+/* ---- facts ---- */
+
+/*
+ * What the process is, for those who look at its tables when it is gone. A fact is written when it
+ * becomes known, and when it changes; without a value when it is true no longer.
+ */
+
+#define RECORD_CMDLINE ((size_t)64 * 1024)
+/* Between two looks for a torch, which may be imported late: each reads the list of what is mapped. */
+#define RECORD_TORCH_NS (4 * CLOCK_NS_PER_S)
+#define RECORD_TORCH_FIRST_NS (CLOCK_NS_PER_S - 1) /* the same once Python has a module of that name */
+#define RECORD_TORCH_MAX_NS (64 * CLOCK_NS_PER_S)
+
+static void record_fact(struct record *r, double timestamp, const char *key, const char *value) {
+    union ring_value v[RING_FACTS_COUNT];
+    v[RING_FACTS_TIMESTAMP].f = timestamp;
+    v[RING_FACTS_KEY].s = key;
+    v[RING_FACTS_VALUE].s = value;
+    record_append(r, RING_FACTS, v);
+}
+
+/* What does not change. */
+static void record_process_facts(struct record *r, double timestamp) {
+    char text[4096];
+    struct strbuf cmdline;
+    double started = procfs_started_at(0);
+    strbuf_init(&cmdline, RECORD_CMDLINE);
+    if (procfs_read_cmdline(0, &cmdline) == 0 && strbuf_str(&cmdline)[0])
+        record_fact(r, timestamp, RING_FACT_CMD, strbuf_str(&cmdline));
+    strbuf_fini(&cmdline);
+    if (procfs_read_exe(0, text, sizeof text) == 0)
+        record_fact(r, timestamp, RING_FACT_EXE, text);
+    if (isfinite(started)) {
+        (void)snprintf(text, sizeof text, "%.3f", started);
+        record_fact(r, timestamp, RING_FACT_STARTED_AT, text);
+    }
+    record_fact(r, timestamp, RING_FACT_AGENT, PROBING_VERSION);
+}
+
+/* Variables of the environment, as it was when the process began, that somebody has named; there may be secrets among the others. */
+static void record_allowed(struct record *r, double timestamp) {
+    char key[CONFIG_TEXT_MAX + sizeof RING_FACT_ENV], value[RING_MAX_TEXT + 1];
+    for (const char *p = r->config.env_allow; *p;) {
+        int n = (int)strcspn(p, ",");
+        (void)snprintf(key, sizeof key, "%s%.*s", RING_FACT_ENV, n, p);
+        if (procfs_read_environ(0, key + strlen(RING_FACT_ENV), value, sizeof value) == 0)
+            record_fact(r, timestamp, key, value);
+        p += n + (p[n] == ',');
+    }
+}
+
+/* Is it time to look for a torch? The list of what is mapped is read seldom, but when one has just been imported. */
+static bool record_torch_due(struct record_facts *f, struct pystack *ps, uint64_t now_ns) {
+    bool is_there = ps && pystack_has_module(ps, "torch", &f->modules);
+    bool came = is_there && !f->torch_module;
+    f->torch_module = is_there;
+    if (!came && now_ns < f->torch_due_ns)
+        return false;
+    if (came)
+        f->torch_every_ns = RECORD_TORCH_FIRST_NS / 2;
+    f->torch_every_ns = f->torch_every_ns ? f->torch_every_ns * 2 : RECORD_TORCH_NS;
+    if (f->torch_every_ns > RECORD_TORCH_MAX_NS)
+        f->torch_every_ns = RECORD_TORCH_MAX_NS;
+    f->torch_due_ns = now_ns + f->torch_every_ns;
+    return true;
+}
+
+void record_facts(struct record *r, const char *python, struct pystack *ps, uint64_t now_ns,
+                  double timestamp) {
+    struct record_facts *f = &r->facts;
+    if (!f->told) {
+        record_process_facts(r, timestamp);
+        record_allowed(r, timestamp);
+    }
+    f->told = true;
+    if (strcmp(f->python, python ? python : "") != 0) {
+        (void)snprintf(f->python, sizeof f->python, "%s", python ? python : "");
+        record_fact(r, timestamp, RING_FACT_PYTHON, python);
+    }
+    if (f->torch[0] || !record_torch_due(f, ps, now_ns))
+        return;
+    if (pystack_find_torch(0, f->torch, sizeof f->torch) == 0)
+        record_fact(r, timestamp, RING_FACT_TORCH, f->torch);
+    else
+        f->torch[0] = '\0';
+}
+
+void record_event(struct record *r, const char *kind, int64_t uid, int64_t pid, const char *text) {
+    union ring_value v[RING_EVENTS_COUNT];
+    record_begin(r);
+    if (!r->set)
+        return;
+    v[RING_EVENTS_TIMESTAMP].f = clock_epoch_s();
+    v[RING_EVENTS_KIND].s = kind;
+    v[RING_EVENTS_CLIENT_UID].i = uid < 0 ? RING_INT_NULL : uid;
+    v[RING_EVENTS_CLIENT_PID].i = pid < 0 ? RING_INT_NULL : pid;
+    v[RING_EVENTS_TEXT].s = text;
+    record_append(r, RING_EVENTS, v);
+    r->unflushed = ring_set_flush(r->set) != 0; /* what is done may be the end of the process */
+}
+
+/* ---- rows ---- */
+
+/* The rows of once a second. */
+
+#define RECORD_MIB 1048576.0
+
+static int64_t record_known(int64_t v) { return v < 0 ? RING_INT_NULL : v; }
+
+static double record_mib(int64_t bytes) { return bytes < 0 ? NAN : (double)bytes / RECORD_MIB; }
+
+static void record_memory(struct record *r, const struct collect_process *p, double timestamp) {
+    union ring_value v[RING_MEMORY_COUNT];
+    v[RING_MEMORY_TIMESTAMP].f = timestamp;
+    v[RING_MEMORY_MB].f = record_mib(p->rss_bytes) + record_mib(p->swap_bytes);
+    v[RING_MEMORY_RSS_MB].f = record_mib(p->rss_bytes);
+    v[RING_MEMORY_GPU_ALLOCATED_MB].f = v[RING_MEMORY_GPU_RESERVED_MB].f = NAN;
+    v[RING_MEMORY_GC_OBJECTS].i = record_known(r->gc_objects);
+    record_append(r, RING_MEMORY, v);
+}
+
+void record_process(struct record *r, uint64_t now_ns, double timestamp) {
+    struct collect_process p;
+    union ring_value v[RING_PROCESS_COUNT];
+    collect_read_process(&r->collect, now_ns, &p);
+    v[RING_PROCESS_TIMESTAMP].f = timestamp;
+    v[RING_PROCESS_CPU_PCT].f = p.cpu_pct;
+    v[RING_PROCESS_RSS].i = record_known(p.rss_bytes);
+    v[RING_PROCESS_PSS].i = record_known(p.pss_bytes);
+    v[RING_PROCESS_SWAP].i = record_known(p.swap_bytes);
+    v[RING_PROCESS_THREADS].i = record_known(p.threads);
+    v[RING_PROCESS_FDS].i = record_known(p.fds);
+    v[RING_PROCESS_VOLUNTARY].i = record_known(p.voluntary);
+    v[RING_PROCESS_INVOLUNTARY].i = record_known(p.involuntary);
+    v[RING_PROCESS_MINOR_FAULTS].i = record_known(p.minor_faults);
+    v[RING_PROCESS_MAJOR_FAULTS].i = record_known(p.major_faults);
+    v[RING_PROCESS_READ].i = record_known(p.read_bytes);
+    v[RING_PROCESS_WRITTEN].i = record_known(p.written_bytes);
+    v[RING_PROCESS_CGROUP_MEMORY].i = record_known(p.cgroup_memory);
+    v[RING_PROCESS_CGROUP_LIMIT].i = record_known(p.cgroup_limit);
+    v[RING_PROCESS_THROTTLED_S].f = p.throttled_s;
+    record_append(r, RING_PROCESS_HISTORY, v);
+    record_memory(r, &p, timestamp);
+}
+
+/* The Python name of a thread, as the sampler knows it; NULL. Threads are asked for in about the same order each time. */
+static const char *record_name(struct record *r, const struct thread_sampler *p, int64_t tid) {
+    for (size_t k = 0; k < p->n_threads; k++) {
+        size_t i = (r->thread_guess + k) % p->n_threads;
+        if (p->threads[i].py.tid != tid)
+            continue;
+        r->thread_guess = i + 1;
+        return p->threads[i].name;
+    }
+    return NULL;
+}
+
+void record_threads(struct record *r, const struct thread_sampler *p, uint64_t now_ns, double timestamp) {
+    int64_t own[THREADS_MAX];
+    size_t n_own = threads_own_tids(own, THREADS_MAX);
+    union ring_value v[RING_THREAD_COUNT];
+    if (collect_read_threads(&r->collect, now_ns, own, n_own) <= 0)
+        return;
+    for (size_t i = 0; i < r->collect.n_threads; i++) {
+        const struct collect_thread *t = &r->collect.threads[i];
+        v[RING_THREAD_TIMESTAMP].f = timestamp;
+        v[RING_THREAD_TID].i = t->tid;
+        v[RING_THREAD_NAME].s = record_name(r, p, t->tid);
+        v[RING_THREAD_NATIVE_NAME].s = t->native_name[0] ? t->native_name : NULL;
+        v[RING_THREAD_STATE].i = ring_state_label(t->state);
+        v[RING_THREAD_CPU_PCT].f = t->cpu_pct;
+        v[RING_THREAD_WCHAN].s = t->wchan[0] ? t->wchan : NULL;
+        v[RING_THREAD_VOLUNTARY].i = record_known(t->voluntary);
+        v[RING_THREAD_INVOLUNTARY].i = record_known(t->involuntary);
+        v[RING_THREAD_MINOR_FAULTS].i = record_known(t->minor_faults);
+        v[RING_THREAD_MAJOR_FAULTS].i = record_known(t->major_faults);
+        v[RING_THREAD_CPU].i = record_known(t->cpu);
+        record_append(r, RING_THREAD_HISTORY, v);
+    }
+}
+
+void record_status(struct record *r, const struct record_view *view, uint64_t now_ns, double timestamp) {
+    union ring_value v[RING_STATUS_COUNT];
+    v[RING_STATUS_TIMESTAMP].f = timestamp;
+    v[RING_STATUS_UPTIME_S].f = (double)(now_ns - r->began_ns) / 1e9;
+    v[RING_STATUS_CPU_S].f = (double)view->cpu_ns / 1e9;
+    v[RING_STATUS_OVERHEAD_PCT].f = view->overhead_pct;
+    v[RING_STATUS_RSS].i = record_known(view->rss_bytes);
+    v[RING_STATUS_RATE_HZ].f = view->rate_hz;
+    v[RING_STATUS_SAMPLES].i = (int64_t)view->samples;
+    v[RING_STATUS_TORN].i = (int64_t)view->torn;
+    v[RING_STATUS_DROPPED].i = (int64_t)view->dropped;
+    v[RING_STATUS_US_PER_SAMPLE].f = view->us_per_sample;
+    v[RING_STATUS_CLIENTS].i = view->clients;
+    record_append(r, RING_STATUS, v);
+}
+
+/* ---- stacks ---- */
+
+/* Stacks and frames as rows, and their ids. */
+
+#define RECORD_MAX_DEPTH ((size_t)PYSTACK_MAX_FRAMES + NATIVE_MAX_FRAMES + 8)
+#define RECORD_MAX_ID ((uint64_t)UINT32_MAX - 1) /* what a column holds */
+
+static bool record_is_seen(const struct record_seen *s, uint32_t number) {
+    return number < s->n && (s->bits[number / 8] >> number % 8 & 1);
+}
+
+/* 0, or -1 without memory. */
+static int record_set_seen(struct record_seen *s, uint32_t number) {
+    if (number >= s->n) {
+        size_t n = s->n ? s->n : 1024;
+        while (n <= number)
+            n *= 2;
+        uint8_t *bits = realloc(s->bits, n / 8);
+        if (!bits)
+            return -1;
+        memset(bits + s->n / 8, 0, (n - s->n) / 8);
+        s->bits = bits;
+        s->n = n;
+    }
+    s->bits[number / 8] |= (uint8_t)(1U << number % 8);
+    return 0;
+}
+
+static void record_forget(struct record_seen *s) {
+    if (s->bits)
+        memset(s->bits, 0, s->n / 8);
+}
+
+void record_ids_fini(struct record_ids *ids) {
+    free(ids->stacks.bits);
+    free(ids->frames.bits);
+    *ids = (struct record_ids){.epoch = 0};
+}
+
+static uint64_t record_rows(const struct record *r, enum ring_table table, uint64_t *oldest) {
+    struct ring_counts counts = {.rows = 0};
+    const struct ring *ring = r->set ? ring_set_get(r->set, table) : NULL;
+    if (ring)
+        ring_get_counts(ring, &counts);
+    if (oldest)
+        *oldest = counts.oldest_seq;
+    return counts.rows;
+}
+
+void record_epoch(struct record *r, const struct thread_sampler *p) {
+    struct record_ids *ids = &r->ids;
+    ids->epoch = p->epoch;
+    ids->stack_base += ids->stack_last;
+    ids->frame_base += ids->frame_last;
+    ids->stack_last = ids->frame_last = 0;
+    record_forget(&ids->stacks);
+    record_forget(&ids->frames);
+    ids->stack_rows = record_rows(r, RING_STACKS, NULL);
+    ids->frame_rows = record_rows(r, RING_FRAMES, NULL);
+}
+
+bool record_outgrown(const struct record *r) {
+    uint64_t stacks, frames;
+    (void)record_rows(r, RING_STACKS, &stacks);
+    (void)record_rows(r, RING_FRAMES, &frames);
+    return stacks > r->ids.stack_rows || frames > r->ids.frame_rows;
+}
+
+static int record_frame(struct record *r, const struct trie *t, uint32_t number) {
+    struct record_ids *ids = &r->ids;
+    union ring_value v[RING_FRAMES_COUNT];
+    if (record_is_seen(&ids->frames, number))
+        return 0;
+    if (record_set_seen(&ids->frames, number) != 0)
+        return -1;
+    const struct model_frame *f = &t->frames[number - 1].frame;
+    ids->frame_last = number > ids->frame_last ? number : ids->frame_last;
+    v[RING_FRAMES_ID].i = (int64_t)(ids->frame_base + number);
+    v[RING_FRAMES_FUNC].s = f->func;
+    v[RING_FRAMES_FILE].s = f->file;
+    v[RING_FRAMES_LINENO].i = f->line > 0 ? f->line : RING_INT_NULL;
+    v[RING_FRAMES_KIND].i = f->kind == MODEL_FRAME_NATIVE;
+    record_append(r, RING_FRAMES, v);
+    return 0;
+}
+
+/* Write one node below its caller, which was written. 0, or -1 without memory. */
+static int record_node(struct record *r, const struct trie *t, uint32_t number, size_t depth) {
+    struct record_ids *ids = &r->ids;
+    const struct model_stack_def *s = &t->stacks[number - 1];
+    union ring_value v[RING_STACKS_COUNT];
+    if (record_frame(r, t, s->frame_id) != 0 || record_set_seen(&ids->stacks, number) != 0)
+        return -1;
+    ids->stack_last = number > ids->stack_last ? number : ids->stack_last;
+    v[RING_STACKS_ID].i = (int64_t)(ids->stack_base + number);
+    v[RING_STACKS_PARENT].i = s->parent_id ? (int64_t)(ids->stack_base + s->parent_id) : RING_INT_NULL;
+    v[RING_STACKS_FRAME].i = (int64_t)(ids->frame_base + s->frame_id);
+    v[RING_STACKS_DEPTH].i = (int64_t)depth;
+    record_append(r, RING_STACKS, v);
+    return 0;
+}
+
+int64_t record_stack(struct record *r, const struct trie *t, uint32_t stack_id) {
+    uint32_t path[RECORD_MAX_DEPTH];
+    struct record_ids *ids = &r->ids;
+    size_t n = 0, depth = 0;
+    if (stack_id == 0 || stack_id > t->n_stacks || ids->stack_base + t->n_stacks > RECORD_MAX_ID ||
+        ids->frame_base + t->n_frames > RECORD_MAX_ID)
+        return RING_INT_NULL;
+    if (record_is_seen(&ids->stacks, stack_id))
+        return (int64_t)(ids->stack_base + stack_id);
+    uint32_t at = stack_id;
+    for (; at && !record_is_seen(&ids->stacks, at); at = t->stacks[at - 1].parent_id) {
+        if (n == RECORD_MAX_DEPTH)
+            return RING_INT_NULL;
+        path[n++] = at;
+    }
+    for (; at; at = t->stacks[at - 1].parent_id)
+        depth++;
+    while (n > 0)
+        if (record_node(r, t, path[--n], depth++) != 0)
+            return RING_INT_NULL;
+    return (int64_t)(ids->stack_base + stack_id);
+}
+
+/* ---- gc ---- */
+
+/*
+ * The rows of python.gc. The collector's own counters are read once a second; a row tells by how
+ * much those of a generation have grown since the last row of it. So sums over rows are what
+ * gc.get_stats() says, and a collection is told once it has ended. While one goes on the counters
+ * are left for the next second, a few times: they may be half written. While Python tells of each
+ * collection (hooks.h) there is a row for each, and counters only tell of those that were not told.
+ * On the sampler's thread.
+ */
+
+#define RECORD_GC_LATE 2  /* looks at which one that was counted may not have been told yet */
+#define RECORD_GC_WAITS 3 /* seconds: in a job that does nothing but collect garbage */
+
+static const struct record_gc_seen *gc_find(const struct record_gc *gc, int64_t interpreter) {
+    for (size_t i = 0; i < gc->n; i++)
+        if (gc->seen[i].at.interpreter == interpreter)
+            return &gc->seen[i];
+    return NULL;
+}
+
+static bool gc_went_back(const struct pystack_gc *before, const struct pystack_gc *now) {
+    for (size_t g = 0; g < PYSTACK_GENERATIONS; g++) {
+        const struct pystack_gc_generation *b = &before->generations[g], *n = &now->generations[g];
+        if (n->collections < b->collections || n->collected < b->collected ||
+            n->uncollectable < b->uncollectable || n->duration_s < b->duration_s)
+            return true;
+    }
+    return false;
+}
+
+static void gc_take_away(int64_t *from, int64_t n) { *from = *from > n ? *from - n : 0; }
+
+/* What the counters have counted of a generation and nobody has told: then `out`, and `b` is as `n` is. False: it was all told, or
+ * is still to be waited for. */
+static bool gc_is_untold(struct record_gc_reported *t, bool told, struct pystack_gc_generation *b,
+                         const struct pystack_gc_generation *n, struct pystack_gc_generation *out) {
+    *out = (struct pystack_gc_generation){.collections = n->collections - b->collections,
+                                          .collected = n->collected - b->collected,
+                                          .uncollectable = n->uncollectable - b->uncollectable,
+                                          .duration_s = n->duration_s - b->duration_s};
+    bool more = out->collections > t->collections;
+    if (more && told && ++t->waited < RECORD_GC_LATE)
+        return false;
+    struct record_gc_reported before = *t;
+    t->waited = 0;
+    gc_take_away(&t->collections, out->collections);
+    gc_take_away(&t->collected, out->collected);
+    gc_take_away(&t->uncollectable, out->uncollectable);
+    t->duration_s = 0;
+    gc_take_away(&out->collections, before.collections);
+    gc_take_away(&out->collected, before.collected);
+    gc_take_away(&out->uncollectable, before.uncollectable);
+    out->duration_s = out->duration_s < before.duration_s ? 0 : out->duration_s - before.duration_s;
+    *b = *n;
+    return more;
+}
+
+void record_gc_event(struct record *r, const struct spans_gc *g, double begin_s, int64_t step) {
+    union ring_value v[RING_GC_COUNT];
+    v[RING_GC_TIMESTAMP].f = begin_s;
+    v[RING_GC_GENERATION].i = g->generation;
+    v[RING_GC_DURATION_MS].f = (double)g->duration_ns / 1e6;
+    v[RING_GC_COLLECTED].i = g->collected < 0 ? RING_INT_NULL : g->collected;
+    v[RING_GC_STEP].i = step;
+    v[RING_GC_COLLECTIONS].i = 1;
+    v[RING_GC_UNCOLLECTABLE].i = g->uncollectable < 0 ? RING_INT_NULL : g->uncollectable;
+    record_append(r, RING_GC, v);
+    if (g->generation < 0 || g->generation >= PYSTACK_GENERATIONS)
+        return;
+    struct record_gc_reported *t = &r->gc.told[g->generation];
+    t->collections++;
+    t->collected += g->collected > 0 ? g->collected : 0;
+    t->uncollectable += g->uncollectable > 0 ? g->uncollectable : 0;
+    t->duration_s += (double)g->duration_ns / 1e9;
+}
+
+/* A row for each generation that has had a collection; what was told is then `told`. */
+static void gc_report(struct record *r, struct pystack_gc *told, const struct pystack_gc *now,
+                      double timestamp) {
+    for (size_t g = 0; g < PYSTACK_GENERATIONS; g++) {
+        struct pystack_gc_generation *b = &told->generations[g], more;
+        const struct pystack_gc_generation *n = &now->generations[g];
+        struct record_gc_reported none = {.collections = 0};
+        bool is_main = told->interpreter == 0;
+        union ring_value v[RING_GC_COUNT];
+        if (n->collections == b->collections ||
+            !gc_is_untold(is_main ? &r->gc.told[g] : &none, is_main && r->hooks.gc, b, n, &more))
+            continue;
+        v[RING_GC_TIMESTAMP].f = timestamp;
+        v[RING_GC_GENERATION].i = (int64_t)g;
+        v[RING_GC_DURATION_MS].f = more.duration_s * 1e3;
+        v[RING_GC_COLLECTED].i = more.collected;
+        v[RING_GC_STEP].i = RING_INT_NULL;
+        v[RING_GC_COLLECTIONS].i = more.collections;
+        v[RING_GC_UNCOLLECTABLE].i = more.uncollectable;
+        record_append(r, RING_GC, v);
+    }
+}
+
+/* What was counted up to now is not told, for nobody knows when it happened. */
+static void gc_begin(struct record_gc *gc, const struct pystack_gc *now, size_t n) {
+    bool settled = true;
+    for (size_t i = 0; i < n; i++)
+        settled = settled && now[i].settled;
+    if (!settled && gc->waited++ < RECORD_GC_WAITS)
+        return;
+    for (size_t i = 0; i < n; i++)
+        gc->seen[i] = (struct record_gc_seen){.at = now[i]};
+    memset(gc->told, 0, sizeof gc->told);
+    gc->n = n;
+    gc->begun = true;
+}
+
+void record_gc_counts(struct record *r, const struct pystack_gc *now, size_t n, double timestamp) {
+    struct record_gc next = {.begun = true, .note = r->gc.note};
+    if (!r->gc.begun) {
+        gc_begin(&r->gc, now, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct record_gc_seen *before = gc_find(&r->gc, now[i].interpreter);
+        /* One that was not there has counted from 0 since the last look. */
+        struct record_gc_seen *s = &next.seen[next.n++];
+        *s = before ? *before : (struct record_gc_seen){.at = {.interpreter = now[i].interpreter}};
+        for (size_t g = 0; !before && g < PYSTACK_GENERATIONS; g++)
+            s->at.generations[g].duration_s = isnan(now[i].generations[g].duration_s) ? NAN : 0;
+        if (!now[i].settled && s->waited++ < RECORD_GC_WAITS)
+            continue;
+        s->waited = 0;
+        if (gc_went_back(&s->at, &now[i])) {
+            s->at = now[i];
+            memset(r->gc.told, 0, sizeof r->gc.told);
+            next.note = "the garbage collector's counters went back: collections of that second are missing";
+        } else {
+            gc_report(r, &s->at, &now[i], timestamp);
+        }
+    }
+    memcpy(next.told, r->gc.told, sizeof next.told);
+    r->gc = next;
+}
+
+void record_gc(struct record *r, struct pystack *ps, double timestamp) {
+    struct pystack_gc now[PYSTACK_MAX_COUNTERS];
+    const char *why = NULL;
+    ssize_t n = ps ? pystack_read_gc_stats(ps, now, &why) : 0;
+    r->gc_objects = MODEL_UNKNOWN;
+    for (ssize_t i = 0; i < n; i++)
+        if (now[i].interpreter == 0)
+            r->gc_objects = now[i].long_lived;
+    if (!ps || why)
+        r->gc = (struct record_gc){.note = why}; /* should it be known again, it is from then on */
+    else if (n >= 0)
+        record_gc_counts(r, now, (size_t)n, timestamp);
 }

@@ -10,15 +10,17 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/option.h"
 #include "base/text.h"
-#include "client/session/call.h"
+#include "client/export/document.h"
 #include "client/export/export_formats.h"
 #include "client/export/export_lanes.h"
-#include "client/samples/stack_counts.h"
 #include "client/output.h"
-#include "client/target/target.h"
+#include "client/samples/stack_counts.h"
 #include "client/samples/thread_runs.h"
+#include "client/session/call.h"
+#include "client/target/target.h"
 
 #define EXPORT_INTERVAL_MS 100 /* between the two looks that tell what is on the CPU */
 #define EXPORT_RATE_HZ 100.0
@@ -369,4 +371,31 @@ int export_run(const struct export_request *request, struct err *e) {
     strbuf_fini(&out);
     call_close(c);
     return rc;
+}
+
+/* ---- txt ---- */
+
+/* The screen as text; drawn by whoever has screens. */
+
+int export_render_txt(const struct export_data *data, struct strbuf *out, struct err *e) {
+    const struct export_renderer *screen = data->request->screen;
+    return screen->render(screen->arg, data->address, data->target, data->snapshot, out, e);
+}
+
+/* ---- json ---- */
+
+/*
+ * The document of `probing backtrace --json`, with aggregated samples when it looked for a while.
+ */
+
+int export_render_json(const struct export_data *data, struct strbuf *out, struct err *e) {
+    struct json j;
+    json_init(&j, out, 2);
+    struct wire_threads want = {.locals = data->request->locals};
+    document_put_backtrace(&j, data->target, data->snapshot, &want, data->elapsed_s > 0 ? data->fold : NULL,
+                           data->elapsed_s);
+    (void)strbuf_addc(out, '\n');
+    if (json_finish(&j) != 0 || out->failed)
+        return err_set(e, ERR_FAILED, "out of memory for the JSON document");
+    return 0;
 }

@@ -6,8 +6,6 @@
  * answered any trouble is final (there is no agent there); after it, trouble means a reconnect, but for a peer that
  * breaks the protocol. The pidfd decides whether the target is gone. Runs on the loop's thread.
  */
-#include "client/session/source.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +13,42 @@
 
 #include "base/clock.h"
 #include "base/procfs.h"
+#include "client/loop.h"
 #include "client/session/net_link.h"
+#include "client/session/session.h"
 #include "client/session/session_explain.h"
-#include "client/session/session_native.h"
+#include "client/session/source.h"
+#include "client/symbols/native_worker.h"
 #include "version.h"
+
+struct session_native {
+    struct loop *loop;
+    pid_t pid; /* whose files are read; 0: none */
+    const struct session_handler *handler;
+    void *arg;
+    struct native_worker *worker; /* NULL: not started */
+    struct loop_watch *watch;
+    uint64_t dropped; /* samples that found no room */
+    bool
+        wanted; /* samples have native frames from the next subscription on; else those that still come are of no use */
+};
+
+/* Have the thread running. 0 or -1. */
+static int session_native_start(struct session_native *n, struct err *e);
+static void session_native_stop(struct session_native *n);
+
+/* Samples come with native frames from here on, or without: then those that wait for names still are of no use. 0 or -1. */
+static int session_native_follow(struct session_native *n, bool wanted, struct err *e);
+
+/* Find the names in what was received; it is moved out. */
+static void session_native_snapshot(struct session_native *n, struct model_snapshot *s);
+static void session_native_batch(struct session_native *n, struct model_sample_batch *b);
+
+/* Answer "done" after all that was received before. */
+static void session_native_reply(struct session_native *n, enum wire_method method);
+
+/* A new stream of samples begins. */
+static void session_native_forget(struct session_native *n);
 
 #define SESSION_PENDING_MAX 16
 #define SESSION_ANSWER_TIMEOUT_NS (3 * CLOCK_NS_PER_S)
@@ -606,4 +636,99 @@ struct session *session_agent_new(struct loop *l, const struct target_address *a
         return NULL;
     }
     return &s->base;
+}
+
+/* ---- session native ---- */
+
+static void session_native_refuse(struct session_native *n) {
+    struct err why;
+    (void)err_set(&why, ERR_FAILED, "too many answers wait for the names of native frames");
+    if (n->handler->on_reply)
+        n->handler->on_reply(n->arg, WIRE_THREADS, &why);
+}
+
+static void session_native_handle(struct session_native *n, struct native_work *work) {
+    const struct session_handler *h = n->handler;
+    const char *note = work->kind == NATIVE_WORK_SNAPSHOT ? work->snapshot.native_note
+                       : work->kind == NATIVE_WORK_BATCH  ? work->batch.native_note
+                                                          : NULL;
+    if (note && h->on_note)
+        h->on_note(n->arg, note);
+    switch (work->kind) {
+    case NATIVE_WORK_SNAPSHOT:
+        if (h->on_details)
+            h->on_details(n->arg, &work->snapshot);
+        return;
+    case NATIVE_WORK_BATCH:
+        if (!n->wanted)
+            return;
+        n->dropped += work->failed ? work->batch.n_samples : 0;
+        work->batch.dropped += n->dropped;
+        if (h->on_samples && !work->failed)
+            h->on_samples(n->arg, &work->batch);
+        return;
+    case NATIVE_WORK_REPLY:
+        if (h->on_reply)
+            h->on_reply(n->arg, work->method, NULL);
+        return;
+    }
+}
+
+static void session_native_on_results(void *arg) {
+    struct session_native *n = arg;
+    for (struct native_work *work = native_worker_take(n->worker); work;) {
+        struct native_work *next = work->next;
+        session_native_handle(n, work);
+        native_work_free(work);
+        work = next;
+    }
+}
+
+static int session_native_start(struct session_native *n, struct err *e) {
+    if (n->worker)
+        return 0;
+    n->worker = native_worker_start(n->pid, e);
+    if (!n->worker)
+        return -1;
+    n->watch = loop_watch_fd(n->loop, native_worker_fd(n->worker), session_native_on_results, n, e);
+    if (n->watch)
+        return 0;
+    session_native_stop(n);
+    return -1;
+}
+
+static void session_native_stop(struct session_native *n) {
+    loop_unwatch(n->watch);
+    native_worker_stop(n->worker);
+    n->watch = NULL;
+    n->worker = NULL;
+}
+
+static int session_native_follow(struct session_native *n, bool wanted, struct err *e) {
+    n->wanted = wanted && session_native_start(n, e) == 0;
+    return n->wanted == wanted ? 0 : -1;
+}
+
+static void session_native_snapshot(struct session_native *n, struct model_snapshot *s) {
+    if (!n->worker || native_worker_put_snapshot(n->worker, s) != 0)
+        session_native_refuse(n);
+}
+
+static void session_native_batch(struct session_native *n, struct model_sample_batch *b) {
+    size_t samples = b->n_samples;
+    if (!n->worker || native_worker_put_batch(n->worker, b) != 0)
+        n->dropped += samples;
+}
+
+static void session_native_reply(struct session_native *n, enum wire_method method) {
+    if (n->worker && native_worker_put_reply(n->worker, method) == 0)
+        return;
+    if (n->handler->on_reply)
+        n->handler->on_reply(n->arg, method, NULL);
+}
+
+static void session_native_forget(struct session_native *n) {
+    n->dropped = 0;
+    if (n->worker)
+        native_worker_forget(n->worker);
 }

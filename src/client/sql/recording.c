@@ -3,10 +3,13 @@
 #include "client/sql/recording.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/grow.h"
+#include "base/hash.h"
 #include "store/ring/ring_tables.h"
 
 #define RECORDING_MEMORY ((size_t)512 * 1024 * 1024)
@@ -357,4 +360,567 @@ void recording_fini(struct recording *p) {
     free(p->processes);
     arena_fini(&p->arena);
     *p = (struct recording){.n_threads = 0};
+}
+
+/* ---- make ---- */
+
+/* Snapshots and batches of samples, as a living target would send them. */
+
+#define RECORDING_SNAPSHOT_MEMORY ((size_t)64 * 1024 * 1024)
+#define RECORDING_BATCH_MEMORY ((size_t)512 * 1024 * 1024)
+#define RECORDING_MAX_DEPTH 2048
+#define RECORDING_TIME_MAX 1e11 /* what a calendar can say */
+
+static const struct model_stack_def *recording_find_stack(const struct recording *p, uint32_t id) {
+    size_t low = 0, high = p->n_stacks;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (p->stacks[middle].stack_id == id)
+            return &p->stacks[middle];
+        if (p->stacks[middle].stack_id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+static const struct model_frame *recording_find_frame(const struct recording *p, uint32_t id) {
+    size_t low = 0, high = p->n_frames;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (p->frames[middle].frame_id == id)
+            return &p->frames[middle].frame;
+        if (p->frames[middle].frame_id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+static void recording_copy_frame(struct arena *a, struct model_frame *to, const struct model_frame *f) {
+    *to = f ? *f : (struct model_frame){.kind = MODEL_FRAME_PYTHON};
+    to->func = arena_strdup(a, to->func);
+    to->file = arena_strdup(a, to->file);
+    to->module = arena_strdup(a, to->module);
+}
+
+/* Frames of a stack, innermost first. What was overwritten is left out, and the thread says so. */
+static void recording_put_stack(const struct recording *p, uint32_t stack_id, struct arena *a,
+                                struct model_thread *t) {
+    size_t n = 0;
+    uint32_t id = stack_id;
+    const struct model_stack_def *s;
+    for (; n < RECORDING_MAX_DEPTH && id != 0 && (s = recording_find_stack(p, id)); id = s->parent_id)
+        n++;
+    t->truncated = id != 0;
+    t->frames = arena_calloc(a, n + 1, sizeof *t->frames);
+    id = stack_id;
+    for (size_t i = 0; t->frames && i < n; i++) {
+        s = recording_find_stack(p, id);
+        recording_copy_frame(a, &t->frames[i], recording_find_frame(p, s->frame_id));
+        id = s->parent_id;
+    }
+    t->n_frames = t->frames ? n : 0;
+}
+
+/* Who holds the GIL: 0 when each thread that was looked at says that it has nothing to do with it. */
+static int64_t recording_find_holder(const struct model_snapshot *s) {
+    bool looked = false, sure = true;
+    for (size_t i = 0; i < s->n_threads; i++) {
+        const struct model_thread *t = &s->threads[i];
+        if (t->gil == MODEL_GIL_HOLDING)
+            return t->tid;
+        looked = looked || t->has_python;
+        sure = sure && (!t->has_python || t->gil == MODEL_GIL_NONE);
+    }
+    return looked && sure ? 0 : MODEL_UNKNOWN;
+}
+
+/* A snapshot of some threads at a time; that of the process comes first. */
+static int recording_make_state(const struct recording *p, const struct recording_thread *threads, size_t n,
+                                double time_s, struct model_snapshot *out) {
+    *out = (struct model_snapshot){.timestamp = time_s,
+                                   .gil_tid = MODEL_UNKNOWN,
+                                   .gil_enabled = MODEL_UNKNOWN,
+                                   .gc_running = MODEL_UNKNOWN,
+                                   .cost_us = NAN,
+                                   .process = p->process};
+    arena_init(&out->arena, RECORDING_SNAPSHOT_MEMORY);
+    out->threads = arena_calloc(&out->arena, n + 1, sizeof *out->threads);
+    for (int pass = 0; out->threads && pass < 2; pass++)
+        for (size_t i = 0; i < n; i++) {
+            const struct recording_thread *from = &threads[i];
+            bool main = from->thread.tid == p->pid;
+            if (main != (pass == 0))
+                continue;
+            struct model_thread *t = &out->threads[out->n_threads++];
+            *t = from->thread;
+            t->name = arena_strdup(&out->arena, from->thread.name);
+            t->native_name = arena_strdup(&out->arena, from->thread.native_name);
+            recording_put_stack(p, from->stack_id, &out->arena, t);
+            if (t->gc == 1)
+                out->gc_running = 1;
+        }
+    out->gil_tid = recording_find_holder(out);
+    return out->threads && !out->arena.failed ? 0 : -1;
+}
+
+int recording_make_snapshot(const struct recording *p, struct model_snapshot *out) {
+    return recording_make_state(p, p->threads, p->n_threads, p->seen_until, out);
+}
+
+int recording_make_snapshot_at(struct recording *p, size_t moment, struct model_snapshot *out) {
+    struct recording_snapshot m = recording_read_snapshot(p, moment);
+    int rc = recording_make_state(p, m.threads, m.n_threads, m.time_s, out);
+    out->process = m.process;
+    return rc;
+}
+
+static int recording_define(const struct recording *p, struct model_sample_batch *b) {
+    b->frames = arena_calloc(&b->arena, p->n_frames + 1, sizeof *b->frames);
+    b->stacks = arena_calloc(&b->arena, p->n_stacks + 1, sizeof *b->stacks);
+    b->threads = arena_calloc(&b->arena, p->n_names + 1, sizeof *b->threads);
+    if (!b->frames || !b->stacks || !b->threads)
+        return -1;
+    for (size_t i = 0; i < p->n_frames; i++) {
+        b->frames[i].frame_id = p->frames[i].frame_id;
+        recording_copy_frame(&b->arena, &b->frames[i].frame, &p->frames[i].frame);
+    }
+    if (p->n_stacks)
+        memcpy(b->stacks, p->stacks, p->n_stacks * sizeof *b->stacks);
+    for (size_t i = 0; i < p->n_names; i++)
+        b->threads[i] =
+            (struct model_thread_def){.tid = p->names[i].tid,
+                                      .name = arena_strdup(&b->arena, p->names[i].name),
+                                      .native_name = arena_strdup(&b->arena, p->names[i].native_name)};
+    b->n_frames = p->n_frames;
+    b->n_stacks = p->n_stacks;
+    b->n_threads = p->n_names;
+    return 0;
+}
+
+/* Mean time that looks of samples [from, to) stand for; NAN there are none. */
+static double recording_mean_us(const struct recording *p, size_t from, size_t to) {
+    double us = 0;
+    size_t n = 0;
+    for (size_t i = from; i < to; i++)
+        if (i == from || p->samples[i].timestamp > p->samples[i - 1].timestamp) {
+            us += p->us[i];
+            n++;
+        }
+    return n && us > 0 ? us / (double)n : NAN;
+}
+
+int recording_make_batch(const struct recording *p, size_t *next, struct model_sample_batch *out) {
+    size_t from = *next, to = from;
+    *out = (struct model_sample_batch){.epoch = 1, .cost_pct = NAN, .budget_pct = NAN};
+    arena_init(&out->arena, RECORDING_BATCH_MEMORY);
+    do
+        to++;
+    while (to < p->n_samples && p->samples[to].timestamp < p->samples[from].timestamp + 1);
+    *next = to;
+    if (from == 0 && recording_define(p, out) != 0)
+        return -1;
+    out->period_us = recording_mean_us(p, from, to);
+    out->samples = arena_calloc(&out->arena, to - from + 1, sizeof *out->samples);
+    out->us = arena_calloc(&out->arena, to - from + 1, sizeof *out->us);
+    if (!out->samples || !out->us || out->arena.failed)
+        return -1;
+    memcpy(out->samples, p->samples + from, (to - from) * sizeof *out->samples);
+    memcpy(out->us, p->us + from, (to - from) * sizeof *out->us);
+    out->n_samples = to - from;
+    return 0;
+}
+
+/* "ended, last seen 2026-11-20 12:40:01Z: WHY" */
+static const char *recording_describe(const struct recording *p, const char *why, struct arena *a) {
+    char at[40] = "at an unknown time", text[600];
+    time_t t = (time_t)p->seen_until;
+    struct tm tm;
+    if (p->seen_until > 0 && p->seen_until < RECORDING_TIME_MAX && gmtime_r(&t, &tm))
+        (void)strftime(at, sizeof at, "%Y-%m-%d %H:%M:%SZ", &tm);
+    (void)snprintf(text, sizeof text, "last seen %s; %s%s", at, why,
+                   p->finalized ? "; its interpreter had ended by then" : "");
+    return arena_strdup(a, text);
+}
+
+int recording_make_target(const struct recording *p, const char *why, struct model_target *out) {
+    *out =
+        (struct model_target){.pid = p->pid,
+                              .uid = MODEL_UNKNOWN,
+                              .rank = p->rank,
+                              .started_at = p->started_at,
+                              .mode = MODEL_MODE_RECORDED,
+                              .seen_until = p->seen_until,
+                              .seen_s = p->n_samples ? p->samples[p->n_samples - 1].timestamp - p->from : 0,
+                              .seen_is_cut = p->is_cut};
+    arena_init(&out->arena, RECORDING_SNAPSHOT_MEMORY);
+    out->host = arena_strdup(&out->arena, p->host);
+    out->cmdline = arena_strdup(&out->arena, p->cmdline);
+    out->exe = arena_strdup(&out->arena, p->exe);
+    out->python = arena_strdup(&out->arena, p->python);
+    out->torch = arena_strdup(&out->arena, p->torch);
+    out->agent_version = arena_strdup(&out->arena, p->agent);
+    out->mode_reason = recording_describe(p, why, &out->arena);
+    return out->arena.failed ? -1 : 0;
+}
+
+/* ---- native ---- */
+
+/*
+ * Stacks of the tables without their native frames. A stack of the tables is a node below that of
+ * its caller. A node of a native frame becomes that of the nearest Python frame below; nodes that
+ * are then the same become one. Nodes come in the order of their ids, callers first.
+ */
+
+/* While it is done. */
+struct recording_strip {
+    struct recording *p;
+    uint32_t *python; /* of each stack of p->stacks: the stack to be shown */
+    uint32_t *slots;  /* numbers of those that are kept, by caller and frame, from 1; 0 free */
+    size_t n_slots;   /* a power of two */
+    size_t n_kept;
+    struct model_stack_def *kept;
+};
+
+static int recording_compare_frames(const void *key, const void *at) {
+    uint32_t id = *(const uint32_t *)key, other = ((const struct model_frame_def *)at)->frame_id;
+    return (id > other) - (id < other);
+}
+
+static int recording_compare_stacks(const void *key, const void *at) {
+    uint32_t id = *(const uint32_t *)key, other = ((const struct model_stack_def *)at)->stack_id;
+    return (id > other) - (id < other);
+}
+
+static bool recording_is_native(const struct recording *p, uint32_t frame_id) {
+    const struct model_frame_def *f =
+        bsearch(&frame_id, p->frames, p->n_frames, sizeof *p->frames, recording_compare_frames);
+    return f && f->frame.kind == MODEL_FRAME_NATIVE;
+}
+
+/* What a stack has become; one that is not there stays what it is. */
+static uint32_t recording_python_of(const struct recording_strip *s, uint32_t id) {
+    const struct recording *p = s->p;
+    const struct model_stack_def *at =
+        id ? bsearch(&id, p->stacks, p->n_stacks, sizeof *p->stacks, recording_compare_stacks) : NULL;
+    return at ? s->python[at - p->stacks] : id;
+}
+
+/* The number of the stack with this caller and frame, which is `def` if there was none. */
+static uint32_t recording_keep_stack(struct recording_strip *s, const struct model_stack_def *def) {
+    size_t at = (size_t)hash_mix((uint64_t)def->parent_id << 32 | def->frame_id);
+    for (;; at++) {
+        uint32_t *slot = &s->slots[at & (s->n_slots - 1)];
+        if (!*slot) {
+            s->kept[s->n_kept++] = *def;
+            *slot = (uint32_t)s->n_kept;
+            return def->stack_id;
+        }
+        const struct model_stack_def *other = &s->kept[*slot - 1];
+        if (other->parent_id == def->parent_id && other->frame_id == def->frame_id)
+            return other->stack_id;
+    }
+}
+
+static void recording_strip_all(struct recording_strip *s) {
+    struct recording *p = s->p;
+    for (size_t i = 0; i < p->n_stacks; i++) {
+        struct model_stack_def def = p->stacks[i];
+        uint32_t caller = recording_python_of(s, def.parent_id);
+        def.parent_id = caller;
+        s->python[i] = recording_is_native(p, def.frame_id) ? caller : recording_keep_stack(s, &def);
+    }
+    for (size_t i = 0; i < p->n_samples; i++)
+        p->samples[i].stack_id = recording_python_of(s, p->samples[i].stack_id);
+    memcpy(p->stacks, s->kept, s->n_kept * sizeof *s->kept);
+    p->n_stacks = s->n_kept;
+}
+
+int recording_strip_native(struct recording *p) {
+    struct recording_strip s = {.p = p, .n_slots = 16};
+    bool any = false;
+    for (size_t i = 0; i < p->n_frames && !any; i++)
+        any = p->frames[i].frame.kind == MODEL_FRAME_NATIVE;
+    if (!any || p->n_stacks == 0)
+        return 0;
+    while (s.n_slots < 2 * p->n_stacks)
+        s.n_slots *= 2;
+    s.python = calloc(p->n_stacks, sizeof *s.python);
+    s.kept = calloc(p->n_stacks, sizeof *s.kept);
+    s.slots = calloc(s.n_slots, sizeof *s.slots);
+    bool room = s.python && s.kept && s.slots;
+    if (room)
+        recording_strip_all(&s);
+    free(s.python);
+    free(s.kept);
+    free(s.slots);
+    return room ? 0 : -1;
+}
+
+/* ---- snapshots ---- */
+
+/*
+ * Moments before the last state, to be stepped through. A moment is what the last sample and the
+ * last row of each thread's history say that are not older than RECORDING_RECENT_S then: as the
+ * last state is made. Only their times are kept; each is made when it is asked for, by reading on
+ * from the one before.
+ */
+
+void recording_put_sample(struct recording_thread *t, const struct model_sample *s) {
+    t->stack_id = s->stack_id;
+    t->thread.has_python = true;
+    t->thread.on_cpu = s->on_cpu;
+    t->thread.gil = s->gil;
+    t->thread.gc = s->gc;
+    t->thread.torn = s->torn;
+}
+
+void recording_keep_holder(struct recording_thread *threads, size_t n, const double *at) {
+    const struct recording_thread *last = NULL;
+    double last_at = 0;
+    for (size_t i = 0; i < n; i++)
+        if (threads[i].thread.gil == MODEL_GIL_HOLDING && at[i] > last_at) {
+            last = &threads[i];
+            last_at = at[i];
+        }
+    for (size_t i = 0; i < n; i++)
+        if (threads[i].thread.gil == MODEL_GIL_HOLDING && &threads[i] != last)
+            threads[i].thread.gil = MODEL_GIL_UNKNOWN;
+}
+
+/* Where reading is, and the newest of each thread up to there. */
+struct recording_reader {
+    size_t sample, look, process;
+    double until_s;
+    const struct model_sample **samples; /* per name */
+    const struct recording_tick **looks;
+    struct recording_thread *threads; /* of the moment that was made last, */
+    double *at;                       /* and when the sample of each was taken */
+};
+
+static size_t recording_name(const struct recording *p, int64_t tid) {
+    size_t low = 0, high = p->n_names;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (p->names[middle].tid < tid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < p->n_names && p->names[low].tid == tid ? low : SIZE_MAX;
+}
+
+/* Read all that is not after a time. */
+static void recording_read_until(const struct recording *p, struct recording_reader *r, double time_s) {
+    for (; r->sample < p->n_samples && p->samples[r->sample].timestamp <= time_s; r->sample++) {
+        size_t i = recording_name(p, p->samples[r->sample].tid);
+        if (i != SIZE_MAX)
+            r->samples[i] = &p->samples[r->sample];
+    }
+    for (; r->look < p->n_looks && p->looks[r->look].time_s <= time_s; r->look++) {
+        size_t i = recording_name(p, p->looks[r->look].tid);
+        if (i != SIZE_MAX)
+            r->looks[i] = &p->looks[r->look];
+    }
+    while (r->process < p->n_processes && p->processes[r->process].time_s <= time_s)
+        r->process++;
+}
+
+static void recording_put_process(const struct recording *p, const struct recording_reader *r,
+                                  struct recording_snapshot *m) {
+    m->process = p->process;
+    m->process.cpu_pct = NAN;
+    m->process.rss_bytes = m->process.n_threads = MODEL_UNKNOWN;
+    if (m->time_s > p->started_at)
+        m->process.uptime_s = m->time_s - p->started_at;
+    if (r->process == 0 || m->time_s - p->processes[r->process - 1].time_s > RECORDING_RECENT_S)
+        return;
+    const struct recording_process *last = &p->processes[r->process - 1];
+    m->process.cpu_pct = last->cpu_pct;
+    m->process.rss_bytes = last->rss_bytes;
+    m->process.n_threads = last->n_threads;
+}
+
+/* Begin at the first row again. */
+static void recording_rewind(const struct recording *p, struct recording_reader *r) {
+    r->sample = r->look = r->process = 0;
+    memset(r->samples, 0, p->n_names * sizeof *r->samples);
+    memset(r->looks, 0, p->n_names * sizeof *r->looks);
+}
+
+static struct recording_thread recording_make_thread(const struct recording_name *name,
+                                                     const struct model_sample *s,
+                                                     const struct recording_tick *l) {
+    struct recording_thread t = {.thread = {.tid = name->tid,
+                                            .name = name->name,
+                                            .native_name = name->native_name,
+                                            .state = l ? l->state : '?',
+                                            .on_cpu = MODEL_UNKNOWN,
+                                            .gil_for_us = NAN,
+                                            .gc = MODEL_UNKNOWN,
+                                            .cpu_pct = l ? l->cpu_pct : NAN}};
+    if (s)
+        recording_put_sample(&t, s);
+    return t;
+}
+
+struct recording_snapshot recording_read_snapshot(struct recording *p, size_t moment) {
+    struct recording_reader *r = p->reader;
+    struct recording_snapshot m = {.time_s = p->moments[moment], .threads = r->threads};
+    if (m.time_s < r->until_s)
+        recording_rewind(p, r);
+    r->until_s = m.time_s;
+    recording_read_until(p, r, m.time_s);
+    for (size_t i = 0; i < p->n_names; i++) {
+        const struct model_sample *s = r->samples[i];
+        const struct recording_tick *l = r->looks[i];
+        s = s && m.time_s - s->timestamp <= RECORDING_RECENT_S ? s : NULL;
+        l = l && m.time_s - l->time_s <= RECORDING_RECENT_S ? l : NULL;
+        if (!s && !l)
+            continue;
+        r->at[m.n_threads] = s ? s->timestamp : 0;
+        m.threads[m.n_threads++] = recording_make_thread(&p->names[i], s, l);
+    }
+    recording_keep_holder(m.threads, m.n_threads, r->at);
+    recording_put_process(p, r, &m);
+    return m;
+}
+
+/* Where a search for moments is. */
+struct recording_place {
+    size_t sample, look;
+};
+
+static double recording_quarter(const struct recording *p, double time_s) {
+    return floor((p->seen_until - time_s) / RECORDING_SNAPSHOT_S);
+}
+
+/* The last time in the next quarter of a second before the end in which something was written; NAN there is none. */
+static double recording_next_time(const struct recording *p, struct recording_place *at) {
+    double last = NAN;
+    for (;;) {
+        double sample = at->sample < p->n_samples ? p->samples[at->sample].timestamp : INFINITY,
+               look = at->look < p->n_looks ? p->looks[at->look].time_s : INFINITY, next = fmin(sample, look);
+        if (!(p->seen_until - next >= RECORDING_SNAPSHOT_S / 2) ||
+            (!isnan(last) && recording_quarter(p, next) != recording_quarter(p, last)))
+            return last;
+        last = next;
+        ++*(sample <= look ? &at->sample : &at->look);
+    }
+}
+
+int recording_find_snapshots(struct recording *p) {
+    size_t n = 0;
+    for (struct recording_place at = {0}; !isnan(recording_next_time(p, &at));)
+        n++;
+    size_t every = n / RECORDING_SNAPSHOTS + 1;
+    struct recording_reader *r = arena_calloc(&p->arena, 1, sizeof *r);
+    if (!r)
+        return -1;
+    *r = (struct recording_reader){.until_s = -INFINITY,
+                                   .samples = arena_calloc(&p->arena, p->n_names + 1, sizeof *r->samples),
+                                   .looks = arena_calloc(&p->arena, p->n_names + 1, sizeof *r->looks),
+                                   .threads = arena_calloc(&p->arena, p->n_names + 1, sizeof *r->threads),
+                                   .at = arena_calloc(&p->arena, p->n_names + 1, sizeof *r->at)};
+    p->reader = r;
+    p->moments = arena_calloc(&p->arena, n / every + 2, sizeof *p->moments);
+    if (!r->samples || !r->looks || !r->threads || !r->at || !p->moments)
+        return -1;
+    struct recording_place at = {0};
+    for (size_t i = 0; i < n; i++) {
+        double time_s = recording_next_time(p, &at);
+        if (i == 0 || (n - 1 - i) % every == 0) /* the first there is, and the newest */
+            p->moments[p->n_moments++] = time_s;
+    }
+    return 0;
+}
+
+/* ---- weights ---- */
+
+/*
+ * How long each sample of the tables stands for. A look stands for the time that is nearer to it
+ * than to any other: half of what lies before it and half of what lies after. So whatever looks
+ * there were, and at whatever rate, the time between two of them is counted once. Where none were
+ * taken for much longer than they are apart on either side, nobody looked: that time belongs to no
+ * sample.
+ */
+
+#define RECORDING_NEAR 16 /* distances on either side that say what is usual there */
+#define RECORDING_PAUSE                                                                                      \
+    12 /* so many times what is usual (waits of the sampler end at 8 means, which is 11.6 medians), */
+#define RECORDING_PAUSE_S 0.5 /* and no less than that: a look that the machine was late with is no pause */
+
+static int recording_compare_times(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median of at most RECORDING_NEAR distances; NAN of none. */
+static double recording_usual(const double *apart, size_t n) {
+    double sorted[RECORDING_NEAR];
+    if (n == 0)
+        return NAN;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = apart[i];
+    qsort(sorted, n, sizeof sorted[0], recording_compare_times);
+    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+/* Of distance number `i` of `n`: what it gives to the look before it and to the one after it, in seconds. */
+static void recording_share(const double *apart, size_t n, size_t i, double *before, double *after) {
+    size_t first = i < RECORDING_NEAR ? 0 : i - RECORDING_NEAR, left = n - i - 1;
+    double earlier = recording_usual(apart + first, i - first),
+           later = recording_usual(apart + i + 1, left < RECORDING_NEAR ? left : RECORDING_NEAR);
+    double usual = fmax(earlier, later); /* of one that is known, that */
+    bool pause = apart[i] >= RECORDING_PAUSE_S && apart[i] > RECORDING_PAUSE * usual;
+    *before = (!pause ? apart[i] : isnan(earlier) ? usual : earlier) / 2;
+    *after = (!pause ? apart[i] : isnan(later) ? usual : later) / 2;
+}
+
+/* Times of all looks, each once; how many there are. */
+static size_t recording_list_ticks(const struct recording *p, double *times) {
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_samples; i++)
+        if (n == 0 || p->samples[i].timestamp > times[n - 1])
+            times[n++] = p->samples[i].timestamp;
+    return n;
+}
+
+/* `times` of `n` looks become what they stand for, in seconds; `apart` has room for as many. */
+static void recording_weigh_ticks(double *times, double *apart, size_t n) {
+    double before, after, half = 0;
+    for (size_t i = 0; i + 1 < n; i++)
+        apart[i] = times[i + 1] - times[i];
+    for (size_t i = 0; i + 1 < n; i++) {
+        recording_share(apart, n - 1, i, &before, &after);
+        times[i] = (i ? half : before) + before; /* of what was before the first nothing is known */
+        half = after;
+    }
+    times[n - 1] = 2 * half;
+}
+
+int recording_weigh(struct recording *p) {
+    double *times, *apart;
+    if (p->n_samples == 0)
+        return 0;
+    p->us = arena_calloc(&p->arena, p->n_samples, sizeof *p->us);
+    times = calloc(p->n_samples, sizeof *times);
+    apart = calloc(p->n_samples, sizeof *apart);
+    if (!p->us || !times || !apart) {
+        free(times);
+        free(apart);
+        return -1;
+    }
+    recording_weigh_ticks(times, apart, recording_list_ticks(p, times));
+    size_t look = 0;
+    for (size_t i = 0; i < p->n_samples; i++) {
+        look += i > 0 && p->samples[i].timestamp > p->samples[i - 1].timestamp;
+        p->us[i] = times[look] * 1e6;
+    }
+    free(times);
+    free(apart);
+    return 0;
 }

@@ -10,10 +10,10 @@
 #include "tui/core/action.h"
 #include "tui/core/app_history.h"
 #include "tui/core/footer.h"
-#include "tui/model/verdict_badge.h"
-#include "tui/screens/screens.h"
 #include "tui/core/tabs.h"
 #include "tui/core/tagging.h"
+#include "tui/model/verdict_badge.h"
+#include "tui/screens/screens.h"
 
 struct app *app_new(const struct app_config *config) {
     struct app *a = calloc(1, sizeof *a);
@@ -594,4 +594,30 @@ void app_input(struct app *a, const struct input_event *e) {
     case INPUT_EVENT_NONE:
         break;
     }
+}
+
+/* ---- source ---- */
+
+/* Lines of source that a screen shows: asked for by a wish, which the runner carries out. */
+
+void app_want_source(struct app *a, const char *path, int from) {
+    struct app_source_request *w = &a->source_request;
+    from = from < 1 ? 1 : from;
+    if (w->from == from && strcmp(w->path, path) == 0)
+        return; /* it was asked for already */
+    (void)snprintf(w->path, sizeof w->path, "%s", path);
+    w->from = from;
+    w->is_new = true;
+}
+
+void app_take_source(struct app *a, struct source_text *text) {
+    free(a->source);
+    a->source = text;
+    a->dirty = true;
+}
+
+void app_forget_source(struct app *a) {
+    free(a->source);
+    a->source = NULL;
+    memset(&a->source_request, 0, sizeof a->source_request);
 }

@@ -2,18 +2,40 @@
 /* host: see host.h. */
 #include "tui/host/host.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/err.h"
+#include "client/session/session.h"
+#include "client/target/proc_stats.h"
+#include "tui/core/app.h"
 #include "tui/host/host_internal.h"
-#include "tui/host/host_repl.h"
-#include "tui/host/host_signals.h"
-#include "tui/host/host_proc_stats.h"
+#include "tui/host/source_reader.h"
 #include "tui/term/term.h"
+
+/* Block them and make the descriptor, which is readable when one came; SIGPIPE is ignored. The caller closes it. -1 with the error. */
+static int host_signals_open(struct err *e);
+
+/* The next one; 0 none has come. */
+static int host_signals_next(int fd);
+
+#define HOST_PROC_STATS_S 1.0 /* between two looks */
+
+/* Look, and ask, if the app wants it and it is time. `s` may be NULL. */
+static void host_proc_stats_poll(struct proc_stats_reader *r, struct app *a, struct session *s);
+
+/* Do what the app wishes for. `s` may be NULL. */
+static void host_repl_apply(struct app *app, struct session *s);
+
+/* The session is left for another target: what runs there is ended. */
+static void host_repl_leave(struct app *app, struct session *s);
 
 #define HOST_FRAME_US 33000ULL  /* least time between a painting and one for new data */
 #define HOST_JOIN_US 300000ULL  /* and one for what comes again and again beside snapshots */
@@ -578,4 +600,162 @@ int host_run(const struct host_config *config, struct err *e) {
         rc = app_exit_status(r.app);
     host_fini(&r);
     return rc;
+}
+
+/* ---- signals ---- */
+
+static int host_signals_open(struct err *e) {
+    static const int wanted[] = {SIGWINCH, SIGTSTP, SIGUSR2, SIGINT, SIGTERM, SIGHUP};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        sigaddset(&set, wanted[i]);
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
+        return err_set_errno(e, ERR_FAILED, errno, "cannot block signals");
+    int fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    return fd >= 0 ? fd : err_set_errno(e, ERR_FAILED, errno, "cannot watch signals");
+}
+
+static int host_signals_next(int fd) {
+    struct signalfd_siginfo info;
+    return read(fd, &info, sizeof info) == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
+}
+
+/* ---- proc stats ---- */
+
+static void host_proc_stats_poll(struct proc_stats_reader *r, struct app *a, struct session *s) {
+    struct events *q = &a->data.pulse;
+    if (app_wants_proc_stats(a) && a->pid > 0 &&
+        !(q->vitals_at_s > 0 && a->now_s - q->vitals_at_s < HOST_PROC_STATS_S)) {
+        struct proc_stats v;
+        proc_stats_read(r, a->pid, &v);
+        app_take_proc_stats(a, &v);
+    }
+    if (s && app_wants_status(a)) {
+        q->status_at_s = a->now_s; /* whatever comes of it: it is asked again in time */
+        (void)session_request(s, WIRE_STATUS, NULL);
+    }
+}
+
+/* ---- children ---- */
+
+/* The processes that the target has started, on the runner's loop. */
+
+void host_pace_children(struct host *r) {
+    enum children_pace pace = r->app->data.paused && !data_is_recorded(&r->app->data) ? CHILDREN_STILL
+                              : app_shows_children(r->app)                            ? CHILDREN_OFTEN
+                                                                                      : CHILDREN_SELDOM;
+    if (pace != r->children_pace)
+        children_set_pace(r->children, pace);
+    r->children_pace = pace;
+}
+
+static void host_on_children(void *arg) {
+    struct host *r = arg;
+    struct children_list list;
+    if (!r->children || !children_take(r->children, &list))
+        return;
+    host_set_time(r);
+    app_take_children(r->app, &list);
+    host_want_paint(r);
+}
+
+/* What the target has started is a help, not what was asked for: without it the screen is as good. */
+void host_follow_children(struct host *r, pid_t pid) {
+    struct err e;
+    r->children = pid > 0 ? children_start(pid, &e) : NULL;
+    r->children_pace = CHILDREN_OFTEN;
+    host_pace_children(r);
+    if (r->children)
+        r->children_watch = loop_watch_fd(r->loop, children_fd(r->children), host_on_children, r, &e);
+}
+
+void host_leave_children(struct host *r) {
+    loop_unwatch(r->children_watch);
+    children_stop(r->children);
+    r->children_watch = NULL;
+    r->children = NULL;
+}
+
+/* ---- repl ---- */
+
+/* What was run before, from the first time that there is something to run. */
+static void host_repl_open_history(struct app *app) {
+    struct app_repl *r = &app->repl;
+    char path[512];
+    struct err e;
+    if (r->has_history)
+        return;
+    r->has_history = true;
+    history_path("repl", path, sizeof path);
+    history_fini(&r->history);
+    if (history_open(&r->history, path, &e) != 0)
+        app_message(app, true, "%s", e.text);
+}
+
+static void host_repl_apply(struct app *app, struct session *s) {
+    struct app_repl *r = &app->repl;
+    struct err e;
+    if (r->opened)
+        host_repl_open_history(app);
+    if (r->wish && r->wish != APP_REPL_QUERY) {
+        struct wire_eval want = app_repl_question(app);
+        r->wish = APP_REPL_NOTHING;
+        (void)err_set(&e, ERR_FAILED, "not connected");
+        if (!s || session_eval(s, &want, &e) != 0)
+            app_repl_refused(app, &e);
+    }
+    if (r->interrupt && s && r->asked != APP_REPL_QUERY)
+        (void)session_interrupt(s, NULL);
+    r->interrupt = r->interrupt && r->asked == APP_REPL_QUERY;
+}
+
+static void host_repl_leave(struct app *app, struct session *s) {
+    if (s && app_repl_runs(app) && app->repl.asked != APP_REPL_QUERY)
+        (void)session_interrupt(s, NULL);
+    app_repl_forget(app);
+}
+
+/* ---- source ---- */
+
+static void host_source_on_read(void *arg) {
+    struct host_source *r = arg;
+    struct source_text *text = source_reader_take(r->reader);
+    if (!text)
+        return;
+    app_take_source(r->app, text);
+    host_source_apply(r); /* another one may be wanted by now */
+    r->answered(r->arg);
+}
+
+static int host_source_open(struct host_source *r, struct err *e) {
+    if (r->reader)
+        return 0;
+    r->reader = source_reader_new(e);
+    if (r->reader)
+        r->watch = loop_watch_fd(r->loop, source_reader_fd(r->reader), host_source_on_read, r, e);
+    if (r->watch)
+        return 0;
+    source_reader_free(r->reader);
+    r->reader = NULL;
+    return -1;
+}
+
+void host_source_apply(struct host_source *r) {
+    struct app_source_request *w = &r->app->source_request;
+    struct err e;
+    if (!w->is_new || (r->reader && source_reader_is_busy(r->reader)))
+        return;
+    w->is_new = false;
+    if (host_source_open(r, &e) != 0 ||
+        source_reader_start(r->reader, r->app->pid, w->path, w->from, &e) != 0)
+        app_message(r->app, true, "%s", e.text);
+}
+
+void host_source_stop(struct host_source *r) {
+    loop_unwatch(r->watch);
+    source_reader_free(r->reader);
+    r->watch = NULL;
+    r->reader = NULL;
 }

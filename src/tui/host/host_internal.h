@@ -14,7 +14,6 @@
 #include "tui/host/host_row_actions.h"
 #include "tui/host/host_theme.h"
 #include "tui/host/host_query.h"
-#include "tui/host/host_source.h"
 #include "tui/host/host_targets.h"
 
 struct host {
@@ -71,8 +70,6 @@ void host_close_session(struct host *r);
 void host_subscribe(struct host *r);
 void host_follow_pause(struct host *r);
 void host_follow_samples(struct host *r, bool again);
-
-/* ---- host_children.c ---- */
 
 /* Processes that the target has started, from here on; no more. */
 void host_follow_children(struct host *r, pid_t pid);

@@ -5,14 +5,18 @@
  * Selection, zoom and scroll belong to frames, not to places: they stay while samples come in. The tree is brought up to
  * date as often as snapshots are asked for (and early when there are few samples); while the view is paused it stands.
  */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "tui/core/app_history.h"
+#include "tui/core/pick.h"
 #include "tui/screens/flame/flame_state.h"
 #include "tui/screens/screens.h"
+#include "tui/view/diff_cell.h"
 
 #define FLAME_EARLY_SAMPLES 500
 
@@ -373,3 +377,623 @@ const struct screen_def screen_flame = {
     .is_on = flame_is_on,
     .status = flame_status,
 };
+
+/* ---- compare ---- */
+
+/*
+ * The Flame screen where two times are compared: cells are as wide as the newer one has them and
+ * coloured by how their shares differ.
+ */
+
+#define COMPARE_GONE 8 /* callees that are no more, named at most */
+
+void flame_compare_end(struct flame_state *s) {
+    flame_diff_fini(&s->diff);
+    flame_free(s->before);
+    s->before = NULL;
+    s->compared = false;
+}
+
+void flame_compare(struct flame_state *s, struct app *app) {
+    struct app_diff_side side;
+    if (!app->diff.on) {
+        flame_compare_end(s);
+        return;
+    }
+    s->compared = true;
+    if (!s->before)
+        s->before = flame_new();
+    if (!s->before || !app_diff_find(app, s->query.window, s->query.tid, &side)) {
+        flame_diff_fini(&s->diff);
+        return;
+    }
+    struct flame_query q = s->query;
+    q.window = side.window;
+    q.tid = side.tid;
+    if (flame_update(s->before, side.tally, &q) != 0 || flame_diff_update(&s->diff, s->flame, s->before) != 0)
+        flame_diff_fini(&s->diff);
+}
+
+double flame_delta(const struct flame_state *s, const struct flame_cell *c) {
+    if (!s->diff.now || c->node == FLAME_NO_NODE)
+        return NAN;
+    return flame_diff_now(&s->diff, c->node) - flame_diff_before(&s->diff, c->node);
+}
+
+static void flame_compare_share(double pct, char *buf, size_t cap) {
+    if (isnan(pct))
+        (void)snprintf(buf, cap, "?");
+    else
+        (void)snprintf(buf, cap, "%.1f%%", pct);
+}
+
+/* Name of a node of the other tree. */
+static void flame_gone_name(const struct flame_state *s, uint32_t node, char *buf, size_t cap) {
+    const struct model_frame *f = flame_frame(s->before, node);
+    char raw[160];
+    const char *text = !f ? "(no Python frame)" : s->query.by == FLAME_BY_MODULE ? f->file : f->func;
+    if (f && s->query.by == FLAME_BY_LINE && f->line > 0)
+        (void)snprintf(raw, sizeof raw, "%s:%d", f->func ? f->func : "?", f->line);
+    else
+        (void)snprintf(raw, sizeof raw, "%s", text ? text : "?");
+    text_sanitize(buf, cap, raw);
+    buf[text_fit(buf, 40)] = '\0';
+}
+
+static void flame_draw_gone(const struct flame_state *s, struct grid *g, struct rect area, int row,
+                            int *col) {
+    struct flame_gone gone[COMPARE_GONE];
+    size_t n = flame_diff_gone(&s->diff, s->selected, gone, COMPARE_GONE), shown = 0;
+    char name[160], text[220];
+    for (; shown < n && shown < COMPARE_GONE; shown++) {
+        flame_gone_name(s, gone[shown].node, name, sizeof name);
+        (void)snprintf(text, sizeof text, "%s %.1f%%", name, gone[shown].before_pct);
+        int need = grid_text_width(g, text) + 1,
+            label = shown ? 0 : grid_text_width(g, "called no more:") + 1;
+        if (*col + need + label + (shown + 1 < n ? 6 : 0) > area.cols)
+            break;
+        if (!shown)
+            *col += grid_text(g, area, row, *col, ROLE_LABEL, "called no more:") + 1;
+        *col += grid_text(g, area, row, *col, ROLE_DIFF_LESS_2, text) + 1;
+    }
+    if (shown < n)
+        *col +=
+            grid_printf(g, area, row, *col, ROLE_LABEL, shown ? "+%zu" : "called no more: %zu", n - shown);
+}
+
+void flame_draw_compared(const struct flame_state *s, const struct app *app, struct grid *g, struct rect area,
+                         int row, int col) {
+    char now[32], before[32], delta[32];
+    (void)app;
+    double now_pct = s->diff.now ? flame_diff_now(&s->diff, s->selected) : NAN,
+           before_pct = s->diff.now ? flame_diff_before(&s->diff, s->selected) : NAN;
+    flame_compare_share(now_pct, now, sizeof now);
+    flame_compare_share(before_pct, before, sizeof before);
+    diff_text(now_pct - before_pct, delta, sizeof delta);
+    flame_fact(g, area, row, &col, "now", now);
+    flame_fact(g, area, row, &col, "before", before);
+    if (col + 12 <= area.cols) {
+        col += grid_text(g, area, row, col, ROLE_LABEL, "delta") + 1;
+        col += grid_text(g, area, row, col, diff_role(now_pct - before_pct), delta) + 2;
+    }
+    if (s->diff.now)
+        flame_draw_gone(s, g, area, row, &col);
+}
+
+/* ---- move ---- */
+
+/* Where one is in the tree of the Flame screen, and how one gets on. Pure. */
+
+#define FLAME_CALLERS_SHOWN 3 /* above what is zoomed, where there is no room for all */
+
+static int64_t flame_amount_of(const struct flame_state *s, uint32_t node) {
+    return flame_amount(s->flame, flame_node(s->flame, node)->total);
+}
+
+static void flame_view_of(const struct flame_state *s, struct flame_view *v) {
+    *v = s->layout.view;
+    v->zoom = s->zoom;
+    v->permille = (int)(flame_threshold_pct(s) * 10 + 0.5);
+    v->cols = s->area.cols > 0 ? s->area.cols : 1;
+}
+
+void flame_select(struct flame_state *s, uint32_t node) {
+    s->selected = node;
+    if (!flame_is_there(s) || !flame_is_above(s->flame, node, s->trail))
+        s->trail = node;
+    int depth = flame_is_there(s) ? (int)flame_node(s->flame, node)->depth : 0, rows = s->area.rows;
+    if (depth < s->top)
+        s->top = depth;
+    else if (rows > 0 && depth >= s->top + rows)
+        s->top = depth - rows + 1;
+}
+
+void flame_zoom_to(struct flame_state *s, uint32_t node) {
+    int depth = (int)flame_node(s->flame, node)->depth;
+    s->zoom = node;
+    s->top = depth > FLAME_CALLERS_SHOWN ? depth - FLAME_CALLERS_SHOWN : 0;
+    flame_find_hits(s);
+    flame_select(s, s->selected);
+}
+
+bool flame_zoom_out(struct flame_state *s) {
+    if (!flame_is_there(s) || s->zoom == FLAME_ROOT)
+        return false;
+    uint32_t to = flame_node(s->flame, s->zoom)->parent;
+    while (to != FLAME_ROOT && flame_amount_of(s, to) == flame_amount_of(s, s->zoom))
+        to = flame_node(s->flame, to)->parent;
+    flame_zoom_to(s, to);
+    return true;
+}
+
+/* The callee to go down to: the one that one came from, that leads to what is zoomed, else the one with the most. */
+static uint32_t flame_callee(struct flame_state *s, uint32_t node) {
+    uint32_t to = s->trail != node && flame_is_above(s->flame, node, s->trail) ? s->trail
+                  : s->zoom != node && flame_is_above(s->flame, node, s->zoom) ? s->zoom
+                                                                               : FLAME_NO_NODE;
+    if (to != FLAME_NO_NODE) {
+        while (flame_node(s->flame, to)->parent != node)
+            to = flame_node(s->flame, to)->parent;
+        return to;
+    }
+    int64_t most = 0;
+    for (uint32_t c = flame_first_child(s->flame, node); c != FLAME_NO_NODE;
+         c = flame_node(s->flame, c)->next)
+        if (flame_amount_of(s, c) > most) {
+            most = flame_amount_of(s, c);
+            to = c;
+        }
+    return to;
+}
+
+/* Siblings in the order of their cells: those that can be seen, then the small ones. What stands before (step -1) or after
+ * (1) a node; FLAME_NO_NODE nothing. */
+static uint32_t flame_sibling(struct flame_state *s, uint32_t node, int step) {
+    struct flame_view view;
+    uint32_t parent = flame_node(s->flame, node)->parent, before = FLAME_NO_NODE;
+    bool is_next = false;
+    flame_view_of(s, &view);
+    if (parent == FLAME_NO_NODE || flame_is_above(s->flame, node, s->zoom))
+        return FLAME_NO_NODE;
+    for (int small = 0; small < 2; small++)
+        for (uint32_t c = flame_first_child(s->flame, parent); c != FLAME_NO_NODE;
+             c = flame_node(s->flame, c)->next) {
+            bool is_small = flame_layout_is_small(s->flame, &view, c);
+            if (is_small != (small == 1) || (c != node && flame_amount_of(s, c) <= 0))
+                continue;
+            if (is_next)
+                return c;
+            if (c == node && step < 0)
+                return before;
+            is_next = c == node;
+            before = c;
+        }
+    return FLAME_NO_NODE;
+}
+
+/* The next frame in the same row as what is selected, of another caller; FLAME_NO_NODE there is none. */
+static uint32_t flame_neighbour(const struct flame_state *s, int step) {
+    const struct flame_cell *at = flame_layout_find(&s->layout, s->flame, s->selected), *best = NULL;
+    for (size_t i = 0; at && i < s->layout.n; i++) {
+        const struct flame_cell *c = &s->layout.cells[i];
+        bool is_there = step > 0 ? c->col > at->col : c->col < at->col;
+        if (c->row != at->row || c->node == FLAME_NO_NODE || !is_there)
+            continue;
+        if (!best || (step > 0 ? c->col < best->col : c->col > best->col))
+            best = c;
+    }
+    return best ? best->node : FLAME_NO_NODE;
+}
+
+/* Up to `n` steps to callers (negative) or callees. */
+static void flame_step_depth(struct flame_state *s, int n) {
+    uint32_t at = s->selected;
+    for (; n < 0 && flame_node(s->flame, at)->parent != FLAME_NO_NODE; n++)
+        at = flame_node(s->flame, at)->parent;
+    for (; n > 0; n--) {
+        uint32_t to = flame_callee(s, at);
+        if (to == FLAME_NO_NODE)
+            break;
+        at = to;
+    }
+    flame_select(s, at);
+}
+
+static void flame_step_side(struct flame_state *s, int step) {
+    uint32_t to = flame_sibling(s, s->selected, step);
+    if (to == FLAME_NO_NODE)
+        to = flame_neighbour(s, step);
+    if (to != FLAME_NO_NODE)
+        flame_select(s, to);
+}
+
+bool flame_move(struct flame_state *s, enum action action) {
+    int down = s->flipped ? -1 : 1, page = s->area.rows > 1 ? s->area.rows - 1 : 1, n = 0;
+    switch ((int)action) {
+    case ACTION_UP:
+        n = -down;
+        break;
+    case ACTION_DOWN:
+        n = down;
+        break;
+    case ACTION_HALF_UP:
+    case ACTION_HALF_DOWN:
+        n = (action == ACTION_HALF_UP ? -down : down) * (page / 2 + 1);
+        break;
+    case ACTION_PAGE_UP:
+    case ACTION_PAGE_DOWN:
+        n = (action == ACTION_PAGE_UP ? -down : down) * page;
+        break;
+    case ACTION_FIRST:
+        n = -INT_MAX;
+        break;
+    case ACTION_LAST:
+        n = INT_MAX;
+        break;
+    case ACTION_LEFT:
+    case ACTION_RIGHT:
+        break;
+    default:
+        return false;
+    }
+    if (flame_is_there(s) && n)
+        flame_step_depth(s, n);
+    else if (flame_is_there(s))
+        flame_step_side(s, action == ACTION_LEFT ? -1 : 1);
+    return true;
+}
+
+/* Of the callees that share a cell, the one with the most. */
+static uint32_t flame_largest_small(struct flame_state *s, uint32_t parent) {
+    uint32_t found = FLAME_NO_NODE;
+    for (uint32_t c = flame_first_child(s->flame, parent); c != FLAME_NO_NODE;
+         c = flame_node(s->flame, c)->next)
+        if (flame_layout_is_small(s->flame, &s->layout.view, c) && flame_amount_of(s, c) > 0 &&
+            (found == FLAME_NO_NODE || flame_amount_of(s, c) > flame_amount_of(s, found)))
+            found = c;
+    return found;
+}
+
+bool flame_mouse(void *state, struct app *app, const struct input_event *e) {
+    struct flame_state *s = state;
+    int row = e->row - s->area.row;
+    if (!flame_is_there(s) || row < 0 || row >= s->area.rows)
+        return false;
+    if (e->button == INPUT_WHEEL_UP || e->button == INPUT_WHEEL_DOWN)
+        return flame_move(s, e->button == INPUT_WHEEL_UP ? ACTION_UP : ACTION_DOWN);
+    if (s->flipped)
+        row = s->area.rows - 1 - row;
+    const struct flame_cell *cell = flame_layout_at(&s->layout, row, e->col - s->area.col);
+    uint32_t node = !cell                         ? FLAME_NO_NODE
+                    : cell->node == FLAME_NO_NODE ? flame_largest_small(s, cell->parent)
+                                                  : cell->node;
+    if (node == FLAME_NO_NODE)
+        return false;
+    if (node == s->selected && e->button == INPUT_CLICK)
+        flame_zoom_to(s, node);
+    else
+        flame_select(s, node);
+    flame_follow_details(s, app);
+    return true;
+}
+
+/* ---- pick ---- */
+
+/*
+ * What is selected in the flame graph, for other parts of the program; and going to what they have
+ * selected.
+ */
+
+#define FLAME_PICK_DEPTH 2048 /* frames of a stack; the innermost when there are more */
+
+/* A node and its callers, innermost first, a line each. */
+static void flame_put_stack(const struct flame_state *s, uint32_t node, struct strbuf *out) {
+    for (int i = 0; node != FLAME_NO_NODE && node != FLAME_ROOT && i < FLAME_PICK_DEPTH; i++) {
+        const struct model_frame *f = flame_frame(s->flame, node);
+        if (f)
+            pick_put_frame(out, f);
+        (void)strbuf_addc(out, '\n');
+        node = flame_node(s->flame, node)->parent;
+    }
+}
+
+bool flame_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
+                struct strbuf *whole) {
+    const struct flame_state *s = state;
+    const struct model_frame *f = flame_is_there(s) ? flame_frame(s->flame, s->selected) : NULL;
+    (void)app;
+    if (!f)
+        return false;
+    what->tid = s->query.tid;
+    what->frame = f;
+    pick_put_frame(one, f);
+    flame_put_stack(s, s->selected, whole);
+    return true;
+}
+
+void flame_choose(const void *state, struct screen_choice *out) {
+    const struct flame_state *s = state;
+    out->query = s->query;
+    out->filter = s->filter.active ? s->filter.text : NULL;
+    out->name_module = flame_module_name;
+}
+
+static bool flame_same(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : "") == 0; }
+
+/* The widest node of a frame's function; FLAME_NO_NODE when there is none. */
+static uint32_t flame_find_function(const struct flame_state *s, const struct model_frame *f) {
+    uint32_t found = FLAME_NO_NODE;
+    int64_t widest = 0;
+    for (uint32_t i = FLAME_FRAMELESS + 1; flame_is_there(s) && i < flame_count(s->flame); i++) {
+        const struct model_frame *own = flame_frame(s->flame, i);
+        int64_t amount = flame_amount(s->flame, flame_node(s->flame, i)->total);
+        if (own && amount > widest && own->kind == f->kind && flame_same(own->file, f->file) &&
+            (s->query.by == FLAME_BY_MODULE || flame_same(own->func, f->func))) {
+            found = i;
+            widest = amount;
+        }
+    }
+    return found;
+}
+
+bool flame_show(void *state, struct app *app, const struct screen_pick *what) {
+    struct flame_state *s = state;
+    s->query.tid = what->tid;
+    flame_rebuild(s, app);
+    uint32_t node = what->frame ? flame_find_function(s, what->frame) : s->selected;
+    if (what->frame && node == FLAME_NO_NODE && s->query.time != FLAME_ALL_TIME) {
+        s->query.time = FLAME_ALL_TIME; /* it may only wait */
+        flame_rebuild(s, app);
+        node = flame_find_function(s, what->frame);
+    }
+    if (!flame_is_there(s) || node == FLAME_NO_NODE)
+        return false;
+    if (!flame_is_above(s->flame, s->zoom, node))
+        flame_zoom_to(s, FLAME_ROOT);
+    flame_select(s, node);
+    return true;
+}
+
+/* ---- search ---- */
+
+/* What is searched for in the Flame screen, and how much of the time it covers. Pure. */
+
+enum flame_hit { FLAME_HIT_UNKNOWN = 0, FLAME_HIT_NO, FLAME_HIT_YES };
+
+bool flame_filter_matches(const void *arg, const struct model_frame *frame) {
+    const struct match *m = arg;
+    return match_text(m, frame->func) || match_text(m, frame->file);
+}
+
+/* By module the function is that of any frame: it is not looked at. */
+static bool flame_matches(const struct flame_state *s, const struct model_frame *frame) {
+    bool by_module = s->query.by == FLAME_BY_MODULE;
+    return (!by_module && match_text(&s->search, frame->func)) || match_text(&s->search, frame->file) ||
+           (frame->kind == MODEL_FRAME_NATIVE && match_text(&s->search, frame->module));
+}
+
+bool flame_is_hit(const struct flame_state *s, uint32_t node) {
+    const struct model_frame *frame = flame_frame(s->flame, node);
+    uint32_t at = flame_node(s->flame, node)->frame;
+    if (!frame || !s->search.active)
+        return false;
+    if (at >= s->hits.cap)
+        return flame_matches(s, frame);
+    if (s->hits.known[at] == FLAME_HIT_UNKNOWN)
+        s->hits.known[at] = flame_matches(s, frame) ? FLAME_HIT_YES : FLAME_HIT_NO;
+    return s->hits.known[at] == FLAME_HIT_YES;
+}
+
+void flame_forget_hits(struct flame_state *s) {
+    free(s->hits.known);
+    memset(&s->hits, 0, sizeof s->hits);
+}
+
+/* Room for what is known of each frame; without memory each is looked at again. */
+static void flame_grow_hits(struct flame_state *s) {
+    size_t most = 0;
+    for (uint32_t i = FLAME_FRAMELESS + 1; i < flame_count(s->flame); i++)
+        if (flame_node(s->flame, i)->frame >= most)
+            most = flame_node(s->flame, i)->frame + 1;
+    if (most <= s->hits.cap)
+        return;
+    unsigned char *known = realloc(s->hits.known, 2 * most);
+    if (!known)
+        return;
+    memset(known + s->hits.cap, FLAME_HIT_UNKNOWN, 2 * most - s->hits.cap);
+    s->hits.known = known;
+    s->hits.cap = 2 * most;
+}
+
+void flame_find_hits(struct flame_state *s) {
+    s->hits.n = 0;
+    s->hits.covered = (struct flame_weight){0, 0};
+    if (!s->search.active || !flame_is_there(s))
+        return;
+    flame_grow_hits(s);
+    uint32_t outer = FLAME_NO_NODE; /* the hit that is walked through */
+    for (uint32_t at = s->zoom; at != FLAME_NO_NODE;) {
+        const struct flame_node *n = flame_node(s->flame, at);
+        bool is_empty = flame_amount(s->flame, n->total) <= 0;
+        if (!is_empty && flame_is_hit(s, at)) {
+            s->hits.n++;
+            if (outer == FLAME_NO_NODE || !flame_is_above(s->flame, outer, at)) {
+                outer = at;
+                s->hits.covered.ns += n->total.ns;
+                s->hits.covered.samples += n->total.samples;
+            }
+        }
+        at = flame_walk(s->flame, s->zoom, at, is_empty);
+    }
+}
+
+bool flame_search_step(struct flame_state *s, int step) {
+    uint32_t first = FLAME_NO_NODE, before = FLAME_NO_NODE, after = FLAME_NO_NODE, last = FLAME_NO_NODE;
+    bool is_passed = false;
+    if (!flame_is_there(s))
+        return false;
+    for (uint32_t at = s->zoom; at != FLAME_NO_NODE;) {
+        bool is_empty = flame_amount(s->flame, flame_node(s->flame, at)->total) <= 0;
+        bool is_hit = !is_empty && flame_is_hit(s, at);
+        if (at == s->selected && is_hit && step == 0)
+            return true;
+        if (is_hit && first == FLAME_NO_NODE)
+            first = at;
+        if (is_hit && at != s->selected && !is_passed)
+            before = at;
+        if (is_hit && is_passed && after == FLAME_NO_NODE)
+            after = at;
+        is_passed = is_passed || at == s->selected;
+        last = is_hit ? at : last;
+        at = flame_walk(s->flame, s->zoom, at, is_empty);
+    }
+    if (first == FLAME_NO_NODE)
+        return false;
+    uint32_t to = step < 0 ? (is_passed && before != FLAME_NO_NODE ? before : last)
+                           : (after != FLAME_NO_NODE ? after : first);
+    flame_select(s, to);
+    return true;
+}
+
+/* ---- tags ---- */
+
+/*
+ * Frames that are tagged in the Flame screen, wherever they are in the tree: a function, or a line
+ * or a module where cells are those; they are the same as in Top. Shown alone, it is stacks with
+ * one of them, as exports have them. Pure.
+ */
+
+bool flame_is_tagged(const struct flame_state *s, uint32_t node) {
+    const struct model_frame *f = s->tags->n ? flame_frame(s->flame, node) : NULL;
+    return f && tags_has(s->tags, pick_frame_key(f, s->query.by));
+}
+
+static bool flame_keeps(const void *arg, const struct model_frame *f) {
+    const struct flame_state *s = arg;
+    return tags_has(s->tags, pick_frame_key(f, s->query.by));
+}
+
+bool flame_has_other_tags(const struct flame_state *s) {
+    return s->tagged_only != s->tags->only || (s->tagged_only && s->tag_changes != s->tags->changes);
+}
+
+void flame_choose_tagged(struct flame_state *s) {
+    s->tagged_only = s->tags->only;
+    s->tag_changes = s->tags->changes;
+    s->query.kept = (struct flame_filter){0};
+    if (s->tagged_only) /* what is kept depends on both */
+        s->query.kept = (struct flame_filter){
+            .matches = flame_keeps, .arg = s, .version = s->tag_changes * FLAME_BYS + s->query.by};
+}
+
+/* ---- rows: frames that have time ---- */
+
+static int flame_compare_frames(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void flame_find_shown(struct flame_state *s) {
+    size_t n = flame_is_there(s) ? flame_count(s->flame) : 0, kept = 0;
+    free(s->shown.frames);
+    s->shown.frames = malloc((n + 1) * sizeof *s->shown.frames);
+    s->shown.n = 0;
+    if (!s->shown.frames)
+        return;
+    for (uint32_t i = FLAME_FRAMELESS + 1; i < n; i++)
+        if (flame_amount(s->flame, flame_node(s->flame, i)->total) > 0)
+            s->shown.frames[s->shown.n++] = flame_node(s->flame, i)->frame;
+    if (s->shown.n)
+        qsort(s->shown.frames, s->shown.n, sizeof *s->shown.frames, flame_compare_frames);
+    for (size_t i = 0; i < s->shown.n; i++)
+        if (i == 0 || s->shown.frames[i] != s->shown.frames[i - 1])
+            s->shown.frames[kept++] = s->shown.frames[i];
+    s->shown.n = kept;
+}
+
+static struct tags *flame_tags(void *state, struct app *app) {
+    flame_find_shown(state);
+    return &app->functions;
+}
+
+static int flame_count_shown(const void *state, const struct app *app) {
+    (void)app;
+    return (int)((const struct flame_state *)state)->shown.n;
+}
+
+static int flame_selected_shown(const void *state, const struct app *app) {
+    const struct flame_state *s = state;
+    (void)app;
+    if (!s->shown.n || !flame_is_there(s) || !flame_frame(s->flame, s->selected))
+        return -1;
+    const uint32_t *at = bsearch(&flame_node(s->flame, s->selected)->frame, s->shown.frames, s->shown.n,
+                                 sizeof *s->shown.frames, flame_compare_frames);
+    return at ? (int)(at - s->shown.frames) : -1;
+}
+
+static const struct model_frame *flame_shown_frame(const struct flame_state *s, int row) {
+    return flame_known_frame(s->flame, s->shown.frames[row]);
+}
+
+static uint64_t flame_key(const void *state, const struct app *app, int row) {
+    const struct flame_state *s = state;
+    (void)app;
+    return pick_frame_key(flame_shown_frame(s, row), s->query.by);
+}
+
+/* Has a node a caller that is the same? */
+static bool flame_recurs(const struct flame_state *s, uint32_t node) {
+    uint32_t frame = flame_node(s->flame, node)->frame;
+    for (uint32_t at = flame_node(s->flame, node)->parent; at != FLAME_ROOT;
+         at = flame_node(s->flame, at)->parent)
+        if (flame_node(s->flame, at)->frame == frame)
+            return true;
+    return false;
+}
+
+/* What all its cells have, what is below one of them once. */
+static void flame_weigh_frame(const struct flame_state *s, uint32_t frame, struct flame_weight *own,
+                              struct flame_weight *total) {
+    *own = *total = (struct flame_weight){0, 0};
+    for (uint32_t i = FLAME_FRAMELESS + 1; i < flame_count(s->flame); i++) {
+        const struct flame_node *n = flame_node(s->flame, i);
+        if (n->frame != frame)
+            continue;
+        own->ns += n->self.ns;
+        own->samples += n->self.samples;
+        if (flame_recurs(s, i))
+            continue;
+        total->ns += n->total.ns;
+        total->samples += n->total.samples;
+    }
+}
+
+static void flame_put(const void *state, const struct app *app, int row, struct screen_pick *what,
+                      struct strbuf *one, struct strbuf *whole) {
+    const struct flame_state *s = state;
+    const struct model_frame *f = flame_shown_frame(s, row);
+    struct flame_weight own, total, all = flame_node(s->flame, FLAME_ROOT)->total;
+    struct strbuf name;
+    (void)app;
+    *what = (struct screen_pick){.frame = f, .by = s->query.by};
+    strbuf_init(&name, PICK_MAX);
+    if (s->query.by == FLAME_BY_MODULE)
+        pick_put_text(&name, flame_module_text(f) ? flame_module_text(f) : "?");
+    else
+        pick_put_frame(&name, f);
+    flame_weigh_frame(s, s->shown.frames[row], &own, &total);
+    (void)strbuf_adds(one, strbuf_str(&name));
+    (void)strbuf_addf(whole, "own %.1f%% total %.1f%% %s", flame_share(s, own, all),
+                      flame_share(s, total, all), strbuf_str(&name));
+    strbuf_fini(&name);
+}
+
+static void flame_renew(void *state, struct app *app) { flame_rebuild(state, app); }
+
+const struct screen_rows flame_tagged = {.tags = flame_tags,
+                                         .count = flame_count_shown,
+                                         .selected = flame_selected_shown,
+                                         .key = flame_key,
+                                         .put = flame_put,
+                                         .stays = true,
+                                         .renew = flame_renew};

@@ -73,8 +73,6 @@ double flame_threshold_pct(const struct flame_state *s);
 /* Bring the tree up to date. */
 void flame_rebuild(struct flame_state *s, struct app *app);
 
-/* ---- flame_compare.c ---- */
-
 /* Bring up to date what the tree is compared with. */
 void flame_compare(struct flame_state *s, struct app *app);
 void flame_compare_end(struct flame_state *s);
@@ -85,8 +83,6 @@ double flame_delta(const struct flame_state *s, const struct flame_cell *c);
 /* Lines about the selected frame in place of the usual facts: both shares, their difference, and callees that are no more. */
 void flame_draw_compared(const struct flame_state *s, const struct app *app, struct grid *g, struct rect area,
                          int row, int col);
-
-/* ---- flame_move.c ---- */
 
 /* Select a node; what is too deep to be shown is scrolled to. */
 void flame_select(struct flame_state *s, uint32_t node);
@@ -102,7 +98,7 @@ bool flame_move(struct flame_state *s, enum action action);
 
 bool flame_mouse(void *state, struct app *app, const struct input_event *e);
 
-/* ---- flame_details.c ---- */
+/* ---- flame_draw.c ---- */
 
 /* Take the pane's part from the cells; no rows: it is not shown. */
 struct rect flame_take_details(const struct flame_state *s, struct rect *cells);
@@ -111,7 +107,7 @@ void flame_draw_details(const struct flame_state *s, const struct app *app, stru
 /* The selection or the tree may be another one. */
 void flame_follow_details(struct flame_state *s, struct app *app);
 
-/* ---- flame_tags.c ---- */
+/* ---- flame.c ---- */
 
 extern const struct screen_rows flame_tagged;
 
@@ -123,8 +119,6 @@ void flame_choose_tagged(struct flame_state *s);
 
 /* Were the tags others when that was done? */
 bool flame_has_other_tags(const struct flame_state *s);
-
-/* ---- flame_search.c ---- */
 
 /* Is a node what is searched for? */
 bool flame_is_hit(const struct flame_state *s, uint32_t node);
@@ -140,8 +134,6 @@ bool flame_search_step(struct flame_state *s, int step);
 
 /* Does a stack's frame match the filter? `arg` is a struct match. */
 bool flame_filter_matches(const void *arg, const struct model_frame *frame);
-
-/* ---- flame_pick.c ---- */
 
 bool flame_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
                 struct strbuf *whole);

@@ -5,11 +5,12 @@
  * Nothing is computed here: the app is asked, the querier's thread works, the answer comes with an update. What was typed stays when
  * the screen is left.
  */
-#include "tui/screens/screens.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/sql/sql_rewrite.h"
+#include "tui/core/pick.h"
+#include "tui/screens/screens.h"
 #include "tui/screens/sql/sql_state.h"
 
 #define SQL_WHEEL 3
@@ -244,3 +245,273 @@ const struct screen_def screen_sql = {
     .is_on = sql_is_on,
     .status = sql_status,
 };
+
+/* ---- pick ---- */
+
+/* The selected cell of a result and its row, as they are copied. */
+
+/* A value as it would be written into a file, without controls. */
+static void sql_put_value(const struct rowset *r, size_t row, size_t column, struct strbuf *out) {
+    struct strbuf text;
+    strbuf_init(&text, PICK_MAX);
+    rowset_put_whole(r, row, column, &text);
+    pick_put_text(out, strbuf_str(&text));
+    strbuf_fini(&text);
+}
+
+/* A row, tabs between its values; what is hidden is left out. */
+static void sql_put_row(const struct sheet *sheet, size_t row, struct strbuf *out) {
+    bool first = true;
+    for (size_t i = 0; i < sheet->rows->n_columns; i++) {
+        if (sheet->columns[i].hidden)
+            continue;
+        if (!first)
+            (void)strbuf_addc(out, '\t');
+        first = false;
+        sql_put_value(sheet->rows, row, i, out);
+    }
+}
+
+/* The sheet that has the keys; NULL none does. */
+static struct sheet *sql_sheet(struct sql_state *s) {
+    struct sql_view *v = sql_top_view(s);
+    return s->in_sheet && v && sql_view_is_sheet(v) ? &v->sheet : NULL;
+}
+
+static const struct sheet *sql_sheet_of(const void *state) {
+    const struct sql_state *s = state;
+    const struct sql_view *v = s->n_views ? &s->views[s->n_views - 1] : NULL;
+    return s->in_sheet && v && sql_view_is_sheet(v) ? &v->sheet : NULL;
+}
+
+bool sql_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
+              struct strbuf *whole) {
+    const struct sheet *sheet = sql_sheet_of(state);
+    (void)app;
+    (void)what;
+    if (!sheet || !sheet_has_cell(sheet))
+        return false;
+    size_t row = sheet_row(sheet, sheet->list.selected);
+    sql_put_value(sheet->rows, row, (size_t)sheet->column, one);
+    sql_put_row(sheet, row, whole);
+    return true;
+}
+
+/* ---- tagged rows ---- */
+
+static struct tags *sql_tags(void *state, struct app *app) {
+    struct sheet *sheet = sql_sheet(state);
+    (void)app;
+    return sheet ? &sheet->tags : NULL;
+}
+
+static int sql_count_rows(const void *state, const struct app *app) {
+    (void)app;
+    return (int)sheet_rows(sql_sheet_of(state));
+}
+
+static int sql_selected_row(const void *state, const struct app *app) {
+    const struct sheet *sheet = sql_sheet_of(state);
+    (void)app;
+    return sheet_has_cell(sheet) ? sheet->list.selected : -1;
+}
+
+static uint64_t sql_row_key(const void *state, const struct app *app, int row) {
+    (void)app;
+    return sheet_row(sql_sheet_of(state), row);
+}
+
+static void sql_put(const void *state, const struct app *app, int row, struct screen_pick *what,
+                    struct strbuf *one, struct strbuf *whole) {
+    const struct sheet *sheet = sql_sheet_of(state);
+    (void)app;
+    (void)what;
+    sql_put_value(sheet->rows, sheet_row(sheet, row), (size_t)sheet->column, one);
+    sql_put_row(sheet, sheet_row(sheet, row), whole);
+}
+
+static void sql_renew_rows(void *state, struct app *app) {
+    (void)app;
+    sheet_renew_rows(sql_sheet(state));
+}
+
+const struct screen_rows sql_tagged = {.tags = sql_tags,
+                                       .count = sql_count_rows,
+                                       .selected = sql_selected_row,
+                                       .key = sql_row_key,
+                                       .put = sql_put,
+                                       .renew = sql_renew_rows};
+
+/* ---- edit ---- */
+
+/* What the editor's keys do beyond editing: completion, and the queries of before. */
+
+/* ---- completion ---- */
+
+void sql_close_completion(struct sql_state *s) {
+    if (s->typing.completing)
+        sql_complete_fini(&s->completion);
+    s->typing.completing = false;
+}
+
+/* Find what fits at the cursor now; false when nothing does, or memory is short. */
+static bool sql_find_completion(struct sql_state *s, struct app *app) {
+    const struct catalog *c = app_catalog(app);
+    sql_close_completion(s);
+    if (!c || sql_complete(&s->completion, c, s->typing.editor.text, s->typing.editor.cursor) != 0)
+        return false;
+    s->typing.completing = s->completion.n > 0;
+    s->catalogs = app->query.catalogs;
+    if (!s->typing.completing)
+        sql_complete_fini(&s->completion);
+    s->typing.choices = (struct list){.count = (int)s->completion.n, .page = 1};
+    return s->typing.completing;
+}
+
+static void sql_accept(struct sql_state *s) {
+    const struct sql_completion *c = &s->completion;
+    editor_replace(&s->typing.editor, c->from, c->to, c->items[s->typing.choices.selected].text);
+    sql_close_completion(s);
+}
+
+static void sql_complete_word(struct sql_state *s, struct app *app) {
+    if (!sql_find_completion(s, app)) {
+        app_message(app, false, "nothing is known that goes on like this");
+        return;
+    }
+    const struct sql_completion *c = &s->completion;
+    if (c->n == 1) {
+        sql_accept(s);
+        return;
+    }
+    size_t typed = c->to - c->from, common = sql_complete_common(c);
+    if (common > typed && strncasecmp(c->items[0].text, s->typing.editor.text + c->from, typed) == 0) {
+        char *part = strndup(c->items[0].text, common);
+        if (part) {
+            editor_replace(&s->typing.editor, c->from, c->to, part);
+            (void)sql_find_completion(s, app);
+        }
+        free(part);
+    }
+}
+
+void sql_complete_refresh(struct sql_state *s, struct app *app) {
+    int selected = s->typing.choices.selected;
+    if (sql_find_completion(s, app))
+        list_select(&s->typing.choices, selected);
+}
+
+/* After a key that changed the text: the list follows the word, and goes with it. */
+void sql_edited(struct sql_state *s, struct app *app) {
+    s->typing.history_at = -1;
+    if (!s->typing.completing)
+        return;
+    if (!sql_find_completion(s, app))
+        return;
+    if (s->completion.from == s->completion.to &&
+        s->typing.editor.text[s->typing.editor.cursor - (s->typing.editor.cursor > 0)] != '.')
+        sql_close_completion(s);
+}
+
+static bool sql_act_choices(struct sql_state *s, enum action action) {
+    switch ((int)action) {
+    case ACTION_SQL_ACCEPT:
+        sql_accept(s);
+        return true;
+    case ACTION_BACK:
+    case ACTION_SQL_CANCEL:
+        sql_close_completion(s);
+        return true;
+    default:
+        return typing_act_choices(&s->typing, action);
+    }
+}
+
+/* ---- history ---- */
+
+static void sql_step_history(struct sql_state *s, struct app *app, int step) {
+    const char *why = typing_step_history(&s->typing, &app->query.history, step, "query");
+    if (why)
+        app_message(app, false, "%s", why);
+}
+
+bool sql_search_history(struct sql_state *s, struct app *app, const char *text, enum screen_typed phase) {
+    return typing_search(&s->typing, &app->query.history, text, phase);
+}
+
+/* ---- actions ---- */
+
+/* Does a text end with a semicolon that a statement stands before? */
+static bool sql_is_terminated(const char *text) {
+    size_t len = strlen(text);
+    struct sql_token t;
+    bool any = false, ended = false;
+    for (size_t at = 0; (t = sql_token_next(text, len, at)).kind != SQL_TOKEN_END; at = t.at + t.len) {
+        if (t.kind == SQL_TOKEN_SPACE)
+            continue;
+        ended = t.kind == SQL_TOKEN_OTHER && text[t.at] == ';';
+        any |= !ended;
+    }
+    return any && ended;
+}
+
+static void sql_enter(struct sql_state *s, struct app *app) {
+    if (sql_is_terminated(s->typing.editor.text)) {
+        sql_run(s, app);
+        return;
+    }
+    (void)editor_act(&s->typing.editor, ACTION_EDIT_NEWLINE);
+    if (strspn(s->typing.editor.text, " \t\n") == s->typing.editor.len)
+        editor_set(&s->typing.editor, ""); /* nothing was there */
+    else
+        app_message(app, false, "a new line; with ; at the end Enter runs the query, F5 always does");
+}
+
+static void sql_stop(struct sql_state *s, struct app *app) {
+    if (app->query.running)
+        app_cancel(app);
+    else if (app->query.watch_s > 0)
+        sql_watch(s, app, 0);
+    else if (s->typing.editor.len > 0)
+        editor_set(&s->typing.editor, "");
+    else
+        app_message(app, false, "F10 quits, Esc goes to the result");
+}
+
+bool sql_act_edit(struct sql_state *s, struct app *app, enum action action) {
+    if (s->typing.completing && sql_act_choices(s, action))
+        return true;
+    switch ((int)action) {
+    case ACTION_SQL_COMPLETE:
+        sql_complete_word(s, app);
+        return true;
+    case ACTION_SQL_ENTER:
+        sql_enter(s, app);
+        return true;
+    case ACTION_SQL_CANCEL:
+        sql_stop(s, app);
+        return true;
+    case ACTION_SQL_HISTORY:
+        typing_begin_search(&s->typing, app, ACTION_SQL_HISTORY);
+        return true;
+    case ACTION_SQL_PREVIOUS:
+    case ACTION_SQL_NEXT:
+        sql_step_history(s, app, action == ACTION_SQL_NEXT ? 1 : -1);
+        return true;
+    case ACTION_EDIT_UP:
+    case ACTION_EDIT_DOWN:
+        if (!editor_act(&s->typing.editor, action))
+            sql_step_history(s, app, action == ACTION_EDIT_DOWN ? 1 : -1);
+        return true;
+    default:
+        break;
+    }
+    const char *before = s->typing.editor.text;
+    if (!editor_act(&s->typing.editor, action))
+        return false;
+    if (s->typing.editor.text != before)
+        sql_edited(s, app);
+    else
+        sql_close_completion(s);
+    return true;
+}

@@ -65,7 +65,7 @@ void sql_open_tables(struct sql_state *s, struct app *app);
 /* An action of the view on top; false when it is none. */
 bool sql_act_view(struct sql_state *s, struct app *app, enum action action);
 
-/* sql_edit.c: an action of the editor; false when it is none. What is typed or pasted there. */
+/* sql.c: an action of the editor; false when it is none. What is typed or pasted there. */
 bool sql_act_edit(struct sql_state *s, struct app *app, enum action action);
 void sql_edited(struct sql_state *s, struct app *app);
 void sql_close_completion(struct sql_state *s);
@@ -80,7 +80,7 @@ void sql_run(struct sql_state *s, struct app *app);
 /* Run the query again and again, so many seconds apart; 0 no more. */
 void sql_watch(struct sql_state *s, struct app *app, double every_s);
 
-/* sql_pick.c: see screen_def. */
+/* sql.c: see screen_def. */
 extern const struct screen_rows sql_tagged;
 bool sql_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
               struct strbuf *whole);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * steps_state: what the Steps screen holds, for the files it is made of: steps.c has the screen and its actions, steps_draw.c strips and
- * lanes, steps_table.c the table of steps, steps_model.c what is shown in both. Pure.
+ * lanes, steps.c the table of steps, steps_model.c what is shown in both. Pure.
  */
 #ifndef TUI_SCREENS_STEPS_STEPS_STATE_H
 #define TUI_SCREENS_STEPS_STEPS_STATE_H
@@ -25,7 +25,7 @@ struct steps_state {
     struct rect chart_area;                  /* where they are */
 };
 
-/* steps_table.c */
+/* steps.c */
 extern const struct outline_def steps_outline;
 enum { STEPS_COLUMN_STEP = 0 };
 

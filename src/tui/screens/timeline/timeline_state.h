@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * timeline_state: what the Timeline screen holds, for the files it is made of: timeline.c has the screen and its actions,
- * timeline_move.c where one is in time and among threads, timeline_draw.c the picture. Pure.
+ * timeline.c where one is in time and among threads, timeline_draw.c the picture. Pure.
  */
 #ifndef TUI_SCREENS_TIMELINE_TIMELINE_STATE_H
 #define TUI_SCREENS_TIMELINE_TIMELINE_STATE_H
@@ -45,7 +45,7 @@ struct timeline_state {
     bool tagged_only;
 };
 
-/* ---- timeline_move.c ---- */
+/* ---- timeline.c ---- */
 
 /* Length of a slice, in seconds. */
 double timeline_scale_s(const struct timeline_state *s);
@@ -89,8 +89,6 @@ bool timeline_is_hit(const struct timeline_state *s, const struct app *app, cons
 bool timeline_search(struct timeline_state *s, const struct app *app, int step);
 
 bool timeline_mouse(void *state, struct app *app, const struct input_event *e);
-
-/* ---- timeline_pick.c ---- */
 
 extern const struct screen_rows timeline_tagged;
 

@@ -5,17 +5,74 @@
  * The selection belongs to a function, not to a row. The table is made again when samples come in, as often as snapshots
  * are asked for (and early when there are few); while the view is paused the samples that are read stand still.
  */
-#include "tui/screens/screens.h"
-
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "client/samples/sample_store_diff.h"
+#include "tui/core/app.h"
+#include "tui/core/app_diff.h"
+#include "tui/core/app_history.h"
+#include "tui/core/pick.h"
+#include "tui/screens/screens.h"
 #include "tui/screens/top/top_head.h"
-#include "tui/screens/top/top_state.h"
+#include "tui/screens/top/top_rows.h"
 #include "tui/view/layout.h"
+#include "tui/view/list.h"
+#include "tui/view/tags.h"
+
+struct top_compare {
+    bool on;                          /* the rows are those of `diff` */
+    struct sample_store_table before; /* what is compared with; empty: it cannot be had */
+    struct sample_store_diff diff;    /* of both */
+    struct table_sort sort_other;     /* of the table that is not shown: compared, or not */
+};
+
+/* Make `table`, which is what is shown of `query`, and what it is compared with. Each of the two has its order in `*sort`. */
+static void top_compare_build(struct top_compare *c, struct app *app, const struct sample_store_query *query,
+                              struct sample_store_table *table, struct table_sort *sort);
+static void top_compare_fini(struct top_compare *c);
+
+/* The columns of what is shown. */
+static const struct table_column *top_compare_columns(const struct top_compare *c, int *n);
+
+struct top_state {
+    struct sample_store_query query;
+    struct sample_store_table table;
+    struct top_rows rows;
+    struct top_compare compare;
+    struct top_filter filter;
+    struct match search;
+    struct table_sort sort;
+    struct list list;
+    bool has_id; /* the user chose a row; until then the first one is selected */
+    uint32_t id;
+    int threshold;
+    int scroll;
+    struct sample_store_call *calls; /* of the selected function */
+    size_t n_calls;
+    struct list calls_list;
+    bool calls_open, in_calls, zoomed;
+    double built_s;         /* when the table was made; with no samples: not yet */
+    uint64_t built_samples; /* of the stream then */
+    uint64_t ids;           /* of the tally that the numbers are of; 0 none */
+    unsigned pauses;
+    unsigned window;      /* version of the window shown */
+    unsigned tag_changes; /* of the tags that the rows were chosen by */
+    bool tagged_only;
+    int widths[TABLE_MAX_COLUMNS], call_widths[TABLE_MAX_COLUMNS];
+    struct rect table_area, calls_area; /* as last drawn; no rows: not drawn */
+};
+
+static const struct screen_rows top_tagged;
+
+static bool top_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
+                     struct strbuf *whole);
+static bool top_show(void *state, struct app *app, const struct screen_pick *what);
+static bool top_mouse(void *state, struct app *app, const struct input_event *e);
 
 #define TOP_SCROLL 8
 #define TOP_FIRST_SAMPLES 10 /* from here on there is something to show */
@@ -25,7 +82,8 @@
 static const double top_thresholds[] = {0, 0.1, 0.5, 1, 2, 5, 10, 20, 50};
 #define TOP_N_THRESHOLDS ((int)(sizeof top_thresholds / sizeof top_thresholds[0]))
 
-const struct sample_store_row *top_selected(const struct top_state *s) {
+/* The selected row of the table; NULL none. */
+static const struct sample_store_row *top_selected(const struct top_state *s) {
     const struct top_row *row = top_rows_at(&s->rows, (size_t)s->list.selected);
     return row ? row->row : NULL;
 }
@@ -41,7 +99,8 @@ static void top_find_calls(struct top_state *s, const struct app *app) {
     list_fit(&s->calls_list, (int)s->n_calls, s->calls_list.page);
 }
 
-void top_order(struct top_state *s, const struct app *app) {
+/* Make the rows of the table again; and the table. */
+static void top_order(struct top_state *s, const struct app *app) {
     s->tagged_only = app->functions.only;
     s->tag_changes = app->functions.changes;
     s->filter.threshold = top_thresholds[s->threshold];
@@ -56,7 +115,7 @@ void top_order(struct top_state *s, const struct app *app) {
     top_find_calls(s, app);
 }
 
-void top_rebuild(struct top_state *s, struct app *app) {
+static void top_rebuild(struct top_state *s, struct app *app) {
     struct sample_store_health health;
     const struct sample_store *tally = app->data.tally;
     top_rows_fini(&s->rows);
@@ -116,7 +175,7 @@ static void top_fini(void *state) {
     free(s->calls);
 }
 
-void top_select_row(struct top_state *s, const struct app *app, int row) {
+static void top_select_row(struct top_state *s, const struct app *app, int row) {
     list_select(&s->list, row);
     const struct sample_store_row *r = top_selected(s);
     s->has_id = r != NULL;
@@ -526,3 +585,169 @@ const struct screen_def screen_top = {
     .is_on = top_is_on,
     .status = top_status,
 };
+
+/* ---- pick ---- */
+
+/*
+ * What is selected and what is tagged in the Top screen, for other parts of the program; and the
+ * mouse.
+ */
+
+#define TOP_WHEEL 3
+
+static bool top_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
+                     struct strbuf *whole) {
+    const struct top_state *s = state;
+    const struct sample_store_row *row = top_selected(s);
+    size_t at = (size_t)s->calls_list.selected;
+    const struct sample_store_call *call = s->in_calls && at < s->n_calls ? &s->calls[at] : NULL;
+    const struct model_frame *f = call ? call->frame : row ? row->frame : NULL;
+    (void)app;
+    if (!f)
+        return false;
+    what->tid = s->query.tid;
+    what->frame = f;
+    pick_put_frame(one, f);
+    if (call)
+        pick_put_frame(whole, f);
+    else
+        top_put_row(whole, top_rows_at(&s->rows, (size_t)s->list.selected));
+    return true;
+}
+
+/* A function that is hidden by a filter or the threshold is shown again. */
+static bool top_show(void *state, struct app *app, const struct screen_pick *what) {
+    struct top_state *s = state;
+    s->query.tid = what->tid;
+    top_rebuild(s, app);
+    int at = what->frame ? top_rows_find_function(&s->rows, what->frame) : 0;
+    if (at < 0) {
+        match_clear(&s->filter.match);
+        app->functions.only = false;
+        s->threshold = 0;
+        s->query.on_cpu = false;
+        top_rebuild(s, app);
+        at = top_rows_find_function(&s->rows, what->frame);
+    }
+    if (at >= 0 && what->frame)
+        top_select_row(s, app, at);
+    return at >= 0;
+}
+
+/* ---- tagged rows ---- */
+
+static struct tags *top_tags(void *state, struct app *app) {
+    (void)state;
+    return &app->functions;
+}
+
+static int top_count_rows(const void *state, const struct app *app) {
+    (void)app;
+    return (int)((const struct top_state *)state)->rows.n;
+}
+
+static int top_selected_row(const void *state, const struct app *app) {
+    const struct top_state *s = state;
+    (void)app;
+    return top_selected(s) && !s->in_calls ? s->list.selected : -1;
+}
+
+static uint64_t top_key(const void *state, const struct app *app, int row) {
+    const struct top_row *r = top_rows_at(&((const struct top_state *)state)->rows, (size_t)row);
+    (void)app;
+    return top_row_key(r->row, r->by_line);
+}
+
+static void top_put(const void *state, const struct app *app, int row, struct screen_pick *what,
+                    struct strbuf *one, struct strbuf *whole) {
+    const struct top_state *s = state;
+    const struct top_row *r = top_rows_at(&s->rows, (size_t)row);
+    (void)app;
+    *what =
+        (struct screen_pick){.frame = r->row->frame, .by = r->by_line ? FLAME_BY_LINE : FLAME_BY_FUNCTION};
+    pick_put_frame(one, r->row->frame);
+    top_put_row(whole, r);
+}
+
+static void top_renew(void *state, struct app *app) { top_order(state, app); }
+
+static const struct screen_rows top_tagged = {.tags = top_tags,
+                                              .count = top_count_rows,
+                                              .selected = top_selected_row,
+                                              .key = top_key,
+                                              .put = top_put,
+                                              .renew = top_renew};
+
+/* ---- the mouse ---- */
+
+static bool top_inside(struct rect r, int row, int col) {
+    return row >= r.row && row < r.row + r.rows && col >= r.col && col < r.col + r.cols;
+}
+
+static bool top_mouse(void *state, struct app *app, const struct input_event *e) {
+    struct top_state *s = state;
+    int wheel = e->button == INPUT_WHEEL_UP ? -TOP_WHEEL : e->button == INPUT_WHEEL_DOWN ? TOP_WHEEL : 0;
+    bool in_calls = top_inside(s->calls_area, e->row, e->col);
+    if (!in_calls && !top_inside(s->table_area, e->row, e->col))
+        return false;
+    struct list *list = in_calls ? &s->calls_list : &s->list;
+    int row = e->row - (in_calls ? s->calls_area.row : s->table_area.row) - 1;
+    if (wheel)
+        list_wheel(list, wheel);
+    else {
+        s->in_calls = in_calls;
+        if (row >= 0 && list->top + row < list->count)
+            list_select(list, list->top + row);
+    }
+    if (!wheel && !in_calls && row < 0 && e->button == INPUT_MENU)
+        return false;
+    if (!wheel && !in_calls && row < 0) {
+        int n, column;
+        const struct table_column *columns = top_compare_columns(&s->compare, &n);
+        struct rect head = s->table_area;
+        tags_take_rect(&app->functions, &head);
+        if ((column = table_column_at(s->widths, n, e->col - head.col)) >= 0)
+            table_sort_by(&s->sort, columns, column);
+        top_order(s, app);
+    } else if (!in_calls)
+        top_select_row(s, app, s->list.selected);
+    return true;
+}
+
+/* ---- compare ---- */
+
+static void top_compare_build(struct top_compare *c, struct app *app, const struct sample_store_query *query,
+                              struct sample_store_table *table, struct table_sort *sort) {
+    struct app_diff_side side;
+    struct sample_store_query q = *query;
+    q.window = app_history_window(app, query->window);
+    if (app->data.tally)
+        (void)sample_store_table_build(table, app->data.tally, &q);
+    if (app->diff.on != c->on) {
+        struct table_sort other = c->sort_other;
+        c->sort_other = *sort;
+        *sort = other;
+        c->on = app->diff.on;
+    }
+    top_compare_fini(c);
+    if (!c->on)
+        return;
+    bool has_side = app_diff_find(app, query->window, query->tid, &side);
+    if (has_side) {
+        q.window = side.window;
+        q.tid = side.tid;
+        (void)sample_store_table_build(&c->before, side.tally, &q);
+    }
+    /* What cannot be had is unknown, not left out. */
+    (void)sample_store_diff_build(&c->diff, table, &c->before, has_side && side.is_foreign);
+}
+
+static void top_compare_fini(struct top_compare *c) {
+    sample_store_table_fini(&c->before);
+    sample_store_diff_fini(&c->diff);
+}
+
+static const struct table_column *top_compare_columns(const struct top_compare *c, int *n) {
+    *n = c->on ? top_n_diff_columns : top_n_columns;
+    return c->on ? top_diff_columns : top_columns;
+}
