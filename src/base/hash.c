@@ -24,3 +24,19 @@ uint64_t hash_bytes(const void *data, size_t len) {
     memcpy(&word, p, len);
     return hash_mix(h ^ word);
 }
+
+#define HASH_FNV_PRIME 0x100000001B3ULL
+#define HASH_FNV_END 0xff /* no byte of UTF-8 */
+
+uint64_t hash_fnv(uint64_t h, const void *data, size_t len) {
+    const unsigned char *p = data;
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ p[i]) * HASH_FNV_PRIME;
+    return h;
+}
+
+uint64_t hash_fnv_text(uint64_t h, const char *text) {
+    for (; text && *text; text++)
+        h = (h ^ (unsigned char)*text) * HASH_FNV_PRIME;
+    return (h ^ HASH_FNV_END) * HASH_FNV_PRIME;
+}

@@ -16,4 +16,11 @@ uint64_t hash_mix(uint64_t h);
 /* Of `len` bytes, eight at a time. */
 uint64_t hash_bytes(const void *data, size_t len);
 
+/* FNV-1a (Fowler, Noll, Vo), byte by byte, from HASH_FNV_START on: for hashes of several parts, and for those that are seen (colours). */
+#define HASH_FNV_START 0xcbf29ce484222325ULL
+uint64_t hash_fnv(uint64_t h, const void *data, size_t len);
+
+/* Of a text and a mark of its end, so that "ab", "c" is not "a", "bc". NULL is as "". */
+uint64_t hash_fnv_text(uint64_t h, const char *text);
+
 #endif

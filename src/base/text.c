@@ -156,3 +156,7 @@ void text_human_duration(char *dst, size_t cap, double seconds) {
     else
         (void)snprintf(dst, cap, "%lus", s);
 }
+
+int text_compare(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
+
+bool text_same(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }

@@ -38,6 +38,12 @@ int text_cp_width(uint32_t cp);
 /* Bytes of the longest prefix of `s` that fits into `cols` columns. */
 size_t text_fit(const char *s, int cols);
 
+/* As strcmp; NULL is as "". */
+int text_compare(const char *a, const char *b);
+
+/* The same text, or neither is there. */
+bool text_same(const char *a, const char *b);
+
 /* "1.5 GiB" style: at most 4 significant places, units of 1024; "?" for a number that is negative (unknown), NAN or no size. */
 void text_human_bytes(char *dst, size_t cap, double bytes);
 

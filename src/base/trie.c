@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 
 #define TRIE_LIKE 512 /* frames: deeper stacks are looked up as any */
 
@@ -211,21 +212,17 @@ uint32_t trie_add(struct trie *t, const struct model_frame *frames, size_t n) {
 
 /* ---- a stack that is nearly another ---- */
 
-static bool trie_same_text(const char *own, const char *given) {
-    return own && given ? strcmp(own, given) == 0 : own == given;
-}
-
 /* Is number `id` the frame `f`? `outer`: its caller, which is number `outer_id`; NULL: none. Of a recursion the texts are compared once. */
 static bool trie_is_frame(const struct trie *t, uint32_t id, const struct model_frame *f, uint32_t outer_id,
                           const struct model_frame *outer) {
     const struct model_frame *own = &t->frames[id - 1].frame;
     const struct model_frame *before = outer ? &t->frames[outer_id - 1].frame : NULL;
     if (own->line != f->line || own->kind != f->kind || own->address != f->address ||
-        !trie_same_text(own->module, f->module))
+        !text_same(own->module, f->module))
         return false;
     bool recursion = before && own->func == before->func && own->file == before->file &&
                      f->func == outer->func && f->file == outer->file;
-    return recursion || (trie_same_text(own->func, f->func) && trie_same_text(own->file, f->file));
+    return recursion || (text_same(own->func, f->func) && text_same(own->file, f->file));
 }
 
 /* The nodes of a stack, innermost first. Their number, 0 when they are too many. */

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/hash.h"
+#include "base/text.h"
 
 #define FLAME_NO_FRAME UINT32_MAX
 
@@ -78,9 +80,7 @@ const char *flame_module_text(const struct model_frame *f) {
 }
 
 static uint32_t *flame_module_slot(const struct flame *f, const struct stack_counts *fold, const char *text) {
-    uint64_t h = 0xcbf29ce484222325ULL;
-    for (const char *p = text ? text : ""; *p; p++)
-        h = (h ^ (unsigned char)*p) * 0x100000001B3ULL; /* FNV-1a */
+    uint64_t h = hash_fnv_text(HASH_FNV_START, text);
     for (uint64_t i = h ^ (h >> 29);; i++) {
         uint32_t *slot = &f->module_slots[i & (f->n_module_slots - 1)];
         if (!*slot)
@@ -478,12 +478,10 @@ struct flame_name {
     uint32_t node;
 };
 
-static int flame_compare_text(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
-
 static int flame_compare_names(const struct flame_name *x, const struct flame_name *y) {
-    int order = flame_compare_text(x->first, y->first);
+    int order = text_compare(x->first, y->first);
     if (!order)
-        order = flame_compare_text(x->second, y->second);
+        order = text_compare(x->second, y->second);
     return order ? order : (x->line > y->line) - (x->line < y->line);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "client/samples/sample_store_span.h"
 
 #define SAMPLE_FILTER_NAME 512
@@ -64,12 +65,8 @@ static int sample_filter_count(struct cutter *c, const struct sample_store *t) {
 
 /* ---- stacks ---- */
 
-static bool sample_filter_same_text(const char *a, const char *b) {
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static bool sample_filter_same_module(const struct model_frame *a, const struct model_frame *b) {
-    return sample_filter_same_text(flame_module_text(a), flame_module_text(b));
+    return text_same(flame_module_text(a), flame_module_text(b));
 }
 
 static unsigned sample_filter_judge_frame(struct cutter *c, uint32_t frame) {

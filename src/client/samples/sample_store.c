@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/text.h"
 #include "client/samples/sample_store_state.h"
 
 #define SAMPLE_STORE_MAX_WALK 2048 /* callers looked at for recursion: as many as an agent sends of a stack */
@@ -165,27 +167,15 @@ static int sample_store_grow_entries(struct sample_store *t) {
     return 0;
 }
 
-static uint64_t sample_store_hash(uint64_t h, const char *s) {
-    for (; s && *s; s++)
-        h = (h ^ (unsigned char)*s) * 0x100000001B3ULL; /* FNV-1a */
-    return (h ^ 0xff) * 0x100000001B3ULL;
-}
-
-static bool sample_store_same_text(const char *a, const char *b) {
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 /* The slot of the function of a frame: taken, or free. */
 static uint32_t *sample_store_slot(const struct sample_store *t, const struct model_frame *f) {
-    uint64_t h =
-        sample_store_hash(sample_store_hash(0xcbf29ce484222325ULL + (uint64_t)f->kind, f->func), f->file);
+    uint64_t h = hash_fnv_text(hash_fnv_text(HASH_FNV_START + (uint64_t)f->kind, f->func), f->file);
     for (uint64_t i = h ^ (h >> 29);; i++) {
         uint32_t *slot = &t->function_slot[i & (t->n_slots - 1)];
         if (!*slot)
             return slot;
         const struct model_frame *g = stack_counts_frame(t->fold, *slot - 1);
-        if (g->kind == f->kind && sample_store_same_text(g->func, f->func) &&
-            sample_store_same_text(g->file, f->file))
+        if (g->kind == f->kind && text_same(g->func, f->func) && text_same(g->file, f->file))
             return slot;
     }
 }

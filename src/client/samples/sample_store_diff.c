@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 
 struct diff_index {
     uint32_t *slots; /* open addressing: 1 + row; 0 free */
@@ -28,12 +29,10 @@ static uint64_t diff_hash(const struct model_frame *f, bool by_line) {
     return by_line ? hash_mix(h ^ (uint64_t)(unsigned)f->line) : h;
 }
 
-static bool diff_same_text(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
-
 /* As sample_store_function tells functions apart; a line is one of them with its number. */
 static bool diff_is_same(const struct model_frame *a, const struct model_frame *b, bool by_line) {
-    return a == b || (a->kind == b->kind && diff_same_text(a->func, b->func) &&
-                      diff_same_text(a->file, b->file) && (!by_line || a->line == b->line));
+    return a == b || (a->kind == b->kind && text_same(a->func, b->func) && text_same(a->file, b->file) &&
+                      (!by_line || a->line == b->line));
 }
 
 /* The slot of a frame: taken by the row that is the same, or free. */

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/hash.h"
+#include "base/text.h"
 
 #define STACK_COUNTS_STRINGS_MAX ((size_t)32 * 1024 * 1024)
 
@@ -73,9 +75,7 @@ static uint64_t stack_counts_mix(uint64_t h, uint64_t v) {
 static uint64_t stack_counts_hash_string(uint64_t h, const char *s) {
     if (!s)
         return stack_counts_mix(h, 1);
-    for (; *s; s++)
-        h = (h ^ (unsigned char)*s) * 0x100000001B3ULL;
-    return stack_counts_mix(h, 2);
+    return stack_counts_mix(hash_fnv_text(h, s), 2);
 }
 
 static uint64_t stack_counts_hash(enum stack_counts_kind kind, const void *item) {
@@ -102,10 +102,6 @@ static uint64_t stack_counts_hash(enum stack_counts_kind kind, const void *item)
     }
 }
 
-static bool stack_counts_same_string(const char *a, const char *b) {
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static bool stack_counts_same(enum stack_counts_kind kind, const void *a, const void *b) {
     const struct model_frame *f = a, *g = b;
     const struct stack_counts_stack *s = a, *t = b;
@@ -114,8 +110,7 @@ static bool stack_counts_same(enum stack_counts_kind kind, const void *a, const 
     switch (kind) {
     case STACK_COUNTS_FRAMES:
         return f->line == g->line && f->kind == g->kind && f->address == g->address &&
-               stack_counts_same_string(f->func, g->func) && stack_counts_same_string(f->file, g->file) &&
-               stack_counts_same_string(f->module, g->module);
+               text_same(f->func, g->func) && text_same(f->file, g->file) && text_same(f->module, g->module);
     case STACK_COUNTS_STACKS:
         return s->parent == t->parent && s->frame == t->frame;
     case STACK_COUNTS_ENTRIES:
@@ -255,7 +250,7 @@ static int stack_counts_put_thread(struct stack_counts *f, int64_t tid, const ch
         return -1;
     struct stack_counts_thread *mine = stack_counts_item(f, STACK_COUNTS_THREADS, (size_t)at);
     const char *now = name ? name : native_name;
-    if (now && !stack_counts_same_string(mine->name, now))
+    if (now && !text_same(mine->name, now))
         mine->name = arena_strdup(&f->strings, now);
     return f->strings.failed ? -1 : 0;
 }

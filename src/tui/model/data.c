@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/path.h"
 #include "tui/model/snapshot_history.h"
 
@@ -61,23 +62,16 @@ void data_take_target(struct data *d, struct model_target *t) {
     memset(t, 0, sizeof *t);
 }
 
-static uint64_t data_hash(uint64_t h, const void *bytes, size_t len) {
-    const unsigned char *p = bytes;
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ p[i]) * 0x100000001b3ULL; /* FNV-1a */
-    return h;
-}
-
 /* Same value, same functions, files and lines; 0 for a thread without frames. */
 static uint64_t data_hash_stack(const struct model_thread *t) {
-    uint64_t h = 0xcbf29ce484222325ULL;
+    uint64_t h = HASH_FNV_START;
     for (size_t i = 0; i < t->n_frames; i++) {
         const struct model_frame *f = &t->frames[i];
         if (f->func)
-            h = data_hash(h, f->func, strlen(f->func) + 1);
+            h = hash_fnv(h, f->func, strlen(f->func) + 1);
         if (f->file)
-            h = data_hash(h, f->file, strlen(f->file) + 1);
-        h = data_hash(h, &f->line, sizeof f->line);
+            h = hash_fnv(h, f->file, strlen(f->file) + 1);
+        h = hash_fnv(h, &f->line, sizeof f->line);
     }
     return t->n_frames ? h | 1 : 0;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/text.h"
 #include "base/trie.h"
 
 #define HISTORY_BLOCK_ROWS 8
@@ -151,11 +152,9 @@ static void history_thin(struct snapshot_history *p) {
 
 /* ---- threads and stacks ---- */
 
-static bool history_same_text(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
-
 static bool history_is_who(const struct history_who *w, const struct model_thread *t) {
     return w->tid == t->tid && w->ident == t->ident && w->has_python == t->has_python &&
-           history_same_text(w->name, t->name) && history_same_text(w->native_name, t->native_name);
+           text_same(w->name, t->name) && text_same(w->native_name, t->native_name);
 }
 
 static int history_copy_text(struct snapshot_history *p, const char *text, char **out) {

@@ -45,12 +45,6 @@ static enum theme_role picker_role(const void *row, enum theme_role role) {
     return picker_of(row)->inspectable || picker_of(row)->readable ? role : ROLE_MUTED;
 }
 
-static int picker_compare_double(double a, double b) {
-    a = isnan(a) ? -1 : a;
-    b = isnan(b) ? -1 : b;
-    return (a > b) - (a < b);
-}
-
 static void picker_cell_pid(const void *row, struct table_cell *c) {
     (void)snprintf(c->text, sizeof c->text, "%ld", (long)picker_of(row)->pid);
     c->role = picker_role(row, ROLE_VALUE);
@@ -79,7 +73,7 @@ static void picker_cell_cpu(const void *row, struct table_cell *c) {
 }
 
 static int picker_compare_cpu(const void *a, const void *b) {
-    return picker_compare_double(picker_of(a)->cpu_pct, picker_of(b)->cpu_pct);
+    return table_compare_number(picker_of(a)->cpu_pct, picker_of(b)->cpu_pct);
 }
 
 static void picker_cell_rss(const void *row, struct table_cell *c) {
@@ -116,7 +110,7 @@ static void picker_cell_uptime(const void *row, struct table_cell *c) {
 }
 
 static int picker_compare_uptime(const void *a, const void *b) {
-    return picker_compare_double(picker_of(a)->uptime_s, picker_of(b)->uptime_s);
+    return table_compare_number(picker_of(a)->uptime_s, picker_of(b)->uptime_s);
 }
 
 static void picker_cell_command(const void *row, struct table_cell *c) {
@@ -127,8 +121,7 @@ static void picker_cell_command(const void *row, struct table_cell *c) {
 }
 
 static int picker_compare_command(const void *a, const void *b) {
-    const char *x = picker_of(a)->cmdline, *y = picker_of(b)->cmdline;
-    return strcmp(x ? x : "", y ? y : "");
+    return text_compare(picker_of(a)->cmdline, picker_of(b)->cmdline);
 }
 
 #define PICKER_CPU_COLUMN 2

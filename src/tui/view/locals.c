@@ -22,15 +22,13 @@ struct rect locals_take_rect(const struct locals_pane *p, struct rect *stack) {
     return part;
 }
 
-static bool locals_same_text(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
-
 /* The frame of the answer that is frame `depth` of the thread shown; -1 it is not in it. */
 static int locals_find_frame(const struct model_thread *answer, const struct model_thread *t, int depth) {
     int at = (int)answer->n_frames - ((int)t->n_frames - depth);
     if (depth >= (int)t->n_frames || at < 0 || at >= (int)answer->n_frames)
         return -1;
     const struct model_frame *a = &answer->frames[at], *b = &t->frames[depth];
-    return locals_same_text(a->func, b->func) && locals_same_text(a->file, b->file) ? at : -1;
+    return text_same(a->func, b->func) && text_same(a->file, b->file) ? at : -1;
 }
 
 /* What is to be shown, or why not. */

@@ -2,6 +2,7 @@
 /* table: see table.h. */
 #include "tui/view/table.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,12 @@ void table_sort_by(struct table_sort *sort, const struct table_column *columns, 
 }
 
 /* Merge sort from the bottom up: stable, and needs one scratch array. */
+int table_compare_number(double a, double b) {
+    a = isnan(a) ? -INFINITY : a;
+    b = isnan(b) ? -INFINITY : b;
+    return (a > b) - (a < b);
+}
+
 void table_sort_rows(const struct table_column *columns, struct table_sort sort, const void **rows,
                      size_t n) {
     int (*compare)(const void *, const void *) = columns[sort.column].compare;

@@ -61,6 +61,9 @@ void table_sort_step(struct table_sort *sort, const struct table_column *columns
 /* Sort by a column; again: turn it round. */
 void table_sort_by(struct table_sort *sort, const struct table_column *columns, int column);
 
+/* For columns of numbers: NAN, which is not known, comes before all that are. */
+int table_compare_number(double a, double b);
+
 /* Stable sort of `rows` (pointers). */
 void table_sort_rows(const struct table_column *columns, struct table_sort sort, const void **rows, size_t n);
 

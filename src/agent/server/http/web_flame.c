@@ -82,16 +82,14 @@ static void web_flame_forget(struct web_flame_ids *ids) {
 
 /* ---- functions ---- */
 
-static bool web_flame_same(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : "") == 0; }
-
 static uint64_t web_flame_hash(const char *s) { return s ? hash_bytes(s, strlen(s)) : 0; }
 
 /* The number of a function among those that are known, counted from 1; NONE: there is no room. */
 static uint32_t web_flame_function(struct web_flame *f, const struct model_frame *frame) {
     uint64_t hash = web_flame_hash(frame->func) * 31 + web_flame_hash(frame->file);
     for (uint32_t i = 0; i < f->n_functions; i++) /* few, and asked for once each */
-        if (f->functions[i].hash == hash && web_flame_same(f->functions[i].func, frame->func) &&
-            web_flame_same(f->functions[i].file, frame->file))
+        if (f->functions[i].hash == hash && text_compare(f->functions[i].func, frame->func) == 0 &&
+            text_compare(f->functions[i].file, frame->file) == 0)
             return i + 1;
     if (f->n_functions == WEB_FLAME_FUNCTIONS)
         return WEB_FLAME_NONE;

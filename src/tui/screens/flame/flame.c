@@ -718,8 +718,6 @@ void flame_choose(const void *state, struct screen_choice *out) {
     out->name_module = flame_module_name;
 }
 
-static bool flame_same(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : "") == 0; }
-
 /* The widest node of a frame's function; FLAME_NO_NODE when there is none. */
 static uint32_t flame_find_function(const struct flame_state *s, const struct model_frame *f) {
     uint32_t found = FLAME_NO_NODE;
@@ -727,8 +725,8 @@ static uint32_t flame_find_function(const struct flame_state *s, const struct mo
     for (uint32_t i = FLAME_FRAMELESS + 1; flame_is_there(s) && i < flame_count(s->flame); i++) {
         const struct model_frame *own = flame_frame(s->flame, i);
         int64_t amount = flame_amount(s->flame, flame_node(s->flame, i)->total);
-        if (own && amount > widest && own->kind == f->kind && flame_same(own->file, f->file) &&
-            (s->query.by == FLAME_BY_MODULE || flame_same(own->func, f->func))) {
+        if (own && amount > widest && own->kind == f->kind && text_compare(own->file, f->file) == 0 &&
+            (s->query.by == FLAME_BY_MODULE || text_compare(own->func, f->func) == 0)) {
             found = i;
             widest = amount;
         }

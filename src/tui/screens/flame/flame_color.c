@@ -4,20 +4,15 @@
 
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "tui/model/data.h"
 
 #define FLAME_COLORS 3 /* of each kind of frame */
 
-static uint64_t flame_hash(uint64_t h, const char *text) {
-    for (; text && *text; text++)
-        h = (h ^ (unsigned char)*text) * 0x100000001B3ULL; /* FNV-1a */
-    return (h ^ 0xff) * 0x100000001B3ULL;
-}
-
 enum theme_role flame_color_of(const struct model_frame *f, bool by_module) {
-    uint64_t h = flame_hash(0xcbf29ce484222325ULL, f->file ? f->file : f->module);
+    uint64_t h = hash_fnv_text(HASH_FNV_START, f->file ? f->file : f->module);
     if (!by_module)
-        h = flame_hash(h, f->func);
+        h = hash_fnv_text(h, f->func);
     enum theme_role kind = data_frame_role(f);
     if (kind == ROLE_FUNC_NATIVE)
         return ROLE_FLAME_NATIVE;

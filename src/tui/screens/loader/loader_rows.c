@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "tui/core/pick.h"
+#include "tui/view/table.h"
 
 #define LOADER_MAX 64 /* that are told apart */
 
@@ -123,32 +124,24 @@ static void loader_cell_file(const void *node, struct table_cell *c) {
 
 /* ---- order ---- */
 
-static int loader_compare_number(double a, double b) {
-    a = isnan(a) ? -INFINITY : a;
-    b = isnan(b) ? -INFINITY : b;
-    return (a > b) - (a < b);
-}
-
-static int loader_compare_text(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
-
 #define LOADER_COMPARE(field, how)                                                                           \
     static int loader_compare_##field(const void *a, const void *b) {                                        \
-        return loader_compare_##how(loader_of(a)->field, loader_of(b)->field);                               \
+        return how(loader_of(a)->field, loader_of(b)->field);                                                \
     }
-LOADER_COMPARE(ready, number)
-LOADER_COMPARE(under_way, number)
-LOADER_COMPARE(wait_ms, number)
-LOADER_COMPARE(batches, number)
-LOADER_COMPARE(pid, number)
-LOADER_COMPARE(cpu_pct, number)
-LOADER_COMPARE(rss_bytes, number)
-LOADER_COMPARE(state, text)
-LOADER_COMPARE(func, text)
-LOADER_COMPARE(file, text)
+LOADER_COMPARE(ready, table_compare_number)
+LOADER_COMPARE(under_way, table_compare_number)
+LOADER_COMPARE(wait_ms, table_compare_number)
+LOADER_COMPARE(batches, table_compare_number)
+LOADER_COMPARE(pid, table_compare_number)
+LOADER_COMPARE(cpu_pct, table_compare_number)
+LOADER_COMPARE(rss_bytes, table_compare_number)
+LOADER_COMPARE(state, text_compare)
+LOADER_COMPARE(func, text_compare)
+LOADER_COMPARE(file, text_compare)
 
 static int loader_compare_name(const void *a, const void *b) {
     const struct loader_row *x = loader_of(a), *y = loader_of(b);
-    return x->is_worker ? loader_compare_number(x->worker, y->worker)
+    return x->is_worker ? table_compare_number(x->worker, y->worker)
                         : (x->loader > y->loader) - (x->loader < y->loader);
 }
 

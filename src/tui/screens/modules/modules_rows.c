@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "tui/core/pick.h"
+#include "tui/view/table.h"
 
 #define MODULE_BAR 8         /* columns of a bar */
 #define MODULE_HOT_SHARE 0.3 /* of the slowest: drawn as hot */
@@ -146,36 +147,28 @@ static void module_cell_hooks(const void *node, struct table_cell *c) {
 
 /* ---- order ---- */
 
-static int module_compare_number(double a, double b) {
-    a = isnan(a) ? -INFINITY : a;
-    b = isnan(b) ? -INFINITY : b;
-    return (a > b) - (a < b);
-}
-
-static int module_compare_text(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
-
 #define MODULE_COMPARE(field, how)                                                                           \
     static int module_compare_##field(const void *a, const void *b) {                                        \
-        return module_compare_##how(module_of(a)->field, module_of(b)->field);                               \
+        return how(module_of(a)->field, module_of(b)->field);                                                \
     }
-MODULE_COMPARE(class, text)
-MODULE_COMPARE(dtype, text)
-MODULE_COMPARE(device, text)
-MODULE_COMPARE(parameters, number)
-MODULE_COMPARE(bytes, number)
-MODULE_COMPARE(forward_ms, number)
-MODULE_COMPARE(backward_ms, number)
-MODULE_COMPARE(share, number)
-MODULE_COMPARE(grad_norm, number)
-MODULE_COMPARE(is_nan, number)
-MODULE_COMPARE(training, number)
-MODULE_COMPARE(activation_bytes, number)
-MODULE_COMPARE(calls, number)
-MODULE_COMPARE(hooks, number)
+MODULE_COMPARE(class, text_compare)
+MODULE_COMPARE(dtype, text_compare)
+MODULE_COMPARE(device, text_compare)
+MODULE_COMPARE(parameters, table_compare_number)
+MODULE_COMPARE(bytes, table_compare_number)
+MODULE_COMPARE(forward_ms, table_compare_number)
+MODULE_COMPARE(backward_ms, table_compare_number)
+MODULE_COMPARE(share, table_compare_number)
+MODULE_COMPARE(grad_norm, table_compare_number)
+MODULE_COMPARE(is_nan, table_compare_number)
+MODULE_COMPARE(training, table_compare_number)
+MODULE_COMPARE(activation_bytes, table_compare_number)
+MODULE_COMPARE(calls, table_compare_number)
+MODULE_COMPARE(hooks, table_compare_number)
 
 /* As the model was defined. */
 static int module_compare_line(const void *a, const void *b) {
-    return module_compare_number((double)module_of(a)->line, (double)module_of(b)->line);
+    return table_compare_number((double)module_of(a)->line, (double)module_of(b)->line);
 }
 
 static bool module_matches(const void *row, const struct match *m) {

@@ -13,6 +13,7 @@
 
 #include "tui/screens/screens.h"
 #include "tui/screens/steps/steps_state.h"
+#include "tui/view/table.h"
 
 #define STEPS_EVERY_S 1.0
 #define STEPS_SAMPLES_EVERY_S 2.0
@@ -288,20 +289,14 @@ static void steps_cell_lr(const void *node, struct table_cell *c) {
     steps_cell_number(c, steps_of(node)->lr, false);
 }
 
-static int steps_compare_numbers(double a, double b) {
-    a = isnan(a) ? -INFINITY : a;
-    b = isnan(b) ? -INFINITY : b;
-    return (a > b) - (a < b);
-}
-
 static int steps_compare_time(const void *a, const void *b) {
-    return steps_compare_numbers(steps_of(a)->at_s, steps_of(b)->at_s);
+    return table_compare_number(steps_of(a)->at_s, steps_of(b)->at_s);
 }
 static int steps_compare_why(const void *a, const void *b) { return steps_of(a)->cause - steps_of(b)->cause; }
 
 #define STEPS_COMPARE(name, field)                                                                           \
     static int steps_compare_##name(const void *a, const void *b) {                                          \
-        return steps_compare_numbers(steps_of(a)->field, steps_of(b)->field);                                \
+        return table_compare_number(steps_of(a)->field, steps_of(b)->field);                                 \
     }
 STEPS_COMPARE(ms, ms)
 STEPS_COMPARE(slowness, slowness)

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "tui/screens/tensors/tensors_rows.h"
 #include "tui/core/pick.h"
+#include "tui/view/table.h"
 
 static const struct growth_row *growth_of(const void *node) {
     return ((const struct outline_node *)node)->row;
@@ -72,29 +73,21 @@ static void growth_cell_step(const void *node, struct table_cell *c) {
     growth_put_change(c, growth_of(node)->growth_per_step);
 }
 
-static int growth_compare_text(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
-
-static int growth_compare_number(double a, double b) {
-    a = isnan(a) ? -INFINITY : a;
-    b = isnan(b) ? -INFINITY : b;
-    return (a > b) - (a < b);
-}
-
 #define GROWTH_COMPARE(field, how)                                                                           \
     static int growth_compare_##field(const void *a, const void *b) {                                        \
-        return growth_compare_##how(growth_of(a)->field, growth_of(b)->field);                               \
+        return how(growth_of(a)->field, growth_of(b)->field);                                                \
     }
-GROWTH_COMPARE(owner, text)
-GROWTH_COMPARE(shape, text)
-GROWTH_COMPARE(dtype, text)
-GROWTH_COMPARE(kind, text)
-GROWTH_COMPARE(device, text)
-GROWTH_COMPARE(count, number)
-GROWTH_COMPARE(count_then, number)
-GROWTH_COMPARE(bytes, number)
-GROWTH_COMPARE(growth_bytes, number)
-GROWTH_COMPARE(growth_per_step, number)
-GROWTH_COMPARE(since_step, number)
+GROWTH_COMPARE(owner, text_compare)
+GROWTH_COMPARE(shape, text_compare)
+GROWTH_COMPARE(dtype, text_compare)
+GROWTH_COMPARE(kind, text_compare)
+GROWTH_COMPARE(device, text_compare)
+GROWTH_COMPARE(count, table_compare_number)
+GROWTH_COMPARE(count_then, table_compare_number)
+GROWTH_COMPARE(bytes, table_compare_number)
+GROWTH_COMPARE(growth_bytes, table_compare_number)
+GROWTH_COMPARE(growth_per_step, table_compare_number)
+GROWTH_COMPARE(since_step, table_compare_number)
 
 static bool growth_matches(const void *row, const struct match *m) {
     const struct growth_row *g = row;

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "tui/core/pick.h"
+#include "tui/view/table.h"
 
 static const char *const tensor_group_names[TENSOR_GROUPS] = {
     [TENSOR_BY_MODULE] = "module",   [TENSOR_BY_KIND] = "kind",     [TENSOR_BY_SHAPE] = "shape",
@@ -123,21 +124,13 @@ static void tensor_cell_grad(const void *node, struct table_cell *c) {
 
 /* ---- order ---- */
 
-static int tensor_compare_number(double a, double b) {
-    a = isnan(a) ? -INFINITY : a;
-    b = isnan(b) ? -INFINITY : b;
-    return (a > b) - (a < b);
-}
-
-static int tensor_compare_text(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
-
 #define TENSOR_COMPARE_TEXT(field)                                                                           \
     static int tensor_compare_##field(const void *a, const void *b) {                                        \
-        return tensor_compare_text(tensor_of(a)->field, tensor_of(b)->field);                                \
+        return text_compare(tensor_of(a)->field, tensor_of(b)->field);                                       \
     }
 #define TENSOR_COMPARE_NUMBER(field)                                                                         \
     static int tensor_compare_##field(const void *a, const void *b) {                                        \
-        return tensor_compare_number(tensor_of(a)->field, tensor_of(b)->field);                              \
+        return table_compare_number(tensor_of(a)->field, tensor_of(b)->field);                               \
     }
 TENSOR_COMPARE_TEXT(name)
 TENSOR_COMPARE_TEXT(kind)

@@ -22,14 +22,6 @@ const struct model_frame *thread_top(const struct model_thread *t) {
     return t->n_frames ? &t->frames[0] : NULL;
 }
 
-static int thread_compare_double(double a, double b) {
-    if (isnan(a) || isnan(b))
-        return isnan(b) - isnan(a) == 0 ? 0 : isnan(a) ? -1 : 1;
-    return (a > b) - (a < b);
-}
-
-static int thread_compare_text(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
-
 /* ---- columns ---- */
 
 static void thread_cell_tid(const void *row, struct table_cell *c) {
@@ -50,7 +42,7 @@ static void thread_cell_name(const void *row, struct table_cell *c) {
 }
 
 static int thread_compare_name(const void *a, const void *b) {
-    return thread_compare_text(data_thread_name(thread_of(a)), data_thread_name(thread_of(b)));
+    return text_compare(data_thread_name(thread_of(a)), data_thread_name(thread_of(b)));
 }
 
 static void thread_cell_state(const void *row, struct table_cell *c) {
@@ -118,7 +110,7 @@ static void thread_cell_gil_for(const void *row, struct table_cell *c) {
 }
 
 static int thread_compare_gil_for(const void *a, const void *b) {
-    return thread_compare_double(thread_gil_for(a), thread_gil_for(b));
+    return table_compare_number(thread_gil_for(a), thread_gil_for(b));
 }
 
 static void thread_cell_share(const void *row, double v, struct table_cell *c) {
@@ -136,8 +128,8 @@ static void thread_cell_gil_pct(const void *row, struct table_cell *c) {
 }
 
 static int thread_compare_gil_pct(const void *a, const void *b) {
-    return thread_compare_double(((const struct thread_row *)a)->gil_pct,
-                                 ((const struct thread_row *)b)->gil_pct);
+    return table_compare_number(((const struct thread_row *)a)->gil_pct,
+                                ((const struct thread_row *)b)->gil_pct);
 }
 
 static void thread_cell_wait_pct(const void *row, struct table_cell *c) {
@@ -145,8 +137,8 @@ static void thread_cell_wait_pct(const void *row, struct table_cell *c) {
 }
 
 static int thread_compare_wait_pct(const void *a, const void *b) {
-    return thread_compare_double(((const struct thread_row *)a)->wait_pct,
-                                 ((const struct thread_row *)b)->wait_pct);
+    return table_compare_number(((const struct thread_row *)a)->wait_pct,
+                                ((const struct thread_row *)b)->wait_pct);
 }
 
 static void thread_cell_cpu(const void *row, struct table_cell *c) {
@@ -161,7 +153,7 @@ static void thread_cell_cpu(const void *row, struct table_cell *c) {
 }
 
 static int thread_compare_cpu(const void *a, const void *b) {
-    return thread_compare_double(thread_of(a)->cpu_pct, thread_of(b)->cpu_pct);
+    return table_compare_number(thread_of(a)->cpu_pct, thread_of(b)->cpu_pct);
 }
 
 static void thread_cell_age(const void *row, struct table_cell *c) {
@@ -174,8 +166,7 @@ static void thread_cell_age(const void *row, struct table_cell *c) {
 }
 
 static int thread_compare_age(const void *a, const void *b) {
-    return thread_compare_double(((const struct thread_row *)a)->age_s,
-                                 ((const struct thread_row *)b)->age_s);
+    return table_compare_number(((const struct thread_row *)a)->age_s, ((const struct thread_row *)b)->age_s);
 }
 
 static void thread_cell_func(const void *row, struct table_cell *c) {
@@ -196,7 +187,7 @@ static void thread_cell_func(const void *row, struct table_cell *c) {
 
 static int thread_compare_func(const void *a, const void *b) {
     const struct model_frame *x = thread_top(thread_of(a)), *y = thread_top(thread_of(b));
-    return thread_compare_text(x ? x->func : NULL, y ? y->func : NULL);
+    return text_compare(x ? x->func : NULL, y ? y->func : NULL);
 }
 
 static void thread_cell_file(const void *row, struct table_cell *c) {
@@ -212,7 +203,7 @@ static void thread_cell_file(const void *row, struct table_cell *c) {
 
 static int thread_compare_file(const void *a, const void *b) {
     const struct model_frame *x = thread_top(thread_of(a)), *y = thread_top(thread_of(b));
-    int order = thread_compare_text(x ? x->file : NULL, y ? y->file : NULL);
+    int order = text_compare(x ? x->file : NULL, y ? y->file : NULL);
     return order ? order : (x ? x->line : 0) - (y ? y->line : 0);
 }
 

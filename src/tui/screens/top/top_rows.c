@@ -24,8 +24,6 @@ static int top_compare_double(double a, double b) {
     return (a > b) - (a < b);
 }
 
-static int top_compare_text(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
-
 /* ---- cells ---- */
 
 static void top_put_share(struct table_cell *c, double v) {
@@ -88,12 +86,12 @@ static int top_compare_total(const void *a, const void *b) {
 }
 
 static int top_compare_func(const void *a, const void *b) {
-    return top_compare_text(top_of(a)->row->frame->func, top_of(b)->row->frame->func);
+    return text_compare(top_of(a)->row->frame->func, top_of(b)->row->frame->func);
 }
 
 static int top_compare_file(const void *a, const void *b) {
     const struct model_frame *x = top_of(a)->row->frame, *y = top_of(b)->row->frame;
-    int order = top_compare_text(x->file, y->file);
+    int order = text_compare(x->file, y->file);
     return order ? order : x->line - y->line;
 }
 
@@ -316,12 +314,11 @@ int top_rows_find(const struct top_rows *r, uint32_t id) {
     return -1;
 }
 
-static bool top_same(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : "") == 0; }
-
 int top_rows_find_function(const struct top_rows *r, const struct model_frame *f) {
     for (size_t i = 0; i < r->n; i++) {
         const struct model_frame *own = top_rows_at(r, i)->row->frame;
-        if (own->kind == f->kind && top_same(own->func, f->func) && top_same(own->file, f->file))
+        if (own->kind == f->kind && text_compare(own->func, f->func) == 0 &&
+            text_compare(own->file, f->file) == 0)
             return (int)i;
     }
     return -1;
