@@ -30,7 +30,7 @@ static void (*const fork_handlers[])(void) = {
 };
 
 /* None of our threads exists, and any lock may be held for ever. Memory of the run that the parent has is left alone: it may have been in
- * the middle of a change. Async-signal-safe, but for the thread that the children of a process with PROBING=2 get; see docs/decisions.md. */
+ * the middle of a change. Async-signal-safe, but for the thread that the children of a process with PROBING=2 get; see docs/dev/decisions.md. */
 void fork_in_child(void) {
     for (size_t i = 0; i < sizeof fork_handlers / sizeof fork_handlers[0]; i++)
         fork_handlers[i]();

@@ -12,7 +12,7 @@ from conftest import ROOT
 
 
 def code_blocks(name):
-    with open(os.path.join(ROOT, "docs", name), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "docs", "dev", name), encoding="utf-8") as file:
         return re.findall(r"^```c\n(.*?)^```", file.read(), re.M | re.S)
 
 

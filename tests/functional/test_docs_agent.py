@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/adding-a-method.md and docs/adding-a-live-table.md are followed to the letter on a copy of the sources: a real agent answers the new
+"""docs/dev/adding-a-method.md and docs/dev/adding-a-live-table.md are followed to the letter on a copy of the sources: a real agent answers the new
 method, and the new table of a real job."""
 
 import json
@@ -60,7 +60,7 @@ def call(python, agent, method):
 
 
 def add_a_method(tree):
-    with open(os.path.join(ROOT, "docs", "adding-a-method.md"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "docs", "dev", "adding-a-method.md"), encoding="utf-8") as file:
         row, handler, entry = re.findall(r"^```c\n(.*?)^```", file.read(), re.M | re.S)
     assert len([line for line in (row + handler + entry).splitlines() if line.strip()]) <= 20
     wire = tree / "src" / "wire" / "wire.h"
@@ -75,7 +75,7 @@ def add_a_method(tree):
 
 
 def add_a_live_table(tree):
-    with open(os.path.join(ROOT, "docs", "adding-a-live-table.md"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "docs", "dev", "adding-a-live-table.md"), encoding="utf-8") as file:
         blocks = re.findall(r"^```(?:c|python)\n(.*?)^```", file.read(), re.M | re.S)
     unit, helper, made, name, columns, declaration, table, live = blocks
     src = tree / "src"

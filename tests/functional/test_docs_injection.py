@@ -12,7 +12,7 @@ from conftest import ROOT
 
 
 def rows():
-    with open(os.path.join(ROOT, "docs", "injection.md"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "docs", "dev", "injection.md"), encoding="utf-8") as file:
         cells = [line.strip("|\n ").split(" | ") for line in file if line.startswith("| ") and "`" in line]
     assert len(cells) > 20 and all(len(row) == 3 for row in cells)
     return cells

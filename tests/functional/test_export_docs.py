@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/adding-an-export.md is followed to the letter on a copy; what comes out compiles, is as short as promised, and works."""
+"""docs/dev/adding-an-export.md is followed to the letter on a copy; what comes out compiles, is as short as promised, and works."""
 
 import os
 import re
@@ -41,7 +41,7 @@ def test_adding_an_export(build_dir, tmp_path):
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if not compiler:
         pytest.skip("needs cc: no C compiler")
-    with open(os.path.join(ROOT, "docs", "adding-an-export.md"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "docs", "dev", "adding-an-export.md"), encoding="utf-8") as file:
         source, prototype, row = re.findall(r"^```c\n(.*?)^```", file.read(), re.M | re.S)
     assert len([line for line in (source + prototype + row).splitlines() if line.strip()]) <= 20
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/adding-a-screen.md is followed to the letter on a copy of the source; what comes out compiles."""
+"""docs/dev/adding-a-screen.md is followed to the letter on a copy of the source; what comes out compiles."""
 
 import os
 import re
@@ -24,7 +24,7 @@ def test_adding_a_screen(build_dir, tmp_path):
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if not compiler:
         pytest.skip("needs cc: no C compiler")
-    with open(os.path.join(ROOT, "docs", "adding-a-screen.md"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "docs", "dev", "adding-a-screen.md"), encoding="utf-8") as file:
         source, declaration, opening, context, action, row = re.findall(r"^```c\n(.*?)^```", file.read(), re.M | re.S)
     added = [line for line in (source + declaration + opening + context + action + row).splitlines() if line.strip()]
     assert len(added) + 2 <= 20, "with the two names in the enums it is longer than promised"
@@ -63,7 +63,7 @@ def test_adding_a_command(build_dir, tmp_path):
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if not compiler:
         pytest.skip("needs cc: no C compiler")
-    with open(os.path.join(ROOT, "docs", "adding-a-command.md"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "docs", "dev", "adding-a-command.md"), encoding="utf-8") as file:
         function, row = re.findall(r"^```c\n(.*?)^```", file.read(), re.M | re.S)
     shutil.copytree(os.path.join(ROOT, "src", "tui"), tmp_path / "tui")
     table = tmp_path / "tui" / "core" / "command_table.c"

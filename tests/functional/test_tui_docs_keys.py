@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/adding-a-key.md and docs/adding-a-theme-role.md are followed to the letter on a copy of the source; what comes out works.
+"""docs/dev/adding-a-key.md and docs/dev/adding-a-theme-role.md are followed to the letter on a copy of the source; what comes out works.
 
 How the example is answered is compiled, not run: that needs a terminal; what its key means is asked of the program."""
 
@@ -32,7 +32,7 @@ def copy(tmp_path, build_dir):
 
 
 def examples(name):
-    with open(os.path.join(ROOT, "docs", name), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "docs", "dev", name), encoding="utf-8") as file:
         return re.findall(r"^```\w+\n(.*?)^```", file.read(), re.M | re.S)
 
 

@@ -3,7 +3,7 @@
  * action: everything a key can do, in one table.
  *
  * The table feeds the dispatcher, the footer, the help screen and --list-keys; a key is bound once in a context, which a
- * test holds. To add an action: a line in the enum, a row in action_table.c, and the screen's answer (docs/adding-a-key.md).
+ * test holds. To add an action: a line in the enum, a row in action_table.c, and the screen's answer (docs/dev/adding-a-key.md).
  * The keys of a row are those to begin with: the user's file may give an action others in a context (action_keys.h), and
  * from then on those are what everybody is told. Of the thread that draws.
  */

@@ -4,7 +4,7 @@
  * line. Screens know nothing of terminals, sockets or clocks: they read the app's data and draw cells.
  *
  * To add one: a file in screens/ that defines a const struct screen_def, and a line each in screens/screens.h and screens.c
- * (docs/adding-a-screen.md).
+ * (docs/dev/adding-a-screen.md).
  */
 #ifndef TUI_CORE_SCREEN_H
 #define TUI_CORE_SCREEN_H

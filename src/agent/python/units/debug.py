@@ -2,7 +2,7 @@
 #
 # debugpy, begun in the job for a person who has asked for it, and all of it taken back. Called by name in the code of an eval
 # that says so (eval_run.c), so on the thread that evals run on. Here, unlike in other units, modules are imported: debugpy and what
-# it needs. What it patches and leaves behind was found by comparing the job before and after: docs/decisions.md.
+# it needs. What it patches and leaves behind was found by comparing the job before and after: docs/dev/decisions.md.
 #
 # Between two clients debugpy listens, but nothing is traced: tracing begins when a client has said that its breakpoints are
 # set, and is taken out when it leaves.
