@@ -37,6 +37,20 @@ ROOMS = {
     "store": ["ring", "sql", "recording"],
 }
 
+# Folders whose files know each other one way only, and the circles that stay. A file is a .c with its .h.
+ONE_WAY = ["base", "wire", "store", "agent", "client", "cli"]
+CIRCLES = {
+    ("store/ring/ring", "store/ring/ring_format", "store/ring/ring_reader"): "the file's form, who writes it and who believes it",
+    ("store/sql/sql", "store/sql/sql_internal"): "a session, and what its files share",
+    ("agent/autostart", "agent/fork"): "a child of a fork may start an agent, whose children do the same",
+    ("agent/python/eval_internal", "agent/python/eval_run"): "one piece of code, and what its files share",
+    ("agent/sampler/thread_sampler", "agent/sampler/thread_sampler_native"): "stacks, and their native part",
+    ("agent/server/http/web_flame", "agent/server/http/web_flame_internal"): "a graph, and what its files share",
+    ("agent/server/http/net_web", "agent/server/net_admission", "agent/server/net_text"): "a connection turns from one protocol to another",
+    ("client/export/export", "client/export/export_formats"): "the table of formats, and their renderers",
+    ("client/symbols/symbols_module", "client/symbols/symbols_serve"): "reading a file may need another one, which is asked for",
+}
+
 # Words that say nothing to a stranger, or several things: no part of the name of a file, a function, a type or a macro.
 VAGUE = set("told tell tells wish wishes grant nursery hunt moment moments always talk made room rooms door doors held hold holds look looks "
             "looked past cut ended copies afar hands pulse headline vitals again recall presence opened otherwise given minded rests aside "
@@ -144,6 +158,41 @@ def check_includes(path, text, findings):
             for pattern, where in LIBRARY_HEADERS:
                 if re.fullmatch(pattern, library.group(1)) and not matches(path, where):
                     findings.add(path, number, f"<{library.group(1)}> may only be included by {', '.join(where) or 'nothing in src'}")
+
+
+def circles_of(includes):
+    """Sets of files that reach each other, of {file: files that it includes}; by Tarjan."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(file):
+        index[file] = low[file] = len(index)
+        stack.append(file)
+        for other in includes.get(file, ()):
+            if other not in index:
+                visit(other)
+            if other in stack:
+                low[file] = min(low[file], low[other])
+        if low[file] == index[file]:
+            at = stack.index(file)
+            found.append(tuple(sorted(stack[at:])))
+            del stack[at:]
+    for file in sorted(includes):
+        if file not in index:
+            visit(file)
+    return [circle for circle in found if len(circle) > 1]
+
+
+def check_circles(files, findings):
+    for folder in ONE_WAY:
+        includes = {}
+        for path in files:
+            if path.startswith(f"src/{folder}/") and path.endswith((".c", ".h")):
+                own = path[4:-2]
+                others = re.findall(rf'^#include "({folder}/[^"]+)\.h"', read(path), re.M)
+                includes.setdefault(own, set()).update(other for other in others if other != own)
+        for circle in circles_of(includes):
+            if circle not in CIRCLES:
+                findings.add(f"src/{circle[0]}.c", 0, "a circle of files: " + ", ".join(circle))
 
 
 def check_names(path, code, findings):
@@ -279,6 +328,7 @@ def main():
     files = project_files()
     for path in files:
         check_file(path, findings)
+    check_circles(files, findings)
     c_files = [f for f in files if f.endswith((".c", ".h"))]
     if c_files:
         check_format(c_files, findings)

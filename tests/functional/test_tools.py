@@ -214,6 +214,11 @@ def test_lint_leaves_alone(lint, path, text):
     assert complaints(lint, path, text) == []
 
 
+def test_lint_finds_circles_of_files(lint):
+    includes = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set(), "e": {"f"}, "f": {"e"}, "g": {"a"}}
+    assert sorted(lint.circles_of(includes)) == [("a", "b", "c"), ("e", "f")]
+
+
 # --- tools/deps.sh, make install --------------------------------------------------------------------------------
 
 def test_deps_are_built_once(source_dir):

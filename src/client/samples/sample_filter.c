@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "client/samples/sample_store_span.h"
+#include "client/samples/sample_store.h"
 
 #define SAMPLE_FILTER_NAME 512
 

@@ -6,12 +6,68 @@
 #include "client/samples/sample_store.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "client/samples/sample_store_state.h"
+#include "client/samples/thread_runs.h"
+
+#define SAMPLE_STORE_SLIDING_END SAMPLE_STORE_MARK /* windows before it slide, but for SAMPLE_STORE_ALL */
+#define SAMPLE_STORE_BASES SAMPLE_STORE_SPAN       /* windows before it are counts since some base */
+#define SAMPLE_STORE_SPANS (SAMPLE_STORE_WINDOWS - SAMPLE_STORE_SPAN)
+
+/* What was added to an entry in one second. */
+struct sample_store_delta {
+    uint32_t entry;
+    struct sample_store_count count;
+};
+
+struct sample_store_slice {
+    int64_t second; /* of the caller's clock */
+    struct sample_store_delta *deltas;
+    size_t n;
+};
+
+struct sample_store {
+    struct stack_counts *fold;
+    struct sample_store_count
+        *base[SAMPLE_STORE_BASES];     /* per entry: the fold's count where a window begins */
+    struct sample_store_count *closed; /* and at the end of the newest slice */
+    bool *is_touched;                  /* per entry: it has changed since then */
+    size_t n_entries, cap_entries;
+    uint32_t *touched; /* the entries that have */
+    size_t n_touched, cap_touched;
+    uint32_t *function;      /* per frame */
+    uint32_t *function_slot; /* open addressing: 1 + frame that stands for a function; 0 free */
+    size_t n_frames, cap_frames, n_slots;
+    unsigned char *recurs; /* per stack, from 1 */
+    size_t n_stacks, cap_stacks;
+    struct sample_store_slice ring[SAMPLE_STORE_SECONDS];
+    size_t n_deltas;                           /* in all of them */
+    uint64_t n_slices;                         /* closed so far; slice k is at k % SAMPLE_STORE_SECONDS */
+    uint64_t oldest[SAMPLE_STORE_SLIDING_END]; /* slice that a window begins with */
+    int64_t second;
+    bool has_second;
+    struct sample_store_count *held[SAMPLE_STORE_WINDOWS]; /* NULL: not held, or there is nothing in it */
+    size_t n_held;
+    double held_look_s; /* the newest look then; NAN */
+    double marked_s;    /* NAN: base[SAMPLE_STORE_MARK] is NULL */
+    struct thread_runs *tracks;
+    size_t max_looks, max_runs; /* of the tracks */
+    struct sample_store_span spans[SAMPLE_STORE_SPANS];
+    struct stack_counts_totals before;
+    struct sample_store_health health;
+    struct sample_store_mark mark;
+    uint32_t changes[SAMPLE_STORE_CHANGES]; /* entries; change k is at k % SAMPLE_STORE_CHANGES */
+};
+
+/* The samples of a batch that the fold has just counted go to the tracks and the spans. 0, or -1 without memory. */
+static int sample_store_track(struct sample_store *t, const struct model_sample_batch *b);
 
 #define SAMPLE_STORE_MAX_WALK 2048 /* callers looked at for recursion: as many as an agent sends of a stack */
 #define SAMPLE_STORE_COVERED_MAX_S 1e9 /* samples of a batch lie no further apart, whatever it says */
@@ -22,7 +78,8 @@
 static const int64_t sample_store_seconds[SAMPLE_STORE_SLIDING_END] = {
     [SAMPLE_STORE_10S] = 10, [SAMPLE_STORE_60S] = SAMPLE_STORE_SECONDS};
 
-uint64_t sample_store_next_mark(void) {
+/* For marks that are never given twice. */
+static uint64_t sample_store_next_mark(void) {
     static uint64_t given;
     return ++given;
 }
@@ -40,8 +97,9 @@ static void sample_store_count_add(struct sample_store_count *to, const struct s
     to->gil_us += c->gil_us;
 }
 
-struct sample_store_count sample_store_since(const struct sample_store *t, size_t entry,
-                                             const struct sample_store_count *from) {
+/* What an entry has got since `from`. */
+static struct sample_store_count sample_store_since(const struct sample_store *t, size_t entry,
+                                                    const struct sample_store_count *from) {
     const struct stack_counts_entry *e = stack_counts_get(t->fold, entry);
     return (struct sample_store_count){.samples = e->samples - from->samples,
                                        .on_cpu = e->on_cpu - from->on_cpu,
@@ -522,4 +580,207 @@ uint32_t sample_store_function(const struct sample_store *t, uint32_t frame) { r
 
 bool sample_store_recurs(const struct sample_store *t, uint32_t stack, bool by_function) {
     return t->recurs[stack] & (by_function ? SAMPLE_STORE_RECURS_FUNCTION : SAMPLE_STORE_RECURS_LINE);
+}
+
+/* ---- window ---- */
+
+/* the windows of a tally that do not slide: since a mark, and between two times; see sample_store.h. */
+
+static int sample_store_track(struct sample_store *t, const struct model_sample_batch *b) {
+    const uint32_t *entries = stack_counts_batch_entries(t->fold);
+    for (size_t i = 0; i < b->n_samples; i++) {
+        const struct model_sample *s = &b->samples[i];
+        struct thread_runs_sample sample = {
+            .time_s = s->timestamp,
+            .us = stack_counts_sample_us(b, i),
+            .tid = s->tid,
+            .entry = entries[i] == STACK_COUNTS_NO_ENTRY ? THREAD_RUNS_NO_ENTRY : entries[i],
+            .flags = thread_runs_flags(s)};
+        int rc = thread_runs_add(t->tracks, &sample);
+        for (int k = 0; rc == 1 && k < SAMPLE_STORE_SPANS; k++)
+            rc = sample_store_span_add(&t->spans[k], t->tracks, &sample) == 0 ? 1 : -1;
+        if (rc < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* What a span held when all was held. */
+static int sample_store_freeze_span(struct sample_store *t, enum sample_store_window which) {
+    const struct sample_store_span *s = &t->spans[which - SAMPLE_STORE_SPAN];
+    struct sample_store_span then = {0};
+    double to_s = fmin(s->to_s, nextafter(t->held_look_s, INFINITY));
+    struct sample_store_count *held = calloc(t->n_held + 1, sizeof *held);
+    if (!held)
+        return -1;
+    if (!isnan(t->held_look_s) && s->from_s < to_s &&
+        sample_store_span_make(&then, t->tracks, s->from_s, to_s) != 0) {
+        free(held);
+        return -1;
+    }
+    for (size_t i = 0; i < then.n && i < t->n_held; i++)
+        held[i] = then.counts[i];
+    sample_store_span_clear(&then);
+    free(t->held[which]);
+    t->held[which] = held;
+    return 0;
+}
+
+int sample_store_set_span(struct sample_store *t, enum sample_store_window which, double from_s,
+                          double to_s) {
+    if (sample_store_span_make(&t->spans[which - SAMPLE_STORE_SPAN], t->tracks, from_s, to_s) != 0)
+        return -1;
+    t->mark.counts = sample_store_next_mark();
+    return t->held[SAMPLE_STORE_ALL] ? sample_store_freeze_span(t, which) : 0;
+}
+
+void sample_store_clear_span(struct sample_store *t, enum sample_store_window which) {
+    sample_store_span_clear(&t->spans[which - SAMPLE_STORE_SPAN]);
+    free(t->held[which]);
+    t->held[which] = NULL;
+    t->mark.counts = sample_store_next_mark();
+}
+
+bool sample_store_get_span(const struct sample_store *t, enum sample_store_window which, double *from_s,
+                           double *to_s) {
+    const struct sample_store_span *s = &t->spans[which - SAMPLE_STORE_SPAN];
+    *from_s = s->from_s;
+    *to_s = s->to_s;
+    return s->is_set;
+}
+
+bool sample_store_get_span_health(const struct sample_store *t, enum sample_store_window which,
+                                  struct sample_store_span_health *out) {
+    const struct sample_store_span *s = &t->spans[which - SAMPLE_STORE_SPAN];
+    double newest_s = sample_store_newest_tick_s(t);
+    *out = (struct sample_store_span_health){s->from_s, s->to_s, s->begins_s, fmin(newest_s, s->to_s)};
+    if (isnan(newest_s) || newest_s < s->from_s)
+        out->known_until_s = NAN;
+    return s->is_set;
+}
+
+const struct thread_runs *sample_store_tracks(const struct sample_store *t) { return t->tracks; }
+
+double sample_store_newest_tick_s(const struct sample_store *t) {
+    uint32_t end = thread_runs_end_tick(t->tracks);
+    if (t->held[SAMPLE_STORE_ALL])
+        return t->held_look_s;
+    return end > thread_runs_first_tick(t->tracks) ? thread_runs_tick_time(t->tracks, end - 1) : NAN;
+}
+
+int sample_store_mark(struct sample_store *t, double now_s) {
+    struct sample_store_count *base = calloc(t->cap_entries + 1, sizeof *base), none = {0};
+    struct sample_store_count *held = t->held[SAMPLE_STORE_ALL] ? calloc(t->n_held + 1, sizeof *held) : NULL;
+    if (!base || (t->held[SAMPLE_STORE_ALL] && !held)) {
+        free(base);
+        free(held);
+        return -1;
+    }
+    for (size_t i = 0; i < t->n_entries; i++)
+        base[i] = sample_store_since(t, i, &none);
+    free(t->base[SAMPLE_STORE_MARK]);
+    free(t->held[SAMPLE_STORE_MARK]);
+    t->base[SAMPLE_STORE_MARK] = base;
+    t->held[SAMPLE_STORE_MARK] = held;
+    t->marked_s = now_s;
+    t->mark.counts = sample_store_next_mark();
+    return 0;
+}
+
+double sample_store_marked_s(const struct sample_store *t) { return t->marked_s; }
+
+uint32_t sample_store_python_stack(const struct sample_store *t, uint32_t stack) {
+    uint32_t above;
+    for (; stack != STACK_COUNTS_NO_STACK; stack = above) {
+        const struct model_frame *f =
+            stack_counts_frame(t->fold, stack_counts_stack_frame(t->fold, stack, &above));
+        if (!f || f->kind != MODEL_FRAME_NATIVE)
+            break;
+    }
+    return stack;
+}
+
+/* ---- span ---- */
+
+void sample_store_span_clear(struct sample_store_span *s) {
+    free(s->counts);
+    memset(s, 0, sizeof *s);
+    s->begins_s = NAN;
+}
+
+/* Samples of an entry with the same flags. */
+static void sample_store_span_count(struct sample_store_count *c, unsigned flags, uint64_t n, double us) {
+    bool on_cpu = flags & THREAD_RUNS_ON_CPU, gc = flags & THREAD_RUNS_GC;
+    c->samples += n;
+    c->us += us;
+    c->on_cpu += on_cpu ? n : 0;
+    c->on_cpu_us += on_cpu ? us : 0;
+    c->gc += gc ? n : 0;
+    c->gc_us += gc ? us : 0;
+    c->gc_on_cpu += gc && on_cpu ? n : 0;
+    c->gc_on_cpu_us += gc && on_cpu ? us : 0;
+    c->gil += flags & THREAD_RUNS_GIL_HOLDING ? n : 0;
+    c->gil_us += flags & THREAD_RUNS_GIL_HOLDING ? us : 0;
+}
+
+/* Room for the counts of an entry; those that are new are zero. */
+static int sample_store_span_reach(struct sample_store_span *s, size_t entry) {
+    if (entry < s->n)
+        return 0;
+    if (grow_array(&s->counts, sizeof *s->counts, entry + 1, &s->cap) != 0)
+        return -1;
+    memset(s->counts + s->n, 0, (entry + 1 - s->n) * sizeof *s->counts);
+    s->n = entry + 1;
+    return 0;
+}
+
+/* Looks [from, to) of a lane. */
+static int sample_store_span_sum(struct sample_store_span *s, const struct thread_runs *t, size_t lane,
+                                 uint32_t from, uint32_t to) {
+    size_t n;
+    const struct thread_runs_run *runs = thread_runs_runs(t, lane, &n);
+    for (size_t i = thread_runs_find_run(t, lane, from); i < n && runs[i].first < to; i++) {
+        uint32_t begin = runs[i].first > from ? runs[i].first : from, end = runs[i].first + runs[i].n;
+        end = end < to ? end : to;
+        if (runs[i].entry == THREAD_RUNS_NO_ENTRY)
+            continue;
+        if (sample_store_span_reach(s, runs[i].entry) != 0)
+            return -1;
+        sample_store_span_count(&s->counts[runs[i].entry], runs[i].flags, end - begin,
+                                thread_runs_tick_us(t, begin, end));
+    }
+    return 0;
+}
+
+int sample_store_span_make(struct sample_store_span *s, const struct thread_runs *t, double from_s,
+                           double to_s) {
+    struct sample_store_span made = {.is_set = true, .from_s = from_s, .to_s = to_s, .begins_s = NAN};
+    if (!(from_s < to_s) || !isfinite(from_s) || !isfinite(to_s))
+        return -1;
+    uint32_t from = thread_runs_find_tick(t, from_s), to = thread_runs_find_tick(t, to_s);
+    if (from < to)
+        made.begins_s = thread_runs_tick_time(t, from);
+    for (size_t i = 0; from < to && i < thread_runs_count_lanes(t); i++)
+        if (sample_store_span_sum(&made, t, i, from, to) != 0) {
+            sample_store_span_clear(&made);
+            return -1;
+        }
+    free(s->counts);
+    *s = made;
+    return 0;
+}
+
+int sample_store_span_add(struct sample_store_span *s, const struct thread_runs *t,
+                          const struct thread_runs_sample *sample) {
+    if (!s->is_set || sample->entry == THREAD_RUNS_NO_ENTRY || sample->time_s < s->from_s ||
+        sample->time_s >= s->to_s)
+        return 0;
+    if (sample_store_span_reach(s, sample->entry) != 0)
+        return -1;
+    if (isnan(s->begins_s) || sample->time_s < s->begins_s)
+        s->begins_s = sample->time_s;
+    uint32_t look = thread_runs_find_tick(t, sample->time_s);
+    sample_store_span_count(&s->counts[sample->entry], sample->flags, 1,
+                            thread_runs_tick_us(t, look, look + 1));
+    return 0;
 }

@@ -16,6 +16,7 @@
 
 #include "base/model.h"
 #include "client/samples/stack_counts.h"
+#include "client/samples/thread_runs.h"
 
 #define SAMPLE_STORE_SECONDS 60                    /* the longest window */
 #define SAMPLE_STORE_MAX_ENTRIES ((size_t)1 << 18) /* of each kind; then it starts anew, */
@@ -148,5 +149,23 @@ uint32_t sample_store_python_stack(const struct sample_store *t, uint32_t stack)
 
 /* Does a stack's frame, or (by_function) its function, occur among its callers too? */
 bool sample_store_recurs(const struct sample_store *t, uint32_t stack, bool by_function);
+
+struct sample_store_span {
+    bool is_set;
+    double from_s, to_s;
+    double begins_s; /* of the looks known when it was set: the oldest that is in it; NAN none */
+    struct sample_store_count *counts; /* per entry, as many as there were */
+    size_t n, cap;
+};
+
+void sample_store_span_clear(struct sample_store_span *s);
+
+/* Count samples with from_s <= time < to_s. 0, or -1 without memory, or when the times are none: then all is as it was. */
+int sample_store_span_make(struct sample_store_span *s, const struct thread_runs *t, double from_s,
+                           double to_s);
+
+/* A sample that tracks have just taken in. 0, or -1 without memory. */
+int sample_store_span_add(struct sample_store_span *s, const struct thread_runs *t,
+                          const struct thread_runs_sample *sample);
 
 #endif

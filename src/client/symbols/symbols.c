@@ -45,6 +45,8 @@ static const struct symbols_place symbols_nothing = {.list = &symbols_unknown, .
 
 /* ---- life ---- */
 
+void symbols_begin(int argc, char **argv) { symbols_helper_begin(argc, argv); }
+
 struct symbols *symbols_new(pid_t pid) {
     struct symbols *s = calloc(1, sizeof *s);
     if (!s)

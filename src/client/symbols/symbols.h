@@ -14,22 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "pystack/native_merge.h"
-
-#define SYMBOLS_MAX_INLINED 16 /* functions at one address, one within the other */
-
-struct symbol {
-    const char *func; /* NULL unknown */
-    const char *file; /* of the source; NULL unknown */
-    int line;         /* 0 unknown */
-};
-
-struct symbols_place {
-    const struct symbol
-        *list; /* innermost first: the last is the function, those before it are inlined in it */
-    size_t n;  /* 1 or more */
-    enum native_role role;
-};
+#include "client/symbols/symbol.h"
 
 struct symbols;
 

@@ -37,7 +37,7 @@ struct symbols_helper {
 
 static bool helper_may_start; /* this program knows the mode */
 
-void symbols_begin(int argc, char **argv) {
+void symbols_helper_begin(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[0], SYMBOLS_SERVE_NAME) == 0)
         symbols_serve(argv[1], argv[2]);
     helper_may_start = true;

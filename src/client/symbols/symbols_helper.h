@@ -39,4 +39,7 @@ void symbols_helper_adopt(struct symbols_helper *h, int fd);
 /* What became of it, if there is news: a line; else NULL. */
 const char *symbols_helper_take_note(struct symbols_helper *h);
 
+/* As symbols_begin. */
+void symbols_helper_begin(int argc, char **argv);
+
 #endif

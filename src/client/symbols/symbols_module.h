@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "client/symbols/symbols.h"
+#include "client/symbols/symbol.h"
 
 struct symbols_file;
 

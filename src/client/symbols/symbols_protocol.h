@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "client/symbols/symbols.h"
+#include "client/symbols/symbol.h"
 
 #define SYMBOLS_SOCKET 3            /* the helper's end */
 #define SYMBOLS_MAX_MODULES 1000U   /* files that one helper reads */
