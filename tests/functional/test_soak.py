@@ -58,7 +58,8 @@ def test_each_way_of_reading(any_python, build_dir, ptrace):
     results = {r["mode"]: r for r in map(json.loads, done.stdout.splitlines())}
     assert set(results) == {"exact", "gentle", "no-inject", "block"}
     for mode, result in results.items():
-        assert result["samples"] > 0 and result["distinct"] > 1, result
+        # Who does not stop threads may take all of its samples while the program waits for a processor.
+        assert result["samples"] > 0 and result["distinct"] > (mode in ("exact", "block")), result
         assert mode not in ("exact", "block") or result["impossible"] + result["wrong_lines"] == 0, result
     assert results["block"]["held"] > 0 and results["no-inject"]["held"] == 0
     header, row = done.stderr.splitlines()
