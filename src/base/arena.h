@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arena: memory that is freed at once.
+ * arena: a bump allocator; everything is freed together.
  *
  * Everything a snapshot points to lives in one arena. An arena has a limit, so what a target makes us read is bounded.
  * A failed allocation returns NULL and sets `failed`; nothing aborts. One thread at a time.

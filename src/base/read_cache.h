@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read_cache: a mem for someone who reads about the same places again and again: all that was read the last time is read with one
- * call of the kernel at the beginning of the next.
+ * read_cache: a mem for a reader that reads about the same places again and again. At the start of each epoch everything that the
+ * last epoch read is prefetched with one system call.
  *
- * What it tells is of about one moment: a place is read once between two beginnings. Like the mem below it never faults; it
- * neither locks nor allocates, and never reads through a descriptor. One thread at a time.
+ * A place is read once an epoch, so what is read belongs to about one time. Like the mem below it never faults; it neither locks
+ * nor allocates, and never reads through a descriptor. One thread at a time.
  */
 #ifndef BASE_READ_CACHE_H
 #define BASE_READ_CACHE_H
@@ -37,7 +37,7 @@ struct read_cache {
 /* `m` becomes a mem that reads what `below` reads, by way of `r`, which must outlive it. */
 void read_cache_init(struct read_cache *r, struct mem *m, const struct mem *below);
 
-/* From now on things are as they are now. */
+/* Start a new epoch: cached reads are fetched again. */
 void read_cache_begin(struct read_cache *r);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * watch: what probing.torch_profiling says: whether modules are traced, and which values are watched.
  *
- * "on,exprs=loss@train,acc1@train": on or off, and expressions with commas between them. On has modules traced; expressions are
- * watched with it and without ("exprs=loss@train"), but not when it says off. An expression is a path from a local
+ * "on,exprs=loss@train,acc1@train": on or off, and expressions with commas between them. `on` enables module
+ * tracing; `exprs=` works with or without it; `off` disables both. An expression is a path from a local
  * variable on, `name.attribute[0]['key']`, and after an @ the function it is a variable of: a name, or module.qualified.name;
  * without it, of whatever function has one. Paths are only ever followed in memory, so there is nothing in them to be run.
  * Pure, plain data.

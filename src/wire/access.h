@@ -8,7 +8,7 @@
 
 /* What it does to the job, from the least to the most; whoever may do one may do those before it. */
 enum wire_access {
-    WIRE_NOTHING = 0, /* nobody may be given less */
+    WIRE_NOTHING = 0, /* lowest access level */
     WIRE_READ_ONLY,   /* what the agent sees and keeps: stacks, samples, tables, status */
     WIRE_VALUES, /* values of the job's variables, which may be anything; its command line; code that somebody has had run */
     WIRE_CHANGES, /* runs code of somebody's in the job, or changes the job or the agent */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evals_kept: of which clients the job keeps the last value of their code (`_`, python/eval.py), and that it does no longer once they have gone.
+ * evals_kept: keeps each client's last value (`_`, python/units/eval.py) alive, and drops it when the client disconnects.
  *
- * A value may be large: nobody who has gone holds one. It is let go of by a job of the python worker, asked for again while the GIL is not had.
+ * A value may be large. It is dropped by a job of the python worker, which is submitted again as long as the GIL cannot be acquired.
  * Belongs to the sampler's thread. Zeroed to begin.
  */
 #ifndef AGENT_PYTHON_EVALS_KEPT_H

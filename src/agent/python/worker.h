@@ -3,8 +3,8 @@
  * worker: a thread of the agent that takes the GIL, for what memory alone does not tell. There is one for what the agent itself asks
  * of Python, and one for what clients want run (eval_run.h); but for them nobody does.
  *
- * Started by the first job, ended by worker_leave. Nobody else waits for it: a job has a deadline, and its asker goes on at
- * that whatever the worker does. A wait for the GIL cannot be given up, so it is only begun when the GIL is free or its
+ * Started by the first job, ended by worker_leave. Nobody else waits for it: a job has a deadline, at which the requester
+ * stops waiting. A wait for the GIL cannot be given up, so it is only begun when the GIL is free or its
  * holder is seen to get on (pystack/gate.h); while he does not, the worker looks and sleeps. Work is done in steps; the GIL
  * is given back after half a millisecond and asked for again. Meanwhile no garbage is collected (from 3.10 on): that would run
  * finalizers of the job's on this thread, and might take long. Once the interpreter is being finalised nothing is called any
@@ -74,8 +74,8 @@ struct worker_status {
     uint64_t refused; /* jobs that did not get it in time */
 };
 
-/* No thread yet. `in_job`: it has the job's own descriptors (thread_spawner.h), for code that a client wants run; else our own, so that a slip of ours
- * cannot touch a file of the job's. `wake` is called on the worker's thread, without a lock, when a job has ended. NULL with the error. */
+/* No thread yet. `in_job`: it has the job's own descriptors (thread_spawner.h), for code that a client wants run; else our own, so that a bug of ours
+ * cannot close the job's descriptors. `wake` is called on the worker's thread, without a lock, when a job has ended. NULL with the error. */
 struct worker *worker_new(void (*wake)(void *arg), void *arg, bool in_job, struct err *e);
 
 /* Have a job done. 0: the worker owns it, the asker looks at it until worker_release. -1 with the error: it is the caller's. */

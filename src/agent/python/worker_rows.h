@@ -39,7 +39,7 @@ struct worker_job *worker_rows_new(const struct worker_rows_request *wish, uint6
 /* How often it has got on; at any time. Of one that waits for the GIL it does not change. */
 uint64_t worker_rows_progress(const struct worker_job *job);
 
-/* No more than there is: it ends at its next piece, with `more`. At any time. */
+/* Stop early: the rows collected so far are returned, and `more` is set. At any time. */
 void worker_rows_stop(struct worker_job *job);
 
 /* After it has ended: what it made; points into the job. */

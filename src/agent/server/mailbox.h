@@ -118,7 +118,7 @@ struct mailbox {
     struct config config;
     uint32_t config_changes; /* counts */
     struct refusals refusals;
-    bool spoken;                     /* a client has said how it wants threads to be looked at */
+    bool spoken;                     /* a client has chosen a sampling mode */
     enum model_sampling spoken_mode; /* the last that did */
 };
 
@@ -134,7 +134,7 @@ void mailbox_end_snapshot(struct mailbox *m, uint32_t peer);
 void mailbox_end_pull(struct mailbox *m,
                       uint32_t peer); /* the same of an answer to pull that will not come */
 void mailbox_detach(struct mailbox *m, uint32_t peer);
-/* Whose client it is, as far as that is known. */
+/* Record the client's uid and pid (-1: unknown). */
 void mailbox_introduce(struct mailbox *m, uint32_t peer, int64_t uid, int64_t pid);
 bool mailbox_has(struct mailbox *m, uint32_t peer); /* is it still there? From any thread. */
 /* Somebody was turned away, or a client refused what it wanted (`peer`; 0: none): for the table of events. */
@@ -162,7 +162,7 @@ void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream
 int mailbox_leave(struct mailbox *m, uint32_t peer, uint32_t id);
 /* Set something of the configuration. 0, or -1 with the error: there is no such key, or it does not take that. */
 int mailbox_configure(struct mailbox *m, const char *key, const char *value, struct err *e);
-/* Would that switch probing.eval on, which is off? */
+/* True if this change would re-enable probing.eval. */
 bool mailbox_would_allow_eval(struct mailbox *m, const char *key, const char *value);
 /* How often samples are sent, in seconds between two batches; 0: the client does not mind. */
 void mailbox_set_batch(struct mailbox *m, uint32_t peer, double batch_s);

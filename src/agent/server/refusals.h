@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * refusals: who was turned away, or wanted what they may not, on the way to the table of events.
+ * refusals: rate-limits the rows "refused" in probing.events.
  *
- * One row at a time, and none for a while after it, twice as long each time: so whoever knocks without end fills no table. What comes
- * meanwhile is counted and told by the next row. No lock: that of the mailbox it lies in.
+ * After each row there is none for a while, twice as long each time, so that endless attempts do not fill the table. Attempts in
+ * between are counted in the next row. Protected by the lock of the mailbox that contains it.
  */
 #ifndef AGENT_SERVER_REFUSALS_H
 #define AGENT_SERVER_REFUSALS_H

@@ -3,8 +3,8 @@
  * record: writes the tables: what the sampler sees, and once a second what the kernel says of the job.
  *
  * Ids in the tables are unique over the agent's life: those of the sampler's trie, which begin anew when it is full, and an
- * offset that grows then. A stack is written when the first sample has it. Once a second's rows are written at a tick of the sampler
- * if there is one, so that the thread wakes up no oftener. What this costs is counted apart from the sampler's work. All functions
+ * offset that grows then. A stack is written when the first sample has it. The rows of each second are written at a tick of the sampler
+ * if there is one, so the thread wakes no more often. Their cost is counted apart from that of sampling. All functions
  * are called by the sampler's thread.
  */
 #ifndef AGENT_TABLES_RECORD_H

@@ -16,7 +16,7 @@
 #include "wire/wire.h"
 
 #define LEASE_OWNERS 20
-#define LEASE_BY_CONFIG 0U            /* an owner that no client is */
+#define LEASE_BY_CONFIG 0U            /* owner id used by the configuration */
 #define LEASE_LONGEST_S (24 * 3600.0) /* for which a client may have one */
 #define LEASE_FOREVER UINT64_MAX
 

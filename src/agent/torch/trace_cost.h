@@ -4,8 +4,8 @@
  *
  * A look costs what its step is longer than the steps before it, into which nobody looked; what hooks cost outside of that step,
  * as they are put in before it and taken out after it; and the time for which the job could not have the GIL meanwhile. The
- * first is told by the median of the last looks. Where steps vary by so much that it says nothing yet, and never less, it is what
- * was measured in the hooks themselves, and what calling them takes. Pure: no clock, no job. Belongs to the sampler's thread.
+ * first is the median over the last traced steps. If step times are too noisy, the time measured inside the hooks, with that of
+ * calling them, is used instead; it is the lower bound in any case. Pure: no clock, no job. Belongs to the sampler's thread.
  */
 #ifndef AGENT_TORCH_TRACE_COST_H
 #define AGENT_TORCH_TRACE_COST_H
@@ -34,7 +34,7 @@ struct trace_cost {
     double hold_ns, own_ns, within, outside; /* sums over all */
 };
 
-/* The middle one, NAN when there are none; they are put in order. */
+/* Median (NAN if empty). Sorts `values` in place. */
 double trace_cost_median(double *values, size_t n);
 
 void trace_cost_add(struct trace_cost *c, const struct trace_cost_step *l);

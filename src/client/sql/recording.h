@@ -98,9 +98,8 @@ void recording_fini(struct recording *p);
  * memory. Part of recording_load. */
 int recording_strip_native(struct recording *p);
 
-/* Say of each sample how long it stands for: all threads are looked at together, so that is told by the times of all. A look stands for half of the
- * time to the one before it and half of that to the one after it; a pause in which none were taken belongs to none. 0, or -1 without memory. Part of
- * recording_load. */
+/* Assign each sample its weight: half the gap to the previous tick plus half the gap to the next. Pauses without ticks belong to no sample.
+ * 0, or -1 without memory. Part of recording_load. */
 int recording_weigh(struct recording *p);
 
 /* Find the moments: the last of each quarter of a second in which something was written, or of every so many of them. 0, or -1

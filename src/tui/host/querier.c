@@ -233,7 +233,7 @@ static void querier_work(struct querier *q) {
         (void)snprintf(a->note, sizeof a->note, "%s", database_note(q->db));
     }
     a->cancelled = atomic_load(&q->ending);
-    if (a->error.code != ERR_OK || a->cancelled) { /* half a result is none */
+    if (a->error.code != ERR_OK || a->cancelled) { /* discard partial results */
         rowset_unref(a->rows);
         a->rows = NULL;
     }

@@ -272,7 +272,7 @@ static bool flame_act_query(struct flame_state *s, struct app *app, enum action 
     return true;
 }
 
-/* One step back; true: also when there is none, for it does nothing then. */
+/* Undo one level. Always consumes the key. */
 static void flame_back(struct flame_state *s, struct app *app) {
     if (s->search.active) {
         match_clear(&s->search);
