@@ -358,7 +358,8 @@ def test_one_at_a_time(noisy, probing, wait_until):
     assert second.status == 1 and "only one piece" in second.stderr and second.stderr.count("\n") == 1
     first.send_signal(signal.SIGTERM)
     first.wait(60)
-    assert again(probing, noisy.pid, "go", wait_until)["result"] == "False"
+    # On a busy machine it is interrupted before its first line has run.
+    assert again(probing, noisy.pid, "globals().get('go', False)", wait_until)["result"] == "False"
 
 
 def poke(pid, address):

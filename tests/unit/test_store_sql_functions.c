@@ -158,7 +158,8 @@ static void times_are_those_of_the_calendar(void **state) {
     sql_set_now(session, NAN);
     time_t before = time(NULL);
     double now = number("SELECT now()");
-    assert_true(now >= (double)before && now <= (double)time(NULL) + 1);
+    /* The clock of the kernel may be set while this one runs on. */
+    assert_true(now > (double)before - 0.5 && now < (double)time(NULL) + 1.5);
     sql_set_now(session, T0 + VALUES);
 }
 
