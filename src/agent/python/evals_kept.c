@@ -8,7 +8,7 @@
 
 #define KEPT_MAX (sizeof((struct evals_kept *)0)->peers / sizeof(uint32_t))
 #define KEPT_POLL_NS (50 * CLOCK_NS_PER_MS)
-#define KEPT_RETRY_NS (2 * CLOCK_NS_PER_S)     /* after the GIL was not had */
+#define KEPT_RETRY_NS (2 * CLOCK_NS_PER_S)     /* after the GIL could not be acquired */
 #define KEPT_PATIENCE_NS (10 * CLOCK_NS_PER_S) /* with it */
 
 struct kept_job {
