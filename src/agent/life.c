@@ -47,7 +47,7 @@ static struct life {
     bool made;     /* changed is initialised */
     bool fork_set; /* the handler of fork is registered; stays so for ever */
     bool give_up;  /* whoever started it no longer waits */
-    bool invited;  /* see agent_start */
+    bool invited;  /* see life_start */
     uint32_t way;  /* enum agent_way of this run */
     enum life_state state;
     char error[256];

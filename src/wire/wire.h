@@ -239,7 +239,7 @@ struct wire_eval {
     bool complete; /* as method "complete": names that begin with its end, a line each, are the result */
     bool whole;    /* the same: but WIRE_CODE_... is */
     bool
-        debug; /* with those of the agent's own python/debug.py, instead of those of __main__; keep: what it begins
+        debug; /* with those of the agent's own python/units/debug.py, instead of those of __main__; keep: what it begins
                       is ended when the client goes, unless somebody uses it */
 };
 

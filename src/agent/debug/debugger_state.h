@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * debugger_state: debuggers in the job, for the status: debugpy that listens, threads that are held, a thread that has raised. Told by
- * python/debug.py, pause.py and catch.py whenever one begins, ends, or is used, so that who asks for the status needs no GIL. What has
+ * python/units/debug.py, pause.py and catch.py whenever one begins, ends, or is used, so that who asks for the status needs no GIL. What has
  * an address stands in the file of endpoints_file.h too.
  */
 #ifndef AGENT_DEBUG_DEBUGGER_STATE_H

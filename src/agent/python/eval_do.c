@@ -19,7 +19,7 @@
 
 static const char *const eval_streams[EVAL_STREAMS] = {"stdin", "stdout", "stderr"};
 
-/* A text that python/eval.py has made, bytes. */
+/* A text that python/units/eval.py has made, bytes. */
 static void eval_take_text(struct eval_run *run, struct pyapi_object *bytes, struct strbuf *out) {
     char *text;
     ssize_t size;

@@ -17,7 +17,7 @@
 
 #define EVAL_STREAMS 3
 
-/* X(function of python/eval.py): those that are called when it is run. */
+/* X(function of python/units/eval.py): those that are called when it is run. */
 #define EVAL_FUNCTIONS(X) X(begin) X(stream) X(compile) X(show) X(explain) X(drain) X(close) X(names) X(whole)
 
 enum eval_function {

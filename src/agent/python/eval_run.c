@@ -2,7 +2,7 @@
 /*
  * eval_run: see eval_run.h. Sources: Doc/c-api/init.rst (PyThreadState_SetAsyncExc, Py_AddPendingCall), Doc/c-api/exceptions.rst.
  *
- * python/eval.py does what is done better in Python.
+ * python/units/eval.py does what is done better in Python.
  */
 #include "agent/python/eval_internal.h"
 

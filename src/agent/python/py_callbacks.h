@@ -4,7 +4,7 @@
  * (step_values.h). They take any arguments, give None back and leave no exception.
  *
  * Their code stays where it is for ever, and they do nothing once py_callbacks_end was called, or in the child of a fork: one that could not be
- * taken out, because the GIL was not had, is still there then.
+ * taken out, because the GIL could not be acquired, is still there then.
  */
 #ifndef AGENT_PYTHON_PY_CALLBACKS_H
 #define AGENT_PYTHON_PY_CALLBACKS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* debug_command_catch: exceptions that nobody catches keep their thread for a while, with pdb. What is done in the job is python/catch.py's. */
+/* debug_command_catch: exceptions that nobody catches keep their thread for a while, with pdb. What is done in the job is python/units/catch.py's. */
 #include "client/session/debug_command.h"
 
 #include <stdio.h>

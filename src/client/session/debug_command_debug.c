@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * debug_command_debug: debugpy in the job. What is done there is python/debug.py's, which answers in lines "key value"; here is said what
+ * debug_command_debug: debugpy in the job. What is done there is python/units/debug.py's, which answers in lines "key value"; here is said what
  * to tell the editor.
  */
 #include "client/session/debug_command.h"

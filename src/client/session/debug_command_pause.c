@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* debug_command_pause: the job's threads are held, and pdb listens meanwhile. What is done there is python/pause.py's. */
+/* debug_command_pause: the job's threads are held, and pdb listens meanwhile. What is done there is python/units/pause.py's. */
 #include "client/session/debug_command.h"
 
 #include <inttypes.h>
