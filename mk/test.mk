@@ -94,7 +94,7 @@ $(TOOLS): $(BUILD)/tests/tools/%: $(BUILD)/obj/tests/tools/%.o $(call lib_of,inj
 # What the injector does to a job goes through the tool, which counts it.
 $(BUILD)/tests/tools/inject_step: EXE_LDFLAGS += -Wl,--wrap=ptrace,--wrap=pwrite,--wrap=write
 
-$(KNOWN): $(BUILD)/obj/tests/known/known.o $(BUILD)/obj/tests/known/native.o $(BUILD)/obj/tests/known/stacks.o $(call lib_of,agent store pystack wire base) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) $(BUILD)/link-flags
+$(KNOWN): $(BUILD)/obj/tests/known/known.o $(BUILD)/obj/tests/known/native.o $(BUILD)/obj/tests/known/stacks.o $(call lib_of,agent store pystack flame wire base) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) $(BUILD)/link-flags
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $(filter %.o,$^) $(call link_libs)

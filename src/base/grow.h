@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * grow: arrays that get longer, of the programs' own memory (nothing in a job uses it). Each doubles, so that putting one item
- * after the other costs as much as their number. Any thread, each with arrays of its own.
+ * grow: arrays that get longer. Each doubles, so that putting one item after the other costs as much as their number. How long
+ * an array may get is for its owner to say. Any thread, each with arrays of its own.
  */
 #ifndef BASE_GROW_H
 #define BASE_GROW_H

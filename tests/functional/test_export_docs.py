@@ -14,7 +14,7 @@ from test_tui_docs import insert
 PROGRAM = r"""
 #include <stdio.h>
 #include "client/export/export_formats.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 
 int main(void) {
     struct model_frame frames[] = {{.func = "step", .file = "a.py"}, {.func = "main", .file = "a.py"}};
@@ -55,7 +55,7 @@ def test_adding_an_export(build_dir, tmp_path):
     flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", f"-I{tmp_path}", f"-I{ROOT}/src", f"-I{build_dir}/gen"]
     done = subprocess.run([compiler, *flags, "-fsyntax-only", client / "export" / "export.c"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    libraries = [os.path.join(build_dir, "lib", f"lib{name}.a") for name in ("client", "store", "pystack", "wire", "base")]
+    libraries = [os.path.join(build_dir, "lib", f"lib{name}.a") for name in ("client", "store", "pystack", "flame", "wire", "base")]
     done = subprocess.run([compiler, *flags, "-o", tmp_path / "outline", program, client / "export" / "export_outline.c", "-Wl,--start-group", *libraries,
                            "-Wl,--end-group", "-lm", "-pthread"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -15,7 +15,7 @@
 #include "base/model_text.h"
 #include "client/session/debug_command.h"
 #include "client/export/export_formats.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 #include "client/symbols/native.h"
 #include "client/output.h"
 #include "client/export/profile_text.h"

@@ -26,7 +26,7 @@
 #include "client/session/call.h"
 #include "client/sql/database.h"
 #include "client/export/export_formats.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 #include "client/sql/rows.h"
 #include "client/session/status_text.h"
 #include "client/session/debug_command.h"

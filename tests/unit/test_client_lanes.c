@@ -16,7 +16,7 @@
 
 #include "client/export/export_formats.h"
 #include "client/export/export_lanes.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 #include "client/samples/thread_runs.h"
 #include "support/protobuf_reader.h"
 

@@ -16,7 +16,7 @@
 #include <zlib.h>
 
 #include "client/export/export_formats.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 #include "client/export/gzip.h"
 #include "client/export/protobuf.h"
 #include "support/protobuf_reader.h"

@@ -16,7 +16,7 @@
 #include "client/export/export.h"
 #include "client/export/export_formats.h"
 #include "client/export/export_svg.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 
 struct call_chain {
     const char *path; /* functions, root first, separated by spaces */

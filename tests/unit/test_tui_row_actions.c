@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 #include "client/symbols/frame_file.h"
 #include "client/samples/sample_store.h"
 #include "client/samples/sample_filter.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 #include "tui/core/app_export.h"
 #include "tui/host/exporter.h"
 #include "tui/host/querier_export.h"

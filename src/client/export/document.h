@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/model.h"
 #include "base/model_json.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 #include "client/target/target.h"
 #include "wire/wire.h"
 

@@ -17,7 +17,7 @@
 #include "client/export/export_formats.h"
 #include "client/export/export_lanes.h"
 #include "client/output.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 #include "client/samples/thread_runs.h"
 #include "client/session/call.h"
 #include "client/target/target.h"

@@ -14,7 +14,7 @@
 
 #include "base/path.h"
 #include "base/text.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 
 #define FOLDED_MAX_FRAMES 2048
 #define FOLDED_NAME_MAX 512

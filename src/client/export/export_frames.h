@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/strbuf.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 
 #define EXPORT_NAME_MAX 4096
 

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/strbuf.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 #include "client/samples/thread_runs.h"
 
 #define LANES_STRAY_NS 500000000LL

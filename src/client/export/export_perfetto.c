@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "client/export/export_frames.h"
 #include "client/export/export_lanes.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 #include "client/export/protobuf.h"
 
 /* trace.proto, trace_packet.proto */

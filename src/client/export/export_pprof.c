@@ -15,7 +15,7 @@
 
 #include "base/hash.h"
 #include "client/export/export_frames.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 #include "client/export/gzip.h"
 #include "client/export/protobuf.h"
 #include "version.h"

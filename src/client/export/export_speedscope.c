@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "client/export/export_frames.h"
 #include "client/export/export_lanes.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 #include "version.h"
 
 #define SPEEDSCOPE_SCHEMA "https://www.speedscope.app/file-format-schema.json"

@@ -19,7 +19,7 @@
 #include "base/text.h"
 #include "client/export/export_formats.h"
 #include "client/export/export_tree.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 
 #define SVG_WIDTH 1200
 #define SVG_MARGIN 10

@@ -9,7 +9,7 @@
 #include "base/grow.h"
 #include "base/hash.h"
 #include "client/export/export_formats.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 
 #define EXPORT_TREE_BYTES ((size_t)64 * 1024 * 1024)
 #define EXPORT_TREE_STEPS ((size_t)1 << 24) /* some seconds; 8,000 stacks of 2,000 frames */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 #include "client/samples/flame.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 #include "client/samples/sample_store.h"
 #include "client/samples/thread_runs.h"
 

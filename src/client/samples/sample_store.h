@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/model.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 #include "client/samples/thread_runs.h"
 
 #define SAMPLE_STORE_SECONDS 60                    /* the longest window */

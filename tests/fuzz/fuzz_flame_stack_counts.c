@@ -13,7 +13,7 @@
 
 #include "client/export/export.h"
 #include "client/export/export_formats.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 #include "client/samples/sample_store_table.h"
 #include "client/samples/thread_runs.h"
 

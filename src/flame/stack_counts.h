@@ -6,8 +6,8 @@
  * frames and stacks once each, under ids of its own that stay. Ids that were never defined are dropped and counted: what
  * came over the wire is foreign. One thread.
  */
-#ifndef CLIENT_SAMPLES_STACK_COUNTS_H
-#define CLIENT_SAMPLES_STACK_COUNTS_H
+#ifndef FLAME_STACK_COUNTS_H
+#define FLAME_STACK_COUNTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

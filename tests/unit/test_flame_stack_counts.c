@@ -15,7 +15,7 @@
 
 #include "client/export/export.h"
 #include "client/export/export_formats.h"
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 
 static struct model_frame_def frame_def(uint32_t id, const char *func, const char *file, int line) {
     return (struct model_frame_def){id, {MODEL_FRAME_PYTHON, func, file, line}};

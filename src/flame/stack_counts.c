@@ -3,7 +3,7 @@
  * stack_counts: see stack_counts.h. Four tables (frames, stacks, entries, threads), each an array with an open-addressing index of
  * positions over it (linear probing, grown at half full).
  */
-#include "client/samples/stack_counts.h"
+#include "flame/stack_counts.h"
 
 #include <stdbool.h>
 #include <math.h>
