@@ -43,12 +43,11 @@ PRESS = r"""
 #include <string.h>
 #include "tui/core/action.h"
 #include "tui/core/config_file.h"
-#include "tui/core/action_keys.h"
 int main(int argc, char **argv) {
     struct err e = {0};
     struct strbuf b;
     strbuf_init(&b, 1 << 20);
-    if (argc == 3 && action_keys_bind(argv[1], argv[2], 1, &e) != 0)
+    if (argc == 3 && action_bind_keys(argv[1], argv[2], 1, &e) != 0)
         return puts(e.text), 1;
     action_list_keys(&b);
     puts(strbuf_str(&b));

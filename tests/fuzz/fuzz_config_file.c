@@ -22,15 +22,15 @@ static void check(bool holds) {
 
 /* Keys of a context, found by their hash. */
 struct key_set {
-    const char *keys[KEYS_MAX];
+    uint32_t keys[KEYS_MAX]; /* 0 none */
     size_t n;
 };
 
 /* Is it a new one? */
-static bool add_key(struct key_set *set, const char *key) {
-    size_t at = hash_bytes(key, strlen(key)) % KEYS_MAX;
+static bool add_key(struct key_set *set, uint32_t key) {
+    size_t at = hash_bytes(&key, sizeof key) % KEYS_MAX;
     for (; set->keys[at]; at = (at + 1) % KEYS_MAX)
-        if (strcmp(set->keys[at], key) == 0)
+        if (set->keys[at] == key)
             return false;
     set->keys[at] = key;
     return ++set->n < KEYS_MAX;
@@ -40,7 +40,7 @@ static void check_keys(void) {
     for (int at = 0; at < CONTEXT_COUNT; at++) {
         enum action_context c = (enum action_context)at;
         struct key_set set = {.n = 0};
-        const char *key;
+        uint32_t key;
         for (const struct action_def *a = action_table; a->action; a++)
             for (size_t i = 0; (a->contexts & ACTION_IN(c)) && (key = action_key(a, c, i)); i++)
                 check(add_key(&set, key));

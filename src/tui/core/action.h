@@ -3,9 +3,14 @@
  * action: everything a key can do, in one table.
  *
  * The table feeds the dispatcher, the footer, the help screen and --list-keys; a key is bound once in a context, which a
- * test holds. To add an action: a line in the enum, a row in action_table.c, and the screen's answer (docs/dev/adding-a-key.md).
- * The keys of a row are those to begin with: the user's file may give an action others in a context (action_keys.h), and
- * from then on those are what everybody is told. Of the thread that draws.
+ * test holds. To add an action: a line in the enum, a row in action_table.c, and the screen's answer
+ * (docs/dev/adding-a-key.md).
+ *
+ * The table has names of keys; they become codes (input.h) once, as those of the user's file do when it is loaded, and a
+ * key that is pressed is compared with codes. The file may give an action other keys in a context: "threads.pause" has
+ * "p Space". It is checked line by line; a wrong line changes nothing and gives a reason. When all lines are loaded, keys
+ * that two actions of a context would have are settled: the user's line wins over the table, the earlier of two lines
+ * over the later. Used by the thread that draws.
  */
 #ifndef TUI_CORE_ACTION_H
 #define TUI_CORE_ACTION_H
@@ -14,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/strbuf.h"
 
 /* Where keys are read: which part of which screen has the focus. */
@@ -235,10 +241,9 @@ struct action_def {
     enum action action;
     const char *name;  /* as in --list-keys */
     unsigned contexts; /* ACTION_IN(...) of every context it is for; ACTION_FOR_ROW, ACTION_CHANGES */
-    const char
-        *keys[ACTION_MAX_KEYS]; /* names (input.h) to begin with; the first is the one the footer shows */
-    const char *label;          /* in the footer; NULL: not there */
-    int rank;                   /* footer: higher ones give way first when there is no room */
+    const char *keys[ACTION_MAX_KEYS]; /* names (input.h), by default; the footer shows the first */
+    const char *label;                 /* in the footer; NULL: not there */
+    int rank;                          /* footer: higher ones give way first when there is no room */
     const char *help;
 };
 
@@ -261,22 +266,26 @@ const char *action_context_name(enum action_context context);
 /* Title of a context in the help. */
 const char *action_context_title(enum action_context context);
 
-/* The `i`th key that a row has in a context, or NULL: its own, or those the user gave it. */
-const char *action_key(const struct action_def *row, enum action_context context, size_t i);
+/* Code (input.h) of the `i`th key that a row has in a context, by the table or by the user's file; INPUT_NONE: it has no more. */
+uint32_t action_key(const struct action_def *row, enum action_context context, size_t i);
 
-/* Keys of a row in a context as text: "F3 /"; "" it has none. */
+/* Keys of a row in a context as text: "F3 /"; "" when it has none. */
 void action_keys_text(const struct action_def *row, enum action_context context, char *buf, size_t cap);
 
-/* Give a row other keys in a context: `n` names (at most ACTION_MAX_KEYS, each shorter than ACTION_KEY_NAME), copied. `line`
- * of the user's file says so; 0: it is what another line leaves. False when there is no room for more. */
-bool action_set_keys(const struct action_def *row, enum action_context context, const char *const *keys,
-                     size_t n, int line);
+/* Give "CONTEXT.ACTION" (or "all.ACTION": in every context that has it) the keys named in `text`, separated by blanks;
+ * "none" takes all from it. `line` of the file, from 1. -1 with ERR_USAGE and the reason; then nothing has changed. */
+int action_bind_keys(const char *name, const char *text, int line, struct err *e);
 
-/* Has a row other keys in a context than its own, and by which line? -1 it has its own. */
-int action_keys_line(const struct action_def *row, enum action_context context);
+/* All lines are loaded: no key means two things in a context from here on. What was taken away is a warning each,
+ * "SOURCE:LINE: ..."; `warnings` may be NULL. */
+void action_settle_keys(const char *source, struct strbuf *warnings);
 
-/* All rows have their own keys again. */
+/* All rows have the keys of the table again. */
 void action_reset_keys(void);
+
+/* Lines "CONTEXT.ACTION = KEYS" for every action, in the order of the table, context by context; those that are other
+ * than the table's have "# SOURCE:LINE" over them. */
+void action_print_keys(const char *source, struct strbuf *out);
 
 /* The text of --list-keys: a line for each context and key. */
 void action_list_keys(struct strbuf *out);

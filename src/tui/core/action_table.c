@@ -381,3 +381,6 @@ const struct action_def action_table[] = {
 _Static_assert(sizeof action_table / sizeof action_table[0] <= ACTION_MAX_ROWS,
                "keys of rows beyond cannot be changed");
 /* clang-format on */
+
+_Static_assert(sizeof action_table / sizeof action_table[0] <= ACTION_MAX_ROWS,
+               "rows have room for their keys");

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "tui/core/action_keys.h"
+#include "tui/core/action.h"
 #include "tui/core/config_line.h"
 
 bool config_file_folder(char *path, size_t cap) {
@@ -70,7 +70,7 @@ static void config_file_take(const struct config_reader *r, const struct config_
         if (l->section == CONFIG_SECTION_OTHER)
             return;
         if (l->section == CONFIG_SECTION_KEYS)
-            (void)action_keys_bind(l->key, l->value, l->number, &e);
+            (void)action_bind_keys(l->key, l->value, l->number, &e);
         else if ((key = settings_find(l->key, &e)) >= 0)
             (void)settings_put(r->settings, (enum settings_key)key, l->key, l->value, SETTINGS_BY_FILE, &e);
         break;
@@ -86,7 +86,7 @@ void config_file_parse(struct settings *s, const char *text, size_t len, const c
     struct config_line line;
     while (config_line_next(&c, &line))
         config_file_take(&r, &line);
-    action_keys_settle(source, warnings);
+    action_settle_keys(source, warnings);
 }
 
 /* All of a regular file. 0, or -1 with errno. */
@@ -131,5 +131,5 @@ void config_file_print(const struct settings *s, const char *path, struct strbuf
                           settings_origin_name(s->origins[i]), d->name, s->values[i]);
     }
     (void)strbuf_adds(out, "\n[keys]\n");
-    action_keys_print(*path ? path : "file", out);
+    action_print_keys(*path ? path : "file", out);
 }

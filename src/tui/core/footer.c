@@ -15,7 +15,7 @@
 
 struct footer_item {
     const struct action_def *def;
-    char key[16], label[24];
+    char key[ACTION_KEY_NAME], label[24];
     int col, width;
     bool shown;
 };
@@ -33,14 +33,17 @@ static int footer_layout(struct app *a, int cols, struct footer_item *items) {
     enum action_context context = screen_context(s->def, s->state);
     int n = 0;
     for (const struct action_def *d = action_table; d->action && n < FOOTER_MAX; d++) {
-        const char *key = d->contexts & ACTION_IN(context) ? action_key(d, context, 0) : NULL;
+        uint32_t key = d->contexts & ACTION_IN(context) ? action_key(d, context, 0) : (uint32_t)INPUT_NONE;
         if (!d->label || !key)
             continue;
         struct footer_item *it = &items[n++];
         *it = (struct footer_item){.def = d, .shown = true};
         bool on = s->def->is_on && s->def->is_on(s->state, a, d->action);
-        (void)snprintf(it->key, sizeof it->key, "%s", strcmp(key, "Space") == 0 ? "Spc" : key);
-        (void)snprintf(it->label, sizeof it->label, "%s ", d->label);
+        if (key == ' ')
+            snprintf(it->key, sizeof it->key, "Spc");
+        else
+            input_key_name(key, it->key, sizeof it->key);
+        snprintf(it->label, sizeof it->label, "%s ", d->label);
         for (char *p = it->label; on && *p; p++)
             *p = (char)toupper((unsigned char)*p);
         it->width = text_width(it->key) + text_width(it->label);
@@ -71,7 +74,7 @@ void footer_draw(struct app *a, struct grid *g, struct rect area) {
         if (!items[i].shown)
             continue;
         int col = items[i].col + grid_text(g, area, 0, items[i].col, ROLE_FOOTER_KEY, items[i].key);
-        (void)grid_text(g, area, 0, col, ROLE_FOOTER_LABEL, items[i].label);
+        grid_text(g, area, 0, col, ROLE_FOOTER_LABEL, items[i].label);
     }
 }
 

@@ -36,28 +36,28 @@ static const struct {
 
 void input_key_name(uint32_t key, char *buf, size_t cap) {
     if (key & INPUT_ALT) {
-        (void)snprintf(buf, cap, "alt-");
+        snprintf(buf, cap, "alt-");
         if (cap > 4)
             input_key_name(key & ~(uint32_t)INPUT_ALT, buf + 4, cap - 4);
         return;
     }
     for (size_t i = 0; i < sizeof input_names / sizeof input_names[0]; i++)
         if (input_names[i].key == key) {
-            (void)snprintf(buf, cap, "%s", input_names[i].name);
+            snprintf(buf, cap, "%s", input_names[i].name);
             return;
         }
     if (key > INPUT_CTRL && key < INPUT_CTRL + 0x80)
-        (void)snprintf(buf, cap, "ctrl-%c", (int)(key - INPUT_CTRL));
+        snprintf(buf, cap, "ctrl-%c", (int)(key - INPUT_CTRL));
     else if (key > INPUT_F0 + 12 && key <= INPUT_F0 + 24)
-        (void)snprintf(buf, cap, "S-F%u", (unsigned)(key - INPUT_F0 - 12));
+        snprintf(buf, cap, "S-F%u", (unsigned)(key - INPUT_F0 - 12));
     else if (key > INPUT_F0 && key <= INPUT_F0 + 12)
-        (void)snprintf(buf, cap, "F%u", (unsigned)(key - INPUT_F0));
+        snprintf(buf, cap, "F%u", (unsigned)(key - INPUT_F0));
     else if (key < INPUT_SPECIAL) {
         char utf8[4];
         size_t n = text_utf8_put(key, utf8);
-        (void)snprintf(buf, cap, "%.*s", (int)n, utf8);
+        snprintf(buf, cap, "%.*s", (int)n, utf8);
     } else
-        (void)snprintf(buf, cap, "?");
+        snprintf(buf, cap, "?");
 }
 
 /* "F3" or, with `shift`, the F3 of "S-F3". */

@@ -72,9 +72,9 @@ static void menu_draw(void *state, struct app *app, struct grid *g, struct rect 
     struct rect head = {s->box.row, s->box.col, 1, s->box.cols};
     grid_fill(g, s->box, ROLE_STATUS);
     grid_fill(g, head, ROLE_TITLE_FOCUS);
-    (void)grid_text(g, head, 0, 1, ROLE_TITLE_FOCUS, "What to do with it");
+    grid_text(g, head, 0, 1, ROLE_TITLE_FOCUS, "What to do with it");
     if (s->n == 0)
-        (void)grid_text(g, s->box, 1, 1, ROLE_STATUS, s->n_all ? "nothing matches" : "nothing is selected");
+        grid_text(g, s->box, 1, 1, ROLE_STATUS, s->n_all ? "nothing matches" : "nothing is selected");
     list_fit(&s->list, s->n, s->box.rows - 1);
     for (int i = 0; i < s->list.page && s->list.top + i < s->n; i++) {
         int at = s->list.top + i;
@@ -82,9 +82,12 @@ static void menu_draw(void *state, struct app *app, struct grid *g, struct rect 
         struct rect row = {s->box.row + 1 + i, s->box.col, 1, s->box.cols};
         bool off = app->hands.readonly && (d->contexts & ACTION_CHANGES);
         enum theme_role role = at == s->list.selected ? ROLE_SELECTION : off ? ROLE_MUTED : ROLE_STATUS;
-        const char *key = action_key(d, s->below, 0);
+        uint32_t code = action_key(d, s->below, 0);
+        char key[ACTION_KEY_NAME] = "";
+        if (code)
+            input_key_name(code, key, sizeof key);
         grid_fill(g, row, role);
-        grid_text_fit(g, row, 0, 1, MENU_KEY_COLS, role, GRID_LEFT, key ? key : "");
+        grid_text_fit(g, row, 0, 1, MENU_KEY_COLS, role, GRID_LEFT, key);
         grid_text_fit(g, row, 0, MENU_KEY_COLS + 2, row.cols - MENU_KEY_COLS - 2, role, GRID_LEFT, d->help);
         match_highlight(&s->search, g, row, 0);
     }
@@ -155,8 +158,8 @@ static bool menu_mouse(void *state, struct app *app, const struct input_event *e
 static void menu_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct menu_state *s = state;
     (void)app;
-    (void)strbuf_addf(out, "Menu   %d of %d   Enter does it, so does its key; / narrows, Esc closes", s->n,
-                      s->n_all);
+    strbuf_addf(out, "Menu   %d of %d   Enter does it, so does its key; / narrows, Esc closes", s->n,
+                s->n_all);
 }
 
 const struct screen_def screen_menu = {
