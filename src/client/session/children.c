@@ -9,20 +9,16 @@
 
 #include <errno.h>
 #include <math.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/cost.h"
 #include "base/endpoint.h"
 #include "base/procfs.h"
 #include "base/strbuf.h"
+#include "base/work.h"
 #include "client/session/outside.h"
 #include "pystack/pystack.h"
 
@@ -49,15 +45,13 @@ struct children_known {
 };
 
 struct children {
+    struct work work;
     pid_t pid;
-    int event_fd;
-    pthread_t thread;
-    pthread_mutex_t lock; /* of what is up to the line */
-    pthread_cond_t changed;
-    bool stop;
+    /* Under the lock. */
     enum children_pace pace;
     struct children_list list;
-    bool is_new; /* ---- the thread's alone ---- */
+    bool is_new;
+    /* ---- the thread's alone ---- */
     struct children_known known[CHILDREN_MAX_BELOW];
     size_t n_known;
     struct cost cost;
@@ -305,47 +299,40 @@ static void children_poll(struct children *c, struct children_list *l) {
 
 /* Hand a list over; one that nobody took is replaced. */
 static void children_publish(struct children *c, struct children_list *l) {
-    uint64_t one = 1;
-    (void)pthread_mutex_lock(&c->lock);
+    work_lock(&c->work);
     struct children_list old = c->list;
     c->list = *l;
     c->is_new = true;
-    (void)pthread_mutex_unlock(&c->lock);
+    work_unlock(&c->work);
     children_list_fini(&old);
-    ssize_t n = write(c->event_fd, &one, sizeof one);
-    (void)n; /* a counter that is full is readable already */
+    work_notify(&c->work);
 }
 
 /* Wait until it is time for the next look, by the pace of the moment. True when it is to end. */
 static bool children_wait(struct children *c, uint64_t wait_ns) {
     uint64_t looked_ns = clock_mono_ns();
-    (void)pthread_mutex_lock(&c->lock);
-    while (!c->stop) {
+    work_lock(&c->work);
+    while (!c->work.stop) {
         uint64_t pause_ns =
             c->pace == CHILDREN_SELDOM && wait_ns < CHILDREN_SELDOM_NS ? CHILDREN_SELDOM_NS : wait_ns;
-        uint64_t until = looked_ns + pause_ns;
-        struct timespec ts = {.tv_sec = (time_t)(until / CLOCK_NS_PER_S),
-                              .tv_nsec = (long)(until % CLOCK_NS_PER_S)};
-        if (c->pace == CHILDREN_STILL)
-            (void)pthread_cond_wait(&c->changed, &c->lock);
-        else if (pthread_cond_timedwait(&c->changed, &c->lock, &ts) == ETIMEDOUT)
+        if (!work_wait(&c->work, c->pace == CHILDREN_STILL ? WORK_FOREVER : looked_ns + pause_ns))
             break;
     }
-    bool stop = c->stop;
-    (void)pthread_mutex_unlock(&c->lock);
+    bool stop = c->work.stop;
+    work_unlock(&c->work);
     return stop;
 }
 
 void children_set_pace(struct children *c, enum children_pace pace) {
     if (!c)
         return;
-    (void)pthread_mutex_lock(&c->lock);
+    work_lock(&c->work);
     c->pace = pace;
-    (void)pthread_cond_signal(&c->changed);
-    (void)pthread_mutex_unlock(&c->lock);
+    work_wake(&c->work);
+    work_unlock(&c->work);
 }
 
-static void *children_main(void *arg) {
+static void children_run(void *arg) {
     struct children *c = arg;
     bool stretched;
     for (;;) {
@@ -356,7 +343,7 @@ static void *children_main(void *arg) {
         children_publish(c, &l);
         if (children_wait(c,
                           cost_interval_ns(&c->cost, CHILDREN_INTERVAL_NS, OUTSIDE_BUDGET_PCT, &stretched)))
-            return NULL;
+            return;
     }
 }
 
@@ -364,75 +351,42 @@ static void children_free(struct children *c) {
     for (size_t i = 0; i < c->n_known; i++)
         pystack_close(c->known[i].ps);
     children_list_fini(&c->list);
-    if (c->event_fd >= 0)
-        (void)close(c->event_fd);
-    (void)pthread_cond_destroy(&c->changed);
-    (void)pthread_mutex_destroy(&c->lock);
     free(c);
 }
 
-static void children_init_lock(struct children *c) {
-    pthread_condattr_t attr;
-    (void)pthread_mutex_init(&c->lock, NULL);
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&c->changed, &attr);
-    (void)pthread_condattr_destroy(&attr);
-}
-
 struct children *children_start(pid_t pid, struct err *e) {
-    sigset_t all, kept;
     struct children *c = calloc(1, sizeof *c);
     if (!c) {
         (void)err_set(e, ERR_FAILED, "out of memory for the list of children");
         return NULL;
     }
     c->pid = pid;
-    children_init_lock(c);
-    c->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int rc = c->event_fd < 0 ? errno : 0;
-    if (rc == 0) {
-        (void)sigfillset(&all); /* signals are the loop's */
-        (void)pthread_sigmask(SIG_SETMASK, &all, &kept);
-        rc = pthread_create(&c->thread, NULL, children_main, c);
-        (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
-    }
+    int rc = work_init(&c->work);
+    if (rc == 0)
+        rc = work_start(&c->work, children_run, c);
     if (rc == 0)
         return c;
-    (void)err_set_errno(e, ERR_FAILED, rc, "cannot look for the children of process %d", (int)pid);
-    children_free(c);
+    err_set_errno(e, ERR_FAILED, rc, "cannot look for the children of process %d", (int)pid);
+    children_stop(c);
     return NULL;
 }
 
 void children_stop(struct children *c) {
-    struct timespec until;
-    if (!c)
-        return;
-    (void)pthread_mutex_lock(&c->lock);
-    c->stop = true;
-    (void)pthread_cond_signal(&c->changed);
-    (void)pthread_mutex_unlock(&c->lock);
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += CHILDREN_STOP_S;
-    if (pthread_timedjoin_np(c->thread, NULL, &until) == 0)
+    if (c && work_stop(&c->work, CHILDREN_STOP_S))
         children_free(c);
-    else
-        (void)pthread_detach(c->thread);
 }
 
-int children_fd(const struct children *c) { return c->event_fd; }
+int children_fd(const struct children *c) { return c->work.fd; }
 
 bool children_take(struct children *c, struct children_list *out) {
-    uint64_t count;
-    ssize_t n = read(c->event_fd, &count, sizeof count);
-    (void)n; /* nothing there: the list is looked at all the same */
-    (void)pthread_mutex_lock(&c->lock);
+    work_clear(&c->work);
+    work_lock(&c->work);
     bool is_new = c->is_new;
     if (is_new) {
         *out = c->list;
         c->list = (struct children_list){0};
         c->is_new = false;
     }
-    (void)pthread_mutex_unlock(&c->lock);
+    work_unlock(&c->work);
     return is_new;
 }

@@ -2,23 +2,19 @@
 /* outside: see outside.h. */
 #include "client/session/outside.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/cost.h"
+#include "base/work.h"
 
 #define OUTSIDE_BATCH_NS (250 * CLOCK_NS_PER_MS)
 #define OUTSIDE_SLOWEST_NS CLOCK_NS_PER_S /* a stream is never stretched beyond: a picture must move */
 #define OUTSIDE_TEND_NS (2 * CLOCK_NS_PER_MS)
 #define OUTSIDE_STOP_S 2
-#define OUTSIDE_NEVER UINT64_MAX
+#define OUTSIDE_NEVER WORK_FOREVER
 
 struct outside_request {
     enum wire_method method; /* threads, subscribe, unsubscribe */
@@ -31,17 +27,15 @@ struct outside_request {
 struct outside {
     const struct outside_reader *reader;
     void *arg;
-    pthread_t thread;
-    pthread_mutex_t lock; /* of what is up to the line */
-    pthread_cond_t changed;
-    bool stop;
+    struct work work;
+    /* Under the lock. */
     struct outside_request asked[OUTSIDE_MAX_ASKED];
     size_t n_asked;
     struct outside_event *head, *tail;
     size_t n_batches;
     uint64_t lost_snapshots; /* of the stream, since the last that was queued */
     double wanted_budget_pct;
-    int event_fd; /* ---- the reader's thread alone ---- */
+    /* ---- the reader's thread alone ---- */
     double rate_hz[WIRE_STREAM_COUNT];
     uint64_t snapshot_due_ns, tick_due_ns, flush_due_ns; /* OUTSIDE_NEVER: nobody wants it */
     uint64_t dropped;                                    /* samples, since they were subscribed to */
@@ -87,10 +81,9 @@ static struct outside_event *outside_unqueue_snapshot(struct outside *o) {
 /* Queue a result; NULL (no memory) is nothing. */
 static void outside_post(struct outside *o, struct outside_event *ev) {
     struct outside_event *old = NULL;
-    uint64_t one = 1;
     if (!ev)
         return;
-    (void)pthread_mutex_lock(&o->lock);
+    work_lock(&o->work);
     if (ev->kind == OUTSIDE_SNAPSHOT && !ev->asked) {
         old = outside_unqueue_snapshot(o);
         o->lost_snapshots += old != NULL;
@@ -100,25 +93,22 @@ static void outside_post(struct outside *o, struct outside_event *ev) {
     *(o->tail ? &o->tail->next : &o->head) = ev;
     o->tail = ev;
     o->n_batches += ev->kind == OUTSIDE_SAMPLES;
-    (void)pthread_mutex_unlock(&o->lock);
+    work_unlock(&o->work);
     outside_event_free(old);
-    ssize_t n = write(o->event_fd, &one, sizeof one);
-    (void)n; /* a counter that is full is readable already */
+    work_notify(&o->work);
 }
 
 struct outside_event *outside_take(struct outside *o) {
-    uint64_t count;
-    ssize_t n = read(o->event_fd, &count, sizeof count);
-    (void)n; /* nothing there: the queue is looked at all the same */
-    (void)pthread_mutex_lock(&o->lock);
+    work_clear(&o->work);
+    work_lock(&o->work);
     struct outside_event *list = o->head;
     o->head = o->tail = NULL;
     o->n_batches = 0;
-    (void)pthread_mutex_unlock(&o->lock);
+    work_unlock(&o->work);
     return list;
 }
 
-int outside_fd(const struct outside *o) { return o->event_fd; }
+int outside_fd(const struct outside *o) { return o->work.fd; }
 
 static void outside_reply(struct outside *o, enum wire_method method, const struct err *error) {
     struct outside_event *ev = outside_event_new(OUTSIDE_REPLY);
@@ -193,9 +183,9 @@ static void outside_details(struct outside *o, const struct wire_threads *want) 
 /* What is collected goes to the loop, or is dropped when the loop takes nothing. */
 static void outside_flush(void *arg) {
     struct outside *o = arg;
-    (void)pthread_mutex_lock(&o->lock);
+    work_lock(&o->work);
     bool room = o->n_batches < OUTSIDE_MAX_BATCHES;
-    (void)pthread_mutex_unlock(&o->lock);
+    work_unlock(&o->work);
     size_t n = o->reader->pending(o->arg);
     struct outside_event *ev = n && room ? outside_event_new(OUTSIDE_SAMPLES) : NULL;
     if (ev && o->reader->take(o->arg, &ev->batch) == 0) {
@@ -284,41 +274,31 @@ static uint64_t outside_next_ns(const struct outside *o) {
     return o->flush_due_ns < next ? o->flush_due_ns : next;
 }
 
-/* Under the lock: until there is a request or it is time. */
-static void outside_sleep(struct outside *o, uint64_t until_ns) {
-    struct timespec ts = {.tv_sec = (time_t)(until_ns / CLOCK_NS_PER_S),
-                          .tv_nsec = (long)(until_ns % CLOCK_NS_PER_S)};
-    if (until_ns == OUTSIDE_NEVER)
-        (void)pthread_cond_wait(&o->changed, &o->lock);
-    else
-        (void)pthread_cond_timedwait(&o->changed, &o->lock, &ts);
-}
-
 static void outside_loop(struct outside *o) {
     struct outside_request now[OUTSIDE_MAX_ASKED];
     bool tending = false;
-    (void)pthread_mutex_lock(&o->lock);
-    while (!o->stop && !o->ended) {
+    work_lock(&o->work);
+    while (!o->work.stop && !o->ended) {
         size_t n = o->n_asked;
         uint64_t next = outside_next_ns(o), soon = clock_mono_ns();
         if (n == 0 && next > soon && !(tending && next - soon <= OUTSIDE_TEND_NS)) {
-            outside_sleep(o, tending ? soon + OUTSIDE_TEND_NS : next);
+            work_wait(&o->work, tending ? soon + OUTSIDE_TEND_NS : next);
             n = o->n_asked;
         }
         memcpy(now, o->asked, n * sizeof *now);
         o->n_asked = 0;
         o->budget_pct = o->wanted_budget_pct;
-        (void)pthread_mutex_unlock(&o->lock);
+        work_unlock(&o->work);
         for (size_t i = 0; i < n && !o->ended; i++)
             outside_serve(o, &now[i]);
         outside_work(o);
         tending = o->reader->tend(o->arg);
-        (void)pthread_mutex_lock(&o->lock);
+        work_lock(&o->work);
     }
-    (void)pthread_mutex_unlock(&o->lock);
+    work_unlock(&o->work);
 }
 
-static void *outside_main(void *arg) {
+static void outside_run(void *arg) {
     struct outside *o = arg;
     struct outside_event *ev = outside_event_new(OUTSIDE_ATTACHED);
     struct err why = {0};
@@ -332,20 +312,19 @@ static void *outside_main(void *arg) {
         outside_loop(o);
     }
     o->reader->close(o->arg);
-    return NULL;
 }
 
 /* ---- the loop's side ---- */
 
 static int outside_ask(struct outside *o, const struct outside_request *r, struct err *e) {
     int rc = 0;
-    (void)pthread_mutex_lock(&o->lock);
+    work_lock(&o->work);
     if (o->n_asked < OUTSIDE_MAX_ASKED)
         o->asked[o->n_asked++] = *r;
     else
         rc = err_set(e, ERR_FAILED, "too many requests wait for an answer");
-    (void)pthread_cond_signal(&o->changed);
-    (void)pthread_mutex_unlock(&o->lock);
+    work_wake(&o->work);
+    work_unlock(&o->work);
     return rc;
 }
 
@@ -366,9 +345,9 @@ int outside_ask_stream(struct outside *o, enum wire_stream stream, double rate_h
 }
 
 void outside_set_budget(struct outside *o, double budget_pct) {
-    (void)pthread_mutex_lock(&o->lock);
+    work_lock(&o->work);
     o->wanted_budget_pct = budget_pct > 0 ? budget_pct : OUTSIDE_BUDGET_PCT;
-    (void)pthread_mutex_unlock(&o->lock);
+    work_unlock(&o->work);
 }
 
 static void outside_free(struct outside *o) {
@@ -377,24 +356,10 @@ static void outside_free(struct outside *o) {
         outside_event_free(ev);
         ev = next;
     }
-    if (o->event_fd >= 0)
-        (void)close(o->event_fd);
-    (void)pthread_cond_destroy(&o->changed);
-    (void)pthread_mutex_destroy(&o->lock);
     free(o);
 }
 
-static void outside_init_lock(struct outside *o) {
-    pthread_condattr_t attr;
-    (void)pthread_mutex_init(&o->lock, NULL);
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&o->changed, &attr);
-    (void)pthread_condattr_destroy(&attr);
-}
-
 struct outside *outside_start(const struct outside_reader *reader, void *arg, struct err *e) {
-    sigset_t all, kept;
     struct outside *o = calloc(1, sizeof *o);
     if (!o) {
         (void)err_set(e, ERR_FAILED, "out of memory for a reader");
@@ -405,35 +370,17 @@ struct outside *outside_start(const struct outside_reader *reader, void *arg, st
     o->budget_pct = o->wanted_budget_pct = OUTSIDE_BUDGET_PCT;
     o->snapshot_due_ns = o->tick_due_ns = o->flush_due_ns = OUTSIDE_NEVER;
     cost_pace_init(&o->pace, clock_mono_ns() ^ (uint64_t)getpid());
-    outside_init_lock(o);
-    o->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int rc = o->event_fd < 0 ? errno : 0;
-    if (rc == 0) {
-        (void)sigfillset(&all); /* signals are the loop's */
-        (void)pthread_sigmask(SIG_SETMASK, &all, &kept);
-        rc = pthread_create(&o->thread, NULL, outside_main, o);
-        (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
-    }
-    if (rc != 0) {
-        (void)err_set_errno(e, ERR_FAILED, rc, "cannot start a reader");
-        outside_free(o);
-        return NULL;
-    }
-    return o;
+    int rc = work_init(&o->work);
+    if (rc == 0)
+        rc = work_start(&o->work, outside_run, o);
+    if (rc == 0)
+        return o;
+    err_set_errno(e, ERR_FAILED, rc, "cannot start a reader");
+    outside_stop(o);
+    return NULL;
 }
 
 void outside_stop(struct outside *o) {
-    struct timespec until;
-    if (!o)
-        return;
-    (void)pthread_mutex_lock(&o->lock);
-    o->stop = true;
-    (void)pthread_cond_signal(&o->changed);
-    (void)pthread_mutex_unlock(&o->lock);
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += OUTSIDE_STOP_S;
-    if (pthread_timedjoin_np(o->thread, NULL, &until) == 0)
+    if (o && work_stop(&o->work, OUTSIDE_STOP_S))
         outside_free(o);
-    else
-        (void)pthread_detach(o->thread);
 }

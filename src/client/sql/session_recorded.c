@@ -6,20 +6,17 @@
  * samples once, second by second; who subscribes to snapshots gets those of the moments before first, once. Nothing changes any
  * more, so streams end after their first answer.
  */
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
+#include "base/work.h"
 #include "client/sql/database.h"
 #include "client/sql/recording.h"
 #include "client/session/source.h"
 
 #define RECORDED_SNAPSHOTS 16 /* given in a round of the loop, */
 #define RECORDED_SAMPLES 8192 /* and so many, and the rest of their second */
+#define RECORDED_STOP_S 2
 
 /* The thread and the loop's side share this until the thread has ended. */
 struct session_recorded {
@@ -29,9 +26,7 @@ struct session_recorded {
     void *arg;
     enum session_state state;
     struct database *db; /* the thread's */
-    pthread_t thread;
-    bool started;
-    int done_fd; /* written to when the thread is done */
+    struct work work;
     struct loop_watch *done;
     struct loop_timer *answer; /* nothing is answered from within a request */
     struct recording past;     /* the thread's until it is done */
@@ -50,14 +45,10 @@ static struct session_recorded *session_recorded_of(struct session *base) {
     return (struct session_recorded *)(void *)base;
 }
 
-static void *session_recorded_main(void *arg) {
+static void session_recorded_run(void *arg) {
     struct session_recorded *s = arg;
-    uint64_t one = 1;
     s->failed =
         database_add(s->db, &s->addr, &s->error) != 0 || recording_load(&s->past, s->db, 0, &s->error) != 0;
-    ssize_t n = write(s->done_fd, &one, sizeof one);
-    (void)n; /* the first write to a counter does not fail */
-    return NULL;
 }
 
 /* ---- answers, on the loop ---- */
@@ -152,8 +143,8 @@ static void session_recorded_answer(void *arg) {
 static void session_recorded_on_done(void *arg) {
     struct session_recorded *s = arg;
     struct model_target target;
-    (void)pthread_join(s->thread, NULL);
-    s->started = false;
+    if (!work_finish(&s->work))
+        return;
     loop_unwatch(s->done);
     s->done = NULL;
     if (s->failed) {
@@ -238,14 +229,12 @@ static double session_recorded_retry_in_s(const struct session *base) {
 
 static void session_recorded_free(struct session *base) {
     struct session_recorded *s = session_recorded_of(base);
-    if (s->started) {
-        database_cancel(s->db);
-        (void)pthread_join(s->thread, NULL);
-    }
     loop_unwatch(s->done);
     loop_timer_free(s->answer);
-    if (s->done_fd >= 0)
-        (void)close(s->done_fd);
+    if (s->work.is_running)
+        database_cancel(s->db);
+    if (!work_stop(&s->work, RECORDED_STOP_S))
+        return;
     recording_fini(&s->past);
     database_close(s->db);
     free(s);
@@ -263,17 +252,6 @@ static const struct source session_recorded_source = {
     .unsubscribe = session_recorded_unsubscribe,
 };
 
-/* Signals are the business of the program's first thread. */
-static int session_recorded_start(struct session_recorded *s, struct err *e) {
-    sigset_t all, kept;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &kept);
-    int rc = pthread_create(&s->thread, NULL, session_recorded_main, s);
-    (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
-    s->started = rc == 0;
-    return rc == 0 ? 0 : err_set_errno(e, ERR_FAILED, rc, "cannot start a thread");
-}
-
 struct session *session_recorded_new(struct loop *l, const struct target_address *addr,
                                      const struct session_handler *h, void *arg, struct err *e) {
     struct session_recorded *s = calloc(1, sizeof *s);
@@ -285,17 +263,18 @@ struct session *session_recorded_new(struct loop *l, const struct target_address
     s->addr = *addr;
     s->handler = *h;
     s->arg = arg;
-    s->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     s->db = database_open(e);
-    if (s->done_fd < 0)
-        (void)err_set_errno(e, ERR_FAILED, errno, "cannot open a session");
-    if (s->db && s->done_fd >= 0)
+    if (s->db)
         s->answer = loop_timer_new(l, session_recorded_answer, s, e);
-    if (s->answer)
-        s->done = loop_watch_fd(l, s->done_fd, session_recorded_on_done, s, e);
-    if (!s->done || session_recorded_start(s, e) != 0) {
-        session_recorded_free(&s->base);
-        return NULL;
-    }
-    return &s->base;
+    int rc = work_init(&s->work);
+    if (s->answer && rc == 0)
+        s->done = loop_watch_fd(l, s->work.fd, session_recorded_on_done, s, e);
+    if (s->done)
+        rc = work_start(&s->work, session_recorded_run, s);
+    if (s->done && rc == 0)
+        return &s->base;
+    if (rc != 0)
+        err_set_errno(e, ERR_FAILED, rc, "cannot start a thread");
+    session_recorded_free(&s->base);
+    return NULL;
 }

@@ -3,14 +3,10 @@
 #include "tui/host/exporter.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "base/work.h"
 #include "client/output.h"
 
 #define EXPORTER_STOP_S 1
@@ -76,79 +72,52 @@ void export_job_do(struct export_job *j) {
 /* ---- the thread ---- */
 
 struct exporter {
-    pthread_t thread;
-    bool busy; /* the thread is there; the job is its own until the descriptor is readable */
-    int fd;
-    struct export_job *job;
+    struct work work;
+    struct export_job *job; /* the worker's while it runs */
 };
 
-static void *exporter_main(void *arg) {
+static void exporter_run(void *arg) {
     struct exporter *x = arg;
-    uint64_t one = 1;
     export_job_do(x->job);
-    ssize_t n = write(x->fd, &one, sizeof one);
-    (void)n; /* a counter that is full is readable already */
-    return NULL;
 }
 
 struct exporter *exporter_new(struct err *e) {
     struct exporter *x = calloc(1, sizeof *x);
-    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!x || fd < 0) {
-        (void)err_set_errno(e, ERR_FAILED, x ? errno : ENOMEM, "cannot export");
-        if (fd >= 0)
-            (void)close(fd);
-        free(x);
-        return NULL;
-    }
-    x->fd = fd;
-    return x;
+    int rc = x ? work_init(&x->work) : ENOMEM;
+    if (rc == 0)
+        return x;
+    err_set_errno(e, ERR_FAILED, rc, "cannot export");
+    free(x);
+    return NULL;
 }
 
-int exporter_fd(const struct exporter *x) { return x->fd; }
+int exporter_fd(const struct exporter *x) { return x->work.fd; }
 
 int exporter_start(struct exporter *x, struct export_job *j, struct err *e) {
-    sigset_t all, kept;
-    if (x->busy) {
+    if (x->work.is_running) {
         export_job_free(j);
         return err_set(e, ERR_FAILED, "an export is under way: wait for its end");
     }
     x->job = j;
-    (void)sigfillset(&all); /* signals are the loop's */
-    (void)pthread_sigmask(SIG_SETMASK, &all, &kept);
-    int rc = pthread_create(&x->thread, NULL, exporter_main, x);
-    (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
-    if (rc == 0) {
-        x->busy = true;
+    int rc = work_start(&x->work, exporter_run, x);
+    if (rc == 0)
         return 0;
-    }
     export_job_free(j);
     x->job = NULL;
     return err_set_errno(e, ERR_FAILED, rc, "cannot export");
 }
 
 struct export_job *exporter_take(struct exporter *x) {
-    uint64_t count;
-    if (!x->busy || read(x->fd, &count, sizeof count) != (ssize_t)sizeof count)
+    if (!work_finish(&x->work))
         return NULL;
-    (void)pthread_join(x->thread, NULL); /* it has nothing left to do */
-    x->busy = false;
     struct export_job *j = x->job;
     x->job = NULL;
     return j;
 }
 
 void exporter_free(struct exporter *x) {
-    struct timespec until;
-    if (!x)
+    if (!x || !work_stop(&x->work, EXPORTER_STOP_S))
         return;
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += EXPORTER_STOP_S;
-    if (x->busy && pthread_timedjoin_np(x->thread, NULL, &until) != 0) {
-        (void)pthread_detach(x->thread);
-        return; /* what it still uses is left with it */
-    }
     export_job_free(x->job);
-    (void)close(x->fd);
     free(x);
 }

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* querier: see querier.h. Between an ask and its answer, everything but `lock`, `open` and `stop` belongs to the thread. */
+/* querier: see querier.h. Between a request and its answer, everything but `open` belongs to the thread. */
 #include "tui/host/querier.h"
 
 #include <errno.h>
 #include <math.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/work.h"
 #include "client/sql/database.h"
 #include "client/sql/magic_query.h"
 #include "client/verdict/verdict.h"
@@ -23,13 +19,9 @@
 #define QUERIER_STOP_S 1
 
 struct querier {
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t asked;
-    bool has_thread, has_lock;
-    int fd;
+    struct work work;
     bool busy;             /* of the caller: asked and not yet answered */
-    bool wanted, stop;     /* under the lock */
+    bool wanted;           /* under the lock */
     atomic_bool ending;    /* cancelled */
     struct database *open; /* under the lock, for querier_cancel */
     /* of what is under way */
@@ -64,9 +56,9 @@ void querier_export_fini(struct querier_export *x) {
 /* ---- the thread ---- */
 
 static void querier_publish(struct querier *q, struct database *db) {
-    (void)pthread_mutex_lock(&q->lock);
+    work_lock(&q->work);
     q->open = db;
-    (void)pthread_mutex_unlock(&q->lock);
+    work_unlock(&q->work);
 }
 
 /* Open the database if that is still to be done. 0, or -1 with the error. */
@@ -240,35 +232,31 @@ static void querier_work(struct querier *q) {
     a->elapsed_s = (double)(clock_mono_ns() - began) / 1e9;
 }
 
-static void *querier_main(void *arg) {
+static void querier_main(void *arg) {
     struct querier *q = arg;
-    (void)pthread_mutex_lock(&q->lock);
+    work_lock(&q->work);
     for (;;) {
-        while (!q->wanted && !q->stop)
-            (void)pthread_cond_wait(&q->asked, &q->lock);
-        if (q->stop)
+        while (!q->wanted && !q->work.stop)
+            work_wait(&q->work, WORK_FOREVER);
+        if (q->work.stop)
             break;
         q->wanted = false;
-        (void)pthread_mutex_unlock(&q->lock);
+        work_unlock(&q->work);
         querier_work(q);
-        uint64_t one = 1;
-        ssize_t n = write(q->fd, &one, sizeof one);
-        (void)n; /* a counter that is full is readable already */
-        (void)pthread_mutex_lock(&q->lock);
+        work_notify(&q->work);
+        work_lock(&q->work);
     }
     q->open = NULL;
-    (void)pthread_mutex_unlock(&q->lock);
+    work_unlock(&q->work);
     verdict_judge_free(q->judge);
     database_close(q->db);
     q->db = NULL;
-    return NULL;
 }
 
 /* ---- the caller ---- */
 
 struct querier *querier_new(const struct target_address *addr, struct err *e) {
     struct querier *q = calloc(1, sizeof *q);
-    sigset_t all, kept;
     if (!q) {
         (void)err_set(e, ERR_FAILED, "out of memory for queries");
         return NULL;
@@ -277,26 +265,17 @@ struct querier *querier_new(const struct target_address *addr, struct err *e) {
     q->from_s = q->to_s = NAN;
     if (addr)
         q->address = *addr;
-    q->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int rc = q->fd < 0 ? errno : pthread_mutex_init(&q->lock, NULL);
-    if (rc == 0) {
-        (void)pthread_cond_init(&q->asked, NULL);
-        q->has_lock = true;
-        (void)sigfillset(&all); /* signals are the loop's */
-        (void)pthread_sigmask(SIG_SETMASK, &all, &kept);
-        rc = pthread_create(&q->thread, NULL, querier_main, q);
-        (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
-    }
-    q->has_thread = rc == 0;
-    if (rc != 0) {
-        (void)err_set_errno(e, ERR_FAILED, rc, "cannot run queries");
-        querier_free(q);
-        return NULL;
-    }
-    return q;
+    int rc = work_init(&q->work);
+    if (rc == 0)
+        rc = work_start(&q->work, querier_main, q);
+    if (rc == 0)
+        return q;
+    err_set_errno(e, ERR_FAILED, rc, "cannot run queries");
+    querier_free(q);
+    return NULL;
 }
 
-int querier_fd(const struct querier *q) { return q->fd; }
+int querier_fd(const struct querier *q) { return q->work.fd; }
 
 bool querier_is_busy(const struct querier *q) { return q->busy; }
 
@@ -310,12 +289,12 @@ static int querier_ask(struct querier *q, enum querier_kind kind, const char *te
     q->kind = kind;
     q->busy = true;
     atomic_store(&q->ending, false);
-    (void)pthread_mutex_lock(&q->lock);
+    work_lock(&q->work);
     if (q->open)
         database_arm(q->open);
     q->wanted = true;
-    (void)pthread_cond_signal(&q->asked);
-    (void)pthread_mutex_unlock(&q->lock);
+    work_wake(&q->work);
+    work_unlock(&q->work);
     return 0;
 }
 
@@ -361,15 +340,14 @@ void querier_cancel(struct querier *q) {
     if (!q->busy)
         return;
     atomic_store(&q->ending, true);
-    (void)pthread_mutex_lock(&q->lock);
+    work_lock(&q->work);
     if (q->open)
         database_cancel(q->open);
-    (void)pthread_mutex_unlock(&q->lock);
+    work_unlock(&q->work);
 }
 
 bool querier_take(struct querier *q, struct querier_answer *out) {
-    uint64_t count;
-    if (!q->busy || read(q->fd, &count, sizeof count) != (ssize_t)sizeof count)
+    if (!q->busy || !work_clear(&q->work))
         return false;
     q->busy = false;
     *out = q->answer;
@@ -379,28 +357,11 @@ bool querier_take(struct querier *q, struct querier_answer *out) {
 }
 
 void querier_free(struct querier *q) {
-    struct timespec until;
     if (!q)
         return;
     querier_cancel(q);
-    if (q->has_thread) {
-        (void)pthread_mutex_lock(&q->lock);
-        q->stop = true;
-        (void)pthread_cond_signal(&q->asked);
-        (void)pthread_mutex_unlock(&q->lock);
-        (void)clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += QUERIER_STOP_S;
-        if (pthread_timedjoin_np(q->thread, NULL, &until) != 0) {
-            (void)pthread_detach(q->thread);
-            return; /* what it still uses is left with it */
-        }
-    }
-    if (q->has_lock) {
-        (void)pthread_cond_destroy(&q->asked);
-        (void)pthread_mutex_destroy(&q->lock);
-    }
-    if (q->fd >= 0)
-        (void)close(q->fd);
+    if (!work_stop(&q->work, QUERIER_STOP_S))
+        return;
     querier_answer_fini(&q->answer);
     querier_export_fini(&q->exported);
     magic_fini(&q->magic);
