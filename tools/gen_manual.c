@@ -192,7 +192,8 @@ static void man_probing(void) {
     cli_put_rows(NULL, rows);
     man_options(rows);
     (void)printf(".SH VERBS\n");
-    for (const struct cli_verb *v = cli_verbs; v->name; v++) {
+    for (const struct cli_verb *const *at = cli_verbs; *at; at++) {
+        const struct cli_verb *v = *at;
         (void)printf(".SS ");
         man_text(v->name);
         if (v->operand) {
@@ -231,8 +232,8 @@ static void put_names(const struct option_def *rows) {
 }
 
 static void put_verbs(void) {
-    for (const struct cli_verb *v = cli_verbs; v->name; v++)
-        (void)printf("%s%s", v == cli_verbs ? "" : " ", v->name);
+    for (const struct cli_verb *const *v = cli_verbs; *v; v++)
+        (void)printf("%s%s", v == cli_verbs ? "" : " ", (*v)->name);
 }
 
 /* Cases of an option's argument: `$previous` is the word before. */
@@ -269,10 +270,11 @@ static void bash_probing(void) {
     (void)printf(
         "# Made by tools/gen_manual.c.\n_probing() {\n    local word=${COMP_WORDS[COMP_CWORD]} verb= i\n    "
         "COMPREPLY=()\n    for ((i = 1; i < COMP_CWORD; i++)); do\n        case ${COMP_WORDS[i]} in\n");
-    for (const struct cli_verb *v = cli_verbs; v->name; v++)
-        (void)printf("        %s) verb=%s ;;\n", v->name, v->name);
+    for (const struct cli_verb *const *v = cli_verbs; *v; v++)
+        (void)printf("        %s) verb=%s ;;\n", (*v)->name, (*v)->name);
     (void)printf("        esac\n    done\n    case $verb in\n");
-    for (const struct cli_verb *v = cli_verbs; v->name; v++) {
+    for (const struct cli_verb *const *at = cli_verbs; *at; at++) {
+        const struct cli_verb *v = *at;
         cli_put_rows(v, rows);
         (void)printf("    %s) COMPREPLY=($(compgen -W '", v->name);
         put_names(rows);
@@ -339,10 +341,11 @@ static void zsh_probing(void) {
     (void)printf("#compdef probing\n# Made by tools/gen_manual.c.\nlocal verb= word\nfor word in "
                  "${words[2,CURRENT-1]}; do\n    "
                  "case $word in\n    ");
-    for (const struct cli_verb *v = cli_verbs; v->name; v++)
-        (void)printf("%s%s", v == cli_verbs ? "" : "|", v->name);
+    for (const struct cli_verb *const *v = cli_verbs; *v; v++)
+        (void)printf("%s%s", v == cli_verbs ? "" : "|", (*v)->name);
     (void)printf(") verb=$word ;;\n    esac\ndone\ncase $verb in\n");
-    for (const struct cli_verb *v = cli_verbs; v->name; v++) {
+    for (const struct cli_verb *const *at = cli_verbs; *at; at++) {
+        const struct cli_verb *v = *at;
         cli_put_rows(v, rows);
         (void)printf("%s)\n    _arguments -s -S \\\n", v->name);
         zsh_options(rows, "        ");
@@ -395,7 +398,8 @@ static void fish_probing(void) {
     (void)putchar('\n');
     cli_put_rows(NULL, rows);
     fish_options("probing", " -n \"not __fish_seen_subcommand_from $verbs\"", rows);
-    for (const struct cli_verb *v = cli_verbs; v->name; v++) {
+    for (const struct cli_verb *const *at = cli_verbs; *at; at++) {
+        const struct cli_verb *v = *at;
         (void)printf("complete -c probing -n \"not __fish_seen_subcommand_from $verbs\" -a %s -d '", v->name);
         fish_text(v->help);
         (void)printf("'\n");

@@ -23,12 +23,6 @@ struct armed_options {
     bool compiled;
 };
 
-struct cli_profile_options {
-    struct armed_options armed; /* first */
-    const char *output;
-    bool yes;
-};
-
 struct armed {
     struct call *call;
     struct database *database;

@@ -21,13 +21,13 @@ static int main_run_verb(const struct cli_line *line, struct strbuf *out, struct
     size_t n = line->targets.n;
     tcp_set_token(line->options->token);
     if (n == 0)
-        return line->verb->run(line->options, NULL, out, e);
+        return line->verb->exec(line->options, NULL, out, e);
     struct target_address *addr = calloc(n, sizeof *addr);
     int rc = addr ? 0 : err_set(e, ERR_FAILED, "out of memory for %zu targets", n);
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = target_resolve(line->targets.items[i], &addr[i], e);
     if (rc == 0)
-        rc = line->verb->run(line->options, addr, out, e);
+        rc = line->verb->exec(line->options, addr, out, e);
     free(addr);
     return rc;
 }

@@ -3,7 +3,7 @@
  * parse: the command line, in both orders that people know: -t TARGET VERB … and TARGET VERB ….
  *
  * Words before the verb are the program's own options and the target; what follows belongs to the verb, whose table is
- * the common rows and its own. Help is written from the same tables.
+ * the common rows and its own.
  */
 #include "cli/cli.h"
 
@@ -12,74 +12,16 @@
 
 #define PARSE_MAX_VERBS 64
 
-struct parse_global {
-    struct option_list targets;
-    bool readonly, help, version;
-    const char *token;
-};
-
-static const struct option_def parse_global_rows[] = {
-    {"target", 't', OPTION_LIST, offsetof(struct parse_global, targets), "TARGET", "the process to look into",
-     0, 0},
-    {"readonly", 0, OPTION_FLAG, offsetof(struct parse_global, readonly), NULL,
-     "change nothing in the job, run no code in it, and put no agent into it", 0, 0},
-    {"token", 0, OPTION_STRING, offsetof(struct parse_global, token), "TOKEN",
-     "for HOST:PORT: what 'listen' has printed; better in PROBING_TOKEN, which others cannot see", 0, 0},
-    {"help", 'h', OPTION_FLAG, offsetof(struct parse_global, help), NULL,
-     "this help; after a verb, its options", 0, 0},
-    {"version", 'V', OPTION_FLAG, offsetof(struct parse_global, version), NULL, "the version", 0, 0},
-    {.name = NULL},
-};
-
-static const struct option_def parse_common_rows[] = {
-    {"target", 't', OPTION_LIST, offsetof(struct cli_options, targets), "TARGET", "the process to look into",
-     0, 0},
-    {"json", 0, OPTION_FLAG, offsetof(struct cli_options, json), NULL, "print JSON", 0, 0},
-    {"readonly", 0, OPTION_FLAG, offsetof(struct cli_options, readonly), NULL,
-     "change nothing in the job, run no code in it, and put no agent into it", 0, 0},
-    {"token", 0, OPTION_STRING, offsetof(struct cli_options, token), "TOKEN",
-     "for HOST:PORT: what 'listen' has printed; better in PROBING_TOKEN, which others cannot see", 0, 0},
-    {"help", 'h', OPTION_FLAG, offsetof(struct cli_options, help), NULL, "this help", 0, 0},
-    {.name = NULL},
-};
-
-/* Of a verb that takes a command: it looks at no target and prints nothing. */
-static const struct option_def parse_command_rows[] = {
-    {"help", 'h', OPTION_FLAG, offsetof(struct cli_options, help), NULL, "this help", 0, 0},
-    {.name = NULL},
-};
-
-static const struct cli_verb *parse_find_verb(const char *name) {
-    for (const struct cli_verb *v = cli_verbs; v->name; v++)
-        if (strcmp(v->name, name) == 0)
-            return v;
-    return NULL;
-}
-
 static int parse_unknown_verb(const char *word, struct err *e) {
     const char *names[PARSE_MAX_VERBS];
     size_t n = 0;
-    for (const struct cli_verb *v = cli_verbs; v->name && n + 1 < PARSE_MAX_VERBS; v++)
-        names[n++] = v->name;
+    for (const struct cli_verb *const *v = cli_verbs; *v && n + 1 < PARSE_MAX_VERBS; v++)
+        names[n++] = (*v)->name;
     names[n] = NULL;
     const char *near = option_suggest(word, names);
     if (near)
         return err_set(e, ERR_USAGE, "unknown verb '%s': did you mean '%s'?", word, near);
     return err_set(e, ERR_USAGE, "unknown verb '%s': 'probing --help' lists the verbs", word);
-}
-
-void cli_put_rows(const struct cli_verb *v, struct option_def *rows) {
-    size_t n = 0;
-    for (const struct option_def *d = v ? v->options : NULL; d && d->name && n + 1 < CLI_MAX_ROWS; d++)
-        rows[n++] = *d;
-    for (const struct option_def *d = v ? v->more : NULL; d && d->name && n + 1 < CLI_MAX_ROWS; d++)
-        rows[n++] = *d;
-    for (const struct option_def *d = !v                 ? parse_global_rows
-                                      : v->takes_command ? parse_command_rows
-                                                         : parse_common_rows;
-         d->name && n + 1 < CLI_MAX_ROWS; d++)
-        rows[n++] = *d;
-    rows[n] = (struct option_def){.name = NULL};
 }
 
 /* What is left of the line, `n` words, is a command. */
@@ -158,22 +100,18 @@ static int parse_help(int argc, char **argv, struct cli_line *line, struct err *
     line->help = true;
     if (argc == 0)
         return 0;
-    line->verb = parse_find_verb(argv[0]);
+    line->verb = cli_find_verb(argv[0]);
     return line->verb ? 0 : parse_unknown_verb(argv[0], e);
 }
 
 static int parse_line(int argc, char **argv, const char **operands, struct cli_line *line, struct err *e) {
-    struct parse_global global = {0};
+    struct option_def rows[CLI_MAX_ROWS];
     int at = 0;
+    cli_put_rows(NULL, rows);
     for (;;) {
-        int n = option_parse(parse_global_rows, &global, argc - at, argv + at, operands, true, e);
+        int n = option_parse(rows, line, argc - at, argv + at, operands, true, e);
         if (n < 0)
             return -1;
-        line->help = global.help;
-        line->version = global.version;
-        line->targets = global.targets;
-        line->readonly = global.readonly;
-        line->token = global.token;
         if (n == 0) {
             if (line->help || line->version)
                 return 0;
@@ -182,13 +120,13 @@ static int parse_line(int argc, char **argv, const char **operands, struct cli_l
         at = argc - n;
         if (strcmp(argv[at], "help") == 0)
             return parse_help(n - 1, argv + at + 1, line, e);
-        line->verb = parse_find_verb(argv[at]);
+        line->verb = cli_find_verb(argv[at]);
         if (line->verb || line->help || line->version)
             break;
-        if (global.targets.n || n == 1)
+        if (line->targets.n || n == 1)
             return parse_unknown_verb(argv[at], e);
-        global.targets.items[global.targets.n++] =
-            argv[at]; /* TARGET VERB: what follows is looked at again */
+        /* TARGET VERB: the options after the target are the program's, too. */
+        line->targets.items[line->targets.n++] = argv[at];
     }
     return line->verb && !line->version ? parse_verb(argc - at, argv + at, operands, line, e) : 0;
 }
@@ -206,49 +144,4 @@ int cli_parse(int argc, char **argv, struct cli_line *line, struct err *e) {
 void cli_line_fini(struct cli_line *line) {
     free(line->options);
     line->options = NULL;
-}
-
-static void parse_put_verb_help(struct strbuf *out, const struct cli_verb *v) {
-    struct option_def rows[CLI_MAX_ROWS];
-    const char *operand = v->operand ? v->operand : "";
-    cli_put_rows(v, rows);
-    (void)strbuf_addf(out, "probing %s: %s\n\n", v->name, v->help);
-    if (v->needs_target)
-        (void)strbuf_addf(
-            out, "usage: probing TARGET %s [OPTION...]%s%s\n       probing -t TARGET%s %s [OPTION...]%s%s\n",
-            v->name, operand[0] ? " " : "", operand, v->many_targets ? " [-t TARGET...]" : "", v->name,
-            operand[0] ? " " : "", operand);
-    else
-        (void)strbuf_addf(out, "usage: probing%s %s [OPTION...]%s%s\n",
-                          v->many_targets ? " [-t TARGET...]" : "", v->name, operand[0] ? " " : "",
-                          v->takes_command ? " COMMAND [ARGUMENT...]" : operand);
-    if (v->example)
-        (void)strbuf_addf(out, "\nexample: %s\n", v->example);
-    (void)strbuf_adds(out, "\noptions:\n");
-    option_format_help(rows, out);
-}
-
-void cli_put_help(struct strbuf *out, const struct cli_verb *verb) {
-    if (verb) {
-        parse_put_verb_help(out, verb);
-        return;
-    }
-    (void)strbuf_adds(out, "probing: look into running Python and PyTorch processes\n\n"
-                           "usage: probing TARGET VERB [OPTION...]\n"
-                           "       probing -t TARGET VERB [OPTION...]\n"
-                           "       probing list [OPTION...]\n"
-                           "       probing launch [OPTION...] COMMAND [ARGUMENT...]\n"
-                           "       probing help [VERB]\n"
-                           "\nverbs:\n");
-    for (const struct cli_verb *v = cli_verbs; v->name; v++)
-        (void)strbuf_addf(out, "  %-12s %s\n", v->name, v->help);
-    (void)strbuf_adds(out, "\noptions:\n");
-    option_format_help(parse_global_rows, out);
-    (void)strbuf_adds(
-        out,
-        "\nTARGET is a pid, the name of a process (train.py), HOST:PORT where an agent listens, or "
-        "unix:PATH of\n"
-        "its socket.\n"
-        "Every verb but repl prints JSON with --json. 'probing VERB --help' lists the options of a verb.\n"
-        "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target ended.\n");
 }

@@ -10,25 +10,30 @@
 
 #define BACKTRACE_INTERVAL_MS 100 /* two looks tell what is on the CPU */
 
-const struct option_def cli_backtrace_rows[] = {
-    {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_backtrace_options, no_inject), NULL,
+struct backtrace_options {
+    struct cli_options common; /* first */
+    bool no_inject, block, locals, repr, tasks, native;
+};
+
+static const struct option_def backtrace_options[] = {
+    {"no-inject", 0, OPTION_FLAG, offsetof(struct backtrace_options, no_inject), NULL,
      "put no agent into the target: read it from outside", 0, 0},
-    {"block", 0, OPTION_FLAG, offsetof(struct cli_backtrace_options, block), NULL,
+    {"block", 0, OPTION_FLAG, offsetof(struct backtrace_options, block), NULL,
      "the same, stopping running threads while they are read: exact stacks", 0, 0},
-    {"locals", 'l', OPTION_FLAG, offsetof(struct cli_backtrace_options, locals), NULL,
+    {"locals", 'l', OPTION_FLAG, offsetof(struct backtrace_options, locals), NULL,
      "arguments and local variables of every frame, with their values", 0, 0},
-    {"native", 'n', OPTION_FLAG, offsetof(struct cli_backtrace_options, native), NULL,
+    {"native", 'n', OPTION_FLAG, offsetof(struct backtrace_options, native), NULL,
      "C and C++ frames too, in the order of the calls", 0, 0},
-    {"repr", 'r', OPTION_FLAG, offsetof(struct cli_backtrace_options, repr), NULL,
+    {"repr", 'r', OPTION_FLAG, offsetof(struct backtrace_options, repr), NULL,
      "the same, by the repr() of the job's own classes: runs code of the job", 0, 0},
-    {"tasks", 'a', OPTION_FLAG, offsetof(struct cli_backtrace_options, tasks), NULL,
+    {"tasks", 'a', OPTION_FLAG, offsetof(struct backtrace_options, tasks), NULL,
      "tasks of asyncio, with what each awaits, below the thread of their loop", 0, 0},
     {.name = NULL},
 };
 
-int cli_run_backtrace(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                      struct err *e) {
-    const struct cli_backtrace_options *mine = (const struct cli_backtrace_options *)(const void *)o;
+static int backtrace_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                          struct err *e) {
+    const struct backtrace_options *mine = (const struct backtrace_options *)(const void *)o;
     struct target_options how = {.no_inject = mine->no_inject, .block = mine->block, .readonly = o->readonly};
     if (mine->native && mine->no_inject && !mine->block)
         return err_set(
@@ -60,3 +65,23 @@ int cli_run_backtrace(const struct cli_options *o, struct target_address *addr, 
     call_close(c);
     return rc;
 }
+
+const struct cli_verb verb_backtrace = {
+    .name = "backtrace",
+    .help = "every thread of TARGET with its Python stack, now",
+    .example = "probing 4242 backtrace",
+    .needs_target = true,
+    .options = backtrace_options,
+    .options_size = sizeof(struct backtrace_options),
+    .exec = backtrace_exec,
+};
+
+const struct cli_verb verb_dump = {
+    .name = "dump",
+    .help = "the same as backtrace",
+    .example = "probing 4242 dump --json",
+    .needs_target = true,
+    .options = backtrace_options,
+    .options_size = sizeof(struct backtrace_options),
+    .exec = backtrace_exec,
+};

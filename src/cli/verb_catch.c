@@ -17,11 +17,17 @@
 #define CATCH_LIMIT_S 300.0
 #define CATCH_QUERY_S 60.0
 
-const struct cli_catch_options cli_catch_default = {.timeout_s = CATCH_TIMEOUT_S, .limit_s = CATCH_LIMIT_S};
+struct catch_options {
+    struct cli_options common; /* first */
+    double timeout_s, limit_s;
+    bool status, off;
+};
 
-#define AT(member) offsetof(struct cli_catch_options, member)
+static const struct catch_options catch_default = {.timeout_s = CATCH_TIMEOUT_S, .limit_s = CATCH_LIMIT_S};
 
-const struct option_def cli_catch_rows[] = {
+#define AT(member) offsetof(struct catch_options, member)
+
+static const struct option_def catch_options[] = {
     {"limit", 0, OPTION_SECONDS, AT(limit_s), "TIME", "how long a thread is kept that has raised (5m)", 1,
      DEBUG_COMMAND_LIMIT_MAX_S},
     {"status", 0, OPTION_FLAG, AT(status), NULL,
@@ -123,9 +129,9 @@ static int catch_show_recorded(struct target_address *addr, bool as_json, struct
     return rc;
 }
 
-int cli_run_catch(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                  struct err *e) {
-    const struct cli_catch_options *mine = (const struct cli_catch_options *)(const void *)o;
+static int catch_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                      struct err *e) {
+    const struct catch_options *mine = (const struct catch_options *)(const void *)o;
     const struct debug_command_request wish = {.address = mine->common.operand,
                                                .timeout_s = mine->timeout_s,
                                                .limit_s = mine->limit_s,
@@ -135,3 +141,17 @@ int cli_run_catch(const struct cli_options *o, struct target_address *addr, stru
         return catch_show_recorded(addr, o->json, out, e);
     return debug_command_verb_run(&debug_command_catch, &wish, o->json, addr, out, e);
 }
+
+const struct cli_verb verb_catch = {
+    .name = "catch",
+    .help =
+        "keep a thread of TARGET that raises what nobody catches, for a while, with pdb over the traceback",
+    .example = "probing 4242 catch 127.0.0.1:3344",
+    .needs_target = true,
+    .changes = true,
+    .operand = "[ADDR]",
+    .options = catch_options,
+    .options_size = sizeof(struct catch_options),
+    .options_default = &catch_default,
+    .exec = catch_exec,
+};

@@ -84,8 +84,8 @@ static size_t config_put(struct strbuf *out, const struct model_status *status, 
     return n;
 }
 
-int cli_run_config(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                   struct err *e) {
+static int config_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                       struct err *e) {
     struct wire_config wanted = {.key = ""};
     struct model_status status;
     bool set = false;
@@ -108,3 +108,12 @@ int cli_run_config(const struct cli_options *o, struct target_address *addr, str
     call_close(c);
     return rc;
 }
+
+const struct cli_verb verb_config = {
+    .name = "config",
+    .help = "settings of TARGET's agent; of one; or set one, at once",
+    .example = "probing 4242 config probing.sample_rate=20",
+    .needs_target = true,
+    .operand = "[KEY[=VALUE]]",
+    .exec = config_exec,
+};

@@ -8,11 +8,18 @@
 
 #define DEBUG_TIMEOUT_S 30.0
 
-const struct cli_debug_options cli_debug_default = {.timeout_s = DEBUG_TIMEOUT_S};
+struct debug_options {
+    struct cli_options common; /* first */
+    double timeout_s;
+    const char *path;
+    bool status, off, exposed;
+};
 
-#define AT(member) offsetof(struct cli_debug_options, member)
+static const struct debug_options debug_default = {.timeout_s = DEBUG_TIMEOUT_S};
 
-const struct option_def cli_debug_rows[] = {
+#define AT(member) offsetof(struct debug_options, member)
+
+static const struct option_def debug_options[] = {
     {"path", 0, OPTION_STRING, AT(path), "DIR",
      "the folder that holds debugpy, instead of the job's own (what pip install --target DIR debugpy makes)",
      0, 0},
@@ -29,9 +36,9 @@ const struct option_def cli_debug_rows[] = {
     {.name = NULL},
 };
 
-int cli_run_debug(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                  struct err *e) {
-    const struct cli_debug_options *mine = (const struct cli_debug_options *)(const void *)o;
+static int debug_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                      struct err *e) {
+    const struct debug_options *mine = (const struct debug_options *)(const void *)o;
     const struct debug_command_request wish = {.address = mine->common.operand,
                                                .timeout_s = mine->timeout_s,
                                                .path = mine->path,
@@ -43,3 +50,16 @@ int cli_run_debug(const struct cli_options *o, struct target_address *addr, stru
         output_say("probing: whoever reaches this address can run code in the job, without a password\n");
     return rc;
 }
+
+const struct cli_verb verb_debug = {
+    .name = "debug",
+    .help = "debugpy in TARGET, for VS Code to attach to; it goes on meanwhile, and when that has left",
+    .example = "probing 4242 debug --status",
+    .needs_target = true,
+    .changes = true,
+    .operand = "[[HOST:]PORT]",
+    .options = debug_options,
+    .options_size = sizeof(struct debug_options),
+    .options_default = &debug_default,
+    .exec = debug_exec,
+};

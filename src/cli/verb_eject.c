@@ -67,8 +67,8 @@ static int eject_agent(struct target_address *addr, struct err *e) {
     return rc != 0 || eject_wait_gone(addr, e) != 0 ? -1 : 1;
 }
 
-int cli_run_eject(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                  struct err *e) {
+static int eject_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                      struct err *e) {
     int ejected = eject_agent(addr, e);
     if (ejected < 0)
         return -1;
@@ -94,3 +94,12 @@ int cli_run_eject(const struct cli_options *o, struct target_address *addr, stru
     (void)strbuf_addc(out, '\n');
     return 0;
 }
+
+const struct cli_verb verb_eject = {
+    .name = "eject",
+    .help = "end TARGET's agent: its threads and its socket go",
+    .example = "probing 4242 eject",
+    .needs_target = true,
+    .changes = true,
+    .exec = eject_exec,
+};

@@ -25,11 +25,12 @@
 #define EVAL_OUTPUT_KIB 1024
 #define EVAL_TEXTS_MAX ((size_t)WIRE_EVAL_OUTPUT_MAX * 5 + 1024)
 
-const struct cli_eval_options cli_eval_default = {.timeout_s = EVAL_TIMEOUT_S, .output_kib = EVAL_OUTPUT_KIB};
+static const struct cli_eval_options eval_default = {.timeout_s = EVAL_TIMEOUT_S,
+                                                     .output_kib = EVAL_OUTPUT_KIB};
 
 #define AT(member) offsetof(struct cli_eval_options, member)
 
-const struct option_def cli_eval_rows[] = {
+const struct option_def cli_eval_options[] = {
     {"timeout", 0, OPTION_SECONDS, AT(timeout_s), "TIME",
      "for it to begin and to end in (10s), in repl each statement; then it is interrupted, or never begun",
      0.01, WIRE_EVAL_TIMEOUT_MAX_S},
@@ -212,12 +213,38 @@ static int eval_run(const struct cli_options *o, bool execute, struct target_add
     return rc;
 }
 
-int cli_run_eval(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                 struct err *e) {
+static int eval_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                     struct err *e) {
     return eval_run(o, false, addr, out, e);
 }
 
-int cli_run_execute(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                    struct err *e) {
+static int execute_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                        struct err *e) {
     return eval_run(o, true, addr, out, e);
 }
+
+const struct cli_verb verb_eval = {
+    .name = "eval",
+    .help = "run code in TARGET: what it prints, and the value of its last expression",
+    .example = "probing 4242 eval 'import sys; sys.version'",
+    .needs_target = true,
+    .changes = true,
+    .operand = "CODE",
+    .options = cli_eval_options,
+    .options_size = sizeof(struct cli_eval_options),
+    .options_default = &eval_default,
+    .exec = eval_exec,
+};
+
+const struct cli_verb verb_execute = {
+    .name = "execute",
+    .help = "the same with the code of a file of that name, or of standard input (-); else it is the code",
+    .example = "probing 4242 execute script.py",
+    .needs_target = true,
+    .changes = true,
+    .operand = "FILE|-|CODE",
+    .options = cli_eval_options,
+    .options_size = sizeof(struct cli_eval_options),
+    .options_default = &eval_default,
+    .exec = execute_exec,
+};

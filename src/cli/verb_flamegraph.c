@@ -13,9 +13,18 @@
 #include "client/export/export.h"
 #include "client/output.h"
 
-#define AT(field) offsetof(struct cli_flamegraph_options, field)
+#define FLAMEGRAPH_S 5.0 /* how long it samples by default */
 
-const struct option_def cli_flamegraph_rows[] = {
+struct flamegraph_options {
+    struct cli_options common; /* first */
+    const char *format, *output, *unit;
+    double duration_s;
+    bool threads, process, by_function, native, gentle, no_inject, block;
+};
+
+#define AT(field) offsetof(struct flamegraph_options, field)
+
+static const struct option_def flamegraph_options[] = {
     {"format", 0, OPTION_STRING, AT(format), "FORMAT",
      "svg, or another that is made of samples: folded, json, ...", 0, 0},
     {"output", 'o', OPTION_STRING, AT(output), "FILE", "write there; - is standard output", 0, 0},
@@ -35,7 +44,7 @@ const struct option_def cli_flamegraph_rows[] = {
 };
 
 /* Those that say something to the format. */
-const struct option_def cli_pprof_rows[] = {
+static const struct option_def pprof_options[] = {
     {"output", 'o', OPTION_STRING, AT(output), "FILE", "write there; - is standard output", 0, 0},
     {"duration", 0, OPTION_SECONDS, AT(duration_s), "TIME", "sample for so long (5s)", 0.001, 86400},
     {"by-function", 0, OPTION_FLAG, AT(by_function), NULL, "functions, not lines", 0, 0},
@@ -50,7 +59,7 @@ const struct option_def cli_pprof_rows[] = {
 };
 
 /* The format, if it is one of samples. */
-static const struct export_format *flamegraph_format(const struct cli_flamegraph_options *o, struct err *e) {
+static const struct export_format *flamegraph_format(const struct flamegraph_options *o, struct err *e) {
     if (o->common.json && o->format && strcmp(o->format, "json") != 0) {
         (void)err_set(e, ERR_USAGE, "--json and the format %s exclude each other", o->format);
         return NULL;
@@ -68,9 +77,9 @@ static const struct export_format *flamegraph_format(const struct cli_flamegraph
     return NULL;
 }
 
-int cli_run_flamegraph(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                       struct err *e) {
-    const struct cli_flamegraph_options *mine = (const struct cli_flamegraph_options *)(const void *)o;
+static int flamegraph_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                           struct err *e) {
+    const struct flamegraph_options *mine = (const struct flamegraph_options *)(const void *)o;
     const struct export_format *f = flamegraph_format(mine, e);
     if (!f)
         return -1;
@@ -79,7 +88,7 @@ int cli_run_flamegraph(const struct cli_options *o, struct target_address *addr,
         .target = o->targets.items[0],
         .address = addr,
         .format = f->name,
-        .duration_s = mine->duration_s != 0 ? mine->duration_s : CLI_FLAMEGRAPH_S,
+        .duration_s = mine->duration_s != 0 ? mine->duration_s : FLAMEGRAPH_S,
         .output = mine->output,
         .threads = mine->threads,
         .process = mine->process,
@@ -103,9 +112,29 @@ int cli_run_flamegraph(const struct cli_options *o, struct target_address *addr,
     return rc;
 }
 
-int cli_run_pprof(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                  struct err *e) {
-    struct cli_flamegraph_options mine = *(const struct cli_flamegraph_options *)(const void *)o;
+static int pprof_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                      struct err *e) {
+    struct flamegraph_options mine = *(const struct flamegraph_options *)(const void *)o;
     mine.format = "pprof";
-    return cli_run_flamegraph(&mine.common, addr, out, e);
+    return flamegraph_exec(&mine.common, addr, out, e);
 }
+
+const struct cli_verb verb_flamegraph = {
+    .name = "flamegraph",
+    .help = "where TARGET's time goes: samples of a while as a flame graph (SVG)",
+    .example = "probing 4242 flamegraph --duration 2s --output flame.svg",
+    .needs_target = true,
+    .options = flamegraph_options,
+    .options_size = sizeof(struct flamegraph_options),
+    .exec = flamegraph_exec,
+};
+
+const struct cli_verb verb_pprof = {
+    .name = "pprof",
+    .help = "the same samples as a profile for pprof",
+    .example = "probing 4242 pprof --duration 2s --output profile.pb.gz",
+    .needs_target = true,
+    .options = pprof_options,
+    .options_size = sizeof(struct flamegraph_options),
+    .exec = pprof_exec,
+};

@@ -14,18 +14,26 @@
 
 #define INJECT_PROFILE_HZ "100" /* of each thread */
 
-const struct option_def cli_inject_rows[] = {
-    {"timeout", 0, OPTION_SECONDS, offsetof(struct cli_inject_options, timeout_s), "TIME",
+struct inject_options {
+    struct cli_options common; /* first */
+    double timeout_s;          /* 0: the injector's own */
+    const char *address;       /* to listen at; NULL none */
+    bool listen;               /* at any */
+    bool profile, crash;
+};
+
+static const struct option_def inject_options[] = {
+    {"timeout", 0, OPTION_SECONDS, offsetof(struct inject_options, timeout_s), "TIME",
      "give up after that (5s); the target is as before then", 0.01, 600},
-    {"address", 'a', OPTION_STRING, offsetof(struct cli_inject_options, address), "ADDR",
+    {"address", 'a', OPTION_STRING, offsetof(struct inject_options, address), "ADDR",
      "have it listen for TCP too, as 'listen ADDR' does", 0, 0},
-    {"background", 'b', OPTION_FLAG, offsetof(struct cli_inject_options, listen), NULL,
+    {"background", 'b', OPTION_FLAG, offsetof(struct inject_options, listen), NULL,
      "the same; without -a at a free port of 127.0.0.1", 0, 0},
-    {"pprof", 'P', OPTION_FLAG, offsetof(struct cli_inject_options, profile), NULL,
+    {"pprof", 'P', OPTION_FLAG, offsetof(struct inject_options, profile), NULL,
      "have it keep " INJECT_PROFILE_HZ " samples a second, as 'config sample_rate=" INJECT_PROFILE_HZ
      "' does",
      0, 0},
-    {"crash", 'c', OPTION_FLAG, offsetof(struct cli_inject_options, crash), NULL,
+    {"crash", 'c', OPTION_FLAG, offsetof(struct inject_options, crash), NULL,
      "have it keep a thread with an exception that nobody catches, as 'catch' does", 0, 0},
     {.name = NULL},
 };
@@ -72,9 +80,9 @@ static int inject_profile(const struct target_address *addr, struct err *e) {
     return rc;
 }
 
-int cli_run_inject(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                   struct err *e) {
-    const struct cli_inject_options *mine = (const struct cli_inject_options *)(const void *)o;
+static int inject_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                       struct err *e) {
+    const struct inject_options *mine = (const struct inject_options *)(const void *)o;
     struct inject_result result;
     struct wire_listening door = {.address = ""};
     struct address checked;
@@ -108,3 +116,14 @@ int cli_run_inject(const struct cli_options *o, struct target_address *addr, str
     (void)strbuf_addc(out, '\n');
     return 0;
 }
+
+const struct cli_verb verb_inject = {
+    .name = "inject",
+    .help = "put the agent into TARGET; an agent that is there already stays",
+    .example = "probing 4242 inject",
+    .needs_target = true,
+    .changes = true,
+    .options = inject_options,
+    .options_size = sizeof(struct inject_options),
+    .exec = inject_exec,
+};

@@ -4,16 +4,32 @@
 
 #include "client/target/launch.h"
 
-const struct option_def cli_launch_rows[] = {
-    {"recursive", 'r', OPTION_FLAG, offsetof(struct cli_launch_options, recursive), NULL,
+struct launch_options {
+    struct cli_options common; /* first */
+    bool recursive;
+};
+
+static const struct option_def launch_options[] = {
+    {"recursive", 'r', OPTION_FLAG, offsetof(struct launch_options, recursive), NULL,
      "in the Python processes that it starts, too (torchrun, DataLoader workers)", 0, 0},
     {.name = NULL},
 };
 
-int cli_run_launch(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                   struct err *e) {
-    const struct cli_launch_options *mine = (const struct cli_launch_options *)(const void *)o;
+static int launch_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                       struct err *e) {
+    const struct launch_options *mine = (const struct launch_options *)(const void *)o;
     (void)addr;
     (void)out;
     return launch_command(o->command, mine->recursive, e);
 }
+
+const struct cli_verb verb_launch = {
+    .name = "launch",
+    .help = "start a command with the agent in it",
+    .example = "probing launch python train.py --epochs 3",
+    .changes = true,
+    .takes_command = true,
+    .options = launch_options,
+    .options_size = sizeof(struct launch_options),
+    .exec = launch_exec,
+};

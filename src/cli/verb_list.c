@@ -19,8 +19,13 @@
 #define LIST_CELL_MAX 256
 #define LIST_GAP 2
 
-const struct option_def cli_list_rows[] = {
-    {"tree", 0, OPTION_FLAG, offsetof(struct cli_list_options, tree), NULL,
+struct list_options {
+    struct cli_options common; /* first */
+    bool tree;
+};
+
+static const struct option_def list_options[] = {
+    {"tree", 0, OPTION_FLAG, offsetof(struct list_options, tree), NULL,
      "each process below the one that has started it", 0, 0},
     {.name = NULL},
 };
@@ -192,9 +197,9 @@ static struct list_row *list_make_rows(const struct target_process *list, size_t
     return rows;
 }
 
-int cli_run_list(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                 struct err *e) {
-    const struct cli_list_options *mine = (const struct cli_list_options *)(const void *)o;
+static int list_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                     struct err *e) {
+    const struct list_options *mine = (const struct list_options *)(const void *)o;
     (void)addr;
     char hidden[TARGET_HIDDEN_MAX];
     struct target_process *list;
@@ -227,3 +232,12 @@ int cli_run_list(const struct cli_options *o, struct target_address *addr, struc
     target_list_free(list, (size_t)n);
     return rc;
 }
+
+const struct cli_verb verb_list = {
+    .name = "list",
+    .help = "Python processes of this machine, and which can be attached to",
+    .example = "probing list --tree",
+    .options = list_options,
+    .options_size = sizeof(struct list_options),
+    .exec = list_exec,
+};

@@ -11,10 +11,15 @@
 #include "client/target/target.h"
 #include "client/target/tcp.h"
 
-const struct option_def cli_listen_rows[] = {
-    {"looking", 0, OPTION_FLAG, offsetof(struct cli_listen_options, looking), NULL,
+struct listen_options {
+    struct cli_options common; /* first */
+    bool looking, off;
+};
+
+static const struct option_def listen_options[] = {
+    {"looking", 0, OPTION_FLAG, offsetof(struct listen_options, looking), NULL,
      "who comes in that way may look, and neither read values nor change anything", 0, 0},
-    {"off", 0, OPTION_FLAG, offsetof(struct cli_listen_options, off), NULL,
+    {"off", 0, OPTION_FLAG, offsetof(struct listen_options, off), NULL,
      "listen no more, and put out who came in that way", 0, 0},
     {.name = NULL},
 };
@@ -48,9 +53,9 @@ void cli_put_listening(struct strbuf *out, const struct wire_listening *l) {
         l->file, stem, l->file);
 }
 
-int cli_run_listen(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                   struct err *e) {
-    const struct cli_listen_options *mine = (const struct cli_listen_options *)(const void *)o;
+static int listen_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                       struct err *e) {
+    const struct listen_options *mine = (const struct listen_options *)(const void *)o;
     bool off = mine->off || (o->operand && strcmp(o->operand, "off") == 0);
     struct wire_listening got = {.address = ""};
     struct address checked;
@@ -77,3 +82,15 @@ int cli_run_listen(const struct cli_options *o, struct target_address *addr, str
     (void)strbuf_addc(out, '\n');
     return 0;
 }
+
+const struct cli_verb verb_listen = {
+    .name = "listen",
+    .help = "have TARGET's agent listen for TCP, at ADDR or a free port of 127.0.0.1, or no more",
+    .example = "probing 4242 listen 127.0.0.1:3344",
+    .needs_target = true,
+    .changes = true,
+    .operand = "[ADDR|off]",
+    .options = listen_options,
+    .options_size = sizeof(struct listen_options),
+    .exec = listen_exec,
+};

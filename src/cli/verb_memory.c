@@ -178,8 +178,8 @@ static void memory_put_text(const struct rows *rows, struct strbuf *out) {
     }
 }
 
-int cli_run_memory(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                   struct err *e) {
+static int memory_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                       struct err *e) {
     const struct cli_read_options *mine = (const struct cli_read_options *)(const void *)o;
     struct database *d;
     struct rows rows;
@@ -201,3 +201,14 @@ int cli_run_memory(const struct cli_options *o, struct target_address *addr, str
     database_close(d);
     return rc;
 }
+
+const struct cli_verb verb_memory = {
+    .name = "memory",
+    .help = "memory of TARGET now, and where it has been going",
+    .example = "probing 4242 memory",
+    .needs_target = true,
+    .many_targets = true,
+    .options = cli_read_options,
+    .options_size = sizeof(struct cli_read_options),
+    .exec = memory_exec,
+};

@@ -15,7 +15,7 @@
 #define NAN_BETWEEN " < "    /* two frames of a stack */
 #define NAN_LATE_S 6.0       /* for the row to be visible */
 
-const struct option_def cli_nan_rows[] = {
+static const struct option_def nan_options[] = {
     {"steps", 'n', OPTION_INT, offsetof(struct armed_options, steps), "N",
      "look into so many steps at most (default: 2)", 1, 20},
     {"for", 0, OPTION_SECONDS, offsetof(struct armed_options, duration_s), "TIME",
@@ -111,7 +111,8 @@ static int nan_read(struct armed *a, struct rows *rows, struct err *e) {
     }
 }
 
-int cli_run_nan(const struct cli_options *o, struct target_address *addr, struct strbuf *out, struct err *e) {
+static int nan_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                    struct err *e) {
     const struct armed_options *mine = (const struct armed_options *)(const void *)o;
     struct wire_arm want = {.what = "nan", .steps = mine->steps, .compiled = mine->compiled};
     struct rows rows = {.n = 0};
@@ -130,3 +131,13 @@ int cli_run_nan(const struct cli_options *o, struct target_address *addr, struct
     armed_end(&a);
     return rc;
 }
+
+const struct cli_verb verb_nan = {
+    .name = "nan",
+    .help = "the first value in TARGET's next training steps that is NaN or infinite: module, step, stack",
+    .example = "probing 4242 nan --steps 2",
+    .needs_target = true,
+    .options = nan_options,
+    .options_size = sizeof(struct armed_options),
+    .exec = nan_exec,
+};

@@ -8,11 +8,17 @@
 #define PAUSE_TIMEOUT_S 10.0
 #define PAUSE_LIMIT_S 300.0
 
-const struct cli_pause_options cli_pause_default = {.timeout_s = PAUSE_TIMEOUT_S, .limit_s = PAUSE_LIMIT_S};
+struct pause_options {
+    struct cli_options common; /* first */
+    double timeout_s, limit_s;
+    bool status, off;
+};
 
-#define AT(member) offsetof(struct cli_pause_options, member)
+static const struct pause_options pause_default = {.timeout_s = PAUSE_TIMEOUT_S, .limit_s = PAUSE_LIMIT_S};
 
-const struct option_def cli_pause_rows[] = {
+#define AT(member) offsetof(struct pause_options, member)
+
+static const struct option_def pause_options[] = {
     {"limit", 0, OPTION_SECONDS, AT(limit_s), "TIME",
      "let go of the threads by then, whoever is connected (5m)", 1, DEBUG_COMMAND_LIMIT_MAX_S},
     {"status", 0, OPTION_FLAG, AT(status), NULL, "only say whether they are held, and where", 0, 0},
@@ -22,9 +28,9 @@ const struct option_def cli_pause_rows[] = {
     {.name = NULL},
 };
 
-int cli_run_pause(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                  struct err *e) {
-    const struct cli_pause_options *mine = (const struct cli_pause_options *)(const void *)o;
+static int pause_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                      struct err *e) {
+    const struct pause_options *mine = (const struct pause_options *)(const void *)o;
     const struct debug_command_request wish = {.address = mine->common.operand,
                                                .timeout_s = mine->timeout_s,
                                                .limit_s = mine->limit_s,
@@ -32,3 +38,17 @@ int cli_run_pause(const struct cli_options *o, struct target_address *addr, stru
                                                .off = mine->off};
     return debug_command_verb_run(&debug_command_pause, &wish, o->json, addr, out, e);
 }
+
+const struct cli_verb verb_pause = {
+    .name = "pause",
+    .help = "hold TARGET's threads, with pdb at ADDR (or a free port of 127.0.0.1) for nc; they go on by "
+            "continue",
+    .example = "probing 4242 pause 127.0.0.1:3344 --limit 1m",
+    .needs_target = true,
+    .changes = true,
+    .operand = "[ADDR]",
+    .options = pause_options,
+    .options_size = sizeof(struct pause_options),
+    .options_default = &pause_default,
+    .exec = pause_exec,
+};

@@ -23,14 +23,20 @@
 #define PROFILE_LATE_S 5.0
 #define PROFILE_TOP "20"
 
-const struct option_def cli_profile_rows[] = {
+struct profile_options {
+    struct armed_options armed; /* first */
+    const char *output;
+    bool yes;
+};
+
+static const struct option_def profile_options[] = {
     {"steps", 'n', OPTION_INT, offsetof(struct armed_options, steps), "N", "training steps (default: 3)", 1,
      20},
-    {"output", 'o', OPTION_STRING, offsetof(struct cli_profile_options, output), "FILE",
+    {"output", 'o', OPTION_STRING, offsetof(struct profile_options, output), "FILE",
      "move the trace there (default: it stays where the job has written it, which is told, as one of the "
      "newest 8)",
      0, 0},
-    {"yes", 'y', OPTION_FLAG, offsetof(struct cli_profile_options, yes), NULL,
+    {"yes", 'y', OPTION_FLAG, offsetof(struct profile_options, yes), NULL,
      "do not ask whether it may cost what is said", 0, 0},
     {"compiled", 0, OPTION_FLAG, offsetof(struct armed_options, compiled), NULL,
      "even where torch.compile is used: an optimizer may then be compiled anew", 0, 0},
@@ -110,7 +116,7 @@ static int profile_read_top(struct armed *a, struct rows *rows, struct err *e) {
     }
 }
 
-static int profile_report(struct armed *a, const struct cli_profile_options *mine,
+static int profile_report(struct armed *a, const struct profile_options *mine,
                           const struct target_address *addr, struct strbuf *out, struct err *e) {
     struct rows rows = {.n = 0};
     const char *file = mine->output ? mine->output : a->file;
@@ -125,9 +131,9 @@ static int profile_report(struct armed *a, const struct cli_profile_options *min
     return rc;
 }
 
-int cli_run_profile(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                    struct err *e) {
-    const struct cli_profile_options *mine = (const struct cli_profile_options *)(const void *)o;
+static int profile_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                        struct err *e) {
+    const struct profile_options *mine = (const struct profile_options *)(const void *)o;
     struct wire_arm want = {.what = "profiler", .compiled = mine->armed.compiled, .dry = true};
     struct armed a;
     want.steps = mine->armed.steps ? mine->armed.steps : PROFILE_STEPS;
@@ -147,3 +153,13 @@ int cli_run_profile(const struct cli_options *o, struct target_address *addr, st
     armed_end(&a);
     return rc;
 }
+
+const struct cli_verb verb_profile = {
+    .name = "profile",
+    .help = "torch.profiler for some training steps of TARGET: a trace file, and what took longest",
+    .example = "probing 4242 profile --steps 1 --yes --output trace.json",
+    .needs_target = true,
+    .options = profile_options,
+    .options_size = sizeof(struct profile_options),
+    .exec = profile_exec,
+};

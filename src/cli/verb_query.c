@@ -23,20 +23,28 @@
 #define QUERY_MAX_TEXT ((size_t)1024 * 1024)
 #define QUERY_LINE_MAX 512 /* of a statement shown with its error */
 
-const struct cli_query_options cli_query_default = {.limit = 100000, .timeout_s = 60};
+struct query_options {
+    struct cli_options common; /* first */
+    const char *file, *format;
+    long limit;
+    double timeout_s, watch_s;
+    bool no_inject;
+};
 
-const struct option_def cli_query_rows[] = {
-    {"file", 'f', OPTION_STRING, offsetof(struct cli_query_options, file), "FILE",
+static const struct query_options query_default = {.limit = 100000, .timeout_s = 60};
+
+static const struct option_def query_options[] = {
+    {"file", 'f', OPTION_STRING, offsetof(struct query_options, file), "FILE",
      "read the statements from FILE; - is standard input", 0, 0},
-    {"format", 0, OPTION_STRING, offsetof(struct cli_query_options, format), "FORMAT",
+    {"format", 0, OPTION_STRING, offsetof(struct query_options, format), "FORMAT",
      "table, json, ndjson or csv", 0, 0},
-    {"limit", 0, OPTION_INT, offsetof(struct cli_query_options, limit), "ROWS",
+    {"limit", 0, OPTION_INT, offsetof(struct query_options, limit), "ROWS",
      "at most so many rows of a statement (100000); 0 all", 0, 1e15},
-    {"timeout", 0, OPTION_SECONDS, offsetof(struct cli_query_options, timeout_s), "TIME",
+    {"timeout", 0, OPTION_SECONDS, offsetof(struct query_options, timeout_s), "TIME",
      "end a statement that takes longer (60s); 0 never", 0, 1e6},
-    {"watch", 0, OPTION_SECONDS, offsetof(struct cli_query_options, watch_s), "TIME",
+    {"watch", 0, OPTION_SECONDS, offsetof(struct query_options, watch_s), "TIME",
      "run it again and again, so long after the end of each", 0.05, 86400},
-    {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_query_options, no_inject), NULL,
+    {"no-inject", 0, OPTION_FLAG, offsetof(struct query_options, no_inject), NULL,
      "put no agent into the target: read it from outside", 0, 0},
     {.name = NULL},
 };
@@ -68,7 +76,7 @@ static int query_read_stdin(struct strbuf *text, struct err *e) {
 }
 
 /* From the operand, the file, or standard input if somebody writes there. */
-static int query_get_text(const struct cli_query_options *o, struct strbuf *text, struct err *e) {
+static int query_get_text(const struct query_options *o, struct strbuf *text, struct err *e) {
     const char *operand = o->common.operand;
     if (operand && o->file)
         return err_set(e, ERR_USAGE, "a statement and --file: give one");
@@ -106,7 +114,7 @@ static void query_show_place(const char *text, long at) {
 
 /* ---- one round ---- */
 
-static void query_note_limits(const struct cli_query_options *o, const struct rows *rows) {
+static void query_note_limits(const struct query_options *o, const struct rows *rows) {
     if (rows->truncated)
         output_say("probing: there are more than %ld rows: --limit 0 shows all\n", o->limit);
     if (rows->lost)
@@ -134,7 +142,7 @@ static void query_print_notes(void) {
     query_notes.lines[0] = '\0';
 }
 
-static int query_statement(const struct cli_query_options *o, struct database *d, const struct rows_format *f,
+static int query_statement(const struct query_options *o, struct database *d, const struct rows_format *f,
                            const char *whole, const char *text, const char **tail, struct strbuf *out,
                            struct err *e) {
     struct sql_query q = {.max_rows = (uint64_t)o->limit, .timeout_s = o->timeout_s, .whole = whole};
@@ -163,7 +171,7 @@ static int query_statement(const struct cli_query_options *o, struct database *d
 }
 
 /* All statements of the text, in order. */
-static int query_round(const struct cli_query_options *o, struct database *d, const struct rows_format *f,
+static int query_round(const struct query_options *o, struct database *d, const struct rows_format *f,
                        const char *text, struct strbuf *out, struct err *e) {
     int rc = database_refresh(d, e) == 0 ? 1 : -1, ran = 0;
     for (const char *rest = text; rc > 0;) {
@@ -196,7 +204,7 @@ static void query_wait(double seconds, struct database *d) {
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-static int query_watch(const struct cli_query_options *o, struct database *d, const struct rows_format *f,
+static int query_watch(const struct query_options *o, struct database *d, const struct rows_format *f,
                        const char *text, struct strbuf *out, struct err *e) {
     int rc = 0;
     while (rc == 0 && !query_reader_left()) {
@@ -220,7 +228,7 @@ static void query_end_by_signal(void) {
     (void)raise(SIGINT);
 }
 
-static int query_run(const struct cli_query_options *o, struct database *d, const struct rows_format *f,
+static int query_run(const struct query_options *o, struct database *d, const struct rows_format *f,
                      const char *text, struct strbuf *out, struct err *e) {
     struct sigaction action = {.sa_handler = query_on_signal, .sa_flags = (int)SA_RESETHAND};
     (void)sigemptyset(&action.sa_mask);
@@ -234,9 +242,9 @@ static int query_run(const struct cli_query_options *o, struct database *d, cons
     return rc;
 }
 
-int cli_run_query(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                  struct err *e) {
-    struct cli_query_options mine = *(const struct cli_query_options *)(const void *)o;
+static int query_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                      struct err *e) {
+    struct query_options mine = *(const struct query_options *)(const void *)o;
     if (mine.limit == 0)
         out->limit = ROWS_BYTES_ALL; /* who asks for all gets it */
     const struct rows_format *f = rows_find_format(mine.format ? mine.format : o->json ? "json" : "table", e);
@@ -260,3 +268,16 @@ int cli_run_query(const struct cli_options *o, struct target_address *addr, stru
     strbuf_fini(&text);
     return rc;
 }
+
+const struct cli_verb verb_query = {
+    .name = "query",
+    .help = "SQL over what TARGET's tables hold, and over what it does now",
+    .example = "probing 4242 query 'SELECT func, file, lineno FROM python.backtrace LIMIT 5'",
+    .needs_target = true,
+    .many_targets = true,
+    .operand = "[SQL]",
+    .options = query_options,
+    .options_size = sizeof(struct query_options),
+    .options_default = &query_default,
+    .exec = query_exec,
+};

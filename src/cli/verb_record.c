@@ -21,12 +21,19 @@
 #define RECORD_SCHEMA_VERSION 1
 #define RECORD_EVERY_S 2.0
 
-const struct option_def cli_record_rows[] = {
-    {"output", 'o', OPTION_STRING, offsetof(struct cli_record_options, output), "FILE",
+struct record_options {
+    struct cli_options common; /* first */
+    const char *output;
+    double duration_s;
+    bool no_inject;
+};
+
+static const struct option_def record_options[] = {
+    {"output", 'o', OPTION_STRING, offsetof(struct record_options, output), "FILE",
      "the recording: a new file, that only you may read", 0, 0},
-    {"duration", 0, OPTION_SECONDS, offsetof(struct cli_record_options, duration_s), "TIME",
+    {"duration", 0, OPTION_SECONDS, offsetof(struct record_options, duration_s), "TIME",
      "go on for so long, until ^C or its end; otherwise what there is now", 0.001, 1e7},
-    {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_record_options, no_inject), NULL,
+    {"no-inject", 0, OPTION_FLAG, offsetof(struct record_options, no_inject), NULL,
      "put no agent into the target: read it from outside", 0, 0},
     {.name = NULL},
 };
@@ -58,8 +65,8 @@ static bool record_all_gone(const struct target_address *addr, size_t n) {
 
 /* What the tables hold until the time is over. What is now is added at the end, while there is somebody to be asked. `*ended`: the targets
  * have, before. */
-static int record_run(const struct cli_record_options *o, const struct target_address *addr,
-                      struct database *d, struct archive_writer *w, bool *ended, struct err *e) {
+static int record_run(const struct record_options *o, const struct target_address *addr, struct database *d,
+                      struct archive_writer *w, bool *ended, struct err *e) {
     uint64_t end_ns = clock_mono_ns() + (uint64_t)(o->duration_s * 1e9);
     for (;;) {
         bool last = record_interrupted || clock_mono_ns() >= end_ns;
@@ -76,7 +83,7 @@ static int record_run(const struct cli_record_options *o, const struct target_ad
     return 0;
 }
 
-static void record_put(const struct cli_record_options *o, uint64_t rows, double seconds, bool ended,
+static void record_put(const struct record_options *o, uint64_t rows, double seconds, bool ended,
                        struct strbuf *out) {
     struct json j;
     if (!o->common.json) {
@@ -96,9 +103,9 @@ static void record_put(const struct cli_record_options *o, uint64_t rows, double
     (void)strbuf_addc(out, '\n');
 }
 
-int cli_run_record(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                   struct err *e) {
-    const struct cli_record_options *mine = (const struct cli_record_options *)(const void *)o;
+static int record_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                       struct err *e) {
+    const struct record_options *mine = (const struct record_options *)(const void *)o;
     struct sigaction action = {.sa_handler = record_on_signal, .sa_flags = (int)SA_RESETHAND};
     struct database *d;
     if (!mine->output || output_is_stdout(mine->output))
@@ -128,3 +135,14 @@ int cli_run_record(const struct cli_options *o, struct target_address *addr, str
     database_close(d);
     return rc;
 }
+
+const struct cli_verb verb_record = {
+    .name = "record",
+    .help = "what TARGET's tables hold, and what comes, into an SQLite file",
+    .example = "probing 4242 record --duration 2s --output run.db",
+    .needs_target = true,
+    .many_targets = true,
+    .options = record_options,
+    .options_size = sizeof(struct record_options),
+    .exec = record_exec,
+};

@@ -29,9 +29,10 @@
 #define REPL_PROMPT ">>> "
 #define REPL_PROMPT_MORE "... "
 
-const struct cli_eval_options cli_repl_default = {.timeout_s = REPL_TIMEOUT_S, .output_kib = REPL_OUTPUT_KIB};
+static const struct cli_eval_options repl_default = {.timeout_s = REPL_TIMEOUT_S,
+                                                     .output_kib = REPL_OUTPUT_KIB};
 
-const struct option_def cli_repl_rows[] = {
+static const struct option_def repl_options[] = {
     {"keep-going", 0, OPTION_FLAG, offsetof(struct cli_eval_options, keep_going), NULL,
      "from a pipe: go on after a statement that fails; the exit status is 1 all the same", 0, 0},
     {.name = NULL},
@@ -299,8 +300,8 @@ static int verb_read(struct verb_repl *v, struct err *e) {
     return rc;
 }
 
-int cli_run_repl(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                 struct err *e) {
+static int repl_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                     struct err *e) {
     const struct cli_eval_options *mine = (const struct cli_eval_options *)(const void *)o;
     struct verb_repl v = {.repl = {.options = o,
                                    .given = *addr,
@@ -326,3 +327,16 @@ int cli_run_repl(const struct cli_options *o, struct target_address *addr, struc
     strbuf_fini(&v.block);
     return rc;
 }
+
+const struct cli_verb verb_repl = {
+    .name = "repl",
+    .help = "type code that runs in TARGET, or %help; code from a pipe runs statement by statement",
+    .example = "echo '1 + 1' | probing 4242 repl",
+    .needs_target = true,
+    .changes = true,
+    .options = repl_options,
+    .more = cli_eval_options,
+    .options_size = sizeof(struct cli_eval_options),
+    .options_default = &repl_default,
+    .exec = repl_exec,
+};

@@ -8,16 +8,8 @@
 #include "client/session/status_text.h"
 #include "client/target/target.h"
 
-int cli_find_agent(struct target_address *addr, struct err *e) {
-    int there = target_find_endpoint(addr, e);
-    if (there == 0)
-        return err_set(e, ERR_ATTACH, "process %d has no agent: 'probing %d inject' puts one there",
-                       (int)addr->pid, (int)addr->pid);
-    return there > 0 ? 0 : -1;
-}
-
-int cli_run_status(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                   struct err *e) {
+static int status_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                       struct err *e) {
     if (cli_find_agent(addr, e) != 0)
         return -1;
     struct call *c = call_open(addr, e);
@@ -37,3 +29,11 @@ int cli_run_status(const struct cli_options *o, struct target_address *addr, str
     call_close(c);
     return rc;
 }
+
+const struct cli_verb verb_status = {
+    .name = "status",
+    .help = "TARGET's agent about itself: cost, counters, clients",
+    .example = "probing 4242 status --json",
+    .needs_target = true,
+    .exec = status_exec,
+};

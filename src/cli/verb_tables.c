@@ -210,8 +210,8 @@ static void tables_put_one(const struct sql_table_info *t, struct strbuf *out) {
     tables_put_rows(t->columns, t->n_columns, out);
 }
 
-int cli_run_tables(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                   struct err *e) {
+static int tables_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                       struct err *e) {
     const struct cli_read_options *mine = (const struct cli_read_options *)(const void *)o;
     struct database *d;
     if (cli_open_database(o, addr, mine->no_inject, &d, e) != 0)
@@ -237,3 +237,14 @@ int cli_run_tables(const struct cli_options *o, struct target_address *addr, str
     database_close(d);
     return rc;
 }
+
+const struct cli_verb verb_tables = {
+    .name = "tables",
+    .help = "the tables of TARGET with their size and age; of one, every column",
+    .example = "probing 4242 tables python.backtrace",
+    .many_targets = true,
+    .operand = "[NAME]",
+    .options = cli_read_options,
+    .options_size = sizeof(struct cli_read_options),
+    .exec = tables_exec,
+};

@@ -18,7 +18,7 @@
 #define TRACE_NAME 40
 #define TRACE_TYPE 20
 
-const struct option_def cli_trace_rows[] = {
+static const struct option_def trace_options[] = {
     {"steps", 'n', OPTION_INT, offsetof(struct armed_options, steps), "N",
      "until so many steps were looked into (default: 5, or all within the time)", 1, 100000},
     {"for", 0, OPTION_SECONDS, offsetof(struct armed_options, duration_s), "TIME",
@@ -190,8 +190,8 @@ static int trace_report(struct armed *a, const struct rows *steps, int64_t wante
     return rc;
 }
 
-int cli_run_trace(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                  struct err *e) {
+static int trace_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                      struct err *e) {
     const struct armed_options *mine = (const struct armed_options *)(const void *)o;
     struct wire_arm want = {.what = "trace", .compiled = mine->compiled};
     struct armed a;
@@ -206,3 +206,13 @@ int cli_run_trace(const struct cli_options *o, struct target_address *addr, stru
     armed_end(&a);
     return rc;
 }
+
+const struct cli_verb verb_trace = {
+    .name = "trace",
+    .help = "forward and backward time of each module of TARGET, in some training steps",
+    .example = "probing 4242 trace --steps 2",
+    .needs_target = true,
+    .options = trace_options,
+    .options_size = sizeof(struct armed_options),
+    .exec = trace_exec,
+};

@@ -21,12 +21,18 @@
 #define VERDICT_ROUND_NS (500 * (long)CLOCK_NS_PER_MS)
 #define VERDICT_CODE 14
 
-const struct cli_verdict_options cli_verdict_default = {.wait_s = -1};
+struct verdict_options {
+    struct cli_options common; /* first */
+    double wait_s;             /* < 0: until it is known how the job gets on, and no longer than that takes */
+    bool no_inject;
+};
 
-const struct option_def cli_verdict_rows[] = {
-    {"wait", 'w', OPTION_SECONDS, offsetof(struct cli_verdict_options, wait_s), "TIME",
+static const struct verdict_options verdict_default = {.wait_s = -1};
+
+static const struct option_def verdict_options[] = {
+    {"wait", 'w', OPTION_SECONDS, offsetof(struct verdict_options, wait_s), "TIME",
      "judge after so long; 0 at once (default: as soon as anything is known, 10s at most)", 0, 86400},
-    {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_verdict_options, no_inject), NULL,
+    {"no-inject", 0, OPTION_FLAG, offsetof(struct verdict_options, no_inject), NULL,
      "put no agent into the target: read it from outside", 0, 0},
     {.name = NULL},
 };
@@ -129,9 +135,9 @@ static int verdict_wait(struct verdict_judge *j, struct database *d, double wait
     }
 }
 
-int cli_run_verdict(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                    struct err *e) {
-    const struct cli_verdict_options *mine = (const struct cli_verdict_options *)(const void *)o;
+static int verdict_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                        struct err *e) {
+    const struct verdict_options *mine = (const struct verdict_options *)(const void *)o;
     struct database *d;
     struct verdicts v;
     if (cli_open_database(o, addr, mine->no_inject, &d, e) != 0)
@@ -153,3 +159,15 @@ int cli_run_verdict(const struct cli_options *o, struct target_address *addr, st
     database_close(d);
     return rc;
 }
+
+const struct cli_verb verb_verdict = {
+    .name = "verdict",
+    .help = "what is the matter with TARGET's training, in plain words with the evidence",
+    .example = "probing 4242 verdict --wait 2s",
+    .needs_target = true,
+    .many_targets = true,
+    .options = verdict_options,
+    .options_size = sizeof(struct verdict_options),
+    .options_default = &verdict_default,
+    .exec = verdict_exec,
+};

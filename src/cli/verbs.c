@@ -1,210 +1,141 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs: the table of verbs. A new verb is a row here and a file with its function. */
-#include "cli/armed.h"
+/* verbs: which verbs there are, their options and their help. A new verb is a row of VERBS and its file. */
 #include "cli/cli.h"
 
-const struct cli_verb cli_verbs[] = {
-    {.name = "list",
-     .help = "Python processes of this machine, and which can be attached to",
-     .example = "probing list --tree",
-     .options = cli_list_rows,
-     .options_size = sizeof(struct cli_list_options),
-     .run = cli_run_list},
-    {.name = "inject",
-     .help = "put the agent into TARGET; an agent that is there already stays",
-     .example = "probing 4242 inject",
-     .needs_target = true,
-     .changes = true,
-     .options = cli_inject_rows,
-     .options_size = sizeof(struct cli_inject_options),
-     .run = cli_run_inject},
-    {.name = "eject",
-     .help = "end TARGET's agent: its threads and its socket go",
-     .example = "probing 4242 eject",
-     .needs_target = true,
-     .changes = true,
-     .run = cli_run_eject},
-    {.name = "listen",
-     .help = "have TARGET's agent listen for TCP, at ADDR or a free port of 127.0.0.1, or no more",
-     .example = "probing 4242 listen 127.0.0.1:3344",
-     .needs_target = true,
-     .changes = true,
-     .operand = "[ADDR|off]",
-     .options = cli_listen_rows,
-     .options_size = sizeof(struct cli_listen_options),
-     .run = cli_run_listen},
-    {.name = "launch",
-     .help = "start a command with the agent in it",
-     .example = "probing launch python train.py --epochs 3",
-     .changes = true,
-     .takes_command = true,
-     .options = cli_launch_rows,
-     .options_size = sizeof(struct cli_launch_options),
-     .run = cli_run_launch},
-    {.name = "backtrace",
-     .help = "every thread of TARGET with its Python stack, now",
-     .example = "probing 4242 backtrace",
-     .needs_target = true,
-     .options = cli_backtrace_rows,
-     .options_size = sizeof(struct cli_backtrace_options),
-     .run = cli_run_backtrace},
-    {.name = "dump",
-     .help = "the same as backtrace",
-     .example = "probing 4242 dump --json",
-     .needs_target = true,
-     .options = cli_backtrace_rows,
-     .options_size = sizeof(struct cli_backtrace_options),
-     .run = cli_run_backtrace},
-    {.name = "eval",
-     .help = "run code in TARGET: what it prints, and the value of its last expression",
-     .example = "probing 4242 eval 'import sys; sys.version'",
-     .needs_target = true,
-     .changes = true,
-     .operand = "CODE",
-     .options = cli_eval_rows,
-     .options_size = sizeof(struct cli_eval_options),
-     .options_default = &cli_eval_default,
-     .run = cli_run_eval},
-    {.name = "execute",
-     .help = "the same with the code of a file of that name, or of standard input (-); else it is the code",
-     .example = "probing 4242 execute script.py",
-     .needs_target = true,
-     .changes = true,
-     .operand = "FILE|-|CODE",
-     .options = cli_eval_rows,
-     .options_size = sizeof(struct cli_eval_options),
-     .options_default = &cli_eval_default,
-     .run = cli_run_execute},
-    {.name = "repl",
-     .help = "type code that runs in TARGET, or %help; code from a pipe runs statement by statement",
-     .example = "echo '1 + 1' | probing 4242 repl",
-     .needs_target = true,
-     .changes = true,
-     .options = cli_repl_rows,
-     .more = cli_eval_rows,
-     .options_size = sizeof(struct cli_eval_options),
-     .options_default = &cli_repl_default,
-     .run = cli_run_repl},
-    {.name = "debug",
-     .help = "debugpy in TARGET, for VS Code to attach to; it goes on meanwhile, and when that has left",
-     .example = "probing 4242 debug --status",
-     .needs_target = true,
-     .changes = true,
-     .operand = "[[HOST:]PORT]",
-     .options = cli_debug_rows,
-     .options_size = sizeof(struct cli_debug_options),
-     .options_default = &cli_debug_default,
-     .run = cli_run_debug},
-    {.name = "pause",
-     .help = "hold TARGET's threads, with pdb at ADDR (or a free port of 127.0.0.1) for nc; they go on by "
-             "continue",
-     .example = "probing 4242 pause 127.0.0.1:3344 --limit 1m",
-     .needs_target = true,
-     .changes = true,
-     .operand = "[ADDR]",
-     .options = cli_pause_rows,
-     .options_size = sizeof(struct cli_pause_options),
-     .options_default = &cli_pause_default,
-     .run = cli_run_pause},
-    {.name = "catch",
-     .help =
-         "keep a thread of TARGET that raises what nobody catches, for a while, with pdb over the traceback",
-     .example = "probing 4242 catch 127.0.0.1:3344",
-     .needs_target = true,
-     .changes = true,
-     .operand = "[ADDR]",
-     .options = cli_catch_rows,
-     .options_size = sizeof(struct cli_catch_options),
-     .options_default = &cli_catch_default,
-     .run = cli_run_catch},
-    {.name = "query",
-     .help = "SQL over what TARGET's tables hold, and over what it does now",
-     .example = "probing 4242 query 'SELECT func, file, lineno FROM python.backtrace LIMIT 5'",
-     .needs_target = true,
-     .many_targets = true,
-     .operand = "[SQL]",
-     .options = cli_query_rows,
-     .options_size = sizeof(struct cli_query_options),
-     .options_default = &cli_query_default,
-     .run = cli_run_query},
-    {.name = "tables",
-     .help = "the tables of TARGET with their size and age; of one, every column",
-     .example = "probing 4242 tables python.backtrace",
-     .many_targets = true,
-     .operand = "[NAME]",
-     .options = cli_read_rows,
-     .options_size = sizeof(struct cli_read_options),
-     .run = cli_run_tables},
-    {.name = "memory",
-     .help = "memory of TARGET now, and where it has been going",
-     .example = "probing 4242 memory",
-     .needs_target = true,
-     .many_targets = true,
-     .options = cli_read_rows,
-     .options_size = sizeof(struct cli_read_options),
-     .run = cli_run_memory},
-    {.name = "verdict",
-     .help = "what is the matter with TARGET's training, in plain words with the evidence",
-     .example = "probing 4242 verdict --wait 2s",
-     .needs_target = true,
-     .many_targets = true,
-     .options = cli_verdict_rows,
-     .options_size = sizeof(struct cli_verdict_options),
-     .options_default = &cli_verdict_default,
-     .run = cli_run_verdict},
-    {.name = "trace",
-     .help = "forward and backward time of each module of TARGET, in some training steps",
-     .example = "probing 4242 trace --steps 2",
-     .needs_target = true,
-     .options = cli_trace_rows,
-     .options_size = sizeof(struct armed_options),
-     .run = cli_run_trace},
-    {.name = "nan",
-     .help = "the first value in TARGET's next training steps that is NaN or infinite: module, step, stack",
-     .example = "probing 4242 nan --steps 2",
-     .needs_target = true,
-     .options = cli_nan_rows,
-     .options_size = sizeof(struct armed_options),
-     .run = cli_run_nan},
-    {.name = "profile",
-     .help = "torch.profiler for some training steps of TARGET: a trace file, and what took longest",
-     .example = "probing 4242 profile --steps 1 --yes --output trace.json",
-     .needs_target = true,
-     .options = cli_profile_rows,
-     .options_size = sizeof(struct cli_profile_options),
-     .run = cli_run_profile},
-    {.name = "record",
-     .help = "what TARGET's tables hold, and what comes, into an SQLite file",
-     .example = "probing 4242 record --duration 2s --output run.db",
-     .needs_target = true,
-     .many_targets = true,
-     .options = cli_record_rows,
-     .options_size = sizeof(struct cli_record_options),
-     .run = cli_run_record},
-    {.name = "flamegraph",
-     .help = "where TARGET's time goes: samples of a while as a flame graph (SVG)",
-     .example = "probing 4242 flamegraph --duration 2s --output flame.svg",
-     .needs_target = true,
-     .options = cli_flamegraph_rows,
-     .options_size = sizeof(struct cli_flamegraph_options),
-     .run = cli_run_flamegraph},
-    {.name = "pprof",
-     .help = "the same samples as a profile for pprof",
-     .example = "probing 4242 pprof --duration 2s --output profile.pb.gz",
-     .needs_target = true,
-     .options = cli_pprof_rows,
-     .options_size = sizeof(struct cli_flamegraph_options),
-     .run = cli_run_pprof},
-    {.name = "config",
-     .help = "settings of TARGET's agent; of one; or set one, at once",
-     .example = "probing 4242 config probing.sample_rate=20",
-     .needs_target = true,
-     .operand = "[KEY[=VALUE]]",
-     .run = cli_run_config},
-    {.name = "status",
-     .help = "TARGET's agent about itself: cost, counters, clients",
-     .example = "probing 4242 status --json",
-     .needs_target = true,
-     .run = cli_run_status},
+#include <string.h>
+
+/* In the order of the help. */
+#define VERBS(X)                                                                                             \
+    X(list)                                                                                                  \
+    X(inject)                                                                                                \
+    X(eject)                                                                                                 \
+    X(listen)                                                                                                \
+    X(launch)                                                                                                \
+    X(backtrace)                                                                                             \
+    X(dump)                                                                                                  \
+    X(eval)                                                                                                  \
+    X(execute)                                                                                               \
+    X(repl)                                                                                                  \
+    X(debug)                                                                                                 \
+    X(pause)                                                                                                 \
+    X(catch)                                                                                                 \
+    X(query)                                                                                                 \
+    X(tables)                                                                                                \
+    X(memory)                                                                                                \
+    X(verdict)                                                                                               \
+    X(trace)                                                                                                 \
+    X(nan)                                                                                                   \
+    X(profile)                                                                                               \
+    X(record)                                                                                                \
+    X(flamegraph)                                                                                            \
+    X(pprof)                                                                                                 \
+    X(config)                                                                                                \
+    X(status)
+
+#define VERBS_DECLARE(name) extern const struct cli_verb verb_##name;
+#define VERBS_ROW(name) &verb_##name,
+
+VERBS(VERBS_DECLARE)
+
+const struct cli_verb *const cli_verbs[] = {VERBS(VERBS_ROW) NULL};
+
+const struct cli_verb *cli_find_verb(const char *name) {
+    for (const struct cli_verb *const *v = cli_verbs; *v; v++)
+        if (strcmp((*v)->name, name) == 0)
+            return *v;
+    return NULL;
+}
+
+/* ---- options ---- */
+
+static const struct option_def verbs_program_options[] = {
+    {"target", 't', OPTION_LIST, offsetof(struct cli_line, targets), "TARGET", "the process to look into", 0,
+     0},
+    {"readonly", 0, OPTION_FLAG, offsetof(struct cli_line, readonly), NULL,
+     "change nothing in the job, run no code in it, and put no agent into it", 0, 0},
+    {"token", 0, OPTION_STRING, offsetof(struct cli_line, token), "TOKEN",
+     "for HOST:PORT: what 'listen' has printed; better in PROBING_TOKEN, which others cannot see", 0, 0},
+    {"help", 'h', OPTION_FLAG, offsetof(struct cli_line, help), NULL, "this help; after a verb, its options",
+     0, 0},
+    {"version", 'V', OPTION_FLAG, offsetof(struct cli_line, version), NULL, "the version", 0, 0},
     {.name = NULL},
 };
+
+static const struct option_def verbs_common_options[] = {
+    {"target", 't', OPTION_LIST, offsetof(struct cli_options, targets), "TARGET", "the process to look into",
+     0, 0},
+    {"json", 0, OPTION_FLAG, offsetof(struct cli_options, json), NULL, "print JSON", 0, 0},
+    {"readonly", 0, OPTION_FLAG, offsetof(struct cli_options, readonly), NULL,
+     "change nothing in the job, run no code in it, and put no agent into it", 0, 0},
+    {"token", 0, OPTION_STRING, offsetof(struct cli_options, token), "TOKEN",
+     "for HOST:PORT: what 'listen' has printed; better in PROBING_TOKEN, which others cannot see", 0, 0},
+    {"help", 'h', OPTION_FLAG, offsetof(struct cli_options, help), NULL, "this help", 0, 0},
+    {.name = NULL},
+};
+
+/* Of a verb that takes a command: it looks at no target and prints nothing. */
+static const struct option_def verbs_command_options[] = {
+    {"help", 'h', OPTION_FLAG, offsetof(struct cli_options, help), NULL, "this help", 0, 0},
+    {.name = NULL},
+};
+
+void cli_put_rows(const struct cli_verb *v, struct option_def *rows) {
+    size_t n = 0;
+    for (const struct option_def *d = v ? v->options : NULL; d && d->name && n + 1 < CLI_MAX_ROWS; d++)
+        rows[n++] = *d;
+    for (const struct option_def *d = v ? v->more : NULL; d && d->name && n + 1 < CLI_MAX_ROWS; d++)
+        rows[n++] = *d;
+    for (const struct option_def *d = !v                 ? verbs_program_options
+                                      : v->takes_command ? verbs_command_options
+                                                         : verbs_common_options;
+         d->name && n + 1 < CLI_MAX_ROWS; d++)
+        rows[n++] = *d;
+    rows[n] = (struct option_def){.name = NULL};
+}
+
+/* ---- help ---- */
+
+static void verbs_put_help_of(struct strbuf *out, const struct cli_verb *v) {
+    struct option_def rows[CLI_MAX_ROWS];
+    const char *operand = v->operand ? v->operand : "";
+    cli_put_rows(v, rows);
+    (void)strbuf_addf(out, "probing %s: %s\n\n", v->name, v->help);
+    if (v->needs_target)
+        (void)strbuf_addf(
+            out, "usage: probing TARGET %s [OPTION...]%s%s\n       probing -t TARGET%s %s [OPTION...]%s%s\n",
+            v->name, operand[0] ? " " : "", operand, v->many_targets ? " [-t TARGET...]" : "", v->name,
+            operand[0] ? " " : "", operand);
+    else
+        (void)strbuf_addf(out, "usage: probing%s %s [OPTION...]%s%s\n",
+                          v->many_targets ? " [-t TARGET...]" : "", v->name, operand[0] ? " " : "",
+                          v->takes_command ? " COMMAND [ARGUMENT...]" : operand);
+    if (v->example)
+        (void)strbuf_addf(out, "\nexample: %s\n", v->example);
+    (void)strbuf_adds(out, "\noptions:\n");
+    option_format_help(rows, out);
+}
+
+void cli_put_help(struct strbuf *out, const struct cli_verb *verb) {
+    if (verb) {
+        verbs_put_help_of(out, verb);
+        return;
+    }
+    (void)strbuf_adds(out, "probing: look into running Python and PyTorch processes\n\n"
+                           "usage: probing TARGET VERB [OPTION...]\n"
+                           "       probing -t TARGET VERB [OPTION...]\n"
+                           "       probing list [OPTION...]\n"
+                           "       probing launch [OPTION...] COMMAND [ARGUMENT...]\n"
+                           "       probing help [VERB]\n"
+                           "\nverbs:\n");
+    for (const struct cli_verb *const *v = cli_verbs; *v; v++)
+        (void)strbuf_addf(out, "  %-12s %s\n", (*v)->name, (*v)->help);
+    (void)strbuf_adds(out, "\noptions:\n");
+    option_format_help(verbs_program_options, out);
+    (void)strbuf_adds(
+        out,
+        "\nTARGET is a pid, the name of a process (train.py), HOST:PORT where an agent listens, or "
+        "unix:PATH of\n"
+        "its socket.\n"
+        "Every verb but repl prints JSON with --json. 'probing VERB --help' lists the options of a verb.\n"
+        "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target ended.\n");
+}

@@ -31,7 +31,7 @@ def verbs(path):
 def example_of(path, verb):
     done = subprocess.run([path, verb, "--help"], capture_output=True, text=True, check=True)
     found = re.findall(r"^example: (.*)$", done.stdout, re.M)
-    assert len(found) == 1, f"{verb} has no example: .example of its row in src/cli/verbs.c"
+    assert len(found) == 1, f"{verb} has no example: .example of its struct in src/cli/verb_{verb}.c"
     return found[0]
 
 

@@ -384,17 +384,24 @@ static void take_line(const uint8_t *line, size_t n) {
     n_statuses++;
 }
 
+extern const struct cli_verb verb_profile;
+
 static void run_profile(void) {
-    struct cli_profile_options o = {.output = output, .yes = true};
+    char *argv[] = {(char *)"profile", (char *)"--output", output, (char *)"--yes", NULL};
+    const char *operands[4];
+    struct cli_options *o = calloc(1, verb_profile.options_size);
     struct target_address addr = {.pid = getpid()};
     struct strbuf out;
     struct err e;
+    if (!o || option_parse(verb_profile.options, o, 4, argv, operands, false, &e) != 0)
+        abort();
     strbuf_init(&out, 0);
     next_status = 0;
     inside = true;
-    (void)cli_run_profile(&o.armed.common, &addr, &out, &e);
+    (void)verb_profile.exec(o, &addr, &out, &e);
     inside = false;
     strbuf_fini(&out);
+    free(o);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

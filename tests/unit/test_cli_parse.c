@@ -42,6 +42,29 @@ static void accepts(const char *text, const char *verb, const char *target, bool
     cli_line_fini(&line);
 }
 
+/* The value of an option of the line's verb, by the verb's own row. */
+static const void *option_at(const struct cli_line *line, const char *name, enum option_kind kind) {
+    struct option_def rows[CLI_MAX_ROWS];
+    cli_put_rows(line->verb, rows);
+    for (const struct option_def *d = rows; d->name; d++)
+        if (strcmp(d->name, name) == 0 && d->kind == kind)
+            return (const char *)line->options + d->offset;
+    fail_msg("%s has no --%s of that kind", line->verb->name, name);
+    return NULL;
+}
+
+static double seconds(const struct cli_line *line, const char *name) {
+    return *(const double *)option_at(line, name, OPTION_SECONDS);
+}
+
+static long number(const struct cli_line *line, const char *name) {
+    return *(const long *)option_at(line, name, OPTION_INT);
+}
+
+static bool flag(const struct cli_line *line, const char *name) {
+    return *(const bool *)option_at(line, name, OPTION_FLAG);
+}
+
 static void refuses(const char *text, const char *said) {
     struct cli_line line;
     struct err e;
@@ -69,18 +92,16 @@ static void check_operands_and_many_targets(void **state) {
     struct cli_line line;
     struct err e;
     assert_int_equal(parse("-t 1 -t 2 query -t 3 SELECT --limit 5", &line, &e), 0);
-    const struct cli_query_options *o = (const void *)line.options;
     assert_int_equal(line.targets.n, 3);
-    assert_string_equal(o->common.targets.items[2], "3");
-    assert_string_equal(o->common.operand, "SELECT");
-    assert_int_equal(o->limit, 5);
-    assert_true(o->timeout_s == 60);
+    assert_string_equal(line.options->targets.items[2], "3");
+    assert_string_equal(line.options->operand, "SELECT");
+    assert_int_equal(number(&line, "limit"), 5);
+    assert_true(seconds(&line, "timeout") == 60);
     cli_line_fini(&line);
     assert_int_equal(parse("1 query --timeout 0", &line, &e), 0);
-    o = (const void *)line.options;
-    assert_null(o->common.operand);
-    assert_int_equal(o->limit, 100000);
-    assert_true(o->timeout_s == 0);
+    assert_null(line.options->operand);
+    assert_int_equal(number(&line, "limit"), 100000);
+    assert_true(seconds(&line, "timeout") == 0);
     cli_line_fini(&line);
     refuses("1 query SELECT 1", "'1' after query: it takes one operand, [SQL]; quote it");
     refuses("query 1 SELECT", "the target comes before the verb: probing 1 query");
@@ -114,9 +135,8 @@ static void check_own_options(void **state) {
     struct cli_line line;
     struct err e;
     assert_int_equal(parse("12 inject --timeout 250ms --json", &line, &e), 0);
-    const struct cli_inject_options *o = (const struct cli_inject_options *)(const void *)line.options;
-    assert_true(o->timeout_s == 0.25);
-    assert_true(o->common.json);
+    assert_true(seconds(&line, "timeout") == 0.25);
+    assert_true(line.options->json);
     cli_line_fini(&line);
 }
 
@@ -126,18 +146,16 @@ static void check_command(void **state) {
     struct err e;
     (void)state;
     assert_int_equal(parse("launch -r python -r -t 5 --json train.py", &line, &e), 0);
-    const struct cli_launch_options *o = (const void *)line.options;
-    assert_true(o->recursive);
+    assert_true(flag(&line, "recursive"));
     assert_int_equal(line.targets.n, 0);
-    assert_string_equal(o->common.command[0], "python");
-    assert_string_equal(o->common.command[1], "-r");
-    assert_string_equal(o->common.command[5], "train.py");
-    assert_null(o->common.command[6]);
+    assert_string_equal(line.options->command[0], "python");
+    assert_string_equal(line.options->command[1], "-r");
+    assert_string_equal(line.options->command[5], "train.py");
+    assert_null(line.options->command[6]);
     cli_line_fini(&line);
     assert_int_equal(parse("launch -- -r", &line, &e), 0);
-    o = (const void *)line.options;
-    assert_false(o->recursive);
-    assert_string_equal(o->common.command[0], "-r");
+    assert_false(flag(&line, "recursive"));
+    assert_string_equal(line.options->command[0], "-r");
     cli_line_fini(&line);
     refuses("launch", "launch needs a command: probing launch [OPTION...] COMMAND [ARGUMENT...]");
     refuses("12 launch ls", "launch takes no target");
@@ -153,9 +171,9 @@ static void check_help(void **state) {
     assert_int_equal(parse("--help", &line, &e), 0);
     assert_true(line.help);
     cli_put_help(&out, line.verb);
-    for (const struct cli_verb *v = cli_verbs; v->name; v++) {
-        assert_non_null(strstr(out.data, v->name));
-        assert_non_null(strstr(out.data, v->help));
+    for (const struct cli_verb *const *v = cli_verbs; *v; v++) {
+        assert_non_null(strstr(out.data, (*v)->name));
+        assert_non_null(strstr(out.data, (*v)->help));
     }
     cli_line_fini(&line);
     strbuf_clear(&out);

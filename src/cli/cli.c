@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* open: what verbs that read tables begin with: a database over their targets, and what cannot be seen in it. */
+/* cli: what verbs share: an agent that is there, a database over their targets. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -8,11 +8,19 @@
 #include "client/output.h"
 #include "client/target/target.h"
 
-const struct option_def cli_read_rows[] = {
+const struct option_def cli_read_options[] = {
     {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_read_options, no_inject), NULL,
      "put no agent into the target: read it from outside", 0, 0},
     {.name = NULL},
 };
+
+int cli_find_agent(struct target_address *addr, struct err *e) {
+    int there = target_find_endpoint(addr, e);
+    if (there == 0)
+        return err_set(e, ERR_ATTACH, "process %d has no agent: 'probing %d inject' puts one there",
+                       (int)addr->pid, (int)addr->pid);
+    return there > 0 ? 0 : -1;
+}
 
 int cli_open_database(const struct cli_options *o, struct target_address *addr, bool no_inject,
                       struct database **out, struct err *e) {
