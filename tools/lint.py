@@ -43,7 +43,6 @@ ONE_WAY = ["base", "flame", "wire", "store", "agent", "client", "cli"]
 CIRCLES = {
     ("store/ring/ring", "store/ring/ring_format", "store/ring/ring_reader"): "the file's form, who writes it and who believes it",
     ("store/sql/sql", "store/sql/sql_internal"): "a session, and what its files share",
-    ("agent/autostart", "agent/fork"): "a child of a fork may start an agent, whose children do the same",
     ("agent/python/eval_internal", "agent/python/eval_run"): "one piece of code, and what its files share",
     ("agent/sampler/thread_sampler", "agent/sampler/thread_sampler_native"): "stacks, and their native part",
     ("agent/server/http/web_flame", "agent/server/http/web_flame_internal"): "a graph, and what its files share",

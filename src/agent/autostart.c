@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/entry.h"
 #include "agent/fork.h"
-#include "agent/life.h"
 #include "agent/threads.h"
 #include "agent/autostart_match.h"
 #include "base/agent_abi.h"
@@ -48,10 +48,10 @@ static void autostart_nap(uint64_t ns) {
 /* Nobody comes back to try it again: so a machine that is too busy at this moment gets a few seconds. */
 static int autostart_start(enum agent_way way, char *error, size_t cap) {
     struct agent_start args = {.size = sizeof args, .abi_version = AGENT_ABI_VERSION, .fd = -1, .way = way};
-    int rc = life_start(&args, false, fork_in_child);
+    int rc = entry_start(&args, false);
     for (int tries = 1; rc == AGENT_FAILED && tries < AUTOSTART_TRIES; tries++) {
         autostart_nap(AUTOSTART_NAP_MAX_NS);
-        rc = life_start(&args, false, fork_in_child);
+        rc = entry_start(&args, false);
     }
     if (rc == AGENT_FAILED && cap)
         (void)snprintf(error, cap, "%s", args.error);
@@ -100,7 +100,9 @@ static void autostart_create(void *(*fn)(void *)) {
         autostart.waiting = false;
 }
 
-void autostart_in_child(bool had_agent) {
+/* In the child of a fork, when everything else has begun anew. Where children are to have an agent too, a thread starts it, after a
+ * while: a child that calls exec has no use for it. */
+static void autostart_in_child(bool had_agent) {
     bool wanted = autostart.nested && (had_agent || autostart.waiting);
     autostart.waiting = false;
     if (wanted)
@@ -120,6 +122,7 @@ static int autostart_judge(const char *value, struct err *e) {
 
 int probing_autostart(const char *value, char *error, size_t cap) {
     struct err e = {0};
+    fork_set_starter(autostart_in_child);
     int wish = autostart_judge(value, &e);
     if (wish < 0 && cap)
         (void)snprintf(error, cap, "%s", e.text);
@@ -189,6 +192,7 @@ __attribute__((constructor)) static void autostart_on_load(void) {
     int wish = value ? autostart_judge(value, &e) : AUTOSTART_MATCH_MATCH;
     if (wish == AUTOSTART_MATCH_ONCE)
         autostart_keep_from_children(rest);
+    fork_set_starter(autostart_in_child);
     if (wish > AUTOSTART_MATCH_NONE)
         autostart_create(autostart_preloaded);
 }

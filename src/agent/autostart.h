@@ -15,10 +15,6 @@
 /* Start the agent if `value` (as of PROBING) wishes it here. 1: it runs; 0: not wished for; -1: one line in `error`. */
 __attribute__((visibility("default"))) int probing_autostart(const char *value, char *error, size_t cap);
 
-/* In the child of a fork, when everything else has begun anew. `had_agent`: the parent's runs. Where children are to have one too, a
- * thread starts it, after a while: a child that calls exec has no use for it. */
-void autostart_in_child(bool had_agent);
-
 /* `list`, as of LD_PRELOAD, without the entries whose last part is `name`, into `buf`. True when there was one. */
 bool autostart_take_out(const char *list, const char *name, char *buf, size_t cap);
 

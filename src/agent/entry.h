@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* entry: what libprobing.so shows to the world; everything else is hidden. */
+/* entry: the agent put together, and what libprobing.so shows to the world; everything else is hidden. */
 #ifndef AGENT_ENTRY_H
 #define AGENT_ENTRY_H
+
+#include <stdbool.h>
 
 #include "base/agent_abi.h"
 
@@ -9,6 +11,9 @@
  * closed, args->thread will be joined and args->region unmapped by the agent; after any other they are still the caller's.
  * `thread` 0: there is none to be joined. */
 __attribute__((visibility("default"))) int probing_start(struct agent_start *args);
+
+/* The same of arguments that have been checked; see life_start. */
+int entry_start(struct agent_start *args, bool invited);
 
 /* Version of this file. */
 __attribute__((visibility("default"))) extern const char probing_version[];

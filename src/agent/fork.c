@@ -4,16 +4,15 @@
 
 #include <stddef.h>
 
-#include "agent/autostart.h"
 #include "agent/debug/debugger_state.h"
 #include "agent/debug/fatal.h"
 #include "agent/debug/pause.h"
 #include "agent/fds.h"
 #include "agent/life.h"
-#include "agent/python/py_callbacks.h"
+#include "agent/torch/py_callbacks.h"
 #include "agent/python/thread_spawner.h"
 #include "agent/sampler/signal_sampler.h"
-#include "agent/server/endpoints_file.h"
+#include "agent/access/endpoints_file.h"
 #include "agent/threads.h"
 #include "agent/torch/module_window.h"
 #include "agent/torch/step_values.h"
@@ -29,10 +28,19 @@ static void (*const fork_handlers[])(void) = {
     threads_in_child,
 };
 
+static void (*fork_starter)(bool had_agent); /* atomic; NULL: children get no agent */
+
+void fork_set_starter(void (*start)(bool had_agent)) {
+    __atomic_store_n(&fork_starter, start, __ATOMIC_RELEASE);
+}
+
 /* None of our threads exists, and any lock may be held for ever. Memory of the run that the parent has is left alone: it may have been in
  * the middle of a change. Async-signal-safe, but for the thread that the children of a process with PROBING=2 get; see docs/dev/decisions.md. */
 void fork_in_child(void) {
     for (size_t i = 0; i < sizeof fork_handlers / sizeof fork_handlers[0]; i++)
         fork_handlers[i]();
-    autostart_in_child(life_in_child());
+    void (*start)(bool had_agent) = __atomic_load_n(&fork_starter, __ATOMIC_ACQUIRE);
+    bool had_agent = life_in_child();
+    if (start)
+        start(had_agent);
 }

@@ -3,6 +3,11 @@
 #ifndef AGENT_FORK_H
 #define AGENT_FORK_H
 
+#include <stdbool.h>
+
 void fork_in_child(void);
+
+/* Have `start` called last of all; `had_agent`: the parent's runs. Stays so for ever. Any thread. */
+void fork_set_starter(void (*start)(bool had_agent));
 
 #endif

@@ -11,12 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/debug/fatal.h"
-#include "agent/fds.h"
-#include "agent/python/thread_spawner.h"
-#include "agent/sampler/gil_usage.h"
-#include "agent/server/endpoints_file.h"
-#include "agent/server/server.h"
 #include "agent/threads.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -120,7 +114,6 @@ bool life_reap(void) {
 /* ---- a run ---- */
 
 void life_set_ending(void) {
-    endpoints_file_end();
     life_lock();
     life.state = LIFE_ENDING;
     life_unlock();
@@ -137,8 +130,7 @@ static void life_park(const char *error) {
     life_unlock();
 }
 
-/* Tell the starter that the socket listens. False when nobody waits any more. */
-static bool life_announce(const char *endpoint) {
+bool life_announce(const char *endpoint) {
     life_lock();
     bool wanted = !life.give_up;
     life.state = wanted ? LIFE_RUNNING : LIFE_ENDING;
@@ -160,22 +152,13 @@ static void life_reap_last(void) {
 }
 
 static void *life_main(void *arg) {
+    const struct life_run *run = arg;
     struct err e = {0};
-    (void)arg;
     threads_begin("probing-srv");
-    gil_usage_clear();
-    (void)thread_spawner_begin();
-    (void)fds_make_private();
-    struct server *server = server_new(&e);
-    if (server && life_announce(server_endpoint(server)))
-        server_run(server);
-    life_set_ending();
-    fatal_disarm();
-    server_free(server);
-    thread_spawner_end();
+    int rc = run->main(&e);
     life_reap_last();
     threads_end();
-    life_park(server ? NULL : e.text);
+    life_park(rc == 0 ? NULL : e.text);
     return NULL;
 }
 
@@ -198,12 +181,12 @@ static int life_wait_while(enum life_state state, uint64_t limit_ns) {
 }
 
 /* Under the lock, parked. */
-static int life_begin(struct agent_start *args, bool invited) {
+static int life_begin(struct agent_start *args, bool invited, const struct life_run *run) {
     pthread_t thread;
     life.state = LIFE_STARTING;
     life.invited = invited;
     life.way = args->way;
-    int rc = threads_create(&thread, life_main, NULL, true);
+    int rc = threads_create(&thread, life_main, (void *)run, true);
     if (rc != 0) {
         life.state = LIFE_PARKED;
         (void)snprintf(args->error, sizeof args->error, "no thread for the agent: %s", strerror(rc));
@@ -217,7 +200,7 @@ static int life_begin(struct agent_start *args, bool invited) {
     if (life.state != LIFE_RUNNING)
         return life_fail(args, life.error);
     life_adopt(args);
-    server_poke();
+    run->on_guest();
     return AGENT_STARTED;
 }
 
@@ -235,10 +218,10 @@ uint32_t life_came_by(void) {
     return way;
 }
 
-int life_start(struct agent_start *args, bool invited, void (*in_child)(void)) {
+int life_start(struct agent_start *args, bool invited, const struct life_run *run) {
     int result;
     life_lock();
-    if (life_make(in_child) != 0)
+    if (life_make(run->in_child) != 0)
         result = life_fail(args, "the C library refused a condition or a fork handler");
     else if (life_wait_while(LIFE_ENDING, LIFE_END_NS) != 0 ||
              life_wait_while(LIFE_STARTING, LIFE_START_NS) != 0)
@@ -246,7 +229,7 @@ int life_start(struct agent_start *args, bool invited, void (*in_child)(void)) {
     else if (life.state == LIFE_RUNNING)
         result = AGENT_ALREADY;
     else
-        result = life_begin(args, invited);
+        result = life_begin(args, invited, run);
     if (result != AGENT_FAILED)
         (void)snprintf(args->endpoint, sizeof args->endpoint, "%s", life.endpoint);
     life_unlock();

@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/fork.h"
-#include "agent/life.h"
+#include "agent/entry.h"
 #include "agent/threads.h"
 
 struct agent_remote_exec probing_door;
@@ -23,7 +22,7 @@ static void *remote_exec_start(void *arg) {
     struct agent_start *start = &probing_door.start;
     (void)arg;
     threads_begin("probing-start");
-    int result = life_start(start, true, fork_in_child);
+    int result = entry_start(start, true);
     threads_end();
     remote_exec_answer(result);
     return NULL;

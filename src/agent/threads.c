@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,6 +12,8 @@
 #include "base/clock.h"
 
 #define THREADS_STACK_BYTES ((size_t)512 * 1024)
+#define THREADS_STACK_PAGES 2048U                          /* a larger one is not counted */
+#define THREADS_STACK_FRESH_NS (5 * CLOCK_NS_PER_S)        /* so long a count is believed */
 #define THREADS_DEEP_STACK_BYTES ((size_t)8 * 1024 * 1024) /* of address space; memory as far as it is used */
 
 static struct {
@@ -135,6 +138,34 @@ void threads_clear_cpu(void) {
     threads_lock();
     threads.ended_cpu_ns = 0;
     threads_unlock();
+}
+
+/* mincore(2) tells which pages of a private mapping are resident. */
+static size_t threads_count_stack(void) {
+    pthread_attr_t attr;
+    void *start = NULL;
+    size_t size = 0;
+    if (pthread_getattr_np(pthread_self(), &attr) != 0)
+        return 0;
+    int rc = pthread_attr_getstack(&attr, &start, &size);
+    (void)pthread_attr_destroy(&attr);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char there[THREADS_STACK_PAGES];
+    uintptr_t from = ((uintptr_t)start + page - 1) / page * page;
+    size_t pages = ((uintptr_t)start + size - from) / page;
+    if (rc != 0 || pages > THREADS_STACK_PAGES || mincore((void *)from, pages * page, there) != 0)
+        return 0;
+    size_t resident = 0;
+    for (size_t i = 0; i < pages; i++)
+        resident += there[i] & 1U;
+    return resident * page;
+}
+
+size_t threads_stack_bytes(struct threads_stack *a) {
+    uint64_t now = clock_mono_ns();
+    if (a->at_ns == 0 || now - a->at_ns > THREADS_STACK_FRESH_NS)
+        *a = (struct threads_stack){.at_ns = now, .bytes = threads_count_stack()};
+    return a->bytes;
 }
 
 void threads_in_child(void) {

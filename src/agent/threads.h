@@ -42,6 +42,15 @@ uint64_t threads_others_cpu_ns(void);
 /* A run is over: the next one counts from 0. */
 void threads_clear_cpu(void);
 
+/* What a thread of ours knows of its own stack; zeroed to begin. */
+struct threads_stack {
+    uint64_t at_ns; /* when it was counted */
+    size_t bytes;
+};
+
+/* Resident bytes of the calling thread's stack, counted every few seconds. 0: not known. */
+size_t threads_stack_bytes(struct threads_stack *s);
+
 /* In the child of a fork none of them exists. */
 void threads_in_child(void);
 

@@ -48,7 +48,7 @@ int endpoint_tcp_file(char *buf, size_t cap, const char *socket);
 /* The file beside it that is the header of a request, with the token, as `curl -H @FILE` takes it: PID.curl. 0, or -1. */
 int endpoint_header_file(char *buf, size_t cap, const char *socket);
 
-/* The file beside an agent's socket that says what else stands open in its job (agent/server/endpoints_file.h): PID.open for PID.sock. 0, or -1. */
+/* The file beside an agent's socket that says what else stands open in its job (agent/access/endpoints_file.h): PID.open for PID.sock. 0, or -1. */
 int endpoint_state_file(char *buf, size_t cap, const char *socket);
 
 /* User `outer` of this machine as process `pid` itself sees it: the same when that cannot be read. */

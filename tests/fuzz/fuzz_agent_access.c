@@ -11,8 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "agent/server/access.h"
-#include "agent/server/token.h"
+#include "agent/access/access.h"
+#include "agent/access/token.h"
 #include "base/address.h"
 #include "base/clock.h"
 

@@ -19,10 +19,10 @@
 
 #include <cmocka.h>
 
-#include "agent/server/access.h"
-#include "agent/server/tcp_peer.h"
+#include "agent/access/access.h"
+#include "agent/access/tcp_peer.h"
 #include "agent/server/tcp_listener.h"
-#include "agent/server/token.h"
+#include "agent/access/token.h"
 #include "base/clock.h"
 #include "wire/wire.h"
 

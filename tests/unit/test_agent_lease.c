@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "agent/torch/lease.h"
+#include "agent/server/lease.h"
 
 #define S 1000000000ULL
 

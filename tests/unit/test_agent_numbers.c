@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "agent/torch/numbers.h"
+#include "agent/python/numbers.h"
 
 static struct numbers *run(const struct numbers_view *v) {
     struct numbers *n = calloc(1, sizeof *n);

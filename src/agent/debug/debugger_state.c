@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "agent/server/endpoints_file.h"
+#include "agent/access/endpoints_file.h"
 #include "base/clock.h"
 
 #define DEBUGGER_STATE_TEXT 256

@@ -13,11 +13,10 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "agent/server/access.h"
+#include "agent/access/access.h"
 #include "agent/debug/fatal.h"
 #include "agent/debug/debugger_state.h"
-#include "agent/server/tcp_listener.h"
-#include "agent/server/token.h"
+#include "agent/access/token.h"
 #include "base/clock.h"
 
 #define PAUSE_VARARGS 1 /* METH_VARARGS */
@@ -170,7 +169,7 @@ static int pause_check_token(int fd, const char *token, const char *said) {
     struct address near, far;
     struct token right = {.text = ""};
     (void)strncat(right.text, token, TOKEN_LEN);
-    if (tcp_listener_ends(fd, &near, &far) != 0)
+    if (access_ends(fd, &near, &far) != 0)
         return -1;
     if (said[0] && token_is(&right, said, strlen(said)))
         return 1;

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/sampler/gil_usage.h"
+#include "agent/python/gil_usage.h"
 #include "base/clock.h"
 
 #define EVAL_TRIES 8 /* to put a stream there that somebody else changes, too */

@@ -7,7 +7,7 @@
 #ifndef AGENT_PYTHON_WORKER_NUMBERS_H
 #define AGENT_PYTHON_WORKER_NUMBERS_H
 
-#include "agent/torch/numbers.h"
+#include "agent/python/numbers.h"
 #include "agent/python/pyapi.h"
 
 #define WORKER_SQUARES_MAX 2048 /* arrays at once */

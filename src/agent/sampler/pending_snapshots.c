@@ -79,7 +79,7 @@ static void pending_snapshots_start(struct pending_snapshots *c, struct pending_
                                                pending_snapshots_note_tasks);
 }
 
-void pending_snapshots_begin(struct pending_snapshots *c, const struct pending_snapshots_ask *asks, size_t n,
+void pending_snapshots_begin(struct pending_snapshots *c, const struct reply_to *asks, size_t n,
                              struct model_snapshot *s) {
     struct pending_snapshots_item at_once = {.used = false}, *item = pending_snapshots_find_free(c);
     bool room = item != NULL;

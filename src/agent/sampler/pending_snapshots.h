@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "agent/python/worker.h"
+#include "agent/server/reply.h"
 #include "base/model.h"
 #include "wire/wire.h"
 
@@ -21,16 +22,10 @@
 #define PENDING_SNAPSHOTS_ASKS 32 /* requests that wait for one of them */
 #define PENDING_SNAPSHOTS_LIMIT_MS 500
 
-/* Who asked, and for what. */
-struct pending_snapshots_ask {
-    uint32_t peer, id;
-    struct wire_threads want;
-};
-
 struct pending_snapshots_item {
     bool used;
     struct model_snapshot snapshot; /* owned */
-    struct pending_snapshots_ask asks[PENDING_SNAPSHOTS_ASKS];
+    struct reply_to asks[PENDING_SNAPSHOTS_ASKS];
     size_t n_asks;
     struct worker_job *values, *tasks; /* NULL: not wanted, or over */
     uint64_t deadline_ns;
@@ -39,7 +34,7 @@ struct pending_snapshots_item {
 
 struct pending_snapshots {
     struct worker *worker;
-    void (*answer)(void *arg, const struct pending_snapshots_ask *ask, const struct model_snapshot *s);
+    void (*answer)(void *arg, const struct reply_to *ask, const struct model_snapshot *s);
     void *arg;
     bool memory_tells_tasks; /* from 3.14 on: the worker is not asked for them */
     struct pending_snapshots_item items[PENDING_SNAPSHOTS_MAX];
@@ -47,7 +42,7 @@ struct pending_snapshots {
 
 /* Answer these requests with what `s` is, completed: at once when there is nothing to complete or no room to wait, later
  * otherwise. The snapshot is moved out of `*s`. */
-void pending_snapshots_begin(struct pending_snapshots *c, const struct pending_snapshots_ask *asks, size_t n,
+void pending_snapshots_begin(struct pending_snapshots *c, const struct reply_to *asks, size_t n,
                              struct model_snapshot *s);
 
 /* Answer what is ready or late. `ps`: to tell who holds the GIL; may be NULL. */

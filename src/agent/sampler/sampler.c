@@ -12,7 +12,6 @@
 
 #include "agent/debug/fatal.h"
 #include "agent/life.h"
-#include "agent/sampler/account.h"
 #include "agent/sampler/budget.h"
 #include "agent/sampler/interp_liveness.h"
 #include "agent/sampler/pending_snapshots.h"
@@ -39,7 +38,7 @@ static const struct pystack_info *sampler_info(const struct sampler *s) {
 }
 
 static size_t sampler_bytes(struct sampler *s, const struct model_snapshot *snap) {
-    return account_stack_bytes(&s->stack) + sizeof *s + thread_sampler_bytes(&s->profile) +
+    return threads_stack_bytes(&s->stack) + sizeof *s + thread_sampler_bytes(&s->profile) +
            signal_sampler_bytes() + record_bytes(&s->always.record) + (snap ? snap->arena.used : 0) +
            (s->ps ? pystack_native_bytes(s->ps) : 0);
 }
@@ -192,13 +191,12 @@ static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *p
 /* Answer all who asked but those who want what the python worker may tell: they are put into `later`. Number. */
 static size_t sampler_answer_asks(struct sampler *s, const struct sampler_plan *plan,
                                   const struct model_snapshot *snap, const struct err *e,
-                                  struct pending_snapshots_ask *later) {
+                                  struct reply_to *later) {
     size_t n = 0;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
             const struct mailbox_ask *ask = &plan->slots[i].asks[k];
-            struct pending_snapshots_ask who = {
-                .peer = plan->slots[i].peer, .id = ask->id, .want = ask->want};
+            struct reply_to who = {.peer = plan->slots[i].peer, .id = ask->id, .want = ask->want};
             bool waits = (ask->want.locals || ask->want.tasks) && n < PENDING_SNAPSHOTS_ASKS;
             if (ask->method == WIRE_THREADS && snap && waits)
                 later[n++] = who;
@@ -231,7 +229,7 @@ static void sampler_notify_threads(struct sampler *s, const struct sampler_plan 
 
 static void sampler_do_threads(struct sampler *s, const struct sampler_plan *plan) {
     struct model_snapshot snap;
-    struct pending_snapshots_ask later[PENDING_SNAPSHOTS_ASKS];
+    struct reply_to later[PENDING_SNAPSHOTS_ASKS];
     struct err e = {0};
     uint64_t cpu = clock_self_cpu_ns();
     sampler_choose_mode(s, plan->gentle);

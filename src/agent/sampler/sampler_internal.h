@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/sampler/account.h"
 #include "agent/sampler/background.h"
 #include "agent/sampler/snapshot_request.h"
 #include "agent/sampler/pending_snapshots.h"
@@ -20,6 +19,7 @@
 #include "agent/sampler/signal_sampler.h"
 #include "agent/server/mailbox.h"
 #include "agent/sampler/interp_liveness.h"
+#include "agent/threads.h"
 #include "agent/torch/probes.h"
 #include "agent/sampler/thread_sampler.h"
 #include "agent/python/virtual_tables.h"
@@ -57,7 +57,7 @@ struct sampler {
     size_t n_passed;
     uint32_t planned; /* the mailbox's count of changes at the last whole plan, */
     bool replan;      /* which does not hold any more for a reason of our own */
-    struct account_stack stack;
+    struct threads_stack stack;
     uint64_t snapshots, read_errors, limit_hits;
     struct signal_sampler_stats signals;
     bool

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/server/endpoints_file.h"
+#include "agent/access/endpoints_file.h"
 #include "base/clock.h"
 
 int mailbox_init(struct mailbox *m) {

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/torch/lease.h"
+#include "agent/server/lease.h"
 #include "agent/server/queue.h"
 #include "agent/server/refusals.h"
 #include "base/config.h"
@@ -106,6 +106,8 @@ struct mailbox {
     bool nudge;               /* the python worker has something for the sampler */
     struct worker *worker;    /* of this run; NULL before there is one */
     struct worker *evaluator; /* the one that runs what clients want run */
+    /* Before the agent goes; see server.h. NULL: there is nothing to be taken out. */
+    int (*leave)(struct worker *w, struct err *e);
     struct mailbox_slot slots[MAILBOX_SLOTS];
     struct queue_item *head, *tail;           /* for the server */
     size_t n_notes, note_bytes, looker_bytes; /* looker_bytes: all for who may only look */

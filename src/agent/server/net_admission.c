@@ -119,7 +119,7 @@ static size_t net_admission_strangers(const struct net_admission *d) {
 /* Who they are is looked at first, so that strangers do not take the places of others. */
 static void net_admission_adopt(struct net_admission *d, int fd) {
     struct address near, far;
-    if (tcp_listener_ends(fd, &near, &far) != 0) {
+    if (access_ends(fd, &near, &far) != 0) {
         (void)close(fd);
         return;
     }
@@ -297,7 +297,7 @@ int net_admission_judge(struct net_admission *d, struct net_connection *c, struc
     struct address near, far;
     if (!c->tcp || c->entered)
         return 0;
-    if (!d->listening || tcp_listener_ends(c->fd, &near, &far) != 0)
+    if (!d->listening || access_ends(c->fd, &near, &far) != 0)
         return -1;
     const char *why = net_admission_judge_page(wsi, &near);
     if (why)
@@ -319,7 +319,7 @@ const char *net_admission_judge_text(struct net_admission *d, struct net_connect
     const char *why = NULL;
     if (!c->tcp || (c->entered && !token))
         return NULL;
-    if (!d->listening || tcp_listener_ends(c->fd, &near, &far) != 0)
+    if (!d->listening || access_ends(c->fd, &near, &far) != 0)
         return "this door is closed";
     enum wire_access has = token ? net_admission_weigh(d, token) : WIRE_NOTHING;
     if (c->entered && has != WIRE_NOTHING) {

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/server/access.h"
+#include "agent/access/access.h"
 #include "base/err.h"
 #include "base/model.h"
 #include "wire/wire.h"

@@ -17,7 +17,6 @@
 
 #include <libwebsockets.h>
 
-#include "agent/sampler/account.h"
 #include "agent/life.h"
 #include "agent/threads.h"
 #include "agent/fds.h"
@@ -27,9 +26,8 @@
 #include "agent/server/net_library.h"
 #include "agent/server/net_text.h"
 #include "agent/server/http/net_web.h"
-#include "agent/server/endpoints_file.h"
+#include "agent/access/endpoints_file.h"
 #include "agent/server/peer.h"
-#include "agent/sampler/sampler.h"
 #include "agent/server/server_status.h"
 #include "agent/python/worker.h"
 #include "base/agent_abi.h"
@@ -62,6 +60,7 @@ struct server {
     struct listener listener;
     char endpoint[ENDPOINT_PATH_MAX];
     struct net_admission *door; /* NULL: there was no memory */
+    const struct server_parts *parts;
     struct mailbox mailbox;
     struct sampler *sampler;
     struct server_link *links; /* clients */
@@ -71,7 +70,7 @@ struct server {
     lws_sorted_usec_list_t deadline, reap, pause;
     uint64_t started_ns;
     struct cost_meter meter;
-    struct account_stack stack;
+    struct threads_stack stack;
     struct strbuf frame; /* LWS_PRE bytes of room, then what is being written */
     struct net_web_context *web;
 };
@@ -91,7 +90,7 @@ static struct server *server_current; /* while it runs; see server_poke */
 static struct server *server_of(struct lws *wsi) { return lws_context_user(lws_get_context(wsi)); }
 
 static size_t server_bytes(struct server *s) {
-    size_t n = account_stack_bytes(&s->stack) + sizeof *s + lws_get_allocated_heap() + s->frame.cap;
+    size_t n = threads_stack_bytes(&s->stack) + sizeof *s + lws_get_allocated_heap() + s->frame.cap;
     for (const struct server_link *l = s->links; l; l = l->next)
         n += peer_bytes(&l->peer);
     return n + net_web_bytes(s->web);
@@ -109,6 +108,7 @@ static void server_on_status(void *arg, struct model_status *out) {
     struct server *s = arg;
     struct server_facts facts = {.mailbox = &s->mailbox,
                                  .meter = &s->meter,
+                                 .fill = s->parts->fill,
                                  .started_ns = s->started_ns,
                                  .endpoint = s->endpoint,
                                  .bytes = server_bytes(s)};
@@ -131,6 +131,7 @@ static void server_begin_ending(struct server *s, const char *reason) {
     if (s->ending)
         return;
     s->ending = true;
+    endpoints_file_end();
     life_set_ending();
     net_admission_stop(s->door);
     listener_remove(&s->listener);
@@ -557,12 +558,13 @@ static void server_open_listener(struct server *s) {
 
 static void server_nudge(void *arg) { mailbox_nudge(arg); }
 
-struct server *server_new(struct err *e) {
+struct server *server_new(const struct server_parts *parts, struct err *e) {
     struct server *s = calloc(1, sizeof *s);
     if (!s) {
         (void)err_set(e, ERR_FAILED, "no memory for the server");
         return NULL;
     }
+    s->parts = parts;
     s->listener.fd = s->waker = -1;
     s->started_ns = clock_mono_ns();
     strbuf_init(&s->frame, WIRE_MAX_MESSAGE + LWS_PRE);
@@ -571,11 +573,12 @@ struct server *server_new(struct err *e) {
     else if ((s->mailbox.worker = worker_new(server_nudge, &s->mailbox, false, e)) != NULL &&
              (s->mailbox.evaluator = worker_new(server_nudge, &s->mailbox, true, e)) != NULL &&
              listener_open(&s->listener, e) == 0 && server_open_context(s, e) == 0)
-        s->sampler = sampler_start(&s->mailbox, server_wake, s, e);
+        s->sampler = parts->start(&s->mailbox, server_wake, s, e);
     if (!s->sampler) {
         server_free(s);
         return NULL;
     }
+    s->mailbox.leave = parts->leave;
     fds_note(s->listener.fd);
     memcpy(s->endpoint, s->listener.path, sizeof s->endpoint);
     server_open_listener(s);
@@ -603,7 +606,7 @@ void server_free(struct server *s) {
     server_current = NULL;
     net_admission_stop(s->door);
     listener_remove(&s->listener);
-    sampler_stop(s->sampler);
+    s->parts->stop(s->sampler);
     worker_free(s->mailbox.worker);
     worker_free(s->mailbox.evaluator);
     if (s->context)

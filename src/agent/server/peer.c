@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/torch/probes.h"
+#include "agent/server/lease.h"
 #include "agent/python/worker.h"
 #include "base/clock.h"
 #include "store/ring/ring_tables.h"
@@ -258,7 +258,7 @@ static enum peer_verdict peer_eject(struct peer *p, const struct peer_request *r
     if (__atomic_load_n(&p->mailbox->evaluating, __ATOMIC_ACQUIRE))
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE,
                                  "code that a client has had run in the job has not ended yet: try again");
-    if (p->mailbox->worker && probes_leave(p->mailbox->worker, &e) != 0)
+    if (p->mailbox->worker && p->mailbox->leave && p->mailbox->leave(p->mailbox->worker, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, e.text);
     if (p->mailbox->worker && worker_leave(p->mailbox->worker, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, e.text);

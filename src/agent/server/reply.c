@@ -126,7 +126,7 @@ struct queue_bytes *reply_stream(const struct model_snapshot *s, size_t most_byt
     return bytes;
 }
 
-void reply_snapshot(void *mailbox, const struct pending_snapshots_ask *ask, const struct model_snapshot *s) {
+void reply_snapshot(void *mailbox, const struct reply_to *ask, const struct model_snapshot *s) {
     struct model_snapshot copy = {0};
     struct err e;
     struct strbuf b;
@@ -142,7 +142,7 @@ void reply_snapshot(void *mailbox, const struct pending_snapshots_ask *ask, cons
     model_snapshot_fini(&copy);
 }
 
-void reply_threads(struct mailbox *m, const struct pending_snapshots_ask *ask, const struct model_snapshot *s,
+void reply_threads(struct mailbox *m, const struct reply_to *ask, const struct model_snapshot *s,
                    const struct err *e) {
     if (s)
         reply_snapshot(m, ask, s);

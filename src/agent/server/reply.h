@@ -3,12 +3,17 @@
 #ifndef AGENT_SERVER_REPLY_H
 #define AGENT_SERVER_REPLY_H
 
-#include "agent/sampler/pending_snapshots.h"
 #include "agent/server/mailbox.h"
 #include "agent/server/queue.h"
 #include "base/err.h"
 #include "base/model.h"
 #include "wire/wire.h"
+
+/* Who asked for threads, and for what of them. */
+struct reply_to {
+    uint32_t peer, id;
+    struct wire_threads want;
+};
 
 void reply_error(struct mailbox *m, uint32_t peer, uint32_t id, const struct err *e);
 
@@ -34,13 +39,13 @@ void reply_evaluated(void *mailbox, uint32_t peer, uint32_t id, const struct wir
                      const struct err *e);
 
 /* To threads: the snapshot, or, NULL, the error. */
-void reply_threads(struct mailbox *m, const struct pending_snapshots_ask *ask, const struct model_snapshot *s,
+void reply_threads(struct mailbox *m, const struct reply_to *ask, const struct model_snapshot *s,
                    const struct err *e);
 
 /* For streams of threads, encoded once for all, of so many bytes at most (0: as many as a message may have); NULL without memory. */
 struct queue_bytes *reply_stream(const struct model_snapshot *s, size_t most_bytes);
 
 /* To threads, with native frames only if they were asked for; `mailbox` is a struct mailbox (see struct complete). */
-void reply_snapshot(void *mailbox, const struct pending_snapshots_ask *ask, const struct model_snapshot *s);
+void reply_snapshot(void *mailbox, const struct reply_to *ask, const struct model_snapshot *s);
 
 #endif

@@ -2,12 +2,11 @@
 /* server_status: see server_status.h. */
 #include "agent/server/server_status.h"
 
+#include <math.h>
+
 #include "agent/life.h"
 #include "agent/threads.h"
 #include "agent/debug/debugger_state.h"
-#include "agent/torch/step_values.h"
-#include "agent/torch/spans.h"
-#include "agent/python/py_callbacks.h"
 #include "agent/python/worker.h"
 #include "base/clock.h"
 #include "version.h"
@@ -35,7 +34,8 @@ static void server_status_fill_settings(const struct server_facts *s, struct mod
 }
 
 /* What is armed in the job, and what it costs. */
-static void server_status_fill_hooks(const struct mailbox_status *m, struct model_status *out) {
+static void server_status_fill_hooks(const struct server_facts *s, const struct mailbox_status *m,
+                                     struct model_status *out) {
     out->steps = m->steps;
     out->hooks = m->hooks[0] ? arena_strdup(&out->arena, m->hooks) : NULL;
     out->steps_note = m->steps_note[0] ? arena_strdup(&out->arena, m->steps_note) : NULL;
@@ -45,13 +45,9 @@ static void server_status_fill_hooks(const struct mailbox_status *m, struct mode
     out->looks_on = m->looks_on;
     out->gc_on = m->gc_on;
     out->returns_on = m->returns_on;
-    out->looks = step_values_count();
-    out->gc_told = py_callbacks_count(PY_CALLBACKS_GC) / 2; /* each is told when it begins and when it ends */
-    out->returns_told = py_callbacks_count(PY_CALLBACKS_RETURN);
-    out->values_lost = spans_texts_lost();
-    out->us_per_look = step_values_us();
-    out->us_per_gc = 2 * py_callbacks_us(PY_CALLBACKS_GC);
-    out->us_per_return = py_callbacks_us(PY_CALLBACKS_RETURN);
+    out->us_per_look = out->us_per_gc = out->us_per_return = NAN;
+    if (s->fill)
+        s->fill(out);
     out->hooks_note = m->hooks_note[0] ? arena_strdup(&out->arena, m->hooks_note) : NULL;
 }
 
@@ -112,7 +108,7 @@ void server_status_fill(const struct server_facts *s, struct model_status *out) 
     out->collect_us_per_s = m.collect_us_per_s;
     out->collect_threads_s = m.collect_threads_s;
     out->collect_missed = m.collect_missed;
-    server_status_fill_hooks(&m, out);
+    server_status_fill_hooks(s, &m, out);
     out->tables = arena_calloc(&out->arena, m.n_tables, sizeof *out->tables);
     for (size_t i = 0; out->tables && i < m.n_tables; i++)
         out->tables[out->n_tables++] = m.tables[i];

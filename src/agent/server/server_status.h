@@ -16,8 +16,9 @@ struct server_facts {
     struct cost_meter *meter;
     uint64_t started_ns;
     const char *endpoint;
-    int64_t clients, processes; /* these are of so many */
-    size_t bytes;               /* held */
+    int64_t clients, processes;             /* these are of so many */
+    size_t bytes;                           /* held */
+    void (*fill)(struct model_status *out); /* see server.h; NULL: nothing is known beside */
 };
 
 /* Fill a status, whose texts go to its arena or are the facts' own. */

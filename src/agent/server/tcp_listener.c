@@ -92,10 +92,3 @@ int tcp_listener_accept(int fd) {
     tcp_listener_set(got, IPPROTO_TCP, TCP_USER_TIMEOUT, TCP_LISTENER_UNREAD_MS);
     return got;
 }
-
-int tcp_listener_ends(int fd, struct address *near, struct address *far) {
-    near->len = far->len = sizeof near->at;
-    return getsockname(fd, &near->at.any, &near->len) == 0 && getpeername(fd, &far->at.any, &far->len) == 0
-               ? 0
-               : -1;
-}

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/server/token.h"
+#include "agent/access/token.h"
 #include "base/address.h"
 #include "base/err.h"
 
@@ -34,8 +34,5 @@ void tcp_listener_remove(struct tcp_listener *d);
 /* Accept a connection: its descriptor (non-blocking, close-on-exec), which is given up when nobody is there any more; -1 with
  * errno. */
 int tcp_listener_accept(int fd);
-
-/* Both ends of a connection. 0 or -1. */
-int tcp_listener_ends(int fd, struct address *near, struct address *far);
 
 #endif

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "agent/tables/collect.h"
-#include "agent/python/hooks.h"
+#include "agent/torch/hooks.h"
 #include "agent/sampler/thread_sampler.h"
 #include "agent/tables/checkpoints.h"
 #include "agent/torch/steps.h"

@@ -13,7 +13,7 @@
 
 #include "agent/torch/grad_norms.h"
 #include "agent/torch/nonfinite.h"
-#include "agent/sampler/stack_text.h"
+#include "agent/python/stack_text.h"
 #include "agent/torch/tensor_read.h"
 #include "base/clock.h"
 

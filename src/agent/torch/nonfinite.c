@@ -9,7 +9,7 @@
 
 #include "agent/torch/call_keywords.h"
 #include "agent/torch/param_groups.h"
-#include "agent/sampler/stack_text.h"
+#include "agent/python/stack_text.h"
 #include "base/clock.h"
 #include "base/strbuf.h"
 

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "agent/torch/nonfinite.h"
-#include "agent/torch/lease.h"
+#include "agent/server/lease.h"
 #include "agent/torch/trace_cost.h"
 #include "agent/server/mailbox.h"
 #include "agent/torch/module_hooks.h"

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "agent/torch/numbers.h"
+#include "agent/python/numbers.h"
 
 #define TENSOR_READ_KNOWN 4 /* tensors */
 #define TENSOR_READ_KINDS 4 /* types of numbers */

@@ -40,7 +40,7 @@ static const char *endpoints_plain_path(pid_t pid, const char *socket) {
     return socket;
 }
 
-/* A line of the agent's file (agent/server/endpoints_file.h). What this program does not know is none of its doors. */
+/* A line of the agent's file (agent/access/endpoints_file.h). What this program does not know is none of its doors. */
 static void endpoints_take_line(struct endpoints *d, const char *line) {
     const char *address = strchr(line, ' ');
     size_t word = address ? (size_t)(address - line) : 0;

@@ -2,7 +2,7 @@
 #
 # What is known of a tensor without asking for anything to be computed: shape, dtype, device, bytes, storage. Attributes are read by
 # torch's own descriptors, without __torch_function__ of a subclass; of one that has a __torch_dispatch__ only what does not
-# call it: the rest is unknown. A gradient is False when it cannot be asked for now: src/agent/torch/grads.h. See types.py.
+# call it: the rest is unknown. A gradient is False when it cannot be asked for now: src/agent/python/grads.h. See types.py.
 
 
 facts_dtypes = {}

@@ -7,8 +7,8 @@
  * has just started. A socket that is not found counts as a stranger's. The search is bounded in processes, descriptors and CPU time.
  * Nothing in it blocks. Any thread.
  */
-#ifndef AGENT_SERVER_TCP_PEER_H
-#define AGENT_SERVER_TCP_PEER_H
+#ifndef AGENT_ACCESS_TCP_PEER_H
+#define AGENT_ACCESS_TCP_PEER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tcp_peer: see tcp_peer.h. proc(5), namespaces(7). */
-#include "agent/server/tcp_peer.h"
+#include "agent/access/tcp_peer.h"
 
 #include <dirent.h>
 #include <fcntl.h>

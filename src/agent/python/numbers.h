@@ -5,8 +5,8 @@
  * Memory is read through base/mem.h: what is freed meanwhile gives wrong numbers, or none, but no fault. In pieces; no state but the
  * struct's; any thread.
  */
-#ifndef AGENT_TORCH_NUMBERS_H
-#define AGENT_TORCH_NUMBERS_H
+#ifndef AGENT_PYTHON_NUMBERS_H
+#define AGENT_PYTHON_NUMBERS_H
 
 #include <stdbool.h>
 #include <stddef.h>

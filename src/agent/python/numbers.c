@@ -3,7 +3,7 @@
  * numbers: see numbers.h. Mean and squares are put together piece by piece (Chan, Golub, LeVeque 1979), so that they are as good as
  * with two passes.
  */
-#include "agent/torch/numbers.h"
+#include "agent/python/numbers.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grads: see grads.h. Include/methodobject.h (PyMethodDef, of the stable ABI). */
-#include "agent/torch/grads.h"
+#include "agent/python/grads.h"
 
 #include <stddef.h>
 

@@ -6,8 +6,8 @@
  * alone identifies nobody where containers share a network, because each has its own root. Headers show what a browser sends for a web
  * page. Peers with wrong tokens wait, longer each time. All of it is bounded. Used by the server's thread.
  */
-#ifndef AGENT_SERVER_ACCESS_H
-#define AGENT_SERVER_ACCESS_H
+#ifndef AGENT_ACCESS_ACCESS_H
+#define AGENT_ACCESS_ACCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,6 +45,9 @@ struct access {
     struct access_spent users, neighbours; /* finding them out; apart, for who is no neighbour costs most */
     int neighbour;                         /* the process that was found last; 0 none */
 };
+
+/* Both ends of a connection: ours and the other one. 0 or -1. */
+int access_ends(int fd, struct address *near, struct address *far);
 
 /* Whose socket is at the other end, `far`, of one of ours on this machine, `near`. */
 struct access_peer access_find_peer(struct access *a, const struct address *near, const struct address *far);

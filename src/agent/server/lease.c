@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lease: see lease.h. */
-#include "agent/torch/lease.h"
+#include "agent/server/lease.h"
 
 #include <math.h>
 #include <string.h>

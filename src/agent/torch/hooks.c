@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hooks: see hooks.h, python/hooks.py. */
-#include "agent/python/hooks.h"
+#include "agent/torch/hooks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/torch/spans.h"
 #include "agent/torch/step_values.h"
-#include "agent/python/py_callbacks.h"
+#include "agent/torch/py_callbacks.h"
 #include "base/clock.h"
 
 #define HOOKS_DEADLINE_NS (2 * CLOCK_NS_PER_S)
@@ -207,6 +208,16 @@ void hooks_second(struct hooks *h, struct worker *w, const struct hooks_request 
         h->due_ns = now_ns + h->every_ns;
         hooks_submit(h, w, true, wish);
     }
+}
+
+void hooks_fill(struct model_status *out) {
+    out->looks = step_values_count();
+    out->gc_told = py_callbacks_count(PY_CALLBACKS_GC) / 2; /* each is told when it begins and when it ends */
+    out->returns_told = py_callbacks_count(PY_CALLBACKS_RETURN);
+    out->values_lost = spans_texts_lost();
+    out->us_per_look = step_values_us();
+    out->us_per_gc = 2 * py_callbacks_us(PY_CALLBACKS_GC);
+    out->us_per_return = py_callbacks_us(PY_CALLBACKS_RETURN);
 }
 
 void hooks_end(struct hooks *h) {

@@ -5,8 +5,8 @@
  * A lease of a kind has one or several owners (clients, or the configuration) and ends when the last of them is gone or has
  * had enough, when its time is over, or with the agent. Pure: no clock, no job. Belongs to the sampler's thread.
  */
-#ifndef AGENT_TORCH_LEASE_H
-#define AGENT_TORCH_LEASE_H
+#ifndef AGENT_SERVER_LEASE_H
+#define AGENT_SERVER_LEASE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
  * Python 3.12 on). Nothing of torch is touched. What is put in is taken out when it is not wanted any more, and by the worker
  * when it ends. Used by the sampler's thread.
  */
-#ifndef AGENT_PYTHON_HOOKS_H
-#define AGENT_PYTHON_HOOKS_H
+#ifndef AGENT_TORCH_HOOKS_H
+#define AGENT_TORCH_HOOKS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,6 +42,9 @@ struct hooks_request {
 
 /* Once a second: see to it that it is so. */
 void hooks_second(struct hooks *h, struct worker *w, const struct hooks_request *wish);
+
+/* Put into a status what is told, and what that costs. Any thread. */
+void hooks_fill(struct model_status *out);
 
 /* Nothing is told from now on. What is in Python's hands is taken out by the worker's end. */
 void hooks_end(struct hooks *h);

@@ -6,8 +6,8 @@
  * Their code stays where it is for ever, and they do nothing once py_callbacks_end was called, or in the child of a fork: one that could not be
  * taken out, because the GIL could not be acquired, is still there then.
  */
-#ifndef AGENT_PYTHON_PY_CALLBACKS_H
-#define AGENT_PYTHON_PY_CALLBACKS_H
+#ifndef AGENT_TORCH_PY_CALLBACKS_H
+#define AGENT_TORCH_PY_CALLBACKS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,8 +6,8 @@
  * The file: "eval on" or "eval off", then a line "WHAT ADDRESS" for each that is open. It is written by the server's thread, which has
  * every signal blocked and its own descriptors, and replaced as a whole.
  */
-#ifndef AGENT_SERVER_ENDPOINTS_FILE_H
-#define AGENT_SERVER_ENDPOINTS_FILE_H
+#ifndef AGENT_ACCESS_ENDPOINTS_FILE_H
+#define AGENT_ACCESS_ENDPOINTS_FILE_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stack_text: see stack_text.h. Sources: Doc/reference/datamodel.rst (frame and code objects). */
-#include "agent/sampler/stack_text.h"
+#include "agent/python/stack_text.h"
 
 #include <stdbool.h>
 #include <stdio.h>

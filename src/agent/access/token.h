@@ -6,8 +6,8 @@
  * Two of them: who has the first may do what a client on the machine may, who has the second may look. The file lies beside the
  * agent's socket, PID.door: the address, the first and the second, a line each; and PID.curl has the best of them as a header. Used by the server's thread.
  */
-#ifndef AGENT_SERVER_TOKEN_H
-#define AGENT_SERVER_TOKEN_H
+#ifndef AGENT_ACCESS_TOKEN_H
+#define AGENT_ACCESS_TOKEN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
  * and the job dies. So it is read by a C function, which looks first at where the other threads are: one that is in a function
  * that knows the name "grad", or a way to set an attribute by a name that it computes (setattr, __setattr__, __set__ ...), may be at it. Both happen under one hold of the GIL: nothing of Python's is run between them.
  */
-#ifndef AGENT_TORCH_GRADS_H
-#define AGENT_TORCH_GRADS_H
+#ifndef AGENT_PYTHON_GRADS_H
+#define AGENT_PYTHON_GRADS_H
 
 #include <stdbool.h>
 

@@ -3,7 +3,7 @@
  * py_callbacks: see py_callbacks.h. Sources: Include/methodobject.h (PyMethodDef, of the stable ABI), Doc/library/gc.rst (callbacks),
  * Doc/library/sys.monitoring.rst.
  */
-#include "agent/python/py_callbacks.h"
+#include "agent/torch/py_callbacks.h"
 
 #include <math.h>
 

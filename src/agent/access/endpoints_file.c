@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* endpoints_file: see endpoints_file.h. */
-#include "agent/server/endpoints_file.h"
+#include "agent/access/endpoints_file.h"
 
 #include <fcntl.h>
 #include <pthread.h>

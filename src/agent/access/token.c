@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* token: see token.h. getrandom(2), whose wrapper is younger than the C libraries that must do. */
-#include "agent/server/token.h"
+#include "agent/access/token.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,8 +5,8 @@
  * Code that a client has had run is the client's, and ends such a hold; making it ready, the text of what it gives and what is to be put
  * back after it are ours again. Atomic: from any thread.
  */
-#ifndef AGENT_SAMPLER_GIL_USAGE_H
-#define AGENT_SAMPLER_GIL_USAGE_H
+#ifndef AGENT_PYTHON_GIL_USAGE_H
+#define AGENT_PYTHON_GIL_USAGE_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* access: see access.h. Lines of /proc/net/tcp: Linux, Documentation/networking/proc_net_tcp.rst; questions:
  * sock_diag(7). */
-#include "agent/server/access.h"
+#include "agent/access/access.h"
 
 #include <fcntl.h>
 #include <linux/inet_diag.h>
@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/server/tcp_peer.h"
+#include "agent/access/tcp_peer.h"
 #include "base/clock.h"
 #include "base/procfs.h"
 
@@ -294,4 +294,11 @@ bool access_is_origin(const char *origin, const char *host) {
         return true;
     return host && strncmp(origin, scheme, sizeof scheme - 1) == 0 &&
            strcmp(origin + sizeof scheme - 1, host) == 0;
+}
+
+int access_ends(int fd, struct address *near, struct address *far) {
+    near->len = far->len = sizeof near->at;
+    return getsockname(fd, &near->at.any, &near->len) == 0 && getpeername(fd, &far->at.any, &far->len) == 0
+               ? 0
+               : -1;
 }

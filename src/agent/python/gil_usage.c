@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gil_usage: see gil_usage.h. */
-#include "agent/sampler/gil_usage.h"
+#include "agent/python/gil_usage.h"
 
 #include <stdbool.h>
 

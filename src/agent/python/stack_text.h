@@ -5,8 +5,8 @@
  * By attributes of frames and code objects, which CPython's own C code tells: nothing of the job runs. Torch's own calls of modules are
  * left out.
  */
-#ifndef AGENT_SAMPLER_STACK_TEXT_H
-#define AGENT_SAMPLER_STACK_TEXT_H
+#ifndef AGENT_PYTHON_STACK_TEXT_H
+#define AGENT_PYTHON_STACK_TEXT_H
 
 #include <stddef.h>
 
