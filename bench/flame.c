@@ -17,8 +17,8 @@
 
 #include "base/json.h"
 #include "base/strbuf.h"
-#include "client/samples/flame.h"
-#include "client/samples/flame_layout.h"
+#include "client/samples/sample_flame.h"
+#include "flame/flame_layout.h"
 #include "client/samples/timeline.h"
 #include "client/samples/thread_runs.h"
 
@@ -36,7 +36,7 @@
 
 struct flame_bench {
     struct sample_store *tally;
-    struct flame *flame;
+    struct sample_flame *flame;
     struct timeline *timeline;
     struct flame_query query;
     struct model_frame_def frames[FLAME_FRAMES];
@@ -147,11 +147,11 @@ static int flame_measure(struct flame_bench *b, struct json *j, const char *name
     json_object_begin(j);
     json_kv_int(j, "samples", (int64_t)b->given);
     b->query.tid = 101;
-    if (flame_update(b->flame, b->tally, &b->query) != 0)
+    if (sample_flame_update(b->flame, b->tally, &b->query) != 0)
         return -1;
     b->query.tid = 0;
     double at = flame_cpu_ms();
-    if (flame_update(b->flame, b->tally, &b->query) != 0)
+    if (sample_flame_update(b->flame, b->tally, &b->query) != 0)
         return -1;
     json_kv_number(j, "recount_ms", flame_cpu_ms() - at, 3);
     for (size_t i = 0; i < FLAME_ROUNDS; i++) {
@@ -160,11 +160,11 @@ static int flame_measure(struct flame_bench *b, struct json *j, const char *name
             return -1;
         count[i] = flame_cpu_ms() - at;
         at = flame_cpu_ms();
-        if (flame_update(b->flame, b->tally, &b->query) != 0)
+        if (sample_flame_update(b->flame, b->tally, &b->query) != 0)
             return -1;
         update[i] = flame_cpu_ms() - at;
         at = flame_cpu_ms();
-        if (flame_layout_build(&l, b->flame, &view) != 0)
+        if (flame_layout_build(&l, sample_flame_tree(b->flame), &view) != 0)
             return -1;
         layout[i] = flame_cpu_ms() - at;
         at = flame_cpu_ms();
@@ -172,7 +172,7 @@ static int flame_measure(struct flame_bench *b, struct json *j, const char *name
             return -1;
         slices[i] = flame_cpu_ms() - at;
     }
-    json_kv_int(j, "nodes", (int64_t)flame_count(b->flame));
+    json_kv_int(j, "nodes", (int64_t)flame_count(sample_flame_tree(b->flame)));
     json_kv_int(j, "entries", (int64_t)sample_store_count_entries(b->tally));
     flame_put(j, "count_1000", count);
     flame_put(j, "update_1000", update);
@@ -192,7 +192,7 @@ static int flame_run(struct flame_bench *b, struct json *j) {
             return -1;
     counting = flame_cpu_ms() - counting;
     double building = flame_cpu_ms();
-    if (flame_update(b->flame, b->tally, &b->query) != 0)
+    if (sample_flame_update(b->flame, b->tally, &b->query) != 0)
         return -1;
     json_kv_number(j, "count_1m_ms", counting, 1);
     json_kv_number(j, "build_from_1m_ms", flame_cpu_ms() - building, 2);
@@ -211,7 +211,7 @@ int main(void) {
     int rc = -1;
     if (b) {
         b->tally = sample_store_new();
-        b->flame = flame_new();
+        b->flame = sample_flame_new();
         b->timeline = timeline_new();
         b->query = (struct flame_query){.window = SAMPLE_STORE_10S, .time = FLAME_ALL_TIME};
         b->random = 1;
@@ -231,7 +231,7 @@ int main(void) {
     strbuf_fini(&out);
     if (b) {
         sample_store_free(b->tally);
-        flame_free(b->flame);
+        sample_flame_free(b->flame);
         timeline_free(b->timeline);
     }
     free(b);

@@ -89,7 +89,7 @@ const uint32_t *stack_counts_batch_entries(const struct stack_counts *f);
 
 /* Stacks are a forest: each is a frame called by the stack above it, which has a smaller number. Numbers count from 1
  * (stacks) and 0 (frames), and are never given anew. */
-/* What is pointed to stays where it is as long as the fold. */
+/* What is pointed to stays where it is as long as these. */
 size_t stack_counts_stacks(const struct stack_counts *f);
 size_t stack_counts_frames(const struct stack_counts *f);
 /* NULL: there is no such frame. */

@@ -12,7 +12,8 @@
 
 #include <cmocka.h>
 
-#include "client/samples/flame_diff.h"
+#include "flame/flame_diff.h"
+#include "client/samples/sample_flame.h"
 #include "client/samples/sample_store_diff.h"
 
 /* main calls load, train (which calls forward), sync, eval. */
@@ -152,19 +153,19 @@ static void test_two_times_of_one_tally(void **state) {
             assert_false(d.rows[i].row.id & SAMPLE_STORE_DIFF_FOREIGN);
     }
     sample_store_diff_fini(&d);
-    struct flame *now = flame_new(), *before = flame_new();
+    struct sample_flame *now = sample_flame_new(), *before = sample_flame_new();
     struct flame_diff trees = {0};
     for (int by = 0; by < FLAME_BY_MODULE; by++) {
         struct flame_query q = {.window = SAMPLE_STORE_SPAN, .by = (enum flame_by)by, .time = FLAME_ON_CPU};
-        assert_int_equal(flame_update(now, t, &q), 0);
+        assert_int_equal(sample_flame_update(now, t, &q), 0);
         q.window = SAMPLE_STORE_OTHER;
-        assert_int_equal(flame_update(before, t, &q), 0);
-        assert_int_equal(flame_diff_update(&trees, now, before), 0);
+        assert_int_equal(sample_flame_update(before, t, &q), 0);
+        assert_int_equal(flame_diff_update(&trees, sample_flame_tree(now), sample_flame_tree(before)), 0);
         assert_tree(&trees);
     }
     flame_diff_fini(&trees);
-    flame_free(now);
-    flame_free(before);
+    sample_flame_free(now);
+    sample_flame_free(before);
     sample_store_free(t);
 }
 
@@ -176,18 +177,18 @@ static void test_two_tallies(void **state) {
     (void)state;
     add(t, &time_s, LOAD, 10, false);
     add_before(recording, &then_s, true);
-    struct flame *now = flame_new(), *before = flame_new();
+    struct sample_flame *now = sample_flame_new(), *before = sample_flame_new();
     struct flame_diff trees = {0};
     struct flame_query q = {.window = SAMPLE_STORE_ALL, .time = FLAME_ON_CPU};
-    assert_int_equal(flame_update(now, t, &q), 0);
-    assert_int_equal(flame_update(before, recording, &q), 0);
-    assert_int_equal(flame_diff_update(&trees, now, before), 0);
-    assert_true(is_near(flame_diff_now(&trees, find(now, "load")), 100));
-    assert_true(is_near(flame_diff_before(&trees, find(now, "load")), 40));
+    assert_int_equal(sample_flame_update(now, t, &q), 0);
+    assert_int_equal(sample_flame_update(before, recording, &q), 0);
+    assert_int_equal(flame_diff_update(&trees, sample_flame_tree(now), sample_flame_tree(before)), 0);
+    assert_true(is_near(flame_diff_now(&trees, find(sample_flame_tree(now), "load")), 100));
+    assert_true(is_near(flame_diff_before(&trees, find(sample_flame_tree(now), "load")), 40));
     add(t, &time_s, FORWARD, 20, false);
     add(t, &time_s, SYNC, 10, false);
-    assert_int_equal(flame_update(now, t, &q), 0);
-    assert_int_equal(flame_diff_update(&trees, now, before), 0);
+    assert_int_equal(sample_flame_update(now, t, &q), 0);
+    assert_int_equal(flame_diff_update(&trees, sample_flame_tree(now), sample_flame_tree(before)), 0);
     assert_tree(&trees);
     compare_tables(&d, t, SAMPLE_STORE_ALL, recording, SAMPLE_STORE_ALL, false);
     assert_table(&d);
@@ -197,8 +198,8 @@ static void test_two_tallies(void **state) {
     assert_int_equal(foreign, 1); /* eval */
     sample_store_diff_fini(&d);
     flame_diff_fini(&trees);
-    flame_free(now);
-    flame_free(before);
+    sample_flame_free(now);
+    sample_flame_free(before);
     sample_store_free(t);
     sample_store_free(recording);
 }
@@ -221,19 +222,19 @@ static void test_nothing_to_compare_with(void **state) {
     for (size_t i = 0; i < d.n; i++)
         assert_true(isnan(d.rows[i].own_pct) && !isnan(d.rows[i].own_before));
     sample_store_diff_fini(&d);
-    struct flame *now = flame_new(), *before = flame_new();
+    struct sample_flame *now = sample_flame_new(), *before = sample_flame_new();
     struct flame_diff trees = {0};
     assert_true(isnan(flame_diff_now(&trees, 0)) && isnan(flame_diff_before(&trees, 0)));
     struct flame_query q = {.window = SAMPLE_STORE_ALL, .time = FLAME_ON_CPU};
-    assert_int_equal(flame_update(now, t, &q), 0);
+    assert_int_equal(sample_flame_update(now, t, &q), 0);
     q.window = SAMPLE_STORE_OTHER;
-    assert_int_equal(flame_update(before, t, &q), 0);
-    assert_int_equal(flame_diff_update(&trees, now, before), 0);
+    assert_int_equal(sample_flame_update(before, t, &q), 0);
+    assert_int_equal(flame_diff_update(&trees, sample_flame_tree(now), sample_flame_tree(before)), 0);
     assert_true(isnan(flame_diff_before(&trees, FLAME_ROOT)) &&
                 is_near(flame_diff_now(&trees, FLAME_ROOT), 100));
     flame_diff_fini(&trees);
-    flame_free(now);
-    flame_free(before);
+    sample_flame_free(now);
+    sample_flame_free(before);
     sample_store_free(t);
 }
 

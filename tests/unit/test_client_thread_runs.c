@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "client/samples/flame.h"
+#include "client/samples/sample_flame.h"
 #include "client/samples/sample_store.h"
 #include "client/samples/thread_runs.h"
 
@@ -425,7 +425,8 @@ static void assert_span(const struct sample_store *t, enum sample_store_window w
 static void random_stream(uint64_t seed) {
     uint64_t random = seed;
     struct sample_store *t = sample_store_new();
-    struct flame *f = flame_new();
+    struct sample_flame *follower = sample_flame_new();
+    struct flame *f = sample_flame_tree(follower);
     struct flame_query q = {.window = SAMPLE_STORE_SPAN, .time = FLAME_ALL_TIME};
     struct model_sample now[4096], later[512];
     size_t n_later = 0;
@@ -443,7 +444,7 @@ static void random_stream(uint64_t seed) {
             n_later = 0;
         }
         assert_true(give(t, now, n, 100 + at / 100.0));
-        assert_int_equal(flame_update(f, t, &q), 0);
+        assert_int_equal(sample_flame_update(follower, t, &q), 0);
     }
     assert_true(give(t, later, n_later, 130));
     assert_int_equal(thread_runs_left_out(sample_store_tracks(t)), 0);
@@ -453,12 +454,12 @@ static void random_stream(uint64_t seed) {
         double from = T0 - 1 + roll(&random, 2400) / 100.0, to = from + 0.001 + roll(&random, 1500) / 97.0;
         assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_SPAN, from, to), 0);
         assert_span(t, SAMPLE_STORE_SPAN, from, to);
-        assert_int_equal(flame_update(f, t, &q), 0);
+        assert_int_equal(sample_flame_update(follower, t, &q), 0);
         assert_int_equal(flame_node(f, FLAME_ROOT)->total.samples, all_in(t, SAMPLE_STORE_SPAN));
         assert_int_equal(sample_store_freeze(t, i % 2 == 0), 0);
         assert_span(t, SAMPLE_STORE_SPAN, from, to);
     }
-    flame_free(f);
+    sample_flame_free(follower);
     sample_store_free(t);
 }
 

@@ -66,7 +66,7 @@ static int sample_filter_count(struct cutter *c, const struct sample_store *t) {
 /* ---- stacks ---- */
 
 static bool sample_filter_same_module(const struct model_frame *a, const struct model_frame *b) {
-    return text_same(flame_module_text(a), flame_module_text(b));
+    return text_same(sample_flame_module(a), sample_flame_module(b));
 }
 
 static unsigned sample_filter_judge_frame(struct cutter *c, uint32_t frame) {

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "client/samples/flame.h"
+#include "client/samples/sample_flame.h"
 #include "flame/stack_counts.h"
 #include "client/samples/sample_store.h"
 #include "client/samples/thread_runs.h"

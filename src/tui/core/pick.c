@@ -43,7 +43,7 @@ static uint64_t pick_hash(uint64_t h, const char *text) {
 
 uint64_t pick_frame_key(const struct model_frame *f, enum flame_by by) {
     if (by == FLAME_BY_MODULE)
-        return pick_hash((uint64_t)by, flame_module_text(f));
+        return pick_hash((uint64_t)by, sample_flame_module(f));
     uint64_t h = pick_hash(hash_mix((uint64_t)by << 8 | (uint64_t)f->kind), f->func);
     h = pick_hash(h, f->file);
     if (f->kind == MODEL_FRAME_NATIVE) /* what has no name is told by its place */

@@ -8,7 +8,7 @@
 
 #include "base/model.h"
 #include "base/strbuf.h"
-#include "client/samples/flame.h"
+#include "client/samples/sample_flame.h"
 
 #define PICK_MAX ((size_t)1024 * 1024) /* bytes of a text */
 

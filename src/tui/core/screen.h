@@ -16,7 +16,7 @@
 
 #include "base/model.h"
 #include "base/strbuf.h"
-#include "client/samples/flame.h"
+#include "client/samples/sample_flame.h"
 #include "tui/core/action.h"
 #include "tui/core/input.h"
 #include "tui/view/grid.h"

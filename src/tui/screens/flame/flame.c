@@ -36,7 +36,7 @@ double flame_threshold_pct(const struct flame_state *s) { return flame_permille[
 
 /* Where a node of the tree before is in the one of now, another granularity maybe. */
 static uint32_t flame_find_node_in(const struct flame_state *s, uint32_t node, uint32_t stack) {
-    uint32_t found = node <= FLAME_FRAMELESS ? node : flame_find_stack(s->flame, stack);
+    uint32_t found = node <= FLAME_FRAMELESS ? node : sample_flame_find_stack(s->samples, stack);
     bool is_outside = found == FLAME_FRAMELESS && s->query.module; /* of the module that is looked at */
     return found == FLAME_NO_NODE || is_outside ? FLAME_ROOT : found;
 }
@@ -45,7 +45,7 @@ static uint32_t flame_find_node_in(const struct flame_state *s, uint32_t node, u
 static void flame_drop(struct flame_state *s) {
     flame_compare_end(s);
     if (s->flame)
-        flame_clear(s->flame);
+        sample_flame_clear(s->samples);
     s->selected = s->zoom = s->trail = FLAME_ROOT;
     s->top = 0;
     s->ids = 0;
@@ -62,7 +62,7 @@ static void flame_take(struct flame_state *s, struct app *app, const struct samp
     uint64_t before = flame_identity(s->flame);
     uint32_t selected = was_there ? flame_node(s->flame, s->selected)->stack : STACK_COUNTS_NO_STACK,
              zoom = was_there ? flame_node(s->flame, s->zoom)->stack : STACK_COUNTS_NO_STACK;
-    if (flame_update(s->flame, tally, &query) != 0) {
+    if (sample_flame_update(s->samples, tally, &query) != 0) {
         flame_drop(s);
         return;
     }
@@ -129,7 +129,8 @@ static void flame_set_filter(struct flame_state *s, const char *text) {
 
 static void flame_init(void *state, struct app *app) {
     struct flame_state *s = state;
-    s->flame = flame_new();
+    s->samples = sample_flame_new();
+    s->flame = s->samples ? sample_flame_tree(s->samples) : NULL;
     s->tags = &app->functions;
     s->query.time = FLAME_ON_CPU; /* threads that wait would take most of the width */
     if (app->config.filter)
@@ -140,7 +141,7 @@ static void flame_init(void *state, struct app *app) {
 static void flame_fini(void *state) {
     struct flame_state *s = state;
     flame_compare_end(s);
-    flame_free(s->flame);
+    sample_flame_free(s->samples);
     flame_layout_fini(&s->layout);
     flame_calls_fini(&s->calls);
     free(s->hits.known);
@@ -189,7 +190,7 @@ static void flame_search_on(struct flame_state *s, struct app *app, int step) {
 /* Samples of the next thread, the previous one, or all: they stand in a circle. */
 static void flame_step_thread(struct flame_state *s, int step) {
     size_t n_all;
-    const struct flame_thread *threads = flame_threads(s->flame, &n_all);
+    const struct flame_thread *threads = sample_flame_threads(s->samples, &n_all);
     int n = 1, at = 0;
     for (size_t i = 0; i < n_all; i++)
         if (threads[i].samples) {
@@ -389,7 +390,7 @@ const struct screen_def screen_flame = {
 
 void flame_compare_end(struct flame_state *s) {
     flame_diff_fini(&s->diff);
-    flame_free(s->before);
+    sample_flame_free(s->before);
     s->before = NULL;
     s->compared = false;
 }
@@ -402,7 +403,7 @@ void flame_compare(struct flame_state *s, struct app *app) {
     }
     s->compared = true;
     if (!s->before)
-        s->before = flame_new();
+        s->before = sample_flame_new();
     if (!s->before || !app_diff_find(app, s->query.window, s->query.tid, &side)) {
         flame_diff_fini(&s->diff);
         return;
@@ -410,7 +411,8 @@ void flame_compare(struct flame_state *s, struct app *app) {
     struct flame_query q = s->query;
     q.window = side.window;
     q.tid = side.tid;
-    if (flame_update(s->before, side.tally, &q) != 0 || flame_diff_update(&s->diff, s->flame, s->before) != 0)
+    if (sample_flame_update(s->before, side.tally, &q) != 0 ||
+        flame_diff_update(&s->diff, s->flame, sample_flame_tree(s->before)) != 0)
         flame_diff_fini(&s->diff);
 }
 
@@ -429,7 +431,7 @@ static void flame_compare_share(double pct, char *buf, size_t cap) {
 
 /* Name of a node of the other tree. */
 static void flame_gone_name(const struct flame_state *s, uint32_t node, char *buf, size_t cap) {
-    const struct model_frame *f = flame_frame(s->before, node);
+    const struct model_frame *f = flame_frame(sample_flame_tree(s->before), node);
     char raw[160];
     const char *text = !f ? "(no Python frame)" : s->query.by == FLAME_BY_MODULE ? f->file : f->func;
     if (f && s->query.by == FLAME_BY_LINE && f->line > 0)
@@ -930,7 +932,7 @@ static int flame_selected_shown(const void *state, const struct app *app) {
 }
 
 static const struct model_frame *flame_shown_frame(const struct flame_state *s, int row) {
-    return flame_known_frame(s->flame, s->shown.frames[row]);
+    return sample_flame_frame(s->samples, s->shown.frames[row]);
 }
 
 static uint64_t flame_key(const void *state, const struct app *app, int row) {
@@ -976,7 +978,7 @@ static void flame_put(const void *state, const struct app *app, int row, struct 
     *what = (struct screen_pick){.frame = f, .by = s->query.by};
     strbuf_init(&name, PICK_MAX);
     if (s->query.by == FLAME_BY_MODULE)
-        pick_put_text(&name, flame_module_text(f) ? flame_module_text(f) : "?");
+        pick_put_text(&name, sample_flame_module(f) ? sample_flame_module(f) : "?");
     else
         pick_put_frame(&name, f);
     flame_weigh_frame(s, s->shown.frames[row], &own, &total);

@@ -58,8 +58,9 @@ void flame_module_name(const struct model_frame *f, char *buf, size_t cap) {
 
 /* A frame of the module that alone is looked at, or NULL. */
 static const struct model_frame *flame_module_frame(const struct flame_state *s) {
-    bool is_there = s->query.module && flame_is_there(s) && s->query.module <= flame_count_frames(s->flame);
-    return is_there ? flame_known_frame(s->flame, s->query.module - 1) : NULL;
+    bool is_there =
+        s->query.module && flame_is_there(s) && s->query.module <= sample_flame_count_frames(s->samples);
+    return is_there ? sample_flame_frame(s->samples, s->query.module - 1) : NULL;
 }
 
 void flame_label(const struct flame_state *s, const struct app *app, uint32_t node, char *buf, size_t cap) {
@@ -299,7 +300,7 @@ static void flame_draw_head(const struct flame_state *s, const struct app *app, 
                              .time = flame_times[s->query.time],
                              .gc_pct = NAN};
     size_t n = 0;
-    const struct flame_thread *threads = s->flame ? flame_threads(s->flame, &n) : NULL;
+    const struct flame_thread *threads = s->flame ? sample_flame_threads(s->samples, &n) : NULL;
     for (size_t i = 0; i < n; i++)
         facts.n_tids += threads[i].samples > 0;
     if (flame_is_there(s))
@@ -417,7 +418,7 @@ void flame_follow_details(struct flame_state *s, struct app *app) {
     if (s->calls_of != s->selected || s->calls_version != s->version) {
         s->calls_of = s->selected;
         s->calls_version = s->version;
-        (void)flame_calls_build(&s->calls, s->flame, s->selected); /* without memory: empty */
+        (void)flame_calls_build(&s->calls, s->samples, s->selected); /* without memory: empty */
     }
     details_want_source(s, app);
 }

@@ -5,10 +5,10 @@
 #ifndef TUI_SCREENS_FLAME_FLAME_STATE_H
 #define TUI_SCREENS_FLAME_FLAME_STATE_H
 
-#include "client/samples/flame.h"
-#include "client/samples/flame_calls.h"
-#include "client/samples/flame_diff.h"
-#include "client/samples/flame_layout.h"
+#include "client/samples/sample_flame.h"
+#include "client/samples/sample_flame.h"
+#include "flame/flame_diff.h"
+#include "flame/flame_layout.h"
 #include "tui/core/app.h"
 #include "tui/view/match.h"
 
@@ -29,9 +29,10 @@ struct flame_shown {
 };
 
 struct flame_state {
-    struct flame *flame;    /* NULL: there was no memory */
-    struct flame *before;   /* what it is compared with; NULL: nothing is */
-    struct flame_diff diff; /* of the two; `now` is NULL while there is nothing to compare with */
+    struct sample_flame *samples; /* NULL: there was no memory */
+    struct flame *flame;          /* its tree */
+    struct sample_flame *before;  /* what it is compared with; NULL: nothing is */
+    struct flame_diff diff;       /* of the two; `now` is NULL while there is nothing to compare with */
     bool compared;
     struct flame_query query;
     struct match filter, search;

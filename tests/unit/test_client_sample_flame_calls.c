@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "client/samples/flame_calls.h"
+#include "client/samples/sample_flame.h"
 #include "client/symbols/source_text.h"
 
 /* main > a > b > a > b, main > a at another line, main > c > b, and b called by nobody. */
@@ -60,12 +60,13 @@ static uint32_t node_of(struct flame *f, const char *func) {
 static void test_calls(void **state) {
     static const uint32_t of[] = {5, 5, 5, 3, 6, 6, 8, 9, 9, 2};
     struct sample_store *t = sample_store_of(of, sizeof of / sizeof of[0]);
-    struct flame *f = flame_new();
+    struct sample_flame *follower = sample_flame_new();
+    struct flame *f = sample_flame_tree(follower);
     struct flame_query q = {.time = FLAME_ALL_TIME};
     struct flame_calls c = {0};
     (void)state;
-    assert_int_equal(flame_update(f, t, &q), 0);
-    assert_int_equal(flame_calls_build(&c, f, node_of(f, "b")), 0);
+    assert_int_equal(sample_flame_update(follower, t, &q), 0);
+    assert_int_equal(flame_calls_build(&c, follower, node_of(f, "b")), 0);
     assert_int_equal(c.total.samples, 7); /* 5 5 5 3, 8, 9 9: a stack in which it recurs counts once */
     assert_int_equal(c.self.samples, 7);
     assert_int_equal(samples_of(c.callers, c.n_callers, "a"), 4);
@@ -73,7 +74,7 @@ static void test_calls(void **state) {
     assert_int_equal(samples_of(c.callers, c.n_callers, NULL), 2);
     assert_int_equal(samples_of(c.callees, c.n_callees, "a"), 3);
     assert_string_equal(c.callers[0].frame->func, "a"); /* the most first */
-    assert_int_equal(flame_calls_build(&c, f, node_of(f, "a")), 0);
+    assert_int_equal(flame_calls_build(&c, follower, node_of(f, "a")), 0);
     assert_int_equal(c.total.samples, 7);
     assert_int_equal(samples_of(c.callers, c.n_callers, "main"), 7);
     assert_int_equal(samples_of(c.callers, c.n_callers, "b"), 3);
@@ -82,16 +83,16 @@ static void test_calls(void **state) {
     assert_int_equal(c.lines[0].weight.samples, 5);
     assert_int_equal(c.lines[1].line, 11);
     assert_int_equal(c.lines[1].weight.samples, 2);
-    assert_int_equal(flame_calls_build(&c, f, FLAME_ROOT), 0);
+    assert_int_equal(flame_calls_build(&c, follower, FLAME_ROOT), 0);
     assert_int_equal(c.n_callers, 0);
     assert_int_equal(samples_of(c.callees, c.n_callees, "main"), 8);
     assert_int_equal(samples_of(c.callees, c.n_callees, "b"), 2);
     q.by = FLAME_BY_MODULE;
-    assert_int_equal(flame_update(f, t, &q), 0);
-    assert_int_equal(flame_calls_build(&c, f, node_of(f, "main")), 0);
+    assert_int_equal(sample_flame_update(follower, t, &q), 0);
+    assert_int_equal(flame_calls_build(&c, follower, node_of(f, "main")), 0);
     assert_int_equal(c.n_lines, 0);
     flame_calls_fini(&c);
-    flame_free(f);
+    sample_flame_free(follower);
     sample_store_free(t);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flame_layout: see flame_layout.h. Row after row: the frames of one, and from them those of the next. */
-#include "client/samples/flame_layout.h"
+#include "flame/flame_layout.h"
 
 #include <stdlib.h>
 #include <string.h>

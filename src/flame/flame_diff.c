@@ -3,7 +3,7 @@
  * flame_diff: see flame_diff.h. Callers have smaller numbers than their callees, and callees stand in the order of their
  * names: so one pass over the nodes finds all pairs, merging the callees of each.
  */
-#include "client/samples/flame_diff.h"
+#include "flame/flame_diff.h"
 
 #include <math.h>
 #include <stdlib.h>

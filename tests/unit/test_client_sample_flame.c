@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "client/samples/sample_filter.h"
-#include "client/samples/flame.h"
-#include "client/samples/flame_layout.h"
+#include "client/samples/sample_flame.h"
+#include "flame/flame_layout.h"
 
 #define N_FRAMES 12
 #define MAX_STACKS 160
@@ -325,7 +325,8 @@ static void test_random_samples(void **state) {
     for (uint64_t seed = 1; seed <= 6; seed++) {
         struct world *w = world_new(seed);
         struct sample_store *t = sample_store_new();
-        struct flame *f = flame_new();
+        struct sample_flame *follower = sample_flame_new();
+        struct flame *f = sample_flame_tree(follower);
         struct flame_query q = {0};
         for (int i = 0; i < 400; i++) {
             bool is_long = roll(w, 60) == 0;
@@ -338,12 +339,12 @@ static void test_random_samples(void **state) {
             }
             if (roll(w, 3))
                 continue;
-            assert_int_equal(flame_update(f, t, &q), 0);
+            assert_int_equal(sample_flame_update(follower, t, &q), 0);
             check(w, f, &q);
             if (roll(w, 4) == 0)
                 check_cut(w, t, &q);
         }
-        flame_free(f);
+        sample_flame_free(follower);
         sample_store_free(t);
         free(w);
     }
@@ -353,7 +354,8 @@ static void test_random_samples(void **state) {
 static void test_held(void **state) {
     struct world *w = world_new(77), *then;
     struct sample_store *t = sample_store_new();
-    struct flame *f = flame_new();
+    struct sample_flame *follower = sample_flame_new();
+    struct flame *f = sample_flame_tree(follower);
     struct flame_query q = {.window = SAMPLE_STORE_10S};
     (void)state;
     for (int i = 0; i < 60; i++)
@@ -366,13 +368,13 @@ static void test_held(void **state) {
         step(w, t, 0.25, 20);
         q.window = (enum sample_store_window)(i % SAMPLE_STORE_MARK);
         q.by = (enum flame_by)(i / 7 % FLAME_BYS);
-        assert_int_equal(flame_update(f, t, &q), 0);
+        assert_int_equal(sample_flame_update(follower, t, &q), 0);
         check(then, f, &q);
     }
     assert_int_equal(sample_store_freeze(t, false), 0);
-    assert_int_equal(flame_update(f, t, &q), 0);
+    assert_int_equal(sample_flame_update(follower, t, &q), 0);
     check(w, f, &q);
-    flame_free(f);
+    sample_flame_free(follower);
     sample_store_free(t);
     free(then);
     free(w);
@@ -382,11 +384,12 @@ static void test_held(void **state) {
 static void test_a_late_reader(void **state) {
     struct world *w = world_new(5);
     struct sample_store *t = sample_store_new();
-    struct flame *f = flame_new();
+    struct sample_flame *follower = sample_flame_new();
+    struct flame *f = sample_flame_tree(follower);
     struct flame_query q = {.window = SAMPLE_STORE_60S, .time = FLAME_ALL_TIME};
     (void)state;
     step(w, t, 0.1, 100);
-    assert_int_equal(flame_update(f, t, &q), 0);
+    assert_int_equal(sample_flame_update(follower, t, &q), 0);
     uint64_t before = sample_store_get_mark(t).changes, identity = flame_identity(f);
     while (sample_store_get_mark(t).changes - before <= 2 * SAMPLE_STORE_CHANGES) {
         step(w, t, 0.5, 250);
@@ -397,10 +400,10 @@ static void test_a_late_reader(void **state) {
             w->n_samples -= gone;
         }
     }
-    assert_int_equal(flame_update(f, t, &q), 0);
+    assert_int_equal(sample_flame_update(follower, t, &q), 0);
     assert_int_equal(flame_identity(f), identity);
     check(w, f, &q);
-    flame_free(f);
+    sample_flame_free(follower);
     sample_store_free(t);
     free(w);
 }
@@ -409,7 +412,8 @@ static void test_a_late_reader(void **state) {
 static void test_numbers_stay(void **state) {
     struct world *w = world_new(12);
     struct sample_store *t = sample_store_new();
-    struct flame *f = flame_new();
+    struct sample_flame *follower = sample_flame_new();
+    struct flame *f = sample_flame_tree(follower);
     struct flame_query q = {.time = FLAME_ALL_TIME};
     static char paths[MAX_PATHS][PATH];
     size_t known = 0;
@@ -418,7 +422,7 @@ static void test_numbers_stay(void **state) {
         step(w, t, roll(w, 40) == 0 ? 70 : 0.3, 10);
         q.window = (enum sample_store_window)(i % SAMPLE_STORE_MARK);
         q.tid = i % 5 == 0 ? 8 : 0;
-        assert_int_equal(flame_update(f, t, &q), 0);
+        assert_int_equal(sample_flame_update(follower, t, &q), 0);
         for (uint32_t k = 0; k < flame_count(f); k++) {
             char text[PATH];
             path_of(f, k, q.by, text, sizeof text);
@@ -438,9 +442,9 @@ static void test_numbers_stay(void **state) {
     }
     uint64_t identity = flame_identity(f);
     q.by = FLAME_BY_LINE;
-    assert_int_equal(flame_update(f, t, &q), 0);
+    assert_int_equal(sample_flame_update(follower, t, &q), 0);
     assert_int_not_equal(flame_identity(f), identity);
-    flame_free(f);
+    sample_flame_free(follower);
     sample_store_free(t);
     free(w);
 }
@@ -449,20 +453,21 @@ static void test_numbers_stay(void **state) {
 static void test_another_tally(void **state) {
     struct world *w = world_new(3), *other = world_new(4);
     struct sample_store *t = sample_store_new();
-    struct flame *f = flame_new();
+    struct sample_flame *follower = sample_flame_new();
+    struct flame *f = sample_flame_tree(follower);
     struct flame_query q = {.time = FLAME_ALL_TIME};
     (void)state;
     for (int i = 0; i < 20; i++)
         step(w, t, 0.2, 20);
-    assert_int_equal(flame_update(f, t, &q), 0);
+    assert_int_equal(sample_flame_update(follower, t, &q), 0);
     check(w, f, &q);
     sample_store_free(t);
     t = sample_store_new();
     for (int i = 0; i < 20; i++)
         step(other, t, 0.2, 20);
-    assert_int_equal(flame_update(f, t, &q), 0);
+    assert_int_equal(sample_flame_update(follower, t, &q), 0);
     check(other, f, &q);
-    flame_free(f);
+    sample_flame_free(follower);
     sample_store_free(t);
     free(w);
     free(other);
@@ -511,12 +516,13 @@ static void test_cells(void **state) {
     for (uint64_t seed = 20; seed < 40; seed++) {
         struct world *w = world_new(seed);
         struct sample_store *t = sample_store_new();
-        struct flame *f = flame_new();
+        struct sample_flame *follower = sample_flame_new();
+        struct flame *f = sample_flame_tree(follower);
         struct flame_layout l = {0};
         struct flame_query q = {.time = FLAME_ALL_TIME};
         for (int i = 0; i < 60; i++)
             step(w, t, 0.25, 30);
-        assert_int_equal(flame_update(f, t, &q), 0);
+        assert_int_equal(sample_flame_update(follower, t, &q), 0);
         for (int i = 0; i < 60; i++) {
             uint32_t zoom = roll(w, 3) ? FLAME_ROOT : roll(w, (uint32_t)flame_count(f));
             struct flame_view v = {
@@ -531,7 +537,7 @@ static void test_cells(void **state) {
             assert_int_equal(zoomed->row, flame_node(f, zoom)->depth);
         }
         flame_layout_fini(&l);
-        flame_free(f);
+        sample_flame_free(follower);
         sample_store_free(t);
         free(w);
     }
@@ -541,13 +547,14 @@ static void test_cells(void **state) {
 static void test_scrolled_cells(void **state) {
     struct world *w = world_new(50);
     struct sample_store *t = sample_store_new();
-    struct flame *f = flame_new();
+    struct sample_flame *follower = sample_flame_new();
+    struct flame *f = sample_flame_tree(follower);
     struct flame_layout all = {0}, part = {0};
     struct flame_query q = {.time = FLAME_ALL_TIME};
     (void)state;
     for (int i = 0; i < 60; i++)
         step(w, t, 0.25, 30);
-    assert_int_equal(flame_update(f, t, &q), 0);
+    assert_int_equal(sample_flame_update(follower, t, &q), 0);
     assert_int_equal(flame_layout_build(&all, f, &(struct flame_view){.cols = 60, .rows = 400}), 0);
     assert_int_equal(flame_layout_build(&part, f, &(struct flame_view){.cols = 60, .top = 2, .rows = 2}), 0);
     size_t k = 0;
@@ -579,7 +586,7 @@ static void test_scrolled_cells(void **state) {
     assert_true(shared > 0);
     flame_layout_fini(&all);
     flame_layout_fini(&part);
-    flame_free(f);
+    sample_flame_free(follower);
     sample_store_free(t);
     free(w);
 }

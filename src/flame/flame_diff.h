@@ -3,16 +3,16 @@
  * flame_diff: two trees of calls side by side: which node of the older one is the same calls as a node of the newer one,
  * and what only the older one has.
  *
- * Nodes are the same when the frames on the way to them say the same, so the trees may be of one tally or of two. What was
+ * Nodes are the same when the frames on the way to them say the same, so the trees may be of one store or of two. What was
  * found is kept as long as no nodes come. One thread.
  */
-#ifndef CLIENT_SAMPLES_FLAME_DIFF_H
-#define CLIENT_SAMPLES_FLAME_DIFF_H
+#ifndef FLAME_FLAME_DIFF_H
+#define FLAME_FLAME_DIFF_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/samples/flame.h"
+#include "flame/flame.h"
 
 struct flame_diff {
     struct flame *now, *before; /* the caller's */

@@ -5,14 +5,14 @@
  * Widths come from rounding where a frame begins and ends, never how wide it is, so they add up to what is there. Callees
  * that are smaller than a cell, or below the threshold, share one at the end of their siblings. Pure; allocates.
  */
-#ifndef CLIENT_SAMPLES_FLAME_LAYOUT_H
-#define CLIENT_SAMPLES_FLAME_LAYOUT_H
+#ifndef FLAME_FLAME_LAYOUT_H
+#define FLAME_FLAME_LAYOUT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/samples/flame.h"
+#include "flame/flame.h"
 
 /* What of the tree is wanted. */
 struct flame_view {
