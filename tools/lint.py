@@ -33,9 +33,20 @@ MAY_INCLUDE = {
 }
 
 # Within a folder: its rooms from below upwards; a room may include its own files, those of the folder itself, and of the rooms before it.
+# A room is a folder, or a file of the folder itself that stands above others.
 ROOMS = {
+    "agent": ["access", "tables", "python", "debug", "server", "torch", "sampler", "fork", "entry", "autostart", "remote_exec"],
     "client": ["target", "symbols", "session", "samples", "sql", "export", "verdict"],
     "store": ["ring", "sql", "recording"],
+}
+
+# What still goes the other way: code that clients have run waits for its way through the server.
+UPWARDS = {
+    ("agent/python/eval_run.c", "agent/debug/pause.h"),
+    ("agent/python/evals.c", "agent/debug/debugger_state.h"),
+    ("agent/python/evals.c", "agent/debug/pause.h"),
+    ("agent/python/evals.h", "agent/server/mailbox.h"),
+    ("agent/python/evals_kept.h", "agent/server/mailbox.h"),
 }
 
 # Folders whose files know each other one way only, and the circles that stay. A file is a .c with its .h.
@@ -126,16 +137,17 @@ def without_comments(text):
 
 
 def room_of(path):
-    """The room of a path from src/: "sql" of client/sql/rows.h, "" of client/output.h."""
-    parts = path.split("/")
-    return parts[1] if len(parts) > 2 else ""
+    """The room of a path from src/: "sql" of client/sql/rows.h, "entry" of agent/entry.c, "" of client/output.h."""
+    folder, room = path.split("/")[:2]
+    room = os.path.splitext(room)[0]
+    return room if room in ROOMS.get(folder, []) or path.count("/") > 1 else ""
 
 
 def room_may_include(path, other):
     """May that file include `other` of the same folder? A file that lies in no room knows none of them."""
     folder = path.split("/")[1]
     rooms = ["", *ROOMS.get(folder, [])]
-    if folder not in ROOMS or not other.startswith(folder + "/"):
+    if folder not in ROOMS or not other.startswith(folder + "/") or (path[4:], other) in UPWARDS:
         return True
     return rooms.index(room_of(other)) <= rooms.index(room_of(path[4:]))
 

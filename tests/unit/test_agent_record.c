@@ -12,8 +12,10 @@
 
 #include <cmocka.h>
 
+#include "agent/sampler/background.h"
 #include "agent/tables/record.h"
 #include "agent/torch/spans.h"
+#include "agent/torch/training.h"
 #include "base/clock.h"
 #include "store/ring/ring_dir.h"
 #include "store/ring/ring_reader.h"
@@ -130,6 +132,16 @@ static void note_sample(const struct ring_block *b, uint32_t row, void *arg) {
     ids->last_line = ids->line[ids->stack_frame[id]];
 }
 
+static bool take(struct record *r, const struct thread_sampler *p) {
+    struct record_samples samples = background_samples(p);
+    return record_take(r, &samples);
+}
+
+static void second(struct record *r, const struct thread_sampler *p, const struct record_view *view) {
+    struct record_samples samples = background_samples(p);
+    record_second(r, &samples, view);
+}
+
 static void make_all_due(struct record *r) {
     r->flushed_ns = 0;
     record_flush(r);
@@ -147,16 +159,16 @@ static void ids_are_unique_over_epochs(void **state) {
     sample(&p, "a", 1, 3);
     sample(&p, "b", 2, 3);
     sample(&p, "a", 1, 3);
-    assert_false(record_take(&r, &p));
-    assert_false(record_take(&r, &p)); /* nothing new */
+    assert_false(take(&r, &p));
+    assert_false(take(&r, &p)); /* nothing new */
     sample(&p, "c", 3, 40);
-    (void)record_take(&r, &p);
+    (void)take(&r, &p);
     thread_sampler_clear_batch(&p);
     trie_reset(&p.trie);
     p.epoch++;
     sample(&p, "a", 1, 3);
     sample(&p, "d", 4, 3);
-    (void)record_take(&r, &p);
+    (void)take(&r, &p);
     make_all_due(&r);
     /* a and b share their callers; c has more of them; then all over again. */
     assert_int_equal(each_row(&r, RING_FRAMES, note_frame, ids), 2 + 2 + 1 + 37 + 2 + 2);
@@ -187,14 +199,14 @@ static void what_is_gone_is_noticed(void **state) {
     bool outgrown = false;
     for (int i = 1; i < 50000 && !outgrown; i++) {
         sample(&p, "f", i, 2);
-        outgrown = record_take(&r, &p);
+        outgrown = take(&r, &p);
         thread_sampler_clear_batch(&p);
     }
     assert_true(outgrown);
     trie_reset(&p.trie);
     p.epoch++;
     sample(&p, "last", 77, 2);
-    assert_false(record_take(&r, &p));
+    assert_false(take(&r, &p));
     make_all_due(&r);
     (void)each_row(&r, RING_FRAMES, note_frame, ids);
     (void)each_row(&r, RING_STACKS, note_stack, ids);
@@ -243,7 +255,7 @@ static void facts_are_told_once(void **state) {
     record_begin(&r);
     for (size_t i = 0; i < sizeof python / sizeof python[0]; i++) {
         view.python = python[i];
-        record_second(&r, &p, &view);
+        second(&r, &p, &view);
     }
     make_all_due(&r);
     (void)each_row(&r, RING_FACTS, note_fact, &facts);
@@ -262,7 +274,7 @@ static void facts_are_told_once(void **state) {
     struct config more = config;
     assert_int_equal(config_set(&more, CONFIG_MAX_MEMORY, "", "5M", NULL), 0);
     record_configure(&r, &more);
-    record_second(&r, &p, &view);
+    second(&r, &p, &view);
     make_all_due(&r);
     facts.text[0] = '\0';
     (void)each_row(&r, RING_FACTS, note_fact, &facts);
@@ -392,7 +404,7 @@ static void once_a_second(void **state) {
     record_begin(&r);
     for (int i = 0; i < 3; i++) {
         uint64_t due = record_due_ns(&r);
-        record_second(&r, &p, &view);
+        second(&r, &p, &view);
         assert_true(record_due_ns(&r) >= due + CLOCK_NS_PER_S);
     }
     assert_true(r.cost_ns > 0);
@@ -414,7 +426,7 @@ static void once_a_second(void **state) {
     assert_true(record_due_ns(&r) == RECORD_NEVER);
     assert_int_equal(record_list(&r, tables), 0);
     assert_non_null(strstr(r.note, "probing.max_memory"));
-    record_second(&r, &p, &view);
+    second(&r, &p, &view);
     record_end(&r, true);
     thread_sampler_fini(&p);
 }
@@ -428,29 +440,32 @@ static void step_ends(uint64_t ns) {
 /* Which step a moment was in: of those that are over, of the one that goes on, and not of those that are forgotten. */
 static void test_step_of_a_moment(void **state) {
     struct record r;
+    struct training t;
     (void)state;
     record_init(&r, &config);
+    training_init(&t, &r, NULL);
     record_begin(&r);
-    r.steps.told = true;
+    t.reports = true;
     for (uint64_t i = 1; i <= 400; i++) {
         step_ends(1000 * i);
         if (i == 100) {
-            record_steps_take(&r);
-            record_steps_keep(&r, true);
+            training_take(&t);
+            training_keep_ends(&t, true);
         }
     }
-    record_steps_take(&r);
-    assert_int_equal(record_steps_at(&r, 390 * 1000), 390);
-    assert_int_equal(record_steps_at(&r, 390 * 1000 + 1), 391);
+    training_take(&t);
+    assert_int_equal(training_step_at(&t, 390 * 1000), 390);
+    assert_int_equal(training_step_at(&t, 390 * 1000 + 1), 391);
     /* It is over when the next begins, which it has not. */
-    assert_int_equal(record_steps_at(&r, 400 * 1000), 400);
-    assert_int_equal(record_steps_at(&r, 400 * 1000 + 1), 401);
-    assert_int_equal(record_steps_at(&r, 105 * 1000 + 1), 106); /* kept */
-    assert_int_equal(record_steps_at(&r, 140 * 1000 + 1), -1);
-    record_steps_keep(&r, false);
-    assert_int_equal(record_steps_at(&r, 105 * 1000 + 1), -1);
-    r.steps.told = false; /* torch has none to be taken back */
+    assert_int_equal(training_step_at(&t, 400 * 1000), 400);
+    assert_int_equal(training_step_at(&t, 400 * 1000 + 1), 401);
+    assert_int_equal(training_step_at(&t, 105 * 1000 + 1), 106); /* kept */
+    assert_int_equal(training_step_at(&t, 140 * 1000 + 1), -1);
+    training_keep_ends(&t, false);
+    assert_int_equal(training_step_at(&t, 105 * 1000 + 1), -1);
+    t.reports = false; /* torch has none to be taken back */
     record_end(&r, true);
+    training_fini(&t);
 }
 
 int main(void) {

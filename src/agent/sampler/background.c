@@ -6,10 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/torch/step_values.h"
-#include "agent/torch/torch_spans.h"
 #include "base/clock.h"
-#include "pystack/scalars.h"
 #include "version.h"
 
 #define BACKGROUND_PATIENCE_NS (3 * CLOCK_NS_PER_S)
@@ -69,39 +66,7 @@ void background_plan_second(const struct background *a, bool tick, bool ticking,
         *next_ns = latest;
 }
 
-static void background_publish_steps(const struct record_steps *t, struct mailbox_status *st,
-                                     const char *torch) {
-    st->steps = (uint64_t)t->steps.count;
-    st->spans = t->events;
-    st->spans_lost = t->lost;
-    st->us_per_span = torch_spans_us();
-    st->hooks[0] = '\0';
-    if (t->told)
-        (void)snprintf(st->hooks, sizeof st->hooks, "at::addGlobalCallback of torch %.24s", torch);
-    (void)snprintf(st->steps_note, sizeof st->steps_note, "%s", t->note);
-}
-
-static void background_publish_hooks(const struct record *r, struct mailbox_status *st) {
-    st->looks_on = r->hooks.on && r->steps.told;
-    st->gc_on = r->hooks.gc;
-    st->returns_on = r->hooks.functions > 0;
-    if (st->looks_on && !r->hooks.note[0] && !pystack_scalar_knows_torch(r->facts.torch))
-        (void)snprintf(
-            st->hooks_note, sizeof st->hooks_note,
-            "losses and values that are tensors of torch %.24s: how these lie in memory is not known",
-            r->facts.torch);
-    else if (st->looks_on && !r->hooks.note[0] && step_values_skipped() > step_values_count() / 10)
-        (void)snprintf(
-            st->hooks_note, sizeof st->hooks_note,
-            "loss and the like are read at %.3g %% of steps so far: they may take %.3g %% of the job's "
-            "time (probing.look_share)",
-            100 * (double)step_values_count() / (double)(step_values_count() + step_values_skipped()),
-            r->config.values[CONFIG_TRACE_SHARE]);
-    else
-        (void)snprintf(st->hooks_note, sizeof st->hooks_note, "%s", r->hooks.note);
-}
-
-void background_publish(const struct background *a, struct mailbox *m) {
+void background_publish(const struct background *a, const struct training *training, struct mailbox *m) {
     struct mailbox_status *st = &m->status;
     const struct record *r = &a->record;
     uint64_t up = clock_mono_ns() - r->began_ns;
@@ -115,8 +80,7 @@ void background_publish(const struct background *a, struct mailbox *m) {
                                 ? (double)(r->collect.threads_due_ns - r->collect.threads_ns) / 1e9 + 0.5
                                 : NAN;
     st->collect_missed = r->missed;
-    background_publish_steps(&r->steps, st, r->facts.torch);
-    background_publish_hooks(r, st);
+    training_publish(training, st);
     (void)snprintf(st->data_dir, sizeof st->data_dir, "%s", r->set ? ring_set_path(r->set) : "");
     const char *gc = r->set && r->gc.note ? r->gc.note : "";
     (void)snprintf(st->collect_note, sizeof st->collect_note, "%s%s%s%s", r->note,
@@ -144,4 +108,36 @@ bool background_wants_epoch(struct background *a, const struct thread_sampler *p
         a->epoch_ns = now_ns;
     a->outgrown = a->outgrown && !due;
     return many || due;
+}
+
+/* Its own name, else the kernel's; NULL unknown. */
+static const char *background_either(const struct thread_sampler_thread *t) {
+    return t->name ? t->name : t->native_name[0] ? t->native_name : NULL;
+}
+
+/* See struct record_samples. Threads are asked for in about the same order each time. */
+static const char *background_thread_name(struct record_samples *s, int64_t tid, bool any) {
+    const struct thread_sampler *p = s->sampler;
+    for (size_t k = 0; k < p->n_threads; k++) {
+        size_t i = (s->guess + k) % p->n_threads;
+        if (p->threads[i].py.tid != tid)
+            continue;
+        s->guess = i + 1;
+        return any ? background_either(&p->threads[i]) : p->threads[i].name;
+    }
+    for (size_t i = 0; any && i < p->n_ended; i++)
+        if (p->ended[i].py.tid == tid)
+            return background_either(&p->ended[i]);
+    return NULL;
+}
+
+struct record_samples background_samples(const struct thread_sampler *p) {
+    return (struct record_samples){.trie = &p->trie,
+                                   .epoch = p->epoch,
+                                   .samples = p->samples,
+                                   .n = p->n_samples,
+                                   .total = p->total_samples,
+                                   .period_us = p->period_us,
+                                   .thread_name = background_thread_name,
+                                   .sampler = p};
 }

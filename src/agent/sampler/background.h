@@ -12,8 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/sampler/thread_sampler.h"
 #include "agent/server/mailbox.h"
 #include "agent/tables/record.h"
+#include "agent/torch/training.h"
 
 struct background {
     struct record record;
@@ -56,8 +58,11 @@ void background_tune(struct background *a, double hz, bool listened, struct back
 void background_plan_second(const struct background *a, bool tick, bool ticking, uint64_t now_ns,
                             struct background_plan *plan, uint64_t *next_ns);
 
+/* What is being collected, for those who write rows of it. Borrowed until the next tick. */
+struct record_samples background_samples(const struct thread_sampler *p);
+
 /* Put the tables' state into the mailbox's status; takes the lock. */
-void background_publish(const struct background *a, struct mailbox *m);
+void background_publish(const struct background *a, const struct training *training, struct mailbox *m);
 
 /* Begin a row of status with what concerns clients: how many there are, what they lost; takes the lock. What the server's thread
  * holds of memory. */

@@ -39,8 +39,8 @@ static const struct pystack_info *sampler_info(const struct sampler *s) {
 
 static size_t sampler_bytes(struct sampler *s, const struct model_snapshot *snap) {
     return threads_stack_bytes(&s->stack) + sizeof *s + thread_sampler_bytes(&s->profile) +
-           signal_sampler_bytes() + record_bytes(&s->always.record) + (snap ? snap->arena.used : 0) +
-           (s->ps ? pystack_native_bytes(s->ps) : 0);
+           signal_sampler_bytes() + record_bytes(&s->always.record) + training_bytes(&s->training) +
+           (snap ? snap->arena.used : 0) + (s->ps ? pystack_native_bytes(s->ps) : 0);
 }
 
 /* What signals have cost the job's threads. */
@@ -259,7 +259,8 @@ static double sampler_cost_pct(struct sampler *s) {
 /* Write new samples into the tables; what that costs is not sampling's. */
 static void sampler_record(struct sampler *s) {
     uint64_t before = s->always.record.cost_ns;
-    s->always.outgrown |= record_take(&s->always.record, &s->profile);
+    struct record_samples samples = background_samples(&s->profile);
+    s->always.outgrown |= record_take(&s->always.record, &samples);
     s->spending.elsewhere_ns += s->always.record.cost_ns - before;
 }
 
@@ -275,12 +276,12 @@ static void sampler_do_second(struct sampler *s) {
     view.rate_hz = s->always.hz;
     view.python = sampler_info(s) ? sampler_info(s)->version : NULL;
     view.pystack = s->ps;
-    view.worker = s->mailbox->worker;
     view.samples = s->profile.total_samples;
     view.torn = s->profile.total_torn;
     view.rss_bytes = (int64_t)(sampler_bytes(s, NULL) + server);
-    record_second(&s->always.record, &s->profile, &view);
-    background_publish(&s->always, s->mailbox);
+    struct record_samples samples = background_samples(&s->profile);
+    record_second(&s->always.record, &samples, &view);
+    background_publish(&s->always, &s->training, s->mailbox);
     probes_second(&s->probes);
     spending_elsewhere(&s->spending, cpu);
 }
@@ -549,6 +550,7 @@ static void sampler_free(struct sampler *s) {
         pystack_close(s->ps);
     thread_sampler_fini(&s->profile);
     record_end(&s->always.record, true);
+    training_fini(&s->training);
     free(s);
 }
 
@@ -571,7 +573,8 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     (void)config_read_environ(&m->config, 0, &s->config_error); /* nobody else knows the mailbox yet */
     m->status.budget_pct = s->budget_pct = m->config.values[CONFIG_BUDGET];
     background_init(&s->always, m, life_is_invited());
-    probes_init(&s->probes, m->worker, m, &s->always.record);
+    training_init(&s->training, &s->always.record, m->worker);
+    probes_init(&s->probes, m->worker, m, &s->training);
     cost_pace_init(&s->pace, clock_mono_ns() ^ (uint64_t)getpid());
     int rc = threads_create(&s->thread, sampler_main, s, false);
     if (rc == 0) {
@@ -833,8 +836,8 @@ static const struct model_snapshot *sampler_snapshot_roots(struct sampler *s, in
 
 /* The job's last step, for what is compared over steps. */
 static void sampler_put_step(const struct sampler *s, struct wire_rows_ask *ask) {
-    const struct steps *steps = &s->always.record.steps.steps;
-    if (s->always.record.steps.told && ask->n_args < WIRE_ROWS_ARGS)
+    const struct steps *steps = &s->training.steps;
+    if (s->training.reports && ask->n_args < WIRE_ROWS_ARGS)
         ask->args[ask->n_args++] = (struct wire_rows_arg){.key = "step", .number = steps->count};
 }
 

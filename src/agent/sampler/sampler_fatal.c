@@ -271,7 +271,8 @@ static void fatal_keep_samples(struct fatal_work *w) {
         (void)nanosleep(&pause, NULL);
     thread_sampler_collect(&s->profile, s->ps);
     thread_sampler_settle(&s->profile);
-    s->always.outgrown |= record_take(&s->always.record, &s->profile);
+    struct record_samples samples = background_samples(&s->profile);
+    s->always.outgrown |= record_take(&s->always.record, &samples);
     if (s->always.record.set)
         s->always.record.unflushed = ring_set_flush(s->always.record.set) != 0;
 }

@@ -21,6 +21,7 @@
 #include "agent/sampler/interp_liveness.h"
 #include "agent/threads.h"
 #include "agent/torch/probes.h"
+#include "agent/torch/training.h"
 #include "agent/sampler/thread_sampler.h"
 #include "agent/python/virtual_tables.h"
 #include "agent/sampler/spending.h"
@@ -65,6 +66,7 @@ struct sampler {
     struct err exact_error;
     bool stretched_snapshots, stretched_samples;
     struct background always;
+    struct training training;
     struct probes probes;
     struct err config_error; /* of the job's environment */
     double budget_pct;       /* for everything this thread and the handlers do */

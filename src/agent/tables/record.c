@@ -31,14 +31,143 @@ void record_init(struct record *r, const struct config *config) {
 }
 
 size_t record_bytes(const struct record *r) {
-    return (r->ids.stacks.n + r->ids.frames.n) / 8 + collect_bytes(&r->collect) +
-           checkpoints_bytes(&r->saves);
+    return (r->ids.stacks.n + r->ids.frames.n) / 8 + collect_bytes(&r->collect);
+}
+
+void record_add_producer(struct record *r, const struct record_producer *producer, void *arg) {
+    r->producer = producer;
+    r->producer_arg = arg;
 }
 
 void record_append(struct record *r, enum ring_table table, const union ring_value *row) {
     struct ring *ring = ring_set_get(r->set, table);
     if (ring && ring_append(ring, row) == 0)
         r->unflushed = true;
+}
+
+/* ---- stacks ---- */
+
+/* Stacks and frames as rows, and their ids. */
+
+#define RECORD_MAX_DEPTH ((size_t)PYSTACK_MAX_FRAMES + NATIVE_MAX_FRAMES + 8)
+#define RECORD_MAX_ID ((uint64_t)UINT32_MAX - 1) /* what a column holds */
+
+static bool record_is_seen(const struct record_seen *s, uint32_t number) {
+    return number < s->n && (s->bits[number / 8] >> number % 8 & 1);
+}
+
+/* 0, or -1 without memory. */
+static int record_set_seen(struct record_seen *s, uint32_t number) {
+    if (number >= s->n) {
+        size_t n = s->n ? s->n : 1024;
+        while (n <= number)
+            n *= 2;
+        uint8_t *bits = realloc(s->bits, n / 8);
+        if (!bits)
+            return -1;
+        memset(bits + s->n / 8, 0, (n - s->n) / 8);
+        s->bits = bits;
+        s->n = n;
+    }
+    s->bits[number / 8] |= (uint8_t)(1U << number % 8);
+    return 0;
+}
+
+static void record_forget(struct record_seen *s) {
+    if (s->bits)
+        memset(s->bits, 0, s->n / 8);
+}
+
+static void record_ids_fini(struct record_ids *ids) {
+    free(ids->stacks.bits);
+    free(ids->frames.bits);
+    *ids = (struct record_ids){.epoch = 0};
+}
+
+static uint64_t record_rows(const struct record *r, enum ring_table table, uint64_t *oldest) {
+    struct ring_counts counts = {.rows = 0};
+    const struct ring *ring = r->set ? ring_set_get(r->set, table) : NULL;
+    if (ring)
+        ring_get_counts(ring, &counts);
+    if (oldest)
+        *oldest = counts.oldest_seq;
+    return counts.rows;
+}
+
+static void record_epoch(struct record *r, uint32_t epoch) {
+    struct record_ids *ids = &r->ids;
+    ids->epoch = epoch;
+    ids->stack_base += ids->stack_last;
+    ids->frame_base += ids->frame_last;
+    ids->stack_last = ids->frame_last = 0;
+    record_forget(&ids->stacks);
+    record_forget(&ids->frames);
+    ids->stack_rows = record_rows(r, RING_STACKS, NULL);
+    ids->frame_rows = record_rows(r, RING_FRAMES, NULL);
+}
+
+static bool record_outgrown(const struct record *r) {
+    uint64_t stacks, frames;
+    (void)record_rows(r, RING_STACKS, &stacks);
+    (void)record_rows(r, RING_FRAMES, &frames);
+    return stacks > r->ids.stack_rows || frames > r->ids.frame_rows;
+}
+
+static int record_frame(struct record *r, const struct trie *t, uint32_t number) {
+    struct record_ids *ids = &r->ids;
+    union ring_value v[RING_FRAMES_COUNT];
+    if (record_is_seen(&ids->frames, number))
+        return 0;
+    if (record_set_seen(&ids->frames, number) != 0)
+        return -1;
+    const struct model_frame *f = &t->frames[number - 1].frame;
+    ids->frame_last = number > ids->frame_last ? number : ids->frame_last;
+    v[RING_FRAMES_ID].i = (int64_t)(ids->frame_base + number);
+    v[RING_FRAMES_FUNC].s = f->func;
+    v[RING_FRAMES_FILE].s = f->file;
+    v[RING_FRAMES_LINENO].i = f->line > 0 ? f->line : RING_INT_NULL;
+    v[RING_FRAMES_KIND].i = f->kind == MODEL_FRAME_NATIVE;
+    record_append(r, RING_FRAMES, v);
+    return 0;
+}
+
+/* Write one node below its caller, which was written. 0, or -1 without memory. */
+static int record_node(struct record *r, const struct trie *t, uint32_t number, size_t depth) {
+    struct record_ids *ids = &r->ids;
+    const struct model_stack_def *s = &t->stacks[number - 1];
+    union ring_value v[RING_STACKS_COUNT];
+    if (record_frame(r, t, s->frame_id) != 0 || record_set_seen(&ids->stacks, number) != 0)
+        return -1;
+    ids->stack_last = number > ids->stack_last ? number : ids->stack_last;
+    v[RING_STACKS_ID].i = (int64_t)(ids->stack_base + number);
+    v[RING_STACKS_PARENT].i = s->parent_id ? (int64_t)(ids->stack_base + s->parent_id) : RING_INT_NULL;
+    v[RING_STACKS_FRAME].i = (int64_t)(ids->frame_base + s->frame_id);
+    v[RING_STACKS_DEPTH].i = (int64_t)depth;
+    record_append(r, RING_STACKS, v);
+    return 0;
+}
+
+static int64_t record_stack(struct record *r, const struct trie *t, uint32_t stack_id) {
+    uint32_t path[RECORD_MAX_DEPTH];
+    struct record_ids *ids = &r->ids;
+    size_t n = 0, depth = 0;
+    if (stack_id == 0 || stack_id > t->n_stacks || ids->stack_base + t->n_stacks > RECORD_MAX_ID ||
+        ids->frame_base + t->n_frames > RECORD_MAX_ID)
+        return RING_INT_NULL;
+    if (record_is_seen(&ids->stacks, stack_id))
+        return (int64_t)(ids->stack_base + stack_id);
+    uint32_t at = stack_id;
+    for (; at && !record_is_seen(&ids->stacks, at); at = t->stacks[at - 1].parent_id) {
+        if (n == RECORD_MAX_DEPTH)
+            return RING_INT_NULL;
+        path[n++] = at;
+    }
+    for (; at; at = t->stacks[at - 1].parent_id)
+        depth++;
+    while (n > 0)
+        if (record_node(r, t, path[--n], depth++) != 0)
+            return RING_INT_NULL;
+    return (int64_t)(ids->stack_base + stack_id);
 }
 
 /* ---- life ---- */
@@ -91,8 +220,8 @@ static void record_open(struct record *r) {
 }
 
 static void record_close(struct record *r, bool remove) {
-    hooks_end(&r->hooks);
-    record_steps_end(r);
+    if (r->producer)
+        r->producer->close(r->producer_arg);
     if (!r->set)
         return;
     ring_set_each_fd(r->set, fds_forget);
@@ -116,7 +245,6 @@ void record_end(struct record *r, bool remove) {
     record_close(r, remove);
     record_ids_fini(&r->ids);
     collect_fini(&r->collect);
-    checkpoints_fini(&r->saves);
 }
 
 void record_configure(struct record *r, const struct config *config) {
@@ -134,131 +262,41 @@ uint64_t record_due_ns(const struct record *r) {
 
 /* ---- samples ---- */
 
-/* Its own name, else the kernel's; NULL unknown. */
-static const char *record_either(const struct thread_sampler_thread *t) {
-    return t->name ? t->name : t->native_name[0] ? t->native_name : NULL;
-}
-
-/* Name of the thread of a sample. */
-static const char *record_sample_name(struct record *r, const struct thread_sampler *p, int64_t tid) {
-    for (size_t k = 0; k < p->n_threads; k++) {
-        size_t i = (r->thread_guess + k) % p->n_threads;
-        const struct thread_sampler_thread *t = &p->threads[i];
-        if (t->py.tid != tid)
-            continue;
-        r->thread_guess = i + 1;
-        return record_either(t);
-    }
-    for (size_t i = 0; i < p->n_ended; i++)
-        if (p->ended[i].py.tid == tid)
-            return record_either(&p->ended[i]);
-    return NULL;
-}
-
-static void record_sample(struct record *r, const struct thread_sampler *p, const struct model_sample *s) {
+static void record_sample(struct record *r, struct record_samples *p, const struct model_sample *s) {
     union ring_value v[RING_SAMPLES_COUNT];
     v[RING_SAMPLES_TIMESTAMP].f = s->timestamp;
     v[RING_SAMPLES_TID].i = s->tid;
-    v[RING_SAMPLES_THREAD].s = record_sample_name(r, p, s->tid);
-    v[RING_SAMPLES_STACK_ID].i = record_stack(r, &p->trie, s->merged_id ? s->merged_id : s->stack_id);
+    v[RING_SAMPLES_THREAD].s = p->thread_name(p, s->tid, true);
+    v[RING_SAMPLES_STACK_ID].i = record_stack(r, p->trie, s->merged_id ? s->merged_id : s->stack_id);
     v[RING_SAMPLES_ON_CPU].i = s->on_cpu;
     v[RING_SAMPLES_GIL].i = (int64_t)s->gil - 1;
     v[RING_SAMPLES_GC].i = s->gc;
     v[RING_SAMPLES_TORN].i = s->torn;
     r->missed += s->stack_id && v[RING_SAMPLES_STACK_ID].i == RING_INT_NULL;
     record_append(r, RING_SAMPLES, v);
-    record_saves_sample(r, p, s);
+    if (r->producer)
+        r->producer->on_sample(r->producer_arg, p, s);
 }
 
-bool record_take(struct record *r, const struct thread_sampler *p) {
-    uint64_t fresh = p->total_samples - r->taken;
-    r->taken = p->total_samples;
-    if (!r->set || (fresh == 0 && !r->steps.told && !r->hooks.on))
+bool record_take(struct record *r, struct record_samples *p) {
+    uint64_t fresh = p->total - r->taken;
+    r->taken = p->total;
+    if (!r->set || (fresh == 0 && !(r->producer && r->producer->is_on(r->producer_arg))))
         return false;
     uint64_t cpu = clock_self_cpu_ns();
-    record_steps_take(r);
+    if (r->producer)
+        r->producer->take(r->producer_arg);
     if (r->ids.epoch != p->epoch)
-        record_epoch(r, p);
-    if (fresh > p->n_samples) {
-        r->missed += fresh - p->n_samples;
-        fresh = p->n_samples;
+        record_epoch(r, p->epoch);
+    if (fresh > p->n) {
+        r->missed += fresh - p->n;
+        fresh = p->n;
     }
-    for (size_t i = p->n_samples - (size_t)fresh; i < p->n_samples; i++)
+    for (size_t i = p->n - (size_t)fresh; i < p->n; i++)
         record_sample(r, p, &p->samples[i]);
     bool outgrown = record_outgrown(r);
     r->cost_ns += clock_self_cpu_ns() - cpu;
     return outgrown;
-}
-
-/* ---- once a second ---- */
-
-static void record_expire(struct record *r, uint64_t now_ns, double now) {
-    double age = r->config.values[CONFIG_RETENTION];
-    if (now_ns - r->expired_ns < RECORD_EXPIRE_NS)
-        return;
-    r->expired_ns = now_ns;
-    ring_set_expire(r->set, now);
-    for (size_t i = 0; age > 0 && i < RING_TABLE_KEPT; i++)
-        if (RING_TABLES[i].retention_s > 0 && ring_set_get(r->set, i))
-            ring_expire(ring_set_get(r->set, i), now - age);
-}
-
-void record_second(struct record *r, const struct thread_sampler *p, const struct record_view *view) {
-    uint64_t now_ns = clock_mono_ns(), cpu = clock_self_cpu_ns();
-    double now = clock_epoch_s();
-    if (!r->set)
-        return;
-    record_facts(r, view->python, view->pystack, now_ns, now);
-    record_gc(r, view->pystack, now);
-    record_process(r, now_ns, now);
-    record_threads(r, p, now_ns, now);
-    record_status(r, view, now_ns, now);
-    hooks_second(&r->hooks, view->worker,
-                 &(struct hooks_request){.steps = r->config.values[CONFIG_STEPS] != 0,
-                                         .look_share = r->config.values[CONFIG_TRACE_SHARE] / 100,
-                                         .torch = r->facts.torch,
-                                         .watch = r->config.torch_profiling});
-    record_steps_second(r);
-    record_saves_second(r, p, now);
-    record_loaders_second(r, view->pystack, now_ns);
-    record_expire(r, now_ns, now);
-    /* On a grid, so that there is a row for each second; after a stop it begins anew. */
-    r->second_due_ns += RECORD_SECOND_NS;
-    if (r->second_due_ns <= now_ns)
-        r->second_due_ns = now_ns + RECORD_SECOND_NS;
-    r->cost_ns += clock_self_cpu_ns() - cpu;
-    r->cost_pct = cost_meter_add(&r->meter, now_ns, r->cost_ns);
-}
-
-bool record_is_due(const struct record *r) {
-    return r->set && clock_mono_ns() - r->flushed_ns >= RECORD_FLUSH_NS;
-}
-
-void record_flush(struct record *r) {
-    if (!r->unflushed || !record_is_due(r))
-        return;
-    uint64_t cpu = clock_self_cpu_ns();
-    r->unflushed = ring_set_flush(r->set) != 0;
-    r->flushed_ns = clock_mono_ns();
-    r->cost_ns += clock_self_cpu_ns() - cpu;
-}
-
-size_t record_list(const struct record *r, struct model_table *out) {
-    size_t n = 0;
-    for (size_t i = 0; r->set && i < RING_TABLE_KEPT; i++) {
-        struct ring_counts counts;
-        const struct ring *ring = ring_set_get(r->set, i);
-        if (!ring)
-            continue;
-        ring_get_counts(ring, &counts);
-        out[n++] = (struct model_table){.name = RING_TABLES[i].name,
-                                        .rows = counts.rows - counts.oldest_seq,
-                                        .bytes = counts.file_bytes,
-                                        .oldest = counts.oldest_at,
-                                        .newest = counts.newest_at,
-                                        .lost = counts.lost};
-    }
-    return n;
 }
 
 /* ---- facts ---- */
@@ -328,8 +366,8 @@ static bool record_torch_due(struct record_facts *f, struct pystack *ps, uint64_
     return true;
 }
 
-void record_facts(struct record *r, const char *python, struct pystack *ps, uint64_t now_ns,
-                  double timestamp) {
+static void record_facts(struct record *r, const char *python, struct pystack *ps, uint64_t now_ns,
+                         double timestamp) {
     struct record_facts *f = &r->facts;
     if (!f->told) {
         record_process_facts(r, timestamp);
@@ -362,227 +400,6 @@ void record_event(struct record *r, const char *kind, int64_t uid, int64_t pid, 
     r->unflushed = ring_set_flush(r->set) != 0; /* what is done may be the end of the process */
 }
 
-/* ---- rows ---- */
-
-/* The rows of once a second. */
-
-#define RECORD_MIB 1048576.0
-
-static int64_t record_known(int64_t v) { return v < 0 ? RING_INT_NULL : v; }
-
-static double record_mib(int64_t bytes) { return bytes < 0 ? NAN : (double)bytes / RECORD_MIB; }
-
-static void record_memory(struct record *r, const struct collect_process *p, double timestamp) {
-    union ring_value v[RING_MEMORY_COUNT];
-    v[RING_MEMORY_TIMESTAMP].f = timestamp;
-    v[RING_MEMORY_MB].f = record_mib(p->rss_bytes) + record_mib(p->swap_bytes);
-    v[RING_MEMORY_RSS_MB].f = record_mib(p->rss_bytes);
-    v[RING_MEMORY_GPU_ALLOCATED_MB].f = v[RING_MEMORY_GPU_RESERVED_MB].f = NAN;
-    v[RING_MEMORY_GC_OBJECTS].i = record_known(r->gc_objects);
-    record_append(r, RING_MEMORY, v);
-}
-
-void record_process(struct record *r, uint64_t now_ns, double timestamp) {
-    struct collect_process p;
-    union ring_value v[RING_PROCESS_COUNT];
-    collect_read_process(&r->collect, now_ns, &p);
-    v[RING_PROCESS_TIMESTAMP].f = timestamp;
-    v[RING_PROCESS_CPU_PCT].f = p.cpu_pct;
-    v[RING_PROCESS_RSS].i = record_known(p.rss_bytes);
-    v[RING_PROCESS_PSS].i = record_known(p.pss_bytes);
-    v[RING_PROCESS_SWAP].i = record_known(p.swap_bytes);
-    v[RING_PROCESS_THREADS].i = record_known(p.threads);
-    v[RING_PROCESS_FDS].i = record_known(p.fds);
-    v[RING_PROCESS_VOLUNTARY].i = record_known(p.voluntary);
-    v[RING_PROCESS_INVOLUNTARY].i = record_known(p.involuntary);
-    v[RING_PROCESS_MINOR_FAULTS].i = record_known(p.minor_faults);
-    v[RING_PROCESS_MAJOR_FAULTS].i = record_known(p.major_faults);
-    v[RING_PROCESS_READ].i = record_known(p.read_bytes);
-    v[RING_PROCESS_WRITTEN].i = record_known(p.written_bytes);
-    v[RING_PROCESS_CGROUP_MEMORY].i = record_known(p.cgroup_memory);
-    v[RING_PROCESS_CGROUP_LIMIT].i = record_known(p.cgroup_limit);
-    v[RING_PROCESS_THROTTLED_S].f = p.throttled_s;
-    record_append(r, RING_PROCESS_HISTORY, v);
-    record_memory(r, &p, timestamp);
-}
-
-/* The Python name of a thread, as the sampler knows it; NULL. Threads are asked for in about the same order each time. */
-static const char *record_name(struct record *r, const struct thread_sampler *p, int64_t tid) {
-    for (size_t k = 0; k < p->n_threads; k++) {
-        size_t i = (r->thread_guess + k) % p->n_threads;
-        if (p->threads[i].py.tid != tid)
-            continue;
-        r->thread_guess = i + 1;
-        return p->threads[i].name;
-    }
-    return NULL;
-}
-
-void record_threads(struct record *r, const struct thread_sampler *p, uint64_t now_ns, double timestamp) {
-    int64_t own[THREADS_MAX];
-    size_t n_own = threads_own_tids(own, THREADS_MAX);
-    union ring_value v[RING_THREAD_COUNT];
-    if (collect_read_threads(&r->collect, now_ns, own, n_own) <= 0)
-        return;
-    for (size_t i = 0; i < r->collect.n_threads; i++) {
-        const struct collect_thread *t = &r->collect.threads[i];
-        v[RING_THREAD_TIMESTAMP].f = timestamp;
-        v[RING_THREAD_TID].i = t->tid;
-        v[RING_THREAD_NAME].s = record_name(r, p, t->tid);
-        v[RING_THREAD_NATIVE_NAME].s = t->native_name[0] ? t->native_name : NULL;
-        v[RING_THREAD_STATE].i = ring_state_label(t->state);
-        v[RING_THREAD_CPU_PCT].f = t->cpu_pct;
-        v[RING_THREAD_WCHAN].s = t->wchan[0] ? t->wchan : NULL;
-        v[RING_THREAD_VOLUNTARY].i = record_known(t->voluntary);
-        v[RING_THREAD_INVOLUNTARY].i = record_known(t->involuntary);
-        v[RING_THREAD_MINOR_FAULTS].i = record_known(t->minor_faults);
-        v[RING_THREAD_MAJOR_FAULTS].i = record_known(t->major_faults);
-        v[RING_THREAD_CPU].i = record_known(t->cpu);
-        record_append(r, RING_THREAD_HISTORY, v);
-    }
-}
-
-void record_status(struct record *r, const struct record_view *view, uint64_t now_ns, double timestamp) {
-    union ring_value v[RING_STATUS_COUNT];
-    v[RING_STATUS_TIMESTAMP].f = timestamp;
-    v[RING_STATUS_UPTIME_S].f = (double)(now_ns - r->began_ns) / 1e9;
-    v[RING_STATUS_CPU_S].f = (double)view->cpu_ns / 1e9;
-    v[RING_STATUS_OVERHEAD_PCT].f = view->overhead_pct;
-    v[RING_STATUS_RSS].i = record_known(view->rss_bytes);
-    v[RING_STATUS_RATE_HZ].f = view->rate_hz;
-    v[RING_STATUS_SAMPLES].i = (int64_t)view->samples;
-    v[RING_STATUS_TORN].i = (int64_t)view->torn;
-    v[RING_STATUS_DROPPED].i = (int64_t)view->dropped;
-    v[RING_STATUS_US_PER_SAMPLE].f = view->us_per_sample;
-    v[RING_STATUS_CLIENTS].i = view->clients;
-    record_append(r, RING_STATUS, v);
-}
-
-/* ---- stacks ---- */
-
-/* Stacks and frames as rows, and their ids. */
-
-#define RECORD_MAX_DEPTH ((size_t)PYSTACK_MAX_FRAMES + NATIVE_MAX_FRAMES + 8)
-#define RECORD_MAX_ID ((uint64_t)UINT32_MAX - 1) /* what a column holds */
-
-static bool record_is_seen(const struct record_seen *s, uint32_t number) {
-    return number < s->n && (s->bits[number / 8] >> number % 8 & 1);
-}
-
-/* 0, or -1 without memory. */
-static int record_set_seen(struct record_seen *s, uint32_t number) {
-    if (number >= s->n) {
-        size_t n = s->n ? s->n : 1024;
-        while (n <= number)
-            n *= 2;
-        uint8_t *bits = realloc(s->bits, n / 8);
-        if (!bits)
-            return -1;
-        memset(bits + s->n / 8, 0, (n - s->n) / 8);
-        s->bits = bits;
-        s->n = n;
-    }
-    s->bits[number / 8] |= (uint8_t)(1U << number % 8);
-    return 0;
-}
-
-static void record_forget(struct record_seen *s) {
-    if (s->bits)
-        memset(s->bits, 0, s->n / 8);
-}
-
-void record_ids_fini(struct record_ids *ids) {
-    free(ids->stacks.bits);
-    free(ids->frames.bits);
-    *ids = (struct record_ids){.epoch = 0};
-}
-
-static uint64_t record_rows(const struct record *r, enum ring_table table, uint64_t *oldest) {
-    struct ring_counts counts = {.rows = 0};
-    const struct ring *ring = r->set ? ring_set_get(r->set, table) : NULL;
-    if (ring)
-        ring_get_counts(ring, &counts);
-    if (oldest)
-        *oldest = counts.oldest_seq;
-    return counts.rows;
-}
-
-void record_epoch(struct record *r, const struct thread_sampler *p) {
-    struct record_ids *ids = &r->ids;
-    ids->epoch = p->epoch;
-    ids->stack_base += ids->stack_last;
-    ids->frame_base += ids->frame_last;
-    ids->stack_last = ids->frame_last = 0;
-    record_forget(&ids->stacks);
-    record_forget(&ids->frames);
-    ids->stack_rows = record_rows(r, RING_STACKS, NULL);
-    ids->frame_rows = record_rows(r, RING_FRAMES, NULL);
-}
-
-bool record_outgrown(const struct record *r) {
-    uint64_t stacks, frames;
-    (void)record_rows(r, RING_STACKS, &stacks);
-    (void)record_rows(r, RING_FRAMES, &frames);
-    return stacks > r->ids.stack_rows || frames > r->ids.frame_rows;
-}
-
-static int record_frame(struct record *r, const struct trie *t, uint32_t number) {
-    struct record_ids *ids = &r->ids;
-    union ring_value v[RING_FRAMES_COUNT];
-    if (record_is_seen(&ids->frames, number))
-        return 0;
-    if (record_set_seen(&ids->frames, number) != 0)
-        return -1;
-    const struct model_frame *f = &t->frames[number - 1].frame;
-    ids->frame_last = number > ids->frame_last ? number : ids->frame_last;
-    v[RING_FRAMES_ID].i = (int64_t)(ids->frame_base + number);
-    v[RING_FRAMES_FUNC].s = f->func;
-    v[RING_FRAMES_FILE].s = f->file;
-    v[RING_FRAMES_LINENO].i = f->line > 0 ? f->line : RING_INT_NULL;
-    v[RING_FRAMES_KIND].i = f->kind == MODEL_FRAME_NATIVE;
-    record_append(r, RING_FRAMES, v);
-    return 0;
-}
-
-/* Write one node below its caller, which was written. 0, or -1 without memory. */
-static int record_node(struct record *r, const struct trie *t, uint32_t number, size_t depth) {
-    struct record_ids *ids = &r->ids;
-    const struct model_stack_def *s = &t->stacks[number - 1];
-    union ring_value v[RING_STACKS_COUNT];
-    if (record_frame(r, t, s->frame_id) != 0 || record_set_seen(&ids->stacks, number) != 0)
-        return -1;
-    ids->stack_last = number > ids->stack_last ? number : ids->stack_last;
-    v[RING_STACKS_ID].i = (int64_t)(ids->stack_base + number);
-    v[RING_STACKS_PARENT].i = s->parent_id ? (int64_t)(ids->stack_base + s->parent_id) : RING_INT_NULL;
-    v[RING_STACKS_FRAME].i = (int64_t)(ids->frame_base + s->frame_id);
-    v[RING_STACKS_DEPTH].i = (int64_t)depth;
-    record_append(r, RING_STACKS, v);
-    return 0;
-}
-
-int64_t record_stack(struct record *r, const struct trie *t, uint32_t stack_id) {
-    uint32_t path[RECORD_MAX_DEPTH];
-    struct record_ids *ids = &r->ids;
-    size_t n = 0, depth = 0;
-    if (stack_id == 0 || stack_id > t->n_stacks || ids->stack_base + t->n_stacks > RECORD_MAX_ID ||
-        ids->frame_base + t->n_frames > RECORD_MAX_ID)
-        return RING_INT_NULL;
-    if (record_is_seen(&ids->stacks, stack_id))
-        return (int64_t)(ids->stack_base + stack_id);
-    uint32_t at = stack_id;
-    for (; at && !record_is_seen(&ids->stacks, at); at = t->stacks[at - 1].parent_id) {
-        if (n == RECORD_MAX_DEPTH)
-            return RING_INT_NULL;
-        path[n++] = at;
-    }
-    for (; at; at = t->stacks[at - 1].parent_id)
-        depth++;
-    while (n > 0)
-        if (record_node(r, t, path[--n], depth++) != 0)
-            return RING_INT_NULL;
-    return (int64_t)(ids->stack_base + stack_id);
-}
-
 /* ---- gc ---- */
 
 /*
@@ -590,7 +407,7 @@ int64_t record_stack(struct record *r, const struct trie *t, uint32_t stack_id) 
  * much those of a generation have grown since the last row of it. So sums over rows are what
  * gc.get_stats() says, and a collection is told once it has ended. While one goes on the counters
  * are left for the next second, a few times: they may be half written. While Python tells of each
- * collection (hooks.h) there is a row for each, and counters only tell of those that were not told.
+ * collection (gc_events) there is a row for each, and counters only tell of those that were not told.
  * On the sampler's thread.
  */
 
@@ -641,13 +458,13 @@ static bool gc_is_untold(struct record_gc_reported *t, bool told, struct pystack
     return more;
 }
 
-void record_gc_event(struct record *r, const struct spans_gc *g, double begin_s, int64_t step) {
+void record_gc_event(struct record *r, const struct record_gc_row *g) {
     union ring_value v[RING_GC_COUNT];
-    v[RING_GC_TIMESTAMP].f = begin_s;
+    v[RING_GC_TIMESTAMP].f = g->begin_s;
     v[RING_GC_GENERATION].i = g->generation;
     v[RING_GC_DURATION_MS].f = (double)g->duration_ns / 1e6;
     v[RING_GC_COLLECTED].i = g->collected < 0 ? RING_INT_NULL : g->collected;
-    v[RING_GC_STEP].i = step;
+    v[RING_GC_STEP].i = g->step;
     v[RING_GC_COLLECTIONS].i = 1;
     v[RING_GC_UNCOLLECTABLE].i = g->uncollectable < 0 ? RING_INT_NULL : g->uncollectable;
     record_append(r, RING_GC, v);
@@ -670,7 +487,7 @@ static void gc_report(struct record *r, struct pystack_gc *told, const struct py
         bool is_main = told->interpreter == 0;
         union ring_value v[RING_GC_COUNT];
         if (n->collections == b->collections ||
-            !gc_is_untold(is_main ? &r->gc.told[g] : &none, is_main && r->hooks.gc, b, n, &more))
+            !gc_is_untold(is_main ? &r->gc.told[g] : &none, is_main && r->gc_events, b, n, &more))
             continue;
         v[RING_GC_TIMESTAMP].f = timestamp;
         v[RING_GC_GENERATION].i = (int64_t)g;
@@ -737,4 +554,154 @@ void record_gc(struct record *r, struct pystack *ps, double timestamp) {
         r->gc = (struct record_gc){.note = why}; /* should it be known again, it is from then on */
     else if (n >= 0)
         record_gc_counts(r, now, (size_t)n, timestamp);
+}
+
+/* ---- rows ---- */
+
+/* The rows of once a second. */
+
+#define RECORD_MIB 1048576.0
+
+static int64_t record_known(int64_t v) { return v < 0 ? RING_INT_NULL : v; }
+
+static double record_mib(int64_t bytes) { return bytes < 0 ? NAN : (double)bytes / RECORD_MIB; }
+
+static void record_memory(struct record *r, const struct collect_process *p, double timestamp) {
+    union ring_value v[RING_MEMORY_COUNT];
+    v[RING_MEMORY_TIMESTAMP].f = timestamp;
+    v[RING_MEMORY_MB].f = record_mib(p->rss_bytes) + record_mib(p->swap_bytes);
+    v[RING_MEMORY_RSS_MB].f = record_mib(p->rss_bytes);
+    v[RING_MEMORY_GPU_ALLOCATED_MB].f = v[RING_MEMORY_GPU_RESERVED_MB].f = NAN;
+    v[RING_MEMORY_GC_OBJECTS].i = record_known(r->gc_objects);
+    record_append(r, RING_MEMORY, v);
+}
+
+static void record_process(struct record *r, uint64_t now_ns, double timestamp) {
+    struct collect_process p;
+    union ring_value v[RING_PROCESS_COUNT];
+    collect_read_process(&r->collect, now_ns, &p);
+    v[RING_PROCESS_TIMESTAMP].f = timestamp;
+    v[RING_PROCESS_CPU_PCT].f = p.cpu_pct;
+    v[RING_PROCESS_RSS].i = record_known(p.rss_bytes);
+    v[RING_PROCESS_PSS].i = record_known(p.pss_bytes);
+    v[RING_PROCESS_SWAP].i = record_known(p.swap_bytes);
+    v[RING_PROCESS_THREADS].i = record_known(p.threads);
+    v[RING_PROCESS_FDS].i = record_known(p.fds);
+    v[RING_PROCESS_VOLUNTARY].i = record_known(p.voluntary);
+    v[RING_PROCESS_INVOLUNTARY].i = record_known(p.involuntary);
+    v[RING_PROCESS_MINOR_FAULTS].i = record_known(p.minor_faults);
+    v[RING_PROCESS_MAJOR_FAULTS].i = record_known(p.major_faults);
+    v[RING_PROCESS_READ].i = record_known(p.read_bytes);
+    v[RING_PROCESS_WRITTEN].i = record_known(p.written_bytes);
+    v[RING_PROCESS_CGROUP_MEMORY].i = record_known(p.cgroup_memory);
+    v[RING_PROCESS_CGROUP_LIMIT].i = record_known(p.cgroup_limit);
+    v[RING_PROCESS_THROTTLED_S].f = p.throttled_s;
+    record_append(r, RING_PROCESS_HISTORY, v);
+    record_memory(r, &p, timestamp);
+}
+
+static void record_threads(struct record *r, struct record_samples *p, uint64_t now_ns, double timestamp) {
+    int64_t own[THREADS_MAX];
+    size_t n_own = threads_own_tids(own, THREADS_MAX);
+    union ring_value v[RING_THREAD_COUNT];
+    if (collect_read_threads(&r->collect, now_ns, own, n_own) <= 0)
+        return;
+    for (size_t i = 0; i < r->collect.n_threads; i++) {
+        const struct collect_thread *t = &r->collect.threads[i];
+        v[RING_THREAD_TIMESTAMP].f = timestamp;
+        v[RING_THREAD_TID].i = t->tid;
+        v[RING_THREAD_NAME].s = p->thread_name(p, t->tid, false);
+        v[RING_THREAD_NATIVE_NAME].s = t->native_name[0] ? t->native_name : NULL;
+        v[RING_THREAD_STATE].i = ring_state_label(t->state);
+        v[RING_THREAD_CPU_PCT].f = t->cpu_pct;
+        v[RING_THREAD_WCHAN].s = t->wchan[0] ? t->wchan : NULL;
+        v[RING_THREAD_VOLUNTARY].i = record_known(t->voluntary);
+        v[RING_THREAD_INVOLUNTARY].i = record_known(t->involuntary);
+        v[RING_THREAD_MINOR_FAULTS].i = record_known(t->minor_faults);
+        v[RING_THREAD_MAJOR_FAULTS].i = record_known(t->major_faults);
+        v[RING_THREAD_CPU].i = record_known(t->cpu);
+        record_append(r, RING_THREAD_HISTORY, v);
+    }
+}
+
+static void record_status(struct record *r, const struct record_view *view, uint64_t now_ns,
+                          double timestamp) {
+    union ring_value v[RING_STATUS_COUNT];
+    v[RING_STATUS_TIMESTAMP].f = timestamp;
+    v[RING_STATUS_UPTIME_S].f = (double)(now_ns - r->began_ns) / 1e9;
+    v[RING_STATUS_CPU_S].f = (double)view->cpu_ns / 1e9;
+    v[RING_STATUS_OVERHEAD_PCT].f = view->overhead_pct;
+    v[RING_STATUS_RSS].i = record_known(view->rss_bytes);
+    v[RING_STATUS_RATE_HZ].f = view->rate_hz;
+    v[RING_STATUS_SAMPLES].i = (int64_t)view->samples;
+    v[RING_STATUS_TORN].i = (int64_t)view->torn;
+    v[RING_STATUS_DROPPED].i = (int64_t)view->dropped;
+    v[RING_STATUS_US_PER_SAMPLE].f = view->us_per_sample;
+    v[RING_STATUS_CLIENTS].i = view->clients;
+    record_append(r, RING_STATUS, v);
+}
+
+/* ---- once a second ---- */
+
+static void record_expire(struct record *r, uint64_t now_ns, double now) {
+    double age = r->config.values[CONFIG_RETENTION];
+    if (now_ns - r->expired_ns < RECORD_EXPIRE_NS)
+        return;
+    r->expired_ns = now_ns;
+    ring_set_expire(r->set, now);
+    for (size_t i = 0; age > 0 && i < RING_TABLE_KEPT; i++)
+        if (RING_TABLES[i].retention_s > 0 && ring_set_get(r->set, i))
+            ring_expire(ring_set_get(r->set, i), now - age);
+}
+
+void record_second(struct record *r, struct record_samples *p, const struct record_view *view) {
+    uint64_t now_ns = clock_mono_ns(), cpu = clock_self_cpu_ns();
+    double now = clock_epoch_s();
+    if (!r->set)
+        return;
+    record_facts(r, view->python, view->pystack, now_ns, now);
+    record_gc(r, view->pystack, now);
+    record_process(r, now_ns, now);
+    record_threads(r, p, now_ns, now);
+    record_status(r, view, now_ns, now);
+    if (r->producer)
+        r->producer->second(r->producer_arg, p, view->pystack, now_ns, now);
+    record_expire(r, now_ns, now);
+    /* On a grid, so that there is a row for each second; after a stop it begins anew. */
+    r->second_due_ns += RECORD_SECOND_NS;
+    if (r->second_due_ns <= now_ns)
+        r->second_due_ns = now_ns + RECORD_SECOND_NS;
+    r->cost_ns += clock_self_cpu_ns() - cpu;
+    r->cost_pct = cost_meter_add(&r->meter, now_ns, r->cost_ns);
+}
+
+bool record_is_due(const struct record *r) {
+    return r->set && clock_mono_ns() - r->flushed_ns >= RECORD_FLUSH_NS;
+}
+
+void record_flush(struct record *r) {
+    if (!r->unflushed || !record_is_due(r))
+        return;
+    uint64_t cpu = clock_self_cpu_ns();
+    r->unflushed = ring_set_flush(r->set) != 0;
+    r->flushed_ns = clock_mono_ns();
+    r->cost_ns += clock_self_cpu_ns() - cpu;
+}
+
+size_t record_list(const struct record *r, struct model_table *out) {
+    size_t n = 0;
+    for (size_t i = 0; r->set && i < RING_TABLE_KEPT; i++) {
+        struct ring_counts counts;
+        const struct ring *ring = ring_set_get(r->set, i);
+        if (!ring)
+            continue;
+        ring_get_counts(ring, &counts);
+        out[n++] = (struct model_table){.name = RING_TABLES[i].name,
+                                        .rows = counts.rows - counts.oldest_seq,
+                                        .bytes = counts.file_bytes,
+                                        .oldest = counts.oldest_at,
+                                        .newest = counts.newest_at,
+                                        .lost = counts.lost};
+    }
+    return n;
 }

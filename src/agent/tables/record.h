@@ -15,19 +15,15 @@
 #include <stdint.h>
 
 #include "agent/tables/collect.h"
-#include "agent/torch/hooks.h"
-#include "agent/sampler/thread_sampler.h"
-#include "agent/tables/checkpoints.h"
-#include "agent/torch/steps.h"
 #include "base/config.h"
+#include "base/cost.h"
 #include "base/model.h"
-#include "pystack/loaders.h"
+#include "base/trie.h"
+#include "pystack/pystack.h"
 #include "store/ring/ring_set.h"
 #include "store/ring/ring_tables.h"
 
 #define RECORD_NEVER UINT64_MAX
-#define RECORD_STEP_ENDS 256
-#define RECORD_STEPS_KEPT 32
 
 /* Which numbers of the trie have been written. */
 struct record_seen {
@@ -76,42 +72,31 @@ struct record_gc {
     const char *note; /* why there are no rows, or some are missing; NULL */
 };
 
-/* What torch tells of its operations, on the way into the tables. */
-struct record_steps {
-    bool told;    /* it tells */
-    bool refused; /* it cannot: `note` says why */
-    bool looks;   /* backward passes are looked at, since look_ns; else from look_due_ns on */
-    uint64_t look_ns, look_due_ns;
-    bool hold; /* and are to be, for somebody who looks at modules */
-    uint64_t events, lost;
-    struct record_step_end {
-        uint64_t end_ns;
-        int64_t step;
-    } ends[RECORD_STEP_ENDS];                       /* of the last steps, by their numbers */
-    struct record_step_end kept[RECORD_STEPS_KEPT]; /* of the first steps since somebody wanted them kept */
-    size_t n_kept;
-    bool keeps;
-    char note[160];
-    struct steps steps;
+/* The samples that are being collected. Borrowed of the sampler. */
+struct record_samples {
+    const struct trie *trie;
+    uint32_t epoch; /* of the trie's numbers */
+    const struct model_sample *samples;
+    size_t n;         /* of them; the last are the newest */
+    uint64_t total;   /* samples so far, those of batches before included */
+    double period_us; /* mean time between two ticks of this batch */
+    /* Python's name of a thread; with `any` the kernel's where there is none, also of threads that have ended. NULL: not known. */
+    const char *(*thread_name)(struct record_samples *s, int64_t tid, bool any);
+    const void *sampler; /* who knows the names, */
+    size_t guess;        /* and where the next one may be */
 };
 
-/* An iterator of a DataLoader. */
-struct record_loader {
-    uint64_t addr;
-    int64_t yielded; /* at the last look; MODEL_UNKNOWN: there was none */
-    bool processes;
-};
-
-struct record_waits {
-    uint64_t ns, n;
-};
-
-struct record_loaders {
-    struct record_loader known[PYSTACK_LOADERS];
-    size_t n;
-    uint64_t found_ns;            /* when they were looked for */
-    bool used;                    /* batches were fetched since we came */
-    struct record_waits waits[2]; /* in this second, for loaders without and with worker processes */
+/* Who else writes rows: called by the sampler's thread, their cost counts as the record's. */
+struct record_producer {
+    /* Is there something to take, though there are no new samples? */
+    bool (*is_on)(const void *arg);
+    /* Before new samples are written; each of them, once it is; and once a second, before what is too old goes. */
+    void (*take)(void *arg);
+    void (*on_sample)(void *arg, const struct record_samples *s, const struct model_sample *sample);
+    void (*second)(void *arg, const struct record_samples *s, struct pystack *ps, uint64_t now_ns,
+                   double timestamp);
+    /* The tables are about to be closed, or begun anew. */
+    void (*close)(void *arg);
 };
 
 struct record {
@@ -125,15 +110,13 @@ struct record {
     struct record_ids ids;
     uint64_t taken;  /* samples of the profile, since it began, that were looked at */
     uint64_t missed; /* samples that were gone before they were taken, or whose stack could not be written */
-    size_t thread_guess;
     struct collect collect;
     struct record_facts facts;
     struct record_gc gc;
+    bool gc_events;     /* Python tells of each collection of the main interpreter: record_gc_event */
     int64_t gc_objects; /* of the main interpreter (pystack.h: long_lived) */
-    struct record_steps steps;
-    struct checkpoints saves;
-    struct hooks hooks;
-    struct record_loaders loaders;
+    const struct record_producer *producer; /* NULL: there is none */
+    void *producer_arg;
     uint64_t cost_ns; /* CPU time of all this so far */
     struct cost_meter meter;
     double cost_pct; /* of a core, over the last seconds; NAN unknown */
@@ -147,10 +130,12 @@ struct record_view {
     uint64_t cpu_ns;
     const char *python;      /* version of the interpreter; NULL: there is none */
     struct pystack *pystack; /* reads it; NULL: there is none */
-    struct worker *worker;   /* has the GIL at times */
 };
 
 void record_init(struct record *r, const struct config *config);
+
+/* `arg` writes rows too, from now on. */
+void record_add_producer(struct record *r, const struct record_producer *producer, void *arg);
 
 /* Make the tables, when that was not done yet. */
 void record_begin(struct record *r);
@@ -164,12 +149,12 @@ void record_configure(struct record *r, const struct config *config);
 /* When once a second's rows are due; RECORD_NEVER without tables. */
 uint64_t record_due_ns(const struct record *r);
 
-/* Write the samples that the profile has collected since the last call. Before it clears a batch. True: the tables no longer hold
- * the definitions of all stacks of this epoch, so a new one should begin. */
-bool record_take(struct record *r, const struct thread_sampler *p);
+/* Write the samples that were collected since the last call. Before a batch is cleared. True: the tables no longer hold the
+ * definitions of all stacks of this epoch, so a new one should begin. */
+bool record_take(struct record *r, struct record_samples *s);
 
 /* Write what is due now. */
-void record_second(struct record *r, const struct thread_sampler *p, const struct record_view *view);
+void record_second(struct record *r, struct record_samples *s, const struct record_view *view);
 
 /* Is it time to make what there is visible to readers? */
 bool record_is_due(const struct record *r);
@@ -183,22 +168,6 @@ size_t record_list(const struct record *r, struct model_table *out);
 /* Memory held beside the tables. */
 size_t record_bytes(const struct record *r);
 
-/* ---- within record*.c ---- */
-
-void record_ids_fini(struct record_ids *ids);
-
-/* The table's id of a stack of the trie, written if it was not; RING_INT_NULL when it has none or memory is short. */
-int64_t record_stack(struct record *r, const struct trie *t, uint32_t stack_id);
-
-/* Begin with the numbers of the trie's epoch. */
-void record_epoch(struct record *r, const struct thread_sampler *p);
-
-/* Are definitions of this epoch gone from their tables? */
-bool record_outgrown(const struct record *r);
-
-/* `ps` reads the interpreter; NULL: there is none. */
-void record_facts(struct record *r, const char *python, struct pystack *ps, uint64_t now_ns,
-                  double timestamp);
 /* Something that a client has had done; kept at once. `uid`, `pid` of the client; -1 not known. */
 void record_event(struct record *r, const char *kind, int64_t uid, int64_t pid, const char *text);
 
@@ -208,39 +177,14 @@ void record_gc(struct record *r, struct pystack *ps, double timestamp);
 /* The same of counters that were read: `n` interpreters', the last time's being in r->gc. */
 void record_gc_counts(struct record *r, const struct pystack_gc *now, size_t n, double timestamp);
 
-/* A collection that was told; `begin_s`: when it began, seconds since the epoch. */
-void record_gc_event(struct record *r, const struct spans_gc *g, double begin_s, int64_t step);
-
-/* A value that is watched; `e` is of the kind SPANS_VALUE. */
-void record_value(struct record *r, const struct spans_event *e, double timestamp, int64_t step);
-
-/* Have torch tell what it does, once it is there and as long as that is wanted; and take what it has told. */
-void record_steps_second(struct record *r);
-void record_steps_take(struct record *r);
-void record_steps_end(struct record *r);
-
-/* Checkpoints that are being saved, as samples show them: one of them; and once a second. */
-void record_saves_sample(struct record *r, const struct thread_sampler *p, const struct model_sample *s);
-void record_saves_second(struct record *r, const struct thread_sampler *p, double now);
-
-/* DataLoaders: a fetch that has ended; and once a second. */
-void record_loaders_span(struct record *r, const struct steps_span *s);
-void record_loaders_second(struct record *r, struct pystack *ps, uint64_t now_ns);
-
-/* Durations of the last steps that began at `since_ns` or later and have ended by `until_ns`, monotonic, the latest first; as many
- * as there are and `cap` lets. Those between which a step is missing are left out. */
-size_t record_steps_durations(const struct record *r, uint64_t since_ns, uint64_t until_ns, double *ns,
-                              size_t cap);
-
-/* The step that ended at `ns`, monotonic, or the next that did after that or will: then it is the one that goes on. -1: not known, or not any
- * more: RECORD_STEP_ENDS others have ended since. */
-int64_t record_steps_at(const struct record *r, uint64_t ns);
-/* From now on the first RECORD_STEPS_KEPT steps that end stay known, however many come after them; or no longer. */
-void record_steps_keep(struct record *r, bool on);
-
-void record_process(struct record *r, uint64_t now_ns, double timestamp);
-void record_threads(struct record *r, const struct thread_sampler *p, uint64_t now_ns, double timestamp);
-void record_status(struct record *r, const struct record_view *view, uint64_t now_ns, double timestamp);
+/* A collection that was told. */
+struct record_gc_row {
+    double begin_s; /* since the epoch */
+    uint64_t duration_ns;
+    int64_t step, collected, uncollectable; /* step RING_INT_NULL, the others < 0: not known */
+    int generation;
+};
+void record_gc_event(struct record *r, const struct record_gc_row *row);
 
 /* Append a row to a table, if it is there. */
 void record_append(struct record *r, enum ring_table table, const union ring_value *row);

@@ -30,14 +30,15 @@
 
 static uint32_t probes_leaving; /* atomic: the agent is; nothing is armed any more */
 
-void probes_init(struct probes *p, struct worker *worker, struct mailbox *mailbox, struct record *record) {
+void probes_init(struct probes *p, struct worker *worker, struct mailbox *mailbox,
+                 struct training *training) {
     *p = (struct probes){.worker = worker,
                          .mailbox = mailbox,
-                         .record = record,
+                         .training = training,
                          .next_ns = UINT64_MAX,
                          .usual_ns = NAN,
                          .spread_pct = NAN};
-    torch_profiler_init(&p->profiler, worker, record);
+    torch_profiler_init(&p->profiler, worker, training);
     __atomic_store_n(&probes_leaving, 0, __ATOMIC_RELEASE);
 }
 
@@ -115,7 +116,7 @@ void probes_take(struct probes *p, uint32_t peer, const struct mailbox_ask *ask)
 }
 
 void probes_second(struct probes *p) {
-    const char *text = p->record->config.torch_profiling;
+    const char *text = p->training->record->config.torch_profiling;
     const struct wire_arm want = {.compiled = false};
     struct watch watch;
     struct err e = {0};
@@ -189,7 +190,7 @@ static bool probes_wants(const struct probes *p, enum lease_kind *kind) {
 /* After a look: when the next one is due. `done`: it came to something. */
 static void probes_plan_next(struct probes *p, uint64_t now_ns, bool done) {
     double step = isnan(p->usual_ns) ? (double)(p->end_ns - p->begin_ns) : p->usual_ns;
-    double rate = p->record->config.values[CONFIG_TRACE_RATE], wanted = step * 100 / rate;
+    double rate = p->training->record->config.values[CONFIG_TRACE_RATE], wanted = step * 100 / rate;
     double every = trace_cost_every_ns(&p->cost, step, rate), cost = trace_cost_ns(&p->cost);
     uint64_t soonest = now_ns + (done ? PROBES_SOONEST_NS : PROBES_RETRY_NS);
     uint64_t rested = p->left_ns + (uint64_t)(PROBES_BETWEEN * step);
@@ -199,7 +200,7 @@ static void probes_plan_next(struct probes *p, uint64_t now_ns, bool done) {
     p->due_ns = p->due_ns > soonest ? p->due_ns : soonest;
     if (p->leases[LEASE_NAN].n) /* somebody waits for that */
         p->due_ns = now_ns + (p->kind == LEASE_NAN ? PROBES_RETRY_NS : 0);
-    p->record->steps.hold = false;
+    p->training->needs_backward = false;
     probes_go(p, PROBES_IDLE, now_ns);
 }
 
@@ -213,7 +214,7 @@ static void probes_enter(struct probes *p, enum module_mode look, uint64_t now_n
 }
 
 static void probes_begin_trace(struct probes *p, uint64_t now_ns) {
-    struct record_steps *steps = &p->record->steps;
+    struct training *training = p->training;
     double before[PROBES_USUAL];
     p->begin_ns = p->end_ns = now_ns;
     p->hunted = false;
@@ -222,19 +223,19 @@ static void probes_begin_trace(struct probes *p, uint64_t now_ns) {
         probes_enter(p, MODULE_MODE_NUMBERS, now_ns);
         return;
     }
-    if (!steps->told || steps->steps.count == 0) {
+    if (!training->reports || training->steps.count == 0) {
         probes_note(p, p->kind,
-                    steps->told      ? "no training step has ended since the agent came"
-                    : steps->note[0] ? steps->note
-                                     : "torch tells of no steps");
+                    training->reports   ? "no training step has ended since the agent came"
+                    : training->note[0] ? training->note
+                                        : "torch tells of no steps");
         p->due_ns = now_ns + CLOCK_NS_PER_S;
         return;
     }
-    steps->hold = true; /* ends of backward passes are wanted: they are told from now on */
-    record_steps_take(p->record);
-    if (!steps->looks && now_ns - p->due_ns < PROBES_BACKWARD_NS)
+    training->needs_backward = true; /* ends of backward passes are wanted: they are told from now on */
+    training_take(p->training);
+    if (!training->watches_backward && now_ns - p->due_ns < PROBES_BACKWARD_NS)
         return;
-    size_t n = record_steps_durations(p->record, p->left_ns, now_ns, before, PROBES_USUAL);
+    size_t n = training_durations(p->training, p->left_ns, now_ns, before, PROBES_USUAL);
     p->usual_ns = trace_cost_median(before, n);
     probes_enter(p, MODULE_MODE_TIMES, now_ns);
 }
@@ -252,7 +253,7 @@ static bool probes_end_enter(struct probes *p, uint64_t now_ns) {
         if (p->kind == LEASE_NAN)
             probes_nonfinite_begin(p);
         else
-            module_hooks_open(MODULE_MODE_TIMES, 1, p->record->steps.steps.per_step);
+            module_hooks_open(MODULE_MODE_TIMES, 1, p->training->steps.per_step);
         probes_go(p, PROBES_TRACING, now_ns);
         return probes_answer(p, p->kind, NULL);
     }
@@ -265,7 +266,7 @@ static bool probes_end_enter(struct probes *p, uint64_t now_ns) {
 }
 
 static void probes_put(struct probes *p, const union ring_value *row) {
-    record_append(p->record, RING_TRACE, row);
+    record_append(p->training->record, RING_TRACE, row);
 }
 
 /* The rows of a step: itself, and each module that was called. */
@@ -379,8 +380,8 @@ static void probes_end_trace(struct probes *p, uint64_t now_ns) {
     p->hunted = hunts;
     if (done && !hunts && module_calls_finish(module_hooks_calls()))
         module_window_span(&p->begin_ns, &p->end_ns);
-    record_steps_take(p->record); /* the end of that step is told by now */
-    p->step = record_steps_at(p->record, p->end_ns);
+    training_take(p->training); /* the end of that step is told by now */
+    p->step = training_step_at(p->training, p->end_ns);
     probes_go(p, PROBES_LEAVES, now_ns);
     probes_end_leave(p, now_ns);
 }

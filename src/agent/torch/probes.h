@@ -21,7 +21,7 @@
 #include "agent/server/mailbox.h"
 #include "agent/torch/module_hooks.h"
 #include "agent/torch/torch_profiler.h"
-#include "agent/tables/record.h"
+#include "agent/torch/training.h"
 #include "agent/python/worker.h"
 
 #define PROBES_ASKS 32
@@ -36,7 +36,7 @@ enum probes_phase {
 struct probes {
     struct worker *worker;
     struct mailbox *mailbox;
-    struct record *record;
+    struct training *training;
     struct lease leases[LEASE_KIND_COUNT];
     struct torch_profiler profiler; /* LEASE_PROFILER: it has ways of its own */
     int64_t looks[LEASE_KIND_COUNT];
@@ -64,7 +64,7 @@ struct probes {
     bool config_on;
 };
 
-void probes_init(struct probes *p, struct worker *worker, struct mailbox *mailbox, struct record *record);
+void probes_init(struct probes *p, struct worker *worker, struct mailbox *mailbox, struct training *training);
 void probes_fini(struct probes *p);
 
 /* A client wants something armed, or no longer. Answered now or by probes_poll. */

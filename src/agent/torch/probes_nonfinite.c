@@ -19,12 +19,12 @@ void probes_nonfinite_begin(struct probes *p) {
                    "looks at %lld steps, which take longer: about 0.5 s for each GiB that modules take and "
                    "give, and of gradients",
                    (long long)p->wanted);
-    record_steps_keep(p->record, true);
-    module_hooks_open(MODULE_MODE_NUMBERS, (unsigned)p->wanted, p->record->steps.steps.per_step);
+    training_keep_ends(p->training, true);
+    module_hooks_open(MODULE_MODE_NUMBERS, (unsigned)p->wanted, p->training->steps.per_step);
 }
 
 void probes_nonfinite_wait(struct probes *p, uint64_t now_ns) {
-    bool told = p->record->steps.told;
+    bool told = p->training->reports;
     if (module_window_get() == MODULE_WINDOW_WAITS && !module_window_is_anyhow() &&
         (!told || now_ns - p->phase_ns >= PROBES_WAIT_NS))
         module_window_begin_anyhow((unsigned)p->wanted);
@@ -129,11 +129,11 @@ bool probes_nonfinite_end(struct probes *p, uint64_t now_ns, bool is_late) {
     size_t modules, n = probes_job_get_nonfinite(p->job, &names, &modules);
     nonfinite_judge(module_hooks_calls(), names, n, &verdict);
     uint64_t ns = verdict.find ? verdict.find->at.ns : now_ns;
-    record_steps_take(p->record);
-    int64_t step = verdict.find ? record_steps_at(p->record, ns) : -1;
+    training_take(p->training);
+    int64_t step = verdict.find ? training_step_at(p->training, ns) : -1;
     if (verdict.find && step < 0 && !is_late)
         return false;
-    record_steps_keep(p->record, false);
+    training_keep_ends(p->training, false);
     p->looks[LEASE_NAN] = nonfinite_get_counts()->rounds;
     strbuf_init(&text, PROBES_NONFINITE_TEXT);
     if (verdict.find)
@@ -148,7 +148,7 @@ bool probes_nonfinite_end(struct probes *p, uint64_t now_ns, bool is_late) {
         nonfinite_put_row(v, &verdict);
     else
         nonfinite_put_none(v, p->notes[LEASE_NAN]);
-    record_append(p->record, RING_NONFINITE, v);
+    record_append(p->training->record, RING_NONFINITE, v);
     strbuf_fini(&text);
     return true;
 }

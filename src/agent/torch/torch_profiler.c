@@ -204,8 +204,8 @@ static int torch_profiler_on_pending(void *arg) {
 
 /* ---- what it will take ---- */
 
-void torch_profiler_init(struct torch_profiler *p, struct worker *worker, struct record *record) {
-    *p = (struct torch_profiler){.worker = worker, .record = record};
+void torch_profiler_init(struct torch_profiler *p, struct worker *worker, struct training *training) {
+    *p = (struct torch_profiler){.worker = worker, .training = training};
 }
 
 void torch_profiler_fini(struct torch_profiler *p) {
@@ -232,7 +232,7 @@ static double torch_profiler_free_memory(const struct torch_profiler *p) {
     const char *at = strstr(text, "MemAvailable:");
     if (at)
         free_bytes = strtod(at + strlen("MemAvailable:"), NULL) * 1024;
-    cgroup_read_memory(&p->record->collect.groups, &used, &limit);
+    cgroup_read_memory(&p->training->record->collect.groups, &used, &limit);
     if (limit != MODEL_UNKNOWN && used != MODEL_UNKNOWN && !(free_bytes <= (double)(limit - used)))
         free_bytes = (double)(limit - used);
     return free_bytes;
@@ -251,7 +251,7 @@ static int torch_profiler_name(struct torch_profiler *p, double bytes, struct er
     char base[RING_DIR_PATH];
     struct statvfs fs;
     for (int i = RING_DIR_BASES; i-- > 0;) {
-        if (ring_dir_base(base, i, p->record->config.data_dir, geteuid(), 0) != 0 ||
+        if (ring_dir_base(base, i, p->training->record->config.data_dir, geteuid(), 0) != 0 ||
             !torch_profiler_owns(base) || statvfs(base, &fs) != 0 ||
             (double)fs.f_bavail * (double)fs.f_frsize < bytes + TORCH_PROFILER_FREE_BYTES)
             continue;
@@ -289,16 +289,16 @@ static int torch_profiler_judge(struct torch_profiler *p, struct err *e) {
 
 int torch_profiler_begin(struct torch_profiler *p, const struct wire_arm *want, uint64_t now_ns,
                          struct err *e) {
-    const struct record_steps *steps = &p->record->steps;
+    const struct training *training = p->training;
     struct procfs_status st;
     if (torch_profiler_is_busy(p) || torch_profiler_is_in())
         return err_set(e, ERR_FAILED, "the one before has not ended yet");
-    if (!steps->told && (steps->refused || !p->record->facts.torch[0]))
-        return err_set(e, ERR_FAILED, "%s", steps->note[0] ? steps->note : "torch tells of no steps");
+    if (!training->reports && (training->refused || !p->training->record->facts.torch[0]))
+        return err_set(e, ERR_FAILED, "%s", training->note[0] ? training->note : "torch tells of no steps");
     if (procfs_read_status(getpid(), 0, &st) == 0 && st.tracer_pid > 0)
         return err_set(e, ERR_FAILED, "process %lld traces the job, as debuggers do",
                        (long long)st.tracer_pid);
-    *p = (struct torch_profiler){.worker = p->worker, .record = p->record};
+    *p = (struct torch_profiler){.worker = p->worker, .training = p->training};
     p->steps = want->steps < TORCH_PROFILER_STEPS_MAX ? want->steps : TORCH_PROFILER_STEPS_MAX;
     p->dry = want->dry;
     p->compiled = want->compiled;
@@ -337,7 +337,7 @@ static bool torch_profiler_submit(struct torch_profiler *p, struct worker_job *j
 /* Have whole steps been counted? */
 static bool torch_profiler_counts(struct torch_profiler *p, int64_t steps, uint64_t ops, uint64_t now_ns) {
     if (!p->counts) {
-        p->counts = p->record->steps.told && torch_spans_count(true);
+        p->counts = p->training->reports && torch_spans_count(true);
         p->first_step = steps;
     } else if (!p->aligned && steps > p->first_step) {
         p->aligned = true; /* the step that went on when it began is over: from here on they are whole */
@@ -352,14 +352,14 @@ static bool torch_profiler_counts(struct torch_profiler *p, int64_t steps, uint6
 /* Operations between the ends of steps, as far as looks at them now and then tell. */
 static enum torch_profiler_end torch_profiler_poll_counts(struct torch_profiler *p, bool wanted,
                                                           uint64_t now_ns, struct err *e) {
-    const struct record_steps *steps = &p->record->steps;
-    const struct steps *s = &steps->steps;
+    const struct training *training = p->training;
+    const struct steps *s = &training->steps;
     uint64_t ops = torch_spans_counted();
     if (!wanted)
         return torch_profiler_rest(p, TORCH_PROFILER_DONE);
     if (now_ns - p->phase_ns > TORCH_PROFILER_COUNT_NS) {
         (void)err_set(e, ERR_FAILED, "no two training steps have ended within %.0f s%s%s",
-                      (double)TORCH_PROFILER_COUNT_NS / 1e9, steps->note[0] ? ": " : "", steps->note);
+                      (double)TORCH_PROFILER_COUNT_NS / 1e9, training->note[0] ? ": " : "", training->note);
         return torch_profiler_refuse(p, e);
     }
     if (!torch_profiler_counts(p, s->count, ops, now_ns))
@@ -463,9 +463,8 @@ static void torch_profiler_poll_hurries(struct torch_profiler *p, uint64_t now_n
 /* Is it known which steps they were? A step is over when what comes after it has begun. */
 static bool torch_profiler_knows_steps(const struct torch_profiler *p) {
     uint32_t ended = torch_profiler_get(&torch_profiler_over);
-    for (size_t i = 0; ended && i < RECORD_STEP_ENDS; i++)
-        if (p->record->steps.ends[i].step &&
-            p->record->steps.ends[i].end_ns >= torch_profiler_step_ns[ended - 1])
+    for (size_t i = 0; ended && i < TRAINING_STEP_ENDS; i++)
+        if (p->training->ends[i].step && p->training->ends[i].end_ns >= torch_profiler_step_ns[ended - 1])
             return true;
     return !ended;
 }
@@ -476,7 +475,7 @@ static void torch_profiler_write(struct torch_profiler *p, const struct torch_pr
     for (size_t i = 0; i < f->n; i++) {
         const struct torch_profiler_row *row = &f->rows[i];
         size_t at = row->step >= 0 && row->step < (int64_t)ended ? (size_t)row->step : ended;
-        int64_t step = at < ended ? record_steps_at(p->record, torch_profiler_step_ns[at]) : -1;
+        int64_t step = at < ended ? training_step_at(p->training, torch_profiler_step_ns[at]) : -1;
         v[RING_SPANS_TIMESTAMP].f = (double)row->begin_ns / 1e9;
         v[RING_SPANS_NAME].s = row->name;
         v[RING_SPANS_DURATION_MS].f = (double)row->took_ns / 1e6;
@@ -484,9 +483,9 @@ static void torch_profiler_write(struct torch_profiler *p, const struct torch_pr
         v[RING_SPANS_STEP].i = step < 0 ? RING_INT_NULL : step;
         v[RING_SPANS_KIND].i = RING_SPAN_PROFILER;
         v[RING_SPANS_CALLS].i = row->calls;
-        record_append(p->record, RING_SPANS, v);
+        record_append(p->training->record, RING_SPANS, v);
     }
-    (void)ring_set_flush(p->record->set); /* who has waited for it to be over reads them then */
+    (void)ring_set_flush(p->training->record->set); /* who has waited for it to be over reads them then */
 }
 
 static void torch_profiler_report_found(struct torch_profiler *p, const struct torch_profiler_found *f) {

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/tables/record.h"
+#include "agent/torch/training.h"
 #include "agent/python/worker.h"
 #include "wire/wire.h"
 
@@ -36,7 +36,7 @@ enum torch_profiler_phase {
 
 struct torch_profiler {
     struct worker *worker;
-    struct record *record;
+    struct training *training;
     enum torch_profiler_phase phase;
     struct worker_job *job; /* NULL: none goes on */
     int64_t steps;          /* that are wanted */
@@ -60,7 +60,7 @@ enum torch_profiler_end {
     TORCH_PROFILER_REFUSED, /* with the error */
 };
 
-void torch_profiler_init(struct torch_profiler *p, struct worker *worker, struct record *record);
+void torch_profiler_init(struct torch_profiler *p, struct worker *worker, struct training *training);
 void torch_profiler_fini(struct torch_profiler *p);
 
 /* Somebody wants it. 0, or -1 with the error. */

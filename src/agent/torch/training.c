@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* training: see training.h. */
+#include "agent/torch/training.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/torch/step_values.h"
+#include "agent/torch/torch_spans.h"
+#include "base/clock.h"
+#include "pystack/scalars.h"
+
+#define TRAINING_BACKWARD_MAX_NS (5 * CLOCK_NS_PER_S) /* for a whole step; a longer one is not waited for */
+#define TRAINING_BACKWARD_REST 19                     /* times as long they are not looked at then */
+#define TRAINING_BACKWARD_PAUSE_NS CLOCK_NS_PER_S     /* and at least so long */
+#define TRAINING_MANY_SPANS ((size_t)4 * SPANS_CAP)   /* taken at once */
+
+/* ---- python.variables ---- */
+
+static void training_put_value(const struct training *t, const struct spans_event *e, double timestamp,
+                               int64_t step) {
+    const struct spans_value *value = &e->value;
+    const struct hooks *h = &t->hooks;
+    union ring_value v[RING_VARIABLES_COUNT];
+    char func[SPANS_FUNC], text[SPANS_TEXT];
+    spans_take_text(value->text, func, text);
+    if (value->set != h->set || value->expr >= h->watch.n || isnan(timestamp))
+        return; /* of what was watched before */
+    v[RING_VARIABLES_TIMESTAMP].f = timestamp;
+    v[RING_VARIABLES_STEP].i = step;
+    v[RING_VARIABLES_FUNC].s = func;
+    v[RING_VARIABLES_NAME].s = h->watch.exprs[value->expr].name;
+    v[RING_VARIABLES_VALUE].f = value->is_number && isfinite(value->number) ? value->number : NAN;
+    v[RING_VARIABLES_TEXT].s = value->is_known ? text : NULL;
+    record_append(t->record, RING_VARIABLES, v);
+}
+
+/* ---- checkpoints, as rows of profiling_data ---- */
+
+static void training_on_checkpoint(void *arg, const struct checkpoints_save *s) {
+    struct training *t = arg;
+    union ring_value v[RING_SPANS_COUNT];
+    v[RING_SPANS_TIMESTAMP].f = isnan(s->began) ? s->ended : s->began;
+    v[RING_SPANS_NAME].s = s->name;
+    v[RING_SPANS_DURATION_MS].f = (s->ended - s->began) * 1e3;
+    v[RING_SPANS_TID].i = s->tid;
+    v[RING_SPANS_STEP].i = s->step;
+    v[RING_SPANS_KIND].i = STEPS_CHECKPOINT;
+    v[RING_SPANS_CALLS].i = RING_INT_NULL;
+    record_append(t->record, RING_SPANS, v);
+}
+
+static void training_on_sample(void *arg, const struct record_samples *p, const struct model_sample *s) {
+    struct training *t = arg;
+    struct checkpoints_handler handler = {training_on_checkpoint, t};
+    int64_t step = t->reports ? t->steps.count + 1 : RING_INT_NULL;
+    if (t->record->facts.torch[0])
+        checkpoints_take(&t->checkpoints, p->trie, p->epoch, s, p->period_us / 1e6, step, &handler);
+}
+
+/* ---- python.loaders ---- */
+
+/*
+ * Iterators of DataLoaders are read from memory (pystack/loaders.h),
+ * those that are known each second; what waiting for batches took is known from torch's own
+ * operations (steps.h).
+ */
+
+#define TRAINING_FIND_NS (5 * CLOCK_NS_PER_S) /* between two searches, when some are known */
+#define TRAINING_LOADER_MANY "enumerate(DataLoader)#_MultiProcessing"
+
+static void training_note_fetch(struct training_loaders *l, const struct steps_span *s) {
+    bool many = strncmp(s->name, TRAINING_LOADER_MANY, sizeof TRAINING_LOADER_MANY - 1) == 0;
+    struct training_waits *w = &l->waits[many];
+    w->ns += s->end_ns - s->begin_ns;
+    w->n++;
+    l->used = true;
+}
+
+/* Is it time to look for more? In a job in which torch tells its operations and none was of a loader there is nothing to be found. */
+static bool training_should_find_loaders(const struct training *t, uint64_t now_ns) {
+    const struct training_loaders *l = &t->loaders;
+    if (!t->record->facts.torch[0] || (t->reports && !l->used))
+        return false;
+    return (l->n == 0 && l->used) || now_ns - l->found_ns >= TRAINING_FIND_NS;
+}
+
+static void training_find_loaders(struct training_loaders *l, struct pystack *ps) {
+    uint64_t addrs[PYSTACK_LOADERS];
+    ssize_t n = pystack_find_loaders(ps, addrs);
+    for (ssize_t i = 0; i < n; i++) {
+        size_t k = 0;
+        while (k < l->n && l->known[k].addr != addrs[i])
+            k++;
+        if (k == l->n && l->n < PYSTACK_LOADERS)
+            l->known[l->n++] = (struct training_loader){.addr = addrs[i], .yielded = MODEL_UNKNOWN};
+    }
+}
+
+static int64_t training_known(int64_t v) { return v < 0 ? RING_INT_NULL : v; }
+
+static void training_put_loader(const struct training *t, struct training_loader *known,
+                                const struct pystack_loader *l, size_t alike) {
+    union ring_value v[RING_LOADERS_COUNT];
+    const struct training_waits *w = &t->loaders.waits[l->processes];
+    int64_t batches = known->yielded < 0 ? MODEL_UNKNOWN : l->yielded - known->yielded;
+    v[RING_LOADERS_TIMESTAMP].f = clock_epoch_s();
+    v[RING_LOADERS_LOADER].i = (int64_t)l->addr;
+    v[RING_LOADERS_WORKERS].i = training_known(l->workers);
+    v[RING_LOADERS_PREFETCH].i = training_known(l->prefetch);
+    v[RING_LOADERS_OUTSTANDING].i = training_known(l->outstanding);
+    v[RING_LOADERS_READY].i = training_known(l->ready);
+    v[RING_LOADERS_SENT].i = training_known(l->sent);
+    v[RING_LOADERS_RECEIVED].i = training_known(l->received);
+    v[RING_LOADERS_WAIT_MS].f = alike == 1 && w->n ? (double)w->ns / (double)w->n / 1e6 : NAN;
+    v[RING_LOADERS_BATCHES].i = training_known(batches < 0 && known->yielded >= 0 ? l->yielded : batches);
+    v[RING_LOADERS_DATASET].s = l->dataset[0] ? l->dataset : NULL;
+    known->yielded = l->yielded;
+    known->processes = l->processes;
+    record_append(t->record, RING_LOADERS, v);
+}
+
+static void training_read_loaders(struct training *t, struct pystack *ps, uint64_t now_ns) {
+    struct training_loaders *l = &t->loaders;
+    struct pystack_loader loader;
+    size_t kept = 0, alike[2] = {0};
+    if (!ps)
+        return;
+    if (training_should_find_loaders(t, now_ns)) {
+        l->found_ns = now_ns;
+        training_find_loaders(l, ps);
+    }
+    for (size_t i = 0; i < l->n; i++)
+        if (pystack_read_loader(ps, l->known[i].addr, &loader) == 0) {
+            alike[loader.processes]++;
+            l->known[kept++] = l->known[i];
+        }
+    l->n = kept;
+    for (size_t i = 0; i < l->n; i++)
+        if (pystack_read_loader(ps, l->known[i].addr, &loader) == 0)
+            training_put_loader(t, &l->known[i], &loader, alike[loader.processes]);
+    memset(l->waits, 0, sizeof l->waits);
+}
+
+/* ---- python.steps and profiling_data ---- */
+
+struct training_output {
+    struct training *training;
+    double epoch_s; /* what to add to the monotonic clock */
+};
+
+_Static_assert((int)RING_SPAN_PROFILER == (int)STEPS_KINDS, "kinds of profiling_data");
+
+static double training_ms(int64_t ns) { return ns == STEPS_UNKNOWN ? NAN : (double)ns / 1e6; }
+
+static void training_on_span(void *arg, const struct steps_span *s) {
+    const struct training_output *to = arg;
+    union ring_value v[RING_SPANS_COUNT];
+    v[RING_SPANS_TIMESTAMP].f = to->epoch_s + (double)s->begin_ns / 1e9;
+    v[RING_SPANS_NAME].s = s->name;
+    v[RING_SPANS_DURATION_MS].f = training_ms((int64_t)(s->end_ns - s->begin_ns));
+    v[RING_SPANS_TID].i = s->tid;
+    v[RING_SPANS_STEP].i = s->step;
+    v[RING_SPANS_KIND].i = (int64_t)s->kind;
+    v[RING_SPANS_CALLS].i = RING_INT_NULL;
+    record_append(to->training->record, RING_SPANS, v);
+    if (s->kind == STEPS_LOADER)
+        training_note_fetch(&to->training->loaders, s);
+}
+
+/* Losses and norms that are no finite numbers are told by a column of their own: enum of ring_nonfinite_labels. */
+static void training_put_reading(union ring_value *v, const struct spans_reading *l) {
+    bool loss = l->has_loss && !isfinite(l->loss), norm = l->has_grad_norm && !isfinite(l->grad_norm);
+    v[RING_STEPS_LOSS].f = l->has_loss && !loss ? l->loss : NAN;
+    v[RING_STEPS_LR].f = l->has_lr ? l->lr : NAN;
+    v[RING_STEPS_GRAD_NORM].f = l->has_grad_norm && !norm ? l->grad_norm : NAN;
+    v[RING_STEPS_NONFINITE].i =
+        l->has_loss || l->has_grad_norm ? (loss ? 1 : 0) + (norm ? 2 : 0) : RING_INT_NULL;
+    v[RING_STEPS_EPOCH].i = l->has_epoch ? l->epoch : RING_INT_NULL;
+}
+
+static void training_on_step(void *arg, const struct steps_step *s) {
+    const struct training_output *to = arg;
+    struct training *t = to->training;
+    const struct training_step_end end = {s->end_ns, s->step};
+    union ring_value v[RING_STEPS_COUNT];
+    v[RING_STEPS_TIMESTAMP].f = to->epoch_s + (double)s->end_ns / 1e9;
+    v[RING_STEPS_STEP].i = s->step;
+    v[RING_STEPS_DURATION_MS].f = training_ms(s->duration_ns);
+    v[RING_STEPS_DATA_MS].f = training_ms(s->data_ns);
+    v[RING_STEPS_FORWARD_MS].f = training_ms(s->forward_ns);
+    v[RING_STEPS_BACKWARD_MS].f = training_ms(s->backward_ns);
+    v[RING_STEPS_OPTIMIZER_MS].f = training_ms(s->optimizer_ns);
+    v[RING_STEPS_COMM_MS].f = training_ms(s->comm_ns);
+    v[RING_STEPS_OTHER_MS].f = training_ms(s->other_ns);
+    v[RING_STEPS_GC_MS].f = training_ms(s->gc_ns);
+    training_put_reading(v, &s->look);
+    record_append(t->record, RING_STEPS, v);
+    t->ends[s->step % TRAINING_STEP_ENDS] = end;
+    if (t->keeps && t->n_kept < TRAINING_STEPS_KEPT)
+        t->kept[t->n_kept++] = end;
+}
+
+static const struct training_step_end *training_end_after(const struct training_step_end *ends, size_t n,
+                                                          uint64_t ns,
+                                                          const struct training_step_end *found) {
+    for (size_t i = 0; i < n; i++)
+        if (ends[i].step && ends[i].end_ns >= ns && (!found || ends[i].end_ns < found->end_ns))
+            found = &ends[i];
+    return found;
+}
+
+static bool training_knows_end(const struct training *t, int64_t step) {
+    for (size_t i = 0; i < t->n_kept; i++)
+        if (t->kept[i].step == step)
+            return true;
+    return t->ends[step % TRAINING_STEP_ENDS].step == step;
+}
+
+int64_t training_step_at(const struct training *t, uint64_t ns) {
+    const struct training_step_end *found = training_end_after(t->ends, TRAINING_STEP_ENDS, ns, NULL);
+    found = training_end_after(t->kept, t->n_kept, ns, found);
+    if (found) /* steps between may have been forgotten, unless the one before it is known */
+        return found->step == 1 || training_knows_end(t, found->step - 1) ? found->step : -1;
+    if (!t->reports || !t->steps.count)
+        return -1;
+    /* A step that is over, but for what begins the next one. */
+    const struct steps_now *now = &t->steps.now;
+    bool is_next = now->ended > 0 && now->ended >= t->steps.per_step && now->optimized_ns < ns;
+    return t->steps.count + 1 + is_next;
+}
+
+void training_keep_ends(struct training *t, bool on) {
+    t->keeps = on;
+    t->n_kept = 0;
+}
+
+size_t training_durations(const struct training *t, uint64_t since_ns, uint64_t until_ns, double *ns,
+                          size_t cap) {
+    const struct training_step_end *ends = t->ends;
+    int64_t step = t->steps.count;
+    size_t n = 0;
+    for (; step > 1 && t->steps.count - step < TRAINING_STEP_ENDS - 1 && n < cap; step--) {
+        const struct training_step_end *end = &ends[step % TRAINING_STEP_ENDS],
+                                       *before = &ends[(step - 1) % TRAINING_STEP_ENDS];
+        if (end->step != step || before->step != step - 1 || end->end_ns > until_ns)
+            continue;
+        if (before->end_ns < since_ns)
+            break;
+        ns[n++] = (double)(end->end_ns - before->end_ns);
+    }
+    return n;
+}
+
+static void training_rest_backward(struct training *t, uint64_t now_ns) {
+    uint64_t rest = TRAINING_BACKWARD_REST * (now_ns - t->watch_ns);
+    (void)torch_spans_watch_backward(false);
+    steps_begin_backward(&t->steps, 0);
+    t->watches_backward = false;
+    t->watch_due_ns = now_ns + (rest > TRAINING_BACKWARD_PAUSE_NS ? rest : TRAINING_BACKWARD_PAUSE_NS);
+}
+
+/* Begin or end to look at backward passes. */
+static void training_plan_backward(struct training *t, uint64_t now_ns) {
+    if (t->watches_backward && !t->needs_backward &&
+        (steps_has_backward(&t->steps) || now_ns - t->watch_ns > TRAINING_BACKWARD_MAX_NS))
+        training_rest_backward(t, now_ns);
+    else if (!t->watches_backward && (t->needs_backward || now_ns >= t->watch_due_ns) && t->steps.count > 0 &&
+             torch_spans_watch_backward(true)) {
+        t->watches_backward = true;
+        t->watch_ns = now_ns;
+        steps_begin_backward(&t->steps, now_ns);
+    }
+}
+
+void training_take(struct training *t) {
+    if (!t->reports && !t->hooks.on)
+        return;
+    uint64_t now_ns = clock_mono_ns();
+    struct training_output to = {t, clock_mono_to_epoch_s()};
+    struct steps_handler handler = {training_on_span, training_on_step, &to};
+    struct spans_event e;
+    size_t n = 0;
+    steps_begin_gc(&t->steps, t->hooks.gc ? t->hooks.gc_since_ns : 0);
+    for (; n < TRAINING_MANY_SPANS && spans_take(&e); n++) {
+        int64_t step = t->reports && t->steps.tid ? t->steps.count + 1 : RING_INT_NULL;
+        if (e.what == SPANS_GC)
+            record_gc_event(t->record, &(struct record_gc_row){
+                                           .begin_s = to.epoch_s + (double)(e.ns - e.gc.duration_ns) / 1e9,
+                                           .duration_ns = e.gc.duration_ns,
+                                           .step = step,
+                                           .collected = e.gc.collected,
+                                           .uncollectable = e.gc.uncollectable,
+                                           .generation = e.gc.generation});
+        else if (e.what == SPANS_VALUE)
+            training_put_value(t, &e, to.epoch_s + (double)e.ns / 1e9, step);
+        steps_take(&t->steps, &e, &handler);
+    }
+    t->events += n;
+    t->lost = spans_lost();
+    if (!t->reports)
+        return;
+    if (n == 0) {
+        steps_lose(&t->steps, t->lost);
+        steps_settle(&t->steps, now_ns, &handler);
+    }
+    training_plan_backward(t, now_ns);
+}
+
+static void training_start(struct training *t) {
+    struct spans_event old;
+    struct err e = {.text = ""};
+    int rc = torch_spans_begin(t->record->facts.torch, &e);
+    (void)snprintf(t->note, sizeof t->note, "%s", rc == 0 ? "" : e.text);
+    t->reports = rc == 0;
+    t->refused = rc < 0;
+    if (!t->reports)
+        return;
+    steps_init(&t->steps);
+    for (size_t n = 0; n < SPANS_CAP && spans_take(&old); n++) /* of the last time */
+        if (old.what == SPANS_VALUE)
+            training_put_value(t, &old, NAN, RING_INT_NULL);
+    t->lost = spans_lost();
+    steps_expect(&t->steps, t->lost);
+    t->watch_due_ns = clock_mono_ns();
+}
+
+/* Torch is to tell no more; nothing is known of its steps then. */
+static void training_stop(struct training *t) {
+    if (t->reports)
+        torch_spans_end();
+    *t = (struct training){.record = t->record,
+                           .worker = t->worker,
+                           .hooks = t->hooks,
+                           .checkpoints = t->checkpoints,
+                           .loaders = t->loaders};
+}
+
+/* Have torch tell what it does, once it is there and as long as that is wanted. */
+static void training_choose(struct training *t) {
+    const struct record *r = t->record;
+    bool wanted = r->set && r->config.values[CONFIG_STEPS] != 0, begun = t->reports || t->refused;
+    if (wanted && !begun &&
+        !r->facts.torch[0]) /* how functions are called by which it tells, its version says */
+        (void)snprintf(t->note, sizeof t->note, "%s",
+                       r->facts.torch_module
+                           ? "torch is imported, but no file of it was found that says its version"
+                           : "");
+    if (!wanted && begun)
+        training_stop(t);
+    else if (wanted && !begun && r->facts.torch[0])
+        training_start(t);
+}
+
+/* ---- together ---- */
+
+static bool training_is_on(const void *arg) {
+    const struct training *t = arg;
+    return t->reports || t->hooks.on;
+}
+
+static void training_on_take(void *arg) { training_take(arg); }
+
+static void training_on_second(void *arg, const struct record_samples *p, struct pystack *ps, uint64_t now_ns,
+                               double timestamp) {
+    struct training *t = arg;
+    struct checkpoints_handler handler = {training_on_checkpoint, t};
+    const struct record *r = t->record;
+    hooks_second(&t->hooks, t->worker,
+                 &(struct hooks_request){.steps = r->config.values[CONFIG_STEPS] != 0,
+                                         .look_share = r->config.values[CONFIG_TRACE_SHARE] / 100,
+                                         .torch = r->facts.torch,
+                                         .watch = r->config.torch_profiling});
+    t->record->gc_events = t->hooks.gc;
+    training_choose(t);
+    training_take(t);
+    checkpoints_settle(&t->checkpoints, timestamp, p->period_us / 1e6, &handler);
+    training_read_loaders(t, ps, now_ns);
+}
+
+static void training_on_close(void *arg) {
+    struct training *t = arg;
+    hooks_end(&t->hooks);
+    t->record->gc_events = false;
+    training_stop(t);
+}
+
+void training_init(struct training *t, struct record *record, struct worker *worker) {
+    static const struct record_producer producer = {.is_on = training_is_on,
+                                                    .take = training_on_take,
+                                                    .on_sample = training_on_sample,
+                                                    .second = training_on_second,
+                                                    .close = training_on_close};
+    *t = (struct training){.record = record, .worker = worker};
+    record_add_producer(record, &producer, t);
+}
+
+void training_fini(struct training *t) { checkpoints_fini(&t->checkpoints); }
+
+size_t training_bytes(const struct training *t) { return checkpoints_bytes(&t->checkpoints); }
+
+static void training_publish_hooks(const struct training *t, struct mailbox_status *st) {
+    const char *torch = t->record->facts.torch;
+    st->looks_on = t->hooks.on && t->reports;
+    st->gc_on = t->hooks.gc;
+    st->returns_on = t->hooks.functions > 0;
+    if (st->looks_on && !t->hooks.note[0] && !pystack_scalar_knows_torch(torch))
+        (void)snprintf(
+            st->hooks_note, sizeof st->hooks_note,
+            "losses and values that are tensors of torch %.24s: how these lie in memory is not known", torch);
+    else if (st->looks_on && !t->hooks.note[0] && step_values_skipped() > step_values_count() / 10)
+        (void)snprintf(
+            st->hooks_note, sizeof st->hooks_note,
+            "loss and the like are read at %.3g %% of steps so far: they may take %.3g %% of the job's "
+            "time (probing.look_share)",
+            100 * (double)step_values_count() / (double)(step_values_count() + step_values_skipped()),
+            t->record->config.values[CONFIG_TRACE_SHARE]);
+    else
+        (void)snprintf(st->hooks_note, sizeof st->hooks_note, "%s", t->hooks.note);
+}
+
+void training_publish(const struct training *t, struct mailbox_status *st) {
+    st->steps = (uint64_t)t->steps.count;
+    st->spans = t->events;
+    st->spans_lost = t->lost;
+    st->us_per_span = torch_spans_us();
+    st->hooks[0] = '\0';
+    if (t->reports)
+        (void)snprintf(st->hooks, sizeof st->hooks, "at::addGlobalCallback of torch %.24s",
+                       t->record->facts.torch);
+    (void)snprintf(st->steps_note, sizeof st->steps_note, "%s", t->note);
+    training_publish_hooks(t, st);
+}

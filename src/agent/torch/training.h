@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * training: what torch and Python tell of a training job, as rows: its steps and operations, checkpoints, values that are watched,
+ * data loaders.
+ *
+ * Torch is asked to tell of its operations (torch_spans.h) once it is there, Python of collections and of returns (hooks.h). Backward
+ * passes are looked at for a twentieth of the time, a whole step at least each time: forward and backward are known of those
+ * steps. Writes python.steps, profiling_data, python.variables, python.loaders, and single collections of python.gc. All functions are
+ * called by the sampler's thread.
+ */
+#ifndef AGENT_TORCH_TRAINING_H
+#define AGENT_TORCH_TRAINING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/python/worker.h"
+#include "agent/server/mailbox.h"
+#include "agent/tables/checkpoints.h"
+#include "agent/tables/record.h"
+#include "agent/torch/hooks.h"
+#include "agent/torch/steps.h"
+#include "pystack/loaders.h"
+
+#define TRAINING_STEP_ENDS 256
+#define TRAINING_STEPS_KEPT 32
+
+/* When a step ended, monotonic; step 0: there was none. */
+struct training_step_end {
+    uint64_t end_ns;
+    int64_t step;
+};
+
+/* An iterator of a DataLoader. */
+struct training_loader {
+    uint64_t addr;
+    int64_t yielded; /* at the last look; MODEL_UNKNOWN: there was none */
+    bool processes;
+};
+
+struct training_waits {
+    uint64_t ns, n;
+};
+
+struct training_loaders {
+    struct training_loader known[PYSTACK_LOADERS];
+    size_t n;
+    uint64_t found_ns;              /* when they were looked for */
+    bool used;                      /* batches were fetched since we came */
+    struct training_waits waits[2]; /* in this second, for loaders without and with worker processes */
+};
+
+struct training {
+    struct record *record;
+    struct worker *worker;
+    struct hooks hooks;
+    bool reports;          /* torch tells of its operations; */
+    bool refused;          /* it cannot: `note` says why */
+    bool watches_backward; /* since watch_ns; else from watch_due_ns on */
+    bool needs_backward;   /* somebody who traces modules needs them watched */
+    uint64_t watch_ns, watch_due_ns;
+    uint64_t events, lost;
+    struct training_step_end ends[TRAINING_STEP_ENDS];  /* of the last steps, by their numbers */
+    struct training_step_end kept[TRAINING_STEPS_KEPT]; /* of the first steps since training_keep_ends */
+    size_t n_kept;
+    bool keeps;
+    char note[160];
+    struct steps steps;
+    struct checkpoints checkpoints;
+    struct training_loaders loaders;
+};
+
+/* Its rows go to `record`, which calls it from now on; `worker` has the GIL for what is to be put into Python. */
+void training_init(struct training *t, struct record *record, struct worker *worker);
+void training_fini(struct training *t); /* after record_end */
+
+/* Take in what was told since. */
+void training_take(struct training *t);
+
+/* Durations of the last steps that began at `since_ns` or later and have ended by `until_ns`, monotonic, the latest first; as many
+ * as there are and `cap` lets. Those between which a step is missing are left out. */
+size_t training_durations(const struct training *t, uint64_t since_ns, uint64_t until_ns, double *ns,
+                          size_t cap);
+
+/* The step that ended at `ns`, monotonic, or the next that did after that or will: then it is the one that goes on. -1: not known, or
+ * not any more: TRAINING_STEP_ENDS others have ended since. */
+int64_t training_step_at(const struct training *t, uint64_t ns);
+
+/* From now on the first TRAINING_STEPS_KEPT steps that end stay known, however many come after them; or no longer. */
+void training_keep_ends(struct training *t, bool on);
+
+/* Put how it stands into the mailbox's status, which is locked. */
+void training_publish(const struct training *t, struct mailbox_status *st);
+
+/* Memory held. */
+size_t training_bytes(const struct training *t);
+
+#endif
