@@ -77,16 +77,10 @@ def add_a_method(tree):
 def add_a_live_table(tree):
     with open(os.path.join(ROOT, "docs", "dev", "adding-a-live-table.md"), encoding="utf-8") as file:
         blocks = re.findall(r"^```(?:c|python)\n(.*?)^```", file.read(), re.M | re.S)
-    unit, helper, made, name, columns, declaration, table, live = blocks
+    unit, table = blocks
     src = tree / "src"
     (src / "agent" / "python" / "units" / "imports.py").write_text(unit, encoding="utf-8")
-    insert(src / "agent" / "python" / "helper.h", r"^    X\(trace, ", helper)
-    insert(src / "agent" / "python" / "virtual_tables.c", r'^    \{"python\.modules", ', made)
-    insert(src / "store" / "ring" / "ring_tables.h", r"^    RING_TABLE_COUNT$", name)
-    insert(src / "store" / "ring" / "ring_tables_virtual.c", r"^const struct ring_column_def ring_modules", columns)
-    insert(src / "store" / "ring" / "ring_tables_virtual.h", r"^extern const struct ring_column_def ring_modules", declaration)
-    insert(src / "store" / "ring" / "ring_tables.c", r"^    \[RING_MODULES\] = ", table)
-    insert(src / "client" / "sql" / "live_tables.c", r"^    \{RING_MODULES, ", live)
+    insert(src / "store" / "ring" / "tables.def", r"^#undef KEPT_TABLE$", table)
 
 
 @pytest.fixture(scope="module")

@@ -35,16 +35,16 @@ static void put_threads(double at, const char *name, int64_t tid, int state) {
     static struct ring *r;
     if (!r)
         r = job_table(&job, &RING_TABLES[RING_THREAD_HISTORY], 64 * 1024);
-    union ring_value v[RING_THREAD_COUNT];
-    for (int i = 0; i < RING_THREAD_COUNT; i++)
+    union ring_value v[RING_THREAD_HISTORY_COUNT];
+    for (int i = 0; i < RING_THREAD_HISTORY_COUNT; i++)
         v[i].i = RING_INT_NULL;
-    v[RING_THREAD_TIMESTAMP].f = at;
-    v[RING_THREAD_TID].i = tid;
-    v[RING_THREAD_NAME].s = NULL;
-    v[RING_THREAD_NATIVE_NAME].s = name;
-    v[RING_THREAD_STATE].i = state;
-    v[RING_THREAD_CPU_PCT].f = 12.5;
-    v[RING_THREAD_WCHAN].s = NULL;
+    v[RING_THREAD_HISTORY_TIMESTAMP].f = at;
+    v[RING_THREAD_HISTORY_TID].i = tid;
+    v[RING_THREAD_HISTORY_NAME].s = NULL;
+    v[RING_THREAD_HISTORY_NATIVE_NAME].s = name;
+    v[RING_THREAD_HISTORY_STATE].i = state;
+    v[RING_THREAD_HISTORY_CPU_PCT].f = 12.5;
+    v[RING_THREAD_HISTORY_WCHAN].s = NULL;
     assert_int_equal(ring_append(r, v), 0);
     assert_int_equal(ring_flush(r), 0);
 }

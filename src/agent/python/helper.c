@@ -17,10 +17,15 @@
             ".size helper_source_" #name ", . - helper_source_" #name "\n"                                   \
             ".popsection\n");
 HELPER_UNITS(HELPER_EMBED)
+#define PYTHON_UNIT HELPER_EMBED
+#include "store/ring/tables.def"
 
 #define HELPER_ROW(unit, needed)                                                                             \
     [HELPER_##unit] = {.name = #unit, .needs = (needed), .source = helper_source_##unit},
-const struct helper_unit helper_units[HELPER_COUNT] = {HELPER_UNITS(HELPER_ROW)};
+const struct helper_unit helper_units[HELPER_COUNT] = {HELPER_UNITS(HELPER_ROW)
+#define PYTHON_UNIT HELPER_ROW
+#include "store/ring/tables.def"
+};
 
 size_t helper_find(const char *name) {
     size_t i = 0;

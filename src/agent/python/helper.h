@@ -2,8 +2,9 @@
 /*
  * helper: the units of Python that the python worker runs in the job: src/agent/python/units/NAME.py, built in as text.
  *
- * A unit is a row of HELPER_UNITS and a file; the names in it begin with the unit's. What it is and may do: python/types.py.
- * All are compiled into one private dict, each when it is first wanted. Functions need the GIL: the worker's thread.
+ * A unit is a file, and a row of HELPER_UNITS or, if it makes tables, of store/ring/tables.def; the names in it begin with its own.
+ * What it is and may do: units/types.py. All are compiled into one private dict, each when it is first wanted. Functions need the GIL:
+ * the worker's thread.
  */
 #ifndef AGENT_PYTHON_HELPER_H
 #define AGENT_PYTHON_HELPER_H
@@ -24,10 +25,7 @@
     X(roots, "types")                                                                                        \
     X(facts, "roots")                                                                                        \
     X(gradients, "facts")                                                                                    \
-    X(modules, "gradients")                                                                                  \
-    X(tensors, "modules")                                                                                    \
     X(hooks, "types")                                                                                        \
-    X(statistics, "tensors")                                                                                 \
     X(trace, "types")                                                                                        \
     X(nonfinite, "trace")                                                                                    \
     X(profiler, "trace")                                                                                     \
@@ -41,6 +39,8 @@ enum helper_index {
 #define HELPER_INDEX(name, needs) HELPER_##name,
     HELPER_UNITS(HELPER_INDEX)
 #undef HELPER_INDEX
+#define PYTHON_UNIT(name, needs) HELPER_##name,
+#include "store/ring/tables.def"
         HELPER_COUNT,
 };
 

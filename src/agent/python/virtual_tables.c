@@ -12,11 +12,8 @@
 #define VIRTUAL_TABLES_POLL_NS (100 * CLOCK_NS_PER_MS) /* at those that wait */
 
 static const struct virtual_tables_table virtual_tables_all[] = {
-    {"python.modules", "modules", "modules_each", true},
-    {"python.tensors", "tensors", "tensors_each", true},
-    {"python.tensor_growth", "tensors", "tensors_growth_each", true},
-    {"python.tensor_statistics", "statistics", "statistics_each", true},
-    {"python.tensor_holders", "statistics", "statistics_holders_each", true},
+#define PYTHON_TABLE(id, name, unit, function, roots, key, help) {name, #unit, #function, roots},
+#include "store/ring/tables.def"
 };
 
 const struct virtual_tables_table *virtual_tables_find_table(const char *name) {

@@ -2,8 +2,8 @@
 /*
  * virtual_tables: tables that Python makes in the job when they are asked for, and who waits for one.
  *
- * A table is a row of `virtual_tables_all`: its name, and the unit of Python and the function that make it (worker_rows.h). The sampler never
- * waits: it submits a job, and looks again when the worker has woken it, or at a deadline. Then the answer goes out with what
+ * A table is a PYTHON_TABLE of store/ring/tables.def, which names the unit of Python and the function that make it (worker_rows.h). The
+ * sampler never waits: it submits a job, and looks again when the worker has woken it, or at a deadline. Then the answer goes out with what
  * there is, and its note says what could not be had. Belongs to the sampler's thread.
  */
 #ifndef AGENT_PYTHON_VIRTUAL_TABLES_H

@@ -578,24 +578,24 @@ static void record_memory(struct record *r, const struct collect_process *p, dou
 
 static void record_process(struct record *r, uint64_t now_ns, double timestamp) {
     struct collect_process p;
-    union ring_value v[RING_PROCESS_COUNT];
+    union ring_value v[RING_PROCESS_HISTORY_COUNT];
     collect_read_process(&r->collect, now_ns, &p);
-    v[RING_PROCESS_TIMESTAMP].f = timestamp;
-    v[RING_PROCESS_CPU_PCT].f = p.cpu_pct;
-    v[RING_PROCESS_RSS].i = record_known(p.rss_bytes);
-    v[RING_PROCESS_PSS].i = record_known(p.pss_bytes);
-    v[RING_PROCESS_SWAP].i = record_known(p.swap_bytes);
-    v[RING_PROCESS_THREADS].i = record_known(p.threads);
-    v[RING_PROCESS_FDS].i = record_known(p.fds);
-    v[RING_PROCESS_VOLUNTARY].i = record_known(p.voluntary);
-    v[RING_PROCESS_INVOLUNTARY].i = record_known(p.involuntary);
-    v[RING_PROCESS_MINOR_FAULTS].i = record_known(p.minor_faults);
-    v[RING_PROCESS_MAJOR_FAULTS].i = record_known(p.major_faults);
-    v[RING_PROCESS_READ].i = record_known(p.read_bytes);
-    v[RING_PROCESS_WRITTEN].i = record_known(p.written_bytes);
-    v[RING_PROCESS_CGROUP_MEMORY].i = record_known(p.cgroup_memory);
-    v[RING_PROCESS_CGROUP_LIMIT].i = record_known(p.cgroup_limit);
-    v[RING_PROCESS_THROTTLED_S].f = p.throttled_s;
+    v[RING_PROCESS_HISTORY_TIMESTAMP].f = timestamp;
+    v[RING_PROCESS_HISTORY_CPU_PCT].f = p.cpu_pct;
+    v[RING_PROCESS_HISTORY_RSS].i = record_known(p.rss_bytes);
+    v[RING_PROCESS_HISTORY_PSS].i = record_known(p.pss_bytes);
+    v[RING_PROCESS_HISTORY_SWAP].i = record_known(p.swap_bytes);
+    v[RING_PROCESS_HISTORY_THREADS].i = record_known(p.threads);
+    v[RING_PROCESS_HISTORY_FDS].i = record_known(p.fds);
+    v[RING_PROCESS_HISTORY_VOLUNTARY].i = record_known(p.voluntary);
+    v[RING_PROCESS_HISTORY_INVOLUNTARY].i = record_known(p.involuntary);
+    v[RING_PROCESS_HISTORY_MINOR_FAULTS].i = record_known(p.minor_faults);
+    v[RING_PROCESS_HISTORY_MAJOR_FAULTS].i = record_known(p.major_faults);
+    v[RING_PROCESS_HISTORY_READ].i = record_known(p.read_bytes);
+    v[RING_PROCESS_HISTORY_WRITTEN].i = record_known(p.written_bytes);
+    v[RING_PROCESS_HISTORY_CGROUP_MEMORY].i = record_known(p.cgroup_memory);
+    v[RING_PROCESS_HISTORY_CGROUP_LIMIT].i = record_known(p.cgroup_limit);
+    v[RING_PROCESS_HISTORY_THROTTLED_S].f = p.throttled_s;
     record_append(r, RING_PROCESS_HISTORY, v);
     record_memory(r, &p, timestamp);
 }
@@ -603,23 +603,23 @@ static void record_process(struct record *r, uint64_t now_ns, double timestamp) 
 static void record_threads(struct record *r, struct record_samples *p, uint64_t now_ns, double timestamp) {
     int64_t own[THREADS_MAX];
     size_t n_own = threads_own_tids(own, THREADS_MAX);
-    union ring_value v[RING_THREAD_COUNT];
+    union ring_value v[RING_THREAD_HISTORY_COUNT];
     if (collect_read_threads(&r->collect, now_ns, own, n_own) <= 0)
         return;
     for (size_t i = 0; i < r->collect.n_threads; i++) {
         const struct collect_thread *t = &r->collect.threads[i];
-        v[RING_THREAD_TIMESTAMP].f = timestamp;
-        v[RING_THREAD_TID].i = t->tid;
-        v[RING_THREAD_NAME].s = p->thread_name(p, t->tid, false);
-        v[RING_THREAD_NATIVE_NAME].s = t->native_name[0] ? t->native_name : NULL;
-        v[RING_THREAD_STATE].i = ring_state_label(t->state);
-        v[RING_THREAD_CPU_PCT].f = t->cpu_pct;
-        v[RING_THREAD_WCHAN].s = t->wchan[0] ? t->wchan : NULL;
-        v[RING_THREAD_VOLUNTARY].i = record_known(t->voluntary);
-        v[RING_THREAD_INVOLUNTARY].i = record_known(t->involuntary);
-        v[RING_THREAD_MINOR_FAULTS].i = record_known(t->minor_faults);
-        v[RING_THREAD_MAJOR_FAULTS].i = record_known(t->major_faults);
-        v[RING_THREAD_CPU].i = record_known(t->cpu);
+        v[RING_THREAD_HISTORY_TIMESTAMP].f = timestamp;
+        v[RING_THREAD_HISTORY_TID].i = t->tid;
+        v[RING_THREAD_HISTORY_NAME].s = p->thread_name(p, t->tid, false);
+        v[RING_THREAD_HISTORY_NATIVE_NAME].s = t->native_name[0] ? t->native_name : NULL;
+        v[RING_THREAD_HISTORY_STATE].i = ring_state_label(t->state);
+        v[RING_THREAD_HISTORY_CPU_PCT].f = t->cpu_pct;
+        v[RING_THREAD_HISTORY_WCHAN].s = t->wchan[0] ? t->wchan : NULL;
+        v[RING_THREAD_HISTORY_VOLUNTARY].i = record_known(t->voluntary);
+        v[RING_THREAD_HISTORY_INVOLUNTARY].i = record_known(t->involuntary);
+        v[RING_THREAD_HISTORY_MINOR_FAULTS].i = record_known(t->minor_faults);
+        v[RING_THREAD_HISTORY_MAJOR_FAULTS].i = record_known(t->major_faults);
+        v[RING_THREAD_HISTORY_CPU].i = record_known(t->cpu);
         record_append(r, RING_THREAD_HISTORY, v);
     }
 }

@@ -21,21 +21,6 @@
 #define LIVE_LOADERS_PAUSE_NS (30L * 1000 * 1000) /* between two */
 #define LIVE_LOADERS_INTERVAL_NS (100L * 1000 * 1000) /* between two looks at CPU clocks */
 
-enum live_worker_column {
-    LIVE_WORKER_LOADER = 0,
-    LIVE_WORKER_WORKER,
-    LIVE_WORKER_PID,
-    LIVE_WORKER_ALIVE,
-    LIVE_WORKER_STATE,
-    LIVE_WORKER_CPU_PCT,
-    LIVE_WORKER_RSS_BYTES,
-    LIVE_WORKER_OUTSTANDING,
-    LIVE_WORKER_FUNC,
-    LIVE_WORKER_FILE,
-    LIVE_WORKER_LINENO,
-    LIVE_WORKER_COUNT
-};
-
 /* An interpreter that stays open from one scan to the next: finding it takes longer than reading it. */
 struct live_reader {
     pid_t pid;
@@ -236,9 +221,9 @@ static void live_loaders_read_function(struct live_loaders *l, pid_t pid, struct
         const struct model_thread *th = &s->threads[i];
         if (th->n_frames == 0 || i > 0) /* the first is the main thread */
             continue;
-        row[LIVE_WORKER_FUNC].s = th->frames[0].func;
-        row[LIVE_WORKER_FILE].s = th->frames[0].file;
-        row[LIVE_WORKER_LINENO].i = th->frames[0].line > 0 ? th->frames[0].line : RING_INT_NULL;
+        row[RING_LOADER_WORKERS_FUNC].s = th->frames[0].func;
+        row[RING_LOADER_WORKERS_FILE].s = th->frames[0].file;
+        row[RING_LOADER_WORKERS_LINENO].i = th->frames[0].line > 0 ? th->frames[0].line : RING_INT_NULL;
     }
     if (ps && !read)
         live_loaders_drop(l, ps);
@@ -246,18 +231,19 @@ static void live_loaders_read_function(struct live_loaders *l, pid_t pid, struct
 
 static int live_loaders_put(struct live_loaders *l, const struct live_workers *w, const struct live_worker *k,
                             uint64_t columns, struct sql_sink *sink) {
-    union ring_value row[LIVE_WORKER_COUNT] = {
-        [LIVE_WORKER_LOADER].i = (int64_t)k->loader,
-        [LIVE_WORKER_WORKER].i = (int64_t)k->number,
-        [LIVE_WORKER_PID].i = k->at.pid < 0 ? RING_INT_NULL : k->at.pid,
-        [LIVE_WORKER_ALIVE].i = RING_INT_NULL,
-        [LIVE_WORKER_STATE].i = RING_INT_NULL,
-        [LIVE_WORKER_CPU_PCT].f = NAN,
-        [LIVE_WORKER_RSS_BYTES].i = RING_INT_NULL,
-        [LIVE_WORKER_OUTSTANDING].i = k->at.outstanding < 0 ? RING_INT_NULL : k->at.outstanding,
-        [LIVE_WORKER_LINENO].i = RING_INT_NULL,
+    union ring_value row[RING_LOADER_WORKERS_COUNT] = {
+        [RING_LOADER_WORKERS_LOADER].i = (int64_t)k->loader,
+        [RING_LOADER_WORKERS_WORKER].i = (int64_t)k->number,
+        [RING_LOADER_WORKERS_PID].i = k->at.pid < 0 ? RING_INT_NULL : k->at.pid,
+        [RING_LOADER_WORKERS_ALIVE].i = RING_INT_NULL,
+        [RING_LOADER_WORKERS_STATE].i = RING_INT_NULL,
+        [RING_LOADER_WORKERS_CPU_PCT].f = NAN,
+        [RING_LOADER_WORKERS_RSS_BYTES].i = RING_INT_NULL,
+        [RING_LOADER_WORKERS_OUTSTANDING].i = k->at.outstanding < 0 ? RING_INT_NULL : k->at.outstanding,
+        [RING_LOADER_WORKERS_LINENO].i = RING_INT_NULL,
     };
-    const uint64_t functions = 1U << LIVE_WORKER_FUNC | 1U << LIVE_WORKER_FILE | 1U << LIVE_WORKER_LINENO;
+    const uint64_t functions =
+        1U << RING_LOADER_WORKERS_FUNC | 1U << RING_LOADER_WORKERS_FILE | 1U << RING_LOADER_WORKERS_LINENO;
     struct procfs_status st;
     struct model_snapshot s;
     memset(&s, 0, sizeof s);
@@ -266,11 +252,11 @@ static int live_loaders_put(struct live_loaders *l, const struct live_workers *w
         bool alive = there && st.state != 'Z' && st.state != 'X';
         uint64_t now_ns = clock_mono_ns(), cpu_ns = live_loaders_cpu_ns(k->at.pid);
         int state = there ? ring_state_label(st.state) : -1;
-        row[LIVE_WORKER_ALIVE].i = alive;
-        row[LIVE_WORKER_STATE].i = state < 0 ? RING_INT_NULL : state;
-        row[LIVE_WORKER_RSS_BYTES].i = alive && st.rss_bytes >= 0 ? st.rss_bytes : RING_INT_NULL;
+        row[RING_LOADER_WORKERS_ALIVE].i = alive;
+        row[RING_LOADER_WORKERS_STATE].i = state < 0 ? RING_INT_NULL : state;
+        row[RING_LOADER_WORKERS_RSS_BYTES].i = alive && st.rss_bytes >= 0 ? st.rss_bytes : RING_INT_NULL;
         if (alive && cpu_ns != UINT64_MAX && k->cpu_ns <= cpu_ns && now_ns > w->looked_ns)
-            row[LIVE_WORKER_CPU_PCT].f =
+            row[RING_LOADER_WORKERS_CPU_PCT].f =
                 100.0 * (double)(cpu_ns - k->cpu_ns) / (double)(now_ns - w->looked_ns);
         if (alive && (columns & functions))
             live_loaders_read_function(l, (pid_t)k->at.pid, &s, row);
@@ -290,7 +276,7 @@ static int live_loaders_scan(struct live_target *t, pid_t pid, uint64_t columns,
         t->failure = *e;
         return -1;
     }
-    if (w.n && (columns >> LIVE_WORKER_CPU_PCT & 1))
+    if (w.n && (columns >> RING_LOADER_WORKERS_CPU_PCT & 1))
         live_loaders_pause(LIVE_LOADERS_INTERVAL_NS);
     for (size_t i = 0; i < w.n; i++)
         if (live_loaders_put(t->loaders, &w, &w.items[i], columns, sink) != 0)

@@ -93,7 +93,7 @@ int live_scan_process(void *arg, uint64_t columns, struct sql_sink *sink, struct
     struct procfs_status st;
     struct strbuf cmd;
     double cpu_pct = NAN;
-    if (columns >> LIVE_PROCESS_CPU_PCT & 1) {
+    if (columns >> RING_PROCESS_CPU_PCT & 1) {
         uint64_t before = live_proc_cpu_ns(pid), began = clock_mono_ns();
         live_proc_pause();
         uint64_t after = live_proc_cpu_ns(pid);
@@ -107,15 +107,15 @@ int live_scan_process(void *arg, uint64_t columns, struct sql_sink *sink, struct
     strbuf_init(&cmd, LIVE_PROC_CMD_MAX);
     bool named = procfs_read_cmdline(pid, &cmd) == 0 && cmd.len > 0;
     double started = procfs_started_at(pid);
-    union ring_value row[LIVE_PROCESS_COUNT] = {
-        [LIVE_PROCESS_PPID].i = st.ppid < 0 ? RING_INT_NULL : st.ppid,
-        [LIVE_PROCESS_CMD].s = named ? strbuf_str(&cmd) : st.name,
-        [LIVE_PROCESS_STATE].i = live_proc_label(st.state),
-        [LIVE_PROCESS_CPU_PCT].f = cpu_pct,
-        [LIVE_PROCESS_RSS_MB].f = st.rss_bytes < 0 ? NAN : (double)st.rss_bytes / LIVE_PROC_MIB,
-        [LIVE_PROCESS_THREADS].i = st.threads < 0 ? RING_INT_NULL : st.threads,
-        [LIVE_PROCESS_FDS].i = columns >> LIVE_PROCESS_FDS & 1 ? live_proc_count_fds(pid) : RING_INT_NULL,
-        [LIVE_PROCESS_UPTIME_S].f = clock_epoch_s() - started,
+    union ring_value row[RING_PROCESS_COUNT] = {
+        [RING_PROCESS_PPID].i = st.ppid < 0 ? RING_INT_NULL : st.ppid,
+        [RING_PROCESS_CMD].s = named ? strbuf_str(&cmd) : st.name,
+        [RING_PROCESS_STATE].i = live_proc_label(st.state),
+        [RING_PROCESS_CPU_PCT].f = cpu_pct,
+        [RING_PROCESS_RSS_MB].f = st.rss_bytes < 0 ? NAN : (double)st.rss_bytes / LIVE_PROC_MIB,
+        [RING_PROCESS_THREADS].i = st.threads < 0 ? RING_INT_NULL : st.threads,
+        [RING_PROCESS_FDS].i = columns >> RING_PROCESS_FDS & 1 ? live_proc_count_fds(pid) : RING_INT_NULL,
+        [RING_PROCESS_UPTIME_S].f = clock_epoch_s() - started,
     };
     (void)sql_sink_put(sink, row);
     strbuf_fini(&cmd);
@@ -150,18 +150,18 @@ static void live_proc_put_thread(pid_t pid, const struct live_proc_thread *befor
     if (procfs_read_status(pid, before->tid, &st) != 0)
         return; /* it has ended */
     double cpu_pct = NAN;
-    if (columns >> LIVE_SYSTEM_CPU_PCT & 1) {
+    if (columns >> RING_SYSTEM_THREADS_CPU_PCT & 1) {
         uint64_t after = live_proc_thread_ns(pid, before->tid);
         cpu_pct = live_proc_pct(before->cpu_ns, after, clock_mono_ns() - before->at_ns);
     }
-    if (columns >> LIVE_SYSTEM_WCHAN & 1)
+    if (columns >> RING_SYSTEM_THREADS_WCHAN & 1)
         live_read_wchan(pid, before->tid, wchan, sizeof wchan);
-    union ring_value row[LIVE_SYSTEM_COUNT] = {
-        [LIVE_SYSTEM_TID].i = st.ns_pid > 0 ? st.ns_pid : before->tid,
-        [LIVE_SYSTEM_NAME].s = st.name,
-        [LIVE_SYSTEM_STATE].i = live_proc_label(st.state),
-        [LIVE_SYSTEM_CPU_PCT].f = cpu_pct,
-        [LIVE_SYSTEM_WCHAN].s = wchan[0] ? wchan : NULL,
+    union ring_value row[RING_SYSTEM_THREADS_COUNT] = {
+        [RING_SYSTEM_THREADS_TID].i = st.ns_pid > 0 ? st.ns_pid : before->tid,
+        [RING_SYSTEM_THREADS_NATIVE_NAME].s = st.name,
+        [RING_SYSTEM_THREADS_STATE].i = live_proc_label(st.state),
+        [RING_SYSTEM_THREADS_CPU_PCT].f = cpu_pct,
+        [RING_SYSTEM_THREADS_WCHAN].s = wchan[0] ? wchan : NULL,
     };
     (void)sql_sink_put(sink, row);
 }
@@ -178,7 +178,7 @@ int live_scan_system_threads(void *arg, uint64_t columns, struct sql_sink *sink,
         free(tids);
         return -1;
     }
-    bool measure = columns >> LIVE_SYSTEM_CPU_PCT & 1;
+    bool measure = columns >> RING_SYSTEM_THREADS_CPU_PCT & 1;
     for (size_t i = 0; measure && i < n; i++) {
         threads[i].cpu_ns = live_proc_thread_ns(pid, tids[i]);
         threads[i].at_ns = clock_mono_ns();

@@ -80,15 +80,15 @@ int live_scan_process_remote(void *arg, uint64_t columns, struct sql_sink *sink,
         return -1;
     const struct model_process *p = &s.process;
     const char *cmd = call_get_target(c)->cmdline;
-    union ring_value row[LIVE_PROCESS_COUNT] = {
-        [LIVE_PROCESS_PPID].i = RING_INT_NULL,
-        [LIVE_PROCESS_CMD].s = cmd && cmd[0] ? cmd : NULL,
-        [LIVE_PROCESS_STATE].i = s.n_threads > 0 ? live_remote_label(s.threads[0].state) : RING_INT_NULL,
-        [LIVE_PROCESS_CPU_PCT].f = p->cpu_pct,
-        [LIVE_PROCESS_RSS_MB].f = p->rss_bytes < 0 ? NAN : (double)p->rss_bytes / LIVE_REMOTE_MIB,
-        [LIVE_PROCESS_THREADS].i = p->n_threads < 0 ? RING_INT_NULL : p->n_threads,
-        [LIVE_PROCESS_FDS].i = RING_INT_NULL,
-        [LIVE_PROCESS_UPTIME_S].f = p->uptime_s,
+    union ring_value row[RING_PROCESS_COUNT] = {
+        [RING_PROCESS_PPID].i = RING_INT_NULL,
+        [RING_PROCESS_CMD].s = cmd && cmd[0] ? cmd : NULL,
+        [RING_PROCESS_STATE].i = s.n_threads > 0 ? live_remote_label(s.threads[0].state) : RING_INT_NULL,
+        [RING_PROCESS_CPU_PCT].f = p->cpu_pct,
+        [RING_PROCESS_RSS_MB].f = p->rss_bytes < 0 ? NAN : (double)p->rss_bytes / LIVE_REMOTE_MIB,
+        [RING_PROCESS_THREADS].i = p->n_threads < 0 ? RING_INT_NULL : p->n_threads,
+        [RING_PROCESS_FDS].i = RING_INT_NULL,
+        [RING_PROCESS_UPTIME_S].f = p->uptime_s,
     };
     (void)sql_sink_put(sink, row);
     model_snapshot_fini(&s);
@@ -104,12 +104,12 @@ int live_scan_system_threads_remote(void *arg, uint64_t columns, struct sql_sink
         return -1;
     for (size_t i = 0; i < s.n_threads; i++) {
         const struct model_thread *t = &s.threads[i];
-        union ring_value row[LIVE_SYSTEM_COUNT] = {
-            [LIVE_SYSTEM_TID].i = t->tid,
-            [LIVE_SYSTEM_NAME].s = t->native_name,
-            [LIVE_SYSTEM_STATE].i = live_remote_label(t->state),
-            [LIVE_SYSTEM_CPU_PCT].f = t->cpu_pct,
-            [LIVE_SYSTEM_WCHAN].s = NULL,
+        union ring_value row[RING_SYSTEM_THREADS_COUNT] = {
+            [RING_SYSTEM_THREADS_TID].i = t->tid,
+            [RING_SYSTEM_THREADS_NATIVE_NAME].s = t->native_name,
+            [RING_SYSTEM_THREADS_STATE].i = live_remote_label(t->state),
+            [RING_SYSTEM_THREADS_CPU_PCT].f = t->cpu_pct,
+            [RING_SYSTEM_THREADS_WCHAN].s = NULL,
         };
         if (sql_sink_put(sink, row) != 0)
             break;

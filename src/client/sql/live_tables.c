@@ -16,33 +16,6 @@
 #define LIVE_INTERVAL_MS 100 /* two looks tell what is on the CPU */
 #define LIVE_LOCALS_MAX ((size_t)1024 * 1024)
 
-enum live_backtrace_column {
-    LIVE_FRAME_TID = 0,
-    LIVE_FRAME_THREAD,
-    LIVE_FRAME_DEPTH,
-    LIVE_FRAME_FUNC,
-    LIVE_FRAME_FILE,
-    LIVE_FRAME_LINENO,
-    LIVE_FRAME_KIND,
-    LIVE_FRAME_LOCALS,
-    LIVE_FRAME_COUNT
-};
-
-enum live_threads_column {
-    LIVE_THREAD_TID = 0,
-    LIVE_THREAD_NAME,
-    LIVE_THREAD_NATIVE_NAME,
-    LIVE_THREAD_STATE,
-    LIVE_THREAD_ON_CPU,
-    LIVE_THREAD_GIL,
-    LIVE_THREAD_CPU_PCT,
-    LIVE_THREAD_WCHAN,
-    LIVE_THREAD_FUNC,
-    LIVE_THREAD_FILE,
-    LIVE_THREAD_LINENO,
-    LIVE_THREAD_COUNT
-};
-
 static bool live_wants(uint64_t columns, int column) { return columns >> column & 1; }
 
 static bool live_stop(void *arg) { return sql_sink_cancelled(arg); }
@@ -95,15 +68,15 @@ static int live_put_frames(const struct model_thread *th, struct strbuf *text, s
     for (size_t i = 0; rc == 0 && i < th->n_frames; i++) {
         const struct model_frame *f = &th->frames[i];
         const struct model_locals *l = th->locals ? th->locals[i] : NULL;
-        union ring_value row[LIVE_FRAME_COUNT] = {
-            [LIVE_FRAME_TID].i = th->tid,
-            [LIVE_FRAME_THREAD].s = name,
-            [LIVE_FRAME_DEPTH].i = (int64_t)i,
-            [LIVE_FRAME_FUNC].s = f->func,
-            [LIVE_FRAME_FILE].s = f->file,
-            [LIVE_FRAME_LINENO].i = f->line > 0 ? f->line : RING_INT_NULL,
-            [LIVE_FRAME_KIND].i = f->kind == MODEL_FRAME_PYTHON ? 0 : 1,
-            [LIVE_FRAME_LOCALS].s = live_put_locals(text, l),
+        union ring_value row[RING_BACKTRACE_COUNT] = {
+            [RING_BACKTRACE_TID].i = th->tid,
+            [RING_BACKTRACE_THREAD].s = name,
+            [RING_BACKTRACE_DEPTH].i = (int64_t)i,
+            [RING_BACKTRACE_FUNC].s = f->func,
+            [RING_BACKTRACE_FILE].s = f->file,
+            [RING_BACKTRACE_LINENO].i = f->line > 0 ? f->line : RING_INT_NULL,
+            [RING_BACKTRACE_KIND].i = f->kind == MODEL_FRAME_PYTHON ? 0 : 1,
+            [RING_BACKTRACE_LOCALS].s = live_put_locals(text, l),
         };
         rc = sql_sink_put(sink, row);
     }
@@ -114,7 +87,7 @@ static int live_scan_backtrace(void *arg, uint64_t columns, struct sql_sink *sin
     struct live_target *t = arg;
     struct model_snapshot s;
     struct strbuf text;
-    if (live_snapshot(t, false, live_wants(columns, LIVE_FRAME_LOCALS), sink, &s, e) != 0)
+    if (live_snapshot(t, false, live_wants(columns, RING_BACKTRACE_LOCALS), sink, &s, e) != 0)
         return live_failed(t, e);
     strbuf_init(&text, LIVE_LOCALS_MAX);
     for (size_t i = 0; i < s.n_threads; i++)
@@ -163,18 +136,18 @@ static int live_put_thread(pid_t pid, const struct live_tids *tids, const struct
     if (here > 0)
         live_read_wchan(pid, here, wchan, sizeof wchan);
     int state = ring_state_label(th->state);
-    union ring_value row[LIVE_THREAD_COUNT] = {
-        [LIVE_THREAD_TID].i = th->tid,
-        [LIVE_THREAD_NAME].s = th->name,
-        [LIVE_THREAD_NATIVE_NAME].s = th->native_name,
-        [LIVE_THREAD_STATE].i = state < 0 ? RING_INT_NULL : state,
-        [LIVE_THREAD_ON_CPU].i = th->on_cpu == MODEL_UNKNOWN ? RING_INT_NULL : th->on_cpu,
-        [LIVE_THREAD_GIL].i = th->gil == MODEL_GIL_UNKNOWN ? RING_INT_NULL : (int64_t)th->gil - 1,
-        [LIVE_THREAD_CPU_PCT].f = th->cpu_pct,
-        [LIVE_THREAD_WCHAN].s = wchan[0] ? wchan : NULL,
-        [LIVE_THREAD_FUNC].s = f ? f->func : NULL,
-        [LIVE_THREAD_FILE].s = f ? f->file : NULL,
-        [LIVE_THREAD_LINENO].i = f && f->line > 0 ? f->line : RING_INT_NULL,
+    union ring_value row[RING_THREADS_COUNT] = {
+        [RING_THREADS_TID].i = th->tid,
+        [RING_THREADS_NAME].s = th->name,
+        [RING_THREADS_NATIVE_NAME].s = th->native_name,
+        [RING_THREADS_STATE].i = state < 0 ? RING_INT_NULL : state,
+        [RING_THREADS_ON_CPU].i = th->on_cpu == MODEL_UNKNOWN ? RING_INT_NULL : th->on_cpu,
+        [RING_THREADS_GIL].i = th->gil == MODEL_GIL_UNKNOWN ? RING_INT_NULL : (int64_t)th->gil - 1,
+        [RING_THREADS_CPU_PCT].f = th->cpu_pct,
+        [RING_THREADS_WCHAN].s = wchan[0] ? wchan : NULL,
+        [RING_THREADS_FUNC].s = f ? f->func : NULL,
+        [RING_THREADS_FILE].s = f ? f->file : NULL,
+        [RING_THREADS_LINENO].i = f && f->line > 0 ? f->line : RING_INT_NULL,
     };
     return sql_sink_put(sink, row);
 }
@@ -183,10 +156,10 @@ static int live_scan_threads(void *arg, uint64_t columns, struct sql_sink *sink,
     struct live_target *t = arg;
     struct model_snapshot s;
     struct live_tids tids = {.n = 0};
-    bool measured = live_wants(columns, LIVE_THREAD_ON_CPU) || live_wants(columns, LIVE_THREAD_CPU_PCT);
+    bool measured = live_wants(columns, RING_THREADS_ON_CPU) || live_wants(columns, RING_THREADS_CPU_PCT);
     if (live_snapshot(t, measured, false, sink, &s, e) != 0)
         return live_failed(t, e);
-    if (live_wants(columns, LIVE_THREAD_WCHAN))
+    if (live_wants(columns, RING_THREADS_WCHAN))
         live_read_tids(t->addr.pid, &tids);
     for (size_t i = 0; i < s.n_threads; i++)
         if (s.threads[i].has_python && live_put_thread(t->addr.pid, &tids, &s.threads[i], sink) != 0)
@@ -201,37 +174,33 @@ typedef int live_scan(void *arg, uint64_t columns, struct sql_sink *sink, struct
 
 static const struct {
     enum ring_table table;
-    live_scan *scan;
-    live_scan *afar; /* of a job that is no process of this machine */
-    const char *key; /* column that the query must say; NULL none */
+    live_scan *scan;   /* NULL: nobody makes it */
+    live_scan *remote; /* of a job that is no process of this machine */
+    const char *key;   /* column that the query must say; NULL none */
 } live_tables[] = {
-    {RING_BACKTRACE, live_scan_backtrace, live_scan_backtrace, NULL},
-    {RING_THREADS, live_scan_threads, live_scan_threads, NULL},
-    {RING_PROCESS, live_scan_process, live_scan_process_remote, NULL},
-    {RING_SYSTEM_THREADS, live_scan_system_threads, live_scan_system_threads_remote, NULL},
-    {RING_MODULES, live_scan_virtual, live_scan_virtual, NULL},
-    {RING_TENSORS, live_scan_virtual, live_scan_virtual, NULL},
-    {RING_TENSOR_GROWTH, live_scan_virtual, live_scan_virtual, NULL},
-    {RING_TENSOR_STATISTICS, live_scan_virtual, live_scan_virtual, "id"},
-    {RING_TENSOR_HOLDERS, live_scan_virtual, live_scan_virtual, "id"},
-    {RING_LOADER_WORKERS, live_scan_loader_workers, live_scan_loader_workers_remote, NULL},
+#define LIVE_TABLE(id, name, scan, remote, help) {RING_##id, scan, remote, NULL},
+#define PYTHON_TABLE(id, name, unit, function, roots, key, help)                                             \
+    {RING_##id, live_scan_virtual, live_scan_virtual, key},
+#include "store/ring/tables.def"
 };
 #define LIVE_TABLES (sizeof live_tables / sizeof live_tables[0])
 _Static_assert(LIVE_TABLES <= LIVE_TABLES_MAX, "room for the tables");
 
 size_t live_tables_fill(struct live_target *t, struct sql_provider *out) {
-    for (size_t i = 0; i < LIVE_TABLES; i++) {
-        out[i] = (struct sql_provider){.def = &RING_TABLES[live_tables[i].table],
-                                       .key = live_tables[i].key,
-                                       .scan = t->addr.pid > 0 ? live_tables[i].scan : live_tables[i].afar,
-                                       .arg = t};
-    }
-    return LIVE_TABLES;
+    size_t n = 0;
+    for (size_t i = 0; i < LIVE_TABLES; i++)
+        if (live_tables[i].scan)
+            out[n++] =
+                (struct sql_provider){.def = &RING_TABLES[live_tables[i].table],
+                                      .key = live_tables[i].key,
+                                      .scan = t->addr.pid > 0 ? live_tables[i].scan : live_tables[i].remote,
+                                      .arg = t};
+    return n;
 }
 
 bool live_tables_have(const struct ring_table_def *def) {
     for (size_t i = 0; i < LIVE_TABLES; i++)
         if (&RING_TABLES[live_tables[i].table] == def)
-            return true;
+            return live_tables[i].scan != NULL;
     return false;
 }

@@ -17,28 +17,6 @@
 
 #define LIVE_TABLES_MAX 16
 
-/* Columns of system.process and system.threads. */
-enum live_process_column {
-    LIVE_PROCESS_PPID = 0,
-    LIVE_PROCESS_CMD,
-    LIVE_PROCESS_STATE,
-    LIVE_PROCESS_CPU_PCT,
-    LIVE_PROCESS_RSS_MB,
-    LIVE_PROCESS_THREADS,
-    LIVE_PROCESS_FDS,
-    LIVE_PROCESS_UPTIME_S,
-    LIVE_PROCESS_COUNT
-};
-
-enum live_system_column {
-    LIVE_SYSTEM_TID = 0,
-    LIVE_SYSTEM_NAME,
-    LIVE_SYSTEM_STATE,
-    LIVE_SYSTEM_CPU_PCT,
-    LIVE_SYSTEM_WCHAN,
-    LIVE_SYSTEM_COUNT
-};
-
 /* A target that lives, or lived when it was last asked. */
 struct live_target {
     struct target_address addr; /* reached: target_reach */

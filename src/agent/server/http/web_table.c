@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/fds.h"
+#include "agent/python/virtual_tables.h"
 #include "agent/server/http/web_show.h"
 #include "base/json.h"
 #include "base/model_json.h"
@@ -342,7 +343,7 @@ void web_table_begin(struct web *w) {
         return;
     }
     ptrdiff_t i = def - RING_TABLES;
-    if (i >= RING_MODULES)
+    if (virtual_tables_find_table(def->name))
         table_ask_virtual(w, def);
     else if (i >= RING_TABLE_KEPT)
         web_fail(w, 404,
@@ -359,7 +360,7 @@ void web_table_take(struct web *w, const struct wire_message *m) {
     struct model_status s = {0};
     struct wire_rows rows;
     struct err e;
-    if (def - RING_TABLES >= RING_MODULES) {
+    if (virtual_tables_find_table(def->name)) {
         if (wire_get_rows(m, &rows, &e) != 0)
             web_fail(w, 503, "%s", e.text);
         else
