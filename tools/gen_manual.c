@@ -96,7 +96,7 @@ static void man_keys(void) {
     for (int c = 0; c < CONTEXT_COUNT; c++) {
         (void)printf(".SS ");
         man_line(action_context_title((enum action_context)c));
-        for (const struct action_def *d = action_table; d->action; d++) {
+        for (const struct action_def *d = action_table(); d->action; d++) {
             char keys[64];
             if (!(d->contexts & ACTION_IN(c)))
                 continue;

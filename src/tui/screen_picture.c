@@ -10,7 +10,7 @@
 #include "base/option.h"
 #include "client/target/proc_stats.h"
 #include "tui/core/app_feed.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "tui/view/layout.h"
 
 #define SCREEN_PICTURE_NAMES 32
@@ -20,27 +20,29 @@
     (2 * FEED_COUNT) /* queries of a screen, at most: what one says may lead to another */
 
 /* A screen that lies over another, or tells of the session alone, is none. */
-static bool screen_picture_is_one(const struct screen_def *def) { return def->number && !def->of_session; }
+static bool screen_picture_is_one(const struct screen_def *def) { return !def->of_session; }
 
 const char *screen_picture_names(void) {
     static char names[256];
     size_t n = 0;
     names[0] = '\0';
-    for (const struct screen_opening *o = screen_openings; o->action != ACTION_NONE && n < sizeof names; o++)
-        if (screen_picture_is_one(o->def))
-            n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? "|" : "", o->def->name);
+    const struct screen_def *tab;
+    for (int i = 0; (tab = screen_tab(i)) && n < sizeof names; i++)
+        if (screen_picture_is_one(tab))
+            n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? "|" : "", tab->name);
     return names;
 }
 
 static const struct screen_def *screen_picture_find(const char *name, struct err *e) {
     const char *known[SCREEN_PICTURE_NAMES];
     size_t n = 0;
-    for (const struct screen_opening *o = screen_openings; o->action != ACTION_NONE; o++) {
-        if (!screen_picture_is_one(o->def) || n + 1 == SCREEN_PICTURE_NAMES)
+    const struct screen_def *tab;
+    for (int i = 0; (tab = screen_tab(i)); i++) {
+        if (!screen_picture_is_one(tab) || n + 1 == SCREEN_PICTURE_NAMES)
             continue;
-        if (strcmp(o->def->name, name) == 0)
-            return o->def;
-        known[n++] = o->def->name;
+        if (strcmp(tab->name, name) == 0)
+            return tab;
+        known[n++] = tab->name;
     }
     known[n] = NULL;
     const char *near = option_suggest(name, known);

@@ -8,7 +8,8 @@
 
 #include "base/text.h"
 #include "tui/model/data.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
+#include "tui/core/header.h"
 #include "tui/view/stack.h"
 #include "tui/view/table.h"
 #include "tui/screens/threads/threads_rows.h"

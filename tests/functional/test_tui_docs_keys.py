@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from conftest import ROOT
-from test_tui_docs import insert
+from test_tui_docs import build_from_copy, insert
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
 """
 
 
-def test_adding_a_key(copy):
+def test_adding_a_key(copy, build_dir):
     name, row, answer, settings = examples("adding-a-key.md")
     tui = copy.src / "tui"
     insert(tui / "core" / "action.h", r"^ *ACTION_COUNT,", name)
@@ -66,10 +66,7 @@ def test_adding_a_key(copy):
     text = app.read_text(encoding="utf-8")
     place = text.index("    default:", text.index("static bool app_act_common("))
     app.write_text(text[:place] + answer + text[place:], encoding="utf-8")
-    copy("-fsyntax-only", app)
-    program, keys = copy.root / "press.c", copy.root / "press"
-    program.write_text(PRESS, encoding="utf-8")
-    copy("-o", keys, program, *(tui / "core" / name for name in ("action.c", "action_table.c", "action_keys.c", "input.c")), *BASE, "-lm")
+    keys = build_from_copy(build_dir, copy.root, PRESS, "press")
     listed = subprocess.run([keys], capture_output=True, text=True)
     assert listed.returncode == 0
     assert re.search(r"^threads +X +busiest +go to the thread that takes most of the CPU$", listed.stdout, re.M)

@@ -41,7 +41,7 @@ static void check_keys(void) {
         enum action_context c = (enum action_context)at;
         struct key_set set = {.n = 0};
         uint32_t key;
-        for (const struct action_def *a = action_table; a->action; a++)
+        for (const struct action_def *a = action_table(); a->action; a++)
             for (size_t i = 0; (a->contexts & ACTION_IN(c)) && (key = action_key(a, c, i)); i++)
                 check(add_key(&set, key));
     }

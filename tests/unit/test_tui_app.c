@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "tui/core/action.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "tui/view/stack.h"
 #include "tui/screens/threads/threads_rows.h"
 #include "tui/core/tabs.h"

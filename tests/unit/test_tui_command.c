@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 #include "tui/core/command.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "unit/tui_fixture.h"
 
 static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 24, 80, what); }
@@ -40,7 +40,7 @@ static void test_rows_are_complete(void **state) {
 /* Every action that has a key where one is can be run by its name there. */
 static void test_every_action_by_its_name(void **state) {
     (void)state;
-    for (const struct action_def *d = action_table; d->action; d++) {
+    for (const struct action_def *d = action_table(); d->action; d++) {
         if (!(d->contexts & ACTION_IN(CONTEXT_THREADS)) || d->action == ACTION_COMMAND_LINE)
             continue;
         struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);

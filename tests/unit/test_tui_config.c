@@ -171,8 +171,8 @@ static void test_in_all_contexts(void **state) {
     assert_int_equal(action_find(CONTEXT_THREADS, 'X'), ACTION_QUIT_NOW);
     assert_int_equal(action_find(CONTEXT_FLAME, 'X'), ACTION_QUIT_NOW);
     assert_int_equal(action_find(CONTEXT_THREADS, 'Q'), ACTION_NONE);
-    assert_int_equal(action_find(CONTEXT_SQL_EDIT, 'X'), ACTION_NONE); /* it is typed there */
-    assert_int_equal(action_find(CONTEXT_SQL_EDIT, INPUT_ALT | 'h'), ACTION_HELP);
+    assert_int_equal(action_find(CONTEXT_SQL, 'X'), ACTION_NONE); /* it is typed there */
+    assert_int_equal(action_find(CONTEXT_SQL, INPUT_ALT | 'h'), ACTION_SHOW_HELP);
 }
 
 /* After any lines no key means two things in a context. */
@@ -183,7 +183,7 @@ static void test_never_two_meanings(void **state) {
         "[keys]\nall.up = j q\nall.down = j k q\nall.quit = j x\nthreads.left = x j\nthreads.right = x\n",
         &w);
     for (int c = 0; c < CONTEXT_COUNT; c++)
-        for (const struct action_def *a = action_table; a->action; a++)
+        for (const struct action_def *a = action_table(); a->action; a++)
             for (const struct action_def *b = a + 1; a->contexts & ACTION_IN(c) && b->action; b++) {
                 uint32_t x, y;
                 for (size_t i = 0; (x = action_key(a, (enum action_context)c, i)); i++)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tui/core/command.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_repl.h"
 

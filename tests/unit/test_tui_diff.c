@@ -17,7 +17,7 @@
 
 #include "tui/core/app_diff.h"
 #include "tui/view/diff_cell.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "unit/tui_diff.h"
 #include "unit/tui_fixture.h"
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "tui/screens/flame/flame_state.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "unit/tui_fixture.h"
 
 static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 40, 120, what); }
@@ -78,7 +78,7 @@ static void test_first_look(void **state) {
     fixture_press(a, "4");
     assert_shows(a, "sorted by %OWN");
     fixture_press(a, "3 7");
-    assert_int_equal(screen_context(app_top(a)->def, app_top(a)->state), CONTEXT_SQL_EDIT);
+    assert_int_equal(screen_context(app_top(a)->def, app_top(a)->state), CONTEXT_SQL);
     app_free(a);
 }
 

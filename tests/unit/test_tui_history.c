@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "tui/model/snapshot_history.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "tui/model/window.h"
 #include "unit/tui_children.h"
 #include "unit/tui_fixture.h"

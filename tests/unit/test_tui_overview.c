@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_tables.h"
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "tui/screen_picture.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "unit/tui_fixture.h"
 
 static const struct app_config config = {.ascii = true};
@@ -81,14 +81,15 @@ static void check_names(void **state) {
 /* Whatever screens there are: as many rows as were asked for, none wider. */
 static void check_every_screen(void **state) {
     (void)state;
-    for (const struct screen_opening *o = screen_openings; o->action != ACTION_NONE; o++) {
+    for (const struct screen_def *const *s = screen_list; *s; s++) {
+        const struct screen_def *def = *s;
         struct screen_picture p;
         struct strbuf out;
         struct err e = {0};
-        if (!o->def->number || o->def->of_session)
+        if (!def->is_tab || def->of_session)
             continue;
-        assert_int_equal(screen_picture_init(&p, o->def->name, 30, 100, &config, &e), 0);
-        assert_int_equal(p.renderer.take != NULL, o->def->needs_samples);
+        assert_int_equal(screen_picture_init(&p, def->name, 30, 100, &config, &e), 0);
+        assert_int_equal(p.renderer.take != NULL, def->needs_samples);
         if (p.renderer.take)
             feed(&p);
         render(&p, &out);

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "unit/tui_children.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_samples.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "tui/core/app_magic.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_repl.h"
 

@@ -22,7 +22,7 @@
 #include "tui/host/exporter.h"
 #include "tui/core/pick.h"
 #include "tui/screens/flame/flame_state.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "tui/term/term_clipboard.h"
 #include "unit/tui_fixture.h"
 

@@ -15,7 +15,7 @@
 #include "tui/core/app_export.h"
 #include "tui/host/exporter.h"
 #include "tui/host/querier_export.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "tui/core/tagging.h"
 #include "tui/view/sheet.h"
 #include "unit/tui_fixture.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "unit/tui_fixture.h"
 
 static const char *draw(struct app *a) { return fixture_draw(a, 50, 200); }

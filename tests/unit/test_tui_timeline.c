@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "unit/tui_fixture.h"
 
 #define ROWS 24

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "unit/tui_fixture.h"
 
 static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 40, 100, what); }

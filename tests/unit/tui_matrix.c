@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_repl.h"
 #include "unit/tui_samples.h"
@@ -205,32 +205,43 @@ static struct app *matrix_make_repl(enum matrix_state state, bool ascii) {
 
 #define SCREEN(name) #name, &screen_##name
 
-/* A screen that is not here fails the test. */
-const struct matrix_row matrix_rows[] = {
-    {SCREEN(overview), "1", NULL, 0, NULL},
-    {SCREEN(log), "8", "\\ \"agent|!gone Enter", 0, NULL},
-    {SCREEN(targets), "p", NULL, 0, NULL},
+/* Screens whose pictures need more than the key that opens them. */
+static const struct matrix_row matrix_known[] = {
+    {SCREEN(log), NULL, "\\ \"agent|!gone Enter", 0, NULL},
     {SCREEN(threads), "", "\\ \"queue|OMP|\xe6\x95\xb0 Enter", 0, NULL},
-    {SCREEN(top), "4", "\\ \"train Enter", 0, NULL},
-    {SCREEN(flame), "3", "\\ \"AdamW|evil Enter j j", 0, NULL},
-    {SCREEN(timeline), "9", "\\ \"train|AdamW Enter", 0, NULL},
-    {SCREEN(steps), "E", "\\ \"slow Enter", 0, NULL},
-    {SCREEN(tensors), "5", "\\", 0, matrix_make_tensors},
-    {SCREEN(modules), "6", "\\", 0, matrix_make_modules},
-    {SCREEN(loader), "K", "\\", 0, matrix_make_loader},
+    {SCREEN(top), NULL, "\\ \"train Enter", 0, NULL},
+    {SCREEN(flame), NULL, "\\ \"AdamW|evil Enter j j", 0, NULL},
+    {SCREEN(timeline), NULL, "\\ \"train|AdamW Enter", 0, NULL},
+    {SCREEN(steps), NULL, "\\ \"slow Enter", 0, NULL},
+    {SCREEN(tensors), NULL, "\\", 0, matrix_make_tensors},
+    {SCREEN(modules), NULL, "\\", 0, matrix_make_modules},
+    {SCREEN(loader), NULL, "\\", 0, matrix_make_loader},
     {SCREEN(help), "?", "/ \"sort Enter", MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED), NULL},
-    {SCREEN(menu), "m", "/ \"copy Enter",
+    {SCREEN(menu), NULL, "/ \"copy Enter",
      MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED) | MATRIX_IN(MATRIX_EMPTY), NULL},
-    {SCREEN(export), "x", NULL, MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_EMPTY), NULL},
-    {SCREEN(sql), "7", "/", MATRIX_ALL & ~MATRIX_IN(MATRIX_PAUSED), matrix_make_sql},
-    {SCREEN(repl), "J", "/", 0, matrix_make_repl},
+    {SCREEN(export), NULL, NULL, MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_EMPTY), NULL},
+    {SCREEN(sql), NULL, "/", MATRIX_ALL & ~MATRIX_IN(MATRIX_PAUSED), matrix_make_sql},
+    {SCREEN(repl), NULL, "/", 0, matrix_make_repl},
     {SCREEN(picker), "", "\\",
      MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED) | MATRIX_IN(MATRIX_EMPTY), matrix_make_picker},
-    {SCREEN(setup), "S", "/", MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED), matrix_make_setup},
-    {SCREEN(themes), "alt-t", "/",
+    {SCREEN(setup), NULL, "/", MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED), matrix_make_setup},
+    {SCREEN(themes), NULL, "/",
      MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED) | MATRIX_IN(MATRIX_EMPTY), matrix_make_themes},
-    {NULL, NULL, NULL, NULL, 0, NULL},
 };
+
+/* All screens of the list, in its order; those that are not known here are opened by their key, in every state but filtered. */
+const struct matrix_row *matrix_rows(void) {
+    static struct matrix_row rows[MATRIX_MAX_ROWS + 1];
+    for (size_t n = 0; screen_list[n] && n < MATRIX_MAX_ROWS; n++) {
+        rows[n] = (struct matrix_row){.symbol = screen_list[n]->name, .screen = screen_list[n]};
+        for (size_t i = 0; i < sizeof matrix_known / sizeof matrix_known[0]; i++)
+            if (matrix_known[i].screen == screen_list[n])
+                rows[n] = matrix_known[i];
+        if (!rows[n].keys)
+            rows[n].keys = screen_list[n]->opens[0].keys[0];
+    }
+    return rows;
+}
 
 struct app *matrix_make(const struct matrix_row *row, enum matrix_state state, bool ascii) {
     struct app *a = row->make ? row->make(state, ascii) : matrix_make_plain(row, state, ascii);

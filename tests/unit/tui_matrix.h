@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tui_matrix: every screen in the states that a screen can be in; a row for each screen of the program.
+ * tui_matrix: every screen of the program in the states that a screen can be in.
  *
  * test_tui_matrix paints each at three sizes, in three depths of colour, in UTF-8 and in ASCII.
  */
@@ -27,7 +27,8 @@ enum matrix_state {
 struct matrix_row {
     const char *symbol; /* of the descriptor, without "screen_" */
     const struct screen_def *screen;
-    const char *keys;   /* that open it from Threads (fixture_press); "" it is open */
+    const char
+        *keys; /* that open it from Threads (fixture_press); "" it is open; NULL in a row: its first one */
     const char *filter; /* and that filter, or search, in it; NULL: it has neither, and not that state */
     unsigned states;    /* MATRIX_IN(...); 0 all */
     /* For one that needs more than a target and its samples: the app with the screen open in a state; else NULL. */
@@ -35,7 +36,8 @@ struct matrix_row {
 };
 
 /* All rows; ends with a symbol of NULL. */
-extern const struct matrix_row matrix_rows[];
+#define MATRIX_MAX_ROWS 60
+const struct matrix_row *matrix_rows(void);
 
 const char *matrix_state_name(enum matrix_state state);
 

@@ -8,38 +8,23 @@
 
 #include "base/option.h"
 #include "tui/core/input.h"
+#include "tui/core/screen.h"
 
 #define ACTION_LINE 256
 #define ACTION_MAX_NAMES 256 /* actions of one context that are searched for a suggestion */
 
-static const struct {
-    const char *name, *title;
-} action_contexts[CONTEXT_COUNT] = {
-    [CONTEXT_THREADS] = {"threads", "Threads"},
-    [CONTEXT_STACK] = {"stack", "Stack of a thread"},
-    [CONTEXT_TOP] = {"top", "Top"},
-    [CONTEXT_FLAME] = {"flame", "Flame"},
-    [CONTEXT_OVERVIEW] = {"overview", "Overview"},
-    [CONTEXT_LOG] = {"log", "Log"},
-    [CONTEXT_TARGETS] = {"targets", "Targets"},
-    [CONTEXT_TIMELINE] = {"timeline", "Timeline"},
-    [CONTEXT_STEPS] = {"steps", "Steps"},
-    [CONTEXT_TENSORS] = {"tensors", "Tensors"},
-    [CONTEXT_MODULES] = {"modules", "Modules"},
-    [CONTEXT_LOADER] = {"loader", "Loader"},
-    [CONTEXT_PICKER] = {"picker", "Choice of a process"},
-    [CONTEXT_SQL_EDIT] = {"query", "SQL: the query"},
-    [CONTEXT_SQL_COMPLETE] = {"complete", "SQL: words to complete with"},
-    [CONTEXT_SQL_SHEET] = {"result", "SQL: the result"},
-    [CONTEXT_REPL_EDIT] = {"code", "Repl: the code"},
-    [CONTEXT_REPL_COMPLETE] = {"names", "Repl: names to complete with"},
-    [CONTEXT_REPL_OUTPUT] = {"output", "Repl: the output"},
-    [CONTEXT_HELP] = {"help", "Help"},
-    [CONTEXT_MENU] = {"menu", "Menu of a row"},
-    [CONTEXT_EXPORT] = {"export", "Export"},
-    [CONTEXT_SETUP] = {"setup", "Setup"},
-    [CONTEXT_THEMES] = {"themes", "Choice of a theme"},
-};
+/* Names of a context: of the screen that has it. */
+static struct screen_context action_context_of(enum action_context context) {
+    for (const struct screen_def *const *s = screen_list; *s; s++) {
+        const struct screen_def *def = *s;
+        for (int i = 0; i < SCREEN_MAX_CONTEXTS && def->contexts[i].name; i++)
+            if (def->contexts[i].context == context)
+                return def->contexts[i];
+        if (!def->contexts[0].name && def->keys == context)
+            return (struct screen_context){context, def->name, def->title};
+    }
+    return (struct screen_context){context, "?", "?"};
+}
 
 #define ACTION_MAX_CHANGES 2048
 
@@ -60,17 +45,17 @@ static uint16_t action_change_at[ACTION_MAX_ROWS][CONTEXT_COUNT];
 
 /* Resolve the names in the table, once. */
 static void action_load_defaults(void) {
-    for (size_t row = 0; row < ACTION_MAX_ROWS && action_table[row].action; row++) {
-        struct action_keys *keys = &action_defaults[row];
+    for (const struct action_def *a = action_table(); a->action; a++) {
+        struct action_keys *keys = &action_defaults[a - action_table()];
         keys->line = -1;
-        for (size_t i = 0; i < ACTION_MAX_KEYS && action_table[row].keys[i]; i++)
-            keys->codes[keys->n++] = input_key_parse(action_table[row].keys[i]);
+        for (size_t i = 0; i < ACTION_MAX_KEYS && a->keys[i]; i++)
+            keys->codes[keys->n++] = input_key_parse(a->keys[i]);
     }
     action_has_defaults = true;
 }
 
 static const struct action_keys *action_keys_of(const struct action_def *row, enum action_context context) {
-    size_t at = (size_t)(row - action_table);
+    size_t at = (size_t)(row - action_table());
     if (!action_has_defaults)
         action_load_defaults();
     uint16_t change = action_change_at[at][context];
@@ -85,7 +70,7 @@ void action_reset_keys(void) {
 /* Give a row other keys in a context. False when there is no room for more. */
 static bool action_set_keys(const struct action_def *row, enum action_context context,
                             const struct action_keys *keys) {
-    uint16_t *change = &action_change_at[row - action_table][context];
+    uint16_t *change = &action_change_at[row - action_table()][context];
     if (!*change) {
         if (action_n_changes == ACTION_MAX_CHANGES)
             return false;
@@ -109,29 +94,29 @@ uint32_t action_key(const struct action_def *row, enum action_context context, s
 }
 
 enum action action_find(enum action_context context, uint32_t key) {
-    for (const struct action_def *a = action_table; a->action; a++)
+    for (const struct action_def *a = action_table(); a->action; a++)
         if ((a->contexts & ACTION_IN(context)) && action_has_key(a, context, key))
             return a->action;
     return ACTION_NONE;
 }
 
 const struct action_def *action_row(enum action action, enum action_context context) {
-    for (const struct action_def *a = action_table; a->action; a++)
+    for (const struct action_def *a = action_table(); a->action; a++)
         if (a->action == action && (a->contexts & ACTION_IN(context)))
             return a;
     return NULL;
 }
 
 const struct action_def *action_named(const char *name, enum action_context context) {
-    for (const struct action_def *a = action_table; a->action; a++)
+    for (const struct action_def *a = action_table(); a->action; a++)
         if ((a->contexts & ACTION_IN(context)) && strcmp(a->name, name) == 0)
             return a;
     return NULL;
 }
 
-const char *action_context_name(enum action_context context) { return action_contexts[context].name; }
+const char *action_context_name(enum action_context context) { return action_context_of(context).name; }
 
-const char *action_context_title(enum action_context context) { return action_contexts[context].title; }
+const char *action_context_title(enum action_context context) { return action_context_of(context).title; }
 
 void action_keys_text(const struct action_def *row, enum action_context context, char *buf, size_t cap) {
     const struct action_keys *keys = action_keys_of(row, context);
@@ -150,7 +135,7 @@ void action_keys_text(const struct action_def *row, enum action_context context,
 void action_list_keys(struct strbuf *out) {
     for (int at = 0; at < CONTEXT_COUNT; at++) {
         enum action_context c = (enum action_context)at;
-        for (const struct action_def *a = action_table; a->action; a++) {
+        for (const struct action_def *a = action_table(); a->action; a++) {
             uint32_t key;
             for (size_t i = 0; (a->contexts & ACTION_IN(c)) && (key = action_key(a, c, i)); i++) {
                 char name[ACTION_KEY_NAME];
@@ -229,7 +214,7 @@ static int action_no_context(const char *name, struct err *e) {
 static int action_no_action(unsigned contexts, const char *context, const char *name, struct err *e) {
     const char *names[ACTION_MAX_NAMES + 1];
     size_t n = 0;
-    for (const struct action_def *a = action_table; a->action && n < ACTION_MAX_NAMES; a++)
+    for (const struct action_def *a = action_table(); a->action && n < ACTION_MAX_NAMES; a++)
         if (a->contexts & contexts)
             names[n++] = a->name;
     names[n] = NULL;
@@ -334,7 +319,7 @@ static void action_settle_row(const struct action_def *row, enum action_context 
     int line = action_keys_of(row, context)->line;
     for (size_t i = 0; (key = action_key(row, context, i));) {
         bool kept = true;
-        for (const struct action_def *a = action_table; a->action && kept; a++) {
+        for (const struct action_def *a = action_table(); a->action && kept; a++) {
             if (a == row || !(a->contexts & ACTION_IN(context)) || !action_has_key(a, context, key))
                 continue;
             int other = action_keys_of(a, context)->line;
@@ -352,7 +337,7 @@ static void action_settle_row(const struct action_def *row, enum action_context 
 
 void action_settle_keys(const char *source, struct strbuf *warnings) {
     for (int c = 0; c < CONTEXT_COUNT; c++)
-        for (const struct action_def *a = action_table; a->action; a++)
+        for (const struct action_def *a = action_table(); a->action; a++)
             if ((a->contexts & ACTION_IN(c)) && action_keys_of(a, (enum action_context)c)->line > 0)
                 action_settle_row(a, (enum action_context)c, source, warnings);
 }
@@ -361,7 +346,7 @@ void action_print_keys(const char *source, struct strbuf *out) {
     for (int at = 0; at < CONTEXT_COUNT; at++) {
         enum action_context c = (enum action_context)at;
         strbuf_addf(out, "# %s\n", action_context_title(c));
-        for (const struct action_def *a = action_table; a->action; a++) {
+        for (const struct action_def *a = action_table(); a->action; a++) {
             char keys[ACTION_MAX_KEYS * ACTION_KEY_NAME];
             if (!(a->contexts & ACTION_IN(c)))
                 continue;

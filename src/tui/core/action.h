@@ -4,7 +4,7 @@
  *
  * The table feeds the dispatcher, the footer, the help screen and --list-keys; a key is bound once in a context, which a
  * test holds. To add an action: a line in the enum, a row in action_table.c, and the screen's answer
- * (docs/dev/adding-a-key.md).
+ * (docs/dev/adding-a-key.md). What opens a screen is of the screen's file (screen_list.h).
  *
  * The table has names of keys; they become codes (input.h) once, as those of the user's file do when it is loaded, and a
  * key that is pressed is compared with codes. The file may give an action other keys in a context: "threads.pause" has
@@ -21,50 +21,40 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "tui/core/screen_list.h"
+
+#define ACTION_OF_SCREEN(NAME, name) ACTION_SHOW_##NAME,
+#define ACTION_CONTEXT_OF_SCREEN(NAME, name) CONTEXT_##NAME,
+#define ACTION_CONTEXT(NAME) CONTEXT_##NAME,
+#define ACTION_NOTHING(NAME)
 
 /* Where keys are read: which part of which screen has the focus. */
-enum action_context {
-    CONTEXT_THREADS = 0,
-    CONTEXT_STACK,
-    CONTEXT_TOP,
-    CONTEXT_FLAME,
-    CONTEXT_OVERVIEW,
-    CONTEXT_LOG,
-    CONTEXT_TARGETS,
-    CONTEXT_TIMELINE,
-    CONTEXT_TENSORS,
-    CONTEXT_MODULES,
-    CONTEXT_STEPS,
-    CONTEXT_LOADER,
-    CONTEXT_PICKER,
-    CONTEXT_HELP,
-    CONTEXT_MENU, /* of what can be done with a row */
-    CONTEXT_EXPORT,
-    CONTEXT_SETUP,
-    CONTEXT_THEMES,
-    CONTEXT_SQL_EDIT,     /* a query is typed: letters are letters */
-    CONTEXT_SQL_COMPLETE, /* the same, with a list to choose from */
-    CONTEXT_SQL_SHEET,
-    CONTEXT_REPL_EDIT,     /* code is typed, */
-    CONTEXT_REPL_COMPLETE, /* with a list to choose from */
-    CONTEXT_REPL_OUTPUT,
-    CONTEXT_COUNT,
-};
+enum action_context { SCREEN_LIST(ACTION_CONTEXT_OF_SCREEN, ACTION_CONTEXT) CONTEXT_COUNT };
 
 #define ACTION_IN(c) (1U << (c))
 #define ACTION_EVERYWHERE (ACTION_IN(CONTEXT_COUNT) - 1U)
 /* Where text is typed. */
 #define ACTION_TYPED                                                                                         \
-    (ACTION_IN(CONTEXT_SQL_EDIT) | ACTION_IN(CONTEXT_SQL_COMPLETE) | ACTION_IN(CONTEXT_REPL_EDIT) |          \
+    (ACTION_IN(CONTEXT_SQL) | ACTION_IN(CONTEXT_SQL_COMPLETE) | ACTION_IN(CONTEXT_REPL) |                    \
      ACTION_IN(CONTEXT_REPL_COMPLETE))
-#define ACTION_FOR_ROW                                                                                       \
-    (1U << 30) /* beside the contexts: it is done to the selected row, and the row's menu has it */
-#define ACTION_CHANGES (1U << 31) /* it changes the target: not with --readonly */
+/* Where letters are keys. */
+#define ACTION_LETTERS (ACTION_EVERYWHERE & ~ACTION_TYPED)
+/* What lies over a screen for a moment. */
+#define ACTION_OVERLAYS (ACTION_IN(CONTEXT_HELP) | ACTION_IN(CONTEXT_MENU) | ACTION_IN(CONTEXT_EXPORT))
+/* Beside contexts, for those of screens as they are in the list: of the screens that are tabs, where letters are keys; and
+ * of these only what shows the job, not what was typed or happened in this session. */
+#define ACTION_TABS (1U << 28)
+#define ACTION_VIEWS (1U << 29)
+/* Beside contexts: it is done to the selected row, and the row's menu has it. */
+#define ACTION_FOR_ROW (1U << 30)
+/* Beside contexts: it changes the target: not with --readonly. */
+#define ACTION_CHANGES (1U << 31)
 
-_Static_assert(CONTEXT_COUNT <= 30, "contexts and what stands beside them share an unsigned");
+_Static_assert(CONTEXT_COUNT <= 28, "contexts and what stands beside them share an unsigned");
 
 enum action {
     ACTION_NONE = 0,
+    SCREEN_LIST(ACTION_OF_SCREEN, ACTION_NOTHING) /* each opens a screen */
     ACTION_UP,
     ACTION_DOWN,
     ACTION_LEFT,
@@ -75,7 +65,6 @@ enum action {
     ACTION_PAGE_DOWN,
     ACTION_FIRST,
     ACTION_LAST,
-    ACTION_HELP,
     ACTION_SEARCH,
     ACTION_SEARCH_NEXT,
     ACTION_SEARCH_PREV,
@@ -97,23 +86,12 @@ enum action {
     ACTION_ZOOM,
     ACTION_OPEN_STACK,
     ACTION_OPEN_CHILD,
-    ACTION_SHOW_OVERVIEW,
     ACTION_OPEN_LINE,
     ACTION_DEBUG,
-    ACTION_SHOW_LOG,
-    ACTION_SHOW_TARGETS,
     ACTION_SWITCH_TARGET,
-    ACTION_SHOW_THREADS,
-    ACTION_SHOW_TOP,
     ACTION_OPEN_CALLS,
-    ACTION_SHOW_FLAME,
-    ACTION_SHOW_TIMELINE,
-    ACTION_SHOW_TENSORS,
-    ACTION_SHOW_MODULES,
-    ACTION_SHOW_LOADER,
     ACTION_OPEN_LOADER,
     ACTION_OPEN_MODULE,
-    ACTION_SHOW_STEPS,
     ACTION_OPEN_TENSOR,
     ACTION_TENSOR_GROWTH,
     ACTION_TENSOR_STATISTICS,
@@ -161,10 +139,8 @@ enum action {
     ACTION_SLOWER,
     ACTION_FASTER,
     ACTION_METERS,
-    ACTION_SETUP,
     ACTION_SETUP_CHANGE,
     ACTION_SAVE_SETTINGS,
-    ACTION_THEMES,
     ACTION_THEME_KEEP,
     ACTION_MOUSE,
     ACTION_BACK,
@@ -173,16 +149,12 @@ enum action {
     ACTION_QUIT,
     ACTION_QUIT_NOW,
     ACTION_COMMAND_LINE,
-    ACTION_MENU,
-    ACTION_EXPORT,
     ACTION_COPY,
     ACTION_COPY_ROW,
     ACTION_EDIT_FILE,
     ACTION_ROW_IN_FLAME,
     ACTION_ROW_IN_TOP,
     ACTION_ROW_IN_THREADS,
-    ACTION_SHOW_SQL,
-    ACTION_SHOW_REPL,
     ACTION_SQL_RUN,
     ACTION_SQL_ENTER,
     ACTION_SQL_CANCEL,
@@ -247,9 +219,9 @@ struct action_def {
     const char *help;
 };
 
-/* The table; ends with ACTION_NONE. */
+/* All rows, those of the screens among them; ends with ACTION_NONE. */
 #define ACTION_MAX_ROWS 512
-extern const struct action_def action_table[];
+const struct action_def *action_table(void);
 
 /* What `key` does in `context`; ACTION_NONE nothing. */
 enum action action_find(enum action_context context, uint32_t key);

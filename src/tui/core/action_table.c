@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* action_table: what every key does, a row each; see action.h. A row is one line, or two: the words of the help. */
 #include "tui/core/action.h"
+#include "tui/core/screen.h"
 
 #define THREADS (ACTION_IN(CONTEXT_THREADS) | ACTION_IN(CONTEXT_STACK))
 #define TOP ACTION_IN(CONTEXT_TOP)
@@ -17,38 +18,42 @@
 #define SHEETS (TREES | STEPS) /* tables of what is asked of the job's tables */
 #define TRAINING (MODULES | STEPS | OVERVIEW)
 #define PANES (THREADS | TOP)
-#define VIEWS (PANES | FLAME | OVERVIEW | TIMELINE | TREES | STEPS)
+#define VIEWS ACTION_VIEWS
 #define TABLES (THREADS | ACTION_IN(CONTEXT_PICKER))
-#define EDIT ACTION_IN(CONTEXT_SQL_EDIT)
+#define EDIT ACTION_IN(CONTEXT_SQL)
 #define COMPLETE ACTION_IN(CONTEXT_SQL_COMPLETE)
-#define CODE ACTION_IN(CONTEXT_REPL_EDIT)
+#define CODE ACTION_IN(CONTEXT_REPL)
 #define NAMES ACTION_IN(CONTEXT_REPL_COMPLETE)
 #define OUTPUT ACTION_IN(CONTEXT_REPL_OUTPUT)
 #define EDITS (EDIT | CODE)
 #define CHOICES (COMPLETE | NAMES)
-#define TYPING (EDITS | CHOICES)
+#define TYPING ACTION_TYPED
 #define SHEET ACTION_IN(CONTEXT_SQL_SHEET)
 #define SQL (EDIT | SHEET)
-#define TABS (VIEWS | SHEET | LOG | OUTPUT)   /* screens with a number */
+#define TABS ACTION_TABS
 #define FRAMES (PANES | FLAME)                /* where a row is of a stack */
 #define PICKED (FRAMES | OVERVIEW | TIMELINE) /* where a row is of a thread or a function */
 #define MENU ACTION_IN(CONTEXT_MENU)
 #define EXPORT ACTION_IN(CONTEXT_EXPORT)
-#define OVER (ACTION_IN(CONTEXT_HELP) | MENU | EXPORT)
+#define OVER ACTION_OVERLAYS
 #define ROW ACTION_FOR_ROW
 /* Where s tags a row. */
 #define TAGGED (ACTION_IN(CONTEXT_THREADS) | TOP | TIMELINE | LOG | SHEETS | FLAME | PROCESSES)
 #define SETUP ACTION_IN(CONTEXT_SETUP)
 #define THEMES ACTION_IN(CONTEXT_THEMES)
 #define PROCESSES (ACTION_IN(CONTEXT_PICKER) | ACTION_IN(CONTEXT_TARGETS))
-#define ALL (ACTION_EVERYWHERE & ~TYPING) /* where letters are keys */
+#define ALL ACTION_LETTERS
+
+/* Here stand the rows that open a screen, which are of its file; and those of screens that stand nowhere else. */
+#define SCREEN(NAME)                                                                                         \
+    { ACTION_SHOW_##NAME, NULL, 0, {NULL}, NULL, 0, NULL }
+#define OTHER_SCREENS                                                                                        \
+    { ACTION_COUNT, NULL, 0, {NULL}, NULL, 0, NULL }
 
 /* clang-format off */
 /* In the order of the footer and of the help. */
-const struct action_def action_table[] = {
-    {ACTION_HELP, "help", ALL & ~ACTION_IN(CONTEXT_HELP), {"F1", "?"}, "Help", 0,
-     "show all keys and what they do"},
-    {ACTION_HELP, "help", TYPING, {"F1"}, "Help", 0, "show all keys and what they do"},
+static const struct action_def action_fixed[] = {
+    SCREEN(HELP),
     {ACTION_SQL_RUN, "run", CODE | NAMES | ACTION_CHANGES, {"F5"}, "Run", 0, "run what is typed, as it is"},
     {ACTION_SQL_RUN, "run", EDIT | COMPLETE, {"F5"}, "Run", 0, "run the query; Enter does too after a ;"},
     {ACTION_SQL_RUN, "run", SHEET, {"F5", "R"}, "Run", 1, "run the query again"},
@@ -122,22 +127,22 @@ const struct action_def action_table[] = {
     {ACTION_PROFILER, "profiler", TRAINING | ACTION_CHANGES, {"P"}, "Profile", 7,
      "run torch.profiler for 3 steps; its cost is said first"},
     {ACTION_TREE, "tree", TREES, {"t"}, NULL, 0, "rows within rows, or all of them in one list"},
-    {ACTION_SHOW_OVERVIEW, "overview", TABS, {"1"}, NULL, 0, "the Overview screen: what the job costs and waits for"},
-    {ACTION_SHOW_THREADS, "threads", TABS, {"2"}, NULL, 0, "the Threads screen: what each thread does"},
-    {ACTION_SHOW_FLAME, "flame", TABS, {"3"}, NULL, 0,
-     "the Flame screen: calls as wide as their share of time"},
-    {ACTION_SHOW_TOP, "top", TABS, {"4"}, NULL, 0, "the Top screen: functions by their share of the time"},
-    {ACTION_SHOW_TENSORS, "tensors", TABS, {"5"}, NULL, 0, "the Tensors screen: all there are, their size and growth"},
-    {ACTION_SHOW_MODULES, "modules", TABS, {"6"}, NULL, 0, "the Modules screen: models as trees, and what takes time"},
-    {ACTION_SHOW_LOADER, "loader", TABS, {"K"}, NULL, 0, "the Loader screen: batches, waits, DataLoader workers"},
-    {ACTION_SHOW_TIMELINE, "timeline", TABS, {"9"}, NULL, 0, "the Timeline screen: what each thread did when"},
-    {ACTION_SHOW_STEPS, "steps", TABS, {"E"}, NULL, 0, "the Steps screen: training steps, and why some are slow"},
-    {ACTION_SHOW_SQL, "sql", TABS, {"7"}, NULL, 0, "the SQL screen: queries over what the job did and does"},
-    {ACTION_SHOW_REPL, "repl", TABS | ACTION_CHANGES, {"J"}, NULL, 0, "the Repl screen: code that runs in the job"},
+    SCREEN(OVERVIEW),
+    SCREEN(THREADS),
+    SCREEN(FLAME),
+    SCREEN(TOP),
+    SCREEN(TENSORS),
+    SCREEN(MODULES),
+    SCREEN(LOADER),
+    SCREEN(TIMELINE),
+    SCREEN(STEPS),
+    SCREEN(SQL),
+    SCREEN(REPL),
     {ACTION_DEBUG, "debug", TABS | ACTION_CHANGES, {"B"}, NULL, 0,
      "debugpy listens in the job, for VS Code; again: no more"},
-    {ACTION_SHOW_LOG, "log", TABS, {"8"}, NULL, 0, "the Log screen: what happened, and what failed"},
-    {ACTION_SHOW_TARGETS, "targets", TABS, {"p"}, NULL, 0, "all targets; Enter there shows another one"},
+    SCREEN(LOG),
+    SCREEN(TARGETS),
+    OTHER_SCREENS,
     {ACTION_SWITCH_TARGET, "switch-target", ACTION_IN(CONTEXT_TARGETS), {"Enter"}, "Show", 0, "show the selected target"},
     {ACTION_OPEN_LINE, "open-line", OVERVIEW | ROW, {"Enter"}, "Open", 1,
      "open the screen that the line is of; a function in Flame"},
@@ -308,10 +313,8 @@ const struct action_def action_table[] = {
     {ACTION_PAGE_DOWN, "page-down", EDIT, {"PgDn"}, NULL, 0, "a page of the result down"},
     {ACTION_COMMAND_LINE, "command-line", ALL & ~SHEET, {":"}, NULL, 0,
      "type a command, or the name of an action; Tab completes"},
-    {ACTION_MENU, "menu", PICKED | LOG | SHEETS | PROCESSES, {"m", "F9"}, NULL, 0,
-     "what can be done with the selected row; the right button"},
-    {ACTION_MENU, "menu", SHEET, {"m"}, NULL, 0, "what can be done with the selected cell or row"},
-    {ACTION_EXPORT, "export", VIEWS | LOG, {"x"}, NULL, 0, "write what is shown to a file: svg, folded, txt, ..."},
+    SCREEN(MENU),
+    SCREEN(EXPORT),
     {ACTION_TAG, "tag", TAGGED | ROW, {"s", "Ins"}, NULL, 0, "tag the row, or not; y Y and x are of tagged rows, if any"},
     {ACTION_TAG, "tag", SHEET | ROW, {"t", "Ins"}, NULL, 0, "tag the row, or not; y Y and :export are of tagged ones"},
     {ACTION_UNTAG, "untag-all", TAGGED | SHEET | ROW, {"U"}, NULL, 0, "take off all tags"},
@@ -338,11 +341,8 @@ const struct action_def action_table[] = {
     {ACTION_SETUP_CHANGE, "change", SETUP, {"Enter"}, "Change", 0,
      "the next value (Left: the one before), or type it"},
     {ACTION_THEME_KEEP, "keep", THEMES, {"Enter"}, "Keep", 0, "keep the theme that is shown; Esc: as it was"},
-    {ACTION_SETUP, "setup", ALL & ~(SETUP | THEMES | SQL | OVER), {"F2", "S"}, NULL, 0,
-     "what can be set, and saving it"},
-    {ACTION_SETUP, "setup", SHEET, {"S"}, NULL, 0, "what can be set, and saving it"},
-    {ACTION_THEMES, "themes", ALL & ~(THEMES | OVER), {"alt-t"}, NULL, 0,
-     "choose a theme, seeing it on the screen below"},
+    SCREEN(SETUP),
+    SCREEN(THEMES),
     {ACTION_SAVE_SETTINGS, "save-settings", SETUP, {"F12", "s"}, "Save", 1, "write the settings to the file"},
     {ACTION_SAVE_SETTINGS, "save-settings", ALL & ~SETUP, {"F12"}, NULL, 0,
      "write the settings to the file, as they are now"},
@@ -378,9 +378,64 @@ const struct action_def action_table[] = {
      "quit from anywhere; the job runs on"},
     {ACTION_NONE, NULL, 0, {NULL}, NULL, 0, NULL},
 };
-_Static_assert(sizeof action_table / sizeof action_table[0] <= ACTION_MAX_ROWS,
-               "keys of rows beyond cannot be changed");
 /* clang-format on */
 
-_Static_assert(sizeof action_table / sizeof action_table[0] <= ACTION_MAX_ROWS,
-               "rows have room for their keys");
+#define ACTION_N_FIXED (sizeof action_fixed / sizeof action_fixed[0])
+
+static struct action_def action_rows[ACTION_MAX_ROWS];
+
+/* Contexts of the screens that are tabs, where letters are keys; of them, those of views of the job. */
+static void action_find_tabs(unsigned *tabs, unsigned *views) {
+    *tabs = *views = 0;
+    for (const struct screen_def *const *s = screen_list; *s; s++) {
+        unsigned contexts = (*s)->is_tab ? screen_contexts(*s) & ~ACTION_TYPED : 0;
+        *tabs |= contexts;
+        *views |= (*s)->of_session ? 0 : contexts;
+    }
+}
+
+/* The row after the `n`th; the last one is left free, for it ends the table. How many there are then. */
+static size_t action_add(size_t n, const struct action_def *row) {
+    if (n + 1 == ACTION_MAX_ROWS)
+        return n;
+    action_rows[n] = *row;
+    return n + 1;
+}
+
+static size_t action_add_screen(size_t n, const struct screen_def *def) {
+    for (int i = 0; i < SCREEN_MAX_OPENS && def->opens[i].action; i++)
+        n = action_add(n, &def->opens[i]);
+    return n;
+}
+
+static bool action_is_fixed(enum action action) {
+    for (size_t i = 0; i < ACTION_N_FIXED; i++)
+        if (action_fixed[i].action == action)
+            return true;
+    return false;
+}
+
+const struct action_def *action_table(void) {
+    unsigned tabs, views;
+    size_t n = 0;
+    if (action_rows[0].action)
+        return action_rows;
+    for (size_t i = 0; i < ACTION_N_FIXED; i++) {
+        const struct action_def *row = &action_fixed[i];
+        const struct screen_def *screen = row->name ? NULL : screen_of_action(row->action);
+        if (row->name)
+            n = action_add(n, row);
+        else if (screen)
+            n = action_add_screen(n, screen);
+        for (const struct screen_def *const *s = screen_list; row->action == ACTION_COUNT && *s; s++)
+            if (!action_is_fixed((*s)->opens[0].action))
+                n = action_add_screen(n, *s);
+    }
+    action_find_tabs(&tabs, &views);
+    for (size_t i = 0; i < n; i++) {
+        unsigned *contexts = &action_rows[i].contexts;
+        *contexts |= (*contexts & ACTION_TABS ? tabs : 0) | (*contexts & ACTION_VIEWS ? views : 0);
+        *contexts &= ~(ACTION_TABS | ACTION_VIEWS);
+    }
+    return action_rows;
+}

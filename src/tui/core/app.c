@@ -13,7 +13,6 @@
 #include "tui/core/tabs.h"
 #include "tui/core/tagging.h"
 #include "tui/model/verdict_badge.h"
-#include "tui/screens/screens.h"
 
 struct app *app_new(const struct app_config *config) {
     struct app *a = calloc(1, sizeof *a);
@@ -223,7 +222,7 @@ void app_take_children(struct app *a, struct children_list *l) {
 
 bool app_shows_children(const struct app *a) {
     int i = a->n_screens - 1;
-    while (i > 0 && !a->screens[i].def->number)
+    while (i > 0 && !a->screens[i].def->is_tab)
         i--;
     return i >= 0 && a->screens[i].def->shows_children;
 }
@@ -470,16 +469,15 @@ static bool app_act_common(struct app *a, enum action action) {
 }
 
 bool app_open(struct app *a, enum action action) {
-    for (const struct screen_opening *o = screen_openings; o->action; o++)
-        if (o->action == action) {
-            /* Screens with a number stand side by side over the first one; as it was left, each. */
-            while (o->def->number && a->n_screens > 1)
-                app_pop(a);
-            if (app_top(a)->def != o->def)
-                app_push(a, o->def);
-            return app_top(a)->def == o->def;
-        }
-    return false;
+    const struct screen_def *def = screen_of_action(action);
+    if (!def)
+        return false;
+    /* Tabs stand side by side over the first one; as it was left, each. */
+    while (def->is_tab && a->n_screens > 1)
+        app_pop(a);
+    if (app_top(a)->def != def)
+        app_push(a, def);
+    return app_top(a)->def == def;
 }
 
 void app_act(struct app *a, enum action action) {

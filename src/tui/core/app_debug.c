@@ -8,7 +8,6 @@
 #include "base/option.h"
 #include "tui/core/app.h"
 #include "tui/core/command.h"
-#include "tui/screens/screens.h"
 #include "tui/view/pager.h"
 
 #define DEBUG_COMMAND_WORDS 16

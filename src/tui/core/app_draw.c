@@ -3,13 +3,13 @@
  * app_draw: the frame: header, banner, the topmost screen, status line, footer.
  */
 #include "tui/core/app.h"
+#include "tui/core/header.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "tui/core/footer.h"
-#include "tui/screens/screens.h"
 #include "tui/core/tabs.h"
 #include "tui/view/layout.h"
 

@@ -16,7 +16,6 @@
 #include "tui/core/app.h"
 #include "tui/core/app_history.h"
 #include "tui/host/exporter.h"
-#include "tui/screens/screens.h"
 #include "tui/core/tagging.h"
 
 #define APP_EXPORT_MAX_ROW 8192

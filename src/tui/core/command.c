@@ -37,7 +37,7 @@ static void command_unknown(struct app *app, const char *word) {
     for (const struct command_def *d = command_table; d->name && n + 1 < COMMAND_MAX_NAMES; d++)
         if (d->contexts & ACTION_IN(context))
             names[n++] = d->name;
-    for (const struct action_def *d = action_table; d->action && n + 1 < COMMAND_MAX_NAMES; d++)
+    for (const struct action_def *d = action_table(); d->action && n + 1 < COMMAND_MAX_NAMES; d++)
         if (d->contexts & ACTION_IN(context))
             names[n++] = d->name;
     names[n] = NULL;
@@ -117,7 +117,7 @@ void command_complete(struct app *app, const char *line, struct command_choices 
     for (const struct command_def *d = command_table; d->name; d++)
         if (d->contexts & ACTION_IN(context))
             command_offer(out, d->name, d->help);
-    for (const struct action_def *d = action_table; d->action; d++)
+    for (const struct action_def *d = action_table(); d->action; d++)
         if ((d->contexts & ACTION_IN(context)) && d->action != ACTION_COMMAND_LINE)
             command_offer(out, d->name, d->help);
 }

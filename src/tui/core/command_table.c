@@ -12,12 +12,11 @@
 #include "client/export/export.h"
 #include "tui/core/app.h"
 #include "tui/core/app_export.h"
-#include "tui/screens/screens.h"
 #include "tui/screens/sql/sql_commands.h"
 
 static void command_help(struct app *app, const char *argument) {
     (void)argument;
-    app_act(app, ACTION_HELP);
+    app_act(app, ACTION_SHOW_HELP);
 }
 
 static void command_quit(struct app *app, const char *argument) {
@@ -174,7 +173,7 @@ static void command_export(struct app *app, const char *argument) {
                    argument);
     const struct export_format *f = *format ? export_find(format, &e) : NULL;
     if (!*format) {
-        app_act(app, ACTION_EXPORT);
+        app_act(app, ACTION_SHOW_EXPORT);
         return;
     }
     if (f && !*path) {
@@ -205,7 +204,7 @@ static void command_save_screen(struct app *app, const char *argument) {
 static void command_theme(struct app *app, const char *argument) {
     struct err e;
     if (!*argument)
-        app_act(app, ACTION_THEMES);
+        app_act(app, ACTION_SHOW_THEMES);
     else if (settings_set(app, settings_table[SETTINGS_THEME].name, argument, &e) != 0)
         app_refuse(app, "%s", e.text);
 }
@@ -322,7 +321,7 @@ static void command_complete_debuggers(struct app *app, struct command_choices *
 }
 
 #define ANYWHERE ACTION_EVERYWHERE
-#define SQL (ACTION_IN(CONTEXT_SQL_EDIT) | ACTION_IN(CONTEXT_SQL_SHEET) | ACTION_IN(CONTEXT_SQL_COMPLETE))
+#define SQL (ACTION_IN(CONTEXT_SQL) | ACTION_IN(CONTEXT_SQL_SHEET) | ACTION_IN(CONTEXT_SQL_COMPLETE))
 
 /* clang-format off */
 const struct command_def command_table[] = {

@@ -32,7 +32,7 @@ static int footer_layout(struct app *a, int cols, struct footer_item *items) {
     struct app_screen *s = app_top(a);
     enum action_context context = screen_context(s->def, s->state);
     int n = 0;
-    for (const struct action_def *d = action_table; d->action && n < FOOTER_MAX; d++) {
+    for (const struct action_def *d = action_table(); d->action && n < FOOTER_MAX; d++) {
         uint32_t key = d->contexts & ACTION_IN(context) ? action_key(d, context, 0) : (uint32_t)INPUT_NONE;
         if (!d->label || !key)
             continue;

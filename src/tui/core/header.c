@@ -4,7 +4,8 @@
  *
  * Always from the newest data, also while the view is paused. What is not known is "?".
  */
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
+#include "tui/core/header.h"
 
 #include <math.h>
 #include <stdarg.h>

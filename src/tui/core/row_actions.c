@@ -9,7 +9,6 @@
 #include "tui/core/app.h"
 #include "tui/host/exporter.h"
 #include "tui/core/pick.h"
-#include "tui/screens/screens.h"
 #include "tui/core/tagging.h"
 
 void row_actions_init(struct row_actions *h) { h->menu_row = h->menu_col = -1; }
@@ -188,6 +187,6 @@ void row_actions_open_menu_at(struct app *app, const struct input_event *e) {
         return;
     app->hands.menu_row = e->row;
     app->hands.menu_col = e->col;
-    app_act(app, ACTION_MENU);
+    app_act(app, ACTION_SHOW_MENU);
     app->hands.menu_row = app->hands.menu_col = -1;
 }

@@ -3,7 +3,7 @@
  * screen: what a screen is: one descriptor with what it draws, what it does with an action, what it says in the status
  * line. Screens know nothing of terminals, sockets or clocks: they read the app's data and draw cells.
  *
- * To add one: a file in screens/ that defines a const struct screen_def, and a line each in screens/screens.h and screens.c
+ * To add one: a file in screens/ that defines a const struct screen_def, and a row of screen_list.h
  * (docs/dev/adding-a-screen.md).
  */
 #ifndef TUI_CORE_SCREEN_H
@@ -62,12 +62,20 @@ struct screen_choice {
     void (*name_module)(const struct model_frame *f, char *buf, size_t cap); /* of one that knows modules */
 };
 
+#define SCREEN_MAX_OPENS 2
+#define SCREEN_MAX_CONTEXTS 3
+
+/* A context of a screen, as the help and --list-keys name it. */
+struct screen_context {
+    enum action_context context;
+    const char *name, *title;
+};
+
 struct screen_def {
     const char *name;  /* as in docs and tests */
     const char *title; /* in the line of tabs */
-    char
-        number; /* the key that shows it, '1' to '9' or a capital: it is one of the tabs; 0 it lies over another */
-    bool is_overlay;    /* drawn over the screen below it, which is drawn too */
+    bool is_tab;     /* it stands beside others, by the first key that opens it; else it lies over another */
+    bool is_overlay; /* drawn over the screen below it, which is drawn too */
     bool needs_samples; /* the stream of samples comes while it is open */
     bool
         shows_children; /* of the target, as they are now: they are read seldom while another one is looked at */
@@ -79,9 +87,12 @@ struct screen_def {
     void (*init)(void *state, struct app *app); /* may be NULL, like all functions but draw */
     void (*fini)(void *state);
 
-    enum action_context keys; /* whose keys are read ... */
-    enum action_context (*context)(
-        const void *state); /* ... or, if that changes, a function that says it now */
+    struct action_def opens[SCREEN_MAX_OPENS]; /* rows of the action that opens it */
+    enum action_context keys;                  /* whose keys are read ... */
+    /* ... or, if that changes, a function that says it now. */
+    enum action_context (*context)(const void *state);
+    /* Names of its contexts, if there are several or the title is another than the screen's. */
+    struct screen_context contexts[SCREEN_MAX_CONTEXTS];
 
     /* Draw into `area`, which is at least LAYOUT_MIN_COLS wide. May settle its own scroll position; changes nothing else. */
     void (*draw)(void *state, struct app *app, struct grid *g, struct rect area);
@@ -129,7 +140,23 @@ struct screen_def {
     void (*status)(const void *state, const struct app *app, struct strbuf *out);
 };
 
-/* The context whose keys a screen reads now. */
+#define SCREEN_EXTERN(NAME, name) extern const struct screen_def screen_##name;
+SCREEN_LIST(SCREEN_EXTERN, ACTION_NOTHING)
+
+/* All of them, as screen_list.h has them; ends with NULL. */
+extern const struct screen_def *const screen_list[];
+
+/* The screen that an action opens; NULL: it opens none. */
+const struct screen_def *screen_of_action(enum action action);
+
+/* The `i`th of the screens that are tabs, in the order in which they are offered; NULL there are not so many. */
+const struct screen_def *screen_tab(int i);
+
+/* The key that shows a tab, as it is written there. */
+char screen_tab_key(const struct screen_def *def);
+
+/* The context whose keys a screen reads now; all that it has, as ACTION_IN. */
 enum action_context screen_context(const struct screen_def *def, const void *state);
+unsigned screen_contexts(const struct screen_def *def);
 
 #endif

@@ -12,7 +12,7 @@
 #include "base/option.h"
 #include "base/text.h"
 #include "tui/core/app.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 
 /* ---- what some take ---- */
 
@@ -35,9 +35,10 @@ static const char *settings_header(int i) {
 static const char *settings_screen(int i) {
     if (i == 0)
         return screen_threads.name;
-    for (const struct screen_opening *o = screen_openings; o->action; o++)
-        if (o->def->number && o->def != &screen_threads && --i == 0)
-            return o->def->name;
+    const struct screen_def *tab;
+    for (int k = 0; (tab = screen_tab(k)); k++)
+        if (tab != &screen_threads && --i == 0)
+            return tab->name;
     return NULL;
 }
 
@@ -353,7 +354,8 @@ void settings_begin(struct app *a, const struct settings *s) {
 }
 
 void settings_open_screen(struct app *a) {
-    for (const struct screen_opening *o = screen_openings; o->action; o++)
-        if (o->def->number && strcmp(o->def->name, a->settings.values[SETTINGS_SCREEN]) == 0)
-            app_act(a, o->action);
+    const struct screen_def *tab;
+    for (int i = 0; (tab = screen_tab(i)); i++)
+        if (strcmp(tab->name, a->settings.values[SETTINGS_SCREEN]) == 0)
+            app_act(a, tab->opens[0].action);
 }

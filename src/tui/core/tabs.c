@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 
 #define TABS_MAX 16
 
@@ -25,14 +25,14 @@ struct tabs_item {
 /* The screen with a number that is shown, or lies below what is. */
 static const struct screen_def *tabs_current(const struct app *a) {
     for (int i = a->n_screens - 1; i >= 0; i--)
-        if (a->screens[i].def->number)
+        if (a->screens[i].def->is_tab)
             return a->screens[i].def;
     return NULL;
 }
 
 /* Screens on which the job may be changed are not offered where that is refused. */
 static bool tabs_is_refused(const struct app *a, enum action action) {
-    for (const struct action_def *d = action_table; a->hands.readonly && d->action; d++)
+    for (const struct action_def *d = action_table(); a->hands.readonly && d->action; d++)
         if (d->action == action && (d->contexts & ACTION_CHANGES))
             return true;
     return false;
@@ -43,14 +43,14 @@ static int tabs_layout(const struct app *a, int form, int col, struct tabs_item 
     const struct screen_def *current = tabs_current(a);
     int n = 0;
     for (char number = '1'; number <= 'Z' && n < TABS_MAX; number++)
-        for (const struct screen_opening *o = screen_openings; o->action; o++) {
+        for (const struct screen_def *const *s = screen_list; *s; s++) {
             struct tabs_item *it = &items[n];
-            if (o->def->number != number || tabs_is_refused(a, o->action))
+            if (screen_tab_key(*s) != number || tabs_is_refused(a, (*s)->opens[0].action))
                 continue;
-            *it = (struct tabs_item){.action = o->action, .is_on = o->def == current};
+            *it = (struct tabs_item){.action = (*s)->opens[0].action, .is_on = *s == current};
             int most = it->is_on ? (int)sizeof it->text : tabs_forms[form].most;
             (void)snprintf(it->text, sizeof it->text, it->is_on ? "[%c%s%.*s]" : "%c%s%.*s", number,
-                           most ? " " : "", most, o->def->title);
+                           most ? " " : "", most, (*s)->title);
             it->col = col;
             it->width = text_width(it->text);
             col += it->width + tabs_forms[form].gap;
@@ -80,7 +80,7 @@ static int tabs_width(const struct app *a, int form) {
     return n ? items[n - 1].col + items[n - 1].width : 0;
 }
 
-static bool tabs_are_shown(const struct app *a) { return a->screens[0].def->number != 0; }
+static bool tabs_are_shown(const struct app *a) { return a->screens[0].def->is_tab; }
 
 int tabs_rows(const struct app *a, int screen_rows) {
     return tabs_are_shown(a) && !a->folded && screen_rows >= TABS_LINE_ROWS;
@@ -89,11 +89,11 @@ int tabs_rows(const struct app *a, int screen_rows) {
 void tabs_draw(struct app *a, struct grid *g, struct rect area) {
     const struct screen_def *top = app_top(a)->def;
     grid_fill(g, area, ROLE_TEXT);
-    int form = 0, after = top->number ? 1 : text_width(top->title) + 5;
+    int form = 0, after = top->is_tab ? 1 : text_width(top->title) + 5;
     while (form < TABS_NUMBERS && tabs_width(a, form) + after > area.cols)
         form++;
     int col = tabs_put(a, g, area, 1, form, ROLE_LABEL, ROLE_TITLE_FOCUS);
-    if (!top->number)
+    if (!top->is_tab)
         (void)grid_printf(g, area, 0, col + 2, ROLE_TITLE, "> %s", top->title);
 }
 

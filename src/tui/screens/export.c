@@ -3,7 +3,7 @@
  * export: what is shown on the screen below, to a file: choose a format, then a name. A file that is there is not replaced
  * without a second Enter.
  */
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static void export_ask(struct export_state *s, struct app *app) {
         return;
     s->path[0] = '\0';
     app_export_name(app, s->formats[s->list.selected], name, sizeof name);
-    app_prompt(app, ACTION_EXPORT, "File: ", name);
+    app_prompt(app, ACTION_SHOW_EXPORT, "File: ", name);
 }
 
 /* Begin it; a file that is there is asked about. */
@@ -82,7 +82,7 @@ static void export_begin(struct export_state *s, struct app *app, const char *pa
 static bool export_typed(void *state, struct app *app, enum action what, const char *text,
                          enum screen_typed phase) {
     struct export_state *s = state;
-    if (what == ACTION_EXPORT && phase == SCREEN_ACCEPT)
+    if (what == ACTION_SHOW_EXPORT && phase == SCREEN_ACCEPT)
         export_begin(s, app, text, false);
     return true;
 }
@@ -134,6 +134,13 @@ static void export_status(const void *state, const struct app *app, struct strbu
 const struct screen_def screen_export = {
     .name = "export",
     .title = "Export",
+    .opens = {{ACTION_SHOW_EXPORT,
+               "export",
+               ACTION_VIEWS | ACTION_IN(CONTEXT_LOG),
+               {"x"},
+               NULL,
+               0,
+               "write what is shown to a file: svg, folded, txt, ..."}},
     .is_overlay = true,
     .state_size = sizeof(struct export_state),
     .init = export_init,

@@ -3,7 +3,7 @@
  * help: every key and what it does, made from the action table; every command, from the command table; what the columns
  * mean, from theirs. Enter does the selected entry on the screen below.
  */
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -46,12 +46,12 @@ static void help_init(void *state, struct app *app) {
     const struct app_screen *below = &app->screens[app->n_screens - 2]; /* help is never the only screen */
     enum action_context here = screen_context(below->def, below->state);
     help_add(s, (struct help_line){.heading = action_context_title(here)});
-    for (const struct action_def *d = action_table; d->action; d++)
+    for (const struct action_def *d = action_table(); d->action; d++)
         if (d->contexts & ACTION_IN(here))
             help_add(s, (struct help_line){.def = d, .context = here, .works_below = true});
     for (int c = 0; c < CONTEXT_COUNT; c++) {
         bool titled = false;
-        for (const struct action_def *d = action_table; d->action; d++) {
+        for (const struct action_def *d = action_table(); d->action; d++) {
             unsigned lower = ACTION_IN(c) - 1U;
             if ((d->contexts & ACTION_IN(here)) || !(d->contexts & ACTION_IN(c)) || (d->contexts & lower))
                 continue;
@@ -204,6 +204,14 @@ static void help_status(const void *state, const struct app *app, struct strbuf 
 const struct screen_def screen_help = {
     .name = "help",
     .title = "Help",
+    .opens = {{ACTION_SHOW_HELP,
+               "help",
+               ACTION_LETTERS & ~ACTION_IN(CONTEXT_HELP),
+               {"F1", "?"},
+               "Help",
+               0,
+               "show all keys and what they do"},
+              {ACTION_SHOW_HELP, "help", ACTION_TYPED, {"F1"}, "Help", 0, "show all keys and what they do"}},
     .state_size = sizeof(struct help_state),
     .init = help_init,
     .keys = CONTEXT_HELP,

@@ -3,7 +3,7 @@
  * menu: what can be done with the selected row of the screen below, made from the action table. Enter does what is selected, so
  * does its key; / narrows the list, Esc closes it.
  */
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static void menu_init(void *state, struct app *app) {
     s->below = screen_context(below->def, below->state);
     s->row = app->hands.menu_row;
     s->col = app->hands.menu_col;
-    for (const struct action_def *d = action_table; d->action && s->n_all < MENU_MAX; d++)
+    for (const struct action_def *d = action_table(); d->action && s->n_all < MENU_MAX; d++)
         if ((d->contexts & ACTION_FOR_ROW) && (d->contexts & ACTION_IN(s->below)) &&
             row_actions_can(app, below, d->action))
             s->all[s->n_all++] = d;
@@ -165,6 +165,21 @@ static void menu_status(const void *state, const struct app *app, struct strbuf 
 const struct screen_def screen_menu = {
     .name = "menu",
     .title = "Menu",
+    .opens = {{ACTION_SHOW_MENU,
+               "menu",
+               ACTION_VIEWS | ACTION_IN(CONTEXT_LOG) | ACTION_IN(CONTEXT_PICKER) | ACTION_IN(CONTEXT_TARGETS),
+               {"m", "F9"},
+               NULL,
+               0,
+               "what can be done with the selected row; the right button"},
+              {ACTION_SHOW_MENU,
+               "menu",
+               ACTION_IN(CONTEXT_SQL_SHEET),
+               {"m"},
+               NULL,
+               0,
+               "what can be done with the selected cell or row"}},
+    .contexts = {{CONTEXT_MENU, "menu", "Menu of a row"}},
     .is_overlay = true,
     .state_size = sizeof(struct menu_state),
     .init = menu_init,

@@ -2,7 +2,7 @@
 /*
  * picker: the Python processes of this machine, to choose one. Those this user may not attach to are grey and say why.
  */
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * setup: what can be set, from the table of settings: value, where it is from, what it is for. A change takes effect at once
  * where it can; nothing is written until that is asked for.
  */
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -79,7 +79,7 @@ static bool setup_typed(void *state, struct app *app, enum action what, const ch
                         enum screen_typed phase) {
     struct setup_state *s = state;
     struct err e;
-    if (what == ACTION_SETUP) { /* not the key that opened it: that one ends the line */
+    if (what == ACTION_SHOW_SETUP) { /* not the key that opened it: that one ends the line */
         if (phase == SCREEN_ACCEPT &&
             settings_set(app, settings_table[s->finder.list.selected].name, text, &e) != 0)
             app_message(app, true, "%s", e.text);
@@ -92,7 +92,7 @@ static void setup_change(struct setup_state *s, struct app *app, int step) {
     enum settings_key key = (enum settings_key)s->finder.list.selected;
     char label[SETUP_NAME + 8];
     if (key == SETTINGS_THEME) {
-        app_act(app, ACTION_THEMES);
+        app_act(app, ACTION_SHOW_THEMES);
         return;
     }
     if (settings_table[key].type != SETTINGS_TEXTUAL) {
@@ -100,7 +100,7 @@ static void setup_change(struct setup_state *s, struct app *app, int step) {
         return;
     }
     (void)snprintf(label, sizeof label, "%s: ", settings_table[key].name);
-    app_prompt(app, ACTION_SETUP, label, app->settings.values[key]);
+    app_prompt(app, ACTION_SHOW_SETUP, label, app->settings.values[key]);
 }
 
 static bool setup_act(void *state, struct app *app, enum action action) {
@@ -135,9 +135,22 @@ static void setup_status(const void *state, const struct app *app, struct strbuf
                       s->finder.list.count, unsaved);
 }
 
+#define SETUP_FROM                                                                                           \
+    (ACTION_LETTERS & ~(ACTION_OVERLAYS | ACTION_IN(CONTEXT_SETUP) | ACTION_IN(CONTEXT_THEMES) |             \
+                        ACTION_IN(CONTEXT_SQL_SHEET)))
+
 const struct screen_def screen_setup = {
     .name = "setup",
     .title = "Setup",
+    .opens =
+        {{ACTION_SHOW_SETUP, "setup", SETUP_FROM, {"F2", "S"}, NULL, 0, "what can be set, and saving it"},
+         {ACTION_SHOW_SETUP,
+          "setup",
+          ACTION_IN(CONTEXT_SQL_SHEET),
+          {"S"},
+          NULL,
+          0,
+          "what can be set, and saving it"}},
     .state_size = sizeof(struct setup_state),
     .init = setup_init,
     .keys = CONTEXT_SETUP,

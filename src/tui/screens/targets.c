@@ -3,7 +3,7 @@
  * targets: the targets that are looked at, to switch between them: what each is, how it does, whether it still is there. Enter shows the
  * selected one.
  */
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -271,6 +271,13 @@ static void targets_status(const void *state, const struct app *app, struct strb
 const struct screen_def screen_targets = {
     .name = "targets",
     .title = "Targets",
+    .opens = {{ACTION_SHOW_TARGETS,
+               "targets",
+               ACTION_TABS,
+               {"p"},
+               NULL,
+               0,
+               "all targets; Enter there shows another one"}},
     .state_size = sizeof(struct targets_state),
     .init = targets_init,
     .keys = CONTEXT_TARGETS,

@@ -3,7 +3,7 @@
  * themes: choice of a theme. The screen it was opened from is drawn below the list, in the theme that is selected. Enter
  * keeps it; however else it is left, the look is that from before.
  */
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -142,6 +142,14 @@ static void themes_status(const void *state, const struct app *app, struct strbu
 const struct screen_def screen_themes = {
     .name = "themes",
     .title = "Theme",
+    .opens = {{ACTION_SHOW_THEMES,
+               "themes",
+               ACTION_LETTERS & ~(ACTION_OVERLAYS | ACTION_IN(CONTEXT_THEMES)),
+               {"alt-t"},
+               NULL,
+               0,
+               "choose a theme, seeing it on the screen below"}},
+    .contexts = {{CONTEXT_THEMES, "themes", "Choice of a theme"}},
     .state_size = sizeof(struct themes_state),
     .init = themes_init,
     .fini = themes_fini,

@@ -15,7 +15,7 @@
 #include "tui/core/app_history.h"
 #include "tui/core/pick.h"
 #include "tui/screens/flame/flame_state.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "tui/view/diff_cell.h"
 
 #define FLAME_EARLY_SAMPLES 500
@@ -358,7 +358,14 @@ static bool flame_is_on(const void *state, const struct app *app, enum action ac
 const struct screen_def screen_flame = {
     .name = "flame",
     .title = "Flame",
-    .number = '3',
+    .is_tab = true,
+    .opens = {{ACTION_SHOW_FLAME,
+               "flame",
+               ACTION_TABS,
+               {"3"},
+               NULL,
+               0,
+               "the Flame screen: calls as wide as their share of time"}},
     .needs_samples = true,
     .is_kept = true,
     .state_size = sizeof(struct flame_state),

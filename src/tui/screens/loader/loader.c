@@ -5,7 +5,7 @@
  *
  * Nothing of it takes the GIL: the queues are read from memory and kept by the agent, the workers are looked at from outside.
  */
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -192,12 +192,19 @@ static bool loader_mouse(void *state, struct app *app, const struct input_event 
 const struct screen_def screen_loader = {
     .name = "loader",
     .title = "Loader",
+    .is_tab = true,
+    .opens = {{ACTION_SHOW_LOADER,
+               "loader",
+               ACTION_TABS,
+               {"K"},
+               NULL,
+               0,
+               "the Loader screen: batches, waits, DataLoader workers"}},
     .is_kept = true,
     .state_size = sizeof(struct loader_state),
     .init = loader_init,
     .fini = loader_fini,
     .keys = CONTEXT_LOADER,
-    .number = 'K',
     .draw = loader_draw,
     .act = loader_act,
     .mouse = loader_mouse,

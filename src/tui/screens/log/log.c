@@ -3,7 +3,7 @@
  * log: what happened, newest last. Stays at the end while the last entry is selected; what does not fit into its row is written out
  * below.
  */
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -288,7 +288,14 @@ static void log_status(const void *state, const struct app *app, struct strbuf *
 const struct screen_def screen_log = {
     .name = "log",
     .title = "Log",
-    .number = '8',
+    .is_tab = true,
+    .opens = {{ACTION_SHOW_LOG,
+               "log",
+               ACTION_TABS,
+               {"8"},
+               NULL,
+               0,
+               "the Log screen: what happened, and what failed"}},
     .of_session = true,
     .is_kept = true,
     .state_size = sizeof(struct log_state),

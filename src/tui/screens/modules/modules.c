@@ -5,7 +5,7 @@
  *
  * They are found by walking the job's objects, as for the Tensors screen.
  */
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 
 #include "base/text.h"
 #include "tui/view/browser.h"
@@ -150,7 +150,14 @@ static bool modules_mouse(void *state, struct app *app, const struct input_event
 const struct screen_def screen_modules = {
     .name = "modules",
     .title = "Modules",
-    .number = '6',
+    .is_tab = true,
+    .opens = {{ACTION_SHOW_MODULES,
+               "modules",
+               ACTION_TABS,
+               {"6"},
+               NULL,
+               0,
+               "the Modules screen: models as trees, and what takes time"}},
     .is_kept = true,
     .tells_arms = true,
     .state_size = sizeof(struct modules_state),

@@ -4,7 +4,7 @@
  * opened by Enter. Two columns where it is wide; scrolls where it is low. While the view is paused functions stand still, meters
  * go on, as the header does.
  */
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -289,7 +289,14 @@ static void overview_status(const void *state, const struct app *app, struct str
 const struct screen_def screen_overview = {
     .name = "overview",
     .title = "Overview",
-    .number = '1',
+    .is_tab = true,
+    .opens = {{ACTION_SHOW_OVERVIEW,
+               "overview",
+               ACTION_TABS,
+               {"1"},
+               NULL,
+               0,
+               "the Overview screen: what the job costs and waits for"}},
     .needs_samples = true,
     .needs_vitals = true,
     .is_kept = true,

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "client/verdict/verdict.h"
 #include "tui/core/app_feed.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 
 #define VERDICTS_EVERY_S 2.0
 
@@ -22,9 +22,9 @@ enum theme_role overview_verdict_role(int64_t level) {
 }
 
 enum action overview_verdict_opens(const char *screen) {
-    for (const struct screen_opening *o = screen_openings; screen && o->action; o++)
-        if (strcmp(o->def->name, screen) == 0)
-            return o->action;
+    for (const struct screen_def *const *s = screen_list; screen && *s; s++)
+        if (strcmp((*s)->name, screen) == 0)
+            return (*s)->opens[0].action;
     return ACTION_NONE;
 }
 

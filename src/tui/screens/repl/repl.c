@@ -15,7 +15,6 @@
 #include "base/text.h"
 #include "tui/core/app.h"
 #include "tui/core/app_magic.h"
-#include "tui/screens/screens.h"
 #include "tui/view/pager.h"
 #include "tui/view/typing.h"
 
@@ -102,9 +101,7 @@ static void repl_update(void *state, struct app *app) {
 
 static enum action_context repl_context(const void *state) {
     const struct repl_state *s = state;
-    return s->in_output           ? CONTEXT_REPL_OUTPUT
-           : s->typing.completing ? CONTEXT_REPL_COMPLETE
-                                  : CONTEXT_REPL_EDIT;
+    return s->in_output ? CONTEXT_REPL_OUTPUT : s->typing.completing ? CONTEXT_REPL_COMPLETE : CONTEXT_REPL;
 }
 
 static bool repl_typed_key(void *state, struct app *app, uint32_t key) {
@@ -229,7 +226,17 @@ static bool repl_pick(const void *state, const struct app *app, struct screen_pi
 const struct screen_def screen_repl = {
     .name = "repl",
     .title = "Repl",
-    .number = 'J',
+    .is_tab = true,
+    .opens = {{ACTION_SHOW_REPL,
+               "repl",
+               ACTION_TABS | ACTION_CHANGES,
+               {"J"},
+               NULL,
+               0,
+               "the Repl screen: code that runs in the job"}},
+    .contexts = {{CONTEXT_REPL, "code", "Repl: the code"},
+                 {CONTEXT_REPL_COMPLETE, "names", "Repl: names to complete with"},
+                 {CONTEXT_REPL_OUTPUT, "output", "Repl: the output"}},
     .of_session = true,
     .is_kept = true,
     .state_size = sizeof(struct repl_state),

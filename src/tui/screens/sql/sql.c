@@ -10,7 +10,7 @@
 
 #include "store/sql/sql_rewrite.h"
 #include "tui/core/pick.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "tui/screens/sql/sql_state.h"
 
 #define SQL_WHEEL 3
@@ -38,7 +38,7 @@ static void sql_update(void *state, struct app *app) {
 
 static enum action_context sql_context(const void *state) {
     const struct sql_state *s = state;
-    return s->in_sheet ? CONTEXT_SQL_SHEET : s->typing.completing ? CONTEXT_SQL_COMPLETE : CONTEXT_SQL_EDIT;
+    return s->in_sheet ? CONTEXT_SQL_SHEET : s->typing.completing ? CONTEXT_SQL_COMPLETE : CONTEXT_SQL;
 }
 
 static void sql_tick(void *state, struct app *app) {
@@ -225,7 +225,17 @@ static bool sql_is_on(const void *state, const struct app *app, enum action acti
 const struct screen_def screen_sql = {
     .name = "sql",
     .title = "SQL",
-    .number = '7',
+    .is_tab = true,
+    .opens = {{ACTION_SHOW_SQL,
+               "sql",
+               ACTION_TABS,
+               {"7"},
+               NULL,
+               0,
+               "the SQL screen: queries over what the job did and does"}},
+    .contexts = {{CONTEXT_SQL, "query", "SQL: the query"},
+                 {CONTEXT_SQL_COMPLETE, "complete", "SQL: words to complete with"},
+                 {CONTEXT_SQL_SHEET, "result", "SQL: the result"}},
     .of_session = true,
     .is_kept = true,
     .state_size = sizeof(struct sql_state),

@@ -10,7 +10,7 @@
 #include "client/output.h"
 #include "client/sql/saved.h"
 #include "tui/host/querier_export.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "tui/screens/sql/sql_state.h"
 
 #define SQL_WATCH_MIN_S 1.0

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "tui/screens/steps/steps_state.h"
 #include "tui/view/table.h"
 
@@ -211,7 +211,14 @@ static bool steps_pick(const void *state, const struct app *app, struct screen_p
 const struct screen_def screen_steps = {
     .name = "steps",
     .title = "Steps",
-    .number = 'E',
+    .is_tab = true,
+    .opens = {{ACTION_SHOW_STEPS,
+               "steps",
+               ACTION_TABS,
+               {"E"},
+               NULL,
+               0,
+               "the Steps screen: training steps, and why some are slow"}},
     .needs_vitals = true,
     .is_kept = true,
     .tells_arms = true,

@@ -7,7 +7,7 @@
  * every few seconds while it is looked at. What it took is said. Figures of one tensor's values, and what holds it, are worked out only when
  * asked for.
  */
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 
 #include "base/text.h"
 #include "tui/view/browser.h"
@@ -274,7 +274,14 @@ static bool tensors_mouse(void *state, struct app *app, const struct input_event
 const struct screen_def screen_tensors = {
     .name = "tensors",
     .title = "Tensors",
-    .number = '5',
+    .is_tab = true,
+    .opens = {{ACTION_SHOW_TENSORS,
+               "tensors",
+               ACTION_TABS,
+               {"5"},
+               NULL,
+               0,
+               "the Tensors screen: all there are, their size and growth"}},
     .is_kept = true,
     .state_size = sizeof(struct tensors_state),
     .init = tensors_init,

@@ -12,7 +12,6 @@
 
 #include "tui/core/app.h"
 #include "tui/core/pick.h"
-#include "tui/screens/screens.h"
 #include "tui/screens/threads/threads_rows.h"
 #include "tui/view/layout.h"
 #include "tui/view/list.h"
@@ -502,7 +501,15 @@ static bool threads_act(void *state, struct app *app, enum action action) {
 const struct screen_def screen_threads = {
     .name = "threads",
     .title = "Threads",
-    .number = '2',
+    .is_tab = true,
+    .opens = {{ACTION_SHOW_THREADS,
+               "threads",
+               ACTION_TABS,
+               {"2"},
+               NULL,
+               0,
+               "the Threads screen: what each thread does"}},
+    .contexts = {{CONTEXT_THREADS, "threads", "Threads"}, {CONTEXT_STACK, "stack", "Stack of a thread"}},
     .shows_children = true,
     .state_size = sizeof(struct threads_state),
     .init = threads_init,

@@ -15,7 +15,7 @@
 #include "base/grow.h"
 #include "client/samples/thread_runs.h"
 #include "tui/core/pick.h"
-#include "tui/screens/screens.h"
+#include "tui/core/app.h"
 #include "tui/screens/timeline/timeline_state.h"
 
 #define TIMELINE_FIRST_SCALE 3 /* a tenth of a second a slice */
@@ -243,7 +243,14 @@ static void timeline_choose(const void *state, struct screen_choice *out) {
 const struct screen_def screen_timeline = {
     .name = "timeline",
     .title = "Timeline",
-    .number = '9',
+    .is_tab = true,
+    .opens = {{ACTION_SHOW_TIMELINE,
+               "timeline",
+               ACTION_TABS,
+               {"9"},
+               NULL,
+               0,
+               "the Timeline screen: what each thread did when"}},
     .needs_samples = true,
     .is_kept = true,
     .state_size = sizeof(struct timeline_state),

@@ -17,7 +17,6 @@
 #include "tui/core/app_diff.h"
 #include "tui/core/app_history.h"
 #include "tui/core/pick.h"
-#include "tui/screens/screens.h"
 #include "tui/screens/top/top_head.h"
 #include "tui/screens/top/top_rows.h"
 #include "tui/view/layout.h"
@@ -565,7 +564,14 @@ static void top_choose(const void *state, struct screen_choice *out) {
 const struct screen_def screen_top = {
     .name = "top",
     .title = "Top",
-    .number = '4',
+    .is_tab = true,
+    .opens = {{ACTION_SHOW_TOP,
+               "top",
+               ACTION_TABS,
+               {"4"},
+               NULL,
+               0,
+               "the Top screen: functions by their share of the time"}},
     .needs_samples = true,
     .is_kept = true,
     .state_size = sizeof(struct top_state),

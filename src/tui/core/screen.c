@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* screen: see screen.h. */
+#include "tui/core/screen.h"
+
+#define SCREEN_POINTER(NAME, name) &screen_##name,
+
+const struct screen_def *const screen_list[] = {SCREEN_LIST(SCREEN_POINTER, ACTION_NOTHING) NULL};
+
+const struct screen_def *screen_of_action(enum action action) {
+    for (const struct screen_def *const *s = screen_list; *s; s++)
+        if (action && (*s)->opens[0].action == action)
+            return *s;
+    return NULL;
+}
+
+const struct screen_def *screen_tab(int i) {
+    static const struct screen_def *const first[] = {&screen_overview, &screen_threads, &screen_flame,
+                                                     &screen_top,      &screen_sql,     &screen_repl};
+    int n_first = (int)(sizeof first / sizeof first[0]);
+    if (i < n_first)
+        return first[i];
+    i -= n_first;
+    for (const struct screen_def *const *s = screen_list; *s; s++) {
+        bool is_first = false;
+        for (int k = 0; k < n_first; k++)
+            is_first |= first[k] == *s;
+        if ((*s)->is_tab && !is_first && i-- == 0)
+            return *s;
+    }
+    return NULL;
+}
+
+char screen_tab_key(const struct screen_def *def) { return def->is_tab ? def->opens[0].keys[0][0] : '\0'; }
+
+enum action_context screen_context(const struct screen_def *def, const void *state) {
+    return def->context ? def->context(state) : def->keys;
+}
+
+unsigned screen_contexts(const struct screen_def *def) {
+    unsigned contexts = 0;
+    for (int i = 0; i < SCREEN_MAX_CONTEXTS && def->contexts[i].name; i++)
+        contexts |= ACTION_IN(def->contexts[i].context);
+    return contexts ? contexts : ACTION_IN(def->keys);
+}
