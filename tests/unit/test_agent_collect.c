@@ -221,14 +221,18 @@ static void begin_sleeper(struct sleeper *s) {
     while (!s->ready)
         (void)pthread_cond_wait(&s->wake, &s->lock);
     (void)pthread_mutex_unlock(&s->lock);
-    /* Until it sleeps: its clock stands still then. */
+    /*
+     * Until it has left its processor: its clock and its counts stand still then. State S in `stat` is not enough,
+     * a thread is in it before it leaves; `syscall` says "running" until it has left.
+     */
     char path[64];
-    (void)snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)s->tid);
+    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", (int)s->tid);
     for (int i = 0; i < 10000; i++) {
         char text[512];
         FILE *f = fopen(path, "re");
-        bool asleep = f && fgets(text, sizeof text, f) && strstr(text, ") S ");
-        (void)fclose(f);
+        bool asleep = f && fgets(text, sizeof text, f) && atol(text) == SYS_futex;
+        if (f)
+            fclose(f);
         if (asleep)
             return;
         (void)usleep(1000);
