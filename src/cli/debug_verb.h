@@ -3,7 +3,20 @@
 #ifndef CLI_DEBUG_VERB_H
 #define CLI_DEBUG_VERB_H
 
+#include "cli/cli.h"
 #include "client/session/debug_command.h"
+
+/* Options of pause and catch. */
+struct debug_verb_options {
+    struct cli_options common; /* first */
+    double timeout_s, limit_s;
+    bool status, off;
+};
+extern const struct debug_verb_options debug_verb_default;
+
+/* Pause or catch, as these options say; otherwise as debug_command_verb_run. */
+int debug_verb_exec(const struct debug_command_def *def, const struct cli_options *o,
+                    struct target_address *addr, struct strbuf *out, struct err *e);
 
 /* Reach the target, ask, and append what is to be printed. 0, or -1 with the error. */
 int debug_command_verb_run(const struct debug_command_def *def, const struct debug_command_request *wish,

@@ -13,23 +13,13 @@
 #include "client/sql/rows.h"
 #include "store/ring/ring_tables.h"
 
-#define CATCH_TIMEOUT_S 10.0
-#define CATCH_LIMIT_S 300.0
 #define CATCH_QUERY_S 60.0
 
-struct catch_options {
-    struct cli_options common; /* first */
-    double timeout_s, limit_s;
-    bool status, off;
-};
-
-static const struct catch_options catch_default = {.timeout_s = CATCH_TIMEOUT_S, .limit_s = CATCH_LIMIT_S};
-
-#define AT(member) offsetof(struct catch_options, member)
+#define AT(member) offsetof(struct debug_verb_options, member)
 
 static const struct option_def catch_options[] = {
     {"limit", 0, OPTION_SECONDS, AT(limit_s), "TIME", "how long a thread is kept that has raised (5m)", 1,
-     DEBUG_COMMAND_LIMIT_MAX_S},
+     WIRE_DEBUG_LIMIT_MAX_S},
     {"status", 0, OPTION_FLAG, AT(status), NULL,
      "only say what is caught, and of an exception the traceback and where pdb is; of a process that has "
      "ended, what was",
@@ -41,20 +31,24 @@ static const struct option_def catch_options[] = {
 };
 
 int cli_catch(struct target_address *addr, struct strbuf *out, struct err *e) {
-    const struct debug_command_request wish = {.timeout_s = CATCH_TIMEOUT_S, .limit_s = CATCH_LIMIT_S};
-    struct wire_evaluated what;
-    struct strbuf code, texts;
-    strbuf_init(&code, WIRE_EVAL_CODE_MAX);
-    strbuf_init(&texts, DEBUG_COMMAND_TEXTS_MAX);
-    (void)strbuf_adds(&code, "catch_tell() if catch_state.get('on') else ");
-    int rc = debug_command_catch.put_code(&code, &wish, addr->pid, e);
+    static const char what[] = "the agent is in, but exceptions are not caught";
+    const struct debug_command_def *def = &debug_command_catch;
+    const struct debug_command_request status = {
+        .timeout_s = def->timeout_s, .limit_s = def->limit_s, .status = true};
+    struct wire_debug want;
+    struct wire_debugger how = {.on = false};
+    int rc = debug_command_request_wire(def, &status, addr->pid, &want, e);
     if (rc == 0)
-        rc = debug_command_ask(addr, &code, CATCH_TIMEOUT_S, "the agent is in, but exceptions are not caught",
-                               &texts, &what, e);
+        rc = debug_command_ask(def, addr, &want, what, &how, e);
+    if (rc == 0 && !how.on) {
+        wire_debugger_fini(&how);
+        want.action = WIRE_DEBUG_BEGIN;
+        rc = debug_command_ask(def, addr, &want, what, &how, e);
+    }
     if (rc == 0 && out)
-        debug_command_catch.put_text(out, &what, addr->pid);
-    strbuf_fini(&texts);
-    strbuf_fini(&code);
+        def->put_text(out, &how, addr->pid);
+    wire_debugger_fini(&how);
+    wire_debug_fini(&want);
     return rc;
 }
 
@@ -131,15 +125,10 @@ static int catch_show_recorded(struct target_address *addr, bool as_json, struct
 
 static int catch_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                       struct err *e) {
-    const struct catch_options *mine = (const struct catch_options *)(const void *)o;
-    const struct debug_command_request wish = {.address = mine->common.operand,
-                                               .timeout_s = mine->timeout_s,
-                                               .limit_s = mine->limit_s,
-                                               .status = mine->status,
-                                               .off = mine->off};
+    const struct debug_verb_options *mine = (const struct debug_verb_options *)(const void *)o;
     if (addr->recorded[0] && mine->status && !mine->off && !mine->common.operand)
         return catch_show_recorded(addr, o->json, out, e);
-    return debug_command_verb_run(&debug_command_catch, &wish, o->json, addr, out, e);
+    return debug_verb_exec(&debug_command_catch, o, addr, out, e);
 }
 
 const struct cli_verb verb_catch = {
@@ -151,7 +140,7 @@ const struct cli_verb verb_catch = {
     .changes = true,
     .operand = "[ADDR]",
     .options = catch_options,
-    .options_size = sizeof(struct catch_options),
-    .options_default = &catch_default,
+    .options_size = sizeof(struct debug_verb_options),
+    .options_default = &debug_verb_default,
     .exec = catch_exec,
 };

@@ -16,7 +16,7 @@ int wire_put_eval(struct strbuf *out, uint32_t id, const struct wire_eval *w) {
     codec_write_uint(out, WIRE_REQUEST);
     codec_write_uint(out, id);
     codec_write_str(out, wire_method_name(w->complete ? WIRE_COMPLETE : WIRE_EVAL));
-    codec_write_map(out, 7 + (size_t)w->keep + (size_t)w->whole + (size_t)w->debug);
+    codec_write_map(out, 7 + (size_t)w->keep + (size_t)w->whole);
     codec_write_str(out, "code");
     codec_write_bin(out, w->code, w->code_len);
     codec_write_str(out, "name");
@@ -37,10 +37,6 @@ int wire_put_eval(struct strbuf *out, uint32_t id, const struct wire_eval *w) {
     }
     if (w->whole) {
         codec_write_str(out, "whole");
-        codec_write_bool(out, true);
-    }
-    if (w->debug) {
-        codec_write_str(out, "debug");
         codec_write_bool(out, true);
     }
     return out->failed ? -1 : 0;
@@ -107,14 +103,14 @@ static int eval_real(struct codec_cursor c, double max, double *out) {
 
 int wire_get_eval(const struct wire_message *m, struct wire_eval *out, struct err *e) {
     static const char *const keys[] = {"code", "name",  "timeout_s", "output_bytes", "main",
-                                       "tid",  "depth", "keep",      "whole",        "debug"};
-    struct codec_cursor value[10] = {{.at = NULL}};
+                                       "tid",  "depth", "keep",      "whole"};
+    struct codec_cursor value[9] = {{.at = NULL}};
     struct wire_text code = {.s = NULL};
     *out = (struct wire_eval){.timeout_s = EVAL_TIMEOUT_S, .output_bytes = EVAL_OUTPUT_BYTES};
     out->complete = wire_message_method(m) == WIRE_COMPLETE;
     if (wire_message_method(m) != WIRE_EVAL && !out->complete)
         return err_set(e, ERR_FAILED, "message is not valid: it holds no code");
-    if (!m->body.at || codec_find(m->body, keys, 10, value) != 0 || eval_text(value[0], &code) != 0 ||
+    if (!m->body.at || codec_find(m->body, keys, 9, value) != 0 || eval_text(value[0], &code) != 0 ||
         !code.s || code.len > WIRE_EVAL_CODE_MAX)
         return field_fail(e, "eval", keys[0]);
     out->code = code.s;
@@ -135,8 +131,6 @@ int wire_get_eval(const struct wire_message *m, struct wire_eval *out, struct er
         return field_fail(e, "eval", keys[7]);
     if (eval_flag(value[8], &out->whole) != 0)
         return field_fail(e, "eval", keys[8]);
-    if (eval_flag(value[9], &out->debug) != 0)
-        return field_fail(e, "eval", keys[9]);
     return 0;
 }
 

@@ -4,8 +4,8 @@
  *
  * A struct travels as a map (one key a field); an array of structs as a map of columns (one key a field, its value an
  * array with an element a row), whose strings are numbers into the message's table of strings. To carry a new member,
- * add a row in field.c: readers that do not know it pass it over, readers that miss it take it as unknown.
- * Private to src/wire. Any thread.
+ * add a row in field_tables.c: readers that do not know it pass it over, readers that miss it take it as unknown.
+ * For src/wire, and for what makes such structs of something else by their tables. Any thread.
  */
 #ifndef WIRE_FIELD_H
 #define WIRE_FIELD_H
@@ -20,6 +20,7 @@
 #include "wire/access.h"
 #include "wire/codec.h"
 #include "wire/intern.h"
+#include "wire/wire.h"
 
 #define FIELD_MAX 64 /* fields of one table */
 
@@ -65,7 +66,7 @@ struct field_locals {
 extern const struct field_table FIELD_TARGET, FIELD_PROCESS, FIELD_SNAPSHOT, FIELD_THREADS, FIELD_FRAMES,
     FIELD_BATCH, FIELD_FRAME_DEFS, FIELD_STACK_DEFS, FIELD_THREAD_DEFS, FIELD_SAMPLES, FIELD_STATUS,
     FIELD_LOCALS_FRAMES, FIELD_LOCALS, FIELD_TASKS, FIELD_TABLES, FIELD_SETTINGS, FIELD_LEASES, FIELD_DOORS,
-    FIELD_HOLDS;
+    FIELD_HOLDS, FIELD_DEBUG, FIELD_PDB, FIELD_DEBUGPY, FIELD_PAUSED, FIELD_PAUSED_THREADS, FIELD_CAUGHT;
 
 /* Write the t->n keys and values of one struct; the caller has written the map's head. */
 void field_write_pairs(struct strbuf *out, const struct field_table *t, const void *row);
@@ -100,6 +101,10 @@ size_t field_shown(const char *text);
 
 /* One text, or so many bytes, more. 0, or -1: it is too much. */
 int field_show(struct field_strings *strings, size_t bytes);
+
+/* The table of the params of debug, pause or catch, and of the answer. */
+const struct field_table *field_debug_params(enum wire_method method);
+const struct field_table *field_debug_answer(enum wire_method method);
 
 int field_read_strings(struct codec_cursor array, struct field_strings *out, struct arena *arena,
                        struct err *e);

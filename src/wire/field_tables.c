@@ -19,6 +19,7 @@
         .key = (name), .offset = offsetof(type, member), .kind = FIELD_ENUM, .max = (largest),               \
         .access = WIRE_READ_ONLY                                                                             \
     }
+#define F_ANY(type, member, name) F_OF(type, member, name, WIRE_CHANGES) /* for whoever may change the job */
 /* A member that most messages have no use for. */
 #define F_SPARSE(type, member, name)                                                                                                               \
     {                                                                                                                                              \
@@ -285,3 +286,78 @@ static const struct field field_endpoint_rows[] = {
     F(struct model_endpoint, note, "note"),
 };
 TABLE(FIELD_DOORS, struct model_endpoint, "doors", field_endpoint_rows, 256);
+
+/* ---- debug, pause, catch ---- */
+
+#define FIELD_OF_DEBUG                                                                                       \
+    F_ENUM(struct wire_debug, action, "action", WIRE_DEBUG_END),                                             \
+        F_ANY(struct wire_debug, timeout_s, "timeout_s"), F_ANY(struct wire_debug, leased, "leased"),        \
+        F_ANY(struct wire_debug, host, "host"), F_ANY(struct wire_debug, port, "port")
+
+static const struct field field_debug[] = {
+    FIELD_OF_DEBUG,
+    F_ANY(struct wire_debug, path, "path"),
+    F_ANY(struct wire_debug, exposed, "exposed"),
+};
+TABLE(FIELD_DEBUG, struct wire_debug, "debug", field_debug, 0);
+
+static const struct field field_pdb[] = {
+    FIELD_OF_DEBUG,
+    F_ANY(struct wire_debug, limit_s, "limit_s"),
+};
+TABLE(FIELD_PDB, struct wire_debug, "pdb", field_pdb, 0);
+
+#define FIELD_OF_DEBUGGER                                                                                    \
+    F_ANY(struct wire_debugger, refused, "refused"), F_ANY(struct wire_debugger, raised, "raised"),          \
+        F_ANY(struct wire_debugger, timed_out, "timed_out"),                                                 \
+        F_ANY(struct wire_debugger, unended, "unended"), F_ANY(struct wire_debugger, on, "on"),              \
+        F_ANY(struct wire_debugger, was, "was"), F_ANY(struct wire_debugger, client, "client")
+#define FIELD_OF_PDB                                                                                         \
+    F_ANY(struct wire_debugger, address, "address"), F_ANY(struct wire_debugger, token, "token"),            \
+        F_ANY(struct wire_debugger, left_s, "left_s")
+
+static const struct field field_debugpy[] = {
+    FIELD_OF_DEBUGGER,
+    F_ANY(struct wire_debugger, missing, "missing"),
+    F_ANY(struct wire_debugger, other, "other"),
+    F_ANY(struct wire_debugger, host, "host"),
+    F_ANY(struct wire_debugger, port, "port"),
+    F_ANY(struct wire_debugger, module, "module"),
+    F_ANY(struct wire_debugger, version, "version"),
+    F_ANY(struct wire_debugger, user, "user"),
+    F_ANY(struct wire_debugger, cwd, "cwd"),
+    F_ANY(struct wire_debugger, compiles, "compiles"),
+};
+TABLE(FIELD_DEBUGPY, struct wire_debugger, "debug", field_debugpy, 0);
+
+static const struct field field_paused[] = {FIELD_OF_DEBUGGER, FIELD_OF_PDB};
+TABLE(FIELD_PAUSED, struct wire_debugger, "pause", field_paused, 0);
+
+static const struct field field_paused_threads[] = {
+    F_ANY(struct wire_paused_thread, tid, "tid"),
+    F_ANY(struct wire_paused_thread, held, "held"),
+    F_ANY(struct wire_paused_thread, name, "name"),
+    F_ANY(struct wire_paused_thread, where, "where"),
+};
+TABLE(FIELD_PAUSED_THREADS, struct wire_paused_thread, "threads", field_paused_threads, 256);
+
+static const struct field field_caught[] = {
+    FIELD_OF_DEBUGGER,
+    FIELD_OF_PDB,
+    F_ANY(struct wire_debugger, exception, "exception"),
+    F_ANY(struct wire_debugger, thread, "thread"),
+    F_ANY(struct wire_debugger, traceback, "traceback"),
+    F_ANY(struct wire_debugger, signals, "signals"),
+    F_ANY(struct wire_debugger, left_alone, "left_alone"),
+    F_ANY(struct wire_debugger, limit_s, "limit_s"),
+    F_ANY(struct wire_debugger, all_threads, "all_threads"),
+};
+TABLE(FIELD_CAUGHT, struct wire_debugger, "catch", field_caught, 0);
+
+const struct field_table *field_debug_params(enum wire_method method) {
+    return method == WIRE_DEBUG ? &FIELD_DEBUG : &FIELD_PDB;
+}
+
+const struct field_table *field_debug_answer(enum wire_method method) {
+    return method == WIRE_DEBUG ? &FIELD_DEBUGPY : method == WIRE_PAUSE ? &FIELD_PAUSED : &FIELD_CAUGHT;
+}

@@ -4,7 +4,7 @@
  *
  * request [0, id, method, params], response [1, id, error, result], notification [2, method, params]. Params and results
  * are maps; unknown keys are ignored, missing ones are unknown. Messages are capped; longer ones travel as chunks.
- * This header is the only door to msgpack. Both ends use the same tables (fields.c); every parse is bounded: nothing is
+ * This header is the only door to msgpack. Both ends use the same tables (field_tables.c); every parse is bounded: nothing is
  * allocated for a count that the bytes received cannot hold. No state: any thread may call anything.
  */
 #ifndef WIRE_WIRE_H
@@ -20,7 +20,7 @@
 #include "wire/access.h"
 
 #define WIRE_PROTOCOL "probing.v1" /* WebSocket subprotocol */
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 #define WIRE_MAX_MESSAGE ((size_t)1024 * 1024)        /* one WebSocket message */
 #define WIRE_MAX_ASSEMBLED ((size_t)16 * 1024 * 1024) /* all chunks of one message */
 
@@ -52,7 +52,13 @@
     X(WIRE_COMPLETE, "complete", WIRE_CHANGES,                                                               \
       "names that the end of code may mean; or ('whole') whether more must come")                            \
     X(WIRE_INTERRUPT, "interrupt", WIRE_CHANGES, "end the code that this client has run, or withdraw it")    \
-    X(WIRE_LISTEN, "listen", WIRE_OWNS, "open or close the agent's TCP door; gives its address and tokens")
+    X(WIRE_LISTEN, "listen", WIRE_OWNS, "open or close the agent's TCP door; gives its address and tokens")  \
+    X(WIRE_DEBUG, "debug", WIRE_CHANGES, "begin or end debugpy in the job; or only say how it stands")       \
+    X(WIRE_PAUSE, "pause", WIRE_CHANGES,                                                                     \
+      "hold the job's threads, with pdb at an address, or let go of them; or only say how they stand")       \
+    X(WIRE_CATCH, "catch", WIRE_CHANGES,                                                                     \
+      "keep a thread that raises what nobody catches, with pdb at an address, or no longer; or only say "    \
+      "what is kept")
 
 /* Notifications. */
 #define WIRE_NOTIFICATIONS(X)                                                                                \
@@ -238,9 +244,6 @@ struct wire_eval {
     bool keep;            /* the last value, as long as the client is there: `_` is that for its code */
     bool complete; /* as method "complete": names that begin with its end, a line each, are the result */
     bool whole;    /* the same: but WIRE_CODE_... is */
-    bool
-        debug; /* with those of the agent's own python/units/debug.py, instead of those of __main__; keep: what it begins
-                      is ended when the client goes, unless somebody uses it */
 };
 
 /* A text of an answer; no NUL ends it. */
@@ -259,6 +262,76 @@ struct wire_evaluated {
     bool timed_out; /* it was interrupted at the end of its time */
     bool unended;   /* and has not ended by that yet: nothing else is known */
 };
+
+#define WIRE_DEBUG_LIMIT_MAX_S 86400.0 /* how long threads may be held */
+#define WIRE_DEBUG_PLACES 32
+
+enum wire_debug_action {
+    WIRE_DEBUG_UNKNOWN = 0,
+    WIRE_DEBUG_BEGIN,
+    WIRE_DEBUG_STATUS, /* only say how it stands */
+    WIRE_DEBUG_END,
+};
+
+/* What is wanted of a debugger in the job: the params of debug, pause and catch. */
+struct wire_debug {
+    struct arena arena; /* of its texts, where the message was read */
+    enum wire_debug_action action;
+    double timeout_s; /* from when it is asked until it has begun */
+    bool leased;      /* it ends when this client goes, unless somebody uses it then */
+    const char *host; /* where it listens */
+    int port;         /* 0: one that is free */
+    double limit_s;   /* pause, catch: how long a thread is held at most */
+    const char *path; /* debug: the folder that holds debugpy; NULL: the job's own, else one of places */
+    const char *places[WIRE_DEBUG_PLACES]; /* debug: folders of the client's that hold one */
+    size_t n_places;
+    bool exposed; /* debug: others may reach the address */
+};
+
+/* A thread of a job that is paused. */
+struct wire_paused_thread {
+    int64_t tid; /* 0: not known */
+    bool held;   /* else it is in C, and is held when it comes back */
+    const char *name, *where;
+};
+
+/* How it stands: the answer. What a method has no word for is unknown. */
+struct wire_debugger {
+    struct arena arena;  /* of its texts and threads, where the message was read */
+    const char *refused; /* why nothing was done; NULL: it was */
+    const char *raised;  /* the class of what it has raised; NULL: nothing */
+    bool timed_out;      /* it was interrupted at the end of its time */
+    bool unended;        /* and has not ended by that yet */
+    bool on;             /* debugpy listens; the job is paused; exceptions are caught */
+    bool was;            /* it was, until it was ended */
+    bool client;         /* somebody is connected to it */
+    /* pause, catch */
+    const char *address, *token; /* of pdb; NULL: there is none */
+    double left_s;               /* until the threads are let go */
+    /* debug */
+    const char *missing; /* there is no debugpy: "debugpy", or none in this folder */
+    const char *other;   /* who debugs the job instead; NULL nobody */
+    const char *host;
+    int port;
+    const char *module, *version; /* of debugpy: its file */
+    const char *user, *cwd;       /* of the job */
+    bool compiles;                /* torch.compile may be used, whose code meets no breakpoints */
+    /* pause */
+    struct wire_paused_thread *threads;
+    size_t n_threads;
+    /* catch */
+    const char *exception, *thread, *traceback; /* that is kept; NULL: none is */
+    const char *signals, *left_alone;           /* fatal ones that are noted; those that are not, and why */
+    double limit_s;                             /* how long a thread would be kept */
+    bool all_threads;                           /* not only the main thread */
+};
+
+/* `method` is debug, pause or catch; of an answer: that of the request. _fini frees what _get has read, on failure too. */
+int wire_put_debug(struct strbuf *out, uint32_t id, enum wire_method method, const struct wire_debug *d);
+int wire_put_debugger(struct strbuf *out, uint32_t id, enum wire_method method,
+                      const struct wire_debugger *d);
+void wire_debug_fini(struct wire_debug *d);
+void wire_debugger_fini(struct wire_debugger *d);
 
 int wire_put_eval(struct strbuf *out, uint32_t id, const struct wire_eval *w);
 int wire_put_evaluated(struct strbuf *out, uint32_t id, const struct wire_evaluated *v);
@@ -355,6 +428,9 @@ int wire_get_pulled(const struct wire_message *m, struct wire_pulled *out, struc
 int wire_get_rows_ask(const struct wire_message *m, struct wire_rows_ask *out, struct err *e);
 int wire_get_rows(const struct wire_message *m, struct wire_rows *out, struct err *e);
 int wire_get_eval(const struct wire_message *m, struct wire_eval *out, struct err *e);
+int wire_get_debug(const struct wire_message *m, struct wire_debug *out, struct err *e);
+int wire_get_debugger(const struct wire_message *m, enum wire_method method, struct wire_debugger *out,
+                      struct err *e);
 int wire_get_listen(const struct wire_message *m, struct wire_listen *out, struct err *e);
 int wire_get_listening(const struct wire_message *m, struct wire_listening *out, struct err *e);
 int wire_get_evaluated(const struct wire_message *m, struct wire_evaluated *out, struct err *e);

@@ -189,7 +189,7 @@ class Client:
         self.last_id = 0
         self.notifications = []
         self.chunks = {}
-        self.hello = self.call("hello", {"version": 1, "client": "test"}) if hello else None
+        self.hello = self.call("hello", {"version": 2, "client": "test"}) if hello else None
 
     def __enter__(self):
         return self

@@ -183,7 +183,7 @@ class BombAgent(LyingAgent):
         kind, _, which = name.partition("-")
         target = {"pid": os.getpid(), "uid": os.getuid(), "started_at": 1.0, "host": "h", "cmdline": "job", "python": "3.11.7", "rank": None, "mode": 0,
                   "agent_version": "0"}
-        self.results = {"hello": pack({"version": 1, "target": target}), "threads": snapshot(1, text="x"),
+        self.results = {"hello": pack({"version": 2, "target": target}), "threads": snapshot(1, text="x"),
                         "status": mapped(strings=strings("x"), tables=mapped(rows=EMPTY)), "tables": pack({"tables": []}), "rows": rows(1, 1)}
         if kind == "threads":
             self.results["threads"] = THREADS[which]()

@@ -81,7 +81,7 @@ class TcpClient(Client):
         self.last_id = 0
         self.notifications = []
         self.chunks = {}
-        self.hello = self.call("hello", {"version": 1, "client": "test"})
+        self.hello = self.call("hello", {"version": 2, "client": "test"})
 
 
 def status_of(address, uid=None, **request):

@@ -12,7 +12,7 @@ import pytest
 
 import agent_wire
 from agent_job import job, snapshot_by_name
-from agent_wire import Client, Profile, threads_of
+from agent_wire import Client, Profile, rows, threads_of
 
 __all__ = ["job"]
 
@@ -31,7 +31,7 @@ def test_hello_tells_the_facts(job):
     j = job()
     with Client(j.start()) as client:
         target = client.hello["target"]
-    assert client.hello["version"] == 1
+    assert client.hello["version"] == 2
     assert client.hello["limits"]["max_message"] == 1 << 20
     assert target["pid"] == j.pid
     assert target["cmdline"].endswith("job.py")
@@ -258,7 +258,7 @@ def test_golden_bytes_are_what_they_say(source_dir):
     for name in os.listdir(folder):
         with open(os.path.join(folder, name), "rb") as file:
             messages[name.partition(".")[0]] = agent_wire.unpack(file.read())
-    assert messages["hello"] == [0, 1, "hello", {"version": 1, "client": "0.1.0"}]
+    assert messages["hello"] == [0, 1, "hello", {"version": 2, "client": "0.1.0"}]
     assert messages["subscribe"] == [0, 3, "subscribe", {"stream": "samples", "rate_hz": 100.0, "budget_pct": 0.5}]
     assert messages["error"] == [1, 5, {"code": 2, "message": "the first request must be hello"}, None]
     assert messages["target"][3]["target"]["rank"] is None
@@ -280,10 +280,27 @@ def test_golden_bytes_are_what_they_say(source_dir):
     assert messages["arm"][2:] == ["arm", {"what": "trace", "limit_s": 60.0, "steps": 5, "compiled": False}]
     assert messages["disarm"][2:] == ["disarm", {"what": "trace", "steps": 0, "compiled": False}]
     assert messages["eval"][2:] == ["eval", {"code": b"1 + 1\n", "name": "<eval>", "timeout_s": 2.5, "output_bytes": 65536,
-                                             "main": True, "tid": 4001, "depth": 3, "debug": True}]
+                                             "main": True, "tid": 4001, "depth": 3}]
     assert messages["evaluated"][3] == {"result": None, "output": b"a\n\0\xff", "type": b"ValueError", "message": b"",
                                         "traceback": b"ValueError\n", "duration_ms": 0.5, "truncated": True,
                                         "timed_out": True, "unended": False}
     assert messages["complete"][2:] == ["complete", {"code": b"if x:\n", "name": "<repl>", "timeout_s": 2.5, "output_bytes": 65536,
                                                      "main": False, "tid": 0, "depth": 0, "keep": True, "whole": True}]
-    assert len(messages) == 26
+    asked = {"leased": False, "timeout_s": 10.0}
+    assert messages["debug"][2:] == ["debug", {"action": 1, "timeout_s": 30.0, "leased": True, "host": "127.0.0.1", "port": 5678,
+                                               "path": "/srv/debugpy", "exposed": True,
+                                               "places": ["/usr/lib/python3.12/site-packages", "/tmp/\udcff"]}]
+    assert messages["pause"][2:] == ["pause", {"action": 1, "host": "::1", "port": 3344, "limit_s": 120.0, **asked}]
+    assert messages["catch"][2:] == ["catch", {"action": 2, "host": None, "port": 0, "limit_s": None, **asked}]
+    done = {"refused": None, "raised": None, "timed_out": False, "unended": False, "on": True, "was": False, "client": False}
+    assert messages["debugpy"][3] == {**done, "client": True, "missing": None, "other": None, "host": "127.0.0.1", "port": 5678,
+                                      "module": "/srv/debugpy/__init__.py", "version": "1.8.0", "user": "user 1000", "cwd": "/work", "compiles": True}
+    paused = messages["paused"][3]
+    assert rows(paused.pop("threads"), paused.pop("strings"), ("name", "where")) == [
+        {"tid": 4001, "held": True, "name": "MainThread", "where": "held at /train.py:7 step"},
+        {"tid": 0, "held": False, "name": "loader", "where": "in C, called at /train.py:9 load"}]
+    assert paused == {**done, "address": "[::1]:3344", "token": "0a1b", "left_s": 119.5}
+    assert messages["caught"][3] == {**done, "address": "127.0.0.1:3344", "token": "0a1b", "left_s": 30.0, "exception": "ValueError: boom",
+                                     "thread": "MainThread", "traceback": "Traceback\nValueError: boom", "signals": "SIGSEGV",
+                                     "left_alone": "", "limit_s": 300.0, "all_threads": True}
+    assert len(messages) == 32

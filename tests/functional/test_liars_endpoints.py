@@ -19,7 +19,7 @@ from tcp_client import STRANGER, TcpClient, TcpConnection, split, status_of
 from test_catch import JOB as CATCH_JOB
 from test_catch import arm, caught, in_thread
 from test_debug import debugpy_for
-from test_pause import JOB, Talker, goes_on, is_paused, pause
+from test_pause import JOB, OURS, STATUS, Talker, goes_on, is_paused, pause
 from test_tcp_listener import IS_ROOT, listen
 from test_hidden_proc import nobodys_python
 
@@ -343,7 +343,9 @@ def test_debug_beside_other_users_is_asked_about(job_of_another, probing, folder
 
     def crowd():
         with Client(endpoint) as client:
-            return client.call("eval", {"code": f"debug_crowd({str(proc)!r})".encode(), "name": "<probing>", "debug": True})["result"]
+            client.call("debug", {"action": STATUS})
+            code = OURS.format("debug_crowd") + f"ours['debug_crowd']({str(proc)!r})"
+            return client.call("eval", {"code": code.encode(), "name": "<test>"})["result"]
     assert crowd() is None
     (proc / "5").mkdir()
     os.chown(proc / "5", 1234, 1234)

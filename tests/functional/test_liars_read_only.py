@@ -108,7 +108,7 @@ class Visitor:
             made = Client(self.endpoint, timeout=60, hello=False)
             made.connection.socket = Ear(made.connection.socket, self.heard)
         made.last_id, made.notifications, made.chunks = 0, [], {}
-        made.hello = made.call("hello", {"version": 1, "client": "test"})
+        made.hello = made.call("hello", {"version": 2, "client": "test"})
         return made
 
     def connect(self):
@@ -319,7 +319,7 @@ ASKED = {
     "status": ("status", {}),
     "tables": ("tables", {}),
     "pulls": ("pull", {"table": "system.threads_history", "making": 0, "first_seq": 0, "rows": 0, "heap_used": 0}),
-    "hello": ("hello", {"version": 1, "client": "x" * 8000}),
+    "hello": ("hello", {"version": 2, "client": "x" * 8000}),
     "streams of threads": ("subscribe", {"stream": "threads", "rate_hz": 30.0}),
     "streams of samples": ("subscribe", {"stream": "samples", "rate_hz": 1000.0}),
 }

@@ -228,6 +228,11 @@ def test_a_client_that_vanishes(probing, target, any_python, wait_until):
     assert job.output() == ""
 
 
+BEGIN, STATUS, END = 1, 2, 3  # as in src/wire/wire.h
+
+# The names of the agent's own Python, once it has some, in the dict that has this one.
+OURS = "import gc\nours = next(o for o in gc.get_objects() if type(o) is dict and {!r} in o and 'eval_open' in o)\n"
+
 # Threads that come to Python from C: each makes its state without the GIL.
 COMERS = r"""
 import ctypes, os, threading, time
@@ -258,11 +263,15 @@ def test_threads_that_come_meanwhile(probing, target, python_for, wait_until, mi
     """In 3.11 a thread's state is among the others before it is whole, and what is done to it then ends the job (one time in some hundreds)."""
     job = target(COMERS, python=python_for(minor), flags=["-X", "faulthandler"])
     endpoint = probing(str(job.pid), "inject", "--json", timeout=60).ok().json()["endpoint"].removeprefix("unix:")
+    trace = OURS.format("pdb_server_functions") + "any(ours['pdb_server_functions']['trace'](None) for i in range(1000000)) or 'over'"
     with Client(endpoint, timeout=60.0) as client:
-        for code, said in (("pause_begin('127.0.0.1', 0, 60)", b"state paused"), ("pause_off()", b"was 1"),
-                           ("any(pdb_server_functions['trace'](None) for i in range(1000000)) or 'over'", b"over")) * 3:
-            told = client.call("eval", {"code": code, "timeout_s": 50.0, "name": "<probing>", "debug": True})
-            assert said in told["result"], (code, told, job.output())
+        for i in range(3):
+            told = client.call("pause", {"action": BEGIN, "host": "127.0.0.1", "limit_s": 60.0, "timeout_s": 50.0})
+            assert told["on"] and told["token"], (told, job.output())
+            told = client.call("pause", {"action": END, "timeout_s": 50.0})
+            assert told["was"] and not told["on"], (told, job.output())
+            told = client.call("eval", {"code": trace, "timeout_s": 50.0, "name": "<test>"})
+            assert told["result"] == b"'over'", (told, job.output())
     before = value(probing, job, "count, came")
     wait_until(lambda: all(now > then + 3 for now, then in zip(value(probing, job, "count, came"), before)), 60, "the job to go on")
     assert job.output() == ""

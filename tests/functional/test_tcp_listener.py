@@ -23,7 +23,7 @@ IS_ROOT = os.geteuid() == 0
 
 # Params with which a method is asked; eject comes last, for it ends the agent.
 PARAMS = {
-    "hello": {"version": 1, "client": "test"},
+    "hello": {"version": 2, "client": "test"},
     "subscribe": {"stream": "threads", "rate_hz": 1.0},
     "unsubscribe": {"stream": "threads"},
     "config": {"key": "probing.budget", "value": "1"},
@@ -32,6 +32,9 @@ PARAMS = {
     "arm": {"what": "trace", "steps": 1, "compiled": False},
     "disarm": {"what": "trace", "steps": 0, "compiled": False},
     "eval": {"code": b"1 + 1", "name": "<test>"},
+    "debug": {"action": 2},
+    "pause": {"action": 2},
+    "catch": {"action": 2},
     "listen": {"address": "nonsense"},  # so that it stays as it is: what is refused is not looked at
 }
 
@@ -267,7 +270,7 @@ def test_who_hangs_up_at_once_is_not_taken_for_root(job, tmp_path):
         data = pack(message)
         return bytes([0x80 | BINARY, 0x80 | 126]) + len(data).to_bytes(2, "big") + bytes(4) + data
     code = f"open({str(mark)!r}, 'w').close()".encode()
-    all_of_it = request + frame([0, 1, "hello", {"version": 1}]) + frame([0, 2, "eval", {"code": code, "name": "x"}])
+    all_of_it = request + frame([0, 1, "hello", {"version": 2}]) + frame([0, 2, "eval", {"code": code, "name": "x"}])
     for _ in range(30):
         connection = TcpConnection(door["address"], uid=STRANGER)
         connection.send(all_of_it)

@@ -241,7 +241,7 @@ def open_tcp(_, address):
 
 
 def greet(connection):
-    connection.send(frame(BINARY, pack([0, 1, "hello", {"version": 1, "client": "test"}])))
+    connection.send(frame(BINARY, pack([0, 1, "hello", {"version": 2, "client": "test"}])))
     opcode, payload = receive(connection)
     assert opcode == BINARY and unpack(payload)[:3] == [1, 1, None]
 

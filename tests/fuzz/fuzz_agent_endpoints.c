@@ -333,7 +333,7 @@ static bool doors_serve(struct net_web_context *h, struct web *web) {
         uint32_t peer = slot->peer;
         memcpy(asks, slot->asks, sizeof asks);
         slot->n_asks = 0;
-        free(slot->eval);
+        mailbox_eval_free(slot->eval);
         slot->eval = NULL;
         for (size_t k = 0; k < n; k++)
             served |= doors_answer(h, web, peer, &asks[k]);

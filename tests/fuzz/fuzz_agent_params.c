@@ -127,11 +127,11 @@ static void put_value(struct strbuf *out, struct input *in, int depth) {
 
 /* Keys of every request (src/wire). */
 static const char *const keys[] = {
-    "version",   "client",       "locals",  "repr",    "tasks", "native",   "tid",    "mode",      "stream",
-    "rate_hz",   "budget_pct",   "batch_s", "key",     "value", "table",    "making", "first_seq", "rows",
-    "heap_used", "args",         "what",    "limit_s", "steps", "compiled", "dry",    "code",      "name",
-    "timeout_s", "output_bytes", "main",    "depth",   "keep",  "whole",    "debug",  "address",   "looking",
-    "?"};
+    "version",   "client",       "locals",  "repr",    "tasks",  "native",   "tid",     "mode",      "stream",
+    "rate_hz",   "budget_pct",   "batch_s", "key",     "value",  "table",    "making",  "first_seq", "rows",
+    "heap_used", "args",         "what",    "limit_s", "steps",  "compiled", "dry",     "code",      "name",
+    "timeout_s", "output_bytes", "main",    "depth",   "keep",   "whole",    "address", "looking",   "action",
+    "leased",    "host",         "port",    "path",    "places", "exposed",  "?"};
 
 static void put_request(struct strbuf *out, struct input *in) {
     codec_write_array(out, 4);

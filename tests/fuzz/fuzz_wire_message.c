@@ -110,6 +110,24 @@ static void get_listen(const struct wire_message *m) {
     strbuf_fini(&b);
 }
 
+static void get_debug(const struct wire_message *m) {
+    static const enum wire_method methods[] = {WIRE_DEBUG, WIRE_PAUSE, WIRE_CATCH};
+    struct wire_debug want;
+    struct wire_debugger how;
+    struct strbuf b;
+    struct err e;
+    strbuf_init(&b, 0);
+    if (wire_get_debug(m, &want, &e) == 0)
+        check_again(&b, wire_put_debug(&b, 1, wire_message_method(m), &want));
+    wire_debug_fini(&want);
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        strbuf_init(&b, 0);
+        if (wire_get_debugger(m, methods[i], &how, &e) == 0)
+            check_again(&b, wire_put_debugger(&b, 1, methods[i], &how));
+        wire_debugger_fini(&how);
+    }
+}
+
 static void get_eval(const struct wire_message *m) {
     struct wire_eval want;
     struct wire_evaluated what;
@@ -163,6 +181,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     get_tables(m);
     get_rows(m);
     get_eval(m);
+    get_debug(m);
     get_listen(m);
     wire_assembler_init(&a);
     for (int i = 0; i < 3; i++)

@@ -563,28 +563,24 @@ static void lies_put_rows(struct lies *l, uint32_t id, const struct wire_message
 
 /* ---- code ---- */
 
-/* Lines as the agent's own Python gives for debug, pause and catch, with values that are none; or any text. */
-static void lies_told(struct lies *l, struct strbuf *out) {
-    static const char *const keys[] = {
-        "address", "state", "token",  "left",   "held",   "clients", "thread0",  "where0", "thread1",
-        "where1",  "error", "kept",   "text",   "python", "path",    "note",     "uid",    "version",
-        "armed",   "limit", "client", "raised", "source", "debugpy", "listening"};
-    size_t len;
-    for (uint64_t n = lies_below(l, 12); n > 0; n--) {
-        const char *key = keys[lies_below(l, sizeof keys / sizeof keys[0])];
-        if (strcmp(key, "error") == 0 && lies_chance(l, 800))
-            key = "address";
-        (void)strbuf_addf(out, "%s ", key);
-        if (strncmp(key, "thread", 6) == 0)
-            (void)strbuf_addf(out, "%lld %d ", (long long)lies_int(l), (int)lies_below(l, 3));
-        if (strcmp(key, "address") == 0 && lies_chance(l, 600))
-            (void)strbuf_adds(out, "127.0.0.1:3344");
-        else {
-            const char *s = lies_text(l, &len);
-            (void)strbuf_add(out, s, len);
-        }
-        (void)strbuf_addc(out, '\n');
+/* How a debugger stands. */
+static void lies_put_debugger(struct lies *l, uint32_t id, enum wire_method method, struct strbuf *out) {
+    struct wire_debugger d = {.on = false};
+    arena_init(&d.arena, LIES_ROOM);
+    lies_fill(l, field_debug_answer(method), &d, &d.arena);
+    if (lies_chance(l, 800))
+        d.refused = d.raised = d.missing = NULL;
+    if (lies_chance(l, 800))
+        d.timed_out = d.unended = false;
+    if (lies_chance(l, 600))
+        d.address = "127.0.0.1:3344";
+    if (method == WIRE_PAUSE) {
+        d.n_threads = (size_t)lies_below(l, 6);
+        d.threads = lies_rows(l, &FIELD_PAUSED_THREADS, d.n_threads, &d.arena);
+        d.n_threads = d.threads ? d.n_threads : 0;
     }
+    (void)wire_put_debugger(out, id, method, &d);
+    wire_debugger_fini(&d);
 }
 
 static void lies_put_evaluated(struct lies *l, uint32_t id, struct strbuf *out) {
@@ -594,12 +590,8 @@ static void lies_put_evaluated(struct lies *l, uint32_t id, struct strbuf *out) 
     for (size_t i = 0; i < 5; i++) {
         size_t len;
         strbuf_init(&kept[i], 0);
-        if (i == 0 && lies_chance(l, 600)) {
-            lies_told(l, &kept[i]);
-        } else {
-            const char *s = lies_text(l, &len);
-            (void)strbuf_add(&kept[i], s, len);
-        }
+        const char *s = lies_text(l, &len);
+        (void)strbuf_add(&kept[i], s, len);
         if (lies_chance(l, i < 2 ? 900 : 200))
             *texts[i] = (struct wire_text){strbuf_str(&kept[i]), kept[i].len};
     }
@@ -783,6 +775,11 @@ void lies_answer(struct lies *l, const struct wire_message *m, struct strbuf *ou
     case WIRE_EVAL:
     case WIRE_COMPLETE:
         lies_put_evaluated(l, id, out);
+        break;
+    case WIRE_DEBUG:
+    case WIRE_PAUSE:
+    case WIRE_CATCH:
+        lies_put_debugger(l, id, method, out);
         break;
     case WIRE_LISTEN:
         lies_put_listening(l, id, out);

@@ -187,30 +187,28 @@ static void ask_samples(struct call *c, struct err *e) {
     thread_runs_free(sink.tracks);
 }
 
-static void ask_told(struct call *c, struct err *e) {
+static void ask_debugger(struct call *c, struct err *e) {
     static const struct debug_command_def *const defs[] = {&debug_command_debug, &debug_command_pause,
                                                            &debug_command_catch};
     const struct debug_command_def *def = defs[lies_below(&draws, 3)];
-    struct wire_eval want = {.code = "1", .code_len = 1, .timeout_s = 1, .output_bytes = 4096};
-    struct wire_evaluated v;
-    struct strbuf keep, out;
-    strbuf_init(&keep, 0);
-    if (call_eval(c, &want, &keep, &v, e) != 0) {
-        error_shown(e);
-    } else if (debug_command_check(&v, 1, def->failed, e) != 0 || (def->check && def->check(&v, e) != 0)) {
+    const struct wire_debug want = {.action = WIRE_DEBUG_BEGIN, .timeout_s = 1, .limit_s = 1};
+    struct wire_debugger d;
+    struct strbuf out;
+    if (call_debug(c, def->method, &want, &d, e) != 0 ||
+        debug_command_check(def, &d, 1, def->failed, e) != 0) {
         error_shown(e);
     } else {
         strbuf_init(&out, 0);
-        def->put_text(&out, &v, 0);
+        def->put_text(&out, &d, 0);
         text_shown(def->name, &out);
         strbuf_init(&out, 0);
-        def->put_copy(&out, &v, 0);
+        def->put_copy(&out, &d, 0);
         text_shown("what is copied", &out);
         strbuf_init(&out, 0);
-        def->put_json(&out, &v, 0);
+        def->put_json(&out, &d, 0);
         json_shown("its JSON", &out);
     }
-    strbuf_fini(&keep);
+    wire_debugger_fini(&d);
 }
 
 static void ask_small(struct call *c, struct err *e) {
@@ -239,7 +237,7 @@ static void ask_small(struct call *c, struct err *e) {
 
 static void ask_call(const struct target_address *addr) {
     static void (*const asks[])(struct call *, struct err *) = {ask_status, ask_threads, ask_samples,
-                                                                ask_told, ask_small};
+                                                                ask_debugger, ask_small};
     struct err e;
     struct call *c = call_open(addr, &e);
     if (!c) {

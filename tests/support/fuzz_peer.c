@@ -94,7 +94,7 @@ static void fuzz_peer_take(struct fuzz_peer *f) {
     if (!f->eval_was_on && f->mailbox.config.values[CONFIG_EVAL] != 0 && may < WIRE_OWNS)
         fuzz_peer_fail("eval was switched on from afar");
     f->eval_was_on = f->mailbox.config.values[CONFIG_EVAL] != 0;
-    free(slot->eval);
+    mailbox_eval_free(slot->eval);
     slot->eval = NULL;
     slot->interrupt = false;
     slot->n_asks = 0;

@@ -142,15 +142,33 @@ static void put_tables(struct strbuf *out) {
 
 static void put_fields(struct strbuf *out) {
     static const struct field_table *const tables[] = {
-        &FIELD_TARGET,     &FIELD_STATUS,      &FIELD_TABLES,   &FIELD_SETTINGS, &FIELD_LEASES,
-        &FIELD_DOORS,      &FIELD_HOLDS,       &FIELD_SNAPSHOT, &FIELD_PROCESS,  &FIELD_THREADS,
-        &FIELD_FRAMES,     &FIELD_LOCALS,      &FIELD_TASKS,    &FIELD_BATCH,    &FIELD_FRAME_DEFS,
-        &FIELD_STACK_DEFS, &FIELD_THREAD_DEFS, &FIELD_SAMPLES};
-    static const char *const of[] = {
-        "hello, target",   "status",           "status, tables",  "status, settings", "status, leases",
-        "status, doors",   "status, holds",    "threads",         "threads, process", "threads, threads",
-        "threads, frames", "threads, locals",  "threads, tasks",  "samples",          "samples, frames",
-        "samples, stacks", "samples, threads", "samples, samples"};
+        &FIELD_TARGET,         &FIELD_STATUS,      &FIELD_TABLES,   &FIELD_SETTINGS, &FIELD_LEASES,
+        &FIELD_DOORS,          &FIELD_HOLDS,       &FIELD_SNAPSHOT, &FIELD_PROCESS,  &FIELD_THREADS,
+        &FIELD_FRAMES,         &FIELD_LOCALS,      &FIELD_TASKS,    &FIELD_BATCH,    &FIELD_FRAME_DEFS,
+        &FIELD_STACK_DEFS,     &FIELD_THREAD_DEFS, &FIELD_SAMPLES,  &FIELD_DEBUGPY,  &FIELD_PAUSED,
+        &FIELD_PAUSED_THREADS, &FIELD_CAUGHT};
+    static const char *const of[] = {"hello, target",
+                                     "status",
+                                     "status, tables",
+                                     "status, settings",
+                                     "status, leases",
+                                     "status, doors",
+                                     "status, holds",
+                                     "threads",
+                                     "threads, process",
+                                     "threads, threads",
+                                     "threads, frames",
+                                     "threads, locals",
+                                     "threads, tasks",
+                                     "samples",
+                                     "samples, frames",
+                                     "samples, stacks",
+                                     "samples, threads",
+                                     "samples, samples",
+                                     "debug",
+                                     "pause",
+                                     "pause, threads",
+                                     "catch"};
     char name[160];
     (void)strbuf_adds(out, "\n## Fields of answers and notifications\n\n");
     put_head(out, "field", "it");
@@ -158,7 +176,8 @@ static void put_fields(struct strbuf *out) {
         for (size_t k = 0; k < tables[i]->n; k++) {
             (void)snprintf(name, sizeof name, "%s: `%s`", of[i], tables[i]->fields[k].key);
             put_row(out, name, tables[i]->fields[k].access,
-                    tables[i] == &FIELD_LOCALS ? "refused" : "unknown");
+                    tables[i] == &FIELD_LOCALS || tables[i]->fields[k].access == WIRE_CHANGES ? "refused"
+                                                                                              : "unknown");
         }
 }
 

@@ -14,20 +14,35 @@
 #include "unit/tui_fixture.h"
 #include "unit/tui_repl.h"
 
-#define BEGIN "debug_begin(b'127.0.0.1'.decode('utf-8', 'surrogateescape'), "
-#define LISTENING                                                                                            \
-    "client 0\ncwd /work\ndynamo 0\nhost 127.0.0.1\nport 5678\nstate listening\nversion 1.8\nwhere /d"
-#define PAUSED                                                                                               \
-    "address 127.0.0.1:3344\nclient 0\nleft 299.9\nstate paused\nthread0 7 1 MainThread\nthreads 1\n"        \
-    "token abcdef\nwhere0 held at /train.py:7 step"
+static const struct wire_debugger listening = {
+    .on = true, .host = "127.0.0.1", .port = 5678, .cwd = "/work", .version = "1.8", .module = "/d"};
+static const struct wire_debugger ended = {.was = true};
+static struct wire_paused_thread threads[] = {
+    {.tid = 7, .held = true, .name = "MainThread", .where = "held at /train.py:7 step"}};
+static const struct wire_debugger paused = {.on = true,
+                                            .address = "127.0.0.1:3344",
+                                            .token = "abcdef",
+                                            .left_s = 299.9,
+                                            .threads = threads,
+                                            .n_threads = 1};
 
-/* What is asked begins so; the rest is of this machine. Taken, as the runner does. */
-static void debug_command_asked(struct app *a, const char *begins) {
-    struct wire_eval want = app_repl_question(a);
-    assert_int_equal(a->repl.wish, APP_REPL_TEXT);
-    assert_true(want.debug);
-    assert_memory_equal(want.code, begins, strlen(begins));
+/* What is asked; taken, as the host does. `port` -1: it is no beginning. */
+static void debug_command_asked(struct app *a, enum wire_method method, enum wire_debug_action action,
+                                int port) {
+    const struct wire_debug *want = &a->told.want;
+    assert_int_equal(a->repl.wish, APP_REPL_DEBUG);
+    assert_int_equal(a->told.def->method, method);
+    assert_int_equal(want->action, action);
+    if (action == WIRE_DEBUG_BEGIN) {
+        assert_string_equal(want->host, "127.0.0.1");
+        assert_int_equal(want->port, port);
+        assert_null(want->path);
+    }
     a->repl.wish = APP_REPL_NOTHING;
+}
+
+static void asks_to_debug(struct app *a, int port) {
+    debug_command_asked(a, WIRE_DEBUG, WIRE_DEBUG_BEGIN, port);
 }
 
 static void test_the_key(void **state) {
@@ -35,9 +50,9 @@ static void test_the_key(void **state) {
     (void)state;
     fixture_press(a, "2 B");
     assert_ptr_equal(app_top(a)->def, &screen_repl);
-    assert_true(app_repl_question(a).keep); /* it ends with us */
-    debug_command_asked(a, BEGIN "0, None, [");
-    repl_fixture_answer(a, NULL, LISTENING, NULL);
+    assert_true(a->told.want.leased); /* it ends with us */
+    asks_to_debug(a, 0);
+    repl_fixture_answer_debug(a, &listening);
     fixture_shows(a, 24, 80, "debugpy listens on 127.0.0.1:5678, no client is attached");
     fixture_shows(a, 24, 80, "\"name\": \"probing: attach to");
     fixture_shows(a, 24, 80, "\"port\": 5678");
@@ -48,11 +63,11 @@ static void test_the_key(void **state) {
     assert_memory_equal(a->hands.text, "{\n  \"name\": \"probing: attach to", 30);
     assert_non_null(strstr(a->hands.text, "\"remoteRoot\": \"/work\""));
     fixture_press(a, "2 B");
-    debug_command_asked(a, "debug_off()");
-    repl_fixture_answer(a, NULL, "state off\nwas 1", NULL);
+    debug_command_asked(a, WIRE_DEBUG, WIRE_DEBUG_END, 0);
+    repl_fixture_answer_debug(a, &ended);
     fixture_shows(a, 24, 80, "debugpy has ended");
     fixture_press(a, "B");
-    debug_command_asked(a, BEGIN);
+    asks_to_debug(a, 0);
     app_free(a);
 }
 
@@ -60,28 +75,30 @@ static void test_the_commands(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     (void)state;
     command_run(a, "debug 127.0.0.1:4711 --keep");
-    assert_false(app_repl_question(a).keep);
-    debug_command_asked(a, BEGIN "4711, None, [");
-    repl_fixture_answer(a, NULL, LISTENING, NULL);
+    assert_false(a->told.want.leased);
+    asks_to_debug(a, 4711);
+    repl_fixture_answer_debug(a, &listening);
     command_run(a, "pause-job :3344 --limit 2m");
-    debug_command_asked(a, "pause_begin(b'127.0.0.1'.decode('utf-8', 'surrogateescape'), 3344, 120.000)");
-    repl_fixture_answer(a, NULL, PAUSED, NULL);
+    assert_true(a->told.want.limit_s == 120);
+    debug_command_asked(a, WIRE_PAUSE, WIRE_DEBUG_BEGIN, 3344);
+    repl_fixture_answer_debug(a, &paused);
     fixture_shows(a, 24, 80, "paused: 1 of 1 threads are held");
     fixture_shows(a, 24, 80, "held at /train.py:7 step");
     fixture_press(a, "y");
     assert_string_equal(a->hands.text, "(echo abcdef; cat) | nc 127.0.0.1 3344\n");
     command_run(a, "pause-job --off");
-    debug_command_asked(a, "pause_off()");
-    repl_fixture_answer(a, NULL, "state off\nwas 1", NULL);
+    debug_command_asked(a, WIRE_PAUSE, WIRE_DEBUG_END, 0);
+    repl_fixture_answer_debug(a, &ended);
     fixture_shows(a, 24, 80, "the job goes on");
     fixture_press(a, "y");
     assert_string_equal(a->hands.text, "the job goes on\n");
     command_run(a, "catch");
-    debug_command_asked(a, "catch_try(b'127.0.0.1'.decode('utf-8', 'surrogateescape'), 0, 300.000)");
-    repl_fixture_answer(a, NULL, "limit 300\nstate armed\nthreads 1", NULL);
+    assert_true(a->told.want.limit_s == 300);
+    debug_command_asked(a, WIRE_CATCH, WIRE_DEBUG_BEGIN, 0);
+    repl_fixture_answer_debug(a, &(struct wire_debugger){.on = true, .limit_s = 300, .all_threads = true});
     fixture_shows(a, 24, 80, "an exception that nobody catches, on any thread");
     command_run(a, "catch --status");
-    debug_command_asked(a, "catch_tell()");
+    debug_command_asked(a, WIRE_CATCH, WIRE_DEBUG_STATUS, 0);
     app_free(a);
 }
 
@@ -106,11 +123,13 @@ static void test_refusals(void **state) {
     command_run(a, "debug");
     command_run(a, "pause-job"); /* one at a time */
     fixture_shows(a, 24, 80, "code runs: ctrl-c ends it");
-    debug_command_asked(a, BEGIN);
+    asks_to_debug(a, 0);
     fixture_press(a, "ctrl-c");
     assert_true(a->repl.interrupt);
     assert_false(a->requests.quit);
-    repl_fixture_answer(a, NULL, "error debugpy listens already, on 127.0.0.1:5: debug --off ends it", NULL);
+    repl_fixture_answer_debug(
+        a,
+        &(struct wire_debugger){.refused = "debugpy listens already, on 127.0.0.1:5: debug --off ends it"});
     fixture_shows(a, 24, 80, "debugpy listens already, on 127.0.0.1:5");
     a->hands.readonly = true;
     fixture_press(a, "2 B");
@@ -134,12 +153,12 @@ static void test_the_connection_breaks(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     (void)state;
     fixture_press(a, "B");
-    debug_command_asked(a, BEGIN);
-    repl_fixture_answer(a, NULL, LISTENING, NULL);
+    asks_to_debug(a, 0);
+    repl_fixture_answer_debug(a, &listening);
     app_set_state(a, SESSION_RECONNECTING, &why, 1);
     app_set_state(a, SESSION_CONNECTED, NULL, 0);
     fixture_press(a, "B");
-    debug_command_asked(a, BEGIN);
+    asks_to_debug(a, 0);
     app_set_state(a, SESSION_RECONNECTING, &why, 1);
     fixture_shows(a, 24, 80, "the connection broke");
     assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
@@ -167,8 +186,8 @@ static void test_what_is_held(void **state) {
     fixture_press(a, "1");
     fixture_shows(a, 50, 200, "PAUSED by process 42: pdb at 127.0.0.1:4711, 200 s left, in use");
     fixture_press(a, "B"); /* theirs is shown, not ended */
-    debug_command_asked(a, "debug_tell()");
-    repl_fixture_answer(a, NULL, LISTENING, NULL);
+    debug_command_asked(a, WIRE_DEBUG, WIRE_DEBUG_STATUS, 0);
+    repl_fixture_answer_debug(a, &listening);
     holds[1] = (struct model_debugger){.what = "catch",
                                        .state = "kept",
                                        .address = "127.0.0.1:9",

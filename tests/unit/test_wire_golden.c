@@ -272,8 +272,7 @@ static int put_eval(struct strbuf *b) {
                                 .output_bytes = 65536,
                                 .main = true,
                                 .tid = 4001,
-                                .depth = 3,
-                                .debug = true};
+                                .depth = 3};
     return wire_put_eval(b, 13, &w);
 }
 
@@ -287,6 +286,71 @@ static int put_complete(struct strbuf *b) {
                                 .complete = true,
                                 .whole = true};
     return wire_put_eval(b, 14, &w);
+}
+
+static int put_debug(struct strbuf *b) {
+    const struct wire_debug d = {.action = WIRE_DEBUG_BEGIN,
+                                 .timeout_s = 30,
+                                 .leased = true,
+                                 .host = "127.0.0.1",
+                                 .port = 5678,
+                                 .path = "/srv/debugpy",
+                                 .places = {"/usr/lib/python3.12/site-packages", "/tmp/\xff"},
+                                 .n_places = 2,
+                                 .exposed = true};
+    return wire_put_debug(b, 16, WIRE_DEBUG, &d);
+}
+
+static int put_debugpy(struct strbuf *b) {
+    const struct wire_debugger d = {.on = true,
+                                    .client = true,
+                                    .host = "127.0.0.1",
+                                    .port = 5678,
+                                    .module = "/srv/debugpy/__init__.py",
+                                    .version = "1.8.0",
+                                    .user = "user 1000",
+                                    .cwd = "/work",
+                                    .compiles = true};
+    return wire_put_debugger(b, 16, WIRE_DEBUG, &d);
+}
+
+static int put_pause(struct strbuf *b) {
+    const struct wire_debug d = {
+        .action = WIRE_DEBUG_BEGIN, .timeout_s = 10, .host = "::1", .port = 3344, .limit_s = 120};
+    return wire_put_debug(b, 17, WIRE_PAUSE, &d);
+}
+
+static int put_paused(struct strbuf *b) {
+    struct wire_paused_thread threads[] = {
+        {.tid = 4001, .held = true, .name = "MainThread", .where = "held at /train.py:7 step"},
+        {.tid = 0, .name = "loader", .where = "in C, called at /train.py:9 load"}};
+    const struct wire_debugger d = {.on = true,
+                                    .address = "[::1]:3344",
+                                    .token = "0a1b",
+                                    .left_s = 119.5,
+                                    .threads = threads,
+                                    .n_threads = 2};
+    return wire_put_debugger(b, 17, WIRE_PAUSE, &d);
+}
+
+static int put_catch(struct strbuf *b) {
+    const struct wire_debug d = {.action = WIRE_DEBUG_STATUS, .timeout_s = 10, .limit_s = NAN};
+    return wire_put_debug(b, 18, WIRE_CATCH, &d);
+}
+
+static int put_caught(struct strbuf *b) {
+    const struct wire_debugger d = {.on = true,
+                                    .address = "127.0.0.1:3344",
+                                    .token = "0a1b",
+                                    .left_s = 30,
+                                    .exception = "ValueError: boom",
+                                    .thread = "MainThread",
+                                    .traceback = "Traceback\nValueError: boom",
+                                    .signals = "SIGSEGV",
+                                    .left_alone = "",
+                                    .limit_s = 300,
+                                    .all_threads = true};
+    return wire_put_debugger(b, 18, WIRE_CATCH, &d);
 }
 
 static int put_listen(struct strbuf *b) {
@@ -339,6 +403,12 @@ static const struct golden {
     {"evaluated", put_evaluated},
     {"listen", put_listen},
     {"listening", put_listening},
+    {"debug", put_debug},
+    {"debugpy", put_debugpy},
+    {"pause", put_pause},
+    {"paused", put_paused},
+    {"catch", put_catch},
+    {"caught", put_caught},
     {"snapshot", put_snapshot},
     {"threads_notify", put_threads_notify},
     {"samples", put_samples},

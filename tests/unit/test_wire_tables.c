@@ -327,8 +327,7 @@ static void code_travels(void **state) {
                                    .output_bytes = 1,
                                    .main = true,
                                    .tid = INT32_MAX,
-                                   .depth = 7,
-                                   .debug = true};
+                                   .depth = 7};
     struct wire_eval got;
     struct wire_evaluated answer;
     struct strbuf b;
@@ -342,7 +341,7 @@ static void code_travels(void **state) {
     assert_memory_equal(got.code, want.code, 10);
     assert_string_equal(got.name, "<stdin>");
     assert_true(got.timeout_s == 0.25 && got.output_bytes == 1 && got.main && got.tid == INT32_MAX &&
-                got.depth == 7 && got.debug);
+                got.depth == 7);
     assert_false(got.keep || got.complete || got.whole);
     assert_int_equal(wire_get_evaluated(m, &answer, &e), -1); /* it is a question */
     wire_message_free(m);
@@ -359,6 +358,121 @@ static void code_travels(void **state) {
     assert_int_equal(wire_put_request(&b, 3, WIRE_EVAL), 0); /* without code */
     m = parse(&b);
     assert_int_equal(wire_get_eval(m, &got, &e), -1);
+    wire_message_free(m);
+}
+
+/* What is not said has a default; what cannot be is refused; an unknown action begins nothing. */
+static void debuggers_travel(void **state) {
+    static const enum wire_method methods[] = {WIRE_DEBUG, WIRE_PAUSE, WIRE_CATCH};
+    const struct wire_debug good = {.action = WIRE_DEBUG_BEGIN,
+                                    .timeout_s = 2.5,
+                                    .leased = true,
+                                    .host = "::1",
+                                    .port = 3344,
+                                    .limit_s = 120,
+                                    .path = "/a\xff",
+                                    .places = {"/b"},
+                                    .n_places = 1,
+                                    .exposed = true};
+    struct wire_debug bad[9];
+    struct wire_debugger answer;
+    struct err e;
+    char host[300];
+    (void)state;
+    memset(host, 'h', sizeof host - 1);
+    host[sizeof host - 1] = '\0';
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        bad[i] = good;
+    bad[0].action = WIRE_DEBUG_UNKNOWN;
+    bad[1].timeout_s = WIRE_EVAL_TIMEOUT_MAX_S * 2;
+    bad[2].timeout_s = -1;
+    bad[3].timeout_s = INFINITY;
+    bad[4].port = 65536;
+    bad[5].port = -1;
+    bad[6].host = host;
+    bad[7].limit_s = 0; /* of those that have one */
+    bad[8].limit_s = WIRE_DEBUG_LIMIT_MAX_S * 2;
+    for (size_t k = 0; k < sizeof methods / sizeof methods[0]; k++) {
+        bool debugs = methods[k] == WIRE_DEBUG;
+        struct wire_debug got;
+        struct strbuf b;
+        strbuf_init(&b, 0);
+        assert_int_equal(wire_put_debug(&b, 1, methods[k], &good), 0);
+        struct wire_message *m = parse(&b);
+        assert_int_equal(wire_message_method(m), methods[k]);
+        assert_int_equal(wire_get_debug(m, &got, &e), 0);
+        assert_true(got.action == WIRE_DEBUG_BEGIN && got.timeout_s == 2.5 && got.leased && got.port == 3344);
+        assert_string_equal(got.host, "::1");
+        if (debugs) {
+            assert_true(got.exposed && got.n_places == 1);
+            assert_string_equal(got.path, "/a\xff");
+            assert_string_equal(got.places[0], "/b");
+        } else {
+            assert_true(got.limit_s == 120 && !got.path && got.n_places == 0 && !got.exposed);
+        }
+        assert_int_equal(wire_get_debugger(m, methods[k], &answer, &e), -1); /* it is a question */
+        wire_debugger_fini(&answer);
+        wire_debug_fini(&got);
+        wire_message_free(m);
+        for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+            strbuf_init(&b, 0);
+            assert_int_equal(wire_put_debug(&b, 1, methods[k], &bad[i]), 0);
+            m = parse(&b);
+            assert_int_equal(wire_get_debug(m, &got, &e), debugs && i >= 7 ? 0 : -1);
+            wire_debug_fini(&got);
+            wire_message_free(m);
+        }
+        strbuf_init(&b, 0);
+        assert_int_equal(wire_put_request(&b, 3, methods[k]), 0); /* that says nothing */
+        m = parse(&b);
+        assert_int_equal(wire_get_debug(m, &got, &e), -1);
+        wire_debug_fini(&got);
+        wire_message_free(m);
+    }
+}
+
+static void how_debuggers_stand_travels(void **state) {
+    struct wire_paused_thread threads[] = {{.tid = 7, .held = true, .name = "a", .where = "b"},
+                                           {.tid = 0, .name = "a", .where = NULL}};
+    struct wire_debugger paused = {.on = true,
+                                   .address = "[::1]:1",
+                                   .token = "0a",
+                                   .left_s = 1.5,
+                                   .client = true,
+                                   .threads = threads,
+                                   .n_threads = 2},
+                         caught = {.was = true,
+                                   .raised = "E",
+                                   .timed_out = true,
+                                   .unended = true,
+                                   .left_s = NAN,
+                                   .limit_s = 60,
+                                   .traceback = "t\nE",
+                                   .all_threads = true};
+    struct wire_debugger got;
+    struct strbuf b;
+    struct err e;
+    (void)state;
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_debugger(&b, 1, WIRE_PAUSE, &paused), 0);
+    struct wire_message *m = parse(&b);
+    assert_int_equal(wire_get_debugger(m, WIRE_PAUSE, &got, &e), 0);
+    assert_true(got.on && got.client && got.left_s == 1.5 && !got.refused && got.n_threads == 2);
+    assert_string_equal(got.address, "[::1]:1");
+    assert_true(got.threads[0].tid == 7 && got.threads[0].held && !got.threads[1].held &&
+                !got.threads[1].where);
+    assert_string_equal(got.threads[1].name, "a");
+    wire_debugger_fini(&got);
+    wire_message_free(m);
+    strbuf_init(&b, 0);
+    assert_int_equal(wire_put_debugger(&b, 1, WIRE_CATCH, &caught), 0);
+    m = parse(&b);
+    assert_int_equal(wire_get_debugger(m, WIRE_CATCH, &got, &e), 0);
+    assert_true(!got.on && got.was && got.timed_out && got.unended && isnan(got.left_s) && got.limit_s == 60);
+    assert_true(got.all_threads && !got.exception && got.n_threads == 0);
+    assert_string_equal(got.raised, "E");
+    assert_string_equal(got.traceback, "t\nE");
+    wire_debugger_fini(&got);
     wire_message_free(m);
 }
 
@@ -468,6 +582,8 @@ int main(void) {
         cmocka_unit_test(rows_travel),
         cmocka_unit_test(a_wish_for_rows_travels),
         cmocka_unit_test(code_travels),
+        cmocka_unit_test(debuggers_travel),
+        cmocka_unit_test(how_debuggers_stand_travels),
         cmocka_unit_test(code_with_wild_numbers_is_refused),
         cmocka_unit_test(what_became_of_code_travels),
         cmocka_unit_test(made_rows_travel),

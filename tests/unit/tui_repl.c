@@ -39,6 +39,11 @@ void repl_fixture_answer(struct app *a, const char *output, const char *result, 
     app_repl_take(a, &v);
 }
 
+void repl_fixture_answer_debug(struct app *a, const struct wire_debugger *how) {
+    a->repl.wish = APP_REPL_NOTHING;
+    app_repl_take_debugger(a, how);
+}
+
 void repl_fixture_run(struct app *a, const char *code, const char *output, const char *result,
                       const char *traceback) {
     repl_fixture_paste(a, code);

@@ -15,6 +15,9 @@ void repl_fixture_asked(struct app *a, enum app_repl_ask what, const char *code)
 /* Answer it: what it printed, its value, its traceback; NULL none. */
 void repl_fixture_answer(struct app *a, const char *output, const char *result, const char *traceback);
 
+/* Answer what app_debug.h has asked for. */
+void repl_fixture_answer_debug(struct app *a, const struct wire_debugger *how);
+
 /* Type a statement and Enter, say that it is whole, and answer it. */
 void repl_fixture_run(struct app *a, const char *code, const char *output, const char *result,
                       const char *traceback);

@@ -102,6 +102,15 @@ static struct pyapi_object *eval_item(struct eval_run *run, struct pyapi_object 
     return o == run->api._Py_NoneStruct ? NULL : o;
 }
 
+/* What is called instead of code. False: something was raised. */
+static bool eval_do_debugger(struct eval_run *run) {
+    struct eval_debugger *d = run->debugger;
+    eval_own_end(run);
+    int rc = debugger_run(&d->call, &run->api, d->method, &d->got);
+    eval_own_begin(run);
+    return rc == 0;
+}
+
 /* The code, then its last expression, whose text is taken. False: something was raised. */
 static bool eval_do(struct eval_run *run) {
     const struct pyapi *api = &run->api;
@@ -217,7 +226,7 @@ void eval_perform(struct eval_run *run) {
         eval_complete(run);
     } else if (apart) {
         eval_set_running(run, true);
-        if (!eval_do(run))
+        if (!(run->debugger ? eval_do_debugger(run) : eval_do(run)))
             eval_explain_error(run);
         eval_set_running(run, false);
     } else {

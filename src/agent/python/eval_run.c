@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/debug/pause.h"
 #include "pystack/gate.h"
 
 #define EVAL_ARENA ((size_t)1024 * 1024)
+#define EVAL_DEBUGGER_BYTES 65536 /* of what a debugger prints, which nobody sees, and of a traceback */
 #define EVAL_GONE "the frame is there no longer: its thread has gone on"
 
 #define EVAL_NAME(name) [EVAL_##name] = "eval_" #name,
@@ -84,6 +84,25 @@ struct eval_run *eval_run_new(const struct wire_eval *want, const struct model_s
     return NULL;
 }
 
+struct eval_run *eval_run_new_debug(enum wire_method method, struct wire_debug *want, uint32_t owner,
+                                    struct err *e) {
+    const struct wire_eval none = {
+        .code = "", .timeout_s = want->timeout_s, .output_bytes = EVAL_DEBUGGER_BYTES, .name = "<probing>"};
+    struct eval_debugger *d = calloc(1, sizeof *d);
+    struct eval_run *run = d ? eval_run_new(&none, NULL, owner, e) : NULL;
+    if (!d)
+        (void)err_set(e, ERR_FAILED, "no memory for a debugger");
+    if (!run) {
+        free(d);
+        return NULL;
+    }
+    *d = (struct eval_debugger){.method = method, .want = *want};
+    *want = (struct wire_debug){.action = WIRE_DEBUG_UNKNOWN};
+    arena_init(&d->got.arena, EVAL_ARENA);
+    run->debugger = d;
+    return run;
+}
+
 void eval_run_ref(struct eval_run *run) { (void)__atomic_add_fetch(&run->refs, 1, __ATOMIC_RELAXED); }
 
 void eval_run_unref(struct eval_run *run) {
@@ -92,6 +111,11 @@ void eval_run_unref(struct eval_run *run) {
     for (size_t i = 0; eval_texts(run, i); i++)
         strbuf_fini(eval_texts(run, i));
     (void)pthread_mutex_destroy(&run->lock);
+    if (run->debugger) {
+        wire_debug_fini(&run->debugger->want);
+        wire_debugger_fini(&run->debugger->got);
+        free(run->debugger);
+    }
     arena_fini(&run->arena);
     free(run);
 }
@@ -126,6 +150,12 @@ void eval_run_get(const struct eval_run *run, struct wire_evaluated *out) {
                                    .truncated = run->truncated};
 }
 
+void eval_run_get_debugger(const struct eval_run *run, struct wire_debugger *out) {
+    *out = run->debugger->got;
+    out->arena = (struct arena){.head = NULL};
+    out->raised = run->type.len > 0 ? strbuf_str(&run->type) : NULL;
+}
+
 /* ---- with the GIL ---- */
 
 void eval_drop(struct eval_run *run, struct pyapi_object **o) {
@@ -140,6 +170,8 @@ void eval_let_go(struct eval_run *run) {
         eval_drop(run, &run->functions[i]);
     eval_drop(run, &run->self);
     eval_drop(run, &run->names);
+    if (run->debugger)
+        debugger_let_go(&run->debugger->call, &run->api);
     run->api.PyErr_Clear();
 }
 
@@ -203,21 +235,19 @@ static int eval_prepare(struct eval_run *run, struct worker *w, char *why) {
     }
     if (run->want.tid && eval_find_names(run, w, why) != 0)
         return -1;
-    struct pyapi_object *ours =
-        run->want.debug && pause_give(w) == 0 ? worker_helper(w, "debug_names") : NULL;
-    struct pyapi_object *owner = api->PyLong_FromLongLong((long long)run->owner);
-    if (ours && owner && !run->want.tid)
-        run->names = api->PyObject_CallFunctionObjArgs(ours, owner, NULL);
-    eval_drop(run, &owner);
-    if (run->want.debug && !run->names)
+    struct eval_debugger *d = run->debugger;
+    if (d && debugger_prepare(&d->call, w, d->method, &d->want, run->owner) != 0)
         return -1;
     struct pyapi_object *open = worker_helper(w, "eval_open");
-    struct pyapi_object *code = api->PyBytes_FromStringAndSize(run->want.code, (ssize_t)run->want.code_len);
+    struct pyapi_object *code =
+        d ? api->_Py_NoneStruct : api->PyBytes_FromStringAndSize(run->want.code, (ssize_t)run->want.code_len);
+    if (d)
+        api->Py_IncRef(code);
     struct pyapi_object *name = api->PyUnicode_FromString(run->want.name);
     struct pyapi_object *limit = api->PyLong_FromLongLong((long long)run->want.output_bytes);
     struct pyapi_object *main = run->want.main ? api->_Py_TrueStruct : api->_Py_FalseStruct;
     struct pyapi_object *names = run->names ? run->names : api->_Py_NoneStruct;
-    owner = api->PyLong_FromLongLong(run->want.debug ? 0 : (long long)run->owner); /* `_` is of code */
+    struct pyapi_object *owner = api->PyLong_FromLongLong(d ? 0 : (long long)run->owner); /* `_` is of code */
     if (open && code && name && limit && owner)
         run->self = api->PyObject_CallFunctionObjArgs(open, code, name, limit, names, main, owner, NULL);
     eval_drop(run, &owner);
@@ -299,7 +329,7 @@ struct worker_job *eval_run_new_job(struct eval_run *run, uint64_t deadline_ns) 
                                    .fini = eval_job_fini,
                                    .calls_job = true,
                                    .is_interrupted = true,
-                                   .unit = run->want.debug ? "catch" : "eval",
+                                   .unit = run->debugger ? "catch" : "eval",
                                    .deadline_ns = deadline_ns};
     job->run = run;
     eval_run_ref(run);

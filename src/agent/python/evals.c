@@ -2,12 +2,14 @@
 /* evals: see evals.h. */
 #include "agent/python/evals.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/python/gil_late.h"
 #include "agent/debug/debugger_state.h"
 #include "agent/debug/pause.h"
+#include "agent/debug/debugger.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "pystack/gate.h"
@@ -37,10 +39,8 @@ static void evals_describe(const struct wire_eval *w, char *out, size_t cap) {
     out[at] = '\0';
 }
 
-static void evals_note(struct evals *v, const struct evals_ask *ask, const char *kind) {
-    char text[16 * EVALS_TEXT_CHARS];
-    evals_describe(ask->want, text, sizeof text);
-    if (v->record && !ask->want->complete)
+static void evals_note(struct evals *v, const struct evals_ask *ask, const char *kind, const char *text) {
+    if (v->record && !ask->want->code.complete)
         record_event(v->record, kind, ask->uid, ask->pid, text);
 }
 
@@ -54,10 +54,17 @@ static void evals_answer_error(struct evals *v, const char *why) {
 
 static void evals_answer(struct evals *v) {
     struct wire_evaluated what;
-    eval_run_get(v->run, &what);
-    what.timed_out = v->late && !v->stopped && eval_run_interrupts(v->run) > 0;
-    if (v->peer)
+    struct wire_debugger how;
+    bool timed_out = v->late && !v->stopped && eval_run_interrupts(v->run) > 0;
+    if (v->peer && v->method == WIRE_EVAL) {
+        eval_run_get(v->run, &what);
+        what.timed_out = timed_out;
         v->answer(v->mailbox, v->peer, v->id, &what, NULL);
+    } else if (v->peer) {
+        eval_run_get_debugger(v->run, &how);
+        how.timed_out = timed_out;
+        v->answer_debugger(v->mailbox, v->peer, v->id, v->method, &how);
+    }
     v->peer = 0;
 }
 
@@ -65,8 +72,12 @@ static void evals_answer(struct evals *v) {
 static void evals_answer_unended(struct evals *v) {
     const struct wire_evaluated what = {
         .duration_ms = v->timeout_s * 1e3, .output = {.s = ""}, .timed_out = !v->stopped, .unended = true};
-    if (v->peer)
+    const struct wire_debugger how = {
+        .timed_out = !v->stopped, .unended = true, .left_s = NAN, .limit_s = NAN};
+    if (v->peer && v->method == WIRE_EVAL)
         v->answer(v->mailbox, v->peer, v->id, &what, NULL);
+    else if (v->peer)
+        v->answer_debugger(v->mailbox, v->peer, v->id, v->method, &how);
     v->peer = 0;
 }
 
@@ -104,8 +115,18 @@ static bool evals_allowed(struct evals *v) {
     return on;
 }
 
+static struct eval_run *evals_new_run(struct evals *v, const struct evals_ask *ask,
+                                      const struct model_snapshot *found, struct err *e) {
+    struct mailbox_eval *want = ask->want;
+    bool kept = want->method == WIRE_EVAL ? want->code.keep : want->debug.leased;
+    uint32_t owner = kept && evals_kept_add(&v->kept, ask->peer) ? ask->peer : 0;
+    return want->method == WIRE_EVAL ? eval_run_new(&want->code, found, owner, e)
+                                     : eval_run_new_debug(want->method, &want->debug, owner, e);
+}
+
+/* `text`: what it is, in words. */
 static int evals_start(struct evals *v, const struct evals_ask *ask, const struct model_snapshot *found,
-                       struct err *e) {
+                       const char *text, struct err *e) {
     if (!evals_allowed(v))
         return err_set(e, ERR_FAILED, "code is not run in this job: probing.eval is off");
     if (v->run)
@@ -114,14 +135,14 @@ static int evals_start(struct evals *v, const struct evals_ask *ask, const struc
                            ? "code that was run before has not ended yet, though it was interrupted"
                            : "other code is being run, and only one piece is at a time: try again");
     uint64_t now = clock_mono_ns();
-    v->deadline_ns = now + (uint64_t)(ask->want->timeout_s * 1e9);
-    uint32_t owner = ask->want->keep && evals_kept_add(&v->kept, ask->peer) ? ask->peer : 0;
-    v->run = v->worker ? eval_run_new(ask->want, found, owner, e) : NULL;
+    v->timeout_s = ask->want->method == WIRE_EVAL ? ask->want->code.timeout_s : ask->want->debug.timeout_s;
+    v->deadline_ns = now + (uint64_t)(v->timeout_s * 1e9);
+    v->run = v->worker ? evals_new_run(v, ask, found, e) : NULL;
     v->job = v->run ? eval_run_new_job(v->run, v->deadline_ns) : NULL;
     if (v->run && !v->job)
         (void)err_set(e, ERR_FAILED, "no memory for the code");
     if (v->job)
-        evals_note(v, ask, RING_EVENT_EVAL); /* before: the code may end the process at once */
+        evals_note(v, ask, RING_EVENT_EVAL, text); /* before: the code may end the process at once */
     if (v->job && worker_submit(v->worker, v->job, e) != 0) {
         v->job->fini(v->job);
         v->job = NULL;
@@ -135,18 +156,23 @@ static int evals_start(struct evals *v, const struct evals_ask *ask, const struc
 
 void evals_begin(struct evals *v, const struct evals_ask *ask, const struct model_snapshot *found) {
     struct err e = {0};
-    if (evals_start(v, ask, found, &e) != 0) {
-        evals_note(v, ask, RING_EVENT_EVAL_REFUSED);
+    char text[16 * EVALS_TEXT_CHARS];
+    if (ask->want->method == WIRE_EVAL)
+        evals_describe(&ask->want->code, text, sizeof text);
+    else
+        debugger_describe(ask->want->method, &ask->want->debug, text, sizeof text);
+    if (evals_start(v, ask, found, text, &e) != 0) {
+        evals_note(v, ask, RING_EVENT_EVAL_REFUSED, text);
         v->answer(v->mailbox, ask->peer, ask->id, NULL, &e);
         return;
     }
-    if (ask->want->debug)
+    if (ask->want->method != WIRE_EVAL)
         debugger_state_set_asker(ask->uid, ask->pid);
     v->peer = ask->peer;
     v->id = ask->id;
-    v->main = ask->want->main;
+    v->method = ask->want->method;
+    v->main = ask->want->code.main;
     v->late = v->interrupted = v->stopped = false;
-    v->timeout_s = ask->want->timeout_s;
     v->look_ns = clock_mono_ns() + EVALS_POLL_SOON_NS;
     evals_set_busy(v, true);
 }

@@ -25,19 +25,22 @@
 struct evals_ask {
     uint32_t peer, id;
     int64_t uid, pid; /* of the client; -1 not known */
-    const struct wire_eval *want;
+    struct mailbox_eval *want;
 };
 
 struct evals {
     struct worker *worker;
     struct mailbox *mailbox;
     struct record *record;
-    /* The answer, or NULL and the error. */
+    /* The answer, or NULL and the error; and that of a debugger, to this method. */
     void (*answer)(void *mailbox, uint32_t peer, uint32_t id, const struct wire_evaluated *v,
                    const struct err *e);
+    void (*answer_debugger)(void *mailbox, uint32_t peer, uint32_t id, enum wire_method method,
+                            const struct wire_debugger *d);
     struct eval_run *run;   /* NULL: there is none */
     struct worker_job *job; /* NULL: the worker has nothing to do with it any more */
     uint32_t peer, id;      /* who waits; 0: nobody any more */
+    enum wire_method method;
     bool main, late, interrupted;
     bool stopped; /* its client has had enough of it: its time is over */
     struct evals_kept kept;
@@ -45,7 +48,7 @@ struct evals {
     uint64_t deadline_ns, interrupted_ns, look_ns;
 };
 
-/* Have code run, or refuse it; answered at once or later. `found`: a snapshot with the locals of the thread whose frame is wanted; NULL
+/* Have code run, or a debugger begin, or refuse it; answered at once or later; a debugger's request is moved. `found`: a snapshot with the locals of the thread whose frame is wanted; NULL
  * otherwise. */
 void evals_begin(struct evals *v, const struct evals_ask *ask, const struct model_snapshot *found);
 

@@ -57,6 +57,7 @@ static const struct pyapi_name {
     PYAPI_NAME(PyFloat_AsDouble),
     PYAPI_NAME(PyLong_FromLongLong),
     PYAPI_NAME(PyUnicode_FromStringAndSize),
+    PYAPI_NAME(PyUnicode_DecodeUTF8),
     PYAPI_NAME(PyList_New),
     PYAPI_NAME(PyList_Append),
     PYAPI_NAME(Py_BuildValue),

@@ -61,6 +61,7 @@ struct pyapi {
     double (*PyFloat_AsDouble)(struct pyapi_object *o);
     struct pyapi_object *(*PyLong_FromLongLong)(long long v);
     struct pyapi_object *(*PyUnicode_FromStringAndSize)(const char *text, ssize_t size);
+    struct pyapi_object *(*PyUnicode_DecodeUTF8)(const char *text, ssize_t size, const char *errors);
     struct pyapi_object *(*PyList_New)(ssize_t size);
     int (*PyList_Append)(struct pyapi_object *list, struct pyapi_object *o);
     struct pyapi_object *(*Py_BuildValue)(const char *format, ...);

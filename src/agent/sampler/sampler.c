@@ -566,8 +566,11 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     s->arg = arg;
     s->complete = (struct pending_snapshots){.worker = m->worker, .answer = reply_snapshot, .arg = m};
     s->made = (struct virtual_tables){.worker = m->worker, .answer = reply_table, .arg = m};
-    s->evals = (struct evals){
-        .worker = m->evaluator, .mailbox = m, .record = &s->always.record, .answer = reply_evaluated};
+    s->evals = (struct evals){.worker = m->evaluator,
+                              .mailbox = m,
+                              .record = &s->always.record,
+                              .answer = reply_evaluated,
+                              .answer_debugger = reply_debugger};
     s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
     s->replan = true;
     (void)config_read_environ(&m->config, 0, &s->config_error); /* nobody else knows the mailbox yet */
@@ -875,13 +878,13 @@ void sampler_answer_evals(struct sampler *s, const struct sampler_plan *plan) {
                                           .uid = slot->uid,
                                           .pid = slot->pid,
                                           .want = slot->eval};
-            bool wanted = slot->eval->tid != 0;
+            bool wanted = slot->eval->code.tid != 0;
             const struct model_snapshot *found =
-                wanted ? sampler_snapshot_roots(s, slot->eval->tid, &roots) : NULL;
+                wanted ? sampler_snapshot_roots(s, slot->eval->code.tid, &roots) : NULL;
             evals_begin(&s->evals, &ask, found);
             if (wanted)
                 model_snapshot_fini(&roots);
-            free(slot->eval);
+            mailbox_eval_free(slot->eval);
         }
     spending_elsewhere(&s->spending, cpu);
     s->wake(s->arg);

@@ -38,7 +38,7 @@ void mailbox_fini(struct mailbox *m) {
         queue_item_free(item);
     }
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        free(m->slots[i].eval);
+        mailbox_eval_free(m->slots[i].eval);
     (void)pthread_mutex_destroy(&m->lock);
     *m = (struct mailbox){0};
 }
@@ -100,7 +100,7 @@ void mailbox_detach(struct mailbox *m, uint32_t peer) {
     mailbox_lock(m);
     struct mailbox_slot *slot = mailbox_find(m, peer);
     if (slot) {
-        free(slot->eval);
+        mailbox_eval_free(slot->eval);
         *slot = (struct mailbox_slot){0};
         m->nudge = true; /* what is kept for it can go */
     }
@@ -214,13 +214,14 @@ int mailbox_ask_rows(struct mailbox *m, uint32_t peer, uint32_t id, const struct
     return slot ? mailbox_ask(m, peer, WIRE_ROWS, id) : -1;
 }
 
-int mailbox_ask_eval(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_eval *want) {
-    struct wire_eval *copy = malloc(sizeof *copy + want->code_len + 1);
-    if (!copy)
-        return -1;
-    *copy = *want;
-    memcpy(copy + 1, want->code, want->code_len);
-    copy->code = (const char *)(copy + 1);
+void mailbox_eval_free(struct mailbox_eval *e) {
+    if (e)
+        wire_debug_fini(&e->debug);
+    free(e);
+}
+
+/* It is the mailbox's, or freed. 0, or -1. */
+static int mailbox_add_eval(struct mailbox *m, uint32_t peer, uint32_t id, struct mailbox_eval *copy) {
     mailbox_lock(m);
     struct mailbox_slot *slot = mailbox_find_free(m, peer, WIRE_EVAL);
     if (slot && !slot->eval) {
@@ -236,8 +237,29 @@ int mailbox_ask_eval(struct mailbox *m, uint32_t peer, uint32_t id, const struct
     if (slot && slot->eval == copy)
         slot->eval = NULL;
     mailbox_unlock(m);
-    free(copy);
+    mailbox_eval_free(copy);
     return -1;
+}
+
+int mailbox_ask_eval(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_eval *want) {
+    struct mailbox_eval *copy = calloc(1, sizeof *copy + want->code_len + 1);
+    if (!copy)
+        return -1;
+    copy->method = WIRE_EVAL;
+    copy->code = *want;
+    memcpy(copy + 1, want->code, want->code_len);
+    copy->code.code = (const char *)(copy + 1);
+    return mailbox_add_eval(m, peer, id, copy);
+}
+
+int mailbox_ask_debug(struct mailbox *m, uint32_t peer, uint32_t id, enum wire_method method,
+                      struct wire_debug *want) {
+    struct mailbox_eval *copy = calloc(1, sizeof *copy);
+    if (!copy)
+        return -1;
+    *copy = (struct mailbox_eval){.method = method, .debug = *want};
+    *want = (struct wire_debug){.action = WIRE_DEBUG_UNKNOWN};
+    return mailbox_add_eval(m, peer, id, copy);
 }
 
 void mailbox_interrupt(struct mailbox *m, uint32_t peer) {

@@ -42,6 +42,13 @@ struct mailbox_ask {
     struct wire_arm arm;      /* of arm and disarm */
 };
 
+/* Code that is to be run, or a debugger that is to begin or end, or to say how it stands. */
+struct mailbox_eval {
+    enum wire_method method; /* WIRE_EVAL, of complete too; WIRE_DEBUG, WIRE_PAUSE, WIRE_CATCH */
+    struct wire_eval code;   /* of the first; its text is behind this struct */
+    struct wire_debug debug; /* of the others; owned */
+};
+
 struct mailbox_slot {
     uint32_t peer; /* 0 free */
     bool looker;   /* it may only look */
@@ -51,7 +58,7 @@ struct mailbox_slot {
     size_t n_asks;
     struct wire_pull pull;             /* what the ask for rows wants: a client has one at a time */
     struct wire_rows_ask rows;         /* the same for rows that Python makes */
-    struct wire_eval *eval;            /* and for code to be run, owned; NULL there is none */
+    struct mailbox_eval *eval;         /* and for code to be run, or a debugger, owned; NULL there is none */
     bool interrupt;                    /* the code that it asked for last is to end */
     int64_t uid, pid;                  /* of the client; -1 not known */
     double rate_hz[WIRE_STREAM_COUNT]; /* 0: no such stream */
@@ -154,6 +161,10 @@ int mailbox_ask_pull(struct mailbox *m, uint32_t peer, uint32_t id, const struct
 int mailbox_ask_rows(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_rows_ask *want);
 /* The same for code to be run; copied. */
 int mailbox_ask_eval(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_eval *want);
+/* The same for debug, pause or catch; `*want` is moved when it is taken. */
+int mailbox_ask_debug(struct mailbox *m, uint32_t peer, uint32_t id, enum wire_method method,
+                      struct wire_debug *want);
+void mailbox_eval_free(struct mailbox_eval *e); /* NULL is nothing to do */
 
 /* A client wants its code ended; what it asks for later is not meant. Whether that is so, once. */
 void mailbox_interrupt(struct mailbox *m, uint32_t peer);

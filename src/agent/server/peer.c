@@ -14,6 +14,8 @@
 #define PEER_KEEP_BYTES ((size_t)64 * 1024)     /* a buffer larger than this is given back after use */
 #define PEER_LOOKER_MESSAGE ((size_t)16 * 1024) /* of who may only look: there is no long request to look */
 
+#define PEER_PULLING "the answer to the last 'pull', 'rows' or 'eval' was not read yet"
+
 #define PEER_WITHHELD                                                                                        \
     "this table holds values of the job, or code that was run in it: that needs the token that may do all"
 
@@ -201,11 +203,28 @@ static enum peer_verdict peer_eval(struct peer *p, const struct peer_request *r)
     if (wire_get_eval(r->m, &want, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
     if (p->pulling)
-        return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE,
-                                 "the answer to the last 'pull', 'rows' or 'eval' was not read yet");
+        return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, PEER_PULLING);
     int rc = mailbox_ask_eval(p->mailbox, p->id, r->id, &want);
     p->pulling = rc == 0;
     return peer_asked(p, r, rc);
+}
+
+static enum peer_verdict peer_debug(struct peer *p, const struct peer_request *r) {
+    enum wire_method method = wire_message_method(r->m);
+    struct err e = {0};
+    struct wire_debug want;
+    enum peer_verdict v;
+    if (wire_get_debug(r->m, &want, &e) != 0) {
+        v = peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
+    } else if (p->pulling) {
+        v = peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, PEER_PULLING);
+    } else {
+        int rc = mailbox_ask_debug(p->mailbox, p->id, r->id, method, &want);
+        p->pulling = rc == 0;
+        v = peer_asked(p, r, rc);
+    }
+    wire_debug_fini(&want);
+    return v;
 }
 
 static enum peer_verdict peer_interrupt(struct peer *p, const struct peer_request *r) {
@@ -286,6 +305,9 @@ static enum peer_verdict (*const peer_methods[WIRE_METHOD_COUNT])(struct peer *,
     [WIRE_COMPLETE] = peer_eval,
     [WIRE_INTERRUPT] = peer_interrupt,
     [WIRE_LISTEN] = peer_listen,
+    [WIRE_DEBUG] = peer_debug,
+    [WIRE_PAUSE] = peer_debug,
+    [WIRE_CATCH] = peer_debug,
 };
 
 static enum peer_verdict peer_dispatch(struct peer *p, const struct peer_request *r) {

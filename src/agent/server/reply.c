@@ -104,6 +104,14 @@ void reply_evaluated(void *mailbox, uint32_t peer, uint32_t id, const struct wir
     reply_pulled(mailbox, peer, &b);
 }
 
+void reply_debugger(void *mailbox, uint32_t peer, uint32_t id, enum wire_method method,
+                    const struct wire_debugger *d) {
+    struct strbuf b;
+    strbuf_init(&b, WIRE_MAX_ASSEMBLED);
+    (void)wire_put_debugger(&b, id, method, d);
+    reply_pulled(mailbox, peer, &b);
+}
+
 /* What goes to those who did not ask for native frames: `s` itself, or a copy, which is then in `*copy`. NULL without memory. */
 static const struct model_snapshot *reply_python(const struct model_snapshot *s,
                                                  struct model_snapshot *copy) {

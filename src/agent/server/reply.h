@@ -38,6 +38,10 @@ void reply_table(void *mailbox, uint32_t peer, uint32_t id, const struct wire_ro
 void reply_evaluated(void *mailbox, uint32_t peer, uint32_t id, const struct wire_evaluated *v,
                      const struct err *e);
 
+/* To debug, pause or catch: how it stands; `mailbox` as above. */
+void reply_debugger(void *mailbox, uint32_t peer, uint32_t id, enum wire_method method,
+                    const struct wire_debugger *d);
+
 /* To threads: the snapshot, or, NULL, the error. */
 void reply_threads(struct mailbox *m, const struct reply_to *ask, const struct model_snapshot *s,
                    const struct err *e);

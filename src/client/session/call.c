@@ -28,6 +28,7 @@ enum call_await {
     CALL_REPLY,
     CALL_TIME,
     CALL_EVALUATED,
+    CALL_DEBUGGER,
     CALL_LISTENING
 };
 
@@ -49,6 +50,7 @@ struct call {
     struct model_status *status;
     struct strbuf *keep; /* of what code gave: its texts */
     struct wire_evaluated *what;
+    struct wire_debugger *debugger;
     struct wire_listening *listening;
     int (*on_batch)(void *arg, struct model_sample_batch *batch);
     void *batch_arg;
@@ -133,6 +135,16 @@ static void call_on_evaluated(void *arg, const struct wire_evaluated *what) {
     call_arrive(c, CALL_EVALUATED);
 }
 
+static void call_on_debugger(void *arg, enum wire_method method, struct wire_debugger *what) {
+    struct call *c = arg;
+    (void)method;
+    if (c->await != CALL_DEBUGGER || c->arrived)
+        return;
+    *c->debugger = *what;
+    memset(what, 0, sizeof *what);
+    call_arrive(c, CALL_DEBUGGER);
+}
+
 static void call_on_listening(void *arg, const struct wire_listening *what) {
     struct call *c = arg;
     if (c->await != CALL_LISTENING || c->arrived)
@@ -178,6 +190,7 @@ static const struct session_handler call_handler = {
     .on_status = call_on_status,
     .on_note = call_on_note,
     .on_evaluated = call_on_evaluated,
+    .on_debugger = call_on_debugger,
     .on_listening = call_on_listening,
     .on_reply = call_on_reply,
 };
@@ -357,6 +370,15 @@ int call_eval(struct call *c, const struct wire_eval *want, struct strbuf *keep,
     if (session_eval(c->session, want, e) != 0)
         return call_not_taken(c, e);
     return call_wait(c, CALL_EVALUATED, want->timeout_s + CALL_TIMEOUT_MS / 1000.0, e);
+}
+
+int call_debug(struct call *c, enum wire_method method, const struct wire_debug *want,
+               struct wire_debugger *out, struct err *e) {
+    *out = (struct wire_debugger){.on = false};
+    c->debugger = out;
+    if (session_debug(c->session, method, want, e) != 0)
+        return call_not_taken(c, e);
+    return call_wait(c, CALL_DEBUGGER, want->timeout_s + CALL_TIMEOUT_MS / 1000.0, e);
 }
 
 bool call_is_lost(const struct call *c) { return c->failed || c->broken; }

@@ -62,6 +62,10 @@ int call_rest(struct call *c, double seconds, struct err *e);
 int call_eval(struct call *c, const struct wire_eval *want, struct strbuf *keep, struct wire_evaluated *out,
               struct err *e);
 
+/* Ask for a debugger, within want->timeout_s; `out` is for wire_debugger_fini, on failure too. 0, or -1 with the error: it was not done. */
+int call_debug(struct call *c, enum wire_method method, const struct wire_debug *want,
+               struct wire_debugger *out, struct err *e);
+
 /* Have the code ended for which call_eval waits: from its `stop`. 0 or -1. */
 int call_interrupt(struct call *c, struct err *e);
 

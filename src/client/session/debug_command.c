@@ -1,30 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* debug_command: see debug_command.h. */
+/* debug_command: see debug_command.h. What is done in the job is python/units/debug.py's, pause.py's and catch.py's. */
 #include "client/session/debug_command.h"
 
-#include <stdbool.h>
+#include <glob.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/address.h"
+#include "base/json.h"
+#include "base/model_json.h"
 #include "base/text.h"
 #include "client/session/call.h"
 
-void debug_command_put_literal(struct strbuf *code, const char *text) {
-    (void)strbuf_adds(code, "b'");
-    for (const char *c = text; *c; c++) {
-        bool plain = *c > ' ' && *c < 0x7f && *c != '\'' && *c != '\\';
-        if (plain)
-            (void)strbuf_addc(code, *c);
-        else
-            (void)strbuf_addf(code, "\\x%02x", (unsigned)(unsigned char)*c);
-    }
-    (void)strbuf_adds(code, "'.decode('utf-8', 'surrogateescape')");
+#define DEBUG_COMMAND_ARENA ((size_t)256 * 1024)
+#define DEBUG_COMMAND_TEXT 1024 /* bytes of a text of the job's, as it is shown */
+#define DEBUG_COMMAND_HOST_MAX 256
+#define DEBUG_COMMAND_ANY_HOST "0.0.0.0"
+
+/* ---- what all have in common ---- */
+
+int debug_command_request_wire(const struct debug_command_def *def, const struct debug_command_request *r,
+                               pid_t pid, struct wire_debug *out, struct err *e) {
+    *out = (struct wire_debug){.action = r->off      ? WIRE_DEBUG_END
+                                         : r->status ? WIRE_DEBUG_STATUS
+                                                     : WIRE_DEBUG_BEGIN,
+                               .timeout_s = r->timeout_s,
+                               .limit_s = r->limit_s,
+                               .leased = r->leased};
+    arena_init(&out->arena, DEBUG_COMMAND_ARENA);
+    if ((r->off || r->status) && (r->address || r->path || r->exposed || (r->off && r->status)))
+        return err_set(e, ERR_USAGE, "--%s goes with nothing else", r->off ? "off" : "status");
+    if (out->action != WIRE_DEBUG_BEGIN)
+        return 0;
+    if (def->fill(out, r, pid, e) != 0)
+        return -1;
+    return out->arena.failed ? err_set(e, ERR_FAILED, "no memory") : 0;
 }
 
-void debug_command_put_address(struct strbuf *code, const struct address *a) {
+/* A text of the job's, or of an agent that is broken or none of ours, without what a terminal would obey; NULL is "?". */
+static const char *debug_command_clean(const char *text, char buf[DEBUG_COMMAND_TEXT]) {
+    (void)text_sanitize(buf, DEBUG_COMMAND_TEXT, text ? text : "?");
+    return buf;
+}
+
+int debug_command_check(const struct debug_command_def *def, const struct wire_debugger *d, double timeout_s,
+                        const char *what, struct err *e) {
+    char text[DEBUG_COMMAND_TEXT];
+    if (d->timed_out || d->unended)
+        return err_set(e, ERR_FAILED, "%s within %g s, and was interrupted%s", what, timeout_s,
+                       d->unended ? "; it has not ended yet" : "");
+    if (d->raised)
+        return err_set(e, ERR_FAILED, "%s: %s", what, debug_command_clean(d->raised, text));
+    if (d->refused)
+        return err_set(e, ERR_FAILED, "%s", debug_command_clean(d->refused, text));
+    return def->check ? def->check(d, e) : 0;
+}
+
+int debug_command_ask(const struct debug_command_def *def, struct target_address *addr,
+                      const struct wire_debug *want, const char *what, struct wire_debugger *out,
+                      struct err *e) {
+    *out = (struct wire_debugger){.on = false};
+    struct call *c = call_open(addr, e);
+    int rc = c ? call_debug(c, def->method, want, out, e) : -1;
+    call_close(c);
+    return rc == 0 ? debug_command_check(def, out, want->timeout_s, what, e) : rc;
+}
+
+/* ---- pdb at an address: pause, catch ---- */
+
+static int pdb_fill(struct wire_debug *out, const struct debug_command_request *r, pid_t pid, struct err *e) {
+    struct address a;
     char text[ADDRESS_MAX];
-    address_format(a, text, sizeof text);
+    (void)pid;
+    if (address_parse(&a, r->address ? r->address : "", e) != 0)
+        return -1;
+    address_format(&a, text, sizeof text);
     char *colon = strrchr(text, ':'), *host = text;
     if (colon)
         *colon = '\0';
@@ -32,105 +85,407 @@ void debug_command_put_address(struct strbuf *code, const struct address *a) {
         colon[-1] = '\0';
         host++;
     }
-    debug_command_put_literal(code, host);
-    (void)strbuf_addf(code, ", %u", address_port(a));
-}
-
-const char *debug_command_get(const struct wire_evaluated *v, const char *key, char *buf, size_t cap) {
-    size_t n = strlen(key);
-    for (size_t at = 0; v->result.s && at < v->result.len;) {
-        const char *line = v->result.s + at, *end = memchr(line, '\n', v->result.len - at);
-        size_t len = end ? (size_t)(end - line) : v->result.len - at;
-        if (len > n && line[n] == ' ' && memcmp(line, key, n) == 0) {
-            size_t take = len - n - 1 < cap - 1 ? len - n - 1 : cap - 1;
-            memcpy(buf, line + n + 1, take);
-            buf[take] = '\0';
-            return buf;
-        }
-        at += len + 1;
-    }
-    return NULL;
-}
-
-const char *debug_command_get_clean(const struct wire_evaluated *v, const char *key, char *buf, size_t cap) {
-    char raw[1024];
-    if (!debug_command_get(v, key, raw, sizeof raw))
-        return NULL;
-    (void)text_sanitize(buf, cap, raw);
-    return buf;
-}
-
-int debug_command_check(const struct wire_evaluated *v, double timeout_s, const char *what, struct err *e) {
-    char raw[1024], text[1024];
-    if (v->timed_out || v->unended)
-        return err_set(e, ERR_FAILED, "%s within %g s, and was interrupted%s", what, timeout_s,
-                       v->unended ? "; it has not ended yet" : "");
-    if (v->type.s) { /* the name of a class of the job's */
-        (void)snprintf(raw, sizeof raw, "%.*s", (int)(v->type.len < 200 ? v->type.len : 200), v->type.s);
-        (void)text_sanitize(text, sizeof text, raw);
-        return err_set(e, ERR_FAILED, "%s: %s", what, text);
-    }
-    const char *error = debug_command_get(v, "error", raw, sizeof raw);
-    if (error) {
-        (void)text_sanitize(text, sizeof text, error);
-        return err_set(e, ERR_FAILED, "%s", text);
-    }
+    out->host = arena_strdup(&out->arena, host);
+    out->port = address_port(&a);
     return 0;
 }
 
-double debug_command_left_s(const struct wire_evaluated *v) {
-    char buf[64];
-    return debug_command_get(v, "left", buf, sizeof buf) ? strtod(buf, NULL) : 0;
-}
-
 /* Where to connect, as arguments of nc, which takes [::1] without its brackets, and what to say there. False: there is no such place. */
-static bool debug_command_get_place(const struct wire_evaluated *v, char *place, size_t cap, char *token,
-                                    size_t token_cap) {
-    char address[ADDRESS_MAX];
-    char *port =
-        debug_command_get_clean(v, "address", address, sizeof address) ? strrchr(address, ':') : NULL;
-    if (!port || !debug_command_get_clean(v, "token", token, token_cap) ||
-        strspn(token, "0123456789abcdef") != strlen(token))
+static bool pdb_get_place(const struct wire_debugger *d, char *place, size_t cap,
+                          char token[DEBUG_COMMAND_TEXT]) {
+    char address[DEBUG_COMMAND_TEXT];
+    if (!d->address || !d->token)
         return false;
-    bool bracketed = address[0] == '[' && port[-1] == ']';
+    char *port = strrchr(debug_command_clean(d->address, address), ':');
+    (void)debug_command_clean(d->token, token);
+    if (!port || strspn(token, "0123456789abcdef") != strlen(token))
+        return false;
+    bool bracketed = address[0] == '[' && port > address && port[-1] == ']';
     int n = (int)(port - address) - (bracketed ? 2 : 0);
     (void)snprintf(place, cap, "%.*s %s", n, address + (bracketed ? 1 : 0), port + 1);
     return true;
 }
 
-void debug_command_put_place(struct strbuf *out, const struct wire_evaluated *v, pid_t pid) {
-    char place[ADDRESS_MAX], token[128];
+/* The line that talks to the debugger: nc, with the token as its first line. */
+static void pdb_put_copy(struct strbuf *out, const struct wire_debugger *d, pid_t pid) {
+    char place[ADDRESS_MAX], token[DEBUG_COMMAND_TEXT];
     (void)pid;
     /* echo is the shell's own: the token is in no process's arguments. */
-    if (debug_command_get_place(v, place, sizeof place, token, sizeof token))
+    if (pdb_get_place(d, place, sizeof place, token))
         (void)strbuf_addf(out, "(echo %s; cat) | nc %s\n", token, place);
 }
 
-void debug_command_put_entry(struct strbuf *out, const struct wire_evaluated *v, pid_t pid) {
-    char place[ADDRESS_MAX], token[128];
-    if (!debug_command_get_place(v, place, sizeof place, token, sizeof token))
+/* The same for people, and as two lines to paste. */
+static void pdb_put_entry(struct strbuf *out, const struct wire_debugger *d, pid_t pid) {
+    char place[ADDRESS_MAX], token[DEBUG_COMMAND_TEXT];
+    if (!pdb_get_place(d, place, sizeof place, token))
         return;
     (void)strbuf_addf(out,
                       "to connect, and to say the token as the first line:\nnc %s\n%s\nor, in one line:\n",
                       place, token);
-    debug_command_put_place(out, v, pid);
+    pdb_put_copy(out, d, pid);
 }
 
-struct wire_eval debug_command_question(const struct strbuf *code, double timeout_s, bool leased) {
-    return (struct wire_eval){.code = strbuf_str(code),
-                              .code_len = code->len,
-                              .timeout_s = timeout_s,
-                              .output_bytes = 65536,
-                              .name = "<probing>",
-                              .debug = true,
-                              .keep = leased};
+static double pdb_left_s(const struct wire_debugger *d) { return d->left_s >= 0 ? d->left_s : 0; }
+
+static void pdb_put_json_place(struct json *j, const struct wire_debugger *d) {
+    json_kv_string(j, "address", d->address);
+    json_kv_string(j, "token", d->token);
+    json_kv_number(j, "left_s", pdb_left_s(d), 1);
+    json_kv_bool(j, "client_connected", d->client);
 }
 
-int debug_command_ask(struct target_address *addr, const struct strbuf *code, double timeout_s,
-                      const char *what, struct strbuf *texts, struct wire_evaluated *out, struct err *e) {
-    struct wire_eval want = debug_command_question(code, timeout_s, false);
-    struct call *c = call_open(addr, e);
-    int rc = c ? call_eval(c, &want, texts, out, e) : -1;
-    call_close(c);
-    return rc == 0 ? debug_command_check(out, timeout_s, what, e) : rc;
+/* ---- pause: the job's threads are held ---- */
+
+static void pause_put_json(struct strbuf *out, const struct wire_debugger *d, pid_t pid) {
+    char name[DEBUG_COMMAND_TEXT], where[DEBUG_COMMAND_TEXT];
+    struct json j;
+    (void)pid;
+    json_init(&j, out, 2);
+    json_object_begin(&j);
+    json_kv_int(&j, "schema_version", MODEL_JSON_SCHEMA_VERSION);
+    json_kv_bool(&j, "paused", d->on);
+    if (d->on) {
+        pdb_put_json_place(&j, d);
+        json_key(&j, "threads");
+        json_array_begin(&j);
+        for (size_t i = 0; i < d->n_threads; i++) {
+            const struct wire_paused_thread *t = &d->threads[i];
+            json_object_begin(&j);
+            json_key(&j, "tid");
+            if (t->tid > 0)
+                json_int(&j, t->tid);
+            else
+                json_null(&j);
+            json_kv_string(&j, "name", debug_command_clean(t->name, name));
+            json_kv_bool(&j, "held", t->held);
+            json_kv_string(&j, "where", debug_command_clean(t->where, where));
+            json_object_end(&j);
+        }
+        json_array_end(&j);
+    }
+    json_object_end(&j);
+    (void)strbuf_addc(out, '\n');
 }
+
+static void pause_put_text(struct strbuf *out, const struct wire_debugger *d, pid_t pid) {
+    char address[DEBUG_COMMAND_TEXT], name[DEBUG_COMMAND_TEXT], where[DEBUG_COMMAND_TEXT];
+    if (!d->on) {
+        (void)strbuf_adds(out, d->was ? "the job goes on\n" : "the job is not paused\n");
+        return;
+    }
+    size_t held = 0;
+    for (size_t i = 0; i < d->n_threads; i++)
+        held += d->threads[i].held;
+    (void)strbuf_addf(out, "paused: %zu of %zu threads are held; a debugger is at %s\n", held, d->n_threads,
+                      debug_command_clean(d->address, address));
+    for (size_t i = 0; i < d->n_threads; i++) {
+        const struct wire_paused_thread *t = &d->threads[i];
+        (void)strbuf_addf(out, "  %-16s ", debug_command_clean(t->name, name));
+        (void)(t->tid > 0 ? strbuf_addf(out, "%8" PRId64, t->tid) : strbuf_addf(out, "%8s", "?"));
+        (void)strbuf_addf(out, "  %s%s\n", debug_command_clean(t->where, where),
+                          t->held ? "" : "; it is held when it comes back");
+    }
+    (void)strbuf_addf(out, "let go by continue, when its client leaves, by --off, or in %.0f s\n",
+                      pdb_left_s(d));
+    pdb_put_entry(out, d, pid);
+}
+
+const struct debug_command_def debug_command_pause = {
+    .name = "pause",
+    .command = "pause-job",
+    .method = WIRE_PAUSE,
+    .timeout_s = 10,
+    .limit_s = 300,
+    .failed = "the job was not paused",
+    .ended = "it cannot be paused",
+    .who = "an agent holds the threads",
+    .fill = pdb_fill,
+    .put_text = pause_put_text,
+    .put_json = pause_put_json,
+    .put_copy = pdb_put_copy,
+};
+
+/* ---- catch: exceptions that nobody catches keep their thread for a while ---- */
+
+/* The traceback, for one who reads it, or as one text. */
+static void catch_put_traceback(struct strbuf *out, const char *text) {
+    char line[DEBUG_COMMAND_TEXT], clean[DEBUG_COMMAND_TEXT];
+    while (text && *text) {
+        size_t n = strcspn(text, "\n");
+        (void)snprintf(line, sizeof line, "%.*s", (int)(n < sizeof line ? n : sizeof line - 1), text);
+        (void)strbuf_addf(out, "%s\n", debug_command_clean(line, clean));
+        text += n + (text[n] == '\n');
+    }
+}
+
+static void catch_put_json(struct strbuf *out, const struct wire_debugger *d, pid_t pid) {
+    struct strbuf text;
+    struct json j;
+    (void)pid;
+    json_init(&j, out, 2);
+    json_object_begin(&j);
+    json_kv_int(&j, "schema_version", MODEL_JSON_SCHEMA_VERSION);
+    json_kv_bool(&j, "armed", d->on);
+    json_kv_bool(&j, "caught", d->on && d->exception);
+    if (d->on) {
+        json_kv_string(&j, "signals", d->signals);
+        json_kv_string(&j, "left_alone", d->left_alone);
+    }
+    if (d->on && d->exception) {
+        strbuf_init(&text, DEBUG_COMMAND_TEXTS_MAX);
+        catch_put_traceback(&text, d->traceback);
+        json_kv_string(&j, "exception", d->exception);
+        json_kv_string(&j, "thread", d->thread);
+        pdb_put_json_place(&j, d);
+        json_kv_string(&j, "traceback", strbuf_str(&text));
+        strbuf_fini(&text);
+    }
+    json_object_end(&j);
+    (void)strbuf_addc(out, '\n');
+}
+
+static void catch_put_text(struct strbuf *out, const struct wire_debugger *d, pid_t pid) {
+    char text[DEBUG_COMMAND_TEXT];
+    if (!d->on) {
+        (void)strbuf_adds(out, d->was ? "exceptions are caught no more\n" : "exceptions are not caught\n");
+        return;
+    }
+    if (!d->exception) {
+        (void)strbuf_addf(out, "an exception that nobody catches, %s, will keep its thread for",
+                          d->all_threads ? "on any thread" : "on the main thread");
+        (void)strbuf_addf(out, " %.0f s, with pdb: --status tells where\n", d->limit_s);
+        if (d->signals && d->signals[0])
+            (void)strbuf_addf(out, "stacks of all threads will be kept at %s\n",
+                              debug_command_clean(d->signals, text));
+        if (d->left_alone && d->left_alone[0])
+            (void)strbuf_addf(out, "left alone: %s\n", debug_command_clean(d->left_alone, text));
+        return;
+    }
+    catch_put_traceback(out, d->traceback);
+    (void)strbuf_addf(out, "%s is kept until continue, --off, or for %.0f s more\n",
+                      debug_command_clean(d->thread, text), pdb_left_s(d));
+    pdb_put_entry(out, d, pid);
+}
+
+const struct debug_command_def debug_command_catch = {
+    .name = "catch",
+    .command = "catch",
+    .method = WIRE_CATCH,
+    .timeout_s = 10,
+    .limit_s = 300,
+    .failed = "nothing was begun",
+    .ended = "it raises nothing",
+    .who = "an agent catches exceptions",
+    .fill = pdb_fill,
+    .put_text = catch_put_text,
+    .put_json = catch_put_json,
+    .put_copy = pdb_put_copy,
+};
+
+/* ---- debug: debugpy, for an editor to attach to ---- */
+
+/* [HOST:]PORT. 0, or -1 with the error. */
+static int debug_read_address(const char *operand, char *host, long *port, struct err *e) {
+    const char *digits = operand ? operand : "0";
+    char *end = NULL;
+    (void)snprintf(host, DEBUG_COMMAND_HOST_MAX, "127.0.0.1");
+    const char *colon = operand ? strrchr(operand, ':') : NULL;
+    if (colon) {
+        size_t n = (size_t)(colon - operand);
+        if (n == 0 || n >= DEBUG_COMMAND_HOST_MAX)
+            return err_set(e, ERR_USAGE, "'%s' is no address: debug takes [HOST:]PORT", operand);
+        memcpy(host, operand, n);
+        host[n] = '\0';
+        digits = colon + 1;
+    }
+    *port = strtol(digits, &end, 10);
+    if (end == digits || *end || digits[0] < '0' || digits[0] > '9' || *port > 65535)
+        return err_set(e, ERR_USAGE, "'%s' is no address: debug takes [HOST:]PORT, a port of 0 to 65535",
+                       operand);
+    if (host[strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")])
+        return err_set(e, ERR_USAGE, "'%s' is no name or IPv4 address of a host", host);
+    return 0;
+}
+
+static bool debug_is_loopback(const char *host) {
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "localhost") == 0;
+}
+
+/* Does the job see the files that we see? */
+static bool debug_same_files(pid_t pid) {
+    char path[64], ours[64] = "", its[64] = "";
+    (void)snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)pid);
+    ssize_t a = readlink("/proc/self/ns/mnt", ours, sizeof ours - 1);
+    ssize_t b = readlink(path, its, sizeof its - 1);
+    return a > 0 && b > 0 && strcmp(ours, its) == 0;
+}
+
+/* The folders under `prefix` that hold a debugpy, a Python version each; the job takes the one of its own version. */
+static void debug_find_places(struct wire_debug *out, const char *prefix) {
+    char pattern[4096];
+    glob_t found = {.gl_pathc = 0};
+    int n = snprintf(pattern, sizeof pattern, "%s/lib/python3.*/site-packages/debugpy/server/api.py", prefix);
+    if (n < 0 || (size_t)n >= sizeof pattern || glob(pattern, 0, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc && out->n_places < WIRE_DEBUG_PLACES; i++) {
+        size_t len = strlen(found.gl_pathv[i]) - strlen("/debugpy/server/api.py");
+        const char *place = arena_strndup(&out->arena, found.gl_pathv[i], len);
+        if (place)
+            out->places[out->n_places++] = place;
+    }
+    globfree(&found);
+}
+
+/* Those of our user's own Python: of the virtual environment, and of the folders in which commands are looked for. */
+static void debug_find_own(struct wire_debug *out) {
+    const char *venv = getenv("VIRTUAL_ENV"), *path = getenv("PATH");
+    char dir[4096];
+    if (venv && venv[0] == '/')
+        debug_find_places(out, venv);
+    for (const char *at = path ? path : ""; *at;) {
+        size_t n = strcspn(at, ":");
+        if (n > 4 && n < sizeof dir && at[0] == '/' && memcmp(at + n - 4, "/bin", 4) == 0) {
+            memcpy(dir, at, n - 4);
+            dir[n - 4] = '\0';
+            debug_find_places(out, dir);
+        }
+        at += n + (at[n] == ':');
+    }
+}
+
+static int debug_fill(struct wire_debug *out, const struct debug_command_request *r, pid_t pid,
+                      struct err *e) {
+    char host[DEBUG_COMMAND_HOST_MAX], real[4096];
+    long port = 0;
+    if (debug_read_address(r->address, host, &port, e) != 0)
+        return -1;
+    if (!debug_is_loopback(host) && !r->exposed)
+        return err_set(e, ERR_USAGE,
+                       "others reach %s, and whoever connects can run code in the job, without a password: "
+                       "--exposed if that is wanted",
+                       host);
+    bool same = debug_same_files(pid);
+    if (r->path && same && !realpath(r->path, real))
+        return err_set(e, ERR_USAGE, "there is no folder '%s'", r->path);
+    out->host = arena_strdup(&out->arena, host);
+    out->port = (int)port;
+    out->path = arena_strdup(&out->arena, r->path && same ? real : r->path);
+    out->exposed = r->exposed;
+    if (same && !r->path)
+        debug_find_own(out);
+    return 0;
+}
+
+static int debug_check(const struct wire_debugger *d, struct err *e) {
+    char text[DEBUG_COMMAND_TEXT];
+    if (d->missing && strcmp(d->missing, "debugpy") == 0)
+        return err_set(
+            e, ERR_FAILED,
+            "the job's Python has no debugpy, and none of its version is here: pip install it into "
+            "the job's environment, or pip install --target DIR debugpy and give --path DIR");
+    if (d->missing)
+        return err_set(e, ERR_FAILED,
+                       "there is no debugpy in '%s' that the job sees: --path takes the folder "
+                       "that holds it (pip install --target DIR debugpy)",
+                       debug_command_clean(d->missing, text));
+    return !d->on || (d->host && d->cwd) ? 0 : err_set(e, ERR_FAILED, "the agent has not answered");
+}
+
+/* The configuration of VS Code's launch.json. */
+static void debug_put_launch(struct json *j, const struct wire_debugger *d, pid_t pid) {
+    char name[64];
+    (void)snprintf(name, sizeof name, "probing: attach to %d", (int)pid);
+    json_object_begin(j);
+    json_kv_string(j, "name", name);
+    json_kv_string(j, "type", "debugpy");
+    json_kv_string(j, "request", "attach");
+    json_key(j, "connect");
+    json_object_begin(j);
+    json_kv_string(j, "host", strcmp(d->host, DEBUG_COMMAND_ANY_HOST) == 0 ? "127.0.0.1" : d->host);
+    json_kv_int(j, "port", d->port);
+    json_object_end(j);
+    json_kv_bool(j, "justMyCode", false);
+    if (!debug_same_files(pid)) {
+        json_key(j, "pathMappings");
+        json_array_begin(j);
+        json_object_begin(j);
+        json_kv_string(j, "localRoot", "${workspaceFolder}");
+        json_kv_string(j, "remoteRoot", d->cwd);
+        json_object_end(j);
+        json_array_end(j);
+    }
+    json_object_end(j);
+}
+
+static void debug_put_json(struct strbuf *out, const struct wire_debugger *d, pid_t pid) {
+    struct json j;
+    json_init(&j, out, 2);
+    json_object_begin(&j);
+    json_kv_int(&j, "schema_version", 1);
+    json_kv_bool(&j, "listening", d->on);
+    if (d->on) {
+        json_kv_string(&j, "host", d->host);
+        json_kv_int(&j, "port", d->port);
+        json_kv_bool(&j, "client_attached", d->client);
+        json_kv_string(&j, "debugpy", d->module);
+        json_kv_string(&j, "debugpy_version", d->version);
+        json_key(&j, "launch");
+        debug_put_launch(&j, d, pid);
+    }
+    json_object_end(&j);
+    (void)strbuf_addc(out, '\n');
+}
+
+static void debug_put_text(struct strbuf *out, const struct wire_debugger *d, pid_t pid) {
+    char text[DEBUG_COMMAND_TEXT];
+    struct json j;
+    if (!d->on) {
+        (void)strbuf_adds(out, d->was ? "debugpy has ended\n" : "debugpy does not listen\n");
+        if (d->other && d->other[0])
+            (void)strbuf_addf(out, "%s\n", debug_command_clean(d->other, text));
+        return;
+    }
+    (void)strbuf_addf(out, "debugpy listens on %s:%d, %s\n", debug_command_clean(d->host, text), d->port,
+                      d->client ? "a client is attached" : "no client is attached");
+    (void)strbuf_addf(
+        out,
+        "every user of %s can connect to it, without a password, and run code as %s: end it when "
+        "you are done (--off)\n",
+        debug_is_loopback(d->host) ? "the job's machine" : "a machine that reaches it",
+        d->user ? debug_command_clean(d->user, text) : "the job's user");
+    (void)strbuf_adds(out, "for .vscode/launch.json, in \"configurations\":\n");
+    json_init(&j, out, 2);
+    debug_put_launch(&j, d, pid);
+    (void)strbuf_addc(out, '\n');
+    if (strcmp(d->host, DEBUG_COMMAND_ANY_HOST) == 0)
+        (void)strbuf_adds(
+            out, "from another machine, connect to a name or address of this one instead of 127.0.0.1\n");
+    if (d->compiles)
+        (void)strbuf_adds(out, "breakpoints are not met in what torch.compile has compiled\n");
+}
+
+/* The configuration alone, as it goes into the editor's file. */
+static void debug_put_copy(struct strbuf *out, const struct wire_debugger *d, pid_t pid) {
+    struct json j;
+    if (!d->on)
+        return;
+    json_init(&j, out, 2);
+    debug_put_launch(&j, d, pid);
+    (void)strbuf_addc(out, '\n');
+}
+
+const struct debug_command_def debug_command_debug = {
+    .name = "debug",
+    .command = "debug",
+    .method = WIRE_DEBUG,
+    .timeout_s = 30,
+    .failed = "debugpy did not begin",
+    .ended = "it cannot be debugged",
+    .who = "debugpy is begun by an agent",
+    .fill = debug_fill,
+    .check = debug_check,
+    .put_text = debug_put_text,
+    .put_json = debug_put_json,
+    .put_copy = debug_put_copy,
+};

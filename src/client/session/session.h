@@ -43,6 +43,8 @@ struct session_handler {
     void (*on_note)(void *arg, const char *line);
     /* The answer to session_eval; its texts live as long as the call. */
     void (*on_evaluated)(void *arg, const struct wire_evaluated *what);
+    /* The answer to session_debug, of that method. */
+    void (*on_debugger)(void *arg, enum wire_method method, struct wire_debugger *what);
     void (*on_listening)(void *arg, const struct wire_listening *what); /* the answer to session_listen */
     void (*on_reply)(void *arg, enum wire_method method,
                      const struct err *error); /* subscribe, unsubscribe, eject, config, arm, disarm */
@@ -72,6 +74,9 @@ int session_disarm(struct session *s, const struct wire_arm *want, struct err *e
 int session_ask_details(struct session *s, const struct wire_threads *want, struct err *e);
 /* Have code run in the job, which takes want->timeout_s at most. The answer comes by on_evaluated, a refusal by on_reply. 0 or -1. */
 int session_eval(struct session *s, const struct wire_eval *want, struct err *e);
+/* Ask for a debugger (debug, pause or catch), which takes want->timeout_s at most. The answer comes by on_debugger, a refusal by on_reply.
+ * 0 or -1. */
+int session_debug(struct session *s, enum wire_method method, const struct wire_debug *want, struct err *e);
 /* Have the code ended that is being run for this client; its own answer says what became of it. 0 or -1. */
 int session_interrupt(struct session *s, struct err *e);
 /* Have the agent listen at a TCP address, or nowhere. The answer comes by on_listening, a refusal by on_reply. 0 or -1. */

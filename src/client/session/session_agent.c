@@ -462,6 +462,9 @@ static void session_on_response(struct session_agent *s, const struct wire_messa
     case WIRE_LISTEN:
     case WIRE_EVAL:
     case WIRE_COMPLETE:
+    case WIRE_DEBUG:
+    case WIRE_PAUSE:
+    case WIRE_CATCH:
         if (source_take_answer(&s->handler, s->arg, method, m, &why) != 0)
             session_break_protocol(s, why.text);
         return;

@@ -89,7 +89,9 @@ void session_explain_refused(const struct target_address *addr, const char *how,
 
 void session_explain_denial(enum wire_method method, enum wire_error code, const char *text,
                             struct err *why) {
-    if (code == WIRE_E_NOT_ALLOWED && (method == WIRE_EVAL || method == WIRE_COMPLETE))
+    bool runs = method == WIRE_EVAL || method == WIRE_COMPLETE || method == WIRE_DEBUG ||
+                method == WIRE_PAUSE || method == WIRE_CATCH;
+    if (code == WIRE_E_NOT_ALLOWED && runs)
         (void)err_set(why, ERR_FAILED, "no code is run: %s", text);
     else
         (void)err_set(why, ERR_FAILED, "the agent refuses '%s': %s", wire_method_name(method), text);

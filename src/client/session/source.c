@@ -124,6 +124,28 @@ int session_eval(struct session *s, const struct wire_eval *want, struct err *e)
                           e);
 }
 
+struct source_debug {
+    enum wire_method method;
+    const struct wire_debug *want;
+};
+
+static int source_put_debug(struct strbuf *out, uint32_t id, const void *params) {
+    const struct source_debug *d = params;
+    return wire_put_debug(out, id, d->method, d->want);
+}
+
+int session_debug(struct session *s, enum wire_method method, const struct wire_debug *want, struct err *e) {
+    const struct source_debug params = {.method = method, .want = want};
+    if (!s->source->ask)
+        return err_set(e, ERR_FAILED, "code is run by an agent, and there is none in the target");
+    return s->source->ask(s,
+                          &(struct source_question){.method = method,
+                                                    .put = source_put_debug,
+                                                    .params = &params,
+                                                    .patience_s = want->timeout_s + SESSION_EVAL_S},
+                          e);
+}
+
 int session_interrupt(struct session *s, struct err *e) { return session_request(s, WIRE_INTERRUPT, e); }
 
 static int source_take_evaluated(const struct session_handler *h, void *arg, const struct wire_message *m,
@@ -136,9 +158,21 @@ static int source_take_evaluated(const struct session_handler *h, void *arg, con
     return 0;
 }
 
+static int source_take_debugger(const struct session_handler *h, void *arg, enum wire_method method,
+                                const struct wire_message *m, struct err *e) {
+    struct wire_debugger what;
+    int rc = wire_get_debugger(m, method, &what, e);
+    if (rc == 0 && h->on_debugger)
+        h->on_debugger(arg, method, &what);
+    wire_debugger_fini(&what);
+    return rc;
+}
+
 int source_take_answer(const struct session_handler *h, void *arg, enum wire_method method,
                        const struct wire_message *m, struct err *e) {
-    return method == WIRE_LISTEN ? source_take_listening(h, arg, m, e) : source_take_evaluated(h, arg, m, e);
+    return method == WIRE_LISTEN                            ? source_take_listening(h, arg, m, e)
+           : method == WIRE_EVAL || method == WIRE_COMPLETE ? source_take_evaluated(h, arg, m, e)
+                                                            : source_take_debugger(h, arg, method, m, e);
 }
 
 int session_set_native(struct session *s, bool native, struct err *e) {

@@ -59,7 +59,7 @@ struct session *session_outside_with(struct loop *l, const struct target_address
                                      const struct outside_reader *reader, void *reader_arg,
                                      const struct session_handler *h, void *arg, struct err *e);
 
-/* Hand over what became of code, or of the wish for a door. 0, or -1 with the error: the message is not valid. */
+/* Hand over what became of code, of a debugger, or of the wish for a door. 0, or -1 with the error: the message is not valid. */
 int source_take_answer(const struct session_handler *h, void *arg, enum wire_method method,
                        const struct wire_message *m, struct err *e);
 

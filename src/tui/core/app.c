@@ -54,6 +54,7 @@ void app_free(struct app *a) {
     app_diff_fini(&a->diff);
     app_query_fini(&a->query);
     app_repl_fini(&a->repl);
+    app_debug_forget(a);
     app_feeds_fini(&a->feeds);
     app_forget_source(a);
     log_free(a->log);

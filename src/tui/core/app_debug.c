@@ -34,8 +34,7 @@ static const struct option_def debug_command_debug_rows[] = {
 
 static const struct option_def debug_state_rows[] = {
     DEBUG_COMMAND_COMMON,
-    {"limit", 0, OPTION_SECONDS, AT(wish.limit_s), "TIME", "so long at most (5m)", 1,
-     DEBUG_COMMAND_LIMIT_MAX_S},
+    {"limit", 0, OPTION_SECONDS, AT(wish.limit_s), "TIME", "so long at most (5m)", 1, WIRE_DEBUG_LIMIT_MAX_S},
     {.name = NULL},
 };
 
@@ -48,28 +47,29 @@ static const struct option_def *debug_command_rows(const struct debug_command_de
 static void debug_command_ask_job(struct app *a, const struct debug_command_def *def,
                                   const struct debug_command_request *wish, const char *typed) {
     struct app_debug *t = &a->told;
-    struct strbuf code;
+    struct wire_debug want;
     struct err e;
     const char *why = app_repl_why_not(a);
     if (why) {
         app_refuse(a, "%s", why);
         return;
     }
-    strbuf_init(&code, WIRE_EVAL_CODE_MAX);
-    if (def->put_code(&code, wish, a->pid, &e) != 0)
+    if (debug_command_request_wire(def, wish, a->pid, &want, &e) != 0)
         app_refuse(a, "%s", e.text);
-    else if (app_repl_ask(a, APP_REPL_TEXT, strbuf_str(&code), code.len)) {
+    else if (app_repl_ask(a, APP_REPL_DEBUG, "", 0)) {
         char line[PROMPT_MAX + 64];
         (void)snprintf(line, sizeof line, ":%s", typed);
+        wire_debug_fini(&t->want);
         t->def = def;
-        t->wish = *wish;
-        t->wish.address = t->wish.path = NULL;
+        t->want = want;
+        t->exposed = wish->exposed;
+        want = (struct wire_debug){.action = WIRE_DEBUG_UNKNOWN};
         app_repl_say(a, PAGER_STRONG, line);
         a->repl.to_output = true;
         (void)app_open(a, ACTION_SHOW_REPL);
         app_update_screens(a);
     }
-    strbuf_fini(&code);
+    wire_debug_fini(&want);
 }
 
 /* What was typed, taken apart in `words`. 0, or -1 with the error. */
@@ -127,13 +127,9 @@ bool app_debug_act(struct app *a, enum action action) {
     return true;
 }
 
-struct wire_eval app_debug_question(const struct app *a) {
-    return debug_command_question(&a->repl.code, a->told.wish.timeout_s, a->told.wish.leased);
-}
-
 /* ---- the answer ---- */
 
-void app_debug_take(struct app *a, const struct wire_evaluated *what) {
+void app_debug_take(struct app *a, const struct wire_debugger *what) {
     struct app_debug *t = &a->told;
     const struct debug_command_def *def = t->def;
     struct strbuf text;
@@ -141,8 +137,7 @@ void app_debug_take(struct app *a, const struct wire_evaluated *what) {
     t->def = NULL;
     if (!def)
         return;
-    if (debug_command_check(what, t->wish.timeout_s, def->failed, &e) != 0 ||
-        (def->check && def->check(what, &e) != 0)) {
+    if (debug_command_check(def, what, t->want.timeout_s, def->failed, &e) != 0) {
         app_repl_say(a, PAGER_BAD, e.text);
         app_message(a, true, "%s", e.text);
         return;
@@ -151,7 +146,7 @@ void app_debug_take(struct app *a, const struct wire_evaluated *what) {
     def->put_text(&text, what, a->pid);
     app_repl_say(a, PAGER_PLAIN, strbuf_str(&text));
     app_message(a, false, "%.*s", (int)strcspn(strbuf_str(&text), "\n"), strbuf_str(&text));
-    if (t->wish.exposed)
+    if (t->exposed)
         app_repl_say(a, PAGER_BAD,
                      "whoever reaches this address can run code in the job, without a password");
     strbuf_clear(&a->repl.last);
@@ -159,9 +154,12 @@ void app_debug_take(struct app *a, const struct wire_evaluated *what) {
     if (!a->repl.last.len)
         (void)strbuf_add(&a->repl.last, strbuf_str(&text), text.len);
     strbuf_fini(&text);
-    if (def == &debug_command_debug && !t->wish.status)
-        t->debugs = !t->wish.off;
+    if (def == &debug_command_debug && t->want.action != WIRE_DEBUG_STATUS)
+        t->debugs = t->want.action == WIRE_DEBUG_BEGIN;
     a->data.pulse.status_at_s = 0; /* how it stands is to be told anew */
 }
 
-void app_debug_forget(struct app *a) { a->told = (struct app_debug){.def = NULL}; }
+void app_debug_forget(struct app *a) {
+    wire_debug_fini(&a->told.want);
+    a->told = (struct app_debug){.def = NULL};
+}

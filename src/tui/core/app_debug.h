@@ -2,7 +2,7 @@
 /*
  * app_debug: a debugger in the job, asked for from here: the key B, and :debug, :pause-job and :catch; see client/session/debug_command.h.
  *
- * Asked as code of the Repl screen is (app_repl.h), one thing at a time, and answered there. What is begun from here ends when probing-top
+ * Asked where code of the Repl screen is (app_repl.h), one thing at a time, and answered there. What is begun from here ends when probing-top
  * goes, by the agent, unless somebody uses it then or --keep was said. One thread.
  */
 #ifndef TUI_CORE_APP_DEBUG_H
@@ -18,7 +18,8 @@ struct command_choices;
 
 struct app_debug {
     const struct debug_command_def *def; /* what is asked; NULL nothing is */
-    struct debug_command_request wish;   /* its address and path are not there any more */
+    struct wire_debug want;              /* so; owned */
+    bool exposed;                        /* and others may reach its address */
     bool debugs;                         /* debugpy listens that was begun from here */
 };
 
@@ -29,11 +30,8 @@ bool app_debug_act(struct app *a, enum action action);
 void app_debug_command(struct app *a, const struct debug_command_def *def, const char *argument);
 void app_debug_complete(const struct debug_command_def *def, struct command_choices *out);
 
-/* The question, from what app_repl has as code; borrowed. */
-struct wire_eval app_debug_question(const struct app *a);
-
 /* The answer, borrowed: it is put into the Repl screen's log. */
-void app_debug_take(struct app *a, const struct wire_evaluated *what);
+void app_debug_take(struct app *a, const struct wire_debugger *what);
 
 /* The connection is another: nothing is begun from here any more. */
 void app_debug_forget(struct app *a);

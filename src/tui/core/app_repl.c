@@ -155,8 +155,6 @@ void app_repl_interrupt(struct app *a) {
 
 struct wire_eval app_repl_question(const struct app *a) {
     const struct app_repl *r = &a->repl;
-    if (r->asked == APP_REPL_TEXT)
-        return app_debug_question(a);
     struct wire_eval want = r->want;
     want.code = strbuf_str(&r->code);
     want.code_len = r->code.len;
@@ -214,15 +212,20 @@ static void app_repl_put(struct app_repl *r, const struct wire_evaluated *v) {
 
 void app_repl_take(struct app *a, const struct wire_evaluated *what) {
     struct app_repl *r = &a->repl;
-    if (r->asked == APP_REPL_NOTHING || r->asked == APP_REPL_QUERY || r->wish)
+    if (r->asked == APP_REPL_NOTHING || r->asked == APP_REPL_QUERY || r->asked == APP_REPL_DEBUG || r->wish)
         return; /* nobody waits for it any more */
     strbuf_clear(&r->answer);
     if (r->asked == APP_REPL_RUN)
         app_repl_put(r, what);
-    else if (r->asked == APP_REPL_TEXT)
-        app_debug_take(a, what);
     else if (strbuf_add(&r->answer, what->result.s, what->result.len) != 0)
         strbuf_clear(&r->answer);
+    app_repl_end(a, APP_REPL_ANSWERED);
+}
+
+void app_repl_take_debugger(struct app *a, const struct wire_debugger *what) {
+    if (a->repl.asked != APP_REPL_DEBUG || a->repl.wish)
+        return;
+    app_debug_take(a, what);
     app_repl_end(a, APP_REPL_ANSWERED);
 }
 

@@ -28,7 +28,7 @@ enum app_repl_ask {
     APP_REPL_WHOLE,
     APP_REPL_NAMES,
     APP_REPL_RUN,
-    APP_REPL_TEXT,
+    APP_REPL_DEBUG, /* what app_debug.h asks for */
     APP_REPL_QUERY, /* not of the session, but of a querier */
 };
 
@@ -90,11 +90,12 @@ void app_repl_say(struct app *a, enum pager_mark mark, const char *text);
 /* End what runs. */
 void app_repl_interrupt(struct app *a);
 
-/* What is to be asked, from what app_repl_ask left; borrowed. */
+/* The code that is to be run, from what app_repl_ask left; borrowed. */
 struct wire_eval app_repl_question(const struct app *a);
 
 /* The answer, borrowed; a refusal, or that it cannot be asked; the connection broke. */
 void app_repl_take(struct app *a, const struct wire_evaluated *what);
+void app_repl_take_debugger(struct app *a, const struct wire_debugger *what);
 void app_repl_refused(struct app *a, const struct err *why);
 void app_repl_broke(struct app *a);
 

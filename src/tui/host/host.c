@@ -345,9 +345,19 @@ static void host_on_evaluated(void *arg, const struct wire_evaluated *what) {
     host_want_paint(r);
 }
 
+static void host_on_debugger(void *arg, enum wire_method method, struct wire_debugger *what) {
+    struct host *r = arg;
+    (void)method;
+    host_set_time(r);
+    app_repl_take_debugger(r->app, what);
+    host_apply_questions(r);
+    host_want_paint(r);
+}
+
 static void host_on_reply(void *arg, enum wire_method method, const struct err *error) {
     struct host *r = arg;
-    if (error && (method == WIRE_EVAL || method == WIRE_COMPLETE)) {
+    if (error && (method == WIRE_EVAL || method == WIRE_COMPLETE || method == WIRE_DEBUG ||
+                  method == WIRE_PAUSE || method == WIRE_CATCH)) {
         host_set_time(r);
         app_repl_refused(r->app, error);
         host_apply_questions(r);
@@ -407,6 +417,7 @@ const struct session_handler host_handler = {
     .on_status = host_on_status,
     .on_note = host_on_note,
     .on_evaluated = host_on_evaluated,
+    .on_debugger = host_on_debugger,
     .on_reply = host_on_reply,
 };
 
@@ -701,9 +712,11 @@ static void host_repl_apply(struct app *app, struct session *s) {
         host_repl_open_history(app);
     if (r->wish && r->wish != APP_REPL_QUERY) {
         struct wire_eval want = app_repl_question(app);
+        const struct app_debug *debug = r->wish == APP_REPL_DEBUG ? &app->told : NULL;
         r->wish = APP_REPL_NOTHING;
         (void)err_set(&e, ERR_FAILED, "not connected");
-        if (!s || session_eval(s, &want, &e) != 0)
+        if (!s || (debug ? session_debug(s, debug->def->method, &debug->want, &e)
+                         : session_eval(s, &want, &e)) != 0)
             app_repl_refused(app, &e);
     }
     if (r->interrupt && s && r->asked != APP_REPL_QUERY)

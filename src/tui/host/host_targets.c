@@ -79,6 +79,12 @@ static void host_target_on_evaluated(void *arg, const struct wire_evaluated *wha
         t->all->shown->on_evaluated(t->all->arg, what);
 }
 
+static void host_target_on_debugger(void *arg, enum wire_method method, struct wire_debugger *what) {
+    struct host_target *t = arg;
+    if (host_target_is_shown(t))
+        t->all->shown->on_debugger(t->all->arg, method, what);
+}
+
 static void host_target_on_reply(void *arg, enum wire_method method, const struct err *error) {
     struct host_target *t = arg;
     if (host_target_is_shown(t))
@@ -106,6 +112,7 @@ int host_targets_add(struct host_targets *t, const struct target_address *addr, 
         .on_status = host_target_on_status,
         .on_note = host_target_on_note,
         .on_evaluated = host_target_on_evaluated,
+        .on_debugger = host_target_on_debugger,
         .on_reply = host_target_on_reply,
     };
     char pid[24];

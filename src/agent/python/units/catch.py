@@ -120,9 +120,9 @@ def catch_reporter():
 def catch_begin(host, port, limit):
     import traceback
     if catch_state.get('on'):
-        return debug_say(error='exceptions are caught already: catch --off ends that')
+        return debug_say(refused='exceptions are caught already: catch --off ends that')
     if not pdb_server_functions.get('token'):
-        return debug_say(error='functions of the agent are not there')
+        return debug_say(refused='functions of the agent are not there')
     pdb_server_listen(host, port).close()
     found = catch_modules()
     before = [m.excepthook for m in found]
@@ -141,19 +141,18 @@ def catch_try(host, port, limit):
     try:
         return catch_begin(host, port, limit)
     except OSError as e:
-        return debug_say(error='cannot listen at %s port %d: %s' % (host, port, e.strerror or e))
+        return debug_say(refused='cannot listen at %s port %d: %s' % (host, port, e.strerror or e))
 
 
 def catch_tell():
     on, t = catch_state.get('on'), catch_state.get('session')
     if on is None:
-        return debug_say(state='off')
+        return debug_say()
     signals = pdb_server_functions['fatal'](2, 0).partition('|')
-    told = dict(signals=signals[0], alone=catch_state['refused'] or signals[2], state='armed', limit='%.0f' % on['limit'], threads=int(len(catch_state['before']) > 1))
+    told = dict(on=True, signals=signals[0], left_alone=catch_state['refused'] or signals[2], limit_s=on['limit'], all_threads=len(catch_state['before']) > 1)
     if t is not None and t.why is None:
-        told.update(state='caught', address=pdb_server_place(t), token=t.token, left='%.1f' % max(t.left(), 0),
-            client=int(t.client is not None), thread=' '.join(t.name.split()), what=' '.join(t.what.split()))
-        told.update(('line%d' % i, line) for i, line in enumerate(t.text.rstrip('\n').split('\n')[-60:]))
+        told.update(pdb_server_tell(t), thread=' '.join(t.name.split()), exception=' '.join(t.what.split()),
+            traceback=debug_text('\n'.join(t.text.rstrip('\n').split('\n')[-60:]), 32768))
     return debug_say(**told)
 
 
@@ -175,4 +174,8 @@ def catch_off():
         pdb_server_wait(t, 3)
     elif on is not None:
         debug_note(2)
-    return debug_say(state='off', was=int(on is not None))
+    return debug_say(was=on is not None)
+
+
+def catch_do(owner, how):
+    return debug_act(owner, how, lambda: catch_try(how['host'], how['port'], how['limit_s']), catch_tell, catch_off)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# debugpy, begun in the job for a person who has asked for it, and all of it taken back. Called by name in the code of an eval
-# that says so (eval_run.c), so on the thread that evals run on. Here, unlike in other units, modules are imported: debugpy and what
+# debugpy, begun in the job for a person who has asked for it, and all of it taken back. The method `debug` calls debug_do, on the
+# thread that evals run on (agent/debug/debugger.h). Here, unlike in other units, modules are imported: debugpy and what
 # it needs. What it patches and leaves behind was found by comparing the job before and after: docs/dev/decisions.md.
 #
 # Between two clients debugpy listens, but nothing is traced: tracing begins when a client has said that its breakpoints are
@@ -13,12 +13,8 @@ debug_hooks = []
 debug_owned, debug_asking = [], [0]
 debug_noted = [None]
 debug_lock = types_named('_thread', 'RLock')()
+DEBUG_BEGIN, DEBUG_STATUS, DEBUG_END = 1, 2, 3  # as in src/wire/wire.h
 debug_kept = ('PYDEVD_USE_FRAME_EVAL', 'NO'), ('PYDEVD_DISABLE_FILE_VALIDATION', '1')
-
-
-class debug_Text(str):
-    def __repr__(self):
-        return str(self)
 
 
 def debug_frames():
@@ -234,9 +230,10 @@ def debug_show():
         debug_note(0, 'listening', debug_place(debug_state['address']), used=int(bool(debug_state.get('client'))))
 
 
-def debug_names(keeper):
-    debug_asking[0] = keeper
-    return globals(), globals(), None
+# What a method of the agent wants: `how` has the fields of the request, `owner` is the client that what begins here ends with, or 0.
+def debug_act(owner, how, begin, tell, off):
+    debug_asking[0] = owner
+    return {DEBUG_BEGIN: begin, DEBUG_STATUS: tell, DEBUG_END: off}[how['action']]()
 
 
 # What a client has begun that wants it no longer than it is there itself: ended when it goes, unless somebody uses it then.
@@ -256,8 +253,13 @@ def debug_leave(keeper):
 eval_leaving.append(debug_leave)
 
 
+# The fields of an answer; texts as bytes, for they may be no UTF-8.
 def debug_say(**what):
-    return debug_Text('\n'.join('%s %s' % (k, what[k]) for k in sorted(what)))
+    return {k: debug_text(v) if isinstance(v, str) else v for k, v in what.items()}
+
+
+def debug_text(text, limit=4096):
+    return eval_cut(text, limit)[0]
 
 
 def debug_as():
@@ -291,23 +293,23 @@ def debug_crowd(proc='/proc'):
 
 def debug_begin(host, port, given, others, exposed):
     if debug_state:
-        return debug_say(error='debugpy listens already, on %s:%d: debug --off ends it' % debug_state['address'])
+        return debug_say(refused='debugpy listens already, on %s:%d: debug --off ends it' % debug_state['address'])
     crowd = None if exposed else debug_crowd()
     if crowd:
-        return debug_say(error='every user of the machine could connect, without a password, and run code as %s (%s): '
+        return debug_say(refused='every user of the machine could connect, without a password, and run code as %s (%s): '
             '--exposed if that is wanted' % (debug_as(), crowd))
     why = debug_busy()
     if why:
-        return debug_say(error=why + ': nothing was done')
+        return debug_say(refused=why + ': nothing was done')
     if sys.version_info < (3, 8):
-        return debug_say(error='debugpy needs Python 3.8 or later in the job')
+        return debug_say(refused='debugpy needs Python 3.8 or later in the job')
     import threading
     debug_remember()
     try:
         debugpy = debug_import(given, others)
     except Exception as e:
         debug_restore()
-        return debug_say(error='debugpy cannot be imported in the job: %s: %s' % (type(e).__name__, e))
+        return debug_say(refused='debugpy cannot be imported in the job: %s: %s' % (type(e).__name__, e))
     if debugpy is None:
         debug_restore()
         return debug_say(missing=given or 'debugpy')
@@ -325,7 +327,7 @@ def debug_begin(host, port, given, others, exposed):
         debug_off()
         if type(e) is KeyboardInterrupt:
             raise
-        return debug_say(error='debugpy cannot listen: %s' % e)
+        return debug_say(refused='debugpy cannot listen: %s' % e)
     finally:
         api._config.update(config)
     debug_own(debug_state, 'server', debug_is_used, debug_off)
@@ -335,11 +337,10 @@ def debug_begin(host, port, given, others, exposed):
 
 def debug_tell():
     if not debug_state:
-        return debug_say(state='off', other=debug_busy() or '')
-    torch = modules.get('torch._dynamo')
-    return debug_say(state='listening', host=debug_state['address'][0], port=debug_state['address'][1],
-        client=int(debug_state['client']), where=debug_state['where'], version=debug_state['version'],
-        dynamo=int(torch is not None), user=debug_as(), cwd=types_named('posix', 'getcwd')())
+        return debug_say(other=debug_busy())
+    return debug_say(on=True, host=debug_state['address'][0], port=debug_state['address'][1],
+        client=bool(debug_state['client']), module=debug_state['where'], version=debug_state['version'],
+        compiles=modules.get('torch._dynamo') is not None, user=debug_as(), cwd=types_named('posix', 'getcwd')())
 
 
 def debug_is_used():
@@ -369,4 +370,8 @@ def debug_off():
         debug_restore()
     debug_state.clear()
     debug_show()
-    return debug_say(state='off', was=int(was))
+    return debug_say(was=was)
+
+
+def debug_do(owner, how):
+    return debug_act(owner, how, lambda: debug_begin(how['host'], how['port'], how['path'], how['places'], how['exposed']), debug_tell, debug_off)

@@ -173,15 +173,16 @@ def eval_keep(names, last):
     return names[0], typed, None
 
 
+# Without source something of ours is called instead: it sees our names.
 def eval_open(source, name, limit, names, main, keeper):
     if names is None:
-        names = (modules['__main__'].__dict__,) * 2 + (None,)
+        names = (globals() if source is None else modules['__main__'].__dict__,) * 2 + (None,)
     elif names[2] is not None:
         eval_uncell(names[0], names[2])
     last = eval_lasts.setdefault(keeper, []) if keeper else None
     if keeper:
         names = eval_keep(names, last)
-    return {'source': source, 'name': name, 'limit': limit, 'names': names, 'caught': eval_Caught(limit), 'streams': [],
+    return {'source': source or b'', 'name': name, 'limit': limit, 'names': names, 'caught': eval_Caught(limit), 'streams': [],
         'bare': '__builtins__' not in names[0], 'known': None, 'last': last,
         'main': main, 'pid': None}
 

@@ -76,12 +76,12 @@ def pause_now():
 def pause_begin(host, port, limit):
     t = pause_now()
     if t is not None:
-        return debug_say(error='the job is paused already, at %s: pause --off ends that' % (pdb_server_place(t) if t.address else '?'))
+        return debug_say(refused='the job is paused already, at %s: pause --off ends that' % (pdb_server_place(t) if t.address else '?'))
     if not pdb_server_functions.get('possible'):
-        return debug_say(error='threads of this Python cannot be held: it has no GIL, or lacks what that takes')
+        return debug_say(refused='threads of this Python cannot be held: it has no GIL, or lacks what that takes')
     why = debug_busy()
     if why:
-        return debug_say(error=why + ': nothing was done')
+        return debug_say(refused=why + ': nothing was done')
     t = pdb_server_Session(limit, pause_banner, PAUSE_STEPS)
     t.held, t.holds, t.over, t.serve, t.show = {}, True, 'the pause is over', pause_serve, pause_show
     pause_state['session'] = t
@@ -95,7 +95,7 @@ def pause_begin(host, port, limit):
         return pause_tell()
     except OSError as e:
         pause_state.pop('session', None)
-        return debug_say(error='cannot listen at %s port %d: %s' % (host, port, e.strerror or e))
+        return debug_say(refused='cannot listen at %s port %d: %s' % (host, port, e.strerror or e))
     except BaseException:
         t.end('it was interrupted')
         if t.address is None:
@@ -106,15 +106,10 @@ def pause_begin(host, port, limit):
 def pause_tell():
     t = pause_now()
     if t is None or t.why is not None:
-        return debug_say(state='off', why=t.why if t is not None else '')
-    told = dict(state='paused', address=pdb_server_place(t), token=t.token, left='%.1f' % max(t.left(), 0), client=int(t.client is not None))
-    found = pdb_server_threads(t)
-    told['threads'] = len(found)
-    for i, one in enumerate(found):
-        name = ' '.join(one[3].split())
-        told['thread%d' % i] = '%d %d %s' % (one[1], one[2] in t.held, name)
-        told['where%d' % i] = ' '.join(pdb_server_where(t, one).split('\n'))
-    return debug_say(**told)
+        return debug_say()
+    threads = [debug_say(tid=one[1], held=one[2] in t.held, name=' '.join(one[3].split()), where=' '.join(pdb_server_where(t, one).split('\n')))
+        for one in pdb_server_threads(t)]
+    return debug_say(on=True, threads=threads, **pdb_server_tell(t))
 
 
 def pause_is_used():
@@ -124,8 +119,11 @@ def pause_is_used():
 
 def pause_off():
     t = pause_now()
-    if t is None:
-        return debug_say(state='off', was=0)
-    t.end('it was ended from outside')
-    pdb_server_wait(t, 3)
-    return debug_say(state='off', was=1)
+    if t is not None:
+        t.end('it was ended from outside')
+        pdb_server_wait(t, 3)
+    return debug_say(was=t is not None)
+
+
+def pause_do(owner, how):
+    return debug_act(owner, how, lambda: pause_begin(how['host'], how['port'], how['limit_s']), pause_tell, pause_off)

@@ -261,6 +261,10 @@ def pdb_server_place(t):
     return debug_place(t.address)
 
 
+def pdb_server_tell(t):
+    return dict(address=pdb_server_place(t), token=t.token, left_s=max(t.left(), 0), client=t.client is not None)
+
+
 def pdb_server_inner(frame):
     while frame is not None and frame.f_code.co_filename == '<probing>':
         frame = frame.f_back

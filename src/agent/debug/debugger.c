@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* debugger: see debugger.h. */
+#include "agent/debug/debugger.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/debug/pause.h"
+#include "wire/field.h"
+
+#define DEBUGGER_THREADS_MAX 4096
+
+typedef struct pyapi_object object;
+
+/* A text of a client, which may be no UTF-8, as Python has names of files. */
+static object *debugger_text(const struct pyapi *api, const char *text) {
+    return api->PyUnicode_DecodeUTF8(text, (ssize_t)strlen(text), "surrogateescape");
+}
+
+static object *debugger_ref(const struct pyapi *api, object *o) {
+    api->Py_IncRef(o);
+    return o;
+}
+
+/* ---- the request, as Python objects ---- */
+
+static object *debugger_put(const struct pyapi *api, const struct field *f, const void *row) {
+    const void *p = (const char *)row + f->offset;
+    const char *text;
+    switch (f->kind) {
+    case FIELD_BOOL:
+        return debugger_ref(api, *(const bool *)p ? api->_Py_TrueStruct : api->_Py_FalseStruct);
+    case FIELD_INT:
+    case FIELD_ENUM:
+        return api->PyLong_FromLong(*(const int *)p);
+    case FIELD_DOUBLE:
+        return api->Py_BuildValue("d", *(const double *)p);
+    case FIELD_STR:
+        memcpy(&text, p, sizeof text);
+        return text ? debugger_text(api, text) : debugger_ref(api, api->_Py_NoneStruct);
+    default:
+        return NULL;
+    }
+}
+
+/* `*o` under that name; false when there is no memory for either. It is given up. */
+static bool debugger_set(const struct pyapi *api, object *dict, const char *key, object *o) {
+    bool set = o && api->PyDict_SetItemString(dict, key, o) == 0;
+    if (o)
+        api->Py_DecRef(o);
+    return set;
+}
+
+static object *debugger_put_places(const struct pyapi *api, const struct wire_debug *want) {
+    object *list = api->PyList_New(0);
+    for (size_t i = 0; list && i < want->n_places; i++) {
+        object *place = debugger_text(api, want->places[i]);
+        if (place) {
+            (void)api->PyList_Append(list, place);
+            api->Py_DecRef(place);
+        }
+    }
+    return list;
+}
+
+int debugger_prepare(struct debugger_call *c, struct worker *w, enum wire_method method,
+                     const struct wire_debug *want, uint32_t owner) {
+    const struct pyapi *api = worker_api(w);
+    const struct field_table *fields = field_debug_params(method);
+    char name[32];
+    (void)snprintf(name, sizeof name, "%s_do", wire_method_name(method));
+    object *function = pause_give(w) == 0 ? worker_helper(w, name) : NULL;
+    if (!function)
+        return -1;
+    c->function = debugger_ref(api, function);
+    c->owner = api->PyLong_FromLongLong((long long)owner);
+    c->how = api->PyDict_New();
+    bool whole = c->owner && c->how;
+    for (size_t i = 0; whole && i < fields->n; i++)
+        whole = debugger_set(api, c->how, fields->fields[i].key, debugger_put(api, &fields->fields[i], want));
+    if (whole && method == WIRE_DEBUG)
+        whole = debugger_set(api, c->how, "places", debugger_put_places(api, want));
+    return whole ? 0 : -1;
+}
+
+/* ---- the answer ---- */
+
+static const char *debugger_take_text(const struct pyapi *api, object *bytes, struct arena *arena) {
+    char *text;
+    ssize_t size;
+    return api->PyBytes_AsStringAndSize(bytes, &text, &size) == 0 ? arena_strndup(arena, text, (size_t)size)
+                                                                  : NULL;
+}
+
+/* The fields that `dict` has; the others are unknown. */
+static void debugger_take(const struct pyapi *api, object *dict, const struct field_table *fields, void *row,
+                          struct arena *arena) {
+    field_hide(fields, row, 1, WIRE_NOTHING);
+    for (size_t i = 0; i < fields->n; i++) {
+        const struct field *f = &fields->fields[i];
+        void *p = (char *)row + f->offset;
+        object *o = api->PyDict_GetItemString(dict, f->key);
+        if (!o || o == api->_Py_NoneStruct)
+            continue;
+        if (f->kind == FIELD_BOOL)
+            *(bool *)p = o == api->_Py_TrueStruct;
+        else if (f->kind == FIELD_INT)
+            *(int *)p = (int)api->PyLong_AsLongLong(o);
+        else if (f->kind == FIELD_INT64)
+            *(int64_t *)p = api->PyLong_AsLongLong(o);
+        else if (f->kind == FIELD_DOUBLE)
+            *(double *)p = api->PyFloat_AsDouble(o);
+        else if (f->kind == FIELD_STR)
+            *(const char **)p = debugger_take_text(api, o, arena);
+        api->PyErr_Clear();
+    }
+}
+
+static void debugger_take_threads(const struct pyapi *api, object *list, struct wire_debugger *out) {
+    ssize_t n = list ? api->PyList_Size(list) : 0;
+    if (n > DEBUGGER_THREADS_MAX)
+        n = DEBUGGER_THREADS_MAX;
+    out->threads = n > 0 ? arena_calloc(&out->arena, (size_t)n, sizeof *out->threads) : NULL;
+    for (ssize_t i = 0; out->threads && i < n && !out->arena.failed; i++)
+        debugger_take(api, api->PyList_GetItem(list, i), &FIELD_PAUSED_THREADS,
+                      &out->threads[out->n_threads++], &out->arena);
+    api->PyErr_Clear();
+}
+
+int debugger_run(struct debugger_call *c, const struct pyapi *api, enum wire_method method,
+                 struct wire_debugger *out) {
+    object *answer = api->PyObject_CallFunctionObjArgs(c->function, c->owner, c->how, NULL);
+    if (!answer)
+        return -1;
+    debugger_take(api, answer, field_debug_answer(method), out, &out->arena);
+    if (method == WIRE_PAUSE)
+        debugger_take_threads(api, api->PyDict_GetItemString(answer, "threads"), out);
+    api->Py_DecRef(answer);
+    return 0;
+}
+
+void debugger_let_go(struct debugger_call *c, const struct pyapi *api) {
+    object **all[] = {&c->function, &c->owner, &c->how};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (*all[i])
+            api->Py_DecRef(*all[i]);
+        *all[i] = NULL;
+    }
+}
+
+void debugger_describe(enum wire_method method, const struct wire_debug *want, char *out, size_t cap) {
+    const char *name = wire_method_name(method);
+    if (want->action == WIRE_DEBUG_BEGIN)
+        (void)snprintf(out, cap, "%s %.64s:%d", name, want->host, want->port);
+    else
+        (void)snprintf(out, cap, "%s --%s", name, want->action == WIRE_DEBUG_END ? "off" : "status");
+}
