@@ -53,7 +53,7 @@ $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags $(BUILD)/gen/version.h | $(DEPS)/st
 $(BUILD)/obj/src/agent/python/helper.o: $(wildcard src/agent/python/units/*.py)
 
 # So are style and script of the flame graph that is written as SVG.
-$(BUILD)/obj/src/client/export/export_svg_files.o: src/client/export/export_svg.css src/client/export/export_svg.js
+$(BUILD)/obj/src/client/export/export_flame.o: src/client/export/export_svg.css src/client/export/export_svg.js
 
 link_libs = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(MSGPACK_LIBS) $(1) -lm -ldl
 

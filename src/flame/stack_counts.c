@@ -52,6 +52,8 @@ struct stack_counts_map {
 };
 
 struct stack_counts {
+    struct stack_counts_limits limits;
+    bool leaves_out; /* what finds no room, instead of giving up */
     struct stack_counts_table tables[STACK_COUNTS_KINDS];
     struct stack_counts_map frame_ids, stack_ids;
     uint32_t *changed; /* entries, each once */
@@ -144,7 +146,7 @@ size_t stack_counts_bytes(const struct stack_counts *f) {
 
 static int stack_counts_grow(struct stack_counts *f, enum stack_counts_kind kind) {
     struct stack_counts_table *t = &f->tables[kind];
-    if (t->n >= STACK_COUNTS_MAX_ENTRIES || stack_counts_bytes(f) > STACK_COUNTS_MAX_BYTES)
+    if (t->n >= f->limits.items || stack_counts_bytes(f) > f->limits.bytes || f->strings.failed)
         return -1;
     if (t->n == t->n_blocks * STACK_COUNTS_BLOCK) {
         if (grow_array(&t->blocks, sizeof *t->blocks, t->n_blocks + 1, &t->cap_blocks) != 0)
@@ -175,18 +177,19 @@ static int64_t stack_counts_put(struct stack_counts *f, enum stack_counts_kind k
                                 bool *added) {
     struct stack_counts_table *t = &f->tables[kind];
     *added = false;
+    uint32_t *slot = t->n_slots ? stack_counts_slot(f, kind, item) : NULL;
+    if (slot && *slot)
+        return (int64_t)*slot - 1;
     if (stack_counts_grow(f, kind) != 0)
         return -1;
-    uint32_t *slot = stack_counts_slot(f, kind, item);
-    if (*slot)
-        return (int64_t)*slot - 1;
+    slot = stack_counts_slot(f, kind, item);
     memcpy(stack_counts_item(f, kind, t->n), item, t->item_size);
     *slot = (uint32_t)++t->n;
     *added = true;
     return (int64_t)t->n - 1;
 }
 
-struct stack_counts *stack_counts_new(void) {
+struct stack_counts *stack_counts_new_limited(const struct stack_counts_limits *limits) {
     static const size_t sizes[STACK_COUNTS_KINDS] = {
         [STACK_COUNTS_FRAMES] = sizeof(struct model_frame),
         [STACK_COUNTS_STACKS] = sizeof(struct stack_counts_stack),
@@ -198,9 +201,21 @@ struct stack_counts *stack_counts_new(void) {
         return NULL;
     for (int i = 0; i < STACK_COUNTS_KINDS; i++)
         f->tables[i].item_size = sizes[i];
-    arena_init(&f->strings, STACK_COUNTS_STRINGS_MAX);
+    f->limits = *limits;
+    f->leaves_out = true;
+    arena_init(&f->strings,
+               limits->bytes < STACK_COUNTS_STRINGS_MAX ? limits->bytes : STACK_COUNTS_STRINGS_MAX);
     f->totals.kept_hz = f->totals.cost_pct = f->totals.budget_pct = NAN;
     f->totals.first_s = f->totals.last_s = NAN;
+    return f;
+}
+
+struct stack_counts *stack_counts_new(void) {
+    static const struct stack_counts_limits limits = {.items = STACK_COUNTS_MAX_ENTRIES,
+                                                      .bytes = STACK_COUNTS_MAX_BYTES};
+    struct stack_counts *f = stack_counts_new_limited(&limits);
+    if (f)
+        f->leaves_out = false;
     return f;
 }
 
@@ -315,13 +330,17 @@ static uint32_t stack_counts_map_get(const struct stack_counts_map *m, uint32_t 
     return id < m->n ? m->to[id] : 0;
 }
 
-static int stack_counts_map_set(struct stack_counts_map *m, uint32_t id, uint32_t to) {
+/* 0, or -1 without memory or for an id that is too large. */
+static int stack_counts_map_set(struct stack_counts *f, struct stack_counts_map *m, uint32_t id,
+                                uint32_t to) {
     if (id >= STACK_COUNTS_MAX_ENTRIES)
         return -1;
     if (id >= m->n) {
         size_t n = m->n ? m->n : 256;
         while (n <= id)
             n *= 2;
+        if (f->leaves_out && stack_counts_bytes(f) + (n - m->n) * sizeof *m->to > f->limits.bytes)
+            return -1;
         uint32_t *grown = realloc(m->to, n * sizeof *grown);
         if (!grown)
             return -1;
@@ -338,10 +357,16 @@ static void stack_counts_map_clear(struct stack_counts_map *m) {
         memset(m->to, 0, m->n * sizeof *m->to);
 }
 
+/* Definitions of a batch. 0, or -1; where what finds no room is left out, samples that use it will be. */
 static int stack_counts_define(struct stack_counts *f, const struct model_sample_batch *b) {
     for (size_t i = 0; i < b->n_frames; i++) {
-        int64_t at = stack_counts_put_frame(f, &b->frames[i].frame);
-        if (at < 0 || stack_counts_map_set(&f->frame_ids, b->frames[i].frame_id, (uint32_t)at + 1) != 0)
+        struct model_frame frame = b->frames[i].frame;
+        if (f->limits.by_function)
+            frame.line = 0;
+        int64_t at = stack_counts_put_frame(f, &frame);
+        if (stack_counts_map_set(f, &f->frame_ids, b->frames[i].frame_id, (uint32_t)(at + 1)) != 0)
+            at = -1;
+        if (at < 0 && !f->leaves_out)
             return -1;
     }
     for (size_t i = 0; i < b->n_stacks; i++) {
@@ -349,13 +374,17 @@ static int stack_counts_define(struct stack_counts *f, const struct model_sample
         uint32_t frame = stack_counts_map_get(&f->frame_ids, d->frame_id);
         uint32_t parent = d->parent_id ? stack_counts_map_get(&f->stack_ids, d->parent_id) : 0;
         if (!frame || (d->parent_id && !parent))
-            continue; /* samples that use it are counted as undefined */
+            continue; /* samples that use it are counted as undefined, or left out */
         int64_t at = stack_counts_put_stack(f, parent, frame - 1);
-        if (at < 0 || stack_counts_map_set(&f->stack_ids, d->stack_id, (uint32_t)at + 1) != 0)
+        if (stack_counts_map_set(f, &f->stack_ids, d->stack_id, (uint32_t)(at + 1)) != 0)
+            at = -1;
+        if (at < 0 && !f->leaves_out)
             return -1;
     }
     for (size_t i = 0; i < b->n_threads; i++)
-        if (stack_counts_put_thread(f, b->threads[i].tid, b->threads[i].name, b->threads[i].native_name) != 0)
+        if (stack_counts_put_thread(f, b->threads[i].tid, b->threads[i].name, b->threads[i].native_name) !=
+                0 &&
+            !f->leaves_out)
             return -1;
     return 0;
 }
@@ -398,17 +427,21 @@ int stack_counts_add_batch(struct stack_counts *f, const struct model_sample_bat
         uint32_t stack =
             s->stack_id ? stack_counts_map_get(&f->stack_ids, s->stack_id) : STACK_COUNTS_NO_STACK;
         f->batch_entries[i] = STACK_COUNTS_NO_ENTRY;
+        if (f->limits.tid && s->tid != f->limits.tid)
+            continue;
         if (s->torn || (s->stack_id && !stack)) {
             f->totals.torn += s->torn;
-            f->totals.undefined += !s->torn;
+            f->totals.undefined += !s->torn && !f->leaves_out;
+            f->totals.left_out += !s->torn && f->leaves_out;
             continue;
         }
         int64_t at = stack_counts_count_sample(
             f, s->tid, stack,
             (struct stack_counts_tick){stack_counts_sample_us(b, i), s->on_cpu, s->gc, s->gil});
-        if (at < 0)
+        if (at < 0 && !f->leaves_out)
             return -1;
-        f->batch_entries[i] = (uint32_t)at;
+        f->totals.left_out += at < 0;
+        f->batch_entries[i] = at < 0 ? STACK_COUNTS_NO_ENTRY : (uint32_t)at;
         stack_counts_note_time(f, s->timestamp);
     }
     return 0;
@@ -500,8 +533,6 @@ const char *stack_counts_thread_name(const struct stack_counts *f, int64_t tid) 
                        ->name
                  : NULL;
 }
-
-/* Frames, stacks and threads under the numbers that they have. 0, or -1. */
 
 /* ---- made of parts of another ---- */
 

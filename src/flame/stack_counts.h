@@ -48,6 +48,7 @@ struct stack_counts_totals {
     uint64_t samples;
     uint64_t torn;      /* left out: two moments mixed */
     uint64_t undefined; /* left out: unknown ids */
+    uint64_t left_out;  /* left out: there was no room for their stacks (stack_counts_limits) */
     uint64_t dropped;   /* lost on the way, as the agent says */
     double
         first_s; /* times of the first and the last that were counted, seconds since the epoch; NAN unknown */
@@ -60,6 +61,15 @@ struct stack_counts_totals {
 };
 
 struct stack_counts *stack_counts_new(void); /* NULL without memory */
+
+/* For code inside a job: small, and what finds no room, or no memory, is left out and counted as such. */
+struct stack_counts_limits {
+    size_t items;     /* frames, stacks, entries: of each */
+    size_t bytes;     /* of all */
+    int64_t tid;      /* only samples of this thread; 0: of all */
+    bool by_function; /* frames have no lines */
+};
+struct stack_counts *stack_counts_new_limited(const struct stack_counts_limits *limits);
 void stack_counts_free(struct stack_counts *f);
 
 /* From here on one thread in one stack is as many entries as it was in states of the GIL and of collecting garbage. Before

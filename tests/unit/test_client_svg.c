@@ -15,7 +15,7 @@
 
 #include "client/export/export.h"
 #include "client/export/export_formats.h"
-#include "client/export/export_svg.h"
+#include "flame/flame_svg.h"
 #include "flame/stack_counts.h"
 
 struct call_chain {
@@ -250,11 +250,41 @@ static void check_many(void **state) {
     stack_counts_free(f);
 }
 
+/* Where no style is allowed nor a script, as in what the agent answers by HTTP: the same frames, with colours of their own. */
+static void check_plain(void **state) {
+    (void)state;
+    struct stack_counts *f = small_fold();
+    struct model_target target = {.pid = 123, .rank = MODEL_UNKNOWN, .cmdline = "python <train.py>"};
+    struct flame_svg picture = {.stacks = {.counts = f, .by_function = true, .in_us = true},
+                                .target = &target,
+                                .elapsed_s = 2,
+                                .threshold_pct = 0.01,
+                                .max_frames = 100};
+    struct strbuf out;
+    strbuf_init(&out, 0);
+    assert_int_equal(flame_svg_put(&picture, &out), 0);
+    const char *svg = strbuf_str(&out);
+    assert_false(has(svg, "<style") || has(svg, "<script") || has(svg, "--threads"));
+    assert_true(has(svg, "<title>probing-top: python &lt;train.py&gt;</title>"));
+    assert_true(has(svg, "process 123; for 2.0 s"));
+    assert_int_equal(count(svg, "<rect class=\"page\" fill=\"#fff\""), 1);
+    assert_int_equal(count(svg, "<rect fill=\"hsl("), 4 + 3); /* with the legend */
+    assert_int_equal(count(svg, "<rect fill=\"#"), 1);        /* all */
+    assert_true(has(svg, "<g data-f=\"600000 300000 3 300000\"><title>step (train.py)"));
+    assert_true(has(svg, "Threads without Python are not drawn (0.5000 s).</text>"));
+    strbuf_fini(&out);
+    strbuf_init(&out, 300);
+    assert_int_equal(flame_svg_put(&picture, &out), -1);
+    strbuf_fini(&out);
+    stack_counts_free(f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_frames),         cmocka_unit_test(check_hostile),
         cmocka_unit_test(check_self_contained), cmocka_unit_test(check_colors),
         cmocka_unit_test(check_small),          cmocka_unit_test(check_many),
+        cmocka_unit_test(check_plain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -302,6 +302,52 @@ static void check_what_it_may_take(void **state) {
     stack_counts_free(f);
 }
 
+/* Inside a job: what finds no room is left out and counted, what is there goes on being counted. */
+static void check_limits(void **state) {
+    (void)state;
+    struct stack_counts *f = stack_counts_new_limited(
+        &(struct stack_counts_limits){.items = 3, .bytes = 1 << 20, .tid = 7, .by_function = true});
+    struct model_frame_def frames[] = {{1, {MODEL_FRAME_PYTHON, "main", "/job/a.py", 1}},
+                                       {2, {MODEL_FRAME_PYTHON, "main", "/job/a.py", 2}},
+                                       {3, {MODEL_FRAME_PYTHON, "step", "/job/a.py", 3}},
+                                       {4, {MODEL_FRAME_PYTHON, "load", "/job/a.py", 4}},
+                                       {5, {MODEL_FRAME_PYTHON, "save", "/job/a.py", 5}}};
+    struct model_stack_def stacks[] = {{1, 0, 1}, {2, 0, 2}, {3, 1, 3}, {4, 1, 4}, {5, 1, 5}};
+    static const uint32_t of[] = {1, 2, 3, 4, 5, 0, 3, 1};
+    struct model_sample samples[sizeof of / sizeof of[0]] = {{0}};
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
+        samples[i] = (struct model_sample){.timestamp = 1, .tid = i == 7 ? 8 : 7, .stack_id = of[i]};
+    samples[6].torn = true;
+    struct model_sample_batch b = {.epoch = 1,
+                                   .period_us = 10000,
+                                   .frames = frames,
+                                   .n_frames = 5,
+                                   .stacks = stacks,
+                                   .n_stacks = 5,
+                                   .samples = samples,
+                                   .n_samples = sizeof of / sizeof of[0]};
+    for (int round = 1; round <= 3; round++) {
+        assert_int_equal(stack_counts_add_batch(f, &b), 0);
+        b.n_frames = b.n_stacks = 0;
+        const struct stack_counts_totals *t = stack_counts_get_totals(f);
+        assert_int_equal(stack_counts_frames(f), 3); /* main, step, load */
+        assert_int_equal(stack_counts_stacks(f), 3);
+        assert_int_equal(stack_counts_count(f), 3);
+        assert_int_equal(t->samples, 4 * round);  /* stacks 1 and 2 are the same, 3, 4 */
+        assert_int_equal(t->left_out, 2 * round); /* no frame for 5, no entry for 0 */
+        assert_int_equal(t->torn, round);
+        assert_int_equal(t->undefined, 0);
+        assert_int_equal(stack_counts_get(f, 0)->samples, 2 * round);
+    }
+    assert_true(stack_counts_bytes(f) < 1 << 20);
+    stack_counts_free(f);
+    f = stack_counts_new_limited(&(struct stack_counts_limits){.items = 100, .bytes = 1});
+    b.n_frames = b.n_stacks = 5;
+    assert_int_equal(stack_counts_add_batch(f, &b), 0);
+    assert_int_equal(stack_counts_get_totals(f)->left_out, 7);
+    stack_counts_free(f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_fold),         cmocka_unit_test(check_foreign_ids),
@@ -309,6 +355,7 @@ int main(void) {
         cmocka_unit_test(check_folded_names), cmocka_unit_test(check_formats),
         cmocka_unit_test(check_requests),     cmocka_unit_test(check_options),
         cmocka_unit_test(check_places_stay),  cmocka_unit_test(check_what_it_may_take),
+        cmocka_unit_test(check_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "client/export/export.h"
+#include "flame/flame_stacks.h"
 
 /* 0, or -1 with the error. */
 int export_render_json(const struct export_data *data, struct strbuf *out, struct err *e);
@@ -18,10 +19,12 @@ int export_render_speedscope(const struct export_data *data, struct strbuf *out,
 int export_render_perfetto(const struct export_data *data, struct strbuf *out, struct err *e);
 int export_render_txt(const struct export_data *data, struct strbuf *out, struct err *e);
 
-/* Names as lines of the folded export have them, cleaned: "func (file.py:12)", "process 12", "thread NAME (TID)". */
-void export_put_frame(struct strbuf *out, const struct model_frame *frame, bool by_function);
-void export_put_process(struct strbuf *out, const struct export_data *data);
-void export_put_thread(struct strbuf *out, const struct export_data *data, int64_t tid);
+/* The stacks of an export, to be written as its request says (flame/flame_stacks.h). */
+struct flame_stacks export_get_stacks(const struct export_data *data);
+
+/* What an SVG has beside its frames: the files export_svg.css and export_svg.js. Neither has "]]>" in it. */
+extern const char export_svg_style[];
+extern const char export_svg_script[];
 
 /* A format without a renderer, or with --sql: of the target at `addr`, which was reached. */
 int export_run_tables(const struct export_request *request, double duration_s, struct target_address *addr,

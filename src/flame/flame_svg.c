@@ -1,25 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * export_svg: a flame graph in one file: a picture that every viewer shows, with zoom, search and keys in a browser.
- *
- * The root is at the top, as on the screen. Nothing is loaded from elsewhere. Names come from the job: they are cleaned and
- * escaped, and the script (export_svg.js) sets them as text alone. Frames below a threshold are left out, and the picture
- * says how much that is. Colours are those of a function wherever it stands, in every file.
- */
-#include "client/export/export_svg.h"
+/* flame_svg: see flame_svg.h. */
+#include "flame/flame_svg.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "client/export/export_formats.h"
-#include "client/export/export_tree.h"
-#include "flame/stack_counts.h"
 
 #define SVG_WIDTH 1200
 #define SVG_MARGIN 10
@@ -28,21 +18,27 @@
 #define SVG_BOTTOM 52 /* below them: details of a frame, what was left out */
 #define SVG_CHAR 7.3  /* width of a character, a bit more than that of most fonts */
 #define SVG_COLORS 6  /* of each kind; as in the style */
-#define SVG_THRESHOLD_PCT 0.01
-#define SVG_MAX_FRAMES 20000 /* beyond that the threshold is raised: a browser has to move them all */
 #define SVG_NAME_MAX 2048
 #define SVG_TITLE_COLS 120
 
 struct svg {
     struct strbuf *out;
-    const struct export_data *data;
-    struct export_tree tree;
+    const struct flame_svg *picture;
+    struct flame_stacks_tree tree;
     double least; /* what frames weigh that are drawn, at least */
     double threshold_pct;
     size_t left_out;
     double left_out_weight; /* what they and their callees weigh */
     uint32_t rows;
 };
+
+static double svg_total(const struct svg *s, uint32_t node) {
+    return flame_stacks_weight(&s->tree, flame_node(s->tree.tree, node)->total);
+}
+
+static double svg_own(const struct svg *s, uint32_t node) {
+    return flame_stacks_weight(&s->tree, flame_node(s->tree.tree, node)->self);
+}
 
 /* ---- text ---- */
 
@@ -78,20 +74,16 @@ static void svg_put_amount(const struct svg *s, double weight) {
 }
 
 static double svg_percent(const struct svg *s, double weight) {
-    double all = s->tree.nodes[EXPORT_TREE_ROOT].total;
+    double all = svg_total(s, FLAME_ROOT);
     return all > 0 ? 100 * weight / all : 0;
 }
 
 /* ---- head ---- */
 
 static void svg_put_time(const struct svg *s) {
-    const struct export_data *d = s->data;
-    time_t from = (time_t)(d->until_s - d->elapsed_s);
-    struct tm tm;
-    char text[64];
-    if (d->until_s > 0 && d->until_s < 1e11 && gmtime_r(&from, &tm) &&
-        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &tm))
-        (void)strbuf_addf(s->out, "%s, ", text);
+    const struct flame_svg *d = s->picture;
+    if (d->began)
+        (void)strbuf_addf(s->out, "%s, ", d->began);
     if (d->elapsed_s > 0)
         (void)strbuf_addf(s->out, "for %.1f s", d->elapsed_s);
     else
@@ -99,13 +91,13 @@ static void svg_put_time(const struct svg *s) {
 }
 
 static void svg_put_name(const struct svg *s) {
-    const struct model_target *t = s->data->target;
+    const struct model_target *t = s->picture->target;
     (void)strbuf_adds(s->out, "probing-top: ");
     svg_put_text(s->out, t->cmdline && *t->cmdline ? path_short_command(t->cmdline) : "?", SVG_TITLE_COLS);
 }
 
 static void svg_put_target(const struct svg *s) {
-    const struct model_target *t = s->data->target;
+    const struct model_target *t = s->picture->target;
     const struct {
         const char *label, *value;
     } facts[] = {{" on ", t->host}, {", Python ", t->python}, {", torch ", t->torch}};
@@ -122,8 +114,8 @@ static void svg_put_target(const struct svg *s) {
 }
 
 static void svg_put_sampling(const struct svg *s) {
-    const struct export_data *d = s->data;
-    const struct stack_counts_totals *totals = stack_counts_get_totals(d->fold);
+    const struct flame_svg *d = s->picture;
+    const struct stack_counts_totals *totals = stack_counts_get_totals(d->stacks.counts);
     (void)strbuf_addf(s->out, "%" PRIu64 " sample%s of %zu thread%s", totals->samples,
                       totals->samples == 1 ? "" : "s", s->tree.threads, s->tree.threads == 1 ? "" : "s");
     if (d->elapsed_s > 0 && totals->kept_hz > 0)
@@ -135,22 +127,43 @@ static void svg_put_sampling(const struct svg *s) {
         (void)strbuf_addf(s->out, "; %" PRIu64 " left out: moved while they were read", totals->torn);
     if (lost)
         (void)strbuf_addf(s->out, "; %" PRIu64 " lost on the way", lost);
+    if (totals->left_out)
+        (void)strbuf_addf(s->out, "; %" PRIu64 " left out for want of room", totals->left_out);
     if (d->target->mode == MODEL_MODE_READONLY)
         (void)strbuf_adds(s->out, "; read from outside");
     else if (totals->mode == MODEL_SAMPLING_GENTLE)
         (void)strbuf_adds(s->out, "; stacks of running threads were read while they ran");
 }
 
+/* The colour of a frame: a class of the style, or an attribute. */
+static void svg_put_color(const struct svg *s, char kind, unsigned shade) {
+    if (s->picture->style)
+        (void)strbuf_addf(s->out, "class=\"%c%u\"", kind, shade);
+    else if (kind == 'x')
+        (void)strbuf_adds(s->out, "fill=\"#d5d8dc\"");
+    else
+        (void)strbuf_addf(s->out, "fill=\"hsl(%u,70%%,%u%%)\"",
+                          (kind == 'o'   ? 24
+                           : kind == 'l' ? 194
+                                         : 258) +
+                              4 * shade,
+                          68 + 2 * shade);
+}
+
 static void svg_put_legend(const struct svg *s) {
     static const struct {
-        const char *kind, *text;
-    } legend[] = {{"o", "own code"}, {"l", "libraries"}, {"n", "native"}};
+        char kind;
+        const char *text;
+    } legend[] = {{'o', "own code"}, {'l', "libraries"}, {'n', "native"}};
     (void)strbuf_adds(s->out, "<g id=\"legend\">\n");
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
+        (void)strbuf_adds(s->out, "<rect ");
+        svg_put_color(s, legend[i].kind, 1);
         (void)strbuf_addf(s->out,
-                          "<rect class=\"%s1\" x=\"%d\" y=\"71\" width=\"12\" height=\"12\"/>"
+                          " x=\"%d\" y=\"71\" width=\"12\" height=\"12\"/>"
                           "<text class=\"legend\" x=\"%d\" y=\"81\">%s</text>\n",
-                          legend[i].kind, 900 + 100 * i, 918 + 100 * i, legend[i].text);
+                          900 + 100 * i, 918 + 100 * i, legend[i].text);
+    }
     (void)strbuf_adds(s->out, "</g>\n");
 }
 
@@ -166,12 +179,16 @@ static void svg_put_head(const struct svg *s) {
     svg_put_name(s);
     (void)strbuf_adds(s->out, "</title>\n<desc>");
     svg_put_target(s);
-    (void)strbuf_adds(s->out, "</desc>\n<style><![CDATA[\n");
-    (void)strbuf_adds(s->out, export_svg_style);
+    (void)strbuf_adds(s->out, "</desc>\n");
+    if (s->picture->style) {
+        (void)strbuf_adds(s->out, "<style><![CDATA[\n");
+        (void)strbuf_adds(s->out, s->picture->style);
+        (void)strbuf_adds(s->out, "]]></style>\n");
+    }
     (void)strbuf_addf(s->out,
-                      "]]></style>\n<rect class=\"page\" width=\"100%%\" height=\"100%%\"/>\n"
+                      "<rect class=\"page\"%s width=\"100%%\" height=\"100%%\"/>\n"
                       "<text class=\"title\" x=\"%d\" y=\"22\">",
-                      SVG_MARGIN);
+                      s->picture->style ? "" : " fill=\"#fff\"", SVG_MARGIN);
     svg_put_name(s);
     (void)strbuf_addf(s->out, "</text>\n<text class=\"fact\" x=\"%d\" y=\"41\">", SVG_MARGIN);
     svg_put_target(s);
@@ -183,10 +200,10 @@ static void svg_put_head(const struct svg *s) {
 
 /* ---- frames ---- */
 
-/* The class of its colour: kind and shade. */
-static void svg_put_color(const struct svg *s, const struct model_frame *f) {
+/* Kind and shade of a frame. */
+static void svg_put_frame_color(const struct svg *s, const struct model_frame *f) {
     if (!f) {
-        (void)strbuf_adds(s->out, "x0");
+        svg_put_color(s, 'x', 0);
         return;
     }
     const char *where = f->file ? f->file : f->module ? f->module : "";
@@ -194,57 +211,59 @@ static void svg_put_color(const struct svg *s, const struct model_frame *f) {
     if (f->func)
         h += hash_bytes(f->func, strlen(f->func));
     char kind = f->kind == MODEL_FRAME_NATIVE ? 'n' : f->file && path_is_library(f->file) ? 'l' : 'o';
-    (void)strbuf_addf(s->out, "%c%u", kind, (unsigned)(hash_mix(h) % SVG_COLORS));
+    svg_put_color(s, kind, (unsigned)(hash_mix(h) % SVG_COLORS));
 }
 
 /* A frame from `start` on, in the unit of the tree. Weights are rounded where a frame begins and ends: they add up. */
 static void svg_put_frame(const struct svg *s, uint32_t node, double start) {
-    const struct export_node *n = &s->tree.nodes[node];
-    double all = s->tree.nodes[EXPORT_TREE_ROOT].total;
+    const char *name = flame_stacks_name(&s->tree, node);
+    const struct model_frame *frame = flame_frame(s->tree.tree, node);
+    uint32_t depth = flame_node(s->tree.tree, node)->depth;
+    double total = svg_total(s, node), own = svg_own(s, node), all = svg_total(s, FLAME_ROOT);
     double scale = all > 0 ? (SVG_WIDTH - 2 * SVG_MARGIN) / all : 0;
-    double x = SVG_MARGIN + start * scale, width = n->total * scale;
-    int y = SVG_TOP + SVG_ROW * (int)n->depth, room = (int)((width - 6) / SVG_CHAR),
-        cols = text_width(n->name);
-    long long from = llround(start), to = llround(start + n->total);
-    (void)strbuf_addf(s->out, "<g data-f=\"%lld %lld %" PRIu32 " %lld\"><title>", from, to - from, n->depth,
-                      llround(n->self));
-    svg_put_text(s->out, n->name, 0);
+    double x = SVG_MARGIN + start * scale, width = total * scale;
+    int y = SVG_TOP + SVG_ROW * (int)depth, fits = (int)((width - 6) / SVG_CHAR), cols = text_width(name);
+    long long from = llround(start), to = llround(start + total);
+    (void)strbuf_addf(s->out, "<g data-f=\"%lld %lld %" PRIu32 " %lld\"><title>", from, to - from, depth,
+                      llround(own));
+    svg_put_text(s->out, name, 0);
     (void)strbuf_adds(s->out, "\n");
-    svg_put_amount(s, n->total);
-    (void)strbuf_addf(s->out, ", %.2f %%; own ", svg_percent(s, n->total));
-    svg_put_amount(s, n->self);
-    (void)strbuf_addf(s->out, ", %.2f %%", svg_percent(s, n->self));
-    const char *path = n->frame ? n->frame->file ? n->frame->file : n->frame->module : NULL;
+    svg_put_amount(s, total);
+    (void)strbuf_addf(s->out, ", %.2f %%; own ", svg_percent(s, total));
+    svg_put_amount(s, own);
+    (void)strbuf_addf(s->out, ", %.2f %%", svg_percent(s, own));
+    const char *path = frame ? frame->file ? frame->file : frame->module : NULL;
     if (path) {
         (void)strbuf_adds(s->out, "\n");
         svg_put_text(s->out, path, 0);
     }
-    (void)strbuf_adds(s->out, "</title><rect class=\"");
-    svg_put_color(s, n->frame);
-    (void)strbuf_addf(s->out,
-                      "\" x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\"/><text x=\"%.2f\" y=\"%d\">", x, y,
-                      width, SVG_ROW - 1, x + 3, y + 13);
-    if (room >= 3)
-        svg_put_text(s->out, n->name, cols <= room ? 0 : room - 2);
+    (void)strbuf_adds(s->out, "</title><rect ");
+    svg_put_frame_color(s, frame);
+    (void)strbuf_addf(s->out, " x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\"/><text x=\"%.2f\" y=\"%d\">",
+                      x, y, width, SVG_ROW - 1, x + 3, y + 13);
+    if (fits >= 3)
+        svg_put_text(s->out, name, cols <= fits ? 0 : fits - 2);
     (void)strbuf_adds(s->out, "</text></g>\n");
 }
 
 /* Callers before their callees, siblings by name. A frame that is too small is left out with all it calls. */
 static void svg_put_frames(struct svg *s) {
+    struct flame *tree = s->tree.tree;
     double *start = calloc(s->rows + 1, sizeof *start); /* where the next frame of a depth begins */
-    uint32_t at = start ? EXPORT_TREE_ROOT : EXPORT_TREE_NONE;
+    uint32_t at = start ? FLAME_ROOT : FLAME_NO_NODE;
     if (!start)
         s->out->failed = true;
-    while (at != EXPORT_TREE_NONE) {
-        const struct export_node *n = &s->tree.nodes[at];
-        bool drawn = at == EXPORT_TREE_ROOT || n->total >= s->least;
+    while (at != FLAME_NO_NODE) {
+        uint32_t depth = flame_node(tree, at)->depth;
+        double total = svg_total(s, at);
+        bool drawn = at == FLAME_ROOT || total >= s->least;
         if (drawn) {
-            svg_put_frame(s, at, start[n->depth]);
-            if (n->depth + 1 < s->rows)
-                start[n->depth + 1] = start[n->depth];
+            svg_put_frame(s, at, start[depth]);
+            if (depth + 1 < s->rows)
+                start[depth + 1] = start[depth];
         }
-        start[n->depth] += n->total;
-        at = export_tree_next(&s->tree, at, !drawn);
+        start[depth] += total;
+        at = flame_walk(tree, FLAME_ROOT, at, !drawn);
     }
     free(start);
 }
@@ -253,22 +272,23 @@ static void svg_put_frames(struct svg *s) {
 
 /* How much is drawn at a threshold, how deep that is, and what is left out. Callers have smaller numbers. */
 static size_t svg_measure(struct svg *s) {
-    const struct export_tree *t = &s->tree;
+    const struct flame *tree = s->tree.tree;
     size_t drawn = 0;
-    s->least = t->nodes[EXPORT_TREE_ROOT].total * s->threshold_pct / 100;
+    s->least = svg_total(s, FLAME_ROOT) * s->threshold_pct / 100;
     s->left_out = 0;
     s->left_out_weight = 0;
     s->rows = 1;
-    for (uint32_t i = 0; i < t->n; i++) {
-        const struct export_node *n = &t->nodes[i];
-        if (i == EXPORT_TREE_ROOT || n->total >= s->least) {
+    for (uint32_t i = 0; i < flame_count(tree); i++) {
+        const struct flame_node *n = flame_node(tree, i);
+        double total = svg_total(s, i);
+        if (i == FLAME_ROOT || total >= s->least) {
             drawn++;
             s->rows = n->depth + 1 > s->rows ? n->depth + 1 : s->rows;
             continue;
         }
         s->left_out++;
-        if (n->parent == EXPORT_TREE_ROOT || t->nodes[n->parent].total >= s->least)
-            s->left_out_weight += n->total;
+        if (n->parent == FLAME_ROOT || svg_total(s, n->parent) >= s->least)
+            s->left_out_weight += total;
     }
     return drawn;
 }
@@ -278,7 +298,7 @@ static void svg_put_foot(const struct svg *s) {
     (void)strbuf_addf(s->out, "<text id=\"details\" x=\"%d\" y=\"%d\"></text>\n", SVG_MARGIN, bottom + 18);
     (void)strbuf_addf(s->out, "<text id=\"left-out\" class=\"fact\" x=\"%d\" y=\"%d\">", SVG_MARGIN,
                       bottom + 36);
-    if (s->tree.nodes[EXPORT_TREE_ROOT].total <= 0)
+    if (svg_total(s, FLAME_ROOT) <= 0)
         (void)strbuf_adds(s->out, "There were no samples of threads with Python.");
     else if (s->left_out)
         (void)strbuf_addf(s->out, "Left out: %zu frame%s of less than %g %% each, %.2f %% together.",
@@ -286,24 +306,29 @@ static void svg_put_foot(const struct svg *s) {
                           svg_percent(s, s->left_out_weight));
     else
         (void)strbuf_adds(s->out, "No frame is left out.");
-    if (s->tree.frameless > 0) {
+    double frameless = flame_stacks_weight(&s->tree, s->tree.frameless);
+    if (frameless > 0) {
         (void)strbuf_adds(s->out, " Threads without Python are not drawn (");
-        svg_put_amount(s, s->tree.frameless);
-        (void)strbuf_adds(s->out, "): --threads shows them.");
+        svg_put_amount(s, frameless);
+        (void)strbuf_adds(s->out, s->picture->script ? "): --threads shows them." : ").");
     }
-    (void)strbuf_adds(s->out, "</text>\n<script><![CDATA[\n");
-    (void)strbuf_adds(s->out, export_svg_script);
-    (void)strbuf_adds(s->out, "]]></script>\n</svg>\n");
+    (void)strbuf_adds(s->out, "</text>\n");
+    if (s->picture->script) {
+        (void)strbuf_adds(s->out, "<script><![CDATA[\n");
+        (void)strbuf_adds(s->out, s->picture->script);
+        (void)strbuf_adds(s->out, "]]></script>\n");
+    }
+    (void)strbuf_adds(s->out, "</svg>\n");
 }
 
-int export_render_svg(const struct export_data *data, struct strbuf *out, struct err *e) {
-    struct svg s = {.out = out, .data = data, .threshold_pct = SVG_THRESHOLD_PCT};
-    if (export_tree_build(&s.tree, data) != 0) {
-        export_tree_fini(&s.tree);
+int flame_svg_put(const struct flame_svg *picture, struct strbuf *out) {
+    struct svg s = {.out = out, .picture = picture, .threshold_pct = picture->threshold_pct};
+    if (flame_stacks_build(&s.tree, &picture->stacks) != 0) {
+        flame_stacks_fini(&s.tree);
         out->failed = true;
-        return err_set(e, ERR_FAILED, "out of memory for the flame graph");
+        return -1;
     }
-    while (svg_measure(&s) > SVG_MAX_FRAMES)
+    while (svg_measure(&s) > picture->max_frames)
         s.threshold_pct *= 2;
     svg_put_head(&s);
     (void)strbuf_addf(out, "<g id=\"frames\" data-top=\"%d\" data-rows=\"%" PRIu32 "\" data-unit=\"%s\">\n",
@@ -311,6 +336,6 @@ int export_render_svg(const struct export_data *data, struct strbuf *out, struct
     svg_put_frames(&s);
     (void)strbuf_adds(out, "</g>\n");
     svg_put_foot(&s);
-    export_tree_fini(&s.tree);
-    return out->failed ? err_set(e, ERR_FAILED, "out of memory for the flame graph") : 0;
+    flame_stacks_fini(&s.tree);
+    return out->failed ? -1 : 0;
 }
