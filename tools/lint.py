@@ -56,7 +56,6 @@ CIRCLES = {
     ("store/sql/sql", "store/sql/sql_internal"): "a session, and what its files share",
     ("agent/python/eval_internal", "agent/python/eval_run"): "one piece of code, and what its files share",
     ("agent/sampler/thread_sampler", "agent/sampler/thread_sampler_native"): "stacks, and their native part",
-    ("agent/server/http/web_flame", "agent/server/http/web_flame_internal"): "a graph, and what its files share",
     ("agent/server/http/net_web", "agent/server/net_admission", "agent/server/net_text"): "a connection turns from one protocol to another",
     ("client/export/export", "client/export/export_formats"): "the table of formats, and their renderers",
     ("client/symbols/symbols_module", "client/symbols/symbols_serve"): "reading a file may need another one, which is asked for",

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "agent/server/http/web_flame.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "flame/stack_counts.h"
 
 #define WEB_WAIT_S 10.0
 #define WEB_ACCEPT_MAX 512
@@ -371,8 +371,8 @@ void web_end(struct web *w) {
     w->context->flames -= w->counted_flame;
     web_uncount(w->context, w->may, web_take_count(w));
     w->counted = w->counted_flame = false;
-    web_flame_free(w->flame);
-    w->flame = NULL;
+    stack_counts_free(w->samples);
+    w->samples = NULL;
     model_target_fini(&w->target);
     strbuf_fini(&w->out);
 }
@@ -398,5 +398,5 @@ void web_poll(struct web *w, uint64_t now_ns) {
 
 size_t web_bytes(const struct web *w) {
     return sizeof *w + w->out.cap + (w->client.begun ? peer_bytes(&w->client.peer) : 0) +
-           web_flame_bytes(w->flame);
+           (w->samples ? stack_counts_bytes(w->samples) : 0);
 }

@@ -101,7 +101,7 @@ struct web_request {
     size_t body_len;
 };
 
-struct web_flame;
+struct stack_counts;
 
 /* What the requests of a server have in common. */
 struct web_context {
@@ -125,9 +125,9 @@ struct web {
     bool counted, counted_flame, asked_target;
     size_t counted_bytes; /* of house->waiting */
     struct model_target target;
-    struct web_flame *flame;
-    uint64_t due_ns; /* when something is to be done; 0 never */
-    unsigned stage;  /* the route's own */
+    struct stack_counts *samples; /* of a flame graph */
+    uint64_t due_ns;              /* when something is to be done; 0 never */
+    unsigned stage;               /* the route's own */
     /* The answer. */
     unsigned status; /* 0 not yet */
     const char *type;

@@ -4,18 +4,23 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "agent/server/http/web_flame.h"
 #include "base/clock.h"
 #include "base/model_json.h"
 #include "base/model_text.h"
 #include "base/text.h"
+#include "flame/flame_svg.h"
 
 #define SHOW_WAIT_S 10.0
 #define SHOW_RATE_HZ 100.0
 #define SHOW_BATCH_S 0.5
 #define SHOW_TEXT 256
+#define SHOW_STACKS 16384 /* that a flame graph has, in so much memory: it is made in the job; */
+#define SHOW_STACKS_BYTES ((size_t)3 * 1024 * 1024)
+#define SHOW_SVG_FRAMES 4000 /* and that it draws, with this much of all there is: a third of a pixel */
+#define SHOW_SVG_LEAST_PCT 0.025
 
 /* ---- stacks ---- */
 
@@ -67,8 +72,12 @@ void web_flamegraph_begin(struct web *w) {
     }
     w->context->flames++;
     w->counted_flame = true;
-    w->flame = web_flame_new((int64_t)web_get(w, "thread")->number);
-    if (!w->flame) {
+    w->samples =
+        stack_counts_new_limited(&(struct stack_counts_limits){.items = SHOW_STACKS,
+                                                               .bytes = SHOW_STACKS_BYTES,
+                                                               .tid = (int64_t)web_get(w, "thread")->number,
+                                                               .by_function = true});
+    if (!w->samples) {
         web_fail(w, 503, "there is no memory for a flame graph");
         return;
     }
@@ -77,16 +86,89 @@ void web_flamegraph_begin(struct web *w) {
     web_ask(w, &b, SHOW_WAIT_S);
 }
 
+/* What all threads did in a stack. */
+struct show_stack {
+    uint64_t samples, on_cpu;
+    double us;
+};
+
+static void show_put_stack(struct json *j, const struct stack_counts *samples, uint32_t stack,
+                           const struct show_stack *sums) {
+    json_object_begin(j);
+    json_kv_uint(j, "samples", sums->samples);
+    json_kv_uint(j, "on_cpu_samples", sums->on_cpu);
+    json_kv_number(j, "duration_us", sums->us, 0);
+    json_key(j, "frames");
+    json_array_begin(j);
+    while (stack != STACK_COUNTS_NO_STACK) { /* innermost first, as everywhere */
+        const struct model_frame *f =
+            stack_counts_frame(samples, stack_counts_stack_frame(samples, stack, &stack));
+        json_object_begin(j);
+        json_kv_string(j, "func", f->func);
+        json_kv_string(j, "file", f->file);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_object_end(j);
+}
+
+/* Stacks with their samples and time, and how many samples are of none. 0, or -1 without memory. */
+static int show_put_stacks(struct web *w, double seconds) {
+    const struct stack_counts_totals *totals = stack_counts_get_totals(w->samples);
+    size_t n = stack_counts_stacks(w->samples);
+    struct show_stack *sums = calloc(n + 1, sizeof *sums);
+    struct json j;
+    if (!sums)
+        return -1;
+    for (size_t i = 0; i < stack_counts_count(w->samples); i++) {
+        const struct stack_counts_entry *entry = stack_counts_get(w->samples, i);
+        sums[entry->stack].samples += entry->samples;
+        sums[entry->stack].on_cpu += entry->on_cpu;
+        sums[entry->stack].us += entry->us;
+    }
+    json_init(&j, &w->out, 0);
+    json_object_begin(&j);
+    json_kv_int(&j, "schema_version", 1);
+    json_kv_int(&j, "pid", w->target.pid);
+    json_kv_number(&j, "duration_s", seconds, 3);
+    json_kv_uint(&j, "samples", totals->samples + totals->torn + totals->left_out);
+    json_kv_uint(&j, "torn", totals->torn);
+    json_kv_uint(&j, "without_python", sums[STACK_COUNTS_NO_STACK].samples);
+    json_kv_uint(&j, "left_out", totals->left_out);
+    json_kv_uint(&j, "dropped", totals->dropped);
+    json_key(&j, "stacks");
+    json_array_begin(&j);
+    for (uint32_t i = 1; i <= n; i++)
+        if (sums[i].samples)
+            show_put_stack(&j, w->samples, i, &sums[i]);
+    json_array_end(&j);
+    json_object_end(&j);
+    (void)strbuf_addc(&w->out, '\n');
+    free(sums);
+    return 0;
+}
+
+/* The picture has neither style nor script, which the answer's content-security-policy forbids. */
+static int show_put_svg(struct web *w, const struct flame_stacks *stacks, double seconds) {
+    struct flame_svg picture = {.stacks = *stacks,
+                                .target = &w->target,
+                                .choice = web_get(w, "thread")->given ? "one thread, waiting too" : NULL,
+                                .elapsed_s = seconds,
+                                .threshold_pct = SHOW_SVG_LEAST_PCT,
+                                .max_frames = SHOW_SVG_FRAMES};
+    picture.stacks.in_us = true;
+    return flame_svg_put(&picture, &w->out);
+}
+
 static void web_flamegraph_show(struct web *w) {
     double seconds = web_get(w, "seconds")->number;
-    if (w->form == WEB_FOLDED)
-        web_flame_put_folded(w->flame, &w->out);
-    else if (w->form == WEB_JSON)
-        web_flame_put_json(w->flame, &w->target, seconds, &w->out);
-    else
-        web_flame_put_svg(w->flame, &w->target, seconds, &w->out);
-    web_flame_free(w->flame); /* an answer may wait to be read, with less */
-    w->flame = NULL;
+    struct flame_stacks stacks = {.counts = w->samples, .by_function = true};
+    int rc = w->form == WEB_FOLDED ? flame_stacks_put_folded(&stacks, &w->out)
+             : w->form == WEB_JSON ? show_put_stacks(w, seconds)
+                                   : show_put_svg(w, &stacks, seconds);
+    stack_counts_free(w->samples); /* an answer may wait to be read, with less */
+    w->samples = NULL;
+    w->out.failed = w->out.failed || rc != 0;
     web_done(w);
 }
 
@@ -99,7 +181,7 @@ void web_flamegraph_take(struct web *w, const struct wire_message *m) {
     } else if (wire_message_type(m) == WIRE_RESPONSE) {
         web_flamegraph_show(w);
     } else if (wire_message_notification(m) == WIRE_N_SAMPLES) {
-        if (wire_get_samples(m, &b, &e) != 0 || web_flame_add(w->flame, &b) != 0)
+        if (wire_get_samples(m, &b, &e) != 0 || stack_counts_add_batch(w->samples, &b) != 0)
             web_fail(w, 503, "there is no memory for the samples");
         model_sample_batch_fini(&b);
     }
