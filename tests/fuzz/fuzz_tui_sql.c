@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "client/history.h"
-#include "client/sql/rowset_stats.h"
+#include "client/sql/result_stats.h"
 #include "client/sql/sql_complete.h"
 #include "tui/view/editor.h"
 #include "tui/view/pager.h"
@@ -57,20 +57,20 @@ static void fuzz_editor(const char *text, unsigned choice, struct grid *g) {
 }
 
 static void fuzz_values(const char *text, size_t len, unsigned choice, struct grid *g) {
-    struct rowset *r = rowset_new(2, 8, 1 << 20);
+    struct result *r = result_new(2, 8, 1 << 20);
     struct sheet s;
     struct pager p;
-    if (!r || rowset_name_column(r, 0, text, "timestamp") != 0)
+    if (!r || result_name_column(r, 0, text, "timestamp") != 0)
         abort();
     for (int i = 0; i < 3; i++) {
         double number = 0;
         memcpy(&number, text, len < sizeof number ? len : sizeof number);
-        if (rowset_add_row(r) != 0 || rowset_put_text(r, 1, SQL_TEXT, text, len) != 0)
+        if (result_add_row(r) != 0 || result_put_text(r, 1, SQL_TEXT, text, len) != 0)
             abort();
-        rowset_put_real(r, 0, i ? number : (double)len);
+        result_put_real(r, 0, i ? number : (double)len);
     }
-    rowset_unref(rowset_describe(r, 0));
-    rowset_unref(rowset_frequency(r, 1));
+    result_unref(result_describe(r, 0));
+    result_unref(result_frequency(r, 1));
     if (sheet_init(&s, r) != 0 || pager_init(&p, text, len) != 0)
         abort();
     for (enum action a = ACTION_SHEET_OPEN; a <= ACTION_SHEET_LAST_COLUMN; a++) {

@@ -14,131 +14,131 @@
 
 #include "client/sql/catalog.h"
 #include "client/history.h"
-#include "client/sql/rowset.h"
-#include "client/sql/rowset_stats.h"
+#include "client/sql/result.h"
+#include "client/sql/result_stats.h"
 #include "client/sql/sql_complete.h"
 #include "store/ring/ring_tables.h"
 
 /* ---- results ---- */
 
 /* Column "x": numbers, one NULL, one text. */
-static struct rowset *some_rows(void) {
+static struct result *some_rows(void) {
     static const double numbers[] = {3, 1, 2, 2};
-    struct rowset *r = rowset_new(2, 100, 1 << 20);
+    struct result *r = result_new(2, 100, 1 << 20);
     assert_non_null(r);
-    assert_int_equal(rowset_name_column(r, 0, "x", ""), 0);
-    assert_int_equal(rowset_name_column(r, 1, "name", "text"), 0);
+    assert_int_equal(result_name_column(r, 0, "x", ""), 0);
+    assert_int_equal(result_name_column(r, 1, "name", "text"), 0);
     for (size_t i = 0; i < 4; i++) {
-        assert_int_equal(rowset_add_row(r), 0);
-        rowset_put_real(r, 0, numbers[i]);
-        assert_int_equal(rowset_put_text(r, 1, SQL_TEXT, "row\0x", 5), 0);
+        assert_int_equal(result_add_row(r), 0);
+        result_put_real(r, 0, numbers[i]);
+        assert_int_equal(result_put_text(r, 1, SQL_TEXT, "row\0x", 5), 0);
     }
-    assert_int_equal(rowset_add_row(r), 0);
-    assert_int_equal(rowset_add_row(r), 0);
-    assert_int_equal(rowset_put_text(r, 0, SQL_TEXT, "ten", 3), 0);
+    assert_int_equal(result_add_row(r), 0);
+    assert_int_equal(result_add_row(r), 0);
+    assert_int_equal(result_put_text(r, 0, SQL_TEXT, "ten", 3), 0);
     return r;
 }
 
-static void test_rowset_values(void **state) {
-    struct rowset *r = some_rows();
+static void test_result_values(void **state) {
+    struct result *r = some_rows();
     char text[64];
     struct strbuf whole;
     (void)state;
     assert_int_equal(r->n_rows, 6);
-    assert_int_equal(rowset_kind(r, 4, 0), SQL_NULL);
-    rowset_text(r, 4, 0, text, sizeof text);
+    assert_int_equal(result_kind(r, 4, 0), SQL_NULL);
+    result_text(r, 4, 0, text, sizeof text);
     assert_string_equal(text, "NULL");
-    assert_int_equal(rowset_length(r, 0, 1), 5);
-    rowset_text(r, 5, 0, text, 3);
+    assert_int_equal(result_length(r, 0, 1), 5);
+    result_text(r, 5, 0, text, 3);
     assert_string_equal(text, "te");
-    rowset_put_real(r, 1, 0.1);
+    result_put_real(r, 1, 0.1);
     strbuf_init(&whole, 1000);
-    rowset_put_whole(r, 5, 1, &whole);
+    result_put_whole(r, 5, 1, &whole);
     assert_string_equal(strbuf_str(&whole), "0.1");
     strbuf_fini(&whole);
-    rowset_put_real(r, 1, NAN);
-    assert_int_equal(rowset_kind(r, 5, 1), SQL_NULL);
-    assert_false(rowset_is_numeric(r, 0));
-    rowset_unref(r);
+    result_put_real(r, 1, NAN);
+    assert_int_equal(result_kind(r, 5, 1), SQL_NULL);
+    assert_false(result_is_numeric(r, 0));
+    result_unref(r);
 }
 
-static void test_rowset_times(void **state) {
-    struct rowset *r = rowset_new(1, 10, 1 << 20);
+static void test_result_times(void **state) {
+    struct result *r = result_new(1, 10, 1 << 20);
     char text[64];
     (void)state;
-    assert_int_equal(rowset_name_column(r, 0, "t", "timestamp"), 0);
-    assert_int_equal(rowset_add_row(r), 0);
-    rowset_put_real(r, 0, 1700000000.25);
-    rowset_text(r, 0, 0, text, sizeof text);
+    assert_int_equal(result_name_column(r, 0, "t", "timestamp"), 0);
+    assert_int_equal(result_add_row(r), 0);
+    result_put_real(r, 0, 1700000000.25);
+    result_text(r, 0, 0, text, sizeof text);
     assert_string_equal(text, "2023-11-14 22:13:20.250");
-    rowset_put_real(r, 0, 1e300);
-    rowset_text(r, 0, 0, text, sizeof text);
+    result_put_real(r, 0, 1e300);
+    result_text(r, 0, 0, text, sizeof text);
     assert_string_equal(text, "1e+300");
-    rowset_unref(r);
+    result_unref(r);
 }
 
-static void test_rowset_sort(void **state) {
-    struct rowset *r = some_rows();
+static void test_result_sort(void **state) {
+    struct result *r = some_rows();
     uint32_t order[6];
     static const uint32_t up[] = {1, 2, 3, 0, 5, 4}, down[] = {5, 0, 2, 3, 1, 4};
     (void)state;
-    assert_int_equal(rowset_sort(r, 0, false, order), 0);
+    assert_int_equal(result_sort(r, 0, false, order), 0);
     assert_memory_equal(order, up, sizeof up);
-    assert_int_equal(rowset_sort(r, 0, true, order), 0);
+    assert_int_equal(result_sort(r, 0, true, order), 0);
     assert_memory_equal(order, down, sizeof down); /* NULL is last here too; equal ones as they came */
-    rowset_unref(r);
+    result_unref(r);
 }
 
-static void test_rowset_limits(void **state) {
-    struct rowset *r = rowset_new(1, 3, 1 << 20);
+static void test_result_limits(void **state) {
+    struct result *r = result_new(1, 3, 1 << 20);
     char *big = calloc(1, 300000);
     (void)state;
     for (int i = 0; i < 3; i++)
-        assert_int_equal(rowset_add_row(r), 0);
+        assert_int_equal(result_add_row(r), 0);
     assert_false(r->full);
-    assert_int_equal(rowset_add_row(r), -1);
+    assert_int_equal(result_add_row(r), -1);
     assert_true(r->full && r->n_rows == 3);
-    rowset_unref(r);
-    r = rowset_new(1, 1000, 200000);
+    result_unref(r);
+    r = result_new(1, 1000, 200000);
     memset(big, 'x', 299999);
-    assert_int_equal(rowset_add_row(r), 0);
-    assert_int_equal(rowset_put_text(r, 0, SQL_TEXT, big, 299999), -1);
+    assert_int_equal(result_add_row(r), 0);
+    assert_int_equal(result_put_text(r, 0, SQL_TEXT, big, 299999), -1);
     assert_true(r->full && r->n_rows == 0 && r->bytes <= 200000);
-    rowset_unref(r);
+    result_unref(r);
     free(big);
 }
 
 /* A million rows are put in order, and looked through, while one waits for a key. */
-static void test_rowset_large(void **state) {
+static void test_result_large(void **state) {
     size_t n = 1000000;
-    struct rowset *r = rowset_new(1, n, 64 << 20);
+    struct result *r = result_new(1, n, 64 << 20);
     uint32_t *order = calloc(n, sizeof *order);
     uint64_t x = 1;
     (void)state;
     for (size_t i = 0; i < n; i++) {
         x = x * 6364136223846793005ULL + 1442695040888963407ULL;
-        assert_int_equal(rowset_add_row(r), 0);
-        rowset_put_int(r, 0, (int64_t)(x >> 40));
+        assert_int_equal(result_add_row(r), 0);
+        result_put_int(r, 0, (int64_t)(x >> 40));
     }
-    assert_int_equal(rowset_sort(r, 0, true, order), 0);
+    assert_int_equal(result_sort(r, 0, true, order), 0);
     for (size_t i = 1; i < n; i++)
         assert_true(r->columns[0].values[order[i - 1]].i >= r->columns[0].values[order[i]].i);
     free(order);
-    rowset_unref(r);
+    result_unref(r);
 }
 
-static const char *statistic(const struct rowset *r, const char *name) {
+static const char *statistic(const struct result *r, const char *name) {
     static char text[64];
     for (size_t i = 0; i < r->n_rows; i++)
         if (strcmp(r->columns[0].values[i].s, name) == 0) {
-            rowset_text(r, i, 1, text, sizeof text);
+            result_text(r, i, 1, text, sizeof text);
             return text;
         }
     return "none";
 }
 
 static void test_describe(void **state) {
-    struct rowset *r = some_rows(), *d = rowset_describe(r, 0);
+    struct result *r = some_rows(), *d = result_describe(r, 0);
     (void)state;
     assert_non_null(d);
     assert_string_equal(statistic(d, "rows"), "6");
@@ -150,23 +150,23 @@ static void test_describe(void **state) {
     assert_string_equal(statistic(d, "median"), "2");
     assert_string_equal(statistic(d, "75 %"), "2.25");
     assert_string_equal(statistic(d, "stddev"), "0.816497");
-    rowset_unref(d);
-    struct rowset *f = rowset_frequency(r, 0);
+    result_unref(d);
+    struct result *f = result_frequency(r, 0);
     assert_non_null(f);
     assert_int_equal(f->n_rows, 5);
     assert_int_equal(f->columns[1].values[0].i, 2);
     assert_true(f->columns[0].values[0].f == 2);
-    rowset_unref(f);
-    rowset_unref(r);
-    r = rowset_new(1, 1, 1 << 16); /* nothing in it */
-    d = rowset_describe(r, 0);
-    f = rowset_frequency(r, 0);
+    result_unref(f);
+    result_unref(r);
+    r = result_new(1, 1, 1 << 16); /* nothing in it */
+    d = result_describe(r, 0);
+    f = result_frequency(r, 0);
     assert_string_equal(statistic(d, "rows"), "0");
     assert_string_equal(statistic(d, "mean"), "none");
     assert_int_equal(f->n_rows, 0);
-    rowset_unref(d);
-    rowset_unref(f);
-    rowset_unref(r);
+    result_unref(d);
+    result_unref(f);
+    result_unref(r);
 }
 
 /* ---- history ---- */
@@ -399,12 +399,12 @@ static void test_catalog(void **state) {
     const struct catalog_table *t = catalog_find(c, "MEMORY_USAGE", 12);
     assert_non_null(t);
     assert_string_equal(t->name, "python.memory");
-    struct rowset *columns = catalog_list_columns(t), *tables = catalog_list_tables(c);
+    struct result *columns = catalog_list_columns(t), *tables = catalog_list_tables(c);
     assert_int_equal(columns->n_rows, RING_MEMORY_COUNT + 3);
     assert_int_equal(tables->n_rows, RING_TABLE_COUNT + 1);
     assert_string_equal(columns->columns[0].values[0].s, "rank");
-    rowset_unref(columns);
-    rowset_unref(tables);
+    result_unref(columns);
+    result_unref(tables);
     struct sql *s = sql_open(NULL);
     struct catalog *live = catalog_of_session(s);
     assert_non_null(catalog_find(live, "python.samples", 14));
@@ -415,11 +415,11 @@ static void test_catalog(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rowset_values),
-        cmocka_unit_test(test_rowset_times),
-        cmocka_unit_test(test_rowset_sort),
-        cmocka_unit_test(test_rowset_limits),
-        cmocka_unit_test(test_rowset_large),
+        cmocka_unit_test(test_result_values),
+        cmocka_unit_test(test_result_times),
+        cmocka_unit_test(test_result_sort),
+        cmocka_unit_test(test_result_limits),
+        cmocka_unit_test(test_result_large),
         cmocka_unit_test(test_describe),
         cmocka_unit_test_setup_teardown(test_history_is_kept, make_place, drop_place),
         cmocka_unit_test_setup_teardown(test_history_of_two, make_place, drop_place),

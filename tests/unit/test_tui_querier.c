@@ -74,7 +74,7 @@ static void test_rows(void **state) {
     assert_int_equal(a.error.code, ERR_OK);
     assert_int_equal(a.statements, 2);
     assert_non_null(a.rows);
-    rowset_text(a.rows, 0, 0, text, sizeof text);
+    result_text(a.rows, 0, 0, text, sizeof text);
     assert_string_equal(text, "3000");
     assert_string_equal(a.rows->columns[1].name, "5");
     assert_string_equal(a.rows->columns[2].name, "5:2");
@@ -245,9 +245,9 @@ static void test_saved_queries(void **state) {
         }
         querier_answer_fini(&a);
     }
-    struct rowset *list = saved_list("");
+    struct result *list = saved_list("");
     assert_true(list && list->n_rows >= 12);
-    rowset_unref(list);
+    result_unref(list);
 }
 
 static void read_file(const char *path, struct strbuf *out) {
@@ -263,7 +263,7 @@ static void test_export(void **state) {
     for (int i = 0; i < 3; i++) {
         static const char *const formats[] = {"csv", "ndjson", "json"};
         struct querier_export x = {
-            .rows = rowset_ref(a.rows), .order = calloc(2, sizeof(uint32_t)), .n_order = 2};
+            .rows = result_ref(a.rows), .order = calloc(2, sizeof(uint32_t)), .n_order = 2};
         x.hidden = calloc(3, 1);
         x.order[0] = 1;
         x.hidden[2] = i == 0;
@@ -287,7 +287,7 @@ static void test_export(void **state) {
         strbuf_fini(&text);
         assert_int_equal(unlink(path), 0);
     }
-    struct querier_export bad = {.rows = rowset_ref(a.rows), .format = "csv", .path = "/nowhere/at/all.csv"};
+    struct querier_export bad = {.rows = result_ref(a.rows), .format = "csv", .path = "/nowhere/at/all.csv"};
     assert_int_equal(querier_write(p->querier, &bad, &e), 0);
     struct querier_answer done = wait_for(p->querier);
     assert_true(done.error.code != ERR_OK);

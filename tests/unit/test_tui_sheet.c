@@ -117,14 +117,14 @@ static void test_sorting(void **state) {
     press(&s, ACTION_SHEET_SORT, 1); /* numbers: the largest first */
     assert_true(s.sort_descends);
     for (int i = 1; i < 10; i++)
-        assert_true(rowset_number(s.rows, sheet_row(&s, i - 1), 3) >=
-                    rowset_number(s.rows, sheet_row(&s, i), 3));
-    assert_int_equal(rowset_kind(s.rows, sheet_row(&s, 11), 3), SQL_NULL);
+        assert_true(result_number(s.rows, sheet_row(&s, i - 1), 3) >=
+                    result_number(s.rows, sheet_row(&s, i), 3));
+    assert_int_equal(result_kind(s.rows, sheet_row(&s, 11), 3), SQL_NULL);
     list_select(&s.list, 4);
     size_t row = sheet_row(&s, 4);
     press(&s, ACTION_SHEET_SORT, 1);
     assert_false(s.sort_descends);
-    assert_int_equal(rowset_kind(s.rows, sheet_row(&s, 11), 3), SQL_NULL);
+    assert_int_equal(result_kind(s.rows, sheet_row(&s, 11), 3), SQL_NULL);
     assert_int_equal(sheet_row(&s, s.list.selected), row); /* one stays with the row */
     press(&s, ACTION_SORT_INVERT, 1);
     assert_true(s.sort_descends);

@@ -352,10 +352,10 @@ static void test_save(void **state) {
     assert_int_equal(mkdir(path, 0700), 0);
     (void)snprintf(path, sizeof path, "%s/a/b/zero.sql", dir);
     assert_int_equal(symlink("/dev/zero", path), 0);
-    struct rowset *rows = saved_list(a->query.saved_dir), *shipped = saved_list("");
+    struct result *rows = saved_list(a->query.saved_dir), *shipped = saved_list("");
     assert_int_equal(rows->n_rows, shipped->n_rows + 1);
-    rowset_unref(rows);
-    rowset_unref(shipped);
+    result_unref(rows);
+    result_unref(shipped);
     static const char *const left[] = {"a/b/zero.sql", "a/b/my one.sql", "a/b/dir.sql", "a/b", "a", ""};
     for (size_t i = 0; i < sizeof left / sizeof left[0]; i++) {
         (void)snprintf(path, sizeof path, "%s/%s", dir, left[i]);
@@ -369,7 +369,7 @@ static void test_truncated(void **state) {
     (void)state;
     sql_fixture_paste(a, "SELECT 1;");
     fixture_press(a, "Enter");
-    struct rowset *rows = sql_fixture_rows(5);
+    struct result *rows = sql_fixture_rows(5);
     rows->full = true;
     sql_fixture_answer(a, rows, 1.5);
     assert_shown(a, "THE FIRST 5 ROWS ONLY", true);

@@ -31,10 +31,10 @@ static struct steps_model model_with(const char *line, int others) {
         (void)snprintf(text[i], sizeof text[i], "%.3f|%d|100|10|||||0|||||", 1000 - 0.1 * i, 100 - i);
         lines[i] = text[i];
     }
-    struct rowset *r = tables_rows(COLUMNS, lines);
+    struct result *r = tables_rows(COLUMNS, lines);
     struct steps_model m = {.rows = NULL};
     steps_model_build(&m, r, NULL);
-    rowset_unref(r);
+    result_unref(r);
     return m;
 }
 
@@ -50,7 +50,7 @@ static void figures(void **state) {
     static const char *const lines[] = {"1000.0|5|400|||||||||||", "999.6|4|300|||||||||||",
                                         "999.3|3|200|||||||||||",  "999.1|2|100|||||||||||",
                                         "999.0|1||||||||||||",     NULL};
-    struct rowset *r = tables_rows(COLUMNS, lines);
+    struct result *r = tables_rows(COLUMNS, lines);
     struct steps_model m = {.rows = NULL};
     (void)state;
     steps_model_build(&m, r, NULL);
@@ -59,7 +59,7 @@ static void figures(void **state) {
     assert_true(isnan(m.trend)); /* five are too few */
     assert_true(isnan(m.rows[4].ms) && m.rows[4].cause == -1 && !m.has_loss && !m.has_data);
     steps_model_fini(&m);
-    rowset_unref(r);
+    result_unref(r);
     steps_model_build(&m, NULL, NULL);
     assert_true(m.n == 0 && isnan(m.rate) && isnan(m.p50));
     causes_are(&m, "");
@@ -117,7 +117,7 @@ static void looks_of_steps(void **state) {
                                         "8.0|1|1000|||||||||||", NULL};
     static const char *const looks[] = {"10.5|1|0", "9.9|1|0", "9.1|0|1", "9.0|1|0",
                                         "8.5|1|0",  "7.5||1",  "6.9|1|1", NULL};
-    struct rowset *r = tables_rows(COLUMNS, lines), *l = tables_rows("timestamp|waits|gc", looks);
+    struct result *r = tables_rows(COLUMNS, lines), *l = tables_rows("timestamp|waits|gc", looks);
     struct steps_model m = {.rows = NULL};
     struct steps_column c;
     (void)state;
@@ -131,8 +131,8 @@ static void looks_of_steps(void **state) {
     steps_model_column(&m, 3, 2, &c);
     assert_int_equal(c.n, 0);
     steps_model_fini(&m);
-    rowset_unref(r);
-    rowset_unref(l);
+    result_unref(r);
+    result_unref(l);
 }
 
 /* ---- the screen ---- */

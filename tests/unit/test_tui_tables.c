@@ -39,14 +39,14 @@ static void assert_not_shown(struct app *a, const char *text) {
 static void test_storages_count_once(void **state) {
     static const char *const lines[] = {"100|1|400", "100|1|400", "200|2|300", "50||", "60||", "7|3|", NULL};
     struct tensor_table t;
-    struct rowset *rows = tables_rows("bytes|storage_id|storage_bytes", lines);
+    struct result *rows = tables_rows("bytes|storage_id|storage_bytes", lines);
     (void)state;
     tensor_table_init(&t, rows);
     assert_int_equal(t.n, 6);
     assert_int_equal((int)t.bytes, 400 + 300 + 50 + 60 + 7);
     assert_int_equal(t.storages, 5);
     tensor_table_fini(&t);
-    rowset_unref(rows);
+    result_unref(rows);
     tensor_table_init(&t, NULL);
     assert_int_equal(t.n, 0);
     tensor_table_fini(&t);
@@ -57,7 +57,7 @@ static void test_groups_add_up(void **state) {
     struct tensor_table t;
     struct tensor_rows r = {0};
     struct outline o = {.def = &tensor_outline};
-    struct rowset *rows = tables_tensors(TABLES_NORMAL);
+    struct result *rows = tables_tensors(TABLES_NORMAL);
     (void)state;
     tensor_table_init(&t, rows);
     for (int by = 0; by < TENSOR_GROUPS; by++) {
@@ -82,7 +82,7 @@ static void test_groups_add_up(void **state) {
     outline_fini(&o);
     tensor_rows_fini(&r);
     tensor_table_fini(&t);
-    rowset_unref(rows);
+    result_unref(rows);
 }
 
 static void test_mark_and_growth(void **state) {
@@ -323,7 +323,7 @@ static struct app *loader_app(enum tables_kind kind) {
 static void test_loader_rows(void **state) {
     struct loader_rows r = {0};
     struct outline o = {.def = &loader_outline, .open_depth = 1};
-    struct rowset *loaders = tables_loaders(TABLES_NORMAL), *workers = tables_workers(TABLES_NORMAL);
+    struct result *loaders = tables_loaders(TABLES_NORMAL), *workers = tables_workers(TABLES_NORMAL);
     (void)state;
     loader_rows_build(&r, loaders, workers, &o);
     assert_int_equal(r.n_loaders, 2);
@@ -339,8 +339,8 @@ static void test_loader_rows(void **state) {
     assert_ptr_equal(loader_of_row(&r, &r.items[3]), &r.items[0]);
     outline_fini(&o);
     loader_rows_fini(&r);
-    rowset_unref(loaders);
-    rowset_unref(workers);
+    result_unref(loaders);
+    result_unref(workers);
 }
 
 static void test_loader_screen(void **state) {

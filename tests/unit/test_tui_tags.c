@@ -228,17 +228,17 @@ static void test_exports_of_functions(void **state) {
 
 /* ---- a result ---- */
 
-static struct rowset *rows_from(int from, int n) {
-    struct rowset *r = rowset_new(2, 1000, 1 << 20);
+static struct result *rows_from(int from, int n) {
+    struct result *r = result_new(2, 1000, 1 << 20);
     assert_non_null(r);
-    (void)rowset_name_column(r, 0, "id", "integer");
-    (void)rowset_name_column(r, 1, "name", "text");
+    (void)result_name_column(r, 0, "id", "integer");
+    (void)result_name_column(r, 1, "name", "text");
     for (int i = from; i < from + n; i++) {
         char name[16];
         int len = snprintf(name, sizeof name, "row-%d", i);
-        assert_int_equal(rowset_add_row(r), 0);
-        rowset_put_int(r, 0, i);
-        assert_int_equal(rowset_put_text(r, 1, SQL_TEXT, name, (size_t)len), 0);
+        assert_int_equal(result_add_row(r), 0);
+        result_put_int(r, 0, i);
+        assert_int_equal(result_put_text(r, 1, SQL_TEXT, name, (size_t)len), 0);
     }
     return r;
 }

@@ -12,25 +12,25 @@
 #include "unit/tui_fixture.h"
 #include "unit/tui_sql.h"
 
-static void put(struct rowset *r, size_t column, const char *text) {
-    assert_int_equal(rowset_put_text(r, column, SQL_TEXT, text, strlen(text)), 0);
+static void put(struct result *r, size_t column, const char *text) {
+    assert_int_equal(result_put_text(r, column, SQL_TEXT, text, strlen(text)), 0);
 }
 
-struct rowset *sql_fixture_rows(size_t n) {
+struct result *sql_fixture_rows(size_t n) {
     static const char *const names[] = {"timestamp", "tid", "thread", "share", "stack"};
     static const char *const types[] = {"timestamp", "integer", "text", "", ""};
     static const char *const threads[] = {"MainThread", "\xe8\xa8\x93\xe7\xb7\xb4-0", "evil\033[2Jname", ""};
-    struct rowset *r = rowset_new(5, 2000000, (size_t)512 << 20);
+    struct result *r = result_new(5, 2000000, (size_t)512 << 20);
     assert_non_null(r);
     for (size_t i = 0; i < 5; i++)
-        assert_int_equal(rowset_name_column(r, i, names[i], types[i]), 0);
+        assert_int_equal(result_name_column(r, i, names[i], types[i]), 0);
     for (size_t i = 0; i < n; i++) {
-        assert_int_equal(rowset_add_row(r), 0);
-        rowset_put_real(r, 0, FIXTURE_EPOCH_S - (double)i * 0.25);
-        rowset_put_int(r, 1, 4242 + (int64_t)(i * 7 % 5));
+        assert_int_equal(result_add_row(r), 0);
+        result_put_real(r, 0, FIXTURE_EPOCH_S - (double)i * 0.25);
+        result_put_int(r, 1, 4242 + (int64_t)(i * 7 % 5));
         if (i % 4 != 3)
             put(r, 2, threads[i % 4]);
-        rowset_put_real(r, 3, i % 6 == 5 ? NAN : (double)(i * 37 % 101) / 3);
+        result_put_real(r, 3, i % 6 == 5 ? NAN : (double)(i * 37 % 101) / 3);
         put(r, 4,
             i % 3 ? "train_step (train.py:132)"
                   : "<module> (train.py:282);main (train.py:276);train (train.py:223);train_step "
@@ -71,7 +71,7 @@ static void take(struct app *a, struct querier_answer *answer) {
     app_take_answer(a, answer);
 }
 
-void sql_fixture_answer(struct app *a, struct rowset *rows, double elapsed_s) {
+void sql_fixture_answer(struct app *a, struct result *rows, double elapsed_s) {
     struct querier_answer answer = {
         .kind = QUERIER_RUN, .rows = rows, .error_at = -1, .elapsed_s = elapsed_s, .statements = 1};
     answer.truncated = rows && rows->full;

@@ -6,7 +6,7 @@
 #include "tui/core/app.h"
 
 /* A result of `n` rows: time, tid, thread, share, stack; with NULLs, wide characters, escape sequences, overlong text. */
-struct rowset *sql_fixture_rows(size_t n);
+struct result *sql_fixture_rows(size_t n);
 
 /* The app on the SQL screen, with a catalog whose tables have rows. */
 struct app *sql_fixture_app(bool ascii);
@@ -15,7 +15,7 @@ struct app *sql_fixture_app(bool ascii);
 void sql_fixture_paste(struct app *a, const char *text);
 
 /* Answer what was asked for: with rows (which are taken), or with an error at a byte. */
-void sql_fixture_answer(struct app *a, struct rowset *rows, double elapsed_s);
+void sql_fixture_answer(struct app *a, struct result *rows, double elapsed_s);
 void sql_fixture_fail(struct app *a, const char *why, long at);
 
 #endif

@@ -23,44 +23,44 @@ static const char *next_part(const char *from, char *buf, size_t cap) {
     return from[len] ? from + len + 1 : NULL;
 }
 
-static void put_value(struct rowset *r, size_t column, const char *text) {
+static void put_value(struct result *r, size_t column, const char *text) {
     char *end;
     if (!*text)
         return;
     if (*text == '\'') {
-        assert_int_equal(rowset_put_text(r, column, SQL_TEXT, text + 1, strlen(text + 1)), 0);
+        assert_int_equal(result_put_text(r, column, SQL_TEXT, text + 1, strlen(text + 1)), 0);
         return;
     }
     long long whole = strtoll(text, &end, 10);
     if (!*end) {
-        rowset_put_int(r, column, whole);
+        result_put_int(r, column, whole);
         return;
     }
     double real = strtod(text, &end);
     if (!*end)
-        rowset_put_real(r, column, real);
+        result_put_real(r, column, real);
     else
-        assert_int_equal(rowset_put_text(r, column, SQL_TEXT, text, strlen(text)), 0);
+        assert_int_equal(result_put_text(r, column, SQL_TEXT, text, strlen(text)), 0);
 }
 
-static void put_line(struct rowset *r, const char *line) {
+static void put_line(struct result *r, const char *line) {
     char text[512];
-    assert_int_equal(rowset_add_row(r), 0);
+    assert_int_equal(result_add_row(r), 0);
     for (size_t i = 0; line && i < r->n_columns; i++) {
         line = next_part(line, text, sizeof text);
         put_value(r, i, text);
     }
 }
 
-struct rowset *tables_rows(const char *columns, const char *const *lines) {
+struct result *tables_rows(const char *columns, const char *const *lines) {
     char names[MAX_COLUMNS][64];
     size_t n = 0;
     for (const char *p = columns; p && n < MAX_COLUMNS; n++)
         p = next_part(p, names[n], sizeof names[n]);
-    struct rowset *r = rowset_new(n, 200000, (size_t)64 << 20);
+    struct result *r = result_new(n, 200000, (size_t)64 << 20);
     assert_non_null(r);
     for (size_t i = 0; i < n; i++)
-        assert_int_equal(rowset_name_column(r, i, names[i], ""), 0);
+        assert_int_equal(result_name_column(r, i, names[i], ""), 0);
     for (; lines && *lines; lines++)
         put_line(r, *lines);
     return r;
@@ -116,8 +116,8 @@ static const char *const tensors_hostile[] = {
     "|||||||||||||||", "a\xcc\x81\xcc\x82\xcc\x83\xcc\x84 b|global|T||||-5|\xe2\x80\xae|2|1e300||||||3",
     NULL};
 
-static struct rowset *tensors_huge(void) {
-    struct rowset *r = tables_rows(tensor_columns, NULL);
+static struct result *tensors_huge(void) {
+    struct result *r = tables_rows(tensor_columns, NULL);
     char line[256];
     for (int i = 0; i < HUGE_ROWS; i++) {
         (void)snprintf(
@@ -131,7 +131,7 @@ static struct rowset *tensors_huge(void) {
     return r;
 }
 
-struct rowset *tables_tensors(enum tables_kind kind) {
+struct result *tables_tensors(enum tables_kind kind) {
     if (kind == TABLES_HUGE)
         return tensors_huge();
     return tables_rows(tensor_columns, kind == TABLES_NONE    ? NULL
@@ -140,7 +140,7 @@ struct rowset *tables_tensors(enum tables_kind kind) {
                                                               : tensors);
 }
 
-struct rowset *tables_growth(enum tables_kind kind) {
+struct result *tables_growth(enum tables_kind kind) {
     static const char *const lines[] = {
         "Tensor|[8, 256]|torch.float32|cpu|global|__main__.history|212|1736704|12|98304|1638400|8192|4511",
         "Tensor|[8, 128]|torch.int64|cpu|local|train_step|2|16384|1|8192|8192|41|4511",
@@ -195,7 +195,7 @@ static const char *const modules_hostile[] = {
     NULL};
 
 /* A chain that is deep, then as many as there may be. */
-static void put_huge_modules(struct rowset *r) {
+static void put_huge_modules(struct result *r) {
     char line[512], path[256] = "deep";
     put_line(r, "deep||0|deep|Deep|123456789012|0|246913578024|bfloat16|cuda:7|1|1|0|12345.6|99999.9|100|1|0."
                 "001|0|__main__");
@@ -209,9 +209,9 @@ static void put_huge_modules(struct rowset *r) {
     }
 }
 
-struct rowset *tables_modules(enum tables_kind kind) {
+struct result *tables_modules(enum tables_kind kind) {
     bool is_empty = kind == TABLES_NONE || kind == TABLES_HUGE;
-    struct rowset *r = tables_rows(module_columns, is_empty               ? NULL
+    struct result *r = tables_rows(module_columns, is_empty               ? NULL
                                                    : kind == TABLES_NAMES ? modules_hostile
                                                    : kind == TABLES_LATER ? modules_later
                                                                           : modules);
@@ -223,10 +223,10 @@ struct rowset *tables_modules(enum tables_kind kind) {
 /* ---- loaders ---- */
 
 /* Two that are iterated over, of which one runs dry, and one of before. */
-struct rowset *tables_loaders(enum tables_kind kind) {
+struct result *tables_loaders(enum tables_kind kind) {
     static const char columns[] =
         "timestamp|loader|workers|prefetch|outstanding|ready|sent|received|wait_ms|batches|dataset";
-    struct rowset *r = tables_rows(columns, NULL);
+    struct result *r = tables_rows(columns, NULL);
     char line[256];
     if (kind == TABLES_NAMES) {
         put_line(r, "1700000000.5|1|-3|1e300|-1|9223372036854775807|||1e300|-7|\xe8\xa8\x93\033[2J\xff");
@@ -246,13 +246,13 @@ struct rowset *tables_loaders(enum tables_kind kind) {
     return r;
 }
 
-struct rowset *tables_workers(enum tables_kind kind) {
+struct result *tables_workers(enum tables_kind kind) {
     static const char *const lines[] = {"9001|0|5151|1|R|97.5|734003200|2|tokenize|/home/ada/data/text.py|88",
                                         "9001|1|5152|0|Z|0|0|2|||", NULL};
     static const char *const hostile[] = {
         "1|-1|-5|7|\033|1e300|-9|1e300|\xe9\x87\x8d\xe3\x81\xbf\033[2J|\xff/\xe2\x80\xae|-1", "77||||||||||",
         NULL};
-    struct rowset *r =
+    struct result *r =
         tables_rows("loader|worker|worker_pid|alive|state|cpu_pct|rss_bytes|outstanding|func|file|lineno",
                     kind == TABLES_NAMES                         ? hostile
                     : kind == TABLES_NONE || kind == TABLES_HUGE ? NULL
@@ -269,7 +269,7 @@ struct rowset *tables_workers(enum tables_kind kind) {
 /* ---- answers ---- */
 
 /* As querier_judge gives them: code, level, text, screen, advice, the short form, whether it is a state. */
-struct rowset *tables_verdicts(enum tables_kind kind) {
+struct result *tables_verdicts(enum tables_kind kind) {
     static const char *const normal[] = {
         "STUCK|3|no step for 3m12s, the longest of the 200 before took 1.2 "
         "s; the main thread stands in all_reduce "
@@ -298,10 +298,10 @@ struct rowset *tables_verdicts(enum tables_kind kind) {
 
 /* A step every 0.2 s or so, the newest first: one in eleven waits for the loader, one in seventeen collects garbage, one in twenty is
  * looked into; losses are known but of the last three in a row, which are none. */
-struct rowset *tables_steps(enum tables_kind kind) {
+struct result *tables_steps(enum tables_kind kind) {
     static const char columns[] = "timestamp|step|duration_ms|data_ms|forward_ms|backward_ms|optimizer_ms|"
                                   "comm_ms|gc_ms|other_ms|loss|lr|grad_norm|nonfinite";
-    struct rowset *r = tables_rows(columns, NULL);
+    struct result *r = tables_rows(columns, NULL);
     int n = kind == TABLES_NONE ? 0 : kind == TABLES_HUGE ? 2000 : 150;
     double at_s = FIXTURE_EPOCH_S - (kind == TABLES_LATER ? 0 : 0.15), big = kind == TABLES_HUGE ? 1e6 : 1;
     for (int i = 0; i < n; i++) {
@@ -309,38 +309,38 @@ struct rowset *tables_steps(enum tables_kind kind) {
         double data = step % 11 == 0 ? 150 : 12, gc = step % 17 == 0 ? 60 : 2;
         double ms = 180 + data - 12 + gc - 2 + step % 7;
         bool is_first = i == n - 1, looked = step % 20 == 0, bad = step >= 4708 && step <= 4710;
-        assert_int_equal(rowset_add_row(r), 0);
-        rowset_put_real(r, 0, at_s);
-        rowset_put_int(r, 1, step);
-        rowset_put_real(r, 2, is_first ? NAN : ms * big);
-        rowset_put_real(r, 3, kind == TABLES_NAMES ? NAN : data * big);
-        rowset_put_real(r, 4, looked ? 55 * big : NAN);
-        rowset_put_real(r, 5, looked ? 95 * big : NAN);
-        rowset_put_real(r, 6, 9.5 * big);
-        rowset_put_real(r, 8, kind == TABLES_NAMES ? NAN : gc * big);
-        rowset_put_real(r, 9, looked ? 8.5 * big : NAN);
-        rowset_put_real(r, 10, bad || kind == TABLES_NAMES ? NAN : 2.5 - 0.01 * (150 - i));
-        rowset_put_real(r, 11, kind == TABLES_NAMES ? NAN : 0.0003 * (i < 75 ? 1 : 2));
-        rowset_put_real(r, 12, kind == TABLES_NAMES ? NAN : 1 + 0.3 * (step % 5));
+        assert_int_equal(result_add_row(r), 0);
+        result_put_real(r, 0, at_s);
+        result_put_int(r, 1, step);
+        result_put_real(r, 2, is_first ? NAN : ms * big);
+        result_put_real(r, 3, kind == TABLES_NAMES ? NAN : data * big);
+        result_put_real(r, 4, looked ? 55 * big : NAN);
+        result_put_real(r, 5, looked ? 95 * big : NAN);
+        result_put_real(r, 6, 9.5 * big);
+        result_put_real(r, 8, kind == TABLES_NAMES ? NAN : gc * big);
+        result_put_real(r, 9, looked ? 8.5 * big : NAN);
+        result_put_real(r, 10, bad || kind == TABLES_NAMES ? NAN : 2.5 - 0.01 * (150 - i));
+        result_put_real(r, 11, kind == TABLES_NAMES ? NAN : 0.0003 * (i < 75 ? 1 : 2));
+        result_put_real(r, 12, kind == TABLES_NAMES ? NAN : 1 + 0.3 * (step % 5));
         if (bad && kind != TABLES_NAMES)
-            assert_int_equal(rowset_put_text(r, 13, SQL_TEXT, "loss", 4), 0);
+            assert_int_equal(result_put_text(r, 13, SQL_TEXT, "loss", 4), 0);
         at_s -= ms / 1000;
     }
     return r;
 }
 
-struct rowset *tables_step_looks(enum tables_kind kind) {
-    struct rowset *r = tables_rows("timestamp|waits|gc", NULL);
+struct result *tables_step_looks(enum tables_kind kind) {
+    struct result *r = tables_rows("timestamp|waits|gc", NULL);
     for (int i = 0; kind != TABLES_NONE && kind != TABLES_NAMES && i < 200; i++) {
-        assert_int_equal(rowset_add_row(r), 0);
-        rowset_put_real(r, 0, FIXTURE_EPOCH_S - 0.05 - i * 0.1);
-        rowset_put_int(r, 1, i % 40 < 12);
-        rowset_put_int(r, 2, 0);
+        assert_int_equal(result_add_row(r), 0);
+        result_put_real(r, 0, FIXTURE_EPOCH_S - 0.05 - i * 0.1);
+        result_put_int(r, 1, i % 40 < 12);
+        result_put_int(r, 2, 0);
     }
     return r;
 }
 
-void tables_answer(struct app *a, enum app_feed_id id, struct rowset *rows) {
+void tables_answer(struct app *a, enum app_feed_id id, struct result *rows) {
     struct querier_answer answer = {
         .kind = QUERIER_RUN, .rows = rows, .error_at = -1, .elapsed_s = 0.012, .statements = 1};
     struct app_feed *f = &a->feeds.feeds[id];
@@ -358,7 +358,7 @@ void tables_fail(struct app *a, enum app_feed_id id, const char *why) {
 }
 
 /* Rows for a feed. */
-static struct rowset *rows_for(enum app_feed_id id, enum tables_kind kind) {
+static struct result *rows_for(enum app_feed_id id, enum tables_kind kind) {
     switch ((int)id) {
     case FEED_TENSORS:
         return tables_tensors(kind);

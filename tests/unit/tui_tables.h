@@ -7,22 +7,22 @@
 
 #include "tui/core/app.h"
 
-/* A rowset of lines whose values are separated by '|': whole numbers, numbers, text (always with a ' before it); nothing is NULL. `lines` ends with NULL. */
-struct rowset *tables_rows(const char *columns, const char *const *lines);
+/* A result of lines whose values are separated by '|': whole numbers, numbers, text (always with a ' before it); nothing is NULL. `lines` ends with NULL. */
+struct result *tables_rows(const char *columns, const char *const *lines);
 
 enum tables_kind { TABLES_NORMAL, TABLES_LATER, TABLES_HUGE, TABLES_NAMES, TABLES_NONE };
 
-struct rowset *tables_tensors(enum tables_kind kind);
-struct rowset *tables_growth(enum tables_kind kind);
-struct rowset *tables_verdicts(enum tables_kind kind);
-struct rowset *tables_modules(enum tables_kind kind);
-struct rowset *tables_steps(enum tables_kind kind);
-struct rowset *tables_step_looks(enum tables_kind kind);
-struct rowset *tables_loaders(enum tables_kind kind);
-struct rowset *tables_workers(enum tables_kind kind);
+struct result *tables_tensors(enum tables_kind kind);
+struct result *tables_growth(enum tables_kind kind);
+struct result *tables_verdicts(enum tables_kind kind);
+struct result *tables_modules(enum tables_kind kind);
+struct result *tables_steps(enum tables_kind kind);
+struct result *tables_step_looks(enum tables_kind kind);
+struct result *tables_loaders(enum tables_kind kind);
+struct result *tables_workers(enum tables_kind kind);
 
 /* Answer a feed that was asked for, in 12 ms; `rows` are taken over. Fails when it was not. */
-void tables_answer(struct app *a, enum app_feed_id id, struct rowset *rows);
+void tables_answer(struct app *a, enum app_feed_id id, struct result *rows);
 void tables_fail(struct app *a, enum app_feed_id id, const char *why);
 
 /* Answer all that is asked for. */

@@ -129,38 +129,38 @@ const struct catalog_table *catalog_find(const struct catalog *c, const char *na
 
 /* ---- as rows ---- */
 
-static int catalog_put(struct rowset *r, size_t column, const char *text) {
-    return rowset_put_text(r, column, SQL_TEXT, text, strlen(text));
+static int catalog_put(struct result *r, size_t column, const char *text) {
+    return result_put_text(r, column, SQL_TEXT, text, strlen(text));
 }
 
-static struct rowset *catalog_rows(const char *const *names, const char *const *types, size_t n,
+static struct result *catalog_rows(const char *const *names, const char *const *types, size_t n,
                                    size_t n_rows) {
-    struct rowset *r = rowset_new(n, n_rows ? n_rows : 1, CATALOG_BYTES);
+    struct result *r = result_new(n, n_rows ? n_rows : 1, CATALOG_BYTES);
     for (size_t i = 0; r && i < n; i++)
-        if (rowset_name_column(r, i, names[i], types[i]) != 0) {
-            rowset_unref(r);
+        if (result_name_column(r, i, names[i], types[i]) != 0) {
+            result_unref(r);
             return NULL;
         }
     return r;
 }
 
-struct rowset *catalog_list_tables(const struct catalog *c) {
+struct result *catalog_list_tables(const struct catalog *c) {
     static const char *const names[] = {"table", "one row is", "made", "rows", "size", "oldest", "newest"};
     static const char *const types[] = {"text", "text", "text", "integer", "", "timestamp", "timestamp"};
-    struct rowset *r = catalog_rows(names, types, 7, c->n_tables);
+    struct result *r = catalog_rows(names, types, 7, c->n_tables);
     for (size_t i = 0; r && i < c->n_tables; i++) {
         const struct catalog_table *t = &c->tables[i];
         char size[32];
-        if (rowset_add_row(r) != 0)
+        if (result_add_row(r) != 0)
             break;
         if (t->cost != RING_COST_NOW) {
             text_human_bytes(size, sizeof size, t->bytes);
-            rowset_put_int(r, 3, (int64_t)t->rows);
+            result_put_int(r, 3, (int64_t)t->rows);
             if (catalog_put(r, 4, size) != 0)
                 break;
         }
-        rowset_put_real(r, 5, t->oldest);
-        rowset_put_real(r, 6, t->newest);
+        result_put_real(r, 5, t->oldest);
+        result_put_real(r, 6, t->newest);
         if (catalog_put(r, 0, t->name) != 0 || catalog_put(r, 2, ring_cost_words(t->cost)->brief) != 0 ||
             catalog_put(r, 1, t->help) != 0)
             break;
@@ -168,13 +168,13 @@ struct rowset *catalog_list_tables(const struct catalog *c) {
     return r;
 }
 
-struct rowset *catalog_list_columns(const struct catalog_table *t) {
+struct result *catalog_list_columns(const struct catalog_table *t) {
     static const char *const names[] = {"column", "type", "unit", "what it is"};
     static const char *const types[] = {"text", "text", "text", "text"};
-    struct rowset *r = catalog_rows(names, types, 4, t->n_columns);
+    struct result *r = catalog_rows(names, types, 4, t->n_columns);
     for (size_t i = 0; r && i < t->n_columns; i++) {
         const struct catalog_column *c = &t->columns[i];
-        if (rowset_add_row(r) != 0 || catalog_put(r, 0, c->name) != 0 ||
+        if (result_add_row(r) != 0 || catalog_put(r, 0, c->name) != 0 ||
             catalog_put(r, 1, ring_type_name(c->type)) != 0 || catalog_put(r, 2, c->unit) != 0 ||
             catalog_put(r, 3, c->help) != 0)
             break;

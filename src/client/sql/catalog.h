@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "client/sql/rowset.h"
+#include "client/sql/result.h"
 #include "store/ring/ring.h"
 #include "store/sql/sql.h"
 
@@ -46,7 +46,7 @@ void catalog_free(struct catalog *c);
 const struct catalog_table *catalog_find(const struct catalog *c, const char *name, size_t len);
 
 /* A row a table; a row a column of one. NULL: out of memory. */
-struct rowset *catalog_list_tables(const struct catalog *c);
-struct rowset *catalog_list_columns(const struct catalog_table *t);
+struct result *catalog_list_tables(const struct catalog *c);
+struct result *catalog_list_columns(const struct catalog_table *t);
 
 #endif

@@ -115,12 +115,12 @@ void saved_default_dir(char *buf, size_t cap) {
         buf[0] = '\0';
 }
 
-static int saved_add(struct rowset *r, const char *name, const char *answers, const char *sql) {
+static int saved_add(struct result *r, const char *name, const char *answers, const char *sql) {
     const char *texts[] = {name, answers, sql};
-    if (rowset_add_row(r) != 0)
+    if (result_add_row(r) != 0)
         return -1;
     for (size_t i = 0; i < 3; i++)
-        if (rowset_put_text(r, i, SQL_TEXT, texts[i], strlen(texts[i])) != 0)
+        if (result_put_text(r, i, SQL_TEXT, texts[i], strlen(texts[i])) != 0)
             return -1;
     return 0;
 }
@@ -145,7 +145,7 @@ static int saved_read(const char *path, struct strbuf *out) {
     return ok && out->len > 0 && !memchr(out->data, '\0', out->len) ? 0 : -1;
 }
 
-static void saved_add_file(struct rowset *r, const char *dir, const char *file) {
+static void saved_add_file(struct result *r, const char *dir, const char *file) {
     char path[1024], name[256], answers[256] = "yours";
     struct strbuf text;
     strbuf_init(&text, SAVED_MAX_BYTES + 1);
@@ -160,13 +160,13 @@ static void saved_add_file(struct rowset *r, const char *dir, const char *file) 
     strbuf_fini(&text);
 }
 
-struct rowset *saved_list(const char *dir) {
+struct result *saved_list(const char *dir) {
     static const char *const names[] = {"name", "answers", "query"};
     struct dirent **files = NULL;
-    struct rowset *r = rowset_new(3, 1000, SAVED_BYTES);
+    struct result *r = result_new(3, 1000, SAVED_BYTES);
     for (size_t i = 0; r && i < 3; i++)
-        if (rowset_name_column(r, i, names[i], "text") != 0) {
-            rowset_unref(r);
+        if (result_name_column(r, i, names[i], "text") != 0) {
+            result_unref(r);
             return NULL;
         }
     int n = r && *dir ? scandir(dir, &files, saved_is_query, alphasort) : 0;

@@ -9,7 +9,7 @@
 #define CLIENT_SQL_SAVED_H
 
 #include "base/err.h"
-#include "client/sql/rowset.h"
+#include "client/sql/result.h"
 
 #define SAVED_MAX_FILES 200
 #define SAVED_MAX_BYTES ((size_t)64 * 1024) /* of one */
@@ -27,7 +27,7 @@ extern const struct saved_query saved_queries[];
 void saved_default_dir(char *buf, size_t cap);
 
 /* A row a query: name, question, text; those of the folder first ("" none), by their names. NULL: out of memory. */
-struct rowset *saved_list(const char *dir);
+struct result *saved_list(const char *dir);
 
 /* Keep a query under a name, in place of one that has it; makes the folder. 0, or -1 with the error. */
 int saved_write(const char *dir, const char *name, const char *sql, struct err *e);

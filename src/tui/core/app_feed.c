@@ -16,7 +16,7 @@
 
 void app_feeds_fini(struct app_feeds *f) {
     for (int i = 0; i < FEED_COUNT; i++)
-        rowset_unref(f->feeds[i].rows);
+        result_unref(f->feeds[i].rows);
     memset(f, 0, sizeof *f);
 }
 
@@ -95,7 +95,7 @@ void app_feed_take(struct app *a, enum app_feed_id id, struct querier_answer *an
     f->error = answer->error;
     f->elapsed_s = answer->elapsed_s;
     if (answer->error.code == ERR_OK) {
-        rowset_unref(f->rows);
+        result_unref(f->rows);
         f->rows = answer->rows;
         answer->rows = NULL;
         f->truncated = answer->truncated;
@@ -130,29 +130,29 @@ void app_feed_put_state(const struct app *a, enum app_feed_id id, struct strbuf 
         (void)strbuf_addf(out, "   %s", f->note);
 }
 
-int app_feed_column(const struct rowset *rows, const char *name) {
+int app_feed_column(const struct result *rows, const char *name) {
     for (size_t i = 0; rows && i < rows->n_columns; i++)
         if (strcmp(rows->columns[i].name, name) == 0)
             return (int)i;
     return -1;
 }
 
-const char *app_feed_text(const struct rowset *rows, size_t row, int column) {
-    bool is_text = column >= 0 && rowset_kind(rows, row, (size_t)column) == SQL_TEXT;
+const char *app_feed_text(const struct result *rows, size_t row, int column) {
+    bool is_text = column >= 0 && result_kind(rows, row, (size_t)column) == SQL_TEXT;
     return is_text ? rows->columns[column].values[row].s : NULL;
 }
 
-double app_feed_number(const struct rowset *rows, size_t row, int column) {
-    return column >= 0 ? rowset_number(rows, row, (size_t)column) : NAN;
+double app_feed_number(const struct result *rows, size_t row, int column) {
+    return column >= 0 ? result_number(rows, row, (size_t)column) : NAN;
 }
 
-int app_feed_flag(const struct rowset *rows, size_t row, int column) {
+int app_feed_flag(const struct result *rows, size_t row, int column) {
     double v = app_feed_number(rows, row, column);
     return isnan(v) ? -1 : v != 0;
 }
 
-int64_t app_feed_int(const struct rowset *rows, size_t row, int column) {
-    bool is_int = column >= 0 && rowset_kind(rows, row, (size_t)column) == SQL_INTEGER;
+int64_t app_feed_int(const struct result *rows, size_t row, int column) {
+    bool is_int = column >= 0 && result_kind(rows, row, (size_t)column) == SQL_INTEGER;
     return is_int ? rows->columns[column].values[row].i : APP_FEED_UNKNOWN;
 }
 

@@ -37,7 +37,7 @@ struct app_feed {
     bool wanted, running;     /* asked for and not begun; begun and not answered */
     bool again;               /* it was, because it was time, and not because somebody wants it now */
     double asked_s;           /* when, on the caller's clock */
-    struct rowset *rows;      /* the newest; NULL none yet. Owned */
+    struct result *rows;      /* the newest; NULL none yet. Owned */
     double answered_s;        /* when they came */
     double elapsed_s;         /* how long they took */
     bool truncated;           /* there are more */
@@ -83,13 +83,13 @@ void app_feed_take(struct app *a, enum app_feed_id id, struct querier_answer *an
 void app_feed_put_state(const struct app *a, enum app_feed_id id, struct strbuf *out);
 
 /* Number of a column by its name; -1 there is none. `rows` may be NULL. */
-int app_feed_column(const struct rowset *rows, const char *name);
+int app_feed_column(const struct result *rows, const char *name);
 
-/* A value, of a column that may not be there (-1): NULL, NAN, or -1 where it is unknown. Text is the rowset's. */
-const char *app_feed_text(const struct rowset *rows, size_t row, int column);
-double app_feed_number(const struct rowset *rows, size_t row, int column);
-int app_feed_flag(const struct rowset *rows, size_t row, int column);
-int64_t app_feed_int(const struct rowset *rows, size_t row, int column); /* APP_FEED_UNKNOWN */
+/* A value, of a column that may not be there (-1): NULL, NAN, or -1 where it is unknown. Text is the result's. */
+const char *app_feed_text(const struct result *rows, size_t row, int column);
+double app_feed_number(const struct result *rows, size_t row, int column);
+int app_feed_flag(const struct result *rows, size_t row, int column);
+int64_t app_feed_int(const struct result *rows, size_t row, int column); /* APP_FEED_UNKNOWN */
 
 /* What stands where rows would be: why there are none, or `nothing`. Errors are there in full. */
 void app_feed_put_empty(const struct app *a, enum app_feed_id id, const char *nothing, char *buf, size_t cap);

@@ -40,14 +40,14 @@ struct querier {
 };
 
 void querier_answer_fini(struct querier_answer *a) {
-    rowset_unref(a->rows);
+    result_unref(a->rows);
     catalog_free(a->catalog);
     strbuf_fini(&a->text);
     memset(a, 0, sizeof *a);
 }
 
 void querier_export_fini(struct querier_export *x) {
-    rowset_unref(x->rows);
+    result_unref(x->rows);
     free(x->order);
     free(x->hidden);
     memset(x, 0, sizeof *x);
@@ -78,7 +78,7 @@ static int querier_open(struct querier *q, struct err *e) {
 }
 
 /* Two columns of one name: the second is called NAME:2, as in exports. */
-static int querier_name_columns(struct rowset *rows, const struct sql_result *r) {
+static int querier_name_columns(struct result *rows, const struct sql_result *r) {
     for (size_t i = 0; i < rows->n_columns; i++) {
         char name[1024];
         (void)snprintf(name, sizeof name, "%s", sql_result_name(r, i));
@@ -87,7 +87,7 @@ static int querier_name_columns(struct rowset *rows, const struct sql_result *r)
                 (void)snprintf(name, sizeof name, "%.900s:%zu", sql_result_name(r, i), n++);
                 k = (size_t)-1;
             }
-        if (rowset_name_column(rows, i, name, sql_result_type(r, i)) != 0)
+        if (result_name_column(rows, i, name, sql_result_type(r, i)) != 0)
             return -1;
     }
     return 0;
@@ -96,22 +96,22 @@ static int querier_name_columns(struct rowset *rows, const struct sql_result *r)
 /* Take in the rows of one statement. */
 static int querier_read(struct querier *q, struct sql_result *r, struct err *e) {
     struct querier_answer *a = &q->answer;
-    struct rowset *rows = rowset_new(sql_result_columns(r), QUERIER_MAX_ROWS, QUERIER_MAX_BYTES);
+    struct result *rows = result_new(sql_result_columns(r), QUERIER_MAX_ROWS, QUERIER_MAX_BYTES);
     if (!rows || querier_name_columns(rows, r) != 0) {
-        rowset_unref(rows);
+        result_unref(rows);
         return err_set(e, ERR_FAILED, "out of memory for the result");
     }
     int rc;
     while ((rc = sql_next(r, e)) > 0)
-        if (rowset_add_result(rows, r) != 0)
+        if (result_add_sql_row(rows, r) != 0)
             break;
     a->truncated = rows->full;
     a->lost += sql_result_lost(r);
     if (rc < 0 || rows->n_columns == 0) {
-        rowset_unref(rows);
+        result_unref(rows);
         return rc < 0 ? -1 : 0;
     }
-    rowset_unref(a->rows);
+    result_unref(a->rows);
     a->rows = rows;
     return 0;
 }
@@ -147,18 +147,18 @@ static int querier_run_all(struct querier *q, struct err *e) {
     return 0;
 }
 
-static int querier_put_verdict(struct rowset *rows, const struct verdict *v) {
+static int querier_put_verdict(struct result *rows, const struct verdict *v) {
     const char *const texts[QUERIER_VERDICT_COLUMNS] = {[QUERIER_VERDICT_CODE] = v->rule->code,
                                                         [QUERIER_VERDICT_TEXT] = v->text,
                                                         [QUERIER_VERDICT_SCREEN] = v->rule->screen,
                                                         [QUERIER_VERDICT_ADVICE] = v->rule->help,
                                                         [QUERIER_VERDICT_BRIEF] = v->brief};
-    if (rowset_add_row(rows) != 0)
+    if (result_add_row(rows) != 0)
         return -1;
-    rowset_put_int(rows, QUERIER_VERDICT_LEVEL, v->rule->level);
-    rowset_put_int(rows, QUERIER_VERDICT_STATE, v->rule->is_state);
+    result_put_int(rows, QUERIER_VERDICT_LEVEL, v->rule->level);
+    result_put_int(rows, QUERIER_VERDICT_STATE, v->rule->is_state);
     for (size_t i = 0; i < QUERIER_VERDICT_COLUMNS; i++)
-        if (texts[i] && rowset_put_text(rows, i, SQL_TEXT, texts[i], strlen(texts[i])) != 0)
+        if (texts[i] && result_put_text(rows, i, SQL_TEXT, texts[i], strlen(texts[i])) != 0)
             return -1;
     return 0;
 }
@@ -171,7 +171,7 @@ static int querier_judge_all(struct querier *q, struct err *e) {
         return err_set(e, ERR_FAILED, "out of memory for verdicts");
     if (verdict_judge_ask(q->judge, &said, e) != 0)
         return -1;
-    struct rowset *rows = rowset_new(QUERIER_VERDICT_COLUMNS, QUERIER_MAX_ROWS, QUERIER_MAX_BYTES);
+    struct result *rows = result_new(QUERIER_VERDICT_COLUMNS, QUERIER_MAX_ROWS, QUERIER_MAX_BYTES);
     for (size_t i = 0; rows && i < said.n; i++)
         if (querier_put_verdict(rows, &said.items[i]) != 0)
             break;
@@ -226,7 +226,7 @@ static void querier_work(struct querier *q) {
     }
     a->cancelled = atomic_load(&q->ending);
     if (a->error.code != ERR_OK || a->cancelled) { /* discard partial results */
-        rowset_unref(a->rows);
+        result_unref(a->rows);
         a->rows = NULL;
     }
     a->elapsed_s = (double)(clock_mono_ns() - began) / 1e9;

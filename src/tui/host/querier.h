@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "client/sql/catalog.h"
 #include "client/sql/magic.h"
-#include "client/sql/rowset.h"
+#include "client/sql/result.h"
 #include "client/session/session.h"
 
 #define QUERIER_MAX_ROWS ((size_t)100000)
@@ -38,7 +38,7 @@ enum querier_verdict {
 /* What came of it. */
 struct querier_answer {
     enum querier_kind kind;
-    struct rowset *rows; /* of the last statement that has any; NULL none. Owned */
+    struct result *rows; /* of the last statement that has any; NULL none. Owned */
     struct err error;    /* ERR_OK: it went well */
     long error_at;       /* byte of the text; -1 unknown */
     double elapsed_s;
@@ -58,7 +58,7 @@ void querier_answer_fini(struct querier_answer *a);
 
 /* A result as it is shown, to be written to a file. */
 struct querier_export {
-    struct rowset *rows; /* one reference */
+    struct result *rows; /* one reference */
     uint32_t *order;     /* numbers of the rows, owned; NULL: all, as they came */
     size_t n_order;
     uint8_t *hidden; /* a column each: it is left out; owned, NULL none is */

@@ -21,22 +21,22 @@ const char *querier_export_format(const char *path, struct err *e) {
     return end;
 }
 
-static void querier_export_cell(const struct rowset *r, size_t row, size_t column, struct rows_cell *out) {
-    const union rowset_value *v = &r->columns[column].values[row];
-    *out = (struct rows_cell){.kind = rowset_kind(r, row, column)};
+static void querier_export_cell(const struct result *r, size_t row, size_t column, struct rows_cell *out) {
+    const union result_value *v = &r->columns[column].values[row];
+    *out = (struct rows_cell){.kind = result_kind(r, row, column)};
     if (out->kind == SQL_INTEGER)
         out->i = v->i;
     else if (out->kind == SQL_REAL)
         out->f = v->f;
     else if (out->kind != SQL_NULL) {
         out->s = v->s;
-        out->len = (uint32_t)rowset_length(r, row, column);
+        out->len = (uint32_t)result_length(r, row, column);
     }
 }
 
 /* What is shown, as the formats take it. 0, or -1: out of memory. */
 static int querier_export_rows(const struct querier_export *x, struct rows *out) {
-    const struct rowset *r = x->rows;
+    const struct result *r = x->rows;
     size_t n = r->n_columns ? r->n_columns : 1;
     out->columns = calloc(n, sizeof *out->columns);
     size_t n_rows = x->order ? x->n_order : r->n_rows;

@@ -32,11 +32,11 @@ static bool facts_ends_with(const char *name, const char *end) {
     return n >= k && strcmp(name + n - k, end) == 0;
 }
 
-static void facts_add_value(struct facts *f, const struct rowset *rows, size_t row, size_t column) {
+static void facts_add_value(struct facts *f, const struct result *rows, size_t row, size_t column) {
     const char *name = rows->columns[column].name;
-    double v = rowset_number(rows, row, column);
+    double v = result_number(rows, row, column);
     char text[FACTS_TEXT];
-    if (rowset_kind(rows, row, column) == SQL_NULL) {
+    if (result_kind(rows, row, column) == SQL_NULL) {
         facts_add(f, name, ROLE_MUTED, "?");
         return;
     }
@@ -54,11 +54,11 @@ static void facts_add_value(struct facts *f, const struct rowset *rows, size_t r
         facts_add(f, name, ROLE_VALUE, "%.3f ms", v);
         return;
     }
-    rowset_text(rows, row, column, text, sizeof text);
+    result_text(rows, row, column, text, sizeof text);
     facts_add(f, name, ROLE_VALUE, "%s", text);
 }
 
-void facts_add_row(struct facts *f, const struct rowset *rows, size_t row, const char *const *but) {
+void facts_add_row(struct facts *f, const struct result *rows, size_t row, const char *const *but) {
     for (size_t i = 0; row < rows->n_rows && i < rows->n_columns; i++) {
         bool left_out = false;
         for (const char *const *b = but; b && *b; b++)

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "client/sql/rowset.h"
+#include "client/sql/result.h"
 #include "tui/view/grid.h"
 #include "tui/view/list.h"
 #include "tui/view/match.h"
@@ -36,7 +36,7 @@ void facts_add(struct facts *f, const char *label, enum theme_role role, const c
     __attribute__((format(printf, 4, 5)));
 
 /* All values of a row, but those of the columns in `but` (ends with NULL): bytes and times with their units, what is unknown as "?". */
-void facts_add_row(struct facts *f, const struct rowset *rows, size_t row, const char *const *but);
+void facts_add_row(struct facts *f, const struct result *rows, size_t row, const char *const *but);
 
 /* Counts as a row of bars, "12,0,7": a line, under its label. */
 void facts_add_bars(struct facts *f, const struct grid *g, const char *label, const char *counts);

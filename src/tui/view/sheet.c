@@ -20,11 +20,11 @@ static size_t sheet_count(const struct sheet *s) { return s->rows ? s->rows->n_c
 
 /* What the values of a column need, in rows [from, to). */
 static int sheet_measure(const struct sheet *s, size_t column, size_t from, size_t to, int most) {
-    char text[ROWSET_CELL], clean[ROWSET_CELL];
+    char text[RESULT_CELL], clean[RESULT_CELL];
     text_sanitize(clean, sizeof clean, s->rows->columns[column].name);
     int width = text_width(clean) + 1; /* and the mark of the order */
     for (size_t i = from; i < to && i < sheet_rows(s); i++) {
-        rowset_text(s->rows, sheet_row(s, (int)i), column, text, sizeof text);
+        result_text(s->rows, sheet_row(s, (int)i), column, text, sizeof text);
         text_sanitize(clean, sizeof clean, text);
         int w = text_width(clean);
         if (w > width)
@@ -33,18 +33,18 @@ static int sheet_measure(const struct sheet *s, size_t column, size_t from, size
     return width > most ? most : width < SHEET_NARROWEST ? SHEET_NARROWEST : width;
 }
 
-int sheet_init(struct sheet *s, struct rowset *rows) {
+int sheet_init(struct sheet *s, struct result *rows) {
     memset(s, 0, sizeof *s);
     s->sort_column = -1;
     s->columns = calloc(rows->n_columns ? rows->n_columns : 1, sizeof *s->columns);
     if (!s->columns) {
-        rowset_unref(rows);
+        result_unref(rows);
         return -1;
     }
     s->rows = rows;
     for (size_t i = 0; i < rows->n_columns; i++) {
         struct sheet_column *c = &s->columns[i];
-        c->numeric = strcmp(rows->columns[i].type, "timestamp") != 0 && rowset_is_numeric(rows, i);
+        c->numeric = strcmp(rows->columns[i].type, "timestamp") != 0 && result_is_numeric(rows, i);
         c->width = sheet_measure(s, i, 0, SHEET_MEASURED, SHEET_WIDEST);
     }
     list_fit(&s->list, (int)rows->n_rows, 1);
@@ -52,7 +52,7 @@ int sheet_init(struct sheet *s, struct rowset *rows) {
 }
 
 void sheet_fini(struct sheet *s) {
-    rowset_unref(s->rows);
+    result_unref(s->rows);
     free(s->columns);
     free(s->order);
     free(s->shown);
@@ -132,7 +132,7 @@ static void sheet_sort(struct sheet *s, int column, bool descends) {
     size_t row = sheet_row(s, s->list.selected);
     if (!s->order)
         s->order = malloc(s->rows->n_rows * sizeof *s->order);
-    if (!s->order || rowset_sort(s->rows, (size_t)column, descends, s->order) != 0)
+    if (!s->order || result_sort(s->rows, (size_t)column, descends, s->order) != 0)
         return;
     s->sort_column = column;
     s->sort_descends = descends;
@@ -166,7 +166,7 @@ static void sheet_toggle_bar(struct sheet *s) {
     c->bar = c->numeric && !c->bar;
     c->high = 0;
     for (size_t i = 0; c->bar && i < s->rows->n_rows; i++) {
-        double v = rowset_number(s->rows, i, (size_t)s->column);
+        double v = result_number(s->rows, i, (size_t)s->column);
         if (v > c->high && isfinite(v))
             c->high = v;
     }
@@ -271,7 +271,7 @@ bool sheet_act(struct sheet *s, enum action action) {
 /* ---- search ---- */
 
 bool sheet_find(struct sheet *s, int step) {
-    char text[ROWSET_CELL];
+    char text[RESULT_CELL];
     size_t columns = sheet_count(s), total = sheet_rows(s) * columns;
     if (!s->search.active || total == 0)
         return false;
@@ -281,7 +281,7 @@ bool sheet_find(struct sheet *s, int step) {
         size_t column = at % columns;
         if (s->columns[column].hidden)
             continue;
-        rowset_text(s->rows, sheet_row(s, (int)(at / columns)), column, text, sizeof text);
+        result_text(s->rows, sheet_row(s, (int)(at / columns)), column, text, sizeof text);
         if (!match_text(&s->search, text))
             continue;
         list_select(&s->list, (int)(at / columns));

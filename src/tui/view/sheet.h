@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/strbuf.h"
-#include "client/sql/rowset.h"
+#include "client/sql/result.h"
 #include "tui/view/grid.h"
 #include "tui/view/list.h"
 #include "tui/view/match.h"
@@ -23,7 +23,7 @@ struct sheet_column {
 };
 
 struct sheet {
-    struct rowset *rows; /* one reference is ours */
+    struct result *rows; /* one reference is ours */
     struct sheet_column *columns;
     uint32_t *order;  /* rows as shown; NULL: as they came */
     struct tags tags; /* by the rows' numbers in the result */
@@ -39,7 +39,7 @@ struct sheet {
 };
 
 /* Show a result; takes the reference. 0; -1 out of memory, and the reference is gone. */
-int sheet_init(struct sheet *s, struct rowset *rows);
+int sheet_init(struct sheet *s, struct result *rows);
 void sheet_fini(struct sheet *s); /* a zeroed one too */
 
 /* How many rows are shown; the row of the result that stands at place `at`. */

@@ -50,14 +50,14 @@ static int sheet_width_left(const struct sheet *s, int column, int x, int cols) 
 static void sheet_draw_cell(const struct sheet *s, int column, size_t row, struct grid *g, struct rect area,
                             int y, int x) {
     const struct sheet_column *c = &s->columns[column];
-    char text[ROWSET_CELL];
-    bool is_null = rowset_kind(s->rows, row, (size_t)column) == SQL_NULL;
+    char text[RESULT_CELL];
+    bool is_null = result_kind(s->rows, row, (size_t)column) == SQL_NULL;
     bool whole = x + c->width <= area.cols; /* the edge of the screen may cut it */
-    rowset_text(s->rows, row, (size_t)column, text, sizeof text);
+    result_text(s->rows, row, (size_t)column, text, sizeof text);
     grid_text_fit(g, area, y, x, c->bar ? c->width : sheet_width_left(s, column, x, area.cols),
                   is_null ? ROLE_SQL_NULL : ROLE_TEXT, c->numeric && whole ? GRID_RIGHT : GRID_LEFT, text);
     if (c->bar)
-        sheet_draw_bar(c, rowset_number(s->rows, row, (size_t)column), g, area, y, x + c->width + 1);
+        sheet_draw_bar(c, result_number(s->rows, row, (size_t)column), g, area, y, x + c->width + 1);
 }
 
 /* Are there columns before the first one that is drawn? */
@@ -165,10 +165,10 @@ static void sheet_draw_line(const struct sheet *s, int at, int column, int names
     }
     char text[4096];
     size_t row = sheet_row(s, at);
-    bool is_null = rowset_kind(s->rows, row, (size_t)column) == SQL_NULL;
+    bool is_null = result_kind(s->rows, row, (size_t)column) == SQL_NULL;
     grid_text_fit(g, line, 0, 0, names, ROLE_LABEL, GRID_LEFT, s->rows->columns[column].name);
     (void)grid_text(g, line, 0, names + 1, ROLE_BORDER, glyph(g, GLYPH_VLINE));
-    rowset_text(s->rows, row, (size_t)column, text, sizeof text);
+    result_text(s->rows, row, (size_t)column, text, sizeof text);
     grid_text_fit(g, line, 0, names + 3, line.cols - names - 3, is_null ? ROLE_SQL_NULL : ROLE_TEXT,
                   GRID_LEFT, text);
     if (at == s->list.selected && column == s->column)

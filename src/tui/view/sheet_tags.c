@@ -11,18 +11,18 @@ struct sheet_tagged {
     bool found;
 };
 
-static uint64_t sheet_hash_row(const struct rowset *r, size_t row) {
+static uint64_t sheet_hash_row(const struct result *r, size_t row) {
     uint64_t h = 0;
     for (size_t i = 0; i < r->n_columns; i++) {
-        enum sql_kind kind = rowset_kind(r, row, i);
-        const union rowset_value *v = &r->columns[i].values[row];
+        enum sql_kind kind = result_kind(r, row, i);
+        const union result_value *v = &r->columns[i].values[row];
         uint64_t value = (uint64_t)kind << 60;
         if (kind == SQL_INTEGER)
             value ^= hash_bytes(&v->i, sizeof v->i);
         else if (kind == SQL_REAL)
             value ^= hash_bytes(&v->f, sizeof v->f);
         else if (kind != SQL_NULL)
-            value ^= hash_bytes(v->s, rowset_length(r, row, i));
+            value ^= hash_bytes(v->s, result_length(r, row, i));
         h = hash_mix(h ^ value);
     }
     return h;

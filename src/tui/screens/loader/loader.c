@@ -127,7 +127,7 @@ static void loader_draw_meters(const struct loader_row *l, struct grid *g, struc
 static void loader_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct loader_state *s = state;
     const struct loader_row *row = loader_selected(s), *l = loader_of_row(&s->rows, row);
-    const struct rowset *rows = row && row->is_worker ? s->rows.workers : s->rows.loaders;
+    const struct result *rows = row && row->is_worker ? s->rows.workers : s->rows.loaders;
     char empty[sizeof((struct err *)0)->text + 64];
     struct strbuf line;
     strbuf_init(&line, 512);

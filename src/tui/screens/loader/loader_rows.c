@@ -182,8 +182,8 @@ const struct outline_def loader_outline = {
 /* ---- reading ---- */
 
 void loader_rows_fini(struct loader_rows *r) {
-    rowset_unref(r->loaders);
-    rowset_unref(r->workers);
+    result_unref(r->loaders);
+    result_unref(r->workers);
     free(r->items);
     free(r->meters);
     memset(r, 0, sizeof *r);
@@ -203,18 +203,18 @@ static struct loader_row *loader_find(struct loader_rows *r, int64_t loader) {
     return NULL;
 }
 
-static double loader_value(const struct rowset *rows, size_t i, const char *name) {
+static double loader_value(const struct result *rows, size_t i, const char *name) {
     return app_feed_number(rows, i, app_feed_column(rows, name));
 }
 
 /* "outstanding" leaves out those that wait for their turn. */
-static double loader_under_way(const struct rowset *rows, size_t i) {
+static double loader_under_way(const struct result *rows, size_t i) {
     double n = loader_value(rows, i, "sent") - loader_value(rows, i, "received");
     return n >= 0 ? n : loader_value(rows, i, "outstanding");
 }
 
 /* A row of a loader: its newest values, and one more of its history. */
-static void loader_read(struct loader_rows *r, const struct rowset *rows, size_t i) {
+static void loader_read(struct loader_rows *r, const struct result *rows, size_t i) {
     int64_t id = app_feed_int(rows, i, app_feed_column(rows, "loader"));
     struct loader_row *l = loader_find(r, id);
     if (!l && r->n_loaders < LOADER_MAX) {
@@ -246,7 +246,7 @@ static void loader_read(struct loader_rows *r, const struct rowset *rows, size_t
     meter_add(waits, l->wait_ms);
 }
 
-static void loader_read_worker(struct loader_row *w, const struct rowset *rows, size_t i) {
+static void loader_read_worker(struct loader_row *w, const struct result *rows, size_t i) {
     *w = (struct loader_row){.is_worker = true,
                              .loader = app_feed_int(rows, i, app_feed_column(rows, "loader")),
                              .state = app_feed_text(rows, i, app_feed_column(rows, "state")),
@@ -293,7 +293,7 @@ static size_t loader_put_nodes(struct loader_rows *r, struct outline_node *nodes
     return n;
 }
 
-void loader_rows_build(struct loader_rows *r, struct rowset *loaders, struct rowset *workers,
+void loader_rows_build(struct loader_rows *r, struct result *loaders, struct result *workers,
                        struct outline *out) {
     struct loader_rows before = *r;
     size_t n_workers = workers ? workers->n_rows : 0, n = 0;
@@ -301,8 +301,8 @@ void loader_rows_build(struct loader_rows *r, struct rowset *loaders, struct row
     *r = (struct loader_rows){.items = calloc(LOADER_MAX + n_workers + 1, sizeof *r->items),
                               .meters = calloc((size_t)2 * LOADER_MAX, sizeof *r->meters)};
     if (nodes && r->items && r->meters) {
-        r->loaders = loaders ? rowset_ref(loaders) : NULL;
-        r->workers = workers ? rowset_ref(workers) : NULL;
+        r->loaders = loaders ? result_ref(loaders) : NULL;
+        r->workers = workers ? result_ref(workers) : NULL;
         for (size_t i = 0; loaders && i < loaders->n_rows; i++)
             loader_read(r, loaders, i);
         loader_drop_gone(r);

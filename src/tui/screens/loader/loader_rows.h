@@ -11,7 +11,7 @@
 
 #define LOADER_GONE_S 5.0 /* one without a row for so long is iterated over no more */
 
-/* A loader, or a worker of one. Texts are the rowset's; NULL, NAN and APP_FEED_UNKNOWN are unknown. */
+/* A loader, or a worker of one. Texts are the result's; NULL, NAN and APP_FEED_UNKNOWN are unknown. */
 struct loader_row {
     int64_t loader;
     bool is_worker;
@@ -22,11 +22,11 @@ struct loader_row {
     const char *state, *func, *file; /* of a worker: */
     double worker, pid, cpu_pct, rss_bytes, lineno;
     int alive;
-    size_t line; /* of its rowset */
+    size_t line; /* of its result */
 };
 
 struct loader_rows {
-    struct rowset *loaders, *workers; /* a reference each */
+    struct result *loaders, *workers; /* a reference each */
     struct loader_row *items;
     struct meter *meters;
     size_t n, n_loaders; /* the loaders come first */
@@ -34,8 +34,8 @@ struct loader_rows {
 
 extern const struct outline_def loader_outline; /* nodes' rows are struct loader_row */
 
-/* Make nodes of two rowsets (either may be NULL) and give them to the outline. Replaces what was there. */
-void loader_rows_build(struct loader_rows *r, struct rowset *loaders, struct rowset *workers,
+/* Make nodes of two result (either may be NULL) and give them to the outline. Replaces what was there. */
+void loader_rows_build(struct loader_rows *r, struct result *loaders, struct result *workers,
                        struct outline *out);
 void loader_rows_fini(struct loader_rows *r);
 

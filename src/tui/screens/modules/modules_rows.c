@@ -216,12 +216,12 @@ const struct outline_def module_outline_traced = {module_columns_traced, MODULE_
 /* ---- reading ---- */
 
 void module_rows_fini(struct module_rows *r) {
-    rowset_unref(r->rows);
+    result_unref(r->rows);
     free(r->items);
     memset(r, 0, sizeof *r);
 }
 
-static void module_read(struct module_row *m, const struct rowset *rows, size_t i) {
+static void module_read(struct module_row *m, const struct result *rows, size_t i) {
     static const char *const texts[] = {"path", "parent", "name", "class", "dtype", "device", "root", "nan"};
     static const char *const numbers[] = {"parameters", "own_parameters",   "bytes",
                                           "hooks",      "forward_ms",       "backward_ms",
@@ -293,7 +293,7 @@ static void module_put_nodes(const struct module_rows *r, const struct module_in
     }
 }
 
-void module_rows_build(struct module_rows *r, struct rowset *rows, struct outline *out) {
+void module_rows_build(struct module_rows *r, struct result *rows, struct outline *out) {
     struct module_rows before = *r;
     struct module_index x = {.cap = 16};
     size_t n = rows ? rows->n_rows : 0;
@@ -303,7 +303,7 @@ void module_rows_build(struct module_rows *r, struct rowset *rows, struct outlin
     struct outline_node *nodes = calloc(n + 1, sizeof *nodes);
     *r = (struct module_rows){.items = calloc(n + 1, sizeof *r->items)};
     if (rows && x.places && nodes && r->items) {
-        r->rows = rowset_ref(rows);
+        r->rows = result_ref(rows);
         r->n = n;
         for (size_t i = 0; i < n; i++) {
             module_read(&r->items[i], rows, i);

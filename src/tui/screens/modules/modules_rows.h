@@ -7,7 +7,7 @@
 
 #include "tui/view/outline.h"
 
-/* Texts are the rowset's; NULL, NAN and -1 are unknown. */
+/* Texts are the result's; NULL, NAN and -1 are unknown. */
 struct module_row {
     const char *path, *parent, *name, *class, *dtype, *device, *root, *nan;
     double parameters, own_parameters, bytes, hooks, forward_ms, backward_ms, calls, activation_bytes,
@@ -15,11 +15,11 @@ struct module_row {
     int training, compiled, is_nan;
     double share; /* of the time of the slowest: 0 to 1; NAN unknown */
     bool ascii, flat;
-    size_t line; /* of the rowset */
+    size_t line; /* of the result */
 };
 
 struct module_rows {
-    struct rowset *rows; /* a reference */
+    struct result *rows; /* a reference */
     struct module_row *items;
     size_t n;
     size_t roots;             /* models */
@@ -31,8 +31,8 @@ struct module_rows {
 /* Nodes' rows are struct module_row; where times are known there are columns more. */
 extern const struct outline_def module_outline, module_outline_traced;
 
-/* Make nodes of a rowset (NULL: none) and give them to the outline. Replaces what was there. */
-void module_rows_build(struct module_rows *r, struct rowset *rows, struct outline *out);
+/* Make nodes of a result (NULL: none) and give them to the outline. Replaces what was there. */
+void module_rows_build(struct module_rows *r, struct result *rows, struct outline *out);
 void module_rows_fini(struct module_rows *r);
 
 /* "3.17M": a count for people; "?" unknown. */

@@ -261,10 +261,10 @@ const struct screen_def screen_sql = {
 /* The selected cell of a result and its row, as they are copied. */
 
 /* A value as it would be written into a file, without controls. */
-static void sql_put_value(const struct rowset *r, size_t row, size_t column, struct strbuf *out) {
+static void sql_put_value(const struct result *r, size_t row, size_t column, struct strbuf *out) {
     struct strbuf text;
     strbuf_init(&text, PICK_MAX);
-    rowset_put_whole(r, row, column, &text);
+    result_put_whole(r, row, column, &text);
     pick_put_text(out, strbuf_str(&text));
     strbuf_fini(&text);
 }

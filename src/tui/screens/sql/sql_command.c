@@ -49,7 +49,7 @@ void sql_watch(struct sql_state *s, struct app *app, double every_s) {
 /* What is shown: rows in their order, of them those that are tagged, if some are; columns that are not hidden. 0, or -1: out of
  * memory. */
 static int sql_copy_shown(const struct sheet *sheet, struct querier_export *x) {
-    const struct rowset *r = sheet->rows;
+    const struct result *r = sheet->rows;
     size_t n = sheet_rows(sheet);
     x->hidden = calloc(r->n_columns + 1, 1);
     x->order = malloc((n + 1) * sizeof *x->order);
@@ -60,7 +60,7 @@ static int sql_copy_shown(const struct sheet *sheet, struct querier_export *x) {
             x->order[x->n_order++] = (uint32_t)sheet_row(sheet, (int)i);
     for (size_t i = 0; i < r->n_columns; i++)
         x->hidden[i] = sheet->columns[i].hidden;
-    x->rows = rowset_ref(sheet->rows);
+    x->rows = result_ref(sheet->rows);
     return 0;
 }
 

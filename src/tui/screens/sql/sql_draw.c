@@ -45,7 +45,7 @@ static void sql_draw_editor(struct sql_state *s, struct app *app, struct grid *g
 
 static void sql_result_facts(const struct sql_view *v, const struct app *app, char *buf, size_t cap) {
     const struct querier_answer *a = &app->query.answer;
-    const struct rowset *r = v->sheet.rows;
+    const struct result *r = v->sheet.rows;
     char lost[64] = "";
     if (a->lost)
         (void)snprintf(lost, sizeof lost, "   %llu chunks were overwritten meanwhile",
@@ -211,7 +211,7 @@ void sql_draw(void *state, struct app *app, struct grid *g, struct rect area) {
 }
 
 static void sql_sheet_status(const struct sheet *sheet, struct strbuf *out) {
-    const struct rowset *r = sheet->rows;
+    const struct result *r = sheet->rows;
     char name[128];
     text_sanitize(name, sizeof name, r->columns[sheet->column].name);
     if (r->n_rows)

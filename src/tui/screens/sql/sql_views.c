@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "client/sql/rowset_stats.h"
+#include "client/sql/result_stats.h"
 #include "client/sql/saved.h"
 #include "tui/screens/sql/sql_state.h"
 
@@ -35,7 +35,7 @@ void sql_drop_views(struct sql_state *s) {
 }
 
 /* A view over the others; when there are too many, in the place of the topmost. NULL with `rows` given back. */
-static struct sql_view *sql_push_view(struct sql_state *s, enum sql_view_kind kind, struct rowset *rows,
+static struct sql_view *sql_push_view(struct sql_state *s, enum sql_view_kind kind, struct result *rows,
                                       const char *title) {
     struct sql_view v = {.kind = kind, .from_editor = !s->in_sheet};
     if (rows && sheet_init(&v.sheet, rows) != 0)
@@ -58,7 +58,7 @@ static void sql_push_text(struct sql_state *s, enum sql_view_kind kind, const ch
 
 /* ---- answers ---- */
 
-static bool sql_same_columns(const struct rowset *a, const struct rowset *b) {
+static bool sql_same_columns(const struct result *a, const struct result *b) {
     if (!a || a->n_columns != b->n_columns)
         return false;
     for (size_t i = 0; i < a->n_columns; i++)
@@ -68,7 +68,7 @@ static bool sql_same_columns(const struct rowset *a, const struct rowset *b) {
 }
 
 /* A new result in the place of one with the same columns: widths, order and place stay. */
-static void sql_renew(struct sheet *sheet, struct rowset *rows) {
+static void sql_renew(struct sheet *sheet, struct result *rows) {
     struct sheet fresh;
     if (sheet_init(&fresh, rows) != 0)
         return;
@@ -102,11 +102,11 @@ static void sql_renew(struct sheet *sheet, struct rowset *rows) {
 }
 
 /* The lowest view shows the rows. */
-static void sql_show_rows(struct sql_state *s, struct rowset *rows) {
+static void sql_show_rows(struct sql_state *s, struct result *rows) {
     struct sql_view *base = s->n_views ? &s->views[0] : NULL;
     bool renews = base && base->kind == SQL_VIEW_RESULT && sql_same_columns(base->sheet.rows, rows);
     if (renews && s->again) {
-        sql_renew(&base->sheet, rowset_ref(rows));
+        sql_renew(&base->sheet, result_ref(rows));
         if (s->n_views > 1 && sql_top_view(s)->kind == SQL_VIEW_ERROR)
             sql_pop_view(s);
         return;
@@ -114,7 +114,7 @@ static void sql_show_rows(struct sql_state *s, struct rowset *rows) {
     bool in_sheet = s->in_sheet;
     sql_drop_views(s);
     s->in_sheet = true; /* so that the view is no list over the editor */
-    (void)sql_push_view(s, SQL_VIEW_RESULT, rowset_ref(rows), "Result");
+    (void)sql_push_view(s, SQL_VIEW_RESULT, result_ref(rows), "Result");
     s->in_sheet = in_sheet;
 }
 
@@ -166,7 +166,7 @@ static bool sql_close_same(struct sql_state *s, enum sql_view_kind kind) {
 void sql_open_saved(struct sql_state *s, struct app *app) {
     if (sql_close_same(s, SQL_VIEW_SAVED))
         return;
-    struct rowset *rows = saved_list(app->query.saved_dir);
+    struct result *rows = saved_list(app->query.saved_dir);
     struct sql_view *v =
         rows ? sql_push_view(s, SQL_VIEW_SAVED, rows, "Saved queries: Enter runs one") : NULL;
     if (!v)
@@ -179,7 +179,7 @@ void sql_open_tables(struct sql_state *s, struct app *app) {
     if (sql_close_same(s, SQL_VIEW_TABLES))
         return;
     const struct catalog *c = app_catalog(app);
-    struct rowset *rows = c ? catalog_list_tables(c) : NULL;
+    struct result *rows = c ? catalog_list_tables(c) : NULL;
     if (rows && sql_push_view(s, SQL_VIEW_TABLES, rows, "Tables: Enter shows the columns of one"))
         s->in_sheet = true;
 }
@@ -187,7 +187,7 @@ void sql_open_tables(struct sql_state *s, struct app *app) {
 /* Text of a cell of the selected row. */
 static const char *sql_cell_text(const struct sheet *sheet, size_t column) {
     size_t row = sheet_row(sheet, sheet->list.selected);
-    return rowset_kind(sheet->rows, row, column) == SQL_TEXT ? sheet->rows->columns[column].values[row].s
+    return result_kind(sheet->rows, row, column) == SQL_TEXT ? sheet->rows->columns[column].values[row].s
                                                              : "";
 }
 
@@ -195,7 +195,7 @@ static void sql_open_columns(struct sql_state *s, struct app *app, const char *t
     char title[160];
     const struct catalog *c = app_catalog(app);
     const struct catalog_table *t = c ? catalog_find(c, table, strlen(table)) : NULL;
-    struct rowset *rows = t ? catalog_list_columns(t) : NULL;
+    struct result *rows = t ? catalog_list_columns(t) : NULL;
     (void)snprintf(title, sizeof title, "%s: %s. Enter types a name", t ? t->name : "", t ? t->help : "");
     if (rows)
         (void)sql_push_view(s, SQL_VIEW_COLUMNS, rows, title);
@@ -206,14 +206,14 @@ static void sql_open_cell(struct sql_state *s, const struct sheet *sheet) {
     struct strbuf text;
     size_t row = sheet_row(sheet, sheet->list.selected), column = (size_t)sheet->column;
     strbuf_init(&text, PAGER_MAX + 64);
-    if (rowset_kind(sheet->rows, row, column) == SQL_NULL)
+    if (result_kind(sheet->rows, row, column) == SQL_NULL)
         (void)strbuf_adds(&text, "NULL");
     else if (strcmp(sheet->rows->columns[column].type, "timestamp") == 0) {
         char when[64];
-        rowset_text(sheet->rows, row, column, when, sizeof when);
+        result_text(sheet->rows, row, column, when, sizeof when);
         (void)strbuf_addf(&text, "%s UTC\n", when);
     }
-    rowset_put_whole(sheet->rows, row, column, &text);
+    result_put_whole(sheet->rows, row, column, &text);
     (void)snprintf(title, sizeof title, "%.80s of row %d", sheet->rows->columns[column].name,
                    sheet->list.selected + 1);
     sql_push_text(s, SQL_VIEW_TEXT, strbuf_str(&text), text.len, title);
@@ -256,8 +256,8 @@ static void sql_open_figures(struct sql_state *s, struct app *app, const struct 
     char title[160];
     size_t column = (size_t)sheet->column;
     const char *name = sheet->rows->columns[column].name;
-    struct rowset *rows =
-        frequency ? rowset_frequency(sheet->rows, column) : rowset_describe(sheet->rows, column);
+    struct result *rows =
+        frequency ? result_frequency(sheet->rows, column) : result_describe(sheet->rows, column);
     (void)snprintf(title, sizeof title, frequency ? "How often each %s" : "Figures of %s", name);
     if (!rows) {
         app_message(app, true, "out of memory for the figures");

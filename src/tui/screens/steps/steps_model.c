@@ -23,7 +23,7 @@ void steps_model_fini(struct steps_model *m) {
 
 /* ---- rows ---- */
 
-static void steps_read_rows(struct steps_model *m, const struct rowset *r) {
+static void steps_read_rows(struct steps_model *m, const struct result *r) {
     int at[STEPS_PARTS], time = app_feed_column(r, "timestamp"), step = app_feed_column(r, "step");
     int ms = app_feed_column(r, "duration_ms"), loss = app_feed_column(r, "loss");
     int lr = app_feed_column(r, "lr"), grad = app_feed_column(r, "grad_norm");
@@ -53,7 +53,7 @@ static void steps_read_rows(struct steps_model *m, const struct rowset *r) {
 }
 
 /* Looks fall into the step that goes on then; both are newest first. */
-static void steps_read_samples(struct steps_model *m, const struct rowset *r) {
+static void steps_read_samples(struct steps_model *m, const struct result *r) {
     int time = app_feed_column(r, "timestamp"), waits = app_feed_column(r, "waits");
     int gc = app_feed_column(r, "gc");
     size_t at = 0;
@@ -166,7 +166,7 @@ static void steps_find_causes(struct steps_model *m, double *room) {
         m->causes[i] = m->slow ? m->causes[i] / m->excess_ms : NAN;
 }
 
-void steps_model_build(struct steps_model *m, const struct rowset *steps, const struct rowset *looks) {
+void steps_model_build(struct steps_model *m, const struct result *steps, const struct result *looks) {
     steps_model_fini(m);
     m->rate = m->p50 = m->p90 = m->p99 = m->trend = NAN;
     size_t n = steps ? steps->n_rows : 0;

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/strbuf.h"
-#include "client/sql/rowset.h"
+#include "client/sql/result.h"
 
 #define STEPS_SLOW 1.2 /* times the median: from here on a step is slow */
 #define STEPS_NUMBER 8 /* columns for a number, in the table and beside the strips */
@@ -62,7 +62,7 @@ struct steps_model {
 void steps_model_fini(struct steps_model *m);
 
 /* Make it of rows of FEED_STEPS (may be NULL) and of FEED_STEP_SAMPLES (may be NULL), both newest first. Without memory it is empty. */
-void steps_model_build(struct steps_model *m, const struct rowset *steps, const struct rowset *looks);
+void steps_model_build(struct steps_model *m, const struct result *steps, const struct result *looks);
 
 /* What is drawn in one column of the strips: `count` rows from number `first` on, as far as there are any. */
 struct steps_column {

@@ -132,12 +132,12 @@ static uint64_t growth_key(const struct growth_row *g) {
 }
 
 void growth_rows_fini(struct growth_rows *r) {
-    rowset_unref(r->rows);
+    result_unref(r->rows);
     free(r->items);
     memset(r, 0, sizeof *r);
 }
 
-void growth_rows_build(struct growth_rows *r, struct rowset *rows, struct outline *out) {
+void growth_rows_build(struct growth_rows *r, struct result *rows, struct outline *out) {
     static const char *const texts[] = {"type", "shape", "dtype", "device", "kind", "owner"};
     static const char *const numbers[] = {"count",        "bytes",           "count_then", "bytes_then",
                                           "growth_bytes", "growth_per_step", "since_step"};
@@ -146,7 +146,7 @@ void growth_rows_build(struct growth_rows *r, struct rowset *rows, struct outlin
     struct outline_node *nodes = calloc(n + 1, sizeof *nodes);
     *r = (struct growth_rows){.items = calloc(n + 1, sizeof *r->items)};
     if (rows && nodes && r->items) {
-        r->rows = rowset_ref(rows);
+        r->rows = result_ref(rows);
         r->n = n;
     }
     for (size_t i = 0; i < r->n; i++) {

@@ -8,14 +8,14 @@
 
 #include "tui/view/outline.h"
 
-/* Texts are the rowset's; NULL and NAN are unknown. */
+/* Texts are the result's; NULL and NAN are unknown. */
 struct growth_row {
     const char *type, *shape, *dtype, *device, *kind, *owner;
     double count, bytes, count_then, bytes_then, growth_bytes, growth_per_step, since_step;
 };
 
 struct growth_rows {
-    struct rowset *rows; /* a reference */
+    struct result *rows; /* a reference */
     struct growth_row *items;
     size_t n;
 };
@@ -23,8 +23,8 @@ struct growth_rows {
 extern const struct outline_def growth_outline; /* nodes' rows are struct growth_row */
 int growth_column_growth(void);
 
-/* Make nodes of a rowset (NULL: none) and give them to the outline. Replaces what was there. */
-void growth_rows_build(struct growth_rows *r, struct rowset *rows, struct outline *out);
+/* Make nodes of a result (NULL: none) and give them to the outline. Replaces what was there. */
+void growth_rows_build(struct growth_rows *r, struct result *rows, struct outline *out);
 void growth_rows_fini(struct growth_rows *r);
 
 #endif

@@ -54,7 +54,7 @@ static bool tensor_one_why(struct facts *f, const struct app_feed *feed) {
 }
 
 static void tensor_one_add_holders(struct facts *f, const struct app_feed *feed) {
-    const struct rowset *rows = feed->rows;
+    const struct result *rows = feed->rows;
     facts_add(f, "", ROLE_TITLE, "held by");
     if (tensor_one_why(f, feed))
         return;

@@ -261,7 +261,7 @@ static double tensor_sum_group(const struct tensor_share *shares, size_t n, size
     return sum;
 }
 
-static void tensor_read(struct tensor_row *t, const struct rowset *r, size_t i, const int *at) {
+static void tensor_read(struct tensor_row *t, const struct result *r, size_t i, const int *at) {
     *t = (struct tensor_row){.name = app_feed_text(r, i, at[0]),
                              .kind = app_feed_text(r, i, at[1]),
                              .type = app_feed_text(r, i, at[2]),
@@ -282,7 +282,7 @@ static void tensor_read(struct tensor_row *t, const struct rowset *r, size_t i, 
                              .line = i};
 }
 
-void tensor_table_init(struct tensor_table *t, struct rowset *rows) {
+void tensor_table_init(struct tensor_table *t, struct result *rows) {
     static const char *const names[] = {
         "name",          "kind",       "type", "shape", "dtype",      "device", "module",        "bytes",
         "storage_bytes", "storage_id", "id",   "age_s", "first_step", "shared", "requires_grad", "grad"};
@@ -292,7 +292,7 @@ void tensor_table_init(struct tensor_table *t, struct rowset *rows) {
         return;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         at[i] = app_feed_column(rows, names[i]);
-    t->rows = rowset_ref(rows);
+    t->rows = result_ref(rows);
     t->n = rows->n_rows;
     for (size_t i = 0; i < t->n; i++)
         tensor_read(&t->items[i], rows, i, at);
@@ -304,7 +304,7 @@ void tensor_table_init(struct tensor_table *t, struct rowset *rows) {
 }
 
 void tensor_table_fini(struct tensor_table *t) {
-    rowset_unref(t->rows);
+    result_unref(t->rows);
     free(t->items);
     memset(t, 0, sizeof *t);
 }

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/sql/rowset.h"
+#include "client/sql/result.h"
 #include "tui/view/outline.h"
 
 /* What tensors are grouped by. */
@@ -25,7 +25,7 @@ enum tensor_group {
     TENSOR_GROUPS,
 };
 
-/* A tensor, or a group of them. Texts are the rowset's; NULL and NAN are unknown. */
+/* A tensor, or a group of them. Texts are the result's; NULL and NAN are unknown. */
 struct tensor_row {
     const char *name, *kind, *type, *shape, *dtype, *device, *module;
     double bytes;           /* of a group: of its storages, each once */
@@ -35,14 +35,14 @@ struct tensor_row {
     double growth;                   /* bytes more than at the mark; NAN there is none */
     int shared, requires_grad, grad; /* -1 unknown */
     bool is_by_module;               /* it stands below its module */
-    size_t line;                     /* of the rowset */
+    size_t line;                     /* of the result */
     size_t count;                    /* of a group: how many; 0 it is a tensor */
     char text[40];                   /* of a group without a name of its own */
 };
 
-/* Tensors as they were read. Keeps a reference of the rowset. */
+/* Tensors as they were read. Keeps a reference of the result. */
 struct tensor_table {
-    struct rowset *rows;
+    struct result *rows;
     struct tensor_row *items;
     size_t n;
     double bytes;    /* of all storages, each once */
@@ -59,8 +59,8 @@ struct tensor_rows {
 extern const struct outline_def tensor_outline, tensor_outline_marked;
 int tensor_column_bytes(void);
 
-/* Read a rowset; NULL: an empty table. Out of memory: the same. */
-void tensor_table_init(struct tensor_table *t, struct rowset *rows);
+/* Read a result; NULL: an empty table. Out of memory: the same. */
+void tensor_table_init(struct tensor_table *t, struct result *rows);
 void tensor_table_fini(struct tensor_table *t);
 
 /* Make nodes of a table, with growth since `mark` (NULL none), and give them to the outline. Replaces `r`, which belongs to them. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rowset: see rowset.h. */
-#include "client/sql/rowset.h"
+/* result: see result.h. */
+#include "client/sql/result.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,22 +8,22 @@
 #include <string.h>
 #include <time.h>
 
-#define ROWSET_BLOCK ((size_t)64 * 1024)
-#define ROWSET_FIRST_ROWS 64
+#define RESULT_BLOCK ((size_t)64 * 1024)
+#define RESULT_FIRST_ROWS 64
 
 /* Text of many values; each has its length before it and a NUL after it. */
-struct rowset_block {
-    struct rowset_block *next;
+struct result_block {
+    struct result_block *next;
     size_t used, cap;
     char data[];
 };
 
-static size_t rowset_cell_bytes(const struct rowset *r) {
-    return r->n_columns * (sizeof(union rowset_value) + 1);
+static size_t result_cell_bytes(const struct result *r) {
+    return r->n_columns * (sizeof(union result_value) + 1);
 }
 
-struct rowset *rowset_new(size_t n_columns, size_t max_rows, size_t max_bytes) {
-    struct rowset *r = calloc(1, sizeof *r);
+struct result *result_new(size_t n_columns, size_t max_rows, size_t max_bytes) {
+    struct result *r = calloc(1, sizeof *r);
     if (!r)
         return NULL;
     r->columns = calloc(n_columns ? n_columns : 1, sizeof *r->columns);
@@ -32,8 +32,8 @@ struct rowset *rowset_new(size_t n_columns, size_t max_rows, size_t max_bytes) {
     r->max_bytes = max_bytes;
     r->references = 1;
     for (size_t i = 0; r->columns && i < n_columns; i++)
-        if (rowset_name_column(r, i, "", "") != 0) {
-            rowset_unref(r);
+        if (result_name_column(r, i, "", "") != 0) {
+            result_unref(r);
             return NULL;
         }
     if (!r->columns) {
@@ -43,12 +43,12 @@ struct rowset *rowset_new(size_t n_columns, size_t max_rows, size_t max_bytes) {
     return r;
 }
 
-struct rowset *rowset_ref(struct rowset *r) {
+struct result *result_ref(struct result *r) {
     (void)__atomic_add_fetch(&r->references, 1, __ATOMIC_RELAXED);
     return r;
 }
 
-void rowset_unref(struct rowset *r) {
+void result_unref(struct result *r) {
     if (!r || __atomic_sub_fetch(&r->references, 1, __ATOMIC_ACQ_REL) != 0)
         return;
     for (size_t i = 0; i < r->n_columns; i++) {
@@ -58,7 +58,7 @@ void rowset_unref(struct rowset *r) {
         free(r->columns[i].values);
     }
     while (r->blocks) {
-        struct rowset_block *next = r->blocks->next;
+        struct result_block *next = r->blocks->next;
         free(r->blocks);
         r->blocks = next;
     }
@@ -66,7 +66,7 @@ void rowset_unref(struct rowset *r) {
     free(r);
 }
 
-int rowset_name_column(struct rowset *r, size_t column, const char *name, const char *type) {
+int result_name_column(struct result *r, size_t column, const char *name, const char *type) {
     char *n = strdup(name), *t = strdup(type);
     if (!n || !t) {
         free(n);
@@ -82,29 +82,29 @@ int rowset_name_column(struct rowset *r, size_t column, const char *name, const 
 
 /* ---- filling ---- */
 
-static int rowset_grow(struct rowset *r) {
-    size_t cap = r->cap ? r->cap * 2 : ROWSET_FIRST_ROWS;
+static int result_grow(struct result *r) {
+    size_t cap = r->cap ? r->cap * 2 : RESULT_FIRST_ROWS;
     if (cap > r->max_rows)
         cap = r->max_rows;
-    if (cap <= r->cap || r->bytes + (cap - r->cap) * rowset_cell_bytes(r) > r->max_bytes)
+    if (cap <= r->cap || r->bytes + (cap - r->cap) * result_cell_bytes(r) > r->max_bytes)
         return -1;
     for (size_t i = 0; i < r->n_columns; i++) {
-        struct rowset_column *c = &r->columns[i];
+        struct result_column *c = &r->columns[i];
         uint8_t *kinds = realloc(c->kinds, cap);
         if (kinds)
             c->kinds = kinds;
-        union rowset_value *values = kinds ? realloc(c->values, cap * sizeof *values) : NULL;
+        union result_value *values = kinds ? realloc(c->values, cap * sizeof *values) : NULL;
         if (!values)
             return -1;
         c->values = values;
     }
-    r->bytes += (cap - r->cap) * rowset_cell_bytes(r);
+    r->bytes += (cap - r->cap) * result_cell_bytes(r);
     r->cap = cap;
     return 0;
 }
 
-int rowset_add_row(struct rowset *r) {
-    if (r->full || (r->n_rows == r->cap && rowset_grow(r) != 0)) {
+int result_add_row(struct result *r) {
+    if (r->full || (r->n_rows == r->cap && result_grow(r) != 0)) {
         r->full = true;
         return -1;
     }
@@ -114,24 +114,24 @@ int rowset_add_row(struct rowset *r) {
     return 0;
 }
 
-void rowset_put_int(struct rowset *r, size_t column, int64_t v) {
+void result_put_int(struct result *r, size_t column, int64_t v) {
     r->columns[column].kinds[r->n_rows - 1] = SQL_INTEGER;
     r->columns[column].values[r->n_rows - 1].i = v;
 }
 
-void rowset_put_real(struct rowset *r, size_t column, double v) {
+void result_put_real(struct result *r, size_t column, double v) {
     r->columns[column].kinds[r->n_rows - 1] = isnan(v) ? SQL_NULL : SQL_REAL;
     r->columns[column].values[r->n_rows - 1].f = v;
 }
 
 /* Room for `n` bytes of text; NULL: there is none. */
-static char *rowset_reserve(struct rowset *r, size_t n) {
-    struct rowset_block *b = r->blocks;
+static char *result_reserve(struct result *r, size_t n) {
+    struct result_block *b = r->blocks;
     if (!b || b->cap - b->used < n) {
-        size_t cap = n > ROWSET_BLOCK ? n : ROWSET_BLOCK;
+        size_t cap = n > RESULT_BLOCK ? n : RESULT_BLOCK;
         if (r->bytes + sizeof *b + cap > r->max_bytes || !(b = malloc(sizeof *b + cap)))
             return NULL;
-        *b = (struct rowset_block){.next = r->blocks, .cap = cap};
+        *b = (struct result_block){.next = r->blocks, .cap = cap};
         r->bytes += sizeof *b + cap;
         r->blocks = b;
     }
@@ -139,9 +139,9 @@ static char *rowset_reserve(struct rowset *r, size_t n) {
     return b->data + b->used - n;
 }
 
-int rowset_put_text(struct rowset *r, size_t column, enum sql_kind kind, const char *s, size_t len) {
+int result_put_text(struct result *r, size_t column, enum sql_kind kind, const char *s, size_t len) {
     uint32_t n = (uint32_t)len;
-    char *room = len < UINT32_MAX / 2 ? rowset_reserve(r, sizeof n + len + 1) : NULL;
+    char *room = len < UINT32_MAX / 2 ? result_reserve(r, sizeof n + len + 1) : NULL;
     if (!room) {
         r->n_rows--;
         r->full = true;
@@ -155,19 +155,19 @@ int rowset_put_text(struct rowset *r, size_t column, enum sql_kind kind, const c
     return 0;
 }
 
-int rowset_add_result(struct rowset *r, const struct sql_result *q) {
-    if (rowset_add_row(r) != 0)
+int result_add_sql_row(struct result *r, const struct sql_result *q) {
+    if (result_add_row(r) != 0)
         return -1;
     for (size_t i = 0; i < r->n_columns; i++) {
         enum sql_kind kind = sql_result_kind(q, i);
         if (kind == SQL_INTEGER)
-            rowset_put_int(r, i, sql_result_int(q, i));
+            result_put_int(r, i, sql_result_int(q, i));
         else if (kind == SQL_REAL)
-            rowset_put_real(r, i, sql_result_real(q, i));
+            result_put_real(r, i, sql_result_real(q, i));
         else if (kind != SQL_NULL) {
             size_t len = 0;
             const char *s = sql_result_text(q, i, &len);
-            if (rowset_put_text(r, i, kind, s ? s : "", s ? len : 0) != 0)
+            if (result_put_text(r, i, kind, s ? s : "", s ? len : 0) != 0)
                 return -1;
         }
     }
@@ -176,25 +176,25 @@ int rowset_add_result(struct rowset *r, const struct sql_result *q) {
 
 /* ---- reading ---- */
 
-enum sql_kind rowset_kind(const struct rowset *r, size_t row, size_t column) {
+enum sql_kind result_kind(const struct result *r, size_t row, size_t column) {
     return (enum sql_kind)r->columns[column].kinds[row];
 }
 
-double rowset_number(const struct rowset *r, size_t row, size_t column) {
-    enum sql_kind kind = rowset_kind(r, row, column);
-    const union rowset_value *v = &r->columns[column].values[row];
+double result_number(const struct result *r, size_t row, size_t column) {
+    enum sql_kind kind = result_kind(r, row, column);
+    const union result_value *v = &r->columns[column].values[row];
     return kind == SQL_INTEGER ? (double)v->i : kind == SQL_REAL ? v->f : NAN;
 }
 
-size_t rowset_length(const struct rowset *r, size_t row, size_t column) {
+size_t result_length(const struct result *r, size_t row, size_t column) {
     uint32_t n = 0;
-    if (rowset_kind(r, row, column) >= SQL_TEXT)
+    if (result_kind(r, row, column) >= SQL_TEXT)
         memcpy(&n, r->columns[column].values[row].s - sizeof n, sizeof n);
     return n;
 }
 
 /* "2023-11-14 22:13:20.250", UTC; false when no calendar has that time. */
-static bool rowset_time_text(double t, char *buf, size_t cap) {
+static bool result_time_text(double t, char *buf, size_t cap) {
     if (!(t > -62167219200.0 && t < 253402300800.0))
         return false;
     time_t whole = (time_t)floor(t);
@@ -207,7 +207,7 @@ static bool rowset_time_text(double t, char *buf, size_t cap) {
     return true;
 }
 
-static void rowset_real_text(double v, char *buf, size_t cap) {
+static void result_real_text(double v, char *buf, size_t cap) {
     double size = fabs(v);
     if (size >= 1e6 && size < 1e15)
         (void)snprintf(buf, cap, "%.2f", v);
@@ -215,9 +215,9 @@ static void rowset_real_text(double v, char *buf, size_t cap) {
         (void)snprintf(buf, cap, "%.6g", v);
 }
 
-void rowset_text(const struct rowset *r, size_t row, size_t column, char *buf, size_t cap) {
-    const union rowset_value *v = &r->columns[column].values[row];
-    switch (rowset_kind(r, row, column)) {
+void result_text(const struct result *r, size_t row, size_t column, char *buf, size_t cap) {
+    const union result_value *v = &r->columns[column].values[row];
+    switch (result_kind(r, row, column)) {
     case SQL_NULL:
         (void)snprintf(buf, cap, "NULL");
         return;
@@ -225,11 +225,11 @@ void rowset_text(const struct rowset *r, size_t row, size_t column, char *buf, s
         (void)snprintf(buf, cap, "%lld", (long long)v->i);
         return;
     case SQL_REAL:
-        if (strcmp(r->columns[column].type, "timestamp") != 0 || !rowset_time_text(v->f, buf, cap))
-            rowset_real_text(v->f, buf, cap);
+        if (strcmp(r->columns[column].type, "timestamp") != 0 || !result_time_text(v->f, buf, cap))
+            result_real_text(v->f, buf, cap);
         return;
     case SQL_BLOB:
-        (void)snprintf(buf, cap, "<%zu bytes>", rowset_length(r, row, column));
+        (void)snprintf(buf, cap, "<%zu bytes>", result_length(r, row, column));
         return;
     case SQL_TEXT:
         break;
@@ -238,7 +238,7 @@ void rowset_text(const struct rowset *r, size_t row, size_t column, char *buf, s
 }
 
 /* The shortest form that reads back as the same number. */
-static void rowset_put_real_whole(double v, struct strbuf *out) {
+static void result_put_real_whole(double v, struct strbuf *out) {
     char text[40];
     for (int digits = 15; digits <= 17; digits++) {
         (void)snprintf(text, sizeof text, "%.*g", digits, v);
@@ -248,30 +248,30 @@ static void rowset_put_real_whole(double v, struct strbuf *out) {
     (void)strbuf_adds(out, text);
 }
 
-void rowset_put_whole(const struct rowset *r, size_t row, size_t column, struct strbuf *out) {
-    const union rowset_value *v = &r->columns[column].values[row];
-    switch (rowset_kind(r, row, column)) {
+void result_put_whole(const struct result *r, size_t row, size_t column, struct strbuf *out) {
+    const union result_value *v = &r->columns[column].values[row];
+    switch (result_kind(r, row, column)) {
     case SQL_NULL:
         return;
     case SQL_INTEGER:
         (void)strbuf_addf(out, "%lld", (long long)v->i);
         return;
     case SQL_REAL:
-        rowset_put_real_whole(v->f, out);
+        result_put_real_whole(v->f, out);
         return;
     case SQL_BLOB:
-        for (size_t i = 0; i < rowset_length(r, row, column); i++)
+        for (size_t i = 0; i < result_length(r, row, column); i++)
             (void)strbuf_addf(out, "%02x", (unsigned char)v->s[i]);
         return;
     case SQL_TEXT:
-        (void)strbuf_add(out, v->s, rowset_length(r, row, column));
+        (void)strbuf_add(out, v->s, result_length(r, row, column));
     }
 }
 
-bool rowset_is_numeric(const struct rowset *r, size_t column) {
+bool result_is_numeric(const struct result *r, size_t column) {
     bool any = false;
     for (size_t i = 0; i < r->n_rows; i++) {
-        enum sql_kind kind = rowset_kind(r, i, column);
+        enum sql_kind kind = result_kind(r, i, column);
         if (kind >= SQL_TEXT)
             return false;
         any |= kind != SQL_NULL;
@@ -281,14 +281,14 @@ bool rowset_is_numeric(const struct rowset *r, size_t column) {
 
 /* ---- order ---- */
 
-static int rowset_kind_rank(enum sql_kind kind) {
+static int result_kind_rank(enum sql_kind kind) {
     return kind == SQL_NULL ? 3 : kind == SQL_TEXT ? 1 : kind == SQL_BLOB ? 2 : 0;
 }
 
-int rowset_compare(const struct rowset *r, size_t column, size_t a, size_t b) {
-    enum sql_kind ka = rowset_kind(r, a, column), kb = rowset_kind(r, b, column);
-    int ra = rowset_kind_rank(ka), rb = rowset_kind_rank(kb);
-    const union rowset_value *va = &r->columns[column].values[a], *vb = &r->columns[column].values[b];
+int result_compare(const struct result *r, size_t column, size_t a, size_t b) {
+    enum sql_kind ka = result_kind(r, a, column), kb = result_kind(r, b, column);
+    int ra = result_kind_rank(ka), rb = result_kind_rank(kb);
+    const union result_value *va = &r->columns[column].values[a], *vb = &r->columns[column].values[b];
     if (ra != rb)
         return ra < rb ? -1 : 1;
     if (ra == 3)
@@ -296,24 +296,24 @@ int rowset_compare(const struct rowset *r, size_t column, size_t a, size_t b) {
     if (ka == SQL_INTEGER && kb == SQL_INTEGER)
         return va->i < vb->i ? -1 : va->i > vb->i;
     if (ra == 0) {
-        double x = rowset_number(r, a, column), y = rowset_number(r, b, column);
+        double x = result_number(r, a, column), y = result_number(r, b, column);
         return x < y ? -1 : x > y;
     }
-    size_t la = rowset_length(r, a, column), lb = rowset_length(r, b, column);
+    size_t la = result_length(r, a, column), lb = result_length(r, b, column);
     int order = memcmp(va->s, vb->s, la < lb ? la : lb);
     return order ? (order < 0 ? -1 : 1) : la < lb ? -1 : la > lb;
 }
 
 /* Which of two rows comes first: negative the first one. */
-static int rowset_precedes(const struct rowset *r, size_t column, bool descends, uint32_t a, uint32_t b) {
-    bool na = rowset_kind(r, a, column) == SQL_NULL, nb = rowset_kind(r, b, column) == SQL_NULL;
+static int result_precedes(const struct result *r, size_t column, bool descends, uint32_t a, uint32_t b) {
+    bool na = result_kind(r, a, column) == SQL_NULL, nb = result_kind(r, b, column) == SQL_NULL;
     if (na || nb)
         return (int)na - (int)nb;
-    int order = rowset_compare(r, column, a, b);
+    int order = result_compare(r, column, a, b);
     return descends ? -order : order;
 }
 
-int rowset_sort(const struct rowset *r, size_t column, bool descends, uint32_t *order) {
+int result_sort(const struct result *r, size_t column, bool descends, uint32_t *order) {
     size_t n = r->n_rows;
     uint32_t *scratch = malloc((n + 1) * sizeof *scratch);
     if (!scratch)
@@ -327,7 +327,7 @@ int rowset_sort(const struct rowset *r, size_t column, bool descends, uint32_t *
             size_t i = low, j = middle;
             for (size_t k = low; k < high; k++) {
                 bool left = j >= high ||
-                            (i < middle && rowset_precedes(r, column, descends, order[i], order[j]) <= 0);
+                            (i < middle && result_precedes(r, column, descends, order[i], order[j]) <= 0);
                 scratch[k] = left ? order[i++] : order[j++];
             }
         }
