@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "client/sql/database.h"
-#include "client/sql/rows.h"
+#include "client/sql/result.h"
 #include "store/ring/ring_dir.h"
 #include "store/ring/ring_tables.h"
 #include "store/sql/sql.h"
@@ -193,19 +193,18 @@ static bool sql_measure(struct json *j, const struct sql_case *c, struct sql *s,
 /* Milliseconds from the wish to all rows; NAN: failed. */
 static double sql_run_database(struct database *d, const char *text, int64_t *n) {
     const struct sql_query q = {.max_rows = DATABASE_MAX_ROWS, .timeout_s = DATABASE_TIMEOUT_S};
-    struct rows rows;
     struct err e;
     uint64_t began = clock_mono_ns();
     database_arm(d);
     struct sql_result *r = database_refresh(d, &e) == 0 ? database_begin(d, text, &q, NULL, NULL, &e) : NULL;
     if (!r)
         return NAN;
-    int rc = rows_take(&rows, r, &e);
+    struct result *rows = result_take(r, RESULT_BYTES, &e);
     sql_end(r);
     double ms = (double)(clock_mono_ns() - began) / 1e6;
-    *n = rc == 0 && rows.n == 1 ? rows_at(&rows, 0, 0)->i : -1;
-    rows_fini(&rows);
-    return rc == 0 ? ms : NAN;
+    *n = rows && rows->n_rows == 1 ? result_at(rows, 0, 0).i : -1;
+    result_unref(rows);
+    return *n >= 0 ? ms : NAN;
 }
 
 static bool sql_measure_database(struct json *j, const char *path) {

@@ -136,7 +136,7 @@ def without_comments(text):
 
 
 def room_of(path):
-    """The room of a path from src/: "sql" of client/sql/rows.h, "entry" of agent/entry.c, "" of client/output.h."""
+    """The room of a path from src/: "sql" of client/sql/result.h, "entry" of agent/entry.c, "" of client/output.h."""
     folder, room = path.split("/")[:2]
     room = os.path.splitext(room)[0]
     return room if room in ROOMS.get(folder, []) or path.count("/") > 1 else ""

@@ -97,22 +97,21 @@ int armed_renew(struct armed *a, int64_t steps, struct err *e) {
     return call_arm(a->call, &a->want, e);
 }
 
-int armed_ask(struct armed *a, const char *text, struct rows *rows, struct err *e) {
+struct result *armed_ask(struct armed *a, const char *text, struct err *e) {
     struct sql_query q = {.timeout_s = ARMED_QUERY_S};
     char whole[ARMED_QUERY_MAX], since[32];
     const char *at = strstr(text, "%.6f");
-    *rows = (struct rows){.n = 0};
     (void)snprintf(since, sizeof since, "%.6f", a->began_s);
     (void)snprintf(whole, sizeof whole, "%.*s%s%s", at ? (int)(at - text) : 0, text, at ? since : "",
                    at ? at + strlen("%.6f") : text);
     if (database_refresh(a->database, e) != 0)
-        return -1;
+        return NULL;
     struct sql_result *r = database_begin(a->database, whole, &q, NULL, NULL, e);
-    int rc = r ? rows_take(rows, r, ROWS_BYTES, e) : -1;
+    struct result *rows = r ? result_take(r, RESULT_BYTES, e) : NULL;
     sql_end(r);
-    if (rc != 0)
+    if (!rows)
         database_explain(a->database, e);
-    return rc;
+    return rows;
 }
 
 void armed_end(struct armed *a) {
@@ -123,14 +122,4 @@ void armed_end(struct armed *a) {
     database_close(a->database);
     (void)signal(SIGINT, SIG_DFL);
     (void)signal(SIGTERM, SIG_DFL);
-}
-
-double armed_number(const struct rows *rows, size_t row, size_t column) {
-    const struct rows_cell *c = rows_at(rows, row, column);
-    return c->kind == SQL_INTEGER ? (double)c->i : c->kind == SQL_REAL ? c->f : NAN;
-}
-
-const char *armed_text(const struct rows *rows, size_t row, size_t column) {
-    const struct rows_cell *c = rows_at(rows, row, column);
-    return c->kind == SQL_TEXT ? c->s : NULL;
 }

@@ -11,7 +11,7 @@
 
 #include "cli/cli.h"
 #include "client/session/call.h"
-#include "client/sql/rows.h"
+#include "client/sql/result.h"
 
 #define ARMED_NOTE_MAX 512
 
@@ -50,17 +50,13 @@ int armed_wait(struct armed *a, double duration_s, bool (*is_done)(struct armed 
 /* Has ^C come since it was armed? */
 bool armed_is_interrupted(void);
 
-/* Rows of a query over the target; rows_fini, on failure too. `text` has one %.6f for the time since when they count. */
-int armed_ask(struct armed *a, const char *text, struct rows *rows, struct err *e);
+/* Rows of a query over the target, for the caller to unref; NULL with the error. `text` has one %.6f for the time since when they count. */
+struct result *armed_ask(struct armed *a, const char *text, struct err *e);
 
 /* The lease is over and was another client's with an end of its own: arm it anew for `steps` more. 0, or -1 with the error. */
 int armed_renew(struct armed *a, int64_t steps, struct err *e);
 
 /* Disarm, if it is armed yet, and let go of everything. */
 void armed_end(struct armed *a);
-
-/* A number of a row; NAN when it is none. Its text; NULL. */
-double armed_number(const struct rows *rows, size_t row, size_t column);
-const char *armed_text(const struct rows *rows, size_t row, size_t column);
 
 #endif

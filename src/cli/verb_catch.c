@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "client/sql/database.h"
 #include "client/export/document.h"
-#include "client/sql/rows.h"
+#include "client/sql/result.h"
 #include "store/ring/ring_tables.h"
 
 #define CATCH_QUERY_S 60.0
@@ -54,11 +54,11 @@ int cli_catch(struct target_address *addr, struct strbuf *out, struct err *e) {
 
 /* ---- of a process that has ended ---- */
 
-static const char *catch_find(const struct rows *rows, const char *kind) {
-    for (size_t i = 0; i < rows->n; i++) {
-        const struct rows_cell *is = rows_at(rows, i, 0), *text = rows_at(rows, i, 1);
-        if (is->kind == SQL_TEXT && text->kind == SQL_TEXT && strcmp(is->s, kind) == 0)
-            return text->s;
+static const char *catch_find(const struct result *rows, const char *kind) {
+    for (size_t i = 0; i < rows->n_rows; i++) {
+        const char *is = result_string(rows, i, 0), *text = result_string(rows, i, 1);
+        if (is && text && strcmp(is, kind) == 0)
+            return text;
     }
     return NULL;
 }
@@ -75,7 +75,7 @@ static void catch_put_lines(struct strbuf *out, const char *text) {
     }
 }
 
-static void catch_put_recorded(struct strbuf *out, bool as_json, const struct rows *rows, const char *why) {
+static void catch_put_recorded(struct strbuf *out, bool as_json, const struct result *rows, const char *why) {
     const char *fatal = catch_find(rows, RING_EVENT_FATAL), *stack = catch_find(rows, RING_EVENT_FATAL_STACK),
                *uncaught = catch_find(rows, RING_EVENT_UNCAUGHT);
     struct json j;
@@ -108,18 +108,16 @@ static int catch_show_recorded(struct target_address *addr, bool as_json, struct
         "SELECT kind, text FROM probing.events WHERE kind IN ('" RING_EVENT_FATAL
         "', '" RING_EVENT_FATAL_STACK "', '" RING_EVENT_UNCAUGHT "') ORDER BY timestamp DESC";
     struct sql_query q = {.timeout_s = CATCH_QUERY_S};
-    struct rows rows = {.n = 0};
     struct database *d = database_open(e);
     struct sql_result *r =
         d && database_add(d, addr, e) == 0 ? database_begin(d, text, &q, NULL, NULL, e) : NULL;
-    int rc = r ? rows_take(&rows, r, ROWS_BYTES, e) : -1;
-    if (r)
-        sql_end(r);
-    if (rc == 0)
-        catch_put_recorded(out, as_json, &rows, addr->why);
-    rows_fini(&rows);
-    if (d)
-        database_close(d);
+    struct result *rows = r ? result_take(r, RESULT_BYTES, e) : NULL;
+    sql_end(r);
+    int rc = rows ? 0 : -1;
+    if (rows)
+        catch_put_recorded(out, as_json, rows, addr->why);
+    result_unref(rows);
+    database_close(d);
     return rc;
 }
 

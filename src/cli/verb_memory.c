@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "client/sql/rows.h"
+#include "client/sql/result.h"
 
 #define MEMORY_SCHEMA_VERSION 1
 #define MEMORY_MIB (1024.0 * 1024.0)
@@ -65,52 +65,45 @@ enum memory_column {
     MEMORY_CGROUP_LIMIT
 };
 
-static int memory_ask(struct database *d, const char *text, struct rows *rows, struct err *e) {
+static struct result *memory_ask(struct database *d, const char *text, struct err *e) {
     struct sql_query q = {.timeout_s = MEMORY_QUERY_S};
     struct sql_result *r = database_begin(d, text, &q, NULL, NULL, e);
     if (!r)
-        return -1;
-    int rc = rows_take(rows, r, ROWS_BYTES, e);
+        return NULL;
+    struct result *rows = result_take(r, RESULT_BYTES, e);
     sql_end(r);
-    if (rc != 0) {
-        rows_fini(rows);
+    if (!rows)
         database_explain(d, e);
-    }
-    return rc;
-}
-
-static double memory_number(const struct rows *rows, size_t row, size_t column) {
-    const struct rows_cell *c = rows_at(rows, row, column);
-    return c->kind == SQL_INTEGER ? (double)c->i : c->kind == SQL_REAL ? c->f : NAN;
+    return rows;
 }
 
 /* By how much it grows; unknown while there is too little of the past. */
-static double memory_trend(const struct rows *rows, size_t row) {
-    return memory_number(rows, row, MEMORY_TREND_S_COLUMN) >= MEMORY_TREND_S
-               ? memory_number(rows, row, MEMORY_TREND)
+static double memory_trend(const struct result *rows, size_t row) {
+    return result_number(rows, row, MEMORY_TREND_S_COLUMN) >= MEMORY_TREND_S
+               ? result_number(rows, row, MEMORY_TREND)
                : NAN;
 }
 
-static void memory_put_json(const struct rows *rows, struct strbuf *out) {
+static void memory_put_json(const struct result *rows, struct strbuf *out) {
     struct json j;
     json_init(&j, out, 2);
     json_object_begin(&j);
     json_kv_int(&j, "schema_version", MEMORY_SCHEMA_VERSION);
     json_key(&j, "targets");
     json_array_begin(&j);
-    for (size_t row = 0; row < rows->n; row++) {
+    for (size_t row = 0; row < rows->n_rows; row++) {
         json_object_begin(&j);
         for (size_t i = 0; i < rows->n_columns; i++) {
-            const struct rows_cell *c = rows_at(rows, row, i);
+            struct result_cell c = result_at(rows, row, i);
             json_key(&j, rows->columns[i].name);
             if (i == MEMORY_TREND)
                 json_number(&j, memory_trend(rows, row), 3);
-            else if (c->kind == SQL_INTEGER)
-                json_int(&j, c->i);
-            else if (c->kind == SQL_REAL)
-                json_number(&j, c->f, 3);
+            else if (c.kind == SQL_INTEGER)
+                json_int(&j, c.i);
+            else if (c.kind == SQL_REAL)
+                json_number(&j, c.f, 3);
             else
-                json_string(&j, c->kind == SQL_TEXT ? c->s : NULL);
+                json_string(&j, result_string(rows, row, i));
         }
         json_object_end(&j);
     }
@@ -126,7 +119,7 @@ static void memory_put_size(struct strbuf *out, const char *label, double bytes,
     (void)strbuf_addf(out, "  %-*s %-12s %s\n", MEMORY_LABEL, label, size, what);
 }
 
-static void memory_put_trend(struct strbuf *out, const struct rows *rows, size_t row) {
+static void memory_put_trend(struct strbuf *out, const struct result *rows, size_t row) {
     char span[32];
     double trend = memory_trend(rows, row);
     if (isnan(trend)) {
@@ -134,33 +127,33 @@ static void memory_put_trend(struct strbuf *out, const struct rows *rows, size_t
                           "too little of the past is known");
         return;
     }
-    text_human_duration(span, sizeof span, memory_number(rows, row, MEMORY_TREND_S_COLUMN));
+    text_human_duration(span, sizeof span, result_number(rows, row, MEMORY_TREND_S_COLUMN));
     (void)strbuf_addf(out, "  %-*s %+.2f MiB a minute, over %s\n", MEMORY_LABEL, "trend", trend, span);
 }
 
-static void memory_put_text(const struct rows *rows, struct strbuf *out) {
-    for (size_t row = 0; row < rows->n; row++) {
+static void memory_put_text(const struct result *rows, struct strbuf *out) {
+    for (size_t row = 0; row < rows->n_rows; row++) {
         char host[256], limit[64] = "";
-        const struct rows_cell *name = rows_at(rows, row, MEMORY_HOST),
-                               *rank = rows_at(rows, row, MEMORY_RANK);
-        double most = memory_number(rows, row, MEMORY_CGROUP_LIMIT),
-               objects = memory_number(rows, row, MEMORY_GC_OBJECTS);
-        (void)text_sanitize(host, sizeof host, name->kind == SQL_TEXT ? name->s : "?");
+        const char *name = result_string(rows, row, MEMORY_HOST);
+        struct result_cell rank = result_at(rows, row, MEMORY_RANK);
+        double most = result_number(rows, row, MEMORY_CGROUP_LIMIT),
+               objects = result_number(rows, row, MEMORY_GC_OBJECTS);
+        (void)text_sanitize(host, sizeof host, name ? name : "?");
         (void)strbuf_addf(out, "%sProcess %" PRId64 " on %s", row ? "\n" : "",
-                          rows_at(rows, row, MEMORY_PID)->i, host);
-        if (rank->kind == SQL_INTEGER)
-            (void)strbuf_addf(out, ", rank %" PRId64, rank->i);
+                          result_at(rows, row, MEMORY_PID).i, host);
+        if (rank.kind == SQL_INTEGER)
+            (void)strbuf_addf(out, ", rank %" PRId64, rank.i);
         (void)strbuf_addc(out, '\n');
-        memory_put_size(out, "memory", memory_number(rows, row, MEMORY_ALL) * MEMORY_MIB,
+        memory_put_size(out, "memory", result_number(rows, row, MEMORY_ALL) * MEMORY_MIB,
                         "in RAM and swapped out");
-        memory_put_size(out, "in RAM", memory_number(rows, row, MEMORY_RSS) * MEMORY_MIB, "");
-        memory_put_size(out, "its share", memory_number(rows, row, MEMORY_PSS),
+        memory_put_size(out, "in RAM", result_number(rows, row, MEMORY_RSS) * MEMORY_MIB, "");
+        memory_put_size(out, "its share", result_number(rows, row, MEMORY_PSS),
                         "in RAM, shared pages divided among their users");
-        memory_put_size(out, "at most", memory_number(rows, row, MEMORY_MOST) * MEMORY_MIB,
+        memory_put_size(out, "at most", result_number(rows, row, MEMORY_MOST) * MEMORY_MIB,
                         "in the last 10 minutes");
         memory_put_trend(out, rows, row);
-        memory_put_size(out, "GPU tensors", memory_number(rows, row, MEMORY_GPU_ALLOCATED) * MEMORY_MIB, "");
-        memory_put_size(out, "GPU reserved", memory_number(rows, row, MEMORY_GPU_RESERVED) * MEMORY_MIB,
+        memory_put_size(out, "GPU tensors", result_number(rows, row, MEMORY_GPU_ALLOCATED) * MEMORY_MIB, "");
+        memory_put_size(out, "GPU reserved", result_number(rows, row, MEMORY_GPU_RESERVED) * MEMORY_MIB,
                         "by torch's allocator");
         if (isnan(objects))
             (void)strbuf_addf(out, "  %-*s unknown\n", MEMORY_LABEL, "Python objects");
@@ -171,10 +164,10 @@ static void memory_put_text(const struct rows *rows, struct strbuf *out) {
             char size[32];
             text_human_bytes(size, sizeof size, most);
             (void)snprintf(limit, sizeof limit, "of %s that it may use", size);
-        } else if (rows_at(rows, row, MEMORY_CGROUP)->kind != SQL_NULL) {
+        } else if (result_kind(rows, row, MEMORY_CGROUP) != SQL_NULL) {
             (void)snprintf(limit, sizeof limit, "without a limit");
         }
-        memory_put_size(out, "cgroup", memory_number(rows, row, MEMORY_CGROUP), limit);
+        memory_put_size(out, "cgroup", result_number(rows, row, MEMORY_CGROUP), limit);
     }
 }
 
@@ -182,22 +175,21 @@ static int memory_exec(const struct cli_options *o, struct target_address *addr,
                        struct err *e) {
     const struct cli_read_options *mine = (const struct cli_read_options *)(const void *)o;
     struct database *d;
-    struct rows rows;
     if (cli_open_database(o, addr, mine->no_inject, &d, e) != 0)
         return -1;
-    int rc = memory_ask(d, memory_history, &rows, e);
-    if (rc == 0 && rows.n == 0 && !database_is_recorded(d)) {
-        rows_fini(&rows);
-        rc = memory_ask(d, memory_now, &rows, e);
+    struct result *rows = memory_ask(d, memory_history, e);
+    if (rows && rows->n_rows == 0 && !database_is_recorded(d)) {
+        result_unref(rows);
+        rows = memory_ask(d, memory_now, e);
     }
-    if (rc == 0 && o->json)
-        memory_put_json(&rows, out);
-    else if (rc == 0)
-        memory_put_text(&rows, out);
-    if (rc == 0) {
+    int rc = rows ? 0 : -1;
+    if (rows && o->json)
+        memory_put_json(rows, out);
+    else if (rows)
+        memory_put_text(rows, out);
+    if (rows)
         cli_note_database(d);
-        rows_fini(&rows);
-    }
+    result_unref(rows);
     database_close(d);
     return rc;
 }

@@ -28,19 +28,14 @@ static const struct option_def nan_options[] = {
 static const char nan_row[] =
     "SELECT * FROM python.nonfinite WHERE timestamp >= %.6f ORDER BY timestamp DESC LIMIT 1";
 
-/* Columns of a row that are no numbers. */
-static bool nan_is_text(const struct rows *rows, size_t column) {
-    return rows_at(rows, 0, column)->kind == SQL_TEXT;
-}
-
-static const char *nan_text(const struct rows *rows, const char *name) {
+static const char *nan_text(const struct result *rows, const char *name) {
     for (size_t i = 0; i < rows->n_columns; i++)
         if (strcmp(rows->columns[i].name, name) == 0)
-            return armed_text(rows, 0, i);
+            return result_string(rows, 0, i);
     return NULL;
 }
 
-static void nan_put_json(const struct armed *a, const struct rows *rows, struct strbuf *out) {
+static void nan_put_json(const struct armed *a, const struct result *rows, struct strbuf *out) {
     static const char *const ours[] = {"rank", "host", "pid", NULL};
     struct json j;
     json_init(&j, out, 2);
@@ -49,33 +44,33 @@ static void nan_put_json(const struct armed *a, const struct rows *rows, struct 
     json_kv_bool(&j, "found", strcmp(nan_text(rows, "stage"), "none") != 0);
     json_kv_string(&j, "text", a->note);
     for (size_t i = 0; i < rows->n_columns; i++) {
-        const struct rows_cell *c = rows_at(rows, 0, i);
+        struct result_cell c = result_at(rows, 0, i);
         size_t k = 0;
         while (ours[k] && strcmp(ours[k], rows->columns[i].name) != 0)
             k++;
         if (ours[k])
             continue;
         json_key(&j, rows->columns[i].name);
-        if (c->kind == SQL_INTEGER)
-            json_int(&j, c->i);
-        else if (c->kind == SQL_REAL)
-            json_number(&j, c->f, 9);
+        if (c.kind == SQL_INTEGER)
+            json_int(&j, c.i);
+        else if (c.kind == SQL_REAL)
+            json_number(&j, c.f, 9);
         else
-            json_string(&j, nan_is_text(rows, i) ? c->s : NULL);
+            json_string(&j, result_string(rows, 0, i));
     }
     json_object_end(&j);
     (void)strbuf_addc(out, '\n');
 }
 
-static double nan_number(const struct rows *rows, const char *name) {
+static double nan_number(const struct result *rows, const char *name) {
     for (size_t i = 0; i < rows->n_columns; i++)
         if (strcmp(rows->columns[i].name, name) == 0)
-            return armed_number(rows, 0, i);
+            return result_number(rows, 0, i);
     return NAN;
 }
 
 /* What was found, what went in, and the stack, a frame a line: in the table it is one text. */
-static void nan_put_text(const struct armed *a, const struct rows *rows, struct strbuf *out) {
+static void nan_put_text(const struct armed *a, const struct result *rows, struct strbuf *out) {
     char clean[1024], frame[512];
     double low = nan_number(rows, "input_min"), high = nan_number(rows, "input_max"),
            bad = nan_number(rows, "input_nonfinite");
@@ -93,21 +88,21 @@ static void nan_put_text(const struct armed *a, const struct rows *rows, struct 
     }
 }
 
-/* The row, which is there some moments after the lease has ended. */
-static int nan_read(struct armed *a, struct rows *rows, struct err *e) {
+/* The row, which is there some moments after the lease has ended. NULL with the error. */
+static struct result *nan_read(struct armed *a, struct err *e) {
     double until_s = clock_epoch_s() + NAN_LATE_S;
     for (;;) {
-        if (armed_ask(a, nan_row, rows, e) != 0)
-            return -1;
-        if (rows->n > 0)
-            return 0;
-        rows_fini(rows);
-        if (clock_epoch_s() >= until_s || !a->over)
-            return err_set(e, ERR_FAILED, "nothing was looked at: %s",
-                           a->note[0] ? a->note
-                                      : "no training step has ended meanwhile; --for gives it more time");
+        struct result *rows = armed_ask(a, nan_row, e);
+        if (!rows || rows->n_rows > 0)
+            return rows;
+        result_unref(rows);
+        if (clock_epoch_s() >= until_s || !a->over) {
+            err_set(e, ERR_FAILED, "nothing was looked at: %s",
+                    a->note[0] ? a->note : "no training step has ended meanwhile; --for gives it more time");
+            return NULL;
+        }
         if (call_rest(a->call, 0.1, e) != 0)
-            return -1;
+            return NULL;
     }
 }
 
@@ -115,19 +110,20 @@ static int nan_exec(const struct cli_options *o, struct target_address *addr, st
                     struct err *e) {
     const struct armed_options *mine = (const struct armed_options *)(const void *)o;
     struct wire_arm want = {.what = "nan", .steps = mine->steps, .compiled = mine->compiled};
-    struct rows rows = {.n = 0};
+    struct result *rows = NULL;
     struct armed a;
     int rc = armed_begin(&a, o, addr, &want, e);
     a.ends = true;
     if (rc == 0)
         rc = armed_wait(&a, mine->duration_s > 0 ? mine->duration_s : NAN_DURATION_S, NULL, e);
     if (rc == 0)
-        rc = nan_read(&a, &rows, e);
-    if (rc == 0 && o->json)
-        nan_put_json(&a, &rows, out);
-    else if (rc == 0)
-        nan_put_text(&a, &rows, out);
-    rows_fini(&rows);
+        rows = nan_read(&a, e);
+    if (rows && o->json)
+        nan_put_json(&a, rows, out);
+    else if (rows)
+        nan_put_text(&a, rows, out);
+    rc = rows ? 0 : -1;
+    result_unref(rows);
     armed_end(&a);
     return rc;
 }

@@ -79,7 +79,7 @@ static int profile_run(struct armed *a, const struct cli_options *o, struct targ
 
 /* ---- printing ---- */
 
-static void profile_put_json(const struct armed *a, const char *file, const struct rows *rows,
+static void profile_put_json(const struct armed *a, const char *file, const struct result *rows,
                              struct strbuf *out) {
     struct json j;
     json_init(&j, out, 2);
@@ -90,11 +90,11 @@ static void profile_put_json(const struct armed *a, const char *file, const stru
     json_kv_string(&j, "text", a->note);
     json_key(&j, "operations");
     json_array_begin(&j);
-    for (size_t i = 0; i < rows->n; i++) {
+    for (size_t i = 0; i < rows->n_rows; i++) {
         json_object_begin(&j);
-        json_kv_string(&j, "operation", armed_text(rows, i, PROFILE_TEXT_OPERATION));
-        json_kv_number(&j, "total_ms", armed_number(rows, i, PROFILE_TEXT_TOTAL), 4);
-        json_kv_number(&j, "calls", armed_number(rows, i, PROFILE_TEXT_CALLS), 0);
+        json_kv_string(&j, "operation", result_string(rows, i, PROFILE_TEXT_OPERATION));
+        json_kv_number(&j, "total_ms", result_number(rows, i, PROFILE_TEXT_TOTAL), 4);
+        json_kv_number(&j, "calls", result_number(rows, i, PROFILE_TEXT_CALLS), 0);
         json_object_end(&j);
     }
     json_array_end(&j);
@@ -102,33 +102,32 @@ static void profile_put_json(const struct armed *a, const char *file, const stru
     (void)strbuf_addc(out, '\n');
 }
 
-/* The rows are there some moments after the lease has ended. */
-static int profile_read_top(struct armed *a, struct rows *rows, struct err *e) {
+/* The rows are there some moments after the lease has ended. NULL with the error. */
+static struct result *profile_read_top(struct armed *a, struct err *e) {
     double until_s = clock_epoch_s() + PROFILE_LATE_S;
     for (;;) {
-        if (armed_ask(a, profile_top, rows, e) != 0)
-            return -1;
-        if (rows->n > 0 || clock_epoch_s() >= until_s)
-            return 0;
-        rows_fini(rows);
+        struct result *rows = armed_ask(a, profile_top, e);
+        if (!rows || rows->n_rows > 0 || clock_epoch_s() >= until_s)
+            return rows;
+        result_unref(rows);
         if (call_rest(a->call, 0.1, e) != 0)
-            return -1;
+            return NULL;
     }
 }
 
 static int profile_report(struct armed *a, const struct profile_options *mine,
                           const struct target_address *addr, struct strbuf *out, struct err *e) {
-    struct rows rows = {.n = 0};
     const char *file = mine->output ? mine->output : a->file;
     int rc = mine->output ? trace_file_move(addr->pid, a->file, mine->output, armed_is_interrupted, e) : 0;
-    if (rc == 0)
-        rc = profile_read_top(a, &rows, e);
-    if (rc == 0 && mine->armed.common.json)
-        profile_put_json(a, file, &rows, out);
-    else if (rc == 0)
-        profile_text_put(out, a->note, file, &rows);
-    rows_fini(&rows);
-    return rc;
+    struct result *rows = rc == 0 ? profile_read_top(a, e) : NULL;
+    if (!rows)
+        return -1;
+    if (mine->armed.common.json)
+        profile_put_json(a, file, rows, out);
+    else
+        profile_text_put(out, a->note, file, rows);
+    result_unref(rows);
+    return 0;
 }
 
 static int profile_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,

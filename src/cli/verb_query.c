@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "client/sql/database.h"
 #include "client/output.h"
-#include "client/sql/rows.h"
+#include "client/sql/result.h"
 
 #define QUERY_MAX_TEXT ((size_t)1024 * 1024)
 #define QUERY_LINE_MAX 512 /* of a statement shown with its error */
@@ -114,7 +114,7 @@ static void query_show_place(const char *text, long at) {
 
 /* ---- one round ---- */
 
-static void query_note_limits(const struct query_options *o, const struct rows *rows) {
+static void query_note_limits(const struct query_options *o, const struct result *rows) {
     if (rows->truncated)
         output_say("probing: there are more than %ld rows: --limit 0 shows all\n", o->limit);
     if (rows->lost)
@@ -142,7 +142,7 @@ static void query_print_notes(void) {
     query_notes.lines[0] = '\0';
 }
 
-static int query_statement(const struct query_options *o, struct database *d, const struct rows_format *f,
+static int query_statement(const struct query_options *o, struct database *d, const struct result_format *f,
                            const char *whole, const char *text, const char **tail, struct strbuf *out,
                            struct err *e) {
     struct sql_query q = {.max_rows = (uint64_t)o->limit, .timeout_s = o->timeout_s, .whole = whole};
@@ -153,25 +153,23 @@ static int query_statement(const struct query_options *o, struct database *d, co
             query_show_place(whole, where.at);
         return e->code == ERR_OK ? 0 : -1;
     }
-    struct rows rows;
-    int rc = rows_take(&rows, r, o->limit > 0 ? ROWS_BYTES : ROWS_BYTES_ALL, e);
+    struct result *rows = result_take(r, o->limit > 0 ? RESULT_BYTES : RESULT_BYTES_ALL, e);
     sql_end(r);
-    if (rc == 0 && rows.n_columns > 0) {
-        f->put(&rows, isatty(STDOUT_FILENO), out);
-        query_note_limits(o, &rows);
-    }
-    if (rc == 0)
-        query_note_database(d);
-    rows_fini(&rows);
-    if (rc == 0 && out->failed)
-        return err_set(e, ERR_FAILED, "the answer is too large: ask for fewer rows");
-    if (rc != 0)
+    if (!rows) {
         database_explain(d, e);
-    return rc == 0 ? 1 : -1;
+        return -1;
+    }
+    if (rows->n_columns > 0) {
+        result_write(rows, f, isatty(STDOUT_FILENO), out);
+        query_note_limits(o, rows);
+    }
+    query_note_database(d);
+    result_unref(rows);
+    return out->failed ? err_set(e, ERR_FAILED, "the answer is too large: ask for fewer rows") : 1;
 }
 
 /* All statements of the text, in order. */
-static int query_round(const struct query_options *o, struct database *d, const struct rows_format *f,
+static int query_round(const struct query_options *o, struct database *d, const struct result_format *f,
                        const char *text, struct strbuf *out, struct err *e) {
     int rc = database_refresh(d, e) == 0 ? 1 : -1, ran = 0;
     for (const char *rest = text; rc > 0;) {
@@ -204,7 +202,7 @@ static void query_wait(double seconds, struct database *d) {
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-static int query_watch(const struct query_options *o, struct database *d, const struct rows_format *f,
+static int query_watch(const struct query_options *o, struct database *d, const struct result_format *f,
                        const char *text, struct strbuf *out, struct err *e) {
     int rc = 0;
     while (rc == 0 && !query_reader_left()) {
@@ -228,7 +226,7 @@ static void query_end_by_signal(void) {
     (void)raise(SIGINT);
 }
 
-static int query_run(const struct query_options *o, struct database *d, const struct rows_format *f,
+static int query_run(const struct query_options *o, struct database *d, const struct result_format *f,
                      const char *text, struct strbuf *out, struct err *e) {
     struct sigaction action = {.sa_handler = query_on_signal, .sa_flags = (int)SA_RESETHAND};
     (void)sigemptyset(&action.sa_mask);
@@ -246,8 +244,11 @@ static int query_exec(const struct cli_options *o, struct target_address *addr, 
                       struct err *e) {
     struct query_options mine = *(const struct query_options *)(const void *)o;
     if (mine.limit == 0)
-        out->limit = ROWS_BYTES_ALL; /* who asks for all gets it */
-    const struct rows_format *f = rows_find_format(mine.format ? mine.format : o->json ? "json" : "table", e);
+        out->limit = RESULT_BYTES_ALL; /* who asks for all gets it */
+    const struct result_format *f = result_find_format(mine.format ? mine.format
+                                                       : o->json   ? "json"
+                                                                   : "table",
+                                                       e);
     struct strbuf text;
     struct database *d = NULL;
     if (!f)

@@ -54,28 +54,28 @@ enum trace_column {
     TRACE_BYTES
 };
 
-static void trace_put_json(const struct armed *a, const struct rows *steps, const struct rows *modules,
+static void trace_put_json(const struct armed *a, const struct result *steps, const struct result *modules,
                            struct strbuf *out) {
     struct json j;
     json_init(&j, out, 2);
     json_object_begin(&j);
     json_kv_int(&j, "schema_version", TRACE_SCHEMA_VERSION);
-    json_kv_number(&j, "steps", armed_number(steps, 0, TRACE_STEPS_N), 0);
-    json_kv_number(&j, "first_step", armed_number(steps, 0, TRACE_STEPS_FIRST), 0);
-    json_kv_number(&j, "last_step", armed_number(steps, 0, TRACE_STEPS_LAST), 0);
-    json_kv_number(&j, "step_ms", armed_number(steps, 0, TRACE_STEPS_MS), 3);
+    json_kv_number(&j, "steps", result_number(steps, 0, TRACE_STEPS_N), 0);
+    json_kv_number(&j, "first_step", result_number(steps, 0, TRACE_STEPS_FIRST), 0);
+    json_kv_number(&j, "last_step", result_number(steps, 0, TRACE_STEPS_LAST), 0);
+    json_kv_number(&j, "step_ms", result_number(steps, 0, TRACE_STEPS_MS), 3);
     json_kv_number(&j, "overhead_pct", a->cost_pct, 4);
     json_key(&j, "modules");
     json_array_begin(&j);
-    for (size_t i = 0; i < modules->n; i++) {
+    for (size_t i = 0; i < modules->n_rows; i++) {
         json_object_begin(&j);
-        json_kv_string(&j, "module", armed_text(modules, i, TRACE_MODULE));
-        json_kv_string(&j, "type", armed_text(modules, i, TRACE_OPERATION));
-        json_kv_number(&j, "steps", armed_number(modules, i, TRACE_IN), 0);
-        json_kv_number(&j, "forward_ms", armed_number(modules, i, TRACE_FORWARD), 4);
-        json_kv_number(&j, "backward_ms", armed_number(modules, i, TRACE_BACKWARD), 4);
-        json_kv_number(&j, "calls", armed_number(modules, i, TRACE_CALLS), 2);
-        json_kv_number(&j, "activation_bytes", armed_number(modules, i, TRACE_BYTES), 0);
+        json_kv_string(&j, "module", result_string(modules, i, TRACE_MODULE));
+        json_kv_string(&j, "type", result_string(modules, i, TRACE_OPERATION));
+        json_kv_number(&j, "steps", result_number(modules, i, TRACE_IN), 0);
+        json_kv_number(&j, "forward_ms", result_number(modules, i, TRACE_FORWARD), 4);
+        json_kv_number(&j, "backward_ms", result_number(modules, i, TRACE_BACKWARD), 4);
+        json_kv_number(&j, "calls", result_number(modules, i, TRACE_CALLS), 2);
+        json_kv_number(&j, "activation_bytes", result_number(modules, i, TRACE_BYTES), 0);
         json_object_end(&j);
     }
     json_array_end(&j);
@@ -103,9 +103,9 @@ static void trace_put_fewer(const struct armed *a, int64_t wanted, struct strbuf
                           note[0] ? ". " : "", note);
 }
 
-static void trace_put_text(const struct armed *a, const struct rows *steps, int64_t wanted,
-                           const struct rows *modules, struct strbuf *out) {
-    double n = armed_number(steps, 0, TRACE_STEPS_N), ms = armed_number(steps, 0, TRACE_STEPS_MS);
+static void trace_put_text(const struct armed *a, const struct result *steps, int64_t wanted,
+                           const struct result *modules, struct strbuf *out) {
+    double n = result_number(steps, 0, TRACE_STEPS_N), ms = result_number(steps, 0, TRACE_STEPS_MS);
     (void)strbuf_addf(out, "%.0f step%s of %.3f ms", n, n == 1 ? "" : "s", ms);
     if (!isnan(a->cost_pct))
         (void)strbuf_addf(out, "; looking has cost %.2f %% of the time", a->cost_pct);
@@ -113,14 +113,14 @@ static void trace_put_text(const struct armed *a, const struct rows *steps, int6
         trace_put_fewer(a, wanted, out);
     (void)strbuf_addf(out, "\n\n%-*s %-*s %12s %12s %8s %7s %12s\n", TRACE_NAME, "MODULE", TRACE_TYPE, "TYPE",
                       "FORWARD MS", "BACKWARD MS", "OF STEP", "CALLS", "ACTIVATIONS");
-    for (size_t i = 0; i < modules->n; i++) {
+    for (size_t i = 0; i < modules->n_rows; i++) {
         char name[512], type[128], bytes[32] = "?";
-        const char *path = armed_text(modules, i, TRACE_MODULE);
-        double forward = armed_number(modules, i, TRACE_FORWARD),
-               backward = armed_number(modules, i, TRACE_BACKWARD),
-               size = armed_number(modules, i, TRACE_BYTES);
+        const char *path = result_string(modules, i, TRACE_MODULE);
+        double forward = result_number(modules, i, TRACE_FORWARD),
+               backward = result_number(modules, i, TRACE_BACKWARD),
+               size = result_number(modules, i, TRACE_BYTES);
         (void)text_sanitize(name, sizeof name, !path ? "?" : path[0] ? path : "(model)");
-        (void)text_sanitize(type, sizeof type, armed_text(modules, i, TRACE_OPERATION));
+        (void)text_sanitize(type, sizeof type, result_string(modules, i, TRACE_OPERATION));
         if (!isnan(size))
             text_human_bytes(bytes, sizeof bytes, size);
         (void)strbuf_addf(out, "%-*s %-*s", TRACE_NAME, name, TRACE_TYPE, type);
@@ -130,7 +130,7 @@ static void trace_put_text(const struct armed *a, const struct rows *steps, int6
             (void)strbuf_addf(out, " %8s", "?");
         else
             (void)strbuf_addf(out, " %6.1f %%", 100 * (forward + (isnan(backward) ? 0 : backward)) / ms);
-        (void)strbuf_addf(out, " %7.4g %12s\n", armed_number(modules, i, TRACE_CALLS), bytes);
+        (void)strbuf_addf(out, " %7.4g %12s\n", result_number(modules, i, TRACE_CALLS), bytes);
     }
 }
 
@@ -140,54 +140,57 @@ static int trace_explain(const struct armed *a, struct err *e) {
                    a->note[0] ? a->note : ": none has ended meanwhile; --for gives it more time");
 }
 
-/* The steps, when all that were looked into are in the table. */
-static int trace_ask_steps(struct armed *a, struct rows *steps, int64_t wanted, struct err *e) {
+/* The steps, when all that were looked into are in the table. NULL with the error. */
+static struct result *trace_ask_steps(struct armed *a, int64_t wanted, struct err *e) {
     double until_s = clock_epoch_s() + TRACE_LATE_S;
     /* A lease that is over was so for its steps, if nothing is said. */
     double awaited = a->over && wanted > 0 && !a->note[0] ? (double)wanted : (double)a->looks;
     for (;;) {
-        if (armed_ask(a, trace_steps, steps, e) != 0)
-            return -1;
-        if (armed_number(steps, 0, TRACE_STEPS_N) >= awaited || clock_epoch_s() >= until_s)
-            return 0;
-        rows_fini(steps);
+        struct result *steps = armed_ask(a, trace_steps, e);
+        if (!steps || result_number(steps, 0, TRACE_STEPS_N) >= awaited || clock_epoch_s() >= until_s)
+            return steps;
+        result_unref(steps);
         if (call_rest(a->call, 0.1, e) != 0)
-            return -1;
+            return NULL;
     }
 }
 
 /* Wait for the steps. Where another client has it armed too, one that had begun before was looked into, which is not among ours, and
- * its lease may end before we have ours: then there is more to be waited for. */
-static int trace_wait(struct armed *a, double duration_s, struct rows *steps, struct err *e) {
+ * its lease may end before we have ours: then there is more to be waited for. NULL with the error. */
+static struct result *trace_wait(struct armed *a, double duration_s, struct err *e) {
     double until_s = clock_epoch_s() + duration_s;
     int64_t wanted = a->want.steps;
     for (;;) {
         double left_s = until_s - clock_epoch_s();
-        if (armed_wait(a, left_s > 0 ? left_s : 0, NULL, e) != 0 || trace_ask_steps(a, steps, wanted, e) != 0)
-            return -1;
-        int64_t missing = wanted - (int64_t)armed_number(steps, 0, TRACE_STEPS_N);
+        if (armed_wait(a, left_s > 0 ? left_s : 0, NULL, e) != 0)
+            return NULL;
+        struct result *steps = trace_ask_steps(a, wanted, e);
+        if (!steps)
+            return NULL;
+        int64_t missing = wanted - (int64_t)result_number(steps, 0, TRACE_STEPS_N);
         if (missing <= 0 || a->cut || clock_epoch_s() >= until_s || (a->over && a->note[0]))
-            return 0;
-        rows_fini(steps);
+            return steps;
+        result_unref(steps);
         if (!a->over)
             a->want.steps = a->looks + missing;
         else if (armed_renew(a, missing, e) != 0)
-            return -1;
+            return NULL;
     }
 }
 
-static int trace_report(struct armed *a, const struct rows *steps, int64_t wanted, bool json,
+static int trace_report(struct armed *a, const struct result *steps, int64_t wanted, bool json,
                         struct strbuf *out, struct err *e) {
-    struct rows modules = {.n = 0};
-    if (!(armed_number(steps, 0, TRACE_STEPS_N) > 0))
+    if (!(result_number(steps, 0, TRACE_STEPS_N) > 0))
         return trace_explain(a, e);
-    int rc = armed_ask(a, trace_modules, &modules, e);
-    if (rc == 0 && json)
-        trace_put_json(a, steps, &modules, out);
-    else if (rc == 0)
-        trace_put_text(a, steps, wanted, &modules, out);
-    rows_fini(&modules);
-    return rc;
+    struct result *modules = armed_ask(a, trace_modules, e);
+    if (!modules)
+        return -1;
+    if (json)
+        trace_put_json(a, steps, modules, out);
+    else
+        trace_put_text(a, steps, wanted, modules, out);
+    result_unref(modules);
+    return 0;
 }
 
 static int trace_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
@@ -196,13 +199,12 @@ static int trace_exec(const struct cli_options *o, struct target_address *addr, 
     struct wire_arm want = {.what = "trace", .compiled = mine->compiled};
     struct armed a;
     want.steps = mine->steps ? mine->steps : mine->duration_s > 0 ? 0 : TRACE_STEPS;
-    struct rows steps = {.n = 0};
+    struct result *steps = NULL;
     int rc = armed_begin(&a, o, addr, &want, e);
     if (rc == 0)
-        rc = trace_wait(&a, mine->duration_s > 0 ? mine->duration_s : TRACE_DURATION_S, &steps, e);
-    if (rc == 0)
-        rc = trace_report(&a, &steps, want.steps, o->json, out, e);
-    rows_fini(&steps);
+        steps = trace_wait(&a, mine->duration_s > 0 ? mine->duration_s : TRACE_DURATION_S, e);
+    rc = steps ? trace_report(&a, steps, want.steps, o->json, out, e) : -1;
+    result_unref(steps);
     armed_end(&a);
     return rc;
 }

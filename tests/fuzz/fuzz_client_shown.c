@@ -98,15 +98,19 @@ static void show_samples(const struct wire_message *m) {
  * names of the job's. */
 static void show_profile(const char *note, const char *file) {
     const char *name = trace_file_name(file ? file : "", 1);
-    struct rows_cell cells[3] = {
-        {.kind = SQL_TEXT, .s = note ? note : ""}, {.kind = SQL_REAL, .f = 1}, {.kind = SQL_INTEGER, .i = 1}};
-    const struct rows rows = {.cells = cells, .n = 1, .n_columns = 3};
+    struct result *rows = result_new(3, 1, SHOWN_MAX);
     struct strbuf out;
     check(!name || (!strchr(name, '/') && strncmp(name, "profile-1-", 10) == 0 && strlen(name) < 48),
           "what is none is taken for the name of a trace");
+    check(rows && result_add_row(rows) == 0 &&
+              result_put_text(rows, 0, SQL_TEXT, note ? note : "", note ? strlen(note) : 0) == 0,
+          "there is no room for a row");
+    result_put_real(rows, 1, 1);
+    result_put_int(rows, 2, 1);
     strbuf_init(&out, SHOWN_MAX);
-    profile_text_put(&out, note ? note : "", file ? file : "", &rows);
+    profile_text_put(&out, note ? note : "", file ? file : "", rows);
     check_text(&out);
+    result_unref(rows);
 }
 
 /* The last guard: what it lets through holds colours alone, and nothing of it changes when it comes by again. */

@@ -27,7 +27,7 @@
 #include "client/sql/database.h"
 #include "client/export/export_formats.h"
 #include "flame/stack_counts.h"
-#include "client/sql/rows.h"
+#include "client/sql/result.h"
 #include "client/session/status_text.h"
 #include "client/session/debug_command.h"
 #include "client/samples/thread_runs.h"
@@ -268,18 +268,18 @@ static void ask_tables(const struct target_address *addr) {
     struct database *d = database_open(&e);
     if (d && database_add(d, addr, &e) == 0 && database_refresh(d, &e) == 0) {
         struct sql_query q = {.timeout_s = 2};
-        struct rows rows = {.n = 0};
         struct strbuf out;
         struct sql_result *r = database_begin(
             d, questions[lies_below(&draws, sizeof questions / sizeof questions[0])], &q, NULL, NULL, &e);
-        if (r && rows_take(&rows, r, ROWS_BYTES, &e) == 0) {
+        struct result *rows = r ? result_take(r, RESULT_BYTES, &e) : NULL;
+        if (rows) {
             strbuf_init(&out, 0);
-            rows_formats[0].put(&rows, true, &out);
+            result_formats[0].put(rows, true, &out);
             text_shown("rows", &out);
         } else {
             error_shown(&e);
         }
-        rows_fini(&rows);
+        result_unref(rows);
         sql_end(r);
     } else {
         error_shown(&e);

@@ -10,7 +10,7 @@
 #include "client/sql/database.h"
 #include "client/export/export_formats.h"
 #include "client/output.h"
-#include "client/sql/rows.h"
+#include "client/sql/result.h"
 #include "store/recording/archive.h"
 
 static struct database *export_open(struct target_address *addr, struct err *e) {
@@ -25,19 +25,19 @@ static struct database *export_open(struct target_address *addr, struct err *e) 
 static int export_rows(const struct export_request *r, struct database *d, struct strbuf *out,
                        struct err *e) {
     struct sql_query q = {.timeout_s = DATABASE_TIMEOUT_S};
-    const struct rows_format *f = rows_find_format(r->format, e);
-    struct rows rows;
-    struct sql_result *result = f ? database_begin(d, r->sql, &q, NULL, NULL, e) : NULL;
-    if (!result)
+    const struct result_format *f = result_find_format(r->format, e);
+    struct sql_result *query = f ? database_begin(d, r->sql, &q, NULL, NULL, e) : NULL;
+    if (!query)
         return !f || e->code != ERR_OK ? -1 : err_set(e, ERR_USAGE, "--sql: there is no statement in it");
-    int rc = rows_take(&rows, result, ROWS_BYTES_ALL, e);
-    sql_end(result);
-    if (rc == 0)
-        f->put(&rows, output_is_stdout(r->output) && isatty(STDOUT_FILENO), out);
-    else
+    struct result *rows = result_take(query, RESULT_BYTES_ALL, e);
+    sql_end(query);
+    if (!rows) {
         database_explain(d, e);
-    rows_fini(&rows);
-    return rc;
+        return -1;
+    }
+    result_write(rows, f, output_is_stdout(r->output) && isatty(STDOUT_FILENO), out);
+    result_unref(rows);
+    return 0;
 }
 
 /* What there is now, and after a while once more. */

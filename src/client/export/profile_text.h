@@ -4,12 +4,12 @@
 #define CLIENT_EXPORT_PROFILE_TEXT_H
 
 #include "base/strbuf.h"
-#include "client/sql/rows.h"
+#include "client/sql/result.h"
 
 /* Columns of `rows`. */
 enum profile_text_column { PROFILE_TEXT_OPERATION = 0, PROFILE_TEXT_TOTAL, PROFILE_TEXT_CALLS };
 
 /* Append what came of it (`note`), where the trace is, and what took longest. */
-void profile_text_put(struct strbuf *out, const char *note, const char *file, const struct rows *rows);
+void profile_text_put(struct strbuf *out, const char *note, const char *file, const struct result *rows);
 
 #endif

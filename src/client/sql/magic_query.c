@@ -4,7 +4,7 @@
 
 #include "base/model_text.h"
 #include "client/session/call.h"
-#include "client/sql/rows.h"
+#include "client/sql/result.h"
 #include "client/session/status_text.h"
 
 #define MAGIC_QUERY_S 60
@@ -18,22 +18,22 @@ static int magic_query(const char *sql, const struct magic_way *way, struct strb
     const struct sql_query q = {.max_rows = MAGIC_ROWS, .timeout_s = MAGIC_QUERY_S, .whole = sql};
     struct sql_error where = {.at = -1};
     const char *tail = NULL;
-    struct rows rows;
     e->code = ERR_OK;
-    struct sql_result *result = database_begin(way->database, sql, &q, &tail, &where, e);
-    if (!result && e->code == ERR_OK)
+    struct sql_result *query = database_begin(way->database, sql, &q, &tail, &where, e);
+    if (!query && e->code == ERR_OK)
         return err_set(e, ERR_FAILED, "there is no statement in it");
-    if (!result) {
+    if (!query) {
         database_explain(way->database, e);
         return -1;
     }
-    int rc = rows_take(&rows, result, ROWS_BYTES, e);
-    sql_end(result);
-    if (rc == 0 && rows.n_columns > 0)
-        rows_put_fitted(&rows, way->cols, out);
-    if (rc != 0)
+    struct result *result = result_take(query, RESULT_BYTES, e);
+    sql_end(query);
+    if (result && result->n_columns > 0)
+        result_put_fitted(result, way->cols, out);
+    if (!result)
         database_explain(way->database, e);
-    rows_fini(&rows);
+    int rc = result ? 0 : -1;
+    result_unref(result);
     return rc;
 }
 

@@ -10,6 +10,7 @@
 
 #define RESULT_BLOCK ((size_t)64 * 1024)
 #define RESULT_FIRST_ROWS 64
+#define RESULT_NAME 1024 /* of a column whose name was there already */
 
 /* Text of many values; each has its length before it and a NUL after it. */
 struct result_block {
@@ -78,6 +79,37 @@ int result_name_column(struct result *r, size_t column, const char *name, const 
     r->columns[column].name = n;
     r->columns[column].type = t;
     return 0;
+}
+
+static bool result_has_column(const struct result *r, size_t n, const char *name) {
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(r->columns[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A row is an object to those who read JSON: of columns with the same name the second is called NAME:2. */
+static int result_name_columns(struct result *r, const struct sql_result *q) {
+    char text[RESULT_NAME];
+    for (size_t i = 0; i < r->n_columns; i++) {
+        const char *name = sql_result_name(q, i), *unique = name;
+        for (size_t k = 2; result_has_column(r, i, unique); k++) {
+            snprintf(text, sizeof text, "%.*s:%zu", RESULT_NAME - 24, name, k);
+            unique = text;
+        }
+        if (result_name_column(r, i, unique, sql_result_type(q, i)) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+struct result *result_new_for(const struct sql_result *q, size_t max_rows, size_t max_bytes, struct err *e) {
+    struct result *r = result_new(sql_result_columns(q), max_rows, max_bytes);
+    if (r && result_name_columns(r, q) == 0)
+        return r;
+    result_unref(r);
+    err_set(e, ERR_FAILED, "out of memory for the result");
+    return NULL;
 }
 
 /* ---- filling ---- */
@@ -155,26 +187,128 @@ int result_put_text(struct result *r, size_t column, enum sql_kind kind, const c
     return 0;
 }
 
-int result_add_sql_row(struct result *r, const struct sql_result *q) {
-    if (result_add_row(r) != 0)
-        return -1;
+void result_read_row(const struct sql_result *q, struct result_cell *cells) {
+    for (size_t i = 0; i < sql_result_columns(q); i++) {
+        struct result_cell *c = &cells[i];
+        *c = (struct result_cell){.kind = sql_result_kind(q, i)};
+        if (c->kind == SQL_INTEGER)
+            c->i = sql_result_int(q, i);
+        else if (c->kind == SQL_REAL)
+            c->f = sql_result_real(q, i);
+        else if (c->kind != SQL_NULL) {
+            const char *text = sql_result_text(q, i, &c->len);
+            c->s = text ? text : "";
+            c->len = text ? c->len : 0;
+        }
+    }
+}
+
+static int result_put(struct result *r, size_t column, const struct result_cell *c) {
+    if (c->kind == SQL_INTEGER)
+        result_put_int(r, column, c->i);
+    else if (c->kind == SQL_REAL)
+        result_put_real(r, column, c->f);
+    else if (c->kind != SQL_NULL)
+        return result_put_text(r, column, c->kind, c->s, c->len);
+    return 0;
+}
+
+int result_fill(struct result *r, struct sql_result *q, struct err *e) {
+    struct result_cell *cells = calloc(r->n_columns + 1, sizeof *cells);
+    int rc = cells ? 0 : err_set(e, ERR_FAILED, "out of memory for the result");
+    while (cells && (rc = sql_next(q, e)) > 0 && result_add_row(r) == 0) {
+        result_read_row(q, cells);
+        for (size_t i = 0; !r->full && i < r->n_columns; i++)
+            result_put(r, i, &cells[i]);
+    }
+    free(cells);
+    r->truncated = r->full || sql_result_truncated(q);
+    r->lost = sql_result_lost(q);
+    r->elapsed_s = sql_result_elapsed_s(q);
+    return rc < 0 ? -1 : 0;
+}
+
+/* The type of an expression is that of its first value. */
+static int result_infer_types(struct result *r) {
+    static const char *const names[] = {[SQL_NULL] = "",
+                                        [SQL_INTEGER] = "integer",
+                                        [SQL_REAL] = "double",
+                                        [SQL_TEXT] = "text",
+                                        [SQL_BLOB] = "blob"};
     for (size_t i = 0; i < r->n_columns; i++) {
-        enum sql_kind kind = sql_result_kind(q, i);
-        if (kind == SQL_INTEGER)
-            result_put_int(r, i, sql_result_int(q, i));
-        else if (kind == SQL_REAL)
-            result_put_real(r, i, sql_result_real(q, i));
-        else if (kind != SQL_NULL) {
-            size_t len = 0;
-            const char *s = sql_result_text(q, i, &len);
-            if (result_put_text(r, i, kind, s ? s : "", s ? len : 0) != 0)
+        struct result_column *c = &r->columns[i];
+        for (size_t row = 0; row < r->n_rows && !c->type[0]; row++) {
+            char *type = strdup(names[c->kinds[row]]);
+            if (!type)
                 return -1;
+            free(c->type);
+            c->type = type;
         }
     }
     return 0;
 }
 
+struct result *result_take(struct sql_result *q, size_t max_bytes, struct err *e) {
+    struct result *r = result_new_for(q, SIZE_MAX, max_bytes, e);
+    if (!r)
+        return NULL;
+    int rc = result_fill(r, q, e);
+    if (rc == 0 && (r->full || result_infer_types(r) != 0))
+        rc = err_set(e, ERR_FAILED, "the answer is too large to be kept in memory: ask for fewer rows");
+    if (rc == 0)
+        return r;
+    result_unref(r);
+    return NULL;
+}
+
+static int result_select_row(struct result *out, const struct result *r, size_t row, const uint8_t *hidden) {
+    if (result_add_row(out) != 0)
+        return -1;
+    for (size_t i = 0, to = 0; i < r->n_columns; i++) {
+        if (hidden && hidden[i])
+            continue;
+        out->columns[to].kinds[out->n_rows - 1] = r->columns[i].kinds[row];
+        out->columns[to++].values[out->n_rows - 1] = r->columns[i].values[row];
+    }
+    return 0;
+}
+
+struct result *result_select(const struct result *r, const uint32_t *order, size_t n, const uint8_t *hidden) {
+    size_t n_columns = 0;
+    for (size_t i = 0; i < r->n_columns; i++)
+        n_columns += !hidden || !hidden[i];
+    struct result *out = result_new(n_columns, n ? n : 1, SIZE_MAX);
+    int rc = out ? 0 : -1;
+    for (size_t i = 0, to = 0; rc == 0 && i < r->n_columns; i++)
+        if (!hidden || !hidden[i])
+            rc = result_name_column(out, to++, r->columns[i].name, r->columns[i].type);
+    for (size_t at = 0; rc == 0 && at < n; at++)
+        rc = result_select_row(out, r, order ? order[at] : at, hidden);
+    if (rc == 0) {
+        out->truncated = r->truncated;
+        return out;
+    }
+    result_unref(out);
+    return NULL;
+}
+
 /* ---- reading ---- */
+
+struct result_cell result_at(const struct result *r, size_t row, size_t column) {
+    const union result_value *v = &r->columns[column].values[row];
+    struct result_cell c = {.kind = result_kind(r, row, column), .len = result_length(r, row, column)};
+    if (c.kind == SQL_INTEGER)
+        c.i = v->i;
+    else if (c.kind == SQL_REAL)
+        c.f = v->f;
+    else if (c.kind != SQL_NULL)
+        c.s = v->s;
+    return c;
+}
+
+const char *result_string(const struct result *r, size_t row, size_t column) {
+    return result_kind(r, row, column) == SQL_TEXT ? r->columns[column].values[row].s : NULL;
+}
 
 enum sql_kind result_kind(const struct result *r, size_t row, size_t column) {
     return (enum sql_kind)r->columns[column].kinds[row];
@@ -237,15 +371,19 @@ void result_text(const struct result *r, size_t row, size_t column, char *buf, s
     (void)snprintf(buf, cap, "%s", v->s);
 }
 
-/* The shortest form that reads back as the same number. */
-static void result_put_real_whole(double v, struct strbuf *out) {
+void result_put_digits(double v, struct strbuf *out) {
     char text[40];
     for (int digits = 15; digits <= 17; digits++) {
-        (void)snprintf(text, sizeof text, "%.*g", digits, v);
+        snprintf(text, sizeof text, "%.*g", digits, v);
         if (strtod(text, NULL) == v)
             break;
     }
-    (void)strbuf_adds(out, text);
+    strbuf_adds(out, text);
+}
+
+void result_put_hex(const char *bytes, size_t n, struct strbuf *out) {
+    for (size_t i = 0; i < n; i++)
+        strbuf_addf(out, "%02x", (unsigned char)bytes[i]);
 }
 
 void result_put_whole(const struct result *r, size_t row, size_t column, struct strbuf *out) {
@@ -257,11 +395,10 @@ void result_put_whole(const struct result *r, size_t row, size_t column, struct 
         (void)strbuf_addf(out, "%lld", (long long)v->i);
         return;
     case SQL_REAL:
-        result_put_real_whole(v->f, out);
+        result_put_digits(v->f, out);
         return;
     case SQL_BLOB:
-        for (size_t i = 0; i < result_length(r, row, column); i++)
-            (void)strbuf_addf(out, "%02x", (unsigned char)v->s[i]);
+        result_put_hex(v->s, result_length(r, row, column), out);
         return;
     case SQL_TEXT:
         (void)strbuf_add(out, v->s, result_length(r, row, column));

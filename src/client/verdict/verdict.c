@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/sql/rows.h"
+#include "client/sql/result.h"
 #include "store/ring/ring_tables.h"
 
 #define VERDICT_STEPS 200.0      /* that rules look at, at least, where there are so many */
@@ -75,32 +75,31 @@ void verdicts_fini(struct verdicts *v) {
 
 /* ---- asking ---- */
 
-static double verdict_number(const struct rows_cell *c) {
-    return c->kind == SQL_INTEGER ? (double)c->i : c->kind == SQL_REAL ? c->f : NAN;
-}
-
-/* Run one statement; `rows` is to be given back by rows_fini when it is 0. */
-static int verdict_query(struct database *d, const char *text, const struct sql_named *named, size_t n,
-                         struct rows *rows, struct err *e) {
+/* The first rows of one statement; the caller unrefs them. NULL with the error. */
+static struct result *verdict_query(struct database *d, const char *text, const struct sql_named *named,
+                                    size_t n, struct err *e) {
     struct sql_query q = {.timeout_s = VERDICT_TIMEOUT_S, .named = named, .n_named = n, .max_rows = 2};
     struct sql_result *r = database_begin(d, text, &q, NULL, NULL, e);
     if (!r)
-        return -1;
-    int rc = rows_take(rows, r, ROWS_BYTES, e);
+        return NULL;
+    struct result *rows = result_take(r, RESULT_BYTES, e);
     sql_end(r);
-    if (rc != 0)
-        rows_fini(rows);
-    return rc;
+    return rows;
+}
+
+/* The number in the first row; NAN: it is not one, or there is no row. */
+static double verdict_number(const struct result *rows, size_t column) {
+    return rows->n_rows ? result_number(rows, 0, column) : NAN;
 }
 
 static int verdict_count_steps(struct verdict_judge *j, struct verdict_target *t, struct err *e) {
     const struct sql_named named[] = {{":pid", (double)t->pid}, {":window", t->window_s}};
-    struct rows rows;
-    if (verdict_query(j->db, verdict_count, named, 2, &rows, e) != 0)
+    struct result *rows = verdict_query(j->db, verdict_count, named, 2, e);
+    if (!rows)
         return -1;
-    t->steps = verdict_number(rows_at(&rows, 0, 0));
-    t->last_s = verdict_number(rows_at(&rows, 0, 1));
-    rows_fini(&rows);
+    t->steps = verdict_number(rows, 0);
+    t->last_s = verdict_number(rows, 1);
+    result_unref(rows);
     return 0;
 }
 
@@ -122,28 +121,28 @@ static int verdict_find_window(struct verdict_judge *j, struct verdict_target *t
 /* The thread that trains: the main thread, unless torch told otherwise. */
 static int verdict_find_trainer(struct verdict_judge *j, struct verdict_target *t, struct err *e) {
     const struct sql_named named[] = {{":pid", (double)t->pid}, {":last", t->last_s}};
-    struct rows rows;
     t->tid = (double)t->pid;
     if (isnan(t->last_s))
         return 0;
-    if (verdict_query(j->db, verdict_trainer, named, 2, &rows, e) != 0)
+    struct result *rows = verdict_query(j->db, verdict_trainer, named, 2, e);
+    if (!rows)
         return -1;
-    double tid = rows.n ? verdict_number(rows_at(&rows, 0, 0)) : NAN;
+    double tid = verdict_number(rows, 0);
     t->tid = isnan(tid) ? t->tid : tid;
-    rows_fini(&rows);
+    result_unref(rows);
     return 0;
 }
 
 /* When its first step was; what has been found stays. */
 static int verdict_find_first(struct verdict_judge *j, struct verdict_target *t, struct err *e) {
     const struct sql_named named[] = {{":pid", (double)t->pid}};
-    struct rows rows;
     if (!isnan(t->first_s))
         return 0;
-    if (verdict_query(j->db, verdict_first, named, 1, &rows, e) != 0)
+    struct result *rows = verdict_query(j->db, verdict_first, named, 1, e);
+    if (!rows)
         return -1;
-    t->first_s = rows.n ? verdict_number(rows_at(&rows, 0, 0)) : NAN;
-    rows_fini(&rows);
+    t->first_s = verdict_number(rows, 0);
+    result_unref(rows);
     return 0;
 }
 
@@ -168,16 +167,16 @@ struct verdict_case {
     size_t n;
 };
 
-static void verdict_add_value(struct verdict_case *c, const char *name, const struct rows_cell *cell) {
+static void verdict_add_value(struct verdict_case *c, const struct result *rows, size_t column) {
     if (c->n == VERDICT_VALUES)
         return;
     struct verdict_value *v = &c->values[c->n++];
-    *v = (struct verdict_value){.kind = cell->kind == SQL_BLOB ? SQL_NULL : cell->kind, .number = NAN};
-    (void)snprintf(v->name, sizeof v->name, "%s", name);
-    if (cell->kind == SQL_TEXT)
-        (void)snprintf(v->text, sizeof v->text, "%s", cell->s);
-    else
-        v->number = verdict_number(cell);
+    enum sql_kind kind = result_kind(rows, 0, column);
+    *v = (struct verdict_value){.kind = kind == SQL_BLOB ? SQL_NULL : kind,
+                                .number = result_number(rows, 0, column)};
+    snprintf(v->name, sizeof v->name, "%s", rows->columns[column].name);
+    if (kind == SQL_TEXT)
+        snprintf(v->text, sizeof v->text, "%s", result_string(rows, 0, column));
 }
 
 /* Ask for evidence, and add it to what there is. 1 when there is some. */
@@ -185,13 +184,13 @@ static int verdict_get_values(struct verdict_case *c, const char *text, struct e
     const struct verdict_target *t = c->target;
     const struct sql_named named[] = {
         {":pid", (double)t->pid}, {":tid", t->tid}, {":first", t->first_s}, {":window", t->window_s}};
-    struct rows rows;
-    if (verdict_query(c->judge->db, text, named, sizeof named / sizeof named[0], &rows, e) != 0)
+    struct result *rows = verdict_query(c->judge->db, text, named, sizeof named / sizeof named[0], e);
+    if (!rows)
         return -1;
-    int there = rows.n > 0;
-    for (size_t i = 0; there && i < rows.n_columns; i++)
-        verdict_add_value(c, rows.columns[i].name, rows_at(&rows, 0, i));
-    rows_fini(&rows);
+    int there = rows->n_rows > 0;
+    for (size_t i = 0; there && i < rows->n_columns; i++)
+        verdict_add_value(c, rows, i);
+    result_unref(rows);
     return there;
 }
 

@@ -77,39 +77,16 @@ static int querier_open(struct querier *q, struct err *e) {
     return 0;
 }
 
-/* Two columns of one name: the second is called NAME:2, as in exports. */
-static int querier_name_columns(struct result *rows, const struct sql_result *r) {
-    for (size_t i = 0; i < rows->n_columns; i++) {
-        char name[1024];
-        (void)snprintf(name, sizeof name, "%s", sql_result_name(r, i));
-        for (size_t k = 0, n = 2; k < i; k++)
-            if (strcmp(rows->columns[k].name, name) == 0) {
-                (void)snprintf(name, sizeof name, "%.900s:%zu", sql_result_name(r, i), n++);
-                k = (size_t)-1;
-            }
-        if (result_name_column(rows, i, name, sql_result_type(r, i)) != 0)
-            return -1;
-    }
-    return 0;
-}
-
 /* Take in the rows of one statement. */
 static int querier_read(struct querier *q, struct sql_result *r, struct err *e) {
     struct querier_answer *a = &q->answer;
-    struct result *rows = result_new(sql_result_columns(r), QUERIER_MAX_ROWS, QUERIER_MAX_BYTES);
-    if (!rows || querier_name_columns(rows, r) != 0) {
-        result_unref(rows);
-        return err_set(e, ERR_FAILED, "out of memory for the result");
-    }
-    int rc;
-    while ((rc = sql_next(r, e)) > 0)
-        if (result_add_sql_row(rows, r) != 0)
-            break;
-    a->truncated = rows->full;
+    struct result *rows = result_new_for(r, QUERIER_MAX_ROWS, QUERIER_MAX_BYTES, e);
+    int rc = rows ? result_fill(rows, r, e) : -1;
+    a->truncated = rows && rows->full;
     a->lost += sql_result_lost(r);
-    if (rc < 0 || rows->n_columns == 0) {
+    if (rc != 0 || rows->n_columns == 0) {
         result_unref(rows);
-        return rc < 0 ? -1 : 0;
+        return rc;
     }
     result_unref(a->rows);
     a->rows = rows;

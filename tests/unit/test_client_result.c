@@ -14,14 +14,14 @@
 
 #include <cmocka.h>
 
-#include "client/sql/rows.h"
+#include "client/sql/result.h"
 
-static struct rows take(struct sql *s, const char *text, uint64_t limit) {
+static struct result *take(struct sql *s, const char *text, uint64_t limit) {
     struct err e = {.text = ""};
     struct sql_query q = {.max_rows = limit};
-    struct rows rows = {0};
     struct sql_result *r = sql_begin(s, text, &q, NULL, NULL, &e);
-    if (!r || rows_take(&rows, r, ROWS_BYTES, &e) != 0)
+    struct result *rows = r ? result_take(r, RESULT_BYTES, &e) : NULL;
+    if (!rows)
         fail_msg("%s: %s", text, e.text);
     sql_end(r);
     return rows;
@@ -33,15 +33,15 @@ static void expect(const char *format, bool terminal, const char *text, uint64_t
     struct strbuf out;
     struct sql *s = sql_open(&e);
     assert_non_null(s);
-    struct rows rows = take(s, text, limit);
+    struct result *rows = take(s, text, limit);
     strbuf_init(&out, 0);
-    rows_find_format(format, &e)->put(&rows, terminal, &out);
+    result_write(rows, result_find_format(format, &e), terminal, &out);
     assert_false(out.failed);
     size_t n = strlen(written);
     if (strncmp(strbuf_str(&out), written, n) != 0)
         fail_msg("%s as %s:\n%s\nnot:\n%s", text, format, strbuf_str(&out), written);
     strbuf_fini(&out);
-    rows_fini(&rows);
+    result_unref(rows);
     sql_close(s);
 }
 
@@ -96,14 +96,14 @@ static void expect_fitted(int cols, const char *text, const char *written) {
     struct strbuf out;
     struct sql *s = sql_open(&e);
     assert_non_null(s);
-    struct rows rows = take(s, text, 0);
+    struct result *rows = take(s, text, 0);
     strbuf_init(&out, 0);
-    rows_put_fitted(&rows, cols, &out);
+    result_put_fitted(rows, cols, &out);
     size_t n = strlen(written);
     if (strncmp(strbuf_str(&out), written, n) != 0)
         fail_msg("%s in %d columns:\n%s\nnot:\n%s", text, cols, strbuf_str(&out), written);
     strbuf_fini(&out);
-    rows_fini(&rows);
+    result_unref(rows);
     sql_close(s);
 }
 
@@ -147,34 +147,40 @@ static void a_time_is_drawn_as_one(void **state) {
     (void)state;
     struct err e;
     struct strbuf out;
-    struct rows_column columns[] = {{"at", "timestamp"}, {"n", "double"}};
-    struct rows_cell cells[] = {{.kind = SQL_REAL, .f = 1700000000.25},
-                                {.kind = SQL_REAL, .f = 1700000000.25},
-                                {.kind = SQL_REAL, .f = 1e18},
-                                {.kind = SQL_NULL}};
-    struct rows rows = {.columns = columns, .n_columns = 2, .cells = cells, .n = 2};
+    struct result *rows = result_new(2, 2, RESULT_BYTES);
+    assert_non_null(rows);
+    assert_int_equal(result_name_column(rows, 0, "at", "timestamp"), 0);
+    assert_int_equal(result_name_column(rows, 1, "n", "double"), 0);
+    assert_int_equal(result_add_row(rows), 0);
+    result_put_real(rows, 0, 1700000000.25);
+    result_put_real(rows, 1, 1700000000.25);
+    assert_int_equal(result_add_row(rows), 0);
+    result_put_real(rows, 0, 1e18);
     strbuf_init(&out, 0);
-    rows_find_format("table", &e)->put(&rows, false, &out);
+    result_write(rows, result_find_format("table", &e), false, &out);
     assert_string_equal(strbuf_str(&out), "                         at |             n\n"
                                           "----------------------------+--------------\n"
                                           "2023-11-14 22:13:20.250000Z | 1700000000.25\n"
                                           "                      1e+18 |          NULL\n"
                                           "(2 rows, 0 ms)\n");
     strbuf_fini(&out);
+    result_unref(rows);
 }
 
 static void a_number_is_drawn_with_the_digits_that_tell(void **state) {
     (void)state;
     struct err e;
     struct strbuf out;
-    struct rows_column columns[] = {{"v", "double"}};
     static const double values[] = {5.913894900447837, 0.1, 12.5, 1e-7 / 3, 1234567.8912, 2.0 / 3 * 1e18};
-    struct rows_cell cells[6];
-    for (size_t i = 0; i < 6; i++)
-        cells[i] = (struct rows_cell){.kind = SQL_REAL, .f = values[i]};
-    struct rows rows = {.columns = columns, .n_columns = 1, .cells = cells, .n = 6};
+    struct result *rows = result_new(1, 6, RESULT_BYTES);
+    assert_non_null(rows);
+    assert_int_equal(result_name_column(rows, 0, "v", "double"), 0);
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(result_add_row(rows), 0);
+        result_put_real(rows, 0, values[i]);
+    }
     strbuf_init(&out, 0);
-    rows_find_format("table", &e)->put(&rows, false, &out);
+    result_write(rows, result_find_format("table", &e), false, &out);
     assert_string_equal(strbuf_str(&out), "          v\n"
                                           "-----------\n"
                                           "    5.91389\n"
@@ -185,9 +191,10 @@ static void a_number_is_drawn_with_the_digits_that_tell(void **state) {
                                           "6.66667e+17\n"
                                           "(6 rows, 0 ms)\n");
     strbuf_clear(&out);
-    rows_find_format("csv", &e)->put(&rows, false, &out);
+    result_write(rows, result_find_format("csv", &e), false, &out);
     assert_non_null(strstr(strbuf_str(&out), "5.913894900447837"));
     strbuf_fini(&out);
+    result_unref(rows);
 }
 
 static void a_wide_value_is_whole(void **state) {
@@ -196,23 +203,23 @@ static void a_wide_value_is_whole(void **state) {
     struct strbuf out;
     struct sql *s = sql_open(&e);
     assert_non_null(s);
-    struct rows rows = take(s, "SELECT printf('%.*c', 300000, 'x') AS a", 0);
+    struct result *rows = take(s, "SELECT printf('%.*c', 300000, 'x') AS a", 0);
     strbuf_init(&out, 0);
-    rows_find_format("table", &e)->put(&rows, true, &out);
+    result_write(rows, result_find_format("table", &e), true, &out);
     assert_false(out.failed);
     assert_true(out.len > 600000 && out.len < 600100);
     strbuf_fini(&out);
-    rows_fini(&rows);
+    result_unref(rows);
     sql_close(s);
 }
 
 static void an_unknown_form_is_refused(void **state) {
     struct err e;
     (void)state;
-    assert_null(rows_find_format("jsn", &e));
+    assert_null(result_find_format("jsn", &e));
     assert_int_equal(e.code, ERR_USAGE);
     assert_string_equal(e.text, "unknown format 'jsn': did you mean 'json'?");
-    assert_null(rows_find_format("spreadsheet", &e));
+    assert_null(result_find_format("spreadsheet", &e));
     assert_string_equal(e.text, "unknown format 'spreadsheet': give one of table, json, ndjson, csv");
 }
 
@@ -229,5 +236,5 @@ int main(void) {
         cmocka_unit_test(a_wide_value_is_whole),
         cmocka_unit_test(an_unknown_form_is_refused),
     };
-    return cmocka_run_group_tests_name("client_rows", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("client_result", tests, NULL, NULL);
 }
