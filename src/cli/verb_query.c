@@ -11,15 +11,18 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "client/sql/database.h"
 #include "client/output.h"
 #include "client/sql/result.h"
 
+#define QUERY_PIECE ((size_t)64 * 1024) /* of rows that are written one by one */
 #define QUERY_MAX_TEXT ((size_t)1024 * 1024)
 #define QUERY_LINE_MAX 512 /* of a statement shown with its error */
 
@@ -114,12 +117,12 @@ static void query_show_place(const char *text, long at) {
 
 /* ---- one round ---- */
 
-static void query_note_limits(const struct query_options *o, const struct result *rows) {
-    if (rows->truncated)
+static void query_note_limits(const struct query_options *o, const struct sql_result *r) {
+    if (sql_result_truncated(r))
         output_say("probing: there are more than %ld rows: --limit 0 shows all\n", o->limit);
-    if (rows->lost)
+    if (sql_result_lost(r))
         output_say("probing: %" PRIu64 " pieces of tables were overwritten while they were read\n",
-                   rows->lost);
+                   sql_result_lost(r));
 }
 
 /* What could not be seen for a statement: said once, as long as it stays the same, and not before all statements have run. */
@@ -142,6 +145,73 @@ static void query_print_notes(void) {
     query_notes.lines[0] = '\0';
 }
 
+/* The rows in a form that needs the whole answer. 0, or -1 with the error. */
+static int query_put_whole(const struct query_options *o, struct database *d, const struct result_format *f,
+                           struct sql_result *r, struct strbuf *out, struct err *e) {
+    struct result *rows = result_take(r, o->limit > 0 ? RESULT_BYTES : RESULT_BYTES_ALL, e);
+    if (!rows) {
+        database_explain(d, e);
+        return -1;
+    }
+    if (rows->n_columns > 0)
+        result_write(rows, f, isatty(STDOUT_FILENO), out);
+    result_unref(rows);
+    return 0;
+}
+
+/* Has whoever reads our output gone? */
+static bool query_reader_left(void) {
+    struct pollfd p = {.fd = STDOUT_FILENO};
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLNVAL));
+}
+
+/* The error of a statement after `n` rows. Rows that are still in memory, from `begin` on, are dropped: nobody takes the beginning of a
+ * short answer for all of it. Where some were written already, the others follow, and the message says how many there are. */
+static void query_end_early(struct strbuf *out, size_t begin, bool is_written, uint64_t n, struct err *e) {
+    struct err why = *e;
+    if (is_written) {
+        err_set(e, why.code, "%s; the %" PRIu64 " rows before that were written", why.text, n);
+    } else if (out->len > begin) {
+        out->len = begin;
+        out->data[begin] = '\0';
+    }
+}
+
+/* A row at a time: no more of the answer than a piece of text is in memory. 0, or -1 with the error. */
+static int query_put_rows(struct database *d, const struct result_format *f, struct sql_result *r,
+                          struct strbuf *out, struct err *e) {
+    bool terminal = isatty(STDOUT_FILENO), is_written = false, is_read = true;
+    size_t begin = out->len;
+    uint64_t n = 0;
+    struct result *columns = result_new_for(r, 0, RESULT_BYTES, e);
+    struct result_cell *cells = columns ? calloc(columns->n_columns + 1, sizeof *cells) : NULL;
+    int rc = cells ? 0 : err_set(e, ERR_FAILED, "out of memory for the result");
+    if (rc == 0 && f->put_head && columns->n_columns > 0)
+        f->put_head(columns, terminal, out);
+    while (rc == 0 && is_read && !out->failed && (rc = sql_next(r, e)) == 1) {
+        result_read_row(r, cells);
+        f->put_row(columns, cells, terminal, out);
+        n++;
+        rc = 0;
+        if (out->len < QUERY_PIECE || out->failed)
+            continue;
+        uint64_t began = clock_mono_ns();
+        rc = output_write(NULL, out, e);
+        sql_extend(r, clock_mono_ns() - began);
+        strbuf_clear(out);
+        begin = 0;
+        is_written = true;
+        is_read = !query_reader_left();
+    }
+    if (rc < 0) {
+        database_explain(d, e);
+        query_end_early(out, begin, is_written, n, e);
+    }
+    free(cells);
+    result_unref(columns);
+    return rc < 0 ? -1 : 0;
+}
+
 static int query_statement(const struct query_options *o, struct database *d, const struct result_format *f,
                            const char *whole, const char *text, const char **tail, struct strbuf *out,
                            struct err *e) {
@@ -153,19 +223,15 @@ static int query_statement(const struct query_options *o, struct database *d, co
             query_show_place(whole, where.at);
         return e->code == ERR_OK ? 0 : -1;
     }
-    struct result *rows = result_take(r, o->limit > 0 ? RESULT_BYTES : RESULT_BYTES_ALL, e);
+    int rc = f->put_row ? query_put_rows(d, f, r, out, e) : query_put_whole(o, d, f, r, out, e);
+    if (rc == 0) {
+        query_note_limits(o, r);
+        query_note_database(d);
+    }
     sql_end(r);
-    if (!rows) {
-        database_explain(d, e);
-        return -1;
-    }
-    if (rows->n_columns > 0) {
-        result_write(rows, f, isatty(STDOUT_FILENO), out);
-        query_note_limits(o, rows);
-    }
-    query_note_database(d);
-    result_unref(rows);
-    return out->failed ? err_set(e, ERR_FAILED, "the answer is too large: ask for fewer rows") : 1;
+    if (rc == 0 && out->failed)
+        rc = err_set(e, ERR_FAILED, "the answer is too large: ask for fewer rows");
+    return rc == 0 ? 1 : -1;
 }
 
 /* All statements of the text, in order. */
@@ -182,12 +248,6 @@ static int query_round(const struct query_options *o, struct database *d, const 
 }
 
 /* ---- again and again ---- */
-
-/* Has whoever reads our output gone? */
-static bool query_reader_left(void) {
-    struct pollfd p = {.fd = STDOUT_FILENO};
-    return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLNVAL));
-}
 
 /* Let time pass, or ^C come. */
 static void query_wait(double seconds, struct database *d) {

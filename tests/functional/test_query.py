@@ -140,6 +140,84 @@ def test_limits_are_said(ask):
         assert ask("--json", "--limit", limit, text).ok().json()["truncated"] is False
 
 
+# --- long answers -----------------------------------------------------------------------------------------------
+
+ROWS = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {}) "
+        "SELECT i, i / 8.0 AS x, printf('%0200d', i) AS text, NULL AS none FROM n")
+
+
+def heard(said):
+    """What was said, but for the line that belongs to --no-inject."""
+    return "".join(line for line in said.splitlines(True) if not line.startswith("probing: no history of"))
+
+
+@pytest.fixture
+def measured(probing, job, tmp_path, ptrace):
+    """The answer, the exit status, what was said, and the most memory that the program has had, in KiB."""
+    def run(*args):
+        path = tmp_path / "answer"
+        with open(path, "wb") as out:
+            process = subprocess.Popen([probing.path, str(job.pid), "query", "--no-inject", *args],
+                                       stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE)
+            said = process.stderr.read().decode()
+            process.stderr.close()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
+        return path.read_bytes(), process.returncode, heard(said), usage.ru_maxrss
+    return run
+
+
+def long_answer(form, n):
+    if form == "csv":
+        return "i,x,text,none\n" + "".join(f"{i},{i / 8},{i:0200d},\n" for i in range(1, n + 1))
+    return "".join(f'{{"i":{i},"x":{i / 8},"text":"{i:0200d}","none":null}}\n' for i in range(1, n + 1))
+
+
+@pytest.mark.parametrize("form", ["csv", "ndjson"])
+def test_memory_does_not_grow_with_the_rows(measured, form):
+    most = {}
+    for n in (1000, 200000):
+        answer, status, said, most[n] = measured("--format", form, "--limit", "0", ROWS.format(n))
+        assert (status, said) == (0, ""), said
+        assert answer == long_answer(form, n).encode(), n
+    assert most[200000] < most[1000] + 4096, most  # the answer takes 44 MB and more
+
+
+def test_a_form_that_needs_the_whole_answer_keeps_it(measured):
+    answer, status, said, most = measured("--format", "json", "--limit", "0", ROWS.format(20000))
+    assert (status, said) == (0, "") and len(json.loads(answer)["rows"]) == 20000 and most > 4096
+
+
+FAILS = ("SELECT i, CASE WHEN i = {} THEN json('{{') ELSE printf('%0200d', i) END AS text FROM ("
+         + ROWS.format(10000) + ")")
+
+
+@pytest.mark.parametrize("form", ["csv", "ndjson"])
+def test_an_error_after_some_rows_says_how_many_are_written(measured, form):
+    answer, status, said, _ = measured("--format", form, "--limit", "0", FAILS.format(5000))
+    assert status == 1, said
+    lines = [line for line in answer.decode().splitlines() if line != "i,text"]
+    assert len(lines) == 4999 and "4999".rjust(200, "0") in lines[-1], len(lines)
+    assert said == "probing: malformed JSON; the 4999 rows before that were written\n"
+
+
+@pytest.mark.parametrize("form", ["csv", "ndjson"])
+def test_a_short_answer_that_fails_is_not_begun(measured, form):
+    answer, status, said, _ = measured("--format", form, "SELECT 7 AS a; " + FAILS.format(5))
+    assert (answer.decode(), status) == ({"csv": "a\n7\n", "ndjson": '{"a":7}\n'}[form], 1)
+    assert said == "probing: malformed JSON\n"
+
+
+def test_a_reader_who_has_seen_enough_ends_it(job, probing, ptrace):
+    process = start(probing, job.pid, "query", "--no-inject", "--format", "csv", "--limit", "0",
+                    "--timeout", "0", ENDLESS.replace("count(*)", "i"))
+    assert [process.stdout.readline() for _ in range(3)] == ["i\n", "1\n", "2\n"]
+    process.stdout.close()
+    assert process.wait(timeout=60) == 0
+    assert heard(process.stderr.read()) == ""
+    process.stderr.close()
+
+
 # --- bad questions ----------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("text, words", [

@@ -157,6 +157,9 @@ struct sql_result *sql_begin(struct sql *s, const char *text, const struct sql_q
 int sql_next(struct sql_result *r, struct err *e);
 void sql_end(struct sql_result *r);
 
+/* Time in which the reader of the rows kept the query waiting does not count against its timeout. */
+void sql_extend(struct sql_result *r, uint64_t ns);
+
 /* End the query that runs, from another thread or a signal handler. */
 void sql_interrupt(struct sql *s);
 

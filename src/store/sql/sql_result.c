@@ -211,6 +211,11 @@ void sql_end(struct sql_result *r) {
     sql_free_result(r);
 }
 
+void sql_extend(struct sql_result *r, uint64_t ns) {
+    if (r->s->deadline_ns != 0)
+        r->s->deadline_ns += ns;
+}
+
 void sql_interrupt(struct sql *s) { atomic_store(&s->interrupted, true); }
 
 size_t sql_result_columns(const struct sql_result *r) { return r->n; }
