@@ -183,7 +183,7 @@ def complaints(lint, path, text):
     ("src/agent/told.h", HEAD, "'told' says nothing in the name of a file"),
     ("src/base/a.h", HEAD + "struct a_wish {\n    int n;\n};\n", "'wish' says nothing"),
     ("src/base/a.h", HEAD + "#define A_ROOM 1\n", "'room' says nothing"),
-    ("src/client/target/a.c", HEAD + '#include "client/sql/result.h"\n', "target may not include client/sql/rows.h"),
+    ("src/client/target/a.c", HEAD + '#include "client/sql/result.h"\n', "target may not include client/sql/result.h"),
     ("src/store/ring/a.c", HEAD + '#include "store/recording/archive.h"\n', "rooms of src/store"),
     ("src/tui/screens/a.c", HEAD + "#include <ncurses.h>\n", "may only be included by"),
     ("src/client/a.c", HEAD + "#include <libwebsockets.h>\n", "may only be included by"),

@@ -266,24 +266,43 @@ static int session_send(struct session_agent *s, uint32_t id, struct strbuf *mes
 /* The session that a caller knows by its first part. */
 static struct session_agent *session_of(struct session *base) { return (struct session_agent *)(void *)base; }
 
-static int session_agent_ask(struct session *base, const struct source_question *q, struct err *e) {
+static int session_put(struct strbuf *out, uint32_t id, enum wire_method m, const void *params) {
+    switch (m) {
+    case WIRE_THREADS:
+        return wire_put_threads(out, id, params);
+    case WIRE_CONFIG:
+        return wire_put_config(out, id, params);
+    case WIRE_LISTEN:
+        return wire_put_listen(out, id, params);
+    case WIRE_ARM:
+        return wire_put_arm(out, id, params);
+    case WIRE_DISARM:
+        return wire_put_disarm(out, id, params);
+    case WIRE_EVAL:
+    case WIRE_COMPLETE:
+        return wire_put_eval(out, id, params);
+    default:
+        return params ? wire_put_debug(out, id, m, params) : wire_put_request(out, id, m);
+    }
+}
+
+static int session_agent_ask(struct session *base, enum wire_method m, const void *params, double patience_s,
+                             struct err *e) {
     struct session_agent *s = session_of(base);
     if (s->state != SESSION_CONNECTED)
         return err_set(e, ERR_FAILED, "not connected");
-    uint32_t id = session_expect(s, q->method, q->patience_s, e);
+    uint32_t id = session_expect(s, m, patience_s, e);
     if (!id)
         return -1;
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)(q->put ? q->put(&b, id, q->params) : wire_put_request(&b, id, q->method));
+    session_put(&b, id, m, params);
     return session_send(s, id, &b, e);
 }
 
 static int session_agent_request(struct session *base, enum wire_method m, struct err *e) {
     const struct wire_threads plain = {.mode = session_of(base)->sampling};
-    const struct source_question q = {
-        .method = m, .put = m == WIRE_THREADS ? source_put_threads : NULL, .params = &plain};
-    return session_agent_ask(base, &q, e);
+    return session_agent_ask(base, m, m == WIRE_THREADS ? &plain : NULL, 0, e);
 }
 
 static int session_agent_ask_details(struct session *base, const struct wire_threads *wanted, struct err *e) {
@@ -434,6 +453,35 @@ static void session_refused(struct session_agent *s, enum wire_method method, en
         s->handler.on_reply(s->arg, method, &why);
 }
 
+/* What the agent gave for a method whose answer has a handler of its own. 0, or -1 with the error: the message is not valid. */
+static int session_take_answer(struct session_agent *s, enum wire_method method, const struct wire_message *m,
+                               struct err *e) {
+    const struct session_handler *h = &s->handler;
+    struct wire_listening listening;
+    struct wire_evaluated evaluated;
+    struct wire_debugger debugger;
+    int rc;
+    switch (method) {
+    case WIRE_LISTEN:
+        rc = wire_get_listening(m, &listening, e);
+        if (rc == 0 && h->on_listening)
+            h->on_listening(s->arg, &listening);
+        return rc;
+    case WIRE_EVAL:
+    case WIRE_COMPLETE:
+        rc = wire_get_evaluated(m, &evaluated, e);
+        if (rc == 0 && h->on_evaluated)
+            h->on_evaluated(s->arg, &evaluated);
+        return rc;
+    default:
+        rc = wire_get_debugger(m, method, &debugger, e);
+        if (rc == 0 && h->on_debugger)
+            h->on_debugger(s->arg, method, &debugger);
+        wire_debugger_fini(&debugger);
+        return rc;
+    }
+}
+
 static void session_on_response(struct session_agent *s, const struct wire_message *m) {
     struct session_pending *p = session_find_pending(s, wire_message_id(m));
     if (!p)
@@ -465,7 +513,7 @@ static void session_on_response(struct session_agent *s, const struct wire_messa
     case WIRE_DEBUG:
     case WIRE_PAUSE:
     case WIRE_CATCH:
-        if (source_take_answer(&s->handler, s->arg, method, m, &why) != 0)
+        if (session_take_answer(s, method, m, &why) != 0)
             session_break_protocol(s, why.text);
         return;
     default:

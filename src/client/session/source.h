@@ -11,18 +11,6 @@
 #include "client/session/outside.h"
 #include "client/session/session.h"
 
-/* A request with params of its own. */
-struct source_question {
-    enum wire_method method;
-    int (*put)(struct strbuf *out, uint32_t id,
-               const void *params); /* writes the message; NULL: there are no params */
-    const void *params;
-    double patience_s; /* for its answer; 0: as for any */
-};
-
-/* Of WIRE_THREADS: params are a struct wire_threads. */
-int source_put_threads(struct strbuf *out, uint32_t id, const void *params);
-
 /* What each does, and when it fails: session.h. */
 struct source {
     void (*free)(struct session *s);
@@ -32,8 +20,9 @@ struct source {
     void (*set_sampling)(struct session *s, enum model_sampling mode); /* NULL: there is nothing to choose */
     int (*ask_details)(struct session *s, const struct wire_threads *want, struct err *e);
     void (*set_budget)(struct session *s, double budget_pct);
-    /* The answer comes by on_reply, unless the method has a handler of its own. NULL: nobody is there who could be asked. */
-    int (*ask)(struct session *s, const struct source_question *q, struct err *e);
+    /* A request of an agent: params are the method's struct of wire.h (NULL: it has none), the answer may take `patience_s` (0: as any).
+     * It comes by on_reply, unless the method has a handler of its own. NULL: nobody is there who could be asked. */
+    int (*ask)(struct session *s, enum wire_method m, const void *params, double patience_s, struct err *e);
     void (*set_batch)(struct session *s, double batch_s); /* NULL: it costs nothing */
     int (*set_native)(struct session *s, bool native, struct err *e);
     int (*subscribe)(struct session *s, enum wire_stream stream, double rate_hz, struct err *e);
@@ -58,10 +47,6 @@ struct session *session_recorded_new(struct loop *l, const struct target_address
 struct session *session_outside_with(struct loop *l, const struct target_address *addr,
                                      const struct outside_reader *reader, void *reader_arg,
                                      const struct session_handler *h, void *arg, struct err *e);
-
-/* Hand over what became of code, of a debugger, or of the wish for a door. 0, or -1 with the error: the message is not valid. */
-int source_take_answer(const struct session_handler *h, void *arg, enum wire_method method,
-                       const struct wire_message *m, struct err *e);
 
 /* Call `fn` when process `pid` has ended; nothing is watched when `pid` is 0. Kernels without pidfd_open (before 5.3) do
  * without. `*pidfd` (-1: none) and `*watch` (NULL: none) are the caller's from here. 0, or -1 with the error (ERR_LOST: it
