@@ -42,7 +42,9 @@ ROOMS = {
 
 # What still goes the other way: code that clients have run waits for its way through the server.
 UPWARDS = {
+    ("agent/python/eval_internal.h", "agent/debug/debugger.h"),
     ("agent/python/eval_run.c", "agent/debug/pause.h"),
+    ("agent/python/evals.c", "agent/debug/debugger.h"),
     ("agent/python/evals.c", "agent/debug/debugger_state.h"),
     ("agent/python/evals.c", "agent/debug/pause.h"),
     ("agent/python/evals.h", "agent/server/mailbox.h"),
