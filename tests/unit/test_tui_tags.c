@@ -14,7 +14,7 @@
 #include "flame/stack_counts.h"
 #include "tui/core/app_export.h"
 #include "tui/host/exporter.h"
-#include "tui/host/querier_export.h"
+#include "tui/host/querier.h"
 #include "tui/core/app.h"
 #include "tui/core/tagging.h"
 #include "tui/view/sheet.h"

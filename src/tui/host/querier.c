@@ -11,12 +11,13 @@
 
 #include "base/clock.h"
 #include "base/work.h"
+#include "client/output.h"
 #include "client/sql/database.h"
 #include "client/sql/magic_query.h"
 #include "client/verdict/verdict.h"
-#include "tui/host/querier_export.h"
 
 #define QUERIER_STOP_S 1
+#define QUERIER_EXPORT_BYTES ((size_t)1024 * 1024 * 1024)
 
 struct querier {
     struct work work;
@@ -53,7 +54,40 @@ void querier_export_fini(struct querier_export *x) {
     memset(x, 0, sizeof *x);
 }
 
+const char *querier_export_format(const char *path, struct err *e) {
+    const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
+    const char *end = dot && (!slash || dot > slash) ? dot + 1 : "";
+    if (strcmp(end, "csv") != 0 && strcmp(end, "json") != 0 && strcmp(end, "ndjson") != 0) {
+        (void)err_set(e, ERR_USAGE, "the name says the format: FILE.csv, FILE.json or FILE.ndjson");
+        return NULL;
+    }
+    return end;
+}
+
 /* ---- the thread ---- */
+
+/* Write it: the file is replaced in one step, or not at all. Stops early when `*ending` is set. 0, or -1 with the error. */
+static int querier_export_write(const struct querier_export *x, const atomic_bool *ending, struct err *e) {
+    struct strbuf text;
+    const struct result_format *format = result_find_format(x->format, e);
+    if (!format)
+        return -1;
+    struct result *rows =
+        result_select(x->rows, x->order, x->order ? x->n_order : x->rows->n_rows, x->hidden);
+    strbuf_init(&text, QUERIER_EXPORT_BYTES);
+    if (rows)
+        result_write(rows, format, false, &text);
+    int rc = 0;
+    if (!rows || text.failed)
+        rc = err_set(e, ERR_FAILED, "out of memory for the export");
+    else if (atomic_load(ending))
+        rc = err_set(e, ERR_FAILED, "the export was ended, nothing is written");
+    else
+        rc = output_write(x->path, &text, e);
+    strbuf_fini(&text);
+    result_unref(rows);
+    return rc;
+}
 
 static void querier_publish(struct querier *q, struct database *db) {
     work_lock(&q->work);

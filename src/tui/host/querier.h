@@ -68,6 +68,9 @@ struct querier_export {
 
 void querier_export_fini(struct querier_export *x);
 
+/* The name of the format that a file's name asks for by its end: "csv" of "a.csv"; NULL with ERR_USAGE: there is none of that name. */
+const char *querier_export_format(const char *path, struct err *e);
+
 struct querier;
 
 /* For the target at `addr`, which is copied; NULL: none, and all tables are empty. NULL with the error. */

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "client/output.h"
 #include "client/sql/saved.h"
-#include "tui/host/querier_export.h"
+#include "tui/host/querier.h"
 #include "tui/core/app.h"
 #include "tui/screens/sql/sql_state.h"
 
