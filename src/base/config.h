@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config: what can be set, one row a key: name, variable of the environment, range, default, help.
+ * config: the agent's settings, one row a key: name, variable of the environment, range, default, help.
  *
  * Keys are "probing.NAME", their variables PROBING_NAME. A row's number is its place in struct config. Values are numbers, with or
  * without a unit ("64MB", "250ms", "5%"), or texts, checked against the row wherever they come from. Plain data; whoever owns a
- * struct config uses it.
+ * struct config uses it. How to add one: docs/dev/adding-an-option.md.
  */
 #ifndef BASE_CONFIG_H
 #define BASE_CONFIG_H
@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/option.h"
 
 #define CONFIG_TEXT_MAX 256 /* of a value as text, with its NUL */
 
@@ -36,34 +37,8 @@ enum config_key {
     CONFIG_KEYS,
 };
 
-enum config_type {
-    CONFIG_NUMBER = 0,
-    CONFIG_PERCENT, /* "5%" */
-    CONFIG_RATE,    /* "10Hz" */
-    CONFIG_BYTES,   /* "64MB", units of 1024 */
-    CONFIG_SECONDS, /* "250ms", "2h" */
-    CONFIG_DAYS,    /* "7d", "12h" */
-    CONFIG_SWITCH,  /* "on", "off" */
-    CONFIG_PATH,    /* absolute */
-    CONFIG_NAMES,   /* of variables of the environment: "A,B" */
-    CONFIG_ADDRESS, /* of a TCP door: see address.h */
-    CONFIG_WATCH,   /* "on,exprs=loss@train": see watch.h */
-};
-
-struct config_def {
-    const char *key;      /* "probing.budget" */
-    const char *env;      /* "PROBING_BUDGET" */
-    const char *unit;     /* of the number, as it is printed */
-    const char *help;     /* one line */
-    double default_value; /* the default */
-    double min, max;
-    enum config_type type;
-    const char *text; /* CONFIG_PATH, CONFIG_NAMES, CONFIG_ADDRESS, CONFIG_WATCH: the default */
-    bool at_start;    /* what is running does not take it any more */
-};
-
 /* CONFIG_KEYS rows. */
-extern const struct config_def config_defs[];
+extern const struct option_def config_defs[];
 
 struct config {
     double values[CONFIG_KEYS];

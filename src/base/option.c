@@ -4,8 +4,11 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define OPTION_WORD_MAX 64
 
@@ -24,33 +27,147 @@ static const struct option_def *option_find_letter(const struct option_def *tabl
     return NULL;
 }
 
-/* Seconds from "2", "2s", "250ms", "1m", "1h". 0 or -1. */
-static int option_parse_seconds(const char *text, double *out) {
-    char *end;
-    double v = strtod(text, &end);
-    if (end == text)
-        return -1;
-    static const struct {
-        const char *suffix;
-        double factor;
-    } units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"h", 3600}};
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-        if (strcmp(end, units[i].suffix) == 0) {
-            *out = v * units[i].factor;
-            return 0;
-        }
-    return -1;
+/* ---- numbers with units ---- */
+
+#define OPTION_MIB 1048576.0
+
+struct option_unit {
+    const char *name; /* "": of a number alone, which is 1 without such a row */
+    double factor;
+};
+
+static const struct option_unit option_none[] = {{NULL, 0}};
+static const struct option_unit option_percents[] = {{"%", 1}, {NULL, 0}};
+static const struct option_unit option_rates[] = {{"Hz", 1}, {"kHz", 1000}, {NULL, 0}};
+static const struct option_unit option_bytes[] = {{"B", 1},
+                                                  {"K", 1024},
+                                                  {"KB", 1024},
+                                                  {"KiB", 1024},
+                                                  {"M", OPTION_MIB},
+                                                  {"MB", OPTION_MIB},
+                                                  {"MiB", OPTION_MIB},
+                                                  {"G", 1024 * OPTION_MIB},
+                                                  {"GB", 1024 * OPTION_MIB},
+                                                  {"GiB", 1024 * OPTION_MIB},
+                                                  {NULL, 0}};
+static const struct option_unit option_durations[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1},     {"m", 60},
+                                                      {"min", 60},  {"h", 3600},  {"d", 86400}, {NULL, 0}};
+static const struct option_unit option_days[] = {{"d", 1},        {"days", 1}, {"day", 1},
+                                                 {"h", 1.0 / 24}, {"w", 7},    {NULL, 0}};
+static const struct option_unit option_seconds[] = {
+    {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"h", 3600}, {NULL, 0}};
+static const struct option_unit option_delays[] = {{"", 0.1}, {"ms", 1e-3}, {"s", 1}, {NULL, 0}};
+static const struct option_unit option_switch[] = {
+    {"on", 1}, {"true", 1}, {"yes", 1}, {"1", 1}, {"off", 0}, {"false", 0}, {"no", 0}, {"0", 0}, {NULL, 0}};
+
+/* What may follow the number of each kind. */
+static const struct option_unit *const option_units[] = {
+    [OPTION_INT] = option_none,   [OPTION_SECONDS] = option_seconds, [OPTION_PERCENT] = option_percents,
+    [OPTION_RATE] = option_rates, [OPTION_BYTES] = option_bytes,     [OPTION_DURATION] = option_durations,
+    [OPTION_DAYS] = option_days,  [OPTION_DELAY] = option_delays,
+};
+
+/* Flags and delays take their units as they are written here, others in any case and behind a space. */
+static bool option_is_strict(enum option_kind kind) {
+    return kind == OPTION_INT || kind == OPTION_SECONDS || kind == OPTION_DELAY;
 }
 
-static int option_check_range(const struct option_def *d, double v, const char *text, struct err *e) {
-    bool any = d->min == 0 && d->max == 0;
-    if (v == v && (any || (v >= d->min && v <= d->max)))
-        return 0;
-    return err_set(e, ERR_USAGE, "--%s %s: out of range, give %g to %g", d->name, text, d->min, d->max);
+static const struct option_unit *option_find_unit(const struct option_unit *units, const char *name,
+                                                  bool strict) {
+    while (units->name && (strict ? strcmp(units->name, name) : strcasecmp(units->name, name)) != 0)
+        units++;
+    return units->name ? units : NULL;
 }
+
+/* A number with or without a unit. NAN is what is none that can be worked with. 0, or -1. */
+static int option_read_number(enum option_kind kind, const char *text, double *out) {
+    bool strict = option_is_strict(kind);
+    const struct option_unit *unit;
+    char *end;
+    errno = 0;
+    if (kind == OPTION_SWITCH) {
+        unit = option_find_unit(option_switch, text, false);
+        *out = unit ? unit->factor : 0;
+        return unit ? 0 : -1;
+    }
+    double v = kind == OPTION_INT ? (double)strtol(text, &end, 10) : strtod(text, &end);
+    if (end == text || (errno && kind == OPTION_INT))
+        return -1;
+    while (!strict && *end == ' ')
+        end++;
+    unit = option_find_unit(option_units[kind], end, strict);
+    if (!unit && *end)
+        return -1;
+    *out = errno ? NAN : unit ? v * unit->factor : v;
+    return 0;
+}
+
+static bool option_is_within(const struct option_def *d, double v) {
+    return !isnan(v) && ((d->min == 0 && d->max == 0) || (v >= d->min && v <= d->max));
+}
+
+/* ---- settings ---- */
+
+bool option_is_number(const struct option_def *d) {
+    return d->kind >= OPTION_PERCENT && d->kind <= OPTION_SWITCH;
+}
+
+int option_refuse(const struct option_def *d, const char *name, const char *text, struct err *e) {
+    const char *takes = d->takes_long ? d->takes_long : d->kind == OPTION_SWITCH ? "on or off" : d->takes;
+    if (takes)
+        return err_set(e, ERR_USAGE, "%s takes %s, not '%s'", name, takes, text);
+    return err_set(e, ERR_USAGE, "%s takes a number from %g to %g (%s), not '%s'", name, d->min, d->max,
+                   d->unit, text);
+}
+
+static bool option_is_choice(const struct option_def *d, const char *text) {
+    const char *word;
+    for (int i = 0; (word = d->choice(i)); i++)
+        if (strcmp(word, text) == 0)
+            return true;
+    return false;
+}
+
+int option_read(const struct option_def *d, const char *name, const char *text, double *number,
+                struct err *e) {
+    bool good = !d->check || d->check(text);
+    if (d->kind == OPTION_CHOICE)
+        good = good && option_is_choice(d, text);
+    else if (d->kind != OPTION_TEXT)
+        good = good && option_read_number(d->kind, text, number) == 0 && option_is_within(d, *number);
+    return good ? 0 : option_refuse(d, name, text, e);
+}
+
+/* The largest unit of which it is a whole number of at least one; else the one with factor 1. */
+static const struct option_unit *option_best_unit(const struct option_unit *units, double v) {
+    const struct option_unit *best = NULL;
+    for (; units->name; units++) {
+        bool fits = v == 0 || (fabs(v) >= units->factor && fmod(v, units->factor) == 0);
+        if (units->factor == 1 && !best)
+            best = units;
+        if (v != 0 && fits && units->factor >= 1 && (!best || units->factor > best->factor))
+            best = units;
+    }
+    return best;
+}
+
+void option_format(const struct option_def *d, double number, char *buf, size_t cap) {
+    if (d->kind == OPTION_SWITCH)
+        snprintf(buf, cap, "%s", number != 0 ? "on" : "off");
+    else if (d->kind == OPTION_DELAY)
+        snprintf(buf, cap, number < 0.9995 ? "%.4gms" : "%.4gs", number < 0.9995 ? number * 1000 : number);
+    else if (d->kind == OPTION_BYTES || d->kind == OPTION_DURATION) {
+        const struct option_unit *unit = option_best_unit(option_units[d->kind], number);
+        snprintf(buf, cap, "%.10g%s", number / unit->factor, unit->name);
+    } else
+        snprintf(buf, cap, "%.10g", number);
+}
+
+/* ---- flags ---- */
 
 static int option_store(const struct option_def *d, void *into, const char *value, struct err *e) {
     char *field = (char *)into + d->offset;
+    double number;
     if (d->kind == OPTION_FLAG) {
         *(bool *)(void *)field = true;
         return 0;
@@ -67,21 +184,18 @@ static int option_store(const struct option_def *d, void *into, const char *valu
         list->items[list->n++] = value;
         return 0;
     }
-    if (d->kind == OPTION_SECONDS) {
-        double s;
-        if (option_parse_seconds(value, &s) != 0)
-            return err_set(e, ERR_USAGE, "--%s %s: not a duration, give for example 2s or 250ms", d->name,
-                           value);
-        *(double *)(void *)field = s;
-        return option_check_range(d, s, value, e);
-    }
-    char *end;
-    errno = 0;
-    long v = strtol(value, &end, 10);
-    if (end == value || *end || errno)
-        return err_set(e, ERR_USAGE, "--%s %s: not a number", d->name, value);
-    *(long *)(void *)field = v;
-    return option_check_range(d, (double)v, value, e);
+    if (option_read_number(d->kind, value, &number) != 0)
+        return err_set(e, ERR_USAGE,
+                       d->kind == OPTION_INT ? "--%s %s: not a number"
+                                             : "--%s %s: not a duration, give for example 2s or 250ms",
+                       d->name, value);
+    if (d->kind == OPTION_INT)
+        *(long *)(void *)field = (long)number;
+    else
+        *(double *)(void *)field = number;
+    if (option_is_within(d, number))
+        return 0;
+    return err_set(e, ERR_USAGE, "--%s %s: out of range, give %g to %g", d->name, value, d->min, d->max);
 }
 
 /* Damerau-free edit distance of two short words. */

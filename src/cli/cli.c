@@ -9,8 +9,8 @@
 #include "client/target/target.h"
 
 const struct option_def cli_read_options[] = {
-    {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_read_options, no_inject), NULL,
-     "put no agent into the target: read it from outside", 0, 0},
+    {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_read_options, no_inject),
+     .help = "put no agent into the target: read it from outside"},
     {.name = NULL},
 };
 

@@ -16,18 +16,18 @@ struct backtrace_options {
 };
 
 static const struct option_def backtrace_options[] = {
-    {"no-inject", 0, OPTION_FLAG, offsetof(struct backtrace_options, no_inject), NULL,
-     "put no agent into the target: read it from outside", 0, 0},
-    {"block", 0, OPTION_FLAG, offsetof(struct backtrace_options, block), NULL,
-     "the same, stopping running threads while they are read: exact stacks", 0, 0},
-    {"locals", 'l', OPTION_FLAG, offsetof(struct backtrace_options, locals), NULL,
-     "arguments and local variables of every frame, with their values", 0, 0},
-    {"native", 'n', OPTION_FLAG, offsetof(struct backtrace_options, native), NULL,
-     "C and C++ frames too, in the order of the calls", 0, 0},
-    {"repr", 'r', OPTION_FLAG, offsetof(struct backtrace_options, repr), NULL,
-     "the same, by the repr() of the job's own classes: runs code of the job", 0, 0},
-    {"tasks", 'a', OPTION_FLAG, offsetof(struct backtrace_options, tasks), NULL,
-     "tasks of asyncio, with what each awaits, below the thread of their loop", 0, 0},
+    {"no-inject", 0, OPTION_FLAG, offsetof(struct backtrace_options, no_inject),
+     .help = "put no agent into the target: read it from outside"},
+    {"block", 0, OPTION_FLAG, offsetof(struct backtrace_options, block),
+     .help = "the same, stopping running threads while they are read: exact stacks"},
+    {"locals", 'l', OPTION_FLAG, offsetof(struct backtrace_options, locals),
+     .help = "arguments and local variables of every frame, with their values"},
+    {"native", 'n', OPTION_FLAG, offsetof(struct backtrace_options, native),
+     .help = "C and C++ frames too, in the order of the calls"},
+    {"repr", 'r', OPTION_FLAG, offsetof(struct backtrace_options, repr),
+     .help = "the same, by the repr() of the job's own classes: runs code of the job"},
+    {"tasks", 'a', OPTION_FLAG, offsetof(struct backtrace_options, tasks),
+     .help = "tasks of asyncio, with what each awaits, below the thread of their loop"},
     {.name = NULL},
 };
 

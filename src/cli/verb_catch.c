@@ -18,15 +18,15 @@
 #define AT(member) offsetof(struct debug_verb_options, member)
 
 static const struct option_def catch_options[] = {
-    {"limit", 0, OPTION_SECONDS, AT(limit_s), "TIME", "how long a thread is kept that has raised (5m)", 1,
-     WIRE_DEBUG_LIMIT_MAX_S},
-    {"status", 0, OPTION_FLAG, AT(status), NULL,
-     "only say what is caught, and of an exception the traceback and where pdb is; of a process that has "
-     "ended, what was",
-     0, 0},
-    {"off", 0, OPTION_FLAG, AT(off), NULL, "catch nothing any more; a thread that is kept goes on", 0, 0},
-    {"timeout", 0, OPTION_SECONDS, AT(timeout_s), "TIME", "for it to begin in (10s); then nothing is begun",
-     0.01, WIRE_EVAL_TIMEOUT_MAX_S},
+    {"limit", 0, OPTION_SECONDS, AT(limit_s), .arg = "TIME",
+     .help = "how long a thread is kept that has raised (5m)", .min = 1, .max = WIRE_DEBUG_LIMIT_MAX_S},
+    {"status", 0, OPTION_FLAG, AT(status),
+     .help =
+         "only say what is caught, and of an exception the traceback and where pdb is; of a process that has "
+         "ended, what was"},
+    {"off", 0, OPTION_FLAG, AT(off), .help = "catch nothing any more; a thread that is kept goes on"},
+    {"timeout", 0, OPTION_SECONDS, AT(timeout_s), .arg = "TIME",
+     .help = "for it to begin in (10s); then nothing is begun", .min = 0.01, .max = WIRE_EVAL_TIMEOUT_MAX_S},
     {.name = NULL},
 };
 

@@ -25,7 +25,7 @@ static int config_read_operand(const char *operand, struct wire_config *c, bool 
     int key = config_find(c->key, e);
     if (key < 0)
         return -1;
-    (void)snprintf(c->key, sizeof c->key, "%s", config_defs[key].key);
+    (void)snprintf(c->key, sizeof c->key, "%s", config_defs[key].name);
     if (*set && config_defs[key].at_start)
         return err_set(e, ERR_USAGE, "%s is taken when an agent starts: set %s in the job's environment",
                        c->key, config_defs[key].env);

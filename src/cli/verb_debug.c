@@ -20,19 +20,18 @@ static const struct debug_options debug_default = {.timeout_s = DEBUG_TIMEOUT_S}
 #define AT(member) offsetof(struct debug_options, member)
 
 static const struct option_def debug_options[] = {
-    {"path", 0, OPTION_STRING, AT(path), "DIR",
-     "the folder that holds debugpy, instead of the job's own (what pip install --target DIR debugpy makes)",
-     0, 0},
-    {"status", 0, OPTION_FLAG, AT(status), NULL, "only say whether debugpy listens there, and for whom", 0,
-     0},
-    {"off", 0, OPTION_FLAG, AT(off), NULL, "end it: a client is let go, threads that it holds go on", 0, 0},
-    {"exposed", 0, OPTION_FLAG, AT(exposed), NULL,
-     "also where others can connect: at a HOST that they reach, beside other users, or in a job of root's; "
-     "whoever connects "
-     "can run code in the job, no password is asked",
-     0, 0},
-    {"timeout", 0, OPTION_SECONDS, AT(timeout_s), "TIME", "for it to begin in (30s); then nothing is begun",
-     0.01, WIRE_EVAL_TIMEOUT_MAX_S},
+    {"path", 0, OPTION_STRING, AT(path), .arg = "DIR",
+     .help = "the folder that holds debugpy, instead of the job's own (what pip install --target DIR debugpy "
+             "makes)"},
+    {"status", 0, OPTION_FLAG, AT(status), .help = "only say whether debugpy listens there, and for whom"},
+    {"off", 0, OPTION_FLAG, AT(off), .help = "end it: a client is let go, threads that it holds go on"},
+    {"exposed", 0, OPTION_FLAG, AT(exposed),
+     .help = "also where others can connect: at a HOST that they reach, beside other users, or in a job of "
+             "root's; "
+             "whoever connects "
+             "can run code in the job, no password is asked"},
+    {"timeout", 0, OPTION_SECONDS, AT(timeout_s), .arg = "TIME",
+     .help = "for it to begin in (30s); then nothing is begun", .min = 0.01, .max = WIRE_EVAL_TIMEOUT_MAX_S},
     {.name = NULL},
 };
 

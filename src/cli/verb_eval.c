@@ -31,19 +31,20 @@ static const struct cli_eval_options eval_default = {.timeout_s = EVAL_TIMEOUT_S
 #define AT(member) offsetof(struct cli_eval_options, member)
 
 const struct option_def cli_eval_options[] = {
-    {"timeout", 0, OPTION_SECONDS, AT(timeout_s), "TIME",
-     "for it to begin and to end in (10s), in repl each statement; then it is interrupted, or never begun",
-     0.01, WIRE_EVAL_TIMEOUT_MAX_S},
-    {"frame", 0, OPTION_STRING, AT(frame), "TID:DEPTH",
-     "with the names that this frame sees (see backtrace), instead of those of __main__; what it assigns to "
-     "them is forgotten",
-     0, 0},
-    {"main", 0, OPTION_FLAG, AT(main), NULL,
-     "by the job's main thread, between two instructions of its Python; else by a thread of the agent's", 0,
-     0},
-    {"max-output", 0, OPTION_INT, AT(output_kib), "KIB",
-     "cut what it prints, and its value, at so much (1024; in repl 64)", 1,
-     (double)WIRE_EVAL_OUTPUT_MAX / 1024},
+    {"timeout", 0, OPTION_SECONDS, AT(timeout_s), .arg = "TIME",
+     .help = "for it to begin and to end in (10s), in repl each statement; then it is interrupted, or never "
+             "begun",
+     .min = 0.01, .max = WIRE_EVAL_TIMEOUT_MAX_S},
+    {"frame", 0, OPTION_STRING, AT(frame), .arg = "TID:DEPTH",
+     .help = "with the names that this frame sees (see backtrace), instead of those of __main__; what it "
+             "assigns to "
+             "them is forgotten"},
+    {"main", 0, OPTION_FLAG, AT(main),
+     .help =
+         "by the job's main thread, between two instructions of its Python; else by a thread of the agent's"},
+    {"max-output", 0, OPTION_INT, AT(output_kib), .arg = "KIB",
+     .help = "cut what it prints, and its value, at so much (1024; in repl 64)", .min = 1,
+     .max = (double)WIRE_EVAL_OUTPUT_MAX / 1024},
     {.name = NULL},
 };
 

@@ -23,18 +23,17 @@ struct inject_options {
 };
 
 static const struct option_def inject_options[] = {
-    {"timeout", 0, OPTION_SECONDS, offsetof(struct inject_options, timeout_s), "TIME",
-     "give up after that (5s); the target is as before then", 0.01, 600},
-    {"address", 'a', OPTION_STRING, offsetof(struct inject_options, address), "ADDR",
-     "have it listen for TCP too, as 'listen ADDR' does", 0, 0},
-    {"background", 'b', OPTION_FLAG, offsetof(struct inject_options, listen), NULL,
-     "the same; without -a at a free port of 127.0.0.1", 0, 0},
-    {"pprof", 'P', OPTION_FLAG, offsetof(struct inject_options, profile), NULL,
-     "have it keep " INJECT_PROFILE_HZ " samples a second, as 'config sample_rate=" INJECT_PROFILE_HZ
-     "' does",
-     0, 0},
-    {"crash", 'c', OPTION_FLAG, offsetof(struct inject_options, crash), NULL,
-     "have it keep a thread with an exception that nobody catches, as 'catch' does", 0, 0},
+    {"timeout", 0, OPTION_SECONDS, offsetof(struct inject_options, timeout_s), .arg = "TIME",
+     .help = "give up after that (5s); the target is as before then", .min = 0.01, .max = 600},
+    {"address", 'a', OPTION_STRING, offsetof(struct inject_options, address), .arg = "ADDR",
+     .help = "have it listen for TCP too, as 'listen ADDR' does"},
+    {"background", 'b', OPTION_FLAG, offsetof(struct inject_options, listen),
+     .help = "the same; without -a at a free port of 127.0.0.1"},
+    {"pprof", 'P', OPTION_FLAG, offsetof(struct inject_options, profile),
+     .help = "have it keep " INJECT_PROFILE_HZ " samples a second, as 'config sample_rate=" INJECT_PROFILE_HZ
+             "' does"},
+    {"crash", 'c', OPTION_FLAG, offsetof(struct inject_options, crash),
+     .help = "have it keep a thread with an exception that nobody catches, as 'catch' does"},
     {.name = NULL},
 };
 

@@ -10,8 +10,8 @@ struct launch_options {
 };
 
 static const struct option_def launch_options[] = {
-    {"recursive", 'r', OPTION_FLAG, offsetof(struct launch_options, recursive), NULL,
-     "in the Python processes that it starts, too (torchrun, DataLoader workers)", 0, 0},
+    {"recursive", 'r', OPTION_FLAG, offsetof(struct launch_options, recursive),
+     .help = "in the Python processes that it starts, too (torchrun, DataLoader workers)"},
     {.name = NULL},
 };
 

@@ -25,8 +25,8 @@ struct list_options {
 };
 
 static const struct option_def list_options[] = {
-    {"tree", 0, OPTION_FLAG, offsetof(struct list_options, tree), NULL,
-     "each process below the one that has started it", 0, 0},
+    {"tree", 0, OPTION_FLAG, offsetof(struct list_options, tree),
+     .help = "each process below the one that has started it"},
     {.name = NULL},
 };
 

@@ -17,10 +17,10 @@ struct listen_options {
 };
 
 static const struct option_def listen_options[] = {
-    {"looking", 0, OPTION_FLAG, offsetof(struct listen_options, looking), NULL,
-     "who comes in that way may look, and neither read values nor change anything", 0, 0},
-    {"off", 0, OPTION_FLAG, offsetof(struct listen_options, off), NULL,
-     "listen no more, and put out who came in that way", 0, 0},
+    {"looking", 0, OPTION_FLAG, offsetof(struct listen_options, looking),
+     .help = "who comes in that way may look, and neither read values nor change anything"},
+    {"off", 0, OPTION_FLAG, offsetof(struct listen_options, off),
+     .help = "listen no more, and put out who came in that way"},
     {.name = NULL},
 };
 

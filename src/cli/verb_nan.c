@@ -16,12 +16,12 @@
 #define NAN_LATE_S 6.0       /* for the row to be visible */
 
 static const struct option_def nan_options[] = {
-    {"steps", 'n', OPTION_INT, offsetof(struct armed_options, steps), "N",
-     "look into so many steps at most (default: 2)", 1, 20},
-    {"for", 0, OPTION_SECONDS, offsetof(struct armed_options, duration_s), "TIME",
-     "for so long at most, or until ^C (default: 10m)", 0.1, 86400},
-    {"compiled", 0, OPTION_FLAG, offsetof(struct armed_options, compiled), NULL,
-     "even where torch.compile is used: the model is then compiled anew", 0, 0},
+    {"steps", 'n', OPTION_INT, offsetof(struct armed_options, steps), .arg = "N",
+     .help = "look into so many steps at most (default: 2)", .min = 1, .max = 20},
+    {"for", 0, OPTION_SECONDS, offsetof(struct armed_options, duration_s), .arg = "TIME",
+     .help = "for so long at most, or until ^C (default: 10m)", .min = 0.1, .max = 86400},
+    {"compiled", 0, OPTION_FLAG, offsetof(struct armed_options, compiled),
+     .help = "even where torch.compile is used: the model is then compiled anew"},
     {.name = NULL},
 };
 

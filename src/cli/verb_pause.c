@@ -8,12 +8,13 @@
 #define AT(member) offsetof(struct debug_verb_options, member)
 
 static const struct option_def pause_options[] = {
-    {"limit", 0, OPTION_SECONDS, AT(limit_s), "TIME",
-     "let go of the threads by then, whoever is connected (5m)", 1, WIRE_DEBUG_LIMIT_MAX_S},
-    {"status", 0, OPTION_FLAG, AT(status), NULL, "only say whether they are held, and where", 0, 0},
-    {"off", 0, OPTION_FLAG, AT(off), NULL, "let go of them now", 0, 0},
-    {"timeout", 0, OPTION_SECONDS, AT(timeout_s), "TIME", "for it to begin in (10s); then nothing is begun",
-     0.01, WIRE_EVAL_TIMEOUT_MAX_S},
+    {"limit", 0, OPTION_SECONDS, AT(limit_s), .arg = "TIME",
+     .help = "let go of the threads by then, whoever is connected (5m)", .min = 1,
+     .max = WIRE_DEBUG_LIMIT_MAX_S},
+    {"status", 0, OPTION_FLAG, AT(status), .help = "only say whether they are held, and where"},
+    {"off", 0, OPTION_FLAG, AT(off), .help = "let go of them now"},
+    {"timeout", 0, OPTION_SECONDS, AT(timeout_s), .arg = "TIME",
+     .help = "for it to begin in (10s); then nothing is begun", .min = 0.01, .max = WIRE_EVAL_TIMEOUT_MAX_S},
     {.name = NULL},
 };
 

@@ -30,16 +30,16 @@ struct profile_options {
 };
 
 static const struct option_def profile_options[] = {
-    {"steps", 'n', OPTION_INT, offsetof(struct armed_options, steps), "N", "training steps (default: 3)", 1,
-     20},
-    {"output", 'o', OPTION_STRING, offsetof(struct profile_options, output), "FILE",
-     "move the trace there (default: it stays where the job has written it, which is told, as one of the "
-     "newest 8)",
-     0, 0},
-    {"yes", 'y', OPTION_FLAG, offsetof(struct profile_options, yes), NULL,
-     "do not ask whether it may cost what is said", 0, 0},
-    {"compiled", 0, OPTION_FLAG, offsetof(struct armed_options, compiled), NULL,
-     "even where torch.compile is used: an optimizer may then be compiled anew", 0, 0},
+    {"steps", 'n', OPTION_INT, offsetof(struct armed_options, steps), .arg = "N",
+     .help = "training steps (default: 3)", .min = 1, .max = 20},
+    {"output", 'o', OPTION_STRING, offsetof(struct profile_options, output), .arg = "FILE",
+     .help =
+         "move the trace there (default: it stays where the job has written it, which is told, as one of the "
+         "newest 8)"},
+    {"yes", 'y', OPTION_FLAG, offsetof(struct profile_options, yes),
+     .help = "do not ask whether it may cost what is said"},
+    {"compiled", 0, OPTION_FLAG, offsetof(struct armed_options, compiled),
+     .help = "even where torch.compile is used: an optimizer may then be compiled anew"},
     {.name = NULL},
 };
 

@@ -37,18 +37,18 @@ struct query_options {
 static const struct query_options query_default = {.limit = 100000, .timeout_s = 60};
 
 static const struct option_def query_options[] = {
-    {"file", 'f', OPTION_STRING, offsetof(struct query_options, file), "FILE",
-     "read the statements from FILE; - is standard input", 0, 0},
-    {"format", 0, OPTION_STRING, offsetof(struct query_options, format), "FORMAT",
-     "table, json, ndjson or csv", 0, 0},
-    {"limit", 0, OPTION_INT, offsetof(struct query_options, limit), "ROWS",
-     "at most so many rows of a statement (100000); 0 all", 0, 1e15},
-    {"timeout", 0, OPTION_SECONDS, offsetof(struct query_options, timeout_s), "TIME",
-     "end a statement that takes longer (60s); 0 never", 0, 1e6},
-    {"watch", 0, OPTION_SECONDS, offsetof(struct query_options, watch_s), "TIME",
-     "run it again and again, so long after the end of each", 0.05, 86400},
-    {"no-inject", 0, OPTION_FLAG, offsetof(struct query_options, no_inject), NULL,
-     "put no agent into the target: read it from outside", 0, 0},
+    {"file", 'f', OPTION_STRING, offsetof(struct query_options, file), .arg = "FILE",
+     .help = "read the statements from FILE; - is standard input"},
+    {"format", 0, OPTION_STRING, offsetof(struct query_options, format), .arg = "FORMAT",
+     .help = "table, json, ndjson or csv"},
+    {"limit", 0, OPTION_INT, offsetof(struct query_options, limit), .arg = "ROWS",
+     .help = "at most so many rows of a statement (100000); 0 all", .min = 0, .max = 1e15},
+    {"timeout", 0, OPTION_SECONDS, offsetof(struct query_options, timeout_s), .arg = "TIME",
+     .help = "end a statement that takes longer (60s); 0 never", .min = 0, .max = 1e6},
+    {"watch", 0, OPTION_SECONDS, offsetof(struct query_options, watch_s), .arg = "TIME",
+     .help = "run it again and again, so long after the end of each", .min = 0.05, .max = 86400},
+    {"no-inject", 0, OPTION_FLAG, offsetof(struct query_options, no_inject),
+     .help = "put no agent into the target: read it from outside"},
     {.name = NULL},
 };
 

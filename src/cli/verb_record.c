@@ -29,12 +29,12 @@ struct record_options {
 };
 
 static const struct option_def record_options[] = {
-    {"output", 'o', OPTION_STRING, offsetof(struct record_options, output), "FILE",
-     "the recording: a new file, that only you may read", 0, 0},
-    {"duration", 0, OPTION_SECONDS, offsetof(struct record_options, duration_s), "TIME",
-     "go on for so long, until ^C or its end; otherwise what there is now", 0.001, 1e7},
-    {"no-inject", 0, OPTION_FLAG, offsetof(struct record_options, no_inject), NULL,
-     "put no agent into the target: read it from outside", 0, 0},
+    {"output", 'o', OPTION_STRING, offsetof(struct record_options, output), .arg = "FILE",
+     .help = "the recording: a new file, that only you may read"},
+    {"duration", 0, OPTION_SECONDS, offsetof(struct record_options, duration_s), .arg = "TIME",
+     .help = "go on for so long, until ^C or its end; otherwise what there is now", .min = 0.001, .max = 1e7},
+    {"no-inject", 0, OPTION_FLAG, offsetof(struct record_options, no_inject),
+     .help = "put no agent into the target: read it from outside"},
     {.name = NULL},
 };
 

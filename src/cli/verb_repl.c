@@ -33,8 +33,8 @@ static const struct cli_eval_options repl_default = {.timeout_s = REPL_TIMEOUT_S
                                                      .output_kib = REPL_OUTPUT_KIB};
 
 static const struct option_def repl_options[] = {
-    {"keep-going", 0, OPTION_FLAG, offsetof(struct cli_eval_options, keep_going), NULL,
-     "from a pipe: go on after a statement that fails; the exit status is 1 all the same", 0, 0},
+    {"keep-going", 0, OPTION_FLAG, offsetof(struct cli_eval_options, keep_going),
+     .help = "from a pipe: go on after a statement that fails; the exit status is 1 all the same"},
     {.name = NULL},
 };
 

@@ -19,12 +19,13 @@
 #define TRACE_TYPE 20
 
 static const struct option_def trace_options[] = {
-    {"steps", 'n', OPTION_INT, offsetof(struct armed_options, steps), "N",
-     "until so many steps were looked into (default: 5, or all within the time)", 1, 100000},
-    {"for", 0, OPTION_SECONDS, offsetof(struct armed_options, duration_s), "TIME",
-     "for so long at most, or until ^C (default: 60s)", 0.1, 86400},
-    {"compiled", 0, OPTION_FLAG, offsetof(struct armed_options, compiled), NULL,
-     "even where torch.compile is used: the model is then compiled anew", 0, 0},
+    {"steps", 'n', OPTION_INT, offsetof(struct armed_options, steps), .arg = "N",
+     .help = "until so many steps were looked into (default: 5, or all within the time)", .min = 1,
+     .max = 100000},
+    {"for", 0, OPTION_SECONDS, offsetof(struct armed_options, duration_s), .arg = "TIME",
+     .help = "for so long at most, or until ^C (default: 60s)", .min = 0.1, .max = 86400},
+    {"compiled", 0, OPTION_FLAG, offsetof(struct armed_options, compiled),
+     .help = "even where torch.compile is used: the model is then compiled anew"},
     {.name = NULL},
 };
 

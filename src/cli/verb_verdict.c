@@ -30,10 +30,11 @@ struct verdict_options {
 static const struct verdict_options verdict_default = {.wait_s = -1};
 
 static const struct option_def verdict_options[] = {
-    {"wait", 'w', OPTION_SECONDS, offsetof(struct verdict_options, wait_s), "TIME",
-     "judge after so long; 0 at once (default: as soon as anything is known, 10s at most)", 0, 86400},
-    {"no-inject", 0, OPTION_FLAG, offsetof(struct verdict_options, no_inject), NULL,
-     "put no agent into the target: read it from outside", 0, 0},
+    {"wait", 'w', OPTION_SECONDS, offsetof(struct verdict_options, wait_s), .arg = "TIME",
+     .help = "judge after so long; 0 at once (default: as soon as anything is known, 10s at most)", .min = 0,
+     .max = 86400},
+    {"no-inject", 0, OPTION_FLAG, offsetof(struct verdict_options, no_inject),
+     .help = "put no agent into the target: read it from outside"},
     {.name = NULL},
 };
 

@@ -49,33 +49,33 @@ const struct cli_verb *cli_find_verb(const char *name) {
 /* ---- options ---- */
 
 static const struct option_def verbs_program_options[] = {
-    {"target", 't', OPTION_LIST, offsetof(struct cli_line, targets), "TARGET", "the process to look into", 0,
-     0},
-    {"readonly", 0, OPTION_FLAG, offsetof(struct cli_line, readonly), NULL,
-     "change nothing in the job, run no code in it, and put no agent into it", 0, 0},
-    {"token", 0, OPTION_STRING, offsetof(struct cli_line, token), "TOKEN",
-     "for HOST:PORT: what 'listen' has printed; better in PROBING_TOKEN, which others cannot see", 0, 0},
-    {"help", 'h', OPTION_FLAG, offsetof(struct cli_line, help), NULL, "this help; after a verb, its options",
-     0, 0},
-    {"version", 'V', OPTION_FLAG, offsetof(struct cli_line, version), NULL, "the version", 0, 0},
+    {"target", 't', OPTION_LIST, offsetof(struct cli_line, targets), .arg = "TARGET",
+     .help = "the process to look into"},
+    {"readonly", 0, OPTION_FLAG, offsetof(struct cli_line, readonly),
+     .help = "change nothing in the job, run no code in it, and put no agent into it"},
+    {"token", 0, OPTION_STRING, offsetof(struct cli_line, token), .arg = "TOKEN",
+     .help = "for HOST:PORT: what 'listen' has printed; better in PROBING_TOKEN, which others cannot see"},
+    {"help", 'h', OPTION_FLAG, offsetof(struct cli_line, help),
+     .help = "this help; after a verb, its options"},
+    {"version", 'V', OPTION_FLAG, offsetof(struct cli_line, version), .help = "the version"},
     {.name = NULL},
 };
 
 static const struct option_def verbs_common_options[] = {
-    {"target", 't', OPTION_LIST, offsetof(struct cli_options, targets), "TARGET", "the process to look into",
-     0, 0},
-    {"json", 0, OPTION_FLAG, offsetof(struct cli_options, json), NULL, "print JSON", 0, 0},
-    {"readonly", 0, OPTION_FLAG, offsetof(struct cli_options, readonly), NULL,
-     "change nothing in the job, run no code in it, and put no agent into it", 0, 0},
-    {"token", 0, OPTION_STRING, offsetof(struct cli_options, token), "TOKEN",
-     "for HOST:PORT: what 'listen' has printed; better in PROBING_TOKEN, which others cannot see", 0, 0},
-    {"help", 'h', OPTION_FLAG, offsetof(struct cli_options, help), NULL, "this help", 0, 0},
+    {"target", 't', OPTION_LIST, offsetof(struct cli_options, targets), .arg = "TARGET",
+     .help = "the process to look into"},
+    {"json", 0, OPTION_FLAG, offsetof(struct cli_options, json), .help = "print JSON"},
+    {"readonly", 0, OPTION_FLAG, offsetof(struct cli_options, readonly),
+     .help = "change nothing in the job, run no code in it, and put no agent into it"},
+    {"token", 0, OPTION_STRING, offsetof(struct cli_options, token), .arg = "TOKEN",
+     .help = "for HOST:PORT: what 'listen' has printed; better in PROBING_TOKEN, which others cannot see"},
+    {"help", 'h', OPTION_FLAG, offsetof(struct cli_options, help), .help = "this help"},
     {.name = NULL},
 };
 
 /* Of a verb that takes a command: it looks at no target and prints nothing. */
 static const struct option_def verbs_command_options[] = {
-    {"help", 'h', OPTION_FLAG, offsetof(struct cli_options, help), NULL, "this help", 0, 0},
+    {"help", 'h', OPTION_FLAG, offsetof(struct cli_options, help), .help = "this help"},
     {.name = NULL},
 };
 

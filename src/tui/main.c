@@ -164,27 +164,10 @@ static int main_export(const struct main_options *o, const char *target, struct 
     return rc;
 }
 
-/* The settings file and the command line over it; what is wrong in the file is said at once. */
-static int main_begin(const struct main_options *o, struct startup *s, struct err *e) {
-    struct startup_options options = {
-        .delay = o->delay,
-        .theme = o->theme,
-        .color = o->color,
-        .filter = o->filter,
-        .budget = o->budget,
-        .ascii = o->ascii,
-        .no_color = o->no_color,
-        .no_mouse = o->no_mouse,
-        .gentle = o->gentle,
-        .readonly = o->readonly,
-    };
-    return startup_read(s, &options, e);
-}
-
 /* Text that depends on the settings file. */
 static int main_put_settings(const struct main_options *o, struct strbuf *out, struct err *e) {
     struct startup begun;
-    int rc = main_begin(o, &begun, e);
+    int rc = startup_read(&begun, o, e);
     if (rc == 0 && o->list_keys)
         action_list_keys(out);
     else if (rc == 0 && o->info)
@@ -245,7 +228,7 @@ static int main_screens(const struct main_options *o, const char *const *typed, 
     struct attach_all *targets = calloc(1, sizeof *targets);
     if (!targets)
         return err_set(e, ERR_FAILED, "out of memory");
-    int rc = main_begin(o, &begun, e);
+    int rc = startup_read(&begun, o, e);
     if (rc == 0)
         rc = attach_all_read(targets, typed, n, e);
     if (rc == 0)

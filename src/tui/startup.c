@@ -31,25 +31,24 @@ static void startup_find_themes(struct startup *s) {
     s->theme_path.dirs[n] = PROBING_DATADIR "/themes";
 }
 
-static int startup_take(struct startup *s, enum settings_key key, const char *option, const char *text,
-                        struct err *e) {
-    return text ? settings_put(&s->settings, key, option, text, SETTINGS_BY_COMMAND_LINE, e) : 0;
+/* Settings that the command line has, in the order of its rows. */
+static int startup_take_options(struct startup *s, const struct main_options *o, struct err *e) {
+    for (const struct option_def *d = main_table; d->name; d++) {
+        const void *field = (const char *)o + d->offset;
+        const char *text = !d->setting              ? NULL
+                           : d->kind == OPTION_FLAG ? *(const bool *)field ? d->value : NULL
+                                                    : *(const char *const *)field;
+        char name[64];
+        int key = text ? settings_find(d->setting, e) : 0;
+        snprintf(name, sizeof name, "--%s", d->name);
+        if (text && (key < 0 || settings_put(&s->settings, (enum settings_key)key, name, text,
+                                             SETTINGS_BY_COMMAND_LINE, e) != 0))
+            return -1;
+    }
+    return 0;
 }
 
-static int startup_take_options(struct startup *s, const struct startup_options *o, struct err *e) {
-    if (startup_take(s, SETTINGS_DELAY, "--delay", o->delay, e) != 0 ||
-        startup_take(s, SETTINGS_THEME, "--theme", o->theme, e) != 0 ||
-        startup_take(s, SETTINGS_COLOR, "--color", o->no_color ? "never" : o->color, e) != 0 ||
-        startup_take(s, SETTINGS_FILTER, "--filter", o->filter, e) != 0 ||
-        startup_take(s, SETTINGS_BUDGET, "--budget", o->budget, e) != 0 ||
-        startup_take(s, SETTINGS_ASCII, "--ascii", o->ascii ? "on" : NULL, e) != 0 ||
-        startup_take(s, SETTINGS_MOUSE, "--no-mouse", o->no_mouse ? "off" : NULL, e) != 0 ||
-        startup_take(s, SETTINGS_READONLY, "--readonly", o->readonly ? "on" : NULL, e) != 0)
-        return -1;
-    return startup_take(s, SETTINGS_GENTLE, "--gentle", o->gentle ? "on" : NULL, e);
-}
-
-int startup_read(struct startup *s, const struct startup_options *o, struct err *e) {
+int startup_read(struct startup *s, const struct main_options *o, struct err *e) {
     memset(s, 0, sizeof *s);
     strbuf_init(&s->warnings, STARTUP_WARNINGS);
     settings_init(&s->settings);

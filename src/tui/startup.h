@@ -13,13 +13,8 @@
 #include "base/strbuf.h"
 #include "tui/core/config_file.h"
 #include "tui/core/settings.h"
+#include "tui/main_options.h"
 #include "tui/theme/theme.h"
-
-/* Of the command line; NULL and false: not given. */
-struct startup_options {
-    const char *delay, *theme, *color, *filter, *budget;
-    bool ascii, no_color, no_mouse, gentle, readonly;
-};
 
 struct startup {
     struct settings settings;
@@ -32,7 +27,7 @@ struct startup {
 
 /* Read the file (and the keys in it), then the command line. -1 with ERR_USAGE for the latter. To be ended by startup_fini in
  * either case. */
-int startup_read(struct startup *s, const struct startup_options *o, struct err *e);
+int startup_read(struct startup *s, const struct main_options *o, struct err *e);
 void startup_fini(struct startup *s);
 
 /* Load the theme. One that the command line names must be there; instead of one that the file names there is the default. */

@@ -16,10 +16,10 @@
 #include "base/config.h"
 
 /* The variable's name is the key's, in capitals. */
-static void check_name(const struct config_def *d) {
+static void check_name(const struct option_def *d) {
     char name[64] = "PROBING_";
-    assert_int_equal(strncmp(d->key, "probing.", 8), 0);
-    for (const char *p = d->key + 8; *p; p++) {
+    assert_int_equal(strncmp(d->name, "probing.", 8), 0);
+    for (const char *p = d->name + 8; *p; p++) {
         size_t n = strlen(name);
         name[n] = *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : '_';
         name[n + 1] = '\0';
@@ -32,15 +32,14 @@ static void check_rows(void **state) {
     (void)state;
     config_init(&c);
     for (size_t i = 0; i < CONFIG_KEYS; i++) {
-        const struct config_def *d = &config_defs[i];
+        const struct option_def *d = &config_defs[i];
         check_name(d);
         assert_true(d->help && *d->help && d->unit);
-        assert_true(d->min <= d->default_value && d->default_value <= d->max);
-        assert_true(c.values[i] == d->default_value && !c.given[i]);
-        assert_true((d->type == CONFIG_PATH || d->type == CONFIG_NAMES || d->type == CONFIG_ADDRESS ||
-                     d->type == CONFIG_WATCH) == (d->text != NULL));
-        assert_int_equal(config_find(d->key, NULL), i);
-        assert_int_equal(config_find(d->key + 8, NULL), i);
+        assert_true(!d->max || (d->min <= d->default_number && d->default_number <= d->max));
+        assert_true(c.values[i] == d->default_number && !c.given[i]);
+        assert_true((d->kind == OPTION_TEXT) == (d->default_value != NULL));
+        assert_int_equal(config_find(d->name, NULL), i);
+        assert_int_equal(config_find(d->name + 8, NULL), i);
     }
 }
 

@@ -20,11 +20,13 @@ struct settings {
 };
 
 static const struct option_def table[] = {
-    {"json", 0, OPTION_FLAG, offsetof(struct settings, json), NULL, "print JSON", 0, 0},
-    {"quiet", 'q', OPTION_FLAG, offsetof(struct settings, quiet), NULL, "say less", 0, 0},
-    {"output", 'o', OPTION_STRING, offsetof(struct settings, output), "FILE", "write there", 0, 0},
-    {"count", 'n', OPTION_INT, offsetof(struct settings, count), "N", "how often", 1, 100},
-    {"delay", 'd', OPTION_SECONDS, offsetof(struct settings, delay), "TIME", "how long", 0.05, 3600},
+    {"json", 0, OPTION_FLAG, offsetof(struct settings, json), .help = "print JSON"},
+    {"quiet", 'q', OPTION_FLAG, offsetof(struct settings, quiet), .help = "say less"},
+    {"output", 'o', OPTION_STRING, offsetof(struct settings, output), .arg = "FILE", .help = "write there"},
+    {"count", 'n', OPTION_INT, offsetof(struct settings, count), .arg = "N", .help = "how often", .min = 1,
+     .max = 100},
+    {"delay", 'd', OPTION_SECONDS, offsetof(struct settings, delay), .arg = "TIME", .help = "how long",
+     .min = 0.05, .max = 3600},
     {0},
 };
 

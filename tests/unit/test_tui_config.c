@@ -49,11 +49,11 @@ static void test_rows_are_complete(void **state) {
     (void)state;
     settings_init(&s);
     for (int i = 0; i < SETTINGS_COUNT; i++) {
-        const struct settings_def *d = &settings_table[i];
+        const struct option_def *d = &settings_table[i];
         struct err e = {0};
         assert_true(d->name && d->help && d->takes && d->default_value);
         assert_in_range(text_width(d->help), 1, 57);
-        assert_true((d->type == SETTINGS_CHOICE) == (d->choice != NULL));
+        assert_true((d->kind == OPTION_CHOICE) == (d->choice != NULL));
         assert_int_equal(settings_find(d->name, NULL), i);
         /* The default is in the form that is kept. */
         if (settings_put(&s, (enum settings_key)i, d->name, d->default_value, SETTINGS_BY_FILE, &e) != 0)

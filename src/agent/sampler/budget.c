@@ -12,7 +12,7 @@ double budget_choose(const struct config *config, const struct mailbox *m) {
             if (m->slots[i].rate_hz[k] > 0 && wish > 0 && (least == 0 || wish < least))
                 least = wish;
         }
-    const struct config_def *d = &config_defs[CONFIG_BUDGET];
+    const struct option_def *d = &config_defs[CONFIG_BUDGET];
     if (least == 0 || (config->given[CONFIG_BUDGET] && least > configured))
         return configured;
     return least < d->min ? d->min : least > d->max ? d->max : least;

@@ -331,9 +331,9 @@ int mailbox_configure(struct mailbox *m, const char *key, const char *value, str
         return -1;
     if (config_defs[k].at_start)
         return err_set(e, ERR_USAGE, "%s is taken when an agent starts: set %s for the job",
-                       config_defs[k].key, config_defs[k].env);
+                       config_defs[k].name, config_defs[k].env);
     mailbox_lock(m);
-    int rc = config_set(&m->config, (enum config_key)k, config_defs[k].key, value, e);
+    int rc = config_set(&m->config, (enum config_key)k, config_defs[k].name, value, e);
     m->config_changes += rc == 0;
     bool eval = m->config.values[CONFIG_EVAL] != 0;
     mailbox_changed(m);

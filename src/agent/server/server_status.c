@@ -20,11 +20,11 @@ static void server_status_fill_settings(const struct server_facts *s, struct mod
     out->settings = arena_calloc(&out->arena, CONFIG_KEYS, sizeof *out->settings);
     for (size_t i = 0; out->settings && i < CONFIG_KEYS; i++) {
         char value[CONFIG_TEXT_MAX], default_value[CONFIG_TEXT_MAX];
-        const struct config_def *d = &config_defs[i];
+        const struct option_def *d = &config_defs[i];
         config_format(&config, (enum config_key)i, false, value, sizeof value);
         config_format(&config, (enum config_key)i, true, default_value, sizeof default_value);
         out->settings[out->n_settings++] =
-            (struct model_setting){.key = d->key,
+            (struct model_setting){.key = d->name,
                                    .unit = d->unit,
                                    .help = d->help,
                                    .value = arena_strdup(&out->arena, value),

@@ -207,7 +207,7 @@ static void record_open(struct record *r) {
     char host[256];
     if (record_limit(r) == 0) {
         (void)snprintf(r->note, sizeof r->note, "there are no tables: %s is 0",
-                       config_defs[CONFIG_MAX_MEMORY].key);
+                       config_defs[CONFIG_MAX_MEMORY].name);
         return;
     }
     record_owner(&owner, host, sizeof host);

@@ -20,21 +20,22 @@ struct debug_command_line {
 
 #define AT(member) offsetof(struct debug_command_line, member)
 #define DEBUG_COMMAND_COMMON                                                                                 \
-    {"off", 0, OPTION_FLAG, AT(wish.off), NULL, "end it", 0, 0},                                             \
-        {"status", 0, OPTION_FLAG, AT(wish.status), NULL, "only say how it stands", 0, 0}, {                 \
-        "keep", 0, OPTION_FLAG, AT(keep), NULL, "it stays when probing-top ends", 0, 0                       \
+    {"off", 0, OPTION_FLAG, AT(wish.off), .help = "end it"},                                                 \
+        {"status", 0, OPTION_FLAG, AT(wish.status), .help = "only say how it stands"}, {                     \
+        "keep", 0, OPTION_FLAG, AT(keep), .help = "it stays when probing-top ends"                           \
     }
 
 static const struct option_def debug_command_debug_rows[] = {
     DEBUG_COMMAND_COMMON,
-    {"path", 0, OPTION_STRING, AT(wish.path), "DIR", "the folder that holds debugpy", 0, 0},
-    {"exposed", 0, OPTION_FLAG, AT(wish.exposed), NULL, "others may reach it, and run code in the job", 0, 0},
+    {"path", 0, OPTION_STRING, AT(wish.path), .arg = "DIR", .help = "the folder that holds debugpy"},
+    {"exposed", 0, OPTION_FLAG, AT(wish.exposed), .help = "others may reach it, and run code in the job"},
     {.name = NULL},
 };
 
 static const struct option_def debug_state_rows[] = {
     DEBUG_COMMAND_COMMON,
-    {"limit", 0, OPTION_SECONDS, AT(wish.limit_s), "TIME", "so long at most (5m)", 1, WIRE_DEBUG_LIMIT_MAX_S},
+    {"limit", 0, OPTION_SECONDS, AT(wish.limit_s), .arg = "TIME", .help = "so long at most (5m)", .min = 1,
+     .max = WIRE_DEBUG_LIMIT_MAX_S},
     {.name = NULL},
 };
 

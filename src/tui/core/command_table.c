@@ -253,14 +253,10 @@ static void command_complete_set(struct app *app, struct command_choices *out) {
     int key = settings_find(name, &e);
     if (key < 0)
         return;
-    const struct settings_def *d = &settings_table[key];
+    const struct option_def *d = &settings_table[key];
     out->from += (size_t)(eq + 1 - word);
     for (int i = 0; d->choice && d->choice(i); i++)
         command_offer(out, d->choice(i), "");
-    if (d->type == SETTINGS_SWITCH) {
-        command_offer(out, "on", "");
-        command_offer(out, "off", "");
-    }
 }
 
 /* ---- :window ---- */

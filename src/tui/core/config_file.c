@@ -125,7 +125,7 @@ void config_file_print(const struct settings *s, const char *path, struct strbuf
     (void)strbuf_addf(out, "# Settings in effect; the file is %s\n",
                       *path ? path : "nowhere: HOME is not set");
     for (int i = 0; i < SETTINGS_COUNT; i++) {
-        const struct settings_def *d = &settings_table[i];
+        const struct option_def *d = &settings_table[i];
         (void)strbuf_addf(out, "\n# %s\n# takes %s; by default %s; from: %s\n%s = %s\n", d->help, d->takes,
                           *d->default_value ? d->default_value : "nothing",
                           settings_origin_name(s->origins[i]), d->name, s->values[i]);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * settings: what the user can set, one row a setting: name, type, default, what it takes, help, and what it does to the app.
+ * settings: what the user can set, one row a setting: name, kind, default, what it takes, help.
  *
  * The rows feed the settings file, --print-config, the setup screen and :set. Values are kept as text in one form ("250ms",
  * "on"), with where they come from. What is changed in the app by its own keys (delay, mouse, ...) is read back by
- * settings_sync. To add one: a key in the enum and a row in settings.c. Of the thread that draws.
+ * settings_sync. How to add one: docs/dev/adding-an-option.md. Of the thread that draws.
  */
 #ifndef TUI_CORE_SETTINGS_H
 #define TUI_CORE_SETTINGS_H
@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/option.h"
 
 struct app;
 
@@ -34,13 +35,6 @@ enum settings_key {
     SETTINGS_COUNT,
 };
 
-enum settings_type {
-    SETTINGS_TIME,   /* "250ms", "2s"; a number alone: tenths of a second */
-    SETTINGS_SWITCH, /* on, off */
-    SETTINGS_CHOICE, /* one of some words */
-    SETTINGS_TEXTUAL,
-};
-
 enum settings_origin {
     SETTINGS_BY_DEFAULT = 0,
     SETTINGS_BY_FILE,
@@ -48,22 +42,8 @@ enum settings_origin {
     SETTINGS_BY_KEY, /* changed while it runs */
 };
 
-struct settings_def {
-    const char *name;
-    enum settings_type type;
-    const char *default_value;    /* the default, in the form it is kept in */
-    const char *takes;            /* what it takes, in words */
-    const char *help;             /* one line, at most 57 columns */
-    const char *(*choice)(int i); /* SETTINGS_CHOICE: the words; NULL after the last */
-    bool at_start;                /* a change is for the next start */
-    int (*check)(char *text, size_t cap,
-                 struct err *e); /* NULL, or more than the type asks for; may rewrite it */
-    void (*apply)(struct app *a, const char *value);            /* NULL: nothing to do at once */
-    void (*read)(const struct app *a, char *value, size_t cap); /* NULL: only settings_set changes it */
-};
-
 /* SETTINGS_COUNT rows. */
-extern const struct settings_def settings_table[];
+extern const struct option_def settings_table[];
 
 struct settings {
     char values[SETTINGS_COUNT][SETTINGS_TEXT];
@@ -82,7 +62,7 @@ int settings_put(struct settings *s, enum settings_key key, const char *name, co
 
 bool settings_is_on(const struct settings *s, enum settings_key key);
 
-/* Of a SETTINGS_TIME. */
+/* Of an OPTION_DELAY. */
 double settings_seconds(const struct settings *s, enum settings_key key);
 
 /* "default", "file", ... */
@@ -91,7 +71,7 @@ const char *settings_origin_name(enum settings_origin origin);
 /* Set by name (:set) in a running app: what can be is done at once. -1 with ERR_USAGE. */
 int settings_set(struct app *a, const char *name, const char *text, struct err *e);
 
-/* The next value (+1) or the previous one (-1) of a time, switch or choice; false when there is none such. */
+/* The next value (+1) or the previous one (-1) of a delay or choice; false when there is none such. */
 bool settings_step(struct app *a, enum settings_key key, int step);
 
 /* Take what the app's keys have changed into a->settings. */

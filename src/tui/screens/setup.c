@@ -25,7 +25,7 @@ static void setup_init(void *state, struct app *app) {
 
 static void setup_draw_row(const void *state, const struct app *app, int key, struct grid *g,
                            struct rect row) {
-    const struct settings_def *d = &settings_table[key];
+    const struct option_def *d = &settings_table[key];
     enum settings_origin origin = app->settings.origins[key];
     const char *value = app->settings.values[key];
     (void)state;
@@ -39,7 +39,7 @@ static void setup_draw_row(const void *state, const struct app *app, int key, st
 }
 
 static void setup_draw_help(const struct app *app, int key, struct grid *g, struct rect area) {
-    const struct settings_def *d = &settings_table[key];
+    const struct option_def *d = &settings_table[key];
     const char *path = app->config.config_path;
     (void)grid_text(g, area, 0, 1, ROLE_TEXT, d->help);
     int col = 1 + grid_text(g, area, 1, 1, ROLE_MUTED, "takes ");
@@ -95,7 +95,7 @@ static void setup_change(struct setup_state *s, struct app *app, int step) {
         app_act(app, ACTION_SHOW_THEMES);
         return;
     }
-    if (settings_table[key].type != SETTINGS_TEXTUAL) {
+    if (settings_table[key].kind != OPTION_TEXT) {
         (void)settings_step(app, key, step);
         return;
     }
