@@ -19,17 +19,17 @@ void trie_reset(struct trie *t) {
     free(t->frames);
     free(t->stacks);
     free(t->strings);
-    free(t->by_frame.slots);
-    free(t->by_stack.slots);
-    free(t->by_string.slots);
+    table_fini(&t->by_frame);
+    table_fini(&t->by_stack);
+    table_fini(&t->by_string);
     arena_fini(&t->text);
     trie_init(t, t->max_stacks, t->max_bytes);
 }
 
 size_t trie_bytes(const struct trie *t) {
     return t->cap_frames * sizeof *t->frames + t->cap_stacks * sizeof *t->stacks +
-           t->cap_strings * sizeof *t->strings + t->text.used +
-           (t->by_frame.n_slots + t->by_stack.n_slots + t->by_string.n_slots) * sizeof(uint32_t);
+           t->cap_strings * sizeof *t->strings + t->text.used + table_bytes(&t->by_frame) +
+           table_bytes(&t->by_stack) + table_bytes(&t->by_string);
 }
 
 /* May `more` bytes be taken? */
@@ -61,36 +61,16 @@ static uint64_t trie_hash_stack(uint32_t parent, uint32_t frame) {
     return hash_mix((uint64_t)parent << 32 | frame);
 }
 
-static void trie_index_put(struct trie_index *ix, uint64_t hash, uint32_t number) {
-    size_t at = hash & (ix->n_slots - 1);
-    while (ix->slots[at])
-        at = (at + 1) & (ix->n_slots - 1);
-    ix->slots[at] = number;
-}
-
-/* Room for one more number in the index, at most half full. 1 it was made anew and must be filled, 0 there is, -1. */
-static int trie_index_reserve(const struct trie *t, struct trie_index *ix, size_t n) {
-    if (ix->n_slots >= 2 * (n + 1))
-        return 0;
-    size_t n_slots = ix->n_slots ? 2 * ix->n_slots : 1024;
-    if (trie_afford(t, n_slots * sizeof *ix->slots) != 0)
-        return -1;
-    uint32_t *slots = calloc(n_slots, sizeof *slots);
-    if (!slots)
-        return -1;
-    free(ix->slots);
-    *ix = (struct trie_index){.slots = slots, .n_slots = n_slots};
-    return 1;
+/* Room for one more in a table. 0 or -1. */
+static int trie_reserve(const struct trie *t, struct table *table) {
+    return trie_afford(t, table_growth(table)) == 0 ? table_reserve(table, table->n + 1) : -1;
 }
 
 /* ---- strings ---- */
 
 static const char *trie_add_string(struct trie *t, const char *s, size_t len, uint64_t hash) {
-    int rc = trie_index_reserve(t, &t->by_string, t->n_strings);
-    if (rc < 0 || trie_afford(t, len + 1) != 0)
+    if (trie_reserve(t, &t->by_string) != 0 || trie_afford(t, len + 1) != 0)
         return NULL;
-    for (size_t i = 0; rc > 0 && i < t->n_strings; i++)
-        trie_index_put(&t->by_string, hash_bytes(t->strings[i], strlen(t->strings[i])), (uint32_t)i + 1);
     if (t->n_strings == t->cap_strings) {
         const char **strings = trie_grow(t, t->strings, &t->cap_strings, sizeof *t->strings);
         if (!strings)
@@ -100,8 +80,8 @@ static const char *trie_add_string(struct trie *t, const char *s, size_t len, ui
     char *copy = arena_strndup(&t->text, s, len);
     if (!copy)
         return NULL;
+    table_add(&t->by_string, hash, (uint32_t)t->n_strings);
     t->strings[t->n_strings++] = copy;
-    trie_index_put(&t->by_string, hash, (uint32_t)t->n_strings);
     return copy;
 }
 
@@ -112,11 +92,10 @@ static int trie_find_string(struct trie *t, const char *s, const char **out) {
         return 0;
     size_t len = strlen(s);
     uint64_t hash = hash_bytes(s, len);
-    const struct trie_index *ix = &t->by_string;
-    for (size_t at = hash & (ix->n_slots - 1); ix->n_slots && ix->slots[at];
-         at = (at + 1) & (ix->n_slots - 1))
-        if (strcmp(t->strings[ix->slots[at] - 1], s) == 0) {
-            *out = t->strings[ix->slots[at] - 1];
+    size_t at = TABLE_BEGIN;
+    for (uint32_t i; (i = table_next(&t->by_string, hash, &at)) != TABLE_NONE;)
+        if (strcmp(t->strings[i], s) == 0) {
+            *out = t->strings[i];
             return 0;
         }
     *out = trie_add_string(t, s, len, hash);
@@ -126,11 +105,8 @@ static int trie_find_string(struct trie *t, const char *s, const char **out) {
 /* ---- frames ---- */
 
 static uint32_t trie_add_frame(struct trie *t, const struct model_frame *f) {
-    int rc = trie_index_reserve(t, &t->by_frame, t->n_frames);
-    if (rc < 0)
+    if (trie_reserve(t, &t->by_frame) != 0)
         return TRIE_FULL;
-    for (size_t i = 0; rc > 0 && i < t->n_frames; i++)
-        trie_index_put(&t->by_frame, trie_hash_frame(&t->frames[i].frame), (uint32_t)i + 1);
     if (t->n_frames == t->cap_frames) {
         struct model_frame_def *frames = trie_grow(t, t->frames, &t->cap_frames, sizeof *t->frames);
         if (!frames)
@@ -139,7 +115,7 @@ static uint32_t trie_add_frame(struct trie *t, const struct model_frame *f) {
     }
     uint32_t number = (uint32_t)++t->n_frames;
     t->frames[number - 1] = (struct model_frame_def){.frame_id = number, .frame = *f};
-    trie_index_put(&t->by_frame, trie_hash_frame(f), number);
+    table_add(&t->by_frame, trie_hash_frame(f), number - 1);
     return number;
 }
 
@@ -148,13 +124,13 @@ static uint32_t trie_find_frame(struct trie *t, const struct model_frame *given)
     if (trie_find_string(t, given->func, &f.func) != 0 || trie_find_string(t, given->file, &f.file) != 0 ||
         trie_find_string(t, given->module, &f.module) != 0)
         return TRIE_FULL;
-    const struct trie_index *ix = &t->by_frame;
-    size_t at = trie_hash_frame(&f) & (ix->n_slots - 1);
-    for (; ix->n_slots && ix->slots[at]; at = (at + 1) & (ix->n_slots - 1)) {
-        const struct model_frame *g = &t->frames[ix->slots[at] - 1].frame;
+    uint64_t hash = trie_hash_frame(&f);
+    size_t at = TABLE_BEGIN;
+    for (uint32_t i; (i = table_next(&t->by_frame, hash, &at)) != TABLE_NONE;) {
+        const struct model_frame *g = &t->frames[i].frame;
         if (g->func == f.func && g->file == f.file && g->line == f.line && g->kind == f.kind &&
             g->module == f.module && g->address == f.address)
-            return ix->slots[at];
+            return i + 1;
     }
     return trie_add_frame(t, &f);
 }
@@ -164,12 +140,8 @@ static uint32_t trie_find_frame(struct trie *t, const struct model_frame *given)
 static uint32_t trie_add_stack(struct trie *t, uint32_t parent, uint32_t frame) {
     if (t->n_stacks >= t->max_stacks)
         return TRIE_FULL;
-    int rc = trie_index_reserve(t, &t->by_stack, t->n_stacks);
-    if (rc < 0)
+    if (trie_reserve(t, &t->by_stack) != 0)
         return TRIE_FULL;
-    for (size_t i = 0; rc > 0 && i < t->n_stacks; i++)
-        trie_index_put(&t->by_stack, trie_hash_stack(t->stacks[i].parent_id, t->stacks[i].frame_id),
-                       (uint32_t)i + 1);
     if (t->n_stacks == t->cap_stacks) {
         struct model_stack_def *stacks = trie_grow(t, t->stacks, &t->cap_stacks, sizeof *t->stacks);
         if (!stacks)
@@ -179,15 +151,15 @@ static uint32_t trie_add_stack(struct trie *t, uint32_t parent, uint32_t frame) 
     uint32_t number = (uint32_t)++t->n_stacks;
     t->stacks[number - 1] =
         (struct model_stack_def){.stack_id = number, .parent_id = parent, .frame_id = frame};
-    trie_index_put(&t->by_stack, trie_hash_stack(parent, frame), number);
+    table_add(&t->by_stack, trie_hash_stack(parent, frame), number - 1);
     return number;
 }
 
 static uint32_t trie_find_stack(struct trie *t, uint32_t parent, uint32_t frame) {
-    const struct trie_index *ix = &t->by_stack;
-    size_t at = trie_hash_stack(parent, frame) & (ix->n_slots - 1);
-    for (; ix->n_slots && ix->slots[at]; at = (at + 1) & (ix->n_slots - 1)) {
-        const struct model_stack_def *s = &t->stacks[ix->slots[at] - 1];
+    uint64_t hash = trie_hash_stack(parent, frame);
+    size_t at = TABLE_BEGIN;
+    for (uint32_t i; (i = table_next(&t->by_stack, hash, &at)) != TABLE_NONE;) {
+        const struct model_stack_def *s = &t->stacks[i];
         if (s->parent_id == parent && s->frame_id == frame)
             return s->stack_id;
     }

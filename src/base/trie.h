@@ -13,15 +13,10 @@
 
 #include "base/arena.h"
 #include "base/model.h"
+#include "base/table.h"
 
 #define TRIE_FULL UINT32_MAX
 #define TRIE_TRUNCATED "(frames left out)"
-
-/* Hash table of numbers: 0 is a free slot. */
-struct trie_index {
-    uint32_t *slots;
-    size_t n_slots; /* a power of two, or 0 */
-};
 
 struct trie {
     struct model_frame_def *frames; /* number n is at n - 1 */
@@ -30,10 +25,10 @@ struct trie {
     size_t n_stacks, cap_stacks;
     const char **strings;
     size_t n_strings, cap_strings;
-    struct trie_index by_frame, by_stack, by_string;
-    struct arena text; /* the strings' bytes */
-    size_t max_stacks; /* nodes */
-    size_t max_bytes;  /* of everything */
+    struct table by_frame, by_stack, by_string; /* of places in the arrays */
+    struct arena text;                          /* the strings' bytes */
+    size_t max_stacks;                          /* nodes */
+    size_t max_bytes;                           /* of everything */
 };
 
 /* An empty trie; takes no memory yet. */

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/hash.h"
 
 #define INTERN_RECENT 1024U /* a power of two */
-#define INTERN_NONE UINT32_MAX
 
 struct intern_recent {
     const char *s;
@@ -23,96 +23,30 @@ int intern_init(struct intern *in) {
 
 void intern_fini(struct intern *in) {
     free(in->strings);
-    free(in->hashes);
-    free(in->by_text.slots);
+    table_fini(&in->by_text);
     free(in->recent);
     free(in->frames);
-    free(in->frame_keys);
-    free(in->by_frame.slots);
+    table_fini(&in->by_frame);
     *in = (struct intern){0};
 }
 
-static void intern_index_put(struct intern_index *ix, uint64_t hash, uint32_t id) {
-    size_t at = hash & (ix->n_slots - 1);
-    while (ix->slots[at])
-        at = (at + 1) & (ix->n_slots - 1);
-    ix->slots[at] = id + 1;
-}
-
-/* Keep the index at most half full; `hashes` are those of the `n` numbers it holds. 0 or -1. */
-static int intern_index_grow(struct intern_index *ix, const uint64_t *hashes, size_t n) {
-    if (ix->n_slots >= 2 * (n + 1))
-        return 0;
-    struct intern_index bigger = {.n_slots = ix->n_slots ? 2 * ix->n_slots : 256};
-    bigger.slots = calloc(bigger.n_slots, sizeof *bigger.slots);
-    if (!bigger.slots)
-        return -1;
-    for (size_t i = 0; i < n; i++)
-        intern_index_put(&bigger, hashes[i], (uint32_t)i);
-    free(ix->slots);
-    *ix = bigger;
-    return 0;
-}
-
-/* `list` made to hold `cap` elements, or NULL (then it is as before). */
-static void *intern_resize(void *list, size_t cap, size_t size) {
-    return cap >= INTERN_NONE || cap > SIZE_MAX / size ? NULL : realloc(list, cap * size);
-}
-
-static int intern_reserve_string(struct intern *in) {
-    if (in->n_strings < in->cap_strings)
-        return 0;
-    size_t cap = in->cap_strings ? 2 * in->cap_strings : 128;
-    const char **strings = intern_resize(in->strings, cap, sizeof *strings);
-    if (!strings)
-        return -1;
-    in->strings = strings;
-    uint64_t *hashes = intern_resize(in->hashes, cap, sizeof *hashes);
-    if (!hashes)
-        return -1;
-    in->hashes = hashes;
-    in->cap_strings = cap;
-    return 0;
-}
-
-static int intern_reserve_frame(struct intern *in) {
-    if (in->n_frames < in->cap_frames)
-        return 0;
-    size_t cap = in->cap_frames ? 2 * in->cap_frames : 128;
-    struct model_frame *frames = intern_resize(in->frames, cap, sizeof *frames);
-    if (!frames)
-        return -1;
-    in->frames = frames;
-    uint64_t *keys = intern_resize(in->frame_keys, cap, sizeof *keys);
-    if (!keys)
-        return -1;
-    in->frame_keys = keys;
-    in->cap_frames = cap;
-    return 0;
-}
-
 static uint32_t intern_add_string(struct intern *in, const char *s, uint64_t hash) {
-    if (intern_reserve_string(in) != 0 || intern_index_grow(&in->by_text, in->hashes, in->n_strings) != 0) {
+    uint32_t id = (uint32_t)in->n_strings;
+    if (grow_array(&in->strings, sizeof *in->strings, in->n_strings + 1, &in->cap_strings) != 0 ||
+        table_add(&in->by_text, hash, id) != 0) {
         in->failed = true;
         return 0;
     }
-    uint32_t id = (uint32_t)in->n_strings++;
-    in->strings[id] = s;
-    in->hashes[id] = hash;
-    intern_index_put(&in->by_text, hash, id);
+    in->strings[in->n_strings++] = s;
     return id;
 }
 
 static uint32_t intern_find_text(const struct intern *in, const char *s, uint64_t hash) {
-    const struct intern_index *ix = &in->by_text;
-    if (!ix->n_slots)
-        return INTERN_NONE;
-    for (size_t at = hash & (ix->n_slots - 1); ix->slots[at]; at = (at + 1) & (ix->n_slots - 1)) {
-        uint32_t id = ix->slots[at] - 1;
-        if (in->hashes[id] == hash && strcmp(in->strings[id], s) == 0)
+    size_t at = TABLE_BEGIN;
+    for (uint32_t id; (id = table_next(&in->by_text, hash, &at)) != TABLE_NONE;)
+        if (strcmp(in->strings[id], s) == 0)
             return id;
-    }
-    return INTERN_NONE;
+    return TABLE_NONE;
 }
 
 uint32_t intern_string(struct intern *in, const char *s) {
@@ -123,7 +57,7 @@ uint32_t intern_string(struct intern *in, const char *s) {
         return 0;
     uint64_t hash = hash_bytes(s, strlen(s));
     uint32_t id = intern_find_text(in, s, hash);
-    if (id == INTERN_NONE)
+    if (id == TABLE_NONE)
         id = intern_add_string(in, s, hash);
     if (!in->failed)
         *recent = (struct intern_recent){.s = s, .id = id};
@@ -147,23 +81,18 @@ uint32_t intern_frame(struct intern *in, const struct model_frame *f) {
     key = hash_mix(key ^ ((uint64_t)(unsigned)f->line << 2 | (uint64_t)f->kind));
     if (f->kind == MODEL_FRAME_NATIVE)
         key = hash_mix(key ^ f->address) ^ intern_maybe(in, f->module);
-    const struct intern_index *ix = &in->by_frame;
     if (in->failed)
         return 0;
-    for (size_t at = key & (ix->n_slots - 1); ix->n_slots && ix->slots[at];
-         at = (at + 1) & (ix->n_slots - 1)) {
-        uint32_t id = ix->slots[at] - 1;
-        if (in->frame_keys[id] == key && intern_same_frame(in, &in->frames[id], f))
+    size_t at = TABLE_BEGIN;
+    for (uint32_t id; (id = table_next(&in->by_frame, key, &at)) != TABLE_NONE;)
+        if (intern_same_frame(in, &in->frames[id], f))
             return id;
-    }
-    if (intern_reserve_frame(in) != 0 ||
-        intern_index_grow(&in->by_frame, in->frame_keys, in->n_frames) != 0) {
+    uint32_t id = (uint32_t)in->n_frames;
+    if (grow_array(&in->frames, sizeof *in->frames, in->n_frames + 1, &in->cap_frames) != 0 ||
+        table_add(&in->by_frame, key, id) != 0) {
         in->failed = true;
         return 0;
     }
-    uint32_t id = (uint32_t)in->n_frames++;
-    in->frames[id] = *f;
-    in->frame_keys[id] = key;
-    intern_index_put(&in->by_frame, key, id);
+    in->frames[in->n_frames++] = *f;
     return id;
 }

@@ -13,23 +13,16 @@
 #include <stdint.h>
 
 #include "base/model.h"
-
-/* Slots of a hash table: number + 1, 0 free; a power of two of them. */
-struct intern_index {
-    uint32_t *slots;
-    size_t n_slots;
-};
+#include "base/table.h"
 
 struct intern {
     const char **strings;
-    uint64_t *hashes; /* of the strings */
     size_t n_strings, cap_strings;
-    struct intern_index by_text;
+    struct table by_text;
     struct intern_recent *recent; /* by address */
     struct model_frame *frames;   /* distinct frames; func and file as given first */
-    uint64_t *frame_keys;         /* hashes of the frames */
     size_t n_frames, cap_frames;
-    struct intern_index by_frame;
+    struct table by_frame;
     bool failed; /* an allocation failed: numbers mean nothing */
 };
 

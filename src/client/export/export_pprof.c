@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/table.h"
 #include "client/export/export_frames.h"
 #include "flame/stack_counts.h"
 #include "client/export/gzip.h"
@@ -71,8 +72,7 @@ struct pprof {
     /* The table of strings: each once, number 0 is "". */
     char **strings;
     size_t n_strings, cap_strings;
-    uint32_t *slots; /* 1 + number by content; 0 free */
-    size_t n_slots;
+    struct table by_content;
     uint32_t *mappings; /* of each string: 1 + number of the mapping with that file; 0 none yet */
     uint64_t n_mappings;
     bool *is_used; /* of each location, by its id */
@@ -80,27 +80,6 @@ struct pprof {
 };
 
 /* ---- strings ---- */
-
-static uint32_t *pprof_slot(const struct pprof *p, const char *s) {
-    for (size_t i = (size_t)hash_bytes(s, strlen(s));; i++) {
-        uint32_t *slot = &p->slots[i & (p->n_slots - 1)];
-        if (!*slot || strcmp(p->strings[*slot - 1], s) == 0)
-            return slot;
-    }
-}
-
-static int pprof_grow_slots(struct pprof *p) {
-    size_t n_slots = p->n_slots ? p->n_slots * 2 : 1024;
-    uint32_t *slots = calloc(n_slots, sizeof *slots);
-    if (!slots)
-        return -1;
-    free(p->slots);
-    p->slots = slots;
-    p->n_slots = n_slots;
-    for (size_t i = 0; i < p->n_strings; i++)
-        *pprof_slot(p, p->strings[i]) = (uint32_t)i + 1;
-    return 0;
-}
 
 static int pprof_grow_strings(struct pprof *p) {
     size_t cap = p->cap_strings ? p->cap_strings * 2 : 256;
@@ -117,21 +96,23 @@ static int pprof_grow_strings(struct pprof *p) {
 
 /* Number of a string in the table. */
 static uint64_t pprof_string(struct pprof *p, const char *s) {
-    if (p->failed || (p->n_strings * 2 >= p->n_slots && pprof_grow_slots(p) != 0) ||
+    uint64_t hash = hash_bytes(s, strlen(s));
+    size_t at = TABLE_BEGIN;
+    for (uint32_t i; !p->failed && (i = table_next(&p->by_content, hash, &at)) != TABLE_NONE;)
+        if (strcmp(p->strings[i], s) == 0)
+            return i;
+    if (p->failed || table_reserve(&p->by_content, p->n_strings + 1) != 0 ||
         (p->n_strings == p->cap_strings && pprof_grow_strings(p) != 0)) {
         p->failed = true;
         return 0;
     }
-    uint32_t *slot = pprof_slot(p, s);
-    if (*slot)
-        return *slot - 1;
     p->strings[p->n_strings] = strdup(s);
     p->failed = !p->strings[p->n_strings];
     if (p->failed)
         return 0;
     p->mappings[p->n_strings] = 0;
-    *slot = (uint32_t)++p->n_strings;
-    return *slot - 1;
+    table_add(&p->by_content, hash, (uint32_t)p->n_strings);
+    return p->n_strings++;
 }
 
 /* Of the text that was made in `name`. */
@@ -335,7 +316,7 @@ int export_render_pprof(const struct export_data *data, struct strbuf *out, stru
     for (size_t i = 0; i < p.n_strings; i++)
         free(p.strings[i]);
     free(p.strings);
-    free(p.slots);
+    table_fini(&p.by_content);
     free(p.mappings);
     free(p.is_used);
     export_frames_fini(&p.frames);

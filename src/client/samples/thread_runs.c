@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/hash.h"
+#include "base/table.h"
 
 #define THREAD_RUNS_RUN_TICKS 1024 /* a run is no longer: old ones go by their beginning */
 #define THREAD_RUNS_SWEEP 2048     /* looks between two rounds in which old runs are given up */
@@ -36,8 +38,7 @@ struct thread_runs {
     double forgotten_s;
     struct thread_runs_lane *lanes;
     size_t n_lanes, cap_lanes;
-    uint32_t *slots; /* open addressing: 1 + lane by its tid; 0 free */
-    size_t n_slots;
+    struct table by_tid; /* lanes */
     size_t n_runs;
     uint64_t left_out, identity;
     unsigned too_late; /* in a row */
@@ -70,7 +71,7 @@ void thread_runs_clear(struct thread_runs *t) {
     for (size_t i = 0; i < t->n_lanes; i++)
         free(t->lanes[i].runs);
     free(t->lanes);
-    free(t->slots);
+    table_fini(&t->by_tid);
     *t = (struct thread_runs){.looks = t->looks,
                               .max_looks = t->max_looks,
                               .max_runs = t->max_runs,
@@ -89,36 +90,19 @@ void thread_runs_free(struct thread_runs *t) {
 
 /* ---- lanes ---- */
 
-static uint32_t *thread_runs_slot(const struct thread_runs *t, int64_t tid) {
-    uint64_t h = (uint64_t)tid * 0x9E3779B97F4A7C15ULL;
-    for (uint64_t i = h ^ (h >> 29);; i++) {
-        uint32_t *slot = &t->slots[i & (t->n_slots - 1)];
-        if (!*slot || t->lanes[*slot - 1].tid == tid)
-            return slot;
-    }
-}
-
-/* All lanes into the index, which has room for one more. */
-static int thread_runs_index_lanes(struct thread_runs *t) {
-    size_t n_slots = t->n_slots ? t->n_slots : 64;
-    while (n_slots < 2 * (t->n_lanes + 1))
-        n_slots *= 2;
-    if (n_slots != t->n_slots) {
-        uint32_t *slots = calloc(n_slots, sizeof *slots);
-        if (!slots)
-            return -1;
-        free(t->slots);
-        t->slots = slots;
-        t->n_slots = n_slots;
-    } else
-        memset(t->slots, 0, n_slots * sizeof *t->slots);
+/* All lanes into the table, which has room for them. */
+static void thread_runs_index_lanes(struct thread_runs *t) {
+    table_clear(&t->by_tid);
     for (size_t i = 0; i < t->n_lanes; i++)
-        *thread_runs_slot(t, t->lanes[i].tid) = (uint32_t)i + 1;
-    return 0;
+        table_add(&t->by_tid, hash_mix((uint64_t)t->lanes[i].tid), (uint32_t)i);
 }
 
 long thread_runs_find_lane(const struct thread_runs *t, int64_t tid) {
-    return t->n_slots ? (long)*thread_runs_slot(t, tid) - 1 : -1;
+    size_t at = TABLE_BEGIN;
+    for (uint32_t i; (i = table_next(&t->by_tid, hash_mix((uint64_t)tid), &at)) != TABLE_NONE;)
+        if (t->lanes[i].tid == tid)
+            return (long)i;
+    return -1;
 }
 
 /* Lane of a thread, made when it is new. NULL: no memory, or (`*is_full`) there are too many. */
@@ -129,10 +113,9 @@ static struct thread_runs_lane *thread_runs_put_lane(struct thread_runs *t, int6
         return &t->lanes[at];
     if (*is_full || grow_array(&t->lanes, sizeof *t->lanes, t->n_lanes + 1, &t->cap_lanes) != 0)
         return NULL;
-    if (2 * (t->n_lanes + 1) > t->n_slots && thread_runs_index_lanes(t) != 0)
+    if (table_add(&t->by_tid, hash_mix((uint64_t)tid), (uint32_t)t->n_lanes) != 0)
         return NULL;
     t->lanes[t->n_lanes] = (struct thread_runs_lane){.tid = tid};
-    *thread_runs_slot(t, tid) = (uint32_t)t->n_lanes + 1;
     return &t->lanes[t->n_lanes++];
 }
 
@@ -162,7 +145,7 @@ static void thread_runs_sweep(struct thread_runs *t) {
     t->n_lanes = kept;
     t->swept = t->first;
     if (!is_same)
-        (void)thread_runs_index_lanes(t); /* fewer than before: it needs no memory */
+        thread_runs_index_lanes(t);
 }
 
 static void thread_runs_forget_before(struct thread_runs *t, uint32_t look) {
@@ -335,7 +318,7 @@ uint64_t thread_runs_left_out(const struct thread_runs *t) { return t->left_out;
 
 size_t thread_runs_bytes(const struct thread_runs *t) {
     size_t n = sizeof *t + t->max_looks * sizeof *t->looks + t->cap_lanes * sizeof *t->lanes +
-               t->n_slots * sizeof *t->slots;
+               table_bytes(&t->by_tid);
     for (size_t i = 0; i < t->n_lanes; i++)
         n += t->lanes[i].cap * sizeof *t->lanes[i].runs;
     return n;

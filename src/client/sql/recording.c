@@ -10,6 +10,7 @@
 
 #include "base/grow.h"
 #include "base/hash.h"
+#include "base/table.h"
 #include "store/ring/ring_tables.h"
 
 #define RECORDING_MEMORY ((size_t)512 * 1024 * 1024)
@@ -578,9 +579,8 @@ int recording_make_target(const struct recording *p, const char *why, struct mod
 /* While it is done. */
 struct recording_strip {
     struct recording *p;
-    uint32_t *python; /* of each stack of p->stacks: the stack to be shown */
-    uint32_t *slots;  /* numbers of those that are kept, by caller and frame, from 1; 0 free */
-    size_t n_slots;   /* a power of two */
+    uint32_t *python;       /* of each stack of p->stacks: the stack to be shown */
+    struct table by_caller; /* places in `kept`, by caller and frame */
     size_t n_kept;
     struct model_stack_def *kept;
 };
@@ -611,18 +611,14 @@ static uint32_t recording_python_of(const struct recording_strip *s, uint32_t id
 
 /* The number of the stack with this caller and frame, which is `def` if there was none. */
 static uint32_t recording_keep_stack(struct recording_strip *s, const struct model_stack_def *def) {
-    size_t at = (size_t)hash_mix((uint64_t)def->parent_id << 32 | def->frame_id);
-    for (;; at++) {
-        uint32_t *slot = &s->slots[at & (s->n_slots - 1)];
-        if (!*slot) {
-            s->kept[s->n_kept++] = *def;
-            *slot = (uint32_t)s->n_kept;
-            return def->stack_id;
-        }
-        const struct model_stack_def *other = &s->kept[*slot - 1];
-        if (other->parent_id == def->parent_id && other->frame_id == def->frame_id)
-            return other->stack_id;
-    }
+    uint64_t hash = hash_mix((uint64_t)def->parent_id << 32 | def->frame_id);
+    size_t at = TABLE_BEGIN;
+    for (uint32_t i; (i = table_next(&s->by_caller, hash, &at)) != TABLE_NONE;)
+        if (s->kept[i].parent_id == def->parent_id && s->kept[i].frame_id == def->frame_id)
+            return s->kept[i].stack_id;
+    table_add(&s->by_caller, hash, (uint32_t)s->n_kept);
+    s->kept[s->n_kept++] = *def;
+    return def->stack_id;
 }
 
 static void recording_strip_all(struct recording_strip *s) {
@@ -640,23 +636,20 @@ static void recording_strip_all(struct recording_strip *s) {
 }
 
 int recording_strip_native(struct recording *p) {
-    struct recording_strip s = {.p = p, .n_slots = 16};
+    struct recording_strip s = {.p = p};
     bool any = false;
     for (size_t i = 0; i < p->n_frames && !any; i++)
         any = p->frames[i].frame.kind == MODEL_FRAME_NATIVE;
     if (!any || p->n_stacks == 0)
         return 0;
-    while (s.n_slots < 2 * p->n_stacks)
-        s.n_slots *= 2;
     s.python = calloc(p->n_stacks, sizeof *s.python);
     s.kept = calloc(p->n_stacks, sizeof *s.kept);
-    s.slots = calloc(s.n_slots, sizeof *s.slots);
-    bool room = s.python && s.kept && s.slots;
+    bool room = s.python && s.kept && table_reserve(&s.by_caller, p->n_stacks) == 0;
     if (room)
         recording_strip_all(&s);
     free(s.python);
     free(s.kept);
-    free(s.slots);
+    table_fini(&s.by_caller);
     return room ? 0 : -1;
 }
 

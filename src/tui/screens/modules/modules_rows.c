@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/table.h"
 #include "base/text.h"
 #include "tui/core/pick.h"
 #include "tui/view/table.h"
@@ -266,43 +267,37 @@ static void module_sum(struct module_rows *r) {
         r->items[i].share = module_time(&r->items[i]) / most;
 }
 
-/* Numbers of modules by their paths: a table of `cap` places, a power of two; 0 is free, else the number and one more. */
-struct module_index {
-    uint32_t *places;
-    size_t cap;
-};
-
-static uint32_t *module_place(const struct module_index *x, const struct module_rows *r, const char *path) {
-    size_t at = (size_t)hash_bytes(path, strlen(path)) & (x->cap - 1);
-    while (x->places[at] && strcmp(r->items[x->places[at] - 1].path, path) != 0)
-        at = (at + 1) & (x->cap - 1);
-    return &x->places[at];
+/* The module of that path; -1 if it is none of those before. */
+static int module_find(const struct table *by_path, const struct module_rows *r, const char *path,
+                       uint64_t hash) {
+    size_t at = TABLE_BEGIN;
+    for (uint32_t i; (i = table_next(by_path, hash, &at)) != TABLE_NONE;)
+        if (strcmp(r->items[i].path, path) == 0)
+            return (int)i;
+    return -1;
 }
 
-/* Nodes: what a module is held by stands before it, or it is a root. */
-static void module_put_nodes(const struct module_rows *r, const struct module_index *x,
-                             struct outline_node *nodes) {
+/* Nodes: what a module is held by stands before it, or it is a root. `by_path` has room for all. */
+static void module_put_nodes(const struct module_rows *r, struct table *by_path, struct outline_node *nodes) {
     for (size_t i = 0; i < r->n; i++) {
         const struct module_row *m = &r->items[i];
-        uint32_t parent = m->parent ? *module_place(x, r, m->parent) : 0;
-        uint32_t *own = m->path ? module_place(x, r, m->path) : NULL;
+        uint64_t hash = m->path ? hash_bytes(m->path, strlen(m->path)) : 0;
+        int parent =
+            m->parent ? module_find(by_path, r, m->parent, hash_bytes(m->parent, strlen(m->parent))) : -1;
         uint64_t key = m->path ? outline_key(m->path, 1) : hash_mix(i + 1);
-        nodes[i] = (struct outline_node){.row = m, .parent = (int)parent - 1, .key = key};
-        if (own && !*own)
-            *own = (uint32_t)i + 1;
+        nodes[i] = (struct outline_node){.row = m, .parent = parent, .key = key};
+        if (m->path && module_find(by_path, r, m->path, hash) < 0)
+            table_add(by_path, hash, (uint32_t)i);
     }
 }
 
 void module_rows_build(struct module_rows *r, struct result *rows, struct outline *out) {
     struct module_rows before = *r;
-    struct module_index x = {.cap = 16};
+    struct table by_path = {.n = 0};
     size_t n = rows ? rows->n_rows : 0;
-    while (x.cap < 2 * n + 2)
-        x.cap *= 2;
-    x.places = calloc(x.cap, sizeof *x.places);
     struct outline_node *nodes = calloc(n + 1, sizeof *nodes);
     *r = (struct module_rows){.items = calloc(n + 1, sizeof *r->items)};
-    if (rows && x.places && nodes && r->items) {
+    if (rows && table_reserve(&by_path, n) == 0 && nodes && r->items) {
         r->rows = result_ref(rows);
         r->n = n;
         for (size_t i = 0; i < n; i++) {
@@ -311,10 +306,10 @@ void module_rows_build(struct module_rows *r, struct result *rows, struct outlin
             r->items[i].flat = out->flat;
         }
         module_sum(r);
-        module_put_nodes(r, &x, nodes);
+        module_put_nodes(r, &by_path, nodes);
     }
     out->def = r->is_traced ? &module_outline_traced : &module_outline;
     outline_take(out, nodes, r->n);
-    free(x.places);
+    table_fini(&by_path);
     module_rows_fini(&before);
 }
