@@ -170,6 +170,21 @@ def test_a_second_subscriber_gets_all_definitions(job):
     assert two.samples and again.samples
 
 
+def test_a_batch_is_the_same_for_all_who_know_the_same(job):
+    """Encoded once: also what it says of its cost is the same, which is measured anew for each encoding."""
+    j = job()
+    j.do("spawn('hot', hot_loop)")
+    endpoint = j.start()
+    with Client(endpoint) as first, Client(endpoint) as second:
+        first.subscribe("samples", 100)
+        second.subscribe("samples", 50)
+        batches = [[client.notification("samples") for _ in range(4)] for client in (first, second)]
+    one, two = [{batch["cost_pct"]: batch for batch in of} for of in batches]
+    both = set(one) & set(two)
+    assert len(both) >= 2, (list(one), list(two))
+    assert all(one[cost] == two[cost] for cost in both)
+
+
 def test_the_end_of_samples_is_answered_behind_the_last(job):
     j = job()
     j.do("spawn('hot', hot_loop)")

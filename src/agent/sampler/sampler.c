@@ -286,40 +286,92 @@ static void sampler_do_second(struct sampler *s) {
     spending_elsewhere(&s->spending, cpu);
 }
 
-static void sampler_send_batch(struct sampler *s, size_t slot_number) {
-    struct mailbox *m = s->mailbox;
+/* One encoding of a batch, for all of one kind who have been sent the same before. */
+struct sampler_batch {
+    uint32_t peer; /* 0: nobody */
+    bool looker;
+    struct queue_mark sent, now; /* what they know before it, and with it */
+    size_t first;                /* where their samples begin */
+    uint32_t n_samples;
+    struct queue_bytes *bytes; /* a reference; NULL without memory */
+};
+
+/* Whom the batch goes to. Their marks are as of now: one that is rolled back meanwhile has another generation. */
+static size_t sampler_list_listeners(struct sampler *s, struct sampler_batch *list) {
+    size_t n = 0;
+    (void)pthread_mutex_lock(&s->mailbox->lock);
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
+        struct mailbox_slot *slot = &s->mailbox->slots[i];
+        if (slot->peer && slot->rate_hz[WIRE_STREAM_SAMPLES] > 0 && slot->first_sample < s->profile.n_samples)
+            list[n++] = (struct sampler_batch){
+                .peer = slot->peer, .looker = slot->looker, .sent = slot->sent, .first = slot->first_sample};
+        slot->first_sample = 0;
+    }
+    (void)pthread_mutex_unlock(&s->mailbox->lock);
+    return n;
+}
+
+static void sampler_encode_batch(struct sampler *s, struct sampler_batch *to) {
     struct model_sample_batch batch;
-    struct queue_mark now;
     struct strbuf b;
-    (void)pthread_mutex_lock(&m->lock);
-    struct mailbox_slot slot = m->slots[slot_number];
-    m->slots[slot_number].first_sample = 0;
-    (void)pthread_mutex_unlock(&m->lock);
-    if (!slot.peer || slot.rate_hz[WIRE_STREAM_SAMPLES] <= 0 || slot.first_sample >= s->profile.n_samples)
-        return;
     strbuf_init(&b, 0);
-    int rc = thread_sampler_get_batch(&s->profile, &slot.sent, slot.first_sample, &batch, &now);
+    int rc = thread_sampler_get_batch(&s->profile, &to->sent, to->first, &batch, &to->now);
     batch.mode = s->profile.exact ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE;
     batch.budget_pct = s->budget_pct;
     batch.cost_pct = sampler_cost_pct(s);
     if (rc == 0)
         (void)wire_put_samples_notify_open(&b, &batch);
-    struct queue_item *item = queue_item_new(rc == 0 ? queue_bytes_new(&b) : NULL, QUEUE_SAMPLES, slot.peer);
-    if (item) {
-        item->mark = slot.sent;
-        item->mark.n_samples = (uint32_t)batch.n_samples;
-    }
+    to->bytes = rc == 0 ? queue_bytes_new(&b) : NULL;
+    to->n_samples = (uint32_t)batch.n_samples;
     strbuf_fini(&b);
+    model_sample_batch_fini(&batch);
+}
+
+/* What waits for who may only look is counted apart, so they share nothing with others. */
+static bool sampler_wants_same(const struct sampler_batch *a, const struct sampler_batch *b) {
+    return a->looker == b->looker && a->first == b->first && a->sent.epoch == b->sent.epoch &&
+           a->sent.frames == b->sent.frames && a->sent.stacks == b->sent.stacks &&
+           a->sent.names == b->sent.names;
+}
+
+static void sampler_post_batch(struct sampler *s, const struct sampler_batch *to) {
+    struct mailbox *m = s->mailbox;
+    struct queue_item *item =
+        to->bytes ? queue_item_new(queue_bytes_ref(to->bytes), QUEUE_SAMPLES, to->peer) : NULL;
+    if (item) {
+        item->mark = to->sent;
+        item->mark.n_samples = to->n_samples;
+    }
     bool posted = mailbox_post(m, item) == 0;
     (void)pthread_mutex_lock(&m->lock);
-    struct mailbox_slot *live = &m->slots[slot_number];
     /* A generation that has changed meanwhile was rolled back: what is sent now does not count. */
-    if (posted && live->peer == slot.peer && live->sent.generation == slot.sent.generation)
-        live->sent = now;
+    for (size_t i = 0; posted && i < MAILBOX_SLOTS; i++)
+        if (m->slots[i].peer == to->peer && m->slots[i].sent.generation == to->sent.generation)
+            m->slots[i].sent = to->now;
     if (!posted)
-        m->status.dropped += batch.n_samples;
+        m->status.dropped += to->n_samples;
     (void)pthread_mutex_unlock(&m->lock);
-    model_sample_batch_fini(&batch);
+}
+
+static void sampler_send_batches(struct sampler *s) {
+    struct sampler_batch list[MAILBOX_SLOTS];
+    size_t n = sampler_list_listeners(s, list);
+    for (size_t i = 0; i < n; i++) {
+        size_t same = 0;
+        while (same < i && !sampler_wants_same(&list[same], &list[i]))
+            same++;
+        if (same < i) {
+            list[i].now = list[same].now;
+            list[i].now.generation = list[i].sent.generation;
+            list[i].n_samples = list[same].n_samples;
+            list[i].bytes = list[same].bytes ? queue_bytes_ref(list[same].bytes) : NULL;
+        } else {
+            sampler_encode_batch(s, &list[i]);
+        }
+        sampler_post_batch(s, &list[i]);
+    }
+    for (size_t i = 0; i < n; i++)
+        queue_bytes_unref(list[i].bytes);
 }
 
 static void sampler_flush(void *arg) {
@@ -329,8 +381,7 @@ static void sampler_flush(void *arg) {
     s->flush_due_ns = clock_mono_ns() + s->batch_ns;
     if (s->profile.n_samples == 0)
         return;
-    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        sampler_send_batch(s, i);
+    sampler_send_batches(s);
     sampler_publish(s, NULL);
     s->wake(s->arg);
     spending_batch(&s->spending, cpu);
