@@ -3,14 +3,27 @@
 #include "agent/debug/debugger.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/debug/pause.h"
 #include "wire/field.h"
 
 #define DEBUGGER_THREADS_MAX 4096
+#define DEBUGGER_ARENA ((size_t)1024 * 1024)
 
 typedef struct pyapi_object object;
+
+struct debugger {
+    struct eval_call call; /* first */
+    enum wire_method method;
+    struct wire_debug want; /* owned */
+    uint32_t client;
+    object *function, *owner, *how; /* owned, until it has been called */
+    struct wire_debugger got;       /* owned */
+};
+
+static struct debugger *debugger_of(struct eval_call *c) { return (struct debugger *)(void *)c; }
 
 /* A text of a client, which may be no UTF-8, as Python has names of files. */
 static object *debugger_text(const struct pyapi *api, const char *text) {
@@ -63,23 +76,24 @@ static object *debugger_put_places(const struct pyapi *api, const struct wire_de
     return list;
 }
 
-int debugger_prepare(struct debugger_call *c, struct worker *w, enum wire_method method,
-                     const struct wire_debug *want, uint32_t owner) {
+static int debugger_prepare(struct eval_call *call, struct worker *w) {
+    struct debugger *c = debugger_of(call);
     const struct pyapi *api = worker_api(w);
-    const struct field_table *fields = field_debug_params(method);
+    const struct field_table *fields = field_debug_params(c->method);
     char name[32];
-    (void)snprintf(name, sizeof name, "%s_do", wire_method_name(method));
+    (void)snprintf(name, sizeof name, "%s_do", wire_method_name(c->method));
     object *function = pause_give(w) == 0 ? worker_helper(w, name) : NULL;
     if (!function)
         return -1;
     c->function = debugger_ref(api, function);
-    c->owner = api->PyLong_FromLongLong((long long)owner);
+    c->owner = api->PyLong_FromLongLong((long long)c->client);
     c->how = api->PyDict_New();
     bool whole = c->owner && c->how;
     for (size_t i = 0; whole && i < fields->n; i++)
-        whole = debugger_set(api, c->how, fields->fields[i].key, debugger_put(api, &fields->fields[i], want));
-    if (whole && method == WIRE_DEBUG)
-        whole = debugger_set(api, c->how, "places", debugger_put_places(api, want));
+        whole =
+            debugger_set(api, c->how, fields->fields[i].key, debugger_put(api, &fields->fields[i], &c->want));
+    if (whole && c->method == WIRE_DEBUG)
+        whole = debugger_set(api, c->how, "places", debugger_put_places(api, &c->want));
     return whole ? 0 : -1;
 }
 
@@ -127,25 +141,59 @@ static void debugger_take_threads(const struct pyapi *api, object *list, struct 
     api->PyErr_Clear();
 }
 
-int debugger_run(struct debugger_call *c, const struct pyapi *api, enum wire_method method,
-                 struct wire_debugger *out) {
+static int debugger_run(struct eval_call *call, const struct pyapi *api) {
+    struct debugger *c = debugger_of(call);
     object *answer = api->PyObject_CallFunctionObjArgs(c->function, c->owner, c->how, NULL);
     if (!answer)
         return -1;
-    debugger_take(api, answer, field_debug_answer(method), out, &out->arena);
-    if (method == WIRE_PAUSE)
-        debugger_take_threads(api, api->PyDict_GetItemString(answer, "threads"), out);
+    debugger_take(api, answer, field_debug_answer(c->method), &c->got, &c->got.arena);
+    if (c->method == WIRE_PAUSE)
+        debugger_take_threads(api, api->PyDict_GetItemString(answer, "threads"), &c->got);
     api->Py_DecRef(answer);
     return 0;
 }
 
-void debugger_let_go(struct debugger_call *c, const struct pyapi *api) {
+static void debugger_let_go(struct eval_call *call, const struct pyapi *api) {
+    struct debugger *c = debugger_of(call);
     object **all[] = {&c->function, &c->owner, &c->how};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (*all[i])
             api->Py_DecRef(*all[i]);
         *all[i] = NULL;
     }
+}
+
+static void debugger_fini(struct eval_call *call) {
+    struct debugger *d = debugger_of(call);
+    wire_debug_fini(&d->want);
+    wire_debugger_fini(&d->got);
+    free(d);
+}
+
+struct debugger *debugger_new(enum wire_method method, struct wire_debug *want, uint32_t owner) {
+    struct debugger *d = calloc(1, sizeof *d);
+    if (!d)
+        return NULL;
+    *d = (struct debugger){.call = {.unit = "catch", /* which needs the others */
+                                    .prepare = debugger_prepare,
+                                    .run = debugger_run,
+                                    .let_go = debugger_let_go,
+                                    .fini = debugger_fini},
+                           .method = method,
+                           .want = *want,
+                           .client = owner};
+    *want = (struct wire_debug){.action = WIRE_DEBUG_UNKNOWN};
+    arena_init(&d->got.arena, DEBUGGER_ARENA);
+    return d;
+}
+
+struct eval_call *debugger_get_call(struct debugger *d) {
+    return &d->call;
+}
+
+void debugger_get(const struct debugger *d, struct wire_debugger *out) {
+    *out = d->got;
+    out->arena = (struct arena){.head = NULL};
 }
 
 void debugger_describe(enum wire_method method, const struct wire_debug *want, char *out, size_t cap) {

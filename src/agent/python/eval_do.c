@@ -103,10 +103,9 @@ static struct pyapi_object *eval_item(struct eval_run *run, struct pyapi_object 
 }
 
 /* What is called instead of code. False: something was raised. */
-static bool eval_do_debugger(struct eval_run *run) {
-    struct eval_debugger *d = run->debugger;
+static bool eval_do_call(struct eval_run *run) {
     eval_own_end(run);
-    int rc = debugger_run(&d->call, &run->api, d->method, &d->got);
+    int rc = run->call->run(run->call, &run->api);
     eval_own_begin(run);
     return rc == 0;
 }
@@ -226,7 +225,7 @@ void eval_perform(struct eval_run *run) {
         eval_complete(run);
     } else if (apart) {
         eval_set_running(run, true);
-        if (!(run->debugger ? eval_do_debugger(run) : eval_do(run)))
+        if (!(run->call ? eval_do_call(run) : eval_do(run)))
             eval_explain_error(run);
         eval_set_running(run, false);
     } else {

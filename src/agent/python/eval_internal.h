@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agent/debug/debugger.h"
 #include "agent/python/eval_run.h"
 #include "agent/python/pyapi.h"
 #include "base/arena.h"
@@ -44,14 +43,9 @@ struct eval_run {
     unsigned interrupts;
     pid_t pid;
     struct arena arena;
-    struct wire_eval want; /* in the arena */
-    struct eval_debugger { /* what is called instead of code */
-        enum wire_method method;
-        struct wire_debug want; /* owned */
-        struct debugger_call call;
-        struct wire_debugger got; /* owned */
-    } * debugger;                 /* owned; NULL: code is run */
-    uint32_t owner;               /* the client that has the last value kept; 0: none is */
+    struct wire_eval want;  /* in the arena */
+    struct eval_call *call; /* owned; NULL: code is run */
+    uint32_t owner;         /* the client that has the last value kept; 0: none is */
     struct eval_place place;
     struct pyapi api;
     pthread_mutex_t lock; /* of the next two; held for moments, with the GIL */

@@ -15,7 +15,7 @@
 #include "pystack/gate.h"
 
 #define EVAL_ARENA ((size_t)1024 * 1024)
-#define EVAL_DEBUGGER_BYTES 65536 /* of what a debugger prints, which nobody sees, and of a traceback */
+#define EVAL_CALL_BYTES 65536 /* of what a call prints, which nobody sees, and of a traceback */
 #define EVAL_GONE "the frame is there no longer: its thread has gone on"
 
 #define EVAL_NAME(name) [EVAL_##name] = "eval_" #name,
@@ -84,22 +84,14 @@ struct eval_run *eval_run_new(const struct wire_eval *want, const struct model_s
     return NULL;
 }
 
-struct eval_run *eval_run_new_debug(enum wire_method method, struct wire_debug *want, uint32_t owner,
-                                    struct err *e) {
+struct eval_run *eval_run_new_call(struct eval_call *call, double timeout_s, struct err *e) {
     const struct wire_eval none = {
-        .code = "", .timeout_s = want->timeout_s, .output_bytes = EVAL_DEBUGGER_BYTES, .name = "<probing>"};
-    struct eval_debugger *d = calloc(1, sizeof *d);
-    struct eval_run *run = d ? eval_run_new(&none, NULL, owner, e) : NULL;
-    if (!d)
-        (void)err_set(e, ERR_FAILED, "no memory for a debugger");
-    if (!run) {
-        free(d);
-        return NULL;
-    }
-    *d = (struct eval_debugger){.method = method, .want = *want};
-    *want = (struct wire_debug){.action = WIRE_DEBUG_UNKNOWN};
-    arena_init(&d->got.arena, EVAL_ARENA);
-    run->debugger = d;
+        .code = "", .timeout_s = timeout_s, .output_bytes = EVAL_CALL_BYTES, .name = "<probing>"};
+    struct eval_run *run = eval_run_new(&none, NULL, 0, e);
+    if (run)
+        run->call = call;
+    else
+        call->fini(call);
     return run;
 }
 
@@ -111,11 +103,8 @@ void eval_run_unref(struct eval_run *run) {
     for (size_t i = 0; eval_texts(run, i); i++)
         strbuf_fini(eval_texts(run, i));
     (void)pthread_mutex_destroy(&run->lock);
-    if (run->debugger) {
-        wire_debug_fini(&run->debugger->want);
-        wire_debugger_fini(&run->debugger->got);
-        free(run->debugger);
-    }
+    if (run->call)
+        run->call->fini(run->call);
     arena_fini(&run->arena);
     free(run);
 }
@@ -150,12 +139,6 @@ void eval_run_get(const struct eval_run *run, struct wire_evaluated *out) {
                                    .truncated = run->truncated};
 }
 
-void eval_run_get_debugger(const struct eval_run *run, struct wire_debugger *out) {
-    *out = run->debugger->got;
-    out->arena = (struct arena){.head = NULL};
-    out->raised = run->type.len > 0 ? strbuf_str(&run->type) : NULL;
-}
-
 /* ---- with the GIL ---- */
 
 void eval_drop(struct eval_run *run, struct pyapi_object **o) {
@@ -170,8 +153,8 @@ void eval_let_go(struct eval_run *run) {
         eval_drop(run, &run->functions[i]);
     eval_drop(run, &run->self);
     eval_drop(run, &run->names);
-    if (run->debugger)
-        debugger_let_go(&run->debugger->call, &run->api);
+    if (run->call)
+        run->call->let_go(run->call, &run->api);
     run->api.PyErr_Clear();
 }
 
@@ -235,19 +218,19 @@ static int eval_prepare(struct eval_run *run, struct worker *w, char *why) {
     }
     if (run->want.tid && eval_find_names(run, w, why) != 0)
         return -1;
-    struct eval_debugger *d = run->debugger;
-    if (d && debugger_prepare(&d->call, w, d->method, &d->want, run->owner) != 0)
+    if (run->call && run->call->prepare(run->call, w) != 0)
         return -1;
     struct pyapi_object *open = worker_helper(w, "eval_open");
     struct pyapi_object *code =
-        d ? api->_Py_NoneStruct : api->PyBytes_FromStringAndSize(run->want.code, (ssize_t)run->want.code_len);
-    if (d)
+        run->call ? api->_Py_NoneStruct
+                  : api->PyBytes_FromStringAndSize(run->want.code, (ssize_t)run->want.code_len);
+    if (run->call)
         api->Py_IncRef(code);
     struct pyapi_object *name = api->PyUnicode_FromString(run->want.name);
     struct pyapi_object *limit = api->PyLong_FromLongLong((long long)run->want.output_bytes);
     struct pyapi_object *main = run->want.main ? api->_Py_TrueStruct : api->_Py_FalseStruct;
     struct pyapi_object *names = run->names ? run->names : api->_Py_NoneStruct;
-    struct pyapi_object *owner = api->PyLong_FromLongLong(d ? 0 : (long long)run->owner); /* `_` is of code */
+    struct pyapi_object *owner = api->PyLong_FromLongLong((long long)run->owner);
     if (open && code && name && limit && owner)
         run->self = api->PyObject_CallFunctionObjArgs(open, code, name, limit, names, main, owner, NULL);
     eval_drop(run, &owner);
@@ -329,7 +312,7 @@ struct worker_job *eval_run_new_job(struct eval_run *run, uint64_t deadline_ns) 
                                    .fini = eval_job_fini,
                                    .calls_job = true,
                                    .is_interrupted = true,
-                                   .unit = run->debugger ? "catch" : "eval",
+                                   .unit = run->call ? run->call->unit : "eval",
                                    .deadline_ns = deadline_ns};
     job->run = run;
     eval_run_ref(run);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * eval_run: one piece of code that is to be run in the job, or a debugger there (agent/debug/debugger.h), from the request to what became of
- * it.
+ * eval_run: one piece of code that is to be run in the job, or one call of ours, from the request to what became of it.
  *
  * Shared by those who have to do with it: whoever waits for it (evals.h), the thread that runs it (the python worker, or the
  * job's main thread when its interpreter gets to a pending call), and a thread that interrupts it. The last to let go frees it. Whether
@@ -35,9 +34,19 @@ struct eval_run;
  * there is no such frame, or no memory. One reference, for eval_run_unref. */
 struct eval_run *eval_run_new(const struct wire_eval *want, const struct model_snapshot *found,
                               uint32_t owner, struct err *e);
-/* The same of a debugger that is asked for; `*want` is moved. `owner`: the client that what it begins ends with; 0: none. */
-struct eval_run *eval_run_new_debug(enum wire_method method, struct wire_debug *want, uint32_t owner,
-                                    struct err *e);
+/* A call of something of ours that is made instead of running code. All but the last with the GIL. */
+struct eval_call {
+    const char *unit; /* of Python whose functions it needs */
+    /* On the worker's thread: everything that it needs later. 0, or -1: this Python cannot do that. */
+    int (*prepare)(struct eval_call *c, struct worker *w);
+    /* 0, or -1 with the exception set. */
+    int (*run)(struct eval_call *c, const struct pyapi *api);
+    void (*let_go)(struct eval_call *c, const struct pyapi *api); /* give back every reference */
+    void (*fini)(struct eval_call *c);                            /* free it; any thread */
+};
+
+/* The same of a call, which the run owns from here; it is freed, too, when there is no memory. */
+struct eval_run *eval_run_new_call(struct eval_call *call, double timeout_s, struct err *e);
 void eval_run_unref(struct eval_run *run);
 
 /* At any time. */
@@ -46,9 +55,8 @@ enum eval_state eval_run_state(const struct eval_run *run);
 /* It is not to be run. False: it has begun (or ended) already. */
 bool eval_run_withdraw(struct eval_run *run);
 
-/* What became of one that has ended; points into it. Of a debugger: how it stands, without an arena. */
+/* What became of one that has ended; points into it. */
 void eval_run_get(const struct eval_run *run, struct wire_evaluated *out);
-void eval_run_get_debugger(const struct eval_run *run, struct wire_debugger *out);
 
 /* A job of the python worker that runs it, or has the main thread run it. It has a reference of its own. NULL without memory. */
 struct worker_job *eval_run_new_job(struct eval_run *run, uint64_t deadline_ns);

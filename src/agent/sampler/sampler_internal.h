@@ -15,7 +15,7 @@
 #include "agent/sampler/background.h"
 #include "agent/sampler/snapshot_request.h"
 #include "agent/sampler/pending_snapshots.h"
-#include "agent/python/evals.h"
+#include "agent/server/evals.h"
 #include "agent/sampler/signal_sampler.h"
 #include "agent/server/mailbox.h"
 #include "agent/sampler/interp_liveness.h"

@@ -6,14 +6,15 @@
  * the end of its time, or when its client has gone, a run that has not begun is withdrawn, and one that has is interrupted until it
  * ends; until then there is no other. Belongs to the sampler's thread.
  */
-#ifndef AGENT_PYTHON_EVALS_H
-#define AGENT_PYTHON_EVALS_H
+#ifndef AGENT_SERVER_EVALS_H
+#define AGENT_SERVER_EVALS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/debug/debugger.h"
 #include "agent/python/eval_run.h"
-#include "agent/python/evals_kept.h"
+#include "agent/server/evals_kept.h"
 #include "agent/server/mailbox.h"
 #include "agent/tables/record.h"
 #include "agent/python/worker.h"
@@ -41,6 +42,7 @@ struct evals {
     struct worker_job *job; /* NULL: the worker has nothing to do with it any more */
     uint32_t peer, id;      /* who waits; 0: nobody any more */
     enum wire_method method;
+    struct debugger *debugger; /* that the run owns; NULL: it is code */
     bool main, late, interrupted;
     bool stopped; /* its client has had enough of it: its time is over */
     struct evals_kept kept;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* evals: see evals.h. */
-#include "agent/python/evals.h"
+#include "agent/server/evals.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/python/gil_late.h"
 #include "agent/debug/debugger_state.h"
 #include "agent/debug/pause.h"
-#include "agent/debug/debugger.h"
+#include "agent/python/gil_late.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "pystack/gate.h"
@@ -61,7 +60,9 @@ static void evals_answer(struct evals *v) {
         what.timed_out = timed_out;
         v->answer(v->mailbox, v->peer, v->id, &what, NULL);
     } else if (v->peer) {
-        eval_run_get_debugger(v->run, &how);
+        eval_run_get(v->run, &what);
+        debugger_get(v->debugger, &how);
+        how.raised = what.type.s;
         how.timed_out = timed_out;
         v->answer_debugger(v->mailbox, v->peer, v->id, v->method, &how);
     }
@@ -120,8 +121,13 @@ static struct eval_run *evals_new_run(struct evals *v, const struct evals_ask *a
     struct mailbox_eval *want = ask->want;
     bool kept = want->method == WIRE_EVAL ? want->code.keep : want->debug.leased;
     uint32_t owner = kept && evals_kept_add(&v->kept, ask->peer) ? ask->peer : 0;
-    return want->method == WIRE_EVAL ? eval_run_new(&want->code, found, owner, e)
-                                     : eval_run_new_debug(want->method, &want->debug, owner, e);
+    if (want->method == WIRE_EVAL)
+        return eval_run_new(&want->code, found, owner, e);
+    v->debugger = debugger_new(want->method, &want->debug, owner);
+    if (v->debugger)
+        return eval_run_new_call(debugger_get_call(v->debugger), v->timeout_s, e);
+    (void)err_set(e, ERR_FAILED, "no memory for a debugger");
+    return NULL;
 }
 
 /* `text`: what it is, in words. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* evals_kept: see evals_kept.h. */
-#include "agent/python/evals_kept.h"
+#include "agent/server/evals_kept.h"
 
 #include <stdlib.h>
 

@@ -5,8 +5,8 @@
  * A value may be large. It is dropped by a job of the python worker, which is submitted again as long as the GIL cannot be acquired.
  * Belongs to the sampler's thread. Zeroed to begin.
  */
-#ifndef AGENT_PYTHON_EVALS_KEPT_H
-#define AGENT_PYTHON_EVALS_KEPT_H
+#ifndef AGENT_SERVER_EVALS_KEPT_H
+#define AGENT_SERVER_EVALS_KEPT_H
 
 #include <stdint.h>
 
