@@ -44,8 +44,12 @@ ROOMS = {
 UPWARDS = set()
 
 # Folders whose files know each other one way only, and the circles that stay. A file is a .c with its .h.
-ONE_WAY = ["base", "flame", "wire", "store", "agent", "client", "cli"]
+ONE_WAY = ["base", "flame", "wire", "pystack", "inject", "store", "agent", "client", "cli"]
 CIRCLES = {
+    ("pystack/discover", "pystack/pystack", "pystack/pystack_internal"): "an interpreter that is read, how it is found, and what the files share",
+    ("pystack/values", "pystack/values_internal"): "values, and what their files share",
+    ("inject/check", "inject/inject", "inject/remote_exec", "inject/safe_point"): "what is asked of an injection, and who answers parts of it",
+    ("inject/syscall_restart", "inject/thread"): "a thread that is let go has its system call put right",
     ("store/ring/ring", "store/ring/ring_format", "store/ring/ring_reader"): "the file's form, who writes it and who believes it",
     ("store/sql/sql", "store/sql/sql_internal"): "a session, and what its files share",
     ("agent/python/eval_internal", "agent/python/eval_run"): "one piece of code, and what its files share",

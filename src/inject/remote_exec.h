@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/agent_abi.h"
 #include "base/err.h"
@@ -27,5 +28,41 @@ struct remote_exec_result {
 int remote_exec_enter(const struct inject_request *req, const struct mem *mem, const uint8_t *bytes,
                       size_t size, uint64_t deadline_ns, bool (*stop_asked)(void),
                       struct remote_exec_result *out, struct err *e);
+
+/*
+ * ---- what the interpreter is given to run, as files that it sees ----
+ *
+ * A folder of random name, in the first place of the target's own file system where one can be made, with the script and the
+ * agent's bytes. Everything belongs to the target's user and can be read by nobody else. The script takes all of it away as
+ * the first thing it does; if it never runs, remote_exec_files_remove does.
+ */
+
+#define REMOTE_EXEC_FILES_SCRIPT_MAX 4096
+
+struct remote_exec_files {
+    int place, folder, script; /* descriptors; -1 none */
+    int64_t uid, gid;          /* as whom they were made, and are taken away */
+    char name[40];             /* of the folder in the place */
+    char path[96];             /* of the script, as the target sees it */
+    size_t script_len;
+};
+
+/* The script: for the folder `inside`, which loads its agent, or, where `loaded` is not NULL, what the target's loader knows by
+ * that name. Length, or -1 when it does not fit. Pure. */
+ssize_t remote_exec_files_compose(char *buf, size_t cap, const char *inside, const char *loaded);
+
+/* Make them for process `pid`. `bytes` of the agent, with `loaded` NULL; or none and the name. 0, or -1 with the reason as a clause;
+ * remote_exec_files_remove also after a failure. */
+int remote_exec_files_make(struct remote_exec_files *f, pid_t pid, const uint8_t *bytes, size_t size,
+                           const char *loaded, struct err *e);
+
+/* What the script has said so far. Length; 0 nothing. */
+size_t remote_exec_files_read(const struct remote_exec_files *f, char *buf, size_t cap);
+
+/* Make a script that may yet be opened do nothing. */
+void remote_exec_files_disarm(const struct remote_exec_files *f);
+
+/* Take away what is still there. */
+void remote_exec_files_remove(struct remote_exec_files *f);
 
 #endif

@@ -10,9 +10,11 @@
 #define PYSTACK_CODES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "pystack/offsets.h"
 #include "pystack/reader.h"
 
 #define PYSTACK_CODES_WAYS 4
@@ -100,5 +102,16 @@ int64_t pystack_code_first_byte(const struct pystack_code *code);
 
 /* Bytes of code in the object (3.11 on; 0 before). */
 int64_t pystack_code_n_bytes(const struct pystack_code *code);
+
+/*
+ * ---- the line of an instruction, from the forms of line table that CPython has had ----
+ *
+ * Pure functions over bytes that may be anything; a table that ends early gives what was known until then, or 0.
+ * Sources: Objects/lnotab_notes.txt (up to 3.10), Objects/locations.md and Objects/codeobject.c (3.11 on).
+ */
+
+/* Line of the instruction at byte `at` of the code; 0 when the table says it has none. A negative `at` (not yet begun) gives
+ * the first line. */
+int pystack_find_line(enum pystack_line_style style, const uint8_t *table, size_t n, int first, int64_t at);
 
 #endif

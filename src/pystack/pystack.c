@@ -8,7 +8,6 @@
 
 #include "base/procfs.h"
 #include "pystack/discover.h"
-#include "pystack/native_snapshot.h"
 #include "pystack/pystack_internal.h"
 
 static int pystack_allocate(struct pystack *ps) {

@@ -4,7 +4,7 @@
  *
  * Opening discovers the interpreter by an ordered list of named, validated strategies. Reading never takes the GIL,
  * never writes, never faults. A pystack belongs to one thread; it caches code objects and thread names.
- * Versions: versions.c. Layouts: generated tables up to 3.12 (tools/), _Py_DebugOffsets from 3.13 on
+ * Versions: offsets.c. Layouts: generated tables up to 3.12 (tools/), _Py_DebugOffsets from 3.13 on
  * (Include/internal/pycore_debug_offsets.h, pycore_runtime.h).
  */
 #ifndef PYSTACK_PYSTACK_H
@@ -33,7 +33,7 @@ struct pystack_info {
     const char *discovery; /* name of the strategy that won */
     uint64_t runtime;      /* address of _PyRuntime; 3.6: of interp_head */
     bool finalizing;       /* at the time of pystack_open */
-    bool untested;         /* a version the tests of which nobody runs, see versions.c */
+    bool untested;         /* a version the tests of which nobody runs, see offsets.c */
     bool free_threaded;    /* built without a GIL; it may have been turned on */
     bool debug_build;
 };

@@ -165,13 +165,13 @@ int8_t pystack_read_collecting(struct pystack *ps, uint64_t interp);
 /* gil.c: thread state that holds the GIL at `gil`: its address, 0 nobody. 0 or -1. */
 int pystack_read_gil_holder(struct pystack *ps, uint64_t gil, uint64_t *tstate);
 
-/* tids.c: list the OS threads into ps->tids. Total number (more than ps->n_tids: not all fit), or -1 with errno. */
+/* threads.c: list the OS threads into ps->tids. Total number (more than ps->n_tids: not all fit), or -1 with errno. */
 ssize_t pystack_list_tids(struct pystack *ps);
 
-/* tids.c: the target's number of the OS thread whose pthread_self is `ident`; 0 unknown. Finds the offset when needed. */
+/* threads.c: the target's number of the OS thread whose pthread_self is `ident`; 0 unknown. Finds the offset when needed. */
 int64_t pystack_tid_of_ident(struct pystack *ps, uint64_t ident);
 
-/* tids.c: is process `pid` in another pid namespace than we are? */
+/* threads.c: is process `pid` in another pid namespace than we are? */
 bool pystack_in_other_namespace(pid_t pid);
 
 /* frames.c: as pystack_read_frames within a call that began before (pystack_codes_begin). `retry_moved`: when the thread
@@ -223,16 +223,25 @@ int pystack_put_frame(struct pystack *ps, const struct pystack_raw_frame *f, str
 void pystack_names_put(struct pystack *ps, struct pystack_thread *threads, size_t n, struct arena *arena);
 void pystack_names_fini(struct pystack_names *names);
 
-/* stopped.c: as pystack_walk_frames while the thread stands still, where there is something to hold it (pystack_set_stopper). */
+/* snapshot.c: as pystack_walk_frames while the thread stands still, where there is something to hold it (pystack_set_stopper). */
 ssize_t pystack_walk_stopped(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
                              struct model_frame **out, bool *torn, bool *truncated, bool retry_moved);
 
-/* torch.c: public part of the version that the text of torch/version.py gives: "2.13.0" of "2.13.0+cpu". 0 or -1. */
+/* facts.c: public part of the version that the text of torch/version.py gives: "2.13.0" of "2.13.0+cpu". 0 or -1. */
 int pystack_parse_torch_version(const char *text, char *buf, size_t cap);
 
 /* threads.c: call `fn` with each interpreter until it returns non-zero: that value, or 0. -1 when the list is broken. */
 int pystack_each_interpreter(struct pystack *ps,
                              int (*fn)(struct pystack *ps, uint64_t interp, int64_t id, void *arg),
                              void *arg);
+
+/* ---- snapshot.c: native frames ---- */
+
+/* After pystack_native_begin and the thread's Python frames: put the native frames before them. `copied` is what that said,
+ * `moved`: it has run since. */
+void pystack_native_attach(struct pystack *ps, pid_t outer_tid, bool copied, bool moved,
+                           struct model_thread *t, struct arena *arena);
+
+void pystack_native_fini(struct pystack *ps);
 
 #endif

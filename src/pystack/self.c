@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "pystack/pystack_internal.h"
-#include "pystack/versions.h"
+#include "pystack/offsets.h"
 
 #define SELF_PAGE 4096ULL
 #define SELF_SPILL                                                                                           \

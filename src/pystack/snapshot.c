@@ -5,20 +5,19 @@
  * CPU time: of our own threads by their clocks (clock_gettime), of others' by /proc/PID/task/TID/schedstat
  * (Documentation/scheduler/sched-stats.rst), or by the ticks of stat where the kernel has no schedstat.
  */
-#include "pystack/pystack_internal.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/procfs.h"
 #include "pystack/locals.h"
-#include "pystack/native_snapshot.h"
+#include "pystack/pystack_internal.h"
 #include "pystack/tasks.h"
 
 #define SNAPSHOT_ARENA_MAX ((size_t)48 << 20)
@@ -412,4 +411,192 @@ int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_sk
     }
     out->cost_us = (double)(clock_mono_ns() - w.now_ns) / 1e3;
     return 0;
+}
+
+/* ---- native frames of the threads ----
+ *
+ * A thread that runs copies itself (struct pystack_asker) or is held (struct pystack_hold). One that sleeps in a system call is
+ * copied as it is, and that counts only if it has not been on a processor since: the caller says so at the end. */
+
+int pystack_want_native(struct pystack *ps, const struct native_request *wish) {
+    ps->native_wish = wish ? *wish : (struct native_request){.wanted = false};
+    if (!ps->native_wish.wanted)
+        return 0;
+    if (!ps->native)
+        ps->native = native_new(ps->pid);
+    if (!ps->native_copy)
+        ps->native_copy = calloc(1, sizeof *ps->native_copy);
+    if (!ps->native_hints)
+        ps->native_hints = calloc(NATIVE_HINTS, sizeof *ps->native_hints);
+    if (!ps->native_frames)
+        ps->native_frames = calloc(NATIVE_MAX_FRAMES, sizeof *ps->native_frames);
+    if (ps->native && ps->native_copy && ps->native_hints && ps->native_frames)
+        return 0;
+    ps->native_wish.wanted = false;
+    return -1;
+}
+
+void pystack_native_fini(struct pystack *ps) {
+    native_free(ps->native);
+    free(ps->native_copy);
+    free(ps->native_hints);
+    free(ps->native_frames);
+}
+
+bool pystack_wants_native(const struct pystack *ps, int64_t tid) {
+    return ps->native_wish.wanted && (ps->native_wish.tid == 0 || ps->native_wish.tid == tid);
+}
+
+struct native_copy *pystack_native_copy(struct pystack *ps) {
+    return ps->native_wish.wanted ? ps->native_copy : NULL;
+}
+
+size_t pystack_native_bytes(const struct pystack *ps) { return native_bytes(ps->native); }
+
+struct native_maps *pystack_native_maps(struct pystack *ps) {
+    return ps->native ? native_get_maps(ps->native) : NULL;
+}
+
+void pystack_put_native(struct pystack *ps, struct native_copy *c) {
+    if (!ps->native_wish.wanted)
+        return;
+    ps->n_native_frames = native_unwind(ps->native, c, ps->native_frames, NATIVE_MAX_FRAMES);
+    if (c == ps->native_copy)
+        ps->native_hints[ps->native_hint].stack_end = c->stack_end;
+}
+
+/* What is known of the thread's stack from before; a wrong end makes a copy too short at worst, and is forgotten then. */
+static void native_take_hint(struct pystack *ps, int64_t tid) {
+    ps->native_hint = (size_t)tid % NATIVE_HINTS;
+    struct native_hint *hint = &ps->native_hints[ps->native_hint];
+    if (hint->tid != tid)
+        *hint = (struct native_hint){.tid = tid};
+    ps->native_copy->stack_end = hint->stack_end;
+}
+
+bool pystack_native_begin(struct pystack *ps, int64_t tid, pid_t outer_tid, bool asleep) {
+    ps->n_native_frames = 0;
+    ps->entries = pystack_wants_native(ps, tid);
+    if (!ps->entries)
+        return false;
+    native_take_hint(ps, tid);
+    native_refresh(ps->native, ps->native_wish.max_age_ns);
+    /* Where it can be held all registers are known. */
+    return asleep && !ps->hold.stop && native_copy_asleep(ps->native_copy, ps->pid, outer_tid) == 0;
+}
+
+const struct model_frame *pystack_native_end(struct pystack *ps, size_t *n) {
+    ps->entries = false;
+    *n = ps->n_native_frames;
+    return ps->native_frames;
+}
+
+/* One without Python frames, or one whose frames were not read. */
+static void native_ask(struct pystack *ps, const struct model_thread *t, pid_t outer_tid) {
+    if (ps->hold.stop) {
+        if (ps->hold.stop(ps->hold.arg, outer_tid) == 0)
+            (void)ps->hold.go(ps->hold.arg);
+    } else if (t->state == 'R' && ps->asker.native) {
+        ps->asker.native(ps->asker.arg, t->tid);
+    }
+}
+
+/* Room for `more` frames before those of the thread. 0, or -1 without memory. */
+static int native_reserve(struct model_thread *t, size_t more, struct arena *arena) {
+    struct model_frame *frames = arena_calloc(arena, t->n_frames + more, sizeof *frames);
+    const struct model_locals **locals =
+        t->locals ? arena_calloc(arena, t->n_frames + more, sizeof *locals) : NULL;
+    if (!frames || (t->locals && !locals))
+        return -1;
+    if (t->n_frames)
+        memcpy(frames + more, t->frames, t->n_frames * sizeof *frames);
+    if (locals && t->n_frames)
+        memcpy(locals + more, t->locals, t->n_frames * sizeof *locals);
+    t->frames = frames;
+    t->locals = locals;
+    t->n_frames += more;
+    return 0;
+}
+
+void pystack_native_attach(struct pystack *ps, pid_t outer_tid, bool copied, bool moved,
+                           struct model_thread *t, struct arena *arena) {
+    size_t n;
+    if (!ps->entries)
+        return;
+    if (copied && !moved)
+        pystack_put_native(ps, ps->native_copy);
+    else if (!copied && !ps->n_native_frames && !t->has_python)
+        native_ask(ps, t, outer_tid);
+    const struct model_frame *frames = pystack_native_end(ps, &n);
+    if (n == 0 || t->torn || native_reserve(t, n, arena) != 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        t->frames[i] = frames[i];
+        t->frames[i].module = arena_strdup(arena, frames[i].module);
+    }
+}
+
+/* ---- frames of a thread that stands still, for exactness from outside ----
+ *
+ * A thread that sleeps stands still by itself: read as it is, and kept when the kernel's counters say that it has not been on a
+ * processor meanwhile (/proc/PID/task/TID/schedstat: Documentation/scheduler/sched-stats.rst). Only one that runs is stopped,
+ * by whoever can do that. */
+
+#define STOPPED_MARK_MAX 96
+#define STOPPED_TRIES 3
+
+/* What changes whenever the thread is put on a processor. */
+struct stopped_mark {
+    char text[STOPPED_MARK_MAX];
+};
+
+static bool stopped_read_mark(const struct pystack *ps, pid_t tid, struct stopped_mark *m) {
+    char path[64];
+    memset(m, 0, sizeof *m);
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)ps->pid, (int)tid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, m->text, sizeof m->text - 1);
+    (void)close(fd);
+    return n > 0;
+}
+
+/* Is it asleep or stopped? A kernel that keeps no counters gives no mark: then the walk's own second look has to do. */
+static bool stopped_is_still(const struct pystack *ps, pid_t tid, struct stopped_mark *m, bool *marked) {
+    struct procfs_stat st;
+    *marked = stopped_read_mark(ps, tid, m);
+    return procfs_read_stat(ps->pid, tid, &st) == 0 && st.state != 'R' && st.state != '?';
+}
+
+void pystack_set_stopper(struct pystack *ps, const struct pystack_stopper *hold) {
+    ps->hold = hold ? *hold : (struct pystack_stopper){.stop = NULL};
+}
+
+uint64_t pystack_stopped_ns(const struct pystack *ps) { return ps->stopped_ns; }
+
+ssize_t pystack_walk_stopped(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
+                             struct model_frame **out, bool *torn, bool *truncated, bool retry_moved) {
+    struct stopped_mark before, after;
+    bool marked;
+    pid_t tid = ps->hold.stop ? pystack_outer_tid(ps, t->tid) : 0;
+    ps->stopped_ns = 0;
+    /* For native frames all registers are needed, of one that sleeps too. */
+    if (tid && !ps->entries && stopped_is_still(ps, tid, &before, &marked)) {
+        ssize_t n = pystack_walk_frames(ps, t, arena, out, torn, truncated, false);
+        if (marked ? stopped_read_mark(ps, tid, &after) && memcmp(&before, &after, sizeof after) == 0
+                   : !*torn)
+            return n;
+    }
+    for (int i = 0;; i++) {
+        bool held = tid && ps->hold.stop(ps->hold.arg, tid) == 0;
+        ps->standing = held;
+        ssize_t n = pystack_walk_frames(ps, t, arena, out, torn, truncated, retry_moved && !held);
+        ps->standing = false;
+        if (held)
+            ps->stopped_ns += ps->hold.go(ps->hold.arg);
+        /* It may stand where a frame is linked and not yet filled: some instructions later it does not. */
+        if (!held || (n >= 0 && !*torn) || i == STOPPED_TRIES - 1)
+            return n;
+    }
 }

@@ -28,7 +28,7 @@ struct pystack_asyncio {
 /* Make sense of the published bytes. 0, or -1 when they make none. */
 int pystack_asyncio_parse(const uint8_t *bytes, size_t n, struct pystack_asyncio *out);
 
-/* tasks_find.c: find what _asyncio publishes, from the files mapped into the target. 0; 1 when it is not loaded; -1 when that
+/* Find what _asyncio publishes, from the files mapped into the target. 0; 1 when it is not loaded; -1 when that
  * cannot be told, or this version publishes nothing. */
 int pystack_asyncio_find(struct pystack *ps, struct pystack_asyncio *out);
 

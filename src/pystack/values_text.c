@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* values_text: see values_text.h. Sources: Objects/unicodeobject.c (unicode_repr), Python/pystrtod.c (repr of floats). */
-#include "pystack/values_text.h"
+/* values_text: see values_internal.h. Sources: Objects/unicodeobject.c (unicode_repr), Python/pystrtod.c (repr of floats). */
+#include "pystack/values_internal.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -9,7 +9,7 @@
 #include "pystack/debug_offsets.h"
 #include "pystack/discover.h"
 #include "pystack/remote_exec.h"
-#include "pystack/lines.h"
+#include "pystack/codes.h"
 
 #define FUZZ_BASE 0x10000ULL
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pystack/discover_internal.h"
+#include "pystack/discover.h"
 #include "pystack/reader.h"
 #include "support/pystack_image.h"
 

@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "pystack/versions.h"
+#include "pystack/offsets.h"
 
 static const char *versions_source(const struct pystack_version *v) {
     return v->source == PYSTACK_SOURCE_PUBLISHED ? "what the interpreter publishes (`_Py_DebugOffsets`)"

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "inject/syscall_restart.h"
-#include "inject/frame.h"
+#include "inject/sigreturn_chain.h"
 #include "inject/thread.h"
 
 #define WAIT_NS (10 * CLOCK_NS_PER_S)

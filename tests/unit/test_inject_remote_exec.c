@@ -25,7 +25,6 @@
 
 #include "base/clock.h"
 #include "inject/remote_exec.h"
-#include "inject/remote_exec_files.h"
 
 #define NOBODY 65534
 #define AGENT "the agent's bytes"

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "inject/frame.h"
+#include "inject/sigreturn_chain.h"
 #include "inject/stub.h"
 #include "inject/target.h"
 

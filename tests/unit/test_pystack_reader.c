@@ -14,8 +14,8 @@
 
 #include "pystack/debug_offsets.h"
 #include "pystack/discover.h"
-#include "pystack/lines.h"
-#include "pystack/versions.h"
+#include "pystack/codes.h"
+#include "pystack/offsets.h"
 #include "support/pystack_image.h"
 
 #define FIXTURE_LINE_MAX 65536

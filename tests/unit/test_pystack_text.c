@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "pystack/values_text.h"
+#include "pystack/values_internal.h"
 
 static char buf[200];
 

@@ -12,7 +12,7 @@
 #include "client/history.h"
 #include "client/sql/saved.h"
 #include "client/target/target.h"
-#include "pystack/versions.h"
+#include "pystack/offsets.h"
 #include "tui/term/term.h"
 #include "tui/term/term_type.h"
 #include "version.h"
