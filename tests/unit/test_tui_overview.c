@@ -185,7 +185,7 @@ static void verdicts_come_first(void **state) {
     (void)state;
     fixture_press(a, "1");
     assert_shows(a, 50, 200, "verdict        reading ...");
-    tables_answer(a, FEED_VERDICTS, tables_verdicts(TABLES_NORMAL));
+    tables_answer_verdicts(a, tables_verdicts(TABLES_NORMAL));
     assert_shows(a, 50, 200, "STUCK          no step for 3m12s, the longest of the 200 before took 1.2 s;");
     assert_shows(a, 24, 80, "STUCK          no step for 3m12s, the longest of the 200 before took 1.2 s;");
     assert_shows(a, 24, 80,
@@ -201,7 +201,7 @@ static void verdicts_come_first(void **state) {
     (void)snprintf(line, sizeof line, "%.18s ", at);
     app_set_time(a, a->now_s + 2, a->epoch_s + 2);
     app_update_screens(a); /* it is asked again; fewer lines above do not move what is selected */
-    tables_answer(a, FEED_VERDICTS, tables_verdicts(TABLES_NONE));
+    tables_answer_verdicts(a, tables_verdicts(TABLES_NONE));
     assert_shows(a, 50, 200, "verdict        nothing is known yet of its training");
     assert_hides(a, "STUCK");
     assert_hides(a, line);
@@ -215,7 +215,7 @@ static void verdicts_come_first(void **state) {
 static struct app *with_verdicts(const char *const *lines) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 12, false);
     app_update_screens(a);
-    tables_answer(a, FEED_VERDICTS, tables_rows("code|level|text|screen|advice|brief|is_state", lines));
+    tables_answer_verdicts(a, tables_read_verdicts(lines));
     return a;
 }
 
@@ -277,7 +277,7 @@ static void the_header_asks_seldom(void **state) {
     app_set_paused(a, false);
     assert_true(f->wanted);
     struct querier_answer slow = {
-        .kind = QUERIER_JUDGE, .rows = tables_verdicts(TABLES_NONE), .elapsed_s = 0.05};
+        .kind = QUERIER_JUDGE, .verdicts = tables_verdicts(TABLES_NONE), .elapsed_s = 0.05};
     app_feed_take(a, FEED_VERDICTS, &slow);
     app_set_time(a, a->now_s + 19, a->epoch_s + 19);
     app_update_screens(a);

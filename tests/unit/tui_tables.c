@@ -268,8 +268,48 @@ struct result *tables_workers(enum tables_kind kind) {
 
 /* ---- answers ---- */
 
-/* As querier_judge gives them: code, level, text, screen, advice, the short form, whether it is a state. */
-struct result *tables_verdicts(enum tables_kind kind) {
+/* Rules are as long-lived as verdict_rules. */
+static struct verdict_rule *new_rule(const char *code, const char *level, const char *screen,
+                                     const char *is_state) {
+    static struct {
+        struct verdict_rule rule;
+        char code[32], screen[32];
+    } rules[64];
+    static size_t next;
+    size_t i = next++ % (sizeof rules / sizeof rules[0]);
+    snprintf(rules[i].code, sizeof rules[i].code, "%s", code);
+    snprintf(rules[i].screen, sizeof rules[i].screen, "%s", screen);
+    rules[i].rule = (struct verdict_rule){.code = rules[i].code,
+                                          .level = (enum verdict_level)atoi(level),
+                                          .is_state = atoi(is_state) != 0,
+                                          .screen = rules[i].screen};
+    return &rules[i].rule;
+}
+
+struct verdicts tables_read_verdicts(const char *const *lines) {
+    enum { CODE, LEVEL, TEXT, SCREEN, ADVICE, BRIEF, STATE, PARTS };
+    struct verdicts out = {.n = 0};
+    while (lines && lines[out.n])
+        out.n++;
+    out.items = calloc(out.n + 1, sizeof *out.items);
+    assert_non_null(out.items);
+    for (size_t i = 0; i < out.n; i++) {
+        char parts[PARTS][VERDICT_TEXT];
+        const char *at = lines[i];
+        for (size_t k = 0; k < PARTS; k++) {
+            assert_non_null(at);
+            at = next_part(at, parts[k], sizeof parts[k]);
+        }
+        struct verdict *v = &out.items[i];
+        v->rule = new_rule(parts[CODE], parts[LEVEL], parts[SCREEN], parts[STATE]);
+        snprintf(v->text, sizeof v->text, "%s", parts[TEXT]);
+        assert_true(strlen(parts[BRIEF]) < sizeof v->brief);
+        snprintf(v->brief, sizeof v->brief, "%.*s", VERDICT_BRIEF - 1, parts[BRIEF]);
+    }
+    return out;
+}
+
+struct verdicts tables_verdicts(enum tables_kind kind) {
     static const char *const normal[] = {
         "STUCK|3|no step for 3m12s, the longest of the 200 before took 1.2 "
         "s; the main thread stands in all_reduce "
@@ -293,7 +333,7 @@ struct result *tables_verdicts(enum tables_kind kind) {
         "\xe8\xa8\x93\xe7\xb7\xb4\xe3\x81\xae\xe6\x90\x8d\xe5\xa4\xb1 evil\033[2Jname|0",
         NULL};
     const char *const *lines = kind == TABLES_NORMAL ? normal : kind == TABLES_NAMES ? names : fine;
-    return tables_rows("code|level|text|screen|advice|brief|is_state", kind == TABLES_NONE ? NULL : lines);
+    return tables_read_verdicts(kind == TABLES_NONE ? NULL : lines);
 }
 
 /* A step every 0.2 s or so, the newest first: one in eleven waits for the loader, one in seventeen collects garbage, one in twenty is
@@ -340,14 +380,24 @@ struct result *tables_step_looks(enum tables_kind kind) {
     return r;
 }
 
-void tables_answer(struct app *a, enum app_feed_id id, struct result *rows) {
-    struct querier_answer answer = {
-        .kind = QUERIER_RUN, .rows = rows, .error_at = -1, .elapsed_s = 0.012, .statements = 1};
+static void take(struct app *a, enum app_feed_id id, struct querier_answer *answer) {
     struct app_feed *f = &a->feeds.feeds[id];
     assert_true(f->wanted);
     f->wanted = false;
     f->running = true;
-    app_feed_take(a, id, &answer);
+    app_feed_take(a, id, answer);
+}
+
+void tables_answer(struct app *a, enum app_feed_id id, struct result *rows) {
+    take(a, id,
+         &(struct querier_answer){
+             .kind = QUERIER_RUN, .rows = rows, .error_at = -1, .elapsed_s = 0.012, .statements = 1});
+}
+
+void tables_answer_verdicts(struct app *a, struct verdicts verdicts) {
+    take(a, FEED_VERDICTS,
+         &(struct querier_answer){
+             .kind = QUERIER_JUDGE, .verdicts = verdicts, .error_at = -1, .elapsed_s = 0.012});
 }
 
 void tables_fail(struct app *a, enum app_feed_id id, const char *why) {
@@ -370,8 +420,6 @@ static struct result *rows_for(enum app_feed_id id, enum tables_kind kind) {
         return tables_loaders(kind);
     case FEED_LOADER_WORKERS:
         return tables_workers(kind);
-    case FEED_VERDICTS:
-        return tables_verdicts(kind);
     case FEED_STEPS:
         return tables_steps(kind);
     case FEED_STEP_SAMPLES:
@@ -383,5 +431,8 @@ static struct result *rows_for(enum app_feed_id id, enum tables_kind kind) {
 
 void tables_answer_all(struct app *a, enum tables_kind kind) {
     for (enum app_feed_id id; (id = app_feed_next(a, FEED_COUNT - 1)) != FEED_COUNT;)
-        tables_answer(a, id, rows_for(id, kind));
+        if (id == FEED_VERDICTS)
+            tables_answer_verdicts(a, tables_verdicts(kind));
+        else
+            tables_answer(a, id, rows_for(id, kind));
 }

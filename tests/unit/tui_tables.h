@@ -14,15 +14,19 @@ enum tables_kind { TABLES_NORMAL, TABLES_LATER, TABLES_HUGE, TABLES_NAMES, TABLE
 
 struct result *tables_tensors(enum tables_kind kind);
 struct result *tables_growth(enum tables_kind kind);
-struct result *tables_verdicts(enum tables_kind kind);
+struct verdicts tables_verdicts(enum tables_kind kind);
 struct result *tables_modules(enum tables_kind kind);
 struct result *tables_steps(enum tables_kind kind);
 struct result *tables_step_looks(enum tables_kind kind);
 struct result *tables_loaders(enum tables_kind kind);
 struct result *tables_workers(enum tables_kind kind);
 
+/* Verdicts of lines "code|level|text|screen|advice|brief|is_state". */
+struct verdicts tables_read_verdicts(const char *const *lines);
+
 /* Answer a feed that was asked for, in 12 ms; `rows` are taken over. Fails when it was not. */
 void tables_answer(struct app *a, enum app_feed_id id, struct result *rows);
+void tables_answer_verdicts(struct app *a, struct verdicts verdicts);
 void tables_fail(struct app *a, enum app_feed_id id, const char *why);
 
 /* Answer all that is asked for. */

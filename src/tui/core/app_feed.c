@@ -15,8 +15,10 @@
 #define FEED_MIN_AGE_S 10 /* from here on the age of rows is said */
 
 void app_feeds_fini(struct app_feeds *f) {
-    for (int i = 0; i < FEED_COUNT; i++)
+    for (int i = 0; i < FEED_COUNT; i++) {
         result_unref(f->feeds[i].rows);
+        verdicts_fini(&f->feeds[i].verdicts);
+    }
     memset(f, 0, sizeof *f);
 }
 
@@ -98,6 +100,10 @@ void app_feed_take(struct app *a, enum app_feed_id id, struct querier_answer *an
         result_unref(f->rows);
         f->rows = answer->rows;
         answer->rows = NULL;
+        verdicts_fini(&f->verdicts);
+        f->verdicts = answer->verdicts;
+        answer->verdicts = (struct verdicts){.items = NULL};
+        f->is_answered = true;
         f->truncated = answer->truncated;
         (void)snprintf(f->note, sizeof f->note, "%.*s", (int)sizeof f->note - 1, answer->note);
         f->answered_s = a->now_s;
@@ -113,11 +119,11 @@ void app_feed_put_state(const struct app *a, enum app_feed_id id, struct strbuf 
     double age = a->now_s - f->answered_s;
     if (f->failed_s > 0) {
         (void)strbuf_addf(out, "%s", f->error.text);
-        if (f->rows)
+        if (f->is_answered)
             (void)strbuf_addf(out, "; what is shown is %.0f s old", age);
         return;
     }
-    if (!f->rows) {
+    if (!f->is_answered) {
         (void)strbuf_adds(out, f->wanted || f->running ? "reading ..." : "");
         return;
     }
@@ -165,9 +171,9 @@ void app_feed_put_empty(const struct app *a, enum app_feed_id id, const char *no
         text = nothing;
     else if (f->failed_s > 0)
         text = f->error.text;
-    else if (!f->rows && a->data.state != SESSION_CONNECTED)
+    else if (!f->is_answered && a->data.state != SESSION_CONNECTED)
         text = a->data.state == SESSION_CONNECTING ? "connecting to the agent ..." : "nothing was received";
-    else if (!f->rows)
+    else if (!f->is_answered)
         text = "reading ...";
     else if (is_torch && a->data.has_target && !a->data.target.torch)
         text = "this process has not imported torch: it has none";

@@ -37,7 +37,9 @@ struct app_feed {
     bool wanted, running;     /* asked for and not begun; begun and not answered */
     bool again;               /* it was, because it was time, and not because somebody wants it now */
     double asked_s;           /* when, on the caller's clock */
+    bool is_answered;         /* once at least: rows, or verdicts, are there */
     struct result *rows;      /* the newest; NULL none yet. Owned */
+    struct verdicts verdicts; /* the same of FEED_VERDICTS. Owned */
     double answered_s;        /* when they came */
     double elapsed_s;         /* how long they took */
     bool truncated;           /* there are more */

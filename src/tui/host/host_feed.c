@@ -12,7 +12,7 @@ static void host_feed_on_answer(void *arg) {
     if (!querier_take(r->querier, &answer))
         return;
     const struct app_feed *f = app_feed_get(r->app, r->id);
-    bool was_well = f->rows && f->failed_s <= 0;
+    bool was_well = f->is_answered && f->failed_s <= 0;
     app_feed_take(r->app, r->id, &answer);
     bool may_wait = f->again && was_well && f->failed_s <= 0;
     host_feed_apply(r);

@@ -14,7 +14,6 @@
 #include "client/output.h"
 #include "client/sql/database.h"
 #include "client/sql/magic_query.h"
-#include "client/verdict/verdict.h"
 
 #define QUERIER_STOP_S 1
 #define QUERIER_EXPORT_BYTES ((size_t)1024 * 1024 * 1024)
@@ -44,6 +43,7 @@ void querier_answer_fini(struct querier_answer *a) {
     result_unref(a->rows);
     catalog_free(a->catalog);
     strbuf_fini(&a->text);
+    verdicts_fini(&a->verdicts);
     memset(a, 0, sizeof *a);
 }
 
@@ -158,37 +158,12 @@ static int querier_run_all(struct querier *q, struct err *e) {
     return 0;
 }
 
-static int querier_put_verdict(struct result *rows, const struct verdict *v) {
-    const char *const texts[QUERIER_VERDICT_COLUMNS] = {[QUERIER_VERDICT_CODE] = v->rule->code,
-                                                        [QUERIER_VERDICT_TEXT] = v->text,
-                                                        [QUERIER_VERDICT_SCREEN] = v->rule->screen,
-                                                        [QUERIER_VERDICT_ADVICE] = v->rule->help,
-                                                        [QUERIER_VERDICT_BRIEF] = v->brief};
-    if (result_add_row(rows) != 0)
-        return -1;
-    result_put_int(rows, QUERIER_VERDICT_LEVEL, v->rule->level);
-    result_put_int(rows, QUERIER_VERDICT_STATE, v->rule->is_state);
-    for (size_t i = 0; i < QUERIER_VERDICT_COLUMNS; i++)
-        if (texts[i] && result_put_text(rows, i, SQL_TEXT, texts[i], strlen(texts[i])) != 0)
-            return -1;
-    return 0;
-}
-
 static int querier_judge_all(struct querier *q, struct err *e) {
-    struct verdicts said;
     if (!q->judge)
         q->judge = verdict_judge_new(q->db);
     if (!q->judge)
         return err_set(e, ERR_FAILED, "out of memory for verdicts");
-    if (verdict_judge_ask(q->judge, &said, e) != 0)
-        return -1;
-    struct result *rows = result_new(QUERIER_VERDICT_COLUMNS, QUERIER_MAX_ROWS, QUERIER_MAX_BYTES);
-    for (size_t i = 0; rows && i < said.n; i++)
-        if (querier_put_verdict(rows, &said.items[i]) != 0)
-            break;
-    verdicts_fini(&said);
-    q->answer.rows = rows;
-    return rows ? 0 : err_set(e, ERR_FAILED, "out of memory for verdicts");
+    return verdict_judge_ask(q->judge, &q->answer.verdicts, e);
 }
 
 static bool querier_is_ending(void *arg) { return atomic_load(&((struct querier *)arg)->ending); }
@@ -239,6 +214,7 @@ static void querier_work(struct querier *q) {
     if (a->error.code != ERR_OK || a->cancelled) { /* discard partial results */
         result_unref(a->rows);
         a->rows = NULL;
+        verdicts_fini(&a->verdicts);
     }
     a->elapsed_s = (double)(clock_mono_ns() - began) / 1e9;
 }

@@ -17,23 +17,12 @@
 #include "client/sql/magic.h"
 #include "client/sql/result.h"
 #include "client/session/session.h"
+#include "client/verdict/verdict.h"
 
 #define QUERIER_MAX_ROWS ((size_t)100000)
 #define QUERIER_MAX_BYTES ((size_t)64 * 1024 * 1024)
 
 enum querier_kind { QUERIER_LIST_TABLES = 0, QUERIER_RUN, QUERIER_EXPORT, QUERIER_JUDGE, QUERIER_MAGIC };
-
-/* Columns of QUERIER_JUDGE, the worst verdict first. */
-enum querier_verdict {
-    QUERIER_VERDICT_CODE = 0, /* text */
-    QUERIER_VERDICT_LEVEL,    /* enum verdict_level */
-    QUERIER_VERDICT_TEXT,     /* text, drawable */
-    QUERIER_VERDICT_SCREEN,   /* name of the screen that shows more; NULL none */
-    QUERIER_VERDICT_ADVICE,   /* text */
-    QUERIER_VERDICT_BRIEF,    /* text, drawable, short */
-    QUERIER_VERDICT_STATE,    /* 1: it says how the job gets on, 0: what is the matter */
-    QUERIER_VERDICT_COLUMNS,
-};
 
 /* What came of it. */
 struct querier_answer {
@@ -42,15 +31,16 @@ struct querier_answer {
     struct err error;    /* ERR_OK: it went well */
     long error_at;       /* byte of the text; -1 unknown */
     double elapsed_s;
-    uint64_t lost;           /* chunks that were overwritten while they were read */
-    bool truncated;          /* there were more rows */
-    bool cancelled;          /* by querier_cancel */
-    size_t statements;       /* that were run */
-    size_t exported;         /* rows, of QUERIER_EXPORT */
-    bool is_past;            /* the target has ended: now() is its last moment */
-    char note[640];          /* what cannot be seen and why; "" nothing */
-    struct catalog *catalog; /* the tables; NULL unknown. Owned */
-    struct strbuf text;      /* of QUERIER_MAGIC */
+    uint64_t lost;            /* chunks that were overwritten while they were read */
+    bool truncated;           /* there were more rows */
+    bool cancelled;           /* by querier_cancel */
+    size_t statements;        /* that were run */
+    size_t exported;          /* rows, of QUERIER_EXPORT */
+    bool is_past;             /* the target has ended: now() is its last moment */
+    char note[640];           /* what cannot be seen and why; "" nothing */
+    struct catalog *catalog;  /* the tables; NULL unknown. Owned */
+    struct strbuf text;       /* of QUERIER_MAGIC */
+    struct verdicts verdicts; /* of QUERIER_JUDGE, the worst first. Owned */
 };
 
 /* Give back what an answer owns. */
@@ -93,7 +83,7 @@ int querier_list_tables(struct querier *q, struct err *e);
 int querier_run(struct querier *q, const char *text, struct err *e);
 int querier_write(struct querier *q, struct querier_export *x, struct err *e);
 
-/* What is to be said of the target (client/verdict/verdict.h): rows with the columns of enum querier_verdict. 0, or -1 with the error. */
+/* What is to be said of the target (client/verdict/verdict.h). 0, or -1 with the error. */
 int querier_judge(struct querier *q, struct err *e);
 
 /* What a line of client/sql/magic.h wants, where that is a look (magic_is_query), for `cols` columns; *m is moved out in any case. 0, or -1 with the

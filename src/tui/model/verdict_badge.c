@@ -24,24 +24,21 @@ void verdict_badge_follow(struct app *app) {
     app_feed_follow_verdicts(app, every_s < VERDICT_BADGE_LONGEST_S ? every_s : VERDICT_BADGE_LONGEST_S);
 }
 
-static enum theme_role verdict_badge_role(int64_t level) {
+static enum theme_role verdict_badge_role(enum verdict_level level) {
     return level >= VERDICT_BAD ? ROLE_CONN_LOST : ROLE_CONN_WAIT;
 }
 
 enum theme_role verdict_badge_get(const struct app *app, char *buf, size_t cap) {
     const struct app_feed *f = app_feed_get(app, FEED_VERDICTS);
+    const struct verdict *worst = f->verdicts.n ? &f->verdicts.items[0] : NULL;
     const char *cause = NULL;
-    int64_t level =
-        f->rows && f->rows->n_rows ? app_feed_int(f->rows, 0, QUERIER_VERDICT_LEVEL) : VERDICT_FINE;
     buf[0] = '\0';
-    if (data_is_over(&app->data) || level < VERDICT_WARN ||
+    if (data_is_over(&app->data) || !worst || worst->rule->level < VERDICT_WARN ||
         app->now_s - f->answered_s > VERDICT_BADGE_STAYS_S)
         return ROLE_TEXT;
-    bool is_state = app_feed_int(f->rows, 0, QUERIER_VERDICT_STATE) == 1;
-    for (size_t i = 1; is_state && !cause && i < f->rows->n_rows; i++) /* the worst come first */
-        if (app_feed_int(f->rows, i, QUERIER_VERDICT_LEVEL) >= VERDICT_WARN)
-            cause = app_feed_text(f->rows, i, QUERIER_VERDICT_BRIEF);
-    const char *worst = app_feed_text(f->rows, 0, QUERIER_VERDICT_BRIEF);
-    (void)snprintf(buf, cap, "%s%s%s", worst ? worst : "", worst && cause ? ": " : "", cause ? cause : "");
-    return verdict_badge_role(level);
+    for (size_t i = 1; worst->rule->is_state && !cause && i < f->verdicts.n; i++) /* the worst come first */
+        if (f->verdicts.items[i].rule->level >= VERDICT_WARN)
+            cause = f->verdicts.items[i].brief;
+    snprintf(buf, cap, "%s%s%s", worst->brief, cause ? ": " : "", cause ? cause : "");
+    return verdict_badge_role(worst->rule->level);
 }

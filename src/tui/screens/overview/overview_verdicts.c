@@ -60,13 +60,10 @@ int overview_verdicts_lines(const struct app *app, int cols, struct overview_lin
     char empty[sizeof f->error.text + 64];
     int n = 0;
     cols = cols < 20 ? 20 : cols;
-    for (size_t i = 0; f->rows && i < f->rows->n_rows; i++) {
-        const char *code = app_feed_text(f->rows, i, QUERIER_VERDICT_CODE);
-        const char *text = app_feed_text(f->rows, i, QUERIER_VERDICT_TEXT);
-        int64_t level = app_feed_int(f->rows, i, QUERIER_VERDICT_LEVEL);
-        enum action opens = overview_verdict_opens(app_feed_text(f->rows, i, QUERIER_VERDICT_SCREEN));
-        if (code && text)
-            n = verdicts_add(out, n, max, code, text, cols, overview_verdict_role(level), opens);
+    for (size_t i = 0; i < f->verdicts.n; i++) {
+        const struct verdict *v = &f->verdicts.items[i];
+        n = verdicts_add(out, n, max, v->rule->code, v->text, cols, overview_verdict_role(v->rule->level),
+                         overview_verdict_opens(v->rule->screen));
     }
     if (n)
         return n;
