@@ -73,7 +73,7 @@ LIBRARY_HEADERS = [
     (r"sqlite3.*\.h", ["src/store/sql/*", "src/store/recording/*"]),
     (r"(zlib|zconf)\.h", ["src/client/export/gzip.c"]),
     (r"(histedit|editline/.*|readline/.*)\.h", ["src/cli/line.c"]),
-    (r"libunwind.*\.h", ["src/inject/*", "src/pystack/native*.c"]),
+    (r"libunwind.*\.h", ["src/base/unwind_space.c"]),
     (r"(elfutils/.*|gelf|libelf|dwarf|libiberty/.*|demangle)\.h", ["src/client/symbols/*"]),
     (r"Python\.h", []),
 ]

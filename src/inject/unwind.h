@@ -2,9 +2,8 @@
 /*
  * unwind: what a thread is in the middle of, from a copy of its registers and stack.
  *
- * libunwind's remote interface with accessors of our own: the stack comes from the copy, everything else from the
- * target's memory through a page cache; unwind tables are those mapped in the target, so no file is needed. The thread
- * may be running meanwhile: the caller checks afterwards that registers and stack are still those of the copy.
+ * The stack comes from the copy, everything else from the target's memory (base/unwind_space.h). The thread may be running
+ * meanwhile: the caller checks afterwards that registers and stack are still those of the copy.
  */
 #ifndef INJECT_UNWIND_H
 #define INJECT_UNWIND_H

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * native: unwinds a copy; see native.h. Accessors: libunwind(3), unw_create_addr_space(3).
+ * native: unwinds a copy; see native.h.
  *
  * What libunwind guesses where it finds no unwind information (code made at run time, hand-written loops) is believed only when
  * the address it comes to is one that a call returns to.
  */
 #include "pystack/native.h"
 
-#include <libunwind.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
@@ -16,9 +15,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/procfs.h"
+#include "base/unwind_space.h"
 #include "pystack/native_maps.h"
 
-#define NATIVE_PAGE 4096U
 #define NATIVE_PAGES 256U
 #define NATIVE_CACHE 1024U       /* places whose unwind rules libunwind remembers */
 #define NATIVE_STEP_READS 5000U  /* of one step: what is mapped is foreign and may say anything */
@@ -30,147 +29,55 @@
 #define NATIVE_BEYOND 512            /* bytes copied beyond the stack pointer of the outermost frame */
 #define NATIVE_BRIDGE_TRIES 32       /* callers tried where a chain is broken */
 
-/* Part of libunwind's remote library, though not of its headers: finds the FDE in a table in the target. */
-#define native_search_table UNW_OBJ(dwarf_search_unwind_table)
-extern int native_search_table(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *di, unw_proc_info_t *pi,
-                               int need_unwind_info, void *arg);
-
 struct native {
     struct mem mem;
     struct native_maps maps;
     uint64_t read_ns; /* when the maps were read */
-    unw_addr_space_t space;
-    const struct native_copy *copy;
-    unsigned reads, step_reads;
-    bool no_info; /* a place without unwind information was met */
+    struct unwind_space *space;
+    struct unwind_space_copy copy; /* being unwound */
     struct native_stats stats;
-    uint64_t page_at[NATIVE_PAGES]; /* address + 1, 0 free */
-    uint8_t pages[NATIVE_PAGES][NATIVE_PAGE];
 };
 
-/* ---- memory and registers, for libunwind ---- */
+_Static_assert(NATIVE_REGS == UNWIND_SPACE_REGS, "registers in the same order");
 
-/* Bytes that do not change, through the cache; they may not cross a page. 0 or -1. */
-static int native_read_cached(struct native *n, uint64_t addr, void *out, size_t len) {
-    uint64_t page = addr & ~(uint64_t)(NATIVE_PAGE - 1);
-    size_t slot = (size_t)((page / NATIVE_PAGE) % NATIVE_PAGES);
-    if (addr - page > NATIVE_PAGE - len)
-        return mem_read(&n->mem, addr, out, len);
-    if (n->page_at[slot] != page + 1) {
-        n->page_at[slot] = 0;
-        if (mem_read(&n->mem, page, n->pages[slot], NATIVE_PAGE) != 0)
-            return -1;
-        n->page_at[slot] = page + 1;
-    }
-    memcpy(out, n->pages[slot] + (addr - page), len);
-    return 0;
-}
-
-static int native_access_mem(unw_addr_space_t as, unw_word_t addr, unw_word_t *val, int write, void *arg) {
-    struct native *n = arg;
-    const struct native_copy *c = n->copy;
-    (void)as;
-    if (write || ++n->reads > NATIVE_MAX_READS || ++n->step_reads > NATIVE_STEP_READS)
-        return -UNW_EINVAL;
-    if (c->stack_len >= sizeof *val && addr >= c->stack_at &&
-        addr - c->stack_at <= c->stack_len - sizeof *val) {
-        memcpy(val, c->stack + (addr - c->stack_at), sizeof *val);
-        return 0;
-    }
-    /* The rest of the stack may have changed since: it is not read. Data of modules is, for unwind tables refer to it. */
+/* The rest of the stack may have changed since: it is not read. Data of modules is, for unwind tables refer to it. */
+static enum unwind_space_memory native_memory(void *arg, uint64_t addr) {
+    const struct native *n = arg;
     const struct native_map *map = native_maps_at(&n->maps, addr);
     if (!map || !map->readable)
-        return -UNW_EINVAL;
-    int rc = map->steady ? native_read_cached(n, addr, val, sizeof *val)
-                         : mem_read(&n->mem, addr, val, sizeof *val);
-    return rc == 0 ? 0 : -UNW_EINVAL;
+        return UNWIND_SPACE_FORBIDDEN;
+    return map->steady ? UNWIND_SPACE_STEADY : UNWIND_SPACE_CHANGING;
 }
 
-static int native_access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *val, int write, void *arg) {
-    const struct native_copy *c = ((struct native *)arg)->copy;
-    (void)as;
-    if (write)
-        return -UNW_EREADONLYREG;
-    if (reg < 0 || reg >= NATIVE_REGS || !(c->known >> reg & 1))
-        return -UNW_EBADREG;
-    *val = c->regs[reg];
-    return 0;
-}
-
-static int native_access_fpreg(unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t *val, int write,
-                               void *arg) {
-    (void)as, (void)reg, (void)val, (void)write, (void)arg;
-    return -UNW_EBADREG;
-}
-
-static int native_find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *pi, int need,
-                                 void *arg) {
+static bool native_table(void *arg, uint64_t addr, struct unwind_space_table *out) {
     struct native *n = arg;
-    struct native_module *m = native_maps_module(&n->maps, ip);
-    if (!m || !m->n_table) {
-        n->no_info = true;
-        return -UNW_ENOINFO;
-    }
-    unw_dyn_info_t di;
-    memset(&di, 0, sizeof di);
-    di.format = UNW_INFO_FORMAT_REMOTE_TABLE;
-    di.start_ip = m->elf.text_start;
-    di.end_ip = m->elf.text_end;
-    di.u.rti.segbase = m->elf.eh_frame_hdr;
-    di.u.rti.table_data = m->table;
-    di.u.rti.table_len = m->n_table; /* entries of two 32-bit words: as many words of 64 */
-    int rc = native_search_table(as, ip, &di, pi, need, arg);
-    if (rc < 0)
-        n->no_info = true;
-    return rc;
-}
-
-static void native_put_unwind_info(unw_addr_space_t as, unw_proc_info_t *pi, void *arg) {
-    (void)as, (void)pi, (void)arg;
-}
-
-static int native_no_dyn_info(unw_addr_space_t as, unw_word_t *list, void *arg) {
-    (void)as, (void)list, (void)arg;
-    return -UNW_ENOINFO;
-}
-
-static int native_no_resume(unw_addr_space_t as, unw_cursor_t *cursor, void *arg) {
-    (void)as, (void)cursor, (void)arg;
-    return -UNW_EINVAL;
-}
-
-static int native_no_name(unw_addr_space_t as, unw_word_t addr, char *buf, size_t cap, unw_word_t *off,
-                          void *arg) {
-    (void)as, (void)addr, (void)buf, (void)cap, (void)off, (void)arg;
-    return -UNW_ENOINFO;
+    const struct native_module *m = native_maps_module(&n->maps, addr);
+    if (!m || !m->n_table)
+        return false;
+    *out = (struct unwind_space_table){.text_start = m->elf.text_start,
+                                       .text_end = m->elf.text_end,
+                                       .header = m->elf.eh_frame_hdr,
+                                       .entries = m->table,
+                                       .n_entries = m->n_table};
+    return true;
 }
 
 /* ---- life ---- */
 
 /* With maps to be read, or given. */
 static struct native *native_make(const struct mem *mem, pid_t pid) {
-    static unw_accessors_t accessors = {
-        .find_proc_info = native_find_proc_info,
-        .put_unwind_info = native_put_unwind_info,
-        .get_dyn_info_list_addr = native_no_dyn_info,
-        .access_mem = native_access_mem,
-        .access_reg = native_access_reg,
-        .access_fpreg = native_access_fpreg,
-        .resume = native_no_resume,
-        .get_proc_name = native_no_name,
-    };
     struct native *n = calloc(1, sizeof *n);
     if (!n)
         return NULL;
     n->mem = *mem;
     native_maps_init(&n->maps, pid, &n->mem);
-    n->space = unw_create_addr_space(&accessors, 0);
+    struct unwind_space_target target = {
+        .mem = &n->mem, .memory = native_memory, .table = native_table, .arg = n};
+    n->space = unwind_space_new(&target, NATIVE_PAGES, NATIVE_CACHE);
     if (!n->space) {
         native_free(n);
         return NULL;
     }
-    (void)unw_set_caching_policy(n->space, UNW_CACHE_GLOBAL);
-    (void)unw_set_cache_size(n->space, NATIVE_CACHE, 0);
     return n;
 }
 
@@ -191,8 +98,7 @@ struct native *native_new_memory(const struct mem *mem, uint64_t base, uint64_t 
 void native_free(struct native *n) {
     if (!n)
         return;
-    if (n->space)
-        unw_destroy_addr_space(n->space);
+    unwind_space_free(n->space);
     native_maps_fini(&n->maps);
     mem_fini(&n->mem);
     free(n);
@@ -207,8 +113,7 @@ void native_refresh(struct native *n, uint64_t max_age_ns) {
     n->read_ns = now;
     if (native_maps_read(&n->maps) != 1)
         return;
-    memset(n->page_at, 0, sizeof n->page_at);
-    unw_flush_cache(n->space, 0, 0);
+    unwind_space_flush(n->space);
 }
 
 const struct native_stats *native_get_stats(const struct native *n) { return &n->stats; }
@@ -218,7 +123,9 @@ struct native_maps *native_get_maps(struct native *n) {
 }
 
 size_t native_bytes(const struct native *n) {
-    return n ? sizeof *n + sizeof(struct native_copy) + native_maps_bytes(&n->maps) : 0;
+    return n ? sizeof *n + unwind_space_bytes(n->space) + sizeof(struct native_copy) +
+                   native_maps_bytes(&n->maps)
+             : 0;
 }
 
 /* ---- unwinding ---- */
@@ -230,6 +137,7 @@ struct native_walk {
     bool whole;      /* its end was reached */
     uint64_t ip, sp; /* of the last frame */
     uint64_t start;  /* of its function; 0 not known */
+    bool no_info;    /* a place without unwind information was met on the way to the next one */
 };
 
 /* The mapping of code at `ip`; when it is not known the maps are read again, if that was not done just now. */
@@ -246,7 +154,7 @@ static int native_read_code(struct native *n, uint64_t addr, void *out, size_t l
     const struct native_map *map = native_maps_at(&n->maps, addr);
     if (!map || !map->executable || len > map->end - addr)
         return -1;
-    return map->steady ? native_read_cached(n, addr, out, len) : mem_read(&n->mem, addr, out, len);
+    return map->steady ? unwind_space_read(n->space, addr, out, len) : mem_read(&n->mem, addr, out, len);
 }
 
 /* Is `ip` just behind a call instruction? `*target`: what it calls, 0 when that is not in the instruction. Intel SDM, volume 2: E8
@@ -292,17 +200,16 @@ static struct model_frame native_frame(struct native *n, uint64_t ip) {
 }
 
 /* One frame. False when it makes no sense; `exact`: the address is of the instruction itself, not behind a call. */
-static bool native_put(struct native *n, struct native_walk *w, unw_cursor_t *cursor, bool exact) {
-    unw_word_t ip, sp;
-    uint64_t target;
-    if (unw_get_reg(cursor, UNW_REG_IP, &ip) != 0 || unw_get_reg(cursor, UNW_REG_SP, &sp) != 0)
+static bool native_put(struct native *n, struct native_walk *w, bool exact) {
+    uint64_t ip, sp, target;
+    if (unwind_space_get(n->space, &ip, &sp) != 0)
         return false;
     if (ip == 0) {
         w->whole = true; /* the outermost frame's return address */
         return false;
     }
     /* What libunwind guessed must be behind a call; and a stack grows down: a caller's part of it lies above. */
-    if ((n->no_info && !exact && !native_is_return(n, ip, &target)) || sp < w->sp)
+    if ((w->no_info && !exact && !native_is_return(n, ip, &target)) || sp < w->sp)
         return false;
     ip -= !exact;
     if (!native_code_at(n, ip))
@@ -315,31 +222,23 @@ static bool native_put(struct native *n, struct native_walk *w, unw_cursor_t *cu
 
 /* Follow the chain from the registers of the copy. */
 static void native_follow(struct native *n, struct native_walk *w) {
-    unw_cursor_t cursor, last;
-    unw_proc_info_t info;
     bool exact = true;
-    w->whole = false;
+    w->whole = w->no_info = false;
     w->sp = 0;
-    n->no_info = false;
     w->start = 0;
-    n->step_reads = 0;
-    if (unw_init_remote(&cursor, n->space, n) != 0)
+    if (unwind_space_begin(n->space) != 0)
         return;
-    last = cursor;
     for (int step = 1; step > 0 && w->n < w->cap;) {
-        if (!native_put(n, w, &cursor, exact))
+        if (!native_put(n, w, exact))
             break;
-        last = cursor;
-        exact = unw_is_signal_frame(&cursor) > 0;
+        exact = unwind_space_is_signal(n->space);
         if (exact)
             w->sp = 0; /* the handler may have had a stack of its own */
-        n->no_info = false;
-        n->step_reads = 0;
-        step = unw_step(&cursor);
-        w->whole = step == 0 && !n->no_info;
+        step = unwind_space_step(n->space, &w->no_info);
+        w->whole = step == 0 && !w->no_info;
     }
-    if (!w->whole && w->n && unw_get_proc_info(&last, &info) == 0)
-        w->start = info.start_ip;
+    if (!w->whole && w->n)
+        w->start = unwind_space_function(n->space);
 }
 
 enum native_caller { NATIVE_NO_CALLER, NATIVE_MAYBE_CALLER, NATIVE_CALLER };
@@ -366,7 +265,7 @@ static bool native_try(struct native *n, struct native_copy *c, struct native_wa
     memcpy(&ip, c->stack + at, sizeof ip);
     c->regs[NATIVE_RIP] = ip - 1;
     c->regs[NATIVE_RSP] = sp;
-    c->known = 1U << NATIVE_RIP | 1U << NATIVE_RSP;
+    n->copy.known = 1U << NATIVE_RIP | 1U << NATIVE_RSP;
     if (frame_pointer) {
         if (at < 8)
             return false;
@@ -374,7 +273,7 @@ static bool native_try(struct native *n, struct native_copy *c, struct native_wa
         if (rbp < sp || rbp % 8 != 0 || rbp - c->stack_at >= c->stack_len)
             return false;
         c->regs[NATIVE_RBP] = rbp;
-        c->known |= 1U << NATIVE_RBP;
+        n->copy.known |= 1U << NATIVE_RBP;
     }
     native_follow(n, w);
     return w->whole;
@@ -385,7 +284,6 @@ static bool native_try(struct native *n, struct native_copy *c, struct native_wa
  * is marked as not known. */
 static void native_bridge(struct native *n, struct native_copy *c, struct native_walk *w) {
     uint64_t regs[NATIVE_REGS], from = (w->sp + 7) & ~7ULL;
-    uint32_t known = c->known;
     bool found = false;
     memcpy(regs, c->regs, sizeof regs);
     if (w->n + 2 > w->cap || from < c->stack_at)
@@ -406,20 +304,24 @@ static void native_bridge(struct native *n, struct native_copy *c, struct native
         }
     }
     memcpy(c->regs, regs, sizeof regs);
-    c->known = known;
 }
 
 size_t native_unwind(struct native *n, struct native_copy *c, struct model_frame *out, size_t cap) {
+    static const struct unwind_space_limits limits = {.reads = NATIVE_MAX_READS,
+                                                      .step_reads = NATIVE_STEP_READS};
     uint64_t began = clock_self_cpu_ns();
     struct native_walk w = {.out = out, .cap = cap - 1};
     if (!(c->known >> NATIVE_RIP & 1) || !c->stack_len || cap < 4)
         return 0;
-    n->copy = c;
-    n->reads = 0;
+    n->copy = (struct unwind_space_copy){.regs = c->regs,
+                                         .known = c->known,
+                                         .stack_at = c->stack_at,
+                                         .stack = c->stack,
+                                         .stack_len = c->stack_len};
+    unwind_space_set(n->space, &n->copy, &limits);
     native_follow(n, &w);
     if (!w.whole && w.n && w.n < w.cap)
         native_bridge(n, c, &w);
-    n->copy = NULL;
     /* The outermost frame stays where it is: the next copy need not go further. */
     c->stack_end = w.whole ? w.sp + NATIVE_BEYOND : 0;
     if (!w.whole && w.n)

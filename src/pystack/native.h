@@ -3,8 +3,7 @@
  * native: the C and C++ frames of a thread, from a copy of its registers and of the top of its stack.
  *
  * Copying is done by the thread itself within a signal handler, or by whoever knows that it stands still. Unwinding is done
- * later by the owner of the struct native, with libunwind's remote interface: the stack comes from the copy, unwind tables
- * from what is mapped in the target through a page cache; no file is opened. What comes out are addresses within modules;
+ * later by the owner of the struct native (base/unwind_space.h); no file is opened. What comes out are addresses within modules;
  * symbols are for others to find. Nothing here is certain to end well: every step is checked, and a chain that cannot be
  * followed to its end says so.
  */
