@@ -180,7 +180,7 @@ static uint32_t stacks_put_stack(struct stacks_builder *b, uint32_t root, uint32
 }
 
 static int stacks_put_entry(struct stacks_builder *b, const struct stack_counts_entry *entry) {
-    struct flame_weight weight = {llround(entry->us * 1000), (int64_t)entry->samples};
+    struct flame_weight weight = {llround(entry->sums.us * 1000), (int64_t)entry->sums.samples};
     uint32_t node = FLAME_ROOT;
     if (entry->stack == STACK_COUNTS_NO_STACK && !b->s->threads) {
         b->t->frameless.ns += weight.ns;
@@ -247,7 +247,7 @@ int flame_stacks_build(struct flame_stacks_tree *t, const struct flame_stacks *s
     *t = (struct flame_stacks_tree){.tree = NULL};
     arena_init(&t->text, STACKS_TEXT_MAX);
     for (size_t i = 0; i < stack_counts_count(s->counts) && !has_us; i++)
-        has_us = stack_counts_get(s->counts, i)->us > 0;
+        has_us = stack_counts_get(s->counts, i)->sums.us > 0;
     t->in_us = s->in_us && has_us;
     strbuf_init(&b.name, 0);
     int rc = stacks_put_entries(&b);

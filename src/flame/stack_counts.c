@@ -68,6 +68,51 @@ struct stack_counts {
     struct arena strings;
 };
 
+/* ---- sums ---- */
+
+void stack_counts_sums_count(struct stack_counts_sums *to, struct stack_counts_state state, uint64_t n,
+                             double us) {
+    to->samples += n;
+    to->us += us;
+    to->on_cpu += state.on_cpu ? n : 0;
+    to->on_cpu_us += state.on_cpu ? us : 0;
+    to->gc += state.gc ? n : 0;
+    to->gc_us += state.gc ? us : 0;
+    to->gc_on_cpu += state.gc && state.on_cpu ? n : 0;
+    to->gc_on_cpu_us += state.gc && state.on_cpu ? us : 0;
+    to->gil += state.gil ? n : 0;
+    to->gil_us += state.gil ? us : 0;
+}
+
+void stack_counts_sums_add(struct stack_counts_sums *to, const struct stack_counts_sums *more) {
+    to->samples += more->samples;
+    to->on_cpu += more->on_cpu;
+    to->us += more->us;
+    to->on_cpu_us += more->on_cpu_us;
+    to->gc += more->gc;
+    to->gc_us += more->gc_us;
+    to->gc_on_cpu += more->gc_on_cpu;
+    to->gc_on_cpu_us += more->gc_on_cpu_us;
+    to->gil += more->gil;
+    to->gil_us += more->gil_us;
+}
+
+struct stack_counts_sums stack_counts_sums_since(const struct stack_counts_sums *now,
+                                                 const struct stack_counts_sums *before) {
+    return (struct stack_counts_sums){.samples = now->samples - before->samples,
+                                      .on_cpu = now->on_cpu - before->on_cpu,
+                                      .us = now->us - before->us,
+                                      .on_cpu_us = now->on_cpu_us - before->on_cpu_us,
+                                      .gc = now->gc - before->gc,
+                                      .gc_us = now->gc_us - before->gc_us,
+                                      .gc_on_cpu = now->gc_on_cpu - before->gc_on_cpu,
+                                      .gc_on_cpu_us = now->gc_on_cpu_us - before->gc_on_cpu_us,
+                                      .gil = now->gil - before->gil,
+                                      .gil_us = now->gil_us - before->gil_us};
+}
+
+/* ---- tables ---- */
+
 static uint64_t stack_counts_mix(uint64_t h, uint64_t v) {
     h ^= v;
     h *= 0x9E3779B97F4A7C15ULL;
@@ -299,8 +344,7 @@ void stack_counts_split(struct stack_counts *f) { f->tells_apart = true; }
 /* Entry that it was counted as, or -1. */
 static int64_t stack_counts_count_sample(struct stack_counts *f, int64_t tid, uint32_t stack,
                                          struct stack_counts_tick look) {
-    bool added, on_cpu = look.on_cpu == 1, gc = look.gc == 1, gil = look.gil == MODEL_GIL_HOLDING;
-    double us = look.us;
+    bool added;
     struct stack_counts_entry e = {.tid = tid, .stack = stack, .gc_state = MODEL_UNKNOWN};
     if (f->tells_apart) {
         e.gil_state = (uint8_t)look.gil;
@@ -310,16 +354,10 @@ static int64_t stack_counts_count_sample(struct stack_counts *f, int64_t tid, ui
     if (at < 0 || stack_counts_note_change(f, (size_t)at) != 0)
         return -1;
     struct stack_counts_entry *mine = stack_counts_item(f, STACK_COUNTS_ENTRIES, (size_t)at);
-    mine->samples++;
-    mine->on_cpu += on_cpu;
-    mine->us += us;
-    mine->on_cpu_us += on_cpu ? us : 0;
-    mine->gc += gc;
-    mine->gc_us += gc ? us : 0;
-    mine->gc_on_cpu += gc && on_cpu;
-    mine->gc_on_cpu_us += gc && on_cpu ? us : 0;
-    mine->gil += gil;
-    mine->gil_us += gil ? us : 0;
+    stack_counts_sums_count(
+        &mine->sums,
+        (struct stack_counts_state){look.on_cpu == 1, look.gc == 1, look.gil == MODEL_GIL_HOLDING}, 1,
+        look.us);
     f->totals.samples++;
     return at;
 }
@@ -559,19 +597,10 @@ int64_t stack_counts_put_counts(struct stack_counts *f, const struct stack_count
     int64_t at = stack_counts_put(f, STACK_COUNTS_ENTRIES, &e, &added);
     if (at < 0)
         return -1;
-    f->totals.samples += e.samples;
+    f->totals.samples += e.sums.samples;
     if (added)
         return at;
     struct stack_counts_entry *mine = stack_counts_item(f, STACK_COUNTS_ENTRIES, (size_t)at);
-    mine->samples += e.samples;
-    mine->on_cpu += e.on_cpu;
-    mine->us += e.us;
-    mine->on_cpu_us += e.on_cpu_us;
-    mine->gc += e.gc;
-    mine->gc_us += e.gc_us;
-    mine->gc_on_cpu += e.gc_on_cpu;
-    mine->gc_on_cpu_us += e.gc_on_cpu_us;
-    mine->gil += e.gil;
-    mine->gil_us += e.gil_us;
+    stack_counts_sums_add(&mine->sums, &e.sums);
     return at;
 }

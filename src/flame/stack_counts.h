@@ -24,20 +24,37 @@
 
 struct stack_counts;
 
+/* Samples, added up: how many, and the time that they stand for. */
+struct stack_counts_sums {
+    uint64_t samples;
+    uint64_t on_cpu; /* of these, how many were on the CPU */
+    double us;
+    double on_cpu_us;
+    uint64_t gc; /* in which the thread collected garbage */
+    double gc_us;
+    uint64_t gc_on_cpu; /* and was on the CPU */
+    double gc_on_cpu_us;
+    uint64_t gil; /* in which it held the GIL */
+    double gil_us;
+};
+
+/* What is known of a sample beside its thread and stack. */
+struct stack_counts_state {
+    bool on_cpu, gc, gil;
+};
+
+/* Add `n` samples that stand for `us` together; what others add up to; the difference to what it was before. */
+void stack_counts_sums_count(struct stack_counts_sums *to, struct stack_counts_state state, uint64_t n,
+                             double us);
+void stack_counts_sums_add(struct stack_counts_sums *to, const struct stack_counts_sums *more);
+struct stack_counts_sums stack_counts_sums_since(const struct stack_counts_sums *now,
+                                                 const struct stack_counts_sums *before);
+
 /* One thread in one stack. */
 struct stack_counts_entry {
     int64_t tid;
     uint32_t stack; /* for stack_counts_path; STACK_COUNTS_NO_STACK */
-    uint64_t samples;
-    uint64_t on_cpu;  /* of these, how many were on the CPU */
-    double us;        /* time the samples stand for */
-    double on_cpu_us; /* of it, what those on the CPU stand for */
-    uint64_t gc;      /* samples in which the thread collected garbage */
-    double gc_us;
-    uint64_t gc_on_cpu; /* and was on the CPU */
-    double gc_on_cpu_us;
-    uint64_t gil; /* samples in which it held the GIL */
-    double gil_us;
+    struct stack_counts_sums sums;
     bool is_changed; /* it is among stack_counts_changed */
     /* Where they are told apart (stack_counts_split) what all its samples say, else unknown. */
     uint8_t gil_state; /* enum model_gil */

@@ -392,10 +392,10 @@ static void check_apart(void **state) {
     fill(apart);
     assert_int_equal(stack_counts_count(one), 6);
     assert_int_equal(stack_counts_count(apart), 7);
-    assert_int_equal(stack_counts_get(one, 0)->samples, 3);
+    assert_int_equal(stack_counts_get(one, 0)->sums.samples, 3);
     assert_int_equal(stack_counts_get(one, 0)->gil_state, MODEL_GIL_UNKNOWN);
     assert_int_equal(stack_counts_get(one, 0)->gc_state, MODEL_UNKNOWN);
-    assert_int_equal(stack_counts_get(apart, 0)->samples, 2);
+    assert_int_equal(stack_counts_get(apart, 0)->sums.samples, 2);
     assert_int_equal(stack_counts_get(apart, 0)->gil_state, MODEL_GIL_HOLDING);
     assert_true(stack_counts_get_totals(one)->first_s == 100 &&
                 stack_counts_get_totals(one)->last_s == 100.06);

@@ -289,9 +289,9 @@ static void check_cut(const struct world *w, const struct sample_store *t, const
             assert_true(q->by != FLAME_BY_MODULE || strncmp(path[k]->func, "module ", 7) == 0);
         }
         weight_add(&path_at(&got, n ? text : ";(none)")->self,
-                   (struct flame_weight){llround(e->us * 1000), (int64_t)e->samples});
-        assert_true(e->samples > 0 && (!q->tid || e->tid == q->tid));
-        samples += e->samples;
+                   (struct flame_weight){llround(e->sums.us * 1000), (int64_t)e->sums.samples});
+        assert_true(e->sums.samples > 0 && (!q->tid || e->tid == q->tid));
+        samples += e->sums.samples;
     }
     for (size_t i = 0; i < want.n; i++) {
         struct flame_weight a = want.items[i].self, b = {0, 0};

@@ -14,7 +14,7 @@
 
 #include "flame/flame_diff.h"
 #include "client/samples/sample_flame.h"
-#include "client/samples/sample_store_diff.h"
+#include "client/samples/sample_store_table.h"
 
 /* main calls load, train (which calls forward), sync, eval. */
 enum { MAIN = 1, LOAD, TRAIN, FORWARD, SYNC, EVAL, N_STACKS };

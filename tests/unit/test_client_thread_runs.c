@@ -218,19 +218,19 @@ static bool give(struct sample_store *t, struct model_sample *samples, size_t n,
     return sample_store_add(t, &b, now_s);
 }
 
-static struct sample_store_count counted(const struct sample_store *t, enum sample_store_window window,
-                                         int64_t tid, uint32_t stack) {
+static struct stack_counts_sums counted(const struct sample_store *t, enum sample_store_window window,
+                                        int64_t tid, uint32_t stack) {
     for (size_t i = 0; i < sample_store_count_entries(t); i++) {
         const struct stack_counts_entry *e = stack_counts_get(sample_store_fold(t), i);
         if (e->tid == tid && e->stack == stack)
             return sample_store_get_count(t, window, i);
     }
-    return (struct sample_store_count){0};
+    return (struct stack_counts_sums){0};
 }
 
 static uint64_t all_in(const struct sample_store *t, enum sample_store_window window) {
     size_t n = sample_store_count_entries(t);
-    struct sample_store_count *counts = calloc(n + 1, sizeof *counts);
+    struct stack_counts_sums *counts = calloc(n + 1, sizeof *counts);
     uint64_t sum = 0;
     sample_store_get_counts(t, window, counts);
     for (size_t i = 0; i < n; i++)
@@ -261,8 +261,8 @@ static void test_span(void **state) {
     assert_int_equal(sample_store_set_span(t, SAMPLE_STORE_SPAN, T0 + 0.40, T0 + 0.60), 0);
     assert_true(sample_store_get_mark(t).counts != before.counts &&
                 sample_store_get_mark(t).ids == before.ids);
-    struct sample_store_count work = counted(t, SAMPLE_STORE_SPAN, 7, 2),
-                              load = counted(t, SAMPLE_STORE_SPAN, 7, 3);
+    struct stack_counts_sums work = counted(t, SAMPLE_STORE_SPAN, 7, 2),
+                             load = counted(t, SAMPLE_STORE_SPAN, 7, 3);
     assert_int_equal(work.samples, 10);
     assert_int_equal(work.on_cpu, 10);
     assert_int_equal(load.samples, 10);
@@ -287,7 +287,7 @@ static void test_span(void **state) {
         {.timestamp = T0 + 1, .tid = 7, .stack_id = 4, .gil = MODEL_GIL_HOLDING, .gc = 1},
         {.timestamp = T0 + 5, .tid = 7, .stack_id = 4}};
     assert_true(give(t, more, 2, 6));
-    struct sample_store_count late = counted(t, SAMPLE_STORE_SPAN, 7, 4);
+    struct stack_counts_sums late = counted(t, SAMPLE_STORE_SPAN, 7, 4);
     assert_true(late.samples == 1 && late.gil == 1 && late.gc == 1 && fabs(late.gil_us - PERIOD_US) < 1e-3);
     sample_store_reset(t, 7);
     assert_int_equal(all_in(t, SAMPLE_STORE_ALL), 0);
@@ -396,10 +396,10 @@ static size_t look(uint64_t *random, double time_s, struct model_sample *now, st
 
 static void assert_span(const struct sample_store *t, enum sample_store_window window, double from,
                         double to) {
-    struct sample_store_count want[8][STACKS + 1] = {{{0}}};
+    struct stack_counts_sums want[8][STACKS + 1] = {{{0}}};
     for (size_t i = 0; i < n_seen; i++) {
         const struct seen *s = &all_seen[i];
-        struct sample_store_count *c = &want[s->tid - 100][s->stack];
+        struct stack_counts_sums *c = &want[s->tid - 100][s->stack];
         if (s->time_s < from || s->time_s >= to)
             continue;
         c->samples++;
@@ -410,7 +410,7 @@ static void assert_span(const struct sample_store *t, enum sample_store_window w
     }
     for (int64_t tid = 100; tid < 108; tid++)
         for (uint32_t stack = 0; stack <= STACKS; stack++) {
-            struct sample_store_count c = counted(t, window, tid, stack), *w = &want[tid - 100][stack];
+            struct stack_counts_sums c = counted(t, window, tid, stack), *w = &want[tid - 100][stack];
             assert_int_equal(c.samples, w->samples);
             assert_int_equal(c.on_cpu, w->on_cpu);
             assert_int_equal(c.gc, w->gc);

@@ -75,9 +75,9 @@ static void check_fold(void **state) {
     assert_int_equal(stack_counts_count(f), 3);
     const struct stack_counts_entry *e = stack_counts_get(f, 0);
     assert_int_equal(e->tid, 7);
-    assert_int_equal(e->samples, 3);
-    assert_int_equal(e->on_cpu, 3);
-    assert_true(e->us == 40000);
+    assert_int_equal(e->sums.samples, 3);
+    assert_int_equal(e->sums.on_cpu, 3);
+    assert_true(e->sums.us == 40000);
     const struct model_frame *frames[8];
     assert_int_equal(stack_counts_path(f, e->stack, frames, 8), 3);
     assert_string_equal(frames[0]->func, "main");
@@ -120,7 +120,7 @@ static void check_many_stacks(void **state) {
     assert_int_equal(stack_counts_count(f), N);
     const struct model_frame *top[2];
     for (size_t i = 0; i < N; i++) {
-        assert_int_equal(stack_counts_get(f, i)->samples, 1);
+        assert_int_equal(stack_counts_get(f, i)->sums.samples, 1);
         assert_int_equal(stack_counts_path(f, stack_counts_get(f, i)->stack, top, 2), i + 1);
         assert_int_equal(top[0]->line, 1);
     }
@@ -337,7 +337,7 @@ static void check_limits(void **state) {
         assert_int_equal(t->left_out, 2 * round); /* no frame for 5, no entry for 0 */
         assert_int_equal(t->torn, round);
         assert_int_equal(t->undefined, 0);
-        assert_int_equal(stack_counts_get(f, 0)->samples, 2 * round);
+        assert_int_equal(stack_counts_get(f, 0)->sums.samples, 2 * round);
     }
     assert_true(stack_counts_bytes(f) < 1 << 20);
     stack_counts_free(f);

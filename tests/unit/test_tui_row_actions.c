@@ -308,15 +308,15 @@ static void test_export_window_agrees(void **state) {
         assert_int_equal(sample_filter_make(&cut, t, &q), 0);
         struct stack_counts *f = cut.fold;
         for (size_t i = 0; i < sample_store_count_entries(t); i++) {
-            struct sample_store_count c = sample_store_get_count(t, (enum sample_store_window)w, i);
+            struct stack_counts_sums c = sample_store_get_count(t, (enum sample_store_window)w, i);
             samples += c.samples;
             us += c.us;
         }
         for (size_t i = 0; i < stack_counts_count(f); i++) {
             const struct stack_counts_entry *e = stack_counts_get(f, i);
-            assert_true(e->samples > 0);
-            copied += e->samples;
-            copied_us += e->us;
+            assert_true(e->sums.samples > 0);
+            copied += e->sums.samples;
+            copied_us += e->sums.us;
         }
         assert_int_equal(samples, copied);
         assert_true(us == copied_us || (us > 0 && copied_us / us > 0.999999 && copied_us / us < 1.000001));

@@ -14,10 +14,10 @@ static void document_put_sample(struct json *j, const struct stack_counts *fold,
     json_object_begin(j);
     json_kv_int(j, "tid", entry->tid);
     json_kv_string(j, "thread", stack_counts_thread_name(fold, entry->tid));
-    json_kv_uint(j, "samples", entry->samples);
-    json_kv_uint(j, "on_cpu_samples", entry->on_cpu);
-    json_kv_uint(j, "gc_samples", entry->gc);
-    json_kv_number(j, "duration_us", entry->us, 0);
+    json_kv_uint(j, "samples", entry->sums.samples);
+    json_kv_uint(j, "on_cpu_samples", entry->sums.on_cpu);
+    json_kv_uint(j, "gc_samples", entry->sums.gc);
+    json_kv_number(j, "duration_us", entry->sums.us, 0);
     json_kv_bool(j, "truncated", depth > cap);
     json_key(j, "frames");
     json_array_begin(j);

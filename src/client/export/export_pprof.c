@@ -178,10 +178,10 @@ static void pprof_put_sample(struct pprof *p, const struct stack_counts_entry *e
     }
     protobuf_end(p->out, list);
     list = protobuf_begin(p->out, PPROF_SAMPLE_VALUE);
-    protobuf_put_packed(p->out, entry->samples);
-    protobuf_put_packed(p->out, (uint64_t)llround(entry->us * 1e3));
-    protobuf_put_packed(p->out, (uint64_t)llround(entry->on_cpu_us * 1e3));
-    protobuf_put_packed(p->out, (uint64_t)llround(entry->gil_us * 1e3));
+    protobuf_put_packed(p->out, entry->sums.samples);
+    protobuf_put_packed(p->out, (uint64_t)llround(entry->sums.us * 1e3));
+    protobuf_put_packed(p->out, (uint64_t)llround(entry->sums.on_cpu_us * 1e3));
+    protobuf_put_packed(p->out, (uint64_t)llround(entry->sums.gil_us * 1e3));
     protobuf_end(p->out, list);
     pprof_put_labels(p, entry);
     protobuf_end(p->out, at);

@@ -19,11 +19,11 @@ struct cutter {
     const struct stack_counts *from;
     const struct sample_filter_query *q;
     struct stack_counts *to;
-    struct sample_store_count *counts; /* per entry */
-    uint32_t *entry;                   /* per entry: its number in the cut, or THREAD_RUNS_NO_ENTRY */
-    bool *is_needed, *is_inside;       /* the module was entered */
-    unsigned char *stack_is;           /* SAMPLE_FILTER_FILTERED and SAMPLE_FILTER_WANTED: a frame of it is */
-    uint32_t *stack;                   /* what it is in the cut; STACK_COUNTS_NO_STACK */
+    struct stack_counts_sums *counts; /* per entry */
+    uint32_t *entry;                  /* per entry: its number in the cut, or THREAD_RUNS_NO_ENTRY */
+    bool *is_needed, *is_inside;      /* the module was entered */
+    unsigned char *stack_is;          /* SAMPLE_FILTER_FILTERED and SAMPLE_FILTER_WANTED: a frame of it is */
+    uint32_t *stack;                  /* what it is in the cut; STACK_COUNTS_NO_STACK */
     uint32_t *last; /* the innermost frame of it that is there, of `from`; the number of frames: none */
     unsigned char *frame_is; /* per frame: CUT_... */
     size_t n_entries, n_stacks, n_frames;
@@ -32,18 +32,18 @@ struct cutter {
 /* ---- counts ---- */
 
 /* Of what a count says only that part is left that was on the CPU, or held the GIL. */
-static void sample_filter_limit(struct sample_store_count *c, enum flame_time time) {
+static void sample_filter_limit(struct stack_counts_sums *c, enum flame_time time) {
     if (time == FLAME_ON_CPU)
-        *c = (struct sample_store_count){.samples = c->on_cpu,
-                                         .us = c->on_cpu_us,
-                                         .on_cpu = c->on_cpu,
-                                         .on_cpu_us = c->on_cpu_us,
-                                         .gc = c->gc_on_cpu,
-                                         .gc_us = c->gc_on_cpu_us,
-                                         .gc_on_cpu = c->gc_on_cpu,
-                                         .gc_on_cpu_us = c->gc_on_cpu_us};
+        *c = (struct stack_counts_sums){.samples = c->on_cpu,
+                                        .us = c->on_cpu_us,
+                                        .on_cpu = c->on_cpu,
+                                        .on_cpu_us = c->on_cpu_us,
+                                        .gc = c->gc_on_cpu,
+                                        .gc_us = c->gc_on_cpu_us,
+                                        .gc_on_cpu = c->gc_on_cpu,
+                                        .gc_on_cpu_us = c->gc_on_cpu_us};
     if (time == FLAME_GIL_HOLDING)
-        *c = (struct sample_store_count){
+        *c = (struct stack_counts_sums){
             .samples = c->gil, .us = c->gil_us, .gil = c->gil, .gil_us = c->gil_us};
 }
 
@@ -96,7 +96,7 @@ static void sample_filter_judge_stacks(struct cutter *c) {
 }
 
 static bool sample_filter_passes(const struct cutter *c, const struct stack_counts_entry *e,
-                                 const struct sample_store_count *n) {
+                                 const struct stack_counts_sums *n) {
     const struct flame_query *q = &c->q->samples;
     bool matches = c->stack_is[e->stack] & SAMPLE_FILTER_FILTERED,
          is_wanted = c->stack_is[e->stack] & SAMPLE_FILTER_WANTED;
@@ -112,7 +112,7 @@ static void sample_filter_mark_stacks(struct cutter *c) {
         if (sample_filter_passes(c, e, &c->counts[i]))
             c->is_needed[e->stack] = true;
         else
-            c->counts[i] = (struct sample_store_count){0};
+            c->counts[i] = (struct stack_counts_sums){0};
     }
     for (uint32_t i = (uint32_t)c->n_stacks, above; i > 0; i--)
         if (c->is_needed[i]) {
@@ -154,20 +154,11 @@ static int sample_filter_put_entries(struct cutter *c) {
         if (c->is_needed[i] && sample_filter_put_stack(c, i) != 0)
             return -1;
     for (size_t i = 0; i < c->n_entries; i++) {
-        const struct sample_store_count *n = &c->counts[i];
+        const struct stack_counts_sums *n = &c->counts[i];
         const struct stack_counts_entry *e = stack_counts_get(c->from, i);
         struct stack_counts_entry mine = {.tid = e->tid,
                                           .stack = c->stack[e->stack],
-                                          .samples = n->samples,
-                                          .on_cpu = n->on_cpu,
-                                          .us = n->us,
-                                          .on_cpu_us = n->on_cpu_us,
-                                          .gc = n->gc,
-                                          .gc_us = n->gc_us,
-                                          .gc_on_cpu = n->gc_on_cpu,
-                                          .gc_on_cpu_us = n->gc_on_cpu_us,
-                                          .gil = n->gil,
-                                          .gil_us = n->gil_us,
+                                          .sums = *n,
                                           .gil_state = e->gil_state,
                                           .gc_state = e->gc_state};
         int64_t at = n->samples ? stack_counts_put_counts(c->to, &mine) : (int64_t)THREAD_RUNS_NO_ENTRY;

@@ -230,7 +230,7 @@ static int flame_count_thread(struct sample_flame *f, int64_t tid, int64_t more)
 static struct flame_part flame_weigh(const struct sample_flame *f, size_t entry) {
     const struct stack_counts_entry *e = stack_counts_get(sample_store_fold(f->store), entry);
     const struct flame_query *q = &f->query;
-    struct sample_store_count c = sample_store_get_count(f->store, q->window, entry);
+    struct stack_counts_sums c = sample_store_get_count(f->store, q->window, entry);
     struct flame_part part = {.seen = (int64_t)c.samples};
     bool is_left_out = (q->tid && q->tid != e->tid) || !f->stack_inside[e->stack] ||
                        (q->filter.matches && f->stack_matches[e->stack] == q->filter.negated) ||

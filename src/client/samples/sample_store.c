@@ -24,7 +24,7 @@
 /* What was added to an entry in one second. */
 struct sample_store_delta {
     uint32_t entry;
-    struct sample_store_count count;
+    struct stack_counts_sums count;
 };
 
 struct sample_store_slice {
@@ -35,10 +35,10 @@ struct sample_store_slice {
 
 struct sample_store {
     struct stack_counts *fold;
-    struct sample_store_count
-        *base[SAMPLE_STORE_BASES];     /* per entry: the fold's count where a window begins */
-    struct sample_store_count *closed; /* and at the end of the newest slice */
-    bool *is_touched;                  /* per entry: it has changed since then */
+    struct stack_counts_sums
+        *base[SAMPLE_STORE_BASES];    /* per entry: the fold's count where a window begins */
+    struct stack_counts_sums *closed; /* and at the end of the newest slice */
+    bool *is_touched;                 /* per entry: it has changed since then */
     size_t n_entries, cap_entries;
     uint32_t *touched; /* the entries that have */
     size_t n_touched, cap_touched;
@@ -53,7 +53,7 @@ struct sample_store {
     uint64_t oldest[SAMPLE_STORE_SLIDING_END]; /* slice that a window begins with */
     int64_t second;
     bool has_second;
-    struct sample_store_count *held[SAMPLE_STORE_WINDOWS]; /* NULL: not held, or there is nothing in it */
+    struct stack_counts_sums *held[SAMPLE_STORE_WINDOWS]; /* NULL: not held, or there is nothing in it */
     size_t n_held;
     double held_look_s; /* the newest look then; NAN */
     double marked_s;    /* NAN: base[SAMPLE_STORE_MARK] is NULL */
@@ -84,33 +84,10 @@ static uint64_t sample_store_next_mark(void) {
     return ++given;
 }
 
-static void sample_store_count_add(struct sample_store_count *to, const struct sample_store_count *c) {
-    to->samples += c->samples;
-    to->on_cpu += c->on_cpu;
-    to->us += c->us;
-    to->on_cpu_us += c->on_cpu_us;
-    to->gc += c->gc;
-    to->gc_us += c->gc_us;
-    to->gc_on_cpu += c->gc_on_cpu;
-    to->gc_on_cpu_us += c->gc_on_cpu_us;
-    to->gil += c->gil;
-    to->gil_us += c->gil_us;
-}
-
 /* What an entry has got since `from`. */
-static struct sample_store_count sample_store_since(const struct sample_store *t, size_t entry,
-                                                    const struct sample_store_count *from) {
-    const struct stack_counts_entry *e = stack_counts_get(t->fold, entry);
-    return (struct sample_store_count){.samples = e->samples - from->samples,
-                                       .on_cpu = e->on_cpu - from->on_cpu,
-                                       .us = e->us - from->us,
-                                       .on_cpu_us = e->on_cpu_us - from->on_cpu_us,
-                                       .gc = e->gc - from->gc,
-                                       .gc_us = e->gc_us - from->gc_us,
-                                       .gc_on_cpu = e->gc_on_cpu - from->gc_on_cpu,
-                                       .gc_on_cpu_us = e->gc_on_cpu_us - from->gc_on_cpu_us,
-                                       .gil = e->gil - from->gil,
-                                       .gil_us = e->gil_us - from->gil_us};
+static struct stack_counts_sums sample_store_since(const struct sample_store *t, size_t entry,
+                                                   const struct stack_counts_sums *from) {
+    return stack_counts_sums_since(&stack_counts_get(t->fold, entry)->sums, from);
 }
 
 static void sample_store_forget_ring(struct sample_store *t) {
@@ -204,13 +181,13 @@ static void *sample_store_grow(void *items, size_t item_size, size_t n, size_t *
 
 static int sample_store_grow_entries(struct sample_store *t) {
     size_t n = stack_counts_count(t->fold), cap = t->cap_entries, more = n - t->n_entries;
-    struct sample_store_count **counts[] = {&t->base[SAMPLE_STORE_ALL], &t->base[SAMPLE_STORE_10S],
-                                            &t->base[SAMPLE_STORE_60S], &t->closed,
-                                            &t->base[SAMPLE_STORE_MARK]};
+    struct stack_counts_sums **counts[] = {&t->base[SAMPLE_STORE_ALL], &t->base[SAMPLE_STORE_10S],
+                                           &t->base[SAMPLE_STORE_60S], &t->closed,
+                                           &t->base[SAMPLE_STORE_MARK]};
     size_t n_counts = sizeof counts / sizeof counts[0] - !t->base[SAMPLE_STORE_MARK];
     for (size_t i = 0; i < n_counts; i++) {
         cap = t->cap_entries;
-        struct sample_store_count *grown = sample_store_grow(*counts[i], sizeof *grown, n, &cap);
+        struct stack_counts_sums *grown = sample_store_grow(*counts[i], sizeof *grown, n, &cap);
         if (!grown)
             return -1;
         *counts[i] = grown;
@@ -309,7 +286,7 @@ static void sample_store_report_change(struct sample_store *t, uint32_t entry) {
 static void sample_store_leave_slice(struct sample_store *t, int window) {
     const struct sample_store_slice *slice = &t->ring[t->oldest[window]++ % SAMPLE_STORE_SECONDS];
     for (size_t i = 0; i < slice->n; i++) {
-        sample_store_count_add(&t->base[window][slice->deltas[i].entry], &slice->deltas[i].count);
+        stack_counts_sums_add(&t->base[window][slice->deltas[i].entry], &slice->deltas[i].count);
         sample_store_report_change(t, slice->deltas[i].entry);
     }
 }
@@ -337,29 +314,29 @@ static int sample_store_close_slice(struct sample_store *t) {
     t->n_slices++;
     for (size_t i = 0; i < t->n_touched; i++) {
         uint32_t entry = t->touched[i];
-        struct sample_store_count c = sample_store_since(t, entry, &t->closed[entry]);
+        struct stack_counts_sums c = sample_store_since(t, entry, &t->closed[entry]);
         t->is_touched[entry] = false;
         slice->deltas[slice->n++] = (struct sample_store_delta){entry, c};
-        sample_store_count_add(&t->closed[entry], &c);
+        stack_counts_sums_add(&t->closed[entry], &c);
     }
     t->n_touched = 0;
     return 0;
 }
 
 /* An entry in a window that goes on. */
-static struct sample_store_count sample_store_now(const struct sample_store *t,
-                                                  enum sample_store_window window, size_t entry) {
+static struct stack_counts_sums sample_store_now(const struct sample_store *t,
+                                                 enum sample_store_window window, size_t entry) {
     if (window >= SAMPLE_STORE_SPAN) {
         const struct sample_store_span *s = &t->spans[window - SAMPLE_STORE_SPAN];
-        return entry < s->n ? s->counts[entry] : (struct sample_store_count){0};
+        return entry < s->n ? s->counts[entry] : (struct stack_counts_sums){0};
     }
-    const struct sample_store_count *base = t->base[window] ? t->base[window] : t->base[SAMPLE_STORE_ALL];
+    const struct stack_counts_sums *base = t->base[window] ? t->base[window] : t->base[SAMPLE_STORE_ALL];
     return sample_store_since(t, entry, &base[entry]);
 }
 
 /* Add up a window that ends with the newest batch. */
 static void sample_store_sum(const struct sample_store *t, enum sample_store_window window,
-                             struct sample_store_count *out) {
+                             struct stack_counts_sums *out) {
     for (size_t i = 0; i < t->n_entries; i++)
         out[i] = sample_store_now(t, window, i);
 }
@@ -392,7 +369,7 @@ static size_t sample_store_bytes(const struct sample_store *t) {
     return stack_counts_bytes(t->fold) + thread_runs_bytes(t->tracks) +
            t->n_deltas * sizeof(struct sample_store_delta) +
            entries *
-               (counts * sizeof(struct sample_store_count) + sizeof *t->touched + sizeof *t->is_touched) +
+               (counts * sizeof(struct stack_counts_sums) + sizeof *t->touched + sizeof *t->is_touched) +
            stack_counts_frames(t->fold) * 5 * sizeof *t->function +
            stack_counts_stacks(t->fold) * sizeof *t->recurs;
 }
@@ -479,8 +456,7 @@ bool sample_store_add(struct sample_store *t, const struct model_sample_batch *b
 
 void sample_store_reset(struct sample_store *t, double now_s) {
     for (size_t i = 0; i < t->n_entries; i++) {
-        struct sample_store_count none = {0};
-        t->closed[i] = sample_store_since(t, i, &none);
+        t->closed[i] = stack_counts_get(t->fold, i)->sums;
         for (int w = 0; w < SAMPLE_STORE_BASES; w++)
             if (t->base[w])
                 t->base[w][i] = t->closed[i];
@@ -542,14 +518,14 @@ size_t sample_store_count_entries(const struct sample_store *t) {
 }
 
 /* What is held of a window; NULL: nothing is in it. */
-static const struct sample_store_count *sample_store_frozen(const struct sample_store *t,
-                                                            enum sample_store_window window) {
+static const struct stack_counts_sums *sample_store_frozen(const struct sample_store *t,
+                                                           enum sample_store_window window) {
     return t->held[window] || window >= SAMPLE_STORE_SPAN ? t->held[window] : t->held[SAMPLE_STORE_ALL];
 }
 
 void sample_store_get_counts(const struct sample_store *t, enum sample_store_window window,
-                             struct sample_store_count *out) {
-    const struct sample_store_count *held = sample_store_frozen(t, window);
+                             struct stack_counts_sums *out) {
+    const struct stack_counts_sums *held = sample_store_frozen(t, window);
     if (!t->held[SAMPLE_STORE_ALL])
         sample_store_sum(t, window, out);
     else if (held)
@@ -558,14 +534,14 @@ void sample_store_get_counts(const struct sample_store *t, enum sample_store_win
         memset(out, 0, t->n_held * sizeof *out);
 }
 
-struct sample_store_count sample_store_get_count(const struct sample_store *t,
-                                                 enum sample_store_window window, size_t entry) {
-    const struct sample_store_count *held = sample_store_frozen(t, window);
+struct stack_counts_sums sample_store_get_count(const struct sample_store *t, enum sample_store_window window,
+                                                size_t entry) {
+    const struct stack_counts_sums *held = sample_store_frozen(t, window);
     if (entry >= sample_store_count_entries(t))
-        return (struct sample_store_count){0};
+        return (struct stack_counts_sums){0};
     if (!t->held[SAMPLE_STORE_ALL])
         return sample_store_now(t, window, entry);
-    return held ? held[entry] : (struct sample_store_count){0};
+    return held ? held[entry] : (struct stack_counts_sums){0};
 }
 
 struct sample_store_mark sample_store_get_mark(const struct sample_store *t) {
@@ -610,7 +586,7 @@ static int sample_store_freeze_span(struct sample_store *t, enum sample_store_wi
     const struct sample_store_span *s = &t->spans[which - SAMPLE_STORE_SPAN];
     struct sample_store_span then = {0};
     double to_s = fmin(s->to_s, nextafter(t->held_look_s, INFINITY));
-    struct sample_store_count *held = calloc(t->n_held + 1, sizeof *held);
+    struct stack_counts_sums *held = calloc(t->n_held + 1, sizeof *held);
     if (!held)
         return -1;
     if (!isnan(t->held_look_s) && s->from_s < to_s &&
@@ -669,15 +645,15 @@ double sample_store_newest_tick_s(const struct sample_store *t) {
 }
 
 int sample_store_mark(struct sample_store *t, double now_s) {
-    struct sample_store_count *base = calloc(t->cap_entries + 1, sizeof *base), none = {0};
-    struct sample_store_count *held = t->held[SAMPLE_STORE_ALL] ? calloc(t->n_held + 1, sizeof *held) : NULL;
+    struct stack_counts_sums *base = calloc(t->cap_entries + 1, sizeof *base);
+    struct stack_counts_sums *held = t->held[SAMPLE_STORE_ALL] ? calloc(t->n_held + 1, sizeof *held) : NULL;
     if (!base || (t->held[SAMPLE_STORE_ALL] && !held)) {
         free(base);
         free(held);
         return -1;
     }
     for (size_t i = 0; i < t->n_entries; i++)
-        base[i] = sample_store_since(t, i, &none);
+        base[i] = stack_counts_get(t->fold, i)->sums;
     free(t->base[SAMPLE_STORE_MARK]);
     free(t->held[SAMPLE_STORE_MARK]);
     t->base[SAMPLE_STORE_MARK] = base;
@@ -708,19 +684,11 @@ void sample_store_span_clear(struct sample_store_span *s) {
     s->begins_s = NAN;
 }
 
-/* Samples of an entry with the same flags. */
-static void sample_store_span_count(struct sample_store_count *c, unsigned flags, uint64_t n, double us) {
-    bool on_cpu = flags & THREAD_RUNS_ON_CPU, gc = flags & THREAD_RUNS_GC;
-    c->samples += n;
-    c->us += us;
-    c->on_cpu += on_cpu ? n : 0;
-    c->on_cpu_us += on_cpu ? us : 0;
-    c->gc += gc ? n : 0;
-    c->gc_us += gc ? us : 0;
-    c->gc_on_cpu += gc && on_cpu ? n : 0;
-    c->gc_on_cpu_us += gc && on_cpu ? us : 0;
-    c->gil += flags & THREAD_RUNS_GIL_HOLDING ? n : 0;
-    c->gil_us += flags & THREAD_RUNS_GIL_HOLDING ? us : 0;
+/* What the flags of a run or a sample say, as it is counted. */
+static struct stack_counts_state sample_store_state(unsigned flags) {
+    return (struct stack_counts_state){.on_cpu = flags & THREAD_RUNS_ON_CPU,
+                                       .gc = flags & THREAD_RUNS_GC,
+                                       .gil = flags & THREAD_RUNS_GIL_HOLDING};
 }
 
 /* Room for the counts of an entry; those that are new are zero. */
@@ -746,7 +714,7 @@ static int sample_store_span_sum(struct sample_store_span *s, const struct threa
             continue;
         if (sample_store_span_reach(s, runs[i].entry) != 0)
             return -1;
-        sample_store_span_count(&s->counts[runs[i].entry], runs[i].flags, end - begin,
+        stack_counts_sums_count(&s->counts[runs[i].entry], sample_store_state(runs[i].flags), end - begin,
                                 thread_runs_tick_us(t, begin, end));
     }
     return 0;
@@ -780,7 +748,7 @@ int sample_store_span_add(struct sample_store_span *s, const struct thread_runs 
     if (isnan(s->begins_s) || sample->time_s < s->begins_s)
         s->begins_s = sample->time_s;
     uint32_t look = thread_runs_find_tick(t, sample->time_s);
-    sample_store_span_count(&s->counts[sample->entry], sample->flags, 1,
+    stack_counts_sums_count(&s->counts[sample->entry], sample_store_state(sample->flags), 1,
                             thread_runs_tick_us(t, look, look + 1));
     return 0;
 }

@@ -36,19 +36,6 @@ enum sample_store_window {
     SAMPLE_STORE_WINDOWS
 };
 
-struct sample_store_count {
-    uint64_t samples;
-    uint64_t on_cpu;
-    double us;
-    double on_cpu_us;
-    uint64_t gc;
-    double gc_us;
-    uint64_t gc_on_cpu;
-    double gc_on_cpu_us;
-    uint64_t gil; /* the thread held the GIL */
-    double gil_us;
-};
-
 /* For readers that keep what they made of the counts. When `ids` differs from what it was, numbers of frames, stacks and
  * entries mean others now; when `counts` does, any count may have changed; else only those of the entries told by
  * sample_store_get_change for the changes from the old `changes` on, of which the last SAMPLE_STORE_CHANGES are kept. Never the same for
@@ -130,11 +117,11 @@ size_t sample_store_count_stacks(const struct sample_store *t);
 /* Counts of all entries in a window; `out` has room for sample_store_count_entries. */
 size_t sample_store_count_entries(const struct sample_store *t);
 void sample_store_get_counts(const struct sample_store *t, enum sample_store_window window,
-                             struct sample_store_count *out);
+                             struct stack_counts_sums *out);
 
 /* The same of one entry, if it is one of them. */
-struct sample_store_count sample_store_get_count(const struct sample_store *t,
-                                                 enum sample_store_window window, size_t entry);
+struct stack_counts_sums sample_store_get_count(const struct sample_store *t, enum sample_store_window window,
+                                                size_t entry);
 
 /* Where counting is; and the entry that a change was of, some more than once: mark.changes - SAMPLE_STORE_CHANGES <= at <
  * mark.changes. */
@@ -154,7 +141,7 @@ struct sample_store_span {
     bool is_set;
     double from_s, to_s;
     double begins_s; /* of the looks known when it was set: the oldest that is in it; NAN none */
-    struct sample_store_count *counts; /* per entry, as many as there were */
+    struct stack_counts_sums *counts; /* per entry, as many as there were */
     size_t n, cap;
 };
 

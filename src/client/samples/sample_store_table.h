@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sample_store_table: how much of the samples each function or line has, alone and with what it calls; who calls it and whom it
- * calls. Made from a tally, whose texts it points to. One thread.
+ * calls; and two such tables side by side. Made from a store, whose texts it points to. One thread.
  */
 #ifndef CLIENT_SAMPLES_SAMPLE_STORE_TABLE_H
 #define CLIENT_SAMPLES_SAMPLE_STORE_TABLE_H
@@ -51,13 +51,13 @@ struct sample_store_table {
     uint64_t gc;
     int64_t *tids; /* threads that have samples in the window, ascending */
     size_t n_tids;
-    struct sample_store_count *below; /* per stack, from 1: with what it calls */
-    struct sample_store_count *own;   /* per stack, from 1; from 0: without a frame */
+    struct stack_counts_sums *below; /* per stack, from 1: with what it calls */
+    struct stack_counts_sums *own;   /* per stack, from 1; from 0: without a frame */
     size_t n_stacks;
 };
 
-/* Made from a tally as it is now. 0, or -1 without memory (then empty). Replaces what was there. */
-int sample_store_table_build(struct sample_store_table *t, const struct sample_store *tally,
+/* Made from a store as it is now. 0, or -1 without memory (then empty). Replaces what was there. */
+int sample_store_table_build(struct sample_store_table *t, const struct sample_store *store,
                              const struct sample_store_query *query);
 void sample_store_table_fini(struct sample_store_table *t);
 
@@ -67,6 +67,32 @@ double sample_store_table_share(const struct sample_store_table *t, double us, u
 /* Who calls `id`, its own share, and whom it calls: callers first, each part by time. A stack counts once for each pair.
  * Array of `*n`, freed by the caller; NULL without memory or when it is not there. */
 struct sample_store_call *sample_store_table_calls(const struct sample_store_table *t,
-                                                   const struct sample_store *tally, uint32_t id, size_t *n);
+                                                   const struct sample_store *store, uint32_t id, size_t *n);
+
+/* ---- two tables side by side ---- */
+
+/* The share of each function or line in the newer one and in the older one: shares, not times, for what is compared may be
+ * of different length. What only one of them has is there with a share of 0 of the other. The tables may be of one store, or of
+ * two, whose frames are told by what they say. */
+
+#define SAMPLE_STORE_DIFF_FOREIGN                                                                            \
+    0x80000000U /* set in the id of a frame that only the older table's own store has */
+
+struct sample_store_diff_row {
+    struct sample_store_row row;     /* of the newer table; of what it has not, without samples */
+    double own_pct, total_pct;       /* of it; NAN: it has no samples at all */
+    double own_before, total_before; /* of the older one; the same */
+};
+
+struct sample_store_diff {
+    struct sample_store_diff_row *rows; /* those of the newer table first */
+    size_t n;
+};
+
+/* Replaces what was there. Texts are those of the stores; `is_foreign`: they are two. 0, or -1 without memory: then it is
+ * empty. */
+int sample_store_diff_build(struct sample_store_diff *d, const struct sample_store_table *now,
+                            const struct sample_store_table *before, bool is_foreign);
+void sample_store_diff_fini(struct sample_store_diff *d);
 
 #endif

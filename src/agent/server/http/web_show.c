@@ -122,9 +122,9 @@ static int show_put_stacks(struct web *w, double seconds) {
         return -1;
     for (size_t i = 0; i < stack_counts_count(w->samples); i++) {
         const struct stack_counts_entry *entry = stack_counts_get(w->samples, i);
-        sums[entry->stack].samples += entry->samples;
-        sums[entry->stack].on_cpu += entry->on_cpu;
-        sums[entry->stack].us += entry->us;
+        sums[entry->stack].samples += entry->sums.samples;
+        sums[entry->stack].on_cpu += entry->sums.on_cpu;
+        sums[entry->stack].us += entry->sums.us;
     }
     json_init(&j, &w->out, 0);
     json_object_begin(&j);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "client/samples/sample_store_diff.h"
+#include "client/samples/sample_store_table.h"
 #include "tui/core/app.h"
 #include "tui/core/app_diff.h"
 #include "tui/core/app_history.h"

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "client/samples/sample_store_diff.h"
 #include "client/samples/sample_store_table.h"
 #include "tui/view/table.h"
 #include "tui/view/match.h"
