@@ -122,7 +122,7 @@ static int flame_update_timeline(struct flame_bench *b, int back) {
 
 /* What a key costs: another part of the past, and a span as the window. */
 static int flame_measure_past(struct flame_bench *b, struct json *j) {
-    const struct thread_runs *t = sample_store_tracks(b->tally);
+    const struct thread_runs *t = sample_store_runs(b->tally);
     double newest_s = sample_store_newest_tick_s(b->tally), at = flame_cpu_ms();
     if (flame_update_timeline(b, FLAME_COLS) != 0)
         return -1;

@@ -23,7 +23,7 @@ int main(void) {
     struct model_target target = {.pid = 1};
     struct export_request request = {.format = "outline", .by_function = true};
     struct stack_counts *fold = stack_counts_new();
-    struct export_data data = {.request = &request, .target = &target, .snapshot = &snapshot, .fold = fold};
+    struct export_data data = {.request = &request, .target = &target, .snapshot = &snapshot, .counts = fold};
     struct strbuf out;
     struct err e;
     strbuf_init(&out, 0);

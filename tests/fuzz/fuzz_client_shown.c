@@ -80,7 +80,7 @@ static void show_samples(const struct wire_message *m) {
     struct err e;
     struct stack_counts *fold = stack_counts_new();
     struct export_data d = {
-        .request = &request, .target = &target, .snapshot = &snapshot, .fold = fold, .elapsed_s = 1};
+        .request = &request, .target = &target, .snapshot = &snapshot, .counts = fold, .elapsed_s = 1};
     if (!fold)
         return;
     if (wire_get_samples(m, &b, &e) == 0 && stack_counts_add_batch(fold, &b) == 0) {

@@ -116,9 +116,9 @@ static void fuzz_render(const struct stack_counts *fold, const struct thread_run
     struct model_snapshot snapshot = {.timestamp = 1};
     struct export_request r = {.threads = true, .process = true};
     struct export_data d = {
-        .request = &r, .target = &target, .snapshot = &snapshot, .fold = fold, .elapsed_s = 1};
+        .request = &r, .target = &target, .snapshot = &snapshot, .counts = fold, .elapsed_s = 1};
     struct strbuf out;
-    d.tracks = tracks;
+    d.runs = tracks;
     if (by_function)
         r = (struct export_request){.by_function = true};
     strbuf_init(&out, 1 << 24);

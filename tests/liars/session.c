@@ -132,21 +132,21 @@ static void ask_threads(struct call *c, struct err *e) {
 }
 
 struct sink {
-    struct stack_counts *fold;
-    struct thread_runs *tracks;
+    struct stack_counts *counts;
+    struct thread_runs *runs;
 };
 
 static int take_batch(void *arg, struct model_sample_batch *b) {
     struct sink *sink = arg;
-    if (stack_counts_add_batch(sink->fold, b) != 0)
+    if (stack_counts_add_batch(sink->counts, b) != 0)
         return -1;
-    const uint32_t *entries = stack_counts_batch_entries(sink->fold);
+    const uint32_t *entries = stack_counts_batch_entries(sink->counts);
     for (size_t i = 0; i < b->n_samples; i++) {
         const struct model_sample *s = &b->samples[i];
         uint32_t entry = entries[i] == STACK_COUNTS_NO_ENTRY ? THREAD_RUNS_NO_ENTRY : entries[i];
         struct thread_runs_sample sample = {s->timestamp, stack_counts_sample_us(b, i), s->tid, entry,
                                             thread_runs_flags(s)};
-        (void)thread_runs_add(sink->tracks, &sample);
+        (void)thread_runs_add(sink->runs, &sample);
     }
     return 0;
 }
@@ -156,15 +156,15 @@ static void ask_samples(struct call *c, struct err *e) {
     struct model_snapshot snapshot = {.timestamp = 1};
     struct sink sink = {stack_counts_new(), thread_runs_new_sized(4096, 4096)};
     double elapsed;
-    if (!sink.fold || !sink.tracks)
+    if (!sink.counts || !sink.runs)
         return;
     if (call_sample(c, 100, SESSION_SAMPLES_S, take_batch, &sink, &elapsed, e) != 0)
         error_shown(e);
     struct export_data d = {.request = &request,
                             .target = call_get_target(c),
                             .snapshot = &snapshot,
-                            .fold = sink.fold,
-                            .tracks = sink.tracks,
+                            .counts = sink.counts,
+                            .runs = sink.runs,
                             .elapsed_s = 1};
     struct strbuf out;
     struct err why;
@@ -183,8 +183,8 @@ static void ask_samples(struct call *c, struct err *e) {
         text_shown("svg", &out);
     else
         strbuf_fini(&out);
-    stack_counts_free(sink.fold);
-    thread_runs_free(sink.tracks);
+    stack_counts_free(sink.counts);
+    thread_runs_free(sink.runs);
 }
 
 static void ask_debugger(struct call *c, struct err *e) {

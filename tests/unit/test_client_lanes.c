@@ -237,7 +237,7 @@ static void render(const struct world *w, bool by_function, int64_t rank,
     struct model_target target = {
         .pid = 7, .rank = rank, .host = "box", .cmdline = "python train.py", .mode = MODEL_MODE_RECORDED};
     struct export_request r = {.by_function = by_function};
-    struct export_data data = {.request = &r, .target = &target, .fold = w->fold, .tracks = w->tracks};
+    struct export_data data = {.request = &r, .target = &target, .counts = w->fold, .runs = w->tracks};
     struct err e = {0};
     strbuf_init(out, 1 << 24);
     assert_int_equal(put(&data, out, &e), 0);

@@ -208,7 +208,7 @@ struct profile {
 static void render(struct profile *p, struct stack_counts *f, bool by_function, int64_t rank) {
     struct model_target target = {.pid = 123, .rank = rank, .exe = "/usr/bin/python3"};
     struct export_request r = {.format = "pprof", .by_function = by_function};
-    struct export_data data = {.request = &r, .target = &target, .fold = f, .elapsed_s = 0.07};
+    struct export_data data = {.request = &r, .target = &target, .counts = f, .elapsed_s = 0.07};
     struct strbuf out;
     struct err e = {0};
     struct protobuf_field field;

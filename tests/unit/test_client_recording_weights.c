@@ -101,8 +101,8 @@ static double seconds_of(const struct sample_store *t, enum sample_store_window 
     double us = 0;
     for (size_t i = 0; i < sample_store_count_entries(t); i++) {
         const struct model_frame *frames[8];
-        size_t n = stack_counts_path(sample_store_fold(t), stack_counts_get(sample_store_fold(t), i)->stack,
-                                     frames, 8);
+        size_t n = stack_counts_path(sample_store_counts(t),
+                                     stack_counts_get(sample_store_counts(t), i)->stack, frames, 8);
         us += n == (size_t)stack ? sample_store_get_count(t, which, i).us : 0;
     }
     return us / 1e6;

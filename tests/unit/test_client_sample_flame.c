@@ -275,13 +275,13 @@ static void check_cut(const struct world *w, const struct sample_store *t, const
     struct sample_filter cut;
     uint64_t samples = 0;
     assert_int_equal(sample_filter_make(&cut, t, &sample_filter_query), 0);
-    assert_null(cut.tracks);
+    assert_null(cut.runs);
     add_up(w, q, &want);
     got.n = 0;
-    for (size_t i = 0; i < stack_counts_count(cut.fold); i++) {
-        const struct stack_counts_entry *e = stack_counts_get(cut.fold, i);
+    for (size_t i = 0; i < stack_counts_count(cut.counts); i++) {
+        const struct stack_counts_entry *e = stack_counts_get(cut.counts, i);
         char text[PATH] = "";
-        size_t n = stack_counts_path(cut.fold, e->stack, path, MAX_STACKS), used = 0;
+        size_t n = stack_counts_path(cut.counts, e->stack, path, MAX_STACKS), used = 0;
         for (size_t k = 0; k < n; k++) {
             char key[PATH];
             key_of(path[k], q->by, key, sizeof key);
@@ -301,7 +301,7 @@ static void check_cut(const struct world *w, const struct sample_store *t, const
         assert_true(llabs(a.ns - b.ns) <= 1000);
     }
     assert_int_equal(samples, path_at(&want, "")->total.samples);
-    assert_int_equal(samples, stack_counts_get_totals(cut.fold)->samples);
+    assert_int_equal(samples, stack_counts_get_totals(cut.counts)->samples);
     sample_filter_fini(&cut);
 }
 

@@ -59,7 +59,7 @@ static char *render(const struct stack_counts *f, const struct export_request *r
     struct model_target target = {
         .pid = 123, .rank = 3, .cmdline = cmdline, .host = "node7", .python = "3.11.7", .torch = "2.13.0"};
     struct export_data data = {
-        .request = r, .target = &target, .fold = f, .elapsed_s = 2, .until_s = 1795000000};
+        .request = r, .target = &target, .counts = f, .elapsed_s = 2, .until_s = 1795000000};
     struct strbuf out;
     struct err e = {0};
     strbuf_init(&out, 0);

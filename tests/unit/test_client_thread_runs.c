@@ -221,7 +221,7 @@ static bool give(struct sample_store *t, struct model_sample *samples, size_t n,
 static struct stack_counts_sums counted(const struct sample_store *t, enum sample_store_window window,
                                         int64_t tid, uint32_t stack) {
     for (size_t i = 0; i < sample_store_count_entries(t); i++) {
-        const struct stack_counts_entry *e = stack_counts_get(sample_store_fold(t), i);
+        const struct stack_counts_entry *e = stack_counts_get(sample_store_counts(t), i);
         if (e->tid == tid && e->stack == stack)
             return sample_store_get_count(t, window, i);
     }
@@ -447,7 +447,7 @@ static void random_stream(uint64_t seed) {
         assert_int_equal(sample_flame_update(follower, t, &q), 0);
     }
     assert_true(give(t, later, n_later, 130));
-    assert_int_equal(thread_runs_left_out(sample_store_tracks(t)), 0);
+    assert_int_equal(thread_runs_left_out(sample_store_runs(t)), 0);
     assert_span(t, SAMPLE_STORE_OTHER, other, ahead);
     assert_span(t, SAMPLE_STORE_ALL, T0 - 1, T0 + 100);
     for (int i = 0; i < 40; i++) {

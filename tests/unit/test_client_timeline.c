@@ -44,7 +44,7 @@ static void give_one(struct sample_store *t, struct model_sample s, double look)
 
 static const char *function_of(const struct sample_store *t, const struct timeline_cell *c) {
     return c->function == TIMELINE_NO_FRAME ? NULL
-                                            : stack_counts_frame(sample_store_fold(t), c->function)->func;
+                                            : stack_counts_frame(sample_store_counts(t), c->function)->func;
 }
 
 static struct timeline_view view_of(double column_s, double from_s, int cols, enum timeline_time time) {

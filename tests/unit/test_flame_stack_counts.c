@@ -132,7 +132,7 @@ static void check_many_stacks(void **state) {
 
 static char *render(const struct stack_counts *f, const struct export_request *r) {
     struct model_target target = {.pid = 123};
-    struct export_data data = {.request = r, .target = &target, .fold = f, .elapsed_s = 1};
+    struct export_data data = {.request = r, .target = &target, .counts = f, .elapsed_s = 1};
     struct strbuf out;
     struct err e = {0};
     strbuf_init(&out, 0);

@@ -306,7 +306,7 @@ static void test_export_window_agrees(void **state) {
         uint64_t samples = 0, copied = 0;
         double us = 0, copied_us = 0;
         assert_int_equal(sample_filter_make(&cut, t, &q), 0);
-        struct stack_counts *f = cut.fold;
+        struct stack_counts *f = cut.counts;
         for (size_t i = 0; i < sample_store_count_entries(t); i++) {
             struct stack_counts_sums c = sample_store_get_count(t, (enum sample_store_window)w, i);
             samples += c.samples;

@@ -5,15 +5,15 @@
 #define DOCUMENT_MAX_FRAMES 2048 /* of an aggregated stack, the outermost ones */
 
 /* One aggregated stack, frames innermost first as everywhere. */
-static void document_put_sample(struct json *j, const struct stack_counts *fold,
+static void document_put_sample(struct json *j, const struct stack_counts *counts,
                                 const struct stack_counts_entry *entry) {
     const struct model_frame *frames[DOCUMENT_MAX_FRAMES];
     size_t cap = sizeof frames / sizeof frames[0];
-    size_t depth = stack_counts_path(fold, entry->stack, frames, cap);
+    size_t depth = stack_counts_path(counts, entry->stack, frames, cap);
     size_t have = depth < cap ? depth : cap;
     json_object_begin(j);
     json_kv_int(j, "tid", entry->tid);
-    json_kv_string(j, "thread", stack_counts_thread_name(fold, entry->tid));
+    json_kv_string(j, "thread", stack_counts_thread_name(counts, entry->tid));
     json_kv_uint(j, "samples", entry->sums.samples);
     json_kv_uint(j, "on_cpu_samples", entry->sums.on_cpu);
     json_kv_uint(j, "gc_samples", entry->sums.gc);
@@ -27,8 +27,8 @@ static void document_put_sample(struct json *j, const struct stack_counts *fold,
     json_object_end(j);
 }
 
-static void document_put_samples(struct json *j, const struct stack_counts *fold, double elapsed_s) {
-    const struct stack_counts_totals *totals = stack_counts_get_totals(fold);
+static void document_put_samples(struct json *j, const struct stack_counts *counts, double elapsed_s) {
+    const struct stack_counts_totals *totals = stack_counts_get_totals(counts);
     json_key(j, "sampling");
     json_object_begin(j);
     json_kv_number(j, "duration_s", elapsed_s, 3);
@@ -42,20 +42,20 @@ static void document_put_samples(struct json *j, const struct stack_counts *fold
     json_object_end(j);
     json_key(j, "samples");
     json_array_begin(j);
-    for (size_t i = 0; i < stack_counts_count(fold) && !j->out->failed; i++)
-        document_put_sample(j, fold, stack_counts_get(fold, i));
+    for (size_t i = 0; i < stack_counts_count(counts) && !j->out->failed; i++)
+        document_put_sample(j, counts, stack_counts_get(counts, i));
     json_array_end(j);
 }
 
 void document_put_backtrace(struct json *j, const struct model_target *target,
                             const struct model_snapshot *snapshot, const struct wire_threads *want,
-                            const struct stack_counts *fold, double elapsed_s) {
+                            const struct stack_counts *counts, double elapsed_s) {
     json_object_begin(j);
     model_json_put_backtrace(j, target, snapshot, want && want->locals, want && want->tasks);
     if (want)
         json_kv_string(j, "note", snapshot->note);
-    if (fold)
-        document_put_samples(j, fold, elapsed_s);
+    if (counts)
+        document_put_samples(j, counts, elapsed_s);
     json_object_end(j);
 }
 

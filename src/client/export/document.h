@@ -17,10 +17,10 @@
 #define DOCUMENT_SCHEMA_VERSION MODEL_JSON_SCHEMA_VERSION
 
 /* Threads with their stacks: `backtrace --json` and `--export json`. `want`: what was asked for
- * beside (locals, tasks), as far as the snapshot has it; NULL nothing. `fold` adds "samples"; NULL without. */
+ * beside (locals, tasks), as far as the snapshot has it; NULL nothing. `counts` adds "samples"; NULL without. */
 void document_put_backtrace(struct json *j, const struct model_target *target,
                             const struct model_snapshot *snapshot, const struct wire_threads *want,
-                            const struct stack_counts *fold, double elapsed_s);
+                            const struct stack_counts *counts, double elapsed_s);
 
 /* `list --json`. */
 void document_put_processes(struct json *j, const struct target_process *list, size_t n, const char *hidden);

@@ -206,45 +206,45 @@ static int export_check(const struct export_request *r, const struct export_form
 
 /* Where samples go. */
 struct export_sink {
-    struct stack_counts *fold;
-    struct thread_runs *tracks;           /* NULL: their order is not asked for */
+    struct stack_counts *counts;
+    struct thread_runs *runs;             /* NULL: their order is not asked for */
     const struct export_renderer *screen; /* that is made of them, instead; NULL none */
     const struct model_target *target;
 };
 
 static int export_sink_init(struct export_sink *s, const struct export_format *f) {
-    *s = (struct export_sink){.fold = stack_counts_new()};
-    if (s->fold && (f->takes & EXPORT_WANTS_STATES))
-        stack_counts_split(s->fold);
+    *s = (struct export_sink){.counts = stack_counts_new()};
+    if (s->counts && (f->takes & EXPORT_WANTS_STATES))
+        stack_counts_split(s->counts);
     if (f->takes & EXPORT_WANTS_ORDER)
-        s->tracks = thread_runs_new_sized(EXPORT_MAX_TICKS, EXPORT_MAX_RUNS);
-    return s->fold && (s->tracks || !(f->takes & EXPORT_WANTS_ORDER)) ? 0 : -1;
+        s->runs = thread_runs_new_sized(EXPORT_MAX_TICKS, EXPORT_MAX_RUNS);
+    return s->counts && (s->runs || !(f->takes & EXPORT_WANTS_ORDER)) ? 0 : -1;
 }
 
 static void export_sink_fini(struct export_sink *s) {
-    thread_runs_free(s->tracks);
-    stack_counts_free(s->fold);
+    thread_runs_free(s->runs);
+    stack_counts_free(s->counts);
 }
 
 static int export_on_batch(void *arg, struct model_sample_batch *batch) {
     struct export_sink *sink = arg;
     if (sink->screen)
         return sink->screen->take(sink->screen->arg, sink->target, batch);
-    if (stack_counts_add_batch(sink->fold, batch) != 0)
+    if (stack_counts_add_batch(sink->counts, batch) != 0)
         return -1;
-    const uint32_t *entries = stack_counts_batch_entries(sink->fold);
-    for (size_t i = 0; sink->tracks && i < batch->n_samples; i++) {
+    const uint32_t *entries = stack_counts_batch_entries(sink->counts);
+    for (size_t i = 0; sink->runs && i < batch->n_samples; i++) {
         const struct model_sample *s = &batch->samples[i];
         uint32_t entry = entries[i] == STACK_COUNTS_NO_ENTRY ? THREAD_RUNS_NO_ENTRY : entries[i];
         struct thread_runs_sample sample = {s->timestamp, stack_counts_sample_us(batch, i), s->tid, entry,
                                             thread_runs_flags(s)};
-        if (thread_runs_add(sink->tracks, &sample) < 0)
+        if (thread_runs_add(sink->runs, &sample) < 0)
             return -1;
     }
     return 0;
 }
 
-/* Look at the target as the format wants it; fills the snapshot and the fold. */
+/* Look at the target as the format wants it; fills the snapshot and the counts. */
 static int export_collect(const struct export_format *f, double duration_s, const struct export_request *r,
                           struct call *c, struct model_snapshot *snapshot, struct export_sink *sink,
                           double *elapsed_s, struct err *e) {
@@ -268,7 +268,7 @@ static int export_collect(const struct export_format *f, double duration_s, cons
                                         : call_snapshot_measured(c, interval_ms, snapshot, e);
     if (rc != 0)
         return -1;
-    if (!sample && f->wants_samples && stack_counts_add_snapshot(sink->fold, snapshot) != 0)
+    if (!sample && f->wants_samples && stack_counts_add_snapshot(sink->counts, snapshot) != 0)
         return err_set(e, ERR_FAILED, "out of memory for stacks");
     return 0;
 }
@@ -276,8 +276,8 @@ static int export_collect(const struct export_format *f, double duration_s, cons
 /* From outside or without signals, stacks that changed while they were read are left out, and more of those of threads that run than of those
  * that sleep: a share that is not small has to be said where the format has no place for it. */
 static void export_note_torn(const struct export_request *r, const struct model_target *target,
-                             const struct stack_counts *fold) {
-    const struct stack_counts_totals *totals = stack_counts_get_totals(fold);
+                             const struct stack_counts *counts) {
+    const struct stack_counts_totals *totals = stack_counts_get_totals(counts);
     uint64_t all = totals->samples + totals->torn;
     bool outside = target->mode == MODEL_MODE_READONLY;
     if (!r->note || (!outside && totals->mode != MODEL_SAMPLING_GENTLE) ||
@@ -315,19 +315,19 @@ static int export_attached(const struct export_request *r, const struct export_f
             .request = r, .address = addr, .target = call_get_target(c), .snapshot = &snapshot};
         data.elapsed_s = elapsed_s;
         data.until_s = data.target->mode == MODEL_MODE_RECORDED ? data.target->seen_until : clock_epoch_s();
-        data.fold = sink.fold;
-        data.tracks = sink.tracks;
+        data.counts = sink.counts;
+        data.runs = sink.runs;
         rc = f->render(&data, out, e);
         if (rc != 0 && out->failed)
             (void)err_set(e, ERR_FAILED,
                           "the export would be larger than %zu MB: take fewer seconds, or another format",
                           out->limit >> 20);
         if (rc == 0 && sampled && !f->wants_snapshot)
-            export_note_torn(r, data.target, sink.fold);
+            export_note_torn(r, data.target, sink.counts);
         if (rc == 0 && sampled)
             export_note_truncated(r, data.target);
-        if (rc == 0 && sink.tracks && r->note)
-            export_lanes_note(sink.tracks, sink.fold, r->note);
+        if (rc == 0 && sink.runs && r->note)
+            export_lanes_note(sink.runs, sink.counts, r->note);
     }
     export_sink_fini(&sink);
     model_snapshot_fini(&snapshot);
@@ -392,7 +392,7 @@ int export_render_json(const struct export_data *data, struct strbuf *out, struc
     struct json j;
     json_init(&j, out, 2);
     struct wire_threads want = {.locals = data->request->locals};
-    document_put_backtrace(&j, data->target, data->snapshot, &want, data->elapsed_s > 0 ? data->fold : NULL,
+    document_put_backtrace(&j, data->target, data->snapshot, &want, data->elapsed_s > 0 ? data->counts : NULL,
                            data->elapsed_s);
     (void)strbuf_addc(out, '\n');
     if (json_finish(&j) != 0 || out->failed)

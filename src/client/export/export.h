@@ -82,8 +82,8 @@ struct export_data {
     const struct target_address *address;
     const struct model_target *target;
     const struct model_snapshot *snapshot; /* the last look; empty when the format sampled and wants none */
-    const struct stack_counts *fold;       /* samples added up; of one look, each thread once */
-    const struct thread_runs *tracks;      /* and in the order of time; NULL without EXPORT_WANTS_ORDER */
+    const struct stack_counts *counts;     /* samples added up; of one look, each thread once */
+    const struct thread_runs *runs;        /* and in the order of time; NULL without EXPORT_WANTS_ORDER */
     const char *choice;                    /* of the samples only these, in words; NULL all of them */
     double elapsed_s;                      /* of the sampling; 0 with one look */
     double until_s;                        /* when that ended, seconds since the epoch; NAN unknown */

@@ -28,7 +28,7 @@ __asm__(".pushsection .rodata\n"
 
 struct flame_stacks export_get_stacks(const struct export_data *data) {
     const struct export_request *r = data->request;
-    return (struct flame_stacks){.counts = data->fold,
+    return (struct flame_stacks){.counts = data->counts,
                                  .pid = data->target->pid,
                                  .process = r->process,
                                  .threads = r->threads,

@@ -15,12 +15,12 @@ static int export_compare_text(const char *a, const char *b) {
 }
 
 struct export_order {
-    const struct stack_counts *fold;
+    const struct stack_counts *counts;
     bool by_function;
 };
 
 static int export_compare_functions(const struct export_order *o, uint32_t x, uint32_t y) {
-    const struct model_frame *a = stack_counts_frame(o->fold, x), *b = stack_counts_frame(o->fold, y);
+    const struct model_frame *a = stack_counts_frame(o->counts, x), *b = stack_counts_frame(o->counts, y);
     int order = export_compare_text(a->func, b->func);
     if (order == 0)
         order = export_compare_text(a->file, b->file);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export_frames: which frames of a fold are of one function, and what frames and threads are called in a file.
+ * export_frames: which frames of a counts are of one function, and what frames and threads are called in a file.
  *
  * For formats that keep frames, functions and stacks in tables. Names come from the job: here they become valid UTF-8 without control
  * characters, of at most EXPORT_NAME_MAX bytes. Pure but for its own memory; one thread.
@@ -18,7 +18,7 @@
 #define EXPORT_NAME_MAX 4096
 
 struct export_frames {
-    uint32_t *function; /* of each frame of the fold: the number of its function, from 0 */
+    uint32_t *function; /* of each frame of the counts: the number of its function, from 0 */
     uint32_t *frame;    /* of each function: the first frame of it */
     size_t n_functions;
 };
@@ -34,7 +34,7 @@ struct export_path {
     size_t n, cap;
 };
 
-/* Those of a stack, root first, in place of what was there: frames of the fold, or, with `map` (export_frames.function), what
+/* Those of a stack, root first, in place of what was there: frames of the counts, or, with `map` (export_frames.function), what
  * it says of each. 0, or -1 without memory; `at` is to be freed. */
 int export_path_set(struct export_path *path, const struct stack_counts *f, uint32_t stack,
                     const uint32_t *map);

@@ -21,22 +21,21 @@ static int64_t lanes_place(int64_t at, int64_t apart, int64_t begin, int64_t *en
     return *end < at - LANES_STRAY_NS ? at - LANES_STRAY_NS : *end;
 }
 
-int export_lanes_init(struct export_lanes *l, const struct stack_counts *fold,
-                      const struct thread_runs *tracks) {
-    uint32_t first = thread_runs_first_tick(tracks);
-    *l = (struct export_lanes){
-        .fold = fold, .tracks = tracks, .n_looks = thread_runs_end_tick(tracks) - first};
+int export_lanes_init(struct export_lanes *l, const struct stack_counts *counts,
+                      const struct thread_runs *runs) {
+    uint32_t first = thread_runs_first_tick(runs);
+    *l = (struct export_lanes){.counts = counts, .runs = runs, .n_looks = thread_runs_end_tick(runs) - first};
     l->begin_ns = calloc(l->n_looks + 1, sizeof *l->begin_ns);
     l->end_ns = calloc(l->n_looks + 1, sizeof *l->end_ns);
     if (!l->begin_ns || !l->end_ns)
         return -1;
-    double from_s = l->n_looks ? thread_runs_tick_time(tracks, first) : 0;
+    double from_s = l->n_looks ? thread_runs_tick_time(runs, first) : 0;
     int64_t before = 0;
     l->from_ns = lanes_ns(from_s);
     for (size_t i = 0; i < l->n_looks; i++) {
         uint32_t look = first + (uint32_t)i;
-        int64_t at = lanes_ns(thread_runs_tick_time(tracks, look) - from_s);
-        int64_t weight = lanes_ns(thread_runs_tick_us(tracks, look, look + 1) / 1e6);
+        int64_t at = lanes_ns(thread_runs_tick_time(runs, look) - from_s);
+        int64_t weight = lanes_ns(thread_runs_tick_us(runs, look, look + 1) / 1e6);
         if (i > 0)
             l->begin_ns[i] = lanes_place(at, at - before, l->begin_ns[i - 1], &l->end_ns[i - 1]);
         l->end_ns[i] = l->begin_ns[i] + weight;
@@ -59,8 +58,8 @@ int64_t export_lanes_length(const struct export_lanes *l) {
 static int lanes_walk_run(const struct export_lanes *l, const struct thread_runs_run *run,
                           struct export_span *open, int (*fn)(void *arg, const struct export_span *span),
                           void *arg) {
-    uint32_t first = thread_runs_first_tick(l->tracks);
-    uint32_t stack = stack_counts_get(l->fold, run->entry)->stack;
+    uint32_t first = thread_runs_first_tick(l->runs);
+    uint32_t stack = stack_counts_get(l->counts, run->entry)->stack;
     for (uint32_t i = run->first < first ? first - run->first : 0; i < run->n; i++) {
         size_t look = run->first + i - first;
         if (l->end_ns[look] <= l->begin_ns[look])
@@ -79,7 +78,7 @@ static int lanes_walk_run(const struct export_lanes *l, const struct thread_runs
 int export_lanes_walk(const struct export_lanes *l, size_t lane,
                       int (*fn)(void *arg, const struct export_span *span), void *arg) {
     size_t n;
-    const struct thread_runs_run *runs = thread_runs_runs(l->tracks, lane, &n);
+    const struct thread_runs_run *runs = thread_runs_runs(l->runs, lane, &n);
     struct export_span open = {0};
     for (size_t i = 0; i < n; i++) {
         int rc = runs[i].entry == THREAD_RUNS_NO_ENTRY ? 0 : lanes_walk_run(l, &runs[i], &open, fn, arg);
@@ -89,15 +88,15 @@ int export_lanes_walk(const struct export_lanes *l, size_t lane,
     return open.end_ns > open.begin_ns ? fn(arg, &open) : 0;
 }
 
-void export_lanes_note(const struct thread_runs *tracks, const struct stack_counts *fold,
+void export_lanes_note(const struct thread_runs *runs, const struct stack_counts *counts,
                        struct strbuf *note) {
-    uint64_t missing = thread_runs_left_out(tracks);
-    uint32_t first = thread_runs_first_tick(tracks), end = thread_runs_end_tick(tracks);
-    if (!isnan(thread_runs_forgotten_s(tracks)) && end > first)
+    uint64_t missing = thread_runs_left_out(runs);
+    uint32_t first = thread_runs_first_tick(runs), end = thread_runs_end_tick(runs);
+    if (!isnan(thread_runs_forgotten_s(runs)) && end > first)
         (void)strbuf_addf(note, "%sonly the last %.0f s are in it: no more is kept in the order of time",
                           note->len ? "; " : "",
-                          thread_runs_tick_time(tracks, end - 1) - thread_runs_tick_time(tracks, first));
+                          thread_runs_tick_time(runs, end - 1) - thread_runs_tick_time(runs, first));
     else if (missing > 0)
         (void)strbuf_addf(note, "%s%" PRIu64 " of %" PRIu64 " samples had no place in the order of time",
-                          note->len ? "; " : "", missing, stack_counts_get_totals(fold)->samples);
+                          note->len ? "; " : "", missing, stack_counts_get_totals(counts)->samples);
 }

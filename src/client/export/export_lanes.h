@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export_lanes: what each thread did when, for formats that show time: lanes of tracks, laid out so that no time overlaps and
+ * export_lanes: what each thread did when, for formats that show time: lanes of runs, laid out so that no time overlaps and
  * each sample is as long as it weighs.
  *
  * Looks come at times that are spread on purpose, but a sample weighs the mean time between two. So looks stand one behind the other, each as
@@ -20,8 +20,8 @@
 #define LANES_STRAY_NS 500000000LL
 
 struct export_lanes {
-    const struct stack_counts *fold;
-    const struct thread_runs *tracks;
+    const struct stack_counts *counts;
+    const struct thread_runs *runs;
     int64_t *begin_ns, *end_ns; /* of each look from the first, since the first */
     size_t n_looks;
     int64_t from_ns; /* when the first was, since the epoch */
@@ -35,11 +35,11 @@ struct export_span {
 };
 
 /* 0, or -1 without memory; to be given back in either case. */
-int export_lanes_init(struct export_lanes *l, const struct stack_counts *fold,
-                      const struct thread_runs *tracks);
+int export_lanes_init(struct export_lanes *l, const struct stack_counts *counts,
+                      const struct thread_runs *runs);
 void export_lanes_fini(struct export_lanes *l);
 
-/* Spans of a lane (of tracks), in the order of time, each handed to `fn` until that does not return 0, which is then returned. What was
+/* Spans of a lane (of runs), in the order of time, each handed to `fn` until that does not return 0, which is then returned. What was
  * torn or is not known is in none. */
 int export_lanes_walk(const struct export_lanes *l, size_t lane,
                       int (*fn)(void *arg, const struct export_span *span), void *arg);
@@ -47,8 +47,8 @@ int export_lanes_walk(const struct export_lanes *l, size_t lane,
 /* Length of it all. */
 int64_t export_lanes_length(const struct export_lanes *l);
 
-/* Says in `note` what is missing because there was more than tracks keep. */
-void export_lanes_note(const struct thread_runs *tracks, const struct stack_counts *fold,
+/* Says in `note` what is missing because there was more than runs keep. */
+void export_lanes_note(const struct thread_runs *runs, const struct stack_counts *counts,
                        struct strbuf *note);
 
 #endif

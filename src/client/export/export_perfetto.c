@@ -135,7 +135,7 @@ static void perfetto_put_clocks(struct perfetto *p) {
 
 /* Name and place of function number `i`, both under the number after it: there is no number 0. */
 static void perfetto_put_function(struct perfetto *p, size_t i) {
-    const struct model_frame *f = stack_counts_frame(p->data->fold, p->frames.frame[i]);
+    const struct model_frame *f = stack_counts_frame(p->data->counts, p->frames.frame[i]);
     size_t at = protobuf_begin(p->out, INTERNED_EVENT_NAMES);
     protobuf_put_uint(p->out, INTERNED_IID, i + 1);
     export_name_function(&p->name, f, true);
@@ -198,7 +198,7 @@ static void perfetto_put_thread(struct perfetto *p) {
     size_t thread = protobuf_begin(p->out, TRACK_THREAD);
     protobuf_put_int(p->out, THREAD_PID, p->data->target->pid);
     protobuf_put_int(p->out, THREAD_TID, p->tid);
-    export_name_thread(&p->name, p->data->fold, p->tid);
+    export_name_thread(&p->name, p->data->counts, p->tid);
     protobuf_put_string(p->out, THREAD_NAME, strbuf_str(&p->name));
     protobuf_end(p->out, thread);
     protobuf_end(p->out, at);
@@ -253,7 +253,7 @@ static void perfetto_close(struct perfetto *p, size_t keep, int64_t at_ns) {
 
 static int perfetto_put_span(void *arg, const struct export_span *span) {
     struct perfetto *p = arg;
-    if (export_path_set(&p->path, p->data->fold, span->stack, p->frames.function) != 0 ||
+    if (export_path_set(&p->path, p->data->counts, span->stack, p->frames.function) != 0 ||
         export_path_reserve(&p->open, p->path.n) != 0)
         return -1;
     if (span->begin_ns > p->at_ns)
@@ -276,14 +276,14 @@ static int perfetto_has_frames(void *arg, const struct export_span *span) {
 }
 
 static void perfetto_turn_to(struct perfetto *p, size_t lane) {
-    p->tid = thread_runs_lane_tid(p->lanes.tracks, lane);
+    p->tid = thread_runs_lane_tid(p->lanes.runs, lane);
     p->track = perfetto_uuid(p, PERFETTO_THREAD, p->tid);
     p->at_ns = 0;
     p->open.n = 0;
 }
 
 static int perfetto_put_threads(struct perfetto *p) {
-    for (size_t i = 0; i < thread_runs_count_lanes(p->lanes.tracks); i++) {
+    for (size_t i = 0; i < thread_runs_count_lanes(p->lanes.runs); i++) {
         if (export_lanes_walk(&p->lanes, i, perfetto_has_frames, NULL) == 0)
             continue;
         perfetto_turn_to(p, i);
@@ -324,7 +324,7 @@ static int perfetto_put_intervals(struct perfetto *p, enum perfetto_track kind, 
                                   uint8_t flag, unsigned category) {
     p->flag = flag;
     p->n_holds = 0;
-    for (size_t i = 0; i < thread_runs_count_lanes(p->lanes.tracks); i++) {
+    for (size_t i = 0; i < thread_runs_count_lanes(p->lanes.runs); i++) {
         perfetto_turn_to(p, i);
         if (export_lanes_walk(&p->lanes, i, perfetto_collect, p) != 0)
             return -1;
@@ -339,7 +339,7 @@ static int perfetto_put_intervals(struct perfetto *p, enum perfetto_track kind, 
             h->end_ns = h[1].begin_ns;
         if (h->end_ns == h->begin_ns)
             continue;
-        export_name_thread(&p->name, p->data->fold, h->tid);
+        export_name_thread(&p->name, p->data->counts, h->tid);
         (void)strbuf_addf(&p->name, " (%lld)", (long long)h->tid);
         perfetto_put_begin(p, h->begin_ns, category, 0);
         perfetto_put_end(p, h->end_ns);
@@ -362,8 +362,8 @@ static int perfetto_put(struct perfetto *p) {
 int export_render_perfetto(const struct export_data *data, struct strbuf *out, struct err *e) {
     struct perfetto p = {.data = data, .out = out};
     strbuf_init(&p.name, 2 * EXPORT_NAME_MAX);
-    int frames = export_frames_init(&p.frames, data->fold, true);
-    int lanes = export_lanes_init(&p.lanes, data->fold, data->tracks);
+    int frames = export_frames_init(&p.frames, data->counts, true);
+    int lanes = export_lanes_init(&p.lanes, data->counts, data->runs);
     int rc = frames == 0 && lanes == 0 ? perfetto_put(&p) : -1;
     export_lanes_fini(&p.lanes);
     export_frames_fini(&p.frames);

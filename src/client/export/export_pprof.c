@@ -5,7 +5,7 @@
  *
  * A sample is one thread in one stack in one state of the GIL and of the garbage collector, with how often it was seen and the time
  * that stands for: all of it, on the CPU, holding the GIL. Threads without a Python frame have no stack to show and are left out, as
- * in folded. Ids are numbers of the fold counted from 1.
+ * in folded. Ids are numbers of the counts counted from 1.
  */
 #include "client/export/export_formats.h"
 
@@ -65,7 +65,7 @@ enum {
 
 struct pprof {
     const struct export_data *data;
-    const struct stack_counts *fold;
+    const struct stack_counts *counts;
     struct export_frames frames;
     struct strbuf *out;
     struct strbuf name; /* while one is made */
@@ -153,7 +153,7 @@ static void pprof_put_number_label(struct pprof *p, const char *key, int64_t num
 static void pprof_put_labels(struct pprof *p, const struct stack_counts_entry *entry) {
     const char *gil = model_gil_name((enum model_gil)entry->gil_state);
     int64_t rank = p->data->target->rank;
-    export_name_thread(&p->name, p->fold, entry->tid);
+    export_name_thread(&p->name, p->counts, entry->tid);
     pprof_put_label(p, "thread", pprof_name(p));
     pprof_put_number_label(p, "tid", entry->tid);
     if (gil)
@@ -172,7 +172,7 @@ static void pprof_put_sample(struct pprof *p, const struct stack_counts_entry *e
     size_t at = protobuf_begin(p->out, PPROF_PROFILE_SAMPLE);
     size_t list = protobuf_begin(p->out, PPROF_SAMPLE_LOCATION_ID);
     for (uint32_t stack = entry->stack; stack != STACK_COUNTS_NO_STACK;) {
-        uint64_t location = pprof_location_of(p, stack_counts_stack_frame(p->fold, stack, &stack));
+        uint64_t location = pprof_location_of(p, stack_counts_stack_frame(p->counts, stack, &stack));
         protobuf_put_packed(p->out, location);
         p->is_used[location] = true;
     }
@@ -209,7 +209,7 @@ static uint64_t pprof_mapping(struct pprof *p, const char *file) {
 
 /* The first mapping is that of the program; Python code that it runs is in it. */
 static void pprof_put_location(struct pprof *p, uint64_t id, uint32_t frame) {
-    const struct model_frame *f = stack_counts_frame(p->fold, frame);
+    const struct model_frame *f = stack_counts_frame(p->counts, frame);
     bool by_function = p->data->request->by_function;
     uint64_t mapping = f->kind == MODEL_FRAME_NATIVE && f->module ? pprof_mapping(p, f->module) : 1;
     size_t at = protobuf_begin(p->out, PPROF_PROFILE_LOCATION);
@@ -226,7 +226,7 @@ static void pprof_put_location(struct pprof *p, uint64_t id, uint32_t frame) {
 }
 
 static void pprof_put_function(struct pprof *p, uint64_t id, uint32_t frame) {
-    const struct model_frame *f = stack_counts_frame(p->fold, frame);
+    const struct model_frame *f = stack_counts_frame(p->counts, frame);
     export_name_function(&p->name, f, p->data->request->by_function);
     uint64_t name = pprof_name(p), file = pprof_text(p, f->file);
     size_t at = protobuf_begin(p->out, PPROF_PROFILE_FUNCTION);
@@ -239,7 +239,7 @@ static void pprof_put_function(struct pprof *p, uint64_t id, uint32_t frame) {
 
 /* Locations that samples have named, and their functions. */
 static int pprof_put_places(struct pprof *p) {
-    size_t n = stack_counts_frames(p->fold);
+    size_t n = stack_counts_frames(p->counts);
     bool by_function = p->data->request->by_function;
     bool *has_function = calloc(n + 1, sizeof *has_function);
     if (!has_function)
@@ -267,7 +267,7 @@ static void pprof_put_number(struct pprof *p, unsigned field, double v) {
 }
 
 static void pprof_put_comments(struct pprof *p) {
-    const struct stack_counts_totals *t = stack_counts_get_totals(p->fold);
+    const struct stack_counts_totals *t = stack_counts_get_totals(p->counts);
     protobuf_put_uint(p->out, PPROF_PROFILE_COMMENT, pprof_string(p, "probing-top " PROBING_VERSION));
     export_name_text(&p->name, "");
     (void)strbuf_addf(&p->name, "%llu samples; left out: %llu torn, %llu not defined, %llu lost on the way",
@@ -281,15 +281,15 @@ static void pprof_put_comments(struct pprof *p) {
 }
 
 static int pprof_put(struct pprof *p) {
-    const struct stack_counts_totals *totals = stack_counts_get_totals(p->fold);
+    const struct stack_counts_totals *totals = stack_counts_get_totals(p->counts);
     (void)pprof_string(p, "");
     pprof_put_value_type(p, PPROF_PROFILE_SAMPLE_TYPE, "samples", "count");
     pprof_put_value_type(p, PPROF_PROFILE_SAMPLE_TYPE, "wall", "nanoseconds");
     pprof_put_value_type(p, PPROF_PROFILE_SAMPLE_TYPE, "cpu", "nanoseconds");
     pprof_put_value_type(p, PPROF_PROFILE_SAMPLE_TYPE, "gil", "nanoseconds");
-    for (size_t i = 0; i < stack_counts_count(p->fold); i++)
-        if (stack_counts_get(p->fold, i)->stack != STACK_COUNTS_NO_STACK)
-            pprof_put_sample(p, stack_counts_get(p->fold, i));
+    for (size_t i = 0; i < stack_counts_count(p->counts); i++)
+        if (stack_counts_get(p->counts, i)->stack != STACK_COUNTS_NO_STACK)
+            pprof_put_sample(p, stack_counts_get(p->counts, i));
     if (pprof_put_places(p) != 0)
         return -1;
     pprof_put_number(p, PPROF_PROFILE_TIME_NANOS, totals->first_s * 1e9);
@@ -305,11 +305,11 @@ static int pprof_put(struct pprof *p) {
 
 int export_render_pprof(const struct export_data *data, struct strbuf *out, struct err *e) {
     struct strbuf plain;
-    struct pprof p = {.data = data, .fold = data->fold, .out = &plain};
+    struct pprof p = {.data = data, .counts = data->counts, .out = &plain};
     strbuf_init(&plain, out->limit);
     strbuf_init(&p.name, 2 * EXPORT_NAME_MAX);
-    p.is_used = calloc(stack_counts_frames(data->fold) + 2, sizeof *p.is_used);
-    int rc = export_frames_init(&p.frames, data->fold, data->request->by_function);
+    p.is_used = calloc(stack_counts_frames(data->counts) + 2, sizeof *p.is_used);
+    int rc = export_frames_init(&p.frames, data->counts, data->request->by_function);
     rc = rc == 0 && p.is_used ? pprof_put(&p) : -1;
     out->failed = out->failed || plain.failed;
     rc = rc == 0 ? gzip_pack(&plain, out, e) : err_set(e, ERR_FAILED, "out of memory for the profile");

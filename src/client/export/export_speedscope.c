@@ -29,16 +29,16 @@ struct speedscope {
     int64_t at_ns; /* where the thread is that is being written */
 };
 
-/* A number of the file's list of frames is that of the fold's frame, or by function of the function. */
+/* A number of the file's list of frames is that of the counts's frame, or by function of the function. */
 static void speedscope_put_frames(struct speedscope *s) {
-    const struct stack_counts *fold = s->data->fold;
+    const struct stack_counts *counts = s->data->counts;
     bool by_function = s->data->request->by_function;
     json_key(&s->j, "shared");
     json_object_begin(&s->j);
     json_key(&s->j, "frames");
     json_array_begin(&s->j);
-    for (size_t i = 0; i < (by_function ? s->frames.n_functions : stack_counts_frames(fold)); i++) {
-        const struct model_frame *f = stack_counts_frame(fold, by_function ? s->frames.frame[i] : i);
+    for (size_t i = 0; i < (by_function ? s->frames.n_functions : stack_counts_frames(counts)); i++) {
+        const struct model_frame *f = stack_counts_frame(counts, by_function ? s->frames.frame[i] : i);
         json_object_begin(&s->j);
         export_name_function(&s->name, f, by_function);
         json_kv_string(&s->j, "name", strbuf_str(&s->name));
@@ -64,7 +64,7 @@ static int speedscope_has_frames(void *arg, const struct export_span *span) {
 static int speedscope_put_sample(void *arg, const struct export_span *span) {
     struct speedscope *s = arg;
     const uint32_t *map = s->data->request->by_function ? s->frames.function : NULL;
-    if (export_path_set(&s->path, s->data->fold, span->stack, map) != 0)
+    if (export_path_set(&s->path, s->data->counts, span->stack, map) != 0)
         return -1;
     if (span->begin_ns > s->at_ns) {
         json_array_begin(&s->j);
@@ -98,10 +98,10 @@ static int speedscope_put_list(struct speedscope *s, size_t lane, const char *ke
 }
 
 static int speedscope_put_thread(struct speedscope *s, size_t lane) {
-    int64_t tid = thread_runs_lane_tid(s->lanes.tracks, lane);
+    int64_t tid = thread_runs_lane_tid(s->lanes.runs, lane);
     json_object_begin(&s->j);
     json_kv_string(&s->j, "type", "sampled");
-    export_name_thread(&s->name, s->data->fold, tid);
+    export_name_thread(&s->name, s->data->counts, tid);
     (void)strbuf_addf(&s->name, " (%" PRId64 ")", tid);
     json_kv_string(&s->j, "name", strbuf_str(&s->name));
     json_kv_string(&s->j, "unit", "microseconds");
@@ -119,10 +119,10 @@ static int speedscope_put_threads(struct speedscope *s) {
     int64_t n = 0, active = 0;
     json_key(&s->j, "profiles");
     json_array_begin(&s->j);
-    for (size_t i = 0; i < thread_runs_count_lanes(s->lanes.tracks); i++) {
+    for (size_t i = 0; i < thread_runs_count_lanes(s->lanes.runs); i++) {
         if (export_lanes_walk(&s->lanes, i, speedscope_has_frames, NULL) == 0)
             continue;
-        if (thread_runs_lane_tid(s->lanes.tracks, i) == s->data->target->pid)
+        if (thread_runs_lane_tid(s->lanes.runs, i) == s->data->target->pid)
             active = n;
         if (speedscope_put_thread(s, i) != 0)
             return -1;
@@ -158,8 +158,8 @@ int export_render_speedscope(const struct export_data *data, struct strbuf *out,
     struct speedscope s = {.data = data};
     json_init(&s.j, out, 0);
     strbuf_init(&s.name, 2 * EXPORT_NAME_MAX);
-    int frames = export_frames_init(&s.frames, data->fold, data->request->by_function);
-    int lanes = export_lanes_init(&s.lanes, data->fold, data->tracks);
+    int frames = export_frames_init(&s.frames, data->counts, data->request->by_function);
+    int lanes = export_lanes_init(&s.lanes, data->counts, data->runs);
     int rc = frames == 0 && lanes == 0 ? speedscope_put(&s, out) : -1;
     export_lanes_fini(&s.lanes);
     export_frames_fini(&s.frames);

@@ -55,7 +55,7 @@ static int sample_filter_count(struct cutter *c, const struct sample_store *t) {
         return 0;
     }
     struct sample_store_span span = {0};
-    if (sample_store_span_make(&span, sample_store_tracks(t), c->q->from_s, c->q->to_s) != 0)
+    if (sample_store_span_make(&span, sample_store_runs(t), c->q->from_s, c->q->to_s) != 0)
         return -1;
     for (size_t i = 0; i < span.n && i < c->n_entries; i++)
         c->counts[i] = span.counts[i];
@@ -203,25 +203,25 @@ static void sample_filter_end(struct cutter *c) {
 
 int sample_filter_make(struct sample_filter *out, const struct sample_store *t,
                        const struct sample_filter_query *q) {
-    struct cutter c = {.from = sample_store_fold(t), .q = q};
-    *out = (struct sample_filter){.fold = NULL};
+    struct cutter c = {.from = sample_store_counts(t), .q = q};
+    *out = (struct sample_filter){.counts = NULL};
     int rc = sample_filter_begin(&c, t) == 0 ? sample_filter_count(&c, t) : -1;
     if (rc == 0) {
         sample_filter_judge_stacks(&c);
         sample_filter_mark_stacks(&c);
         rc = sample_filter_put_entries(&c);
     }
-    out->fold = c.to;
+    out->counts = c.to;
     if (rc == 0 && q->in_order) {
-        out->tracks = thread_runs_trim(sample_store_tracks(t), q->from_s, q->to_s, c.entry, c.n_entries);
-        rc = out->tracks ? 0 : -1;
+        out->runs = thread_runs_trim(sample_store_runs(t), q->from_s, q->to_s, c.entry, c.n_entries);
+        rc = out->runs ? 0 : -1;
     }
     sample_filter_end(&c);
     return rc;
 }
 
 void sample_filter_fini(struct sample_filter *c) {
-    stack_counts_free(c->fold);
-    thread_runs_free(c->tracks);
-    *c = (struct sample_filter){.fold = NULL};
+    stack_counts_free(c->counts);
+    thread_runs_free(c->runs);
+    *c = (struct sample_filter){.counts = NULL};
 }

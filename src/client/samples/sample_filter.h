@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sample_filter: what was chosen of a tally's samples (a window, a thread, a module, stacks that match, without native frames) as a fold of
+ * sample_filter: what was chosen of a store's samples (a window, a thread, a module, stacks that match, without native frames) as a counts of
  * its own, and in the order of time: for an export, which may take a while; nothing of it changes meanwhile.
  *
- * It has what the flame graph of the same query has. Costs by the stacks and entries of the tally. One thread.
+ * It has what the flame graph of the same query has. Costs by the stacks and entries of the store. One thread.
  */
 #ifndef CLIENT_SAMPLES_SAMPLE_FILTER_H
 #define CLIENT_SAMPLES_SAMPLE_FILTER_H
@@ -30,8 +30,8 @@ struct sample_filter_query {
 };
 
 struct sample_filter {
-    struct stack_counts *fold;
-    struct thread_runs *tracks; /* NULL: not in order */
+    struct stack_counts *counts;
+    struct thread_runs *runs; /* NULL: not in order */
 };
 
 /* 0, or -1 without memory; `out` is the caller's, to be given back in either case. */

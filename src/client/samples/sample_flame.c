@@ -112,7 +112,7 @@ static int flame_grow_module_slots(struct sample_flame *f, const struct stack_co
 }
 
 static int flame_grow_modules(struct sample_flame *f) {
-    const struct stack_counts *counts = sample_store_fold(f->store);
+    const struct stack_counts *counts = sample_store_counts(f->store);
     size_t n = sample_store_count_frames(f->store);
     if (grow_array(&f->module, sizeof *f->module, n, &f->cap_module) != 0 ||
         flame_grow_module_slots(f, counts, n) != 0)
@@ -143,7 +143,7 @@ static struct flame_name sample_flame_name(const void *arg, const struct flame *
 
 /* The root, and the node of what has no frame. */
 static int flame_plant(struct sample_flame *f) {
-    if (flame_begin(f->tree, sample_store_fold(f->store), sample_flame_name, f) != 0)
+    if (flame_begin(f->tree, sample_store_counts(f->store), sample_flame_name, f) != 0)
         return -1;
     uint32_t node =
         flame_put_node(f->tree, FLAME_ROOT, FLAME_NO_FRAME, FLAME_NO_FRAME, STACK_COUNTS_NO_STACK);
@@ -163,7 +163,7 @@ static uint32_t flame_frame_of(const struct sample_flame *f, uint32_t frame) {
 
 /* Nodes for stacks that are new; callers have smaller numbers. */
 static int flame_grow_stacks(struct sample_flame *f) {
-    const struct stack_counts *counts = sample_store_fold(f->store);
+    const struct stack_counts *counts = sample_store_counts(f->store);
     const struct flame_filter *filter = &f->query.filter, *kept = &f->query.kept;
     size_t n = sample_store_count_stacks(f->store);
     if (grow_array(&f->stack_node, sizeof *f->stack_node, n + 1, &f->cap_stack_node) != 0 ||
@@ -228,7 +228,7 @@ static int flame_count_thread(struct sample_flame *f, int64_t tid, int64_t more)
 
 /* What an entry weighs now. */
 static struct flame_part flame_weigh(const struct sample_flame *f, size_t entry) {
-    const struct stack_counts_entry *e = stack_counts_get(sample_store_fold(f->store), entry);
+    const struct stack_counts_entry *e = stack_counts_get(sample_store_counts(f->store), entry);
     const struct flame_query *q = &f->query;
     struct stack_counts_sums c = sample_store_get_count(f->store, q->window, entry);
     struct flame_part part = {.seen = (int64_t)c.samples};
@@ -245,7 +245,7 @@ static struct flame_part flame_weigh(const struct sample_flame *f, size_t entry)
 
 /* An entry again: the difference goes to its node, and (`up`) to all above. */
 static int flame_take_entry(struct sample_flame *f, size_t entry, bool up) {
-    const struct stack_counts_entry *e = stack_counts_get(sample_store_fold(f->store), entry);
+    const struct stack_counts_entry *e = stack_counts_get(sample_store_counts(f->store), entry);
     struct flame_part now = flame_weigh(f, entry), *before = &f->parts[entry];
     struct flame_weight more = {now.weight.ns - before->weight.ns,
                                 now.weight.samples - before->weight.samples};
@@ -343,7 +343,7 @@ int sample_flame_update(struct sample_flame *f, const struct sample_store *t,
 size_t sample_flame_count_frames(const struct sample_flame *f) { return f->n_frames; }
 
 const struct model_frame *sample_flame_frame(const struct sample_flame *f, uint32_t frame) {
-    return stack_counts_frame(sample_store_fold(f->store), frame);
+    return stack_counts_frame(sample_store_counts(f->store), frame);
 }
 
 const struct flame_thread *sample_flame_threads(const struct sample_flame *f, size_t *n) {
@@ -478,7 +478,7 @@ static int calls_of_root(struct flame_calls *c, const struct flame *f) {
 
 /* What each stack has with what it calls, from 1. */
 static struct flame_weight *flame_stack_weights(const struct sample_flame *f) {
-    const struct stack_counts *counts = sample_store_fold(f->store);
+    const struct stack_counts *counts = sample_store_counts(f->store);
     struct flame_weight *below = calloc(f->n_stacks + 1, sizeof *below);
     for (size_t i = 0; below && i < f->n_parts; i++) {
         uint32_t stack = stack_counts_get(counts, i)->stack;
@@ -494,7 +494,7 @@ static struct flame_weight *flame_stack_weights(const struct sample_flame *f) {
 }
 
 static int calls_lines(const struct sample_flame *f, uint32_t frame, struct flame_line **lines, size_t *n) {
-    const struct stack_counts *counts = sample_store_fold(f->store);
+    const struct stack_counts *counts = sample_store_counts(f->store);
     size_t cap = 0;
     *lines = NULL;
     *n = 0;

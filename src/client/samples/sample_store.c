@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sample_store: see sample_store.h. What is derived from a frame or a stack once (its function, whether it recurs) is kept beside the
- * fold, in arrays that grow with it.
+ * counts, in arrays that grow with it.
  */
 #include "client/samples/sample_store.h"
 
@@ -34,9 +34,9 @@ struct sample_store_slice {
 };
 
 struct sample_store {
-    struct stack_counts *fold;
+    struct stack_counts *counts;
     struct stack_counts_sums
-        *base[SAMPLE_STORE_BASES];    /* per entry: the fold's count where a window begins */
+        *base[SAMPLE_STORE_BASES];    /* per entry: the counts's count where a window begins */
     struct stack_counts_sums *closed; /* and at the end of the newest slice */
     bool *is_touched;                 /* per entry: it has changed since then */
     size_t n_entries, cap_entries;
@@ -53,12 +53,12 @@ struct sample_store {
     uint64_t oldest[SAMPLE_STORE_SLIDING_END]; /* slice that a window begins with */
     int64_t second;
     bool has_second;
-    struct stack_counts_sums *held[SAMPLE_STORE_WINDOWS]; /* NULL: not held, or there is nothing in it */
-    size_t n_held;
-    double held_look_s; /* the newest look then; NAN */
-    double marked_s;    /* NAN: base[SAMPLE_STORE_MARK] is NULL */
-    struct thread_runs *tracks;
-    size_t max_looks, max_runs; /* of the tracks */
+    struct stack_counts_sums *frozen[SAMPLE_STORE_WINDOWS]; /* NULL: not held, or there is nothing in it */
+    size_t n_frozen;
+    double frozen_tick_s; /* the newest look then; NAN */
+    double marked_s;      /* NAN: base[SAMPLE_STORE_MARK] is NULL */
+    struct thread_runs *runs;
+    size_t max_ticks, max_runs; /* of the runs */
     struct sample_store_span spans[SAMPLE_STORE_SPANS];
     struct stack_counts_totals before;
     struct sample_store_health health;
@@ -66,7 +66,7 @@ struct sample_store {
     uint32_t changes[SAMPLE_STORE_CHANGES]; /* entries; change k is at k % SAMPLE_STORE_CHANGES */
 };
 
-/* The samples of a batch that the fold has just counted go to the tracks and the spans. 0, or -1 without memory. */
+/* The samples of a batch that the counts has just counted go to the runs and the spans. 0, or -1 without memory. */
 static int sample_store_track(struct sample_store *t, const struct model_sample_batch *b);
 
 #define SAMPLE_STORE_MAX_WALK 2048 /* callers looked at for recursion: as many as an agent sends of a stack */
@@ -87,7 +87,7 @@ static uint64_t sample_store_next_mark(void) {
 /* What an entry has got since `from`. */
 static struct stack_counts_sums sample_store_since(const struct sample_store *t, size_t entry,
                                                    const struct stack_counts_sums *from) {
-    return stack_counts_sums_since(&stack_counts_get(t->fold, entry)->sums, from);
+    return stack_counts_sums_since(&stack_counts_get(t->counts, entry)->sums, from);
 }
 
 static void sample_store_forget_ring(struct sample_store *t) {
@@ -103,35 +103,35 @@ static void sample_store_forget_ring(struct sample_store *t) {
     t->has_second = false;
 }
 
-static void sample_store_let_go(struct sample_store *t) {
+static void sample_store_unfreeze(struct sample_store *t) {
     for (int i = 0; i < SAMPLE_STORE_WINDOWS; i++) {
-        free(t->held[i]);
-        t->held[i] = NULL;
+        free(t->frozen[i]);
+        t->frozen[i] = NULL;
     }
-    t->n_held = 0;
+    t->n_frozen = 0;
     t->mark.counts = sample_store_next_mark();
 }
 
 static void sample_store_clear(struct sample_store *t) {
     sample_store_forget_ring(t);
-    sample_store_let_go(t);
-    stack_counts_free(t->fold);
+    sample_store_unfreeze(t);
+    stack_counts_free(t->counts);
     for (int w = 0; w < SAMPLE_STORE_BASES; w++)
         free(t->base[w]);
     for (int i = 0; i < SAMPLE_STORE_SPANS; i++)
         sample_store_span_clear(&t->spans[i]);
-    thread_runs_free(t->tracks);
+    thread_runs_free(t->runs);
     free(t->closed);
     free(t->is_touched);
     free(t->touched);
     free(t->function);
     free(t->function_slot);
     free(t->recurs);
-    const size_t max_looks = t->max_looks, max_runs = t->max_runs;
+    const size_t max_ticks = t->max_ticks, max_runs = t->max_runs;
     memset(t, 0, sizeof *t);
-    t->max_looks = max_looks;
+    t->max_ticks = max_ticks;
     t->max_runs = max_runs;
-    t->marked_s = t->held_look_s = NAN;
+    t->marked_s = t->frozen_tick_s = NAN;
     t->mark.ids = t->mark.counts = sample_store_next_mark();
     t->health = (struct sample_store_health){
         .got_hz = NAN, .since_s = NAN, .newest_s = NAN, .cost_pct = NAN, .budget_pct = NAN};
@@ -141,16 +141,16 @@ struct sample_store *sample_store_new(void) {
     return sample_store_new_sized(THREAD_RUNS_TICKS, THREAD_RUNS_RUNS);
 }
 
-struct sample_store *sample_store_new_sized(size_t max_looks, size_t max_runs) {
+struct sample_store *sample_store_new_sized(size_t max_ticks, size_t max_runs) {
     struct sample_store *t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
-    t->max_looks = max_looks;
+    t->max_ticks = max_ticks;
     t->max_runs = max_runs;
     sample_store_clear(t);
-    t->fold = stack_counts_new();
-    t->tracks = thread_runs_new_sized(max_looks, max_runs);
-    if (!t->fold || !t->tracks) {
+    t->counts = stack_counts_new();
+    t->runs = thread_runs_new_sized(max_ticks, max_runs);
+    if (!t->counts || !t->runs) {
         sample_store_free(t);
         return NULL;
     }
@@ -164,7 +164,7 @@ void sample_store_free(struct sample_store *t) {
     free(t);
 }
 
-/* ---- growing with the fold ---- */
+/* ---- growing with the counts ---- */
 
 /* An array with room for `n` items, or NULL (the old one stays). */
 static void *sample_store_grow(void *items, size_t item_size, size_t n, size_t *cap) {
@@ -180,7 +180,7 @@ static void *sample_store_grow(void *items, size_t item_size, size_t n, size_t *
 }
 
 static int sample_store_grow_entries(struct sample_store *t) {
-    size_t n = stack_counts_count(t->fold), cap = t->cap_entries, more = n - t->n_entries;
+    size_t n = stack_counts_count(t->counts), cap = t->cap_entries, more = n - t->n_entries;
     struct stack_counts_sums **counts[] = {&t->base[SAMPLE_STORE_ALL], &t->base[SAMPLE_STORE_10S],
                                            &t->base[SAMPLE_STORE_60S], &t->closed,
                                            &t->base[SAMPLE_STORE_MARK]};
@@ -209,7 +209,7 @@ static uint32_t *sample_store_slot(const struct sample_store *t, const struct mo
         uint32_t *slot = &t->function_slot[i & (t->n_slots - 1)];
         if (!*slot)
             return slot;
-        const struct model_frame *g = stack_counts_frame(t->fold, *slot - 1);
+        const struct model_frame *g = stack_counts_frame(t->counts, *slot - 1);
         if (g->kind == f->kind && text_same(g->func, f->func) && text_same(g->file, f->file))
             return slot;
     }
@@ -229,12 +229,12 @@ static int sample_store_grow_slots(struct sample_store *t, size_t n) {
     t->n_slots = n_slots;
     for (size_t i = 0; i < t->n_frames; i++)
         if (t->function[i] == i)
-            *sample_store_slot(t, stack_counts_frame(t->fold, i)) = (uint32_t)i + 1;
+            *sample_store_slot(t, stack_counts_frame(t->counts, i)) = (uint32_t)i + 1;
     return 0;
 }
 
 static int sample_store_grow_frames(struct sample_store *t) {
-    size_t n = stack_counts_frames(t->fold);
+    size_t n = stack_counts_frames(t->counts);
     uint32_t *function = sample_store_grow(t->function, sizeof *function, n, &t->cap_frames);
     if (!function)
         return -1;
@@ -242,7 +242,7 @@ static int sample_store_grow_frames(struct sample_store *t) {
     if (sample_store_grow_slots(t, n) != 0)
         return -1;
     for (size_t i = t->n_frames; i < n; i++) {
-        uint32_t *slot = sample_store_slot(t, stack_counts_frame(t->fold, i));
+        uint32_t *slot = sample_store_slot(t, stack_counts_frame(t->counts, i));
         if (!*slot)
             *slot = (uint32_t)i + 1;
         t->function[i] = *slot - 1;
@@ -252,10 +252,10 @@ static int sample_store_grow_frames(struct sample_store *t) {
 }
 
 static unsigned char sample_store_find_recursion(const struct sample_store *t, uint32_t stack) {
-    uint32_t above, frame = stack_counts_stack_frame(t->fold, stack, &above);
+    uint32_t above, frame = stack_counts_stack_frame(t->counts, stack, &above);
     unsigned char found = 0;
     for (int i = 0; above != STACK_COUNTS_NO_STACK && i < SAMPLE_STORE_MAX_WALK; i++) {
-        uint32_t caller = stack_counts_stack_frame(t->fold, above, &above);
+        uint32_t caller = stack_counts_stack_frame(t->counts, above, &above);
         if (caller == frame)
             return SAMPLE_STORE_RECURS_LINE | SAMPLE_STORE_RECURS_FUNCTION;
         if (t->function[caller] == t->function[frame])
@@ -265,7 +265,7 @@ static unsigned char sample_store_find_recursion(const struct sample_store *t, u
 }
 
 static int sample_store_grow_stacks(struct sample_store *t) {
-    size_t n = stack_counts_stacks(t->fold);
+    size_t n = stack_counts_stacks(t->counts);
     unsigned char *recurs = sample_store_grow(t->recurs, sizeof *recurs, n + 1, &t->cap_stacks);
     if (!recurs)
         return -1;
@@ -344,7 +344,7 @@ static void sample_store_sum(const struct sample_store *t, enum sample_store_win
 /* Note which entries a batch has changed. */
 static int sample_store_note_changes(struct sample_store *t) {
     const uint32_t *entries;
-    size_t n = stack_counts_changed(t->fold, &entries);
+    size_t n = stack_counts_changed(t->counts, &entries);
     uint32_t *touched = sample_store_grow(t->touched, sizeof *touched, t->n_touched + n, &t->cap_touched);
     if (!touched)
         return -1;
@@ -355,45 +355,45 @@ static int sample_store_note_changes(struct sample_store *t) {
             touched[t->n_touched++] = entries[i];
         t->is_touched[entries[i]] = true;
     }
-    stack_counts_forget_changed(t->fold);
+    stack_counts_forget_changed(t->counts);
     return 0;
 }
 
 /* ---- counting ---- */
 
-/* Memory that there is, or has to be for what the fold has now. Not what reading it takes, or holding it. */
+/* Memory that there is, or has to be for what the counts has now. Not what reading it takes, or holding it. */
 static size_t sample_store_bytes(const struct sample_store *t) {
-    size_t counts = SAMPLE_STORE_BASES + 1, entries = stack_counts_count(t->fold);
+    size_t counts = SAMPLE_STORE_BASES + 1, entries = stack_counts_count(t->counts);
     for (int i = 0; i < SAMPLE_STORE_SPANS; i++)
         counts += t->spans[i].is_set;
-    return stack_counts_bytes(t->fold) + thread_runs_bytes(t->tracks) +
+    return stack_counts_bytes(t->counts) + thread_runs_bytes(t->runs) +
            t->n_deltas * sizeof(struct sample_store_delta) +
            entries *
                (counts * sizeof(struct stack_counts_sums) + sizeof *t->touched + sizeof *t->is_touched) +
-           stack_counts_frames(t->fold) * 5 * sizeof *t->function +
-           stack_counts_stacks(t->fold) * sizeof *t->recurs;
+           stack_counts_frames(t->counts) * 5 * sizeof *t->function +
+           stack_counts_stacks(t->counts) * sizeof *t->recurs;
 }
 
 static bool sample_store_is_full(const struct sample_store *t) {
-    return stack_counts_count(t->fold) >= SAMPLE_STORE_MAX_ENTRIES ||
-           stack_counts_stacks(t->fold) >= SAMPLE_STORE_MAX_ENTRIES ||
-           stack_counts_frames(t->fold) >= SAMPLE_STORE_MAX_ENTRIES ||
+    return stack_counts_count(t->counts) >= SAMPLE_STORE_MAX_ENTRIES ||
+           stack_counts_stacks(t->counts) >= SAMPLE_STORE_MAX_ENTRIES ||
+           stack_counts_frames(t->counts) >= SAMPLE_STORE_MAX_ENTRIES ||
            sample_store_bytes(t) > SAMPLE_STORE_MAX_BYTES;
 }
 
-/* With an empty fold; without memory for one the old stays and nothing is counted. */
+/* With an empty counts; without memory for one the old stays and nothing is counted. */
 static void sample_store_restart(struct sample_store *t, double now_s) {
     uint32_t restarts = t->health.restarts + 1;
-    struct stack_counts *fold = stack_counts_new();
-    struct thread_runs *tracks = thread_runs_new_sized(t->max_looks, t->max_runs);
-    if (!fold || !tracks) {
-        stack_counts_free(fold);
-        thread_runs_free(tracks);
+    struct stack_counts *counts = stack_counts_new();
+    struct thread_runs *runs = thread_runs_new_sized(t->max_ticks, t->max_runs);
+    if (!counts || !runs) {
+        stack_counts_free(counts);
+        thread_runs_free(runs);
         return;
     }
     sample_store_clear(t);
-    t->fold = fold;
-    t->tracks = tracks;
+    t->counts = counts;
+    t->runs = runs;
     t->health.restarts = restarts;
     t->health.since_s = t->health.newest_s = now_s;
 }
@@ -405,7 +405,7 @@ static int sample_store_take(struct sample_store *t, const struct model_sample_b
     t->second = second;
     t->has_second = true;
     sample_store_slide(t);
-    if (stack_counts_add_batch(t->fold, b) != 0 || sample_store_bytes(t) > SAMPLE_STORE_MAX_BYTES)
+    if (stack_counts_add_batch(t->counts, b) != 0 || sample_store_bytes(t) > SAMPLE_STORE_MAX_BYTES)
         return -1;
     /* In this order: whatever is counted as there refers only to what is counted as there. */
     return sample_store_grow_frames(t) == 0 && sample_store_grow_stacks(t) == 0 &&
@@ -440,7 +440,7 @@ static double sample_store_covered_s(const struct model_sample_batch *b) {
 bool sample_store_add(struct sample_store *t, const struct model_sample_batch *b, double now_s) {
     if (isnan(t->health.since_s))
         t->health.since_s = now_s - sample_store_covered_s(b);
-    if (sample_store_is_full(t) && t->held[SAMPLE_STORE_ALL]) {
+    if (sample_store_is_full(t) && t->frozen[SAMPLE_STORE_ALL]) {
         t->health.left_out += b->n_samples;
         return true;
     }
@@ -456,7 +456,7 @@ bool sample_store_add(struct sample_store *t, const struct model_sample_batch *b
 
 void sample_store_reset(struct sample_store *t, double now_s) {
     for (size_t i = 0; i < t->n_entries; i++) {
-        t->closed[i] = stack_counts_get(t->fold, i)->sums;
+        t->closed[i] = stack_counts_get(t->counts, i)->sums;
         for (int w = 0; w < SAMPLE_STORE_BASES; w++)
             if (t->base[w])
                 t->base[w][i] = t->closed[i];
@@ -464,8 +464,8 @@ void sample_store_reset(struct sample_store *t, double now_s) {
     if (t->base[SAMPLE_STORE_MARK])
         t->marked_s = now_s;
     sample_store_forget_ring(t);
-    sample_store_let_go(t);
-    t->before = *stack_counts_get_totals(t->fold);
+    sample_store_unfreeze(t);
+    t->before = *stack_counts_get_totals(t->counts);
     t->health.left_out = 0;
     t->health.since_s = now_s;
 }
@@ -476,27 +476,27 @@ static bool sample_store_has(const struct sample_store *t, int window) {
 }
 
 int sample_store_freeze(struct sample_store *t, bool held) {
-    sample_store_let_go(t);
+    sample_store_unfreeze(t);
     double newest_s = sample_store_newest_tick_s(t);
     for (int w = 0; held && w < SAMPLE_STORE_WINDOWS; w++) {
         if (w != SAMPLE_STORE_ALL && !sample_store_has(t, w))
             continue;
-        t->held[w] = calloc(t->n_entries + 1, sizeof *t->held[w]);
-        if (!t->held[w]) {
-            sample_store_let_go(t);
+        t->frozen[w] = calloc(t->n_entries + 1, sizeof *t->frozen[w]);
+        if (!t->frozen[w]) {
+            sample_store_unfreeze(t);
             return -1;
         }
-        sample_store_sum(t, (enum sample_store_window)w, t->held[w]);
+        sample_store_sum(t, (enum sample_store_window)w, t->frozen[w]);
     }
-    t->n_held = held ? t->n_entries : 0;
-    t->held_look_s = newest_s;
+    t->n_frozen = held ? t->n_entries : 0;
+    t->frozen_tick_s = newest_s;
     return 0;
 }
 
 /* ---- reading ---- */
 
 void sample_store_get_health(const struct sample_store *t, struct sample_store_health *out) {
-    const struct stack_counts_totals *now = stack_counts_get_totals(t->fold);
+    const struct stack_counts_totals *now = stack_counts_get_totals(t->counts);
     *out = t->health;
     out->samples = now->samples - t->before.samples;
     out->torn = now->torn - t->before.torn;
@@ -507,31 +507,31 @@ void sample_store_get_health(const struct sample_store *t, struct sample_store_h
     out->budget_pct = now->budget_pct;
 }
 
-const struct stack_counts *sample_store_fold(const struct sample_store *t) { return t->fold; }
+const struct stack_counts *sample_store_counts(const struct sample_store *t) { return t->counts; }
 
 size_t sample_store_count_frames(const struct sample_store *t) { return t->n_frames; }
 
 size_t sample_store_count_stacks(const struct sample_store *t) { return t->n_stacks; }
 
 size_t sample_store_count_entries(const struct sample_store *t) {
-    return t->held[SAMPLE_STORE_ALL] ? t->n_held : t->n_entries;
+    return t->frozen[SAMPLE_STORE_ALL] ? t->n_frozen : t->n_entries;
 }
 
 /* What is held of a window; NULL: nothing is in it. */
 static const struct stack_counts_sums *sample_store_frozen(const struct sample_store *t,
                                                            enum sample_store_window window) {
-    return t->held[window] || window >= SAMPLE_STORE_SPAN ? t->held[window] : t->held[SAMPLE_STORE_ALL];
+    return t->frozen[window] || window >= SAMPLE_STORE_SPAN ? t->frozen[window] : t->frozen[SAMPLE_STORE_ALL];
 }
 
 void sample_store_get_counts(const struct sample_store *t, enum sample_store_window window,
                              struct stack_counts_sums *out) {
     const struct stack_counts_sums *held = sample_store_frozen(t, window);
-    if (!t->held[SAMPLE_STORE_ALL])
+    if (!t->frozen[SAMPLE_STORE_ALL])
         sample_store_sum(t, window, out);
     else if (held)
-        memcpy(out, held, t->n_held * sizeof *out);
+        memcpy(out, held, t->n_frozen * sizeof *out);
     else
-        memset(out, 0, t->n_held * sizeof *out);
+        memset(out, 0, t->n_frozen * sizeof *out);
 }
 
 struct stack_counts_sums sample_store_get_count(const struct sample_store *t, enum sample_store_window window,
@@ -539,7 +539,7 @@ struct stack_counts_sums sample_store_get_count(const struct sample_store *t, en
     const struct stack_counts_sums *held = sample_store_frozen(t, window);
     if (entry >= sample_store_count_entries(t))
         return (struct stack_counts_sums){0};
-    if (!t->held[SAMPLE_STORE_ALL])
+    if (!t->frozen[SAMPLE_STORE_ALL])
         return sample_store_now(t, window, entry);
     return held ? held[entry] : (struct stack_counts_sums){0};
 }
@@ -560,10 +560,10 @@ bool sample_store_recurs(const struct sample_store *t, uint32_t stack, bool by_f
 
 /* ---- window ---- */
 
-/* the windows of a tally that do not slide: since a mark, and between two times; see sample_store.h. */
+/* the windows of a store that do not slide: since a mark, and between two times; see sample_store.h. */
 
 static int sample_store_track(struct sample_store *t, const struct model_sample_batch *b) {
-    const uint32_t *entries = stack_counts_batch_entries(t->fold);
+    const uint32_t *entries = stack_counts_batch_entries(t->counts);
     for (size_t i = 0; i < b->n_samples; i++) {
         const struct model_sample *s = &b->samples[i];
         struct thread_runs_sample sample = {
@@ -572,9 +572,9 @@ static int sample_store_track(struct sample_store *t, const struct model_sample_
             .tid = s->tid,
             .entry = entries[i] == STACK_COUNTS_NO_ENTRY ? THREAD_RUNS_NO_ENTRY : entries[i],
             .flags = thread_runs_flags(s)};
-        int rc = thread_runs_add(t->tracks, &sample);
+        int rc = thread_runs_add(t->runs, &sample);
         for (int k = 0; rc == 1 && k < SAMPLE_STORE_SPANS; k++)
-            rc = sample_store_span_add(&t->spans[k], t->tracks, &sample) == 0 ? 1 : -1;
+            rc = sample_store_span_add(&t->spans[k], t->runs, &sample) == 0 ? 1 : -1;
         if (rc < 0)
             return -1;
     }
@@ -585,35 +585,35 @@ static int sample_store_track(struct sample_store *t, const struct model_sample_
 static int sample_store_freeze_span(struct sample_store *t, enum sample_store_window which) {
     const struct sample_store_span *s = &t->spans[which - SAMPLE_STORE_SPAN];
     struct sample_store_span then = {0};
-    double to_s = fmin(s->to_s, nextafter(t->held_look_s, INFINITY));
-    struct stack_counts_sums *held = calloc(t->n_held + 1, sizeof *held);
+    double to_s = fmin(s->to_s, nextafter(t->frozen_tick_s, INFINITY));
+    struct stack_counts_sums *held = calloc(t->n_frozen + 1, sizeof *held);
     if (!held)
         return -1;
-    if (!isnan(t->held_look_s) && s->from_s < to_s &&
-        sample_store_span_make(&then, t->tracks, s->from_s, to_s) != 0) {
+    if (!isnan(t->frozen_tick_s) && s->from_s < to_s &&
+        sample_store_span_make(&then, t->runs, s->from_s, to_s) != 0) {
         free(held);
         return -1;
     }
-    for (size_t i = 0; i < then.n && i < t->n_held; i++)
+    for (size_t i = 0; i < then.n && i < t->n_frozen; i++)
         held[i] = then.counts[i];
     sample_store_span_clear(&then);
-    free(t->held[which]);
-    t->held[which] = held;
+    free(t->frozen[which]);
+    t->frozen[which] = held;
     return 0;
 }
 
 int sample_store_set_span(struct sample_store *t, enum sample_store_window which, double from_s,
                           double to_s) {
-    if (sample_store_span_make(&t->spans[which - SAMPLE_STORE_SPAN], t->tracks, from_s, to_s) != 0)
+    if (sample_store_span_make(&t->spans[which - SAMPLE_STORE_SPAN], t->runs, from_s, to_s) != 0)
         return -1;
     t->mark.counts = sample_store_next_mark();
-    return t->held[SAMPLE_STORE_ALL] ? sample_store_freeze_span(t, which) : 0;
+    return t->frozen[SAMPLE_STORE_ALL] ? sample_store_freeze_span(t, which) : 0;
 }
 
 void sample_store_clear_span(struct sample_store *t, enum sample_store_window which) {
     sample_store_span_clear(&t->spans[which - SAMPLE_STORE_SPAN]);
-    free(t->held[which]);
-    t->held[which] = NULL;
+    free(t->frozen[which]);
+    t->frozen[which] = NULL;
     t->mark.counts = sample_store_next_mark();
 }
 
@@ -635,29 +635,30 @@ bool sample_store_get_span_health(const struct sample_store *t, enum sample_stor
     return s->is_set;
 }
 
-const struct thread_runs *sample_store_tracks(const struct sample_store *t) { return t->tracks; }
+const struct thread_runs *sample_store_runs(const struct sample_store *t) { return t->runs; }
 
 double sample_store_newest_tick_s(const struct sample_store *t) {
-    uint32_t end = thread_runs_end_tick(t->tracks);
-    if (t->held[SAMPLE_STORE_ALL])
-        return t->held_look_s;
-    return end > thread_runs_first_tick(t->tracks) ? thread_runs_tick_time(t->tracks, end - 1) : NAN;
+    uint32_t end = thread_runs_end_tick(t->runs);
+    if (t->frozen[SAMPLE_STORE_ALL])
+        return t->frozen_tick_s;
+    return end > thread_runs_first_tick(t->runs) ? thread_runs_tick_time(t->runs, end - 1) : NAN;
 }
 
 int sample_store_mark(struct sample_store *t, double now_s) {
     struct stack_counts_sums *base = calloc(t->cap_entries + 1, sizeof *base);
-    struct stack_counts_sums *held = t->held[SAMPLE_STORE_ALL] ? calloc(t->n_held + 1, sizeof *held) : NULL;
-    if (!base || (t->held[SAMPLE_STORE_ALL] && !held)) {
+    struct stack_counts_sums *held =
+        t->frozen[SAMPLE_STORE_ALL] ? calloc(t->n_frozen + 1, sizeof *held) : NULL;
+    if (!base || (t->frozen[SAMPLE_STORE_ALL] && !held)) {
         free(base);
         free(held);
         return -1;
     }
     for (size_t i = 0; i < t->n_entries; i++)
-        base[i] = stack_counts_get(t->fold, i)->sums;
+        base[i] = stack_counts_get(t->counts, i)->sums;
     free(t->base[SAMPLE_STORE_MARK]);
-    free(t->held[SAMPLE_STORE_MARK]);
+    free(t->frozen[SAMPLE_STORE_MARK]);
     t->base[SAMPLE_STORE_MARK] = base;
-    t->held[SAMPLE_STORE_MARK] = held;
+    t->frozen[SAMPLE_STORE_MARK] = held;
     t->marked_s = now_s;
     t->mark.counts = sample_store_next_mark();
     return 0;
@@ -669,7 +670,7 @@ uint32_t sample_store_python_stack(const struct sample_store *t, uint32_t stack)
     uint32_t above;
     for (; stack != STACK_COUNTS_NO_STACK; stack = above) {
         const struct model_frame *f =
-            stack_counts_frame(t->fold, stack_counts_stack_frame(t->fold, stack, &above));
+            stack_counts_frame(t->counts, stack_counts_stack_frame(t->counts, stack, &above));
         if (!f || f->kind != MODEL_FRAME_NATIVE)
             break;
     }

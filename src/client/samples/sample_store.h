@@ -3,7 +3,7 @@
  * sample_store: the stream of samples as it comes in, with a memory: what was counted since the start or the last reset, and in
  * the last seconds.
  *
- * A fold holds frames, stacks and running counts; once a second what changed is put into a ring, from which it is taken off
+ * A counts holds frames, stacks and running counts; once a second what changed is put into a ring, from which it is taken off
  * a window when its time is over: a window slides at the cost of what comes and goes. Held, the counts that are read stand still while samples go on being counted. Bounded: when there is no room
  * for more stacks it starts anew and says so. Time is what the caller says it is. One thread.
  */
@@ -39,7 +39,7 @@ enum sample_store_window {
 /* For readers that keep what they made of the counts. When `ids` differs from what it was, numbers of frames, stacks and
  * entries mean others now; when `counts` does, any count may have changed; else only those of the entries told by
  * sample_store_get_change for the changes from the old `changes` on, of which the last SAMPLE_STORE_CHANGES are kept. Never the same for
- * two tallies. */
+ * two stores. */
 struct sample_store_mark {
     uint64_t ids, counts, changes;
 };
@@ -68,11 +68,11 @@ struct thread_runs;
 
 struct sample_store *sample_store_new(void); /* NULL without memory */
 
-/* One with other bounds of its tracks than THREAD_RUNS_TICKS and THREAD_RUNS_RUNS. */
-struct sample_store *sample_store_new_sized(size_t max_looks, size_t max_runs);
+/* One with other bounds of its runs than THREAD_RUNS_TICKS and THREAD_RUNS_RUNS. */
+struct sample_store *sample_store_new_sized(size_t max_ticks, size_t max_runs);
 void sample_store_free(struct sample_store *t);
 
-/* Count a batch that came now. False when it had to start anew: the fold is another one, what was read of it is invalid,
+/* Count a batch that came now. False when it had to start anew: the counts is another one, what was read of it is invalid,
  * and definitions have to come again (a new subscription). */
 bool sample_store_add(struct sample_store *t, const struct model_sample_batch *b, double now_s);
 
@@ -97,8 +97,8 @@ bool sample_store_get_span(const struct sample_store *t, enum sample_store_windo
 bool sample_store_get_span_health(const struct sample_store *t, enum sample_store_window which,
                                   struct sample_store_span_health *out);
 
-/* Who did what when; goes on while it is held. Its entries are those of the fold. */
-const struct thread_runs *sample_store_tracks(const struct sample_store *t);
+/* Who did what when; goes on while it is held. Its entries are those of the counts. */
+const struct thread_runs *sample_store_runs(const struct sample_store *t);
 
 /* Time of the newest look that may be shown: where it is held, that of then; NAN none yet. */
 double sample_store_newest_tick_s(const struct sample_store *t);
@@ -110,7 +110,7 @@ void sample_store_get_health(const struct sample_store *t, struct sample_store_h
 
 /* Frames, stacks and threads; its entries are what the counts are of. Grows only, until sample_store_add says false. What is
  * beyond the numbers given here was not taken in. */
-const struct stack_counts *sample_store_fold(const struct sample_store *t);
+const struct stack_counts *sample_store_counts(const struct sample_store *t);
 size_t sample_store_count_frames(const struct sample_store *t);
 size_t sample_store_count_stacks(const struct sample_store *t);
 
@@ -151,7 +151,7 @@ void sample_store_span_clear(struct sample_store_span *s);
 int sample_store_span_make(struct sample_store_span *s, const struct thread_runs *t, double from_s,
                            double to_s);
 
-/* A sample that tracks have just taken in. 0, or -1 without memory. */
+/* A sample that runs have just taken in. 0, or -1 without memory. */
 int sample_store_span_add(struct sample_store_span *s, const struct thread_runs *t,
                           const struct thread_runs_sample *sample);
 

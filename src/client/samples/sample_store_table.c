@@ -34,7 +34,7 @@ static void table_add(struct stack_counts_sums *to, const struct stack_counts_su
 
 static uint32_t table_id(const struct sample_store_table *t, const struct sample_store *store, uint32_t stack,
                          uint32_t *above) {
-    uint32_t frame = stack_counts_stack_frame(sample_store_fold(store), stack, above);
+    uint32_t frame = stack_counts_stack_frame(sample_store_counts(store), stack, above);
     if (t->query.hides_native)
         *above = sample_store_python_stack(store, *above);
     return t->query.by_line ? frame : sample_store_function(store, frame);
@@ -72,7 +72,7 @@ static int table_count_stacks(struct sample_store_table *t, const struct sample_
     }
     sample_store_get_counts(store, t->query.window, counts);
     for (size_t i = 0; i < n; i++) {
-        const struct stack_counts_entry *e = stack_counts_get(sample_store_fold(store), i);
+        const struct stack_counts_entry *e = stack_counts_get(sample_store_counts(store), i);
         struct stack_counts_sums c = counts[i];
         if (!c.samples)
             continue;
@@ -99,7 +99,7 @@ static void table_count_below(struct sample_store_table *t, const struct sample_
     memcpy(t->below, t->own, (t->n_stacks + 1) * sizeof *t->below);
     for (size_t i = t->n_stacks; i > 0; i--) {
         uint32_t above;
-        (void)stack_counts_stack_frame(sample_store_fold(store), (uint32_t)i, &above);
+        (void)stack_counts_stack_frame(sample_store_counts(store), (uint32_t)i, &above);
         if (above != STACK_COUNTS_NO_STACK)
             table_add(&t->below[above], &t->below[i]);
     }
@@ -107,7 +107,7 @@ static void table_count_below(struct sample_store_table *t, const struct sample_
 
 /* Rows by id, then without the empty ones. */
 static int table_make_rows(struct sample_store_table *t, const struct sample_store *store) {
-    const struct stack_counts *fold = sample_store_fold(store);
+    const struct stack_counts *counts = sample_store_counts(store);
     size_t n = sample_store_count_frames(store);
     t->rows = calloc(n + 1, sizeof *t->rows);
     if (!t->rows)
@@ -129,7 +129,7 @@ static int table_make_rows(struct sample_store_table *t, const struct sample_sto
             continue;
         struct sample_store_row row = t->rows[i];
         row.id = (uint32_t)i;
-        row.frame = stack_counts_frame(fold, i);
+        row.frame = stack_counts_frame(counts, i);
         t->rows[t->n++] = row;
     }
     const struct stack_counts_sums *none = &t->own[STACK_COUNTS_NO_STACK];
@@ -168,7 +168,7 @@ double sample_store_table_share(const struct sample_store_table *t, double us, u
 static bool table_pair_recurs(const struct sample_store_table *t, const struct sample_store *store,
                               uint32_t stack, uint32_t caller, uint32_t callee) {
     uint32_t above;
-    (void)stack_counts_stack_frame(sample_store_fold(store), stack, &above);
+    (void)stack_counts_stack_frame(sample_store_counts(store), stack, &above);
     for (int i = 0; above != STACK_COUNTS_NO_STACK && i < TABLE_MAX_WALK; i++) {
         uint32_t next, id = table_id(t, store, above, &next);
         if (id == callee && next != STACK_COUNTS_NO_STACK) {
@@ -221,7 +221,7 @@ static void table_count_calls(const struct sample_store_table *t, const struct s
 
 struct sample_store_call *sample_store_table_calls(const struct sample_store_table *t,
                                                    const struct sample_store *store, uint32_t id, size_t *n) {
-    const struct stack_counts *fold = sample_store_fold(store);
+    const struct stack_counts *counts = sample_store_counts(store);
     size_t n_frames = sample_store_count_frames(store), kept = 0;
     const struct sample_store_row *row = NULL;
     *n = 0;
@@ -240,7 +240,8 @@ struct sample_store_call *sample_store_table_calls(const struct sample_store_tab
             continue;
         call.way = i <= n_frames ? SAMPLE_STORE_CALLER : SAMPLE_STORE_CALLEE;
         call.id = (uint32_t)(i < n_frames ? i : i == n_frames ? SAMPLE_STORE_NO_FRAME : i - n_frames - 1);
-        call.frame = call.id == SAMPLE_STORE_NO_FRAME ? &table_outermost : stack_counts_frame(fold, call.id);
+        call.frame =
+            call.id == SAMPLE_STORE_NO_FRAME ? &table_outermost : stack_counts_frame(counts, call.id);
         calls[kept++] = call;
     }
     if (row->own)

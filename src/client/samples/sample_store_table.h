@@ -24,7 +24,7 @@ struct sample_store_query {
 };
 
 struct sample_store_row {
-    uint32_t id; /* number of a frame of the fold that stands for it, or SAMPLE_STORE_NO_FRAME */
+    uint32_t id; /* number of a frame of the counts that stands for it, or SAMPLE_STORE_NO_FRAME */
     const struct model_frame *frame; /* its function and file; the line means something by_line */
     double own_us, total_us;         /* a stack in which it recurs counts once */
     uint64_t own, total;             /* samples */

@@ -14,13 +14,13 @@
 #include "base/table.h"
 
 #define THREAD_RUNS_RUN_TICKS 1024 /* a run is no longer: old ones go by their beginning */
-#define THREAD_RUNS_SWEEP 2048     /* looks between two rounds in which old runs are given up */
+#define THREAD_RUNS_SWEEP 2048     /* ticks between two rounds in which old runs are given up */
 #define THREAD_RUNS_SET_BACK 256   /* so many in a row that are too late: the clock was set back */
 #define THREAD_RUNS_MAX_TIME 1e11  /* seconds since the epoch; what is later is nonsense */
 
 struct thread_runs_tick {
     double time_s;
-    double us_to_here; /* of all looks, this one too */
+    double us_to_here; /* of all ticks, this one too */
 };
 
 struct thread_runs_lane {
@@ -30,10 +30,10 @@ struct thread_runs_lane {
 };
 
 struct thread_runs {
-    struct thread_runs_tick *looks; /* look k is at k % max_looks */
-    size_t max_looks, max_runs;
+    struct thread_runs_tick *ticks; /* tick k is at k % max_ticks */
+    size_t max_ticks, max_runs;
     uint32_t first, end;
-    double us_before; /* of all looks before the first */
+    double us_before; /* of all ticks before the first */
     uint32_t swept;   /* `first` when old runs were last given up */
     double forgotten_s;
     struct thread_runs_lane *lanes;
@@ -44,22 +44,22 @@ struct thread_runs {
     unsigned too_late; /* in a row */
 };
 
-static struct thread_runs_tick *thread_runs_at(const struct thread_runs *t, uint32_t look) {
-    return &t->looks[look % t->max_looks];
+static struct thread_runs_tick *thread_runs_at(const struct thread_runs *t, uint32_t tick) {
+    return &t->ticks[tick % t->max_ticks];
 }
 
 struct thread_runs *thread_runs_new(void) {
     return thread_runs_new_sized(THREAD_RUNS_TICKS, THREAD_RUNS_RUNS);
 }
 
-struct thread_runs *thread_runs_new_sized(size_t max_looks, size_t max_runs) {
+struct thread_runs *thread_runs_new_sized(size_t max_ticks, size_t max_runs) {
     struct thread_runs *t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
-    t->max_looks = max_looks;
+    t->max_ticks = max_ticks;
     t->max_runs = max_runs;
-    t->looks = calloc(max_looks, sizeof *t->looks);
-    if (!t->looks) {
+    t->ticks = calloc(max_ticks, sizeof *t->ticks);
+    if (!t->ticks) {
         free(t);
         return NULL;
     }
@@ -72,8 +72,8 @@ void thread_runs_clear(struct thread_runs *t) {
         free(t->lanes[i].runs);
     free(t->lanes);
     table_fini(&t->by_tid);
-    *t = (struct thread_runs){.looks = t->looks,
-                              .max_looks = t->max_looks,
+    *t = (struct thread_runs){.ticks = t->ticks,
+                              .max_ticks = t->max_ticks,
                               .max_runs = t->max_runs,
                               .forgotten_s = NAN,
                               .left_out = t->left_out,
@@ -84,7 +84,7 @@ void thread_runs_free(struct thread_runs *t) {
     if (!t)
         return;
     thread_runs_clear(t);
-    free(t->looks);
+    free(t->ticks);
     free(t);
 }
 
@@ -121,7 +121,7 @@ static struct thread_runs_lane *thread_runs_put_lane(struct thread_runs *t, int6
 
 /* ---- what is old ---- */
 
-/* Runs that ended before the first look are given up, and lanes that have no other. */
+/* Runs that ended before the first tick are given up, and lanes that have no other. */
 static void thread_runs_sweep(struct thread_runs *t) {
     size_t kept = 0;
     for (size_t i = 0; i < t->n_lanes; i++) {
@@ -148,16 +148,16 @@ static void thread_runs_sweep(struct thread_runs *t) {
         thread_runs_index_lanes(t);
 }
 
-static void thread_runs_forget_before(struct thread_runs *t, uint32_t look) {
-    t->forgotten_s = thread_runs_at(t, look - 1)->time_s;
-    t->us_before = thread_runs_at(t, look - 1)->us_to_here;
-    t->first = look;
+static void thread_runs_forget_before(struct thread_runs *t, uint32_t tick) {
+    t->forgotten_s = thread_runs_at(t, tick - 1)->time_s;
+    t->us_before = thread_runs_at(t, tick - 1)->us_to_here;
+    t->first = tick;
 }
 
-/* Room for one look more, and for a run or two. */
+/* Room for one tick more, and for a run or two. */
 static void thread_runs_reserve(struct thread_runs *t) {
-    if (t->end - t->first >= t->max_looks)
-        thread_runs_forget_before(t, t->end - (uint32_t)t->max_looks + 1);
+    if (t->end - t->first >= t->max_ticks)
+        thread_runs_forget_before(t, t->end - (uint32_t)t->max_ticks + 1);
     if (t->first - t->swept >= THREAD_RUNS_SWEEP)
         thread_runs_sweep(t);
     while (t->n_runs + 2 > t->max_runs && t->end - t->first > 1) { /* an eighth of the time goes */
@@ -167,7 +167,7 @@ static void thread_runs_reserve(struct thread_runs *t) {
     }
 }
 
-/* ---- looks ---- */
+/* ---- ticks ---- */
 
 uint32_t thread_runs_find_tick(const struct thread_runs *t, double time_s) {
     uint32_t from = t->first, to = t->end;
@@ -186,56 +186,56 @@ static int thread_runs_grow_lane(struct thread_runs_lane *lane) {
     return grow_array(&lane->runs, sizeof *lane->runs, lane->end + 1, &lane->cap);
 }
 
-/* Looks from `look` on have a greater number by one: so do those of a lane's runs; one that spans it becomes two. */
-static void thread_runs_shift_lane(struct thread_runs *t, struct thread_runs_lane *lane, uint32_t look) {
+/* Looks from `tick` on have a greater number by one: so do those of a lane's runs; one that spans it becomes two. */
+static void thread_runs_shift_lane(struct thread_runs *t, struct thread_runs_lane *lane, uint32_t tick) {
     size_t i = lane->end;
-    for (; i > lane->start && lane->runs[i - 1].first >= look; i--)
+    for (; i > lane->start && lane->runs[i - 1].first >= tick; i--)
         lane->runs[i - 1].first++;
-    if (i == lane->start || lane->runs[i - 1].first + lane->runs[i - 1].n <= look)
+    if (i == lane->start || lane->runs[i - 1].first + lane->runs[i - 1].n <= tick)
         return;
     struct thread_runs_run *run = &lane->runs[i - 1];
-    uint32_t before = look - run->first;
+    uint32_t before = tick - run->first;
     memmove(run + 1, run, (lane->end - (i - 1)) * sizeof *run);
     run[0].n = (uint16_t)before;
-    run[1].first = look + 1;
+    run[1].first = tick + 1;
     run[1].n = (uint16_t)(run[1].n - before);
     lane->end++;
     t->n_runs++;
 }
 
-/* A look that comes after later ones. */
-static int thread_runs_insert_tick(struct thread_runs *t, uint32_t look, double time_s, double us) {
+/* A tick that comes after later ones. */
+static int thread_runs_insert_tick(struct thread_runs *t, uint32_t tick, double time_s, double us) {
     for (size_t i = 0; i < t->n_lanes; i++)
         if (thread_runs_grow_lane(&t->lanes[i]) != 0)
             return -1;
-    for (uint32_t i = t->end; i > look; i--) {
+    for (uint32_t i = t->end; i > tick; i--) {
         *thread_runs_at(t, i) = *thread_runs_at(t, i - 1);
         thread_runs_at(t, i)->us_to_here += us;
     }
-    double before = look > t->first ? thread_runs_at(t, look - 1)->us_to_here : t->us_before;
-    *thread_runs_at(t, look) = (struct thread_runs_tick){time_s, before + us};
+    double before = tick > t->first ? thread_runs_at(t, tick - 1)->us_to_here : t->us_before;
+    *thread_runs_at(t, tick) = (struct thread_runs_tick){time_s, before + us};
     t->end++;
     for (size_t i = 0; i < t->n_lanes; i++)
-        thread_runs_shift_lane(t, &t->lanes[i], look);
+        thread_runs_shift_lane(t, &t->lanes[i], tick);
     return 0;
 }
 
-static bool thread_runs_has_tick(const struct thread_runs *t, uint32_t look, double time_s) {
-    return look < t->end && thread_runs_at(t, look)->time_s == time_s;
+static bool thread_runs_has_tick(const struct thread_runs *t, uint32_t tick, double time_s) {
+    return tick < t->end && thread_runs_at(t, tick)->time_s == time_s;
 }
 
-/* The look of a time, made when it is new: 1; 0 it is too late for one; -1 without memory. */
-static int thread_runs_put_tick(struct thread_runs *t, double time_s, double us, uint32_t *look) {
+/* The tick of a time, made when it is new: 1; 0 it is too late for one; -1 without memory. */
+static int thread_runs_put_tick(struct thread_runs *t, double time_s, double us, uint32_t *tick) {
     if (t->end > t->first && time_s > thread_runs_at(t, t->end - 1)->time_s)
-        *look = t->end;
+        *tick = t->end;
     else
-        *look = thread_runs_has_tick(t, t->end - 1, time_s) ? t->end - 1 : thread_runs_find_tick(t, time_s);
-    if (thread_runs_has_tick(t, *look, time_s))
+        *tick = thread_runs_has_tick(t, t->end - 1, time_s) ? t->end - 1 : thread_runs_find_tick(t, time_s);
+    if (thread_runs_has_tick(t, *tick, time_s))
         return 1;
-    if (t->end - *look > THREAD_RUNS_LATE || (!isnan(t->forgotten_s) && time_s <= t->forgotten_s))
+    if (t->end - *tick > THREAD_RUNS_LATE || (!isnan(t->forgotten_s) && time_s <= t->forgotten_s))
         return 0;
-    if (*look < t->end)
-        return thread_runs_insert_tick(t, *look, time_s, us) == 0 ? 1 : -1;
+    if (*tick < t->end)
+        return thread_runs_insert_tick(t, *tick, time_s, us) == 0 ? 1 : -1;
     double before = t->end > t->first ? thread_runs_at(t, t->end - 1)->us_to_here : t->us_before;
     *thread_runs_at(t, t->end++) = (struct thread_runs_tick){time_s, before + us};
     return 1;
@@ -243,11 +243,11 @@ static int thread_runs_put_tick(struct thread_runs *t, double time_s, double us,
 
 /* ---- runs ---- */
 
-static size_t thread_runs_search_run(const struct thread_runs_lane *lane, uint32_t look) {
+static size_t thread_runs_search_run(const struct thread_runs_lane *lane, uint32_t tick) {
     size_t from = lane->start, to = lane->end;
     while (from < to) {
         size_t mid = from + (to - from) / 2;
-        if (lane->runs[mid].first + lane->runs[mid].n <= look)
+        if (lane->runs[mid].first + lane->runs[mid].n <= tick)
             from = mid + 1;
         else
             to = mid;
@@ -255,11 +255,11 @@ static size_t thread_runs_search_run(const struct thread_runs_lane *lane, uint32
     return from;
 }
 
-/* One look more in a lane, before run `at`, which begins later. */
-static int thread_runs_put_run(struct thread_runs *t, struct thread_runs_lane *lane, size_t at, uint32_t look,
+/* One tick more in a lane, before run `at`, which begins later. */
+static int thread_runs_put_run(struct thread_runs *t, struct thread_runs_lane *lane, size_t at, uint32_t tick,
                                const struct thread_runs_sample *s) {
     struct thread_runs_run *before = at > lane->start ? &lane->runs[at - 1] : NULL;
-    if (before && before->first + before->n == look && before->entry == s->entry &&
+    if (before && before->first + before->n == tick && before->entry == s->entry &&
         before->flags == s->flags && before->n < THREAD_RUNS_RUN_TICKS) {
         before->n++;
         return 0;
@@ -267,7 +267,7 @@ static int thread_runs_put_run(struct thread_runs *t, struct thread_runs_lane *l
     if (thread_runs_grow_lane(lane) != 0)
         return -1;
     memmove(&lane->runs[at + 1], &lane->runs[at], (lane->end - at) * sizeof *lane->runs);
-    lane->runs[at] = (struct thread_runs_run){look, s->entry, 1, s->flags};
+    lane->runs[at] = (struct thread_runs_run){tick, s->entry, 1, s->flags};
     lane->end++;
     t->n_runs++;
     return 0;
@@ -293,23 +293,23 @@ uint8_t thread_runs_flags(const struct model_sample *s) {
 
 int thread_runs_add(struct thread_runs *t, const struct thread_runs_sample *s) {
     bool is_full;
-    uint32_t look;
+    uint32_t tick;
     if (!(s->time_s >= 0 && s->time_s < THREAD_RUNS_MAX_TIME))
         return thread_runs_leave_out(t, false);
     thread_runs_reserve(t);
     struct thread_runs_lane *lane = thread_runs_put_lane(t, s->tid, &is_full);
     if (!lane)
         return is_full ? thread_runs_leave_out(t, false) : -1;
-    int rc = thread_runs_put_tick(t, s->time_s, s->us, &look);
+    int rc = thread_runs_put_tick(t, s->time_s, s->us, &tick);
     if (rc <= 0)
         return rc < 0 ? -1 : thread_runs_leave_out(t, true);
     size_t at = lane->end;
-    if (at > lane->start && lane->runs[at - 1].first + lane->runs[at - 1].n > look)
-        at = thread_runs_search_run(lane, look);
-    if (at < lane->end && (lane->runs[at].first <= look || lane->end - at > THREAD_RUNS_LATE))
+    if (at > lane->start && lane->runs[at - 1].first + lane->runs[at - 1].n > tick)
+        at = thread_runs_search_run(lane, tick);
+    if (at < lane->end && (lane->runs[at].first <= tick || lane->end - at > THREAD_RUNS_LATE))
         return thread_runs_leave_out(t, false);
     t->too_late = 0;
-    return thread_runs_put_run(t, lane, at, look, s) == 0 ? 1 : -1;
+    return thread_runs_put_run(t, lane, at, tick, s) == 0 ? 1 : -1;
 }
 
 /* ---- reading ---- */
@@ -317,7 +317,7 @@ int thread_runs_add(struct thread_runs *t, const struct thread_runs_sample *s) {
 uint64_t thread_runs_left_out(const struct thread_runs *t) { return t->left_out; }
 
 size_t thread_runs_bytes(const struct thread_runs *t) {
-    size_t n = sizeof *t + t->max_looks * sizeof *t->looks + t->cap_lanes * sizeof *t->lanes +
+    size_t n = sizeof *t + t->max_ticks * sizeof *t->ticks + t->cap_lanes * sizeof *t->lanes +
                table_bytes(&t->by_tid);
     for (size_t i = 0; i < t->n_lanes; i++)
         n += t->lanes[i].cap * sizeof *t->lanes[i].runs;
@@ -330,8 +330,8 @@ uint32_t thread_runs_first_tick(const struct thread_runs *t) { return t->first; 
 
 uint32_t thread_runs_end_tick(const struct thread_runs *t) { return t->end; }
 
-double thread_runs_tick_time(const struct thread_runs *t, uint32_t look) {
-    return thread_runs_at(t, look)->time_s;
+double thread_runs_tick_time(const struct thread_runs *t, uint32_t tick) {
+    return thread_runs_at(t, tick)->time_s;
 }
 
 double thread_runs_tick_us(const struct thread_runs *t, uint32_t from, uint32_t to) {
@@ -353,8 +353,8 @@ const struct thread_runs_run *thread_runs_runs(const struct thread_runs *t, size
     return l->runs ? l->runs + l->start : NULL;
 }
 
-size_t thread_runs_find_run(const struct thread_runs *t, size_t lane, uint32_t look) {
-    return thread_runs_search_run(&t->lanes[lane], look) - t->lanes[lane].start;
+size_t thread_runs_find_run(const struct thread_runs *t, size_t lane, uint32_t tick) {
+    return thread_runs_search_run(&t->lanes[lane], tick) - t->lanes[lane].start;
 }
 
 /* ---- a part of it ---- */
@@ -363,7 +363,7 @@ static uint32_t thread_runs_map(const uint32_t *map, size_t n, uint32_t entry) {
     return entry < n ? map[entry] : THREAD_RUNS_NO_ENTRY;
 }
 
-/* Runs of a lane that lie in looks [from, to), of which `from` becomes number 0. */
+/* Runs of a lane that lie in ticks [from, to), of which `from` becomes number 0. */
 static int thread_runs_trim_lane(struct thread_runs *out, const struct thread_runs_lane *lane, uint32_t from,
                                  uint32_t to, const uint32_t *map, size_t n) {
     bool is_full, is_empty = true;

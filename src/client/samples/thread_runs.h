@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * thread_runs: what each thread did when, of the newest samples: a lane for each thread, of runs of looks in a row that saw the
+ * thread_runs: what each thread did when, of the newest samples: a lane for each thread, of runs of ticks in a row that saw the
  * same.
  *
- * All threads are looked at together, so looks are kept once, by the samples' own clock, and a run is some of them: what
+ * All threads are looked at together, so ticks are kept once, by the samples' own clock, and a run is some of them: what
  * lies between two times is counted exactly, wherever they cut a run. Samples may come late (those of threads that rest
- * do) and are put where they belong. Bounded in looks, runs and lanes: the oldest go first, and from when on all is known
+ * do) and are put where they belong. Bounded in ticks, runs and lanes: the oldest go first, and from when on all is known
  * can be asked. A sample costs the same however much there is. One thread.
  */
 #ifndef CLIENT_SAMPLES_THREAD_RUNS_H
@@ -21,7 +21,7 @@
 #define THREAD_RUNS_RUNS ((size_t)1 << 18)
 #define THREAD_RUNS_LANES ((size_t)4096)
 #define THREAD_RUNS_LATE                                                                                     \
-    512 /* looks that a sample may come later than the newest one, when its own look is new */
+    512 /* ticks that a sample may come later than the newest one, when its own tick is new */
 
 #define THREAD_RUNS_NO_ENTRY UINT32_MAX /* the sample was torn, or its stack is not known */
 
@@ -39,15 +39,15 @@ enum thread_runs_flag {
 /* Looks [first, first + n) at a thread, in each of which it was seen. */
 struct thread_runs_run {
     uint32_t first;
-    uint32_t entry; /* of the fold: the thread in a stack; THREAD_RUNS_NO_ENTRY */
+    uint32_t entry; /* of the counts: the thread in a stack; THREAD_RUNS_NO_ENTRY */
     uint16_t n;
     uint8_t flags; /* THREAD_RUNS_ON_CPU | ... */
 };
 
 /* One sample. */
 struct thread_runs_sample {
-    double time_s; /* of the look, seconds since the epoch */
-    double us;     /* time that it stands for; of the first sample of a look, for all of them */
+    double time_s; /* of the tick, seconds since the epoch */
+    double us;     /* time that it stands for; of the first sample of a tick, for all of them */
     int64_t tid;
     uint32_t entry;
     uint8_t flags;
@@ -58,10 +58,10 @@ struct thread_runs;
 struct thread_runs *thread_runs_new(void); /* NULL without memory */
 
 /* With other bounds than THREAD_RUNS_TICKS and THREAD_RUNS_RUNS; at least 2 of each. */
-struct thread_runs *thread_runs_new_sized(size_t max_looks, size_t max_runs);
+struct thread_runs *thread_runs_new_sized(size_t max_ticks, size_t max_runs);
 void thread_runs_free(struct thread_runs *t);
 
-/* Looks of a time, from_s <= it < to_s, as tracks of their own: an entry is what `map` (of `n`) says of it, THREAD_RUNS_NO_ENTRY for what is to be
+/* Looks of a time, from_s <= it < to_s, as runs of their own: an entry is what `map` (of `n`) says of it, THREAD_RUNS_NO_ENTRY for what is to be
  * left out; threads with nothing else have no lane. NULL without memory. */
 struct thread_runs *thread_runs_trim(const struct thread_runs *t, double from_s, double to_s,
                                      const uint32_t *map, size_t n);
@@ -72,33 +72,33 @@ void thread_runs_clear(struct thread_runs *t);
 /* What a sample says of its thread, as a run has it. */
 uint8_t thread_runs_flags(const struct model_sample *s);
 
-/* Take a sample in. 1; 0 when it has no place (the thread was seen in this look already, it is too late, there are too many
+/* Take a sample in. 1; 0 when it has no place (the thread was seen in this tick already, it is too late, there are too many
  * threads): it is left out; -1 without memory. */
 int thread_runs_add(struct thread_runs *t, const struct thread_runs_sample *s);
 
-/* Samples that were left out, and those of looks that have gone. */
+/* Samples that were left out, and those of ticks that have gone. */
 uint64_t thread_runs_left_out(const struct thread_runs *t);
 
 /* Memory held, in bytes. */
 size_t thread_runs_bytes(const struct thread_runs *t);
 
-/* Another number than before: all was forgotten, numbers of looks and lanes mean others. */
+/* Another number than before: all was forgotten, numbers of ticks and lanes mean others. */
 uint64_t thread_runs_identity(const struct thread_runs *t);
 
-/* ---- looks: numbers that rise with time; one that comes late moves those after it up by one ---- */
+/* ---- ticks: numbers that rise with time; one that comes late moves those after it up by one ---- */
 
 /* Looks from which on all is known, and the one after the newest: the same when there are none. */
 uint32_t thread_runs_first_tick(const struct thread_runs *t);
 uint32_t thread_runs_end_tick(const struct thread_runs *t);
 
-/* The first look that is not before a time; the end when there is none. */
+/* The first tick that is not before a time; the end when there is none. */
 uint32_t thread_runs_find_tick(const struct thread_runs *t, double time_s);
 
-/* Time of a look of these; time that looks [from, to) stand for, in microseconds. */
-double thread_runs_tick_time(const struct thread_runs *t, uint32_t look);
+/* Time of a tick of these; time that ticks [from, to) stand for, in microseconds. */
+double thread_runs_tick_time(const struct thread_runs *t, uint32_t tick);
 double thread_runs_tick_us(const struct thread_runs *t, uint32_t from, uint32_t to);
 
-/* Time of the oldest look that was forgotten; what was before it is not known any more. NAN: nothing was forgotten. */
+/* Time of the oldest tick that was forgotten; what was before it is not known any more. NAN: nothing was forgotten. */
 double thread_runs_forgotten_s(const struct thread_runs *t);
 
 /* ---- lanes, in order of the threads' first samples; numbers change when a thread has gone ---- */
@@ -113,7 +113,7 @@ long thread_runs_find_lane(const struct thread_runs *t, int64_t tid);
  * sample. */
 const struct thread_runs_run *thread_runs_runs(const struct thread_runs *t, size_t lane, size_t *n);
 
-/* The first run of a lane that ends after a look; `n` (of thread_runs_runs) when there is none. */
-size_t thread_runs_find_run(const struct thread_runs *t, size_t lane, uint32_t look);
+/* The first run of a lane that ends after a tick; `n` (of thread_runs_runs) when there is none. */
+size_t thread_runs_find_run(const struct thread_runs *t, size_t lane, uint32_t tick);
 
 #endif

@@ -36,7 +36,7 @@ struct timeline_cells {
 
 struct timeline {
     struct timeline_cells now, next;
-    uint64_t ids, identity; /* of the tally and its tracks */
+    uint64_t ids, identity; /* of the store and its runs */
     long *moved;            /* per lane of `now`: which one it is in `next`; -1 none */
     size_t cap_moved;
     size_t left_out;
@@ -89,7 +89,7 @@ void timeline_free(struct timeline *t) {
 
 /* Looks [from, to) at a lane, run by run. */
 struct timeline_slice {
-    const struct sample_store *tally;
+    const struct sample_store *store;
     const struct thread_runs_run *runs;
     size_t n;
     uint32_t from, to;
@@ -102,15 +102,15 @@ static uint32_t timeline_overlap(const struct timeline_slice *s, const struct th
 }
 
 /* Innermost function of an entry, and its stack. */
-static uint32_t timeline_function(const struct timeline *t, const struct sample_store *tally, uint32_t entry,
+static uint32_t timeline_function(const struct timeline *t, const struct sample_store *store, uint32_t entry,
                                   uint32_t *stack) {
     uint32_t above;
-    *stack = stack_counts_get(sample_store_fold(tally), entry)->stack;
+    *stack = stack_counts_get(sample_store_counts(store), entry)->stack;
     if (t->next.view.hides_native)
-        *stack = sample_store_python_stack(tally, *stack);
+        *stack = sample_store_python_stack(store, *stack);
     if (*stack == STACK_COUNTS_NO_STACK)
         return TIMELINE_NO_FRAME;
-    return sample_store_function(tally, stack_counts_stack_frame(sample_store_fold(tally), *stack, &above));
+    return sample_store_function(store, stack_counts_stack_frame(sample_store_counts(store), *stack, &above));
 }
 
 /* One more tick of a kind; how many there are. */
@@ -164,7 +164,7 @@ static void timeline_find_most(struct timeline *t, const struct timeline_slice *
         uint32_t n = timeline_overlap(s, &s->runs[i]);
         if (!n || !timeline_counts(&s->runs[i], time, active))
             continue;
-        uint32_t f = timeline_function(t, s->tally, s->runs[i].entry, &stack);
+        uint32_t f = timeline_function(t, s->store, s->runs[i].entry, &stack);
         size_t at = f == TIMELINE_NO_FRAME ? t->n_functions : f;
         uint32_t ticks = timeline_tick(&t->functions[at], stamp, n);
         (void)timeline_tick(&t->stacks[stack], stamp, n);
@@ -176,7 +176,7 @@ static void timeline_find_most(struct timeline *t, const struct timeline_slice *
     most = 0;
     for (size_t i = 0; i < s->n && s->runs[i].first < s->to; i++) {
         if (!timeline_overlap(s, &s->runs[i]) || !timeline_counts(&s->runs[i], time, active) ||
-            timeline_function(t, s->tally, s->runs[i].entry, &stack) != out->function ||
+            timeline_function(t, s->store, s->runs[i].entry, &stack) != out->function ||
             t->stacks[stack].n <= most)
             continue;
         most = t->stacks[stack].n;
@@ -189,16 +189,16 @@ static uint8_t timeline_percent(uint32_t part, uint32_t whole) {
 }
 
 /* What a lane shows in looks [from, to); its sums are added to those of all. */
-static struct timeline_cell timeline_make_cell(struct timeline *t, const struct sample_store *tally,
+static struct timeline_cell timeline_make_cell(struct timeline *t, const struct sample_store *store,
                                                size_t lane, uint32_t from, uint32_t to,
                                                struct timeline_sums *all) {
-    const struct thread_runs *tracks = sample_store_tracks(tally);
-    struct timeline_slice s = {.tally = tally, .from = from, .to = to};
+    const struct thread_runs *runs = sample_store_runs(store);
+    struct timeline_slice s = {.store = store, .from = from, .to = to};
     struct timeline_sums sums = {0};
     struct timeline_cell cell = {.function = TIMELINE_NO_FRAME, .state = TIMELINE_ABSENT};
     enum timeline_time time = t->next.view.time;
-    s.runs = thread_runs_runs(tracks, lane, &s.n);
-    size_t at = thread_runs_find_run(tracks, lane, from);
+    s.runs = thread_runs_runs(runs, lane, &s.n);
+    size_t at = thread_runs_find_run(runs, lane, from);
     s.runs += at;
     s.n -= at;
     timeline_sum(&s, time, &sums);
@@ -224,17 +224,17 @@ static struct timeline_cell timeline_make_cell(struct timeline *t, const struct 
 /* ---- columns ---- */
 
 /* Looks of a column: those in it, or the one that stands for its time. */
-static void timeline_ticks(const struct thread_runs *tracks, const struct timeline_view *v, int64_t column,
+static void timeline_ticks(const struct thread_runs *runs, const struct timeline_view *v, int64_t column,
                            double until_s, uint32_t *from, uint32_t *to) {
     double begin = timeline_begin(v->column_s, column), end = timeline_begin(v->column_s, column + 1);
-    uint32_t first = thread_runs_first_tick(tracks);
-    *from = thread_runs_find_tick(tracks, begin);
-    *to = thread_runs_find_tick(tracks, fmin(end, nextafter(until_s, INFINITY)));
+    uint32_t first = thread_runs_first_tick(runs);
+    *from = thread_runs_find_tick(runs, begin);
+    *to = thread_runs_find_tick(runs, fmin(end, nextafter(until_s, INFINITY)));
     if (*from < *to || *from == first)
         return;
     uint32_t before = *from - 1;
-    double us = thread_runs_tick_us(tracks, before, *from);
-    if (begin <= until_s && thread_runs_tick_time(tracks, before) + TIMELINE_HOLE * us / 1e6 >= end) {
+    double us = thread_runs_tick_us(runs, before, *from);
+    if (begin <= until_s && thread_runs_tick_time(runs, before) + TIMELINE_HOLE * us / 1e6 >= end) {
         *to = *from;
         *from = before;
     }
@@ -256,23 +256,23 @@ static struct timeline_cell *timeline_at(const struct timeline_cells *c, size_t 
     return &c->cells[lane * (size_t)c->view.cols + (size_t)col];
 }
 
-static void timeline_make_column(struct timeline *t, const struct sample_store *tally, int col,
+static void timeline_make_column(struct timeline *t, const struct sample_store *store, int col,
                                  double until_s) {
-    const struct thread_runs *tracks = sample_store_tracks(tally);
+    const struct thread_runs *runs = sample_store_runs(store);
     struct timeline_cells *c = &t->next;
     struct timeline_sums all = {0};
     int64_t column = c->view.first + col;
     uint32_t from, to;
-    timeline_ticks(tracks, &c->view, column, until_s, &from, &to);
+    timeline_ticks(runs, &c->view, column, until_s, &from, &to);
     c->shares[col] = (struct timeline_share){TIMELINE_UNKNOWN, TIMELINE_UNKNOWN};
     bool is_final = timeline_begin(c->view.column_s, column + 1) + TIMELINE_SETTLE_S < until_s;
     c->marks[col] = (uint8_t)((is_final ? TIMELINE_IS_FINAL : 0) | (from < to ? TIMELINE_IS_SAMPLED : 0));
     t->made++;
     if (from >= to)
         return; /* unsampled */
-    for (size_t i = 0; i < thread_runs_count_lanes(tracks); i++) {
-        struct timeline_cell cell = timeline_make_cell(t, tally, i, from, to, &all);
-        long lane = timeline_find_lane(c, thread_runs_lane_tid(tracks, i));
+    for (size_t i = 0; i < thread_runs_count_lanes(runs); i++) {
+        struct timeline_cell cell = timeline_make_cell(t, store, i, from, to, &all);
+        long lane = timeline_find_lane(c, thread_runs_lane_tid(runs, i));
         if (lane >= 0)
             *timeline_at(c, (size_t)lane, col) = cell;
     }
@@ -289,15 +289,15 @@ static int timeline_compare_lane(const void *a, const void *b) {
 }
 
 /* Threads that are known, and those that are shown still. */
-static int timeline_list_lanes(struct timeline *t, const struct thread_runs *tracks) {
+static int timeline_list_lanes(struct timeline *t, const struct thread_runs *runs) {
     struct timeline_cells *c = &t->next;
-    size_t n = 0, n_tracks = thread_runs_count_lanes(tracks), most = n_tracks + t->now.n_lanes;
+    size_t n = 0, n_tracks = thread_runs_count_lanes(runs), most = n_tracks + t->now.n_lanes;
     if (grow_array(&c->lanes, sizeof *c->lanes, most + 1, &c->cap_lanes) != 0)
         return -1;
     for (size_t i = 0; i < n_tracks; i++)
-        c->lanes[n++] = (struct timeline_lane){.tid = thread_runs_lane_tid(tracks, i)};
+        c->lanes[n++] = (struct timeline_lane){.tid = thread_runs_lane_tid(runs, i)};
     for (size_t i = 0; i < t->now.n_lanes; i++)
-        if (t->now.lanes[i].seen && thread_runs_find_lane(tracks, t->now.lanes[i].tid) < 0)
+        if (t->now.lanes[i].seen && thread_runs_find_lane(runs, t->now.lanes[i].tid) < 0)
             c->lanes[n++] = (struct timeline_lane){.tid = t->now.lanes[i].tid};
     qsort(c->lanes, n, sizeof *c->lanes, timeline_compare_lane);
     c->n_lanes = n < TIMELINE_MAX_LANES ? n : TIMELINE_MAX_LANES;
@@ -305,10 +305,10 @@ static int timeline_list_lanes(struct timeline *t, const struct thread_runs *tra
     return 0;
 }
 
-static int timeline_grow(struct timeline *t, const struct sample_store *tally) {
+static int timeline_grow(struct timeline *t, const struct sample_store *store) {
     struct timeline_cells *c = &t->next;
-    size_t cols = (size_t)c->view.cols, n_functions = sample_store_count_frames(tally),
-           n_stacks = sample_store_count_stacks(tally) + 1, cap = t->cap_functions;
+    size_t cols = (size_t)c->view.cols, n_functions = sample_store_count_frames(store),
+           n_stacks = sample_store_count_stacks(store) + 1, cap = t->cap_functions;
     if (grow_array(&c->cells, sizeof *c->cells, c->n_lanes * cols + 1, &c->cap_cells) != 0 ||
         grow_array(&c->shares, sizeof *c->shares, cols, &c->cap_shares) != 0 ||
         grow_array(&c->marks, sizeof *c->marks, cols, &c->cap_marks) != 0 ||
@@ -353,7 +353,7 @@ static void timeline_keep_columns(struct timeline *t, int from, int col, int n) 
     }
 }
 
-static void timeline_make_columns(struct timeline *t, const struct sample_store *tally, double until_s) {
+static void timeline_make_columns(struct timeline *t, const struct sample_store *store, double until_s) {
     int cols = t->next.view.cols;
     for (size_t i = 0; i < t->now.n_lanes; i++)
         t->moved[i] = timeline_find_lane(&t->next, t->now.lanes[i].tid);
@@ -364,7 +364,7 @@ static void timeline_make_columns(struct timeline *t, const struct sample_store 
         if (kept >= 0)
             timeline_keep_columns(t, kept, col, n);
         else
-            timeline_make_column(t, tally, col, until_s);
+            timeline_make_column(t, store, col, until_s);
     }
 }
 
@@ -377,20 +377,20 @@ static void timeline_note_lanes(struct timeline_cells *c) {
         }
 }
 
-int timeline_update(struct timeline *t, const struct sample_store *tally, const struct timeline_view *view) {
-    const struct thread_runs *tracks = sample_store_tracks(tally);
-    double until_s = sample_store_newest_tick_s(tally);
-    if (t->ids != sample_store_get_mark(tally).ids || t->identity != thread_runs_identity(tracks))
+int timeline_update(struct timeline *t, const struct sample_store *store, const struct timeline_view *view) {
+    const struct thread_runs *runs = sample_store_runs(store);
+    double until_s = sample_store_newest_tick_s(store);
+    if (t->ids != sample_store_get_mark(store).ids || t->identity != thread_runs_identity(runs))
         timeline_clear(t);
-    t->ids = sample_store_get_mark(tally).ids;
-    t->identity = thread_runs_identity(tracks);
+    t->ids = sample_store_get_mark(store).ids;
+    t->identity = thread_runs_identity(runs);
     t->next.view = *view;
     t->made = 0;
-    if (timeline_list_lanes(t, tracks) != 0 || timeline_grow(t, tally) != 0) {
+    if (timeline_list_lanes(t, runs) != 0 || timeline_grow(t, store) != 0) {
         timeline_clear(t);
         return -1;
     }
-    timeline_make_columns(t, tally, isnan(until_s) ? -INFINITY : until_s);
+    timeline_make_columns(t, store, isnan(until_s) ? -INFINITY : until_s);
     timeline_note_lanes(&t->next);
     struct timeline_cells made = t->next;
     t->next = t->now;

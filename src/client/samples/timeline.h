@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * timeline: what each thread did in each slice of time: cells, a row a thread, a column a slice; made from a tally's tracks.
+ * timeline: what each thread did in each slice of time: cells, a row a thread, a column a slice; made from a store's runs.
  *
  * Columns have numbers: column k is the time from k lengths of one on, however the view moves. What has been made of a column that
  * nothing can be added to any more is kept while it is in view, so an update costs by the cells and by what came since.
@@ -32,7 +32,7 @@ enum timeline_does {
 struct timeline_cell {
     uint32_t
         function; /* frame that stands for the innermost function (sample_store_function); TIMELINE_NO_FRAME */
-    uint32_t stack; /* of the fold: the one seen most with it */
+    uint32_t stack; /* of the counts: the one seen most with it */
     uint16_t looks; /* in which it was seen, at most 65535 */
     uint8_t state;  /* enum timeline_does */
     uint8_t cpu, gil, waiting, gc;
@@ -70,12 +70,12 @@ struct timeline;
 struct timeline *timeline_new(void); /* NULL without memory */
 void timeline_free(struct timeline *t);
 
-/* Forget the tally and all that was made of it. */
+/* Forget the store and all that was made of it. */
 void timeline_clear(struct timeline *t);
 
-/* Make the cells of a view, of the tally as it is read now (where it is held: as it was then). 0, or -1 without memory: then
+/* Make the cells of a view, of the store as it is read now (where it is held: as it was then). 0, or -1 without memory: then
  * there are none. */
-int timeline_update(struct timeline *t, const struct sample_store *tally, const struct timeline_view *view);
+int timeline_update(struct timeline *t, const struct sample_store *store, const struct timeline_view *view);
 
 /* Lanes by tid, and how many threads there was no room for. */
 size_t timeline_count_lanes(const struct timeline *t);

@@ -204,8 +204,8 @@ static bool app_diff_make(struct app *a, enum sample_store_window chosen) {
 
 /* The thread of a recording that has the same name; -1 there is none. */
 static int64_t app_diff_thread(const struct app *a, int64_t tid) {
-    const struct stack_counts *mine = sample_store_fold(a->data.tally),
-                              *other = sample_store_fold(a->diff.other);
+    const struct stack_counts *mine = sample_store_counts(a->data.tally),
+                              *other = sample_store_counts(a->diff.other);
     const char *name = stack_counts_thread_name(mine, tid);
     for (size_t i = 0; name && i < stack_counts_count(other); i++) {
         int64_t there = stack_counts_get(other, i)->tid;

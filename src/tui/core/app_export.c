@@ -144,7 +144,8 @@ static const struct app_screen *app_export_shown(const struct app *app) {
 
 static void app_export_put_module(const struct app *app, const struct screen_choice *c, struct strbuf *out) {
     char name[APP_EXPORT_NAME] = "?", clean[APP_EXPORT_NAME];
-    const struct model_frame *f = stack_counts_frame(sample_store_fold(app->data.tally), c->query.module - 1);
+    const struct model_frame *f =
+        stack_counts_frame(sample_store_counts(app->data.tally), c->query.module - 1);
     if (f && c->name_module)
         c->name_module(f, name, sizeof name);
     (void)text_sanitize(clean, sizeof clean, name);
@@ -158,7 +159,7 @@ static void app_export_put_choice(const struct app *app, const struct screen_cho
                                                    [FLAME_GIL_HOLDING] = "holding the GIL"};
     const struct flame_query *q = &c->query;
     char clean[APP_EXPORT_NAME];
-    const char *name = stack_counts_thread_name(sample_store_fold(app->data.tally), q->tid);
+    const char *name = stack_counts_thread_name(sample_store_counts(app->data.tally), q->tid);
     (void)text_sanitize(clean, sizeof clean, name ? name : "?");
     if (q->tid)
         (void)strbuf_addf(out, "%s (%" PRId64 ")", clean, q->tid);
@@ -207,7 +208,7 @@ static void app_export_choose(struct app *app, const struct tagged *tagged, stru
 
 /* From when to when the window is, and how long that is: no longer than there are samples. */
 static void app_export_range(const struct app *app, struct export_job *j, double *from_s, double *to_s) {
-    const struct thread_runs *tracks = sample_store_tracks(app->data.tally);
+    const struct thread_runs *tracks = sample_store_runs(app->data.tally);
     double newest_s = sample_store_newest_tick_s(app->data.tally), since_s = newest_s;
     if (thread_runs_end_tick(tracks) > thread_runs_first_tick(tracks))
         since_s = thread_runs_tick_time(tracks, thread_runs_first_tick(tracks));
@@ -307,10 +308,10 @@ bool app_export(struct app *app, const struct export_format *f, const char *path
 static void app_export_report(struct app *app, const struct export_job *job, const char *size) {
     struct strbuf note;
     strbuf_init(&note, APP_EXPORT_NOTE);
-    if (job->cut.tracks)
-        export_lanes_note(job->cut.tracks, job->cut.fold, &note);
+    if (job->cut.runs)
+        export_lanes_note(job->cut.runs, job->cut.counts, &note);
     app_message(app, false, "wrote %s of %" PRIu64 " samples (%s; %s%s%s) to %s, %s", job->format->name,
-                stack_counts_get_totals(job->cut.fold)->samples, job->choice, job->window,
+                stack_counts_get_totals(job->cut.counts)->samples, job->choice, job->window,
                 note.len ? "; " : "", strbuf_str(&note), job->path, size);
     strbuf_fini(&note);
 }
@@ -320,7 +321,7 @@ void app_export_done(struct app *app, struct export_job *job) {
     text_human_bytes(size, sizeof size, job->text.len);
     if (job->error.code)
         app_message(app, true, "%s: %s", job->format->name, job->error.text);
-    else if (job->cut.fold)
+    else if (job->cut.counts)
         app_export_report(app, job, size);
     else
         app_message(app, false, "wrote %s: %s", job->path, size);

@@ -105,7 +105,7 @@ static double app_history_epoch(const struct app *a, double s) { return a->epoch
 
 /* When counting began; of a recording, when the first of its samples was taken. */
 static double app_history_since(const struct app *a) {
-    const struct thread_runs *tracks = sample_store_tracks(a->data.tally);
+    const struct thread_runs *tracks = sample_store_runs(a->data.tally);
     struct sample_store_health health;
     sample_store_get_health(a->data.tally, &health);
     if (!data_is_recorded(&a->data))

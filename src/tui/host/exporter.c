@@ -55,12 +55,12 @@ void export_job_do(struct export_job *j) {
     const struct export_data data = {.request = &request,
                                      .target = &j->target,
                                      .snapshot = &nothing,
-                                     .fold = j->cut.fold,
-                                     .tracks = j->cut.tracks,
+                                     .counts = j->cut.counts,
+                                     .runs = j->cut.runs,
                                      .choice = j->is_part ? j->choice : NULL,
                                      .elapsed_s = j->elapsed_s,
                                      .until_s = j->until_s};
-    int rc = j->cut.fold ? j->format->render(&data, &j->text, &j->error) : 0;
+    int rc = j->cut.counts ? j->format->render(&data, &j->text, &j->error) : 0;
     if (rc == 0 && j->text.failed)
         rc = err_set(&j->error, ERR_FAILED, "it is too long, or memory is short");
     if (rc == 0)

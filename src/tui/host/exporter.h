@@ -27,8 +27,8 @@
 struct export_job {
     const struct export_format *format;
     char path[PATH_MAX];
-    struct strbuf text;           /* the file; filled by the job itself when there is a fold */
-    struct sample_filter cut;     /* the samples; no fold: the text is made already */
+    struct strbuf text;           /* the file; filled by the job itself when there are samples */
+    struct sample_filter cut;     /* the samples; none: the text is made already */
     bool by_function;             /* functions, not lines */
     char choice[EXPORTER_CHOICE]; /* which samples these are, in words: see struct export_data */
     bool is_part;                 /* not all of the window */

@@ -68,7 +68,7 @@ void flame_label(const struct flame_state *s, const struct app *app, uint32_t no
     char raw[FLAME_NAME];
     const char *thread = NULL;
     if (node == FLAME_ROOT && s->query.tid && app->data.tally) {
-        thread = stack_counts_thread_name(sample_store_fold(app->data.tally), s->query.tid);
+        thread = stack_counts_thread_name(sample_store_counts(app->data.tally), s->query.tid);
         (void)snprintf(raw, sizeof raw, "thread %s", thread ? thread : "?");
     } else if (node == FLAME_ROOT && flame_module_frame(s)) {
         (void)snprintf(raw, sizeof raw, "module ");

@@ -301,7 +301,7 @@ static int64_t timeline_newest(const struct timeline_state *s, const struct app 
 
 /* The oldest: of what is in memory, or of what is shown of before. */
 static int64_t timeline_oldest(const struct timeline_state *s, const struct app *app) {
-    const struct thread_runs *t = app->data.tally ? sample_store_tracks(app->data.tally) : NULL;
+    const struct thread_runs *t = app->data.tally ? sample_store_runs(app->data.tally) : NULL;
     if (!t || thread_runs_first_tick(t) == thread_runs_end_tick(t))
         return timeline_newest(s, app);
     return timeline_slice_of(s, thread_runs_tick_time(t, thread_runs_first_tick(t)));
@@ -328,7 +328,7 @@ bool timeline_selection(const struct timeline_state *s, const struct app *app, i
 
 static const struct model_frame *timeline_frame(const struct app *app, const struct timeline_cell *c) {
     bool has_one = c->state >= TIMELINE_IDLE && c->function != TIMELINE_NO_FRAME && app->data.tally;
-    return has_one ? stack_counts_frame(sample_store_fold(app->data.tally), c->function) : NULL;
+    return has_one ? stack_counts_frame(sample_store_counts(app->data.tally), c->function) : NULL;
 }
 
 static bool timeline_matches(const struct match *m, const struct model_frame *f) {
@@ -346,7 +346,8 @@ static bool timeline_passes(const struct timeline_state *s, const struct app *ap
         return false;
     if (!s->filter.active)
         return true;
-    bool found = match_text(&s->filter, stack_counts_thread_name(sample_store_fold(app->data.tally), l->tid));
+    bool found =
+        match_text(&s->filter, stack_counts_thread_name(sample_store_counts(app->data.tally), l->tid));
     uint32_t before = TIMELINE_NO_FRAME;
     for (int col = 0; !found && col < s->view.cols; col++) {
         const struct timeline_cell *c = timeline_cell(s->timeline, lane, col);
@@ -619,7 +620,7 @@ static const struct timeline_cell *timeline_cell_of(const struct timeline_state 
 /* The thread's line, and its stack in the slice, innermost first. */
 static void timeline_put_stack(const struct app *app, int64_t tid, const struct timeline_cell *c,
                                struct strbuf *out) {
-    const struct stack_counts *fold = sample_store_fold(app->data.tally);
+    const struct stack_counts *fold = sample_store_counts(app->data.tally);
     const char *name = stack_counts_thread_name(fold, tid);
     (void)strbuf_addf(out, "%" PRId64 " ", tid);
     pick_put_text(out, name ? name : "?");
@@ -640,7 +641,7 @@ static const struct model_frame *timeline_put_row(const struct timeline_state *s
                                                   int row, struct strbuf *whole) {
     const struct timeline_cell *c = timeline_cell_of(s, app, row);
     timeline_put_stack(app, timeline_lane(s->timeline, s->shown[row])->tid, c, whole);
-    return c ? stack_counts_frame(sample_store_fold(app->data.tally), c->function) : NULL;
+    return c ? stack_counts_frame(sample_store_counts(app->data.tally), c->function) : NULL;
 }
 
 bool timeline_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
@@ -649,7 +650,7 @@ bool timeline_pick(const void *state, const struct app *app, struct screen_pick 
     int row = timeline_row(s);
     if (row < 0 || !app->data.tally || s->tally != app->data.tally)
         return false;
-    const char *name = stack_counts_thread_name(sample_store_fold(app->data.tally), timeline_tid(s));
+    const char *name = stack_counts_thread_name(sample_store_counts(app->data.tally), timeline_tid(s));
     what->tid = timeline_tid(s);
     what->frame = timeline_put_row(s, app, row, whole);
     if (what->frame)
@@ -697,7 +698,7 @@ static void timeline_put(const void *state, const struct app *app, int row, stru
                          struct strbuf *one, struct strbuf *whole) {
     const struct timeline_state *s = state;
     int64_t tid = timeline_lane(s->timeline, s->shown[row])->tid;
-    const char *name = stack_counts_thread_name(sample_store_fold(app->data.tally), tid);
+    const char *name = stack_counts_thread_name(sample_store_counts(app->data.tally), tid);
     const struct model_frame *f = timeline_put_row(s, app, row, whole);
     *what = (struct screen_pick){.tid = tid};
     (void)strbuf_addf(one, "%" PRId64 " ", tid);

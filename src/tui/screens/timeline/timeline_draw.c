@@ -102,7 +102,7 @@ static void timeline_draw_spots(struct grid *g, struct rect row, const struct ti
 static void timeline_draw_lane(const struct timeline_state *s, const struct app *app, struct grid *g,
                                struct rect row, size_t lane) {
     struct timeline_spot spots[TIMELINE_MAX_COLS];
-    const struct stack_counts *fold = sample_store_fold(app->data.tally);
+    const struct stack_counts *fold = sample_store_counts(app->data.tally);
     for (int col = 0; col < row.cols; col++) {
         const struct timeline_cell *c = timeline_cell(s->timeline, lane, col);
         spots[col] = (struct timeline_spot){.state = (enum timeline_does)c->state, .id = c->function};
@@ -114,7 +114,7 @@ static void timeline_draw_lane(const struct timeline_state *s, const struct app 
 
 static void timeline_draw_name(const struct app *app, struct grid *g, struct rect name, int64_t tid,
                                bool is_selected) {
-    const char *text = stack_counts_thread_name(sample_store_fold(app->data.tally), tid);
+    const char *text = stack_counts_thread_name(sample_store_counts(app->data.tally), tid);
     char number[32];
     (void)snprintf(number, sizeof number, "%lld", (long long)tid);
     tags_take_rect(&app->threads, &name);
@@ -153,11 +153,11 @@ static const struct model_frame *timeline_frame_at(const struct app *app, uint32
     for (; stack != STACK_COUNTS_NO_STACK && n < TIMELINE_MAX_DEPTH;
          stack = hides_native ? sample_store_python_stack(tally, above) : above)
         path[n++] =
-            sample_store_function(tally, stack_counts_stack_frame(sample_store_fold(tally), stack, &above));
+            sample_store_function(tally, stack_counts_stack_frame(sample_store_counts(tally), stack, &above));
     if (depth >= n)
         return NULL;
     *id = path[n - 1 - depth];
-    return stack_counts_frame(sample_store_fold(tally), *id);
+    return stack_counts_frame(sample_store_counts(tally), *id);
 }
 
 static int timeline_depth(const struct app *app, uint32_t stack) {
@@ -167,7 +167,7 @@ static int timeline_depth(const struct app *app, uint32_t stack) {
     int n = 0;
     for (; stack != STACK_COUNTS_NO_STACK;
          stack = hides_native ? sample_store_python_stack(tally, above) : above) {
-        (void)stack_counts_stack_frame(sample_store_fold(tally), stack, &above);
+        (void)stack_counts_stack_frame(sample_store_counts(tally), stack, &above);
         n++;
     }
     return n ? n : 1;
@@ -337,9 +337,9 @@ static void timeline_draw_facts(const struct timeline_state *s, const struct app
     double at = timeline_begin(timeline_scale_s(s), timeline_cursor(s, app)),
            newest_s = sample_store_newest_tick_s(app->data.tally);
     const char *words = timeline_words(c),
-               *name = stack_counts_thread_name(sample_store_fold(app->data.tally), timeline_tid(s));
+               *name = stack_counts_thread_name(sample_store_counts(app->data.tally), timeline_tid(s));
     const struct model_frame *f =
-        words ? NULL : stack_counts_frame(sample_store_fold(app->data.tally), c->function);
+        words ? NULL : stack_counts_frame(sample_store_counts(app->data.tally), c->function);
     char clock[32], ago[32], text[256], cpu[24], gil[24], waits[24], gc[24];
     grid_fill(g, (struct rect){area.row, area.col, 1, area.cols}, ROLE_TABLE_HEAD);
     window_put_clock(at, clock, sizeof clock);

@@ -48,7 +48,7 @@ static void top_draw_query(const struct top_head *q, const struct app *app, stru
         *col += grid_text(g, area, row, *col, ROLE_VALUE, text) + 2;
     }
     if (q->tid) {
-        const char *name = tally ? stack_counts_thread_name(sample_store_fold(tally), q->tid) : NULL;
+        const char *name = tally ? stack_counts_thread_name(sample_store_counts(tally), q->tid) : NULL;
         char clean[128];
         text_sanitize(clean, sizeof clean, name ? name : "?");
         clean[text_fit(clean, 24)] = '\0';
