@@ -94,6 +94,11 @@ int pystack_is_python(pid_t pid);
 /* All Python thread states of all interpreters, allocated in `arena`. Number, or -1 (inconsistent read). */
 ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pystack_thread **out);
 
+/* Where the same thread state is in an earlier list: `n` items of `size` bytes, each with a struct pystack_thread as its first member.
+ * `guess`: where it is as a rule. -1: it was not there. */
+ssize_t pystack_find_thread(const struct pystack_thread *thread, const void *list, size_t n, size_t size,
+                            size_t guess);
+
 /* Has a thread state or interpreter been made since pystack_read_threads? (Ended ones show by their clocks.) Cheap. */
 bool pystack_threads_changed(struct pystack *ps);
 

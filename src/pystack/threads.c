@@ -271,6 +271,17 @@ ssize_t pystack_read_threads(struct pystack *ps, struct arena *arena, struct pys
     return (ssize_t)l.n;
 }
 
+ssize_t pystack_find_thread(const struct pystack_thread *thread, const void *list, size_t n, size_t size,
+                            size_t guess) {
+    for (size_t k = 0; k < n; k++) {
+        size_t at = (guess + k) % n;
+        const struct pystack_thread *known = (const void *)((const char *)list + at * size);
+        if (known->serial == thread->serial && known->tstate == thread->tstate && known->tid == thread->tid)
+            return (ssize_t)at;
+    }
+    return -1;
+}
+
 static int threads_check_interpreter(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
     const struct pystack_offsets *o = &ps->reader.off;
     uint64_t tstate, back;

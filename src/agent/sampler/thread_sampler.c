@@ -86,15 +86,12 @@ void thread_sampler_clear_batch(struct thread_sampler *p) {
 /* Take over what is known of the thread from the list before. */
 static void thread_sampler_keep(struct thread_sampler *p, struct thread_sampler_thread *to,
                                 const struct pystack_thread *py, size_t guess) {
-    for (size_t k = 0; k < p->n_threads; k++) {
-        struct thread_sampler_thread *from = &p->threads[(guess + k) % p->n_threads];
-        if (from->py.serial != py->serial || from->py.tstate != py->tstate || from->py.tid != py->tid)
-            continue;
-        *to = *from;
-        from->kept = true;
-        from->name = NULL;
+    ssize_t at = pystack_find_thread(py, p->threads, p->n_threads, sizeof *p->threads, guess);
+    if (at < 0)
         return;
-    }
+    *to = p->threads[at];
+    p->threads[at].kept = true;
+    p->threads[at].name = NULL;
 }
 
 static void thread_sampler_name(struct thread_sampler *p, struct thread_sampler_thread *t, const char *name,

@@ -95,15 +95,12 @@ static void outside_profile_flush(struct outside_profile *p) {
 
 static void outside_profile_keep(struct outside_profile *p, struct outside_profile_thread *to,
                                  const struct pystack_thread *py, size_t guess) {
-    for (size_t k = 0; k < p->n_threads; k++) {
-        struct outside_profile_thread *from = &p->threads[(guess + k) % p->n_threads];
-        if (from->py.serial != py->serial || from->py.tstate != py->tstate || from->py.tid != py->tid)
-            continue;
-        *to = *from;
-        from->kept = true;
-        from->name = NULL;
+    ssize_t at = pystack_find_thread(py, p->threads, p->n_threads, sizeof *p->threads, guess);
+    if (at < 0)
         return;
-    }
+    *to = p->threads[at];
+    p->threads[at].kept = true;
+    p->threads[at].name = NULL;
 }
 
 static void outside_profile_name(struct outside_profile_thread *t, const char *name) {
