@@ -44,7 +44,7 @@ s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgra
 answer = b""
 while b"\r\n\r\n" not in answer:
     answer += s.recv(1)
-hello = b"\x94\x00\x01\xa5hello\x81\xa7version\x01"
+hello = b"\x94\x00\x01\xa5hello\x81\xa7version\x02"
 s.sendall(frame(hello))
 read_frame(s)
 name = sys.argv[2].encode()
