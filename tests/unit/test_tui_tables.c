@@ -56,9 +56,10 @@ static void test_storages_count_once(void **state) {
 static void test_groups_add_up(void **state) {
     struct tensor_table t;
     struct tensor_rows r = {0};
-    struct outline o = {.def = &tensor_outline};
+    struct outline o = {0};
     struct result *rows = tables_tensors(TABLES_NORMAL);
     (void)state;
+    outline_init(&o, &tensor_outline, false);
     tensor_table_init(&t, rows);
     for (int by = 0; by < TENSOR_GROUPS; by++) {
         size_t tensors = 0, counted = 0;
@@ -133,7 +134,7 @@ static void test_selection_stays(void **state) {
     struct strbuf one, whole;
     strbuf_init(&one, 1 << 16);
     strbuf_init(&whole, 1 << 16);
-    assert_true(app_top(a)->def->pick(app_top(a)->state, a, &what, &one, &whole));
+    assert_true(screen_pick(app_top(a), a, &what, &one, &whole));
     assert_string_equal(strbuf_str(&one), "__main__.history[0]");
     strbuf_fini(&one);
     strbuf_fini(&whole);
@@ -322,9 +323,10 @@ static struct app *loader_app(enum tables_kind kind) {
 /* The newest row of each loader; those of before are gone; the meters have the last of all rows. */
 static void test_loader_rows(void **state) {
     struct loader_rows r = {0};
-    struct outline o = {.def = &loader_outline, .open_depth = 1};
+    struct outline o = {.open_depth = 1};
     struct result *loaders = tables_loaders(TABLES_NORMAL), *workers = tables_workers(TABLES_NORMAL);
     (void)state;
+    outline_init(&o, &loader_outline, false);
     loader_rows_build(&r, loaders, workers, &o);
     assert_int_equal(r.n_loaders, 2);
     assert_int_equal(r.n, 4);

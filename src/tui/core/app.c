@@ -403,15 +403,15 @@ void app_prompt(struct app *a, enum action what, const char *label, const char *
 
 static void app_open_prompt(struct app *a, enum action what) {
     struct app_screen *s = app_top(a);
-    if (!s->def->typed)
+    if (!screen_can_type(s))
         return;
-    const char *before = s->def->typed_before ? s->def->typed_before(s->state, what) : "";
+    const char *before = screen_typed_before(s, what);
     bool is_filter = what == ACTION_FILTER;
     app_prompt(a, what, is_filter ? "Filter: " : "Search: ", is_filter ? before : "");
 }
 
 static void app_close(struct app *a) {
-    if (a->n_screens > 1)
+    if (a->n_screens > 1 && !app_top(a)->def->is_tab)
         app_pop(a);
     else
         a->requests.quit = true;
@@ -445,6 +445,9 @@ static bool app_act_common(struct app *a, enum action action) {
         settings_sync(a);
         a->requests.save_settings = true;
         return true;
+    case ACTION_PAUSE:
+        app_set_paused(a, !a->data.paused);
+        return true;
     case ACTION_REFRESH:
         a->requests.snapshot = true;
         return true;
@@ -473,6 +476,8 @@ bool app_open(struct app *a, enum action action) {
     const struct screen_def *def = screen_of_action(action);
     if (!def)
         return false;
+    if (app_top(a)->def == def)
+        return true;
     /* Tabs stand side by side over the first one; as it was left, each. */
     while (def->is_tab && a->n_screens > 1)
         app_pop(a);
@@ -486,7 +491,7 @@ void app_act(struct app *a, enum action action) {
     a->dirty = true;
     if (row_actions_refuses(a, action))
         return;
-    if (s->def->act && s->def->act(s->state, a, action))
+    if (screen_act(s, a, action))
         return;
     if (!app_open(a, action))
         (void)(app_history_act(a, action) || app_act_diff(a, action) || tagging_act(a, action) ||
@@ -505,7 +510,7 @@ static void app_prompt_result(struct app *a, enum prompt_result result) {
     enum screen_typed phase = result == PROMPT_CHANGED    ? SCREEN_TYPING
                               : result == PROMPT_ACCEPTED ? SCREEN_ACCEPT
                                                           : SCREEN_CANCEL;
-    bool found = s->def->typed(s->state, a, what, a->prompt.text, phase);
+    bool found = screen_typed(s, a, what, a->prompt.text, phase);
     a->prompt_failed = !found && *a->prompt.text;
     if (result == PROMPT_ACCEPTED && a->prompt_failed)
         app_refuse(a, "nothing matches '%s'", a->prompt.text);
@@ -522,7 +527,7 @@ void app_key(struct app *a, uint32_t key) {
     if (a->prompt_for && !a->too_small) {
         enum action what = a->prompt_for;
         if (action == what && key > INPUT_SPECIAL) {
-            bool found = s->def->typed(s->state, a, what, a->prompt.text, SCREEN_REDRAW);
+            bool found = screen_typed(s, a, what, a->prompt.text, SCREEN_REDRAW);
             a->prompt_failed = !found && *a->prompt.text;
         } else
             app_prompt_result(a, prompt_key(&a->prompt, key));
@@ -562,7 +567,7 @@ static void app_mouse(struct app *a, const struct input_event *e) {
     }
     if (e->button == INPUT_MENU)
         row_actions_open_menu_at(a, e);
-    else if (s->def->mouse && s->def->mouse(s->state, a, e))
+    else if (screen_mouse(s, a, e))
         a->dirty = true;
 }
 

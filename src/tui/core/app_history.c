@@ -64,8 +64,8 @@ static void app_history_end(struct app *a) {
     struct app_screen *s = app_top(a);
     if (data_is_stepped(&a->data))
         app_set_paused(a, false);
-    else if (s->def->act)
-        (void)s->def->act(s->state, a, ACTION_LAST);
+    else
+        screen_act(s, a, ACTION_LAST);
 }
 
 bool app_history_act(struct app *a, enum action action) {

@@ -28,12 +28,12 @@ static void command_quit(struct app *app, const char *argument) {
 
 static void command_typed(struct app *app, enum action what, const char *text) {
     struct app_screen *s = app_top(app);
-    if (!s->def->typed || !action_row(what, screen_context(s->def, s->state))) {
+    if (!screen_can_type(s) || !action_row(what, screen_context(s->def, s->state))) {
         app_refuse(app, "there is nothing to %s here", what == ACTION_FILTER ? "filter" : "search");
         return;
     }
-    bool found = s->def->typed(s->state, app, what, text, SCREEN_TYPING);
-    (void)s->def->typed(s->state, app, what, text, SCREEN_ACCEPT);
+    bool found = screen_typed(s, app, what, text, SCREEN_TYPING);
+    screen_typed(s, app, what, text, SCREEN_ACCEPT);
     if (!found && *text)
         app_refuse(app, "nothing matches '%s'", text);
 }

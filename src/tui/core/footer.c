@@ -38,7 +38,7 @@ static int footer_layout(struct app *a, int cols, struct footer_item *items) {
             continue;
         struct footer_item *it = &items[n++];
         *it = (struct footer_item){.def = d, .shown = true};
-        bool on = s->def->is_on && s->def->is_on(s->state, a, d->action);
+        bool on = screen_is_on(s, a, d->action);
         if (key == ' ')
             snprintf(it->key, sizeof it->key, "Spc");
         else

@@ -26,7 +26,7 @@ static bool row_actions_pick(struct app *app, const struct app_screen *s, struct
     *what = (struct screen_pick){.tid = 0};
     strbuf_init(one, PICK_MAX);
     strbuf_init(whole, PICK_MAX);
-    return s->def->pick && s->def->pick(s->state, app, what, one, whole);
+    return screen_pick(s, app, what, one, whole);
 }
 
 bool row_actions_can(struct app *app, const struct app_screen *s, enum action action) {
@@ -183,7 +183,7 @@ bool row_actions_refuses(struct app *app, enum action action) {
 void row_actions_open_menu_at(struct app *app, const struct input_event *e) {
     struct app_screen *s = app_top(app);
     app->dirty = true;
-    if (!s->def->pick || !s->def->mouse || !s->def->mouse(s->state, app, e))
+    if (!screen_can_pick(s) || !screen_mouse(s, app, e))
         return;
     app->hands.menu_row = e->row;
     app->hands.menu_col = e->col;

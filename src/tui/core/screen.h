@@ -24,6 +24,8 @@
 #include "tui/view/tags.h"
 
 struct app;
+struct app_screen;
+struct view;
 
 /* How a typed line reaches a screen. SCREEN_REDRAW: the key that opened the prompt was pressed in it. */
 enum screen_typed { SCREEN_TYPING, SCREEN_ACCEPT, SCREEN_CANCEL, SCREEN_REDRAW };
@@ -94,6 +96,9 @@ struct screen_def {
     /* Names of its contexts, if there are several or the title is another than the screen's. */
     struct screen_context contexts[SCREEN_MAX_CONTEXTS];
 
+    /* The view of its rows: does what a screen does not (actions, typed text, mouse, pick, tags). May change with the state. */
+    struct view *(*view)(void *state);
+
     /* Draw into `area`, which is at least LAYOUT_MIN_COLS wide. May settle its own scroll position; changes nothing else. */
     void (*draw)(void *state, struct app *app, struct grid *g, struct rect area);
 
@@ -122,7 +127,7 @@ struct screen_def {
     bool (*pick)(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
                  struct strbuf *whole);
 
-    const struct screen_rows *rows; /* that can be tagged; NULL none */
+    const struct screen_rows *rows; /* that can be tagged, of one without a view; NULL none */
 
     /* Which samples it shows, for an export of them; all of the window when it does not say (`out` says that before). */
     void (*choose)(const void *state, struct screen_choice *out);
@@ -158,5 +163,22 @@ char screen_tab_key(const struct screen_def *def);
 /* The context whose keys a screen reads now; all that it has, as ACTION_IN. */
 enum action_context screen_context(const struct screen_def *def, const void *state);
 unsigned screen_contexts(const struct screen_def *def);
+
+/* ---- what an open screen does, itself or by its view ---- */
+
+struct view *screen_view(const struct app_screen *s);
+bool screen_act(const struct app_screen *s, struct app *app, enum action action);
+bool screen_mouse(const struct app_screen *s, struct app *app, const struct input_event *e);
+bool screen_pick(const struct app_screen *s, const struct app *app, struct screen_pick *what,
+                 struct strbuf *one, struct strbuf *whole);
+bool screen_can_pick(const struct app_screen *s);
+
+/* Can anything be typed on it? Then `screen_typed` is told. What a prompt for it begins with. */
+bool screen_can_type(const struct app_screen *s);
+bool screen_typed(const struct app_screen *s, struct app *app, enum action what, const char *text,
+                  enum screen_typed phase);
+const char *screen_typed_before(const struct app_screen *s, enum action what);
+
+bool screen_is_on(const struct app_screen *s, const struct app *app, enum action action);
 
 #endif

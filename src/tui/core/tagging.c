@@ -7,17 +7,40 @@
 
 #include "tui/core/app.h"
 #include "tui/core/pick.h"
+#include "tui/view/view.h"
 
 /* The screen whose rows are meant: what lies over it asks about it. */
 static struct app_screen *tagging_screen(struct app *app) {
     int at = app->n_screens - 1;
     while (at > 0 && app->screens[at].def->is_overlay)
         at--;
-    return app->screens[at].def->rows ? &app->screens[at] : NULL;
+    const struct view *v = screen_view(&app->screens[at]);
+    return (v && v->tags) || app->screens[at].def->rows ? &app->screens[at] : NULL;
 }
 
 static struct tags *tagging_tags(struct app *app, const struct app_screen *s) {
-    return s ? s->def->rows->tags(s->state, app) : NULL;
+    const struct view *v = s ? screen_view(s) : NULL;
+    return v ? v->tags : s ? s->def->rows->tags(s->state, app) : NULL;
+}
+
+static int tagging_selected(struct app *app, const struct app_screen *s) {
+    const struct view *v = screen_view(s);
+    if (!v)
+        return s->def->rows->selected(s->state, app);
+    return view_row(v) && !v->in_pane ? v->list.selected : -1;
+}
+
+static uint64_t tagging_key(struct app *app, const struct app_screen *s, int row) {
+    const struct view *v = screen_view(s);
+    return v ? v->def->key(v->def->row(v->owner, row)) : s->def->rows->key(s->state, app, row);
+}
+
+static void tagging_renew(struct app *app, const struct app_screen *s) {
+    const struct view *v = screen_view(s);
+    if (v)
+        v->def->rebuild(v->owner, app);
+    else
+        s->def->rows->renew(s->state, app);
 }
 
 size_t tagging_count(struct app *app) {
@@ -27,20 +50,19 @@ size_t tagging_count(struct app *app) {
 
 /* Tag the selected row and go on to the next one. */
 static void tagging_toggle(struct app *app, struct app_screen *s, struct tags *t) {
-    const struct screen_rows *rows = s->def->rows;
-    int row = rows->selected(s->state, app);
+    int row = tagging_selected(app, s);
     if (row < 0) {
         app_message(app, false, "nothing is selected that could be tagged");
         return;
     }
-    if (!tags_toggle(t, rows->key(s->state, app, row))) {
+    if (!tags_toggle(t, tagging_key(app, s, row))) {
         app_refuse(app, "no more than %zu rows can be tagged", TAGS_MAX);
         return;
     }
     if (t->only)
-        rows->renew(s->state, app);
-    else if (s->def->act && !rows->stays)
-        (void)s->def->act(s->state, app, ACTION_DOWN);
+        tagging_renew(app, s);
+    else if (!s->def->rows || !s->def->rows->stays)
+        screen_act(s, app, ACTION_DOWN);
 }
 
 bool tagging_act(struct app *app, enum action action) {
@@ -60,7 +82,7 @@ bool tagging_act(struct app *app, enum action action) {
         tags_clear(t);
     else
         t->only = !t->only;
-    s->def->rows->renew(s->state, app);
+    tagging_renew(app, s);
     app_update_screens(app); /* others may have the same rows */
     return true;
 }
@@ -72,18 +94,23 @@ int tagging_collect(struct app *app, struct tagged *out, struct strbuf *one, str
     *out = (struct tagged){.n = 0};
     if (!t || t->n == 0)
         return 0;
+    const struct view *v = screen_view(s);
     const struct screen_rows *rows = s->def->rows;
-    int n = rows->count(s->state, app);
+    int n = v ? v->def->count(v->owner) : rows->count(s->state, app);
     out->picks = calloc((size_t)(n > 0 ? n : 0) + 1, sizeof *out->picks);
     if (!out->picks)
         return -1;
     strbuf_init(&unread[0], 1);
     strbuf_init(&unread[1], 1);
     for (int i = 0; i < n; i++) {
-        if (!tags_has(t, rows->key(s->state, app, i)))
+        if (!tags_has(t, tagging_key(app, s, i)))
             continue;
-        rows->put(s->state, app, i, &out->picks[out->n++], one ? one : &unread[0],
-                  whole ? whole : &unread[1]);
+        struct screen_pick *what = &out->picks[out->n++];
+        struct strbuf *short_text = one ? one : &unread[0], *long_text = whole ? whole : &unread[1];
+        if (v)
+            v->def->put(v->owner, v->def->row(v->owner, i), what, short_text, long_text);
+        else
+            rows->put(s->state, app, i, what, short_text, long_text);
         if (one)
             (void)strbuf_addc(one, '\n');
         if (whole)
@@ -135,6 +162,6 @@ bool tagging_show_only(struct app *app, bool only) {
     bool was = t->only;
     t->only = only;
     if (was != only)
-        s->def->rows->renew(s->state, app);
+        tagging_renew(app, s);
     return was;
 }

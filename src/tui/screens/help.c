@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "tui/core/command_line.h"
-#include "tui/view/finder.h"
+#include "tui/view/view.h"
 #include "tui/view/table.h"
 #include "tui/screens/threads/threads_rows.h"
 #include "tui/screens/top/top_rows.h"
@@ -33,13 +33,81 @@ struct help_line {
 struct help_state {
     struct help_line lines[HELP_MAX_LINES];
     int n;
-    struct finder finder;
+    struct view view;
+    bool readonly;
 };
 
 static void help_add(struct help_state *s, struct help_line line) {
     if (s->n < HELP_MAX_LINES)
         s->lines[s->n++] = line;
 }
+
+/* What is typed or pressed for a line. */
+static const char *help_line_keys(const struct help_line *l, char *buf, size_t cap) {
+    if (l->def)
+        action_keys_text(l->def, l->context, buf, cap);
+    else if (l->command)
+        (void)snprintf(buf, cap, ":%s %s", l->command->name, l->command->arguments);
+    else
+        return l->name;
+    return buf;
+}
+
+static const char *help_line_text(const struct help_line *l) {
+    return l->def ? l->def->help : l->command ? l->command->help : l->text;
+}
+
+static void help_draw_row(const void *state, const void *line, int scroll, struct grid *g, struct rect area) {
+    const struct help_line *l = line;
+    bool readonly = ((const struct help_state *)state)->readonly;
+    char keys[64];
+    (void)scroll;
+    int key_cols = layout_has_panes(area) ? HELP_KEY_COLS : HELP_NARROW_KEY_COLS;
+    if (l->heading) {
+        (void)grid_text(g, area, 0, 1, ROLE_HELP_GROUP, l->heading);
+        return;
+    }
+    grid_text_fit(g, area, 0, 2, key_cols, ROLE_HELP_KEY, GRID_LEFT, help_line_keys(l, keys, sizeof keys));
+    grid_text_fit(g, area, 0, key_cols + 3, area.cols - key_cols - 3,
+                  readonly && l->def && (l->def->contexts & ACTION_CHANGES) ? ROLE_MUTED : ROLE_TEXT,
+                  GRID_LEFT, help_line_text(l));
+}
+
+/* The text of a line that is cut in the list, broken at blanks. */
+static void help_draw_whole(const struct help_line *l, struct grid *g, struct rect area) {
+    const char *text = help_line_text(l);
+    grid_fill(g, area, ROLE_STATUS);
+    for (int row = 0; text && *text && row < area.rows; row++) {
+        char line[160];
+        size_t n = text_fit(text, area.cols - 2);
+        while (text[n] && n > 0 && text[n] != ' ')
+            n--;
+        n = n ? n : text_fit(text, area.cols - 2);
+        (void)snprintf(line, sizeof line, "%.*s", (int)n, text);
+        (void)grid_text(g, area, row, 1, ROLE_STATUS, line);
+        text += n + (text[n] == ' ');
+    }
+}
+
+static bool help_matches(const void *line, const struct match *m) {
+    const struct help_line *l = line;
+    char keys[64];
+    if (l->heading)
+        return match_text(m, l->heading);
+    return match_text(m, help_line_keys(l, keys, sizeof keys)) || match_text(m, help_line_text(l)) ||
+           (l->def && match_text(m, l->def->name));
+}
+
+static int help_count(const void *state) { return ((const struct help_state *)state)->n; }
+
+static const void *help_line_at(const void *state, int at) {
+    return &((const struct help_state *)state)->lines[at];
+}
+
+static const struct view_def help_rows = {
+    .count = help_count, .row = help_line_at, .matches = help_matches, .draw_row = help_draw_row};
+
+static struct view *help_view(void *state) { return &((struct help_state *)state)->view; }
 
 static void help_init(void *state, struct app *app) {
     struct help_state *s = state;
@@ -79,90 +147,25 @@ static void help_init(void *state, struct app *app) {
     help_add(s, (struct help_line){.heading = "In a search or filter"});
     help_add(s, (struct help_line){.name = "Enter Esc", .text = "keep it, or drop it"});
     help_add(s, (struct help_line){.name = "ctrl-u ctrl-w", .text = "delete to the start, delete a word"});
-    list_fit(&s->finder.list, s->n, 1);
-    s->finder.list.selected = 1;
+    s->readonly = app->hands.readonly;
+    view_init(&s->view, &help_rows, s, NULL);
+    list_fit(&s->view.list, s->n, 1);
+    s->view.list.selected = 1;
 }
-
-/* What is typed or pressed for a line. */
-static const char *help_line_keys(const struct help_line *l, char *buf, size_t cap) {
-    if (l->def)
-        action_keys_text(l->def, l->context, buf, cap);
-    else if (l->command)
-        (void)snprintf(buf, cap, ":%s %s", l->command->name, l->command->arguments);
-    else
-        return l->name;
-    return buf;
-}
-
-static const char *help_line_text(const struct help_line *l) {
-    return l->def ? l->def->help : l->command ? l->command->help : l->text;
-}
-
-static void help_draw_line(const void *state, const struct app *app, int at, struct grid *g,
-                           struct rect area) {
-    const struct help_line *l = &((const struct help_state *)state)->lines[at];
-    bool readonly = app->hands.readonly;
-    char keys[64];
-    int key_cols = layout_has_panes(area) ? HELP_KEY_COLS : HELP_NARROW_KEY_COLS;
-    if (l->heading) {
-        (void)grid_text(g, area, 0, 1, ROLE_HELP_GROUP, l->heading);
-        return;
-    }
-    grid_text_fit(g, area, 0, 2, key_cols, ROLE_HELP_KEY, GRID_LEFT, help_line_keys(l, keys, sizeof keys));
-    grid_text_fit(g, area, 0, key_cols + 3, area.cols - key_cols - 3,
-                  readonly && l->def && (l->def->contexts & ACTION_CHANGES) ? ROLE_MUTED : ROLE_TEXT,
-                  GRID_LEFT, help_line_text(l));
-}
-
-/* The text of a line that is cut in the list, broken at blanks. */
-static void help_draw_whole(const struct help_line *l, struct grid *g, struct rect area) {
-    const char *text = help_line_text(l);
-    grid_fill(g, area, ROLE_STATUS);
-    for (int row = 0; text && *text && row < area.rows; row++) {
-        char line[160];
-        size_t n = text_fit(text, area.cols - 2);
-        while (text[n] && n > 0 && text[n] != ' ')
-            n--;
-        n = n ? n : text_fit(text, area.cols - 2);
-        (void)snprintf(line, sizeof line, "%.*s", (int)n, text);
-        (void)grid_text(g, area, row, 1, ROLE_STATUS, line);
-        text += n + (text[n] == ' ');
-    }
-}
-
-static bool help_line_matches(const void *state, int at) {
-    const struct help_state *s = state;
-    const struct help_line *l = &s->lines[at];
-    const struct match *m = &s->finder.search;
-    char keys[64];
-    if (l->heading)
-        return match_text(m, l->heading);
-    return match_text(m, help_line_keys(l, keys, sizeof keys)) || match_text(m, help_line_text(l)) ||
-           (l->def && match_text(m, l->def->name));
-}
-
-static const struct finder_def help_finder = {help_line_matches, help_draw_line};
 
 static void help_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct help_state *s = state;
+    (void)app;
     if (!layout_has_panes(area)) {
         area.rows -= HELP_WHOLE_ROWS;
-        help_draw_whole(&s->lines[s->finder.list.selected], g,
+        help_draw_whole(&s->lines[s->view.list.selected], g,
                         (struct rect){area.row + area.rows, area.col, HELP_WHOLE_ROWS, area.cols});
     }
-    finder_draw(&s->finder, &help_finder, s, app, g, area, s->n);
-}
-
-static bool help_typed(void *state, struct app *app, enum action what, const char *text,
-                       enum screen_typed phase) {
-    struct help_state *s = state;
-    (void)app;
-    (void)what;
-    return finder_typed(&s->finder, &help_finder, s, text, phase);
+    view_draw(&s->view, g, area, "");
 }
 
 static void help_run(struct help_state *s, struct app *app) {
-    const struct help_line *l = &s->lines[s->finder.list.selected];
+    const struct help_line *l = &s->lines[s->view.list.selected];
     const struct command_def *command = l->works_below ? l->command : NULL;
     enum action action = l->def && l->works_below ? l->def->action : ACTION_NONE;
     if (command) {
@@ -181,16 +184,9 @@ static void help_run(struct help_state *s, struct app *app) {
 }
 
 static bool help_act(void *state, struct app *app, enum action action) {
-    struct help_state *s = state;
     if (action != ACTION_RUN_ENTRY)
-        return finder_act(&s->finder, &help_finder, s, app, action);
-    help_run(s, app);
-    return true;
-}
-
-static bool help_mouse(void *state, struct app *app, const struct input_event *e) {
-    (void)app;
-    (void)finder_mouse(&((struct help_state *)state)->finder, e);
+        return false;
+    help_run(state, app);
     return true;
 }
 
@@ -198,7 +194,7 @@ static void help_status(const void *state, const struct app *app, struct strbuf 
     const struct help_state *s = state;
     (void)app;
     (void)strbuf_addf(out, "Help   line %d of %d   / searches, Enter does the selected entry, q closes",
-                      s->finder.list.selected + 1, s->n);
+                      s->view.list.selected + 1, s->n);
 }
 
 const struct screen_def screen_help = {
@@ -215,9 +211,8 @@ const struct screen_def screen_help = {
     .state_size = sizeof(struct help_state),
     .init = help_init,
     .keys = CONTEXT_HELP,
+    .view = help_view,
     .draw = help_draw,
     .act = help_act,
-    .mouse = help_mouse,
-    .typed = help_typed,
     .status = help_status,
 };

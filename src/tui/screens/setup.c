@@ -8,27 +8,38 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/view/finder.h"
+#include "tui/view/view.h"
 
 #define SETUP_NAME 12 /* columns */
 #define SETUP_HELP 4  /* rows below the list */
 
 struct setup_state {
-    struct finder finder;
+    const struct app *app;
+    struct view view;
 };
 
-static void setup_init(void *state, struct app *app) {
-    struct setup_state *s = state;
-    settings_sync(app);
-    list_fit(&s->finder.list, SETTINGS_COUNT, 1);
+static int setup_count(const void *state) {
+    (void)state;
+    return SETTINGS_COUNT;
 }
 
-static void setup_draw_row(const void *state, const struct app *app, int key, struct grid *g,
-                           struct rect row) {
-    const struct option_def *d = &settings_table[key];
-    enum settings_origin origin = app->settings.origins[key];
-    const char *value = app->settings.values[key];
+static const void *setup_row(const void *state, int at) {
     (void)state;
+    return &settings_table[at];
+}
+
+static bool setup_matches(const void *row, const struct match *m) {
+    const struct option_def *d = row;
+    return match_text(m, d->name) || match_text(m, d->help);
+}
+
+static void setup_draw_row(const void *state, const void *setting, int scroll, struct grid *g,
+                           struct rect row) {
+    const struct app *app = ((const struct setup_state *)state)->app;
+    const struct option_def *d = setting;
+    enum settings_origin origin = app->settings.origins[d - settings_table];
+    const char *value = app->settings.values[d - settings_table];
+    (void)scroll;
     int rest = row.cols - SETUP_NAME - 3, values = rest / 2 < 30 ? rest / 2 : 30;
     grid_text_fit(g, row, 0, 1, SETUP_NAME, ROLE_LABEL, GRID_LEFT, d->name);
     grid_text_fit(g, row, 0, SETUP_NAME + 2, values, *value ? ROLE_VALUE : ROLE_MUTED, GRID_LEFT,
@@ -36,6 +47,19 @@ static void setup_draw_row(const void *state, const struct app *app, int key, st
     grid_text_fit(g, row, 0, SETUP_NAME + values + 3, rest - values,
                   origin == SETTINGS_BY_KEY ? ROLE_STATE_DISK : ROLE_MUTED, GRID_LEFT,
                   settings_origin_name(origin));
+}
+
+static const struct view_def setup_rows = {
+    .count = setup_count, .row = setup_row, .matches = setup_matches, .draw_row = setup_draw_row};
+
+static struct view *setup_view(void *state) { return &((struct setup_state *)state)->view; }
+
+static void setup_init(void *state, struct app *app) {
+    struct setup_state *s = state;
+    s->app = app;
+    settings_sync(app);
+    view_init(&s->view, &setup_rows, s, NULL);
+    list_fit(&s->view.list, SETTINGS_COUNT, 1);
 }
 
 static void setup_draw_help(const struct app *app, int key, struct grid *g, struct rect area) {
@@ -53,13 +77,6 @@ static void setup_draw_help(const struct app *app, int key, struct grid *g, stru
         (void)grid_text(g, area, 2, col, ROLE_MUTED, "none: HOME is not set");
 }
 
-static bool setup_row_matches(const void *state, int at) {
-    const struct match *m = &((const struct setup_state *)state)->finder.search;
-    return match_text(m, settings_table[at].name) || match_text(m, settings_table[at].help);
-}
-
-static const struct finder_def setup_finder = {setup_row_matches, setup_draw_row};
-
 static void setup_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct setup_state *s = state;
     int help = area.rows > 2 * SETUP_HELP ? SETUP_HELP : 0;
@@ -68,9 +85,9 @@ static void setup_draw(void *state, struct app *app, struct grid *g, struct rect
     grid_text_fit(g, area, 0, 1, SETUP_NAME, ROLE_TABLE_HEAD, GRID_LEFT, "SETTING");
     grid_text_fit(g, area, 0, SETUP_NAME + 2, area.cols - SETUP_NAME - 2, ROLE_TABLE_HEAD, GRID_LEFT,
                   "VALUE, AND WHERE IT IS FROM");
-    finder_draw(&s->finder, &setup_finder, s, app, g, list, SETTINGS_COUNT);
+    view_draw(&s->view, g, list, "");
     if (help)
-        setup_draw_help(app, s->finder.list.selected, g,
+        setup_draw_help(app, s->view.list.selected, g,
                         (struct rect){area.row + area.rows - help + 1, area.col, help - 1, area.cols});
 }
 
@@ -81,15 +98,15 @@ static bool setup_typed(void *state, struct app *app, enum action what, const ch
     struct err e;
     if (what == ACTION_SHOW_SETUP) { /* not the key that opened it: that one ends the line */
         if (phase == SCREEN_ACCEPT &&
-            settings_set(app, settings_table[s->finder.list.selected].name, text, &e) != 0)
+            settings_set(app, settings_table[s->view.list.selected].name, text, &e) != 0)
             app_message(app, true, "%s", e.text);
         return true;
     }
-    return finder_typed(&s->finder, &setup_finder, s, text, phase);
+    return view_typed(&s->view, app, what, phase == SCREEN_CANCEL ? "" : text);
 }
 
 static void setup_change(struct setup_state *s, struct app *app, int step) {
-    enum settings_key key = (enum settings_key)s->finder.list.selected;
+    enum settings_key key = (enum settings_key)s->view.list.selected;
     char label[SETUP_NAME + 8];
     if (key == SETTINGS_THEME) {
         app_act(app, ACTION_SHOW_THEMES);
@@ -114,16 +131,17 @@ static bool setup_act(void *state, struct app *app, enum action action) {
         setup_change(s, app, -1);
         return true;
     default:
-        return finder_act(&s->finder, &setup_finder, s, app, action);
+        return false;
     }
 }
 
 /* A click on the selected one changes it. */
 static bool setup_mouse(void *state, struct app *app, const struct input_event *e) {
     struct setup_state *s = state;
-    if (finder_mouse(&s->finder, e))
+    bool again, done = view_mouse(&s->view, app, e, &again);
+    if (again)
         setup_change(s, app, 1);
-    return true;
+    return done;
 }
 
 static void setup_status(const void *state, const struct app *app, struct strbuf *out) {
@@ -131,8 +149,8 @@ static void setup_status(const void *state, const struct app *app, struct strbuf
     int unsaved = 0;
     for (int i = 0; i < SETTINGS_COUNT; i++)
         unsaved += app->settings.origins[i] == SETTINGS_BY_KEY;
-    (void)strbuf_addf(out, "Setting %d of %d   %d changed and not saved", s->finder.list.selected + 1,
-                      s->finder.list.count, unsaved);
+    (void)strbuf_addf(out, "Setting %d of %d   %d changed and not saved", s->view.list.selected + 1,
+                      s->view.list.count, unsaved);
 }
 
 #define SETUP_FROM                                                                                           \
@@ -154,6 +172,7 @@ const struct screen_def screen_setup = {
     .state_size = sizeof(struct setup_state),
     .init = setup_init,
     .keys = CONTEXT_SETUP,
+    .view = setup_view,
     .draw = setup_draw,
     .act = setup_act,
     .mouse = setup_mouse,

@@ -10,11 +10,9 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/view/table.h"
-#include "tui/view/list.h"
+#include "tui/view/view.h"
 
 #define TARGETS_MEAN 40 /* snapshots that shares are taken over */
-#define TARGETS_WHEEL 3
 
 /* One target as it is drawn. */
 struct targets_row {
@@ -28,9 +26,7 @@ struct targets_row {
 struct targets_state {
     struct targets_row rows[TARGETS_MAX];
     int n;
-    struct list list;
-    int widths[TABLE_MAX_COLUMNS];
-    struct rect area;
+    struct view view;
 };
 
 static const struct targets_row *targets_of(const void *row) { return row; }
@@ -133,133 +129,97 @@ static const struct table_column targets_columns[] = {
 };
 #define TARGETS_COLUMNS ((int)(sizeof targets_columns / sizeof targets_columns[0]))
 
+/* ---- rows ---- */
+
+static int targets_count_rows(const void *state) { return ((const struct targets_state *)state)->n; }
+
+static const void *targets_row(const void *state, int at) {
+    return &((const struct targets_state *)state)->rows[at];
+}
+
+static uint64_t targets_key(const void *row) { return (uint64_t)targets_of(row)->index + 1; }
+
+static void targets_put(const void *state, const void *row, struct screen_pick *what, struct strbuf *one,
+                        struct strbuf *whole) {
+    struct table_cell pid = {.role = ROLE_TEXT};
+    (void)state;
+    (void)what;
+    targets_cell_pid(row, &pid);
+    (void)strbuf_adds(one, pid.text);
+    table_put_row(targets_columns, TARGETS_COLUMNS, row, whole);
+}
+
 static void targets_update(void *state, struct app *app) {
     struct targets_state *s = state;
     s->n = 0;
-    for (int i = 0; i < targets_count(app); i++)
-        if (tags_shows(&app->targets.tags, (uint64_t)i + 1))
-            s->rows[s->n++] = (struct targets_row){.index = i,
-                                                   .is_shown = !app->targets.n || i == app->targets.shown,
-                                                   .pid = targets_pid(app, i),
-                                                   .name = targets_name(app, i),
-                                                   .data = targets_data(app, i)};
-    list_fit(&s->list, s->n, s->list.page);
+    for (int i = 0; i < targets_count(app); i++) {
+        struct targets_row row = {.index = i,
+                                  .is_shown = !app->targets.n || i == app->targets.shown,
+                                  .pid = targets_pid(app, i),
+                                  .name = targets_name(app, i),
+                                  .data = targets_data(app, i)};
+        if (view_shows(&s->view, &row))
+            s->rows[s->n++] = row;
+    }
+    view_settle(&s->view);
 }
+
+static const struct view_def targets_rows = {.columns = targets_columns,
+                                             .n_columns = TARGETS_COLUMNS,
+                                             .count = targets_count_rows,
+                                             .row = targets_row,
+                                             .key = targets_key,
+                                             .put = targets_put,
+                                             .rebuild = targets_update,
+                                             .forgets = true};
+
+static struct view *targets_view(void *state) { return &((struct targets_state *)state)->view; }
 
 static void targets_init(void *state, struct app *app) {
     struct targets_state *s = state;
+    view_init(&s->view, &targets_rows, s, &app->targets.tags);
+    s->view.sort.column = s->view.scroll = -1;
     targets_update(s, app);
     int row = 0; /* when only others are shown */
     for (int i = 0; i < s->n; i++)
         row = s->rows[i].is_shown ? i : row;
-    list_select(&s->list, row);
+    view_select(&s->view, app, row);
 }
 
 static void targets_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct targets_state *s = state;
-    struct table_sort none = {-1, false};
     targets_update(s, app);
-    tags_take_rect(&app->targets.tags, &area);
-    s->area = area;
-    list_fit(&s->list, s->n, area.rows - 1);
-    table_layout(targets_columns, TARGETS_COLUMNS, area.cols, s->widths);
-    table_draw_head(targets_columns, TARGETS_COLUMNS, s->widths, none, g, area);
-    for (int i = 0; i < s->list.page && s->list.top + i < s->n; i++) {
-        struct rect row = {area.row + i + 1, area.col, 1, area.cols};
-        table_draw_row(targets_columns, TARGETS_COLUMNS, s->widths, &s->rows[s->list.top + i], -1, g, area,
-                       i + 1);
-        tags_draw(&app->targets.tags, (uint64_t)s->rows[s->list.top + i].index + 1, g, area, i + 1);
-        if (s->list.top + i == s->list.selected)
-            grid_restyle(g, row, ROLE_SELECTION);
-    }
+    view_draw(&s->view, g, area, "");
 }
 
+/* ---- actions ---- */
+
 static void targets_switch(const struct targets_state *s, struct app *app) {
-    app->requests.show_target = s->rows[s->list.selected].index + 1;
+    app->requests.show_target = s->rows[s->view.list.selected].index + 1;
     app_pop(app); /* s is gone */
 }
 
 static bool targets_act(void *state, struct app *app, enum action action) {
-    struct targets_state *s = state;
-    if (action == ACTION_SWITCH_TARGET) {
-        targets_switch(s, app);
-        return true;
-    }
-    if (action == ACTION_SHOW_ALL) {
-        int selected = s->rows[s->list.selected].index; /* it stays selected */
-        app->targets.tags.only = false;
-        targets_update(s, app);
-        list_select(&s->list, selected);
-        return true;
-    }
-    return action == ACTION_SHOW_TARGETS || list_move(&s->list, action);
+    if (action != ACTION_SWITCH_TARGET)
+        return false;
+    targets_switch(state, app);
+    return true;
 }
 
+/* A click on the selected one shows it. */
 static bool targets_mouse(void *state, struct app *app, const struct input_event *e) {
     struct targets_state *s = state;
-    int row = s->list.top + e->row - s->area.row - 1;
-    if (e->button != INPUT_CLICK)
-        list_wheel(&s->list, e->button == INPUT_WHEEL_UP ? -TARGETS_WHEEL : TARGETS_WHEEL);
-    else if (row < s->list.top || row >= s->n)
-        return false;
-    else if (row == s->list.selected)
+    bool again, done = view_mouse(&s->view, app, e, &again);
+    if (again && e->button == INPUT_CLICK)
         targets_switch(s, app);
-    else
-        list_select(&s->list, row);
-    return true;
+    return done;
 }
-
-/* ---- for other parts of the program ---- */
-
-static void targets_put(const void *state, const struct app *app, int row, struct screen_pick *what,
-                        struct strbuf *one, struct strbuf *whole) {
-    const struct targets_row *t = &((const struct targets_state *)state)->rows[row];
-    struct table_cell pid = {.role = ROLE_TEXT};
-    (void)app;
-    *what = (struct screen_pick){.tid = 0};
-    targets_cell_pid(t, &pid);
-    (void)strbuf_adds(one, pid.text);
-    table_put_row(targets_columns, TARGETS_COLUMNS, t, whole);
-}
-
-static bool targets_pick(const void *state, const struct app *app, struct screen_pick *what,
-                         struct strbuf *one, struct strbuf *whole) {
-    targets_put(state, app, ((const struct targets_state *)state)->list.selected, what, one, whole);
-    return true;
-}
-
-static struct tags *targets_tags(void *state, struct app *app) {
-    (void)state;
-    return &app->targets.tags;
-}
-
-static int targets_count_rows(const void *state, const struct app *app) {
-    (void)app;
-    return ((const struct targets_state *)state)->n;
-}
-
-static int targets_selected_row(const void *state, const struct app *app) {
-    (void)app;
-    return ((const struct targets_state *)state)->list.selected;
-}
-
-static uint64_t targets_key(const void *state, const struct app *app, int row) {
-    (void)app;
-    return (uint64_t)((const struct targets_state *)state)->rows[row].index + 1;
-}
-
-static const struct screen_rows targets_tagged = {.tags = targets_tags,
-                                                  .count = targets_count_rows,
-                                                  .selected = targets_selected_row,
-                                                  .key = targets_key,
-                                                  .put = targets_put,
-                                                  .renew = targets_update};
 
 static void targets_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct targets_state *s = state;
-    const struct data *d = s->rows[s->list.selected].data;
+    const struct data *d = s->rows[s->view.list.selected].data;
     (void)strbuf_addf(out, "Targets %d", targets_count(app));
-    tags_put_text(&app->targets.tags, out);
+    view_put_filter(&s->view, out);
     if (data_is_over(d) && *d->why.text)
         (void)strbuf_addf(out, "   %s", d->why.text);
     else if (targets_count(app) == 1)
@@ -281,11 +241,10 @@ const struct screen_def screen_targets = {
     .state_size = sizeof(struct targets_state),
     .init = targets_init,
     .keys = CONTEXT_TARGETS,
+    .view = targets_view,
     .draw = targets_draw,
     .act = targets_act,
     .mouse = targets_mouse,
     .update = targets_update,
-    .pick = targets_pick,
-    .rows = &targets_tagged,
     .status = targets_status,
 };

@@ -8,30 +8,57 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/view/finder.h"
+#include "tui/view/view.h"
 
 #define THEMES_MAX_ROWS 12
 
 struct themes_state {
     struct app *app;
-    struct finder finder;
+    struct view view;
     char shown[THEME_MAX_NAME]; /* the one that is selected; "" not yet */
     bool kept;
 };
 
+static int themes_count(const void *state) {
+    return (int)((const struct themes_state *)state)->app->n_themes;
+}
+
+static const void *themes_name(const void *state, int at) {
+    return ((const struct themes_state *)state)->app->themes[at];
+}
+
+static bool themes_matches(const void *name, const struct match *m) { return match_text(m, name); }
+
+static void themes_draw_row(const void *state, const void *name, int scroll, struct grid *g,
+                            struct rect row) {
+    const struct app *app = ((const struct themes_state *)state)->app;
+    (void)scroll;
+    grid_text_fit(g, row, 0, 1, row.cols - 1, ROLE_TEXT, GRID_LEFT, name);
+    if (strcmp(name, app->settings.values[SETTINGS_THEME]) == 0)
+        (void)grid_text(g, row, 0, 2 + grid_text_width(g, name), ROLE_MUTED, "(in use)");
+}
+
 /* Look like the selected one. */
-static void themes_show(struct themes_state *s) {
-    struct app *a = s->app;
-    if (s->finder.list.selected >= (int)a->n_themes ||
-        strcmp(s->shown, a->themes[s->finder.list.selected]) == 0)
+static void themes_show(void *state, struct app *a) {
+    struct themes_state *s = state;
+    if (s->view.list.selected >= (int)a->n_themes || strcmp(s->shown, a->themes[s->view.list.selected]) == 0)
         return;
-    (void)snprintf(s->shown, sizeof s->shown, "%s", a->themes[s->finder.list.selected]);
+    (void)snprintf(s->shown, sizeof s->shown, "%s", a->themes[s->view.list.selected]);
     (void)snprintf(a->requests.theme, sizeof a->requests.theme, "%s", s->shown);
 }
+
+static const struct view_def themes_rows = {.count = themes_count,
+                                            .row = themes_name,
+                                            .matches = themes_matches,
+                                            .draw_row = themes_draw_row,
+                                            .selected = themes_show};
+
+static struct view *themes_view(void *state) { return &((struct themes_state *)state)->view; }
 
 static void themes_init(void *state, struct app *app) {
     struct themes_state *s = state;
     s->app = app;
+    view_init(&s->view, &themes_rows, s, NULL);
     app->requests.list_themes = true;
 }
 
@@ -46,29 +73,13 @@ static void themes_fini(void *state) {
 static void themes_update(void *state, struct app *app) {
     struct themes_state *s = state;
     const char *wanted = *s->shown ? s->shown : app->settings.values[SETTINGS_THEME];
-    list_fit(&s->finder.list, (int)app->n_themes, s->finder.list.page);
+    list_fit(&s->view.list, (int)app->n_themes, s->view.list.page);
     for (size_t i = 0; i < app->n_themes; i++)
         if (strcmp(app->themes[i], wanted) == 0) {
-            list_select(&s->finder.list, (int)i);
+            list_select(&s->view.list, (int)i);
             (void)snprintf(s->shown, sizeof s->shown, "%s", app->themes[i]);
         }
 }
-
-static bool themes_row_matches(const void *state, int at) {
-    const struct themes_state *s = state;
-    return match_text(&s->finder.search, s->app->themes[at]);
-}
-
-static void themes_draw_row(const void *state, const struct app *app, int at, struct grid *g,
-                            struct rect row) {
-    const char *name = app->themes[at];
-    (void)state;
-    grid_text_fit(g, row, 0, 1, row.cols - 1, ROLE_TEXT, GRID_LEFT, name);
-    if (strcmp(name, app->settings.values[SETTINGS_THEME]) == 0)
-        (void)grid_text(g, row, 0, 2 + grid_text_width(g, name), ROLE_MUTED, "(in use)");
-}
-
-static const struct finder_def themes_finder = {themes_row_matches, themes_draw_row};
 
 static void themes_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct themes_state *s = state;
@@ -78,7 +89,7 @@ static void themes_draw(void *state, struct app *app, struct grid *g, struct rec
     grid_fill(g, (struct rect){area.row, area.col, 1, area.cols}, ROLE_TABLE_HEAD);
     grid_text_fit(g, area, 0, 1, area.cols - 1, ROLE_TABLE_HEAD, GRID_LEFT,
                   app->n_themes ? "THEME" : "looking for themes");
-    finder_draw(&s->finder, &themes_finder, s, app, g, list, (int)app->n_themes);
+    view_draw(&s->view, g, list, "");
     for (int i = app->n_screens - 2; i >= 0; i--) { /* what is set up lies between */
         const struct app_screen *under = &app->screens[i];
         if (under->def == &screen_setup && i > 0)
@@ -88,19 +99,9 @@ static void themes_draw(void *state, struct app *app, struct grid *g, struct rec
     }
 }
 
-static bool themes_typed(void *state, struct app *app, enum action what, const char *text,
-                         enum screen_typed phase) {
-    struct themes_state *s = state;
-    (void)app;
-    (void)what;
-    bool found = finder_typed(&s->finder, &themes_finder, s, text, phase);
-    themes_show(s);
-    return found;
-}
-
 static void themes_keep(struct themes_state *s, struct app *app) {
     struct err e;
-    themes_show(s);
+    themes_show(s, app);
     if (!*s->shown)
         return;
     if (settings_set(app, "theme", s->shown, &e) != 0) {
@@ -113,29 +114,16 @@ static void themes_keep(struct themes_state *s, struct app *app) {
 }
 
 static bool themes_act(void *state, struct app *app, enum action action) {
-    struct themes_state *s = state;
-    if (action == ACTION_THEME_KEEP) {
-        themes_keep(s, app);
-        return true;
-    }
-    if (!finder_act(&s->finder, &themes_finder, s, app, action))
+    if (action != ACTION_THEME_KEEP)
         return false;
-    themes_show(s);
-    return true;
-}
-
-static bool themes_mouse(void *state, struct app *app, const struct input_event *e) {
-    struct themes_state *s = state;
-    (void)app;
-    (void)finder_mouse(&s->finder, e);
-    themes_show(s);
+    themes_keep(state, app);
     return true;
 }
 
 static void themes_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct themes_state *s = state;
     (void)strbuf_addf(out, "Theme %d of %d   Enter keeps it, Esc leaves all as it was (%s)",
-                      s->finder.list.count ? s->finder.list.selected + 1 : 0, s->finder.list.count,
+                      s->view.list.count ? s->view.list.selected + 1 : 0, s->view.list.count,
                       app->settings.values[SETTINGS_THEME]);
 }
 
@@ -154,10 +142,9 @@ const struct screen_def screen_themes = {
     .init = themes_init,
     .fini = themes_fini,
     .keys = CONTEXT_THEMES,
+    .view = themes_view,
     .draw = themes_draw,
     .act = themes_act,
-    .mouse = themes_mouse,
     .update = themes_update,
-    .typed = themes_typed,
     .status = themes_status,
 };

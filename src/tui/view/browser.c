@@ -35,42 +35,41 @@ void browser_draw(struct browser *b, struct outline *o, const char *title, const
     struct rect table = area, pane = area, line = {0};
     pane.rows = 0;
     if (b->open && (b->zoomed || !layout_has_panes(area))) {
-        pane.rows = b->focus.in_pane ? area.rows : 0;
-        table.rows = b->focus.in_pane ? 0 : area.rows;
+        pane.rows = b->in_pane ? area.rows : 0;
+        table.rows = b->in_pane ? 0 : area.rows;
     } else if (b->open)
         layout_panes(area, (int)o->n_lines + 1, &table, &pane, &line);
     b->pane_area = pane;
-    o->area = table;
+    o->view.area = table;
     if (table.rows > 0)
-        outline_draw(o, g, table, !b->focus.in_pane, empty);
+        view_draw(browser_view(b, o), g, table, empty);
     for (int i = 0; i < line.rows; i++)
         (void)grid_text(g, line, i, 0, ROLE_BORDER, glyph(g, GLYPH_VLINE));
     if (pane.rows > 0)
-        facts_draw(&b->facts, title, b->focus.in_pane, &o->search, g, pane);
+        facts_draw(&b->facts, title, b->in_pane, &o->view.search, g, pane);
 }
 
 static void browser_enter(struct browser *b, struct outline *o) {
     const struct outline_node *n = outline_selected(o);
-    if (n && n->is_group && !b->focus.in_pane) {
+    if (n && n->is_group && !b->in_pane) {
         outline_turn(o);
         return;
     }
-    b->focus.in_pane = b->open; /* again: into it */
+    b->in_pane = b->open; /* again: into it */
     b->open = true;
 }
 
-/* One step back; false when there is none. */
-static bool browser_back(struct browser *b, struct outline *o) {
-    if (o->search.active)
-        return outline_back(o);
-    if (b->zoomed)
-        b->zoomed = false;
-    else if (b->focus.in_pane)
-        b->focus.in_pane = false;
-    else if (b->open)
-        b->open = false;
-    else
-        return outline_back(o);
+struct view *browser_view(const struct browser *b, struct outline *o) {
+    o->view.in_pane = b->in_pane;
+    return &o->view;
+}
+
+/* One step back; false when there is none here, or a search ends before. */
+static bool browser_back(struct browser *b, const struct outline *o) {
+    bool *last = b->zoomed ? &b->zoomed : b->in_pane ? &b->in_pane : &b->open;
+    if (o->view.search.active || !*last)
+        return false;
+    *last = false;
     return true;
 }
 
@@ -90,58 +89,40 @@ static bool browser_act_pane(struct browser *b, enum action action) {
     }
 }
 
-bool browser_act(struct browser *b, struct outline *o, struct app *app, enum action action,
-                 enum action opens) {
+bool browser_act(struct browser *b, struct outline *o, enum action action, enum action opens) {
     if (action == opens) {
         browser_enter(b, o);
         return true;
     }
     switch ((int)action) {
-    case ACTION_QUIT:
-        app->requests.quit = true;
-        return true;
-    case ACTION_PAUSE:
-        app_set_paused(app, !app->data.paused);
-        return true;
     case ACTION_BACK:
         return browser_back(b, o);
     case ACTION_FOCUS:
-        b->focus.in_pane = !b->focus.in_pane;
-        b->open |= b->focus.in_pane;
+        b->in_pane = !b->in_pane;
+        b->open |= b->in_pane;
         return true;
     case ACTION_ZOOM:
         b->zoomed = !b->zoomed && b->open;
         return true;
     default:
-        return (b->focus.in_pane && browser_act_pane(b, action)) || outline_act(o, app, action);
+        return (b->in_pane && browser_act_pane(b, action)) || outline_act(o, action);
     }
 }
 
-bool browser_mouse(struct browser *b, struct outline *o, const struct input_event *e) {
+bool browser_mouse(struct browser *b, struct outline *o, struct app *app, const struct input_event *e) {
     const struct rect *r = &b->pane_area;
     bool is_wheel = e->button == INPUT_WHEEL_UP || e->button == INPUT_WHEEL_DOWN;
     if (e->row >= r->row && e->row < r->row + r->rows && e->col >= r->col && e->col < r->col + r->cols) {
         if (is_wheel)
             list_wheel(&b->facts.list, e->button == INPUT_WHEEL_UP ? -BROWSER_WHEEL : BROWSER_WHEEL);
         else
-            b->focus.in_pane = true;
+            b->in_pane = true;
         if (!is_wheel && e->row > r->row)
             list_select(&b->facts.list, b->facts.list.top + e->row - r->row - 1);
         return true;
     }
-    if (!outline_mouse(o, e))
+    if (!outline_mouse(o, app, e))
         return false;
-    b->focus.in_pane = b->focus.in_pane && is_wheel;
+    b->in_pane = b->in_pane && is_wheel;
     return true;
-}
-
-bool browser_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
-                  struct strbuf *whole) {
-    const struct outline *o = ((const struct browser *)state)->focus.outline;
-    const struct outline_node *n = outline_selected(o);
-    (void)app;
-    (void)what;
-    if (n)
-        outline_put_text(o, n, one, whole);
-    return n != NULL;
 }

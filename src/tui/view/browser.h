@@ -11,9 +11,8 @@
 #include "tui/view/outline.h"
 
 struct browser {
-    struct outline_focus
-        focus;         /* a screen's state begins with its browser: its rows can be tagged (outline_tagged) */
-    bool open, zoomed; /* the pane: it is there; that which has the keys has all the room */
+    bool open, zoomed;     /* the pane: it is there; that which has the keys has all the room */
+    bool in_pane;          /* it has the keys */
     struct facts facts;    /* what it says; made by the screen before it is drawn */
     struct rect pane_area; /* as last drawn */
 };
@@ -29,15 +28,13 @@ void browser_draw_head(struct app *app, enum app_feed_id id, const char *line, c
 void browser_draw(struct browser *b, struct outline *o, const char *title, const char *empty, struct grid *g,
                   struct rect area);
 
-/* Enter (`opens`: a row that holds others opens or folds, of others the pane opens, then has the keys), panes, a step back, motions,
- * and all that an outline does. False when the action is none of them. */
-bool browser_act(struct browser *b, struct outline *o, struct app *app, enum action action,
-                 enum action opens);
+/* The view of the outline, which knows who has the keys; as screen_def.view. */
+struct view *browser_view(const struct browser *b, struct outline *o);
 
-bool browser_mouse(struct browser *b, struct outline *o, const struct input_event *e);
+/* Enter (`opens`: a row that holds others opens or folds, of others the pane opens, then has the keys), panes, a step back in
+ * them, motions in the pane, folding. False when the action is none of them: then it is the view's. */
+bool browser_act(struct browser *b, struct outline *o, enum action action, enum action opens);
 
-/* What is copied of the selected row; as screen_def.pick. */
-bool browser_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
-                  struct strbuf *whole);
+bool browser_mouse(struct browser *b, struct outline *o, struct app *app, const struct input_event *e);
 
 #endif

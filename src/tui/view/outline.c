@@ -10,8 +10,6 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-#define OUTLINE_SCROLL 8
-#define OUTLINE_WHEEL 3
 #define OUTLINE_MAX_TOGGLED 65536
 #define OUTLINE_MAX_INDENT 32
 
@@ -23,7 +21,7 @@ void outline_fini(struct outline *o) {
     free(o->nodes);
     free(o->lines);
     free(o->toggled);
-    tags_fini(&o->tags);
+    view_fini(&o->view);
     memset(o, 0, sizeof *o);
 }
 
@@ -55,13 +53,14 @@ static void outline_toggle(struct outline *o, uint64_t key) {
 
 /* Is it a thing that passes the filter, and tagged where only that is shown? */
 static bool outline_passes(const struct outline *o, const struct outline_node *n) {
-    return !n->is_group && (!o->filter.active || o->def->matches(n->row, &o->filter) != o->filter.negated) &&
-           (!o->tags.only || n->is_tagged);
+    return !n->is_group &&
+           (!o->view.filter.active || o->def->matches(n, &o->view.filter) != o->view.filter.negated) &&
+           (!o->view.own_tags.only || n->is_tagged);
 }
 
 /* Is it open, whatever was folded: for what is looked for is in it? */
 static bool outline_must_open(const struct outline *o, const struct outline_node *n) {
-    return o->filter.active || (o->tags.only && n->holds_tagged);
+    return o->view.filter.active || (o->view.own_tags.only && n->holds_tagged);
 }
 
 static const char *outline_mark(const struct outline *o, const struct outline_node *n) {
@@ -79,7 +78,8 @@ static void outline_update(struct outline *o) {
         struct outline_node *n = &o->nodes[i];
         const struct outline_node *above = n->parent >= 0 ? &o->nodes[n->parent] : NULL;
         n->depth = above ? above->depth + 1 : 0;
-        n->is_tagged = o->tags.n && ((above && above->is_tagged) || tags_has(&o->tags, n->key));
+        n->is_tagged =
+            o->view.own_tags.n && ((above && above->is_tagged) || tags_has(&o->view.own_tags, n->key));
         n->has_children = n->holds_tagged = false;
         n->wanted = n->passes = outline_passes(o, n);
         o->things += !n->is_group;
@@ -135,16 +135,6 @@ static void outline_walk(struct outline *o, const void **row, const uint32_t *fi
     }
 }
 
-static void outline_settle(struct outline *o) {
-    int at = o->has_key ? -1 : 0;
-    for (size_t i = 0; at < 0 && i < o->n_lines; i++)
-        if (o->lines[i]->key == o->key)
-            at = (int)i;
-    list_fit(&o->list, (int)o->n_lines, o->list.page);
-    if (at >= 0)
-        list_select(&o->list, at);
-}
-
 void outline_order(struct outline *o) {
     size_t n = o->n_nodes;
     const void **sorted = calloc(n + 1, sizeof *sorted), **row = calloc(n + 1, sizeof *row);
@@ -157,7 +147,7 @@ void outline_order(struct outline *o) {
         outline_update(o);
         for (size_t i = 0; i < n; i++)
             sorted[i] = &o->nodes[i];
-        table_sort_rows(o->def->columns, o->sort, sorted, n);
+        table_sort_rows(o->def->columns, o->view.sort, sorted, n);
         if (!o->flat) {
             outline_bucket(o, sorted, row, first, next);
             outline_walk(o, row, first, next);
@@ -172,26 +162,20 @@ void outline_order(struct outline *o) {
     free(row);
     free(first);
     free(next);
-    outline_settle(o);
+    view_settle(&o->view);
 }
 
 void outline_take(struct outline *o, struct outline_node *nodes, size_t n) {
     free(o->nodes);
     o->nodes = nodes;
     o->n_nodes = nodes ? n : 0;
+    o->rows.columns = o->def->columns;
+    o->rows.n_columns = o->def->n_columns;
+    o->rows.matches = o->def->matches;
     outline_order(o);
 }
 
-const struct outline_node *outline_selected(const struct outline *o) {
-    return (size_t)o->list.selected < o->n_lines ? o->lines[o->list.selected] : NULL;
-}
-
-static void outline_select(struct outline *o, int line) {
-    list_select(&o->list, line);
-    const struct outline_node *n = outline_selected(o);
-    o->has_key = n != NULL;
-    o->key = n ? n->key : 0;
-}
+const struct outline_node *outline_selected(const struct outline *o) { return view_row(&o->view); }
 
 /* ---- drawing ---- */
 
@@ -201,95 +185,43 @@ void outline_put_name(const struct outline_node *n, const char *name, char *buf,
     (void)snprintf(buf, cap, "%*s%s%s", indent, "", n->mark, name);
 }
 
-void outline_draw(struct outline *o, struct grid *g, struct rect area, bool focused, const char *empty) {
-    tags_take_rect(&o->tags, &area);
-    o->area = area;
-    list_fit(&o->list, (int)o->n_lines, area.rows - 1);
-    table_layout(o->def->columns, o->def->n_columns, area.cols, o->widths);
-    table_draw_head(o->def->columns, o->def->n_columns, o->widths, o->sort, g, area);
-    if (o->n_lines == 0)
-        (void)grid_text(g, area, area.rows > 2 ? 2 : 1, 2, ROLE_MUTED, empty);
-    for (int i = 0; i < o->list.page && o->list.top + i < o->list.count; i++) {
-        int at = o->list.top + i;
-        table_draw_row(o->def->columns, o->def->n_columns, o->widths, o->lines[at], o->scroll, g, area,
-                       i + 1);
-        struct rect row = {area.row + i + 1, area.col, 1, area.cols};
-        tags_draw(&o->tags, o->lines[at]->key, g, area, i + 1);
-        if (at == o->list.selected)
-            grid_restyle(g, row, focused ? ROLE_SELECTION : ROLE_SELECTION_OTHER);
-        match_highlight(&o->search, g, row, 0);
-    }
-}
-
 void outline_status(const struct outline *o, const char *things, struct strbuf *out) {
     (void)strbuf_addf(out, "%s %zu", things, o->wanted);
     if (o->wanted != o->things)
         (void)strbuf_addf(out, " of %zu", o->things);
-    if (o->filter.active)
-        (void)strbuf_addf(out, "   FILTER %s", o->filter.text);
-    tags_put_text(&o->tags, out);
-    (void)strbuf_addf(out, "   sorted by %s", o->def->columns[o->sort.column].title);
-    if (o->search.active) {
+    view_put_filter(&o->view, out);
+    view_put_sort(&o->view, out);
+    if (o->view.search.active) {
         size_t hits = 0;
         for (size_t i = 0; i < o->n_nodes; i++)
             hits +=
-                o->nodes[i].wanted && !o->nodes[i].is_group && o->def->matches(o->nodes[i].row, &o->search);
-        (void)strbuf_addf(out, "   /%s: %zu", o->search.text, hits);
+                o->nodes[i].wanted && !o->nodes[i].is_group && o->def->matches(&o->nodes[i], &o->view.search);
+        (void)strbuf_addf(out, "   /%s: %zu", o->view.search.text, hits);
     }
 }
 
-void outline_put_text(const struct outline *o, const struct outline_node *n, struct strbuf *one,
-                      struct strbuf *whole) {
-    o->def->put_name(n->row, one);
-    table_put_row(o->def->columns, o->def->n_columns, n, whole);
+/* ---- lines, for the view ---- */
+
+static int outline_count(const void *owner) { return (int)((const struct outline *)owner)->n_lines; }
+
+static const void *outline_line(const void *owner, int at) {
+    return ((const struct outline *)owner)->lines[at];
 }
 
-/* ---- tagged rows ---- */
+static uint64_t outline_line_key(const void *line) { return ((const struct outline_node *)line)->key; }
 
-static struct outline *outline_of(const void *state) {
-    return ((const struct outline_focus *)state)->outline;
+static void outline_put_line(const void *owner, const void *line, struct screen_pick *what,
+                             struct strbuf *one, struct strbuf *whole) {
+    const struct outline *o = owner;
+    (void)what;
+    o->def->put_name(((const struct outline_node *)line)->row, one);
+    table_put_row(o->def->columns, o->def->n_columns, line, whole);
 }
 
-static struct tags *outline_tags(void *state, struct app *app) {
+static void outline_rebuild(void *owner, struct app *app) {
     (void)app;
-    return &outline_of(state)->tags;
+    outline_order(owner);
 }
-
-static int outline_count_rows(const void *state, const struct app *app) {
-    (void)app;
-    return (int)outline_of(state)->n_lines;
-}
-
-static int outline_selected_row(const void *state, const struct app *app) {
-    const struct outline *o = outline_of(state);
-    (void)app;
-    return outline_selected(o) && !((const struct outline_focus *)state)->in_pane ? o->list.selected : -1;
-}
-
-static uint64_t outline_row_key(const void *state, const struct app *app, int row) {
-    (void)app;
-    return outline_of(state)->lines[row]->key;
-}
-
-static void outline_put(const void *state, const struct app *app, int row, struct screen_pick *what,
-                        struct strbuf *one, struct strbuf *whole) {
-    const struct outline *o = outline_of(state);
-    (void)app;
-    *what = (struct screen_pick){.tid = 0};
-    outline_put_text(o, o->lines[row], one, whole);
-}
-
-static void outline_renew(void *state, struct app *app) {
-    (void)app;
-    outline_order(outline_of(state));
-}
-
-const struct screen_rows outline_tagged = {.tags = outline_tags,
-                                           .count = outline_count_rows,
-                                           .selected = outline_selected_row,
-                                           .key = outline_row_key,
-                                           .put = outline_put,
-                                           .renew = outline_renew};
 
 /* ---- search and filter ---- */
 
@@ -301,57 +233,39 @@ static void outline_reveal(struct outline *o, const struct outline_node *n) {
             outline_toggle(o, o->nodes[p].key);
             changed = true;
         }
-    o->has_key = true;
-    o->key = n->key;
+    o->view.has_key = true;
+    o->view.key = n->key;
     if (changed)
         outline_order(o);
     else
-        outline_settle(o);
+        view_settle(&o->view);
 }
 
-/* The next thing that matches: of the lines that are shown, else of those that are folded away. */
-static bool outline_search(struct outline *o, int from, int step) {
-    int n = (int)o->n_lines;
-    for (int i = 0; i < n; i++) {
-        int at = ((from + i * step) % n + n) % n;
-        if (o->lines[at]->is_group || !o->def->matches(o->lines[at]->row, &o->search))
-            continue;
-        outline_select(o, at);
-        return true;
-    }
+/* The first of those that are folded away. */
+static bool outline_reveal_match(void *owner, struct app *app) {
+    struct outline *o = owner;
+    (void)app;
     for (size_t i = 0; i < o->n_nodes; i++)
-        if (o->nodes[i].wanted && !o->nodes[i].is_group && o->def->matches(o->nodes[i].row, &o->search)) {
+        if (o->nodes[i].wanted && !o->nodes[i].is_group && o->def->matches(&o->nodes[i], &o->view.search)) {
             outline_reveal(o, &o->nodes[i]);
             return true;
         }
     return false;
 }
 
-bool outline_typed(struct outline *o, enum action what, const char *text, enum screen_typed phase) {
-    bool is_filter = what == ACTION_FILTER;
-    match_set(is_filter ? &o->filter : &o->search, phase == SCREEN_CANCEL ? "" : text, is_filter);
-    if (!is_filter)
-        return !o->search.active || outline_search(o, o->list.selected, 1);
-    outline_order(o);
-    return o->n_lines > 0;
-}
-
-static void outline_search_on(struct outline *o, struct app *app, int step) {
-    if (!o->search.active)
-        app_message(app, false, "nothing was searched for: / searches");
-    else if (!outline_search(o, o->list.selected + step, step))
-        app_refuse(app, "nothing matches '%s'", o->search.text);
-}
-
-bool outline_back(struct outline *o) {
-    if (o->search.active)
-        match_clear(&o->search);
-    else if (o->filter.active)
-        match_clear(&o->filter);
-    else
-        return false;
-    outline_order(o);
-    return true;
+void outline_init(struct outline *o, const struct outline_def *def, bool ascii) {
+    o->def = def;
+    o->ascii = ascii;
+    o->rows = (struct view_def){.columns = def->columns,
+                                .n_columns = def->n_columns,
+                                .count = outline_count,
+                                .row = outline_line,
+                                .key = outline_line_key,
+                                .matches = def->matches,
+                                .put = outline_put_line,
+                                .rebuild = outline_rebuild,
+                                .reveal = outline_reveal_match};
+    view_init(&o->view, &o->rows, o, &o->view.own_tags);
 }
 
 /* ---- folding ---- */
@@ -365,11 +279,11 @@ static void outline_fold(struct outline *o, bool open) {
         outline_toggle(o, n->key);
         outline_order(o);
     } else if (!open && n->parent >= 0) {
-        o->key = o->nodes[n->parent].key;
-        o->has_key = true;
-        outline_settle(o);
+        o->view.key = o->nodes[n->parent].key;
+        o->view.has_key = true;
+        view_settle(&o->view);
     } else if (open && n->has_children)
-        outline_select(o, o->list.selected + 1);
+        view_select(&o->view, NULL, o->view.list.selected + 1);
 }
 
 void outline_turn(struct outline *o) {
@@ -384,13 +298,13 @@ static void outline_fold_all(struct outline *o) {
     for (size_t i = 0; i < o->n_nodes; i++)
         any |= o->nodes[i].has_children && !o->nodes[i].is_open;
     for (int p = !any && n && !o->flat ? n->parent : -1; p >= 0; p = o->nodes[p].parent)
-        o->key = o->nodes[p].key; /* it will not be seen, what holds it is */
+        o->view.key = o->nodes[p].key; /* it will not be seen, what holds it is */
     o->open_depth = any ? INT_MAX : -1;
     o->n_toggled = 0;
     outline_order(o);
 }
 
-static bool outline_act_fold(struct outline *o, enum action action) {
+bool outline_act(struct outline *o, enum action action) {
     switch ((int)action) {
     case ACTION_LEFT:
     case ACTION_RIGHT:
@@ -415,70 +329,15 @@ static bool outline_act_fold(struct outline *o, enum action action) {
     }
 }
 
-bool outline_act(struct outline *o, struct app *app, enum action action) {
-    switch ((int)action) {
-    case ACTION_SORT_NEXT:
-    case ACTION_SORT_PREV:
-        table_sort_step(&o->sort, o->def->columns, o->def->n_columns, action == ACTION_SORT_NEXT ? 1 : -1);
-        outline_order(o);
-        return true;
-    case ACTION_SORT_INVERT:
-        o->sort.descends = !o->sort.descends;
-        outline_order(o);
-        return true;
-    case ACTION_SEARCH_NEXT:
-    case ACTION_SEARCH_PREV:
-        outline_search_on(o, app, action == ACTION_SEARCH_NEXT ? 1 : -1);
-        return true;
-    case ACTION_SCROLL_LEFT:
-        o->scroll = o->scroll > OUTLINE_SCROLL ? o->scroll - OUTLINE_SCROLL : 0;
-        return true;
-    case ACTION_SCROLL_RIGHT:
-        o->scroll += o->scroll < 1000 ? OUTLINE_SCROLL : 0;
-        return true;
-    case ACTION_SHOW_ALL:
-        match_clear(&o->filter);
-        o->tags.only = false;
-        outline_order(o);
-        return true;
-    default:
-        break;
-    }
-    if (outline_act_fold(o, action))
-        return true;
-    if (!list_move(&o->list, action))
+bool outline_mouse(struct outline *o, struct app *app, const struct input_event *e) {
+    const struct rect *area = &o->view.area;
+    int col = e->col - area->col;
+    if (e->row < area->row || e->row >= area->row + area->rows || col < 0 || col >= area->cols ||
+        !view_mouse(&o->view, app, e, NULL))
         return false;
-    outline_select(o, o->list.selected);
-    return true;
-}
-
-/* ---- mouse ---- */
-
-bool outline_mouse(struct outline *o, const struct input_event *e) {
-    const struct rect *r = &o->area;
-    int row = e->row - r->row - 1, wheel = e->button == INPUT_WHEEL_UP     ? -OUTLINE_WHEEL
-                                           : e->button == INPUT_WHEEL_DOWN ? OUTLINE_WHEEL
-                                                                           : 0;
-    int left = r->col - (o->tags.n ? TAGS_COLS : 0); /* a click on the sign is one on the row */
-    if (row < -1 || row >= r->rows - 1 || e->col < left || e->col >= r->col + r->cols)
-        return false;
-    if (wheel) {
-        list_wheel(&o->list, wheel);
-        outline_select(o, o->list.selected);
-    } else if (row < 0 && e->button == INPUT_MENU)
-        return false;
-    else if (row < 0) {
-        int column = table_column_at(o->widths, o->def->n_columns, e->col - r->col);
-        if (column >= 0)
-            table_sort_by(&o->sort, o->def->columns, column);
-        outline_order(o);
-    } else if (o->list.top + row < o->list.count) {
-        int line = o->list.top + row;
-        const struct outline_node *n = o->lines[line];
-        bool on_mark = n->has_children && e->col - r->col < n->depth * OUTLINE_INDENT + OUTLINE_INDENT;
-        outline_select(o, line);
-        if (on_mark && e->button == INPUT_CLICK)
-            outline_fold(o, !n->is_open);
-    }
+    const struct outline_node *n = outline_selected(o);
+    int mark = n ? n->depth * OUTLINE_INDENT + OUTLINE_INDENT + (o->view.own_tags.n ? TAGS_COLS : 0) : 0;
+    if (e->button == INPUT_CLICK && e->row > area->row && n && n->has_children && col < mark)
+        outline_fold(o, !n->is_open);
     return true;
 }

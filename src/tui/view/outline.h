@@ -13,11 +13,7 @@
 #include <stdint.h>
 
 #include "base/strbuf.h"
-#include "tui/core/app.h"
-#include "tui/view/table.h"
-#include "tui/view/list.h"
-#include "tui/view/match.h"
-#include "tui/view/tags.h"
+#include "tui/view/view.h"
 
 #define OUTLINE_INDENT 2 /* columns a level */
 
@@ -39,8 +35,9 @@ struct outline_node {
 struct outline_def {
     const struct table_column *columns;
     int n_columns;
-    bool (*matches)(const void *row, const struct match *m); /* negation is not looked at */
-    void (*put_name)(const void *row, struct strbuf *out);   /* what is copied of it, without controls */
+    bool (*matches)(const void *node,
+                    const struct match *m);                /* a group never does; negation is not looked at */
+    void (*put_name)(const void *row, struct strbuf *out); /* what is copied of it, without controls */
 };
 
 struct outline {
@@ -54,27 +51,15 @@ struct outline {
     int open_depth;    /* what is not deeper is open, unless it was folded */
     uint64_t *toggled; /* keys of those that are not as open_depth says; owned */
     size_t n_toggled, cap_toggled;
-    struct match filter, search;
-    struct tags tags; /* by the nodes' keys: with what they hold */
-    struct table_sort sort;
-    struct list list;
-    bool has_key;
-    uint64_t key; /* of the selected thing */
-    int scroll;
-    int widths[TABLE_MAX_COLUMNS];
-    struct rect area; /* as last drawn; the sign of tags stands left of it */
+    struct view_def rows; /* of the lines: nodes, by their keys; tagged with what they hold */
+    struct view view;
 };
-
-/* What a screen's state begins with whose rows are an outline's, and can be tagged. */
-struct outline_focus {
-    struct outline *outline; /* the one that is shown */
-    bool in_pane;            /* what is beside it has the keys */
-};
-extern const struct screen_rows outline_tagged; /* of such a screen */
 
 /* A key for what is known by a text; `seed` tells kinds of things apart. */
 uint64_t outline_key(const char *text, uint64_t seed);
 
+/* Of a zeroed one. Columns may be others later on: o->def is looked at whenever nodes are taken. */
+void outline_init(struct outline *o, const struct outline_def *def, bool ascii);
 void outline_fini(struct outline *o);
 
 /* Show these nodes from here on: taken over, made by malloc. Parents come before what they hold. */
@@ -89,26 +74,16 @@ const struct outline_node *outline_selected(const struct outline *o);
 /* Name of a node for its column: indented, with its mark. */
 void outline_put_name(const struct outline_node *n, const char *name, char *buf, size_t cap);
 
-/* Head and rows; `empty` stands where rows would be. */
-void outline_draw(struct outline *o, struct grid *g, struct rect area, bool focused, const char *empty);
-
-/* Motions, folding, order, search; false when the action is none of them. */
-bool outline_act(struct outline *o, struct app *app, enum action action);
-
-/* One step back: search, filter. False when there is none. */
-bool outline_back(struct outline *o);
+/* Folding; false when the action is none of that. What else is done with rows the view does. */
+bool outline_act(struct outline *o, enum action action);
 
 /* Open the selected node, or fold it. */
 void outline_turn(struct outline *o);
 
-bool outline_mouse(struct outline *o, const struct input_event *e);
-bool outline_typed(struct outline *o, enum action what, const char *text, enum screen_typed phase);
+/* As view_mouse, where the outline was drawn; a click on the mark of a node opens or folds it. */
+bool outline_mouse(struct outline *o, struct app *app, const struct input_event *e);
 
 /* "12 of 40   FILTER x   sorted by NAME   /y: 3". */
 void outline_status(const struct outline *o, const char *things, struct strbuf *out);
-
-/* Name of a row; and the row as text, a tab between values. */
-void outline_put_text(const struct outline *o, const struct outline_node *n, struct strbuf *one,
-                      struct strbuf *whole);
 
 #endif

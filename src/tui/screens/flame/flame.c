@@ -323,11 +323,6 @@ static bool flame_act_view(struct flame_state *s, struct app *app, enum action a
 
 static bool flame_do(struct flame_state *s, struct app *app, enum action action) {
     switch ((int)action) {
-    case ACTION_SHOW_FLAME:
-        return true;
-    case ACTION_QUIT:
-        app->requests.quit = true;
-        return true;
     case ACTION_BACK:
         flame_back(s, app);
         return true;

@@ -53,15 +53,13 @@ static void loader_update(void *state, struct app *app) {
     s->workers_version = w->version;
     s->is_taken = true;
     if (!f->rows) /* another target */
-        tags_clear(&s->outline.tags);
+        tags_clear(&s->outline.view.own_tags);
     loader_rows_build(&s->rows, f->rows, w->rows, &s->outline);
 }
 
 static void loader_init(void *state, struct app *app) {
     struct loader_state *s = state;
-    s->browser.focus.outline = &s->outline;
-    s->outline.def = &loader_outline;
-    s->outline.ascii = app->config.ascii;
+    outline_init(&s->outline, &loader_outline, app->config.ascii);
     s->outline.open_depth = 1;
     loader_update(state, app);
 }
@@ -150,43 +148,31 @@ static void loader_status(const void *state, const struct app *app, struct strbu
     outline_status(&((const struct loader_state *)state)->outline, "Loaders, workers", out);
 }
 
-static bool loader_is_on(const void *state, const struct app *app, enum action action) {
-    const struct loader_state *s = state;
-    return (action == ACTION_FILTER && s->outline.filter.active) ||
-           (action == ACTION_PAUSE && app->data.paused);
-}
-
-static bool loader_typed(void *state, struct app *app, enum action what, const char *text,
-                         enum screen_typed phase) {
-    (void)app;
-    return outline_typed(&((struct loader_state *)state)->outline, what, text, phase);
-}
-
-static const char *loader_typed_before(const void *state, enum action what) {
-    const struct loader_state *s = state;
-    return what == ACTION_FILTER ? s->outline.filter.text : s->outline.search.text;
-}
-
 /* ---- actions ---- */
 
 static bool loader_act(void *state, struct app *app, enum action action) {
     struct loader_state *s = state;
     switch ((int)action) {
-    case ACTION_QUIT: /* it lies over another screen */
-        return false;
+    case ACTION_QUIT: /* leads back to the screen below, unlike on other tabs */
+        app_pop(app);
+        return true;
     case ACTION_REFRESH:
         app_feed_ask(app, FEED_LOADERS, loader_query);
         app_feed_ask(app, FEED_LOADER_WORKERS, loader_workers_query);
         return true;
     default:
-        return browser_act(&s->browser, &s->outline, app, action, ACTION_OPEN_LOADER);
+        return browser_act(&s->browser, &s->outline, action, ACTION_OPEN_LOADER);
     }
 }
 
 static bool loader_mouse(void *state, struct app *app, const struct input_event *e) {
     struct loader_state *s = state;
-    (void)app;
-    return browser_mouse(&s->browser, &s->outline, e);
+    return browser_mouse(&s->browser, &s->outline, app, e);
+}
+
+static struct view *loader_view(void *state) {
+    struct loader_state *s = state;
+    return browser_view(&s->browser, &s->outline);
 }
 
 const struct screen_def screen_loader = {
@@ -205,14 +191,10 @@ const struct screen_def screen_loader = {
     .init = loader_init,
     .fini = loader_fini,
     .keys = CONTEXT_LOADER,
+    .view = loader_view,
     .draw = loader_draw,
     .act = loader_act,
     .mouse = loader_mouse,
     .update = loader_update,
-    .typed = loader_typed,
-    .pick = browser_pick,
-    .rows = &outline_tagged,
-    .typed_before = loader_typed_before,
-    .is_on = loader_is_on,
     .status = loader_status,
 };

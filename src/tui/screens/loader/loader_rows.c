@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "tui/core/app_feed.h"
 #include "tui/core/pick.h"
 #include "tui/view/table.h"
 
@@ -145,8 +146,8 @@ static int loader_compare_name(const void *a, const void *b) {
                         : (x->loader > y->loader) - (x->loader < y->loader);
 }
 
-static bool loader_matches(const void *row, const struct match *m) {
-    const struct loader_row *l = row;
+static bool loader_matches(const void *node, const struct match *m) {
+    const struct loader_row *l = ((const struct outline_node *)node)->row;
     return match_text(m, l->dataset) || match_text(m, l->func) || match_text(m, l->file) ||
            match_text(m, l->state);
 }

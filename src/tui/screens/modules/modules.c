@@ -41,18 +41,16 @@ static void modules_update(void *state, struct app *app) {
     s->version = f->version;
     s->is_taken = true;
     if (!f->rows) /* another target */
-        tags_clear(&s->outline.tags);
+        tags_clear(&s->outline.view.own_tags);
     module_rows_build(&s->rows, f->rows, &s->outline);
 }
 
 static void modules_init(void *state, struct app *app) {
     struct modules_state *s = state;
-    s->browser.focus.outline = &s->outline;
-    s->outline.def = &module_outline;
-    s->outline.ascii = app->config.ascii;
+    outline_init(&s->outline, &module_outline, app->config.ascii);
     s->outline.open_depth = MODULES_OPEN_DEPTH;
     if (app->config.filter)
-        match_set(&s->outline.filter, app->config.filter, true);
+        match_set(&s->outline.view.filter, app->config.filter, true);
     modules_update(state, app);
 }
 
@@ -105,46 +103,31 @@ static void modules_status(const void *state, const struct app *app, struct strb
     outline_status(&((const struct modules_state *)state)->outline, "Modules", out);
 }
 
-static bool modules_is_on(const void *state, const struct app *app, enum action action) {
-    const struct modules_state *s = state;
-    return (action == ACTION_FILTER && s->outline.filter.active) ||
-           (action == ACTION_PAUSE && app->data.paused);
-}
-
-static bool modules_typed(void *state, struct app *app, enum action what, const char *text,
-                          enum screen_typed phase) {
-    (void)app;
-    return outline_typed(&((struct modules_state *)state)->outline, what, text, phase);
-}
-
-static const char *modules_typed_before(const void *state, enum action what) {
-    const struct modules_state *s = state;
-    return what == ACTION_FILTER ? s->outline.filter.text : s->outline.search.text;
-}
-
 /* ---- actions ---- */
 
 static bool modules_act(void *state, struct app *app, enum action action) {
     struct modules_state *s = state;
     switch ((int)action) {
-    case ACTION_SHOW_MODULES:
-        return true;
     case ACTION_REFRESH:
         app_feed_ask(app, FEED_MODULES, modules_query);
         return true;
     case ACTION_TREE: /* without the tree a module has its whole path */
         for (size_t i = 0; i < s->rows.n; i++)
             s->rows.items[i].flat = !s->outline.flat;
-        return outline_act(&s->outline, app, action);
+        return outline_act(&s->outline, action);
     default:
-        return browser_act(&s->browser, &s->outline, app, action, ACTION_OPEN_MODULE);
+        return browser_act(&s->browser, &s->outline, action, ACTION_OPEN_MODULE);
     }
 }
 
 static bool modules_mouse(void *state, struct app *app, const struct input_event *e) {
     struct modules_state *s = state;
-    (void)app;
-    return browser_mouse(&s->browser, &s->outline, e);
+    return browser_mouse(&s->browser, &s->outline, app, e);
+}
+
+static struct view *modules_view(void *state) {
+    struct modules_state *s = state;
+    return browser_view(&s->browser, &s->outline);
 }
 
 const struct screen_def screen_modules = {
@@ -164,14 +147,10 @@ const struct screen_def screen_modules = {
     .init = modules_init,
     .fini = modules_fini,
     .keys = CONTEXT_MODULES,
+    .view = modules_view,
     .draw = modules_draw,
     .act = modules_act,
     .mouse = modules_mouse,
     .update = modules_update,
-    .typed = modules_typed,
-    .pick = browser_pick,
-    .rows = &outline_tagged,
-    .typed_before = modules_typed_before,
-    .is_on = modules_is_on,
     .status = modules_status,
 };

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/table.h"
 #include "base/text.h"
+#include "tui/core/app_feed.h"
 #include "tui/core/pick.h"
 #include "tui/view/table.h"
 
@@ -172,8 +173,8 @@ static int module_compare_line(const void *a, const void *b) {
     return table_compare_number((double)module_of(a)->line, (double)module_of(b)->line);
 }
 
-static bool module_matches(const void *row, const struct match *m) {
-    const struct module_row *r = row;
+static bool module_matches(const void *node, const struct match *m) {
+    const struct module_row *r = ((const struct outline_node *)node)->row;
     return match_text(m, r->path) || match_text(m, r->class) || match_text(m, r->dtype) ||
            match_text(m, r->device);
 }

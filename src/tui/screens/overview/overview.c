@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "tui/core/pick.h"
-#include "tui/screens/log/log_rows.h"
+#include "tui/screens/log.h"
 #include "tui/screens/overview/overview_lines.h"
 #include "tui/screens/overview/overview_verdicts.h"
 #include "tui/model/window.h"
@@ -197,26 +197,18 @@ static void overview_open(struct overview_state *s, struct app *app) {
         (void)snprintf(func, sizeof func, "%s", line.function->func);
     app_act(app, line.opens); /* this screen is closed from here on */
     struct app_screen *top = app_top(app);
-    if (*func && top->def->typed && !top->def->typed(top->state, app, ACTION_SEARCH, func, SCREEN_ACCEPT))
+    if (*func && screen_can_type(top) && !screen_typed(top, app, ACTION_SEARCH, func, SCREEN_ACCEPT))
         app_message(app, false, "searching for '%s': it comes with the next samples", func);
 }
 
 static bool overview_act(void *state, struct app *app, enum action action) {
     struct overview_state *s = state;
     switch ((int)action) {
-    case ACTION_SHOW_OVERVIEW:
-        return true;
     case ACTION_OPEN_LINE:
         overview_open(s, app);
         return true;
     case ACTION_WINDOW:
         window_step(app);
-        return true;
-    case ACTION_PAUSE:
-        app_set_paused(app, !app->data.paused);
-        return true;
-    case ACTION_QUIT:
-        app->requests.quit = true;
         return true;
     default:
         if (!list_move(&s->list, action))

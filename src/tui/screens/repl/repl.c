@@ -158,12 +158,6 @@ static bool repl_act_output(struct repl_state *s, struct app *app, enum action a
 
 static bool repl_act(void *state, struct app *app, enum action action) {
     struct repl_state *s = state;
-    if (action == ACTION_SHOW_REPL)
-        return true;
-    if (action == ACTION_QUIT) {
-        app->requests.quit = true;
-        return true;
-    }
     if (s->in_output)
         return repl_act_output(s, app, action);
     if (action == ACTION_SQL_TO_SHEET) {

@@ -133,8 +133,6 @@ static bool sql_act(void *state, struct app *app, enum action action) {
     struct sql_state *s = state;
     struct sql_view *v = sql_top_view(s);
     switch ((int)action) {
-    case ACTION_SHOW_SQL:
-        return true;
     case ACTION_SQL_SAVED:
         sql_close_completion(s);
         sql_open_saved(s, app);
@@ -161,9 +159,6 @@ static bool sql_act(void *state, struct app *app, enum action action) {
     case ACTION_PAGE_UP:
     case ACTION_PAGE_DOWN:
         return v ? sql_act_view(s, app, action) : true;
-    case ACTION_QUIT:
-        app->requests.quit = true;
-        return true;
     default:
         return sql_act_edit(s, app, action);
     }

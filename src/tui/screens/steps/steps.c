@@ -82,7 +82,7 @@ static void steps_take(struct steps_state *s, const struct app *app) {
     s->version = f->version;
     s->looks_version = looks->version;
     if (!f->rows) /* another target */
-        tags_clear(&s->table.tags);
+        tags_clear(&s->table.view.own_tags);
     steps_model_build(&s->model, f->rows, looks->rows);
     steps_table_take(s);
 }
@@ -96,17 +96,15 @@ static void steps_update(void *state, struct app *app) {
 
 static void steps_init(void *state, struct app *app) {
     struct steps_state *s = state;
-    s->focus.outline = &s->table;
-    s->table.def = &steps_outline;
+    outline_init(&s->table, &steps_outline, app->config.ascii);
     s->table.flat = true;
-    s->table.ascii = app->config.ascii;
-    s->table.sort = (struct table_sort){STEPS_COLUMN_STEP, true};
+    s->table.view.sort = (struct table_sort){STEPS_COLUMN_STEP, true};
     s->zoom = 1;
     s->window_s = STEPS_FIRST_S;
     s->version = s->looks_version = UINT32_MAX; /* none was seen */
     steps_model_build(&s->model, NULL, NULL);
     if (app->config.filter)
-        match_set(&s->table.filter, app->config.filter, true);
+        match_set(&s->table.view.filter, app->config.filter, true);
     steps_update(state, app);
 }
 
@@ -130,11 +128,9 @@ static void steps_zoom(struct steps_state *s, struct app *app, bool shorter) {
 }
 
 static bool steps_back(struct steps_state *s) {
-    if (outline_back(&s->table))
-        return true;
-    if (!s->table.has_key)
+    if (view_can_go_back(&s->table.view) || !s->table.view.has_key)
         return false;
-    s->table.has_key = false; /* the newest is selected again, and stays so */
+    s->table.view.has_key = false; /* the newest is selected again, and stays so */
     s->first = 0;
     outline_order(&s->table);
     return true;
@@ -143,28 +139,19 @@ static bool steps_back(struct steps_state *s) {
 static bool steps_act(void *state, struct app *app, enum action action) {
     struct steps_state *s = state;
     switch ((int)action) {
-    case ACTION_SHOW_STEPS:
-        return true;
-    case ACTION_QUIT:
-        app->requests.quit = true;
-        return true;
     case ACTION_BACK:
         return steps_back(s);
-    case ACTION_PAUSE:
-        app_set_paused(app, !app->data.paused);
-        return true;
     case ACTION_TIME_SHORTER:
     case ACTION_TIME_LONGER:
         steps_zoom(s, app, action == ACTION_TIME_SHORTER);
         return true;
     case ACTION_LEFT: /* back in time: to the step before */
     case ACTION_RIGHT:
-        action = (action == ACTION_LEFT) == s->table.sort.descends ? ACTION_DOWN : ACTION_UP;
-        break;
+        action = (action == ACTION_LEFT) == s->table.view.sort.descends ? ACTION_DOWN : ACTION_UP;
+        return view_act(&s->table.view, app, action) != VIEW_IGNORED;
     default:
-        break;
+        return false;
     }
-    return outline_act(&s->table, app, action);
 }
 
 static bool steps_mouse(void *state, struct app *app, const struct input_event *e) {
@@ -176,37 +163,10 @@ static bool steps_mouse(void *state, struct app *app, const struct input_event *
         steps_zoom(s, app, e->button == INPUT_WHEEL_UP);
         return true;
     }
-    return outline_mouse(&s->table, e);
+    return outline_mouse(&s->table, app, e);
 }
 
-static bool steps_typed(void *state, struct app *app, enum action what, const char *text,
-                        enum screen_typed phase) {
-    struct steps_state *s = state;
-    (void)app;
-    return outline_typed(&s->table, what, text, phase);
-}
-
-static const char *steps_typed_before(const void *state, enum action what) {
-    const struct steps_state *s = state;
-    return what == ACTION_FILTER ? s->table.filter.text : s->table.search.text;
-}
-
-static bool steps_is_on(const void *state, const struct app *app, enum action action) {
-    const struct steps_state *s = state;
-    return (action == ACTION_FILTER && s->table.filter.active) ||
-           (action == ACTION_PAUSE && app->data.paused);
-}
-
-static bool steps_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
-                       struct strbuf *whole) {
-    const struct steps_state *s = state;
-    const struct outline_node *n = outline_selected(&s->table);
-    (void)app;
-    (void)what;
-    if (n)
-        outline_put_text(&s->table, n, one, whole);
-    return n != NULL;
-}
+static struct view *steps_view(void *state) { return &((struct steps_state *)state)->table.view; }
 
 const struct screen_def screen_steps = {
     .name = "steps",
@@ -226,15 +186,11 @@ const struct screen_def screen_steps = {
     .init = steps_init,
     .fini = steps_fini,
     .keys = CONTEXT_STEPS,
+    .view = steps_view,
     .draw = steps_draw,
     .act = steps_act,
     .mouse = steps_mouse,
     .update = steps_update,
-    .typed = steps_typed,
-    .pick = steps_pick,
-    .rows = &outline_tagged,
-    .typed_before = steps_typed_before,
-    .is_on = steps_is_on,
     .status = steps_status,
 };
 
@@ -345,8 +301,8 @@ static const struct table_column steps_columns[] = {
 
 _Static_assert(sizeof steps_columns / sizeof steps_columns[0] <= TABLE_MAX_COLUMNS, "columns of steps");
 
-static bool steps_matches(const void *row, const struct match *m) {
-    const struct steps_row *r = row;
+static bool steps_matches(const void *node, const struct match *m) {
+    const struct steps_row *r = ((const struct outline_node *)node)->row;
     char number[32];
     (void)snprintf(number, sizeof number, "%" PRId64, r->step);
     return match_text(m, number) ||

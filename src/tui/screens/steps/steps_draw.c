@@ -188,7 +188,7 @@ static void steps_draw_axis(const struct steps_state *s, struct grid *g, struct 
 
 /* The selected step is in view; while none was selected, the newest. */
 static void steps_settle(struct steps_state *s) {
-    size_t at = s->table.has_key ? steps_selected(s) / s->zoom : 0;
+    size_t at = s->table.view.has_key ? steps_selected(s) / s->zoom : 0;
     if (at < s->first)
         s->first = at;
     if (s->cols > 0 && at >= s->first + (size_t)s->cols)
@@ -295,10 +295,10 @@ void steps_draw(void *state, struct app *app, struct grid *g, struct rect area) 
     char empty[640];
     int n = 0, head = area.rows >= 11 ? 2 : 1;
     s->chart_area = (struct rect){0};
-    s->table.area.rows = 0;
+    s->table.view.area.rows = 0;
     if (s->model.n == 0) {
         steps_put_empty(app, empty, sizeof empty);
-        outline_draw(&s->table, g, area, true, empty);
+        view_draw(&s->table.view, g, area, empty);
         return;
     }
     steps_draw_head(s, app, g, area, head);
@@ -310,7 +310,7 @@ void steps_draw(void *state, struct app *app, struct grid *g, struct rect area) 
     steps_draw_chart(s, g, s->chart_area, lines, n, axis);
     area.row += rows;
     area.rows -= rows;
-    outline_draw(&s->table, g, area, true, "nothing matches: A shows all");
+    view_draw(&s->table.view, g, area, "nothing matches: A shows all");
 }
 
 void steps_status(const void *state, const struct app *app, struct strbuf *out) {

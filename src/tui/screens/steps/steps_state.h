@@ -13,7 +13,6 @@
 #define STEPS_MAX_ZOOM 64 /* steps a column */
 
 struct steps_state {
-    struct outline_focus focus;
     struct steps_model model;
     struct outline table;
     bool has_looks;

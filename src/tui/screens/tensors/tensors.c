@@ -38,12 +38,6 @@ static struct outline *tensors_outline(struct tensors_state *s) {
     return s->in_growth ? &s->growth : &s->tensors;
 }
 
-/* The leak view, or the tensors. */
-static void tensors_show_growth(struct tensors_state *s, bool in_growth) {
-    s->in_growth = in_growth;
-    s->browser.focus.outline = tensors_outline(s);
-}
-
 static enum app_feed_id tensors_feed(const struct tensors_state *s) {
     return s->in_growth ? FEED_TENSOR_GROWTH : FEED_TENSORS;
 }
@@ -64,7 +58,7 @@ static void tensors_take(struct tensors_state *s, const struct app *app) {
     if (f->version != s->version && !frozen) {
         s->version = f->version;
         if (!f->rows)
-            tags_clear(&s->tensors.tags);
+            tags_clear(&s->tensors.view.own_tags);
         s->has_mark = s->has_mark && f->rows; /* else it is another target */
         tensor_table_fini(&s->table);
         tensor_table_init(&s->table, f->rows);
@@ -73,7 +67,7 @@ static void tensors_take(struct tensors_state *s, const struct app *app) {
     if (g->version != s->growth_version && !(app->data.paused && s->growth_rows.rows)) {
         s->growth_version = g->version;
         if (!g->rows)
-            tags_clear(&s->growth.tags);
+            tags_clear(&s->growth.view.own_tags);
         growth_rows_build(&s->growth_rows, g->rows, &s->growth);
     }
 }
@@ -88,16 +82,14 @@ static void tensors_update(void *state, struct app *app) {
 
 static void tensors_init(void *state, struct app *app) {
     struct tensors_state *s = state;
-    tensors_show_growth(s, false);
-    s->tensors.def = &tensor_outline;
-    s->growth.def = &growth_outline;
-    s->tensors.ascii = s->growth.ascii = app->config.ascii;
-    s->tensors.sort = (struct table_sort){tensor_column_bytes(), true};
-    s->growth.sort = (struct table_sort){growth_column_growth(), true};
+    outline_init(&s->tensors, &tensor_outline, app->config.ascii);
+    outline_init(&s->growth, &growth_outline, app->config.ascii);
+    s->tensors.view.sort = (struct table_sort){tensor_column_bytes(), true};
+    s->growth.view.sort = (struct table_sort){growth_column_growth(), true};
     s->tensors.open_depth = -1;
     if (app->config.filter)
-        match_set(&s->tensors.filter, app->config.filter, true);
-    s->growth.filter = s->tensors.filter;
+        match_set(&s->tensors.view.filter, app->config.filter, true);
+    s->growth.view.filter = s->tensors.view.filter;
     s->version = s->growth_version = UINT32_MAX; /* none was seen */
     tensors_update(state, app);
 }
@@ -180,21 +172,8 @@ static void tensors_status(const void *state, const struct app *app, struct strb
 }
 
 static bool tensors_is_on(const void *state, const struct app *app, enum action action) {
-    const struct tensors_state *s = state;
-    return (action == ACTION_FILTER && (s->in_growth ? &s->growth : &s->tensors)->filter.active) ||
-           (action == ACTION_PAUSE && app->data.paused) || (action == ACTION_TENSOR_GROWTH && s->in_growth);
-}
-
-static bool tensors_typed(void *state, struct app *app, enum action what, const char *text,
-                          enum screen_typed phase) {
     (void)app;
-    return outline_typed(tensors_outline(state), what, text, phase);
-}
-
-static const char *tensors_typed_before(const void *state, enum action what) {
-    const struct tensors_state *s = state;
-    const struct outline *o = s->in_growth ? &s->growth : &s->tensors;
-    return what == ACTION_FILTER ? o->filter.text : o->search.text;
+    return action == ACTION_TENSOR_GROWTH && ((const struct tensors_state *)state)->in_growth;
 }
 
 /* ---- actions ---- */
@@ -217,7 +196,7 @@ static void tensors_regroup(struct tensors_state *s, struct app *app) {
     bool is_group = !t || t->count;
     s->by = (enum tensor_group)((s->by + 1) % TENSOR_BY_NOTHING);
     if (is_group)
-        s->tensors.has_key = false;
+        s->tensors.view.has_key = false;
     tensors_rebuild(s);
     app_message(app, false, "grouped by %s", tensor_group_name(s->by));
 }
@@ -235,13 +214,11 @@ static void tensors_ask_one(struct tensors_state *s, struct app *app) {
 static bool tensors_act(void *state, struct app *app, enum action action) {
     struct tensors_state *s = state;
     switch ((int)action) {
-    case ACTION_SHOW_TENSORS:
-        return true;
     case ACTION_REFRESH:
         app_feed_ask(app, tensors_feed(s), s->in_growth ? tensors_growth_query : tensors_query);
         return true;
     case ACTION_TENSOR_GROWTH:
-        tensors_show_growth(s, !s->in_growth);
+        s->in_growth = !s->in_growth;
         tensors_update(s, app);
         return true;
     case ACTION_GROUP:
@@ -257,18 +234,22 @@ static bool tensors_act(void *state, struct app *app, enum action action) {
     default:
         break;
     }
-    if (browser_act(&s->browser, tensors_outline(s), app, action, ACTION_OPEN_TENSOR))
+    if (browser_act(&s->browser, tensors_outline(s), action, ACTION_OPEN_TENSOR))
         return true;
-    if (action != ACTION_BACK || !s->in_growth)
+    if (action != ACTION_BACK || !s->in_growth || view_can_go_back(&s->growth.view))
         return false;
-    tensors_show_growth(s, false);
+    s->in_growth = false;
     return true;
 }
 
 static bool tensors_mouse(void *state, struct app *app, const struct input_event *e) {
     struct tensors_state *s = state;
-    (void)app;
-    return browser_mouse(&s->browser, tensors_outline(s), e);
+    return browser_mouse(&s->browser, tensors_outline(s), app, e);
+}
+
+static struct view *tensors_view(void *state) {
+    struct tensors_state *s = state;
+    return browser_view(&s->browser, tensors_outline(s));
 }
 
 const struct screen_def screen_tensors = {
@@ -287,14 +268,11 @@ const struct screen_def screen_tensors = {
     .init = tensors_init,
     .fini = tensors_fini,
     .keys = CONTEXT_TENSORS,
+    .view = tensors_view,
     .draw = tensors_draw,
     .act = tensors_act,
     .mouse = tensors_mouse,
     .update = tensors_update,
-    .typed = tensors_typed,
-    .pick = browser_pick,
-    .rows = &outline_tagged,
-    .typed_before = tensors_typed_before,
     .is_on = tensors_is_on,
     .status = tensors_status,
 };

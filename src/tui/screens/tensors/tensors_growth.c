@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "tui/screens/tensors/tensors_rows.h"
+#include "tui/core/app_feed.h"
 #include "tui/core/pick.h"
 #include "tui/view/table.h"
 
@@ -89,8 +90,8 @@ GROWTH_COMPARE(growth_bytes, table_compare_number)
 GROWTH_COMPARE(growth_per_step, table_compare_number)
 GROWTH_COMPARE(since_step, table_compare_number)
 
-static bool growth_matches(const void *row, const struct match *m) {
-    const struct growth_row *g = row;
+static bool growth_matches(const void *node, const struct match *m) {
+    const struct growth_row *g = ((const struct outline_node *)node)->row;
     return match_text(m, g->owner) || match_text(m, g->shape) || match_text(m, g->dtype) ||
            match_text(m, g->kind) || match_text(m, g->device) || match_text(m, g->type);
 }

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "tui/core/app_feed.h"
 #include "tui/core/pick.h"
 #include "tui/view/table.h"
 
@@ -144,11 +145,11 @@ TENSOR_COMPARE_NUMBER(growth)
 TENSOR_COMPARE_NUMBER(age_s)
 TENSOR_COMPARE_NUMBER(grad)
 
-static bool tensor_matches(const void *row, const struct match *m) {
-    const struct tensor_row *t = row;
-    return match_text(m, t->name) || match_text(m, t->kind) || match_text(m, t->shape) ||
-           match_text(m, t->dtype) || match_text(m, t->device) || match_text(m, t->type) ||
-           match_text(m, t->module);
+static bool tensor_matches(const void *node, const struct match *m) {
+    const struct tensor_row *t = ((const struct outline_node *)node)->row;
+    return !t->count && (match_text(m, t->name) || match_text(m, t->kind) || match_text(m, t->shape) ||
+                         match_text(m, t->dtype) || match_text(m, t->device) || match_text(m, t->type) ||
+                         match_text(m, t->module));
 }
 
 enum { TENSOR_COLUMN_BYTES = 2 };

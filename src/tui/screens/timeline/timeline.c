@@ -201,9 +201,6 @@ static bool timeline_act_view(struct timeline_state *s, struct app *app, enum ac
 static bool timeline_act(void *state, struct app *app, enum action action) {
     struct timeline_state *s = state;
     switch ((int)action) {
-    case ACTION_QUIT:
-        app->requests.quit = true;
-        return true;
     case ACTION_BACK:
         return timeline_back(s, app);
     case ACTION_TIME_SELECT:

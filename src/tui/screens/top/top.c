@@ -512,11 +512,6 @@ static bool top_act_order(struct top_state *s, struct app *app, enum action acti
 static bool top_act(void *state, struct app *app, enum action action) {
     struct top_state *s = state;
     switch ((int)action) {
-    case ACTION_SHOW_TOP:
-        return true;
-    case ACTION_QUIT:
-        app->requests.quit = true;
-        return true;
     case ACTION_BACK:
         return top_back(s, app);
     case ACTION_OPEN_CALLS:

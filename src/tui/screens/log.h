@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log_rows: how an entry of the log is drawn, in the Log screen and at the end of Overview. Pure.
+ * log: how an entry of the log is drawn, in the Log screen and at the end of Overview. Pure.
  */
-#ifndef TUI_SCREENS_LOG_LOG_ROWS_H
-#define TUI_SCREENS_LOG_LOG_ROWS_H
+#ifndef TUI_SCREENS_LOG_H
+#define TUI_SCREENS_LOG_H
 
 #include "tui/model/log.h"
 #include "tui/view/grid.h"
@@ -12,8 +12,5 @@ enum theme_role log_level_role(enum log_level level);
 
 /* Draw "22:13:20 ! text" into one row; the text without its first `scroll` columns, -1 where it does not scroll. */
 void log_draw_entry(const struct log_entry *e, int scroll, struct grid *g, struct rect row);
-
-/* Columns that the text has in a row so wide. */
-int log_text_cols(const struct log_entry *e, int cols);
 
 #endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * view: a list of rows, and all that is done with rows whatever they are: selecting, scrolling, sorting, searching,
+ * filtering, tagging, with keys and with the mouse.
+ *
+ * A screen holds one, says what its rows are (view_def) and makes them again when the view asks for it (rebuild): those that
+ * view_shows lets through, in the order of `sort`. The selection belongs to a thing, not to a row: it stays when rows move.
+ * Pure; `owner` is what has the rows: the screen's state, or an outline.
+ */
+#ifndef TUI_VIEW_VIEW_H
+#define TUI_VIEW_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/strbuf.h"
+#include "tui/core/action.h"
+#include "tui/core/input.h"
+#include "tui/view/grid.h"
+#include "tui/view/list.h"
+#include "tui/view/match.h"
+#include "tui/view/table.h"
+#include "tui/view/tags.h"
+
+struct app;
+struct screen_pick;
+
+struct view_def {
+    const struct table_column *columns; /* NULL: rows have none, and no head; draw_row draws them */
+    int n_columns;
+    void (*draw_row)(const void *owner, const void *row, int scroll, struct grid *g, struct rect area);
+
+    int (*count)(const void *owner);
+    const void *(*row)(const void *owner, int at); /* what columns and the functions below get */
+    uint64_t (*key)(const void *row);              /* which thing it is; NULL: the selection is a place */
+    bool (*matches)(const void *row,
+                    const struct match *m); /* negation is not looked at; NULL: nothing is searched */
+
+    /* What it is, and its texts, as of screen_def.pick; appended. NULL: rows are not picked. */
+    void (*put)(const void *owner, const void *row, struct screen_pick *what, struct strbuf *one,
+                struct strbuf *whole);
+
+    /* Order, filter or tags have changed: make the rows again and settle the view. May be NULL, like the next one. */
+    void (*rebuild)(void *owner, struct app *app);
+    void (*selected)(void *owner, struct app *app); /* another row than before */
+
+    /* No row matches: select one that is not shown, as it is within a folded one. False: none does. NULL: all rows are shown. */
+    bool (*reveal)(void *owner, struct app *app);
+
+    bool newest_last; /* a search goes from the end to the beginning */
+    bool forgets; /* a selected thing that is gone is not selected when it is back: what took its place is */
+};
+
+struct view {
+    const struct view_def *def;
+    void *owner;
+    struct list list;
+    struct match filter, search;
+    struct table_sort sort;
+    struct tags *tags,
+        own_tags; /* `own_tags`, or those that several screens share; NULL: rows are not tagged */
+    bool has_key;
+    uint64_t key; /* of the selected thing */
+    bool in_pane; /* what is beside the rows has the keys */
+    int scroll;
+    int widths[TABLE_MAX_COLUMNS];
+    struct rect area; /* as last drawn, head and all; no rows: not drawn */
+};
+
+/* Of a zeroed one; `tags`: as in struct view. */
+void view_init(struct view *v, const struct view_def *def, void *owner, struct tags *tags);
+void view_fini(struct view *v);
+
+/* ---- for rebuild ---- */
+
+/* Is a row to be shown: by the filter, and by tags where only tagged ones are? */
+bool view_shows(const struct view *v, const void *row);
+
+/* The rows are made: select the row of the selected thing. */
+void view_settle(struct view *v);
+
+/* ---- what is done ---- */
+
+/* The selected row; NULL: there is none. */
+const void *view_row(const struct view *v);
+
+void view_select(struct view *v, struct app *app, int at);
+
+/* What is to be said after an action. */
+enum view_result {
+    VIEW_IGNORED, /* it is none of a view */
+    VIEW_DONE,
+    VIEW_NO_SEARCH, /* nothing was searched for */
+    VIEW_NO_MATCH,  /* nothing matches */
+};
+
+/* Motion, order, search, a step back (search, then filter), all rows again, scrolling of long lines. */
+enum view_result view_act(struct view *v, struct app *app, enum action action);
+
+/* Text of a filter (ACTION_FILTER) or search; true when something matches, or there is no text. */
+bool view_typed(struct view *v, struct app *app, enum action what, const char *text);
+
+/* Select the next row that matches, from one on (`step` 1) or back (-1). False: there is none. */
+bool view_search(struct view *v, struct app *app, int from, int step);
+
+/* The wheel, wherever it is; a click on a row or on the title of a column. False: it means nothing there. `again`, if not
+ * NULL: the row was selected already. */
+bool view_mouse(struct view *v, struct app *app, const struct input_event *e, bool *again);
+
+/* ---- what is shown ---- */
+
+/* Head and rows; `empty` stands where rows would be. */
+void view_draw(struct view *v, struct grid *g, struct rect area, const char *empty);
+
+/* Is there a search or a filter that a step back ends? */
+bool view_can_go_back(const struct view *v);
+
+/* Parts of a status line: "   FILTER x   2 tagged", "   sorted by NAME", "   /y: 3" of the rows that are shown. */
+void view_put_filter(const struct view *v, struct strbuf *out);
+void view_put_sort(const struct view *v, struct strbuf *out);
+int view_hits(const struct view *v);
+
+#endif
