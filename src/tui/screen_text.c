@@ -49,12 +49,13 @@ static void screen_text_stack(const struct model_thread *t, struct grid *g, stru
 static void screen_text_threads(const struct app *app, const struct screen_text_config *config,
                                 struct grid *g, struct strbuf *out) {
     struct thread_rows rows = {0};
-    struct thread_filter filter = {0};
+    struct match match = {0};
+    struct thread_filter filter = {.match = &match};
     struct table_sort sort = {thread_column_cpu(), true};
     int widths[TABLE_MAX_COLUMNS];
     struct rect row = {0, 0, 1, g->cols};
     if (config->filter)
-        match_set(&filter.match, config->filter, true);
+        match_set(&match, config->filter, true);
     thread_rows_build(&rows, data_shown(&app->data), &filter, sort);
     table_layout(thread_columns, thread_n_columns, g->cols, widths);
     grid_clear(g);

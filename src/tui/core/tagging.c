@@ -32,7 +32,7 @@ static int tagging_selected(struct app *app, const struct app_screen *s) {
 
 static uint64_t tagging_key(struct app *app, const struct app_screen *s, int row) {
     const struct view *v = screen_view(s);
-    return v ? v->def->key(v->def->row(v->owner, row)) : s->def->rows->key(s->state, app, row);
+    return v ? view_tag_key(v, v->def->row(v->owner, row)) : s->def->rows->key(s->state, app, row);
 }
 
 static void tagging_renew(struct app *app, const struct app_screen *s) {

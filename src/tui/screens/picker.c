@@ -198,9 +198,7 @@ static void picker_update(void *state, struct app *app) {
     view_settle(&s->view);
 }
 
-static const struct view_def picker_rows = {.columns = picker_columns,
-                                            .n_columns = PICKER_COLUMNS,
-                                            .count = picker_count_rows,
+static const struct view_def picker_rows = {.count = picker_count_rows,
                                             .row = picker_row,
                                             .key = picker_key,
                                             .matches = picker_matches,
@@ -213,6 +211,7 @@ static struct view *picker_view(void *state) { return &((struct picker_state *)s
 static void picker_init(void *state, struct app *app) {
     struct picker_state *s = state;
     view_init(&s->view, &picker_rows, s, &s->view.own_tags);
+    view_set_columns(&s->view, picker_columns, PICKER_COLUMNS);
     s->view.sort = (struct table_sort){PICKER_CPU_COLUMN, true};
     if (app->config.filter)
         match_set(&s->view.filter, app->config.filter, true);

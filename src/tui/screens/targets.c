@@ -164,9 +164,7 @@ static void targets_update(void *state, struct app *app) {
     view_settle(&s->view);
 }
 
-static const struct view_def targets_rows = {.columns = targets_columns,
-                                             .n_columns = TARGETS_COLUMNS,
-                                             .count = targets_count_rows,
+static const struct view_def targets_rows = {.count = targets_count_rows,
                                              .row = targets_row,
                                              .key = targets_key,
                                              .put = targets_put,
@@ -178,6 +176,7 @@ static struct view *targets_view(void *state) { return &((struct targets_state *
 static void targets_init(void *state, struct app *app) {
     struct targets_state *s = state;
     view_init(&s->view, &targets_rows, s, &app->targets.tags);
+    view_set_columns(&s->view, targets_columns, TARGETS_COLUMNS);
     s->view.sort.column = s->view.scroll = -1;
     targets_update(s, app);
     int row = 0; /* when only others are shown */

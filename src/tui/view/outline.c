@@ -169,8 +169,7 @@ void outline_take(struct outline *o, struct outline_node *nodes, size_t n) {
     free(o->nodes);
     o->nodes = nodes;
     o->n_nodes = nodes ? n : 0;
-    o->rows.columns = o->def->columns;
-    o->rows.n_columns = o->def->n_columns;
+    view_set_columns(&o->view, o->def->columns, o->def->n_columns);
     o->rows.matches = o->def->matches;
     outline_order(o);
 }
@@ -256,9 +255,7 @@ static bool outline_reveal_match(void *owner, struct app *app) {
 void outline_init(struct outline *o, const struct outline_def *def, bool ascii) {
     o->def = def;
     o->ascii = ascii;
-    o->rows = (struct view_def){.columns = def->columns,
-                                .n_columns = def->n_columns,
-                                .count = outline_count,
+    o->rows = (struct view_def){.count = outline_count,
                                 .row = outline_line,
                                 .key = outline_line_key,
                                 .matches = def->matches,
@@ -266,6 +263,7 @@ void outline_init(struct outline *o, const struct outline_def *def, bool ascii) 
                                 .rebuild = outline_rebuild,
                                 .reveal = outline_reveal_match};
     view_init(&o->view, &o->rows, o, &o->view.own_tags);
+    view_set_columns(&o->view, def->columns, def->n_columns);
 }
 
 /* ---- folding ---- */

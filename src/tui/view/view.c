@@ -14,6 +14,11 @@ void view_init(struct view *v, const struct view_def *def, void *owner, struct t
     v->tags = tags;
 }
 
+void view_set_columns(struct view *v, const struct table_column *columns, int n) {
+    v->columns = columns;
+    v->n_columns = n;
+}
+
 void view_fini(struct view *v) { tags_fini(&v->own_tags); }
 
 /* ---- rows ---- */
@@ -25,9 +30,15 @@ const void *view_row(const struct view *v) {
     return at >= 0 && at < view_count(v) ? v->def->row(v->owner, at) : NULL;
 }
 
+uint64_t view_tag_key(const struct view *v, const void *row) {
+    return v->def->tag_key ? v->def->tag_key(row) : v->def->key(row);
+}
+
+bool view_has_tag(const struct view *v, const void *row) { return tags_has(v->tags, view_tag_key(v, row)); }
+
 bool view_shows(const struct view *v, const void *row) {
     return (!v->filter.active || v->def->matches(row, &v->filter) != v->filter.negated) &&
-           (!v->tags || !v->tags->only || tags_has(v->tags, v->def->key(row)));
+           (!v->tags || !v->tags->only || view_has_tag(v, row));
 }
 
 /* The selected thing is the one of the selected row. */
@@ -103,13 +114,12 @@ bool view_can_go_back(const struct view *v) { return v->search.active || v->filt
 
 /* Change the order, the filter or the columns' place; false when the action is none of these. */
 static bool view_arrange(struct view *v, struct app *app, enum action action) {
-    bool is_sorted = v->def->columns && v->sort.column >= 0;
+    bool is_sorted = v->columns && v->sort.column >= 0;
     switch ((int)action) {
     case ACTION_SORT_NEXT:
     case ACTION_SORT_PREV:
         if (is_sorted)
-            table_sort_step(&v->sort, v->def->columns, v->def->n_columns,
-                            action == ACTION_SORT_NEXT ? 1 : -1);
+            table_sort_step(&v->sort, v->columns, v->n_columns, action == ACTION_SORT_NEXT ? 1 : -1);
         break;
     case ACTION_SORT_INVERT:
         v->sort.descends = !v->sort.descends;
@@ -161,7 +171,7 @@ enum view_result view_act(struct view *v, struct app *app, enum action action) {
 }
 
 bool view_mouse(struct view *v, struct app *app, const struct input_event *e, bool *again) {
-    int head = v->def->columns ? 1 : 0, row = e->row - v->area.row - head;
+    int head = v->columns ? 1 : 0, row = e->row - v->area.row - head;
     if (again)
         *again = false;
     if (e->button == INPUT_WHEEL_UP || e->button == INPUT_WHEEL_DOWN) {
@@ -175,10 +185,10 @@ bool view_mouse(struct view *v, struct app *app, const struct input_event *e, bo
         struct rect area = v->area;
         if (v->tags)
             tags_take_rect(v->tags, &area);
-        int column = table_column_at(v->widths, v->def->n_columns, e->col - area.col);
-        if (column < 0 || !v->def->columns[column].compare)
+        int column = table_column_at(v->widths, v->n_columns, e->col - area.col);
+        if (column < 0 || !v->columns[column].compare)
             return false;
-        table_sort_by(&v->sort, v->def->columns, column);
+        table_sort_by(&v->sort, v->columns, column);
         view_rebuild(v, app);
         return true;
     }
@@ -194,14 +204,14 @@ bool view_mouse(struct view *v, struct app *app, const struct input_event *e, bo
 
 void view_draw(struct view *v, struct grid *g, struct rect area, const char *empty) {
     const struct view_def *def = v->def;
-    int head = def->columns ? 1 : 0;
+    int head = v->columns ? 1 : 0;
     v->area = area;
     if (v->tags)
         tags_take_rect(v->tags, &area);
     list_fit(&v->list, view_count(v), area.rows - head);
     if (head) {
-        table_layout(def->columns, def->n_columns, area.cols, v->widths);
-        table_draw_head(def->columns, def->n_columns, v->widths, v->sort, g, area);
+        table_layout(v->columns, v->n_columns, area.cols, v->widths);
+        table_draw_head(v->columns, v->n_columns, v->widths, v->sort, g, area);
     }
     if (v->list.count == 0)
         (void)grid_text(g, area, head ? (area.rows > 2 ? 2 : 1) : 0, 1 + head, ROLE_MUTED, empty);
@@ -209,11 +219,11 @@ void view_draw(struct view *v, struct grid *g, struct rect area, const char *emp
         const void *row = def->row(v->owner, v->list.top + i);
         struct rect line = {area.row + head + i, area.col, 1, area.cols};
         if (head)
-            table_draw_row(def->columns, def->n_columns, v->widths, row, v->scroll, g, line, 0);
+            table_draw_row(v->columns, v->n_columns, v->widths, row, v->scroll, g, line, 0);
         else
             def->draw_row(v->owner, row, v->scroll, g, line);
         if (v->tags && v->tags->n)
-            tags_draw(v->tags, def->key(row), g, line, 0);
+            tags_draw(v->tags, view_tag_key(v, row), g, line, 0);
         if (v->list.top + i == v->list.selected)
             grid_restyle(g, line, v->in_pane ? ROLE_SELECTION_OTHER : ROLE_SELECTION);
         match_highlight(&v->search, g, line, 0);
@@ -228,5 +238,5 @@ void view_put_filter(const struct view *v, struct strbuf *out) {
 }
 
 void view_put_sort(const struct view *v, struct strbuf *out) {
-    (void)strbuf_addf(out, "   sorted by %s", v->def->columns[v->sort.column].title);
+    (void)strbuf_addf(out, "   sorted by %s", v->columns[v->sort.column].title);
 }

@@ -26,15 +26,17 @@ struct app;
 struct screen_pick;
 
 struct view_def {
-    const struct table_column *columns; /* NULL: rows have none, and no head; draw_row draws them */
-    int n_columns;
+    /* Where rows have no columns, and no head. */
     void (*draw_row)(const void *owner, const void *row, int scroll, struct grid *g, struct rect area);
 
     int (*count)(const void *owner);
-    const void *(*row)(const void *owner, int at); /* what columns and the functions below get */
-    uint64_t (*key)(const void *row);              /* which thing it is; NULL: the selection is a place */
-    bool (*matches)(const void *row,
-                    const struct match *m); /* negation is not looked at; NULL: nothing is searched */
+    /* What columns and the functions below get. */
+    const void *(*row)(const void *owner, int at);
+    /* Which thing it is (NULL: the selection is a place), and by which it is tagged (NULL: by the same). */
+    uint64_t (*key)(const void *row);
+    uint64_t (*tag_key)(const void *row);
+    /* Negation is not looked at; NULL: nothing is searched. */
+    bool (*matches)(const void *row, const struct match *m);
 
     /* What it is, and its texts, as of screen_def.pick; appended. NULL: rows are not picked. */
     void (*put)(const void *owner, const void *row, struct screen_pick *what, struct strbuf *one,
@@ -47,13 +49,17 @@ struct view_def {
     /* No row matches: select one that is not shown, as it is within a folded one. False: none does. NULL: all rows are shown. */
     bool (*reveal)(void *owner, struct app *app);
 
-    bool newest_last; /* a search goes from the end to the beginning */
-    bool forgets; /* a selected thing that is gone is not selected when it is back: what took its place is */
+    /* A search goes from the end to the beginning. */
+    bool newest_last;
+    /* A selected thing that is gone is not selected when it is back: what took its place is. */
+    bool forgets;
 };
 
 struct view {
     const struct view_def *def;
     void *owner;
+    const struct table_column *columns; /* NULL: rows have none */
+    int n_columns;
     struct list list;
     struct match filter, search;
     struct table_sort sort;
@@ -71,10 +77,17 @@ struct view {
 void view_init(struct view *v, const struct view_def *def, void *owner, struct tags *tags);
 void view_fini(struct view *v);
 
+/* What the rows are shown in from here on. */
+void view_set_columns(struct view *v, const struct table_column *columns, int n);
+
 /* ---- for rebuild ---- */
 
 /* Is a row to be shown: by the filter, and by tags where only tagged ones are? */
 bool view_shows(const struct view *v, const void *row);
+
+/* Is a row tagged, and the key for that. */
+bool view_has_tag(const struct view *v, const void *row);
+uint64_t view_tag_key(const struct view *v, const void *row);
 
 /* The rows are made: select the row of the selected thing. */
 void view_settle(struct view *v);

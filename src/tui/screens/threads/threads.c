@@ -14,34 +14,26 @@
 #include "tui/core/pick.h"
 #include "tui/screens/threads/threads_rows.h"
 #include "tui/view/layout.h"
-#include "tui/view/list.h"
 #include "tui/view/locals.h"
 #include "tui/view/stack.h"
 #include "tui/view/tasks.h"
+#include "tui/view/view.h"
 
 struct threads_state {
     struct thread_rows rows;
     struct thread_filter filter;
-    struct table_sort sort;
-    struct match search;
-    struct list list;
-    int64_t tid;        /* key of the selected row; 0 none yet */
-    int64_t tid_before; /* what was selected when a prompt was opened */
+    struct view view;    /* of the rows; its pane is the stack */
+    uint64_t key_before; /* what was selected when a prompt was opened */
     bool in_prompt;
     const struct data *data; /* the app's */
     struct stack_pane stack;
-    bool native;               /* the stack has native frames too */
-    bool in_stack;             /* the keys go to the stack pane */
-    struct locals_pane locals; /* below the stack; it has the keys only when the stack has them */
-    bool tasks;                /* it shows tasks, not variables */
-    bool repr;                 /* variables by the repr() of the job's own classes */
-    bool zoomed;               /* the pane with the keys has the whole body */
-    int scroll;
-    int widths[TABLE_MAX_COLUMNS];
-    struct rect table_area, stack_area, locals_area; /* as last drawn; no rows: not drawn */
+    bool native;                         /* the stack has native frames too */
+    struct locals_pane locals;           /* below the stack; it has the keys only when the stack has them */
+    bool tasks;                          /* it shows tasks, not variables */
+    bool repr;                           /* variables by the repr() of the job's own classes */
+    bool zoomed;                         /* the pane with the keys has the whole body */
+    struct rect stack_area, locals_area; /* as last drawn; no rows: not drawn */
 };
-
-static const struct screen_rows threads_tagged;
 
 static bool threads_pick(const void *state, const struct app *app, struct screen_pick *what,
                          struct strbuf *one, struct strbuf *whole);
@@ -52,7 +44,7 @@ static bool threads_mouse(void *state, struct app *app, const struct input_event
 
 /* The selected row; NULL none. */
 static const struct thread_row *threads_row(const struct threads_state *s) {
-    return thread_rows_at(&s->rows, (size_t)s->list.selected);
+    return thread_rows_at(&s->rows, (size_t)s->view.list.selected);
 }
 
 static const struct model_thread *threads_selected(const struct threads_state *s) {
@@ -74,22 +66,8 @@ static const struct model_thread *threads_shown(const struct threads_state *s) {
     return native ? native : t;
 }
 
-/* Make the selected row the one of the selected thread; if it is gone, the row that took its place is selected. */
 static void threads_settle(struct threads_state *s) {
-    list_fit(&s->list, (int)s->rows.n, s->list.page);
-    int at = s->tid ? thread_rows_find(&s->rows, s->tid) : -1;
-    if (at >= 0)
-        list_select(&s->list, at);
-    const struct model_thread *t = threads_selected(s);
-    if (t)
-        s->tid = thread_row_key(threads_row(s));
-    stack_follow(&s->stack, threads_shown(s));
-}
-
-static void threads_select_row(struct threads_state *s, int row) {
-    list_select(&s->list, row);
-    const struct model_thread *t = threads_selected(s);
-    s->tid = t ? thread_row_key(threads_row(s)) : s->tid;
+    view_settle(&s->view);
     stack_follow(&s->stack, threads_shown(s));
 }
 
@@ -109,33 +87,86 @@ static void threads_want_details(const struct threads_state *s, struct app *app)
 }
 
 /* Make the rows again. */
-static void threads_rebuild(struct threads_state *s, const struct app *app) {
+static void threads_rebuild(void *state, struct app *app) {
+    struct threads_state *s = state;
     const struct data_shot *shot = data_shown(&app->data);
-    s->filter.tags = &app->threads;
-    thread_rows_build(&s->rows, shot, &s->filter, s->sort);
-    thread_rows_add_children(&s->rows, data_shown_children(&app->data), &s->filter, s->sort,
+    thread_rows_build(&s->rows, shot, &s->filter, s->view.sort);
+    thread_rows_add_children(&s->rows, data_shown_children(&app->data), &s->filter, s->view.sort,
                              app->config.ascii);
     if (!data_is_stepped(&app->data)) /* of another moment */
-        thread_rows_add_others(&s->rows, &app->targets.rows, &s->filter, s->sort, app->config.ascii);
-    if (!s->tid && shot && shot->snapshot.n_threads)
-        s->tid = shot->snapshot.threads[0].tid; /* the main thread */
+        thread_rows_add_others(&s->rows, &app->targets.rows, &s->filter, s->view.sort, app->config.ascii);
+    if (!s->view.has_key && shot && shot->snapshot.n_threads) {
+        s->view.has_key = true; /* the main thread */
+        s->view.key = (uint64_t)shot->snapshot.threads[0].tid;
+    }
     threads_settle(s);
+    threads_want_details(s, app);
 }
+
+static void threads_follow(void *state, struct app *app) {
+    struct threads_state *s = state;
+    stack_follow(&s->stack, threads_shown(s));
+    threads_want_details(s, app);
+}
+
+/* ---- rows, for the view ---- */
+
+static int threads_count(const void *state) { return (int)((const struct threads_state *)state)->rows.n; }
+
+static const void *threads_at(const void *state, int row) {
+    return thread_rows_at(&((const struct threads_state *)state)->rows, (size_t)row);
+}
+
+static uint64_t threads_key(const void *row) { return (uint64_t)thread_row_key(row); }
+
+static bool threads_match(const void *row, const struct match *m) {
+    return thread_matches(((const struct thread_row *)row)->thread, m);
+}
+
+/* The innermost frame, as the table has it. */
+static void threads_put(const void *state, const void *row, struct screen_pick *what, struct strbuf *one,
+                        struct strbuf *whole) {
+    const struct thread_row *r = row;
+    const struct model_thread *t = r->thread;
+    (void)state;
+    *what = (struct screen_pick){.tid = t->tid, .pid = r->child ? r->child->pid : 0};
+    (void)strbuf_addf(one, "%" PRId64 " ", t->tid);
+    pick_put_text(one, data_thread_name(t));
+    if (thread_top(t)) {
+        (void)strbuf_addc(one, ' ');
+        pick_put_frame(one, thread_top(t));
+    }
+    pick_put_stack(whole, t);
+}
+
+static const struct view_def threads_rows = {.count = threads_count,
+                                             .row = threads_at,
+                                             .key = threads_key,
+                                             .matches = threads_match,
+                                             .put = threads_put,
+                                             .rebuild = threads_rebuild,
+                                             .selected = threads_follow,
+                                             .forgets = true};
+
+static struct view *threads_view(void *state) { return &((struct threads_state *)state)->view; }
 
 static void threads_update(void *state, struct app *app) {
     struct threads_state *s = state;
     s->native = s->native && !app->data.native_refused;
     threads_rebuild(s, app);
-    threads_want_details(s, app);
 }
 
 static void threads_init(void *state, struct app *app) {
     struct threads_state *s = state;
     s->data = &app->data;
-    s->sort.column = thread_column_cpu();
-    s->sort.descends = thread_columns[s->sort.column].descends;
+    view_init(&s->view, &threads_rows, s, &app->threads);
+    view_set_columns(&s->view, thread_columns, thread_n_columns);
+    s->filter.match = &s->view.filter;
+    s->filter.tags = &app->threads;
+    s->view.sort.column = thread_column_cpu();
+    s->view.sort.descends = thread_columns[s->view.sort.column].descends;
     if (app->config.filter)
-        match_set(&s->filter.match, app->config.filter, true);
+        match_set(&s->view.filter, app->config.filter, true);
     s->filter.hide_idle = app->config.hide_idle;
     threads_rebuild(s, app);
 }
@@ -143,7 +174,7 @@ static void threads_init(void *state, struct app *app) {
 static void threads_fini(void *state) { thread_rows_fini(&((struct threads_state *)state)->rows); }
 
 static enum action_context threads_context(const void *state) {
-    return ((const struct threads_state *)state)->in_stack ? CONTEXT_STACK : CONTEXT_THREADS;
+    return ((const struct threads_state *)state)->view.in_pane ? CONTEXT_STACK : CONTEXT_THREADS;
 }
 
 /* ---- drawing ---- */
@@ -165,53 +196,31 @@ static const char *threads_empty_text(const struct threads_state *s, const struc
     return "nothing was received";
 }
 
-static void threads_draw_table(struct threads_state *s, struct app *app, struct grid *g, struct rect area) {
-    s->table_area = area;
-    tags_take_rect(&app->threads, &area);
-    list_fit(&s->list, (int)s->rows.n, area.rows - 1);
-    table_layout(thread_columns, thread_n_columns, area.cols, s->widths);
-    table_draw_head(thread_columns, thread_n_columns, s->widths, s->sort, g, area);
-    if (s->rows.n == 0) {
-        (void)grid_text(g, area, area.rows > 2 ? 2 : 1, 2, ROLE_MUTED, threads_empty_text(s, app));
-        return;
-    }
-    for (int i = 0; i < s->list.page && s->list.top + i < s->list.count; i++) {
-        int at = s->list.top + i;
-        table_draw_row(thread_columns, thread_n_columns, s->widths, thread_rows_at(&s->rows, (size_t)at),
-                       s->scroll, g, area, i + 1);
-        struct rect row = {area.row + i + 1, area.col, 1, area.cols};
-        tags_draw(&app->threads, (uint64_t)thread_row_key(thread_rows_at(&s->rows, (size_t)at)), g, area,
-                  i + 1);
-        if (at == s->list.selected)
-            grid_restyle(g, row, s->in_stack ? ROLE_SELECTION_OTHER : ROLE_SELECTION);
-        match_highlight(&s->search, g, row, 0);
-    }
-}
-
 static void threads_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct threads_state *s = state;
     struct rect table, stack, line;
     layout_panes(area, (int)s->rows.n + 1, &table, &stack, &line);
     if (s->zoomed || !layout_has_panes(area)) {
         table = stack = area;
-        (s->in_stack ? &table : &stack)->rows = 0;
+        (s->view.in_pane ? &table : &stack)->rows = 0;
         line.rows = 0;
     }
-    s->table_area = table;
+    s->view.area = table;
     s->locals_area = locals_take_rect(&s->locals, &stack);
     s->stack_area = stack;
     if (table.rows > 0)
-        threads_draw_table(s, app, g, table);
+        view_draw(&s->view, g, table, threads_empty_text(s, app));
     for (int i = 0; i < line.rows; i++)
         (void)grid_text(g, line, i, 0, ROLE_BORDER, glyph(g, GLYPH_VLINE));
     if (stack.rows > 0)
-        stack_draw(&s->stack, threads_shown(s), &s->search, s->in_stack && !s->locals.focused, g, stack);
+        stack_draw(&s->stack, threads_shown(s), &s->view.search, s->view.in_pane && !s->locals.focused, g,
+                   stack);
     bool of_child = threads_child(s) != NULL;
     if (s->locals_area.rows > 0 && s->tasks)
-        tasks_draw(&s->locals, &app->data, threads_shown(s), of_child, &s->search, g, s->locals_area);
+        tasks_draw(&s->locals, &app->data, threads_shown(s), of_child, &s->view.search, g, s->locals_area);
     else if (s->locals_area.rows > 0)
-        locals_draw(&s->locals, &app->data, threads_shown(s), of_child, s->stack.list.selected, &s->search, g,
-                    s->locals_area);
+        locals_draw(&s->locals, &app->data, threads_shown(s), of_child, s->stack.list.selected,
+                    &s->view.search, g, s->locals_area);
 }
 
 static void threads_status(const void *state, const struct app *app, struct strbuf *out) {
@@ -225,107 +234,80 @@ static void threads_status(const void *state, const struct app *app, struct strb
     (void)strbuf_addf(out, "Threads %zu", s->rows.n);
     if (s->rows.n != s->rows.total)
         (void)strbuf_addf(out, " of %zu", s->rows.total);
-    if (s->filter.match.active)
-        (void)strbuf_addf(out, "   FILTER %s", s->filter.match.text);
-    tags_put_text(&app->threads, out);
+    view_put_filter(&s->view, out);
     if (s->filter.hide_idle)
         (void)strbuf_adds(out, "   idle hidden");
     if (s->filter.hide_native)
         (void)strbuf_adds(out, "   native hidden");
     if (data_is_stepped(&app->data) && app->data.children.n)
         (void)strbuf_adds(out, "   children unknown");
-    (void)strbuf_addf(out, "   sorted by %s", thread_columns[s->sort.column].title);
-    if (s->search.active) {
-        size_t hits = 0;
-        for (size_t i = 0; i < s->rows.n; i++)
-            hits += thread_matches(thread_rows_at(&s->rows, i)->thread, &s->search);
-        (void)strbuf_addf(out, "   /%s: %zu thread%s", s->search.text, hits, hits == 1 ? "" : "s");
+    view_put_sort(&s->view, out);
+    if (s->view.search.active) {
+        int hits = view_hits(&s->view);
+        (void)strbuf_addf(out, "   /%s: %d thread%s", s->view.search.text, hits, hits == 1 ? "" : "s");
     }
-}
-
-static bool threads_is_on(const void *state, const struct app *app, enum action action) {
-    const struct threads_state *s = state;
-    return (action == ACTION_FILTER && s->filter.match.active) ||
-           (action == ACTION_PAUSE && app->data.paused);
 }
 
 /* ---- search and filter ---- */
 
 /* Select the next match from `from` on; with the keys in the stack its frames, else threads. False when there is none. */
-static bool threads_search(struct threads_state *s, int from, int step) {
-    if (s->in_stack) {
-        int at = stack_search(threads_shown(s), &s->search, from, step);
+static bool threads_search(struct threads_state *s, struct app *app, int from, int step) {
+    if (s->view.in_pane) {
+        int at = stack_search(threads_shown(s), &s->view.search, from, step);
         if (at >= 0)
             list_select(&s->stack.list, at);
         return at >= 0;
     }
-    int n = (int)s->rows.n;
-    for (int i = 0; i < n; i++) {
-        int at = ((from + i * step) % n + n) % n;
-        const struct model_thread *t = thread_rows_at(&s->rows, (size_t)at)->thread;
-        if (!thread_matches(t, &s->search))
-            continue;
-        threads_select_row(s, at);
-        int frame = stack_search(t, &s->search, 0, 1);
-        if (frame >= 0)
-            list_select(&s->stack.list, frame);
-        return true;
-    }
-    return false;
+    if (!view_search(&s->view, app, from, step))
+        return false;
+    int frame = stack_search(threads_selected(s), &s->view.search, 0, 1);
+    if (frame >= 0)
+        list_select(&s->stack.list, frame);
+    return true;
 }
 
 static void threads_search_on(struct threads_state *s, struct app *app, int step) {
-    if (!s->search.active) {
+    if (!s->view.search.active) {
         app_message(app, false, "nothing was searched for: / searches");
         return;
     }
-    int from = s->in_stack ? s->stack.list.selected : s->list.selected;
-    if (!threads_search(s, from + step, step))
-        app_refuse(app, "nothing matches '%s'", s->search.text);
+    int from = s->view.in_pane ? s->stack.list.selected : s->view.list.selected;
+    if (!threads_search(s, app, from + step, step))
+        app_refuse(app, "nothing matches '%s'", s->view.search.text);
 }
 
+/* While a text is typed, the search goes on from what was selected before. */
 static bool threads_typed(void *state, struct app *app, enum action what, const char *text,
                           enum screen_typed phase) {
     struct threads_state *s = state;
-    bool found = true;
     if (!s->in_prompt)
-        s->tid_before = s->tid;
+        s->key_before = s->view.key;
     s->in_prompt = phase == SCREEN_TYPING;
     if (phase == SCREEN_CANCEL)
         text = "";
     if (phase != SCREEN_ACCEPT)
-        s->tid = s->tid_before;
-    if (what == ACTION_SEARCH) {
-        match_set(&s->search, text, false);
-        threads_settle(s);
-        if (s->search.active)
-            found = threads_search(s, s->in_stack ? s->stack.list.selected : s->list.selected, 1);
-    } else {
-        match_set(&s->filter.match, text, true);
-        threads_rebuild(s, app);
-        found = s->rows.n > 0;
-    }
-    return found;
-}
-
-static const char *threads_typed_before(const void *state, enum action what) {
-    const struct threads_state *s = state;
-    return what == ACTION_FILTER ? s->filter.match.text : s->search.text;
+        s->view.key = s->key_before;
+    if (what == ACTION_FILTER)
+        return view_typed(&s->view, app, what, text);
+    match_set(&s->view.search, text, false);
+    threads_settle(s);
+    return !s->view.search.active ||
+           threads_search(s, app, s->view.in_pane ? s->stack.list.selected : s->view.list.selected, 1);
 }
 
 /* ---- actions ---- */
 
 static void threads_back(struct threads_state *s, struct app *app) {
-    if (s->search.active)
-        match_clear(&s->search);
+    if (s->view.search.active)
+        match_clear(&s->view.search);
     else if (s->zoomed)
         s->zoomed = false;
     else if (s->locals.focused)
         s->locals.focused = false;
-    else if (s->in_stack)
-        s->in_stack = false;
-    else if (s->filter.match.active)
-        match_clear(&s->filter.match);
+    else if (s->view.in_pane)
+        s->view.in_pane = false;
+    else if (s->view.filter.active)
+        match_clear(&s->view.filter);
     threads_rebuild(s, app);
 }
 
@@ -338,8 +320,8 @@ static void threads_pause(struct threads_state *s, struct app *app) {
 
 /* From the table to the stack, to the variables if they are shown, and round again. */
 static void threads_next_pane(struct threads_state *s) {
-    bool to_locals = s->in_stack && !s->locals.focused && s->locals_area.rows > 0;
-    s->in_stack = to_locals || !s->in_stack;
+    bool to_locals = s->view.in_pane && !s->locals.focused && s->locals_area.rows > 0;
+    s->view.in_pane = to_locals || !s->view.in_pane;
     s->locals.focused = to_locals;
 }
 
@@ -350,7 +332,7 @@ static void threads_show_locals(struct threads_state *s, struct app *app, bool t
     s->locals.focused = false;
     s->locals.scroll = 0;
     s->locals.list.selected = s->locals.list.top = 0;
-    bool is_drawn = s->table_area.rows + s->stack_area.rows > 0;
+    bool is_drawn = s->view.area.rows + s->stack_area.rows > 0;
     int rows = s->stack_area.rows + s->locals_area.rows; /* one of the two may be there already */
     if (s->locals.open && is_drawn && rows < 2 * LOCALS_MIN_ROWS)
         app_message(app, false, "no room for %s here: Tab and w give the stack the whole body",
@@ -365,22 +347,11 @@ static void threads_show_native(struct threads_state *s, struct app *app) {
         app_message(app, false, "paused: native frames are read while the view moves");
 }
 
-/* The columns that the pane with the keys is scrolled by. */
-static int *threads_scroll(struct threads_state *s) {
-    return s->locals.focused ? &s->locals.scroll : s->in_stack ? &s->stack.scroll : &s->scroll;
-}
-
-static bool threads_act_view(struct threads_state *s, struct app *app, enum action action) {
+/* What is hidden; false when the action is none of that. */
+static bool threads_hide(struct threads_state *s, struct app *app, enum action action) {
     switch ((int)action) {
-    case ACTION_SORT_NEXT:
-    case ACTION_SORT_PREV:
-        table_sort_step(&s->sort, thread_columns, thread_n_columns, action == ACTION_SORT_NEXT ? 1 : -1);
-        break;
-    case ACTION_SORT_INVERT:
-        s->sort.descends = !s->sort.descends;
-        break;
     case ACTION_SORT_CPU:
-        s->sort = (struct table_sort){thread_column_cpu(), true};
+        s->view.sort = (struct table_sort){thread_column_cpu(), true};
         break;
     case ACTION_HIDE_IDLE:
         s->filter.hide_idle = !s->filter.hide_idle;
@@ -389,14 +360,28 @@ static bool threads_act_view(struct threads_state *s, struct app *app, enum acti
         s->filter.hide_native = !s->filter.hide_native;
         break;
     case ACTION_SHOW_ALL:
-        memset(&s->filter, 0, sizeof s->filter);
-        app->threads.only = false;
-        break;
+        s->filter.hide_idle = s->filter.hide_native = false;
+        return false; /* the rest the view does */
     default:
         return false;
     }
     threads_rebuild(s, app);
     return true;
+}
+
+/* In the pane with the keys: the stack, or variables or tasks below it. */
+static bool threads_act_pane(struct threads_state *s, enum action action) {
+    int *scroll = s->locals.focused ? &s->locals.scroll : &s->stack.scroll;
+    switch ((int)action) {
+    case ACTION_LEFT:
+        *scroll = *scroll > THREADS_SCROLL ? *scroll - THREADS_SCROLL : 0;
+        return true;
+    case ACTION_RIGHT:
+        *scroll += *scroll < 1000 ? THREADS_SCROLL : 0;
+        return true;
+    default:
+        return list_move(s->locals.focused ? &s->locals.list : &s->stack.list, action);
+    }
 }
 
 /* Into the child whose thread is selected, or back to the process that this one was opened from. */
@@ -428,7 +413,6 @@ static void threads_watch(const struct threads_state *s, struct app *app) {
 }
 
 static bool threads_do(struct threads_state *s, struct app *app, enum action action) {
-    int *scroll = threads_scroll(s);
     switch ((int)action) {
     case ACTION_PAUSE:
         threads_pause(s, app);
@@ -450,7 +434,7 @@ static bool threads_do(struct threads_state *s, struct app *app, enum action act
         threads_show_native(s, app);
         return true;
     case ACTION_OPEN_STACK:
-        s->in_stack = true;
+        s->view.in_pane = true;
         return true;
     case ACTION_OPEN_CHILD:
         threads_open_child(s, app);
@@ -463,29 +447,15 @@ static bool threads_do(struct threads_state *s, struct app *app, enum action act
         return true;
     case ACTION_THREAD_PREV:
     case ACTION_THREAD_NEXT:
-        threads_select_row(s, s->list.selected + (action == ACTION_THREAD_NEXT ? 1 : -1));
+        view_select(&s->view, app, s->view.list.selected + (action == ACTION_THREAD_NEXT ? 1 : -1));
         return true;
     case ACTION_SEARCH_NEXT:
     case ACTION_SEARCH_PREV:
         threads_search_on(s, app, action == ACTION_SEARCH_NEXT ? 1 : -1);
         return true;
-    case ACTION_LEFT:
-        *scroll = *scroll > THREADS_SCROLL ? *scroll - THREADS_SCROLL : 0;
-        return true;
-    case ACTION_RIGHT:
-        *scroll += *scroll < 1000 ? THREADS_SCROLL : 0;
-        return true;
     default:
-        break;
+        return threads_hide(s, app, action) || (s->view.in_pane && threads_act_pane(s, action));
     }
-    if (threads_act_view(s, app, action))
-        return true;
-    if (s->in_stack)
-        return list_move(s->locals.focused ? &s->locals.list : &s->stack.list, action);
-    if (!list_move(&s->list, action))
-        return false;
-    threads_select_row(s, s->list.selected);
-    return true;
 }
 
 static bool threads_act(void *state, struct app *app, enum action action) {
@@ -515,16 +485,14 @@ const struct screen_def screen_threads = {
     .init = threads_init,
     .fini = threads_fini,
     .context = threads_context,
+    .view = threads_view,
     .draw = threads_draw,
     .act = threads_act,
     .mouse = threads_mouse,
     .update = threads_update,
     .typed = threads_typed,
     .pick = threads_pick,
-    .rows = &threads_tagged,
     .show = threads_show,
-    .typed_before = threads_typed_before,
-    .is_on = threads_is_on,
     .status = threads_status,
 };
 
@@ -560,64 +528,15 @@ static bool threads_pick(const void *state, const struct app *app, struct screen
 static bool threads_show(void *state, struct app *app, const struct screen_pick *what) {
     struct threads_state *s = state;
     if (what->tid && thread_rows_find(&s->rows, what->tid) < 0) {
-        memset(&s->filter, 0, sizeof s->filter); /* it may be hidden */
+        match_clear(&s->view.filter); /* it may be hidden */
+        s->filter.hide_idle = s->filter.hide_native = false;
         threads_rebuild(s, app);
     }
     int at = what->tid ? thread_rows_find(&s->rows, what->tid) : -1;
     if (at >= 0)
-        threads_select_row(s, at);
+        view_select(&s->view, app, at);
     return at >= 0;
 }
-
-/* ---- tagged rows ---- */
-
-static struct tags *threads_tags(void *state, struct app *app) {
-    (void)state;
-    return &app->threads;
-}
-
-static int threads_count_rows(const void *state, const struct app *app) {
-    (void)app;
-    return (int)((const struct threads_state *)state)->rows.n;
-}
-
-static int threads_selected_row(const void *state, const struct app *app) {
-    const struct threads_state *s = state;
-    (void)app;
-    return threads_row(s) ? s->list.selected : -1;
-}
-
-static uint64_t threads_key(const void *state, const struct app *app, int row) {
-    const struct threads_state *s = state;
-    (void)app;
-    return (uint64_t)thread_row_key(thread_rows_at(&s->rows, (size_t)row));
-}
-
-/* The innermost frame, as the table has it. */
-static void threads_put(const void *state, const struct app *app, int row, struct screen_pick *what,
-                        struct strbuf *one, struct strbuf *whole) {
-    const struct threads_state *s = state;
-    const struct thread_row *r = thread_rows_at(&s->rows, (size_t)row);
-    const struct model_thread *t = r->thread;
-    (void)app;
-    *what = (struct screen_pick){.tid = t->tid, .pid = r->child ? r->child->pid : 0};
-    (void)strbuf_addf(one, "%" PRId64 " ", t->tid);
-    pick_put_text(one, data_thread_name(t));
-    if (thread_top(t)) {
-        (void)strbuf_addc(one, ' ');
-        pick_put_frame(one, thread_top(t));
-    }
-    pick_put_stack(whole, t);
-}
-
-static void threads_renew(void *state, struct app *app) { threads_rebuild(state, app); }
-
-static const struct screen_rows threads_tagged = {.tags = threads_tags,
-                                                  .count = threads_count_rows,
-                                                  .selected = threads_selected_row,
-                                                  .key = threads_key,
-                                                  .put = threads_put,
-                                                  .renew = threads_renew};
 
 /* ---- the mouse ---- */
 
@@ -634,7 +553,7 @@ static bool threads_mouse(void *state, struct app *app, const struct input_event
         if (wheel)
             list_wheel(&s->locals.list, wheel);
         else {
-            s->in_stack = s->locals.focused = true;
+            s->view.in_pane = s->locals.focused = true;
             if (e->row > s->locals_area.row)
                 list_select(&s->locals.list, s->locals.list.top + e->row - s->locals_area.row - 1);
         }
@@ -645,30 +564,15 @@ static bool threads_mouse(void *state, struct app *app, const struct input_event
         if (wheel)
             list_wheel(&s->stack.list, wheel);
         else {
-            s->in_stack = true;
+            s->view.in_pane = true;
             if (e->row > s->stack_area.row)
                 list_select(&s->stack.list, s->stack.list.top + e->row - s->stack_area.row - 1);
         }
         return true;
     }
-    if (!threads_inside(s->table_area, e->row, e->col))
+    if (!threads_inside(s->view.area, e->row, e->col))
         return false;
-    if (wheel) {
-        list_wheel(&s->list, wheel);
-        threads_select_row(s, s->list.selected);
-        return true;
-    }
-    s->in_stack = s->locals.focused = false;
-    if (e->row == s->table_area.row && e->button == INPUT_MENU)
-        return false;
-    if (e->row == s->table_area.row) {
-        struct rect head = s->table_area;
-        tags_take_rect(&app->threads, &head);
-        int column = table_column_at(s->widths, thread_n_columns, e->col - head.col);
-        if (column >= 0)
-            table_sort_by(&s->sort, thread_columns, column);
-        threads_rebuild(s, app);
-    } else if (s->list.top + e->row - s->table_area.row - 1 < s->list.count)
-        threads_select_row(s, s->list.top + e->row - s->table_area.row - 1);
-    return true;
+    if (!wheel)
+        s->view.in_pane = s->locals.focused = false;
+    return view_mouse(&s->view, app, e, NULL);
 }

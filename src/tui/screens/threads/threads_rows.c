@@ -312,7 +312,7 @@ static bool thread_is_shown(const struct model_thread *t, const struct data_chil
         return false;
     if ((f->hide_idle && thread_is_idle(t)) || (f->hide_native && !t->has_python))
         return false;
-    return !f->match.active || thread_matches(t, &f->match) != f->match.negated;
+    return !f->match || !f->match->active || thread_matches(t, f->match) != f->match->negated;
 }
 
 void thread_rows_fini(struct thread_rows *r) {

@@ -22,7 +22,7 @@ struct thread_row {
 
 /* What is left out. */
 struct thread_filter {
-    struct match match;
+    const struct match *match; /* NULL: all match */
     bool hide_idle;
     bool hide_native;
     const struct tags *tags; /* rows by their keys; NULL: all are shown */

@@ -20,8 +20,7 @@
 #include "tui/screens/top/top_head.h"
 #include "tui/screens/top/top_rows.h"
 #include "tui/view/layout.h"
-#include "tui/view/list.h"
-#include "tui/view/tags.h"
+#include "tui/view/view.h"
 
 struct top_compare {
     bool on;                          /* the rows are those of `diff` */
@@ -44,17 +43,13 @@ struct top_state {
     struct top_rows rows;
     struct top_compare compare;
     struct top_filter filter;
-    struct match search;
-    struct table_sort sort;
-    struct list list;
-    bool has_id; /* the user chose a row; until then the first one is selected */
-    uint32_t id;
+    struct view
+        view; /* of the rows, by their ids; until the user chooses one the first is selected; its pane: the calls */
     int threshold;
-    int scroll;
     struct sample_store_call *calls; /* of the selected function */
     size_t n_calls;
     struct list calls_list;
-    bool calls_open, in_calls, zoomed;
+    bool calls_open, zoomed;
     double built_s;         /* when the table was made; with no samples: not yet */
     uint64_t built_samples; /* of the stream then */
     uint64_t ids;           /* of the tally that the numbers are of; 0 none */
@@ -62,11 +57,9 @@ struct top_state {
     unsigned window;      /* version of the window shown */
     unsigned tag_changes; /* of the tags that the rows were chosen by */
     bool tagged_only;
-    int widths[TABLE_MAX_COLUMNS], call_widths[TABLE_MAX_COLUMNS];
-    struct rect table_area, calls_area; /* as last drawn; no rows: not drawn */
+    int call_widths[TABLE_MAX_COLUMNS];
+    struct rect calls_area; /* as last drawn; no rows: not drawn */
 };
-
-static const struct screen_rows top_tagged;
 
 static bool top_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
                      struct strbuf *whole);
@@ -83,12 +76,13 @@ static const double top_thresholds[] = {0, 0.1, 0.5, 1, 2, 5, 10, 20, 50};
 
 /* The selected row of the table; NULL none. */
 static const struct sample_store_row *top_selected(const struct top_state *s) {
-    const struct top_row *row = top_rows_at(&s->rows, (size_t)s->list.selected);
+    const struct top_row *row = top_rows_at(&s->rows, (size_t)s->view.list.selected);
     return row ? row->row : NULL;
 }
 
 /* Callers and callees of what is selected now. */
-static void top_find_calls(struct top_state *s, const struct app *app) {
+static void top_find_calls(void *state, struct app *app) {
+    struct top_state *s = state;
     const struct sample_store_row *row = top_selected(s);
     free(s->calls);
     s->calls = NULL;
@@ -99,18 +93,16 @@ static void top_find_calls(struct top_state *s, const struct app *app) {
 }
 
 /* Make the rows of the table again; and the table. */
-static void top_order(struct top_state *s, const struct app *app) {
+static void top_order(void *state, struct app *app) {
+    struct top_state *s = state;
     s->tagged_only = app->functions.only;
     s->tag_changes = app->functions.changes;
     s->filter.threshold = top_thresholds[s->threshold];
     if (s->compare.on)
-        top_rows_build_diff(&s->rows, &s->compare.diff, s->query.by_line, &s->filter, s->sort);
+        top_rows_build_diff(&s->rows, &s->compare.diff, s->query.by_line, &s->filter, s->view.sort);
     else
-        top_rows_build(&s->rows, &s->table, &s->filter, s->sort);
-    list_fit(&s->list, (int)s->rows.n, s->list.page);
-    int at = s->has_id ? top_rows_find(&s->rows, s->id) : 0;
-    if (at >= 0)
-        list_select(&s->list, at);
+        top_rows_build(&s->rows, &s->table, &s->filter, s->view.sort);
+    view_settle(&s->view);
     top_find_calls(s, app);
 }
 
@@ -125,14 +117,17 @@ static void top_rebuild(struct top_state *s, struct app *app) {
     s->query.hides_native = !app_shows_native(app, CONTEXT_TOP);
     uint64_t ids = tally ? sample_store_get_mark(tally).ids : 0;
     if (ids != s->ids) /* numbers of functions are others now */
-        s->has_id = false;
+        s->view.has_key = false;
     s->ids = ids;
     if (tally) {
         sample_store_get_health(tally, &health);
         s->built_samples = health.samples;
         s->built_s = app->now_s;
     }
-    top_compare_build(&s->compare, app, &s->query, &s->table, &s->sort);
+    top_compare_build(&s->compare, app, &s->query, &s->table, &s->view.sort);
+    int n_columns;
+    const struct table_column *columns = top_compare_columns(&s->compare, &n_columns);
+    view_set_columns(&s->view, columns, n_columns);
     top_order(s, app);
 }
 
@@ -156,12 +151,62 @@ static void top_update(void *state, struct app *app) {
         top_order(s, app);
 }
 
+/* ---- rows, for the view ---- */
+
+/* Few samples make no table, so that a line does not stand at 100 % for a moment. */
+static bool top_has_rows(const struct top_state *s) {
+    return s->rows.n > 0 && s->table.samples >= TOP_FIRST_SAMPLES;
+}
+
+static int top_count(const void *state) {
+    const struct top_state *s = state;
+    return top_has_rows(s) ? (int)s->rows.n : 0;
+}
+
+static const void *top_at(const void *state, int row) {
+    return top_rows_at(&((const struct top_state *)state)->rows, (size_t)row);
+}
+
+static uint64_t top_key(const void *row) { return ((const struct top_row *)row)->row->id; }
+
+static uint64_t top_tag_key(const void *row) {
+    const struct top_row *r = row;
+    return top_row_key(r->row, r->by_line);
+}
+
+static bool top_match(const void *row, const struct match *m) {
+    return top_matches(((const struct top_row *)row)->row->frame, m);
+}
+
+static void top_put(const void *state, const void *row, struct screen_pick *what, struct strbuf *one,
+                    struct strbuf *whole) {
+    const struct top_row *r = row;
+    (void)state;
+    *what =
+        (struct screen_pick){.frame = r->row->frame, .by = r->by_line ? FLAME_BY_LINE : FLAME_BY_FUNCTION};
+    pick_put_frame(one, r->row->frame);
+    top_put_row(whole, r);
+}
+
+static const struct view_def top_view_rows = {.count = top_count,
+                                              .row = top_at,
+                                              .key = top_key,
+                                              .tag_key = top_tag_key,
+                                              .matches = top_match,
+                                              .put = top_put,
+                                              .rebuild = top_order,
+                                              .selected = top_find_calls};
+
+static struct view *top_view(void *state) { return &((struct top_state *)state)->view; }
+
 static void top_init(void *state, struct app *app) {
     struct top_state *s = state;
-    s->sort = s->compare.sort_other = (struct table_sort){0, true};
+    view_init(&s->view, &top_view_rows, s, &app->functions);
+    s->filter.match = &s->view.filter;
+    s->view.sort = s->compare.sort_other = (struct table_sort){0, true};
     s->query.on_cpu = true; /* threads that wait would lead the list */
     if (app->config.filter)
-        match_set(&s->filter.match, app->config.filter, true);
+        match_set(&s->view.filter, app->config.filter, true);
     s->filter.tags = &app->functions;
     top_rebuild(s, app);
 }
@@ -172,14 +217,6 @@ static void top_fini(void *state) {
     sample_store_table_fini(&s->table);
     top_compare_fini(&s->compare);
     free(s->calls);
-}
-
-static void top_select_row(struct top_state *s, const struct app *app, int row) {
-    list_select(&s->list, row);
-    const struct sample_store_row *r = top_selected(s);
-    s->has_id = r != NULL;
-    s->id = r ? r->id : 0;
-    top_find_calls(s, app);
 }
 
 /* ---- drawing ---- */
@@ -213,46 +250,14 @@ static void top_empty_text(const struct top_state *s, const struct app *app, cha
         (void)snprintf(buf, cap, "%s", text ? text : "sampling ...");
 }
 
-/* Few samples make no table, so that a line does not stand at 100 % for a moment. */
-static bool top_has_rows(const struct top_state *s) {
-    return s->rows.n > 0 && s->table.samples >= TOP_FIRST_SAMPLES;
-}
-
-static void top_draw_table(struct top_state *s, struct app *app, struct grid *g, struct rect area) {
-    int n_columns;
-    const struct table_column *columns = top_compare_columns(&s->compare, &n_columns);
-    list_fit(&s->list, (int)s->rows.n, area.rows - 1);
-    tags_take_rect(&app->functions, &area);
-    table_layout(columns, n_columns, area.cols, s->widths);
-    table_draw_head(columns, n_columns, s->widths, s->sort, g, area);
-    if (!top_has_rows(s)) {
-        char text[128];
-        top_empty_text(s, app, text, sizeof text);
-        (void)grid_text(g, area, area.rows > 2 ? 2 : 1, 2, ROLE_MUTED, text);
-        return;
-    }
-    for (int i = 0; i < s->list.page && s->list.top + i < s->list.count; i++) {
-        int at = s->list.top + i;
-        table_draw_row(columns, n_columns, s->widths, top_rows_at(&s->rows, (size_t)at), s->scroll, g, area,
-                       i + 1);
-        struct rect row = {area.row + i + 1, area.col, 1, area.cols};
-        if (app->functions.n)
-            tags_draw(&app->functions, top_row_key(top_rows_at(&s->rows, (size_t)at)->row, s->query.by_line),
-                      g, area, i + 1);
-        if (at == s->list.selected)
-            grid_restyle(g, row, s->in_calls ? ROLE_SELECTION_OTHER : ROLE_SELECTION);
-        match_highlight(&s->search, g, row, 0);
-    }
-}
-
 static void top_draw_calls(struct top_state *s, struct grid *g, struct rect area) {
-    const struct top_row *row = top_rows_at(&s->rows, (size_t)s->list.selected);
+    const struct top_row *row = top_rows_at(&s->rows, (size_t)s->view.list.selected);
     grid_fill(g, (struct rect){area.row, area.col, 1, area.cols}, ROLE_TABLE_HEAD);
     char name[128], title[192];
     text_sanitize(name, sizeof name, row && row->row->frame->func ? row->row->frame->func : "?");
     name[text_fit(name, 40)] = '\0';
     (void)snprintf(title, sizeof title, row ? " Calls of %s " : " Calls ", name);
-    int col = grid_text(g, area, 0, 0, s->in_calls ? ROLE_TITLE_FOCUS : ROLE_TITLE, title);
+    int col = grid_text(g, area, 0, 0, s->view.in_pane ? ROLE_TITLE_FOCUS : ROLE_TITLE, title);
     if (row && !isnan(row->total_pct))
         (void)grid_printf(g, area, 0, col, ROLE_TABLE_HEAD, " shares of its %.1f%%", row->total_pct);
     list_fit(&s->calls_list, (int)s->n_calls, area.rows - 1);
@@ -265,12 +270,12 @@ static void top_draw_calls(struct top_state *s, struct grid *g, struct rect area
             shown.pct = call->us / row->row->total_us * 100;
         else if (row && row->row->total)
             shown.pct = (double)call->samples / (double)row->row->total * 100;
-        table_draw_row(top_call_columns, top_n_call_columns, s->call_widths, &shown, s->scroll, g, area,
+        table_draw_row(top_call_columns, top_n_call_columns, s->call_widths, &shown, s->view.scroll, g, area,
                        i + 1);
         struct rect line = {area.row + i + 1, area.col, 1, area.cols};
-        if (s->in_calls && at == s->calls_list.selected)
+        if (s->view.in_pane && at == s->calls_list.selected)
             grid_restyle(g, line, ROLE_SELECTION);
-        match_highlight(&s->search, g, line, 0);
+        match_highlight(&s->view.search, g, line, 0);
     }
 }
 
@@ -290,14 +295,18 @@ static void top_draw(void *state, struct app *app, struct grid *g, struct rect a
     struct rect table = area, calls = area, line = area;
     calls.rows = line.rows = 0;
     if (s->calls_open && (s->zoomed || !layout_has_panes(area))) {
-        calls.rows = s->in_calls ? area.rows : 0;
-        table.rows = s->in_calls ? 0 : area.rows;
+        calls.rows = s->view.in_pane ? area.rows : 0;
+        table.rows = s->view.in_pane ? 0 : area.rows;
     } else if (s->calls_open)
         layout_panes(area, (int)s->rows.n + 1, &table, &calls, &line);
-    s->table_area = table;
+    s->view.area = table;
     s->calls_area = calls;
-    if (table.rows > 0)
-        top_draw_table(s, app, g, table);
+    if (table.rows > 0) {
+        char empty[128] = "";
+        if (!top_has_rows(s))
+            top_empty_text(s, app, empty, sizeof empty);
+        view_draw(&s->view, g, table, empty);
+    }
     for (int i = 0; i < line.rows; i++)
         (void)grid_text(g, line, i, 0, ROLE_BORDER, glyph(g, GLYPH_VLINE));
     if (calls.rows > 0)
@@ -306,8 +315,6 @@ static void top_draw(void *state, struct app *app, struct grid *g, struct rect a
 
 static void top_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct top_state *s = state;
-    int n_columns;
-    (void)app;
     size_t shown = top_has_rows(s) ? s->rows.n : 0;
     (void)strbuf_addf(out, "%s %zu", s->query.by_line ? "Lines" : "Functions", shown);
     if (shown != s->rows.total)
@@ -316,92 +323,38 @@ static void top_status(const void *state, const struct app *app, struct strbuf *
         (void)strbuf_adds(out, "   native too");
     if (s->threshold)
         (void)strbuf_addf(out, "   from %g%%", top_thresholds[s->threshold]);
-    if (s->filter.match.active)
-        (void)strbuf_addf(out, "   FILTER %s", s->filter.match.text);
-    tags_put_text(&app->functions, out);
-    (void)strbuf_addf(out, "   sorted by %s",
-                      top_compare_columns(&s->compare, &n_columns)[s->sort.column].title);
-    if (s->search.active) {
-        size_t hits = 0;
-        for (size_t i = 0; i < s->rows.n; i++)
-            hits += top_matches(top_rows_at(&s->rows, i)->row->frame, &s->search);
-        (void)strbuf_addf(out, "   /%s: %zu", s->search.text, hits);
-    }
+    view_put_filter(&s->view, out);
+    view_put_sort(&s->view, out);
+    if (s->view.search.active)
+        (void)strbuf_addf(out, "   /%s: %d", s->view.search.text, view_hits(&s->view));
 }
 
 static bool top_is_on(const void *state, const struct app *app, enum action action) {
     const struct top_state *s = state;
-    return (action == ACTION_FILTER && s->filter.match.active) ||
-           (action == ACTION_PAUSE && app->data.paused) || (action == ACTION_BY_LINE && s->query.by_line) ||
-           (action == ACTION_ON_CPU && s->query.on_cpu) || (action == ACTION_DIFF && app->diff.on) ||
+    return (action == ACTION_BY_LINE && s->query.by_line) || (action == ACTION_ON_CPU && s->query.on_cpu) ||
+           (action == ACTION_DIFF && app->diff.on) ||
            (action == ACTION_NATIVE && app_shows_native(app, CONTEXT_TOP)) ||
            (action == ACTION_WINDOW && window_which(app) != SAMPLE_STORE_ALL);
 }
 
-/* ---- search and filter ---- */
-
-static bool top_search(struct top_state *s, const struct app *app, int from, int step) {
-    int n = (int)s->rows.n;
-    for (int i = 0; i < n; i++) {
-        int at = ((from + i * step) % n + n) % n;
-        if (!top_matches(top_rows_at(&s->rows, (size_t)at)->row->frame, &s->search))
-            continue;
-        top_select_row(s, app, at);
-        return true;
-    }
-    return false;
-}
-
-static bool top_typed(void *state, struct app *app, enum action what, const char *text,
-                      enum screen_typed phase) {
-    struct top_state *s = state;
-    if (phase == SCREEN_CANCEL)
-        text = "";
-    match_set(what == ACTION_FILTER ? &s->filter.match : &s->search, text, what == ACTION_FILTER);
-    if (what == ACTION_SEARCH)
-        return !s->search.active || top_search(s, app, s->list.selected, 1);
-    top_order(s, app);
-    return s->rows.n > 0;
-}
-
-static const char *top_typed_before(const void *state, enum action what) {
-    const struct top_state *s = state;
-    return what == ACTION_FILTER ? s->filter.match.text : s->search.text;
-}
-
 /* ---- actions ---- */
 
-static void top_search_on(struct top_state *s, struct app *app, int step) {
-    if (!s->search.active)
-        app_message(app, false, "nothing was searched for: / searches");
-    else if (!top_search(s, app, s->list.selected + step, step))
-        app_refuse(app, "nothing matches '%s'", s->search.text);
-}
-
-/* One step back; false when there is none. */
+/* One step back; false when there is none here, or a search ends before. */
 static bool top_back(struct top_state *s, struct app *app) {
-    if (s->search.active)
-        match_clear(&s->search);
-    else if (s->zoomed)
-        s->zoomed = false;
-    else if (s->in_calls)
-        s->in_calls = false;
-    else if (s->calls_open)
-        s->calls_open = false;
-    else if (s->filter.match.active)
-        match_clear(&s->filter.match);
-    else
+    bool *last = s->zoomed ? &s->zoomed : s->view.in_pane ? &s->view.in_pane : &s->calls_open;
+    if (s->view.search.active || !*last)
         return false;
-    top_order(s, app);
+    *last = false;
+    top_find_calls(s, app);
     return true;
 }
 
 /* Enter: open the pane and go there; there, go to the function selected. */
 static void top_open_calls(struct top_state *s, struct app *app) {
-    if (!s->in_calls) {
-        s->calls_open = s->in_calls = true;
+    if (!s->view.in_pane) {
+        s->calls_open = s->view.in_pane = true;
         s->calls_list.selected = s->calls_list.top = 0;
-        top_select_row(s, app, s->list.selected);
+        view_select(&s->view, app, s->view.list.selected);
         return;
     }
     size_t at = (size_t)s->calls_list.selected;
@@ -411,7 +364,7 @@ static void top_open_calls(struct top_state *s, struct app *app) {
         return;
     }
     s->calls_list.selected = s->calls_list.top = 0;
-    top_select_row(s, app, row);
+    view_select(&s->view, app, row);
 }
 
 /* Samples of the next thread, the previous one, or all: they stand in a circle. */
@@ -423,16 +376,17 @@ static void top_step_thread(struct top_state *s, int step) {
 /* Lines or functions; the selected one stays in sight: a line's function, a function's first line of the order. */
 static void top_by_line(struct top_state *s, struct app *app) {
     s->query.by_line = !s->query.by_line;
-    uint32_t function = s->has_id && !(s->id & SAMPLE_STORE_DIFF_FOREIGN) && app->data.tally
-                            ? sample_store_function(app->data.tally, s->id)
+    uint32_t id = (uint32_t)s->view.key;
+    uint32_t function = s->view.has_key && !(id & SAMPLE_STORE_DIFF_FOREIGN) && app->data.tally
+                            ? sample_store_function(app->data.tally, id)
                             : SAMPLE_STORE_NO_FRAME;
     top_rebuild(s, app);
     if (function == SAMPLE_STORE_NO_FRAME)
         return;
     for (size_t i = 0; i < s->rows.n; i++) {
-        uint32_t id = top_rows_at(&s->rows, i)->row->id;
+        id = top_rows_at(&s->rows, i)->row->id;
         if (!(id & SAMPLE_STORE_DIFF_FOREIGN) && sample_store_function(app->data.tally, id) == function) {
-            top_select_row(s, app, (int)i);
+            view_select(&s->view, app, (int)i);
             return;
         }
     }
@@ -463,9 +417,6 @@ static bool top_act_query(struct top_state *s, struct app *app, enum action acti
     case ACTION_ZERO:
         top_zero(app);
         break;
-    case ACTION_PAUSE:
-        app_set_paused(app, !app->data.paused);
-        break;
     case ACTION_THREAD_PREV:
     case ACTION_THREAD_NEXT:
         top_step_thread(s, action == ACTION_THREAD_NEXT ? 1 : -1);
@@ -477,18 +428,9 @@ static bool top_act_query(struct top_state *s, struct app *app, enum action acti
     return true;
 }
 
-/* Actions that change which rows are shown and in what order; false when it is none of them. */
+/* Actions that change which rows are shown; false when it is none of them. */
 static bool top_act_order(struct top_state *s, struct app *app, enum action action) {
-    int n_columns;
-    const struct table_column *columns = top_compare_columns(&s->compare, &n_columns);
     switch ((int)action) {
-    case ACTION_SORT_NEXT:
-    case ACTION_SORT_PREV:
-        table_sort_step(&s->sort, columns, n_columns, action == ACTION_SORT_NEXT ? 1 : -1);
-        break;
-    case ACTION_SORT_INVERT:
-        s->sort.descends = !s->sort.descends;
-        break;
     case ACTION_THRESHOLD_UP:
         s->threshold += s->threshold < TOP_N_THRESHOLDS - 1;
         break;
@@ -496,7 +438,7 @@ static bool top_act_order(struct top_state *s, struct app *app, enum action acti
         s->threshold -= s->threshold > 0;
         break;
     case ACTION_SHOW_ALL:
-        match_clear(&s->filter.match);
+        match_clear(&s->view.filter);
         app->functions.only = false;
         s->threshold = 0;
         s->query.on_cpu = false;
@@ -518,34 +460,17 @@ static bool top_act(void *state, struct app *app, enum action action) {
         top_open_calls(s, app);
         return true;
     case ACTION_FOCUS:
-        s->in_calls = !s->in_calls;
-        s->calls_open |= s->in_calls;
+        s->view.in_pane = !s->view.in_pane;
+        s->calls_open |= s->view.in_pane;
         top_find_calls(s, app);
         return true;
     case ACTION_ZOOM:
         s->zoomed = !s->zoomed && s->calls_open;
         return true;
-    case ACTION_SEARCH_NEXT:
-    case ACTION_SEARCH_PREV:
-        top_search_on(s, app, action == ACTION_SEARCH_NEXT ? 1 : -1);
-        return true;
-    case ACTION_LEFT:
-        s->scroll = s->scroll > TOP_SCROLL ? s->scroll - TOP_SCROLL : 0;
-        return true;
-    case ACTION_RIGHT:
-        s->scroll += s->scroll < 1000 ? TOP_SCROLL : 0;
-        return true;
     default:
-        break;
+        return top_act_query(s, app, action) || top_act_order(s, app, action) ||
+               (s->view.in_pane && list_move(&s->calls_list, action));
     }
-    if (top_act_query(s, app, action) || top_act_order(s, app, action))
-        return true;
-    if (s->in_calls)
-        return list_move(&s->calls_list, action);
-    if (!list_move(&s->list, action))
-        return false;
-    top_select_row(s, app, s->list.selected);
-    return true;
 }
 
 /* The filter is one of rows: what a function that it hides takes is in the others' total. */
@@ -573,16 +498,14 @@ const struct screen_def screen_top = {
     .init = top_init,
     .fini = top_fini,
     .keys = CONTEXT_TOP,
+    .view = top_view,
     .draw = top_draw,
     .act = top_act,
     .mouse = top_mouse,
     .update = top_update,
-    .typed = top_typed,
     .pick = top_pick,
-    .rows = &top_tagged,
     .choose = top_choose,
     .show = top_show,
-    .typed_before = top_typed_before,
     .is_on = top_is_on,
     .status = top_status,
 };
@@ -601,7 +524,7 @@ static bool top_pick(const void *state, const struct app *app, struct screen_pic
     const struct top_state *s = state;
     const struct sample_store_row *row = top_selected(s);
     size_t at = (size_t)s->calls_list.selected;
-    const struct sample_store_call *call = s->in_calls && at < s->n_calls ? &s->calls[at] : NULL;
+    const struct sample_store_call *call = s->view.in_pane && at < s->n_calls ? &s->calls[at] : NULL;
     const struct model_frame *f = call ? call->frame : row ? row->frame : NULL;
     (void)app;
     if (!f)
@@ -612,7 +535,7 @@ static bool top_pick(const void *state, const struct app *app, struct screen_pic
     if (call)
         pick_put_frame(whole, f);
     else
-        top_put_row(whole, top_rows_at(&s->rows, (size_t)s->list.selected));
+        top_put_row(whole, top_rows_at(&s->rows, (size_t)s->view.list.selected));
     return true;
 }
 
@@ -623,7 +546,7 @@ static bool top_show(void *state, struct app *app, const struct screen_pick *wha
     top_rebuild(s, app);
     int at = what->frame ? top_rows_find_function(&s->rows, what->frame) : 0;
     if (at < 0) {
-        match_clear(&s->filter.match);
+        match_clear(&s->view.filter);
         app->functions.only = false;
         s->threshold = 0;
         s->query.on_cpu = false;
@@ -631,53 +554,9 @@ static bool top_show(void *state, struct app *app, const struct screen_pick *wha
         at = top_rows_find_function(&s->rows, what->frame);
     }
     if (at >= 0 && what->frame)
-        top_select_row(s, app, at);
+        view_select(&s->view, app, at);
     return at >= 0;
 }
-
-/* ---- tagged rows ---- */
-
-static struct tags *top_tags(void *state, struct app *app) {
-    (void)state;
-    return &app->functions;
-}
-
-static int top_count_rows(const void *state, const struct app *app) {
-    (void)app;
-    return (int)((const struct top_state *)state)->rows.n;
-}
-
-static int top_selected_row(const void *state, const struct app *app) {
-    const struct top_state *s = state;
-    (void)app;
-    return top_selected(s) && !s->in_calls ? s->list.selected : -1;
-}
-
-static uint64_t top_key(const void *state, const struct app *app, int row) {
-    const struct top_row *r = top_rows_at(&((const struct top_state *)state)->rows, (size_t)row);
-    (void)app;
-    return top_row_key(r->row, r->by_line);
-}
-
-static void top_put(const void *state, const struct app *app, int row, struct screen_pick *what,
-                    struct strbuf *one, struct strbuf *whole) {
-    const struct top_state *s = state;
-    const struct top_row *r = top_rows_at(&s->rows, (size_t)row);
-    (void)app;
-    *what =
-        (struct screen_pick){.frame = r->row->frame, .by = r->by_line ? FLAME_BY_LINE : FLAME_BY_FUNCTION};
-    pick_put_frame(one, r->row->frame);
-    top_put_row(whole, r);
-}
-
-static void top_renew(void *state, struct app *app) { top_order(state, app); }
-
-static const struct screen_rows top_tagged = {.tags = top_tags,
-                                              .count = top_count_rows,
-                                              .selected = top_selected_row,
-                                              .key = top_key,
-                                              .put = top_put,
-                                              .renew = top_renew};
 
 /* ---- the mouse ---- */
 
@@ -689,29 +568,17 @@ static bool top_mouse(void *state, struct app *app, const struct input_event *e)
     struct top_state *s = state;
     int wheel = e->button == INPUT_WHEEL_UP ? -TOP_WHEEL : e->button == INPUT_WHEEL_DOWN ? TOP_WHEEL : 0;
     bool in_calls = top_inside(s->calls_area, e->row, e->col);
-    if (!in_calls && !top_inside(s->table_area, e->row, e->col))
+    if (!in_calls && !top_inside(s->view.area, e->row, e->col))
         return false;
-    struct list *list = in_calls ? &s->calls_list : &s->list;
-    int row = e->row - (in_calls ? s->calls_area.row : s->table_area.row) - 1;
+    if (!wheel)
+        s->view.in_pane = in_calls;
+    if (!in_calls)
+        return view_mouse(&s->view, app, e, NULL);
+    int row = s->calls_list.top + e->row - s->calls_area.row - 1;
     if (wheel)
-        list_wheel(list, wheel);
-    else {
-        s->in_calls = in_calls;
-        if (row >= 0 && list->top + row < list->count)
-            list_select(list, list->top + row);
-    }
-    if (!wheel && !in_calls && row < 0 && e->button == INPUT_MENU)
-        return false;
-    if (!wheel && !in_calls && row < 0) {
-        int n, column;
-        const struct table_column *columns = top_compare_columns(&s->compare, &n);
-        struct rect head = s->table_area;
-        tags_take_rect(&app->functions, &head);
-        if ((column = table_column_at(s->widths, n, e->col - head.col)) >= 0)
-            table_sort_by(&s->sort, columns, column);
-        top_order(s, app);
-    } else if (!in_calls)
-        top_select_row(s, app, s->list.selected);
+        list_wheel(&s->calls_list, wheel);
+    else if (e->row > s->calls_area.row && row < s->calls_list.count)
+        list_select(&s->calls_list, row);
     return true;
 }
 

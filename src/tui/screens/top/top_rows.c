@@ -246,7 +246,7 @@ uint64_t top_row_key(const struct sample_store_row *row, bool by_line) {
 
 static bool top_passes(const struct top_filter *f, const struct sample_store_row *row, bool by_line) {
     bool is_left_out = f->tags && f->tags->only && !tags_has(f->tags, top_row_key(row, by_line));
-    return !is_left_out && (!f->match.active || top_matches(row->frame, &f->match) != f->match.negated);
+    return !is_left_out && (!f->match->active || top_matches(row->frame, f->match) != f->match->negated);
 }
 
 void top_rows_build(struct top_rows *r, const struct sample_store_table *table,

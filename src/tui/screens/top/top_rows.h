@@ -48,7 +48,7 @@ extern const int top_n_call_columns;
 /* Which rows are shown. */
 struct top_filter {
     double threshold; /* %, of the total */
-    struct match match;
+    const struct match *match;
     const struct tags *tags; /* by top_row_key; NULL: all are shown */
 };
 
