@@ -23,7 +23,7 @@
 #include "tui/core/pick.h"
 #include "tui/screens/flame/flame_state.h"
 #include "tui/core/app.h"
-#include "tui/term/term_clipboard.h"
+#include "tui/term/term.h"
 #include "unit/tui_fixture.h"
 
 static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 24, 80, what); }

@@ -10,7 +10,7 @@
 #include "client/history.h"
 #include "client/output.h"
 #include "tui/core/app_export.h"
-#include "tui/term/term_clipboard.h"
+#include "tui/term/term.h"
 
 /* The commands of before, from the first time that the command line is opened. */
 static void host_row_actions_open_history(struct host_row_actions *h) {

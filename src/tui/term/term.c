@@ -8,6 +8,7 @@
 #include <ncurses.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,6 @@
 
 #include "base/clock.h"
 #include "base/strbuf.h"
-#include "tui/term/term_clipboard.h"
 #include "tui/term/term_guard.h"
 #include "tui/term/term_key.h"
 #include "tui/term/term_type.h"
@@ -430,4 +430,35 @@ bool term_is_gone(const struct term *t) {
     if (p.revents & (POLLERR | POLLNVAL))
         return true;
     return (p.revents & (POLLHUP | POLLIN)) && (ioctl(t->in_fd, FIONREAD, &waiting) != 0 || waiting == 0);
+}
+
+/* ---- clipboard ---- */
+
+const char *term_clipboard_why_not(const char *type, const char *screen) {
+    if (screen && *screen)
+        return "GNU screen passes no clipboard on";
+    if (type && strcmp(type, "linux") == 0)
+        return "the Linux console has no clipboard";
+    if (type && (strncmp(type, "vt1", 3) == 0 || strncmp(type, "vt2", 3) == 0 || strcmp(type, "dumb") == 0))
+        return "this kind of terminal has no clipboard";
+    return NULL;
+}
+
+/* Base64 of RFC 4648, with padding. */
+static void term_clipboard_base64(struct strbuf *out, const unsigned char *p, size_t len) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < len; i += 3) {
+        size_t have = len - i < 3 ? len - i : 3;
+        uint32_t v = (uint32_t)p[i] << 16 | (have > 1 ? (uint32_t)p[i + 1] << 8 : 0) |
+                     (have > 2 ? (uint32_t)p[i + 2] : 0);
+        char four[4] = {digits[v >> 18], digits[v >> 12 & 63], have > 1 ? digits[v >> 6 & 63] : '=',
+                        have > 2 ? digits[v & 63] : '='};
+        (void)strbuf_add(out, four, sizeof four);
+    }
+}
+
+int term_clipboard_put(struct strbuf *out, const char *text, size_t len) {
+    (void)strbuf_adds(out, "\033]52;c;");
+    term_clipboard_base64(out, (const unsigned char *)text, len);
+    return strbuf_adds(out, "\007");
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/strbuf.h"
 #include "tui/core/input.h"
 #include "tui/theme/theme.h"
 #include "tui/view/grid.h"
@@ -72,7 +73,7 @@ void term_take(struct term *t);
 /* Stop as ctrl-z does, with the terminal as it is; returns when continued. */
 void term_stop(void);
 
-/* Give a text to the terminal's clipboard (term_clipboard.h). */
+/* Give a text to the terminal's clipboard (term_clipboard_put). */
 void term_copy(struct term *t, const char *text, size_t len);
 
 /* Colours in use. */
@@ -80,5 +81,18 @@ enum theme_depth term_depth(const struct term *t);
 
 /* Does the locale say UTF-8? */
 bool term_is_utf8(void);
+
+/* ---- the clipboard of the terminal ---- */
+
+/* Text for it goes as the escape sequence OSC 52 (xterm's ctlseqs, "Manipulate Selection Data"). Terminals give no answer:
+ * whether it was taken is not known. */
+#define TERM_CLIPBOARD_MAX ((size_t)74994) /* bytes: in base64 less than the 100,000 that terminals take */
+
+/* Why a terminal of this type (TERM; NULL unknown) is known not to take it: "the Linux console has no clipboard"; NULL: it may.
+ * `screen`: within GNU screen ($STY). */
+const char *term_clipboard_why_not(const char *type, const char *screen);
+
+/* Append the sequence for `len` bytes. 0, or -1: out of memory. */
+int term_clipboard_put(struct strbuf *out, const char *text, size_t len);
 
 #endif

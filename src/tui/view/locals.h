@@ -32,6 +32,10 @@ struct rect locals_take_rect(const struct locals_pane *p, struct rect *stack);
 void locals_draw(struct locals_pane *p, const struct data *d, const struct model_thread *t, bool of_child,
                  int depth, const struct match *search, struct grid *g, struct rect area);
 
+/* The same with the tasks of asyncio that the thread runs, each with what it awaits; those of a child process are not known. */
+void locals_draw_tasks(struct locals_pane *p, const struct data *d, const struct model_thread *t,
+                       bool of_child, const struct match *search, struct grid *g, struct rect area);
+
 /* The selected variable and the function it is of; false when none is, or the pane does not have the keys. */
 bool locals_pick(const struct locals_pane *p, const struct data *d, const struct model_thread *t, int depth,
                  const char **name, const char **func);

@@ -12,7 +12,8 @@
 #include <string.h>
 
 #include "tui/core/app.h"
-#include "tui/screens/steps/steps_state.h"
+#include "tui/screens/steps/steps_model.h"
+#include "tui/view/outline.h"
 #include "tui/view/table.h"
 
 #define STEPS_EVERY_S 1.0
@@ -25,178 +26,23 @@
 #define STEPS_SAMPLES_MANY_S 60.0 /* and where they are many */
 #define STEPS_MANY_THREADS 16
 
-/* So many as fill the strips, and the table. */
-static unsigned steps_limit(const struct steps_state *s) {
-    unsigned limit = STEPS_LEAST, want = (unsigned)(s->cols > 0 ? s->cols : 80) * s->zoom;
-    while (limit < want)
-        limit *= 2;
-    return limit;
-}
+#define STEPS_MAX_ZOOM 64 /* steps a column */
 
-/* Over which time there are that many: longer while there are fewer, shorter when it is more than twice as long as these took: all that
- * lie in it are read and sorted. */
-static void steps_adapt(struct steps_state *s, const struct app *app) {
-    const struct app_feed *f = app_feed_get(app, FEED_STEPS);
-    const struct steps_model *m = &s->model;
-    if (!f->rows || f->version != s->version || f->wanted || f->running)
-        return;
-    double span = m->n > 1 ? m->rows[0].at_s - m->rows[m->n - 1].at_s : NAN;
-    if (f->rows->n_rows < steps_limit(s) && s->window_s < STEPS_LAST_S)
-        s->window_s *= 4;
-    else if (f->rows->n_rows >= steps_limit(s) && span < s->window_s / 2.5 && s->window_s > STEPS_SHORT_S)
-        s->window_s /= 2;
-}
-
-static void steps_follow(struct steps_state *s, struct app *app) {
-    char text[APP_FEED_TEXT];
-    steps_adapt(s, app);
-    (void)snprintf(
-        text, sizeof text,
-        "SELECT timestamp, step, duration_ms, data_ms, forward_ms, backward_ms, optimizer_ms, comm_ms, "
-        "gc_ms, other_ms, loss, lr, grad_norm, nonfinite FROM python.steps WHERE timestamp > now() - "
-        "%.0f ORDER BY timestamp DESC LIMIT %u",
-        s->window_s, steps_limit(s));
-    app_feed_follow(app, FEED_STEPS, text, STEPS_EVERY_S);
-    if (!app->data.live.valid && !data_is_recorded(&app->data))
-        return;
-    bool many = app->data.live.valid && app->data.live.snapshot.n_threads > STEPS_MANY_THREADS;
-    s->looks_s = many ? STEPS_SAMPLES_MANY_S : STEPS_SAMPLES_S;
-    if (s->looks_s > s->window_s) /* older ones are of no step that is shown */
-        s->looks_s = s->window_s;
-    (void)snprintf(
-        text, sizeof text,
-        "SELECT timestamp, gil = 'waiting' AS waits, gc FROM python.samples WHERE tid = pid AND timestamp > "
-        "now() - %.0f ORDER BY timestamp DESC LIMIT 4096",
-        s->looks_s);
-    app_feed_follow(app, FEED_STEP_SAMPLES, text, STEPS_SAMPLES_EVERY_S);
-}
-
-/* Take what came; while the view is paused what is shown stays. */
-static void steps_take(struct steps_state *s, const struct app *app) {
-    const struct app_feed *f = app_feed_get(app, FEED_STEPS), *looks = app_feed_get(app, FEED_STEP_SAMPLES);
-    bool is_new = f->version != s->version || looks->version != s->looks_version;
-    bool is_whole = s->model.n > 0 && (s->has_looks || !looks->rows); /* they come after the steps */
-    if (!is_new || (app->data.paused && is_whole))
-        return;
-    s->has_looks = looks->rows != NULL;
-    s->version = f->version;
-    s->looks_version = looks->version;
-    if (!f->rows) /* another target */
-        tags_clear(&s->table.view.own_tags);
-    steps_model_build(&s->model, f->rows, looks->rows);
-    steps_table_take(s);
-}
-
-static void steps_update(void *state, struct app *app) {
-    struct steps_state *s = state;
-    steps_take(s, app);
-    if (app_top(app)->state == state)
-        steps_follow(s, app);
-}
-
-static void steps_init(void *state, struct app *app) {
-    struct steps_state *s = state;
-    outline_init(&s->table, &steps_outline, app->config.ascii);
-    s->table.flat = true;
-    s->table.view.sort = (struct table_sort){STEPS_COLUMN_STEP, true};
-    s->zoom = 1;
-    s->window_s = STEPS_FIRST_S;
-    s->version = s->looks_version = UINT32_MAX; /* none was seen */
-    steps_model_build(&s->model, NULL, NULL);
-    if (app->config.filter)
-        match_set(&s->table.view.filter, app->config.filter, true);
-    steps_update(state, app);
-}
-
-static void steps_fini(void *state) {
-    struct steps_state *s = state;
-    outline_fini(&s->table);
-    steps_model_fini(&s->model);
-}
-
-/* ---- actions ---- */
-
-static void steps_zoom(struct steps_state *s, struct app *app, bool shorter) {
-    unsigned zoom = shorter ? s->zoom / 2 : s->zoom * 2;
-    if (zoom < 1 || zoom > STEPS_MAX_ZOOM) {
-        app_message(app, false, shorter ? "a step a column is the finest" : "%d steps a column are the most",
-                    STEPS_MAX_ZOOM);
-        return;
-    }
-    s->zoom = zoom;
-    app_message(app, false, zoom > 1 ? "%u steps a column: the longest of them" : "a step a column", zoom);
-}
-
-static bool steps_back(struct steps_state *s) {
-    if (view_can_go_back(&s->table.view) || !s->table.view.has_key)
-        return false;
-    s->table.view.has_key = false; /* the newest is selected again, and stays so */
-    s->first = 0;
-    outline_order(&s->table);
-    return true;
-}
-
-static bool steps_act(void *state, struct app *app, enum action action) {
-    struct steps_state *s = state;
-    switch ((int)action) {
-    case ACTION_BACK:
-        return steps_back(s);
-    case ACTION_TIME_SHORTER:
-    case ACTION_TIME_LONGER:
-        steps_zoom(s, app, action == ACTION_TIME_SHORTER);
-        return true;
-    case ACTION_LEFT: /* back in time: to the step before */
-    case ACTION_RIGHT:
-        action = (action == ACTION_LEFT) == s->table.view.sort.descends ? ACTION_DOWN : ACTION_UP;
-        return view_act(&s->table.view, app, action) != VIEW_IGNORED;
-    default:
-        return false;
-    }
-}
-
-static bool steps_mouse(void *state, struct app *app, const struct input_event *e) {
-    struct steps_state *s = state;
-    const struct rect *r = &s->chart_area;
-    if (e->row >= r->row && e->row < r->row + r->rows) {
-        if (e->button != INPUT_WHEEL_UP && e->button != INPUT_WHEEL_DOWN)
-            return false;
-        steps_zoom(s, app, e->button == INPUT_WHEEL_UP);
-        return true;
-    }
-    return outline_mouse(&s->table, app, e);
-}
-
-static struct view *steps_view(void *state) { return &((struct steps_state *)state)->table.view; }
-
-const struct screen_def screen_steps = {
-    .name = "steps",
-    .title = "Steps",
-    .is_tab = true,
-    .opens = {{ACTION_SHOW_STEPS,
-               "steps",
-               ACTION_TABS,
-               {"E"},
-               NULL,
-               0,
-               "the Steps screen: training steps, and why some are slow"}},
-    .needs_vitals = true,
-    .is_kept = true,
-    .tells_arms = true,
-    .state_size = sizeof(struct steps_state),
-    .init = steps_init,
-    .fini = steps_fini,
-    .keys = CONTEXT_STEPS,
-    .view = steps_view,
-    .draw = steps_draw,
-    .act = steps_act,
-    .mouse = steps_mouse,
-    .update = steps_update,
-    .status = steps_status,
+struct steps_state {
+    struct steps_model model;
+    struct outline table;
+    bool has_looks;
+    unsigned version, looks_version, pauses; /* of the feeds, as shown */
+    unsigned zoom;                           /* steps a column */
+    double window_s, looks_s;                /* how long ago steps and looks are asked for */
+    size_t first;                            /* the newest column drawn */
+    int cols;                                /* of the strips, as last drawn */
+    struct rect chart_area;                  /* where they are */
 };
 
-/* ---- table ---- */
+enum { STEPS_COLUMN_STEP = 0 };
 
-/* The last steps, a row each, with their parts. */
+/* ---- table ---- */
 
 static const struct steps_row *steps_of(const void *node) { return ((const struct outline_node *)node)->row; }
 
@@ -315,14 +161,15 @@ static void steps_put_name(const void *row, struct strbuf *out) {
     (void)strbuf_addf(out, "%" PRId64, ((const struct steps_row *)row)->step);
 }
 
-const struct outline_def steps_outline = {
+static const struct outline_def steps_outline = {
     .columns = steps_columns,
     .n_columns = sizeof steps_columns / sizeof steps_columns[0],
     .matches = steps_matches,
     .put_name = steps_put_name,
 };
 
-void steps_table_take(struct steps_state *s) {
+/* The table shows the model's rows. */
+static void steps_table_take(struct steps_state *s) {
     struct outline_node *nodes = calloc(s->model.n + 1, sizeof *nodes);
     for (size_t i = 0; nodes && i < s->model.n; i++)
         nodes[i] = (struct outline_node){
@@ -330,7 +177,491 @@ void steps_table_take(struct steps_state *s) {
     outline_take(&s->table, nodes, s->model.n);
 }
 
-size_t steps_selected(const struct steps_state *s) {
+/* Number of the selected row in the model; 0 without any. */
+static size_t steps_selected(const struct steps_state *s) {
     const struct outline_node *n = outline_selected(&s->table);
     return n ? (size_t)((const struct steps_row *)n->row - s->model.rows) : 0;
 }
+
+/* ---- what the tables are asked ---- */
+
+/* So many as fill the strips, and the table. */
+static unsigned steps_limit(const struct steps_state *s) {
+    unsigned limit = STEPS_LEAST, want = (unsigned)(s->cols > 0 ? s->cols : 80) * s->zoom;
+    while (limit < want)
+        limit *= 2;
+    return limit;
+}
+
+/* Over which time there are that many: longer while there are fewer, shorter when it is more than twice as long as these took: all that
+ * lie in it are read and sorted. */
+static void steps_adapt(struct steps_state *s, const struct app *app) {
+    const struct app_feed *f = app_feed_get(app, FEED_STEPS);
+    const struct steps_model *m = &s->model;
+    if (!f->rows || f->version != s->version || f->wanted || f->running)
+        return;
+    double span = m->n > 1 ? m->rows[0].at_s - m->rows[m->n - 1].at_s : NAN;
+    if (f->rows->n_rows < steps_limit(s) && s->window_s < STEPS_LAST_S)
+        s->window_s *= 4;
+    else if (f->rows->n_rows >= steps_limit(s) && span < s->window_s / 2.5 && s->window_s > STEPS_SHORT_S)
+        s->window_s /= 2;
+}
+
+static void steps_follow(struct steps_state *s, struct app *app) {
+    char text[APP_FEED_TEXT];
+    steps_adapt(s, app);
+    (void)snprintf(
+        text, sizeof text,
+        "SELECT timestamp, step, duration_ms, data_ms, forward_ms, backward_ms, optimizer_ms, comm_ms, "
+        "gc_ms, other_ms, loss, lr, grad_norm, nonfinite FROM python.steps WHERE timestamp > now() - "
+        "%.0f ORDER BY timestamp DESC LIMIT %u",
+        s->window_s, steps_limit(s));
+    app_feed_follow(app, FEED_STEPS, text, STEPS_EVERY_S);
+    if (!app->data.live.valid && !data_is_recorded(&app->data))
+        return;
+    bool many = app->data.live.valid && app->data.live.snapshot.n_threads > STEPS_MANY_THREADS;
+    s->looks_s = many ? STEPS_SAMPLES_MANY_S : STEPS_SAMPLES_S;
+    if (s->looks_s > s->window_s) /* older ones are of no step that is shown */
+        s->looks_s = s->window_s;
+    (void)snprintf(
+        text, sizeof text,
+        "SELECT timestamp, gil = 'waiting' AS waits, gc FROM python.samples WHERE tid = pid AND timestamp > "
+        "now() - %.0f ORDER BY timestamp DESC LIMIT 4096",
+        s->looks_s);
+    app_feed_follow(app, FEED_STEP_SAMPLES, text, STEPS_SAMPLES_EVERY_S);
+}
+
+/* Take what came; while the view is paused what is shown stays. */
+static void steps_take(struct steps_state *s, const struct app *app) {
+    const struct app_feed *f = app_feed_get(app, FEED_STEPS), *looks = app_feed_get(app, FEED_STEP_SAMPLES);
+    bool is_new = f->version != s->version || looks->version != s->looks_version;
+    bool is_whole = s->model.n > 0 && (s->has_looks || !looks->rows); /* they come after the steps */
+    if (!is_new || (app->data.paused && is_whole))
+        return;
+    s->has_looks = looks->rows != NULL;
+    s->version = f->version;
+    s->looks_version = looks->version;
+    if (!f->rows) /* another target */
+        tags_clear(&s->table.view.own_tags);
+    steps_model_build(&s->model, f->rows, looks->rows);
+    steps_table_take(s);
+}
+
+static void steps_update(void *state, struct app *app) {
+    struct steps_state *s = state;
+    steps_take(s, app);
+    if (app_top(app)->state == state)
+        steps_follow(s, app);
+}
+
+static void steps_init(void *state, struct app *app) {
+    struct steps_state *s = state;
+    outline_init(&s->table, &steps_outline, app->config.ascii);
+    s->table.flat = true;
+    s->table.view.sort = (struct table_sort){STEPS_COLUMN_STEP, true};
+    s->zoom = 1;
+    s->window_s = STEPS_FIRST_S;
+    s->version = s->looks_version = UINT32_MAX; /* none was seen */
+    steps_model_build(&s->model, NULL, NULL);
+    if (app->config.filter)
+        match_set(&s->table.view.filter, app->config.filter, true);
+    steps_update(state, app);
+}
+
+static void steps_fini(void *state) {
+    struct steps_state *s = state;
+    outline_fini(&s->table);
+    steps_model_fini(&s->model);
+}
+
+/* ---- chart ---- */
+
+/* A column is some steps, the newest at the right. What is not known is never drawn like what is. */
+
+#define STEPS_LABEL 21        /* columns for names and values beside the strips */
+#define STEPS_LABEL_NARROW 10 /* where there is little room */
+#define STEPS_NARROW 60
+#define STEPS_LEVELS 8 /* of a cell */
+#define STEPS_LINES 16
+#define STEPS_MAX_COLS 512
+
+/* A line of the chart: a strip, some rows high, or a lane. */
+struct steps_line {
+    const char *name, *short_name;
+    double (*value)(const struct steps_column *c);
+    enum theme_role role;
+    int rows;
+    bool is_lane;      /* a share, 0 to 1 */
+    bool from_zero;    /* else between the least and the most that is shown */
+    bool is_known;     /* some value of it is */
+    const char *empty; /* what is said where none is */
+};
+
+static double line_ms(const struct steps_column *c) { return c->ms; }
+static double line_loss(const struct steps_column *c) { return c->loss; }
+static double line_grad(const struct steps_column *c) { return c->grad_norm; }
+static double line_lr(const struct steps_column *c) { return c->lr; }
+static double line_data(const struct steps_column *c) { return c->data; }
+static double line_gc(const struct steps_column *c) { return c->gc; }
+static double line_gil(const struct steps_column *c) { return c->gil; }
+
+/* Which lines there are, in so many rows; the first is step time. Returns the rows they take. */
+static int steps_choose(const struct steps_state *s, int rows, struct steps_line *lines, int *n) {
+    const struct steps_model *m = &s->model;
+    const struct steps_line all[] = {
+        {"step time", "step", line_ms, ROLE_METER_CPU,
+         rows >= 26   ? 6
+         : rows >= 16 ? 4
+         : rows >= 12 ? 3
+                      : 2,
+         false, true, true, ""},
+        {"loss", "loss", line_loss, ROLE_METER_GIL, rows >= 30 ? 3 : 1, false, false, m->has_loss, ""},
+        {"grad norm", "grad", line_grad, ROLE_METER_GIL, rows >= 30 ? 2 : 1, false, false, m->has_grad, ""},
+        {"lr", "lr", line_lr, ROLE_METER_GIL, 1, false, false, m->has_lr, ""},
+        {"loader wait", "loader", line_data, ROLE_STATE_DISK, 1, true, true, m->has_data,
+         "no DataLoader is seen"},
+        {"GC", "gc", line_gc, ROLE_STATE_STOP, 1, true, true, m->has_gc || m->has_looks,
+         "not known: no looks"},
+        {"GIL wait", "gil", line_gil, ROLE_STATE_STOP, 1, true, true, m->has_looks, "not known: no looks"},
+    };
+    int room = rows - 5, used = 0; /* the table has five at least */
+    *n = 0;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        bool shown = all[i].is_known || (all[i].is_lane && rows >= 16);
+        if (!shown || used + all[i].rows > room)
+            continue;
+        lines[(*n)++] = all[i];
+        used += all[i].rows;
+    }
+    return used;
+}
+
+/* ---- strips ---- */
+
+static void steps_extent(const struct steps_line *l, const struct steps_column *cols, int n, double *least,
+                         double *most) {
+    *least = *most = NAN;
+    for (int i = 0; i < n; i++) {
+        double v = l->value(&cols[i]);
+        if (isnan(v))
+            continue;
+        *least = isnan(*least) || v < *least ? v : *least;
+        *most = isnan(*most) || v > *most ? v : *most;
+    }
+    if (l->is_lane)
+        *most = 1;
+    if (l->from_zero)
+        *least = 0;
+}
+
+/* What stands beside a line: the newest value, of a lane the mean of its columns. */
+static double steps_now(const struct steps_line *l, const struct steps_column *cols, int n) {
+    double sum = 0;
+    int known = 0;
+    for (int i = 0; i < n && (l->is_lane || !known); i++) {
+        double v = cols[i].n ? l->value(&cols[i]) : NAN;
+        sum += isnan(v) ? 0 : v;
+        known += !isnan(v);
+    }
+    return known ? sum / known : NAN;
+}
+
+/* Eighths of a row that a value is high; at least one where it is more than nothing. */
+static int steps_level(double v, double least, double most, int rows) {
+    double share = most > least ? (v - least) / (most - least) : v > 0 ? 1 : 0;
+    int level = (int)lround((share > 0 ? fmin(share, 1) : 0) * rows * STEPS_LEVELS);
+    int floor_level = least > 0 || v > 0 ? 1 : 0;
+    level = level < floor_level ? floor_level : level;
+    return level > rows * STEPS_LEVELS ? rows * STEPS_LEVELS : level;
+}
+
+static void steps_draw_cell(const struct steps_line *l, const struct steps_column *c, struct grid *g,
+                            struct rect area, int col, double least, double most) {
+    double v = c->n ? l->value(c) : NAN;
+    enum theme_role role = l->value == line_ms && c->is_slow ? ROLE_CPU_HIGH : l->role;
+    if (c->n == 0)
+        return;
+    if ((l->value == line_loss && c->bad_loss) || (l->value == line_grad && c->bad_grad)) {
+        for (int row = 0; row < l->rows; row++)
+            (void)grid_text(g, area, row, col, ROLE_CONN_LOST, "!");
+        return;
+    }
+    if (isnan(v)) {
+        (void)grid_text(g, area, l->rows - 1, col, ROLE_MUTED, glyph(g, GLYPH_DOT));
+        return;
+    }
+    int level = steps_level(v, least, most, l->rows);
+    for (int row = l->rows - 1; row >= 0 && level > 0; row--, level -= STEPS_LEVELS) {
+        int step = level > STEPS_LEVELS ? STEPS_LEVELS : level;
+        (void)grid_text(g, area, row, col, role, glyph(g, (enum glyph)(GLYPH_METER + step)));
+    }
+}
+
+static void steps_put_value(const struct steps_line *l, double v, char *buf, size_t cap) {
+    if (l->value == line_ms)
+        steps_put_ms(buf, cap, v);
+    else if (!l->is_lane)
+        steps_put_number(buf, cap, v);
+    else if (isnan(v))
+        (void)snprintf(buf, cap, "\xe2\x80\x94");
+    else
+        (void)snprintf(buf, cap, "%.0f %%", v * 100);
+}
+
+/* The name, and of a strip what its top and bottom are; of others what it is now, of a lane in the mean. */
+static void steps_draw_label(const struct steps_line *l, double now, double least, double most,
+                             struct grid *g, struct rect area, int width) {
+    char value[32];
+    bool narrow = width < STEPS_LABEL;
+    int name = narrow ? 0 : width - 9;
+    if (!narrow)
+        grid_text_fit(g, area, 0, 0, name, ROLE_LABEL, GRID_LEFT, l->name);
+    else if (l->rows == 1)
+        grid_text_fit(g, area, 0, 0, width - 1, ROLE_LABEL, GRID_LEFT, l->short_name);
+    if (narrow && l->rows == 1)
+        return;
+    steps_put_value(l, l->rows > 1 ? most : now, value, sizeof value);
+    grid_text_fit(g, area, 0, name, width - 1 - name, ROLE_VALUE, GRID_RIGHT, value);
+    if (l->rows < 2)
+        return;
+    steps_put_value(l, least, value, sizeof value);
+    grid_text_fit(g, area, l->rows - 1, name, width - 1 - name, ROLE_MUTED, GRID_RIGHT, value);
+}
+
+/* A line under the strips: which steps they are, and where the selected one is. */
+static void steps_draw_axis(const struct steps_state *s, struct grid *g, struct rect area, int label) {
+    const struct steps_model *m = &s->model;
+    size_t newest = s->first * s->zoom, oldest = (s->first + (size_t)s->cols) * s->zoom;
+    char text[48];
+    if (m->n == 0)
+        return;
+    oldest = oldest > m->n ? m->n : oldest;
+    int from = label + s->cols - (int)((oldest - newest + s->zoom - 1) / s->zoom), to = label + s->cols;
+    size_t at = steps_selected(s) / s->zoom;
+    bool in_view = at >= s->first && at < s->first + (size_t)s->cols;
+    int selected = in_view ? to - 1 - (int)(at - s->first) : -1;
+    /* The numbers make room for the mark: it takes no digit away. */
+    int width = snprintf(text, sizeof text, "%" PRId64, m->rows[oldest - 1].step);
+    from = selected >= from && selected < from + width ? selected + 1 : from;
+    (void)grid_text(g, area, 0, from, ROLE_MUTED, text);
+    width = snprintf(text, sizeof text, "%" PRId64, m->rows[newest].step);
+    to = selected >= to - width ? selected : to;
+    if (s->cols > 3 * width)
+        (void)grid_text(g, area, 0, to - width, ROLE_MUTED, text);
+    if (in_view)
+        (void)grid_text(g, area, 0, selected, ROLE_VALUE, "^");
+}
+
+/* The selected step is in view; while none was selected, the newest. */
+static void steps_settle(struct steps_state *s) {
+    size_t at = s->table.view.has_key ? steps_selected(s) / s->zoom : 0;
+    if (at < s->first)
+        s->first = at;
+    if (s->cols > 0 && at >= s->first + (size_t)s->cols)
+        s->first = at - (size_t)s->cols + 1;
+}
+
+static void steps_draw_chart(struct steps_state *s, struct grid *g, struct rect area,
+                             const struct steps_line *lines, int n, bool axis) {
+    static struct steps_column columns[STEPS_MAX_COLS]; /* of the thread that draws */
+    int label = area.cols >= STEPS_NARROW ? STEPS_LABEL : STEPS_LABEL_NARROW, row = 0;
+    s->cols = area.cols - label - 1;
+    s->cols = s->cols > STEPS_MAX_COLS ? STEPS_MAX_COLS : s->cols;
+    steps_settle(s);
+    for (int i = 0; i < s->cols; i++)
+        steps_model_column(&s->model, (s->first + (size_t)i) * s->zoom, s->zoom, &columns[i]);
+    for (int i = 0; i < n; i++) {
+        const struct steps_line *l = &lines[i];
+        struct rect at = {area.row + row, area.col + 1, l->rows, area.cols - 1};
+        double least, most;
+        row += l->rows;
+        if (!l->is_known) {
+            grid_text_fit(g, at, 0, 0, label - 1, ROLE_LABEL, GRID_LEFT,
+                          label == STEPS_LABEL ? l->name : l->short_name);
+            (void)grid_text(g, at, 0, label, ROLE_MUTED, l->empty);
+            continue;
+        }
+        steps_extent(l, columns, s->cols, &least, &most);
+        steps_draw_label(l, steps_now(l, columns, s->cols), least, most, g, at, label);
+        for (int k = 0; k < s->cols; k++)
+            steps_draw_cell(l, &columns[k], g, at, label + s->cols - 1 - k, least, most);
+    }
+    if (axis)
+        steps_draw_axis(s, g, (struct rect){area.row + row, area.col + 1, 1, area.cols - 1}, label);
+}
+
+/* ---- all ---- */
+
+/* A line of the head, as wide as it is; what is cut is seen to be. */
+static void steps_draw_line(struct grid *g, struct rect area, int row, enum theme_role role,
+                            const char *text) {
+    int need = grid_text_width(g, text), room = area.cols - 1;
+    grid_text_fit(g, area, row, 1, need < room ? need : room, role, GRID_LEFT, text);
+}
+
+static void steps_draw_head(const struct steps_state *s, const struct app *app, struct grid *g,
+                            struct rect area, int rows) {
+    const struct steps_model *m = &s->model;
+    char p50[24], p90[24], p99[24];
+    struct strbuf line;
+    strbuf_init(&line, 1024);
+    steps_put_ms(p50, sizeof p50, m->p50);
+    steps_put_ms(p90, sizeof p90, m->p90);
+    steps_put_ms(p99, sizeof p99, m->p99);
+    if (!isnan(m->rate))
+        (void)strbuf_addf(&line, m->rate < 0.0995 ? "%.3g steps/min" : "%.3g steps/s",
+                          m->rate < 0.0995 ? m->rate * 60 : m->rate);
+    (void)strbuf_addf(&line, "   median %s  90 %% %s  99 %% %s", p50, p90, p99);
+    if (!isnan(m->trend))
+        (void)strbuf_addf(&line, "   trend %+.1f %%", m->trend * 100);
+    double age = m->n ? app->epoch_s - m->rows[0].at_s : NAN;
+    if (age > 2 * m->p99 / 1000 + 2 && !data_is_recorded(&app->data) && !app->data.paused)
+        (void)strbuf_addf(&line, "   last %.0f s ago", age);
+    steps_draw_line(g, area, 0, ROLE_VALUE, strbuf_str(&line));
+    strbuf_clear(&line);
+    steps_put_causes(m, &line);
+    const struct app_feed *f = app_feed_get(app, FEED_STEPS);
+    char arms[3 * ARMS_TEXT];
+    app_arm_put_all(app, arms, sizeof arms);
+    if (rows > 1 && f->failed_s <= 0 && arms[0])
+        steps_draw_line(g, area, 1, ROLE_STATUS_ON, arms);
+    else if (rows > 1 && f->failed_s > 0)
+        steps_draw_line(g, area, 1, ROLE_STATUS_BAD, f->error.text);
+    else if (rows > 1)
+        steps_draw_line(g, area, 1, m->slow ? ROLE_TEXT : ROLE_MUTED,
+                        m->slow ? strbuf_str(&line) : "no slow steps: none took over 1.2 x the median");
+    strbuf_fini(&line);
+}
+
+/* Why there are no steps. */
+static void steps_put_empty(const struct app *app, char *buf, size_t cap) {
+    const struct app_feed *f = app_feed_get(app, FEED_STEPS);
+    char why[512];
+    const struct events *p = &app->data.pulse;
+    bool is_agent = app->data.has_target && app->data.target.mode == MODEL_MODE_AGENT;
+    if (!f->rows) {
+        app_feed_put_empty(app, FEED_STEPS, "", buf, cap);
+        return;
+    }
+    app_feed_put_empty(app, FEED_STEPS, "", why, sizeof why);
+    if (app->data.has_target && !app->data.target.torch)
+        (void)snprintf(why, sizeof why, "this process has not imported torch");
+    else if (!*why && *p->steps_note)
+        (void)snprintf(why, sizeof why, "%s", p->steps_note);
+    else if (!*why && is_agent && p->status_at_s > 0 && !p->steps_told)
+        (void)snprintf(why, sizeof why, "torch does not tell of them yet");
+    else if (!*why)
+        (void)snprintf(why, sizeof why, "none has ended since the agent came in");
+    (void)snprintf(buf, cap, "no optimizer step seen yet: %s", why);
+}
+
+static void steps_draw(void *state, struct app *app, struct grid *g, struct rect area) {
+    struct steps_state *s = state;
+    struct steps_line lines[STEPS_LINES];
+    char empty[640];
+    int n = 0, head = area.rows >= 11 ? 2 : 1;
+    s->chart_area = (struct rect){0};
+    s->table.view.area.rows = 0;
+    if (s->model.n == 0) {
+        steps_put_empty(app, empty, sizeof empty);
+        view_draw(&s->table.view, g, area, empty);
+        return;
+    }
+    steps_draw_head(s, app, g, area, head);
+    area.row += head;
+    area.rows -= head;
+    bool axis = area.rows >= 12;
+    int rows = steps_choose(s, area.rows - axis, lines, &n) + axis;
+    s->chart_area = (struct rect){area.row, area.col, rows, area.cols};
+    steps_draw_chart(s, g, s->chart_area, lines, n, axis);
+    area.row += rows;
+    area.rows -= rows;
+    view_draw(&s->table.view, g, area, "nothing matches: A shows all");
+}
+
+static void steps_status(const void *state, const struct app *app, struct strbuf *out) {
+    const struct steps_state *s = state;
+    outline_status(&s->table, app->data.paused ? "Steps stand still:" : "Steps", out);
+    if (s->zoom > 1)
+        (void)strbuf_addf(out, "   %u a column", s->zoom);
+}
+
+/* ---- actions ---- */
+
+static void steps_zoom(struct steps_state *s, struct app *app, bool shorter) {
+    unsigned zoom = shorter ? s->zoom / 2 : s->zoom * 2;
+    if (zoom < 1 || zoom > STEPS_MAX_ZOOM) {
+        app_message(app, false, shorter ? "a step a column is the finest" : "%d steps a column are the most",
+                    STEPS_MAX_ZOOM);
+        return;
+    }
+    s->zoom = zoom;
+    app_message(app, false, zoom > 1 ? "%u steps a column: the longest of them" : "a step a column", zoom);
+}
+
+static bool steps_back(struct steps_state *s) {
+    if (view_can_go_back(&s->table.view) || !s->table.view.has_key)
+        return false;
+    s->table.view.has_key = false; /* the newest is selected again, and stays so */
+    s->first = 0;
+    outline_order(&s->table);
+    return true;
+}
+
+static bool steps_act(void *state, struct app *app, enum action action) {
+    struct steps_state *s = state;
+    switch ((int)action) {
+    case ACTION_BACK:
+        return steps_back(s);
+    case ACTION_TIME_SHORTER:
+    case ACTION_TIME_LONGER:
+        steps_zoom(s, app, action == ACTION_TIME_SHORTER);
+        return true;
+    case ACTION_LEFT: /* back in time: to the step before */
+    case ACTION_RIGHT:
+        action = (action == ACTION_LEFT) == s->table.view.sort.descends ? ACTION_DOWN : ACTION_UP;
+        return view_act(&s->table.view, app, action) != VIEW_IGNORED;
+    default:
+        return false;
+    }
+}
+
+static bool steps_mouse(void *state, struct app *app, const struct input_event *e) {
+    struct steps_state *s = state;
+    const struct rect *r = &s->chart_area;
+    if (e->row >= r->row && e->row < r->row + r->rows) {
+        if (e->button != INPUT_WHEEL_UP && e->button != INPUT_WHEEL_DOWN)
+            return false;
+        steps_zoom(s, app, e->button == INPUT_WHEEL_UP);
+        return true;
+    }
+    return outline_mouse(&s->table, app, e);
+}
+
+static struct view *steps_view(void *state) { return &((struct steps_state *)state)->table.view; }
+
+const struct screen_def screen_steps = {
+    .name = "steps",
+    .title = "Steps",
+    .is_tab = true,
+    .opens = {{ACTION_SHOW_STEPS,
+               "steps",
+               ACTION_TABS,
+               {"E"},
+               NULL,
+               0,
+               "the Steps screen: training steps, and why some are slow"}},
+    .needs_vitals = true,
+    .is_kept = true,
+    .tells_arms = true,
+    .state_size = sizeof(struct steps_state),
+    .init = steps_init,
+    .fini = steps_fini,
+    .keys = CONTEXT_STEPS,
+    .view = steps_view,
+    .draw = steps_draw,
+    .act = steps_act,
+    .mouse = steps_mouse,
+    .update = steps_update,
+    .status = steps_status,
+};

@@ -16,7 +16,6 @@
 #include "tui/view/layout.h"
 #include "tui/view/locals.h"
 #include "tui/view/stack.h"
-#include "tui/view/tasks.h"
 #include "tui/view/view.h"
 
 struct threads_state {
@@ -217,7 +216,8 @@ static void threads_draw(void *state, struct app *app, struct grid *g, struct re
                    stack);
     bool of_child = threads_child(s) != NULL;
     if (s->locals_area.rows > 0 && s->tasks)
-        tasks_draw(&s->locals, &app->data, threads_shown(s), of_child, &s->view.search, g, s->locals_area);
+        locals_draw_tasks(&s->locals, &app->data, threads_shown(s), of_child, &s->view.search, g,
+                          s->locals_area);
     else if (s->locals_area.rows > 0)
         locals_draw(&s->locals, &app->data, threads_shown(s), of_child, s->stack.list.selected,
                     &s->view.search, g, s->locals_area);
