@@ -67,6 +67,10 @@ struct screen_choice {
 #define SCREEN_MAX_OPENS 2
 #define SCREEN_MAX_CONTEXTS 3
 
+/* The row of a key that opens a screen from every tab. */
+#define SCREEN_TAB_KEY(NAME, name, key, help)                                                                \
+    { ACTION_SHOW_##NAME, name, ACTION_TABS, {key}, NULL, 0, help }
+
 /* A context of a screen, as the help and --list-keys name it. */
 struct screen_context {
     enum action_context context;
