@@ -35,7 +35,7 @@ void fork_set_starter(void (*start)(bool had_agent)) {
 }
 
 /* None of our threads exists, and any lock may be held for ever. Memory of the run that the parent has is left alone: it may have been in
- * the middle of a change. Async-signal-safe, but for the thread that the children of a process with PROBING=2 get; see docs/dev/decisions.md. */
+ * the middle of a change. Async-signal-safe, but for the thread that the children of a process with PROBING=2 get; see docs/dev/design/agent.md. */
 void fork_in_child(void) {
     for (size_t i = 0; i < sizeof fork_handlers / sizeof fork_handlers[0]; i++)
         fork_handlers[i]();

@@ -23,7 +23,7 @@
 uint64_t syscall_restart_wanted_signals(const struct procfs_status *st);
 
 /* A call that ended with EINTR, though no signal came: registers that make it be called again; its time starts anew. False
- * when nothing is to be done. Measured: "The EINTR rewind" in docs/dev/decisions.md. */
+ * when nothing is to be done. See docs/dev/design/inject.md. */
 bool syscall_restart_rewind(struct thread *t, struct user_regs_struct *regs);
 
 /* The same for a thread that stands still with `regs`, at once, so that it calls again though we die: thread_release takes it

@@ -95,7 +95,7 @@ class Injection:
             self.steps.pop()  # it was not taken
 
     def may_leave_a_mapping(self):
-        """From the entry of mmap, where it gets what it is to do, until the frames know its result: see docs/dev/decisions.md."""
+        """From the entry of mmap, where it gets what it is to do, until the frames know its result: see docs/dev/design/inject.md."""
         first = self.steps.index("SETSIGMASK") if "SETSIGMASK" in self.steps else len(self.steps)
         return self.steps[first + 1:][:3] == ["SYSCALL", "GETREGSET", "SETREGSET"] and len(self.steps) - first <= 7
 

@@ -3,7 +3,7 @@
  * verdict_rules: everything that a verdict can say, a row each; see verdict.h.
  *
  * Thresholds are chosen so that a job that is fine is not accused: a tenth of a step that waits for batches, a collection of garbage now
- * and then, a step that is twice as long as the median are what jobs are like. docs/dev/decisions.md says where they are from.
+ * and then, a step that is twice as long as the median are what jobs are like. docs/dev/design/client.md has the reasons.
  */
 #include "client/verdict/verdict.h"
 

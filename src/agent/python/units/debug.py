@@ -2,7 +2,7 @@
 #
 # debugpy, begun in the job for a person who has asked for it, and all of it taken back. The method `debug` calls debug_do, on the
 # thread that evals run on (agent/debug/debugger.h). Here, unlike in other units, modules are imported: debugpy and what
-# it needs. What it patches and leaves behind was found by comparing the job before and after: docs/dev/decisions.md.
+# it needs. What it patches and leaves behind was found by comparing the job before and after: docs/dev/design/agent-debug.md.
 #
 # Between two clients debugpy listens, but nothing is traced: tracing begins when a client has said that its breakpoints are
 # set, and is taken out when it leaves.
