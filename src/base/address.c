@@ -76,7 +76,8 @@ void address_format(const struct address *a, char *buf, size_t cap) {
         (void)snprintf(buf, cap, "?");
 }
 
-/* The IPv4 address that it is, also within IPv6 (::ffff:127.0.0.1); false: it is none. */
+/* The IPv4 address in `a`, also when it is mapped into IPv6 (::ffff:127.0.0.1). False if there
+ * is none. */
 static bool address_v4(const struct address *a, uint32_t *host) {
     if (a->at.any.sa_family == AF_INET) {
         *host = ntohl(a->at.v4.sin_addr.s_addr);

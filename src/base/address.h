@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * address: where a TCP door is: "HOST:PORT" with numbers for hosts, and back. Nothing is ever looked up.
+ * address: the address of a TCP listener, "HOST:PORT" with numeric hosts, parsed and formatted.
+ * No name is ever resolved.
  *
- * HOST is an IPv4 address, an IPv6 one in brackets, "localhost" (127.0.0.1) or "*" (every IPv4 address); left out, 127.0.0.1.
+ * HOST is an IPv4 address, an IPv6 one in brackets, "localhost" (127.0.0.1) or "*" (every IPv4
+ * address). Without HOST it is 127.0.0.1.
  */
 #ifndef BASE_ADDRESS_H
 #define BASE_ADDRESS_H
@@ -14,7 +16,7 @@
 
 #include "base/err.h"
 
-#define ADDRESS_MAX 64 /* of one as text, with its NUL */
+#define ADDRESS_MAX 64 /* of an address as text, with its NUL */
 
 struct address {
     union {
@@ -25,24 +27,25 @@ struct address {
     socklen_t len;
 };
 
-/* What `text` names: "HOST:PORT", ":PORT" or "PORT"; "" is 127.0.0.1:0, a port that is free. 0, or -1 with ERR_USAGE. */
+/* Parse "HOST:PORT", ":PORT" or "PORT"; "" is 127.0.0.1:0, a free port. 0, or -1 with ERR_USAGE. */
 int address_parse(struct address *a, const char *text, struct err *e);
 
-/* A host alone, without a port. 0 or -1. */
+/* Parse a host without a port. 0 or -1. */
 int address_parse_host(struct address *a, const char *host);
 
-/* "127.0.0.1:3344", "[::1]:3344"; of a family that is not known "?". */
+/* "127.0.0.1:3344", "[::1]:3344"; "?" for an unknown family. */
 void address_format(const struct address *a, char *buf, size_t cap);
 
 unsigned address_port(const struct address *a);
 
-/* Of this machine alone? An IPv4 address within IPv6 is the IPv4 address. */
+/* True for an address of the loopback interface. An IPv4 address within IPv6 counts as the IPv4
+ * address. */
 bool address_is_loopback(const struct address *a);
 
-/* Every address of this machine. */
+/* True for the address that stands for all addresses of this machine. */
 bool address_is_any(const struct address *a);
 
-/* The same host, whatever the ports. */
+/* True if both hosts are equal, whatever the ports. */
 bool address_same_host(const struct address *a, const struct address *b);
 
 #endif

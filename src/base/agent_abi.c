@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent_abi: see agent_abi.h. Names of the ways in, one a row; 'probing inject' and 'probing status' say the same. Pure data, any
- * thread.
+ * agent_abi: see agent_abi.h. Names of the ways in, one a row; 'probing inject' and 'probing
+ * status' print the same. Pure data, any thread.
  */
 #include "base/agent_abi.h"
 

@@ -2,8 +2,9 @@
 /*
  * arena: a bump allocator; everything is freed together.
  *
- * Everything a snapshot points to lives in one arena. An arena has a limit, so what a target makes us read is bounded.
- * A failed allocation returns NULL and sets `failed`; nothing aborts. One thread at a time.
+ * Everything a snapshot points to lives in one arena. An arena has a limit, so what a target
+ * makes us read is bounded. A failed allocation returns NULL and sets `failed`; nothing aborts.
+ * One thread at a time.
  */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H

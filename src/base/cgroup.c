@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup: see cgroup.h. Files: Documentation/admin-guide/cgroup-v1/memory.rst, cgroup-v2.rst; mountinfo: proc(5). */
+/* cgroup: see cgroup.h. Files: Documentation/admin-guide/cgroup-v1/memory.rst, cgroup-v2.rst;
+ * mountinfo: proc(5). */
 #include "base/cgroup.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@
 
 #define CGROUP_LEVELS 32
 #define CGROUP_FILE 4096
-#define CGROUP_NO_LIMIT (INT64_MAX / 2) /* version 1 says so with the largest number of whole pages */
+/* version 1 shows "no limit" as the largest number of whole pages */
+#define CGROUP_NO_LIMIT (INT64_MAX / 2)
 
 /* ---- files ---- */
 
@@ -36,7 +38,7 @@ static int cgroup_read_file(const char *folder, const char *name, char *buf, siz
     return n > 0 ? 0 : -1;
 }
 
-/* A file with one number. MODEL_UNKNOWN when there is none: "max", too. */
+/* Read a file with one number. MODEL_UNKNOWN when there is none, also for "max". */
 static int64_t cgroup_read_number(const char *folder, const char *name) {
     char text[64], *end;
     if (!folder[0] || cgroup_read_file(folder, name, text, sizeof text) != 0)
@@ -47,7 +49,8 @@ static int64_t cgroup_read_number(const char *folder, const char *name) {
 
 /* ---- where it is ---- */
 
-/* Is `name` one of the words of `list`, which are separated by commas and end at a space, colon or newline? */
+/* True if `name` is one of the words of `list`, which commas separate and a space, colon or
+ * newline ends. */
 static bool cgroup_has_word(const char *list, const char *name) {
     size_t n = strlen(name);
     for (const char *p = list; *p && !strchr(" :\n", *p); p += *p == ',') {
@@ -59,7 +62,8 @@ static bool cgroup_has_word(const char *list, const char *name) {
     return false;
 }
 
-/* The path of the process in the hierarchy of a controller; version 2 has no names. Into `buf`. 0, or -1. */
+/* The path of the process in the hierarchy of a controller (version 2 has no controller names),
+ * into `buf`. 0, or -1. */
 static int cgroup_own_path(const char *text, const char *controller, char *buf, size_t cap) {
     for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
         const char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
@@ -81,7 +85,7 @@ struct cgroup_mount {
     char root[CGROUP_PATH], point[CGROUP_PATH];
 };
 
-/* 0, or -1: the line is of something else. */
+/* 0, or -1 if the line describes something else. */
 static int cgroup_parse_mount(const char *line, const char *controller, struct cgroup_mount *out) {
     size_t len = strcspn(line, "\n");
     const char *kind = controller ? " - cgroup " : " - cgroup2 ";
@@ -91,12 +95,12 @@ static int cgroup_parse_mount(const char *line, const char *controller, struct c
     if (!controller)
         return 0;
     rest += strlen(kind);
-    rest += strcspn(rest, " \n"); /* what is mounted */
+    rest += strcspn(rest, " \n"); /* the mounted file system */
     return *rest == ' ' && cgroup_has_word(rest + 1, controller) ? 0 : -1;
 }
 
-/* Folders from the process's own group up to where the hierarchy is mounted: the longest path in `leaf`, the length of the
- * shortest one returned; 0: there is none. */
+/* Find the folders from the process's own group up to the mount point of the hierarchy. The
+ * longest path goes into `leaf`; returns the length of the shortest, 0 if there is none. */
 static size_t cgroup_find_leaf(const char *groups, const char *mounts, const char *controller, char *leaf) {
     char own[CGROUP_PATH];
     struct cgroup_mount m;
@@ -105,7 +109,7 @@ static size_t cgroup_find_leaf(const char *groups, const char *mounts, const cha
     for (const char *line = mounts; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
         if (cgroup_parse_mount(line, controller, &m) != 0)
             continue;
-        /* What is mounted may be a part of the hierarchy: a container's own. */
+        /* The mount may show only a part of the hierarchy: a container's own. */
         size_t root = strcmp(m.root, "/") == 0 ? 0 : strlen(m.root);
         bool within = strncmp(own, m.root, root) == 0 && (own[root] == '/' || own[root] == '\0');
         const char *below = within && strcmp(own + root, "/") != 0 && !strstr(own, "/..") ? own + root : "";
@@ -116,7 +120,7 @@ static size_t cgroup_find_leaf(const char *groups, const char *mounts, const cha
     return 0;
 }
 
-/* The folder around `path`, no shorter than `least`. False: there is none. */
+/* Cut `path` to its parent folder, no shorter than `least`. False if there is none. */
 static bool cgroup_up(char *path, size_t least) {
     char *slash = strrchr(path, '/');
     if (!slash || (size_t)(slash - path) < least || strlen(path) <= least)
@@ -150,7 +154,7 @@ static void cgroup_find_memory(struct cgroup *g, const char *leaf, size_t least)
     }
 }
 
-/* Has the group a limit of CPU time? */
+/* True if the group has a limit of CPU time. */
 static bool cgroup_has_quota(const struct cgroup *g, const char *folder) {
     return cgroup_read_number(folder, g->unified ? "cpu.max" : "cpu.cfs_quota_us") > 0;
 }
@@ -181,7 +185,7 @@ void cgroup_find(struct cgroup *g, const char *proc) {
     if (rc == 0 && strbuf_read_file(&mounts, path) == 0) {
         const char *own = strbuf_str(&groups), *where = strbuf_str(&mounts);
         size_t least = cgroup_find_leaf(own, where, "memory", leaf);
-        /* Where both versions are in use the second one has no controllers. */
+        /* Where both versions are in use, version 2 has no controllers. */
         g->unified = least == 0 && cgroup_find_leaf(own, where, "cpu", leaf) == 0;
         least = cgroup_find_leaf(own, where, g->unified ? NULL : "memory", leaf);
         if (least)

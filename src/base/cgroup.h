@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroup: what the process's control group allows it and has taken from it, of both versions (cgroups(7)).
+ * cgroup: limits and usage of the process's control group, versions 1 and 2 (cgroups(7)).
  *
- * Limits of the groups around it count too, as far as they can be seen from here: the one that leaves the least room is the one
- * that is told, with what is used of it; whoever reads it finds it again now and then. No thread of its own; usable inside the job.
+ * Limits of the enclosing groups count too, as far as they are visible. The group that leaves
+ * the least room is the one reported, with its usage; callers search again now and then. No
+ * thread of its own; usable inside the job.
  */
 #ifndef BASE_CGROUP_H
 #define BASE_CGROUP_H
@@ -14,20 +15,21 @@
 
 #define CGROUP_PATH 512
 
-/* The groups that count; "" where there is none, or none of that kind. */
+/* The groups that count; "" where there is none of that kind. */
 struct cgroup {
     bool unified;             /* version 2 */
-    char memory[CGROUP_PATH]; /* folder of the group whose memory is the tightest */
-    char cpu[CGROUP_PATH];    /* of the nearest group whose CPU time is limited; else of its own */
+    char memory[CGROUP_PATH]; /* folder of the group with the tightest memory limit */
+    char cpu[CGROUP_PATH];    /* folder of the nearest group with a CPU limit, otherwise its own */
 };
 
-/* Find them by the files "cgroup" and "mountinfo" in the folder `proc` ("/proc/self"). */
+/* Find the groups through the files "cgroup" and "mountinfo" in the folder `proc`
+ * ("/proc/self"). */
 void cgroup_find(struct cgroup *g, const char *proc);
 
-/* Memory used and the most that may be used; MODEL_UNKNOWN, of the limit also: there is none. */
+/* Memory in use and its limit, in bytes; MODEL_UNKNOWN where there is none. */
 void cgroup_read_memory(const struct cgroup *g, int64_t *used, int64_t *limit);
 
-/* Seconds for which threads of the group were kept from running; NAN unknown. */
+/* Seconds for which threads of the group were throttled; NAN unknown. */
 double cgroup_read_throttled_s(const struct cgroup *g);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#define CLOCK_NEAR_NS 50000 /* between two looks at a clock: the thread has not lost its CPU meanwhile */
+#define CLOCK_NEAR_NS 50000 /* two clock reads this close: the thread kept its CPU in between */
 #define CLOCK_TRIES 8
 
 static uint64_t clock_read_ns(clockid_t id) {

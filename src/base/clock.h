@@ -2,7 +2,8 @@
 /*
  * clock: the time, in the two forms the project uses.
  *
- * Monotonic nanoseconds for intervals and deadlines, seconds since the epoch (UTC) for timestamps. Async-signal-safe.
+ * Monotonic nanoseconds for intervals and deadlines, seconds since the epoch (UTC) for
+ * timestamps. Async-signal-safe.
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
@@ -20,12 +21,13 @@ uint64_t clock_mono_ns(void);
 /* Seconds since the epoch, UTC. */
 double clock_epoch_s(void);
 
-/* What is to be added to CLOCK_MONOTONIC in seconds to make seconds since the epoch. Not out by more than 50 us, if the thread keeps
- * its CPU for so long: the two clocks are read one after the other. */
+/* Seconds to add to CLOCK_MONOTONIC to get seconds since the epoch. Exact to 50 us if the thread
+ * keeps its CPU that long, because the two clocks are read one after the other. */
 double clock_mono_to_epoch_s(void);
 
-/* CPU time of thread `tid` of this process in nanoseconds, or 0 if it cannot be read (the thread is gone).
- * The clock id is the one pthread_getcpuclockid would give: see MAKE_THREAD_CPUCLOCK in Linux' posix-timers.h. */
+/* CPU time of thread `tid` of this process in nanoseconds, or 0 if it cannot be read (the thread
+ * is gone). The clock id is the one pthread_getcpuclockid would give: see MAKE_THREAD_CPUCLOCK
+ * in Linux' posix-timers.h. */
 uint64_t clock_thread_cpu_ns(pid_t tid);
 
 /* CPU time of this process, all threads together, in nanoseconds. */

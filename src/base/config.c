@@ -22,7 +22,7 @@ static bool config_is_address(const char *text) {
     return !text[0] || address_parse(&where, text, NULL) == 0;
 }
 
-/* Names that a shell could have set, with commas between them; or nothing. */
+/* True for names that a shell could set, separated by commas, or for "". */
 static bool config_are_names(const char *text) {
     bool first = true;
     for (const char *p = text; *p; p++) {
@@ -212,7 +212,7 @@ void config_format(const struct config *c, enum config_key key, bool def, char *
 }
 
 int config_read_environ(struct config *c, pid_t pid, struct err *e) {
-    char text[CONFIG_TEXT_MAX * 2]; /* one that is too long is seen to be */
+    char text[CONFIG_TEXT_MAX * 2]; /* twice the limit, so that a longer text is noticed */
     int rc = 0;
     for (size_t i = 0; i < CONFIG_KEYS; i++)
         if (procfs_read_environ(pid, config_defs[i].env, text, sizeof text) == 0 && text[0] &&

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config: the agent's settings, one row a key: name, variable of the environment, range, default, help.
+ * config: the agent's settings, one row a key: name, variable of the environment, range,
+ * default, help.
  *
- * Keys are "probing.NAME", their variables PROBING_NAME. A row's number is its place in struct config. Values are numbers, with or
- * without a unit ("64MB", "250ms", "5%"), or texts, checked against the row wherever they come from. Plain data; whoever owns a
- * struct config uses it. How to add one: docs/dev/adding-an-option.md.
+ * Keys are "probing.NAME", their variables PROBING_NAME. A row's number is its place in struct
+ * config. Values are numbers, with or without a unit ("64MB", "250ms", "5%"), or texts, checked
+ * against the row wherever they come from. Plain data; whoever owns a struct config uses it. How
+ * to add one: docs/dev/adding-an-option.md.
  */
 #ifndef BASE_CONFIG_H
 #define BASE_CONFIG_H
@@ -42,28 +44,30 @@ extern const struct option_def config_defs[];
 
 struct config {
     double values[CONFIG_KEYS];
-    bool given[CONFIG_KEYS]; /* somebody has set it: it is not the default */
+    bool given[CONFIG_KEYS]; /* true if a user has set it */
     char data_dir[CONFIG_TEXT_MAX];
     char env_allow[CONFIG_TEXT_MAX];
     char address[CONFIG_TEXT_MAX];
     char torch_profiling[CONFIG_TEXT_MAX];
 };
 
-/* Everything as by default. */
+/* Set every key to its default. */
 void config_init(struct config *c);
 
-/* The number of a key, known by "probing.NAME" or NAME. Or -1 with ERR_USAGE, which suggests the nearest one. */
+/* The key of "probing.NAME" or NAME, or -1 with ERR_USAGE, which suggests the nearest one. */
 int config_find(const char *name, struct err *e);
 
-/* Set a key to what `text` says. 0, or -1 with ERR_USAGE, which begins with `name` (what the user knows it by): it is no number,
- * or out of range; then nothing is changed. */
+/* Set a key from `text`. 0, or -1 with ERR_USAGE if it is not a valid value or out of range;
+ * then nothing changes. The error begins with `name`, the name that the user knows. */
 int config_set(struct config *c, enum config_key key, const char *name, const char *text, struct err *e);
 
-/* A key's value as text that config_set takes: "32MB", "0.5", "on". `def`: the default instead. */
+/* A key's value as text that config_set accepts: "32MB", "0.5", "on". With `def`, the default
+ * instead. */
 void config_format(const struct config *c, enum config_key key, bool def, char *buf, size_t cap);
 
-/* Take what the environment of process `pid` (0: this one) said when it was started, not what it says now: reading that while
- * another thread changes it is not safe. Values that are refused are left as they are. 0, or -1 with the error of the first. */
+/* Read the environment with which process `pid` (0: this one) was started. The present one is
+ * not safe to read: another thread may be changing it. Invalid values are skipped. 0, or -1 with
+ * the error of the first. */
 int config_read_environ(struct config *c, pid_t pid, struct err *e);
 
 #endif

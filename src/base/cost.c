@@ -8,8 +8,8 @@
 #include "base/hash.h"
 
 #define COST_MEMORY 8.0     /* runs that the mean looks back */
-#define COST_WARM 4         /* runs that may find nothing cached */
-#define COST_OUTLIER 4.0    /* a single run counts as so many means at most */
+#define COST_WARM 4         /* first runs, which may find nothing cached */
+#define COST_OUTLIER 4.0    /* a single run counts as at most so many means */
 #define COST_PACE_LIMIT 8.0 /* longest wait, in means */
 #define COST_METER_NEAR (1 * CLOCK_NS_PER_S)
 #define COST_METER_SHIFT (5 * CLOCK_NS_PER_S)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cost: what our work costs the job, and how much less often it has to be done to stay within the budget.
+ * cost: what our work costs the job, and how far to slow it down to stay within the budget.
  *
- * Costs are CPU nanoseconds of our own threads. Pure arithmetic on its own structs; whoever owns one uses it.
+ * Costs are CPU nanoseconds of our own threads. Pure arithmetic on its own structs; whoever owns
+ * one uses it.
  */
 #ifndef BASE_COST_H
 #define BASE_COST_H
@@ -12,9 +13,9 @@
 
 #define COST_BUDGET_PCT 1.0 /* of one core, for everything the sampler does */
 
-/* Cost of one kind of work: a moving mean over about the last eight runs. The first runs find nothing cached, so a cheaper
- * one replaces them; later a single run that is much dearer than usual moves the mean a little, several in a row move it all
- * the way. */
+/* Cost of one kind of work: a moving mean over about the last eight runs. The first runs find
+ * nothing cached, so a cheaper one replaces them. Later a single run that is much more expensive
+ * than usual moves the mean a little; several in a row move it fully. */
 struct cost {
     double run_ns; /* 0 before the first run */
     uint64_t runs;
@@ -22,21 +23,22 @@ struct cost {
 
 void cost_add(struct cost *c, uint64_t run_ns);
 
-/* Time between two runs: `wanted_ns`, or longer where runs that often would cost more than `budget_pct` of one core.
- * `*stretched` is set when it is longer by more than a twentieth. */
+/* The interval between two runs: `wanted_ns`, or more if that would cost more than `budget_pct`
+ * of one core. Sets `*stretched` when it is longer by more than a twentieth. */
 uint64_t cost_interval_ns(const struct cost *c, uint64_t wanted_ns, double budget_pct, bool *stretched);
 
 /* CPU use over the last seconds. */
 struct cost_meter {
-    uint64_t at_ns[2], cpu_ns[2]; /* two moments in the past, the older first */
+    uint64_t at_ns[2], cpu_ns[2]; /* two earlier times, the older first */
     int n;
 };
 
-/* Tell the meter the CPU time used until `now_ns` (monotonic). Percent of one core since a moment 1 to 10 s ago, or as far
- * back as there is; NAN before there is any. */
+/* Add the CPU time used until `now_ns` (monotonic). Returns percent of one core since a time 1
+ * to 10 s ago, or since the first call; NAN at the first call. */
 double cost_meter_add(struct cost_meter *m, uint64_t now_ns, uint64_t cpu_ns);
 
-/* Random waiting times of a Poisson process, so that ticks do not fall into step with the job's loops. */
+/* Random waiting times of a Poisson process, so that ticks do not run in step with the job's
+ * loops. */
 struct cost_pace {
     uint64_t state;
 };

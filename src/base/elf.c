@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* elf: see elf.h. Layouts: System V gABI chapters 4 and 5; DT_GNU_HASH as glibc's elf/dl-lookup.c reads it. */
+/* elf: see elf.h. Layouts: System V gABI chapters 4 and 5; DT_GNU_HASH as glibc's
+ * elf/dl-lookup.c reads it. */
 #include "base/elf.h"
 
 #include <elf.h>
@@ -21,7 +22,8 @@ static int elf_check_header(const Elf64_Ehdr *eh) {
     return eh->e_type == ET_DYN || eh->e_type == ET_EXEC ? 0 : -1;
 }
 
-/* The loader adds the bias to pointers in the dynamic section of most images, but not of the vdso. */
+/* The loader adds the bias to pointers in the dynamic section of most images, but not of the
+ * vdso. */
 static uint64_t elf_dyn_ptr(const struct elf_image *img, uint64_t v) {
     return v >= img->base ? v : v + img->bias;
 }
@@ -108,7 +110,7 @@ int elf_open_memory(struct elf_image *img, struct mem *mem, uint64_t base) {
     return img->dynamic ? elf_read_dynamic(img, dyn_size) : 0;
 }
 
-/* Is symbol `index` a defined one called `name`? Fills the result. */
+/* Check that symbol `index` is defined and called `name`, and fill the result. */
 static int elf_match_symbol(const struct elf_image *img, uint32_t index, const char *name, uint64_t *addr,
                             uint64_t *size) {
     Elf64_Sym sym;
@@ -184,7 +186,7 @@ int elf_find_symbol(const struct elf_image *img, const char *name, uint64_t *add
     return img->hash ? elf_find_sysv(img, name, addr, size) : -1;
 }
 
-/* Number of symbols: only the hash tables know it. 0 unknown. */
+/* Number of symbols, which only the hash tables know. 0 unknown. */
 static uint64_t elf_count_symbols(const struct elf_image *img) {
     uint32_t head[4], block[128], last = 0, entry = 0;
     if (img->hash && mem_read(img->mem, img->hash, head, 2 * sizeof head[0]) == 0)
@@ -210,7 +212,8 @@ static uint64_t elf_count_symbols(const struct elf_image *img) {
     return last;
 }
 
-/* Rank of a function among those at the same place, public ones first; -1: it is none, or has no name. */
+/* Rank of a function among those at the same address, public ones first; -1 if it is not a
+ * function or has no name. */
 static int elf_rank_function(const struct elf_image *img, const Elf64_Sym *s) {
     unsigned type = ELF64_ST_TYPE(s->st_info), bind = ELF64_ST_BIND(s->st_info);
     if (s->st_shndx == SHN_UNDEF || s->st_name == 0 || s->st_name >= img->strsz || s->st_size == 0 ||
@@ -249,7 +252,8 @@ static int elf_pread(int fd, void *buf, size_t len, uint64_t at) {
     return at <= INT64_MAX && pread(fd, buf, len, (off_t)at) == (ssize_t)len ? 0 : -1;
 }
 
-/* Read the section headers; number of them, or -1. `*names` gets the file offset and size of the name table. */
+/* Read the section headers. Returns their number, or -1; `*names` gets the file offset and size
+ * of the name table. */
 static int elf_read_sections(int fd, Elf64_Shdr *sh, Elf64_Shdr *names) {
     Elf64_Ehdr eh;
     if (elf_pread(fd, &eh, sizeof eh, 0) != 0 || elf_check_header(&eh) != 0)

@@ -27,7 +27,7 @@ static int endpoint_fits(int written, size_t cap) {
     return 0;
 }
 
-/* In all but the last two anybody can make a folder of a user's name before that user does; in /run only root can. */
+/* In all but the last two anyone can take a user's folder name first; in /run only root can. */
 #define ENDPOINT_USERS "/run/user"
 const char *const endpoint_places[] = {"/tmp", "/dev/shm", "/var/tmp", "/run", ENDPOINT_USERS, NULL};
 
@@ -37,9 +37,9 @@ int endpoint_place(char *buf, size_t cap, const char *place, uid_t uid) {
     return endpoint_fits(n, cap);
 }
 
-/* What stands behind the user's number for process `pid` (0: this one): nothing, or, in a user namespace of its own, "-", the
- * namespace's number and the time of the process's start. Numbers of namespaces are used again, and what others have
- * left under such a name cannot be taken away. */
+/* Write what follows the user's number for process `pid` (0: this one): nothing, or, in a user
+ * namespace of its own, "-", the namespace's number and the process's start time. Namespace
+ * numbers are reused, and nobody can remove what others have left under such a name. */
 static void endpoint_put_ns(char *buf, size_t cap, pid_t pid) {
     char path[64];
     struct stat st;
@@ -107,7 +107,8 @@ unsigned endpoint_inner_uid(pid_t pid, unsigned outer) {
     return result;
 }
 
-/* Is the folder in which the socket would be somebody else's? Anybody may make one of that name in a /tmp. */
+/* True if the folder of the socket belongs to another user. Anyone may make one of that name in
+ * a /tmp. */
 static bool endpoint_is_anothers(const char *socket, uid_t uid) {
     char dir[ENDPOINT_PATH_MAX];
     struct stat st;
@@ -136,7 +137,7 @@ int endpoint_path_from_outside(char *buf, size_t cap, pid_t pid, struct err *e) 
     }
 }
 
-/* The digits at `p` are passed over; false when there are none. */
+/* Skip the digits at `p`; false if there are none. */
 static bool endpoint_pass_digits(const char **p) {
     size_t n = strspn(*p, "0123456789");
     *p += n;
@@ -173,7 +174,7 @@ int endpoint_check_peer(int fd, pid_t pid, struct err *e) {
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0)
         return err_set_errno(e, ERR_ATTACH, errno, "who listens at the socket of process %d is not known",
                              (int)pid);
-    /* 0: a process that has no number here, of a namespace outside of ours; then its user is what is known. */
+    /* 0: a process of an outer namespace, which has no number here. Only its user is known then. */
     if (who.pid != 0 && who.pid != pid)
         return err_set(
             e, ERR_ATTACH,
@@ -211,7 +212,8 @@ int endpoint_probe(const char *path) {
     return saved == ENOENT || saved == ECONNREFUSED || saved == ENOTDIR ? 0 : -1;
 }
 
-/* Is the entry `name` of the folder a socket that a process has left behind? Whoever is alive answers, in another pid namespace too. */
+/* True if the entry `name` of the folder is a socket that a process has left behind. A live
+ * agent answers, also from another pid namespace. */
 static bool endpoint_is_dead(const char *dir, const char *name, int age_s) {
     char path[ENDPOINT_PATH_MAX], *end;
     struct stat st;
@@ -223,11 +225,11 @@ static bool endpoint_is_dead(const char *dir, const char *name, int age_s) {
         return false;
     if (lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode))
         return false;
-    /* One that is just being made is not listened at yet. */
+    /* A socket that is just being made has no listener yet. */
     return time(NULL) - st.st_mtime >= age_s && endpoint_probe(path) == 0;
 }
 
-/* A socket's name with another end. */
+/* A socket's name with another suffix. */
 static int endpoint_beside(char *buf, size_t cap, const char *socket, const char *end) {
     size_t n = strlen(socket), tail = strlen(".sock");
     if (n <= tail || strcmp(socket + n - tail, ".sock") != 0)

@@ -16,7 +16,7 @@
 
 #define FILE_TAKE (O_PATH | O_CLOEXEC)
 
-/* What linux/magic.h of older kernels' headers lacks. */
+/* Missing from linux/magic.h of older kernel headers. */
 #define FILE_CONFIGFS 0x62656570
 #define FILE_FUSECTL 0x65735543
 
@@ -26,8 +26,8 @@ static void file_close_keeping_errno(int fd) {
     errno = saved;
 }
 
-/* Component by component, for kernels and seccomp filters without openat2. No link is followed, and ".." is refused: a folder
- * that is moved meanwhile would let it out. */
+/* Component by component, for kernels and seccomp filters without openat2. Follows no link and
+ * refuses "..", which would lead outside if a folder is moved in between. */
 static int file_walk(int folder, const char *path) {
     char name[NAME_MAX + 1];
     struct stat st;
@@ -56,7 +56,7 @@ static int file_walk(int folder, const char *path) {
     return at;
 }
 
-/* The same where the folder is not open. */
+/* The same for a folder that is not open. */
 static int file_walk_from(int folder, const char *path) {
     if (folder != AT_FDCWD)
         return file_walk(folder, path);
@@ -87,8 +87,9 @@ int file_take(int folder, const char *path, enum file_links links) {
     return fd;
 }
 
-/* Files of the kernel's own: to open or read some of them has effects, though their type is that of a plain file (/proc/kmsg is
- * emptied by whoever reads it, so is trace_pipe), and none of them is what others may name. */
+/* Files of the kernel's own file systems. Opening or reading some of them has effects, though
+ * they look like regular files (reading empties /proc/kmsg and trace_pipe), and nobody else has
+ * a reason to name one. */
 static bool file_is_kernels(int taken) {
     struct statfs fs;
     if (fstatfs(taken, &fs) != 0)

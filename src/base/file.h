@@ -2,9 +2,10 @@
 /*
  * file: opens files whose names come from others: a target, an agent, a recording.
  *
- * To open a device or a FIFO has effects (a watchdog is armed, a tape rewinds, a FIFO waits for its other end), and a link
- * leads where its owner likes. So a file is taken with O_PATH first, which does nothing to it; its type and owner are
- * checked; then that very file, not its name again, is opened through /proc/self/fd. Any thread may call anything.
+ * Opening a device or a FIFO has effects (a watchdog is armed, a tape rewinds, a FIFO waits for
+ * its other end), and a link leads where its owner likes. So a file is taken with O_PATH first,
+ * which has no effect on it. Its type and owner are checked. Then that very file, not its name
+ * again, is opened through /proc/self/fd. Any thread may call anything.
  */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
@@ -14,19 +15,22 @@
 
 enum file_links {
     FILE_LINKS_REFUSED, /* no symbolic link anywhere in the path, and no ".." above the folder */
-    FILE_LINKS_IN_ROOT, /* followed with the folder as their root; where the kernel cannot (no openat2), refused */
+    /* followed with the folder as their root; refused where the kernel lacks openat2 */
+    FILE_LINKS_IN_ROOT,
     FILE_LINKS_FOLLOWED,
 };
 
 #define FILE_ANY_OWNER (-1)
 
-/* Take `path`, relative to the open folder `folder` (or AT_FDCWD), without opening it. A descriptor that only stands for the
- * file (O_PATH), or -1 with errno: ELOOP for a link that is refused, EXDEV for a path that leaves the folder. */
+/* Take `path`, relative to the open folder `folder` (or AT_FDCWD), without opening it. Returns a
+ * descriptor that only stands for the file (O_PATH), or -1 with errno: ELOOP for a refused link,
+ * EXDEV for a path that leaves the folder. */
 int file_take(int folder, const char *path, enum file_links links);
 
-/* Open what `taken` stands for, if it is a regular file of user `owner` (FILE_ANY_OWNER: of anybody), with `flags`
- * (O_RDONLY ... O_RDWR). `taken` is closed in any case. A descriptor, or -1 with errno: EINVAL when it is not a regular
- * file, or one of /proc, /sys and their like, EPERM when it belongs to somebody else. */
+/* Open what `taken` stands for, if it is a regular file of user `owner` (FILE_ANY_OWNER: of
+ * anyone), with `flags` (O_RDONLY ... O_RDWR). Closes `taken` in any case. Returns a descriptor,
+ * or -1 with errno: EINVAL if it is not a regular file, or one of /proc, /sys and similar file
+ * systems; EPERM if it belongs to another user. */
 int file_open_taken(int taken, int flags, int64_t owner);
 
 /* Both. */

@@ -26,7 +26,7 @@ uint64_t hash_bytes(const void *data, size_t len) {
 }
 
 #define HASH_FNV_PRIME 0x100000001B3ULL
-#define HASH_FNV_END 0xff /* no byte of UTF-8 */
+#define HASH_FNV_END 0xff /* not a byte of UTF-8 */
 
 uint64_t hash_fnv(uint64_t h, const void *data, size_t len) {
     const unsigned char *p = data;

@@ -19,7 +19,8 @@ static void json_newline(struct json *j) {
         strbuf_addc(j->out, ' ');
 }
 
-/* What stands before a value or a key: nothing after a key, else a comma and a new line as needed. */
+/* Write the separator before a value or a key: nothing after a key, otherwise a comma and a new
+ * line as needed. */
 static void json_separate(struct json *j) {
     if (j->after_key) {
         j->after_key = false;
@@ -64,7 +65,7 @@ void json_array_begin(struct json *j) { json_open(j, '[', ']'); }
 
 void json_array_end(struct json *j) { json_close(j, ']'); }
 
-/* How many of the next bytes stand for themselves. */
+/* How many of the next bytes need no escape. */
 static size_t json_plain(const char *s, size_t len) {
     size_t n = 0;
     while (n < len && s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
@@ -89,7 +90,7 @@ static void json_quote(struct json *j, const char *s, size_t len) {
             strbuf_adds(j->out, "\\n");
         else if (cp == '\t')
             strbuf_adds(j->out, "\\t");
-        else if (text_is_control(cp)) /* a terminal may obey it, or a reader be misled by it */
+        else if (text_is_control(cp)) /* a terminal might obey it, or it might mislead a reader */
             strbuf_addf(j->out, "\\u%04x", (unsigned)cp);
         else if (cp == TEXT_REPLACEMENT)
             strbuf_adds(j->out, "\xef\xbf\xbd");

@@ -2,8 +2,9 @@
 /*
  * json: a writer that cannot forget a comma.
  *
- * Appends to a strbuf; knows its nesting, so separators, quotes and closing brackets are its business. Strings are
- * made valid UTF-8 (a broken byte becomes U+FFFD); NAN and infinities become null, because unknown is unknown.
+ * Appends to a strbuf and tracks the nesting, so it writes separators, quotes and closing
+ * brackets itself. Strings become valid UTF-8 (a broken byte becomes U+FFFD). NAN and infinities
+ * become null, because unknown is unknown.
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
@@ -38,11 +39,12 @@ void json_array_end(struct json *j);
 void json_key(struct json *j, const char *key);
 
 void json_string(struct json *j, const char *s);                /* NULL writes null */
-void json_string_of(struct json *j, const char *s, size_t len); /* which may hold NULs */
+void json_string_of(struct json *j, const char *s, size_t len); /* `s` may contain NULs */
 void json_int(struct json *j, int64_t v);
 void json_uint(struct json *j, uint64_t v);
 void json_number(struct json *j, double v, int decimals); /* NAN, INFINITY write null */
-void json_literal(struct json *j, const char *text);      /* valid JSON, as it is */
+/* must be valid JSON; written unchanged */
+void json_literal(struct json *j, const char *text);
 void json_bool(struct json *j, bool v);
 void json_null(struct json *j);
 
@@ -54,7 +56,7 @@ void json_kv_number(struct json *j, const char *key, double v, int decimals);
 void json_kv_bool(struct json *j, const char *key, bool v);
 void json_kv_null(struct json *j, const char *key);
 
-/* 0 when everything was written and closed, -1 when memory, depth or balance failed. */
+/* 0 when everything was written and closed, -1 after a failure of memory, depth or balance. */
 int json_finish(const struct json *j);
 
 #endif

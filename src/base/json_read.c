@@ -31,7 +31,7 @@ static void json_read_blanks(struct json_cursor *c) {
         c->at++;
 }
 
-/* That character, after blanks. */
+/* Accept the character `mark` after blanks. */
 static bool json_read_mark(struct json_cursor *c, char mark) {
     json_read_blanks(c);
     bool there = json_read_peek(c) == mark;
@@ -62,7 +62,7 @@ static int json_read_hex(struct json_cursor *c, uint32_t *out) {
     return 0;
 }
 
-/* What stands behind a backslash. A half of a surrogate pair is no character. */
+/* Decode what follows a backslash. Half a surrogate pair is not a character. */
 static int json_read_escape(struct json_cursor *c, struct strbuf *out) {
     static const char marks[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
     int ch = json_read_peek(c);
@@ -82,7 +82,8 @@ static int json_read_escape(struct json_cursor *c, struct strbuf *out) {
     return strbuf_add(out, utf8, text_utf8_put(cp, utf8));
 }
 
-/* The rest of a text whose first quote was read. Its end is reached also where `out` has no room: then out->failed. 0 or -1. */
+/* Read the rest of a string whose first quote was read. Reaches its end also when `out` has no
+ * room: then out->failed. 0 or -1. */
 static int json_read_text(struct json_cursor *c, struct strbuf *out) {
     for (int ch; (ch = json_read_peek(c)) != '"';) {
         uint32_t cp;
@@ -106,7 +107,8 @@ static int json_read_text(struct json_cursor *c, struct strbuf *out) {
 
 /* ---- numbers ---- */
 
-/* Digits behind what `value` has; those that it has no room for are left to `scale`, the power of ten that it is of. How many. */
+/* Add digits to `value`. Those that it has no room for go into `scale`, the power of ten.
+ * Returns their number. */
 static size_t json_read_digits(struct json_cursor *c, bool fraction, double *value, long *scale) {
     size_t n = 0;
     for (int ch; (ch = json_read_peek(c)) >= '0' && ch <= '9'; n++, c->at++) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_read: a small object of JSON (RFC 8259) that somebody has sent, taken into fields that are known; whatever else it is, is said.
+ * json_read: a small JSON object (RFC 8259) from a stranger, read into known fields. Anything
+ * else in it is an error with one line.
  *
- * Texts, numbers and flags, no nesting: what is not asked for is never kept. The locale does not matter.
+ * Texts, numbers and flags, no nesting: unknown members are never stored. Independent of the
+ * locale.
  */
 #ifndef BASE_JSON_READ_H
 #define BASE_JSON_READ_H
@@ -18,14 +20,16 @@ enum json_field_type { JSON_FIELD_TEXT = 0, JSON_FIELD_NUMBER, JSON_FIELD_INTEGE
 struct json_field {
     const char *name, *help;
     enum json_field_type type;
-    double least, most; /* of numbers; of texts: bytes, at most */
-    /* What was given. */
+    double least, most; /* of numbers; for texts the largest number of bytes */
+    /* True if the object has the field. */
     bool given;
-    double number;      /* of a flag 0 or 1 */
-    struct strbuf text; /* as UTF-8, which may hold NULs; strbuf_fini is the caller's, after an error too */
+    double number; /* of a flag 0 or 1 */
+    /* as UTF-8, may contain NULs; the caller calls strbuf_fini, after an error too */
+    struct strbuf text;
 };
 
-/* 0, or -1 with ERR_USAGE and a line for who has sent it. Fields that were not given are left as they are. */
+/* 0, or -1 with ERR_USAGE and a line for the sender. Fields that the object lacks stay as they
+ * are. */
 int json_read_object(const char *text, size_t len, struct json_field *fields, size_t n, struct err *e);
 
 #endif

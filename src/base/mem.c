@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem: see mem.h. process_vm_readv(2); proc(5) for /proc/PID/mem; getauxval(3) for what auxv holds. */
+/* mem: see mem.h. process_vm_readv(2); proc(5) for /proc/PID/mem; getauxval(3) for what auxv
+ * holds. */
 #include "base/mem.h"
 
 #include <errno.h>
@@ -71,7 +72,7 @@ static ssize_t mem_read_process_many(struct mem *m, const struct iovec *pieces, 
             return -1;
         }
     }
-    m->error = EFAULT; /* what a failure means from now on */
+    m->error = EFAULT; /* the reason of all later failures */
     return mem_read_file(m, pieces, n, buf);
 }
 
@@ -82,7 +83,7 @@ static int mem_read_process(struct mem *m, uint64_t addr, void *buf, size_t len)
 
 /* ---- an image that was opened ---- */
 
-/* Nothing can be read any more, at whatever address: the kernel says end of file, and nothing else does. */
+/* Nothing can be read any more, at any address: only then does the kernel report end of file. */
 static ssize_t mem_image_failed(struct mem *m, ssize_t got) {
     m->error = got < 0 ? errno : ESRCH;
     errno = m->error;

@@ -48,7 +48,7 @@ static void model_json_put_process(struct json *j, const struct model_process *p
     json_object_end(j);
 }
 
-/* By name; null when they are not known. */
+/* Variables by name; null if unknown. */
 void model_json_put_variables(struct json *j, const struct model_locals *l) {
     json_object_begin(j);
     for (size_t i = 0; i < l->n; i++) {
@@ -72,7 +72,7 @@ static void model_json_put_locals(struct json *j, const struct model_locals *l) 
     json_kv_bool(j, "locals_truncated", l->truncated);
 }
 
-/* Of native frames: the file that was mapped, and, where the function is not known, the address in it. */
+/* For native frames: the mapped file and, if the function is unknown, the address in it. */
 static void model_json_put_module(struct json *j, const struct model_frame *f) {
     json_kv_string(j, "module", f->module);
     if (f->address)
@@ -99,7 +99,8 @@ void model_json_put_frame(struct json *j, const struct model_frame *f, size_t de
     json_object_end(j);
 }
 
-/* Is it of the loop that thread `t` runs? NULL: of one that no thread of the snapshot is known to run? */
+/* True if thread `t` runs the task's loop. With NULL: true if no thread of the snapshot is known
+ * to run it. */
 static bool model_json_is_task_of(const struct model_snapshot *s, const struct model_task *task,
                                   const struct model_thread *t) {
     if (t)
@@ -130,7 +131,7 @@ static void model_json_put_task(struct json *j, const struct model_task *t) {
     json_object_end(j);
 }
 
-/* Null when they are not known. */
+/* null if unknown. */
 static void model_json_put_tasks(struct json *j, const char *key, const struct model_snapshot *s,
                                  const struct model_thread *t) {
     json_key(j, key);
@@ -165,7 +166,7 @@ static void model_json_put_thread(struct json *j, const struct model_snapshot *s
     json_kv_uint(j, "stopped_us", t->stopped_us);
     if (t->native != MODEL_NATIVE_NONE)
         json_kv_string(j, "native_merge",
-                       model_native_name(t->native)); /* null: native frames are not known */
+                       model_native_name(t->native)); /* null if native frames are unknown */
     json_key(j, "frames");
     json_array_begin(j);
     for (size_t i = 0; i < t->n_frames; i++)
@@ -182,7 +183,7 @@ void model_json_put_backtrace(struct json *j, const struct model_target *target,
     json_kv_number(j, "timestamp", snapshot->timestamp, 6);
     model_json_put_target(j, target);
     model_json_put_process(j, &snapshot->process);
-    model_json_put_known(j, "gil_holder_tid", snapshot->gil_tid); /* 0: nobody holds it */
+    model_json_put_known(j, "gil_holder_tid", snapshot->gil_tid); /* 0 if no thread holds it */
     json_kv_string(j, "stacks_of_running_threads", model_sampling_name(snapshot->sampling));
     model_json_put_flag(j, "gil_enabled", snapshot->gil_enabled);
     model_json_put_flag(j, "gc_running", snapshot->gc_running);
@@ -221,7 +222,7 @@ static void model_json_put_sampler(struct json *j, const struct model_status *s)
     json_object_end(j);
 }
 
-/* What the python worker had the GIL for. */
+/* How the python worker used the GIL. */
 static void model_json_put_gil(struct json *j, const struct model_status *s) {
     json_key(j, "gil");
     json_object_begin(j);
@@ -242,7 +243,7 @@ static void model_json_put_hook(struct json *j, const char *name, uint64_t told,
     json_object_end(j);
 }
 
-/* What is armed in the job beside the sampler's signal. */
+/* Hooks in the job beside the sampler's signal. */
 static void model_json_put_hooks(struct json *j, const struct model_status *s) {
     json_key(j, "hooks");
     json_array_begin(j);
@@ -266,7 +267,7 @@ static void model_json_put_hooks(struct json *j, const struct model_status *s) {
     json_object_end(j);
 }
 
-/* What is armed for clients, or by the configuration. */
+/* What is armed for clients or by the configuration. */
 static void model_json_put_leases(struct json *j, const struct model_status *s) {
     json_key(j, "leases");
     json_array_begin(j);
@@ -288,7 +289,7 @@ static void model_json_put_leases(struct json *j, const struct model_status *s) 
     json_array_end(j);
 }
 
-/* A number of who asked; null when it is not known. */
+/* A number of the requester; null if unknown. */
 static void model_json_put_asker(struct json *j, const char *key, int64_t id) {
     if (id >= 0)
         json_kv_int(j, key, id);
@@ -317,7 +318,7 @@ static void model_json_put_debuggers(struct json *j, const struct model_status *
     json_array_end(j);
 }
 
-/* Where clients may come in by TCP. */
+/* TCP listeners. */
 static void model_json_put_endpoints(struct json *j, const struct model_status *s) {
     json_key(j, "doors");
     json_array_begin(j);
@@ -336,7 +337,7 @@ static void model_json_put_endpoints(struct json *j, const struct model_status *
     json_array_end(j);
 }
 
-/* The tables, and what writing them costs beside sampling. */
+/* The tables, and the cost of writing them without sampling. */
 static void model_json_put_tables(struct json *j, const struct model_status *s) {
     json_key(j, "collection");
     json_object_begin(j);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * model_json: the nouns of model.h as JSON, one place for each; what is unknown is null.
+ * model_json: the structs of model.h as JSON, one place for each; unknown values are null.
  *
- * Of the client's documents (client/export/document.h) and of what the agent answers by HTTP.
+ * For the client's documents (client/export/document.h) and the agent's answers by HTTP.
  */
 #ifndef BASE_MODEL_JSON_H
 #define BASE_MODEL_JSON_H
@@ -12,17 +12,18 @@
 
 #define MODEL_JSON_SCHEMA_VERSION 1
 
-/* Members of an object that is open: schema, time, target, process and all threads; with locals of frames and tasks where wanted. */
+/* Members of an open object: schema, time, target, process and all threads, with locals of
+ * frames and tasks if requested. */
 void model_json_put_backtrace(struct json *j, const struct model_target *target,
                               const struct model_snapshot *snapshot, bool locals, bool tasks);
 
-/* The agent about itself: an object. */
+/* The agent's status, an object. */
 void model_json_put_status(struct json *j, const struct model_target *target, const struct model_status *s);
 
 /* Variables of a frame by name, each with type, repr and kind: an object. */
 void model_json_put_variables(struct json *j, const struct model_locals *l);
 
-/* A frame, with the member "locals" where they are wanted: null when they are not known. */
+/* A frame, with the member "locals" if requested: null if unknown. */
 void model_json_put_frame(struct json *j, const struct model_frame *f, size_t depth, bool with_locals,
                           const struct model_locals *locals);
 

@@ -38,7 +38,7 @@ static void model_text_put_gil(struct strbuf *out, const struct model_snapshot *
     (void)strbuf_adds(out, s->gc_running == 1 ? ", collecting garbage\n" : "\n");
 }
 
-/* A thread and the GIL: for how long it has waited for it, and who has it; or for how long nobody else has had it. */
+/* A thread and the GIL: how long it has waited and who holds it, or how long it has held it. */
 static void model_text_put_thread_gil(struct strbuf *out, const struct model_snapshot *s,
                                       const struct model_thread *t) {
     const char *name = model_gil_name(t->gil);
@@ -101,7 +101,7 @@ static void model_text_put_locals(struct strbuf *out, const struct model_locals 
         (void)strbuf_adds(out, "        ... (more left out)\n");
 }
 
-/* What is not as it was asked for. */
+/* How native frames differ from what was asked for. */
 static void model_text_put_native(struct strbuf *out, const struct model_thread *t) {
     if (t->native == MODEL_NATIVE_APART)
         (void)strbuf_adds(
@@ -110,7 +110,7 @@ static void model_text_put_native(struct strbuf *out, const struct model_thread 
         (void)strbuf_adds(out, "    (native frames are not known)\n");
 }
 
-/* "func (file:line) [module]", or "module+0x12ab" where the function is not known. */
+/* "func (file:line) [module]", or "module+0x12ab" if the function is unknown. */
 static void model_text_put_native_frame(struct strbuf *out, const struct model_frame *f) {
     const char *slash = f->module ? strrchr(f->module, '/') : NULL;
     const char *module = slash ? slash + 1 : f->module;
@@ -147,7 +147,7 @@ static void model_text_put_frame(struct strbuf *out, const char *indent, const s
     (void)strbuf_adds(out, ")\n");
 }
 
-/* Names of the tasks that wait for one; those that are done by now have none. */
+/* Names of the tasks that wait for this one; finished ones have none. */
 static void model_text_put_awaiters(struct strbuf *out, const struct model_snapshot *s,
                                     const struct model_task *t) {
     for (size_t i = 0; i < t->n_awaited_by; i++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * model_text: threads and their stacks as a person reads them.
+ * model_text: threads and their stacks as plain text.
  *
- * What `probing backtrace` prints, and what the agent answers who asks for text. Names come from the job and are cleaned.
+ * The output of `probing backtrace`, and the agent's text answers. Names come from the job and
+ * are cleaned.
  */
 #ifndef BASE_MODEL_TEXT_H
 #define BASE_MODEL_TEXT_H
@@ -12,7 +13,7 @@
 #include "base/model.h"
 #include "base/strbuf.h"
 
-/* What the process is, and every thread with its stack; `locals`: and its variables. */
+/* The process, and every thread with its stack and, with `locals`, its variables. */
 void model_text_put_backtrace(struct strbuf *out, const struct model_target *t,
                               const struct model_snapshot *s, bool locals);
 

@@ -198,7 +198,7 @@ static int option_store(const struct option_def *d, void *into, const char *valu
     return err_set(e, ERR_USAGE, "--%s %s: out of range, give %g to %g", d->name, value, d->min, d->max);
 }
 
-/* Damerau-free edit distance of two short words. */
+/* Edit distance of two short words, without transpositions. */
 static size_t option_distance(const char *a, const char *b) {
     size_t row[OPTION_WORD_MAX + 1], la = strlen(a), lb = strlen(b);
     if (la > OPTION_WORD_MAX || lb > OPTION_WORD_MAX)
@@ -292,7 +292,7 @@ static int option_take_letters(struct option_cursor *c, struct err *e) {
     return 0;
 }
 
-/* A text that begins with a comment of SQL is no option: no option has a space in its name. */
+/* A text that begins with an SQL comment is an operand: no option has a space in its name. */
 static bool option_is_operand(const char *arg) {
     return arg[0] != '-' || arg[1] == '\0' || (arg[1] == '-' && isspace((unsigned char)arg[2]));
 }

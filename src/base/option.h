@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * option: what can be set, one row an option: a flag of a program or verb, a variable of the environment, a line of the settings file.
+ * option: what can be set, one row an option: a flag of a program or verb, a variable of the
+ * environment, a line of the settings file.
  *
- * Parsers, help, man pages, completion and the lists of settings are made from the rows. Of flags, long ones take "--name value" or
- * "--name=value", short ones "-o value", "-ovalue"; short flags may be bundled. "--" ends options. Options and operands may be
- * mixed. An unknown option is an error that suggests the nearest one.
+ * Parsers, help, man pages, completion and the lists of settings are made from the rows. Of
+ * flags, long ones take "--name value" or "--name=value", short ones "-o value", "-ovalue";
+ * short flags may be bundled. "--" ends options. Options and operands may be mixed. An unknown
+ * option is an error that suggests the nearest one.
  */
 #ifndef BASE_OPTION_H
 #define BASE_OPTION_H
@@ -37,7 +39,7 @@ enum option_kind {
 
 #define OPTION_LIST_MAX 256
 
-/* Of an option that may be given several times: its values, in order. */
+/* The values of an option that may be repeated, in order. */
 struct option_list {
     const char *items[OPTION_LIST_MAX];
     size_t n;
@@ -68,16 +70,17 @@ struct option_def {
     bool at_start;                   /* a change is for the next start */
 };
 
-/* Parse argv[1..] into `into`. Operands are moved to the front of `operands` (room for argc). Number of operands, or -1 with ERR_USAGE.
- * If `stop_at_operand`, parsing ends at the first operand and everything from it on is returned as operands. */
+/* Parse argv[1..] into `into`. Operands are moved to the front of `operands` (room for argc).
+ * Number of operands, or -1 with ERR_USAGE. If `stop_at_operand`, parsing ends at the first
+ * operand and everything from it on is returned as operands. */
 int option_parse(const struct option_def *table, void *into, int argc, char **argv, const char **operands,
                  bool stop_at_operand, struct err *e);
 
 /* "  -o, --output FILE   write there" lines for every row. */
 void option_format_help(const struct option_def *table, struct strbuf *out);
 
-/* Check the value of a setting; `*number` is what it says, if it is a number (a switch: 0 or 1). 0, or -1 with ERR_USAGE, which
- * begins with `name` (what the user knows it by). */
+/* Check the value of a setting; `*number` is what it says, if it is a number (a switch: 0 or 1).
+ * 0, or -1 with ERR_USAGE, which begins with `name` (what the user knows it by). */
 int option_read(const struct option_def *d, const char *name, const char *text, double *number,
                 struct err *e);
 
@@ -90,7 +93,8 @@ bool option_is_number(const struct option_def *d);
 /* A number as text that option_read takes: "32M", "0.5", "on". */
 void option_format(const struct option_def *d, double number, char *buf, size_t cap);
 
-/* The candidate nearest to `word` (edit distance at most 2 and less than half of its length), or NULL. List ends with NULL. */
+/* The candidate nearest to `word` (edit distance at most 2 and less than half of its length), or
+ * NULL. The list ends with NULL. */
 const char *option_suggest(const char *word, const char *const *candidates);
 
 #endif

@@ -5,15 +5,16 @@
 
 #include <stdbool.h>
 
-/* The part of a path that people know a file by: from the package on for installed ones, else the file's name; a
- * package's __init__.py keeps its folder. Within `path`. */
+/* The part of a path by which people know a file: from the package on for an installed one,
+ * otherwise the file's name; a package's __init__.py keeps its folder. Points into `path`. */
 const char *path_short(const char *path);
 
-/* Is a source file one of a library, and none of the job's own: in a folder that Python keeps those in, or none at all
- * (<frozen importlib._bootstrap>)? */
+/* True for a source file of a library, as opposed to the job's own code: in a folder where
+ * Python keeps libraries, or in none at all (<frozen importlib._bootstrap>). */
 bool path_is_library(const char *path);
 
-/* A command line without the folders of its program: "python train.py" of "/usr/bin/python train.py". Within `cmdline`. */
+/* A command line without the program's folders: "python train.py" of "/usr/bin/python train.py".
+ * Points into `cmdline`. */
 const char *path_short_command(const char *cmdline);
 
 #endif

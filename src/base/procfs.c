@@ -23,8 +23,9 @@
 #define PROCFS_PF_EXITING 0x4 /* linux/sched.h */
 #define PROCFS_PF_KTHREAD 0x200000
 #define PROCFS_ENDING_TIDS 1024
-#define PROCFS_ENDING_NS (500 * CLOCK_NS_PER_MS) /* from the end of the first thread to that of all */
-#define PROCFS_STAT_FIELDS 40 /* of /proc/PID/stat, as far as they are read; number 0 is none */
+/* from the end of the first thread to the end of all */
+#define PROCFS_ENDING_NS (500 * CLOCK_NS_PER_MS)
+#define PROCFS_STAT_FIELDS 40 /* of /proc/PID/stat, as far as they are read; number 0 is unused */
 
 static void procfs_path(char *buf, size_t cap, pid_t pid, pid_t tid, const char *name) {
     char who[16] = "self";
@@ -72,7 +73,7 @@ long procfs_page_size(void) {
 int procfs_parse_stat(const char *text, struct procfs_stat *out) {
     *out = (struct procfs_stat){.state = '?'};
     const char *open = strchr(text, '(');
-    const char *close = strrchr(text, ')'); /* comm itself may hold parentheses */
+    const char *close = strrchr(text, ')'); /* comm itself may contain parentheses */
     if (!open || !close || close < open)
         return -1;
     size_t n = (size_t)(close - open - 1);
@@ -368,7 +369,7 @@ bool procfs_is_gone(pid_t pid) {
     return n <= PROCFS_ENDING_TIDS;
 }
 
-/* Also while SIGKILL waits for a processor to be taken on: other threads may be gone by then. */
+/* True also while a SIGKILL waits for a processor: other threads may be gone by then. */
 static bool procfs_is_being_killed(pid_t pid) {
     struct procfs_stat st;
     struct procfs_status status;
@@ -379,7 +380,7 @@ static bool procfs_is_being_killed(pid_t pid) {
 bool procfs_is_ending(pid_t pid) {
     uint64_t until = clock_mono_ns() + PROCFS_ENDING_NS;
     for (int looks = 1; !procfs_is_gone(pid); looks++) {
-        /* One look may fall between the signal's taking and the thread's end. */
+        /* A single check may fall between the taking of the signal and the thread's end. */
         if (looks > 1 && (!procfs_is_being_killed(pid) || clock_mono_ns() > until))
             return false;
         (void)nanosleep(&(struct timespec){.tv_nsec = (long)CLOCK_NS_PER_MS}, NULL);
@@ -418,7 +419,7 @@ int procfs_read_syscall(pid_t pid, pid_t tid, struct procfs_syscall *out) {
     return rc;
 }
 
-/* Is the option there, and what is its value ("" none)? Options are separated by commas. */
+/* True if the option is in the list, separated by commas; `value` gets its value ("" none). */
 static bool procfs_option(const char *options, const char *name, char *value, size_t cap) {
     size_t n = strlen(name);
     for (const char *p = options; *p && *p != '\n'; p += *p == ',') {
@@ -433,7 +434,7 @@ static bool procfs_option(const char *options, const char *name, char *value, si
     return false;
 }
 
-/* One line of mountinfo: does it say how /proc is mounted? Then the options of the file system. */
+/* The options of the file system if this line of mountinfo mounts /proc, otherwise NULL. */
 static const char *procfs_proc_options(const char *line) {
     int at = 0;
     size_t len = strcspn(line, "\n");
@@ -444,7 +445,7 @@ static const char *procfs_proc_options(const char *line) {
     if (!rest || rest >= line + len)
         return NULL;
     rest += strlen(" - proc ");
-    rest += strcspn(rest, " \n"); /* what is mounted */
+    rest += strcspn(rest, " \n"); /* the mounted file system */
     return *rest == ' ' ? rest + 1 : "";
 }
 
@@ -455,7 +456,7 @@ enum procfs_hiding procfs_parse_hiding(const char *mountinfo, uid_t uid, const g
     for (const char *line = mountinfo; line && *line;
          line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
         const char *found = procfs_proc_options(line);
-        options = found ? found : options; /* the last one lies over the others */
+        options = found ? found : options; /* the last mount hides the others */
     }
     if (!options)
         return PROCFS_HIDES_ALL;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * procfs: what the kernel says of a process and its threads (proc(5)).
+ * procfs: what the kernel reports about a process and its threads (proc(5)).
  *
- * Every function takes a pid as seen from here; pid 0 means ourselves. Missing facts are MODEL_UNKNOWN, '?' or empty.
- * No allocation but where a strbuf or callback says so; usable inside the job.
+ * Every function takes a pid as seen from here; pid 0 means ourselves. Missing facts are
+ * MODEL_UNKNOWN, '?' or empty. No allocation except where a strbuf or callback says so; usable
+ * inside the job.
  */
 #ifndef BASE_PROCFS_H
 #define BASE_PROCFS_H
@@ -23,7 +24,7 @@ struct procfs_status {
     int64_t tracer_pid; /* 0 nobody */
     int64_t uid, gid;   /* effective */
     int64_t real_uid, saved_uid;
-    int64_t ns_pid; /* pid in the innermost namespace it lives in (last of NSpid) */
+    int64_t ns_pid; /* pid in its innermost namespace (last of NSpid) */
     int64_t rss_bytes, swap_bytes;
     int64_t threads;
     int64_t voluntary, involuntary; /* context switches of this thread */
@@ -44,7 +45,7 @@ struct procfs_stat {
     int64_t threads;
     int64_t rss_pages;
     int64_t minor_faults, major_faults;
-    int64_t cpu;    /* that it ran on last; -1 unknown */
+    int64_t cpu;    /* the CPU it ran on last; -1 unknown */
     uint64_t flags; /* PF_... of the kernel's linux/sched.h */
 };
 
@@ -55,21 +56,25 @@ struct procfs_map {
     char path[512];
 };
 
-/* Number of clock ticks a second and size of a page. */
+/* Clock ticks a second, and the size of a page. */
 long procfs_ticks_per_s(void);
 long procfs_page_size(void);
 
-/* Read one file of the process: 0, or -1 with errno (ENOENT or ESRCH: no such process or thread). */
-int procfs_read_status(pid_t pid, pid_t tid, struct procfs_status *out); /* tid 0: the process itself */
-int procfs_read_stat(pid_t pid, pid_t tid, struct procfs_stat *out);     /* tid 0: the process itself */
+/* Read one file of the process. 0, or -1 with errno (ENOENT or ESRCH: no such process or
+ * thread). */
+/* tid 0: the process itself */
+int procfs_read_status(pid_t pid, pid_t tid, struct procfs_status *out);
+int procfs_read_stat(pid_t pid, pid_t tid, struct procfs_stat *out); /* tid 0: the process itself */
 
-/* What is written in one file of a process or thread, up to cap - 1 bytes, NUL-terminated. Bytes read, or -1 with errno. */
+/* The content of one file of a process or thread, up to cap - 1 bytes, NUL-terminated. Returns
+ * bytes read, or -1 with errno. */
 ssize_t procfs_read_file(pid_t pid, pid_t tid, const char *name, char *buf, size_t cap);
 
 /* comm of a thread, newline removed. 0 or -1 with errno. */
 int procfs_read_comm(pid_t pid, pid_t tid, char *buf, size_t cap);
 
-/* Has the thread children? 1, 0, or -1: not known, a kernel may be built without the list. */
+/* Whether the thread has children: 1, 0, or -1 if unknown (a kernel may be built without the
+ * list). */
 int procfs_has_children(pid_t pid, pid_t tid);
 
 /* Arguments joined by single spaces; empty for a kernel thread or zombie. 0 or -1 with errno. */
@@ -78,37 +83,43 @@ int procfs_read_cmdline(pid_t pid, struct strbuf *out);
 /* Target of /proc/PID/exe, with " (deleted)" removed. 0 or -1 with errno. */
 int procfs_read_exe(pid_t pid, char *buf, size_t cap);
 
-/* Value of one variable of the environment the process was started with. 0, or -1 (absent or unreadable). */
+/* The value of one variable of the environment with which the process was started. 0, or -1
+ * (absent or unreadable). */
 int procfs_read_environ(pid_t pid, const char *name, char *buf, size_t cap);
 
-/* Is it in a user namespace that maps but a part of the users (user_namespaces(7))? The first one maps all to themselves. False
- * when that cannot be told. */
+/* True if the process is in a user namespace that maps only a part of the users
+ * (user_namespaces(7)). The first namespace maps all to themselves. False if it cannot be
+ * determined. */
 bool procfs_in_inner_user_ns(pid_t pid);
 
 /* Seconds since the epoch when the process started; NAN when unknown. */
 double procfs_started_at(pid_t pid);
 
-/* Has the process ended? So it has when nothing is left of it but zombies and threads on their way out: its memory and its sockets go
- * first, seconds before it is a zombie where that is much. One whose first thread alone has ended lives. */
+/* True if the process has ended: nothing is left of it but zombies and exiting threads. Its
+ * memory and sockets go first, for a large process seconds before it is a zombie. A process
+ * whose first thread alone has ended is alive. */
 bool procfs_is_gone(pid_t pid);
 
-/* Is it on its way out? Waits for its end, half a second at most, and a millisecond when it is not. */
+/* True if the process is on its way out. Waits for its end, half a second at most; a millisecond
+ * if it is not ending. */
 bool procfs_is_ending(pid_t pid);
 
-/* Is it a thread of the kernel, which has no program? */
+/* True for a kernel thread, which has no program. */
 bool procfs_is_kernel_thread(const struct procfs_stat *st);
 
-/* Thread ids in ascending order into `tids` (room for `cap`). Total number found (may exceed cap), or -1 with errno. */
+/* Thread ids in ascending order into `tids` (room for `cap`). Total number found (may exceed
+ * cap), or -1 with errno. */
 ssize_t procfs_list_tids(pid_t pid, pid_t *tids, size_t cap);
 
 /* All process ids in ascending order; like procfs_list_tids. */
 ssize_t procfs_list_pids(pid_t *pids, size_t cap);
 
-/* Call `fn` for each mapping until it returns non-zero. That value, 0 at the end, or -1 with errno. */
+/* Call `fn` for each mapping until it returns non-zero. That value, 0 at the end, or -1 with
+ * errno. */
 int procfs_each_map(pid_t pid, int (*fn)(const struct procfs_map *map, void *arg), void *arg);
 
-/* The system call a sleeping thread is in (/proc/PID/task/TID/syscall): number, six arguments, sp, pc.
- * 0 when in a system call; 1 when running or not in one; -1 with errno when it may not be seen. */
+/* The system call of a sleeping thread (/proc/PID/task/TID/syscall): number, six arguments, sp,
+ * pc. 0 in a system call; 1 when running or not in one; -1 with errno if it may not be read. */
 struct procfs_syscall {
     long nr;
     uint64_t args[6];
@@ -116,15 +127,15 @@ struct procfs_syscall {
 };
 int procfs_read_syscall(pid_t pid, pid_t tid, struct procfs_syscall *out);
 
-/* What /proc keeps from this user. */
+/* What /proc hides from this user. */
 enum procfs_hiding {
     PROCFS_HIDES_NOTHING = 0,
-    PROCFS_HIDES_OTHERS, /* processes of other users: it is mounted with hidepid */
-    PROCFS_HIDES_ALL,    /* it is not mounted here */
+    PROCFS_HIDES_OTHERS, /* processes of other users: mounted with hidepid */
+    PROCFS_HIDES_ALL,    /* not mounted here */
 };
 enum procfs_hiding procfs_hiding(void);
 
-/* The same by the text of /proc/self/mountinfo, for a user with these groups. */
+/* The same from the text of /proc/self/mountinfo, for a user with these groups. */
 enum procfs_hiding procfs_parse_hiding(const char *mountinfo, uid_t uid, const gid_t *groups,
                                        size_t n_groups);
 

@@ -7,7 +7,7 @@
 
 #define READ_CACHE_PAGE 4096ULL
 #define READ_CACHE_LINE 64ULL
-#define READ_CACHE_TRIES 4 /* places that have gone are left out, so many of them at most */
+#define READ_CACHE_TRIES 4 /* at most so many vanished places are left out */
 
 static const uint8_t *read_cache_in(struct read_cache *r, size_t i, uint64_t addr, size_t len) {
     struct read_cache_piece *p = &r->pieces[i];
@@ -18,7 +18,7 @@ static const uint8_t *read_cache_in(struct read_cache *r, size_t i, uint64_t add
     return r->bytes + p->at + (addr - p->addr);
 }
 
-/* Read a piece that was not there. False when it cannot be, or there is no room. */
+/* Read a piece that is not cached yet. False if it cannot be read, or there is no room. */
 static bool read_cache_add(struct read_cache *r, uint64_t addr, size_t len) {
     if (r->n == READ_CACHE_PIECES || len > READ_CACHE_BYTES - r->n_bytes ||
         mem_read(&r->below, addr, r->bytes + r->n_bytes, len) != 0)
@@ -30,7 +30,7 @@ static bool read_cache_add(struct read_cache *r, uint64_t addr, size_t len) {
     return true;
 }
 
-/* What lies around it is mostly asked for next. */
+/* The surroundings are usually the next request. */
 static bool read_cache_add_around(struct read_cache *r, uint64_t addr, size_t len) {
     uint64_t from = addr & ~(READ_CACHE_LINE - 1),
              page_end = (addr & ~(READ_CACHE_PAGE - 1)) + READ_CACHE_PAGE;
@@ -69,7 +69,8 @@ void read_cache_init(struct read_cache *r, struct mem *m, const struct mem *belo
     *m = (struct mem){.read = read_cache_read, .read_many = read_cache_read_many, .recall = r};
 }
 
-/* Have one of the first `n` pieces hold `p` too, if it lies in the same page: a place more costs the kernel as much as a page more. */
+/* Extend one of the first `n` pieces to contain `p` too, if it lies in the same page: for the
+ * kernel another place costs as much as another page. */
 static bool read_cache_join(struct read_cache *r, size_t n, const struct read_cache_piece *p) {
     for (size_t i = 0; i < n; i++) {
         struct read_cache_piece *q = &r->pieces[i];
@@ -86,7 +87,7 @@ static bool read_cache_join(struct read_cache *r, size_t n, const struct read_ca
     return false;
 }
 
-/* Keep what was used, in its order, and lay it out anew. */
+/* Keep the used places in their order, and lay them out again. */
 static void read_cache_sort_out(struct read_cache *r, size_t without) {
     size_t n = 0, at = 0;
     r->n_bytes = 0;

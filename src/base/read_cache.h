@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read_cache: a mem for a reader that reads about the same places again and again. At the start of each epoch everything that the
- * last epoch read is prefetched with one system call.
+ * read_cache: a mem for a reader that reads about the same places again and again. At the start
+ * of each epoch, everything that the last epoch read is prefetched with one system call.
  *
- * A place is read once an epoch, so what is read belongs to about one time. Like the mem below it never faults; it neither locks
- * nor allocates, and never reads through a descriptor. One thread at a time.
+ * A place is read once an epoch, so all reads belong to about one time. Like the mem below it
+ * never faults; it neither locks nor allocates, and never reads through a descriptor. One thread
+ * at a time.
  */
 #ifndef BASE_READ_CACHE_H
 #define BASE_READ_CACHE_H
@@ -18,12 +19,12 @@
 
 #define READ_CACHE_PIECES 96   /* places */
 #define READ_CACHE_BYTES 24576 /* of all of them */
-#define READ_CACHE_PIECE 256   /* bytes that are read where less is asked for, if they lie in one page */
+#define READ_CACHE_PIECE 256   /* read where less is asked for, if it lies in one page */
 
 struct read_cache_piece {
     uint64_t addr;
-    uint32_t len, at; /* bytes, and where in `bytes` */
-    bool used;        /* since it began */
+    uint32_t len, at; /* bytes, and their offset in `bytes` */
+    bool used;        /* in this epoch */
 };
 
 struct read_cache {
@@ -34,7 +35,7 @@ struct read_cache {
     uint8_t bytes[READ_CACHE_BYTES];
 };
 
-/* `m` becomes a mem that reads what `below` reads, by way of `r`, which must outlive it. */
+/* `m` becomes a mem that reads what `below` reads, through `r`, which must outlive it. */
 void read_cache_init(struct read_cache *r, struct mem *m, const struct mem *below);
 
 /* Start a new epoch: cached reads are fetched again. */

@@ -14,7 +14,7 @@
 
 #include "base/text.h"
 
-#define STRBUF_MAPPED ((size_t)64 * 1024) /* from here on with pages of its own */
+#define STRBUF_MAPPED ((size_t)64 * 1024) /* from this size on with pages of its own */
 #define STRBUF_PAGE ((size_t)4096)
 
 void strbuf_init(struct strbuf *b, size_t limit) { *b = (struct strbuf){.limit = limit}; }
@@ -34,8 +34,9 @@ void strbuf_fini(struct strbuf *b) {
 void strbuf_fit(struct strbuf *b) {
     size_t cap = b->len + 1;
     char *p = b->data && !b->mapped && cap < b->cap ? realloc(b->data, cap) : NULL;
+    /* pages that were never written take no memory */
     if (!p)
-        return; /* of pages those that were not written to take nothing */
+        return;
     b->data = p;
     b->cap = cap;
 }
@@ -49,7 +50,8 @@ void strbuf_clear(struct strbuf *b) {
 
 const char *strbuf_str(const struct strbuf *b) { return b->data ? b->data : ""; }
 
-/* Pages that are not written to take no memory, so a huge one, which takes all of it at once, is not wanted. */
+/* Unwritten pages take no memory, so a huge page, which takes all of it immediately, is not
+ * wanted. */
 static char *strbuf_map(size_t cap) {
     void *p = mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
@@ -58,7 +60,7 @@ static char *strbuf_map(size_t cap) {
     return p;
 }
 
-/* Memory of `cap` bytes with the content in it; NULL, and all is as it was. */
+/* Move the content to memory of `cap` bytes. NULL on failure; then nothing has changed. */
 static char *strbuf_move(struct strbuf *b, size_t *cap) {
     if (*cap < STRBUF_MAPPED)
         return realloc(b->data, *cap);

@@ -2,10 +2,10 @@
 /*
  * strbuf: a growing byte string, always NUL-terminated.
  *
- * A failed allocation or the limit sets `failed` and drops what came after; callers check once, at the end. A long one has pages
- * of its own, which go back to the system when it is freed: memory from malloc would stay with the process, and inside a job
- * each large block that is freed also moves malloc's own limit for what it maps.
- * Embedded in its owner (init/fini). One thread at a time.
+ * A failed allocation or the limit sets `failed` and drops what came after; callers check once,
+ * at the end. A long string has pages of its own, which go back to the system when it is freed.
+ * Memory from malloc would stay with the process, and inside a job each large free also moves
+ * malloc's own mapping threshold. Embedded in its owner (init/fini). One thread at a time.
  */
 #ifndef BASE_STRBUF_H
 #define BASE_STRBUF_H
@@ -18,7 +18,7 @@ struct strbuf {
     char *data; /* never NULL after the first successful append; strbuf_str gives "" before */
     size_t len;
     size_t cap;
-    size_t limit; /* most bytes of content; 0 = no limit of its own */
+    size_t limit; /* most bytes of content; 0 for no limit */
     bool failed;
     bool mapped; /* `data` is pages of its own, not malloc's */
 };
@@ -42,14 +42,15 @@ int strbuf_addc(struct strbuf *b, char c);
 int strbuf_addf(struct strbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int strbuf_addv(struct strbuf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
-/* Append UTF-8 that a terminal can be given, in lines: what a terminal obeys (text_is_control), and bytes that are no UTF-8, become U+FFFD. As
- * above. */
+/* Append UTF-8 that is safe for a terminal, in lines: characters that a terminal obeys
+ * (text_is_control) and invalid UTF-8 become U+FFFD. As above. */
 int strbuf_add_clean(struct strbuf *b, const char *s, size_t len);
 
-/* Read all of `path` (a file of unknown size, such as one under /proc) up to the limit. 0, or -1 with errno. */
+/* Read all of `path` (a file of unknown size, such as one under /proc) up to the limit. 0, or -1
+ * with errno. */
 int strbuf_read_file(struct strbuf *b, const char *path);
 
-/* The same of an open file, from where it is; the descriptor stays the caller's. */
+/* The same for an open file, from its current offset; the descriptor stays the caller's. */
 int strbuf_read_fd(struct strbuf *b, int fd);
 
 #endif

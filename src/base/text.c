@@ -8,7 +8,7 @@
 #include <string.h>
 #include <wchar.h>
 
-/* A larger number is not a size, or not a duration (30,000 years). */
+/* A larger number is neither a size nor a duration (30,000 years). */
 #define TEXT_BYTES_MAX 9e18
 #define TEXT_SECONDS_MAX 1e12
 

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-#define TRIE_LIKE 512 /* frames: deeper stacks are looked up as any */
+#define TRIE_LIKE 512 /* frames: deeper stacks are added without a comparison */
 
 void trie_init(struct trie *t, size_t max_stacks, size_t max_bytes) {
     *t = (struct trie){.max_stacks = max_stacks, .max_bytes = max_bytes};
@@ -32,13 +32,13 @@ size_t trie_bytes(const struct trie *t) {
            table_bytes(&t->by_stack) + table_bytes(&t->by_string);
 }
 
-/* May `more` bytes be taken? */
+/* 0 if `more` bytes fit into the limit, otherwise -1. */
 static int trie_afford(const struct trie *t, size_t more) {
     size_t held = trie_bytes(t);
     return held <= t->max_bytes && more <= t->max_bytes - held ? 0 : -1;
 }
 
-/* A table of `cap` elements of `size` made larger, or NULL (then it is as before). */
+/* A table of `cap` elements of `size`, enlarged, or NULL (then it is unchanged). */
 static void *trie_grow(const struct trie *t, void *table, size_t *cap, size_t size) {
     size_t more = *cap ? *cap : 256;
     if (trie_afford(t, more * size) != 0)
@@ -85,7 +85,7 @@ static const char *trie_add_string(struct trie *t, const char *s, size_t len, ui
     return copy;
 }
 
-/* The one copy of a string. 0, or -1 when there is no room. NULL stays NULL. */
+/* The one copy of a string. 0, or -1 without room. NULL stays NULL. */
 static int trie_find_string(struct trie *t, const char *s, const char **out) {
     *out = NULL;
     if (!s)
@@ -184,7 +184,8 @@ uint32_t trie_add(struct trie *t, const struct model_frame *frames, size_t n) {
 
 /* ---- a stack that is nearly another ---- */
 
-/* Is number `id` the frame `f`? `outer`: its caller, which is number `outer_id`; NULL: none. Of a recursion the texts are compared once. */
+/* True if number `id` is the frame `f`. `outer` is its caller with number `outer_id`; NULL for
+ * none. In a recursion the texts are compared once. */
 static bool trie_is_frame(const struct trie *t, uint32_t id, const struct model_frame *f, uint32_t outer_id,
                           const struct model_frame *outer) {
     const struct model_frame *own = &t->frames[id - 1].frame;
@@ -197,7 +198,7 @@ static bool trie_is_frame(const struct trie *t, uint32_t id, const struct model_
     return recursion || (text_same(own->func, f->func) && text_same(own->file, f->file));
 }
 
-/* The nodes of a stack, innermost first. Their number, 0 when they are too many. */
+/* The nodes of a stack, innermost first. Returns their number, 0 if there are too many. */
 static size_t trie_get_path(const struct trie *t, uint32_t stack, uint32_t *path) {
     size_t n = 0;
     for (; stack && stack <= t->n_stacks; stack = t->stacks[stack - 1].parent_id) {

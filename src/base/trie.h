@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trie: stacks as numbers. A stack is its innermost node; a node is a frame below the node of its caller.
+ * trie: stacks as numbers. A stack is its innermost node; a node is a frame below the node of
+ * its caller.
  *
- * Numbers count from 1 and parents come before children, so what a reader has not seen is a tail of the two tables. Size is
- * bounded; when full, everything is forgotten at once (trie_reset) and numbers begin anew. Used by the sampler's thread.
+ * Numbers count from 1 and parents come before children, so what a reader has not seen is the
+ * tail of the two tables. The size is bounded. When it is full everything is forgotten
+ * (trie_reset) and numbers start again. Used by the sampler's thread.
  */
 #ifndef BASE_TRIE_H
 #define BASE_TRIE_H
@@ -37,17 +39,20 @@ void trie_init(struct trie *t, size_t max_stacks, size_t max_bytes);
 /* Free and forget everything; usable again. */
 void trie_reset(struct trie *t);
 
-/* Number of the stack of `n` frames, innermost first; strings are copied. 0 when n is 0; TRIE_FULL when a limit or memory
- * is reached (call trie_reset; numbers given before are still valid until then). */
+/* The number of the stack of `n` frames, innermost first; strings are copied. 0 if n is 0;
+ * TRIE_FULL when a limit or memory is exhausted (call trie_reset; earlier numbers are valid
+ * until then). */
 uint32_t trie_add(struct trie *t, const struct model_frame *frames, size_t n);
 
-/* The same, quicker where the stack numbered `like` has the same outer frames; 0, or a number that was forgotten: none has. */
+/* The same, faster if the stack numbered `like` has the same outer frames; 0 or a forgotten
+ * number: no stack has. */
 uint32_t trie_add_like(struct trie *t, uint32_t like, const struct model_frame *frames, size_t n);
 
-/* The same of a stack the outermost frames of which were left out: a frame named TRIE_TRUNCATED stands for them. */
+/* The same for a stack whose outermost frames were left out: a frame named TRIE_TRUNCATED stands
+ * for them. */
 uint32_t trie_add_truncated(struct trie *t, const struct model_frame *frames, size_t n);
 
-/* Memory held. */
+/* Bytes in use. */
 size_t trie_bytes(const struct trie *t);
 
 #endif

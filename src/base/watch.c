@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watch: see watch.h. Names are Python's, of which letters beyond ASCII are taken as they are. */
+/* watch: see watch.h. Names are Python's; letters beyond ASCII are accepted unchecked. */
 #include "base/watch.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static bool watch_is_first(char c) {
 
 static bool watch_is_later(char c) { return watch_is_first(c) || (c >= '0' && c <= '9'); }
 
-/* A name at `*p`, which goes on after it. 0 or -1. */
+/* Parse a name at `*p`, which moves behind it. 0 or -1. */
 static int watch_take_name(const char **p, struct watch_part *part) {
     size_t n = 0;
     if (!watch_is_first(**p))
@@ -30,7 +30,8 @@ static int watch_take_name(const char **p, struct watch_part *part) {
     return 0;
 }
 
-/* What stands in brackets: a number or a text in quotes; `*p` is behind the opening one. 0 or -1. */
+/* Parse the content of brackets: a number or a quoted text; `*p` is behind the opening one. 0 or
+ * -1. */
 static int watch_take_index(const char **p, struct watch_part *part) {
     char quote = **p, *end;
     if (quote == '\'' || quote == '"') {
@@ -56,7 +57,8 @@ static int watch_take_index(const char **p, struct watch_part *part) {
     return 0;
 }
 
-/* The function after the @: names with dots between them, of which some are Python's own, as <locals>. 0 or -1. */
+/* Check the function after the @: names with dots between them, some of them Python's own, such
+ * as <locals>. 0 or -1. */
 static int watch_check_function(const char *p) {
     bool first = true;
     for (; *p; p++) {
@@ -68,7 +70,7 @@ static int watch_check_function(const char *p) {
     return first ? -1 : 0;
 }
 
-/* An expression of `n` bytes. 0 or -1. */
+/* Parse an expression of `n` bytes. 0 or -1. */
 static int watch_take_expr(struct watch_expr *x, const char *text, size_t n) {
     *x = (struct watch_expr){.n = 0};
     char whole[2 * WATCH_TEXT];
@@ -95,7 +97,7 @@ static int watch_take_expr(struct watch_expr *x, const char *text, size_t n) {
     return 0;
 }
 
-/* Bytes up to the next comma that stands in no quotes. */
+/* Bytes up to the next comma outside quotes. */
 static size_t watch_length(const char *p) {
     char quote = '\0';
     size_t n = 0;

@@ -15,7 +15,8 @@
 #include "base/text.h"
 #include "version.h"
 
-/* Lay the file's segments out as the loader would, so that base/elf can read it as an image. NULL when it is none. */
+/* Lay out the file's segments as the loader would, so that base/elf can read it as an image.
+ * NULL if it is not one. */
 static uint8_t *agentfile_lay_out(const uint8_t *bytes, size_t size, size_t *image_size) {
     Elf64_Ehdr eh;
     Elf64_Phdr ph;
@@ -47,7 +48,7 @@ static uint8_t *agentfile_lay_out(const uint8_t *bytes, size_t size, size_t *ima
     return image;
 }
 
-/* Entry and version of an image. 0; -2 when they are not there. */
+/* Find entry and version of an image. 0, or -2 if they are missing. */
 static int agentfile_inspect(const struct elf_image *img, uint64_t *entry,
                              char version[AGENTFILE_VERSION_MAX]) {
     uint64_t at, size = 0;

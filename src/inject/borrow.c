@@ -19,15 +19,17 @@
 #define BORROW_SYSCALL_LEN 2U
 #define BORROW_EFLAGS_TRAP 0x100ULL
 #define BORROW_EFLAGS_DIRECTION 0x400ULL
-#define BORROW_EVENT_NS (500 * CLOCK_NS_PER_MS)    /* at least, for a processor to take the thread up */
-#define BORROW_TAKEBACK_NS (250 * CLOCK_NS_PER_MS) /* how long the thread waits to be put back */
+/* at least, for a processor to run the thread */
+#define BORROW_EVENT_NS (500 * CLOCK_NS_PER_MS)
+#define BORROW_TAKEBACK_NS (250 * CLOCK_NS_PER_MS) /* how long the thread waits to be restored */
 #define BORROW_OUT_EVENTS (offsetof(struct stub_params, out) + offsetof(struct stub_out, events))
 #define BORROW_GRACE_NS (2000 * CLOCK_NS_PER_MS)
 
 static uint64_t borrow_round(uint64_t n) { return (n + BORROW_PAGE - 1) & ~(BORROW_PAGE - 1); }
 
-/* Everything but what the kernel raises for a fault of the thread itself (raising a blocked one would reset the job's handler
- * to the default) and what cannot be blocked: as the kernel will tell it. */
+/* All signals except those that the kernel raises for a fault of the thread itself (raising a
+ * blocked one would reset the job's handler to the default) and those that cannot be blocked, in
+ * the form in which the kernel reports the mask. */
 static uint64_t borrow_mask(void) {
     static const int open[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGKILL, SIGSTOP};
     uint64_t mask = ~0ULL;
@@ -36,7 +38,7 @@ static uint64_t borrow_mask(void) {
     return mask;
 }
 
-/* The thread is gone, or we have let go of it. */
+/* The thread is gone, or we have released it. */
 static int borrow_lost(const struct borrow *b, struct err *e) {
     if (b->thread->replaced)
         return err_set(
@@ -47,9 +49,10 @@ static int borrow_lost(const struct borrow *b, struct err *e) {
     return target_lost(b->target, e);
 }
 
-/* Lay the way back out below the stack, with a random mark in front of it, which the thread has to see at the same place. Only
- * then does it run in the memory that was opened: not a program that has been begun meanwhile, with the rights of somebody
- * else and addresses of the target's choice, nor one that has got the number of a thread that ended. 0 or -1. */
+/* Write the frames for the way back below the stack, with a random mark in front of them that
+ * the thread must see at the same place. That proves that it runs in the memory that was opened,
+ * not in a program that has started since, with another user's rights and addresses of the
+ * target's choice, nor under the reused id of a thread that ended. 0 or -1. */
 static int borrow_lay_out(struct borrow *b, struct err *e) {
     struct sigreturn_chain *c = &b->chain;
     struct mem *mem = &b->target->mem;
@@ -106,7 +109,7 @@ int borrow_begin(struct borrow *b, struct target *target, struct thread *thread,
     return 0;
 }
 
-/* Registers for running code at `rip` with its stack at `rsp`. */
+/* Set the registers to run code at `rip` with the stack at `rsp`. */
 static int borrow_set_regs(struct borrow *b, struct user_regs_struct *r, uint64_t rip, uint64_t rsp) {
     r->rip = rip;
     r->rsp = rsp;
@@ -123,8 +126,8 @@ static int borrow_set_regs(struct borrow *b, struct user_regs_struct *r, uint64_
     return 0;
 }
 
-/* Let it run until the next system call stop. 0 or -1; then it may be running. To give up early gains nothing: to be
- * stopped it has to run too. */
+/* Let it run until the next system call stop. 0, or -1; then it may be running. Giving up early
+ * gains nothing: to be stopped it has to run too. */
 static int borrow_to_syscall(struct borrow *b) {
     uint64_t now = clock_mono_ns(), until = now + BORROW_EVENT_NS;
     if (until < b->deadline_ns)
@@ -139,7 +142,7 @@ static int borrow_to_syscall(struct borrow *b) {
             if (!thread_defer_signal(b->thread))
                 return -1;
             break;
-        case THREAD_STOPPED: /* the job is being stopped meanwhile: finish first */
+        case THREAD_STOPPED: /* the job is being stopped at the same time: finish first */
             break;
         case THREAD_GONE:
         case THREAD_TIMEOUT:
@@ -149,8 +152,9 @@ static int borrow_to_syscall(struct borrow *b) {
     return -1;
 }
 
-/* Out of time while the thread runs to the end of a system call: nothing may stay in it that we do not know of. Stopped, it
- * is behind the call, since a stop comes before the next instruction. 0 or -1. */
+/* Out of time while the thread runs to the end of a system call. Nothing that we do not know of
+ * may stay in it, so it is stopped behind the call: a stop comes before the next instruction. 0
+ * or -1. */
 static int borrow_end_syscall(struct borrow *b, struct user_regs_struct *r) {
     if (!b->thread->seized || b->thread->stopped || thread_interrupt(b->thread, BORROW_GRACE_NS) != 0 ||
         thread_get_regs(b->thread, r) != 0)
@@ -158,13 +162,14 @@ static int borrow_end_syscall(struct borrow *b, struct user_regs_struct *r) {
     return r->rip == b->target->sym.syscall_ret + BORROW_SYSCALL_LEN ? 0 : -1;
 }
 
-/* One system call on the borrowed thread. 0 with its result, or -1. It sets out for a call that does nothing, and gets what it
- * is to do at the entry: from there it is not a moment to the end, before which we might die and leave something behind. */
+/* One system call on the borrowed thread. 0 with its result, or -1. The thread starts a call
+ * without effect and gets the real one at the entry. From there it is only an instant to the
+ * end, so a death of ours can hardly leave anything behind. */
 static int borrow_syscall(struct borrow *b, long nr, const uint64_t args[6], int64_t *result) {
     struct user_regs_struct r = b->regs;
     r.rax = SYS_gettid;
     if (borrow_set_regs(b, &r, b->target->sym.syscall_ret, b->way_back) != 0 || borrow_to_syscall(b) != 0) {
-        (void)borrow_end_syscall(b, &r); /* what takes it back needs it stopped */
+        (void)borrow_end_syscall(b, &r); /* taking it back needs it stopped */
         return -1;
     }
     if (thread_get_regs(b->thread, &r) != 0)
@@ -184,7 +189,7 @@ static int borrow_syscall(struct borrow *b, long nr, const uint64_t args[6], int
     return 0;
 }
 
-/* The region is there: from now on the way back leads through unmapping it. 0 or -1. */
+/* The region exists: from now on the way back unmaps it. 0 or -1. */
 static int borrow_arm_release(struct borrow *b) {
     struct sigreturn_chain *c = &b->chain;
     struct user_regs_struct r = b->regs;
@@ -193,7 +198,8 @@ static int borrow_arm_release(struct borrow *b) {
         return -1;
     b->way_back = c->release;
     r.rax = 0;
-    return borrow_set_regs(b, &r, c->syscall_ret + BORROW_SYSCALL_LEN, b->way_back); /* at the "ret" */
+    /* at the "ret" */
+    return borrow_set_regs(b, &r, c->syscall_ret + BORROW_SYSCALL_LEN, b->way_back);
 }
 
 static int borrow_call_failed(struct borrow *b, const char *what, int64_t result, struct err *e) {
@@ -221,7 +227,7 @@ int borrow_make_region(struct borrow *b, struct stub_params *params, struct err 
             &at) != 0 ||
         at <= 0)
         return borrow_call_failed(b, "mmap", at, e);
-    /* Code lowest: it is not writable, so a stack that grew too far would end there. */
+    /* Code lowest: it is not writable, so a stack that grows too far ends there. */
     b->region = (uint64_t)at;
     b->region_size = size;
     b->params_at = b->region + code_size + BORROW_STACK;
@@ -259,7 +265,8 @@ int32_t borrow_read_i32(struct target *t, uint64_t params_at, size_t offset) {
     return mem_read_u32(&t->mem, params_at + offset, &v) == 0 ? (int32_t)v : -1;
 }
 
-/* What happened to the running thread while we looked at its params. 0 go on, -1 with the error. */
+/* Handle an event of the running thread while we read its params. 0 to continue, -1 with the
+ * error. */
 static int borrow_serve_event(struct borrow *b, struct err *e) {
     pid_t pid = b->target->pid;
     struct user_regs_struct r = {0};
@@ -275,7 +282,9 @@ static int borrow_serve_event(struct borrow *b, struct err *e) {
         return err_set(e, ERR_FAILED,
                        "process %d: creating a thread failed with signal %d at 0x%llx; it was put back",
                        (int)pid, b->thread->signal, (unsigned long long)r.rip);
-    case THREAD_STOPPED: /* the job is being stopped: what was begun has to be finished, libc's locks may be held */
+    /* the job is being stopped: what was started must be finished, because libc's locks may be
+     * held */
+    case THREAD_STOPPED:
     case THREAD_SYSCALL:
         break;
     }
@@ -293,13 +302,14 @@ static bool borrow_is_out(struct borrow *b) {
     return mem_read_u32(&b->target->mem, b->params_at + BORROW_OUT_EVENTS, &events) == 0 && events >> 16 == 0;
 }
 
-/* Only when it will run no instruction of the region any more. */
+/* Only when it will run no further instruction of the region. */
 static void borrow_set_out(struct borrow *b) {
     struct stub_out out = {.fd = -1};
     (void)mem_write(&b->target->mem, b->params_at + offsetof(struct stub_params, out), &out, sizeof out);
 }
 
-/* Interrupt the thread, which is leaving the region or has left it. Unless it went back meanwhile it is to be taken back. */
+/* Interrupt the thread, which is leaving the region or has left it. Unless it has gone back in
+ * between, it is to be restored. */
 static void borrow_catch(struct borrow *b) {
     uint64_t until = clock_mono_ns() + BORROW_GRACE_NS, mask = 0;
     struct user_regs_struct r;
@@ -334,11 +344,11 @@ int borrow_create_thread(struct borrow *b, struct err *e) {
     while (borrow_read_i32(b->target, b->params_at, offsetof(struct stub_params, created)) != 1) {
         if (borrow_serve_event(b, e) != 0) {
             borrow_cancel(b);
-            return -2; /* whether the thread exists is not known */
+            return -2; /* whether the thread exists is unknown */
         }
         if (clock_mono_ns() > b->deadline_ns) {
-            /* It waits for a lock, or holds one: it must not be torn away. It finishes alone and goes back through
-             * its frames; the new thread sees that it is not wanted. */
+            /* It waits for a lock or holds one, so it must not be torn away. It finishes alone
+             * and goes back through its frames; the new thread sees that it was cancelled. */
             borrow_cancel(b);
             b->left = true;
             (void)err_set(e, ERR_ATTACH,
@@ -355,13 +365,15 @@ int borrow_create_thread(struct borrow *b, struct err *e) {
     int32_t rc = borrow_read_i32(b->target, b->params_at, offsetof(struct stub_params, create_errno));
     if (rc == 0)
         return 0;
+    /* unmapped on its way */
     if (b->left)
-        b->region = 0; /* unmapped on its way */
+        b->region = 0;
     return err_set_errno(e, ERR_ATTACH, rc > 0 ? rc : EAGAIN,
                          "process %d cannot create a thread (limit of threads or memory?)", (int)pid);
 }
 
-/* The thread stands still: does it run what we let it run, or has it put itself back, on time that we had no processor in? */
+/* True if the stopped thread runs what we let it run; false if it has restored itself, at a time
+ * when we had no processor. */
 static bool borrow_is_ours(struct borrow *b) {
     struct user_regs_struct r;
     uint64_t mask;
@@ -372,13 +384,15 @@ static bool borrow_is_ours(struct borrow *b) {
 
 void borrow_end(struct borrow *b) {
     struct thread *t = b->thread;
+    /* ptrace releases only a stopped thread */
     if (t->seized && b->left && !t->stopped)
-        (void)thread_interrupt(t, BORROW_GRACE_NS); /* ptrace lets go of a stopped thread only */
+        (void)thread_interrupt(t, BORROW_GRACE_NS);
     if (!t->seized || b->left) {
         thread_release(t);
         return;
     }
-    /* Only from this kind of stop does the kernel look again at how an interrupted system call goes on. */
+    /* Only after this kind of stop does the kernel decide again how an interrupted system call
+     * continues. */
     if (b->masked && !t->at_rest && thread_interrupt(t, BORROW_GRACE_NS) != 0) {
         thread_release(t);
         return;
@@ -387,16 +401,17 @@ void borrow_end(struct borrow *b) {
         thread_release(t);
         return;
     }
-    /* Registers last: until then it goes back through its frames, whatever mask and vectors it has. */
+    /* Registers last: until then it goes back through its frames, whatever mask and vectors it
+     * has. */
     if (b->masked) {
         (void)thread_set_xstate(t, b->xstate, b->xstate_len);
         (void)thread_set_mask(t, b->mask);
     }
     (void)thread_set_regs(t, &b->regs);
     t->settled = b->settled;
+    /* it was stopped in the middle: the created thread, if there is one, may unmap it */
     if (b->region && !borrow_is_out(b))
-        borrow_set_out(
-            b); /* it was taken out of the middle: the created thread, if there is one, may unmap it */
+        borrow_set_out(b);
     (void)mem_write(&b->target->mem, b->chain.at, b->under, b->chain.len);
     thread_release(t);
 }

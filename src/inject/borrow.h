@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * borrow: run something on a stopped thread and put it back, bit for bit.
+ * borrow: run something on a stopped thread and restore it, bit for bit.
  *
- * From borrow_begin on the thread has frames on its own stack (sigreturn_chain.h) through which it puts itself back if we die;
- * everything run on it ends there. borrow_end restores registers, vector state, mask and the stack bytes, and lets it go.
+ * From borrow_begin on the thread has frames on its own stack (sigreturn_chain.h) through which
+ * it restores itself if we die; everything that runs on it ends there. borrow_end restores
+ * registers, vector state, mask and the stack bytes, and releases it.
  */
 #ifndef INJECT_BORROW_H
 #define INJECT_BORROW_H
@@ -24,38 +25,41 @@ struct borrow {
     uint64_t mask;
     uint64_t deadline_ns; /* CLOCK_MONOTONIC */
     size_t xstate_len;
-    uint64_t way_back;                       /* the stack pointer from which what we run returns */
-    bool settled;                            /* of the thread, as it came */
-    bool masked;                             /* the thread has our signal mask */
-    bool left;                               /* it puts or has put itself back: nothing to restore */
+    uint64_t way_back; /* the stack pointer at which our code returns */
+    bool settled;      /* copied from the thread */
+    bool masked;       /* the thread has our signal mask */
+    /* it is restoring or has restored itself: nothing left to restore */
+    bool left;
     uint64_t region, region_size, params_at; /* 0: no region */
     uint8_t xstate[THREAD_XSTATE_MAX];
-    uint8_t under[SIGRETURN_CHAIN_MAX]; /* what was where the frames are */
+    uint8_t under[SIGRETURN_CHAIN_MAX]; /* the stack bytes below the frames */
     struct sigreturn_chain chain;
 };
 
 #define BORROW_NO_STACK 1
 
-/* Prepare; all is to be done by `deadline_ns` (CLOCK_MONOTONIC). 0; -1 with the error, or BORROW_NO_STACK with it: another thread, or this
- * one at another time, may do. Then the thread is as it was (still stopped). */
+/* Prepare; everything must be done by `deadline_ns` (CLOCK_MONOTONIC). 0; -1 with the error; or
+ * BORROW_NO_STACK with the error: another thread, or this one later, may do. Then the thread is
+ * unchanged (still stopped). */
 int borrow_begin(struct borrow *b, struct target *target, struct thread *thread, uint64_t deadline_ns,
                  struct err *e);
 
-/* Make the region and fill it: code, stack, `params` (whose region and chain fields are filled here). 0 or -1. */
+/* Make and fill the region: code, stack, `params` (whose region and chain fields are filled
+ * here). 0 or -1. */
 int borrow_make_region(struct borrow *b, struct stub_params *params, struct err *e);
 
-/* Unmap the region again. Only when nothing runs in it. */
+/* Unmap the region again. Only while nothing runs in it. */
 void borrow_drop_region(struct borrow *b);
 
-/* Run the stub's first part: create the thread. 0 when the thread was created,
- * -1 with the error when it was not (the region is of no use any more), -2 with the error when it may still be: then the
- * region has to stay. */
+/* Run the stub's first part: create the thread. 0 if it was created; -1 with the error if it was
+ * not (the region is then useless); -2 with the error if it may still be: then the region must
+ * stay. */
 int borrow_create_thread(struct borrow *b, struct err *e);
 
-/* Put everything back and let the thread go. */
+/* Restore everything and release the thread. */
 void borrow_end(struct borrow *b);
 
-/* Read one 32-bit field of the params in the region, or -1 when it cannot be read. */
+/* Read one 32-bit field of the params in the region; -1 if it cannot be read. */
 int32_t borrow_read_i32(struct target *t, uint64_t params_at, size_t offset);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check: see check.h. Permission rules: ptrace(2), "Ptrace access mode checking"; Yama: Documentation/admin-guide/LSM. */
+/* check: see check.h. Permission rules: ptrace(2), "Ptrace access mode checking"; Yama:
+ * Documentation/admin-guide/LSM. */
 #include "inject/check.h"
 
 #include <elf.h>
@@ -36,7 +37,8 @@ static int check_ptrace_scope(void) {
     return scope;
 }
 
-/* A set of capabilities (capabilities(7)) of the process that `who` names in /proc; 0 when it may not be seen. */
+/* A set of capabilities (capabilities(7)) of the process that `who` names in /proc; 0 if it may
+ * not be read. */
 static unsigned long long check_read_caps(const char *who, const char *key) {
     char path[64];
     struct strbuf text;
@@ -84,12 +86,13 @@ static void check_read_elf(struct check_facts *f) {
     if (read(fd, ident, sizeof ident) == (ssize_t)sizeof ident && memcmp(ident, ELFMAG, SELFMAG) == 0) {
         f->elf_known = true;
         f->elf_class = ident[EI_CLASS];
-        f->elf_machine = ident[18] | ident[19] << 8; /* e_machine, in the target's own byte order: ours */
+        /* e_machine, in the target's own byte order: ours */
+        f->elf_machine = ident[18] | ident[19] << 8;
     }
     (void)close(fd);
 }
 
-/* The agent's bytes are opened through /proc, as the process itself sees it. */
+/* The agent's bytes are opened through /proc as the process itself sees it. */
 static void check_read_proc(struct check_facts *f) {
     char path[64];
     struct statfs fs;
@@ -128,7 +131,8 @@ void check_gather(pid_t pid, const struct mem *mem, struct check_facts *f) {
     (void)text_sanitize(f->name, sizeof f->name, f->status.name);
     if (f->status.tracer_pid > 0 && procfs_read_comm((pid_t)f->status.tracer_pid, 0, raw, sizeof raw) == 0)
         (void)text_sanitize(f->tracer, sizeof f->tracer, raw);
-    /* The folder is its user's always; what lies in it is root's then (proc(5)). */
+    /* The folder always belongs to the process's user; what is in it may belong to root
+     * (proc(5)). */
     (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
     f->dumpable = stat(path, &st) == 0 && (int64_t)st.st_uid == f->status.uid;
     f->has_ended = procfs_is_gone(pid);
@@ -262,7 +266,7 @@ static int check_judge_program(const struct check_facts *f, struct err *e) {
     return 0;
 }
 
-/* What forbids only that a thread is borrowed. */
+/* Reasons that only forbid borrowing a thread. */
 static int check_judge_threads(const struct check_facts *f, struct err *e) {
     int pid = (int)f->pid;
     if (f->status.tracer_pid > 0)
@@ -288,7 +292,7 @@ int check_judge(const struct check_facts *f, struct err *e) {
     if (check_judge_state(f, e) != 0)
         return -1;
     int borrow = check_judge_threads(f, e);
-    if (borrow != 0 && f->status.tracer_pid > 0) { /* who else is at it is the better reason */
+    if (borrow != 0 && f->status.tracer_pid > 0) { /* an existing tracer is the better reason */
         bool runs = f->status.state != 't' && f->status.state != 'T';
         bool rest = check_judge_permission(f, &other) == 0 && check_judge_program(f, &other) == 0;
         if (rest && check_is_ours(f->tracer)) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check: may this process be injected into, and if not, why.
+ * check: whether this process may be injected into, and if not, why.
  *
- * Facts are gathered from /proc, then judged by a pure function, so that every refusal can be tested.
+ * Facts are gathered from /proc and then judged by a pure function, so that every refusal can be
+ * tested.
  */
 #ifndef INJECT_CHECK_H
 #define INJECT_CHECK_H
@@ -17,7 +18,7 @@
 
 enum check_libc {
     CHECK_LIBC_NONE = 0, /* statically linked */
-    CHECK_LIBC_NOT_YET,  /* the loader is there and has not mapped it */
+    CHECK_LIBC_NOT_YET,  /* the loader exists and has not mapped it */
     CHECK_LIBC_GLIBC,
     CHECK_LIBC_MUSL,
 };
@@ -27,34 +28,37 @@ struct check_facts {
     bool exists;
     struct procfs_status status;
     char name[64];   /* sanitised */
-    char tracer[64]; /* name of the tracer, sanitised; "" none or not seen */
+    char tracer[64]; /* name of the tracer, sanitised; "" if there is none or it is invisible */
     bool has_ended;  /* a zombie, or about to be one */
     bool kernel_thread;
-    bool readable;   /* its memory may be read: the same permission that ptrace asks for */
-    bool replaced;   /* the memory that was opened before is gone: it has begun another program, or ended */
-    bool dumpable;   /* what is in /proc/PID belongs to its user */
+    bool readable; /* its memory may be read: the permission that ptrace needs too */
+    /* the memory that was opened is gone: the process has started another program, or ended */
+    bool replaced;
+    bool dumpable;   /* its /proc/PID belongs to its user */
     bool descendant; /* of this process */
     bool elf_known;  /* elf_class and elf_machine were read */
     int elf_class, elf_machine;
-    bool no_proc; /* in its mount namespace /proc is not mounted */
+    bool no_proc; /* /proc is not mounted in its mount namespace */
     bool maps_known;
     enum check_libc libc;
     int64_t our_uid;
     bool our_cap_ptrace;
-    bool
-        our_ns_is_inner; /* we are in a user namespace that maps but a part of the users: root there is root of that part */
+    /* we are in a user namespace that maps only a part of the users: root there is root of that
+     * part */
+    bool our_ns_is_inner;
     int our_seccomp;    /* as status.seccomp, of this process */
-    bool has_more_caps; /* it may do what we may not: then the same user is not enough */
-    int ptrace_scope;   /* kernel.yama.ptrace_scope; 0 when there is no Yama */
+    bool has_more_caps; /* it has capabilities that we lack: then the same user is not enough */
+    int ptrace_scope;   /* kernel.yama.ptrace_scope; 0 without Yama */
 };
 
-/* `mem`: the memory as it was opened before, or NULL. */
+/* `mem`: the memory opened before, or NULL. */
 void check_gather(pid_t pid, const struct mem *mem, struct check_facts *f);
 
-/* 0; or with the one line that says why not -1, INJECT_ONLY_REMOTE_EXEC or INJECT_BUSY. */
+/* 0; or with the one line that says why not: -1, INJECT_ONLY_REMOTE_EXEC or INJECT_BUSY. */
 int check_judge(const struct check_facts *f, struct err *e);
 
-/* Is a tracer of this name one of our programs? They attach or stop a thread to read it, and let go in a moment; a debugger stays. */
+/* True if a tracer of this name is one of our programs. They attach, or stop a thread to read
+ * it, and soon let go; a debugger stays. */
 bool check_is_ours(const char *tracer);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * filter: see filter.h. Sources: bpf(4) of the BSDs for the instructions, Documentation/userspace-api/seccomp_filter.rst and
- * seccomp(2) for what of them a filter may use and what its answers mean, ptrace(2) for PTRACE_SECCOMP_GET_FILTER.
+ * filter: see filter.h. Sources: bpf(4) of the BSDs for the instructions;
+ * Documentation/userspace-api/seccomp_filter.rst and seccomp(2) for which of them a filter may
+ * use and what its results mean; ptrace(2) for PTRACE_SECCOMP_GET_FILTER.
  */
 #include "inject/filter.h"
 
@@ -18,15 +19,16 @@
 #include <sys/syscall.h>
 
 #define FILTER_LAYERS_MAX 32 /* filters of one thread */
-#define FILTER_GET                                                                                           \
-    0x420c /* PTRACE_SECCOMP_GET_FILTER of linux/ptrace.h, which does not go with sys/ptrace.h */
+/* PTRACE_SECCOMP_GET_FILTER of linux/ptrace.h, which conflicts with sys/ptrace.h */
+#define FILTER_GET 0x420c
 
 #define FILTER_THREAD                                                                                        \
     (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS |       \
      CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
 
-/* What is called, by the borrowed thread, by the loader for the agent, by the agent's threads, and in the signal's handler. The
- * arguments that filters look at are as they will be. strace(1) shows the same list. */
+/* The calls of the borrowed thread, of the loader for the agent, of the agent's threads, and of
+ * the signal handler. The arguments that filters check are the real ones. strace(1) shows the
+ * same list. */
 static const struct filter_call {
     long nr;
     uint64_t args[4];
@@ -104,7 +106,7 @@ struct filter_machine {
     uint32_t scratch[BPF_MEMWORDS];
 };
 
-/* 0, or -1 when it is none. */
+/* 0, or -1 for an invalid instruction. */
 static int filter_alu(struct filter_machine *m, const struct sock_filter *f) {
     uint32_t v = BPF_SRC(f->code) == BPF_X ? m->x : f->k;
     switch (BPF_OP(f->code)) {
@@ -143,7 +145,7 @@ static int filter_alu(struct filter_machine *m, const struct sock_filter *f) {
     }
 }
 
-/* How many instructions to pass over; -1 no jump. */
+/* The number of instructions to skip; -1 if it is not a jump. */
 static int64_t filter_jump(const struct filter_machine *m, const struct sock_filter *f) {
     uint32_t v = BPF_SRC(f->code) == BPF_X ? m->x : f->k;
     switch (BPF_OP(f->code)) {
@@ -162,7 +164,7 @@ static int64_t filter_jump(const struct filter_machine *m, const struct sock_fil
     }
 }
 
-/* What is loaded; 0, or -1. */
+/* The loaded value; 0, or -1. */
 static int filter_load(const struct filter_machine *m, const struct sock_filter *f,
                        const struct seccomp_data *data, uint32_t *out) {
     switch (BPF_MODE(f->code)) {
@@ -213,7 +215,7 @@ int filter_run(const struct sock_filter *code, size_t n, const struct seccomp_da
             over = filter_jump(&m, f);
             if (over < 0)
                 return -1;
-            at += (size_t)over; /* forward only, so this ends; past the end is no valid filter */
+            at += (size_t)over; /* forward only, so this ends; a jump past the end is not valid */
             break;
         case BPF_RET:
             *answer = BPF_RVAL(f->code) == BPF_A ? m.a : f->k;
@@ -232,7 +234,8 @@ int filter_run(const struct sock_filter *code, size_t n, const struct seccomp_da
 
 /* ---- what it says ---- */
 
-/* A trap is a signal that our threads have blocked, which kills as well. What is no action of the kernel's kills too. */
+/* A trap is a signal that our threads have blocked, which kills as well. So does an unknown
+ * action. */
 static bool filter_answer_kills(uint32_t answer) {
     switch (answer & SECCOMP_RET_ACTION_FULL) {
     case SECCOMP_RET_ALLOW:

@@ -2,8 +2,9 @@
 /*
  * inject: see inject.h.
  *
- * The work is done by a thread made for one call: whatever it traces is let go by the kernel when it ends, even a thread
- * that never came to a stop. The caller's signals wait until the target is as before.
+ * The work is done by a thread made for one call: when it ends, the kernel releases whatever it
+ * traces, even a thread that never came to a stop. The caller's signals wait until the target is
+ * restored.
  */
 #include "inject/inject.h"
 
@@ -33,13 +34,13 @@
 #define INJECT_THREAD_STACK ((uint64_t)1024 * 1024)
 #define INJECT_GO_WAIT_NS (500 * CLOCK_NS_PER_MS) /* without a sign of life */
 #define INJECT_RETRY_NS 5000000L
-#define INJECT_RETRY_SHARE 8 /* of the time, where what is in the way may stay */
+#define INJECT_RETRY_SHARE 8 /* of the time, where the obstacle may stay */
 #define INJECT_RETRY_STEP_NS 2000000L
 #define INJECT_TIMER_SLACK_NS 1000UL
 
-/* What became of a way in, beside 0 and -1. */
+/* Results of a strategy besides 0 and -1. */
 enum inject_outcome {
-    INJECT_RETRY = 1,  /* may be tried again: somebody else was at it at this moment */
+    INJECT_RETRY = 1,  /* may be tried again: another program was busy there */
     INJECT_BARRED = 2, /* no thread may be borrowed; the error says why */
 };
 
@@ -51,19 +52,20 @@ struct inject_job {
     uint8_t *bytes; /* of the agent; NULL when a mapped one is used */
     size_t size;
     uint64_t entry; /* of a mapped agent */
-    struct mem mem; /* of the target, from the first look to the end */
+    struct mem mem; /* of the target, from the first check to the end */
     struct target target;
     struct borrow borrow;
     enum agent_way way; /* once a thread is found */
-    bool traced;        /* by somebody else, when last looked at */
-    bool no_stack;      /* the thread that was to be borrowed had no room left on its stack: job->e says it */
+    bool traced;        /* by another program, at the last check */
+    /* the thread to be borrowed had no room left on its stack: job->e says so */
+    bool no_stack;
     int rc;
 };
 
 static const int inject_deferred[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGTSTP,  SIGTTIN, SIGTTOU,
                                       SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD};
 
-/* Has somebody asked us to end? The signal is still pending and acts when we are done. */
+/* True if we were asked to end. The signal is still pending and acts when we are done. */
 static bool inject_stop_asked(void) {
     sigset_t pending;
     return sigpending(&pending) == 0 &&
@@ -100,8 +102,9 @@ static void inject_fill_params(const struct inject_job *job, struct stub_params 
     };
 }
 
-/* Borrow the stopped thread for creating another. 0 with the region in job->borrow; INJECT_RETRY with the error when it has no room on
- * its stack (it may be the one that another of us has just created), or -1 with the error. The thread is let go in any case. */
+/* Borrow the stopped thread to create another. 0 with the region in job->borrow; INJECT_RETRY
+ * with the error if it has no room on its stack (it may be the one that another injector has
+ * just created); or -1 with the error. The thread is released in any case. */
 static int inject_create_thread(struct inject_job *job, struct thread *thread) {
     struct borrow *b = &job->borrow;
     struct stub_params params;
@@ -124,8 +127,8 @@ static int inject_create_thread(struct inject_job *job, struct thread *thread) {
     return job->no_stack ? INJECT_RETRY : rc < 0 ? -1 : 0;
 }
 
-/* What the agent calls its socket, as we reach it. The target's memory says so: only what an agent's socket may be called is
- * believed. */
+/* Note the agent's name of its socket, as we reach it. It comes from the target's memory, so
+ * only a valid name of an agent's socket is believed. */
 static int inject_note_endpoint(struct inject_job *job, const struct agent_start *start) {
     char inside[ENDPOINT_PATH_MAX];
     int pid = (int)job->req->pid;
@@ -143,7 +146,7 @@ static int inject_note_endpoint(struct inject_job *job, const struct agent_start
     return 0;
 }
 
-/* 0 done, INJECT_RETRY when somebody else is doing the same at this moment, INJECT_BARRED or -1 with the error. */
+/* 0 done, INJECT_RETRY if another injector is at work, INJECT_BARRED or -1 with the error. */
 static int inject_run(struct inject_job *job) {
     struct target *t = &job->target;
     struct thread thread = {0};
@@ -181,15 +184,16 @@ static int inject_run(struct inject_job *job) {
     return inject_note_endpoint(job, &answer.start);
 }
 
-/* Is somebody answering already? 1 yes, 0 no, -1 with the error. */
+/* Whether an agent answers already: 1 yes, 0 no, -1 with the error. */
 static int inject_is_there(struct inject_job *job) {
     if (endpoint_path_from_outside(job->out->endpoint, sizeof job->out->endpoint, job->req->pid, job->e) != 0)
         return -1;
     return endpoint_probe(job->out->endpoint) == 1;
 }
 
-/* One try. 0 done, INJECT_RETRY when somebody else is tracing it at this moment (another of us, most likely, whose agent will
- * do), INJECT_BARRED or -1 with the error. `late`: too late to begin, but another's agent will still do. */
+/* One try. 0 done; INJECT_RETRY if another tracer is at work (most likely another injector,
+ * whose agent will do); INJECT_BARRED or -1 with the error. `late`: too late to start, but
+ * another's agent will still do. */
 static int inject_try(struct inject_job *job, bool late) {
     struct check_facts facts;
     int rc = inject_is_there(job);
@@ -220,14 +224,14 @@ static int inject_try(struct inject_job *job, bool late) {
     return rc;
 }
 
-/* By one of its threads. 0, INJECT_BARRED or -1. */
+/* Inject by one of its threads. 0, INJECT_BARRED or -1. */
 static int inject_by_thread(struct inject_job *job) {
     uint64_t start = clock_mono_ns();
     uint64_t span = job->deadline_ns > start ? job->deadline_ns - start : 0;
     for (;;) {
         job->no_stack = false;
         int rc = inject_try(job, clock_mono_ns() - start > span / 4 * 3);
-        /* A debugger stays; another of us is gone in a moment. */
+        /* A debugger stays; another of our programs is soon gone. */
         uint64_t patience = job->no_stack                        ? span / INJECT_RETRY_SHARE
                             : rc == INJECT_RETRY                 ? span
                             : rc == INJECT_BARRED && job->traced ? span / 16
@@ -237,13 +241,14 @@ static int inject_by_thread(struct inject_job *job) {
         if (clock_mono_ns() - start >= patience || inject_stop_asked())
             return rc == INJECT_RETRY ? -1 : rc;
         *job->out = (struct inject_result){0};
-        /* Two that gave way to each other must not meet again. */
+        /* Two injectors that gave way to each other must not meet again. */
         (void)nanosleep(&(struct timespec){0, INJECT_RETRY_NS + INJECT_RETRY_STEP_NS * (getpid() % 16)},
                         NULL);
     }
 }
 
-/* By its interpreter's own door, after all threads were barred for the reason in job->e. 0 or -1. */
+/* Ask the interpreter (PEP 768), after all threads were barred for the reason in job->e. 0 or
+ * -1. */
 static int inject_by_remote_exec(struct inject_job *job) {
     struct remote_exec_result in;
     struct err why = *job->e, other;
@@ -267,13 +272,14 @@ static int inject_by_remote_exec(struct inject_job *job) {
 
 static void *inject_work(void *arg) {
     struct inject_job *job = arg;
-    (void)prctl(PR_SET_TIMERSLACK, INJECT_TIMER_SLACK_NS, 0, 0, 0); /* short waits are to be short */
+    /* for exact short waits */
+    (void)prctl(PR_SET_TIMERSLACK, INJECT_TIMER_SLACK_NS, 0, 0, 0);
     mem_open_image(&job->mem, job->req->pid);
     bool was_there = !mem_is_gone(&job->mem) && !procfs_is_gone(job->req->pid);
     job->rc = inject_by_thread(job);
     if (job->rc == INJECT_BARRED)
         job->rc = inject_by_remote_exec(job);
-    /* Whatever was found wrong with a process on its way out is no reason. */
+    /* A process on its way out is a better reason than whatever was found wrong with it. */
     if (job->rc != 0 && job->e->code == ERR_ATTACH && was_there &&
         (mem_is_gone(&job->mem) || procfs_is_ending(job->req->pid)))
         (void)target_lost(&(struct target){.pid = job->req->pid}, job->e);

@@ -21,26 +21,27 @@
 #include "inject/thread.h"
 
 #define LOAD_FILE_LINK "/memfd:" AGENT_MEMFD_NAME
-#define LOAD_FILE_LINK_WHOLE LOAD_FILE_LINK " (deleted)" /* as /proc names a memory file that is open */
+/* the name of an open memory file in /proc */
+#define LOAD_FILE_LINK_WHOLE LOAD_FILE_LINK " (deleted)"
 #define LOAD_MAX_TIDS 1024
 #define LOAD_POLL_NS (1 * CLOCK_NS_PER_MS)
-#define LOAD_START_GRACE_NS (2000 * CLOCK_NS_PER_MS) /* for an agent that is in its entry already */
+#define LOAD_START_GRACE_NS (2000 * CLOCK_NS_PER_MS) /* for an agent that is already in its entry */
 #define LOAD_GONE_NS (500 * CLOCK_NS_PER_MS)
-#define LOAD_LATE_NS                                                                                         \
-    (100 * CLOCK_NS_PER_MS) /* over the time limit: a loader that is busy may be so for ever */
+/* beyond the time limit: a busy loader may never end */
+#define LOAD_LATE_NS (100 * CLOCK_NS_PER_MS)
 
 static void load_set(struct target *t, uint64_t params_at, size_t field) {
     int32_t one = 1;
     (void)mem_write(&t->mem, params_at + field, &one, sizeof one);
 }
 
-/* The params are gone: with the process, -1; or with the thread, which has given us up, 1. */
+/* The params are gone: -1 with the process; 1 with the thread, which has given up on us. */
 static int load_lost(struct target *t, struct err *e) {
     return mem_is_gone(&t->mem) || procfs_is_gone(t->pid) ? target_lost(t, e) : 1;
 }
 
-/* Wait until the thread's phase is at least `phase`, and show it that we live. The phase, or -1 when the params are gone, or 0
- * at the deadline or when `stop_asked` says so. */
+/* Wait until the thread's phase is at least `phase`, and show it that we are alive. Returns the
+ * phase, -1 if the params are gone, or 0 at the deadline or when `stop_asked` returns true. */
 static int32_t load_wait(struct target *t, uint64_t params_at, int32_t phase, uint64_t deadline_ns,
                          bool (*stop_asked)(void)) {
     long nap_ns = 0;
@@ -55,7 +56,7 @@ static int32_t load_wait(struct target *t, uint64_t params_at, int32_t phase, ui
     }
 }
 
-/* The params vanish with the region, the thread a moment later: then nothing of ours is left. */
+/* The params vanish with the region, and the thread soon after: then nothing of ours is left. */
 static bool load_is_gone(struct target *t, uint64_t params_at) {
     pid_t tids[LOAD_MAX_TIDS];
     char name[sizeof STUB_THREAD_NAME + 1];
@@ -77,12 +78,13 @@ static void load_wait_gone(struct target *t, uint64_t params_at, uint64_t wait_n
 
 /* ---- the memory file ---- */
 
-/* Everything here is told by the target: the number of the descriptor, and what lies behind it. It may be anything at all, and
- * another thing a moment later: a file of ours that it has named with O_PATH, a FIFO or a device, a file system that does not
- * answer. So it is taken without being opened (O_PATH), looked at without its file system being asked (AT_STATX_DONT_SYNC), and
- * written to only if it is an empty memory file of our name, by the target's own descriptor of that very file. */
+/* The target supplies everything here: the descriptor's number and what it refers to. It may be
+ * anything, and something else a moment later: a file of ours that it has opened with O_PATH, a
+ * FIFO or a device, a file system that does not answer. So it is taken without being opened
+ * (O_PATH), examined without asking its file system (AT_STATX_DONT_SYNC), and written to only if
+ * it is an empty memory file of our name, through the target's own descriptor of that very file. */
 
-/* Size of the file, and 0; or -1 with what it is instead. */
+/* Size of the file, and 0; or -1 with a description of what it is instead. */
 static int load_judge_file(int fd, const struct statx *ours, struct statx *st, const char **what) {
     char self[32], link[64];
     *st = (struct statx){.stx_mask = 0};
@@ -99,9 +101,10 @@ static int load_judge_file(int fd, const struct statx *ours, struct statx *st, c
         *what = "it is a device";
     else if (!S_ISREG(st->stx_mode))
         *what = "it is not a regular file";
+    /* all memory files are on one that only the kernel mounts */
     else if (st->stx_dev_major != ours->stx_dev_major || st->stx_dev_minor != ours->stx_dev_minor ||
              st->stx_nlink != 0)
-        *what = "it is a file on a file system"; /* all memory files are on one that only the kernel mounts */
+        *what = "it is a file on a file system";
     else if (strcmp(link, LOAD_FILE_LINK_WHOLE) != 0)
         *what = "it is another memory file";
     else if (st->stx_size != 0)
@@ -116,8 +119,9 @@ static bool load_is_same_file(const struct statx *a, const struct statx *b) {
            a->stx_dev_minor == b->stx_dev_minor;
 }
 
-/* The target's own descriptor, where the kernel gives it (Linux 5.6) and a filter of ours does not forbid it; else one of our own
- * for what `taken` stands for, which was judged. Or -1 with errno. */
+/* The target's own descriptor, if the kernel provides it (Linux 5.6) and no filter of ours
+ * forbids it; otherwise one of our own for what `taken` stands for, which was checked. Or -1
+ * with errno. */
 static int load_get_file(const struct target *t, int number, int taken) {
     char self[32];
     int fd = t->process < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, t->process, number, 0);
@@ -195,7 +199,7 @@ static int load_write_file(struct target *t, uint64_t params_at, const uint8_t *
     return rc;
 }
 
-/* What the thread said when it did not start an agent. */
+/* The thread's reason for not starting an agent. */
 static int load_explain(struct target *t, const struct stub_params *p, struct err *e) {
     char text[256];
     int pid = (int)t->pid;
@@ -224,7 +228,7 @@ static int load_too_late(struct target *t, const struct load_request *req, struc
         return target_lost(t, e);
     if (phase < 0 && !req->stop_asked())
         return 1;
-    if (phase == STUB_STARTING) /* nobody can call it back from there */
+    if (phase == STUB_STARTING) /* nobody can cancel it there */
         return err_set(
             e, ERR_ATTACH,
             "process %d: the agent is still being started, which takes too long: it will be there soon "
@@ -240,8 +244,8 @@ static int load_too_late(struct target *t, const struct load_request *req, struc
                    (int)t->pid, where);
 }
 
-/* Wait for the last word: 0, or what load_agent returns. On the deadline the thread is told to take it back, except when the
- * agent is being started. */
+/* Wait for the final result: 0, or what load_agent returns. At the deadline the thread is told
+ * to cancel, except while the agent is being started. */
 static int load_wait_done(struct target *t, const struct load_request *req, struct err *e) {
     uint64_t at = req->params_at;
     int32_t phase = load_wait(t, at, STUB_DONE, req->deadline_ns, req->stop_asked);
@@ -266,16 +270,17 @@ static int load_match_map(const struct procfs_map *map, void *arg) {
     return strncmp(map->path, LOAD_FILE_LINK, sizeof LOAD_FILE_LINK - 1) == 0;
 }
 
-/* Is there another memory file like ours, open or mapped? Everybody makes theirs first and looks then, so of two at the
- * same time at least one sees the other. */
+/* True if there is no other memory file like ours, open or mapped. Every injector makes its own
+ * first and then looks, so of two at the same time at least one sees the other. */
 static bool load_is_alone(struct target *t, const struct load_request *req, int32_t our_fd) {
     char path[64], link[64];
     bool alone = true;
     (void)snprintf(path, sizeof path, "/proc/%d/fd", (int)t->pid);
     DIR *dir = opendir(path);
     for (struct dirent *d; dir && alone && (d = readdir(dir));) {
+        /* the target may have any number of them */
         if (clock_mono_ns() > req->deadline_ns || req->stop_asked())
-            break; /* it may have as many as it likes */
+            break;
         ssize_t n = readlinkat(dirfd(dir), d->d_name, link, sizeof link - 1);
         link[n > 0 ? n : 0] = '\0';
         alone = strncmp(link, LOAD_FILE_LINK, sizeof LOAD_FILE_LINK - 1) != 0 || atoi(d->d_name) == our_fd;
@@ -285,7 +290,7 @@ static bool load_is_alone(struct target *t, const struct load_request *req, int3
     return alone && procfs_each_map(t->pid, load_match_map, NULL) == 0;
 }
 
-/* Hand the thread what it waits for. 0, 1 when somebody else is at it, or -1 with the error. */
+/* Hand the thread what it waits for. 0, 1 if another injector is at work, or -1 with the error. */
 static int load_pass_request(struct target *t, const struct load_request *req, struct err *e) {
     int32_t phase = load_wait(t, req->params_at, req->bytes ? STUB_WAITING : STUB_BORN, req->deadline_ns,
                               req->stop_asked);
@@ -328,7 +333,7 @@ static int load_run(struct target *t, const struct load_request *req, struct stu
 
 int load_agent(struct target *t, const struct load_request *req, struct stub_params *out, struct err *e) {
     int rc = load_run(t, req, out, e);
-    /* On a machine that stands still for seconds the thread may be there longer than it is waited for. */
+    /* On a machine that stalls for seconds the thread may live longer than we wait for it. */
     if (rc == -1 && req->stop_asked() && !load_is_gone(t, req->params_at))
         return err_set(e, ERR_FAILED, "interrupted; what was begun in process %d ends by itself in a moment",
                        (int)t->pid);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remote_exec: see remote_exec.h. Protocol: PEP 768; Python/remote_debugging.c. struct link_map, struct r_debug: glibc elf/link.h. */
+/* remote_exec: see remote_exec.h. Protocol: PEP 768; Python/remote_debugging.c. struct link_map,
+ * struct r_debug: glibc elf/link.h. */
 #include "inject/remote_exec.h"
 
 #include <errno.h>
@@ -25,10 +26,11 @@
 
 #define REMOTE_EXEC_LOADED_MAX 512
 #define REMOTE_EXEC_LINKS_MAX 65536
-#define REMOTE_EXEC_RUN_NS (2 * CLOCK_NS_PER_S)   /* for a script that has begun when the time is up */
+/* for a script that has started when the time is up */
+#define REMOTE_EXEC_RUN_NS (2 * CLOCK_NS_PER_S)
 #define REMOTE_EXEC_START_NS (3 * CLOCK_NS_PER_S) /* for an agent that is being started then */
 #define REMOTE_EXEC_GRACE_NS                                                                                 \
-    (100 * CLOCK_NS_PER_MS) /* for a thread that took the path just before it was taken back */
+    (100 * CLOCK_NS_PER_MS) /* for a thread that took the path just before it was cleared */
 #define REMOTE_EXEC_LOADED "#loaded"
 #define REMOTE_EXEC_SAID_MAX 256
 
@@ -39,12 +41,13 @@ struct remote_exec {
     struct mem mem;
     uint64_t deadline_ns;
     bool (*stop_asked)(void);
-    char loaded[REMOTE_EXEC_LOADED_MAX]; /* what the loader calls an agent that is mapped already; "" none */
+    /* the loader's name of an agent that is already mapped; "" none */
+    char loaded[REMOTE_EXEC_LOADED_MAX];
 };
 
 /* --- memory ---------------------------------------------------------------------------------------------------- */
 
-/* The flag: 1 waits, 0 taken, -1 cannot be read. */
+/* The flag: 1 waiting, 0 taken, -1 cannot be read. */
 static int remote_exec_read_pending(struct remote_exec *d) {
     uint32_t v;
     return mem_read_u32(&d->mem, d->at.pending, &v) == 0 ? v != 0 : -1;
@@ -71,7 +74,7 @@ static int remote_exec_find_name(struct target *t, uint64_t base, uint64_t end, 
     return -1;
 }
 
-/* Is there an agent of ours, parked? Then d->loaded names it. 0, or -1 with the error. */
+/* Look for a parked agent of ours; d->loaded then names it. 0, or -1 with the error. */
 static int remote_exec_find_agent(struct remote_exec *d, struct err *e) {
     struct target t;
     uint64_t entry;
@@ -86,7 +89,7 @@ static int remote_exec_find_agent(struct remote_exec *d, struct err *e) {
     return rc;
 }
 
-/* What the loaded agent says: 1 with its answer, 0 not yet, -1 it is not there. */
+/* The loaded agent's answer: 1 with it, 0 not yet, -1 the agent is gone. */
 static int remote_exec_read_answer(struct remote_exec *d, struct agent_remote_exec *out) {
     struct target t;
     struct elf_image img;
@@ -104,7 +107,8 @@ static int remote_exec_read_answer(struct remote_exec *d, struct agent_remote_ex
 
 /* --- the request ----------------------------------------------------------------------------------------------- */
 
-/* Take the request back. True when it was still there; if it was taken just before, what is read is a script that does nothing. */
+/* Cancel the request. True if it was still there; if it was taken just before, the script that
+ * is read does nothing. */
 static bool remote_exec_take_back(struct remote_exec *d) {
     int32_t zero = 0;
     char nothing = '\0', said[8];
@@ -124,7 +128,7 @@ static int remote_exec_ask(struct remote_exec *d, struct err *e) {
     const struct inject_remote_exec *at = &d->at;
     int32_t one = 1;
     size_t len = strlen(d->files.path) + 1;
-    /* As late as can be: where things are may have changed while the files were made. */
+    /* As late as possible: addresses may have changed while the files were made. */
     if (d->req->find_remote_exec(d->req->find_remote_exec_arg, &d->mem, &d->at, e) != 0)
         return -1;
     if (len > at->path_size)
@@ -140,7 +144,7 @@ static int remote_exec_ask(struct remote_exec *d, struct err *e) {
     return err_set_errno(e, ERR_ATTACH, errno, "its memory may not be written to");
 }
 
-/* What the thread that should have come is in, for people. */
+/* Describe what the expected thread is doing. */
 static void remote_exec_describe_thread(const struct remote_exec *d, char *buf, size_t cap) {
     struct procfs_stat st;
     struct procfs_syscall sc;
@@ -167,7 +171,7 @@ static int remote_exec_give_up(struct remote_exec *d, uint64_t waited_ns, struct
                    what);
 }
 
-/* Wait for the script's word. 0, or -1 with the error and everything taken back. */
+/* Wait for the script's result. 0, or -1 with the error and everything undone. */
 static int remote_exec_wait(struct remote_exec *d, char *said, size_t cap, struct err *e) {
     uint64_t start = clock_mono_ns(), until = d->deadline_ns;
     bool taken = false;
@@ -191,7 +195,7 @@ static int remote_exec_wait(struct remote_exec *d, char *said, size_t cap, struc
     }
 }
 
-/* The script has loaded it: wait until it runs, or says why not. */
+/* The script has loaded it: wait until it runs, or reports why not. */
 static int remote_exec_wait_for_agent(struct remote_exec *d, struct agent_remote_exec *out, struct err *e) {
     uint64_t until = clock_mono_ns() + REMOTE_EXEC_START_NS;
     long nap_ns = 0;

@@ -25,9 +25,9 @@
 #define SAFE_POINT_PAUSE_NS 2000000L
 #define SAFE_POINT_PAUSE_MAX_NS 20000000L
 #define SAFE_POINT_RANK_RUNNING 100
-#define SAFE_POINT_RANK_PARENT 10 /* after others that do the same: see safe_point_calls */
+#define SAFE_POINT_RANK_PARENT 10 /* after others of their kind: see safe_point_calls */
 
-/* Why a thread was not taken; the first ones are places in the code. */
+/* Why a thread was refused; the first ones are places in the code. */
 enum safe_point_refusal {
     SAFE_POINT_MOVED = TARGET_PLACES,
     SAFE_POINT_UNINTERRUPTIBLE,
@@ -76,8 +76,9 @@ struct safe_point {
     enum target_place seen;  /* the worst place of the thread accepted */
     unsigned refusals[SAFE_POINT_REFUSALS];
     uint64_t stopped_ns;
-    struct err first_error; /* of a stop that was not permitted; */
-    bool is_busy;           /* the last was because another of our programs traces the thread */
+    struct err first_error; /* of a stop that was not permitted */
+    /* the last one was refused because another of our programs traces the thread */
+    bool is_busy;
 };
 
 /* --- system calls ---------------------------------------------------------------------------------------------- */
@@ -88,10 +89,10 @@ struct safe_point_call {
     const char *name;
 };
 
-/* 0: restarted by the kernel as if nothing happened. 1: restarted, with what is left of its time. 2: called again by us
- * (syscall_restart_rewind), its time starts anew. From SAFE_POINT_RANK_PARENT on, a parent's: the end of a child may fall into our
- * stop, and its SIGCHLD, which the kernel drops where it is ignored, is kept for a parent that is traced: it wakes another
- * thread, and a call of that one may end with EINTR. */
+/* 0: the kernel restarts it without a trace. 1: restarted with the rest of its time. 2: we
+ * repeat it (syscall_restart_rewind), and its time starts again. From SAFE_POINT_RANK_PARENT on,
+ * a parent's: a child may end during our stop. Its SIGCHLD, which the kernel drops where it is
+ * ignored, is kept for a traced parent: it wakes another thread, whose call may end with EINTR. */
 static const struct safe_point_call safe_point_calls[] = {
     {SYS_futex, 0, "futex"},
     {SYS_read, 0, "read"},
@@ -152,8 +153,8 @@ static void safe_point_refuse(struct safe_point *m, unsigned why) {
         m->refusals[why]++;
 }
 
-/* What the descriptor is that a call waits for, as /proc says it; "" for a pipe with a name, which waits like one without. The file
- * system is not asked, it may be one that hangs. */
+/* What kind of descriptor a call waits for, as /proc shows it; "" for a named pipe, which waits
+ * like an unnamed one. The file system is not asked, because it may hang. */
 static void safe_point_read_file(pid_t pid, int fd, char *file, size_t cap) {
     char link[64];
     struct statx st;
@@ -171,8 +172,9 @@ static int safe_point_rank_sleeper(pid_t pid, pid_t tid, long *nr) {
     int rc = procfs_read_syscall(pid, tid, &sc);
     if (rc < 0)
         return -1;
+    /* it has woken up */
     if (rc > 0)
-        return SAFE_POINT_RANK_RUNNING; /* woke up meanwhile */
+        return SAFE_POINT_RANK_RUNNING;
     *nr = sc.nr;
     if (sc.nr == SYS_read || sc.nr == SYS_write)
         safe_point_read_file(pid, (int)sc.args[0], file, sizeof file);
@@ -219,7 +221,7 @@ static size_t safe_point_list(struct safe_point *m, struct safe_point_candidate 
 
 /* --- one thread ------------------------------------------------------------------------------------------------ */
 
-/* Let go of a thread that was only looked at. */
+/* Release a thread that was only examined. */
 static void safe_point_let_go(struct safe_point *m, struct thread *th) {
     thread_release(th);
     m->stopped_ns += th->stopped_ns;
@@ -238,19 +240,22 @@ static int safe_point_match_map(const struct procfs_map *map, void *arg) {
     return 1;
 }
 
-/* Copy the stack from the red zone of `sp` to the end of its mapping, as far as there is room. 0 or -1. */
+/* Copy the stack from the red zone of `sp` to the end of its mapping, as far as there is room. 0
+ * or -1. */
 static int safe_point_copy_stack(struct safe_point *m, struct unwind_copy *c) {
     const struct target_map *map = target_map_at(m->t, c->regs.rsp);
     struct safe_point_map_search s = {.addr = c->regs.rsp, .end = map ? map->end : 0};
+    /* a stack made after the snapshot is looked up again */
     if (!map && procfs_each_map(m->t->pid, safe_point_match_map, &s) != 1)
-        return -1; /* a stack made after the snapshot is looked up anew */
+        return -1;
     c->stack_at = c->regs.rsp;
     c->stack_len = s.end - c->stack_at < UNWIND_STACK_MAX ? (size_t)(s.end - c->stack_at) : UNWIND_STACK_MAX;
     return mem_read(&m->t->mem, c->stack_at, c->stack, c->stack_len);
 }
 
-/* Where the kernel writes the time that is left when a call is interrupted, by our stops too: select(2), pselect6, ppoll(2),
- * nanosleep(2), clock_nanosleep(2); a call that goes on as restart_syscall has the arguments of what it was. */
+/* Where the kernel writes the remaining time when a call is interrupted, by our stops too:
+ * select(2), pselect6, ppoll(2), nanosleep(2), clock_nanosleep(2). A call that continues as
+ * restart_syscall has the arguments of the original. */
 static size_t safe_point_time_places(const struct user_regs_struct *r, uint64_t at[SAFE_POINT_TIME_PLACES]) {
     switch (r->orig_rax) {
     case SYS_select:
@@ -275,7 +280,7 @@ static size_t safe_point_time_places(const struct user_regs_struct *r, uint64_t 
     }
 }
 
-/* Take the time that is left out of the comparison. */
+/* Exclude the remaining time from the comparison. */
 static void safe_point_forget_time(struct safe_point *m, size_t used) {
     uint64_t at[SAFE_POINT_TIME_PLACES];
     size_t n = safe_point_time_places(&m->copy->regs, at);
@@ -287,7 +292,8 @@ static void safe_point_forget_time(struct safe_point *m, size_t used) {
         }
 }
 
-/* Is the thread where it was when its stack was copied? rax and orig_rax differ between the first and a restarted call. */
+/* True if the thread is where it was when its stack was copied. rax and orig_rax differ between
+ * the first and a restarted call. */
 static bool safe_point_is_same(struct safe_point *m, const struct user_regs_struct *now, size_t used) {
     const struct unwind_copy *c = m->copy;
     struct user_regs_struct a = c->regs, b = *now;
@@ -300,7 +306,7 @@ static bool safe_point_is_same(struct safe_point *m, const struct user_regs_stru
     return memcmp(c->stack, m->again, used) == 0;
 }
 
-/* Does another of our programs trace it? */
+/* True if another of our programs traces it. */
 static bool safe_point_is_ours(const struct thread *th) {
     struct procfs_status st;
     char name[64];
@@ -308,7 +314,8 @@ static bool safe_point_is_ours(const struct thread *th) {
            procfs_read_comm((pid_t)st.tracer_pid, 0, name, sizeof name) == 0 && check_is_ours(name);
 }
 
-/* Stop it for the first time: registers, and for a running thread the stack too. 0, or -1 with the refusal counted. */
+/* Stop it for the first time: read registers and, of a running thread, the stack too. 0, or -1
+ * with the refusal counted. */
 static int safe_point_stop(struct safe_point *m, struct thread *th, struct user_regs_struct *regs) {
     struct err e = {0};
     if (thread_stop(th, SAFE_POINT_STOP_NS, &e) != 0) {
@@ -329,7 +336,7 @@ static int safe_point_stop(struct safe_point *m, struct thread *th, struct user_
     return -1;
 }
 
-/* Does what the unwinder saw allow the thread to be borrowed? */
+/* Whether the unwound stack allows borrowing the thread. */
 static bool safe_point_accept(struct safe_point *m, const struct unwind_result *r) {
     if (r->worst > m->limit) {
         safe_point_refuse(m, r->worst);
@@ -343,7 +350,8 @@ static bool safe_point_accept(struct safe_point *m, const struct unwind_result *
     return true;
 }
 
-/* The thread stands still: would its filters kill it, or the threads it starts? Let go of then. */
+/* True if the filters of the stopped thread would kill it or the threads it starts. Releases it
+ * then. */
 static bool safe_point_is_filtered(struct safe_point *m, struct thread *th) {
     long nr;
     if (filter_judge_thread(th->tid, &nr) != FILTER_KILLS)
@@ -396,7 +404,8 @@ static int safe_point_try_running(struct safe_point *m, struct thread *th) {
         safe_point_refuse(m, SAFE_POINT_NO_STATE);
     if (r.out_of_time) {
         safe_point_refuse(m, SAFE_POINT_MOVED);
-        unwinder_run(m->unwinder, m->copy, 0, &r); /* fills the caches for the next try, while it runs */
+        /* fills the caches for the next try, while it runs */
+        unwinder_run(m->unwinder, m->copy, 0, &r);
     }
     return -1;
 }
@@ -433,7 +442,7 @@ static int safe_point_explain(struct safe_point *m, uint64_t waited_ns, struct s
                    total ? text : "no thread was found");
 }
 
-/* The ways to catch a thread, in the order in which they are tried in every round. */
+/* The strategies to catch a thread, in the order of each round. */
 static const struct safe_point_strategy {
     enum agent_way way;
     unsigned per_round; /* threads tried at most */
@@ -464,7 +473,8 @@ static int safe_point_describe(const struct safe_point_candidate *c, enum target
     return 0;
 }
 
-/* Try the candidates of one round. 0 with a thread stopped in `out`, 1 none, -1 when one is stuck in our stop. */
+/* Try the candidates of one round. 0 with a thread stopped in `out`, 1 for none, -1 if one is
+ * stuck in our stop. */
 static int safe_point_round(struct safe_point *m, struct thread *out, struct safe_point_candidate *list,
                             size_t n, uint64_t deadline, struct safe_point_found *found) {
     unsigned tried[SAFE_POINT_STRATEGIES] = {0};
@@ -481,8 +491,8 @@ static int safe_point_round(struct safe_point *m, struct thread *out, struct saf
     return 1;
 }
 
-/* What cannot be unwound to its end, or sits in a stream's lock (a prompt does, for ever), is taken only when nothing
- * better comes: when that is all there is, or a quarter of the time has passed. */
+/* A thread that cannot be unwound to its end, or holds a stream's lock (a prompt does,
+ * indefinitely), is taken only if there is nothing else, or after a quarter of the time. */
 static enum target_place safe_point_limit(const struct safe_point *m, unsigned round, uint64_t start,
                                           uint64_t deadline) {
     unsigned hard = 0;
@@ -494,14 +504,15 @@ static enum target_place safe_point_limit(const struct safe_point *m, unsigned r
     return TARGET_PLAIN;
 }
 
-/* Between rounds, longer each time: 2 ms to 20 ms. */
+/* Pause between rounds, longer each time: 2 ms to 20 ms. */
 static void safe_point_pause(unsigned round) {
     long ns = SAFE_POINT_PAUSE_NS * (long)(round + 1);
     (void)nanosleep(&(struct timespec){0, ns < SAFE_POINT_PAUSE_MAX_NS ? ns : SAFE_POINT_PAUSE_MAX_NS}, NULL);
 }
 
-/* Nothing that may pass stands in the way of all `n` threads: no need to wait for the end of the time. Who traces them at this moment
- * may be gone in an eighth of it; another of our programs is gone when it has been given a processor. */
+/* True if no temporary obstacle stands in the way of all `n` threads: then waiting to the end is
+ * useless. A present tracer may be gone after an eighth of the time; another of our programs is
+ * gone as soon as it gets a processor. */
 static bool safe_point_is_hopeless(const struct safe_point *m, size_t n, uint64_t start, uint64_t deadline) {
     if (n && m->refusals[SAFE_POINT_FILTERED] >= n)
         return true;

@@ -2,9 +2,10 @@
 /*
  * safe_point: which thread to borrow, and when.
  *
- * First threads asleep in a plain system call: stopped for an instant to copy registers, unwound while they sleep on,
- * stopped again, and taken if nothing has changed. Then running ones, unwound while stopped within a small budget.
- * A thread that is inside the loader, an allocator, fork, a signal handler, ... is left alone.
+ * First threads asleep in a plain system call: stopped for an instant to copy registers, unwound
+ * while they sleep on, stopped again, and taken if nothing has changed. Then running ones,
+ * unwound while stopped, within a small budget. A thread inside the loader, an allocator, fork,
+ * a signal handler and similar code is left alone.
  */
 #ifndef INJECT_SAFE_POINT_H
 #define INJECT_SAFE_POINT_H
@@ -19,9 +20,9 @@
 #include "inject/target.h"
 #include "inject/thread.h"
 
-/* How willingly a thread asleep in this call is taken, lower is better; -1: not at all. `file` says what the first
- * argument's descriptor is, "" when it is none: a regular file may be on a network or in user space, where an
- * interruption is seen. */
+/* Preference for a thread asleep in this call, lower is better; -1: never. `file` is the kind of
+ * the first argument's descriptor, "" for none: a regular file may be on a network or in user
+ * space, where an interruption is visible. */
 int safe_point_rank_call(long nr, const char *file);
 
 /* Name of a system call for people: "futex", "clock_nanosleep", or "system call 123". */
@@ -31,12 +32,12 @@ void safe_point_call_name(char *buf, size_t cap, long nr);
 struct safe_point_found {
     enum agent_way way;
     char how[64];   /* "asleep in futex", "running, holding a stream's lock" */
-    bool is_barred; /* none was: no thread may be traced, */
+    bool is_barred; /* none may be traced */
     bool is_busy;   /* because another of our programs traces them */
 };
 
-/* Find one: `out` is then stopped and may be borrowed. Until `deadline_ns`. 0, or -1 with the error that says what stood in
- * the way. `stop_asked` is asked now and then whether to give up. */
+/* Find a thread until `deadline_ns`; `out` is then stopped and may be borrowed. 0, or -1 with
+ * the error that names the obstacle. `stop_asked` is called now and then; true to give up. */
 int safe_point_find(struct target *t, struct thread *out, uint64_t deadline_ns, bool (*stop_asked)(void),
                     struct safe_point_found *found, struct err *e);
 

@@ -10,8 +10,8 @@
 
 #define SIGRETURN_CHAIN_SYSCALL_RET_LEN 3U
 #define SIGRETURN_CHAIN_SIGRETURN_LEN 9U
-#define SIGRETURN_CHAIN_LIBC_SIGNALS                                                                         \
-    (3ULL << 31) /* 32 and 33: pthread_create lets libc's own through, whatever was blocked */
+/* 32 and 33: pthread_create lets libc's own signals through, whatever was blocked */
+#define SIGRETURN_CHAIN_LIBC_SIGNALS (3ULL << 31)
 
 _Static_assert(SIGRETURN_CHAIN_HEAD % FRAME_ALIGN == 0, "`back` holds vector state, which is aligned");
 

@@ -46,32 +46,33 @@ void frame_build_call(uint8_t *buf, const struct user_regs_struct *regs, uint64_
 
 /* ---- the chain ---- */
 
-#define SIGRETURN_CHAIN_HEAD ((size_t)384) /* what stands before `back`; keeps that one aligned */
+#define SIGRETURN_CHAIN_HEAD ((size_t)384) /* the part before `back`; keeps that one aligned */
 #define SIGRETURN_CHAIN_MAX (SIGRETURN_CHAIN_HEAD + FRAME_MAX)
 
 struct sigreturn_chain {
     uint64_t at; /* on the thread's stack */
     size_t len;
-    uint64_t release, back; /* where each frame begins: the stack pointer for a "ret" into it */
-    uint64_t time;          /* a struct timespec: how long the thread waits to be taken back */
+    uint64_t release, back; /* the start of each frame: the stack pointer for a "ret" into it */
+    uint64_t time;          /* a struct timespec: how long the thread waits to be restored */
     uint64_t syscall_ret, sigreturn;
     uint64_t mask; /* while borrowed */
     uint8_t bytes[SIGRETURN_CHAIN_MAX];
 };
 
-/* Choose the place, below the red zone of `sp`. 0, or -1 when the vector state is too large. */
+/* Choose the address, below the red zone of `sp`. 0, or -1 if the vector state is too large. */
 int sigreturn_chain_place(struct sigreturn_chain *c, uint64_t sp, size_t xstate_len, uint64_t syscall_ret,
                           uint64_t sigreturn);
 
-/* Lay out `back` in `bytes`. 0, or -1 when the state makes no sense. */
+/* Write `back` to `bytes`. 0, or -1 if the state is not valid. */
 int sigreturn_chain_put_back(struct sigreturn_chain *c, const struct user_regs_struct *regs,
                              const void *xstate, size_t xstate_len, uint64_t mask);
 
-/* Lay out `release` and the time in `bytes`: the first SIGRETURN_CHAIN_HEAD of them. */
+/* Write `release` and the time to the first SIGRETURN_CHAIN_HEAD of `bytes`. */
 void sigreturn_chain_put_head(struct sigreturn_chain *c, const struct user_regs_struct *regs, uint64_t region,
                               uint64_t region_size, uint64_t wait_ns);
 
-/* Is a thread with these registers and this mask on its way to the frames or through them, not yet back? */
+/* True if a thread with these registers and this mask is on its way to the frames or through
+ * them, and not back yet. */
 bool sigreturn_chain_is_intact(const struct sigreturn_chain *c, const struct user_regs_struct *regs,
                                uint64_t mask);
 

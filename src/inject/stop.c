@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stop: see stop.h. ptrace(2): a seized thread leaves no trace of its stop when it is let go, but for the calls that
- * syscall_restart_rewind knows.
+ * stop: see stop.h. ptrace(2): a released thread shows no trace of its stop, except for the
+ * calls that syscall_restart_rewind knows.
  */
 #include "inject/stop.h"
 
@@ -16,10 +16,11 @@
 #include "inject/syscall_restart.h"
 #include "inject/check.h"
 
-#define STOP_BUSY_NS                                                                                         \
-    (3 * CLOCK_NS_PER_S) /* another of our programs lets go of a thread within milliseconds */
+/* another of our programs releases a thread within milliseconds */
+#define STOP_BUSY_NS (3 * CLOCK_NS_PER_S)
 #define STOP_RETRY_NS (5 * CLOCK_NS_PER_MS)
-#define STOP_WAIT_NS (50 * CLOCK_NS_PER_MS) /* a thread that waits for a processor must get it to stop */
+/* a thread that waits for a processor must get one to stop */
+#define STOP_WAIT_NS (50 * CLOCK_NS_PER_MS)
 
 void stop_init(struct stop *s, pid_t pid) { *s = (struct stop){.pid = pid}; }
 
@@ -28,20 +29,20 @@ struct stop_trial {
     int errnum;
 };
 
-/* Who only seizes and ends has stopped nothing: the kernel lets go. */
+/* Seizing and ending stops nothing: the kernel releases the thread. */
 static void *stop_try(void *arg) {
     struct stop_trial *t = arg;
     t->errnum = ptrace(PTRACE_SEIZE, t->pid, 0, 0) == 0 ? 0 : errno;
     return NULL;
 }
 
-/* Is it one of our programs, which lets go in a moment? */
+/* True for one of our programs, which soon lets go. */
 static bool stop_is_ours(int64_t tracer) {
     char name[64];
     return procfs_read_comm((pid_t)tracer, 0, name, sizeof name) == 0 && check_is_ours(name);
 }
 
-/* As stop_check, at this moment; `is_busy`: another of our programs is at it. */
+/* Like stop_check, for this moment; `is_busy`: another of our programs is at work. */
 static int stop_check_now(pid_t pid, bool *is_busy, struct err *e) {
     struct stop_trial trial = {.pid = pid};
     struct procfs_status st;
@@ -63,7 +64,7 @@ static int stop_check_now(pid_t pid, bool *is_busy, struct err *e) {
         return err_set_errno(e, ERR_FAILED, rc, "cannot create a thread");
     (void)pthread_join(thread, NULL);
     if (trial.errnum) {
-        *is_busy = procfs_read_status(pid, 0, &st) == 0 && st.tracer_pid > 0; /* since we looked */
+        *is_busy = procfs_read_status(pid, 0, &st) == 0 && st.tracer_pid > 0; /* since the check */
         return err_set_errno(e, ERR_ATTACH, trial.errnum,
                              "not allowed to stop threads of process %d (run as its user or root; in a "
                              "container add the capability SYS_PTRACE), or read without --block",
@@ -81,8 +82,9 @@ int stop_check(pid_t pid, struct err *e) {
     return rc;
 }
 
-/* Has it come to a stop within `wait_ns`? What the stop did to an interrupted call is undone at once. One that is about to
- * take a signal stands just as still; it takes it when it is let go. 1 stopped, 0 not yet, -1 gone. */
+/* Wait up to `wait_ns` for the stop, and undo its effect on an interrupted call immediately. A
+ * thread about to take a signal counts as stopped; it takes the signal when it is released. 1
+ * stopped, 0 not yet, -1 gone. */
 static int stop_wait(struct thread *t, uint64_t wait_ns) {
     struct user_regs_struct regs;
     switch (thread_wait(t, wait_ns)) {

@@ -2,8 +2,9 @@
 /*
  * stub: see stub.h. Everything here ends up in one section and is copied into another process.
  *
- * So: no call, table, literal or string outside this section; no relocation; system calls are raw; libc is reached only
- * through addresses in the params. mk/flags.mk gives this file flags of its own.
+ * So: no call, table, literal or string outside this section; no relocation; system calls are
+ * raw; libc is reached only through addresses in the params. mk/flags.mk gives this file flags
+ * of its own.
  */
 #include "inject/stub.h"
 
@@ -38,14 +39,16 @@ _Static_assert(sizeof(struct stub_out) == sizeof(struct pollfd) &&
                "the kernel writes it");
 
 /*
- * inject_stub_borrowed(params): entered on the stack in the region. At the end it switches to the frames on the borrowed
- * thread's own stack and jumps to libc's "syscall; ret" with ppoll(&out, 1, chain_time, NULL, 8). There it sleeps until the
- * injector interrupts it; the kernel then clears `out.here`, when no instruction of the region will be run by this thread
- * any more. Nobody comes: it returns into its frames. ppoll leaves no restart state behind, as nanosleep would: the
- * thread's own interrupted call has to find what it left there.
+ * inject_stub_borrowed(params): entered on the stack in the region. At the end it switches to
+ * the frames on the borrowed thread's own stack and jumps to libc's "syscall; ret" with
+ * ppoll(&out, 1, chain_time, NULL, 8). There it sleeps until the injector interrupts it; the
+ * kernel then clears `out.here`, when no instruction of the region will be run by this thread
+ * any more. Nobody comes: it returns into its frames. ppoll leaves no restart state behind, as
+ * nanosleep would: the thread's own interrupted call has to find what it left there.
  *
- * inject_stub_thread(params): start routine of the created thread. When the region is not the agent's it jumps to libc's
- * munmap with a return address outside of it on the stack: no instruction runs here after the pages are gone.
+ * inject_stub_thread(params): start routine of the created thread. When the region is not the
+ * agent's it jumps to libc's munmap with a return address outside of it on the stack: no
+ * instruction runs here after the pages are gone.
  */
 __asm__(".pushsection inject_stub, \"ax\", @progbits\n"
         ".globl inject_stub_borrowed\n"
@@ -108,7 +111,7 @@ STUB_INLINE uint64_t stub_now(void) {
     return (uint64_t)ts.sec * 1000000000ULL + (uint64_t)ts.nsec;
 }
 
-/* Only for the created thread: nanosleep uses restart state which the borrowed thread has to keep. */
+/* Only for the created thread: nanosleep uses restart state that the borrowed thread must keep. */
 STUB_INLINE void stub_pause(void) {
     struct {
         long sec, nsec;
@@ -135,13 +138,13 @@ STUB_INLINE char *stub_put_number(char *to, const char *end, uint32_t n) {
     return to;
 }
 
-/* Up to eight characters as one integer: a literal string would live outside the section. */
+/* Up to eight characters as one integer: a literal string would be outside the section. */
 #define STUB_TEXT(a, b, c, d, e, f, g, h)                                                                    \
     ((uint64_t)(a) | (uint64_t)(b) << 8 | (uint64_t)(c) << 16 | (uint64_t)(d) << 24 | (uint64_t)(e) << 32 |  \
      (uint64_t)(f) << 40 | (uint64_t)(g) << 48 | (uint64_t)(h) << 56)
 
-/* /proc/self/task/TID/fd/FD: unlike /proc/self/fd/FD no later dlopen can mean another file by the same name (the loader
- * knows its libraries by the names they were opened with). */
+/* /proc/self/task/TID/fd/FD. Unlike with /proc/self/fd/FD, no later dlopen can mean another file
+ * by the same name (the loader knows libraries by the names they were opened with). */
 STUB_INLINE void stub_make_path(struct stub_params *p) {
     char *end = p->path + sizeof p->path - 1, *at = p->path;
     at = stub_put_text(at, end, STUB_TEXT('/', 'p', 'r', 'o', 'c', '/', 's', 'e'));
@@ -159,8 +162,8 @@ STUB_INLINE void stub_copy_error(struct stub_params *p, const char *text) {
     *to = 0;
 }
 
-/* On the borrowed thread: create the other one. Then the region is that one's, and the way back of this one does not lead
- * through unmapping it. The stack pointer for leaving. */
+/* On the borrowed thread: create the other one. Then the region belongs to that one, and the way
+ * back of this one does not unmap it. Returns the stack pointer for leaving. */
 STUB_CODE uint64_t stub_borrow(struct stub_params *p) {
     int *(*errno_location)(void) = (int *(*)(void))p->fn_errno_location;
     int (*attr_init)(void *) = (int (*)(void *))p->fn_attr_init;
@@ -172,7 +175,7 @@ STUB_CODE uint64_t stub_borrow(struct stub_params *p) {
     int kept = *where;
     int rc = attr_init(p->attr);
     if (rc == 0) {
-        (void)attr_setstacksize(p->attr, p->stack_size); /* refused: the default is good too */
+        (void)attr_setstacksize(p->attr, p->stack_size); /* on failure the default is good enough */
         rc = create(&p->thread, p->attr, p->thread_fn, p);
         (void)attr_destroy(p->attr);
     }
@@ -182,7 +185,8 @@ STUB_CODE uint64_t stub_borrow(struct stub_params *p) {
     return rc == 0 ? p->chain_back : p->chain_release;
 }
 
-/* On the created thread: until the borrowed one is out of the region. 0, or -1 when it does not leave. */
+/* On the created thread: wait until the borrowed one has left the region. 0, or -1 if it does
+ * not leave. */
 STUB_INLINE int stub_await_out(struct stub_params *p) {
     uint64_t until = stub_now() + STUB_OUT_NS;
     while (__atomic_load_n(&p->out.here, __ATOMIC_ACQUIRE)) {
@@ -193,7 +197,7 @@ STUB_INLINE int stub_await_out(struct stub_params *p) {
     return 0;
 }
 
-/* Wait for the injector to set `flag`. 0, or -1 when it cancelled or gives no sign of life. */
+/* Wait for the injector to set `flag`. 0, or -1 if it cancelled or shows no sign of life. */
 STUB_INLINE int stub_await(struct stub_params *p, const int32_t *flag) {
     uint64_t until = stub_now() + p->go_wait_ns;
     int32_t pulse = stub_get(&p->pulse);
@@ -212,7 +216,7 @@ STUB_INLINE int stub_await(struct stub_params *p, const int32_t *flag) {
 
 STUB_INLINE int stub_make_file(struct stub_params *p) {
     long fd = stub_syscall(SYS_memfd_create, (long)p->file_name, MFD_CLOEXEC | MFD_EXEC, 0, 0);
-    if (fd == -STUB_EINVAL) /* a kernel that does not know MFD_EXEC */
+    if (fd == -STUB_EINVAL) /* a kernel without MFD_EXEC */
         fd = stub_syscall(SYS_memfd_create, (long)p->file_name, MFD_CLOEXEC, 0, 0);
     if (fd < 0) {
         p->sys_errno = (int32_t)-fd;
@@ -231,8 +235,8 @@ STUB_INLINE int stub_start(struct stub_params *p, uint64_t entry) {
     p->start.region_size = p->region_size;
     p->start.thread = self();
     p->start.fd = p->fd;
-    /* Whoever cancels looks at the phase afterwards; we look the other way round, so one of us sees the other: what was
-     * cancelled before it was starting never starts. */
+    /* A canceller reads the phase after cancelling, and we do the reverse, so one of us sees the
+     * other: what was cancelled before STUB_STARTING never starts. */
     __atomic_store_n(&p->phase, STUB_STARTING, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (stub_get(&p->cancel))
@@ -265,7 +269,7 @@ STUB_INLINE int stub_load(struct stub_params *p) {
     return result;
 }
 
-/* On the created thread. 1 when the caller has to unmap the region, 0 when the agent will. */
+/* On the created thread. 1 if the caller has to unmap the region, 0 if the agent will. */
 STUB_CODE int stub_thread(struct stub_params *p) {
     int (*detach)(uint64_t) = (int (*)(uint64_t))p->fn_pthread_detach;
     uint64_t (*self)(void) = (uint64_t(*)(void))p->fn_pthread_self;
@@ -274,7 +278,7 @@ STUB_CODE int stub_thread(struct stub_params *p) {
     p->tid = (int32_t)stub_syscall(SYS_gettid, 0, 0, 0, 0);
     if (stub_await_out(p) != 0) {
         detach(self());
-        return 0; /* somebody is still in the region, held by a debugger: it stays */
+        return 0; /* a debugger stopped the other thread in the region: it stays */
     }
     stub_set(&p->phase, STUB_BORN);
     int result;

@@ -16,7 +16,8 @@
 #define SYSCALL_RESTART_LOAD_LEN 5 /* mov $imm32, %eax */
 #define SYSCALL_RESTART_LOAD_OP 0xb8
 
-/* System calls that the kernel ends with EINTR after any stop. connect is not here: calling it twice is not the same. */
+/* System calls that the kernel ends with EINTR after any stop. Without connect: calling it twice
+ * is not the same. */
 static bool syscall_restart_sees_eintr(long nr) {
     switch (nr) {
     case SYS_epoll_wait:
@@ -50,7 +51,7 @@ uint64_t syscall_restart_wanted_signals(const struct procfs_status *st) {
     return (st->sig_pending | st->sig_shared_pending) & ~st->sig_blocked & ~ignored;
 }
 
-/* Is there a signal that the thread will take? Then EINTR is the truth. */
+/* True if there is a signal that the thread will take: then EINTR is true. */
 static bool syscall_restart_has_signal(const struct thread *t) {
     struct procfs_status st;
     return procfs_read_status(t->pid, t->tid, &st) != 0 || syscall_restart_wanted_signals(&st);
@@ -84,7 +85,8 @@ void syscall_restart_unsettle(struct thread *t) {
     (void)thread_set_regs(t, &r);
 }
 
-/* What is called at `rip`, when its number is loaded just before: restart_syscall has taken its place in the registers. */
+/* The call at `rip`, if its number is loaded just before: in the registers, restart_syscall has
+ * taken its place. */
 static long syscall_restart_number_before(struct mem *mem, uint64_t rip) {
     uint8_t code[SYSCALL_RESTART_LOAD_LEN];
     uint32_t nr;
@@ -94,7 +96,8 @@ static long syscall_restart_number_before(struct mem *mem, uint64_t rip) {
     return (long)nr;
 }
 
-/* The kernel knows when the time of the call is over and tells nobody, but for those that say what is left. */
+/* The kernel knows when the call's time is over and reports it only for calls that write back
+ * the remaining time. */
 static bool syscall_restart_resolve_time(struct mem *mem, long call, struct user_regs_struct *r) {
     long nr = (long)r->orig_rax;
     if (nr == SYS_restart_syscall)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* target: see target.h. r_debug: glibc elf/link.h. .eh_frame_hdr: LSB 5.0 core, "Exception Frames". */
+/* target: see target.h. r_debug: glibc elf/link.h. .eh_frame_hdr: LSB 5.0 core, "Exception
+ * Frames". */
 #include "inject/target.h"
 
 #include <errno.h>
@@ -196,7 +197,8 @@ const struct target_map *target_map_at(const struct target *t, uint64_t addr) {
 
 /* --- images ---------------------------------------------------------------------------------------------------- */
 
-/* The binary search table of .eh_frame_hdr, in the one encoding that linkers write (sdata4, relative to the header). */
+/* The binary search table of .eh_frame_hdr, in the one encoding that linkers write (sdata4,
+ * relative to the header). */
 static void target_find_unwind_table(struct target *t, struct target_image *img) {
     uint8_t head[12];
     uint32_t count;
@@ -242,7 +244,8 @@ bool target_loader_is_consistent(struct target *t) {
 
 /* --- symbols --------------------------------------------------------------------------------------------------- */
 
-/* Address of `name` in the first of libpthread, libdl and libc that has it: before glibc 2.34 they are three. */
+/* Address of `name` in the first of libpthread, libdl and libc that has it: before glibc 2.34
+ * they are three. */
 static uint64_t target_symbol(struct target *t, const char *name, uint64_t *size) {
     const int order[] = {t->libpthread, t->libdl, t->libc};
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
@@ -272,9 +275,10 @@ static void target_add_functions(struct target *t, const char *names, enum targe
     }
 }
 
-/* libc's allocator is one object file: its exported functions stand together, its internal ones (_int_malloc, arena_get2,
- * sysmalloc, ...) in front of malloc. In glibc 2.17 to 2.40 they begin at most 15 KB before it; what lies there
- * otherwise (timers, message queues) is rarely seen, and being refused there costs nothing. */
+/* libc's allocator is one object file: its exported functions stand together, with internal ones
+ * (_int_malloc, arena_get2, sysmalloc, ...) in front of malloc. In glibc 2.17 to 2.40 they begin
+ * at most 15 KB before it. Other code there (timers, message queues) is rarely seen, and a
+ * refusal there costs nothing. */
 #define TARGET_MALLOC_BEFORE 0x4000U
 #define TARGET_MALLOC_AFTER 0x100U
 #define TARGET_MALLOC_SPAN 0x10000U
@@ -284,8 +288,9 @@ static void target_add_allocator(struct target *t) {
     uint64_t lo = UINT64_MAX, hi = 0, size = 0, malloc_at = target_symbol(t, "malloc", &size);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         uint64_t at = target_symbol(t, names[i], &size);
+        /* moved to a compatibility object */
         if (!at || at > malloc_at + TARGET_MALLOC_SPAN || at + TARGET_MALLOC_SPAN < malloc_at)
-            continue; /* moved to a compatibility object */
+            continue;
         lo = at < lo ? at : lo;
         hi = at + size > hi ? at + size : hi;
     }

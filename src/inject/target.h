@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * target: what is mapped in the target and where things are in it.
+ * target: what is mapped in the target, and where.
  *
- * The target's memory, opened once; a snapshot of /proc/PID/maps, the ELF images in it, addresses of the libc functions the
- * stub calls, and which code belongs to what may not be interrupted. The injector's one thread uses it.
+ * The target's memory, opened once; a snapshot of /proc/PID/maps, the ELF images in it,
+ * addresses of the libc functions that the stub calls, and which code must not be interrupted.
+ * The injector's one thread uses it.
  */
 #ifndef INJECT_TARGET_H
 #define INJECT_TARGET_H
@@ -17,11 +18,11 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-/* What a code address is part of, in rising order of how little a thread found there may be borrowed. */
+/* What a code address belongs to, in rising order of reluctance to borrow a thread found there. */
 enum target_place {
     TARGET_PLAIN = 0,
-    TARGET_UNKNOWN_CODE, /* no unwind information: what called it cannot be seen */
-    TARGET_STDIO,        /* holds a stream's lock at most, which creating a thread does not take */
+    TARGET_UNKNOWN_CODE, /* no unwind information: its caller cannot be determined */
+    TARGET_STDIO,        /* holds at most a stream's lock, which creating a thread does not take */
     TARGET_SIGNAL,       /* in a signal handler */
     TARGET_PROCESS,      /* fork, exit: holds libc's locks */
     TARGET_THREADS,      /* creates or ends a thread */
@@ -34,15 +35,15 @@ struct target_image {
     uint64_t base, end; /* of its mappings */
     char name[64];      /* last part of the path, cut */
     enum target_place place;
-    int opened; /* 0 not looked at, 1 usable, -1 not */
+    int opened; /* 0 not tried, 1 usable, -1 not */
     struct elf_image elf;
-    uint64_t unwind_table, unwind_count; /* .eh_frame_hdr's sorted table; 0 when there is none */
+    uint64_t unwind_table, unwind_count; /* .eh_frame_hdr's sorted table; 0 if there is none */
 };
 
 struct target_map {
     uint64_t start, end;
     bool readable, writable, executable;
-    bool file; /* backed by a file (its contents do not change under us) or the vdso */
+    bool file; /* backed by a file (its contents do not change) or the vdso */
     int image; /* index, or -1 */
 };
 
@@ -72,38 +73,39 @@ struct target {
     size_t image_count, image_cap;
     int libc, loader, libpthread, libdl; /* image indices, or -1 */
     bool musl;
-    int agent; /* image of an agent that is mapped already, or -1 */
+    int agent; /* image of an agent that is already mapped, or -1 */
     struct target_range ranges[TARGET_MAX_RANGES];
     size_t range_count;
     struct target_symbols sym;
 };
 
-/* Take the snapshot. `mem` is the memory that was opened before (mem_open_image), which must outlive `t`; NULL: it is opened
- * here. 0, or -1 with the error; target_fini also after a failure. */
+/* Take the snapshot. `mem` is the memory opened before (mem_open_image), which must outlive `t`;
+ * NULL: it is opened here. 0, or -1 with the error; call target_fini also after a failure. */
 int target_init(struct target *t, pid_t pid, const struct mem *mem, struct err *e);
 void target_fini(struct target *t);
 
 /* Find the functions needed. 0, or -1 with the error that says what is missing. */
 int target_find_symbols(struct target *t, struct err *e);
 
-/* Why the memory that was opened is gone: the process has ended, or begun another program. Returns -1 with the error
- * (ERR_LOST). */
+/* Why the opened memory is gone: the process has ended, or started another program. Returns -1
+ * with the error (ERR_LOST). */
 int target_lost(const struct target *t, struct err *e);
 
-/* May the process itself write to what is mapped of [at, at + len), below `sp`, on a stack? The injector can write to any page,
- * a guard page too, so it asks. */
+/* True if the process itself may write to [at, at + len), below `sp`, on a stack. The injector
+ * can write to any page, even a guard page, so it asks. */
 bool target_has_stack(const struct target *t, uint64_t sp, uint64_t at, size_t len);
 
-/* The mapping that holds `addr`, or NULL. */
+/* The mapping that contains `addr`, or NULL. */
 const struct target_map *target_map_at(const struct target *t, uint64_t addr);
 
-/* The image whose code holds `addr`, opened, or NULL when there is none (or it is no usable ELF). */
+/* The image whose code contains `addr`, opened, or NULL if there is none (or it is not a usable
+ * ELF). */
 struct target_image *target_image_at(struct target *t, uint64_t addr);
 
-/* What the code at `addr` is part of. */
+/* What the code at `addr` belongs to. */
 enum target_place target_place_at(struct target *t, uint64_t addr);
 
-/* Is the loader's list of libraries whole at this moment (r_debug, r_state == RT_CONSISTENT)? */
+/* True if the loader's list of libraries is complete now (r_debug, r_state == RT_CONSISTENT). */
 bool target_loader_is_consistent(struct target *t);
 
 #endif

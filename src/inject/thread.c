@@ -56,14 +56,16 @@ void thread_nap(long *nap_ns) {
     (void)nanosleep(&(struct timespec){0, *nap_ns}, NULL);
 }
 
-/* It stands at the beginning of another program, which is none of ours: with the rights of somebody else, it may be. */
+/* It is at the beginning of another program, which is not ours, perhaps with another user's
+ * rights. */
 static void thread_leave_program(struct thread *t, pid_t tid) {
     (void)ptrace(PTRACE_DETACH, tid, 0, 0);
     t->replaced = true;
     t->seized = t->stopped = false;
 }
 
-/* It is no more. One that calls execve takes the number of its process at that, and is still ours: then it is let go. */
+/* It has ended. A thread that calls execve gets the process's number and is still traced: then
+ * it is released. */
 static void thread_gone(struct thread *t) {
     uint64_t until = clock_mono_ns() + THREAD_EXEC_NS;
     int status;
@@ -105,8 +107,9 @@ enum thread_event thread_wait(struct thread *t, uint64_t wait_ns) {
             thread_gone(t);
             return THREAD_GONE;
         }
+        /* it was not stopped at the time of waitpid */
         if (!t->caught)
-            t->since_ns = now; /* it was not stopped when waitpid was called */
+            t->since_ns = now;
         if (now - start > wait_ns)
             return THREAD_TIMEOUT;
         if (now - start > THREAD_SPIN_NS)
@@ -161,15 +164,16 @@ int thread_interrupt(struct thread *t, uint64_t wait_ns) {
         case THREAD_TIMEOUT:
             return -1;
         }
-        /* Any stop takes the interruption's place (Linux kernel/signal.c, ptrace_stop): it has to be asked for again. */
+        /* Any stop replaces the interruption (Linux kernel/signal.c, ptrace_stop): it has to be
+         * requested again. */
         if (ptrace(PTRACE_INTERRUPT, t->tid, 0, 0) != 0 || thread_run(t, PTRACE_CONT) != 0)
             return -1;
     }
 }
 
-/* While a thread stands still for us, nobody should be before us on the processor. Real time where it is permitted, else
- * as it is. Measured with six runnable threads on two processors, 95th percentile: 40 ms without both, 5 ms with the nap
- * in thread_stop, 1.8 ms with both. */
+/* While a thread is stopped for us, we should be first on the processor. Real time where it is
+ * permitted. Measured with six runnable threads on two processors, 95th percentile: 40 ms
+ * without both, 5 ms with the nap in thread_stop, 1.8 ms with both. */
 static void thread_hurry(bool on) {
     struct sched_param p = {.sched_priority = on ? 1 : 0};
     (void)sched_setscheduler(0, on ? SCHED_RR : SCHED_OTHER, &p);
@@ -178,7 +182,8 @@ static void thread_hurry(bool on) {
 void thread_relax(void) { thread_hurry(false); }
 
 int thread_seize(struct thread *t, struct err *e) {
-    /* What the scheduler thinks we have had too much of is better paid for now than with a thread stopped. */
+    /* It is better to pay now for what the scheduler thinks we have had too much of than with a
+     * thread stopped. */
     (void)nanosleep(&(struct timespec){0, THREAD_BREATH_NS}, NULL);
     thread_hurry(true);
     t->since_ns = clock_mono_ns();
@@ -261,9 +266,10 @@ bool thread_in_rseq(struct thread *t, struct mem *mem) {
         uint64_t pointer;
         uint32_t size, signature, flags, pad;
     } conf = {0};
+    /* an older kernel, or a thread without an rseq area */
     if (ptrace((enum __ptrace_request)THREAD_PTRACE_GET_RSEQ, t->tid, sizeof conf, &conf) <= 0 ||
         !conf.pointer)
-        return false;     /* an older kernel, or the thread has no rseq area */
+        return false;
     uint64_t section = 0; /* struct rseq, rseq_cs */
     return mem_read_u64(mem, conf.pointer + 8, &section) != 0 || section != 0;
 }

@@ -60,8 +60,9 @@ static void unwind_note(struct unwind_result *out, enum target_place place) {
         out->worst = place;
 }
 
-/* The chain broke at `ip`, which was not the outermost function: what is further out cannot be seen. Code of libc or the
- * loader is refused then; other code (compiled at run time, hand-written loops) is not called by what we look for. */
+/* The chain broke at `ip`, which was not the outermost function: what is further out cannot be
+ * seen. Code of libc or the loader is refused then; other code (compiled at run time,
+ * hand-written loops) is not called by what we look for. */
 static void unwind_note_broken(struct unwinder *u, uint64_t ip, struct unwind_result *out) {
     const struct target_map *map = target_map_at(u->t, ip);
     bool libc = map && map->image >= 0 && (map->image == u->t->libc || map->image == u->t->libpthread);
@@ -89,8 +90,9 @@ void unwinder_run(struct unwinder *u, const struct unwind_copy *copy, uint64_t b
         uint64_t at, top;
         if (unwind_space_get(u->space, &at, &top) != 0)
             break;
+        /* the outermost frame's return address */
         if (at == 0)
-            break; /* the outermost frame's return address */
+            break;
         ip = out->frames == 0 ? at : at - 1;
         sp = top > sp ? top : sp;
         const struct target_map *map = target_map_at(u->t, ip);

@@ -2,8 +2,9 @@
 /*
  * unwind: what a thread is in the middle of, from a copy of its registers and stack.
  *
- * The stack comes from the copy, everything else from the target's memory (base/unwind_space.h). The thread may be running
- * meanwhile: the caller checks afterwards that registers and stack are still those of the copy.
+ * The stack comes from the copy, everything else from the target's memory (base/unwind_space.h).
+ * The thread may be running meanwhile: the caller checks afterwards that registers and stack are
+ * still those of the copy.
  */
 #ifndef INJECT_UNWIND_H
 #define INJECT_UNWIND_H

@@ -8,29 +8,32 @@
 #include "base/clock.h"
 
 #define CODES_TABLE_MAX ((size_t)1 << 20)   /* bytes of one line table */
-#define CODES_TABLE_LONG ((size_t)32 << 10) /* no function that people write has a longer one, */
-#define CODES_LONG_MAX ((size_t)32 << 20)   /* and so many bytes of such are gone through in one call */
-#define CODES_BYTES_MAX ((size_t)16 << 20)  /* bytes of all entries */
+#define CODES_TABLE_LONG ((size_t)32 << 10) /* no hand-written function has a longer one, */
+/* and so many bytes of such are read in one call */
+#define CODES_LONG_MAX ((size_t)32 << 20)
+#define CODES_BYTES_MAX ((size_t)16 << 20) /* bytes of all entries */
 #define CODES_FUNC_MAX 1024
 #define CODES_FILE_MAX 4096
 #define CODES_FRESH_NS                                                                                       \
-    (2 * CLOCK_NS_PER_S) /* how long an entry is believed without reading its strings again */
-#define CODES_PROOFS 8   /* looks at a code object, each at a moment of its own, until it counts as settled */
-#define CODES_PROOF_NS (30 * CLOCK_NS_PER_MS) /* least time between two of them */
-#define CODES_TRUST 8 /* an object of 8 s is believed for a second without a look at it */
+    (2 * CLOCK_NS_PER_S) /* an entry is believed so long without reading its strings again */
+/* checks of a code object, each at a moment of its own, until it counts as settled */
+#define CODES_PROOFS 8
+#define CODES_PROOF_NS (30 * CLOCK_NS_PER_MS) /* between two of them */
+/* an object of 8 s is believed for a second without a check */
+#define CODES_TRUST 8
 #define CODES_MEMO 4
 #define CODES_STRUCT_MAX 320         /* of a code object, without its code */
 #define CODES_HEAD_MAX 128           /* of a str or bytes object */
 #define CODES_UNITS_MAX (1ULL << 28) /* code units of one object */
-#define CODES_ADDRESSES (1ULL << 32) /* objects are beyond */
+#define CODES_ADDRESSES (1ULL << 32) /* maximum distance of objects */
 #define CODES_SPAN_MAX 65536         /* first traceable instruction: prologues are short */
 
 struct pystack_code {
     struct pystack_code_key key;
-    uint64_t since_ns;   /* the key has been the same at every look since */
-    bool changes;        /* there was another code object at this address before */
-    uint64_t seen_ns;    /* when its key was last read and the same */
-    uint64_t proved_ns;  /* when it was last found alive, */
+    uint64_t since_ns;   /* the key has been the same at every check since */
+    bool changes;        /* another code object was at this address before */
+    uint64_t seen_ns;    /* when its key was last read and unchanged */
+    uint64_t proved_ns;  /* when it was last found alive */
     unsigned proofs;     /* and how often so far */
     uint64_t checked_ns; /* when its strings and table were read */
     uint64_t used_call, checked_call;
@@ -84,8 +87,8 @@ void pystack_codes_begin(struct pystack_codes *c, struct arena *arena) {
     c->arena = arena;
 }
 
-/* Read the object at `addr`, whose head is `head` bytes long, with the first bytes of what follows; `*n` what of it was read.
- * It may lie at the very end of a mapping. */
+/* Read the object at `addr`, whose head has `head` bytes, with the first bytes after that; `*n`
+ * is the number read. It may be at the very end of a mapping. */
 static int codes_read_object(struct pystack_reader *r, uint64_t addr, size_t head, uint8_t *buf, size_t *n) {
     *n = head + PYSTACK_CODE_PRINT;
     if (mem_read(&r->mem, addr, buf, *n) == 0)
@@ -102,7 +105,7 @@ static void codes_put_data(struct pystack_code_print *p, const uint8_t *data, si
     memcpy(p->data, data, n < PYSTACK_CODE_PRINT ? n : PYSTACK_CODE_PRINT);
 }
 
-/* `buf`: `have` bytes of a str, its head at least. */
+/* `buf`: `have` bytes of a str, at least its head. */
 static int codes_parse_str(const struct pystack_offsets *o, const uint8_t *buf, size_t have,
                            struct pystack_code_print *p) {
     uint32_t state = (uint32_t)pystack_get_i32(buf, o->str_state), kind_mask = (uint32_t)o->str_kind_mask;
@@ -115,7 +118,7 @@ static int codes_parse_str(const struct pystack_offsets *o, const uint8_t *buf, 
     return 0;
 }
 
-/* The same of a bytes object. */
+/* The same for a bytes object. */
 static int codes_parse_bytes(const struct pystack_offsets *o, const uint8_t *buf, size_t have,
                              struct pystack_code_print *p) {
     size_t head = (size_t)o->bytes_data;
@@ -140,10 +143,11 @@ static int codes_read_bytes_print(struct pystack_reader *r, uint64_t addr, struc
     return codes_parse_bytes(&r->off, buf, have, p);
 }
 
-/* Of an object that is freed nothing changes, as a rule, but its first word, the count of references: it is 0 then, or leads to the next
- * free block (Objects/obmalloc.c; malloc(3) writes over the type too). A count is never like an address, with the flags of 3.14 in its
- * upper bits neither. A free-threaded build has two counts behind its first word, and both have become 0 (Include/object.h: ob_ref_local,
- * and ob_ref_shared above two bits). */
+/* Freeing an object usually changes only its first word, the reference count: it becomes 0, or
+ * leads to the next free block (Objects/obmalloc.c; malloc(3) overwrites the type too). A count
+ * never looks like an address, not even with the flags of 3.14 in its upper bits. A
+ * free-threaded build has two counts behind its first word, and both become 0 (Include/object.h:
+ * ob_ref_local, and ob_ref_shared above two bits). */
 static bool codes_is_alive(const struct pystack_offsets *o, const uint8_t *bytes) {
     uint64_t count = pystack_get_u64(bytes, o->object_type - 8);
     if (o->gil_enabled >= 0)
@@ -151,7 +155,7 @@ static bool codes_is_alive(const struct pystack_offsets *o, const uint8_t *bytes
     return count != 0 && (count < CODES_ADDRESSES || count >> 47);
 }
 
-/* What the struct of the code object itself says. 0, or -1 when it is none. */
+/* Parse the struct of the code object itself. 0, or -1 if it is not one. */
 static int codes_parse_struct(const struct pystack_offsets *o, uint64_t addr, const uint8_t *bytes,
                               struct pystack_code_key *key) {
     *key = (struct pystack_code_key){
@@ -199,7 +203,7 @@ static void codes_ask(struct pystack_codes_work *w, uint64_t addr, size_t len) {
     w->pieces[w->n_pieces++] = (struct iovec){.iov_base = (void *)(uintptr_t)addr, .iov_len = len};
 }
 
-/* The struct of each; its type becomes 0 when there is none. */
+/* Read the struct of each; its type becomes 0 if there is none. */
 static void codes_read_structs(struct pystack_reader *r, struct pystack_code_key *keys, size_t n,
                                struct pystack_codes_work *w) {
     size_t size = (size_t)r->off.code_size;
@@ -215,7 +219,7 @@ static void codes_read_structs(struct pystack_reader *r, struct pystack_code_key
     }
 }
 
-/* Number of the first key of the same file; that of `i` itself when it is the first. */
+/* Index of the first key of the same file; `i` itself if it is the first. */
 static size_t codes_same_file(const struct pystack_code_key *keys, size_t i) {
     for (size_t k = 0; k < i; k++)
         if (keys[k].type && keys[k].filename == keys[i].filename)
@@ -223,7 +227,8 @@ static size_t codes_same_file(const struct pystack_code_key *keys, size_t i) {
     return i;
 }
 
-/* What the objects hold to which the structs point. Those of a key that did not come are read one by one. */
+/* Read the contents of the objects that the structs point to. Those of a key that did not come
+ * are read one by one. */
 static void codes_read_prints(struct pystack_reader *r, struct pystack_code_key *keys, size_t n,
                               struct pystack_codes_work *w) {
     const struct pystack_offsets *o = &r->off;
@@ -311,7 +316,7 @@ static uint16_t *codes_by_file(struct pystack_codes *c, uint64_t filename) {
     return &c->by_file[(hash >> 32) % PYSTACK_CODES_FILES];
 }
 
-/* The entry in `slot` has all it needs. */
+/* The entry in `slot` is complete. */
 static void codes_settle(struct pystack_codes *c, struct pystack_code **slot) {
     struct pystack_code *code = *slot;
     code->bytes = sizeof *code + strlen(code->func) + strlen(code->file) + code->table_len + 3;
@@ -334,7 +339,8 @@ static struct pystack_code *codes_load(struct pystack_codes *c, struct pystack_r
     code->func = codes_read_text(r, key->qualname ? key->qualname : key->name, CODES_FUNC_MAX);
     code->file = codes_read_text(r, key->filename, CODES_FILE_MAX);
     struct pystack_code_key again;
-    /* A code object that is freed meanwhile gives other strings; then it is not the same any more. */
+    /* A code object that is freed at the same time gives other strings; then it is no longer the
+     * same. */
     bool ok = code->func && code->file && codes_read_table(r, code) == 0 &&
               pystack_codes_read_key(r, key->addr, &again) == 0 && codes_same_key(key, &again);
     if (!ok) {
@@ -347,7 +353,8 @@ static struct pystack_code *codes_load(struct pystack_codes *c, struct pystack_r
 
 /* ---- a code object that is gone: what its description holds of it ---- */
 
-/* Text of a str of plain ASCII of which this is the beginning; NULL when it is not all there. Owned by the caller. */
+/* Text of a plain ASCII str that starts with this; NULL if it is not complete. Owned by the
+ * caller. */
 static char *codes_print_text(const struct pystack_offsets *o, const struct pystack_code_print *p) {
     uint32_t plain = (uint32_t)o->str_compact_mask | (uint32_t)o->str_ascii_mask;
     if ((p->form & plain) != plain || p->length > PYSTACK_CODE_PRINT)
@@ -355,13 +362,14 @@ static char *codes_print_text(const struct pystack_offsets *o, const struct pyst
     return strndup((const char *)p->data, (size_t)p->length);
 }
 
-/* The entry that is being made has no file yet. */
+/* The entry being made has no file yet. */
 static bool codes_has_file(const struct pystack_code *code, const struct pystack_code_key *key) {
     return code && code->file && code->key.filename == key->filename &&
            codes_same_print(&code->key.file_print, &key->file_print);
 }
 
-/* The file, from any other code object of the same: the last that was made, else by a search of all, of which a call makes few. */
+/* The file, from any other code object of the same file: the last one made, otherwise by a
+ * search of all, of which a call makes few. */
 static char *codes_find_file(struct pystack_codes *c, const struct pystack_code_key *key) {
     const struct pystack_code *last = c->slots[*codes_by_file(c, key->filename)];
     if (codes_has_file(last, key))
@@ -385,7 +393,7 @@ static bool codes_print_table(const struct pystack_code_print *p, struct pystack
     return code->table != NULL;
 }
 
-/* Make an entry in `slot`, which is free, of the description alone. */
+/* Make an entry in `slot`, which is free, from the description alone. */
 static bool codes_rebuild(struct pystack_codes *c, const struct pystack_reader *r,
                           const struct pystack_code_key *key, struct pystack_code **slot) {
     struct pystack_code *code = calloc(1, sizeof *code);
@@ -411,8 +419,9 @@ static struct pystack_code **codes_set_of(struct pystack_codes *c, uint64_t addr
     return c->slots + (hash >> 32) % PYSTACK_CODES_SETS * PYSTACK_CODES_WAYS;
 }
 
-/* The place in `set` of the object that `key` describes; else of one at the same address, of none, or of the one that was not
- * used for the longest time. `*changes` when there is another at that address. */
+/* The place in `set` of the object that `key` describes; otherwise of one at the same address, a
+ * free one, or the one unused for the longest time. Sets `*changes` if another object is at that
+ * address. */
 static struct pystack_code **codes_find(struct pystack_code **set, const struct pystack_code_key *key,
                                         bool *changes) {
     struct pystack_code **victim = set;
@@ -427,7 +436,7 @@ static struct pystack_code **codes_find(struct pystack_code **set, const struct 
     return victim;
 }
 
-/* The object was there a moment ago, by itself: not because a thread that runs it says so. */
+/* The object was just found at its address, independently of a thread that runs it. */
 static void codes_prove(struct pystack_code *code, uint64_t now_ns) {
     if (code->proofs >= CODES_PROOFS || now_ns - code->proved_ns < CODES_PROOF_NS)
         return;
@@ -435,9 +444,9 @@ static void codes_prove(struct pystack_code *code, uint64_t now_ns) {
     code->proved_ns = now_ns;
 }
 
-/* Code that is made, run and dropped again and again is seen where it runs, always the same, for as long as one likes; but at other
- * moments another object is there, or none. So one that is new is looked at in between, and only if it is there each time it is
- * one that stays. */
+/* Code that is made, run and dropped again and again looks the same whenever it runs, but at
+ * other moments another object is there, or none. So a new one is checked in between, and only
+ * if it is there each time is it one that stays. */
 static void codes_recheck(struct pystack_codes *c, struct pystack_reader *r, struct pystack_code *code) {
     struct pystack_code_key now;
     if (code->changes || code->proofs >= CODES_PROOFS || c->now_ns - code->proved_ns < CODES_PROOF_NS)
@@ -448,7 +457,7 @@ static void codes_recheck(struct pystack_codes *c, struct pystack_reader *r, str
         code->changes = true;
 }
 
-/* Entry of `addr` that was checked within this call. */
+/* The entry of `addr` that was checked within this call. */
 static struct pystack_code *codes_find_checked(const struct pystack_codes *c, struct pystack_code **set,
                                                uint64_t addr) {
     for (size_t i = 0; i < PYSTACK_CODES_WAYS; i++)
@@ -491,7 +500,7 @@ struct pystack_code *pystack_codes_get(struct pystack_codes *c, struct pystack_r
     return code;
 }
 
-/* Entry of a code object that has been the same for long: it is not looked at again each time. */
+/* The entry of a code object that has long been the same: it is not checked each time. */
 static struct pystack_code *codes_find_settled(const struct pystack_codes *c, uint64_t addr) {
     struct pystack_code **set = codes_set_of((struct pystack_codes *)(uintptr_t)c, addr);
     for (size_t i = 0; i < PYSTACK_CODES_WAYS; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * codes: what is known of code objects: name, file, line table.
+ * codes: cached facts about code objects: name, file, line table.
  *
- * A cache, because a stack is read many times and code objects hardly change. Addresses are used again, so an entry is keyed
- * by everything of the code object that names it and is read afresh when it is old. Bounded in number and bytes.
- * Owned by one pystack, used by its thread.
+ * A stack is read many times and code objects hardly change. Addresses are reused, so an entry
+ * is keyed by everything in the code object that names it, and is read again when it is old.
+ * Bounded in number and bytes. Owned by one pystack, used by its thread.
  */
 #ifndef PYSTACK_CODES_H
 #define PYSTACK_CODES_H
@@ -24,33 +24,36 @@
 
 #define PYSTACK_CODE_PRINT 180
 
-/* Beginning of a str or bytes object: what of it does not change. */
+/* The constant beginning of a str or bytes object. */
 struct pystack_code_print {
     uint64_t length;
-    uint32_t form;                    /* of a str: its state's kind, compact and ascii bits; 0 of bytes */
+    /* of a str: the kind, compact and ascii bits of its state; 0 for bytes */
+    uint32_t form;
     uint8_t data[PYSTACK_CODE_PRINT]; /* zeros after its end */
 };
 
-/* Everything of the code object that names it. Code that is made and dropped again and again gets the same addresses for
- * its parts too, so the beginnings of what they hold are part of it. */
+/* Everything in the code object that names it. Code that is made and dropped again and again
+ * gets the same addresses for its parts too, so the beginnings of their contents are included. */
 struct pystack_code_key {
     uint64_t addr, type, size, name, qualname, filename, table;
     int32_t firstlineno, firsttraceable;
     struct pystack_code_print name_print, file_print,
-        table_print; /* of the qualified name where there is one */
+        table_print; /* of the qualified name, if there is one */
 };
 
 struct pystack_code;
 
 struct pystack_codes {
     struct pystack_code **slots; /* SETS x WAYS */
-    size_t bytes;                /* held by the entries */
-    uint64_t call;               /* one public call: entries checked within it are believed */
-    uint64_t now_ns;             /* when that call began */
-    struct arena *arena;         /* strings of this call are shared within it */
-    size_t lines_left;           /* bytes of long line tables that this call may still go through */
-    unsigned searches_left;      /* searches of all entries for a file that it may still make */
-    /* Number of the slot of an entry that was made last of a file whose str has this hash; it may be another's by now. */
+    size_t bytes;                /* of all entries */
+    /* number of the public call: entries checked within it are believed */
+    uint64_t call;
+    uint64_t now_ns;     /* when that call began */
+    struct arena *arena; /* strings of this call are shared within it */
+    size_t lines_left;   /* bytes of long line tables that this call may still read */
+    /* searches of all entries for a file that this call may still make */
+    unsigned searches_left;
+    /* Slot of the last entry of a file whose str has this hash; it may belong to another by now. */
     uint16_t by_file[PYSTACK_CODES_FILES];
 };
 
@@ -58,16 +61,18 @@ struct pystack_codes {
 int pystack_codes_init(struct pystack_codes *c);
 void pystack_codes_fini(struct pystack_codes *c);
 
-/* A public call begins: strings handed out from now on live in `arena`. */
+/* Start a public call: strings returned from now on live in `arena`. */
 void pystack_codes_begin(struct pystack_codes *c, struct arena *arena);
 
-/* The code object at `addr`, or NULL when there is none. Valid until the next call of this function. */
+/* The code object at `addr`, or NULL if there is none. Valid until the next call of this
+ * function. */
 struct pystack_code *pystack_codes_get(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr);
 
-/* Read what names the code object at `addr`. 0, or -1 when there is none. Async-signal-safe with a reader of one's own. */
+/* Read the key of the code object at `addr`. 0, or -1 if there is none. Async-signal-safe with a
+ * reader of one's own. */
 int pystack_codes_read_key(struct pystack_reader *r, uint64_t addr, struct pystack_code_key *key);
 
-/* Where many keys are read at once. */
+/* Working memory for reading many keys together. */
 #define PYSTACK_CODES_AT_ONCE 16
 #define PYSTACK_CODES_WORK_BYTES 1024
 struct pystack_codes_work {
@@ -76,24 +81,26 @@ struct pystack_codes_work {
     size_t n_pieces;
 };
 
-/* The same for `n` keys of which the addresses are set, with few calls of the kernel. The type of a key becomes 0 when there is
- * no code object. Async-signal-safe too. */
+/* The same for `n` keys whose addresses are set, with few calls of the kernel. The type of a key
+ * becomes 0 if there is no code object. Async-signal-safe too. */
 void pystack_codes_read_keys(struct pystack_reader *r, struct pystack_code_key *keys, size_t n,
                              struct pystack_codes_work *w);
 
-/* The code object that was at `addr` at the time `taken_ns`: NULL when another may have been there. `then`: its key as read
- * at that time, or NULL when it was not. */
+/* The code object that was at `addr` at the time `taken_ns`; NULL if another may have been
+ * there. `then`: its key as read at that time, or NULL if it was not read. */
 struct pystack_code *pystack_codes_get_old(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr,
                                            const struct pystack_code_key *then, uint64_t taken_ns);
 
-/* Has it been there for a while, at an address at which code objects do not come and go? */
+/* True if it has been there for a while, at an address at which code objects do not come and go. */
 bool pystack_code_is_settled(const struct pystack_code *code);
 
-/* Name (qualified where the interpreter keeps one) and file, in the arena of the call; NULL without memory. */
+/* Name (qualified where the interpreter has one) and file, in the arena of the call; NULL
+ * without memory. */
 const char *pystack_code_func(struct pystack_codes *c, struct pystack_code *code);
 const char *pystack_code_file(struct pystack_codes *c, struct pystack_code *code);
 
-/* Line of the instruction at byte `at`; 0 none, or it would take a call too long to find so many in tables so long. */
+/* Line of the instruction at byte `at`; 0 if there is none, or if the call has read too much of
+ * long tables already. */
 int pystack_code_line(struct pystack_codes *c, struct pystack_code *code, const struct pystack_reader *r,
                       int64_t at);
 

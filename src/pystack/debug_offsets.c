@@ -9,22 +9,24 @@
 #define DEBUG_SIZE_MAX (1U << 20) /* no struct of the interpreter is larger */
 #define DEBUG_HEAD_WORDS 3        /* cookie, version, free_threaded */
 
-/* What is published, one word after the other. */
+/* The published words, one after the other. */
 enum debug_kind {
-    DEBUG_SIZE,  /* size of a struct: the offsets that follow are in it */
-    DEBUG_WHOLE, /* the same of a struct that is read into a buffer, in which its fields must lie then */
+    DEBUG_SIZE, /* size of a struct: the offsets that follow are in it */
+    /* the same for a struct that is read into a buffer, in which its fields must then lie */
+    DEBUG_WHOLE,
     DEBUG_FIELD, /* offset of a field */
-    DEBUG_OTHER, /* size of a struct elsewhere; the offsets that follow are still in the one before */
-    DEBUG_SKIP,  /* `width` words that are not needed */
+    /* size of a struct elsewhere; the next offsets are still in the previous one */
+    DEBUG_OTHER,
+    DEBUG_SKIP, /* `width` words that are not needed */
 };
 
 struct debug_word {
     enum debug_kind kind;
     uint16_t width; /* bytes of the field */
-    uint16_t to;    /* where in struct debug_work it goes */
+    uint16_t to;    /* its place in struct debug_work */
 };
 
-/* What is made of the words: the offsets, and what they are derived from. */
+/* The result: the offsets, and the numbers they are derived from. */
 struct debug_work {
     struct pystack_offsets off;
     int32_t unused;
@@ -52,7 +54,7 @@ struct debug_work {
 
 static const struct debug_word debug_words_3_13[] = {
     SIZE, FIELD(runtime_finalizing, 8), FIELD(runtime_interpreters_head, 8),
-    /* interpreter; builtins are not needed */
+    /* interpreter, without builtins */
     SIZE, FIELD(interp_id, 8), FIELD(interp_next, 8), FIELD(interp_threads_head, 8), FIELD_TO(interp_gc, 8),
     FIELD(interp_modules, 8), FIELD(interp_sysdict, 8), SKIP(1), FIELD(gil, 8), FIELD_TO(gil_state, 8),
     FIELD_TO(gil_enabled, 4), FIELD_TO(gil_locked, 4), FIELD_TO(gil_holder, 8),
@@ -116,7 +118,8 @@ static const struct debug_word debug_words_3_15[] = {
     FIELD_TO(interp_gc, 8), FIELD(interp_modules, 8), FIELD(interp_sysdict, 8), SKIP(1), FIELD(gil, 8),
     FIELD_TO(gil_state, 8), FIELD_TO(gil_enabled, 4), FIELD_TO(gil_locked, 4), FIELD_TO(gil_holder, 8),
     SKIP(2),
-    /* thread state; base_frame and last profiled ones; status, holds_gil, gil_requested, exceptions; err_stackitem */
+    /* thread state; base_frame and last profiled ones; status, holds_gil, gil_requested,
+     * exceptions; err_stackitem */
     WHOLE(off.tstate_size), FIELD(tstate_prev, 8), FIELD(tstate_next, 8), FIELD(tstate_interp, 8),
     FIELD(tstate_frame, 8), SKIP(3), FIELD(tstate_thread_id, 8), FIELD(tstate_native_thread_id, 8),
     FIELD(tstate_datastack_chunk, 8), SKIP(6),
@@ -141,7 +144,8 @@ static const struct debug_word debug_words_3_15[] = {
     SKIP(1), SIZE, FIELD_TO(gc_collecting, 4), SKIP(1), OTHER_TO(gc_stats_size), FIELD_TO(gc_stats, 8), SIZE,
     SKIP(1), FIELD(gen_iframe, 8), FIELD(gen_frame_state, 1)};
 
-/* The form of a minor version. `words`: of the whole struct, also what follows the last one needed. */
+/* The form of a minor version. `words`: of the whole struct, including what follows the last one
+ * needed. */
 static const struct debug_form {
     int minor;
     const struct debug_word *items;
@@ -168,7 +172,7 @@ bool pystack_debug_offsets_peek(const uint8_t *bytes, size_t n, uint32_t *versio
     return true;
 }
 
-/* Take the words in their order. 0, or -1 when one makes no sense. */
+/* Take the words in their order. 0, or -1 if one is not valid. */
 static int debug_take_words(const uint8_t *bytes, size_t n, const struct debug_form *form,
                             struct debug_work *w) {
     uint64_t size = 0;
@@ -196,10 +200,10 @@ static int debug_take_words(const uint8_t *bytes, size_t n, const struct debug_f
     return 0;
 }
 
-/* Does a field of 4 bytes at `at` lie in a struct of `size`? */
+/* True if a field of 4 bytes at `at` lies in a struct of `size`. */
 static bool debug_in(int32_t at, int32_t size) { return at >= 0 && at + 4 <= size; }
 
-/* What is not published keeps its distance from what is. */
+/* An unpublished offset keeps its distance from a published one. */
 static int debug_derive(const struct pystack_offsets *row, struct debug_work *w) {
     struct pystack_offsets *off = &w->off;
     if (w->gil_locked < w->gil_state || w->gil_holder < w->gil_state ||
@@ -214,9 +218,11 @@ static int debug_derive(const struct pystack_offsets *row, struct debug_work *w)
                                      : row->gc_stats + off->gc_collecting - row->gc_collecting;
     if (row->gc_long_lived)
         off->gc_long_lived = row->gc_long_lived + off->gc_collecting - row->gc_collecting;
+    /* other counters than those we know */
     if (w->gc_stats_size && w->gc_stats_size != row->gc_stats_size)
-        off->gc_item_size = 0; /* other counters than those we know */
-    /* Unlike the others it counts from the GIL's struct, and there is none but in free-threaded builds. */
+        off->gc_item_size = 0;
+    /* Unlike the others it counts from the GIL's struct, and exists only in free-threaded
+     * builds. */
     off->gil_enabled = row->free_threaded ? w->gil_enabled : -1;
     if (w->ascii_size > w->str_size || w->ascii_size % 8 != 0)
         return -1;

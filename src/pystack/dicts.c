@@ -117,7 +117,8 @@ static int dicts_match(struct pystack_reader *r, uint32_t index, uint64_t key, u
     return 1;
 }
 
-/* What `hint` says is tried first; a key is who it is by its text alone: another may have been made where it lay. */
+/* Tries `hint` first. Only the text identifies a key: another object may have been made at its
+ * address. */
 static int dicts_find(struct pystack_reader *r, const struct pystack_dict_table *t, const char *name,
                       uint32_t *hint, uint64_t *value) {
     if (hint && *hint < t->n) {
@@ -145,7 +146,7 @@ int pystack_dict_find(struct pystack_reader *r, uint64_t dict, const char *name,
     return pystack_dict_open(r, dict, &t) != 0 ? -1 : dicts_find(r, &t, name, hint, value);
 }
 
-/* Find among values kept outside a dict; their keys are shared by the type (ht_cached_keys). */
+/* Find among values outside a dict; their keys are shared by the type (ht_cached_keys). */
 static int dicts_find_values(struct pystack_reader *r, uint64_t type, uint64_t values, const char *name,
                              uint32_t *hint, uint64_t *value) {
     struct pystack_dict_table t;
@@ -160,7 +161,8 @@ static int dicts_find_values(struct pystack_reader *r, uint64_t type, uint64_t v
 static int dicts_attr_dictoffset(struct pystack_reader *r, uint64_t object, uint64_t type, const char *name,
                                  uint32_t *hint, uint64_t *value) {
     uint64_t at, dict;
-    /* A negative offset counts from the end of an object of variable size; no thread object is one. */
+    /* A negative offset counts from the end of an object of variable size; a thread object has a
+     * fixed one. */
     if (pystack_read_u64_at(r, type, r->off.type_dictoffset, &at) != 0 || at == 0 ||
         at > PYSTACK_STRUCT_MAX * 64 || mem_read_u64(&r->mem, object + at, &dict) != 0)
         return -1;

@@ -2,8 +2,9 @@
 /*
  * dicts: entries of dict objects and attributes of instances, read from memory.
  *
- * Layouts: Objects/dict-common.h (up to 3.10), Include/internal/pycore_dict.h and pycore_object.h (3.11 on). The number of
- * entries looked at is bounded; a dict that changes while it is read may give a stale entry, never a fault.
+ * Layouts: Objects/dict-common.h (up to 3.10), Include/internal/pycore_dict.h and
+ * pycore_object.h (3.11 on). The number of entries read is bounded. A dict that changes during
+ * the read may give a stale entry, never a fault.
  */
 #ifndef PYSTACK_DICTS_H
 #define PYSTACK_DICTS_H
@@ -13,10 +14,10 @@
 #include "pystack/reader.h"
 
 #ifndef PYSTACK_DICT_MAX       /* fewer for fuzzers: mk/test.mk */
-#define PYSTACK_DICT_MAX 65536 /* entries of one dict that are looked at */
+#define PYSTACK_DICT_MAX 65536 /* entries read of one dict */
 #endif
 
-/* Where the entries of a dict lie. */
+/* Addresses of a dict's entries. */
 struct pystack_dict_table {
     uint64_t entries;
     uint32_t n;
@@ -24,22 +25,23 @@ struct pystack_dict_table {
     uint64_t values; /* array of pointers to the values; 0: they are beside the keys */
 };
 
-/* 0, or -1 when it is no readable dict. */
+/* 0, or -1 if it is not a readable dict. */
 int pystack_dict_open(struct pystack_reader *r, uint64_t dict, struct pystack_dict_table *t);
 
-/* Call `fn` with each entry that has a value until it returns non-zero. That value, 0 at the end, or -1 when it is no
- * readable dict. `index` is the entry's place. */
+/* Call `fn` with each entry that has a value until it returns non-zero. Returns that value, 0 at
+ * the end, or -1 if it is not a readable dict. `index` is the entry's place. */
 int pystack_dict_each(struct pystack_reader *r, uint64_t dict,
                       int (*fn)(struct pystack_reader *r, uint32_t index, uint64_t key, uint64_t value,
                                 void *arg),
                       void *arg);
 
-/* Value under the key `name`. `*hint` (may be NULL) is the place it was found at the last time: tried first, updated.
- * 0 or -1. */
+/* Value of the key `name`. `*hint` (may be NULL) is the place where it was last found: tried
+ * first, updated. 0 or -1. */
 int pystack_dict_find(struct pystack_reader *r, uint64_t dict, const char *name, uint32_t *hint,
                       uint64_t *value);
 
-/* Attribute `name` of the instance at `object`, from its own attributes (not its class's). 0 or -1. */
+/* Attribute `name` of the instance at `object`, from its own attributes (not its class's). 0 or
+ * -1. */
 int pystack_attr_find(struct pystack_reader *r, uint64_t object, const char *name, uint32_t *hint,
                       uint64_t *value);
 

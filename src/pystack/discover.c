@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * discover: finds _PyRuntime in a process and learns the version.
+ * discover: finds _PyRuntime in a process and determines the version.
  *
- * An ordered list of named strategies offers addresses; what an address holds is believed only when a walk from it comes
- * back to where it began and sys.hexversion agrees with the version assumed. Reads only; the process may be our own.
+ * An ordered list of named strategies offers addresses. An address is believed only if a walk
+ * from it returns to where it began and sys.hexversion agrees with the assumed version. Reads
+ * only; the process may be our own.
  */
 #include "pystack/discover.h"
 
@@ -38,7 +39,8 @@ bool pystack_version_of_name(const char *path, int *major, int *minor) {
         *minor = (int)strtol(p + 2, NULL, 10);
         return true;
     }
-    /* python, python3, libpython3.so (which only forwards): a name of Python's without a minor version. */
+    /* python, python3, libpython3.so (which only forwards): a Python name without a minor
+     * version. */
     return *p == '\0' || isdigit((unsigned char)*p) || *p == '.' || *p == '-';
 }
 
@@ -53,7 +55,8 @@ void discover_note_unsupported(struct discover *d, int major, int minor, const c
         (void)snprintf(d->unsupported, sizeof d->unsupported, "%d.%d%s", major, minor, what);
 }
 
-/* Does the walk runtime -> interpreter -> thread state -> interpreter come back? 0, or -1 with the reason noted. */
+/* Check that the walk runtime -> interpreter -> thread state -> interpreter returns. 0, or -1
+ * with the reason noted. */
 static int discover_walk(struct discover *d, uint64_t *interp) {
     struct pystack *ps = d->ps;
     struct pystack_reader *r = &ps->reader;
@@ -77,7 +80,7 @@ static int discover_walk(struct discover *d, uint64_t *interp) {
     return 0;
 }
 
-/* sys.hexversion as the interpreter has it; 0 when it cannot be read. */
+/* sys.hexversion of the interpreter; 0 if it cannot be read. */
 static uint32_t discover_hexversion(struct pystack_reader *r, uint64_t interp) {
     uint64_t sysdict, object, value;
     if (pystack_read_u64_at(r, interp, r->off.interp_sysdict, &sysdict) != 0 ||
@@ -87,7 +90,7 @@ static uint32_t discover_hexversion(struct pystack_reader *r, uint64_t interp) {
     return (uint32_t)value;
 }
 
-/* Was it built --with-pydebug? sys.abiflags says so. */
+/* True for a build --with-pydebug, from sys.abiflags. */
 static bool discover_is_debug(struct pystack_reader *r, uint64_t interp) {
     uint64_t sysdict, object;
     char flags[16];
@@ -119,7 +122,7 @@ int discover_try_row(struct discover *d, uint64_t runtime, const struct pystack_
         return -1;
     uint32_t told = discover_hexversion(&ps->reader, interp);
     if (told ? told >> 16 != hex >> 16 : !exact) {
-        /* sys is emptied near the end: then nothing tells the version any more. */
+        /* sys is emptied near the end: then the version can no longer be read. */
         bool ending = !told && row->runtime_finalizing >= 0 &&
                       pystack_read_u64_at(&ps->reader, runtime, row->runtime_finalizing, &finalizing) == 0 &&
                       finalizing != 0;
@@ -146,7 +149,7 @@ int discover_try_row(struct discover *d, uint64_t runtime, const struct pystack_
     return 0;
 }
 
-/* Try `runtime` as the version `hex` of that build. */
+/* Try `runtime` as version `hex` of that build. */
 static int discover_try_version(struct discover *d, uint64_t runtime, uint32_t hex, bool free_threaded,
                                 bool exact) {
     int major = (int)(hex >> 24), minor = (int)(hex >> 16 & 255);
@@ -157,7 +160,7 @@ static int discover_try_version(struct discover *d, uint64_t runtime, uint32_t h
     return -1;
 }
 
-/* Try `runtime` as whatever version it says it is, or may be. */
+/* Try `runtime` as the version that it reports, or as any it may be. */
 static int discover_try(struct discover *d, uint64_t runtime, uint32_t known,
                         const struct discover_image *image) {
     uint8_t head[24];
@@ -190,7 +193,7 @@ static int discover_retry(struct discover *d, uint64_t runtime, uint32_t known,
     return -1;
 }
 
-/* Py_Version (3.11 on) of an image; 0 not there. */
+/* Py_Version (3.11 on) of an image; 0 if it is missing. */
 static uint32_t discover_py_version(struct discover *d, const struct elf_image *img) {
     uint64_t addr, value;
     if (elf_find_symbol(img, "Py_Version", &addr, NULL) != 0 ||
@@ -207,7 +210,7 @@ static int discover_by_symbol_in(struct discover *d, uint64_t base, const struct
     if (elf_find_symbol(&img, "_PyRuntime", &runtime, NULL) == 0 &&
         discover_retry(d, runtime, discover_py_version(d, &img), image) == 0)
         return 0;
-    /* Objects of a debug build before 3.8 have a longer head, so that nothing of it could be read. */
+    /* Before 3.8 objects of a debug build have a longer head, so that nothing could be read. */
     if (image && image->major && image->minor < 8 &&
         elf_find_symbol(&img, "_Py_NegativeRefcount", &debug, NULL) == 0) {
         d->debug = true;
@@ -224,7 +227,7 @@ static int discover_by_symbol(struct discover *d) {
     return -1;
 }
 
-/* The same of any other image: Python embedded in a program. */
+/* The same for any other image: Python embedded in a program. */
 static int discover_by_embedding(struct discover *d) {
     for (size_t i = 0; i < d->n_others; i++)
         if (discover_by_symbol_in(d, d->others[i], NULL) == 0)
@@ -236,7 +239,7 @@ int discover_open_file(struct discover *d, const struct discover_image *image) {
     return mapped_open(d->ps->pid, image->is_exe ? NULL : image->path, image->inode);
 }
 
-/* Link-time address that `find` gives of each named image's file. */
+/* The link-time address that `find` gives in the file of each named image. */
 static int discover_by_file(struct discover *d, int (*find)(int fd, uint64_t *addr)) {
     for (size_t i = 0; i < d->n_named; i++) {
         struct elf_image img;
@@ -265,7 +268,7 @@ static int discover_find_file_symbol(int fd, uint64_t *addr) {
     return elf_find_file_symbol(fd, "_PyRuntime", addr);
 }
 
-/* The section that has held _PyRuntime alone since 3.10. */
+/* The section that contains only _PyRuntime since 3.10. */
 static int discover_by_section(struct discover *d) { return discover_by_file(d, discover_find_section); }
 
 /* The symbol table that a debugger would use. */
@@ -410,7 +413,8 @@ static int discover_explain_unreadable(pid_t pid, int errnum, struct err *e) {
     return err_set_errno(e, ERR_ATTACH, errnum, "the memory of process %d cannot be read", (int)pid);
 }
 
-/* Can anything be read at all? The executable's first bytes are mapped in every process. 0 or errno. */
+/* Check that memory can be read: the executable's first bytes are mapped in every process. 0 or
+ * errno. */
 static int discover_probe(struct discover *d) {
     uint8_t byte;
     uint64_t at = d->n_named ? d->named[0].base : d->n_others ? d->others[0] : 0;
@@ -422,7 +426,8 @@ static int discover_probe(struct discover *d) {
     return 0;
 }
 
-/* What may change without anybody's doing. A program of Python's name whose library is not mapped yet is being loaded. */
+/* What may change by itself. A program with a Python name whose library is not mapped yet is
+ * still loading. */
 static enum pystack_lack discover_lack(const struct discover *d, int unreadable) {
     int major, minor;
     if (unreadable == EPERM || unreadable == EACCES)

@@ -14,11 +14,12 @@
 #include "base/procfs.h"
 #include "pystack/pystack_internal.h"
 
-/* Fill the offsets and the info of `ps`, whose memory is open, for process `pid` (0 ourselves), by the strategies in their
- * order, or by the one called `only`. 0, or -1 with the error and what it lacks. */
+/* Fill the offsets and the info of `ps`, whose memory is open, for process `pid` (0: ourselves),
+ * by the strategies in their order, or by `only`. 0, or -1 with the error and what is missing. */
 int pystack_discover(struct pystack *ps, pid_t pid, const char *only, enum pystack_lack *lack, struct err *e);
 
-/* Is this the path of a Python executable or library? The version it names is stored, 0 where it names none. */
+/* True for the path of a Python executable or library. Stores the version in its name, 0 if it
+ * has none. */
 bool pystack_version_of_name(const char *path, int *major, int *minor);
 
 /* ---- what a search knows; for discover.c and its fuzz target ---- */

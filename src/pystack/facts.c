@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* facts: what a process is, for the answer to hello: from procfs and from what was found in it. Any thread. */
+/* facts: what a process is, for the answer to hello: from procfs and from discovery. Any thread. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,8 @@ static int64_t facts_read_rank(pid_t pid) {
     return errno || *end || rank < 0 ? MODEL_UNKNOWN : (int64_t)rank;
 }
 
-/* Is our host name the process's too? In a container it may have another, which cannot be asked for from here. */
+/* True if our host name is the process's too. A container may have another, which cannot be read
+ * from here. */
 static bool facts_same_host(pid_t pid) {
     char path[64];
     struct stat ours, theirs;

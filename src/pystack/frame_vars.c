@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * frame_vars: see frame_vars.h. Layouts as in frames.c, locals.c and dicts.c, which do the reading. torch/nn/modules/module.py (__getattr__)
- * for where a module keeps its parts.
+ * frame_vars: see frame_vars.h. Layouts as in frames.c, locals.c and dicts.c, which do the
+ * reading. torch/nn/modules/module.py (__getattr__) for where a module keeps its parts.
  */
 #include "pystack/frame_vars.h"
 
@@ -11,13 +11,14 @@
 #include "pystack/locals.h"
 #include "pystack/pystack_internal.h"
 
-#define FRAME_VARS_WALK_MAX 256 /* frames that are walked, with those that stand for no function */
+#define FRAME_VARS_WALK_MAX 256 /* frames walked, including those that stand for no function */
 #define FRAME_VARS_TAG_INT 3U   /* Py_INT_TAG: Include/internal/pycore_stackref.h */
-#define FRAME_VARS_FORGET                                                                                    \
-    256 /* types of CPython's and of libraries are believed for so many looks, and that a function has no such variable */
-#define FRAME_VARS_SURE                                                                                      \
-    16 /* a function that is where it was the last time is looked at in one of so many looks, */
-#define FRAME_VARS_SURE_NS CLOCK_NS_PER_S /* and all of them after so long */
+/* readings for which types of CPython and of libraries are believed, and the absence of a
+ * variable in a function */
+#define FRAME_VARS_FORGET 256
+/* a function that is where it was is examined in one of so many readings, */
+#define FRAME_VARS_SURE 16
+#define FRAME_VARS_SURE_NS CLOCK_NS_PER_S /* and all functions after so long */
 #define FRAME_VARS_ITEMS_MAX 0x10000      /* entries of a dict that are compared with an index */
 
 void pystack_frame_vars_init(struct pystack_frame_vars *l, struct pystack *ps, const char *torch) {
@@ -43,7 +44,7 @@ void pystack_frame_vars_set_names(struct pystack_frame_vars *l, const char *cons
 
 /* ---- functions ---- */
 
-/* Take down where a name is. */
+/* Note the place of a name. */
 static void frame_vars_put_name(struct pystack_frame_vars *l, struct pystack_frame_vars_code *c,
                                 const char *name, size_t at, bool cell) {
     for (size_t i = 0; i < l->n_names; i++)
@@ -79,13 +80,13 @@ static void frame_vars_forget_names(struct pystack_frame_vars *l, struct pystack
         c->at[i] = -1;
 }
 
-/* The text of a str that the code object has. */
+/* Read the text of a str of the code object. */
 static void frame_vars_read_text(struct pystack_frame_vars *l, uint64_t addr, char *buf, size_t cap) {
     if (pystack_read_str(&l->reader, addr, buf, cap) < 0)
         buf[0] = '\0';
 }
 
-/* The place of a function that is new: one that is free, else that which was not met for longest. */
+/* The place for a new function: a free one, otherwise the one unused for longest. */
 static struct pystack_frame_vars_code *frame_vars_reserve(struct pystack_frame_vars *l) {
     struct pystack_frame_vars_code *oldest = &l->codes[0];
     for (size_t i = 0; i < PYSTACK_FRAME_VARS_CODES; i++) {
@@ -97,7 +98,8 @@ static struct pystack_frame_vars_code *frame_vars_reserve(struct pystack_frame_v
     return oldest;
 }
 
-/* Its words that say who it is, and not yet what they point to. 0, or -1 when it is no code object. */
+/* Read the words that identify it, without what they point to. 0, or -1 if it is not a code
+ * object. */
 static int frame_vars_read_words(struct pystack_frame_vars *l, uint64_t addr,
                                  struct pystack_frame_vars_words *w) {
     const struct pystack_offsets *o = &l->reader.off;
@@ -113,7 +115,7 @@ static int frame_vars_read_words(struct pystack_frame_vars *l, uint64_t addr,
     return 0;
 }
 
-/* Who it is by its words: what they point to is read, and where its variables are. */
+/* Identified by its words: read what they point to, and the places of its variables. */
 static void frame_vars_find_names(struct pystack_frame_vars *l, struct pystack_frame_vars_code *c) {
     frame_vars_read_text(l, c->words.name, c->func, sizeof c->func);
     frame_vars_read_text(l, c->words.file, c->file, sizeof c->file);
@@ -127,8 +129,9 @@ static void frame_vars_find_names(struct pystack_frame_vars *l, struct pystack_f
     c->told = l->looks;
 }
 
-/* Code that was freed may have given its place to other code. Before it is asked for a variable, once in a look, its words are compared; what
- * they point to may have changed likewise, so that is compared where it is told: frame_vars_is_slot, frame_vars_is_who. */
+/* Freed code may have been replaced by other code. Before a variable is read, once a reading,
+ * the function's words are compared. What they point to may have changed as well, so that is
+ * compared where it is reported: frame_vars_is_slot, frame_vars_is_who. */
 static void frame_vars_make_sure(struct pystack_frame_vars *l, struct pystack_frame_vars_code *c) {
     struct pystack_frame_vars_words now = {.name = 0};
     if (c->sure == l->looks)
@@ -146,7 +149,7 @@ static bool frame_vars_is_text(struct pystack_frame_vars *l, uint64_t addr, cons
     return strcmp(text, was) == 0;
 }
 
-/* Does it still have the names that it had? */
+/* True if it still has the same names. */
 static bool frame_vars_is_who(struct pystack_frame_vars *l, struct pystack_frame_vars_code *c) {
     frame_vars_make_sure(l, c);
     bool is =
@@ -158,7 +161,8 @@ static bool frame_vars_is_who(struct pystack_frame_vars *l, struct pystack_frame
     return is;
 }
 
-/* The function whose code object is at `addr`; NULL when that is none. What a look has met is not given away in it. */
+/* The function whose code object is at `addr`; NULL if there is none. A place used in this
+ * reading is not given away in it. */
 static struct pystack_frame_vars_code *frame_vars_find_code(struct pystack_frame_vars *l, uint64_t addr) {
     struct pystack_frame_vars_code *c = NULL;
     for (size_t i = 0; i < PYSTACK_FRAME_VARS_CODES && !c; i++)
@@ -182,8 +186,9 @@ static struct pystack_frame_vars_code *frame_vars_find_code(struct pystack_frame
 
 /* ---- frames ---- */
 
-/* The function of the frame that comes next, if it is the one that was there in the look before, of `n_before` frames. If it is other code in the
- * place of it, that is noticed before it is told (frame_vars_make_sure); that it has what was looked for and not found, when its turn comes. */
+/* The function of the next frame, if it is the one of the previous reading, which had `n_before`
+ * frames. Other code in its place is noticed before anything is reported (frame_vars_make_sure).
+ * A variable that it lacked is searched for again when its turn comes. */
 static struct pystack_frame_vars_code *frame_vars_same_code(struct pystack_frame_vars *l, size_t n_before,
                                                             uint64_t frame, uint64_t code) {
     const struct pystack_frame_vars_frame *before = &l->frames[l->n];
@@ -241,7 +246,7 @@ size_t pystack_frame_vars_begin(struct pystack_frame_vars *l, uint64_t tstate) {
 
 /* ---- variables ---- */
 
-/* The dict of a module's variables; once in a look. */
+/* The dict of a module's variables; once a reading. */
 static void frame_vars_open_dict(struct pystack_frame_vars *l, struct pystack_frame_vars_frame *f) {
     struct pystack_reader *r = &l->reader;
     uint64_t dict;
@@ -253,7 +258,7 @@ static void frame_vars_open_dict(struct pystack_frame_vars *l, struct pystack_fr
     f->dict = dict;
 }
 
-/* The value of the entry where the name was found, if that is still its key. 0: it is not, or there is none. */
+/* The value of the entry where the name was found, if that is still its key; otherwise 0. */
 static uint64_t frame_vars_read_entry(struct pystack_frame_vars *l, const struct pystack_dict_table *t,
                                       int32_t at, size_t name) {
     struct mem *m = &l->reader.mem;
@@ -269,7 +274,8 @@ static uint64_t frame_vars_read_entry(struct pystack_frame_vars *l, const struct
     return mem_read_u64(m, t->values + 8 * (uint64_t)at, &value) == 0 ? value : 0;
 }
 
-/* The variable of a module: its place in the dict is found anew when entries have come, or another key lies there. */
+/* The variable of a module: its place in the dict is searched for again when entries were added,
+ * or another key is there. */
 static uint64_t frame_vars_in_dict(struct pystack_frame_vars *l, struct pystack_frame_vars_frame *f,
                                    size_t name) {
     struct pystack_frame_vars_code *c = f->code;
@@ -289,7 +295,7 @@ static uint64_t frame_vars_in_dict(struct pystack_frame_vars *l, struct pystack_
     return frame_vars_read_entry(l, t, c->at[name], name);
 }
 
-/* Is the variable in that slot the one that was found there? */
+/* True if the variable in that slot is the one found there. */
 static bool frame_vars_is_slot(struct pystack_frame_vars *l, const struct pystack_frame_vars_code *c,
                                size_t name) {
     char text[PYSTACK_FRAME_VARS_NAME];
@@ -311,9 +317,10 @@ uint64_t pystack_frame_vars_local(struct pystack_frame_vars *l, size_t frame, si
         frame_vars_find_names(l, f->code);
     if (f->code->in_dict || f->code->at[name] < 0 ||
         mem_read_u64(&r->mem, f->addr + (uint64_t)r->off.frame_localsplus + 8 * (uint64_t)f->code->at[name],
+                     /* or a number, which is not an object */
                      &word) != 0 ||
         (tags == FRAME_VARS_TAG_INT && (word & tags) == FRAME_VARS_TAG_INT))
-        return 0; /* or a number, that is no object */
+        return 0;
     word &= ~tags;
     if (word && f->code->cell[name] && values_kind_of(&l->values, word) == VALUES_CELL &&
         pystack_read_u64_at(r, word, r->off.cell_value, &word) != 0)
@@ -323,7 +330,7 @@ uint64_t pystack_frame_vars_local(struct pystack_frame_vars *l, size_t frame, si
 
 /* ---- paths ---- */
 
-/* A part of a module of torch, which its own __getattr__ would find. */
+/* A part of a torch module, which its own __getattr__ would find. */
 static uint64_t frame_vars_in_module(struct pystack_frame_vars *l, uint64_t object, const char *name) {
     static const char *const parts[] = {"_parameters", "_buffers", "_modules"};
     uint64_t dict, value;
@@ -373,7 +380,7 @@ static uint64_t frame_vars_at_index(struct pystack_frame_vars *l, uint64_t objec
     return value;
 }
 
-/* Where this step of a path led; a place that is free, or the next to be given away, when it is new. */
+/* Where this step of a path led last; for a new one a free place, or the next to be given away. */
 static uint32_t *frame_vars_place(struct pystack_frame_vars *l, const struct watch_part *part) {
     for (size_t i = 0; i < PYSTACK_FRAME_VARS_PLACES; i++)
         if (l->places[i].part == part)
@@ -405,7 +412,7 @@ uint64_t pystack_frame_vars_follow(struct pystack_frame_vars *l, uint64_t object
 
 /* ---- names of functions ---- */
 
-/* Does the file belong to the module "a.b", of which `n` bytes are the name? */
+/* True if the file belongs to the module "a.b", whose name has `n` bytes. */
 static bool frame_vars_is_module(const char *file, const char *name, size_t n) {
     char path[PYSTACK_FRAME_VARS_FUNC + 16];
     if (n >= PYSTACK_FRAME_VARS_FUNC)

@@ -2,15 +2,17 @@
 /*
  * frames: walks the frames of a thread.
  *
- * Sources: Include/internal/pycore_frame.h (_PyFrame_IsIncomplete, owners), Include/cpython/frameobject.h (up to 3.10). A running
- * thread changes what we read. So first only the links are followed, the newest chunk of the data stack being copied at
- * once, and the innermost ones are looked at twice; if they differ the stack is torn. Code objects are read after that.
+ * Sources: Include/internal/pycore_frame.h (_PyFrame_IsIncomplete, owners),
+ * Include/cpython/frameobject.h (up to 3.10). A running thread changes what we read. So first
+ * only the links are followed, with the newest chunk of the data stack copied in one read, and
+ * the innermost ones are read twice; if they differ the stack is torn. Code objects are read
+ * after that.
  */
 #include "pystack/pystack_internal.h"
 
 #define FRAMES_ATTEMPTS 3
-#define FRAMES_NUMBER_MAX 65536   /* copies of one code object, one for each thread at most */
-#define FRAMES_DUPLICATES_MAX 512 /* of them that are looked through */
+#define FRAMES_NUMBER_MAX 65536   /* copies of one code object, at most one per thread */
+#define FRAMES_DUPLICATES_MAX 512 /* of them that are searched */
 #define FRAMES_BEFORE_FIRST (-2)  /* "previous instruction" of a frame that has not begun */
 
 enum frames_end { FRAMES_WHOLE, FRAMES_MOVED, FRAMES_BROKEN };
@@ -21,8 +23,8 @@ struct frames_walk {
     uint64_t tstate;
     size_t n_raw; /* in ps->raw */
     size_t n;     /* in ps->frames */
-    bool moved;   /* the two looks differ */
-    bool broken;  /* a link or a frame made no sense */
+    bool moved;   /* the two readings differ */
+    bool broken;  /* a link or a frame was not valid */
     bool truncated;
 };
 
@@ -37,8 +39,8 @@ static int frames_first(struct pystack *ps, uint64_t tstate, uint64_t *frame) {
     return pystack_read_u64_at(&ps->reader, *frame, o->cframe_current_frame, frame);
 }
 
-/* Copy the newest chunk of the data stack, up to the innermost frame when that lies in it, twice; `*moved` when the
- * innermost frame changed meanwhile. */
+/* Copy the newest chunk of the data stack, up to the innermost frame if that is in it, twice;
+ * sets `*moved` if the innermost frame changed in between. */
 static void frames_copy_chunk(struct pystack *ps, uint64_t tstate, uint64_t first, bool *moved) {
     const struct pystack_offsets *o = &ps->reader.off;
     uint64_t chunk, size, now;
@@ -66,7 +68,8 @@ static bool frames_in_chunk(const struct pystack *ps, uint64_t addr) {
     return ps->chunk_len >= size && addr >= ps->chunk_addr && addr - ps->chunk_addr <= ps->chunk_len - size;
 }
 
-/* The frame at `addr`, from copy `look` (0, 1) of the chunk when it lies in there, else from memory. */
+/* The frame at `addr`, from copy `look` (0, 1) of the chunk if it is in there, otherwise from
+ * memory. */
 static int frames_read(struct pystack *ps, uint64_t addr, int look, struct pystack_raw_frame *f) {
     const struct pystack_offsets *o = &ps->reader.off;
     uint8_t local[PYSTACK_STRUCT_MAX];
@@ -91,7 +94,8 @@ int pystack_read_raw_frame(struct pystack *ps, uint64_t addr, struct pystack_raw
     return frames_read(ps, addr, 0, f);
 }
 
-/* Follow the links into ps->raw. A cycle is found by comparing with a frame remembered at every power of two (Brent). */
+/* Follow the links into ps->raw. A cycle is found by comparing with a frame remembered at every
+ * power of two (Brent). */
 static void frames_follow(struct frames_walk *w, uint64_t first) {
     struct pystack *ps = w->ps;
     uint64_t remembered = 0;
@@ -112,7 +116,8 @@ static void frames_follow(struct frames_walk *w, uint64_t first) {
     }
 }
 
-/* Are the innermost frames still linked as they were? The leaf may have gone on to another instruction; a caller may not. */
+/* True if the innermost frames are still linked as before. The leaf may be at another
+ * instruction; a caller may not. */
 static bool frames_unmoved(const struct frames_walk *w, uint64_t first) {
     struct pystack *ps = w->ps;
     uint64_t now;
@@ -133,9 +138,10 @@ static bool frames_is_position(const struct pystack_code *code, uint64_t start, 
     return *at >= FRAMES_BEFORE_FIRST && *at < pystack_code_n_bytes(code) && *at % 2 == 0;
 }
 
-/* The same in a thread's own copy of the code. A thread that comes to another copy, as it does in the first instruction of a
- * function, changes the number and the instruction one after the other; the instruction lies in one copy only, so that one is
- * looked for. Sources: _PyFrame_GetBytecode (Include/internal/pycore_interpframe.h), _LOAD_BYTECODE (Python/bytecodes.c). */
+/* The same for a thread's own copy of the code. In the first instruction of a function a thread
+ * moves to another copy and changes the number and the instruction one after the other. The
+ * instruction lies in one copy only, so that one is searched for. Sources: _PyFrame_GetBytecode
+ * (Include/internal/pycore_interpframe.h), _LOAD_BYTECODE (Python/bytecodes.c). */
 static bool frames_is_copy_position(struct pystack_reader *r, const struct pystack_raw_frame *f,
                                     const struct pystack_code *code, int64_t *at) {
     uint64_t copies, n, entries[FRAMES_DUPLICATES_MAX];
@@ -155,7 +161,7 @@ static bool frames_is_copy_position(struct pystack_reader *r, const struct pysta
     return false;
 }
 
-/* Byte of the code that the frame is at. 0, or -1 when the instruction is not of this code. */
+/* Byte of the code that the frame is at. 0, or -1 if the instruction is not of this code. */
 static int frames_position(struct pystack_reader *r, const struct pystack_raw_frame *f,
                            const struct pystack_code *code, int64_t *at) {
     const struct pystack_offsets *o = &r->off;
@@ -200,20 +206,22 @@ int pystack_put_entry(struct pystack *ps, const struct pystack_raw_frame *f, siz
     return 0;
 }
 
-/* Read what one frame is of. 0, 1 when the limit is reached, -1 when the frame makes no sense. */
+/* Read the function of one frame. 0, 1 when the limit is reached, -1 if the frame is not valid. */
 static int frames_decode(struct frames_walk *w, const struct pystack_raw_frame *f) {
     struct pystack *ps = w->ps;
     int rc = 0;
-    if (!pystack_is_shim(&ps->reader.off, f)) { /* that stands for an entry into C, not for a function */
+    /* stands for an entry into C, not for a function */
+    if (!pystack_is_shim(&ps->reader.off, f)) {
         struct pystack_code *code = pystack_codes_get(&ps->codes, &ps->reader, f->code);
         rc = code ? pystack_put_frame(ps, f, code, &w->n) : -1;
     }
     return rc == 0 ? pystack_put_entry(ps, f, &w->n) : rc;
 }
 
-/* Does a stack that stands still hold together? In 3.11 and 3.12 (3.13 has no more of these) tstate leads to _PyCFrame {...,
- * current_frame, previous}, one for each entry into the interpreter's loop, the first within the thread state. The newest may be
- * linked before it is filled: then its first entry frame does not lead to where its predecessor stands. */
+/* True if a stack that stands still is consistent. In 3.11 and 3.12 (3.13 has none of these)
+ * tstate leads to _PyCFrame {..., current_frame, previous}, one for each entry into the
+ * interpreter's loop, the first within the thread state. The newest may be linked before it is
+ * filled: then its first entry frame does not lead to where its predecessor stands. */
 static bool frames_fit_cframes(const struct frames_walk *w) {
     struct pystack *ps = w->ps;
     const struct pystack_offsets *o = &ps->reader.off;
@@ -256,7 +264,7 @@ static enum frames_end frames_attempt(struct frames_walk *w) {
     return w->broken ? FRAMES_BROKEN : w->moved ? FRAMES_MOVED : FRAMES_WHOLE;
 }
 
-/* Is the thread state still that of the same thread? Its memory may be another's by now. */
+/* True if the thread state still belongs to the same thread. Its memory may have been reused. */
 static bool frames_same_thread(struct pystack *ps, const struct pystack_thread *t) {
     uint64_t serial;
     return pystack_read_serial(ps, t, &serial) == 0 && serial == t->serial;
@@ -296,7 +304,7 @@ ssize_t pystack_read_frames(struct pystack *ps, const struct pystack_thread *t, 
 
 struct frames_search {
     uint64_t code;
-    size_t left; /* threads that may be looked at yet */
+    size_t left; /* threads that may still be examined */
 };
 
 /* 1, 0 or -1. */

@@ -7,7 +7,7 @@
 #include "pystack/pystack_internal.h"
 
 #define GATE_MARK_FRAMES 3
-#define GATE_MARK_BYTES 256 /* of the variables of a frame */
+#define GATE_MARK_BYTES 256 /* of a frame's variables */
 
 static int gate_take_main(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
     (void)ps;
@@ -22,7 +22,8 @@ static bool gate_has_none(struct pystack *ps, uint64_t gil) {
            mem_read_u32(&ps->reader.mem, gil + (uint64_t)o->gil_enabled, &enabled) == 0 && !enabled;
 }
 
-/* A number that changes when the thread goes on in Python: of its innermost frames, what they are at and what lies in them. */
+/* A number that changes when the thread progresses in Python: a hash of its innermost frames,
+ * their positions and contents. */
 static uint64_t gate_mark(struct pystack *ps, uint64_t tstate) {
     struct pystack_raw_frame f;
     uint8_t bytes[GATE_MARK_BYTES];
@@ -58,7 +59,7 @@ int pystack_gate_read(struct pystack *ps, struct pystack_gate *out) {
     out->held = out->holder != 0;
     if (!out->held)
         return 0;
-    /* The holder may have ended meanwhile: what cannot be read of him is not known. */
+    /* The holder may have ended in between: what cannot be read of it is unknown. */
     if (pystack_read_u64_at(&ps->reader, out->holder, o->tstate_thread_id, &ident) == 0)
         out->holder_tid = pystack_tid_of_ident(ps, ident);
     out->mark = gate_mark(ps, out->holder);
@@ -76,14 +77,14 @@ bool pystack_gate_moved(const struct pystack_gate *before, const struct pystack_
 
 /* ---- where threads are ---- */
 
-/* What is gathered of thread states. */
+/* Data gathered from thread states. */
 struct gate_codes {
     uint64_t but, *codes;
     size_t n, cap;
     bool failed;
 };
 
-/* The innermost code object of a thread state; 0: it runs none. False: it cannot be read. */
+/* The innermost code object of a thread state; 0 if it runs none. False if it cannot be read. */
 static bool gate_innermost(struct pystack *ps, uint64_t tstate, uint64_t *code) {
     struct pystack_raw_frame f;
     uint64_t addr;
@@ -128,7 +129,7 @@ ssize_t pystack_gate_codes(struct pystack *ps, uint64_t but, uint64_t *codes, si
 
 #define GATE_TAG_INT 3U /* Py_INT_TAG: Include/internal/pycore_stackref.h */
 
-/* What is looked for in the lists of thread states. */
+/* The target of a search in the lists of thread states. */
 struct gate_search {
     uint64_t tstate;
     bool found;
@@ -147,7 +148,7 @@ static int gate_find_tstate(struct pystack *ps, uint64_t interp, int64_t id, voi
     return 1;
 }
 
-/* The frames of a thread state that lives, into `living`; none when it does not. */
+/* The frames of a live thread state, into `living`; none if it is gone. */
 static void gate_list_frames(struct pystack *ps, uint64_t tstate, struct pystack_living *living) {
     struct gate_search search = {.tstate = tstate};
     struct pystack_raw_frame f;
@@ -205,7 +206,7 @@ static bool gate_on_name(void *arg, size_t slot, const char *name, bool cell) {
     struct pystack_reader *r = &each->ps->reader;
     uint64_t word, tags = (uint64_t)r->off.tag_bits;
     uint64_t at = each->frame + (uint64_t)r->off.frame_localsplus + 8 * (uint64_t)slot;
-    if (name[0] == '.' || mem_read_u64(&r->mem, at, &word) != 0) /* one that the compiler made */
+    if (name[0] == '.' || mem_read_u64(&r->mem, at, &word) != 0) /* made by the compiler */
         return true;
     bool number = tags == GATE_TAG_INT && (word & tags) == GATE_TAG_INT;
     word &= ~tags;

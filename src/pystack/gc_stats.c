@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gc_stats: what CPython's garbage collector counts: collections and what they freed, a generation each.
+ * gc_stats: the counters of CPython's garbage collector: collections and what they freed, per
+ * generation.
  *
- * Source: struct gc_generation_stats and gc_stats (Modules/gcmodule.c up to 3.6, Include/internal/pycore_gc.h and others, from 3.14 on
- * pycore_interp_structs.h). The collector writes them at the end of a collection, without a lock: they are read twice, and
- * whether one was going on is told. What cannot be a count is refused. On the thread that owns the pystack.
+ * Source: struct gc_generation_stats and gc_stats (Modules/gcmodule.c up to 3.6,
+ * Include/internal/pycore_gc.h and others, from 3.14 on pycore_interp_structs.h). The collector
+ * writes them at the end of a collection, without a lock: they are read twice, together with
+ * whether a collection is under way. Impossible counts are refused. On the thread that owns the
+ * pystack.
  */
 #include "pystack/pystack_internal.h"
 
@@ -14,9 +17,10 @@
 #define GC_STATS_BYTES 2048
 #define GC_STATS_COUNT_MAX ((int64_t)1 << 48)
 #define GC_STATS_DURATION_MAX 1e9
-#define GC_STATS_TAIL 8 /* after a generation's items: which is the latest, which only writers need */
+/* after a generation's items: index of the latest, which only writers need */
+#define GC_STATS_TAIL 8
 
-/* Where the counters are, or the pointer to them; 0 not known. */
+/* Address of the counters, or of the pointer to them; 0 unknown. */
 static uint64_t gc_stats_at(const struct pystack *ps, uint64_t interp) {
     const struct pystack_offsets *o = &ps->reader.off;
     if (o->gc_item_size == 0)
@@ -32,7 +36,7 @@ static uint64_t gc_stats_at(const struct pystack *ps, uint64_t interp) {
     return ps->static_gc_stats;
 }
 
-/* Copy them, the same twice. Bytes, or 0. */
+/* Copy them when two readings are equal. Returns bytes, or 0. */
 static size_t gc_stats_copy(struct pystack *ps, uint64_t at, uint8_t *bytes) {
     const struct pystack_offsets *o = &ps->reader.off;
     size_t n = (size_t)(o->gc_stats_size ? o->gc_stats_size : PYSTACK_GENERATIONS * o->gc_item_size);
@@ -50,7 +54,7 @@ static int64_t gc_stats_get(const uint8_t *bytes, size_t at) {
     return (int64_t)pystack_get_u64(bytes, (int32_t)at);
 }
 
-/* One item. 0, or -1 when it cannot be. */
+/* One item. 0, or -1 if it is impossible. */
 static int gc_stats_item(const struct pystack_offsets *o, const uint8_t *bytes, size_t at,
                          struct pystack_gc_generation *out) {
     size_t counts = at + (size_t)o->gc_item_collections;
@@ -91,7 +95,8 @@ static int gc_stats_parse(const struct pystack_offsets *o, const uint8_t *bytes,
     return 0;
 }
 
-/* What the last full collection has left; before the first one it is 0. `stats`: where the counters are. */
+/* Objects left by the last full collection; 0 before the first. `stats`: address of the
+ * counters. */
 static int64_t gc_stats_long_lived(struct pystack *ps, uint64_t stats) {
     const struct pystack_offsets *o = &ps->reader.off;
     uint64_t n;

@@ -2,10 +2,12 @@
 /*
  * gil: who holds the GIL, who sleeps on it, and whether garbage is being collected.
  *
- * Source: Include/internal/pycore_gil.h (struct _gil_runtime_state), Python/ceval_gil.c. Its condition variable and mutex lie
- * within the struct, so a thread that waits for it sleeps in futex(2) on an address in there. Up to 3.6 there are static
- * variables instead, which lie side by side. switch_number counts up when another thread than before gets it. A free-threaded build has a GIL too, but it is turned off as a rule: nobody holds it.
- * Garbage: `collecting` of struct _gc_runtime_state (Include/internal/pycore_gc.h, Modules/gcmodule.c).
+ * Source: Include/internal/pycore_gil.h (struct _gil_runtime_state), Python/ceval_gil.c. Its
+ * condition variable and mutex lie within the struct, so a thread that waits for it sleeps in
+ * futex(2) on an address in there. Up to 3.6 there are static variables instead, which lie side
+ * by side. switch_number counts up when a different thread gets it. A free-threaded build has a
+ * GIL too, usually turned off: nobody holds it. Garbage: `collecting` of struct
+ * _gc_runtime_state (Include/internal/pycore_gc.h, Modules/gcmodule.c).
  */
 #include "pystack/pystack_internal.h"
 

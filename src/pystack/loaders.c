@@ -7,13 +7,13 @@
 #include "pystack/pystack_internal.h"
 
 #define LOADERS_FRAMES 256    /* of one thread */
-#define LOADERS_WORDS 160     /* of one frame or generator: they lie at its beginning, */
-#define LOADERS_FEW 16        /* so many when there are no more */
+#define LOADERS_WORDS 160     /* of one frame or generator, from its beginning, */
+#define LOADERS_FEW 16        /* so many if there are no more */
 #define LOADERS_DEPTH 5       /* generators within generators */
-#define LOADERS_OBJECTS 20000 /* objects that are looked at */
+#define LOADERS_OBJECTS 20000 /* objects that are examined */
 #define LOADERS_SEEN 8192     /* of them that are remembered; a power of two */
 #define LOADERS_TYPES 256     /* a power of two */
-#define LOADERS_TRIES 4       /* to read the counters of one moment */
+#define LOADERS_TRIES 4       /* to read consistent counters */
 #define LOADERS_NAME 48
 #define LOADERS_ARENA ((size_t)2 * 1024 * 1024)
 #define LOADERS_COUNT_MAX (1LL << 40) /* no counter is larger */
@@ -21,13 +21,13 @@
     16 /* SemLock: PyObject_HEAD, sem_t *handle, unsigned long, int count, int maxvalue */
 #define LOADERS_SEM_MAX 36
 
-/* What an object is, by its type. */
+/* Kinds of objects, by type. */
 enum loaders_kind {
     LOADERS_OTHER = 1,
-    LOADERS_MANY,   /* an iterator with worker processes, */
-    LOADERS_ONE,    /* and without */
+    LOADERS_MANY,   /* an iterator with worker processes */
+    LOADERS_ONE,    /* an iterator without */
     LOADERS_DATA,   /* a DataLoader, which may keep its iterator */
-    LOADERS_HOLDER, /* what may refer to one from its own words */
+    LOADERS_HOLDER, /* an object that may refer to an iterator from its own words */
 };
 
 static const struct {
@@ -83,7 +83,7 @@ static enum loaders_kind loaders_name_kind(struct pystack_reader *r, uint64_t ty
     return LOADERS_OTHER;
 }
 
-/* The type of the object at `addr`; 0 when there is none, or it was freed. */
+/* The type of the object at `addr`; 0 if there is none, or it was freed. */
 static uint64_t loaders_type(struct pystack_reader *r, uint64_t addr) {
     uint8_t head[PYSTACK_STRUCT_MAX];
     int32_t at = r->off.object_type;
@@ -111,7 +111,7 @@ static enum loaders_kind loaders_kind(struct loaders_work *w, uint64_t addr) {
 
 static void loaders_visit(struct loaders_work *w, uint64_t addr, unsigned depth);
 
-/* Look at what the words from `addr` on point to. */
+/* Examine what the words from `addr` on point to. */
 static void loaders_scan(struct loaders_work *w, uint64_t addr, unsigned depth) {
     uint64_t words[LOADERS_WORDS];
     size_t n = LOADERS_WORDS;
@@ -126,7 +126,7 @@ static void loaders_scan(struct loaders_work *w, uint64_t addr, unsigned depth) 
 
 static bool loaders_is_new(struct loaders_work *w, uint64_t addr) {
     size_t at = loaders_hash(addr, LOADERS_SEEN);
-    bool is_new = w->seen[at] != addr; /* one that had to give way is looked at again */
+    bool is_new = w->seen[at] != addr; /* one that was evicted is examined again */
     w->seen[at] = addr;
     return is_new;
 }
@@ -241,7 +241,8 @@ static void loaders_read_workers(struct pystack_reader *r, uint64_t addr, struct
     }
 }
 
-/* What is on its way: number of the batch -> (worker,), and then (worker, batch) once it has come before its turn. */
+/* Batches under way: number of the batch -> (worker,), and then (worker, batch) once it has come
+ * before its turn. */
 struct loaders_tasks {
     struct pystack_loader *out;
     int64_t arrived;
@@ -261,7 +262,8 @@ static int loaders_task(struct pystack_reader *r, uint32_t index, uint64_t key, 
     return 0;
 }
 
-/* Batches in a queue of multiprocessing's: those that were put in and not taken out, by its semaphore; or in one between threads. */
+/* Batches in a multiprocessing queue: those put in and not taken out, by its semaphore; or in a
+ * queue between threads. */
 static int64_t loaders_queued(struct pystack_reader *r, uint64_t queue) {
     uint64_t deque, n, sem, lock, handle;
     uint32_t value;
@@ -293,13 +295,14 @@ static void loaders_read_queues(struct pystack_reader *r, uint64_t addr, struct 
         out->ready = queued + tasks.arrived;
 }
 
-/* Numbers of one that has worker processes. Its thread may go on meanwhile. 0; -1 when it did. */
+/* Counters of one with worker processes. Its thread may run at the same time. 0; -1 if it did. */
 static int loaders_read_counts(struct pystack_reader *r, uint64_t addr, struct pystack_loader *out) {
     out->ready = MODEL_UNKNOWN;
     out->sent = loaders_int(r, addr, "_send_idx");
     out->received = loaders_int(r, addr, "_rcvd_idx");
     out->outstanding = loaders_int(r, addr, "_tasks_outstanding");
-    out->yielded = loaders_int(r, addr, "_num_yielded"); /* not that of a try before: all are of one moment */
+    /* not that of an earlier try: all are of one moment */
+    out->yielded = loaders_int(r, addr, "_num_yielded");
     loaders_read_workers(r, addr, out);
     loaders_read_queues(r, addr, out);
     return loaders_int(r, addr, "_send_idx") == out->sent &&
@@ -327,7 +330,7 @@ int pystack_read_loader(struct pystack *ps, uint64_t addr, struct pystack_loader
     out->prefetch = loaders_int(r, addr, "_prefetch_factor");
     for (int tries = 0; loaders_read_counts(r, addr, out) != 0; tries++)
         if (tries == LOADERS_TRIES) {
-            out->ready = MODEL_UNKNOWN; /* it is not of the same moment */
+            out->ready = MODEL_UNKNOWN; /* not of the same moment */
             break;
         }
     return 0;

@@ -2,8 +2,9 @@
 /*
  * locals: see locals.h.
  *
- * Variables lie in the frame in the order of the code's names (Include/cpython/code.h, co_varnames; from 3.11 on
- * co_localsplusnames and co_localspluskinds). Those of modules and classes lie in a dict.
+ * Variables lie in the frame in the order of the code's names (Include/cpython/code.h,
+ * co_varnames; from 3.11 on co_localsplusnames and co_localspluskinds). Those of modules and
+ * classes lie in a dict.
  */
 #include "pystack/locals.h"
 
@@ -12,9 +13,9 @@
 
 #include "pystack/values.h"
 
-#define LOCALS_SLOTS_MAX 1024 /* variables of a code object that are believed */
+#define LOCALS_SLOTS_MAX 1024 /* variables accepted of a code object */
 #define LOCALS_NAME_MAX 128
-#define LOCALS_RETRIES 3 /* looks at a variable that keeps changing */
+#define LOCALS_RETRIES 3 /* readings of a variable that keeps changing */
 #define LOCALS_ALL_VARIABLES 16384
 #define LOCALS_ALL_BYTES ((size_t)1024 * 1024)
 #define LOCALS_ONE_VARIABLES 1024
@@ -27,7 +28,7 @@
 #define LOCALS_FREE 0x80U
 #define LOCALS_TAG_INT 3U /* Py_INT_TAG: Include/internal/pycore_stackref.h */
 
-/* Where a code object keeps its names. */
+/* Where a code object has its names. */
 struct locals_code {
     uint32_t flags;
     size_t n_arguments;
@@ -50,7 +51,7 @@ struct locals_work {
     bool running; /* the thread is on a processor */
     bool full;    /* variables were left out */
     bool cut;     /* the budget ended */
-    bool moved;   /* something changed while it was read */
+    bool moved;   /* something changed during the read */
 };
 
 struct pystack_locals_budget pystack_locals_budget(bool one_thread) {
@@ -71,7 +72,8 @@ static int locals_read_tuple(struct pystack_reader *r, uint64_t tuple, size_t *n
 
 static int locals_read_kinds(struct pystack_reader *r, uint64_t kinds, struct locals_code *c) {
     size_t n;
-    if (locals_read_tuple(r, kinds, &n) != 0 || n != c->n_all) /* a bytes object has its length there too */
+    /* a bytes object has its length there too */
+    if (locals_read_tuple(r, kinds, &n) != 0 || n != c->n_all)
         return -1;
     return mem_read(&r->mem, kinds + (uint64_t)r->off.bytes_data, c->kinds, n);
 }
@@ -143,7 +145,7 @@ int pystack_locals_read_name(struct pystack_reader *r, uint64_t code, size_t slo
 
 /* ---- values ---- */
 
-/* The object that the variable at `slot` refers to: 0 none (it is unbound). 0, or -1 when that cannot be read. */
+/* The object of the variable at `slot`: 0 if it is unbound. 0, or -1 if it cannot be read. */
 static int locals_get_object(struct locals_work *w, uint64_t slot, uint8_t kind, struct model_place *at) {
     struct pystack_reader *r = &w->ps->reader;
     uint64_t word, *object = &at->object;
@@ -151,7 +153,8 @@ static int locals_get_object(struct locals_work *w, uint64_t slot, uint8_t kind,
     if (mem_read_u64(&r->mem, slot, &word) != 0)
         return -1;
     *object = word & ~(uint64_t)r->off.tag_bits;
-    /* The cell of an argument is made by the first instructions: until then the argument itself is there. */
+    /* The cell of an argument is made by the first instructions: until then the argument itself
+     * is there. */
     if (*object && (kind & (LOCALS_CELL | LOCALS_FREE)) &&
         values_kind_of(w->values, *object) == VALUES_CELL) {
         at->cell = *object;
@@ -167,13 +170,14 @@ static bool locals_is_definition(struct values *v, uint64_t object) {
     return kind == VALUES_MODULE || kind == VALUES_FUNCTION || kind == VALUES_BUILTIN || kind == VALUES_TYPE;
 }
 
-/* Does an object of this kind hold others? */
+/* True if an object of this kind contains others. */
 static bool locals_is_holder(enum values_kind kind) {
     return kind == VALUES_TUPLE || kind == VALUES_LIST || kind == VALUES_DICT || kind == VALUES_SET ||
            kind == VALUES_TENSOR;
 }
 
-/* Where to ask more about an object: NULL when there is no more to be known of it, nor of what it holds. */
+/* Where to ask more about an object; NULL if nothing more can be known of it, nor of its
+ * contents. */
 static const struct model_place *locals_place(struct locals_work *w, const struct model_place *at,
                                               const char *text) {
     bool made, told = values_is_informative(w->values, at->object, text, &made);
@@ -186,7 +190,7 @@ static const struct model_place *locals_place(struct locals_work *w, const struc
     return p;
 }
 
-/* Add a variable. A NULL text: there is one, but its value is not known. False when there is no room. */
+/* Add a variable. A NULL text: its value is unknown. False if there is no room. */
 static bool locals_add(struct locals_work *w, const char *name, const char *type, const char *text,
                        enum model_local_kind kind, const struct model_place *at) {
     size_t bytes = strlen(name) + (text ? strlen(text) : 0) + 2;
@@ -214,8 +218,8 @@ static bool locals_add(struct locals_work *w, const char *name, const char *type
     return true;
 }
 
-/* Type and text of an object. The memory of one that goes is soon another's: if a second look at a running thread says
- * something else, it moved. False when there is no object. */
+/* Type and text of an object. Freed memory is soon reused: if a second reading of a running
+ * thread differs, it moved. False if there is no object. */
 static bool locals_read_value(struct locals_work *w, uint64_t object, char *type, char *text) {
     char again_type[VALUES_TYPE_MAX], again[VALUES_TEXT_MAX];
     if (values_read(w->values, object, type, text) != 0)
@@ -226,7 +230,7 @@ static bool locals_read_value(struct locals_work *w, uint64_t object, char *type
     return true;
 }
 
-/* One variable of a function. It is read again when it came to refer to something else meanwhile. */
+/* One variable of a function. It is read again if it came to refer to another object in between. */
 static bool locals_put_slot(struct locals_work *w, uint64_t slot, size_t index) {
     char name[LOCALS_NAME_MAX], type[VALUES_TYPE_MAX], text[VALUES_TEXT_MAX];
     uint8_t bits = w->code.kinds[index];
@@ -236,8 +240,9 @@ static bool locals_put_slot(struct locals_work *w, uint64_t slot, size_t index) 
                                  : bits & LOCALS_FREE        ? MODEL_LOCAL_FREE
                                  : bits & LOCALS_CELL        ? MODEL_LOCAL_CELL
                                                              : MODEL_LOCAL_VARIABLE;
+    /* made by the compiler */
     if (locals_read_name(&w->ps->reader, &w->code, index, name, sizeof name) != 0 || name[0] == '.')
-        return true; /* one that the compiler made */
+        return true;
     if (locals_get_object(w, slot, bits, &at) != 0)
         return true;
     for (int i = 0; i < LOCALS_RETRIES && at.object && !known; i++) {
@@ -267,7 +272,7 @@ static int locals_put_entry(struct pystack_reader *r, uint32_t index, uint64_t k
     char name[LOCALS_NAME_MAX], type[VALUES_TYPE_MAX], text[VALUES_TEXT_MAX];
     (void)index;
     ssize_t n = pystack_read_str(r, key, name, sizeof name);
-    /* What is imported and defined there is told by the source. */
+    /* The source shows what is imported and defined there. */
     if (n <= 0 || (n > 4 && strncmp(name, "__", 2) == 0 && strcmp(name + n - 2, "__") == 0) ||
         locals_is_definition(w->values, value))
         return 0;
@@ -288,7 +293,7 @@ static void locals_put_dict(struct locals_work *w, uint64_t frame) {
 
 /* ---- frames ---- */
 
-/* What tells whether a frame is still where it was. */
+/* Shows whether a frame is still where it was. */
 struct locals_mark {
     uint64_t code, previous, instr;
 };
@@ -308,15 +313,15 @@ static int locals_read_mark(struct pystack *ps, uint64_t frame, struct locals_ma
 
 static bool locals_same_text(const char *a, const char *b) { return a && b && (a == b || strcmp(a, b) == 0); }
 
-/* Is the frame of the function that the walk found it to be of? Mostly its strings are the same ones, but a code object that was believed
- * by the walk may have been read anew for this. */
+/* True if the frame is of the function that the walk found. Usually its strings are the same
+ * ones, but a code object that the walk believed may have been read again for this. */
 static bool locals_is_frame_of(struct pystack *ps, const struct model_frame *f, uint64_t code_addr) {
     struct pystack_code *code = pystack_codes_get(&ps->codes, &ps->reader, code_addr);
     return code && locals_same_text(pystack_code_func(&ps->codes, code), f->func) &&
            locals_same_text(pystack_code_file(&ps->codes, code), f->file);
 }
 
-/* The variables found, in the arena; NULL without memory. */
+/* The variables, in the arena; NULL without memory. */
 static struct model_locals *locals_keep(struct locals_work *w, uint64_t frame, const struct locals_mark *m) {
     struct model_locals *out = arena_calloc(w->arena, 1, sizeof *out);
     struct model_local *items = arena_calloc(w->arena, w->n ? w->n : 1, sizeof *items);
@@ -392,7 +397,7 @@ const struct model_locals **pystack_locals_read(struct pystack *ps, uint64_t tst
         w->arena = arena;
         w->budget = budget;
         values_begin(values, &ps->reader, ps->pid);
-        /* 3.4 and 3.5: where values lie was never looked up. */
+        /* 3.4 and 3.5: the places of values were never determined. */
         for (size_t i = 0; i < n && !w->cut && ps->reader.off.type_name; i++)
             if (frames[i].kind == MODEL_FRAME_PYTHON)
                 out[i] = locals_read_frame(w, &frames[i], ps->places[i]);

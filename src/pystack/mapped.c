@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 
-/* In the job itself (pid 0) no call is made that a sandbox of its might not expect. */
+/* In the job itself (pid 0) no call is made that its sandbox might not expect. */
 static int mapped_open_own(const char *path) {
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -44,8 +44,8 @@ static int mapped_check(int fd, uint64_t inode) {
     return fd;
 }
 
-/* The kernel names files as we see them where it can: then a root of the process's own (chroot) is part of the name already. No name of the
- * kernel's leads through a link. */
+/* The kernel gives names as we see them where it can: then the process's own root (chroot) is
+ * part of the name. None of the kernel's names leads through a link. */
 static int mapped_open_here(pid_t pid, const char *path) {
     return pid == 0 ? -1 : file_open_regular(AT_FDCWD, path, FILE_LINKS_REFUSED, O_RDONLY, FILE_ANY_OWNER);
 }

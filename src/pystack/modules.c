@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* modules: which modules an interpreter has: see pystack.h. sys.modules only grows at its end until its table is made anew. */
+/* modules: which modules an interpreter has: see pystack.h. sys.modules only grows at its end
+ * until its table is made again. */
 #include "pystack/pystack_internal.h"
 
 #define MODULES_NAME 64

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * names: threading.Thread.name of every thread, without the help of the interpreter.
+ * names: threading.Thread.name of every thread, read without Python.
  *
- * sys.modules["threading"]._active maps thread identifiers to Thread objects, each with an attribute _name
- * (Lib/threading.py). Reading them takes thousands of reads, so it is done about once a second, which shows renames too.
- * A job that never imports threading has no such names: its main thread is called as threading would call it, the others as the
- * kernel does.
+ * sys.modules["threading"]._active maps thread identifiers to Thread objects, each with an
+ * attribute _name (Lib/threading.py). Reading them takes thousands of reads, so it is done about
+ * once a second, which shows renames too. A job that never imports threading has no such names:
+ * its main thread gets threading's default name, the others the kernel's.
  */
 #include "pystack/pystack_internal.h"
 
@@ -14,13 +14,17 @@
 #include "base/clock.h"
 
 #define NAMES_AGE_NS CLOCK_NS_PER_S
-#define NAMES_RETRY_NS (100 * CLOCK_NS_PER_MS) /* after a failure, or when a thread is not among them */
-#define NAMES_FAILURES_MAX 10                  /* after so many in a row what was known is forgotten */
-#define NAMES_READS 200000ULL /* reads that all names may take: an honest one takes about eight */
-#define NAMES_SHARE 20        /* of all time, one part goes into reading names */
+/* after a failure, or if a thread is missing */
+#define NAMES_RETRY_NS (100 * CLOCK_NS_PER_MS)
+/* after so many in a row the names are forgotten */
+#define NAMES_FAILURES_MAX 10
+#define NAMES_READS 200000ULL /* limit for all names: an honest one takes about eight */
+#define NAMES_SHARE 20        /* one part in so many of all time goes into reading names */
 #define NAMES_MAIN_INTERPRETER 0
-#define NAMES_FIRST_SERIAL 1 /* of the thread that initialised the interpreter (tstate->id, 3.7 on) */
-#define NAMES_TRIES 3        /* of one name: other threads may change what it is found by meanwhile */
+/* of the thread that initialised the interpreter (tstate->id, 3.7 on) */
+#define NAMES_FIRST_SERIAL 1
+/* for one name: other threads may change the path to it */
+#define NAMES_TRIES 3
 
 static void names_clear(struct pystack_names *names) {
     for (size_t i = 0; i < names->n; i++)
@@ -38,7 +42,7 @@ struct names_read {
     struct pystack *ps;
     struct pystack_names next;
     int64_t interpreter;
-    uint64_t most; /* reads, when it is left */
+    uint64_t most; /* give up after so many reads */
     bool failed;
 };
 
@@ -61,8 +65,8 @@ static int names_add(struct pystack_names *names, int64_t interpreter, uint64_t 
     return 0;
 }
 
-/* threading._active of the interpreter at `interp`, or 0: it has not imported threading and has no names, which is no failure. 0 or
- * -1. */
+/* threading._active of the interpreter at `interp`; 0 if it has not imported threading and has
+ * no names, which is not a failure. 0 or -1. */
 static int names_find_active(struct pystack *ps, struct pystack_names *hints, uint64_t interp,
                              uint64_t *active) {
     struct pystack_reader *r = &ps->reader;
@@ -158,9 +162,10 @@ static const char *names_find(const struct pystack_names *names, const struct py
     return NULL;
 }
 
-/* The thread that Python calls the main one, where threading does not say it: the oldest that is left of the main interpreter, if it
- * was its first or is the process's own (after a fork any thread may be). 3.6 keeps the states of threads that a fork left behind and
- * does not say which was first: there it is the process's own. NULL: it has ended. The list is newest first. */
+/* Python's main thread, where threading does not name it: the oldest remaining thread of the
+ * main interpreter, if it was its first or is the process's own (after a fork any thread may
+ * be). 3.6 keeps the states of threads that a fork left behind without saying which was first:
+ * there it is the process's own. NULL if it has ended. The list is newest first. */
 static const struct pystack_thread *names_find_main(const struct pystack *ps,
                                                     const struct pystack_thread *threads, size_t n) {
     bool numbered = ps->reader.off.tstate_id >= 0;
@@ -220,7 +225,7 @@ struct names_one {
     uint64_t ident;
     char *buf;
     size_t cap;
-    uint64_t most; /* reads, when it is left */
+    uint64_t most; /* give up after so many reads */
     bool found, failed;
 };
 
@@ -237,7 +242,7 @@ static int names_match(struct pystack_reader *r, uint32_t index, uint64_t key, u
     return 1;
 }
 
-/* The first interpreter, who is the last in the list, has the last word. */
+/* The first interpreter, last in the list, has priority. */
 static int names_match_interpreter(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
     struct names_one *one = arg;
     uint64_t active;

@@ -2,8 +2,9 @@
 /*
  * native: unwinds a copy; see native.h.
  *
- * What libunwind guesses where it finds no unwind information (code made at run time, hand-written loops) is believed only when
- * the address it comes to is one that a call returns to.
+ * What libunwind guesses where it finds no unwind information (code made at run time,
+ * hand-written loops) is believed only when the address it comes to is one that a call returns
+ * to.
  */
 #include "pystack/native.h"
 
@@ -19,15 +20,17 @@
 #include "pystack/native_maps.h"
 
 #define NATIVE_PAGES 256U
-#define NATIVE_CACHE 1024U       /* places whose unwind rules libunwind remembers */
-#define NATIVE_STEP_READS 5000U  /* of one step: what is mapped is foreign and may say anything */
+#define NATIVE_CACHE 1024U /* places whose unwind rules libunwind remembers */
+/* of one step: mapped memory is foreign and may contain anything */
+#define NATIVE_STEP_READS 5000U
 #define NATIVE_MAX_READS 200000U /* of one stack */
-#define NATIVE_REFRESH_NS                                                                                    \
-    (100 * CLOCK_NS_PER_MS)          /* an unknown address has the maps read again, but not more often */
+/* an unknown address causes the maps to be read again, but not more often */
+#define NATIVE_REFRESH_NS (100 * CLOCK_NS_PER_MS)
 #define NATIVE_CALL_MAX 7            /* bytes of the longest call instruction */
-#define NATIVE_FUNCTION_MAX 0x10000U /* bytes of a function whose beginning is not known */
-#define NATIVE_BEYOND 512            /* bytes copied beyond the stack pointer of the outermost frame */
-#define NATIVE_BRIDGE_TRIES 32       /* callers tried where a chain is broken */
+#define NATIVE_FUNCTION_MAX 0x10000U /* bytes of a function with an unknown beginning */
+/* bytes copied beyond the stack pointer of the outermost frame */
+#define NATIVE_BEYOND 512
+#define NATIVE_BRIDGE_TRIES 32 /* callers tried where a chain is broken */
 
 struct native {
     struct mem mem;
@@ -40,7 +43,8 @@ struct native {
 
 _Static_assert(NATIVE_REGS == UNWIND_SPACE_REGS, "registers in the same order");
 
-/* The rest of the stack may have changed since: it is not read. Data of modules is, for unwind tables refer to it. */
+/* The rest of the stack may have changed since, so it is not read. Data of modules is, because
+ * unwind tables refer to it. */
 static enum unwind_space_memory native_memory(void *arg, uint64_t addr) {
     const struct native *n = arg;
     const struct native_map *map = native_maps_at(&n->maps, addr);
@@ -136,11 +140,12 @@ struct native_walk {
     size_t n, cap;
     bool whole;      /* its end was reached */
     uint64_t ip, sp; /* of the last frame */
-    uint64_t start;  /* of its function; 0 not known */
+    uint64_t start;  /* of its function; 0 unknown */
     bool no_info;    /* a place without unwind information was met on the way to the next one */
 };
 
-/* The mapping of code at `ip`; when it is not known the maps are read again, if that was not done just now. */
+/* The mapping of the code at `ip`; if it is unknown the maps are read again, unless that was
+ * just done. */
 static const struct native_map *native_code_at(struct native *n, uint64_t ip) {
     const struct native_map *map = native_maps_at(&n->maps, ip);
     if (map && map->executable)
@@ -157,8 +162,8 @@ static int native_read_code(struct native *n, uint64_t addr, void *out, size_t l
     return map->steady ? unwind_space_read(n->space, addr, out, len) : mem_read(&n->mem, addr, out, len);
 }
 
-/* Is `ip` just behind a call instruction? `*target`: what it calls, 0 when that is not in the instruction. Intel SDM, volume 2: E8
- * rel32, or FF /2 with up to 5 more bytes. */
+/* True if `ip` is just behind a call instruction. `*target`: the callee, 0 if it is not in the
+ * instruction. Intel SDM, volume 2: E8 rel32, or FF /2 with up to 5 more bytes. */
 static bool native_is_return(struct native *n, uint64_t ip, uint64_t *target) {
     uint8_t code[NATIVE_CALL_MAX];
     int32_t offset;
@@ -175,7 +180,8 @@ static bool native_is_return(struct native *n, uint64_t ip, uint64_t *target) {
     return true;
 }
 
-/* Where a call of `target` leads: through an entry of a procedure linkage table (endbr64, bnd or not, then FF 25: jmp *rel32). */
+/* Where a call of `target` leads: through an entry of a procedure linkage table (optional
+ * endbr64 and bnd, then FF 25: jmp *rel32). */
 static uint64_t native_through_plt(struct native *n, uint64_t target) {
     uint8_t code[16];
     size_t at = 0;
@@ -199,7 +205,8 @@ static struct model_frame native_frame(struct native *n, uint64_t ip) {
         .kind = MODEL_FRAME_NATIVE, .module = m ? m->path : NULL, .address = m ? ip - m->elf.bias : ip};
 }
 
-/* One frame. False when it makes no sense; `exact`: the address is of the instruction itself, not behind a call. */
+/* One frame. False if it is not valid; `exact`: the address is of the instruction itself, not
+ * behind a call. */
 static bool native_put(struct native *n, struct native_walk *w, bool exact) {
     uint64_t ip, sp, target;
     if (unwind_space_get(n->space, &ip, &sp) != 0)
@@ -208,7 +215,8 @@ static bool native_put(struct native *n, struct native_walk *w, bool exact) {
         w->whole = true; /* the outermost frame's return address */
         return false;
     }
-    /* What libunwind guessed must be behind a call; and a stack grows down: a caller's part of it lies above. */
+    /* A guess of libunwind's must be behind a call; and a stack grows down: a caller's part of
+     * it is above. */
     if ((w->no_info && !exact && !native_is_return(n, ip, &target)) || sp < w->sp)
         return false;
     ip -= !exact;
@@ -232,8 +240,9 @@ static void native_follow(struct native *n, struct native_walk *w) {
         if (!native_put(n, w, exact))
             break;
         exact = unwind_space_is_signal(n->space);
+        /* the handler may have had a stack of its own */
         if (exact)
-            w->sp = 0; /* the handler may have had a stack of its own */
+            w->sp = 0;
         step = unwind_space_step(n->space, &w->no_info);
         w->whole = step == 0 && !w->no_info;
     }
@@ -243,8 +252,8 @@ static void native_follow(struct native *n, struct native_walk *w) {
 
 enum native_caller { NATIVE_NO_CALLER, NATIVE_MAYBE_CALLER, NATIVE_CALLER };
 
-/* Has the last frame been called by what returns to `ip`? A call of another function is a remainder of an earlier call; of one through
- * a pointer it cannot be said. */
+/* Whether the function that returns to `ip` has called the last frame. A call of another
+ * function is left over from an earlier call; for a call through a pointer it is unknown. */
 static enum native_caller native_is_caller(struct native *n, const struct native_walk *w, uint64_t ip) {
     uint64_t target;
     if (!native_code_at(n, ip) || !native_maps_module(&n->maps, ip) || !native_is_return(n, ip, &target))
@@ -257,8 +266,9 @@ static enum native_caller native_is_caller(struct native *n, const struct native
     return target <= w->ip && w->ip - target < NATIVE_FUNCTION_MAX ? NATIVE_MAYBE_CALLER : NATIVE_NO_CALLER;
 }
 
-/* Follow the chain from a return address at `at` of the copied stack. With `frame_pointer`, the word below it is taken for the caller's
- * rbp, as functions leave it there that keep one. True when it leads to the end. */
+/* Follow the chain from a return address at `at` of the copied stack. With `frame_pointer`, the
+ * word below it is taken for the caller's rbp, as functions with a frame pointer leave it there.
+ * True if it leads to the end. */
 static bool native_try(struct native *n, struct native_copy *c, struct native_walk *w, size_t at,
                        bool frame_pointer) {
     uint64_t ip, rbp, sp = c->stack_at + at + 8;
@@ -279,9 +289,9 @@ static bool native_try(struct native *n, struct native_copy *c, struct native_wa
     return w->whole;
 }
 
-/* The chain broke: hand-written code has no unwind information, and of a thread that sleeps most registers are not known. Look on the
- * stack for a caller from which it can be followed to its end. Unless that has certainly called the last frame, what may lie between
- * is marked as not known. */
+/* The chain broke: hand-written code has no unwind information, and most registers of a sleeping
+ * thread are unknown. Search the stack for a caller from which it can be followed to its end.
+ * Unless that has certainly called the last frame, a gap is marked in between. */
 static void native_bridge(struct native *n, struct native_copy *c, struct native_walk *w) {
     uint64_t regs[NATIVE_REGS], from = (w->sp + 7) & ~7ULL;
     bool found = false;
@@ -339,7 +349,8 @@ size_t native_unwind(struct native *n, struct native_copy *c, struct model_frame
  * sys/ucontext.h of glibc for x86-64. */
 
 #define COPY_PAGE 4096ULL
-#define COPY_RED_ZONE 128 /* bytes below the stack pointer that belong to the function; System V psABI */
+/* bytes below the stack pointer that belong to the function; System V psABI */
+#define COPY_RED_ZONE 128
 
 void native_copy_stack(struct native_copy *c, pid_t pid) {
     uint64_t from = c->regs[NATIVE_RSP] - COPY_RED_ZONE, at = from;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * native_label: see native_label.h. Which function an address without a symbol is of: the sorted table of .eh_frame_hdr (LSB 5.0 core,
- * "Exception Frames"), in which every part of a function has an entry.
+ * native_label: see native_label.h. The function of an address without a symbol: the sorted
+ * table of .eh_frame_hdr (LSB 5.0 core, "Exception Frames") has an entry for every part of a
+ * function.
  */
 #include "pystack/native_label.h"
 
@@ -15,8 +16,8 @@
 #define LABEL_SLOTS_USED (LABEL_SLOTS / 2)
 #define LABEL_TEXT_MAX ((size_t)1024 * 1024)
 #define LABEL_TEXT_USED ((size_t)384 * 1024)
-#define LABEL_NAME_MAX 1024          /* of a longer one the beginning */
-#define LABEL_BATCH 64               /* addresses looked for at a time */
+#define LABEL_NAME_MAX 1024          /* longer ones are cut */
+#define LABEL_BATCH 64               /* addresses searched for together */
 #define LABEL_PART_MAX (256U * 1024) /* bytes of a part of the loop */
 #define LABEL_LOOP "_PyEval_EvalFrameDefault"
 
@@ -78,7 +79,8 @@ static void label_reserve(struct native_labels *l, size_t n) {
 
 /* ---- looking ---- */
 
-/* The function, or part of one, that holds `addr`: from its beginning to that of the next. Run-time addresses. 0 or -1. */
+/* The function, or part of one, that contains `addr`: from its beginning to that of the next.
+ * Run-time addresses. 0 or -1. */
 static int label_find_part(const struct native_module *m, uint64_t addr, uint64_t *from, uint64_t *to) {
     uint64_t low = 0, high = m->n_table;
     *from = *to = 0;
@@ -99,7 +101,7 @@ static int label_find_part(const struct native_module *m, uint64_t addr, uint64_
     return *from && *to ? 0 : -1;
 }
 
-/* Does the code in [start, start + size) jump into (from, to)? */
+/* True if the code in [start, start + size) jumps into (from, to). */
 static bool label_jumps(const struct native_module *m, uint64_t start, uint64_t size, uint64_t from,
                         uint64_t to) {
     uint8_t *code = size <= LABEL_PART_MAX ? malloc(size) : NULL;
@@ -109,7 +111,8 @@ static bool label_jumps(const struct native_module *m, uint64_t start, uint64_t 
     return jumps;
 }
 
-/* Is the code at `addr`, which has no name, a part of the loop that the compiler has put elsewhere? */
+/* True if the code at `addr`, which has no name, is a part of the loop that the compiler has
+ * placed elsewhere. */
 static bool label_is_loop(const struct native_module *m, uint64_t addr) {
     uint64_t loop, size, from, to;
     if (elf_find_symbol(&m->elf, LABEL_LOOP, &loop, &size) != 0 || size == 0 ||
@@ -118,7 +121,7 @@ static bool label_is_loop(const struct native_module *m, uint64_t addr) {
     return label_jumps(m, loop, size, from, to) || label_jumps(m, from, to - from, loop, loop + size);
 }
 
-/* Find what is in the batch, all of module `m`. */
+/* Find the labels of the batch, all of module `m`. */
 static void label_find(struct native_labels *l, const struct native_module *m, size_t n) {
     char name[LABEL_NAME_MAX];
     elf_find_functions(&m->elf, l->batch, n);
@@ -132,7 +135,7 @@ static void label_find(struct native_labels *l, const struct native_module *m, s
     }
 }
 
-/* Remember what is new of one module among the frames, from `first` on, whose it is. */
+/* Add the unknown addresses of one module, that of frame `first`, from the frames after it. */
 static void label_add_module(struct native_labels *l, struct native_maps *maps,
                              const struct model_frame *frames, size_t n, size_t first) {
     const char *module = frames[first].module;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * native_label: names of native frames from what modules export, and which of them are the interpreter's loop.
+ * native_label: names of native frames from modules' exports, and which of them are the
+ * interpreter's loop.
  *
- * For the agent, whose tables must be readable when the process is gone. Everything is read from memory, where the loader has put it: no
- * file is opened. What a module does not export has no name. Answers are remembered, within a bound. One thread at a time.
+ * For the agent, whose tables must be readable after the process is gone. Everything is read
+ * from memory, where the loader has put it: no file is opened. What a module does not export has
+ * no name. Answers are cached, within a bound. One thread at a time.
  */
 #ifndef PYSTACK_NATIVE_LABEL_H
 #define PYSTACK_NATIVE_LABEL_H
@@ -20,12 +22,12 @@ struct native_labels;
 struct native_labels *native_labels_new(void);
 void native_labels_free(struct native_labels *l);
 
-/* The list of modules is another one from now on. */
+/* Forget all labels: the list of modules has changed. */
 void native_labels_forget(struct native_labels *l);
 size_t native_labels_bytes(const struct native_labels *l);
 
-/* Give the `n` native frames, as native_unwind made them, their names as the linker has them (valid until the next call), and
- * their roles. One whose name is not known has none. */
+/* Give the `n` native frames of native_unwind the linker's names (valid until the next call) and
+ * their roles. A frame with an unknown name gets none. */
 void native_label(struct native_labels *l, struct native_maps *maps, struct model_frame *frames, size_t n,
                   enum native_role *roles);
 

@@ -20,7 +20,7 @@ struct maps_scan {
     size_t n, cap;
     struct native_module *modules;
     size_t n_modules, cap_modules;
-    uint64_t inode; /* of the module being looked at */
+    uint64_t inode; /* of the current module */
     const char *path;
     uint64_t hash;
     bool failed;
@@ -43,7 +43,8 @@ size_t native_maps_bytes(const struct native_maps *m) {
            m->text.used;
 }
 
-/* `list` of `*cap` items made to hold `n` + 1, at most `most`. NULL when it cannot (then it is as before). */
+/* `list` of `*cap` items enlarged for `n` + 1, at most `most`. NULL on failure (then it is
+ * unchanged). */
 static void *maps_grow(void *list, size_t n, size_t *cap, size_t most, size_t size) {
     if (n < *cap)
         return list;
@@ -54,7 +55,7 @@ static void *maps_grow(void *list, size_t n, size_t *cap, size_t most, size_t si
     return p;
 }
 
-/* The one copy of a path; NULL when there are too many. */
+/* The one copy of a path; NULL if there are too many. */
 static const char *maps_path(struct native_maps *m, const char *path, size_t guess) {
     if (guess < m->n_modules && strcmp(m->modules[guess].path, path) == 0)
         return m->modules[guess].path;
@@ -120,7 +121,7 @@ int native_maps_read(struct native_maps *m) {
         return -1;
     }
     bool same = m->maps && s.hash == m->hash && s.n_modules == m->n_modules;
-    /* What is known of modules that are where they were stays known. */
+    /* Facts about modules at the same place stay. */
     for (size_t i = 0; same && i < s.n_modules; i++)
         same = s.modules[i].base == m->modules[i].base && s.modules[i].path == m->modules[i].path;
     if (same && s.n_modules)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * native_merge: see native_merge.h. Names: Python/ceval.c (_PyEval_EvalFrameDefault; the compiler's suffixes .cold, .part.N and the
- * like), Python/ceval_macros.h of 3.14 (_TAIL_CALL_...). Instructions: Intel SDM, volume 2 (E9 rel32, 0F 80..8F rel32).
+ * native_merge: see native_merge.h. Names: Python/ceval.c (_PyEval_EvalFrameDefault; the
+ * compiler's suffixes .cold, .part.N and the like), Python/ceval_macros.h of 3.14
+ * (_TAIL_CALL_...). Instructions: Intel SDM, volume 2 (E9 rel32, 0F 80..8F rel32).
  */
 #include "pystack/native_merge.h"
 
@@ -10,8 +11,9 @@
 #define MERGE_LOOP "_PyEval_EvalFrameDefault"
 #define MERGE_TAIL_CALL "_TAIL_CALL_"
 
-/* Up to 3.10 _PyEval_EvalFrameDefault asks for the depth of the recursion before it links its frame, and has the result checked after it has
- * unlinked it (Python/ceval.c: Py_EnterRecursiveCall, exit_eval_frame). */
+/* Up to 3.10 _PyEval_EvalFrameDefault checks the recursion depth before it links its frame, and
+ * has the result checked after it has unlinked it (Python/ceval.c: Py_EnterRecursiveCall,
+ * exit_eval_frame). */
 static const char *const merge_edges[] = {"_Py_CheckFunctionResult", "_Py_CheckRecursiveCall"};
 
 /* A merge in progress. */
@@ -20,7 +22,7 @@ struct merge {
     size_t n;
     const enum native_role *roles;
     size_t n_native;
-    size_t python; /* the next one to be placed */
+    size_t python; /* the next one to place */
     uint32_t *order;
     size_t done;
 };
@@ -57,7 +59,8 @@ bool native_code_jumps(const uint8_t *code, size_t size, uint64_t start, uint64_
     return false;
 }
 
-/* Does native frame `i` end a call of the loop, seen from within? A part counts when its loop does not follow. */
+/* True if native frame `i` ends a call of the loop, seen from within. A part counts if its loop
+ * does not follow. */
 static bool merge_is_call(const struct merge *m, size_t i) {
     if (m->roles[i] == NATIVE_ROLE_LOOP)
         return true;
@@ -85,7 +88,7 @@ static size_t merge_count_calls(const struct merge *m) {
     return n;
 }
 
-/* Groups of Python frames; an outermost one without its entry is of a stack that is cut. */
+/* Number of groups of Python frames; an outermost one without its entry means a cut stack. */
 static size_t merge_count_groups(const struct merge *m, bool *open) {
     size_t n = 0;
     *open = false;
@@ -96,8 +99,8 @@ static size_t merge_count_groups(const struct merge *m, bool *open) {
     return n + *open;
 }
 
-/* Is the loop the innermost native frame, or has it called what it calls at its edges? Then it may just have begun, or be about to end:
- * its Python frame is not there. */
+/* True if the loop is the innermost native frame, or has called one of the functions at its
+ * edges. Then it may just have begun, or be about to end, without its Python frame. */
 static bool merge_begins_with_call(const struct merge *m) {
     size_t i = 0, edge = 0;
     while (edge < m->n_native && m->roles[edge] == NATIVE_ROLE_PLAIN)

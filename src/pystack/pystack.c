@@ -26,7 +26,7 @@ static int pystack_allocate(struct pystack *ps) {
     return pystack_codes_init(&ps->codes);
 }
 
-/* Whose threads these are, and how they are numbered. */
+/* The process of these threads, and its numbering. */
 static void pystack_identify(struct pystack *ps, pid_t pid) {
     struct procfs_status st;
     ps->main_tid = pid ? pid : getpid();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack_internal: what the files of pystack share.
+ * pystack_internal: shared by the files of pystack.
  *
- * One struct pystack belongs to one thread. Addresses are of the target; nothing read from it is trusted.
+ * One struct pystack belongs to one thread. Addresses are of the target; nothing read from it is
+ * trusted.
  */
 #ifndef PYSTACK_PYSTACK_INTERNAL_H
 #define PYSTACK_PYSTACK_INTERNAL_H
@@ -19,10 +20,10 @@
 
 #define PYSTACK_MAX_INTERPRETERS 256
 #define PYSTACK_NAME_MAX 256                     /* bytes of a thread's name */
-#define PYSTACK_MAX_RAW (2 * PYSTACK_MAX_FRAMES) /* with those that stand for no function */
+#define PYSTACK_MAX_RAW (2 * PYSTACK_MAX_FRAMES) /* including those that stand for no function */
 #define PYSTACK_MAX_MARKS 9
-#define PYSTACK_VERIFIED 64     /* innermost frames that are looked at twice */
-#define PYSTACK_CHUNK_MAX 65536 /* bytes of the data stack copied at once */
+#define PYSTACK_VERIFIED 64     /* innermost frames that are read twice */
+#define PYSTACK_CHUNK_MAX 65536 /* bytes of the data stack copied in one read */
 
 /* threading.Thread.name of one thread. */
 struct pystack_name {
@@ -35,31 +36,33 @@ struct pystack_name {
 struct pystack_names {
     struct pystack_name *items;
     size_t n, cap;
-    uint64_t tried_ns;                               /* when they were last read or tried to be; 0 never */
-    uint64_t took_ns;                                /* to read them then */
+    uint64_t tried_ns;                               /* last attempt to read them; 0 never */
+    uint64_t took_ns;                                /* time of that attempt */
     unsigned failures;                               /* in a row */
     bool without_threading;                          /* the main interpreter has not imported it */
     uint32_t hint_threading, hint_active, hint_name; /* places in dicts, see pystack_dict_find */
 };
 
-/* CPU time at two earlier moments, the older first; at_ns 0: there was none. A rate is one of a second or more, however many look, and
- * however often. */
+/* CPU time at two earlier moments, the older first; at_ns 0: none. A rate covers a second or
+ * more, whoever reads it and how often. */
 struct pystack_rate {
     uint64_t cpu_ns[2], at_ns[2];
 };
 
-/* What was seen of an OS thread at the previous snapshot. */
+/* An OS thread as of the previous snapshot. */
 struct pystack_clock {
-    pid_t tid; /* as we number it */
+    pid_t tid; /* in our numbering */
     uint64_t cpu_ns;
     struct pystack_rate rate;
-    uint64_t started; /* clock ticks since boot: tells a thread from its successor of the same number */
+    /* clock ticks since boot: distinguishes a thread from its successor of the same number */
+    uint64_t started;
     enum model_gil gil;
-    uint64_t gil_since_ns; /* it waits for or holds the GIL at least since then; 0 unknown */
+    uint64_t gil_since_ns; /* it has waited for or held the GIL at least since then; 0 unknown */
     uint64_t gil_switches, gil_tstate;
 };
 
-/* An OS thread of the target: our number for it and its own. They differ only across pid namespaces. */
+/* An OS thread of the target: our number for it and its own. They differ only across pid
+ * namespaces. */
 struct pystack_tid {
     pid_t outer;
     int64_t inner;
@@ -70,11 +73,11 @@ struct pystack_mark {
     uint64_t addr, value;
 };
 
-/* A frame as it lies in memory. */
+/* A frame as it is in memory. */
 struct pystack_raw_frame {
     uint64_t addr, previous, code;
     uint64_t instr; /* address of an instruction (3.11 on) or f_lasti */
-    uint32_t tlbc;  /* number of the copy of the code that is executed; 0 the one in the code object */
+    uint32_t tlbc;  /* number of the executed copy of the code; 0 the one in the code object */
     uint8_t owner;
     bool entry; /* 3.11: a call of the interpreter's loop began with it */
 };
@@ -84,23 +87,25 @@ struct pystack {
     struct pystack_info info;
     pid_t pid; /* for procfs: 0 is ourselves */
     bool self;
-    struct mem_identity identity;                /* of the program that was opened; of another process */
-    bool other_namespace;                        /* the target numbers its threads otherwise than we do */
-    uint64_t tstate_current;                     /* 3.6: addresses of _PyThreadState_Current, */
-    uint64_t static_gil;                         /* of the first of the GIL's primitives (0 not known), */
-    uint64_t static_switches, static_collecting; /* of gil_switch_number and collecting (0 not known), */
-    uint64_t static_gc_stats;                    /* of generation_stats (0 not known), */
-    uint64_t static_other; /* and of the other variable that may be interp_head; 0 none */
-    int pthread_tries;     /* searches for the offset so far */
-    int32_t pthread_tid;   /* offset of the thread id in struct pthread; -1 not found (yet) */
+    struct mem_identity identity; /* of the program that was opened; of another process */
+    bool other_namespace;         /* the target numbers its threads differently */
+    uint64_t tstate_current;      /* 3.6: addresses of _PyThreadState_Current, */
+    /* of the first of the GIL's primitives (0 unknown), */
+    uint64_t static_gil;
+    /* of gil_switch_number and collecting (0 unknown), */
+    uint64_t static_switches, static_collecting;
+    uint64_t static_gc_stats; /* of generation_stats (0 unknown), */
+    uint64_t static_other;    /* and of the other variable that may be interp_head; 0 none */
+    int pthread_tries;        /* searches for the offset so far */
+    int32_t pthread_tid;      /* offset of the thread id in struct pthread; -1 not found (yet) */
     struct pystack_codes codes;
     struct pystack_names names;
     struct pystack_stopper hold; /* stop NULL: none */
     uint64_t stopped_ns;         /* of the thread read last */
-    bool
-        standing; /* the thread that is read was stopped where it ran, perhaps within a change of its frames */
+    /* the thread being read was stopped where it ran, perhaps within a change of its frames */
+    bool standing;
     struct model_frame *frames;    /* PYSTACK_MAX_FRAMES */
-    uint64_t *places;              /* where each of them lies */
+    uint64_t *places;              /* their addresses */
     struct pystack_raw_frame *raw; /* PYSTACK_MAX_RAW */
     uint8_t *chunk[2];             /* two copies of the newest chunk, PYSTACK_CHUNK_MAX each */
     uint64_t chunk_addr;
@@ -108,74 +113,81 @@ struct pystack {
     struct pystack_tid *tids; /* PYSTACK_MAX_THREADS, of the last listing */
     pid_t *numbers;           /* PYSTACK_MAX_THREADS */
     size_t n_tids;
-    bool
-        holder_unlisted; /* the last list of threads lacks one that holds a GIL, or whether one is held is not known */
+    /* the last list of threads lacks a GIL holder, or whether there is one is unknown */
+    bool holder_unlisted;
     struct pystack_mark marks[PYSTACK_MAX_MARKS]; /* as of the last list of threads */
     size_t n_marks;                               /* 0: they would not fit */
     uint64_t unborn,
-        unborn_ns; /* a thread state whose thread had not begun in the last list (0 none), since when */
+        /* a thread state whose thread had not begun in the last list (0 none), and since when */
+        unborn_ns;
     /* previous snapshot */
     uint64_t seq;
-    uint64_t until_ns;                          /* when the snapshot that is made is left as it is */
+    uint64_t until_ns;                          /* deadline of the present snapshot */
     struct pystack_clock *clocks, *clocks_next; /* PYSTACK_MAX_THREADS each */
     size_t n_clocks;
     struct pystack_rate process_rate;
     double started_at;
     struct pystack_asker asker;
-    pid_t main_tid; /* as the target numbers it */
-    bool entries;   /* frames are followed by MODEL_FRAME_ENTRY where a call of the interpreter's loop ends */
+    pid_t main_tid; /* in the target's numbering */
+    /* MODEL_FRAME_ENTRY follows the frames where a call of the interpreter's loop ends */
+    bool entries;
     struct native_request native_wish;
-    struct native *native;             /* NULL: native frames were never asked for */
-    struct native_copy *native_copy;   /* of a thread that sleeps or was held; allocated with `native` */
-    struct native_hint *native_hints;  /* NATIVE_HINTS; where stacks of threads end */
+    struct native *native; /* NULL: native frames were never requested */
+    /* of a thread that sleeps or was stopped; allocated with `native` */
+    struct native_copy *native_copy;
+    struct native_hint *native_hints;  /* NATIVE_HINTS; ends of threads' stacks */
     size_t native_hint;                /* of the thread being read */
-    struct model_frame *native_frames; /* NATIVE_MAX_FRAMES; of the thread that was read last */
+    struct model_frame *native_frames; /* NATIVE_MAX_FRAMES; of the last thread read */
     size_t n_native_frames;
 };
 
-/* snapshot.c: has what is read for it taken longer than it may? */
+/* snapshot.c: true if the present snapshot has taken longer than it may. */
 bool pystack_is_late(const struct pystack *ps);
 
-/* pystack.c: pystack_open by one strategy alone (NULL: all). Lets tests try each. */
+/* pystack.c: pystack_open by one strategy alone (NULL: all), so that tests can try each. */
 struct pystack *pystack_open_by(pid_t pid, const char *strategy, struct err *e);
 
-/* pystack.c: read from `mem`, laid out as `off` says, with _PyRuntime at `runtime`; nothing is discovered. The kernel's facts
- * are those of this process. For tests and fuzzing. NULL without memory. */
+/* pystack.c: read from `mem`, laid out as in `off`, with _PyRuntime at `runtime`, without
+ * discovery. The kernel's facts are those of this process. For tests and fuzzing. NULL without
+ * memory. */
 struct pystack *pystack_open_memory(const struct mem *mem, const struct pystack_offsets *off,
                                     uint64_t runtime);
 
 /* gil.c: address of the GIL of the interpreter at `interp`. 0 or -1. */
 int pystack_find_gil(struct pystack *ps, uint64_t interp, uint64_t *gil);
 
-/* threads.c: the number that tells a thread state from a later one in the same place. 0 or -1. */
+/* threads.c: the number that distinguishes a thread state from a later one at the same address.
+ * 0 or -1. */
 int pystack_read_serial(struct pystack *ps, const struct pystack_thread *t, uint64_t *serial);
 
-/* gil.c: how often the GIL at `gil` has gone to another thread. 0, or -1: it is not known. */
+/* gil.c: how often the GIL at `gil` went to another thread. 0, or -1 if unknown. */
 int pystack_read_gil_switches(struct pystack *ps, uint64_t gil, uint64_t *switches);
 
-/* gil.c: is there a GIL at `gil` that is in use? 1, 0 or MODEL_UNKNOWN. */
+/* gil.c: whether the GIL at `gil` is in use: 1, 0 or MODEL_UNKNOWN. */
 int8_t pystack_read_gil_enabled(struct pystack *ps, uint64_t gil);
 
-/* gil.c: where the interpreter at `interp` says whether it collects garbage; 0 not known. */
+/* gil.c: address of the flag of the interpreter at `interp` that it collects garbage; 0 unknown. */
 uint64_t pystack_find_collecting(const struct pystack *ps, uint64_t interp);
 
-/* gil.c: does the interpreter collect garbage? 1, 0 or MODEL_UNKNOWN. */
+/* gil.c: whether the interpreter collects garbage: 1, 0 or MODEL_UNKNOWN. */
 int8_t pystack_read_collecting(struct pystack *ps, uint64_t interp);
 
 /* gil.c: thread state that holds the GIL at `gil`: its address, 0 nobody. 0 or -1. */
 int pystack_read_gil_holder(struct pystack *ps, uint64_t gil, uint64_t *tstate);
 
-/* threads.c: list the OS threads into ps->tids. Total number (more than ps->n_tids: not all fit), or -1 with errno. */
+/* threads.c: list the OS threads into ps->tids. Total number (more than ps->n_tids: not all
+ * fit), or -1 with errno. */
 ssize_t pystack_list_tids(struct pystack *ps);
 
-/* threads.c: the target's number of the OS thread whose pthread_self is `ident`; 0 unknown. Finds the offset when needed. */
+/* threads.c: the target's number of the OS thread whose pthread_self is `ident`; 0 unknown.
+ * Finds the offset when needed. */
 int64_t pystack_tid_of_ident(struct pystack *ps, uint64_t ident);
 
 /* threads.c: is process `pid` in another pid namespace than we are? */
 bool pystack_in_other_namespace(pid_t pid);
 
-/* frames.c: as pystack_read_frames within a call that began before (pystack_codes_begin). `retry_moved`: when the thread
- * moved meanwhile, try again. */
+/* frames.c: like pystack_read_frames, within a call that has started (pystack_codes_begin).
+ * `retry_moved`: if the thread moved in between, try again. */
 ssize_t pystack_walk_frames(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
                             struct model_frame **out, bool *torn, bool *truncated, bool retry_moved);
 
@@ -183,7 +195,7 @@ ssize_t pystack_walk_frames(struct pystack *ps, const struct pystack_thread *t, 
 int pystack_read_first_frame(struct pystack *ps, uint64_t tstate, uint64_t *frame);
 int pystack_read_raw_frame(struct pystack *ps, uint64_t addr, struct pystack_raw_frame *f);
 
-/* The frame whose bytes these are; `addr` is not touched. Async-signal-safe. */
+/* Parse the frame with these bytes; `addr` is not changed. Async-signal-safe. */
 static inline void pystack_parse_frame(const struct pystack_offsets *o, const uint8_t *bytes,
                                        struct pystack_raw_frame *f) {
     bool object = o->frame_style == PYSTACK_FRAME_OBJECT;
@@ -193,52 +205,59 @@ static inline void pystack_parse_frame(const struct pystack_offsets *o, const ui
     f->instr = object ? (uint64_t)(int64_t)pystack_get_i32(bytes, o->frame_instr)
                       : pystack_get_u64(bytes, o->frame_instr);
     f->owner = object ? 0 : bytes[o->frame_owner];
-    f->entry = o->minor == 11 && o->frame_owner > 0 && bytes[o->frame_owner - 1] != 0; /* is_entry */
+    /* is_entry */
+    f->entry = o->minor == 11 && o->frame_owner > 0 && bytes[o->frame_owner - 1] != 0;
 }
 
-/* Does the frame stand for an entry into C, not for a function? */
+/* True if the frame stands for an entry into C, not for a function. */
 static inline bool pystack_is_shim(const struct pystack_offsets *o, const struct pystack_raw_frame *f) {
     return o->frame_style != PYSTACK_FRAME_OBJECT &&
            (f->owner == o->owner_shim || f->owner == o->owner_bottom);
 }
 
-/* Does a call of the interpreter's loop (_PyEval_EvalFrameDefault) end with this frame, seen from within? Up to 3.10 each
- * call runs one frame; 3.11 marks the frame it began with, later ones put a frame that stands for no function there. In 3.15 the
- * chain ends in such a frame of the thread state, which no call has entered: it is at no instruction (Python/pystate.c). */
+/* True if a call of the interpreter's loop (_PyEval_EvalFrameDefault) ends with this frame, seen
+ * from within. Up to 3.10 each call runs one frame; 3.11 marks the frame it began with, later
+ * ones put a frame that stands for no function there. In 3.15 the chain ends in such a frame of
+ * the thread state, which no call has entered: it is at no instruction (Python/pystate.c). */
 static inline bool pystack_ends_entry(const struct pystack_offsets *o, const struct pystack_raw_frame *f) {
     if (o->frame_style == PYSTACK_FRAME_OBJECT)
         return true;
     return o->minor == 11 ? f->entry : f->owner == o->owner_shim && f->instr != 0;
 }
 
-/* frames.c: mark the end of an entry in ps->frames, where that is asked for. 0, or 1 when there is no more room. */
+/* frames.c: mark the end of an entry in ps->frames, if requested. 0, or 1 if there is no more
+ * room. */
 int pystack_put_entry(struct pystack *ps, const struct pystack_raw_frame *f, size_t *n);
 
-/* frames.c: append what the frame is of to ps->frames, which holds `*n`; one that has not begun is left out. 0, 1 when there
- * is no more room, -1 when the frame is not of this code. */
+/* frames.c: append the frame's function to ps->frames, which has `*n`; one that has not begun is
+ * left out. 0, 1 if there is no more room, -1 if the frame is not of this code. */
 int pystack_put_frame(struct pystack *ps, const struct pystack_raw_frame *f, struct pystack_code *code,
                       size_t *n);
 
-/* names.c: give the threads their names, copied to `arena`. Reads them again when they are old, or sooner if one is missed. */
+/* names.c: give the threads their names, copied to `arena`. Reads them again when they are old,
+ * or sooner if one is missing. */
 void pystack_names_put(struct pystack *ps, struct pystack_thread *threads, size_t n, struct arena *arena);
 void pystack_names_fini(struct pystack_names *names);
 
-/* snapshot.c: as pystack_walk_frames while the thread stands still, where there is something to hold it (pystack_set_stopper). */
+/* snapshot.c: as pystack_walk_frames while the thread stands still, where there is something to
+ * hold it (pystack_set_stopper). */
 ssize_t pystack_walk_stopped(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
                              struct model_frame **out, bool *torn, bool *truncated, bool retry_moved);
 
-/* facts.c: public part of the version that the text of torch/version.py gives: "2.13.0" of "2.13.0+cpu". 0 or -1. */
+/* facts.c: public part of the version that the text of torch/version.py gives: "2.13.0" of
+ * "2.13.0+cpu". 0 or -1. */
 int pystack_parse_torch_version(const char *text, char *buf, size_t cap);
 
-/* threads.c: call `fn` with each interpreter until it returns non-zero: that value, or 0. -1 when the list is broken. */
+/* threads.c: call `fn` with each interpreter until it returns non-zero. Returns that value, or
+ * 0; -1 if the list is broken. */
 int pystack_each_interpreter(struct pystack *ps,
                              int (*fn)(struct pystack *ps, uint64_t interp, int64_t id, void *arg),
                              void *arg);
 
 /* ---- snapshot.c: native frames ---- */
 
-/* After pystack_native_begin and the thread's Python frames: put the native frames before them. `copied` is what that said,
- * `moved`: it has run since. */
+/* After pystack_native_begin and the thread's Python frames: put the native frames before them.
+ * `copied` is what that said, `moved`: it has run since. */
 void pystack_native_attach(struct pystack *ps, pid_t outer_tid, bool copied, bool moved,
                            struct model_thread *t, struct arena *arena);
 

@@ -27,7 +27,8 @@ static int reader_locate_str(struct pystack_reader *r, uint64_t addr, struct rea
     int32_t end = o->str_legacy_data + 8;
     if (end < o->str_state + 8)
         end = o->str_state + 8;
-    /* The last word only belongs to strings that are not compact; a compact one may end before it, so it is read apart. */
+    /* The last word exists only in strings that are not compact; a compact one may end before
+     * it, so it is read separately. */
     size_t need = (size_t)o->str_state + 4;
     if (!pystack_is_pointer(addr) || end > PYSTACK_STRUCT_MAX || mem_read(&r->mem, addr, head, need) != 0)
         return -1;
@@ -113,9 +114,10 @@ int pystack_read_int(struct pystack_reader *r, uint64_t addr, uint64_t *out) {
     if (!pystack_is_pointer(addr) || pystack_read_u64_at(r, addr, o->long_tag, &tag) != 0)
         return -1;
     uint64_t n = tag >> o->long_size_shift;
-    uint64_t sign = o->long_size_shift ? tag & 3 : 0; /* bit 2: a small number that lives for ever (3.14) */
-    if (n > READER_DIGITS_MAX ||
-        sign > 1) /* 3.12 on: sign 0 positive, 1 zero, 2 negative; before, n is then huge */
+    /* bit 2: an immortal small number (3.14) */
+    uint64_t sign = o->long_size_shift ? tag & 3 : 0;
+    /* 3.12 on: sign 0 positive, 1 zero, 2 negative; before, n is then huge */
+    if (n > READER_DIGITS_MAX || sign > 1)
         return -1;
     if (mem_read(&r->mem, addr + (uint64_t)o->long_digits, digits, (size_t)n * sizeof digits[0]) != 0)
         return -1;

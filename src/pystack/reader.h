@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reader: the memory of one interpreter and the offsets that apply to it; strings, integers and line tables.
+ * reader: the memory of one interpreter and its offsets; strings, integers and line tables.
  *
- * All bytes are foreign and may change while they are read: lengths are bounded, nothing is followed without a read that
- * can fail. One thread at a time.
+ * All bytes are foreign and may change during the read: lengths are bounded, nothing is followed
+ * without a read that can fail. One thread at a time.
  */
 #ifndef PYSTACK_READER_H
 #define PYSTACK_READER_H
@@ -16,7 +16,8 @@
 #include "base/mem.h"
 #include "pystack/offsets.h"
 
-/* Structs of which several fields are read at once are read into a buffer of this size; fields lie within it. */
+/* Structs with several wanted fields are read into a buffer of this size; the fields lie within
+ * it. */
 #define PYSTACK_STRUCT_MAX 1024
 
 struct pystack_reader {
@@ -37,21 +38,25 @@ static inline int32_t pystack_get_i32(const uint8_t *bytes, int32_t at) {
     return v;
 }
 
-/* Can a pointer to an object have this value (x86-64: canonical, of user space, aligned)? */
+/* True if a pointer to an object can have this value (x86-64: canonical, of user space,
+ * aligned). */
 static inline int pystack_is_pointer(uint64_t p) { return p >= 4096 && p < (1ULL << 47) && p % 8 == 0; }
 
 /* The field at `addr + at`; 0 or -1. */
 int pystack_read_u64_at(struct pystack_reader *r, uint64_t addr, int32_t at, uint64_t *out);
 
-/* Text of the str object at `addr` as UTF-8, NUL-terminated and cut to `cap` at a character. Lone surrogates and NUL become
- * U+FFFD. Length, or -1 when there is no string. Layout: Include/cpython/unicodeobject.h. */
+/* Text of the str object at `addr` as UTF-8, NUL-terminated and cut to `cap` at a character.
+ * Lone surrogates and NUL become U+FFFD. Returns its length, or -1 if there is no string.
+ * Layout: Include/cpython/unicodeobject.h. */
 ssize_t pystack_read_str(struct pystack_reader *r, uint64_t addr, char *buf, size_t cap);
 
-/* The first `cap` characters of the str object at `addr`, as they are, and the number of all. How many were read, or -1. */
+/* The first `cap` characters of the str object at `addr`, unchanged, and the number of all.
+ * Returns how many were read, or -1. */
 ssize_t pystack_read_chars(struct pystack_reader *r, uint64_t addr, uint32_t *chars, size_t cap,
                            uint64_t *length);
 
-/* Value of the non-negative int object at `addr`, up to 64 bits. 0 or -1. Layout: Include/cpython/longintrepr.h. */
+/* Value of the non-negative int object at `addr`, up to 64 bits. 0 or -1. Layout:
+ * Include/cpython/longintrepr.h. */
 int pystack_read_int(struct pystack_reader *r, uint64_t addr, uint64_t *out);
 
 #endif

@@ -8,11 +8,12 @@
 #define REMOTE_EXEC_INTERP_SIZE_MAX (1U << 20)
 #define REMOTE_EXEC_PATH_MIN 64
 
-/* Bits of eval_breaker, in its lowest byte. Another process cannot change one of them without writing the others, too: what is
- * stored has those set that ask for nothing when there is nothing (signals, pending calls, asynchronous exceptions, stop,
- * merge, cold code: each is checked against what it stands for), and those clear whose owners set them again when they
- * were not heard (the GIL, garbage). So no request is lost, and none is made up: a request for the GIL that nobody has
- * made would let its holder wait for a taker that never comes. */
+/* Bits of eval_breaker, in its lowest byte. Another process cannot change one of them without
+ * writing the others too. So the stored byte sets those that have no effect if nothing is
+ * pending (signals, pending calls, asynchronous exceptions, stop, merge, cold code: each is
+ * checked against what it stands for), and clears those whose owners set them again if they are
+ * not heard (the GIL, garbage). So no request is lost, and none is invented: a GIL request that
+ * nobody has made would let its holder wait for a taker that never comes. */
 #define REMOTE_EXEC_BITS ((1U << 1) | (1U << 2) | (1U << 3) | (1U << 5) | (1U << 6) | (1U << 7))
 
 /* Words of struct _Py_DebugOffsets. */
@@ -29,7 +30,7 @@ static const struct remote_exec_form *remote_exec_form_of(int major, int minor) 
     return NULL;
 }
 
-/* Does a field of `width` bytes at `at` lie in a struct of `size`? */
+/* True if a field of `width` bytes at `at` lies in a struct of `size`. */
 static bool remote_exec_fits(uint64_t at, uint64_t width, uint64_t size) {
     return at <= size && size - at >= width;
 }
@@ -59,7 +60,7 @@ int pystack_remote_exec_parse(const uint8_t *bytes, size_t n, const struct pysta
         !remote_exec_fits(o.pending, 4, tstate) || o.path_size < REMOTE_EXEC_PATH_MIN ||
         o.path_size > PYSTACK_REMOTE_EXEC_PATH_MAX || !remote_exec_fits(o.path, o.path_size, tstate))
         return -1;
-    /* A zero is what a field that does not exist would have, but for the flag, which may be the support's first. */
+    /* A missing field would be zero; only the flag may be zero, as the support's first field. */
     if (o.threads_main == 0 || o.enabled == 0 || o.breaker == 0 || support[1] == 0)
         return -1;
     *out = o;
@@ -76,7 +77,7 @@ static int remote_exec_match_main(struct pystack *ps, uint64_t interp, int64_t i
     return id == 0;
 }
 
-/* The state of the main thread: it is of this interpreter, and in its list. 0 or -1. */
+/* The state of the main thread: it belongs to this interpreter, and is in its list. 0 or -1. */
 static int remote_exec_find_main(struct pystack *ps, uint64_t interp,
                                  const struct pystack_remote_exec_offsets *o, uint64_t *tstate) {
     const struct pystack_offsets *off = &ps->reader.off;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * remote_exec: where an interpreter takes requests of debuggers from outside (PEP 768), from 3.14 on.
+ * remote_exec: where an interpreter takes requests of debuggers from outside (PEP 768), from
+ * 3.14 on.
  *
- * Reads only; whoever writes there is somebody else. What the interpreter publishes of it is foreign bytes: every offset must
- * lie within its struct. Source: Include/internal/pycore_debug_offsets.h (debugger_support), Python/ceval_gil.c
- * (_PyRunRemoteDebugger), Include/internal/pycore_ceval.h (bits of eval_breaker).
+ * Reads only; another module writes there. What the interpreter publishes is foreign bytes:
+ * every offset must lie within its struct. Source: Include/internal/pycore_debug_offsets.h
+ * (debugger_support), Python/ceval_gil.c (_PyRunRemoteDebugger), Include/internal/pycore_ceval.h
+ * (bits of eval_breaker).
  */
 #ifndef PYSTACK_REMOTE_EXEC_H
 #define PYSTACK_REMOTE_EXEC_H
@@ -28,24 +30,25 @@ struct pystack_remote_exec_offsets {
 
 /* Addresses in the target. */
 struct pystack_remote_exec {
-    uint64_t path;       /* of the script to run, ended by NUL, */
+    uint64_t path;       /* of the script to run, NUL-terminated, */
     size_t path_size;    /* so many bytes at most; */
-    uint64_t pending;    /* int32, 1: run it when the main thread comes to a safe point; */
-    uint64_t breaker;    /* the byte that makes it look, when */
+    uint64_t pending;    /* int32, 1: run it when the main thread reaches a safe point; */
+    uint64_t breaker;    /* the byte that makes it check, if */
     uint8_t breaker_set; /* this is stored there */
-    int64_t tid;         /* of the main thread, as the target numbers it */
+    int64_t tid;         /* of the main thread, in the target's numbering */
 };
 
-/* Take the offsets out of what is published, of the version and build of `row`. 0, or -1: this version has no such door, or they
- * make no sense. */
+/* Take the offsets from the published bytes, of the version and build of `row`. 0, or -1 if this
+ * version has no remote execution, or they are not valid. */
 int pystack_remote_exec_parse(const uint8_t *bytes, size_t n, const struct pystack_offsets *row,
                               struct pystack_remote_exec_offsets *out);
 
-/* Does this version have one? */
+/* True if this version has it. */
 bool pystack_has_remote_exec(const struct pystack *ps);
 
-/* Find it, as of now: the main thread's state may be gone a moment later, though that takes the end of the interpreter. 0, or -1
- * with ERR_ATTACH: why not, as a clause ("its Python does not ..."). */
+/* Find the addresses as of now: the main thread's state may be gone a moment later, but only
+ * with the interpreter. 0, or -1 with ERR_ATTACH and the reason as a clause ("its Python does
+ * not ..."). */
 int pystack_find_remote_exec(struct pystack *ps, struct pystack_remote_exec *out, struct err *e);
 
 #endif

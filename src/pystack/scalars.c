@@ -34,7 +34,7 @@ static int scalars_read_float(struct values *v, uint64_t addr, struct pystack_sc
     return 0;
 }
 
-/* Whole numbers: their text says them; a double is the nearest to it. */
+/* Whole numbers: the text is exact; a double is the nearest to it. */
 static int scalars_read_int(struct values *v, uint64_t addr, enum values_kind kind,
                             struct pystack_scalar *out) {
     char type[VALUES_TYPE_MAX], *end;
@@ -45,7 +45,7 @@ static int scalars_read_int(struct values *v, uint64_t addr, enum values_kind ki
     return 0;
 }
 
-/* A number of numpy's, or of a tensor. */
+/* A number of numpy, or of a tensor. */
 static int scalars_take(const struct values_number *n, struct pystack_scalar *out) {
     struct values_text t;
     values_text_init(&t, out->text, sizeof out->text);

@@ -2,9 +2,10 @@
 /*
  * self: see self.h.
  *
- * Sources: Python/ceval.c of 3.11 and 3.12 (the prologue of _PyEval_EvalFrameDefault: a _PyCFrame is linked before its
- * current_frame is set), Include/internal/pycore_frame.h; of 3.13 to 3.15 (the same prologue, DISPATCH_INLINED, YIELD_VALUE:
- * frames are filled, then linked), Include/internal/pycore_interpframe.h.
+ * Sources: Python/ceval.c of 3.11 and 3.12 (the prologue of _PyEval_EvalFrameDefault: a
+ * _PyCFrame is linked before its current_frame is set), Include/internal/pycore_frame.h; of 3.13
+ * to 3.15 (the same prologue, DISPATCH_INLINED, YIELD_VALUE: frames are filled, then linked),
+ * Include/internal/pycore_interpframe.h.
  */
 #include "pystack/self.h"
 
@@ -16,13 +17,13 @@
 #include "pystack/offsets.h"
 
 #define SELF_PAGE 4096ULL
-#define SELF_SPILL                                                                                           \
-    (2 * SELF_PAGE)   /* at the end of `bytes`: the place of the region that is replaced when all are used */
+/* at the end of `bytes`: the region that is replaced when all are used */
+#define SELF_SPILL (2 * SELF_PAGE)
 #define SELF_TSTATE 0 /* regions with a fixed meaning */
 #define SELF_GIL 1
 #define SELF_GC 2
 #define SELF_FIXED 3
-/* Bytes between where an entry frame stands and where it does when a generator yields to it. */
+/* Bytes between the usual position of an entry frame and the one when a generator yields to it. */
 #define SELF_TRAMPOLINE 4
 #define SELF_ENTRY_BEFORE_OWNER 1 /* 3.11: is_entry is the byte before owner */
 
@@ -33,7 +34,7 @@ bool pystack_self_supports(const struct pystack_info *info) {
 
 /* ---- memory ---- */
 
-/* Ask for the first `n` regions at once; keeps those that came whole. */
+/* Read the first `n` regions together; keeps those that are complete. */
 static void self_read_all(struct pystack_self *s, size_t n) {
     size_t total = 0;
     for (size_t i = 0; i < n; i++) {
@@ -49,7 +50,7 @@ static void self_read_all(struct pystack_self *s, size_t n) {
         s->n_bytes += s->regions[i].len;
 }
 
-/* Read one more region; when all are used, the last one is replaced. NULL when it cannot be read. */
+/* Read one more region; when all are used, the last one is replaced. NULL if it cannot be read. */
 static const uint8_t *self_read_more(struct pystack_self *s, uint64_t addr, size_t len) {
     bool pages = s->reader.off.frame_style != PYSTACK_FRAME_OBJECT;
     uint64_t from = pages ? addr & ~(SELF_PAGE - 1) : addr;
@@ -84,12 +85,12 @@ static const uint8_t *self_in_region(struct pystack_self *s, size_t i, uint64_t 
     return s->bytes + r->at + (addr - r->addr);
 }
 
-/* `len` bytes at `addr`, or NULL. They stay until the next call. */
+/* `len` bytes at `addr`, or NULL. Valid until the next call. */
 static const uint8_t *self_bytes(struct pystack_self *s, uint64_t addr, size_t len) {
     const uint8_t *found = NULL;
     if (!pystack_is_pointer(addr))
         return NULL;
-    /* Frames come in the order in which they were met the last time. */
+    /* Frames come in the same order as the last time. */
     for (size_t k = 0; !found && k < s->n_regions; k++)
         found = self_in_region(s, (s->last + k) % s->n_regions, addr, len);
     if (!found && s->spilled)
@@ -107,7 +108,8 @@ static bool self_is_known(const struct pystack_known *known, uint64_t addr) {
     return __atomic_load_n(&known->addrs[self_known_slot(addr)], __ATOMIC_RELAXED) == addr;
 }
 
-/* The code of a frame that the decoder does not know is to be described: number of the key + 1, or 0. */
+/* Mark the code of a frame that the decoder does not know for description. Returns the number of
+ * the key + 1, or 0. */
 static uint16_t self_take_key(struct pystack_self *s, uint64_t code) {
     if (self_is_known(s->known, code))
         return 0;
@@ -120,7 +122,7 @@ static uint16_t self_take_key(struct pystack_self *s, uint64_t code) {
     return (uint16_t)++s->n_keys;
 }
 
-/* Describe them, when what was copied is not needed any more. */
+/* Describe them, when the copied bytes are no longer needed. */
 static void self_read_keys(struct pystack_self *s) {
     _Static_assert(3 * PYSTACK_CODES_AT_ONCE <= PYSTACK_SELF_REGIONS &&
                        PYSTACK_CODES_AT_ONCE * PYSTACK_CODES_WORK_BYTES <= PYSTACK_SELF_BYTES,
@@ -141,8 +143,9 @@ static bool self_is_entry(const struct pystack_offsets *o, const uint8_t *bytes,
     return f->owner == o->owner_shim;
 }
 
-/* Follow the links from `first`. With `check`, the first entry frame must lead to `expected`. False when one does not hold. A
- * cycle is found by comparing with a frame remembered at every power of two (Brent). */
+/* Follow the links from `first`. With `check`, the first entry frame must lead to `expected`.
+ * False if one does not hold. A cycle is found by comparing with a frame remembered at every
+ * power of two (Brent). */
 static bool self_follow(struct pystack_self *s, uint64_t first, uint64_t expected, bool check) {
     const struct pystack_offsets *o = &s->reader.off;
     uint64_t remembered = 0;
@@ -188,8 +191,8 @@ static bool self_is_root(const struct pystack_self *s, uint64_t cframe) {
     return cframe >= s->thread.tstate && cframe - s->thread.tstate < (uint64_t)s->reader.off.tstate_size;
 }
 
-/* Follow the frames of the _PyCFrame at `cframe`; `*outer` becomes its predecessor. False when it does not hold together: its
- * first entry frame leads to where its predecessor stands. */
+/* Follow the frames of the _PyCFrame at `cframe`; `*outer` becomes its predecessor. False if it
+ * is not consistent: its first entry frame must lead to where its predecessor stands. */
 static bool self_follow_cframe(struct pystack_self *s, uint64_t cframe, uint64_t *outer) {
     int32_t at = s->reader.off.cframe_current_frame;
     const uint8_t *bytes = self_bytes(s, cframe, (size_t)at + 16);
@@ -204,28 +207,31 @@ static bool self_follow_cframe(struct pystack_self *s, uint64_t cframe, uint64_t
     if (!bytes)
         return false;
     uint64_t expected = pystack_get_u64(bytes, at);
-    /* The bottom holds no frame. It lies within the thread state; that of a greenlet lies on its stack and leads there. */
+    /* The bottom has no frame. It lies within the thread state; that of a greenlet lies on its
+     * stack and leads there. */
     uint64_t below = pystack_get_u64(bytes, at + 8);
     bool bottom = first && (below == 0 || self_is_root(s, below));
     return (expected || bottom) && self_follow(s, first, expected, true);
 }
 
-/* 3.11 and 3.12: tstate -> _PyCFrame {…, current_frame, previous}, one for each entry into the interpreter's loop, the first
- * within the thread state. The newest may be linked before it is filled. When only its frame is missing, its predecessor
- * tells the stack, for the new frame has not begun. When that is missing too there is nothing to go by: to be asked again. */
+/* 3.11 and 3.12: tstate -> _PyCFrame {…, current_frame, previous}, one for each entry into the
+ * interpreter's loop, the first within the thread state. The newest may be linked before it is
+ * filled. If only its frame is missing, its predecessor has the stack, because the new frame has
+ * not begun. If that is missing too, the thread has to be asked again. */
 static void self_follow_cframes(struct pystack_self *s, uint64_t cframe) {
     uint64_t outer, beyond;
     if (self_follow_cframe(s, cframe, &outer))
         return;
     s->n_keys = 0;
-    /* What has not been filled yet leads astray, not in circles. */
+    /* An unfilled one leads astray, not in circles. */
     if (s->cyclic || !outer || self_is_root(s, outer) || !self_follow_cframe(s, outer, &beyond))
         s->end = PYSTACK_SELF_BROKEN;
 }
 
-/* From 3.13 on: the thread state leads to its frames itself. Each entry into the interpreter's loop is a frame on the C stack; they
- * are all alike but for the outermost of 3.15, which is none, and the outermost frame is always one. Frames are filled before
- * they are linked; but a compiler may do it the other way round, and then the links end early or in what the C stack held before. */
+/* From 3.13 on the thread state leads to its frames itself. Each entry into the interpreter's
+ * loop is a frame on the C stack. They are all alike except the outermost of 3.15, which is not
+ * an entry, and the outermost frame is always one. Frames are filled before they are linked; but
+ * a compiler may reverse that, and then the links end early or in old contents of the C stack. */
 static void self_follow_direct(struct pystack_self *s, uint64_t first) {
     const struct pystack_offsets *o = &s->reader.off;
     const struct pystack_self_frame *entry = NULL;
@@ -269,7 +275,7 @@ void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const stru
     int32_t low = o->gil_last_holder < o->gil_locked ? o->gil_last_holder : o->gil_locked;
     s->regions[SELF_TSTATE] =
         (struct pystack_self_region){.addr = t->tstate, .len = (uint32_t)o->tstate_size};
-    /* Without a GIL to look at, its region is some bytes of the thread state. */
+    /* Without a GIL its region is some bytes of the thread state. */
     s->regions[SELF_GIL] = (struct pystack_self_region){
         .addr = s->gil ? s->gil + (uint64_t)low : t->tstate,
         .len = s->gil ? (uint32_t)(o->gil_last_holder + o->gil_locked - 2 * low + 8) : 8};
@@ -289,7 +295,7 @@ static enum model_gil self_gil(const struct pystack_self *s) {
     return held ? MODEL_GIL_HOLDING : MODEL_GIL_NONE;
 }
 
-/* Does the thread collect garbage? See pystack_read_gc. */
+/* Whether the thread collects garbage. See pystack_read_gc. */
 static int8_t self_gc(const struct pystack_self *s) {
     bool known = s->gc && s->n_regions > SELF_GC;
     int32_t collecting = known ? pystack_get_i32(s->bytes, (int32_t)s->regions[SELF_GC].at) : MODEL_UNKNOWN;
@@ -317,9 +323,10 @@ void pystack_self_copy(struct pystack_self *s) {
         return;
     }
     const uint8_t *tstate = s->bytes + s->regions[SELF_TSTATE].at;
+    /* before 3.7 thread states have no number: belonging to this thread is enough */
     if (pystack_get_u64(tstate, o->tstate_thread_id) != (uint64_t)pthread_self() ||
         (o->tstate_id >= 0 && pystack_get_u64(tstate, o->tstate_id) != s->thread.serial))
-        return; /* before 3.7 thread states have no number: that it is this thread's says enough */
+        return;
     s->gil_state = self_gil(s);
     s->gc_state = self_gc(s);
     uint64_t first = pystack_get_u64(tstate, o->tstate_frame);
@@ -342,7 +349,7 @@ static void self_set_known(struct pystack_known *known, uint64_t addr, bool is_k
         __atomic_store_n(slot, 0, __ATOMIC_RELAXED);
 }
 
-/* 0, or 1 when there is no more room. */
+/* 0, or 1 if there is no more room. */
 static int self_decode_frame(struct pystack *ps, const struct pystack_self *s, struct pystack_known *known,
                              size_t i, size_t *n, uint64_t *unknown) {
     const struct pystack_self_frame *g = &s->frames[i];

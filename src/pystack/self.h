@@ -2,9 +2,10 @@
 /*
  * self: a thread's own frames, copied by the thread itself within a signal handler.
  *
- * A thread cannot change its frames while it copies them, so the copy is of one moment. Everything here up to
- * pystack_self_decode is async-signal-safe: no lock, no allocation, memory read only through the kernel (it never faults),
- * a bounded number of steps. The copy is turned into names and lines later, by the owner of the pystack.
+ * A thread cannot change its frames while it copies them, so the copy is of one moment.
+ * Everything here up to pystack_self_decode is async-signal-safe: no lock, no allocation, memory
+ * read only through the kernel (it never faults), a bounded number of steps. The owner of the
+ * pystack turns the copy into names and lines later.
  */
 #ifndef PYSTACK_SELF_H
 #define PYSTACK_SELF_H
@@ -19,23 +20,25 @@
 #include "pystack/pystack.h"
 #include "pystack/reader.h"
 
-#define PYSTACK_SELF_FRAMES (PYSTACK_MAX_FRAMES + 64) /* with those that stand for no function */
-#define PYSTACK_SELF_BYTES 49152                      /* of memory copied, see struct pystack_self_region */
+/* including those that stand for no function */
+#define PYSTACK_SELF_FRAMES (PYSTACK_MAX_FRAMES + 64)
+/* of memory copied, see struct pystack_self_region */
+#define PYSTACK_SELF_BYTES 49152
 #define PYSTACK_SELF_REGIONS 48
 #define PYSTACK_SELF_KEYS 24
 
-/* A frame as it lay in memory. */
+/* A frame as it was in memory. */
 struct pystack_self_frame {
     uint64_t addr;
     uint64_t code;
     uint64_t instr; /* address of an instruction (3.11 on) or f_lasti */
-    uint32_t tlbc;  /* number of the copy of the code that is executed */
-    uint16_t key;   /* its code's own description is keys[key - 1]; 0 none was taken */
+    uint32_t tlbc;  /* number of the executed copy of the code */
+    uint16_t key;   /* keys[key - 1] describes its code; 0 none */
     uint8_t owner;
     bool entry; /* 3.11: see struct pystack_raw_frame */
 };
 
-/* A piece of memory that was copied. Those of the last time are asked for first, all at once. */
+/* A piece of copied memory. Those of the last time are read first, all together. */
 struct pystack_self_region {
     uint64_t addr;
     uint32_t len, at; /* bytes, and where in `bytes` */
@@ -44,17 +47,18 @@ struct pystack_self_region {
 enum pystack_self_end {
     PYSTACK_SELF_WHOLE = 0,
     PYSTACK_SELF_TRUNCATED, /* the outermost frames are missing */
-    PYSTACK_SELF_BROKEN,    /* a link that makes no sense: to be asked again */
-    PYSTACK_SELF_GONE,      /* the thread state is not this thread's any more */
-    PYSTACK_SELF_REFUSED, /* this thread may not read memory through the kernel: a seccomp filter of its own */
+    PYSTACK_SELF_BROKEN,    /* an invalid link: to be asked again */
+    PYSTACK_SELF_GONE,      /* the thread state no longer belongs to this thread */
+    /* this thread may not read memory through the kernel: a seccomp filter of its own */
+    PYSTACK_SELF_REFUSED,
 };
 
-/* Can threads of this Python copy themselves? Whether each instruction of it leaves frames that hang together was looked at
- * and measured version by version. */
+/* True if threads of this Python can copy themselves. Whether each of its instructions leaves
+ * consistent frames was examined and measured version by version. */
 bool pystack_self_supports(const struct pystack_info *info);
 
-/* Code objects that the decoder has seen lately: they need not be described by the one who copies. Written by the owner
- * of the pystack, read by handlers; a stale answer costs an unknown frame at worst. */
+/* Code objects that the decoder has seen lately: the copier need not describe them. Written by
+ * the owner of the pystack, read by handlers; a stale answer costs an unknown frame at worst. */
 #define PYSTACK_KNOWN_SLOTS 8192
 struct pystack_known {
     uint64_t addrs[PYSTACK_KNOWN_SLOTS];
@@ -65,20 +69,21 @@ struct pystack_self {
     struct pystack_reader reader; /* of this process, this copy's own */
     struct pystack_thread thread;
     uint64_t gil; /* address of the GIL (3.6: of _PyThreadState_Current); 0 unknown */
-    uint64_t gc;  /* and of what says that garbage is being collected; 0 unknown */
+    uint64_t gc;  /* and of the flag that garbage is being collected; 0 unknown */
     const struct pystack_known *known;
-    struct native_copy *native; /* registers and stack go there too; NULL: they are not wanted */
+    struct native_copy *native; /* registers and stack go there too; NULL: not requested */
     /* the copy */
     enum pystack_self_end end;
-    enum model_gil gil_state; /* held, none or unknown: who runs does not wait */
+    enum model_gil gil_state; /* held, none or unknown: a running thread does not wait */
     int8_t gc_state;          /* 1 it collects garbage, 0 not, MODEL_UNKNOWN */
     uint64_t taken_ns;        /* monotonic */
     size_t n_frames;
     size_t n_keys;
     size_t n_regions, n_bytes;
-    size_t last;                               /* region that was looked into last */
-    uint64_t used;                             /* a bit for each region that was looked into */
-    bool spilled;                              /* the last region is in use: it is replaced again and again */
+    size_t last;   /* the last region that was used */
+    uint64_t used; /* a bit for each region that was used */
+    /* the last region is replaced again and again */
+    bool spilled;
     struct iovec remote[PYSTACK_SELF_REGIONS]; /* here, and not on the stack of the thread */
     bool cyclic;                               /* frames led back to one of them */
     uint64_t reads;                            /* calls of the kernel */
@@ -88,15 +93,17 @@ struct pystack_self {
     struct pystack_self_frame frames[PYSTACK_SELF_FRAMES];
 };
 
-/* Make `s` ready for a copy of `t`. What an earlier copy of the same thread left is kept as a hint. Not in a handler. */
+/* Prepare `s` for a copy of `t`. The results of an earlier copy of the same thread serve as a
+ * hint. Not in a handler. */
 void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const struct pystack_thread *t,
                           const struct pystack_known *known);
 
 /* Copy the calling thread's frames. Async-signal-safe. */
 void pystack_self_copy(struct pystack_self *s);
 
-/* What was copied, as frames (innermost first) in `arena`. Frames the code of which is not certain any more are there with
- * neither name nor line and counted in `*unknown`. Number, or -1 when the copy makes no sense. */
+/* The copy as frames (innermost first) in `arena`. Frames whose code is no longer certain have
+ * neither name nor line and are counted in `*unknown`. Returns their number, or -1 if the copy
+ * is not valid. */
 ssize_t pystack_self_decode(struct pystack *ps, const struct pystack_self *s, struct pystack_known *known,
                             struct arena *arena, struct model_frame **out, bool *truncated,
                             uint64_t *unknown);

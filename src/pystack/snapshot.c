@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * snapshot: every OS thread of the process with what the kernel and the interpreter say of it.
+ * snapshot: every OS thread of the process with the facts of the kernel and the interpreter.
  *
- * CPU time: of our own threads by their clocks (clock_gettime), of others' by /proc/PID/task/TID/schedstat
- * (Documentation/scheduler/sched-stats.rst), or by the ticks of stat where the kernel has no schedstat.
+ * CPU time: of our own threads by their clocks (clock_gettime), of others' by
+ * /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst), or by the ticks of
+ * stat where the kernel has no schedstat.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,11 +22,12 @@
 #include "pystack/tasks.h"
 
 #define SNAPSHOT_ARENA_MAX ((size_t)48 << 20)
-#define SNAPSHOT_RATE_NS                                                                                     \
-    CLOCK_NS_PER_S /* the shortest time that a rate is taken over, as soon as two looks are so far apart */
-#define SNAPSHOT_NS_MAX                                                                                      \
-    (2 * CLOCK_NS_PER_S)        /* then it ends incomplete: threads not reached yet have no frames */
-#define SNAPSHOT_NATIVE_TRIES 3 /* looks at a thread that wakes up while its native frames are copied */
+/* the shortest time of a rate, once two snapshots are so far apart */
+#define SNAPSHOT_RATE_NS CLOCK_NS_PER_S
+/* then it ends incomplete: the remaining threads have no frames */
+#define SNAPSHOT_NS_MAX (2 * CLOCK_NS_PER_S)
+/* attempts on a thread that wakes up while its native frames are copied */
+#define SNAPSHOT_NATIVE_TRIES 3
 
 /* A snapshot being made. */
 struct snapshot_work {
@@ -38,10 +40,10 @@ struct snapshot_work {
     bool interpreter_read;
     const struct pystack_locals_request *wish; /* NULL: no locals */
     struct pystack_locals_budget locals;
-    uint64_t tstate; /* whose frames were read last */
+    uint64_t tstate; /* of the frames that were read last */
     uint64_t now_ns;
     size_t n_clocks;
-    const struct pystack_clock *before; /* of the thread at hand; NULL it was not there */
+    const struct pystack_clock *before; /* of the current thread; NULL if it is new */
 };
 
 static uint64_t snapshot_read_schedstat(pid_t pid, pid_t tid) {
@@ -77,7 +79,7 @@ static uint64_t snapshot_process_cpu(const struct pystack *ps) {
     return procfs_read_stat(ps->pid, 0, &st) == 0 ? snapshot_ticks_ns(&st) : 0;
 }
 
-/* Share of one core, in percent, up to now; NAN at the first look. */
+/* Share of one core, in percent, up to now; NAN for the first snapshot. */
 static double snapshot_rate(struct pystack_rate *r, uint64_t cpu_ns, uint64_t now_ns) {
     bool apart = r->at_ns[1] && now_ns - r->at_ns[1] >= SNAPSHOT_RATE_NS;
     size_t from = apart || !r->at_ns[0] ? 1 : 0;
@@ -98,9 +100,10 @@ static int snapshot_cmp_clock(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* By tid. An OS thread with sub-interpreters has several thread states. From 3.13 on the youngest interpreter's is the one
- * that older ones have called into. Before, a sub-interpreter's state claims the thread that created it, whoever runs it
- * (Modules/_xxsubinterpretersmodule.c), so only the oldest is certain to be of this thread. */
+/* By tid. An OS thread with sub-interpreters has several thread states. From 3.13 on the
+ * youngest interpreter's is the one that older ones have called into. Before, a
+ * sub-interpreter's state claims the thread that created it, whoever runs it
+ * (Modules/_xxsubinterpretersmodule.c), so only the oldest certainly belongs to this thread. */
 static int snapshot_cmp_thread(const void *a, const void *b, void *arg) {
     const struct pystack_thread *x = a, *y = b;
     const struct pystack *ps = arg;
@@ -140,7 +143,8 @@ static const struct pystack_thread *snapshot_find_python(const struct snapshot_w
     return low < w->n_threads && w->threads[low].tid == tid ? &w->threads[low] : NULL;
 }
 
-/* Has the GIL gone to no other thread since the look before, at which this one waited for it or held it? */
+/* True if the GIL went to no other thread since the previous snapshot, in which this one waited
+ * for it or held it. */
 static bool snapshot_gil_stayed(const struct snapshot_work *w, const struct pystack_thread *p,
                                 enum model_gil gil) {
     const struct pystack_clock *before = w->before;
@@ -148,9 +152,10 @@ static bool snapshot_gil_stayed(const struct snapshot_work *w, const struct pyst
            before->gil_switches == p->gil_switches;
 }
 
-/* For how long the thread has waited for the GIL, or held it, as far as it is certain: in `p` is what was read before its state.
- * Who waits while another holds the GIL still waits as long as it goes to nobody else, also when it is awake for a moment
- * to ask for it: counted are the changes of its holder. For the holder the same says that nobody else has had it. */
+/* How long the thread has certainly waited for the GIL, or held it; `p` was read before its
+ * state. A thread that waits while another holds the GIL still waits as long as it goes to
+ * nobody else, even if it is awake for a moment to ask for it: changes of the holder are
+ * counted. For the holder it means that nobody else has had it. */
 static void snapshot_put_gil_for(struct snapshot_work *w, const struct pystack_thread *p,
                                  struct model_thread *t) {
     struct pystack_clock *now = &w->ps->clocks_next[w->n_clocks - 1];
@@ -178,7 +183,7 @@ static void snapshot_put_gil_for(struct snapshot_work *w, const struct pystack_t
         t->gil_for_us = (double)(w->now_ns - now->gil_since_ns) / (double)CLOCK_NS_PER_US;
 }
 
-/* What one thread state says. False when it has no frames. */
+/* Fill in one thread state. False if it has no frames. */
 static bool snapshot_put_state(struct snapshot_work *w, const struct pystack_thread *p,
                                struct model_thread *t) {
     t->has_python = true;
@@ -203,10 +208,11 @@ static bool snapshot_put_state(struct snapshot_work *w, const struct pystack_thr
     return n != 0;
 }
 
-/* A thread that has not been on a processor meanwhile has the values that were read. Of one that has, nothing else is proof: a
- * frame that was left keeps its bytes, a variable its address, and the memory of an object that went is soon another's. The clock
- * of another process's thread does not go on while it runs (it is brought up to date at the next tick), so it does not say that
- * one that runs has stood still. */
+/* A thread that has not been on a processor in between has the values that were read. For one
+ * that has, nothing else is proof: a frame that was left keeps its bytes, a variable its
+ * address, and freed memory is soon reused. The clock of another process's thread stands still
+ * while it runs (it is updated at the next tick), so it does not prove that a running one stood
+ * still. */
 static void snapshot_put_locals(struct snapshot_work *w, pid_t tid, uint64_t cpu_before,
                                 struct model_thread *t) {
     struct procfs_stat st;
@@ -248,7 +254,8 @@ static bool snapshot_is_skipped(const struct snapshot_work *w, int64_t tid) {
     return false;
 }
 
-/* Frames of one thread. True: its native frames are not known because it did not sleep on; another look may find them. */
+/* Walk one thread. True if its native frames are unknown because it did not sleep on; another
+ * try may find them. */
 static bool snapshot_walk(struct snapshot_work *w, pid_t tid, uint64_t cpu, struct model_thread *t) {
     struct procfs_stat st;
     if (pystack_is_late(w->ps)) {
@@ -267,8 +274,9 @@ static bool snapshot_walk(struct snapshot_work *w, pid_t tid, uint64_t cpu, stru
 static void snapshot_add_thread(struct snapshot_work *w, const struct pystack_tid *id) {
     struct model_snapshot *out = w->out;
     struct procfs_stat st;
+    /* ended since the listing */
     if (snapshot_is_skipped(w, id->inner) || procfs_read_stat(w->ps->pid, id->outer, &st) != 0)
-        return; /* ended since the listing */
+        return;
     struct model_thread *t = &out->threads[out->n_threads++];
     *t = (struct model_thread){.tid = id->inner,
                                .state = st.state,
@@ -291,7 +299,7 @@ static void snapshot_add_thread(struct snapshot_work *w, const struct pystack_ti
         out->gc_running = 1;
 }
 
-/* A GIL in use and a collection of any interpreter are the process's. */
+/* A GIL in use and a collection of any interpreter count for the process. */
 static void snapshot_put_facts(struct model_snapshot *out, const struct pystack_thread *t) {
     if (t->gil_enabled > out->gil_enabled)
         out->gil_enabled = t->gil_enabled;
@@ -306,7 +314,8 @@ static void snapshot_read_interpreter(struct snapshot_work *w) {
     w->out->gil_tid = n >= 0 && !w->ps->holder_unlisted ? 0 : MODEL_UNKNOWN;
     if (n < 0 || n >= PYSTACK_MAX_THREADS)
         w->out->incomplete = true;
-    int64_t best = INT64_MAX; /* with a GIL for each interpreter, the first one's holder is told */
+    /* with a GIL for each interpreter, the first one's holder is reported */
+    int64_t best = INT64_MAX;
     for (size_t i = 0; i < w->n_threads; i++) {
         snapshot_put_facts(w->out, &w->threads[i]);
         if (w->threads[i].holds_gil && w->threads[i].interpreter < best) {
@@ -318,7 +327,7 @@ static void snapshot_read_interpreter(struct snapshot_work *w) {
         qsort_r(w->threads, w->n_threads, sizeof *w->threads, snapshot_cmp_thread, w->ps);
 }
 
-/* Tasks of asyncio, where its own library says how they lie. */
+/* Tasks of asyncio, if its library publishes their layout. */
 static void snapshot_put_tasks(struct snapshot_work *w) {
     struct pystack_asyncio asyncio;
     int rc = w->wish && w->wish->tasks && w->interpreter_read ? pystack_asyncio_find(w->ps, &asyncio) : -1;
@@ -364,7 +373,7 @@ static void snapshot_keep_clocks(struct snapshot_work *w) {
 }
 
 static int snapshot_lost(const struct pystack *ps, struct err *e) {
-    if (ps->self) /* it is us, so it has not */
+    if (ps->self) /* it is this process, which has not ended */
         return err_set_errno(e, ERR_FAILED, errno, "/proc does not show the threads of this process");
     return err_set(e, ERR_LOST, "process %d has ended", (int)(ps->pid ? ps->pid : getpid()));
 }

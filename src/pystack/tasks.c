@@ -2,8 +2,9 @@
 /*
  * tasks: see tasks.h.
  *
- * Sources: Modules/_asynciomodule.c (lists, awaited_by), Include/internal/pycore_llist.h, Include/internal/
- * pycore_interpframe_structs.h (generators), Objects/genobject.c (_PyGen_yf; wrappers keep their generator first).
+ * Sources: Modules/_asynciomodule.c (lists, awaited_by), Include/internal/pycore_llist.h,
+ * Include/internal/ pycore_interpframe_structs.h (generators), Objects/genobject.c (_PyGen_yf;
+ * wrappers keep their generator first).
  */
 #include "pystack/tasks.h"
 
@@ -23,8 +24,9 @@
 #define TASKS_FRAMES_MAX 64       /* of one task */
 #define TASKS_AWAITERS_MAX 16     /* of one task */
 #define TASKS_FUTURES_MAX 4       /* between a task and one that awaits it */
-#define TASKS_SET_SLOTS 256       /* of a set's table that are looked at */
-#define TASKS_VISITS_MAX 1024     /* at what awaits one task: futures may stand for futures, each for many */
+#define TASKS_SET_SLOTS 256       /* examined slots of a set's table */
+/* on the way to what awaits one task: futures may stand for futures, each for many */
+#define TASKS_VISITS_MAX 1024
 #define TASKS_FLAG(x) ((x) != 0)
 
 /* ---- what is published ---- */
@@ -73,13 +75,13 @@ struct tasks_work {
     bool cut;
 };
 
-/* A coroutine, generator or asynchronous generator made of Python code. */
+/* A coroutine, generator or asynchronous generator of Python code. */
 static bool tasks_is_generator(const char *type) {
     return strcmp(type, "coroutine") == 0 || strcmp(type, "generator") == 0 ||
            strcmp(type, "async_generator") == 0;
 }
 
-/* Something that stands for a generator, which it refers to first of all. */
+/* A wrapper of a generator, which is its first reference. */
 static bool tasks_is_wrapper(const char *type) {
     static const char *const wrappers[] = {"coroutine_wrapper", "async_generator_asend",
                                            "async_generator_athrow", "anext_awaitable"};
@@ -89,7 +91,7 @@ static bool tasks_is_wrapper(const char *type) {
     return false;
 }
 
-/* The generator at `addr`, or behind the wrapper there: its address, 0 when it is none. */
+/* The generator at `addr`, or behind the wrapper there: its address, 0 if there is none. */
 static uint64_t tasks_find_generator(struct tasks_work *w, uint64_t addr) {
     struct values_type type;
     for (int i = 0; i < 2; i++) {
@@ -104,7 +106,7 @@ static uint64_t tasks_find_generator(struct tasks_work *w, uint64_t addr) {
     return 0;
 }
 
-/* What a generator in frame `frame` awaits: 0 nothing that is known. */
+/* What a generator in frame `frame` awaits; 0 if nothing is known. */
 static uint64_t tasks_find_awaited(struct tasks_work *w, uint64_t generator, uint64_t frame) {
     struct pystack_reader *r = &w->ps->reader;
     const struct pystack_offsets *o = &r->off;
@@ -118,7 +120,7 @@ static uint64_t tasks_find_awaited(struct tasks_work *w, uint64_t generator, uin
     return object & ~(uint64_t)o->tag_bits;
 }
 
-/* Append the frame at `addr` to ps->frames. False when it is not one of a function that is there. */
+/* Append the frame at `addr` to ps->frames. False if it is not a function's valid frame. */
 static bool tasks_put_frame(struct tasks_work *w, uint64_t addr, size_t *n) {
     struct pystack *ps = w->ps;
     struct pystack_raw_frame f;
@@ -130,7 +132,8 @@ static bool tasks_put_frame(struct tasks_work *w, uint64_t addr, size_t *n) {
     return code && pystack_put_frame(ps, &f, code, n) == 0;
 }
 
-/* The frames of a task that its thread is in: from the innermost one to that of the task's own coroutine. */
+/* The frames of a task that its thread is in: from the innermost one to that of the task's own
+ * coroutine. */
 static bool tasks_put_running(struct tasks_work *w, uint64_t tstate, uint64_t last, size_t *n) {
     struct pystack_raw_frame f;
     uint64_t addr;
@@ -153,7 +156,7 @@ static void tasks_reverse(struct model_frame *frames, size_t n) {
     }
 }
 
-/* Frames of a task from its coroutine inwards, then turned round. */
+/* Frames of a task from its coroutine inwards, then reversed. */
 static void tasks_put_frames(struct tasks_work *w, uint64_t coroutine, uint64_t running_in,
                              struct model_task *t) {
     struct pystack *ps = w->ps;
@@ -180,7 +183,7 @@ static void tasks_put_frames(struct tasks_work *w, uint64_t coroutine, uint64_t 
     t->n_frames = n;
 }
 
-/* The name is a str, or the number that it will be made of. */
+/* The name is a str, or the number from which it will be made. */
 static const char *tasks_get_name(struct tasks_work *w, uint64_t addr) {
     char text[PYSTACK_NAME_MAX];
     uint64_t number;
@@ -208,7 +211,7 @@ struct tasks_awaiters {
 
 static void tasks_add_awaiters(struct tasks_work *w, uint64_t future, int depth, struct tasks_awaiters *out);
 
-/* One that awaits: a task counts, a future stands for those that await it. */
+/* Something that awaits: a task counts, a future stands for those that await it. */
 static void tasks_add_awaiter(struct tasks_work *w, uint64_t addr, int depth, struct tasks_awaiters *out) {
     uint8_t is_task;
     if (out->looks++ == TASKS_VISITS_MAX)
@@ -271,7 +274,8 @@ static void tasks_put_awaiters(struct tasks_work *w, struct model_task *t) {
 
 /* ---- the lists ---- */
 
-/* The task at `addr`, of the loop of thread `tid`. `tstate`: the thread state that is in it; 0 none. */
+/* Add the task at `addr`, of the loop of thread `tid`. `tstate`: the thread state that runs it;
+ * 0 none. */
 static void tasks_put(struct tasks_work *w, uint64_t addr, int64_t tid, uint64_t tstate) {
     struct pystack_reader *r = &w->ps->reader;
     uint64_t coroutine, name = 0;
@@ -291,7 +295,7 @@ static void tasks_put(struct tasks_work *w, uint64_t addr, int64_t tid, uint64_t
     tasks_put_awaiters(w, t);
 }
 
-/* The tasks of the list whose head is at `head`, into w->seen. 0, or -1 when it does not hang together. */
+/* The tasks of the list whose head is at `head`, into w->seen. 0, or -1 if it is not consistent. */
 static int tasks_follow(struct tasks_work *w, uint64_t head) {
     uint64_t node = head, link[2];
     w->n_seen = 0;
@@ -315,7 +319,7 @@ static int tasks_follow(struct tasks_work *w, uint64_t head) {
     }
 }
 
-/* The list at `head`: of thread state `t`, or, NULL, of threads that have ended. */
+/* Read the list at `head`: of thread state `t`, or, NULL, of ended threads. */
 static void tasks_read_list(struct tasks_work *w, uint64_t head, const struct pystack_thread *t) {
     uint64_t running = 0;
     int rc = -1;

@@ -2,9 +2,10 @@
 /*
  * tasks: tasks of asyncio and what they await, read from memory (from 3.14 on).
  *
- * Where they are is published by the extension module _asyncio, in a section of its own; each thread has a list of those
- * that it runs. All of it changes while it is read, unless the threads sleep: links are checked both ways, and a list that
- * does not hold is read again. Used by the pystack's thread.
+ * The extension module _asyncio publishes the layout in a section of its own; each thread has a
+ * list of the tasks that it runs. All of it changes during the read, unless the threads sleep:
+ * links are checked both ways, and an inconsistent list is read again. Used by the pystack's
+ * thread.
  */
 #ifndef PYSTACK_TASKS_H
 #define PYSTACK_TASKS_H
@@ -16,7 +17,7 @@
 #include "pystack/pystack_internal.h"
 
 #define PYSTACK_TASKS_MAX 2000
-#define PYSTACK_ASYNCIO_BYTES 104 /* of what is published */
+#define PYSTACK_ASYNCIO_BYTES 104 /* size of the published struct */
 
 /* What _asyncio publishes: struct Py_AsyncioModuleDebugOffsets (Modules/_asynciomodule.c). */
 struct pystack_asyncio {
@@ -25,15 +26,15 @@ struct pystack_asyncio {
     int32_t tstate_running_task, tstate_tasks;
 };
 
-/* Make sense of the published bytes. 0, or -1 when they make none. */
+/* Parse the published bytes. 0, or -1 if they are not valid. */
 int pystack_asyncio_parse(const uint8_t *bytes, size_t n, struct pystack_asyncio *out);
 
-/* Find what _asyncio publishes, from the files mapped into the target. 0; 1 when it is not loaded; -1 when that
- * cannot be told, or this version publishes nothing. */
+/* Find what _asyncio publishes, from the files mapped into the target. 0; 1 when it is not
+ * loaded; -1 when that cannot be told, or this version publishes nothing. */
 int pystack_asyncio_find(struct pystack *ps, struct pystack_asyncio *out);
 
-/* Put the tasks of these thread states into a snapshot that is being made (pystack_codes_begin), as `a` says: sorted by thread.
- * `out->tasks` stays NULL without memory. */
+/* Put the tasks of these thread states into the present snapshot (pystack_codes_begin), laid out
+ * as in `a`, sorted by thread. `out->tasks` stays NULL without memory. */
 void pystack_tasks_read(struct pystack *ps, const struct pystack_asyncio *a,
                         const struct pystack_thread *threads, size_t n, struct model_snapshot *out);
 

@@ -2,8 +2,9 @@
 /*
  * threads: interpreters and their thread states.
  *
- * Both are doubly checked lists: a thread state names its interpreter and its predecessor, so a list that changes while it is
- * read is noticed and read again. Sources: Include/internal/pycore_interp.h, Include/cpython/pystate.h.
+ * Both are doubly checked lists: a thread state names its interpreter and its predecessor, so a
+ * change during the read is noticed and the list is read again. Sources:
+ * Include/internal/pycore_interp.h, Include/cpython/pystate.h.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@
 #include "pystack/pystack_internal.h"
 
 #define THREADS_ATTEMPTS 4
-#define THREADS_YOUNG 64                /* thread states at the head of a list that may not have begun */
+/* thread states at the head of a list that may not have begun */
+#define THREADS_YOUNG 64
 #define THREADS_BIRTH_NS CLOCK_NS_PER_S /* one that has not begun within this may never do so */
 
 /* The newest interpreter, at the head of the list. */
@@ -29,7 +31,8 @@ static int threads_first_interpreter(struct pystack *ps, uint64_t *interp) {
         other == *interp || !pystack_is_pointer(other) ||
         pystack_read_u64_at(&ps->reader, other, ps->reader.off.interp_next, &next) != 0 || next == 0)
         return 0;
-    /* Only the head of the list can name an interpreter that is not the first: that one was interp_head. */
+    /* Only the head of the list can name an interpreter that is not the first: that variable was
+     * interp_head. */
     ps->info.runtime = ps->static_other;
     ps->static_other = 0;
     *interp = other;
@@ -71,7 +74,7 @@ struct threads_list {
     struct arena *arena;
     struct pystack_thread *items;
     size_t n, cap;
-    bool strict; /* a predecessor that does not fit spoils the list */
+    bool strict; /* a predecessor that does not fit makes the list invalid */
     uint64_t now_ns;
 };
 
@@ -145,7 +148,8 @@ bool pystack_threads_changed(struct pystack *ps) {
 
 static int64_t threads_tid(struct pystack *ps, const uint8_t *bytes, uint64_t ident) {
     const struct pystack_offsets *o = &ps->reader.off;
-    /* The C library's own number is right after a fork too, when the interpreter's may still be the parent's. */
+    /* The C library's own number is right after a fork too, when the interpreter's may still be
+     * the parent's. */
     int64_t tid = pystack_tid_of_ident(ps, ident);
     if (tid == 0 && o->tstate_native_thread_id)
         tid = (int64_t)pystack_get_u64(bytes, o->tstate_native_thread_id);
@@ -163,7 +167,7 @@ int pystack_read_serial(struct pystack *ps, const struct pystack_thread *t, uint
     return 0;
 }
 
-/* What is the same for all threads of an interpreter. */
+/* Facts that all threads of an interpreter share. */
 static void threads_read_facts(struct pystack *ps, struct pystack_thread *facts) {
     uint64_t gil;
     facts->gil_enabled = MODEL_UNKNOWN;
@@ -173,7 +177,8 @@ static void threads_read_facts(struct pystack *ps, struct pystack_thread *facts)
         return;
     }
     facts->gil_enabled = pystack_read_gil_enabled(ps, gil);
-    /* In this order: while the count stays as it is, the holder read after it has not given the GIL to another. */
+    /* In this order: while the count is unchanged, the holder read after it has not given the
+     * GIL to another. */
     facts->gil_counted = pystack_read_gil_switches(ps, gil, &facts->gil_switches) == 0;
     if (pystack_read_gil_holder(ps, gil, &facts->gil_holder) != 0) {
         facts->gil_holder = 0;
@@ -218,8 +223,9 @@ static int threads_read_interpreter(struct pystack *ps, uint64_t interp, int64_t
 
 /* ---- threads that have not begun ---- */
 
-/* A thread state is made by the thread that starts another: until that one has begun it has no thread of its own (3.12 on: none
- * at all; before: its creator's) and no frame. Source: Modules/_threadmodule.c (thread_run), Python/pystate.c. */
+/* A thread state is made by the thread that starts another: until that one has begun, the state
+ * has no thread of its own (3.12 on: none at all; before: its creator's) and no frame. Source:
+ * Modules/_threadmodule.c (thread_run), Python/pystate.c. */
 static bool threads_is_unborn(struct pystack *ps, const struct threads_list *l, size_t i) {
     const struct pystack_offsets *o = &ps->reader.off;
     const struct pystack_thread *t = &l->items[i];

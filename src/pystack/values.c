@@ -2,14 +2,14 @@
 /* values: see values.h. Layouts: Include/cpython/ of the version, by the offsets of its row. */
 #include "pystack/values_internal.h"
 
-#define VALUES_DEPTH 2                /* containers within containers that are looked into */
+#define VALUES_DEPTH 2                /* nesting of containers that is read */
 #define VALUES_ITEMS 5                /* elements shown of the outermost */
 #define VALUES_ITEMS_INNER 3          /* and of one within */
 #define VALUES_CHARS 100              /* characters shown of a string */
 #define VALUES_CHARS_INNER 30         /* and of one within a container */
-#define VALUES_OBJECTS 64             /* objects looked at for one text */
+#define VALUES_OBJECTS 64             /* objects read for one text */
 #define VALUES_COUNT_MAX (1ULL << 40) /* more elements are not believed */
-#define VALUES_SET_SLOTS 256          /* of a set's table that are looked at */
+#define VALUES_SET_SLOTS 256          /* examined slots of a set's table */
 #define VALUES_WORD 8
 
 void values_begin(struct values *v, struct pystack_reader *r, pid_t pid) {
@@ -20,7 +20,7 @@ void values_forget(struct values *v) { memset(v->types, 0, sizeof v->types); }
 
 static int values_put(struct values *v, uint64_t addr, int depth, struct values_text *t);
 
-/* An element; what cannot be read is a question mark. */
+/* An element; an unreadable one is a question mark. */
 static void values_put_element(struct values *v, uint64_t addr, int depth, struct values_text *t) {
     if (values_put(v, addr, depth, t) != 0)
         values_text_add(t, "?");
@@ -98,7 +98,7 @@ static void values_put_more(struct values_text *t, uint64_t shown, uint64_t n) {
         values_text_addf(t, "%s... %llu more", shown ? ", " : "", (unsigned long long)(n - shown));
 }
 
-/* Elements of a container that is not looked into, or how many there are to show. */
+/* Elements of a container beyond the nesting, or the number to show. */
 static uint64_t values_to_show(int depth, uint64_t n, struct values_text *t) {
     uint64_t most = depth == 0 ? VALUES_ITEMS : VALUES_ITEMS_INNER;
     if (depth < VALUES_DEPTH)
@@ -108,7 +108,7 @@ static uint64_t values_to_show(int depth, uint64_t n, struct values_text *t) {
     return 0;
 }
 
-/* `n` objects whose addresses lie at `items`. */
+/* `n` objects whose addresses are at `items`. */
 static int values_put_items(struct values *v, uint64_t items, uint64_t n, int depth, struct values_text *t) {
     uint64_t list[VALUES_ITEMS], shown = values_to_show(depth, n, t);
     if (shown && (!pystack_is_pointer(items) ||
@@ -185,7 +185,8 @@ static int values_put_dict(struct values *v, uint64_t addr, int depth, struct va
     return 0;
 }
 
-/* Entries of a set: key and hash; a key that was taken out leaves one whose hash is -1. Source: Objects/setobject.c. */
+/* Entries of a set: key and hash; a removed key leaves one whose hash is -1. Source:
+ * Objects/setobject.c. */
 static int values_put_set(struct values *v, uint64_t addr, int depth, struct values_text *t) {
     struct pystack_reader *r = v->reader;
     const struct pystack_offsets *o = &r->off;
@@ -289,7 +290,7 @@ static int values_put_exception(struct values *v, const struct values_type *type
 
 /* ---- any object ---- */
 
-/* Is it the type itself that has this layout, and not one derived from it? Its name is then not told. */
+/* True if the type itself has this layout, not one derived from it: then its name is left out. */
 static bool values_is_plain(const struct values_type *type) {
     static const char *const plain[] = {"int",   "bool", "float", "str", "bytes",
                                         "tuple", "list", "dict",  "set"};
@@ -299,7 +300,7 @@ static bool values_is_plain(const struct values_type *type) {
     return false;
 }
 
-/* The text of a kind that may be derived from: Name(...) then. */
+/* The text of a kind that may be a base type: Name(...) for a derived one. */
 static int values_put_plain(struct values *v, const struct values_type *type, uint64_t addr, int depth,
                             struct values_text *t) {
     switch (type->kind) {
@@ -396,8 +397,9 @@ enum values_kind values_kind_of(struct values *v, uint64_t addr) {
 bool values_is_informative(struct values *v, uint64_t addr, const char *text, bool *made) {
     struct values_type type;
     *made = false;
+    /* it is gone: nothing can be asked of it */
     if (values_get_type_of(v, addr, &type) != 0)
-        return true; /* it is gone: nothing can be asked of it */
+        return true;
     *made = type.heap && type.kind != VALUES_TENSOR;
     size_t n = strlen(text);
     bool tensor_known = type.kind != VALUES_TENSOR || n < 2 || strcmp(text + n - 2, "?>") != 0;

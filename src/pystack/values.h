@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * values: what an object is, as a short text, read from memory. No Python is run: no __repr__ of the job's is called.
+ * values: an object as a short text, read from memory. No Python is run: no __repr__ of the job
+ * is called.
  *
- * Known kinds of objects are told by their type: the flags that CPython sets for the layout of its own types and what is
- * derived from them, and the names of types that are not made in Python (those the job cannot make up). Everything else is
- * `<module.Class object>`. Every length, depth and number of reads is bounded; a value that changes while it is read may
- * mix two moments, but nothing faults and nothing is followed for long. Belongs to one pystack, used by its thread.
+ * Known kinds of objects are recognised by their type: the flags that CPython sets for the
+ * layout of its own types and of types derived from them, and the names of types that are not
+ * made in Python (which the job cannot forge). Everything else is `<module.Class object>`. Every
+ * length, depth and number of reads is bounded. A value that changes during the read may mix two
+ * moments, but nothing faults and nothing is followed for long. Belongs to one pystack, used by
+ * its thread.
  */
 #ifndef PYSTACK_VALUES_H
 #define PYSTACK_VALUES_H
@@ -21,7 +24,7 @@
 #define VALUES_TYPE_MAX 64  /* bytes of the name of a type */
 #define VALUES_TYPES 256    /* types that are remembered */
 
-/* What objects of a type are read as. */
+/* How objects of a type are read. */
 enum values_kind {
     VALUES_UNKNOWN = 0,
     VALUES_NONE,
@@ -54,38 +57,40 @@ struct values_type {
     enum values_kind kind;
     char number;                /* VALUES_NUMPY_NUMBER: f signed i, u unsigned, b bool */
     uint8_t width;              /* and its bytes */
-    bool heap;                  /* made while the program ran */
-    bool lasts;                 /* as long as the library that has it: torch.Tensor does too */
+    bool heap;                  /* made at run time */
+    bool lasts;                 /* as long as its library: torch.Tensor does too */
     char name[VALUES_TYPE_MAX]; /* tp_name */
 };
 
 struct values {
     struct pystack_reader *reader;
-    pid_t pid;        /* whose version of torch counts; 0 ourselves; -1 nobody's */
-    bool torch_asked; /* its version was looked for */
+    pid_t pid;        /* the process whose torch version counts; 0 ourselves; -1 none */
+    bool torch_asked; /* its version was looked up */
     int torch_major, torch_minor;
-    bool doubts; /* types that the program makes are looked at each time: another may be where one was */
-    unsigned reads_left; /* objects that may still be looked at for this text */
+    /* types made by the program are read each time: another may have taken the address */
+    bool doubts;
+    unsigned reads_left; /* objects that may still be read for this text */
     struct values_type types[VALUES_TYPES];
 };
 
 /* Begin; types are believed until the next call of this function. */
 void values_begin(struct values *v, struct pystack_reader *r, pid_t pid);
 
-/* Types are looked at anew. */
+/* Read all types again. */
 void values_forget(struct values *v);
 
-/* The version of torch, for one who must not look for it; "" there is none. */
+/* Set the version of torch, for a caller that may not look it up; "" none. */
 void values_set_torch(struct values *v, const char *version);
 
-/* Is it known how tensors of the version that was set lie in memory? */
+/* True if the memory layout of tensors of that version is known. */
 bool values_knows_torch(const struct values *v);
 
-/* Type and text of the object at `addr`. The name of its type goes to `type` (VALUES_TYPE_MAX bytes), its text to `text`
- * (VALUES_TEXT_MAX bytes). 0, or -1 when there is no object. */
+/* Type and text of the object at `addr`. The name of its type goes to `type` (VALUES_TYPE_MAX
+ * bytes), its text to `text` (VALUES_TEXT_MAX bytes). 0, or -1 if there is no object. */
 int values_read(struct values *v, uint64_t addr, char *type, char *text);
 
-/* Does a text that values_read gave say more than the type? `*made`: the type was made while the program ran. */
+/* True if the text of values_read contains more than the type. `*made`: the type was made at run
+ * time. */
 bool values_is_informative(struct values *v, uint64_t addr, const char *text, bool *made);
 
 /* The kind of the object at `addr`; VALUES_UNKNOWN for any other and for none. */

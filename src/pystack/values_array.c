@@ -2,10 +2,11 @@
 /*
  * values_array: shape and type of arrays and tensors, never their data; numbers of numpy.
  *
- * numpy's structs are its C API and have not changed from 1.7 to 2.x up to the fields used (numpy/core/include/numpy/
- * ndarraytypes.h, arrayscalars.h). torch's are C++ without a promise (c10/core/TensorImpl.h, torch/csrc/autograd/
- * python_variable.h): they are read for the versions listed only, and only when everything that can be checked agrees; else
- * the shape is unknown.
+ * numpy's structs are its C API and have not changed from 1.7 to 2.x up to the fields used
+ * (numpy/core/include/numpy/ndarraytypes.h, arrayscalars.h). torch's are C++ without a promise
+ * (c10/core/TensorImpl.h, torch/csrc/autograd/python_variable.h): they are read only for the
+ * listed versions, and only if everything that can be checked agrees; otherwise the shape is
+ * unknown.
  */
 #include "pystack/pystack.h"
 #include "pystack/values_internal.h"
@@ -66,7 +67,7 @@ int values_put_array(struct values *v, uint64_t addr, struct values_text *t) {
     return 0;
 }
 
-/* The number of `width` bytes that lies there. */
+/* Read a number of `width` bytes. */
 static int array_read_number(struct values *v, uint64_t at, char kind, uint8_t width,
                              struct values_number *out) {
     union {
@@ -131,16 +132,19 @@ int values_put_number(struct values *v, const struct values_type *type, uint64_t
 /* A layout: of THPVariable, behind the object's head, and of TensorImpl. */
 struct array_torch {
     int major, minor;
-    int32_t impl;        /* in the object: of the pointer to the TensorImpl */
-    int32_t object;      /* in the TensorImpl: of the pointer back to the object */
-    int32_t ndim, sizes; /* the first five sizes are inline; more lie where the first word says */
+    int32_t impl;   /* in the object: of the pointer to the TensorImpl */
+    int32_t object; /* in the TensorImpl: of the pointer back to the object */
+    /* the first five sizes are inline; otherwise the first word points to them */
+    int32_t ndim, sizes;
     int32_t numel, dtype;
-    int32_t device;    /* std::optional<Device>: type, index, has a value */
-    int32_t flags;     /* two bytes of bit fields ... */
-    uint16_t computed; /* ... that say that sizes or device are not what is stored: sizes_strides_policy_ (its
-                                  * upper bit), has_symbolic_sizes_strides_, device_policy_, custom_device_, python_custom_... */
-    int32_t key_set;   /* c10::DispatchKeySet, 8 bytes; ... */
-    uint64_t plain[2]; /* ... those that all ordinary tensors of the CPU have, and those that they may have */
+    int32_t device; /* std::optional<Device>: type, index, has a value */
+    int32_t flags;  /* two bytes of bit fields ... */
+    /* ... that say that sizes or device are not the stored ones: sizes_strides_policy_ (its
+     * upper bit), has_symbolic_sizes_strides_, device_policy_, custom_device_, python_custom_... */
+    uint16_t computed;
+    int32_t key_set; /* c10::DispatchKeySet, 8 bytes; ... */
+    /* ... keys that all ordinary CPU tensors have, and keys that they may have */
+    uint64_t plain[2];
     int32_t storage, offset; /* pointer to the StorageImpl, and the first element in it */
     int32_t data;            /* in the StorageImpl: of the pointer to the first byte */
     int32_t size;
@@ -220,12 +224,12 @@ static const struct array_torch *array_find_torch(struct values *v) {
     return NULL;
 }
 
-/* The type itself and its Parameter have their sizes where they seem to be; other classes may compute them. */
+/* The type itself and its Parameter store their sizes; other classes may compute them. */
 static bool array_is_plain_tensor(const struct values_type *type) {
     return type->heap && (strcmp(type->name, "Tensor") == 0 || strcmp(type->name, "Parameter") == 0);
 }
 
-/* The TensorImpl of a tensor. 0, or -1 when that is not what it is. */
+/* The TensorImpl of a tensor. 0, or -1 if it is not one. */
 static int array_read_impl(struct values *v, const struct array_torch *l, uint64_t addr, uint64_t *impl,
                            uint8_t *b) {
     return pystack_read_u64_at(v->reader, addr, v->reader->off.object_size + l->impl, impl) == 0 &&
@@ -235,7 +239,7 @@ static int array_read_impl(struct values *v, const struct array_torch *l, uint64
                : -1;
 }
 
-/* Shape, type and device; 0, or -1 when something does not agree. */
+/* Shape, type and device; 0, or -1 if something does not agree. */
 static int array_describe_tensor(struct values *v, const struct array_torch *l, uint64_t addr,
                                  struct values_text *t) {
     uint64_t impl, product;
@@ -259,7 +263,7 @@ static int array_describe_tensor(struct values *v, const struct array_torch *l, 
     return 0;
 }
 
-/* How elements of a type lie in memory: as numbers of numpy; h and t are the two of 16 bits. */
+/* The memory form of a type's elements: as numbers of numpy; h and t are the two of 16 bits. */
 static bool array_find_element(uint16_t dtype, char *kind, uint8_t *width) {
     static const struct {
         char kind;

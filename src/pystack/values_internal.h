@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * values_internal: what the files of values share.
+ * values_internal: shared by the files of values.
  */
 #ifndef PYSTACK_VALUES_INTERNAL_H
 #define PYSTACK_VALUES_INTERNAL_H
@@ -51,11 +51,12 @@ void values_text_int(struct values_text *t, const uint32_t *digits, size_t n, un
 
 #define VALUES_HEAP_TYPE (1ULL << 9) /* Py_TPFLAGS_HEAPTYPE */
 
-/* values_types.c: the type object at `addr`; the type of the object at `addr`. 0, or -1 when there is none. */
+/* values_types.c: the type object at `addr`; the type of the object at `addr`. 0, or -1 if there
+ * is none. */
 int values_get_type(struct values *v, uint64_t addr, struct values_type *out);
 int values_get_type_of(struct values *v, uint64_t addr, struct values_type *out);
 
-/* A number as it lies in memory. */
+/* A number as it is in memory. */
 struct values_number {
     char kind;  /* f (d: a double), i, u, b: as struct values_type; */
     double f;   /* of f and d, */
@@ -63,7 +64,7 @@ struct values_number {
     uint64_t u; /* and of u */
 };
 
-/* values_array.c: a number of numpy's; the one element of a tensor on the CPU that is what it seems. 0 or -1. */
+/* values_array.c: a number of numpy; the one element of an ordinary CPU tensor. 0 or -1. */
 int values_get_number(struct values *v, const struct values_type *type, uint64_t addr,
                       struct values_number *out);
 int values_get_tensor(struct values *v, const struct values_type *type, uint64_t addr,
@@ -76,7 +77,8 @@ double values_number_double(const struct values_number *n);
 /* values_types.c: "module.Class" of a type. */
 void values_put_type_name(struct values *v, const struct values_type *type, struct values_text *t);
 
-/* values_array.c: arrays of numpy, its numbers, tensors of torch. 0, or -1 when it is not what it seems. */
+/* values_array.c: arrays of numpy, its numbers, tensors of torch. 0, or -1 if it is not one of
+ * them. */
 int values_put_array(struct values *v, uint64_t addr, struct values_text *t);
 int values_put_number(struct values *v, const struct values_type *type, uint64_t addr, struct values_text *t);
 int values_put_tensor(struct values *v, const struct values_type *type, uint64_t addr, struct values_text *t);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* values_text: see values_internal.h. Sources: Objects/unicodeobject.c (unicode_repr), Python/pystrtod.c (repr of floats). */
+/* values_text: see values_internal.h. Sources: Objects/unicodeobject.c (unicode_repr),
+ * Python/pystrtod.c (repr of floats). */
 #include "pystack/values_internal.h"
 
 #include <math.h>
@@ -60,8 +61,9 @@ void values_text_addf(struct values_text *t, const char *fmt, ...) {
 
 /* ---- strings ---- */
 
-/* Characters that cannot be seen, or that change how others are drawn. repr() escapes all that are not printable; the
- * whole table of those is not needed here: what else cannot be drawn is dealt with where text is drawn. */
+/* Characters that are invisible, or that change how others are drawn. repr() escapes all
+ * unprintable ones; that whole table is not needed here, because the drawing code handles the
+ * rest. */
 static bool text_is_hidden(uint32_t c) {
     return c < 0x20 || (c >= 0x7f && c <= 0xa0) || c == 0xad || (c >= 0x2000 && c <= 0x200f) ||
            (c >= 0x2028 && c <= 0x202f) || (c >= 0x205f && c <= 0x206f) || c == 0x3000 || c == 0xfeff ||
@@ -114,7 +116,7 @@ void values_text_bytes(struct values_text *t, const uint8_t *bytes, size_t n, ui
 
 /* ---- numbers ---- */
 
-/* The decimal digits and exponent of "%.*e"; the separator between the first two may be any. */
+/* The decimal digits and exponent of "%.*e"; any separator between the first two. */
 static size_t text_take_digits(const char *s, char *digits, int *exponent) {
     size_t n = 0;
     for (; *s && *s != 'e'; s++)

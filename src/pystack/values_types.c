@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * values_types: type objects, and what their instances are read as.
+ * values_types: type objects, and how their instances are read.
  *
- * A type counts only when it says that it is ready, and its own type that it is a type. Layout: Include/cpython/object.h.
+ * A type counts only if its flags say that it is ready and its own type that it is a type.
+ * Layout: Include/cpython/object.h.
  */
 #include "pystack/values_internal.h"
 
 #define TYPES_READY (1ULL << 12)    /* Py_TPFLAGS_READY */
 #define TYPES_IS_LONG (1ULL << 24)  /* Py_TPFLAGS_LONG_SUBCLASS and those that follow, to ... */
 #define TYPES_IS_TYPE (1ULL << 31)  /* ... Py_TPFLAGS_TYPE_SUBCLASS */
-#define TYPES_BASES_MAX 16          /* bases that are looked at */
+#define TYPES_BASES_MAX 16          /* bases that are examined */
 #define TYPES_SIZE_MAX (1ULL << 24) /* no instance is larger */
 
 /* Layouts that CPython marks with a flag, in the order of their bits from TYPES_IS_LONG on. */
 static const enum values_kind types_flagged[] = {VALUES_INT, VALUES_LIST, VALUES_TUPLE,     VALUES_BYTES,
                                                  VALUES_STR, VALUES_DICT, VALUES_EXCEPTION, VALUES_TYPE};
 
-/* Types by name: only those that are part of a library count. */
+/* Types by name: only those of a library count. */
 static const struct {
     const char *name;
     enum values_kind kind;
@@ -51,7 +52,7 @@ static const struct {
     {"torch._C._TensorBase", VALUES_TENSOR, 0, 0},
 };
 
-/* A type object as it lies in memory. */
+/* A type object as it is in memory. */
 struct types_raw {
     uint64_t flags, basicsize, dict, base;
     char name[VALUES_TYPE_MAX];
@@ -95,7 +96,7 @@ static int types_read(struct values *v, uint64_t addr, struct types_raw *t) {
                : -1;
 }
 
-/* Is this one of the types known by name? */
+/* True if this is one of the types known by name. */
 static bool types_find_named(const struct types_raw *t, struct values_type *out) {
     if (t->flags & VALUES_HEAP_TYPE)
         return false;
@@ -109,7 +110,7 @@ static bool types_find_named(const struct types_raw *t, struct values_type *out)
     return false;
 }
 
-/* Does the kind's layout fit into instances of that size? */
+/* True if the kind's layout fits into instances of that size. */
 static bool types_fits(const struct pystack_offsets *o, const struct values_type *t) {
     switch (t->kind) {
     case VALUES_FLOAT:
@@ -125,7 +126,8 @@ static bool types_fits(const struct pystack_offsets *o, const struct values_type
     }
 }
 
-/* What is said of the type itself, by its flags, or of the nearest base that is known. How many bases lie between. */
+/* Classify by the flags of the type itself, or by the nearest known base. Returns how many bases
+ * lie between. */
 static size_t types_classify(struct values *v, struct types_raw *raw, struct values_type *out) {
     size_t i = 0;
     for (; i < TYPES_BASES_MAX; i++) {
@@ -168,7 +170,7 @@ int values_get_type_of(struct values *v, uint64_t addr, struct values_type *out)
     if (!pystack_is_pointer(addr) || o->object_size < 16 || o->object_size > (int32_t)sizeof head ||
         mem_read(&v->reader->mem, addr, head, (size_t)o->object_size) != 0)
         return -1;
-    /* An object that was freed counts no references. Free-threaded builds count elsewhere too. */
+    /* A freed object has no references. Free-threaded builds count elsewhere too. */
     if (!o->free_threaded && (pystack_get_u64(head, o->object_type - 8) & UINT32_MAX) == 0)
         return -1;
     return values_get_type(v, pystack_get_u64(head, o->object_type), out);
@@ -178,7 +180,7 @@ void values_put_type_name(struct values *v, const struct values_type *type, stru
     struct pystack_reader *r = v->reader;
     uint64_t module, qualname;
     char text[VALUES_TEXT_MAX];
-    if (!type->heap) { /* its tp_name is whole */
+    if (!type->heap) { /* its tp_name is complete */
         values_text_add(t, type->name);
         return;
     }

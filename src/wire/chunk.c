@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chunk: messages that are longer than one WebSocket message may be, cut up and put together; see wire.h. */
+/* chunk: messages longer than one WebSocket message may be, cut up and put together; see wire.h. */
 #include <string.h>
 
 #include "wire/codec.h"
@@ -50,7 +50,7 @@ void wire_assembler_fini(struct wire_assembler *a) {
     wire_assembler_init(a);
 }
 
-/* Give up the message under way. */
+/* Discard the message under way. */
 static int chunk_fail(struct wire_assembler *a, struct err *e, const char *why) {
     a->total = a->next = 0;
     strbuf_clear(&a->data);

@@ -15,7 +15,8 @@ static msgpack_packer codec_packer(struct strbuf *out) {
     return (msgpack_packer){.data = out, .callback = codec_append};
 }
 
-/* Numbers, most of what there is, are put here: a head and a big-endian number of `width` bytes. */
+/* Numbers are most of the data and are written here: a head and a big-endian number of `width`
+ * bytes. */
 static void codec_put(struct strbuf *out, uint8_t head, uint64_t v, size_t width) {
     uint8_t bytes[1 + sizeof v] = {head};
     for (size_t i = 0; i < width; i++)
@@ -60,7 +61,7 @@ void codec_write_double(struct strbuf *out, double v) {
         codec_put(out, 0xcb, raw, sizeof raw);
 }
 
-/* A length that MessagePack cannot say fails the message. */
+/* A length that MessagePack cannot express fails the message. */
 static bool codec_fits(struct strbuf *out, size_t n) {
     if (n > UINT32_MAX)
         out->failed = true;
@@ -248,16 +249,18 @@ int codec_read(struct codec_cursor *c, struct codec_token *t) {
     return 0;
 }
 
-/* Values inside a value. */
+/* Number of values inside a value. */
 static uint64_t codec_children(const struct codec_token *t) {
     if (t->type == CODEC_ARRAY)
         return t->count;
     return t->type == CODEC_MAP ? 2ULL * t->count : 0;
 }
 
-/* Go past a number, a truth value or nil, most of what there is. False when something else comes, or the end. */
+/* Skip a number, a boolean or nil, which are most of the data. False at anything else, or at the
+ * end. */
 static bool codec_skip_scalar(struct codec_cursor *c) {
-    static const uint8_t longer[] = {4, 8, 1, 2, 4, 8, 1, 2, 4, 8}; /* behind the heads from 0xca on */
+    /* behind the heads from 0xca on */
+    static const uint8_t longer[] = {4, 8, 1, 2, 4, 8, 1, 2, 4, 8};
     if (c->at >= c->end)
         return false;
     uint8_t head = *c->at;
@@ -300,7 +303,7 @@ int codec_check(const void *data, size_t len) {
         if (codec_read(&c, &t) != 0)
             return -1;
         uint64_t children = codec_children(&t);
-        if (children > (uint64_t)(c.end - c.at)) /* a value takes a byte at least */
+        if (children > (uint64_t)(c.end - c.at)) /* a value takes at least a byte */
             return -1;
         if (children > 0) {
             if (depth == CODEC_MAX_DEPTH)

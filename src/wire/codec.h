@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * codec: MessagePack values, written to a strbuf and read through a cursor (spec: msgpack/spec.md).
+ * codec: MessagePack values, written to a strbuf and read through a cursor (spec:
+ * msgpack/spec.md).
  *
- * Writing goes through msgpack-c's packer. Reading is a cursor over the bytes: no tree is built, nothing is allocated,
- * nothing recurses, so what a peer sends costs no more than its own length. Private to src/wire. Any thread.
+ * Writing goes through msgpack-c's packer. Reading is a cursor over the bytes: no tree, no
+ * allocation, no recursion, so a peer's message costs no more than its own length. Private to
+ * src/wire. Any thread.
  */
 #ifndef WIRE_CODEC_H
 #define WIRE_CODEC_H
@@ -14,7 +16,7 @@
 
 #include "base/strbuf.h"
 
-#define CODEC_MAX_DEPTH 12 /* nesting of arrays and maps that is accepted */
+#define CODEC_MAX_DEPTH 12 /* accepted nesting of arrays and maps */
 
 /* ---- writing: a failure is kept in out->failed ---- */
 
@@ -48,7 +50,7 @@ enum codec_type {
 /* The head of a value; strings, bins and exts with their bytes. */
 struct codec_token {
     enum codec_type type;
-    uint32_t count; /* values of an array, pairs of a map, bytes of a str, bin or ext */
+    uint32_t count; /* number of values of an array, pairs of a map, bytes of a str, bin or ext */
     union {
         bool b;
         int64_t i;
@@ -58,30 +60,32 @@ struct codec_token {
     };
 };
 
-/* Where reading has got to. Copied by value to look ahead. */
+/* The read position. Copied by value to look ahead. */
 struct codec_cursor {
     const uint8_t *at, *end;
 };
 
-/* Read the next head. 0, or -1 at the end or when it is no MessagePack. */
+/* Read the next head. 0, or -1 at the end or if it is not MessagePack. */
 int codec_read(struct codec_cursor *c, struct codec_token *t);
 
-/* Pass one whole value. 0 or -1. */
+/* Skip one whole value. 0 or -1. */
 int codec_skip(struct codec_cursor *c);
 
-/* Are the bytes exactly one value, nested at most CODEC_MAX_DEPTH deep, with no count larger than the bytes that follow?
- * 0 yes, -1 no. What follows may then trust counts as sizes. */
+/* Check that the bytes are exactly one value, nested at most CODEC_MAX_DEPTH deep, with no count
+ * larger than the bytes that follow. 0 or -1. Later code may then trust counts as sizes. */
 int codec_check(const void *data, size_t len);
 
-/* Read the head of an array or map, whose count is stored. 0, or -1 when the next value is something else. */
+/* Read the head of an array or map and store its count. 0, or -1 if the next value is something
+ * else. */
 int codec_read_array(struct codec_cursor *c, size_t *n);
 int codec_read_map(struct codec_cursor *c, size_t *n);
 
-/* In the map at `map`, find the values of `n` keys in one pass; a key that is not there leaves .at NULL. The first of two
- * equal keys wins, keys that are no strings are passed over. 0, or -1 when there is no map. */
+/* Find the values of `n` keys in the map at `map` in one pass. A missing key leaves .at NULL.
+ * The first of two equal keys wins; keys that are not strings are skipped. 0, or -1 if there is
+ * no map. */
 int codec_find(struct codec_cursor map, const char *const *keys, size_t n, struct codec_cursor *values);
 
-/* Is the string token this text? */
+/* True if the string token equals the text. */
 bool codec_token_is(const struct codec_token *t, const char *text);
 
 /* Whole numbers, range-checked. 0 or -1. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* eval: code to be run in the job, and what became of it; see wire.h. Texts travel as bytes: what a job prints may hold anything. */
+/* eval: code to be run in the job, and its result; see wire.h. Texts travel as bytes: a job's
+ * output may contain anything. */
 #include <math.h>
 #include <string.h>
 
@@ -42,7 +43,7 @@ int wire_put_eval(struct strbuf *out, uint32_t id, const struct wire_eval *w) {
     return out->failed ? -1 : 0;
 }
 
-/* The bytes of a value that is a text; one that is nil or not there has none. 0, or -1 when it is something else. */
+/* The bytes of a text value; none for nil or a missing value. 0, or -1 for anything else. */
 static int eval_text(struct codec_cursor c, struct wire_text *out) {
     struct codec_token t;
     *out = (struct wire_text){.s = NULL};
@@ -85,7 +86,7 @@ static int eval_flag(struct codec_cursor c, bool *out) {
     return 0;
 }
 
-/* Seconds, or whatever `max` is of. */
+/* A number of seconds, or of whatever unit `max` has. */
 static int eval_real(struct codec_cursor c, double max, double *out) {
     struct codec_token t;
     if (!c.at)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* eval_json: what became of code, as JSON: `eval --json`, and what the agent answers by HTTP. */
+/* eval_json: the result of code as JSON, for `eval --json` and the agent's answers by HTTP. */
 #ifndef WIRE_EVAL_JSON_H
 #define WIRE_EVAL_JSON_H
 

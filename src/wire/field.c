@@ -52,7 +52,7 @@ static const char *field_str(const struct field *f, const void *row) {
 
 static bool field_is_letter(char c) { return c > ' ' && c <= '~'; }
 
-/* Strings are written as they are when `strings` is NULL, else as their number. */
+/* Write a string literally when `strings` is NULL, otherwise as its number. */
 static void field_write(struct strbuf *out, const struct field *f, const void *row, struct intern *strings) {
     const void *p = field_at(f, row);
     switch (f->kind) {
@@ -231,18 +231,20 @@ static int field_read(struct codec_cursor *c, const struct field *f, void *row, 
 
 /* ---- columns that repeat themselves ----
  *
- * A column whose values are mostly those of the row `lag` rows before travels as {"lag": k, "runs": [...], "values": [...]}: in turn
- * so many new values and so many that are as k rows before. */
+ * A column whose values mostly equal those `lag` rows before travels as {"lag": k, "runs":
+ * [...], "values": [...]}: alternately so many new values, and so many equal to those k rows
+ * before. */
 
-#define FIELD_SHORTER 4           /* such a column is written when it is so many times shorter */
-#define FIELD_CYCLE_MAX 4096      /* rows between two of a thread */
+/* such a column is written only when it is so many times shorter */
+#define FIELD_SHORTER 4
+#define FIELD_CYCLE_MAX 4096      /* rows between two of one thread */
 #define FIELD_ROWS_MAX (1U << 16) /* rows that a column of a few bytes may stand for */
 
 struct field_column {
     const struct field *f;
     const char *rows;
     size_t stride, n, lag;
-    size_t runs, values; /* numbers and values to be written with this lag */
+    size_t runs, values; /* to be written with this lag */
 };
 
 static size_t field_size(const struct field *f) {
@@ -266,7 +268,7 @@ static size_t field_size(const struct field *f) {
     return 0;
 }
 
-/* As memcmp; the sizes are written out because this is asked of each value of each sample. */
+/* Like memcmp, with the sizes written out because it runs for each value of each sample. */
 static bool field_differs(const char *a, const char *b, size_t size) {
     if (size == 8)
         return memcmp(a, b, 8) != 0;
@@ -275,11 +277,12 @@ static bool field_differs(const char *a, const char *b, size_t size) {
     return *a != *b;
 }
 
-/* Rows from `at` on, at most up to `end`, that are as the rows `lag` before, or (`same` false) are not. */
+/* Number of rows from `at` on, up to `end`, that equal the rows `lag` before, or (`same` false)
+ * that do not. */
 static size_t field_run(const struct field_column *c, size_t at, size_t end, bool same) {
     size_t size = field_size(c->f), begin = at, back = c->lag * c->stride;
     const char *p = c->rows + c->f->offset + at * c->stride;
-    if (at < c->lag) { /* nothing is before */
+    if (at < c->lag) { /* no earlier rows */
         if (same)
             return 0;
         at = c->lag < end ? c->lag : end;
@@ -290,11 +293,12 @@ static size_t field_run(const struct field_column *c, size_t at, size_t end, boo
     return at - begin;
 }
 
-/* Rows from the first to the next with the same tid; 0 there is none. */
+/* Rows from the first to the next with the same tid; 0 if there is none. */
 static size_t field_find_cycle(const struct field_table *t, const void *rows, size_t n) {
     const struct field *f = &t->fields[t->cycle];
+    /* `rows` may be NULL then */
     if (n == 0)
-        return 0; /* `rows` may be NULL then */
+        return 0;
     const char *p = (const char *)rows + f->offset;
     for (size_t i = 1; i < n && i <= FIELD_CYCLE_MAX; i++)
         if (memcmp(p, p + i * t->stride, field_size(f)) == 0)
@@ -302,7 +306,8 @@ static size_t field_find_cycle(const struct field_table *t, const void *rows, si
     return 0;
 }
 
-/* Find what has to be written with this lag, two runs counted as a value. False as soon as that is no longer much less than all. */
+/* Find what has to be written with this lag, two runs counted as a value. False as soon as the
+ * result is not much shorter. */
 static bool field_is_shorter(struct field_column *c) {
     size_t most = c->n / FIELD_SHORTER;
     c->runs = c->values = 0;
@@ -315,7 +320,7 @@ static bool field_is_shorter(struct field_column *c) {
     return c->runs / 2 + c->values <= most;
 }
 
-/* Set the lag with which the column gets much shorter. False when there is none. */
+/* Set the lag that makes the column much shorter. False if there is none. */
 static bool field_choose_lag(struct field_column *c, size_t cycle) {
     c->lag = 1;
     if (field_is_shorter(c))
@@ -349,13 +354,13 @@ static void field_write_repeats(struct strbuf *out, const struct field_column *c
             field_write(out, c->f, c->rows + at++ * c->stride, strings);
 }
 
-/* A column on its way in: an array, or what field_write_repeats makes. */
+/* A column being read: an array, or the output of field_write_repeats. */
 struct field_source {
     struct codec_cursor values, runs;
     size_t n_values, n_runs, lag; /* lag 0: an array */
 };
 
-/* Open a column and find how many rows it has. 0, or -1. */
+/* Open a column and find its number of rows. 0, or -1. */
 static int field_open(struct codec_cursor at, struct field_source *s, size_t *count) {
     static const char *const keys[] = {"lag", "runs", "values"};
     struct codec_cursor part[3];
@@ -383,14 +388,14 @@ static int field_open(struct codec_cursor at, struct field_source *s, size_t *co
     return 0;
 }
 
-/* The value of the row `lag` rows before. 0, or -1: a text that was named too often. */
+/* Copy the value `lag` rows before. 0, or -1 for a text that was named too often. */
 static int field_repeat(const struct field_source *s, const struct field_column *to, char *row,
                         struct field_strings *strings) {
     memcpy(row + to->f->offset, row + to->f->offset - s->lag * to->stride, field_size(to->f));
     return to->f->kind == FIELD_STR ? field_show(strings, field_shown(field_str(to->f, row))) : 0;
 }
 
-/* Read `count` rows' values of a column that was opened. 0, or -1. */
+/* Read `count` rows of an opened column. 0, or -1. */
 static int field_read_source(struct field_source *s, const struct field_column *to, char *rows,
                              struct field_strings *strings, struct arena *arena) {
     size_t left = s->n_values;
@@ -424,7 +429,7 @@ void field_write_pairs(struct strbuf *out, const struct field_table *t, const vo
     }
 }
 
-/* Is anything known in this (sparse) column? */
+/* True if this (sparse) column has a known value. */
 static bool field_any_known(const struct field *f, size_t stride, const void *rows, size_t n) {
     for (size_t r = 0; r < n; r++) {
         const void *p = field_at(f, (const char *)rows + r * stride);

@@ -2,10 +2,11 @@
 /*
  * field: which members of the model travel, under which names; the one table both ends use.
  *
- * A struct travels as a map (one key a field); an array of structs as a map of columns (one key a field, its value an
- * array with an element a row), whose strings are numbers into the message's table of strings. To carry a new member,
- * add a row in field_tables.c: readers that do not know it pass it over, readers that miss it take it as unknown.
- * For src/wire, and for what makes such structs of something else by their tables. Any thread.
+ * A struct travels as a map (one key a field); an array of structs as a map of columns (one key
+ * a field, its value an array with an element a row), whose strings are numbers into the
+ * message's table of strings. To carry a new member, add a row in field_tables.c: readers that
+ * do not know it pass it over, readers that miss it take it as unknown. For src/wire, and for
+ * what makes such structs of something else by their tables. Any thread.
  */
 #ifndef WIRE_FIELD_H
 #define WIRE_FIELD_H
@@ -24,7 +25,7 @@
 
 #define FIELD_MAX 64 /* fields of one table */
 
-/* How a member is written; what stands for unknown (nil or no key at all). */
+/* How a member is written; the comments give the value of unknown (nil or a missing key). */
 enum field_kind {
     FIELD_BOOL,   /* false */
     FIELD_CHAR,   /* '?' */
@@ -42,8 +43,8 @@ struct field {
     const char *key;
     enum field_kind kind;
     uint32_t max;            /* FIELD_ENUM: largest value */
-    bool sparse;             /* the column is left out of a message in which nothing is known of it */
-    enum wire_access access; /* what one must be allowed to see it */
+    bool sparse;             /* left out of a message in which it has no known value */
+    enum wire_access access; /* needed to see it */
     size_t offset;
 };
 
@@ -52,12 +53,13 @@ struct field_table {
     const struct field *fields;
     size_t n;
     size_t stride; /* size of the struct */
-    size_t shown;  /* bytes that a row takes when it is shown, beside its texts; see struct field_strings */
-    bool repeats;  /* rows are much like earlier ones, mostly those of the same value in field `cycle` */
+    size_t shown;  /* bytes of a row when shown, without its texts; see struct field_strings */
+    bool repeats;  /* rows mostly equal the earlier row with the same value in field `cycle` */
     size_t cycle;
 };
 
-/* Whose locals follow in a snapshot: `count` of them, of the frame `depth` of thread number `thread`. */
+/* The locals that follow in a snapshot: `count` of them, of the frame at `depth` of thread
+ * number `thread`. */
 struct field_locals {
     uint32_t thread, depth, count;
     bool truncated;
@@ -71,35 +73,38 @@ extern const struct field_table FIELD_TARGET, FIELD_PROCESS, FIELD_SNAPSHOT, FIE
 /* Write the t->n keys and values of one struct; the caller has written the map's head. */
 void field_write_pairs(struct strbuf *out, const struct field_table *t, const void *row);
 
-/* Write a map of t->n columns and `extra` more, which the caller writes next. */
+/* Write the head of a map of t->n + `extra` columns, and the first t->n; the caller writes the
+ * others next. */
 void field_write_columns(struct strbuf *out, const struct field_table *t, const void *rows, size_t n,
                          struct intern *strings, size_t extra);
 
-/* Make unknown what is not for somebody who may do so much. */
+/* Make unknown every field that access level `may` does not include. */
 void field_hide(const struct field_table *t, void *rows, size_t n, enum wire_access may);
 
 /* Intern the strings of rows that field_write_columns will write. */
 void field_intern_columns(const struct field_table *t, const void *rows, size_t n, struct intern *strings);
 
-/* Fill one struct from the map at `map` (an absent one, .at NULL, is all unknown). Strings go to the arena. 0 or -1. */
+/* Fill one struct from the map at `map` (a missing one, .at NULL, is all unknown). Strings go to
+ * the arena. 0 or -1. */
 int field_read_pairs(struct codec_cursor map, const struct field_table *t, void *row, struct arena *arena,
                      struct err *e);
 
-/* Few bytes can name a long text many times: what all texts and rows of a message would take when they are shown. The largest honest
- * answers, stacks of 4,000 threads 100 deep, take some 100 MB as JSON (tests/unit/test_wire_budget.c). */
+/* A few bytes can name a long text many times. This is the limit of all texts and rows of a
+ * message at the size at which they are shown. The largest honest answers, stacks of 4,000
+ * threads 100 deep, take about 100 MB as JSON (tests/unit/test_wire_budget.c). */
 #define FIELD_MAX_SHOWN ((size_t)144 * 1024 * 1024)
 
-/* The table of strings of a message, and what has been named of it. */
+/* The strings of a message, and how much of them was used. */
 struct field_strings {
     const char **list;
     size_t n;
     size_t shown; /* bytes so far; above FIELD_MAX_SHOWN the message is refused */
 };
 
-/* Bytes of a text where they are most, as JSON, counted up to FIELD_MAX_SHOWN. NULL takes none. */
+/* Bytes of a text in its longest form, as JSON, counted up to FIELD_MAX_SHOWN. NULL takes none. */
 size_t field_shown(const char *text);
 
-/* One text, or so many bytes, more. 0, or -1: it is too much. */
+/* Account for another text, or so many bytes. 0, or -1 when it is too much. */
 int field_show(struct field_strings *strings, size_t bytes);
 
 /* The table of the params of debug, pause or catch, and of the answer. */
@@ -109,8 +114,8 @@ const struct field_table *field_debug_answer(enum wire_method method);
 int field_read_strings(struct codec_cursor array, struct field_strings *out, struct arena *arena,
                        struct err *e);
 
-/* Allocate and fill the rows of a map of columns; an absent one has none. The first column of the table tells how many
- * rows there are, all others must agree. 0 or -1. */
+/* Allocate and fill the rows of a map of columns; a missing map has none. The first column of
+ * the table gives the number of rows, and all others must agree. 0 or -1. */
 int field_read_columns(struct codec_cursor map, const struct field_table *t, struct field_strings *strings,
                        struct arena *arena, void **rows, size_t *n, struct err *e);
 

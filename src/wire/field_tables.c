@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* field_tables: which members of the model travel, under which names; see field.h. */
+/* field_tables: which members of the model travel, and their names; see field.h. */
 #include "base/model.h"
 #include "wire/field.h"
 
 /* Enumerators have a row form of their own (F_ENUM), because an enum is an int to the compiler. */
 #define F(type, member, name) F_OF(type, member, name, WIRE_READ_ONLY)
-/* A member that holds, or may hold, a value of the job. */
+/* A member that is, or may be, a value of the job. */
 #define F_VALUE(type, member, name) F_OF(type, member, name, WIRE_VALUES)
 #define F_OF(type, member, name, needs)                                                                                \
     {                                                                                                                  \
@@ -19,16 +19,17 @@
         .key = (name), .offset = offsetof(type, member), .kind = FIELD_ENUM, .max = (largest),               \
         .access = WIRE_READ_ONLY                                                                             \
     }
-#define F_ANY(type, member, name) F_OF(type, member, name, WIRE_CHANGES) /* for whoever may change the job */
-/* A member that most messages have no use for. */
+/* for whoever may change the job */
+#define F_ANY(type, member, name) F_OF(type, member, name, WIRE_CHANGES)
+/* A member that most messages do not use. */
 #define F_SPARSE(type, member, name)                                                                                                               \
     {                                                                                                                                              \
         .key = (name), .offset = offsetof(type, member), .sparse = true, .access = WIRE_READ_ONLY,                                               \
         .kind = _Generic(((type *)0)->member, uint32_t : FIELD_UINT32, uint64_t : FIELD_UINT64,                          \
                          const char * : FIELD_STR) \
     }
-/* `bytes`: what a row takes when it is shown, beside its texts; 0 where it is shown only as part of others. Tasks count more: each is
- * looked for in what awaits it. */
+/* `bytes`: the size of a shown row without its texts; 0 where it is shown only as part of
+ * others. Tasks count more, because each is searched for in the tasks that await it. */
 #define TABLE(id, type, text, rows, bytes)                                                                   \
     const struct field_table id = {.name = (text),                                                           \
                                    .fields = (rows),                                                         \

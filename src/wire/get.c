@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* get: the bodies of messages, read; see wire.h. */
+/* get: reading the bodies of messages; see wire.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +10,12 @@
 #include "wire/message.h"
 #include "wire/wire.h"
 
-/* What one decoded message may take in memory. */
+/* Memory of one decoded message. */
 #define GET_MAX_SMALL ((size_t)1024 * 1024)
 #define GET_MAX_BATCH ((size_t)16 * 1024 * 1024)
 #define GET_MAX_SNAPSHOT ((size_t)64 * 1024 * 1024)
 
-/* Is it the kind of message that has such a body? */
+/* Check that this kind of message has such a body. */
 static int get_expect(const struct wire_message *m, bool expected, const char *what, struct err *e) {
     if (!expected)
         return err_set(e, ERR_FAILED, "message is not valid: it holds no %s", what);
@@ -24,7 +24,7 @@ static int get_expect(const struct wire_message *m, bool expected, const char *w
     return 0;
 }
 
-/* A number under `key` in the body; 0, or -1 (`*out` untouched) when it is not there. */
+/* Read a number under `key` of the body. 0, or -1 (`*out` untouched) if it is missing. */
 static int get_uint(const struct wire_message *m, const char *key, uint64_t max, uint64_t *out) {
     struct codec_cursor value;
     struct codec_token t;
@@ -119,7 +119,7 @@ int wire_get_config(const struct wire_message *m, struct wire_config *out, struc
     return get_text(value[1], out->value, sizeof out->value) == 0 ? 0 : field_fail(e, "config", "value");
 }
 
-/* The mode; what is missing or not known is exact. */
+/* The mode; exact if it is missing or unknown. */
 static enum model_sampling get_sampling(const struct wire_message *m) {
     static const char *const key = "mode";
     const char *gentle = model_sampling_name(MODEL_SAMPLING_GENTLE);
@@ -132,7 +132,7 @@ static enum model_sampling get_sampling(const struct wire_message *m) {
     return MODEL_SAMPLING_GENTLE;
 }
 
-/* A flag in the body: what is missing is false. 0, or -1 when it is something else. */
+/* Read a flag of the body; false if it is missing. 0, or -1 for anything else. */
 static int get_flag(const struct wire_message *m, const char *key, bool *out) {
     struct codec_cursor value;
     struct codec_token t;
@@ -145,7 +145,7 @@ static int get_flag(const struct wire_message *m, const char *key, bool *out) {
     return 0;
 }
 
-/* Params of a newer client that are not known are passed over; of a wrong type they are refused. */
+/* Unknown params of a newer client are skipped; params of a wrong type are refused. */
 int wire_get_threads(const struct wire_message *m, struct wire_threads *out, struct err *e) {
     static const char *const keys[] = {"tid", "locals", "repr", "tasks", "native"};
     bool *const flags[] = {NULL, &out->locals, &out->repr, &out->tasks, &out->native};
@@ -183,7 +183,8 @@ static int get_stream(const struct wire_message *m, enum wire_stream *out, struc
     return err_set(e, ERR_FAILED, "there is no such stream: ask for 'threads' or 'samples'");
 }
 
-/* A number above 0 under `key`: 1, 0 when it is not there (`*out` untouched), -1 when it is something else. */
+/* Read a number above 0 under `key`: 1, 0 if it is missing (`*out` untouched), -1 for anything
+ * else. */
 static int get_positive(const struct wire_message *m, const char *key, double *out) {
     struct codec_cursor value;
     struct codec_token t;
@@ -335,11 +336,12 @@ int wire_get_bye(const struct wire_message *m, char *reason, size_t cap) {
 
 /* ---- snapshots ---- */
 
-#define GET_MAX_STACKS (FIELD_MAX_SHOWN / 8 * 7) /* stacks are cut, so that the rest has room */
-#define GET_FRAME_SHOWN 160                      /* beside its names */
+#define GET_MAX_STACKS (FIELD_MAX_SHOWN / 8 * 7) /* stacks are cut so that the rest has room */
+#define GET_FRAME_SHOWN 160                      /* without its names */
 #define GET_AWAITER_SHOWN 1024                   /* a name, as it is cut where it is shown */
 
-/* Is there room for one more frame of those names? In a table of frames the name of its thread stands beside each. */
+/* True if one more frame of those names fits. In a table of frames each row has the name of its
+ * thread. */
 static bool get_has_space(struct field_strings *strings, const struct model_frame *f, const char *thread) {
     size_t more = GET_FRAME_SHOWN + field_shown(f->func) + field_shown(f->file) + field_shown(f->module) +
                   field_shown(thread);
@@ -347,7 +349,8 @@ static bool get_has_space(struct field_strings *strings, const struct model_fram
            field_show(strings, more) == 0;
 }
 
-/* The stacks of all threads: for each an array of numbers of `frames`, innermost first. Frames for which there is no room are left out. */
+/* The stacks of all threads: for each an array of numbers of `frames`, innermost first. Frames
+ * without room are left out. */
 static int get_stacks(struct codec_cursor map, struct field_strings *strings, struct model_snapshot *out,
                       const struct model_frame *frames, size_t n_frames, struct err *e) {
     static const char *const key = "stack";
@@ -379,7 +382,7 @@ static int get_stacks(struct codec_cursor map, struct field_strings *strings, st
     return 0;
 }
 
-/* The locals of frames that have some, in the order of their frames. */
+/* The locals of frames that have any, in the order of the frames. */
 static int get_locals(struct codec_cursor map, struct field_strings *strings, struct model_snapshot *out,
                       struct err *e) {
     static const char *const keys[] = {"frames", "values"};
@@ -463,7 +466,8 @@ static int get_compare_tid(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-/* Tasks are shown with the thread of their loop: were there many of its number, a few tasks would be shown many times. */
+/* A task is shown with the thread of its loop. If many threads had the same number, a few tasks
+ * would be shown many times. */
 static int get_check_tids(struct model_snapshot *s, struct err *e) {
     int64_t *tids = arena_calloc(&s->arena, s->n_threads, sizeof *tids);
     if (!tids)

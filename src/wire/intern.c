@@ -64,7 +64,7 @@ uint32_t intern_string(struct intern *in, const char *s) {
     return id;
 }
 
-/* The number of a string that may be unknown, 0 being unknown. */
+/* The number of a string that may be unknown; 0 is unknown. */
 static uint64_t intern_maybe(struct intern *in, const char *s) {
     return s ? (uint64_t)intern_string(in, s) + 1 : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listen: the wish for a TCP door, and what became of it; see wire.h. */
+/* listen: the request for a TCP listener and its answer; see wire.h. */
 #include <string.h>
 
 #include "wire/codec.h"
@@ -22,7 +22,7 @@ int wire_put_listen(struct strbuf *out, uint32_t id, const struct wire_listen *l
     return out->failed ? -1 : 0;
 }
 
-/* A text without NULs that fits; what is not there is "". 0 or -1. */
+/* A text without NULs that fits; "" if it is missing. 0 or -1. */
 static int listen_text(struct codec_cursor c, char *buf, size_t cap) {
     struct codec_token t;
     buf[0] = '\0';

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message: the envelope of a message, read; see wire.h. */
+/* message: reading the envelope of a message; see wire.h. */
 #include "wire/message.h"
 
 #include <stdlib.h>
@@ -64,12 +64,12 @@ static int message_read_error(struct wire_message *m, struct codec_cursor *c, st
     m->error = malloc((size_t)t.count + 1);
     if (!m->error)
         return message_fail(e, "no memory");
-    memcpy(m->error, t.bytes, t.count); /* the bytes end there, with the message or not */
+    memcpy(m->error, t.bytes, t.count); /* the bytes end there, with the message or without */
     m->error[t.count] = '\0';
     return 0;
 }
 
-/* The last element: a map, or nil where there is nothing to say. */
+/* The last element: a map, or nil if it is empty. */
 static int message_read_body(struct wire_message *m, struct codec_cursor *c, struct err *e) {
     struct codec_token t;
     struct codec_cursor at = *c;

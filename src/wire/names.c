@@ -15,7 +15,7 @@ struct name_method {
 static const struct name_method name_methods[] = {WIRE_METHODS(WIRE_METHOD_NAME)};
 #undef WIRE_METHOD_NAME
 
-/* A method that says nothing of what it does would be one that anybody may call. */
+/* A method without an access level would be open to everyone. */
 #define WIRE_METHOD_CHECK(id, text, what, use)                                                               \
     _Static_assert((what) >= WIRE_READ_ONLY && (what) <= WIRE_OWNS, "what does " text " do to the job?");
 WIRE_METHODS(WIRE_METHOD_CHECK)

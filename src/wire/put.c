@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* put: messages, written; see wire.h. */
+/* put: writing messages; see wire.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,12 +8,11 @@
 #include "wire/intern.h"
 #include "wire/wire.h"
 
-/* Frames of all threads together in one snapshot: what a reader has memory for. */
+/* Frames of all threads of one snapshot: the limit of a reader's memory. */
 #define PUT_MAX_FRAMES ((size_t)1024 * 1024)
 
-#define PUT_FRAME                                                                                            \
-    32 /* bytes of a frame: for who may have few, no memory is spent on those that will not fit */
-#define PUT_TAIL 32 /* room for what wire_put_dropped adds */
+#define PUT_FRAME 32 /* bytes of a frame: frames beyond a small limit get no memory at all */
+#define PUT_TAIL 32  /* room for what wire_put_dropped adds */
 
 /* ---- envelopes: what comes before the params or the result ---- */
 
@@ -253,7 +252,7 @@ int wire_put_status(struct strbuf *out, uint32_t id, const struct model_status *
     field_write_columns(out, &FIELD_DOORS, s->doors, s->n_doors, &strings, 0);
     codec_write_str(out, "holds");
     field_write_columns(out, &FIELD_HOLDS, s->holds, s->n_holds, &strings, 0);
-    out->failed |= strings.failed; /* numbers that mean nothing must not be sent */
+    out->failed |= strings.failed; /* numbers without their strings must not be sent */
     intern_fini(&strings);
     return put_done(out);
 }
@@ -269,7 +268,8 @@ void wire_hide_status(struct model_status *s, enum wire_access may) {
     field_hide(&FIELD_HOLDS, s->holds, s->n_holds, may);
 }
 
-/* Names of tables that are not for who asks stand in a list of their own: a client that does not know it sees the others. */
+/* Names of withheld tables stand in a list of their own: a client that does not know it sees the
+ * others. */
 int wire_put_tables(struct strbuf *out, uint32_t id, const struct wire_table *tables, size_t n) {
     size_t withheld = 0;
     for (size_t i = 0; i < n; i++)
@@ -319,13 +319,14 @@ int wire_put_bye(struct strbuf *out, const char *reason) {
 
 /* ---- snapshots ---- */
 
-/* A snapshot on its way out: each frame's number, one thread after the other, at most `depth` of each. */
+/* A snapshot being written: the number of each frame, grouped by thread, at most `depth` of
+ * each. */
 struct put_snapshot {
     const struct model_snapshot *s;
     size_t depth;
     struct intern in;
     uint32_t *stacks;
-    struct model_thread *threads; /* rows as they are sent */
+    struct model_thread *threads; /* rows as sent */
     bool with_locals;
     struct field_locals *locals_frames; /* frames that have locals */
     size_t n_locals_frames;
@@ -333,7 +334,7 @@ struct put_snapshot {
     size_t n_locals;
     bool with_extras; /* tasks and the note */
     size_t n_tasks;
-    uint32_t *task_stacks; /* each frame's number, one task after the other */
+    uint32_t *task_stacks; /* the number of each frame, grouped by task */
 };
 
 static size_t put_depth_of(const struct put_snapshot *p, size_t thread) {
@@ -348,7 +349,7 @@ static size_t put_count_frames(const struct put_snapshot *p) {
     return total;
 }
 
-/* Number the locals: of which frames, and all in a row. */
+/* Number the locals: their frames, and all of them in a row. */
 static int put_prepare_locals(struct put_snapshot *p) {
     size_t frames = 0, values = 0;
     for (int pass = 0; pass < 2 && p->with_locals; pass++) {
@@ -487,7 +488,7 @@ static void put_snapshot_write(struct strbuf *out, struct put_snapshot *p) {
     }
 }
 
-/* The body, as many frames of it as fit: a message that a reader must refuse is of no use to it. */
+/* Write the body with as many frames as fit: a message that a reader must refuse is useless. */
 static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s, bool locals, bool extras,
                              size_t most) {
     struct put_snapshot p = {.s = s, .with_locals = locals, .with_extras = extras};

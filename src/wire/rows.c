@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows: what `rows` asks for and its answer; see wire.h. Rows are arrays of values, so that they need no names each. */
+/* rows: the request `rows` and its answer; see wire.h. A row is an array of values, so it needs
+ * no names. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * archive: what targets' tables hold, as an ordinary SQLite database, and back. Its schema is docs/recording.md.
+ * archive: the tables of targets as an ordinary SQLite database, written and read. Its schema is
+ * docs/recording.md.
  *
- * Written a transaction at a time, so that what is there at any moment can be opened. Read into tables in memory, of the same form as a
- * process writes them: a query sees no difference. A file is foreign: nothing in it is run, what cannot be is unknown. One thread at a time.
+ * Written a transaction at a time, so the file can be opened at any moment. Read into tables in
+ * memory of the same form as a process writes: a query sees no difference. A file is foreign:
+ * nothing in it is run, and invalid values are unknown. One thread at a time.
  */
 #ifndef STORE_RECORDING_ARCHIVE_H
 #define STORE_RECORDING_ARCHIVE_H
@@ -22,23 +24,24 @@
 
 struct archive_writer;
 
-/* Begin a recording at `path`, where nothing may be. NULL with the error. */
+/* Start a recording at `path`, which must not exist. NULL with the error. */
 struct archive_writer *archive_create(const char *path, struct err *e);
 
-/* Add what the session's tables hold and the recording does not; with `now`, also what tables that are made when they are read say
- * at this moment. 0, or -1 with the error: then what was added before is there. */
+/* Add what the session's tables have and the recording lacks; with `now`, also the present rows
+ * of tables that are made when they are read. 0, or -1 with the error: then everything added
+ * before is there. */
 int archive_append(struct archive_writer *w, struct sql *s, bool now, struct err *e);
 
 uint64_t archive_rows(const struct archive_writer *w);
 
-/* End it. 0, or -1 with the error. */
+/* Finish the recording. 0, or -1 with the error. */
 int archive_finish(struct archive_writer *w, struct err *e);
 
 /* ---- reading ---- */
 
 struct archive;
 
-/* Is this file a database of SQLite, by its first bytes? */
+/* True if the first bytes of the file are those of an SQLite database. */
 bool archive_is_one(const char *path);
 
 /* Read a recording. NULL with the error. */
@@ -47,7 +50,8 @@ void archive_close(struct archive *a);
 
 size_t archive_targets(const struct archive *a);
 
-/* Tables of target `i` as files in memory (ring_reader_open_fd); `fds` has room for `cap`, they are the caller's from here. How many. */
+/* The tables of target `i` as files in memory (ring_reader_open_fd). `fds` has room for `cap`;
+ * the caller owns them from here. Returns their number. */
 size_t archive_take_rings(struct archive *a, size_t i, int *fds, size_t cap);
 
 /* What is missing and why; "" nothing. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * archive_guard: how the file of a recording is opened, which somebody else may have made.
+ * archive_guard: how the file of a recording is opened, which a stranger may have made.
  *
- * After SQLite's own advice for such files (sqlite.org/security.html, "Untrusted SQLite Database Files"): its schema is not trusted, cells
- * are checked, limits are low, tables that are code (views, triggers, virtual tables) are off, an authoriser lets our few statements
- * through and no function. Work is limited to what a file of that size can need: pages may point at each other so that reading
- * them would never end. On the reader's thread.
+ * Follows SQLite's advice for such files (sqlite.org/security.html, "Untrusted SQLite Database
+ * Files"): its schema is not trusted, cells are checked, limits are low, tables that are code
+ * (views, triggers, virtual tables) are off, and an authoriser permits our few statements and no
+ * function. Work is limited to what a file of that size can need: pages may point at each other
+ * so that reading them never ends. On the reader's thread.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,10 +19,10 @@
 
 #define ARCHIVE_LONGEST (1024 * 1024) /* bytes of a value or a row */
 #define ARCHIVE_OPERATIONS_LEAST 1000000ULL
-#define ARCHIVE_OPERATIONS_A_BYTE 256 /* for as many targets, each of which reads every row */
-#define ARCHIVE_ROW_LEAST                                                                                    \
-    4U /* bytes in a page: where it begins, its length and its number (sqlite.org/fileformat.html, 1.6) */
-#define ARCHIVE_OPERATIONS_SHARES 4 /* tables without end: those after them are still read */
+#define ARCHIVE_OPERATIONS_A_BYTE 256 /* for any number of targets, each of which reads every row */
+/* bytes in a page: its start, its length and its number (sqlite.org/fileformat.html, 1.6) */
+#define ARCHIVE_ROW_LEAST 4U
+#define ARCHIVE_OPERATIONS_SHARES 4 /* for endless tables: those after them are still read */
 #define ARCHIVE_OPERATIONS_BETWEEN_CHECKS 10000
 
 bool archive_journal_is_foreign(const char *path) {
@@ -56,7 +57,7 @@ void archive_guard_begin(struct archive_guard *g) {
     g->operations = g->share < g->total ? g->share : g->total;
 }
 
-/* What our statements do, and nothing else. */
+/* Permit the actions of our statements, and nothing else. */
 static int archive_guard_check(void *arg, int action, const char *a, const char *b, const char *database,
                                const char *trigger) {
     (void)arg;
@@ -101,7 +102,8 @@ void archive_guard_install(struct archive_guard *g, sqlite3 *db, const char *pat
         (void)sqlite3_limit(db, limits[i].id, limits[i].value);
     for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++)
         (void)sqlite3_db_config(db, switches[i].id, switches[i].value, NULL);
-    /* A file that is shorter than it says is read by SQLite only for those who could repair it (btree.c, lockBtree). */
+    /* SQLite reads a file that is shorter than its header says only for callers that could
+     * repair it (btree.c, lockBtree). */
     (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, !cut, NULL);
     (void)sqlite3_db_config(db, SQLITE_DBCONFIG_WRITABLE_SCHEMA, cut, NULL);
     (void)sqlite3_drop_modules(db, NULL);

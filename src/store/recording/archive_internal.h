@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* archive_internal: what writing and reading a recording share: how tables and types are called there; how a foreign file is opened. */
+/* archive_internal: shared by writing and reading a recording: names of tables and types, and
+ * opening a foreign file. */
 #ifndef STORE_RECORDING_ARCHIVE_INTERNAL_H
 #define STORE_RECORDING_ARCHIVE_INTERNAL_H
 
@@ -13,27 +14,30 @@
 /* "python.samples" is stored as python_samples. */
 void archive_table_name(const char *full, char *buf, size_t cap);
 
-/* How a column is declared, so that SQLite keeps its values as they are. */
+/* The declared type of a column with which SQLite keeps its values unchanged. */
 const char *archive_type(enum ring_type type);
 
 /* ---- archive_guard.c ---- */
 
 struct archive_guard {
-    uint64_t
-        operations; /* of SQLite's virtual machine that are left for a table; 0: what is read of it ends */
-    uint64_t share; /* what a table has of them */
-    uint64_t total; /* what all have */
-    uint64_t rows;  /* as many as a file of that size can hold: who comes to more goes round in it */
+    /* of SQLite's virtual machine left for a table; at 0 reading it ends */
+    uint64_t operations;
+    uint64_t share; /* the share of one table */
+    uint64_t total; /* for all tables */
+    /* as many as a file of that size can contain: reading more means going round in it */
+    uint64_t rows;
 };
 
-/* Has the file a journal that names another one (a super-journal)? SQLite, playing that back, could remove what it names; a recording's
- * own never does (pager.c, pager_delsuper). Such a file is not opened for writing. */
+/* True if the file has a journal that names another file (a super-journal). Playing it back,
+ * SQLite could remove the named file; a recording's own journal never names one (pager.c,
+ * pager_delsuper). Such a file is not opened for writing. */
 bool archive_journal_is_foreign(const char *path);
 
-/* Begin with the next table. */
+/* Start the next table. */
 void archive_guard_begin(struct archive_guard *g);
 
-/* Make a connection that was just opened safe for a foreign file; `cut`: for one that is shorter than it says. `g` must outlive it. */
+/* Make a new connection safe for a foreign file; `cut`: for one that is shorter than its header
+ * says. `g` must outlive it. */
 void archive_guard_install(struct archive_guard *g, sqlite3 *db, const char *path, bool cut);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * archive_read: see archive.h. An SQLite file into tables in memory, one target after the other.
+ * archive_read: see archive.h. Reads an SQLite file into tables in memory, one target after the
+ * other.
  *
- * Only tables are read, by names that are checked; views, triggers and functions of the file are not run. What SQLite finds damaged ends
- * the table there, and is told.
+ * Only tables are read, by names that are checked; views, triggers and functions of the file are
+ * not run. Where SQLite finds damage, the table ends, and the note says so.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,13 +22,14 @@
 #include "store/recording/archive_internal.h"
 #include "store/ring/ring.h"
 
-#define ARCHIVE_VERSIONS_AT 18 /* in a file: of its format, for writing and reading */
+#define ARCHIVE_VERSIONS_AT 18 /* in a file: versions of its format, for writing and reading */
 #define ARCHIVE_COMMON 3
 #define ARCHIVE_MAX_TABLES 256
 #define ARCHIVE_MAX_BYTES ((size_t)2 * 1024 * 1024 * 1024) /* of all tables in memory */
 #define ARCHIVE_MAX_REAL 256                               /* columns of a table of the file */
-#define ARCHIVE_MAX_STORED 1024                            /* tables of the file, whatever they are */
-#define ARCHIVE_NAME (2 * RING_MAX_NAME)                   /* of these */
+/* tables of the file, of any kind */
+#define ARCHIVE_MAX_STORED 1024
+#define ARCHIVE_NAME (2 * RING_MAX_NAME) /* of these */
 #define ARCHIVE_TEXT_PERCENT 40
 #define ARCHIVE_MAGIC "SQLite format 3"
 
@@ -41,7 +43,7 @@ struct archive_def {
     size_t n;
 };
 
-/* What the file's table really has, whatever is said of it elsewhere. */
+/* The real columns of the file's table, whatever its description says. */
 struct archive_real {
     char names[ARCHIVE_MAX_REAL][RING_MAX_NAME];
     size_t n;
@@ -92,8 +94,9 @@ bool archive_is_one(const char *path) {
     return n == (ssize_t)sizeof head && memcmp(head, ARCHIVE_MAGIC, sizeof head) == 0;
 }
 
-/* Does it ask for a write-ahead log (sqlite.org/fileformat.html, 1.3.3)? SQLite would make and map files beside it then, which whoever has sent it
- * may cut short under us. No recorder writes so. */
+/* True if the file asks for a write-ahead log (sqlite.org/fileformat.html, 1.3.3). SQLite would
+ * then make and map files beside it, which their owner may shorten at any time. No recorder
+ * writes such files. */
 static bool archive_wants_log(const char *path) {
     unsigned char versions[2] = {0, 0};
     int fd = file_open_regular(AT_FDCWD, path, FILE_LINKS_FOLLOWED, O_RDONLY, FILE_ANY_OWNER);
@@ -104,7 +107,7 @@ static bool archive_wants_log(const char *path) {
     return wants;
 }
 
-/* The first is kept. */
+/* Keep the first note. */
 static void archive_say(struct archive *a, const char *text, const char *name, const char *why) {
     if (!a->note[0])
         (void)snprintf(a->note, sizeof a->note, "%s: %s%s%s", text, name, why[0] ? ": " : "", why);
@@ -120,7 +123,7 @@ static void archive_copy_text(char *buf, size_t cap, sqlite3_stmt *st, int colum
     (void)snprintf(buf, cap, "%s", text ? text : "");
 }
 
-/* Begin a statement made by sqlite3_mprintf, which is freed. NULL: it cannot be. */
+/* Prepare a statement made by sqlite3_mprintf, which is freed. NULL if it fails. */
 static sqlite3_stmt *archive_ask(struct archive *a, char *text) {
     sqlite3_stmt *st = NULL;
     if (text && sqlite3_prepare_v2(a->db, text, -1, &st, NULL) != SQLITE_OK) {
@@ -133,7 +136,7 @@ static sqlite3_stmt *archive_ask(struct archive *a, char *text) {
 
 /* ---- definitions ---- */
 
-/* Which tables there are is read once: of a damaged file that may take long. */
+/* The list of tables is read once: that may take long in a damaged file. */
 static void archive_list_tables(struct archive *a) {
     sqlite3_stmt *st = archive_ask(a, sqlite3_mprintf("SELECT name FROM sqlite_master WHERE type = 'table'"));
     a->stored = calloc(ARCHIVE_MAX_STORED, sizeof *a->stored);
@@ -149,7 +152,7 @@ static bool archive_is_table(const struct archive *a, const char *name) {
     return false;
 }
 
-/* Its columns, as far as they are values in the file (one that is computed is code), and may be ours. */
+/* Its columns that are values in the file (a computed one is code) and may be ours. */
 static void archive_read_real(struct archive *a, const char *stored, struct archive_real *out) {
     sqlite3_stmt *st = archive_is_table(a, stored)
                            ? archive_ask(a, sqlite3_mprintf("PRAGMA table_xinfo(%Q)", stored))
@@ -157,7 +160,8 @@ static void archive_read_real(struct archive *a, const char *stored, struct arch
     out->n = 0;
     while (st && out->n < ARCHIVE_MAX_REAL && sqlite3_step(st) == SQLITE_ROW) {
         const char *name = (const char *)sqlite3_column_text(st, 1);
-        if (sqlite3_column_int(st, 6) != 0) { /* hidden or computed: of such a table nothing is read */
+        /* hidden or computed: nothing of such a table is read */
+        if (sqlite3_column_int(st, 6) != 0) {
             out->n = 0;
             break;
         }
@@ -248,7 +252,7 @@ static union ring_value archive_value(sqlite3_stmt *st, int column, enum ring_ty
     case RING_TEXT:
     case RING_ENUM:
         return (union ring_value){.s = null ? NULL : (const char *)sqlite3_column_text(st, column)};
-    case RING_ID: /* of several targets made different by what is above */
+    case RING_ID: /* the upper bits make those of several targets different */
         return (union ring_value){.i = null ? RING_INT_NULL : sqlite3_column_int64(st, column) & UINT32_MAX};
     case RING_INT64:
     case RING_INT32:
@@ -284,7 +288,8 @@ static sqlite3_stmt *archive_select(struct archive *a, const struct archive_def 
     return st;
 }
 
-/* All rows into a ring of `bytes`. A descriptor; -1 they do not fit, or there is no memory; -2 there is nothing to be read. */
+/* All rows into a ring of `bytes`. Returns a descriptor; -1 if they do not fit, or without
+ * memory; -2 if there is nothing to read. */
 static int archive_fill(struct archive *a, const struct archive_def *d, const struct archive_target *t,
                         size_t bytes) {
     struct ring_owner owner = {
@@ -324,7 +329,7 @@ static int archive_fill(struct archive *a, const struct archive_def *d, const st
 
 static void archive_load_table(struct archive *a, const struct archive_def *d, struct archive_target *t) {
     sqlite3_stmt *st = archive_select(a, d, t, true);
-    /* Of a damaged file, the number is what the rest of it may be. */
+    /* In a damaged file this is the number of the rows that may remain. */
     int64_t rows = st && sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int64(st, 0) : st ? 1024 : 0;
     (void)sqlite3_finalize(st);
     if (rows < 0 || (uint64_t)rows > a->guard.rows)
@@ -380,7 +385,7 @@ static void archive_find_targets(struct archive *a, const struct archive_def *d)
     (void)sqlite3_finalize(st);
 }
 
-/* Take the table's targets, or its rows of each target. Whether that could be done. */
+/* Read the table's targets, or its rows of each target. Returns whether that succeeded. */
 static bool archive_take(struct archive *a, const struct archive_def *d, bool load) {
     archive_guard_begin(&a->guard);
     if (!load)
@@ -401,7 +406,7 @@ static bool archive_was_seen(char (*seen)[RING_MAX_NAME], size_t n, const char *
     return false;
 }
 
-/* The targets of all tables, or all tables; but those to `skip`, whose rows have no end. */
+/* The targets of all tables, or all tables, except those in `skip`, whose rows are endless. */
 static void archive_each(struct archive *a, bool load, bool *skip) {
     struct archive_def *d = malloc(sizeof *d);
     char(*seen)[RING_MAX_NAME] = calloc(ARCHIVE_MAX_TABLES, sizeof *seen);
@@ -442,7 +447,7 @@ static int archive_check(struct archive *a, const char *path, struct err *e) {
     return err_set(e, ERR_FAILED, "%s: no recording of this program: %s", path, sqlite3_errmsg(a->db));
 }
 
-/* `cut`: the file is shorter than it says. */
+/* `cut`: the file is shorter than its header says. */
 static int archive_connect(struct archive *a, const char *path, int flags, bool cut) {
     int rc = sqlite3_open_v2(path, &a->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc != SQLITE_OK)
@@ -452,7 +457,8 @@ static int archive_connect(struct archive *a, const char *path, int flags, bool 
 }
 
 struct archive *archive_open(const char *path, struct err *e) {
-    /* Who was killed while writing left a journal, which has to be played back; where that cannot be, the file is read as it is. */
+    /* A writer that was killed leaves a journal to play back; where that is impossible, the file
+     * is read as it is. */
     static const struct {
         int flags;
         bool cut;

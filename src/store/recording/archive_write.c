@@ -18,18 +18,18 @@
 
 #define ARCHIVE_COMMON 3 /* rank, host, pid */
 #define ARCHIVE_MAX_TABLES 512
-#define ARCHIVE_ROW_BITS 48 /* of a rowid: its number within its target (sql_vtab.c) */
-#define ARCHIVE_LATE_S 5.0  /* rows are not quite in the order of their times */
+#define ARCHIVE_ROW_BITS 48 /* in a rowid: its number within its target (sql_vtab.c) */
+#define ARCHIVE_LATE_S 5.0  /* rows are only roughly in the order of their times */
 
-/* How far a table of a target was written. */
+/* Position up to which a target's table was written. */
 struct archive_mark {
-    uint64_t next; /* number of the first row that was not */
+    uint64_t next; /* number of the first unwritten row */
     bool any;
 };
 
 struct archive_table {
     char name[RING_MAX_NAME * 2];
-    size_t n_columns;           /* that it was made with */
+    size_t n_columns;           /* with which it was made */
     struct archive_mark *marks; /* per target */
     size_t n_marks;
     double newest; /* NAN */
@@ -57,8 +57,9 @@ void archive_table_name(const char *full, char *buf, size_t cap) {
             *p = '_';
 }
 
-/* A new, empty file that only this user may read: what is recorded may hold values. Nothing that is there already is taken, not by a link
- * either. Its path without links in `real` (PATH_MAX), the file in `st`. 0, or -1 with the error. */
+/* Make a new, empty file that only this user may read, because a recording may contain values.
+ * No existing file is used, not through a link either. Its path without links goes into `real`
+ * (PATH_MAX), its status into `st`. 0, or -1 with the error. */
 static int archive_make_file(const char *path, char *real, struct stat *st, struct err *e) {
     char dir[PATH_MAX], folder[PATH_MAX];
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -77,7 +78,7 @@ static int archive_make_file(const char *path, char *real, struct stat *st, stru
     return rc == 0 ? 0 : err_set_errno(e, ERR_FAILED, errno, "%s cannot be written", path);
 }
 
-/* Is what SQLite has opened by name the file that was made? */
+/* True if the file that SQLite has opened by name is the one that was made. */
 static bool archive_is_created(const char *real, const struct stat *made) {
     struct stat st;
     return lstat(real, &st) == 0 && st.st_dev == made->st_dev && st.st_ino == made->st_ino;
@@ -139,7 +140,7 @@ static int archive_describe(struct archive_writer *w, const struct sql_table_inf
     return rc;
 }
 
-/* The table, with the columns that it has now; one of an earlier time may have had fewer. */
+/* Make the table with its present columns; earlier it may have had fewer. */
 static int archive_make_table(struct archive_writer *w, const struct sql_table_info *t, struct err *e) {
     char stored[RING_MAX_NAME * 2];
     archive_table_name(t->name, stored, sizeof stored);
@@ -155,7 +156,7 @@ static int archive_make_table(struct archive_writer *w, const struct sql_table_i
     int rc = text ? archive_exec(w, text, e) : err_set(e, ERR_FAILED, "out of memory");
     sqlite3_free(text);
     for (size_t i = 0; rc == 0 && i < t->n_columns; i++) {
-        /* It fails where the column is there: so it does mostly. */
+        /* It fails if the column exists, which is the usual case. */
         text = sqlite3_mprintf("ALTER TABLE \"%w\" ADD COLUMN \"%w\" %s", stored, t->columns[i].name,
                                archive_type(t->columns[i].type));
         int known = sqlite3_table_column_metadata(w->db, NULL, stored, t->columns[i].name, NULL, NULL, NULL,
@@ -179,7 +180,7 @@ static struct archive_table *archive_find(struct archive_writer *w, const char *
     return t;
 }
 
-/* Is the row new? Then it is noted as written. */
+/* True for a new row, which is then noted as written. */
 static bool archive_is_new(struct archive_table *t, int64_t rowid) {
     size_t target = (size_t)((uint64_t)rowid >> ARCHIVE_ROW_BITS);
     uint64_t number = (uint64_t)rowid & ((1ULL << ARCHIVE_ROW_BITS) - 1);
@@ -220,7 +221,7 @@ static void archive_bind(sqlite3_stmt *st, int at, const struct sql_result *r, s
     }
 }
 
-/* Columns of the result after the rowid, in their order, into the table of the same columns. */
+/* Copy the result's columns after the rowid, in their order, into the table of the same columns. */
 static int archive_copy_rows(struct archive_writer *w, struct archive_table *t,
                              const struct sql_table_info *info, bool kept, struct sql_result *r,
                              struct err *e) {
@@ -282,13 +283,13 @@ static int archive_add_table(struct archive_writer *w, struct sql *s, const stru
     return rc;
 }
 
-/* Is it the file that cannot be written? */
+/* True if the file itself cannot be written. */
 static bool archive_is_failing(const struct archive_writer *w) {
     int rc = sqlite3_errcode(w->db);
     return rc != SQLITE_OK && rc != SQLITE_DONE && rc != SQLITE_ROW;
 }
 
-/* Make the table and say what it is, unless that was done. */
+/* Make and describe the table, unless that was done. */
 static int archive_declare(struct archive_writer *w, const struct sql_table_info *info, struct err *e) {
     struct archive_table *t = archive_find(w, info->name);
     if (!t)
@@ -298,10 +299,11 @@ static int archive_declare(struct archive_writer *w, const struct sql_table_info
     return rc;
 }
 
-/* Rows of the tables whose numbers others name (`named`: stacks, frames), or of all others. */
+/* Add rows of the tables whose numbers others refer to (`named`: stacks, frames), or of all
+ * others. */
 static int archive_add_tables(struct archive_writer *w, struct sql *s, bool now, bool named, struct err *e) {
     int rc = 0;
-    /* Backwards, which is stacks before their frames. */
+    /* Backwards: stacks before their frames. */
     for (size_t i = sql_table_count(s); rc == 0 && i-- > 0;) {
         struct sql_table_info info;
         sql_table_info(s, i, &info);
@@ -309,7 +311,8 @@ static int archive_add_tables(struct archive_writer *w, struct sql *s, bool now,
         if (is_named != named || (info.cost == RING_COST_NOW && !now))
             continue;
         rc = archive_add_table(w, s, &info, e);
-        /* What is made when it is read may not be there now, or want to be asked for something: the others are kept. */
+        /* A table that is made when it is read may be unavailable, or may need a key: the others
+         * are kept. */
         if (rc != 0 && info.cost == RING_COST_NOW && !archive_is_failing(w))
             rc = 0;
     }
@@ -318,7 +321,8 @@ static int archive_add_tables(struct archive_writer *w, struct sql *s, bool now,
 
 int archive_append(struct archive_writer *w, struct sql *s, bool now, struct err *e) {
     int rc = archive_exec(w, "BEGIN", e);
-    /* What tables there are comes before all rows in the file: without it the rest of one that was cut could not be read. */
+    /* The list of tables comes before all rows in the file: without it the rest of a shortened
+     * file could not be read. */
     for (size_t i = 0; rc == 0 && i < sql_table_count(s); i++) {
         struct sql_table_info info;
         sql_table_info(s, i, &info);
@@ -327,7 +331,7 @@ int archive_append(struct archive_writer *w, struct sql *s, bool now, struct err
         if (rc != 0 && info.cost == RING_COST_NOW && !archive_is_failing(w))
             rc = 0;
     }
-    /* The job goes on meanwhile: of a stack that a sample names nothing may be missing. */
+    /* The job goes on at the same time: no stack that a sample refers to may be missing. */
     rc = rc == 0 ? archive_add_tables(w, s, now, false, e) : rc;
     rc = rc == 0 ? archive_add_tables(w, s, now, true, e) : rc;
     if (rc == 0)

@@ -17,22 +17,23 @@
 #define RING_RECENT_NONE 0
 #define RING_SLOTS_MAX 32768U
 #define RING_US 1e6
-/* Microseconds that a double holds exactly, and that leave room for differences: years 1684 to 2255. */
+/* Microseconds that a double represents exactly, and that leave room for differences: years 1684
+ * to 2255. */
 #define RING_MAX_US 9007199254740992LL
 
 struct ring_column {
     uint8_t *data; /* of the chunk in memory */
     enum ring_type type;
     uint8_t bits;
-    uint16_t recent; /* RING_TEXT: number of the string written last; RING_RECENT_NONE */
+    uint16_t recent; /* RING_TEXT: number of the last string written; RING_RECENT_NONE */
 };
 
 struct ring {
     int fd;
     struct ring_file_head h;
-    void *head; /* h.head_bytes of the file's beginning */
+    void *head; /* h.head_bytes at the beginning of the file */
     struct ring_column columns[RING_MAX_COLUMNS];
-    struct ring_entry *entries; /* the directory as it is in the file */
+    struct ring_entry *entries; /* the directory as in the file */
     uint8_t *chunk;             /* the chunk being filled: chunk_bytes */
     size_t memory;              /* mapped for entries, slots and chunk */
     void *map;
@@ -42,7 +43,7 @@ struct ring {
     uint32_t slot;    /* which chunk of the file is being filled */
     uint32_t oldest;  /* the oldest that still has rows */
     uint32_t rows;    /* in memory */
-    uint32_t written; /* of those, in the file */
+    uint32_t written; /* of those, how many are in the file */
     uint32_t heap_used, heap_written;
     bool marked; /* the file says that this chunk is being replaced, or has rows of it */
     int64_t base_us, min_us, max_us;
@@ -74,8 +75,9 @@ static uint64_t ring_file_bytes(const struct ring *r) {
     return r->h.chunk_at + (uint64_t)r->h.n_chunks * r->h.chunk_bytes;
 }
 
-/* Take the space now, so that a file system that fills up later takes nothing from us. Where it cannot be taken in advance
- * the file is made as long as it will be: a write that finds no room then fails, nothing else. */
+/* Reserve the space now, so that a file system that fills up later takes nothing from us. If
+ * that is impossible, the file gets its final length: a write without room then fails, and
+ * nothing else happens. */
 static int ring_reserve(struct ring *r) {
     uint64_t bytes = ring_file_bytes(r);
     int rc;
@@ -98,7 +100,7 @@ static int ring_put_entry(struct ring *r, uint32_t i, const struct ring_entry *e
     return 0;
 }
 
-/* Somebody who may write the file may also have cut it short: write again what only we know. */
+/* Whoever may write the file may also have shortened it: write again what only we know. */
 static void ring_repair(struct ring *r) {
     struct stat st;
     if (fstat(r->fd, &st) != 0 || (uint64_t)st.st_size >= ring_file_bytes(r))
@@ -107,7 +109,7 @@ static void ring_repair(struct ring *r) {
     if (ring_reserve(r) != 0)
         return;
     (void)ring_write_at(r, r->head, r->h.head_bytes, 0);
-    /* What the chunks held is gone, but for the one in memory. */
+    /* The chunks' content is gone, except the one in memory. */
     for (uint32_t i = 0; i < r->h.n_chunks; i++) {
         struct ring_entry empty = {.generation = (r->entries[i].generation | 1) + 1};
         (void)ring_put_entry(r, i, &empty);
@@ -125,12 +127,12 @@ static void ring_begin_chunk(struct ring *r) {
         r->columns[i].recent = RING_RECENT_NONE;
     r->n_texts = 0;
     r->rows = r->written = 0;
-    r->heap_used = r->heap_written = r->h.heap_bytes ? 2 : 0; /* number 0 is no string */
+    r->heap_used = r->heap_written = r->h.heap_bytes ? 2 : 0; /* number 0 is not a string */
     r->marked = false;
     r->base_us = r->min_us = r->max_us = 0;
 }
 
-/* Say in the file that the chunk's old rows are going. */
+/* Mark in the file that the chunk's old rows are going. */
 static int ring_mark(struct ring *r) {
     struct ring_entry replaced = {.generation = r->entries[r->slot].generation | 1};
     if (r->marked)
@@ -146,7 +148,7 @@ static int ring_mark(struct ring *r) {
 static int ring_write_columns(struct ring *r) {
     for (uint32_t i = 0; i < r->h.n_columns; i++) {
         const struct ring_column *c = &r->columns[i];
-        /* A byte that rows share is written again: those that it had are as they were. */
+        /* A byte that rows share is written again: the earlier rows in it are unchanged. */
         uint64_t from = (uint64_t)r->written * c->bits / 8;
         uint64_t to = ((uint64_t)r->rows * c->bits + 7) / 8;
         uint64_t at = r->h.chunk_at + (uint64_t)r->slot * r->h.chunk_bytes + (uint64_t)(c->data - r->chunk);
@@ -182,7 +184,7 @@ int ring_flush(struct ring *r) {
     return 0;
 }
 
-/* Go on in the next chunk, which holds the oldest rows. */
+/* Continue in the next chunk, which has the oldest rows. */
 static void ring_roll(struct ring *r) {
     if (ring_flush(r) != 0)
         r->counts.lost += r->rows - r->written;
@@ -194,7 +196,7 @@ static void ring_roll(struct ring *r) {
 
 /* ---- strings ---- */
 
-/* Length of the longest beginning of `s` that may be kept, no character cut in half. */
+/* Length of the longest prefix of `s` that may be kept, with no character cut in half. */
 static size_t ring_text_length(const struct ring *r, const char *s) {
     size_t n = strnlen(s, (size_t)r->text_max + 1);
     if (n <= r->text_max)
@@ -212,7 +214,7 @@ static bool ring_text_is(const struct ring *r, uint16_t id, const char *s, size_
     return len == n && memcmp(at + sizeof len, s, n) == 0;
 }
 
-/* Number of a string in this chunk, 0 when there is no room left. */
+/* Number of a string in this chunk, 0 if there is no room left. */
 static uint16_t ring_intern(struct ring *r, struct ring_column *c, const char *s) {
     size_t n = ring_text_length(r, s);
     if (c->recent != RING_RECENT_NONE && ring_text_is(r, c->recent, s, n))
@@ -237,7 +239,8 @@ static uint16_t ring_intern(struct ring *r, struct ring_column *c, const char *s
 
 /* ---- a row ---- */
 
-/* `max` is less than all bits set, which is unknown. Above the row's bits the byte has what an older chunk left: it goes. */
+/* `max` is less than all bits set, which is unknown. Above the row's bits the byte has remains
+ * of an older chunk, which are cleared. */
 static void ring_put_bits(struct ring_column *c, uint32_t row, int64_t v, unsigned max) {
     unsigned bit = row * c->bits, shift = bit % 8, unknown = (1U << c->bits) - 1;
     uint8_t *at = c->data + bit / 8, below = (uint8_t)(*at & ((1U << shift) - 1));
@@ -276,7 +279,7 @@ static void ring_put_value(struct ring_column *c, uint32_t row, const union ring
     }
 }
 
-/* Intern the row's strings into `ids`. Whether they all fit into this chunk. */
+/* Intern the row's strings into `ids`. Returns whether they all fit into this chunk. */
 static bool ring_intern_row(struct ring *r, const union ring_value *row, uint16_t *ids) {
     for (uint32_t i = 0; i < r->h.n_columns; i++) {
         if (r->columns[i].type != RING_TEXT)
@@ -288,7 +291,7 @@ static bool ring_intern_row(struct ring *r, const union ring_value *row, uint16_
     return true;
 }
 
-/* Microseconds of the row's time, or INT64_MIN when it has none that makes sense. */
+/* Microseconds of the row's time, or INT64_MIN if it is missing or invalid. */
 static int64_t ring_time_us(const struct ring *r, const union ring_value *row) {
     double us = row[r->h.time_column].f * RING_US;
     return us > -(double)RING_MAX_US && us < (double)RING_MAX_US ? (int64_t)llrint(us) : INT64_MIN;
@@ -333,7 +336,7 @@ void ring_expire(struct ring *r, double before) {
     double us = before * RING_US;
     if (r->h.time_column == RING_NO_COLUMN || !(us > -(double)RING_MAX_US))
         return;
-    /* The place of the chunk being filled may still hold the oldest rows, until it is written. */
+    /* The chunk being filled may still have the oldest rows in the file, until it is written. */
     const struct ring_entry *last = &r->entries[r->slot];
     if (!r->marked && last->rows > 0 && ((double)last->max_us >= us || ring_mark(r) != 0))
         return;
@@ -398,7 +401,7 @@ static void ring_find_columns(struct ring *r) {
             .data = r->chunk + c.data_at, .type = (enum ring_type)ring_column_type(c.type), .bits = c.bits};
         texts += c.type == RING_TEXT;
     }
-    /* So long may a string be that one row's always fit into an empty chunk. */
+    /* Longest string with which one row always fits into an empty chunk. */
     r->text_max = texts ? (r->h.heap_bytes - 2) / texts - 4 : 0;
     if (r->text_max > RING_MAX_TEXT)
         r->text_max = RING_MAX_TEXT;
@@ -432,7 +435,7 @@ static int ring_init(struct ring *r, const struct ring_table_def *def, const str
     ring_begin_chunk(r);
     if (ring_reserve(r) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "table %s: no room for %zu bytes", def->name, bytes);
-    /* The head last: until it is there nobody takes this for a table. */
+    /* The head last: without it nobody takes this for a table. */
     for (uint32_t i = 0; i < r->h.n_chunks; i++) {
         static const struct ring_entry empty;
         if (ring_put_entry(r, i, &empty) != 0)
@@ -471,7 +474,7 @@ void ring_close(struct ring *r) {
 void ring_abandon(struct ring *r) {
     if (!r)
         return;
-    /* The mapping did not come with us (MADV_DONTFORK): its addresses may be another's by now. */
+    /* The mapping was not inherited (MADV_DONTFORK): its addresses may be in other use by now. */
     free(r->head);
     free(r);
 }

@@ -16,8 +16,8 @@
 
 #include "base/endpoint.h"
 
-#define RING_DIR_NEW ".new" /* behind the name of a table that is being made */
-#define RING_DIR_SAME_PID 9 /* folders for one pid and start: of other pid namespaces */
+#define RING_DIR_NEW ".new" /* after the name of a table that is being made */
+#define RING_DIR_SAME_PID 9 /* folders for one pid and start, from other pid namespaces */
 
 int ring_dir_base(char *buf, int i, const char *data_dir, uid_t uid, pid_t pid) {
     if (i > 0)
@@ -26,7 +26,7 @@ int ring_dir_base(char *buf, int i, const char *data_dir, uid_t uid, pid_t pid) 
     return n > 0 && n < RING_DIR_PATH / 2 ? 0 : -1;
 }
 
-/* A folder of ours that nobody else may write to: its descriptor, or -1 with errno. */
+/* Open a folder of ours that nobody else may write to: its descriptor, or -1 with errno. */
 static int ring_dir_open_own(const char *path) {
     struct stat st;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -120,7 +120,7 @@ void ring_dir_remove(int dir, const char *path) {
     (void)rmdir(path);
 }
 
-/* Take the lock if nobody has it. 1 somebody has it, 0 we have it, -1 with errno. */
+/* Take the lock if it is free. 1 another process has it, 0 we have it, -1 with errno. */
 static int ring_dir_lock(int dir, int how) {
     if (flock(dir, how | LOCK_NB) == 0)
         return 0;
@@ -148,7 +148,7 @@ static void ring_dir_add(int dir, const char *name, void *arg) {
     entry->bytes += (uint64_t)st.st_blocks * 512;
 }
 
-/* Fill from a folder's name and state. Whether it is one of ours. */
+/* Fill `entry` from a folder's name and state. Returns whether it is one of ours. */
 static bool ring_dir_inspect(const char *base, const char *name, uid_t uid, struct ring_dir_entry *out) {
     struct stat st;
     int used = 0;
@@ -202,7 +202,7 @@ static int ring_dir_newer_first(const void *a, const void *b) {
     return (x->modified_at < y->modified_at) - (x->modified_at > y->modified_at);
 }
 
-/* Whether it was removed. */
+/* Returns whether it was removed. */
 static bool ring_dir_prune_one(const struct ring_dir_entry *entry) {
     int dir = ring_dir_open_own(entry->path);
     /* Only with the lock: a new writer may just have taken it over. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ring_layout: see ring_format.h. Makes and checks the head of a ring's file; what is not checked here is not trusted. */
+/* ring_layout: see ring_format.h. Makes and checks the head of a ring's file; nothing unchecked
+ * is trusted. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -62,7 +63,7 @@ uint32_t ring_checksum(const void *data, size_t len) {
 
 uint32_t ring_head_checksum(const void *head, uint32_t len) {
     const size_t member = offsetof(struct ring_file_head, checksum), after = member + sizeof(uint32_t);
-    /* Two sums, so that equal changes before and after do not cancel out: the first is turned. */
+    /* Two sums, so that equal changes before and after do not cancel out: the first is rotated. */
     uint32_t before = ring_checksum(head, member);
     return (before << 13 | before >> 19) ^ ring_checksum((const char *)head + after, len - after);
 }
@@ -126,8 +127,8 @@ static int ring_check_def(const struct ring_table_def *def, size_t *n, unsigned 
     return 0;
 }
 
-/* How many chunks of which size: a chunk is what is lost at a time, so there should be many; each costs system calls, so they
- * should not be small. */
+/* Choose number and size of chunks. A chunk is the unit of loss, so there should be many; each
+ * costs system calls, so they should not be small. */
 static int ring_plan_chunks(struct ring_file_head *h, const struct ring_table_def *def, size_t bytes,
                             unsigned row_bits, bool text, struct err *e) {
     size_t chunk = bytes / RING_CHUNKS_WANTED / RING_PAGE * RING_PAGE;
@@ -194,7 +195,7 @@ int ring_layout_make(void *head, const struct ring_table_def *def, const struct 
     h.help_at = ring_put_text(&w, def->help);
     h.host_at = ring_put_text(&w, owner->host);
     uint32_t names_end = w.used;
-    ring_put_columns(&w, &h, def); /* once to see how long it gets, once with the numbers of rows */
+    ring_put_columns(&w, &h, def); /* once for the length, once with the numbers of rows */
     h.head_bytes = (w.used + 3) / 4 * 4;
     h.entry_at = (h.head_bytes + RING_ENTRY_ALIGN - 1) / RING_ENTRY_ALIGN * RING_ENTRY_ALIGN;
     if (w.full)
@@ -219,7 +220,7 @@ int ring_layout_make(void *head, const struct ring_table_def *def, const struct 
 
 /* ---- checking ---- */
 
-/* Is there a string at `at` (0: none), ended within the head? */
+/* True if there is a string at `at` (0: none) that ends within the head. */
 static bool ring_text_ok(const char *bytes, uint32_t len, uint32_t at, size_t most) {
     return at == 0 || (at >= sizeof(struct ring_file_head) && at < len &&
                        memchr(bytes + at, '\0', len - at) && strlen(bytes + at) < most);

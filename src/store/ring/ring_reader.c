@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ring_reader: see ring_reader.h; the file and the rules by which it is believed: ring_format.h. */
+/* ring_reader: see ring_reader.h; the file and its rules: ring_format.h. */
 #include "store/ring/ring_reader.h"
 
 #include <errno.h>
@@ -15,7 +15,8 @@
 #include "base/file.h"
 #include "store/ring/ring_format.h"
 
-#define RING_ENTRY_TRIES 64 /* looks at an entry that is being written; each takes longer than writing it */
+/* reads of an entry that is being written; each takes longer than writing it */
+#define RING_ENTRY_TRIES 64
 
 struct ring_reader {
     int fd;
@@ -29,7 +30,7 @@ struct ring_reader {
     uint64_t lost;
 };
 
-/* Up to `len` bytes; how many there were, or -1 with errno. */
+/* Up to `len` bytes; returns their number, or -1 with errno. */
 static ssize_t ring_read_at(int fd, void *data, size_t len, uint64_t at) {
     size_t have = 0;
     while (have < len) {
@@ -137,7 +138,7 @@ struct ring_reader *ring_reader_open_fd(int fd, const char *path, struct err *e)
 
 struct ring_reader *ring_reader_open(const char *path, uid_t owner, struct err *e) {
     struct stat st;
-    /* Looked at before it is opened, which a FIFO holds up and a device may answer with more. */
+    /* Checked before it is opened: a FIFO would block, and opening a device may have effects. */
     int fd = open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
     bool seen = fd >= 0 && fstat(fd, &st) == 0;
     int why = errno;
@@ -187,7 +188,7 @@ static bool ring_entry_whole(const struct ring_entry *entry) {
     return entry->checksum == ring_entry_checksum(entry) || memcmp(entry, &never, sizeof never) == 0;
 }
 
-/* Look at one entry until it is whole. Whether it was. */
+/* Read one entry until it is complete. Returns whether it was. */
 static bool ring_read_entry(const struct ring_reader *r, uint32_t slot, struct ring_entry *entry) {
     uint64_t at = r->h.entry_at + (uint64_t)slot * r->h.entry_stride;
     for (int i = 0; i < RING_ENTRY_TRIES; i++) {
@@ -285,7 +286,7 @@ int ring_reader_load(struct ring_reader *r, const struct ring_chunk *c, uint64_t
     }
     b->rows = 0;
     bool read = ring_read_columns(r, c, columns, b->data);
-    /* What was copied is copied before the entry is looked at again, on machines that reorder too. */
+    /* The copy comes before the second reading of the entry, also on machines that reorder. */
     atomic_thread_fence(memory_order_seq_cst);
     if (!read || !ring_read_entry(r, c->slot, &now) || now.generation != c->generation) {
         r->lost++;
@@ -319,7 +320,7 @@ static void ring_get_text(const struct ring_block *b, uint32_t number, struct ri
     out->len = len;
 }
 
-/* An enum or a bool, 2 or 4 bits wide (ring_layout_check has seen to that). */
+/* An enum or a bool, 2 or 4 bits wide (ring_layout_check guarantees that). */
 static void ring_get_bits(const struct ring_column_info *c, const uint8_t *data, uint32_t row,
                           struct ring_cell *out) {
     uint32_t bit = row * c->bits, unknown = (1U << c->bits) - 1;
@@ -347,7 +348,7 @@ static void ring_get_int(bool known, int64_t v, struct ring_cell *out) {
 int64_t ring_block_time_us(const struct ring_block *b, uint32_t row) {
     int32_t delta;
     memcpy(&delta, b->data + b->info->columns[b->info->time_column].data_at + (size_t)row * 4, sizeof delta);
-    /* Of a damaged file this may be anything: no overflow. */
+    /* In a damaged file this may be anything: no overflow. */
     return (int64_t)((uint64_t)b->base_us + (uint64_t)(int64_t)delta);
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ring_reader: reads a ring table, while it is written or after its writer's death.
+ * ring_reader: reads a ring table, during writing or after its writer's death.
  *
- * Reads with pread, never through a mapping: a file that somebody cuts short is a file with less in it, not a fault. Every
- * offset and length from the file is checked; a value that cannot be is unknown. Rows are copied a chunk at a time and given
- * out only when the chunk was not replaced meanwhile. One thread at a time.
+ * Reads with pread, never through a mapping: a shortened file has less in it, but causes no
+ * fault. Every offset and length from the file is checked; an impossible value is unknown. Rows
+ * are copied a chunk at a time and returned only if the chunk was not replaced during the copy.
+ * One thread at a time.
  */
 #ifndef STORE_RING_RING_READER_H
 #define STORE_RING_RING_READER_H
@@ -29,7 +30,7 @@ struct ring_column_info {
     size_t n_labels;
 };
 
-/* What the file says of itself. Strings live as long as the reader. */
+/* The file's description of itself. Strings live as long as the reader. */
 struct ring_info {
     const char *name, *alias, *help, *host; /* "" none */
     enum ring_cost cost;
@@ -44,7 +45,7 @@ struct ring_info {
     uint64_t file_bytes;
 };
 
-/* A chunk as the directory had it at the last refresh. */
+/* A chunk at the last refresh of the directory. */
 struct ring_chunk {
     uint64_t generation, first_seq;
     int64_t base_us, min_us, max_us;
@@ -54,7 +55,8 @@ struct ring_chunk {
 
 struct ring_reader;
 
-/* Open a table's file, which must be a regular one of user `owner` (or of anybody: RING_ANY_UID), not a link. NULL with the error. */
+/* Open a table's file, which must be a regular one of user `owner` (RING_ANY_UID: of anyone),
+ * not a link. NULL with the error. */
 struct ring_reader *ring_reader_open(const char *path, uid_t owner, struct err *e);
 
 /* The same with an open descriptor, which then belongs to the reader, on failure too. */
@@ -64,16 +66,18 @@ void ring_reader_close(struct ring_reader *r);
 
 const struct ring_info *ring_reader_info(const struct ring_reader *r);
 
-/* What the file begins with: its description, for a copy of it (ring_sync.h). Lives as long as the reader. */
+/* The beginning of the file: its description, for a copy of it (ring_sync.h). Lives as long as
+ * the reader. */
 const void *ring_reader_head(const struct ring_reader *r, size_t *len);
 
-/* Look which chunks there are now. 0, or -1 when the directory cannot be read. */
+/* Read the list of chunks again. 0, or -1 if the directory cannot be read. */
 int ring_reader_refresh(struct ring_reader *r, struct err *e);
 
-/* Those of the last refresh, oldest first. */
+/* The chunks of the last refresh, oldest first. */
 const struct ring_chunk *ring_reader_chunks(const struct ring_reader *r, size_t *n);
 
-/* Rows that were appended before the oldest one that is there, and those after the newest: sequence numbers. Equal: empty. */
+/* Sequence numbers: rows appended before the oldest present one, and up to the newest. Equal if
+ * the ring is empty. */
 void ring_reader_range(const struct ring_reader *r, uint64_t *oldest, uint64_t *next);
 
 /* Chunks that were damaged, or replaced while they were read, since the reader was opened. */
@@ -84,14 +88,14 @@ struct ring_block {
     const struct ring_info *info;
     uint8_t *data;
     size_t bytes;
-    uint64_t columns; /* bit i: column i is there */
+    uint64_t columns; /* bit i: column i is loaded */
     uint64_t first_seq;
     int64_t base_us;
     uint32_t rows, heap_at, heap_used;
 };
 
-/* Copy `columns` of a chunk from the last refresh: the rows it had then. 1; 0 when they are gone (replaced or damaged); -1
- * without memory. */
+/* Copy `columns` of a chunk from the last refresh, with its rows of that time. 1; 0 if they are
+ * gone (replaced or damaged); -1 without memory. */
 int ring_reader_load(struct ring_reader *r, const struct ring_chunk *c, uint64_t columns,
                      struct ring_block *b);
 void ring_block_fini(struct ring_block *b);
@@ -106,7 +110,7 @@ struct ring_cell {
     const char *s; /* not NUL-terminated; within the block, or the reader's (labels) */
 };
 
-/* A value of a block. Columns that were not loaded are unknown. */
+/* A value of a block; unknown for a column that was not loaded. */
 void ring_block_get(const struct ring_block *b, size_t column, uint32_t row, struct ring_cell *out);
 
 /* Time of a row in microseconds since the epoch; the time column must have been loaded. */

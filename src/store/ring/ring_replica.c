@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ring_replica: see ring_sync.h. Writes what a sender says into a file in memory, by the rules of ring_format.h. */
+/* ring_replica: see ring_sync.h. Writes a sender's pieces into a file in memory, by the rules of
+ * ring_format.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 
 struct ring_replica {
     int fd;
-    struct ring_reader *reader; /* of the same file: knows its description */
+    struct ring_reader *reader; /* of the same file: has its description */
     struct ring_file_head h;
     uint32_t slot; /* of the newest chunk */
     struct ring_entry entry;
@@ -46,7 +47,7 @@ struct ring_replica *ring_replica_create(const void *head, size_t len, struct er
     }
     memcpy(&r->h, head, sizeof r->h);
     r->fd = (int)syscall(SYS_memfd_create, "probing-replica", MFD_CLOEXEC);
-    /* Not reserved: a replica takes what its rows take. */
+    /* Not reserved: a replica takes only what its rows need. */
     uint64_t bytes = r->h.chunk_at + (uint64_t)r->h.n_chunks * r->h.chunk_bytes;
     if (r->fd < 0 || ftruncate(r->fd, (off_t)bytes) != 0 ||
         ring_replica_write(r, head, r->h.head_bytes, 0) != 0)
@@ -84,7 +85,7 @@ static int ring_replica_put_entry(struct ring_replica *r) {
                               r->h.entry_at + (uint64_t)r->slot * r->h.entry_stride);
 }
 
-/* Does the piece continue the newest chunk, or begin one after it? */
+/* True if the piece continues the newest chunk, or starts one after it. */
 static bool ring_piece_fits(const struct ring_replica *r, const struct ring_piece *p) {
     if (p->row_from >= p->row_to || p->row_to > r->h.chunk_rows || p->heap_from > p->heap_to ||
         p->heap_to > r->h.heap_bytes || p->first_seq > UINT64_MAX - p->row_to)
@@ -95,7 +96,7 @@ static bool ring_piece_fits(const struct ring_replica *r, const struct ring_piec
     return p->heap_from == 0 && p->first_seq >= r->entry.first_seq + r->entry.rows;
 }
 
-/* Turn to the next place, whose old rows go. */
+/* Advance to the next slot, whose old rows go. */
 static int ring_replica_turn(struct ring_replica *r, const struct ring_piece *p) {
     uint64_t next = r->entry.first_seq + r->entry.rows, turn = r->entry.generation;
     if (turn > 0) {
@@ -110,7 +111,7 @@ static int ring_replica_turn(struct ring_replica *r, const struct ring_piece *p)
     return rc;
 }
 
-/* Bytes that follow the piece. */
+/* Number of bytes that follow the piece. */
 static size_t ring_piece_bytes(const struct ring_info *info, const struct ring_piece *p) {
     size_t total = p->heap_to - p->heap_from;
     for (size_t i = 0; i < info->n_columns; i++) {

@@ -13,7 +13,7 @@
 
 #include "store/ring/ring_dir.h"
 
-#define RING_SET_TABLE_MIN ((size_t)64 * 1024) /* of a table: file and the writer's memory */
+#define RING_SET_TABLE_MIN ((size_t)64 * 1024) /* of a table: its file and the writer's memory */
 
 struct ring_set {
     const struct ring_table_def *tables;
@@ -29,8 +29,9 @@ static void ring_set_add_note(struct ring_set *s, const struct err *why) {
         (void)snprintf(s->note, sizeof s->note, "%s", why->text);
 }
 
-/* Bytes of the file of table `i`. Every table has the least; the rest is divided by weight. A sixteenth and 20 KB are
- * for the chunk in the writer's memory, its strings' index and its directory. */
+/* Size of the file of table `i`. Every table has the minimum; the rest is divided by weight. A
+ * sixteenth and 20 KB are for the chunk in the writer's memory, its strings' index and its
+ * directory. */
 static size_t ring_set_share(const struct ring_set *s, size_t i, size_t total) {
     size_t weights = 0, rest = total - s->n * RING_SET_TABLE_MIN;
     for (size_t k = 0; k < s->n; k++)
@@ -39,7 +40,7 @@ static size_t ring_set_share(const struct ring_set *s, size_t i, size_t total) {
     return share - share / 16 - (size_t)20 * 1024;
 }
 
-/* A file in memory. Sealed, so that nobody can shorten it. */
+/* Make a file in memory, sealed so that nobody can shorten it. */
 static int ring_set_memory_file(const char *table) {
     int fd = (int)syscall(SYS_memfd_create, table, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd >= 0)
@@ -87,7 +88,7 @@ static void ring_set_clear(struct ring_set *s, bool remove) {
     s->path[0] = '\0';
 }
 
-/* Try one place. Whether all tables are there now. */
+/* Try one place. Returns whether all tables exist now. */
 static bool ring_set_try(struct ring_set *s, const char *base, const struct ring_owner *owner,
                          size_t max_bytes) {
     struct err why = {.code = ERR_OK};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ring_set: all ring tables of one process, within one limit of memory.
+ * ring_set: all ring tables of one process, within one memory limit.
  *
- * Takes the first place that has room: see ring_dir.h; without any, memory that readers reach through /proc/PID/task/TID/fd while the
- * process lives. Runs inside the job; one thread at a time.
+ * Takes the first place that has room: see ring_dir.h; if none has, memory that readers reach
+ * through /proc/PID/task/TID/fd while the process lives. Runs inside the job; one thread at a
+ * time.
  */
 #ifndef STORE_RING_RING_SET_H
 #define STORE_RING_RING_SET_H
@@ -20,33 +21,34 @@
 
 struct ring_set;
 
-/* Make a ring for each of the `n` tables. `max_bytes`: files and the writer's own memory together. `data_dir`: see
- * ring_dir_base; NULL none. NULL with the error; a table that fails alone is left out, and ring_set_note says so. */
+/* Make a ring for each of the `n` tables. `max_bytes`: files and the writer's own memory
+ * together. `data_dir`: see ring_dir_base; NULL none. NULL with the error; a table that fails
+ * alone is left out, and ring_set_note says so. */
 struct ring_set *ring_set_open(const struct ring_table_def *tables, size_t n, const struct ring_owner *owner,
                                const char *data_dir, size_t max_bytes, struct err *e);
 
-/* The ring of table `i` of those given to ring_set_open; NULL when it could not be made. */
+/* The ring of table `i` of ring_set_open's tables; NULL if it could not be made. */
 struct ring *ring_set_get(const struct ring_set *s, size_t i);
 
-/* Call `fn` for every descriptor of the set: the files and the folder. They stay the set's. */
+/* Call `fn` for every descriptor of the set: the files and the folder. The set keeps them. */
 void ring_set_each_fd(const struct ring_set *s, void (*fn)(int fd));
 
-/* The folder; "" when the tables are in memory only. */
+/* The folder; "" if the tables are in memory only. */
 const char *ring_set_path(const struct ring_set *s);
 
-/* What could not be done and why; "" nothing. */
+/* What failed, and why; "" nothing. */
 const char *ring_set_note(const struct ring_set *s);
 
-/* Make what was appended visible. 0, or -1 when a table could not be written (errno). */
+/* Make all appended rows visible. 0, or -1 if a table could not be written (errno). */
 int ring_set_flush(struct ring_set *s);
 
-/* Forget what is older than each table's retention, seen from `now` (seconds since the epoch). */
+/* Remove rows older than each table's retention, seen from `now` (seconds since the epoch). */
 void ring_set_expire(struct ring_set *s, double now);
 
 /* Flush, close, free; `remove`: the files too. NULL is allowed. */
 void ring_set_close(struct ring_set *s, bool remove);
 
-/* In the child of a fork: free the memory, touch nothing that is shared with the parent. */
+/* In the child of a fork: free the memory, touch nothing shared with the parent. */
 void ring_set_abandon(struct ring_set *s);
 
 #endif

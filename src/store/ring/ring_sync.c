@@ -20,7 +20,7 @@ void ring_piece_span(const struct ring_column_info *c, uint32_t from, uint32_t t
     *bytes = ((size_t)to * c->bits + 7) / 8 - *at;
 }
 
-/* The first chunk that has something after `have`. */
+/* The first chunk that has rows after `have`. */
 static const struct ring_chunk *ring_sync_chunk(const struct ring_reader *r, const struct ring_mark *have) {
     size_t n;
     const struct ring_chunk *chunks = ring_reader_chunks(r, &n);
@@ -31,10 +31,10 @@ static const struct ring_chunk *ring_sync_chunk(const struct ring_reader *r, con
     return NULL;
 }
 
-/* Rows that fit, all strings of the chunk going with the first. */
+/* Number of rows that fit; all strings of the chunk go with the first. */
 static uint32_t ring_sync_rows(const struct ring_info *info, const struct ring_piece *p, uint32_t rows,
                                size_t max_bytes) {
-    /* Two bytes of a narrow column may be shared with rows that do not go. */
+    /* Two bytes of a narrow column may be shared with rows that are not sent. */
     size_t bits = 0, fixed = sizeof *p + (p->heap_to - p->heap_from) + 2 * info->n_columns;
     for (size_t i = 0; i < info->n_columns; i++)
         bits += info->columns[i].bits;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ring_words: what people are told of tables: when their rows are made and what that costs, of what type a column is, and the
- * columns that every table of a query has. The same words wherever tables are listed. Pure data, any thread.
+ * ring_words: texts about tables for users: when their rows are made and at what cost, the type
+ * of a column, and the columns that every table of a query has. The same words wherever tables
+ * are listed. Pure data, any thread.
  */
 #ifndef STORE_RING_RING_WORDS_H
 #define STORE_RING_RING_WORDS_H
@@ -16,7 +17,7 @@ struct ring_cost_words {
 
 const struct ring_cost_words *ring_cost_words(enum ring_cost cost);
 
-/* As SQL calls it. */
+/* The SQL name of the type. */
 const char *ring_type_name(enum ring_type type);
 
 /* Rank, host, pid: before a table's own columns. */

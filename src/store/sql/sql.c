@@ -18,7 +18,8 @@
 #define SQL_MAX_TABLES 256
 #define SQL_MAX_FILES 64 /* of a target */
 
-/* Schemas are attached, empty databases in memory: so python.samples is a name that SQLite itself understands. */
+/* Schemas are attached, empty databases in memory, so that SQLite itself resolves
+ * python.samples. */
 static const char *const sql_schemas[] = {"python", "system", "probing"};
 
 int sql_db_error(struct sql *s, struct err *e, const char *what) {
@@ -39,7 +40,7 @@ struct sql_table *sql_table_find(const struct sql *s, const char *full) {
     return NULL;
 }
 
-/* Split "python.samples". Whether a table may have that name. */
+/* Split "python.samples". Returns whether a table may have that name. */
 static bool sql_split_name(const char *full, struct sql_table *t) {
     const char *dot = strchr(full, '.');
     if (strlen(full) >= RING_MAX_NAME)
@@ -58,7 +59,7 @@ static bool sql_split_name(const char *full, struct sql_table *t) {
     return false;
 }
 
-/* The table of that name, made if need be. NULL when it cannot be. */
+/* The table of that name, made if needed. NULL if it cannot be made. */
 static struct sql_table *sql_table_make(struct sql *s, const char *full, const char *alias, const char *help,
                                         enum ring_cost cost, double retention_s) {
     struct sql_table *t = sql_table_find(s, full);
@@ -83,7 +84,7 @@ static struct sql_table *sql_table_make(struct sql *s, const char *full, const c
     return t;
 }
 
-/* Number of the column of that name in the table, added if need be; -1 when it cannot be. */
+/* Index of the table's column of that name, added if needed; -1 if it cannot be added. */
 static int sql_column_make(struct sql_table *t, const char *name, enum ring_type type, const char *unit,
                            const char *help) {
     static const char *const common[SQL_COMMON] = {"rank", "host", "pid"};
@@ -150,7 +151,7 @@ static struct sql_source *sql_source_add(struct sql_table *t, struct sql_target_
     return src;
 }
 
-/* Tell SQLite about tables that are new or have new columns. */
+/* Declare tables to SQLite that are new or have new columns. */
 static int sql_declare_all(struct sql *s, struct err *e) {
     int rc = 0;
     s->guarded = false;
@@ -178,7 +179,7 @@ static int sql_add_provider(struct sql *s, struct sql_target_state *target, cons
     return 0;
 }
 
-/* The target's identity, as far as it was not given. */
+/* The target's identity, where it was not given. */
 static void sql_learn(struct sql_target_state *target, const struct ring_info *info) {
     if (target->pid == RING_INT_NULL)
         target->pid = info->pid;
@@ -215,7 +216,7 @@ static void sql_use_file(struct sql *s, struct sql_target_state *target, struct 
         src->map[i] = -1;
     for (size_t i = 0; i < info->n_columns; i++) {
         const struct ring_column_info *c = &info->columns[i];
-        /* Of a type of a newer version: passed over. */
+        /* Of a type of a newer version: skipped. */
         if (c->type < RING_TIMESTAMP || c->type > RING_BOOL)
             continue;
         int column = sql_column_make(t, c->name, (enum ring_type)c->type, c->unit, c->help);
@@ -234,7 +235,7 @@ static bool sql_file_known(const struct sql *s, const struct sql_target_state *t
     return false;
 }
 
-/* Take in the ring files of the target's folder that are new. */
+/* Add the new ring files of the target's folder. */
 static int sql_scan_folder(struct sql *s, struct sql_target_state *target, struct err *e) {
     DIR *d = opendir(target->ring_dir);
     if (!d)
@@ -352,7 +353,7 @@ int sql_refresh(struct sql *s, struct err *e) {
     for (size_t i = 0; i < s->n_targets; i++)
         if (s->targets[i]->ring_dir)
             (void)sql_scan_folder(s, s->targets[i],
-                                  NULL); /* a folder that is gone: what is open can still be read */
+                                  NULL); /* the folder is gone: open files can still be read */
     return sql_declare_all(s, e);
 }
 
@@ -367,7 +368,8 @@ static int sql_set_up(struct sql *s, struct err *e) {
     if (sql_temp_register() != 0 || sqlite3_open_v2(":memory:", &s->db, flags, SQL_TEMP_VFS) != SQLITE_OK)
         return err_set(e, ERR_FAILED, "cannot start SQLite");
     (void)sqlite3_hard_heap_limit64(SQL_MAX_MEMORY);
-    /* Its files are memory (sql_temp.c): nothing is ever written to a disk, what does not fit ends the query. */
+    /* Its files are memory (sql_temp.c): nothing is ever written to a disk, and a query that
+     * exceeds it ends. */
     if (sqlite3_exec(s->db, "PRAGMA temp_store = FILE", NULL, NULL, NULL) != SQLITE_OK)
         return sql_db_error(s, e, "cannot set up SQLite");
     for (size_t i = 0; i < sizeof sql_schemas / sizeof sql_schemas[0]; i++) {
@@ -425,7 +427,7 @@ void sql_close(struct sql *s) {
 
 size_t sql_table_count(const struct sql *s) { return s->n_tables; }
 
-/* Number of the table that is `i`-th by name. */
+/* Index of the `i`-th table by name. */
 static size_t sql_table_by_name(const struct sql *s, size_t i) {
     for (size_t k = 0; k < s->n_tables; k++) {
         size_t before = 0;
@@ -437,7 +439,7 @@ static size_t sql_table_by_name(const struct sql *s, size_t i) {
     return 0;
 }
 
-/* Add what a ring holds to the description. */
+/* Add a ring's extent to the description. */
 static void sql_add_extent(struct sql_source *src, struct sql_table_info *out) {
     uint64_t oldest, next;
     size_t n;

@@ -2,9 +2,10 @@
 /*
  * sql: SQL over the tables of one or many targets.
  *
- * SQLite's virtual tables over ring files and over what targets answer when they are asked. Every table has the columns
- * rank, host, pid first, and is the union over all targets. Read-only but for temporary tables; bounded in memory; one query at a
- * time, on any one thread; only sql_interrupt may be called meanwhile, from another. Client only.
+ * SQLite's virtual tables over ring files and over answers of targets. Every table has the
+ * columns rank, host, pid first, and is the union over all targets. Read-only except for
+ * temporary tables; bounded in memory; one query at a time, on any one thread; only
+ * sql_interrupt may be called during a query, from another thread. Client only.
  */
 #ifndef STORE_SQL_SQL_H
 #define STORE_SQL_SQL_H
@@ -26,17 +27,18 @@ struct sql;
 
 struct sql_sink;
 
-/* Give a row: a value for each column of the provider's definition; strings are copied. 0; -1 when there were too many, and the scan
- * should end. */
+/* Emit a row: a value for each column of the provider's definition; strings are copied. 0, or -1
+ * when there are too many rows, and the scan should end. */
 int sql_sink_put(struct sql_sink *sink, const union ring_value *row);
 
-/* Should the scan end early: interrupted, or out of time? To be asked while waiting. */
+/* True if the scan should end early: interrupted, or out of time. To be called while waiting. */
 bool sql_sink_cancelled(const struct sql_sink *sink);
 
-/* The table that is scanned. */
+/* The scanned table. */
 const struct ring_table_def *sql_sink_table(const struct sql_sink *sink);
 
-/* What the provider's key must equal in this query, in `*value`; false: the query does not say. */
+/* The value in `*value` that the provider's key must equal in this query; false if the query has
+ * none. */
 bool sql_sink_key(const struct sql_sink *sink, int64_t *value);
 
 /* The provider's key; NULL none. */
@@ -44,10 +46,11 @@ const char *sql_sink_key_name(const struct sql_sink *sink);
 
 struct sql_provider {
     const struct ring_table_def *def;
-    const char *
-        key; /* an integer column: the rows are those of one value of it, which the scan is told; NULL none */
-    /* Put all rows as they are now. `columns`: bit i says that column i of the definition is wanted. Called once a query.
-     * 0, or -1 with the error, which ends the query. */
+    /* an integer column: the rows are those of one value of it, which the scan is given; NULL
+     * none */
+    const char *key;
+    /* Emit all rows as they are now. `columns`: bit i for column i of the definition. Called
+     * once per query. 0, or -1 with the error, which ends the query. */
     int (*scan)(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
     void *arg;
 };
@@ -55,51 +58,55 @@ struct sql_provider {
 /* ---- targets ---- */
 
 struct sql_target {
-    int64_t pid;          /* RING_INT_NULL: as the ring files say */
-    int64_t rank;         /* RING_INT_NULL unknown: as the ring files say */
-    const char *host;     /* NULL: as the ring files say */
+    int64_t pid;          /* RING_INT_NULL: taken from the ring files */
+    int64_t rank;         /* RING_INT_NULL unknown: taken from the ring files */
+    const char *host;     /* NULL: taken from the ring files */
     const char *ring_dir; /* folder with ring files; NULL none */
-    uid_t owner;          /* whose the files must be; RING_ANY_UID */
-    const int
-        *ring_fds; /* open ring files (of copies: ring_replica_open), which then belong to the session */
+    uid_t owner;          /* required owner of the files; RING_ANY_UID */
+    /* open ring files (of copies: ring_replica_open), owned by the session from here */
+    const int *ring_fds;
     size_t n_ring_fds;
     const struct sql_provider *providers; /* must outlive the session */
     size_t n_providers;
 };
 
-/* A session without targets: the tables that are always collected are there, and empty. NULL with the error. */
+/* A session without targets: the tables that are always collected exist, and are empty. NULL
+ * with the error. */
 struct sql *sql_open(struct err *e);
 void sql_close(struct sql *s);
 
-/* Functions of python.frames may have names as linkers know them: `demangle` makes of one what people write, into `out`, cut to `cap`. */
+/* Functions of python.frames may have the linker's names: `demangle` writes the readable form of
+ * one to `out`, cut to `cap`. */
 void sql_set_demangle(struct sql *s, void (*demangle)(const char *symbol, char *out, size_t cap));
 
-/* Add a target. Files that cannot be read are left out; sql_note says why. 0, or -1 with the error. */
+/* Add a target. Unreadable files are left out; sql_note says why. 0, or -1 with the error. */
 int sql_add_target(struct sql *s, const struct sql_target *t, struct err *e);
 
 size_t sql_target_count(const struct sql *s);
 
-/* Whose the rows of a target are, as its files say where it was not told; RING_INT_NULL unknown. */
+/* The pid of a target's rows, from its files if it was not given; RING_INT_NULL unknown. */
 int64_t sql_target_pid(const struct sql *s, size_t target);
 int64_t sql_target_rank(const struct sql *s, size_t target);
 
-/* Where the files of target `target` (from 0, in the order they were added) lie now. 0, or -1 with the error. */
+/* Set the present folder of the files of target `target` (from 0, in the order of adding). 0, or
+ * -1 with the error. */
 int sql_set_ring_dir(struct sql *s, size_t target, const char *ring_dir, uid_t owner, struct err *e);
 
-/* More open ring files of target `target`, which then belong to the session; one of a table that is there replaces what it was read
- * from. 0, or -1 with the error. */
+/* Add open ring files of target `target`, owned by the session from here; one of an existing
+ * table replaces its source. 0, or -1 with the error. */
 int sql_add_files(struct sql *s, size_t target, const int *fds, size_t n, struct err *e);
 
-/* Is there a file of it that can be read? */
+/* True if the target has a readable file. */
 bool sql_has_files(const struct sql *s, size_t target);
 
-/* Look for ring files that have come or were made anew since. 0, or -1 with the error. */
+/* Look for new ring files, and for those that were made again. 0, or -1 with the error. */
 int sql_refresh(struct sql *s, struct err *e);
 
 /* What was left out and why; "" nothing. */
 const char *sql_note(const struct sql *s);
 
-/* What now() is; NAN: the clock. For recordings and dead targets, whose time stands still. */
+/* Set the value of now(); NAN: the clock. For recordings and dead targets, whose time stands
+ * still. */
 void sql_set_now(struct sql *s, double now);
 
 /* The time of the newest row of any target, seconds since the epoch; NAN without any. */
@@ -116,40 +123,45 @@ struct sql_table_info {
     const char *help;
     enum ring_cost cost;
     double retention_s;
-    uint64_t rows, bytes;                  /* of all targets; 0 for those made when they are read */
-    double oldest, newest;                 /* seconds since the epoch; NAN unknown or without a time */
+    uint64_t rows, bytes; /* of all targets; 0 for those made when they are read */
+    /* seconds since the epoch; NAN unknown or without a time */
+    double oldest, newest;
     const struct sql_column_info *columns; /* after rank, host, pid */
     size_t n_columns;
 };
 
-/* Tables in the order of their names. Pointers live until the next sql_add_target or sql_refresh. */
+/* Tables in the order of their names. Pointers are valid until the next sql_add_target or
+ * sql_refresh. */
 size_t sql_table_count(const struct sql *s);
 void sql_table_info(struct sql *s, size_t i, struct sql_table_info *out);
 
 /* ---- queries ---- */
 
-/* A name with a colon, and the number that it stands for. */
+/* A parameter of a query: a name with a colon, and its number. */
 struct sql_named {
     const char *name;
     double value;
 };
 
 struct sql_query {
-    uint64_t max_rows;             /* 0: no limit */
-    double timeout_s;              /* 0: no limit */
-    const struct sql_named *named; /* values of names in the text, as ":from"; those of others are NULL */
+    uint64_t max_rows; /* 0: no limit */
+    double timeout_s;  /* 0: no limit */
+    /* values of parameters in the text, such as ":from"; all others are NULL */
+    const struct sql_named *named;
     size_t n_named;
-    const char *whole; /* what the text is the rest of, to say in errors where in it; NULL: it is all */
+    /* the text that this one is the rest of, for positions in errors; NULL: it is complete */
+    const char *whole;
 };
 
 struct sql_error {
-    long at; /* byte of the text (of the whole, if there is one); -1 unknown */
+    long at; /* byte of the text (of the whole, if given); -1 unknown */
 };
 
 struct sql_result;
 
-/* Begin the first statement of `text`. `*tail` (NULL: not wanted) is what follows it. NULL with the error, and its place in
- * `where` (may be NULL); NULL with ERR_OK when there is no statement left. */
+/* Start the first statement of `text`. `*tail` (NULL: not wanted) is the text after it. NULL
+ * with the error, and its position in `where` (may be NULL); NULL with ERR_OK if there is no
+ * statement left. */
 struct sql_result *sql_begin(struct sql *s, const char *text, const struct sql_query *q, const char **tail,
                              struct sql_error *where, struct err *e);
 
@@ -157,10 +169,11 @@ struct sql_result *sql_begin(struct sql *s, const char *text, const struct sql_q
 int sql_next(struct sql_result *r, struct err *e);
 void sql_end(struct sql_result *r);
 
-/* Time in which the reader of the rows kept the query waiting does not count against its timeout. */
+/* Time in which the reader of the rows kept the query waiting does not count against its
+ * timeout. */
 void sql_extend(struct sql_result *r, uint64_t ns);
 
-/* End the query that runs, from another thread or a signal handler. */
+/* End the running query, from another thread or a signal handler. */
 void sql_interrupt(struct sql *s);
 
 enum sql_kind { SQL_NULL = 0, SQL_INTEGER, SQL_REAL, SQL_TEXT, SQL_BLOB };
@@ -177,10 +190,11 @@ const char *sql_result_text(const struct sql_result *r, size_t i,
 
 bool sql_result_truncated(const struct sql_result *r); /* max_rows left some out */
 uint64_t sql_result_rows(const struct sql_result *r);
-uint64_t sql_result_lost(const struct sql_result *r); /* chunks that were overwritten while they were read */
+/* chunks that were overwritten while they were read */
+uint64_t sql_result_lost(const struct sql_result *r);
 double sql_result_elapsed_s(const struct sql_result *r);
 
-/* Names of the functions that are ours, with a line of help each; ends with a NULL name. */
+/* Names of our functions, with a line of help each; ends with a NULL name. */
 struct sql_function_info {
     const char *name, *arguments, *help;
 };

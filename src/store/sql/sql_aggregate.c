@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_aggregate: quantiles, deviations and lines through many rows. NULLs are left out, as everywhere in SQL. */
+/* sql_aggregate: quantiles, deviations and regressions over many rows. NULLs are left out, as
+ * everywhere in SQL. */
 #include <math.h>
 #include <string.h>
 
 #include "store/sql/sql_internal.h"
 
-/* ---- quantiles: all values, then the one that is asked for ---- */
+/* ---- quantiles: all values, then the requested one ---- */
 
 struct sql_values {
     double *values;
@@ -54,7 +55,8 @@ static void sql_swap(double *a, size_t i, size_t j) {
     a[j] = t;
 }
 
-/* Put the k-th smallest at k, smaller ones before it (Hoare's selection, the pivot a median of three). */
+/* Put the k-th smallest at index k, smaller ones before it (Hoare's selection, with the median
+ * of three as pivot). */
 static double sql_select(double *a, size_t n, size_t k) {
     size_t lo = 0, hi = n - 1;
     while (lo < hi) {
@@ -110,7 +112,7 @@ static void sql_quantile_final(sqlite3_context *c) {
     a->values = NULL;
 }
 
-/* ---- moments: Welford's way, which does not lose what is small beside what is large ---- */
+/* ---- moments: Welford's method, which does not lose small values beside large ones ---- */
 
 struct sql_sums {
     double n, mean_x, mean_y, xx, yy, xy;

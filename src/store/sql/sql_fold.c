@@ -2,8 +2,8 @@
 /*
  * sql_fold: fold(stack_id), a stack as one line, in the form of folded exports.
  *
- * Reads python.stacks and python.frames of the sample's own target through the same indexes that joins use. The lines of a
- * query are kept while it runs, because the same few stacks come again and again.
+ * Reads python.stacks and python.frames of the sample's own target through the indexes that
+ * joins use. The lines of a query are cached during it, because the same few stacks recur.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "store/sql/sql_internal.h"
 
 #define SQL_FOLD_DEPTH 2048
-#define SQL_FOLD_SLOTS 16384U /* lines that are kept; a power of two */
+#define SQL_FOLD_SLOTS 16384U /* cached lines; a power of two */
 #define SQL_FOLD_BYTES ((size_t)32 * 1024 * 1024)
 #define SQL_NO_ROW UINT32_MAX
 
@@ -48,7 +48,7 @@ static struct sql_fold *sql_fold_of(struct sql *s) {
     return s->fold;
 }
 
-/* A row of a table by the value of its first column. */
+/* The row of a table with this value in its first column. */
 struct sql_fold_row {
     const struct ring_block *block;
     const struct sql_source *source;
@@ -72,7 +72,7 @@ static void sql_fold_cell(const struct sql_fold_row *r, int column, struct ring_
         ring_block_get(r->block, (size_t)from, r->row, out);
 }
 
-/* A name as part of a line: drawable, without the separator; "?" unknown. */
+/* A name as part of a line: drawable, without the separator; "?" if unknown. */
 static void sql_fold_name(const struct sql *s, struct strbuf *out, const struct ring_cell *c, bool file) {
     char name[RING_MAX_TEXT + 1], clean[RING_MAX_TEXT + 1];
     if (c->kind != RING_CELL_TEXT || c->len > RING_MAX_TEXT) {
@@ -133,8 +133,9 @@ static void sql_fold_line(struct sql *s, int64_t id, struct strbuf *out) {
     int64_t path[SQL_FOLD_DEPTH];
     bool whole;
     size_t n = stacks && frames ? sql_fold_path(s, stacks, id, path, &whole) : 0;
+    /* the outer frames are gone */
     if (n == 0 || !whole)
-        (void)strbuf_adds(out, n == 0 ? "?" : "?;"); /* what was above is not known any more */
+        (void)strbuf_adds(out, n == 0 ? "?" : "?;");
     while (n > 0) {
         sql_fold_frame(s, frames, path[--n], out);
         if (n > 0)
@@ -155,7 +156,7 @@ static void sql_fold_call(sqlite3_context *c, int n, sqlite3_value **v) {
     }
     int64_t id = sqlite3_value_int64(v[0]);
     size_t slot = (size_t)hash_mix((uint64_t)id) & (SQL_FOLD_SLOTS - 1);
-    /* Only the first place is looked at: two stacks that share it are written out each time. */
+    /* Only the first slot is checked: two stacks that share it are written out each time. */
     if (f->lines[slot] && f->ids[slot] == id) {
         sqlite3_result_text(c, f->lines[slot], -1, SQLITE_TRANSIENT);
         return;

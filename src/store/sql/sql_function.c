@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_function: functions of one row: time, and numbers for people. Times are seconds since the epoch, everything is UTC. */
+/* sql_function: functions of one row: time, and readable numbers. Times are seconds since the
+ * epoch in UTC. */
 #include <math.h>
 #include <string.h>
 #include <strings.h>
@@ -10,7 +11,7 @@
 #include "store/sql/sql_rewrite.h"
 
 #define SQL_DAY 86400.0
-/* Years 0 to 9999; beyond, calendars mean nothing. */
+/* Years 0 to 9999; beyond them calendars have no meaning. */
 #define SQL_TIME_MIN (-62167219200.0)
 #define SQL_TIME_MAX 253402300800.0
 
@@ -37,7 +38,7 @@ static const struct sql_function_info sql_function_list[] = {
 
 const struct sql_function_info *sql_functions(void) { return sql_function_list; }
 
-/* A number, or false with NULL (for NULL) or an error as the result. */
+/* A number; or false, with NULL (for NULL) or an error as the result. */
 static bool sql_number_argument(sqlite3_context *c, sqlite3_value *v, const char *function, double *out) {
     int type = sqlite3_value_numeric_type(v);
     if (type == SQLITE_INTEGER || type == SQLITE_FLOAT) {
@@ -74,7 +75,7 @@ static void sql_interval(sqlite3_context *c, int n, sqlite3_value **v) {
         sqlite3_result_double(c, seconds);
 }
 
-/* Which part of the day: value of (seconds of the period / seconds of the unit). */
+/* A part of the day: the value of (seconds of the period / seconds of the unit). */
 static void sql_part(sqlite3_context *c, sqlite3_value **v, const char *name, double period, double unit) {
     double t;
     if (!sql_time_argument(c, v[0], name, &t))
@@ -98,7 +99,8 @@ static void sql_second(sqlite3_context *c, int n, sqlite3_value **v) {
     sql_part(c, v, "second", 60, 1);
 }
 
-/* Units that are as long everywhere, and from when they are counted: weeks begin on a Monday, the epoch was a Thursday. */
+/* Units of constant length, and their zero point: weeks begin on a Monday, the epoch was a
+ * Thursday. */
 static const struct sql_trunc {
     const char *unit;
     double seconds, offset;

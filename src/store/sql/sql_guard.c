@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_guard: what a query may do: read, and fill temporary tables that live in memory. And when it must end. */
+/* sql_guard: what a query may do: read, and fill temporary tables in memory. And when it must
+ * end. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -7,7 +8,7 @@
 
 #define SQL_OPERATIONS_BETWEEN_CHECKS 2000
 
-/* Actions on temporary things only: the database they name must be "temp". */
+/* Actions on temporary objects only: the database they name must be "temp". */
 static bool sql_guard_is_write(int action) {
     return action == SQLITE_INSERT || action == SQLITE_UPDATE || action == SQLITE_DELETE;
 }
@@ -39,7 +40,8 @@ static const struct {
 
 static int sql_guard_deny(struct sql *s, int action, const char *detail, bool catalogue) {
     const char *what = "this statement";
-    /* Writing to its own catalogue is how SQLite does the thing itself: that one is to be named. */
+    /* SQLite performs the action by writing to its own catalogue; the error names the action
+     * itself. */
     if (s->denied[0] && sql_guard_is_write(action))
         return SQLITE_DENY;
     for (size_t i = 0; i < sizeof sql_guard_names / sizeof sql_guard_names[0]; i++)
@@ -70,11 +72,11 @@ static int sql_guard_check(void *arg, int action, const char *a, const char *b, 
     case SQLITE_DROP_TEMP_INDEX:
         return SQLITE_OK;
     case SQLITE_FUNCTION:
-        /* Those that leave SQL. */
+        /* Functions that reach beyond SQL. */
         if (b && (strcmp(b, "load_extension") == 0 || strcmp(b, "fts3_tokenizer") == 0))
             return sql_guard_deny(s, action, b, false);
         return SQLITE_OK;
-    case SQLITE_REINDEX: /* CREATE INDEX of a temporary table does it */
+    case SQLITE_REINDEX: /* CREATE INDEX of a temporary table uses it */
         return database && strcmp(database, "temp") == 0 ? SQLITE_OK : sql_guard_deny(s, action, NULL, false);
     default:
         break;

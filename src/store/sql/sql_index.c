@@ -2,9 +2,10 @@
 /*
  * sql_index: the rows of a table by the value of an integer column, for joins.
  *
- * SQLite makes no index of its own over a virtual table, so a join of samples with stacks would read all stacks for every
- * sample. Made when a column is looked up by value for the second time in a query; lives until its end. Keeps the chunks it
- * was made from, with all columns: memory is bounded by the ring's size.
+ * SQLite makes no index of its own over a virtual table, so a join of samples with stacks would
+ * read all stacks for every sample. Made when a column is looked up by value for the second time
+ * in a query; lives until its end. Keeps its chunks with all columns, so memory is bounded by
+ * the ring's size.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,8 @@ void sql_index_free(struct sql_index *x) {
     free(x);
 }
 
-/* Chunks of all sources; 0 when they are more than a client should hold: a file may claim anything. */
+/* Chunks of all sources; 0 if there are more than a client should hold: a file may claim
+ * anything. */
 static size_t sql_index_chunks(const struct sql_table *t) {
     size_t total = 0;
     uint64_t bytes = 0, rows = 0;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sql_internal: what the files of src/store/sql/ share: the session, its targets and tables, and rows at hand.
+ * sql_internal: shared by the files of src/store/sql/: the session, its targets and tables, and
+ * rows in memory.
  *
- * A table is a list of sources, one a target: a ring file, or a provider. What is read for a query (chunks, provider's rows,
- * indexes) is read once and kept until the query ends, so that every part of it sees the same moment.
+ * A table is a list of sources, one per target: a ring file, or a provider. What a query reads
+ * (chunks, provider's rows, indexes) is read once and kept until the query ends, so all parts of
+ * it see the same moment.
  */
 #ifndef STORE_SQL_SQL_INTERNAL_H
 #define STORE_SQL_SQL_INTERNAL_H
@@ -26,9 +28,9 @@
 struct sql_rows {                   /* of a provider, for one query */
     const union ring_value *values; /* columns of the definition, row after row */
     size_t n, n_columns;
-    uint64_t columns; /* that were asked for */
-    uint64_t query;   /* 0: none are here */
-    bool keyed;       /* they are those of one value of the provider's key: */
+    uint64_t columns; /* the requested ones */
+    uint64_t query;   /* 0: none are loaded */
+    bool keyed;       /* they are those of one value of the provider's key */
     int64_t key;
     struct arena text;
     union ring_value *room;
@@ -47,14 +49,14 @@ struct sql_target_state {
 struct sql_source {
     struct sql_target_state *target;
     struct ring_reader *reader; /* NULL: a provider */
-    ino_t inode;                /* of the file, to see that it was made anew */
+    ino_t inode;                /* of the file, to notice that it was made again */
     const struct sql_provider *provider;
     int map[RING_MAX_COLUMNS]; /* column of the table -> of the file or definition; -1 none */
-    uint64_t query;            /* the chunks are of this query */
+    uint64_t query;            /* the query that the chunks belong to */
     struct sql_rows rows;
 };
 
-/* A row of a table by its place. */
+/* Position of a row in a table. */
 struct sql_place {
     uint32_t source, chunk, row;
 };
@@ -73,13 +75,13 @@ struct sql_table {
     size_t n_columns;
     struct sql_source *sources;
     size_t n_sources;
-    bool changed; /* SQLite must be told */
-    bool known;   /* there without a source too */
+    bool changed; /* to be declared to SQLite */
+    bool known;   /* exists without a source too */
     bool symbols; /* it is python.frames */
     /* of one query */
     uint64_t query;
     struct sql_index *indexes[SQL_INDEXES];
-    uint8_t lookups[RING_MAX_COLUMNS]; /* by value of that column; 2: many */
+    uint8_t lookups[RING_MAX_COLUMNS]; /* by value of that column; 2: two or more */
 };
 
 struct sql {
@@ -99,17 +101,18 @@ struct sql {
     uint64_t lost;
     struct sql_fold *fold;
     struct sql_result *running;
-    void (*demangle)(const char *symbol, char *out, size_t cap); /* NULL: names stay as they are */
+    void (*demangle)(const char *symbol, char *out, size_t cap); /* NULL: names stay unchanged */
 };
 
-/* sql_vtab.c: make the module known; tell SQLite about tables that changed. 0 or -1. */
+/* sql_vtab.c: register the module; declare changed tables to SQLite. 0 or -1. */
 int sql_vtab_register(struct sql *s, struct err *e);
 int sql_vtab_declare(struct sql *s, struct sql_table *t, struct err *e);
 
-/* sql_value.c: a column that every table has; a cell of a ring; a value of a provider's definition. `id`: a RING_ID. */
+/* sql_value.c: a column of every table; a cell of a ring; a value of a provider's definition.
+ * `id`: a RING_ID. */
 void sql_put_common(sqlite3_context *x, const struct sql_target_state *t, int column);
 void sql_put_cell(sqlite3_context *x, const struct sql_target_state *t, bool id, const struct ring_cell *c);
-/* The same of a function's name in python.frames. `out` has room for RING_MAX_TEXT + 1. */
+/* The same for a function's name in python.frames. `out` has room for RING_MAX_TEXT + 1. */
 void sql_put_symbol(const struct sql *s, sqlite3_context *x, const struct ring_cell *c);
 void sql_demangle(const struct sql *s, const struct ring_cell *c, char *out);
 void sql_put_value(sqlite3_context *x, const struct sql_target_state *t, const struct ring_column_def *def,
@@ -117,26 +120,27 @@ void sql_put_value(sqlite3_context *x, const struct sql_target_state *t, const s
 
 /* sql_source.c */
 int sql_source_refresh(struct sql *s, struct sql_source *src);
-/* `key`: what the provider's key must equal; NULL unknown. */
+/* `key`: the value that the provider's key must equal; NULL unknown. */
 int sql_source_scan(struct sql *s, struct sql_source *src, uint64_t columns, const int64_t *key);
 void sql_source_fini(struct sql_source *src);
 uint64_t sql_source_columns(const struct sql_source *src, uint64_t of_table);
 
-/* sql_index.c: forget what the table keeps of an earlier query. */
+/* sql_index.c: drop the table's data of an earlier query. */
 void sql_table_begin(struct sql *s, struct sql_table *t);
 
-/* The rows of all ring sources of the table, by an integer column of the table (from 0, without the common ones). NULL
- * without memory, or when the table has as many as it may. */
+/* The rows of all ring sources of the table, by an integer column of the table (from 0, without
+ * the common ones). NULL without memory, or if the table has its maximum of indexes. */
 struct sql_index *sql_index_get(struct sql *s, struct sql_table *t, int column);
 void sql_index_free(struct sql_index *x);
-/* The first row with that value, or the one after a row: its number, UINT32_MAX when there is none. */
+/* The first row with that value, or the one after a row: its number, UINT32_MAX if there is
+ * none. */
 uint32_t sql_index_first(const struct sql_index *x, int64_t value);
 uint32_t sql_index_after(const struct sql_index *x, uint32_t number);
-/* Where a row is: its block, its row in there, its source. */
+/* A row's block, its index there, and its source. */
 const struct ring_block *sql_index_row(const struct sql_index *x, uint32_t number, uint32_t *row,
                                        uint32_t *source);
 
-/* The value of an integer cell as a query sees it: ids of different targets differ. */
+/* The value of an integer cell in a query: ids of different targets differ. */
 int64_t sql_scoped_id(const struct sql_target_state *t, int64_t id);
 
 /* sql_function.c, sql_aggregate.c, sql_fold.c: add our functions. 0 or -1. */
@@ -149,7 +153,7 @@ void sql_fold_free(struct sql_fold *f);
 #define SQL_TEMP_VFS "probing-temp"
 int sql_temp_register(void);
 
-/* sql_guard.c: what a query may do, and for how long. */
+/* sql_guard.c: permissions and time limit of a query. */
 void sql_guard_install(struct sql *s);
 bool sql_cancelled(const struct sql *s);
 

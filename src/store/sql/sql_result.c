@@ -12,10 +12,11 @@
 
 struct sql_result {
     struct sql *s;
-    const char *before; /* of the text: the statements that were there already; only while it is begun */
+    /* the statements in the text before this one; only at its start */
+    const char *before;
     size_t n_before;
     sqlite3_stmt *stmt;
-    char *text;    /* as SQLite has it */
+    char *text;    /* SQLite's form of it */
     size_t offset; /* of the statement in the caller's text */
     size_t n;
     char (*types)[16];
@@ -42,7 +43,7 @@ static void sql_place(const struct sql_result *r, size_t at, size_t *line, size_
     sql_walk(r->text, at, line, column);
 }
 
-/* Where SQLite says that the last error is; -1 when it does not. */
+/* Position of SQLite's last error; -1 if unknown. */
 static long sql_error_at(struct sql *s) {
 #if SQLITE_VERSION_NUMBER >= 3038000
     return sqlite3_error_offset(s->db);
@@ -75,7 +76,7 @@ static int sql_explain(const struct sql_result *r, int rc, long at, struct err *
     return err_set(e, ERR_FAILED, "%s (line %zu, column %zu)", sqlite3_errmsg(s->db), line, column);
 }
 
-/* "timestamp", "integer": as the column was declared; "" for an expression. */
+/* "timestamp", "integer": the declared type of the column; "" for an expression. */
 static void sql_read_types(struct sql_result *r) {
     for (size_t i = 0; i < r->n; i++) {
         const char *type = sqlite3_column_decltype(r->stmt, (int)i);
@@ -86,7 +87,7 @@ static void sql_read_types(struct sql_result *r) {
     }
 }
 
-/* A new query begins: a new moment. */
+/* A new query starts at a new moment. */
 static void sql_start(struct sql *s, const struct sql_query *q) {
     s->query++;
     s->now = isnan(s->fixed_now) ? clock_epoch_s() : s->fixed_now;
@@ -96,7 +97,7 @@ static void sql_start(struct sql *s, const struct sql_query *q) {
     s->deadline_ns = q->timeout_s > 0 ? clock_mono_ns() + (uint64_t)(q->timeout_s * 1e9) : 0;
 }
 
-/* Prepare the first statement of r->text. 1; 0 when there is none; -1 with the error. */
+/* Prepare the first statement of r->text. 1; 0 if there is none; -1 with the error. */
 static int sql_prepare(struct sql_result *r, size_t *used, struct sql_error *where, struct err *e) {
     struct sql *s = r->s;
     const char *tail = r->text;
@@ -112,7 +113,7 @@ static int sql_prepare(struct sql_result *r, size_t *used, struct sql_error *whe
         }
         return -1;
     }
-    /* Comments and lone semicolons are no statements. */
+    /* Comments and lone semicolons are not statements. */
     do {
         const char *from = tail;
         int rc = sqlite3_prepare_v2(s->db, from, -1, &r->stmt, &tail);
@@ -127,7 +128,7 @@ static int sql_prepare(struct sql_result *r, size_t *used, struct sql_error *whe
     return r->stmt != NULL;
 }
 
-/* Names that the text does not have are passed over. */
+/* Parameters that the text does not have are skipped. */
 static void sql_bind_named(struct sql_result *r, const struct sql_query *q) {
     for (size_t i = 0; i < q->n_named; i++) {
         int at = sqlite3_bind_parameter_index(r->stmt, q->named[i].name);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_rewrite: see sql_rewrite.h. Tokens as SQLite has them (tokenize.c of SQLite, "SQL As Understood By SQLite"). */
+/* sql_rewrite: see sql_rewrite.h. Tokens are SQLite's (tokenize.c of SQLite, "SQL As Understood
+ * By SQLite"). */
 #include "store/sql/sql_rewrite.h"
 
 #include <ctype.h>
@@ -16,7 +17,7 @@
 
 static bool sql_is_word(unsigned char c) { return isalnum(c) || c == '_' || c == '$' || c >= 0x80; }
 
-/* Length of something that ends with `close`, doubled inside. */
+/* Length of a literal that ends with `close`, doubled inside. */
 static size_t sql_quoted(const char *s, size_t n, char close) {
     size_t i = 1;
     for (; i < n; i++)
@@ -92,7 +93,7 @@ static const struct sql_unit {
     {"year", 31557600},
 };
 
-/* Seconds of one of that unit; 0 when there is none of that name. */
+/* Seconds of one such unit; 0 for an unknown name. */
 static double sql_unit_seconds(const char *s, size_t n) {
     for (size_t i = 0; i < sizeof sql_units / sizeof sql_units[0]; i++) {
         size_t len = strlen(sql_units[i].name);
@@ -109,7 +110,7 @@ static size_t sql_skip_space(const char *s, size_t n, size_t i) {
     return i;
 }
 
-/* A number at `*i`. Whether there was one. */
+/* Parse a number at `*i`. Returns whether there was one. */
 static bool sql_take_number(const char *s, size_t n, size_t *i, double *out) {
     char buf[SQL_NUMBER_MAX];
     size_t len = 0;
@@ -126,7 +127,7 @@ static bool sql_take_number(const char *s, size_t n, size_t *i, double *out) {
     return len > 0 && *end == '\0' && isfinite(*out);
 }
 
-/* "[-]H:M[:S]". Whether it is that. */
+/* Parse "[-]H:M[:S]". Returns whether it is one. */
 static bool sql_take_clock(const char *s, size_t n, double *seconds) {
     size_t i = sql_skip_space(s, n, 0), parts = 0;
     bool negative = i < n && s[i] == '-';
@@ -184,7 +185,8 @@ static bool sql_word_is(const char *sql, struct sql_token t, const char *word) {
     return t.kind == SQL_TOKEN_WORD && t.len == strlen(word) && strncasecmp(sql + t.at, word, t.len) == 0;
 }
 
-/* Overwrite [from, to) by a number, keeping lines where they are. Whether it fits. */
+/* Overwrite [from, to) with a number, keeping line breaks where they are. Returns whether it
+ * fits. */
 static bool sql_put_seconds(char *sql, size_t from, size_t to, double seconds) {
     char number[SQL_NUMBER_MAX];
     int n = snprintf(number, sizeof number, seconds < 0 ? "(%.15g)" : "%.15g", seconds);
@@ -192,7 +194,7 @@ static bool sql_put_seconds(char *sql, size_t from, size_t to, double seconds) {
         return false;
     size_t used = 0;
     for (size_t i = from; i < to; i++) {
-        /* A line break may be anywhere between the words; the number stands before the first. */
+        /* A line break may be anywhere between the words; the number goes before the first. */
         if (used < (size_t)n)
             sql[i] = number[used++];
         else if (sql[i] != '\n')
@@ -201,7 +203,8 @@ static bool sql_put_seconds(char *sql, size_t from, size_t to, double seconds) {
     return true;
 }
 
-/* The words after `interval`: the literal, and where it ends. 1 an interval, 0 something else, -1 not a valid one. */
+/* Read the words after `interval`: the literal, and its end. 1 an interval, 0 something else, -1
+ * an invalid one. */
 static int sql_read_interval(const char *sql, size_t len, size_t after, size_t *end, double *seconds) {
     struct sql_token literal = sql_token_after_space(sql, len, after);
     bool string =
@@ -215,7 +218,7 @@ static int sql_read_interval(const char *sql, size_t len, size_t after, size_t *
     double each = unit.kind == SQL_TOKEN_WORD ? sql_unit_seconds(sql + unit.at, unit.len) : 0;
     size_t i = sql_skip_space(text, n, 0);
     double number;
-    /* interval '5' minute: the unit stands outside. */
+    /* interval '5' minute: the unit is outside the quotes. */
     if (each > 0 && sql_take_number(text, n, &i, &number) && sql_skip_space(text, n, i) == n) {
         *seconds = number * each;
         *end = unit.at + unit.len;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_source: where the rows of one table of one target come from: a ring file as of this query, or a provider's answer to it. */
+/* sql_source: the source of the rows of one table of one target: a ring file as of this query,
+ * or a provider's answer to it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 
 int64_t sql_scoped_id(const struct sql_target_state *t, int64_t id) { return (int64_t)t->index << 32 | id; }
 
-/* The columns of a file or definition that columns of the table come from. */
+/* The columns of a file or definition that feed columns of the table. */
 uint64_t sql_source_columns(const struct sql_source *src, uint64_t of_table) {
     uint64_t out = 0;
     for (int i = 0; i < RING_MAX_COLUMNS; i++)
@@ -17,7 +18,7 @@ uint64_t sql_source_columns(const struct sql_source *src, uint64_t of_table) {
     return out;
 }
 
-/* Take note of the chunks there are, once a query. */
+/* Note the present chunks, once per query. */
 int sql_source_refresh(struct sql *s, struct sql_source *src) {
     struct err e;
     if (!src->reader || src->query == s->query)
@@ -92,7 +93,8 @@ static void sql_rows_clear(struct sql_rows *r) {
     *r = (struct sql_rows){.n = 0};
 }
 
-/* Ask the provider, unless it has answered this query with all of these columns (of the table). 0, or -1 with s->failure. */
+/* Ask the provider, unless it has answered this query with all these columns (of the table). 0,
+ * or -1 with s->failure. */
 int sql_source_scan(struct sql *s, struct sql_source *src, uint64_t columns, const int64_t *key) {
     uint64_t wanted = sql_source_columns(src, columns);
     struct sql_rows *r = &src->rows;

@@ -2,9 +2,10 @@
 /*
  * sql_temp: SQLite's temporary files, in memory.
  *
- * Told to keep temporary things in memory, SQLite sorts a million rows as a million small allocations; told to use files, it sorts
- * them in runs that fit a cache, twice as fast, but may fill a disk. So it is told to use files, and these are its files: blocks
- * of memory, counted like all of SQLite's. No other file can be opened through here.
+ * With temp_store = MEMORY SQLite sorts a million rows as a million small allocations; with
+ * files it sorts runs that fit a cache, twice as fast, but may fill a disk. So it uses files,
+ * and these are its files: blocks of memory, counted like all of SQLite's. No other file can be
+ * opened through here.
  */
 #include <string.h>
 
@@ -28,7 +29,7 @@ static int sql_temp_close(sqlite3_file *base) {
     return SQLITE_OK;
 }
 
-/* Bytes of the block that `at` falls into, at most `left`. */
+/* Bytes of the block that contains `at`, at most `left`. */
 static sqlite3_int64 sql_temp_piece(sqlite3_int64 at, sqlite3_int64 left) {
     sqlite3_int64 room = SQL_TEMP_BLOCK - at % SQL_TEMP_BLOCK;
     return room < left ? room : left;
@@ -84,7 +85,7 @@ static int sql_temp_write(sqlite3_file *base, const void *data, int n, sqlite3_i
 static int sql_temp_truncate(sqlite3_file *base, sqlite3_int64 size) {
     struct sql_temp_file *f = (struct sql_temp_file *)base;
     if (size < f->size) {
-        /* What is written behind it later must not show what was there. */
+        /* Later writes behind it must not reveal the old content. */
         sqlite3_int64 keep = (size + SQL_TEMP_BLOCK - 1) / SQL_TEMP_BLOCK;
         while (f->n_blocks > keep)
             sqlite3_free(f->blocks[--f->n_blocks]);
@@ -184,7 +185,7 @@ int sql_temp_register(void) {
         return 0;
     if (!standard)
         return -1;
-    /* Time, randomness and names as everywhere; files are ours. */
+    /* Time, randomness and names are the standard ones; files are ours. */
     mine = *standard;
     mine.pNext = NULL;
     mine.zName = SQL_TEMP_VFS;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_value: a value of a table, given to SQLite. What is unknown stays NULL, which is what a result is that nobody sets. */
+/* sql_value: passes a value of a table to SQLite. An unknown value stays NULL: a result that is
+ * not set. */
 #include <string.h>
 
 #include "store/sql/sql_internal.h"
@@ -15,7 +16,7 @@ void sql_put_common(sqlite3_context *x, const struct sql_target_state *t, int co
         sqlite3_result_int64(x, n);
 }
 
-/* Is it a name that a C++ or Rust compiler has made? */
+/* True for a name made by a C++ or Rust compiler. */
 static bool sql_is_mangled(const struct ring_cell *c) {
     return c->kind == RING_CELL_TEXT && c->len > 2 && c->len <= RING_MAX_TEXT && c->s[0] == '_' &&
            (c->s[1] == 'Z' || c->s[1] == 'R');

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sql_vtab: the virtual table: what SQLite asks of a table, answered from its sources.
+ * sql_vtab: the virtual table: SQLite's requests, answered from the table's sources.
  *
- * Pushed down: ranges of the time column (whole chunks are passed over by their first and last time), rank, host and pid (whole
- * targets), any integer column that must equal a value (by an index when it is asked often). Only columns that a query uses are read.
- * SQLite checks every condition but those on the time again, so the others only have to leave out rows that cannot match.
+ * Pushed down: ranges of the time column (whole chunks are skipped by their first and last
+ * time), rank, host and pid (whole targets), any integer column that must equal a value (through
+ * an index if that is frequent). Only the columns of the query are read. SQLite checks every
+ * condition again except those on the time, so the others only have to leave out rows that
+ * cannot match.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +16,7 @@
 #include "store/sql/sql_internal.h"
 
 #define SQL_US 1e6
-#define SQL_BEYOND 9.1e9 /* seconds: no timestamp of a ring is beyond (2^53 microseconds) */
+#define SQL_BEYOND 9.1e9 /* seconds: no timestamp of a ring is greater (2^53 microseconds) */
 #define SQL_NO_ROW UINT32_MAX
 
 struct sql_vtab {
@@ -26,19 +28,19 @@ struct sql_vtab {
 
 struct sql_cursor {
     sqlite3_vtab_cursor base;
-    uint64_t columns; /* of the table, that are used */
+    uint64_t columns; /* of the table, those in use */
     uint32_t source;
     /* within a ring */
     struct ring_block block;
     size_t chunk, n_chunks;
     const struct ring_chunk *chunks;
-    /* where we are: a row of `at`, or of the provider's rows */
+    /* the current row, of `at` or of the provider's rows */
     const struct ring_block *at;
     uint32_t row;
     struct sql_index *index; /* NULL: rows are read in their order */
     uint32_t number;         /* in the index */
     bool eof;
-    bool any_time; /* all rows of this chunk are within the time that is wanted */
+    bool any_time; /* all rows of this chunk are in the wanted time */
     /* conditions */
     int64_t min_us, max_us;
     bool by_pid, by_rank, by_host, never;
@@ -89,8 +91,8 @@ static int sql_connect(sqlite3 *db, void *aux, int argc, const char *const *argv
     }
     sqlite3_str_appendall(text, ")");
     char *declaration = sqlite3_str_finish(text);
-    bool guarded =
-        s->guarded; /* the description is parsed like a statement; SQLite may want it again at any time */
+    /* the description is parsed like a statement; SQLite may need it again at any time */
+    bool guarded = s->guarded;
     s->guarded = false;
     int rc = v && declaration ? sqlite3_declare_vtab(db, declaration) : SQLITE_NOMEM;
     s->guarded = guarded;
@@ -104,7 +106,7 @@ static int sql_connect(sqlite3 *db, void *aux, int argc, const char *const *argv
     return SQLITE_OK;
 }
 
-/* A function of its own: were it sql_connect, the module's name would be a table. */
+/* Different from sql_connect, because otherwise the module's name would be a table. */
 static int sql_create(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **out,
                       char **error) {
     return sql_connect(db, aux, argc, argv, out, error);
@@ -117,7 +119,7 @@ static int sql_disconnect(sqlite3_vtab *v) {
 
 /* ---- planning ---- */
 
-/* How a condition is told to sql_filter: one character an argument, after the columns that are used. */
+/* The code of a condition for sql_filter: one character per argument, after the used columns. */
 static char sql_condition(const struct sql_vtab *v, const struct sqlite3_index_constraint *c) {
     int column = c->iColumn - SQL_COMMON;
     bool equal = c->op == SQLITE_INDEX_CONSTRAINT_EQ;
@@ -157,7 +159,7 @@ static bool sql_only_rings(const struct sql_table *t) {
     return true;
 }
 
-/* Rows of the table, roughly. */
+/* Rough number of rows of the table. */
 static double sql_estimate_rows(const struct sql_vtab *v) {
     double rows = 0;
     for (size_t i = 0; i < v->t->n_sources; i++) {
@@ -169,14 +171,14 @@ static double sql_estimate_rows(const struct sql_vtab *v) {
     return rows + 1;
 }
 
-/* Is a column of the table what the source's provider makes its rows by? */
+/* True if a column of the table is the key of the source's provider. */
 static bool sql_is_key(const struct sql_source *src, int column) {
     const struct sql_provider *p = src->provider;
     int from = src->map[column];
     return p && p->key && from >= 0 && strcmp(p->def->columns[from].name, p->key) == 0;
 }
 
-/* Is it made by a key? */
+/* True if a source of the table has a key. */
 static bool sql_has_key(const struct sql_table *t) {
     for (size_t i = 0; i < t->n_sources; i++)
         if (t->sources[i].provider && t->sources[i].provider->key)
@@ -184,7 +186,7 @@ static bool sql_has_key(const struct sql_table *t) {
     return false;
 }
 
-/* A table that is made by a key is asked by no other column. */
+/* A table with a key can be looked up by no other column. */
 static bool sql_may_equal(const struct sql_table *t, int column) {
     for (size_t i = 0; i < t->n_sources; i++)
         if (t->sources[i].provider && t->sources[i].provider->key && !sql_is_key(&t->sources[i], column))
@@ -262,7 +264,8 @@ static bool sql_wanted_target(const struct sql_cursor *c, const struct sql_targe
            (!c->by_host || (t->host && strcmp(c->host, t->host) == 0));
 }
 
-/* Has the file the table's time? One of another version may not: its times are unknown, and no condition on them is met. */
+/* True if the file has the table's time. One of another version may not: its times are unknown
+ * and meet no condition. */
 static bool sql_timed(const struct sql_vtab *v, const struct sql_source *src) {
     return v->time_column >= 0 && src->map[v->time_column] >= 0 &&
            src->map[v->time_column] == ring_reader_info(src->reader)->time_column;
@@ -272,7 +275,7 @@ static bool sql_any_time(const struct sql_cursor *c) {
     return c->min_us == INT64_MIN && c->max_us == INT64_MAX;
 }
 
-/* Does the row of the ring that we are at meet the conditions on time and equality? */
+/* True if the current row of the ring meets the conditions on time and equality. */
 static bool sql_wanted_row(const struct sql_vtab *v, const struct sql_cursor *c,
                            const struct sql_source *src) {
     if (!c->any_time) {
@@ -293,7 +296,7 @@ static bool sql_wanted_row(const struct sql_vtab *v, const struct sql_cursor *c,
            (v->t->columns[c->equal_column].type == RING_ID ? sql_scoped_id(src->target, cell.i) : cell.i);
 }
 
-/* Load the next chunk of the source that may have rows for us. 1; 0 there is none; -1 without memory. */
+/* Load the source's next chunk that may have matching rows. 1; 0 at the end; -1 without memory. */
 static int sql_next_chunk(struct sql_vtab *v, struct sql_cursor *c, struct sql_source *src) {
     uint64_t needed = c->columns | (v->time_column >= 0 ? 1ULL << v->time_column : 0) |
                       (c->equal_column >= 0 ? 1ULL << c->equal_column : 0);
@@ -317,7 +320,7 @@ static int sql_next_chunk(struct sql_vtab *v, struct sql_cursor *c, struct sql_s
     return 0;
 }
 
-/* Begin with the first source from c->source on that has rows for us. 1; 0 none; -1 failed. */
+/* Open the first source from c->source on that has matching rows. 1; 0 none; -1 failed. */
 static int sql_next_source(struct sql_vtab *v, struct sql_cursor *c) {
     for (; c->source < v->t->n_sources; c->source++) {
         struct sql_source *src = &v->t->sources[c->source];
@@ -344,7 +347,7 @@ static int sql_next_source(struct sql_vtab *v, struct sql_cursor *c) {
     return 0;
 }
 
-/* From the row we are at, go on to one that is wanted. */
+/* Advance from the current row to a matching one. */
 static int sql_settle(struct sql_vtab *v, struct sql_cursor *c) {
     while (c->source < v->t->n_sources) {
         struct sql_source *src = &v->t->sources[c->source];
@@ -355,7 +358,7 @@ static int sql_settle(struct sql_vtab *v, struct sql_cursor *c) {
             for (; c->row < c->at->rows; c->row++)
                 if (sql_wanted_row(v, c, src))
                     return SQLITE_OK;
-            /* A long search for a row is one step to SQLite: it would not ask by itself. */
+            /* A long search for a row is one step to SQLite, which would not check by itself. */
             if (sql_cancelled(v->s))
                 return SQLITE_INTERRUPT;
             int rc = sql_next_chunk(v, c, src);
@@ -375,7 +378,7 @@ static int sql_settle(struct sql_vtab *v, struct sql_cursor *c) {
     return SQLITE_OK;
 }
 
-/* The row of the index that c->number says, or the next one of its value that is wanted. */
+/* Take the row of the index at c->number, or the next matching one of its value. */
 static void sql_settle_index(struct sql_vtab *v, struct sql_cursor *c) {
     for (; c->number != SQL_NO_ROW; c->number = sql_index_after(c->index, c->number)) {
         c->at = sql_index_row(c->index, c->number, &c->row, &c->source);
@@ -386,13 +389,14 @@ static void sql_settle_index(struct sql_vtab *v, struct sql_cursor *c) {
     c->eof = true;
 }
 
-/* Is the time `us`, as a query sees it, less than the bound (or equal to it)? */
+/* True if the time `us`, as a query sees it, is less than the bound (or equal to it). */
 static bool sql_before(int64_t us, double bound, bool or_equal) {
     double t = (double)us / SQL_US;
     return or_equal ? t <= bound : t < bound;
 }
 
-/* The first microsecond whose time is not before the bound: exactly what comparing seconds gives. */
+/* The first microsecond whose time is not before the bound: exactly the result of comparing
+ * seconds. */
 static int64_t sql_first_us(double bound, bool or_equal) {
     if (!(fabs(bound) < SQL_BEYOND))
         return bound > 0 ? INT64_MAX : INT64_MIN;
@@ -402,11 +406,11 @@ static int64_t sql_first_us(double bound, bool or_equal) {
     return us;
 }
 
-/* Take a condition on the time exactly as SQLite would: it is not checked again. */
+/* Apply a condition on the time exactly as SQLite would: it is not checked again. */
 static void sql_bound_time(struct sql_cursor *c, char how, sqlite3_value *value) {
     int type = sqlite3_value_numeric_type(value);
     if (type != SQLITE_INTEGER && type != SQLITE_FLOAT) {
-        /* Nothing compares with NULL; a text is more than any number. */
+        /* Nothing compares with NULL; a text is greater than any number. */
         c->never = c->never || type == SQLITE_NULL || (how != '<' && how != 'l');
         return;
     }
@@ -416,14 +420,14 @@ static void sql_bound_time(struct sql_cursor *c, char how, sqlite3_value *value)
         from = sql_first_us(bound, how == '>');
     if (how == '<' || how == 'l' || how == '=')
         to = sql_first_us(bound, how != '<');
-    /* `to` is the first that is too late. */
+    /* `to` is the first time that is too late. */
     c->never = c->never || to == INT64_MIN || from == INT64_MAX;
     to -= to == INT64_MAX || to == INT64_MIN ? 0 : 1;
     c->min_us = from > c->min_us ? from : c->min_us;
     c->max_us = to < c->max_us ? to : c->max_us;
 }
 
-/* What an integer column must equal. A value that no integer equals matches nothing. */
+/* The value that an integer column must equal. A value that no integer equals matches nothing. */
 static void sql_bound_equal(struct sql_cursor *c, int column, sqlite3_value *value) {
     int type = sqlite3_value_type(value);
     if (type == SQLITE_INTEGER || (type == SQLITE_FLOAT && fabs(sqlite3_value_double(value)) < 9e15 &&
@@ -435,7 +439,7 @@ static void sql_bound_equal(struct sql_cursor *c, int column, sqlite3_value *val
     } /* text: SQLite compares it by the column's affinity */
 }
 
-/* The target's number; a value that is not one leaves the choice to SQLite. */
+/* The target's number; for any other value SQLite decides. */
 static void sql_bound_target(sqlite3_value *value, bool *by, int64_t *number) {
     if (sqlite3_value_type(value) != SQLITE_INTEGER)
         return;
@@ -533,8 +537,9 @@ static int sql_column(sqlite3_vtab_cursor *base, sqlite3_context *x, int column)
     }
     column -= SQL_COMMON;
     int from = src->map[column];
+    /* this target does not have it */
     if (from < 0)
-        return SQLITE_OK; /* this target does not have it */
+        return SQLITE_OK;
     if (c->at) {
         struct ring_cell cell;
         ring_block_get(c->at, (size_t)from, c->row, &cell);
