@@ -11,7 +11,7 @@ which begins as tests/fuzz/executions.json: so N may be reached in pieces, inter
 not run. --anew counts from none. --record writes what there is by now back to tests/fuzz/executions.json. "executions" are those of this
 run, "total" those so far, "finding" what it fell over, "cov" and "ft" the edges and features that were reached (libFuzzer's words).
 
-What is linked is told by the linker's map beside the program (BUILD/fuzzers/NAME.map) and the compiler's lists of what each object is made of:
+The linker's map beside the program lists what is linked (BUILD/fuzzers/NAME.map) and the compiler's lists of what each object is made of:
 the sources and headers of all objects of ours, the product's as well as the harness's, and deps.lock for those of others.
 
 A unit that took too long by the clock is run again by itself: it is a finding only if it takes as long of a processor, for a machine may have

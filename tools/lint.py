@@ -92,6 +92,37 @@ SPEAKING = ["src/cli/", "src/client/", "src/tui/"]
 SPEAKERS = ["src/client/output.c", "src/cli/line.c", "src/tui/term/*"]
 PRINTING = re.compile(r"(?<![\w.>])(v?f?printf|puts|fputs|putchar|fputc|putc|fwrite|perror|v?dprintf)\s*\(")
 
+# Words and turns that a native reader stumbles over, and what to write instead: in comments of src/, in documents and in
+# docstrings. Text in backquotes is code.
+DIALECT = [
+    (r"oftener", "more often"),
+    (r"in vain", "without success"),
+    (r"for ever", "forever, without end"),
+    (r"anew", "again"),
+    (r"dear(?:er|ly)?", "expensive"),
+    (r"would have had", "say what happens"),
+    (r"(?:is|are|was|were|be|been|being) told(?! to\b| apart\b)", "is shown, is reported"),
+    (r"no more(?=[.,;:)]|\Z)", "no longer, is gone"),
+    (r"of (?:before|then)", "earlier, of that time"),
+    (r"(?:all|both|everything|many|several|two|three|four|\d+)(?: \w+)? at once", "together, at a time"),
+    (r"(?:is|are|was|were) not had|(?:to|can|could|cannot) be had", "is available, could not acquire"),
+    (r"(?<!there\s)(?:is|are|was|were) no (?!longer\b|more\b|less\b|\w+er\b)\w+", "is not a"),
+    (r"(?:comes?|came|coming) in(?=[.,;:)]|\Z| by\b| as\b| afterwards\b)", "connects, arrives"),
+    (r"(?:is|are|was|were) there already", "exists"),
+    (r", or not(?=[.;:)])", "toggle"),
+    (r"doors?", "listener"),
+    (r"(?:there|here|where)(?:of|upon|unto)|henceforth|hitherto|whence|thither|lest|thrice|till", "today's word"),
+]
+DIALECT_PATTERNS = [(re.compile(r"(?<![\w.-])(?:" + words.replace(" ", r"\s+") + r")(?!\w)", re.I), better) for words, better in DIALECT]
+# Where such words stay: a prefix of a path, and what may be found there.
+DIALECT_ALLOWED = [
+    ("docs/access.md", r"doors?"),   # written by `make access`; `doors` is a key of `status --json`
+    ("src/agent/", r".*"),           # these rooms are still being rewritten
+    ("src/cli/", r".*"),
+    ("src/client/", r".*"),
+    ("src/tui/", r".*"),
+]
+
 NO_LICENCE_LINE = ["*.md", "LICENSE", "VERSION", "tests/*/golden/*", "tests/golden/*", "tests/fuzz/corpus/*", "*.json", "*.txt"]
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK"]) + r")\b")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(work|root|home/\w+|Users)/")
@@ -228,6 +259,33 @@ def check_words(path, text, findings):
             findings.add(path, number, "a path of one machine")
 
 
+def prose_of(path, text):
+    """What people read in a file: (line, text) of comments, of a document, of docstrings; without what stands in backquotes."""
+    def without_code(prose):
+        return re.sub(r"```.*?```|`[^`\n]*`", lambda code: re.sub(r"[^\n]", "_", code.group(0)), prose, flags=re.S)
+
+    if path.endswith((".c", ".h")):
+        token = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
+        for match in token.finditer(text):
+            if match.group(0)[0] == "/":
+                yield text.count("\n", 0, match.start()) + 1, without_code(re.sub(r"\n[ \t]*\*?[ \t]*", "\n", match.group(0)[2:-2].rstrip()))
+    elif path.endswith(".md"):
+        yield 1, without_code(text)
+    elif path.endswith(".py"):
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node, clean=False):
+                yield node.body[0].value.lineno, without_code(ast.get_docstring(node, clean=False))
+
+
+def check_dialect(path, text, findings):
+    for line, prose in prose_of(path, text):
+        for pattern, better in DIALECT_PATTERNS:
+            for match in pattern.finditer(prose):
+                words = " ".join(match.group(0).split())
+                if not any(path.startswith(prefix) and re.fullmatch(allowed, words, re.I) for prefix, allowed in DIALECT_ALLOWED):
+                    findings.add(path, line + prose.count("\n", 0, match.start()), f"'{words}': write {better}")
+
+
 def check_python_parses(path, text, findings):
     try:
         ast.parse(text)
@@ -325,6 +383,8 @@ def check_file(path, findings):
         check_python_parses(path, text, findings)
     if path.endswith(".md"):
         check_documents(path, text, findings)
+    if path.startswith(("src/", "docs/", "tools/")) or path.endswith((".md", ".py")):
+        check_dialect(path, text, findings)
 
 
 def main():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training job with much to be walked through, for bench/training.py: heap_job.py TENSORS OBJECTS
 
-A small model is trained for ever. Beside it lie TENSORS tensors, half of them in modules, and OBJECTS objects of Python, in lists of
+A small model is trained without end. Beside it lie TENSORS tensors, half of them in modules, and OBJECTS objects of Python, in lists of
 instances that hold a list each. Prints "ready" when all of that is there. Garbage is not collected: that would be most of what is seen.
 """
 

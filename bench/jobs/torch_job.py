@@ -2,7 +2,7 @@
 """A job with torch for bench/training.py: answers each line on its standard input with a line of nanoseconds.
 
 record N   CPU time of N torch.profiler.record_function, per one
-idle N     the same of N additions of small tensors, which are no operation that is told
+idle N     the same of N additions of small tensors, which are not reported as operations
 step N     the same of N training steps of a small model, per step
 """
 

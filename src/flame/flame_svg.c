@@ -42,7 +42,7 @@ static double svg_own(const struct svg *s, uint32_t node) {
 
 /* ---- text ---- */
 
-/* Text from the job as XML has it: U+FFFE and U+FFFF are no characters there. At most `cols` columns; 0: all. */
+/* Text from the job as XML has it: U+FFFE and U+FFFF are not characters there. At most `cols` columns; 0: all. */
 static void svg_put_text(struct strbuf *out, const char *text, int cols) {
     char clean[SVG_NAME_MAX];
     size_t len = text_sanitize(clean, sizeof clean, text), fit = cols ? text_fit(clean, cols) : len;

@@ -56,7 +56,7 @@ struct stack_counts_entry {
     uint32_t stack; /* for stack_counts_path; STACK_COUNTS_NO_STACK */
     struct stack_counts_sums sums;
     bool is_changed; /* it is among stack_counts_changed */
-    /* Where they are told apart (stack_counts_split) what all its samples say, else unknown. */
+    /* The common value of its samples if they are split (stack_counts_split), otherwise unknown. */
     uint8_t gil_state; /* enum model_gil */
     int8_t gc_state;   /* 1 it collects garbage, 0 not, MODEL_UNKNOWN */
 };
@@ -115,7 +115,7 @@ void stack_counts_forget_changed(struct stack_counts *f);
 const uint32_t *stack_counts_batch_entries(const struct stack_counts *f);
 
 /* Stacks are a forest: each is a frame called by the stack above it, which has a smaller number. Numbers count from 1
- * (stacks) and 0 (frames), and are never given anew. */
+ * (stacks) and 0 (frames), and are never reused. */
 /* What is pointed to stays where it is as long as these. */
 size_t stack_counts_stacks(const struct stack_counts *f);
 size_t stack_counts_frames(const struct stack_counts *f);

@@ -244,7 +244,7 @@ static int load_too_late(struct target *t, const struct load_request *req, struc
                    (int)t->pid, where);
 }
 
-/* Wait for the final result: 0, or what load_agent returns. At the deadline the thread is told
+/* Wait for the final result: 0, or what load_agent returns. At the deadline the thread is asked
  * to cancel, except while the agent is being started. */
 static int load_wait_done(struct target *t, const struct load_request *req, struct err *e) {
     uint64_t at = req->params_at;

@@ -8,7 +8,7 @@
 
 #define LOADERS_FRAMES 256    /* of one thread */
 #define LOADERS_WORDS 160     /* of one frame or generator, from its beginning, */
-#define LOADERS_FEW 16        /* so many if there are no more */
+#define LOADERS_FEW 16        /* so many if no others follow */
 #define LOADERS_DEPTH 5       /* generators within generators */
 #define LOADERS_OBJECTS 20000 /* objects that are examined */
 #define LOADERS_SEEN 8192     /* of them that are remembered; a power of two */

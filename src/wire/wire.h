@@ -4,7 +4,7 @@
  *
  * request [0, id, method, params], response [1, id, error, result], notification [2, method,
  * params]. Params and results are maps; unknown keys are ignored, missing ones are unknown.
- * Messages are capped; longer ones travel as chunks. This header is the only door to msgpack.
+ * Messages are capped; longer ones travel as chunks. Only src/wire uses msgpack.
  * Both ends use the same tables (field_tables.c); every parse is bounded: nothing is allocated
  * for a count that the bytes received cannot hold. No state: any thread may call anything.
  */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Python process that loads libprobing.so itself, so that tests of the agent do not depend on injection.
 
-The job does what it is told through a pipe, one line a command, and answers with a line of JSON. Import `job` to use it.
+The job takes commands through a pipe, one a line, and answers with a line of JSON. Import `job` to use it.
 """
 
 import json

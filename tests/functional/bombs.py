@@ -175,7 +175,7 @@ BOMBS = sorted([f"threads-{name}" for name in THREADS] + [f"samples-{name}" for 
 
 
 class BombAgent(LyingAgent):
-    """What is no bomb is answered as an agent would, shortly."""
+    """Every other request gets a short answer, as from an agent."""
 
     def __init__(self, path, name):
         super().__init__(path, {})

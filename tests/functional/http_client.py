@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks an agent by HTTP, byte for byte, and reads what the text format of Prometheus allows and no more."""
+"""Asks an agent by HTTP, byte for byte, and reads exactly what the text format of Prometheus allows."""
 
 import json
 import math

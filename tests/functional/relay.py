@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A door to an agent that is elsewhere: a unix socket whose bytes are carried to the agent's and back.
+"""A relay to an agent that is elsewhere: a unix socket whose bytes are carried to the agent's and back.
 
 What /proc says of whoever serves the socket is not of the job then, and the files of its tables are not looked for.
 """

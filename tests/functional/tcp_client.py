@@ -24,7 +24,7 @@ def as_user(uid):
 
 
 class Address(str):
-    """Of a door, with the token that is shown there unless another is."""
+    """A client of a TCP listener, with the listener's own token unless another is given."""
 
     token = None
 

@@ -101,7 +101,7 @@ def has_agent_threads(pid):
 
 
 def check_found(probing, pid, strategy):
-    """It is listed as having an agent, and answers through it; nothing was injected, and the agent says how it came in."""
+    """It is listed as having an agent, and answers through it; nothing was injected, and the agent reports how it was loaded."""
     wait_for_agent(pid)
     rows = {row["pid"]: row for row in probing("list", "--json").ok().json()["processes"]}
     assert rows[pid]["agent"] is True

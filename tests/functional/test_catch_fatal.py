@@ -250,7 +250,7 @@ def test_ends_as_without_us(probing, job, any_python, wait_until, what, way):
 
 
 def test_stack_overflow(probing, job, any_python, wait_until):
-    """Without a stack for signals the kernel ends it before anybody hears of it; with one, as faulthandler makes it, it is told."""
+    """Without a stack for signals the kernel ends it before anybody hears of it; with one, as faulthandler makes it, it is reported."""
     for more in ([], ["faulthandler"]):
         it = job(*more)
         arm(probing, it)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job whose main thread holds the GIL for ever in a C call is shown like any other, and promptly."""
+"""A job whose main thread never releases the GIL in a C call is shown like any other, and promptly."""
 
 import os
 

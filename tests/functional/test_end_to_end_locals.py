@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locals on the way a person takes: verbs, exports and the screen, also when the GIL is held for ever; and only when asked for."""
+"""Locals on the way a person takes: verbs, exports and the screen, also when the GIL is never released; and only when asked for."""
 
 import os
 

@@ -273,7 +273,7 @@ def test_lines_that_people_type(noisy, probing):
 
 
 def test_limits(noisy, probing):
-    """A gigabyte of prints, a huge value, and bytes that are no text: bounded, and said so."""
+    """A gigabyte of prints, a huge value, and bytes that are not text: bounded, and said so."""
     code = "import time\nuntil = time.monotonic() + 1\nwhile time.monotonic() < until: print('x' * 1000000)\n'y' * 10"
     document = evaluate(probing, noisy.pid, code, "--timeout", "60s")
     assert len(document["output"]) == 1 << 20 and document["truncated"] and document["result"] == repr("y" * 10)
@@ -291,7 +291,7 @@ def test_limits(noisy, probing):
 
 
 def test_ends_of_processes(noisy, probing, wait_until):
-    """sys.exit ends nothing, a forked child ends itself and is no second worker; os._exit is what was asked for."""
+    """sys.exit ends nothing, a forked child ends itself and is not a second worker; os._exit is what was asked for."""
     left = evaluate(probing, noisy.pid, "import sys; sys.exit(3)", status=1)
     assert (left["error"]["type"], left["error"]["message"]) == ("SystemExit", "3")
     forked = evaluate(probing, noisy.pid, "import os\npid = os.fork()\nos.waitpid(pid, 0)[1] if pid else print('child')")
@@ -323,7 +323,7 @@ def test_interrupted_while_the_main_thread_waits(target, probing, tmp_path, wait
 
 
 def test_what_catches_the_interrupt(noisy, probing, wait_until):
-    """It goes on until it is told otherwise; meanwhile there is no other, nor an eject, and it is said."""
+    """It goes on until it is interrupted; until then no other code runs, nor an eject, and the answers say so."""
     code = "halt = False\ntimes = 0\nwhile not halt:\n    try:\n        while not halt: pass\n    except BaseException: times += 1"
     document = evaluate(probing, noisy.pid, code, "--timeout", "200ms", status=1)
     assert document["timed_out"] and document["unended"] and document["error"] is None and document["result"] is None
@@ -371,7 +371,7 @@ def poke(pid, address):
 
 @pytest.mark.parametrize("where", [(), ("--main",)])
 def test_the_gil_is_held(target, probing, build_dir, tmp_path, wait_until, ptrace, where):
-    """Said within the time limit, and what was not begun is never run, not even when the GIL is to be had again."""
+    """Said within the time limit, and what was not begun is never run, not even when the GIL is free again."""
     job = target(HOG, os.path.join(build_dir, "tests", "targets", "gilhog.so"))
     marker = tmp_path / "marker"
     probing(str(job.pid), "inject").ok()

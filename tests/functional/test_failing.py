@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing to be had in the job: no memory, no descriptors, no threads, for the injector's thread or for the agent at any of its
+"""The job is out of everything: no memory, no descriptors, no threads, for the injector's thread or for the agent at any of its
 calls. It is refused with the reason, or goes without something; the job is as before, and the agent goes out again."""
 
 import os

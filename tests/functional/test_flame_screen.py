@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Flame screen in a real terminal, on real jobs: what is wide, what is searched for, what stays while samples come in."""
+"""The Flame screen in a real terminal, on real jobs: what is wide, what is searched for, what stays while samples arrive."""
 
 import json
 import re

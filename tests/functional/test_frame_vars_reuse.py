@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code, dicts, names and types that take the place of others in memory, over and over: no variable is told with the value of another."""
+"""Code, dicts, names and types that take the place of others in memory, over and over: no variable is reported with the value of another."""
 
 import pytest
 from agent_job import job  # noqa: F401
@@ -71,7 +71,7 @@ def test_what_lies_where_other_things_have_lain(job, torch_fork, probing):  # no
         again = j.do(f"steps({STEPS})")
         seen = []
         def told(before=before, seen=seen):
-            """Rows of this round, when there come no more. Its first steps may have come before the agent was quite there."""
+            """Rows of this round, when no further ones come. Its first steps may have come before the agent was quite there."""
             rows = probing(pid, "query", "--format", "json", "--limit", "0", "SELECT step, loss FROM python.steps").ok().json()["rows"]
             seen.append(max([row["step"] for row in rows], default=0))
             return rows if len(seen) > 1 and before < seen[-1] == seen[-2] else None

@@ -121,7 +121,7 @@ def read_answer(fd):
 
 
 def told(data_dir, pid):
-    """Those that were told, each, of a process."""
+    """The reported collections of a process, one a row."""
     folders = ring_file.folders(data_dir, pid)
     return [row["collected"] for row in ring_file.read(folders[-1], "python.gc") if row["duration_ms"] is not None] if folders else []
 

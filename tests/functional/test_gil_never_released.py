@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job that holds the GIL in C: whoever wants code run is told so within their time, by every door, and nothing of it runs later unasked."""
+"""A job that holds the GIL in C: clients that want code run learn it within their time, through every listener, and none of it runs later."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ NOTHING = "nothing was run, and nothing will be"
 
 
 class Hog:
-    """The job, its doors, and what code of ours would leave if it were run."""
+    """The job, its listeners, and what code of ours would leave if it were run."""
 
     def __init__(self, job, probing, folder, wait_until):
         self.job, self.probing, self.folder, self.wait_until = job, probing, folder, wait_until
@@ -41,7 +41,7 @@ class Hog:
         self.wait_until(lambda: any(mark in text for _, text in events(self.probing, self.job.pid)[0]), 60, "it to wait")
 
     def let_go(self):
-        """The GIL is to be had again; what had been asked for until then would have been run now."""
+        """The GIL is free again; what was asked for until then would run now."""
         poke(self.job.pid, int(self.job.ready))
         assert again(self.probing, self.job.pid, "counter.value > 0", self.wait_until)["result"] == "True"
         assert evaluate(self.probing, self.job.pid, "1", "--main")["result"] == "1"
@@ -71,7 +71,7 @@ def test_said_in_time(hog, door):
 
 @pytest.mark.parametrize("door", ["unix", "tcp"])
 def test_the_client_goes(hog, door):
-    """Whoever asked is gone before the GIL can be had: nobody wants it any more."""
+    """The client is gone before the GIL is free: nobody wants the result any more."""
     for where in (False, True):
         client = hog.client(door)
         client.send("eval", {"code": hog.code(f"mark_{where}").encode(), "name": "x", "timeout_s": 3600.0, "main": where})
@@ -133,7 +133,7 @@ while True:
 
 def test_a_traced_thread_goes_on(each_python, target, probing, wait_until, ptrace):
     """After code that ended by itself, just as it was interrupted, or was interrupted, a thread with a trace function gets on: nothing asks it
-    for ever to look at what has come up (3.11: such a thread would never get past the beginning of a function)."""
+    for all time to look at what has come up (3.11: such a thread would never get past the beginning of a function)."""
     job = target(TRACED, python=each_python)
     codes = ["1", "n = 0\nwhile n < 200000: n += 1", "while True: pass", "import time\ntime.sleep(0.25)"]
     for code in codes:

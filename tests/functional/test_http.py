@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP at the agent's TCP door: what is answered, to whom, and what is not."""
+"""HTTP at the agent's TCP listener: what is answered, to whom, and what is not."""
 
 import csv
 import io
@@ -416,7 +416,7 @@ def test_bodies(job):
 
 @pytest.mark.parametrize("looking", [False, True])
 def test_who_may_ask_what(job, source_dir, wait_until, looking):
-    """Who, by which door, which route: what a route does is what its method does, from the two tables."""
+    """Who, through which listener, which route: what a route does is what its method does, from the two tables."""
     door = listen(job().start(), looking=looking)
     wait_until(lambda: ask(door["address"], "/tables/python.samples").status == 200, what="tables")
     needs = dict(methods(source_dir))
@@ -507,7 +507,7 @@ def test_bad_requests(door):
 
 
 def test_too_many_at_a_time(job, wait_until):
-    """A reader that does not read costs its connection and no more."""
+    """A reader that does not read costs only its connection."""
     endpoint = job().start()
     address = listen(endpoint)["address"]
     slow = [connect(address) for _ in range(12)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many threads that sleep: they are looked at now and then for several ticks at once, and nothing is lost or made up by that."""
+"""Many threads that sleep: they are looked at now and then for several ticks together, and nothing is lost or made up by that."""
 
 import os
 import time

@@ -324,7 +324,7 @@ ctypes.CDLL(sys.argv[2])
 
 
 def test_a_prompt_is_borrowed_only_as_the_last_choice(job, inject, agent):
-    """One thread, asleep in read(2) inside fgets: it holds the stream's lock, and will for ever."""
+    """One thread, asleep in read(2) inside fgets: it holds the stream's lock and never lets go."""
     running = job("""
 libc = ctypes.CDLL(None)
 libc.fdopen.restype = ctypes.c_void_p

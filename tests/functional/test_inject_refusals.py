@@ -43,7 +43,7 @@ def test_a_zombie(inject, agent):
 
 
 def test_a_job_that_is_killed_meanwhile(target, probing_top, ptrace, tmp_path):
-    """At whatever point: what is found wrong with a process on its way out is no reason, and nobody waits for it to be well."""
+    """At whatever point: a fault found in a process on its way out is not given as the reason, and nobody waits for it to go away."""
     seen = set()
     for i in range(40):
         running = target("import os, threading, time\n"
@@ -211,7 +211,7 @@ def calls(pid, number):
 
 
 def test_a_32_bit_program(inject, agent, begun, tmp_path):
-    """Two instructions: pause (29), for ever."""
+    """Two instructions: pause (29), again and again."""
     code = bytes([0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7])
     where = 0x8048000
     head = b"\x7fELF\x01\x01\x01" + bytes(9) + struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, where + 84, 52, 0, 0, 52, 32, 1, 0, 0, 0)
@@ -349,7 +349,7 @@ __attribute__((constructor)) static void begin(void) { hold(0); }
 
 @pytest.fixture
 def compile_hold(tmp_path):
-    """A library in which a thread sleeps for ever, under the name and in the way that is asked for."""
+    """A library in which a thread sleeps without end, under the name and in the way that is asked for."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if not compiler:
         pytest.skip("needs cc: no C compiler found")

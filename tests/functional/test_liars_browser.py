@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A page of somebody's in the browser of the job's user tries every port of ours by all that pages can send, also after its name was made to
-lead here (DNS rebinding): nothing of it is run, nothing is answered that it could read, and whoever the doors are for comes in afterwards."""
+lead here (DNS rebinding): nothing of it is run, nothing is answered that it could read, and the listeners' own clients connect afterwards."""
 
 import json
 import threading
@@ -167,7 +167,7 @@ def dupe_server(heard):
 
 
 def payload(path):
-    """In the words of each door: a line for pdb, one for the text door, a message for a debugger."""
+    """In the words of each listener: a line for pdb, one for the text protocol, a message for a debugger."""
     code = f"open({str(path)!r}, 'w').close()"
     message = json.dumps({"seq": 1, "type": "request", "command": "evaluate", "arguments": {"expression": code, "context": "repl"}})
     return f"\n{code}\npy {code}\nContent-Length: {len(message)}\r\n\r\n{message}\n{code}\n"
@@ -237,7 +237,7 @@ def test_no_page_gets_anything(page, agent, target, probing, wait_until, tmp_pat
 
 
 def test_no_page_speaks_to_debugpy(page, target, probing, any_python, debugpy_for, wait_until, tmp_path):
-    """It may end debugpy, which has no password and does not take what is no message of a debugger well; the job goes on, and it begins anew."""
+    """It may end debugpy, which has no password and does not take other messages than a debugger's well; the job goes on, and debugpy starts again."""
     job, options = target(DEBUG_JOB), debugpy_for(any_python)
     port = begin(probing, job, options)
     with Browser(tmp_path, *OPTIONS) as browser:

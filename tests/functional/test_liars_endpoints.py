@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who comes to a door and is not who they seem: web pages at pdb, root of another container, strangers that fill every place."""
+"""Clients of a listener that are not who they seem: web pages at pdb, root of another container, strangers that fill every place."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def canary(path):
 
 
 def not_the_token(token, code):
-    """What is said first by who is no person with the token; each goes on with code, should anything be run."""
+    """The first bytes of a client that does not have the token; each goes on with code, should anything be run."""
     post = (f"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.example\r\nContent-Type: text/plain\r\n"
             f"Content-Length: {len(code)}\r\n\r\n{code}").encode()
     code = code.encode()

@@ -329,7 +329,7 @@ def test_an_export_is_not_led_astray(job, probing_top, scratch):
 # --- tables of others, and tokens -----------------------------------------------------------------------------------
 
 def test_whose_tables_they_are(any_python, probing, scratch):
-    """Tables that another user presents of a pid that is nobody's: root is told whose word they are; where two users do, none is taken."""
+    """Tables that another user presents of a pid that is nobody's: root sees whose word they are; where two users do, none is taken."""
     if os.geteuid() != 0:
         pytest.skip("needs root: it alone sees tables of others")
     source = os.path.join(scratch, "source")

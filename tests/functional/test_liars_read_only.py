@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may only look: sees what docs/access.md says, at every door, and no secret in any byte that is sent to it; and cannot take the job's
+"""Who may only look: sees what docs/access.md says, at every listener, and no secret in any byte that is sent to it; and cannot take the job's
 memory, however much it asks for without reading the answers."""
 
 import json
@@ -61,7 +61,7 @@ def matrix(source_dir):
 
 
 class Heard:
-    """All bytes that came to a visitor, by whatever door."""
+    """All bytes that came to a visitor, through whatever listener."""
 
     def __init__(self):
         self.bytes = []
@@ -137,7 +137,7 @@ class Visitor:
 
 @pytest.fixture
 def planted(job, probing, python_for):
-    """A job that holds all of SECRETS, each where something of ours would show it; its agent's socket and its TCP door."""
+    """A job that holds all of SECRETS, each where something of ours would show it; its agent's socket and its TCP listener."""
     j = job(python=python_for("3.12"), args=[SECRETS["argv"]],
             env={"PROBING_ENV_ALLOW": "HF_TOKEN", "HF_TOKEN": SECRETS["environment"], "PROBING_SAMPLE_RATE": "50"})
     assert j.do(f"exec({HOLDER!r}, globals())") is None
@@ -331,7 +331,7 @@ def memory(pid, key):
 
 
 def forget_peak(pid):
-    """VmHWM begins anew."""
+    """VmHWM starts again."""
     with open(f"/proc/{pid}/clear_refs", "w", encoding="ascii") as file:
         file.write("5")
 
@@ -389,7 +389,7 @@ def settled(endpoint, pid):
 
 @pytest.mark.parametrize("asked", ASKED)
 def test_a_looker_does_not_move_the_jobs_memory(deep, asked):
-    """As many as the door takes, each asks 34 times and reads nothing: 8 MB at most, which are given back; others are served meanwhile."""
+    """As many as the listener takes, each asks 34 times and reads nothing: 8 MB at most, which are given back; others are served meanwhile."""
     j, endpoint, door = deep
     forget_peak(j.pid)
     before = memory(j.pid, "VmRSS")
@@ -484,7 +484,7 @@ def test_who_does_not_read_is_put_out_and_it_is_said(deep):
 
 
 def test_long_answers_still_come_whole(deep):
-    """The job's user has every frame of every thread, in pieces of a message; who may only look has the innermost, and is told."""
+    """The job's user has every frame of every thread, in pieces of a message; a read-only client has the innermost, and sees that."""
     j, endpoint, door = deep
     with Client(endpoint, timeout=60) as client:
         first, second = client.send("threads"), client.send("threads")  # one at a time, both are answered

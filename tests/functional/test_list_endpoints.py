@@ -30,7 +30,7 @@ def doors(probing, job, **more):
 
 
 def lines(probing, job):
-    """Of the text, those of the table of doors that are this job's."""
+    """The lines of this job in the table of listeners of the text."""
     _, _, below = probing("list", timeout=60).ok().stdout.partition("\n\n")
     assert not below or re.match(r" +PID  DOOR +ADDRESS +WHO MAY ENTER\n", below), below
     return [re.split(r"  +", line.strip())[1:] for line in below.splitlines() if line.split()[0] == str(job.pid)]
@@ -113,7 +113,7 @@ def test_debugpy(probing, target, any_python, debugpy_for):
 
 
 def test_a_job_that_hangs_is_listed_as_well(probing, target, build_dir, any_python):
-    """One that is stopped, agent and all, and one whose GIL is never to be had."""
+    """One that is stopped, agent and all, and one whose GIL is never free."""
     job = target(JOB)
     address = pause(probing, job)["address"]
     os.kill(job.pid, signal.SIGSTOP)

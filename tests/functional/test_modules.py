@@ -175,7 +175,7 @@ for i in range(3000):
 
 
 def test_wide_modules_are_walked_in_pieces(torch_job):  # noqa: F811
-    """Thousands of children, or of parameters of one module: all of them are told, and the GIL is never ours for long."""
+    """Thousands of children, or of parameters of one module: all of them are reported, and the GIL is never ours for long."""
     j = torch_job(WIDE)
     holds = []
     while len(holds) < 3 and min(holds, default=9999) > 2000:  # a hold lasts longer where the machine takes the processor from it

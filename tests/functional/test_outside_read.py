@@ -184,7 +184,7 @@ def test_stopped(sleeper, probing, ptrace, with_agent):
 
 
 def test_no_safe_moment(target, probing, ptrace, tmp_path):
-    """The only thread is inside an allocator for ever: nothing is injected, everything is shown."""
+    """The only thread is inside an allocator without end: nothing is injected, everything is shown."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if not compiler:
         pytest.skip("needs cc: no C compiler found")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.profiler on demand: begun and ended at steps of the job, on its own thread; what it costs is told first, and nothing is left of it."""
+"""torch.profiler on demand: begun and ended at steps of the job, on its own thread; what it costs is shown first, and nothing is left of it."""
 
 import collections
 import json
@@ -208,7 +208,7 @@ def test_numbers_are_the_same(trainer, job, torch_fork):  # noqa: F811
 
 
 def test_again_and_again(training):
-    """Also on the main thread after another one, and what is told is of the newest."""
+    """Also on the main thread after another one, and the report is of the newest."""
     j, client = training
     before = j.do("left()")
     files = []
@@ -294,7 +294,7 @@ def test_no_hook_comes_by(trainer, how, tmp_path):  # noqa: F811
 
 
 def test_forks_while_it_runs(trainer, data_dir):  # noqa: F811
-    """A child has no profiler on, can have its own, and ends well; what is told of the job is of the job."""
+    """A child has no profiler on, can have its own, and ends well; the job's report is of the job."""
     j = trainer
     assert j.do(f"exec({MORE!r}, globals())") is None
     before = j.do("left()")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What means harm at the agent's door: nobody gets in, the job goes on, others are served meanwhile, and nothing of it stays."""
+"""What means harm at the agent's listeners: nobody gets in, the job goes on, others are served meanwhile, and nothing of it stays."""
 
 import os
 import resource
@@ -101,7 +101,7 @@ def test_smuggled(watched, name):
 
 @pytest.mark.parametrize("slow", ["headers", "body"])
 def test_slow_senders(watched, slow):
-    """As many as the door takes, who never come to an end: others are served by the unix socket, and all are put out."""
+    """As many as the listener takes, who never come to an end: others are served by the unix socket, and all are put out."""
     watch, address = watched
     whole = request(address, "/status") if slow == "headers" else request(
         address, "/eval", "POST", headers=[PYTHON, "Content-Length: 1000000"]) + b"#" * 1000
@@ -212,7 +212,7 @@ class Flood:
         self.rss = rss(watch.job.pid)
 
     def look(self):
-        """Nobody more than there is room for; some descriptors and little memory; the job goes on, and the other door serves."""
+        """Nobody more than there is room for; some descriptors and little memory; the job goes on, and the other listener serves."""
         door, = door_of(self.watch.endpoint)
         assert door["waiting"] + door["clients"] <= ROOM
         assert len(os.listdir(f"/proc/{self.watch.job.pid}/fd")) - self.fds <= ROOM + 8

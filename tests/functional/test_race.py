@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that are born and die, code that is made and freed, garbage collected, all at once, at a thousand looks a second.
+"""Threads that are born and die, code that is made and freed, garbage collected, all at the same time, at a thousand samples a second.
 
 PROBING_RACE_SECONDS says for how long (make soak: minutes).
 """

@@ -232,7 +232,7 @@ def test_the_agent_goes_and_comes(repl_screen, job, probing, wait_until):
 
 
 def test_who_may_not(repl_screen, job, probing):
-    """Looking only, by a door, from outside: each is told in a line, and nothing is run."""
+    """Read-only, through a listener, from outside: each is said in a line, and nothing is run."""
     s = repl_screen(job.pid, "--readonly", opens=False)
     s.wait_for("--readonly: repl would run code in the job or change it")
     assert "J Rep" not in s.text()

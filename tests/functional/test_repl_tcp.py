@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""probing HOST:PORT repl, eval and execute: what they do by a pid, over the agent's TCP door."""
+"""probing HOST:PORT repl, eval and execute: what they do by a pid, over the agent's TCP listener."""
 
 import os
 import re

@@ -174,7 +174,7 @@ def test_until_somebody_asks_it_to_end(held, probing, ptrace, number):
 
 
 def test_an_interpreter_that_is_not_initialised_yet(each_python, probing, ptrace, tmp_path):
-    """The agent comes in, and asks nothing of it that it cannot do yet; when it can, it is asked."""
+    """The agent is loaded, and asks nothing of it that it cannot do yet; when it can, it is asked."""
     ask = "import encodings; print(encodings.__path__[0])"
     real = subprocess.run([each_python, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
     folder = tmp_path / "first" / "encodings"

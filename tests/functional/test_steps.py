@@ -105,7 +105,7 @@ def child(n):
 
 @pytest.fixture
 def torch_job(job, torch_fork):  # noqa: F811
-    """A job with torch in it, which does as it is told."""
+    """A job with torch in it, which takes commands."""
     j = job(fork=torch_fork, env=ENV)
     answer = j.do(f"exec({PREPARE!r}, globals())")
     assert answer is None, answer

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's TCP door: who may enter, what they may do there, and that nobody else costs the job anything."""
+"""The agent's TCP listener: who may enter, what they may do there, and that nobody else costs the job anything."""
 
 import os
 import re
@@ -96,7 +96,7 @@ def visitors(door, looking):
 @pytest.mark.parametrize("looking", [False, True])
 @pytest.mark.parametrize("address", ["127.0.0.1:0", "[::1]:0"])
 def test_who_may_do_what(job, source_dir, address, looking):
-    """Who, by which door, which method: made from the table of methods, so that a new one is in it."""
+    """Who, through which listener, which method: made from the table of methods, so that a new one is in it."""
     endpoint = job().start()
     door = listen(endpoint, address=address, looking=looking)
     assert bool(door["token"]) != looking and door["looking_token"]
@@ -214,7 +214,7 @@ def test_eject_closes_the_door(job, wait_until):
 
 
 def test_a_child_does_not_serve(job):
-    """What is forked has no part in the door: when its parent has closed it, nobody listens."""
+    """What is forked has no part in the listener: when its parent has closed it, nobody listens."""
     j = job()
     endpoint = j.start()
     door = listen(endpoint)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who was refused at the agent's TCP door stands in probing.events: who, and why; not every time, however often they come."""
+"""Who was refused at the agent's TCP listener stands in probing.events: who, and why; not every time, however often they come."""
 
 import os
 

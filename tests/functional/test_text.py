@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of text at the agent's TCP door, as nc sends them."""
+"""Lines of text at the agent's TCP listener, as nc sends them."""
 
 import os
 import re
@@ -100,7 +100,7 @@ def test_what_can_be_said(job, wait_until):
 
 @pytest.mark.parametrize("looking", [False, True])
 def test_who_may_say_what(job, source_dir, looking):
-    """Who, by which door, which command: made from the tables of commands, routes and methods."""
+    """Who, through which listener, which command: made from the tables of commands, routes and methods."""
     door = listen(job().start(), looking=looking)
     needs = dict(methods(source_dir))
     who = [("WIRE_READ_ONLY", None, None), ("WIRE_READ_ONLY", None, door["looking_token"]), ("WIRE_NOTHING", None, "0" * 48)]

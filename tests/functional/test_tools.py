@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The project's own tools: a check that never complains is no check, so each is shown something wrong."""
+"""The project's own tools: a check that never complains checks nothing, so each is shown something wrong."""
 
 import html
 import importlib.machinery
@@ -172,7 +172,9 @@ def complaints(lint, path, text):
     findings = lint.Findings()
     lint.check_licence(path, text, findings)
     lint.check_words(path, text, findings)
-    lint.check_c_file(path, text, findings)
+    lint.check_dialect(path, text, findings)
+    if path.endswith((".c", ".h")):
+        lint.check_c_file(path, text, findings)
     return findings.lines
 
 
@@ -195,6 +197,13 @@ def complaints(lint, path, text):
     ("src/cli/a.c", HEAD + 'void f(void)\n{\n    (void)fprintf(stderr, "x");\n}\n', "goes through client/output.h"),
     ("src/tui/a.c", HEAD + 'void f(void)\n{\n    puts("x");\n}\n', "goes through client/output.h"),
     ("src/base/a.c", HEAD + "/* " + "TO" + "DO: later */\n", "unfinished"),
+    ("src/base/a.h", HEAD + "/* The client asks, and\n * is told why. */\n", "a.h:3: 'is told': write is shown"),
+    ("src/wire/a.c", HEAD + "/* so that the thread wakes up no oftener */\n", "a.c:2: 'oftener': write more often"),
+    ("src/store/a.c", HEAD + "int x; /* looked up anew */\n", "'anew': write again"),
+    ("docs/a.md", "One.\n\nWhat is no\nPython is refused.\n", "docs/a.md:3: 'is no Python': write is not a"),
+    ("README.md", "The row of before is shown.\n", "README.md:1: 'of before': write earlier"),
+    ("tests/a.py", '# SPDX-License-Identifier: Apache-2.0\n"""Looks in vain."""\n', "a.py:2: 'in vain': write without success"),
+    ("tools/a.py", '# SPDX-License-Identifier: Apache-2.0\ndef f():\n    """Reads\n    two files at once."""\n', "a.py:4: 'two files at once'"),
 ])
 def test_lint_finds(lint, path, text, expected):
     found = complaints(lint, path, text)
@@ -208,6 +217,8 @@ def test_lint_finds(lint, path, text, expected):
     ("src/agent/a.c", HEAD + "/* abort() and stderr in words */\nvoid f(struct s *s)\n{\n    s->exit();\n    log_line(\"exit(1)\");\n}\n"),
     ("src/client/output.c", HEAD + 'void f(void)\n{\n    (void)fwrite("x", 1, 1, stderr);\n}\n'),
     ("src/client/a.c", HEAD + 'void f(char *b)\n{\n    (void)snprintf(b, 2, "x");\n}\n'),
+    ("src/base/a.c", HEAD + 'const char *f(void)\n{\n    return "no such agent is told"; /* `anew`: there is no file, and there\n * is no link */\n}\n'),
+    ("docs/a.md", "`for ever` is a name; it runs until it is told to stop, and no longer. There is no more room.\n"),
     ("src/base/a.c", HEAD + "#define ARRAY_LEN(a) (sizeof(a) / sizeof *(a))\nstatic const int t[] = {\n" + "    1,\n" * 100 + "};\n"),
 ])
 def test_lint_leaves_alone(lint, path, text):
@@ -351,7 +362,7 @@ LOAD {build}/obj/tests/fuzz/fuzz_a.o
 
 
 def test_fuzz_counts_for_what_is_linked(source_dir, tmp_path, monkeypatch):
-    """A change of the product begins the count anew, where it is linked; one of what is not linked does not."""
+    """A change of the product starts the count again, where it is linked; one of what is not linked does not."""
     tool = load(os.path.join(source_dir, "tools", "fuzz.py"), "probing_fuzz")
     monkeypatch.setattr(tool, "ROOT", str(tmp_path))
     build = tmp_path / "build" / "fuzz"

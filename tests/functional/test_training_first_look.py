@@ -98,7 +98,7 @@ def example(torch_python, tmp_path, ptrace):
 
 
 def first_step(rows, losses):
-    """Number in the job's own count of the step that the agent counts as 0: by the losses, which are told to the bit."""
+    """Number in the job's own count of the step that the agent counts as 0: by the losses, which are exact to the bit."""
     known = [row for row in rows if row["loss"] is not None]
     shifts = {at + 1 - row["step"] for row in known[:1] for at, loss in enumerate(losses) if loss == row["loss"]}
     shifts = {n for n in shifts if all(losses[row["step"] + n - 1] == row["loss"] for row in known)}

@@ -316,7 +316,7 @@ def taken():
 
 @pytest.mark.timeout(120)
 def test_what_the_job_has_itself_told_is_the_same(job, each_python, probing):  # noqa: F811
-    """Values at returns beside a tracer, a profiler and tools of the job's own: each is told what it would be, and stays what it is."""
+    """Values at returns beside a tracer, a profiler and tools of the job's own: each sees what it would without us, and stays what it is."""
     j = job(python=each_python)
     pid = str(j.pid)
     assert j.do(f"exec({RETURNS + OBSERVED!r}, globals())") is None

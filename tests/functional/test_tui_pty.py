@@ -258,7 +258,7 @@ def test_refusals(terminal, env, args, status, text):
 
 @pytest.mark.parametrize("answer", [b"", b"SSH-2.0-OpenSSH_9.2\r\n" * 50, None], ids=["nothing", "garbage", "closes"])
 def test_something_else_listens(terminal, tmp_path, answer):
-    """A socket that is no agent's: the terminal comes back with one line."""
+    """A socket that is not an agent's: the terminal comes back with one line."""
     path = tmp_path / "s.sock"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))

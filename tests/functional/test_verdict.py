@@ -107,7 +107,7 @@ def test_afterwards(training_job):  # noqa: F811
 
 
 def test_no_torch_no_steps(target, probing):
-    """A program that does not train: no step was seen, and that is no accusation."""
+    """A program that does not train: no step was seen, which is not held against it."""
     program = target('import os, time\nos.write(int(os.environ["READY_FD"]), b"ready\\n")\nwhile True: time.sleep(0.01)\n')
     document = probing(str(program.pid), "verdict", "--json").ok().json()
     assert [(one["code"], one["level"]) for one in document["verdicts"]] == [("NO STEPS", "note")]

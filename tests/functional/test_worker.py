@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the agent asks the interpreter for with the GIL: values of any type. It never waits for ever, and leaves nothing."""
+"""What the agent asks the interpreter for with the GIL: values of any type. It never waits without end, and leaves nothing."""
 
 import json
 import os

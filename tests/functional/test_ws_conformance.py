@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""WebSocket (RFC 6455) as the agent must speak it, written down from the document, at both its doors: bytes sent, and what must happen.
+"""WebSocket (RFC 6455) as the agent must speak it, written down from the document, at both its listeners: bytes sent, and what must happen.
 
 The cases are those of the public test suites (framing, pings, reserved bits, opcodes, fragments, UTF-8, closing, limits, masks), as far as
 they mean something to a protocol of binary messages that are requests. Whatever is sent, others go on being served, and the job goes on.

@@ -72,7 +72,7 @@ def agree(pairs, share=0.75, percent=2.0, ms=1.0):
 
 
 def armed(job):
-    """The first step of which variables are told."""
+    """The first step with reported variables."""
     def told():
         return [row for row in job.rows("python.steps") if row["lr"] is not None]
     wait_until(told, timeout=60, what="variables to be looked at", interval=0.2)

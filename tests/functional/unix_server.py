@@ -15,7 +15,7 @@ def shut(sockets):
 
 
 class Door:
-    """`with Door(path) as door:` each client that comes is handed to .talk(), on a thread of its own; .target leads there."""
+    """`with Door(path) as served:` each client that comes is handed to .talk(), on a thread of its own; .target leads there."""
 
     def __init__(self, path):
         self.path = str(path)

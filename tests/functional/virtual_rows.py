@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs with torch that do as they are told, and tables that Python makes in them, asked for over the wire."""
+"""Jobs with torch that take commands, and tables that Python makes in them, asked for over the wire."""
 
 import pytest
 from agent_job import job  # noqa: F401

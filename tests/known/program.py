@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program all of whose stacks are known.
 
-It calls itself in every way Python has, for ever, in as many threads as its fifth argument says. A comment `# -> name, name` says which functions that line may call;
+It calls itself in every way Python has, without end, in as many threads as its fifth argument says. A comment `# -> name, name` says which functions that line may call;
 there is no other call in the program (up to 3.9 the end of a with block is on its last line). classify.py holds stacks against that. Run by bench/known_answer.py,
 with the library that samples it, or "-" when it is sampled from another process.
 """

@@ -165,7 +165,7 @@ class Box:
                                                 "way/secret.conf", "loop", "fifo", "device", "private", "nothing")]
 
     def forget(self, folder):
-        """These are no victims any more."""
+        """These are not victims any more."""
         for number, path in list(self.watched.items()):
             if path.startswith(folder + "/"):
                 LIBC.inotify_rm_watch(self.watch, number)
@@ -264,7 +264,7 @@ class Box:
 
 
 def prove():
-    """Each kind of change is seen, and what may be is not: (what, done, part of what is told; None nothing)."""
+    """Each kind of change is seen, and what may be is not: (what, done, part of the report; None nothing)."""
     box = Box()
     box.plant()
     box.begin()

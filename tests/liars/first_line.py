@@ -6,8 +6,8 @@ kind, megabytes, nothing; in pieces of every size, with pauses and ends between.
 
 usage: first_line.py [N [SEED]]
 
-Exactly the line that is the token (spaces and a carriage return around it are let pass) opens, whatever the pieces; who is closed is read
-no more, what is kept of anybody is bounded, only what may be a token is judged, nobody is told it, and nothing is raised.
+Exactly the line that is the token (spaces and a carriage return around it are let pass) opens, whatever the pieces; a closed connection is not
+read any further, what is kept of anybody is bounded, only what may be a token is judged, nobody learns it, and nothing is raised.
 """
 
 import os

@@ -114,7 +114,7 @@ def edge():
 
 
 def silent():
-    """A page that nobody answers for: whoever reads it waits for ever. None where the kernel does not let us."""
+    """A page that nobody answers for: whoever reads it waits without end. None where the kernel does not let us."""
     fd = LIBC.syscall(323, os.O_CLOEXEC)  # userfaultfd
     if fd < 0:
         return None
@@ -303,7 +303,7 @@ def in_a_row(n, make, back=None):
 
 
 def sleeper():
-    """The state of a new thread that is in C for ever. No signal brings it back."""
+    """The state of a new thread that stays in C. No signal brings it back."""
     mutex = ctypes.create_string_buffer(64)
     sleeper.kept.append(mutex)
     LIBC.pthread_mutex_lock(mutex)
@@ -339,7 +339,7 @@ def become_nobody():
 
 def lie(forms):
     """{name: what makes it so, and gives back what takes it back}: one after the other until SIGTERM, or the one of LIAR_FORM. A form that
-    is None is not to be had here."""
+    is None is not available here."""
     forms = {name: form for name, form in forms.items() if form}
     wanted = os.environ.get("LIAR_FORM")
     if wanted and wanted not in forms:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory file has a number that is no descriptor."""
+"""The memory file has a number that is not a descriptor."""
 
 from lying import lie
 

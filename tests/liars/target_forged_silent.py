@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames, functions, threads and interpreters on pages that nobody answers for: whoever reads them waits for ever. (Begun as root: the kernel lets
+"""Frames, functions, threads and interpreters on pages that nobody answers for: whoever reads them waits without end. (Begun as root: the kernel lets
 nobody else make such pages.)"""
 
 import sys

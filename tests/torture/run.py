@@ -5,7 +5,7 @@
 usage: run.py [--build DIR] [--cycles N] [--python PYTHON] [--seed N] [--training]
 
 A line of JSON for every hundred cycles, and one for the whole, which says how many were harmed (died, hung, stopped, a failed
-check, another number, something left behind) and how many refused (which is no harm; the reasons are counted). Exit status 1
+check, another number, something left behind) and how many refused (which does no harm; the reasons are counted). Exit status 1
 when something was harmed, or when so much was refused that the run says little. With --training the target is examples/train.py
 (PYTHON with torch), whose losses are compared with those of an undisturbed run.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps a tensor of each step for ever: [32, 256] of float32, the activations of the step, in the list History.kept."""
+"""Keeps a tensor of each step: [32, 256] of float32, the activations of the step, in the list History.kept."""
 
 import time
 

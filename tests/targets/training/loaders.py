@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two loaders at once: one of two workers over a stream without indices, one of one worker that stays from epoch to epoch; from time to time
+"""Two loaders at the same time: one of two workers over a stream without indices, one of one worker that stays from epoch to epoch; from time to time
 a third without workers is run through, to evaluate."""
 
 import time

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From step --at on the module `hidden.1` gives NaN, as one of its weights is; losses, gradients and weights follow. Each --again steps the
-weights are set back and it happens anew."""
+weights are set back and it happens again."""
 
 import torch
 import training

@@ -180,7 +180,7 @@ def make_item(index, shape, classes):
 
 
 class Stream(torch.utils.data.IterableDataset):
-    """The same without indices: each worker has a part of them, for ever."""
+    """The same without indices: each worker has a part of them, without end."""
 
     def __init__(self, shape, classes):
         super().__init__()
