@@ -235,6 +235,18 @@ def check_circles(files, findings):
                 findings.add(f"src/{circle[0]}.c", 0, "a circle of files: " + ", ".join(circle))
 
 
+def check_structure(findings):
+    """docs/dev/structure.md shows MAY_INCLUDE and ROOMS as they are."""
+    path = "docs/dev/structure.md"
+    text = read(path)
+    includes = {folder: named.split() for folder, named in re.findall(r"^(\w+) *->(.*)$", text, re.M)}
+    rooms = {folder: named.split() for folder, named in re.findall(r"^(\w+): +(\w.*)$", text, re.M)}
+    if includes != {folder: [name.rstrip("/") for name in named] for folder, named in MAY_INCLUDE.items()}:
+        findings.add(path, 0, "its arrows are not those of MAY_INCLUDE in tools/lint.py")
+    if rooms != ROOMS:
+        findings.add(path, 0, "its rooms are not those of ROOMS in tools/lint.py")
+
+
 def check_names(path, code, findings):
     for word in VAGUE.intersection(re.split(r"[_.]", os.path.basename(path))):
         findings.add(path, 0, f"'{word}' says nothing in the name of a file")
@@ -398,6 +410,7 @@ def main():
     for path in files:
         check_file(path, findings)
     check_circles(files, findings)
+    check_structure(findings)
     c_files = [f for f in files if f.endswith((".c", ".h"))]
     if c_files:
         check_format(c_files, findings)

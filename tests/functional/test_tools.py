@@ -230,6 +230,16 @@ def test_lint_finds_circles_of_files(lint):
     assert sorted(lint.circles_of(includes)) == [("a", "b", "c"), ("e", "f")]
 
 
+def test_lint_finds_a_picture_of_the_structure_that_is_old(lint, monkeypatch):
+    findings = lint.Findings()
+    lint.check_structure(findings)
+    assert findings.lines == []
+    monkeypatch.setitem(lint.ROOMS, "store", ["ring", "recording"])
+    monkeypatch.setitem(lint.MAY_INCLUDE, "flame", ["base", "wire"])
+    lint.check_structure(findings)
+    assert len(findings.lines) == 2 and all("docs/dev/structure.md" in line for line in findings.lines)
+
+
 # --- tools/deps.sh, make install --------------------------------------------------------------------------------
 
 def test_deps_are_built_once(source_dir):
