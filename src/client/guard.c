@@ -23,12 +23,13 @@
 #include "base/clock.h"
 #include "base/procfs.h"
 
-#define GUARD_POLL_MS 20                      /* between two looks for signals */
-#define GUARD_STOP_NS (3 * CLOCK_NS_PER_S)    /* for taking back what was begun, once asked to end */
-#define GUARD_REAP_NS (100 * CLOCK_NS_PER_MS) /* for one that was killed */
-#define GUARD_ALONE_S 10                      /* over the limit, for a child whose parent has died */
-#define GUARD_FDS_MAX 65536                   /* closed one by one where the kernel has no close_range */
-#define GUARD_BLOCKED_MAX 64                  /* children that are held up at a time */
+#define GUARD_POLL_MS 20                      /* between two checks for signals */
+#define GUARD_STOP_NS (3 * CLOCK_NS_PER_S)    /* to undo its work, once asked to end */
+#define GUARD_REAP_NS (100 * CLOCK_NS_PER_MS) /* for a killed child to end */
+/* beyond the limit, for a child whose parent has died */
+#define GUARD_ALONE_S 10
+#define GUARD_FDS_MAX 65536  /* closed one by one where the kernel has no close_range */
+#define GUARD_BLOCKED_MAX 64 /* children that are stuck at a time */
 
 static const int guard_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
@@ -54,7 +55,7 @@ static void guard_close(unsigned first, unsigned last) {
         (void)close((int)fd);
 }
 
-/* Who is left in the kernel must not keep a terminal or a pipe of ours open. */
+/* A child that is stuck in the kernel must not keep a terminal or a pipe of ours open. */
 static void guard_drop_files(int kept) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; fd < 3; fd++)
@@ -83,7 +84,8 @@ int guard_explain_blocked(pid_t pid, const char *path, unsigned limit_ms, struct
                    limit_ms / 1000.0);
 }
 
-/* Those that were killed and are held in the kernel all the same, and whom they looked at. No lock: a fork may come at any time. */
+/* Children that were killed and are stuck in the kernel, and the processes they examined. No
+ * lock: a fork may come at any time. */
 static struct guard_left {
     atomic_int child; /* 0 none, -1 it is being written */
     atomic_int about;
@@ -100,13 +102,15 @@ static void guard_remember(pid_t child, pid_t about) {
     }
 }
 
-/* A child that was killed: does it run, if only to die? That takes time where others want the processors, and is not waiting. */
+/* Whether a killed child runs, if only to die. On a busy machine that takes time, and is not
+ * being stuck. */
 static bool guard_is_running(pid_t child) {
     struct procfs_stat st;
     return procfs_read_stat(child, 0, &st) == 0 && st.state == 'R';
 }
 
-/* How many are held up, and at that process (0: any)? Forgets those that the kernel has let go. */
+/* Number of stuck children, at that process (0: any). Forgets those that the kernel has
+ * released. */
 static size_t guard_count(pid_t about) {
     size_t n = 0;
     for (size_t i = 0; i < GUARD_BLOCKED_MAX; i++) {
@@ -122,7 +126,7 @@ static size_t guard_count(pid_t about) {
 
 bool guard_is_blocked(pid_t about) { return about > 0 && guard_count(about) > 0; }
 
-/* In the child; `last` is sent to it when the parent ends. */
+/* In the child; `last` is the signal it gets when the parent ends. */
 static void guard_begin(int fd, pid_t parent, int last, unsigned limit_ms) {
     (void)prctl(PR_SET_PDEATHSIG, last);
     if (getppid() != parent)
@@ -138,7 +142,7 @@ static void guard_work(void (*work)(void *arg), void *arg, int fd) {
     _exit(n == 1 ? 0 : 1);
 }
 
-/* 0 in the child, where no handler of ours runs: its descriptors are others. */
+/* 0 in the child, where no handler of ours runs, because its descriptors differ. */
 static pid_t guard_fork(int fd, int last, unsigned limit_ms) {
     sigset_t all, kept;
     (void)sigfillset(&all);
@@ -154,7 +158,7 @@ static pid_t guard_fork(int fd, int last, unsigned limit_ms) {
     return child;
 }
 
-/* A child that has been killed: it is gone in a moment, or it is held in the kernel. */
+/* Reap a killed child: it ends soon, or it is stuck in the kernel. */
 static void guard_reap(pid_t child, pid_t about, uint64_t wait_ns) {
     uint64_t until = clock_mono_ns() + wait_ns;
     pid_t got;
@@ -167,7 +171,7 @@ static void guard_reap(pid_t child, pid_t about, uint64_t wait_ns) {
     }
 }
 
-/* Wait for the child's word. */
+/* Wait for the child's result. */
 static enum guard_end guard_wait(pid_t child, int fd, unsigned limit_ms) {
     uint64_t until = clock_mono_ns() + limit_ms * CLOCK_NS_PER_MS;
     bool asked = false;

@@ -59,7 +59,7 @@ static void history_drop_oldest(struct history *h) {
     memmove(h->entries, h->entries + 1, h->n * sizeof *h->entries);
 }
 
-/* Takes `text`, which is freed when it does not go in. */
+/* Takes `text`, and frees it if it is not added. */
 static void history_push(struct history *h, char *text) {
     if (!text)
         return;
@@ -123,7 +123,7 @@ static void history_read_text(struct history *h, const char *text, size_t len) {
     }
 }
 
-/* The file's last bytes, as many as can matter. 0, or -1 with errno. */
+/* Read the file's last bytes, as many as can matter. 0, or -1 with errno. */
 static int history_read_file(int fd, off_t size, struct strbuf *out) {
     off_t most = (off_t)(4 * HISTORY_MAX_BYTES), at = size > most ? size - most : 0;
     char buf[16384];
@@ -138,7 +138,7 @@ static int history_read_file(int fd, off_t size, struct strbuf *out) {
 
 /* ---- the file ---- */
 
-/* Only a file of our own is read and written: not a device, a pipe, or what someone put there. */
+/* Only a regular file of our own is read and written: not a device, a pipe, or another user's. */
 static int history_check(int fd, const char *path, struct stat *st, struct err *e) {
     if (fstat(fd, st) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "cannot read the history %s", path);
@@ -159,7 +159,7 @@ static int history_lock(const char *path, struct stat *st, struct err *e) {
             return -1;
         }
         bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
-        /* Another one may have put a new file in its place before we had the lock. */
+        /* Another instance may have put a new file in its place before we had the lock. */
         if (locked && stat(path, &named) == 0 && named.st_ino == st->st_ino && named.st_dev == st->st_dev &&
             fstat(fd, st) == 0)
             return fd;
@@ -205,12 +205,12 @@ static int history_write_all(int fd, const struct strbuf *b) {
     return 0;
 }
 
-/* Put a file with the entries we hold into the place of the one that has grown too long. */
+/* Replace a file that has grown too long by one with our entries. */
 static int history_shorten(const struct history *h) {
     char path[sizeof h->path + 16];
     struct strbuf out;
     (void)snprintf(path, sizeof path, "%s.new", h->path);
-    (void)unlink(path); /* of one that was killed: the lock says that nobody else is here */
+    (void)unlink(path); /* left by a killed instance: the lock says that nobody else is here */
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return -1;
@@ -228,7 +228,7 @@ static int history_shorten(const struct history *h) {
     return rc;
 }
 
-/* With the lock: take in what others wrote, write ours behind it. */
+/* With the lock: read what others wrote, append our own. */
 static int history_append(struct history *h, int fd, off_t size, const char *text) {
     struct strbuf b;
     strbuf_init(&b, 8 * HISTORY_MAX_BYTES);

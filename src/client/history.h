@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * history: the queries and commands that were run, kept from one run of the program to the next.
+ * history: queries and commands, kept from one run of the program to the next.
  *
- * A file of lines, one entry a line, newest last; a line break in an entry is written "\n", a backslash "\\". Entries are
- * appended under a lock, and what other instances appended meanwhile is taken in; the file is made shorter by a new one that takes
- * its name, under the same lock. Mode 0600. Without a file everything works for as long as the program runs. One thread.
+ * A file of lines, one entry a line, newest last; a line break in an entry is written "\n", a
+ * backslash "\\". Entries are appended under a lock, together with reading what other instances
+ * have appended. The file is shortened by a new one that takes its name, under the same lock.
+ * Mode 0600. Without a file everything works for as long as the program runs. One thread.
  */
 #ifndef CLIENT_HISTORY_H
 #define CLIENT_HISTORY_H
@@ -24,20 +25,20 @@ struct history {
     size_t bytes;
 };
 
-/* $XDG_STATE_HOME/probing-top/NAME, else ~/.local/state/...; "" when neither is known. Makes the folders. "history" is that of
- * queries, "commands" that of the command line. */
+/* $XDG_STATE_HOME/probing-top/NAME, otherwise ~/.local/state/...; "" if neither is known. Makes
+ * the folders. NAME is "history" for queries, "commands" for the command line. */
 void history_path(const char *name, char *buf, size_t cap);
 
-/* Begin with what `path` holds; "" keeps none. A file that is not there is empty. 0; -1 with the reason why entries will not be kept:
- * then the history is empty, has no file, and works. */
+/* Read `path`; "" keeps none. A missing file is empty. 0; -1 with the reason why entries will
+ * not be kept: then the history is empty, has no file, and works. */
 int history_open(struct history *h, const char *path, struct err *e);
 void history_fini(struct history *h);
 
-/* Add an entry at the end, unless it is the last one already; blank ones are left out. 0; -1 with the reason why it was not written:
- * it is in memory all the same. */
+/* Add an entry at the end, unless it equals the last one; blank ones are left out. 0; -1 with
+ * the reason why it was not written: it is in memory all the same. */
 int history_add(struct history *h, const char *text, struct err *e);
 
-/* The newest entry before number `before` that has `text` in it; its number, or -1. */
+/* The newest entry before number `before` that contains `text`; its number, or -1. */
 long history_find(const struct history *h, const char *text, size_t before);
 
 #endif

@@ -2,9 +2,10 @@
 /*
  * net_loop: loop.h over libwebsockets' default poll loop.
  *
- * libwebsockets makes every descriptor it adopts non-blocking, on the open file description that a terminal shares with
- * the shell and with standard output. So a descriptor is never adopted itself: each watch is an epoll descriptor of its
- * own that holds the watched one. One thread: the one that calls loop_run.
+ * libwebsockets makes every descriptor it adopts non-blocking, on the open file description that
+ * a terminal shares with the shell and with standard output. So it never adopts a descriptor
+ * itself: each watch is an epoll descriptor that contains the watched one. One thread: the one
+ * that calls loop_run.
  */
 #include "client/loop.h"
 
@@ -19,7 +20,8 @@
 
 #include "client/net_loop.h"
 
-#define NET_LOOP_MAX_FDS 256 /* libwebsockets' tables; without it they follow RLIMIT_NOFILE */
+/* size of libwebsockets' tables; without it they follow RLIMIT_NOFILE */
+#define NET_LOOP_MAX_FDS 256
 #define NET_LOOP_RX_BYTES 65536
 
 struct loop {
@@ -32,13 +34,13 @@ struct loop {
 struct loop_watch {
     struct loop *loop;
     struct loop_watch *next;
-    struct lws *wsi;       /* NULL once libwebsockets let go of it */
+    struct lws *wsi;       /* NULL once libwebsockets released it */
     void (*fn)(void *arg); /* NULL once unwatched */
     void *arg;
 };
 
 struct loop_timer {
-    lws_sorted_usec_list_t sul; /* first: found again from its address */
+    lws_sorted_usec_list_t sul; /* first, so that the timer is found from its address */
     struct loop *loop;
     void (*fn)(void *arg);
     void *arg;

@@ -24,12 +24,13 @@ bool output_expand(const char *path, char *out, size_t cap) {
 
 /* ---- terminals ---- */
 
-/* Colours of the text and its weight: 0 to 2, 22, 30 to 37, 39, 90 to 97. None of them hides text or moves anything. */
+/* Text colours and weight: 0 to 2, 22, 30 to 37, 39, 90 to 97. None of them hides text or moves
+ * anything. */
 static bool output_is_colour(long n) {
     return (n >= 0 && n <= 2) || n == 22 || (n >= 30 && n <= 37) || n == 39 || (n >= 90 && n <= 97);
 }
 
-/* Bytes of the sequence at `text` that sets such, "ESC [ 1 ; 31 m"; 0: it is another, or none. */
+/* Length of the sequence at `text` that sets only those, "ESC [ 1 ; 31 m"; 0 for any other. */
 static size_t output_colour(const char *text, size_t len) {
     size_t at = 2;
     if (len < 3 || text[0] != '\x1b' || text[1] != '[')
@@ -78,15 +79,15 @@ static int output_put_bytes(int fd, const char *data, size_t len) {
     return 0;
 }
 
-/* How much of a text is looked at at once: some lines. A line that is longer than that is cut where it may be: half a character or half a
- * sequence is taken for none. */
+/* Bytes to check together: some lines. A longer line is cut anywhere: half a character or half a
+ * sequence counts as invalid. */
 static size_t output_piece(const char *text, size_t len) {
     size_t n = len < OUTPUT_PIECE ? len : OUTPUT_PIECE;
     const char *end = memrchr(text, '\n', n);
     return n == len || !end ? n : (size_t)(end - text) + 1;
 }
 
-/* `guard`: a terminal is to read it, now or later. */
+/* `guard`: a terminal will show it, now or later. */
 static int output_put(int fd, const struct strbuf *content, bool guard) {
     struct strbuf clean;
     if (!guard)
@@ -110,7 +111,7 @@ static int output_put(int fd, const struct strbuf *content, bool guard) {
     return rc;
 }
 
-/* Where it fails nobody is left who could be told. A log of it is read on a terminal some day. */
+/* A failure cannot be reported to anybody. A log of stderr is read on a terminal some day. */
 void output_say_text(const struct strbuf *text) { (void)output_put(STDERR_FILENO, text, true); }
 
 void output_say(const char *fmt, ...) {
@@ -135,8 +136,8 @@ static void output_dir(char *buf, size_t cap, const char *path) {
         (void)snprintf(buf, cap, "%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
-/* Has somebody else put something there that leads on: a link, a FIFO? In a /tmp anybody may. Of root's it is expected: /dev/stdout.
- * 0, or -1 with the error. */
+/* Check that no other user has put a link or a FIFO there; in a /tmp anyone may. Root's are
+ * expected: /dev/stdout. 0, or -1 with the error. */
 static int output_check_planted(const char *path, struct err *e) {
     struct stat st;
     if (lstat(path, &st) != 0 || st.st_uid == geteuid() || st.st_uid == 0 ||
@@ -167,7 +168,8 @@ int output_check(const char *path, struct err *e) {
     return 0;
 }
 
-/* Permissions of the file that is replaced, when it is this user's; a new one is his alone: it may hold values. */
+/* Mode of the replaced file, if it is this user's; otherwise private, because it may contain
+ * values. */
 static mode_t output_mode(const char *path) {
     struct stat st;
     return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() ? st.st_mode & 0777 : 0600;
@@ -176,7 +178,7 @@ static mode_t output_mode(const char *path) {
 int output_file_begin(struct output_file *f, const char *path, struct err *e) {
     char real[PATH_MAX];
     f->fd = -1;
-    /* A link is followed: what it names is replaced, not the link. */
+    /* A link is followed: its target is replaced, not the link. */
     int n = snprintf(f->final, sizeof f->final, "%s", realpath(path, real) ? real : path), m = -1;
     if (n >= 0 && (size_t)n < sizeof f->final)
         m = snprintf(f->temp, sizeof f->temp, "%s.XXXXXX", f->final);

@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 
-/* Does the process have the root folder that we have? True too where that cannot be seen. */
+/* True if the process has our root folder, or if that cannot be determined. */
 static bool frame_file_same_root(pid_t pid) {
     char link[64];
     struct stat theirs, ours;
@@ -24,7 +24,7 @@ static bool frame_file_same_root(pid_t pid) {
 
 /* ---- as root ---- */
 
-/* Root, or whoever has become root by sudo(8) and edits his own. */
+/* Root, or a user who is root by sudo(8), editing their own files. */
 static bool frame_file_is_trusted(uid_t uid) {
     const char *sudo = getenv("SUDO_UID");
     char *end = NULL;
@@ -32,7 +32,8 @@ static bool frame_file_is_trusted(uid_t uid) {
     return uid == 0 || (end && *end == '\0' && uid == (uid_t)by);
 }
 
-/* Might a user who is not trusted put another file in the place of this one, or has he written it? `path` is below `root` ("" our own). */
+/* True if an untrusted user has written this file, or could put another in its place. `path` is
+ * below `root` ("" our own). */
 static bool frame_file_is_others(const char *root, const char *path) {
     char part[PATH_MAX];
     struct stat st;
@@ -55,7 +56,8 @@ static bool frame_file_is_others(const char *root, const char *path) {
     return false;
 }
 
-/* An editor obeys what is in a file (modelines), and writes where its name leads by then. 0, or -1 with the error. */
+/* An editor obeys modelines in a file, and writes where its name leads by then. 0, or -1 with
+ * the error. */
 static int frame_file_check_root(pid_t pid, const char *path, const char *clean, struct err *e) {
     char root[64], real[PATH_MAX];
     size_t n = (size_t)snprintf(root, sizeof root, "/proc/%ld/root", (long)pid);

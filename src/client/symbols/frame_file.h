@@ -2,8 +2,9 @@
 /*
  * frame_file: where the file of a frame is, as this program can open it.
  *
- * What a frame names is as its process sees it: in another root folder (a container) it is below /proc/PID/root, and what is
- * relative is in the folder where the process is now. Pure but for looking at the files.
+ * What a frame names is as its process sees it: in another root folder (a container) it is below
+ * /proc/PID/root, and what is relative is in the folder where the process is now. Pure but for
+ * looking at the files.
  */
 #ifndef CLIENT_SYMBOLS_FRAME_FILE_H
 #define CLIENT_SYMBOLS_FRAME_FILE_H
@@ -13,9 +14,10 @@
 
 #include "base/err.h"
 
-/* Path of `file` of a frame of process `pid` (0: it has ended, or is not known), which can be read. 0, or -1 with the error: it is no
- * file, or not to be read here; or we are root, and users other than the one who is root by sudo might have written it, or put another
- * in its place: an editor obeys what a file says, and writes where its name leads. */
+/* Path of `file` of a frame of process `pid` (0: it has ended, or is not known), which can be
+ * read. 0, or -1 with the error: it is no file, or not to be read here; or we are root, and
+ * users other than the one who is root by sudo might have written it, or put another in its
+ * place: an editor obeys what a file says, and writes where its name leads. */
 int frame_file_find(pid_t pid, const char *file, char *buf, size_t cap, struct err *e);
 
 #endif

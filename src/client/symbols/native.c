@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* native: see native.h. Numbers of a stream's stacks: native_stream.c. */
+/* native: see native.h. Stack numbers of a stream: native_stream.c. */
 #include "client/symbols/native.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 /* ---- one stack ---- */
 
-/* Is there room for `n` frames to be merged? 0 or -1. */
+/* Make room for `n` frames to be merged. 0 or -1. */
 static int names_reserve(struct native_names *names, size_t n) {
     if (n <= names->cap)
         return 0;
@@ -28,7 +28,7 @@ static int names_reserve(struct native_names *names, size_t n) {
 
 static bool names_is_truncated(const struct model_frame *f) { return !f->module && f->address == 0; }
 
-/* Roles of the native frames that stand first. Their number. */
+/* Roles of the native frames, which stand first. Returns their number. */
 static size_t names_find_roles(struct native_names *names, const struct model_frame *frames, size_t n) {
     size_t i = 0;
     for (; i < n && frames[i].kind == MODEL_FRAME_NATIVE; i++)
@@ -38,7 +38,7 @@ static size_t names_find_roles(struct native_names *names, const struct model_fr
     return i;
 }
 
-/* Append what is at a native frame; frames with a name need no address. */
+/* Append the functions at a native frame; frames with a name need no address. */
 static int names_put_place(struct native_names *names, const struct model_frame *f, struct arena *arena) {
     const struct symbols_place *place = symbols_find(names->symbols, f->module, f->address);
     for (size_t i = 0; i < place->n; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * native_names: what the files of native share. Private to it.
+ * native_names: shared by the files of native. Private to it.
  */
 #ifndef CLIENT_SYMBOLS_NATIVE_NAMES_H
 #define CLIENT_SYMBOLS_NATIVE_NAMES_H
@@ -20,14 +20,14 @@ struct native_stream_frame {
     struct model_frame frame;
 };
 
-/* What a stream has sent in its epoch, and ours. */
+/* Definitions of a stream in its epoch, and our own. */
 struct native_stream {
     bool has_epoch;
     uint32_t epoch, own_epoch;
-    struct native_stream_frame *frames; /* by number of the stream; strings in `text` */
+    struct native_stream_frame *frames; /* by the stream's number; strings in `text` */
     size_t n_frames;
-    struct model_stack_def *stacks; /* by number of the stream */
-    uint32_t *own;                  /* our number of the same; 0 not known yet */
+    struct model_stack_def *stacks; /* by the stream's number */
+    uint32_t *own;                  /* our number of the same; 0 unknown yet */
     size_t n_stacks;
     struct arena text;
     struct trie trie; /* of stacks as they are shown */
@@ -42,19 +42,20 @@ struct native_names {
     enum native_role *roles; /* of the stack being merged */
     uint32_t *order;
     size_t cap;
-    struct model_frame *list; /* what came of it */
-    size_t *from;             /* number of the same frame before, SIZE_MAX: it is new */
+    struct model_frame *list; /* the merged stack */
+    size_t *from;             /* index of the same frame before the merge, SIZE_MAX for a new one */
     size_t n_list, cap_list;
 };
 
 void native_stream_init(struct native_stream *s);
 void native_stream_fini(struct native_stream *s);
 
-/* Merge one stack into names->list; strings of native frames go to the arena, others are borrowed. 0, or -1 without memory. */
+/* Merge one stack into names->list; strings of native frames go to the arena, others are
+ * borrowed. 0, or -1 without memory. */
 int native_names_merge(struct native_names *names, const struct model_frame *frames, size_t n, bool truncated,
                        struct arena *arena, enum model_native *how);
 
-/* Room for one more frame in names->list; NULL without memory. */
+/* Append one frame to names->list; NULL without memory. */
 struct model_frame *native_names_append(struct native_names *names);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * native_stream: stacks of a stream of samples with native frames, merged; see native.h.
+ * native_stream: merges the stacks of a sample stream with native frames; see native.h.
  *
- * The stream's definitions are kept for its epoch. A stack is merged when a sample uses it first and gets a number of a trie of our own;
- * what goes on is a stream with these numbers.
+ * The stream's definitions are kept for its epoch. A stack is merged when a sample first uses it
+ * and gets a number of a trie of our own; the output is a stream with these numbers.
  */
 #include "client/symbols/native.h"
 
@@ -12,7 +12,8 @@
 
 #include "client/symbols/native_names.h"
 
-#define STREAM_MAX_IDS ((uint32_t)1 << 19) /* twice as many as an agent gives before it begins a new epoch */
+/* twice as many as an agent uses before it starts a new epoch */
+#define STREAM_MAX_IDS ((uint32_t)1 << 19)
 #define STREAM_TEXT_MAX ((size_t)32 * 1024 * 1024)
 #define STREAM_MAX_STACKS ((size_t)2 * 1024 * 1024)
 #define STREAM_TRIE_BYTES ((size_t)48 * 1024 * 1024)
@@ -44,7 +45,7 @@ void native_stream_fini(struct native_stream *s) {
     free(s->path);
 }
 
-/* Begin numbers of our own anew. */
+/* Start our own numbers again. */
 static void stream_new_own(struct native_stream *s) {
     trie_reset(&s->trie);
     s->own_epoch++;
@@ -56,13 +57,13 @@ static void stream_new_own(struct native_stream *s) {
 void native_names_forget(struct native_names *n) {
     stream_forget_theirs(&n->stream);
     n->stream.has_epoch = false;
-    stream_new_own(
-        &n->stream); /* whoever reads it may have read another stream meanwhile: it gets all definitions again */
+    /* its reader may have read another stream in between: it gets all definitions again */
+    stream_new_own(&n->stream);
 }
 
 /* ---- definitions ---- */
 
-/* `list` made to hold number `id`, what is new zeroed. NULL when it cannot. */
+/* `list` enlarged to hold number `id`, new items zeroed. NULL if that fails. */
 static void *stream_reserve(void *list, size_t *n, uint32_t id, size_t size) {
     if (id < *n)
         return list;
@@ -123,7 +124,8 @@ static int stream_define(struct native_stream *s, const struct model_sample_batc
 
 /* ---- stacks ---- */
 
-/* The frames of a stack of the stream, innermost first, into s->path. Their number, or -1: it is not defined, or without memory. */
+/* The frames of a stack of the stream, innermost first, into s->path. Returns their number, or
+ * -1 if it is undefined, or without memory. */
 static ssize_t stream_path(struct native_stream *s, uint32_t id) {
     size_t n = 0;
     while (id) {
@@ -146,12 +148,12 @@ static ssize_t stream_path(struct native_stream *s, uint32_t id) {
     return (ssize_t)n;
 }
 
-/* Is it the mark at the root of a stack that was cut? */
+/* True for the mark at the root of a cut stack. */
 static bool stream_is_truncated(const struct model_frame *f) {
     return f->kind == MODEL_FRAME_PYTHON && f->func && !f->file && strcmp(f->func, TRIE_TRUNCATED) == 0;
 }
 
-/* Our number of their stack `id`: 0 it is not defined, TRIE_FULL there is no room. */
+/* Our number of the stream's stack `id`: 0 if it is undefined, TRIE_FULL without room. */
 static uint32_t stream_own(struct native_names *names, uint32_t id) {
     struct native_stream *s = &names->stream;
     struct arena scratch;
@@ -188,7 +190,7 @@ static int stream_put_samples(struct native_names *names, const struct model_sam
             return -1;
         out[i] = *from;
         out[i].native_id = 0;
-        /* A number that is never given: counted as undefined. */
+        /* A number that is never used: counted as undefined. */
         out[i].stack_id = id && !own ? UINT32_MAX : own;
     }
     return 0;

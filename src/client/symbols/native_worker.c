@@ -13,11 +13,11 @@
 
 struct native_worker {
     struct work work;
-    struct native_names *names; /* the thread's */
+    struct native_names *names; /* used by the thread */
     /* Under the lock. */
     bool forget;
     struct native_work *in, *in_tail, *out, *out_tail;
-    size_t n, bytes; /* in both, and in the works */
+    size_t n, bytes; /* in both queues, and in work */
 };
 
 void native_work_free(struct native_work *item) {
@@ -34,7 +34,7 @@ static void worker_append(struct native_work **head, struct native_work **tail, 
     *tail = item;
 }
 
-/* What it takes now. With the lock. */
+/* Count its size now. With the lock. */
 static void worker_count(struct native_worker *w, struct native_work *item) {
     w->bytes -= item->bytes;
     item->bytes = item->snapshot.arena.used + item->batch.arena.used;
@@ -115,7 +115,7 @@ void native_worker_stop(struct native_worker *w) {
 
 int native_worker_fd(const struct native_worker *w) { return w->work.fd; }
 
-/* Queue it, or free it when there is no room. */
+/* Queue it, or free it if there is no room. */
 static int worker_put(struct native_worker *w, struct native_work *item) {
     work_lock(&w->work);
     bool room = w->n < NATIVE_WORKER_MAX && w->bytes < NATIVE_WORKER_BYTES;

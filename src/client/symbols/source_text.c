@@ -13,8 +13,9 @@
 
 #define SOURCE_TAB 4
 
-/* What the process sees as `path`, which is relative, from its root: into `out`. Where its root is not ours (chroot), the kernel names
- * its folder as we see it, root and all. 0, or -1 with errno. */
+/* The file that the process sees as `path`, relative to its root, into `out`. If its root is not
+ * ours (chroot), the kernel shows its folder as we see it, including that root. 0, or -1 with
+ * errno. */
 static int source_from_root(pid_t pid, const char *path, char *out, size_t cap) {
     char link[64], root[PATH_MAX], folder[PATH_MAX];
     (void)snprintf(link, sizeof link, "/proc/%ld/root", (long)pid);
@@ -30,8 +31,9 @@ static int source_from_root(pid_t pid, const char *path, char *out, size_t cap) 
     return used > 0 && (size_t)used < cap ? 0 : -1;
 }
 
-/* Links lead nowhere but below the root of the process. One that has ended has none any more: then it is a file of this machine, which
- * whoever looks may read. What is not a plain file is not opened: a name of a device that is opened may do harm. */
+/* Links resolve below the root of the process only. After its end it has no root: then it is a
+ * file of this machine, readable for this user. Only regular files are opened: opening a device
+ * may do harm. */
 static int source_open(pid_t pid, const char *path) {
     char folder[64], whole[PATH_MAX];
     (void)snprintf(folder, sizeof folder, "/proc/%ld/root", (long)pid);
@@ -52,7 +54,7 @@ static int source_open(pid_t pid, const char *path) {
     return fd;
 }
 
-/* A byte more of a line. */
+/* Append a byte to a line. */
 static void source_put(char *line, size_t *len, int c) {
     int n = c == '\t' ? SOURCE_TAB - (int)(*len % SOURCE_TAB) : 1;
     for (; n > 0 && *len < SOURCE_LINE - 1; n--)

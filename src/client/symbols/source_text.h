@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * source_text: lines of a file that a frame of a process names, as that process sees the file: below its root, or from its folder.
+ * source_text: lines of a file that a frame of a process names, as that process sees it: below
+ * its root, or from its folder.
  *
- * Bounded: regular files only, so many lines, each cut; what is beyond SOURCE_MAX_BYTES is not looked for. Reading may wait for a
- * file system: never on a thread that draws. The bytes are the file's: whoever draws them makes them harmless.
+ * Bounded: regular files only, a maximum of lines, each cut; nothing beyond SOURCE_MAX_BYTES is
+ * searched. Reading may block on a file system: never on a thread that draws. The bytes are the
+ * file's: the drawing code makes them harmless.
  */
 #ifndef CLIENT_SYMBOLS_SOURCE_TEXT_H
 #define CLIENT_SYMBOLS_SOURCE_TEXT_H
@@ -20,12 +22,13 @@ struct source_text {
     char path[1024];
     int from; /* number of the first line, from 1 */
     int n;
-    char lines[SOURCE_MAX_LINES][SOURCE_LINE]; /* tabs are blanks, the end of a long line is left out */
-    struct err why;                            /* n is 0: why there are none */
+    /* tabs become blanks, the end of a long line is left out */
+    char lines[SOURCE_MAX_LINES][SOURCE_LINE];
+    struct err why; /* why there are none, if n is 0 */
 };
 
-/* Read up to SOURCE_MAX_LINES lines from `from` on of the file `path` of process `pid` (0: of this machine). 0, or -1 with the error,
- * which is in out->why too. */
+/* Read up to SOURCE_MAX_LINES lines from `from` on of the file `path` of process `pid` (0: of
+ * this machine). 0, or -1 with the error, which is in out->why too. */
 int source_read(struct source_text *out, pid_t pid, const char *path, int from, struct err *e);
 
 #endif

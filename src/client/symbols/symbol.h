@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symbol: what is known of an address of native code: its functions, their files and lines. */
+/* symbol: the functions at an address of native code, with their files and lines. */
 #ifndef CLIENT_SYMBOLS_SYMBOL_H
 #define CLIENT_SYMBOLS_SYMBOL_H
 
@@ -16,9 +16,9 @@ struct symbol {
 };
 
 struct symbols_place {
-    const struct symbol
-        *list; /* innermost first: the last is the function, those before it are inlined in it */
-    size_t n;  /* 1 or more */
+    /* innermost first: the last is the function, those before it are inlined in it */
+    const struct symbol *list;
+    size_t n; /* 1 or more */
     enum native_role role;
 };
 

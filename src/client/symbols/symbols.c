@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symbols: see symbols.h. What was found before; files are read and names demangled in a helper (symbols_helper.h). */
+/* symbols: see symbols.h. Cached results; files are read and names demangled in a helper
+ * (symbols_helper.h). */
 #include "client/symbols/symbols.h"
 
 #include <pthread.h>
@@ -13,7 +14,7 @@
 
 #define SYMBOLS_SLOTS ((size_t)65536)           /* a power of two */
 #define SYMBOLS_TEXT ((size_t)64 * 1024 * 1024) /* for names */
-#define SYMBOLS_NAMES ((size_t)4096)            /* demangled ones that are kept; a power of two */
+#define SYMBOLS_NAMES ((size_t)4096)            /* demangled ones in the cache; a power of two */
 #define SYMBOLS_ONE_TEXT ((size_t)1024 * 1024)
 
 struct symbols_module {
@@ -85,7 +86,8 @@ const char *symbols_take_note(struct symbols *s) { return symbols_helper_take_no
 static struct symbols_module *symbols_module_of(struct symbols *s, const char *path) {
     for (struct symbols_module **at = &s->modules; *at; at = &(*at)->next)
         if (strcmp((*at)->files.path, path) == 0) {
-            struct symbols_module *found = *at; /* to the front: the next address is often of the same */
+            /* to the front: the next address is often of the same */
+            struct symbols_module *found = *at;
             *at = found->next;
             found->next = s->modules;
             return s->modules = found;
@@ -101,7 +103,7 @@ static struct symbols_module *symbols_module_of(struct symbols *s, const char *p
     return s->modules = m;
 }
 
-/* Have the helper read the file. False: there is none, or it cannot. */
+/* Let the helper read the file. False if there is no helper, or it cannot. */
 static bool symbols_module_open(struct symbols *s, struct symbols_module *m) {
     struct symbol list[SYMBOLS_MAX_INLINED];
     enum native_role role;
@@ -163,17 +165,17 @@ const struct symbols_place *symbols_find(struct symbols *s, const char *module, 
 
 struct symbols_name {
     char *symbol; /* NULL free */
-    char *plain;  /* NULL: it stays as it is */
+    char *plain;  /* NULL: not mangled */
 };
 
-/* One helper for all who read tables, on whatever thread: they have one user, nobody. */
+/* One helper for all readers of tables, on any thread: it runs as user nobody. */
 static struct {
     pthread_mutex_t lock;
     struct symbols_helper *helper;
     struct symbols_name kept[SYMBOLS_NAMES];
 } symbols_names = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Ask for a name that is not kept, and keep the answer. */
+/* Look up an uncached name, and cache the answer. */
 static void symbols_name_ask(struct symbols_name *slot, const char *symbol) {
     struct symbol list[SYMBOLS_MAX_INLINED];
     struct symbols_question q = {.what = SYMBOLS_PLAIN};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symbols_files: see symbols_files.h. Where debug information lies: "Separate Debug Files" in the manual of gdb. */
+/* symbols_files: see symbols_files.h. Locations of debug information: "Separate Debug Files" in
+ * the manual of gdb. */
 #include "client/symbols/symbols_files.h"
 
 #include <fcntl.h>
@@ -21,13 +22,13 @@
 #define FILES_PLACE 4096
 #define FILES_MAX ((off_t)16 * 1024 * 1024 * 1024)
 
-/* The vdso is not a file, but ours is the kernel's as the target's is. */
+/* The vdso is not a file, but ours equals the target's: the kernel's. */
 static int files_open_vdso(void) {
     const uint8_t *image = (const uint8_t *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
     int fd = image ? memfd_create("vdso", MFD_CLOEXEC) : -1;
     size_t done = 0;
     long page = sysconf(_SC_PAGESIZE);
-    /* Page by page: a write that begins behind its end fails. */
+    /* Page by page: a write that starts behind its end fails. */
     while (fd >= 0 && page > 0 && done < FILES_VDSO_MAX && write(fd, image + done, (size_t)page) == page)
         done += (size_t)page;
     if (fd >= 0 && done == 0) {
@@ -37,7 +38,7 @@ static int files_open_vdso(void) {
     return fd;
 }
 
-/* Is `gid` one of the process's groups? */
+/* True if `gid` is one of the process's groups. */
 static bool files_has_group(pid_t pid, gid_t gid) {
     char text[8192];
     if (procfs_read_file(pid, 0, "status", text, sizeof text) <= 0)
@@ -56,7 +57,8 @@ static bool files_has_group(pid_t pid, gid_t gid) {
     return false;
 }
 
-/* Could the target read it? As root we could read anything, and would have the helper, which is the target's user, read it. */
+/* True if the target could read it. As root we could read anything, and would let the helper,
+ * which runs as the target's user, read it. */
 static bool files_may_read(pid_t pid, const struct stat *st) {
     struct procfs_status who;
     if (geteuid() != 0 || (st->st_mode & S_IROTH))
@@ -68,7 +70,7 @@ static bool files_may_read(pid_t pid, const struct stat *st) {
     return (st->st_mode & S_IRGRP) && ((int64_t)st->st_gid == who.gid || files_has_group(pid, st->st_gid));
 }
 
-/* Below the folder `root`. A file of /proc has no size, and what reading it does is not known. */
+/* Open below the folder `root`. A file of /proc has no size, and reading it may have effects. */
 static int files_open_below(const struct symbols_files *f, const char *root, const char *path) {
     struct stat st;
     int folder = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -106,7 +108,8 @@ static void files_put_id(char *out, const struct symbols_want *want) {
     (void)sprintf(out, ".debug");
 }
 
-/* Place number `i` where the file may be, into `out`; `*ours`: relative to our own FILES_DEBUG. False: there is no such place. */
+/* Write location number `i` of the file to `out`; `*ours`: relative to our own FILES_DEBUG.
+ * False if there is no such location. */
 static bool files_place(const struct symbols_files *f, const struct symbols_want *want, unsigned i, char *out,
                         size_t cap, bool *ours) {
     char id[2 * SYMBOLS_BUILD_ID_MAX + 32] = "", name[SYMBOLS_LINK_MAX + 16];
@@ -134,7 +137,7 @@ static bool files_place(const struct symbols_files *f, const struct symbols_want
     return i < 6;
 }
 
-/* A file that the one given last refers to, by a name relative to it, or else by its build id. */
+/* A file that the last one refers to, by a name relative to it, or by its build id. */
 static bool files_alt_place(const struct symbols_files *f, const struct symbols_want *want, unsigned i,
                             char *out, size_t cap, bool *ours) {
     char id[2 * SYMBOLS_BUILD_ID_MAX + 32] = "";

@@ -2,8 +2,9 @@
 /*
  * symbols_files: opens the files that the helper for symbols reads. Private to symbols.
  *
- * Names come from the target and from its files. Each is looked for below the target's root, has to be a regular file which the target
- * could read itself, and is opened so that nothing waits (base/file.h). One thread at a time.
+ * Names come from the target and from its files. Each is resolved below the target's root, must
+ * be a regular file which the target could read itself, and is opened without blocking
+ * (base/file.h). One thread at a time.
  */
 #ifndef CLIENT_SYMBOLS_SYMBOLS_FILES_H
 #define CLIENT_SYMBOLS_SYMBOLS_FILES_H
@@ -17,17 +18,17 @@
 struct symbols_files {
     pid_t pid;
     const char *path;   /* as the process knows it */
-    unsigned next;      /* which of the places for its debug information comes next */
-    char *given;        /* the last of those that was given; NULL none */
+    unsigned next;      /* the next location of its debug information */
+    char *given;        /* the last of those that was opened; NULL none */
     bool given_is_ours; /* from our own /usr/lib/debug, `given` is relative to it */
-    uint64_t spent_ns;  /* on answers about it, of late */
-    uint64_t asked_ns;  /* when that was counted */
+    uint64_t spent_ns;  /* recent time for answers about it */
+    uint64_t asked_ns;  /* time of the last count */
 };
 
 /* The file itself, or the vdso. A descriptor, or -1. */
 int symbols_files_open(const struct symbols_files *f);
 
-/* The next file that may be the one that is wanted. A descriptor, or -1: there is no other. */
+/* The next candidate for the wanted file. A descriptor, or -1 if there is no other. */
 int symbols_files_open_debug(struct symbols_files *f, const struct symbols_want *want);
 
 #endif

@@ -19,9 +19,9 @@
 #include "client/symbols/symbols_serve.h"
 
 #define HELPER_MAX_DEATHS 3
-#define HELPER_ANSWER_S 10 /* by the clock; of processor time it has less */
-#define HELPER_FILE_S                                                                                        \
-    8 /* for all answers about one file, which comes back at a tenth of the time that passes */
+#define HELPER_ANSWER_S 10 /* wall-clock; the limit of CPU time is lower */
+/* for all answers about one file; recovers at a tenth of the time that passes */
+#define HELPER_FILE_S 8
 #define HELPER_BUFFER (512 * 1024)
 #define HELPER_NOBODY 65534
 
@@ -32,7 +32,7 @@ struct symbols_helper {
     unsigned number, deaths;
     bool has_note;
     char note[320];
-    char packet[SYMBOLS_ANSWER_MAX + 1]; /* one more: what is too long is seen */
+    char packet[SYMBOLS_ANSWER_MAX + 1]; /* one more, to notice one that is too long */
 };
 
 static bool helper_may_start; /* this program knows the mode */
@@ -52,14 +52,14 @@ struct symbols_helper *symbols_helper_new(pid_t target) {
     return h;
 }
 
-/* End it. What waitpid tells of it. */
+/* End it. Returns its waitpid status. */
 static int helper_end(struct symbols_helper *h) {
     int status = 0;
     if (h->fd >= 0)
         (void)close(h->fd);
     h->fd = -1;
     if (h->pid > 0) {
-        /* One that has ended by itself keeps the reason. */
+        /* One that has ended by itself keeps its reason. */
         (void)kill(h->pid, SIGKILL);
         while (waitpid(h->pid, &status, 0) < 0 && errno == EINTR)
             ;
@@ -95,7 +95,8 @@ static void helper_say(struct symbols_helper *h, const char *what, const char *p
 
 /* ---- starting ---- */
 
-/* In the child, which has our memory until it becomes another program: posix_spawn does it. 0, or an error number. */
+/* In the child, which shares our memory until it becomes another program, as in posix_spawn. 0,
+ * or an error number. */
 static int helper_spawn(struct symbols_helper *h, int theirs) {
     char uid[24] = "-1", gid[24] = "-1", library_path[4096];
     char *argv[] = {(char[]){SYMBOLS_SERVE_NAME}, uid, gid, NULL};
@@ -110,7 +111,7 @@ static int helper_spawn(struct symbols_helper *h, int theirs) {
         (void)snprintf(uid, sizeof uid, "%lld", (long long)who.uid);
         (void)snprintf(gid, sizeof gid, "%lld", (long long)who.gid);
     }
-    /* Where our own libraries were found, and nothing else: no server for debug information either. */
+    /* The place of our own libraries, and nothing else: no debuginfod server either. */
     const char *path = getenv("LD_LIBRARY_PATH");
     if (path &&
         (size_t)snprintf(library_path, sizeof library_path, "LD_LIBRARY_PATH=%s", path) < sizeof library_path)
@@ -125,7 +126,7 @@ static int helper_spawn(struct symbols_helper *h, int theirs) {
         rc = posix_spawn_file_actions_adddup2(&files, theirs, SYMBOLS_SOCKET);
         (void)posix_spawnattr_setsigdefault(&how, &all);
         (void)posix_spawnattr_setsigmask(&how, &none);
-        /* Of no terminal: ^C is for us. */
+        /* Without a terminal: ^C is for us. */
         (void)posix_spawnattr_setflags(&how,
                                        POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
         rc = rc == 0 ? posix_spawn(&h->pid, "/proc/self/exe", &files, &how, argv, env) : rc;
@@ -146,7 +147,8 @@ unsigned symbols_helper_start(struct symbols_helper *h) {
     if (!helper_may_start || h->deaths >= HELPER_MAX_DEATHS ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return 0;
-    /* Its number there is not this one: what is put in its own place would stay open in no child. */
+    /* A different number: posix_spawn would leave a descriptor that is put in its own place
+     * closed in the child. */
     int theirs = fcntl(ends[1], F_DUPFD_CLOEXEC, SYMBOLS_SOCKET + 1);
     (void)close(ends[1]);
     (void)setsockopt(theirs, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
@@ -187,7 +189,8 @@ static int helper_send(const struct symbols_helper *h, const struct symbols_ques
     return sendmsg(h->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -1 : 0;
 }
 
-/* Length of the next packet; 0 it has ended; -1 it takes too long. Descriptors that came along are closed by the kernel. */
+/* Length of the next packet; 0 it has ended; -1 it takes too long. The kernel closes descriptors
+ * that came along. */
 static ssize_t helper_receive(struct symbols_helper *h, uint64_t until_ns) {
     for (;;) {
         ssize_t n = recv(h->fd, h->packet, sizeof h->packet, MSG_DONTWAIT);
@@ -203,7 +206,7 @@ static ssize_t helper_receive(struct symbols_helper *h, uint64_t until_ns) {
     }
 }
 
-/* Give it the file it wants, or none. 0 or -1. */
+/* Send it the file it wants, or none. 0 or -1. */
 static int helper_give(struct symbols_helper *h, struct symbols_files *files,
                        const struct symbols_want *want) {
     struct symbols_question q = {.what = SYMBOLS_FILE};
@@ -214,7 +217,7 @@ static int helper_give(struct symbols_helper *h, struct symbols_files *files,
     return rc;
 }
 
-/* It is of no use any more: end it and say why. */
+/* End a useless helper and note why. */
 static int helper_give_up(struct symbols_helper *h, const char *why, const char *path) {
     char text[64];
     int status = helper_end(h);
@@ -230,7 +233,8 @@ static int helper_give_up(struct symbols_helper *h, const char *why, const char 
     return -1;
 }
 
-/* Has the file taken more than its share? One that is slow with each address would hold up a stack for as long as it likes. */
+/* True if the file has taken more than its share of time. One that is slow with each address
+ * could block a stack for any time. */
 static bool helper_is_slow(struct symbols_files *files, uint64_t began_ns) {
     uint64_t now = clock_mono_ns(), back = (now - files->asked_ns) / 10;
     files->spent_ns = (files->spent_ns > back ? files->spent_ns - back : 0) + (now - began_ns);

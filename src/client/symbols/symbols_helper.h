@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols_helper: the process in which foreign files are read and foreign names demangled. Private to symbols.
+ * symbols_helper: the process in which foreign files are read and foreign names demangled.
+ * Private to symbols.
  *
- * It is this program, started again in a mode of its own when the first question is asked (symbols_begin), with an empty
- * environment, no descriptor but one socket, the target's user and few system calls (symbols_sandbox.h). One that dies, takes
- * too long or gives an answer without sense is ended; the next question starts another, three times in all. One thread at a time.
+ * It is this program, started again in a mode of its own at the first question (symbols_begin),
+ * with an empty environment, one socket as its only descriptor, the target's user and few system
+ * calls (symbols_sandbox.h). One that dies, takes too long or gives a senseless answer is ended;
+ * the next question starts another, three times in all. One thread at a time.
  */
 #ifndef CLIENT_SYMBOLS_SYMBOLS_HELPER_H
 #define CLIENT_SYMBOLS_SYMBOLS_HELPER_H
@@ -20,26 +22,28 @@ struct symbols_helper;
 struct symbols_helper *symbols_helper_new(pid_t target);
 void symbols_helper_free(struct symbols_helper *h);
 
-/* The number of the one that runs, or 0. */
+/* The number of the running helper, or 0. */
 unsigned symbols_helper_running(const struct symbols_helper *h);
 
-/* Have it running. Its number, which changes when another was started (what was opened in one is not open in the next), or 0: there
- * is none, and will be none. */
+/* Start it if needed. Returns its number, which changes with each start (files opened in one are
+ * not open in the next), or 0 if there is none, and will be none. */
 unsigned symbols_helper_start(struct symbols_helper *h);
 
-/* Ask; `fd` goes along (-1 none) and remains the caller's. `files`: whose debug information may be asked for; NULL none. Into
- * `list`, which has room for SYMBOLS_MAX_INLINED, with strings in the arena. Number, or -1: there is no answer, the helper is gone. */
+/* Ask; `fd` is sent along (-1 none) and remains the caller's. `files`: whose debug information
+ * the helper may request; NULL none. Writes to `list`, which has room for SYMBOLS_MAX_INLINED,
+ * with strings in the arena. Returns their number, or -1 if there is no answer and the helper is
+ * gone. */
 int symbols_helper_ask(struct symbols_helper *h, const struct symbols_question *q, int fd,
                        struct symbols_files *files, struct arena *text, struct symbol *list,
                        enum native_role *role);
 
-/* Ask whoever is at the other end of `fd`, a SOCK_SEQPACKET, from here on: for tests. The descriptor is taken. */
+/* Ask the other end of `fd`, a SOCK_SEQPACKET, from here on, for tests. Takes the descriptor. */
 void symbols_helper_adopt(struct symbols_helper *h, int fd);
 
-/* What became of it, if there is news: a line; else NULL. */
+/* News of its state, a line; otherwise NULL. */
 const char *symbols_helper_take_note(struct symbols_helper *h);
 
-/* As symbols_begin. */
+/* See symbols_begin. */
 void symbols_helper_begin(int argc, char **argv);
 
 #endif

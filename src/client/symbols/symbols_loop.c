@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symbols_loop: see symbols_loop.h. Instructions: Intel SDM, volume 2 (E9 rel32, 0F 80..8F rel32). Which function an address is of: the
- * FDE in .eh_frame, which every part has. */
+/* symbols_loop: see symbols_loop.h. Instructions: Intel SDM, volume 2 (E9 rel32, 0F 80..8F
+ * rel32). The function of an address: the FDE in .eh_frame, which every part has. */
 #include "client/symbols/symbols_loop.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #define LOOP_HEAD 12 /* bytes before the table of .eh_frame_hdr */
 #define LOOP_ENTRY 8
 
-/* Where the file holds what is loaded at `addr`, its own address. 0, or -1. */
+/* File offset of what is loaded at `addr`, the file's own address. 0, or -1. */
 static int loop_file_offset(Elf *elf, uint64_t addr, uint64_t size, int64_t *offset) {
     size_t n;
     GElf_Phdr ph;
@@ -27,7 +27,7 @@ static int loop_file_offset(Elf *elf, uint64_t addr, uint64_t size, int64_t *off
     return -1;
 }
 
-/* Do the `size` bytes of code at `start` jump into (from, to)? */
+/* True if the `size` bytes of code at `start` jump into (from, to). */
 static bool loop_jumps(Dwfl_Module *module, uint64_t start, uint64_t size, uint64_t from, uint64_t to) {
     GElf_Addr bias;
     int64_t offset;
@@ -38,8 +38,9 @@ static bool loop_jumps(Dwfl_Module *module, uint64_t start, uint64_t size, uint6
     return code && code->d_buf && native_code_jumps(code->d_buf, code->d_size, start, from, to);
 }
 
-/* The function (or part of one) at `at`, the file's own address: from its beginning to that of the next, as the sorted table of
- * .eh_frame_hdr says (LSB 5.0 core, "Exception Frames"; the encoding that linkers write). 0 or -1. */
+/* The function (or part of one) at `at`, the file's own address: from its beginning to that of
+ * the next, by the sorted table of .eh_frame_hdr (LSB 5.0 core, "Exception Frames"; the encoding
+ * that linkers write). 0 or -1. */
 static int loop_find_part(Elf *elf, uint64_t at, uint64_t *from, uint64_t *to) {
     size_t n, low = 0;
     GElf_Phdr ph = {.p_type = PT_NULL};

@@ -2,9 +2,9 @@
 /*
  * symbols_module: see symbols_module.h.
  *
- * elfutils: libdwfl.h, libdw.h. The file is laid out as if it were alone (dwfl_report_offline), so addresses are its own plus a bias.
- * libdwfl looks through all symbols for each address; a library has up to a million, so they are sorted here once. Inlined
- * functions: DWARF 5, 3.3.8.
+ * elfutils: libdwfl.h, libdw.h. The file is laid out alone (dwfl_report_offline), so addresses
+ * are its own plus a bias. libdwfl goes through all symbols for each address; a library has up
+ * to a million, so they are sorted here once. Inlined functions: DWARF 5, 3.3.8.
  */
 #include "client/symbols/symbols_module.h"
 
@@ -34,10 +34,10 @@ struct symbols_entry {
 struct symbols_file {
     Dwfl *dwfl;
     Dwfl_Module *module;
-    GElf_Addr bias; /* what to add to the file's own addresses */
+    GElf_Addr bias; /* to add to the file's own addresses */
     struct symbols_entry *entries;
     size_t n;
-    uint64_t loop, loop_size; /* the interpreter's loop; 0: it is not in this file */
+    uint64_t loop, loop_size; /* the interpreter's loop; 0 if it is not in this file */
     bool asked_alt;
 };
 
@@ -64,7 +64,7 @@ static uint32_t module_crc(int fd) {
     return ~crc;
 }
 
-/* Is it the file that was meant? */
+/* True if it is the intended file. */
 static bool module_is_meant(int fd, const void *id, size_t id_len, GElf_Word crc) {
     const void *found;
     if (id_len == 0)
@@ -76,8 +76,8 @@ static bool module_is_meant(int fd, const void *id, size_t id_len, GElf_Word crc
     return is_it;
 }
 
-/* libdwfl asks for debug information that is not in the file itself. The client finds files, and only there, by this build id or of this
- * name; nothing is asked of any server. */
+/* libdwfl asks for debug information outside the file itself. The client finds files, by this
+ * build id or name; no server is asked. */
 static int module_find_debug(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
                              const char *file, const char *link, GElf_Word crc, char **debug_name) {
     const unsigned char *id = NULL;
@@ -103,7 +103,8 @@ static int module_find_no_elf(Dwfl_Module *mod, void **userdata, const char *nam
     return -1;
 }
 
-/* What several debug files share lies in a file of its own (dwz), which libdw would open itself. */
+/* Data shared by several debug files is in a file of its own (dwz), which libdw would open
+ * itself. */
 static void module_find_alt(struct symbols_file *f) {
     Dwarf_Addr bias;
     const char *name;
@@ -136,7 +137,7 @@ static int module_compare(const void *a, const void *b) {
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Is the symbol a piece of code that can be named? */
+/* True if the symbol is code with a usable name. */
 static bool module_is_code(const GElf_Sym *sym, GElf_Word section, Elf *elf) {
     GElf_Shdr sh;
     switch (GELF_ST_TYPE(sym->st_info)) {
@@ -152,11 +153,12 @@ static bool module_is_code(const GElf_Sym *sym, GElf_Word section, Elf *elf) {
     }
 }
 
-/* Of names for the same address: typed before untyped, public before private, then the one with fewer underscores in front. */
+/* Rank of names for the same address: typed before untyped, public before private, then fewer
+ * leading underscores first. */
 static uint8_t module_rank(const GElf_Sym *sym, const char *name) {
     unsigned bind = GELF_ST_BIND(sym->st_info);
     unsigned rank = bind == STB_GLOBAL ? 0 : bind == STB_WEAK ? 1 : 2;
-    unsigned underscores = 0; /* no more are counted than count: a name may be as long as its file */
+    unsigned underscores = 0; /* counted up to a limit: a name may be as long as its file */
     while (underscores < 7 && name[underscores] == '_')
         underscores++;
     rank = rank * 8 + underscores;
@@ -185,7 +187,8 @@ static void module_read_symbols(struct symbols_file *f) {
         qsort(f->entries, f->n, sizeof *f->entries, module_compare);
 }
 
-/* In memory that cannot be written: what is mapped then counts as the file's memory and not as ours, which has a limit. */
+/* Map without write permission: that counts as the file's memory and not as ours, which has a
+ * limit. */
 static Dwfl_Module *module_report(Dwfl *dwfl, int fd) {
 #if _ELFUTILS_PREREQ(0, 188)
     struct stat st;
@@ -264,7 +267,7 @@ static const char *module_keep_name(const char *symbol, struct arena *text) {
     return arena_strdup(text, is_mangled && symbols_name_plain(name, plain) ? plain : name);
 }
 
-/* The name of an inlined function: that of the linker where there is one, for its namespace. */
+/* The name of an inlined function: the linker's if there is one, for its namespace. */
 static const char *module_die_name(Dwarf_Die *die) {
     Dwarf_Attribute attr;
     const char *linkage = NULL;
@@ -281,7 +284,7 @@ static int module_die_number(Dwarf_Die *die, unsigned name) {
     return (int)value;
 }
 
-/* Where the inlined function was called: file and line. */
+/* The call site of the inlined function: file and line. */
 static void module_call_place(Dwarf_Die *cu, Dwarf_Die *die, struct arena *text, const char **file,
                               int *line) {
     Dwarf_Files *files;
@@ -292,8 +295,8 @@ static void module_call_place(Dwarf_Die *cu, Dwarf_Die *die, struct arena *text,
         *file = arena_strdup(text, dwarf_filesrc(files, number, NULL, NULL));
 }
 
-/* Functions inlined at `at`, innermost first, into `list`. `*file` and `*line` are where we are; then where the last of them was called.
- * Number. */
+/* Functions inlined at `at`, innermost first, into `list`. `*file` and `*line` are the current
+ * position; on return the call site of the last of them. Returns their number. */
 static size_t module_inlined(struct symbols_file *f, uint64_t at, struct symbol *list, struct arena *text,
                              const char **file, int *line) {
     Dwarf_Addr bias;
@@ -317,7 +320,8 @@ static size_t module_inlined(struct symbols_file *f, uint64_t at, struct symbol 
     return n;
 }
 
-/* Is there code at the file's own `address`? What a linker has thrown away keeps its lines, which are then said to be at 0. */
+/* True if the file has code at its own `address`. Code discarded by a linker keeps its lines, at
+ * address 0. */
 static bool module_has_code_at(const struct symbols_file *f, uint64_t address) {
     GElf_Addr bias;
     Elf *elf = dwfl_module_getelf(f->module, &bias);
@@ -343,7 +347,7 @@ size_t symbols_module_find(struct symbols_file *f, uint64_t address, struct symb
         *role = NATIVE_ROLE_LOOP;
     if (*role == NATIVE_ROLE_LOOP || *role == NATIVE_ROLE_LOOP_PART) {
         list[0].func = module_keep_name(symbol, text);
-        return 1; /* its place in the source says nothing */
+        return 1; /* its place in the source is unknown */
     }
     bool is_code = module_has_code_at(f, address);
     if (is_code)

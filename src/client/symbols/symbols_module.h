@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols_module: one file's symbols and lines. Private to the helper for symbols: whatever a file does to elfutils it does there.
+ * symbols_module: one file's symbols and lines. Private to the helper for symbols: whatever a
+ * file does to elfutils, it does there.
  */
 #ifndef CLIENT_SYMBOLS_SYMBOLS_MODULE_H
 #define CLIENT_SYMBOLS_SYMBOLS_MODULE_H
@@ -13,10 +14,12 @@
 
 struct symbols_file;
 
-/* Read the file `fd`, which is closed. NULL when it has no symbols to be read. It is kept until the process ends. */
+/* Read the file `fd`, which is closed. NULL if it has no readable symbols. It is kept until the
+ * process ends. */
 struct symbols_file *symbols_module_open(int fd);
 
-/* Fill `list`, which has room for SYMBOLS_MAX_INLINED; strings go to the arena. `address` is the file's own. Number, 1 or more. */
+/* Fill `list`, which has room for SYMBOLS_MAX_INLINED; strings go to the arena. `address` is the
+ * file's own. Returns their number, 1 or more. */
 size_t symbols_module_find(struct symbols_file *f, uint64_t address, struct symbol *list, struct arena *text,
                            enum native_role *role);
 

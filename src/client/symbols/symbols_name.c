@@ -24,20 +24,22 @@ static unsigned name_timeouts;
 static long name_time_us;
 static pthread_t name_thread;
 
-/* The functions that are given a callback keep everything on the stack, so that they can be left in the middle. (Rust's names with
- * other letters than ASCII's have a piece of memory for a moment: it is lost, which the limit of the helper's memory bounds.) */
+/* The functions with a callback keep everything on the stack, so they can be left in the middle.
+ * (Rust's names with non-ASCII letters have a piece of memory for a moment: it leaks, within the
+ * helper's memory limit.) */
 static void name_add(const char *s, size_t len, void *arg) {
     struct name_text *t = arg;
     if (len >= SYMBOLS_PLAIN_MAX - t->len)
         siglongjmp(name_way_out, 1);
-    if (len > 0) /* nothing has no address, at times */
+    if (len > 0) /* an empty piece may have no address */
         memcpy(t->out + t->len, s, len);
     t->len += len;
 }
 
 static void name_out_of_time(int sig) {
     (void)sig;
-    /* The signal is the process's: where there are others (the fuzzer's), it may have come to one of them. It comes again. */
+    /* The signal belongs to the process: with other threads (the fuzzer's) it may have come to
+     * one of them. It comes again. */
     if (name_can_leave && pthread_equal(pthread_self(), name_thread))
         siglongjmp(name_way_out, 2);
 }
@@ -56,9 +58,9 @@ static void name_set_timer(long us) {
                     NULL);
 }
 
-/* As cplus_demangle(symbol, DMGL_AUTO) does it, which has no bound. Is it a name that was mangled? */
+/* Like cplus_demangle(symbol, DMGL_AUTO), which has no bound. True if the name was mangled. */
 static bool name_demangle(const char *symbol, struct name_text *t) {
-    name_can_leave = strncmp(symbol, "_R", 2) != 0; /* see name_add: not while memory is being allocated */
+    name_can_leave = strncmp(symbol, "_R", 2) != 0; /* see name_add: not during an allocation */
     if (rust_demangle_callback(symbol, DMGL_AUTO, name_add, t))
         return true;
     t->len = 0;
@@ -66,11 +68,11 @@ static bool name_demangle(const char *symbol, struct name_text *t) {
     return cplus_demangle_v3_callback(symbol, DMGL_AUTO, name_add, t);
 }
 
-/* 1 it is done, 0 the name was not mangled or is too long, -1 it took too long. */
+/* 1 done, 0 the name was not mangled or is too long, -1 it took too long. */
 static int name_try(const char *symbol, struct name_text *t) {
     int way = sigsetjmp(name_way_out, 1);
     int rc = way == 0 ? name_demangle(symbol, t) : way == 1 ? 0 : -1;
-    name_can_leave = 0; /* before we return: then there is nothing to come back to */
+    name_can_leave = 0; /* before we return: then there is nothing to return to */
     return rc;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symbols_protocol: see symbols_protocol.h. What reads packets is the client's side, which believes nothing. */
+/* symbols_protocol: see symbols_protocol.h. The client's side parses packets and trusts nothing. */
 #include "client/symbols/symbols_protocol.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ bool symbols_strip_version(const char *symbol, char *out, size_t cap) {
     return strncmp(out, "_Z", 2) == 0 || strncmp(out, "_R", 2) == 0;
 }
 
-/* A text of `size` bytes at *at, with its NUL, and none before. 0 or -1. */
+/* A text of `size` bytes at *at, with its NUL, and no other NUL. 0 or -1. */
 static int answer_text(const char **at, const char *end, size_t size, size_t max, struct arena *text,
                        const char **out) {
     *out = NULL;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols_protocol: what the client and its helper for symbols say to each other.
+ * symbols_protocol: the packets between the client and its helper for symbols.
  *
- * One packet each (SOCK_SEQPACKET), the client asks and the helper answers; while it works on an answer the helper may ask for
- * files of debug information, for it can open none. Both are the same program, so numbers are as the machine has them. The
- * helper reads what strangers wrote: its answers are looked at as if a stranger had sent them (symbols_answer_read).
+ * One packet each (SOCK_SEQPACKET): the client asks and the helper answers. During an answer the
+ * helper may ask for files of debug information, because it can open none. Both are the same
+ * program, so numbers are in machine order. The helper reads what strangers wrote, so its
+ * answers are checked as if a stranger had sent them (symbols_answer_read).
  */
 #ifndef CLIENT_SYMBOLS_SYMBOLS_PROTOCOL_H
 #define CLIENT_SYMBOLS_SYMBOLS_PROTOCOL_H
@@ -18,8 +19,8 @@
 
 #define SYMBOLS_SOCKET 3            /* the helper's end */
 #define SYMBOLS_MAX_MODULES 1000U   /* files that one helper reads */
-#define SYMBOLS_MANGLED_MAX 2048U   /* bytes of a name as a linker knows it, with the NUL */
-#define SYMBOLS_PLAIN_MAX 4096U     /* and as people write it; one that would be longer stays as it is */
+#define SYMBOLS_MANGLED_MAX 2048U   /* bytes of the linker's name, with the NUL */
+#define SYMBOLS_PLAIN_MAX 4096U     /* and of its readable form; a longer one stays mangled */
 #define SYMBOLS_PATH_MAX 4096U      /* of a source file, with the NUL */
 #define SYMBOLS_BUILD_ID_MAX 64U    /* bytes */
 #define SYMBOLS_LINK_MAX 1024U      /* bytes of the name of a debug file, with the NUL */
@@ -27,14 +28,16 @@
 
 enum symbols_what {
     /* The client's. */
-    SYMBOLS_OPEN = 1, /* `module` is the file that comes along; answered by an answer without symbols */
-    SYMBOLS_FIND,     /* what is at `address` of `module` */
-    SYMBOLS_PLAIN, /* `name` as people write it: an answer of one symbol, or of none when it stays as it is */
-    SYMBOLS_FILE,  /* the file that was asked for, which comes along; none: there is no such */
+    SYMBOLS_OPEN = 1, /* `module` is the file that comes along; the answer has no symbols */
+    SYMBOLS_FIND,     /* the functions at `address` of `module` */
+    /* the readable form of `name`: the answer has one symbol, or none if it stays as it is */
+    SYMBOLS_PLAIN,
+    SYMBOLS_FILE, /* the requested file, which comes along; without one there is no such file */
     /* The helper's. */
     SYMBOLS_ANSWER,
-    SYMBOLS_WANT_DEBUG, /* a file of debug information: the one with this build id, or of this name */
-    SYMBOLS_WANT_ALT,   /* one that the last of those refers to */
+    /* a file of debug information: the one with this build id, or of this name */
+    SYMBOLS_WANT_DEBUG,
+    SYMBOLS_WANT_ALT, /* one that the last of those refers to */
 };
 
 struct symbols_question {
@@ -46,8 +49,8 @@ struct symbols_question {
 
 struct symbols_want {
     uint32_t what;
-    uint32_t number; /* 0 the first that it could be, then the next */
-    uint32_t id_len; /* 0: there is no build id */
+    uint32_t number; /* 0 the first candidate, then the next */
+    uint32_t id_len; /* 0: no build id */
     uint8_t id[SYMBOLS_BUILD_ID_MAX];
     char name[SYMBOLS_LINK_MAX]; /* "": any */
 };
@@ -66,15 +69,17 @@ struct symbols_answer {
 #define SYMBOLS_ANSWER_MAX                                                                                   \
     (sizeof(struct symbols_answer) + SYMBOLS_MAX_INLINED * (SYMBOLS_PLAIN_MAX + SYMBOLS_PATH_MAX))
 
-/* Copy a name without what a linker appends ("name@@VERSION"), cut to `cap`. Has a C++ or Rust compiler made it? */
+/* Copy a name without the linker's suffix ("name@@VERSION"), cut to `cap`. True if a C++ or Rust
+ * compiler has made it. */
 bool symbols_strip_version(const char *symbol, char *out, size_t cap);
 
-/* An answer of `len` bytes at `packet` into `list`, which has room for SYMBOLS_MAX_INLINED; strings go to the arena. Number, or
- * -1: it is not an answer, or without memory (then the arena has failed). */
+/* Parse an answer of `len` bytes at `packet` into `list`, which has room for
+ * SYMBOLS_MAX_INLINED; strings go to the arena. Returns their number, or -1 if it is not an
+ * answer, or without memory (then the arena has failed). */
 int symbols_answer_read(const void *packet, size_t len, struct arena *text, struct symbol *list,
                         enum native_role *role);
 
-/* A packet as a helper's wish for a file, into `out`. 0, or -1: it is none. */
+/* Parse a helper's request for a file into `out`. 0, or -1 if it is not one. */
 int symbols_want_read(const void *packet, size_t len, struct symbols_want *out);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symbols_sandbox: see symbols_sandbox.h. seccomp(2), linux/filter.h, capabilities(7), setrlimit(2). */
+/* symbols_sandbox: see symbols_sandbox.h. seccomp(2), linux/filter.h, capabilities(7),
+ * setrlimit(2). */
 #include "client/symbols/symbols_sandbox.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@
 #include "client/symbols/symbols_protocol.h"
 
 #define SANDBOX_NOBODY 65534
-#define SANDBOX_DATA ((rlim_t)1024 * 1024 * 1024) /* memory of its own; files are mapped besides */
+#define SANDBOX_DATA ((rlim_t)1024 * 1024 * 1024) /* memory of its own; mapped files are extra */
 #define SANDBOX_SPACE ((rlim_t)256 * 1024 * 1024 * 1024)
 #define SANDBOX_STACK ((rlim_t)100 * 1024 * 1024)
 #define SANDBOX_CPU_S ((rlim_t)600) /* of its whole life */
@@ -68,7 +69,8 @@ static int sandbox_become(int64_t uid, int64_t gid) {
     struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
     int rc = 0;
     if (uid >= 0 && geteuid() == 0) {
-        /* In a user namespace that has neither the target's user nor this one we stay root, of that namespace. */
+        /* In a user namespace that has neither the target's user nor this one we stay root, of
+         * that namespace. */
         (void)setgroups(0, NULL);
         if (setresgid((gid_t)gid, (gid_t)gid, (gid_t)gid) != 0)
             (void)setresgid(SANDBOX_NOBODY, SANDBOX_NOBODY, SANDBOX_NOBODY);
@@ -77,7 +79,7 @@ static int sandbox_become(int64_t uid, int64_t gid) {
             rc = errno == EINVAL ? 0 : -1;
     }
     (void)syscall(SYS_capset, &head, none);
-    /* The target's user may signal it but not trace it nor read its memory. */
+    /* The target's user may signal it, but not trace it or read its memory. */
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? rc : -1;
 }
@@ -116,7 +118,7 @@ static void sandbox_limit_all(void) {
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 4), SANDBOX_LOAD(args[arg]),                            \
         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bits), 0, 1), SANDBOX_NO, SANDBOX_YES
 
-/* Refused calls fail, as if a file were not there: elfutils goes on without. */
+/* Refused calls fail, as if a file were missing: elfutils continues without it. */
 static const struct sock_filter sandbox_filter[] = {
     SANDBOX_LOAD(arch),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SANDBOX_ARCH, 1, 0),
@@ -126,7 +128,7 @@ static const struct sock_filter sandbox_filter[] = {
     SANDBOX_ALLOW(SYS_read),
     SANDBOX_ALLOW(SYS_lseek),
     SANDBOX_ALLOW(SYS_fstat),
-    SANDBOX_ALLOW(SYS_newfstatat), /* what fstat() is in a newer C library */
+    SANDBOX_ALLOW(SYS_newfstatat), /* fstat() in a newer C library */
     SANDBOX_ALLOW(SYS_fcntl),
     SANDBOX_ALLOW(SYS_close),
     SANDBOX_ALLOW(SYS_sendmsg),

@@ -23,7 +23,8 @@ static unsigned serve_asked; /* files, for this question */
 
 /* ---- packets ---- */
 
-/* The client's next packet. `*fd`: the file that came along, or -1. Whoever has no client any more ends. */
+/* The client's next packet. `*fd`: the file that came along, or -1. Ends the process when the
+ * client is gone. */
 static void serve_receive(struct symbols_question *q, int *fd) {
     union {
         struct cmsghdr head;

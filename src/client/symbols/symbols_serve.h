@@ -7,14 +7,14 @@
 
 #include "client/symbols/symbols_protocol.h"
 
-/* argv[0] of a helper; argv[1] and argv[2] are the user and the group it becomes, -1: it stays as it is. */
+/* argv[0] of a helper; argv[1] and argv[2] are the user and the group it becomes, -1: unchanged. */
 #define SYMBOLS_SERVE_NAME "probing-symbols"
 
 /* Does not return. */
 _Noreturn void symbols_serve(const char *uid, const char *gid);
 
-/* Ask the client for a file of debug information while a question is being worked on (see symbols_want). A descriptor of the
- * caller's, or -1: there is no other. */
+/* Ask the client for a file of debug information during an answer (see symbols_want). A
+ * descriptor that the caller owns, or -1 if there is no other. */
 int symbols_serve_want(enum symbols_what what, const void *id, size_t id_len, const char *name,
                        uint32_t number);
 

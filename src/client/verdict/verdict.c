@@ -2,9 +2,10 @@
 /*
  * verdict: see verdict.h. The rules are in verdict_rules.c.
  *
- * Before the rules it is found out, for each target, from when on its newest steps are and which thread trains: the rules have that as
- * :from and :tid, beside :pid, and :first, the time of the first step. So what a rule reads is bounded: about as many
- * steps as VERDICT_STEPS, however long they take, and seconds of the rest.
+ * Before the rules, the time window of the newest steps and the training thread are determined
+ * for each target: the rules have them as :from and :tid, beside :pid, and :first, the time of
+ * the first step. So what a rule reads is bounded: about VERDICT_STEPS steps, however long they
+ * take, and seconds of the rest.
  */
 #include "client/verdict/verdict.h"
 
@@ -16,20 +17,20 @@
 #include "client/sql/result.h"
 #include "store/ring/ring_tables.h"
 
-#define VERDICT_STEPS 200.0      /* that rules look at, at least, where there are so many */
+#define VERDICT_STEPS 200.0      /* steps that rules read, at least, if there are so many */
 #define VERDICT_MANY 4000.0      /* and at most, about */
-#define VERDICT_FIRST_S 15.0     /* how long ago steps are looked for at first, */
-#define VERDICT_LAST_S 172800.0  /* and at most */
-#define VERDICT_GROWS 4.0        /* from one to the next */
+#define VERDICT_FIRST_S 15.0     /* first window in which steps are searched for, */
+#define VERDICT_LAST_S 172800.0  /* and the last */
+#define VERDICT_GROWS 4.0        /* factor from one to the next */
 #define VERDICT_TIMEOUT_S 10.0   /* for one rule */
-#define VERDICT_MOST_TARGETS 512 /* more are not judged */
+#define VERDICT_MOST_TARGETS 512 /* others are not judged */
 
-/* What is known of a target before its rules. */
+/* Facts about a target before its rules. */
 struct verdict_target {
     int64_t pid, rank;
-    double window_s; /* within which the newest steps are */
+    double window_s; /* contains the newest steps */
     double steps, last_s, tid;
-    double first_s; /* when the first of its steps ended; NAN: none is known */
+    double first_s; /* end of its first step; NAN unknown */
 };
 
 struct verdict_judge {
@@ -46,7 +47,8 @@ static const char verdict_trainer[] =
     "SELECT tid FROM profiling_data WHERE pid = CAST(:pid AS INTEGER) AND kind = 'optimizer' AND "
     "timestamp BETWEEN :last - 5 AND :last ORDER BY timestamp DESC LIMIT 1";
 
-/* Rows of a fast job's first steps are soon forgotten: they are counted back, as long as the oldest that are kept. */
+/* Rows of a fast job's first steps soon expire: their time is extrapolated by the length of the
+ * oldest present ones. */
 static const char verdict_first[] =
     "SELECT min(timestamp) - (min(step) - 1) * coalesce(avg(duration_ms), 0) / 1000 FROM "
     "(SELECT timestamp, step, duration_ms FROM python.steps WHERE pid = CAST(:pid AS INTEGER) ORDER BY "
@@ -103,7 +105,8 @@ static int verdict_count_steps(struct verdict_judge *j, struct verdict_target *t
     return 0;
 }
 
-/* Find the time within which the newest steps are: longer until there are enough, shorter where there are far too many. */
+/* Find the window of the newest steps: longer until there are enough, shorter if there are far
+ * too many. */
 static int verdict_find_window(struct verdict_judge *j, struct verdict_target *t, struct err *e) {
     for (int tries = 0; tries < 12; tries++) {
         if (verdict_count_steps(j, t, e) != 0)
@@ -118,7 +121,7 @@ static int verdict_find_window(struct verdict_judge *j, struct verdict_target *t
     return 0;
 }
 
-/* The thread that trains: the main thread, unless torch told otherwise. */
+/* The training thread: the main thread, unless torch reports another. */
 static int verdict_find_trainer(struct verdict_judge *j, struct verdict_target *t, struct err *e) {
     const struct sql_named named[] = {{":pid", (double)t->pid}, {":last", t->last_s}};
     t->tid = (double)t->pid;
@@ -133,7 +136,7 @@ static int verdict_find_trainer(struct verdict_judge *j, struct verdict_target *
     return 0;
 }
 
-/* When its first step was; what has been found stays. */
+/* The time of its first step; a known one stays. */
 static int verdict_find_first(struct verdict_judge *j, struct verdict_target *t, struct err *e) {
     const struct sql_named named[] = {{":pid", (double)t->pid}};
     if (!isnan(t->first_s))
@@ -146,7 +149,7 @@ static int verdict_find_first(struct verdict_judge *j, struct verdict_target *t,
     return 0;
 }
 
-/* Is there a table of that name? */
+/* True if there is a table of that name. */
 static bool verdict_has_table(struct sql *s, const char *name) {
     for (size_t i = 0; name && i < sql_table_count(s); i++) {
         struct sql_table_info info;
@@ -159,7 +162,7 @@ static bool verdict_has_table(struct sql *s, const char *name) {
 
 /* ---- one rule ---- */
 
-/* What a rule is asked with. */
+/* The inputs of a rule. */
 struct verdict_case {
     struct verdict_judge *judge;
     const struct verdict_target *target;
@@ -179,7 +182,7 @@ static void verdict_add_value(struct verdict_case *c, const struct result *rows,
         snprintf(v->text, sizeof v->text, "%s", result_string(rows, 0, column));
 }
 
-/* Ask for evidence, and add it to what there is. 1 when there is some. */
+/* Query evidence, and append it. 1 if there is any. */
 static int verdict_get_values(struct verdict_case *c, const char *text, struct err *e) {
     const struct verdict_target *t = c->target;
     const struct sql_named named[] = {
@@ -194,7 +197,8 @@ static int verdict_get_values(struct verdict_case *c, const char *text, struct e
     return there;
 }
 
-/* More of what holds. True unless it says that it does not hold. It may be of a table that is made now, and fail: then there is no more. */
+/* Query more evidence. True unless its column "holds" is false. A table that is made now may
+ * fail: then there is no more evidence. */
 static bool verdict_get_more(struct verdict_case *c, const struct verdict_rule *rule) {
     struct err e;
     size_t before = c->n;
@@ -210,7 +214,7 @@ static bool verdict_get_more(struct verdict_case *c, const struct verdict_rule *
     return !must;
 }
 
-/* Does the rule hold? 1, with its values in the case; 0; -1 with the error. */
+/* Whether the rule holds: 1, with its values in the case; 0; -1 with the error. */
 static int verdict_test(struct verdict_case *c, const struct verdict_rule *rule, struct err *e) {
     struct sql *s = database_sql(c->judge->db);
     c->n = 0;
@@ -219,7 +223,7 @@ static int verdict_test(struct verdict_case *c, const struct verdict_rule *rule,
     int rc = verdict_get_values(c, rule->sql, e);
     if (rc <= 0)
         return rc;
-    if (!(c->values[0].number >= rule->threshold)) /* what is not known is NAN */
+    if (!(c->values[0].number >= rule->threshold)) /* NAN if unknown */
         return 0;
     return !rule->more || !verdict_has_table(s, rule->more_needs) || verdict_get_more(c, rule);
 }
@@ -253,7 +257,7 @@ static int verdict_say(struct verdicts *out, const struct verdict_case *c, const
 
 /* ---- a target ---- */
 
-/* Is anything the matter, as far as was said? */
+/* True if a verdict so far is a warning or worse. */
 static bool verdict_accuses(const struct verdicts *v, size_t from) {
     for (size_t i = from; i < v->n; i++)
         if (v->items[i].rule->level >= VERDICT_WARN && !v->items[i].rule->is_state)
@@ -268,7 +272,7 @@ static bool verdict_was_said(const struct verdicts *v, size_t from, const char *
     return false;
 }
 
-/* All that is to be said of a target: states first, for the others depend on them. */
+/* All verdicts about a target: states first, because the others depend on them. */
 static int verdict_judge_target(struct verdict_judge *j, const struct verdict_target *t, struct verdicts *out,
                                 struct err *e) {
     struct verdict_case c = {.judge = j, .target = t};
@@ -300,7 +304,7 @@ static int verdict_compare(const void *a, const void *b) {
     return x->rule < y->rule ? -1 : x->rule > y->rule;
 }
 
-/* The targets of the database; what is known of those that were there stays. */
+/* The targets of the database; known ones keep their facts. */
 static int verdict_take_targets(struct verdict_judge *j, struct err *e) {
     const struct sql *s = database_sql(j->db);
     size_t n = sql_target_count(s);

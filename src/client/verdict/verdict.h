@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verdict: what is the matter with a training job, in plain words, each with the numbers that it is said for.
+ * verdict: what is wrong with a training job, in plain words, each with its numbers.
  *
- * One row of verdict_rules is one thing to be said: the SQL that gets its evidence, from where on it holds, the words. Nothing but
- * SQL over tables: so the same for a living job, a recording, and tables that a test has made. What is not known leads to no verdict.
- * Belongs to the thread that has the database.
+ * One row of verdict_rules is one statement: the SQL for its evidence, its threshold, the words.
+ * Nothing but SQL over tables, so it is the same for a live job, a recording, and tables that a
+ * test has made. Unknown values lead to no verdict. Belongs to the thread that has the database.
  */
 #ifndef CLIENT_VERDICT_VERDICT_H
 #define CLIENT_VERDICT_VERDICT_H
@@ -17,38 +17,42 @@
 #include "base/strbuf.h"
 #include "client/sql/database.h"
 
-#define VERDICT_VALUES 12 /* of the evidence of one, at most */
+#define VERDICT_VALUES 12 /* of the evidence of one verdict */
 #define VERDICT_TEXT 320
 #define VERDICT_BRIEF 96
 
 enum verdict_level {
     VERDICT_FINE = 0, /* as it should be */
     VERDICT_NOTE,     /* worth knowing */
-    VERDICT_WARN,     /* time or memory is lost */
-    VERDICT_BAD,      /* it does not get on, or for nothing */
+    VERDICT_WARN,     /* time or memory is wasted */
+    VERDICT_BAD,      /* it makes no progress, or useless progress */
 };
 
 struct verdict_rule {
-    const char *code; /* "INPUT-BOUND"; of several rows with one code the first that holds is said */
+    /* "INPUT-BOUND"; of several rows with one code the first that holds is used */
+    const char *code;
     enum verdict_level level;
-    bool is_state;    /* how it gets on: of these the first that holds is said, and no other */
-    bool moves;       /* of a state: steps come. Of the others: it is said only while they come */
-    bool is_alone;    /* not said where something else is the matter */
-    const char *help; /* what it means, and what to do about it */
-    /* One row: the first column is what is measured, NULL when it is not known, the others are the evidence. Named values: verdict.c. */
+    bool is_state;    /* how the job progresses: only the first state that holds is used */
+    bool moves;       /* of a state: steps end. Of the others: used only while steps end */
+    bool is_alone;    /* left out if something else is wrong */
+    const char *help; /* its meaning and remedy */
+    /* One row: the first column is the measure, NULL if unknown, the others are the evidence.
+     * Named values: verdict.c. */
     const char *sql;
-    double threshold;  /* it holds from here on */
-    const char *needs; /* a table that there may not be; NULL: those of sql and more are always there */
-    /* The same for more of the evidence, asked only when it holds. If a column is called "holds", it says so or not. NULL none. */
+    double threshold;  /* the least measure at which it holds */
+    const char *needs; /* a table that may be missing; NULL: those of sql and more always exist */
+    /* More evidence, queried only if the rule holds. A column called "holds" may still refuse.
+     * NULL none. */
     const char *more, *more_needs;
-    /* With {column} or {column:kind}, see verdict_put_words; what stands in [brackets] is left out when one of its values is not known. */
+    /* With {column} or {column:kind}, see verdict_put_words; text in [brackets] is left out if
+     * one of its values is unknown. */
     const char *words;
-    /* The same in few, for a line that has little room; NULL: the code. */
+    /* A short form, for a line with little room; NULL: the code. */
     const char *brief;
-    const char *screen; /* that shows more of it: name of a screen; NULL none */
+    const char *screen; /* name of the screen that shows more of it; NULL none */
 };
 
-/* All of them; the last row has no code. */
+/* All rules; the last row has no code. */
 extern const struct verdict_rule verdict_rules[];
 
 /* A value of the evidence. */
@@ -61,31 +65,32 @@ struct verdict_value {
 
 struct verdict {
     const struct verdict_rule *rule;
-    int64_t pid, rank;            /* of whom; RING_INT_NULL unknown */
-    struct verdict_value *values; /* the first is what was measured */
+    int64_t pid, rank;            /* of the target; RING_INT_NULL unknown */
+    struct verdict_value *values; /* the first is the measure */
     size_t n_values;
     char text[VERDICT_TEXT];   /* the words, as drawable text */
-    char brief[VERDICT_BRIEF]; /* the few, code and all */
+    char brief[VERDICT_BRIEF]; /* the short form, with the code */
 };
 
 struct verdicts {
-    struct verdict *items; /* the worst first; of a target that is fine, too */
+    struct verdict *items; /* the worst first, including targets that are fine */
     size_t n;
 };
 
 void verdicts_fini(struct verdicts *v);
 
-struct verdict_judge; /* what is kept from one time to the next, to be quick */
+struct verdict_judge; /* kept from one time to the next, to be quick */
 
 /* Over a database, which must outlive it. NULL: out of memory. */
 struct verdict_judge *verdict_judge_new(struct database *d);
 void verdict_judge_free(struct verdict_judge *j);
 
-/* What is to be said of each target now. `out` is initialised here. 0, or -1 with the error. */
+/* The present verdicts about each target. Initialises `out`. 0, or -1 with the error. */
 int verdict_judge_ask(struct verdict_judge *j, struct verdicts *out, struct err *e);
 
-/* verdict_words.c: the words of a rule with their values, appended. Kinds: none as it is, "%" a share, "ms" milliseconds, "s" seconds,
- * "MiB" mebibytes, "rate" a second, "file" without its folders, "n" a whole number. */
+/* verdict_words.c: append the words of a rule with their values. Kinds: none as it is, "%" a
+ * share, "ms" milliseconds, "s" seconds, "MiB" mebibytes, "rate" a second, "file" without its
+ * folders, "n" a whole number. */
 void verdict_put_words(const char *words, const struct verdict_value *values, size_t n, struct strbuf *out);
 
 /* The name of a level: "fine", "note", "warning", "bad". */

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verdict_rules: everything that a verdict can say, a row each; see verdict.h.
+ * verdict_rules: all verdicts, a row each; see verdict.h.
  *
- * Thresholds are chosen so that a job that is fine is not accused: a tenth of a step that waits for batches, a collection of garbage now
- * and then, a step that is twice as long as the median are what jobs are like. docs/dev/design/client.md has the reasons.
+ * Thresholds are chosen so that a healthy job is not accused: a tenth of a step waiting for
+ * batches, a garbage collection now and then, a step twice as long as the median are normal.
+ * docs/dev/design/client.md has the reasons.
  */
 #include "client/verdict/verdict.h"
 
-/* The target, and of its rows those of its newest steps; the same of its training thread and the last seconds. */
+/* The target, and its newest steps; the same for its training thread and the last seconds. */
 #define OF_PID "pid = CAST(:pid AS INTEGER)"
 #define OF_STEPS OF_PID " AND timestamp > now() - :window"
 #define OF_THREAD OF_PID " AND tid = CAST(:tid AS INTEGER)"
 #define LAST(n) " ORDER BY timestamp DESC LIMIT " #n
 
 #define SAMPLES_S "20"      /* seconds of samples */
-#define SAMPLES_NEEDED "60" /* of them are needed, to speak of shares */
-#define LATELY                                                                                               \
-    "timestamp > max(now() - " SAMPLES_S ", coalesce(:first, 0))" /* not while it was being loaded */
+#define SAMPLES_NEEDED "60" /* needed to speak of shares */
+/* not while it was being loaded */
+#define LATELY "timestamp > max(now() - " SAMPLES_S ", coalesce(:first, 0))"
 #define STAND_S "10"
 
-/* What a part takes of the newest steps that know it: 40, or, where they are short, those of five seconds: a moment says little. */
+/* The share of a part in the newest steps that have it: 40, or, if they are short, those of five
+ * seconds, because a moment says little. */
 #define SHARE_OF(part)                                                                                       \
     "WITH a AS (SELECT " part " AS p, duration_ms AS d, timestamp AS t, row_number() OVER (ORDER BY "        \
     "timestamp DESC) AS i, max(timestamp) OVER () AS z FROM python.steps WHERE " OF_STEPS                    \
@@ -27,7 +29,8 @@
     "sum(d) END AS share, avg(p) AS " part ", avg(d) AS step_ms, max(p) AS longest_ms, count(*) AS n FROM "  \
     "a WHERE i <= 40 OR t > z - 5"
 
-/* How long it is that no step has ended, against those before: three times the longest, five times the median, ten seconds are to be borne. */
+/* The time since the last step ended, against earlier ones: up to three times the longest, five
+ * times the median and ten seconds are normal. */
 #define AGE                                                                                                  \
     "WITH s AS (SELECT now() - max(timestamp) AS age, max(timestamp) AS since, max(duration_ms) / 1000 AS "  \
     "longest, median(duration_ms) / 1000 AS usual, count(duration_ms) AS n FROM python.steps "               \
@@ -35,7 +38,8 @@
     ") SELECT CASE WHEN n >= 3 THEN age / max(10, 3 * longest, 5 * usual) END AS excess, age, longest, n, "  \
     "since FROM s"
 
-/* Where the thread that trains was in the last seconds: the function it was in most, and how much of the time. */
+/* Where the training thread was in the last seconds: its most frequent function, and the share
+ * of the time. */
 #define STANDS                                                                                               \
     "WITH c AS (SELECT stack_id, count(*) AS n, sum(gil = 'waiting') AS w FROM python.samples "              \
     "WHERE " OF_THREAD " AND timestamp > now() - " STAND_S                                                   \
@@ -48,10 +52,11 @@
     "thread' END AS who, (SELECT sum(n) FROM c) >= 10 AND same "
 #define STANDS_MOST " FROM f ORDER BY same DESC, n DESC LIMIT 1"
 #define STANDS_OF " 0.9 * (SELECT sum(n) FROM c) AS holds" STANDS_MOST
-/* The same in code of the agent's own, which has no file. */
+/* The same in the agent's own code, which has no file. */
 #define STANDS_IN_AGENT " 0.9 * (SELECT sum(n) FROM c) AND file = '<probing>' AS holds" STANDS_MOST
 
-/* Memory that has grown steadily, since the first steps are over: in each third of the time, and along a line. */
+/* Memory that has grown steadily since the first steps: in each third of the time, and along a
+ * line. */
 #define CREEP(column)                                                                                        \
     "WITH m AS (SELECT timestamp AS t, " column " AS mb FROM python.memory WHERE " OF_PID " AND " column     \
     " IS NOT NULL AND timestamp > max(coalesce(:first, 0) + 15, now() - 600)), b AS (SELECT min(t) AS a, "   \
@@ -65,8 +70,9 @@
     ") AS a_step, slope FROM b, q"
 
 /*
- * Numbers that are not finite, in the newest steps that there are: `n` of them, `read` with a value that was read. NULL: it was not read in
- * that step, as most are not where steps are short. One gradient that is not finite now and then is how a GradScaler finds its scale.
+ * Non-finite numbers in the newest steps: `n` of them, among `read` steps with a value. NULL: it
+ * was not read in that step, as in most steps if they are short. One non-finite gradient now and
+ * then is how a GradScaler finds its scale.
  */
 #define STEPS_NAN(column)                                                                                    \
     "WITH s AS (SELECT step, CASE WHEN nonfinite IN ('" column "', 'both') THEN 1 ELSE abs(" column          \
@@ -80,7 +86,7 @@
     "the last ' || n || ' steps' ELSE bad || ' of ' || read || ' that were read, of the last ' || n || ' "   \
     "steps' END AS which"
 
-/* What a hunt has found first, since the last one that found nothing. */
+/* The first find of the search for non-finite values, since the last search without one. */
 #define HUNTED(stages)                                                                                       \
     "SELECT 1 AS found, step, what, CASE module WHEN '' THEN 'the model' ELSE module END AS module, class, " \
     "CASE WHEN nan > 0 AND inf > 0 THEN nan || ' NaN, ' || inf || ' infinite' WHEN nan > 0 THEN nan || ' "   \
@@ -211,7 +217,8 @@ const struct verdict_rule verdict_rules[] = {
      .level = VERDICT_WARN,
      .moves = true,
      .help = "more workers, less work in Dataset.__getitem__, or data that is nearer",
-     /* Who waits for the GIL in the loader's code would wait for it elsewhere: that is no fault of the loader's. */
+     /* A thread that waits for the GIL in the loader's code would wait for it elsewhere too:
+      * that is not the loader's fault. */
      .sql =
          "WITH l AS (SELECT avg(gil = 'waiting') AS waits FROM python.samples WHERE " OF_THREAD " AND " LATELY
          " AND stack_id IN (SELECT stack_id FROM python.stacks k JOIN python.frames ON "
@@ -219,7 +226,7 @@ const struct verdict_rule verdict_rules[] = {
          "coalesce((SELECT waits FROM l), 0) < 0.5 THEN share END AS share, data_ms, step_ms, longest_ms, n "
          "FROM (" SHARE_OF("data_ms") ")",
      .threshold = 0.3,
-     /* A worker that has nothing to do waits for its queue. What cannot be read says nothing. */
+     /* An idle worker waits for its queue. Unreadable ones do not count. */
      .more = "WITH w AS (SELECT worker, worker_pid, func, file LIKE '%/multiprocessing/%' OR file LIKE "
              "'%/selectors.py' "
              "OR file LIKE '%/queue.py' AS idle FROM python.loader_workers WHERE " OF_PID
@@ -305,7 +312,8 @@ const struct verdict_rule verdict_rules[] = {
      .moves = true,
      .is_alone = true,
      .help = "the time goes where it should: what is left is to make the model itself faster",
-     /* Waiting for the GIL is no computing: a tenth of few looks is enough to be silent. */
+     /* Waiting for the GIL is not computing: a tenth of the samples, however few, is enough to
+      * say nothing. */
      .sql = "WITH s AS (SELECT forward_ms AS f, backward_ms AS b, optimizer_ms AS o, duration_ms AS d FROM "
             "python.steps WHERE " OF_STEPS " AND forward_ms IS NOT NULL AND backward_ms IS NOT NULL AND "
             "optimizer_ms IS NOT NULL AND duration_ms IS NOT NULL" LAST(

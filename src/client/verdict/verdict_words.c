@@ -8,7 +8,7 @@
 #include "client/verdict/verdict.h"
 
 #define WORDS_MIB 1048576.0
-#define WORDS_PART 256 /* of what stands in brackets */
+#define WORDS_PART 256 /* of a part in brackets */
 
 const char *verdict_level_name(enum verdict_level level) {
     static const char *const names[] = {
@@ -66,7 +66,7 @@ static const struct verdict_value *words_find(const struct verdict_value *values
     return NULL;
 }
 
-/* One "{name:kind}"; false when it is not known. */
+/* Append one "{name:kind}"; false if its value is unknown. */
 static bool words_put_value(const char *from, size_t len, const struct verdict_value *values, size_t n,
                             struct strbuf *out) {
     char kind[8] = "", clean[3 * sizeof values->text];
@@ -89,7 +89,7 @@ static bool words_put_value(const char *from, size_t len, const struct verdict_v
     return true;
 }
 
-/* Up to `end`; false when a value is not known. */
+/* Append up to `end`; false if a value is unknown. */
 static bool words_put_part(const char *words, const char *end, const struct verdict_value *values, size_t n,
                            struct strbuf *out) {
     bool known = true;
