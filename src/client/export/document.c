@@ -61,7 +61,7 @@ void document_put_backtrace(struct json *j, const struct model_target *target,
 
 static const char *document_or_null(const char *s) { return s[0] ? s : NULL; }
 
-/* Where one comes in. */
+/* A listener of the job. */
 static void document_put_endpoints(struct json *j, const struct endpoints *d) {
     const char *tcp = NULL;
     json_key(j, "doors");

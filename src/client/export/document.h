@@ -2,7 +2,8 @@
 /*
  * document: the JSON that scripts rely on, one place for each.
  *
- * Units are in the keys, numbers are numbers, what is unknown is null. Every document has schema_version.
+ * Units are in the keys, numbers are numbers, unknown values are null. Every document has
+ * schema_version.
  */
 #ifndef CLIENT_EXPORT_DOCUMENT_H
 #define CLIENT_EXPORT_DOCUMENT_H
@@ -17,7 +18,8 @@
 #define DOCUMENT_SCHEMA_VERSION MODEL_JSON_SCHEMA_VERSION
 
 /* Threads with their stacks: `backtrace --json` and `--export json`. `want`: what was asked for
- * beside (locals, tasks), as far as the snapshot has it; NULL nothing. `counts` adds "samples"; NULL without. */
+ * beside (locals, tasks), as far as the snapshot has it; NULL nothing. `counts` adds "samples";
+ * NULL without. */
 void document_put_backtrace(struct json *j, const struct model_target *target,
                             const struct model_snapshot *snapshot, const struct wire_threads *want,
                             const struct stack_counts *counts, double elapsed_s);
@@ -29,7 +31,7 @@ void document_put_processes(struct json *j, const struct target_process *list, s
 void document_put_injection(struct json *j, pid_t pid, const struct inject_result *r,
                             const struct wire_listening *door);
 
-/* The member "tcp" of a map that is open: where an agent listens, and the tokens; NULL nowhere. */
+/* The member "tcp" of an open map: the listener of an agent, and its tokens; NULL none. */
 void document_put_listening(struct json *j, const struct wire_listening *door);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export: see export.h. Check, attach, look, render, write: in this order, so that a failure leaves nothing half done. */
+/* export: see export.h. Check, attach, sample, render, write: in this order, so that a failure
+ * leaves nothing half done. */
 #include "client/export/export.h"
 
 #include <inttypes.h>
@@ -22,15 +23,15 @@
 #include "client/session/call.h"
 #include "client/target/target.h"
 
-#define EXPORT_INTERVAL_MS 100 /* between the two looks that tell what is on the CPU */
+#define EXPORT_INTERVAL_MS 100 /* between the two snapshots that show what is on the CPU */
 #define EXPORT_RATE_HZ 100.0
-#define EXPORT_TORN_SHARE 50 /* more than one in so many is said */
+#define EXPORT_TORN_SHARE 50 /* a larger share than one in so many is reported */
 #define EXPORT_OUTPUT_MAX ((size_t)112 * 1024 * 1024)
 #define EXPORT_RECORDED_MAX ((size_t)1 << 30) /* of a recording, and of tables */
-#define EXPORT_MAX_TICKS ((size_t)1 << 18)    /* in the order of time: 43 minutes of 100 a second */
+#define EXPORT_MAX_TICKS ((size_t)1 << 18)    /* in order of time: 43 minutes at 100 Hz */
 #define EXPORT_MAX_RUNS ((size_t)1 << 21)     /* and 24 MiB */
 
-/* What formats take that are made of stacks, added up. */
+/* Options of formats that are made of aggregated stacks. */
 #define EXPORT_TAKES_STACKS                                                                                  \
     (EXPORT_TAKES_DURATION | EXPORT_TAKES_THREADS | EXPORT_TAKES_PROCESS | EXPORT_TAKES_BY_FUNCTION |        \
      EXPORT_TAKES_UNIT | EXPORT_TAKES_NATIVE)
@@ -111,7 +112,7 @@ static const struct {
 
 #define EXPORT_N_OPTIONS (sizeof export_options / sizeof export_options[0])
 
-/* Those that the request has; what is of a screen is checked where screens are. */
+/* The options that the request sets; those of a screen are checked where screens are. */
 static unsigned export_what_is_set(const struct export_request *r) {
     return (r->duration_s != 0 ? EXPORT_TAKES_DURATION : 0U) | (r->threads ? EXPORT_TAKES_THREADS : 0U) |
            (r->process ? EXPORT_TAKES_PROCESS : 0U) | (r->unit ? EXPORT_TAKES_UNIT : 0U) |
@@ -165,7 +166,7 @@ static int export_check_options(const struct export_request *r, const struct exp
     return 0;
 }
 
-/* Who wants the samples: a screen that is made of them, or NULL: they are added up. */
+/* The consumer of samples: a screen that is made of them, or NULL to aggregate them. */
 static const struct export_renderer *export_screen(const struct export_format *f,
                                                    const struct export_request *r) {
     return f->takes & EXPORT_TAKES_SCREEN && r->screen && r->screen->take ? r->screen : NULL;
@@ -204,10 +205,10 @@ static int export_check(const struct export_request *r, const struct export_form
     return output_check(r->output, e);
 }
 
-/* Where samples go. */
+/* Destination of samples. */
 struct export_sink {
     struct stack_counts *counts;
-    struct thread_runs *runs;             /* NULL: their order is not asked for */
+    struct thread_runs *runs;             /* NULL: their order is not needed */
     const struct export_renderer *screen; /* that is made of them, instead; NULL none */
     const struct model_target *target;
 };
@@ -257,8 +258,9 @@ static int export_collect(const struct export_format *f, double duration_s, cons
     if (sample &&
         call_sample(c, EXPORT_RATE_HZ, past ? 0 : duration_s, export_on_batch, sink, elapsed_s, e) != 0)
         return -1;
+    /* what there is, whatever time was asked for */
     if (sample && past)
-        *elapsed_s = call_get_target(c)->seen_s; /* what there is, however long it was asked for */
+        *elapsed_s = call_get_target(c)->seen_s;
     if (sample && !f->wants_snapshot)
         return 0;
     unsigned interval_ms =
@@ -273,8 +275,9 @@ static int export_collect(const struct export_format *f, double duration_s, cons
     return 0;
 }
 
-/* From outside or without signals, stacks that changed while they were read are left out, and more of those of threads that run than of those
- * that sleep: a share that is not small has to be said where the format has no place for it. */
+/* From outside or without signals, stacks that changed during the read are left out, more of
+ * running threads than of sleeping ones. A share that is not small is reported on stderr where
+ * the format has no place for it. */
 static void export_note_torn(const struct export_request *r, const struct model_target *target,
                              const struct stack_counts *counts) {
     const struct stack_counts_totals *totals = stack_counts_get_totals(counts);
@@ -290,7 +293,7 @@ static void export_note_torn(const struct export_request *r, const struct model_
                 : "; without --gentle they copy their own stacks");
 }
 
-/* A recording that is longer than what is read of it at once. */
+/* A recording that is longer than the part that is read. */
 static void export_note_truncated(const struct export_request *r, const struct model_target *target) {
     char length[32];
     if (!r->note || target->mode != MODEL_MODE_RECORDED || !target->seen_is_cut)
@@ -375,7 +378,7 @@ int export_run(const struct export_request *request, struct err *e) {
 
 /* ---- txt ---- */
 
-/* The screen as text; drawn by whoever has screens. */
+/* The screen as text, drawn by a program with screens. */
 
 int export_render_txt(const struct export_data *data, struct strbuf *out, struct err *e) {
     const struct export_renderer *screen = data->request->screen;
@@ -385,7 +388,7 @@ int export_render_txt(const struct export_data *data, struct strbuf *out, struct
 /* ---- json ---- */
 
 /*
- * The document of `probing backtrace --json`, with aggregated samples when it looked for a while.
+ * The document of `probing backtrace --json`, with aggregated samples if it sampled for a while.
  */
 
 int export_render_json(const struct export_data *data, struct strbuf *out, struct err *e) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export_flame: stacks as lines and as a picture; how they are written is src/flame's. */
+/* export_flame: stacks as lines and as a picture, written by src/flame. */
 #include <time.h>
 
 #include "client/export/export_formats.h"
@@ -8,7 +8,7 @@
 #define EXPORT_SVG_THRESHOLD_PCT 0.01
 #define EXPORT_SVG_FRAMES 20000 /* a browser has to move them all */
 
-/* Files of this folder, which the assembler puts in as they are (mk/build.mk knows of them). */
+/* Files of this folder that the assembler includes unchanged (mk/build.mk knows of them). */
 __asm__(".pushsection .rodata\n"
         ".global export_svg_style\n"
         ".hidden export_svg_style\n"
@@ -44,7 +44,7 @@ int export_render_folded(const struct export_data *data, struct strbuf *out, str
     return err_set(e, ERR_FAILED, "out of memory for the folded stacks");
 }
 
-/* When the sampling began, as text in `buf`; NULL where that is not known. */
+/* The start of the sampling, as text in `buf`; NULL if unknown. */
 static const char *export_began(const struct export_data *data, char *buf, size_t cap) {
     time_t from = (time_t)(data->until_s - data->elapsed_s);
     struct tm tm;

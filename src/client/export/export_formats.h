@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export_formats: the renderers behind the rows of export_formats (export.c). One file each; pure: data to text.
+ * export_formats: the renderers behind the rows of export_formats (export.c). One file each;
+ * pure: data to text.
  */
 #ifndef CLIENT_EXPORT_EXPORT_FORMATS_H
 #define CLIENT_EXPORT_EXPORT_FORMATS_H
@@ -22,11 +23,12 @@ int export_render_txt(const struct export_data *data, struct strbuf *out, struct
 /* The stacks of an export, to be written as its request says (flame/flame_stacks.h). */
 struct flame_stacks export_get_stacks(const struct export_data *data);
 
-/* What an SVG has beside its frames: the files export_svg.css and export_svg.js. Neither has "]]>" in it. */
+/* The style and script of an SVG: the files export_svg.css and export_svg.js. Neither contains
+ * "]]>". */
 extern const char export_svg_style[];
 extern const char export_svg_script[];
 
-/* A format without a renderer, or with --sql: of the target at `addr`, which was reached. */
+/* A format without a renderer, or with --sql: for the target at `addr`, which was reached. */
 int export_run_tables(const struct export_request *request, double duration_s, struct target_address *addr,
                       struct strbuf *out, struct err *e);
 

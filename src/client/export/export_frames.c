@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export_frames: see export_frames.h. Frames are sorted by what makes a function: equal ones then stand side by side. */
+/* export_frames: see export_frames.h. Frames are sorted by the identity of their function, so
+ * that equal ones stand side by side. */
 #include "client/export/export_frames.h"
 
 #include <inttypes.h>

@@ -7,16 +7,17 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define LANES_PAUSE 3 /* looks that are so many times farther apart than they weigh: there was a pause */
+#define LANES_PAUSE 3 /* a gap of so many weights between two ticks is a pause */
 
 static int64_t lanes_ns(double s) { return (int64_t)llround(s * 1e9); }
 
-/* Where a look begins that comes `at`, so long after the one before, which begins and ends as it says and may be cut. */
+/* The begin of a tick at time `at`, so long after the previous one, whose begin and end are
+ * given and which may be cut. */
 static int64_t lanes_place(int64_t at, int64_t apart, int64_t begin, int64_t *end) {
     if (*end < at && apart > LANES_PAUSE * (*end - begin))
         return at;
-    if (*end >
-        at + LANES_STRAY_NS) /* still after its beginning, which was no later than that for its own time */
+    /* still after its beginning, which was at most that late */
+    if (*end > at + LANES_STRAY_NS)
         *end = at + LANES_STRAY_NS;
     return *end < at - LANES_STRAY_NS ? at - LANES_STRAY_NS : *end;
 }
@@ -54,7 +55,7 @@ int64_t export_lanes_length(const struct export_lanes *l) {
     return l->n_looks ? l->end_ns[l->n_looks - 1] : 0;
 }
 
-/* Looks of a run that are there, as spans; one that is like what goes before makes that longer. */
+/* The present ticks of a run, as spans; one equal to the previous extends it. */
 static int lanes_walk_run(const struct export_lanes *l, const struct thread_runs_run *run,
                           struct export_span *open, int (*fn)(void *arg, const struct export_span *span),
                           void *arg) {

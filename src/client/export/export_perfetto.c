@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export_perfetto: a trace for ui.perfetto.dev and the trace processor: a track for each thread with a slice for each call, one
- * for who held the GIL and one for who collected garbage (google/perfetto, protos/perfetto/trace; the files are named below).
+ * export_perfetto: a trace for ui.perfetto.dev and the trace processor: a track for each thread
+ * with a slice for each call, one for the GIL holder and one for the collecting thread
+ * (google/perfetto, protos/perfetto/trace; the files are named below).
  *
- * A slice is a function that stays where it is in the stacks of samples that follow each other: whether it was called once or again and
- * again in between, samples do not say; which line it is at changes within. Where a thread was not seen its slices end. Times are
- * CLOCK_REALTIME, which is the trace's clock. All packets are of one sequence; names are interned in its first.
+ * A slice is a function that stays at its place in the stacks of consecutive samples. Samples
+ * cannot show whether it was called once or repeatedly; its line changes within. Where a thread
+ * was not seen its slices end. Times are CLOCK_REALTIME, which is the trace's clock. All packets
+ * are of one sequence; names are interned in its first.
  */
 #include "client/export/export_formats.h"
 
@@ -62,12 +64,12 @@ enum { EVENT_SLICE_BEGIN = 1, EVENT_SLICE_END = 2 };
 enum { PERFETTO_CATEGORY_PYTHON = 1, PERFETTO_CATEGORY_GIL, PERFETTO_CATEGORY_GC, PERFETTO_CATEGORIES };
 static const char *const perfetto_categories[] = {"", "python", "gil", "gc"};
 
-/* Numbers of tracks are to be those of no other trace that this one may be put together with. */
+/* Track numbers must differ from those of other traces with which this one may be merged. */
 enum perfetto_track { PERFETTO_PROCESS = 1, PERFETTO_THREAD, PERFETTO_GIL, PERFETTO_GC };
 
 #define PERFETTO_SEQUENCE 1
 
-/* A thread holds the GIL, or collects garbage. */
+/* An interval in which a thread holds the GIL, or collects garbage. */
 struct perfetto_interval {
     int64_t begin_ns, end_ns, tid;
 };
@@ -76,16 +78,15 @@ struct perfetto {
     const struct export_data *data;
     struct export_lanes lanes;
     struct export_frames frames;
-    struct export_path path,
-        open; /* functions of the stack that is seen, and of the slices that have begun */
+    struct export_path path, open; /* functions of the current stack, and of the open slices */
     struct perfetto_interval *holds;
     size_t n_holds, cap_holds;
     struct strbuf *out;
     struct strbuf name;
-    uint64_t track; /* of the thread that is being written */
+    uint64_t track; /* of the current thread */
     int64_t tid;
-    int64_t at_ns; /* where it is */
-    uint8_t flag;  /* of those that are collected */
+    int64_t at_ns; /* its position */
+    uint8_t flag;  /* of the collected intervals */
 };
 
 static uint64_t perfetto_uuid(const struct perfetto *p, enum perfetto_track kind, int64_t tid) {
@@ -118,8 +119,8 @@ static uint64_t perfetto_now(clockid_t clock) {
     return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
 }
 
-/* What runs now can be put beside a trace of the kernel by the time since the machine has started; when a recording was made,
- * that was another. */
+/* A live trace can be put beside a kernel trace by the time since boot; a recording does not
+ * have that. */
 static void perfetto_put_clocks(struct perfetto *p) {
     size_t packet = perfetto_begin_packet(p, 0), at = protobuf_begin(p->out, PACKET_CLOCK_SNAPSHOT);
     protobuf_put_uint(p->out, SNAPSHOT_PRIMARY_TRACE_CLOCK, BUILTIN_REALTIME);
@@ -133,7 +134,7 @@ static void perfetto_put_clocks(struct perfetto *p) {
     protobuf_end(p->out, packet);
 }
 
-/* Name and place of function number `i`, both under the number after it: there is no number 0. */
+/* Name and place of function number `i`, both under the next number: there is no number 0. */
 static void perfetto_put_function(struct perfetto *p, size_t i) {
     const struct model_frame *f = stack_counts_frame(p->data->counts, p->frames.frame[i]);
     size_t at = protobuf_begin(p->out, INTERNED_EVENT_NAMES);
@@ -149,7 +150,7 @@ static void perfetto_put_function(struct perfetto *p, size_t i) {
     protobuf_end(p->out, at);
 }
 
-/* The first of its sequence: what all others rely on. */
+/* The first of its sequence: all others depend on it. */
 static void perfetto_put_state(struct perfetto *p) {
     size_t packet = perfetto_begin_packet(p, SEQUENCE_STATE_CLEARED);
     protobuf_put_uint(p->out, PACKET_FIRST_ON_SEQUENCE, 1);
@@ -214,8 +215,8 @@ static void perfetto_put_named_track(struct perfetto *p, const char *name) {
     protobuf_end(p->out, packet);
 }
 
-/* An event of a slice: its beginning with a name, which is a number of the interned ones, or with number 0 what is in
- * `name`; or its end. */
+/* An event of a slice: its begin with an interned name, or with number 0 the one in `name`; or
+ * its end. */
 static void perfetto_put_begin(struct perfetto *p, int64_t at_ns, unsigned category, uint64_t iid) {
     size_t packet = perfetto_begin_packet(p, SEQUENCE_NEEDS_STATE);
     protobuf_put_int(p->out, PACKET_TIMESTAMP, p->lanes.from_ns + at_ns);
@@ -245,7 +246,7 @@ static void perfetto_put_end(struct perfetto *p, int64_t at_ns) {
 
 /* ---- a thread ---- */
 
-/* Slices that are open end, innermost first, until `keep` are left. */
+/* End open slices, innermost first, until `keep` are left. */
 static void perfetto_close(struct perfetto *p, size_t keep, int64_t at_ns) {
     for (; p->open.n > keep; p->open.n--)
         perfetto_put_end(p, at_ns);
@@ -318,8 +319,8 @@ static int perfetto_compare_intervals(const void *a, const void *b) {
     return order ? order : (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-/* Who, one after the other: two looks at a time may be of two moments, so of those that seem to be it at once one ends where
- * the next begins. */
+/* The holders, one after the other. Samples may be of two moments, so of two simultaneous
+ * holders the first ends where the next begins. */
 static int perfetto_put_intervals(struct perfetto *p, enum perfetto_track kind, const char *name,
                                   uint8_t flag, unsigned category) {
     p->flag = flag;

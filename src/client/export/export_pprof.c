@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export_pprof: a gzip'd profile for pprof and what reads its format (google/pprof, proto/profile.proto, whose names and numbers of
- * fields stand below).
+ * export_pprof: a gzip'd profile for pprof and what reads its format (google/pprof,
+ * proto/profile.proto, whose names and numbers of fields stand below).
  *
- * A sample is one thread in one stack in one state of the GIL and of the garbage collector, with how often it was seen and the time
- * that stands for: all of it, on the CPU, holding the GIL. Threads without a Python frame have no stack to show and are left out, as
- * in folded. Ids are numbers of the counts counted from 1.
+ * A sample is one thread in one stack in one state of the GIL and of the garbage collector, with
+ * how often it was seen and the time that stands for: all of it, on the CPU, holding the GIL.
+ * Threads without a Python frame have no stack to show and are left out, as in folded. Ids are
+ * numbers of the counts counted from 1.
  */
 #include "client/export/export_formats.h"
 
@@ -68,7 +69,7 @@ struct pprof {
     const struct stack_counts *counts;
     struct export_frames frames;
     struct strbuf *out;
-    struct strbuf name; /* while one is made */
+    struct strbuf name; /* being made */
     /* The table of strings: each once, number 0 is "". */
     char **strings;
     size_t n_strings, cap_strings;
@@ -115,7 +116,7 @@ static uint64_t pprof_string(struct pprof *p, const char *s) {
     return p->n_strings++;
 }
 
-/* Of the text that was made in `name`. */
+/* The number of the text made in `name`. */
 static uint64_t pprof_name(struct pprof *p) {
     p->failed |= p->name.failed;
     return pprof_string(p, strbuf_str(&p->name));
@@ -149,7 +150,7 @@ static void pprof_put_number_label(struct pprof *p, const char *key, int64_t num
     protobuf_end(p->out, at);
 }
 
-/* What is not known has no label. */
+/* Unknown values have no label. */
 static void pprof_put_labels(struct pprof *p, const struct stack_counts_entry *entry) {
     const char *gil = model_gil_name((enum model_gil)entry->gil_state);
     int64_t rank = p->data->target->rank;
@@ -189,7 +190,8 @@ static void pprof_put_sample(struct pprof *p, const struct stack_counts_entry *e
 
 /* ---- where ---- */
 
-/* Number of the mapping of a file, made when it is new. All are said to have their names: there is nothing left to be looked up. */
+/* Number of the mapping of a file, made if it is new. All claim to have their names, so pprof
+ * looks nothing up. */
 static uint64_t pprof_mapping(struct pprof *p, const char *file) {
     uint64_t name = pprof_text(p, file);
     if (p->failed || p->mappings[name])
@@ -207,7 +209,7 @@ static uint64_t pprof_mapping(struct pprof *p, const char *file) {
     return p->n_mappings;
 }
 
-/* The first mapping is that of the program; Python code that it runs is in it. */
+/* The first mapping is the program's; its Python code belongs to it. */
 static void pprof_put_location(struct pprof *p, uint64_t id, uint32_t frame) {
     const struct model_frame *f = stack_counts_frame(p->counts, frame);
     bool by_function = p->data->request->by_function;
@@ -237,7 +239,7 @@ static void pprof_put_function(struct pprof *p, uint64_t id, uint32_t frame) {
     protobuf_end(p->out, at);
 }
 
-/* Locations that samples have named, and their functions. */
+/* Locations that samples use, and their functions. */
 static int pprof_put_places(struct pprof *p) {
     size_t n = stack_counts_frames(p->counts);
     bool by_function = p->data->request->by_function;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export_speedscope: a file for speedscope: a 'sampled' profile for each thread, its samples in the order of time
- * (https://www.speedscope.app/file-format-schema.json, of which src/lib/file-format-spec.ts is the source).
+ * export_speedscope: a file for speedscope: a 'sampled' profile for each thread, its samples in
+ * order of time (https://www.speedscope.app/file-format-schema.json, made from
+ * src/lib/file-format-spec.ts).
  *
- * Weights are microseconds; all profiles begin at the same moment, and where nothing is known of a thread a sample without
- * frames keeps the place, so that threads can be compared. Threads that were never seen with a Python frame are left out.
+ * Weights are microseconds. All profiles begin at the same moment, and where nothing is known of
+ * a thread a sample without frames keeps the place, so that threads can be compared. Threads
+ * never seen with a Python frame are left out.
  */
 #include "client/export/export_formats.h"
 
@@ -26,10 +28,11 @@ struct speedscope {
     struct export_path path;
     struct json j;
     struct strbuf name;
-    int64_t at_ns; /* where the thread is that is being written */
+    int64_t at_ns; /* position of the current thread */
 };
 
-/* A number of the file's list of frames is that of the counts's frame, or by function of the function. */
+/* A number of the file's list of frames is that of the counts's frame, or by function of the
+ * function. */
 static void speedscope_put_frames(struct speedscope *s) {
     const struct stack_counts *counts = s->data->counts;
     bool by_function = s->data->request->by_function;
@@ -114,7 +117,7 @@ static int speedscope_put_thread(struct speedscope *s, size_t lane) {
     return rc;
 }
 
-/* The first to be shown is the main thread. */
+/* The main thread is shown first. */
 static int speedscope_put_threads(struct speedscope *s) {
     int64_t n = 0, active = 0;
     json_key(&s->j, "profiles");

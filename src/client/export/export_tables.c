@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export_tables: exports that are made of a target's tables: the rows of a query, or everything as a recording. */
+/* export_tables: exports made of a target's tables: the rows of a query, or everything as a
+ * recording. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ static int export_rows(const struct export_request *r, struct database *d, struc
     return 0;
 }
 
-/* What there is now, and after a while once more. */
+/* Record the present rows, and after a while once more. */
 static int export_record(struct database *d, const char *path, double duration_s, struct err *e) {
     struct timespec t = {.tv_sec = (time_t)duration_s,
                          .tv_nsec = (long)((duration_s - (double)(time_t)duration_s) * 1e9)};

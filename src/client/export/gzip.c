@@ -9,7 +9,7 @@
 #define GZIP_WINDOW                                                                                          \
     (15 + 16) /* the largest window, in gzip's frame and not zlib's own (zlib.h, deflateInit2) */
 #define GZIP_MEMORY 8
-#define GZIP_PART ((size_t)1 << 20) /* given to zlib at once: it counts in unsigned int */
+#define GZIP_PART ((size_t)1 << 20) /* passed to zlib in one call: it counts in unsigned int */
 #define GZIP_OUT 65536
 
 int gzip_pack(const struct strbuf *in, struct strbuf *out, struct err *e) {

@@ -49,7 +49,8 @@ size_t protobuf_begin(struct strbuf *out, unsigned field) {
     return out->len;
 }
 
-/* The length stands before what it is of, and is only known now: what was written moves back by its size. */
+/* The length stands before its field and is known only now: the bytes already written move back
+ * by its size. */
 void protobuf_end(struct strbuf *out, size_t begun) {
     unsigned char bytes[PROTOBUF_VARINT_MAX];
     if (out->failed)

@@ -41,7 +41,7 @@ struct trace_found {
     struct stat st;
 };
 
-/* Is it in this folder? Nobody but its user may have made what is there. */
+/* True if it is in this folder, in which only its user may have made anything. */
 static bool trace_find_in(struct trace_found *f, int root, const char *base, const char *name, int64_t uid) {
     struct stat st;
     f->folder = file_take(root, base, FILE_LINKS_IN_ROOT);
@@ -73,7 +73,7 @@ static bool trace_find(struct trace_found *f, pid_t pid, const struct rings_owne
     return found;
 }
 
-/* Copy as much as it has now. 0, or -1 with the error. */
+/* Copy as much as the file has now. 0, or -1 with the error. */
 static int trace_pour(const struct trace_found *from, int to, const char *output, bool (*stop)(void),
                       struct err *e) {
     uint64_t until_ns = clock_mono_ns() + TRACE_MOST_NS;
@@ -100,7 +100,7 @@ static int trace_pour(const struct trace_found *from, int to, const char *output
     return rc;
 }
 
-/* With that user's rights: whatever stands there by now, he might have removed it himself. */
+/* With that user's rights: whatever is there by now, that user could have removed it. */
 static void trace_remove(const struct trace_found *f, const char *name) {
     (void)setfsgid(f->st.st_gid);
     (void)setfsuid(f->st.st_uid);
@@ -108,8 +108,9 @@ static void trace_remove(const struct trace_found *f, const char *name) {
         (void)unlinkat(f->folder, name, 0);
     bool changed = setfsuid(geteuid()) != (int)geteuid();
     (void)setfsgid(getegid());
+    /* the kernel cleared it with the change of user */
     if (changed)
-        (void)prctl(PR_SET_DUMPABLE, 1); /* the kernel took that away with the user */
+        (void)prctl(PR_SET_DUMPABLE, 1);
 }
 
 static int trace_copy(const struct trace_found *f, const char *output, bool (*stop)(void), struct err *e) {
