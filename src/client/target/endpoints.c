@@ -29,7 +29,8 @@ static struct endpoints_one *endpoints_add(struct endpoints *d, enum endpoints_k
     return one;
 }
 
-/* The socket as one would type it: where the job sees the same file system as we do, without /proc/PID/root before it. */
+/* The socket as a user would type it: without /proc/PID/root in front if the job sees our file
+ * system. */
 static const char *endpoints_plain_path(pid_t pid, const char *socket) {
     char root[32];
     struct stat seen, plain;
@@ -40,7 +41,8 @@ static const char *endpoints_plain_path(pid_t pid, const char *socket) {
     return socket;
 }
 
-/* A line of the agent's file (agent/access/endpoints_file.h). What this program does not know is none of its doors. */
+/* A line of the agent's file (agent/access/endpoints_file.h). Unknown kinds are not listeners of
+ * the job. */
 static void endpoints_take_line(struct endpoints *d, const char *line) {
     const char *address = strchr(line, ' ');
     size_t word = address ? (size_t)(address - line) : 0;

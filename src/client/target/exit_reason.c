@@ -19,11 +19,12 @@
 
 #define EXIT_REASON_KMSG_RECORD 8192 /* the kernel's own limit is 1 KB of text and its fields */
 #define EXIT_REASON_KMSG_MOST 100000
-#define EXIT_REASON_NEAR_S 30.0 /* between the last row and the kernel's word */
+#define EXIT_REASON_NEAR_S 30.0 /* between the last row and the kernel's message */
 #define EXIT_REASON_STAT_EXIT 52
 #define EXIT_REASON_FATAL_HEAD 4096
 
-/* What a parent would get from wait(2), from /proc/PID/stat of a zombie (proc(5), field 52); -1 unknown. */
+/* The wait(2) status that a parent would get, from /proc/PID/stat of a zombie (proc(5), field
+ * 52); -1 unknown. */
 static int exit_reason_status(pid_t pid) {
     char path[64], text[2048];
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -42,7 +43,7 @@ static int exit_reason_status(pid_t pid) {
         p = strchr(p, ' ');
         p = p ? p + 1 : NULL;
     }
-    /* 0 is what it also says to those who may not know. */
+    /* 0 is also what it shows to a reader without permission. */
     int status = p ? atoi(p) : 0;
     return status > 0 ? status : -1;
 }
@@ -63,7 +64,7 @@ static double exit_reason_since_boot(void) {
     return clock_gettime(CLOCK_BOOTTIME, &t) == 0 ? (double)t.tv_sec + (double)t.tv_nsec / 1e9 : NAN;
 }
 
-/* Does the kernel's log, where it may be read, say so, at about that time? A pid is given to others again. */
+/* Whether the kernel's log, if it may be read, says so at about that time. Pids are reused. */
 static bool exit_reason_for_memory(pid_t pid, double seen_s) {
     char record[EXIT_REASON_KMSG_RECORD];
     double at, now = exit_reason_since_boot();
@@ -73,8 +74,9 @@ static bool exit_reason_for_memory(pid_t pid, double seen_s) {
     (void)clock_gettime(CLOCK_REALTIME, &real);
     for (int i = 0; fd >= 0 && !found && i < EXIT_REASON_KMSG_MOST; i++) {
         ssize_t n = read(fd, record, sizeof record - 1);
+        /* records were overwritten */
         if (n < 0 && errno == EPIPE)
-            continue; /* records were overwritten */
+            continue;
         if (n <= 0)
             break;
         record[n] = '\0';
@@ -86,7 +88,8 @@ static bool exit_reason_for_memory(pid_t pid, double seen_s) {
     return found;
 }
 
-/* What the agent has written of a fatal signal: what and in which thread, and where that was in Python. False: nothing. */
+/* The agent's text about a fatal signal: the signal, its thread, and where that was in Python.
+ * False if there is none. */
 static bool exit_reason_by_signal(const struct rings_place *place, char *buf, size_t cap) {
     char path[RING_DIR_PATH + sizeof RING_DIR_FATAL], text[EXIT_REASON_FATAL_HEAD],
         line[EXIT_REASON_FATAL_HEAD];

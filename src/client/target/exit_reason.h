@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exit_reason: how a process ended, as far as it can be known afterwards. Nothing is guessed: what leaves no trace is said to be unknown.
+ * exit_reason: how a process ended, as far as traces show it afterwards. Nothing is guessed:
+ * without a trace it is unknown.
  */
 #ifndef CLIENT_TARGET_EXIT_REASON_H
 #define CLIENT_TARGET_EXIT_REASON_H
@@ -10,11 +11,12 @@
 
 #include "client/target/rings.h"
 
-/* A line about the end of the process whose tables lie at `place`; `pid` is its number as from here, 0 unknown. */
+/* A line about the end of the process whose tables are at `place`; `pid` in our numbering, 0
+ * unknown. */
 void exit_reason_explain(const struct rings_place *place, pid_t pid, char *buf, size_t cap);
 
-/* The same of the kernel's log (a record of /dev/kmsg): does it say that process `pid` was killed for want of memory? `*at_s` is when,
- * in seconds since boot. Its parser, for tests. */
+/* Parse a record of the kernel's log (/dev/kmsg): true if it says that process `pid` was killed
+ * for want of memory. `*at_s` is the time, in seconds since boot. For tests too. */
 bool exit_reason_parse_kmsg(const char *record, pid_t pid, double *at_s);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch: see launch.h. What a script names as its interpreter: execve(2). */
+/* launch: see launch.h. How a script names its interpreter: execve(2). */
 #include "client/target/launch.h"
 
 #include <elf.h>
@@ -18,7 +18,7 @@
 #define LAUNCH_MAX_HEADERS 64
 #define LAUNCH_HEAD 256
 
-/* Path of the loader that an ELF file asks for. 1; 0 when it asks for none; -1 when it is not to be understood. */
+/* Path of the loader that an ELF file asks for. 1; 0 if it asks for none; -1 if it is not valid. */
 static int launch_read_loader(int fd, const Elf64_Ehdr *eh, char *buf, size_t cap) {
     for (unsigned i = 0; i < eh->e_phnum && i < LAUNCH_MAX_HEADERS; i++) {
         Elf64_Phdr ph;
@@ -66,7 +66,7 @@ static int launch_check_file(const char *path, bool is_script, struct err *e) {
     } head;
     char interpreter[LAUNCH_HEAD] = "";
     int rc = 0, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) /* may be run, though not read: then it is not our business to refuse it */
+    if (fd < 0) /* executable but not readable: not for us to refuse */
         return access(path, X_OK) == 0 ? 0 : err_set_errno(e, ERR_FAILED, errno, "cannot start %s", path);
     ssize_t n = read(fd, &head, sizeof head - 1);
     head.text[n > 0 ? n : 0] = '\0';
@@ -80,7 +80,7 @@ static int launch_check_file(const char *path, bool is_script, struct err *e) {
 
 int launch_check_program(const char *path, struct err *e) { return launch_check_file(path, false, e); }
 
-/* Where the command's program is, as execvp(3) would look for it. */
+/* Find the command's program as execvp(3) does. */
 static int launch_find(const char *name, char *buf, size_t cap, struct err *e) {
     const char *path = getenv("PATH");
     struct stat st;
@@ -100,7 +100,7 @@ static int launch_find(const char *name, char *buf, size_t cap, struct err *e) {
     return err_set(e, ERR_FAILED, "cannot start '%s': there is no such program along PATH", name);
 }
 
-/* The agent's file as ld.so takes it: absolute, and it is one of this version. */
+/* The agent's file as ld.so takes it: an absolute path, checked to be of this version. */
 static int launch_find_agent(char *buf, struct err *e) {
     char found[PATH_MAX];
     uint8_t *bytes;

@@ -25,17 +25,18 @@
 struct rings_search {
     int64_t pid;
     uint64_t start_ticks; /* 0: any */
-    uid_t owner;          /* of the folder that is looked into */
+    uid_t owner;          /* of the folder being searched */
     struct rings_place *best;
     bool found;
-    bool others; /* tables of another user than best's were found, too */
+    bool others; /* tables of a user other than best's were found too */
 };
 
 static int rings_on_entry(const struct ring_dir_entry *entry, void *arg) {
     struct rings_search *s = arg;
     if (entry->pid != s->pid || (s->start_ticks && entry->start_ticks != s->start_ticks))
         return 0;
-    /* Anybody may call a folder by any pid: our own tables come before those of others, however new these are. */
+    /* Anyone may name a folder after any pid: our own tables come before those of others,
+     * however new these are. */
     bool ours = s->owner == geteuid(), foreign = s->found && s->best->owner != s->owner;
     bool better = !s->found || entry->alive > s->best->alive ||
                   (entry->alive == s->best->alive && entry->modified_at > s->best->modified_at);
@@ -88,7 +89,8 @@ int rings_find(pid_t pid, struct rings_place *out) {
     return s.found;
 }
 
-/* Is this the name of a folder of rings, and may it belong to `owner`? In a user namespace of its own (a second number) the user is another. */
+/* True if this is the name of a folder of rings that may belong to `owner`. In a user namespace
+ * of its own (a second number) the user differs. */
 static bool rings_is_base(const char *name, uid_t owner) {
     unsigned uid;
     int used = 0, more = 0;
@@ -99,7 +101,7 @@ static bool rings_is_base(const char *name, uid_t owner) {
     return sscanf(name + used, "-%*u%n", &more) == 0 && more > 1 && !name[used + more];
 }
 
-/* Folders "probing-UID" in `above`: of our user, or of all when we are root. */
+/* Folders "probing-UID" in `above`: of our user, or of all users for root. */
 static void rings_search_below(const char *above, struct rings_search *s) {
     DIR *d = opendir(above);
     if (!d)
@@ -172,7 +174,7 @@ int rings_inspect(const char *path, struct rings_place *out, struct err *e) {
 
 /* ---- in memory only ---- */
 
-/* Is this what the kernel shows for a table's memory: "/memfd:python.samples (deleted)"? */
+/* True for the kernel's name of a table's memory: "/memfd:python.samples (deleted)". */
 static bool rings_is_memory(const char *link) {
     char name[128];
     if (sscanf(link, "/memfd:%127s", name) != 1)
@@ -181,8 +183,9 @@ static bool rings_is_memory(const char *link) {
     return def && strcmp(def->name, name) == 0;
 }
 
-/* A table's memory, from the folder of a thread's descriptors. What the kernel shows of it may be the name of any file in a root of its
- * own: it is looked at before it is opened. A descriptor, or -1. */
+/* Open a table's memory, from the folder of a thread's descriptors. The kernel's name of it may
+ * be that of any file in a root of its own, so it is checked before it is opened. A descriptor,
+ * or -1. */
 static int rings_open_fd(int folder, const char *name, int64_t owner) {
     struct stat st;
     int fd = openat(folder, name, O_PATH | O_CLOEXEC);
@@ -195,7 +198,7 @@ static int rings_open_fd(int folder, const char *name, int64_t owner) {
     return fd;
 }
 
-/* Those that thread `tid` has open: the agent's threads have a table of descriptors of their own. */
+/* Open those of thread `tid`: the agent's threads have a descriptor table of their own. */
 static size_t rings_open_of_thread(pid_t pid, pid_t tid, int64_t owner, int *fds, size_t cap) {
     char path[64], link[160];
     size_t n = 0;

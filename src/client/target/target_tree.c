@@ -25,9 +25,9 @@ static bool target_tree_is_out(const struct target_tree *t, const struct target_
     return false;
 }
 
-/* Those below `parent` (0: those with nobody above them), each with what is below it. */
+/* Add the processes below `parent` (0: those without a parent here), each with its own children. */
 static void target_tree_add(struct target_tree *t, pid_t parent, int depth, uint32_t last) {
-    size_t before = t->n; /* the child before */
+    size_t before = t->n; /* the previous child */
     for (size_t i = 0; i <= t->n; i++) {
         bool is_child =
             i < t->n && (parent ? t->rows[i]->parent == parent : !target_tree_has(t, t->rows[i]->parent));
@@ -46,7 +46,7 @@ static void target_tree_add(struct target_tree *t, pid_t parent, int depth, uint
 void target_tree_arrange(const struct target_process *const *rows, size_t n, struct target_tree_row *out) {
     struct target_tree t = {.rows = rows, .n = n, .out = out};
     target_tree_add(&t, 0, 0, 0);
-    /* Ids that were given to others while they were read can name each other's parents. */
+    /* Pids that were reused during the listing can name each other as parents. */
     for (size_t i = 0; i < n; i++)
         if (!target_tree_is_out(&t, rows[i]))
             out[t.n_out++] = (struct target_tree_row){.process = rows[i]};

@@ -60,7 +60,8 @@ int tcp_resolve(const char *text, char *path, size_t cap, struct err *e) {
 
 /* ---- the files that agents leave ---- */
 
-/* The text of a file that belongs to user `owner`, and that nobody else may write or read. 0 or -1. */
+/* The text of a file that belongs to user `owner`, and that nobody else may write or read. 0 or
+ * -1. */
 static int tcp_read_small(int folder, const char *name, int64_t owner, char *text, size_t cap) {
     struct stat st;
     ssize_t n = -1;
@@ -79,13 +80,13 @@ static int tcp_read_small(int folder, const char *name, int64_t owner, char *tex
 
 int tcp_read_beside(const char *socket, const char *file, char *text, size_t cap) {
     struct stat st;
-    /* Who serves the socket is who may speak for it; root looks at others', too. */
+    /* The owner of the socket vouches for the file; root accepts those of other users too. */
     if (lstat(socket, &st) != 0 || !S_ISSOCK(st.st_mode) || (st.st_uid != geteuid() && geteuid() != 0))
         return -1;
     return tcp_read_small(AT_FDCWD, file, st.st_uid, text, cap);
 }
 
-/* Lines of one: address, token, the token of those who may look; those that are not there are empty. */
+/* Split it into lines: address, token, read-only token; missing ones are empty. */
 static void tcp_split(char *text, const char *lines[3]) {
     char *rest = text;
     for (int i = 0; i < 3; i++) {
@@ -94,15 +95,16 @@ static void tcp_split(char *text, const char *lines[3]) {
     }
 }
 
-/* Is it a door by which one comes to that address of this machine? */
+/* True if a listener at `door` is reachable at that address of this machine. */
 static bool tcp_leads_to(const char *door, const struct address *wanted) {
     struct address a;
     return address_parse(&a, door, NULL) == 0 && address_port(&a) == address_port(wanted) &&
            (address_same_host(&a, wanted) || (address_is_any(&a) && address_is_loopback(wanted)));
 }
 
-/* Is all that listens at that port of this machine of user `owner`? The kernel's word (proc(5), /proc/net/tcp): who has left the file may be
- * gone, and another one have taken the port. */
+/* True if everything that listens at that port of this machine belongs to user `owner`, by the
+ * kernel's word (proc(5), /proc/net/tcp): the agent that left the file may be gone, and the port
+ * another's. */
 static bool tcp_listens(const struct address *wanted, int64_t owner) {
     static const char *const tables[] = {"/proc/self/net/tcp", "/proc/self/net/tcp6"};
     bool found = false;
@@ -131,7 +133,7 @@ static bool tcp_listens(const struct address *wanted, int64_t owner) {
     return found;
 }
 
-/* Of a folder that is `owner`'s alone. 0 or -1. */
+/* From a folder that belongs to `owner` alone. 0 or -1. */
 static int tcp_token_in(const char *dir, int64_t owner, const struct address *wanted, char *buf, size_t cap) {
     char text[TCP_FILE_MAX];
     const char *lines[3];
@@ -157,7 +159,8 @@ static int tcp_token_in(const char *dir, int64_t owner, const struct address *wa
     return rc;
 }
 
-/* Root, in the folders of all users below `place`: a token is shown to nobody but the user who has left it. 0 or -1. */
+/* For root, from the folders of all users below `place`: a token is sent to nobody but the user
+ * who has left it. 0 or -1. */
 static int tcp_token_of_others(const char *place, const struct address *wanted, char *buf, size_t cap) {
     int rc = -1;
     DIR *d = opendir(place);
@@ -181,7 +184,7 @@ int tcp_find_token(const char *path, char *buf, size_t cap) {
     struct address wanted;
     const char *given = tcp_token_file && tcp_token_file[0] ? tcp_token_file : getenv("PROBING_TOKEN");
     if (given && given[0]) {
-        /* It becomes a header: what would end it there is no token. */
+        /* It becomes a header: a character that would end it is not allowed. */
         if (strlen(given) >= cap || strpbrk(given, "\r\n"))
             return -1;
         (void)snprintf(buf, cap, "%s", given);

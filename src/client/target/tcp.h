@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tcp: agents behind a TCP port: how they are named among sockets, and the token that is shown them.
+ * tcp: agents behind a TCP port: their names in place of a socket's path, and their tokens.
  *
- * Where the path of a socket is wanted, "tcp:HOST:PORT" may stand, with a number for the host. Any thread, but for tcp_set_token.
+ * In place of a socket's path there may be "tcp:HOST:PORT", with a numeric host. Any thread,
+ * except for tcp_set_token.
  */
 #ifndef CLIENT_TARGET_TCP_H
 #define CLIENT_TARGET_TCP_H
@@ -15,32 +16,33 @@
 
 #define TCP_TOKEN_MAX 128
 
-/* Does `path` name a TCP port? */
+/* True if `path` names a TCP port. */
 bool tcp_is(const char *path);
 
-/* The same for people: without the prefix. */
+/* The same for users: without the prefix. */
 const char *tcp_name(const char *path);
 
 /* Its address. 0, or -1 with the error. */
 int tcp_address(const char *path, struct address *out, struct err *e);
 
-/* The path of what was typed as HOST:PORT, whose name is looked up. 0, or -1 with the error. */
+/* The path for HOST:PORT as typed, whose name is resolved. 0, or -1 with the error. */
 int tcp_resolve(const char *text, char *path, size_t cap, struct err *e);
 
-/* The token that was given for this run (--token); borrowed; NULL or "": none. Before there are threads. */
+/* Set the token of this run (--token); borrowed; NULL or "": none. Before there are threads. */
 void tcp_set_token(const char *token);
 
-/* The token for a port: the one that was given, $PROBING_TOKEN, or, of a port of this machine, what the agent of a process of this user
- * (for root: of any) has left beside its socket. One that was left is shown to a listener of the user who has left it, and to no other. 0,
- * or -1: there is none. */
+/* The token for a port: the one that was set, $PROBING_TOKEN, or, for a port of this machine,
+ * the one that the agent of a process of this user (for root: of any) has left beside its
+ * socket. That one is sent only to a listener of the user who has left it. 0, or -1 if there is
+ * none. */
 int tcp_find_token(const char *path, char *buf, size_t cap);
 
-/* Where the agent at a unix socket listens, from the file beside it, and whether who comes in there may only look. 0, or -1: nowhere, or
- * that is not for this user to know. */
+/* The TCP address of the agent at a unix socket, from the file beside it, and whether its
+ * clients are read-only. 0, or -1 if there is none, or this user may not know. */
 int tcp_find_endpoint(const char *socket, char *address, size_t cap, bool *looking);
 
-/* The text of a small `file` that the agent at `socket` has left beside it: of the socket's user, and nobody else may write it. Root may look at
- * those of others. 0 or -1. */
+/* The text of a small `file` that the agent at `socket` has left beside it: it must belong to
+ * the socket's user, and nobody else may write it. Root may read those of others. 0 or -1. */
 int tcp_read_beside(const char *socket, const char *file, char *text, size_t cap);
 
 #endif
