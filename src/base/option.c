@@ -67,7 +67,8 @@ static const struct option_unit *const option_units[] = {
     [OPTION_DAYS] = option_days,  [OPTION_DELAY] = option_delays,
 };
 
-/* Flags and delays take their units as they are written here, others in any case and behind a space. */
+/* Flags and delays take their units as they are written here, others in any case and behind a
+ * space. */
 static bool option_is_strict(enum option_kind kind) {
     return kind == OPTION_INT || kind == OPTION_SECONDS || kind == OPTION_DELAY;
 }
@@ -138,7 +139,8 @@ int option_read(const struct option_def *d, const char *name, const char *text, 
     return good ? 0 : option_refuse(d, name, text, e);
 }
 
-/* The largest unit of which it is a whole number of at least one; else the one with factor 1. */
+/* The largest unit in which the value is a whole number of at least one; otherwise the unit with
+ * factor 1. */
 static const struct option_unit *option_best_unit(const struct option_unit *units, double v) {
     const struct option_unit *best = NULL;
     for (; units->name; units++) {

@@ -28,21 +28,23 @@ struct table {
     size_t n_slots, n;
 };
 
-/* The next item whose key may have this hash, after the one that was found at `*at` (TABLE_BEGIN: the first); TABLE_NONE: no other may. */
+/* The next item whose key may have this hash, after the one that was found at `*at`
+ * (TABLE_BEGIN: the first); TABLE_NONE: no other may. */
 static inline uint32_t table_next(const struct table *t, uint64_t hash, size_t *at) {
     size_t mask = t->n_slots - 1, i = (*at == TABLE_BEGIN ? (uint32_t)hash : *at) & mask;
     *at = i + 1;
     return t->n_slots ? t->slots[i] - 1 : TABLE_NONE;
 }
 
-/* Have room for `n` items, numbered below that. 0, or -1 without memory or with more than TABLE_MAX: then all is as it was. */
+/* Have room for `n` items, numbered below that. 0, or -1 without memory or with more than
+ * TABLE_MAX: then all is as it was. */
 int table_reserve(struct table *t, size_t n);
 
 /* Bytes that the next table_add allocates for item number `n`; 0: there is room. */
 size_t table_growth(const struct table *t);
 
-/* Put an item in, which is not there yet. Numbers count up from 0, with gaps or without. 0, or -1 as table_reserve; it cannot fail where
- * that made room. */
+/* Put an item in, which is not there yet. Numbers count up from 0, with gaps or without. 0, or
+ * -1 as table_reserve; it cannot fail where that made room. */
 int table_add(struct table *t, uint64_t hash, uint32_t item);
 
 /* Bytes that it takes. */

@@ -11,7 +11,8 @@
 
 #define SPACE_PAGE 4096U
 
-/* Part of libunwind's remote library, though not of its headers: finds the FDE in a table in the target. */
+/* Part of libunwind's remote library, but not of its headers: finds the FDE in a table in the
+ * target. */
 #define space_search_table UNW_OBJ(dwarf_search_unwind_table)
 extern int space_search_table(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *di, unw_proc_info_t *pi,
                               int need_unwind_info, void *arg);

@@ -254,10 +254,11 @@ int remote_exec_enter(const struct inject_request *req, const struct mem *mem, c
 #define REMOTE_EXEC_FILES_AGENT "agent"
 #define REMOTE_EXEC_FILES_LOADED_MAX 512
 
-/* The interpreter runs this on its main thread, where a handler of the job's signals may come in between: so it only makes a
- * thread, which does the rest, and hands a ^C that arrives just then back to the job. Nothing is defined, no module is
- * imported that is not there already, so nothing is left: no name, no cycle. _imp and posix are built into every interpreter.
- * A module that is imported through _imp is not entered anywhere; this one says that there is none. */
+/* The interpreter runs this on its main thread, where a signal handler of the job may run in
+ * between. So it only makes a thread, which does the rest, and hands a ^C that arrives just then
+ * back to the job. It defines nothing and imports no module that is not loaded already, so
+ * nothing is left: no name, no cycle. _imp and posix are built into every interpreter. A module
+ * imported through _imp is not entered anywhere; this one reports that there is none. */
 static const char remote_exec_files_script[] =
     "import _thread, posix\n"
     "folder = '%s'\n"
@@ -315,10 +316,11 @@ ssize_t remote_exec_files_compose(char *buf, size_t cap, const char *inside, con
     return n > 0 && (size_t)n < cap ? n : -1;
 }
 
-/* Files made meanwhile are that user's, and may be made only where that user may. */
+/* Files made from here on belong to that user, and are possible only where that user may make
+ * them. */
 static int remote_exec_files_become(int64_t uid, int64_t gid) {
-    (void)setfsgid(
-        (gid_t)gid); /* matters to file systems that know but the target's users: we are root then */
+    /* matters to file systems that know only the target's users: we are root then */
+    (void)setfsgid((gid_t)gid);
     (void)setfsuid((uid_t)uid);
     return setfsuid((uid_t)-1) == (int)uid ? 0 : -1;
 }
@@ -326,11 +328,12 @@ static int remote_exec_files_become(int64_t uid, int64_t gid) {
 static void remote_exec_files_be_oneself(void) {
     bool changed = setfsuid(geteuid()) != (int)geteuid();
     (void)setfsgid(getegid());
+    /* the kernel cleared it with the change of user */
     if (changed)
-        (void)prctl(PR_SET_DUMPABLE, 1); /* the kernel took that away with the user */
+        (void)prctl(PR_SET_DUMPABLE, 1);
 }
 
-/* A new file with these bytes. Its descriptor, or -1 with errno. */
+/* A new file with these bytes. Returns its descriptor, or -1 with errno. */
 static int remote_exec_files_put(int folder, const char *name, const void *bytes, size_t size) {
     int fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     int saved = errno;
@@ -350,7 +353,7 @@ static int remote_exec_files_put(int folder, const char *name, const void *bytes
     return fd;
 }
 
-/* All of it in one place. 0, or -1 with errno. */
+/* Make everything in one place. 0, or -1 with errno. */
 static int remote_exec_files_fill(struct remote_exec_files *f, const char *where, const uint8_t *bytes,
                                   size_t size, const char *loaded) {
     char script[REMOTE_EXEC_FILES_SCRIPT_MAX], inside[64];
@@ -372,7 +375,7 @@ static int remote_exec_files_fill(struct remote_exec_files *f, const char *where
     struct stat st;
     if (f->folder < 0 || fstat(f->folder, &st) != 0)
         return -1;
-    if ((int64_t)st.st_uid != f->uid) { /* another one has been put over it */
+    if ((int64_t)st.st_uid != f->uid) { /* another one was put over it */
         errno = EPERM;
         return -1;
     }
@@ -424,8 +427,8 @@ size_t remote_exec_files_read(const struct remote_exec_files *f, char *buf, size
 
 void remote_exec_files_disarm(const struct remote_exec_files *f) { (void)!ftruncate(f->script, 0); }
 
-/* As the target's user, as they were made: where that user has put another folder in place of ours, nothing goes that it could not
- * take away itself. */
+/* As the target's user, like the making: where that user has put another folder in place of
+ * ours, nothing is removed that it could not remove itself. */
 void remote_exec_files_remove(struct remote_exec_files *f) {
     bool become = f->folder >= 0 || (f->place >= 0 && f->name[0]);
     if (become && remote_exec_files_become(f->uid, f->gid) == 0) {

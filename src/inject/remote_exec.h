@@ -43,28 +43,30 @@ int remote_exec_enter(const struct inject_request *req, const struct mem *mem, c
 
 struct remote_exec_files {
     int place, folder, script; /* descriptors; -1 none */
-    int64_t uid, gid;          /* as whom they were made, and are taken away */
+    int64_t uid, gid;          /* the user who made them and removes them */
     char name[40];             /* of the folder in the place */
     char path[96];             /* of the script, as the target sees it */
     size_t script_len;
 };
 
-/* The script: for the folder `inside`, which loads its agent, or, where `loaded` is not NULL, what the target's loader knows by
- * that name. Length, or -1 when it does not fit. Pure. */
+/* Compose the script: for the folder `inside`, from which it loads the agent, or, if `loaded` is
+ * not NULL, for the agent that the target's loader knows by that name. Returns its length, or -1
+ * if it does not fit. Pure. */
 ssize_t remote_exec_files_compose(char *buf, size_t cap, const char *inside, const char *loaded);
 
-/* Make them for process `pid`. `bytes` of the agent, with `loaded` NULL; or none and the name. 0, or -1 with the reason as a clause;
- * remote_exec_files_remove also after a failure. */
+/* Make the files for process `pid`: with the agent's `bytes` and `loaded` NULL, or without bytes
+ * and the name. 0, or -1 with the reason as a clause; call remote_exec_files_remove also after a
+ * failure. */
 int remote_exec_files_make(struct remote_exec_files *f, pid_t pid, const uint8_t *bytes, size_t size,
                            const char *loaded, struct err *e);
 
-/* What the script has said so far. Length; 0 nothing. */
+/* The script's output so far. Returns its length; 0 for none. */
 size_t remote_exec_files_read(const struct remote_exec_files *f, char *buf, size_t cap);
 
-/* Make a script that may yet be opened do nothing. */
+/* Make a script that may still be opened do nothing. */
 void remote_exec_files_disarm(const struct remote_exec_files *f);
 
-/* Take away what is still there. */
+/* Remove what is still there. */
 void remote_exec_files_remove(struct remote_exec_files *f);
 
 #endif

@@ -70,7 +70,8 @@ bool sigreturn_chain_is_intact(const struct sigreturn_chain *c, const struct use
 #define FRAME_XSAVE_MIN 576U /* legacy area and header */
 #define FRAME_FEATURES_BASIC 3ULL
 #define FRAME_FEATURE_TILES (3ULL << 17) /* AMX: larger than most threads are allowed */
-#define FRAME_NO_ALTSTACK 0x7fffffff     /* flags that sigaltstack refuses: the thread keeps the one it has */
+/* flags that sigaltstack refuses: the thread keeps its own */
+#define FRAME_NO_ALTSTACK 0x7fffffff
 
 struct frame_head {
     uint64_t pretcode;
@@ -93,7 +94,7 @@ uint64_t frame_place(uint64_t sp, size_t xstate_len) {
     return (sp - FRAME_RED_ZONE - frame_size(xstate_len)) & ~(uint64_t)(FRAME_ALIGN - 1);
 }
 
-/* Size of the standard format that holds `features`: leaf 0xD gives size and offset of each. */
+/* Size of the standard format for `features`: leaf 0xD gives size and offset of each. */
 static uint32_t frame_xstate_size(uint64_t features, size_t limit) {
     uint32_t size = FRAME_XSAVE_MIN;
     for (unsigned i = 2; i < 63; i++) {
@@ -162,7 +163,7 @@ int frame_build(uint8_t *buf, uint64_t at, const struct user_regs_struct *regs, 
     return 0;
 }
 
-/* What the kernel reads of a frame ends with the mask; its own ucontext is shorter than libc's. */
+/* The kernel reads a frame up to the mask; its own ucontext is shorter than libc's. */
 size_t frame_call_size(void) {
     size_t end = offsetof(struct frame_head, uc) + offsetof(ucontext_t, uc_sigmask) + sizeof(uint64_t);
     return (end + 15) & ~(size_t)15;

@@ -28,19 +28,20 @@
 #define FRAME_ALIGN 64U
 #define FRAME_RED_ZONE 128U /* x86-64 psABI 3.2.2 */
 
-/* Bytes that a frame with `xstate_len` bytes of vector state takes. */
+/* Size of a frame with `xstate_len` bytes of vector state. */
 size_t frame_size(size_t xstate_len);
 
-/* Where such a frame goes for a thread whose stack pointer is `sp`. */
+/* The address of such a frame for a thread whose stack pointer is `sp`. */
 uint64_t frame_place(uint64_t sp, size_t xstate_len);
 
-/* Lay it out in `buf` (frame_size bytes) for address `at`. `sigreturn` is code that calls rt_sigreturn; a thread returns
- * through the frame by popping its first word into the instruction pointer. 0, or -1 when the state makes no sense. */
+/* Write the frame to `buf` (frame_size bytes) for address `at`. `sigreturn` is code that calls
+ * rt_sigreturn; a thread returns through the frame by popping its first word into the
+ * instruction pointer. 0, or -1 if the state is not valid. */
 int frame_build(uint8_t *buf, uint64_t at, const struct user_regs_struct *regs, const void *xstate,
                 size_t xstate_len, uint64_t mask, uint64_t sigreturn);
 
-/* The same with nothing but registers and mask, which then makes a call: vector state is reset on the way. `buf` has room for
- * frame_call_size bytes. */
+/* The same with only registers and mask, for a thread that then makes a call: vector state is
+ * reset on the way. `buf` has room for frame_call_size bytes. */
 size_t frame_call_size(void);
 void frame_build_call(uint8_t *buf, const struct user_regs_struct *regs, uint64_t mask, uint64_t sigreturn);
 

@@ -602,7 +602,7 @@ int64_t pystack_code_n_bytes(const struct pystack_code *code) { return (int64_t)
 #define LINES_NONE (-128) /* 3.10: the range has no line */
 #define LINES_UNIT 2      /* bytes of a code unit */
 
-/* A line is an int of the interpreter; what a broken table adds up to is not one. */
+/* A line is an int of the interpreter; the sum of a broken table may exceed one. */
 static int lines_checked(int64_t line) { return line > 0 && line <= INT32_MAX ? (int)line : 0; }
 
 static int lines_find_lnotab(const uint8_t *t, size_t n, int first, int64_t at, bool only_forward) {
@@ -653,7 +653,8 @@ static int64_t lines_read_svarint(struct lines_cursor *c) {
 /* Codes of an entry: Objects/locations.md. */
 enum { LINES_CODE_ONE_LINE = 10, LINES_CODE_NO_COLUMNS = 13, LINES_CODE_LONG = 14, LINES_CODE_NONE = 15 };
 
-/* Change of line of the entry whose first byte had `code`; the rest of it is passed over with the next entry's search. */
+/* Line delta of the entry whose first byte had `code`; the search for the next entry skips the
+ * rest of it. */
 static int64_t lines_read_delta(struct lines_cursor *c, int code) {
     if (code == LINES_CODE_NO_COLUMNS || code == LINES_CODE_LONG)
         return lines_read_svarint(c);

@@ -117,8 +117,8 @@ int64_t pystack_code_n_bytes(const struct pystack_code *code);
  * Sources: Objects/lnotab_notes.txt (up to 3.10), Objects/locations.md and Objects/codeobject.c (3.11 on).
  */
 
-/* Line of the instruction at byte `at` of the code; 0 when the table says it has none. A negative `at` (not yet begun) gives
- * the first line. */
+/* Line of the instruction at byte `at` of the code; 0 if the table has none. A negative `at`
+ * (not yet begun) gives the first line. */
 int pystack_find_line(enum pystack_line_style style, const uint8_t *table, size_t n, int first, int64_t at);
 
 #endif

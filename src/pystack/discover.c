@@ -515,10 +515,11 @@ int pystack_is_python(pid_t pid) {
  * looked for in the writable data of the image, and who waits for the GIL stays unknown. */
 
 #define STATIC_GIL_SPAN_MAX 1024 /* the GIL's mutexes and condition variables lie side by side */
-#define STATIC_PRIMITIVE 48 /* bytes of the last of them, whichever it is (glibc: a condition variable) */
-#define STATIC_ATTEMPTS 5   /* lists may change while they are read */
+/* bytes of the last of them, whichever it is (glibc: a condition variable) */
+#define STATIC_PRIMITIVE 48
+#define STATIC_ATTEMPTS 5 /* lists may change while they are read */
 
-/* Does the image have what such a Python exports? Then where _PyThreadState_Current is. */
+/* True if the image exports what such a Python exports. Then finds _PyThreadState_Current. */
 static int static_open(struct discover *d, const struct discover_image *image, struct elf_image *img,
                        uint64_t *current) {
     uint64_t runtime;
@@ -528,7 +529,7 @@ static int static_open(struct discover *d, const struct discover_image *image, s
     return elf_find_symbol(img, "_PyThreadState_Current", current, NULL);
 }
 
-/* Try the variable at `head` as that of each version it may be. */
+/* Try the variable at `head` for each possible version. */
 static int static_try(struct discover *d, const struct discover_image *image, uint64_t head) {
     size_t n;
     const struct pystack_offsets *rows = pystack_offsets_all(&n);
@@ -543,7 +544,7 @@ static int static_try(struct discover *d, const struct discover_image *image, ui
     return -1;
 }
 
-/* Where the GIL's mutexes and condition variables are, by the symbols of the file. */
+/* Find the GIL's mutexes and condition variables, by the symbols of the file. */
 static void static_find_gil(struct pystack *ps, int fd, uint64_t bias) {
     static const char *const names[] = {"gil_mutex", "gil_cond", "switch_mutex", "switch_cond"};
     uint64_t low = UINT64_MAX, high = 0;
@@ -560,7 +561,7 @@ static void static_find_gil(struct pystack *ps, int fd, uint64_t bias) {
     ps->reader.off.gil_size = (int32_t)(high - low + STATIC_PRIMITIVE);
 }
 
-/* The run-time address of a variable, by the symbols of the file; 0 not there. */
+/* The run-time address of a variable, by the symbols of the file; 0 if it is missing. */
 static uint64_t static_find(int fd, const char *name, uint64_t bias) {
     uint64_t addr;
     return elf_find_file_symbol(fd, name, &addr) == 0 ? addr + bias : 0;
@@ -597,12 +598,13 @@ struct static_scan {
     struct discover *d;
     const struct discover_image *image;
     const struct pystack_offsets *row;
-    bool within;       /* the mapping before this one was the image's */
-    uint64_t heads[2]; /* where pointers to interpreters were found, that with the longest list first */
+    bool within; /* the previous mapping belonged to the image */
+    /* addresses of pointers to interpreters, the one with the longest list first */
+    uint64_t heads[2];
     size_t lengths[2];
 };
 
-/* Number of interpreters in the list that begins at `interp`; 0 when it is none. */
+/* Number of interpreters in the list that starts at `interp`; 0 if it is not a list. */
 static size_t static_count(struct static_scan *s, uint64_t interp) {
     struct pystack_reader *r = &s->d->ps->reader;
     size_t n = 0;
@@ -662,7 +664,8 @@ static int static_scan_image(struct discover *d, const struct discover_image *im
             procfs_each_map(d->ps->pid, static_scan_map, &s) != 0 || !s.heads[0] ||
             static_try(d, image, s.heads[0]) != 0)
             continue;
-        /* The other is autoInterpreterState: the first interpreter, which is alone in the list now but need not stay so. */
+        /* The other is autoInterpreterState: the first interpreter, which is alone in the list
+         * now but need not stay so. */
         d->ps->static_other = s.heads[1];
         return 0;
     }

@@ -24,11 +24,11 @@ bool pystack_version_of_name(const char *path, int *major, int *minor);
 
 /* ---- what a search knows; for discover.c and its fuzz target ---- */
 
-#define DISCOVER_NAMED_MAX 16   /* images that are Python's by their name */
-#define DISCOVER_OTHER_MAX 2048 /* images that may have it within */
+#define DISCOVER_NAMED_MAX 16   /* images with a Python name */
+#define DISCOVER_OTHER_MAX 2048 /* images that may contain Python */
 #define DISCOVER_SCAN_BLOCK 65536
 
-/* What was tried, and the best reason why not. Later values are the better reasons. */
+/* What was tried, and the best reason for failing. Later values are better reasons. */
 enum discover_failure {
     DISCOVER_NOTHING,
     DISCOVER_INCONSISTENT,
@@ -56,7 +56,7 @@ struct discover {
     uint8_t *block;
     uint64_t scanned;
     enum discover_failure failure;
-    bool debug; /* what is not supported is a debug build */
+    bool debug; /* the unsupported version is a debug build */
     char unsupported[48];
 };
 
@@ -64,8 +64,8 @@ struct discover {
 void discover_fail(struct discover *d, enum discover_failure why);
 void discover_note_unsupported(struct discover *d, int major, int minor, const char *what);
 
-/* Try `runtime` as the version `hex` (whose minor decides; `exact`: the whole is known), laid out as `row` says.
- * 0 when everything fits. */
+/* Try `runtime` as the version `hex` (whose minor decides; `exact`: the whole is known), laid
+ * out as `row` says. 0 when everything fits. */
 int discover_try_row(struct discover *d, uint64_t runtime, const struct pystack_offsets *row, uint32_t hex,
                      bool exact);
 

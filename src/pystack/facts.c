@@ -78,8 +78,8 @@ void pystack_read_target(pid_t pid, const struct pystack_info *info, struct mode
 
 struct torch_search {
     bool loaded;
-    char folder[512]; /* of the package; "" not known */
-    char file[512];   /* what it was told by, as mapped */
+    char folder[512]; /* of the package; "" unknown */
+    char file[512];   /* the file that showed it, as mapped */
     uint64_t inode;
 };
 

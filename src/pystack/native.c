@@ -361,7 +361,7 @@ void native_copy_stack(struct native_copy *c, pid_t pid) {
         return;
     if (c->stack_end > from && c->stack_end - from < left)
         left = (size_t)(c->stack_end - from);
-    /* Page by page: what the kernel can read up to the stack's end is read, however far that is. */
+    /* Page by page: reads as far as the kernel can up to the stack's end. */
     for (size_t got = left; got && n < NATIVE_PIECES; n++) {
         size_t piece = (size_t)(COPY_PAGE - at % COPY_PAGE);
         piece = piece < got ? piece : got;

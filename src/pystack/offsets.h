@@ -139,13 +139,15 @@ extern const size_t pystack_offsets_table_size;
  * The one list from which discovery decides, errors speak and the README's table is made (tools/readme_versions.sh).
  */
 
-/* Where the places of what is read come from. */
+/* Source of the offsets. */
 enum pystack_version_source {
-    PYSTACK_SOURCE_TABLE,     /* generated from the headers of that version (tools/gen_offsets.py) */
-    PYSTACK_SOURCE_PUBLISHED, /* _Py_DebugOffsets of the running interpreter, the rest from the table */
+    /* generated from the headers of that version (tools/gen_offsets.py) */
+    PYSTACK_SOURCE_TABLE,
+    /* _Py_DebugOffsets of the running interpreter, the rest from the table */
+    PYSTACK_SOURCE_PUBLISHED,
 };
 
-/* Who runs the tests of a version. */
+/* Which tests cover a version. */
 enum pystack_version_tested {
     PYSTACK_TESTED_NOT,    /* nobody */
     PYSTACK_TESTED_IN_CI,  /* `make test`, where that version is installed */
@@ -158,10 +160,11 @@ struct pystack_version {
     enum pystack_version_source source;
     enum pystack_version_tested tested;
     bool debug_builds; /* --with-pydebug can be read too */
-    bool exact;        /* a running thread can copy its own frames (self.h); else it is read passively */
+    /* a running thread can copy its own frames (self.h); otherwise it is read passively */
+    bool exact;
 };
 
-/* The row of a version and build, or NULL when it is not supported. */
+/* The row of a version and build, or NULL if it is not supported. */
 const struct pystack_version *pystack_version_find(int major, int minor, bool free_threaded);
 
 /* All rows, oldest first. */

@@ -257,7 +257,7 @@ int pystack_each_interpreter(struct pystack *ps,
 /* ---- snapshot.c: native frames ---- */
 
 /* After pystack_native_begin and the thread's Python frames: put the native frames before them.
- * `copied` is what that said, `moved`: it has run since. */
+ * `copied` is the result of that call; `moved`: it has run since. */
 void pystack_native_attach(struct pystack *ps, pid_t outer_tid, bool copied, bool moved,
                            struct model_thread *t, struct arena *arena);
 

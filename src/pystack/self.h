@@ -41,7 +41,7 @@ struct pystack_self_frame {
 /* A piece of copied memory. Those of the last time are read first, all together. */
 struct pystack_self_region {
     uint64_t addr;
-    uint32_t len, at; /* bytes, and where in `bytes` */
+    uint32_t len, at; /* bytes, and their offset in `bytes` */
 };
 
 enum pystack_self_end {

@@ -474,7 +474,8 @@ void pystack_put_native(struct pystack *ps, struct native_copy *c) {
         ps->native_hints[ps->native_hint].stack_end = c->stack_end;
 }
 
-/* What is known of the thread's stack from before; a wrong end makes a copy too short at worst, and is forgotten then. */
+/* The earlier end of the thread's stack. A wrong one makes a copy too short at worst, and is
+ * then forgotten. */
 static void native_take_hint(struct pystack *ps, int64_t tid) {
     ps->native_hint = (size_t)tid % NATIVE_HINTS;
     struct native_hint *hint = &ps->native_hints[ps->native_hint];
@@ -490,7 +491,7 @@ bool pystack_native_begin(struct pystack *ps, int64_t tid, pid_t outer_tid, bool
         return false;
     native_take_hint(ps, tid);
     native_refresh(ps->native, ps->native_wish.max_age_ns);
-    /* Where it can be held all registers are known. */
+    /* If it can be stopped, all registers are known. */
     return asleep && !ps->hold.stop && native_copy_asleep(ps->native_copy, ps->pid, outer_tid) == 0;
 }
 
@@ -500,7 +501,7 @@ const struct model_frame *pystack_native_end(struct pystack *ps, size_t *n) {
     return ps->native_frames;
 }
 
-/* One without Python frames, or one whose frames were not read. */
+/* A thread without Python frames, or one whose frames were not read. */
 static void native_ask(struct pystack *ps, const struct model_thread *t, pid_t outer_tid) {
     if (ps->hold.stop) {
         if (ps->hold.stop(ps->hold.arg, outer_tid) == 0)
@@ -510,7 +511,7 @@ static void native_ask(struct pystack *ps, const struct model_thread *t, pid_t o
     }
 }
 
-/* Room for `more` frames before those of the thread. 0, or -1 without memory. */
+/* Make room for `more` frames before those of the thread. 0, or -1 without memory. */
 static int native_reserve(struct model_thread *t, size_t more, struct arena *arena) {
     struct model_frame *frames = arena_calloc(arena, t->n_frames + more, sizeof *frames);
     const struct model_locals **locals =
@@ -554,7 +555,7 @@ void pystack_native_attach(struct pystack *ps, pid_t outer_tid, bool copied, boo
 #define STOPPED_MARK_MAX 96
 #define STOPPED_TRIES 3
 
-/* What changes whenever the thread is put on a processor. */
+/* Changes whenever the thread is put on a processor. */
 struct stopped_mark {
     char text[STOPPED_MARK_MAX];
 };
@@ -571,7 +572,8 @@ static bool stopped_read_mark(const struct pystack *ps, pid_t tid, struct stoppe
     return n > 0;
 }
 
-/* Is it asleep or stopped? A kernel that keeps no counters gives no mark: then the walk's own second look has to do. */
+/* Whether it is asleep or stopped. A kernel without counters gives no mark: then the walk's own
+ * second reading has to do. */
 static bool stopped_is_still(const struct pystack *ps, pid_t tid, struct stopped_mark *m, bool *marked) {
     struct procfs_stat st;
     *marked = stopped_read_mark(ps, tid, m);
@@ -590,7 +592,7 @@ ssize_t pystack_walk_stopped(struct pystack *ps, const struct pystack_thread *t,
     bool marked;
     pid_t tid = ps->hold.stop ? pystack_outer_tid(ps, t->tid) : 0;
     ps->stopped_ns = 0;
-    /* For native frames all registers are needed, of one that sleeps too. */
+    /* Native frames need all registers, of a sleeping thread too. */
     if (tid && !ps->entries && stopped_is_still(ps, tid, &before, &marked)) {
         ssize_t n = pystack_walk_frames(ps, t, arena, out, torn, truncated, false);
         if (marked ? stopped_read_mark(ps, tid, &after) && memcmp(&before, &after, sizeof after) == 0
@@ -604,7 +606,8 @@ ssize_t pystack_walk_stopped(struct pystack *ps, const struct pystack_thread *t,
         ps->standing = false;
         if (held)
             ps->stopped_ns += ps->hold.go(ps->hold.arg);
-        /* It may stand where a frame is linked and not yet filled: some instructions later it does not. */
+        /* It may stand where a frame is linked and not yet filled; some instructions later it
+         * does not. */
         if (!held || (n >= 0 && !*torn) || i == STOPPED_TRIES - 1)
             return n;
     }

@@ -379,7 +379,7 @@ struct tasks_search {
     struct pystack *ps;
     struct pystack_asyncio *out;
     char exe[512];
-    bool unseen; /* a file that may have it is not to be read */
+    bool unseen; /* a file that may have it cannot be read */
 };
 
 static bool tasks_may_have(const struct tasks_search *s, const struct procfs_map *map) {

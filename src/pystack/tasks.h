@@ -30,7 +30,7 @@ struct pystack_asyncio {
 int pystack_asyncio_parse(const uint8_t *bytes, size_t n, struct pystack_asyncio *out);
 
 /* Find what _asyncio publishes, from the files mapped into the target. 0; 1 when it is not
- * loaded; -1 when that cannot be told, or this version publishes nothing. */
+ * loaded; -1 if that is unknown, or this version publishes nothing. */
 int pystack_asyncio_find(struct pystack *ps, struct pystack_asyncio *out);
 
 /* Put the tasks of these thread states into the present snapshot (pystack_codes_begin), laid out

@@ -319,11 +319,11 @@ int32_t pystack_thread_ready_offset(const struct pystack *ps) {
  * Up to 3.10 CPython keeps only pthread_self, the address of the C library's struct pthread; the thread's id lies in there at
  * an offset that is found by looking for ids that exist. Namespaces: pid_namespaces(7). */
 
-#define TIDS_PTHREAD_BYTES 1024 /* how far into struct pthread the id is looked for */
-#define TIDS_TRIES_MAX 16       /* a C library that hides it is not searched for ever */
+#define TIDS_PTHREAD_BYTES 1024 /* how far into struct pthread the id is searched for */
+#define TIDS_TRIES_MAX 16       /* a C library that hides it is not searched again and again */
 #define TIDS_SAMPLE 64          /* threads compared in the search */
 
-/* Offsets to try first, where glibc and musl for x86-64 have it. */
+/* Offsets to try first: those of glibc and musl for x86-64. */
 static const int32_t tids_usual[] = {0x2d0, 0x30};
 
 bool pystack_in_other_namespace(pid_t pid) {
@@ -344,8 +344,9 @@ ssize_t pystack_list_tids(struct pystack *ps) {
         struct pystack_tid t = {.outer = ps->numbers[i], .inner = ps->numbers[i]};
         struct procfs_status status;
         if (ps->other_namespace) {
+            /* ended since the listing */
             if (procfs_read_status(ps->pid, t.outer, &status) != 0)
-                continue; /* ended since the listing */
+                continue;
             t.inner = status.ns_pid;
         }
         ps->tids[ps->n_tids++] = t;
@@ -373,15 +374,17 @@ pid_t pystack_outer_tid(const struct pystack *ps, int64_t inner) {
     return 0;
 }
 
-/* Number of the threads of the sample whose word at `at` is the id of a thread, each another; -1 when one is not. With `usual`, where a C
- * library is known to have it, those that are not do not count against it: a fork leaves 3.6 the states of threads that are gone. */
+/* Number of the sampled threads whose word at `at` is the id of a thread, each a different one;
+ * -1 if one is not. With `usual`, the known place of a C library, those that are not do not
+ * count against it: a fork leaves 3.6 the states of threads that are gone. */
 static int tids_count_matches(struct pystack *ps, const uint64_t *idents, size_t n, int32_t at, bool usual) {
     uint32_t seen[TIDS_SAMPLE];
     int matches = 0;
     for (size_t i = 0; i < n; i++) {
         uint32_t tid;
+        /* a thread that ended */
         if (mem_read_u32(&ps->reader.mem, idents[i] + (uint64_t)at, &tid) != 0)
-            continue; /* a thread that ended */
+            continue;
         if (!tids_exists(ps, tid)) {
             if (usual)
                 continue;
@@ -426,7 +429,8 @@ static int tids_sample_interpreter(struct pystack *ps, uint64_t interp, int64_t 
     return s->n == TIDS_SAMPLE;
 }
 
-/* Find the offset of the thread id in struct pthread: the first at which every Python thread has an existing id of its own. */
+/* Find the offset of the thread id in struct pthread: the first at which every Python thread has
+ * an existing id of its own. */
 static void tids_find_offset(struct pystack *ps) {
     struct tids_sample s = {.n = 0};
     if (pystack_list_tids(ps) < 0 || pystack_each_interpreter(ps, tids_sample_interpreter, &s) < 0 ||

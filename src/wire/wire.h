@@ -314,7 +314,7 @@ struct wire_debugger {
     bool unended;        /* and has not ended by that yet */
     bool on;             /* debugpy listens; the job is paused; exceptions are caught */
     bool was;            /* it was, until it was ended */
-    bool client;         /* somebody is connected to it */
+    bool client;         /* a client is connected to it */
     /* pause, catch */
     const char *address, *token; /* of pdb; NULL: there is none */
     double left_s;               /* until the threads are let go */

@@ -171,7 +171,7 @@ def test_a_second_subscriber_gets_all_definitions(job):
 
 
 def test_a_batch_is_the_same_for_all_who_know_the_same(job):
-    """Encoded once: also what it says of its cost is the same, which is measured anew for each encoding."""
+    """Encoded once: also what it says of its cost is the same, which is measured again for each encoding."""
     j = job()
     j.do("spawn('hot', hot_loop)")
     endpoint = j.start()
