@@ -122,9 +122,10 @@ static int target_resolve_pid(const char *text, struct target_address *addr, str
         if (past.rc != 0)
             return past.rc < 0 ? -1 : target_use_recording(&past.place, (pid_t)pid, addr, e);
     }
-    if (may_be && procfs_read_status((pid_t)pid, 0, &st) != 0 && target_is_hidden((pid_t)pid, e))
+    bool is_there = may_be && procfs_read_status((pid_t)pid, 0, &st) == 0;
+    if (may_be && !is_there && target_is_hidden((pid_t)pid, e))
         return -1;
-    if (!may_be || procfs_read_status((pid_t)pid, 0, &st) != 0)
+    if (!is_there)
         return err_set(e, ERR_ATTACH, "no process %s: 'probing list' shows the Python processes", text);
     if (st.tgid > 0 && st.tgid != pid)
         return err_set(e, ERR_ATTACH, "%ld is a thread of process %lld: give that pid", pid,
@@ -381,6 +382,35 @@ static int target_no_agent(const struct target_address *addr, struct err *e) {
         addr->recorded, addr->why);
 }
 
+/* ---- what is known of a living target ---- */
+
+/* Read once and handed on, by whoever works in the child (target_work). Whether the process is still the same one, and whether it is
+ * stopped, is asked anew each time. */
+struct target_facts {
+    struct pystack *python; /* NULL: not opened yet. Owned */
+    /* Where an agent listens, if there is one; "" not asked yet. */
+    char endpoint[ENDPOINT_PATH_MAX];
+    bool has_agent;
+};
+
+/* The interpreter, which was opened already unless the process has become another program since. NULL with the error. */
+static struct pystack *target_facts_open(struct target_facts *f, pid_t pid, struct err *e) {
+    if (f->python && pystack_is_same(f->python))
+        return f->python;
+    pystack_close(f->python);
+    return f->python = pystack_open(pid, e);
+}
+
+/* Find out whether there is an agent. 0, or -1 with the error: it cannot be told. */
+static int target_facts_probe(struct target_facts *f, pid_t pid, struct err *e) {
+    if (f->endpoint[0])
+        return 0;
+    if (endpoint_path_from_outside(f->endpoint, sizeof f->endpoint, pid, e) != 0)
+        return f->endpoint[0] = '\0', -1;
+    f->has_agent = endpoint_probe(f->endpoint) == 1;
+    return 0;
+}
+
 /* ---- a process that has only just begun ---- */
 
 /* 'python train.py & probing $!' looks at it before it is one: first it is a shell's child that has not called exec yet, then a
@@ -411,7 +441,10 @@ static bool target_stop_asked(void) {
             sigismember(&pending, SIGHUP) == 1);
 }
 
-int target_await_python(pid_t pid, unsigned timeout_ms, struct err *e) {
+/* Wait, for `timeout_ms` at most, until a process that has only just begun is a Python that can be read, or it is clear that it will
+ * not be one soon: whoever looks at it next says why. An older one is not waited for. 0, or -1 with the error: the user wants us to
+ * end. */
+static int target_await_python(struct target_facts *f, pid_t pid, unsigned timeout_ms, struct err *e) {
     uint64_t until = clock_mono_ns() + timeout_ms * CLOCK_NS_PER_MS;
     double age_s = clock_epoch_s() - procfs_started_at(pid);
     if (!(age_s < TARGET_STARTING_S)) /* or not known */
@@ -420,11 +453,9 @@ int target_await_python(pid_t pid, unsigned timeout_ms, struct err *e) {
         enum pystack_lack lack;
         struct err ignored;
         uint64_t began = clock_mono_ns();
-        struct pystack *python = pystack_open_young(pid, &lack, &ignored);
+        f->python = pystack_open_young(pid, &lack, &ignored);
         uint64_t now = clock_mono_ns(), pause = now - began > TARGET_POLL_NS ? now - began : TARGET_POLL_NS;
-        if (python)
-            pystack_close(python);
-        if (python || !target_may_become(pid, lack) || now + pause >= until)
+        if (f->python || !target_may_become(pid, lack) || now + pause >= until)
             return 0;
         if (target_stop_asked())
             return err_set(e, ERR_FAILED, "interrupted; process %d is as it was", (int)pid);
@@ -493,8 +524,8 @@ static int target_find_remote_exec(void *arg, const struct mem *mem, struct inje
 
 /* Look before touching: may we, is it a Python this project reads, is the agent's file there. `*refused` is set when it is
  * the injecting that cannot be, not the reading. */
-static int target_inject(pid_t pid, unsigned timeout_ms, struct inject_result *result, bool *refused,
-                         struct err *e) {
+static int target_inject(struct target_facts *f, pid_t pid, unsigned timeout_ms, struct inject_result *result,
+                         bool *refused, struct err *e) {
     char agent[PATH_MAX];
     struct err barred = {0};
     *refused = true;
@@ -502,7 +533,7 @@ static int target_inject(pid_t pid, unsigned timeout_ms, struct inject_result *r
     if (may < 0)
         return *e = barred, -1;
     *refused = false;
-    struct pystack *python = pystack_open(pid, e);
+    struct pystack *python = target_facts_open(f, pid, e);
     if (!python)
         return -1;
     struct inject_request request = {.pid = pid, .agent_path = agent};
@@ -525,22 +556,24 @@ static int target_inject(pid_t pid, unsigned timeout_ms, struct inject_result *r
         rc = inject_process(&request, result, e);
         *refused = rc != 0 && e->code != ERR_LOST;
     }
-    pystack_close(python);
+    pystack_close(
+        python); /* it may have read through the injector's memory, which has gone (target_find_remote_exec) */
+    f->python = NULL;
     return rc;
 }
 
-static int target_attach_or(struct target_address *addr, unsigned timeout_ms, struct inject_result *out,
-                            bool *refused, struct err *e) {
+static int target_attach_or(struct target_facts *f, struct target_address *addr, unsigned timeout_ms,
+                            struct inject_result *out, bool *refused, struct err *e) {
     struct inject_result result = {.already = true};
     uint64_t began = clock_mono_ns();
     *refused = false;
     if (addr->recorded[0])
         return target_no_agent(addr, e);
     if (!addr->path[0]) {
-        if (endpoint_path_from_outside(result.endpoint, sizeof result.endpoint, addr->pid, e) != 0)
+        if (target_facts_probe(f, addr->pid, e) != 0)
             return -1;
-        if (endpoint_probe(result.endpoint) != 1 &&
-            target_inject(addr->pid, timeout_ms, &result, refused, e) != 0) {
+        snprintf(result.endpoint, sizeof result.endpoint, "%s", f->endpoint);
+        if (!f->has_agent && target_inject(f, addr->pid, timeout_ms, &result, refused, e) != 0) {
             if (e->code == ERR_FAILED)
                 e->code = ERR_ATTACH; /* whatever failed, it was the attaching */
             return -1;
@@ -556,32 +589,32 @@ static int target_attach_or(struct target_address *addr, unsigned timeout_ms, st
     return 0;
 }
 
-static int target_await(const struct target_address *addr, unsigned timeout_ms, struct err *e) {
-    return addr->path[0] || addr->recorded[0] ? 0 : target_await_python(addr->pid, timeout_ms, e);
+static int target_await(struct target_facts *f, const struct target_address *addr, unsigned timeout_ms,
+                        struct err *e) {
+    return addr->path[0] || addr->recorded[0] ? 0 : target_await_python(f, addr->pid, timeout_ms, e);
 }
 
-static int target_attach_here(struct target_address *addr, unsigned timeout_ms, struct inject_result *out,
-                              struct err *e) {
+static int target_attach_here(struct target_facts *f, struct target_address *addr, unsigned timeout_ms,
+                              struct inject_result *out, struct err *e) {
     bool refused;
     uint64_t began = clock_mono_ns();
-    if (target_await(addr, timeout_ms, e) != 0)
+    if (target_await(f, addr, timeout_ms, e) != 0)
         return -1;
     uint64_t waited_ms = (clock_mono_ns() - began) / CLOCK_NS_PER_MS;
-    return target_attach_or(addr, waited_ms < timeout_ms ? timeout_ms - (unsigned)waited_ms : 1, out,
+    return target_attach_or(f, addr, waited_ms < timeout_ms ? timeout_ms - (unsigned)waited_ms : 1, out,
                             &refused, e);
 }
 
 /* From outside, if its interpreter can be found. */
-static int target_read_only(struct target_address *addr, bool block, const char *why, struct err *e) {
+static int target_read_only(struct target_facts *f, struct target_address *addr, bool block, const char *why,
+                            struct err *e) {
     struct err from_outside;
-    struct pystack *python = pystack_open(addr->pid, &from_outside);
-    if (!python) {
+    if (!target_facts_open(f, addr->pid, &from_outside)) {
         /* What the injector's check says of a process that may not be looked at is the more useful line. */
         if (from_outside.code != ERR_ATTACH || inject_check(addr->pid, e) == 0)
             *e = from_outside;
         return -1;
     }
-    pystack_close(python);
     addr->mode = MODEL_MODE_READONLY;
     addr->block = block;
     addr->path[0] = '\0';
@@ -602,34 +635,32 @@ static bool target_is_stopped(pid_t pid, struct err *e) {
     return true;
 }
 
-static int target_reach_here(struct target_address *addr, const struct target_options *o, struct err *e) {
+static int target_reach_here(struct target_facts *f, struct target_address *addr,
+                             const struct target_options *o, struct err *e) {
     struct err why;
     bool refused;
     if (addr->recorded[0] && o->block)
         return err_set(e, ERR_USAGE, "--block stops threads: the process of %s has ended", addr->recorded);
     if (addr->recorded[0])
         return 0;
-    if (target_await(addr, TARGET_ATTACH_TIMEOUT_MS, e) != 0)
+    if (target_await(f, addr, TARGET_ATTACH_TIMEOUT_MS, e) != 0)
         return -1;
     if (o->no_inject || o->block) {
         const char *option = o->block ? "--block" : "--no-inject";
         if (addr->path[0])
             return err_set(e, ERR_USAGE, "%s reads a process, not the socket of an agent: give its pid",
                            option);
-        return target_read_only(addr, o->block, option, e);
+        return target_read_only(f, addr, o->block, option, e);
     }
     if (o->readonly && !addr->path[0]) {
-        char endpoint[ENDPOINT_PATH_MAX];
-        bool there = endpoint_path_from_outside(endpoint, sizeof endpoint, addr->pid, e) == 0 &&
-                     endpoint_probe(endpoint) == 1;
-        if (!there)
-            return target_read_only(addr, false, "--readonly", e);
+        if (target_facts_probe(f, addr->pid, e) != 0 || !f->has_agent)
+            return target_read_only(f, addr, false, "--readonly", e);
     }
     if (!addr->path[0] && target_is_stopped(addr->pid, e))
-        return target_read_only(addr, false, e->text, &why);
-    if (target_attach_or(addr, 0, NULL, &refused, e) == 0)
+        return target_read_only(f, addr, false, e->text, &why);
+    if (target_attach_or(f, addr, 0, NULL, &refused, e) == 0)
         return 0;
-    return refused ? target_read_only(addr, false, e->text, &why) : -1;
+    return refused ? target_read_only(f, addr, false, e->text, &why) : -1;
 }
 
 /* ---- whatever the target holds up ---- */
@@ -647,9 +678,11 @@ struct target_work {
 
 static void target_work(void *arg) {
     struct target_work *w = arg;
+    struct target_facts facts = {.python = NULL};
     w->was_there = w->addr.pid > 0 && !procfs_is_gone(w->addr.pid);
-    w->rc = w->attach ? target_attach_here(&w->addr, w->timeout_ms, &w->result, &w->error)
-                      : target_reach_here(&w->addr, &w->how, &w->error);
+    w->rc = w->attach ? target_attach_here(&facts, &w->addr, w->timeout_ms, &w->result, &w->error)
+                      : target_reach_here(&facts, &w->addr, &w->how, &w->error);
+    pystack_close(facts.python);
     /* Whatever was found wrong with a process on its way out is no reason. */
     if (w->rc != 0 && w->error.code == ERR_ATTACH && w->was_there && procfs_is_ending(w->addr.pid))
         (void)err_set(&w->error, ERR_LOST, "process %d ended while it was being attached to",

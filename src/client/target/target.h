@@ -66,10 +66,6 @@ size_t target_named(const char *text, pid_t *pids, size_t cap);
 
 #define TARGET_ATTACH_TIMEOUT_MS 5000U /* a machine that trains is a busy one */
 
-/* Wait, for `timeout_ms` at most, until a process that has only just begun is a Python that can be read, or it is clear that it will
- * not be one soon: whoever looks at it next says why. An older one is not waited for. 0, or -1 with the error: the user wants us to end. */
-int target_await_python(pid_t pid, unsigned timeout_ms, struct err *e);
-
 /* Find or inject the agent of `addr->pid` within `timeout_ms` (0: TARGET_ATTACH_TIMEOUT_MS), the time included in which one that has
  * only just begun becomes a Python; fills addr->path.
  * 0, or -1 with ERR_ATTACH and the reason. `out` may be NULL. */
