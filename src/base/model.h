@@ -329,71 +329,12 @@ struct model_endpoint {
 
 /* The agent about itself. */
 struct model_status {
-    const char *agent_version;
-    double uptime_s;
-    double cpu_s;      /* CPU time of the agent's threads so far */
-    int64_t rss_bytes; /* the agent's memory; MODEL_UNKNOWN */
-    int64_t clients;
-    int64_t client_processes; /* processes of the clients, by TCP one a user; 0 not reported */
-    /* sampler */
-    double rate_hz; /* requested now; 0 without a subscriber */
-    double kept_hz; /* achieved; NAN without a subscriber, or unknown yet */
-    uint64_t samples;
-    uint64_t torn;
-    uint64_t dropped;
-    double us_per_sample; /* NAN before the first */
-    const char *sampling; /* "exact", "gentle"; NULL without a subscriber */
-    uint64_t exact;       /* samples of running threads that copied their own frames */
-    uint64_t signals_sent, signals_late, signals_refused;
-    /* system calls that our signal interrupted and that were repeated */
-    uint64_t calls_restarted;
-    uint64_t calls_interrupted; /* those whose callers saw EINTR */
-    /* exact samples with a frame whose code was gone before it was read */
-    uint64_t unknown_frames;
-    double us_per_signal; /* spent in the handler, on the job's threads; NAN before the first */
-    uint64_t gil_holds;   /* how often the python worker took the GIL */
-    /* jobs that the python worker did not do, mostly because the GIL was not free */
-    uint64_t gil_refused;
-    double us_per_gil_hold;     /* CPU time with the GIL; NAN never */
-    double us_longest_gil_hold; /* the longest */
-    /* CPU of the agent, of one core, over the last seconds; NAN unknown */
-    double overhead_pct;
-    double budget_pct; /* what the sampler may cost */
-    /* the interval is longer than asked for, to stay within the budget */
-    bool stretched;
-    uint64_t snapshots;
-    uint64_t read_errors; /* reads of the interpreter that failed or were inconsistent */
-    uint64_t arena_limit_hits;
-    const char *discovery;
-    const char *strategy; /* how the agent was loaded; NULL unknown */
-    const char *endpoint;
-    const char *note; /* a feature that turned itself off and why; NULL none */
-    /* tables */
-    /* samples a second that go into the tables whether or not a client samples; 0 none */
-    double always_hz;
-    const char *data_dir;     /* folder of the tables; NULL: in memory only, or no tables */
-    const char *collect_note; /* what could not be collected, and why; NULL none */
-    /* CPU for writing the tables, of one core, over the last seconds, without sampling; NAN
-     * unknown */
-    double collect_pct;
-    double collect_us_per_s; /* the same since the agent started */
-    /* interval between two readings of all threads, if more than a second; NAN otherwise */
-    double collect_threads_s;
-    uint64_t collect_missed; /* samples that are in no table */
-    uint64_t steps;          /* training steps seen */
-    const char *hooks;       /* what reports the steps in the job; NULL nothing is armed */
-    /* why steps are not reported; NULL they are, or there is no torch */
-    const char *steps_note;
-    uint64_t spans, spans_lost; /* events of operations that were reported, and lost */
-    /* what reporting one costs a thread of the job; NAN not measured yet */
-    double us_per_span;
-    /* Other hooks in the job: variables at the ends of optimizer steps, garbage collections,
-     * returns of watched functions. How often they ran, and what one run costs its thread; NAN
-     * not measured yet. */
-    bool looks_on, gc_on, returns_on;
-    uint64_t looks, gc_told, returns_told, values_lost;
-    double us_per_look, us_per_gc, us_per_return;
-    const char *hooks_note;     /* which of them do not work, and why; NULL none */
+#define STATUS_COUNT(member, ...) uint64_t member;
+#define STATUS_INTEGER(member, ...) int64_t member;
+#define STATUS_NUMBER(member, ...) double member;
+#define STATUS_FLAG(member, ...) bool member;
+#define STATUS_TEXT(member, ...) const char *member;
+#include "base/model_status.def"
     struct model_table *tables; /* in the arena */
     size_t n_tables;
     struct model_setting *settings; /* in the arena */

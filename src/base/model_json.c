@@ -3,6 +3,8 @@
 #include "base/model_json.h"
 
 #include <math.h>
+#include <stddef.h>
+#include <string.h>
 
 void model_json_put_known(struct json *j, const char *key, int64_t v) {
     if (v == MODEL_UNKNOWN)
@@ -198,38 +200,56 @@ void model_json_put_backtrace(struct json *j, const struct model_target *target,
         model_json_put_tasks(j, "other_tasks", snapshot, NULL);
 }
 
-static void model_json_put_sampler(struct json *j, const struct model_status *s) {
-    json_key(j, "sampler");
-    json_object_begin(j);
-    json_kv_number(j, "rate_hz", s->rate_hz, 1);
-    json_kv_number(j, "kept_hz", s->kept_hz, 1);
-    json_kv_uint(j, "samples", s->samples);
-    json_kv_uint(j, "torn", s->torn);
-    json_kv_uint(j, "dropped", s->dropped);
-    json_kv_number(j, "us_per_sample", s->us_per_sample, 2);
-    json_kv_string(j, "mode", s->sampling);
-    json_kv_uint(j, "exact", s->exact);
-    json_kv_uint(j, "signals_sent", s->signals_sent);
-    json_kv_uint(j, "signals_late", s->signals_late);
-    json_kv_uint(j, "signals_refused", s->signals_refused);
-    json_kv_uint(j, "calls_restarted", s->calls_restarted);
-    json_kv_uint(j, "calls_interrupted", s->calls_interrupted);
-    json_kv_uint(j, "unknown_frames", s->unknown_frames);
-    json_kv_number(j, "us_per_signal", s->us_per_signal, 2);
-    json_kv_number(j, "overhead_pct", s->overhead_pct, 3);
-    json_kv_number(j, "budget_pct", s->budget_pct, 3);
-    json_kv_bool(j, "stretched", s->stretched);
-    json_object_end(j);
+/* The members of a status that are shown under a key of their own; see model_status.def. */
+static const struct {
+    const char *group, *key; /* group NULL: it is shown elsewhere */
+    enum { STATUS_IS_COUNT, STATUS_IS_INTEGER, STATUS_IS_NUMBER, STATUS_IS_FLAG, STATUS_IS_TEXT } kind;
+    int decimals;
+    size_t offset;
+} model_json_status[] = {
+#define STATUS_COUNT(member, group, key)                                                                     \
+    {group, key, STATUS_IS_COUNT, 0, offsetof(struct model_status, member)},
+#define STATUS_INTEGER(member, group, key)                                                                   \
+    {group, key, STATUS_IS_INTEGER, 0, offsetof(struct model_status, member)},
+#define STATUS_NUMBER(member, group, key, decimals)                                                          \
+    {group, key, STATUS_IS_NUMBER, decimals, offsetof(struct model_status, member)},
+#define STATUS_FLAG(member, group, key)                                                                      \
+    {group, key, STATUS_IS_FLAG, 0, offsetof(struct model_status, member)},
+#define STATUS_TEXT(member, group, key)                                                                      \
+    {group, key, STATUS_IS_TEXT, 0, offsetof(struct model_status, member)},
+#include "base/model_status.def"
+};
+
+static void model_json_put_group(struct json *j, const struct model_status *s, const char *group) {
+    for (size_t i = 0; i < sizeof model_json_status / sizeof model_json_status[0]; i++) {
+        const char *key = model_json_status[i].key;
+        const void *p = (const char *)s + model_json_status[i].offset;
+        if (!model_json_status[i].group || strcmp(model_json_status[i].group, group) != 0)
+            continue;
+        switch (model_json_status[i].kind) {
+        case STATUS_IS_COUNT:
+            json_kv_uint(j, key, *(const uint64_t *)p);
+            break;
+        case STATUS_IS_INTEGER:
+            model_json_put_known(j, key, *(const int64_t *)p);
+            break;
+        case STATUS_IS_NUMBER:
+            json_kv_number(j, key, *(const double *)p, model_json_status[i].decimals);
+            break;
+        case STATUS_IS_FLAG:
+            json_kv_bool(j, key, *(const bool *)p);
+            break;
+        case STATUS_IS_TEXT:
+            json_kv_string(j, key, *(const char *const *)p);
+            break;
+        }
+    }
 }
 
-/* How the python worker used the GIL. */
-static void model_json_put_gil(struct json *j, const struct model_status *s) {
-    json_key(j, "gil");
+static void model_json_put_group_object(struct json *j, const struct model_status *s, const char *group) {
+    json_key(j, group);
     json_object_begin(j);
-    json_kv_uint(j, "holds", s->gil_holds);
-    json_kv_uint(j, "refused", s->gil_refused);
-    json_kv_number(j, "us_per_hold", s->us_per_gil_hold, 1);
-    json_kv_number(j, "us_longest_hold", s->us_longest_gil_hold, 1);
+    model_json_put_group(j, s, group);
     json_object_end(j);
 }
 
@@ -376,11 +396,9 @@ void model_json_put_status(struct json *j, const struct model_target *target, co
     model_json_put_known(j, "rss_bytes", s->rss_bytes);
     json_kv_int(j, "clients", s->clients);
     json_kv_int(j, "client_processes", s->client_processes);
-    model_json_put_sampler(j, s);
-    model_json_put_gil(j, s);
-    json_kv_uint(j, "snapshots", s->snapshots);
-    json_kv_uint(j, "read_errors", s->read_errors);
-    json_kv_uint(j, "arena_limit_hits", s->arena_limit_hits);
+    model_json_put_group_object(j, s, "sampler"); /* and what the python worker has had the GIL for */
+    model_json_put_group_object(j, s, "gil");
+    model_json_put_group(j, s, "reads");
     json_kv_string(j, "discovery", s->discovery);
     json_kv_string(j, "strategy", s->strategy);
     json_kv_bool(j, "python_untested", target->python_untested);

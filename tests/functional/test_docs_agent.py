@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/dev/adding-a-method.md and docs/dev/adding-a-live-table.md are followed to the letter on a copy of the sources: a real agent answers the new
-method, and the new table of a real job."""
+"""docs/dev/adding-a-method.md, adding-a-live-table.md and adding-a-column.md are followed to the letter on a copy of the sources: a real agent answers
+the new method, and the new table, column and counter of a real job."""
 
 import json
 import os
@@ -83,9 +83,19 @@ def add_a_live_table(tree):
     insert(src / "store" / "ring" / "tables.def", r"^#undef KEPT_TABLE$", table)
 
 
+def add_a_column(tree):
+    with open(os.path.join(ROOT, "docs", "dev", "adding-a-column.md"), encoding="utf-8") as file:
+        column, value, counter, count = re.findall(r"^```c\n(.*?)^```", file.read(), re.M | re.S)
+    src = tree / "src"
+    insert(src / "store" / "ring" / "tables.def", r"^TABLE_END\(PROCESS_HISTORY\)", column)
+    insert(src / "agent" / "tables" / "record.c", r"^    record_append\(r, RING_PROCESS_HISTORY, v\);", value)
+    insert(src / "base" / "model_status.def", r"^STATUS_COUNT\(gil_holds,", counter)
+    insert(src / "agent" / "sampler" / "sampler.c", r"^    st->of\.exact = ", count)
+
+
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """The folder of the programs of a copy to which both are added."""
+    """The folder of the programs of a copy to which all are added."""
     tree = tmp_path_factory.mktemp("copy")
     for name in ("Makefile", "VERSION", "deps.lock"):
         shutil.copy(os.path.join(ROOT, name), tree)
@@ -93,6 +103,7 @@ def copy(tmp_path_factory):
         shutil.copytree(os.path.join(ROOT, name), tree / name)
     add_a_method(tree)
     add_a_live_table(tree)
+    add_a_column(tree)
     deps = os.environ.get("DEPS", os.path.join(ROOT, "build", "deps"))
     done = subprocess.run(["make", "-s", "-C", str(tree), "BUILD=out", "CFLAGS=-O0", f"DEPS={deps}", f"PYTHON3={sys.executable}", "-j2",
                            "out/libprobing.so", "out/probing"], capture_output=True, text=True)
@@ -115,21 +126,52 @@ while input():
 """
 
 
+class Job:
+    """A process that says what it has imported; its agent is that of the copy."""
+
+    def __init__(self, python, copy):
+        reader, writer = os.pipe()
+        env = dict(os.environ, READY_FD=str(writer))
+        self.probing = str(copy / "probing")
+        self.process = subprocess.Popen([python, "-c", JOB], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env, pass_fds=[writer])
+        os.close(writer)
+        assert os.read(reader, 6) == b"ready\n"
+        os.close(reader)
+
+    def ask(self, *words):
+        done = subprocess.run([self.probing, str(self.process.pid), *words], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def rows(self, query):
+        return json.loads(self.ask("query", "--format", "json", query))["rows"]
+
+    def imported(self):
+        self.process.stdin.write("say\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+
+@pytest.fixture
+def job(copy, any_python, ptrace, data_dir):
+    j = Job(any_python, copy)
+    with j.process:
+        yield j
+        j.process.kill()
+
+
 @pytest.mark.timeout(300)
-def test_a_new_table_is_answered(copy, any_python, ptrace, data_dir):
-    reader, writer = os.pipe()
-    env = dict(os.environ, READY_FD=str(writer))
-    with subprocess.Popen([any_python, "-c", JOB], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env, pass_fds=[writer]) as job:
-        try:
-            os.close(writer)
-            assert os.read(reader, 6) == b"ready\n"
-            ask = [str(copy / "probing"), str(job.pid), "query", "--format", "json", "SELECT * FROM python.imports"]
-            found = subprocess.run(ask, capture_output=True, text=True, timeout=120)
-            assert found.returncode == 0, found.stderr
-            job.stdin.write("say\n")
-            job.stdin.flush()
-            said = json.loads(job.stdout.readline())
-            assert {row["name"]: row["file"] for row in json.loads(found.stdout)["rows"]} == said
-        finally:
-            job.kill()
-            os.close(reader)
+def test_a_new_table_is_answered(job):
+    rows = job.rows("SELECT * FROM python.imports")
+    assert {row["name"]: row["file"] for row in rows} == job.imported()
+
+
+@pytest.mark.timeout(300)
+def test_a_new_column_and_counter_are_reported(job):
+    job.ask("inject")
+    status = json.loads(job.ask("status", "--json"))
+    assert status["sampler"]["retried"] >= 0
+    rows = []
+    while not rows:  # the first is written within a second
+        rows = job.rows("SELECT ppid FROM system.process_history")
+    assert {row["ppid"] for row in rows} == {os.getpid()}

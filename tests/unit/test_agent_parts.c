@@ -325,7 +325,7 @@ static void check_lost_samples_are_begun_again(void **state) {
     assert_int_equal(peer_accept(&p, late), PEER_OK); /* it was on its way */
     assert_null(p.queue.head);
     assert_int_equal(p.dropped_samples, 10 * sent + 7);
-    assert_int_equal(m.status.dropped, 10 * sent + 7);
+    assert_int_equal(m.status.of.dropped, 10 * sent + 7);
     assert_int_equal(peer_accept(&p, samples_item(&m, 7, 0)), PEER_OK);
     assert_non_null(p.queue.head);
     peer_fini(&p);

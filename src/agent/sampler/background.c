@@ -73,13 +73,13 @@ void background_publish(const struct background *a, const struct training *train
     _Static_assert(MAILBOX_TABLES >= RING_TABLE_KEPT, "there are more tables than status has room for");
     (void)pthread_mutex_lock(&m->lock);
     st->n_tables = record_list(r, st->tables);
-    st->always_hz = r->set ? a->config.values[CONFIG_SAMPLE_RATE] : 0;
-    st->collect_pct = r->cost_pct;
-    st->collect_us_per_s = up ? (double)r->cost_ns * 1e6 / (double)up : NAN;
-    st->collect_threads_s = r->collect.threads_stretched
-                                ? (double)(r->collect.threads_due_ns - r->collect.threads_ns) / 1e9 + 0.5
-                                : NAN;
-    st->collect_missed = r->missed;
+    st->of.always_hz = r->set ? a->config.values[CONFIG_SAMPLE_RATE] : 0;
+    st->of.collect_pct = r->cost_pct;
+    st->of.collect_us_per_s = up ? (double)r->cost_ns * 1e6 / (double)up : NAN;
+    st->of.collect_threads_s = r->collect.threads_stretched
+                                   ? (double)(r->collect.threads_due_ns - r->collect.threads_ns) / 1e9 + 0.5
+                                   : NAN;
+    st->of.collect_missed = r->missed;
     training_publish(training, st);
     (void)snprintf(st->data_dir, sizeof st->data_dir, "%s", r->set ? ring_set_path(r->set) : "");
     const char *gc = r->set && r->gc.note ? r->gc.note : "";
@@ -91,7 +91,8 @@ void background_publish(const struct background *a, const struct training *train
 size_t background_view(const struct background *a, struct mailbox *m, struct record_view *view) {
     (void)a;
     (void)pthread_mutex_lock(&m->lock);
-    *view = (struct record_view){.dropped = m->status.dropped, .us_per_sample = m->status.us_per_sample};
+    *view =
+        (struct record_view){.dropped = m->status.of.dropped, .us_per_sample = m->status.of.us_per_sample};
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         view->clients += m->slots[i].peer != 0;
     size_t bytes = m->server_bytes;

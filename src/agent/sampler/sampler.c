@@ -53,32 +53,33 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
     const struct pystack_info *info = sampler_info(s);
     size_t bytes = sampler_bytes(s, snap);
     (void)pthread_mutex_lock(&s->mailbox->lock);
-    st->samples = s->profile.total_samples;
-    st->torn = s->profile.total_torn;
-    st->snapshots = s->snapshots;
-    st->read_errors = s->read_errors + s->profile.read_errors;
-    st->arena_limit_hits = s->limit_hits;
-    st->us_per_sample = s->profile.total_samples
-                            ? (double)s->spending.total_ns / (double)s->profile.total_samples / 1e3
-                            : NAN;
-    st->stretched = s->stretched_snapshots || s->stretched_samples;
-    st->kept_hz =
+    st->of.samples = s->profile.total_samples;
+    st->of.torn = s->profile.total_torn;
+    st->of.snapshots = s->snapshots;
+    st->of.read_errors = s->read_errors + s->profile.read_errors;
+    st->of.arena_limit_hits = s->limit_hits;
+    st->of.us_per_sample = s->profile.total_samples
+                               ? (double)s->spending.total_ns / (double)s->profile.total_samples / 1e3
+                               : NAN;
+    st->of.stretched = s->stretched_snapshots || s->stretched_samples;
+    st->of.kept_hz =
         s->tick_due_ns != SAMPLER_NEVER && s->profile.period_us > 0 ? 1e6 / s->profile.period_us : NAN;
     st->bytes = bytes;
     (void)snprintf(st->discovery, sizeof st->discovery, "%s", info ? info->discovery : "");
-    st->exact = s->profile.total_exact;
-    st->unknown_frames = s->profile.unknown_frames;
-    st->signals_sent = s->signals.sent;
-    st->signals_late = s->signals.late;
-    st->signals_refused = s->signals.refused;
-    st->calls_restarted = s->signals.restarted;
-    st->calls_interrupted = s->signals.eintr;
+    st->of.exact = s->profile.total_exact;
+    st->of.unknown_frames = s->profile.unknown_frames;
+    st->of.signals_sent = s->signals.sent;
+    st->of.signals_late = s->signals.late;
+    st->of.signals_refused = s->signals.refused;
+    st->of.calls_restarted = s->signals.restarted;
+    st->of.calls_interrupted = s->signals.eintr;
     st->signals_ns = sampler_signals_ns(s);
     if (s->signals.handled)
-        st->us_per_signal = (double)sampler_signals_ns(s) / (double)s->signals.handled / 1e3;
-    st->sampling = s->tick_due_ns == SAMPLER_NEVER
-                       ? NULL
-                       : model_sampling_name(s->profile.exact ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE);
+        st->of.us_per_signal = (double)sampler_signals_ns(s) / (double)s->signals.handled / 1e3;
+    st->of.sampling =
+        s->tick_due_ns == SAMPLER_NEVER
+            ? NULL
+            : model_sampling_name(s->profile.exact ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE);
     if (s->ps && s->exact_off)
         (void)snprintf(st->note, sizeof st->note, "running threads are read as in gentle mode: %s",
                        s->exact_error.text);
@@ -349,7 +350,7 @@ static void sampler_post_batch(struct sampler *s, const struct sampler_batch *to
         if (m->slots[i].peer == to->peer && m->slots[i].sent.generation == to->sent.generation)
             m->slots[i].sent = to->now;
     if (!posted)
-        m->status.dropped += to->n_samples;
+        m->status.of.dropped += to->n_samples;
     (void)pthread_mutex_unlock(&m->lock);
 }
 
@@ -625,7 +626,7 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
     s->replan = true;
     (void)config_read_environ(&m->config, 0, &s->config_error); /* nobody else knows the mailbox yet */
-    m->status.budget_pct = s->budget_pct = m->config.values[CONFIG_BUDGET];
+    m->status.of.budget_pct = s->budget_pct = m->config.values[CONFIG_BUDGET];
     background_init(&s->always, m, life_is_invited());
     training_init(&s->training, &s->always.record, m->worker);
     probes_init(&s->probes, m->worker, m, &s->training);
@@ -752,14 +753,14 @@ static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, u
     bool listened = s->always.listened;
     if (plan->sample_hz <= 0) {
         if (s->tick_due_ns != SAMPLER_NEVER) {
-            s->mailbox->status.sampling = NULL;
+            s->mailbox->status.of.sampling = NULL;
             thread_sampler_pause(&s->profile);
         }
         s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
         s->n_passed = 0;
         s->stretched_samples = false;
-        s->mailbox->status.stretched = s->stretched_snapshots;
-        s->mailbox->status.kept_hz = NAN;
+        s->mailbox->status.of.stretched = s->stretched_snapshots;
+        s->mailbox->status.of.kept_hz = NAN;
         return;
     }
     if (s->tick_due_ns == SAMPLER_NEVER) {
@@ -847,7 +848,7 @@ void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t no
     s->stretched_snapshots = false;
     background_read(&s->always, m, &plan->always);
     plan->gentle = s->always.config.values[CONFIG_GENTLE] != 0;
-    m->status.budget_pct = s->budget_pct = budget_choose(&m->config, m);
+    m->status.of.budget_pct = s->budget_pct = budget_choose(&m->config, m);
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         if (m->slots[i].peer)
             sampler_plan_slot(m, &m->slots[i], &plan->slots[i], plan);

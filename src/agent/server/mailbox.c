@@ -14,13 +14,13 @@
 #include "base/clock.h"
 
 int mailbox_init(struct mailbox *m) {
-    *m = (struct mailbox){.status = {.us_per_sample = NAN,
-                                     .us_per_signal = NAN,
-                                     .kept_hz = NAN,
-                                     .collect_pct = NAN,
-                                     .collect_us_per_s = NAN,
-                                     .collect_threads_s = NAN,
-                                     .us_per_span = NAN}};
+    *m = (struct mailbox){.status.of = {.us_per_sample = NAN,
+                                        .us_per_signal = NAN,
+                                        .kept_hz = NAN,
+                                        .collect_pct = NAN,
+                                        .collect_us_per_s = NAN,
+                                        .collect_threads_s = NAN,
+                                        .us_per_span = NAN}};
     m->rooms[0].most = MAILBOX_MOST;
     m->rooms[1].most = MAILBOX_LOOKERS_MOST;
     config_init(&m->config);
@@ -417,17 +417,17 @@ struct queue_item *mailbox_take(struct mailbox *m) {
 
 void mailbox_count_dropped(struct mailbox *m, uint64_t samples) {
     mailbox_lock(m);
-    m->status.dropped += samples;
+    m->status.of.dropped += samples;
     mailbox_unlock(m);
 }
 
-void mailbox_get_status(struct mailbox *m, struct mailbox_status *out, double *rate_hz) {
+void mailbox_get_status(struct mailbox *m, struct mailbox_status *out) {
     mailbox_lock(m);
     *out = m->status;
-    *rate_hz = 0;
+    out->of.rate_hz = 0;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        if (m->slots[i].rate_hz[WIRE_STREAM_SAMPLES] > *rate_hz)
-            *rate_hz = m->slots[i].rate_hz[WIRE_STREAM_SAMPLES];
+        if (m->slots[i].rate_hz[WIRE_STREAM_SAMPLES] > out->of.rate_hz)
+            out->of.rate_hz = m->slots[i].rate_hz[WIRE_STREAM_SAMPLES];
     mailbox_unlock(m);
 }
 

@@ -74,28 +74,17 @@ struct mailbox_slot {
         first_sample; /* where its own begin in the batch being collected; MAILBOX_NEXT_SAMPLE: not set yet */
 };
 
-/* Counters of the sampler, for status. */
+/* What the sampler knows of a status. */
 struct mailbox_status {
-    uint64_t samples, torn, dropped, snapshots, read_errors, arena_limit_hits;
-    double us_per_sample, us_per_signal; /* NAN before the first */
-    const char *sampling;                /* static text; NULL nobody samples */
-    uint64_t exact, unknown_frames;
-    uint64_t signals_ns; /* what signals have cost threads of the job */
-    uint64_t signals_sent, signals_late, signals_refused, calls_restarted, calls_interrupted;
-    bool stretched;
-    double budget_pct, kept_hz; /* kept_hz: NAN nobody samples */
-    size_t bytes;               /* held by the sampler */
+    struct model_status of; /* without texts that are below, lists and arena */
+    uint64_t signals_ns;    /* what signals have cost threads of the job */
+    size_t bytes;           /* of memory, of the sampler */
     char discovery[64];
-    char note[256];                            /* "" nothing is turned off */
+    char note[256]; /* these are "" where there is none */
+    char data_dir[256], collect_note[256];
+    char hooks[96], steps_note[160], hooks_note[160];
     struct model_table tables[MAILBOX_TABLES]; /* names are static */
     size_t n_tables;
-    double always_hz, collect_pct, collect_us_per_s, collect_threads_s; /* as struct model_status */
-    uint64_t collect_missed;
-    char data_dir[256], collect_note[256];
-    uint64_t steps, spans, spans_lost;
-    double us_per_span;
-    char hooks[96], steps_note[160], hooks_note[160];
-    bool looks_on, gc_on, returns_on; /* as struct model_status */
     struct mailbox_lease {
         struct model_lease lease; /* its texts are static, or `note` and `file` */
         char note[400], file[512];
@@ -196,7 +185,7 @@ enum mailbox_batch mailbox_judge(struct mailbox *m, uint32_t peer, uint32_t gene
 /* Everything for the server so far, oldest first; the caller owns the items. */
 struct queue_item *mailbox_take(struct mailbox *m);
 void mailbox_count_dropped(struct mailbox *m, uint64_t samples);
-void mailbox_get_status(struct mailbox *m, struct mailbox_status *out, double *rate_hz);
+void mailbox_get_status(struct mailbox *m, struct mailbox_status *out);
 void mailbox_set_server_bytes(struct mailbox *m, size_t bytes);
 void mailbox_stop(struct mailbox *m); /* the sampler's thread is to end */
 void mailbox_poke(struct mailbox *m); /* have the sampler wake the server; from any thread */

@@ -402,14 +402,14 @@ size_t training_bytes(const struct training *t) { return checkpoints_bytes(&t->c
 
 static void training_publish_hooks(const struct training *t, struct mailbox_status *st) {
     const char *torch = t->record->facts.torch;
-    st->looks_on = t->hooks.on && t->reports;
-    st->gc_on = t->hooks.gc;
-    st->returns_on = t->hooks.functions > 0;
-    if (st->looks_on && !t->hooks.note[0] && !pystack_scalar_knows_torch(torch))
+    st->of.looks_on = t->hooks.on && t->reports;
+    st->of.gc_on = t->hooks.gc;
+    st->of.returns_on = t->hooks.functions > 0;
+    if (st->of.looks_on && !t->hooks.note[0] && !pystack_scalar_knows_torch(torch))
         (void)snprintf(
             st->hooks_note, sizeof st->hooks_note,
             "losses and values that are tensors of torch %.24s: how these lie in memory is not known", torch);
-    else if (st->looks_on && !t->hooks.note[0] && step_values_skipped() > step_values_count() / 10)
+    else if (st->of.looks_on && !t->hooks.note[0] && step_values_skipped() > step_values_count() / 10)
         (void)snprintf(
             st->hooks_note, sizeof st->hooks_note,
             "loss and the like are read at %.3g %% of steps so far: they may take %.3g %% of the job's "
@@ -421,10 +421,10 @@ static void training_publish_hooks(const struct training *t, struct mailbox_stat
 }
 
 void training_publish(const struct training *t, struct mailbox_status *st) {
-    st->steps = (uint64_t)t->steps.count;
-    st->spans = t->events;
-    st->spans_lost = t->lost;
-    st->us_per_span = torch_spans_us();
+    st->of.steps = (uint64_t)t->steps.count;
+    st->of.spans = t->events;
+    st->of.spans_lost = t->lost;
+    st->of.us_per_span = torch_spans_us();
     st->hooks[0] = '\0';
     if (t->reports)
         (void)snprintf(st->hooks, sizeof st->hooks, "at::addGlobalCallback of torch %.24s",

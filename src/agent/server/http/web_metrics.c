@@ -9,48 +9,6 @@
 
 #define METRICS_TEXT 512 /* of a label */
 
-/* A metric without labels: how it is got from a status. */
-struct metric {
-    const char *name, *help;
-    bool counts; /* it only grows */
-    double (*get)(const struct model_status *s);
-};
-
-static double metric_uptime(const struct model_status *s) { return s->uptime_s; }
-static double metric_cpu(const struct model_status *s) { return s->cpu_s; }
-static double metric_bytes(const struct model_status *s) {
-    return s->rss_bytes < 0 ? NAN : (double)s->rss_bytes;
-}
-static double metric_overhead(const struct model_status *s) { return s->overhead_pct / 100; }
-static double metric_budget(const struct model_status *s) { return s->budget_pct / 100; }
-static double metric_clients(const struct model_status *s) { return (double)s->clients; }
-static double metric_samples(const struct model_status *s) { return (double)s->samples; }
-static double metric_torn(const struct model_status *s) { return (double)s->torn; }
-static double metric_dropped(const struct model_status *s) { return (double)s->dropped; }
-static double metric_gil_acquisitions(const struct model_status *s) { return (double)s->gil_holds; }
-static double metric_refused(const struct model_status *s) { return (double)s->gil_refused; }
-static double metric_steps(const struct model_status *s) { return s->hooks ? (double)s->steps : NAN; }
-static double metric_errors(const struct model_status *s) { return (double)s->read_errors; }
-
-static const struct metric metrics[] = {
-    {"probing_uptime_seconds", "Time since the agent came into the job.", false, metric_uptime},
-    {"probing_cpu_seconds_total", "CPU time of the agent's threads.", true, metric_cpu},
-    {"probing_memory_bytes", "Memory that the agent holds, beside its tables.", false, metric_bytes},
-    {"probing_overhead_ratio", "CPU of the agent over the last seconds, of one core.", false,
-     metric_overhead},
-    {"probing_budget_ratio", "What the sampler may cost at most, of one core.", false, metric_budget},
-    {"probing_clients", "WebSocket clients that are connected.", false, metric_clients},
-    {"probing_samples_total", "Looks at threads.", true, metric_samples},
-    {"probing_torn_samples_total", "Looks at threads that moved meanwhile.", true, metric_torn},
-    {"probing_dropped_samples_total", "Samples that clients were too slow for.", true, metric_dropped},
-    {"probing_gil_holds_total", "How often the agent has had the GIL.", true, metric_gil_acquisitions},
-    {"probing_gil_refused_total", "What was asked of Python and not done, mostly for want of the GIL.", true,
-     metric_refused},
-    {"probing_steps_total", "Training steps seen.", true, metric_steps},
-    {"probing_read_errors_total", "Reads of the interpreter that were refused or inconsistent.", true,
-     metric_errors},
-};
-
 /* The value of a label: backslashes, quotes and newlines escaped. */
 static void metrics_put_label(struct strbuf *out, const char *from) {
     char clean[METRICS_TEXT];
@@ -101,14 +59,39 @@ static void metrics_put_tables(const struct model_status *s, struct strbuf *out)
     }
 }
 
+/* A metric without labels. `counts`: it only grows. */
+static void metrics_put(struct strbuf *out, const char *name, const char *help, bool counts, double v) {
+    if (!isfinite(v))
+        return;
+    metrics_put_head(out, name, help, counts);
+    (void)strbuf_addf(out, "%s %.15g\n", name, v);
+}
+
 void web_metrics_put(const struct model_target *t, const struct model_status *s, struct strbuf *out) {
+    double memory = s->rss_bytes < 0 ? NAN : (double)s->rss_bytes;
+    double steps = s->hooks ? (double)s->steps : NAN;
     metrics_put_info(t, s, out);
-    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
-        double v = metrics[i].get(s);
-        if (!isfinite(v))
-            continue;
-        metrics_put_head(out, metrics[i].name, metrics[i].help, metrics[i].counts);
-        (void)strbuf_addf(out, "%s %.15g\n", metrics[i].name, v);
-    }
+    metrics_put(out, "probing_uptime_seconds", "Time since the agent came into the job.", false, s->uptime_s);
+    metrics_put(out, "probing_cpu_seconds_total", "CPU time of the agent's threads.", true, s->cpu_s);
+    metrics_put(out, "probing_memory_bytes", "Memory that the agent holds, beside its tables.", false,
+                memory);
+    metrics_put(out, "probing_overhead_ratio", "CPU of the agent over the last seconds, of one core.", false,
+                s->overhead_pct / 100);
+    metrics_put(out, "probing_budget_ratio", "What the sampler may cost at most, of one core.", false,
+                s->budget_pct / 100);
+    metrics_put(out, "probing_clients", "WebSocket clients that are connected.", false, (double)s->clients);
+    metrics_put(out, "probing_samples_total", "Looks at threads.", true, (double)s->samples);
+    metrics_put(out, "probing_torn_samples_total", "Looks at threads that moved meanwhile.", true,
+                (double)s->torn);
+    metrics_put(out, "probing_dropped_samples_total", "Samples that clients were too slow for.", true,
+                (double)s->dropped);
+    metrics_put(out, "probing_gil_holds_total", "How often the agent has had the GIL.", true,
+                (double)s->gil_holds);
+    metrics_put(out, "probing_gil_refused_total",
+                "What was asked of Python and not done, mostly for want of the GIL.", true,
+                (double)s->gil_refused);
+    metrics_put(out, "probing_steps_total", "Training steps seen.", true, steps);
+    metrics_put(out, "probing_read_errors_total",
+                "Reads of the interpreter that were refused or inconsistent.", true, (double)s->read_errors);
     metrics_put_tables(s, out);
 }
