@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compat: see compat.h. On x86-64 the kernel's struct stat is the C library's. */
-#include "agent/compat.h"
-
+/*
+ * compat: what C libraries before glibc 2.33 do not export. The job's library may be older than the one built with.
+ *
+ * The agent is linked so that stat and its like are these (mk/agent.symver), and that threads and signals are asked for by
+ * the names that every glibc has had. Any thread.
+ */
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* As stat(2), fstat(2), lstat(2), fstatat(2). */
+int compat_stat(const char *path, struct stat *st);
+int compat_fstat(int fd, struct stat *st);
+int compat_lstat(const char *path, struct stat *st);
+int compat_fstatat(int dir, const char *path, struct stat *st, int flags);
 
 int compat_stat(const char *path, struct stat *st) {
     return (int)syscall(SYS_newfstatat, AT_FDCWD, path, st, 0);

@@ -20,7 +20,6 @@
 #include <cmocka.h>
 
 #include "agent/access/access.h"
-#include "agent/access/tcp_peer.h"
 #include "agent/server/tcp_listener.h"
 #include "agent/access/token.h"
 #include "base/clock.h"
@@ -111,12 +110,12 @@ static void test_neighbours(void **state) {
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
     assert_int_equal(fstat(pair[0], &st), 0);
-    assert_true(tcp_peer_has_socket(st.st_ino, &last));
+    assert_true(access_has_socket(st.st_ino, &last));
     assert_int_equal(last, getpid());
-    assert_true(tcp_peer_has_socket(st.st_ino, &last)); /* the one that was found before */
+    assert_true(access_has_socket(st.st_ino, &last)); /* the one that was found before */
     last = INT_MAX;
-    assert_true(tcp_peer_has_socket(st.st_ino, &last)); /* which has ended since */
-    assert_false(tcp_peer_has_socket(0, &last));
+    assert_true(access_has_socket(st.st_ino, &last)); /* which has ended since */
+    assert_false(access_has_socket(0, &last));
     pid_t child = fork();
     if (child == 0) {
         bool away = unshare(CLONE_NEWNS) == 0;
@@ -129,10 +128,10 @@ static void test_neighbours(void **state) {
     (void)close(gate[1]);
     assert_int_equal(read(gate[0], &byte, 1), 1);
     if (byte == 'y')
-        assert_false(tcp_peer_has_socket(st.st_ino, &last));
+        assert_false(access_has_socket(st.st_ino, &last));
     (void)kill(child, SIGKILL);
     (void)waitpid(child, NULL, 0);
-    assert_false(tcp_peer_has_socket(st.st_ino, &last));
+    assert_false(access_has_socket(st.st_ino, &last));
     (void)close(pair[1]);
     (void)close(gate[0]);
 }

@@ -3,6 +3,7 @@
  * sock_diag(7). */
 #include "agent/access/access.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
@@ -14,9 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
-#include "agent/access/tcp_peer.h"
 #include "base/clock.h"
 #include "base/procfs.h"
 
@@ -217,6 +219,116 @@ bool access_is_known(const struct access_peer *peer) {
     return peer->uid == 0 || (peer->uid > 0 && peer->uid == (int64_t)geteuid());
 }
 
+/* ---- neighbours ---- */
+
+/*
+ * The kernel knows the user of a socket and nothing more; in a container that shares our network the same number may be somebody else. So
+ * the processes that we see in /proc and may read are searched for the one that holds the socket, the newest first, because a curl has
+ * just started (proc(5), namespaces(7)). A socket that is not found counts as a stranger's. The search is bounded in processes,
+ * descriptors and CPU time. Nothing in it blocks.
+ */
+
+#define ACCESS_NEIGHBOUR_PROCESSES 4096 /* the newest of those that there are */
+#define ACCESS_NEIGHBOUR_CPU_NS (20 * CLOCK_NS_PER_MS)
+#define ACCESS_NEIGHBOUR_EVERY 32 /* descriptors, until the time is looked at again */
+#define ACCESS_NEIGHBOUR_NS 3
+
+static const char *const access_namespaces[ACCESS_NEIGHBOUR_NS] = {"user", "pid", "mnt"};
+
+struct access_search {
+    char wanted[32]; /* what the link of a descriptor reads */
+    uid_t uid;
+    struct stat own[ACCESS_NEIGHBOUR_NS];
+    uint64_t
+        until_ns; /* of this thread's time on a processor: a machine that is busy makes nobody a stranger */
+};
+
+/* Is process `pid` our user's, in our namespaces? One that we may not look at is not known to be. Asked before its descriptors are read,
+ * so that those of who lives elsewhere, however many, take no time. */
+static bool access_is_near(const struct access_search *n, int proc, int pid) {
+    char path[48];
+    struct stat st;
+    (void)snprintf(path, sizeof path, "%d", pid);
+    if (fstatat(proc, path, &st, 0) != 0 || st.st_uid != n->uid)
+        return false;
+    for (int i = 0; i < ACCESS_NEIGHBOUR_NS; i++) {
+        (void)snprintf(path, sizeof path, "%d/ns/%s", pid, access_namespaces[i]);
+        if (fstatat(proc, path, &st, 0) != 0 || st.st_dev != n->own[i].st_dev ||
+            st.st_ino != n->own[i].st_ino)
+            return false;
+    }
+    return true;
+}
+
+static bool access_has(const struct access_search *n, int proc, int pid) {
+    char path[32], link[64];
+    bool has = false;
+    (void)snprintf(path, sizeof path, "%d/fd", pid);
+    int fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d && fd >= 0)
+        (void)close(fd);
+    unsigned seen = 0;
+    for (struct dirent *entry; d && !has && (entry = readdir(d));) {
+        if (++seen % ACCESS_NEIGHBOUR_EVERY == 0 && clock_self_cpu_ns() > n->until_ns)
+            break;
+        ssize_t len = entry->d_name[0] == '.' ? 0 : readlinkat(fd, entry->d_name, link, sizeof link - 1);
+        if (len <= 0)
+            continue;
+        link[len] = '\0';
+        has = strcmp(link, n->wanted) == 0;
+    }
+    if (d)
+        (void)closedir(d);
+    return has;
+}
+
+/* The processes that there are, in a ring of those that were read last: /proc has them in the order of their numbers. How many were
+ * read. */
+static size_t access_list(const struct access_search *n, int proc, int *pids) {
+    size_t count = 0;
+    int fd = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d && fd >= 0)
+        (void)close(fd);
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        int pid = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? atoi(entry->d_name) : 0;
+        if (pid > 0)
+            pids[count++ % ACCESS_NEIGHBOUR_PROCESSES] = pid;
+        if (count % ACCESS_NEIGHBOUR_EVERY == 0 && clock_self_cpu_ns() > n->until_ns)
+            break;
+    }
+    if (d)
+        (void)closedir(d);
+    return count;
+}
+
+bool access_has_socket(uint64_t inode, int *last) {
+    struct access_search n = {.uid = geteuid(), .until_ns = clock_self_cpu_ns() + ACCESS_NEIGHBOUR_CPU_NS};
+    bool holds = false;
+    (void)snprintf(n.wanted, sizeof n.wanted, "socket:[%llu]", (unsigned long long)inode);
+    int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int *pids = proc >= 0 ? malloc(ACCESS_NEIGHBOUR_PROCESSES * sizeof *pids) : NULL;
+    bool known = pids != NULL;
+    for (int i = 0; known && i < ACCESS_NEIGHBOUR_NS; i++) {
+        char path[32];
+        (void)snprintf(path, sizeof path, "self/ns/%s", access_namespaces[i]);
+        known = fstatat(proc, path, &n.own[i], 0) == 0;
+    }
+    holds = known && *last > 0 && access_is_near(&n, proc, *last) && access_has(&n, proc, *last);
+    size_t count = known && !holds ? access_list(&n, proc, pids) : 0;
+    size_t kept = count < ACCESS_NEIGHBOUR_PROCESSES ? count : ACCESS_NEIGHBOUR_PROCESSES;
+    for (size_t i = 0; !holds && i < kept && clock_self_cpu_ns() <= n.until_ns; i++) {
+        int pid = pids[(count - 1 - i) % ACCESS_NEIGHBOUR_PROCESSES];
+        holds = access_is_near(&n, proc, pid) && access_has(&n, proc, pid);
+        *last = holds ? pid : *last;
+    }
+    free(pids);
+    if (proc >= 0)
+        (void)close(proc);
+    return holds;
+}
+
 int access_is_neighbour(struct access *a, const struct access_peer *peer) {
     uint64_t began = clock_self_cpu_ns();
     if (peer->uid == ACCESS_NOT_NOW)
@@ -225,7 +337,7 @@ int access_is_neighbour(struct access *a, const struct access_peer *peer) {
         return 0;
     if (!access_has_time(&a->neighbours))
         return ACCESS_NOT_NOW;
-    int is = tcp_peer_has_socket(peer->inode, &a->neighbour) ? 1 : 0;
+    int is = access_has_socket(peer->inode, &a->neighbour) ? 1 : 0;
     a->neighbours.ns += clock_self_cpu_ns() - began;
     return is;
 }

@@ -2,7 +2,7 @@
 /*
  * access: who comes by TCP, and whether they are listened to: no sockets, no messages.
  *
- * For a peer on this machine the kernel knows the user (/proc/net/tcp); tcp_peer.h finds out whether it lives in our namespaces. A uid
+ * For a peer on this machine the kernel knows the user (/proc/net/tcp); access_is_neighbour finds out whether it lives in our namespaces. A uid
  * alone identifies nobody where containers share a network, because each has its own root. Headers show what a browser sends for a web
  * page. Peers with wrong tokens wait, longer each time. All of it is bounded. Used by the server's thread.
  */
@@ -58,6 +58,10 @@ bool access_is_known(const struct access_peer *peer);
 /* Is it the job's user in the job's own namespaces (user, pid and mount), so one who could have the agent's unix socket, too? 1 yes; 0 no,
  * or it cannot be known: root is not seen by a job of somebody else's; ACCESS_NOT_NOW as above. */
 int access_is_neighbour(struct access *a, const struct access_peer *peer);
+
+/* Is a socket held by a process of our user in our own namespaces? `last`: the process that was found the last time, 0 none; it is asked
+ * first. Any thread. */
+bool access_has_socket(uint64_t inode, int *last);
 
 /* Of the lines of /proc/net/tcp or tcp6, the user of the connection from `local` to `remote` (as they stand there) that somebody
  * holds: one whose socket was given up stands there as root's. `inode` (may be NULL): of its socket. -1: none is. `text` is cut to

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/python/worker_numbers.h"
+#include "agent/python/numbers.h"
 #include "base/clock.h"
 #include "pystack/gate.h"
 
@@ -25,6 +25,116 @@ struct rows_root {
     int depth;
 };
 
+/* ---- arrays of numbers, as units describe them ---- */
+
+/* Only rows_squares_step may run without the GIL. */
+
+#define ROWS_SQUARES_MAX 2048 /* arrays at once */
+
+struct rows_squares_item {
+    struct numbers_view view;
+    bool read;
+    double sum;
+    uint64_t bad;
+};
+
+struct rows_squares {
+    struct numbers numbers;
+    size_t n, at;
+    bool begun; /* the item at `at` */
+    struct rows_squares_item items[];
+};
+
+/* What a list (address, kind as a character's number, width, then the shape, then the strides) describes. 0 or -1. */
+static int rows_get_view(const struct pyapi *api, struct pyapi_object *list, struct numbers_view *out) {
+    int64_t item[3 + 2 * NUMBERS_DIMS];
+    ssize_t n = api->PyList_Size(list);
+    *out = (struct numbers_view){.address = 0};
+    if (n < 3 || n > (ssize_t)(sizeof item / sizeof item[0]) || (n - 3) % 2 != 0)
+        return -1;
+    for (ssize_t i = 0; i < n; i++)
+        item[i] = api->PyLong_AsLongLong(api->PyList_GetItem(list, i));
+    if (api->PyErr_Occurred())
+        return -1;
+    out->address = (uint64_t)item[0];
+    out->kind = (char)item[1];
+    out->width = (size_t)item[2];
+    out->n_dims = (size_t)(n - 3) / 2;
+    memcpy(out->shape, item + 3, out->n_dims * sizeof out->shape[0]);
+    memcpy(out->stride, item + 3 + out->n_dims, out->n_dims * sizeof out->stride[0]);
+    return 0;
+}
+
+/* Is it a list of such lists? */
+static bool rows_squares_is(const struct pyapi *api, struct pyapi_object *list) {
+    struct pyapi_object *first = api->PyList_Size(list) > 0 ? api->PyList_GetItem(list, 0) : NULL;
+    struct pyapi_object *type = first ? api->PyObject_Type(first) : NULL;
+    if (type)
+        api->Py_DecRef(type);
+    return type && type == api->PyList_Type;
+}
+
+/* What they describe. NULL: too many, or no memory. */
+static struct rows_squares *rows_squares_new(const struct pyapi *api, struct pyapi_object *lists) {
+    ssize_t n = api->PyList_Size(lists);
+    if (n < 0 || n > ROWS_SQUARES_MAX)
+        return NULL;
+    struct rows_squares *s = calloc(1, sizeof *s + (size_t)n * sizeof s->items[0]);
+    if (!s)
+        return NULL;
+    s->n = (size_t)n;
+    for (ssize_t i = 0; i < n; i++)
+        if (rows_get_view(api, api->PyList_GetItem(lists, i), &s->items[i].view) != 0)
+            s->items[i].view.kind = '\0'; /* no numbers */
+    return s;
+}
+
+static void rows_squares_take(struct rows_squares_item *item, const struct numbers *n) {
+    const struct numbers_stats *s = &n->stats;
+    item->read = !n->failed;
+    item->bad = s->nan + s->inf;
+    item->sum = s->finite ? s->m2 + s->mean * s->mean * (double)s->finite : 0;
+}
+
+/* Read on for some 100 us; without the GIL. True when there is more. */
+static bool rows_squares_step(struct rows_squares *s) {
+    if (s->at == s->n)
+        return false;
+    struct rows_squares_item *item = &s->items[s->at];
+    if (!s->begun && numbers_begin(&s->numbers, &item->view) != 0) {
+        s->at++;
+        return true;
+    }
+    s->begun = true;
+    if (numbers_step(&s->numbers) && !s->numbers.binning)
+        return true;
+    rows_squares_take(item, &s->numbers);
+    s->begun = false;
+    s->at++;
+    return true;
+}
+
+/* A list with a tuple for each: the sum of squares of its finite numbers, and how many are not finite; None where it could not be
+ * read. NULL with an exception. */
+static struct pyapi_object *rows_squares_answer(const struct pyapi *api, const struct rows_squares *s) {
+    struct pyapi_object *list = api->PyList_New(0);
+    for (size_t i = 0; list && i < s->n; i++) {
+        const struct rows_squares_item *item = &s->items[i];
+        struct pyapi_object *o =
+            item->read ? api->Py_BuildValue("(dL)", item->sum, (long long)item->bad) : api->Py_BuildValue("");
+        int rc = o ? api->PyList_Append(list, o) : -1;
+        if (o)
+            api->Py_DecRef(o);
+        if (rc == 0)
+            continue;
+        api->Py_DecRef(list);
+        list = NULL;
+    }
+    return list;
+}
+
+static void rows_squares_free(struct rows_squares *s) { free(s); }
+
 struct rows_job {
     struct worker_job job; /* first */
     const char *function;
@@ -40,7 +150,7 @@ struct rows_job {
     struct pyapi_object *list; /* the roots as the unit knows them; NULL: all were told */
     struct pyapi_object *rows; /* the generator */
     struct numbers *numbers;   /* that were asked for last; NULL none, or: */
-    struct worker_squares *squares;
+    struct rows_squares *squares;
     bool answered; /* and the unit knows what they are */
     struct strbuf columns, made;
     size_t n_columns, n_rows;
@@ -199,7 +309,7 @@ static void rows_take_note(struct rows_job *job, const struct pyapi *api, struct
 
 static void rows_forget_numbers(struct rows_job *job) {
     free(job->numbers);
-    worker_squares_free(job->squares);
+    rows_squares_free(job->squares);
     job->numbers = NULL;
     job->squares = NULL;
 }
@@ -209,12 +319,12 @@ static void rows_begin_numbers(struct rows_job *job, const struct pyapi *api, st
     struct numbers_view v;
     job->answered = false;
     rows_forget_numbers(job);
-    if (worker_squares_is(api, list)) {
-        job->squares = worker_squares_new(api, list);
+    if (rows_squares_is(api, list)) {
+        job->squares = rows_squares_new(api, list);
         job->job.apart = job->squares != NULL;
         return;
     }
-    if (worker_numbers_view(api, list, &v) != 0)
+    if (rows_get_view(api, list, &v) != 0)
         return;
     job->numbers = calloc(1, sizeof *job->numbers);
     job->job.apart = job->numbers && numbers_begin(job->numbers, &v) == 0;
@@ -227,7 +337,7 @@ static bool rows_off_gil(struct worker_job *base) {
     bool stop = __atomic_load_n(&job->stop, __ATOMIC_ACQUIRE);
     (void)__atomic_add_fetch(&job->progress, 1, __ATOMIC_RELAXED);
     if (job->squares)
-        return !stop && worker_squares_step(job->squares);
+        return !stop && rows_squares_step(job->squares);
     if (stop)
         job->numbers->failed = true;
     return !stop && numbers_step(job->numbers);
@@ -249,7 +359,7 @@ static void rows_answer_numbers(struct rows_job *job, const struct pyapi *api) {
     struct pyapi_object *answer = NULL;
     job->answered = true;
     if (job->squares)
-        answer = worker_squares_answer(api, job->squares);
+        answer = rows_squares_answer(api, job->squares);
     else if (!job->numbers->failed)
         answer = rows_make_statistics(job->numbers, api);
     if (answer)

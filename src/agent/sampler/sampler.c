@@ -11,9 +11,8 @@
 #include <unistd.h>
 
 #include "agent/debug/fatal.h"
+#include "agent/fds.h"
 #include "agent/life.h"
-#include "agent/sampler/budget.h"
-#include "agent/sampler/interp_liveness.h"
 #include "agent/sampler/pending_snapshots.h"
 #include "agent/sampler/sampler_internal.h"
 #include "agent/sampler/signal_sampler.h"
@@ -30,6 +29,32 @@
 #include "version.h"
 
 #define SAMPLER_RETRY_NS CLOCK_NS_PER_S /* between two tries to find the interpreter */
+
+/* ---- what sampling may cost ---- */
+
+#define SAMPLER_LEAST_SHARE 0.25
+
+/* Percent of a core, with the mailbox locked: the smallest one that a client wants counts; none is above what the job's environment
+ * says. */
+static double sampler_choose_budget(const struct config *config, const struct mailbox *m) {
+    double configured = config->values[CONFIG_BUDGET], least = 0;
+    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
+        for (size_t k = 0; m->slots[i].peer && k < WIRE_STREAM_COUNT; k++) {
+            double wish = m->slots[i].budget_pct[k];
+            if (m->slots[i].rate_hz[k] > 0 && wish > 0 && (least == 0 || wish < least))
+                least = wish;
+        }
+    const struct option_def *d = &config_defs[CONFIG_BUDGET];
+    if (least == 0 || (config->given[CONFIG_BUDGET] && least > configured))
+        return configured;
+    return least < d->min ? d->min : least > d->max ? d->max : least;
+}
+
+/* What `used_pct` leaves of it; a share is always left, so that samples go on beside snapshots. */
+static double sampler_budget_left(double budget_pct, double used_pct) {
+    double left = budget_pct - used_pct, least = budget_pct * SAMPLER_LEAST_SHARE;
+    return left > least ? left : least;
+}
 
 /* ---- reading ---- */
 
@@ -88,6 +113,39 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
     (void)pthread_mutex_unlock(&s->mailbox->lock);
 }
 
+/* ---- the interpreter ---- */
+
+/*
+ * Python may be finalised, and its library unloaded, while the agent stays.
+ */
+
+#define SAMPLER_LIVENESS_CHECK_NS CLOCK_NS_PER_S /* between two looks, */
+#define SAMPLER_LIVENESS_RECHECK_NS                                                                          \
+    (100 * CLOCK_NS_PER_MS)       /* and after one in vain: lists may be in the middle of a change; */
+#define SAMPLER_LIVENESS_LOSSES 3 /* after so many it is gone */
+
+/* Look now and then. True when it has been gone for several looks: close it, it may come again elsewhere. */
+static bool sampler_has_lost_python(struct sampler_liveness *p, struct pystack *ps, uint64_t now_ns) {
+    if (!ps || now_ns - p->checked_ns < (p->losses ? SAMPLER_LIVENESS_RECHECK_NS : SAMPLER_LIVENESS_CHECK_NS))
+        return false;
+    p->checked_ns = now_ns;
+    p->losses = pystack_is_there(ps) ? 0 : p->losses + 1;
+    if (p->losses < SAMPLER_LIVENESS_LOSSES)
+        return false;
+    p->losses = 0;
+    return true;
+}
+
+/* What reads memory where process_vm_readv is refused must not be left open in a child of the job. `ps` NULL: nothing is open. */
+static void sampler_note_python_file(struct sampler_liveness *p, const struct pystack *ps) {
+    int file = (ps ? pystack_own_file(ps) : -1) + 1;
+    if (file == p->file)
+        return;
+    fds_forget(p->file - 1);
+    fds_note(file - 1);
+    p->file = file;
+}
+
 static void sampler_flush(void *arg);
 /* The interpreter is gone: finalised, or unloaded. Another one may come, in the same place or elsewhere. */
 static void sampler_lose(struct sampler *s) {
@@ -101,12 +159,12 @@ static void sampler_lose(struct sampler *s) {
     s->ps = NULL;
     s->opened_ns = 0;
     s->read_errors++;
-    interp_liveness_note_file(&s->presence, s->ps);
+    sampler_note_python_file(&s->liveness, s->ps);
 }
 
 struct pystack *sampler_pystack(struct sampler *s) {
     uint64_t now = clock_mono_ns();
-    if (interp_liveness_is_lost(&s->presence, s->ps, now))
+    if (sampler_has_lost_python(&s->liveness, s->ps, now))
         sampler_lose(s);
     if (s->ps || (s->opened_ns && now - s->opened_ns < SAMPLER_RETRY_NS))
         return s->ps;
@@ -129,7 +187,7 @@ static void sampler_choose_mode(struct sampler *s, bool gentle) {
             "process_vm_readv is refused in this process (a seccomp filter); /proc/self/mem is read");
         s->exact_off = true;
     }
-    interp_liveness_note_file(&s->presence, s->ps);
+    sampler_note_python_file(&s->liveness, s->ps);
     if (gentle || s->exact_off) {
         signal_sampler_disarm();
     } else if ((signal_sampler_is_armed() ? signal_sampler_check(&s->exact_error)
@@ -428,7 +486,8 @@ static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) 
     }
     spending_tick(&s->spending, sampler_signals_ns(s));
     double snapshots = s->snapshot_cost.run_ns * plan->snapshot_hz / 1e9 * 100.0;
-    double budget = budget_left(s->budget_pct, snapshots + spending_batches_pct(&s->spending, s->batch_ns));
+    double budget =
+        sampler_budget_left(s->budget_pct, snapshots + spending_batches_pct(&s->spending, s->batch_ns));
     uint64_t mean = cost_interval_ns(&s->spending.tick, wanted, budget, &s->stretched_samples);
     if (mean > SAMPLER_SLOWEST_NS && mean > wanted)
         mean = wanted > SAMPLER_SLOWEST_NS ? wanted : SAMPLER_SLOWEST_NS;
@@ -597,7 +656,7 @@ static void sampler_free(struct sampler *s) {
     virtual_tables_fini(&s->made);
     evals_fini(&s->evals);
     signal_sampler_disarm();
-    interp_liveness_note_file(&s->presence, NULL);
+    sampler_note_python_file(&s->liveness, NULL);
     if (s->ps)
         pystack_close(s->ps);
     thread_sampler_fini(&s->profile);
@@ -848,7 +907,7 @@ void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t no
     s->stretched_snapshots = false;
     background_read(&s->always, m, &plan->always);
     plan->gentle = s->always.config.values[CONFIG_GENTLE] != 0;
-    m->status.of.budget_pct = s->budget_pct = budget_choose(&m->config, m);
+    m->status.of.budget_pct = s->budget_pct = sampler_choose_budget(&m->config, m);
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         if (m->slots[i].peer)
             sampler_plan_slot(m, &m->slots[i], &plan->slots[i], plan);

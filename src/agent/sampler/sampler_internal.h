@@ -18,7 +18,6 @@
 #include "agent/server/evals.h"
 #include "agent/sampler/signal_sampler.h"
 #include "agent/server/mailbox.h"
-#include "agent/sampler/interp_liveness.h"
 #include "agent/threads.h"
 #include "agent/torch/probes.h"
 #include "agent/torch/training.h"
@@ -41,7 +40,11 @@ struct sampler {
     pthread_t thread;
     struct pystack *ps;
     uint64_t opened_ns; /* last try */
-    struct interp_liveness presence;
+    struct sampler_liveness {
+        uint64_t checked_ns;
+        unsigned losses; /* looks in a row that did not find the interpreter */
+        int file;        /* see pystack_own_file; + 1 */
+    } liveness;
     struct err ps_error;
     struct thread_sampler profile;
     struct pending_snapshots complete;

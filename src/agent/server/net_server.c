@@ -23,7 +23,6 @@
 #include "agent/server/listener.h"
 #include "agent/server/mailbox.h"
 #include "agent/server/net_admission.h"
-#include "agent/server/net_library.h"
 #include "agent/server/net_text.h"
 #include "agent/server/http/net_web.h"
 #include "agent/access/endpoints_file.h"
@@ -51,6 +50,38 @@
 #define SERVER_FRAGMENT ((size_t)64 * 1024)
 
 #define SERVER_LISTEN "listen" /* name of the listening descriptor's protocol */
+
+/* ---- the library: it prints nothing, and is watched for memory that it did not get ---- */
+
+static bool server_library_lacked; /* one server at a time is made, by its own thread */
+
+static void *server_library_realloc(void *at, size_t size, const char *reason) {
+    (void)reason;
+    if (!size) {
+        free(at);
+        return NULL;
+    }
+    void *got = realloc(at, size);
+    if (!got)
+        server_library_lacked = true;
+    return got;
+}
+
+static void server_library_log_nowhere(int level, const char *line) {
+    (void)level;
+    (void)line;
+}
+
+/* Before a context is made. */
+static void server_begin_library(void) {
+    lws_set_log_level(0, server_library_log_nowhere);
+    lws_set_allocator(server_library_realloc);
+    server_library_lacked = false;
+}
+
+/* Since server_begin_library there was no memory for something that the library has wanted. It makes its tables without looking whether
+ * it got memory for each (lws_create_vhost), and would fall over the missing one later. */
+static bool server_lacks_memory(void) { return server_library_lacked; }
 
 struct server {
     struct lws_context *context;
@@ -524,7 +555,7 @@ static int server_open_context(struct server *s, struct err *e) {
         .listen_accept_role = "raw-skt",
         .listen_accept_protocol = NET_TEXT_PROTOCOL,
     };
-    net_library_begin();
+    server_begin_library();
     s->context = lws_create_context(&info);
     if (!s->context)
         return err_set(e, ERR_FAILED, "the WebSocket library refused to start (no memory or descriptors?)");
@@ -532,7 +563,7 @@ static int server_open_context(struct server *s, struct err *e) {
     if (s->waker < 0 && fds_lack_eventfd()) /* the library goes on without: nobody could wake it */
         return err_set(e, ERR_FAILED, "no descriptor for waking the server");
     s->vhost = lws_create_vhost(s->context, &info);
-    if (!s->vhost || net_library_lacks_memory())
+    if (!s->vhost || server_lacks_memory())
         return err_set(e, ERR_FAILED, "the WebSocket library refused its settings");
     lws_sock_file_fd_type fd = {.filefd = s->listener.fd};
     s->listening = lws_adopt_descriptor_vhost(s->vhost, LWS_ADOPT_RAW_FILE_DESC, fd, SERVER_LISTEN, NULL);

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/torch/call_keywords.h"
 #include "agent/torch/param_groups.h"
 #include "agent/python/stack_text.h"
 #include "base/clock.h"
 #include "base/strbuf.h"
+#include "pystack/frame_vars.h"
 
 #define NONFINITE_TENSORS 64 /* of an input or output */
 #define NONFINITE_ITEMS 256  /* of a tuple, list or dict */
@@ -26,6 +26,67 @@
 #define NONFINITE_DICT_SUBCLASS (1UL << 29)
 
 typedef struct pyapi_object object;
+
+/* ---- what a module is called with by keyword ---- */
+
+/*
+ * Torch tells global hooks of arguments by position alone before a call (torch/nn/modules/module.py), and by keyword, from 2.0 on, only
+ * when it is over: an operation in place may have changed them by then. But its own function that calls the hook has them in
+ * `kwargs` (_call_impl; in later versions its function `inner`, as a variable of a closure), so they are looked up in its frame, by the
+ * thread itself (pystack/frame_vars.h): nothing of torch is changed. With the GIL.
+ */
+
+#define NONFINITE_KEYWORD_FRAMES 2 /* innermost, that are looked at */
+
+static struct {
+    struct pyapi api;
+    struct pystack_frame_vars *look; /* NULL: nothing is known */
+} nonfinite_keywords;
+
+static void nonfinite_end_keywords(void) {
+    free(nonfinite_keywords.look);
+    nonfinite_keywords.look = NULL;
+}
+
+/* Frames are found by `ps`. Without memory nothing is known. */
+static void nonfinite_begin_keywords(const struct pyapi *api, struct pystack *ps) {
+    static const char *const names[] = {"kwargs"};
+    nonfinite_end_keywords();
+    nonfinite_keywords.api = *api;
+    nonfinite_keywords.look = malloc(sizeof *nonfinite_keywords.look);
+    if (!nonfinite_keywords.look)
+        return;
+    pystack_frame_vars_init(nonfinite_keywords.look, ps, "");
+    nonfinite_keywords.look->max_frames = NONFINITE_KEYWORD_FRAMES;
+    pystack_frame_vars_set_names(nonfinite_keywords.look, names, 1);
+}
+
+/* Is it that of the function of torch's that calls the hooks? Its code lives as long as torch does. */
+static bool nonfinite_is_call(const struct pystack_frame_vars_code *c) {
+    static const char file[] = "torch/nn/modules/module.py";
+    size_t n = strlen(c->file);
+    return n >= sizeof file - 1 && strcmp(c->file + n - (sizeof file - 1), file) == 0 &&
+           (strcmp(c->func, "inner") == 0 || strcmp(c->func, "_call_impl") == 0);
+}
+
+/* Within a hook that torch calls before a module: the dict, a new reference. NULL: there are none; not `*is_known`: there may be, for
+ * the frame is not one that is known. Leaves no exception. */
+static struct pyapi_object *nonfinite_get_keywords(bool *is_known) {
+    struct pystack_frame_vars *l = nonfinite_keywords.look;
+    *is_known = false;
+    if (!l ||
+        pystack_frame_vars_begin(
+            l, (uint64_t)(uintptr_t)nonfinite_keywords.api.PyGILState_GetThisThreadState()) == 0 ||
+        !nonfinite_is_call(l->frames[0].code))
+        return NULL;
+    uint64_t at = pystack_frame_vars_local(l, 0, 0);
+    if (values_kind_of(&l->values, at) != VALUES_DICT)
+        return NULL;
+    *is_known = true;
+    struct pyapi_object *found = (struct pyapi_object *)(uintptr_t)at;
+    nonfinite_keywords.api.Py_IncRef(found);
+    return found;
+}
 
 /* A tensor whose numbers are told later. */
 struct nonfinite_later {
@@ -317,7 +378,7 @@ static void nonfinite_walk_keywords(struct nonfinite_walk *w) {
     object *key, *value, *keywords;
     ssize_t at = 0;
     bool is_known;
-    keywords = call_keywords_get(&is_known);
+    keywords = nonfinite_get_keywords(&is_known);
     hunt.counts.unlooked += !is_known;
     for (w->at.index = 0; keywords && api->PyDict_Next(keywords, &at, &key, &value); w->at.index++) {
         api->Py_IncRef(value);
@@ -472,7 +533,7 @@ bool nonfinite_on_optimizer(uint64_t ns, object *optimizer) {
 int nonfinite_begin(const struct pyapi *api, struct pystack *ps, object *tuple, ssize_t first,
                     bool has_optimizers) {
     nonfinite_end();
-    call_keywords_begin(api, ps);
+    nonfinite_begin_keywords(api, ps);
     hunt.api = *api;
     hunt.begun = tensor_read_begin(api, tuple, first) == 0;
     hunt.counts.has_optimizers = has_optimizers;
@@ -482,7 +543,7 @@ int nonfinite_begin(const struct pyapi *api, struct pystack *ps, object *tuple, 
 void nonfinite_end(void) {
     for (size_t i = hunt.settled; i < hunt.n_laters; i++)
         hunt.api.Py_DecRef(hunt.laters[i].result);
-    call_keywords_end();
+    nonfinite_end_keywords();
     free(hunt.laters);
     free(hunt.stacks);
     hunt.laters = NULL;

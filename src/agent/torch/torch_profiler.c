@@ -5,10 +5,13 @@
  */
 #include "agent/torch/torch_profiler.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +21,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/torch/torch_profiler_files.h"
 #include "agent/torch/torch_spans.h"
 #include "base/cgroup.h"
 #include "base/clock.h"
@@ -238,6 +240,70 @@ static double torch_profiler_free_memory(const struct torch_profiler *p) {
     return free_bytes;
 }
 
+/*
+ * The files that traces are written to, in a folder of the user's, beside the folders of tables, whoever of his processes has written
+ * them: the newest stay.
+ */
+
+#define TORCH_PROFILER_KEPT 8 /* files, with the next one */
+#define TORCH_PROFILER_FILES_FIRST "profile-"
+#define TORCH_PROFILER_FILES_LAST ".json"
+#define TORCH_PROFILER_FILES_MAX_ENTRIES 65536 /* entries of a folder */
+
+static void torch_profiler_put_name(const char *base, char *path, size_t cap) {
+    (void)snprintf(path, cap, "%.400s/" TORCH_PROFILER_FILES_FIRST "%ld-%.0f" TORCH_PROFILER_FILES_LAST, base,
+                   (long)getpid(), clock_epoch_s() * 1000);
+}
+
+/* When one of that name was written, in ms since the epoch; 0: no trace has such a name. */
+static uint64_t torch_profiler_file_time(const char *name) {
+    char *end = NULL;
+    if (strncmp(name, TORCH_PROFILER_FILES_FIRST, sizeof TORCH_PROFILER_FILES_FIRST - 1) != 0)
+        return 0;
+    const char *pid = name + sizeof TORCH_PROFILER_FILES_FIRST - 1;
+    if (strspn(pid, "0123456789") == 0 || pid[strspn(pid, "0123456789")] != '-')
+        return 0;
+    const char *at = pid + strspn(pid, "0123456789") + 1;
+    uint64_t ms = *at >= '0' && *at <= '9' ? strtoull(at, &end, 10) : 0;
+    return ms && strcmp(end, TORCH_PROFILER_FILES_LAST) == 0 ? ms : 0;
+}
+
+/* Put it where it belongs among the newest, newest first; the oldest of them drops out. */
+static void torch_profiler_file_note(uint64_t *newest, size_t n, uint64_t ms) {
+    size_t i = n;
+    for (; i > 0 && newest[i - 1] < ms; i--)
+        if (i < n)
+            newest[i] = newest[i - 1];
+    if (i < n)
+        newest[i] = ms;
+}
+
+/* Is it a file, of this user? */
+static bool torch_profiler_file_is_ours(int dir, const char *name) {
+    struct stat st;
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
+}
+
+/* Make room for another: what cannot be removed stays, too. */
+static void torch_profiler_prune(const char *base) {
+    uint64_t newest[TORCH_PROFILER_KEPT - 1] = {0}, *oldest = &newest[TORCH_PROFILER_KEPT - 2];
+    const struct dirent *entry;
+    DIR *d = opendir(base);
+    if (!d)
+        return;
+    for (size_t i = 0; i < TORCH_PROFILER_FILES_MAX_ENTRIES && (entry = readdir(d)); i++)
+        if (torch_profiler_file_time(entry->d_name) && torch_profiler_file_is_ours(dirfd(d), entry->d_name))
+            torch_profiler_file_note(newest, TORCH_PROFILER_KEPT - 1,
+                                     torch_profiler_file_time(entry->d_name));
+    rewinddir(d);
+    for (size_t i = 0; i < TORCH_PROFILER_FILES_MAX_ENTRIES && (entry = readdir(d)); i++) {
+        uint64_t ms = torch_profiler_file_time(entry->d_name);
+        if (ms && ms < *oldest && torch_profiler_file_is_ours(dirfd(d), entry->d_name))
+            (void)unlinkat(dirfd(d), entry->d_name, 0);
+    }
+    (void)closedir(d);
+}
+
 /* Is it a folder of ours alone? It is made if it is not there. */
 static bool torch_profiler_owns(const char *path) {
     struct stat st;
@@ -255,8 +321,8 @@ static int torch_profiler_name(struct torch_profiler *p, double bytes, struct er
             !torch_profiler_owns(base) || statvfs(base, &fs) != 0 ||
             (double)fs.f_bavail * (double)fs.f_frsize < bytes + TORCH_PROFILER_FREE_BYTES)
             continue;
-        torch_profiler_files_name(base, p->file, sizeof p->file);
-        torch_profiler_files_prune(base);
+        torch_profiler_put_name(base, p->file, sizeof p->file);
+        torch_profiler_prune(base);
         return 0;
     }
     return err_set(e, ERR_FAILED, "there is no room for a file of %.0f MiB where tables are kept",
