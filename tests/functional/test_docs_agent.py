@@ -44,7 +44,7 @@ s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgra
 answer = b""
 while b"\r\n\r\n" not in answer:
     answer += s.recv(1)
-hello = b"\x94\x00\x01\xa5hello\x81\xa7version\x02"
+hello = b"\x94\x00\x01\xa5hello\x81\xa7version" + bytes([int(sys.argv[3])])
 s.sendall(frame(hello))
 read_frame(s)
 name = sys.argv[2].encode()
@@ -54,7 +54,9 @@ print(json.dumps(list(read_frame(s))))
 
 
 def call(python, agent, method):
-    done = subprocess.run([python, "-c", CALLER, agent, method], capture_output=True, text=True, timeout=60)
+    with open(os.path.join(ROOT, "src", "wire", "wire.h"), encoding="utf-8") as file:
+        version = re.search(r"^#define WIRE_VERSION (\d+)", file.read(), re.M).group(1)
+    done = subprocess.run([python, "-c", CALLER, agent, method, version], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return bytes(json.loads(done.stdout))
 

@@ -147,6 +147,7 @@ static void sampler_note_python_file(struct sampler_liveness *p, const struct py
 }
 
 static void sampler_flush(void *arg);
+
 /* The interpreter is gone: finalised, or unloaded. Another one may come, in the same place or elsewhere. */
 static void sampler_lose(struct sampler *s) {
     signal_sampler_disarm();
