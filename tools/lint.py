@@ -40,9 +40,6 @@ ROOMS = {
     "store": ["ring", "sql", "recording"],
 }
 
-# What still goes the other way.
-UPWARDS = set()
-
 # Folders whose files know each other one way only, and the circles that stay. A file is a .c with its .h.
 ONE_WAY = ["base", "flame", "wire", "pystack", "inject", "store", "agent", "client", "cli"]
 CIRCLES = {
@@ -175,7 +172,7 @@ def room_may_include(path, other):
     """May that file include `other` of the same folder? A file that lies in no room knows none of them."""
     folder = path.split("/")[1]
     rooms = ["", *ROOMS.get(folder, [])]
-    if folder not in ROOMS or not other.startswith(folder + "/") or (path[4:], other) in UPWARDS:
+    if folder not in ROOMS or not other.startswith(folder + "/"):
         return True
     return rooms.index(room_of(other)) <= rooms.index(room_of(path[4:]))
 
