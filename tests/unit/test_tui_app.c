@@ -17,6 +17,7 @@
 #include "tui/screens/threads/threads_rows.h"
 #include "tui/core/tabs.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 
 static void next_snapshot(struct app *a, enum fixture_kind kind, int step) {
     struct model_snapshot s;
@@ -189,13 +190,13 @@ static void test_typing_is_not_keys(void **state) {
     (void)state;
     fixture_press(a, "/ \"qQ?hjkl");
     assert_string_equal(a->prompt.text, "qQ?hjkl");
-    assert_false(a->requests.quit);
+    assert_false(fake_host.asked.quit);
     struct input_event paste = {.kind = INPUT_EVENT_PASTE, .text = "q\nQ\x1b[A"};
     app_input(a, &paste);
-    assert_false(app_take_requests(a).quit);
+    assert_false(fake_host_take().quit);
     fixture_press(a, "Esc");
     app_input(a, &paste);
-    assert_false(app_take_requests(a).quit);
+    assert_false(fake_host_take().quit);
     assert_shows(a, "Threads 6");
     app_free(a);
 }
@@ -204,15 +205,15 @@ static void test_leaving(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
     (void)state;
     fixture_press(a, "Esc Esc Esc Enter Esc Esc ? Esc Esc Backspace");
-    assert_false(a->requests.quit); /* Esc never quits */
+    assert_false(fake_host.asked.quit); /* Esc never quits */
     fixture_press(a, "? q");
-    assert_false(a->requests.quit);
+    assert_false(fake_host.asked.quit);
     assert_int_equal(a->n_screens, 1);
     fixture_press(a, "q");
-    assert_true(app_take_requests(a).quit);
+    assert_true(fake_host_take().quit);
     assert_int_equal(app_exit_status(a), 0);
     fixture_press(a, "? Q");
-    assert_true(app_take_requests(a).quit);
+    assert_true(fake_host_take().quit);
     fixture_press(a, "q");
     struct err why = {ERR_LOST, "process 4242 has ended"};
     app_set_state(a, SESSION_LOST, &why, 0);
@@ -222,7 +223,7 @@ static void test_leaving(void **state) {
     fixture_press(a, "j / \"pin Enter");
     assert_shows(a, "Stack of Thread-1");
     fixture_press(a, "q");
-    assert_true(app_take_requests(a).quit);
+    assert_true(fake_host_take().quit);
     assert_int_equal(app_exit_status(a), 4);
     app_free(a);
 }
@@ -241,7 +242,6 @@ static void test_rate(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
     (void)state;
     fixture_press(a, "F7");
-    assert_true(app_take_requests(a).rate);
     assert_true(a->config.delay_s == 0.5);
     fixture_press(a, "F8 F8");
     assert_true(a->config.delay_s == 0.1);
@@ -263,10 +263,10 @@ static void test_wishes(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
     (void)state;
     fixture_press(a, "ctrl-l ctrl-z ctrl-t R");
-    struct app_requests w = app_take_requests(a);
-    assert_true(w.repaint && w.suspend && w.toggle_mouse && w.snapshot && !w.quit);
-    w = app_take_requests(a);
-    assert_false(w.repaint || w.suspend || w.toggle_mouse || w.snapshot);
+    struct fake_asked w = fake_host_take();
+    assert_true(w.repaint && w.suspend && w.set_mouse && w.snapshot && !w.quit);
+    w = fake_host_take();
+    assert_false(w.repaint || w.suspend || w.set_mouse || w.snapshot);
     app_free(a);
 }
 
@@ -333,7 +333,7 @@ static void test_help_runs_entries(void **state) {
 
 /* A filter that is typed before the processes are there holds for them. */
 static void test_picker_filters_what_comes_later(void **state) {
-    struct app_config config = {.delay_s = 0.25, .mouse = true, .pick = true};
+    struct app_config config = {.delay_s = 0.25, .mouse = true, .pick = true, .host = fake_host_begin()};
     struct app *a = app_new(&config);
     size_t n = 0;
     (void)state;
@@ -359,7 +359,7 @@ static void test_picker(void **state) {
     struct target_process *first = fixture_processes(&again);
     app_take_processes(a, first, again, "");
     assert_hides(a, "not visible");
-    assert_true(app_take_requests(a).list);
+    assert_true(fake_host_take().list_processes);
     fixture_press(a, "j");
     size_t n = 0;
     struct target_process *list =
@@ -367,19 +367,19 @@ static void test_picker(void **state) {
     list[1].cpu_pct = 0;
     app_take_processes(a, list, n, "");
     fixture_press(a, "Enter");
-    assert_int_equal(app_take_requests(a).attach, 5001);
+    assert_int_equal(fake_host_take().attach, 5001);
     assert_int_equal(a->attaching, 5001);
     fixture_press(a, "Enter"); /* one at a time */
-    assert_int_equal(app_take_requests(a).attach, 0);
+    assert_int_equal(fake_host_take().attach, 0);
     struct err why = {ERR_ATTACH, "process 5001: no"};
     app_attach_done(a, &why);
     assert_shows(a, "process 5001: no");
     assert_int_equal(a->attaching, 0);
     fixture_press(a, "\\ \"root Enter Enter");
     assert_shows(a, "812: it belongs to root: run as root");
-    assert_int_equal(app_take_requests(a).attach, 0);
+    assert_int_equal(fake_host_take().attach, 0);
     fixture_press(a, "A g Enter");
-    assert_true(app_take_requests(a).attach > 0);
+    assert_true(fake_host_take().attach > 0);
     app_attach_done(a, NULL);
     assert_shows(a, "connecting to the agent");
     assert_int_equal(app_exit_status(a), 0);
@@ -533,7 +533,7 @@ static void test_anything(void **state) {
                 next_snapshot(a, (enum fixture_kind)(rand() % 4), i);
             if (rand() % 30 == 0)
                 app_set_state(a, (enum session_state)(rand() % 5), NULL, 1);
-            struct app_requests w = app_take_requests(a);
+            struct fake_asked w = fake_host_take();
             if (w.attach)
                 app_attach_done(a, NULL);
             const int *size = sizes[(size_t)rand() % (sizeof sizes / sizeof sizes[0])];

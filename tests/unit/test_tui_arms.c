@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 
 /* The agent tells of one lease, or of none. */
 static void tell(struct app *a, const struct model_lease *l) {
@@ -28,7 +29,7 @@ static void test_trace_is_armed_and_disarmed(void **state) {
     struct model_lease l = lease("trace");
     (void)state;
     fixture_press(a, "6 a");
-    struct app_requests w = app_take_requests(a);
+    struct fake_asked w = fake_host_take();
     assert_string_equal(w.arm.what, "trace");
     assert_false(w.disarm || w.arm.dry);
     assert_int_equal(w.arm.steps, 0);
@@ -43,7 +44,7 @@ static void test_trace_is_armed_and_disarmed(void **state) {
     fixture_press(a, "1");
     fixture_shows(a, 40, 200, "from here and by 1 other client");
     fixture_press(a, "6 a");
-    w = app_take_requests(a);
+    w = fake_host_take();
     assert_string_equal(w.arm.what, "trace");
     assert_true(w.disarm);
     l.owners = 0;
@@ -87,7 +88,7 @@ static void test_profiler_asks_first(void **state) {
     (void)state;
     for (int turn = 0; turn < 2; turn++) {
         fixture_press(a, "6 P");
-        struct app_requests w = app_take_requests(a);
+        struct fake_asked w = fake_host_take();
         assert_string_equal(w.arm.what, "profiler");
         assert_true(w.arm.dry && w.arm.steps == 3);
         l.owners = 1;
@@ -100,13 +101,13 @@ static void test_profiler_asks_first(void **state) {
         app_set_time(a, a->now_s + 100, a->epoch_s + 100);
     }
     fixture_press(a, "P");
-    assert_true(app_take_requests(a).arm.dry);
+    assert_true(fake_host_take().arm.dry);
     l.owners = 1;
     tell(a, &l);
     l.owners = 0;
     tell(a, &l);
     fixture_press(a, "P");
-    struct app_requests w = app_take_requests(a);
+    struct fake_asked w = fake_host_take();
     assert_string_equal(w.arm.what, "profiler");
     assert_true(!w.arm.dry && !w.disarm && w.arm.steps == 3);
     app_free(a);
@@ -118,7 +119,7 @@ static void test_refused(void **state) {
     struct err why;
     (void)state;
     fixture_press(a, "6 V");
-    assert_string_equal(app_take_requests(a).arm.what, "nan");
+    assert_string_equal(fake_host_take().arm.what, "nan");
     (void)err_set(&why, ERR_FAILED, "the agent refuses 'arm': no");
     app_arm_refused(a, &why);
     assert_false(arms_have_mine(&a->data.arms));
@@ -126,14 +127,14 @@ static void test_refused(void **state) {
     fixture_shows(a, 40, 160, "nan: the agent refuses 'arm': no");
     a->hands.readonly = true;
     fixture_press(a, "V");
-    assert_string_equal(app_take_requests(a).arm.what, "");
+    assert_string_equal(fake_host_take().arm.what, "");
     assert_non_null(strstr(a->message, "--readonly: nan-hunt"));
     a->hands.readonly = false;
     fixture_target(&t, FIXTURE_NORMAL);
     t.mode = MODEL_MODE_READONLY;
     app_take_target(a, &t);
     fixture_press(a, "a");
-    assert_string_equal(app_take_requests(a).arm.what, "");
+    assert_string_equal(fake_host_take().arm.what, "");
     assert_non_null(strstr(a->message, "there is none"));
     app_free(a);
 }

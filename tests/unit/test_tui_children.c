@@ -12,6 +12,7 @@
 #include "tui/core/app.h"
 #include "unit/tui_children.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 
 static void assert_shows(struct app *a, const char *what) {
     static char text[24 * 80 * 16];
@@ -39,7 +40,7 @@ static void test_children(void **state) {
     (void)state;
     app_set_pid(a, 4242);
     fixture_press(a, "C"); /* the target's own thread */
-    assert_int_equal(app_take_requests(a).attach, 0);
+    assert_int_equal(fake_host_take().attach, 0);
     assert_shows(a, "this thread is the target's own");
     fixture_children(&l, 0);
     app_take_children(a, &l);
@@ -49,10 +50,10 @@ static void test_children(void **state) {
     assert_shows(a, "process 4301: python train.py");
     assert_shows(a, "Stack of MainThread");
     fixture_press(a, "v");
-    assert_int_equal(app_take_requests(a).details.tid, 0); /* nobody there would answer */
+    assert_int_equal(fake_host_take().details.tid, 0); /* nobody there would answer */
     assert_shows(a, "the variables of a child process: C opens it");
     fixture_press(a, "t");
-    assert_int_equal(app_take_requests(a).details.tid, 0);
+    assert_int_equal(fake_host_take().details.tid, 0);
     assert_shows(a, "the tasks of a child process: C opens it");
     fixture_press(a, "t j");
     fixture_children(&l, 1); /* the selection stays with its thread */
@@ -65,13 +66,13 @@ static void test_children(void **state) {
     fixture_press(a, "Space");
     assert_shows(a, "train.py:51");
     fixture_press(a, "k C");
-    assert_int_equal(app_take_requests(a).attach, 4301);
+    assert_int_equal(fake_host_take().attach, 4301);
     struct err why = {ERR_ATTACH, "process 4301: no"};
     app_attach_done(a, &why);
     assert_shows(a, "process 4301: no");
     assert_shows(a, "Connection._recv"); /* all is as it was */
     fixture_press(a, "C");
-    assert_int_equal(app_take_requests(a).attach, 4301);
+    assert_int_equal(fake_host_take().attach, 4301);
     app_set_pid(a, 4301);
     app_attach_done(a, NULL);
     assert_false(a->data.has_target);
@@ -81,11 +82,11 @@ static void test_children(void **state) {
     fixture_snapshot(&s, FIXTURE_NORMAL, 0);
     app_take_snapshot(a, &s);
     fixture_press(a, "C");
-    assert_int_equal(app_take_requests(a).attach, 4242);
+    assert_int_equal(fake_host_take().attach, 4242);
     app_set_pid(a, 4242);
     app_attach_done(a, NULL);
     fixture_press(a, "C");
-    assert_int_equal(app_take_requests(a).attach, 0);
+    assert_int_equal(fake_host_take().attach, 0);
     app_free(a);
 }
 

@@ -13,6 +13,7 @@
 #include "tui/core/command.h"
 #include "tui/core/app.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 
 static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 24, 80, what); }
 
@@ -65,7 +66,7 @@ static void test_actions_do_what_their_keys_do(void **state) {
     type_line(a, "hide-native"); /* there is none such here */
     assert_shows(a, "there is no command 'hide-native' here");
     type_line(a, "q");
-    assert_true(app_take_requests(a).quit);
+    assert_true(fake_host_take().quit);
     app_free(a);
 }
 
@@ -123,7 +124,7 @@ static void test_sql(void **state) {
     type_line(a, "sql SELECT 1 AS one");
     assert_ptr_equal(app_top(a)->def, &screen_sql);
     assert_string_equal(a->query.text, "SELECT 1 AS one");
-    assert_int_equal(a->query.wish, APP_QUERY_RUN);
+    assert_int_equal(a->query.pending, APP_QUERY_RUN);
     type_line(a, "watch 0.1");
     assert_shows(a, ":watch takes seconds");
     type_line(a, "top");
@@ -142,13 +143,13 @@ static void test_attach(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         type_line(a, bad[i]);
         assert_shows(a, ":attach takes the pid of a process");
-        assert_int_equal(app_take_requests(a).attach, 0);
+        assert_int_equal(fake_host_take().attach, 0);
     }
     type_line(a, "attach 77");
-    assert_int_equal(app_take_requests(a).attach, 77);
+    assert_int_equal(fake_host_take().attach, 77);
     type_line(a, "attach 78");
     assert_shows(a, "an attach to 77 is under way");
-    assert_int_equal(app_take_requests(a).attach, 0);
+    assert_int_equal(fake_host_take().attach, 0);
     app_free(a);
 }
 
@@ -208,7 +209,7 @@ static void test_history(void **state) {
     type_line(a, "thread 4251");
     type_line(a, "filter queue");
     type_line(a, "thread 4242");
-    assert_true(app_take_requests(a).command_history);
+    assert_true(strcmp(fake_host_take().history, "commands") == 0);
     fixture_press(a, ": Up");
     assert_string_equal(a->prompt.text, "thread 4242");
     fixture_press(a, "Up Up");
@@ -231,12 +232,12 @@ static void test_paste(void **state) {
     (void)state;
     fixture_press(a, ":");
     app_input(a, &paste);
-    assert_false(app_take_requests(a).quit);
+    assert_false(fake_host_take().quit);
     assert_int_equal(a->prompt_for, ACTION_COMMAND_LINE);
     assert_int_equal(strncmp(a->prompt.text, "q Q", 3), 0);
     fixture_press(a, "Enter");
     assert_true(a->message_is_bad); /* "q Q..." is no command without argument */
-    assert_false(app_take_requests(a).quit);
+    assert_false(fake_host_take().quit);
     app_free(a);
 }
 

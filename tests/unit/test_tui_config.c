@@ -425,7 +425,6 @@ static void test_set_in_an_app(void **state) {
     (void)state;
     assert_int_equal(settings_set(a, "delay", "2s", &e), 0);
     assert_true(a->config.delay_s == 2);
-    assert_true(app_take_requests(a).rate);
     assert_int_equal(settings_set(a, "mouse", "off", &e), 0);
     assert_false(a->mouse);
     assert_int_equal(settings_set(a, "header", "line", &e), 0);

@@ -12,6 +12,7 @@
 #include "tui/core/command.h"
 #include "tui/core/app.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 #include "unit/tui_repl.h"
 
 static const struct wire_debugger listening = {
@@ -26,11 +27,11 @@ static const struct wire_debugger paused = {.on = true,
                                             .threads = threads,
                                             .n_threads = 1};
 
-/* What is asked; taken, as the host does. `port` -1: it is no beginning. */
+/* What is asked. `port` -1: it is no beginning. */
 static void debug_command_asked(struct app *a, enum wire_method method, enum wire_debug_action action,
                                 int port) {
     const struct wire_debug *want = &a->told.want;
-    assert_int_equal(a->repl.wish, APP_REPL_DEBUG);
+    assert_int_equal(a->repl.asked, APP_REPL_DEBUG);
     assert_int_equal(a->told.def->method, method);
     assert_int_equal(want->action, action);
     if (action == WIRE_DEBUG_BEGIN) {
@@ -38,7 +39,6 @@ static void debug_command_asked(struct app *a, enum wire_method method, enum wir
         assert_int_equal(want->port, port);
         assert_null(want->path);
     }
-    a->repl.wish = APP_REPL_NOTHING;
 }
 
 static void asks_to_debug(struct app *a, int port) {
@@ -59,9 +59,9 @@ static void test_the_key(void **state) {
     fixture_press(a, "g");
     fixture_shows(a, 24, 80, " :debug");
     fixture_press(a, "y"); /* what goes into launch.json, and nothing else */
-    assert_true(a->requests.copy);
-    assert_memory_equal(a->hands.text, "{\n  \"name\": \"probing: attach to", 30);
-    assert_non_null(strstr(a->hands.text, "\"remoteRoot\": \"/work\""));
+    assert_true(fake_host.asked.copy);
+    assert_memory_equal(fake_host.text, "{\n  \"name\": \"probing: attach to", 30);
+    assert_non_null(strstr(fake_host.text, "\"remoteRoot\": \"/work\""));
     fixture_press(a, "2 B");
     debug_command_asked(a, WIRE_DEBUG, WIRE_DEBUG_END, 0);
     repl_fixture_answer_debug(a, &ended);
@@ -85,13 +85,13 @@ static void test_the_commands(void **state) {
     fixture_shows(a, 24, 80, "paused: 1 of 1 threads are held");
     fixture_shows(a, 24, 80, "held at /train.py:7 step");
     fixture_press(a, "y");
-    assert_string_equal(a->hands.text, "(echo abcdef; cat) | nc 127.0.0.1 3344\n");
+    assert_string_equal(fake_host.text, "(echo abcdef; cat) | nc 127.0.0.1 3344\n");
     command_run(a, "pause-job --off");
     debug_command_asked(a, WIRE_PAUSE, WIRE_DEBUG_END, 0);
     repl_fixture_answer_debug(a, &ended);
     fixture_shows(a, 24, 80, "the job goes on");
     fixture_press(a, "y");
-    assert_string_equal(a->hands.text, "the job goes on\n");
+    assert_string_equal(fake_host.text, "the job goes on\n");
     command_run(a, "catch");
     assert_true(a->told.want.limit_s == 300);
     debug_command_asked(a, WIRE_CATCH, WIRE_DEBUG_BEGIN, 0);
@@ -125,8 +125,8 @@ static void test_refusals(void **state) {
     fixture_shows(a, 24, 80, "code runs: ctrl-c ends it");
     asks_to_debug(a, 0);
     fixture_press(a, "ctrl-c");
-    assert_true(a->repl.interrupt);
-    assert_false(a->requests.quit);
+    assert_true(fake_host.asked.interrupt);
+    assert_false(fake_host.asked.quit);
     repl_fixture_answer_debug(
         a,
         &(struct wire_debugger){.refused = "debugpy listens already, on 127.0.0.1:5: debug --off ends it"});

@@ -20,6 +20,7 @@
 #include "tui/core/app.h"
 #include "unit/tui_diff.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 
 static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 40, 120, what); }
 
@@ -265,7 +266,7 @@ static void test_two_windows(void **state) {
     fixture_press(a, ": \"diff Space \"mark Enter");
     assert_shows(a, "there is no mark yet");
     fixture_press(a, ": \"diff Space \"/no/such.db Enter");
-    assert_string_equal(a->diff.wish, "/no/such.db");
+    assert_string_equal(fake_host.asked.diff, "/no/such.db");
     app_free(a);
     a = fixture_app(FIXTURE_NORMAL, 3, false);
     fixture_press(a, ": \"diff Space \"20s-10s Enter");

@@ -16,6 +16,7 @@
 #include "tui/screens/flame/flame_state.h"
 #include "tui/core/app.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 
 static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 40, 120, what); }
 
@@ -383,14 +384,14 @@ static void test_random_keys(void **state) {
 static void give_source(struct app *a, const char *why) {
     struct source_text *t = calloc(1, sizeof *t);
     assert_non_null(t);
-    (void)snprintf(t->path, sizeof t->path, "%s", a->source_request.path);
-    t->from = a->source_request.from;
+    (void)snprintf(t->path, sizeof t->path, "%s", a->source_asked.path);
+    t->from = a->source_asked.from;
     for (int i = 0; !why && i < SOURCE_MAX_LINES; i++)
         (void)snprintf(t->lines[t->n++], SOURCE_LINE, "source of line %d\033[2J", t->from + i);
     if (why)
         (void)err_set(&t->why, ERR_FAILED, "%s", why);
     app_take_source(a, t);
-    a->source_request.is_new = false;
+    fake_host.asked.read_source = false;
 }
 
 static void test_details(void **state) {
@@ -399,10 +400,10 @@ static void test_details(void **state) {
     fixture_press(a, "a a o"); /* on the CPU */
     assert_shows(a, "Called by");
     assert_shows(a, "no frame");
-    assert_false(a->source_request.is_new);
+    assert_false(fake_host.asked.read_source);
     fixture_press(a, "/ \"train_step Enter");
-    assert_true(a->source_request.is_new);
-    assert_string_equal(a->source_request.path, "/home/ada/jobs/train.py");
+    assert_true(fake_host.asked.read_source);
+    assert_string_equal(a->source_asked.path, "/home/ada/jobs/train.py");
     assert_shows(a, "100.0% main");
     assert_shows(a, "Module._call_impl  ");
     assert_shows(a, "AdamW.step  ");
@@ -413,9 +414,9 @@ static void test_details(void **state) {
     assert_shows(a, "source of line 203");
     assert_hides(a, "\033[2J");
     fixture_samples(a, 4);
-    assert_false(a->source_request.is_new); /* it is there */
-    fixture_press(a, "k");                  /* to main, of the same file */
-    assert_true(a->source_request.is_new);
+    assert_false(fake_host.asked.read_source); /* it is there */
+    fixture_press(a, "k");                     /* to main, of the same file */
+    assert_true(fake_host.asked.read_source);
     give_source(a, "cannot read /home/ada/jobs/train.py: Permission denied");
     assert_shows(a, "Permission denied");
     fixture_press(a, "L L"); /* by module */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 
 static const char *draw(struct app *a, int rows) {
     static char text[100000];
@@ -56,22 +57,22 @@ static void answer(struct app *a) {
 static void test_values_are_asked_for_while_they_are_shown(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
     (void)state;
-    assert_int_equal(app_take_requests(a).details.tid, 0);
+    assert_int_equal(fake_host_take().details.tid, 0);
     fixture_press(a, "v");
-    assert_int_equal(app_take_requests(a).details.tid, 4242);
+    assert_int_equal(fake_host_take().details.tid, 4242);
     assert_shows(a, "reading ...");
     answer(a);
     look_again(a, FIXTURE_NOW_S + 0.5, 5);
-    assert_int_equal(app_take_requests(a).details.tid, 0);
+    assert_int_equal(fake_host_take().details.tid, 0);
     look_again(a, FIXTURE_NOW_S + 1.1, 6);
-    assert_int_equal(app_take_requests(a).details.tid, 4242);
+    assert_int_equal(fake_host_take().details.tid, 4242);
     look_again(a, FIXTURE_NOW_S + 2.2, 7); /* the answer is still under way */
-    assert_int_equal(app_take_requests(a).details.tid, 0);
+    assert_int_equal(fake_host_take().details.tid, 0);
     look_again(a, FIXTURE_NOW_S + 6, 8); /* it is lost */
-    assert_int_equal(app_take_requests(a).details.tid, 4242);
+    assert_int_equal(fake_host_take().details.tid, 4242);
     fixture_press(a, "v");
     look_again(a, FIXTURE_NOW_S + 20, 9);
-    assert_int_equal(app_take_requests(a).details.tid, 0);
+    assert_int_equal(fake_host_take().details.tid, 0);
     assert_hides(a, "Locals");
     app_free(a);
 }
@@ -80,15 +81,15 @@ static void test_another_thread_is_asked_for_at_once(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
     (void)state;
     fixture_press(a, "v");
-    (void)app_take_requests(a);
+    (void)fake_host_take();
     answer(a);
     fixture_press(a, "]");
-    int64_t wanted = app_take_requests(a).details.tid;
+    int64_t wanted = fake_host_take().details.tid;
     assert_true(wanted != 4242);
     assert_hides(a, "Transformer object");
     fixture_press(a, "]");
     if (wanted == 0) /* a native thread has none */
-        assert_true(app_take_requests(a).details.tid != 4242);
+        assert_true(fake_host_take().details.tid != 4242);
     app_free(a);
 }
 
@@ -96,12 +97,12 @@ static void test_nothing_is_read_while_paused(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
     (void)state;
     fixture_press(a, "Space v");
-    assert_int_equal(app_take_requests(a).details.tid, 0);
+    assert_int_equal(fake_host_take().details.tid, 0);
     assert_shows(a, "paused: values are read while the view moves");
     look_again(a, FIXTURE_NOW_S + 5, 6);
-    assert_int_equal(app_take_requests(a).details.tid, 0);
+    assert_int_equal(fake_host_take().details.tid, 0);
     fixture_press(a, "Space");
-    assert_int_equal(app_take_requests(a).details.tid, 4242);
+    assert_int_equal(fake_host_take().details.tid, 4242);
     app_free(a);
 }
 
@@ -138,7 +139,7 @@ static void test_tasks_are_asked_for_while_they_are_shown(void **state) {
     struct model_snapshot s;
     (void)state;
     fixture_press(a, "t");
-    struct wire_threads want = app_take_requests(a).details;
+    struct wire_threads want = fake_host_take().details;
     assert_true(want.tid == 4242 && want.tasks && !want.locals && !want.repr);
     assert_shows(a, "reading ...");
     fixture_tasks(&s);
@@ -147,7 +148,7 @@ static void test_tasks_are_asked_for_while_they_are_shown(void **state) {
     assert_shows(a, "awaited by Task-1, ?");
     assert_hides(a, "another thread's");
     fixture_press(a, "v");
-    want = app_take_requests(a).details;
+    want = fake_host_take().details;
     assert_true(want.tid == 4242 && want.locals && !want.tasks);
     assert_hides(a, "Tasks:");
     fixture_press(a, "t t");
@@ -182,11 +183,11 @@ static void test_own_reprs_are_asked_for_by_a_key(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
     (void)state;
     fixture_press(a, "v");
-    assert_false(app_take_requests(a).details.repr);
+    assert_false(fake_host_take().details.repr);
     fixture_press(a, "r");
-    assert_true(app_take_requests(a).details.repr);
+    assert_true(fake_host_take().details.repr);
     fixture_press(a, "r");
-    struct wire_threads want = app_take_requests(a).details;
+    struct wire_threads want = fake_host_take().details;
     assert_true(want.tid == 4242 && want.locals && !want.repr);
     app_free(a);
 }

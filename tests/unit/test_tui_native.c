@@ -14,6 +14,7 @@
 #include "tui/core/app.h"
 #include "tui/view/grid.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 
 static const char *draw(struct app *a) {
     static char text[120 * 40 * 4];
@@ -59,31 +60,31 @@ static void look_again(struct app *a, double now_s, int step) {
 static void test_they_are_asked_for_while_they_are_shown(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
     (void)state;
-    assert_int_equal(app_take_requests(a).details.tid, 0);
+    assert_int_equal(fake_host_take().details.tid, 0);
     fixture_press(a, "c");
-    struct wire_threads w = app_take_requests(a).details;
+    struct wire_threads w = fake_host_take().details;
     assert_int_equal(w.tid, 4242);
     assert_true(w.native);
     assert_false(w.locals || w.tasks || w.repr);
     answer(a, MODEL_NATIVE_MERGED);
     assert_shows(a, "at::native::addmm_impl_cpu_");
     look_again(a, FIXTURE_NOW_S + 0.5, 5);
-    assert_int_equal(app_take_requests(a).details.tid, 0);
+    assert_int_equal(fake_host_take().details.tid, 0);
     look_again(a, FIXTURE_NOW_S + 1.1, 6);
-    assert_int_equal(app_take_requests(a).details.tid, 4242);
+    assert_int_equal(fake_host_take().details.tid, 4242);
     fixture_press(a, "v"); /* with variables: at once, in one answer */
-    w = app_take_requests(a).details;
+    w = fake_host_take().details;
     assert_int_equal(w.tid, 4242);
     assert_true(w.native && w.locals);
     fixture_press(a, "t"); /* tasks in place of the variables: the same */
-    w = app_take_requests(a).details;
+    w = fake_host_take().details;
     assert_int_equal(w.tid, 4242);
     assert_true(w.native && w.tasks && !w.locals);
     fixture_press(a, "t c");
-    (void)app_take_requests(a);
+    (void)fake_host_take();
     assert_hides(a, "at::native::addmm_impl_cpu_");
     look_again(a, FIXTURE_NOW_S + 20, 9);
-    assert_int_equal(app_take_requests(a).details.tid, 0);
+    assert_int_equal(fake_host_take().details.tid, 0);
     app_free(a);
 }
 
@@ -141,13 +142,13 @@ static void test_a_refusal_turns_it_off(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
     (void)state;
     fixture_press(a, "c");
-    assert_true(app_take_requests(a).details.native);
+    assert_true(fake_host_take().details.native);
     a->data.native_refused = true;
     look_again(a, FIXTURE_NOW_S + 2, 5);
     look_again(a, FIXTURE_NOW_S + 4, 6);
-    assert_int_equal(app_take_requests(a).details.tid, 0);
+    assert_int_equal(fake_host_take().details.tid, 0);
     fixture_press(a, "c");
-    assert_true(app_take_requests(a).details.native);
+    assert_true(fake_host_take().details.native);
     app_free(a);
 }
 

@@ -20,6 +20,7 @@
 #include "tui/core/app.h"
 #include "unit/tui_children.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 #include "unit/tui_samples.h"
 #include "unit/tui_sql.h"
 #include "unit/tui_tables.h"
@@ -97,8 +98,8 @@ static void give_details(struct walk *w) {
 static void give_source(struct walk *w) {
     struct source_text *t = calloc(1, sizeof *t);
     assert_non_null(t);
-    (void)snprintf(t->path, sizeof t->path, "%s", w->app->source_request.path);
-    t->from = w->app->source_request.from;
+    (void)snprintf(t->path, sizeof t->path, "%s", w->app->source_asked.path);
+    t->from = w->app->source_asked.from;
     t->n = (int)roll(w, SOURCE_MAX_LINES + 1);
     for (int i = 0; i < t->n; i++)
         (void)snprintf(t->lines[i], sizeof t->lines[i], "%d \033[2J\xff \xe8\xa8\x93", i);
@@ -116,9 +117,9 @@ static void change_state(struct walk *w) {
 
 static void answer_query(struct walk *w) {
     struct querier_answer answer = {.kind = QUERIER_RUN, .error_at = -1};
-    if (w->app->query.wish != APP_QUERY_RUN || !w->app->query.running)
+    if (w->app->query.pending != APP_QUERY_RUN || !w->app->query.running)
         return;
-    w->app->query.wish = APP_QUERY_NONE;
+    w->app->query.pending = APP_QUERY_NONE;
     if (roll(w, 3) == 0)
         (void)err_set(&answer.error, ERR_FAILED, "no such column");
     else
@@ -191,7 +192,7 @@ static void happen(struct walk *w) {
         app_tick(a);
     else
         draw(w);
-    (void)app_take_requests(a);
+    (void)fake_host_take();
 }
 
 static void walk_once(uint64_t seed, int events) {

@@ -13,6 +13,7 @@
 #include "tui/core/app_magic.h"
 #include "tui/core/app.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 #include "unit/tui_repl.h"
 
 #define CAUGHT "Traceback (most recent call last):\nKeyboardInterrupt\n"
@@ -65,8 +66,8 @@ static void test_blocks(void **state) {
     repl_fixture_asked(a, APP_REPL_RUN, "def f(x):\n    return x");
     repl_fixture_answer(a, NULL, NULL, NULL);
     repl_fixture_paste(a, "if 1:\n    a = 1\nq\n"); /* pasted lines are not run by themselves */
-    assert_int_equal(a->repl.wish, APP_REPL_NOTHING);
-    assert_false(a->requests.quit);
+    assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+    assert_false(fake_host.asked.quit);
     fixture_press(a, "F5");
     repl_fixture_asked(a, APP_REPL_RUN, "if 1:\n    a = 1\nq");
     repl_fixture_answer(a, NULL, NULL, NULL);
@@ -91,9 +92,9 @@ static void test_lines_with_percent(void **state) {
     fixture_shows(a, 24, 80, ">>> %bt");
     fixture_shows(a, 24, 80, "    work (job.py:4)");
     fixture_press(a, "Esc y i"); /* what came last is what is copied */
-    assert_string_equal(a->hands.text, "Thread MainThread (4242) R\n    work (job.py:4)\n");
+    assert_string_equal(fake_host.text, "Thread MainThread (4242) R\n    work (job.py:4)\n");
     repl_fixture_look(a, "%q SELECT 6 * 7 AS answer", MAGIC_QUERY, "answer\n42\n", NULL);
-    assert_int_equal(a->repl.cols, 78);
+    assert_int_equal(fake_host.magic_cols, 78);
     fixture_shows(a, 24, 80, ">>> %q SELECT 6 * 7 AS answer");
     repl_fixture_look(a, "%q SELEC", MAGIC_QUERY, NULL, "near \"SELEC\": syntax error");
     fixture_shows(a, 24, 80, "near \"SELEC\": syntax error");
@@ -105,7 +106,7 @@ static void test_lines_with_percent(void **state) {
     fixture_shows(a, 24, 80, ">>> %tensor");
     repl_fixture_type(a, "s");
     fixture_press(a, "Home Right F5"); /* wherever the cursor stands, and by the other key, too */
-    assert_int_equal(a->repl.wish, APP_REPL_QUERY);
+    assert_int_equal(a->repl.asked, APP_REPL_QUERY);
     app_repl_forget(a); /* another target: its answer is nobody's */
     struct querier_answer late = {.kind = QUERIER_MAGIC, .error_at = -1};
     strbuf_init(&late.text, 0);
@@ -120,7 +121,7 @@ static void test_percent_runs_code(void **state) {
     (void)state;
     repl_fixture_type(a, "%who");
     fixture_press(a, "Enter");
-    assert_int_equal(a->repl.wish, APP_REPL_RUN);
+    assert_int_equal(a->repl.asked, APP_REPL_RUN);
     assert_non_null(strstr(strbuf_str(&a->repl.code), "globals()"));
     repl_fixture_answer(a, "count    int\n", NULL, NULL);
     fixture_shows(a, 24, 80, ">>> %who");
@@ -141,7 +142,6 @@ static void test_percent_runs_code(void **state) {
     struct wire_eval asked = app_repl_question(a);
     assert_true(asked.timeout_s == 2.5 && asked.tid == 4242 && asked.depth == 3 && asked.keep);
     struct wire_evaluated slow = {.timed_out = true};
-    a->repl.wish = APP_REPL_NOTHING;
     app_repl_take(a, &slow);
     fixture_shows(a, 24, 80, "not done within 2.5 s: it was interrupted; %timeout S gives it longer");
     app_set_pid(a, 4711); /* that frame is not one of this target */
@@ -160,7 +160,6 @@ static void test_looks_take_time(void **state) {
     (void)state;
     repl_fixture_type(a, "%steps");
     fixture_press(a, "Enter");
-    a->repl.wish = APP_REPL_NOTHING;
     app_set_time(a, a->now_s + 3, a->epoch_s + 3);
     fixture_shows(a, 24, 80, "looking 3 s: ctrl-c ends it");
     fixture_press(a, "m Tab"); /* nothing else can be asked now */
@@ -174,7 +173,7 @@ static void test_looks_take_time(void **state) {
     repl_fixture_type(a, "x");
     fixture_shows(a, 24, 80, "keys wait");
     fixture_press(a, "ctrl-c");
-    assert_true(a->repl.interrupt);
+    assert_true(fake_host.asked.cancel_magic);
     app_magic_take(a, &ended);
     fixture_shows(a, 24, 80, "interrupted");
     assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
@@ -209,7 +208,7 @@ static void test_completing_percent(void **state) {
     struct app *a = repl_app();
     (void)state;
     repl_fixture_type(a, "%t");
-    assert_int_equal(a->query.wish, APP_QUERY_TABLES); /* which tables there are is known soon */
+    assert_int_equal(a->query.pending, APP_QUERY_TABLES); /* which tables there are is known soon */
     fixture_press(a, "Tab");
     fixture_shows(a, 24, 80, "1 of 4");
     fixture_shows(a, 24, 80, "CODE: run code, and say how long it took");
@@ -283,8 +282,8 @@ static void test_typing_ahead(void **state) {
     fixture_shows(a, 24, 80, ">>> dc");
     repl_fixture_asked(a, APP_REPL_RUN, "b");
     fixture_press(a, "Enter e ctrl-c");
-    assert_true(a->repl.interrupt);
-    assert_false(a->requests.quit);
+    assert_true(fake_host.asked.interrupt);
+    assert_false(fake_host.asked.quit);
     fixture_shows(a, 24, 80, "ending");
     repl_fixture_answer(a, NULL, NULL, CAUGHT);
     fixture_shows(a, 24, 80, ">>> dc");
@@ -311,10 +310,10 @@ static void test_output_scrolls(void **state) {
     fixture_press(a, "/ \"57 Enter");
     fixture_shows(a, 24, 80, "line 57 of it");
     fixture_press(a, "y");
-    assert_true(a->requests.copy);
-    assert_string_equal(a->hands.text, "2");
+    assert_true(fake_host.asked.copy);
+    assert_string_equal(fake_host.text, "2");
     fixture_press(a, "Y");
-    assert_non_null(strstr(a->hands.text, ">>> print(log)\nline 0 of it\n"));
+    assert_non_null(strstr(fake_host.text, ">>> print(log)\nline 0 of it\n"));
     fixture_press(a, "G i x");
     fixture_shows(a, 24, 80, ">>> x");
     app_free(a);

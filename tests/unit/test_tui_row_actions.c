@@ -25,6 +25,7 @@
 #include "tui/core/app.h"
 #include "tui/term/term.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 
 static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 24, 80, what); }
 
@@ -62,29 +63,29 @@ static void test_copy(void **state) {
     struct app *a = with_samples();
     (void)state;
     fixture_press(a, "Enter j j j j j y");
-    assert_true(app_take_requests(a).copy);
-    assert_string_equal(a->hands.text, "/home/ada/jobs/train.py:203 train_step");
-    assert_string_equal(a->hands.what, "the frame");
+    assert_true(fake_host_take().copy);
+    assert_string_equal(fake_host.text, "/home/ada/jobs/train.py:203 train_step");
+    assert_string_equal(fake_host.what, "the frame");
     fixture_press(a, "Y");
-    assert_true(app_take_requests(a).copy);
-    assert_int_equal(strncmp(a->hands.text, "4242 MainThread R\n  /usr/lib", 28), 0);
-    assert_non_null(strstr(a->hands.text, "\n  /home/ada/jobs/train.py:203 train_step\n"));
-    assert_int_equal(a->hands.len, strlen(a->hands.text));
+    assert_true(fake_host_take().copy);
+    assert_int_equal(strncmp(fake_host.text, "4242 MainThread R\n  /usr/lib", 28), 0);
+    assert_non_null(strstr(fake_host.text, "\n  /home/ada/jobs/train.py:203 train_step\n"));
+    assert_int_equal(fake_host.len, strlen(fake_host.text));
     fixture_press(a, "4 y");
-    assert_true(app_take_requests(a).copy);
-    assert_non_null(strstr(a->hands.text, "py"));
+    assert_true(fake_host_take().copy);
+    assert_non_null(strstr(fake_host.text, "py"));
     fixture_press(a, "3 j j Y");
-    assert_true(app_take_requests(a).copy);
-    assert_string_equal(a->hands.what, "the stack");
+    assert_true(fake_host_take().copy);
+    assert_string_equal(fake_host.what, "the stack");
     app_message(a, true, "what went wrong\033[2J");
     fixture_press(a, "8 y");
-    assert_true(app_take_requests(a).copy);
-    assert_int_equal(strncmp(a->hands.text, "what went wrong", 15), 0);
-    assert_null(strchr(a->hands.text, '\033'));
+    assert_true(fake_host_take().copy);
+    assert_int_equal(strncmp(fake_host.text, "what went wrong", 15), 0);
+    assert_null(strchr(fake_host.text, '\033'));
     app_free(a);
     a = fixture_app(FIXTURE_NORMAL, 0, false);
     fixture_press(a, "y");
-    assert_false(app_take_requests(a).copy);
+    assert_false(fake_host_take().copy);
     assert_shows(a, "nothing is selected");
     app_free(a);
 }
@@ -172,9 +173,9 @@ static void test_edit_wish(void **state) {
     struct app *a = with_samples();
     (void)state;
     fixture_press(a, "Enter j j j e");
-    assert_true(app_take_requests(a).edit);
-    assert_string_equal(a->hands.file, "/home/ada/jobs/train.py");
-    assert_int_equal(a->hands.line, 88);
+    assert_true(fake_host_take().edit);
+    assert_string_equal(fake_host.file, "/home/ada/jobs/train.py");
+    assert_int_equal(fake_host.line, 88);
     app_free(a);
 }
 
@@ -220,12 +221,12 @@ static void test_menu(void **state) {
     assert_shows(a, "Locals");
     fixture_press(a, "m y"); /* by its key */
     assert_ptr_equal(app_top(a)->def, &screen_threads);
-    assert_true(app_take_requests(a).copy);
+    assert_true(fake_host_take().copy);
     fixture_press(a, "m Esc");
     assert_ptr_equal(app_top(a)->def, &screen_threads);
     fixture_press(a, "F9 q");
     assert_ptr_equal(app_top(a)->def, &screen_threads);
-    assert_false(app_take_requests(a).quit);
+    assert_false(fake_host_take().quit);
     static const char *const others[] = {"4 m", "3 j m"};
     for (size_t i = 0; i < 2; i++) {
         fixture_press(a, others[i]);
@@ -288,9 +289,9 @@ static char *read_file(const char *path) {
 }
 
 static void finish_export(struct app *a) {
-    assert_true(app_take_requests(a).export_file);
-    struct export_job *job = a->hands.job;
-    a->hands.job = NULL;
+    assert_true(fake_host_take().write);
+    struct export_job *job = fake_host.job;
+    fake_host.job = NULL;
     export_job_do(job);
     app_export_done(a, job);
 }
@@ -349,7 +350,7 @@ static void test_export_dialog(void **state) {
     assert_shows(a, "wrote ");
     assert_non_null(strstr(read_file(path), "train_step (train.py"));
     fixture_press(a, keys); /* it is there now */
-    assert_false(app_take_requests(a).export_file);
+    assert_false(fake_host_take().write);
     assert_shows(a, "is there already");
     (void)unlink(path);
     (void)snprintf(path, sizeof path, "%s/screen.txt", dir);
@@ -361,7 +362,7 @@ static void test_export_dialog(void **state) {
     /* A file that is there: the dialog asks, Esc keeps it, Enter replaces it. */
     (void)snprintf(keys, sizeof keys, "x End Enter ctrl-u \"%s Enter", path);
     fixture_press(a, keys);
-    assert_false(app_take_requests(a).export_file);
+    assert_false(fake_host_take().write);
     assert_shows(a, "is there already: Enter replaces it");
     fixture_press(a, "Esc");
     assert_ptr_equal(app_top(a)->def, &screen_export);
@@ -460,7 +461,7 @@ static void test_export_refuses(void **state) {
     assert_shows(a, "cannot write /no/such/folder/x");
     fixture_press(a, ": \"export Space \"csv Space \"/tmp/x Enter");
     assert_shows(a, "no csv: it is made of tables");
-    assert_false(app_take_requests(a).export_file);
+    assert_false(fake_host_take().write);
     app_free(a);
 }
 

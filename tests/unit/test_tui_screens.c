@@ -193,8 +193,8 @@ static struct app *scene_flame_details(bool ascii) {
     struct source_text *t = calloc(1, sizeof *t);
     assert_non_null(t);
     fixture_press(a, "o / \"train_step Enter Esc");
-    (void)snprintf(t->path, sizeof t->path, "%s", a->source_request.path);
-    t->from = a->source_request.from;
+    (void)snprintf(t->path, sizeof t->path, "%s", a->source_asked.path);
+    t->from = a->source_asked.from;
     for (int i = 0; i < SOURCE_MAX_LINES; i++)
         (void)snprintf(t->lines[t->n++], SOURCE_LINE,
                        "        loss = step(model, %d)  # \033[2J\350\250\223\347\267\264", i);

@@ -12,15 +12,16 @@
 #include "tui/core/command.h"
 #include "tui/core/settings.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 
 static char names[][THEME_MAX_NAME] = {"default", "light", "mono", "nord"};
 
 static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 24, 80, what); }
 
-/* What the app wishes to look like; "" nothing new. */
-static const char *wished(struct app *a) {
+/* The theme that was asked for last; "" none. */
+static const char *theme_asked(void) {
     static char name[SETTINGS_TEXT];
-    struct app_requests w = app_take_requests(a);
+    struct fake_asked w = fake_host_take();
     memcpy(name, w.theme, sizeof name);
     return name;
 }
@@ -28,7 +29,7 @@ static const char *wished(struct app *a) {
 static struct app *choosing(void) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
     fixture_press(a, "alt-t");
-    assert_true(app_take_requests(a).list_themes);
+    assert_true(fake_host_take().list_themes);
     app_take_themes(a, names, sizeof names / sizeof names[0]);
     return a;
 }
@@ -38,13 +39,13 @@ static void test_moving_shows(void **state) {
     (void)state;
     assert_shows(a, " default (in use)");
     assert_shows(a, "MainThread"); /* the screen below */
-    assert_string_equal(wished(a), "");
+    assert_string_equal(theme_asked(), "");
     fixture_press(a, "j");
-    assert_string_equal(wished(a), "light");
+    assert_string_equal(theme_asked(), "light");
     fixture_press(a, "End");
-    assert_string_equal(wished(a), "nord");
+    assert_string_equal(theme_asked(), "nord");
     fixture_press(a, "/ \"mono Enter");
-    assert_string_equal(wished(a), "mono");
+    assert_string_equal(theme_asked(), "mono");
     assert_string_equal(a->settings.values[SETTINGS_THEME], "default");
     app_free(a);
 }
@@ -54,11 +55,11 @@ static void test_enter_keeps(void **state) {
     struct app *a = choosing();
     (void)state;
     fixture_press(a, "j j Enter");
-    assert_string_equal(wished(a), "mono");
+    assert_string_equal(theme_asked(), "mono");
     assert_string_equal(a->settings.values[SETTINGS_THEME], "mono");
     assert_int_equal(a->settings.origins[SETTINGS_THEME], SETTINGS_BY_KEY);
     assert_string_equal(app_top(a)->def->name, "threads");
-    assert_false(app_take_requests(a).save_settings);
+    assert_false(fake_host_take().save_settings);
     app_free(a);
 }
 
@@ -71,9 +72,9 @@ static void test_leaving_goes_back(void **state) {
         struct err e;
         assert_int_equal(settings_set(a, "theme", "light", &e), 0);
         fixture_press(a, "End");
-        assert_string_equal(wished(a), "nord");
+        assert_string_equal(theme_asked(), "nord");
         fixture_press(a, ways[i]);
-        assert_string_equal(wished(a), "light");
+        assert_string_equal(theme_asked(), "light");
         assert_string_equal(app_top(a)->def->name, "threads");
         app_free(a);
     }
@@ -85,13 +86,13 @@ static void test_a_file_that_is_in_no_folder(void **state) {
     struct err e;
     (void)state;
     assert_int_equal(settings_set(a, "theme", "/x/my.theme", &e), 0);
-    (void)app_take_requests(a);
+    (void)fake_host_take();
     fixture_press(a, "Esc alt-t");
     app_take_themes(a, names, sizeof names / sizeof names[0]);
     fixture_press(a, "j");
-    assert_string_equal(wished(a), "light");
+    assert_string_equal(theme_asked(), "light");
     fixture_press(a, "Esc");
-    assert_string_equal(wished(a), "/x/my.theme");
+    assert_string_equal(theme_asked(), "/x/my.theme");
     app_free(a);
 }
 
@@ -110,10 +111,9 @@ static void test_setup_changes_at_once(void **state) {
     assert_true(a->folded);
     fixture_press(a, "Esc g Right");
     assert_true(a->config.delay_s > 0.25);
-    assert_true(app_take_requests(a).rate);
     fixture_press(a, "/ \"color Enter Right");
     assert_string_equal(a->settings.values[SETTINGS_COLOR], "always");
-    assert_string_equal(wished(a), "default");
+    assert_string_equal(theme_asked(), "default");
     app_free(a);
 }
 
@@ -135,13 +135,13 @@ static void test_by_command(void **state) {
     (void)state;
     app_take_themes(a, names, sizeof names / sizeof names[0]);
     command_run(a, "theme light");
-    assert_string_equal(wished(a), "light");
+    assert_string_equal(theme_asked(), "light");
     assert_string_equal(a->settings.values[SETTINGS_THEME], "light");
     command_run(a, "theme");
     assert_string_equal(app_top(a)->def->name, "themes");
     fixture_press(a, "Esc");
     command_run(a, "save-settings");
-    assert_true(app_take_requests(a).save_settings);
+    assert_true(fake_host_take().save_settings);
     struct command_choices c;
     command_complete(a, "theme mo", &c);
     assert_int_equal(c.n, 1);
@@ -169,13 +169,13 @@ static void test_saving_is_a_wish(void **state) {
     (void)state;
     a->config.config_path = "/home/ada/.config/probing-top/config";
     fixture_press(a, "ctrl-t F12");
-    assert_true(app_take_requests(a).save_settings);
+    assert_true(fake_host_take().save_settings);
     assert_int_equal(a->settings.origins[SETTINGS_MOUSE], SETTINGS_BY_KEY);
     fixture_press(a, "S");
     assert_shows(a, "/home/ada/.config/probing-top/config");
-    assert_false(app_take_requests(a).save_settings);
+    assert_false(fake_host_take().save_settings);
     fixture_press(a, "s");
-    assert_true(app_take_requests(a).save_settings);
+    assert_true(fake_host_take().save_settings);
     app_free(a);
 }
 

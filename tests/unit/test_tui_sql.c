@@ -15,6 +15,7 @@
 #include "client/sql/saved.h"
 #include "unit/tui_capture.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 #include "unit/tui_sql.h"
 
 static void assert_shown(struct app *a, const char *want, bool shown) {
@@ -29,7 +30,7 @@ static void assert_shown(struct app *a, const char *want, bool shown) {
 }
 
 static void assert_query(struct app *a, const char *want) {
-    assert_int_equal(a->query.wish, APP_QUERY_RUN);
+    assert_int_equal(a->query.pending, APP_QUERY_RUN);
     assert_string_equal(a->query.text, want);
 }
 
@@ -37,11 +38,11 @@ static void test_run(void **state) {
     struct app *a = sql_fixture_app(false);
     (void)state;
     sql_fixture_paste(a, "SELECT q FROM t");
-    assert_false(a->requests.quit); /* pasted letters are no keys */
+    assert_false(fake_host.asked.quit); /* pasted letters are no keys */
     fixture_press(a, "q 2 / Space ?");
     assert_shown(a, "SELECT q FROM tq2/ ?", true);
     fixture_press(a, "Backspace Backspace Backspace Backspace Backspace Enter");
-    assert_int_equal(a->query.wish, APP_QUERY_NONE);
+    assert_int_equal(a->query.pending, APP_QUERY_NONE);
     assert_shown(a, "2 lines", false);
     assert_shown(a, "F5 always does", true);
     fixture_press(a, "; Enter");
@@ -61,8 +62,8 @@ static void test_run_while_tables_are_looked_at(void **state) {
     struct app *a = sql_fixture_app(false);
     (void)state;
     app_query_tables(a);
-    assert_int_equal(a->query.wish, APP_QUERY_TABLES);
-    a->query.wish = APP_QUERY_NONE; /* it is under way */
+    assert_int_equal(a->query.pending, APP_QUERY_TABLES);
+    a->query.pending = APP_QUERY_NONE; /* it is under way */
     sql_fixture_paste(a, "SELECT 1");
     fixture_press(a, "F5");
     assert_query(a, "SELECT 1");
@@ -75,11 +76,11 @@ static void test_run_while_tables_are_looked_at(void **state) {
     sql_fixture_answer(a, sql_fixture_rows(3), 0.001);
     assert_shown(a, "3 rows in", true);
     app_query_tables(a);
-    a->query.wish = APP_QUERY_NONE;
+    a->query.pending = APP_QUERY_NONE;
     fixture_press(a, "F5 ctrl-c"); /* neither is wanted any more */
     look = (struct querier_answer){.kind = QUERIER_LIST_TABLES, .cancelled = true, .error_at = -1};
     app_take_answer(a, &look);
-    assert_int_equal(a->query.wish, APP_QUERY_NONE);
+    assert_int_equal(a->query.pending, APP_QUERY_NONE);
     assert_false(a->query.running);
     app_free(a);
 }
@@ -89,13 +90,13 @@ static void test_enter_needs_a_statement(void **state) {
     (void)state;
     fixture_press(a, "Enter");
     fixture_press(a, "F5");
-    assert_int_equal(a->query.wish, APP_QUERY_NONE);
+    assert_int_equal(a->query.pending, APP_QUERY_NONE);
     fixture_press(a, "; Enter");
-    assert_int_equal(a->query.wish, APP_QUERY_NONE);
+    assert_int_equal(a->query.pending, APP_QUERY_NONE);
     fixture_press(a, "ctrl-c");
     sql_fixture_paste(a, "SELECT ';' -- ;");
     fixture_press(a, "Enter");
-    assert_int_equal(a->query.wish, APP_QUERY_NONE);
+    assert_int_equal(a->query.pending, APP_QUERY_NONE);
     fixture_press(a, "alt-Enter ; Space Enter");
     assert_query(a, "SELECT ';' -- ;\n\n; ");
     app_free(a);
@@ -132,7 +133,7 @@ static void test_completion(void **state) {
     assert_shown(a, "its name: threading.Thread.name", true);
     fixture_press(a, "Enter"); /* takes it, and runs nothing */
     assert_shown(a, "WHERE thread", true);
-    assert_int_equal(a->query.wish, APP_QUERY_NONE);
+    assert_int_equal(a->query.pending, APP_QUERY_NONE);
     fixture_press(a, "Space Tab Esc");
     assert_shown(a, " Query ", true);
     assert_shown(a, "keyword", false);
@@ -199,12 +200,12 @@ static void test_cancel(void **state) {
     (void)state;
     sql_fixture_paste(a, "SELECT slow();");
     fixture_press(a, "Enter");
-    a->query.wish = APP_QUERY_NONE; /* it was begun */
+    a->query.pending = APP_QUERY_NONE; /* it was begun */
     app_set_time(a, FIXTURE_NOW_S + 3.2, FIXTURE_EPOCH_S + 3.2);
     assert_true(app_needs_tick(a));
     assert_shown(a, "running 3 s: ctrl-c ends it", true);
     fixture_press(a, "ctrl-c");
-    assert_true(a->query.cancel && !a->requests.quit);
+    assert_true(fake_host.asked.cancel_query && !fake_host.asked.quit);
     struct querier_answer answer = {.kind = QUERIER_RUN, .error_at = -1, .elapsed_s = 3.3, .cancelled = true};
     (void)err_set(&answer.error, ERR_FAILED, "the query was interrupted");
     app_take_answer(a, &answer);
@@ -237,14 +238,14 @@ static void test_result_keys(void **state) {
     fixture_press(a, "x / \"evil Enter");
     assert_shown(a, "/evil", true);
     fixture_press(a, "n N Esc - A b w w");
-    assert_false(a->requests.quit);
+    assert_false(fake_host.asked.quit);
     fixture_press(a, "Tab X");
     assert_shown(a, "SELECT 1;X", true);
     fixture_press(a, "Esc 4 7"); /* it is as it was left */
     assert_shown(a, "SELECT 1;X", true);
     assert_shown(a, "12 rows", true);
     fixture_press(a, "q");
-    assert_true(a->requests.quit);
+    assert_true(fake_host.asked.quit);
     app_free(a);
 }
 
@@ -263,7 +264,7 @@ static void test_lists(void **state) {
     assert_shown(a, "hot functions", false);
     fixture_press(a, "F2 Down Enter");
     assert_non_null(strstr(a->query.text, "f.lineno"));
-    assert_int_equal(a->query.wish, APP_QUERY_RUN);
+    assert_int_equal(a->query.pending, APP_QUERY_RUN);
     app_free(a);
 }
 
@@ -276,7 +277,7 @@ static void test_watch(void **state) {
     sql_fixture_answer(a, sql_fixture_rows(8), 0.001);
     fixture_press(a, "Esc j j j Right s");
     app_tick(a);
-    assert_int_equal(a->query.wish, APP_QUERY_NONE);
+    assert_int_equal(a->query.pending, APP_QUERY_NONE);
     app_set_time(a, FIXTURE_NOW_S + 2.5, FIXTURE_EPOCH_S + 2.5);
     app_tick(a);
     assert_query(a, "SELECT 1;");
@@ -293,7 +294,7 @@ static void test_watch(void **state) {
     assert_false(app_query_needs_tick(a));
     app_set_time(a, FIXTURE_NOW_S + 60, FIXTURE_EPOCH_S + 60);
     app_tick(a);
-    assert_int_equal(a->query.wish, APP_QUERY_NONE);
+    assert_int_equal(a->query.pending, APP_QUERY_NONE);
     app_free(a);
 }
 
@@ -306,13 +307,13 @@ static void test_export(void **state) {
     fixture_press(a, "Enter");
     sql_fixture_answer(a, sql_fixture_rows(8), 0.001);
     fixture_press(a, "Esc Right s - : \"export Space \"/x/a.csv Enter");
-    assert_int_equal(a->query.wish, APP_QUERY_EXPORT);
+    assert_int_equal(a->query.pending, APP_QUERY_EXPORT);
     const struct querier_export *x = &a->query.exported;
     assert_string_equal(x->path, "/x/a.csv");
     assert_string_equal(x->format, "csv");
     assert_true(x->rows && x->order && x->hidden[1] && !x->hidden[0]);
     struct querier_answer done = {.kind = QUERIER_EXPORT, .exported = 8, .error_at = -1};
-    a->query.wish = APP_QUERY_NONE;
+    a->query.pending = APP_QUERY_NONE;
     app_take_answer(a, &done);
     assert_shown(a, "8 rows written to /x/a.csv", true);
     fixture_press(a, ": \"export Space \"a.xls Enter");
@@ -400,9 +401,9 @@ static void test_too_small(void **state) {
     assert_int_equal(grid_init(&g, 10, 40), 0);
     app_draw(a, &g);
     fixture_press(a, "x");
-    assert_false(a->requests.quit);
+    assert_false(fake_host.asked.quit);
     fixture_press(a, "q");
-    assert_true(a->requests.quit);
+    assert_true(fake_host.asked.quit);
     grid_fini(&g);
     app_free(a);
 }
@@ -422,13 +423,13 @@ static void test_random(void **state) {
     assert_int_equal(grid_init(&g, 24, 80), 0);
     for (int i = 0; i < 6000; i++) {
         fixture_press(a, keys[(size_t)rand() % (sizeof keys / sizeof keys[0])]);
-        (void)app_take_requests(a);
-        if (a->query.wish == APP_QUERY_RUN && rand() % 2)
+        (void)fake_host_take();
+        if (a->query.pending == APP_QUERY_RUN && rand() % 2)
             rand() % 4 ? sql_fixture_answer(a, sql_fixture_rows((size_t)(rand() % 30)), 0.001)
                        : sql_fixture_fail(a, "syntax error", rand() % 30);
         else if (a->query.running && rand() % 4 == 0) {
             struct querier_answer done = {.kind = QUERIER_EXPORT, .cancelled = true, .error_at = -1};
-            a->query.wish = APP_QUERY_NONE;
+            a->query.pending = APP_QUERY_NONE;
             app_take_answer(a, &done);
         }
         if (a->n_screens < 2 && !a->prompt_for)

@@ -14,6 +14,7 @@
 
 #include "tui/screens/steps/steps_model.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 #include "unit/tui_tables.h"
 
 #define COLUMNS                                                                                              \
@@ -187,7 +188,7 @@ static void zoom_and_selection(void **state) {
     fixture_press(a, "Esc");
     assert_shows(a, 24, 80, " 4711^"); /* the mark takes no digit away */
     fixture_press(a, "q");
-    assert_true(a->requests.quit);
+    assert_true(fake_host.asked.quit);
     app_free(a);
 }
 

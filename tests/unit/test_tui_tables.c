@@ -14,6 +14,7 @@
 #include "tui/screens/modules/modules_rows.h"
 #include "tui/screens/tensors/tensors_rows.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 #include "unit/tui_tables.h"
 
 static struct app *tensors_app(void) {
@@ -435,20 +436,21 @@ static void test_watch_a_local(void **state) {
     app_take_locals(a, &s);
     (void)fixture_draw(a, 40, 100);
     fixture_press(a, "Tab W");
-    struct app_requests w = app_take_requests(a);
+    struct fake_asked w = fake_host_take();
     assert_true(w.status);
-    assert_string_equal(a->watch.key, "");
+    assert_string_equal(w.config.key, "");
     app_take_status(a, &status);
-    assert_string_equal(a->watch.key, "probing.torch_profiling");
-    assert_non_null(strstr(a->watch.value, "on,exprs=lr@f,"));
+    w = fake_host_take();
+    assert_string_equal(w.config.key, "probing.torch_profiling");
+    assert_non_null(strstr(w.config.value, "on,exprs=lr@f,"));
     assert_non_null(strstr(a->message, "at optimizer steps within it: training_logs"));
     a->data.target.python = "3.12.1";
     fixture_press(a, "W");
     app_take_status(a, &status);
     assert_non_null(strstr(a->message, "at steps and returns: training_logs"));
-    a->watch.key[0] = '\0';
+    (void)fake_host_take();
     app_take_status(a, &status); /* once */
-    assert_string_equal(a->watch.key, "");
+    assert_string_equal(fake_host_take().config.key, "");
     a->hands.readonly = true;
     fixture_press(a, "W");
     assert_non_null(strstr(a->message, "--readonly"));

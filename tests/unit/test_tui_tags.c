@@ -19,6 +19,7 @@
 #include "tui/core/tagging.h"
 #include "tui/view/sheet.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 #include "unit/tui_sql.h"
 #include "unit/tui_tables.h"
 
@@ -42,8 +43,8 @@ static void feed_snapshot(struct app *a, int step) {
 /* What is copied now; it is the app's. */
 static const char *copied(struct app *a, const char *keys) {
     fixture_press(a, keys);
-    assert_true(app_take_requests(a).copy);
-    return a->hands.text;
+    assert_true(fake_host_take().copy);
+    return fake_host.text;
 }
 
 static char *read_file(const char *path) {
@@ -128,7 +129,7 @@ static void test_threads_are_copied(void **state) {
     fixture_press(a, "s Down s");
     const char *text = copied(a, "y");
     assert_non_null(strstr(text, "4242 MainThread /"));
-    assert_int_equal(strncmp(a->hands.what, "2 tagged rows", 14), 0);
+    assert_int_equal(strncmp(fake_host.what, "2 tagged rows", 14), 0);
     size_t lines = 0;
     for (const char *p = text; (p = strchr(p, '\n')); p++)
         lines++;
@@ -139,9 +140,9 @@ static void test_threads_are_copied(void **state) {
     fixture_press(a, "\\ \"queue Enter"); /* one of them is not shown any more */
     text = copied(a, "y");
     assert_null(strstr(text, "MainThread"));
-    assert_non_null(strstr(a->hands.what, "1 more is not shown"));
+    assert_non_null(strstr(fake_host.what, "1 more is not shown"));
     fixture_press(a, "\\ \"OMP Enter y");
-    assert_false(app_take_requests(a).copy);
+    assert_false(fake_host_take().copy);
     assert_shows(a, "none of the tagged rows is shown");
     app_free(a);
 }
@@ -156,9 +157,9 @@ static char *exported(struct app *a, const char *format) {
     assert_true(fd >= 0);
     (void)close(fd);
     assert_true(app_export(a, export_find(format, &e), path, true, &exists));
-    assert_true(app_take_requests(a).export_file);
-    struct export_job *job = a->hands.job;
-    a->hands.job = NULL;
+    assert_true(fake_host_take().write);
+    struct export_job *job = fake_host.job;
+    fake_host.job = NULL;
     export_job_do(job);
     app_export_done(a, job);
     char *text = read_file(path);
@@ -255,7 +256,7 @@ static void test_rows_of_a_result(void **state) {
     app_key(a, '"');
     assert_shows(a, "Row 2 of 2");
     fixture_press(a, ": \"export Space \"/tmp/tags.csv Enter");
-    assert_int_equal(a->query.wish, APP_QUERY_EXPORT);
+    assert_int_equal(a->query.pending, APP_QUERY_EXPORT);
     assert_int_equal(a->query.exported.n_order, 2);
     assert_int_equal(a->query.exported.order[1], 4);
     app_free(a);
@@ -465,7 +466,7 @@ static void test_processes_are_tagged(void **state) {
     assert_shows(a, "ONLY 2 tagged");
     fixture_press(a, "Enter");
     assert_shows(a, "attaching to 2 processes");
-    assert_int_equal(app_take_requests(a).attach, first);
+    assert_int_equal(fake_host_take().attach, first);
     assert_true(a->attaches_several);
     assert_int_equal(app_attach_next(a), second);
     assert_int_equal(app_attach_next(a), 0);
@@ -477,7 +478,7 @@ static void test_processes_are_tagged(void **state) {
     (void)fixture_draw(a, 24, 80);
     fixture_press(a, "j s Enter");
     assert_false(a->attaches_several);
-    assert_int_equal(app_take_requests(a).attach, second);
+    assert_int_equal(fake_host_take().attach, second);
     app_free(a);
 }
 
@@ -493,7 +494,7 @@ static void test_targets_are_tagged(void **state) {
     assert_hides(a, "4242 connected");
     assert_shows(a, "7001");
     fixture_press(a, "k Enter");
-    assert_int_equal(app_take_requests(a).show_target, 2);
+    assert_int_equal(fake_host_take().show_target, 2);
     targets_show(a, 1);
     fixture_press(a, "p"); /* closed and opened again, it has the same tags and shows no others */
     assert_shows(a, "ONLY 2 tagged");
@@ -557,7 +558,7 @@ static void test_menu_of_overview(void **state) {
     fixture_press(a, "1");
     for (int i = 0; i < 25 && !strstr(copied(a, "y"), "train_step"); i++)
         fixture_press(a, "j");
-    assert_non_null(strstr(a->hands.text, "/home/ada/jobs/train.py:"));
+    assert_non_null(strstr(fake_host.text, "/home/ada/jobs/train.py:"));
     fixture_press(a, "m");
     assert_shows(a, "open the frame's file");
     fixture_press(a, "T");

@@ -12,6 +12,7 @@
 
 #include "tui/core/app.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 
 static const char *draw(struct app *a) { return fixture_draw(a, 50, 200); }
 
@@ -63,7 +64,7 @@ static void each_has_its_own(void **state) {
     assert_shows(a, "1/3  pid 4242");
     assert_shows(a, "Stack of MainThread (4242)");
     fixture_press(a, "p j Enter");
-    assert_int_equal(app_take_requests(a).show_target, 2);
+    assert_int_equal(fake_host_take().show_target, 2);
     targets_show(a, 1); /* as the runner does */
     assert_int_equal(a->pid, 7001);
     assert_shows(a, "2/3  pid 7001");
@@ -96,12 +97,12 @@ static void threads_are_a_tree(void **state) {
     assert_shows(a, "Stack of MainThread (7002)");
     assert_shows(a, "eval_two");
     fixture_press(a, ": \"target Space \"2 Enter");
-    assert_int_equal(app_take_requests(a).show_target, 2);
+    assert_int_equal(fake_host_take().show_target, 2);
     assert_int_equal(targets_named(a, "7002"), 2);
     assert_int_equal(targets_named(a, "4"), -1);
     assert_int_equal(targets_named(a, "1x"), -1);
     fixture_press(a, "C");
-    struct app_requests w = app_take_requests(a);
+    struct fake_asked w = fake_host_take();
     assert_int_equal(w.show_target, 3);
     assert_int_equal(w.attach, 0);
     app_free(a);
@@ -199,7 +200,7 @@ static void anything(void **state) {
         default:
             fixture_press(a, keys[(size_t)rand() % (sizeof keys / sizeof keys[0])]);
         }
-        (void)app_take_requests(a);
+        (void)fake_host_take();
         (void)fixture_draw(a, 24, 80);
     }
     app_free(a);

@@ -12,6 +12,7 @@
 
 #include "tui/core/app.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 
 static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 40, 100, what); }
 
@@ -270,7 +271,7 @@ static void test_leaving(void **state) {
     fixture_press(a, "Esc");
     assert_shows(a, "Stack of MainThread");
     fixture_press(a, "4 q");
-    assert_true(app_take_requests(a).quit);
+    assert_true(fake_host_take().quit);
     app_free(a);
 }
 

@@ -27,6 +27,8 @@ static uint32_t diff_stack(enum diff_fixture_work work, int i) {
     return i < 4 ? LOAD : i < 14 ? FORWARD : SYNC;
 }
 
+static void diff_take(struct app *a, const struct model_sample_batch *b) { (void)app_take_samples(a, b); }
+
 /* The batch that ends at `time_s`. `id`: added to all numbers. */
 static void diff_batch(double time_s, enum diff_fixture_work work, uint32_t id, int64_t tid,
                        void (*take)(struct app *a, const struct model_sample_batch *b), struct app *a) {
@@ -66,7 +68,7 @@ static void diff_batch(double time_s, enum diff_fixture_work work, uint32_t id, 
 void diff_fixture_feed(struct app *a, int seconds, enum diff_fixture_work work) {
     for (int i = 0; i < seconds * 4; i++) {
         app_set_time(a, a->now_s + BATCH_S, a->epoch_s + BATCH_S);
-        diff_batch(a->epoch_s, work, 0, 4242, app_take_samples, a);
+        diff_batch(a->epoch_s, work, 0, 4242, diff_take, a);
     }
 }
 

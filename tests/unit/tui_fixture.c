@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tui_fixture: see tui_fixture.h. */
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -391,7 +392,7 @@ void fixture_samples(struct app *a, int batches) {
 }
 
 struct app *fixture_app(enum fixture_kind kind, int steps, bool ascii) {
-    struct app_config config = {.delay_s = 0.25, .ascii = ascii, .mouse = true};
+    struct app_config config = {.delay_s = 0.25, .ascii = ascii, .mouse = true, .host = fake_host_begin()};
     struct app *a = app_new(&config);
     if (!a)
         return NULL;
@@ -409,7 +410,8 @@ struct app *fixture_app(enum fixture_kind kind, int steps, bool ascii) {
 }
 
 struct app *fixture_picker(bool ascii) {
-    struct app_config config = {.delay_s = 0.25, .ascii = ascii, .mouse = true, .pick = true};
+    struct app_config config = {
+        .delay_s = 0.25, .ascii = ascii, .mouse = true, .pick = true, .host = fake_host_begin()};
     struct app *a = app_new(&config);
     size_t n = 0;
     if (!a)

@@ -11,6 +11,7 @@
 
 #include "tui/core/app_magic.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
 
 void repl_fixture_type(struct app *a, const char *text) {
     for (; *text; text++)
@@ -23,9 +24,8 @@ void repl_fixture_paste(struct app *a, const char *text) {
 }
 
 void repl_fixture_asked(struct app *a, enum app_repl_ask what, const char *code) {
-    assert_int_equal(a->repl.wish, what);
+    assert_int_equal(a->repl.asked, what);
     assert_string_equal(strbuf_str(&a->repl.code), code);
-    a->repl.wish = APP_REPL_NOTHING;
 }
 
 static struct wire_text text_of(const char *s) { return (struct wire_text){s, s ? strlen(s) : 0}; }
@@ -35,12 +35,10 @@ void repl_fixture_answer(struct app *a, const char *output, const char *result, 
         .output = text_of(output), .result = text_of(result), .traceback = text_of(traceback)};
     if (traceback)
         v.type = text_of("ValueError");
-    a->repl.wish = APP_REPL_NOTHING;
     app_repl_take(a, &v);
 }
 
 void repl_fixture_answer_debug(struct app *a, const struct wire_debugger *how) {
-    a->repl.wish = APP_REPL_NOTHING;
     app_repl_take_debugger(a, how);
 }
 
@@ -50,7 +48,7 @@ void repl_fixture_run(struct app *a, const char *code, const char *output, const
     fixture_press(a, "Enter");
     repl_fixture_asked(a, APP_REPL_WHOLE, code);
     repl_fixture_answer(a, NULL, WIRE_CODE_DONE, NULL);
-    assert_int_equal(a->repl.wish, APP_REPL_RUN);
+    assert_int_equal(a->repl.asked, APP_REPL_RUN);
     repl_fixture_answer(a, output, result, traceback);
 }
 
@@ -59,9 +57,8 @@ void repl_fixture_look(struct app *a, const char *line, enum magic_kind kind, co
     struct querier_answer answer = {.kind = QUERIER_MAGIC, .error_at = -1};
     repl_fixture_paste(a, line);
     fixture_press(a, "Enter");
-    assert_int_equal(a->repl.wish, APP_REPL_QUERY);
-    assert_int_equal(a->repl.magic.kind, kind);
-    a->repl.wish = APP_REPL_NOTHING;
+    assert_int_equal(a->repl.asked, APP_REPL_QUERY);
+    assert_int_equal(fake_host.magic_kind, kind);
     strbuf_init(&answer.text, 0);
     if (text)
         (void)strbuf_adds(&answer.text, text);
@@ -73,6 +70,6 @@ void repl_fixture_look(struct app *a, const char *line, enum magic_kind kind, co
 void repl_fixture_complete(struct app *a, const char *typed, const char *names) {
     repl_fixture_type(a, typed);
     fixture_press(a, "Tab");
-    assert_int_equal(a->repl.wish, APP_REPL_NAMES);
+    assert_int_equal(a->repl.asked, APP_REPL_NAMES);
     repl_fixture_answer(a, NULL, names, NULL);
 }

@@ -43,8 +43,8 @@ struct result *sql_fixture_rows(size_t n) {
 struct app *sql_fixture_app(bool ascii) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 24, ascii);
     fixture_press(a, "7");
-    assert_int_equal(a->query.wish, APP_QUERY_TABLES);
-    a->query.wish = APP_QUERY_NONE;
+    assert_int_equal(a->query.pending, APP_QUERY_TABLES);
+    a->query.pending = APP_QUERY_NONE;
     struct querier_answer look = {
         .kind = QUERIER_LIST_TABLES, .catalog = catalog_of_definitions(), .error_at = -1};
     assert_non_null(look.catalog);
@@ -66,8 +66,8 @@ void sql_fixture_paste(struct app *a, const char *text) {
 
 static void take(struct app *a, struct querier_answer *answer) {
     assert_true(a->query.running);
-    assert_int_equal(a->query.wish, APP_QUERY_RUN);
-    a->query.wish = APP_QUERY_NONE;
+    assert_int_equal(a->query.pending, APP_QUERY_RUN);
+    a->query.pending = APP_QUERY_NONE;
     app_take_answer(a, answer);
 }
 

@@ -19,11 +19,10 @@ struct app *app_new(const struct app_config *config) {
     if (!a)
         return NULL;
     a->config = *config;
+    a->host = config->host ? *config->host : app_host_none;
     a->mouse = config->mouse;
     settings_begin(a, config->settings);
     a->cursor_row = a->footer_row = -1;
-    if (config->diff)
-        (void)snprintf(a->diff.wish, sizeof a->diff.wish, "%s", config->diff);
     data_init(&a->data);
     a->began_s = a->data.pulse.began_s = config->began_s;
     app_query_init(&a->query);
@@ -39,6 +38,8 @@ struct app *app_new(const struct app_config *config) {
     }
     if (!config->pick)
         settings_open_screen(a);
+    if (config->diff)
+        a->host.open_diff(a->host.arg, config->diff);
     return a;
 }
 
@@ -47,6 +48,7 @@ static void app_drop_screens(struct app *a);
 void app_free(struct app *a) {
     if (!a)
         return;
+    a->host = app_host_none; /* it is not there any more */
     app_drop_screens(a);
     target_list_free(a->processes, a->n_processes);
     targets_fini(a);
@@ -59,7 +61,6 @@ void app_free(struct app *a) {
     app_forget_source(a);
     log_free(a->log);
     command_line_fini(&a->command);
-    row_actions_fini(&a->hands);
     tags_fini(&a->threads);
     tags_fini(&a->functions);
     free(a);
@@ -251,21 +252,29 @@ void app_set_pid(struct app *a, pid_t pid) {
     app_update_screens(a);
 }
 
+void app_ask_details(struct app *a, const struct wire_threads *want) {
+    struct err e;
+    if (a->host.ask_details(a->host.arg, want, &e) == 0)
+        return;
+    app_message(a, true, "%s", e.text);
+    a->data.native_refused |= want->native;
+}
+
 void app_take_locals(struct app *a, struct model_snapshot *s) {
     data_take_locals(&a->data, s);
     a->dirty = true;
 }
 
-void app_take_samples(struct app *a, const struct model_sample_batch *b) {
+bool app_take_samples(struct app *a, const struct model_sample_batch *b) {
     struct events_place place = app_place(a);
-    if (!data_take_samples(&a->data, b, a->now_s))
-        a->requests.again = true;
+    bool is_complete = data_take_samples(&a->data, b, a->now_s);
     events_see_samples(&a->data, b, APP_SAMPLE_HZ, &place);
     for (int i = 0; i < a->n_screens; i++)
         if (a->screens[i].def->needs_samples && a->screens[i].def->update) {
             a->screens[i].def->update(a->screens[i].state, a);
             a->dirty = true;
         }
+    return is_complete;
 }
 
 bool app_wants_samples(const struct app *a) {
@@ -303,6 +312,12 @@ void app_take_themes(struct app *a, char (*names)[THEME_MAX_NAME], size_t n) {
     app_update_screens(a);
 }
 
+void app_attach(struct app *a, pid_t pid) {
+    a->attaching = pid;
+    a->began_s = a->now_s;
+    a->host.attach(a->host.arg, pid);
+}
+
 void app_attach_done(struct app *a, const struct err *why) {
     a->attaching = 0;
     a->attaches_several = false;
@@ -323,14 +338,6 @@ pid_t app_attach_next(struct app *a) {
     a->n_attach_more--;
     memmove(a->attach_more, a->attach_more + 1, (size_t)a->n_attach_more * sizeof next);
     return next;
-}
-
-struct app_requests app_take_requests(struct app *a) {
-    struct app_requests w = a->requests;
-    if (w.attach > 0)
-        a->began_s = a->now_s;
-    memset(&a->requests, 0, sizeof a->requests);
-    return w;
 }
 
 int app_exit_status(const struct app *a) { return data_is_over(&a->data) ? ERR_LOST : 0; }
@@ -388,7 +395,6 @@ void app_step_delay(struct app *a, int step) {
     else if (step > 0 && at < n - 1 && delays[at] <= a->config.delay_s * 1.001)
         at++;
     a->config.delay_s = delays[at];
-    a->requests.rate = true;
     app_message(a, false, "a snapshot every %g s", a->config.delay_s);
 }
 
@@ -410,11 +416,13 @@ static void app_open_prompt(struct app *a, enum action what) {
     app_prompt(a, what, is_filter ? "Filter: " : "Search: ", is_filter ? before : "");
 }
 
+void app_quit(struct app *a) { a->host.quit(a->host.arg); }
+
 static void app_close(struct app *a) {
     if (a->n_screens > 1 && !app_top(a)->def->is_tab)
         app_pop(a);
     else
-        a->requests.quit = true;
+        app_quit(a);
 }
 
 /* Actions that mean the same on every screen; false when it is none of them. */
@@ -428,14 +436,14 @@ static bool app_act_common(struct app *a, enum action action) {
         command_line_open(a, "");
         return true;
     case ACTION_REDRAW:
-        a->requests.repaint = true;
+        a->host.repaint(a->host.arg);
         return true;
     case ACTION_SUSPEND:
-        a->requests.suspend = true;
+        a->host.suspend(a->host.arg);
         return true;
     case ACTION_MOUSE:
         a->mouse = !a->mouse;
-        a->requests.toggle_mouse = true;
+        a->host.set_mouse(a->host.arg, a->mouse);
         app_message(a, false, a->mouse ? "mouse on" : "mouse off: the terminal selects text");
         return true;
     case ACTION_METERS:
@@ -443,13 +451,13 @@ static bool app_act_common(struct app *a, enum action action) {
         return true;
     case ACTION_SAVE_SETTINGS:
         settings_sync(a);
-        a->requests.save_settings = true;
+        a->host.save_settings(a->host.arg);
         return true;
     case ACTION_PAUSE:
         app_set_paused(a, !a->data.paused);
         return true;
     case ACTION_REFRESH:
-        a->requests.snapshot = true;
+        a->host.request(a->host.arg, WIRE_THREADS);
         return true;
     case ACTION_SLOWER:
         app_step_delay(a, 1);
@@ -465,7 +473,7 @@ static bool app_act_common(struct app *a, enum action action) {
         app_close(a);
         return true;
     case ACTION_QUIT_NOW:
-        a->requests.quit = true;
+        app_quit(a);
         return true;
     default:
         return row_actions_act(a, action);
@@ -536,7 +544,7 @@ void app_key(struct app *a, uint32_t key) {
     a->message[0] = '\0';
     if (a->too_small &&
         (key == 'q' || key == INPUT_CTRL + 'c')) { /* it says so, whatever the letter means elsewhere */
-        a->requests.quit = true;
+        app_quit(a);
         return;
     }
     if (action) {
@@ -600,18 +608,26 @@ void app_input(struct app *a, const struct input_event *e) {
     }
 }
 
+void app_open_history(struct app *a, const char *name, struct history *h, bool *is_open) {
+    struct err e;
+    if (*is_open)
+        return;
+    *is_open = true;
+    history_fini(h);
+    if (a->host.open_history(a->host.arg, name, h, &e) != 0)
+        app_message(a, true, "%s", e.text);
+}
+
 /* ---- source ---- */
 
-/* Lines of source that a screen shows: asked for by a wish, which the runner carries out. */
-
 void app_want_source(struct app *a, const char *path, int from) {
-    struct app_source_request *w = &a->source_request;
+    struct app_source *asked = &a->source_asked;
     from = from < 1 ? 1 : from;
-    if (w->from == from && strcmp(w->path, path) == 0)
-        return; /* it was asked for already */
-    (void)snprintf(w->path, sizeof w->path, "%s", path);
-    w->from = from;
-    w->is_new = true;
+    if (asked->from == from && strcmp(asked->path, path) == 0)
+        return;
+    snprintf(asked->path, sizeof asked->path, "%s", path);
+    asked->from = from;
+    a->host.read_source(a->host.arg);
 }
 
 void app_take_source(struct app *a, struct source_text *text) {
@@ -623,5 +639,5 @@ void app_take_source(struct app *a, struct source_text *text) {
 void app_forget_source(struct app *a) {
     free(a->source);
     a->source = NULL;
-    memset(&a->source_request, 0, sizeof a->source_request);
+    memset(&a->source_asked, 0, sizeof a->source_asked);
 }

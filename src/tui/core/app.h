@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * app: the program without its surroundings: events and data go in, cells and wishes come out.
+ * app: the program without its surroundings: events and data go in, cells come out, and calls of its host (app_host.h).
  *
- * Holds the data, the open screens, the prompt and the message line. The runner (or a test) feeds it and carries out what
- * it asks for. Time is what the caller says it is. One thread.
+ * Holds the data, the open screens, the prompt and the message line. The host (or a test) feeds it. Time is what the caller
+ * says it is. One thread.
  */
 #ifndef TUI_CORE_APP_H
 #define TUI_CORE_APP_H
@@ -18,6 +18,7 @@
 #include "tui/core/app_arm.h"
 #include "tui/core/app_diff.h"
 #include "tui/core/app_feed.h"
+#include "tui/core/app_host.h"
 #include "tui/core/app_query.h"
 #include "tui/core/app_repl.h"
 #include "tui/core/app_debug.h"
@@ -56,40 +57,15 @@ struct app_config {
     bool hide_idle;     /* to start with */
     const struct settings *
         settings; /* what the user has set: delay, ascii, mouse, filter, ... are from there; NULL: as above */
-    const char *config_path; /* where settings are saved; "" or NULL nowhere */
-    double began_s;          /* when attaching to the target began, on the caller's clock; 0 not known */
+    const char *config_path;     /* where settings are saved; "" or NULL nowhere */
+    const struct app_host *host; /* does what the app asks for; copied. NULL: nobody */
+    double began_s;              /* when attaching to the target began, on the caller's clock; 0 not known */
 };
 
-/* What the app wants done. Cleared by app_take_requests. */
-struct app_requests {
-    bool quit;
-    bool repaint; /* of the whole terminal, as after garbage */
-    bool suspend;
-    bool toggle_mouse;
-    bool list;                   /* the processes again */
-    bool snapshot;               /* a snapshot now */
-    bool status;                 /* the agent about itself */
-    bool rate;                   /* delay_s changed */
-    struct wire_threads details; /* tid > 0: more of this thread */
-    struct wire_arm arm;         /* what is not "": to be armed, */
-    bool disarm;                 /* or no longer */
-    bool copy;                   /* hands.text, to the clipboard */
-    bool export_file;            /* hands.job, on a worker */
-    bool edit;                   /* hands.file, in an editor */
-    bool command_history;        /* the commands of before, if they were not read yet */
-    bool again;                  /* the subscription to samples from the start, with its definitions */
-    pid_t attach;                /* > 0: to this process */
-    int show_target;             /* > 0: the target of this number, counted from 1 */
-    bool save_settings;          /* to config.config_path */
-    char theme[SETTINGS_TEXT];   /* not "": look like that theme, with the color that is set */
-    bool list_themes;            /* app_take_themes */
-};
-
-/* Lines of a source file that a screen wants to show. */
-struct app_source_request {
-    bool is_new; /* nobody reads them yet */
-    char path[1024];
-    int from;
+/* Lines of a source file that a screen shows. */
+struct app_source {
+    char path[1024]; /* that were asked for last; "" none, */
+    int from;        /* from this line on */
 };
 
 /* One open screen. */
@@ -170,10 +146,10 @@ struct app {
 
     bool native;        /* samples come with native frames, */
     unsigned native_on; /* and these screens show them: ACTION_IN of their contexts */
-    struct app_source_request source_request;
+    struct app_source source_asked;
     struct source_text *source; /* what was read last; NULL nothing yet */
 
-    struct app_requests requests;
+    struct app_host host;
     bool dirty;
 };
 
@@ -189,8 +165,12 @@ void app_key(struct app *a, uint32_t key);
 
 void app_take_target(struct app *a, struct model_target *t);     /* moved out of *t */
 void app_take_snapshot(struct app *a, struct model_snapshot *s); /* moved out of *s */
-void app_take_samples(struct app *a, const struct model_sample_batch *b);
-void app_take_locals(struct app *a, struct model_snapshot *s); /* moved out of *s */
+/* False: the stream has to be subscribed to anew, for what it is defined by was lost. */
+bool app_take_samples(struct app *a, const struct model_sample_batch *b);
+
+/* Ask for the variables, tasks or native frames of a thread; the answer is moved out of *s. */
+void app_ask_details(struct app *a, const struct wire_threads *want);
+void app_take_locals(struct app *a, struct model_snapshot *s);
 void app_set_state(struct app *a, enum session_state state, const struct err *why, double retry_in_s);
 
 /* The agent about itself, borrowed; and what the kernel says of the target. */
@@ -216,7 +196,10 @@ bool app_shows_children(const struct app *a);
 /* Another process is the target from here on: what was known is of the one before. */
 void app_set_pid(struct app *a, pid_t pid);
 
-/* The attach that was wished for ended: NULL well, else why not. */
+/* Attach to a process. */
+void app_attach(struct app *a, pid_t pid);
+
+/* That has ended: NULL well, else why not. */
 void app_attach_done(struct app *a, const struct err *why);
 
 /* The next one of several that were chosen together, taken off; 0 none is left. */
@@ -240,6 +223,12 @@ bool app_needs_tick(const struct app *a);
 /* Time went by: what is due is done. */
 void app_tick(struct app *a);
 
+/* Fill a history with what was kept under that name, the first time that it is needed. */
+void app_open_history(struct app *a, const char *name, struct history *h, bool *is_open);
+
+/* Leave the program. */
+void app_quit(struct app *a);
+
 /* Ask for a line, beginning with `text`; the screen gets it by `typed`. */
 void app_prompt(struct app *a, enum action what, const char *label, const char *text);
 
@@ -255,9 +244,6 @@ void app_update_screens(struct app *a);
 
 /* Is the stream of samples to come now? */
 bool app_wants_samples(const struct app *a);
-
-/* What is wished for; cleared. */
-struct app_requests app_take_requests(struct app *a);
 
 /* A line for the user, until the next key. What is bad is in the log, too. */
 void app_message(struct app *a, bool is_bad, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

@@ -12,10 +12,13 @@
 #define ARM_CONFIRM_S 60.0 /* so long what it costs may be confirmed */
 
 static void app_arm_request(struct app *a, enum arm_kind kind, bool disarm, bool dry) {
-    struct wire_arm *want = &a->requests.arm;
-    *want = (struct wire_arm){.steps = arm_defs[kind].steps, .dry = dry};
-    (void)snprintf(want->what, sizeof want->what, "%s", arm_defs[kind].what);
-    a->requests.disarm = disarm;
+    struct wire_arm want = {.steps = arm_defs[kind].steps, .dry = dry};
+    struct err e;
+    snprintf(want.what, sizeof want.what, "%s", arm_defs[kind].what);
+    if ((disarm ? a->host.disarm : a->host.arm)(a->host.arg, &want, &e) == 0)
+        return;
+    app_arm_refused(a, &e);
+    app_message(a, true, "%s", e.text);
 }
 
 static void app_arm_begin(struct app *a, enum arm_kind kind, bool dry) {
@@ -25,12 +28,12 @@ static void app_arm_begin(struct app *a, enum arm_kind kind, bool dry) {
     arm->trying = dry;
     arm->asked_s = a->now_s;
     arm->said[0] = '\0';
-    app_arm_request(a, kind, false, dry);
     if (dry)
         app_message(a, false, "counting what a step does, to tell what %s would cost ...",
                     arm_defs[kind].what);
     else
         app_message(a, false, "%s", arm_defs[kind].begins);
+    app_arm_request(a, kind, false, dry);
 }
 
 bool app_arm_act(struct app *a, enum action action) {
@@ -43,11 +46,9 @@ bool app_arm_act(struct app *a, enum action action) {
     bool told = arm->trying && !arm->mine && a->now_s - arm->asked_s <= ARM_CONFIRM_S && arm->said[0];
     if (!has_agent)
         app_refuse(a, "only an agent in the job can arm something in it, and there is none");
-    else if (a->requests.arm.what[0])
-        app_refuse(a, "one at a time");
     else if (arm->mine) {
-        app_arm_request(a, kind, true, false);
         app_message(a, false, "%s: no more, after the step that goes on", arm_defs[kind].what);
+        app_arm_request(a, kind, true, false);
     } else
         app_arm_begin(a, kind, arm_defs[kind].asks && !told);
     return true;

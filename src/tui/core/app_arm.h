@@ -16,7 +16,7 @@
 
 struct app;
 
-/* An action that arms something, or disarms it. False when it is none. Wishes for it. */
+/* An action that arms something, or disarms it. False when it is none. */
 bool app_arm_act(struct app *a, enum action action);
 
 /* The agent about itself: what is armed is over, or goes on. */

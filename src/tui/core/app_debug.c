@@ -51,26 +51,31 @@ static void debug_command_ask_job(struct app *a, const struct debug_command_def 
     struct wire_debug want;
     struct err e;
     const char *why = app_repl_why_not(a);
+    if (!why)
+        why = app_repl_why_busy(a);
     if (why) {
         app_refuse(a, "%s", why);
         return;
     }
-    if (debug_command_request_wire(def, wish, a->pid, &want, &e) != 0)
+    if (debug_command_request_wire(def, wish, a->pid, &want, &e) != 0) {
         app_refuse(a, "%s", e.text);
-    else if (app_repl_ask(a, APP_REPL_DEBUG, "", 0)) {
+        wire_debug_fini(&want);
+        return;
+    }
+    wire_debug_fini(&t->want);
+    t->def = def;
+    t->want = want;
+    t->exposed = wish->exposed;
+    if (!app_repl_ask(a, APP_REPL_DEBUG, "", 0))
+        t->def = NULL;
+    else {
         char line[PROMPT_MAX + 64];
-        (void)snprintf(line, sizeof line, ":%s", typed);
-        wire_debug_fini(&t->want);
-        t->def = def;
-        t->want = want;
-        t->exposed = wish->exposed;
-        want = (struct wire_debug){.action = WIRE_DEBUG_UNKNOWN};
+        snprintf(line, sizeof line, ":%s", typed);
         app_repl_say(a, PAGER_STRONG, line);
         a->repl.to_output = true;
         (void)app_open(a, ACTION_SHOW_REPL);
         app_update_screens(a);
     }
-    wire_debug_fini(&want);
 }
 
 /* What was typed, taken apart in `words`. 0, or -1 with the error. */

@@ -141,8 +141,8 @@ void app_diff_command(struct app *a, const char *argument) {
             app_diff_toggle(a);
         app_diff_say(a);
     } else if (!app_diff_windows(a, argument)) {
-        (void)snprintf(d->wish, sizeof d->wish, "%s", argument);
         app_message(a, false, "reading %s ...", argument);
+        a->host.open_diff(a->host.arg, argument);
     }
 }
 

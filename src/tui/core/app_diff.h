@@ -26,7 +26,6 @@ struct app_diff {
     bool has_other;                /* a recording was given: `other` is what is compared with */
     struct sample_store *other;    /* its samples; NULL: none came yet */
     char name[128];                /* as it was given */
-    char wish[512];                /* one that is to be opened (app_wishes) */
     bool has_failed;               /* it cannot be read; the log says why */
     double made_from_s, made_to_s; /* what was shown when SAMPLE_STORE_OTHER was last made; 0 never */
     uint64_t ids;                  /* of the tally then */

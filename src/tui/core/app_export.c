@@ -297,10 +297,8 @@ bool app_export(struct app *app, const struct export_format *f, const char *path
         app_message(app, true, "no %s: memory is short", f->name);
         return false;
     }
-    export_job_free(app->hands.job); /* one that nobody took */
-    app->hands.job = j;
-    app->requests.export_file = true;
     app_message(app, false, "writing %s%s%s ...", what, *what ? " to " : "", whole);
+    app->host.write(app->host.arg, j);
     return true;
 }
 

@@ -21,7 +21,7 @@ const char *app_export_why_not(const struct app *app, const struct export_format
 /* A name for the file: what it is of, when, and the format. */
 void app_export_name(const struct app *app, const struct export_format *f, char *buf, size_t cap);
 
-/* Wish for it to be written to `path` ("~/" is the home folder). False, with a message, when it cannot be begun; `*exists` is set
+/* Have it written to `path` ("~/" is the home folder). False, with a message, when it cannot be begun; `*exists` is set
  * when a file is there already and `overwrite` is not. */
 bool app_export(struct app *app, const struct export_format *f, const char *path, bool overwrite,
                 bool *exists);

@@ -43,6 +43,7 @@ static void app_feed_request(struct app *a, enum app_feed_id id, const char *tex
     f->wanted = true;
     f->asked_s = a->now_s;
     a->dirty = true;
+    a->host.read_feeds(a->host.arg);
 }
 
 void app_feed_ask(struct app *a, enum app_feed_id id, const char *text) {

@@ -2,8 +2,8 @@
 /*
  * app_feed: tables that screens show: a query each, asked again and again while somebody looks. Not those of the SQL screen.
  *
- * A screen asks for its feed and draws the newest rows; the runner (or a test) takes the wish, has it done, and gives the answer. What
- * came before stays when a later answer is an error. One thread.
+ * A screen asks for its feed and draws the newest rows; the host (or a test) has the query run and gives the answer. What came
+ * before stays when a later answer is an error. One thread.
  */
 #ifndef TUI_CORE_APP_FEED_H
 #define TUI_CORE_APP_FEED_H

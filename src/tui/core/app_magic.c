@@ -20,10 +20,7 @@ static void app_magic_run_code(struct app *a, const struct magic *m) {
 static void app_magic_query(struct app *a, struct magic *m, int cols) {
     if (!app_repl_begin(a, APP_REPL_QUERY, "", 0))
         return;
-    magic_fini(&a->repl.magic);
-    a->repl.magic = *m;
-    a->repl.cols = cols;
-    memset(m, 0, sizeof *m);
+    a->host.run_magic(a->host.arg, m, cols);
 }
 
 bool app_magic_run(struct app *a, const char *line, int cols) {
@@ -69,7 +66,7 @@ static void app_magic_put(struct app *a, struct strbuf *text) {
 void app_magic_take(struct app *a, struct querier_answer *answer) {
     struct app_repl *r = &a->repl;
     bool is_well = answer->error.code == ERR_OK && !answer->cancelled;
-    if (r->asked == APP_REPL_QUERY && !r->wish) {
+    if (r->asked == APP_REPL_QUERY) {
         if (answer->cancelled)
             app_repl_say(a, PAGER_BAD, "interrupted");
         else if (!is_well)

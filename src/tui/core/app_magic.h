@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * app_magic: lines of the Repl screen that begin with %, see client/sql/magic.h: code by the session that runs all code, looks by a querier, which
- * host_magic.h has.
+ * app_magic: lines of the Repl screen that begin with %, see client/sql/magic.h: code by the session that runs all code, looks by a querier.
  *
  * A look needs no agent, only a job that can be looked at. One thing at a time, with what app_repl.h asks for. One thread.
  */

@@ -21,38 +21,40 @@ void app_query_fini(struct app_query *q) {
 
 void app_query_forget(struct app_query *q) {
     struct history kept = q->history;
+    bool has_history = q->has_history;
     char dir[sizeof q->saved_dir];
     memcpy(dir, q->saved_dir, sizeof dir);
     unsigned answers = q->answers, catalogs = q->catalogs;
     memset(&q->history, 0, sizeof q->history);
     app_query_fini(q);
     q->history = kept;
+    q->has_history = has_history;
     memcpy(q->saved_dir, dir, sizeof dir);
     q->answers = answers;
     q->catalogs = catalogs + 1;
 }
 
-static bool app_begin(struct app *a, enum app_query_request wish) {
+static bool app_begin(struct app *a, enum app_query_request what) {
     struct app_query *q = &a->query;
-    if (q->running && !(q->looking && q->wish <= APP_QUERY_TABLES)) {
+    if (q->running && !(q->is_listing && q->pending <= APP_QUERY_TABLES)) {
         app_message(a, true,
                     q->exporting ? "an export is being written: ctrl-c ends it"
                                  : "a query runs: ctrl-c ends it");
         return false;
     }
-    q->looking = wish == APP_QUERY_TABLES || (q->looking && q->wish == APP_QUERY_NONE);
-    q->wish = wish;
+    app_open_history(a, "history", &q->history, &q->has_history);
+    q->is_listing = what == APP_QUERY_TABLES || (q->is_listing && q->pending == APP_QUERY_NONE);
+    q->pending = what;
     q->running = true;
-    q->exporting = wish == APP_QUERY_EXPORT;
-    q->cancel = false;
+    q->exporting = what == APP_QUERY_EXPORT;
     q->began_s = a->now_s;
     a->dirty = true;
     return true;
 }
 
 void app_query_tables(struct app *a) {
-    if (!a->query.running)
-        (void)app_begin(a, APP_QUERY_TABLES);
+    if (!a->query.running && app_begin(a, APP_QUERY_TABLES))
+        a->host.run_query(a->host.arg);
 }
 
 bool app_ask(struct app *a, const char *text, bool again) {
@@ -64,6 +66,7 @@ bool app_ask(struct app *a, const char *text, bool again) {
     }
     free(a->query.text);
     a->query.text = copy;
+    a->host.run_query(a->host.arg);
     if (!again && history_add(&a->query.history, text, &e) != 0)
         app_message(a, true, "%s", e.text);
     return true;
@@ -77,11 +80,13 @@ bool app_write(struct app *a, struct querier_export *x) {
     querier_export_fini(&a->query.exported);
     a->query.exported = *x;
     memset(x, 0, sizeof *x);
+    a->host.run_query(a->host.arg);
     return true;
 }
 
 void app_cancel(struct app *a) {
-    a->query.cancel = a->query.running;
+    if (a->query.running)
+        a->host.cancel_query(a->host.arg);
     a->dirty = true;
 }
 
@@ -95,11 +100,11 @@ static void app_take_export(struct app *a, const struct querier_answer *answer, 
 
 void app_take_answer(struct app *a, struct querier_answer *answer) {
     struct app_query *q = &a->query;
-    bool waits = q->wish != APP_QUERY_NONE && answer->kind == QUERIER_LIST_TABLES && !answer->cancelled;
-    q->wish = waits ? q->wish : APP_QUERY_NONE;
+    bool waits = q->pending != APP_QUERY_NONE && answer->kind == QUERIER_LIST_TABLES && !answer->cancelled;
+    q->pending = waits ? q->pending : APP_QUERY_NONE;
     q->running = waits;
     q->exporting = waits && q->exporting;
-    q->looking = q->cancel = false;
+    q->is_listing = false;
     if (answer->catalog) {
         catalog_free(q->catalog);
         q->catalog = answer->catalog;

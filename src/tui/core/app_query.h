@@ -2,7 +2,7 @@
 /*
  * app_query: what the SQL screen asks for and what came of it: the part of the app between that screen and the querier.
  *
- * The screen asks; the runner (or a test) takes the wish, has it done, and gives the answer. One thread.
+ * The screen asks; the host (or a test) has it done and gives the answer. One thread.
  */
 #ifndef TUI_CORE_APP_QUERY_H
 #define TUI_CORE_APP_QUERY_H
@@ -15,13 +15,12 @@
 enum app_query_request { APP_QUERY_NONE = 0, APP_QUERY_TABLES, APP_QUERY_RUN, APP_QUERY_EXPORT };
 
 struct app_query {
-    enum app_query_request wish;    /* what is to be done; cleared by who does it, when nothing runs */
+    enum app_query_request pending; /* asked for and not begun; cleared by the host that begins it */
     char *text;                     /* of the query that runs, or ran last; owned */
     struct querier_export exported; /* with APP_QUERY_EXPORT */
-    bool cancel;                    /* end what runs; cleared by who does it */
     bool running;                   /* asked for, and not answered */
     bool exporting;                 /* what runs is an export */
-    bool looking;                   /* what runs is a look at the tables: a wish may wait for its end */
+    bool is_listing;                /* what runs lists the tables: `pending` may wait for its end */
     double began_s;                 /* since when, on the caller's clock */
     struct querier_answer answer;   /* of the last query */
     unsigned answers;               /* how many queries were answered */
@@ -29,6 +28,7 @@ struct app_query {
     unsigned catalogs;              /* how many there were */
     char note[640];                 /* what cannot be seen and why */
     struct history history;
+    bool has_history;    /* it was opened */
     char saved_dir[512]; /* where the user's queries are kept; "" nowhere */
     double watch_s;      /* > 0: the query is run again and again */
     double due_s;        /* when next, on the caller's clock */

@@ -23,7 +23,6 @@ void app_repl_fini(struct app_repl *r) {
     strbuf_fini(&r->answer);
     strbuf_fini(&r->log);
     strbuf_fini(&r->last);
-    magic_fini(&r->magic);
     history_fini(&r->history);
 }
 
@@ -125,10 +124,16 @@ bool app_repl_begin(struct app *a, enum app_repl_ask what, const char *code, siz
         app_refuse(a, "%s", why);
         return false;
     }
-    r->wish = r->asked = what;
-    r->interrupt = r->interrupted = r->timed = false;
+    r->asked = what;
+    r->interrupted = r->timed = false;
     r->began_s = a->now_s;
     a->dirty = true;
+    if (what == APP_REPL_DEBUG)
+        a->host.debug(a->host.arg, a->told.def->method, &a->told.want);
+    else if (what != APP_REPL_QUERY) {
+        struct wire_eval want = app_repl_question(a);
+        a->host.eval(a->host.arg, &want);
+    }
     return true;
 }
 
@@ -149,8 +154,12 @@ void app_repl_say(struct app *a, enum pager_mark mark, const char *text) {
 
 void app_repl_interrupt(struct app *a) {
     struct app_repl *r = &a->repl;
-    r->interrupt = r->interrupted = app_repl_runs(a);
+    r->interrupted = app_repl_runs(a);
     a->dirty = true;
+    if (r->asked == APP_REPL_QUERY)
+        a->host.cancel_magic(a->host.arg);
+    else if (r->interrupted)
+        a->host.request(a->host.arg, WIRE_INTERRUPT);
 }
 
 struct wire_eval app_repl_question(const struct app *a) {
@@ -171,8 +180,7 @@ void app_repl_end(struct app *a, enum app_repl_end end) {
     struct app_repl *r = &a->repl;
     r->ended = r->asked;
     r->end = end;
-    r->wish = r->asked = APP_REPL_NOTHING;
-    r->interrupt = false;
+    r->asked = APP_REPL_NOTHING;
     r->answers++;
     app_repl_trim(r);
     app_update_screens(a);
@@ -212,7 +220,7 @@ static void app_repl_put(struct app_repl *r, const struct wire_evaluated *v) {
 
 void app_repl_take(struct app *a, const struct wire_evaluated *what) {
     struct app_repl *r = &a->repl;
-    if (r->asked == APP_REPL_NOTHING || r->asked == APP_REPL_QUERY || r->asked == APP_REPL_DEBUG || r->wish)
+    if (r->asked == APP_REPL_NOTHING || r->asked == APP_REPL_QUERY || r->asked == APP_REPL_DEBUG)
         return; /* nobody waits for it any more */
     strbuf_clear(&r->answer);
     if (r->asked == APP_REPL_RUN)
@@ -223,7 +231,7 @@ void app_repl_take(struct app *a, const struct wire_evaluated *what) {
 }
 
 void app_repl_take_debugger(struct app *a, const struct wire_debugger *what) {
-    if (a->repl.asked != APP_REPL_DEBUG || a->repl.wish)
+    if (a->repl.asked != APP_REPL_DEBUG)
         return;
     app_debug_take(a, what);
     app_repl_end(a, APP_REPL_ANSWERED);
@@ -240,7 +248,7 @@ void app_repl_refused(struct app *a, const struct err *why) {
 
 void app_repl_broke(struct app *a) {
     struct app_repl *r = &a->repl;
-    bool over = data_is_over(&a->data), ran = app_repl_runs(a) && r->asked != APP_REPL_QUERY && !r->wish;
+    bool over = data_is_over(&a->data), ran = app_repl_runs(a) && r->asked != APP_REPL_QUERY;
     struct err why;
     app_debug_forget(a);
     if (over)

@@ -2,7 +2,7 @@
 /*
  * app_repl: code for the job and what came of it: the part of the app between the Repl screen and the session.
  *
- * The screen asks; the runner (or a test) takes the wish, asks the agent, and gives the answer. One thing at a time: whether code is whole,
+ * The screen asks; the host (or a test) asks the agent and gives the answer. One thing at a time: whether code is whole,
  * what it gives, how it may go on, or what a line that begins with % looks for (app_magic.h). One thread.
  */
 #ifndef TUI_CORE_APP_REPL_H
@@ -13,7 +13,6 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "client/history.h"
-#include "client/sql/magic.h"
 #include "tui/view/pager.h"
 #include "wire/wire.h"
 
@@ -36,15 +35,11 @@ enum app_repl_ask {
 enum app_repl_end { APP_REPL_ANSWERED, APP_REPL_REFUSED };
 
 struct app_repl {
-    enum app_repl_ask wish;  /* to be asked; cleared by who asks */
-    enum app_repl_ask asked; /* what is asked, or is to be, and not answered */
+    enum app_repl_ask asked; /* and not answered */
     struct strbuf code;      /* of that */
     struct wire_eval want;   /* what all code is run with */
-    struct magic magic;      /* of APP_REPL_QUERY */
-    int cols;                /* that its answer is drawn in */
     bool timed;              /* of APP_REPL_RUN: how long it took is to be said */
-    bool interrupt;          /* end what runs; cleared by who does it */
-    bool interrupted;        /* that was wished for */
+    bool interrupted;        /* it was to be ended */
     double began_s;          /* since when, on the caller's clock */
     unsigned answers;        /* how many questions have ended: */
     enum app_repl_ask ended; /* the last was this, */
@@ -55,8 +50,7 @@ struct app_repl {
     struct strbuf last;      /* what the last code gave, as text */
     struct history history;  /* of `probing TARGET repl`, too */
     bool to_output;          /* the screen is to give the keys to the output */
-    bool opened;             /* the screen was: from then on the history is wanted, */
-    bool has_history;        /* which was read */
+    bool has_history;        /* it was opened */
     bool history_failed;     /* and cannot be written: that was said */
 };
 

@@ -60,7 +60,7 @@ void app_watch_local(struct app *a, const char *name, const char *func) {
     }
     (void)snprintf(a->watch.expr, sizeof a->watch.expr, "%.120s@%.120s", name,
                    dot && dot[1] ? dot + 1 : func);
-    a->requests.status = true;
+    a->host.request(a->host.arg, WIRE_STATUS);
 }
 
 /* Are values told at returns of functions, too? By sys.monitoring, which Python has from 3.12 on. */
@@ -71,6 +71,7 @@ static bool watch_has_returns(const struct app *a) {
 
 void app_watch_take(struct app *a, const struct model_status *s) {
     struct app_watch *w = &a->watch;
+    struct wire_config wanted = {.key = WATCH_SETTING};
     const char *before = NULL;
     struct err e;
     bool on;
@@ -81,15 +82,16 @@ void app_watch_take(struct app *a, const struct model_status *s) {
             before = s->settings[i].value ? s->settings[i].value : "";
     if (!before)
         app_message(a, true, "this agent cannot watch values: it has no " WATCH_SETTING);
-    else if (app_watch_turn(before, w->expr, w->value, sizeof w->value, &on, &e) != 0)
+    else if (app_watch_turn(before, w->expr, wanted.value, sizeof wanted.value, &on, &e) != 0)
         app_message(a, true, "%s", e.text);
     else {
-        (void)snprintf(w->key, sizeof w->key, "%s", WATCH_SETTING);
         if (on)
             app_message(a, false, "watching %s at %s: training_logs in SQL (7)", w->expr,
                         watch_has_returns(a) ? "steps and returns" : "optimizer steps within it");
         else
             app_message(a, false, "%s is not watched any more", w->expr);
+        if (a->host.configure(a->host.arg, &wanted, &e) != 0)
+            app_message(a, true, "%s", e.text);
     }
     w->expr[0] = '\0';
 }

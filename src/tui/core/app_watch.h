@@ -14,16 +14,14 @@
 
 struct app;
 
-/* A setting of the agent that is to be set. */
 struct app_watch {
-    char expr[256]; /* what is to be watched, or no more, once the agent has told its settings; "" nothing */
-    char key[64], value[256]; /* to be set by who carries out wishes, who empties the key */
+    char expr[256]; /* begin or end to watch this, once the agent has sent its settings; "" nothing */
 };
 
-/* Watch a local variable of a function, or no more. Wishes for the agent's settings. */
+/* Begin or end to watch a local variable of a function. The agent is asked for its settings first. */
 void app_watch_local(struct app *a, const char *name, const char *func);
 
-/* The agent about itself: then what was to be watched is wished to be set. */
+/* The agent about itself: the setting is changed, if something is to be watched. */
 void app_watch_take(struct app *a, const struct model_status *s);
 
 /* What a value of probing.torch_profiling becomes with an expression more, or without it when it was there; `*on` is whether it is there

@@ -28,7 +28,7 @@ void command_line_fini(struct command_line *c) {
 void command_line_open(struct app *app, const char *text) {
     struct command_line *c = &app->command;
     app_prompt(app, ACTION_COMMAND_LINE, ":", text);
-    app->requests.command_history = true;
+    app_open_history(app, "commands", &c->history, &c->has_history);
     c->at = -1;
     command_line_close_list(c);
 }

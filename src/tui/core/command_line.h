@@ -21,7 +21,8 @@ struct app;
 
 struct command_line {
     struct history history;
-    long at; /* entry that is shown; -1: what was typed */
+    bool has_history; /* it was opened */
+    long at;          /* entry that is shown; -1: what was typed */
     char typed[PROMPT_MAX];
     struct command_choices *choices; /* NULL: there was no memory; made when it is first needed */
     bool listing;                    /* they are shown */

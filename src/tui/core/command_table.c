@@ -21,7 +21,7 @@ static void command_help(struct app *app, const char *argument) {
 
 static void command_quit(struct app *app, const char *argument) {
     (void)argument;
-    app->requests.quit = true;
+    app_quit(app);
 }
 
 /* ---- search and filter, as if typed into their prompts ---- */
@@ -53,7 +53,7 @@ static void command_target(struct app *app, const char *argument) {
     if (at < 0)
         app_refuse(app, "there is no target '%s': p lists them", argument);
     else
-        app->requests.show_target = at + 1;
+        app->host.show_target(app->host.arg, at);
 }
 
 static void command_complete_target(struct app *app, struct command_choices *out) {
@@ -138,8 +138,8 @@ static void command_attach(struct app *app, const char *argument) {
         app_refuse(app, "an attach to %ld is under way", (long)app->attaching);
         return;
     }
-    app->attaching = app->requests.attach = (pid_t)pid;
     app_message(app, false, "attaching to %ld ...", pid);
+    app_attach(app, (pid_t)pid);
 }
 
 static void command_diff(struct app *app, const char *argument) {
@@ -210,7 +210,7 @@ static void command_theme(struct app *app, const char *argument) {
 }
 
 static void command_complete_theme(struct app *app, struct command_choices *out) {
-    app->requests.list_themes = true; /* for the next time, at the latest */
+    app->host.list_themes(app->host.arg); /* for the next time, at the latest */
     for (size_t i = 0; i < app->n_themes; i++)
         command_offer(out, app->themes[i], "");
 }

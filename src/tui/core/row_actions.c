@@ -7,18 +7,10 @@
 #include <string.h>
 
 #include "tui/core/app.h"
-#include "tui/host/exporter.h"
 #include "tui/core/pick.h"
 #include "tui/core/tagging.h"
 
 void row_actions_init(struct row_actions *h) { h->menu_row = h->menu_col = -1; }
-
-void row_actions_fini(struct row_actions *h) {
-    free(h->text);
-    h->text = NULL;
-    export_job_free(h->job);
-    h->job = NULL;
-}
 
 /* What is selected on a screen, and its texts; false: nothing. The texts are freed by the caller in any case. */
 static bool row_actions_pick(struct app *app, const struct app_screen *s, struct screen_pick *what,
@@ -66,35 +58,23 @@ bool row_actions_can(struct app *app, const struct app_screen *s, enum action ac
 }
 
 static bool row_actions_copy(struct app *app, const char *what, const struct strbuf *text) {
-    struct row_actions *h = &app->hands;
     if (!text->len || text->failed)
         return false;
-    char *copy = malloc(text->len + 1);
-    if (!copy) {
-        app_message(app, true, "out of memory");
-        return true;
-    }
-    memcpy(copy, strbuf_str(text), text->len + 1);
-    free(h->text);
-    h->text = copy;
-    h->len = text->len;
-    (void)snprintf(h->what, sizeof h->what, "%s", what);
-    app->requests.copy = true;
+    app->host.copy(app->host.arg, what, strbuf_str(text), text->len);
     return true;
 }
 
 static bool row_actions_edit(struct app *app, const struct screen_pick *what) {
-    struct row_actions *h = &app->hands;
     if (!what->frame)
         return false;
     if (!what->frame->file) {
         app_refuse(app, "the file of this frame is not known");
         return true;
     }
-    (void)snprintf(h->file, sizeof h->file, "%s", what->frame->file);
-    h->line = what->frame->line;
-    h->pid = data_is_recorded(&app->data) || data_is_over(&app->data) ? 0 : what->pid ? what->pid : app->pid;
-    app->requests.edit = true;
+    pid_t pid = data_is_recorded(&app->data) || data_is_over(&app->data) ? 0
+                : what->pid                                              ? what->pid
+                                                                         : app->pid;
+    app->host.edit(app->host.arg, pid, what->frame->file, what->frame->line);
     return true;
 }
 

@@ -3,37 +3,25 @@
  * row_actions: what can be done with the selected row, whatever the screen: copy it, open its file in an editor, show it elsewhere, and
  * the menu of all that.
  *
- * Screens say what is selected (screen_def.pick); here it becomes a wish, which the runner carries out. Pure; one thread.
+ * Screens say what is selected (screen_def.pick); the host (app_host.h) does it. Pure; one thread.
  */
 #ifndef TUI_CORE_ROW_ACTIONS_H
 #define TUI_CORE_ROW_ACTIONS_H
 
-#include <limits.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <sys/types.h>
 
 #include "tui/core/action.h"
 #include "tui/core/input.h"
 
 struct app;
 struct app_screen;
-struct export_job;
 
 struct row_actions {
-    char *text; /* to be copied; owned */
-    size_t len;
-    char what[64];          /* a word for it: "the frame", "the stack" */
-    char file[PATH_MAX];    /* to be edited, as the target names it */
-    int line;               /* 0 unknown */
-    pid_t pid;              /* whose file it is, as seen from here; 0 unknown */
     int menu_row, menu_col; /* where the menu was asked for with the mouse; -1: by a key */
-    struct export_job *job; /* to be written; owned until the wish is granted */
     bool readonly;          /* nothing that changes the target */
 };
 
 void row_actions_init(struct row_actions *h);
-void row_actions_fini(struct row_actions *h);
 
 /* Can the action be done on that screen now? False too when there is nothing selected that it could be done to. */
 bool row_actions_can(struct app *app, const struct app_screen *s, enum action action);

@@ -142,7 +142,6 @@ _Static_assert(sizeof settings_table / sizeof settings_table[0] == SETTINGS_COUN
 static void settings_apply_delay(struct app *a, const char *value) {
     (void)value;
     a->config.delay_s = settings_seconds(&a->settings, SETTINGS_DELAY);
-    a->requests.rate = true;
 }
 
 static void settings_read_delay(const struct app *a, char *value, size_t cap) {
@@ -151,7 +150,7 @@ static void settings_read_delay(const struct app *a, char *value, size_t cap) {
 
 static void settings_apply_theme_setting(struct app *a, const char *value) {
     (void)value;
-    (void)snprintf(a->requests.theme, sizeof a->requests.theme, "%s", a->settings.values[SETTINGS_THEME]);
+    a->host.set_theme(a->host.arg, a->settings.values[SETTINGS_THEME]);
 }
 
 static void settings_apply_ascii(struct app *a, const char *value) {
@@ -161,7 +160,7 @@ static void settings_apply_ascii(struct app *a, const char *value) {
 
 static void settings_apply_mouse(struct app *a, const char *value) {
     a->mouse = strcmp(value, "on") == 0;
-    a->requests.toggle_mouse = true;
+    a->host.set_mouse(a->host.arg, a->mouse);
 }
 
 static void settings_read_mouse(const struct app *a, char *value, size_t cap) {

@@ -13,7 +13,9 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "client/history.h"
 #include "client/session/session.h"
+#include "client/sql/saved.h"
 #include "client/target/proc_stats.h"
 #include "tui/core/app.h"
 #include "tui/host/host_internal.h"
@@ -31,9 +33,6 @@ static int host_signals_next(int fd);
 /* Look, and ask, if the app wants it and it is time. `s` may be NULL. */
 static void host_proc_stats_poll(struct proc_stats_reader *r, struct app *a, struct session *s);
 
-/* Do what the app wishes for. `s` may be NULL. */
-static void host_repl_apply(struct app *app, struct session *s);
-
 /* The session is left for another target: what runs there is ended. */
 static void host_repl_leave(struct app *app, struct session *s);
 
@@ -44,6 +43,8 @@ static void host_repl_leave(struct app *app, struct session *s);
 #define HOST_TICK_US 1000000ULL /* ages and countdowns */
 #define HOST_RETRY_US 20000ULL  /* a terminal that takes nothing: first, and longest, time to wait */
 #define HOST_RETRY_MAX_US 500000ULL
+
+static const struct app_host host_app;
 
 static void host_stop(struct host *r) {
     r->stopping = true;
@@ -77,16 +78,13 @@ static void host_paint_after(struct host *r, uint64_t pause_us) {
     host_paint_in(r, since_us >= pause_us ? 0 : pause_us - since_us);
 }
 
-void host_want_paint(struct host *r) {
-    host_source_apply(&r->source);
-    host_paint_after(r, HOST_FRAME_US);
-}
+void host_want_paint(struct host *r) { host_paint_after(r, HOST_FRAME_US); }
 
 static void host_on_paint(void *arg) {
     struct host *r = arg;
     int rows, cols;
     r->paint_due_ns = 0;
-    if (!r->term || r->stopping || host_row_actions_is_editing(&r->hands))
+    if (!r->term || r->stopping || host_row_actions_is_editing(&r->row_actions))
         return;
     if (!term_flush(r->term)) {
         r->retry_us = r->retry_us ? r->retry_us * 2 : HOST_RETRY_US;
@@ -130,39 +128,24 @@ static void host_on_tick(void *arg) {
     if (app_needs_tick(r->app))
         r->app->dirty = true;
     app_tick(r->app);
-    host_proc_stats_poll(&r->vitals, r->app, r->session);
-    host_query_apply(&r->query);
+    host_proc_stats_poll(&r->proc_stats, r->app, r->session);
+    host_do_noted(r);
     host_want_paint(r);
-}
-
-/* What screens want to know, of tables and of the agent. */
-static void host_apply_questions(struct host *r) {
-    host_query_apply(&r->query);
-    host_repl_apply(r->app, r->session);
 }
 
 static void host_on_answer(void *arg) {
     struct host *r = arg;
     host_set_time(r);
+    host_do_noted(r);
     host_want_paint(r);
 }
 
-/* What was typed ahead of the answer may be a question. */
-static void host_on_tables(void *arg) {
-    host_on_answer(arg);
-    host_apply_questions(arg);
-}
-
 /* Something came that the picture of a moment ago is not wrong without: it is painted with the next snapshot, or soon. */
-static void host_paint_with_next(struct host *r) {
-    host_source_apply(&r->source);
-    host_paint_after(r, HOST_JOIN_US);
-}
-
 static void host_on_followed(void *arg) {
     struct host *r = arg;
     host_set_time(r);
-    host_paint_with_next(r);
+    host_do_noted(r);
+    host_paint_after(r, HOST_JOIN_US);
 }
 
 /* ---- session ---- */
@@ -174,12 +157,12 @@ void host_open_term(struct host *r) {
     if (r->term || r->stopping)
         return;
     loop_timer_cancel(r->open);
-    r->term = host_theme_open(&r->looks, &r->config->term, &e);
+    r->term = host_theme_open(&r->theme, &r->config->term, &e);
     if (!r->term) {
         host_fail(r, &e);
         return;
     }
-    r->hands.term = r->term;
+    r->row_actions.term = r->term;
     r->input = loop_watch_fd(r->loop, r->config->term.in_fd, host_on_input, r, &e);
     if (!r->input)
         host_fail(r, &e);
@@ -187,11 +170,11 @@ void host_open_term(struct host *r) {
     host_want_paint(r);
 }
 
-/* Another program has the terminal, or (`given` false) it is ours again. */
-static void host_on_terminal(void *arg, bool given) {
+/* Another program has the terminal, or it is ours again. */
+static void host_on_terminal(void *arg, bool is_lent) {
     struct host *r = arg;
     struct err e;
-    if (given) {
+    if (is_lent) {
         loop_unwatch(r->input);
         r->input = NULL;
         return;
@@ -218,6 +201,7 @@ static void host_on_state(void *arg, enum session_state state, const struct err 
         host_query_end_target(&r->query);
     host_set_time(r);
     app_set_state(r->app, state, why, r->session ? session_retry_in_s(r->session) : 0);
+    host_do_noted(r);
     host_want_paint(r);
 }
 
@@ -225,6 +209,7 @@ static void host_on_target(void *arg, struct model_target *target) {
     struct host *r = arg;
     host_set_time(r);
     app_take_target(r->app, target);
+    host_do_noted(r);
     host_want_paint(r);
 }
 
@@ -246,27 +231,12 @@ void host_follow_samples(struct host *r, bool again) {
     r->sampling = wanted;
 }
 
-/* What the panes with variables and tasks show. */
-static void host_ask_details(struct host *r) {
-    struct err e;
-    struct wire_threads want = r->app->requests.details;
-    r->app->requests.details.tid = 0;
-    if (want.tid <= 0 || !r->session || session_ask_details(r->session, &want, &e) == 0)
-        return;
-    app_message(r->app, true, "%s", e.text);
-    if (want.native) {
-        r->app->data.native_refused = true;
-        r->app->dirty = true;
-    }
-}
-
 static void host_on_snapshot(void *arg, struct model_snapshot *snapshot) {
     struct host *r = arg;
     host_set_time(r);
     app_take_snapshot(r->app, snapshot);
-    host_proc_stats_poll(&r->vitals, r->app, r->session);
-    host_ask_details(r);
-    host_query_apply(&r->query); /* tables that screens show, when they are due */
+    host_proc_stats_poll(&r->proc_stats, r->app, r->session);
+    host_do_noted(r);
     host_follow_samples(r, false);
     host_open_term(r);
     host_want_paint(r);
@@ -278,14 +248,10 @@ static void host_on_samples(void *arg, struct model_sample_batch *batch) {
     struct host *r = arg;
     bool is_first = !r->app->data.tally;
     host_set_time(r);
-    app_take_samples(r->app, batch);
-    bool again = r->app->requests.again;
-    r->app->requests.again = false;
+    bool again = !app_take_samples(r->app, batch);
+    host_do_noted(r);
     host_follow_samples(r, again);
-    if (is_first || again)
-        host_want_paint(r);
-    else
-        host_paint_with_next(r);
+    host_paint_after(r, is_first || again ? HOST_FRAME_US : HOST_JOIN_US);
 }
 
 static void host_on_note(void *arg, const char *line) {
@@ -299,41 +265,15 @@ static void host_on_details(void *arg, struct model_snapshot *snapshot) {
     struct host *r = arg;
     host_set_time(r);
     app_take_locals(r->app, snapshot);
+    host_do_noted(r);
     host_want_paint(r);
-}
-
-/* Set what the app wants to be set in the agent. */
-static void host_configure(struct host *r) {
-    struct app_watch *w = &r->app->watch;
-    struct wire_config c = {.key = ""};
-    struct err e;
-    if (!w->key[0] || !r->session)
-        return;
-    (void)snprintf(c.key, sizeof c.key, "%s", w->key);
-    (void)snprintf(c.value, sizeof c.value, "%s", w->value);
-    w->key[0] = '\0';
-    if (session_configure(r->session, &c, &e) != 0)
-        app_message(r->app, true, "%s", e.text);
-}
-
-/* Have something armed for us, or no longer. */
-static void host_arm(struct host *r, const struct app_requests *w) {
-    struct err e;
-    (void)err_set(&e, ERR_FAILED, "not connected");
-    int rc = !r->session ? -1
-             : w->disarm ? session_disarm(r->session, &w->arm, &e)
-                         : session_arm(r->session, &w->arm, &e);
-    if (rc == 0)
-        return;
-    app_arm_refused(r->app, &e);
-    app_message(r->app, true, "%s", e.text);
 }
 
 static void host_on_status(void *arg, struct model_status *status) {
     struct host *r = arg;
     host_set_time(r);
     app_take_status(r->app, status);
-    host_configure(r);
+    host_do_noted(r);
     host_want_paint(r);
 }
 
@@ -341,7 +281,7 @@ static void host_on_evaluated(void *arg, const struct wire_evaluated *what) {
     struct host *r = arg;
     host_set_time(r);
     app_repl_take(r->app, what);
-    host_apply_questions(r);
+    host_do_noted(r);
     host_want_paint(r);
 }
 
@@ -350,7 +290,7 @@ static void host_on_debugger(void *arg, enum wire_method method, struct wire_deb
     (void)method;
     host_set_time(r);
     app_repl_take_debugger(r->app, what);
-    host_apply_questions(r);
+    host_do_noted(r);
     host_want_paint(r);
 }
 
@@ -360,7 +300,7 @@ static void host_on_reply(void *arg, enum wire_method method, const struct err *
                   method == WIRE_PAUSE || method == WIRE_CATCH)) {
         host_set_time(r);
         app_repl_refused(r->app, error);
-        host_apply_questions(r);
+        host_do_noted(r);
         host_want_paint(r);
         return;
     }
@@ -373,7 +313,8 @@ static void host_on_reply(void *arg, enum wire_method method, const struct err *
 
 void host_subscribe(struct host *r) {
     struct err e;
-    if (r->session && session_subscribe(r->session, WIRE_STREAM_THREADS, 1 / app_delay_s(r->app), &e) != 0)
+    r->delay_s = app_delay_s(r->app);
+    if (r->session && session_subscribe(r->session, WIRE_STREAM_THREADS, 1 / r->delay_s, &e) != 0)
         app_message(r->app, true, "%s", e.text);
 }
 
@@ -385,7 +326,8 @@ void host_follow_pause(struct host *r) {
     double delay_s = r->app->config.delay_s, batch_s = slow                                  ? APP_PAUSED_S
                                                        : delay_s > 0 && delay_s < APP_FAST_S ? delay_s
                                                                                              : 0;
-    if (slow == r->slowed && batch_s == r->batch_s)
+    bool is_batch_new = slow != r->slowed || batch_s != r->batch_s;
+    if (!is_batch_new && app_delay_s(r->app) == r->delay_s)
         return;
     r->slowed = slow;
     r->batch_s = batch_s;
@@ -393,7 +335,8 @@ void host_follow_pause(struct host *r) {
         return;
     session_set_batch(r->session, batch_s);
     host_subscribe(r);
-    if (r->sampling && session_subscribe(r->session, WIRE_STREAM_SAMPLES, APP_SAMPLE_HZ, &e) != 0)
+    if (is_batch_new && r->sampling &&
+        session_subscribe(r->session, WIRE_STREAM_SAMPLES, APP_SAMPLE_HZ, &e) != 0)
         app_message(r->app, true, "%s", e.text);
 }
 
@@ -439,7 +382,7 @@ int host_open_session(struct host *r, const struct target_address *addr, struct 
 static void host_suspend(struct host *r) {
     if (!r->term)
         return;
-    if (host_row_actions_is_editing(&r->hands)) { /* the editor stops, and we with it */
+    if (host_row_actions_is_editing(&r->row_actions)) { /* the editor stops, and we with it */
         term_stop();
         return;
     }
@@ -447,37 +390,51 @@ static void host_suspend(struct host *r) {
     r->app->dirty = true;
 }
 
-/* Do what the app asks for. */
-static void host_apply(struct host *r) {
-    host_ask_details(r);
-    host_apply_questions(r);
-    host_source_apply(&r->source);
-    host_theme_apply(&r->looks);
-    struct app_requests w = app_take_requests(r->app);
-    if (w.quit) {
-        host_stop(r);
-        return;
+void host_do_noted(struct host *r) {
+    struct host_noted *n = &r->noted;
+    while (n->what && !r->stopping) {
+        unsigned what = n->what;
+        struct err e;
+        n->what = 0;
+        if (what & HOST_EVAL) {
+            (void)err_set(&e, ERR_FAILED, "not connected");
+            if (!r->session || session_eval(r->session, &n->eval, &e) != 0)
+                app_repl_refused(r->app, &e);
+        }
+        if (what & HOST_DEBUG) {
+            (void)err_set(&e, ERR_FAILED, "not connected");
+            if (!r->session || session_debug(r->session, n->debug_method, n->debug, &e) != 0)
+                app_repl_refused(r->app, &e);
+        }
+        if (what & HOST_OPEN_DIFF)
+            host_diff_open(&r->diff, n->diff);
+        if (what & HOST_READ_FEEDS)
+            host_query_read_feeds(&r->query);
+        if (what & HOST_RUN_MAGIC)
+            host_query_run_magic(&r->query, &n->magic, n->magic_cols);
+        if (what & HOST_RUN_QUERY)
+            host_query_begin(&r->query);
+        if (what & HOST_SET_THEME)
+            host_theme_load(&r->theme, n->theme);
+        if (what & HOST_LIST_THEMES)
+            host_theme_list(&r->theme);
+        if (what & HOST_ATTACH)
+            host_attach(r, n->attach);
+        if (what & HOST_SHOW_TARGET)
+            host_switch(r, n->show_target);
+        if ((what & HOST_LIST_PROCESSES) && r->lister)
+            host_list(r);
     }
-    host_row_actions_apply(&r->hands, &w);
-    if (w.suspend)
-        host_suspend(r);
-    if (w.rate)
-        host_subscribe(r);
+}
+
+/* After an event of the user's: do what the app asked for, and have the streams follow what is shown now. */
+static void host_settle(struct host *r) {
+    host_do_noted(r);
+    if (r->stopping)
+        return;
     host_follow_pause(r);
     host_pace_children(r);
-    host_follow_samples(r, w.again);
-    if (w.snapshot && r->session)
-        (void)session_request(r->session, WIRE_THREADS, NULL);
-    if (w.status && r->session)
-        (void)session_request(r->session, WIRE_STATUS, NULL);
-    if (w.arm.what[0])
-        host_arm(r, &w);
-    if (w.attach > 0)
-        host_attach(r, w.attach);
-    if (w.show_target > 0)
-        host_switch(r, w.show_target - 1);
-    if (w.list && r->lister)
-        host_list(r);
+    host_follow_samples(r, false);
 }
 
 static void host_on_input(void *arg) {
@@ -485,10 +442,10 @@ static void host_on_input(void *arg) {
     struct input_event e;
     bool any = false;
     host_set_time(r);
-    while (!r->stopping && !host_row_actions_is_editing(&r->hands) && term_read(r->term, &e)) {
+    while (!r->stopping && !host_row_actions_is_editing(&r->row_actions) && term_read(r->term, &e)) {
         any = true;
         app_input(r->app, &e);
-        host_apply(r);
+        host_settle(r);
     }
     if (!any && term_is_gone(r->term))
         host_stop(r);
@@ -508,109 +465,20 @@ static void host_on_signal(void *arg) {
             host_suspend(r);
             break;
         case SIGUSR2:
-            host_theme_reload(&r->looks);
+            host_theme_reload(&r->theme);
             break;
         case SIGINT: /* from elsewhere: the terminal gives ctrl-c as a key */
-            if (host_row_actions_is_editing(&r->hands))
+            if (host_row_actions_is_editing(&r->row_actions))
                 break; /* it was meant for the editor */
             host_set_time(r);
             app_key(r->app, INPUT_CTRL + 'c');
-            host_apply(r);
+            host_settle(r);
             break;
         default: /* TERM, HUP */
             host_stop(r);
         }
     }
     host_want_paint(r);
-}
-
-/* ---- life ---- */
-
-static int host_init(struct host *r, struct err *e) {
-    r->app = app_new(&r->config->app);
-    if (!r->app || grid_init(&r->grid, 1, 1) != 0)
-        return err_set(e, ERR_FAILED, "out of memory");
-    host_set_time(r);
-    r->loop = loop_new(e);
-    if (!r->loop)
-        return -1;
-    r->query = (struct host_query){.loop = r->loop,
-                                   .app = r->app,
-                                   .answered = host_on_answer,
-                                   .followed = host_on_followed,
-                                   .looked = host_on_tables,
-                                   .arg = r};
-    r->hands = (struct host_row_actions){.app = r->app,
-                                         .loop = r->loop,
-                                         .on_terminal = host_on_terminal,
-                                         .changed = host_on_answer,
-                                         .arg = r,
-                                         .editor = {.pidfd = -1}};
-    r->source = (struct host_source){.loop = r->loop, .app = r->app, .answered = host_on_answer, .arg = r};
-    r->paint = loop_timer_new(r->loop, host_on_paint, r, e);
-    r->open = r->paint ? loop_timer_new(r->loop, host_on_open, r, e) : NULL;
-    r->tick = r->open ? loop_timer_new(r->loop, host_on_tick, r, e) : NULL;
-    r->list = r->tick ? loop_timer_new(r->loop, host_on_list, r, e) : NULL;
-    r->signal_fd = r->list ? host_signals_open(e) : -1;
-    r->signals = r->signal_fd >= 0 ? loop_watch_fd(r->loop, r->signal_fd, host_on_signal, r, e) : NULL;
-    if (!r->signals)
-        return -1;
-    host_query_apply(&r->query); /* a recording to compare with */
-    r->looks = (struct host_theme){
-        .app = r->app, .loop = r->loop, .term = &r->term, .changed = host_on_answer, .arg = r};
-    host_theme_begin(&r->looks, r->config);
-    if (!r->config->address) {
-        r->lister = lister_new(e);
-        r->listed = r->lister ? loop_watch_fd(r->loop, lister_fd(r->lister), host_on_listed, r, e) : NULL;
-        if (!r->listed)
-            return -1;
-        host_open_term(r);
-        host_apply(r);
-        return 0;
-    }
-    loop_timer_set(r->open, HOST_OPEN_US);
-    return r->config->n_targets > 1 ? host_open_all(r, e) : host_open_session(r, r->config->address, e);
-}
-
-static void host_fini(struct host *r) {
-    host_row_actions_stop(&r->hands);
-    term_close(r->term);
-    host_query_stop(&r->query);
-    host_source_stop(&r->source);
-    host_close_session(r);
-    host_targets_fini(&r->targets);
-    loop_unwatch(r->input);
-    loop_unwatch(r->signals);
-    loop_unwatch(r->attaching);
-    loop_unwatch(r->listed);
-    host_theme_end(&r->looks);
-    lister_free(r->lister);
-    loop_timer_free(r->paint);
-    loop_timer_free(r->open);
-    loop_timer_free(r->tick);
-    loop_timer_free(r->list);
-    if (r->loop)
-        loop_free(r->loop);
-    if (r->signal_fd >= 0)
-        (void)close(r->signal_fd);
-    if (r->attach.helper)
-        (void)close(r->attach.fd);
-    app_free(r->app);
-    grid_fini(&r->grid);
-}
-
-int host_run(const struct host_config *config, struct err *e) {
-    struct host r = {.config = config, .signal_fd = -1, .attach = {.fd = -1}, .looks = {.inotify = -1}};
-    int rc = host_init(&r, e);
-    if (rc == 0 && !r.stopping)
-        loop_run(r.loop);
-    if (rc == 0 && r.failed) {
-        *e = r.error;
-        rc = -1;
-    } else if (rc == 0)
-        rc = app_exit_status(r.app);
-    host_fini(&r);
-    return rc;
 }
 
 /* ---- signals ---- */
@@ -669,6 +537,7 @@ static void host_on_children(void *arg) {
         return;
     host_set_time(r);
     app_take_children(r->app, &list);
+    host_do_noted(r);
     host_want_paint(r);
 }
 
@@ -691,39 +560,6 @@ void host_leave_children(struct host *r) {
 
 /* ---- repl ---- */
 
-/* What was run before, from the first time that there is something to run. */
-static void host_repl_open_history(struct app *app) {
-    struct app_repl *r = &app->repl;
-    char path[512];
-    struct err e;
-    if (r->has_history)
-        return;
-    r->has_history = true;
-    history_path("repl", path, sizeof path);
-    history_fini(&r->history);
-    if (history_open(&r->history, path, &e) != 0)
-        app_message(app, true, "%s", e.text);
-}
-
-static void host_repl_apply(struct app *app, struct session *s) {
-    struct app_repl *r = &app->repl;
-    struct err e;
-    if (r->opened)
-        host_repl_open_history(app);
-    if (r->wish && r->wish != APP_REPL_QUERY) {
-        struct wire_eval want = app_repl_question(app);
-        const struct app_debug *debug = r->wish == APP_REPL_DEBUG ? &app->told : NULL;
-        r->wish = APP_REPL_NOTHING;
-        (void)err_set(&e, ERR_FAILED, "not connected");
-        if (!s || (debug ? session_debug(s, debug->def->method, &debug->want, &e)
-                         : session_eval(s, &want, &e)) != 0)
-            app_repl_refused(app, &e);
-    }
-    if (r->interrupt && s && r->asked != APP_REPL_QUERY)
-        (void)session_interrupt(s, NULL);
-    r->interrupt = r->interrupt && r->asked == APP_REPL_QUERY;
-}
-
 static void host_repl_leave(struct app *app, struct session *s) {
     if (s && app_repl_runs(app) && app->repl.asked != APP_REPL_QUERY)
         (void)session_interrupt(s, NULL);
@@ -732,43 +568,315 @@ static void host_repl_leave(struct app *app, struct session *s) {
 
 /* ---- source ---- */
 
+static void host_source_start(struct host *r);
+
 static void host_source_on_read(void *arg) {
-    struct host_source *r = arg;
-    struct source_text *text = source_reader_take(r->reader);
+    struct host *r = arg;
+    struct source_text *text = source_reader_take(r->source.reader);
     if (!text)
         return;
     app_take_source(r->app, text);
-    host_source_apply(r); /* another one may be wanted by now */
-    r->answered(r->arg);
+    host_source_start(r); /* other lines may be wanted by now */
+    host_on_answer(r);
 }
 
-static int host_source_open(struct host_source *r, struct err *e) {
-    if (r->reader)
+static int host_source_open(struct host *r, struct err *e) {
+    struct host_source *s = &r->source;
+    if (s->reader)
         return 0;
-    r->reader = source_reader_new(e);
-    if (r->reader)
-        r->watch = loop_watch_fd(r->loop, source_reader_fd(r->reader), host_source_on_read, r, e);
-    if (r->watch)
+    s->reader = source_reader_new(e);
+    if (s->reader)
+        s->watch = loop_watch_fd(r->loop, source_reader_fd(s->reader), host_source_on_read, r, e);
+    if (s->watch)
         return 0;
-    source_reader_free(r->reader);
-    r->reader = NULL;
+    source_reader_free(s->reader);
+    s->reader = NULL;
     return -1;
 }
 
-void host_source_apply(struct host_source *r) {
-    struct app_source_request *w = &r->app->source_request;
+/* Read what is wanted, unless other lines are being read: then it follows them. */
+static void host_source_start(struct host *r) {
+    struct host_source *s = &r->source;
+    const struct app_source *asked = &r->app->source_asked;
     struct err e;
-    if (!w->is_new || (r->reader && source_reader_is_busy(r->reader)))
+    if (!s->is_wanted || (s->reader && source_reader_is_busy(s->reader)))
         return;
-    w->is_new = false;
+    s->is_wanted = false;
+    if (!asked->path[0]) /* of a target that was left */
+        return;
     if (host_source_open(r, &e) != 0 ||
-        source_reader_start(r->reader, r->app->pid, w->path, w->from, &e) != 0)
+        source_reader_start(s->reader, r->app->pid, asked->path, asked->from, &e) != 0)
         app_message(r->app, true, "%s", e.text);
 }
 
-void host_source_stop(struct host_source *r) {
-    loop_unwatch(r->watch);
-    source_reader_free(r->reader);
-    r->watch = NULL;
-    r->reader = NULL;
+/* ---- what the app asks for: app_host.h ---- */
+
+static void host_app_quit(void *arg) { host_stop(arg); }
+
+static void host_app_suspend(void *arg) { host_suspend(arg); }
+
+static void host_app_repaint(void *arg) {
+    struct host *r = arg;
+    if (r->term)
+        term_repaint(r->term);
+}
+
+static void host_app_set_mouse(void *arg, bool on) {
+    struct host *r = arg;
+    if (r->term)
+        term_set_mouse(r->term, on);
+}
+
+static void host_note(void *arg, enum host_note what) {
+    struct host *r = arg;
+    r->noted.what |= what;
+}
+
+static void host_app_set_theme(void *arg, const char *name) {
+    struct host *r = arg;
+    snprintf(r->noted.theme, sizeof r->noted.theme, "%s", name);
+    host_note(r, HOST_SET_THEME);
+}
+
+static void host_app_list_themes(void *arg) { host_note(arg, HOST_LIST_THEMES); }
+
+static void host_app_save_settings(void *arg) {
+    struct host *r = arg;
+    host_theme_save_settings(&r->theme);
+}
+
+static int host_app_open_history(void *arg, const char *name, struct history *h, struct err *e) {
+    char path[512];
+    (void)arg;
+    history_path(name, path, sizeof path);
+    return history_open(h, path, e);
+}
+
+static void host_app_copy(void *arg, const char *what, const char *text, size_t len) {
+    struct host *r = arg;
+    host_row_actions_copy(&r->row_actions, what, text, len);
+}
+
+static void host_app_write(void *arg, struct export_job *job) {
+    struct host *r = arg;
+    host_row_actions_write(&r->row_actions, job);
+}
+
+static void host_app_edit(void *arg, pid_t pid, const char *file, int line) {
+    struct host *r = arg;
+    host_row_actions_edit(&r->row_actions, pid, file, line);
+}
+
+static void host_app_read_source(void *arg) {
+    struct host *r = arg;
+    r->source.is_wanted = true;
+    host_source_start(r);
+}
+
+static void host_app_list_processes(void *arg) { host_note(arg, HOST_LIST_PROCESSES); }
+
+static void host_app_attach(void *arg, pid_t pid) {
+    struct host *r = arg;
+    r->noted.attach = pid;
+    host_note(r, HOST_ATTACH);
+}
+
+static void host_app_show_target(void *arg, int target) {
+    struct host *r = arg;
+    r->noted.show_target = target;
+    host_note(r, HOST_SHOW_TARGET);
+}
+
+static void host_app_open_diff(void *arg, const char *name) {
+    struct host *r = arg;
+    snprintf(r->noted.diff, sizeof r->noted.diff, "%s", name);
+    host_note(r, HOST_OPEN_DIFF);
+}
+
+static void host_app_request(void *arg, enum wire_method method) {
+    struct host *r = arg;
+    if (r->session)
+        (void)session_request(r->session, method, NULL);
+}
+
+static int host_app_ask_details(void *arg, const struct wire_threads *want, struct err *e) {
+    struct host *r = arg;
+    return r->session ? session_ask_details(r->session, want, e) : 0;
+}
+
+static int host_app_arm(void *arg, const struct wire_arm *want, struct err *e) {
+    struct host *r = arg;
+    return r->session ? session_arm(r->session, want, e) : err_set(e, ERR_FAILED, "not connected");
+}
+
+static int host_app_disarm(void *arg, const struct wire_arm *want, struct err *e) {
+    struct host *r = arg;
+    return r->session ? session_disarm(r->session, want, e) : err_set(e, ERR_FAILED, "not connected");
+}
+
+static int host_app_configure(void *arg, const struct wire_config *want, struct err *e) {
+    struct host *r = arg;
+    return r->session ? session_configure(r->session, want, e) : err_set(e, ERR_FAILED, "not connected");
+}
+
+static void host_app_eval(void *arg, const struct wire_eval *want) {
+    struct host *r = arg;
+    r->noted.eval = *want;
+    host_note(r, HOST_EVAL);
+}
+
+static void host_app_debug(void *arg, enum wire_method method, const struct wire_debug *want) {
+    struct host *r = arg;
+    r->noted.debug_method = method;
+    r->noted.debug = want;
+    host_note(r, HOST_DEBUG);
+}
+
+static void host_app_run_query(void *arg) { host_note(arg, HOST_RUN_QUERY); }
+
+static void host_app_cancel_query(void *arg) {
+    struct host *r = arg;
+    host_query_cancel(&r->query);
+}
+
+static void host_app_read_feeds(void *arg) { host_note(arg, HOST_READ_FEEDS); }
+
+static void host_app_run_magic(void *arg, struct magic *m, int cols) {
+    struct host *r = arg;
+    magic_fini(&r->noted.magic);
+    r->noted.magic = *m;
+    r->noted.magic_cols = cols;
+    memset(m, 0, sizeof *m);
+    host_note(r, HOST_RUN_MAGIC);
+}
+
+static void host_app_cancel_magic(void *arg) {
+    struct host *r = arg;
+    host_query_cancel_magic(&r->query);
+}
+
+static const struct app_host host_app = {
+    .quit = host_app_quit,
+    .suspend = host_app_suspend,
+    .repaint = host_app_repaint,
+    .set_mouse = host_app_set_mouse,
+    .set_theme = host_app_set_theme,
+    .list_themes = host_app_list_themes,
+    .save_settings = host_app_save_settings,
+    .open_history = host_app_open_history,
+    .copy = host_app_copy,
+    .write = host_app_write,
+    .edit = host_app_edit,
+    .read_source = host_app_read_source,
+    .list_processes = host_app_list_processes,
+    .attach = host_app_attach,
+    .show_target = host_app_show_target,
+    .open_diff = host_app_open_diff,
+    .request = host_app_request,
+    .ask_details = host_app_ask_details,
+    .arm = host_app_arm,
+    .disarm = host_app_disarm,
+    .configure = host_app_configure,
+    .eval = host_app_eval,
+    .debug = host_app_debug,
+    .run_query = host_app_run_query,
+    .cancel_query = host_app_cancel_query,
+    .read_feeds = host_app_read_feeds,
+    .run_magic = host_app_run_magic,
+    .cancel_magic = host_app_cancel_magic,
+};
+
+/* ---- life ---- */
+
+static int host_init(struct host *r, struct err *e) {
+    struct app_config app = r->config->app;
+    struct app_host host = host_app;
+    host.arg = r;
+    app.host = &host;
+    r->app = app_new(&app);
+    if (!r->app || grid_init(&r->grid, 1, 1) != 0)
+        return err_set(e, ERR_FAILED, "out of memory");
+    host_set_time(r);
+    r->loop = loop_new(e);
+    if (!r->loop)
+        return -1;
+    saved_default_dir(r->app->query.saved_dir, sizeof r->app->query.saved_dir);
+    r->query = (struct host_query){
+        .loop = r->loop, .app = r->app, .answered = host_on_answer, .followed = host_on_followed, .arg = r};
+    r->diff = (struct host_diff){.app = r->app, .loop = r->loop, .changed = host_on_answer, .arg = r};
+    r->row_actions = (struct host_row_actions){.app = r->app,
+                                               .loop = r->loop,
+                                               .on_terminal = host_on_terminal,
+                                               .changed = host_on_answer,
+                                               .arg = r,
+                                               .editor = {.pidfd = -1}};
+    r->paint = loop_timer_new(r->loop, host_on_paint, r, e);
+    r->open = r->paint ? loop_timer_new(r->loop, host_on_open, r, e) : NULL;
+    r->tick = r->open ? loop_timer_new(r->loop, host_on_tick, r, e) : NULL;
+    r->list = r->tick ? loop_timer_new(r->loop, host_on_list, r, e) : NULL;
+    r->signal_fd = r->list ? host_signals_open(e) : -1;
+    r->signals = r->signal_fd >= 0 ? loop_watch_fd(r->loop, r->signal_fd, host_on_signal, r, e) : NULL;
+    if (!r->signals)
+        return -1;
+    r->theme = (struct host_theme){
+        .app = r->app, .loop = r->loop, .term = &r->term, .changed = host_on_answer, .arg = r};
+    host_theme_begin(&r->theme, r->config);
+    if (!r->config->address) {
+        r->lister = lister_new(e);
+        r->listed = r->lister ? loop_watch_fd(r->loop, lister_fd(r->lister), host_on_listed, r, e) : NULL;
+        if (!r->listed)
+            return -1;
+        host_open_term(r);
+        host_do_noted(r);
+        return 0;
+    }
+    loop_timer_set(r->open, HOST_OPEN_US);
+    int rc = r->config->n_targets > 1 ? host_open_all(r, e) : host_open_session(r, r->config->address, e);
+    if (rc == 0)
+        host_do_noted(r);
+    return rc;
+}
+
+static void host_fini(struct host *r) {
+    host_row_actions_stop(&r->row_actions);
+    term_close(r->term);
+    host_query_set_target(&r->query, NULL);
+    host_diff_close(&r->diff);
+    magic_fini(&r->noted.magic);
+    loop_unwatch(r->source.watch);
+    source_reader_free(r->source.reader);
+    host_close_session(r);
+    host_targets_fini(&r->targets);
+    loop_unwatch(r->input);
+    loop_unwatch(r->signals);
+    loop_unwatch(r->attaching);
+    loop_unwatch(r->listed);
+    host_theme_end(&r->theme);
+    lister_free(r->lister);
+    loop_timer_free(r->paint);
+    loop_timer_free(r->open);
+    loop_timer_free(r->tick);
+    loop_timer_free(r->list);
+    if (r->loop)
+        loop_free(r->loop);
+    if (r->signal_fd >= 0)
+        (void)close(r->signal_fd);
+    if (r->attach.helper)
+        (void)close(r->attach.fd);
+    app_free(r->app);
+    grid_fini(&r->grid);
+}
+
+int host_run(const struct host_config *config, struct err *e) {
+    struct host r = {.config = config, .signal_fd = -1, .attach = {.fd = -1}, .theme = {.inotify = -1}};
+    int rc = host_init(&r, e);
+    if (rc == 0 && !r.stopping)
+        loop_run(r.loop);
+    if (rc == 0 && r.failed) {
+        *e = r.error;
+        rc = -1;
+    } else if (rc == 0)
+        rc = app_exit_status(r.app);
+    host_fini(&r);
+    return rc;
 }

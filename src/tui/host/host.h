@@ -30,19 +30,4 @@ struct host_config {
 /* Run until the end. Exit status 0 or 4; or -1 with the error, which is to be printed: the terminal is restored. */
 int host_run(const struct host_config *config, struct err *e);
 
-struct source_reader;
-
-struct host_source {
-    struct loop *loop;
-    struct app *app;
-    void (*answered)(void *arg); /* the app took an answer */
-    void *arg;
-    struct source_reader *reader; /* NULL until something is asked for */
-    struct loop_watch *watch;
-};
-
-/* Do what the app asks for. */
-void host_source_apply(struct host_source *r);
-void host_source_stop(struct host_source *r);
-
 #endif

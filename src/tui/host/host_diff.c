@@ -2,8 +2,6 @@
 /* host_diff: see host_diff.h. */
 #include "tui/host/host_diff.h"
 
-#include <string.h>
-
 #include "client/target/target.h"
 #include "tui/core/app_diff.h"
 
@@ -33,7 +31,7 @@ static void host_diff_on_state(void *arg, enum session_state state, const struct
     r->changed(r->arg);
 }
 
-static int host_diff_open(struct host_diff *r, const char *name, struct err *e) {
+static int host_diff_start(struct host_diff *r, const char *name, struct err *e) {
     static const struct session_handler handler = {.on_state = host_diff_on_state,
                                                    .on_samples = host_diff_on_samples};
     struct target_address addr;
@@ -47,15 +45,9 @@ static int host_diff_open(struct host_diff *r, const char *name, struct err *e) 
     return session_subscribe(r->session, WIRE_STREAM_SAMPLES, APP_SAMPLE_HZ, e);
 }
 
-void host_diff_apply(struct host_diff *r) {
-    struct app_diff *d = &r->app->diff;
+void host_diff_open(struct host_diff *r, const char *name) {
     struct err e;
-    char name[sizeof d->wish];
-    if (!*d->wish)
-        return;
-    memcpy(name, d->wish, sizeof name);
-    d->wish[0] = '\0';
-    if (host_diff_open(r, name, &e) != 0)
+    if (host_diff_start(r, name, &e) != 0)
         app_refuse(r->app, "%s", e.text);
     app_update_screens(r->app);
 }

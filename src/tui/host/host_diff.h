@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_diff: the recording that the target is compared with, on the loop of the runner: a second session, of which only
+ * host_diff: the recording that the target is compared with, on the loop of the host: a second session, of which only
  * samples are asked. One thread.
  */
 #ifndef TUI_HOST_HOST_DIFF_H
@@ -22,9 +22,9 @@ struct host_diff {
 /* Find the recording or the process that has ended that `text` names. 0, or -1 with ERR_USAGE: it is neither. */
 int host_diff_resolve(const char *text, struct target_address *addr, struct err *e);
 
-/* Open the one that the app wishes for, if it does: its samples go to the app from here on. What is wrong with it is a message.
- * A session from before ends. */
-void host_diff_apply(struct host_diff *r);
+/* Open the one of that name: its samples go to the app from here on. What is wrong with it is a message. A session from before
+ * ends. */
+void host_diff_open(struct host_diff *r, const char *name);
 void host_diff_close(struct host_diff *r);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_internal: what the files of the runner share: its state, what paints and subscribes (host.c), what finds and changes the target
+ * host_internal: what the files of the host share: its state, what paints and subscribes (host.c), what finds and changes the target
  * (host_open.c). On the loop's thread.
  */
 #ifndef TUI_HOST_HOST_INTERNAL_H
@@ -11,10 +11,46 @@
 #include "tui/host/attach.h"
 #include "tui/host/lister.h"
 #include "tui/host/host.h"
+#include "tui/host/host_diff.h"
 #include "tui/host/host_row_actions.h"
 #include "tui/host/host_theme.h"
 #include "tui/host/host_query.h"
 #include "tui/host/host_targets.h"
+
+/* Lines of source files, read by a worker. */
+struct host_source {
+    struct source_reader *reader; /* NULL until something is asked for */
+    struct loop_watch *watch;
+    bool is_wanted; /* what app->source_asked names is not being read yet */
+};
+
+/* What the app has asked for while it handled something, and is done when it has returned; see host_do_noted. */
+enum host_note {
+    HOST_LIST_PROCESSES = 1,
+    HOST_LIST_THEMES = 2,
+    HOST_SET_THEME = 4,
+    HOST_OPEN_DIFF = 8,
+    HOST_RUN_QUERY = 16,
+    HOST_READ_FEEDS = 32,
+    HOST_RUN_MAGIC = 64,
+    HOST_EVAL = 128,
+    HOST_ATTACH = 256,
+    HOST_SHOW_TARGET = 512,
+    HOST_DEBUG = 1024,
+};
+
+struct host_noted {
+    unsigned what; /* of enum host_note */
+    char theme[SETTINGS_TEXT];
+    char diff[512];
+    struct magic magic; /* owned */
+    int magic_cols;
+    struct wire_eval eval;          /* its code is the app's */
+    const struct wire_debug *debug; /* of the app */
+    enum wire_method debug_method;
+    pid_t attach;
+    int show_target;
+};
 
 struct host {
     const struct host_config *config;
@@ -31,30 +67,36 @@ struct host {
     enum children_pace children_pace;
     struct attach attach;
     struct host_query query;
-    struct proc_stats_reader vitals;
-    struct host_row_actions hands;
+    struct host_diff diff;
+    struct proc_stats_reader proc_stats;
+    struct host_row_actions row_actions;
     struct host_source source;
-    struct host_theme looks;
+    struct host_theme theme;
+    struct host_noted noted;
     int signal_fd;
     bool sampling;         /* samples are subscribed to */
     bool native;           /* with native frames */
     bool slowed;           /* the view is paused, and the streams are slow */
     double batch_s;        /* between two batches of samples, as it was asked for; 0: as the agent likes */
+    double delay_s;        /* between two snapshots, as it was asked for */
     bool moved;            /* the target is another than the one it began with */
     uint64_t painted_ns;   /* the last frame */
     uint64_t paint_due_ns; /* when the paint timer ends; 0: it is not set */
     uint64_t retry_us;     /* > 0: the terminal takes nothing, and is asked again after so long */
     bool stopping;
-    struct err error; /* why it ends, when not by the user's wish */
+    struct err error; /* why it ends, when it was not the user who ended it */
     bool failed;
 };
 
 /* ---- host.c ---- */
 
-/* What comes of a session; `arg` is the runner. */
+/* What comes of a session; `arg` is the host. */
 extern const struct session_handler host_handler;
 
 void host_set_time(struct host *r);
+
+/* Do what the app asked for while it handled something. After each call of the app that may ask. */
+void host_do_noted(struct host *r);
 
 /* Paint if something changed, as soon as there may be a frame again. */
 void host_want_paint(struct host *r);

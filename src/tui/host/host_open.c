@@ -9,6 +9,7 @@
 /* ---- several targets ---- */
 
 static void host_on_came(void *arg) {
+    host_do_noted(arg);
     host_open_term(arg);
     host_want_paint(arg);
 }
@@ -73,6 +74,7 @@ void host_on_listed(void *arg) {
     else if (n >= 0)
         app_take_processes(r->app, list, (size_t)n, hidden);
     host_set_time(r);
+    host_do_noted(r);
     host_want_paint(r);
 }
 
@@ -137,6 +139,7 @@ static void host_on_attached(void *arg) {
         rc = host_open_session(r, &addr, &e);
     }
     host_end_attach(r, rc, &e);
+    host_do_noted(r);
 }
 
 void host_attach(struct host *r, pid_t pid) {

@@ -4,144 +4,189 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "client/sql/saved.h"
 #include "client/target/target.h"
+#include "tui/core/app_magic.h"
 #include "tui/host/querier.h"
 
-static void host_query_on_answer(void *arg) {
-    struct host_query *r = arg;
-    struct querier_answer answer;
-    if (!querier_take(r->querier, &answer))
-        return;
-    app_take_answer(r->app, &answer);
-    host_query_apply(r); /* what waited for the end of a look */
-    r->answered(r->arg);
+static void host_querier_close(struct host_querier *w) {
+    loop_unwatch(w->watch);
+    querier_free(w->querier);
+    *w = (struct host_querier){.querier = NULL};
 }
 
-void host_query_set_target(struct host_query *r, const struct target_address *addr) {
-    loop_unwatch(r->watch);
-    querier_free(r->querier);
-    r->watch = NULL;
-    r->querier = NULL;
-    r->ended = false;
-    if (r->app->query.running && r->app->query.wish == APP_QUERY_NONE) { /* nobody answers it now */
-        struct querier_answer answer = {.kind = QUERIER_RUN, .error_at = -1};
-        (void)err_set(&answer.error, ERR_FAILED, "the target is another one now: run the query again");
-        app_take_answer(r->app, &answer);
-    }
-    r->has_address = addr != NULL;
-    if (addr)
-        r->address = *addr;
-    host_feed_set_target(&r->feed, addr);
-    host_magic_set_target(&r->magic, addr);
-}
-
-void host_query_end_target(struct host_query *r) { r->ended = r->has_address && !r->address.recorded[0]; }
-
-/* Its tables may lie there still; then now() is their last moment. */
-static void host_query_go_to_recording(struct host_query *r) {
-    struct target_address past;
-    char pid[24];
-    struct err e;
-    if (!r->ended || (r->querier && querier_is_busy(r->querier)))
-        return;
-    r->ended = false;
-    (void)snprintf(pid, sizeof pid, "%ld", (long)r->address.pid);
-    if (target_resolve(pid, &past, &e) == 0 && past.recorded[0])
-        host_query_set_target(r, &past);
-}
-
-static int host_query_open(struct host_query *r, struct err *e) {
-    if (r->querier)
+static int host_querier_open(struct host_query *q, struct host_querier *w, void (*on_answer)(void *arg),
+                             struct err *e) {
+    if (w->querier)
         return 0;
-    r->querier = querier_new(r->has_address ? &r->address : NULL, e);
-    if (r->querier)
-        r->watch = loop_watch_fd(r->loop, querier_fd(r->querier), host_query_on_answer, r, e);
-    if (r->watch)
+    w->querier = querier_new(q->has_address ? &q->address : NULL, e);
+    if (w->querier)
+        w->watch = loop_watch_fd(q->loop, querier_fd(w->querier), on_answer, q, e);
+    if (w->watch)
         return 0;
-    querier_free(r->querier);
-    r->querier = NULL;
+    host_querier_close(w);
     return -1;
 }
 
-/* What was run before, from the first time that the screen is looked at. */
-static void host_query_open_history(struct host_query *r) {
-    char path[512];
-    struct err e;
-    if (r->has_history)
-        return;
-    r->has_history = true;
-    history_path("history", path, sizeof path);
-    saved_default_dir(r->app->query.saved_dir, sizeof r->app->query.saved_dir);
-    history_fini(&r->app->query.history);
-    if (history_open(&r->app->query.history, path, &e) != 0)
-        app_message(r->app, true, "%s", e.text);
+static bool host_querier_is_busy(const struct host_querier *w) {
+    return w->querier && querier_is_busy(w->querier);
 }
 
-static int host_query_begin(struct host_query *r, enum app_query_request wish, struct err *e) {
-    struct app_query *q = &r->app->query;
-    if (host_query_open(r, e) != 0)
+/* A target that has ended may have left its tables; then now() is their last moment. True: they are the target now. */
+static bool host_query_go_to_recording(struct host_query *q) {
+    struct target_address recording;
+    char pid[24];
+    struct err e;
+    if (!q->has_ended || host_querier_is_busy(&q->sql))
+        return false;
+    q->has_ended = false;
+    snprintf(pid, sizeof pid, "%ld", (long)q->address.pid);
+    if (target_resolve(pid, &recording, &e) != 0 || !recording.recorded[0])
+        return false;
+    host_query_set_target(q, &recording);
+    return true;
+}
+
+/* ---- the SQL screen ---- */
+
+static void host_query_on_answer(void *arg) {
+    struct host_query *q = arg;
+    struct querier_answer answer;
+    if (!querier_take(q->sql.querier, &answer))
+        return;
+    app_take_answer(q->app, &answer);
+    host_query_begin(q); /* what has waited for the end of a list of tables */
+    q->answered(q->arg);
+}
+
+static int host_query_start(struct host_query *q, enum app_query_request what, struct err *e) {
+    struct app_query *asked = &q->app->query;
+    if (host_querier_open(q, &q->sql, host_query_on_answer, e) != 0)
         return -1;
-    if (wish == APP_QUERY_EXPORT) {
-        struct querier_export moved = q->exported;
-        q->exported.rows = NULL;
-        q->exported.order = NULL;
-        q->exported.hidden = NULL; /* its name stays, for the message */
-        return querier_write(r->querier, &moved, e);
+    if (what == APP_QUERY_EXPORT) {
+        struct querier_export moved = asked->exported;
+        asked->exported.rows = NULL;
+        asked->exported.order = NULL;
+        asked->exported.hidden = NULL; /* its name stays, for the message */
+        return querier_write(q->sql.querier, &moved, e);
     }
     double from_s = NAN, to_s = NAN;
-    (void)window_get_range(r->app, &from_s, &to_s);
-    querier_set_window(r->querier, from_s, to_s);
-    return wish == APP_QUERY_RUN ? querier_run(r->querier, q->text, e) : querier_list_tables(r->querier, e);
+    (void)window_get_range(q->app, &from_s, &to_s);
+    querier_set_window(q->sql.querier, from_s, to_s);
+    return what == APP_QUERY_RUN ? querier_run(q->sql.querier, asked->text, e)
+                                 : querier_list_tables(q->sql.querier, e);
 }
 
-static void host_query_apply_magic(struct host_query *r) {
-    r->magic.app = r->app;
-    r->magic.loop = r->loop;
-    r->magic.answered = r->looked;
-    r->magic.arg = r->arg;
-    if (r->app->repl.wish == APP_REPL_QUERY)
-        host_query_go_to_recording(r);
-    host_magic_apply(&r->magic);
+void host_query_begin(struct host_query *q) {
+    struct app_query *asked = &q->app->query;
+    enum app_query_request what = asked->pending;
+    struct querier_answer refused = {.error_at = -1};
+    if (what == APP_QUERY_NONE || host_querier_is_busy(&q->sql))
+        return;
+    if (host_query_go_to_recording(q)) /* which has begun it */
+        return;
+    asked->pending = APP_QUERY_NONE;
+    if (host_query_start(q, what, &refused.error) == 0)
+        return;
+    refused.kind = what == APP_QUERY_RUN      ? QUERIER_RUN
+                   : what == APP_QUERY_EXPORT ? QUERIER_EXPORT
+                                              : QUERIER_LIST_TABLES;
+    app_take_answer(q->app, &refused);
 }
 
-void host_query_apply(struct host_query *r) {
-    r->diff.app = r->app;
-    r->diff.loop = r->loop;
-    r->diff.changed = r->answered;
-    r->diff.arg = r->arg;
-    host_diff_apply(&r->diff);
-    r->feed.app = r->app;
-    r->feed.loop = r->loop;
-    r->feed.answered = r->answered;
-    r->feed.followed = r->followed;
-    r->feed.arg = r->arg;
-    host_feed_apply(&r->feed);
-    host_query_apply_magic(r);
-    struct app_query *q = &r->app->query;
-    enum app_query_request wish = q->wish;
+void host_query_cancel(struct host_query *q) {
+    if (q->sql.querier)
+        querier_cancel(q->sql.querier);
+}
+
+/* ---- tables that screens show ---- */
+
+static void host_query_on_feed(void *arg) {
+    struct host_query *q = arg;
+    struct querier_answer answer;
+    if (!querier_take(q->feed.querier, &answer))
+        return;
+    const struct app_feed *f = app_feed_get(q->app, q->feed_id);
+    bool was_well = f->is_answered && f->failed_s <= 0;
+    app_feed_take(q->app, q->feed_id, &answer);
+    bool may_wait = f->again && was_well && f->failed_s <= 0;
+    host_query_read_feeds(q);
+    (may_wait ? q->followed : q->answered)(q->arg);
+}
+
+void host_query_read_feeds(struct host_query *q) {
+    if (host_querier_is_busy(&q->feed))
+        return;
+    for (enum app_feed_id id; (id = app_feed_next(q->app, q->feed_id)) != FEED_COUNT;) {
+        struct querier_answer refused = {.kind = QUERIER_RUN, .error_at = -1};
+        q->feed_id = id;
+        if (host_querier_open(q, &q->feed, host_query_on_feed, &refused.error) == 0 &&
+            app_feed_begin(q->app, id, q->feed.querier, &refused.error) == 0)
+            return;
+        app_feed_take(q->app, id, &refused);
+    }
+}
+
+/* ---- the Repl screen ---- */
+
+static void host_query_on_magic(void *arg) {
+    struct host_query *q = arg;
+    struct querier_answer answer;
+    if (!querier_take(q->magic.querier, &answer))
+        return;
+    app_magic_take(q->app, &answer);
+    q->answered(q->arg);
+}
+
+static void host_query_refuse_magic(struct host_query *q, const struct err *why) {
+    struct querier_answer refused = {.kind = QUERIER_MAGIC, .error_at = -1, .error = *why};
+    app_magic_take(q->app, &refused);
+}
+
+void host_query_run_magic(struct host_query *q, struct magic *m, int cols) {
     struct err e;
-    if (r->querier && querier_is_busy(r->querier))
-        wish = APP_QUERY_NONE; /* it waits */
-    if (wish != APP_QUERY_NONE) {
-        host_query_open_history(r);
-        host_query_go_to_recording(r);
-        q->wish = APP_QUERY_NONE;
-    }
-    if (wish != APP_QUERY_NONE && host_query_begin(r, wish, &e) != 0) {
-        struct querier_answer answer = {.error = e, .error_at = -1};
-        answer.kind = wish == APP_QUERY_RUN      ? QUERIER_RUN
-                      : wish == APP_QUERY_EXPORT ? QUERIER_EXPORT
-                                                 : QUERIER_LIST_TABLES;
-        app_take_answer(r->app, &answer);
-    }
-    if (q->cancel && r->querier)
-        querier_cancel(r->querier);
-    q->cancel = false;
+    (void)host_query_go_to_recording(q);
+    if (host_querier_open(q, &q->magic, host_query_on_magic, &e) != 0)
+        magic_fini(m);
+    else if (querier_do(q->magic.querier, m, cols, &e) == 0)
+        return;
+    host_query_refuse_magic(q, &e);
 }
 
-void host_query_stop(struct host_query *r) {
-    host_query_set_target(r, NULL);
-    host_diff_close(&r->diff);
+void host_query_cancel_magic(struct host_query *q) {
+    if (q->magic.querier)
+        querier_cancel(q->magic.querier);
 }
+
+/* ---- the target ---- */
+
+void host_query_set_target(struct host_query *q, const struct target_address *addr) {
+    bool had_magic = host_querier_is_busy(&q->magic);
+    host_querier_close(&q->sql);
+    host_querier_close(&q->feed);
+    host_querier_close(&q->magic);
+    q->has_ended = false;
+    q->has_address = addr != NULL;
+    if (addr)
+        q->address = *addr;
+    if (!q->app)
+        return;
+    if (q->app->query.running && q->app->query.pending == APP_QUERY_NONE) { /* nobody answers it now */
+        struct querier_answer answer = {.kind = QUERIER_RUN, .error_at = -1};
+        (void)err_set(&answer.error, ERR_FAILED, "the target is another one now: run the query again");
+        app_take_answer(q->app, &answer);
+    }
+    q->app->feeds.feeds[q->feed_id].running = false; /* nobody answers it now */
+    if (had_magic) {
+        struct err why;
+        (void)err_set(&why, ERR_FAILED, "the target is another one now: ask again");
+        host_query_refuse_magic(q, &why);
+    }
+    if (addr) { /* what has waited for the end of something */
+        host_query_begin(q);
+        host_query_read_feeds(q);
+    }
+}
+
+void host_query_end_target(struct host_query *q) { q->has_ended = q->has_address && !q->address.recorded[0]; }

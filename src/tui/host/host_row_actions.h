@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_row_actions: what the app wishes of this machine beside the target: the clipboard, an editor, files of the user's own.
+ * host_row_actions: what the app asks of this machine beside the target: the clipboard, an editor, files of the user's own; see
+ * app_host.h for what each does.
  *
- * Belongs to the runner, on its thread. While an editor has the terminal the loop goes on: data are taken in, nothing is
+ * Belongs to the host, on its thread. While an editor has the terminal the loop goes on: data are taken in, nothing is
  * painted or read.
  */
 #ifndef TUI_HOST_HOST_ROW_ACTIONS_H
@@ -23,15 +24,15 @@ struct host_row_actions {
     void (*on_terminal)(void *arg, bool given); /* to another program, or back */
     void (*changed)(void *arg);                 /* there is something to paint */
     void *arg;
-    bool has_history; /* of the command line */
     struct editor_process editor;
     struct loop_watch *watch;  /* of its end */
     struct exporter *exporter; /* NULL: nothing was exported yet */
     struct loop_watch *exported;
 };
 
-/* Do what is wished for. */
-void host_row_actions_apply(struct host_row_actions *h, const struct app_requests *w);
+void host_row_actions_copy(struct host_row_actions *h, const char *what, const char *text, size_t len);
+void host_row_actions_edit(struct host_row_actions *h, pid_t pid, const char *file, int line);
+void host_row_actions_write(struct host_row_actions *h, struct export_job *job);
 
 /* Does an editor have the terminal? */
 bool host_row_actions_is_editing(const struct host_row_actions *h);

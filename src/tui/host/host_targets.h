@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_targets: sessions with several targets, all at once. What comes of the one that is shown goes to the runner, as with one target
+ * host_targets: sessions with several targets, all at once. What comes of the one that is shown goes to the host, as with one target
  * alone; of the others comes a snapshot now and then, which goes aside (targets.h). On the loop's thread.
  */
 #ifndef TUI_HOST_HOST_TARGETS_H

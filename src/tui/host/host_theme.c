@@ -97,8 +97,7 @@ static void host_theme_warn(struct host_theme *l, const char *warnings) {
     host_theme_log(l, warnings);
 }
 
-/* Load the theme `name`, or read the one that is shown again. When there is none such nothing is changed. */
-static void host_theme_load(struct host_theme *l, const char *name) {
+void host_theme_load(struct host_theme *l, const char *name) {
     struct theme_files files = {.n = 0};
     struct theme_path path = l->path;
     struct theme made;
@@ -159,9 +158,14 @@ void host_theme_end(struct host_theme *l) {
     l->inotify = -1;
 }
 
-/* ---- wishes ---- */
+/* ---- what the app asks for ---- */
 
-static void host_theme_save(struct host_theme *l) {
+void host_theme_list(struct host_theme *l) {
+    char names[APP_MAX_THEMES][THEME_MAX_NAME];
+    app_take_themes(l->app, names, theme_list(&l->path, names, APP_MAX_THEMES));
+}
+
+void host_theme_save_settings(struct host_theme *l) {
     struct app *a = l->app;
     struct err e;
     const char *path = a->config.config_path ? a->config.config_path : "";
@@ -174,28 +178,4 @@ static void host_theme_save(struct host_theme *l) {
         app_message(a, true, "%s", e.text);
     else
         app_message(a, false, "%d setting%s saved to %s", changed, changed == 1 ? "" : "s", path);
-}
-
-void host_theme_apply(struct host_theme *l) {
-    struct app_requests *w = &l->app->requests;
-    if (w->repaint && *l->term)
-        term_repaint(*l->term);
-    if (w->toggle_mouse && *l->term)
-        term_set_mouse(*l->term, l->app->mouse);
-    w->repaint = w->toggle_mouse = false;
-    if (*w->theme) {
-        char name[SETTINGS_TEXT];
-        (void)snprintf(name, sizeof name, "%s", w->theme);
-        w->theme[0] = '\0';
-        host_theme_load(l, name);
-    }
-    if (w->list_themes) {
-        char names[APP_MAX_THEMES][THEME_MAX_NAME];
-        w->list_themes = false;
-        app_take_themes(l->app, names, theme_list(&l->path, names, APP_MAX_THEMES));
-    }
-    if (w->save_settings) {
-        w->save_settings = false;
-        host_theme_save(l);
-    }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_theme: the theme on the runner's loop, how the terminal is used, and the settings file: what the app asks for is done.
+ * host_theme: the theme on the host's loop, how the terminal is used, and the settings file: what the app asks for is done.
  *
  * The files of the theme are watched: saved by an editor, they are read again (so they are at SIGUSR2). A line with a mistake is
  * skipped with a warning, then as at the start. Settings are written when asked for. One thread.
@@ -17,7 +17,7 @@
 struct host_theme {
     struct app *app;
     struct loop *loop;
-    struct term **term;         /* of the runner: NULL there until it is open */
+    struct term **term;         /* of the host: NULL there until it is open */
     void (*changed)(void *arg); /* there is something to paint */
     void *arg;
 
@@ -38,8 +38,14 @@ void host_theme_end(struct host_theme *l);
 /* Open the terminal with the theme and the colours that are set. NULL with the error. */
 struct term *host_theme_open(const struct host_theme *l, const struct term_config *config, struct err *e);
 
-/* Do what the app asks for; looks at and clears those wishes alone. */
-void host_theme_apply(struct host_theme *l);
+/* Load the theme `name`, or (l->name) read the one that is shown again. When there is none of that name nothing is changed. */
+void host_theme_load(struct host_theme *l, const char *name);
+
+/* Give the app the names of all themes. */
+void host_theme_list(struct host_theme *l);
+
+/* Write the settings that were changed. What came of it is a message. */
+void host_theme_save_settings(struct host_theme *l);
 
 /* Read the theme again, as when its file was saved. */
 void host_theme_reload(struct host_theme *l);

@@ -215,7 +215,7 @@ static void picker_init(void *state, struct app *app) {
     s->view.sort = (struct table_sort){PICKER_CPU_COLUMN, true};
     if (app->config.filter)
         match_set(&s->view.filter, app->config.filter, true);
-    app->requests.list = true;
+    app->host.list_processes(app->host.arg);
     picker_update(s, app);
 }
 
@@ -268,7 +268,7 @@ static void picker_attach_tagged(struct picker_state *s, struct app *app) {
     }
     app_message(app, false, "attaching to %d processes ...", app->n_attach_more);
     app->attaches_several = app->n_attach_more > 1;
-    app->attaching = app->requests.attach = app_attach_next(app);
+    app_attach(app, app_attach_next(app));
 }
 
 static void picker_attach(struct picker_state *s, struct app *app) {
@@ -283,8 +283,8 @@ static void picker_attach(struct picker_state *s, struct app *app) {
         app_message(app, true, "%ld: %s", (long)p->pid, p->why_not);
         return;
     }
-    app->attaching = app->requests.attach = p->pid;
     app_message(app, false, "attaching to %ld ...", (long)p->pid);
+    app_attach(app, p->pid);
 }
 
 static bool picker_typed(void *state, struct app *app, enum action what, const char *text,
@@ -301,7 +301,7 @@ static bool picker_act(void *state, struct app *app, enum action action) {
         picker_attach(s, app);
         return true;
     case ACTION_REFRESH:
-        app->requests.list = true;
+        app->host.list_processes(app->host.arg);
         return true;
     case ACTION_SORT_CPU:
         s->view.sort = (struct table_sort){PICKER_CPU_COLUMN, true};

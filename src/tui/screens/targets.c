@@ -194,7 +194,7 @@ static void targets_draw(void *state, struct app *app, struct grid *g, struct re
 /* ---- actions ---- */
 
 static void targets_switch(const struct targets_state *s, struct app *app) {
-    app->requests.show_target = s->rows[s->view.list.selected].index + 1;
+    app->host.show_target(app->host.arg, s->rows[s->view.list.selected].index);
     app_pop(app); /* s is gone */
 }
 

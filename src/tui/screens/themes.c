@@ -44,7 +44,7 @@ static void themes_show(void *state, struct app *a) {
     if (s->view.list.selected >= (int)a->n_themes || strcmp(s->shown, a->themes[s->view.list.selected]) == 0)
         return;
     (void)snprintf(s->shown, sizeof s->shown, "%s", a->themes[s->view.list.selected]);
-    (void)snprintf(a->requests.theme, sizeof a->requests.theme, "%s", s->shown);
+    a->host.set_theme(a->host.arg, s->shown);
 }
 
 static const struct view_def themes_rows = {.count = themes_count,
@@ -59,14 +59,13 @@ static void themes_init(void *state, struct app *app) {
     struct themes_state *s = state;
     s->app = app;
     view_init(&s->view, &themes_rows, s, NULL);
-    app->requests.list_themes = true;
+    app->host.list_themes(app->host.arg);
 }
 
 static void themes_fini(void *state) {
     struct themes_state *s = state;
     if (!s->kept && *s->shown)
-        (void)snprintf(s->app->requests.theme, sizeof s->app->requests.theme, "%s",
-                       s->app->settings.values[SETTINGS_THEME]);
+        s->app->host.set_theme(s->app->host.arg, s->app->settings.values[SETTINGS_THEME]);
 }
 
 /* The names came: the one that is in use is selected, and stays so. */

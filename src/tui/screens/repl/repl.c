@@ -73,7 +73,7 @@ static void repl_init(void *state, struct app *app) {
     typing_init(&s->typing);
     s->typing.editor.plain = true;
     strbuf_init(&s->names, 1 << 20);
-    app->repl.opened = true;
+    app_open_history(app, "repl", &app->repl.history, &app->repl.has_history);
     s->answers = app->repl.answers;
     s->logged = app->repl.logged - 1;
     s->tables_of = -1;
@@ -136,7 +136,7 @@ static bool repl_act_output(struct repl_state *s, struct app *app, enum action a
         if (app_repl_runs(app))
             app_repl_interrupt(app);
         else
-            app->requests.quit = true;
+            app_quit(app);
         return true;
     case ACTION_SEARCH_NEXT:
     case ACTION_SEARCH_PREV:

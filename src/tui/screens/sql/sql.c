@@ -90,7 +90,7 @@ static void sql_stop_or_quit(struct app *app) {
     if (app->query.running)
         app_cancel(app);
     else
-        app->requests.quit = true;
+        app_quit(app);
 }
 
 static void sql_rerun(struct sql_state *s, struct app *app) {
@@ -122,7 +122,7 @@ static bool sql_act_sheet(struct sql_state *s, struct app *app, enum action acti
         return sql_back(s);
     case ACTION_QUIT:
         if (s->n_views < 2 || !sql_back(s))
-            app->requests.quit = true;
+            app_quit(app);
         return true;
     default:
         return sql_act_view(s, app, action);

@@ -18,7 +18,7 @@ static void sql_draw_title(const struct sql_state *s, const struct app *app, str
     const struct app_query *q = &app->query;
     grid_fill(g, line, ROLE_TABLE_HEAD);
     int col = grid_text(g, line, 0, 0, s->in_sheet ? ROLE_TITLE : ROLE_TITLE_FOCUS, " Query ") + 1;
-    if (q->running && (q->exporting || q->wish == APP_QUERY_NONE) && app->now_s - q->began_s >= 0.5)
+    if (q->running && (q->exporting || q->pending == APP_QUERY_NONE) && app->now_s - q->began_s >= 0.5)
         col += grid_printf(g, line, 0, col, ROLE_STATUS_ON, " %s %.0f s: ctrl-c ends it ",
                            q->exporting ? "writing" : "running", app->now_s - q->began_s) +
                1;

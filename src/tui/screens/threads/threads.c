@@ -82,7 +82,7 @@ static void threads_want_details(const struct threads_state *s, struct app *app)
                                 .tasks = open && s->tasks,
                                 .native = s->native};
     if (data_want_details(&app->data, &want, app->now_s))
-        app->requests.details = want;
+        app_ask_details(app, &want);
 }
 
 /* Make the rows again. */
@@ -391,15 +391,15 @@ static void threads_open_child(struct threads_state *s, struct app *app) {
     if (app->attaching)
         return;
     if (targets_find(app, pid) >= 0) {
-        app->requests.show_target = targets_find(app, pid) + 1;
+        app->host.show_target(app->host.arg, targets_find(app, pid));
         return;
     }
     if (pid <= 0) {
         app_message(app, false, "this thread is the target's own: C is for those of its child processes");
         return;
     }
-    app->attaching = app->requests.attach = pid;
     app_message(app, false, "attaching to %ld ...", (long)pid);
+    app_attach(app, pid);
 }
 
 /* Watch the selected variable, or no more. */
