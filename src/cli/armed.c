@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 
-#define ARMED_POLL_S 0.1 /* between two looks at how it gets on */
-#define ARMED_ABSENT 2   /* looks that do not see it: it is over */
+#define ARMED_POLL_S 0.1 /* between two checks of the lease */
+#define ARMED_ABSENT 2   /* checks that do not find the lease: it is over */
 #define ARMED_QUERY_S 20.0
 #define ARMED_QUERY_MAX 4096
 
@@ -23,7 +23,7 @@ static void armed_on_signal(int number) {
 
 bool armed_is_interrupted(void) { return armed_interrupted != 0; }
 
-/* How the lease gets on. */
+/* Read the state of the lease from the agent's status. */
 static int armed_poll(struct armed *a, struct err *e) {
     struct model_status status;
     bool found = false, listed = false;
@@ -43,9 +43,9 @@ static int armed_poll(struct armed *a, struct err *e) {
         (void)snprintf(a->file, sizeof a->file, "%s", l->file ? l->file : "");
     }
     model_status_fini(&status);
-    if (!found && !listed) /* what was said of it while there was one does not say how it ended */
+    if (!found && !listed) /* earlier notes do not explain how it ended */
         a->note[0] = '\0';
-    /* An agent that has just agreed may not tell of it yet. */
+    /* An agent that has just agreed may not report the lease yet. */
     a->absent = found ? 0 : a->absent + 1;
     a->over = a->absent > 0 && (a->seen || a->absent >= ARMED_ABSENT);
     a->seen |= found;
@@ -61,12 +61,12 @@ int armed_begin(struct armed *a, const struct cli_options *o, struct target_addr
     a->call = call_open(addr, e);
     if (!a->call || armed_poll(a, e) != 0)
         return -1;
-    a->before = a->seen ? a->looks : 0; /* somebody has it already */
+    a->before = a->seen ? a->looks : 0; /* another client has it already */
     a->seen = a->over = false;
     a->absent = 0;
     a->looks = 0;
     a->note[0] = a->file[0] = '\0';
-    /* Before it is armed: from then on ^C ends it in order. */
+    /* From here on, before the lease begins, ^C ends it in order. */
     (void)sigemptyset(&action.sa_mask);
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
@@ -91,7 +91,7 @@ int armed_wait(struct armed *a, double duration_s, bool (*is_done)(struct armed 
 
 int armed_renew(struct armed *a, int64_t steps, struct err *e) {
     a->want.steps = steps;
-    a->before = a->looks = 0; /* they are counted anew for each lease */
+    a->before = a->looks = 0; /* each lease counts from 0 */
     a->seen = a->over = false;
     a->absent = 0;
     return call_arm(a->call, &a->want, e);

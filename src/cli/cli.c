@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli: what verbs share: an agent that is there, a database over their targets. */
+/* cli: code that the verbs share: find an existing agent, open a database over their targets. */
 #include "cli/cli.h"
 
 #include <stdio.h>

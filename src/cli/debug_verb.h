@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* debug_verb: verbs that have the agent's own Python do something: debug, pause, catch; see client/session/debug_command.h. */
+/* debug_verb: the verbs for which the agent runs Python of its own: debug, pause, catch; see
+ * client/session/debug_command.h. */
 #ifndef CLI_DEBUG_VERB_H
 #define CLI_DEBUG_VERB_H
 
@@ -14,11 +15,11 @@ struct debug_verb_options {
 };
 extern const struct debug_verb_options debug_verb_default;
 
-/* Pause or catch, as these options say; otherwise as debug_command_verb_run. */
+/* Run pause or catch with these options; otherwise as debug_command_verb_run. */
 int debug_verb_exec(const struct debug_command_def *def, const struct cli_options *o,
                     struct target_address *addr, struct strbuf *out, struct err *e);
 
-/* Reach the target, ask, and append what is to be printed. 0, or -1 with the error. */
+/* Reach the target, send the request, and append the output. 0, or -1 with the error. */
 int debug_command_verb_run(const struct debug_command_def *def, const struct debug_command_request *wish,
                            bool json, struct target_address *addr, struct strbuf *out, struct err *e);
 

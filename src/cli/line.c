@@ -18,8 +18,8 @@
 #define LINE_IDLE_MS 1000
 #define LINE_INDENT "    "
 #define LINE_WORDS_MAX ((size_t)256 * 1024)
-#define LINE_SHOWN_MAX 200 /* words listed at once */
-#define LINE_MORE_MAX 1024 /* of a word that is completed */
+#define LINE_SHOWN_MAX 200 /* words in one list */
+#define LINE_MORE_MAX 1024 /* bytes added to a word by completion */
 
 struct line {
     struct line_hooks hooks;
@@ -35,7 +35,7 @@ static char *line_prompt(EditLine *el) {
     return (char *)(uintptr_t)l->prompt;
 }
 
-/* The next byte; 1, 0 at the end, -1: by ^C or an error. */
+/* The next byte: 1; 0 at the end; -1 on ^C or an error. */
 static int line_byte(struct line *l, char *c) {
     for (;;) {
         struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -80,7 +80,7 @@ static int line_char(EditLine *el, wchar_t *out) {
 
 /* ---- completion ---- */
 
-/* How many bytes all words begin with alike. */
+/* Length in bytes of the common prefix of all words. */
 static size_t line_common(const char *words) {
     const char *end = strchr(words, '\n');
     size_t common = end ? (size_t)(end - words) : strlen(words);
@@ -96,7 +96,7 @@ static size_t line_common(const char *words) {
     return common;
 }
 
-/* The next word, as it can be printed; where the one after it begins. */
+/* Copy the next word into `out` in printable form. Returns where the word after it begins. */
 static const char *line_word(const char *words, char *out, size_t cap) {
     char word[256];
     size_t n = strcspn(words, "\n");
@@ -105,7 +105,7 @@ static const char *line_word(const char *words, char *out, size_t cap) {
     return words + n + (words[n] == '\n');
 }
 
-/* Below the line, in columns. */
+/* Print the words below the line, in columns. */
 static void line_list(const char *words) {
     struct winsize size = {0};
     char word[1024];
@@ -126,12 +126,12 @@ static void line_list(const char *words) {
                           "");
     }
     (void)strbuf_adds(&out, i == LINE_SHOWN_MAX ? "\n...\n" : "\n");
-    (void)fflush(stdout); /* what libedit has written comes first */
+    (void)fflush(stdout); /* the output of libedit comes first */
     (void)output_write(NULL, &out, &e);
     strbuf_fini(&out);
 }
 
-/* Is there nothing in it that a terminal obeys? The line editor shows what it is given. */
+/* True if the text has no control characters. The line editor prints it unchanged. */
 static bool line_is_clean(const char *text) {
     char clean[3 * LINE_MORE_MAX];
     (void)text_sanitize(clean, sizeof clean, text);
@@ -215,7 +215,8 @@ enum line_end line_read(struct line *l, const char *prompt, struct strbuf *out) 
     int n = 0;
     l->prompt = prompt;
     l->cleared = false;
-    (void)el_set(l->el, EL_PREP_TERM, 1); /* before the prompt: what is typed at it is typed to the editor */
+    /* before the prompt: keys typed at the prompt are for the editor */
+    (void)el_set(l->el, EL_PREP_TERM, 1);
     const char *text = el_gets(l->el, &n);
     strbuf_clear(out);
     if (!text || n <= 0) {

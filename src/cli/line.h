@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * line: a line is typed at a terminal, with the keys, the history and the completion that people know from shells.
+ * line: read a line from a terminal, with the keys, the history and the completion that people
+ * know from shells.
  *
- * libedit's, which is hidden here, so that what they have set in ~/.editrc holds. ^C gives the line up; the program that reads lines
- * has its handler of SIGINT, which is not called again after the signal. One a program, one thread.
+ * The implementation is libedit, hidden here, so people's ~/.editrc is used. ^C drops the line.
+ * The program that reads lines has its own handler of SIGINT, which is not called again after
+ * the signal. One a program, one thread.
  */
 #ifndef CLI_LINE_H
 #define CLI_LINE_H
@@ -18,26 +20,27 @@
 struct line;
 
 struct line_hooks {
-    /* Once a second while nothing is typed. */
+    /* Called once a second while nothing is typed. */
     void (*idle)(void *arg);
-    /* Has there been a SIGINT? The answer is true once for each. */
+    /* True once for each SIGINT. */
     bool (*interrupted)(void *arg);
-    /* Words that the end of `before` may become, a line each; false: it can become none. `*typed`: how many bytes of that end they begin
-     * with. */
+    /* Put the words that the end of `before` may become into `words`, one a line. False if there
+     * are none. `*typed`: the number of bytes of that end with which they begin. */
     bool (*complete)(void *arg, const char *before, struct strbuf *words, size_t *typed);
     void *arg;
 };
 
 enum line_end { LINE_READ, LINE_CLEARED, LINE_CLOSED };
 
-/* NULL with the error: it is no terminal that can be used. */
+/* NULL with the error if the terminal cannot be used. */
 struct line *line_new(const struct line_hooks *hooks, struct err *e);
 void line_free(struct line *l);
 
-/* A line without its end, into `out`; LINE_CLEARED: by ^C; LINE_CLOSED: by ^D, or nobody is there to type. */
+/* Read a line without its newline into `out`. LINE_CLEARED: by ^C; LINE_CLOSED: by ^D, or the
+ * terminal is gone. */
 enum line_end line_read(struct line *l, const char *prompt, struct strbuf *out);
 
-/* What arrow-up finds first. */
+/* Add a line to the history. */
 void line_remember(struct line *l, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main: `probing`, one verb a run. Prints what the verb built, or one line on stderr. */
+/* main: `probing`, one verb a run. Prints the verb's output, or one line on stderr. */
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 #define MAIN_OUTPUT_MAX ((size_t)144 * 1024 * 1024)
 
-/* Resolve what was typed, and do what the verb does. */
+/* Resolve the targets and run the verb. */
 static int main_run_verb(const struct cli_line *line, struct strbuf *out, struct err *e) {
     size_t n = line->targets.n;
     tcp_set_token(line->options->token);
@@ -35,8 +35,9 @@ static int main_run_verb(const struct cli_line *line, struct strbuf *out, struct
 static int main_run(int argc, char **argv, struct strbuf *out, struct err *e) {
     struct cli_line line;
     int rc = cli_parse(argc, argv, &line, e);
-    if (rc != 0 || !line.options || !line.options->command) /* a command inherits what is set here */
-        (void)signal(SIGPIPE, SIG_IGN);                     /* a reader that left is seen as EPIPE */
+    /* a command would inherit the ignored signal */
+    if (rc != 0 || !line.options || !line.options->command)
+        (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is seen as EPIPE */
     if (rc == 0 && line.version)
         (void)strbuf_addf(out, "probing %s\n", PROBING_VERSION);
     else if (rc == 0 && line.help)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parse: the command line, in both orders that people know: -t TARGET VERB … and TARGET VERB ….
+ * parse: the command line, in both common orders: -t TARGET VERB … and TARGET VERB ….
  *
- * Words before the verb are the program's own options and the target; what follows belongs to the verb, whose table is
- * the common rows and its own.
+ * Words before the verb are the program's own options and the target; the words after it belong
+ * to the verb, whose table is the common rows and its own.
  */
 #include "cli/cli.h"
 
@@ -24,7 +24,7 @@ static int parse_unknown_verb(const char *word, struct err *e) {
     return err_set(e, ERR_USAGE, "unknown verb '%s': 'probing --help' lists the verbs", word);
 }
 
-/* What is left of the line, `n` words, is a command. */
+/* The remaining `n` words of the line are a command. */
 static int parse_command(int n, int argc, char **argv, struct cli_line *line, struct err *e) {
     if (line->targets.n)
         return err_set(e, ERR_USAGE, "%s takes no target", line->verb->name);
@@ -49,7 +49,7 @@ static int parse_operands(int n, const char **operands, struct cli_line *line, s
     return 0;
 }
 
-/* Those before and after the verb. */
+/* Targets before and after the verb. */
 static int parse_targets(struct cli_line *line, struct err *e) {
     const struct cli_verb *v = line->verb;
     struct option_list *all = &line->targets, *mine = &line->options->targets;
@@ -95,7 +95,7 @@ static int parse_verb(int argc, char **argv, const char **operands, struct cli_l
     return parse_operands(n, operands, line, e) == 0 ? parse_targets(line, e) : -1;
 }
 
-/* "help", or "help VERB", as one types it. */
+/* "help" or "help VERB". */
 static int parse_help(int argc, char **argv, struct cli_line *line, struct err *e) {
     line->help = true;
     if (argc == 0)
@@ -125,7 +125,7 @@ static int parse_line(int argc, char **argv, const char **operands, struct cli_l
             break;
         if (line->targets.n || n == 1)
             return parse_unknown_verb(argv[at], e);
-        /* TARGET VERB: the options after the target are the program's, too. */
+        /* TARGET VERB: the options after the target belong to the program, too. */
         line->targets.items[line->targets.n++] = argv[at];
     }
     return line->verb && !line->version ? parse_verb(argc - at, argv + at, operands, line, e) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* repl_session: code to the job and what becomes of it; see repl.h. */
+/* repl_session: sends code to the job and prints the results; see repl.h. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,14 +12,14 @@
 #include "client/output.h"
 #include "client/target/target.h"
 
-#define REPL_TYPED_S 2.0 /* a key is pressed, and somebody waits */
+#define REPL_TYPED_S 2.0 /* somebody has pressed a key and waits */
 #define REPL_NAMES_MAX ((int64_t)65536)
 #define REPL_OUTPUT_MAX ((size_t)64 * 1024 * 1024)
 
 /* ---- ^C ---- */
 
 static volatile sig_atomic_t repl_signals;
-static struct database *repl_database; /* what it ends */
+static struct database *repl_database; /* the one that ^C ends */
 
 static void repl_on_signal(int number) {
     (void)number;
@@ -45,7 +45,7 @@ bool repl_interrupted(struct repl *r) {
     return is;
 }
 
-/* Asked while the code runs. The second ^C gives the connection up, which ends the code, too. */
+/* Called while the code runs. The second ^C closes the connection, which ends the code, too. */
 static bool repl_stop(void *arg) {
     struct repl *r = arg;
     if (!repl_interrupted(r))
@@ -178,7 +178,7 @@ int repl_run(struct repl *r, const char *code, bool timed, struct err *e) {
     want.code_len = strlen(code);
     if (want.code_len > WIRE_EVAL_CODE_MAX)
         return err_set(e, ERR_FAILED, "the code is longer than %zu bytes", WIRE_EVAL_CODE_MAX);
-    repl_idle(r); /* has it gone? Code is not sent twice */
+    repl_idle(r); /* detect a lost connection: code is not sent twice */
     if (repl_ask(r, &want, &what, e) != 0 || repl_put(&want, &what, timed, e) != 0)
         return -1;
     r->told = what.traceback.s && !what.timed_out && !what.unended;
@@ -204,8 +204,8 @@ const char *repl_whole(struct repl *r, const char *code, struct err *e) {
     static const char *const said[] = {WIRE_CODE_MORE, WIRE_CODE_BLOCK};
     struct wire_evaluated what;
     int rc = repl_ask_typed(r, code, true, &what, e);
-    if (rc != 0 &&
-        !r->call) /* a connection that has gone unnoticed; this runs nothing, so it can be asked again */
+    /* the connection was lost unnoticed; this runs no code, so it can be sent again */
+    if (rc != 0 && !r->call)
         rc = repl_ask_typed(r, code, true, &what, e);
     if (rc != 0)
         return NULL;
@@ -227,7 +227,7 @@ bool repl_complete(struct repl *r, const char *code, struct strbuf *names) {
 
 static bool repl_stop_query(void *arg) { return repl_interrupted(arg); }
 
-/* SQL: by a database of its own, which ^C ends. 0, or -1 with the error. */
+/* Run SQL in a database of its own, which ^C ends. 0, or -1 with the error. */
 static int repl_query_sql(struct repl *r, const struct magic *m, struct magic_way *way, struct strbuf *out,
                           struct err *e) {
     struct target_address addr = r->given;
@@ -245,7 +245,7 @@ static int repl_query_sql(struct repl *r, const struct magic *m, struct magic_wa
     return rc;
 }
 
-/* By a connection of its own: what is looked at does not touch that of the code. */
+/* Run a query over a connection of its own, apart from that of the code. */
 static int repl_query(struct repl *r, const struct magic *m, struct err *e) {
     const struct target_options how = {.no_inject = false};
     struct target_address addr = r->given;

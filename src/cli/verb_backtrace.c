@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_backtrace: every thread with its stack, as a person reads it or as the JSON document. */
+/* verb_backtrace: every thread with its stack, as text for people or as the JSON document. */
 #include "cli/cli.h"
 
 #include "base/json.h"
@@ -8,7 +8,7 @@
 #include "client/export/document.h"
 #include "client/target/target.h"
 
-#define BACKTRACE_INTERVAL_MS 100 /* two looks tell what is on the CPU */
+#define BACKTRACE_INTERVAL_MS 100 /* two snapshots show which threads are on the CPU */
 
 struct backtrace_options {
     struct cli_options common; /* first */

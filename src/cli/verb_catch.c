@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_catch: exceptions that nobody catches keep their thread for a while, with pdb; see client/session/debug_command.h. */
+/* verb_catch: a thread with an uncaught exception is kept for a while, with pdb; see
+ * client/session/debug_command.h. */
 #include "cli/cli.h"
 #include "cli/debug_verb.h"
 
@@ -102,7 +103,7 @@ static void catch_put_recorded(struct strbuf *out, bool as_json, const struct re
         (void)strbuf_adds(out, "no exception and no fatal signal was caught\n");
 }
 
-/* What its tables tell, the latest of each kind. */
+/* The rows of its tables, the latest of each kind. */
 static int catch_show_recorded(struct target_address *addr, bool as_json, struct strbuf *out, struct err *e) {
     static const char text[] =
         "SELECT kind, text FROM probing.events WHERE kind IN ('" RING_EVENT_FATAL

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_config: what an agent's settings are, and setting one while it runs. Asks an agent that is there; puts none in. */
+/* verb_config: show an agent's settings, and set one while it runs. Needs an existing agent;
+ * injects none. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -13,7 +14,8 @@
 #define CONFIG_KEY_WIDTH 24
 #define CONFIG_VALUE_WIDTH 12
 
-/* Take "KEY" or "KEY=VALUE" apart and check both, so that a mistake is told without asking anybody. 0 or -1. */
+/* Parse "KEY" or "KEY=VALUE" and check both, so that a mistake is reported without a request. 0
+ * or -1. */
 static int config_read_operand(const char *operand, struct wire_config *c, bool *set, struct err *e) {
     struct config scratch;
     size_t n = strcspn(operand, "=");
@@ -55,7 +57,7 @@ static void config_put_json(struct json *j, const struct model_setting *s) {
     json_object_end(j);
 }
 
-/* Those that are wanted: all, or the one named `key`. Their number. */
+/* Append the wanted settings: all, or the one named `key`. Returns their number. */
 static size_t config_put(struct strbuf *out, const struct model_status *status, const char *key, bool json) {
     struct json j;
     size_t n = 0;

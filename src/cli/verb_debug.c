@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_debug: debugpy in the job; see client/session/debug_command.h. */
+/* verb_debug: start debugpy in the job; see client/session/debug_command.h. */
 #include "cli/cli.h"
 #include "cli/debug_verb.h"
 #include "client/output.h"

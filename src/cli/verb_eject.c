@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verb_eject: end the agent, and see that it is gone.
+ * verb_eject: end the agent, and check that it is gone.
  *
- * The agent's word is not enough: done means that its socket and its threads are away. No agent there is done as well.
+ * The agent's answer is not enough: the verb succeeds when its socket and its threads are gone,
+ * or if there was no agent.
  */
 #include "cli/cli.h"
 
@@ -20,9 +21,9 @@
 #define EJECT_DEADLINE_NS (5 * CLOCK_NS_PER_S)
 #define EJECT_POLL_NS (10 * CLOCK_NS_PER_MS)
 #define EJECT_MAX_TIDS 4096
-#define EJECT_THREAD_PREFIX "probing" /* the agent names its threads so */
+#define EJECT_THREAD_PREFIX "probing" /* the agent's threads have names with this prefix */
 
-/* Threads of `pid` that are the agent's. */
+/* The number of threads of `pid` that belong to the agent. */
 static size_t eject_count_threads(pid_t pid) {
     static pid_t tids[EJECT_MAX_TIDS];
     ssize_t n = procfs_list_tids(pid, tids, EJECT_MAX_TIDS);
@@ -40,7 +41,8 @@ static int eject_wait_gone(const struct target_address *addr, struct err *e) {
     uint64_t deadline = clock_mono_ns() + EJECT_DEADLINE_NS;
     for (;;) {
         struct target_address again = *addr;
-        /* Whether an agent listens at a TCP port is not known from here: what it answered has to do. */
+        /* Nothing here shows whether an agent listens at a TCP port: its answer has to be
+         * enough. */
         bool listens = !tcp_is(addr->path) && target_find_endpoint(&again, NULL) == 1;
         size_t threads = addr->pid > 0 ? eject_count_threads(addr->pid) : 0;
         if (!listens && threads == 0)
@@ -54,7 +56,7 @@ static int eject_wait_gone(const struct target_address *addr, struct err *e) {
     }
 }
 
-/* 1 ejected, 0 nothing was there, -1. */
+/* 1 ejected, 0 no agent was there, -1. */
 static int eject_agent(struct target_address *addr, struct err *e) {
     int there = target_find_endpoint(addr, e);
     if (there <= 0)

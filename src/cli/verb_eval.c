@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verb_eval: code run in the job: eval takes it from the command line, execute also from a file or standard input.
+ * verb_eval: run code in the job: eval reads it from the command line, execute also from a file
+ * or standard input.
  *
- * What it prints and the value of its last expression go to standard output, also if it raises something later; the traceback goes to
- * standard error, before the line that every failure has.
+ * The output of the code and the value of its last expression go to standard output, even if it
+ * raises an exception later. The traceback goes to standard error, before the error line.
  */
 #include "cli/cli.h"
 
@@ -66,13 +67,14 @@ static int eval_read_stdin(struct strbuf *code, struct err *e) {
     }
 }
 
-/* Is it the name of a file that should be there? Nobody writes such code. */
+/* True if the operand is the name of a file that should exist: no code looks like this. */
 static bool eval_is_name(const char *operand) {
     size_t n = strlen(operand);
     return n > 3 && strcmp(operand + n - 3, ".py") == 0 && !strpbrk(operand, " \t\n;()");
 }
 
-/* A file of that name; otherwise the operand is the code itself. 0, or -1 with the error. */
+/* Read the file of that name; if there is none, the operand is the code itself. 0, or -1 with
+ * the error. */
 static int eval_read_file(const char *operand, struct strbuf *code, bool *is_file, struct err *e) {
     struct stat st;
     *is_file = stat(operand, &st) == 0;
@@ -128,7 +130,7 @@ void cli_eval_put_text(struct strbuf *out, const struct wire_text *t, bool termi
         (void)strbuf_add(out, t->s, t->len);
 }
 
-/* What goes to stderr ends on a terminal sooner or later, also where it is a file now. */
+/* stderr may be shown on a terminal later even if it is a file now, so its text is sanitised. */
 static void eval_put_errors(const struct wire_evaluated *v) {
     struct strbuf text;
     strbuf_init(&text, 0);
@@ -151,7 +153,8 @@ static int eval_fail(const struct wire_eval *want, const struct wire_evaluated *
                    v->type.s);
 }
 
-/* Prints what there is in any case: a failure of the code is none of what was printed before. */
+/* Print the output in any case: a failure of the code does not make the output before it
+ * invalid. */
 static int eval_put(const struct wire_eval *want, const struct wire_evaluated *v, bool json,
                     struct strbuf *out, struct err *e) {
     bool terminal = isatty(STDOUT_FILENO) == 1, failed = v->type.s || v->timed_out;

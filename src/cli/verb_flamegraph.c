@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verb_flamegraph: sampled stacks of a target as a flame graph, or as another format that is made of samples; and as pprof.
+ * verb_flamegraph: sampled stacks of a target as a flame graph or in another format made of
+ * samples; and as pprof.
  *
- * The same rows of export_formats as `probing-top --export`; these verbs have them under the names that people look for.
+ * The rows of export_formats are those of `probing-top --export`; these verbs offer them under
+ * the names that people look for.
  */
 #include "cli/cli.h"
 
@@ -13,7 +15,7 @@
 #include "client/export/export.h"
 #include "client/output.h"
 
-#define FLAMEGRAPH_S 5.0 /* how long it samples by default */
+#define FLAMEGRAPH_S 5.0 /* default duration */
 
 struct flamegraph_options {
     struct cli_options common; /* first */
@@ -44,7 +46,7 @@ static const struct option_def flamegraph_options[] = {
     {.name = NULL},
 };
 
-/* Those that say something to the format. */
+/* The options that apply to the format. */
 static const struct option_def pprof_options[] = {
     {"output", 'o', OPTION_STRING, AT(output), .arg = "FILE", .help = "write there; - is standard output"},
     {"duration", 0, OPTION_SECONDS, AT(duration_s), .arg = "TIME", .help = "sample for so long (5s)",
@@ -60,7 +62,7 @@ static const struct option_def pprof_options[] = {
     {.name = NULL},
 };
 
-/* The format, if it is one of samples. */
+/* The format, if it is made of samples. */
 static const struct export_format *flamegraph_format(const struct flamegraph_options *o, struct err *e) {
     if (o->common.json && o->format && strcmp(o->format, "json") != 0) {
         (void)err_set(e, ERR_USAGE, "--json and the format %s exclude each other", o->format);
@@ -102,7 +104,7 @@ static int flamegraph_exec(const struct cli_options *o, struct target_address *a
     };
     if (mine->unit && export_parse_unit(mine->unit, &request.unit, e) != 0)
         return -1;
-    (void)out; /* an export is written where it is asked for, whole */
+    (void)out; /* an export is written to its own file, as a whole */
     strbuf_init(&note, 4096);
     int rc = export_run(&request, e);
     if (rc == 0 && note.len) {

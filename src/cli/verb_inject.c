@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_inject: put the agent into a process. */
+/* verb_inject: inject the agent into a process. */
 #include "cli/cli.h"
 
 #include <inttypes.h>
@@ -17,8 +17,8 @@
 struct inject_options {
     struct cli_options common; /* first */
     double timeout_s;          /* 0: the injector's own */
-    const char *address;       /* to listen at; NULL none */
-    bool listen;               /* at any */
+    const char *address;       /* to listen at; NULL: none */
+    bool listen;               /* at any free address */
     bool profile, crash;
 };
 
@@ -60,8 +60,8 @@ static void inject_put_text(struct strbuf *out, const struct target_address *add
         r->borrowed_tid, r->moment, (double)r->stopped_us / 1000.0);
 }
 
-/* Who is asked to end finishes what it has begun in the target, says so, and ends then: the injector looks for these among
- * the pending. */
+/* SIGINT and SIGTERM are blocked: the injector looks for them among the pending signals,
+ * finishes its work in the target, reports, and only then ends. */
 static void cli_defer_signals(void) {
     sigset_t asked;
     (void)sigemptyset(&asked);
@@ -88,7 +88,7 @@ static int inject_exec(const struct cli_options *o, struct target_address *addr,
     bool listen = mine->listen || mine->address;
     if (mine->address && address_parse(&checked, mine->address, e) != 0)
         return -1;
-    if (tcp_is(addr->path)) { /* is there one? */
+    if (tcp_is(addr->path)) { /* is an agent there? */
         struct call *c = call_open(addr, e);
         if (!c)
             return -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_launch: start a command with the agent in it. */
+/* verb_launch: start a command with the agent preloaded. */
 #include "cli/cli.h"
 
 #include "client/target/launch.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_list: the Python processes of this machine as a table. One row of list_columns is one column. */
+/* verb_list: the Python processes of this machine as a table. One row of list_columns is one
+ * column. */
 #include "cli/cli.h"
 
 #include <langinfo.h>
@@ -30,7 +31,7 @@ static const struct option_def list_options[] = {
     {.name = NULL},
 };
 
-/* A process, and the branches before its command. */
+/* A process, and the branches of the tree before its command. */
 struct list_row {
     const struct target_process *process;
     char prefix[TARGET_TREE_PREFIX];
@@ -38,7 +39,7 @@ struct list_row {
 
 struct list_column {
     const char *title;
-    bool right; /* numbers */
+    bool right; /* aligned right, for numbers */
     void (*format)(const struct target_process *p, char *buf, size_t cap);
 };
 
@@ -94,7 +95,7 @@ static const struct list_column list_columns[] = {
 
 #define LIST_N_COLUMNS (sizeof list_columns / sizeof list_columns[0])
 
-/* A cell's text; `row` NULL is the title. */
+/* Append a cell's text; with `row` NULL the title. */
 static void list_cell(const struct list_column *c, const struct list_row *row, char *buf, size_t cap) {
     char raw[4096];
     size_t used = row && c->format == list_command ? (size_t)snprintf(raw, sizeof raw, "%s", row->prefix) : 0;
@@ -122,7 +123,7 @@ static void list_put_row(struct strbuf *out, const struct list_row *p, const int
     (void)strbuf_addc(out, '\n');
 }
 
-/* The doors of those that have an agent: a table below the other, where there are any. */
+/* The listeners of the processes with an agent: a table below the other, if there are any. */
 static void list_put_endpoints(struct strbuf *out, const struct target_process *list, size_t n) {
     int width = (int)strlen("ADDRESS");
     bool any = false;
@@ -150,7 +151,7 @@ static void list_put_endpoints(struct strbuf *out, const struct target_process *
         }
 }
 
-/* Columns of the terminal, or 0 when the output is none: then nothing is cut. */
+/* Columns of the terminal, or 0 if the output is not a terminal: then nothing is cut. */
 static int list_screen_width(void) {
     struct winsize w;
     return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_listen: have the agent listen at a TCP address, which it tells with the tokens; or at none any more. Puts an agent in. */
+/* verb_listen: make the agent listen at a TCP address, which it reports with the tokens; or stop
+ * listening. Injects an agent. */
 #include "cli/cli.h"
 
 #include <string.h>
@@ -63,7 +64,7 @@ static int listen_exec(const struct cli_options *o, struct target_address *addr,
         return err_set(e, ERR_USAGE, "--off takes no address");
     if (!off && o->operand && address_parse(&checked, o->operand, e) != 0)
         return -1;
-    /* Where there is no agent nothing listens. */
+    /* Without an agent nothing listens. */
     int there = off ? target_find_endpoint(addr, e) : target_attach(addr, 0, NULL, e) == 0 ? 1 : -1;
     if (there < 0 || (there > 0 && cli_listen(addr, off ? "off" : o->operand, mine->looking, &got, e) != 0))
         return -1;

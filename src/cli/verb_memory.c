@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_memory: memory of a target as its tables have it: now, at most, and by how much it has been growing. */
+/* verb_memory: memory of a target from its tables: now, the maximum, and the trend. */
 #include "cli/cli.h"
 
 #include <inttypes.h>
@@ -13,13 +13,13 @@
 
 #define MEMORY_SCHEMA_VERSION 1
 #define MEMORY_MIB (1024.0 * 1024.0)
-#define MEMORY_WINDOW "600" /* seconds that the trend is taken over */
-#define MEMORY_TREND_S 10.0 /* a trend needs so much time at least */
+#define MEMORY_WINDOW "600" /* seconds over which the trend is computed */
+#define MEMORY_TREND_S 10.0 /* the shortest time for a trend */
 #define MEMORY_QUERY_S 20.0
 #define MEMORY_LABEL 16
 
-/* The newest row of each target, what the last ten minutes had, and its cgroup. Its share is measured more seldom than
- * the rest: the newest that is known. */
+/* The newest row of each target, the maximum of the last ten minutes, and its cgroup. The shared
+ * part is measured less often than the rest: this is its last known value. */
 static const char memory_history[] =
     "SELECT m.pid AS pid, m.rank AS rank, m.host AS host, m.timestamp AS timestamp, m.memory_mb AS memory_mb,"
     " m.rss_mb AS rss_mb, m.gpu_allocated_mb AS gpu_allocated_mb, m.gpu_reserved_mb AS gpu_reserved_mb,"
@@ -38,14 +38,14 @@ static const char memory_history[] =
     "  GROUP BY host, pid) s ON s.pid = m.pid AND s.host IS m.host"
     " ORDER BY m.rank, m.host, m.pid";
 
-/* What the kernel says now, where nobody collects. */
+/* The kernel's current values, where nothing is collected. */
 static const char memory_now[] =
     "SELECT pid, rank, host, now() AS timestamp, NULL AS memory_mb, rss_mb, NULL AS gpu_allocated_mb,"
     " NULL AS gpu_reserved_mb, NULL AS gc_objects, NULL AS max_memory_mb, NULL AS trend_mb_per_min,"
     " NULL AS trend_over_s, NULL AS pss_bytes, NULL AS swap_bytes, NULL AS cgroup_memory_bytes,"
     " NULL AS cgroup_limit_bytes FROM system.process ORDER BY rank, host, pid";
 
-/* Columns of both. */
+/* Columns of both queries. */
 enum memory_column {
     MEMORY_PID = 0,
     MEMORY_RANK,
@@ -77,7 +77,7 @@ static struct result *memory_ask(struct database *d, const char *text, struct er
     return rows;
 }
 
-/* By how much it grows; unknown while there is too little of the past. */
+/* The growth; unknown while the history is too short. */
 static double memory_trend(const struct result *rows, size_t row) {
     return result_number(rows, row, MEMORY_TREND_S_COLUMN) >= MEMORY_TREND_S
                ? result_number(rows, row, MEMORY_TREND)

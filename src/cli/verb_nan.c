@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_nan: the first value that is NaN or infinite, of what modules and gradients are in the next training steps; or that all were finite. */
+/* verb_nan: find the first NaN or infinite value in the outputs and gradients of modules in the
+ * next training steps; or report that all were finite. */
 #include "cli/armed.h"
 
 #include <math.h>
@@ -11,9 +12,9 @@
 #include "base/text.h"
 
 #define NAN_SCHEMA_VERSION 1
-#define NAN_DURATION_S 600.0 /* unless told */
-#define NAN_BETWEEN " < "    /* two frames of a stack */
-#define NAN_LATE_S 6.0       /* for the row to be visible */
+#define NAN_DURATION_S 600.0 /* default */
+#define NAN_BETWEEN " < "    /* between two frames of a stack */
+#define NAN_LATE_S 6.0       /* until the row is visible */
 
 static const struct option_def nan_options[] = {
     {"steps", 'n', OPTION_INT, offsetof(struct armed_options, steps), .arg = "N",
@@ -69,7 +70,7 @@ static double nan_number(const struct result *rows, const char *name) {
     return NAN;
 }
 
-/* What was found, what went in, and the stack, a frame a line: in the table it is one text. */
+/* The value found, the inputs, and the stack, one frame a line: in the table it is one text. */
 static void nan_put_text(const struct armed *a, const struct result *rows, struct strbuf *out) {
     char clean[1024], frame[512];
     double low = nan_number(rows, "input_min"), high = nan_number(rows, "input_max"),
@@ -88,7 +89,7 @@ static void nan_put_text(const struct armed *a, const struct result *rows, struc
     }
 }
 
-/* The row, which is there some moments after the lease has ended. NULL with the error. */
+/* Read the row, which appears shortly after the lease has ended. NULL with the error. */
 static struct result *nan_read(struct armed *a, struct err *e) {
     double until_s = clock_epoch_s() + NAN_LATE_S;
     for (;;) {

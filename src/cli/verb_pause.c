@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_pause: the job's threads are held, and pdb listens meanwhile; see client/session/debug_command.h. */
+/* verb_pause: pause the threads of the job while pdb listens; see
+ * client/session/debug_command.h. */
 #include "cli/cli.h"
 #include "cli/debug_verb.h"
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verb_profile: torch.profiler for some training steps: a file for Perfetto or chrome://tracing, and what took longest.
+ * verb_profile: run torch.profiler for some training steps: a file for Perfetto or
+ * chrome://tracing, and the longest operations.
  *
- * What it costs is counted and said first, and has to be agreed to: at the terminal, or by --yes.
+ * The verb first counts the events of a step and shows the expected overhead, which the user has
+ * to accept: at the terminal, or by --yes.
  */
 #include "cli/armed.h"
 
@@ -18,8 +20,8 @@
 
 #define PROFILE_SCHEMA_VERSION 1
 #define PROFILE_STEPS 3
-#define PROFILE_COUNT_S 40.0    /* for it to be counted what steps do */
-#define PROFILE_LONGEST_S 600.0 /* for the steps, and for what they were to be written */
+#define PROFILE_COUNT_S 40.0    /* for counting the events of a step */
+#define PROFILE_LONGEST_S 600.0 /* for the steps, and for writing their file */
 #define PROFILE_LATE_S 5.0
 #define PROFILE_TOP "20"
 
@@ -50,7 +52,7 @@ static const char profile_top[] =
 
 /* ---- asking ---- */
 
-/* Is it wanted at that price? 1, 0; or -1 with the error: nobody can be asked. */
+/* Ask whether the user accepts that overhead. 1, 0; or -1 with the error if nobody can be asked. */
 static int profile_ask(const struct armed *a, bool yes, struct err *e) {
     char clean[2 * ARMED_NOTE_MAX], answer[16] = "";
     (void)text_sanitize(clean, sizeof clean, a->note);
@@ -63,7 +65,7 @@ static int profile_ask(const struct armed *a, bool yes, struct err *e) {
     return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-/* Arm it, wait, and tell how it ended: 0, the note says what has come of it; or -1 with the error. */
+/* Arm it, wait, and find out how it ended: 0, and the note has the result; or -1 with the error. */
 static int profile_run(struct armed *a, const struct cli_options *o, struct target_address *addr,
                        const struct wire_arm *want, struct err *e) {
     int rc = armed_begin(a, o, addr, want, e);
@@ -102,7 +104,7 @@ static void profile_put_json(const struct armed *a, const char *file, const stru
     (void)strbuf_addc(out, '\n');
 }
 
-/* The rows are there some moments after the lease has ended. NULL with the error. */
+/* Read the rows, which appear shortly after the lease has ended. NULL with the error. */
 static struct result *profile_read_top(struct armed *a, struct err *e) {
     double until_s = clock_epoch_s() + PROFILE_LATE_S;
     for (;;) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verb_query: SQL over one or many targets, printed as a table or for programs; once, or again and again.
+ * verb_query: SQL over one or many targets, printed as a table or for programs; once or
+ * repeatedly.
  *
- * ^C ends the query that runs, and then this program, as a signal does.
+ * ^C ends the running query, and then this program, as a signal does.
  */
 #include "cli/cli.h"
 
@@ -22,9 +23,9 @@
 #include "client/output.h"
 #include "client/sql/result.h"
 
-#define QUERY_PIECE ((size_t)64 * 1024) /* of rows that are written one by one */
+#define QUERY_PIECE ((size_t)64 * 1024) /* bytes of rows that are written in one piece */
 #define QUERY_MAX_TEXT ((size_t)1024 * 1024)
-#define QUERY_LINE_MAX 512 /* of a statement shown with its error */
+#define QUERY_LINE_MAX 512 /* of a statement in an error message */
 
 struct query_options {
     struct cli_options common; /* first */
@@ -52,7 +53,7 @@ static const struct option_def query_options[] = {
     {.name = NULL},
 };
 
-/* What ^C ends. One query a program. */
+/* The query that ^C ends. One query a program. */
 static struct database *query_running;
 
 static void query_on_signal(int number) {
@@ -78,7 +79,7 @@ static int query_read_stdin(struct strbuf *text, struct err *e) {
     }
 }
 
-/* From the operand, the file, or standard input if somebody writes there. */
+/* Read the text from the operand, the file, or standard input if that is redirected. */
 static int query_get_text(const struct query_options *o, struct strbuf *text, struct err *e) {
     const char *operand = o->common.operand;
     if (operand && o->file)
@@ -91,14 +92,15 @@ static int query_get_text(const struct query_options *o, struct strbuf *text, st
         return err_set(
             e, ERR_USAGE,
             "query needs a statement: probing TARGET query \"SELECT ...\", -f FILE, or standard input");
-    if (output_is_stdout(o->file)) /* the same name for both */
+    if (output_is_stdout(o->file)) /* the same name for both outputs */
         return query_read_stdin(text, e);
     if (strbuf_read_file(text, o->file) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "%s cannot be read", o->file);
     return 0;
 }
 
-/* The line of the statement that the error is in, and a mark below its place; for people alone. */
+/* Show the line of the statement that has the error, with a mark below its place; for people
+ * only. */
 static void query_show_place(const char *text, long at) {
     char line[QUERY_LINE_MAX], clean[3 * QUERY_LINE_MAX + 1];
     size_t len = strlen(text), end = at < 0 ? 0 : (size_t)at, begin;
@@ -125,7 +127,8 @@ static void query_note_limits(const struct query_options *o, const struct sql_re
                    sql_result_lost(r));
 }
 
-/* What could not be seen for a statement: said once, as long as it stays the same, and not before all statements have run. */
+/* The note about what a statement could not read: printed once while it stays the same, and
+ * after all statements have run. */
 static struct {
     char last[1024];
     char lines[8192];
@@ -145,7 +148,7 @@ static void query_print_notes(void) {
     query_notes.lines[0] = '\0';
 }
 
-/* The rows in a form that needs the whole answer. 0, or -1 with the error. */
+/* Append the rows in a format that needs the whole answer. 0, or -1 with the error. */
 static int query_put_whole(const struct query_options *o, struct database *d, const struct result_format *f,
                            struct sql_result *r, struct strbuf *out, struct err *e) {
     struct result *rows = result_take(r, o->limit > 0 ? RESULT_BYTES : RESULT_BYTES_ALL, e);
@@ -159,14 +162,15 @@ static int query_put_whole(const struct query_options *o, struct database *d, co
     return 0;
 }
 
-/* Has whoever reads our output gone? */
+/* True if the reader of our output is gone. */
 static bool query_reader_left(void) {
     struct pollfd p = {.fd = STDOUT_FILENO};
     return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLNVAL));
 }
 
-/* The error of a statement after `n` rows. Rows that are still in memory, from `begin` on, are dropped: nobody takes the beginning of a
- * short answer for all of it. Where some were written already, the others follow, and the message says how many there are. */
+/* A statement failed after `n` rows. Rows that are still in memory, from `begin` on, are
+ * dropped, so that nobody takes the beginning of a short answer for the whole. If some were
+ * written already, the others follow, and the message has their number. */
 static void query_end_early(struct strbuf *out, size_t begin, bool is_written, uint64_t n, struct err *e) {
     struct err why = *e;
     if (is_written) {
@@ -177,7 +181,7 @@ static void query_end_early(struct strbuf *out, size_t begin, bool is_written, u
     }
 }
 
-/* A row at a time: no more of the answer than a piece of text is in memory. 0, or -1 with the error. */
+/* Write row by row: only one piece of the answer is in memory. 0, or -1 with the error. */
 static int query_put_rows(struct database *d, const struct result_format *f, struct sql_result *r,
                           struct strbuf *out, struct err *e) {
     bool terminal = isatty(STDOUT_FILENO), is_written = false, is_read = true;
@@ -234,7 +238,7 @@ static int query_statement(const struct query_options *o, struct database *d, co
     return rc == 0 ? 1 : -1;
 }
 
-/* All statements of the text, in order. */
+/* Run all statements of the text, in order. */
 static int query_round(const struct query_options *o, struct database *d, const struct result_format *f,
                        const char *text, struct strbuf *out, struct err *e) {
     int rc = database_refresh(d, e) == 0 ? 1 : -1, ran = 0;
@@ -249,7 +253,7 @@ static int query_round(const struct query_options *o, struct database *d, const 
 
 /* ---- again and again ---- */
 
-/* Let time pass, or ^C come. */
+/* Wait for that time, or for ^C. */
 static void query_wait(double seconds, struct database *d) {
     sigset_t interrupt, before;
     struct timespec t = {.tv_sec = (time_t)seconds,
@@ -280,7 +284,7 @@ static int query_watch(const struct query_options *o, struct database *d, const 
 
 /* ---- the verb ---- */
 
-/* As a program that was interrupted ends: by the signal, so that a script which runs it ends, too. */
+/* End like an interrupted program: by the signal, so that a script that runs it ends, too. */
 static void query_end_by_signal(void) {
     (void)signal(SIGINT, SIG_DFL);
     (void)raise(SIGINT);
@@ -303,8 +307,9 @@ static int query_run(const struct query_options *o, struct database *d, const st
 static int query_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                       struct err *e) {
     struct query_options mine = *(const struct query_options *)(const void *)o;
+    /* --limit 0: all rows */
     if (mine.limit == 0)
-        out->limit = RESULT_BYTES_ALL; /* who asks for all gets it */
+        out->limit = RESULT_BYTES_ALL;
     const struct result_format *f = result_find_format(mine.format ? mine.format
                                                        : o->json   ? "json"
                                                                    : "table",
@@ -321,7 +326,7 @@ static int query_exec(const struct cli_options *o, struct target_address *addr, 
         rc = cli_open_database(o, addr, mine.no_inject, &d, e);
     if (rc == 0 && (rc = query_run(&mine, d, f, strbuf_str(&text), out, e)) != 0 && out->len &&
         !out->failed) {
-        struct err none; /* what the statements before it gave is no worse for the one that failed */
+        struct err none; /* the answers of earlier statements stay valid if a later one fails */
         (void)output_write(NULL, out, &none);
         query_print_notes();
     }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verb_record: what targets' tables hold, and what comes for a while, into an SQLite file that opens like a live job.
+ * verb_record: write the rows of targets' tables, and those that arrive for a while, into an
+ * SQLite file that opens like a live job.
  *
- * The file has its name from the beginning on and is whole after every few seconds; ^C ends the recording as its time does, and so does
- * the end of all targets.
+ * The file has its name from the beginning and is consistent every few seconds. The recording
+ * ends in order after its time, on ^C, or when all targets have ended.
  */
 #include "cli/cli.h"
 
@@ -45,7 +46,7 @@ static void record_on_signal(int number) {
     record_interrupted = 1;
 }
 
-/* Let time pass, until `end_ns` at most, or ^C comes. */
+/* Wait until `end_ns` at most, or for ^C. */
 static void record_wait(uint64_t end_ns) {
     uint64_t now = clock_mono_ns(), left = end_ns > now ? end_ns - now : 0;
     uint64_t most = (uint64_t)(RECORD_EVERY_S * 1e9);
@@ -55,7 +56,7 @@ static void record_wait(uint64_t end_ns) {
         (void)nanosleep(&t, NULL);
 }
 
-/* Nothing will come any more. */
+/* True if all targets have ended, so no more rows arrive. */
 static bool record_all_gone(const struct target_address *addr, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (!addr[i].recorded[0] && (addr[i].pid <= 0 || !procfs_is_gone(addr[i].pid)))
@@ -63,8 +64,8 @@ static bool record_all_gone(const struct target_address *addr, size_t n) {
     return true;
 }
 
-/* What the tables hold until the time is over. What is now is added at the end, while there is somebody to be asked. `*ended`: the targets
- * have, before. */
+/* Record the tables until the time is over. The current state is added at the end, while targets
+ * can still be asked. `*ended`: all targets ended before. */
 static int record_run(const struct record_options *o, const struct target_address *addr, struct database *d,
                       struct archive_writer *w, bool *ended, struct err *e) {
     uint64_t end_ns = clock_mono_ns() + (uint64_t)(o->duration_s * 1e9);
@@ -112,7 +113,7 @@ static int record_exec(const struct cli_options *o, struct target_address *addr,
         return err_set(e, ERR_USAGE, "record needs the name of a file: -o run.db");
     if (output_check(mine->output, e) != 0 || cli_open_database(o, addr, mine->no_inject, &d, e) != 0)
         return -1;
-    /* Before there is a file: from then on ^C ends it in order. */
+    /* From here on, before the file exists, ^C ends the recording in order. */
     (void)sigemptyset(&action.sa_mask);
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);

@@ -2,8 +2,8 @@
 /*
  * verb_repl: code for the job, typed line by line at a terminal, or read from a pipe.
  *
- * At a terminal nothing that fails ends it but the end of the job. From a pipe there is no prompt, and the first statement that fails
- * ends it, so that a script may rely on those before.
+ * At a terminal only the end of the job ends it, no failure does. From a pipe there is no
+ * prompt, and the first failed statement ends it, so a script may rely on the statements before.
  */
 #include "cli/repl.h"
 
@@ -38,18 +38,18 @@ static const struct option_def repl_options[] = {
     {.name = NULL},
 };
 
-/* What is read, and what of it waits for more. */
+/* The reader's state: the current line and the incomplete block. */
 struct verb_repl {
     struct repl repl;
     struct strbuf block;
-    const char *state; /* of the block: WIRE_CODE_...; NULL: it is empty */
+    const char *state; /* of the block: WIRE_CODE_...; NULL: empty */
     struct line *line;
     struct history history;
-    struct catalog *catalog; /* for Tab behind %q; NULL: not asked for yet */
+    struct catalog *catalog; /* for Tab behind %q; NULL: not loaded yet */
     bool keep_going, warned;
-    unsigned number, begun; /* of the line, and of the one that the block begins with */
+    unsigned number, begun; /* of the line, and of the first line of the block */
     unsigned failed;
-    struct strbuf text; /* from a pipe: a line, and what was read beyond it */
+    struct strbuf text; /* from a pipe: a line, and the bytes read beyond it */
     char input[16384];
     size_t at, len;
 };
@@ -67,7 +67,7 @@ static int verb_run_block(struct verb_repl *v, struct err *e) {
     return rc;
 }
 
-/* One more line of the block, which is run when that is its end. 0, or -1 with the error. */
+/* Add a line to the block, and run the block if it is complete. 0, or -1 with the error. */
 static int verb_take(struct verb_repl *v, const char *text, struct err *e) {
     if (!v->state && verb_is_blank(text))
         return 0;
@@ -90,8 +90,8 @@ static int verb_take(struct verb_repl *v, const char *text, struct err *e) {
     return strcmp(v->state, WIRE_CODE_DONE) == 0 ? verb_run_block(v, e) : 0;
 }
 
-/* No more can be had of this job. Whether one behind a TCP port has ended, or only the way to it, is not seen from here: who types may try
- * again. */
+/* True if this job cannot answer any longer. Behind a TCP port an ended job and a broken
+ * connection look the same: at a terminal the user may try again. */
 static bool verb_is_over(const struct verb_repl *v, const struct err *e) {
     return e->code == ERR_LOST || (e->code == ERR_ATTACH && !(v->line && tcp_is(v->repl.given.path)));
 }
@@ -102,7 +102,7 @@ static void verb_idle(void *arg) { repl_idle(&((struct verb_repl *)arg)->repl); 
 
 static bool verb_interrupted(void *arg) { return repl_interrupted(&((struct verb_repl *)arg)->repl); }
 
-/* The tables of this job; those that any has while it cannot be reached. NULL: out of memory. */
+/* The catalog of this job; the general one while it cannot be reached. NULL: out of memory. */
 static struct catalog *verb_know_tables(const struct verb_repl *v) {
     struct target_address addr = v->repl.given;
     struct database *d = NULL;
@@ -114,7 +114,7 @@ static struct catalog *verb_know_tables(const struct verb_repl *v) {
     return c ? c : catalog_of_definitions();
 }
 
-/* Without what magic_complete has to say of each. */
+/* Only the words, without the descriptions that magic_complete adds. */
 static void verb_put_words(const char *offered, struct strbuf *words) {
     for (const char *line = offered; *line; line += strcspn(line, "\n") + 1)
         (void)strbuf_addf(words, "%s%.*s", words->len ? "\n" : "", (int)strcspn(line, "\t"), line);
@@ -219,7 +219,7 @@ static int verb_type(struct verb_repl *v, struct err *e) {
 
 /* ---- from a pipe ---- */
 
-/* Does a line that begins so belong to the block above it? */
+/* True if a line that begins like this belongs to the block above it. */
 static bool verb_goes_on(const char *text) {
     static const char *const words[] = {"else", "elif", "except", "finally", NULL};
     if (strchr(" \t#)]}", text[0]))
@@ -232,7 +232,7 @@ static bool verb_goes_on(const char *text) {
     return false;
 }
 
-/* A statement has failed. 0: go on. */
+/* Handle a failed statement. 0: continue. */
 static int verb_fail(struct verb_repl *v, unsigned number, struct err *e) {
     struct err why = *e;
     (void)err_set(e, why.code, "line %u: %s", number, err_text(&why));
@@ -253,7 +253,8 @@ static int verb_take_piped(struct verb_repl *v, const char *text, struct err *e)
     return verb_fail(v, v->begun, e);
 }
 
-/* The next line of standard input without its end, into v->text. 1; 0 at the end; -1 with the error. The connection lives while nothing comes. */
+/* Read the next line of standard input into v->text, without its newline. 1; 0 at the end; -1
+ * with the error. The connection is served while no input comes. */
 static int verb_next(struct verb_repl *v, struct err *e) {
     strbuf_clear(&v->text);
     for (;;) {

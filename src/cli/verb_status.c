@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_status: the agent about itself. Asks an agent that is there; puts none in. */
+/* verb_status: the agent's status. Needs an existing agent; injects none. */
 #include "cli/cli.h"
 
 #include "base/json.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_tables: which tables there are, how much is in them, what it costs to collect them, and what every column says. */
+/* verb_tables: list the tables, their sizes, the overhead of their collection, and the meaning
+ * of every column. */
 #include "cli/cli.h"
 
 #include <math.h>
@@ -18,7 +19,7 @@
 #define TABLES_SCHEMA_VERSION 1
 #define TABLES_MAX 512
 
-/* Those of the database, and those that only a living target has. */
+/* The tables of the database, and those that only a living target has. */
 struct tables {
     struct sql_table_info items[TABLES_MAX];
     struct sql_column_info columns[RING_TABLE_COUNT][RING_MAX_COLUMNS];
@@ -29,7 +30,7 @@ static struct sql_column_info tables_column(const struct ring_column_def *c) {
     return (struct sql_column_info){c->name, c->unit ? c->unit : "", c->help ? c->help : "", c->type};
 }
 
-/* Columns that every table has, before its own. */
+/* The columns that every table has, before its own. */
 static void tables_fill_common(struct sql_column_info *out) {
     for (size_t i = 0; i < RING_COMMON_COLUMNS; i++)
         out[i] = tables_column(&ring_common_columns[i]);
@@ -53,7 +54,7 @@ static void tables_add_known(struct tables *t, size_t table) {
     t->n++;
 }
 
-/* The one that is made of others. */
+/* Add the table that is made of others. */
 static void tables_add_logs(struct tables *t) {
     for (size_t i = 0; i < t->n; i++)
         if (strcmp(t->items[i].name, TRAINING_LOGS_OF) == 0) {
@@ -66,7 +67,7 @@ static int tables_compare(const void *a, const void *b) {
     return strcmp(((const struct sql_table_info *)a)->name, ((const struct sql_table_info *)b)->name);
 }
 
-/* Without a target: those that there may be. */
+/* Fill the list; without a target with all possible tables. */
 static void tables_fill(struct tables *t, struct sql *s, size_t targets) {
     for (size_t i = 0; i < sql_table_count(s) && t->n + RING_TABLE_COUNT + 1 < TABLES_MAX; i++)
         sql_table_info(s, i, &t->items[t->n++]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_trace: where the time of training steps goes, by module: some steps are looked into while the verb runs. */
+/* verb_trace: the time of training steps by module: some steps are traced while the verb runs. */
 #include "cli/armed.h"
 
 #include <inttypes.h>
@@ -12,9 +12,9 @@
 #include "base/text.h"
 
 #define TRACE_SCHEMA_VERSION 1
-#define TRACE_STEPS 5         /* unless told */
-#define TRACE_DURATION_S 60.0 /* the same */
-#define TRACE_LATE_S 6.0      /* rows of a step come when its number is known */
+#define TRACE_STEPS 5         /* default */
+#define TRACE_DURATION_S 60.0 /* default */
+#define TRACE_LATE_S 6.0      /* a step's rows appear when its number is known */
 #define TRACE_NAME 40
 #define TRACE_TYPE 20
 
@@ -29,7 +29,7 @@ static const struct option_def trace_options[] = {
     {.name = NULL},
 };
 
-/* Timestamps of rows are those of the step's begin. */
+/* Timestamps of rows are those of the start of the step. */
 static const char trace_steps[] =
     "SELECT count(*) AS steps, avg(duration_ms) AS step_ms, min(step) AS first, max(step) AS last"
     " FROM python.torch_trace WHERE stage = 'step' AND timestamp >= %.6f";
@@ -91,7 +91,7 @@ static void trace_put_ms(struct strbuf *out, double ms) {
         (void)strbuf_addf(out, " %12.3f", ms);
 }
 
-/* Fewer steps than were asked for: why. */
+/* Explain why there are fewer steps than wanted. */
 static void trace_put_fewer(const struct armed *a, int64_t wanted, struct strbuf *out) {
     char note[ARMED_NOTE_MAX];
     (void)text_sanitize(note, sizeof note, a->note);
@@ -135,16 +135,16 @@ static void trace_put_text(const struct armed *a, const struct result *steps, in
     }
 }
 
-/* Why there is nothing to tell. */
+/* Explain why there is no result. */
 static int trace_explain(const struct armed *a, struct err *e) {
     return err_set(e, ERR_FAILED, "no training step was looked into%s%s", a->note[0] ? ": " : "",
                    a->note[0] ? a->note : ": none has ended meanwhile; --for gives it more time");
 }
 
-/* The steps, when all that were looked into are in the table. NULL with the error. */
+/* Read the steps, once all traced ones are in the table. NULL with the error. */
 static struct result *trace_ask_steps(struct armed *a, int64_t wanted, struct err *e) {
     double until_s = clock_epoch_s() + TRACE_LATE_S;
-    /* A lease that is over was so for its steps, if nothing is said. */
+    /* A lease that ended without a note has traced all of its steps. */
     double awaited = a->over && wanted > 0 && !a->note[0] ? (double)wanted : (double)a->looks;
     for (;;) {
         struct result *steps = armed_ask(a, trace_steps, e);
@@ -156,8 +156,9 @@ static struct result *trace_ask_steps(struct armed *a, int64_t wanted, struct er
     }
 }
 
-/* Wait for the steps. Where another client has it armed too, one that had begun before was looked into, which is not among ours, and
- * its lease may end before we have ours: then there is more to be waited for. NULL with the error. */
+/* Wait for the steps. If another client has armed it too, a step that began before ours is
+ * traced, but does not count, and that lease may end before our steps are complete: then the
+ * wait goes on with a new lease. NULL with the error. */
 static struct result *trace_wait(struct armed *a, double duration_s, struct err *e) {
     double until_s = clock_epoch_s() + duration_s;
     int64_t wanted = a->want.steps;

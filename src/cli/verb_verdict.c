@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verb_verdict: what is the matter with a training job: each verdict with its evidence and what can be done about it.
+ * verb_verdict: the problems of a training job: each verdict with its evidence and a remedy.
  *
- * Of a job that was looked at only now nothing is known: it is waited for a few seconds, until it is known how the job gets on.
+ * Nothing is known about a job at first: the verb waits a few seconds, until the job's progress
+ * is known.
  */
 #include "cli/cli.h"
 
@@ -17,13 +18,14 @@
 #include "client/verdict/verdict.h"
 
 #define VERDICT_SCHEMA_VERSION 1
-#define VERDICT_WAIT_S 10.0 /* for a first verdict, unless told */
+#define VERDICT_WAIT_S 10.0 /* default wait for a first verdict */
 #define VERDICT_ROUND_NS (500 * (long)CLOCK_NS_PER_MS)
 #define VERDICT_CODE 14
 
 struct verdict_options {
     struct cli_options common; /* first */
-    double wait_s;             /* < 0: until it is known how the job gets on, and no longer than that takes */
+    /* < 0: until the progress of the job is known, and no longer than that takes */
+    double wait_s;
     bool no_inject;
 };
 
@@ -120,7 +122,7 @@ static bool verdict_has_state(const struct verdicts *v) {
     return false;
 }
 
-/* Judge until it is time; `out` is the last. */
+/* Judge repeatedly until the time is over; `out` is the last result. */
 static int verdict_wait(struct verdict_judge *j, struct database *d, double wait_s, struct verdicts *out,
                         struct err *e) {
     const struct timespec pause = {.tv_nsec = VERDICT_ROUND_NS};

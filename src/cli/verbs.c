@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs: which verbs there are, their options and their help. A new verb is a row of VERBS and its file. */
+/* verbs: the list of verbs, their options and their help. A new verb is a row of VERBS and its
+ * file. */
 #include "cli/cli.h"
 
 #include <string.h>
@@ -73,7 +74,7 @@ static const struct option_def verbs_common_options[] = {
     {.name = NULL},
 };
 
-/* Of a verb that takes a command: it looks at no target and prints nothing. */
+/* Options of a verb that accepts a command: it reads no target and prints nothing. */
 static const struct option_def verbs_command_options[] = {
     {"help", 'h', OPTION_FLAG, offsetof(struct cli_options, help), .help = "this help"},
     {.name = NULL},
