@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flame: see flame.h. Weights are whole nanoseconds: what was added is taken off as it was put on, and nothing is left of it.
+ * flame: see flame.h. Weights are whole nanoseconds, so subtracting an added weight leaves
+ * exactly nothing.
  */
 #include "flame/flame.h"
 
@@ -18,7 +19,8 @@ struct flame {
     uint64_t identity;
     struct flame_node *nodes;
     size_t n_nodes, cap_nodes;
-    uint32_t *slots; /* open addressing: node by its parent and key; 0 free (the root is never looked for) */
+    /* open addressing: node by its parent and key; 0 free (the root is never searched for) */
+    uint32_t *slots;
     size_t n_slots;
 };
 
@@ -155,7 +157,7 @@ bool flame_is_above(const struct flame *f, uint32_t above, uint32_t node) {
 
 /* ---- order ---- */
 
-/* A child with its name, which is asked for once. */
+/* A child with its name, which is read once. */
 struct flame_child {
     struct flame_name name;
     uint32_t node;

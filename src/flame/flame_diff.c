@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flame_diff: see flame_diff.h. Callers have smaller numbers than their callees, and callees stand in the order of their
- * names: so one pass over the nodes finds all pairs, merging the callees of each.
+ * flame_diff: see flame_diff.h. Callers have smaller numbers than their callees, and callees are
+ * sorted by name: so one pass over the nodes finds all pairs, merging the callees of each.
  */
 #include "flame/flame_diff.h"
 
@@ -22,7 +22,7 @@ static void flame_diff_pair(struct flame_diff *d, uint32_t node, uint32_t other)
     d->back[other] = node;
 }
 
-/* Pair the callees of two nodes that are the same. */
+/* Pair the callees of two matching nodes. */
 static void flame_diff_merge(struct flame_diff *d, uint32_t node, uint32_t other) {
     uint32_t a = flame_first_child(d->now, node), b = flame_first_child(d->before, other);
     while (a != FLAME_NO_NODE && b != FLAME_NO_NODE) {
@@ -68,7 +68,7 @@ int flame_diff_update(struct flame_diff *d, struct flame *now, struct flame *bef
     return 0;
 }
 
-/* A part of all there is in a tree, in percent. */
+/* A weight as a percentage of the whole tree. */
 static double flame_diff_share(const struct flame *f, struct flame_weight part) {
     int64_t all = flame_count(f) ? flame_amount(f, flame_node(f, FLAME_ROOT)->total) : 0;
     return all > 0 ? (double)flame_amount(f, part) / (double)all * 100 : NAN;

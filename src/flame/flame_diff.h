@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flame_diff: two trees of calls side by side: which node of the older one is the same calls as a node of the newer one,
- * and what only the older one has.
+ * flame_diff: compares two trees of calls: which node of the older tree matches a node of the
+ * newer one, and which calls only the older tree has.
  *
- * Nodes are the same when the frames on the way to them say the same, so the trees may be of one store or of two. What was
- * found is kept as long as no nodes come. One thread.
+ * Nodes match if the frames on the path to them have the same names, so the trees may be of one
+ * store or of two. The result is kept until nodes are added. One thread.
  */
 #ifndef FLAME_FLAME_DIFF_H
 #define FLAME_FLAME_DIFF_H
@@ -15,35 +15,35 @@
 #include "flame/flame.h"
 
 struct flame_diff {
-    struct flame *now, *before; /* the caller's */
+    struct flame *now, *before; /* owned by the caller */
     uint64_t now_identity, before_identity;
-    size_t n_now, n_before; /* nodes of them that were looked at */
-    uint32_t *match;        /* per node of `now`: the same of `before`; FLAME_NO_NODE */
+    size_t n_now, n_before; /* number of their nodes that were compared */
+    uint32_t *match;        /* per node of `now`: the matching one of `before`; or FLAME_NO_NODE */
     size_t cap_match;
-    uint32_t *back; /* per node of `before`: the same of `now` */
+    uint32_t *back; /* per node of `before`: the matching one of `now` */
     size_t cap_back;
 };
 
-/* Callees that only the older tree has time of. */
+/* A callee that has time only in the older tree. */
 struct flame_gone {
     uint32_t node; /* of `before` */
     double before_pct;
 };
 
-/* Find again what is the same; the trees must be read with this only until one of them is updated. `*d` is zeroed at first.
- * 0, or -1 without memory: then nothing is the same. */
+/* Match the nodes again; until one of the trees is updated, read them only together with this
+ * result. `*d` is zeroed at first. 0, or -1 without memory: then nothing matches. */
 int flame_diff_update(struct flame_diff *d, struct flame *now, struct flame *before);
 void flame_diff_fini(struct flame_diff *d);
 
-/* Shares of a node of `now`, of all there is in each tree: 0 to 100; NAN: there is nothing at all in that tree. */
+/* Shares of a node of `now`, in percent of each whole tree: 0 to 100; NAN if that tree is empty. */
 double flame_diff_now(const struct flame_diff *d, uint32_t node);
 double flame_diff_before(const struct flame_diff *d, uint32_t node);
 
-/* The same of what is in the node itself. */
+/* The same for the node's own weight. */
 double flame_diff_self_before(const struct flame_diff *d, uint32_t node);
 
-/* Callees of a node of `now` that had time in the older tree and have none now, those with most time first; at most `cap`
- * of them. How many there are. */
+/* Callees of a node of `now` that had time in the older tree and have none now, largest first;
+ * at most `cap` of them. Returns their number. */
 size_t flame_diff_gone(const struct flame_diff *d, uint32_t node, struct flame_gone *out, size_t cap);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flame_layout: see flame_layout.h. Row after row: the frames of one, and from them those of the next. */
+/* flame_layout: see flame_layout.h. Row by row: the frames of one row give those of the next. */
 #include "flame/flame_layout.h"
 
 #include <stdlib.h>
@@ -7,7 +7,8 @@
 
 #include "base/grow.h"
 
-/* A frame that is as wide as it is drawn, and where its time begins, counted from where that of the zoomed one does. */
+/* A frame with its drawn width, and the start of its time, counted from the start of the zoomed
+ * node. */
 struct flame_span {
     uint32_t node;
     int64_t begin;
@@ -22,7 +23,7 @@ struct flame_row {
 struct flame_layer {
     struct flame_layout *layout;
     struct flame *flame;
-    int64_t whole; /* what the zoomed node weighs */
+    int64_t whole; /* weight of the zoomed node */
     struct flame_row now, next;
 };
 
@@ -31,7 +32,7 @@ void flame_layout_fini(struct flame_layout *l) {
     memset(l, 0, sizeof *l);
 }
 
-/* The column that a place in the zoomed node's time falls into: the nearest border between two. */
+/* The column of a position in the zoomed node's time: the nearest border between two columns. */
 static int flame_layout_col(const struct flame_layer *y, int64_t place) {
     __int128 cols = y->layout->view.cols;
     return (int)((2 * cols * place + y->whole) / (2 * (__int128)y->whole));
@@ -46,7 +47,7 @@ bool flame_layout_is_small(const struct flame *f, const struct flame_view *view,
                               flame_amount(f, flame_node(f, node)->total));
 }
 
-/* A cell of depth `depth`, if that is in view. */
+/* Add a cell at depth `depth`, if that is in view. */
 static int flame_layout_put(struct flame_layout *l, int depth, struct flame_cell cell) {
     cell.row = depth - l->view.top;
     if (cell.row >= l->view.rows)
@@ -73,8 +74,8 @@ static int flame_layout_put_span(struct flame_layer *y, int depth, struct flame_
                                                 .weight = n->total});
 }
 
-/* The callees of a frame: those that can be seen, then one cell for the others. It takes at least a column where the frame
- * itself has one left. */
+/* Lay out the callees of a frame: the visible ones, then one cell for the others. That cell gets
+ * at least one column if the frame has one left. */
 static int flame_layout_callees(struct flame_layer *y, const struct flame_span *span, int depth) {
     const struct flame_view *v = &y->layout->view;
     struct flame_cell small = {.node = FLAME_NO_NODE, .parent = span->node, .n = 0};
@@ -107,7 +108,7 @@ static int flame_layout_callees(struct flame_layer *y, const struct flame_span *
     return small.width ? flame_layout_put(y->layout, depth, small) : 0;
 }
 
-/* The zoomed node and its callers, each as wide as the view. */
+/* Lay out the zoomed node and its callers, each as wide as the view. */
 static int flame_layout_callers(struct flame_layer *y) {
     const struct flame_view *v = &y->layout->view;
     uint32_t zoomed = flame_node(y->flame, v->zoom)->depth;
@@ -115,7 +116,7 @@ static int flame_layout_callers(struct flame_layer *y) {
         uint32_t node = v->zoom;
         if ((int)depth < v->top && depth < zoomed)
             continue;
-        if ((int)depth >= v->top + v->rows) { /* what is zoomed is below */
+        if ((int)depth >= v->top + v->rows) { /* the zoomed node is below the view */
             y->layout->has_more = true;
             return 0;
         }

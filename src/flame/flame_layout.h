@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flame_layout: where the nodes of a flame tree stand in cells of a terminal: a row for each depth, as wide as their share.
+ * flame_layout: computes the terminal cells of the nodes of a flame tree: a row for each depth,
+ * with widths proportional to their shares.
  *
- * Widths come from rounding where a frame begins and ends, never how wide it is, so they add up to what is there. Callees
- * that are smaller than a cell, or below the threshold, share one at the end of their siblings. Pure; allocates.
+ * The beginning and the end of a frame are rounded, never its width, so widths add up. Callees
+ * that are smaller than a cell, or below the threshold, share one at the end of their siblings.
+ * Pure; allocates.
  */
 #ifndef FLAME_FLAME_LAYOUT_H
 #define FLAME_FLAME_LAYOUT_H
@@ -14,21 +16,21 @@
 
 #include "flame/flame.h"
 
-/* What of the tree is wanted. */
+/* The wanted part of the tree. */
 struct flame_view {
-    uint32_t zoom; /* this node has the whole width, and its callers above it */
+    uint32_t zoom; /* this node has the full width, and its callers above it */
     int cols;      /* 1 to FLAME_MAX_COLS */
-    int top, rows; /* depths from `top` on, of the root 0 */
-    int permille;  /* of the zoomed node: callees below share a cell; 0 none */
+    int top, rows; /* depths from `top` on; the root has 0 */
+    int permille;  /* of the zoomed node: smaller callees share a cell; 0 none */
 };
 
 #define FLAME_MAX_COLS 10000
 
 struct flame_cell {
-    uint32_t node;   /* FLAME_NO_NODE: callees of `parent` that are too small, `n` of them */
-    uint32_t parent; /* FLAME_NO_NODE of the root */
+    uint32_t node;   /* FLAME_NO_NODE: `n` callees of `parent` that are too small */
+    uint32_t parent; /* FLAME_NO_NODE for the root */
     uint32_t n;
-    int row, col, width; /* row from the view's top */
+    int row, col, width; /* row counted from the view's top */
     struct flame_weight weight;
 };
 
@@ -36,17 +38,18 @@ struct flame_layout {
     struct flame_view view;
     struct flame_cell *cells; /* by row, then from the left */
     size_t n, cap;
-    bool has_more; /* there are cells below the last row */
+    bool has_more; /* more cells are below the last row */
 };
 
-/* Replaces what was there. 0, or -1 without memory: empty. */
+/* Replace the layout. 0, or -1 without memory: then it is empty. */
 int flame_layout_build(struct flame_layout *l, struct flame *f, const struct flame_view *view);
 void flame_layout_fini(struct flame_layout *l);
 
-/* Would a callee of a node that is laid out share the cell of the small ones? */
+/* True if a callee of a laid-out node shares the cell of the small ones. */
 bool flame_layout_is_small(const struct flame *f, const struct flame_view *view, uint32_t node);
 
-/* The cell of a node, or the one it is in because it, or a caller, is too small; NULL when it is in none that was laid out. */
+/* The cell of a node, or the shared cell that contains it or its caller; NULL if it is in no
+ * laid-out cell. */
 const struct flame_cell *flame_layout_find(const struct flame_layout *l, const struct flame *f,
                                            uint32_t node);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flame_stacks: see flame_stacks.h. A line of the folded form is a node of the tree that has samples of its own. A name is made
- * once for each frame; where a stack is in the tree is remembered, so that stacks with the same callers cost what they add.
+ * flame_stacks: see flame_stacks.h. A line of the folded format is a node of the tree with
+ * samples of its own. A name is built once for each frame, and the node of a stack is
+ * remembered, so a stack with known callers costs only its additional frames.
  */
 #include "flame/flame_stacks.h"
 
@@ -17,8 +18,9 @@
 
 #define STACKS_NAME_MAX 512                        /* bytes of a part of a name */
 #define STACKS_TEXT_MAX ((size_t)64 * 1024 * 1024) /* of all names */
-#define STACKS_DEPTH 2048              /* frames of a stack, the outermost; more share one that says so */
-#define STACKS_STEPS ((size_t)1 << 24) /* some seconds; 8,000 stacks of 2,000 frames */
+/* outermost frames of a stack; the others share one, whose name explains this */
+#define STACKS_DEPTH 2048
+#define STACKS_STEPS ((size_t)1 << 24) /* takes some seconds: 8,000 stacks of 2,000 frames */
 #define STACKS_LINE 32                 /* bytes of a line beside its text */
 #define STACKS_NO_NAME UINT32_MAX
 
@@ -33,7 +35,7 @@ static void stacks_put_part(struct strbuf *out, const char *part) {
     (void)strbuf_adds(out, clean);
 }
 
-/* "func (module)" or "func (file.c:12)"; "module+0x12ab" where the function is not known. */
+/* "func (module)" or "func (file.c:12)"; "module+0x12ab" if the function is unknown. */
 static void stacks_put_native(struct strbuf *out, const struct model_frame *f, bool by_function) {
     const char *module = f->module ? path_short(f->module) : NULL;
     if (!f->func && (module || f->address)) {
@@ -96,7 +98,7 @@ static int stacks_grow_slots(struct flame_stacks_tree *t) {
     return 0;
 }
 
-/* The number of a name, and its text is forgotten; STACKS_NO_NAME without memory. */
+/* The number of a name; its text is cleared afterwards. STACKS_NO_NAME without memory. */
 static uint32_t stacks_intern(struct flame_stacks_tree *t, struct strbuf *name) {
     if (name->failed || stacks_grow_slots(t) != 0)
         return STACKS_NO_NAME;
@@ -119,7 +121,7 @@ static struct flame_name stacks_node_name(const void *arg, const struct flame *t
 
 /* ---- the tree ---- */
 
-/* Where a stack is in the tree, below the node `root`. */
+/* The node of a stack in the tree, below the node `root`. */
 struct stacks_place {
     uint32_t root, node;
 };
@@ -128,12 +130,12 @@ struct stacks_builder {
     const struct flame_stacks *s;
     struct flame_stacks_tree *t;
     struct strbuf name;
-    struct stacks_place *places; /* per stack, from 1; root FLAME_NO_NODE: nowhere yet */
-    uint32_t *path;              /* stacks to be put into the tree, the innermost first */
+    struct stacks_place *places; /* per stack, from 1; root FLAME_NO_NODE: no node yet */
+    uint32_t *path;              /* stacks to add to the tree, the innermost first */
     size_t cap_path, steps;
 };
 
-/* The callee whose name has just been written; FLAME_NO_NODE without memory. */
+/* The callee with the name just written; FLAME_NO_NODE without memory. */
 static uint32_t stacks_put_named(struct stacks_builder *b, uint32_t parent) {
     uint32_t name = stacks_intern(b->t, &b->name);
     return name == STACKS_NO_NAME
@@ -278,7 +280,7 @@ double flame_stacks_weight(const struct flame_stacks_tree *t, struct flame_weigh
 
 /* Names from the one below the root to the node's own. */
 struct stacks_path {
-    uint32_t names[STACKS_DEPTH + 3]; /* process, thread, frames, and one for those left out */
+    uint32_t names[STACKS_DEPTH + 3]; /* process, thread, frames, and one for the omitted frames */
     size_t n;
 };
 
@@ -290,7 +292,8 @@ static void stacks_get_path(const struct flame_stacks_tree *t, uint32_t node, st
     }
 }
 
-/* As strcmp of their lines: what follows a name is a ';', or at the end nothing; no name has a ';'. */
+/* Same order as strcmp of their lines: after a name comes a ';', or nothing at the end; no name
+ * contains a ';'. */
 static int stacks_compare_paths(const struct flame_stacks_tree *t, const struct stacks_path *x,
                                 const struct stacks_path *y) {
     size_t i = 0, k = 0;

@@ -14,10 +14,10 @@
 #define SVG_WIDTH 1200
 #define SVG_MARGIN 10
 #define SVG_ROW 18
-#define SVG_TOP 98    /* of the frames; above are the title, facts, and room for buttons */
-#define SVG_BOTTOM 52 /* below them: details of a frame, what was left out */
-#define SVG_CHAR 7.3  /* width of a character, a bit more than that of most fonts */
-#define SVG_COLORS 6  /* of each kind; as in the style */
+#define SVG_TOP 98    /* height above the frames: title, facts, and room for buttons */
+#define SVG_BOTTOM 52 /* height below the frames: details of a frame, omitted weight */
+#define SVG_CHAR 7.3  /* width of a character, slightly more than in most fonts */
+#define SVG_COLORS 6  /* of each kind; same number as in the style */
 #define SVG_NAME_MAX 2048
 #define SVG_TITLE_COLS 120
 
@@ -25,10 +25,10 @@ struct svg {
     struct strbuf *out;
     const struct flame_svg *picture;
     struct flame_stacks_tree tree;
-    double least; /* what frames weigh that are drawn, at least */
+    double least; /* smallest weight of a drawn frame */
     double threshold_pct;
     size_t left_out;
-    double left_out_weight; /* what they and their callees weigh */
+    double left_out_weight; /* weight of the omitted frames and their callees */
     uint32_t rows;
 };
 
@@ -42,7 +42,8 @@ static double svg_own(const struct svg *s, uint32_t node) {
 
 /* ---- text ---- */
 
-/* Text from the job as XML has it: U+FFFE and U+FFFF are not characters there. At most `cols` columns; 0: all. */
+/* Append text from the job as valid XML, which excludes U+FFFE and U+FFFF. At most `cols`
+ * columns; 0: all. */
 static void svg_put_text(struct strbuf *out, const char *text, int cols) {
     char clean[SVG_NAME_MAX];
     size_t len = text_sanitize(clean, sizeof clean, text), fit = cols ? text_fit(clean, cols) : len;
@@ -214,7 +215,8 @@ static void svg_put_frame_color(const struct svg *s, const struct model_frame *f
     svg_put_color(s, kind, (unsigned)(hash_mix(h) % SVG_COLORS));
 }
 
-/* A frame from `start` on, in the unit of the tree. Weights are rounded where a frame begins and ends: they add up. */
+/* A frame from `start` on, in the unit of the tree. Its beginning and its end are rounded, so
+ * widths add up. */
 static void svg_put_frame(const struct svg *s, uint32_t node, double start) {
     const char *name = flame_stacks_name(&s->tree, node);
     const struct model_frame *frame = flame_frame(s->tree.tree, node);
@@ -246,10 +248,11 @@ static void svg_put_frame(const struct svg *s, uint32_t node, double start) {
     (void)strbuf_adds(s->out, "</text></g>\n");
 }
 
-/* Callers before their callees, siblings by name. A frame that is too small is left out with all it calls. */
+/* Callers before their callees, siblings by name. A frame that is too small is omitted with all
+ * its callees. */
 static void svg_put_frames(struct svg *s) {
     struct flame *tree = s->tree.tree;
-    double *start = calloc(s->rows + 1, sizeof *start); /* where the next frame of a depth begins */
+    double *start = calloc(s->rows + 1, sizeof *start); /* start of the next frame of each depth */
     uint32_t at = start ? FLAME_ROOT : FLAME_NO_NODE;
     if (!start)
         s->out->failed = true;
@@ -270,7 +273,8 @@ static void svg_put_frames(struct svg *s) {
 
 /* ---- what is drawn ---- */
 
-/* How much is drawn at a threshold, how deep that is, and what is left out. Callers have smaller numbers. */
+/* Measure the number of frames at a threshold, their depth, and the omitted weight. Callers have
+ * smaller numbers. */
 static size_t svg_measure(struct svg *s) {
     const struct flame *tree = s->tree.tree;
     size_t drawn = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stack_counts: see stack_counts.h. Four tables (frames, stacks, entries, threads), each an array with an open-addressing index of
- * positions over it (linear probing, grown at half full).
+ * stack_counts: see stack_counts.h. Four tables (frames, stacks, entries, threads), each an
+ * array with an open-addressing index of positions (linear probing, grown at half full).
  */
 #include "flame/stack_counts.h"
 
@@ -27,7 +27,7 @@ enum stack_counts_kind {
 struct stack_counts_stack {
     uint32_t parent; /* 1 + position; 0 root */
     uint32_t frame;  /* position */
-    uint32_t depth;  /* of the chain down to here */
+    uint32_t depth;  /* of the chain down to this stack */
 };
 
 struct stack_counts_thread {
@@ -35,8 +35,8 @@ struct stack_counts_thread {
     const char *name;
 };
 
-#define STACK_COUNTS_BLOCK                                                                                   \
-    256 /* items; where they are they stay: screens keep pointers to frames between two batches */
+/* items; they never move, because screens keep pointers to frames between two batches */
+#define STACK_COUNTS_BLOCK 256
 
 struct stack_counts_table {
     char **blocks;
@@ -45,7 +45,7 @@ struct stack_counts_table {
     size_t n_slots;
 };
 
-/* Ids of the epoch to 1 + position of ours; 0 undefined. */
+/* Ids of the epoch to 1 + our position; 0 undefined. */
 struct stack_counts_map {
     uint32_t *to;
     size_t n;
@@ -53,7 +53,7 @@ struct stack_counts_map {
 
 struct stack_counts {
     struct stack_counts_limits limits;
-    bool leaves_out; /* what finds no room, instead of giving up */
+    bool leaves_out; /* items without room are omitted, and adding does not fail */
     struct stack_counts_table tables[STACK_COUNTS_KINDS];
     struct stack_counts_map frame_ids, stack_ids;
     uint32_t *changed; /* entries, each once */
@@ -62,7 +62,7 @@ struct stack_counts {
     size_t cap_batch_entries;
     bool has_epoch, tells_apart;
     uint32_t epoch;
-    uint64_t dropped_before; /* lost in earlier sessions */
+    uint64_t dropped_before; /* dropped in earlier sessions */
     size_t bytes;            /* of the tables */
     struct stack_counts_totals totals;
     struct arena strings;
@@ -173,7 +173,7 @@ static void *stack_counts_item(const struct stack_counts *f, enum stack_counts_k
     return t->blocks[i / STACK_COUNTS_BLOCK] + i % STACK_COUNTS_BLOCK * t->item_size;
 }
 
-/* The slot that holds an equal item, or the free one where it belongs. */
+/* The slot of an equal item, or the free one for it. */
 static uint32_t *stack_counts_slot(const struct stack_counts *f, enum stack_counts_kind kind,
                                    const void *item) {
     const struct stack_counts_table *t = &f->tables[kind];
@@ -217,7 +217,7 @@ static int stack_counts_grow(struct stack_counts *f, enum stack_counts_kind kind
     return 0;
 }
 
-/* Position of an equal item, added when new (`*added` says so). -1 without memory. */
+/* Position of an equal item; a new one is added and sets `*added`. -1 without memory. */
 static int64_t stack_counts_put(struct stack_counts *f, enum stack_counts_kind kind, const void *item,
                                 bool *added) {
     struct stack_counts_table *t = &f->tables[kind];
@@ -332,7 +332,7 @@ static int stack_counts_note_change(struct stack_counts *f, size_t entry) {
     return 0;
 }
 
-/* What a sample says beside its thread and stack. */
+/* The facts of a sample beside its thread and stack. */
 struct stack_counts_tick {
     double us;
     int8_t on_cpu, gc;
@@ -341,7 +341,7 @@ struct stack_counts_tick {
 
 void stack_counts_split(struct stack_counts *f) { f->tells_apart = true; }
 
-/* Entry that it was counted as, or -1. */
+/* The entry that counts it, or -1. */
 static int64_t stack_counts_count_sample(struct stack_counts *f, int64_t tid, uint32_t stack,
                                          struct stack_counts_tick look) {
     bool added;
@@ -395,7 +395,8 @@ static void stack_counts_map_clear(struct stack_counts_map *m) {
         memset(m->to, 0, m->n * sizeof *m->to);
 }
 
-/* Definitions of a batch. 0, or -1; where what finds no room is left out, samples that use it will be. */
+/* Read the definitions of a batch. 0, or -1. If items without room are omitted, so are the
+ * samples that use them. */
 static int stack_counts_define(struct stack_counts *f, const struct model_sample_batch *b) {
     for (size_t i = 0; i < b->n_frames; i++) {
         struct model_frame frame = b->frames[i].frame;
@@ -411,8 +412,9 @@ static int stack_counts_define(struct stack_counts *f, const struct model_sample
         const struct model_stack_def *d = &b->stacks[i];
         uint32_t frame = stack_counts_map_get(&f->frame_ids, d->frame_id);
         uint32_t parent = d->parent_id ? stack_counts_map_get(&f->stack_ids, d->parent_id) : 0;
+        /* samples that use it count as undefined, or are omitted */
         if (!frame || (d->parent_id && !parent))
-            continue; /* samples that use it are counted as undefined, or left out */
+            continue;
         int64_t at = stack_counts_put_stack(f, parent, frame - 1);
         if (stack_counts_map_set(f, &f->stack_ids, d->stack_id, (uint32_t)(at + 1)) != 0)
             at = -1;
@@ -450,8 +452,9 @@ int stack_counts_add_batch(struct stack_counts *f, const struct model_sample_bat
     }
     if (stack_counts_define(f, b) != 0)
         return -1;
+    /* a new subscription counts from 0 */
     if (b->dropped < f->totals.dropped - f->dropped_before)
-        f->dropped_before = f->totals.dropped; /* a new subscription counts from 0 */
+        f->dropped_before = f->totals.dropped;
     f->totals.dropped = f->dropped_before + b->dropped;
     f->totals.mode = b->mode;
     f->totals.cost_pct = b->cost_pct;
