@@ -332,6 +332,27 @@ static void check_lost_samples_are_begun_again(void **state) {
     mailbox_fini(&m);
 }
 
+/* The batch with which an epoch began is lost: threads whose names were sent in the epoch before are named again. */
+static void check_a_lost_epoch_names_all_threads(void **state) {
+    struct mailbox m;
+    struct peer p;
+    (void)state;
+    open_peer(&p, &m);
+    subscribe(&p, WIRE_STREAM_SAMPLES);
+    struct queue_mark *sent = &m.slots[0].sent;
+    uint32_t generation = sent->generation;
+    const struct queue_mark before = {
+        .generation = generation, .epoch = 1, .frames = 8, .stacks = 9, .names = 7};
+    *sent =
+        (struct queue_mark){.generation = generation, .epoch = 2, .frames = 80, .stacks = 90, .names = 70};
+    mailbox_rollback(&m, p.id, &before);
+    assert_int_equal(sent->generation, generation + 1);
+    assert_int_equal(sent->epoch, 2);
+    assert_int_equal(sent->frames + sent->stacks + sent->names, 0);
+    peer_fini(&p);
+    mailbox_fini(&m);
+}
+
 /* The end of samples is answered by the sampler, behind the last of them, unless the client has come back meanwhile. */
 static void check_who_leaves_is_answered_last(void **state) {
     (void)state;
@@ -580,6 +601,7 @@ int main(void) {
         cmocka_unit_test(check_peer_pulls_one_at_a_time),
         cmocka_unit_test(check_peer_tells_what_was_dropped),
         cmocka_unit_test(check_lost_samples_are_begun_again),
+        cmocka_unit_test(check_a_lost_epoch_names_all_threads),
         cmocka_unit_test(check_mailbox_is_bounded),
         cmocka_unit_test(check_who_leaves_is_answered_last),
         cmocka_unit_test(check_interval_keeps_the_budget),

@@ -383,10 +383,12 @@ void mailbox_rollback(struct mailbox *m, uint32_t peer, const struct queue_mark 
     struct mailbox_slot *slot = mailbox_find(m, peer);
     if (slot && slot->sent.generation == mark->generation) {
         struct queue_mark *sent = &slot->sent;
+        /* Of another epoch than the lost batch began in, nothing has arrived. */
+        bool same = sent->epoch == mark->epoch;
         sent->generation++;
-        sent->frames = sent->epoch == mark->epoch ? mailbox_min(sent->frames, mark->frames) : 0;
-        sent->stacks = sent->epoch == mark->epoch ? mailbox_min(sent->stacks, mark->stacks) : 0;
-        sent->names = sent->names < mark->names ? sent->names : mark->names;
+        sent->frames = same ? mailbox_min(sent->frames, mark->frames) : 0;
+        sent->stacks = same ? mailbox_min(sent->stacks, mark->stacks) : 0;
+        sent->names = same ? mailbox_min(sent->names, mark->names) : 0;
     }
     mailbox_unlock(m);
 }
