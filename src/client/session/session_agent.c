@@ -95,7 +95,7 @@ static void session_explain_refusal(const struct target_address *addr, bool vers
                                     struct err *why) {
     err_set(why, ERR_ATTACH, "%s refuses this client (version %s): %s%s", tcp_name(addr->path),
             PROBING_VERSION, text,
-            version ? ": eject it with the version that injected it, then inject again" : "");
+            version ? ": use the version that injected it, or restart the process" : "");
 }
 
 /* It is an agent, and does not let this client in. */
