@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sample_filter: see sample_filter.h. Which entries, then the stacks that these need, then both under numbers of their own. */
+/* sample_filter: see sample_filter.h. First the entries, then the stacks that they need, then
+ * both under new numbers. */
 #include "client/samples/sample_filter.h"
 
 #include <math.h>
@@ -11,27 +12,30 @@
 
 #define SAMPLE_FILTER_NAME 512
 
-/* Of a frame: what is known of it, and what. */
+/* Per frame: whether it was judged, and the result. */
 enum { SAMPLE_FILTER_KNOWN = 1, SAMPLE_FILTER_FILTERED = 2, SAMPLE_FILTER_WANTED = 4 };
 
-/* While it is made. Per stack, from 1; 0 is without a frame. */
+/* State while a cut is made. Arrays per stack start at 1; 0 is for threads without a frame. */
 struct cutter {
     const struct stack_counts *from;
     const struct sample_filter_query *q;
     struct stack_counts *to;
     struct stack_counts_sums *counts; /* per entry */
-    uint32_t *entry;                  /* per entry: its number in the cut, or THREAD_RUNS_NO_ENTRY */
-    bool *is_needed, *is_inside;      /* the module was entered */
-    unsigned char *stack_is;          /* SAMPLE_FILTER_FILTERED and SAMPLE_FILTER_WANTED: a frame of it is */
-    uint32_t *stack;                  /* what it is in the cut; STACK_COUNTS_NO_STACK */
-    uint32_t *last; /* the innermost frame of it that is there, of `from`; the number of frames: none */
+    /* per entry: its number in the cut, or THREAD_RUNS_NO_ENTRY */
+    uint32_t *entry;
+    bool *is_needed, *is_inside; /* the module was entered */
+    /* SAMPLE_FILTER_FILTERED and SAMPLE_FILTER_WANTED: one of its frames is */
+    unsigned char *stack_is;
+    uint32_t *stack; /* its number in the cut; or STACK_COUNTS_NO_STACK */
+    /* its innermost frame that is kept, of `from`; the number of frames: none */
+    uint32_t *last;
     unsigned char *frame_is; /* per frame: CUT_... */
     size_t n_entries, n_stacks, n_frames;
 };
 
 /* ---- counts ---- */
 
-/* Of what a count says only that part is left that was on the CPU, or held the GIL. */
+/* Reduce sums to the part that was on the CPU, or held the GIL. */
 static void sample_filter_limit(struct stack_counts_sums *c, enum flame_time time) {
     if (time == FLAME_ON_CPU)
         *c = (struct stack_counts_sums){.samples = c->on_cpu,
@@ -82,7 +86,7 @@ static unsigned sample_filter_judge_frame(struct cutter *c, uint32_t frame) {
     return *known;
 }
 
-/* Which stacks pass is told by their callers, which have smaller numbers. */
+/* Decide which stacks pass. The callers' results, which have smaller numbers, are known first. */
 static void sample_filter_judge_stacks(struct cutter *c) {
     uint32_t module = c->q->samples.module;
     const struct model_frame *wanted = module ? stack_counts_frame(c->from, module - 1) : NULL;
@@ -105,7 +109,7 @@ static bool sample_filter_passes(const struct cutter *c, const struct stack_coun
            (!c->q->has_thread || c->q->has_thread(c->q->arg, e->tid));
 }
 
-/* Stacks of the entries that pass, and all above them. */
+/* Mark the stacks of the entries that pass, and all above them. */
 static void sample_filter_mark_stacks(struct cutter *c) {
     for (size_t i = 0; i < c->n_entries; i++) {
         const struct stack_counts_entry *e = stack_counts_get(c->from, i);
@@ -130,7 +134,7 @@ static int64_t sample_filter_put_frame(struct cutter *c, const struct model_fram
         c->to, &(struct model_frame){.kind = f->kind, .func = name, .file = f->file, .module = f->module});
 }
 
-/* Stack number `i` in the cut: its caller's, if its frame is not to be seen. */
+/* Stack number `i` in the cut: its caller's, if its frame is hidden. */
 static int sample_filter_put_stack(struct cutter *c, uint32_t i) {
     const struct flame_query *q = &c->q->samples;
     uint32_t above, frame = stack_counts_stack_frame(c->from, i, &above);

@@ -10,12 +10,12 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-#define CALLS_MAX_WALK 2048 /* callers looked at for a call that recurs */
+#define CALLS_MAX_WALK 2048 /* callers checked for a recursive call */
 
-/* What an entry of the store has put into the tree. */
+/* An entry's contribution to the tree. */
 struct flame_part {
     struct flame_weight weight;
-    int64_t seen; /* samples in the window, whichever count */
+    int64_t seen; /* samples in the window, of any kind of time */
 };
 
 struct sample_flame {
@@ -23,12 +23,12 @@ struct sample_flame {
     struct flame_query query;
     struct sample_store_mark mark;
     struct flame *tree;
-    uint32_t *stack_node; /* per stack of the counts, from 1; 0: the frameless */
-    bool *stack_matches;  /* per stack: the filter finds a frame of it */
-    bool *stack_kept;     /* per stack: it has a frame that is kept */
-    bool *stack_inside;   /* per stack: it is of the module that is looked at, or called by it */
+    uint32_t *stack_node; /* per stack of the counts, from 1; 0: without a frame */
+    bool *stack_matches;  /* per stack: the filter matches one of its frames */
+    bool *stack_kept;     /* per stack: it has a kept frame */
+    bool *stack_inside;   /* per stack: it is in the selected module, or called by it */
     size_t n_stacks, cap_stack_node, cap_stack_matches, cap_stack_kept, cap_stack_inside;
-    uint32_t *module; /* per frame of the counts: the first one of its module */
+    uint32_t *module; /* per frame of the counts: the first frame of its module */
     size_t n_frames, cap_module;
     uint32_t *module_slots; /* open addressing: 1 + frame that stands for a module; 0 free */
     size_t n_module_slots;
@@ -141,7 +141,7 @@ static struct flame_name sample_flame_name(const void *arg, const struct flame *
                                .line = f->query.by == FLAME_BY_LINE ? frame->line : 0};
 }
 
-/* The root, and the node of what has no frame. */
+/* Add the root, and the node of samples without a frame. */
 static int flame_plant(struct sample_flame *f) {
     if (flame_begin(f->tree, sample_store_counts(f->store), sample_flame_name, f) != 0)
         return -1;
@@ -161,7 +161,7 @@ static uint32_t flame_frame_of(const struct sample_flame *f, uint32_t frame) {
     }
 }
 
-/* Nodes for stacks that are new; callers have smaller numbers. */
+/* Add nodes for new stacks; callers have smaller numbers. */
 static int flame_grow_stacks(struct sample_flame *f) {
     const struct stack_counts *counts = sample_store_counts(f->store);
     const struct flame_filter *filter = &f->query.filter, *kept = &f->query.kept;
@@ -206,7 +206,7 @@ static int flame_compare_tid(const void *a, const void *b) {
     return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-/* Samples of a thread in the window are `more` now. */
+/* Add `more` samples in the window to a thread. */
 static int flame_count_thread(struct sample_flame *f, int64_t tid, int64_t more) {
     struct flame_thread key = {tid, more};
     struct flame_thread *t =
@@ -226,7 +226,7 @@ static int flame_count_thread(struct sample_flame *f, int64_t tid, int64_t more)
     return 0;
 }
 
-/* What an entry weighs now. */
+/* The current contribution of an entry. */
 static struct flame_part flame_weigh(const struct sample_flame *f, size_t entry) {
     const struct stack_counts_entry *e = stack_counts_get(sample_store_counts(f->store), entry);
     const struct flame_query *q = &f->query;
@@ -243,7 +243,7 @@ static struct flame_part flame_weigh(const struct sample_flame *f, size_t entry)
     return part;
 }
 
-/* An entry again: the difference goes to its node, and (`up`) to all above. */
+/* Count an entry again: its node, and with `up` all nodes above, get the difference. */
 static int flame_take_entry(struct sample_flame *f, size_t entry, bool up) {
     const struct stack_counts_entry *e = stack_counts_get(sample_store_counts(f->store), entry);
     struct flame_part now = flame_weigh(f, entry), *before = &f->parts[entry];
@@ -269,7 +269,7 @@ static int flame_grow_parts(struct sample_flame *f) {
     return 0;
 }
 
-/* All entries anew: each at its node, then what is below each. */
+/* Count all entries again: each at its node, then the totals. */
 static int flame_recount(struct sample_flame *f) {
     if (f->n_parts)
         memset(f->parts, 0, f->n_parts * sizeof *f->parts);
@@ -282,7 +282,7 @@ static int flame_recount(struct sample_flame *f) {
     return 0;
 }
 
-/* The entries that changed since the last update. */
+/* Count the entries that have changed since the last update. */
 static int flame_follow(struct sample_flame *f, const struct sample_store_mark *now) {
     for (uint64_t at = f->mark.changes; at < now->changes; at++) {
         uint32_t entry = sample_store_get_change(f->store, at);
@@ -307,14 +307,16 @@ static bool flame_same_nodes(const struct flame_query *a, const struct flame_que
     return a->by == b->by && a->module == b->module && a->hides_native == b->hides_native;
 }
 
-/* Forget what was made for another query: nodes where the granularity is another, matches where the filter is. */
+/* Remove results of another query: nodes if the granularity differs, matches if the filter
+ * differs. */
 static void flame_set_query(struct sample_flame *f, const struct sample_store *t, const struct flame_query *q,
                             const struct sample_store_mark *now) {
     const struct sample_store *before = f->store;
     if (before != t || f->mark.ids != now->ids || !flame_same_nodes(&f->query, q))
         sample_flame_clear(f);
+    /* their nodes are found again */
     else if (!flame_same_choice(&f->query, q))
-        f->n_stacks = 0; /* their nodes are found again */
+        f->n_stacks = 0;
     f->store = t;
     f->query = *q;
 }
@@ -388,7 +390,7 @@ static int calls_compare_line(const void *a, const void *b, void *f) {
 
 static bool calls_has_frame(uint32_t node) { return node != FLAME_ROOT && node != FLAME_FRAMELESS; }
 
-/* Is there a node of `frame` above `node`; with a caller: one that this caller calls? */
+/* True if a node of `frame` is above `node`; with a caller: one called by that caller. */
 static bool calls_recurs(const struct flame *f, uint32_t node, uint32_t frame, uint32_t caller) {
     uint32_t at = flame_node(f, node)->parent;
     for (int i = 0; at != FLAME_NO_NODE && calls_has_frame(at) && i < CALLS_MAX_WALK; i++) {
@@ -402,7 +404,7 @@ static bool calls_recurs(const struct flame *f, uint32_t node, uint32_t frame, u
     return false;
 }
 
-/* What is known of frames, by their numbers: one of them is a call's index + 1. */
+/* Per frame number: the index of its call + 1. */
 struct calls_index {
     uint32_t *caller, *callee;
     size_t cap_callers, cap_callees;
@@ -421,7 +423,7 @@ static int calls_put(struct flame_call **list, size_t *n, size_t *cap, uint32_t 
     return 0;
 }
 
-/* A node of the frame itself: who calls it. */
+/* Count a node of the frame itself: its caller. */
 static int calls_take_own(struct flame_calls *c, const struct flame *f, uint32_t at, struct calls_index *x) {
     const struct flame_node *n = flame_node(f, at);
     uint32_t parent = n->parent;
@@ -436,7 +438,7 @@ static int calls_take_own(struct flame_calls *c, const struct flame *f, uint32_t
                      &x->caller[has_caller ? flame_node(f, parent)->frame + 1 : 0], call);
 }
 
-/* A node that the frame calls. */
+/* Count a node called by the frame. */
 static int calls_take_callee(struct flame_calls *c, const struct flame *f, uint32_t at, uint32_t frame,
                              struct calls_index *x) {
     const struct flame_node *n = flame_node(f, at);
@@ -460,7 +462,7 @@ static int calls_walk(struct flame_calls *c, const struct flame *f, uint32_t fra
     return 0;
 }
 
-/* The callees of the root, of which nobody is the caller. */
+/* Count the callees of the root, which have no caller. */
 static int calls_of_root(struct flame_calls *c, const struct flame *f) {
     size_t cap = 0;
     c->self = flame_node(f, FLAME_ROOT)->self;
@@ -476,7 +478,7 @@ static int calls_of_root(struct flame_calls *c, const struct flame *f) {
     return 0;
 }
 
-/* What each stack has with what it calls, from 1. */
+/* The weight of each stack with its callees, from 1. */
 static struct flame_weight *flame_stack_weights(const struct sample_flame *f) {
     const struct stack_counts *counts = sample_store_counts(f->store);
     struct flame_weight *below = calloc(f->n_stacks + 1, sizeof *below);

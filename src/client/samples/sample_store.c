@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sample_store: see sample_store.h. What is derived from a frame or a stack once (its function, whether it recurs) is kept beside the
- * counts, in arrays that grow with it.
+ * sample_store: see sample_store.h. Properties of a frame or stack (its function, whether it
+ * recurs) are computed once and kept beside the counts, in arrays that grow with them.
  */
 #include "client/samples/sample_store.h"
 
@@ -17,11 +17,13 @@
 #include "base/text.h"
 #include "client/samples/thread_runs.h"
 
-#define SAMPLE_STORE_SLIDING_END SAMPLE_STORE_MARK /* windows before it slide, but for SAMPLE_STORE_ALL */
-#define SAMPLE_STORE_BASES SAMPLE_STORE_SPAN       /* windows before it are counts since some base */
+/* windows before it slide, except SAMPLE_STORE_ALL */
+#define SAMPLE_STORE_SLIDING_END SAMPLE_STORE_MARK
+/* windows before it are counts since some base */
+#define SAMPLE_STORE_BASES SAMPLE_STORE_SPAN
 #define SAMPLE_STORE_SPANS (SAMPLE_STORE_WINDOWS - SAMPLE_STORE_SPAN)
 
-/* What was added to an entry in one second. */
+/* The samples that an entry got in one second. */
 struct sample_store_delta {
     uint32_t entry;
     struct stack_counts_sums count;
@@ -35,12 +37,12 @@ struct sample_store_slice {
 
 struct sample_store {
     struct stack_counts *counts;
-    struct stack_counts_sums
-        *base[SAMPLE_STORE_BASES];    /* per entry: the counts's count where a window begins */
+    /* per entry: its count at the start of a window */
+    struct stack_counts_sums *base[SAMPLE_STORE_BASES];
     struct stack_counts_sums *closed; /* and at the end of the newest slice */
     bool *is_touched;                 /* per entry: it has changed since then */
     size_t n_entries, cap_entries;
-    uint32_t *touched; /* the entries that have */
+    uint32_t *touched; /* the entries that have changed */
     size_t n_touched, cap_touched;
     uint32_t *function;      /* per frame */
     uint32_t *function_slot; /* open addressing: 1 + frame that stands for a function; 0 free */
@@ -48,14 +50,16 @@ struct sample_store {
     unsigned char *recurs; /* per stack, from 1 */
     size_t n_stacks, cap_stacks;
     struct sample_store_slice ring[SAMPLE_STORE_SECONDS];
-    size_t n_deltas;                           /* in all of them */
-    uint64_t n_slices;                         /* closed so far; slice k is at k % SAMPLE_STORE_SECONDS */
-    uint64_t oldest[SAMPLE_STORE_SLIDING_END]; /* slice that a window begins with */
+    size_t n_deltas; /* in all slices */
+    /* closed so far; slice k is at k % SAMPLE_STORE_SECONDS */
+    uint64_t n_slices;
+    uint64_t oldest[SAMPLE_STORE_SLIDING_END]; /* the first slice of each window */
     int64_t second;
     bool has_second;
-    struct stack_counts_sums *frozen[SAMPLE_STORE_WINDOWS]; /* NULL: not held, or there is nothing in it */
+    /* NULL: not frozen, or the window is empty */
+    struct stack_counts_sums *frozen[SAMPLE_STORE_WINDOWS];
     size_t n_frozen;
-    double frozen_tick_s; /* the newest look then; NAN */
+    double frozen_tick_s; /* the newest tick at that time; NAN */
     double marked_s;      /* NAN: base[SAMPLE_STORE_MARK] is NULL */
     struct thread_runs *runs;
     size_t max_ticks, max_runs; /* of the runs */
@@ -66,25 +70,28 @@ struct sample_store {
     uint32_t changes[SAMPLE_STORE_CHANGES]; /* entries; change k is at k % SAMPLE_STORE_CHANGES */
 };
 
-/* The samples of a batch that the counts has just counted go to the runs and the spans. 0, or -1 without memory. */
+/* Add the samples of a batch, which the counts have just counted, to the runs and the spans. 0,
+ * or -1 without memory. */
 static int sample_store_track(struct sample_store *t, const struct model_sample_batch *b);
 
-#define SAMPLE_STORE_MAX_WALK 2048 /* callers looked at for recursion: as many as an agent sends of a stack */
-#define SAMPLE_STORE_COVERED_MAX_S 1e9 /* samples of a batch lie no further apart, whatever it says */
-#define SAMPLE_STORE_RATE_BATCHES 8    /* that a rate is smoothed over */
+/* callers checked for recursion: an agent sends no deeper stacks */
+#define SAMPLE_STORE_MAX_WALK 2048
+/* samples of a batch are no further apart, whatever the batch claims */
+#define SAMPLE_STORE_COVERED_MAX_S 1e9
+#define SAMPLE_STORE_RATE_BATCHES 8 /* batches over which a rate is smoothed */
 #define SAMPLE_STORE_RECURS_LINE 1U
 #define SAMPLE_STORE_RECURS_FUNCTION 2U
 
 static const int64_t sample_store_seconds[SAMPLE_STORE_SLIDING_END] = {
     [SAMPLE_STORE_10S] = 10, [SAMPLE_STORE_60S] = SAMPLE_STORE_SECONDS};
 
-/* For marks that are never given twice. */
+/* A number for marks, never the same twice. */
 static uint64_t sample_store_next_mark(void) {
     static uint64_t given;
     return ++given;
 }
 
-/* What an entry has got since `from`. */
+/* The samples that an entry got since `from`. */
 static struct stack_counts_sums sample_store_since(const struct sample_store *t, size_t entry,
                                                    const struct stack_counts_sums *from) {
     return stack_counts_sums_since(&stack_counts_get(t->counts, entry)->sums, from);
@@ -202,7 +209,7 @@ static int sample_store_grow_entries(struct sample_store *t) {
     return 0;
 }
 
-/* The slot of the function of a frame: taken, or free. */
+/* The slot of the function of a frame: in use, or free. */
 static uint32_t *sample_store_slot(const struct sample_store *t, const struct model_frame *f) {
     uint64_t h = hash_fnv_text(hash_fnv_text(HASH_FNV_START + (uint64_t)f->kind, f->func), f->file);
     for (uint64_t i = h ^ (h >> 29);; i++) {
@@ -282,7 +289,7 @@ static void sample_store_report_change(struct sample_store *t, uint32_t entry) {
     t->changes[t->mark.changes++ % SAMPLE_STORE_CHANGES] = entry;
 }
 
-/* A window begins one slice later: what was in it is in the window no more. */
+/* The window now begins one slice later: subtract the samples of its first slice. */
 static void sample_store_leave_slice(struct sample_store *t, int window) {
     const struct sample_store_slice *slice = &t->ring[t->oldest[window]++ % SAMPLE_STORE_SECONDS];
     for (size_t i = 0; i < slice->n; i++) {
@@ -291,7 +298,7 @@ static void sample_store_leave_slice(struct sample_store *t, int window) {
     }
 }
 
-/* Slices that are older than a window leave it. */
+/* Remove slices that are older than the windows from them. */
 static void sample_store_slide(struct sample_store *t) {
     for (int w = SAMPLE_STORE_ALL + 1; w < SAMPLE_STORE_SLIDING_END; w++)
         while (t->oldest[w] < t->n_slices &&
@@ -299,7 +306,7 @@ static void sample_store_slide(struct sample_store *t) {
             sample_store_leave_slice(t, w);
 }
 
-/* Put what changed since the newest slice into one of its own. */
+/* Put the changes since the newest slice into a new one. */
 static int sample_store_close_slice(struct sample_store *t) {
     struct sample_store_slice *slice = &t->ring[t->n_slices % SAMPLE_STORE_SECONDS];
     struct sample_store_delta *deltas = t->n_touched ? calloc(t->n_touched, sizeof *deltas) : NULL;
@@ -323,7 +330,7 @@ static int sample_store_close_slice(struct sample_store *t) {
     return 0;
 }
 
-/* An entry in a window that goes on. */
+/* Sums of an entry in a window that is not frozen. */
 static struct stack_counts_sums sample_store_now(const struct sample_store *t,
                                                  enum sample_store_window window, size_t entry) {
     if (window >= SAMPLE_STORE_SPAN) {
@@ -334,14 +341,14 @@ static struct stack_counts_sums sample_store_now(const struct sample_store *t,
     return sample_store_since(t, entry, &base[entry]);
 }
 
-/* Add up a window that ends with the newest batch. */
+/* Sum up a window that ends with the newest batch. */
 static void sample_store_sum(const struct sample_store *t, enum sample_store_window window,
                              struct stack_counts_sums *out) {
     for (size_t i = 0; i < t->n_entries; i++)
         out[i] = sample_store_now(t, window, i);
 }
 
-/* Note which entries a batch has changed. */
+/* Record the entries that a batch has changed. */
 static int sample_store_note_changes(struct sample_store *t) {
     const uint32_t *entries;
     size_t n = stack_counts_changed(t->counts, &entries);
@@ -361,7 +368,8 @@ static int sample_store_note_changes(struct sample_store *t) {
 
 /* ---- counting ---- */
 
-/* Memory that there is, or has to be for what the counts has now. Not what reading it takes, or holding it. */
+/* Memory in use, or needed for the current counts. Without the memory for reading or freezing
+ * them. */
 static size_t sample_store_bytes(const struct sample_store *t) {
     size_t counts = SAMPLE_STORE_BASES + 1, entries = stack_counts_count(t->counts);
     for (int i = 0; i < SAMPLE_STORE_SPANS; i++)
@@ -381,7 +389,8 @@ static bool sample_store_is_full(const struct sample_store *t) {
            sample_store_bytes(t) > SAMPLE_STORE_MAX_BYTES;
 }
 
-/* With an empty counts; without memory for one the old stays and nothing is counted. */
+/* Start again with empty counts; without memory for new ones the old stay and nothing is
+ * counted. */
 static void sample_store_restart(struct sample_store *t, double now_s) {
     uint32_t restarts = t->health.restarts + 1;
     struct stack_counts *counts = stack_counts_new();
@@ -407,7 +416,8 @@ static int sample_store_take(struct sample_store *t, const struct model_sample_b
     sample_store_slide(t);
     if (stack_counts_add_batch(t->counts, b) != 0 || sample_store_bytes(t) > SAMPLE_STORE_MAX_BYTES)
         return -1;
-    /* In this order: whatever is counted as there refers only to what is counted as there. */
+    /* In this order: an item that is counted as present refers only to items that are counted as
+     * present. */
     return sample_store_grow_frames(t) == 0 && sample_store_grow_stacks(t) == 0 &&
                    sample_store_grow_entries(t) == 0 && sample_store_note_changes(t) == 0 &&
                    sample_store_track(t, b) == 0
@@ -415,14 +425,15 @@ static int sample_store_take(struct sample_store *t, const struct model_sample_b
                : -1;
 }
 
-/* The looks of one batch are few, and drawn at random: a rate is one of the newest batches. */
+/* A batch has few ticks, at random times: the rate is that of the newest batches. */
 static void sample_store_see_rate(struct sample_store *t, double period_us) {
     double hz = period_us > 0 ? 1e6 / period_us : NAN;
     bool goes_on = !isnan(t->health.got_hz) && !isnan(hz);
     t->health.got_hz = goes_on ? t->health.got_hz + (hz - t->health.got_hz) / SAMPLE_STORE_RATE_BATCHES : hz;
 }
 
-/* The time that samples of a batch stand for, until its last: they come when it is over. */
+/* The time that the samples of a batch stand for, until the last one: a batch arrives at its
+ * end. */
 static double sample_store_covered_s(const struct model_sample_batch *b) {
     double first = NAN, last = NAN, weight_s = 0;
     for (size_t i = 0; i < b->n_samples; i++) {
@@ -470,7 +481,7 @@ void sample_store_reset(struct sample_store *t, double now_s) {
     t->health.since_s = now_s;
 }
 
-/* Is there something of its own in a window? */
+/* True if the window has counts of its own. */
 static bool sample_store_has(const struct sample_store *t, int window) {
     return window < SAMPLE_STORE_SPAN ? t->base[window] != NULL : t->spans[window - SAMPLE_STORE_SPAN].is_set;
 }
@@ -517,7 +528,7 @@ size_t sample_store_count_entries(const struct sample_store *t) {
     return t->frozen[SAMPLE_STORE_ALL] ? t->n_frozen : t->n_entries;
 }
 
-/* What is held of a window; NULL: nothing is in it. */
+/* The frozen sums of a window; NULL: the window is empty. */
 static const struct stack_counts_sums *sample_store_frozen(const struct sample_store *t,
                                                            enum sample_store_window window) {
     return t->frozen[window] || window >= SAMPLE_STORE_SPAN ? t->frozen[window] : t->frozen[SAMPLE_STORE_ALL];
@@ -560,7 +571,8 @@ bool sample_store_recurs(const struct sample_store *t, uint32_t stack, bool by_f
 
 /* ---- window ---- */
 
-/* the windows of a store that do not slide: since a mark, and between two times; see sample_store.h. */
+/* the windows of a store that do not slide: since a mark, and between two times; see
+ * sample_store.h. */
 
 static int sample_store_track(struct sample_store *t, const struct model_sample_batch *b) {
     const uint32_t *entries = stack_counts_batch_entries(t->counts);
@@ -581,7 +593,7 @@ static int sample_store_track(struct sample_store *t, const struct model_sample_
     return 0;
 }
 
-/* What a span held when all was held. */
+/* Keep the sums that a span has when the store is frozen. */
 static int sample_store_freeze_span(struct sample_store *t, enum sample_store_window which) {
     const struct sample_store_span *s = &t->spans[which - SAMPLE_STORE_SPAN];
     struct sample_store_span then = {0};
@@ -685,14 +697,14 @@ void sample_store_span_clear(struct sample_store_span *s) {
     s->begins_s = NAN;
 }
 
-/* What the flags of a run or a sample say, as it is counted. */
+/* The state that the flags of a run or a sample mean. */
 static struct stack_counts_state sample_store_state(unsigned flags) {
     return (struct stack_counts_state){.on_cpu = flags & THREAD_RUNS_ON_CPU,
                                        .gc = flags & THREAD_RUNS_GC,
                                        .gil = flags & THREAD_RUNS_GIL_HOLDING};
 }
 
-/* Room for the counts of an entry; those that are new are zero. */
+/* Make room for the sums of an entry; new ones are zero. */
 static int sample_store_span_reach(struct sample_store_span *s, size_t entry) {
     if (entry < s->n)
         return 0;
@@ -703,7 +715,7 @@ static int sample_store_span_reach(struct sample_store_span *s, size_t entry) {
     return 0;
 }
 
-/* Looks [from, to) of a lane. */
+/* Sum up ticks [from, to) of a lane. */
 static int sample_store_span_sum(struct sample_store_span *s, const struct thread_runs *t, size_t lane,
                                  uint32_t from, uint32_t to) {
     size_t n;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sample_store: the stream of samples as it comes in, with a memory: what was counted since the start or the last reset, and in
- * the last seconds.
+ * sample_store: stores the stream of samples: the counts since the start or the last reset, and
+ * those of the last seconds.
  *
- * A counts holds frames, stacks and running counts; once a second what changed is put into a ring, from which it is taken off
- * a window when its time is over: a window slides at the cost of what comes and goes. Held, the counts that are read stand still while samples go on being counted. Bounded: when there is no room
- * for more stacks it starts anew and says so. Time is what the caller says it is. One thread.
+ * The counts have frames, stacks and running sums. Once a second the changes go into a ring,
+ * from which they are subtracted when they leave a window, so sliding a window costs only its
+ * changes. After a freeze the counts that readers see stand still while new samples are counted.
+ * Bounded: if there is no room for more stacks, counting starts again, which `restarts` shows.
+ * The caller provides the time. One thread.
  */
 #ifndef CLIENT_SAMPLES_SAMPLE_STORE_H
 #define CLIENT_SAMPLES_SAMPLE_STORE_H
@@ -18,14 +20,15 @@
 #include "flame/stack_counts.h"
 #include "client/samples/thread_runs.h"
 
-#define SAMPLE_STORE_SECONDS 60                    /* the longest window */
-#define SAMPLE_STORE_MAX_ENTRIES ((size_t)1 << 18) /* of each kind; then it starts anew, */
-#define SAMPLE_STORE_MAX_BYTES                                                                               \
-    ((size_t)96 * 1024 * 1024) /* and when it takes more than that, held counts apart */
+#define SAMPLE_STORE_SECONDS 60 /* the longest window */
+/* of each kind; beyond this the store starts again */
+#define SAMPLE_STORE_MAX_ENTRIES ((size_t)1 << 18)
+/* of memory, without frozen counts; the same */
+#define SAMPLE_STORE_MAX_BYTES ((size_t)96 * 1024 * 1024)
 
 #define SAMPLE_STORE_CHANGES ((size_t)1 << 15) /* kept for readers of changes */
 
-/* Two that slide; what came since sample_store_mark; and two between times that are set. */
+/* Two that slide; the samples since sample_store_mark; and two between times that are set. */
 enum sample_store_window {
     SAMPLE_STORE_ALL = 0,
     SAMPLE_STORE_10S,
@@ -36,31 +39,35 @@ enum sample_store_window {
     SAMPLE_STORE_WINDOWS
 };
 
-/* For readers that keep what they made of the counts. When `ids` differs from what it was, numbers of frames, stacks and
- * entries mean others now; when `counts` does, any count may have changed; else only those of the entries told by
- * sample_store_get_change for the changes from the old `changes` on, of which the last SAMPLE_STORE_CHANGES are kept. Never the same for
- * two stores. */
+/* For readers that keep results from the counts. If `ids` differs from its old value, the
+ * numbers of frames, stacks and entries have new meanings; if `counts` differs, any count may
+ * have changed; otherwise only those of the entries that sample_store_get_change returns for the
+ * changes from the old `changes` on, of which the last SAMPLE_STORE_CHANGES are kept. Never the
+ * same for two stores. */
 struct sample_store_mark {
     uint64_t ids, counts, changes;
 };
 
-/* About the stream, since the start or the last reset. */
+/* State of the stream, since the start or the last reset. */
 struct sample_store_health {
-    uint64_t samples; /* that were counted */
+    uint64_t samples; /* counted samples */
     uint64_t torn, undefined, dropped, left_out;
-    double got_hz;               /* looks a second at every thread, in the newest batches; NAN unknown */
-    enum model_sampling mode;    /* of the newest batch too: gentle: stacks of threads that run may be torn */
-    double cost_pct, budget_pct; /* what sampling costs and may cost, of one core; NAN unknown */
-    double since_s;              /* caller's clock: when counting began; NAN before the first batch */
-    double newest_s;             /* and when the newest batch came; NAN the same */
-    uint32_t restarts;           /* how often it was full and started anew */
+    /* ticks a second over all threads, in the newest batches; NAN unknown */
+    double got_hz;
+    /* also of the newest batch: gentle: stacks of running threads may be torn */
+    enum model_sampling mode;
+    double cost_pct, budget_pct; /* overhead of sampling and its limit, of one core; NAN unknown */
+    /* caller's clock: the start of counting; NAN before the first batch */
+    double since_s;
+    double newest_s;   /* arrival of the newest batch; NAN the same */
+    uint32_t restarts; /* how often it was full and started again */
 };
 
-/* What is known of a span, on the samples' own clock. */
+/* State of a span, on the samples' own clock. */
 struct sample_store_span_health {
-    double from_s, to_s;  /* as it was set */
-    double known_from_s;  /* the oldest look in it that was still known then; NAN: there was none */
-    double known_until_s; /* the newest look before its end; NAN: none came yet */
+    double from_s, to_s;  /* as set */
+    double known_from_s;  /* the oldest tick in it that was still known then; NAN: none */
+    double known_until_s; /* the newest tick before its end; NAN: none yet */
 };
 
 struct sample_store;
@@ -68,90 +75,100 @@ struct thread_runs;
 
 struct sample_store *sample_store_new(void); /* NULL without memory */
 
-/* One with other bounds of its runs than THREAD_RUNS_TICKS and THREAD_RUNS_RUNS. */
+/* A store with other limits of its runs than THREAD_RUNS_TICKS and THREAD_RUNS_RUNS. */
 struct sample_store *sample_store_new_sized(size_t max_ticks, size_t max_runs);
 void sample_store_free(struct sample_store *t);
 
-/* Count a batch that came now. False when it had to start anew: the counts is another one, what was read of it is invalid,
- * and definitions have to come again (a new subscription). */
+/* Count a batch that has just arrived. False if the store had to start again: it has new counts,
+ * pointers into the old ones are invalid, and definitions have to come again (a new
+ * subscription). */
 bool sample_store_add(struct sample_store *t, const struct model_sample_batch *b, double now_s);
 
-/* Count from zero. What is held is let go. */
+/* Count from zero. A freeze ends. */
 void sample_store_reset(struct sample_store *t, double now_s);
 
-/* SAMPLE_STORE_MARK is what comes from now on. 0, or -1 without memory: then it is what it was. Without a mark it is as SAMPLE_STORE_ALL. */
+/* SAMPLE_STORE_MARK begins now. 0, or -1 without memory: then it is unchanged. Without a mark it
+ * equals SAMPLE_STORE_ALL. */
 int sample_store_mark(struct sample_store *t, double now_s);
 
-/* The caller's clock then; NAN: there is no mark. */
+/* The time of the mark on the caller's clock; NAN: there is none. */
 double sample_store_marked_s(const struct sample_store *t);
 
-/* SAMPLE_STORE_SPAN or SAMPLE_STORE_OTHER is the samples with from_s <= their time < to_s, those to come too: on the samples' own clock,
- * model_sample.timestamp, of which the newest minutes are known. While it is held, of those that had come before. 0, or -1
- * without memory or when from_s is not before to_s: then it is what it was. Without one, nothing is in it. */
+/* Set SAMPLE_STORE_SPAN or SAMPLE_STORE_OTHER to the samples with from_s <= their time < to_s,
+ * also future ones: on the samples' own clock, model_sample.timestamp, of which the newest
+ * minutes are known. After a freeze only to those that had arrived before. 0, or -1 without
+ * memory or if from_s is not before to_s: then it is unchanged. A span that is not set is empty. */
 int sample_store_set_span(struct sample_store *t, enum sample_store_window which, double from_s, double to_s);
 void sample_store_clear_span(struct sample_store *t, enum sample_store_window which);
 
-/* False when none is set. */
+/* False if none is set. */
 bool sample_store_get_span(const struct sample_store *t, enum sample_store_window which, double *from_s,
                            double *to_s);
 bool sample_store_get_span_health(const struct sample_store *t, enum sample_store_window which,
                                   struct sample_store_span_health *out);
 
-/* Who did what when; goes on while it is held. Its entries are those of the counts. */
+/* The samples of each thread in the order of time; a freeze does not stop them. Their entries
+ * are those of the counts. */
 const struct thread_runs *sample_store_runs(const struct sample_store *t);
 
-/* Time of the newest look that may be shown: where it is held, that of then; NAN none yet. */
+/* Time of the newest tick that may be shown: after a freeze, the newest at that time; NAN none
+ * yet. */
 double sample_store_newest_tick_s(const struct sample_store *t);
 
-/* Let what is read stand still, or go on. 0, or -1 without memory: it goes on. */
+/* Freeze the counts that readers see, or let them follow again. 0, or -1 without memory: they
+ * follow. */
 int sample_store_freeze(struct sample_store *t, bool held);
 
 void sample_store_get_health(const struct sample_store *t, struct sample_store_health *out);
 
-/* Frames, stacks and threads; its entries are what the counts are of. Grows only, until sample_store_add says false. What is
- * beyond the numbers given here was not taken in. */
+/* Frames, stacks and threads, and the entries of the sums. They only grow, until
+ * sample_store_add returns false. Items beyond the numbers given here are not part of the
+ * store's state. */
 const struct stack_counts *sample_store_counts(const struct sample_store *t);
 size_t sample_store_count_frames(const struct sample_store *t);
 size_t sample_store_count_stacks(const struct sample_store *t);
 
-/* Counts of all entries in a window; `out` has room for sample_store_count_entries. */
+/* Sums of all entries in a window; `out` has room for sample_store_count_entries. */
 size_t sample_store_count_entries(const struct sample_store *t);
 void sample_store_get_counts(const struct sample_store *t, enum sample_store_window window,
                              struct stack_counts_sums *out);
 
-/* The same of one entry, if it is one of them. */
+/* The same for one of these entries. */
 struct stack_counts_sums sample_store_get_count(const struct sample_store *t, enum sample_store_window window,
                                                 size_t entry);
 
-/* Where counting is; and the entry that a change was of, some more than once: mark.changes - SAMPLE_STORE_CHANGES <= at <
- * mark.changes. */
+/* The current mark; and the entry of a change, which may occur more than once: mark.changes -
+ * SAMPLE_STORE_CHANGES <= at < mark.changes. */
 struct sample_store_mark sample_store_get_mark(const struct sample_store *t);
 uint32_t sample_store_get_change(const struct sample_store *t, uint64_t at);
 
-/* Number of the frame that stands for a frame's function: the first one seen of the same function, file and kind. */
+/* Number of the frame that stands for a frame's function: the first one seen of the same
+ * function, file and kind. */
 uint32_t sample_store_function(const struct sample_store *t, uint32_t frame);
 
-/* The stack itself, or the nearest above it whose frame is not native; STACK_COUNTS_NO_STACK there is none. */
+/* The stack itself, or the nearest above it with a frame that is not native;
+ * STACK_COUNTS_NO_STACK if there is none. */
 uint32_t sample_store_python_stack(const struct sample_store *t, uint32_t stack);
 
-/* Does a stack's frame, or (by_function) its function, occur among its callers too? */
+/* True if a stack's frame, or (by_function) its function, also occurs among its callers. */
 bool sample_store_recurs(const struct sample_store *t, uint32_t stack, bool by_function);
 
 struct sample_store_span {
     bool is_set;
     double from_s, to_s;
-    double begins_s; /* of the looks known when it was set: the oldest that is in it; NAN none */
+    double begins_s;                  /* the oldest tick in it when it was set; NAN none */
     struct stack_counts_sums *counts; /* per entry, as many as there were */
     size_t n, cap;
 };
 
 void sample_store_span_clear(struct sample_store_span *s);
 
-/* Count samples with from_s <= time < to_s. 0, or -1 without memory, or when the times are none: then all is as it was. */
+/* Count samples with from_s <= time < to_s. 0, or -1 without memory, or if the times are not
+ * valid: then all is unchanged. */
 int sample_store_span_make(struct sample_store_span *s, const struct thread_runs *t, double from_s,
                            double to_s);
 
-/* A sample that runs have just taken in. 0, or -1 without memory. */
+/* Count a sample that the runs have just accepted. 0, or -1 without memory. */
 int sample_store_span_add(struct sample_store_span *s, const struct thread_runs *t,
                           const struct thread_runs_sample *sample);
 

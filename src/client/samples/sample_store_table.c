@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sample_store_table: see sample_store_table.h. Stacks are numbered callers first, so one pass from the last to the first adds up what
- * is below each.
+ * sample_store_table: see sample_store_table.h. Callers have smaller numbers, so one pass from
+ * the last stack to the first computes the totals.
  */
 #include "client/samples/sample_store_table.h"
 
@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-#define TABLE_MAX_WALK 2048 /* callers looked at for a pair that recurs */
+#define TABLE_MAX_WALK 2048 /* callers checked for a recursive pair */
 
 static const struct model_frame table_no_frame = {
     .kind = MODEL_FRAME_PYTHON, .func = "(no Python frame)", .file = NULL, .line = 0};
@@ -40,7 +40,7 @@ static uint32_t table_id(const struct sample_store_table *t, const struct sample
     return t->query.by_line ? frame : sample_store_function(store, frame);
 }
 
-/* Is it a stack of its own, or its caller's? */
+/* True if the stack counts as its caller. */
 static bool table_is_folded(const struct sample_store_table *t, const struct sample_store *store,
                             uint32_t stack) {
     return t->query.hides_native && sample_store_python_stack(store, stack) != stack;
@@ -51,7 +51,7 @@ static int table_compare_tid(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Threads in ascending order, once each. */
+/* Sort the threads, and remove duplicates. */
 static void table_settle_tids(struct sample_store_table *t) {
     size_t kept = 0;
     qsort(t->tids, t->n_tids, sizeof *t->tids, table_compare_tid);
@@ -61,7 +61,7 @@ static void table_settle_tids(struct sample_store_table *t) {
     t->n_tids = kept;
 }
 
-/* Counts of each stack alone, and who was sampled at all. */
+/* Own sums of each stack, and the list of sampled threads. */
 static int table_count_stacks(struct sample_store_table *t, const struct sample_store *store) {
     size_t n = sample_store_count_entries(store);
     struct stack_counts_sums *counts = calloc(n + 1, sizeof *counts);
@@ -94,7 +94,7 @@ static int table_count_stacks(struct sample_store_table *t, const struct sample_
     return 0;
 }
 
-/* What is below each stack, itself included. */
+/* Sums of each stack with its callees. */
 static void table_count_below(struct sample_store_table *t, const struct sample_store *store) {
     memcpy(t->below, t->own, (t->n_stacks + 1) * sizeof *t->below);
     for (size_t i = t->n_stacks; i > 0; i--) {
@@ -164,7 +164,7 @@ double sample_store_table_share(const struct sample_store_table *t, double us, u
 
 /* ---- callers and callees ---- */
 
-/* Is `caller` calling `callee` among the pairs above `stack` already? */
+/* True if `caller` already calls `callee` above `stack`. */
 static bool table_pair_recurs(const struct sample_store_table *t, const struct sample_store *store,
                               uint32_t stack, uint32_t caller, uint32_t callee) {
     uint32_t above;
@@ -192,7 +192,7 @@ static int table_compare_call(const void *a, const void *b) {
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Counts of callers (by id; the last is for nobody) and of callees behind them. */
+/* Sums of callers (by id; the last is for no caller), followed by those of callees. */
 static void table_count_calls(const struct sample_store_table *t, const struct sample_store *store,
                               uint32_t id, struct sample_store_call *callers,
                               struct sample_store_call *callees, size_t n_frames) {
@@ -274,13 +274,13 @@ static uint64_t diff_hash(const struct model_frame *f, bool by_line) {
     return by_line ? hash_mix(h ^ (uint64_t)(unsigned)f->line) : h;
 }
 
-/* As sample_store_function tells functions apart; a line is one of them with its number. */
+/* Same function, as in sample_store_function; with lines also the same line. */
 static bool diff_is_same(const struct model_frame *a, const struct model_frame *b, bool by_line) {
     return a == b || (a->kind == b->kind && text_same(a->func, b->func) && text_same(a->file, b->file) &&
                       (!by_line || a->line == b->line));
 }
 
-/* The slot of a frame: taken by the row that is the same, or free. */
+/* The slot of a frame: in use by the row of the same frame, or free. */
 static uint32_t *diff_slot(const struct sample_store_diff *d, const struct diff_index *ix,
                            const struct model_frame *f) {
     for (uint64_t i = diff_hash(f, ix->by_line);; i++) {
@@ -304,7 +304,7 @@ static void diff_put_now(struct sample_store_diff *d, const struct diff_index *i
                                            .total_pct = sample_store_table_share(now, r->total_us, r->total),
                                            .own_before = nothing,
                                            .total_before = nothing};
-        if (!*slot) /* lines of native code may say the same: the first stands for them */
+        if (!*slot) /* lines of native code may have equal names: the first stands for them */
             *slot = (uint32_t)d->n;
     }
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * thread_runs: see thread_runs.h. Looks are a ring by their numbers; each has the sum of the time up to it, so that a part of a run
- * needs no walk. A lane's runs are an array of which the front is given up now and then, all lanes together.
+ * thread_runs: see thread_runs.h. Ticks are a ring by their numbers; each has the sum of the
+ * time up to it, so the time of a part of a run needs no walk. A lane's runs are an array, whose
+ * front is freed from time to time, in all lanes together.
  */
 #include "client/samples/thread_runs.h"
 
@@ -13,19 +14,20 @@
 #include "base/hash.h"
 #include "base/table.h"
 
-#define THREAD_RUNS_RUN_TICKS 1024 /* a run is no longer: old ones go by their beginning */
-#define THREAD_RUNS_SWEEP 2048     /* ticks between two rounds in which old runs are given up */
-#define THREAD_RUNS_SET_BACK 256   /* so many in a row that are too late: the clock was set back */
-#define THREAD_RUNS_MAX_TIME 1e11  /* seconds since the epoch; what is later is nonsense */
+/* a run is no longer: old runs are dropped by their first tick */
+#define THREAD_RUNS_RUN_TICKS 1024
+#define THREAD_RUNS_SWEEP 2048    /* ticks between two rounds that drop old runs */
+#define THREAD_RUNS_SET_BACK 256  /* so many late samples in a row: the clock was set back */
+#define THREAD_RUNS_MAX_TIME 1e11 /* seconds since the epoch; later times are invalid */
 
 struct thread_runs_tick {
     double time_s;
-    double us_to_here; /* of all ticks, this one too */
+    double us_to_here; /* of all ticks, including this one */
 };
 
 struct thread_runs_lane {
     int64_t tid;
-    struct thread_runs_run *runs; /* of which those from `start` are there */
+    struct thread_runs_run *runs; /* those from `start` on are valid */
     size_t start, end, cap;
 };
 
@@ -34,7 +36,7 @@ struct thread_runs {
     size_t max_ticks, max_runs;
     uint32_t first, end;
     double us_before; /* of all ticks before the first */
-    uint32_t swept;   /* `first` when old runs were last given up */
+    uint32_t swept;   /* `first` when old runs were last dropped */
     double forgotten_s;
     struct thread_runs_lane *lanes;
     size_t n_lanes, cap_lanes;
@@ -90,7 +92,7 @@ void thread_runs_free(struct thread_runs *t) {
 
 /* ---- lanes ---- */
 
-/* All lanes into the table, which has room for them. */
+/* Put all lanes into the table, which has room for them. */
 static void thread_runs_index_lanes(struct thread_runs *t) {
     table_clear(&t->by_tid);
     for (size_t i = 0; i < t->n_lanes; i++)
@@ -105,7 +107,8 @@ long thread_runs_find_lane(const struct thread_runs *t, int64_t tid) {
     return -1;
 }
 
-/* Lane of a thread, made when it is new. NULL: no memory, or (`*is_full`) there are too many. */
+/* Lane of a thread; a new one is added. NULL: without memory, or (`*is_full`) there are too
+ * many. */
 static struct thread_runs_lane *thread_runs_put_lane(struct thread_runs *t, int64_t tid, bool *is_full) {
     long at = thread_runs_find_lane(t, tid);
     *is_full = at < 0 && t->n_lanes == THREAD_RUNS_LANES;
@@ -119,9 +122,9 @@ static struct thread_runs_lane *thread_runs_put_lane(struct thread_runs *t, int6
     return &t->lanes[t->n_lanes++];
 }
 
-/* ---- what is old ---- */
+/* ---- dropping old runs ---- */
 
-/* Runs that ended before the first tick are given up, and lanes that have no other. */
+/* Drop runs that ended before the first tick, and lanes that have no other runs. */
 static void thread_runs_sweep(struct thread_runs *t) {
     size_t kept = 0;
     for (size_t i = 0; i < t->n_lanes; i++) {
@@ -134,7 +137,8 @@ static void thread_runs_sweep(struct thread_runs *t) {
             free(lane.runs);
             continue;
         }
-        if (lane.start > lane.end - lane.start) { /* more room than runs: they move to the front */
+        /* more free room than runs: they move to the front */
+        if (lane.start > lane.end - lane.start) {
             memmove(lane.runs, lane.runs + lane.start, (lane.end - lane.start) * sizeof *lane.runs);
             lane.end -= lane.start;
             lane.start = 0;
@@ -154,13 +158,13 @@ static void thread_runs_forget_before(struct thread_runs *t, uint32_t tick) {
     t->first = tick;
 }
 
-/* Room for one tick more, and for a run or two. */
+/* Make room for one more tick, and for one or two runs. */
 static void thread_runs_reserve(struct thread_runs *t) {
     if (t->end - t->first >= t->max_ticks)
         thread_runs_forget_before(t, t->end - (uint32_t)t->max_ticks + 1);
     if (t->first - t->swept >= THREAD_RUNS_SWEEP)
         thread_runs_sweep(t);
-    while (t->n_runs + 2 > t->max_runs && t->end - t->first > 1) { /* an eighth of the time goes */
+    while (t->n_runs + 2 > t->max_runs && t->end - t->first > 1) { /* drop an eighth of the time */
         uint32_t n = (t->end - t->first + 7) / 8;
         thread_runs_forget_before(t, t->first + n);
         thread_runs_sweep(t);
@@ -181,12 +185,13 @@ uint32_t thread_runs_find_tick(const struct thread_runs *t, double time_s) {
     return from;
 }
 
-/* Room for one run more in a lane. */
+/* Make room for one more run in a lane. */
 static int thread_runs_grow_lane(struct thread_runs_lane *lane) {
     return grow_array(&lane->runs, sizeof *lane->runs, lane->end + 1, &lane->cap);
 }
 
-/* Looks from `tick` on have a greater number by one: so do those of a lane's runs; one that spans it becomes two. */
+/* The numbers of ticks from `tick` on grow by one: update a lane's runs; a run across that tick
+ * becomes two. */
 static void thread_runs_shift_lane(struct thread_runs *t, struct thread_runs_lane *lane, uint32_t tick) {
     size_t i = lane->end;
     for (; i > lane->start && lane->runs[i - 1].first >= tick; i--)
@@ -203,7 +208,7 @@ static void thread_runs_shift_lane(struct thread_runs *t, struct thread_runs_lan
     t->n_runs++;
 }
 
-/* A tick that comes after later ones. */
+/* Insert a tick before later ones. */
 static int thread_runs_insert_tick(struct thread_runs *t, uint32_t tick, double time_s, double us) {
     for (size_t i = 0; i < t->n_lanes; i++)
         if (thread_runs_grow_lane(&t->lanes[i]) != 0)
@@ -224,7 +229,7 @@ static bool thread_runs_has_tick(const struct thread_runs *t, uint32_t tick, dou
     return tick < t->end && thread_runs_at(t, tick)->time_s == time_s;
 }
 
-/* The tick of a time, made when it is new: 1; 0 it is too late for one; -1 without memory. */
+/* Find the tick of a time, or make it: 1; 0 if it is too late for a new one; -1 without memory. */
 static int thread_runs_put_tick(struct thread_runs *t, double time_s, double us, uint32_t *tick) {
     if (t->end > t->first && time_s > thread_runs_at(t, t->end - 1)->time_s)
         *tick = t->end;
@@ -255,7 +260,7 @@ static size_t thread_runs_search_run(const struct thread_runs_lane *lane, uint32
     return from;
 }
 
-/* One tick more in a lane, before run `at`, which begins later. */
+/* Add one tick to a lane, before run `at`, which begins later. */
 static int thread_runs_put_run(struct thread_runs *t, struct thread_runs_lane *lane, size_t at, uint32_t tick,
                                const struct thread_runs_sample *s) {
     struct thread_runs_run *before = at > lane->start ? &lane->runs[at - 1] : NULL;
@@ -273,7 +278,7 @@ static int thread_runs_put_run(struct thread_runs *t, struct thread_runs_lane *l
     return 0;
 }
 
-/* Left out; when the clock was set back, all that comes would be. */
+/* Count a sample as left out. If the clock was set back, all samples would be: then start again. */
 static int thread_runs_leave_out(struct thread_runs *t, bool is_late) {
     t->left_out++;
     t->too_late = is_late ? t->too_late + 1 : 0;
@@ -363,7 +368,7 @@ static uint32_t thread_runs_map(const uint32_t *map, size_t n, uint32_t entry) {
     return entry < n ? map[entry] : THREAD_RUNS_NO_ENTRY;
 }
 
-/* Runs of a lane that lie in ticks [from, to), of which `from` becomes number 0. */
+/* Copy the runs of a lane in ticks [from, to); `from` becomes number 0. */
 static int thread_runs_trim_lane(struct thread_runs *out, const struct thread_runs_lane *lane, uint32_t from,
                                  uint32_t to, const uint32_t *map, size_t n) {
     bool is_full, is_empty = true;

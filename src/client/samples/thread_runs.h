@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * thread_runs: what each thread did when, of the newest samples: a lane for each thread, of runs of ticks in a row that saw the
- * same.
+ * thread_runs: the newest samples of each thread in the order of time: one lane a thread, of
+ * runs of consecutive ticks with the same state.
  *
- * All threads are looked at together, so ticks are kept once, by the samples' own clock, and a run is some of them: what
- * lies between two times is counted exactly, wherever they cut a run. Samples may come late (those of threads that rest
- * do) and are put where they belong. Bounded in ticks, runs and lanes: the oldest go first, and from when on all is known
- * can be asked. A sample costs the same however much there is. One thread.
+ * All threads are sampled together, so ticks are stored once, by the samples' own clock, and a
+ * run refers to some of them: sums between two times are exact, even if a time is inside a run.
+ * Late samples (of idle threads) are inserted in their place. Bounded in ticks, runs and lanes:
+ * the oldest are dropped first, and thread_runs_first_tick returns the start of the complete
+ * part. The cost of a sample does not depend on the amount of data. One thread.
  */
 #ifndef CLIENT_SAMPLES_THREAD_RUNS_H
 #define CLIENT_SAMPLES_THREAD_RUNS_H
@@ -17,15 +18,15 @@
 
 #include "base/model.h"
 
-#define THREAD_RUNS_TICKS ((size_t)1 << 15) /* five minutes of 100 a second */
+#define THREAD_RUNS_TICKS ((size_t)1 << 15) /* five minutes at 100 a second */
 #define THREAD_RUNS_RUNS ((size_t)1 << 18)
 #define THREAD_RUNS_LANES ((size_t)4096)
-#define THREAD_RUNS_LATE                                                                                     \
-    512 /* ticks that a sample may come later than the newest one, when its own tick is new */
+/* ticks that a sample may be older than the newest one, if its own tick is new */
+#define THREAD_RUNS_LATE 512
 
-#define THREAD_RUNS_NO_ENTRY UINT32_MAX /* the sample was torn, or its stack is not known */
+#define THREAD_RUNS_NO_ENTRY UINT32_MAX /* the sample was torn, or its stack is unknown */
 
-/* What is known of a thread in a run beside its stack. */
+/* State of a thread in a run beside its stack. */
 enum thread_runs_flag {
     THREAD_RUNS_ON_CPU = 1,
     THREAD_RUNS_CPU_KNOWN = 2,
@@ -36,10 +37,10 @@ enum thread_runs_flag {
     THREAD_RUNS_GC_KNOWN = 64,
 };
 
-/* Looks [first, first + n) at a thread, in each of which it was seen. */
+/* Ticks [first, first + n), in each of which the thread was seen. */
 struct thread_runs_run {
     uint32_t first;
-    uint32_t entry; /* of the counts: the thread in a stack; THREAD_RUNS_NO_ENTRY */
+    uint32_t entry; /* of the counts: the thread in a stack; or THREAD_RUNS_NO_ENTRY */
     uint16_t n;
     uint8_t flags; /* THREAD_RUNS_ON_CPU | ... */
 };
@@ -47,7 +48,7 @@ struct thread_runs_run {
 /* One sample. */
 struct thread_runs_sample {
     double time_s; /* of the tick, seconds since the epoch */
-    double us;     /* time that it stands for; of the first sample of a tick, for all of them */
+    double us;     /* time that it stands for; the first sample of a tick sets it for all of them */
     int64_t tid;
     uint32_t entry;
     uint8_t flags;
@@ -57,51 +58,54 @@ struct thread_runs;
 
 struct thread_runs *thread_runs_new(void); /* NULL without memory */
 
-/* With other bounds than THREAD_RUNS_TICKS and THREAD_RUNS_RUNS; at least 2 of each. */
+/* With other limits than THREAD_RUNS_TICKS and THREAD_RUNS_RUNS; at least 2 of each. */
 struct thread_runs *thread_runs_new_sized(size_t max_ticks, size_t max_runs);
 void thread_runs_free(struct thread_runs *t);
 
-/* Looks of a time, from_s <= it < to_s, as runs of their own: an entry is what `map` (of `n`) says of it, THREAD_RUNS_NO_ENTRY for what is to be
- * left out; threads with nothing else have no lane. NULL without memory. */
+/* Copy the ticks with from_s <= time < to_s into new runs: `map` (of `n`) has the new number of
+ * each entry, THREAD_RUNS_NO_ENTRY for those to omit; threads without other entries have no
+ * lane. NULL without memory. */
 struct thread_runs *thread_runs_trim(const struct thread_runs *t, double from_s, double to_s,
                                      const uint32_t *map, size_t n);
 
 /* Forget all. */
 void thread_runs_clear(struct thread_runs *t);
 
-/* What a sample says of its thread, as a run has it. */
+/* The flags of a run for the state in a sample. */
 uint8_t thread_runs_flags(const struct model_sample *s);
 
-/* Take a sample in. 1; 0 when it has no place (the thread was seen in this tick already, it is too late, there are too many
- * threads): it is left out; -1 without memory. */
+/* Add a sample. 1; 0 if it is left out (the thread was already seen in this tick, it is too
+ * late, or there are too many threads); -1 without memory. */
 int thread_runs_add(struct thread_runs *t, const struct thread_runs_sample *s);
 
-/* Samples that were left out, and those of ticks that have gone. */
+/* Number of samples left out, and of those in dropped ticks. */
 uint64_t thread_runs_left_out(const struct thread_runs *t);
 
-/* Memory held, in bytes. */
+/* Used memory, in bytes. */
 size_t thread_runs_bytes(const struct thread_runs *t);
 
-/* Another number than before: all was forgotten, numbers of ticks and lanes mean others. */
+/* A number that changes when all was forgotten: then numbers of ticks and lanes have new
+ * meanings. */
 uint64_t thread_runs_identity(const struct thread_runs *t);
 
-/* ---- ticks: numbers that rise with time; one that comes late moves those after it up by one ---- */
+/* ---- ticks: numbers in the order of time; a late tick shifts the later numbers by one ---- */
 
-/* Looks from which on all is known, and the one after the newest: the same when there are none. */
+/* The first tick of the complete part, and the one after the newest: equal if there are none. */
 uint32_t thread_runs_first_tick(const struct thread_runs *t);
 uint32_t thread_runs_end_tick(const struct thread_runs *t);
 
-/* The first tick that is not before a time; the end when there is none. */
+/* The first tick that is not before a time; the end if there is none. */
 uint32_t thread_runs_find_tick(const struct thread_runs *t, double time_s);
 
-/* Time of a tick of these; time that ticks [from, to) stand for, in microseconds. */
+/* Time of one of these ticks; time that ticks [from, to) stand for, in microseconds. */
 double thread_runs_tick_time(const struct thread_runs *t, uint32_t tick);
 double thread_runs_tick_us(const struct thread_runs *t, uint32_t from, uint32_t to);
 
-/* Time of the oldest tick that was forgotten; what was before it is not known any more. NAN: nothing was forgotten. */
+/* Time of the newest tick that was dropped: everything before it is unknown. NAN: nothing was
+ * dropped. */
 double thread_runs_forgotten_s(const struct thread_runs *t);
 
-/* ---- lanes, in order of the threads' first samples; numbers change when a thread has gone ---- */
+/* ---- lanes, in order of the threads' first samples; numbers change when a thread ends ---- */
 
 size_t thread_runs_count_lanes(const struct thread_runs *t);
 int64_t thread_runs_lane_tid(const struct thread_runs *t, size_t lane);
@@ -109,11 +113,11 @@ int64_t thread_runs_lane_tid(const struct thread_runs *t, size_t lane);
 /* Lane of a thread, or -1. */
 long thread_runs_find_lane(const struct thread_runs *t, int64_t tid);
 
-/* Runs of a lane, oldest first, none of which overlap; some may begin before thread_runs_first_tick. Valid until the next
- * sample. */
+/* Runs of a lane, oldest first, without overlaps; some may begin before thread_runs_first_tick.
+ * Valid until the next sample. */
 const struct thread_runs_run *thread_runs_runs(const struct thread_runs *t, size_t lane, size_t *n);
 
-/* The first run of a lane that ends after a tick; `n` (of thread_runs_runs) when there is none. */
+/* The first run of a lane that ends after a tick; `n` (of thread_runs_runs) if there is none. */
 size_t thread_runs_find_run(const struct thread_runs *t, size_t lane, uint32_t tick);
 
 #endif

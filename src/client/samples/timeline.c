@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * timeline: see timeline.h. Cells are made into a second array, beside those that are there, and the two change places. Which
- * function a slice has most of is counted in arrays by function and stack, of which a stamp says whether they are of now.
+ * timeline: see timeline.h. New cells go into a second array, and the two are swapped. The most
+ * frequent function of a slice is counted in arrays by function and stack; a stamp marks the
+ * counters of the current slice.
  */
 #include "client/samples/timeline.h"
 
@@ -12,10 +13,12 @@
 #include "base/grow.h"
 #include "client/samples/thread_runs.h"
 
-#define TIMELINE_HOLE 2.0 /* a look stands for the time up to the next one, for so many of its own at most */
-#define TIMELINE_ROUND 1e-4   /* of a column: what times of this century are off by is less */
-#define TIMELINE_IS_FINAL 1   /* nothing can be added to a column */
-#define TIMELINE_IS_SAMPLED 2 /* somebody was looked at in it */
+/* a tick stands for the time up to the next one, limited to so many of its own periods */
+#define TIMELINE_HOLE 2.0
+/* of a column: larger than the rounding errors of times in this century */
+#define TIMELINE_ROUND 1e-4
+#define TIMELINE_IS_FINAL 1   /* no sample can be added to the column */
+#define TIMELINE_IS_SAMPLED 2 /* a thread was sampled in it */
 
 /* How often something was seen in the slice with this stamp. */
 struct timeline_tick {
@@ -37,7 +40,7 @@ struct timeline_cells {
 struct timeline {
     struct timeline_cells now, next;
     uint64_t ids, identity; /* of the store and its runs */
-    long *moved;            /* per lane of `now`: which one it is in `next`; -1 none */
+    long *moved;            /* per lane of `now`: its number in `next`; -1 none */
     size_t cap_moved;
     size_t left_out;
     int made;
@@ -87,7 +90,7 @@ void timeline_free(struct timeline *t) {
 
 /* ---- one cell ---- */
 
-/* Looks [from, to) at a lane, run by run. */
+/* Ticks [from, to) of a lane, run by run. */
 struct timeline_slice {
     const struct sample_store *store;
     const struct thread_runs_run *runs;
@@ -113,14 +116,14 @@ static uint32_t timeline_function(const struct timeline *t, const struct sample_
     return sample_store_function(store, stack_counts_stack_frame(sample_store_counts(store), *stack, &above));
 }
 
-/* One more tick of a kind; how many there are. */
+/* Count one more tick; returns the number so far. */
 static uint32_t timeline_tick(struct timeline_tick *tick, uint32_t stamp, uint32_t n) {
     tick->n = tick->stamp == stamp ? tick->n + n : n;
     tick->stamp = stamp;
     return tick->n;
 }
 
-/* Looks in which each of these was so, and in which that is known. */
+/* Ticks with each of these states, and ticks in which the state is known. */
 struct timeline_sums {
     uint32_t looks, readable, active;
     uint32_t cpu, cpu_known, gil, waiting, gil_known, gc, gc_known;
@@ -151,7 +154,7 @@ static void timeline_sum(const struct timeline_slice *s, enum timeline_time time
     }
 }
 
-/* Is a run among those of which the most is looked for? */
+/* True if the run counts for the most frequent function. */
 static bool timeline_counts(const struct thread_runs_run *run, enum timeline_time time, bool active) {
     return run->entry != THREAD_RUNS_NO_ENTRY && timeline_is_active(time, run->flags) == active;
 }
@@ -188,7 +191,7 @@ static uint8_t timeline_percent(uint32_t part, uint32_t whole) {
     return whole ? (uint8_t)((uint64_t)part * 100 / whole) : TIMELINE_UNKNOWN;
 }
 
-/* What a lane shows in looks [from, to); its sums are added to those of all. */
+/* The cell of a lane for ticks [from, to); its sums are added to the totals. */
 static struct timeline_cell timeline_make_cell(struct timeline *t, const struct sample_store *store,
                                                size_t lane, uint32_t from, uint32_t to,
                                                struct timeline_sums *all) {
@@ -223,7 +226,7 @@ static struct timeline_cell timeline_make_cell(struct timeline *t, const struct 
 
 /* ---- columns ---- */
 
-/* Looks of a column: those in it, or the one that stands for its time. */
+/* Ticks of a column: those in it, or the one that stands for its time. */
 static void timeline_ticks(const struct thread_runs *runs, const struct timeline_view *v, int64_t column,
                            double until_s, uint32_t *from, uint32_t *to) {
     double begin = timeline_begin(v->column_s, column), end = timeline_begin(v->column_s, column + 1);
@@ -268,8 +271,9 @@ static void timeline_make_column(struct timeline *t, const struct sample_store *
     bool is_final = timeline_begin(c->view.column_s, column + 1) + TIMELINE_SETTLE_S < until_s;
     c->marks[col] = (uint8_t)((is_final ? TIMELINE_IS_FINAL : 0) | (from < to ? TIMELINE_IS_SAMPLED : 0));
     t->made++;
+    /* unsampled */
     if (from >= to)
-        return; /* unsampled */
+        return;
     for (size_t i = 0; i < thread_runs_count_lanes(runs); i++) {
         struct timeline_cell cell = timeline_make_cell(t, store, i, from, to, &all);
         long lane = timeline_find_lane(c, thread_runs_lane_tid(runs, i));
@@ -288,7 +292,7 @@ static int timeline_compare_lane(const void *a, const void *b) {
     return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-/* Threads that are known, and those that are shown still. */
+/* List the known threads, and those that are still shown. */
 static int timeline_list_lanes(struct timeline *t, const struct thread_runs *runs) {
     struct timeline_cells *c = &t->next;
     size_t n = 0, n_tracks = thread_runs_count_lanes(runs), most = n_tracks + t->now.n_lanes;
@@ -325,7 +329,7 @@ static int timeline_grow(struct timeline *t, const struct sample_store *store) {
     return 0;
 }
 
-/* Column of the cells there are that is the same and will stay so; -1. */
+/* The current column that is equal and final; -1 if there is none. */
 static int timeline_find_kept(const struct timeline *t, int col) {
     const struct timeline_view *a = &t->now.view, *b = &t->next.view;
     int64_t at = b->first + col - a->first;
@@ -334,13 +338,14 @@ static int timeline_find_kept(const struct timeline *t, int col) {
     return is_there && (t->now.marks[at] & TIMELINE_IS_FINAL) ? (int)at : -1;
 }
 
-/* Take over `n` columns in a row. Threads that came since were not there. */
+/* Keep `n` consecutive columns. Threads that have appeared since are absent in them. */
 static void timeline_keep_columns(struct timeline *t, int from, int col, int n) {
     struct timeline_cells *c = &t->next;
     memcpy(c->shares + col, t->now.shares + from, (size_t)n * sizeof *c->shares);
     memcpy(c->marks + col, t->now.marks + from, (size_t)n * sizeof *c->marks);
     for (size_t i = 0, old = 0; i < c->n_lanes; i++) {
-        while (old < t->now.n_lanes && t->moved[old] < (long)i) /* both are in the order of their threads */
+        /* both are in the order of their threads */
+        while (old < t->now.n_lanes && t->moved[old] < (long)i)
             old++;
         bool was_there = old < t->now.n_lanes && t->moved[old] == (long)i;
         if (was_there)
