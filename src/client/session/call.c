@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * call: see call.h. The loop runs inside each function until the awaited event, the session's end or the deadline.
+ * call: see call.h. Each function runs the loop until the awaited event, the session's end or
+ * the deadline.
  */
 #include "client/session/call.h"
 
@@ -14,11 +15,12 @@
 #include "client/loop.h"
 #include "client/output.h"
 
-#define CALL_READ_S 600.0 /* a large recording, a slow disk */
-#define CALL_BATCH_S 1.0  /* nobody looks at samples as they come, and each batch costs the job some */
-#define CALL_NATIVE_S 60  /* large libraries are read for their symbols */
+#define CALL_READ_S 600.0 /* for a large recording on a slow disk */
+/* nobody watches the samples arrive, and each batch costs the job something */
+#define CALL_BATCH_S 1.0
+#define CALL_NATIVE_S 60 /* reading the symbols of large libraries takes time */
 #define CALL_STOP_POLL_US (20 * 1000ULL)
-#define CALL_GRACE_US (500 * 1000ULL) /* for the reason behind a broken connection */
+#define CALL_GRACE_US (500 * 1000ULL) /* time for the reason of a broken connection to arrive */
 
 enum call_await {
     CALL_NOTHING = 0,
@@ -40,21 +42,21 @@ struct call {
     enum call_await await;
     bool arrived;
     bool failed;
-    bool refused;   /* the code is not run; `error` says why */
-    bool broken;    /* the connection went; `error` says how */
-    bool in_time;   /* the deadline is an end, not a failure */
-    bool recorded;  /* no agent is asked: it takes as long as reading does */
-    double reply_s; /* longest time that samples may be under way when they end; 0: as any answer */
+    bool refused;   /* the code was not run; `error` has the reason */
+    bool broken;    /* the connection broke; `error` has the reason */
+    bool in_time;   /* the deadline is a normal end, not a failure */
+    bool recorded;  /* there is no agent: the answer takes as long as reading the tables */
+    double reply_s; /* how long the last samples may take to arrive; 0: as any answer */
     struct err error;
-    struct model_snapshot *snapshot; /* where the answer goes */
+    struct model_snapshot *snapshot; /* the place for the answer */
     struct model_status *status;
-    struct strbuf *keep; /* of what code gave: its texts */
+    struct strbuf *keep; /* for the texts of an evaluation's result */
     struct wire_evaluated *what;
     struct wire_debugger *debugger;
     struct wire_listening *listening;
     int (*on_batch)(void *arg, struct model_sample_batch *batch);
     void *batch_arg;
-    struct loop_timer *look; /* asks `stop`; NULL nobody wants it */
+    struct loop_timer *look; /* calls `stop`; NULL if there is none */
     bool (*stop)(void *arg);
     void *stop_arg;
 };
@@ -73,8 +75,9 @@ static void call_fail(struct call *c, const struct err *why) {
     loop_stop(c->loop);
 }
 
-/* Who waits for one answer is not helped by a reconnect: the answer went with the connection. But a process that ends
- * closes its sockets before it is gone, so the reason is waited for. */
+/* A reconnect does not help a caller that waits for one answer: the answer was lost with the
+ * connection. But a process that ends closes its sockets before it is gone, so the call waits
+ * for the reason. */
 static void call_on_state(void *arg, enum session_state state, const struct err *why) {
     struct call *c = arg;
     if (state == SESSION_CONNECTED && !c->broken)
@@ -248,7 +251,7 @@ static int call_wait(struct call *c, enum call_await what, double timeout_s, str
     return -1;
 }
 
-/* A request that was not taken: because it is over, if it is. */
+/* The error for a request that was not accepted: the session's own error, if it has ended. */
 static int call_not_taken(const struct call *c, struct err *e) {
     if (c->failed && e)
         *e = c->error;
@@ -305,7 +308,7 @@ int call_snapshot(struct call *c, struct model_snapshot *out, struct err *e) {
     return call_wait(c, CALL_SNAPSHOT, CALL_TIMEOUT_MS / 1000.0, e);
 }
 
-/* A first look, and the time until the second. */
+/* Take a first snapshot, and wait until it is time for the second. */
 static int call_take_first(struct call *c, unsigned interval_ms, struct model_snapshot *out, struct err *e) {
     if (call_snapshot(c, out, e) != 0)
         return -1;
@@ -406,7 +409,7 @@ int call_sample(struct call *c, double rate_hz, double duration_s,
                 int (*fn)(void *arg, struct model_sample_batch *batch), void *arg, double *elapsed_s,
                 struct err *e) {
     *elapsed_s = 0;
-    /* Before asking: the first batch may come right behind the answer. */
+    /* Before the request: the first batch may follow directly after the answer. */
     c->on_batch = fn;
     c->batch_arg = arg;
     session_set_batch(c->session, CALL_BATCH_S);

@@ -2,8 +2,9 @@
 /*
  * children: see children.h.
  *
- * What is below the line in struct children is the thread's alone. A process is known by pid and start time; its interpreter is looked
- * for once, and again when it could not be found or nothing of it makes sense any more (it has become another program).
+ * The lower part of struct children belongs to the thread alone. A process is identified by pid
+ * and start time. The thread searches for its interpreter once, and again if it could not be
+ * found or its data are no longer valid (the process has become another program).
  */
 #include "client/session/children.h"
 
@@ -24,21 +25,23 @@
 
 #define CHILDREN_INTERVAL_NS CLOCK_NS_PER_S
 #define CHILDREN_SELDOM_NS (10 * CLOCK_NS_PER_S)
-#define CHILDREN_RETRY_NS CLOCK_NS_PER_S /* between two tries to find the interpreter of a Python process */
-#define CHILDREN_OTHERS_NS (3 * CLOCK_NS_PER_S) /* between two looks whether another process has become one */
+/* between two attempts to find the interpreter of a Python process */
+#define CHILDREN_RETRY_NS CLOCK_NS_PER_S
+/* between two checks whether another process has become a Python */
+#define CHILDREN_OTHERS_NS (3 * CLOCK_NS_PER_S)
 #define CHILDREN_DESCRIPTION_MAX ((size_t)4096)
 #define CHILDREN_MAX_PIDS 65536
-#define CHILDREN_MAX_BELOW 1024 /* descendants of any kind that are looked at */
+#define CHILDREN_MAX_BELOW 1024 /* descendants of any kind that are checked */
 #define CHILDREN_CMDLINE_MAX 4096
 #define CHILDREN_STOP_S 2
-#define CHILDREN_OURS "probing-" /* names of an agent's threads begin so */
+#define CHILDREN_OURS "probing-" /* prefix of the names of an agent's threads */
 
-/* A descendant that was seen. */
+/* A known descendant. */
 struct children_known {
     pid_t pid, parent; /* parent: of any kind */
     uint64_t start_ticks;
     bool seen;     /* in this round */
-    int is_python; /* -1 not looked yet */
+    int is_python; /* -1 not checked yet */
     uint64_t looked_ns;
     struct pystack *ps;
     struct err why;
@@ -66,7 +69,7 @@ void children_list_fini(struct children_list *l) {
     *l = (struct children_list){0};
 }
 
-/* ---- who is there ---- */
+/* ---- finding the processes ---- */
 
 struct children_link {
     pid_t pid, parent;
@@ -74,7 +77,7 @@ struct children_link {
     bool below;
 };
 
-/* Every process and who has started it. Number; 0 also without memory. */
+/* Read every process and its parent. Returns the number; 0 also without memory. */
 static size_t children_read_links(struct children_link **out) {
     struct procfs_stat st;
     size_t n = 0;
@@ -95,7 +98,8 @@ static int children_compare_links(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Mark all that are below `pid`; a parent's id may be larger than its child's, so until nothing changes. */
+/* Mark all processes below `pid`. A parent's id may be larger than its child's, so repeat until
+ * nothing changes. */
 static void children_mark(struct children_link *links, size_t n, pid_t pid) {
     for (bool changed = true; changed;) {
         changed = false;
@@ -145,7 +149,7 @@ static void children_scan(struct children *c) {
             children_forget(c, i);
 }
 
-/* The nearest ancestor that is a Python process, too; else the target. */
+/* The nearest ancestor that is a Python process, too; otherwise the target. */
 static pid_t children_parent(const struct children *c, const struct children_known *k) {
     pid_t at = k->parent;
     for (size_t up = 0; up < c->n_known; up++) {
@@ -159,9 +163,9 @@ static pid_t children_parent(const struct children *c, const struct children_kno
     return c->pid;
 }
 
-/* ---- what they do ---- */
+/* ---- reading them ---- */
 
-/* What is known of one that cannot be read. */
+/* The known facts of a process that cannot be read. */
 static void children_describe(pid_t pid, struct model_snapshot *out) {
     struct procfs_status st;
     *out = (struct model_snapshot){.timestamp = clock_epoch_s(), .gil_tid = MODEL_UNKNOWN, .cost_us = NAN};
@@ -184,7 +188,7 @@ static void children_describe(pid_t pid, struct model_snapshot *out) {
     out->n_threads = 1;
 }
 
-/* Leave an agent's threads out. True when any of the others has Python. */
+/* Remove an agent's threads. True if any of the other threads has Python. */
 static bool children_leave_out_ours(struct model_snapshot *s) {
     size_t n = 0;
     bool any = false;
@@ -199,7 +203,7 @@ static bool children_leave_out_ours(struct model_snapshot *s) {
     return any;
 }
 
-/* Find out whether it is a Python process, and find its interpreter, if it is time. */
+/* If it is time, check whether it is a Python process, and find its interpreter. */
 static void children_open(struct children_known *k) {
     uint64_t now = clock_mono_ns();
     uint64_t pause = k->is_python == 1 ? CHILDREN_RETRY_NS : CHILDREN_OTHERS_NS;
@@ -223,7 +227,7 @@ static void children_read(struct children_known *k, struct children_process *out
         children_describe(k->pid, &out->snapshot);
         return;
     }
-    /* It is ending, or has become another program: look again. */
+    /* It is ending, or has become another program: check again. */
     pystack_close(k->ps);
     k->ps = NULL;
     k->looked_ns = 0;
@@ -246,7 +250,7 @@ static char *children_cmdline(pid_t pid) {
     return copy;
 }
 
-/* Put the list in the order of the tree, with the target at its top. */
+/* Sort the list by the tree, with the target at its top. */
 static void children_arrange(struct children_list *l, pid_t target) {
     struct target_process facts[CHILDREN_MAX + 1] = {{.pid = target}};
     const struct target_process *rows[CHILDREN_MAX + 1] = {&facts[0]};
@@ -297,7 +301,7 @@ static void children_poll(struct children *c, struct children_list *l) {
 
 /* ---- the thread ---- */
 
-/* Hand a list over; one that nobody took is replaced. */
+/* Publish a list; it replaces one that was not taken. */
 static void children_publish(struct children *c, struct children_list *l) {
     work_lock(&c->work);
     struct children_list old = c->list;
@@ -308,7 +312,7 @@ static void children_publish(struct children *c, struct children_list *l) {
     work_notify(&c->work);
 }
 
-/* Wait until it is time for the next look, by the pace of the moment. True when it is to end. */
+/* Wait until it is time for the next round, by the current pace. True if the thread is to end. */
 static bool children_wait(struct children *c, uint64_t wait_ns) {
     uint64_t looked_ns = clock_mono_ns();
     work_lock(&c->work);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* debug_command: see debug_command.h. What is done in the job is python/units/debug.py's, pause.py's and catch.py's. */
+/* debug_command: see debug_command.h. The work inside the job is in python/units/debug.py,
+ * pause.py and catch.py. */
 #include "client/session/debug_command.h"
 
 #include <glob.h>
@@ -16,11 +17,11 @@
 #include "client/session/call.h"
 
 #define DEBUG_COMMAND_ARENA ((size_t)256 * 1024)
-#define DEBUG_COMMAND_TEXT 1024 /* bytes of a text of the job's, as it is shown */
+#define DEBUG_COMMAND_TEXT 1024 /* bytes of a text of the job, as shown */
 #define DEBUG_COMMAND_HOST_MAX 256
 #define DEBUG_COMMAND_ANY_HOST "0.0.0.0"
 
-/* ---- what all have in common ---- */
+/* ---- common parts ---- */
 
 int debug_command_request_wire(const struct debug_command_def *def, const struct debug_command_request *r,
                                pid_t pid, struct wire_debug *out, struct err *e) {
@@ -40,7 +41,7 @@ int debug_command_request_wire(const struct debug_command_def *def, const struct
     return out->arena.failed ? err_set(e, ERR_FAILED, "no memory") : 0;
 }
 
-/* A text of the job's, or of an agent that is broken or none of ours, without what a terminal would obey; NULL is "?". */
+/* A text of the job, of a broken agent or of a stranger, sanitised for a terminal; NULL is "?". */
 static const char *debug_command_clean(const char *text, char buf[DEBUG_COMMAND_TEXT]) {
     (void)text_sanitize(buf, DEBUG_COMMAND_TEXT, text ? text : "?");
     return buf;
@@ -90,7 +91,8 @@ static int pdb_fill(struct wire_debug *out, const struct debug_command_request *
     return 0;
 }
 
-/* Where to connect, as arguments of nc, which takes [::1] without its brackets, and what to say there. False: there is no such place. */
+/* The address as arguments of nc, which takes [::1] without its brackets, and the token to send.
+ * False if there is no address. */
 static bool pdb_get_place(const struct wire_debugger *d, char *place, size_t cap,
                           char token[DEBUG_COMMAND_TEXT]) {
     char address[DEBUG_COMMAND_TEXT];
@@ -106,11 +108,11 @@ static bool pdb_get_place(const struct wire_debugger *d, char *place, size_t cap
     return true;
 }
 
-/* The line that talks to the debugger: nc, with the token as its first line. */
+/* The command that talks to the debugger: nc, with the token as its first line. */
 static void pdb_put_copy(struct strbuf *out, const struct wire_debugger *d, pid_t pid) {
     char place[ADDRESS_MAX], token[DEBUG_COMMAND_TEXT];
     (void)pid;
-    /* echo is the shell's own: the token is in no process's arguments. */
+    /* echo is a shell builtin: the token is in no process's arguments. */
     if (pdb_get_place(d, place, sizeof place, token))
         (void)strbuf_addf(out, "(echo %s; cat) | nc %s\n", token, place);
 }
@@ -135,7 +137,7 @@ static void pdb_put_json_place(struct json *j, const struct wire_debugger *d) {
     json_kv_bool(j, "client_connected", d->client);
 }
 
-/* ---- pause: the job's threads are held ---- */
+/* ---- pause: stop the threads of the job ---- */
 
 static void pause_put_json(struct strbuf *out, const struct wire_debugger *d, pid_t pid) {
     char name[DEBUG_COMMAND_TEXT], where[DEBUG_COMMAND_TEXT];
@@ -206,9 +208,9 @@ const struct debug_command_def debug_command_pause = {
     .put_copy = pdb_put_copy,
 };
 
-/* ---- catch: exceptions that nobody catches keep their thread for a while ---- */
+/* ---- catch: keep the thread of an uncaught exception for a while ---- */
 
-/* The traceback, for one who reads it, or as one text. */
+/* The traceback, formatted for people, or as one text. */
 static void catch_put_traceback(struct strbuf *out, const char *text) {
     char line[DEBUG_COMMAND_TEXT], clean[DEBUG_COMMAND_TEXT];
     while (text && *text) {
@@ -285,7 +287,7 @@ const struct debug_command_def debug_command_catch = {
 
 /* ---- debug: debugpy, for an editor to attach to ---- */
 
-/* [HOST:]PORT. 0, or -1 with the error. */
+/* Parse [HOST:]PORT. 0, or -1 with the error. */
 static int debug_read_address(const char *operand, char *host, long *port, struct err *e) {
     const char *digits = operand ? operand : "0";
     char *end = NULL;
@@ -312,7 +314,7 @@ static bool debug_is_loopback(const char *host) {
     return strncmp(host, "127.", 4) == 0 || strcmp(host, "localhost") == 0;
 }
 
-/* Does the job see the files that we see? */
+/* True if the job sees the same files as we do. */
 static bool debug_same_files(pid_t pid) {
     char path[64], ours[64] = "", its[64] = "";
     (void)snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)pid);
@@ -321,7 +323,8 @@ static bool debug_same_files(pid_t pid) {
     return a > 0 && b > 0 && strcmp(ours, its) == 0;
 }
 
-/* The folders under `prefix` that hold a debugpy, a Python version each; the job takes the one of its own version. */
+/* The folders under `prefix` that contain a debugpy, one for each Python version; the job uses
+ * the one of its own version. */
 static void debug_find_places(struct wire_debug *out, const char *prefix) {
     char pattern[4096];
     glob_t found = {.gl_pathc = 0};
@@ -337,7 +340,7 @@ static void debug_find_places(struct wire_debug *out, const char *prefix) {
     globfree(&found);
 }
 
-/* Those of our user's own Python: of the virtual environment, and of the folders in which commands are looked for. */
+/* Those of our user's own Python: of the virtual environment, and of the folders in PATH. */
 static void debug_find_own(struct wire_debug *out) {
     const char *venv = getenv("VIRTUAL_ENV"), *path = getenv("PATH");
     char dir[4096];
@@ -392,7 +395,7 @@ static int debug_check(const struct wire_debugger *d, struct err *e) {
     return !d->on || (d->host && d->cwd) ? 0 : err_set(e, ERR_FAILED, "the agent has not answered");
 }
 
-/* The configuration of VS Code's launch.json. */
+/* The configuration for VS Code's launch.json. */
 static void debug_put_launch(struct json *j, const struct wire_debugger *d, pid_t pid) {
     char name[64];
     (void)snprintf(name, sizeof name, "probing: attach to %d", (int)pid);
@@ -465,7 +468,7 @@ static void debug_put_text(struct strbuf *out, const struct wire_debugger *d, pi
         (void)strbuf_adds(out, "breakpoints are not met in what torch.compile has compiled\n");
 }
 
-/* The configuration alone, as it goes into the editor's file. */
+/* Only the configuration, for the editor's file. */
 static void debug_put_copy(struct strbuf *out, const struct wire_debugger *d, pid_t pid) {
     struct json j;
     if (!d->on)

@@ -2,11 +2,13 @@
 /*
  * net_link: net_link.h over libwebsockets' client.
  *
- * The link is the connection's opaque data. Closing takes it out first, so that whatever libwebsockets still has to say
- * about the connection finds nothing and ends it. One lws_write a WRITEABLE callback; a queue in between.
+ * The link is the connection's opaque data. Closing removes it first, so that later callbacks of
+ * libwebsockets for this connection find nothing and end it. One lws_write per WRITEABLE
+ * callback; a queue in between.
  *
- * A child goes the way to the agent first (net_way.h). Where it comes back with a connection, libwebsockets, which wants to connect
- * by itself, is given a socket of our own to connect to, and the two are exchanged before anything is sent.
+ * A child first walks the path to the agent (net_way.h). If it returns a connection,
+ * libwebsockets, which insists on connecting by itself, gets a socket of our own to connect to,
+ * and the two are exchanged before anything is sent.
  */
 #include "client/session/net_link.h"
 
@@ -31,7 +33,7 @@
 
 #define NET_LINK_QUEUE_MAX 64
 
-/* A silent peer is asked for a sign of life, and given up when none comes. */
+/* A silent peer gets a ping, and is dropped if no answer comes. */
 static const lws_retry_bo_t net_link_validity = {.secs_since_valid_ping = 3, .secs_since_valid_hangup = 6};
 static const lws_retry_bo_t net_link_patience = {.secs_since_valid_ping = 60, .secs_since_valid_hangup = 66};
 
@@ -47,25 +49,28 @@ struct net_link {
     void *arg;
     struct loop_timer *start;
     struct net_way way;
-    struct guard guide; /* the child that goes it */
+    struct guard guide; /* the child that walks it */
     struct loop_watch *watch;
     struct loop_timer *limit; /* of its time */
-    int place;                /* what stands for the agent's socket; -1 */
-    int connection, listener; /* or a connection to it, and what libwebsockets connects to instead; -1 */
+    int place;                /* descriptor that stands for the agent's socket; -1 */
+    /* or a connection to it, and the socket that libwebsockets connects to instead; -1 */
+    int connection, listener;
     char token[TCP_TOKEN_MAX];
     struct lws *wsi;
     struct net_link_message *queue;
     size_t queued;
     struct strbuf received;
-    lws_retry_bo_t validity; /* one of those above; libwebsockets looks when it sets its timer */
+    lws_retry_bo_t validity; /* one of those above; libwebsockets reads it when it sets its timer */
     bool open;
-    bool ended;                /* on_end is being told */
-    bool *freed;               /* set when the link is freed while somebody up the stack looks */
+    bool ended; /* on_end is being called */
+    /* set when the link is freed while a caller up the stack checks it */
+    bool *freed;
     enum net_link_end refusal; /* why we end it ourselves */
-    pid_t pid;                 /* that has to listen at the socket; 0 anybody */
-    struct err stranger;       /* who does instead */
+    pid_t pid;                 /* the process that has to listen at the socket; 0 any */
+    struct err stranger;       /* the error if another process listens instead */
     bool tcp;
-    char host[ADDRESS_MAX], port_host[ADDRESS_MAX]; /* of TCP: the number, and with the port */
+    /* for TCP: the numeric host, and the same with the port */
+    char host[ADDRESS_MAX], port_host[ADDRESS_MAX];
     int port;
     char path[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
 };
@@ -119,7 +124,7 @@ static void net_link_end(struct net_link *link, enum net_link_end end, const cha
     net_link_free(link);
 }
 
-/* Nobody could be connected to, as errno `error` says. */
+/* The path cannot be connected to, because of errno `error`. */
 static void net_link_end_barred(struct net_link *link, int error) {
     if (error == ENOENT || error == ECONNREFUSED || error == ENOTDIR)
         net_link_end(link, NET_LINK_NOBODY, "");
@@ -127,7 +132,7 @@ static void net_link_end_barred(struct net_link *link, int error) {
         net_link_end(link, NET_LINK_BARRED, strerror(error));
 }
 
-/* It was not answered, and by whom is not known: is there anybody? */
+/* There was no answer, and the peer is unknown: check whether anybody listens. */
 static void net_link_end_unheard(struct net_link *link, const char *why) {
     char path[48];
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", link->place);
@@ -138,7 +143,7 @@ static void net_link_end_unheard(struct net_link *link, const char *why) {
         net_link_end_barred(link, there == 0 ? ECONNREFUSED : errno);
 }
 
-/* It ended before it was open, and nothing was said of why. */
+/* It ended before it was open, without a reason. */
 static void net_link_fail(struct net_link *link) {
     if (link->refusal == NET_LINK_STRANGER)
         net_link_end(link, NET_LINK_STRANGER, link->stranger.text);
@@ -168,7 +173,7 @@ static void net_link_connect(struct net_link *link) {
     info.opaque_user_data = link;
     link->validity = net_link_validity;
     info.retry_and_idle_policy = &link->validity;
-    /* An error on the way calls back before this returns, and the link is gone then. */
+    /* An error on the way calls back before this function returns, and then the link is gone. */
     bool freed = false;
     link->freed = &freed;
     struct lws *wsi = lws_client_connect_via_info(&info);
@@ -180,12 +185,13 @@ static void net_link_connect(struct net_link *link) {
         net_link_fail(link);
 }
 
-/* A socket of our own, at which nobody accepts, for libwebsockets to connect to. 0, or -1 with errno. */
+/* A socket of our own, at which nobody accepts, for libwebsockets to connect to. 0, or -1 with
+ * errno. */
 static int net_link_listen(struct net_link *link) {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     socklen_t len = sizeof sa;
     link->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    /* Without a name the kernel gives one that is nobody else's (unix(7), autobind). */
+    /* Without a name the kernel assigns a unique one (unix(7), autobind). */
     if (link->listener < 0 || bind(link->listener, (const struct sockaddr *)&sa, sizeof(sa_family_t)) != 0 ||
         listen(link->listener, 1) != 0 || getsockname(link->listener, (struct sockaddr *)&sa, &len) != 0)
         return -1;
@@ -194,7 +200,7 @@ static int net_link_listen(struct net_link *link) {
     return 0;
 }
 
-/* The child has said something, or ended. */
+/* The child has sent a result, or has ended. */
 static void net_link_on_way(void *arg) {
     struct net_link *link = arg;
     struct net_way_found found;
@@ -236,7 +242,7 @@ static void net_link_begin(void *arg) {
         net_link_end_barred(link, EMFILE);
 }
 
-/* The number of the host without its brackets, and what is said to be the host. */
+/* The numeric host without its brackets, and the text for the Host header. */
 static int net_link_set_port(struct net_link *link, const char *path, struct err *e) {
     struct address a;
     if (tcp_address(path, &a, e) != 0)
@@ -257,7 +263,7 @@ static int net_link_set_socket(const struct net_link *link, const char *path, st
     return 0;
 }
 
-/* The connection that the child made takes the place of the one to ourselves. */
+/* Put the child's connection in the place of the one to ourselves. */
 static bool net_link_exchange(struct net_link *link, struct lws *wsi) {
     if (link->connection < 0)
         return true;
@@ -268,7 +274,7 @@ static bool net_link_exchange(struct net_link *link, struct lws *wsi) {
     return done;
 }
 
-/* Connected, and nothing sent: may something be sent to who listens there? */
+/* Connected, and nothing sent yet: true if the listening process is the right one. */
 static bool net_link_knows_peer(struct net_link *link, struct lws *wsi) {
     if (link->tcp || link->pid <= 0 ||
         endpoint_check_peer((int)lws_get_socket_fd(wsi), link->pid, &link->stranger) == 0)
@@ -277,7 +283,7 @@ static bool net_link_knows_peer(struct net_link *link, struct lws *wsi) {
     return false;
 }
 
-/* The token goes with the first request. 0, or -1: it does not fit. */
+/* Send the token with the first request. 0, or -1 if it does not fit. */
 static int net_link_show_token(const struct net_link *link, struct lws *wsi, unsigned char **at,
                                size_t room) {
     static const char head[] = "Bearer ";
@@ -342,8 +348,9 @@ void net_link_set_patience(struct net_link *link, bool patient) {
     if (!link)
         return;
     link->validity = patient ? net_link_patience : net_link_validity;
+    /* restarts the timer */
     if (link->wsi && link->open)
-        lws_validity_confirmed(link->wsi); /* sets the timer anew */
+        lws_validity_confirmed(link->wsi);
 }
 
 size_t net_link_outstanding(const struct net_link *link) {
@@ -366,7 +373,8 @@ static int net_link_write(struct net_link *link, struct lws *wsi) {
     return 0;
 }
 
-/* A piece of a frame. The announced rest counts against the limit, so a lie about a length ends the link at once. */
+/* Receive a piece of a frame. The announced rest counts towards the limit, so a false length
+ * ends the link immediately. */
 static int net_link_receive(struct net_link *link, struct lws *wsi, const void *in, size_t len) {
     size_t rest = lws_remaining_packet_payload(wsi);
     if (!lws_frame_is_binary(wsi)) {
@@ -393,14 +401,14 @@ static int net_link_receive(struct net_link *link, struct lws *wsi, const void *
     return lws_get_opaque_user_data(wsi) ? 0 : -1;
 }
 
-/* Did the server choose our subprotocol? One that names none is something else. */
+/* Check that the server chose our subprotocol. A server that names none is something else. */
 static int net_link_check_protocol(struct lws *wsi) {
     char chosen[sizeof WIRE_PROTOCOL + 1];
     int n = lws_hdr_copy(wsi, chosen, sizeof chosen, WSI_TOKEN_PROTOCOL);
     return n > 0 && strcmp(chosen, WIRE_PROTOCOL) == 0 ? 0 : -1;
 }
 
-/* What an agent answers to those it does not let in. */
+/* The agent's answer to clients that it refuses. */
 static const char *net_link_said_no(const struct net_link *link, int status) {
     return status == 401 && link->token[0] ? "it does not take the token that is known here: give the one "
                                              "that 'listen' printed with --token "
@@ -424,7 +432,7 @@ static void net_link_refused(struct net_link *link, struct lws *wsi, const char 
         return;
     }
     (void)snprintf(why, sizeof why, "%.*s", (int)(len < sizeof why ? len : sizeof why - 1), in ? in : "");
-    /* libwebsockets' words for "nobody there" or "they hung up"; all others are about what was answered. */
+    /* libwebsockets' texts for "nobody there" or "peer hung up"; all others are about an answer. */
     static const char *const unheard[] = {
         "conn fail",   "connect failed", "Unable to connect",  "Timed out",
         "read failed", "Peer hung up",   "Closed before conn", "closed before established"};

@@ -2,9 +2,10 @@
 /*
  * net_way: see net_way.h.
  *
- * Whoever connects asks the socket's file system whether he may write there: an inode of FUSE or of a network mount can have its
- * server asked then, though the path is known. So only what lies on a file system of the kernel's own is connected to by
- * the client itself, whom the agent then knows by his pid; else the agent sees the child's.
+ * Connecting makes the kernel check write permission in the socket's file system; for FUSE or a
+ * network mount that may ask its server, even if the path is known. So the client connects
+ * itself only to sockets on a file system of the kernel's own, and the agent then sees its pid;
+ * otherwise the agent sees the child's.
  */
 #include "client/session/net_way.h"
 
@@ -35,7 +36,8 @@ union net_way_control {
     char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-/* Does it have the same mounts as we? Then whoever laid layers over each other was root. */
+/* True if the process has the same mounts as we have. Then only root could have put one over
+ * another. */
 static bool net_way_shares_mounts(pid_t pid) {
     char path[64];
     struct stat ours, its;
@@ -92,7 +94,7 @@ static int net_way_connect(int place) {
     return -1;
 }
 
-/* In the child. */
+/* Runs in the child. */
 static void net_way_work(void *arg, int to) {
     const struct net_way *way = arg;
     struct net_way_found found = {.kind = NET_WAY_NONE};

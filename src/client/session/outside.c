@@ -11,7 +11,8 @@
 #include "base/work.h"
 
 #define OUTSIDE_BATCH_NS (250 * CLOCK_NS_PER_MS)
-#define OUTSIDE_SLOWEST_NS CLOCK_NS_PER_S /* a stream is never stretched beyond: a picture must move */
+/* a stream never becomes slower than this: the picture has to move */
+#define OUTSIDE_SLOWEST_NS CLOCK_NS_PER_S
 #define OUTSIDE_TEND_NS (2 * CLOCK_NS_PER_MS)
 #define OUTSIDE_STOP_S 2
 #define OUTSIDE_NEVER WORK_FOREVER
@@ -20,7 +21,7 @@ struct outside_request {
     enum wire_method method; /* threads, subscribe, unsubscribe */
     enum wire_stream stream;
     double rate_hz;
-    bool details; /* threads: with more, as `want` says */
+    bool details; /* threads: with the details in `want` */
     struct wire_threads want;
 };
 
@@ -33,12 +34,12 @@ struct outside {
     size_t n_asked;
     struct outside_event *head, *tail;
     size_t n_batches;
-    uint64_t lost_snapshots; /* of the stream, since the last that was queued */
+    uint64_t lost_snapshots; /* of the stream, since the last one queued */
     double wanted_budget_pct;
     /* ---- the reader's thread alone ---- */
     double rate_hz[WIRE_STREAM_COUNT];
-    uint64_t snapshot_due_ns, tick_due_ns, flush_due_ns; /* OUTSIDE_NEVER: nobody wants it */
-    uint64_t dropped;                                    /* samples, since they were subscribed to */
+    uint64_t snapshot_due_ns, tick_due_ns, flush_due_ns; /* OUTSIDE_NEVER: not wanted */
+    uint64_t dropped;                                    /* samples, since the subscription */
     struct cost snapshot_cost, tick_cost;
     struct cost_meter meter;
     double budget_pct;
@@ -64,7 +65,7 @@ void outside_event_free(struct outside_event *ev) {
     free(ev);
 }
 
-/* Under the lock: take out the snapshot of the stream that waits, or NULL. */
+/* Under the lock: remove the waiting snapshot of the stream, or NULL. */
 static struct outside_event *outside_unqueue_snapshot(struct outside *o) {
     struct outside_event *before = NULL;
     for (struct outside_event *ev = o->head; ev; before = ev, ev = ev->next) {
@@ -78,7 +79,7 @@ static struct outside_event *outside_unqueue_snapshot(struct outside *o) {
     return NULL;
 }
 
-/* Queue a result; NULL (no memory) is nothing. */
+/* Queue a result; NULL (no memory) does nothing. */
 static void outside_post(struct outside *o, struct outside_event *ev) {
     struct outside_event *old = NULL;
     if (!ev)
@@ -140,7 +141,7 @@ static void outside_report_change(struct outside *o) {
         outside_event_free(ev);
 }
 
-/* A snapshot for the stream, or for who asked. */
+/* Take a snapshot for the stream, or for a request. */
 static void outside_snapshot(struct outside *o, bool asked) {
     struct outside_event *ev = outside_event_new(OUTSIDE_SNAPSHOT);
     struct err why = {0};
@@ -180,7 +181,7 @@ static void outside_details(struct outside *o, const struct wire_threads *want) 
         outside_reply(o, WIRE_THREADS, &why);
 }
 
-/* What is collected goes to the loop, or is dropped when the loop takes nothing. */
+/* Pass the collected samples to the loop, or drop them if the loop takes none. */
 static void outside_flush(void *arg) {
     struct outside *o = arg;
     work_lock(&o->work);
@@ -201,7 +202,7 @@ static void outside_flush(void *arg) {
     o->flush_due_ns = clock_mono_ns() + OUTSIDE_BATCH_NS;
 }
 
-/* Time between two runs of what costs `cost`, within the budget. */
+/* The interval between two runs of work with that cost, within the budget. */
 static uint64_t outside_interval(const struct outside *o, const struct cost *cost, double rate_hz) {
     bool stretched;
     uint64_t wanted = (uint64_t)(1e9 / rate_hz);
@@ -255,7 +256,7 @@ static void outside_serve(struct outside *o, const struct outside_request *r) {
     outside_reply(o, r->method, NULL);
 }
 
-/* Whatever is due now. */
+/* Do all work that is due. */
 static void outside_work(struct outside *o) {
     uint64_t now = clock_mono_ns();
     if (!o->ended && o->snapshot_due_ns <= now) {

@@ -2,9 +2,10 @@
 /*
  * outside_profile: see outside_profile.h.
  *
- * Whether a thread ran is told by /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst): it changes when a thread
- * is put on a processor and when it leaves it, but not always while it stays there. So the counters are read before the state: a
- * thread that was asleep then and has the same counters now has slept all the time.
+ * /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst) shows whether a thread
+ * has run: it changes when a thread gets a processor and when it leaves it, but not always in
+ * between. So the counters are read before the state: a thread that was asleep then and has the
+ * same counters now has slept all the time.
  */
 #include "client/session/outside_profile.h"
 
@@ -22,18 +23,20 @@
 #define OUTSIDE_PROFILE_TRIE ((size_t)32 * 1024 * 1024)
 #define OUTSIDE_PROFILE_ARENA ((size_t)4 * 1024 * 1024) /* for one stack, or the list of threads */
 #define OUTSIDE_PROFILE_OUT ((size_t)64 * 1024 * 1024)  /* for a batch */
-#define OUTSIDE_PROFILE_LIST_NS CLOCK_NS_PER_S          /* longest time the list of threads is believed */
-#define OUTSIDE_PROFILE_TICK_NS (300 * CLOCK_NS_PER_MS) /* then other threads wait for the next tick */
+/* longest time that the list of threads is used */
+#define OUTSIDE_PROFILE_LIST_NS CLOCK_NS_PER_S
+/* after this the other threads wait for the next tick */
+#define OUTSIDE_PROFILE_TICK_NS (300 * CLOCK_NS_PER_MS)
 #define OUTSIDE_PROFILE_MARK 96
 
 struct outside_profile_thread {
     struct pystack_thread py;        /* name is NULL: see below */
-    pid_t tid;                       /* as we number it; 0 unknown */
-    char mark[OUTSIDE_PROFILE_MARK]; /* schedstat before the last look; "" there is none */
-    bool asleep;                     /* it was, after the mark was read */
-    bool kept;                       /* it is in the new list too */
-    bool looked;                     /* stack_id, torn and gil are of the last look */
-    bool named;                      /* its names are on their way, or sent */
+    pid_t tid;                       /* in our numbering; 0 unknown */
+    char mark[OUTSIDE_PROFILE_MARK]; /* schedstat before the last sample; "" there is none */
+    bool asleep;                     /* it was asleep after the mark was read */
+    bool kept;                       /* it is also in the new list */
+    bool looked;                     /* stack_id, torn and gil are those of the last sample */
+    bool named;                      /* its names are queued, or sent */
     bool torn;
     enum model_gil gil;
     int8_t gc;
@@ -111,12 +114,13 @@ static void outside_profile_name(struct outside_profile_thread *t, const char *n
     t->named = false;
 }
 
-/* Read the list of Python threads anew. 0 or -1 (the old one stays). */
+/* Read the list of Python threads again. 0 or -1 (the old one stays). */
 static int outside_profile_list(struct outside_profile *p, struct pystack *ps, uint64_t now) {
     struct arena arena;
     struct pystack_thread *list = NULL;
     arena_init(&arena, OUTSIDE_PROFILE_ARENA);
-    /* Numbers of threads are the same on both sides but across pid namespaces, where listing them is dear. */
+    /* Thread numbers are the same on both sides except across pid namespaces, where listing them
+     * is expensive. */
     if (now - p->listed_ns > OUTSIDE_PROFILE_LIST_NS)
         (void)pystack_refresh_tids(ps);
     ssize_t n = pystack_read_threads(ps, &arena, &list);
@@ -143,7 +147,7 @@ static int outside_profile_list(struct outside_profile *p, struct pystack *ps, u
     return 0;
 }
 
-/* ---- a look ---- */
+/* ---- sampling ---- */
 
 /* CPU time of the whole process so far; 0 unknown. */
 static uint64_t outside_profile_clock(pid_t pid) {
@@ -166,7 +170,7 @@ static void outside_profile_read_mark(pid_t pid, pid_t tid, char mark[OUTSIDE_PR
     (void)close(fd);
 }
 
-/* All numbers are forgotten: send what uses them, and look at every stack again. */
+/* All numbers become invalid: send the samples that use them, and read every stack again. */
 static void outside_profile_new_epoch(struct outside_profile *p) {
     outside_profile_flush(p);
     outside_profile_drop(p);
@@ -178,7 +182,7 @@ static void outside_profile_new_epoch(struct outside_profile *p) {
         p->threads[i].looked = p->threads[i].named = false;
 }
 
-/* Read a stack. 0, or -1 when it could not be. */
+/* Read a stack. 0, or -1 if that failed. */
 static int outside_profile_read(struct outside_profile *p, struct pystack *ps,
                                 struct outside_profile_thread *t) {
     struct arena arena;
@@ -202,7 +206,7 @@ static int outside_profile_read(struct outside_profile *p, struct pystack *ps,
     return t->looked ? 0 : -1;
 }
 
-/* What the thread is called, for whoever gets its samples. */
+/* Queue the thread's names for the receiver of its samples. */
 static void outside_profile_put_name(struct outside_profile *p, struct outside_profile_thread *t) {
     if (t->named)
         return;
@@ -221,7 +225,7 @@ static void outside_profile_put_name(struct outside_profile *p, struct outside_p
     t->named = true;
 }
 
-/* Look at one thread, if it may have moved, and record a sample. */
+/* Sample one thread: read its stack if it may have changed. */
 static void outside_profile_sample(struct outside_profile *p, struct pystack *ps,
                                    struct outside_profile_thread *t, bool process_ran, double timestamp) {
     char mark[OUTSIDE_PROFILE_MARK];
@@ -231,8 +235,9 @@ static void outside_profile_sample(struct outside_profile *p, struct pystack *ps
         outside_profile_read_mark(p->pid, t->tid, mark);
         ran = !mark[0] || memcmp(mark, t->mark, sizeof mark) != 0 || !t->asleep;
         if (ran || !t->looked) {
+            /* ended since the listing */
             if (procfs_read_stat(p->pid, t->tid, &st) != 0)
-                return; /* ended since the listing */
+                return;
             t->asleep = st.state != 'R';
             ran = mark[0] ? ran : !t->asleep;
             memcpy(t->mark, mark, sizeof mark);
@@ -273,7 +278,7 @@ int outside_profile_tick(struct outside_profile *p, struct pystack *ps, uint64_t
     for (size_t i = 0; i < p->n_threads && clock_mono_ns() - now < OUTSIDE_PROFILE_TICK_NS; i++)
         if (p->threads[i].tid)
             outside_profile_sample(p, ps, &p->threads[i], ran, timestamp);
-    /* What has not run has begun no other program. */
+    /* A process that has not run has not called exec. */
     if ((!ran && !stale) || pystack_is_same(ps))
         return 0;
     outside_profile_drop(p);
@@ -282,7 +287,7 @@ int outside_profile_tick(struct outside_profile *p, struct pystack *ps, uint64_t
 
 /* ---- a batch ---- */
 
-/* The tail of the trie that was not sent yet, with strings of its own. 0 or -1. */
+/* Copy the part of the trie that was not sent yet, with strings of its own. 0 or -1. */
 static int outside_profile_copy_defs(const struct outside_profile *p, struct model_sample_batch *out) {
     out->n_frames = p->trie.n_frames - p->sent_frames;
     out->n_stacks = p->trie.n_stacks - p->sent_stacks;

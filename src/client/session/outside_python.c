@@ -15,20 +15,23 @@
 #include "pystack/native.h"
 #include "pystack/pystack.h"
 
-#define OUTSIDE_PYTHON_REOPEN_NS CLOCK_NS_PER_S /* between two tries to find an interpreter that was lost */
-#define OUTSIDE_PYTHON_EXEC_NS (5 * CLOCK_NS_PER_S) /* for the Python of another program to be there */
+/* between two attempts to find a lost interpreter */
+#define OUTSIDE_PYTHON_REOPEN_NS CLOCK_NS_PER_S
+/* for the Python of another program to appear */
+#define OUTSIDE_PYTHON_EXEC_NS (5 * CLOCK_NS_PER_S)
 
 struct outside_python {
     struct target_address addr;
     struct pystack *ps;
     struct stop stop;
-    struct native_copy *copy;   /* of the thread that is stopped; NULL: not wanted */
-    struct native_names *names; /* NULL: native frames were never asked for */
+    struct native_copy *copy;   /* of the stopped thread; NULL: not wanted */
+    struct native_names *names; /* NULL: native frames were never wanted */
     struct outside_profile profile;
     bool has_profile;
-    bool changed;        /* it was found anew, and nobody has been told */
-    uint64_t retried_ns; /* the last try to find it anew */
-    uint64_t since_ns;   /* it runs another program, whose Python was not found so far; 0: it does not */
+    bool changed;        /* a new one was found, and not reported yet */
+    uint64_t retried_ns; /* last attempt to find it again */
+    /* it runs another program whose Python was not found so far; 0: it does not */
+    uint64_t since_ns;
 };
 
 void *outside_python_new(const struct target_address *addr, struct err *e) {
@@ -40,7 +43,7 @@ void *outside_python_new(const struct target_address *addr, struct err *e) {
     return o;
 }
 
-/* Registers of the stopped thread, and its stack. */
+/* Copy the registers of the stopped thread, and its stack. */
 static void outside_python_copy(struct outside_python *o, struct native_copy *c) {
     struct user_regs_struct r;
     c->known = 0;
@@ -67,12 +70,13 @@ static int outside_python_stop(void *arg, pid_t tid) {
 static uint64_t outside_python_go(void *arg) {
     struct outside_python *o = arg;
     uint64_t stopped_ns = stop_release(&o->stop);
+    /* the thread may run again during this */
     if (o->copy)
-        pystack_put_native(o->ps, o->copy); /* it need not stand still for that */
+        pystack_put_native(o->ps, o->copy);
     return stopped_ns;
 }
 
-/* What the target is, and how we look at it. */
+/* Describe the target, and how it is read. */
 static void outside_python_describe(struct outside_python *o, struct model_target *out) {
     pystack_read_target(o->addr.pid, pystack_get_info(o->ps), out);
     out->mode = MODEL_MODE_READONLY;
@@ -102,7 +106,8 @@ static int outside_python_open(void *arg, struct model_target *out, struct err *
     return 0;
 }
 
-/* What was read made no sense, or is another program's, which runs in the process by now. */
+/* The data made no sense, or belong to another program that the process runs now: find the
+ * interpreter again. */
 static void outside_python_rediscover(struct outside_python *o) {
     uint64_t now = clock_mono_ns();
     if (now - o->retried_ns < OUTSIDE_PYTHON_REOPEN_NS)
@@ -134,7 +139,8 @@ static bool outside_python_changed(void *arg, struct model_target *out) {
     return true;
 }
 
-/* Reading has failed, with the error: has it ended, is another program in its place? That one is looked for, for a while. -1. */
+/* Handle a failed read: the target may have ended, or run another program. That one is searched
+ * for, for a while. -1 with the error. */
 static int outside_python_failed(struct outside_python *o, struct err *e) {
     uint64_t now = clock_mono_ns();
     if (procfs_is_gone(o->addr.pid))

@@ -2,8 +2,9 @@
 /*
  * outside_python: reads a Python process from outside, through pystack; a reader for outside.h.
  *
- * Nothing is written to the target and nothing is left in it. With `block`, threads that run are stopped one at a time while
- * their frames are read. A target that execs another Python is found again. The reader's thread.
+ * Nothing is written to the target and nothing is left in it. With `block`, running threads are
+ * stopped one at a time while their frames are read. If the target execs another Python, that
+ * one is found. The reader's thread.
  */
 #ifndef CLIENT_SESSION_OUTSIDE_PYTHON_H
 #define CLIENT_SESSION_OUTSIDE_PYTHON_H

@@ -11,24 +11,24 @@
 #include "client/session/net_link.h"
 #include "version.h"
 
-#define RPC_ANSWER_S 5.0 /* an agent answers within that */
+#define RPC_ANSWER_S 5.0 /* an agent answers within this time */
 #define RPC_POLL_US (20 * 1000ULL)
 
 struct rpc {
     char path[256];
     struct loop *loop;
     struct loop_timer *look;
-    struct net_link *link; /* NULL none */
+    struct net_link *link; /* NULL: none */
     struct wire_assembler assembler;
     bool open;
-    bool broken; /* `error` says how */
+    bool broken; /* `error` has the reason */
     struct err error;
     uint32_t last_id;
-    struct wire_message *answer; /* to request last_id; NULL it has not come */
-    uint64_t until_ns;           /* of the answer */
+    struct wire_message *answer; /* to request last_id; NULL: not here yet */
+    uint64_t until_ns;           /* deadline of the answer */
     bool (*stop)(void *arg);
     void *stop_arg;
-    pid_t target; /* that has to listen; 0 anybody */
+    pid_t target; /* the process that has to listen; 0 any */
     int64_t pid;
 };
 
@@ -47,13 +47,13 @@ static void rpc_on_open(void *arg) {
 
 static void rpc_on_end(void *arg, enum net_link_end end, const char *why) {
     struct rpc *a = arg;
-    a->link = NULL; /* freed by itself */
+    a->link = NULL; /* it frees itself */
     rpc_break(a, end == NET_LINK_STRANGER || end == NET_LINK_KEPT ? why
                  : end == NET_LINK_CLOSED                         ? "its agent has closed the connection"
                                                                   : "its agent does not answer");
 }
 
-/* A whole message: the answer that is waited for, or nothing that matters here. */
+/* Receive a whole message: the awaited answer; all others are ignored. */
 static void rpc_on_bytes(struct rpc *a, const void *data, size_t len, bool whole) {
     struct err e;
     struct wire_message *m = wire_parse(data, len, &e);
@@ -94,7 +94,8 @@ static void rpc_on_poll(void *arg) {
         loop_timer_set(a->look, RPC_POLL_US);
 }
 
-/* Until the connection is open (`answer` false) or the answer has come. 0, or -1 with the error. */
+/* Wait until the connection is open (`answer` false) or the answer has arrived. 0, or -1 with
+ * the error. */
 static int rpc_wait(struct rpc *a, bool answer, struct err *e) {
     a->until_ns = clock_mono_ns() + (uint64_t)(RPC_ANSWER_S * 1e9);
     loop_timer_set(a->look, RPC_POLL_US);
@@ -117,7 +118,8 @@ void rpc_drop(struct rpc *a) {
     a->open = a->broken = false;
 }
 
-/* Send what was written as request last_id, and wait. The answer is the caller's; NULL with the error. */
+/* Send the message as request last_id, and wait. The caller owns the answer; NULL with the
+ * error. */
 struct wire_message *rpc_ask(struct rpc *a, struct strbuf *message, struct err *e) {
     int rc = message->failed || !a->link ? -1 : net_link_send(a->link, message);
     strbuf_fini(message);

@@ -2,9 +2,10 @@
 /*
  * session_agent: a session with an agent; see session.h and source.h.
  *
- * A state machine over one link at a time: connect, hello, then requests and notifications. Before the first hello was
- * answered any trouble is final (there is no agent there); after it, trouble means a reconnect, but for a peer that
- * breaks the protocol. The pidfd decides whether the target is gone. Runs on the loop's thread.
+ * A state machine over one link at a time: connect, hello, then requests and notifications.
+ * Before the first answered hello every failure is final (there is no agent); after it, a
+ * failure causes a reconnect, except for a peer that breaks the protocol. The pidfd decides
+ * whether the target is gone. Runs on the loop's thread.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@
 #include "client/target/tcp.h"
 #include "version.h"
 
-/* ---- why it cannot go on, as one line for the user ---- */
+/* ---- errors, as one line for the user ---- */
 
 static const char *session_what(const struct target_address *addr, char *buf, size_t cap) {
     if (addr->pid > 0)
@@ -31,7 +32,7 @@ static const char *session_what(const struct target_address *addr, char *buf, si
     return buf;
 }
 
-/* Connected to but mute. `greeted`: a hello was answered before. */
+/* Connected, but silent. `greeted`: a hello was answered before. */
 static void session_explain_silence(const struct target_address *addr, bool greeted, struct err *why) {
     struct procfs_stat st;
     struct procfs_status status;
@@ -56,8 +57,8 @@ static void session_explain_silence(const struct target_address *addr, bool gree
                 tcp_name(addr->path));
 }
 
-/* The connection could not be made, or broke: `end` and `how` are the link's words. `farewell`: what the agent said when it left; ""
- * nothing. */
+/* The connection could not be made, or broke: `end` and `how` come from the link. `farewell`:
+ * the agent's last text; "" none. */
 static void session_explain_unreachable(const struct target_address *addr, bool greeted, const char *farewell,
                                         enum net_link_end end, const char *how, struct err *why) {
     char what[320];
@@ -81,7 +82,7 @@ static void session_explain_unreachable(const struct target_address *addr, bool 
                 "%s closes the connection unanswered: it is no agent, or it refuses this user", addr->path);
 }
 
-/* What came is not the protocol. */
+/* The peer does not speak the protocol. */
 static void session_explain_protocol(const struct target_address *addr, bool greeted, const char *how,
                                      struct err *why) {
     char what[320];
@@ -98,12 +99,12 @@ static void session_explain_refusal(const struct target_address *addr, bool vers
             version ? ": use the version that injected it, or restart the process" : "");
 }
 
-/* It is an agent, and does not let this client in. */
+/* It is an agent, and refuses this client. */
 static void session_explain_refused(const struct target_address *addr, const char *how, struct err *why) {
     err_set(why, ERR_ATTACH, "the agent at %s does not let this client in: %s", tcp_name(addr->path), how);
 }
 
-/* It has refused a request with `text`. */
+/* The agent has refused a request with `text`. */
 static void session_explain_denial(enum wire_method method, enum wire_error code, const char *text,
                                    struct err *why) {
     bool runs = method == WIRE_EVAL || method == WIRE_COMPLETE || method == WIRE_DEBUG ||
@@ -118,28 +119,30 @@ static void session_explain_denial(enum wire_method method, enum wire_error code
 
 struct session_native {
     struct loop *loop;
-    pid_t pid; /* whose files are read; 0: none */
+    pid_t pid; /* process whose files are read; 0: none */
     const struct session_handler *handler;
     void *arg;
     struct native_worker *worker; /* NULL: not started */
     struct loop_watch *watch;
-    uint64_t dropped; /* samples that found no room */
-    bool
-        wanted; /* samples have native frames from the next subscription on; else those that still come are of no use */
+    uint64_t dropped; /* samples without room */
+    /* samples have native frames from the next subscription on; otherwise those that still
+     * arrive are useless */
+    bool wanted;
 };
 
-/* Have the thread running. 0 or -1. */
+/* Start the thread, if it does not run. 0 or -1. */
 static int session_native_start(struct session_native *n, struct err *e);
 static void session_native_stop(struct session_native *n);
 
-/* Samples come with native frames from here on, or without: then those that wait for names still are of no use. 0 or -1. */
+/* From here on samples have native frames, or not: then those that still wait for names are
+ * useless. 0 or -1. */
 static int session_native_follow(struct session_native *n, bool wanted, struct err *e);
 
-/* Find the names in what was received; it is moved out. */
+/* Find the names in a received snapshot, which is moved out. */
 static void session_native_snapshot(struct session_native *n, struct model_snapshot *s);
 static void session_native_batch(struct session_native *n, struct model_sample_batch *b);
 
-/* Answer "done" after all that was received before. */
+/* Answer "done" after all data received before. */
 static void session_native_reply(struct session_native *n, enum wire_method method);
 
 /* A new stream of samples begins. */
@@ -172,8 +175,8 @@ struct session_agent {
     void *arg;
     enum session_state state;
     struct net_link *link;
-    struct loop_timer *retry;   /* the next try */
-    struct loop_timer *timeout; /* the oldest unanswered request, or the handshake */
+    struct loop_timer *retry;   /* the next attempt */
+    struct loop_timer *timeout; /* of the oldest unanswered request, or the handshake */
     struct loop_watch *end_watch;
     int pidfd;
     uint32_t next_id;
@@ -181,7 +184,7 @@ struct session_agent {
     struct session_subscription streams[WIRE_STREAM_COUNT];
     enum model_sampling sampling;
     struct session_native native;
-    double budget_pct, batch_s; /* 0: no wish */
+    double budget_pct, batch_s; /* 0: the other side's default */
     struct wire_assembler assembler;
     bool greeted;   /* a hello was answered once: there is an agent */
     unsigned tries; /* since the last hello */
@@ -202,7 +205,7 @@ static bool session_is_final(const struct session_agent *s) {
     return s->state == SESSION_LOST || s->state == SESSION_FAILED;
 }
 
-/* Forget the link and everything that was about it. */
+/* Drop the link and all state that belongs to it. */
 static void session_drop_link(struct session_agent *s) {
     struct net_link *link = s->link;
     s->link = NULL;
@@ -238,7 +241,7 @@ static void session_retry_later(struct session_agent *s, const struct err *why) 
     session_set_state(s, SESSION_RECONNECTING, why);
 }
 
-/* The connection is of no use any more: final, or tried again. */
+/* The connection has become useless: the session ends, or tries again. */
 static void session_broken(struct session_agent *s, enum session_state default_value, const struct err *why) {
     session_drop_link(s);
     if (s->addr.pid > 0 && procfs_is_ending(s->addr.pid))
@@ -264,7 +267,7 @@ static void session_break_size(struct session_agent *s) {
 static void session_on_link_end(void *arg, enum net_link_end end, const char *how) {
     struct session_agent *s = arg;
     struct err why;
-    s->link = NULL; /* freed by the link itself */
+    s->link = NULL; /* the link frees itself */
     switch (end) {
     case NET_LINK_REFUSED:
         session_explain_refused(&s->addr, how, &why);
@@ -321,7 +324,7 @@ static void session_on_timeout(void *arg) {
     session_broken(s, SESSION_RECONNECTING, &why);
 }
 
-/* Number of a request that is about to be sent, or 0 when too many wait for an answer. */
+/* Number of a request about to be sent, or 0 if too many wait for an answer. */
 static uint32_t session_expect(struct session_agent *s, enum wire_method m, double patience_s,
                                struct err *e) {
     for (size_t i = 0; i < SESSION_PENDING_MAX; i++) {
@@ -358,7 +361,7 @@ static int session_send(struct session_agent *s, uint32_t id, struct strbuf *mes
     return 0;
 }
 
-/* The session that a caller knows by its first part. */
+/* The session that callers know by its first member. */
 static struct session_agent *session_of(struct session *base) { return (struct session_agent *)(void *)base; }
 
 static int session_put(struct strbuf *out, uint32_t id, enum wire_method m, const void *params) {
@@ -513,9 +516,10 @@ static void session_on_threads(struct session_agent *s, const struct wire_messag
 static void session_on_samples(struct session_agent *s, const struct wire_message *m) {
     struct model_sample_batch batch;
     struct err why;
+    /* samples of an earlier subscription are ignored */
     for (size_t i = 0; i < SESSION_PENDING_MAX; i++)
         if (s->pending[i].id && s->pending[i].samples)
-            return; /* of the subscription before */
+            return;
     if (wire_get_samples(m, &batch, &why) != 0)
         session_break_protocol(s, why.text);
     else if (s->native.wanted)
@@ -548,7 +552,8 @@ static void session_refused(struct session_agent *s, enum wire_method method, en
         s->handler.on_reply(s->arg, method, &why);
 }
 
-/* What the agent gave for a method whose answer has a handler of its own. 0, or -1 with the error: the message is not valid. */
+/* Pass on the agent's answer to a method with a handler of its own. 0, or -1 with the error if
+ * the message is not valid. */
 static int session_take_answer(struct session_agent *s, enum wire_method method, const struct wire_message *m,
                                struct err *e) {
     const struct session_handler *h = &s->handler;
@@ -579,8 +584,9 @@ static int session_take_answer(struct session_agent *s, enum wire_method method,
 
 static void session_on_response(struct session_agent *s, const struct wire_message *m) {
     struct session_pending *p = session_find_pending(s, wire_message_id(m));
+    /* an unexpected answer */
     if (!p)
-        return; /* an answer nobody waits for */
+        return;
     enum wire_method method = p->method;
     bool details = p->details, native = p->native;
     p->id = 0;
@@ -626,7 +632,7 @@ static void session_on_chunk(struct session_agent *s, const struct wire_message 
     }
     if (rc == 0)
         return;
-    /* Taken out first: what is in it may end the link, which resets the assembler. */
+    /* Moved out first: handling it may end the link, which resets the assembler. */
     struct wire_assembler whole = s->assembler;
     wire_assembler_init(&s->assembler);
     session_on_bytes(s, whole.data.data, whole.data.len);
@@ -669,7 +675,7 @@ static void session_handle(struct session_agent *s, const void *data, size_t len
         session_on_notification(s, m, assembled);
         break;
     case WIRE_REQUEST:
-        break; /* a client serves nothing */
+        break; /* a client serves no requests */
     }
     wire_message_free(m);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session_outside: a session with a target that is read from outside; see session.h and source.h.
+ * session_outside: a session with a target that is read from outside; see session.h and
+ * source.h.
  *
- * What the reader's thread finds comes through its descriptor. There is no connection that could break: the session is
- * connected once the interpreter was found, and over when the target ends. Runs on the loop's thread.
+ * The results of the reader's thread arrive through its descriptor. There is no connection that
+ * could break: the session is connected once the interpreter is found, and over when the target
+ * ends. Runs on the loop's thread.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +92,7 @@ static void session_outside_on_end(void *arg) {
     struct err why;
     loop_unwatch(s->end_watch);
     s->end_watch = NULL;
-    session_outside_on_results(s); /* what was read before it ended */
+    session_outside_on_results(s); /* results from before its end */
     (void)err_set(&why, ERR_LOST, "process %d has ended", (int)s->addr.pid);
     session_outside_set_state(s, SESSION_LOST, &why);
 }

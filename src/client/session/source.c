@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* source: see source.h. The functions of session.h: what is asked goes to the kind of source that the address names. */
+/* source: see source.h. The functions of session.h call the kind of source that the address
+ * names. */
 #include "client/session/source.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SESSION_EVAL_S 3.0 /* beside the time of the code, for its answer */
+#define SESSION_EVAL_S 3.0 /* for the answer, beside the time of the code */
 
 struct session *session_new(struct loop *l, const struct target_address *addr,
                             const struct session_handler *h, void *arg, struct err *e) {
@@ -42,7 +43,7 @@ void session_set_batch(struct session *s, double batch_s) {
         s->source->set_batch(s, batch_s);
 }
 
-/* Ask the agent; `without` says what there is no agent for. */
+/* Send a request to the agent; `without` is the error text if there is no agent. */
 static int source_ask(struct session *s, enum wire_method m, const void *params, double patience_s,
                       const char *without, struct err *e) {
     if (!s->source->ask)

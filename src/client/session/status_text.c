@@ -26,7 +26,7 @@ static void status_put_number(struct strbuf *out, const char *key, double v, int
 
 static const char *status_plural(uint64_t n) { return n == 1 ? "" : "s"; }
 
-/* The rate asked for, by somebody or for the tables, and the one that is kept. */
+/* The requested rate, of a client or for the tables, and the real one. */
 static void status_put_rate(struct strbuf *out, const struct model_status *s) {
     char kept[48] = "";
     if (!isnan(s->kept_hz))
@@ -35,7 +35,7 @@ static void status_put_rate(struct strbuf *out, const struct model_status *s) {
                       kept, s->stretched ? ", stretched to stay within the budget" : "");
 }
 
-/* What tells in the job, how often it has, and what once costs the thread. */
+/* A hook in the job: how often it has run, and the cost of one run for the thread. */
 static void status_put_hook(struct strbuf *out, const char *what, bool on, uint64_t n, const char *how,
                             double us) {
     if (!on)
@@ -75,7 +75,7 @@ static void status_put_tables(struct strbuf *out, const struct model_status *s) 
     }
 }
 
-/* Where clients may come in by TCP, and who was turned away. */
+/* The TCP listeners, and the clients that were refused. */
 static void status_put_endpoints(struct strbuf *out, const struct model_status *s) {
     for (size_t i = 0; i < s->n_doors; i++) {
         const struct model_endpoint *d = &s->doors[i];
