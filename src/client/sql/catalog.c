@@ -70,7 +70,7 @@ static void catalog_add(struct catalog *c, const struct sql_table_info *info) {
     }
 }
 
-/* With those that are made of others. */
+/* Sort the tables, and add those that are made of others. */
 static struct catalog *catalog_finish(struct catalog *c) {
     struct sql_table_info logs;
     training_logs_info(&logs);

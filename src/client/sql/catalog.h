@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * catalog: the tables there are, with their columns, at one moment: a copy that may be read while queries run elsewhere.
+ * catalog: a copy of the list of tables, with their columns, that may be read while queries run
+ * elsewhere.
  *
- * Made by the thread that has the session, then nobody changes it.
+ * Made by the thread that owns the session, and constant after that.
  */
 #ifndef CLIENT_SQL_CATALOG_H
 #define CLIENT_SQL_CATALOG_H
@@ -26,26 +27,26 @@ struct catalog_table {
     uint64_t rows, bytes;
     double oldest, newest; /* seconds since the epoch; NAN unknown */
     const struct catalog_column *columns;
-    size_t n_columns; /* rank, host and pid among them */
+    size_t n_columns; /* including rank, host and pid */
 };
 
 struct catalog {
     struct arena arena;
-    struct catalog_table *tables; /* in the order of their names */
+    struct catalog_table *tables; /* sorted by name */
     size_t n_tables;
 };
 
-/* The tables that there always are. NULL: out of memory. */
+/* The tables that always exist. NULL: out of memory. */
 struct catalog *catalog_of_definitions(void);
 
-/* Those of a session. NULL: out of memory. */
+/* The tables of a session. NULL: out of memory. */
 struct catalog *catalog_of_session(struct sql *s);
 void catalog_free(struct catalog *c);
 
-/* The table of that name or alias, whatever the case; NULL. `len` bytes of `name`. */
+/* The table of that name or alias, ignoring case; or NULL. `len` bytes of `name`. */
 const struct catalog_table *catalog_find(const struct catalog *c, const char *name, size_t len);
 
-/* A row a table; a row a column of one. NULL: out of memory. */
+/* One row a table; one row a column of a table. NULL: out of memory. */
 struct result *catalog_list_tables(const struct catalog *c);
 struct result *catalog_list_columns(const struct catalog_table *t);
 

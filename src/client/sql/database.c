@@ -26,20 +26,20 @@
 #include "store/ring/ring_tables.h"
 #include "wire/wire.h"
 
-#define DATABASE_COPY_S 2.0 /* for copying tables before a query, at most */
+#define DATABASE_COPY_S 2.0 /* limit for copying tables before a query */
 
-#define DATABASE_YOUNG_S 2.0 /* an agent that has listened for less may still be about to make its tables */
+#define DATABASE_YOUNG_S 2.0 /* a younger agent may not have made its tables yet */
 #define DATABASE_POLL_NS (20 * (long)CLOCK_NS_PER_MS)
 
 struct database_target {
     struct live_target live;
     struct sql_provider tables[LIVE_TABLES_MAX];
     struct rings_place place;
-    size_t number; /* of the SQL session's target */
+    size_t number; /* its number in the SQL session */
     bool has_place;
     bool in_memory;              /* its tables have no files */
     struct table_mirror *copies; /* of tables whose files cannot be opened; NULL none */
-    struct err uncopied;         /* why there are none, or no newer ones; ERR_OK */
+    struct err uncopied;         /* why there are no copies, or no newer ones; ERR_OK */
 };
 
 struct database {
@@ -49,7 +49,7 @@ struct database {
     size_t n_living;
     atomic_bool cancelled;
     char note[640];
-    char recording[640]; /* a note of a recording's own */
+    char recording[640]; /* a note about a recording */
 };
 
 struct database *database_open(struct err *e) {
@@ -84,7 +84,7 @@ struct sql *database_sql(struct database *d) {
     return d->sql;
 }
 
-/* The past has a time of its own, if there is nothing else. */
+/* If there are only recordings, now() is their end. */
 static void database_set_now(struct database *d) {
     sql_set_now(d->sql, d->n_living ? NAN : sql_newest(d->sql));
 }
@@ -100,7 +100,7 @@ static int64_t database_rank(pid_t pid) {
     return end == text || *end || rank < 0 ? RING_INT_NULL : rank;
 }
 
-/* Has the agent begun only now? */
+/* True if the agent has just started. */
 static bool database_is_young(const struct target_address *addr) {
     struct stat st;
     if (addr->mode != MODEL_MODE_AGENT || !addr->path[0] || stat(addr->path, &st) != 0)
@@ -109,7 +109,8 @@ static bool database_is_young(const struct target_address *addr) {
     return age_s >= 0 && age_s < DATABASE_YOUNG_S;
 }
 
-/* What is asked of a living process whose memory and file system may not answer, in a child (guard.h). */
+/* Facts about a living process whose memory and file system may not answer, read in a child
+ * (guard.h). */
 struct database_search {
     struct target_address addr;
     struct rings_place place;
@@ -134,8 +135,9 @@ static int database_inspect(const struct target_address *addr, struct database_s
                : guard_explain_blocked(addr->pid, addr->path, TARGET_POLL_MS, e);
 }
 
-/* Where the tables of a living process are, and its rank; descriptors of those in memory into `fds` (RING_TABLE_KEPT). Their number, or -1
- * with the error. An agent makes them when it has answered its first client: one that has begun only now is given the time. */
+/* Find the tables of a living process, and its rank; descriptors of tables in memory go into
+ * `fds` (RING_TABLE_KEPT). Returns their number, or -1 with the error. An agent makes its tables
+ * after its first answer to a client: a young one gets the time for that. */
 static ssize_t database_find_rings(struct database *d, struct database_target *t, int *fds, int64_t *rank,
                                    struct err *e) {
     const struct timespec pause = {.tv_nsec = DATABASE_POLL_NS};
@@ -156,7 +158,7 @@ static ssize_t database_find_rings(struct database *d, struct database_target *t
 
 static bool database_stop(void *arg) { return database_cancelled(arg); }
 
-/* Copy what has come since. What cannot be is no error of a query: the note says it. */
+/* Copy the new rows. A failure is not an error of a query: the note reports it. */
 static void database_copy(struct database *d, struct database_target *t) {
     t->uncopied.code = ERR_OK;
     if (!t->copies)
@@ -165,19 +167,20 @@ static void database_copy(struct database *d, struct database_target *t) {
         t->uncopied.code = ERR_OK;
 }
 
-/* Have the queries read them. 0, or -1 with the error. */
+/* Make the copies available to queries. 0, or -1 with the error. */
 static int database_use_mirror(struct database *d, struct database_target *t, struct err *e) {
     int fds[WIRE_MAX_TABLES];
     size_t n = table_mirror_take(t->copies, fds, WIRE_MAX_TABLES);
     return n ? sql_add_files(d->sql, t->number, fds, n, e) : 0;
 }
 
-/* An agent is asked for its tables when there is no other way to them. */
+/* True if only the agent can provide the tables. */
 static bool database_must_copy(const struct database_target *t) {
     return !t->has_place && !t->in_memory && t->live.addr.path[0] && t->live.addr.mode == MODEL_MODE_AGENT;
 }
 
-/* Whoever serves the socket may be no more than its door (a tunnel to elsewhere): then what /proc says here is not of the target. */
+/* The listener of the socket may be a tunnel to another machine: then /proc here does not
+ * describe the target. */
 static void database_copy_first(struct database *d, struct database_target *t, struct sql_target *target) {
     database_copy(d, t);
     if (!t->copies || table_mirror_pid(t->copies) == 0 || table_mirror_pid(t->copies) == target->pid)
@@ -214,13 +217,13 @@ static int database_add_living(struct database *d, struct database_target *t, st
     d->n_living++;
     if (sql_add_target(d->sql, &target, e) != 0)
         return -1;
-    /* Files that are there and may not be opened, or not by this user. */
+    /* The files exist and may not be opened, or not by this user. */
     if (t->has_place && t->live.addr.path[0] && !sql_has_files(d->sql, t->number))
         database_copy(d, t);
     return t->copies ? database_use_mirror(d, t, e) : 0;
 }
 
-/* A recording may be of several targets; they are one of ours, which is not looked at again. */
+/* A recording may have several targets; it is one of ours, and is read only once. */
 static int database_add_recording(struct database *d, struct database_target *t, struct err *e) {
     int fds[RING_MAX_COLUMNS * 4];
     struct archive *a = archive_open(t->live.addr.recorded, e);
@@ -251,7 +254,7 @@ static int database_add_recorded(struct database *d, struct database_target *t, 
         .pid = RING_INT_NULL, .rank = RING_INT_NULL, .ring_dir = t->place.path, .owner = t->place.owner};
     if (sql_add_target(d->sql, &target, e) != 0)
         return -1;
-    /* Damage of some of it is a note; of all of it, an error. */
+    /* Partial damage is a note, total damage is an error. */
     if (!sql_has_files(d->sql, t->number))
         return err_set(e, ERR_FAILED, "%s", sql_note(d->sql));
     if (t->place.owner != geteuid()) {
@@ -282,10 +285,12 @@ int database_add(struct database *d, const struct target_address *addr, struct e
     return rc;
 }
 
-/* Tables that a target has now and did not have before: it was injected into, or its agent began anew elsewhere. */
+/* Add tables that a target has now and did not have before: an agent was injected, or started
+ * again elsewhere. */
 static int database_refresh_tables(struct database *d, struct database_target *t, struct err *e) {
     struct database_search s;
-    bool is_written = t->has_place && ring_dir_alive(t->place.path) == 1; /* then there is no other */
+    /* while its writer lives, the process has no other folder */
+    bool is_written = t->has_place && ring_dir_alive(t->place.path) == 1;
     if (t->live.addr.recorded[0] || t->live.addr.pid <= 0 || is_written)
         return 0;
     if (database_inspect(&t->live.addr, &s, e) != 0)
@@ -316,7 +321,7 @@ int database_refresh(struct database *d, struct err *e) {
     return 0;
 }
 
-/* What of a target's tables cannot be seen. Is there something to say? */
+/* Add the missing parts of a target's tables to the note. True if there are any. */
 static bool database_note_target(struct database *d, const struct database_target *t) {
     bool files = sql_has_files(d->sql, t->number);
     int64_t pid = t->live.addr.pid > 0 || !t->copies ? t->live.addr.pid : table_mirror_pid(t->copies);
@@ -369,7 +374,8 @@ void database_cancel(struct database *d) {
 
 bool database_cancelled(const struct database *d) { return atomic_load(&d->cancelled); }
 
-/* Does the query ask for tables that are not for who came in as we did? The note says so: their rows are not known. */
+/* If the query asks for tables that this client may not read, the note names them: their rows
+ * are unknown. */
 static void database_note_withheld(struct database_target *t, const char *text) {
     static const char values[] = "python.variables", logs[] = "training_logs"; /* made of them */
     const char *name;
@@ -388,7 +394,7 @@ struct sql_result *database_begin(struct database *d, const char *text, const st
     }
     training_logs_make(d->sql, text);
     struct sql_result *r = sql_begin(d->sql, text, q, tail, where, e);
-    /* sql_begin takes back what came before it. */
+    /* sql_begin clears a cancel that came before it. */
     if (atomic_load(&d->cancelled))
         sql_interrupt(d->sql);
     return r;

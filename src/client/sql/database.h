@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * database: SQL over one or many targets, living or dead: their tables' files, and what they answer when they are asked.
+ * database: SQL over one or many targets, living or dead: the files of their tables, and their
+ * answers to requests.
  *
- * Belongs to one thread, which runs the queries and may wait for targets: a worker, never the thread that draws. From another thread, or a
- * signal handler, only database_arm and database_cancel. Results, tables and their columns are those of store/sql/sql.h, by database_sql.
+ * Owned by one thread, which runs the queries and may wait for targets: a worker, never the
+ * thread that draws. Other threads and signal handlers may call only database_arm and
+ * database_cancel. Results, tables and their columns are those of store/sql/sql.h, by
+ * database_sql.
  */
 #ifndef CLIENT_SQL_DATABASE_H
 #define CLIENT_SQL_DATABASE_H
@@ -15,43 +18,46 @@
 #include "client/session/session.h"
 #include "store/sql/sql.h"
 
-#define DATABASE_MAX_ROWS 10000 /* unless told: what a person or a screen can use */
-#define DATABASE_TIMEOUT_S 30.0 /* the same */
+#define DATABASE_MAX_ROWS 10000 /* default; enough for a person or a screen */
+#define DATABASE_TIMEOUT_S 30.0 /* default */
 
 struct database;
 
-/* Without targets: the tables that are always collected are there, and empty. NULL with the error. */
+/* Without targets: the permanent tables exist and are empty. NULL with the error. */
 struct database *database_open(struct err *e);
 void database_close(struct database *d);
 
-/* Add a target, which was reached (target_reach): `addr` is copied. It need not have tables' files: what they would hold is empty
- * then, and database_note says so. 0, or -1 with the error. */
+/* Add a target that was reached (target_reach): `addr` is copied. If it has no files of tables,
+ * those are empty, and database_note explains why. 0, or -1 with the error. */
 int database_add(struct database *d, const struct target_address *addr, struct err *e);
 
-/* Look for tables that have come or were made anew since. Cheap: to be called before each query. 0, or -1 with the error. */
+/* Find tables that are new or were replaced. Cheap: call it before each query. 0, or -1 with the
+ * error. */
 int database_refresh(struct database *d, struct err *e);
 
-/* For sql_next, sql_table_info and the like; not for sql_begin. The same as long as the database is open. */
+/* For sql_next, sql_table_info and the like; not for sql_begin. Constant while the database is
+ * open. */
 struct sql *database_sql(struct database *d);
 
-/* What cannot be seen and why; "" nothing. */
+/* What data are missing and why; "" if none are. */
 const char *database_note(struct database *d);
 
 /* All targets have ended, or are recordings: now() is the time of their newest row. */
 bool database_is_recorded(const struct database *d);
 
-/* A query is about to be asked for: cancels that came before do not count. */
+/* Prepare for a query: earlier cancels no longer count. */
 void database_arm(struct database *d);
 
-/* End the query that runs, and those that begin before the next database_arm. */
+/* End the running query, and those that begin before the next database_arm. */
 void database_cancel(struct database *d);
 bool database_cancelled(const struct database *d);
 
-/* As sql_begin. Goes on with sql_next, sql_end. */
+/* As sql_begin. Continue with sql_next, sql_end. */
 struct sql_result *database_begin(struct database *d, const char *text, const struct sql_query *q,
                                   const char **tail, struct sql_error *where, struct err *e);
 
-/* An error of a query that a target was the cause of gets its code: ERR_LOST it has ended, ERR_ATTACH it cannot be reached. */
+/* If a target has caused the error of a query, set its code: ERR_LOST it has ended, ERR_ATTACH
+ * it cannot be reached. */
 void database_explain(const struct database *d, struct err *e);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * live_loaders: worker processes of the target's DataLoaders, read from outside: which there are from the memory of the target, what
- * they do from their own and from /proc. The job does nothing for it, and a job that hangs tells the same. See live_tables.h.
+ * live_loaders: worker processes of the target's DataLoaders, read from outside: the list of
+ * workers from the target's memory, their state from their own memory and /proc. The job does no
+ * work for it, and a hung job gives the same rows. See live_tables.h.
  */
 #include <errno.h>
 #include <math.h>
@@ -16,12 +17,13 @@
 #include "pystack/loaders.h"
 #include "store/ring/ring_tables.h"
 
-#define LIVE_LOADERS_SCANS 5                      /* a thread that runs may be missed by one, */
-#define LIVE_LOADERS_RESCANS 2                    /* which matters less when all of the last scan are there */
-#define LIVE_LOADERS_PAUSE_NS (30L * 1000 * 1000) /* between two */
-#define LIVE_LOADERS_INTERVAL_NS (100L * 1000 * 1000) /* between two looks at CPU clocks */
+#define LIVE_LOADERS_SCANS 5 /* one scan may miss a running thread, */
+/* which matters less if it finds all workers of the last scan */
+#define LIVE_LOADERS_RESCANS 2
+#define LIVE_LOADERS_PAUSE_NS (30L * 1000 * 1000)     /* between two scans */
+#define LIVE_LOADERS_INTERVAL_NS (100L * 1000 * 1000) /* between two readings of CPU clocks */
 
-/* An interpreter that stays open from one scan to the next: finding it takes longer than reading it. */
+/* An interpreter that stays open between scans: finding it takes longer than reading it. */
 struct live_reader {
     pid_t pid;
     uint64_t start_ticks;
@@ -29,15 +31,15 @@ struct live_reader {
     bool used; /* by this scan */
 };
 
-/* Of the target and its workers. Used by the thread that has the database. */
+/* State for the target and its workers. Used by the thread that owns the database. */
 struct live_loaders {
     struct live_reader *readers;
     size_t n, cap;
-    uint64_t addrs[PYSTACK_LOADERS]; /* iterators that the last scan has found */
+    uint64_t addrs[PYSTACK_LOADERS]; /* iterators found by the last scan */
     size_t n_addrs;
 };
 
-/* A worker, and its CPU clock at the first look. */
+/* A worker, and the first reading of its CPU clock. */
 struct live_worker {
     uint64_t loader, cpu_ns;
     size_t number;
@@ -48,7 +50,7 @@ struct live_workers {
     struct live_worker *items;
     size_t n, cap;
     uint64_t looked_ns;
-    bool here; /* pids are as this process knows them */
+    bool here; /* pids are in our numbering */
 };
 
 static void live_loaders_pause(long ns) {
@@ -80,7 +82,7 @@ static int live_loaders_add(struct live_workers *w, const struct pystack_loader 
     return 0;
 }
 
-/* ---- what stays open ---- */
+/* ---- open interpreters ---- */
 
 static void live_loaders_close(struct live_loaders *l, size_t i) {
     pystack_close(l->readers[i].ps);
@@ -114,7 +116,8 @@ static int live_loaders_reserve(struct live_loaders *l, struct err *e) {
     return 0;
 }
 
-/* The interpreter of a process, open. NULL with the error. It is the process that it was, by the time of its start. */
+/* The open interpreter of a process. NULL with the error. The start time shows that it is still
+ * the same process. */
 static struct pystack *live_loaders_open(struct live_loaders *l, pid_t pid, struct err *e) {
     struct procfs_stat st;
     uint64_t start = procfs_read_stat(pid, 0, &st) == 0 ? st.start_ticks : 0;
@@ -131,14 +134,14 @@ static struct pystack *live_loaders_open(struct live_loaders *l, pid_t pid, stru
     return ps;
 }
 
-/* It could not be read: it may have become another program. */
+/* Close it after a failed read: the process may have become another program. */
 static void live_loaders_drop(struct live_loaders *l, const struct pystack *ps) {
     for (size_t i = l->n; i-- > 0;)
         if (l->readers[i].ps == ps)
             live_loaders_close(l, i);
 }
 
-/* The scan is over: close what it had no use for. */
+/* At the end of a scan, close the interpreters that it did not use. */
 static void live_loaders_tidy(struct live_loaders *l) {
     for (size_t i = l->n; i-- > 0;)
         if (!l->readers[i].used)
@@ -147,9 +150,9 @@ static void live_loaders_tidy(struct live_loaders *l) {
         l->readers[i].used = false;
 }
 
-/* ---- who there is ---- */
+/* ---- finding workers ---- */
 
-/* Are all of the last scan among them, if there were any? */
+/* True if all iterators of the last scan are among them, and there were any. */
 static bool live_loaders_has_all(const struct live_loaders *l, const uint64_t *addrs, size_t n) {
     size_t there = 0;
     for (size_t i = 0; i < l->n_addrs; i++)
@@ -158,7 +161,7 @@ static bool live_loaders_has_all(const struct live_loaders *l, const uint64_t *a
     return l->n_addrs && there == l->n_addrs;
 }
 
-/* Iterators that any of a few looks finds; number. *failed: none of them could be made. */
+/* The iterators found by any of several scans; returns their number. *failed: no scan succeeded. */
 static size_t live_loaders_find(struct live_loaders *l, struct pystack *ps, struct sql_sink *sink,
                                 uint64_t *addrs, bool *failed) {
     uint64_t seen[PYSTACK_LOADERS];
@@ -184,7 +187,7 @@ static size_t live_loaders_find(struct live_loaders *l, struct pystack *ps, stru
     return n;
 }
 
-/* All workers there are of process `pid`. 0, or -1 with the error. */
+/* List all workers of process `pid`. 0, or -1 with the error. */
 static int live_loaders_list(struct live_target *t, pid_t pid, struct sql_sink *sink, struct live_workers *w,
                              struct err *e) {
     uint64_t addrs[PYSTACK_LOADERS];
@@ -196,7 +199,7 @@ static int live_loaders_list(struct live_target *t, pid_t pid, struct sql_sink *
     struct pystack_loader *l = calloc(1, sizeof *l);
     int rc = l ? 0 : err_set(e, ERR_FAILED, "out of memory for the workers");
     bool failed = false;
-    if (!ps) /* it may not be read: that is no mistake in the question */
+    if (!ps) /* it may not be read: not an error of the query */
         (void)snprintf(t->note, sizeof t->note, "python.loader_workers: %s", why.text);
     size_t n = ps && l ? live_loaders_find(kept, ps, sink, addrs, &failed) : 0;
     for (size_t i = 0; i < n && rc == 0; i++)
@@ -211,7 +214,7 @@ static int live_loaders_list(struct live_target *t, pid_t pid, struct sql_sink *
     return rc;
 }
 
-/* Fill in what the worker's main thread does; `s` holds the texts. */
+/* Fill in the current function of the worker's main thread; `s` owns the texts. */
 static void live_loaders_read_function(struct live_loaders *l, pid_t pid, struct model_snapshot *s,
                                        union ring_value *row) {
     struct err e = {0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* live_proc: see live_tables.h. The process and its threads as the kernel has them, read by this program: the job does nothing for it. */
+/* live_proc: see live_tables.h. The kernel's facts about the process and its threads, read by
+ * this program: the job does no work for it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #include "client/sql/live_tables.h"
 #include "store/ring/ring_tables.h"
 
-#define LIVE_PROC_INTERVAL_NS (100 * 1000 * 1000L) /* between two looks at CPU clocks */
+#define LIVE_PROC_INTERVAL_NS (100 * 1000 * 1000L) /* between two readings of CPU clocks */
 #define LIVE_PROC_CMD_MAX ((size_t)64 * 1024)
 #define LIVE_PROC_MIB (1024.0 * 1024.0)
 
@@ -53,7 +54,8 @@ static uint64_t live_proc_cpu_ns(pid_t pid) {
     return (uint64_t)t.tv_sec * CLOCK_NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* The same of a thread: the first number of its schedstat (Linux, Documentation/scheduler/sched-stats). */
+/* The same for a thread: the first number of its schedstat (Linux,
+ * Documentation/scheduler/sched-stats). */
 static uint64_t live_proc_thread_ns(pid_t pid, pid_t tid) {
     char path[64], text[128], *end;
     (void)snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
@@ -147,8 +149,9 @@ static void live_proc_put_thread(pid_t pid, const struct live_proc_thread *befor
                                  struct sql_sink *sink) {
     struct procfs_status st;
     char wchan[64] = "";
+    /* it has ended */
     if (procfs_read_status(pid, before->tid, &st) != 0)
-        return; /* it has ended */
+        return;
     double cpu_pct = NAN;
     if (columns >> RING_SYSTEM_THREADS_CPU_PCT & 1) {
         uint64_t after = live_proc_thread_ns(pid, before->tid);

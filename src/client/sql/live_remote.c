@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * live_remote: see live_tables.h. What the agent tells of the process and its threads, for tables that are made of /proc where the process
- * is of this machine. What it does not tell is NULL.
+ * live_remote: see live_tables.h. The agent's facts about the process and its threads, for
+ * tables that are read from /proc if the process is on this machine. Missing facts are NULL.
  */
 #include <limits.h>
 #include <math.h>
@@ -15,14 +15,14 @@
 #include "store/ring/ring_tables.h"
 
 #define LIVE_REMOTE_MIB (1024.0 * 1024.0)
-#define LIVE_REMOTE_CLOCK_S                                                                                  \
-    1.0 /* times of start may differ by this: the clock was set, between two looks at it */
+/* start times may differ by this: the clock may have been set between two readings */
+#define LIVE_REMOTE_CLOCK_S 1.0
 #define LIVE_REMOTE_CMDLINE ((size_t)64 * 1024)
-#define LIVE_REMOTE_INTERVAL_MS 100 /* between two looks at CPU clocks */
+#define LIVE_REMOTE_INTERVAL_MS 100 /* between two readings of CPU clocks */
 
 static bool live_remote_stop(void *arg) { return sql_sink_cancelled(arg); }
 
-/* A connection and a snapshot of two looks, both the caller's; NULL with the error. */
+/* Open a connection and take a measured snapshot, both owned by the caller; NULL with the error. */
 static struct call *live_remote_ask(struct live_target *t, struct sql_sink *sink, struct model_snapshot *s,
                                     struct err *e) {
     struct call *c = call_open(&t->addr, e);
@@ -42,7 +42,7 @@ static int64_t live_remote_label(char state) {
     return label < 0 ? RING_INT_NULL : label;
 }
 
-/* Is process `pid` of this machine the one that `m` tells of? */
+/* True if process `pid` of this machine is the one that `m` describes. */
 static bool live_remote_is_here(pid_t pid, const struct model_target *m) {
     struct utsname here;
     struct procfs_status st;

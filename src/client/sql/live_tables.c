@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* live_tables: see live_tables.h. Stacks and threads, as a snapshot has them. */
+/* live_tables: see live_tables.h. Stacks and threads, from a snapshot. */
 #include "client/sql/live_tables.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include "base/model_json.h"
 #include "store/ring/ring_tables.h"
 
-#define LIVE_INTERVAL_MS 100 /* two looks tell what is on the CPU */
+#define LIVE_INTERVAL_MS 100 /* two snapshots show which threads are on the CPU */
 #define LIVE_LOCALS_MAX ((size_t)1024 * 1024)
 
 static bool live_wants(uint64_t columns, int column) { return columns >> column & 1; }
@@ -24,7 +24,8 @@ int live_lost(const struct live_target *t, struct err *e) {
     return err_set(e, ERR_LOST, "process %d has ended", (int)t->addr.pid);
 }
 
-/* One snapshot, of two looks if `measured`, with locals if `locals`. `out` is the caller's on success. */
+/* Take one snapshot, after a first one if `measured`, with locals if `locals`. The caller owns
+ * `out` on success. */
 static int live_snapshot(struct live_target *t, bool measured, bool locals, struct sql_sink *sink,
                          struct model_snapshot *out, struct err *e) {
     struct wire_threads want = {.locals = locals};
@@ -51,7 +52,7 @@ static int live_failed(struct live_target *t, const struct err *e) {
     return -1;
 }
 
-/* Variables as JSON, in `text`; NULL unknown. */
+/* Format variables as JSON in `text`; NULL unknown. */
 static const char *live_put_locals(struct strbuf *text, const struct model_locals *l) {
     struct json j;
     if (!l)
@@ -98,7 +99,7 @@ static int live_scan_backtrace(void *arg, uint64_t columns, struct sql_sink *sin
     return 0;
 }
 
-/* Threads as the target numbers them and as this process does. */
+/* Thread ids in the target's numbering and in ours. */
 struct live_tids {
     pid_t *here;
     int64_t *there;
@@ -174,9 +175,9 @@ typedef int live_scan(void *arg, uint64_t columns, struct sql_sink *sink, struct
 
 static const struct {
     enum ring_table table;
-    live_scan *scan;   /* NULL: nobody makes it */
-    live_scan *remote; /* of a job that is no process of this machine */
-    const char *key;   /* column that the query must say; NULL none */
+    live_scan *scan;   /* NULL: no function reads it */
+    live_scan *remote; /* of a job on another machine */
+    const char *key;   /* column that the query must name; NULL none */
 } live_tables[] = {
 #define LIVE_TABLE(id, name, scan, remote, help) {RING_##id, scan, remote, NULL},
 #define PYTHON_TABLE(id, name, unit, function, roots, key, help)                                             \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* live_virtual: tables that Python makes in the target when they are read: one question to its agent. See live_tables.h. */
+/* live_virtual: tables that Python makes in the target when they are read: one request to its
+ * agent. See live_tables.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +14,10 @@
 /* A table being read. */
 struct live_virtual {
     const struct ring_table_def *def;
-    size_t n_columns;                           /* of the definition */
-    int place[RING_MAX_COLUMNS];                /* of each in a row that came; -1: it is not there */
-    struct wire_value values[RING_MAX_COLUMNS]; /* as they came */
+    size_t n_columns; /* of the definition */
+    /* index of each column in a received row; -1: missing */
+    int place[RING_MAX_COLUMNS];
+    struct wire_value values[RING_MAX_COLUMNS]; /* as received */
     union ring_value row[RING_MAX_COLUMNS];
     char *text;
     size_t used;
@@ -23,7 +25,7 @@ struct live_virtual {
 
 static bool live_virtual_stop(void *arg) { return sql_sink_cancelled(arg); }
 
-/* Beside what other tables of the query could not tell. One that is read again in it says the same again. */
+/* Appended to the notes of other tables of the query, once for each table. */
 void live_virtual_note(struct live_target *t, const char *table, const char *why) {
     char note[sizeof t->note];
     size_t n = strlen(t->note);
@@ -32,7 +34,7 @@ void live_virtual_note(struct live_target *t, const char *table, const char *why
         (void)snprintf(t->note + n, sizeof t->note - n, "%s%s", n ? "; " : "", note);
 }
 
-/* Find the columns of the definition in what came. 0 or -1. */
+/* Find the columns of the definition among the received ones. 0 or -1. */
 static int live_virtual_match(struct live_virtual *m, struct wire_rows *rows) {
     struct wire_value name;
     for (size_t i = 0; i < RING_MAX_COLUMNS; i++)
@@ -48,7 +50,7 @@ static int live_virtual_match(struct live_virtual *m, struct wire_rows *rows) {
     return 0;
 }
 
-/* A text with its end mark; NULL: there is no more room. */
+/* A copy of a text with a NUL; NULL if there is no more room. */
 static const char *live_virtual_keep(struct live_virtual *m, const struct wire_value *v) {
     size_t room = LIVE_TEXT_BYTES - m->used;
     if (v->len >= room)
@@ -67,7 +69,7 @@ static int64_t live_virtual_label(const struct ring_column_def *c, const struct 
     return RING_INT_NULL;
 }
 
-/* What came, as the column has it; what is of another kind is unknown. */
+/* Convert a received value to the column's type; a value of another type is unknown. */
 static union ring_value live_virtual_value(struct live_virtual *m, const struct ring_column_def *c,
                                            const struct wire_value *v) {
     bool whole = v->kind == WIRE_VALUE_INT || v->kind == WIRE_VALUE_BOOL;
@@ -86,7 +88,7 @@ static union ring_value live_virtual_value(struct live_virtual *m, const struct 
     }
 }
 
-/* Give all rows to SQL. 0, or -1 with the error. */
+/* Pass all rows to SQL. 0, or -1 with the error. */
 static int live_virtual_put(struct live_virtual *m, struct wire_rows *rows, struct sql_sink *sink,
                             struct err *e) {
     static const struct wire_value unknown = {.kind = WIRE_VALUE_NULL};
@@ -125,7 +127,7 @@ static int live_virtual_read(struct live_target *t, const struct wire_message *a
     return rc;
 }
 
-/* The question, on a connection of its own. NULL with the error. */
+/* Send the request on a connection of its own. NULL with the error. */
 static struct wire_message *live_virtual_ask(struct live_target *t, const struct wire_rows_ask *ask,
                                              struct sql_sink *sink, struct rpc **asker, struct err *e) {
     struct strbuf b;

@@ -15,7 +15,7 @@
 #define MAGIC_BLANKS " \t\n"
 #define MAGIC_WORD 64
 
-/* Names of the job's own, with their types: nothing of the objects is asked. */
+/* Names of the job's own, with their types; no code of the objects runs. */
 #define MAGIC_WHO                                                                                            \
     "print(*['%-24s %s' % (k, type(v).__name__) for k, v in sorted(dict(globals()).items(), key=lambda i: "  \
     "str(i[0])) if type(k) is str and not k.startswith('_')], sep='\\n')"
@@ -146,7 +146,7 @@ const struct magic_def magics[] = {
 
 bool magic_is(const char *line) { return line[strspn(line, MAGIC_BLANKS)] == '%'; }
 
-/* Its first word; where what is behind it begins. */
+/* Copy the first word of a line; returns where the rest begins. */
 static const char *magic_split(const char *line, char word[MAGIC_WORD]) {
     const char *from = line + strspn(line, MAGIC_BLANKS);
     size_t n = strcspn(from, MAGIC_BLANKS);
@@ -221,7 +221,8 @@ static enum magic_completion magic_complete_name(const char *typed, struct strbu
     return words->len ? MAGIC_COMPLETES_WORDS : MAGIC_COMPLETES_NOT;
 }
 
-/* Words that begin as what is typed: who completes at a prompt has no list in which others would be found. */
+/* Words that begin with the typed text: completion at a prompt shows no list in which other
+ * matches could be found. */
 static enum magic_completion magic_complete_sql(const char *sql, const struct catalog *c,
                                                 struct strbuf *words, size_t *from) {
     struct sql_completion found;

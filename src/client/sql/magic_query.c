@@ -8,7 +8,7 @@
 #include "client/session/status_text.h"
 
 #define MAGIC_QUERY_S 60
-#define MAGIC_QUERY_INTERVAL_MS 100 /* two looks tell what is on the CPU */
+#define MAGIC_QUERY_INTERVAL_MS 100 /* two snapshots show which threads are on the CPU */
 
 bool magic_is_query(const struct magic *m) {
     return m->kind == MAGIC_QUERY || m->kind == MAGIC_STACKS || m->kind == MAGIC_STATUS;

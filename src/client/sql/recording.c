@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recording: see recording.h. Reading: a row becomes an item as soon as it comes, so that a long recording is in memory once. */
+/* recording: see recording.h. Each row is converted when it is read, so that a long recording is
+ * in memory only once. */
 #include "client/sql/recording.h"
 
 #include <math.h>
@@ -15,12 +16,12 @@
 
 #define RECORDING_MEMORY ((size_t)512 * 1024 * 1024)
 #define RECORDING_QUERY_S 60.0
-#define RECORDING_EVER_S 1e18 /* longer than anything lasts */
+#define RECORDING_EVER_S 1e18 /* longer than any recording */
 #define RECORDING_HALVINGS 4  /* the time that fits is found to a sixteenth */
 
 #define RECORDING_TEXT_RECENT "3"
 
-/* While it is read: room of its arrays. */
+/* Capacities of the arrays while a recording is read. */
 struct recording_reading {
     struct recording *p;
     size_t frames, stacks, samples, threads, names, looks, processes;
@@ -38,19 +39,19 @@ static double recording_real(const struct sql_result *r, size_t column) {
                                  : NAN;
 }
 
-/* The text itself, until the next row; "" there is none. */
+/* A text, valid until the next row; "" if there is none. */
 static const char *recording_word(const struct sql_result *r, size_t column) {
     size_t len;
     const char *text = sql_result_kind(r, column) == SQL_TEXT ? sql_result_text(r, column, &len) : NULL;
     return text ? text : "";
 }
 
-/* Kept; NULL unknown. */
+/* A copy of the text; NULL unknown. */
 static const char *recording_text(struct recording *p, const struct sql_result *r, size_t column) {
     return sql_result_kind(r, column) == SQL_TEXT ? arena_strdup(&p->arena, recording_word(r, column)) : NULL;
 }
 
-/* Room for one item more at the end of an array. */
+/* Make room for one more item at the end of an array. */
 static int recording_grow(void *items, size_t item_size, size_t n, size_t *cap) {
     return grow_array(items, item_size, n + 1, cap);
 }
@@ -75,7 +76,7 @@ static int recording_take_process(struct recording_reading *l, const struct sql_
     return 0;
 }
 
-/* Rows in the order of their times: what comes later counts. */
+/* Rows are sorted by time: later ones replace earlier ones. */
 static int recording_take_fact(struct recording_reading *l, const struct sql_result *r) {
     struct recording *p = l->p;
     const struct {
@@ -197,7 +198,7 @@ static int recording_take_second(struct recording_reading *l, const struct sql_r
     return 0;
 }
 
-/* Those that stand in both tables once. */
+/* Threads that are in both tables, once. */
 static const char recording_threads_text[] =
     "SELECT tid, max(name) AS name, max(native_name) AS native_name, max(state) AS state, max(cpu_pct) AS "
     "cpu_pct FROM ("
@@ -263,7 +264,7 @@ static int recording_run(struct recording_reading *l, struct database *d, const 
     return rc;
 }
 
-/* Rows of a window: samples, and what the kernel said. */
+/* Rows of a window: samples, and the kernel's ticks. */
 static int recording_count(struct recording_reading *l, struct database *d, double window_s, struct err *e) {
     l->p->window_s = window_s;
     return recording_run(l, d,
@@ -272,7 +273,7 @@ static int recording_count(struct recording_reading *l, struct database *d, doub
                          recording_take_count, e);
 }
 
-/* How much of the time before the end is read: all, or as much as is not too many rows. */
+/* Choose the time before the end to read: all, or as much as has not too many rows. */
 static int recording_choose_window(struct recording_reading *l, struct database *d, struct err *e) {
     double fits_s = 0, over_s = RECORDING_LEAST_S;
     if (recording_count(l, d, RECORDING_EVER_S, e) != 0)
@@ -296,7 +297,7 @@ static int recording_choose_window(struct recording_reading *l, struct database 
     return 0;
 }
 
-/* What its last sample says of each thread. */
+/* Each thread's state from its last sample. */
 static void recording_add_stacks(struct recording *p) {
     double *at = arena_calloc(&p->arena, p->n_threads + 1, sizeof *at);
     if (!at)
@@ -365,12 +366,12 @@ void recording_fini(struct recording *p) {
 
 /* ---- make ---- */
 
-/* Snapshots and batches of samples, as a living target would send them. */
+/* Snapshots and batches of samples, in the form in which a living target would send them. */
 
 #define RECORDING_SNAPSHOT_MEMORY ((size_t)64 * 1024 * 1024)
 #define RECORDING_BATCH_MEMORY ((size_t)512 * 1024 * 1024)
 #define RECORDING_MAX_DEPTH 2048
-#define RECORDING_TIME_MAX 1e11 /* what a calendar can say */
+#define RECORDING_TIME_MAX 1e11 /* the largest time that calendars support */
 
 static const struct model_stack_def *recording_find_stack(const struct recording *p, uint32_t id) {
     size_t low = 0, high = p->n_stacks;
@@ -407,7 +408,7 @@ static void recording_copy_frame(struct arena *a, struct model_frame *to, const 
     to->module = arena_strdup(a, to->module);
 }
 
-/* Frames of a stack, innermost first. What was overwritten is left out, and the thread says so. */
+/* Frames of a stack, innermost first. Overwritten ones are left out, and the thread is marked. */
 static void recording_put_stack(const struct recording *p, uint32_t stack_id, struct arena *a,
                                 struct model_thread *t) {
     size_t n = 0;
@@ -426,7 +427,7 @@ static void recording_put_stack(const struct recording *p, uint32_t stack_id, st
     t->n_frames = t->frames ? n : 0;
 }
 
-/* Who holds the GIL: 0 when each thread that was looked at says that it has nothing to do with it. */
+/* The holder of the GIL: 0 if every sampled thread neither holds nor wants it. */
 static int64_t recording_find_holder(const struct model_snapshot *s) {
     bool looked = false, sure = true;
     for (size_t i = 0; i < s->n_threads; i++) {
@@ -439,7 +440,7 @@ static int64_t recording_find_holder(const struct model_snapshot *s) {
     return looked && sure ? 0 : MODEL_UNKNOWN;
 }
 
-/* A snapshot of some threads at a time; that of the process comes first. */
+/* Make a snapshot of one group of threads; the process's own comes first. */
 static int recording_make_state(const struct recording *p, const struct recording_thread *threads, size_t n,
                                 double time_s, struct model_snapshot *out) {
     *out = (struct model_snapshot){.timestamp = time_s,
@@ -502,7 +503,7 @@ static int recording_define(const struct recording *p, struct model_sample_batch
     return 0;
 }
 
-/* Mean time that looks of samples [from, to) stand for; NAN there are none. */
+/* Mean time that the ticks of samples [from, to) stand for; NAN if there are none. */
 static double recording_mean_us(const struct recording *p, size_t from, size_t to) {
     double us = 0;
     size_t n = 0;
@@ -571,16 +572,16 @@ int recording_make_target(const struct recording *p, const char *why, struct mod
 /* ---- native ---- */
 
 /*
- * Stacks of the tables without their native frames. A stack of the tables is a node below that of
- * its caller. A node of a native frame becomes that of the nearest Python frame below; nodes that
- * are then the same become one. Nodes come in the order of their ids, callers first.
+ * Removes native frames from the stacks of the tables. There a stack is a node below that of its
+ * caller. A node of a native frame becomes that of the nearest Python frame below; nodes that
+ * are equal then become one. Nodes are sorted by their ids, callers first.
  */
 
-/* While it is done. */
+/* State while they are removed. */
 struct recording_strip {
     struct recording *p;
-    uint32_t *python;       /* of each stack of p->stacks: the stack to be shown */
-    struct table by_caller; /* places in `kept`, by caller and frame */
+    uint32_t *python;       /* per stack of p->stacks: the stack to show */
+    struct table by_caller; /* positions in `kept`, by caller and frame */
     size_t n_kept;
     struct model_stack_def *kept;
 };
@@ -601,7 +602,7 @@ static bool recording_is_native(const struct recording *p, uint32_t frame_id) {
     return f && f->frame.kind == MODEL_FRAME_NATIVE;
 }
 
-/* What a stack has become; one that is not there stays what it is. */
+/* The new number of a stack; one that does not exist keeps its number. */
 static uint32_t recording_python_of(const struct recording_strip *s, uint32_t id) {
     const struct recording *p = s->p;
     const struct model_stack_def *at =
@@ -609,7 +610,7 @@ static uint32_t recording_python_of(const struct recording_strip *s, uint32_t id
     return at ? s->python[at - p->stacks] : id;
 }
 
-/* The number of the stack with this caller and frame, which is `def` if there was none. */
+/* The number of the stack with this caller and frame; `def` is added if there is none. */
 static uint32_t recording_keep_stack(struct recording_strip *s, const struct model_stack_def *def) {
     uint64_t hash = hash_mix((uint64_t)def->parent_id << 32 | def->frame_id);
     size_t at = TABLE_BEGIN;
@@ -656,10 +657,10 @@ int recording_strip_native(struct recording *p) {
 /* ---- snapshots ---- */
 
 /*
- * Moments before the last state, to be stepped through. A moment is what the last sample and the
- * last row of each thread's history say that are not older than RECORDING_RECENT_S then: as the
- * last state is made. Only their times are kept; each is made when it is asked for, by reading on
- * from the one before.
+ * Moments before the last state, for stepping through. A moment is made like the last state:
+ * from the last sample and the last row of each thread's history that are not older than
+ * RECORDING_RECENT_S at that time. Only the times are kept; a moment is made on request, by
+ * reading on from the one before.
  */
 
 void recording_put_sample(struct recording_thread *t, const struct model_sample *s) {
@@ -684,14 +685,14 @@ void recording_keep_holder(struct recording_thread *threads, size_t n, const dou
             threads[i].thread.gil = MODEL_GIL_UNKNOWN;
 }
 
-/* Where reading is, and the newest of each thread up to there. */
+/* Position of the reader, and the newest rows of each thread up to there. */
 struct recording_reader {
     size_t sample, look, process;
     double until_s;
     const struct model_sample **samples; /* per name */
     const struct recording_tick **looks;
-    struct recording_thread *threads; /* of the moment that was made last, */
-    double *at;                       /* and when the sample of each was taken */
+    struct recording_thread *threads; /* of the moment made last, */
+    double *at;                       /* and the time of each thread's sample */
 };
 
 static size_t recording_name(const struct recording *p, int64_t tid) {
@@ -706,7 +707,7 @@ static size_t recording_name(const struct recording *p, int64_t tid) {
     return low < p->n_names && p->names[low].tid == tid ? low : SIZE_MAX;
 }
 
-/* Read all that is not after a time. */
+/* Read all rows up to a time. */
 static void recording_read_until(const struct recording *p, struct recording_reader *r, double time_s) {
     for (; r->sample < p->n_samples && p->samples[r->sample].timestamp <= time_s; r->sample++) {
         size_t i = recording_name(p, p->samples[r->sample].tid);
@@ -737,7 +738,7 @@ static void recording_put_process(const struct recording *p, const struct record
     m->process.n_threads = last->n_threads;
 }
 
-/* Begin at the first row again. */
+/* Start again at the first row. */
 static void recording_rewind(const struct recording *p, struct recording_reader *r) {
     r->sample = r->look = r->process = 0;
     memset(r->samples, 0, p->n_names * sizeof *r->samples);
@@ -782,7 +783,7 @@ struct recording_snapshot recording_read_snapshot(struct recording *p, size_t mo
     return m;
 }
 
-/* Where a search for moments is. */
+/* Position of a search for moments. */
 struct recording_place {
     size_t sample, look;
 };
@@ -791,7 +792,7 @@ static double recording_quarter(const struct recording *p, double time_s) {
     return floor((p->seen_until - time_s) / RECORDING_SNAPSHOT_S);
 }
 
-/* The last time in the next quarter of a second before the end in which something was written; NAN there is none. */
+/* The last time with a row in the next quarter of a second before the end; NAN if there is none. */
 static double recording_next_time(const struct recording *p, struct recording_place *at) {
     double last = NAN;
     for (;;) {
@@ -825,7 +826,7 @@ int recording_find_snapshots(struct recording *p) {
     struct recording_place at = {0};
     for (size_t i = 0; i < n; i++) {
         double time_s = recording_next_time(p, &at);
-        if (i == 0 || (n - 1 - i) % every == 0) /* the first there is, and the newest */
+        if (i == 0 || (n - 1 - i) % every == 0) /* the first one, and the newest */
             p->moments[p->n_moments++] = time_s;
     }
     return 0;
@@ -834,24 +835,24 @@ int recording_find_snapshots(struct recording *p) {
 /* ---- weights ---- */
 
 /*
- * How long each sample of the tables stands for. A look stands for the time that is nearer to it
- * than to any other: half of what lies before it and half of what lies after. So whatever looks
- * there were, and at whatever rate, the time between two of them is counted once. Where none were
- * taken for much longer than they are apart on either side, nobody looked: that time belongs to no
- * sample.
+ * The time that each sample of the tables stands for. A tick stands for the time that is closer
+ * to it than to any other: half of the gap before it and half of the gap after it. So the time
+ * between two ticks is counted once, at any sampling rate. A gap that is much longer than its
+ * neighbours is a pause in sampling: that time belongs to no sample.
  */
 
-#define RECORDING_NEAR 16 /* distances on either side that say what is usual there */
-#define RECORDING_PAUSE                                                                                      \
-    12 /* so many times what is usual (waits of the sampler end at 8 means, which is 11.6 medians), */
-#define RECORDING_PAUSE_S 0.5 /* and no less than that: a look that the machine was late with is no pause */
+#define RECORDING_NEAR 16 /* gaps on either side that determine the usual length */
+/* maximum multiple of the usual gap (waits of the sampler end at 8 means, or 11.6 medians) */
+#define RECORDING_PAUSE 12
+/* minimum length of a pause: a tick delayed by a busy machine is not a pause */
+#define RECORDING_PAUSE_S 0.5
 
 static int recording_compare_times(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* The median of at most RECORDING_NEAR distances; NAN of none. */
+/* The median of at most RECORDING_NEAR gaps; NAN if there are none. */
 static double recording_usual(const double *apart, size_t n) {
     double sorted[RECORDING_NEAR];
     if (n == 0)
@@ -862,18 +863,18 @@ static double recording_usual(const double *apart, size_t n) {
     return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
-/* Of distance number `i` of `n`: what it gives to the look before it and to the one after it, in seconds. */
+/* The shares of gap number `i` of `n` for the tick before it and the tick after it, in seconds. */
 static void recording_share(const double *apart, size_t n, size_t i, double *before, double *after) {
     size_t first = i < RECORDING_NEAR ? 0 : i - RECORDING_NEAR, left = n - i - 1;
     double earlier = recording_usual(apart + first, i - first),
            later = recording_usual(apart + i + 1, left < RECORDING_NEAR ? left : RECORDING_NEAR);
-    double usual = fmax(earlier, later); /* of one that is known, that */
+    double usual = fmax(earlier, later); /* if only one is known, that one */
     bool pause = apart[i] >= RECORDING_PAUSE_S && apart[i] > RECORDING_PAUSE * usual;
     *before = (!pause ? apart[i] : isnan(earlier) ? usual : earlier) / 2;
     *after = (!pause ? apart[i] : isnan(later) ? usual : later) / 2;
 }
 
-/* Times of all looks, each once; how many there are. */
+/* Times of all ticks, each once; returns their number. */
 static size_t recording_list_ticks(const struct recording *p, double *times) {
     size_t n = 0;
     for (size_t i = 0; i < p->n_samples; i++)
@@ -882,14 +883,15 @@ static size_t recording_list_ticks(const struct recording *p, double *times) {
     return n;
 }
 
-/* `times` of `n` looks become what they stand for, in seconds; `apart` has room for as many. */
+/* Replace the `times` of `n` ticks by the time that they stand for, in seconds; `apart` has room
+ * for as many. */
 static void recording_weigh_ticks(double *times, double *apart, size_t n) {
     double before, after, half = 0;
     for (size_t i = 0; i + 1 < n; i++)
         apart[i] = times[i + 1] - times[i];
     for (size_t i = 0; i + 1 < n; i++) {
         recording_share(apart, n - 1, i, &before, &after);
-        times[i] = (i ? half : before) + before; /* of what was before the first nothing is known */
+        times[i] = (i ? half : before) + before; /* the time before the first tick is unknown */
         half = after;
     }
     times[n - 1] = 2 * half;

@@ -10,7 +10,7 @@
 
 #define RESULT_BLOCK ((size_t)64 * 1024)
 #define RESULT_FIRST_ROWS 64
-#define RESULT_NAME 1024 /* of a column whose name was there already */
+#define RESULT_NAME 1024 /* of a column with a duplicate name */
 
 /* Text of many values; each has its length before it and a NUL after it. */
 struct result_block {
@@ -88,7 +88,7 @@ static bool result_has_column(const struct result *r, size_t n, const char *name
     return false;
 }
 
-/* A row is an object to those who read JSON: of columns with the same name the second is called NAME:2. */
+/* In JSON a row is an object: of columns with the same name the second is called NAME:2. */
 static int result_name_columns(struct result *r, const struct sql_result *q) {
     char text[RESULT_NAME];
     for (size_t i = 0; i < r->n_columns; i++) {
@@ -156,7 +156,7 @@ void result_put_real(struct result *r, size_t column, double v) {
     r->columns[column].values[r->n_rows - 1].f = v;
 }
 
-/* Room for `n` bytes of text; NULL: there is none. */
+/* Room for `n` bytes of text; NULL if there is none. */
 static char *result_reserve(struct result *r, size_t n) {
     struct result_block *b = r->blocks;
     if (!b || b->cap - b->used < n) {
@@ -327,7 +327,7 @@ size_t result_length(const struct result *r, size_t row, size_t column) {
     return n;
 }
 
-/* "2023-11-14 22:13:20.250", UTC; false when no calendar has that time. */
+/* "2023-11-14 22:13:20.250", UTC; false if the calendar does not have that time. */
 static bool result_time_text(double t, char *buf, size_t cap) {
     if (!(t > -62167219200.0 && t < 253402300800.0))
         return false;
@@ -441,7 +441,7 @@ int result_compare(const struct result *r, size_t column, size_t a, size_t b) {
     return order ? (order < 0 ? -1 : 1) : la < lb ? -1 : la > lb;
 }
 
-/* Which of two rows comes first: negative the first one. */
+/* Order of two rows: negative if the first one comes first. */
 static int result_precedes(const struct result *r, size_t column, bool descends, uint32_t a, uint32_t b) {
     bool na = result_kind(r, a, column) == SQL_NULL, nb = result_kind(r, b, column) == SQL_NULL;
     if (na || nb)

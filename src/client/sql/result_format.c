@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* result_format: see result.h. Rows as a table for people, as JSON, a JSON object a line, or CSV (RFC 4180). */
+/* result_format: see result.h. Rows as a table for people, as JSON, a JSON object a line, or CSV
+ * (RFC 4180). */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,10 +14,10 @@
 #include "client/sql/result.h"
 
 #define RESULT_SCHEMA_VERSION 1
-#define RESULT_ELLIPSIS "\xe2\x80\xa6" /* an ellipsis, of one column */
-#define RESULT_ELLIPSIS_LEAST 8        /* columns that a text is left with */
+#define RESULT_ELLIPSIS "\xe2\x80\xa6" /* an ellipsis, one column wide */
+#define RESULT_ELLIPSIS_LEAST 8        /* columns that remain of a text */
 
-/* All its digits, and never those of an integer. */
+/* All digits, and never like an integer. */
 static void result_put_decimal(double v, struct strbuf *out) {
     size_t from = out->len;
     result_put_digits(v, out);
@@ -38,8 +39,8 @@ static void result_put_plain(const struct result_cell *c, struct strbuf *out) {
 
 /* ---- for people ---- */
 
-/* A number of up to so many characters is drawn as it is, a longer one with six significant digits, or, if it is large, to the
- * thousandth. JSON and CSV have all digits. */
+/* A number of up to so many characters is drawn unchanged; a longer one with six significant
+ * digits, or, if it is large, rounded to the thousandth. JSON and CSV have all digits. */
 #define RESULT_SHORT 8
 #define RESULT_LARGE 1e6
 
@@ -72,16 +73,16 @@ static void result_put_time(double at, struct strbuf *out) {
     strbuf_addf(out, "%s.%06dZ", text, (int)(us % 1000000));
 }
 
-/* Draws values: as they are, and fit to be seen. */
+/* Formats values, raw and sanitised. */
 struct result_pen {
     struct strbuf text;
     char *clean;
     size_t cap;
 };
 
-/* Of the pen's text; until it is used again. */
+/* The pen's text, sanitised; valid until the pen is used again. */
 static const char *result_clean(struct result_pen *pen) {
-    size_t need = pen->text.len * 3 + 1; /* a broken byte becomes three */
+    size_t need = pen->text.len * 3 + 1; /* an invalid byte becomes three */
     if (need > pen->cap) {
         char *more = realloc(pen->clean, need);
         if (!more)
@@ -120,7 +121,7 @@ static void result_pad(struct strbuf *out, int n, char with) {
         strbuf_addc(out, with);
 }
 
-/* Of paths and dotted names the end is what tells, of all else the beginning. */
+/* The end of a path or dotted name is its important part, of other texts the beginning. */
 static void result_put_shortened(struct strbuf *out, const char *text, int width) {
     const char *end = text + strlen(text), *from = text;
     if (!strpbrk(text, "/.") || strchr(text, ' ')) {
@@ -175,7 +176,7 @@ static void result_put_lines(const struct result *r, const int *width, const boo
     }
 }
 
-/* How wide each column is, and whether it has numbers only. */
+/* Measure the width of each column, and whether it has only numbers. */
 static void result_measure(const struct result *r, int *width, bool *right, struct result_pen *pen) {
     for (size_t i = 0; i < r->n_columns; i++) {
         width[i] = text_width(result_draw_name(r, i, pen));
@@ -189,7 +190,7 @@ static void result_measure(const struct result *r, int *width, bool *right, stru
     }
 }
 
-/* How wide a line is when texts are no wider than `most`. */
+/* Width of a line if texts are no wider than `most`. */
 static long result_line_width(const struct result *r, const int *width, const bool *right, int most) {
     long sum = r->n_columns ? 3 * ((long)r->n_columns - 1) : 0;
     for (size_t i = 0; i < r->n_columns; i++)
@@ -197,7 +198,7 @@ static long result_line_width(const struct result *r, const int *width, const bo
     return sum;
 }
 
-/* A row below the other, a value a line. */
+/* One row below the other, one value a line. */
 static void result_put_vertical(const struct result *r, struct result_pen *pen, struct strbuf *out) {
     int widest = 0;
     for (size_t i = 0; i < r->n_columns; i++) {
@@ -213,7 +214,8 @@ static void result_put_vertical(const struct result *r, struct result_pen *pen, 
     }
 }
 
-/* Make the widest texts narrower, all of them as wide, until a line fits. Numbers are not cut: they would be others. */
+/* Shorten the widest texts to an equal width until a line fits. Numbers are not cut: that would
+ * change them. */
 static void result_fit(const struct result *r, int *width, const bool *right, int cols) {
     int least = RESULT_ELLIPSIS_LEAST, most = cols;
     while (least < most) {
@@ -367,8 +369,9 @@ static void result_put_csv(const struct result *columns, const struct result_cel
         strbuf_clear(&text);
         result_put_plain(c, &text);
         strbuf_adds(out, i ? "," : "");
+        /* empty, not unknown */
         if (c->kind == SQL_TEXT && c->len == 0)
-            strbuf_adds(out, "\"\""); /* empty, not unknown */
+            strbuf_adds(out, "\"\"");
         else
             result_put_field(strbuf_str(&text), terminal, out);
     }

@@ -8,7 +8,7 @@
 
 #define RESULT_STATS_BYTES ((size_t)64 * 1024 * 1024)
 
-/* What is known of a column once its rows are in order: numbers first, then text, blobs, NULLs. */
+/* Facts of a column whose rows are sorted: numbers first, then text, blobs, NULLs. */
 struct result_facts {
     uint32_t *order;
     size_t numbers, nulls, distinct;
@@ -39,7 +39,7 @@ static int result_read_facts(const struct result *r, size_t column, struct resul
     return 0;
 }
 
-/* Put a value of one set into another. */
+/* Copy a value from one result to another. */
 static int result_copy_value(struct result *to, size_t to_column, const struct result *r, size_t row,
                              size_t column) {
     const union result_value *v = &r->columns[column].values[row];
@@ -76,7 +76,7 @@ static int result_add_value(struct result *out, const char *name, const struct r
     return result_add_statistic(out, name) != 0 ? -1 : result_copy_value(out, 1, r, row, column);
 }
 
-/* Between the two values nearest to the place, as quantile() of SQL has it. */
+/* Interpolated between the two nearest values, like quantile() of SQL. */
 static double result_quantile(const struct result *r, size_t column, const struct result_facts *f, double p) {
     double place = p * (double)(f->numbers - 1);
     size_t low = (size_t)place;
@@ -93,7 +93,8 @@ static int result_add_numbers(struct result *out, const struct result *r, size_t
     } quantiles[] = {{"5 %", 0.05},  {"25 %", 0.25}, {"median", 0.5},
                      {"75 %", 0.75}, {"95 %", 0.95}, {"99 %", 0.99}};
     double n = (double)f->numbers;
-    bool is_time = strcmp(r->columns[column].type, "timestamp") == 0; /* a sum of times is none */
+    /* a sum of times has no meaning */
+    bool is_time = strcmp(r->columns[column].type, "timestamp") == 0;
     int rc = result_add_real(out, "mean", f->mean);
     if (rc == 0 && f->numbers > 1 && !is_time)
         rc = result_add_real(out, "stddev", sqrt(f->squares / (n - 1)));
@@ -127,7 +128,7 @@ struct result *result_describe(const struct result *r, size_t column) {
     return out;
 }
 
-/* A run of equal values: where it begins in the order, and how many. */
+/* A run of equal values: its start in the order, and its length. */
 struct result_run {
     size_t first, n;
 };

@@ -130,7 +130,7 @@ static int saved_is_query(const struct dirent *d) {
     return d->d_name[0] != '.' && len > 4 && strcmp(d->d_name + len - 4, ".sql") == 0;
 }
 
-/* The text of a file, if it is one that can be a query. 0 or -1. */
+/* Read the text of a file, if it can be a query. 0 or -1. */
 static int saved_read(const char *path, struct strbuf *out) {
     struct stat st;
     char buf[8192];
@@ -181,7 +181,7 @@ struct result *saved_list(const char *dir) {
     return r;
 }
 
-/* A name that is a file's name everywhere. */
+/* True for a name that is valid as a file name everywhere. */
 static bool saved_is_name(const char *name) {
     size_t len = strlen(name);
     for (const char *p = name; *p; p++)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session_recorded: a session with a process that has ended, over the tables that it left; see session.h and source.h.
+ * session_recorded: a session with a process that has ended, over the tables that it left; see
+ * session.h and source.h.
  *
- * A thread of its own reads what there is, once; then the loop's side answers from memory: the last state whenever somebody asks, the
- * samples once, second by second; who subscribes to snapshots gets those of the moments before first, once. Nothing changes any
- * more, so streams end after their first answer.
+ * A thread of its own reads the tables, once. Then the loop's side answers from memory: the last
+ * state on every request, the samples once, second by second; a subscriber to snapshots first
+ * gets those of the earlier moments, once. The data no longer change, so streams end after their
+ * first answer.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,31 +16,31 @@
 #include "client/sql/recording.h"
 #include "client/session/source.h"
 
-#define RECORDED_SNAPSHOTS 16 /* given in a round of the loop, */
-#define RECORDED_SAMPLES 8192 /* and so many, and the rest of their second */
+#define RECORDED_SNAPSHOTS 16 /* sent in one round of the loop */
+#define RECORDED_SAMPLES 8192 /* also, and the rest of their second */
 #define RECORDED_STOP_S 2
 
-/* The thread and the loop's side share this until the thread has ended. */
+/* Shared by the thread and the loop's side until the thread has ended. */
 struct session_recorded {
     struct session base; /* first */
     struct target_address addr;
     struct session_handler handler;
     void *arg;
     enum session_state state;
-    struct database *db; /* the thread's */
+    struct database *db; /* used by the thread */
     struct work work;
     struct loop_watch *done;
-    struct loop_timer *answer; /* nothing is answered from within a request */
-    struct recording past;     /* the thread's until it is done */
+    struct loop_timer *answer; /* no request is answered from inside itself */
+    struct recording past;     /* used by the thread until it is done */
     struct err error;
     bool failed;
-    /* what is to be answered */
+    /* pending answers */
     bool want_snapshot, want_details, want_samples;
     bool want_reply[WIRE_METHOD_COUNT];
     struct wire_threads details;
     size_t samples_given;
-    bool want_moments;    /* snapshots of the time before, */
-    size_t moments_given; /* of which so many were given */
+    bool want_moments;    /* snapshots of earlier moments */
+    size_t moments_given; /* number of them that were sent */
 };
 
 static struct session_recorded *session_recorded_of(struct session *base) {
@@ -81,7 +83,8 @@ static void session_recorded_put_snapshot(struct session_recorded *s, bool detai
         session_recorded_fail(s);
 }
 
-/* Some of the moments that are wanted; true: there are more. A few at a time, for the loop has other things to do. */
+/* Send some of the wanted moments; true if there are more. A few at a time, so that the loop
+ * stays responsive. */
 static bool session_recorded_put_snapshots(struct session_recorded *s) {
     for (int i = 0; i < RECORDED_SNAPSHOTS && s->moments_given < s->past.n_moments; i++) {
         struct model_snapshot snapshot;
@@ -95,7 +98,7 @@ static bool session_recorded_put_snapshots(struct session_recorded *s) {
     return s->state == SESSION_CONNECTED && s->moments_given < s->past.n_moments;
 }
 
-/* Some of the samples, each once; true: there are more. */
+/* Send some of the samples, each once; true if there are more. */
 static bool session_recorded_put_samples(struct session_recorded *s) {
     size_t until = s->samples_given + RECORDED_SAMPLES;
     while (s->state == SESSION_CONNECTED && s->samples_given < s->past.n_samples &&
@@ -115,7 +118,7 @@ static void session_recorded_answer(void *arg) {
     struct session_recorded *s = arg;
     if (s->state != SESSION_CONNECTED)
         return;
-    if (s->want_moments && session_recorded_put_snapshots(s)) { /* the last state comes after them */
+    if (s->want_moments && session_recorded_put_snapshots(s)) { /* the last state follows them */
         loop_timer_set(s->answer, 0);
         return;
     }
@@ -127,7 +130,8 @@ static void session_recorded_answer(void *arg) {
         session_recorded_put_snapshot(s, false);
     if (details)
         session_recorded_put_snapshot(s, true);
-    if (s->want_samples && session_recorded_put_samples(s)) { /* the answer to who wants them comes behind */
+    /* the answer to the subscription follows them */
+    if (s->want_samples && session_recorded_put_samples(s)) {
         loop_timer_set(s->answer, 0);
         return;
     }

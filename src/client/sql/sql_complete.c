@@ -15,24 +15,25 @@
 #define SQL_COMPLETE_BYTES ((size_t)256 * 1024)
 #define SQL_COMPLETE_TABLES 16 /* of one statement */
 
-/* A table of the statement. */
+/* A table named in the statement. */
 struct sql_mention {
     const struct catalog_table *table;
     const char *alias; /* within the text; `alias_len` 0: none */
     size_t alias_len;
 };
 
-/* Where the place is. */
+/* The context of the cursor. */
 struct sql_context {
     const char *text;
     size_t len;
-    size_t from;           /* of the word that is being typed; it ends at the cursor */
+    size_t from;           /* of the word being typed; it ends at the cursor */
     const char *qualifier; /* "s" of "s.ti"; NULL none */
     size_t qualifier_len;
-    const char *word; /* what is typed of the word itself */
+    const char *word; /* the typed part of the word itself */
     size_t word_len;
-    bool begins;                           /* a statement begins here */
-    bool wants_table, after_table, within; /* within: a string or a comment, where nothing is completed */
+    bool begins; /* a statement begins here */
+    /* within: a string or a comment, where nothing is completed */
+    bool wants_table, after_table, within;
     struct sql_mention mentions[SQL_COMPLETE_TABLES];
     size_t n_mentions;
 };
@@ -80,7 +81,7 @@ static void sql_find_word(struct sql_context *x, size_t cursor) {
     x->qualifier_len = from - 1 - name;
 }
 
-/* Note the name at a token of a FROM clause: schema.table or table, and its alias. */
+/* Record the name at a token of a FROM clause: schema.table or table, and its alias. */
 static void sql_read_mention(struct sql_context *x, const struct catalog *c, struct sql_token t) {
     size_t at = t.at, end = t.at + t.len;
     struct sql_token next = sql_token_next(x->text, x->len, end);
@@ -93,7 +94,8 @@ static void sql_read_mention(struct sql_context *x, const struct catalog *c, str
     next = sql_solid_token(x->text, x->len, end);
     if (sql_token_is(x->text, next, "AS"))
         next = sql_solid_token(x->text, x->len, next.at + next.len);
-    bool typed = next.at + next.len == x->from + x->word_len; /* it is being typed, and may be anything */
+    /* it is being typed, and may become anything */
+    bool typed = next.at + next.len == x->from + x->word_len;
     if (next.kind == SQL_TOKEN_WORD && !typed && !sql_is_keyword(x->text + next.at, next.len)) {
         m.alias = x->text + next.at;
         m.alias_len = next.len;
@@ -102,7 +104,7 @@ static void sql_read_mention(struct sql_context *x, const struct catalog *c, str
         x->mentions[x->n_mentions++] = m;
 }
 
-/* Go through one statement's tokens: its tables, and what stands before the word. */
+/* Scan the tokens of one statement: its tables, and the token before the word. */
 static void sql_read_statement(struct sql_context *x, const struct catalog *c, size_t begin) {
     static const char *const before_table[] = {"FROM", "JOIN", "INTO", "TABLE", "UPDATE", NULL};
     static const char *const after_from[] = {"WHERE",  "GROUP",  "ORDER", "HAVING", "LIMIT",
@@ -135,7 +137,7 @@ static void sql_read_statement(struct sql_context *x, const struct catalog *c, s
     }
 }
 
-/* The statement that the cursor is in, and whether it is in a string or a comment. */
+/* Find the statement of the cursor, and whether the cursor is in a string or a comment. */
 static void sql_find_context(struct sql_context *x, const struct catalog *c, size_t cursor) {
     size_t begin = 0;
     struct sql_token t;
@@ -159,7 +161,7 @@ static void sql_find_context(struct sql_context *x, const struct catalog *c, siz
 
 /* ---- items ---- */
 
-/* 0 the word begins it, 1 a part of it begins so, 2 it is somewhere in it; -1 no. */
+/* 0 the word is its beginning, 1 the beginning of a part of it, 2 inside it; -1 no match. */
 static int sql_word_fits(const struct sql_context *x, const char *text) {
     if (strncasecmp(text, x->word, x->word_len) == 0)
         return 0;
@@ -172,7 +174,7 @@ static int sql_word_fits(const struct sql_context *x, const char *text) {
 static void sql_add_item(struct sql_completion *out, const struct sql_context *x, const char *text,
                          const char *help, enum sql_complete_kind kind) {
     int fits = sql_word_fits(x, text);
-    /* Keywords and functions are known by how they begin. */
+    /* Keywords and functions match only by their beginning. */
     if (fits < 0 || out->n == SQL_COMPLETE_MAX || (fits > 0 && kind >= SQL_COMPLETE_FUNCTION))
         return;
     for (size_t i = 0; i < out->n; i++)
@@ -222,7 +224,7 @@ static void sql_add_members(struct sql_completion *out, const struct sql_context
     sql_add_tables(out, x, c);
 }
 
-/* A word as it is typed: small when what is there is small. */
+/* The word in lower case, if the typed part has a lower-case letter. */
 static const char *sql_in_case(struct sql_completion *out, const struct sql_context *x, const char *word) {
     bool small = false;
     for (size_t i = 0; i < x->word_len; i++)
@@ -233,7 +235,7 @@ static const char *sql_in_case(struct sql_completion *out, const struct sql_cont
     return copy ? copy : word;
 }
 
-/* "round(", and "now()" for one that takes nothing. */
+/* "round(", or "now()" for a function without arguments. */
 static const char *sql_call_text(struct sql_completion *out, const char *name, const char *arguments) {
     char text[80];
     (void)snprintf(text, sizeof text, "%s%s", name, strcmp(arguments, "()") == 0 ? "()" : "(");
@@ -270,7 +272,7 @@ static void sql_add_expression(struct sql_completion *out, const struct sql_cont
             if (alias && x->word_len)
                 sql_add_item(out, x, alias, x->mentions[i].table->name, SQL_COMPLETE_TABLE);
         }
-    /* Before there is a FROM, any column may be meant. */
+    /* Before there is a FROM, any column is possible. */
     for (size_t i = 0; x->n_mentions == 0 && x->word_len > 0 && i < c->n_tables; i++)
         sql_add_columns(out, x, &c->tables[i]);
     for (const struct sql_function_info *f = sql_functions(); f->name; f++)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sql_complete: what a person may be about to type at a place in a query.
+ * sql_complete: completions of a query at the cursor.
  *
- * Looks at the tokens around the place: after FROM come tables, after a table and a dot its columns, elsewhere columns of the
- * tables in the statement, functions and keywords. Statements need be neither whole nor right. Pure; memory is bounded.
+ * Reads the tokens around the cursor: after FROM come tables, after a table and a dot its
+ * columns, elsewhere columns of the tables in the statement, functions and keywords. Statements
+ * may be incomplete or wrong. Pure; memory is bounded.
  */
 #ifndef CLIENT_SQL_SQL_COMPLETE_H
 #define CLIENT_SQL_SQL_COMPLETE_H
@@ -23,7 +24,7 @@ enum sql_complete_kind {
 };
 
 struct sql_complete_item {
-    const char *text; /* what is put in */
+    const char *text; /* the inserted text */
     const char *help; /* "" none */
     enum sql_complete_kind kind;
     int rank;     /* smaller ones first */
@@ -34,14 +35,15 @@ struct sql_completion {
     struct arena arena;
     struct sql_complete_item *items;
     size_t n;
-    size_t from, to; /* bytes of the text that an item takes the place of */
+    size_t from, to; /* bytes of the text that an item replaces */
 };
 
-/* What fits at byte `cursor` of `text`. Points into `c`, which must outlive it. 0, or -1: out of memory. */
+/* Completions at byte `cursor` of `text`. Points into `c`, which must outlive it. 0, or -1: out
+ * of memory. */
 int sql_complete(struct sql_completion *out, const struct catalog *c, const char *text, size_t cursor);
 void sql_complete_fini(struct sql_completion *out);
 
-/* Bytes that all items have in common at their beginning, whatever the case. */
+/* Length in bytes of the common prefix of all items, ignoring case. */
 size_t sql_complete_common(const struct sql_completion *c);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_words: see sql_words.h. The words are those of "SQL As Understood By SQLite" that a query can use. */
+/* sql_words: see sql_words.h. The words are those of "SQL As Understood By SQLite" that a query
+ * can use. */
 #include "client/sql/sql_words.h"
 
 #include <string.h>

@@ -6,18 +6,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Upper case, in the order of the alphabet; ends with NULL. */
+/* Upper case, sorted; ends with NULL. */
 extern const char *const sql_keywords[];
 
 bool sql_is_keyword(const char *word, size_t len);
 
-/* SQLite's own functions, in the order of the alphabet; ends with a NULL name. Ours are in sql_functions(). */
+/* SQLite's own functions, sorted; ends with a NULL name. Ours are in sql_functions(). */
 struct sql_builtin {
     const char *name, *arguments, *help;
 };
 extern const struct sql_builtin sql_builtins[];
 
-/* Is it the name of a function, of SQLite's or of ours? */
+/* True for the name of a function, of SQLite's or of ours. */
 bool sql_is_function(const char *word, size_t len);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table_mirror: see table_mirror.h. One request at a time; each table in turn, so that none waits for a long one. */
+/* table_mirror: see table_mirror.h. One request at a time, the tables in turn, so that none
+ * waits for a long one. */
 #include "client/sql/table_mirror.h"
 
 #include <stdio.h>
@@ -13,21 +14,21 @@
 #include "store/ring/ring_sync.h"
 #include "wire/wire.h"
 
-#define TABLE_MIRROR_BYTES                                                                                   \
-    ((size_t)128 * 1024 * 1024) /* of all copies: four times what an agent's tables take by default */
+/* of all copies: four times the default size of an agent's tables */
+#define TABLE_MIRROR_BYTES ((size_t)128 * 1024 * 1024)
 
 struct table_mirror_table {
     char name[64];
-    size_t bytes; /* that its copy takes */
+    size_t bytes; /* size of its copy */
     uint32_t making;
     struct ring_replica *replica;
-    bool fresh;  /* nobody has taken a descriptor of it yet */
-    bool behind; /* there is more, as far as is known */
+    bool fresh;  /* its descriptor was not taken yet */
+    bool behind; /* there are more rows, as far as is known */
 };
 
 struct table_mirror {
     struct rpc *asker;
-    uint64_t missing; /* of tables that were made anew since */
+    uint64_t missing; /* rows of tables that were replaced since */
     struct table_mirror_table tables[WIRE_MAX_TABLES];
     size_t n_tables;
     char withheld[WIRE_MAX_TABLES][64];
@@ -43,7 +44,7 @@ static struct table_mirror_table *table_mirror_find(struct table_mirror *c, cons
     return NULL;
 }
 
-/* Begin a copy of a table, unless there is one of the same making. */
+/* Begin a copy of a table, unless there is one of the same instance. */
 static int table_mirror_begin(struct table_mirror *c, const struct wire_table *from, struct err *e) {
     uint32_t making = ring_sync_making(from->head, from->head_len);
     struct table_mirror_table *t = table_mirror_find(c, from->name);
@@ -86,7 +87,7 @@ static int table_mirror_list(struct table_mirror *c, struct err *e) {
     return rc;
 }
 
-/* Memory of a copy: what was written into its file. */
+/* Memory of a copy: the part of its file that was written. */
 static size_t table_mirror_measure(const struct ring_replica *r) {
     struct stat st;
     int fd = ring_replica_open(r);
@@ -103,7 +104,7 @@ static bool table_mirror_fits(const struct table_mirror *c) {
     return n <= TABLE_MIRROR_BYTES;
 }
 
-/* One request for rows. `*anew` is set when the table is another one by now. */
+/* Send one request for rows. Sets `*anew` if the table has been replaced. */
 static int table_mirror_pull(struct table_mirror *c, struct table_mirror_table *t, bool *anew,
                              struct err *e) {
     struct wire_pull want = {.making = t->making};
@@ -136,7 +137,7 @@ static int table_mirror_connect(struct table_mirror *c, struct err *e) {
     return rpc_connect(c->asker, e) == 0 ? table_mirror_list(c, e) : -1;
 }
 
-/* All tables in turn, until none has more or the time is up. */
+/* Copy from all tables in turn, until none has more rows or the time is over. */
 static int table_mirror_pull_all(struct table_mirror *c, uint64_t until_ns, struct err *e) {
     bool more = true, anew = false;
     for (size_t i = 0; i < c->n_tables; i++)
@@ -155,14 +156,14 @@ static int table_mirror_pull_all(struct table_mirror *c, uint64_t until_ns, stru
                 return -1;
             more = more || t->behind;
         }
-        /* Those that were made anew are behind from here on; the next call takes them in. */
+        /* Replaced tables are behind from here on; the next call copies them. */
         if (anew)
             return table_mirror_list(c, e);
     }
     return 0;
 }
 
-/* ---- for those who use it ---- */
+/* ---- public functions ---- */
 
 struct table_mirror *table_mirror_new(const char *path, pid_t pid, struct err *e) {
     struct table_mirror *c = calloc(1, sizeof *c);
@@ -194,7 +195,7 @@ int table_mirror_update(struct table_mirror *c, double limit_s, bool (*stop)(voi
     int rc = had || table_mirror_connect(c, e) == 0 ? table_mirror_pull_all(c, until_ns, e) : -1;
     bool stopped = stop && stop(arg);
     if (rc != 0) {
-        bool gone = had && !rpc_is_connected(c->asker); /* while nobody looked */
+        bool gone = had && !rpc_is_connected(c->asker); /* while it was not in use */
         rpc_drop(c->asker);
         if (gone && !stopped)
             rc = table_mirror_connect(c, e) == 0 ? table_mirror_pull_all(c, until_ns, e) : -1;

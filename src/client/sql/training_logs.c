@@ -30,7 +30,7 @@ void training_logs_info(struct sql_table_info *out) {
                                    .n_columns = sizeof logs_columns / sizeof logs_columns[0]};
 }
 
-/* Have a statement done that gives no rows. 0 or -1. */
+/* Run a statement without rows. 0 or -1. */
 static int logs_run(struct sql *s, const char *text) {
     static const struct sql_query unlimited;
     struct err e = {.text = ""};
@@ -50,7 +50,7 @@ static void logs_put_quoted(struct strbuf *out, const char *text, char quote) {
     (void)strbuf_addc(out, quote);
 }
 
-/* May a column of it have that name? The others of the view have theirs. */
+/* True if a column may have that name: the other columns of the view have theirs. */
 static bool logs_is_free(const char *name) {
     static const char *const taken[] = {"rank", "host", "pid", "timestamp", "step", "epoch", "loss", NULL};
     for (size_t i = 0; taken[i]; i++)
@@ -59,7 +59,7 @@ static bool logs_is_free(const char *name) {
     return true;
 }
 
-/* A column for each name: what was told last within the step. "loss" is the one that is there. */
+/* One column for each name: its last value within the step. "loss" exists already. */
 static void logs_put_columns(struct sql *s, struct strbuf *inner, struct strbuf *outer) {
     static const struct sql_query limited = {.max_rows = TRAINING_LOGS_MAX};
     struct err e = {.text = ""};
@@ -81,7 +81,7 @@ static void logs_put_columns(struct sql *s, struct strbuf *inner, struct strbuf 
     sql_end(r);
 }
 
-/* Does the text have the name in it? A view is made in vain when that is in a string. */
+/* True if the text contains the name. If that is in a string, the view is made needlessly. */
 static bool logs_is_asked_for(const char *text) {
     for (; *text; text++)
         if (strncasecmp(text, TRAINING_LOGS, strlen(TRAINING_LOGS)) == 0)
@@ -97,7 +97,7 @@ void training_logs_make(struct sql *s, const char *text) {
     strbuf_init(&outer, TRAINING_LOGS_BYTES);
     strbuf_init(&all, 2 * TRAINING_LOGS_BYTES);
     logs_put_columns(s, &inner, &outer);
-    /* What is watched under the name of loss is the loss of steps of which none was found. */
+    /* A watched "loss" fills in for steps without a loss of their own. */
     (void)strbuf_adds(&all, "CREATE TEMP VIEW " TRAINING_LOGS
                             " AS SELECT s.rank, s.host, s.pid, s.timestamp, s.step, s.epoch, "
                             "coalesce(s.loss, v.probing_loss) AS loss");
