@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * target: see target.h. What was typed becomes an address; an address becomes an agent that answers.
+ * target: see target.h. Resolves the user's text to an address, and an address to an agent that
+ * answers.
  */
 #include "client/target/target.h"
 
@@ -31,9 +32,10 @@
 #include "store/recording/archive.h"
 
 #define TARGET_AGENT_FILE "libprobing.so"
-#define TARGET_BLOCKED_MS 5500U /* what attaching may take over its time, to take back what it has begun */
-#define TARGET_REACH_MS                                                                                      \
-    9000U /* to wait for a Python that has just begun, to attach to it, or else to read it */
+/* time that attaching may take beyond its limit, to undo its work */
+#define TARGET_BLOCKED_MS 5500U
+/* to wait for a Python process that has just started, to attach to it, or otherwise to read it */
+#define TARGET_REACH_MS 9000U
 
 static bool target_all_digits(const char *s, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -42,7 +44,7 @@ static bool target_all_digits(const char *s, size_t n) {
     return n > 0;
 }
 
-/* Is there such a process, though /proc does not show it? Then the error says so. */
+/* True if the process exists although /proc does not show it. Then the error explains this. */
 static bool target_is_hidden(pid_t pid, struct err *e) {
     enum procfs_hiding hiding = procfs_hiding();
     if (hiding == PROCFS_HIDES_NOTHING || (kill(pid, 0) != 0 && errno != EPERM))
@@ -56,7 +58,7 @@ static bool target_is_hidden(pid_t pid, struct err *e) {
     return true;
 }
 
-/* The target is what lies at `place`; `pid` is its number as from here, 0 unknown. */
+/* Use the recording at `place` as the target; `pid` in our numbering, 0 unknown. */
 static int target_use_recording(const struct rings_place *place, pid_t pid, struct target_address *addr,
                                 struct err *e) {
     char how[sizeof addr->why], user[40], whose[64] = "";
@@ -65,7 +67,7 @@ static int target_use_recording(const struct rings_place *place, pid_t pid, stru
     *addr = (struct target_address){.mode = MODEL_MODE_RECORDED};
     (void)snprintf(addr->recorded, sizeof addr->recorded, "%s", place->path);
     exit_reason_explain(place, pid, how, sizeof how);
-    /* Anybody may write tables that say they are of any process: whose word it is belongs to it. */
+    /* Anyone may write tables that claim any process: the note names their owner. */
     if (place->owner != geteuid()) {
         target_user_name(place->owner, user, sizeof user);
         (void)snprintf(whose, sizeof whose, "tables of user %s; ", user);
@@ -77,7 +79,7 @@ static int target_use_recording(const struct rings_place *place, pid_t pid, stru
 
 /* ---- within a limit ---- */
 
-/* guard_run, and what to say of it: 0 it is done, or -1 with the error. */
+/* Run guard_run and turn its result into an error: 0 the work is done, or -1 with the error. */
 static int target_within(void (*work)(void *arg), void *arg, size_t size, pid_t pid, const char *path,
                          struct err *e) {
     switch (guard_run(work, arg, size, TARGET_POLL_MS)) {
@@ -112,7 +114,7 @@ static int target_resolve_pid(const char *text, struct target_address *addr, str
     long pid = strtol(text, NULL, 10);
     bool may_be = errno == 0 && pid > 0 && pid <= INT_MAX;
     if (may_be && procfs_is_gone((pid_t)pid)) {
-        /* Anybody may have made a folder that bears our name, of a file system of his own. */
+        /* Anyone may have made a folder with our name, on a file system of their own. */
         struct target_dead past = {.pid = (pid_t)pid};
         if (target_within(target_find_dead, &past, sizeof past, 0, "a folder of tables in /dev/shm or /tmp",
                           e) != 0)
@@ -135,7 +137,7 @@ static int target_resolve_pid(const char *text, struct target_address *addr, str
     return 0;
 }
 
-/* Pid of the process that listens at `path`, as seen from here; 0 when it cannot be told. */
+/* Pid of the process that listens at `path`, in our numbering; 0 if unknown. */
 static pid_t target_socket_owner(const char *path) {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     struct ucred peer = {0};
@@ -192,7 +194,7 @@ static bool target_is_host_port(const char *text) {
     return colon && colon > text && target_all_digits(colon + 1, strlen(colon + 1)) && !strchr(text, '/');
 }
 
-/* Does `word` (of `n` bytes) end in "/name" or equal it? */
+/* True if `word` (of `n` bytes) equals `name` or ends in "/name". */
 static bool target_word_is(const char *word, size_t n, const char *name) {
     size_t m = strlen(name);
     if (n < m || memcmp(word + n - m, name, m) != 0)
@@ -200,7 +202,8 @@ static bool target_word_is(const char *word, size_t n, const char *name) {
     return n == m || word[n - m - 1] == '/';
 }
 
-/* A process goes by its comm, its program and its first argument that is no option: the script, or after -m the module. */
+/* The names of a process are its comm, its program and its first argument that is not an option:
+ * the script, or the module after -m. */
 static bool target_has_name(const struct target_process *p, const char *name) {
     char comm[64];
     if (procfs_read_comm(p->pid, 0, comm, sizeof comm) == 0 && strcmp(comm, name) == 0)
@@ -219,7 +222,8 @@ static bool target_has_name(const struct target_process *p, const char *name) {
     return false;
 }
 
-/* Workers that a match forked (DataLoader's) carry its name; the one that was meant is their parent. */
+/* Forked workers of a match (DataLoader's) have its name too; the wanted process is their
+ * parent. */
 static bool target_parent_matches(const struct target_process *list, const bool *match, size_t n, size_t i) {
     for (size_t k = 0; k < n; k++)
         if (match[k] && list[k].pid == list[i].ppid)
@@ -269,13 +273,13 @@ static int target_resolve_name(const char *name, struct target_address *addr, st
     return rc;
 }
 
-/* Does it name what a process has left, not one by its script? */
+/* True if `text` is the path of a folder or of a recording. */
 static bool target_is_recording(const char *text) {
     struct stat st;
     return stat(text, &st) == 0 && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && archive_is_one(text)));
 }
 
-/* A folder of tables, or a recording, by its path. */
+/* Resolve the path of a folder of tables or of a recording. */
 static int target_resolve_recording(const char *path, struct target_address *addr, struct err *e) {
     struct rings_place place;
     if (archive_is_one(path)) {
@@ -296,7 +300,7 @@ static int target_resolve_recording(const char *path, struct target_address *add
     return target_use_recording(&place, 0, addr, e);
 }
 
-/* Is it a name, and nothing else that a target may be? */
+/* True if the text can only be the name of a process. */
 static bool target_is_name(const char *text) {
     return text && text[0] && !target_all_digits(text, strlen(text)) && strncmp(text, "unix:", 5) != 0 &&
            !target_is_recording(text) && !target_is_host_port(text);
@@ -373,7 +377,7 @@ int target_find_agent(char *buf, size_t cap, struct err *e) {
         TARGET_AGENT_FILE, PROBING_LIBDIR);
 }
 
-/* Whoever asks for an agent is told that there is none any more. */
+/* The error for a request that needs an agent when the process has ended. */
 static int target_no_agent(const struct target_address *addr, struct err *e) {
     return err_set(
         e, ERR_LOST,
@@ -382,18 +386,19 @@ static int target_no_agent(const struct target_address *addr, struct err *e) {
         addr->recorded, addr->why);
 }
 
-/* ---- what is known of a living target ---- */
+/* ---- facts about a living target ---- */
 
-/* Read once and handed on, by whoever works in the child (target_work). Whether the process is still the same one, and whether it is
- * stopped, is asked anew each time. */
+/* Read once and passed on, in the child (target_work). Each use checks again whether the process
+ * is still the same one, and whether it is stopped. */
 struct target_facts {
-    struct pystack *python; /* NULL: not opened yet. Owned */
-    /* Where an agent listens, if there is one; "" not asked yet. */
+    struct pystack *python; /* owned; NULL: not opened yet */
+    /* Where an agent listens, if there is one; "" not known yet. */
     char endpoint[ENDPOINT_PATH_MAX];
     bool has_agent;
 };
 
-/* The interpreter, which was opened already unless the process has become another program since. NULL with the error. */
+/* The open interpreter, opened again if the process has become another program. NULL with the
+ * error. */
 static struct pystack *target_facts_open(struct target_facts *f, pid_t pid, struct err *e) {
     if (f->python && pystack_is_same(f->python))
         return f->python;
@@ -401,7 +406,7 @@ static struct pystack *target_facts_open(struct target_facts *f, pid_t pid, stru
     return f->python = pystack_open(pid, e);
 }
 
-/* Find out whether there is an agent. 0, or -1 with the error: it cannot be told. */
+/* Check whether there is an agent. 0, or -1 with the error if that failed. */
 static int target_facts_probe(struct target_facts *f, pid_t pid, struct err *e) {
     if (f->endpoint[0])
         return 0;
@@ -411,19 +416,20 @@ static int target_facts_probe(struct target_facts *f, pid_t pid, struct err *e) 
     return 0;
 }
 
-/* ---- a process that has only just begun ---- */
+/* ---- a process that has just started ---- */
 
-/* 'python train.py & probing $!' looks at it before it is one: first it is a shell's child that has not called exec yet, then a
- * loader without the C library, then an interpreter that is not initialised. */
+/* 'python train.py & probing $!' finds the process before it is a Python: first a child of the
+ * shell that has not called exec yet, then a loader without the C library, then an uninitialised
+ * interpreter. */
 
-/* younger: it may not have called exec yet, or only a program that calls it again */
+/* younger: it may not have called exec yet, or only a program that calls exec again */
 #define TARGET_YOUNG_S 2.0
-/* older: what is not initialised by now does not start, it has ended or never will */
+/* older: if the interpreter is not initialised now, it has ended or never will be */
 #define TARGET_STARTING_S 60.0
-/* between two looks, which take half of the time at most */
+/* between two checks, which use at most half of the time */
 #define TARGET_POLL_NS (10 * CLOCK_NS_PER_MS)
 
-/* Is it worth while to look again, after a look that said `lack`? */
+/* True if another check is useful, after one that returned `lack`. */
 static bool target_may_become(pid_t pid, enum pystack_lack lack) {
     struct procfs_stat st;
     double age_s = clock_epoch_s() - procfs_started_at(pid);
@@ -433,7 +439,7 @@ static bool target_may_become(pid_t pid, enum pystack_lack lack) {
            age_s < (lack == PYSTACK_LACKS_START ? TARGET_STARTING_S : TARGET_YOUNG_S);
 }
 
-/* Has somebody asked us to end, who has such signals deferred? */
+/* True if a deferred signal asks us to end. */
 static bool target_stop_asked(void) {
     sigset_t pending;
     return sigpending(&pending) == 0 &&
@@ -441,13 +447,13 @@ static bool target_stop_asked(void) {
             sigismember(&pending, SIGHUP) == 1);
 }
 
-/* Wait, for `timeout_ms` at most, until a process that has only just begun is a Python that can be read, or it is clear that it will
- * not be one soon: whoever looks at it next says why. An older one is not waited for. 0, or -1 with the error: the user wants us to
- * end. */
+/* Wait, for `timeout_ms` at most, until a process that has just started is a readable Python, or
+ * clearly will not be one soon: the next check explains why. It does not wait for older
+ * processes. 0, or -1 with the error if a signal asks us to end. */
 static int target_await_python(struct target_facts *f, pid_t pid, unsigned timeout_ms, struct err *e) {
     uint64_t until = clock_mono_ns() + timeout_ms * CLOCK_NS_PER_MS;
     double age_s = clock_epoch_s() - procfs_started_at(pid);
-    if (!(age_s < TARGET_STARTING_S)) /* or not known */
+    if (!(age_s < TARGET_STARTING_S)) /* or unknown */
         return 0;
     for (;;) {
         enum pystack_lack lack;
@@ -482,7 +488,8 @@ static void target_find_here(void *arg) {
         return;
     f->rc = endpoint_probe(addr->path);
     int saved = errno;
-    /* What keeps us from its socket keeps us from the process; that look knows the reason. */
+    /* The obstacle between us and its socket is the one between us and the process; inject_check
+     * knows the reason. */
     if (f->rc >= 0 || (addr->pid > 0 && inject_check(addr->pid, &f->error) != 0))
         return;
     (void)err_set_errno(&f->error, ERR_ATTACH, saved, "the agent's socket %s cannot be reached", addr->path);
@@ -492,8 +499,9 @@ int target_find_endpoint(struct target_address *addr, struct err *e) {
     struct target_finding f = {.addr = *addr};
     if (addr->recorded[0])
         return target_no_agent(addr, e);
+    /* the first request will show whether it is an agent */
     if (tcp_is(addr->path))
-        return 1; /* whether it is one is seen when it is asked */
+        return 1;
     if (target_within(target_find_here, &f, sizeof f, addr->pid, addr->path, e) != 0)
         return -1;
     *addr = f.addr;
@@ -522,8 +530,8 @@ static int target_find_remote_exec(void *arg, const struct mem *mem, struct inje
     return 0;
 }
 
-/* Look before touching: may we, is it a Python this project reads, is the agent's file there. `*refused` is set when it is
- * the injecting that cannot be, not the reading. */
+/* Check before injecting: the permission, that it is a supported Python, and that the agent's
+ * file exists. `*refused` is set if injecting is impossible but reading is not. */
 static int target_inject(struct target_facts *f, pid_t pid, unsigned timeout_ms, struct inject_result *result,
                          bool *refused, struct err *e) {
     char agent[PATH_MAX];
@@ -556,8 +564,8 @@ static int target_inject(struct target_facts *f, pid_t pid, unsigned timeout_ms,
         rc = inject_process(&request, result, e);
         *refused = rc != 0 && e->code != ERR_LOST;
     }
-    pystack_close(
-        python); /* it may have read through the injector's memory, which has gone (target_find_remote_exec) */
+    /* it may have read through the injector's memory, which has gone (target_find_remote_exec) */
+    pystack_close(python);
     f->python = NULL;
     return rc;
 }
@@ -574,8 +582,9 @@ static int target_attach_or(struct target_facts *f, struct target_address *addr,
             return -1;
         snprintf(result.endpoint, sizeof result.endpoint, "%s", f->endpoint);
         if (!f->has_agent && target_inject(f, addr->pid, timeout_ms, &result, refused, e) != 0) {
+            /* whatever failed, attaching failed */
             if (e->code == ERR_FAILED)
-                e->code = ERR_ATTACH; /* whatever failed, it was the attaching */
+                e->code = ERR_ATTACH;
             return -1;
         }
         (void)snprintf(addr->path, sizeof addr->path, "%s", result.endpoint);
@@ -605,12 +614,12 @@ static int target_attach_here(struct target_facts *f, struct target_address *add
                             &refused, e);
 }
 
-/* From outside, if its interpreter can be found. */
+/* Read it from outside, if its interpreter can be found. */
 static int target_read_only(struct target_facts *f, struct target_address *addr, bool block, const char *why,
                             struct err *e) {
     struct err from_outside;
     if (!target_facts_open(f, addr->pid, &from_outside)) {
-        /* What the injector's check says of a process that may not be looked at is the more useful line. */
+        /* If reading is not permitted either, the error of the injector's check is more useful. */
         if (from_outside.code != ERR_ATTACH || inject_check(addr->pid, e) == 0)
             *e = from_outside;
         return -1;
@@ -622,8 +631,9 @@ static int target_read_only(struct target_facts *f, struct target_address *addr,
     return 0;
 }
 
-/* An agent cannot answer while the process is stopped, but it can be read. Then the error says so, and who traces it, who has to let it
- * go on. Another of our programs does that in a moment. */
+/* An agent cannot answer while the process is stopped, but the process can be read. The error
+ * then says so and names its tracer, which has to continue it. A stop by another of our programs
+ * is short. */
 static bool target_is_stopped(pid_t pid, struct err *e) {
     struct procfs_status st;
     if (pid <= 0 || procfs_read_status(pid, 0, &st) != 0 || (st.state != 'T' && st.state != 't'))
@@ -663,7 +673,7 @@ static int target_reach_here(struct target_facts *f, struct target_address *addr
     return refused ? target_read_only(f, addr, false, e->text, &why) : -1;
 }
 
-/* ---- whatever the target holds up ---- */
+/* ---- targets that block their readers ---- */
 
 struct target_work {
     struct target_address addr;
@@ -671,8 +681,8 @@ struct target_work {
     struct inject_result result;
     struct err error;
     unsigned timeout_ms;
-    bool attach;    /* target_attach, else target_reach */
-    bool was_there; /* at the beginning: what is gone after that is lost */
+    bool attach;    /* target_attach, otherwise target_reach */
+    bool was_there; /* it existed at the beginning: if it is gone later, it was lost */
     int rc;
 };
 
@@ -683,13 +693,13 @@ static void target_work(void *arg) {
     w->rc = w->attach ? target_attach_here(&facts, &w->addr, w->timeout_ms, &w->result, &w->error)
                       : target_reach_here(&facts, &w->addr, &w->how, &w->error);
     pystack_close(facts.python);
-    /* Whatever was found wrong with a process on its way out is no reason. */
+    /* An error found while the process was ending is not the reason. */
     if (w->rc != 0 && w->error.code == ERR_ATTACH && w->was_there && procfs_is_ending(w->addr.pid))
         (void)err_set(&w->error, ERR_LOST, "process %d ended while it was being attached to",
                       (int)w->addr.pid);
 }
 
-/* In a child, unless there is nothing of the target to be looked at, or Yama lets only its parent trace it. */
+/* In a child, unless nothing of the target is to be read, or Yama lets only its parent trace it. */
 static int target_do(struct target_work *w) {
     bool nothing = w->addr.path[0] || w->addr.recorded[0] || w->addr.pid <= 0;
     if (nothing || inject_is_for_parents(w->addr.pid)) {

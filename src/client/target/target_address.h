@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* target_address: where a target is, as target.h finds it and session.h goes there. */
+/* target_address: the address of a target, found by target.h and used by session.h. */
 #ifndef CLIENT_TARGET_TARGET_ADDRESS_H
 #define CLIENT_TARGET_TARGET_ADDRESS_H
 
@@ -8,14 +8,14 @@
 
 #include "base/model.h"
 
-/* Where the target is. `pid` > 0 lets the session notice the target's end. */
+/* The address of a target. `pid` > 0 lets the session notice the target's end. */
 struct target_address {
     char path[256]; /* unix socket of the agent, or its TCP port (tcp.h) */
     pid_t pid;
     enum model_mode mode; /* MODEL_MODE_READONLY: read process `pid` from outside */
-    bool block;           /* the same, stopping each running thread while it is read */
-    char why[256];        /* the same: why it is read from outside */
-    char recorded[512];   /* folder with the tables of a process that has ended; "" it lives */
+    bool block;           /* read-only, stopping each running thread while it is read */
+    char why[256];        /* read-only: why it is read from outside */
+    char recorded[512];   /* folder with the tables of an ended process; "" if it lives */
 };
 
 #endif

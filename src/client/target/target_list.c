@@ -2,12 +2,14 @@
 /*
  * target_list: the Python processes of this machine, from procfs.
  *
- * Nothing is attached to, and no memory is read but of those whose threads may not be borrowed: an interpreter may have a door of its
- * own. Versions come from the names of mapped files. A process that ends while it is looked at is left out.
+ * It attaches to no process, and reads memory only of processes whose threads may not be
+ * borrowed: their interpreter may offer an interface of its own (PEP 768). Versions come from
+ * the names of mapped files. A process that ends during the inspection is left out.
  *
- * Its command line, its maps and its files may lie where only the process answers (FUSE), and who waits for them cannot be woken. So
- * a child looks and tells what it finds one by one (guard.h). At which it is held up is left alone with that child, and another
- * one goes on behind it.
+ * The command line, maps and files of a process may be where only the process itself answers
+ * (FUSE), and a thread that waits for them cannot be woken. So a child inspects the processes
+ * and reports them one by one (guard.h). If a process blocks the child, both are left alone, and
+ * another child continues behind that process.
  */
 #include "client/target/target.h"
 
@@ -37,16 +39,17 @@
 #define TARGET_NO_MEMORY "out of memory for the list of processes"
 #define TARGET_MAX_PIDS 65536
 #define TARGET_CMDLINE_MAX 4096
-#define TARGET_SWEEP 4096     /* sockets looked at */
-#define TARGET_SWEEP_AGE_S 10 /* one just being made is not dead */
+#define TARGET_SWEEP 4096     /* sockets per sweep */
+#define TARGET_SWEEP_AGE_S 10 /* a younger one may still be in creation */
 #define TARGET_MAX_ANCESTORS 64
 #define TARGET_LIST_MS (600 * 1000U) /* for all of a machine's processes */
-#define TARGET_RETRY_MS 250          /* for each process once one was waited for in vain */
-#define TARGET_BLOCKED_OF_USER                                                                               \
-    8 /* at so many of one user's we are held up, then his are not looked at any more */
-#define TARGET_BLOCKED_MAX 24 /* and at so many in all, then nobody's are */
+#define TARGET_RETRY_MS 250          /* per process, once one has timed out */
+/* after so many blocking processes of one user, the others of that user are skipped */
+#define TARGET_BLOCKED_OF_USER 8
+#define TARGET_BLOCKED_MAX 24 /* after so many in all, all others are skipped */
 
-/* "3.11" out of a path that names a version, such as .../libpython3.11.so.1.0 or .../lib/python3.11/lib-dynload/x.so. */
+/* Find "3.11" in a path that contains a version, such as .../libpython3.11.so.1.0 or
+ * .../lib/python3.11/lib-dynload/x.so. */
 static int target_version_in(const char *path, char *out, size_t cap) {
     for (const char *p = path; (p = strstr(p, "python3.")); p++) {
         const char *minor = p + strlen("python3.");
@@ -92,7 +95,7 @@ static void target_fill_times(struct target_process *p) {
             (double)(st.utime_ticks + st.stime_ticks) / (double)procfs_ticks_per_s() / p->uptime_s * 100.0;
 }
 
-/* Opening this file asks for the same permission as reading the memory in any other way. */
+/* Opening this file needs the same permission as reading the memory in any other way. */
 static bool target_may_read(pid_t pid) {
     char path[32];
     (void)snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
@@ -102,7 +105,8 @@ static bool target_may_read(pid_t pid) {
     return fd >= 0;
 }
 
-/* Would injecting go by the interpreter's own door, as no thread may be borrowed (`why`)? `why` is extended when it is shut. */
+/* True if injecting would use the interpreter's own interface, because no thread may be borrowed
+ * (`why`). `why` is extended if that interface is disabled. */
 static bool target_has_remote_exec(pid_t pid, struct err *why) {
     struct pystack_remote_exec door;
     struct err barred = *why, shut;
@@ -130,7 +134,7 @@ static void target_fill_agent(struct target_process *p) {
         (void)snprintf(p->why_not, sizeof p->why_not, "%.*s", (int)sizeof p->why_not - 1, why.text);
 }
 
-/* What the kernel tells without asking anybody. -1: it is gone. */
+/* Fill in the facts that the kernel knows without asking the process. -1: it is gone. */
 static int target_fill_known(struct target_process *p, pid_t pid, char *name, size_t cap) {
     struct procfs_status st;
     if (procfs_read_status(pid, 0, &st) != 0)
@@ -142,10 +146,10 @@ static int target_fill_known(struct target_process *p, pid_t pid, char *name, si
     return 0;
 }
 
-/* What one look at one process has found; sent as far as it is filled. */
+/* The result of inspecting one process; sent as far as it is filled. */
 struct target_found {
     pid_t pid;
-    bool python; /* and the rest is there */
+    bool python; /* the rest is valid */
     struct target_process process;
     char cmdline[TARGET_CMDLINE_MAX + 1];
 };
@@ -168,16 +172,16 @@ static void target_inspect(struct target_found *f, pid_t pid) {
     target_fill_agent(p);
 }
 
-/* The list while it is made. */
+/* The state while the list is made. */
 struct target_making {
     const pid_t *pids;
-    const bool *skip; /* who looked at that one before is still held up there */
+    const bool *skip; /* processes that have blocked an earlier child */
     size_t n_pids, at;
     struct target_process *list;
     size_t n, cap, n_held;
 };
 
-/* The child's work: those from `at` on. */
+/* The child's work: inspect the processes from `at` on. */
 static void target_inspect_rest(void *arg, int fd) {
     const struct target_making *m = arg;
     struct target_found found;
@@ -213,7 +217,8 @@ static int target_add(struct target_making *m, const struct target_process *p, c
     return 0;
 }
 
-/* One that holds up whoever looks, or whose user's do: shown as far as the kernel knows it. */
+/* Add a process that blocks its readers, or is skipped with others of its user, with the
+ * kernel's facts alone. */
 static int target_add_blocked(struct target_making *m, pid_t pid, unsigned waited_ms) {
     struct target_process p;
     struct err why;
@@ -233,7 +238,7 @@ static int target_add_blocked(struct target_making *m, pid_t pid, unsigned waite
     return target_add(m, &p, name);
 }
 
-/* Have we waited enough, for all or for those of its user? */
+/* True if the limit of blocking processes is reached, in all or for that user. */
 static bool target_is_enough(const struct target_making *m, pid_t pid) {
     struct procfs_status st;
     size_t of_user = 0;
@@ -244,7 +249,7 @@ static bool target_is_enough(const struct target_making *m, pid_t pid) {
     return of_user >= TARGET_BLOCKED_OF_USER || m->n_held >= TARGET_BLOCKED_MAX;
 }
 
-/* What the child says next. 1, 0 it has not said anything in time, -1 it has ended. */
+/* Read the child's next report. 1; 0 if none came in time; -1 if the child has ended. */
 static int target_hear(const struct guard *g, struct target_found *found, unsigned limit_ms) {
     struct pollfd p = {.fd = g->fd, .events = POLLIN};
     uint64_t until = clock_mono_ns() + limit_ms * CLOCK_NS_PER_MS, now;
@@ -257,7 +262,8 @@ static int target_hear(const struct guard *g, struct target_found *found, unsign
     return rc <= 0 ? 0 : recv(g->fd, found, sizeof *found, MSG_DONTWAIT) > 0 ? 1 : -1;
 }
 
-/* As far as one child comes, and the process that it does not come past. 0, or -1 with the error. */
+/* Collect the reports of one child, until it ends or a process blocks it. 0, or -1 with the
+ * error. */
 static int target_inspect_some(struct target_making *m, struct err *e) {
     struct target_found found;
     struct guard g;
@@ -275,7 +281,7 @@ static int target_inspect_some(struct target_making *m, struct err *e) {
         m->at++;
         if (!found.python)
             continue;
-        /* Yama may let a process be looked at by its parents alone, and we are one; then it is no stranger. */
+        /* Yama may let only the ancestors of a process trace it: we are one, the child is not. */
         if (!found.process.inspectable && inject_is_for_parents(found.pid))
             target_inspect(&found, found.pid);
         if (found.python)
@@ -288,7 +294,7 @@ static int target_inspect_some(struct target_making *m, struct err *e) {
     return rc == 0 ? 0 : err_set(e, ERR_FAILED, TARGET_NO_MEMORY);
 }
 
-/* Who has started it: past shells and the like, up to one that is in the list. */
+/* The parent, past shells and the like: the nearest ancestor in the list. */
 static pid_t target_find_parent(const struct target_process *list, size_t n, int64_t ppid) {
     struct procfs_stat st;
     for (int up = 0; up < TARGET_MAX_ANCESTORS && ppid > 1; up++) {
@@ -364,7 +370,7 @@ static void target_sweep_dir(void *arg) { (void)endpoint_sweep(arg, TARGET_SWEEP
 
 void target_sweep(void) {
     char dir[ENDPOINT_PATH_MAX];
-    /* In a /tmp of everybody's it may be somebody else's file system that lies there. */
+    /* In a shared /tmp it may be on another user's file system. */
     if (endpoint_dir(dir, sizeof dir, geteuid()) == 0)
         (void)guard_run(target_sweep_dir, dir, sizeof dir, TARGET_POLL_MS);
 }
