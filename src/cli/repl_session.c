@@ -223,7 +223,7 @@ bool repl_complete(struct repl *r, const char *code, struct strbuf *names) {
     return strbuf_add(names, what.result.s, what.result.len) == 0;
 }
 
-/* ---- looks ---- */
+/* ---- queries ---- */
 
 static bool repl_stop_query(void *arg) { return repl_interrupted(arg); }
 

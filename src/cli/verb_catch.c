@@ -53,7 +53,7 @@ int cli_catch(struct target_address *addr, struct strbuf *out, struct err *e) {
     return rc;
 }
 
-/* ---- of a process that has ended ---- */
+/* ---- a process that has ended ---- */
 
 static const char *catch_find(const struct result *rows, const char *kind) {
     for (size_t i = 0; i < rows->n_rows; i++) {

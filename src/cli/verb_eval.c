@@ -121,7 +121,7 @@ int cli_eval_read_frame(const char *text, struct wire_eval *want, struct err *e)
                    text);
 }
 
-/* ---- what became of it ---- */
+/* ---- the result ---- */
 
 void cli_eval_put_text(struct strbuf *out, const struct wire_text *t, bool terminal) {
     if (terminal)

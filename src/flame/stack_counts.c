@@ -575,7 +575,7 @@ const char *stack_counts_thread_name(const struct stack_counts *f, int64_t tid) 
                  : NULL;
 }
 
-/* ---- made of parts of another ---- */
+/* ---- counts made of parts of others ---- */
 
 struct stack_counts *stack_counts_new_like(const struct stack_counts *f) {
     struct stack_counts *out = stack_counts_new();
