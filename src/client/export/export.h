@@ -45,7 +45,7 @@ enum export_trait {
 };
 
 /* Draws a screen as text. A screen made of samples first gets them from `take`, which returns 0
- * when it needs no more; `render` returns 0, or -1 with the error. For tables it queries the
+ * when it has enough; `render` returns 0, or -1 with the error. For tables it queries the
  * target at `addr`. */
 struct export_renderer {
     int (*render)(void *arg, const struct target_address *addr, const struct model_target *target,

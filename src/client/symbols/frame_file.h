@@ -14,10 +14,10 @@
 
 #include "base/err.h"
 
-/* Path of `file` of a frame of process `pid` (0: it has ended, or is not known), which can be
- * read. 0, or -1 with the error: it is no file, or not to be read here; or we are root, and
- * users other than the one who is root by sudo might have written it, or put another in its
- * place: an editor obeys what a file says, and writes where its name leads. */
+/* Path of a readable `file` of a frame of process `pid` (0: it has ended, or is unknown). 0, or
+ * -1 with the error: it is not a file, or cannot be read here; or we are root, and users other
+ * than the one who runs sudo might have written or replaced it: an editor obeys commands in a
+ * file, and writes to the place where its name leads. */
 int frame_file_find(pid_t pid, const char *file, char *buf, size_t cap, struct err *e);
 
 #endif
