@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* access: see access.h. Lines of /proc/net/tcp: Linux, Documentation/networking/proc_net_tcp.rst; questions:
- * sock_diag(7). */
+/* access: see access.h. Lines of /proc/net/tcp: Linux,
+ * Documentation/networking/proc_net_tcp.rst; queries: sock_diag(7); processes: proc(5),
+ * namespaces(7). */
 #include "agent/access/access.h"
 
 #include <dirent.h>
@@ -22,11 +23,11 @@
 #include "base/clock.h"
 #include "base/procfs.h"
 
-#define ACCESS_READ_MAX ((size_t)4 * 1024 * 1024) /* some 27000 connections */
+#define ACCESS_READ_MAX ((size_t)4 * 1024 * 1024) /* about 27000 connections */
 #define ACCESS_PIECE 16384
-#define ACCESS_NO_UID 65534 /* as a user namespace shows users that it does not know (overflowuid) */
-#define ACCESS_LOOKUPS_NS                                                                                    \
-    (100 * CLOCK_NS_PER_MS) /* of a processor, for finding out who they are, of each second */
+#define ACCESS_NO_UID 65534 /* the id of users unknown to a user namespace (overflowuid) */
+/* of a processor per second, for finding the users of connections */
+#define ACCESS_LOOKUPS_NS (100 * CLOCK_NS_PER_MS)
 #define ACCESS_FIRST_NS (100 * CLOCK_NS_PER_MS)
 #define ACCESS_DOUBLINGS 7 /* up to 12.8 s */
 #define ACCESS_FORGET_NS (120 * CLOCK_NS_PER_S)
@@ -34,7 +35,8 @@
 
 /* ---- users ---- */
 
-/* An address as the kernel writes it there: words of 32 bits in the order of this machine. `wide`: as IPv6. */
+/* An address as the kernel writes it in that file: words of 32 bits in the byte order of this
+ * machine. `wide`: as IPv6. */
 static void access_write(const struct address *a, bool wide, char *buf, size_t cap) {
     uint32_t words[4] = {0};
     size_t n = 1;
@@ -55,7 +57,8 @@ static void access_write(const struct address *a, bool wide, char *buf, size_t c
     (void)snprintf(buf + used, cap - used, ":%04X", address_port(a));
 }
 
-/* Is it a connection that somebody can still read from? Who has said all that they want to may have closed the other direction. */
+/* True if the connection can still be read from. A client that has sent everything may have
+ * closed the other direction. */
 static bool access_is_open(unsigned long state) {
     return state == TCP_ESTABLISHED || state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2;
 }
@@ -71,7 +74,7 @@ static int64_t access_uid_of(char *line, const char *local, const char *remote, 
     char *end;
     unsigned long uid = strtoul(fields[7], &end, 10);
     uint64_t held = strtoull(fields[9], NULL, 10);
-    /* Inode 0: nobody holds it any more, and then root stands there. */
+    /* Inode 0: the socket has no owner any longer, and the line shows root. */
     if (*end || !access_is_open(strtoul(fields[3], NULL, 16)) || held == 0)
         return -1;
     if (inode)
@@ -89,7 +92,7 @@ int64_t access_uid_in(char *text, const char *local, const char *remote, uint64_
     return -1;
 }
 
-/* In one of the two files, a piece at a time. */
+/* Search one of the two files, a piece at a time. */
 static int64_t access_search(const char *path, const char *local, const char *remote, uint64_t *inode) {
     char piece[ACCESS_PIECE + 1];
     size_t held = 0, all = 0;
@@ -103,8 +106,9 @@ static int64_t access_search(const char *path, const char *local, const char *re
         while (whole > 0 && piece[whole - 1] != '\n')
             whole--;
         if (whole == 0) {
+            /* not a file of that format */
             if (held == ACCESS_PIECE)
-                break; /* that is no such file */
+                break;
             continue;
         }
         piece[whole - 1] = '\0';
@@ -117,7 +121,7 @@ static int64_t access_search(const char *path, const char *local, const char *re
     return uid;
 }
 
-/* ---- asked of the kernel by both ends: one look-up, where /proc has it go through all that there are ---- */
+/* ---- a query to the kernel for both ends: one look-up, where /proc lists all connections ---- */
 
 struct access_question {
     struct nlmsghdr head;
@@ -152,7 +156,8 @@ static struct access_question access_make_question(const struct address *near, c
     return q;
 }
 
-/* ACCESS_UNKNOWN also where such questions are not answered. Nothing waits: the kernel answers before send returns. */
+/* Also ACCESS_UNKNOWN where such queries are not supported. Nothing waits: the kernel answers
+ * before send returns. */
 static struct access_peer access_ask_kernel(const struct address *near, const struct address *far) {
     struct access_question q = access_make_question(near, far);
     struct access_answer answer;
@@ -162,7 +167,8 @@ static struct access_peer access_ask_kernel(const struct address *near, const st
         return peer;
     if (send(fd, &q, sizeof q, MSG_DONTWAIT) == (ssize_t)sizeof q) {
         ssize_t n = recv(fd, &answer, sizeof answer, MSG_DONTWAIT);
-        /* As in access_uid_of: one that nobody holds has no inode, and root stands there. */
+        /* As in access_uid_of: a socket without an owner has no inode, and the answer shows
+         * root. */
         if (n >= (ssize_t)offsetof(struct access_answer, rest) &&
             answer.head.nlmsg_type == SOCK_DIAG_BY_FAMILY && access_is_open(answer.body.idiag_state) &&
             answer.body.idiag_inode != 0 &&
@@ -174,7 +180,7 @@ static struct access_peer access_ask_kernel(const struct address *near, const st
     return peer;
 }
 
-/* In the kernel's lists. */
+/* Search the kernel's lists. */
 static struct access_peer access_search_lists(const struct address *near, const struct address *far) {
     char local[64], remote[64];
     struct access_peer peer = {.uid = ACCESS_UNKNOWN};
@@ -183,7 +189,7 @@ static struct access_peer access_search_lists(const struct address *near, const 
         access_write(near, false, remote, sizeof remote);
         peer.uid = access_search("/proc/thread-self/net/tcp", local, remote, &peer.inode);
     }
-    if (peer.uid < 0) { /* a socket for both kinds stands among those of IPv6 */
+    if (peer.uid < 0) { /* a socket for both protocols is listed under IPv6 */
         access_write(far, true, local, sizeof local);
         access_write(near, true, remote, sizeof remote);
         peer.uid = access_search("/proc/thread-self/net/tcp6", local, remote, &peer.inode);
@@ -191,7 +197,7 @@ static struct access_peer access_search_lists(const struct address *near, const 
     return peer;
 }
 
-/* Is there time left, of this second's, to find out who somebody is? */
+/* True if this second's budget for finding users is not used up. */
 static bool access_has_time(struct access_spent *spent) {
     uint64_t now = clock_mono_ns();
     if (now - spent->since_ns >= CLOCK_NS_PER_S)
@@ -222,29 +228,31 @@ bool access_is_known(const struct access_peer *peer) {
 /* ---- neighbours ---- */
 
 /*
- * The kernel knows the user of a socket and nothing more; in a container that shares our network the same number may be somebody else. So
- * the processes that we see in /proc and may read are searched for the one that holds the socket, the newest first, because a curl has
- * just started (proc(5), namespaces(7)). A socket that is not found counts as a stranger's. The search is bounded in processes,
- * descriptors and CPU time. Nothing in it blocks.
+ * The kernel knows the user of a socket and nothing more; in a container that shares our network
+ * the same number may be another user. So this searches the processes that we see in /proc and
+ * may read for the owner of the socket, the newest first, because a curl has just started. A
+ * socket that is not found counts as a stranger's. The search is bounded in processes,
+ * descriptors and CPU time. Nothing in it blocks. Any thread.
  */
 
-#define ACCESS_NEIGHBOUR_PROCESSES 4096 /* the newest of those that there are */
+#define ACCESS_NEIGHBOUR_PROCESSES 4096 /* the newest ones */
 #define ACCESS_NEIGHBOUR_CPU_NS (20 * CLOCK_NS_PER_MS)
-#define ACCESS_NEIGHBOUR_EVERY 32 /* descriptors, until the time is looked at again */
+#define ACCESS_NEIGHBOUR_EVERY 32 /* descriptors between two checks of the time */
 #define ACCESS_NEIGHBOUR_NS 3
 
 static const char *const access_namespaces[ACCESS_NEIGHBOUR_NS] = {"user", "pid", "mnt"};
 
 struct access_search {
-    char wanted[32]; /* what the link of a descriptor reads */
+    char wanted[32]; /* the target of a descriptor's link */
     uid_t uid;
     struct stat own[ACCESS_NEIGHBOUR_NS];
-    uint64_t
-        until_ns; /* of this thread's time on a processor: a machine that is busy makes nobody a stranger */
+    /* in CPU time of this thread: nobody is a stranger because the machine is busy */
+    uint64_t until_ns;
 };
 
-/* Is process `pid` our user's, in our namespaces? One that we may not look at is not known to be. Asked before its descriptors are read,
- * so that those of who lives elsewhere, however many, take no time. */
+/* True if process `pid` is our user's, in our namespaces; false if we may not inspect it. This
+ * is checked before its descriptors are read, so that processes elsewhere, however many
+ * descriptors they have, take no time. */
 static bool access_is_near(const struct access_search *n, int proc, int pid) {
     char path[48];
     struct stat st;
@@ -283,8 +291,8 @@ static bool access_has(const struct access_search *n, int proc, int pid) {
     return has;
 }
 
-/* The processes that there are, in a ring of those that were read last: /proc has them in the order of their numbers. How many were
- * read. */
+/* List the processes in a ring of those read last: /proc has them in the order of their numbers.
+ * Returns the number read. */
 static size_t access_list(const struct access_search *n, int proc, int *pids) {
     size_t count = 0;
     int fd = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -342,7 +350,7 @@ int access_is_neighbour(struct access *a, const struct access_peer *peer) {
     return is;
 }
 
-/* ---- tries in vain ---- */
+/* ---- failed attempts ---- */
 
 static void access_key(const struct address *far, unsigned char host[16]) {
     memset(host, 0, 16);

@@ -17,14 +17,14 @@
 #define ENDPOINTS_FILE_NEW ".new"
 
 struct endpoints_file_one {
-    char what[ENDPOINTS_FILE_WORD]; /* "": none */
+    char what[ENDPOINTS_FILE_WORD]; /* "" if free */
     char address[ADDRESS_MAX];
 };
 
 static struct {
     pthread_mutex_t lock;
     struct endpoints_file_one all[ENDPOINTS_FILE_MAX];
-    char file[ENDPOINT_PATH_MAX]; /* "": there is no agent; the server's thread's alone */
+    char file[ENDPOINT_PATH_MAX]; /* "" if there is no agent; only for the server's thread */
     bool eval, stale;
     void (*nudge)(void *arg);
     void *arg;
@@ -34,7 +34,7 @@ static void endpoints_file_lock(void) { (void)pthread_mutex_lock(&endpoints_file
 
 static void endpoints_file_unlock(void) { (void)pthread_mutex_unlock(&endpoints_file_state.lock); }
 
-/* Under the lock: the file's text. Its length. */
+/* With the lock: the file's text. Returns its length. */
 static size_t endpoints_file_put(char *text, size_t cap) {
     size_t n = (size_t)snprintf(text, cap, "eval %s\n", endpoints_file_state.eval ? "on" : "off");
     for (const struct endpoints_file_one *one = endpoints_file_state.all;
@@ -45,12 +45,12 @@ static size_t endpoints_file_put(char *text, size_t cap) {
     return n;
 }
 
-/* Without the lock, for which a thread may wait that has the GIL. One that cannot be written is taken away: then it is not known what is
- * open, which is what a reader says. */
+/* Without the lock, because a thread that has the GIL may wait for it. A file that cannot be
+ * written is removed: then a reader reports that the endpoints are unknown. */
 static void endpoints_file_replace(const char *file, const char *text, size_t n) {
     char next[ENDPOINT_PATH_MAX + sizeof ENDPOINTS_FILE_NEW];
     (void)snprintf(next, sizeof next, "%s" ENDPOINTS_FILE_NEW, file);
-    (void)unlink(next); /* of a process of this number that was killed */
+    (void)unlink(next); /* left by a killed process with the same number */
     int fd = open(next, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     bool done = fd >= 0 && fchmod(fd, 0600) == 0 && write(fd, text, n) == (ssize_t)n;
     if (fd >= 0)

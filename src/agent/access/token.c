@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* token: see token.h. getrandom(2), whose wrapper is younger than the C libraries that must do. */
+/* token: see token.h. getrandom(2): called directly, because its wrapper is newer than the
+ * oldest supported C library. */
 #include "agent/access/token.h"
 
 #include <errno.h>
@@ -34,7 +35,8 @@ bool token_is(const struct token *t, const char *given, size_t len) {
     return differs == 0;
 }
 
-/* A file for nobody else. Its folder is the user's alone: nobody else can put something there meanwhile. */
+/* A file that nobody else can read. Its folder is the user's alone, so nobody else can put a
+ * file in its place meanwhile. */
 static int token_write_text(const char *path, const char *text, size_t n, struct err *e) {
     if (unlink(path) != 0 && errno != ENOENT)
         return err_set_errno(e, ERR_FAILED, errno, "%s cannot be replaced", path);

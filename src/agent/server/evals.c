@@ -13,16 +13,17 @@
 #include "base/text.h"
 #include "pystack/gate.h"
 
-#define EVALS_POLL_NS                                                                                        \
-    (50 * CLOCK_NS_PER_MS) /* at one that the worker runs: it wakes the sampler at its end */
-#define EVALS_POLL_SOON_NS (5 * CLOCK_NS_PER_MS)   /* at one that others run, or that is about to end */
-#define EVALS_PATIENCE_NS (3 * CLOCK_NS_PER_S / 2) /* with a thread that interrupts, and cannot end */
-#define EVALS_GRACE_NS                                                                                       \
-    CLOCK_NS_PER_S /* for one that was interrupted to end in, before its client hears that it has not */
+/* while the worker runs it: the worker wakes the sampler when it ends */
+#define EVALS_POLL_NS (50 * CLOCK_NS_PER_MS)
+#define EVALS_POLL_SOON_NS (5 * CLOCK_NS_PER_MS) /* while others run it, or it is about to end */
+/* with a thread that interrupts and cannot end */
+#define EVALS_PATIENCE_NS (3 * CLOCK_NS_PER_S / 2)
+/* how long an interrupted run may take to end before its client hears that it has not ended */
+#define EVALS_GRACE_NS CLOCK_NS_PER_S
 #define EVALS_TEXT_CHARS 80 /* of the code, in the table of events */
 #define EVALS_NOTHING "; nothing was run, and nothing will be"
 
-/* ---- what is told ---- */
+/* ---- texts for events and errors ---- */
 
 /* The first characters of the code, on one line. */
 static void evals_describe(const struct wire_eval *w, char *out, size_t cap) {
@@ -69,7 +70,7 @@ static void evals_answer(struct evals *v) {
     v->peer = 0;
 }
 
-/* It has not ended though it was interrupted. */
+/* It was interrupted and has not ended. */
 static void evals_answer_unended(struct evals *v) {
     const struct wire_evaluated what = {
         .duration_ms = v->timeout_s * 1e3, .output = {.s = ""}, .timed_out = !v->stopped, .unended = true};
@@ -82,7 +83,7 @@ static void evals_answer_unended(struct evals *v) {
     v->peer = 0;
 }
 
-/* Why its turn has not come in time. */
+/* Explain why the run has not started in time. */
 static void evals_explain(struct evals *v, struct pystack *ps, char *why, size_t cap) {
     struct pystack_gate gate = {.held = false};
     bool looked = ps && pystack_gate_read(ps, &gate) == 0;
@@ -103,7 +104,7 @@ static void evals_explain(struct evals *v, struct pystack *ps, char *why, size_t
         (void)snprintf(why, cap, "the GIL was not had within %g s" EVALS_NOTHING, v->timeout_s);
 }
 
-/* ---- beginning ---- */
+/* ---- starting a run ---- */
 
 static void evals_set_busy(struct evals *v, bool busy) {
     __atomic_store_n(&v->mailbox->evaluating, busy, __ATOMIC_RELEASE);
@@ -130,7 +131,7 @@ static struct eval_run *evals_new_run(struct evals *v, const struct evals_ask *a
     return NULL;
 }
 
-/* `text`: what it is, in words. */
+/* `text`: a description for the table of events. */
 static int evals_start(struct evals *v, const struct evals_ask *ask, const struct model_snapshot *found,
                        const char *text, struct err *e) {
     if (!evals_allowed(v))
@@ -147,8 +148,9 @@ static int evals_start(struct evals *v, const struct evals_ask *ask, const struc
     v->job = v->run ? eval_run_new_job(v->run, v->deadline_ns) : NULL;
     if (v->run && !v->job)
         (void)err_set(e, ERR_FAILED, "no memory for the code");
+    /* first, because the code may end the process immediately */
     if (v->job)
-        evals_note(v, ask, RING_EVENT_EVAL, text); /* before: the code may end the process at once */
+        evals_note(v, ask, RING_EVENT_EVAL, text);
     if (v->job && worker_submit(v->worker, v->job, e) != 0) {
         v->job->fini(v->job);
         v->job = NULL;
@@ -183,7 +185,7 @@ void evals_begin(struct evals *v, const struct evals_ask *ask, const struct mode
     evals_set_busy(v, true);
 }
 
-/* ---- looking after it ---- */
+/* ---- watching a run ---- */
 
 static void evals_release_job(struct evals *v) {
     worker_release(v->worker, v->job);
@@ -216,7 +218,7 @@ static void evals_poll_begun(struct evals *v, bool gone, bool late, uint64_t now
         evals_answer_unended(v);
 }
 
-/* Has the worker let go of it? */
+/* True if the worker has finished with the job. */
 static bool evals_job_is_over(struct evals *v) {
     if (v->job && worker_get_end(v->worker, v->job) != WORKER_PENDING)
         evals_release_job(v);
@@ -243,9 +245,10 @@ void evals_poll(struct evals *v, struct pystack *ps) {
     if (eval_run_state(v->run) == EVAL_BEGUN)
         evals_poll_begun(v, gone, now >= v->deadline_ns, now);
     bool over = eval_run_is_left(v->run) && evals_job_is_over(v);
+    /* only now, because the client that gets it may send the next request immediately */
     if (eval_run_state(v->run) == EVAL_DONE &&
         (over || (v->late && now - v->deadline_ns >= EVALS_PATIENCE_NS)))
-        evals_answer(v); /* not before: whoever has it may ask for more at once */
+        evals_answer(v);
     if (!over)
         return;
     eval_run_unref(v->run);

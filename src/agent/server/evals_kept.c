@@ -9,7 +9,7 @@
 #define KEPT_MAX (sizeof((struct evals_kept *)0)->peers / sizeof(uint32_t))
 #define KEPT_POLL_NS (50 * CLOCK_NS_PER_MS)
 #define KEPT_RETRY_NS (2 * CLOCK_NS_PER_S)     /* after the GIL could not be acquired */
-#define KEPT_PATIENCE_NS (10 * CLOCK_NS_PER_S) /* with it */
+#define KEPT_PATIENCE_NS (10 * CLOCK_NS_PER_S) /* with the GIL */
 
 struct kept_job {
     struct worker_job job; /* first */
@@ -63,7 +63,7 @@ static void kept_begin(struct evals_kept *k, struct worker *worker, uint32_t pee
                              .job = {.step = kept_step,
                                      .drop = kept_drop,
                                      .fini = kept_free,
-                                     .calls_job = true, /* the value's finalizer */
+                                     .calls_job = true, /* the finalizer of the value */
                                      .unit = "eval",
                                      .deadline_ns = now + KEPT_PATIENCE_NS}};
     if (worker_submit(worker, &job->job, NULL) != 0) {
@@ -75,7 +75,7 @@ static void kept_begin(struct evals_kept *k, struct worker *worker, uint32_t pee
     k->look_ns = now + KEPT_POLL_NS;
 }
 
-/* True: what was begun is over. */
+/* True if the job has ended. */
 static bool kept_end(struct evals_kept *k, struct worker *worker, uint64_t now) {
     enum worker_end end = worker_get_end(worker, k->job);
     k->look_ns = now + KEPT_POLL_NS;

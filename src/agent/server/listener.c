@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listener: see listener.h. Ways of unix(7) sockets and their credentials (SO_PEERCRED). */
+/* listener: see listener.h. Unix sockets and their credentials (SO_PEERCRED): unix(7). */
 #include "agent/server/listener.h"
 
 #include <errno.h>
@@ -15,17 +15,18 @@
 #include "base/procfs.h"
 
 #define LISTENER_BACKLOG 16
-#define LISTENER_UNMAPPED_UID                                                                                \
-    65534U /* what the kernel calls users that a namespace does not know (overflowuid) */
+/* the kernel's id for users unknown to a namespace (overflowuid) */
+#define LISTENER_UNMAPPED_UID 65534U
 #define LISTENER_BIND_TRIES 10
-#define LISTENER_SWEEP 64       /* sockets looked at */
-#define LISTENER_SWEEP_AGE_S 60 /* one just being made is not dead */
+#define LISTENER_SWEEP 64       /* sockets to check */
+#define LISTENER_SWEEP_AGE_S 60 /* a younger one may be in the making */
 
-/* A folder of ours alone, made if it is not there. */
+/* Check that the folder is ours alone; make it if it does not exist. */
 static int listener_check_dir(const char *dir, struct err *e) {
     struct stat st;
     if (mkdir(dir, 0700) == 0)
-        /* The umask may have taken more than asked for away. The folder is ours, nobody else can put another there. */
+        /* The umask may have removed more bits than intended. The folder is ours: nobody else
+         * can put another one in its place. */
         (void)chmod(dir, 0700);
     else if (errno != EEXIST)
         return err_set_errno(e, ERR_FAILED, errno, "folder %s cannot be made", dir);
@@ -43,7 +44,7 @@ static int listener_check_dir(const char *dir, struct err *e) {
     return 0;
 }
 
-/* Make way for the socket: what is there may only be one of ours that nobody answers at. */
+/* Remove what is at the path of the socket: only a socket of ours that nobody answers on. */
 static int listener_clear_path(const char *path, struct err *e) {
     struct stat st;
     if (lstat(path, &st) != 0)
@@ -68,7 +69,7 @@ static int listener_listen(struct listener *l, struct err *e) {
     if (l->fd < 0)
         return err_set_errno(e, ERR_FAILED, errno, "no socket can be made");
     int rc = bind(l->fd, (const struct sockaddr *)&sa, sizeof sa);
-    /* Another agent that leaves removes the folder when it is empty, perhaps just now. */
+    /* An agent that leaves removes the empty folder, perhaps at this very time. */
     for (int i = 0; i < LISTENER_BIND_TRIES && rc != 0 && errno == ENOENT; i++) {
         if (listener_check_dir(l->dir, e) != 0)
             return -1;
@@ -94,8 +95,8 @@ static int listener_try(struct listener *l, const char *place, struct err *e) {
     return listener_listen(l, e);
 }
 
-/* Can a folder be made here at all? One that is somebody else's is gone round: the user cannot take it away. What else is
- * wrong there is said. */
+/* True if a folder can be made here. A folder of another user is skipped, because the user
+ * cannot remove it. Other errors are reported. */
 static bool listener_may_make(const char *place) {
     char dir[ENDPOINT_PATH_MAX], folder[ENDPOINT_PLACE_MAX];
     struct stat st;
@@ -119,8 +120,8 @@ int listener_open(struct listener *l, struct err *e) {
         return 0;
     if (l->fd >= 0)
         (void)close(l->fd);
-    *l = (struct listener){.fd =
-                               -1}; /* what lies at the path is not ours: listener_remove must not touch it */
+    /* a foreign file at the path is not ours: listener_remove must not touch it */
+    *l = (struct listener){.fd = -1};
     return -1;
 }
 
@@ -150,7 +151,7 @@ int listener_accept(const struct listener *l) {
     socklen_t len = sizeof who;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
         (who.uid == geteuid() || who.uid == 0 ||
-         /* From outside of our user namespace nobody but root gets past the folder's mode. */
+         /* From outside our user namespace only root passes the folder's mode. */
          (who.uid == LISTENER_UNMAPPED_UID && procfs_in_inner_user_ns(0))))
         return fd;
     (void)close(fd);

@@ -9,7 +9,7 @@ int local_client_begin(struct local_client *t, uint32_t id, struct mailbox *m, e
         local_client_end(t);
         return -1;
     }
-    t->peer.said_hello = true; /* it is of the same version */
+    t->peer.said_hello = true; /* it has the same version */
     return 0;
 }
 

@@ -47,7 +47,7 @@ static void mailbox_lock(struct mailbox *m) { (void)pthread_mutex_lock(&m->lock)
 
 static void mailbox_unlock(struct mailbox *m) { (void)pthread_mutex_unlock(&m->lock); }
 
-/* Unlock and have the sampler look again. */
+/* Unlock and wake the sampler. */
 static void mailbox_changed(struct mailbox *m) {
     bool asleep = m->asleep;
     (void)__atomic_add_fetch(&m->changes, 1, __ATOMIC_RELEASE);
@@ -56,14 +56,14 @@ static void mailbox_changed(struct mailbox *m) {
         (void)syscall(SYS_futex, &m->changes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* Without the lock: one that is just going to sleep may miss it. */
+/* Without the lock: a sampler that is about to sleep may miss it. */
 void mailbox_wake(struct mailbox *m) {
     (void)__atomic_add_fetch(&m->changes, 1, __ATOMIC_RELEASE);
     (void)syscall(SYS_futex, &m->changes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* A condition of the C library would do, but whoever wakes from one holds the mutex as if others waited for it, so giving it
- * back is a call of the kernel each time. */
+/* A condition variable of the C library would work, but a thread that wakes from one takes the
+ * mutex as if others waited for it, so each unlock is a call of the kernel. */
 void mailbox_sleep(struct mailbox *m, uint64_t until_ns) {
     struct timespec ts = {.tv_sec = (time_t)(until_ns / CLOCK_NS_PER_S),
                           .tv_nsec = (long)(until_ns % CLOCK_NS_PER_S)};
@@ -102,7 +102,7 @@ void mailbox_detach(struct mailbox *m, uint32_t peer) {
     if (slot) {
         mailbox_eval_free(slot->eval);
         *slot = (struct mailbox_slot){0};
-        m->nudge = true; /* what is kept for it can go */
+        m->nudge = true; /* the value kept for it can be dropped */
     }
     mailbox_changed(m);
 }
@@ -182,7 +182,7 @@ int mailbox_ask_threads(struct mailbox *m, uint32_t peer, uint32_t id, const str
     return mailbox_add_ask(m, peer, &(struct mailbox_ask){.method = WIRE_THREADS, .id = id, .want = *want});
 }
 
-/* With the lock: the client's slot, unless it waits for an answer of that kind already; NULL. */
+/* With the lock: the client's slot; NULL if it already waits for an answer of that kind. */
 static struct mailbox_slot *mailbox_find_free(struct mailbox *m, uint32_t peer, enum wire_method method) {
     struct mailbox_slot *slot = mailbox_find(m, peer);
     for (size_t k = 0; slot && k < slot->n_asks; k++)
@@ -220,7 +220,7 @@ void mailbox_eval_free(struct mailbox_eval *e) {
     free(e);
 }
 
-/* It is the mailbox's, or freed. 0, or -1. */
+/* The mailbox takes it over or frees it. 0, or -1. */
 static int mailbox_add_eval(struct mailbox *m, uint32_t peer, uint32_t id, struct mailbox_eval *copy) {
     mailbox_lock(m);
     struct mailbox_slot *slot = mailbox_find_free(m, peer, WIRE_EVAL);
@@ -490,7 +490,7 @@ int mailbox_post(struct mailbox *m, struct queue_item *item) {
     const struct mailbox_slot *slot = mailbox_find(m, item->peer);
     bool room = m->n_notes < MAILBOX_MAX_NOTES && m->note_bytes < MAILBOX_MAX_NOTE_BYTES;
     bool looker = slot && slot->looker;
-    if (looker) /* one is taken whatever its length */
+    if (looker) /* one is accepted, however long it is */
         room = room && (m->looker_bytes == 0 || m->looker_bytes + item->bytes->len <= MAILBOX_LOOKER_ANSWER);
     if ((item->pulled || item->looked) && m->looked_for == item->peer)
         m->looked_for = 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mailbox: what the server's thread wants from the sampler's, and what it gets back.
+ * mailbox: requests of the server's thread to the sampler's thread, and the results.
  *
- * Wishes are a table, one slot a client: so asking twice is no more than asking once, and nothing can pile up. What comes
- * back is a bounded list. One mutex, held only to copy; the sampler sleeps until something changes, the server is woken by
- * `wake`, which only the sampler's thread calls.
+ * Requests are a table with one slot per client, so a repeated request is the same as one
+ * request, and nothing can pile up. The results are a bounded list. One mutex, locked only to
+ * copy. The sampler sleeps until something changes; the server is woken by `wake`, which only
+ * the sampler's thread calls.
  */
 #ifndef AGENT_SERVER_MAILBOX_H
 #define AGENT_SERVER_MAILBOX_H
@@ -22,71 +23,78 @@
 #include "wire/wire.h"
 
 #define MAILBOX_SLOTS 16     /* clients */
-#define MAILBOX_MAX_ASKS 8   /* requests of one client that are not answered yet */
+#define MAILBOX_MAX_ASKS 8   /* pending requests of one client */
 #define MAILBOX_MAX_NOTES 64 /* notifications that the server has not taken yet */
 #define MAILBOX_NEXT_SAMPLE SIZE_MAX
 #define MAILBOX_TABLES 16
 #define MAILBOX_MAX_NOTE_BYTES ((size_t)8 * 1024 * 1024)
-/* Bytes that clients let wait, all together; the one answer in the making is not in it. Who may only look is not known, and has a
- * part that a job does not notice. */
+/* Bytes waiting for all clients together, without the one answer being made. Read-only clients
+ * may be anybody, so their part is one that a job does not notice. */
 #define MAILBOX_MOST ((size_t)32 * 1024 * 1024)
 #define MAILBOX_LOOKERS_MOST ((size_t)2 * 1024 * 1024)
-#define MAILBOX_LOOKER_ANSWER WIRE_MAX_MESSAGE /* one of theirs, at most */
+#define MAILBOX_LOOKER_ANSWER WIRE_MAX_MESSAGE /* maximum of their answers */
 
 struct worker;
 
 struct mailbox_ask {
-    enum wire_method method;  /* those of the sampler; WIRE_UNSUBSCRIBE: the end of samples */
+    enum wire_method method;  /* methods of the sampler; WIRE_UNSUBSCRIBE: the end of samples */
     uint32_t id;              /* of the request */
-    struct wire_threads want; /* of threads */
-    struct wire_arm arm;      /* of arm and disarm */
+    struct wire_threads want; /* for threads */
+    struct wire_arm arm;      /* for arm and disarm */
 };
 
-/* Code that is to be run, or a debugger that is to begin or end, or to say how it stands. */
+/* Code to run, or a debugger to start, to end or to report. */
 struct mailbox_eval {
-    enum wire_method method; /* WIRE_EVAL, of complete too; WIRE_DEBUG, WIRE_PAUSE, WIRE_CATCH */
-    struct wire_eval code;   /* of the first; its text is behind this struct */
-    struct wire_debug debug; /* of the others; owned */
+    enum wire_method method; /* WIRE_EVAL, for complete too; WIRE_DEBUG, WIRE_PAUSE, WIRE_CATCH */
+    struct wire_eval code;   /* for WIRE_EVAL; its text follows this struct */
+    struct wire_debug debug; /* for the others; owned */
 };
 
 struct mailbox_slot {
-    uint32_t peer; /* 0 free */
-    bool looker;   /* it may only look */
-    bool
-        looking; /* the answer to its last threads, or tables, has not been begun to be sent: the next waits */
+    uint32_t peer; /* 0 if free */
+    bool looker;   /* read-only */
+    /* the answer to its last request for threads or tables is not being sent yet: the next one
+     * waits */
+    bool looking;
     struct mailbox_ask asks[MAILBOX_MAX_ASKS];
     size_t n_asks;
-    struct wire_pull pull;             /* what the ask for rows wants: a client has one at a time */
-    struct wire_rows_ask rows;         /* the same for rows that Python makes */
-    struct mailbox_eval *eval;         /* and for code to be run, or a debugger, owned; NULL there is none */
-    bool interrupt;                    /* the code that it asked for last is to end */
-    int64_t uid, pid;                  /* of the client; -1 not known */
-    double rate_hz[WIRE_STREAM_COUNT]; /* 0: no such stream */
+    /* the arguments of a request for rows: a client has one at a time */
+    struct wire_pull pull;
+    struct wire_rows_ask rows; /* the same for rows made by Python */
+    /* the same for code or a debugger, owned; NULL if there is none */
+    struct mailbox_eval *eval;
+    bool interrupt;                    /* interrupt the code of its last request */
+    int64_t uid, pid;                  /* of the client; -1 if unknown */
+    double rate_hz[WIRE_STREAM_COUNT]; /* 0 if it has no such stream */
     enum model_sampling mode[WIRE_STREAM_COUNT];
-    bool native;                          /* samples: with native frames */
-    double batch_s;                       /* samples: between two batches; 0: no wish */
-    bool leaving;                         /* it wants no more samples; the sampler has not heard yet */
-    uint32_t began;                       /* generation of `sent` with which the subscription began */
-    double budget_pct[WIRE_STREAM_COUNT]; /* 0: no wish */
-    uint64_t due_ns;                      /* of its next snapshot */
-    struct queue_mark sent; /* definitions that were sent; its generation is that of the subscription */
-    size_t
-        first_sample; /* where its own begin in the batch being collected; MAILBOX_NEXT_SAMPLE: not set yet */
+    bool native; /* samples: with native frames */
+    /* samples: time between two batches; 0 if it has no preference */
+    double batch_s;
+    /* it has unsubscribed from samples; the sampler has not seen it yet */
+    bool leaving;
+    /* generation of `sent` at the start of the subscription */
+    uint32_t began;
+    double budget_pct[WIRE_STREAM_COUNT]; /* 0 if it has no preference */
+    uint64_t due_ns;                      /* time of its next snapshot */
+    /* definitions already sent; its generation is that of the subscription */
+    struct queue_mark sent;
+    /* index of its first sample in the batch being collected; MAILBOX_NEXT_SAMPLE: not set yet */
+    size_t first_sample;
 };
 
-/* What the sampler knows of a status. */
+/* The part of a status that comes from the sampler. */
 struct mailbox_status {
-    struct model_status of; /* without texts that are below, lists and arena */
-    uint64_t signals_ns;    /* what signals have cost threads of the job */
-    size_t bytes;           /* of memory, of the sampler */
+    struct model_status of; /* without the texts below, lists and arena */
+    uint64_t signals_ns;    /* cost of signals in threads of the job */
+    size_t bytes;           /* memory of the sampler */
     char discovery[64];
-    char note[256]; /* these are "" where there is none */
+    char note[256]; /* each is "" if there is none */
     char data_dir[256], collect_note[256];
     char hooks[96], steps_note[160], hooks_note[160];
     struct model_table tables[MAILBOX_TABLES]; /* names are static */
     size_t n_tables;
     struct mailbox_lease {
-        struct model_lease lease; /* its texts are static, or `note` and `file` */
+        struct model_lease lease; /* its texts are static, or in `note` and `file` */
         char note[400], file[512];
     } leases[LEASE_KIND_COUNT];
     size_t n_leases;
@@ -94,129 +102,140 @@ struct mailbox_status {
 
 struct mailbox {
     pthread_mutex_t lock;
-    uint32_t changes; /* counts; the sampler sleeps on it, see mailbox_sleep */
+    uint32_t changes; /* a counter; the sampler sleeps on it, see mailbox_sleep */
     bool asleep;
     bool made;
     bool stop, poke;
-    bool evaluating;          /* atomic: code that a client has asked for is run, or is to be */
+    bool evaluating;          /* atomic: code of a client runs or waits to run */
     bool nudge;               /* the python worker has something for the sampler */
-    struct worker *worker;    /* of this run; NULL before there is one */
-    struct worker *evaluator; /* the one that runs what clients want run */
-    /* Before the agent goes; see server.h. NULL: there is nothing to be taken out. */
+    struct worker *worker;    /* of this run; NULL before it exists */
+    struct worker *evaluator; /* the worker that runs code of clients */
+    /* Called before the agent leaves; see server.h. NULL if there is nothing to remove. */
     int (*leave)(struct worker *w, struct err *e);
     struct mailbox_slot slots[MAILBOX_SLOTS];
     struct queue_item *head, *tail;           /* for the server */
-    size_t n_notes, note_bytes, looker_bytes; /* looker_bytes: all for who may only look */
-    uint32_t looked_for; /* who may only look and is being answered, one at a time of all such; 0 nobody */
-    bool held;           /* the sampler has left a request where it is until the server has taken all */
-    struct queue_budget
-        rooms[2]; /* what clients let wait at the server: of those who may do more, and who may only look */
+    size_t n_notes, note_bytes, looker_bytes; /* looker_bytes: all for read-only clients */
+    /* the read-only client being answered, one of them at a time; 0 if none is */
+    uint32_t looked_for;
+    /* the sampler has postponed a request until the server has taken everything */
+    bool held;
+    /* bytes waiting for clients at the server: with more access, and read-only */
+    struct queue_budget rooms[2];
     struct mailbox_status status;
-    size_t server_bytes; /* held by the server's thread, as it last said */
+    size_t server_bytes; /* of the server's thread, as last reported */
     struct config config;
-    uint32_t config_changes; /* counts */
+    uint32_t config_changes; /* a counter */
     struct refusals refusals;
-    bool spoken;                     /* a client has chosen a sampling mode */
-    enum model_sampling spoken_mode; /* the last that did */
+    bool spoken;                     /* a client has set a sampling mode */
+    enum model_sampling spoken_mode; /* the last one that was set */
 };
 
 int mailbox_init(struct mailbox *m); /* 0 or -1 */
 void mailbox_fini(struct mailbox *m);
 
-/* ---- the server's side ---- */
+/* ---- for the server ---- */
 
-int mailbox_attach(struct mailbox *m, uint32_t peer, bool looker); /* 0, or -1: no slot is free */
+int mailbox_attach(struct mailbox *m, uint32_t peer, bool looker); /* 0, or -1 if no slot is free */
 struct queue_budget *mailbox_budget(struct mailbox *m, bool looker);
-/* The answer to threads, or tables, goes out, or will not come: the next may be made. */
+/* The answer to threads or tables is being sent, or will not arrive: the next one may be made. */
 void mailbox_end_snapshot(struct mailbox *m, uint32_t peer);
-void mailbox_end_pull(struct mailbox *m,
-                      uint32_t peer); /* the same of an answer to pull that will not come */
+/* The same for an answer to pull that will not arrive. */
+void mailbox_end_pull(struct mailbox *m, uint32_t peer);
 void mailbox_detach(struct mailbox *m, uint32_t peer);
 /* Record the client's uid and pid (-1: unknown). */
 void mailbox_introduce(struct mailbox *m, uint32_t peer, int64_t uid, int64_t pid);
-bool mailbox_has(struct mailbox *m, uint32_t peer); /* is it still there? From any thread. */
-/* Somebody was turned away, or a client refused what it wanted (`peer`; 0: none): for the table of events. */
+bool mailbox_has(struct mailbox *m, uint32_t peer); /* True if it is still connected. Any thread. */
+/* Record, for the table of events, that a connection was refused, or a request of client `peer`
+ * (0: none). */
 void mailbox_note_refusal(struct mailbox *m, uint32_t peer, int64_t uid, const char *text);
-int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method,
-                uint32_t id); /* 0, or -1: too many */
+/* 0, or -1 if there are too many. */
+int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method, uint32_t id);
 /* The same for threads. */
 int mailbox_ask_threads(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_threads *want);
-/* The same for what is to be armed, or no longer. */
+/* The same for arm and disarm. */
 int mailbox_ask_arm(struct mailbox *m, uint32_t peer, enum wire_method method, uint32_t id,
                     const struct wire_arm *want);
-/* The same for rows of a table; -1 too when the client has asked for some already. */
+/* The same for rows of a table; also -1 if the client already waits for some. */
 int mailbox_ask_pull(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_pull *want);
-/* The same for rows that Python makes. */
+/* The same for rows made by Python. */
 int mailbox_ask_rows(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_rows_ask *want);
-/* The same for code to be run; copied. */
+/* The same for code to run; copied. */
 int mailbox_ask_eval(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_eval *want);
-/* The same for debug, pause or catch; `*want` is moved when it is taken. */
+/* The same for debug, pause or catch; `*want` is moved if it is accepted. */
 int mailbox_ask_debug(struct mailbox *m, uint32_t peer, uint32_t id, enum wire_method method,
                       struct wire_debug *want);
-void mailbox_eval_free(struct mailbox_eval *e); /* NULL is nothing to do */
+void mailbox_eval_free(struct mailbox_eval *e); /* NULL is a no-op */
 
-/* A client wants its code ended; what it asks for later is not meant. Whether that is so, once. */
+/* Interrupt the code of a client, but not of its later requests. True, once, if it was
+ * interrupted. */
 void mailbox_interrupt(struct mailbox *m, uint32_t peer);
 bool mailbox_take_interrupt(struct mailbox *m, uint32_t peer);
+/* 0 Hz ends it. */
 void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream, double rate_hz,
-                       enum model_sampling mode); /* 0 Hz ends it */
-/* The client wants no more samples: the sampler ends the stream, sends what there is and answers then. 0, or -1: too many. */
+                       enum model_sampling mode);
+/* The client unsubscribes from samples: the sampler ends the stream, sends the samples it has,
+ * and then answers. 0, or -1 if there are too many. */
 int mailbox_leave(struct mailbox *m, uint32_t peer, uint32_t id);
-/* Set something of the configuration. 0, or -1 with the error: there is no such key, or it does not take that. */
+/* Change a setting. 0, or -1 with the error if there is no such key or the value is invalid. */
 int mailbox_configure(struct mailbox *m, const char *key, const char *value, struct err *e);
 /* True if this change would re-enable probing.eval. */
 bool mailbox_would_allow_eval(struct mailbox *m, const char *key, const char *value);
-/* How often samples are sent, in seconds between two batches; 0: the client does not mind. */
+/* The time between two batches of samples, in seconds; 0 if the client has no preference. */
 void mailbox_set_batch(struct mailbox *m, uint32_t peer, double batch_s);
-/* From now on samples with native frames, or without; until the stream ends. */
+/* From now on send samples with native frames or without them, until the stream ends. */
 void mailbox_set_native(struct mailbox *m, uint32_t peer, bool native);
-/* What a stream may cost at most, in percent of a core, while it runs; 0: the client does not mind. */
+/* The maximum cost of a stream while it runs, in percent of a core; 0 if the client has no
+ * preference. */
 void mailbox_set_budget(struct mailbox *m, uint32_t peer, enum wire_stream stream, double budget_pct);
-/* Batches of samples were lost: begin again at `mark`. */
+/* Batches of samples were dropped: start again at `mark`. */
 void mailbox_rollback(struct mailbox *m, uint32_t peer, const struct queue_mark *mark);
 enum mailbox_batch {
     MAILBOX_CURRENT = 0,
-    MAILBOX_LOST, /* it builds on definitions that were lost */
-    MAILBOX_OVER, /* it is of a subscription that the client has ended since: nothing is lost with it */
+    MAILBOX_LOST, /* it needs definitions that were dropped */
+    MAILBOX_OVER, /* it is of a subscription that the client has ended since: nothing is lost */
 };
 
-/* What a batch of samples is worth that was made when the client's marks were of `generation`. */
+/* Judge a batch of samples that was made when the client's marks had this `generation`. */
 enum mailbox_batch mailbox_judge(struct mailbox *m, uint32_t peer, uint32_t generation);
-/* Everything for the server so far, oldest first; the caller owns the items. */
+/* All items for the server so far, oldest first; the caller owns them. */
 struct queue_item *mailbox_take(struct mailbox *m);
 void mailbox_count_dropped(struct mailbox *m, uint64_t samples);
 void mailbox_get_status(struct mailbox *m, struct mailbox_status *out);
 void mailbox_set_server_bytes(struct mailbox *m, size_t bytes);
-void mailbox_stop(struct mailbox *m); /* the sampler's thread is to end */
-void mailbox_poke(struct mailbox *m); /* have the sampler wake the server; from any thread */
+void mailbox_stop(struct mailbox *m); /* end the sampler's thread */
+void mailbox_poke(struct mailbox *m); /* make the sampler wake the server; any thread */
 
-/* Have the sampler look whether there is something for it that is not in here. Async-signal-safe. */
+/* Make the sampler check for work from outside the mailbox. Async-signal-safe. */
 void mailbox_wake(struct mailbox *m);
 
-void mailbox_nudge(
-    struct mailbox *m); /* have the sampler look after what waits for the worker; from any thread */
+/* Make the sampler check the results of the worker; any thread. */
+void mailbox_nudge(struct mailbox *m);
 
-/* ---- the sampler's side ---- */
+/* ---- for the sampler ---- */
 
 #define MAILBOX_FOREVER UINT64_MAX
 
-/* The row that tells of somebody who was refused; whether there is one. */
+/* The row about refusals; true if there is one. */
 bool mailbox_take_refusal(struct mailbox *m, struct refusals *out);
 
-/* With the lock held, which is given up meanwhile: until something is wanted, or the monotonic time. May return early. */
+/* With the lock, which is released meanwhile: sleep until there is a request, or until the
+ * monotonic time. May return early. */
 void mailbox_sleep(struct mailbox *m, uint64_t until_ns);
 
-/* The client that wanted to leave has been sent its last samples. Nothing when it has come back meanwhile. */
+/* The last samples were sent to the client that unsubscribed. No effect if it has subscribed
+ * again meanwhile. */
 void mailbox_end_samples(struct mailbox *m, uint32_t peer);
 
-/* With the lock held: may that request be answered now? Those whose answers are large are answered one at a time: of each client, and
- * of all who may only look. It is then under way; until an answer was posted, or mailbox_end_snapshot. */
+/* With the lock: true if that request may be answered now. Large answers are made one at a time:
+ * per client, and for all read-only clients together. Then the answer is in progress until it is
+ * posted, or until mailbox_end_snapshot. */
 bool mailbox_begin_snapshot(struct mailbox *m, struct mailbox_slot *slot, enum wire_method method);
 
-/* With the lock held: samples of clients that have just subscribed begin at number `n` of the batch. */
+/* With the lock: samples of clients that have just subscribed start at index `n` of the batch. */
 void mailbox_set_first(struct mailbox *m, size_t n);
 
-/* Hand an item to the server, or free it: when its client is gone, or too many notifications wait. 0 handed over, -1 not. */
+/* Pass an item to the server, or free it if its client is gone or too many notifications wait. 0
+ * if passed, otherwise -1. */
 int mailbox_post(struct mailbox *m, struct queue_item *item);
 
 #endif

@@ -16,12 +16,12 @@
 #include "agent/server/tcp_listener.h"
 #include "base/clock.h"
 
-#define NET_ADMISSION_HANDSHAKE_NS (5 * CLOCK_NS_PER_S) /* to become a WebSocket and say hello */
+#define NET_ADMISSION_HANDSHAKE_NS (5 * CLOCK_NS_PER_S) /* to become a WebSocket and send hello */
 #define NET_ADMISSION_SWEEP_US (250 * LWS_US_PER_MS)
 #define NET_ADMISSION_PAUSE_US (100 * LWS_US_PER_MS)
-#define NET_ADMISSION_CONNECTIONS_S 50.0 /* new ones a second, */
-#define NET_ADMISSION_CONNECTIONS 100.0  /* and at once */
-#define NET_ADMISSION_MESSAGES_S 500.0   /* of one client */
+#define NET_ADMISSION_CONNECTIONS_S 50.0 /* new connections per second */
+#define NET_ADMISSION_CONNECTIONS 100.0  /* and in a burst */
+#define NET_ADMISSION_MESSAGES_S 500.0   /* per second, from one client */
 #define NET_ADMISSION_MESSAGES 1000.0
 #define NET_ADMISSION_HEADER 192
 #define NET_ADMISSION_BEARER "Bearer "
@@ -31,20 +31,20 @@
 struct net_admission {
     struct lws_context *context;
     struct lws_vhost *vhost;
-    struct mailbox *mailbox; /* hears of who was refused */
-    struct lws *listening;   /* NULL: closed */
+    struct mailbox *mailbox; /* is notified of refusals */
+    struct lws *listening;   /* NULL if closed */
     struct tcp_listener door;
     struct access access;
     struct net_connection *connections;
     size_t n;
-    double credit; /* connections that may come at once */
+    double credit; /* connections that may arrive in a burst */
     uint64_t credit_ns;
     lws_sorted_usec_list_t pause, sweep;
     uint64_t accepted, refused;
     char note[192]; /* see struct model_door */
 };
 
-/* So many a second, and `most` at once: may one more come? */
+/* So many per second, and `most` in a burst: true if one more is allowed. */
 static bool net_admission_spend(double *credit, uint64_t *since_ns, double per_s, double most) {
     uint64_t now = clock_mono_ns();
     *credit += (double)(now - *since_ns) / 1e9 * per_s;
@@ -63,7 +63,8 @@ static void net_admission_put_out(struct net_connection *c) {
         lws_set_timeout(c->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
 }
 
-/* Who takes too long is put out, who has asked too fast is read again. A timeout of the library's would begin anew with some bytes. */
+/* Disconnect clients that take too long; read again from clients that were paused for asking too
+ * fast. A timeout of the library would restart after some bytes. */
 static void net_admission_on_sweep(lws_sorted_usec_list_t *sul) {
     struct net_admission *d = lws_container_of(sul, struct net_admission, sweep);
     uint64_t now = clock_mono_ns();
@@ -97,7 +98,7 @@ void net_admission_forget(struct net_admission *d, struct net_connection *c) {
         }
 }
 
-/* Somebody is turned away: said by the status, and by a row of events. */
+/* Record a refused client in the status and in a row of events. */
 static void net_admission_note(struct net_admission *d, const struct address *far, int64_t uid,
                                const char *why) {
     char who[ADDRESS_MAX], text[REFUSALS_TEXT];
@@ -108,7 +109,7 @@ static void net_admission_note(struct net_admission *d, const struct address *fa
     mailbox_note_refusal(d->mailbox, 0, uid, text);
 }
 
-/* How many are waited for who may be anybody. */
+/* The number of waiting connections whose client is not known. */
 static size_t net_admission_strangers(const struct net_admission *d) {
     size_t n = 0;
     for (const struct net_connection *c = d->connections; c; c = c->next)
@@ -116,7 +117,7 @@ static size_t net_admission_strangers(const struct net_admission *d) {
     return n;
 }
 
-/* Who they are is looked at first, so that strangers do not take the places of others. */
+/* The user is checked first, so that strangers do not take the places of others. */
 static void net_admission_adopt(struct net_admission *d, int fd) {
     struct address near, far;
     if (access_ends(fd, &near, &far) != 0) {
@@ -146,7 +147,7 @@ static void net_admission_adopt(struct net_admission *d, int fd) {
     d->n++;
     lws_adopt_desc_t desc = {.vh = d->vhost, .type = LWS_ADOPT_SOCKET | LWS_ADOPT_HTTP, .opaque = c};
     desc.fd.sockfd = fd;
-    /* Should it fail, it closes the descriptor and reports the destruction, which frees `c`. */
+    /* If it fails, it closes the descriptor and reports the destruction, which frees `c`. */
     struct lws *wsi = lws_adopt_descriptor_vhost_via_info(&desc);
     if (wsi)
         c->wsi = wsi;
@@ -169,7 +170,7 @@ static void net_admission_accept(struct net_admission *d) {
     for (;;) {
         if (!net_admission_spend(&d->credit, &d->credit_ns, NET_ADMISSION_CONNECTIONS_S,
                                  NET_ADMISSION_CONNECTIONS)) {
-            net_admission_pause(d); /* whoever comes meanwhile waits at the kernel's */
+            net_admission_pause(d); /* further connections meanwhile wait in the kernel */
             return;
         }
         int fd = tcp_listener_accept(d->door.fd);
@@ -187,8 +188,9 @@ static void net_admission_accept(struct net_admission *d) {
 }
 
 int net_admission_on_listening(struct net_admission *d, struct lws *wsi, int reason) {
+    /* it is not a subprotocol for clients */
     if (reason == LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION)
-        return -1; /* it is no subprotocol to be asked for */
+        return -1;
     if (reason == LWS_CALLBACK_RAW_RX_FILE && wsi == d->listening)
         net_admission_accept(d);
     if (reason == LWS_CALLBACK_RAW_CLOSE_FILE) {
@@ -199,9 +201,10 @@ int net_admission_on_listening(struct net_admission *d, struct lws *wsi, int rea
     return 0;
 }
 
-/* ---- who may enter ---- */
+/* ---- admission ---- */
 
-/* A header as a text; NULL: there is none, or it is too long to be one of ours, `*there` says which. */
+/* A header as text; NULL if there is none, or if it is too long for one of ours; `*there`
+ * distinguishes the two. */
 static const char *net_admission_header(struct lws *wsi, enum lws_token_indexes which, char *buf, size_t cap,
                                         bool *there) {
     int len = lws_hdr_total_length(wsi, which);
@@ -218,7 +221,7 @@ static int net_admission_refuse(struct net_admission *d, const struct net_connec
     return -1;
 }
 
-/* What the headers say that a browser sends for a web page, wherever that is from. NULL: nothing that is wrong. */
+/* Check the headers that a browser sends for a web page of any origin. NULL if nothing is wrong. */
 static const char *net_admission_judge_page(struct lws *wsi, const struct address *near) {
     char host_text[NET_ADMISSION_HEADER], origin_text[NET_ADMISSION_HEADER];
     bool has_host, has_origin;
@@ -232,7 +235,8 @@ static const char *net_admission_judge_page(struct lws *wsi, const struct addres
         if (has_origin && (!origin || !access_is_origin(origin, host)))
             return NET_ADMISSION_PAGE;
     }
-    /* What a page shows or loads comes without an origin, but browsers say that it is a page's. */
+    /* Requests for what a page shows or loads have no origin, but browsers mark them as a
+     * page's. */
     int len = lws_hdr_custom_length(wsi, NET_ADMISSION_SITE, sizeof NET_ADMISSION_SITE - 1);
     if (len < 0)
         return NULL;
@@ -244,14 +248,15 @@ static const char *net_admission_judge_page(struct lws *wsi, const struct addres
     return NULL;
 }
 
-/* Which of the tokens is it? */
+/* Find the token: the access that it gives. */
 static enum wire_access net_admission_weigh(const struct net_admission *d, const char *token) {
     bool all = token_is(&d->door.all, token, strlen(token));
     bool looker = token_is(&d->door.looker, token, strlen(token));
     return all ? WIRE_CHANGES : looker ? WIRE_READ_ONLY : WIRE_NOTHING;
 }
 
-/* Which of the tokens they have: WIRE_NOTHING none. `*tried`: they have said one. */
+/* The access given by the client's token; WIRE_NOTHING if none. Sets `*tried` if the client has
+ * sent one. */
 static enum wire_access net_admission_judge_token(const struct net_admission *d, struct lws *wsi,
                                                   bool *tried) {
     char text[NET_ADMISSION_HEADER];
@@ -262,9 +267,11 @@ static enum wire_access net_admission_judge_token(const struct net_admission *d,
     return net_admission_weigh(d, said + head);
 }
 
-/* Do they enter, who have shown a token that is good for `has` (WIRE_NOTHING; `tried` tells whether they have tried), or none? Whoever has
- * one comes in, whatever others of the same address have tried before. Without one, who could have the agent's unix socket, too, may look.
- * 0, or the status of the answer, and why not (NULL: a token is needed). */
+/* Decide whether a client may enter whose token gives the access `has` (WIRE_NOTHING: none is
+ * valid; `tried`: one was sent). A client with a valid token enters whatever others at the same
+ * address have tried before. Without a token, a client that could use the agent's unix socket
+ * gets read-only access. 0, or the status of the response and the reason (NULL: a token is
+ * needed). */
 static unsigned net_admission_weigh_up(struct net_admission *d, struct net_connection *c,
                                        const struct address *near, const struct address *far,
                                        enum wire_access has, bool tried, const char **why) {

@@ -2,9 +2,10 @@
 /*
  * net_server: server.h over libwebsockets.
  *
- * The library gets nothing of the process to touch: we make the listening socket and accept (so that a stranger is turned
- * away before a byte is read), it gets connections. Its tables are sized by us (else by RLIMIT_NOFILE), its log goes
- * nowhere, no privilege, resource limit, signal or environment variable is set. One thread, the agent's first.
+ * The library cannot touch the process: we make the listening socket and accept (so that a
+ * stranger is refused before a byte is read), and pass it connections. We set the size of its
+ * tables (its default is RLIMIT_NOFILE), its log is discarded, and no privilege, resource limit,
+ * signal or environment variable is changed. One thread, the agent's first.
  */
 #include "agent/server/server.h"
 
@@ -36,24 +37,24 @@
 #include "base/strbuf.h"
 
 #define SERVER_MAX_FDS 64
-#define SERVER_MAX_CONNECTIONS (MAILBOX_SLOTS + 8) /* some may still be shaking hands */
+#define SERVER_MAX_CONNECTIONS (MAILBOX_SLOTS + 8) /* some may still be in the handshake */
 #define SERVER_RX_BYTES 4096
-#define SERVER_TX_BYTES                                                                                      \
-    (256 * 1024)             /* in one call of the kernel at most; else it would be as SERVER_RX_BYTES */
-#define SERVER_HANDSHAKE_S 5 /* to become a WebSocket, and then to say hello */
-#define SERVER_BYE_US (500 * LWS_US_PER_MS) /* for goodbyes to be read */
+/* maximum of one call of the kernel; otherwise it would be SERVER_RX_BYTES */
+#define SERVER_TX_BYTES (256 * 1024)
+#define SERVER_HANDSHAKE_S 5                /* to become a WebSocket, and then to send hello */
+#define SERVER_BYE_US (500 * LWS_US_PER_MS) /* time to read goodbyes */
 #define SERVER_REAP_US (5 * LWS_US_PER_MS)
-#define SERVER_PAUSE_US LWS_US_PER_SEC /* after accept failed for want of descriptors or memory */
+#define SERVER_PAUSE_US LWS_US_PER_SEC /* after accept failed for lack of descriptors or memory */
 
-#define SERVER_CLOSE_CODES 5000 /* there are fewer than that */
+#define SERVER_CLOSE_CODES 5000 /* more than there are */
 
 #define SERVER_FRAGMENT ((size_t)64 * 1024)
 
-#define SERVER_LISTEN "listen" /* name of the listening descriptor's protocol */
+#define SERVER_LISTEN "listen" /* protocol name of the listening descriptor */
 
-/* ---- the library: it prints nothing, and is watched for memory that it did not get ---- */
+/* ---- the library: it prints nothing, and its failed allocations are watched ---- */
 
-static bool server_library_lacked; /* one server at a time is made, by its own thread */
+static bool server_library_lacked; /* servers are made one at a time, each by its own thread */
 
 static void *server_library_realloc(void *at, size_t size, const char *reason) {
     (void)reason;
@@ -72,48 +73,48 @@ static void server_library_log_nowhere(int level, const char *line) {
     (void)line;
 }
 
-/* Before a context is made. */
+/* Called before a context is made. */
 static void server_begin_library(void) {
     lws_set_log_level(0, server_library_log_nowhere);
     lws_set_allocator(server_library_realloc);
     server_library_lacked = false;
 }
 
-/* Since server_begin_library there was no memory for something that the library has wanted. It makes its tables without looking whether
- * it got memory for each (lws_create_vhost), and would fall over the missing one later. */
+/* True if an allocation of the library has failed since server_begin_library. It makes its
+ * tables without checking each allocation (lws_create_vhost), and would crash later. */
 static bool server_lacks_memory(void) { return server_library_lacked; }
 
 struct server {
     struct lws_context *context;
-    int waker; /* the library's eventfd, -1 not known; see server_find_waker */
+    int waker; /* the library's eventfd, -1 if unknown; see server_find_waker */
     struct lws_vhost *vhost;
     struct lws *listening;
     struct listener listener;
     char endpoint[ENDPOINT_PATH_MAX];
-    struct net_admission *door; /* NULL: there was no memory */
+    struct net_admission *door; /* NULL if there was no memory */
     const struct server_parts *parts;
     struct mailbox mailbox;
     struct sampler *sampler;
     struct server_link *links; /* clients */
-    size_t n_connections;      /* by the unix socket: theirs, and those still shaking hands */
+    size_t n_connections;      /* by the unix socket: clients and handshakes */
     uint32_t last_peer;
     bool ending, done;
     lws_sorted_usec_list_t deadline, reap, pause;
     uint64_t started_ns;
     struct cost_meter meter;
     struct threads_stack stack;
-    struct strbuf frame; /* LWS_PRE bytes of room, then what is being written */
+    struct strbuf frame; /* LWS_PRE bytes reserved, then the bytes being written */
     struct net_web_context *web;
 };
 
-/* A client; lives in the memory the library keeps for each session. */
+/* A client, in the memory that the library allocates for each session. */
 struct server_link {
     struct server_link *next;
     struct lws *wsi;
     struct net_connection *connection;
     struct peer peer;
     bool attached;    /* it is in server->links */
-    int64_t uid, pid; /* whose it is; pid -1: by TCP, or not known */
+    int64_t uid, pid; /* its user and process; pid is -1 over TCP or if unknown */
 };
 
 static struct server *server_current; /* while it runs; see server_poke */
@@ -127,7 +128,8 @@ static size_t server_bytes(struct server *s) {
     return n + net_web_bytes(s->web);
 }
 
-/* Is no link behind it in the list of the same process? One client may have several connections. */
+/* True if no later link in the list is of the same process. A client may have several
+ * connections. */
 static bool server_is_first(const struct server_link *link) {
     for (const struct server_link *l = link->next; l; l = l->next)
         if (l->uid == link->uid && l->pid == link->pid && l->connection->tcp == link->connection->tcp)
@@ -151,13 +153,14 @@ static void server_on_status(void *arg, struct model_status *out) {
     net_admission_fill(s->door, out);
 }
 
-/* ---- the end ---- */
+/* ---- shutdown ---- */
 
 static void server_on_deadline(lws_sorted_usec_list_t *sul) {
     lws_container_of(sul, struct server, deadline)->done = true;
 }
 
-/* A client has asked for it: take no more, say goodbye to all, and leave when they have it or the time is up. */
+/* A client has asked to eject: accept nothing more, send a goodbye to all clients, and end when
+ * they have read it or the time is over. */
 static void server_begin_ending(struct server *s, const char *reason) {
     if (s->ending)
         return;
@@ -177,7 +180,7 @@ static void server_begin_ending(struct server *s, const char *reason) {
 
 /* ---- clients ---- */
 
-/* Who the client is, for the record. */
+/* Record the client's user and process. */
 static void server_introduce(struct server *s, struct lws *wsi, struct server_link *link) {
     link->uid = link->connection->peer.uid;
     link->pid = -1;
@@ -185,7 +188,7 @@ static void server_introduce(struct server *s, struct lws *wsi, struct server_li
         mailbox_introduce(&s->mailbox, link->peer.id, link->uid, link->pid);
 }
 
-/* A client on this machine wants a TCP door, or none. */
+/* A client on this machine opens or closes the TCP listener. */
 static int server_listen(void *arg, const struct wire_listen *want, struct wire_listening *out,
                          struct err *e) {
     struct server *s = arg;
@@ -227,7 +230,8 @@ static void server_on_close(struct server *s, struct server_link *link) {
     s->done |= s->ending && !s->links;
 }
 
-/* What the library takes and the protocol does not know: texts, and bits that no extension has given a meaning (RFC 6455 §5.2). */
+/* Frames that the library accepts and the protocol does not have: text frames, and bits that no
+ * extension defines (RFC 6455 §5.2). */
 static bool server_refuses_frame(struct lws *wsi) {
     if (!lws_get_reserved_bits(wsi) && lws_frame_is_binary(wsi))
         return false;
@@ -238,7 +242,8 @@ static bool server_refuses_frame(struct lws *wsi) {
     return true;
 }
 
-/* A client closes: the library gives back what it said, also where that is nothing that may be said (RFC 6455 §5.5.1, §7.4). */
+/* A client closes: the library echoes its status, even one that must not be sent (RFC 6455
+ * §5.5.1, §7.4). */
 static int server_on_peer_close(struct lws *wsi, const void *said, size_t len) {
     const unsigned char *code = said;
     if (len == 0 || (len > 1 && (code[0] << 8 | code[1]) < SERVER_CLOSE_CODES))
@@ -247,14 +252,15 @@ static int server_on_peer_close(struct lws *wsi, const void *said, size_t len) {
     return -1;
 }
 
-/* It has asked and does not read. */
+/* The client sends requests and does not read. */
 static void server_put_out(struct server *s, struct server_link *link) {
     mailbox_note_refusal(&s->mailbox, link->peer.id, link->uid, PEER_UNREAD);
     peer_give_up(&link->peer);
     lws_set_timeout(link->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
 }
 
-/* Of the clients of one kind, who has not taken anything for longest of what waits for them; NULL nobody. */
+/* Of the clients of one kind, the one that has read nothing for the longest time; NULL if none
+ * waits. */
 static struct server_link *server_find_slowest(struct server *s, bool looker) {
     struct server_link *slowest = NULL;
     for (struct server_link *l = s->links; l; l = l->next)
@@ -264,7 +270,7 @@ static struct server_link *server_find_slowest(struct server *s, bool looker) {
     return slowest;
 }
 
-/* While more waits than may: who is slowest loses their notifications, then they are put out. */
+/* While too many bytes wait: drop the notifications of the slowest client, then disconnect it. */
 static void server_enforce_budget(struct server *s) {
     struct server_link *l;
     for (int looker = 0; looker < 2; looker++)
@@ -297,8 +303,8 @@ static int server_on_receive(struct server *s, struct lws *wsi, struct server_li
     return 0;
 }
 
-/* One message a call, as the library wants it; who may only look is sent a fragment (RFC 6455 §5.4): what the kernel does not take of
- * one the library keeps until it does. */
+/* One message per call, as the library requires; read-only clients are sent a fragment (RFC 6455
+ * §5.4). The library keeps the part that the kernel does not accept until it does. */
 static int server_on_writable(struct server *s, struct lws *wsi, struct server_link *link) {
     static const char room[LWS_PRE];
     bool first, last;
@@ -336,9 +342,9 @@ static void server_give(struct server_link *link, struct queue_item *item) {
     }
 }
 
-/* The sampler has something for us. */
+/* The sampler has items for the server. */
 static void server_on_wake(struct server *s) {
-    endpoints_file_write(); /* before anybody is told of it */
+    endpoints_file_write(); /* before any client hears of it */
     struct queue_item *item = mailbox_take(&s->mailbox);
     while (item) {
         struct queue_item *next = item->next;
@@ -355,14 +361,14 @@ static void server_on_wake(struct server *s) {
     mailbox_set_server_bytes(&s->mailbox, server_bytes(s));
 }
 
-/* Until the thread that brought us in has ended. */
+/* Until the thread that started the agent has ended. */
 static void server_on_reap(lws_sorted_usec_list_t *sul) {
     struct server *s = lws_container_of(sul, struct server, reap);
     if (!life_reap())
         lws_sul_schedule(s->context, 0, &s->reap, server_on_reap, SERVER_REAP_US);
 }
 
-/* Who comes by the unix socket was known before a byte was read. */
+/* The user of a unix socket connection was checked before a byte was read. */
 static int server_on_http(struct server *s, struct lws *wsi, enum lws_callback_reasons reason, void *in,
                           size_t len) {
     struct net_connection *c = lws_get_opaque_user_data(wsi);
@@ -396,7 +402,7 @@ static int server_callback(struct lws *wsi, enum lws_callback_reasons reason, vo
     case LWS_CALLBACK_HTTP_WRITEABLE:
         return server_on_http(s, wsi, reason, in, len);
     case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION:
-        /* Who names no subprotocol would be given this one. */
+        /* A client that names no subprotocol would get this one. */
         return lws_hdr_total_length(wsi, WSI_TOKEN_PROTOCOL) > 0 ? 0 : -1;
     case LWS_CALLBACK_ESTABLISHED:
         return server_on_open(s, wsi, link);
@@ -441,7 +447,7 @@ static void server_adopt(struct server *s, int fd) {
     s->n_connections++;
     lws_adopt_desc_t desc = {.vh = s->vhost, .type = LWS_ADOPT_SOCKET | LWS_ADOPT_HTTP, .opaque = connection};
     desc.fd.sockfd = fd;
-    /* Should it fail, it closes the descriptor and reports the destruction. */
+    /* If it fails, it closes the descriptor and reports the destruction. */
     struct lws *wsi = lws_adopt_descriptor_vhost_via_info(&desc);
     if (wsi)
         lws_set_timeout(wsi, PENDING_TIMEOUT_ESTABLISH_WITH_SERVER, SERVER_HANDSHAKE_S);
@@ -457,7 +463,8 @@ static void server_accept(struct server *s) {
         if (errno == EACCES || errno == EINTR || errno == ECONNABORTED)
             continue;
         if (errno != EAGAIN && errno != EWOULDBLOCK) {
-            /* No descriptors or memory: whoever waits keeps the socket readable, so look away for a while. */
+            /* No descriptors or memory: a waiting connection keeps the socket readable, so stop
+             * polling it for a while. */
             (void)lws_rx_flow_control(s->listening, 0);
             lws_sul_schedule(s->context, 0, &s->pause, server_on_pause_over, SERVER_PAUSE_US);
         }
@@ -471,8 +478,9 @@ static int server_listen_callback(struct lws *wsi, enum lws_callback_reasons rea
     (void)user;
     (void)in;
     (void)len;
+    /* it is not a subprotocol for clients */
     if (reason == LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION)
-        return -1; /* it is no subprotocol to be asked for */
+        return -1;
     if (reason == LWS_CALLBACK_RAW_RX_FILE)
         server_accept(s);
     if (reason == LWS_CALLBACK_RAW_CLOSE_FILE) {
@@ -491,14 +499,15 @@ static int server_listener_callback(struct lws *wsi, enum lws_callback_reasons r
     return net_admission_on_listening(server_of(wsi)->door, wsi, reason);
 }
 
-/* Who says nothing that HTTP begins with. */
+/* A client whose first bytes are not HTTP. */
 static int server_text_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
                                 size_t len) {
     struct server *s = server_of(wsi);
     struct net_connection *c = lws_get_opaque_user_data(wsi);
     (void)user;
+    /* it is not a subprotocol for clients */
     if (reason == LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION)
-        return -1; /* it is no subprotocol to be asked for */
+        return -1;
     if (reason == LWS_CALLBACK_WSI_DESTROY)
         server_on_destroy(s, c);
     else if (c)
@@ -506,7 +515,7 @@ static int server_text_callback(struct lws *wsi, enum lws_callback_reasons reaso
     return 0;
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 static const struct lws_protocols server_protocols[] = {
     {.name = WIRE_PROTOCOL,
@@ -522,8 +531,8 @@ static const struct lws_protocols server_protocols[] = {
 
 static void server_wake(void *arg) { lws_cancel_service(((struct server *)arg)->context); }
 
-/* This version of the library leaves the eventfd that wakes it open when it goes. Where descriptors are the job's, that
- * would be one more with each start. */
+/* This version of the library leaks the eventfd that wakes it. Descriptors belong to the job, so
+ * each start would leak one of the job's. */
 _Static_assert(LWS_LIBRARY_VERSION_NUMBER == 4003005, "does lws_context_destroy close its eventfd now?");
 
 static void server_find_waker(struct server *s) {
@@ -560,7 +569,8 @@ static int server_open_context(struct server *s, struct err *e) {
     if (!s->context)
         return err_set(e, ERR_FAILED, "the WebSocket library refused to start (no memory or descriptors?)");
     server_find_waker(s);
-    if (s->waker < 0 && fds_lack_eventfd()) /* the library goes on without: nobody could wake it */
+    /* the library continues without one: then nobody could wake it */
+    if (s->waker < 0 && fds_lack_eventfd())
         return err_set(e, ERR_FAILED, "no descriptor for waking the server");
     s->vhost = lws_create_vhost(s->context, &info);
     if (!s->vhost || server_lacks_memory())
@@ -577,7 +587,7 @@ static int server_open_context(struct server *s, struct err *e) {
     return 0;
 }
 
-/* As the environment says. That it cannot be opened is told by the status. */
+/* Open it as the environment asks. A failure is reported in the status. */
 static void server_open_listener(struct server *s) {
     struct wire_listen want = {.looking = false};
     struct err e;

@@ -10,11 +10,11 @@
 
 #include "base/clock.h"
 
-#define NET_TEXT_LINE ((size_t)64 * 1024) /* bytes that wait to be looked at */
+#define NET_TEXT_LINE ((size_t)64 * 1024) /* bytes that wait to be parsed */
 #define NET_TEXT_PIECE ((size_t)64 * 1024)
 #define NET_TEXT_SWEEP_US (50 * LWS_US_PER_MS)
-#define NET_TEXT_FIRST_S 5 /* to say a command */
-#define NET_TEXT_READ_S 20 /* to read a piece of an answer */
+#define NET_TEXT_FIRST_S 5 /* to send a command */
+#define NET_TEXT_READ_S 20 /* to read a piece of a response */
 #define NET_TEXT_PROMPT "(probing) "
 #define NET_TEXT_NONE "there is no such command: help lists them\n"
 
@@ -34,19 +34,19 @@ struct net_text {
     struct net_connection *c;
     struct strbuf in, out;
     size_t sent;
-    size_t counted[2]; /* of `out`, by web_take_count: while it may do more, and while it may only look */
+    size_t counted[2]; /* of `out`, by web_take_count: with more access, and read-only */
     struct web web;
-    bool asking; /* `web` is under way */
-    bool known;  /* a command was said */
-    bool ending; /* when all is written */
-    bool held;   /* nothing is read */
+    bool asking; /* `web` is in progress */
+    bool known;  /* a command was received */
+    bool ending; /* close when everything is written */
+    bool held;   /* reading is paused */
 };
 
-/* A command: the route that it is, and what its words are to it. */
+/* A command: its route, and the meaning of its words. */
 struct text_command {
     const char *name, *args, *help;
-    const char *verb, *path; /* NULL: none of the routes */
-    const char *param;       /* that the word behind it is; NULL none */
+    const char *verb, *path; /* NULL: not one of the routes */
+    const char *param;       /* the parameter that the next word is; NULL if none */
     bool body;               /* the rest of the line is the body */
 };
 
@@ -82,7 +82,7 @@ static void text_put_help(struct net_text *t) {
                           text_commands[i].help);
 }
 
-/* May they? Else they are told why not, and that was all. */
+/* Check that the client may enter. If not, it gets the reason and is closed. */
 static bool text_enters(struct net_text_context *h, struct net_text *t, const char *token) {
     const char *why = net_admission_judge_text(h->door, t->c, token);
     if (!why)
@@ -106,7 +106,7 @@ static void text_ask(struct net_text_context *h, struct net_text *t, const struc
         return;
     }
     if (command->body) {
-        q.type = "text/x-python"; /* whoever speaks text is no page: those speak HTTP */
+        q.type = "text/x-python"; /* a client that speaks text is not a page: pages speak HTTP */
         q.body = rest;
         q.body_len = strlen(rest);
     }
@@ -114,13 +114,13 @@ static void text_ask(struct net_text_context *h, struct net_text *t, const struc
     web_begin(&t->web, h->web, ++*h->last_peer, t->c->tcp ? t->c->may : WIRE_OWNS, &q);
 }
 
-/* A line that says nothing; from who has said nothing else, it was all. */
+/* A line that is not a command; a client that has sent no command before is closed. */
 static void text_refuse(struct net_text *t, const char *why) {
     (void)strbuf_adds(&t->out, why);
     t->ending = !t->known;
 }
 
-/* A line, of which nothing is left out. */
+/* Run a line, which is complete. */
 static void text_take_line(struct net_text_context *h, struct net_text *t, char *line) {
     const struct text_command *command = NULL;
     char *word = line + strspn(line, " \t"), *rest = word + strcspn(word, " \t");
@@ -149,12 +149,12 @@ static void text_take_line(struct net_text_context *h, struct net_text *t, char 
 
 /* ---- answers ---- */
 
-/* Take the answer when there is one. */
+/* Take the response if there is one. */
 static void text_take_answer(struct net_text *t) {
     if (!t->asking || !t->web.status)
         return;
     t->counted[t->web.may < WIRE_CHANGES] += web_take_count(&t->web);
-    if (t->out.len == 0) { /* as it is, without a copy */
+    if (t->out.len == 0) { /* moved without a copy */
         strbuf_fini(&t->out);
         t->out = t->web.out;
         t->web.out = (struct strbuf){.data = NULL};
@@ -165,18 +165,19 @@ static void text_take_answer(struct net_text *t) {
     t->asking = false;
 }
 
-/* While anything is under way nothing is read: who has said all that they want to says so at once (nc -N), which the library would take
- * for the end of it all. */
+/* Reading pauses while a request is in progress: a client may shut down its side after the last
+ * command (nc -N), which the library would take for the end of the connection. */
 static void text_set_reading(struct net_text *t) {
     bool busy = t->asking || t->out.len > 0 || (t->in.len > 0 && memchr(t->in.data, '\n', t->in.len));
     if (busy == t->held)
         return;
     t->held = busy;
-    if (busy || !t->c->held) /* else it is read again when the door allows it */
+    if (busy || !t->c->held) /* otherwise reading resumes when admission allows it */
         (void)lws_rx_flow_control(t->wsi, !busy);
 }
 
-/* Go on with the lines that have come, one at a time, while nothing is under way and nothing is left to be written. */
+/* Run the received lines, one at a time, while no request is in progress and nothing waits to be
+ * written. */
 static void text_go_on(struct net_text_context *h, struct net_text *t) {
     text_take_answer(t);
     while (!t->asking && !t->ending && t->in.len > 0 && t->out.len < NET_TEXT_PIECE) {
@@ -203,7 +204,7 @@ static void text_go_on(struct net_text_context *h, struct net_text *t) {
         (void)lws_callback_on_writable(t->wsi);
 }
 
-/* An answer that has come later. */
+/* A response has arrived later. */
 static void text_notice(struct net_text_context *h, struct net_text *t) {
     if (!t->asking || !t->web.status)
         return;
@@ -212,7 +213,7 @@ static void text_notice(struct net_text_context *h, struct net_text *t) {
     text_go_on(h, t);
 }
 
-/* Its answers were taken away. */
+/* The responses were taken. */
 static void text_uncount(struct net_text_context *h, struct net_text *t) {
     web_uncount(h->web, WIRE_CHANGES, t->counted[0]);
     web_uncount(h->web, WIRE_READ_ONLY, t->counted[1]);
@@ -282,8 +283,9 @@ int net_text_on(struct net_text_context *h, struct net_connection *c, struct lws
         return text_write(h, t);
     if (reason == LWS_CALLBACK_RAW_RX) {
         net_admission_count_message(c);
+        /* the line is too long, or too many lines wait */
         if (strbuf_add(&t->in, in, len) != 0)
-            return -1; /* a line that is too long, or too many of them at once */
+            return -1;
         text_go_on(h, t);
     }
     return 0;

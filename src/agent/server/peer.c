@@ -11,8 +11,8 @@
 #include "store/ring/ring_tables.h"
 #include "wire/wire.h"
 
-#define PEER_KEEP_BYTES ((size_t)64 * 1024)     /* a buffer larger than this is given back after use */
-#define PEER_LOOKER_MESSAGE ((size_t)16 * 1024) /* of who may only look: there is no long request to look */
+#define PEER_KEEP_BYTES ((size_t)64 * 1024)     /* a larger buffer is freed after use */
+#define PEER_LOOKER_MESSAGE ((size_t)16 * 1024) /* of read-only clients: their requests are short */
 
 #define PEER_PULLING "the answer to the last 'pull', 'rows' or 'eval' was not read yet"
 
@@ -76,7 +76,7 @@ struct peer_request {
     void *arg;
 };
 
-/* It may not do that; there is a row of it in the table of events, too. */
+/* Refuse the request for lack of access; the table of events gets a row, too. */
 static enum peer_verdict peer_deny(struct peer *p, const struct peer_request *r, const char *why) {
     char text[REFUSALS_TEXT];
     (void)snprintf(text, sizeof text, "'%s': %s", wire_method_name(wire_message_method(r->m)), why);
@@ -84,7 +84,7 @@ static enum peer_verdict peer_deny(struct peer *p, const struct peer_request *r,
     return peer_answer_error(p, r->id, WIRE_E_NOT_ALLOWED, why);
 }
 
-/* To be answered by the sampler. */
+/* The sampler will answer it. */
 static enum peer_verdict peer_asked(struct peer *p, const struct peer_request *r, int rc) {
     if (rc == 0)
         return PEER_OK;
@@ -167,7 +167,7 @@ static enum peer_verdict peer_config(struct peer *p, const struct peer_request *
     return peer_answer_ok(p, r->id);
 }
 
-/* One at a time: so what waits to be read by a client that does not read stays little. */
+/* One at a time, so that little memory waits for a client that does not read. */
 static enum peer_verdict peer_pull(struct peer *p, const struct peer_request *r) {
     struct err e = {0};
     struct wire_pull want;
@@ -260,7 +260,7 @@ static enum peer_verdict peer_status(struct peer *p, const struct peer_request *
     struct strbuf b;
     arena_init(&status.arena, WIRE_MAX_MESSAGE);
     r->status(r->arg, &status);
-    if (status.arena.failed) { /* what is missing would be taken for a mistake in the message */
+    if (status.arena.failed) { /* a missing part would look like an error in the message */
         model_status_fini(&status);
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, "out of memory for the status");
     }
@@ -271,7 +271,8 @@ static enum peer_verdict peer_status(struct peer *p, const struct peer_request *
     return peer_answer(p, &b);
 }
 
-/* The python worker goes first: it may be held up in the interpreter, and then all stays as it is. */
+/* The python worker goes first: the interpreter may block it, and then everything stays as it
+ * is. */
 static enum peer_verdict peer_eject(struct peer *p, const struct peer_request *r) {
     struct err e = {0};
     if (__atomic_load_n(&p->mailbox->evaluating, __ATOMIC_ACQUIRE))
@@ -312,8 +313,9 @@ static enum peer_verdict (*const peer_methods[WIRE_METHOD_COUNT])(struct peer *,
 
 static enum peer_verdict peer_dispatch(struct peer *p, const struct peer_request *r) {
     enum wire_method method = wire_message_method(r->m);
+    /* no answer or notification of a client has a meaning yet */
     if (wire_message_type(r->m) != WIRE_REQUEST)
-        return PEER_OK; /* there is nothing an answer or a notification of a client could mean yet */
+        return PEER_OK;
     if (method >= WIRE_METHOD_COUNT)
         return peer_answer_error(p, r->id, WIRE_E_UNKNOWN_METHOD, "this agent knows no such method");
     if (!p->said_hello && method != WIRE_HELLO)
@@ -344,9 +346,10 @@ enum peer_verdict peer_receive(struct peer *p, const void *data, size_t len, boo
     return v;
 }
 
-/* ---- what goes out ---- */
+/* ---- output ---- */
 
-/* A batch of samples is lost: those after it build on its definitions, so all go, and the sampler begins again there. */
+/* A batch of samples is dropped: later ones need its definitions, so all are dropped, and the
+ * sampler starts again there. */
 static void peer_drop_samples(struct peer *p, struct queue_item *first) {
     uint64_t lost = 0;
     mailbox_rollback(p->mailbox, p->id, &first->mark);
@@ -358,7 +361,7 @@ static void peer_drop_samples(struct peer *p, struct queue_item *first) {
     mailbox_count_dropped(p->mailbox, lost);
 }
 
-/* One that was taken out of the queue. */
+/* The item was taken out of the queue. */
 static void peer_drop_note(struct peer *p, struct queue_item *item) {
     if (item->kind == QUEUE_SAMPLES) {
         peer_drop_samples(p, item);
@@ -407,7 +410,7 @@ void peer_say_bye(struct peer *p, const char *reason) {
 
 bool peer_has_output(const struct peer *p) { return p->out || p->queue.head; }
 
-/* ---- what is dropped ---- */
+/* ---- drops ---- */
 
 bool peer_shed(struct peer *p) {
     struct queue_item *item;
@@ -420,7 +423,7 @@ bool peer_shed(struct peer *p) {
     return any;
 }
 
-/* The message that goes out is over. */
+/* The outgoing message is finished. */
 static void peer_forget_out(struct peer *p) {
     queue_item_free(p->out);
     p->out = NULL;
@@ -435,9 +438,9 @@ void peer_give_up(struct peer *p) {
     p->waits_ns = 0;
 }
 
-/* ---- what is sent ---- */
+/* ---- sending ---- */
 
-/* Take the next message from the queue. 1, 0 when there is none, -1 without memory. */
+/* Take the next message from the queue. 1, 0 if there is none, -1 without memory. */
 static int peer_load(struct peer *p) {
     struct queue_item *item = queue_pop(&p->queue);
     if (!item)
@@ -457,7 +460,7 @@ static int peer_load(struct peer *p) {
     return 1;
 }
 
-/* Begin with the next chunk of it. 0, or -1 without memory. */
+/* Start its next chunk. 0, or -1 without memory. */
 static int peer_begin_chunk(struct peer *p) {
     size_t total = p->out->bytes->len + p->tail.len, len;
     p->begun = true;
@@ -472,7 +475,7 @@ static int peer_begin_chunk(struct peer *p) {
     return 0;
 }
 
-/* Bytes from `at` to `end` of the message with its tail. 0, or -1 without memory. */
+/* Append bytes from `at` to `end` of the message and its tail. 0, or -1 without memory. */
 static int peer_add(const struct peer *p, size_t at, size_t end, struct strbuf *to) {
     size_t len = p->out->bytes->len, in = end < len ? end : len;
     if (at < in)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peer: one client of the agent: what it asks, what it is sent. Knows messages, not sockets.
+ * peer: one client of the agent: its requests and the messages to it. Knows messages, not
+ * sockets.
  *
- * A client that is slow loses its oldest notifications and is told how many; one that asks faster than it reads, or sends
- * what is no message, is closed. What waits for it is held once, whoever else waits for the same. Belongs to the server's thread.
+ * A slow client loses its oldest notifications and is sent their number. A client that asks
+ * faster than it reads, or sends an invalid message, is closed. A message that waits for several
+ * clients is in memory once. Belongs to the server's thread.
  */
 #ifndef AGENT_SERVER_PEER_H
 #define AGENT_SERVER_PEER_H
@@ -21,18 +23,19 @@
 
 enum peer_verdict {
     PEER_OK = 0,
-    PEER_CLOSE, /* it broke the protocol, or a bound */
-    PEER_EJECT, /* it asks the agent to go; the answer is queued */
+    PEER_CLOSE, /* it violated the protocol or a bound */
+    PEER_EJECT, /* it asks the agent to leave; the answer is queued */
 };
 
-/* Fills a status that the mailbox does not know all of. */
+/* Fills the parts of a status that do not come from the mailbox. */
 typedef void peer_status_fn(void *arg, struct model_status *out);
 
-/* Opens or closes the TCP door. 0, or -1 with the error. */
+/* Opens or closes the TCP listener. 0, or -1 with the error. */
 typedef int peer_listen_fn(void *arg, const struct wire_listen *want, struct wire_listening *out,
                            struct err *e);
 
-/* What is answered to who may not: to read values or to change anything takes the token. */
+/* The answer to a client without the access: reading values or changing anything requires the
+ * token. */
 #define PEER_READ_ONLY                                                                                       \
     "who came in as you did may only look: this reads values of the job, or changes it, which takes the "    \
     "token that listen has named"
@@ -40,32 +43,33 @@ typedef int peer_listen_fn(void *arg, const struct wire_listen *want, struct wir
 struct peer {
     uint32_t id;
     struct mailbox *mailbox;
-    enum wire_access may;   /* the most that it may do; everything unless it came by TCP */
-    peer_listen_fn *listen; /* NULL: there are no doors */
+    enum wire_access may;   /* its maximum access; everything unless it connected over TCP */
+    peer_listen_fn *listen; /* NULL: there are no listeners */
     void *listen_arg;
     bool said_hello;
     struct queue queue;
-    struct strbuf in;       /* a message coming in */
-    struct queue_item *out; /* the message going out; NULL none */
-    struct strbuf tail;     /* what it has behind its bytes, */
-    struct strbuf head;     /* and a chunk of it before them */
-    size_t chunk, chunks;   /* the one of it that goes out now, and how many there are */
-    size_t at, end;         /* of the message with its tail, of that chunk: what has not gone yet */
-    bool begun;             /* something of that chunk has gone */
-    uint32_t chunked;       /* number of the last message that was cut up */
-    uint64_t waits_ns;      /* since when nothing of what waits for it has been taken; 0 nothing waits */
+    struct strbuf in;       /* the incoming message */
+    struct queue_item *out; /* the outgoing message; NULL if none */
+    struct strbuf tail;     /* its part behind its bytes */
+    struct strbuf head;     /* and the frame head before a chunk of it */
+    size_t chunk, chunks;   /* the outgoing chunk of it, and their number */
+    size_t at, end;         /* of the message with its tail: the unsent part of that chunk */
+    bool begun;             /* a part of that chunk was sent */
+    uint32_t chunked;       /* number of the last message that was split into chunks */
+    /* the time since which none of the waiting messages was taken; 0 if none waits */
+    uint64_t waits_ns;
     uint64_t dropped_snapshots, dropped_samples;
-    bool pulling; /* the answer to a pull, or to rows, has not been begun to be sent */
+    bool pulling; /* the answer to pull or rows is not being sent yet */
 };
 
-/* One who may do so much. 0, or -1 when there are too many clients. */
+/* A client with this access. 0, or -1 if there are too many clients. */
 int peer_init(struct peer *p, uint32_t id, struct mailbox *m, enum wire_access may);
 
-/* May it only look? Then what it lets wait is little, all such clients together. */
+/* True if it is read-only. Then few bytes may wait for it and all such clients together. */
 bool peer_is_read_only(const struct peer *p);
 void peer_fini(struct peer *p);
 
-/* Bytes of a message came in; `last` when it is complete. */
+/* Bytes of a message have arrived; `last` if they complete it. */
 enum peer_verdict peer_receive(struct peer *p, const void *data, size_t len, bool last,
                                peer_status_fn *status, void *arg);
 
@@ -77,21 +81,21 @@ void peer_say_bye(struct peer *p, const char *reason);
 
 bool peer_has_output(const struct peer *p);
 
-/* Drop the notifications that wait. Whether there were any. */
+/* Drop the waiting notifications. True if there were any. */
 bool peer_shed(struct peer *p);
-/* Drop all that waits: it is to be closed. */
+/* Drop everything that waits, because the client is going to be closed. */
 void peer_give_up(struct peer *p);
 
-/* Append the next WebSocket message to `frame`, at most `cap` bytes of it or what is left; `*first`, `*last`: its first, or last, piece.
- * 1, 0 when there is none, -1 without memory. */
+/* Append the next WebSocket message to `frame`, at most `cap` bytes of it or the rest; `*first`
+ * and `*last`: whether it is its first or last piece. 1, 0 if there is none, -1 without memory. */
 int peer_next_piece(struct peer *p, size_t cap, struct strbuf *frame, bool *first, bool *last);
-/* All of it. */
+/* The same, whole. */
 int peer_next_frame(struct peer *p, struct strbuf *frame);
 
-/* Append the next message as a whole, instead of pieces for the library. As above. */
+/* Append the next message whole, not in pieces for the library. Returns as above. */
 int peer_next_message(struct peer *p, struct strbuf *message);
 
-/* Memory held. */
+/* Memory in use. */
 size_t peer_bytes(const struct peer *p);
 
 #endif

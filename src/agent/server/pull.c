@@ -12,11 +12,12 @@
 #include "store/ring/ring_reader.h"
 #include "store/ring/ring_sync.h"
 
-#define PULL_MAX_BYTES                                                                                       \
-    (WIRE_MAX_MESSAGE - (size_t)64 * 1024) /* pieces in an answer; the rest is the envelope */
-#define PULL_LONGEST_NS CLOCK_NS_PER_MS    /* after which no further piece is begun */
+/* bytes of pieces in an answer; the rest is for the envelope */
+#define PULL_MAX_BYTES (WIRE_MAX_MESSAGE - (size_t)64 * 1024)
+#define PULL_LONGEST_NS CLOCK_NS_PER_MS /* no further piece is started after that */
 
-/* A reader of the table's file; its descriptor is noted as ours meanwhile. NULL with the error. */
+/* A reader of the table's file; meanwhile its descriptor is registered as the agent's. NULL with
+ * the error. */
 static struct ring_reader *pull_open(const struct ring *ring, int *fd, struct err *e) {
     *fd = fcntl(ring_file(ring), F_DUPFD_CLOEXEC, 0);
     if (*fd < 0) {
@@ -78,7 +79,8 @@ static const struct ring *pull_find(const struct record *r, const char *name) {
     return NULL;
 }
 
-/* Pieces after the mark, and whether there are more. 0, or -1 without memory. */
+/* Read the pieces after the mark; sets `*more` if there are further ones. 0, or -1 without
+ * memory. */
 static int pull_read(struct ring_reader *in, const struct wire_pull *want, struct strbuf *out, bool *more) {
     struct ring_mark have = {.first_seq = want->first_seq, .rows = want->rows, .heap_used = want->heap_used};
     uint64_t until = clock_mono_ns() + PULL_LONGEST_NS;
@@ -89,7 +91,7 @@ static int pull_read(struct ring_reader *in, const struct wire_pull *want, struc
     return rc < 0 ? -1 : 0;
 }
 
-/* The answer but for its envelope; what it points to is in `pieces`. 0, or -1 with the error. */
+/* Fill the answer without its envelope; it points into `pieces`. 0, or -1 with the error. */
 static int pull_fill(const struct ring *ring, const struct wire_pull *want, struct strbuf *pieces,
                      struct wire_pulled *out, struct err *e) {
     int fd, rc = 0;

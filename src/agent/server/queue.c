@@ -69,7 +69,8 @@ void queue_fini(struct queue *q) {
         queue_item_free(item);
 }
 
-/* Bytes of an answer that count: not of those a client has one of at a time, whatever its length. */
+/* The bytes by which an answer counts: 0 for answers that a client has one of at a time, of any
+ * length. */
 static size_t queue_weigh(const struct queue_item *item) {
     return item->pulled || item->looked ? 0 : item->bytes->len;
 }

@@ -8,8 +8,9 @@
 #include "base/clock.h"
 
 #define REFUSALS_FIRST_NS CLOCK_NS_PER_S
-#define REFUSALS_LONGEST_NS (600 * CLOCK_NS_PER_S) /* 144 rows a day at most, then */
-#define REFUSALS_QUIET_NS (1800 * CLOCK_NS_PER_S)  /* without any: from the beginning again */
+#define REFUSALS_LONGEST_NS (600 * CLOCK_NS_PER_S) /* then at most 144 rows a day */
+/* after that time without a refusal, start again with the shortest pause */
+#define REFUSALS_QUIET_NS (1800 * CLOCK_NS_PER_S)
 
 bool refusals_note(struct refusals *r, uint64_t now_ns, int64_t uid, int64_t pid, const char *text) {
     bool quiet = r->pause_ns == 0 || now_ns - r->last_ns > REFUSALS_QUIET_NS;

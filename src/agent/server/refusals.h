@@ -2,8 +2,9 @@
 /*
  * refusals: rate-limits the rows "refused" in probing.events.
  *
- * After each row there is none for a while, twice as long each time, so that endless attempts do not fill the table. Attempts in
- * between are counted in the next row. Protected by the lock of the mailbox that contains it.
+ * After each row there is a pause, twice as long each time, so that endless attempts do not fill
+ * the table. Attempts in a pause are counted in the next row. Protected by the lock of the
+ * mailbox that contains it.
  */
 #ifndef AGENT_SERVER_REFUSALS_H
 #define AGENT_SERVER_REFUSALS_H
@@ -14,19 +15,19 @@
 #define REFUSALS_TEXT 192
 
 struct refusals {
-    bool waiting; /* a row that was not taken yet: */
+    bool waiting; /* a row is ready to be taken */
     char text[REFUSALS_TEXT];
-    int64_t uid, pid; /* -1 not known */
-    uint64_t more;    /* that have no row, since the last that has */
+    int64_t uid, pid; /* -1 if unknown */
+    uint64_t more;    /* without a row, since the last row */
     uint64_t last_ns; /* of the last refusal, with or without a row */
-    uint64_t due_ns;  /* no row before */
+    uint64_t due_ns;  /* the end of the pause */
     uint64_t pause_ns;
 };
 
-/* One more; times are monotonic. Is there a row to be taken now? */
+/* Count one more refusal; times are monotonic. True if there is a row to take now. */
 bool refusals_note(struct refusals *r, uint64_t now_ns, int64_t uid, int64_t pid, const char *text);
 
-/* The row, whose text and ids are left in `*out`. Whether there was one. */
+/* Take the row, whose text and ids are in `*out`. True if there was one. */
 bool refusals_take(struct refusals *r, struct refusals *out);
 
 #endif

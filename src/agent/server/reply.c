@@ -4,13 +4,14 @@
 
 #include "wire/wire.h"
 
-/* Hand over what was written. */
+/* Post the encoded message. */
 static void reply_post(struct mailbox *m, uint32_t peer, struct strbuf *b) {
     (void)mailbox_post(m, queue_item_new(queue_bytes_new(b), QUEUE_ANSWER, peer));
     strbuf_fini(b);
 }
 
-/* The same of what mailbox_begin_snapshot has begun. `open`: the number of dropped notifications is added when it is sent. */
+/* The same for an answer that mailbox_begin_snapshot has started. `open`: the number of dropped
+ * notifications is added when it is sent. */
 static void reply_snapshot_begun(struct mailbox *m, uint32_t peer, struct strbuf *b, bool open) {
     struct queue_item *item = queue_item_new(queue_bytes_new(b), QUEUE_ANSWER, peer);
     if (item) {
@@ -62,7 +63,7 @@ void reply_tables(struct mailbox *m, uint32_t peer, uint32_t id, const struct wi
     reply_snapshot_begun(m, peer, &b, false);
 }
 
-/* Hand over what a client waits for that asks for one such thing at a time. */
+/* Post an answer that a client gets one of at a time. */
 static void reply_pulled(struct mailbox *m, uint32_t peer, struct strbuf *b) {
     struct queue_item *item = queue_item_new(queue_bytes_new(b), QUEUE_ANSWER, peer);
     if (item)
@@ -112,7 +113,8 @@ void reply_debugger(void *mailbox, uint32_t peer, uint32_t id, enum wire_method 
     reply_pulled(mailbox, peer, &b);
 }
 
-/* What goes to those who did not ask for native frames: `s` itself, or a copy, which is then in `*copy`. NULL without memory. */
+/* The snapshot for clients that did not ask for native frames: `s` itself, or a copy, returned
+ * in `*copy`. NULL without memory. */
 static const struct model_snapshot *reply_python(const struct model_snapshot *s,
                                                  struct model_snapshot *copy) {
     *copy = (struct model_snapshot){0};

@@ -15,18 +15,19 @@ struct sampler;
 struct server;
 struct worker;
 
-/* The rest of the agent, as far as the server has to do with it. All are static. */
+/* The other parts of the agent that the server uses. All are static. */
 struct server_parts {
     /* The other side of the mailbox; see sampler/sampler.h. */
     struct sampler *(*start)(struct mailbox *m, void (*wake)(void *arg), void *arg, struct err *e);
     void (*stop)(struct sampler *s);
-    /* Before the agent goes: take out of the job what was put into it. 0, or -1 with the error, and everything stays. */
+    /* Called before the agent leaves: remove from the job what was added to it. 0, or -1 with
+     * the error; then everything stays. */
     int (*leave)(struct worker *w, struct err *e);
-    /* Put into a status what the mailbox does not know. The server's thread. */
+    /* Fill the parts of a status that do not come from the mailbox. The server's thread. */
     void (*fill)(struct model_status *out);
 };
 
-/* Listen, and start the other side. NULL with the error; nothing is left then. */
+/* Listen, and start the other side. NULL with the error; then nothing remains. */
 struct server *server_new(const struct server_parts *parts, struct err *e);
 
 const char *server_endpoint(const struct server *s);
@@ -34,10 +35,11 @@ const char *server_endpoint(const struct server *s);
 /* Serve until a client asks to eject. */
 void server_run(struct server *s);
 
-/* Stop the other side, close everything, take the socket away. NULL is nothing to do. */
+/* Stop the other side, close everything, remove the socket. NULL is a no-op. */
 void server_free(struct server *s);
 
-/* Have the server look after the thread that brought us in (life_reap); under the lock of the life cycle, while it runs. */
+/* Make the server wait for the thread that started the agent (life_reap); under the lock of the
+ * life cycle, while the server runs. */
 void server_poke(void);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "version.h"
 
-/* What is set now. */
+/* The current settings. */
 static void server_status_fill_settings(const struct server_facts *s, struct model_status *out) {
     struct config config;
     (void)pthread_mutex_lock(&s->mailbox->lock);

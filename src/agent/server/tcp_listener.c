@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #define TCP_LISTENER_BACKLOG 32
-#define TCP_LISTENER_IDLE_S 30 /* of silence, until the other end is asked whether it is there, */
+#define TCP_LISTENER_IDLE_S 30 /* seconds of silence before the other end is probed */
 #define TCP_LISTENER_EVERY_S 10
-#define TCP_LISTENER_ASKED 3 /* so often */
+#define TCP_LISTENER_ASKED 3 /* number of probes */
 #define TCP_LISTENER_UNREAD_MS (60 * 1000)
 
-/* Best effort: a connection without it is only noticed later to be dead. */
+/* Best effort: without it a dead connection is noticed later. */
 static void tcp_listener_set(int fd, int level, int option, int value) {
     (void)setsockopt(fd, level, option, &value, sizeof value);
 }
@@ -75,8 +75,9 @@ void tcp_listener_remove(struct tcp_listener *d) {
         (void)unlink(d->file);
     if (d->header[0])
         (void)unlink(d->header);
+    /* immediately, not only when the descriptor is closed */
     if (d->fd >= 0)
-        (void)shutdown(d->fd, SHUT_RDWR); /* from now on, not when the descriptor is closed at last */
+        (void)shutdown(d->fd, SHUT_RDWR);
     *d = (struct tcp_listener){.fd = -1};
 }
 

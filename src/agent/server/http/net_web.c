@@ -14,10 +14,10 @@
 #define NET_WEB_ARGS 12
 #define NET_WEB_ARG_MAX 256
 #define NET_WEB_HEADER_MAX 512
-#define NET_WEB_HEAD_MAX 1024 /* headers of an answer */
+#define NET_WEB_HEAD_MAX 1024 /* headers of a response */
 #define NET_WEB_PIECE ((size_t)64 * 1024)
 #define NET_WEB_SWEEP_US (50 * LWS_US_PER_MS)
-#define NET_WEB_READ_S 20 /* to read a piece of an answer */
+#define NET_WEB_READ_S 20 /* seconds to read a piece of a response */
 
 struct net_web_context {
     struct web_context web;
@@ -29,7 +29,7 @@ struct net_web_context {
     lws_sorted_usec_list_t sweep;
 };
 
-/* A request as the library has it, copied: its headers go when the body comes. */
+/* A copy of the library's request: its headers are gone when the body arrives. */
 struct net_web_said {
     const char *verb;
     char path[NET_WEB_ARG_MAX], args[NET_WEB_ARGS][NET_WEB_ARG_MAX], accept[NET_WEB_HEADER_MAX],
@@ -42,11 +42,12 @@ struct net_web {
     struct net_web *next;
     struct lws *wsi;
     struct web web;
-    struct net_web_said *said; /* the request, until its body has come; NULL: it was begun with */
+    /* the request, until its body has arrived; NULL once it has started */
+    struct net_web_said *said;
     struct strbuf body;
     bool head;     /* no body is wanted */
-    bool begun;    /* it is being answered, */
-    bool finished; /* all was written */
+    bool begun;    /* the request is being answered */
+    bool finished; /* everything was written */
     size_t sent;
 };
 
@@ -70,7 +71,7 @@ void net_web_context_free(struct net_web_context *h) {
     free(h);
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
 static int net_web_put(struct lws *wsi, const char *name, const char *value, unsigned char **p,
                        unsigned char *end) {
@@ -78,7 +79,7 @@ static int net_web_put(struct lws *wsi, const char *name, const char *value, uns
                                        (int)strlen(value), p, end);
 }
 
-/* The headers of an answer: a page of somebody's can neither show, read, nor keep it. 0 or -1. */
+/* The headers of a response: a foreign page can neither show, read nor store it. 0 or -1. */
 static int net_web_put_head(struct lws *wsi, unsigned status, const char *type, const char *allow,
                             bool truncated, size_t length) {
     unsigned char room[LWS_PRE + NET_WEB_HEAD_MAX], *start = room + LWS_PRE, *p = start,
@@ -109,7 +110,7 @@ void net_web_refuse(struct lws *wsi, unsigned status, const char *why) {
         (void)lws_write(wsi, room + LWS_PRE, (size_t)n, LWS_WRITE_HTTP_FINAL);
 }
 
-/* A piece at a time, as the library wants it; the connection is closed when the last has left. */
+/* Write one piece, as the library asks; the connection is closed after the last one. */
 static int net_web_write(struct net_web_context *h, struct net_web *n) {
     static const char room[LWS_PRE];
     const struct web *w = &n->web;
@@ -143,7 +144,7 @@ static void net_web_notice(struct net_web *n) {
         (void)lws_callback_on_writable(n->wsi);
 }
 
-/* ---- those under way ---- */
+/* ---- requests in progress ---- */
 
 static void net_web_on_sweep(lws_sorted_usec_list_t *sul) {
     struct net_web_context *h = lws_container_of(sul, struct net_web_context, sweep);
@@ -216,7 +217,7 @@ static const char *net_web_verb(struct lws *wsi) {
     return "?";
 }
 
-/* A header as a text; NULL there is none. `*wrong`: it is too long. */
+/* A header as text; NULL if there is none. Sets `*wrong` if it is too long. */
 static const char *net_web_header(struct lws *wsi, enum lws_token_indexes which, char *buf, size_t cap,
                                   bool *wrong) {
     int len = lws_hdr_total_length(wsi, which);
@@ -227,8 +228,8 @@ static const char *net_web_header(struct lws *wsi, enum lws_token_indexes which,
     return fits ? buf : NULL;
 }
 
-/* What is wrong with what a request says of its body, and the status of that; 0 nothing. `*none`: it must have none; or
- * has none, as it says. */
+/* The error in what a request declares about its body, with its status; 0 if there is none. Sets
+ * `*none` if the request must not have a body or declares that it has none. */
 static unsigned net_web_judge_body(struct lws *wsi, bool *none, const char **why) {
     char text[32];
     bool wrong = false;
@@ -247,7 +248,7 @@ static unsigned net_web_judge_body(struct lws *wsi, bool *none, const char **why
     return !length ? 411 : strlen(length) > 9 || strtoul(length, NULL, 10) > WIRE_EVAL_CODE_MAX ? 413 : 0;
 }
 
-/* -1: a part of it is too long. */
+/* -1 if a part of it is too long. */
 static int net_web_copy(struct lws *wsi, const char *path, struct net_web_said *said) {
     bool wrong = strlen(path) >= sizeof said->path;
     said->verb = net_web_verb(wsi);
@@ -263,7 +264,7 @@ static int net_web_copy(struct lws *wsi, const char *path, struct net_web_said *
     return wrong ? -1 : 0;
 }
 
-/* All of it has come. */
+/* The request is complete. */
 static void net_web_begin(struct net_web_context *h, struct net_connection *c, struct net_web *n) {
     const char *each[NET_WEB_ARGS];
     const struct net_web_said *said = n->said;
@@ -291,7 +292,7 @@ static void net_web_begin(struct net_web_context *h, struct net_connection *c, s
 
 static int net_web_request(struct net_web_context *h, struct net_connection *c, struct lws *wsi,
                            const char *path) {
-    struct net_web *n = c->web ? NULL : net_web_new(h, c, wsi); /* one a connection */
+    struct net_web *n = c->web ? NULL : net_web_new(h, c, wsi); /* one per connection */
     const char *why = "a header or a parameter is too long";
     if (!n || !(n->said = calloc(1, sizeof *n->said)))
         return -1;
@@ -319,9 +320,9 @@ int net_web_on(struct net_web_context *h, struct net_connection *c, struct lws *
         return net_web_request(h, c, wsi, in);
     if (reason == LWS_CALLBACK_HTTP_WRITEABLE)
         return n ? net_web_write(h, n) : -1;
-    bool looks =
-        c->tcp && c->may < WIRE_CHANGES; /* nothing that such a one may do has a body: it is told so */
-    if (reason == LWS_CALLBACK_HTTP_BODY && n && n->said && !looks) /* else it was refused */
+    /* no request with such access has a body: it is refused with that reason */
+    bool looks = c->tcp && c->may < WIRE_CHANGES;
+    if (reason == LWS_CALLBACK_HTTP_BODY && n && n->said && !looks) /* otherwise it was refused */
         (void)strbuf_add(&n->body, in, len);
     if (reason == LWS_CALLBACK_HTTP_BODY_COMPLETION && n && n->said)
         net_web_begin(h, c, n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* web: see web.h. Status codes and the choice of a form: RFC 9110. */
+/* web: see web.h. Status codes and content negotiation: RFC 9110. */
 #include "agent/server/http/web.h"
 
 #include <math.h>
@@ -31,9 +31,9 @@ static const char *const web_verbs[WEB_VERBS] = {"GET", "POST", "PUT"};
 
 const char *web_verb_name(enum web_verb v) { return web_verbs[v]; }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
-/* What the job says of an error is in it too, so it is made fit for a terminal. */
+/* It also contains the job's text of an error, so it is made safe for a terminal. */
 void web_fail(struct web *w, unsigned status, const char *fmt, ...) {
     char raw[512], text[512];
     va_list args;
@@ -85,9 +85,10 @@ const struct web_value *web_get(const struct web *w, const char *name) {
     return &none;
 }
 
-/* ---- which route, in which form ---- */
+/* ---- route and form ---- */
 
-/* Does the path lead there? `form` as it stands behind it, else WEB_FORMS. */
+/* True if the path leads to this route. `form` is the extension of the path, otherwise
+ * WEB_FORMS. */
 static bool web_matches(const struct web_route *r, const char *path, enum web_form *form, char *name) {
     size_t len = strcspn(r->path, "{");
     *form = WEB_FORMS;
@@ -110,7 +111,7 @@ static bool web_matches(const struct web_route *r, const char *path, enum web_fo
     return false;
 }
 
-/* The route, or NULL; then there is an answer. */
+/* The route, or NULL; then the request is answered. */
 static const struct web_route *web_find(struct web *w, const struct web_request *q, enum web_form *form) {
     enum web_form of;
     bool head = strcmp(q->verb, "HEAD") == 0;
@@ -133,7 +134,7 @@ static const struct web_route *web_find(struct web *w, const struct web_request 
     return NULL;
 }
 
-/* Does one range of an Accept header take the type? Its weight counts only where it is 0. */
+/* True if one range of an Accept header matches the type. Its weight counts only if it is 0. */
 static bool web_range_takes(char *range, const char *type) {
     size_t n = strcspn(type, ";");
     char *weight = strchr(range, ';');
@@ -161,7 +162,7 @@ static bool web_accepts(const char *accept, const char *type) {
     return false;
 }
 
-/* The form that is asked for, or 406. */
+/* The requested form, or 406. */
 static void web_choose(struct web *w, const struct web_request *q, enum web_form behind) {
     const struct web_route *r = w->route;
     w->form = r->default_value;
@@ -244,16 +245,17 @@ static void web_judge_body(struct web *w, const struct web_request *q) {
     bool json = r->takes_json && web_is_type(q, web_forms[WEB_JSON].type);
     if (!r->takes && q->body_len > 0)
         web_fail(w, 400, "such a request has no body");
+    /* no form of a page has one of these types */
     else if (r->takes && r->takes[0] && !json && !web_is_type(q, r->takes))
         web_fail(w, 415, "the content type of the body must be %s%s", r->takes,
-                 r->takes_json ? " or application/json" : ""); /* no form of a page has one of these */
+                 r->takes_json ? " or application/json" : "");
     else if (r->takes && q->body_len == 0)
         web_fail(w, 400, "a body is needed: / has a list");
     else if (r->takes && q->body_len > r->body_max)
         web_fail(w, 413, "the body may have %zu bytes at most", r->body_max);
 }
 
-/* ---- on its way ---- */
+/* ---- requests in progress ---- */
 
 static void web_ask_target(struct web *w) {
     struct strbuf b;
@@ -272,11 +274,12 @@ static void web_take_target(struct web *w, const struct wire_message *m) {
         w->route->begin(w);
 }
 
-/* How long an answer may be that is written now: what those have left that were not taken away yet. */
+/* Limit the length of a response that is written now: by the room that the unread responses
+ * leave. */
 static void web_limit(struct web *w) {
     bool looks = w->may < WIRE_CHANGES;
     size_t held = w->context->waiting[looks], most = looks ? WEB_LOOKERS_MOST : WEB_MOST;
-    size_t left = held < most ? most - held : 1; /* 0 is no limit */
+    size_t left = held < most ? most - held : 1; /* 0 means no limit */
     w->out.limit = left < WEB_MAX_ANSWER ? left : WEB_MAX_ANSWER;
 }
 
@@ -312,7 +315,7 @@ static void web_pump(struct web *w) {
         local_client_end(&w->client);
 }
 
-/* How many are under way is bounded: each may hold an answer. */
+/* The number in progress is bounded, because each may own a response. */
 static bool web_enter(struct web *w, uint32_t id) {
     if (w->context->busy >= WEB_BUSY) {
         web_fail(w, 429, "%d requests are under way: try again", WEB_BUSY);

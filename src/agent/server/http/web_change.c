@@ -9,7 +9,7 @@
 #include "base/json_read.h"
 #include "wire/eval_json.h"
 
-#define CHANGE_WAIT_S 10.0 /* for an answer, beyond the time that code may take */
+#define CHANGE_WAIT_S 10.0 /* for an answer, in addition to the time that the code may take */
 #define CHANGE_OUTPUT ((int64_t)1024 * 1024)
 
 static bool web_eval_is_off(struct web *w) {
@@ -22,7 +22,7 @@ static bool web_eval_is_off(struct web *w) {
 
 /* ---- code ---- */
 
-/* Keys of a body that is JSON: those of the wire's method that mean something for one request. */
+/* Keys of a JSON body: those of the wire's method that make sense for a single request. */
 enum change_key {
     CHANGE_CODE,
     CHANGE_NAME,
@@ -62,7 +62,7 @@ static const struct json_field change_keys[CHANGE_KEYS] = {
                       .most = INT32_MAX},
 };
 
-/* Of a body with these fields, the first `required` of which must be there. */
+/* Describe a body with these fields, of which the first `required` are mandatory. */
 static void change_put_schema(struct json *j, const struct json_field *fields, size_t n, size_t required) {
     static const char *const types[] = {"string", "number", "integer", "boolean"};
     json_object_begin(j);
@@ -93,7 +93,7 @@ static void change_put_schema(struct json *j, const struct json_field *fields, s
 
 void web_eval_put_schema(struct json *j) { change_put_schema(j, change_keys, CHANGE_KEYS, CHANGE_CODE + 1); }
 
-/* What the fields say, of which the texts stay theirs. */
+/* Build the request from the fields, which keep their texts. */
 static void web_eval_ask(struct web *w, const struct json_field *f) {
     struct wire_eval want = {.code = w->request->body,
                              .code_len = w->request->body_len,
@@ -119,7 +119,7 @@ static void web_eval_ask(struct web *w, const struct json_field *f) {
     web_ask(w, &b, want.timeout_s + CHANGE_WAIT_S);
 }
 
-/* What is wrong with the fields together; NULL nothing. */
+/* The error in the combination of fields; NULL if there is none. */
 static const char *web_eval_judge(const struct web *w, const struct json_field *f) {
     const struct strbuf *name = &f[CHANGE_NAME].text;
     if (!f[CHANGE_CODE].given || f[CHANGE_CODE].text.len == 0)
@@ -156,7 +156,8 @@ void web_eval_begin(struct web *w) {
     strbuf_fini(&fields[CHANGE_NAME].text);
 }
 
-/* What it has printed, then what it gives or raises, fit for a terminal: that is where people read it. */
+/* The printed output, then the result or the exception, made safe for a terminal, where people
+ * read it. */
 static void web_put_evaluated(struct strbuf *out, const struct wire_evaluated *v) {
     (void)strbuf_add_clean(out, v->output.s, v->output.len);
     if (v->output.len && v->output.s[v->output.len - 1] != '\n')
@@ -196,7 +197,7 @@ void web_eval_take(struct web *w, const struct wire_message *m) {
 
 /* ---- settings ---- */
 
-/* As GET /config tells of one. */
+/* As in the answer of GET /config. */
 enum setting_key { SETTING_KEY, SETTING_VALUE, SETTING_KEYS };
 
 static const struct json_field setting_keys[SETTING_KEYS] = {
@@ -212,7 +213,7 @@ void web_config_put_schema(struct json *j) {
     change_put_schema(j, setting_keys, SETTING_KEYS, SETTING_VALUE + 1);
 }
 
-/* A text that may be one of the wire's. Whether it is one, and fits. */
+/* Copy a text of the wire. False if it is invalid or too long. */
 static bool setting_copy(char *to, size_t cap, const char *from, size_t len) {
     bool fits = len < cap && !memchr(from, '\0', len) && !memchr(from, '\n', len);
     if (fits) {
@@ -231,7 +232,7 @@ static bool web_take_setting(const struct web *w, struct wire_config *out) {
            setting_copy(out->value, sizeof out->value, equals + 1, len - key - 1);
 }
 
-/* 0, or -1 with a line for who has sent it. */
+/* 0, or -1 with a line for the client. */
 static int web_take_json_setting(const struct web *w, struct wire_config *out, struct err *e) {
     struct json_field f[SETTING_KEYS];
     memcpy(f, setting_keys, sizeof f);

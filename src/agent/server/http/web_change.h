@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* web_change: routes that run code in the job or set something. Rows of web_routes.c. */
+/* web_change: routes that run code in the job or change a setting. Rows of web_routes.c. */
 #ifndef AGENT_SERVER_HTTP_WEB_CHANGE_H
 #define AGENT_SERVER_HTTP_WEB_CHANGE_H
 
 #include "agent/server/http/web.h"
 
-#define CHANGE_TIMEOUT_LEAST 0.1 /* seconds that code may take */
+#define CHANGE_TIMEOUT_LEAST 0.1 /* minimum time for code, in seconds */
 #define CHANGE_TIMEOUT_MOST 60
 
 /* POST /eval. */

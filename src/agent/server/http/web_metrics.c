@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* web_metrics: the agent's status as Prometheus reads it (text format 0.0.4); see web_show.h. What is not known is left out. */
+/* web_metrics: the agent's status in the format of Prometheus (text format 0.0.4); see
+ * web_show.h. Unknown values are left out. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -59,7 +60,7 @@ static void metrics_put_tables(const struct model_status *s, struct strbuf *out)
     }
 }
 
-/* A metric without labels. `counts`: it only grows. */
+/* A metric without labels. `counts`: it is a counter. */
 static void metrics_put(struct strbuf *out, const char *name, const char *help, bool counts, double v) {
     if (!isfinite(v))
         return;

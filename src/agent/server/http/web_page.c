@@ -10,7 +10,7 @@
 
 #define PAGE_ID_MAX 64
 
-/* Names of the forms that are to be had, after the path's dot or for format=. */
+/* The available forms, after the path's dot or for format=. */
 static void page_put_forms(const struct web_route *r, const char *before, const char *between,
                            struct strbuf *out) {
     for (unsigned f = 0, n = 0; f < WEB_FORMS; f++)
@@ -37,7 +37,7 @@ static void page_put_route(const struct web_route *r, bool html, struct strbuf *
     for (size_t i = 0; i < WEB_PARAMS && r->params[i].name; i++) {
         page_put_param(&r->params[i], out);
         if (r->params[i].type == WEB_FORMAT) {
-            out->len--; /* its newline */
+            out->len--; /* without its newline */
             page_put_forms(r, ": ", ", ", out);
             (void)strbuf_addc(out, '\n');
         }
@@ -180,7 +180,7 @@ static void openapi_put_body(struct json *j, const struct web_route *r) {
     json_object_end(j);
 }
 
-/* What is done with a path, with all its forms or the one behind a dot. */
+/* Describe the operation of a path, with all its forms or with the one after the dot. */
 static void openapi_put_route(struct json *j, const struct web_route *r, unsigned forms) {
     static const char *const verbs[WEB_VERBS] = {"get", "post", "put"};
     json_key(j, verbs[r->verb]);
@@ -194,7 +194,7 @@ static void openapi_put_route(struct json *j, const struct web_route *r, unsigne
     json_object_end(j);
 }
 
-/* Routes of one path stand together in the table. */
+/* Routes of the same path are adjacent in the table. */
 static void openapi_put_paths(struct json *j) {
     for (size_t i = 0; i < web_n_routes;) {
         size_t first = i;
@@ -227,7 +227,7 @@ static void openapi_put_security(struct json *j) {
     json_object_end(j);
     json_object_end(j);
     json_object_end(j);
-    json_key(j, "security"); /* or none: processes of the job's user, who may look */
+    json_key(j, "security"); /* or none: processes of the job's user, with read-only access */
     json_array_begin(j);
     json_object_begin(j);
     json_key(j, "token");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* web_routes: everything that the agent answers by HTTP, a row each; see web.h. */
+/* web_routes: all HTTP routes of the agent, one row each; see web.h. */
 #include <math.h>
 
 #include "agent/server/http/web_change.h"

@@ -17,9 +17,11 @@
 #define SHOW_RATE_HZ 100.0
 #define SHOW_BATCH_S 0.5
 #define SHOW_TEXT 256
-#define SHOW_STACKS 16384 /* that a flame graph has, in so much memory: it is made in the job; */
+/* stacks of a flame graph, a bound of its memory: it is made in the job */
+#define SHOW_STACKS 16384
 #define SHOW_STACKS_BYTES ((size_t)3 * 1024 * 1024)
-#define SHOW_SVG_FRAMES 4000 /* and that it draws, with this much of all there is: a third of a pixel */
+/* frames that it draws, each at least this part of the total: a third of a pixel */
+#define SHOW_SVG_FRAMES 4000
 #define SHOW_SVG_LEAST_PCT 0.025
 
 /* ---- stacks ---- */
@@ -65,7 +67,8 @@ void web_flamegraph_begin(struct web *w) {
     struct wire_subscribe want = {
         .stream = WIRE_STREAM_SAMPLES, .rate_hz = SHOW_RATE_HZ, .batch_s = SHOW_BATCH_S};
     struct strbuf b;
-    unsigned most = w->may < WIRE_CHANGES ? WEB_FLAMES - 1 : WEB_FLAMES; /* who may only look leaves room */
+    /* read-only clients leave one free */
+    unsigned most = w->may < WIRE_CHANGES ? WEB_FLAMES - 1 : WEB_FLAMES;
     if (w->context->flames >= most) {
         web_fail(w, 429, "%u flame graphs are being made: try again", w->context->flames);
         return;
@@ -86,7 +89,7 @@ void web_flamegraph_begin(struct web *w) {
     web_ask(w, &b, SHOW_WAIT_S);
 }
 
-/* What all threads did in a stack. */
+/* The time of all threads in one stack. */
 struct show_stack {
     uint64_t samples, on_cpu;
     double us;
@@ -112,7 +115,8 @@ static void show_put_stack(struct json *j, const struct stack_counts *samples, u
     json_object_end(j);
 }
 
-/* Stacks with their samples and time, and how many samples are of none. 0, or -1 without memory. */
+/* The stacks with their samples and time, and the number of samples without a stack. 0, or -1
+ * without memory. */
 static int show_put_stacks(struct web *w, double seconds) {
     const struct stack_counts_totals *totals = stack_counts_get_totals(w->samples);
     size_t n = stack_counts_stacks(w->samples);
@@ -148,7 +152,8 @@ static int show_put_stacks(struct web *w, double seconds) {
     return 0;
 }
 
-/* The picture has neither style nor script, which the answer's content-security-policy forbids. */
+/* The picture has neither style nor script, because the response's content-security-policy
+ * forbids them. */
 static int show_put_svg(struct web *w, const struct flame_stacks *stacks, double seconds) {
     struct flame_svg picture = {.stacks = *stacks,
                                 .target = &w->target,
@@ -166,7 +171,8 @@ static void web_flamegraph_show(struct web *w) {
     int rc = w->form == WEB_FOLDED ? flame_stacks_put_folded(&stacks, &w->out)
              : w->form == WEB_JSON ? show_put_stacks(w, seconds)
                                    : show_put_svg(w, &stacks, seconds);
-    stack_counts_free(w->samples); /* an answer may wait to be read, with less */
+    /* a response may wait for its reader: it should use less memory */
+    stack_counts_free(w->samples);
     w->samples = NULL;
     w->out.failed = w->out.failed || rc != 0;
     web_done(w);
@@ -187,7 +193,7 @@ void web_flamegraph_take(struct web *w, const struct wire_message *m) {
     }
 }
 
-/* The last samples come before the answer to this. */
+/* The last samples arrive before the answer to this. */
 void web_flamegraph_over(struct web *w) {
     struct strbuf b;
     if (w->stage != FLAME_LOOKING) {
@@ -234,7 +240,7 @@ static void web_put_status(struct strbuf *out, const struct model_target *t, con
         web_put_line(out, "note", s->note);
 }
 
-/* Those that are kept, with what they have, and those that are made when they are read. */
+/* Stored tables with their number of rows, and tables that are made when they are read. */
 static void web_put_tables(struct web *w, const struct model_status *s) {
     for (size_t i = 0; w->form == WEB_TXT && i < s->n_tables; i++)
         (void)strbuf_addf(&w->out, "%-24s %10" PRIu64 " rows\n", s->tables[i].name, s->tables[i].rows);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* web_table: rows of a table by HTTP; see web_show.h. Those that are kept are read from their file as anybody would, those that Python
- * makes are asked for. CSV: RFC 4180. */
+/* web_table: rows of a table over HTTP; see web_show.h. Stored tables are read from their files
+ * like any reader does; tables made by Python are requested. CSV: RFC 4180. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
@@ -18,15 +18,15 @@
 
 #define TABLE_WAIT_S 10.0
 #define TABLE_NOTE 256
-#define TABLE_MORE 4096 /* rows beyond the limit, so that those of one moment stay together */
+#define TABLE_MORE 4096 /* rows beyond the limit, so that rows of the same time stay together */
 
-/* An answer being written. */
+/* The response being written. */
 struct table_out {
     struct web *w;
     struct json j;
     const struct ring_table_def *def;
     const char *names[RING_MAX_COLUMNS];
-    bool hidden[RING_MAX_COLUMNS]; /* not for who asks: their cells are unknown */
+    bool hidden[RING_MAX_COLUMNS]; /* this client may not see it: its cells are null */
     size_t n;
 };
 
@@ -146,9 +146,9 @@ static void table_end(struct table_out *t, bool truncated, const char *note) {
     web_done(t->w);
 }
 
-/* ---- tables that are kept ---- */
+/* ---- stored tables ---- */
 
-/* What is wanted of the rows. */
+/* The selection of rows. */
 struct table_request {
     bool since;
     int64_t since_us;
@@ -157,7 +157,7 @@ struct table_request {
     bool full;
 };
 
-/* Rows of a chunk. -1: enough. */
+/* Write the rows of a chunk. -1: enough. */
 static int table_put_block(struct table_out *t, const struct ring_block *b, struct table_request *wish,
                            bool timed) {
     struct ring_cell cells[RING_MAX_COLUMNS];
@@ -192,7 +192,7 @@ static void table_put_chunks(struct table_out *t, struct ring_reader *r, struct 
     uint64_t rows = 0;
     for (size_t i = 0; i < n; i++)
         rows += chunks[i].rows;
-    if (!wish->since && rows > wish->limit) { /* the newest */
+    if (!wish->since && rows > wish->limit) { /* only the newest */
         wish->skip = rows - wish->limit;
         wish->full = true;
     }
@@ -243,7 +243,7 @@ static void table_read(struct web *w, const struct ring_table_def *def, struct r
     table_end(&t, wish.full, note);
 }
 
-/* Its descriptor is noted as ours meanwhile. */
+/* Meanwhile its descriptor is registered as the agent's. */
 static void table_open(struct web *w, const struct ring_table_def *def, const char *dir) {
     char path[RING_DIR_PATH];
     struct err e;
@@ -266,7 +266,7 @@ static void table_open(struct web *w, const struct ring_table_def *def, const ch
     ring_reader_close(r);
 }
 
-/* ---- tables that Python makes ---- */
+/* ---- tables made by Python ---- */
 
 static void table_from_wire(const struct wire_value *v, struct ring_cell *c) {
     *c = (struct ring_cell){.kind = RING_CELL_NULL};
@@ -351,8 +351,9 @@ void web_table_begin(struct web *w) {
                  def->name);
     else if (web_get(w, "id")->given)
         web_fail(w, 400, "id: rows of %s are not asked for by it", def->name);
+    /* its answer has the folder */
     else
-        web_status_begin(w); /* which knows the folder */
+        web_status_begin(w);
 }
 
 void web_table_take(struct web *w, const struct wire_message *m) {
