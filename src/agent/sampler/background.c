@@ -10,10 +10,11 @@
 #include "version.h"
 
 #define BACKGROUND_PATIENCE_NS (3 * CLOCK_NS_PER_S)
-#define BACKGROUND_AFTER_NS                                                                                  \
-    (150 * CLOCK_NS_PER_MS) /* the client is answered first, then the tables are made */
-#define BACKGROUND_LATE_NS (300 * CLOCK_NS_PER_MS) /* so long rows wait for a tick */
-#define BACKGROUND_EPOCH_NS (10 * CLOCK_NS_PER_S)  /* least time between two epochs begun for the tables */
+/* the client is answered first, then the tables are set up */
+#define BACKGROUND_AFTER_NS (150 * CLOCK_NS_PER_MS)
+#define BACKGROUND_LATE_NS (300 * CLOCK_NS_PER_MS) /* maximum time that rows wait for a tick */
+/* minimum time between two epochs started for the tables */
+#define BACKGROUND_EPOCH_NS (10 * CLOCK_NS_PER_S)
 #define BACKGROUND_MANY_STACKS 20000
 
 void background_init(struct background *a, struct mailbox *m, bool invited) {
@@ -111,12 +112,12 @@ bool background_wants_epoch(struct background *a, const struct thread_sampler *p
     return many || due;
 }
 
-/* Its own name, else the kernel's; NULL unknown. */
+/* Its own name, otherwise the kernel's; NULL if unknown. */
 static const char *background_either(const struct thread_sampler_thread *t) {
     return t->name ? t->name : t->native_name[0] ? t->native_name : NULL;
 }
 
-/* See struct record_samples. Threads are asked for in about the same order each time. */
+/* See struct record_samples. Threads are looked up in about the same order each time. */
 static const char *background_thread_name(struct record_samples *s, int64_t tid, bool any) {
     const struct thread_sampler *p = s->sampler;
     for (size_t k = 0; k < p->n_threads; k++) {

@@ -41,7 +41,7 @@ static struct pending_snapshots_item *pending_snapshots_find_free(struct pending
     return NULL;
 }
 
-/* Have a job done: NULL when it is not. */
+/* Submit a job; NULL on failure. */
 static struct worker_job *
 pending_snapshots_submit(struct pending_snapshots *c, struct pending_snapshots_item *item,
                          struct worker_job *job,
@@ -107,7 +107,7 @@ static bool pending_snapshots_is_own(int64_t tid) {
     return false;
 }
 
-/* Why a job that has not ended yet was waited for in vain. */
+/* Explain why a job has not ended in time. */
 static void pending_snapshots_explain(struct pystack *ps, char *why, size_t cap) {
     struct pystack_gate gate;
     if (!ps || pystack_gate_read(ps, &gate) != 0)
@@ -125,7 +125,7 @@ static void pending_snapshots_explain(struct pystack *ps, char *why, size_t cap)
         (void)snprintf(why, cap, "the python worker needs more than %d ms", PENDING_SNAPSHOTS_LIMIT_MS);
 }
 
-/* Take what a job has found. NULL when it is over, else the job. */
+/* Take the results of a job. NULL if it has ended, otherwise the job. */
 static struct worker_job *
 pending_snapshots_take(struct pending_snapshots *c, struct pending_snapshots_item *item,
                        struct worker_job *job, struct pystack *ps, bool late,
@@ -139,8 +139,9 @@ pending_snapshots_take(struct pending_snapshots *c, struct pending_snapshots_ite
         pending_snapshots_explain(ps, why, sizeof why);
     else
         memcpy(why, job->why, sizeof why);
+    /* the results so far */
     if (end != WORKER_PENDING || apply == worker_values_apply)
-        apply(job, &item->snapshot); /* what there is */
+        apply(job, &item->snapshot);
     if (end != WORKER_DONE)
         note(item, why);
     worker_release(c->worker, job);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pending_snapshots: snapshots that wait for the python worker, and who waits for them.
+ * pending_snapshots: snapshots that wait for the python worker, and the clients that wait for
+ * them.
  *
- * The sampler never waits: it puts a snapshot here with those who asked for it, and looks again when the worker has woken it,
- * or at the deadline. Then the answer goes out with what there is, and a note says what could not be had. Belongs to the
- * sampler's thread.
+ * The sampler never waits: it stores a snapshot here with its requests, and checks it again when
+ * the worker has woken it, or at the deadline. Then the answer is sent with the available data,
+ * and a note lists the missing data. Belongs to the sampler's thread.
  */
 #ifndef AGENT_SAMPLER_PENDING_SNAPSHOTS_H
 #define AGENT_SAMPLER_PENDING_SNAPSHOTS_H
@@ -27,7 +28,7 @@ struct pending_snapshots_item {
     struct model_snapshot snapshot; /* owned */
     struct reply_to asks[PENDING_SNAPSHOTS_ASKS];
     size_t n_asks;
-    struct worker_job *values, *tasks; /* NULL: not wanted, or over */
+    struct worker_job *values, *tasks; /* NULL if not wanted or finished */
     uint64_t deadline_ns;
     char note[2 * WORKER_WHY_MAX];
 };
@@ -36,22 +37,22 @@ struct pending_snapshots {
     struct worker *worker;
     void (*answer)(void *arg, const struct reply_to *ask, const struct model_snapshot *s);
     void *arg;
-    bool memory_tells_tasks; /* from 3.14 on: the worker is not asked for them */
+    bool memory_tells_tasks; /* from 3.14 on: tasks are read from memory, the worker is not asked */
     struct pending_snapshots_item items[PENDING_SNAPSHOTS_MAX];
 };
 
-/* Answer these requests with what `s` is, completed: at once when there is nothing to complete or no room to wait, later
- * otherwise. The snapshot is moved out of `*s`. */
+/* Answer these requests with `s`, completed: immediately if nothing is to be completed or there
+ * is no room to wait, otherwise later. The snapshot is moved out of `*s`. */
 void pending_snapshots_begin(struct pending_snapshots *c, const struct reply_to *asks, size_t n,
                              struct model_snapshot *s);
 
-/* Answer what is ready or late. `ps`: to tell who holds the GIL; may be NULL. */
+/* Answer what is ready or late. `ps`: for the name of the thread that has the GIL; may be NULL. */
 void pending_snapshots_poll(struct pending_snapshots *c, struct pystack *ps);
 
-/* When to look again at the latest; UINT64_MAX: nothing waits. */
+/* The latest time of the next poll; UINT64_MAX if nothing waits. */
 uint64_t pending_snapshots_next_ns(const struct pending_snapshots *c);
 
-/* Nobody gets an answer any more. */
+/* From now on nobody gets an answer. */
 void pending_snapshots_fini(struct pending_snapshots *c);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rewind: see rewind.h. Which calls return EINTR after a handler with SA_RESTART: signal(7). Instruction forms: Intel SDM,
- * volume 2. Calls that can be cancelled: sysdeps/unix/sysv/linux/x86_64/syscall_cancel.S of glibc, nptl/cancellation.c.
+ * rewind: see rewind.h. Which calls return EINTR after a handler with SA_RESTART: signal(7).
+ * Instruction forms: Intel SDM, volume 2. Calls that can be cancelled:
+ * sysdeps/unix/sysv/linux/x86_64/syscall_cancel.S of glibc, nptl/cancellation.c.
  */
 #include "agent/sampler/rewind.h"
 
@@ -63,13 +64,14 @@ static const short rewind_calls[] = {
 #endif
 };
 
-/* What syscall(3) of glibc does before the instruction: the number comes from the caller's first argument. */
+/* The code of syscall(3) of glibc before the instruction: the number is the caller's first
+ * argument. */
 static const uint8_t rewind_wrapper[] = {0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0x48, 0x89,
                                          0xd6, 0x48, 0x89, 0xca, 0x4d, 0x89, 0xc2, 0x4d,
                                          0x89, 0xc8, 0x4c, 0x8b, 0x4c, 0x24, 0x08};
 
-/* What __syscall_cancel_arch of glibc and __syscall_cp_asm of musl do before it: the number is their second argument, and the
- * first word above their return address is written to. */
+/* The code of __syscall_cancel_arch of glibc and __syscall_cp_asm of musl before it: the number
+ * is their second argument, and they write to the first word above their return address. */
 static const uint8_t rewind_cancelled[] = {0x49, 0x89, 0xfb, 0x48, 0x89, 0xf0, 0x48, 0x89, 0xd7, 0x48, 0x89,
                                            0xce, 0x4c, 0x89, 0xc2, 0x4d, 0x89, 0xca, 0x4c, 0x8b, 0x44, 0x24,
                                            0x08, 0x4c, 0x8b, 0x4c, 0x24, 0x10, 0x4c, 0x89, 0x5c, 0x24, 0x08};
@@ -81,9 +83,9 @@ bool rewind_is_repeatable(int number) {
     return false;
 }
 
-/* ---- just enough of the instruction set ---- */
+/* ---- the required part of the instruction set ---- */
 
-/* Length of ModRM, SIB and displacement at `p`; 0 when they do not fit. */
+/* Length of ModRM, SIB and displacement at `p`; 0 if they do not fit. */
 static size_t rewind_operand(const uint8_t *p, size_t n) {
     if (n == 0)
         return 0;
@@ -104,7 +106,8 @@ static size_t rewind_operand(const uint8_t *p, size_t n) {
     return len <= n ? len : 0;
 }
 
-/* Instructions with an operand in ModRM that compilers put between loading a number and the call. */
+/* Instructions with a ModRM operand that compilers put between the load of a number and the
+ * call. */
 enum rewind_writes { REWIND_WRITES_RM, REWIND_WRITES_REG, REWIND_WRITES_NONE };
 static const struct rewind_form {
     uint8_t op, immediate;
@@ -132,7 +135,8 @@ static size_t rewind_form(const struct rewind_form *f, const uint8_t *p, size_t 
     return writes ? 0 : len + f->immediate;
 }
 
-/* Length of the instruction at `p` when it is one that we know and leaves register `reg` (0 rax, 7 rdi) alone, else 0. */
+/* Length of the instruction at `p` if it is in the list and does not change register `reg` (0
+ * rax, 7 rdi), otherwise 0. */
 static size_t rewind_step(const uint8_t *p, size_t n, unsigned reg) {
     unsigned rex = n > 0 && (p[0] & 0xf0) == 0x40 ? p[0] : 0;
     size_t at = rex ? 1 : 0;
@@ -159,8 +163,9 @@ static size_t rewind_step(const uint8_t *p, size_t n, unsigned reg) {
     return at <= n && !(op >= 0xb8 && op <= 0xbf && low == reg) ? at : 0;
 }
 
-/* The constant that the nearest `mov imm32` loads into eax (reg 0) or edi (reg 7) such that the instructions from there on
- * end just at the end of `code` and leave the register alone; -1 not certain. */
+/* The constant that the nearest `mov imm32` loads into eax (reg 0) or edi (reg 7), if the
+ * instructions from there on end exactly at the end of `code` and do not change the register; -1
+ * if not certain. */
 static int rewind_find_load(const uint8_t *code, size_t n, unsigned reg) {
     for (size_t back = 5; back <= n; back++) {
         size_t at = n - back, i = at + 5;
@@ -170,7 +175,7 @@ static int rewind_find_load(const uint8_t *code, size_t n, unsigned reg) {
             i += len;
         if (i != n)
             continue;
-        /* With a REX.B prefix before it, it would be another register that is loaded. */
+        /* A REX.B prefix before it would make it load another register. */
         if (at > 0 && (code[at - 1] & 0xf1) == 0x41)
             return -1;
         uint32_t number = (uint32_t)code[at + 1] | (uint32_t)code[at + 2] << 8 |
@@ -189,7 +194,8 @@ int rewind_find_argument(const uint8_t *code, size_t n) {
     return call ? rewind_find_load(code, n - call, 7) : -1;
 }
 
-/* Do the instructions from `at` on end just at the end of `code`, and leave the register and the stack pointer alone? */
+/* True if the instructions from `at` on end exactly at the end of `code`, and change neither the
+ * register nor the stack pointer. */
 static bool rewind_is_straight(const uint8_t *code, size_t n, size_t at, unsigned reg) {
     while (at < n) {
         size_t len = rewind_step(code + at, n - at, reg);
@@ -217,7 +223,7 @@ int rewind_find_slot(const uint8_t *code, size_t n, bool wrapped) {
     return -1;
 }
 
-/* Our own memory, as a handler reads it. 0 or -1. */
+/* Read our own memory from a handler. 0 or -1. */
 static int rewind_read(uint64_t addr, void *buf, size_t len, bool *refused) {
     struct mem process, m;
     mem_init_process(&process, getpid());
@@ -227,7 +233,7 @@ static int rewind_read(uint64_t addr, void *buf, size_t len, bool *refused) {
     return rc;
 }
 
-/* The number that lies in the stack at `rsp` + `slot`; -1 when that is none. */
+/* The number in the stack at `rsp` + `slot`; -1 if it is not a number of a call. */
 static int rewind_read_slot(uint64_t rsp, int slot) {
     uint64_t number;
     bool refused;
@@ -241,7 +247,8 @@ static bool rewind_ends_with(const uint8_t *code, size_t n, const uint8_t *end, 
     return memcmp(code + n - len, end, len) == 0;
 }
 
-/* Number of the interrupted call: from the code before it, or from that of the caller of syscall(3) and its like. */
+/* The number of the interrupted call: from the code before it, or from the code of the caller of
+ * syscall(3) and similar functions. */
 static int rewind_number(const ucontext_t *uc, const uint8_t *code, size_t n) {
     uint8_t before[REWIND_WINDOW];
     uint64_t back, rsp = (uint64_t)uc->uc_mcontext.gregs[REG_RSP];
@@ -259,7 +266,8 @@ static int rewind_number(const ucontext_t *uc, const uint8_t *code, size_t n) {
     return slot < REWIND_WORD ? -1 : rewind_read_slot(rsp + REWIND_WORD, slot);
 }
 
-/* Is a signal waiting, other than `own`, that the thread would take? Then it is that one's right to interrupt. */
+/* True if a signal other than `own` is pending that the thread would take. That signal has the
+ * right to interrupt the call. */
 static bool rewind_is_wanted(int own, const ucontext_t *uc) {
     sigset_t pending;
     if (sigpending(&pending) != 0)

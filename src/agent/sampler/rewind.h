@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rewind: a blocking system call that our signal has interrupted is made to begin again, as if no signal had come.
+ * rewind: restarts a blocking system call that our signal has interrupted, as if no signal had
+ * arrived.
  *
- * The kernel has put -EINTR into the register that held the call's number. The number is known again when the instructions
- * before the `syscall` (or, for syscall(3), before its call) load it as a constant and do nothing else to it, or (glibc from 2.41
- * on) from a place of the stack, where it still is. Only calls that may simply be repeated are: a
- * relative time limit begins anew, which is late by what the thread had slept before the signal came. Async-signal-safe.
+ * The kernel has written -EINTR to the register that had the call's number. The number can be
+ * recovered if the instructions before the `syscall` (or, for syscall(3), before its call) load
+ * it as a constant and do nothing else to it, or (glibc from 2.41 on) from its place in the
+ * stack, where it still is. Only calls that may simply be repeated are restarted. A relative
+ * timeout starts again, so it ends late by the time that the thread had slept before the signal.
+ * Async-signal-safe.
  */
 #ifndef AGENT_SAMPLER_REWIND_H
 #define AGENT_SAMPLER_REWIND_H
@@ -20,22 +23,25 @@ enum rewind_result {
     REWIND_LEFT,        /* the caller sees EINTR */
 };
 
-/* `sig` and `context` are the first and third argument of a handler. Another `sig` that waits meanwhile is ours too; any other
- * signal the thread would take has the right to interrupt, and the call is left. */
+/* `sig` and `context` are the first and third argument of a handler. Another `sig` that is
+ * pending is ours, too; any other pending signal that the thread would take has the right to
+ * interrupt, and then the call is not restarted. */
 enum rewind_result rewind_interrupted(int sig, void *context);
 
-/* Number that the code before `syscall` loads, given the `n` bytes that end just before that instruction; -1 not certain. */
+/* The number that the code before `syscall` loads, from the `n` bytes that end just before that
+ * instruction; -1 if not certain. */
 int rewind_find_number(const uint8_t *code, size_t n);
 
-/* First argument of a call of syscall(3), given the `n` bytes that end just behind the call instruction; -1 not certain. */
+/* The first argument of a call of syscall(3), from the `n` bytes that end just after the call
+ * instruction; -1 if not certain. */
 int rewind_find_argument(const uint8_t *code, size_t n);
 
-/* The number is loaded from the stack: where, in bytes from the stack pointer, given the `n` bytes that end just before the
- * `syscall`, or (`wrapped`) just behind the call of glibc's or musl's function for calls that can be cancelled, to which it is the
- * second argument. -1 not certain. */
+/* The offset from the stack pointer from which the number is loaded, from the `n` bytes that end
+ * just before the `syscall`, or (`wrapped`) just after the call of glibc's or musl's function
+ * for cancellable calls, where it is the second argument. -1 if not certain. */
 int rewind_find_slot(const uint8_t *code, size_t n, bool wrapped);
 
-/* May a call with this number be made again after it has returned -EINTR? */
+/* True if a call with this number may be repeated after it has returned -EINTR. */
 bool rewind_is_repeatable(int number);
 
 #endif

@@ -28,14 +28,14 @@
 #include "pystack/pystack.h"
 #include "version.h"
 
-#define SAMPLER_RETRY_NS CLOCK_NS_PER_S /* between two tries to find the interpreter */
+#define SAMPLER_RETRY_NS CLOCK_NS_PER_S /* between two attempts to find the interpreter */
 
-/* ---- what sampling may cost ---- */
+/* ---- the budget of sampling ---- */
 
 #define SAMPLER_LEAST_SHARE 0.25
 
-/* Percent of a core, with the mailbox locked: the smallest one that a client wants counts; none is above what the job's environment
- * says. */
+/* The budget in percent of a core, with the mailbox locked: the smallest one of the clients
+ * counts; none is above the one in the job's environment. */
 static double sampler_choose_budget(const struct config *config, const struct mailbox *m) {
     double configured = config->values[CONFIG_BUDGET], least = 0;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
@@ -50,7 +50,8 @@ static double sampler_choose_budget(const struct config *config, const struct ma
     return least < d->min ? d->min : least > d->max ? d->max : least;
 }
 
-/* What `used_pct` leaves of it; a share is always left, so that samples go on beside snapshots. */
+/* The rest of it after `used_pct`; a share always remains, so that sampling continues beside
+ * snapshots. */
 static double sampler_budget_left(double budget_pct, double used_pct) {
     double left = budget_pct - used_pct, least = budget_pct * SAMPLER_LEAST_SHARE;
     return left > least ? left : least;
@@ -68,7 +69,7 @@ static size_t sampler_bytes(struct sampler *s, const struct model_snapshot *snap
            (snap ? snap->arena.used : 0) + (s->ps ? pystack_native_bytes(s->ps) : 0);
 }
 
-/* What signals have cost the job's threads. */
+/* The cost of signals in the job's threads. */
 static uint64_t sampler_signals_ns(const struct sampler *s) {
     return s->signals.handler_ns + s->signals.deliver_ns;
 }
@@ -119,12 +120,13 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
  * Python may be finalised, and its library unloaded, while the agent stays.
  */
 
-#define SAMPLER_LIVENESS_CHECK_NS CLOCK_NS_PER_S /* between two looks, */
-#define SAMPLER_LIVENESS_RECHECK_NS                                                                          \
-    (100 * CLOCK_NS_PER_MS)       /* and after one in vain: lists may be in the middle of a change; */
-#define SAMPLER_LIVENESS_LOSSES 3 /* after so many it is gone */
+#define SAMPLER_LIVENESS_CHECK_NS CLOCK_NS_PER_S /* between two checks */
+/* and after a failed one: lists may be in the middle of a change */
+#define SAMPLER_LIVENESS_RECHECK_NS (100 * CLOCK_NS_PER_MS)
+#define SAMPLER_LIVENESS_LOSSES 3 /* after so many failed checks it is gone */
 
-/* Look now and then. True when it has been gone for several looks: close it, it may come again elsewhere. */
+/* Check now and then. True if it was missing at several checks: close it; it may appear again
+ * elsewhere. */
 static bool sampler_has_lost_python(struct sampler_liveness *p, struct pystack *ps, uint64_t now_ns) {
     if (!ps || now_ns - p->checked_ns < (p->losses ? SAMPLER_LIVENESS_RECHECK_NS : SAMPLER_LIVENESS_CHECK_NS))
         return false;
@@ -136,7 +138,8 @@ static bool sampler_has_lost_python(struct sampler_liveness *p, struct pystack *
     return true;
 }
 
-/* What reads memory where process_vm_readv is refused must not be left open in a child of the job. `ps` NULL: nothing is open. */
+/* The file that reads memory where process_vm_readv is refused must not stay open in a child of
+ * the job. `ps` NULL: none is open. */
 static void sampler_note_python_file(struct sampler_liveness *p, const struct pystack *ps) {
     int file = (ps ? pystack_own_file(ps) : -1) + 1;
     if (file == p->file)
@@ -148,7 +151,8 @@ static void sampler_note_python_file(struct sampler_liveness *p, const struct py
 
 static void sampler_flush(void *arg);
 
-/* The interpreter is gone: finalised, or unloaded. Another one may come, in the same place or elsewhere. */
+/* The interpreter is gone: finalised, or unloaded. Another one may appear, at the same place or
+ * elsewhere. */
 static void sampler_lose(struct sampler *s) {
     signal_sampler_disarm();
     worker_lose(s->mailbox->worker);
@@ -175,7 +179,7 @@ struct pystack *sampler_pystack(struct sampler *s) {
     return s->ps;
 }
 
-/* Have the signal's handler installed as long as it is wanted and the job does not object. */
+/* Keep the signal's handler installed while it is wanted and the job does not object. */
 static void sampler_choose_mode(struct sampler *s, bool gentle) {
     const struct pystack_info *info = sampler_info(s);
     if (info && !signal_sampler_is_armed() && !pystack_self_supports(info)) {
@@ -198,7 +202,7 @@ static void sampler_choose_mode(struct sampler *s, bool gentle) {
     s->profile.exact = signal_sampler_is_armed();
 }
 
-/* A snapshot with what only the agent knows. 0, or -1 with the error. */
+/* A snapshot with the data that only the agent has. 0, or -1 with the error. */
 static int sampler_snapshot(struct sampler *s, const struct sampler_plan *plan, struct model_snapshot *out,
                             struct err *e) {
     struct pystack *ps = sampler_pystack(s);
@@ -227,7 +231,7 @@ static int sampler_snapshot(struct sampler *s, const struct sampler_plan *plan, 
 
 /* ---- answers ---- */
 
-/* What a client may see, which is all or not. */
+/* The access of a client, which is full or read-only. */
 static enum wire_access sampler_may(const struct mailbox_slot *slot) {
     return slot->looker ? WIRE_READ_ONLY : WIRE_CHANGES;
 }
@@ -241,14 +245,15 @@ static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *p
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         for (size_t k = 0; k < plan->slots[i].n_asks; k++)
             if (plan->slots[i].asks[k].method == WIRE_HELLO) {
-                struct model_target seen = target; /* its texts stay the target's */
+                struct model_target seen = target; /* its texts are borrowed from the target */
                 wire_hide_target(&seen, sampler_may(&plan->slots[i]));
                 reply_target(s->mailbox, plan->slots[i].peer, plan->slots[i].asks[k].id, &seen);
             }
     model_target_fini(&target);
 }
 
-/* Answer all who asked but those who want what the python worker may tell: they are put into `later`. Number. */
+/* Answer all requests except those that need the python worker: these are put into `later`.
+ * Returns their number. */
 static size_t sampler_answer_asks(struct sampler *s, const struct sampler_plan *plan,
                                   const struct model_snapshot *snap, const struct err *e,
                                   struct reply_to *later) {
@@ -266,7 +271,8 @@ static size_t sampler_answer_asks(struct sampler *s, const struct sampler_plan *
     return n;
 }
 
-/* Encoded once for all whose stream is due; where it is long, once more for those who may only look. */
+/* Encoded once for all clients whose stream is due; if it is long, a second time for read-only
+ * clients. */
 static void sampler_notify_threads(struct sampler *s, const struct sampler_plan *plan,
                                    const struct model_snapshot *snap) {
     struct queue_bytes *all = NULL, *less = NULL;
@@ -297,7 +303,7 @@ static void sampler_do_threads(struct sampler *s, const struct sampler_plan *pla
     size_t n_later = sampler_answer_asks(s, plan, rc == 0 ? &snap : NULL, &e, later);
     if (rc == 0)
         sampler_notify_threads(s, plan, &snap);
-    /* what one asked for does not slow the streams down */
+    /* a request of one client does not slow the streams down */
     if (!plan->wishes.locals && !plan->wishes.native.wanted && !plan->wishes.of.tasks)
         cost_add(&s->snapshot_cost, clock_self_cpu_ns() - cpu);
     sampler_publish(s, rc == 0 ? &snap : NULL);
@@ -310,13 +316,13 @@ static void sampler_do_threads(struct sampler *s, const struct sampler_plan *pla
 
 /* ---- samples ---- */
 
-/* CPU of this thread and of the handlers, of one core, over the last seconds. */
+/* CPU of this thread and of the handlers, in percent of a core, over the last seconds. */
 static double sampler_cost_pct(struct sampler *s) {
     return cost_meter_add(&s->own_meter, clock_mono_ns(),
                           clock_self_cpu_ns() - s->always.record.cost_ns + sampler_signals_ns(s));
 }
 
-/* Write new samples into the tables; what that costs is not sampling's. */
+/* Write new samples to the tables; the cost of that does not count as sampling. */
 static void sampler_record(struct sampler *s) {
     uint64_t before = s->always.record.cost_ns;
     struct record_samples samples = background_samples(&s->profile);
@@ -346,17 +352,18 @@ static void sampler_do_second(struct sampler *s) {
     spending_elsewhere(&s->spending, cpu);
 }
 
-/* One encoding of a batch, for all of one kind who have been sent the same before. */
+/* One encoding of a batch, for all clients of one kind that have the same definitions. */
 struct sampler_batch {
-    uint32_t peer; /* 0: nobody */
+    uint32_t peer; /* 0 if none */
     bool looker;
-    struct queue_mark sent, now; /* what they know before it, and with it */
-    size_t first;                /* where their samples begin */
+    struct queue_mark sent, now; /* their definitions before it and after it */
+    size_t first;                /* index of their first sample */
     uint32_t n_samples;
-    struct queue_bytes *bytes; /* a reference; NULL without memory */
+    struct queue_bytes *bytes; /* one reference; NULL without memory */
 };
 
-/* Whom the batch goes to. Their marks are as of now: one that is rolled back meanwhile has another generation. */
+/* List the recipients of the batch, with their current marks: after a rollback the generation is
+ * another one. */
 static size_t sampler_list_listeners(struct sampler *s, struct sampler_batch *list) {
     size_t n = 0;
     (void)pthread_mutex_lock(&s->mailbox->lock);
@@ -387,7 +394,8 @@ static void sampler_encode_batch(struct sampler *s, struct sampler_batch *to) {
     model_sample_batch_fini(&batch);
 }
 
-/* What waits for who may only look is counted apart, so they share nothing with others. */
+/* Bytes that wait for read-only clients are counted separately, so these clients share nothing
+ * with others. */
 static bool sampler_wants_same(const struct sampler_batch *a, const struct sampler_batch *b) {
     return a->looker == b->looker && a->first == b->first && a->sent.epoch == b->sent.epoch &&
            a->sent.frames == b->sent.frames && a->sent.stacks == b->sent.stacks &&
@@ -404,7 +412,7 @@ static void sampler_post_batch(struct sampler *s, const struct sampler_batch *to
     }
     bool posted = mailbox_post(m, item) == 0;
     (void)pthread_mutex_lock(&m->lock);
-    /* A generation that has changed meanwhile was rolled back: what is sent now does not count. */
+    /* A generation that has changed meanwhile was rolled back: this batch does not count for it. */
     for (size_t i = 0; posted && i < MAILBOX_SLOTS; i++)
         if (m->slots[i].peer == to->peer && m->slots[i].sent.generation == to->sent.generation)
             m->slots[i].sent = to->now;
@@ -447,7 +455,7 @@ static void sampler_flush(void *arg) {
     spending_batch(&s->spending, cpu);
 }
 
-/* Note the ticks that were slept through so far. */
+/* Record the ticks skipped in sleep so far. */
 static void sampler_pass_ticks(struct sampler *s) {
     uint64_t now = clock_mono_ns();
     double epoch_s = s->n_passed ? clock_mono_to_epoch_s() : 0;
@@ -458,7 +466,8 @@ static void sampler_pass_ticks(struct sampler *s) {
     memmove(s->passed_ns, s->passed_ns + n, s->n_passed * sizeof s->passed_ns[0]);
 }
 
-/* When the next ticks are. While nobody runs, several share a look: that is the same, and waking up is what costs. */
+/* Draw the times of the next ticks. While no thread runs, several ticks share one reading: the
+ * result is the same, and waking up is the main cost. */
 static void sampler_draw_ticks(struct sampler *s, uint64_t mean_ns) {
     uint64_t now = clock_mono_ns(), next = now + cost_pace_next_ns(&s->pace, mean_ns);
     bool yields = thread_sampler_is_idle(&s->profile);
@@ -495,7 +504,7 @@ static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) 
     sampler_draw_ticks(s, mean);
 }
 
-/* Behind the last batch: whoever has this answer has all samples. */
+/* After the last batch: a client with this answer has all samples. */
 static void sampler_answer_leave(struct sampler *s, const struct sampler_plan *plan) {
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
@@ -507,7 +516,8 @@ static void sampler_answer_leave(struct sampler *s, const struct sampler_plan *p
     s->wake(s->arg);
 }
 
-/* Tables, and rows of them. Behind everything else: a client that copies may wait, the job's samples may not. */
+/* Tables and their rows. After everything else: a client that copies may wait, the job's samples
+ * may not. */
 static void sampler_answer_tables(struct sampler *s, const struct sampler_plan *plan) {
     const struct record *r = &s->always.record;
     uint64_t cpu = clock_self_cpu_ns();
@@ -523,7 +533,7 @@ static void sampler_answer_tables(struct sampler *s, const struct sampler_plan *
     s->wake(s->arg);
 }
 
-/* What clients want armed, and what is. */
+/* Arm what clients have requested, and end what is over. */
 static void sampler_do_probes(struct sampler *s, const struct sampler_plan *plan) {
     uint64_t cpu = clock_self_cpu_ns();
     bool answered = false;
@@ -542,7 +552,7 @@ static void sampler_do_probes(struct sampler *s, const struct sampler_plan *plan
         s->wake(s->arg);
 }
 
-/* What has been collected of samples so far goes out. */
+/* Send the samples collected so far. */
 static void sampler_end_batch(struct sampler *s) {
     if (s->ps)
         thread_sampler_collect(&s->profile, s->ps);
@@ -558,17 +568,18 @@ static void sampler_retune(struct sampler *s, const struct sampler_plan *plan) {
     if (plan->always.retune) {
         sampler_end_batch(s);
         (void)pthread_mutex_lock(&s->mailbox->lock);
-        mailbox_set_first(s->mailbox, 0); /* also of a batch that had no samples and so was not sent */
+        /* also for a batch that had no samples and so was not sent */
+        mailbox_set_first(s->mailbox, 0);
         (void)pthread_mutex_unlock(&s->mailbox->lock);
         s->profile.last_tick_ns = 0;
     }
-    if (plan->always.fresh) /* what was refused before may not be any more */
+    if (plan->always.fresh) /* what was refused before may be allowed now */
         s->exact_off = false;
     if (background_wants_epoch(&s->always, &s->profile, &plan->always))
         thread_sampler_new_epoch(&s->profile);
 }
 
-/* Of who was refused there are rows, but not of each. */
+/* Rows for refused connections, but not for each one. */
 static void sampler_record_refusal(struct sampler *s) {
     struct refusals row;
     if (mailbox_take_refusal(s->mailbox, &row))
@@ -598,7 +609,7 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
         sampler_end_batch(s);
     if (plan->always.second)
         sampler_do_second(s);
-    if (record_is_due(&s->always.record)) { /* several ticks at once: not each in caches that are cold */
+    if (record_is_due(&s->always.record)) { /* several ticks together: fewer cold caches */
         sampler_record(s);
         record_flush(&s->always.record);
     }
@@ -685,7 +696,7 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
                               .answer_debugger = reply_debugger};
     s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
     s->replan = true;
-    (void)config_read_environ(&m->config, 0, &s->config_error); /* nobody else knows the mailbox yet */
+    (void)config_read_environ(&m->config, 0, &s->config_error); /* the mailbox is not shared yet */
     m->status.of.budget_pct = s->budget_pct = m->config.values[CONFIG_BUDGET];
     background_init(&s->always, m, life_is_invited());
     training_init(&s->training, &s->always.record, m->worker);
@@ -713,11 +724,11 @@ void sampler_stop(struct sampler *s) {
 /* ---- plan ---- */
 
 /*
- * What is to be done now, from what clients want and what is due. Called with the mailbox locked.
+ * What to do now: from the requests of clients, and by time. Called with the mailbox locked.
  */
 
-#define SAMPLER_BATCH_NS (500 * CLOCK_NS_PER_MS) /* unless the clients want it otherwise: */
-#define SAMPLER_BATCH_MIN_S 0.03                 /* as often as a screen is painted */
+#define SAMPLER_BATCH_NS (500 * CLOCK_NS_PER_MS) /* unless the clients choose another interval: */
+#define SAMPLER_BATCH_MIN_S 0.03                 /* the rate at which a screen is painted */
 #define SAMPLER_BATCH_MAX_S 10.0
 #define SAMPLER_FIRST_BATCH_NS (100 * CLOCK_NS_PER_MS)
 
@@ -761,7 +772,7 @@ static void sampler_plan_asks(struct mailbox *m, struct mailbox_slot *slot, stru
         snapshot_request_join(&plan->wishes, &copy->asks[k].want);
     }
     plan->evals |= asks_eval;
-    if (asks_eval) { /* it goes with its question */
+    if (asks_eval) { /* it is answered together with its request */
         copy->eval = slot->eval;
         slot->eval = NULL;
     }
@@ -775,7 +786,7 @@ static void sampler_plan_threads(struct sampler *s, struct mailbox_slot *slot, s
     if (rate <= 0)
         return;
     uint64_t interval = sampler_snapshot_interval(s, rate);
-    /* One that is nearly due joins in when another is taken: one snapshot serves both. */
+    /* One that is nearly due is taken together with another: one snapshot serves both. */
     if (slot->due_ns <= now + (plan->threads ? interval / 8 : 0)) {
         plan->threads = true;
         copy->peer = slot->peer;
@@ -787,7 +798,7 @@ static void sampler_plan_threads(struct sampler *s, struct mailbox_slot *slot, s
         plan->next_ns = slot->due_ns;
 }
 
-/* How often batches are made; one wish that is shorter than the others is heard at once. */
+/* How often batches are made; a client's choice of a shorter interval takes effect immediately. */
 static void sampler_plan_batches(struct sampler *s, const struct sampler_plan *plan, uint64_t now) {
     double least = fmin(fmax(plan->batch_s, SAMPLER_BATCH_MIN_S), SAMPLER_BATCH_MAX_S);
     s->batch_ns = plan->batch_s > 0 ? (uint64_t)(least * 1e9) : SAMPLER_BATCH_NS;
@@ -795,7 +806,7 @@ static void sampler_plan_batches(struct sampler *s, const struct sampler_plan *p
         s->flush_due_ns = now + s->batch_ns;
 }
 
-/* Looks are taken for the tables too, at least so often. */
+/* Ticks are taken for the tables, too, at least this often. */
 static void sampler_plan_background(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
     bool listened = plan->sample_hz > 0;
     double always = background_rate(&s->always, s->mailbox, now, &plan->next_ns);
@@ -804,7 +815,7 @@ static void sampler_plan_background(struct sampler *s, struct sampler_plan *plan
     plan->native_kept = always > 0 && s->always.config.values[CONFIG_NATIVE] != 0;
     plan->sample_hz = fmax(plan->sample_hz, always);
     background_tune(&s->always, plan->sample_hz, listened, &plan->always);
-    /* Where a batch ends now, samples of those who have just subscribed begin with the next. */
+    /* If a batch ends now, samples of clients that have just subscribed start with the next one. */
     if (!plan->always.retune)
         mailbox_set_first(s->mailbox, s->profile.n_samples);
 }
@@ -832,7 +843,7 @@ static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, u
         s->flush_due_ns = now + SAMPLER_FIRST_BATCH_NS;
     }
     plan->tick = s->tick_due_ns <= now;
-    /* When nobody waits for a batch it ends at a tick: no need to wake up for that. */
+    /* If nobody waits for a batch, it ends at a tick: that needs no wakeup of its own. */
     plan->flush = (s->flush_due_ns <= now && (listened || plan->tick)) || plan->leave;
     if (s->tick_due_ns < plan->next_ns)
         plan->next_ns = s->tick_due_ns;
@@ -840,7 +851,7 @@ static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, u
         plan->next_ns = s->flush_due_ns;
 }
 
-/* The slots are large: of one without a peer and questions nothing else is looked at. */
+/* The slots are large: of a slot without a peer and requests no other member is read. */
 static void sampler_clear_plan(struct sampler_plan *plan) {
     for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
         struct mailbox_slot *slot = &plan->slots[i];
@@ -857,7 +868,8 @@ static void sampler_clear_plan(struct sampler_plan *plan) {
     plan->next_ns = SAMPLER_NEVER;
 }
 
-/* Between two ticks nothing has been wished, as a rule, and the slots need not be looked at. `plan`: the last one. */
+/* Usually no request arrives between two ticks, and the slots need not be checked. `plan`: the
+ * last one. */
 static bool sampler_plan_unchanged(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
     if (s->replan || s->planned != s->mailbox->changes || plan->sample_hz <= 0 || plan->snapshot_hz > 0)
         return false;
@@ -935,9 +947,9 @@ bool sampler_is_idle(const struct sampler_plan *plan) {
 
 /* ---- virtual ---- */
 
-/* What the python worker is to do for clients: rows that Python makes, and code of theirs. */
+/* Work of the python worker for clients: rows made by Python, and code of theirs. */
 
-/* Variables of frames of a thread, or of all (0). Nothing is to be signalled for that. */
+/* Variables in frames of one thread, or of all (0). No signal is sent for that. */
 static const struct model_snapshot *sampler_snapshot_roots(struct sampler *s, int64_t tid,
                                                            struct model_snapshot *out) {
     const struct snapshot_request wishes = {.locals = true, .of = {.tid = tid}};
@@ -949,7 +961,7 @@ static const struct model_snapshot *sampler_snapshot_roots(struct sampler *s, in
     return snapshot_request_snapshot(ps, &s->profile, &wishes, out, NULL) == 0 ? out : NULL;
 }
 
-/* The job's last step, for what is compared over steps. */
+/* Put in the job's last step, for comparisons over steps. */
 static void sampler_put_step(const struct sampler *s, struct wire_rows_ask *ask) {
     const struct steps *steps = &s->training.steps;
     if (s->training.reports && ask->n_args < WIRE_ROWS_ARGS)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sampler_fatal: what is kept when a fatal signal has come (fatal.h): rows of what every thread does, and a text beside the tables.
+ * sampler_fatal: the record of a fatal signal (fatal.h): rows with the stacks of every thread,
+ * and a text beside the tables.
  *
- * The thread that it came to waits, and may have any lock of the process, that of malloc among them. So first comes what needs
- * none: a row and the head of the text. Then the stacks; when that does not get on, the process ends without them.
+ * The thread that received it waits, and may have any lock of the process, including malloc's.
+ * So the parts that need no lock are written first: a row and the head of the text. Then the
+ * stacks; if that does not proceed, the process ends without them.
  */
 #include "agent/sampler/sampler_internal.h"
 
@@ -28,26 +30,27 @@
 #define FATAL_TEXT_MAX ((size_t)1024 * 1024)
 #define FATAL_EVENT_MAX 1500 /* bytes of a stack in the table of events */
 #define FATAL_NAME_MAX 128
-#define FATAL_ANSWERS_NS                                                                                     \
-    (5 * CLOCK_NS_PER_MS) /* threads that run have copied their frames within this, as a rule */
+/* running threads usually copy their frames within this time */
+#define FATAL_ANSWERS_NS (5 * CLOCK_NS_PER_MS)
 #define FATAL_MAPS_NS (20 * CLOCK_NS_PER_MS)
 
 struct fatal_work {
     struct sampler *s;
     struct fatal_record *record;
-    char name[FATAL_NAME_MAX]; /* of its thread */
+    char name[FATAL_NAME_MAX]; /* of the thread that received it */
     char what[256]; /* "SIGSEGV (nothing is mapped there, address 0x0) in thread MainThread (12)" */
     char path[RING_DIR_PATH + sizeof RING_DIR_FATAL];
-    int fd; /* -1: there is no text */
+    int fd; /* -1 if there is no text */
 };
 
-/* A thread may have just begun, or been renamed: its name is looked up now, so that the one row of this crash has it. */
+/* A thread may have just started, or been renamed: its name is read now, so that the one row of
+ * this crash has it. */
 static void fatal_name_thread(struct fatal_work *w) {
     const struct thread_sampler *p = &w->s->profile;
     char raw[FATAL_NAME_MAX] = "", now[FATAL_NAME_MAX] = "";
     if (procfs_read_comm(0, (pid_t)w->record->tid, raw, sizeof raw) != 0)
         raw[0] = '\0';
-    if (w->record->tid == getpid()) /* as Python calls it if nobody knows better */
+    if (w->record->tid == getpid()) /* Python's name for it if no other is known */
         (void)snprintf(raw, sizeof raw, "MainThread");
     for (size_t i = 0; i < p->n_threads; i++)
         if (p->threads[i].py.tid == w->record->tid && p->threads[i].name)
@@ -82,7 +85,7 @@ static void fatal_write(const struct fatal_work *w, const char *text, size_t n) 
     }
 }
 
-/* The text's head, with the registers: without memory of our own. */
+/* The head of the text, with the registers: uses no allocated memory. */
 static void fatal_write_head(struct fatal_work *w) {
     static const char *const names[NATIVE_REGS] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi",
                                                    "rbp", "rsp", "r8",  "r9",  "r10", "r11",
@@ -121,7 +124,7 @@ static void fatal_report(struct fatal_work *w) {
 
 /* ---- stacks ---- */
 
-/* What a native stack takes to be made. Any of it may be NULL without memory. */
+/* The objects needed to make a native stack. Any of them may be NULL without memory. */
 struct fatal_native {
     struct native *native;
     struct native_labels *labels;
@@ -129,8 +132,8 @@ struct fatal_native {
     enum native_role roles[NATIVE_MAX_FRAMES];
 };
 
-/* The native frames of the thread that it came to are those below the handler: from the registers, and the stack, which stands
- * still. */
+/* The native frames of the thread that received the signal start below the handler: they are
+ * read from the registers and the stack, which does not change. */
 static void fatal_put_own(struct fatal_work *w, struct fatal_native *f, struct model_thread *t,
                           struct arena *arena) {
     struct native_copy *copy = &w->record->native;
@@ -151,7 +154,7 @@ static void fatal_put_own(struct fatal_work *w, struct fatal_native *f, struct m
     t->n_frames = n + t->n_frames - python;
 }
 
-/* Names are found by the very pointer that the list of modules has. */
+/* Names are found by the same pointer as in the list of modules. */
 static void fatal_find_module(const struct native_maps *maps, struct model_frame *f) {
     for (size_t i = 0; f->module && i < maps->n_paths; i++)
         if (maps->paths[i] == f->module || strcmp(maps->paths[i], f->module) == 0) {
@@ -160,7 +163,7 @@ static void fatal_find_module(const struct native_maps *maps, struct model_frame
         }
 }
 
-/* Give native frames their names, and Python's their place among them. */
+/* Give native frames their names, and Python frames their places among them. */
 static void fatal_merge(struct fatal_native *f, struct native_maps *maps, struct model_thread *t,
                         struct arena *arena) {
     size_t n = 0;
@@ -183,7 +186,7 @@ static void fatal_merge(struct fatal_native *f, struct native_maps *maps, struct
     t->n_frames = shown;
 }
 
-/* What holds the names of modules, to be freed when they are written; NULL without memory. */
+/* The owner of the names of modules, to be freed after they are written; NULL without memory. */
 static struct native *fatal_merge_all(struct fatal_work *w, struct model_snapshot *snap) {
     struct fatal_native *f = arena_calloc(&snap->arena, 1, sizeof *f);
     if (!f)
@@ -202,7 +205,7 @@ static struct native *fatal_merge_all(struct fatal_work *w, struct model_snapsho
     return f->native;
 }
 
-/* The thread that it came to; NULL: the snapshot does not have it. */
+/* The thread that received the signal; NULL if the snapshot does not have it. */
 static const struct model_thread *fatal_find(const struct fatal_work *w, const struct model_snapshot *snap) {
     for (size_t i = 0; i < snap->n_threads; i++)
         if (snap->threads[i].tid == w->record->tid)
@@ -258,7 +261,8 @@ static void fatal_keep_stacks(struct fatal_work *w) {
     model_snapshot_fini(&snap);
 }
 
-/* A look at every thread, for the tables, with native frames: what is shown of the process as its last. */
+/* A sample of every thread, for the tables, with native frames: the last state shown of the
+ * process. */
 static void fatal_keep_samples(struct fatal_work *w) {
     struct sampler *s = w->s;
     struct timespec pause = {.tv_nsec = (long)FATAL_ANSWERS_NS};

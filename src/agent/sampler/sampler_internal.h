@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sampler_internal: what sampler.c and sampler.c share: the sampler, and what there is for it to do.
+ * sampler_internal: shared by sampler.c and sampler_fatal.c: the sampler, and its plan.
  *
  * Everything belongs to the sampler's thread.
  */
@@ -30,7 +30,7 @@
 #include "base/err.h"
 #include "pystack/pystack.h"
 
-#define SAMPLER_SLOWEST_NS CLOCK_NS_PER_S /* a stream is never stretched beyond: a picture must move */
+#define SAMPLER_SLOWEST_NS CLOCK_NS_PER_S /* maximum interval of a stream: a picture must move */
 #define SAMPLER_NEVER MAILBOX_FOREVER
 
 struct sampler {
@@ -39,10 +39,10 @@ struct sampler {
     void *arg;
     pthread_t thread;
     struct pystack *ps;
-    uint64_t opened_ns; /* last try */
+    uint64_t opened_ns; /* time of the last attempt */
     struct sampler_liveness {
         uint64_t checked_ns;
-        unsigned losses; /* looks in a row that did not find the interpreter */
+        unsigned losses; /* failed checks in a row */
         int file;        /* see pystack_own_file; + 1 */
     } liveness;
     struct err ps_error;
@@ -51,63 +51,68 @@ struct sampler {
     struct virtual_tables made;
     struct evals evals;
     struct cost snapshot_cost;
-    struct spending spending; /* on samples */
+    struct spending spending; /* for samples */
     struct cost_meter meter;
     struct cost_pace pace;
-    uint64_t tick_due_ns, flush_due_ns; /* SAMPLER_NEVER when nobody samples */
+    uint64_t tick_due_ns, flush_due_ns; /* SAMPLER_NEVER while nobody samples */
     uint64_t batch_ns;                  /* time between two batches */
-    uint64_t
-        passed_ns[THREAD_SAMPLER_PENDING - 1]; /* ticks before that at tick_due_ns, at which nobody looks */
+    /* ticks before the one at tick_due_ns that are skipped in sleep */
+    uint64_t passed_ns[THREAD_SAMPLER_PENDING - 1];
     size_t n_passed;
-    uint32_t planned; /* the mailbox's count of changes at the last whole plan, */
-    bool replan;      /* which does not hold any more for a reason of our own */
+    uint32_t planned; /* the mailbox's count of changes at the last complete plan */
+    bool replan;      /* the plan is out of date for another reason */
     struct threads_stack stack;
     uint64_t snapshots, read_errors, limit_hits;
     struct signal_sampler_stats signals;
-    bool
-        exact_off; /* threads cannot be asked, for the reason in exact_error; until nobody samples any more */
+    /* threads cannot be asked, for the reason in exact_error; until nobody samples any longer */
+    bool exact_off;
     struct err exact_error;
     bool stretched_snapshots, stretched_samples;
     struct background always;
     struct training training;
     struct probes probes;
     struct err config_error; /* of the job's environment */
-    double budget_pct;       /* for everything this thread and the handlers do */
+    double budget_pct;       /* for all work of this thread and the handlers */
     struct cost_meter own_meter;
 };
 
-/* What there is to do now, copied from the mailbox. */
+/* The work to do now, copied from the mailbox. */
 struct sampler_plan {
     struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
     bool hello, threads, tick, flush, poke;
     struct background_plan always;
-    bool complete;                    /* something that waits for the python worker is ready or late */
-    bool quiet;                       /* no stream is left: nothing stays armed */
-    bool leave;                       /* somebody wants no more samples */
-    bool tables;                      /* somebody wants the tables, or rows of one */
-    bool rows;                        /* somebody wants rows that Python makes */
-    bool evals;                       /* somebody wants code to be run */
-    bool probes;                      /* what is armed for somebody is to be looked after */
-    bool gentle;                      /* somebody wants no signals to be sent */
-    struct snapshot_request wishes;   /* for the snapshot */
-    bool native_samples, native_kept; /* with native frames: somebody's stream, the tables */
-    double sample_hz, snapshot_hz;    /* the fastest of each stream */
-    double batch_s;                   /* the shortest time between batches that is wanted; 0: nobody minds */
+    /* a snapshot that waits for the python worker is ready or late */
+    bool complete;
+    bool quiet;                     /* no stream is left: nothing stays armed */
+    bool leave;                     /* a client has unsubscribed from samples */
+    bool tables;                    /* a client asks for the tables, or for rows of one */
+    bool rows;                      /* a client asks for rows made by Python */
+    bool evals;                     /* a client asks to run code */
+    bool probes;                    /* leases are to be checked */
+    bool gentle;                    /* a client forbids signals */
+    struct snapshot_request wishes; /* options of the snapshot */
+    /* with native frames: for a client's stream, for the tables */
+    bool native_samples, native_kept;
+    double sample_hz, snapshot_hz; /* the fastest of each stream */
+    /* the shortest interval of batches that a client asks for; 0 if none does */
+    double batch_s;
     uint64_t next_ns;
 };
 
-/* What there is to do at `now`, and when there is something next. With the mailbox locked; `plan` is the last one. */
+/* Plan the work at `now`, and the time of the next work. With the mailbox locked; `plan` is the
+ * last one. */
 void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t now);
 bool sampler_is_idle(const struct sampler_plan *plan);
 
-/* The interpreter's reader, found anew if it has to be; NULL: there is none. */
+/* The interpreter's reader, searched for again if necessary; NULL if there is none. */
 struct pystack *sampler_pystack(struct sampler *s);
 
-/* A fatal signal has come: keep what every thread does. Its thread waits meanwhile, for a bounded time. */
+/* A fatal signal has arrived: record the stacks of every thread. Its thread waits meanwhile, for
+ * a bounded time. */
 void sampler_keep_fatal(struct sampler *s);
 void sampler_note_fatal(void *arg); /* wakes the sampler for that; async-signal-safe */
 
-/* Rows that Python makes, and code that is to be run. */
+/* Answer requests for rows made by Python, and for code to run. */
 void sampler_answer_virtual(struct sampler *s, const struct sampler_plan *plan);
 void sampler_answer_evals(struct sampler *s, const struct sampler_plan *plan);
 

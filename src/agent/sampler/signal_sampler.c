@@ -17,17 +17,22 @@
 #include "base/procfs.h"
 
 #define SIGNAL_SAMPLER_SIGNAL SIGURG
-#define SIGNAL_SAMPLER_END_NS (500 * CLOCK_NS_PER_MS) /* a handler that has begun ends within this */
-#define SIGNAL_SAMPLER_SPIN_NS (60 * CLOCK_NS_PER_US) /* an answer usually comes within this */
-#define SIGNAL_SAMPLER_STATUS_NS                                                                             \
-    CLOCK_NS_PER_S /* how long what the kernel said of a thread's mask is believed */
-#define SIGNAL_SAMPLER_BLOCKED_NS (50 * CLOCK_NS_PER_MS) /* and when it blocks: it may be creating a thread */
-#define SIGNAL_SAMPLER_READ_NS (15 * CLOCK_NS_PER_US)    /* a look at a stack takes less than one */
+/* a handler that has started ends within this time */
+#define SIGNAL_SAMPLER_END_NS (500 * CLOCK_NS_PER_MS)
+/* an answer usually arrives within this time */
+#define SIGNAL_SAMPLER_SPIN_NS (60 * CLOCK_NS_PER_US)
+/* how long a thread's mask, as read from the kernel, is believed */
+#define SIGNAL_SAMPLER_STATUS_NS CLOCK_NS_PER_S
+/* and if it blocks the signal: it may be creating a thread */
+#define SIGNAL_SAMPLER_BLOCKED_NS (50 * CLOCK_NS_PER_MS)
+#define SIGNAL_SAMPLER_READ_NS (15 * CLOCK_NS_PER_US) /* a read of a stack takes less */
 #define SIGNAL_SAMPLER_READS 3
-#define SIGNAL_SAMPLER_LONG_NS (250 * CLOCK_NS_PER_US) /* what took longer was not on a CPU all the time */
-#define SIGNAL_SAMPLER_TRIES 9                         /* signals to ourselves, to see what one costs */
-#define SIGNAL_SAMPLER_TOUCHED                                                                               \
-    (sizeof(struct pystack_self)) /* counted as memory of ours, for each slot in use */
+/* a longer read was not on a CPU all the time */
+#define SIGNAL_SAMPLER_LONG_NS (250 * CLOCK_NS_PER_US)
+/* signals to ourselves, to measure the cost of one */
+#define SIGNAL_SAMPLER_TRIES 9
+/* counted as our memory, for each slot in use */
+#define SIGNAL_SAMPLER_TOUCHED (sizeof(struct pystack_self))
 
 enum signal_sampler_state {
     SIGNAL_SAMPLER_FREE = 0,
@@ -36,41 +41,43 @@ enum signal_sampler_state {
     SIGNAL_SAMPLER_DONE,
 };
 
-/* A thread's place. Only `state` is written by both sides. */
+/* A thread's slot. Only `state` is written by both sides. */
 struct signal_sampler_slot {
     uint32_t state; /* enum signal_sampler_state, atomic */
     int64_t tid;
     uint64_t serial;
     uint64_t used_ns;
-    uint64_t status_ns; /* when its mask was looked at; 0 never */
+    uint64_t status_ns; /* time when its mask was read; 0: never */
     bool counted_late, blocked;
-    bool unwanted;                     /* nobody waits for the answer any more */
-    bool filtered;                     /* it may not read memory as the handler does */
-    struct stack_headroom_stack stack; /* its own */
+    bool unwanted;                     /* nobody waits for the answer any longer */
+    bool filtered;                     /* its seccomp filter may forbid the handler's reads */
+    struct stack_headroom_stack stack; /* of the thread */
     struct pystack_self *self;         /* in the pool; NULL before its first use */
 };
 
-/* A disposition as the kernel keeps it (its struct sigaction): libc adds a flag to each that goes through it, and what is put
- * back is to be what was there. */
+/* A disposition in the kernel's format (struct sigaction of the kernel): libc adds a flag to
+ * each one that passes through it, and the restored one must be identical. */
 struct signal_sampler_action {
     uint64_t handler, flags, restorer, mask;
 };
 
-/* Lives as long as the library is loaded: a handler may find it at any time. */
+/* It lives as long as the library is loaded: a handler may find it at any time. */
 static struct signal_sampler_control {
     bool armed; /* the handler is installed */
     pid_t pid;
     struct signal_sampler_action before;
     struct pystack_self *pool;  /* SIGNAL_SAMPLER_SLOTS; mapped by the first signal_sampler_arm */
-    struct native_copy *native; /* SIGNAL_SAMPLER_SLOTS; mapped when they are first wanted */
+    struct native_copy *native; /* SIGNAL_SAMPLER_SLOTS; mapped at first use */
     bool native_wanted;
     struct signal_sampler_stats *stats;
     uint64_t restarted, eintr, handler_ns, handled; /* written by handlers */
-    /* A bit for each slot that a question was sent from and not taken back, so that a handler looks into no others. */
+    /* One bit for each slot with a request that was sent and not withdrawn, so that a handler
+     * checks no other slots. */
     uint64_t asked;
-    int64_t left_out;    /* see signal_sampler_leave_out */
-    uint64_t used;       /* a bit for each slot that belongs to a thread */
-    uint64_t deliver_ns; /* what the kernel spends on a signal around the handler; 0 not measured yet */
+    int64_t left_out; /* see signal_sampler_leave_out */
+    uint64_t used;    /* one bit for each slot that belongs to a thread */
+    /* the kernel's cost of a signal around the handler; 0 if not measured yet */
+    uint64_t deliver_ns;
     struct signal_sampler_slot slots[SIGNAL_SAMPLER_SLOTS];
 } exact;
 
@@ -80,15 +87,16 @@ static uint64_t signal_sampler_bit(const struct signal_sampler_slot *slot) {
     return 1ULL << (slot - exact.slots);
 }
 
-/* Nobody answers what was asked from this slot any more. */
+/* Withdraw the request of this slot. */
 static void signal_sampler_unask(const struct signal_sampler_slot *slot) {
     (void)__atomic_and_fetch(&exact.asked, ~signal_sampler_bit(slot), __ATOMIC_RELAXED);
 }
 
 /* ---- on the job's threads ---- */
 
-/* Copy for whoever has asked this thread. A signal that finds one pending is dropped by the kernel, so each answers all
- * questions; one that comes after its question was given up finds none. */
+/* Copy for every request to this thread. The kernel drops a signal while the same one is
+ * pending, so each answers all requests; a signal that arrives after its request was withdrawn
+ * finds none. */
 static void signal_sampler_answer(const void *context) {
     int64_t tid = syscall(SYS_gettid);
     for (uint64_t rest = __atomic_load_n(&exact.asked, __ATOMIC_ACQUIRE); rest; rest &= rest - 1) {
@@ -109,7 +117,8 @@ static void signal_sampler_answer(const void *context) {
     }
 }
 
-/* What was installed before did nothing (see signal_sampler_arm), so there is nothing to pass a signal of the job's on to. */
+/* The previous disposition did nothing (see signal_sampler_arm), so a signal of the job's own
+ * need not be passed on. */
 static void signal_sampler_handler(int sig, siginfo_t *info, void *context) {
     int saved = errno;
     (void)info;
@@ -122,7 +131,7 @@ static void signal_sampler_handler(int sig, siginfo_t *info, void *context) {
     errno = saved;
 }
 
-/* ---- the handler comes and goes ---- */
+/* ---- installing and removing the handler ---- */
 
 static int signal_sampler_map(struct err *e) {
     if (exact.pool)
@@ -145,7 +154,8 @@ static void signal_sampler_unmap(void) {
     exact.native_wanted = false;
 }
 
-/* Nothing is mapped while no handler is installed: signal_sampler_disarm would not take it away. */
+/* Nothing is mapped while no handler is installed, because signal_sampler_disarm would not unmap
+ * it. */
 void signal_sampler_set_native(bool wanted) {
     size_t size = SIGNAL_SAMPLER_SLOTS * sizeof *exact.native;
     wanted = wanted && exact.armed;
@@ -174,8 +184,9 @@ static void signal_sampler_put_back(void) {
         (void)syscall(SYS_rt_sigaction, SIGNAL_SAMPLER_SIGNAL, &exact.before, NULL, sizeof exact.before.mask);
 }
 
-/* What a signal costs its thread beside the handler: the kernel's frame and the way back. The calling thread sends itself
- * some, and the fastest counts. What brings the signal to another CPU is not in it. */
+/* The cost of a signal for its thread besides the handler: the kernel's frame and the return.
+ * The calling thread sends itself some, and the fastest counts. The cost of bringing the signal
+ * to another CPU is not included. */
 static uint64_t signal_sampler_measure_delivery(void) {
     sigset_t ours, before;
     uint64_t best = UINT64_MAX;
@@ -203,12 +214,12 @@ int signal_sampler_arm(struct signal_sampler_stats *stats, struct err *e) {
         return err_set_errno(e, ERR_FAILED, errno, "the disposition of SIGURG cannot be read");
     if (exact.before.handler != (uintptr_t)SIG_DFL && exact.before.handler != (uintptr_t)SIG_IGN)
         return err_set(e, ERR_FAILED, "the job has a handler for SIGURG");
-    bool mapped_now = !exact.pool; /* else a handler that had no end may still copy there */
+    bool mapped_now = !exact.pool; /* otherwise a handler that did not end may still copy there */
     if (signal_sampler_map(e) != 0)
         return -1;
     sa.sa_sigaction = signal_sampler_handler;
     (void)sigfillset(&sa.sa_mask);
-    exact.armed = true; /* before it is: the child of a fork right after must know */
+    exact.armed = true; /* set before it is installed: the child of a fork right after must know */
     if (sigaction(SIGNAL_SAMPLER_SIGNAL, &sa, NULL) != 0) {
         exact.armed = false;
         (void)err_set_errno(e, ERR_FAILED, errno, "no handler for SIGURG can be installed");
@@ -221,7 +232,8 @@ int signal_sampler_arm(struct signal_sampler_stats *stats, struct err *e) {
     return 0;
 }
 
-/* No handler that comes from now on copies; those that do already end soon. Slots still in use then stay so. */
+/* No handler that starts from now on copies; those that copy already end soon. Slots that are
+ * still in use then remain so. */
 static void signal_sampler_quiet(void) {
     uint64_t until = clock_mono_ns() + SIGNAL_SAMPLER_END_NS;
     for (size_t i = 0; i < SIGNAL_SAMPLER_SLOTS; i++) {
@@ -274,7 +286,8 @@ int signal_sampler_check(struct err *e) {
 }
 
 void signal_sampler_in_child(void) {
-    signal_sampler_put_back(); /* even if it is not armed any more: fork copies dispositions before it copies memory */
+    /* even if it is not armed any longer: fork copies dispositions before memory */
+    signal_sampler_put_back();
     exact = (struct signal_sampler_control){0};
 }
 
@@ -289,7 +302,7 @@ size_t signal_sampler_bytes(void) {
 
 bool signal_sampler_is_running(int64_t tid, uint64_t cpu_ns) {
     struct procfs_syscall call;
-    /* The clock of a thread that is on a CPU moves between two looks. */
+    /* The clock of a thread on a CPU moves between two reads. */
     if (clock_thread_cpu_ns((pid_t)tid) != cpu_ns)
         return true;
     return procfs_read_syscall(0, (pid_t)tid, &call) == 1;
@@ -304,7 +317,7 @@ static struct signal_sampler_slot *signal_sampler_find(const struct pystack_thre
     return NULL;
 }
 
-/* The thread's slot, or the free one that was not used for the longest time. NULL when none is free. */
+/* The thread's slot, or the free one that was unused for the longest time. NULL if none is free. */
 static struct signal_sampler_slot *signal_sampler_take(const struct pystack_thread *t, uint64_t now) {
     struct signal_sampler_slot *slot = signal_sampler_find(t);
     if (slot)
@@ -319,15 +332,16 @@ static struct signal_sampler_slot *signal_sampler_take(const struct pystack_thre
         return NULL;
     size_t i = (size_t)(slot - exact.slots);
     exact.used |= signal_sampler_bit(slot);
+    /* it still has the copy of another thread */
     if (exact.native)
-        exact.native[i].stack_end = 0; /* of another thread */
+        exact.native[i].stack_end = 0;
     *slot = (struct signal_sampler_slot){
         .tid = t->tid, .serial = t->serial, .used_ns = now, .self = &exact.pool[i]};
     return slot;
 }
 
-/* Would the thread take the signal, and survive it? One that blocks it would answer at some later time; one with other
- * seccomp filters than ours might be killed for what the handler does. */
+/* True if the thread would take the signal, and survive it. One that blocks it would answer
+ * later; one with seccomp filters other than ours might be killed for the handler's calls. */
 static bool signal_sampler_takes_it(struct signal_sampler_slot *slot, uint64_t now) {
     struct procfs_status status, own;
     uint64_t believed = slot->blocked ? SIGNAL_SAMPLER_BLOCKED_NS : SIGNAL_SAMPLER_STATUS_NS;
@@ -347,8 +361,8 @@ static bool signal_sampler_may_ask(struct signal_sampler_slot *slot, const struc
            (slot->stack.high || stack_headroom_find(t->tid, t->ident, t->seen_ns, &slot->stack));
 }
 
-/* Send the signal right after it was seen that there is room for it. When we were put off the CPU in between, the thread may
- * have gone a long way: look again. 0, or -1 when it is not sent. */
+/* Send the signal right after the check that there is room for it. If we were off the CPU in
+ * between, the thread may have gone deep: check again. 0, or -1 if it is not sent. */
 static int signal_sampler_send(const struct signal_sampler_slot *slot) {
     for (int i = 0; i < SIGNAL_SAMPLER_READS; i++) {
         uint64_t before = clock_mono_ns();

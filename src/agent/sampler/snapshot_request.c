@@ -7,16 +7,16 @@
 #include "base/clock.h"
 
 #define SNAPSHOT_REQUEST_WAIT_NS (2 * CLOCK_NS_PER_MS)
-#define SNAPSHOT_REQUEST_NATIVE_NS                                                                           \
-    (100 * CLOCK_NS_PER_MS) /* more: native frames are to be had in no other way */
-#define SNAPSHOT_REQUEST_MAPS_NS                                                                             \
-    (20 * CLOCK_NS_PER_MS) /* what was mapped that long ago is believed by one snapshot */
+/* longer, because nothing else gives native frames */
+#define SNAPSHOT_REQUEST_NATIVE_NS (100 * CLOCK_NS_PER_MS)
+/* a mapping seen that long ago is believed for one snapshot */
+#define SNAPSHOT_REQUEST_MAPS_NS (20 * CLOCK_NS_PER_MS)
 
 /* A snapshot being made. */
 struct snapshot_request_work {
     struct pystack *ps;
     struct thread_sampler *profile;
-    uint64_t until_ns; /* how long threads that were asked are waited for */
+    uint64_t until_ns; /* end of the wait for threads that were asked */
 };
 
 void snapshot_request_join(struct snapshot_request *w, const struct wire_threads *want) {
@@ -32,7 +32,7 @@ void snapshot_request_join(struct snapshot_request *w, const struct wire_threads
     }
 }
 
-/* What thread `t` has copied, to be released, or NULL. */
+/* The copy of thread `t`, to be released, or NULL. */
 static const struct pystack_self *snapshot_request_thread(struct snapshot_request_work *w,
                                                           const struct pystack_thread *t) {
     const struct pystack_self *copy;
@@ -43,7 +43,7 @@ static const struct pystack_self *snapshot_request_thread(struct snapshot_reques
     return copy;
 }
 
-/* Frames of a thread that runs, from itself. See struct pystack_asker. */
+/* The frames of a running thread, from the thread itself. See struct pystack_asker. */
 static ssize_t snapshot_request_frames(void *arg, const struct pystack_thread *t, struct arena *arena,
                                        struct model_frame **out, bool *truncated, enum model_gil *gil,
                                        int8_t *gc) {
@@ -61,7 +61,7 @@ static ssize_t snapshot_request_frames(void *arg, const struct pystack_thread *t
     return n;
 }
 
-/* Registers and stack of a thread without Python that runs. See struct pystack_asker. */
+/* The registers and stack of a running thread without Python. See struct pystack_asker. */
 static void snapshot_request_native(void *arg, int64_t tid) {
     struct snapshot_request_work *w = arg;
     const struct pystack_thread t = {.tid = tid};
@@ -73,7 +73,7 @@ static void snapshot_request_native(void *arg, int64_t tid) {
     signal_sampler_release(&t);
 }
 
-/* Threads of ours that began while the others were read. */
+/* Threads of ours that started while the others were read. */
 static void snapshot_request_leave_out_own(struct model_snapshot *s) {
     int64_t own[THREADS_MAX];
     size_t n_own = threads_own_tids(own, THREADS_MAX), kept = 0;

@@ -7,7 +7,7 @@
 
 static uint64_t spending_difference(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
-/* CPU time of the agent's threads but the calling one. */
+/* CPU time of the agent's threads except the calling one. */
 static uint64_t spending_server_ns(void) {
     return spending_difference(threads_cpu_ns(), clock_self_cpu_ns());
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stack_headroom: see stack_headroom.h. mincore(2), getauxval(3) for AT_MINSIGSTKSZ, mmap(2) for the gap below a stack that grows. The C library's
- * own struct, which pthread_self points to, lies at the upper end of a thread's stack (glibc: nptl/allocatestack.c; musl:
- * src/thread/pthread_create.c), so it names the mapping.
+ * stack_headroom: see stack_headroom.h. mincore(2), getauxval(3) for AT_MINSIGSTKSZ, mmap(2) for
+ * the gap below a growing stack. The C library's own struct, which pthread_self points to, is at
+ * the upper end of a thread's stack (glibc: nptl/allocatestack.c; musl:
+ * src/thread/pthread_create.c), so it identifies the mapping.
  */
 #include "agent/sampler/stack_headroom.h"
 
@@ -21,18 +22,21 @@
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ 51 /* since Linux 5.14: asm/auxvec.h */
 #endif
-#define STACK_HEADROOM_STRUCT_WORDS 288     /* of the C library's struct of a thread: 2304 bytes in glibc */
-#define STACK_HEADROOM_FRAME_UNKNOWN 16384U /* with every state a processor has, AMX included */
-#define STACK_HEADROOM_LEAST                                                                                 \
-    65536U /* for the handler, and for what the thread does until the signal is there */
+/* of the C library's struct of a thread: 2304 bytes in glibc */
+#define STACK_HEADROOM_STRUCT_WORDS 288
+/* with the complete state of a processor, including AMX */
+#define STACK_HEADROOM_FRAME_UNKNOWN 16384U
+/* for the handler, and for the thread's own use until the signal arrives */
+#define STACK_HEADROOM_LEAST 65536U
 #define STACK_HEADROOM_MOST ((uint64_t)512 * 1024)
 #define STACK_HEADROOM_SHARE 8 /* of a stack */
 #define STACK_HEADROOM_PAGE 4096U
-#define STACK_HEADROOM_GAP ((uint64_t)1 << 20) /* the kernel keeps it free below a stack that grows */
-#define STACK_HEADROOM_PAUSE 20  /* times what reading the mappings took, until they are read again */
+#define STACK_HEADROOM_GAP ((uint64_t)1 << 20) /* the kernel keeps it free below a growing stack */
+/* times the duration of reading the mappings, until they are read again */
+#define STACK_HEADROOM_PAUSE 20
 #define STACK_HEADROOM_MAX 16384 /* mappings */
 
-/* A private writable mapping of memory alone, and where the one below it ends. */
+/* A private writable mapping without a file, and the end of the one below it. */
 struct stack_headroom_map {
     uint64_t start, end, below;
     bool is_main;
@@ -41,7 +45,7 @@ struct stack_headroom_map {
 static struct stack_headroom_maps {
     struct stack_headroom_map *items; /* by address */
     size_t n, cap;
-    uint64_t end; /* of the last mapping seen */
+    uint64_t end; /* of the previous mapping */
     uint64_t read_ns, took_ns;
 } room;
 
@@ -73,7 +77,8 @@ static int stack_headroom_note(const struct procfs_map *map, void *arg) {
     return 0;
 }
 
-/* Have the mappings as they were at `since` or later. False when they were read a short while before. */
+/* Read the mappings unless they are from `since` or later. False if they were read too short a
+ * time ago. */
 static bool stack_headroom_read(uint64_t since) {
     uint64_t now = clock_mono_ns();
     if (room.read_ns && room.read_ns >= since)
@@ -95,20 +100,23 @@ static const struct stack_headroom_map *stack_headroom_map_of(uint64_t addr, boo
     return NULL;
 }
 
-/* How far down the main thread's stack may grow. */
+/* The lowest address that the main thread's stack may grow to. */
 static uint64_t stack_headroom_main_low(const struct stack_headroom_map *map) {
     struct rlimit limit;
     uint64_t low = map->below ? map->below + STACK_HEADROOM_GAP : 0;
+    /* unknown: treated as if the stack were full */
     if (getrlimit(RLIMIT_STACK, &limit) != 0)
-        return map->start; /* not known: as if it were at its end */
+        return map->start;
     if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < map->end && map->end - limit.rlim_cur > low)
         low = map->end - limit.rlim_cur;
     return low < map->start ? low : map->start;
 }
 
-/* Where another thread's stack begins. The pages at its end that may not be touched are no mapping of their own from glibc 2.42 on
- * (MADV_GUARD_INSTALL), so what lies below the stack may be in the same mapping. But the C library knows: its struct has the block, its
- * size and that of the guard, one after the other (glibc: nptl/descr.h, struct pthread). musl's does not, and has mappings. */
+/* The start of another thread's stack. Its guard pages are not a mapping of their own from glibc
+ * 2.42 on (MADV_GUARD_INSTALL), so the memory below the stack may be in the same mapping. But
+ * the C library knows: its struct has the block, its size and the size of the guard, one after
+ * the other (glibc: nptl/descr.h, struct pthread). musl's struct does not have them, but musl
+ * has separate mappings. */
 static uint64_t stack_headroom_thread_low(const struct stack_headroom_map *map, uint64_t ident) {
     uint64_t words[STACK_HEADROOM_STRUCT_WORDS];
     struct mem m;
@@ -151,7 +159,7 @@ uint64_t stack_headroom_needed(uint64_t size, uint64_t frame) {
 
 bool stack_headroom_is_enough(const struct stack_headroom_stack *stack) {
     unsigned char there[STACK_HEADROOM_MOST / STACK_HEADROOM_PAGE];
-    static uint64_t frame; /* the calls are all made by one thread */
+    static uint64_t frame; /* all calls are made by one thread */
     if (!frame)
         frame = getauxval(AT_MINSIGSTKSZ);
     uint64_t size = stack->high - stack->low;
@@ -159,7 +167,8 @@ bool stack_headroom_is_enough(const struct stack_headroom_stack *stack) {
     uint64_t from = (stack->low + STACK_HEADROOM_PAGE - 1) / STACK_HEADROOM_PAGE * STACK_HEADROOM_PAGE;
     if (stack->high <= stack->low || size <= need + STACK_HEADROOM_PAGE)
         return false;
-    if (stack->grows) /* it is mapped from its upper end on: is the last page of those that we want mapped? */
+    /* it is mapped from its upper end on: check whether the last of the required pages is mapped */
+    if (stack->grows)
         return mincore((void *)(uintptr_t)(from + need - STACK_HEADROOM_PAGE), STACK_HEADROOM_PAGE, there) !=
                    0 &&
                errno == ENOMEM;

@@ -13,22 +13,25 @@
 
 #define THREAD_SAMPLER_MAX_STACKS ((size_t)256 * 1024)
 #define THREAD_SAMPLER_TRIE_BYTES ((size_t)6 * 1024 * 1024)
-#define THREAD_SAMPLER_ARENA_BYTES ((size_t)4 * 1024 * 1024) /* for one stack, or the list of threads */
+/* for one stack, or the list of threads */
+#define THREAD_SAMPLER_ARENA_BYTES ((size_t)4 * 1024 * 1024)
 #define THREAD_SAMPLER_MAX_DEAD 512
 #define THREAD_SAMPLER_MAX_BROKEN 3
-#define THREAD_SAMPLER_LIST_NS                                                                               \
-    (5 * CLOCK_NS_PER_S)               /* longest time the list of threads is believed, for names: this, */
-#define THREAD_SAMPLER_LIST_SHARE 5000 /* or so many times what reading it takes */
-#define THREAD_SAMPLER_MANY_IDLE 48    /* so many are not looked at at every tick, */
-#define THREAD_SAMPLER_MARKS_NS                                                                              \
-    (100 * CLOCK_NS_PER_MS) /* the list's marks are looked at as often as this in any case, */
-#define THREAD_SAMPLER_RESTLESS_NS                                                                           \
-    (5 * CLOCK_NS_PER_S) /* and at every tick for so long after it was another */
-#define THREAD_SAMPLER_REST_NS                                                                               \
-    (2 * CLOCK_NS_PER_S)            /* nobody has run for so long: nobody runs in a moment, as a rule */
-#define THREAD_SAMPLER_IDLE_NS 1500 /* CPU time that no thread can wake up, run Python and sleep again in */
-#define THREAD_SAMPLER_TICK_NS (300 * CLOCK_NS_PER_MS) /* then other threads wait for the next tick */
-#define THREAD_SAMPLER_NAME_NS (5 * CLOCK_NS_PER_S)    /* the same of a native name */
+/* maximum time that the list of threads is believed, for names: this */
+#define THREAD_SAMPLER_LIST_NS (5 * CLOCK_NS_PER_S)
+#define THREAD_SAMPLER_LIST_SHARE 5000 /* or this multiple of the time that reading it takes */
+#define THREAD_SAMPLER_MANY_IDLE 48    /* so many are not read at every tick */
+/* the list's marks are checked at least this often */
+#define THREAD_SAMPLER_MARKS_NS (100 * CLOCK_NS_PER_MS)
+/* and at every tick for this long after a change of the list */
+#define THREAD_SAMPLER_RESTLESS_NS (5 * CLOCK_NS_PER_S)
+/* if nobody has run for this long, usually nobody runs soon */
+#define THREAD_SAMPLER_REST_NS (2 * CLOCK_NS_PER_S)
+/* CPU time too short for a thread to wake up, run Python and sleep again */
+#define THREAD_SAMPLER_IDLE_NS 1500
+/* other threads then wait for the next tick */
+#define THREAD_SAMPLER_TICK_NS (300 * CLOCK_NS_PER_MS)
+#define THREAD_SAMPLER_NAME_NS (5 * CLOCK_NS_PER_S) /* the same for a native name */
 
 int thread_sampler_init(struct thread_sampler *p, void (*flush)(void *arg), void *arg) {
     *p = (struct thread_sampler){.epoch = 1, .flush = flush, .arg = arg};
@@ -83,7 +86,7 @@ void thread_sampler_clear_batch(struct thread_sampler *p) {
 
 /* ---- the list of threads ---- */
 
-/* Take over what is known of the thread from the list before. */
+/* Copy the known facts about the thread from the previous list. */
 static void thread_sampler_keep(struct thread_sampler *p, struct thread_sampler_thread *to,
                                 const struct pystack_thread *py, size_t guess) {
     ssize_t at = pystack_find_thread(py, p->threads, p->n_threads, sizeof *p->threads, guess);
@@ -112,7 +115,7 @@ static void thread_sampler_name(struct thread_sampler *p, struct thread_sampler_
         t->names = ++p->names;
 }
 
-/* Threads that are gone: who gets this batch must still be told their names. */
+/* Threads that are gone: clients of this batch still need their names. */
 static void thread_sampler_keep_dead(struct thread_sampler *p) {
     for (size_t i = 0; i < p->n_threads; i++) {
         if (!p->threads[i].kept && p->threads[i].asked)
@@ -136,7 +139,8 @@ static void thread_sampler_keep_dead(struct thread_sampler *p) {
     }
 }
 
-/* Take our own threads out of a list: the python worker has a thread state while it works. Number of what is left. */
+/* Remove our own threads from a list: the python worker has a thread state while it works.
+ * Returns the number of the others. */
 static size_t thread_sampler_leave_out_own(struct pystack_thread *list, size_t n, const int64_t *own,
                                            size_t n_own) {
     size_t kept = 0;
@@ -150,12 +154,12 @@ static size_t thread_sampler_leave_out_own(struct pystack_thread *list, size_t n
     return kept;
 }
 
-/* Read the list of Python threads anew. 0 or -1 (the old one stays). */
+/* Read the list of Python threads again. 0 or -1 (the old one stays). */
 static int thread_sampler_list(struct thread_sampler *p, struct pystack *ps, uint64_t now) {
     struct arena arena;
     struct pystack_thread *list = NULL;
     uint64_t cpu = clock_self_cpu_ns();
-    int64_t own[2 * THREADS_MAX]; /* as well those that end meanwhile as those that begin */
+    int64_t own[2 * THREADS_MAX]; /* threads that end meanwhile, and threads that start */
     size_t n_own = threads_own_tids(own, THREADS_MAX);
     arena_init(&arena, THREAD_SAMPLER_ARENA_BYTES);
     ssize_t n = pystack_read_threads(ps, &arena, &list);
@@ -192,9 +196,10 @@ static void thread_sampler_read_clock(struct thread_sampler_thread *t) {
     t->moved = t->cpu_now_ns != t->cpu_ns;
 }
 
-/* CPU time of all that is neither ours nor of an active thread; the clocks of these were read just before. Our own clock is
- * read first and the process's at once after it, so that what is spent in between, which is all that is counted too much, is
- * one call of the kernel. The agent's other threads count as of the last time that they were looked at. */
+/* CPU time of everything except our threads and active threads, whose clocks were read just
+ * before. Our own clock is read first and the process's immediately after it, so the excess is
+ * only the time in between, one call of the kernel. For the agent's other threads their last
+ * reading counts. */
 static uint64_t thread_sampler_idle_cpu(const struct thread_sampler *p) {
     uint64_t known = p->others_cpu_ns + clock_self_cpu_ns(), process = clock_process_cpu_ns();
     for (size_t i = 0; i < p->n_threads; i++)
@@ -209,20 +214,22 @@ static uint64_t thread_sampler_others_cpu(struct thread_sampler *p) {
     return p->others_cpu_ns - before;
 }
 
-/* Has no thread run but those that are active? All clocks need not be read to know: together they would have moved. */
+/* True if no thread has run except the active ones. That does not need all clocks: their sum
+ * would have moved. */
 static bool thread_sampler_idle_are_idle(struct thread_sampler *p) {
     uint64_t idle = thread_sampler_idle_cpu(p);
     if (idle < p->idle_cpu_ns)
         p->idle_cpu_ns = idle;
     if (idle < p->idle_cpu_ns + THREAD_SAMPLER_IDLE_NS)
         return true;
-    /* Or was it the agent, or the time between the two clocks, which were cold? That is always counted too much, never too little. */
+    /* Or it was the agent, or the time between the two clocks, which were cold. The error is
+     * always an excess. */
     uint64_t ours = thread_sampler_others_cpu(p), again = thread_sampler_idle_cpu(p);
     idle = idle > ours ? idle - ours : 0;
     return (idle < again ? idle : again) < p->idle_cpu_ns + THREAD_SAMPLER_IDLE_NS;
 }
 
-/* Read the clocks of threads that were idle, and see which of all are active now. */
+/* Read the clocks of threads that were idle, and find which threads are active now. */
 static void thread_sampler_read_idle(struct thread_sampler *p) {
     for (size_t i = 0; i < p->n_threads; i++)
         if (!p->threads[i].active)
@@ -231,7 +238,7 @@ static void thread_sampler_read_idle(struct thread_sampler *p) {
         p->threads[i].active = p->threads[i].moved || !p->threads[i].looked;
     p->total_swept++;
     (void)thread_sampler_others_cpu(p);
-    /* Too large a value would hide a thread's next run, so of two the smaller. */
+    /* Too large a value would hide a thread's next run, so the smaller of two counts. */
     uint64_t once = thread_sampler_idle_cpu(p), again = thread_sampler_idle_cpu(p);
     p->idle_cpu_ns = once < again ? once : again;
 }
@@ -255,8 +262,8 @@ static void thread_sampler_record(struct thread_sampler *p, const struct thread_
     p->total_torn += t->torn;
 }
 
-/* Record the pending ticks of threads that were idle: those that did not move have been as they are all the time. For the
- * others nobody knows when they began to run. */
+/* Record the pending ticks of threads that were idle: those that did not move have been the same
+ * all the time. For the others it is unknown when they started to run. */
 static void thread_sampler_record_pending(struct thread_sampler *p) {
     size_t n = p->n_pending;
     p->n_pending = 0; /* a full batch is sent on the way */
@@ -270,7 +277,7 @@ static void thread_sampler_record_pending(struct thread_sampler *p) {
         }
 }
 
-/* Read the clocks of active threads. Number of the others. */
+/* Read the clocks of active threads. Returns the number of the others. */
 static size_t thread_sampler_read_active(struct thread_sampler *p, uint64_t now) {
     size_t n_idle = 0;
     for (size_t i = 0; i < p->n_threads; i++) {
@@ -286,7 +293,8 @@ static size_t thread_sampler_read_active(struct thread_sampler *p, uint64_t now)
     return n_idle;
 }
 
-/* Have others run than those that are active? `all`: each of them is looked at in any case. */
+/* True if threads other than the active ones have run. `all`: each of them is checked in any
+ * case. */
 static bool thread_sampler_scan_idle(struct thread_sampler *p, bool all, uint64_t now) {
     bool ran = !thread_sampler_idle_are_idle(p);
     if (ran)
@@ -306,8 +314,9 @@ void thread_sampler_settle(struct thread_sampler *p) {
     (void)thread_sampler_scan_idle(p, false, now);
 }
 
-/* Are there other threads than in the list? Nothing of it has changed while nobody ran but threads that are in it, unless one of
- * these has left its thread state for another: that is seen a little later, and then looked after all the time. */
+/* True if there are threads that are not in the list. The list has not changed while nobody ran
+ * except threads in it, unless one of them has replaced its thread state by another: that is
+ * seen a little later, and from then on checked at every tick. */
 static bool thread_sampler_marks_changed(struct thread_sampler *p, struct pystack *ps, uint64_t now) {
     p->marked_ns = now;
     if (!pystack_threads_changed(ps))
@@ -320,7 +329,8 @@ static bool thread_sampler_is_restless(const struct thread_sampler *p, uint64_t 
     return p->restless_ns && now - p->restless_ns < THREAD_SAMPLER_RESTLESS_NS;
 }
 
-/* Read the clocks. Does the list of threads have to be read again? It is read now and then too, for names. */
+/* Read the clocks. True if the list of threads has to be read again. It is also read now and
+ * then, for names. */
 static bool thread_sampler_read_clocks(struct thread_sampler *p, struct pystack *ps, uint64_t now,
                                        uint64_t wanted_ns, double timestamp) {
     uint64_t believed = THREAD_SAMPLER_LIST_NS;
@@ -354,13 +364,14 @@ void thread_sampler_new_epoch(struct thread_sampler *p) {
         p->threads[i].looked = false;
 }
 
-/* A thread's stack is much like its last one. */
+/* A thread's stack is mostly equal to its previous one. */
 static uint32_t thread_sampler_add(struct thread_sampler *p, uint32_t last, const struct model_frame *frames,
                                    size_t n, bool cut) {
     return cut ? trie_add_truncated(&p->trie, frames, n) : trie_add_like(&p->trie, last, frames, n);
 }
 
-/* Number a stack, with native frames if these were unwound; `cut`: its outermost frames are missing. 0, or -1 without memory. */
+/* Number a stack, with native frames if they were unwound; `cut`: its outermost frames are
+ * missing. 0, or -1 without memory. */
 static int thread_sampler_add_stack(struct thread_sampler *p, struct pystack *ps,
                                     struct thread_sampler_thread *t, struct model_frame *frames, size_t n,
                                     bool cut) {
@@ -388,12 +399,12 @@ static int thread_sampler_fail(struct thread_sampler *p, struct thread_sampler_t
     p->read_errors++;
     t->looked = false;
     t->stack_id = t->native_id = t->merged_id = 0;
-    p->listed_ns = 0; /* it may be another's thread state by now */
+    p->listed_ns = 0; /* the thread state may belong to another thread by now */
     p->restless_ns = clock_mono_ns();
     return -1;
 }
 
-/* Read a stack from here. 0, or -1 when it could not be. */
+/* Read a stack from here. 0, or -1 on failure. */
 static int thread_sampler_read(struct thread_sampler *p, struct pystack *ps,
                                struct thread_sampler_thread *t) {
     struct arena arena;
@@ -414,7 +425,7 @@ static int thread_sampler_read(struct thread_sampler *p, struct pystack *ps,
     return 0;
 }
 
-/* Make a sample of what the thread has copied. */
+/* Make a sample from the thread's copy. */
 static void thread_sampler_take_copy(struct thread_sampler *p, struct pystack *ps,
                                      struct thread_sampler_thread *t, const struct pystack_self *copy) {
     struct arena arena;
@@ -455,7 +466,7 @@ static void thread_sampler_collect_thread(struct thread_sampler *p, struct pysta
     t->broken = again ? t->broken + 1 : 0;
     if (!again)
         return;
-    /* It was just entering a function, where its frames do not hang together: an instant later they do. */
+    /* It was just entering a function, where its frames are inconsistent for an instant. */
     p->total_retried++;
     t->looked = false;
     t->asked = t->broken < THREAD_SAMPLER_MAX_BROKEN &&
@@ -473,8 +484,8 @@ void thread_sampler_collect(struct thread_sampler *p, struct pystack *ps) {
             thread_sampler_collect_thread(p, ps, &p->threads[i]);
 }
 
-/* A thread that was asked and has not answered has not run since: what is read from here is what it would have copied, if
- * it still has not answered after. 0, or -1. */
+/* A thread that was asked and has not answered has not run since. A read from here gives the
+ * same as its copy, if it still has not answered afterwards. 0, or -1. */
 static int thread_sampler_read_late(struct thread_sampler *p, struct pystack *ps,
                                     struct thread_sampler_thread *t) {
     const struct pystack_self *copy;
@@ -498,8 +509,9 @@ static bool thread_sampler_ask(struct thread_sampler *p, struct pystack *ps, str
     return true;
 }
 
-/* A thread that has run since the last look; `*on_cpu` becomes 0 when it does not run any more: a sample is of a moment, and
- * one that wakes up often for an instant would else have all the time between two looks. 0 it was read, 1 it was asked, -1. */
+/* A thread that has run since the last reading. `*on_cpu` becomes 0 if it no longer runs: a sample
+ * is about one moment, and a thread that often wakes up for an instant would otherwise be
+ * charged all the time between two readings. 0: it was read, 1: it was asked, or -1. */
 static int thread_sampler_read_moved(struct thread_sampler *p, struct pystack *ps,
                                      struct thread_sampler_thread *t, double timestamp, int8_t *on_cpu) {
     if (t->asked)
@@ -511,8 +523,9 @@ static int thread_sampler_read_moved(struct thread_sampler *p, struct pystack *p
         return -1;
     if (asleep && *on_cpu == 1)
         *on_cpu = 0;
+    /* asleep before and after, and not moved in between: it is consistent */
     if (!p->exact || clock_thread_cpu_ns((pid_t)t->py.tid) == t->cpu_now_ns)
-        return 0; /* asleep before and after, and not moved in between: it is whole */
+        return 0;
     if (thread_sampler_ask(p, ps, t, timestamp))
         return 1;
     t->torn = true;
@@ -607,7 +620,7 @@ void thread_sampler_put_same(const struct thread_sampler *p, struct model_snapsh
     size_t hint = 0;
     for (size_t i = 0; i < s->n_threads; i++)
         for (size_t k = 0; k < p->n_threads && s->threads[i].has_python; k++) {
-            size_t at = (hint + k) % p->n_threads; /* both lists are in much the same order */
+            size_t at = (hint + k) % p->n_threads; /* both lists have almost the same order */
             const struct thread_sampler_thread *t = &p->threads[at];
             if (t->py.tid != s->threads[i].tid || !t->looked)
                 continue;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * thread_sampler: looks at every Python thread at each tick and collects what it saw.
+ * thread_sampler: reads every Python thread at each tick and collects the samples.
  *
- * A thread whose CPU clock has not moved since the last look has the stack it had then: nothing is read. That is also known
- * afterwards, so with many idle threads several ticks share a look, and their samples are recorded then. One that runs is
- * asked for its own frames (signal_sampler.h), and its sample is there at the next tick; one that ran and sleeps is read from here,
- * because it does not move. Stacks become numbers of a trie; when that is full, what was collected is sent, all numbers are
- * forgotten and the epoch counts up.
+ * A thread whose CPU clock has not moved since the last reading still has the same stack: nothing
+ * is read. That also holds in retrospect, so with many idle threads several ticks share a reading,
+ * and their samples are recorded then. A running thread is asked for its own frames
+ * (signal_sampler.h), and its sample is available at the next tick; a thread that ran and sleeps
+ * is read from here, because it does not move. Stacks become numbers of a trie; when that is
+ * full, the collected samples are sent, all numbers are forgotten and the epoch counts up.
  * Belongs to the sampler's thread.
  */
 #ifndef AGENT_SAMPLER_THREAD_SAMPLER_H
@@ -22,33 +23,34 @@
 #include "base/trie.h"
 #include "pystack/pystack.h"
 
-#define THREAD_SAMPLER_PENDING 4 /* ticks in a row at which nobody looks whether idle threads ran, */
-#define THREAD_SAMPLER_WAIT_NS (50 * CLOCK_NS_PER_MS) /* and the time that they may take */
+/* ticks in a row without a check of idle threads */
+#define THREAD_SAMPLER_PENDING 4
+#define THREAD_SAMPLER_WAIT_NS (50 * CLOCK_NS_PER_MS) /* and their maximum duration */
 #define THREAD_SAMPLER_BATCH 8000                     /* samples */
 
 struct thread_sampler_thread {
     struct pystack_thread py; /* name is NULL: see below */
-    uint64_t cpu_ns;          /* its clock at the last look */
+    uint64_t cpu_ns;          /* its clock at the last reading */
     uint64_t cpu_now_ns;      /* and at this one */
-    bool kept;                /* it is in the new list of threads too */
-    bool looked;              /* stack_id, gil and torn are of the last look */
+    bool kept;                /* it is in the new list of threads, too */
+    bool looked;              /* stack_id, gil and torn are from the last reading */
     bool moved;
-    bool rested; /* it was not active at the ticks that are pending */
-    bool active; /* it moved lately: its clock is read at every tick */
+    bool rested; /* it was not active at the pending ticks */
+    bool active; /* it moved recently: its clock is read at every tick */
     bool torn;
-    bool asked;      /* for its own frames, at asked_at; no sample of that tick yet */
-    uint8_t broken;  /* copies in a row that did not hang together */
-    bool late;       /* asked, and read from here meanwhile: the answer is not needed any more */
+    bool asked;      /* for its own frames, at asked_at; that tick has no sample yet */
+    uint8_t broken;  /* inconsistent copies in a row */
+    bool late;       /* asked, and read from here meanwhile: the answer is no longer needed */
     double asked_at; /* timestamp */
     enum model_gil gil;
     int8_t gc;
     uint32_t stack_id;
-    uint64_t changed_ns;           /* when it was first found to be this one */
-    uint32_t native_id, merged_id; /* as struct model_sample */
-    char *name;                    /* owned; NULL unknown */
+    uint64_t changed_ns;           /* when it was first found in this state */
+    uint32_t native_id, merged_id; /* as in struct model_sample */
+    char *name;                    /* owned; NULL if unknown */
     char native_name[16];
     uint64_t names_at_ns; /* when the native name was read */
-    uint64_t names;       /* value of profile.names when a name changed last */
+    uint64_t names;       /* value of profile.names at the last change of a name */
 };
 
 struct thread_sampler {
@@ -57,34 +59,36 @@ struct thread_sampler {
     uint64_t names; /* counts changes of names */
     struct thread_sampler_thread *threads;
     size_t n_threads;
-    uint64_t listed_ns, list_cpu_ns;     /* when the list was read, and what that took */
+    uint64_t listed_ns, list_cpu_ns;     /* when the list was read, and the duration of that */
     struct thread_sampler_thread *ended; /* threads that are gone but have samples in this batch */
     size_t n_ended, cap_ended;
     struct model_sample *samples;
     size_t n_samples;
-    uint64_t idle_cpu_ns;   /* CPU time of all that is not active, as of the last look at every clock */
-    uint64_t others_cpu_ns; /* of the agent's other threads, as of the last look at theirs */
-    uint64_t moved_ns;      /* when one had run last that we looked at */
-    uint64_t marked_ns,
-        restless_ns;         /* when the list's marks were looked at last, and were others than before */
-    uint64_t idle_looked_ns; /* when that was compared last */
-    double pending
-        [THREAD_SAMPLER_PENDING]; /* timestamps of ticks since, at which idle threads have no sample yet */
+    /* CPU time of everything not active, at the last reading at every clock */
+    uint64_t idle_cpu_ns;
+    uint64_t others_cpu_ns;          /* of the agent's other threads, at the last reading */
+    uint64_t moved_ns;               /* time of the last run that a reading found */
+    uint64_t marked_ns, restless_ns; /* when the list's marks were last checked and had changed */
+    uint64_t idle_looked_ns;         /* when that was last compared */
+    /* timestamps of the ticks since then, for which idle threads have no sample yet */
+    double pending[THREAD_SAMPLER_PENDING];
     size_t n_pending;
     bool waiting;                               /* this tick is one of them */
     uint64_t last_tick_ns, elapsed_ns, n_ticks; /* of this batch */
     double period_us;                           /* mean time between its ticks */
-    bool exact;                                 /* threads that run are asked */
+    bool exact;                                 /* running threads are asked */
     bool native;                                /* native frames are collected too: */
-    bool native_sent;                           /* as they are, for those who can merge them, */
+    bool native_sent;                           /* unmerged, for clients that can merge them */
     bool native_kept;                           /* and merged, for the tables */
-    struct model_frame *joined;                 /* THREAD_SAMPLER_NATIVE_FRAMES; NULL: they never were */
-    struct thread_sampler_merge *merge;         /* NULL: nothing was ever merged */
+    /* THREAD_SAMPLER_NATIVE_FRAMES; NULL if never used */
+    struct model_frame *joined;
+    struct thread_sampler_merge *merge; /* NULL if nothing was ever merged */
     struct pystack_known *known;
     uint64_t total_samples, total_torn, total_exact, total_retried, unknown_frames, read_errors;
-    uint64_t total_cut;       /* stacks read whose outermost frames were left out */
-    uint64_t total_swept;     /* ticks at which every thread's clock was read */
-    void (*flush)(void *arg); /* send what is collected; then thread_sampler_clear_batch is called */
+    uint64_t total_cut;   /* stacks read without their outermost frames */
+    uint64_t total_swept; /* ticks at which every thread's clock was read */
+    /* send the collected samples; then thread_sampler_clear_batch is called */
+    void (*flush)(void *arg);
     void *arg;
 };
 
@@ -92,41 +96,45 @@ struct thread_sampler {
 int thread_sampler_init(struct thread_sampler *p, void (*flush)(void *arg), void *arg);
 void thread_sampler_fini(struct thread_sampler *p);
 
-/* Nobody samples any more: forget the threads and the batch, keep the numbers. */
+/* Sampling ends: forget the threads and the batch, keep the numbers. */
 void thread_sampler_pause(struct thread_sampler *p);
 
-/* Collect stacks with native frames too, to be sent or to be kept, or not any more. */
+/* Whether stacks are collected with native frames, to be sent or to be stored. */
 void thread_sampler_set_native(struct thread_sampler *p, struct pystack *ps, bool sent, bool kept);
 
-/* Begin with no stacks: what is collected is sent, all numbers are forgotten, every stack is looked at again. */
+/* Start without stacks: the collected samples are sent, all numbers are forgotten, every stack
+ * is read again. */
 void thread_sampler_new_epoch(struct thread_sampler *p);
 
-/* Look at all Python threads, `wanted_ns` being the mean time between ticks. */
+/* Sample all Python threads; `wanted_ns` is the mean time between ticks. */
 void thread_sampler_tick(struct thread_sampler *p, struct pystack *ps, uint64_t wanted_ns);
 
-/* Has nobody run for a while? Then ticks may be slept through, which thread_sampler_pass notes afterwards. */
+/* True if nobody has run for a while. Then ticks may be skipped in sleep and recorded later by
+ * thread_sampler_pass. */
 bool thread_sampler_is_idle(const struct thread_sampler *p);
 
-/* A tick at which nobody looked, before the next thread_sampler_tick. */
+/* Record a skipped tick, before the next thread_sampler_tick. */
 void thread_sampler_pass(struct thread_sampler *p, double timestamp);
 
-/* Look whether idle threads ran at the ticks that are pending, and record those. Before a batch is sent. */
+/* Check whether idle threads ran at the pending ticks, and record these ticks. Called before a
+ * batch is sent. */
 void thread_sampler_settle(struct thread_sampler *p);
 
-/* Tell in a snapshot for how long the samples of each thread have found the same stack. */
+/* Put into a snapshot for how long the samples of each thread have found the same stack. */
 void thread_sampler_put_same(const struct thread_sampler *p, struct model_snapshot *s);
 
-/* Record what threads that were asked have answered since. */
+/* Record the answers of threads that were asked. */
 void thread_sampler_collect(struct thread_sampler *p, struct pystack *ps);
 
-/* What a client that has seen `seen` gets of this batch from sample `first_sample` on; `*now` is what it has seen then. Rows
- * are borrowed from the profile but for out->threads; freed by model_sample_batch_fini. 0, or -1 without memory. */
+/* The part of this batch for a client that has seen `seen`, from sample `first_sample` on;
+ * `*now` is what it has seen afterwards. Rows are borrowed from the profile except for
+ * out->threads; freed by model_sample_batch_fini. 0, or -1 without memory. */
 int thread_sampler_get_batch(const struct thread_sampler *p, const struct queue_mark *seen,
                              size_t first_sample, struct model_sample_batch *out, struct queue_mark *now);
 
 void thread_sampler_clear_batch(struct thread_sampler *p);
 
-/* Memory held. */
+/* Memory in use. */
 size_t thread_sampler_bytes(const struct thread_sampler *p);
 
 #endif

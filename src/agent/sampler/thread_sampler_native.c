@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "pystack/native_label.h"
 
-#define THREAD_SAMPLER_NATIVE_MAPS_NS                                                                        \
-    (10 * CLOCK_NS_PER_S) /* an address that is not known has them read sooner */
+/* an unknown address causes an earlier read */
+#define THREAD_SAMPLER_NATIVE_MAPS_NS (10 * CLOCK_NS_PER_S)
 
 struct thread_sampler_merge {
     struct native_labels *labels;
@@ -37,7 +37,7 @@ size_t thread_sampler_native_bytes(const struct thread_sampler *p) {
            (p->merge ? sizeof *p->merge + native_labels_bytes(p->merge->labels) : 0);
 }
 
-/* What merging takes. Is it there? */
+/* True if everything needed for merging exists; creates it. */
 static bool thread_sampler_native_can_merge(struct thread_sampler *p) {
     if (p->merge)
         return true;
@@ -61,8 +61,9 @@ void thread_sampler_set_native(struct thread_sampler *p, struct pystack *ps, boo
     kept = wanted && kept && thread_sampler_native_can_merge(p);
     bool more = (sent && !p->native_sent) || (kept && !p->native_kept);
     for (size_t i = 0; i < p->n_threads; i++) {
+        /* earlier samples had no such frames */
         if (more)
-            p->threads[i].looked = false; /* what was seen so far had no such frames */
+            p->threads[i].looked = false;
         if (!kept)
             p->threads[i].merged_id = 0;
     }
@@ -112,7 +113,7 @@ void thread_sampler_native_stop(struct thread_sampler *p, struct pystack *ps) {
     (void)pystack_want_native(ps, NULL);
 }
 
-/* In the order of the calls, for the tables: a native frame is a function of a library. */
+/* In call order, for the tables: a native frame is a function of a library. */
 static void thread_sampler_native_merge(struct thread_sampler *p, struct pystack *ps, size_t n_native,
                                         size_t n, bool cut, struct thread_sampler_native *out) {
     struct thread_sampler_merge *m = p->merge;
@@ -130,8 +131,9 @@ static void thread_sampler_native_merge(struct thread_sampler *p, struct pystack
         m->list[shown++] = (struct model_frame){.kind = MODEL_FRAME_NATIVE, .func = NATIVE_MERGE_APART};
     out->merged = m->list;
     out->n_merged = shown;
+    /* clients have better names */
     for (size_t i = 0; i < n_native; i++)
-        p->joined[i].func = NULL; /* clients have better names */
+        p->joined[i].func = NULL;
 }
 
 void thread_sampler_native_join(struct thread_sampler *p, struct pystack *ps,

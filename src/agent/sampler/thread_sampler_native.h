@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * thread_sampler_native: native frames of the stacks that profile collects. Private to it.
+ * thread_sampler_native: native frames of the stacks that thread_sampler collects. Private to
+ * it.
  *
- * Python frames and native frames become one list: native ones first, then Python frames with their entries; clients put them in
- * order. For the tables, which must be readable without the process, that is done here, with the names that modules export. A thread that sleeps has what was copied only if its CPU clock stood still meanwhile. The sampler's thread.
+ * Python frames and native frames become one list: native ones first, then Python frames with
+ * their entries; clients put them in order. For the tables, which must be readable without the
+ * process, that is done here, with the names that modules export. A copy of a sleeping thread is
+ * valid only if its CPU clock stood still meanwhile. The sampler's thread.
  */
 #ifndef AGENT_SAMPLER_THREAD_SAMPLER_NATIVE_H
 #define AGENT_SAMPLER_THREAD_SAMPLER_NATIVE_H
@@ -19,8 +22,8 @@
 
 struct thread_sampler_native {
     const struct model_frame *frames; /* borrowed until the next call */
-    size_t n;                         /* 0: native frames are not known, or nobody wants them */
-    const struct model_frame *merged; /* in the order of the calls, with names; likewise */
+    size_t n;                         /* 0: native frames are unknown, or nobody wants them */
+    const struct model_frame *merged; /* in call order, with names; borrowed likewise */
     size_t n_merged;
 };
 
@@ -30,17 +33,18 @@ void thread_sampler_native_begin(struct thread_sampler *p, struct pystack *ps,
 void thread_sampler_native_end(struct thread_sampler *p, struct pystack *ps,
                                const struct thread_sampler_thread *t, bool torn);
 
-/* Before what a thread copied is decoded, and after. */
+/* Before a thread's copy is decoded, and after that. */
 void thread_sampler_native_copied(struct thread_sampler *p, struct pystack *ps,
                                   const struct pystack_self *copy);
 void thread_sampler_native_stop(struct thread_sampler *p, struct pystack *ps);
 
-/* The Python frames just read or decoded, joined with native ones; `cut`: the outermost are missing. */
+/* Join the Python frames just read or decoded with native ones; `cut`: the outermost are
+ * missing. */
 void thread_sampler_native_join(struct thread_sampler *p, struct pystack *ps,
                                 const struct model_frame *frames, size_t n, bool cut,
                                 struct thread_sampler_native *out);
 
-/* Nobody samples any more, or the interpreter is gone. */
+/* Sampling ends, or the interpreter is gone. */
 void thread_sampler_native_pause(struct thread_sampler *p);
 void thread_sampler_native_fini(struct thread_sampler *p);
 size_t thread_sampler_native_bytes(const struct thread_sampler *p);
