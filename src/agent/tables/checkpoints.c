@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checkpoints: see checkpoints.h. Functions: torch/serialization.py, torch/distributed/checkpoint/state_dict_saver.py (save calls
- * torch.save for what is no tensor: the outermost counts; async_save returns early and saves on a thread of its own),
+/* checkpoints: see checkpoints.h. Functions: torch/serialization.py,
+ * torch/distributed/checkpoint/state_dict_saver.py (save calls torch.save for objects that are
+ * not tensors: the outermost counts; async_save returns early and saves on a thread of its own),
  * safetensors/torch.py. */
 #include "agent/tables/checkpoints.h"
 
@@ -11,11 +12,11 @@
 
 #define CHECKPOINTS_NONE 1
 #define CHECKPOINTS_FIRST 2
-#define CHECKPOINTS_LOST_S 2.0   /* a thread without samples for so long, */
-#define CHECKPOINTS_BEGUN 2      /* intervals after the first sample */
-#define CHECKPOINTS_LOST_TIMES 5 /* or for so many intervals, has ended */
+#define CHECKPOINTS_LOST_S 2.0   /* a thread without samples for so long */
+#define CHECKPOINTS_BEGUN 2      /* maximum number of intervals before the first sample */
+#define CHECKPOINTS_LOST_TIMES 5 /* or for so many intervals has ended */
 
-/* A function that saves, by its name and the end of its file. */
+/* A function that saves, identified by its name and the end of its file. */
 static const struct {
     const char *func, *file, *name;
 } checkpoints_functions[] = {
@@ -42,7 +43,7 @@ static uint8_t checkpoints_find_frame(const struct model_frame *f) {
     return CHECKPOINTS_NONE;
 }
 
-/* Room for what is known of all stacks there are. 0, or -1 without memory. */
+/* Make room for the facts about all stacks. 0, or -1 without memory. */
 static int checkpoints_reserve(struct checkpoints *s, size_t n_stacks) {
     size_t n = s->n_known ? s->n_known : 1024;
     if (n_stacks < s->n_known)
@@ -58,8 +59,8 @@ static int checkpoints_reserve(struct checkpoints *s, size_t n_stacks) {
     return 0;
 }
 
-/* What is known of a stack. Parents have smaller numbers, so what is new is filled from the outermost frame on: the first
- * function that saves is the one. */
+/* The facts about a stack. Parents have smaller numbers, so new ones are filled in from the
+ * outermost frame on: the first function that saves counts. */
 static uint8_t checkpoints_find(struct checkpoints *s, const struct trie *t, uint32_t stack) {
     uint32_t path[256];
     size_t n = 0;
@@ -114,9 +115,10 @@ void checkpoints_take(struct checkpoints *s, const struct trie *t, uint32_t epoc
     if (s->last == 0 || sample->timestamp - s->last > checkpoints_limit(period_s))
         s->from = sample->timestamp;
     s->last = sample->timestamp;
+    /* no information */
     if (sample->torn || !sample->stack_id || sample->stack_id > t->n_stacks ||
         checkpoints_reserve(s, t->n_stacks) != 0)
-        return; /* it says nothing */
+        return;
     uint8_t is = checkpoints_find(s, t, sample->stack_id);
     size_t row = is < CHECKPOINTS_FIRST ? 0 : (size_t)(is - CHECKPOINTS_FIRST);
     if (o && (is == CHECKPOINTS_NONE || o->row != row)) {
@@ -125,7 +127,8 @@ void checkpoints_take(struct checkpoints *s, const struct trie *t, uint32_t epoc
     }
     if (is == CHECKPOINTS_NONE)
         return;
-    bool is_new = sample->timestamp - s->from < CHECKPOINTS_BEGUN * period_s; /* nobody looked before */
+    /* there were no samples before */
+    bool is_new = sample->timestamp - s->from < CHECKPOINTS_BEGUN * period_s;
     if (!o && (o = checkpoints_of(s, 0)))
         *o = (struct checkpoints_open){.tid = sample->tid,
                                        .step = step,

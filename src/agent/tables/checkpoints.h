@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoints: when threads of the job saved checkpoints, made out of the samples of their stacks as they come.
+ * checkpoints: the times at which threads of the job saved checkpoints, derived from the samples
+ * of their stacks.
  *
- * Saving tells nobody of itself, and nothing of the job is to be patched. So a save is a run of samples of one thread
- * whose stacks hold a function that saves; it is known to about one interval between samples, and one shorter than that may
- * not be seen at all. Pure: no clock, no table. One thread.
+ * A save is not announced, and nothing of the job may be patched. So a save is a run of samples
+ * of one thread whose stacks contain a function that saves. Its times are exact to about one
+ * interval between samples, and a shorter save may not be seen at all. Pure: no clock, no table.
+ * One thread.
  */
 #ifndef AGENT_TABLES_CHECKPOINTS_H
 #define AGENT_TABLES_CHECKPOINTS_H
@@ -15,28 +17,30 @@
 #include "base/model.h"
 #include "base/trie.h"
 
-#define CHECKPOINTS_THREADS 16 /* threads that save at once and are followed */
+#define CHECKPOINTS_THREADS 16 /* threads that are followed while they save at the same time */
 
-/* One that is over. */
+/* A save that has ended. */
 struct checkpoints_save {
     const char *name; /* static: "torch.save" */
     int64_t tid;
-    int64_t step;        /* as was said when it began */
-    double began, ended; /* seconds since the epoch; `began` is NAN when it went on as we came */
+    int64_t step; /* of the training when it began */
+    /* seconds since the epoch; `began` is NAN if it had begun before the agent */
+    double began, ended;
 };
 
 struct checkpoints_open {
-    int64_t tid; /* 0 free */
+    int64_t tid; /* 0 if free */
     int64_t step;
-    size_t row;         /* which function saves */
-    double began, last; /* NAN not known */
+    size_t row;         /* index of the function that saves */
+    double began, last; /* NAN if unknown */
 };
 
 struct checkpoints {
     struct checkpoints_open open[CHECKPOINTS_THREADS];
-    double from, last; /* there are samples without a gap from then to then; 0 there were none */
-    uint32_t epoch;    /* of the trie that the next are about */
-    uint8_t *known; /* of each stack: 0 not looked at, 1 it does not save, else 2 + number of the function */
+    double from, last; /* samples without a gap cover this time; 0 if there were none */
+    uint32_t epoch;    /* of the trie, for the next samples */
+    /* for each stack: 0 not checked, 1 does not save, otherwise 2 + index of the function */
+    uint8_t *known;
     size_t n_known;
 };
 
@@ -45,16 +49,17 @@ struct checkpoints_handler {
     void *arg;
 };
 
-/* Take a sample; those of a thread in their order. `period_s`: the mean time between two looks; `step`: of the training, now. */
+/* Take a sample; the samples of a thread in their order. `period_s`: the mean time between two
+ * ticks; `step`: the current step of the training. */
 void checkpoints_take(struct checkpoints *s, const struct trie *t, uint32_t epoch,
                       const struct model_sample *sample, double period_s, int64_t step,
                       const struct checkpoints_handler *h);
 
-/* It is `now`: threads that were not looked at for long have ended. */
+/* It is `now`: threads without samples for a long time have ended. */
 void checkpoints_settle(struct checkpoints *s, double now, double period_s,
                         const struct checkpoints_handler *h);
 
-/* Memory held. */
+/* Memory in use. */
 size_t checkpoints_bytes(const struct checkpoints *s);
 
 /* Free and forget everything; usable again. */

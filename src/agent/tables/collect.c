@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* collect: see collect.h. Files: proc(5). getrusage(2) counts threads that have ended too. */
+/* collect: see collect.h. Files: proc(5). getrusage(2) also counts threads that have ended. */
 #include "agent/tables/collect.h"
 
 #include <dirent.h>
@@ -17,10 +17,10 @@
 
 #define COLLECT_FOUND_NS (60 * CLOCK_NS_PER_S) /* how long the control groups found are believed */
 #define COLLECT_SMAPS_NS (30 * CLOCK_NS_PER_S)
-#define COLLECT_SMAPS_RSS                                                                                    \
-    ((int64_t)512 * 1024 * 1024) /* of a larger process the shares of memory are not read, */
-#define COLLECT_SMAPS_LONG_NS                                                                                \
-    (5 * CLOCK_NS_PER_MS) /* nor when that takes longer: its memory is locked meanwhile */
+/* for a larger process the shares of memory are not read */
+#define COLLECT_SMAPS_RSS ((int64_t)512 * 1024 * 1024)
+/* nor if that takes longer, because its memory is locked meanwhile */
+#define COLLECT_SMAPS_LONG_NS (5 * CLOCK_NS_PER_MS)
 #define COLLECT_FDS_MAX 65536
 #define COLLECT_FILE 4096
 
@@ -31,7 +31,7 @@ void collect_fini(struct collect *c) {
 
 size_t collect_bytes(const struct collect *c) { return c->n_threads * sizeof *c->threads; }
 
-/* ---- what is read now and then ---- */
+/* ---- files that are read now and then ---- */
 
 static bool collect_is_due(struct collect_rare *r, uint64_t now_ns, uint64_t *cpu_ns) {
     if (r->off || now_ns < r->due_ns)
@@ -43,12 +43,12 @@ static bool collect_is_due(struct collect_rare *r, uint64_t now_ns, uint64_t *cp
 static void collect_done(struct collect_rare *r, uint64_t now_ns, uint64_t every_ns, uint64_t cpu_ns) {
     bool stretched;
     cost_add(&r->cost, clock_self_cpu_ns() - cpu_ns);
-    /* Half a second less: so that what is to be read every second is due each time. */
+    /* Half a second less, so that a file to be read every second is due each time. */
     r->due_ns =
         now_ns + cost_interval_ns(&r->cost, every_ns, COLLECT_RARE_PCT, &stretched) - CLOCK_NS_PER_S / 2;
 }
 
-/* The value after a key at the beginning of a line; MODEL_UNKNOWN. */
+/* The value after a key at the beginning of a line; MODEL_UNKNOWN if there is none. */
 static int64_t collect_field(const char *text, const char *key) {
     size_t n = strlen(key);
     for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
@@ -57,7 +57,8 @@ static int64_t collect_field(const char *text, const char *key) {
     return MODEL_UNKNOWN;
 }
 
-/* Open descriptors of the job: those of its first thread, ours are apart (fds.h). From Linux 6.2 on the folder's size. */
+/* Open descriptors of the job: those of its first thread; ours are separate (fds.h). From Linux
+ * 6.2 on it is the folder's size. */
 static int64_t collect_count_fds(void) {
     struct stat st;
     if (stat("/proc/self/fd", &st) == 0 && st.st_size > 0)
@@ -152,7 +153,8 @@ static const struct collect_thread *collect_find(const struct collect *c, pid_t 
     return *from < c->n_threads && c->threads[*from].tid == tid ? &c->threads[*from] : NULL;
 }
 
-/* Read what may have changed of a thread, `before` being what was known of it (NULL: it is new). 0, or -1: it is gone. */
+/* Read the facts about a thread that may have changed; `before` are the previous ones (NULL: it
+ * is new). 0, or -1: it is gone. */
 static int collect_read_thread(struct collect_thread *t, const struct collect_thread *before, pid_t tid,
                                uint64_t elapsed_ns) {
     struct procfs_stat stat;
@@ -179,7 +181,7 @@ static int collect_read_thread(struct collect_thread *t, const struct collect_th
         t->voluntary = status.voluntary;
         t->involuntary = status.involuntary;
     }
-    /* Empty or "0": it runs, or the kernel does not tell. */
+    /* Empty or "0": it runs, or the kernel does not show it. */
     if (procfs_read_file(0, tid, "wchan", t->wchan, sizeof t->wchan) <= 0 || strcmp(t->wchan, "0") == 0)
         t->wchan[0] = '\0';
     return 0;
@@ -192,7 +194,7 @@ static bool collect_is_skipped(pid_t tid, const int64_t *skip, size_t n_skip) {
     return false;
 }
 
-/* Look at each of the threads listed. 0, or -1 without memory. */
+/* Read each of the listed threads. 0, or -1 without memory. */
 static int collect_read_all(struct collect *c, const pid_t *tids, size_t n, uint64_t now_ns,
                             const int64_t *skip, size_t n_skip) {
     struct collect_thread *threads = calloc(n ? n : 1, sizeof *threads);

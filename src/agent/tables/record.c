@@ -19,11 +19,12 @@
 #include "version.h"
 
 #define RECORD_SECOND_NS CLOCK_NS_PER_S
-#define RECORD_FLUSH_NS                                                                                      \
-    (150 * CLOCK_NS_PER_MS) /* shortest time between two; ticks are mostly further apart */
+/* minimum time between two; ticks are mostly further apart */
+#define RECORD_FLUSH_NS (150 * CLOCK_NS_PER_MS)
 #define RECORD_EXPIRE_NS CLOCK_NS_PER_S
 #define RECORD_DAY_S 86400.0
-#define RECORD_KEEP_DEAD 8 /* dead processes together may keep so many times what one may have */
+/* maximum for dead processes together, as a multiple of the limit of one */
+#define RECORD_KEEP_DEAD 8
 
 void record_init(struct record *r, const struct config *config) {
     *r = (struct record){.config = *config, .cost_pct = NAN, .began_ns = clock_mono_ns()};
@@ -47,10 +48,10 @@ void record_append(struct record *r, enum ring_table table, const union ring_val
 
 /* ---- stacks ---- */
 
-/* Stacks and frames as rows, and their ids. */
+/* Rows and ids of stacks and frames. */
 
 #define RECORD_MAX_DEPTH ((size_t)PYSTACK_MAX_FRAMES + NATIVE_MAX_FRAMES + 8)
-#define RECORD_MAX_ID ((uint64_t)UINT32_MAX - 1) /* what a column holds */
+#define RECORD_MAX_ID ((uint64_t)UINT32_MAX - 1) /* maximum of a column */
 
 static bool record_is_seen(const struct record_seen *s, uint32_t number) {
     return number < s->n && (s->bits[number / 8] >> number % 8 & 1);
@@ -131,7 +132,7 @@ static int record_frame(struct record *r, const struct trie *t, uint32_t number)
     return 0;
 }
 
-/* Write one node below its caller, which was written. 0, or -1 without memory. */
+/* Write one node after its caller, which is written already. 0, or -1 without memory. */
 static int record_node(struct record *r, const struct trie *t, uint32_t number, size_t depth) {
     struct record_ids *ids = &r->ids;
     const struct model_stack_def *s = &t->stacks[number - 1];
@@ -170,11 +171,11 @@ static int64_t record_stack(struct record *r, const struct trie *t, uint32_t sta
     return (int64_t)(ids->stack_base + stack_id);
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 static size_t record_limit(const struct record *r) { return (size_t)r->config.values[CONFIG_MAX_MEMORY]; }
 
-/* Remove what dead processes have left in each of the places. */
+/* Remove the files of dead processes in each of the places. */
 static void record_prune(const struct record *r) {
     double before = clock_epoch_s() - r->config.values[CONFIG_RETENTION_DAYS] * RECORD_DAY_S;
     char base[RING_DIR_PATH];
@@ -302,14 +303,15 @@ bool record_take(struct record *r, struct record_samples *p) {
 /* ---- facts ---- */
 
 /*
- * What the process is, for those who look at its tables when it is gone. A fact is written when it
- * becomes known, and when it changes; without a value when it is true no longer.
+ * Facts about the process, for readers of its tables after it is gone. A fact is written when it
+ * becomes known and when it changes; without a value when it no longer holds.
  */
 
 #define RECORD_CMDLINE ((size_t)64 * 1024)
-/* Between two looks for a torch, which may be imported late: each reads the list of what is mapped. */
+/* Between two searches for torch, which may be imported late: each reads the list of mappings. */
 #define RECORD_TORCH_NS (4 * CLOCK_NS_PER_S)
-#define RECORD_TORCH_FIRST_NS (CLOCK_NS_PER_S - 1) /* the same once Python has a module of that name */
+/* the same once Python has a module with that name */
+#define RECORD_TORCH_FIRST_NS (CLOCK_NS_PER_S - 1)
 #define RECORD_TORCH_MAX_NS (64 * CLOCK_NS_PER_S)
 
 static void record_fact(struct record *r, double timestamp, const char *key, const char *value) {
@@ -320,7 +322,7 @@ static void record_fact(struct record *r, double timestamp, const char *key, con
     record_append(r, RING_FACTS, v);
 }
 
-/* What does not change. */
+/* Facts that do not change. */
 static void record_process_facts(struct record *r, double timestamp) {
     char text[4096];
     struct strbuf cmdline;
@@ -338,7 +340,8 @@ static void record_process_facts(struct record *r, double timestamp) {
     record_fact(r, timestamp, RING_FACT_AGENT, PROBING_VERSION);
 }
 
-/* Variables of the environment, as it was when the process began, that somebody has named; there may be secrets among the others. */
+/* Variables of the environment at the start of the process, if the configuration names them;
+ * there may be secrets among the others. */
 static void record_allowed(struct record *r, double timestamp) {
     char key[CONFIG_TEXT_MAX + sizeof RING_FACT_ENV], value[RING_MAX_TEXT + 1];
     for (const char *p = r->config.env_allow; *p;) {
@@ -350,7 +353,8 @@ static void record_allowed(struct record *r, double timestamp) {
     }
 }
 
-/* Is it time to look for a torch? The list of what is mapped is read seldom, but when one has just been imported. */
+/* True if it is time to search for torch. The list of mappings is read rarely, but soon after
+ * torch may have been imported. */
 static bool record_torch_due(struct record_facts *f, struct pystack *ps, uint64_t now_ns) {
     bool is_there = ps && pystack_has_module(ps, "torch", &f->modules);
     bool came = is_there && !f->torch_module;
@@ -397,22 +401,22 @@ void record_event(struct record *r, const char *kind, int64_t uid, int64_t pid, 
     v[RING_EVENTS_CLIENT_PID].i = pid < 0 ? RING_INT_NULL : pid;
     v[RING_EVENTS_TEXT].s = text;
     record_append(r, RING_EVENTS, v);
-    r->unflushed = ring_set_flush(r->set) != 0; /* what is done may be the end of the process */
+    r->unflushed = ring_set_flush(r->set) != 0; /* the next event may be the end of the process */
 }
 
 /* ---- gc ---- */
 
 /*
- * The rows of python.gc. The collector's own counters are read once a second; a row tells by how
- * much those of a generation have grown since the last row of it. So sums over rows are what
- * gc.get_stats() says, and a collection is told once it has ended. While one goes on the counters
- * are left for the next second, a few times: they may be half written. While Python tells of each
- * collection (gc_events) there is a row for each, and counters only tell of those that were not told.
- * On the sampler's thread.
+ * The rows of python.gc. The collector's own counters are read once a second; a row has their
+ * increase for one generation since the previous row. So sums over rows equal gc.get_stats(),
+ * and a collection is recorded after it has ended. While one is running the counters are left
+ * for the next second, a few times, because they may be half written. While Python reports each
+ * collection (gc_events) each has a row, and the counters only add rows for unreported ones. On
+ * the sampler's thread.
  */
 
-#define RECORD_GC_LATE 2  /* looks at which one that was counted may not have been told yet */
-#define RECORD_GC_WAITS 3 /* seconds: in a job that does nothing but collect garbage */
+#define RECORD_GC_LATE 2  /* readings after which a counted collection must have been reported */
+#define RECORD_GC_WAITS 3 /* seconds: for a job that does nothing but collect garbage */
 
 static const struct record_gc_seen *gc_find(const struct record_gc *gc, int64_t interpreter) {
     for (size_t i = 0; i < gc->n; i++)
@@ -433,8 +437,8 @@ static bool gc_went_back(const struct pystack_gc *before, const struct pystack_g
 
 static void gc_take_away(int64_t *from, int64_t n) { *from = *from > n ? *from - n : 0; }
 
-/* What the counters have counted of a generation and nobody has told: then `out`, and `b` is as `n` is. False: it was all told, or
- * is still to be waited for. */
+/* The collections of a generation that were counted but not reported: then they are in `out`,
+ * and `b` becomes equal to `n`. False: all were reported, or some are still to be waited for. */
 static bool gc_is_untold(struct record_gc_reported *t, bool told, struct pystack_gc_generation *b,
                          const struct pystack_gc_generation *n, struct pystack_gc_generation *out) {
     *out = (struct pystack_gc_generation){.collections = n->collections - b->collections,
@@ -477,7 +481,7 @@ void record_gc_event(struct record *r, const struct record_gc_row *g) {
     t->duration_s += (double)g->duration_ns / 1e9;
 }
 
-/* A row for each generation that has had a collection; what was told is then `told`. */
+/* Write a row for each generation with collections; `told` are the reported ones. */
 static void gc_report(struct record *r, struct pystack_gc *told, const struct pystack_gc *now,
                       double timestamp) {
     for (size_t g = 0; g < PYSTACK_GENERATIONS; g++) {
@@ -500,7 +504,7 @@ static void gc_report(struct record *r, struct pystack_gc *told, const struct py
     }
 }
 
-/* What was counted up to now is not told, for nobody knows when it happened. */
+/* Collections counted so far get no row, because their times are unknown. */
 static void gc_begin(struct record_gc *gc, const struct pystack_gc *now, size_t n) {
     bool settled = true;
     for (size_t i = 0; i < n; i++)
@@ -522,7 +526,7 @@ void record_gc_counts(struct record *r, const struct pystack_gc *now, size_t n, 
     }
     for (size_t i = 0; i < n; i++) {
         const struct record_gc_seen *before = gc_find(&r->gc, now[i].interpreter);
-        /* One that was not there has counted from 0 since the last look. */
+        /* A new interpreter has counted from 0 since the last reading. */
         struct record_gc_seen *s = &next.seen[next.n++];
         *s = before ? *before : (struct record_gc_seen){.at = {.interpreter = now[i].interpreter}};
         for (size_t g = 0; !before && g < PYSTACK_GENERATIONS; g++)
@@ -550,15 +554,16 @@ void record_gc(struct record *r, struct pystack *ps, double timestamp) {
     for (ssize_t i = 0; i < n; i++)
         if (now[i].interpreter == 0)
             r->gc_objects = now[i].long_lived;
+    /* if it becomes known again, rows start from then on */
     if (!ps || why)
-        r->gc = (struct record_gc){.note = why}; /* should it be known again, it is from then on */
+        r->gc = (struct record_gc){.note = why};
     else if (n >= 0)
         record_gc_counts(r, now, (size_t)n, timestamp);
 }
 
 /* ---- rows ---- */
 
-/* The rows of once a second. */
+/* The rows of each second. */
 
 #define RECORD_MIB 1048576.0
 
@@ -667,7 +672,7 @@ void record_second(struct record *r, struct record_samples *p, const struct reco
     if (r->producer)
         r->producer->second(r->producer_arg, p, view->pystack, now_ns, now);
     record_expire(r, now_ns, now);
-    /* On a grid, so that there is a row for each second; after a stop it begins anew. */
+    /* On a grid, so that there is a row for each second; after a pause the grid starts again. */
     r->second_due_ns += RECORD_SECOND_NS;
     if (r->second_due_ns <= now_ns)
         r->second_due_ns = now_ns + RECORD_SECOND_NS;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record: writes the tables: what the sampler sees, and once a second what the kernel says of the job.
+ * record: writes the tables: the sampler's results, and once a second the kernel's data about
+ * the job.
  *
- * Ids in the tables are unique over the agent's life: those of the sampler's trie, which begin anew when it is full, and an
- * offset that grows then. A stack is written when the first sample has it. The rows of each second are written at a tick of the sampler
- * if there is one, so the thread wakes no more often. Their cost is counted apart from that of sampling. All functions
- * are called by the sampler's thread.
+ * Ids in the tables are unique over the agent's life: the numbers of the sampler's trie, which
+ * start again when it is full, plus an offset that grows then. A stack is written with its first
+ * sample. The rows of each second are written at a tick of the sampler if there is one, so the
+ * thread wakes no more often. Their cost is counted separately from that of sampling. All
+ * functions are called by the sampler's thread.
  */
 #ifndef AGENT_TABLES_RECORD_H
 #define AGENT_TABLES_RECORD_H
@@ -25,168 +27,173 @@
 
 #define RECORD_NEVER UINT64_MAX
 
-/* Which numbers of the trie have been written. */
+/* The numbers of the trie that were written. */
 struct record_seen {
     uint8_t *bits;
-    size_t n; /* numbers there is room for */
+    size_t n; /* capacity in numbers */
 };
 
-/* From numbers of the trie to those of the tables. */
+/* Maps numbers of the trie to those of the tables. */
 struct record_ids {
     uint32_t epoch;
     uint64_t stack_base, frame_base; /* added to the trie's */
-    uint64_t stack_last, frame_last; /* the largest number of this epoch */
+    uint64_t stack_last, frame_last; /* the largest number in this epoch */
     struct record_seen stacks, frames;
     uint64_t stack_rows, frame_rows; /* written before this epoch */
 };
 
-/* What the table of facts says now. */
+/* The current contents of the table of facts. */
 struct record_facts {
-    bool told;       /* those that do not change */
-    char python[64]; /* "": no interpreter, or one that is not known */
-    char torch[64];  /* "" not seen */
+    bool told;       /* the constant facts are written */
+    char python[64]; /* "" if there is no interpreter, or an unknown one */
+    char torch[64];  /* "" if not seen */
     struct pystack_modules modules;
     bool torch_module; /* Python has one */
     uint64_t torch_due_ns, torch_every_ns;
 };
 
-/* What was told of an interpreter's garbage collector. */
+/* Counters of an interpreter's garbage collector at the last row. */
 struct record_gc_seen {
     struct pystack_gc at;
-    unsigned waited; /* looks in a row at which a collection was going on */
+    unsigned waited; /* readings in a row during a collection */
 };
 
-/* Collections of a generation that were told one by one, and that the counters have not been seen to count yet. */
+/* Collections of a generation that were reported one by one and do not yet appear in the
+ * counters. */
 struct record_gc_reported {
     int64_t collections, collected, uncollectable;
     double duration_s;
-    unsigned waited; /* looks in a row at which more were counted than told */
+    unsigned waited; /* readings in a row with more counted than reported */
 };
 
 struct record_gc {
-    bool begun; /* what was counted before is known */
+    bool begun; /* the earlier count is known */
     unsigned waited;
     struct record_gc_seen seen[PYSTACK_MAX_COUNTERS];
     size_t n;
     struct record_gc_reported told[PYSTACK_GENERATIONS]; /* of the main interpreter */
-    const char *note; /* why there are no rows, or some are missing; NULL */
+    const char *note; /* why there are no rows, or some are missing; NULL if all is well */
 };
 
-/* The samples that are being collected. Borrowed of the sampler. */
+/* The samples being collected. Borrowed from the sampler. */
 struct record_samples {
     const struct trie *trie;
     uint32_t epoch; /* of the trie's numbers */
     const struct model_sample *samples;
-    size_t n;         /* of them; the last are the newest */
-    uint64_t total;   /* samples so far, those of batches before included */
+    size_t n;         /* number of samples; the last ones are the newest */
+    uint64_t total;   /* samples so far, including those of earlier batches */
     double period_us; /* mean time between two ticks of this batch */
-    /* Python's name of a thread; with `any` the kernel's where there is none, also of threads that have ended. NULL: not known. */
+    /* Python's name of a thread; with `any` the kernel's if there is none, also for threads that
+     * have ended. NULL if unknown. */
     const char *(*thread_name)(struct record_samples *s, int64_t tid, bool any);
-    const void *sampler; /* who knows the names, */
-    size_t guess;        /* and where the next one may be */
+    const void *sampler; /* its argument, which knows the names */
+    size_t guess;        /* and a hint for the next look-up */
 };
 
-/* Who else writes rows: called by the sampler's thread, their cost counts as the record's. */
+/* Another writer of rows: called by the sampler's thread; its cost counts as the record's. */
 struct record_producer {
-    /* Is there something to take, though there are no new samples? */
+    /* True if it has work although there are no new samples. */
     bool (*is_on)(const void *arg);
-    /* Before new samples are written; each of them, once it is; and once a second, before what is too old goes. */
+    /* Called before new samples are written; after each sample; and once a second, before old
+     * rows are removed. */
     void (*take)(void *arg);
     void (*on_sample)(void *arg, const struct record_samples *s, const struct model_sample *sample);
     void (*second)(void *arg, const struct record_samples *s, struct pystack *ps, uint64_t now_ns,
                    double timestamp);
-    /* The tables are about to be closed, or begun anew. */
+    /* The tables are about to be closed or replaced. */
     void (*close)(void *arg);
 };
 
 struct record {
-    struct ring_set *set; /* NULL: not begun, or not possible */
+    struct ring_set *set; /* NULL: not started, or not possible */
     bool begun;
     uint64_t began_ns;
     struct config config;
-    char note[256]; /* what could not be done, and why; "" nothing */
+    char note[256]; /* the error, if there is one; otherwise "" */
     uint64_t second_due_ns, flushed_ns, expired_ns;
     bool unflushed;
     struct record_ids ids;
-    uint64_t taken;  /* samples of the profile, since it began, that were looked at */
-    uint64_t missed; /* samples that were gone before they were taken, or whose stack could not be written */
+    uint64_t taken; /* samples of the profile, since its start, that were processed */
+    /* samples that were gone before they were taken, or whose stack could not be written */
+    uint64_t missed;
     struct collect collect;
     struct record_facts facts;
     struct record_gc gc;
-    bool gc_events;     /* Python tells of each collection of the main interpreter: record_gc_event */
-    int64_t gc_objects; /* of the main interpreter (pystack.h: long_lived) */
-    const struct record_producer *producer; /* NULL: there is none */
+    /* Python reports each collection of the main interpreter: record_gc_event */
+    bool gc_events;
+    int64_t gc_objects;                     /* of the main interpreter (pystack.h: long_lived) */
+    const struct record_producer *producer; /* NULL if there is none */
     void *producer_arg;
     uint64_t cost_ns; /* CPU time of all this so far */
     struct cost_meter meter;
-    double cost_pct; /* of a core, over the last seconds; NAN unknown */
+    double cost_pct; /* of a core, over the last seconds; NAN if unknown */
 };
 
-/* What only the sampler knows, for the table of status. */
+/* The sampler's values for the table of status. */
 struct record_view {
     double overhead_pct, us_per_sample, rate_hz;
     uint64_t samples, torn, dropped;
     int64_t rss_bytes, clients;
     uint64_t cpu_ns;
-    const char *python;      /* version of the interpreter; NULL: there is none */
-    struct pystack *pystack; /* reads it; NULL: there is none */
+    const char *python;      /* version of the interpreter; NULL if there is none */
+    struct pystack *pystack; /* reads it; NULL if there is none */
 };
 
 void record_init(struct record *r, const struct config *config);
 
-/* `arg` writes rows too, from now on. */
+/* Register `arg` as a writer of rows. */
 void record_add_producer(struct record *r, const struct record_producer *producer, void *arg);
 
-/* Make the tables, when that was not done yet. */
+/* Make the tables, unless they exist. */
 void record_begin(struct record *r);
 
-/* Flush and close; `remove`: the files too. */
+/* Flush and close; with `remove`, also remove the files. */
 void record_end(struct record *r, bool remove);
 
-/* Take in what was set. Another limit of memory begins the tables anew. */
+/* Read the changed settings. A new limit of memory starts new tables. */
 void record_configure(struct record *r, const struct config *config);
 
-/* When once a second's rows are due; RECORD_NEVER without tables. */
+/* The time at which the rows of each second are due; RECORD_NEVER without tables. */
 uint64_t record_due_ns(const struct record *r);
 
-/* Write the samples that were collected since the last call. Before a batch is cleared. True: the tables no longer hold the
- * definitions of all stacks of this epoch, so a new one should begin. */
+/* Write the samples collected since the last call. Called before a batch is cleared. True if the
+ * tables no longer hold the definitions of all stacks of this epoch, so a new one should start. */
 bool record_take(struct record *r, struct record_samples *s);
 
-/* Write what is due now. */
+/* Write the rows that are due now. */
 void record_second(struct record *r, struct record_samples *s, const struct record_view *view);
 
-/* Is it time to make what there is visible to readers? */
+/* True if it is time to make new rows visible to readers. */
 bool record_is_due(const struct record *r);
 
-/* Make it visible, if there is something and it is time. */
+/* Make new rows visible, if there are any and it is time. */
 void record_flush(struct record *r);
 
-/* For status; table names are static. Number of tables, at most RING_TABLE_KEPT. */
+/* For status; table names are static. Returns the number of tables, at most RING_TABLE_KEPT. */
 size_t record_list(const struct record *r, struct model_table *out);
 
-/* Memory held beside the tables. */
+/* Memory in use besides the tables. */
 size_t record_bytes(const struct record *r);
 
-/* Something that a client has had done; kept at once. `uid`, `pid` of the client; -1 not known. */
+/* An action of a client; written immediately. `uid`, `pid` of the client; -1 if unknown. */
 void record_event(struct record *r, const char *kind, int64_t uid, int64_t pid, const char *text);
 
-/* What garbage collectors have counted since the last time; `ps` NULL: there are none. */
+/* Write the counts of garbage collectors since the last time; `ps` NULL if there are none. */
 void record_gc(struct record *r, struct pystack *ps, double timestamp);
 
-/* The same of counters that were read: `n` interpreters', the last time's being in r->gc. */
+/* The same for counters already read: of `n` interpreters; the previous ones are in r->gc. */
 void record_gc_counts(struct record *r, const struct pystack_gc *now, size_t n, double timestamp);
 
-/* A collection that was told. */
+/* A reported collection. */
 struct record_gc_row {
     double begin_s; /* since the epoch */
     uint64_t duration_ns;
-    int64_t step, collected, uncollectable; /* step RING_INT_NULL, the others < 0: not known */
+    int64_t step, collected, uncollectable; /* step RING_INT_NULL, the others < 0: unknown */
     int generation;
 };
 void record_gc_event(struct record *r, const struct record_gc_row *row);
 
-/* Append a row to a table, if it is there. */
+/* Append a row to a table, if the table exists. */
 void record_append(struct record *r, enum ring_table table, const union ring_value *row);
 
 #endif
