@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * eval_do: a run is run: see eval_internal.h. On the thread that it is meant for, with the GIL.
+ * eval_do: performs a run: see eval_internal.h. On its thread, with the GIL.
  *
- * sys.stdin, stdout and stderr are put there and back from here: between the look at what is there and the change no other thread has the
- * GIL.
+ * sys.stdin, stdout and stderr are replaced and restored from here, because between the check
+ * and the change no other thread has the GIL.
  */
 #include "agent/python/eval_internal.h"
 
@@ -13,13 +13,13 @@
 #include "agent/python/gil_usage.h"
 #include "base/clock.h"
 
-#define EVAL_TRIES 8 /* to put a stream there that somebody else changes, too */
+#define EVAL_TRIES 8 /* attempts to replace a stream that other code changes, too */
 #define EVAL_INTERRUPTED "KeyboardInterrupt"
 #define EVAL_NOT_APART "what it prints could not be kept apart from what the job prints: it was not run"
 
 static const char *const eval_streams[EVAL_STREAMS] = {"stdin", "stdout", "stderr"};
 
-/* A text that python/units/eval.py has made, bytes. */
+/* A text made by python/units/eval.py, as bytes. */
 static void eval_take_text(struct eval_run *run, struct pyapi_object *bytes, struct strbuf *out) {
     char *text;
     ssize_t size;
@@ -40,7 +40,7 @@ static struct pyapi_object *eval_call(struct eval_run *run, enum eval_function f
     return run->api.PyObject_CallFunctionObjArgs(run->functions[f], run->self, a, b, c, NULL);
 }
 
-/* In place of what sys has under that name, if it has something. False: that cannot be. */
+/* Replace the object that sys has under that name, if there is one. False on failure. */
 static bool eval_put_stream(struct eval_run *run, size_t i) {
     const struct pyapi *api = &run->api;
     struct pyapi_object *name = api->PyUnicode_FromString(eval_streams[i]);
@@ -52,7 +52,9 @@ static bool eval_put_stream(struct eval_run *run, size_t i) {
             break;
         api->Py_IncRef(before);
         struct pyapi_object *ours = eval_call(run, EVAL_stream, before, name, NULL);
-        if (ours) /* for good: print() of another thread may have it, without a reference, when it is taken out */
+        /* leaked on purpose: print() on another thread may use it, without a reference, when it
+         * is removed */
+        if (ours)
             api->Py_IncRef(ours);
         put = ours && api->PySys_GetObject(eval_streams[i]) == before &&
               api->PySys_SetObject(eval_streams[i], ours) == 0;
@@ -68,7 +70,7 @@ static bool eval_put_stream(struct eval_run *run, size_t i) {
     return put;
 }
 
-/* What was there, unless somebody has put something else there since. */
+/* Restore the previous object, unless other code has replaced ours since. */
 static void eval_take_stream(struct eval_run *run, size_t i) {
     struct eval_stream *s = &run->streams[i];
     if (s->ours && run->api.PySys_GetObject(eval_streams[i]) == s->ours)
@@ -78,7 +80,7 @@ static void eval_take_stream(struct eval_run *run, size_t i) {
     run->api.PyErr_Clear();
 }
 
-/* ---- running it ---- */
+/* ---- the run itself ---- */
 
 void eval_own_begin(struct eval_run *run) { run->since_ns = clock_self_cpu_ns(); }
 
@@ -88,7 +90,7 @@ void eval_own_end(struct eval_run *run) {
     run->since_ns = 0;
 }
 
-/* What the client wants run. */
+/* The client's code. */
 static struct pyapi_object *eval_theirs(struct eval_run *run, struct pyapi_object *code,
                                         struct pyapi_object *globals, struct pyapi_object *locals) {
     eval_own_end(run);
@@ -102,7 +104,7 @@ static struct pyapi_object *eval_item(struct eval_run *run, struct pyapi_object 
     return o == run->api._Py_NoneStruct ? NULL : o;
 }
 
-/* What is called instead of code. False: something was raised. */
+/* The call that is made instead of running code. False if it has raised an exception. */
 static bool eval_do_call(struct eval_run *run) {
     eval_own_end(run);
     int rc = run->call->run(run->call, &run->api);
@@ -110,7 +112,7 @@ static bool eval_do_call(struct eval_run *run) {
     return rc == 0;
 }
 
-/* The code, then its last expression, whose text is taken. False: something was raised. */
+/* Run the code, then its last expression, whose text is taken. False on an exception. */
 static bool eval_do(struct eval_run *run) {
     const struct pyapi *api = &run->api;
     struct pyapi_object *made = eval_call(run, EVAL_compile, NULL, NULL, NULL), *done = NULL;
@@ -142,7 +144,7 @@ static bool eval_do(struct eval_run *run) {
     return ok;
 }
 
-/* What the method "complete" wants to know: nothing of the code is run. */
+/* The method "complete": none of the code is run. */
 static void eval_complete(struct eval_run *run) {
     struct pyapi_object *told = eval_call(run, run->want.whole ? EVAL_whole : EVAL_names, NULL, NULL, NULL);
     if (told) {
@@ -154,7 +156,7 @@ static void eval_complete(struct eval_run *run) {
     run->api.PyErr_Clear();
 }
 
-/* What it has raised, in words. */
+/* Describe the exception in words. */
 static void eval_explain_error(struct eval_run *run) {
     const struct pyapi *api = &run->api;
     struct pyapi_object *type = NULL, *value = NULL, *tb = NULL, *none = api->_Py_NoneStruct;
@@ -177,9 +179,10 @@ static void eval_explain_error(struct eval_run *run) {
     api->PyErr_Clear();
 }
 
-/* From here on the code can be interrupted, or no longer: then an interrupt that was not delivered comes up in a function of ours. It is
- * not taken back: PyThreadState_SetAsyncExc without an exception sets the eval breaker of all threads, which only one that comes up
- * clears; with a trace function a thread of 3.11 then never gets past the beginning of a function. */
+/* Whether the code can be interrupted. An interrupt that was not delivered comes up in a
+ * function of ours. It is not cancelled, because PyThreadState_SetAsyncExc without an exception
+ * sets the eval breaker of all threads, which only a delivered exception clears; a thread of
+ * 3.11 with a trace function then never gets past the beginning of a function. */
 static void eval_set_running(struct eval_run *run, bool running) {
     (void)pthread_mutex_lock(&run->lock);
     run->running = running;
@@ -208,7 +211,7 @@ static void eval_finish(struct eval_run *run) {
     eval_let_go(run);
 }
 
-/* The thread that runs it is this one, and it has begun. */
+/* Perform a run that has started, on this thread. */
 void eval_perform(struct eval_run *run) {
     uint64_t began = clock_mono_ns();
     if (!run->since_ns)

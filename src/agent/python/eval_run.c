@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * eval_run: see eval_run.h. Sources: Doc/c-api/init.rst (PyThreadState_SetAsyncExc, Py_AddPendingCall), Doc/c-api/exceptions.rst.
+ * eval_run: see eval_run.h. Sources: Doc/c-api/init.rst (PyThreadState_SetAsyncExc,
+ * Py_AddPendingCall), Doc/c-api/exceptions.rst.
  *
- * python/units/eval.py does what is done better in Python.
+ * python/units/eval.py has the parts that are easier in Python.
  */
 #include "agent/python/eval_internal.h"
 
@@ -15,13 +16,14 @@
 #include "pystack/gate.h"
 
 #define EVAL_ARENA ((size_t)1024 * 1024)
-#define EVAL_CALL_BYTES 65536 /* of what a call prints, which nobody sees, and of a traceback */
+/* for the output of a call, which is discarded, and for a traceback */
+#define EVAL_CALL_BYTES 65536
 #define EVAL_GONE "the frame is there no longer: its thread has gone on"
 
 #define EVAL_NAME(name) [EVAL_##name] = "eval_" #name,
 static const char *const eval_functions[EVAL_FUNCTION_COUNT] = {EVAL_FUNCTIONS(EVAL_NAME)};
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 static const struct model_thread *eval_find_thread(const struct model_snapshot *s, int64_t tid) {
     for (size_t i = 0; s && i < s->n_threads; i++)
@@ -113,7 +115,7 @@ enum eval_state eval_run_state(const struct eval_run *run) {
     return (enum eval_state)__atomic_load_n(&run->state, __ATOMIC_ACQUIRE);
 }
 
-/* The step that decides: from waiting to `state`. */
+/* The deciding step: from waiting to `state`. */
 bool eval_decide(struct eval_run *run, enum eval_state state) {
     int waiting = EVAL_WAITING;
     return __atomic_compare_exchange_n(&run->state, &waiting, (int)state, false, __ATOMIC_ACQ_REL,
@@ -147,7 +149,7 @@ void eval_drop(struct eval_run *run, struct pyapi_object **o) {
     *o = NULL;
 }
 
-/* Let go of everything of Python's. */
+/* Release every Python object. */
 void eval_let_go(struct eval_run *run) {
     for (size_t i = 0; i < EVAL_FUNCTION_COUNT; i++)
         eval_drop(run, &run->functions[i]);
@@ -158,9 +160,9 @@ void eval_let_go(struct eval_run *run) {
     run->api.PyErr_Clear();
 }
 
-/* ---- before: on the worker's thread ---- */
+/* ---- preparation, on the worker's thread ---- */
 
-/* Where variables go. */
+/* Receives variables. */
 struct eval_names {
     const struct pyapi *api;
     struct pyapi_object *names, *cells; /* dicts */
@@ -204,7 +206,8 @@ static int eval_find_names(struct eval_run *run, struct worker *w, char *why) {
     return rc == 0 && !n.failed ? 0 : -1;
 }
 
-/* Everything that is needed to run it, so that later nothing of the worker's is. 0, or -1 with why. */
+/* Prepare everything that the run needs, so that it needs nothing of the worker later. 0, or -1
+ * with why. */
 static int eval_prepare(struct eval_run *run, struct worker *w, char *why) {
     run->api = *worker_api(w);
     run->api.library = NULL;
@@ -245,9 +248,10 @@ static int eval_prepare(struct eval_run *run, struct worker *w, char *why) {
     return 0;
 }
 
-/* ---- by the main thread ---- */
+/* ---- on the main thread ---- */
 
-/* On the job's main thread, with the GIL, when its interpreter gets to it. In a child that the job has forked meanwhile it is not run. */
+/* On the job's main thread, with the GIL, when its interpreter gets to it. In a child that the
+ * job has forked meanwhile it does not run. */
 static int eval_on_pending(void *arg) {
     struct eval_run *run = arg;
     if (getpid() == run->pid && eval_decide(run, EVAL_BEGUN))
@@ -258,7 +262,7 @@ static int eval_on_pending(void *arg) {
     return 0;
 }
 
-/* ---- by the worker ---- */
+/* ---- on the worker ---- */
 
 struct eval_job {
     struct worker_job job; /* first */
@@ -267,7 +271,8 @@ struct eval_job {
 
 static struct eval_run *eval_run_of(struct worker_job *job) { return ((struct eval_job *)(void *)job)->run; }
 
-/* What it makes ready and what it runs itself is counted by the run, so that the client's code is not. */
+/* Its preparation, and the runs that it performs, are counted by the run, so that the client's
+ * code is not counted. */
 static bool eval_step(struct worker_job *job, struct worker *w) {
     struct eval_run *run = eval_run_of(job);
     if (eval_run_state(run) != EVAL_WAITING)

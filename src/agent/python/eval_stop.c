@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* eval_stop: a run is interrupted until it ends: see eval_run.h. By a thread that asks for the GIL only when that can be had. */
+/* eval_stop: interrupts a run until it ends: see eval_run.h. From a thread that asks for the GIL
+ * only when it is available. */
 #include <pthread.h>
 #include <time.h>
 
@@ -8,8 +9,8 @@
 #include "base/clock.h"
 #include "pystack/gate.h"
 
-#define EVAL_INTERRUPT_NS (100 * CLOCK_NS_PER_MS) /* between two interrupts, */
-#define EVAL_POLL_NS CLOCK_NS_PER_MS              /* and two looks at the GIL */
+#define EVAL_INTERRUPT_NS (100 * CLOCK_NS_PER_MS) /* between two interrupts */
+#define EVAL_POLL_NS CLOCK_NS_PER_MS              /* and between two checks of the GIL */
 
 static pthread_key_t eval_key;
 static bool eval_key_created;
@@ -22,7 +23,8 @@ static void eval_on_exit(void *arg) {
     eval_run_unref(run);
 }
 
-/* Can the GIL be had? Of its holder's, if that is the code itself, it is known that it runs for somebody who has given it up. */
+/* True if the GIL is available. If the code itself has it, it is known to run for a client that
+ * has given it up. */
 static bool eval_may_ask(struct eval_run *run, struct pystack *ps, struct pystack_gate *before) {
     struct pystack_gate now;
     if (pystack_gate_read(ps, &now) != 0 || now.finalizing || !run->api.Py_IsInitialized())

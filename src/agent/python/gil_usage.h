@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gil_usage: how often a thread had the GIL for what is ours, and how much CPU time it used then: for status.
+ * gil_usage: how often a thread had the GIL for work of ours, and the CPU time it used then: for
+ * status.
  *
- * Code that a client has had run is the client's, and ends such a hold; making it ready, the text of what it gives and what is to be put
- * back after it are ours again. Atomic: from any thread.
+ * The code of a client is the client's work, and ends such a time; its preparation, the text of
+ * its result and the cleanup after it are ours. Atomic: from any thread.
  */
 #ifndef AGENT_PYTHON_GIL_USAGE_H
 #define AGENT_PYTHON_GIL_USAGE_H
@@ -14,7 +15,7 @@ struct gil_usage {
     uint64_t n, ns, longest_ns;
 };
 
-/* When an agent begins: there were none. */
+/* Reset, when an agent starts. */
 void gil_usage_clear(void);
 
 /* The calling thread has had it since its own CPU clock was `since_ns`. */

@@ -6,10 +6,11 @@
 
 #include "pystack/gate.h"
 
-#define GRADS_VARARGS 1                    /* METH_VARARGS */
-#define GRADS_THREADS 512                  /* in Python at once */
-#define GRADS_NAMES 4096                   /* of one function that are looked at */
-#define GRADS_UNICODE_SUBCLASS (1UL << 28) /* Py_TPFLAGS_... (Include/object.h), the same in all versions */
+#define GRADS_VARARGS 1   /* METH_VARARGS */
+#define GRADS_THREADS 512 /* in Python at a time */
+#define GRADS_NAMES 4096  /* maximum of one function that are checked */
+/* Py_TPFLAGS_... (Include/object.h), the same in all versions */
+#define GRADS_UNICODE_SUBCLASS (1UL << 28)
 
 /* PyMethodDef. */
 struct grads_method {
@@ -26,11 +27,12 @@ static struct grads {
     uint64_t codes[GRADS_THREADS];
 } grads;
 
-/* What a function may give one up by: the attribute, or a way to set one whose name is not written there. */
+/* The names by which a function may release a gradient: the attribute, or a function that sets
+ * an attribute by a computed name. */
 static const char *const grads_ways[] = {"grad",        "setattr", "delattr",    "__setattr__",
                                          "__delattr__", "__set__", "__delete__", NULL};
 
-/* Where a code object has names, and texts. */
+/* The names and constants of a code object. */
 static const char *const grads_where[] = {"co_names", "co_consts"};
 
 static bool grads_is_way(struct pyapi_object *o) {
@@ -40,7 +42,8 @@ static bool grads_is_way(struct pyapi_object *o) {
     return false;
 }
 
-/* Does a function use such a name, of attributes and globals, or as a constant? A code object tells without running anything. */
+/* True if a function uses such a name, as an attribute, a global or a constant. The code object
+ * shows that without running anything. */
 static bool grads_uses(struct pyapi_object *code, const char *of) {
     const struct pyapi *api = &grads.api;
     struct pyapi_object *names = api->PyObject_GetAttrString(code, of);
@@ -60,7 +63,7 @@ static bool grads_uses(struct pyapi_object *code, const char *of) {
     return found;
 }
 
-/* Is another thread where it may give up a gradient? */
+/* True if another thread may be about to release a gradient. */
 static bool grads_are_at_risk(void) {
     uint64_t own = (uint64_t)(uintptr_t)grads.api.PyGILState_GetThisThreadState();
     ssize_t n = grads.beside ? -1 : pystack_gate_codes(grads.ps, own, grads.codes, GRADS_THREADS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* helper: see helper.h. The assembler puts the files in (mk/build.mk knows of them). */
+/* helper: see helper.h. The assembler embeds the files (mk/build.mk lists them). */
 #include "agent/python/helper.h"
 
 #include <stdio.h>
@@ -50,7 +50,7 @@ int helper_begin(struct helper *h, const struct pyapi *api) {
     return 0;
 }
 
-/* Begin the unit of that name, or the first that it needs: true when there was one to read. */
+/* Start the unit of that name, or the first one that it needs: true if there was one to read. */
 static bool helper_begin_unit(struct helper *h, const char *name) {
     size_t found = HELPER_COUNT;
     for (size_t i = helper_find(name); i < HELPER_COUNT && !h->read[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * numbers: see numbers.h. Mean and squares are put together piece by piece (Chan, Golub, LeVeque 1979), so that they are as good as
- * with two passes.
+ * numbers: see numbers.h. Mean and squares are combined piece by piece (Chan, Golub, LeVeque
+ * 1979), so that they are as exact as with two passes.
  */
 #include "agent/python/numbers.h"
 
@@ -11,9 +11,9 @@
 
 #define NUMBERS_A_STEP 32768 /* numbers */
 #define NUMBERS_LANES 4
-#define NUMBERS_VECTOR 16 /* bytes that are looked at at once */
+#define NUMBERS_VECTOR 16 /* bytes that are checked together */
 
-/* ---- the order in which they are read: it does not matter, so strides fall and dims are merged ---- */
+/* ---- the order of reading: it does not matter, so strides are sorted and dims are merged ---- */
 
 static void numbers_sort(struct numbers_view *v) {
     for (size_t i = 1; i < v->n_dims; i++)
@@ -26,7 +26,8 @@ static void numbers_sort(struct numbers_view *v) {
         }
 }
 
-/* Leave out dims of one number and those that repeat what there is. False: there are no numbers, or too many. */
+/* Remove dims of size one and dims that repeat numbers. False if there are no numbers, or too
+ * many dims. */
 static bool numbers_reduce(struct numbers *n, const struct numbers_view *from) {
     struct numbers_view *v = &n->view;
     uint64_t total = 1;
@@ -93,7 +94,7 @@ static double numbers_half(uint16_t h) {
 
 static double numbers_get(const struct numbers_view *v, const uint8_t *at) {
     uint64_t bits = 0;
-    memcpy(&bits, at, v->width); /* little-endian, as all machines we run on */
+    memcpy(&bits, at, v->width); /* little-endian, like all supported machines */
     if (v->kind == 'u')
         return (double)bits;
     if (v->kind == 'i') {
@@ -115,7 +116,7 @@ static double numbers_get(const struct numbers_view *v, const uint8_t *at) {
 
 /* ---- a piece ---- */
 
-/* Count what is not finite; the rest stays in n->values. Their number. */
+/* Count the numbers that are not finite; the others stay in n->values. Returns their number. */
 static size_t numbers_sift(struct numbers *n, size_t count) {
     struct numbers_stats *s = &n->stats;
     size_t kept = 0;
@@ -164,7 +165,7 @@ static void numbers_bin(struct numbers *n, size_t count) {
     }
 }
 
-/* Where the numbers at the index begin, and how many of the innermost dim are read at once. */
+/* The address of the numbers at the index, and how many of the innermost dim are read together. */
 static uint64_t numbers_find(const struct numbers *n, size_t *count) {
     const struct numbers_view *v = &n->view;
     size_t last = v->n_dims - 1, apart = (size_t)v->stride[last] * v->width;
@@ -177,7 +178,7 @@ static uint64_t numbers_find(const struct numbers *n, size_t *count) {
     return v->address + offset * v->width;
 }
 
-/* Go on by so many of the innermost dim. False at the end, where it begins again. */
+/* Advance by so many of the innermost dim. False at the end, where it starts again. */
 static bool numbers_advance(struct numbers *n, size_t count) {
     size_t i = n->view.n_dims - 1;
     n->index[i] += (int64_t)count;
@@ -190,7 +191,7 @@ static bool numbers_advance(struct numbers *n, size_t count) {
     return true;
 }
 
-/* True when there is more of this pass. */
+/* True if there is more of this pass. */
 static bool numbers_piece(struct numbers *n, size_t *done) {
     size_t count, apart = (size_t)n->view.stride[n->view.n_dims - 1] * n->view.width;
     uint64_t at = numbers_find(n, &count);
@@ -222,16 +223,17 @@ bool numbers_step(struct numbers *n) {
     return true;
 }
 
-/* ---- a quick look ---- */
+/* ---- the quick scan ---- */
 
-/* Floating point numbers are sign and magnitude. Turned into integers that grow with them NaN and infinity lie outermost. */
+/* Floating point numbers are sign and magnitude. As integers in the same order, NaN and infinity
+ * are at the two ends. */
 struct numbers_order {
-    int64_t last;      /* the largest that is finite; the smallest is -last - 1 */
-    int64_t low, high; /* of those that are finite */
-    uint64_t bad, inf; /* that are not finite, and of these the infinite */
+    int64_t last;      /* the largest finite one; the smallest is -last - 1 */
+    int64_t low, high; /* of the finite numbers */
+    uint64_t bad, inf; /* numbers that are not finite, and the infinite ones of them */
 };
 
-/* Vectors, as the compiler makes them of what the machine has. */
+/* Vectors, which the compiler maps to the machine's. */
 typedef int16_t numbers_shorts __attribute__((vector_size(NUMBERS_VECTOR)));
 typedef int32_t numbers_words __attribute__((vector_size(NUMBERS_VECTOR)));
 
@@ -250,7 +252,7 @@ static void numbers_order_join(struct numbers_order *o, int64_t low, int64_t hig
     o->high = high > o->high ? high : o->high;
 }
 
-/* At most NUMBERS_BUFFER bytes, so that counts of a lane fit into it. */
+/* At most NUMBERS_BUFFER bytes, so that the counts fit into a lane. */
 static void numbers_order_16(const uint8_t *bytes, size_t n, struct numbers_order *o) {
     enum { LANES = sizeof(numbers_shorts) / sizeof(int16_t) };
     _Static_assert(NUMBERS_BUFFER / NUMBERS_VECTOR < INT16_MAX, "a count does not fit");
@@ -363,7 +365,8 @@ int numbers_scan(struct numbers *n, const struct numbers_view *view) {
 
 /* ---- squares ---- */
 
-/* Of the first `count` of n->values, in lanes, so that no addition waits for the one before. */
+/* The sum of squares of the first `count` of n->values, in lanes, so that no addition waits for
+ * the previous one. */
 static double numbers_square(const struct numbers *n, size_t count) {
     double lanes[NUMBERS_LANES] = {0}, sum = 0;
     size_t i = 0;
@@ -406,7 +409,7 @@ int numbers_squares(struct numbers *n, const struct numbers_view *view, double *
             return -1;
         numbers_fill(n, count);
         double of_it = numbers_square(n, count);
-        if (!isfinite(of_it)) { /* some number is not, which is seldom: they are left out */
+        if (!isfinite(of_it)) { /* some number is not finite, which is rare: these are left out */
             size_t kept = numbers_sift(n, count);
             of_it = numbers_square(n, kept);
         }

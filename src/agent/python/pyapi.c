@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#define PYAPI_DICT_SUBCLASS (1UL << 29) /* Py_TPFLAGS_... (Include/object.h), the same in all versions */
+/* Py_TPFLAGS_... (Include/object.h), the same in all versions */
+#define PYAPI_DICT_SUBCLASS (1UL << 29)
 
 #define PYAPI_NAME(name)                                                                                     \
     { #name, offsetof(struct pyapi, name) }
@@ -84,13 +85,13 @@ static const struct pyapi_name {
     PYAPI_NAME(PyBytes_FromStringAndSize),
 };
 
-/* Does the symbol belong to the image that begins at `base`? */
+/* True if the symbol belongs to the image that starts at `base`. */
 static bool pyapi_is_within(const void *symbol, const void *base) {
     Dl_info info;
     return symbol && dladdr(symbol, &info) && info.dli_fbase == base;
 }
 
-/* Something to look names up in. */
+/* A handle to look names up in. */
 static void *pyapi_open(const Dl_info *image) {
     const char *probe = "PyGILState_Ensure";
     void *handle = dlopen(NULL, RTLD_NOW | RTLD_NOLOAD);

@@ -2,9 +2,10 @@
 /*
  * pyapi: the functions of the job's CPython that the python worker calls, found by name.
  *
- * Only names of the stable ABI (Doc/data/stable_abi.dat), or of every version from 3.6 to 3.15, with types of our own: one
- * agent serves all of them. They are looked for in the library that holds the runtime that was discovered, so a second
- * Python in the process is not mistaken for it. Objects are only ever handled as pointers. Used by the worker's thread.
+ * Only names of the stable ABI (Doc/data/stable_abi.dat), or of every version from 3.6 to 3.15,
+ * with types of our own: one agent works with all of them. They are looked up in the library
+ * that contains the discovered runtime, so a second Python in the process is not mistaken for
+ * it. Objects are only ever handled as pointers. Used by the worker's thread.
  */
 #ifndef AGENT_PYTHON_PYAPI_H
 #define AGENT_PYTHON_PYAPI_H
@@ -16,7 +17,7 @@
 
 struct pyapi_object; /* a PyObject */
 
-/* Each with the name that CPython gives it. */
+/* Each with its name in CPython. */
 struct pyapi {
     int (*Py_IsInitialized)(void);
     int (*PyGILState_Ensure)(void);
@@ -27,9 +28,10 @@ struct pyapi {
     struct pyapi_object *(*PyErr_Occurred)(void); /* borrowed */
     struct pyapi_object *(*PyDict_New)(void);
     int (*PyDict_SetItemString)(struct pyapi_object *dict, const char *key, struct pyapi_object *value);
-    struct pyapi_object *(*PyDict_GetItemString)(struct pyapi_object *dict, const char *key); /* borrowed */
-    struct pyapi_object *(*PyEval_GetBuiltins)(void);                                         /* borrowed */
-    struct pyapi_object *(*PyImport_GetModuleDict)(void);                                     /* borrowed */
+    /* borrowed */
+    struct pyapi_object *(*PyDict_GetItemString)(struct pyapi_object *dict, const char *key);
+    struct pyapi_object *(*PyEval_GetBuiltins)(void);     /* borrowed */
+    struct pyapi_object *(*PyImport_GetModuleDict)(void); /* borrowed */
     struct pyapi_object *(*Py_CompileString)(const char *source, const char *file, int start);
     struct pyapi_object *(*PyEval_EvalCode)(struct pyapi_object *code, struct pyapi_object *globals,
                                             struct pyapi_object *locals);
@@ -66,7 +68,7 @@ struct pyapi {
     int (*PyList_Append)(struct pyapi_object *list, struct pyapi_object *o);
     struct pyapi_object *(*Py_BuildValue)(const char *format, ...);
     struct pyapi_object *_Py_NoneStruct, *_Py_TrueStruct,
-        *_Py_FalseStruct; /* themselves, as are the types: */
+        *_Py_FalseStruct; /* the objects themselves, as are the types: */
     struct pyapi_object *PyLong_Type, *PyFloat_Type, *PyUnicode_Type, *PyTuple_Type, *PyList_Type;
     ssize_t (*PyList_Size)(struct pyapi_object *list);
     struct pyapi_object *(*PyList_GetItem)(struct pyapi_object *list, ssize_t i); /* borrowed */
@@ -75,39 +77,43 @@ struct pyapi {
     int (*PyDict_Next)(struct pyapi_object *dict, ssize_t *at, struct pyapi_object **key, /* borrowed */
                        struct pyapi_object **value);
     int (*PyType_IsSubtype)(struct pyapi_object *type, struct pyapi_object *of);
-    struct pyapi_object *(*PyEval_GetFrame)(void); /* borrowed; NULL: no Python runs on this thread */
-    int (*PyGC_Disable)(void);                     /* from 3.10 on, as is the next; else NULL */
+    /* borrowed; NULL if no Python runs on this thread */
+    struct pyapi_object *(*PyEval_GetFrame)(void);
+    int (*PyGC_Disable)(void); /* from 3.10 on, like the next; otherwise NULL */
     void (*PyErr_Fetch)(struct pyapi_object **type, struct pyapi_object **value, struct pyapi_object **tb);
-    void (*PyErr_Restore)(struct pyapi_object *type, struct pyapi_object *value,
-                          struct pyapi_object *tb); /* steals */
+    /* steals its arguments */
+    void (*PyErr_Restore)(struct pyapi_object *type, struct pyapi_object *value, struct pyapi_object *tb);
     void (*PyErr_NormalizeException)(struct pyapi_object **type, struct pyapi_object **value,
                                      struct pyapi_object **tb);
     struct pyapi_object *(*PySys_GetObject)(const char *name); /* borrowed */
     int (*PySys_SetObject)(const char *name, struct pyapi_object *value);
     struct pyapi_object *(*PyBytes_FromStringAndSize)(const char *bytes, ssize_t size);
     int (*PyGC_Enable)(void);
-    int (*PyEval_ThreadsInitialized)(void); /* 3.6, which makes its GIL late; else NULL, as is the next */
+    /* 3.6, which makes its GIL late; otherwise NULL, like the next */
+    int (*PyEval_ThreadsInitialized)(void);
     void (*PyEval_InitThreads)(void);
     void *library;        /* kept open: its code cannot be unloaded while it may be called */
-    uint64_t *finalizing; /* 3.6, which keeps it outside of _PyRuntime: the variable; else NULL */
+    uint64_t *finalizing; /* 3.6, where this variable is outside of _PyRuntime; otherwise NULL */
 };
 
 #define PYAPI_FILE_INPUT 257 /* Py_file_input: source of whole statements */
 
-/* Find them in the library that address `runtime` lies in. 0, or -1 with the error. May wait for the loader's lock. */
+/* Find them in the library that contains address `runtime`. 0, or -1 with the error. May wait
+ * for the loader's lock. */
 int pyapi_find(struct pyapi *api, uint64_t runtime, struct err *e);
 
-/* Let go of the library. */
+/* Release the library. */
 void pyapi_close(struct pyapi *api);
 
-/* Text of a str object, as UTF-8, cut to `cap` at a character. 0, or -1 (no exception is left set). With the GIL. */
+/* The text of a str object, as UTF-8, cut to `cap` at a character. 0, or -1 (no exception is
+ * left set). With the GIL. */
 int pyapi_get_text(const struct pyapi *api, struct pyapi_object *o, char *buf, size_t cap);
 
-/* The int at place `i` of a tuple; 0 when there is none. With the GIL. */
+/* The int at index `i` of a tuple; 0 if there is none. With the GIL. */
 int64_t pyapi_get_int(const struct pyapi *api, struct pyapi_object *tuple, ssize_t i);
 
-/* What an object itself has under that name, past what its class makes of it: a new reference, or NULL (no exception is left set). With the
- * GIL. */
+/* The object's own attribute of that name, without its class: a new reference, or NULL (no
+ * exception is left set). With the GIL. */
 struct pyapi_object *pyapi_get_own(const struct pyapi *api, struct pyapi_object *o, const char *name);
 
 #endif

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STACK_FRAMES 256 /* that are walked */
+#define STACK_FRAMES 256 /* maximum that is walked */
 #define STACK_TRUNCATED " < ..."
 
-/* Torch's function that calls a module, and those around and in it whose names have this in them. */
+/* Torch's function that calls a module; names of functions around and in it contain this. */
 #define STACK_TEXT_CALL "_call_impl"
 #define STACK_TEXT_MODULE "torch/nn/modules/module.py"
 
@@ -20,7 +20,7 @@ struct stack_frame {
     long long line;
 };
 
-/* Text of an attribute, or of the second where there is none of the first. */
+/* The text of an attribute, or of the second one if the first does not exist. */
 static void stack_get_text(const struct pyapi *api, object *o, const char *name, const char *other, char *buf,
                            size_t cap) {
     object *text = api->PyObject_GetAttrString(o, name);
@@ -49,7 +49,7 @@ static void stack_read_frame(const struct pyapi *api, object *frame, struct stac
     api->PyErr_Clear();
 }
 
-/* Each frame, innermost first, until `take` wants no more. */
+/* Visit each frame, innermost first, until `take` returns false. */
 static void stack_each(const struct pyapi *api, bool (*take)(void *arg, const struct stack_frame *f),
                        void *arg) {
     struct stack_frame f;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* thread_spawner: see thread_spawner.h. clone(2), CLONE_FILES: a thread shares the table of the one that starts it. */
+/* thread_spawner: see thread_spawner.h. clone(2), CLONE_FILES: a thread shares the table of its
+ * creator. */
 #include "agent/python/thread_spawner.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@ static struct thread_spawner {
     pthread_cond_t changed;
     bool there, stop;
     pthread_t thread;
-    /* what is wanted */
+    /* the request */
     bool wanted;
     pthread_t *child;
     void *(*fn)(void *);

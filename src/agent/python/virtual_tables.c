@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "pystack/gate.h"
 
-#define VIRTUAL_TABLES_POLL_NS (100 * CLOCK_NS_PER_MS) /* at those that wait */
+#define VIRTUAL_TABLES_POLL_NS (100 * CLOCK_NS_PER_MS) /* between two checks of waiting requests */
 
 static const struct virtual_tables_table virtual_tables_all[] = {
 #define PYTHON_TABLE(id, name, unit, function, roots, key, help) {name, #unit, #function, roots},
@@ -23,7 +23,8 @@ const struct virtual_tables_table *virtual_tables_find_table(const char *name) {
     return NULL;
 }
 
-/* No rows, and why. That there is no torch, or no GIL to be had, is no mistake in the question. */
+/* No rows, with the reason. A missing torch, or a GIL that is not available, is not an error of
+ * the request. */
 static void virtual_tables_answer_none(struct virtual_tables *m, uint32_t peer, uint32_t id,
                                        const char *why) {
     struct wire_rows none = {.more = true};
@@ -64,7 +65,7 @@ void virtual_tables_begin(struct virtual_tables *m, uint32_t peer, uint32_t id,
         .job = job, .peer = peer, .id = id, .deadline_ns = deadline, .moved_ns = now};
 }
 
-/* Why a job has not got on. */
+/* Explain why a job has made no progress. */
 static void virtual_tables_explain(struct pystack *ps, char *why, size_t cap) {
     struct pystack_gate gate = {.held = false};
     if (ps && pystack_gate_read(ps, &gate) == 0 && gate.finalizing)
@@ -114,7 +115,7 @@ static void virtual_tables_poll_item(struct virtual_tables *m, struct virtual_ta
     }
 }
 
-/* Which of them have got on. One that has not begun waits for those before it. */
+/* Record which requests have made progress. One that has not started waits for earlier ones. */
 static void virtual_tables_note_progress(struct virtual_tables *m, uint64_t now) {
     bool moved = false;
     for (size_t i = 0; i < VIRTUAL_TABLES_MAX; i++) {

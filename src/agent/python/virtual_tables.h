@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * virtual_tables: tables that Python makes in the job when they are asked for, and who waits for one.
+ * virtual_tables: tables that Python makes in the job on request, and the clients that wait for
+ * them.
  *
- * A table is a PYTHON_TABLE of store/ring/tables.def, which names the unit of Python and the function that make it (worker_rows.h). The
- * sampler never waits: it submits a job, and looks again when the worker has woken it, or at a deadline. Then the answer goes out with what
- * there is, and its note says what could not be had. Belongs to the sampler's thread.
+ * A table is a PYTHON_TABLE of store/ring/tables.def, which names its unit of Python and its
+ * function (worker_rows.h). The sampler never waits: it submits a job, and checks it again when
+ * the worker has woken it, or at a deadline. Then the answer is sent with the available rows,
+ * and its note lists the missing data. Belongs to the sampler's thread.
  */
 #ifndef AGENT_PYTHON_VIRTUAL_TABLES_H
 #define AGENT_PYTHON_VIRTUAL_TABLES_H
@@ -18,21 +20,22 @@
 #include "pystack/pystack.h"
 #include "wire/wire.h"
 
-#define VIRTUAL_TABLES_MAX 6         /* questions that wait at the same time */
-#define VIRTUAL_TABLES_LIMIT_MS 3000 /* after that an answer has what there is by then */
-#define VIRTUAL_TABLES_STILL_MS 500  /* a worker that has not got on for so long does not have the GIL */
+#define VIRTUAL_TABLES_MAX 6         /* requests that wait at the same time */
+#define VIRTUAL_TABLES_LIMIT_MS 3000 /* after that the answer has the rows so far */
+/* a worker without progress for so long does not have the GIL */
+#define VIRTUAL_TABLES_STILL_MS 500
 
 struct virtual_tables_table {
     const char *name, *unit, *function;
-    bool roots; /* it looks at variables of running frames */
+    bool roots; /* it reads variables of running frames */
 };
 
-/* The table of that name; NULL: there is none. */
+/* The table with that name; NULL if there is none. */
 const struct virtual_tables_table *virtual_tables_find_table(const char *name);
 
-/* Who asked. */
+/* A request. */
 struct virtual_tables_item {
-    struct worker_job *job; /* NULL: free */
+    struct worker_job *job; /* NULL if free */
     uint32_t peer, id;
     uint64_t deadline_ns, moved_ns, progress;
     bool stopped;
@@ -40,24 +43,25 @@ struct virtual_tables_item {
 
 struct virtual_tables {
     struct worker *worker;
-    /* The answer, or NULL and the error. */
+    /* Called with the answer, or with NULL and the error. */
     void (*answer)(void *arg, uint32_t peer, uint32_t id, const struct wire_rows *r, const struct err *e);
     void *arg;
     struct virtual_tables_item items[VIRTUAL_TABLES_MAX];
-    uint64_t look_ns; /* when those that wait are looked at again */
+    uint64_t look_ns; /* time of the next check of waiting requests */
 };
 
-/* Have a question answered, at once or later. `roots`: a snapshot with locals when the table wants them; NULL: there is none. */
+/* Answer a request, immediately or later. `roots`: a snapshot with locals if the table needs
+ * them; NULL if there is none. */
 void virtual_tables_begin(struct virtual_tables *m, uint32_t peer, uint32_t id,
                           const struct wire_rows_ask *ask, const struct model_snapshot *roots);
 
-/* Answer what is ready or late. `ps`: to tell who holds the GIL; may be NULL. */
+/* Answer what is ready or late. `ps`: for the name of the thread that has the GIL; may be NULL. */
 void virtual_tables_poll(struct virtual_tables *m, struct pystack *ps);
 
-/* When to look again at the latest; UINT64_MAX: nothing waits. */
+/* The latest time of the next poll; UINT64_MAX if nothing waits. */
 uint64_t virtual_tables_next_ns(const struct virtual_tables *m);
 
-/* Nobody gets an answer any more. */
+/* From now on nobody gets an answer. */
 void virtual_tables_fini(struct virtual_tables *m);
 
 #endif

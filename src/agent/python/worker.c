@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker: see worker.h. Sources: Doc/c-api/init.rst (PyGILState_Ensure, cautions about finalisation), Python/ceval_gil.c.
+ * worker: see worker.h. Sources: Doc/c-api/init.rst (PyGILState_Ensure, cautions about
+ * finalisation), Python/ceval_gil.c.
  *
- * The lock is never held while the GIL is asked for or held.
+ * The lock is never held while the thread asks for the GIL or has it.
  */
 #include "agent/python/worker.h"
 
@@ -26,20 +27,21 @@
 #include "base/mem.h"
 #include "pystack/gate.h"
 
-#define WORKER_GIL_NS (CLOCK_NS_PER_MS / 2)     /* no further step is begun after this */
-#define WORKER_POLL_NS (CLOCK_NS_PER_MS / 4)    /* between two looks at a GIL that is held */
-#define WORKER_PAUSE_NS (CLOCK_NS_PER_MS / 2)   /* between two holds: others get it */
-#define WORKER_REST_NS (3 * CLOCK_NS_PER_MS)    /* when the job found nothing to do */
-#define WORKER_LEAVE_NS CLOCK_NS_PER_S          /* to end in */
-#define WORKER_CLEAN_NS (100 * CLOCK_NS_PER_MS) /* to get the GIL for the end of a job in */
-#define WORKER_CLOSE_NS (700 * CLOCK_NS_PER_MS) /* and for the last time; less than WORKER_LEAVE_NS */
+#define WORKER_GIL_NS (CLOCK_NS_PER_MS / 2)     /* no further step is started after this */
+#define WORKER_POLL_NS (CLOCK_NS_PER_MS / 4)    /* between two checks of a GIL that is taken */
+#define WORKER_PAUSE_NS (CLOCK_NS_PER_MS / 2)   /* between two holds, in which others get it */
+#define WORKER_REST_NS (3 * CLOCK_NS_PER_MS)    /* if the job found nothing to do */
+#define WORKER_LEAVE_NS CLOCK_NS_PER_S          /* maximum time to end */
+#define WORKER_CLEAN_NS (100 * CLOCK_NS_PER_MS) /* to get the GIL for the end of a job */
+/* and for the last time; less than WORKER_LEAVE_NS */
+#define WORKER_CLOSE_NS (700 * CLOCK_NS_PER_MS)
 #define WORKER_ENDING "the interpreter is ending"
 
 enum worker_state {
     WORKER_ABSENT = 0, /* no thread was needed yet, or it has left */
     WORKER_IDLE,
     WORKER_BUSY,
-    WORKER_LOST, /* finalisation took the thread */
+    WORKER_LOST, /* finalisation has taken the thread */
 };
 
 struct worker {
@@ -50,25 +52,25 @@ struct worker {
     enum worker_state state;
     bool stop, left;
     bool in_job;   /* its thread has the job's descriptors */
-    bool orphan;   /* whoever made it is gone */
-    bool joinable; /* there is a thread to be joined */
+    bool orphan;   /* its creator is gone */
+    bool joinable; /* there is a thread to join */
     bool over;     /* the interpreter is ending: it is never called again */
     pthread_t thread;
     int64_t tid;
-    struct worker_job *head; /* the first is being done when the state is BUSY */
+    struct worker_job *head; /* in the state BUSY the first one is running */
     size_t n_jobs;
     uint64_t refused;
-    /* the thread's own */
+    /* used only by the thread */
     struct pystack *ps;
-    uint64_t finalizing; /* address of the word that says so; 0 unknown */
+    uint64_t finalizing; /* address of the word that shows it; 0 if unknown */
     struct pyapi api;
     struct helper helper;
     bool no_gil;
-    bool up;       /* the interpreter was initialised when it was looked at last */
-    bool collects; /* garbage was collected automatically when it took the GIL */
+    bool up;       /* the interpreter was initialised at the last check */
+    bool collects; /* automatic garbage collection was on when it took the GIL */
 };
 
-/* For a pending call, which may come at any later time. */
+/* For a pending call, which may run at any later time. */
 static struct worker_interrupt {
     int wanted; /* atomic */
     unsigned long ident;
@@ -95,13 +97,13 @@ bool worker_runs_beside(const struct worker *w) { return w->no_gil; }
 
 /* ---- jobs ---- */
 
-/* With the lock: whoever lets go last frees it. */
+/* With the lock: the last owner to release it frees it. */
 static void worker_forget(struct worker_job *job) {
     if (job->end != WORKER_PENDING && job->released)
         job->fini(job);
 }
 
-/* With the lock: take a job out of the row. */
+/* With the lock: remove a job from the queue. */
 static void worker_take_out(struct worker *w, struct worker_job *job) {
     for (struct worker_job **at = &w->head; *at; at = &(*at)->next)
         if (*at == job) {
@@ -119,7 +121,7 @@ static void worker_end_job(struct worker *w, struct worker_job *job, enum worker
     worker_forget(job);
 }
 
-/* With the lock: none of the jobs will be done. */
+/* With the lock: no job will be done. */
 static void worker_fail_all(struct worker *w, const char *why) {
     while (w->head) {
         (void)snprintf(w->head->why, sizeof w->head->why, "%s", why);
@@ -136,23 +138,25 @@ enum worker_end worker_get_end(struct worker *w, struct worker_job *job) {
 
 /* ---- the GIL ---- */
 
-/* What was initialised and is not any more has ended; what was not yet is still being made. */
+/* An interpreter that was initialised and no longer is has ended; one that was not yet is still
+ * being made. */
 static bool worker_is_ending(struct worker *w, const struct pystack_gate *gate) {
     bool was_up = w->up;
     w->up = w->api.Py_IsInitialized() && (was_up || pystack_has_streams(w->ps));
     return gate->finalizing || (was_up && !w->up) || (w->api.finalizing && *w->api.finalizing);
 }
 
-/* Does nobody wait for the job any more, or is the worker to end? */
+/* True if nobody waits for the job any longer, or if the worker is to end. */
 static bool worker_is_unwanted(struct worker *w, const struct worker_job *job) {
     worker_lock(w);
-    bool begun = job && job->begun; /* then what it holds must be given back */
+    bool begun = job && job->begun; /* then it must release its references */
     bool unwanted = !begun && (w->stop || (job && job->unwanted));
     worker_unlock(w);
     return unwanted;
 }
 
-/* Wait until the GIL can be had: 0; or -1 with `why`. Nothing of the interpreter's is waited for in here. */
+/* Wait until the GIL is available: 0; or -1 with `why`. This does not wait for anything of the
+ * interpreter. */
 static int worker_wait_for_turn(struct worker *w, const struct worker_job *job, uint64_t until, char *why) {
     struct pystack_gate first, now = {.finalizing = false};
     bool looked = false;
@@ -179,7 +183,7 @@ static int worker_wait_for_turn(struct worker *w, const struct worker_job *job, 
     }
 }
 
-/* Have the GIL: 0 with `*state` for worker_give, or -1 with `why`. */
+/* Take the GIL: 0 with `*state` for worker_give, or -1 with `why`. */
 static int worker_take(struct worker *w, const struct worker_job *job, uint64_t until, int *state,
                        char *why) {
     if (worker_wait_for_turn(w, job, until, why) != 0)
@@ -190,7 +194,8 @@ static int worker_take(struct worker *w, const struct worker_job *job, uint64_t 
     return 0;
 }
 
-/* Give it back. `cpu_ns`: our clock when we got it; the time that passes counts what others did meanwhile, too. 0: it was counted. */
+/* Release it. `cpu_ns`: our clock when we got it; elapsed time would include the time of other
+ * threads. 0: it was counted already. */
 static void worker_give(struct worker *w, int state, uint64_t cpu_ns) {
     w->api.PyErr_Clear();
     if (w->collects)
@@ -206,11 +211,11 @@ struct pyapi_object *worker_helper(struct worker *w, const char *name) {
     return helper_get(&w->helper, &w->api, name);
 }
 
-/* With the GIL: the dict of the units, with the function of ours that they call. 0 or -1. */
+/* With the GIL: make the dict of the units, with our function that they call. 0 or -1. */
 static int worker_begin_helper(struct worker *w) {
     bool begun = w->helper.globals != NULL;
     int rc = helper_begin(&w->helper, &w->api);
-    if (begun || rc != 0 || w->in_job) /* code of others has no use for it, and there is one of it */
+    if (begun || rc != 0 || w->in_job) /* code of clients does not need it, and it exists once */
         return rc;
     struct pyapi_object *read = grads_new(&w->api, worker_pystack(w), worker_runs_beside(w));
     rc = read ? w->api.PyDict_SetItemString(w->helper.globals, "grads_read", read) : -1;
@@ -221,7 +226,7 @@ static int worker_begin_helper(struct worker *w) {
     return rc;
 }
 
-/* With the GIL: one step of the units or of the job. True when there is more. */
+/* With the GIL: one step of the units or of the job. True if there is more. */
 static bool worker_step(struct worker *w, struct worker_job *job) {
     if (worker_begin_helper(w) != 0) {
         w->api.PyErr_Clear();
@@ -238,7 +243,7 @@ static bool worker_step(struct worker *w, struct worker_job *job) {
 
 /* ---- a job ---- */
 
-/* With the GIL, for one hold. True when the job has ended. */
+/* With the GIL, for one hold. True if the job has ended. */
 static bool worker_do_for_a_while(struct worker *w, struct worker_job *job, uint64_t since) {
     uint64_t hold = job->hold_ns ? job->hold_ns : WORKER_GIL_NS;
     bool more = true;
@@ -270,7 +275,8 @@ static void worker_do_apart(struct worker *w, struct worker_job *job) {
     job->apart = false;
 }
 
-/* Without the lock. A job that has begun holds references: it is only left when they were given back. */
+/* Without the lock. A job that has started owns references: it is left only after they were
+ * released. */
 static void worker_do(struct worker *w, struct worker_job *job) {
     bool ended = false;
     char why[WORKER_WHY_MAX];
@@ -324,7 +330,7 @@ static void worker_interrupt_job(struct worker *w) {
 
 /* ---- the thread ---- */
 
-/* With the lock: who made it is not gone meanwhile. */
+/* With the lock, so the worker's creator is not gone meanwhile. */
 static void worker_wake(struct worker *w) {
     if (!w->orphan)
         w->wake(w->arg);
@@ -343,7 +349,7 @@ static void worker_on_exit(void *arg) {
     threads_end();
 }
 
-/* Without the lock: what is needed to begin. 0, or -1 with the error. */
+/* Without the lock: prepare the thread's first work. 0, or -1 with the error. */
 static int worker_open(struct worker *w, struct err *e) {
     if (w->ps)
         return 0;
@@ -361,7 +367,7 @@ static int worker_open(struct worker *w, struct err *e) {
         return -1;
     }
     w->finalizing = w->api.finalizing ? (uint64_t)(uintptr_t)w->api.finalizing : pystack_gate_word(w->ps);
-    if (w->in_job) /* its jobs have somebody else to interrupt them */
+    if (w->in_job) /* its jobs are interrupted in another way */
         return 0;
     worker_interrupt = (struct worker_interrupt){.ident = (unsigned long)pthread_self(),
                                                  .raise = w->api.PyThreadState_SetAsyncExc,
@@ -369,7 +375,7 @@ static int worker_open(struct worker *w, struct err *e) {
     return 0;
 }
 
-/* Give the units back, if the GIL is to be had. */
+/* Release the units, if the GIL is available. */
 static void worker_close(struct worker *w) {
     int state;
     char why[WORKER_WHY_MAX];
@@ -377,7 +383,7 @@ static void worker_close(struct worker *w) {
         return;
     worker_lock(w);
     bool stop = w->stop;
-    w->stop = false; /* the last wait is not cut short */
+    w->stop = false; /* the last wait is not shortened */
     worker_unlock(w);
     if (worker_take(w, NULL, clock_mono_ns() + WORKER_CLOSE_NS, &state, why) == 0) {
         uint64_t cpu = clock_self_cpu_ns();
@@ -529,7 +535,8 @@ static bool worker_wait_gone(struct worker *w, uint64_t ns) {
     return w->state != WORKER_IDLE && w->state != WORKER_BUSY;
 }
 
-/* With the lock: finalisation has stopped the thread for ever, or will end it: nothing is to be waited for. */
+/* With the lock: true if finalisation has stopped the thread permanently, or will end it, so
+ * that waiting for it is useless. */
 static bool worker_is_abandoned(struct worker *w) {
     struct mem m;
     uint64_t word = 0;
@@ -577,7 +584,7 @@ void worker_free(struct worker *w) {
         return;
     bool gone = worker_leave(w, NULL) == 0;
     worker_lock(w);
-    bool touched = w->orphan; /* by a thread that finalisation has, and that may end at any time */
+    bool touched = w->orphan; /* by a thread under finalisation, which may end at any time */
     if (!gone) {
         w->stop = w->left = w->orphan = true;
         (void)pthread_detach(w->thread);
@@ -599,9 +606,9 @@ void worker_get_status(struct worker *w, struct worker_status *out) {
     worker_unlock(w);
 }
 
-/* ---- why ---- */
+/* ---- explanations ---- */
 
-/* Why the python worker has not had the GIL, in words. */
+/* Explain why the python worker has not got the GIL. */
 
 void worker_explain(const struct pystack_gate *gate, bool up, char *why) {
     if (!up)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_rows: see worker_rows.h. The rows are written as they travel: nothing of Python's is kept. */
+/* worker_rows: see worker_rows.h. Rows are written in the format of the wire: no Python object
+ * is kept. */
 #include "agent/python/worker_rows.h"
 
 #include <stdio.h>
@@ -11,25 +12,25 @@
 #include "pystack/gate.h"
 
 #define ROWS_COLUMNS 64
-#define ROWS_TEXT_BYTES 8192 /* of all texts of a row; what is longer is cut */
+#define ROWS_TEXT_BYTES 8192 /* of all texts of a row; longer ones are cut */
 #define ROWS_ARENA ((size_t)4 * 1024 * 1024)
 #define ROWS_ROOTS_A_STEP 64
 #define ROWS_DRAIN_STEPS 5000
 
 struct rows_root {
     struct model_locals frame;
-    struct model_local local; /* with its own place */
+    struct model_local local; /* with its own frame */
     const char *func, *file, *thread;
     int line;
     int64_t tid;
     int depth;
 };
 
-/* ---- arrays of numbers, as units describe them ---- */
+/* ---- arrays of numbers, described by units ---- */
 
 /* Only rows_squares_step may run without the GIL. */
 
-#define ROWS_SQUARES_MAX 2048 /* arrays at once */
+#define ROWS_SQUARES_MAX 2048 /* arrays at a time */
 
 struct rows_squares_item {
     struct numbers_view view;
@@ -41,11 +42,12 @@ struct rows_squares_item {
 struct rows_squares {
     struct numbers numbers;
     size_t n, at;
-    bool begun; /* the item at `at` */
+    bool begun; /* the item at `at` is started */
     struct rows_squares_item items[];
 };
 
-/* What a list (address, kind as a character's number, width, then the shape, then the strides) describes. 0 or -1. */
+/* Parse the description of an array: a list of (address, kind as a character's number, width,
+ * then the shape, then the strides). 0 or -1. */
 static int rows_get_view(const struct pyapi *api, struct pyapi_object *list, struct numbers_view *out) {
     int64_t item[3 + 2 * NUMBERS_DIMS];
     ssize_t n = api->PyList_Size(list);
@@ -65,7 +67,7 @@ static int rows_get_view(const struct pyapi *api, struct pyapi_object *list, str
     return 0;
 }
 
-/* Is it a list of such lists? */
+/* True if it is a list of such lists. */
 static bool rows_squares_is(const struct pyapi *api, struct pyapi_object *list) {
     struct pyapi_object *first = api->PyList_Size(list) > 0 ? api->PyList_GetItem(list, 0) : NULL;
     struct pyapi_object *type = first ? api->PyObject_Type(first) : NULL;
@@ -74,7 +76,7 @@ static bool rows_squares_is(const struct pyapi *api, struct pyapi_object *list) 
     return type && type == api->PyList_Type;
 }
 
-/* What they describe. NULL: too many, or no memory. */
+/* Parse these descriptions. NULL if there are too many, or without memory. */
 static struct rows_squares *rows_squares_new(const struct pyapi *api, struct pyapi_object *lists) {
     ssize_t n = api->PyList_Size(lists);
     if (n < 0 || n > ROWS_SQUARES_MAX)
@@ -83,9 +85,10 @@ static struct rows_squares *rows_squares_new(const struct pyapi *api, struct pya
     if (!s)
         return NULL;
     s->n = (size_t)n;
+    /* not numbers */
     for (ssize_t i = 0; i < n; i++)
         if (rows_get_view(api, api->PyList_GetItem(lists, i), &s->items[i].view) != 0)
-            s->items[i].view.kind = '\0'; /* no numbers */
+            s->items[i].view.kind = '\0';
     return s;
 }
 
@@ -96,7 +99,7 @@ static void rows_squares_take(struct rows_squares_item *item, const struct numbe
     item->sum = s->finite ? s->m2 + s->mean * s->mean * (double)s->finite : 0;
 }
 
-/* Read on for some 100 us; without the GIL. True when there is more. */
+/* Continue for about 100 us; without the GIL. True if there is more. */
 static bool rows_squares_step(struct rows_squares *s) {
     if (s->at == s->n)
         return false;
@@ -114,8 +117,8 @@ static bool rows_squares_step(struct rows_squares *s) {
     return true;
 }
 
-/* A list with a tuple for each: the sum of squares of its finite numbers, and how many are not finite; None where it could not be
- * read. NULL with an exception. */
+/* A list with a tuple for each array: the sum of squares of its finite numbers, and the number
+ * of others; None if it could not be read. NULL with an exception. */
 static struct pyapi_object *rows_squares_answer(const struct pyapi *api, const struct rows_squares *s) {
     struct pyapi_object *list = api->PyList_New(0);
     for (size_t i = 0; list && i < s->n; i++) {
@@ -139,19 +142,19 @@ struct rows_job {
     struct worker_job job; /* first */
     const char *function;
     struct wire_rows_ask ask;
-    struct arena arena; /* texts and places of the roots */
+    struct arena arena; /* texts and frames of the roots */
     struct rows_root *roots;
     size_t n_roots, told;
     bool roots_cut;
     uint64_t progress;         /* atomic */
     bool stop, stopped;        /* atomic; and the generator knows */
-    unsigned wound;            /* pieces since nobody waits */
+    unsigned wound;            /* pieces since nobody waits any longer */
     struct pyapi_object *args; /* owned, as are: */
-    struct pyapi_object *list; /* the roots as the unit knows them; NULL: all were told */
+    struct pyapi_object *list; /* the roots as the unit knows them; NULL: all were sent */
     struct pyapi_object *rows; /* the generator */
-    struct numbers *numbers;   /* that were asked for last; NULL none, or: */
+    struct numbers *numbers;   /* the last ones requested; NULL if none, or: */
     struct rows_squares *squares;
-    bool answered; /* and the unit knows what they are */
+    bool answered; /* the unit has the answer */
     struct strbuf columns, made;
     size_t n_columns, n_rows;
     bool more;
@@ -166,7 +169,7 @@ static void rows_fail(struct rows_job *job, const char *why) {
 
 /* ---- to Python ---- */
 
-/* With the GIL: put a value, which is given up, into the arguments. 0 or -1. */
+/* With the GIL: put a value, which is released, into the arguments. 0 or -1. */
 static int rows_set(struct rows_job *job, const struct pyapi *api, const char *key,
                     struct pyapi_object *value) {
     int rc = value ? api->PyDict_SetItemString(job->args, key, value) : -1;
@@ -189,13 +192,13 @@ static int rows_make_args(struct rows_job *job, const struct pyapi *api) {
     return rc;
 }
 
-/* With the GIL: tell of the next few roots. 0 or -1. */
+/* With the GIL: send the next few roots. 0 or -1. */
 static int rows_send_roots(struct rows_job *job, const struct pyapi *api) {
     for (size_t i = 0; i < ROWS_ROOTS_A_STEP && job->told < job->n_roots; i++) {
         const struct rows_root *r = &job->roots[job->told++];
         struct pyapi_object *o = api->Py_BuildValue("(zzziLziz)", r->local.name, r->func, r->file, r->line,
                                                     (long long)r->tid, r->thread, r->depth, r->local.type);
-        if (!o) { /* a name that is no text: the number of those after it must stay right */
+        if (!o) { /* a name that is not a text: later ones must keep their numbers */
             api->PyErr_Clear();
             o = api->Py_BuildValue("(zzziLziz)", NULL, NULL, NULL, 0, 0LL, NULL, 0, NULL);
         }
@@ -208,7 +211,7 @@ static int rows_send_roots(struct rows_job *job, const struct pyapi *api) {
     return 0;
 }
 
-/* With the GIL: one more piece of the beginning. True: there is more of it, or it has failed. */
+/* With the GIL: one more piece of the start. True if there is more of it, or if it has failed. */
 static bool rows_begin(struct rows_job *job, struct worker *w) {
     const struct pyapi *api = worker_api(w);
     if (job->rows)
@@ -228,7 +231,7 @@ static bool rows_begin(struct rows_job *job, struct worker *w) {
     return true;
 }
 
-/* With the GIL: give the unit the variable that it wants, as long as its frame lives. */
+/* With the GIL: give the unit the requested variable, while its frame lives. */
 static void rows_give_root(struct rows_job *job, struct worker *w, int64_t i) {
     const struct pyapi *api = worker_api(w);
     struct pystack_living living = {.tstate = 0};
@@ -251,7 +254,7 @@ static const struct pyapi_object *rows_type(const struct pyapi *api, struct pyap
     return type;
 }
 
-/* With the GIL: a value; its text goes to `text`, of which `*used` bytes are used. */
+/* With the GIL: a value; its text is written to `text`, of which `*used` bytes are used. */
 static struct wire_value rows_value(const struct pyapi *api, struct pyapi_object *o, char *text,
                                     size_t *used) {
     struct wire_value v = {.kind = WIRE_VALUE_NULL};
@@ -269,14 +272,14 @@ static struct wire_value rows_value(const struct pyapi *api, struct pyapi_object
         v = (struct wire_value){.kind = WIRE_VALUE_TEXT, .s = text + *used, .len = strlen(text + *used)};
         *used += v.len + 1 < ROWS_TEXT_BYTES - *used ? v.len + 1 : v.len;
     }
-    if (api->PyErr_Occurred()) { /* a number that is too large */
+    if (api->PyErr_Occurred()) { /* the number is too large */
         api->PyErr_Clear();
         v = (struct wire_value){.kind = WIRE_VALUE_NULL};
     }
     return v;
 }
 
-/* With the GIL: a tuple. */
+/* With the GIL: take a row from a tuple. */
 static void rows_take(struct rows_job *job, const struct pyapi *api, struct pyapi_object *tuple, size_t n) {
     struct wire_value values[ROWS_COLUMNS];
     char text[ROWS_TEXT_BYTES];
@@ -314,7 +317,7 @@ static void rows_forget_numbers(struct rows_job *job) {
     job->squares = NULL;
 }
 
-/* With the GIL: begin with the numbers that a list describes, or with those that lists in it do. */
+/* With the GIL: start to read the numbers that a list describes, or the lists in it. */
 static void rows_begin_numbers(struct rows_job *job, const struct pyapi *api, struct pyapi_object *list) {
     struct numbers_view v;
     job->answered = false;
@@ -354,7 +357,7 @@ static struct pyapi_object *rows_make_statistics(const struct numbers *numbers, 
                               (long long)s->zeros, s->min, s->max, s->mean, numbers_std(s), bins);
 }
 
-/* With the GIL: tell the unit what was found. */
+/* With the GIL: give the unit the result. */
 static void rows_answer_numbers(struct rows_job *job, const struct pyapi *api) {
     struct pyapi_object *answer = NULL;
     job->answered = true;
@@ -367,7 +370,8 @@ static void rows_answer_numbers(struct rows_job *job, const struct pyapi *api) {
     api->PyErr_Clear();
 }
 
-/* With the GIL: what the generator gave. True: it is a variable that it wants, so it is to go on at once. */
+/* With the GIL: handle an item of the generator. True if it asks for a variable, and so
+ * continues immediately. */
 static bool rows_take_item(struct rows_job *job, struct worker *w, struct pyapi_object *o) {
     const struct pyapi *api = worker_api(w);
     if (o == api->_Py_NoneStruct)
@@ -388,7 +392,7 @@ static bool rows_take_item(struct rows_job *job, struct worker *w, struct pyapi_
     return false;
 }
 
-/* With the GIL: have the generator go on. True when there is more. */
+/* With the GIL: continue the generator. True if there is more. */
 static bool rows_go_on(struct rows_job *job, struct worker *w) {
     const struct pyapi *api = worker_api(w);
     for (bool again = true; again;) {
@@ -404,7 +408,7 @@ static bool rows_go_on(struct rows_job *job, struct worker *w) {
     return true;
 }
 
-/* With the GIL: let the generator know that it is to end. */
+/* With the GIL: inform the generator that it is to end. */
 static void rows_send_stop(struct rows_job *job, const struct pyapi *api) {
     if (!job->stopped && job->args)
         (void)api->PyDict_SetItemString(job->args, "stop", api->_Py_TrueStruct);
@@ -426,7 +430,7 @@ static bool rows_step(struct worker_job *base, struct worker *w) {
     return rows_go_on(job, w);
 }
 
-/* What is large is given back in pieces: all at once would hold the GIL for long. */
+/* Many objects are released in pieces: releasing them together would keep the GIL for long. */
 static bool rows_drain(struct worker_job *base, struct worker *w) {
     struct rows_job *job = rows_job_of(base);
     if (!job->rows || job->wound++ == ROWS_DRAIN_STEPS)
@@ -488,7 +492,7 @@ static void rows_add_locals(struct rows_job *job, const struct model_thread *t, 
     }
 }
 
-/* Outermost frames first: whoever made something has the best name for it. 0 or -1. */
+/* Outermost frames first: the function that made an object has the best name for it. 0 or -1. */
 static int rows_copy_roots(struct rows_job *job, const struct model_snapshot *s) {
     arena_init(&job->arena, ROWS_ARENA);
     job->roots = s ? arena_calloc(&job->arena, WORKER_ROWS_ROOTS, sizeof *job->roots) : NULL;
@@ -509,7 +513,7 @@ static int rows_copy_roots(struct rows_job *job, const struct model_snapshot *s)
     return job->arena.failed ? -1 : 0;
 }
 
-/* ---- for others ---- */
+/* ---- for other modules ---- */
 
 struct worker_job *worker_rows_new(const struct worker_rows_request *wish, uint64_t deadline_ns) {
     struct rows_job *job = calloc(1, sizeof *job);

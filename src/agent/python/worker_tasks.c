@@ -2,8 +2,9 @@
 /*
  * worker_tasks: see worker_tasks.h.
  *
- * The helper hands over one task a step: a tuple of numbers (thread, id, is it running, how many await it, their ids) and
- * texts (name, coroutine, and for each frame function, file, line); None for no task; an empty one when there are more.
+ * The helper yields one task per step: a tuple of numbers (thread, id, is it running, number of
+ * its awaiters, their ids) and texts (name, coroutine, and for each frame function, file, line);
+ * None for no task; an empty one if there are more.
  */
 #include "agent/python/worker_tasks.h"
 
@@ -14,20 +15,21 @@
 #define TASKS_TEXT_MAX 1024
 #define TASKS_FRAMES_MAX 64
 #define TASKS_AWAITERS_MAX 16
-#define TASKS_NUMBERS 4 /* before the ids of those that await it */
+#define TASKS_NUMBERS 4 /* before the ids of its awaiters */
 
 struct tasks_job {
     struct worker_job job;      /* first */
     struct pyapi_object *tasks; /* the helper's generator; owned */
     struct arena arena;
-    struct model_task *items; /* WORKER_TASKS_MAX; their tid is the ident of the thread yet */
+    /* WORKER_TASKS_MAX; until worker_tasks_apply their tid is the ident of the thread */
+    struct model_task *items;
     size_t n;
-    bool more; /* than are told */
+    bool more; /* than are returned */
 };
 
 static struct tasks_job *tasks_job_of(struct worker_job *job) { return (struct tasks_job *)(void *)job; }
 
-/* With the GIL: the text at place `i`; NULL when it is none. */
+/* With the GIL: the text at index `i`; NULL if it is not a text. */
 static const char *tasks_take_text(const struct pyapi *api, struct pyapi_object *row, ssize_t i,
                                    struct arena *a) {
     char text[TASKS_TEXT_MAX];
@@ -35,7 +37,7 @@ static const char *tasks_take_text(const struct pyapi *api, struct pyapi_object 
     return o && pyapi_get_text(api, o, text, sizeof text) == 0 ? arena_strdup(a, text) : NULL;
 }
 
-/* With the GIL: make a task of a row. */
+/* With the GIL: make a task from a row. */
 static void tasks_take(struct tasks_job *job, const struct pyapi *api, struct pyapi_object *row, ssize_t n) {
     int64_t awaiters = pyapi_get_int(api, row, TASKS_NUMBERS - 1);
     if (awaiters < 0 || awaiters > TASKS_AWAITERS_MAX || n < TASKS_NUMBERS + awaiters + 2 ||

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_values: see worker_values.h. The job has a copy of what it needs: a snapshot may be gone before the job is. */
+/* worker_values: see worker_values.h. The job has a copy of its input: a snapshot may be gone
+ * before the job is. */
 #include "agent/python/worker_values.h"
 
 #include <stdlib.h>
@@ -9,10 +10,10 @@
 #include "pystack/values.h"
 
 #define VALUES_NAME_MAX 128
-#define VALUES_TAKEN                                                                                         \
-    8 /* objects that are looked for at once: the frames of their thread are followed once then */
+/* objects that are searched for together: then the frames of their thread are followed once */
+#define VALUES_TAKEN 8
 
-/* One variable: where it is in the snapshot, where in memory, and what was found. */
+/* One variable: its place in the snapshot, its address, and the result. */
 struct values_item {
     uint32_t thread, depth, index;
     bool own;
@@ -20,13 +21,13 @@ struct values_item {
     struct model_place place;
     char name[VALUES_NAME_MAX];
     enum pystack_place_state state;
-    char text[VALUES_TEXT_MAX]; /* "" nothing was found */
+    char text[VALUES_TEXT_MAX]; /* "" if there is none */
 };
 
 struct values_job {
     struct worker_job job; /* first */
-    size_t n, next, taken; /* there are references to the objects of those from `next` to `taken` */
-    size_t done;           /* items that nobody writes to any more; atomic */
+    size_t n, next, taken; /* the objects from `next` to `taken` are referenced */
+    size_t done;           /* items that nobody writes to any longer; atomic */
     bool refreshed;
     struct pystack_living living;
     struct values_item items[];
@@ -50,9 +51,10 @@ static void values_describe(struct worker *w, struct values_item *item) {
         api->Py_DecRef(own);
 }
 
-/* With the GIL, and without running anything in between: take references to the next few objects that are still there. */
+/* With the GIL, and without running anything in between: take references to the next few objects
+ * that still exist. */
 static void values_take(struct values_job *job, struct worker *w) {
-    job->living.tstate = 0; /* others may have run since */
+    job->living.tstate = 0; /* other threads may have run since */
     for (size_t i = 0; i < VALUES_TAKEN && job->taken < job->n; i++) {
         struct values_item *item = &job->items[job->taken++];
         struct model_local local = {.name = item->name, .place = &item->place};
@@ -62,14 +64,14 @@ static void values_take(struct values_job *job, struct worker *w) {
     }
 }
 
-/* With the GIL: give the reference to the next object back. */
+/* With the GIL: release the reference to the next object. */
 static void values_give(struct values_job *job, struct worker *w) {
     struct values_item *item = &job->items[job->next++];
     if (item->state != PYSTACK_PLACE_GONE)
         worker_api(w)->Py_DecRef((struct pyapi_object *)(uintptr_t)item->place.object);
 }
 
-/* With the GIL: have the helper look what is imported by now. */
+/* With the GIL: make the helper check what is imported by now. */
 static void values_refresh(struct worker *w) {
     const struct pyapi *api = worker_api(w);
     struct pyapi_object *refresh = worker_helper(w, "values_refresh");
@@ -116,11 +118,11 @@ static bool values_is_asked(const struct model_local *l, bool own) {
            strlen(l->name) < VALUES_NAME_MAX;
 }
 
-/* What is being collected. */
+/* The selection of variables. */
 struct values_choice {
-    int64_t tid;               /* of this thread alone; 0: of all */
-    bool own;                  /* those that are asked for their own repr() too, */
-    bool now;                  /* which come after the others: they may take all the time */
+    int64_t tid;               /* only this thread; 0: all threads */
+    bool own;                  /* objects that are asked for their own repr(), too */
+    bool now;                  /* come after the others, because they may take all the time */
     struct values_item *items; /* NULL: they are only counted */
     size_t n;
 };
@@ -144,7 +146,7 @@ static void values_add(struct values_choice *c, const struct model_locals *l, si
     }
 }
 
-/* The variables to ask for, innermost frames first. Number. */
+/* Collect the variables to ask for, innermost frames first. Returns their number. */
 static size_t values_collect(const struct model_snapshot *s, int64_t tid, bool own,
                              struct values_item *items) {
     struct values_choice c = {.tid = tid, .own = own, .items = items};

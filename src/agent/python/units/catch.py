@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# An exception that nobody in the job catches, on its main thread or one of threading's, is told to the table of events and keeps its
-# thread where it is for a while, with pdb over its traceback at an address (pdb_server.py). sys.excepthook and threading.excepthook are
-# called first as they were before; they are put back if ours are still there. Fatal signals are noted by C (agent/debug/fatal.c).
+# An exception that nobody in the job catches, on its main thread or on one of threading's, is
+# reported to the table of events. Its thread waits for a while, with pdb over its traceback at an
+# address (pdb_server.py). The previous sys.excepthook and threading.excepthook are called first;
+# they are restored if ours are still installed. Fatal signals are recorded by C
+# (agent/debug/fatal.c).
 
 
 catch_state = {}
@@ -78,7 +80,8 @@ def catch_hold(kind, value, traceback, name):
             t.gate.release()
     except KeyboardInterrupt:
         pass
-    except Exception as e:  # raised from here it would be printed as the job's, and ours is no fault of it
+    except Exception as e:
+        # raised from here it would be printed as the job's, although it is not the job's error
         pdb_server_functions['tell']('%s is not kept: %s: %s' % (name, type(e).__name__, e))
     finally:
         t.end('^C')
@@ -106,7 +109,7 @@ def catch_hook(before):
 
 
 def catch_reporter():
-    # Of which signals may the handler be faulthandler's? It is on, and nobody has given Python a handler for them.
+    # The signals whose handler may be faulthandler's: it is on, and Python has no handler for them.
     try:
         import faulthandler
     except ImportError:

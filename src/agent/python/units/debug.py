@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# debugpy, begun in the job for a person who has asked for it, and all of it taken back. The method `debug` calls debug_do, on the
-# thread that evals run on (agent/debug/debugger.h). Here, unlike in other units, modules are imported: debugpy and what
-# it needs. What it patches and leaves behind was found by comparing the job before and after: docs/dev/design/agent-debug.md.
+# debugpy, started in the job on request, with all its changes undone at the end. The method `debug`
+# calls debug_do, on the thread that evals run on (agent/debug/debugger.h). Unlike other units, this
+# one imports modules: debugpy and its dependencies. What debugpy patches and leaves behind was
+# found by comparing the job before and after: docs/dev/design/agent-debug.md.
 #
-# Between two clients debugpy listens, but nothing is traced: tracing begins when a client has said that its breakpoints are
-# set, and is taken out when it leaves.
+# Between two clients debugpy listens, but nothing is traced: tracing starts when a client has set
+# its breakpoints, and ends when the client leaves.
 
 
 debug_state = {}
@@ -213,7 +214,7 @@ def debug_end_adapters(token):
         time.sleep(0.05)
 
 
-# How a debugger stands, for the status of the agent: 0 debugpy, 1 a pause, 2 what is caught.
+# Reports the state of a debugger, for the agent's status: 0 debugpy, 1 a pause, 2 a caught one.
 def debug_note(kind, state='', address='', text='', left=-1, used=0):
     if debug_noted[0]:
         debug_noted[0](kind, state, address, text, left, used)
@@ -230,13 +231,15 @@ def debug_show():
         debug_note(0, 'listening', debug_place(debug_state['address']), used=int(bool(debug_state.get('client'))))
 
 
-# What a method of the agent wants: `how` has the fields of the request, `owner` is the client that what begins here ends with, or 0.
+# A request of a method of the agent: `how` has its fields; a debugger that starts here ends with
+# the client `owner`, unless that is 0.
 def debug_act(owner, how, begin, tell, off):
     debug_asking[0] = owner
     return {DEBUG_BEGIN: begin, DEBUG_STATUS: tell, DEBUG_END: off}[how['action']]()
 
 
-# What a client has begun that wants it no longer than it is there itself: ended when it goes, unless somebody uses it then.
+# Ends the debuggers that a client has started only for the time of its connection, unless they
+# are in use.
 def debug_own(state, key, used, end):
     debug_owned[:] = [one for one in debug_owned if one[1].get(one[2]) is one[3]]
     if debug_asking[0]:
@@ -253,7 +256,7 @@ def debug_leave(keeper):
 eval_leaving.append(debug_leave)
 
 
-# The fields of an answer; texts as bytes, for they may be no UTF-8.
+# The fields of an answer; texts as bytes, because they may not be UTF-8.
 def debug_say(**what):
     return {k: debug_text(v) if isinstance(v, str) else v for k, v in what.items()}
 
@@ -267,7 +270,8 @@ def debug_as():
     return 'user %d' % uid if uid else 'root'
 
 
-# Who else could connect, for debugpy asks nobody for a password: people have numbers from 1000 on, services lower ones. None: nobody.
+# Other users who could connect, because debugpy has no password: people have numbers from 1000 on,
+# services lower ones. None: nobody.
 def debug_crowd(proc='/proc'):
     import os
     own = os.geteuid()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Code that a person wants run in the job: the names it sees, what it prints, what it has raised. The code itself is run by eval_run.c,
-# so that nothing of ours is in its stack. While it runs, sys.stdin, stdout and stderr are objects that keep apart what its thread
-# reads and writes; to every other thread they are what was there before, and that they stay for whoever still has them later.
+# Code that a client runs in the job: the names it sees, its output, its exception. eval_run.c runs
+# the code itself, so that nothing of ours is in its stack. While it runs, sys.stdin, stdout and
+# stderr are objects that separate its thread's input and output. For every other thread they behave
+# like the previous objects, also later, if a thread still has them.
 
 
 eval_ident = types_named('_thread', 'get_ident')
@@ -173,7 +174,7 @@ def eval_keep(names, last):
     return names[0], typed, None
 
 
-# Without source something of ours is called instead: it sees our names.
+# Without source a function of ours is called instead: it sees our names.
 def eval_open(source, name, limit, names, main, keeper):
     if names is None:
         names = (globals() if source is None else modules['__main__'].__dict__,) * 2 + (None,)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What is known of a tensor without asking for anything to be computed: shape, dtype, device, bytes, storage. Attributes are read by
-# torch's own descriptors, without __torch_function__ of a subclass; of one that has a __torch_dispatch__ only what does not
-# call it: the rest is unknown. A gradient is False when it cannot be asked for now: src/agent/python/grads.h. See types.py.
+# Facts about a tensor that need no computation: shape, dtype, device, bytes, storage. Attributes
+# are read by torch's own descriptors, without __torch_function__ of a subclass; for a class with
+# __torch_dispatch__ only those that do not call it: the others are unknown. A gradient is False if
+# it cannot be read now: src/agent/python/grads.h. See types.py.
 
 
 facts_dtypes = {}

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Norms of the gradients that parameters have now, of tensors in the process's own memory. Many jobs have gradients only from the
-# backward pass to the next zero_grad, so a moment at which all are there is waited for, for a while. They are read by the agent
-# without the GIL, and believed if none of them was written to meanwhile, which torch counts. Not while the job may be giving them
-# up (src/agent/python/grads.h). See facts.py, worker_rows.h.
+# Norms of the current gradients of parameters, for tensors in the process's own memory. Many jobs
+# have gradients only from the backward pass to the next zero_grad, so the unit waits for a while
+# until all exist. The agent reads them without the GIL, and accepts the result if none was written
+# to meanwhile, which torch counts. They are not read while the job may be releasing them
+# (src/agent/python/grads.h). See facts.py, worker_rows.h.
 
 
 gradients_NUMBERS = 1 << 22

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Hooks of Python that tell (py_callbacks.h), put in and taken out: gc.callbacks, and returns of watched functions (sys.monitoring,
-# from 3.12 on). What is there of an agent that could not take its own out is taken out first.
+# Installs and removes hooks of Python that report events (py_callbacks.h): gc.callbacks, and
+# returns of watched functions (sys.monitoring, from 3.12 on). Hooks of an earlier agent that could
+# not remove its own are removed first.
 
 
 hooks_tool = None

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# python.modules: the modules of models, as trees. What wraps a model (DDP, FSDP, torch.compile) has a row, and its name is left out
-# of the paths below. A module has one row, where it was found first; what it holds is added up in all that it is in. See roots.py.
+# python.modules: the modules of models, as trees. A wrapper of a model (DDP, FSDP, torch.compile)
+# has a row, and its name is left out of the paths below it. A module has one row, where it was
+# found first; its sizes are added up in all modules that contain it. See roots.py.
 
 
 modules_COLUMNS = ('path', 'parent', 'depth', 'name', 'class', 'parameters', 'own_parameters', 'bytes', 'dtype', 'device',

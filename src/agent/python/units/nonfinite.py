@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What looking at the values of tensors needs of torch (tensor_read.h, in its order), and the names of modules and parameters at which
-# one was found that is not finite. The hooks themselves are C functions (module_hooks.c, nonfinite.c).
+# The parts of torch that are needed to check the values of tensors (tensor_read.h, in its order),
+# and the names of modules and parameters with a finding that is not finite. The hooks themselves
+# are C functions (module_hooks.c, nonfinite.c).
 
 
 nonfinite_waited = set()

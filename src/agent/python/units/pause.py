@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The job's threads are held, each at the next line of Python that it comes to, and pdb is at an address meanwhile (pdb_server.py). They
-# are held by a trace function of C (agent/debug/pause.c), which is taken out before the first of them goes on. A thread that is held waits
-# no longer than the time limit, whatever else becomes of us.
+# The job's threads are paused, each at its next line of Python, while pdb is at an address
+# (pdb_server.py). A trace function of C (agent/debug/pause.c) pauses them; it is removed before the
+# first of them continues. A paused thread waits no longer than the time limit, whatever happens to
+# the agent.
 
 
 pause_state = {}

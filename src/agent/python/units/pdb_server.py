@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Python's own pdb at a TCP address, for `nc`: it looks at the job's frames from a thread of its own, and runs what is typed there.
-# Nobody is talked to before their first line, which is the token and nothing else: a browser, and whatever else can be made to send bytes
-# here, begins with something else, and is closed at its first byte that no token has. Who is at the other end is judged by functions of C
-# (agent/debug/pause.h): the job's user and root have places of their own among those who are waited for. Two threads: one keeps the address and the time limit and takes
-# everything back, the other runs the debugger while somebody is connected. What is imported is imported before a thread is held:
-# a held one may have the lock of imports.
+# Python's own pdb at a TCP address, for `nc`: it reads the job's frames from a thread of its own,
+# and runs the typed commands there. A client gets no answer before its first line, which is the
+# token and nothing else: a browser, or another program that can be made to send bytes here, starts
+# with something else, and is closed at the first byte that no token has. Functions of C check the
+# client's user (agent/debug/pause.h): the job's user and root have places of their own among the
+# waiting clients. Two threads: one owns the address and the time limit and undoes everything, the
+# other runs the debugger while a client is connected. All imports are done before a thread is
+# paused, because a paused thread may have the import lock.
 
 
 pdb_server_functions = {}
-TALK_PLACES = 8  # connections that have not said the token yet: of the job's user and root; and as many of everybody else
-TALK_FIRST_S = 10  # to say it in
+# connections that have not sent the token yet: of the job's user and root; and as many of others
+TALK_PLACES = 8
+TALK_FIRST_S = 10  # to send it
 pdb_server_digits = b'0123456789abcdef'
 pdb_server_refused = ('step s next n until unt return r jump j break b tbreak clear cl disable enable ignore condition commands debug '
     'interact run restart').split()
@@ -152,8 +155,8 @@ def pdb_server_accept(t):
         pdb_server_say(c, 'token: ')
 
 
-# What was said so far: True it may become the token, False it is none. Some spaces around it are let pass, as they come along when it is
-# copied. Whatever the pieces in which it comes, it is the same.
+# True if the text so far may become the token. Some spaces around it are allowed, because copying
+# may add them. The result does not depend on the pieces in which it arrives.
 def pdb_server_may_be_token(said):
     if len(said) > 128:
         return False
@@ -178,7 +181,7 @@ def pdb_server_hear(t, c):
     elif end and b'HTTP/' not in line and b'!' <= line[:1] <= b'~':
         pdb_server_put_out(c, 'that is not the token, which is the first line here\n')
     else:
-        c.close()  # nothing is said to what is no person
+        c.close()  # a program gets no answer
 
 
 def pdb_server_turn(t):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# torch.profiler for some training steps: begun and ended where an Optimizer.step ends, on the thread that it ends on, by a hook in
-# torch's registry of them; its result is written to a file, and added up. `tell` is a C function (torch_profiler.c), which says what to do.
+# torch.profiler for some training steps: started and ended where an Optimizer.step ends, on the
+# same thread, by a hook in torch's registry; its result is written to a file, and summed up. `tell`
+# is a C function (torch_profiler.c), which returns the next order.
 #
-# torch is asked below torch.profiler: by what that calls itself, so that what the job sees of its own profilers stays as it is.
+# The unit calls the functions below torch.profiler, so that the job's view of its own profilers
+# does not change.
 
 
 profiler_now = {}
@@ -105,7 +107,8 @@ def profiler_act(what):
         profiler_now.pop('result', None)
 
 
-# An entry of multiprocessing's for children that it forks, as workers of loaders are; it is gone with the object.
+# An entry in multiprocessing's registry for children that it forks, such as workers of loaders; it
+# is removed with the object.
 class profiler_Mark:
     pass
 
@@ -142,7 +145,8 @@ def profiler_insert(which):
     module, name, file, function = profiler_REGISTRIES[which]
     registry = types_named(module, name)
     ours = (profiler_on_step, profiler_on_call)[which]
-    if registry.get(profiler_KEY) is not ours:  # it may be that of the process that has forked this one
+    # it may belong to the process that has forked this one
+    if registry.get(profiler_KEY) is not ours:
         if profiler_within(file, function):
             return False
         registry[profiler_KEY] = ours

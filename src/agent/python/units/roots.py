@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the job holds, found by walking: variables of running frames, globals of '__main__' and of modules of the job's own, from
-# there containers, instances, modules of torch, optimizers. See types.py.
+# The job's objects, found by walking: variables of running frames, globals of '__main__' and of
+# modules of the job's own; from there containers, instances, modules of torch, optimizers. See
+# types.py.
 #
-# A walk is a generator: it yields None after a piece, and an int for a variable that it wants (worker_rows.h). Between two pieces
-# it refers to nothing of the job's but weakly: an object without weak references is found again by the way it was reached, and
-# given up if it is another one by then. What is found is told to the visitors of the walk, which may not keep it either.
+# A walk is a generator: it yields None after a piece, and an int for a variable that it requests
+# (worker_rows.h). Between two pieces it has only weak references to the job's objects: an object
+# without weak references is found again by its path, and given up if another object is there by
+# then. Each finding is passed to the visitors of the walk, which may not keep it either.
 
 
 roots_NS = 120000
@@ -258,7 +260,7 @@ def roots_chunk(walk, entry):
         where = 'attribute'
     for key, c in items:
         k = roots_kind(walk, type(c))
-        # An optimizer's state has a parameter as its key: what is below it is kept for that one.
+        # An optimizer's state has parameters as keys: the objects below it belong to its key.
         walk['of'] = id(key) if where == 'optimizer' and kind == roots_DICT and id(key) in walk['names'] else entry['of']
         if k and not (kind == roots_MODULE and type(key) is str and key in ('_parameters', '_buffers', '_modules')):
             roots_visit(walk, c, k, roots_label(walk, entry, key, at), entry['base'], entry['steps'] + ((kind, at),), where,
@@ -275,7 +277,8 @@ def roots_enter(walk, module, entry):
     parent = entry['enter'] if len(entry['enter']) == 2 else None
     token = walk['modules'](module, d, entry['label'], parent)
     if walk['tensors'] is not None:
-        # Looked at after the whole tree: what a hook holds may lead into another part of it, which has its name from there.
+        # Visited after the whole tree: a hook may refer to another part of it, which has its name
+        # from its own place.
         roots_push(walk, module, roots_MODULE, entry['label'], None, (), 'attribute', 0)
         stack = walk['stack']
         walk['tree'] = len(stack) - 1 if parent is None else walk['tree']

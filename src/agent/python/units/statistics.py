@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# python.tensor_statistics: what the numbers of one tensor are; python.tensor_holders: what holds it. Numbers in the process's own
-# memory are read by the agent in C, without the GIL and without torch; others are computed on their device, a piece at a time, by
-# operations that draw no random numbers, without autograd. See tensors.py, worker_rows.h.
+# python.tensor_statistics: statistics of the numbers of one tensor; python.tensor_holders: its
+# referrers. Numbers in the process's own memory are read by the agent in C, without the GIL and
+# without torch; others are computed on their device, a piece at a time, by operations that draw no
+# random numbers, without autograd. See tensors.py, worker_rows.h.
 
 
 statistics_COLUMNS = ('id', 'shape', 'dtype', 'device', 'numel', 'nan', 'inf', 'zeros', 'min', 'max', 'mean', 'std', 'histogram')

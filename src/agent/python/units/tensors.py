@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# python.tensors: tensors that the job holds, a row each; python.tensor_growth: what there is more of than at an earlier look. What
-# is remembered between two looks refers to tensors weakly, and there is an end to it. See roots.py, facts.py.
+# python.tensors: the job's tensors, a row each; python.tensor_growth: the growth since an earlier
+# reading. The memory of earlier readings has only weak references to tensors, and is bounded. See
+# roots.py, facts.py.
 
 
 tensors_COLUMNS = ('name', 'kind', 'type', 'shape', 'dtype', 'device', 'bytes', 'module', 'storage_id', 'storage_bytes', 'shared',

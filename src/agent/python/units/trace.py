@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What is armed in torch for a training step, and the names of the modules that were called in it. The hooks themselves are C
-# functions (module_hooks.c). What they have told last of each module is kept for python.modules: trace_sums, by its id: a weak
-# reference, calls, forward and backward in ns (-1 none), bytes of outputs (-1 not known), the step (-1 not known). So are gradients, as
-# they were when an optimizer's step began: trace_norms, by the id of the parameter: a weak reference, the sum of their squares, how
-# many numbers are not finite.
+# The parts of torch that are armed for a training step, and the names of the modules called in it.
+# The hooks themselves are C functions (module_hooks.c). Their last results for each module are kept
+# for python.modules: trace_sums, by its id: a weak reference, calls, forward and backward in ns (-1
+# none), bytes of outputs (-1 unknown), the step (-1 unknown). Gradients too, as they were when an
+# optimizer's step began: trace_norms, by the id of the parameter: a weak reference, the sum of
+# their squares, the number of non-finite numbers.
 
 
 trace_Ordered = types_named('collections', 'OrderedDict')

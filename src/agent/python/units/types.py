@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What Python's own types tell of objects, past what a class of the job may have made of it: for the other units.
+# The view of objects by Python's own types, independent of changes by a class of the job: for the
+# other units.
 #
-# A unit is source that the python worker runs in the job, with the GIL; built into libprobing.so, a row each in
-# src/agent/python/helper.c. All units share one private dict, so the names of each begin with its own. Its pieces are separated by
-# two empty lines and compiled one at a time, so that the GIL is never held for long. `modules` is sys.modules. Nothing is
-# imported, printed or kept; nothing of the job is called whose code may be its own, but where a function says so: what has to
-# be asked of an object is asked of the types of CPython, its library and torch. Python 3.6 to 3.15; those for torch from 3.8.
+# A unit is source that the python worker runs in the job, with the GIL; embedded in libprobing.so,
+# a row each in src/agent/python/helper.c. All units share one private dict, so the names of each
+# start with its own. Its pieces are separated by two empty lines and compiled one at a time, so
+# that the GIL is never held for long. `modules` is sys.modules. Nothing is imported, printed or
+# kept. Nothing of the job is called whose code may be its own, except where a function is
+# documented to do so: only the types of CPython, its library and torch are asked about an object.
+# Python 3.6 to 3.15; those for torch from 3.8.
 
 
-# Ours stay as they are whatever the job does to its own; and values that somebody has put among those are not kept alive.
+# Copies, which no change by the job affects, and which keep none of the job's values alive.
 __builtins__ = {name: value for name, value in __builtins__.items()
     if type(value) in (type, type(len), type(lambda: 0)) or name in ('Ellipsis', 'NotImplemented', '__name__')}
 sys = modules['sys']

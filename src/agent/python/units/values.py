@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Texts of values. Nothing of the job is called whose code may be its own, but by values_own_text. See types.py.
+# Texts of values. Nothing of the job is called whose code may be its own, except by
+# values_own_text. See types.py.
 
 
 values_kinds = {}
