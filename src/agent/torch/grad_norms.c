@@ -18,10 +18,10 @@ static struct {
     bool begun;
     struct grad_norm found[GRAD_NORMS_MAX];
     size_t n;
-    uint64_t left;  /* numbers that may be read yet */
-    bool is_all;    /* of the optimizer that is looked at: each gradient was read so far */
-    size_t summed;  /* how many were, */
-    double squares; /* and their squares */
+    uint64_t left;  /* numbers that may still be read */
+    bool is_all;    /* of the current optimizer: each gradient was read so far */
+    size_t summed;  /* the number of those that were read */
+    double squares; /* and the sum of their squares */
     uint64_t bad;
 } norms;
 
@@ -70,7 +70,7 @@ static void norms_take(void *ctx, object *parameter, int32_t group, int32_t inde
     norms.api.Py_DecRef(gradient);
 }
 
-/* The norm of all of them together, to the step that goes on. */
+/* Add the norm of all of them to the current step. */
 static void norms_report(object *optimizer) {
     struct spans_event e = {.ns = clock_mono_ns(), .what = SPANS_READING};
     e.look.optimizer = (uint64_t)(uintptr_t)optimizer;

@@ -12,8 +12,8 @@
 #include "base/clock.h"
 
 #define HOOKS_DEADLINE_NS (2 * CLOCK_NS_PER_S)
-#define HOOKS_EVERY_NS                                                                                       \
-    CLOCK_NS_PER_S /* between two tries to put them in; then twice as long each time, up to */
+/* between two attempts to install them; then twice as long each time, up to */
+#define HOOKS_EVERY_NS CLOCK_NS_PER_S
 #define HOOKS_EVERY_MAX_NS (64 * CLOCK_NS_PER_S)
 #define HOOKS_NAMES_MAX (WATCH_MAX * WATCH_TEXT)
 
@@ -24,9 +24,9 @@ struct hooks_job {
     enum hooks_phase phase;
     bool arms, gc_wanted;
     char torch[64];
-    char names[HOOKS_NAMES_MAX]; /* of functions whose returns are wanted, a line each */
+    char names[HOOKS_NAMES_MAX]; /* of functions whose returns are watched, a line each */
     struct pyapi_object *find;
-    bool gc, no_monitoring; /* what came of it */
+    bool gc, no_monitoring; /* the results */
     uint32_t functions;
 };
 
@@ -34,7 +34,7 @@ static struct hooks_job *hooks_job_of(struct worker_job *job) { return (struct h
 
 /* ---- with the GIL ---- */
 
-/* Call a function of the unit with one of tell's, or without anything. Is what it gives back true? */
+/* Call a function of the unit with a callback, or without arguments. True if it returns true. */
 static bool hooks_call(struct worker *w, const char *name, int what) {
     const struct pyapi *api = worker_api(w);
     struct pyapi_object *function = worker_helper(w, name), *result = NULL;
@@ -51,7 +51,7 @@ static bool hooks_call(struct worker *w, const char *name, int what) {
     return is_true;
 }
 
-/* The next piece of the search for functions. True when there is more. */
+/* The next piece of the search for functions. True if there is more. */
 static bool hooks_find(struct hooks_job *j, struct worker *w) {
     const struct pyapi *api = worker_api(w);
     if (!j->find) {
@@ -171,7 +171,7 @@ static void hooks_take(struct hooks *h, struct worker *w) {
     h->job = NULL;
 }
 
-/* Is there more to be put in than is? */
+/* True if more is to be installed than is installed. */
 static bool hooks_lacks(const struct hooks *h, const struct hooks_request *wish) {
     bool finds = false;
     for (size_t i = 0; i < h->watch.n; i++)
@@ -212,7 +212,8 @@ void hooks_second(struct hooks *h, struct worker *w, const struct hooks_request 
 
 void hooks_fill(struct model_status *out) {
     out->looks = step_values_count();
-    out->gc_told = py_callbacks_count(PY_CALLBACKS_GC) / 2; /* each is told when it begins and when it ends */
+    /* each is reported at its begin and its end */
+    out->gc_told = py_callbacks_count(PY_CALLBACKS_GC) / 2;
     out->returns_told = py_callbacks_count(PY_CALLBACKS_RETURN);
     out->values_lost = spans_texts_lost();
     out->us_per_look = step_values_us();

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hooks: has Python tell what it does: puts py_callbacks.h's functions where Python calls them, and step_values.h to work, by a job of the
- * python worker; and takes them away again.
+ * hooks: makes Python report events: installs the functions of py_callbacks.h where Python calls
+ * them, and starts step_values.h, by a job of the python worker; and removes them again.
  *
- * Collections of garbage by gc.callbacks, once torch is there; returns of functions that are watched by sys.monitoring (from
- * Python 3.12 on). Nothing of torch is touched. What is put in is taken out when it is not wanted any more, and by the worker
- * when it ends. Used by the sampler's thread.
+ * Garbage collections by gc.callbacks, once torch is loaded; returns of watched functions by
+ * sys.monitoring (from Python 3.12 on). Torch itself is not changed. Installed functions are
+ * removed when they are no longer wanted, and by the worker when it ends. Used by the sampler's
+ * thread.
  */
 #ifndef AGENT_TORCH_HOOKS_H
 #define AGENT_TORCH_HOOKS_H
@@ -18,35 +19,35 @@
 #include "base/watch.h"
 
 struct hooks {
-    struct worker_job *job; /* that is being done; NULL none */
-    bool arms;              /* it puts in; else it takes out */
-    bool on;                /* something was put in */
-    bool gc;                /* collections are told, since: */
+    struct worker_job *job; /* the current one; NULL if none */
+    bool arms;              /* it installs; otherwise it removes */
+    bool on;                /* something was installed */
+    bool gc;                /* collections are reported, since: */
     uint64_t gc_since_ns;
-    uint32_t functions; /* whose returns are told */
+    uint32_t functions; /* functions whose returns are reported */
     uint64_t due_ns, every_ns;
-    struct worker *worker;      /* who did the last job */
-    char text[CONFIG_TEXT_MAX]; /* what is watched, */
+    struct worker *worker;      /* the worker of the last job */
+    char text[CONFIG_TEXT_MAX]; /* the watch list */
     struct watch watch;
-    uint32_t set; /* and the number of that list; as it was put in: */
+    uint32_t set; /* and its number; as installed: */
     uint32_t armed_set;
-    char note[160]; /* what cannot be told, and why; "" nothing */
+    char note[160]; /* events that cannot be reported, and the reason; "" if none */
 };
 
 struct hooks_request {
-    bool steps;        /* of training, where there is torch */
-    const char *torch; /* its version; "" there is none */
+    bool steps;        /* of training, if torch is loaded */
+    const char *torch; /* its version; "" if there is none */
     const char *watch; /* probing.torch_profiling */
-    double look_share; /* of the time, 0 to 1 */
+    double look_share; /* share of the time, 0 to 1 */
 };
 
-/* Once a second: see to it that it is so. */
+/* Once a second: install or remove hooks as requested. */
 void hooks_second(struct hooks *h, struct worker *w, const struct hooks_request *wish);
 
-/* Put into a status what is told, and what that costs. Any thread. */
+/* Put the installed hooks and their cost into a status. Any thread. */
 void hooks_fill(struct model_status *out);
 
-/* Nothing is told from now on. What is in Python's hands is taken out by the worker's end. */
+/* From now on nothing is reported. The worker's end removes the functions from Python. */
 void hooks_end(struct hooks *h);
 
 #endif

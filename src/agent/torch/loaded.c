@@ -7,7 +7,7 @@
 
 #include "base/procfs.h"
 
-/* Files of that name that are mapped, by the place of their beginning. */
+/* Mapped files with that name, by the address of their beginning. */
 struct loaded_search {
     const char *name;
     uint64_t base;
@@ -24,10 +24,10 @@ static int loaded_match(const struct procfs_map *map, void *arg) {
     return 0;
 }
 
-/* Pages of which it is to be seen that nobody may write to them, but to the one that follows: while an image is being
- * mapped the whole of it has the rights of its first segment. */
+/* Pages to be checked for write protection, except by the mapping that follows: while an image
+ * is being mapped all of it has the rights of its first segment. */
 struct loaded_pages {
-    uint64_t at, end; /* up to `at` they are so */
+    uint64_t at, end; /* up to `at` they are protected */
     bool relocated;
 };
 
@@ -47,7 +47,7 @@ static int loaded_check(const struct procfs_map *map, void *arg) {
     return p->at > p->end;
 }
 
-/* Both ends are rounded down, as glibc does it. */
+/* Both ends are rounded down, as in glibc. */
 static bool loaded_find_pages(const struct elf_image *image, struct loaded_pages *out) {
     uint64_t page = (uint64_t)procfs_page_size();
     *out =

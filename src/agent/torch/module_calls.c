@@ -57,7 +57,7 @@ void module_calls_back_end(struct module_calls *c, int32_t call, uint64_t ns) {
 
 void module_calls_own(struct module_calls *c, uint64_t ns) { c->own_ns += ns; }
 
-/* ---- afterwards ---- */
+/* ---- results ---- */
 
 static int module_calls_compare(const void *a, const void *b) {
     const struct module_call *x = *(struct module_call *const *)a, *y = *(struct module_call *const *)b;
@@ -79,7 +79,7 @@ void module_calls_pass(struct module_calls *c, uint64_t ns) {
         c->passes[c->n_passes++] = module_calls_now(c, ns);
 }
 
-/* The end of the pass that went on at `ns`; not known: zeros. */
+/* The end of the pass that was in progress at `ns`; zeros if unknown. */
 static struct module_time module_calls_pass_end(const struct module_calls *c, uint64_t ns) {
     for (size_t i = 0; i < c->n_passes; i++)
         if (c->passes[i].ns > ns)
@@ -130,7 +130,8 @@ static void module_calls_add(struct module_sum *s, const struct module_call *k) 
 }
 
 size_t module_calls_sum(const struct module_calls *c, struct module_sum *out, size_t cap) {
-    static uint16_t places[MODULE_CALLS_HASH]; /* number of the sum, and one; only one thread comes here */
+    /* index of the sum, and one; only one thread calls this */
+    static uint16_t places[MODULE_CALLS_HASH];
     size_t n = 0;
     memset(places, 0, sizeof places);
     for (size_t i = 0; i < c->n; i++) {

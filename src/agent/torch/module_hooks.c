@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * module_hooks: see module_hooks.h. Sources: torch/nn/modules/module.py (_call_impl), torch/csrc/autograd/python_cpp_function.cpp
- * (register_prehook), Doc/c-api/structures.rst (PyMethodDef, METH_VARARGS).
+ * module_hooks: see module_hooks.h. Sources: torch/nn/modules/module.py (_call_impl),
+ * torch/csrc/autograd/python_cpp_function.cpp (register_prehook), Doc/c-api/structures.rst
+ * (PyMethodDef, METH_VARARGS).
  *
- * _call_impl unpacks a registry into a tuple before it calls its hooks, but walks it where it stands after an exception; and a
- * garbage collection within the unpacking may run Python. So nothing is put in or taken out while there is a frame of it.
+ * _call_impl unpacks a registry into a tuple before it calls its hooks, but iterates over the
+ * registry itself after an exception; and a garbage collection during the unpacking may run
+ * Python. So nothing is installed or removed while there is a frame of it.
  */
 #include "agent/torch/module_hooks.h"
 
@@ -19,20 +21,21 @@
 
 #define MODULE_HOOKS_ROOTS 8
 #define MODULE_HOOKS_TENSORS 8   /* of an output or of arguments */
-#define MODULE_HOOKS_THREADS 256 /* more are too many to be looked at with the GIL held */
+#define MODULE_HOOKS_THREADS 256 /* with more, checking them takes too long with the GIL */
 
 #define MODULE_HOOKS_NODES 512 /* gradients of a node */
 
-/* What a hook of a node knows, besides the generation above and the end below: which call, */
-#define MODULE_WHICH_INDEX 28 /* which of its tensors, */
-#define MODULE_WHICH_NR 16    /* and which of the node's gradients is of that */
+/* The data of a node's hook, besides the generation above and the end below: which call, */
+#define MODULE_WHICH_INDEX 28 /* which of its tensors */
+#define MODULE_WHICH_NR 16    /* and which of the node's gradients belongs to it */
 _Static_assert(MODULE_CALLS_MAX << 1 <= 1 << MODULE_WHICH_NR &&
                    MODULE_HOOKS_NODES << MODULE_WHICH_NR <= 1 << MODULE_WHICH_INDEX &&
                    MODULE_HOOKS_TENSORS <= 16,
                "it does not fit");
 
 #define MODULE_METH_VARARGS 0x0001
-#define MODULE_LIST_SUBCLASS (1UL << 25) /* Py_TPFLAGS_... (Include/object.h), the same in all versions */
+/* Py_TPFLAGS_... (Include/object.h), the same in all versions */
+#define MODULE_LIST_SUBCLASS (1UL << 25)
 #define MODULE_TUPLE_SUBCLASS (1UL << 26)
 #define MODULE_DICT_SUBCLASS (1UL << 29)
 
@@ -46,25 +49,30 @@ struct module_method {
     const char *doc;
 };
 
-/* What nonfinite_open of the unit tells, in its order, and then what tensor_read.h wants; trace_open only what there is before MODULE_THINGS. */
+/* The results of nonfinite_open of the unit, in its order, and then the things for
+ * tensor_read.h; trace_open returns only those before MODULE_THINGS. */
 enum module_thing {
     MODULE_PRE_HOOKS = 0, /* registries */
     MODULE_POST_HOOKS,
     MODULE_TENSOR, /* types */
     MODULE_PARAMETER,
-    MODULE_CODE, /* of Module._call_impl, within which all of a call happens */
-    MODULE_GUARD, /* a type: while there is one of it that is up, no __torch_function__ of the job's is called */
-    MODULE_STRIDED, /* a layout: of others, torch says how large they would be if they were of that one, or raises */
+    MODULE_CODE, /* of Module._call_impl, which encloses all of a call */
+    /* a type: while an object of it is active, no __torch_function__ of the job is called */
+    MODULE_GUARD,
+    /* a layout: for other layouts, torch returns the size that they would have in this one, or
+     * raises */
+    MODULE_STRIDED,
     MODULE_THINGS,
-    MODULE_OPTIMIZERS = MODULE_THINGS, /* a registry, or None, as the next */
-    MODULE_STEP_CODE,                  /* of what calls the hooks there, and then the step */
+    MODULE_OPTIMIZERS = MODULE_THINGS, /* a registry, or None, like the next */
+    /* of the function that calls the hooks there, and then the step */
+    MODULE_STEP_CODE,
     MODULE_NONFINITE,
 };
 
 /* Written with the GIL. */
 static struct {
     struct pyapi api;
-    object *things[MODULE_NONFINITE]; /* owned; NULL: not wanted, or there is none */
+    object *things[MODULE_NONFINITE]; /* owned; NULL if not wanted or missing */
     object *key, *on_pre, *on_post, *on_step;
     uint64_t code, step_code;          /* addresses of these */
     object *roots[MODULE_HOOKS_ROOTS]; /* weak references; owned */
@@ -100,10 +108,10 @@ void module_hooks_count(uint64_t *within, uint64_t *outside) {
     *outside = __atomic_load_n(&module_outside, __ATOMIC_RELAXED);
 }
 
-/* Is it the first number that is not finite which is looked for? */
+/* True if the window searches for the first number that is not finite. */
 static bool module_seeks_nonfinite(void) { return module_window_mode() == MODULE_MODE_NUMBERS; }
 
-/* With the GIL: is this call to be noted? It is counted. */
+/* With the GIL: true if this call is to be recorded. It is counted. */
 static bool module_notes_call(void) {
     bool notes = module_window_notes() && module_window_is_here();
     uint64_t *count = notes ? &module_within : &module_outside;
@@ -123,8 +131,8 @@ static object *module_none(void) {
     return module_hooks.api._Py_NoneStruct;
 }
 
-/* What is no fault of the job's own is taken back: a tensor or node that does not know what it is asked. All else, as what a
- * handler of a signal raises in here, is the job's. */
+/* Clear an exception that is not the job's own: a tensor or node that lacks an attribute. Any
+ * other, such as one raised here by a signal handler, is the job's. */
 static bool module_forgive(void) {
     const struct pyapi *api = &module_hooks.api;
     if (!api->PyErr_Occurred())
@@ -136,7 +144,8 @@ static bool module_forgive(void) {
     return true;
 }
 
-/* An attribute that C code of torch or CPython tells: no Python runs, so whatever it raises is about the attribute. NULL. */
+/* An attribute that C code of torch or CPython returns: no Python runs, so any exception is
+ * about the attribute. NULL. */
 static object *module_attribute(object *o, const char *name) {
     object *found = module_hooks.api.PyObject_GetAttrString(o, name);
     if (!found)
@@ -153,7 +162,7 @@ static object *module_return(uint64_t ns) {
     return module_forgive() ? module_none() : NULL;
 }
 
-/* Of type torch.Tensor or Parameter, and of no class of the job's. */
+/* True if its type is torch.Tensor or Parameter itself, not a class of the job. */
 static bool module_is_tensor(object *o) {
     const struct pyapi *api = &module_hooks.api;
     object *type = api->PyObject_Type(o);
@@ -181,7 +190,7 @@ static size_t module_add_tensor(object *o, object **out, size_t n) {
     return n + 1;
 }
 
-/* The tensors that it is, or that are in it; owned by the caller. */
+/* The tensor itself, or the tensors in it; owned by the caller. */
 static size_t module_tensors(object *o, object **out) {
     const struct pyapi *api = &module_hooks.api;
     unsigned long flags = module_flags(o);
@@ -204,7 +213,7 @@ static size_t module_tensors(object *o, object **out) {
     return n;
 }
 
-/* What nonfinite.h is told of a call. */
+/* The description of a call for nonfinite.h. */
 static struct nonfinite_place module_place(int32_t call, uint64_t ns, enum nonfinite_stage stage) {
     const struct module_call *c = &module_calls.calls[call];
     return (struct nonfinite_place){.ns = ns,
@@ -215,7 +224,8 @@ static struct nonfinite_place module_place(int32_t call, uint64_t ns, enum nonfi
                                     .stage = stage};
 }
 
-/* On any thread of autograd's: a gradient is there. `self` says of which call, and which end of its backward it is. */
+/* On any thread of autograd: a gradient is ready. `self` encodes the call and the end of its
+ * backward. */
 static object *module_on_gradient(object *self, object *args) {
     const struct pyapi *api = &module_hooks.api;
     if (!module_window_notes())
@@ -243,7 +253,7 @@ static object *module_on_gradient(object *self, object *args) {
     return module_return(ns);
 }
 
-/* Which of a node's gradients is that of the tensor that it made; -1: one too far down. */
+/* Which of a node's gradients belongs to the tensor that it made; -1 if its index is too large. */
 static int32_t module_output_nr(object *tensor) {
     object *nr = module_attribute(tensor, "output_nr");
     long long v = nr ? module_hooks.api.PyLong_AsLongLong(nr) : 0;
@@ -252,7 +262,8 @@ static int32_t module_output_nr(object *tensor) {
     return v >= 0 && v < MODULE_HOOKS_NODES ? (int32_t)v : -1;
 }
 
-/* Have the node that made a tensor tell when its gradient is there: `which` says what of. False: the job has been interrupted. */
+/* Make the node that made a tensor report when its gradient is ready; `which_of` is what it
+ * reports. False: the job has been interrupted. */
 static bool module_ask_node(object *tensor, uint32_t which_of) {
     static struct module_method method = {"probing_on_gradient", module_on_gradient, MODULE_METH_VARARGS,
                                           NULL};
@@ -274,7 +285,7 @@ static bool module_ask_node(object *tensor, uint32_t which_of) {
     return module_forgive();
 }
 
-/* What is in `o`: the call's output, or its arguments. */
+/* The same for the tensors in `o`: the call's output, or its arguments. */
 static bool module_ask_nodes(object *o, int32_t call, bool end) {
     object *tensors[MODULE_HOOKS_TENSORS];
     size_t n = o ? module_tensors(o, tensors) : 0;
@@ -289,7 +300,7 @@ static bool module_ask_nodes(object *o, int32_t call, bool end) {
     return well;
 }
 
-/* Bytes of its numbers; -1: that is not known. */
+/* Bytes of its numbers; -1 if unknown. */
 static int64_t module_tensor_bytes(object *tensor) {
     object *layout = module_attribute(tensor, "layout"), *bytes = NULL;
     if (layout && layout == module_hooks.things[MODULE_STRIDED])
@@ -302,7 +313,7 @@ static int64_t module_tensor_bytes(object *tensor) {
     return v;
 }
 
-/* Bytes of the tensors in an output; -1 when there are none, or they do not say. */
+/* Bytes of the tensors in an output; -1 if there are none, or if they are unknown. */
 static int64_t module_bytes(object *o) {
     const struct pyapi *api = &module_hooks.api;
     object *tensors[MODULE_HOOKS_TENSORS];
@@ -316,8 +327,8 @@ static int64_t module_bytes(object *o) {
     return sum;
 }
 
-/* What a call's tensors tell of it, without a __torch_function__ of the job being called: its bytes, and when gradients will be
- * there. A torch that has no guard tells neither. */
+/* The data about a call from its tensors, without calling a __torch_function__ of the job: its
+ * bytes, and the times of its gradients. A torch without a guard gives neither. */
 static void module_ask(object *inputs, object *output, int32_t call) {
     const struct pyapi *api = &module_hooks.api;
     object *guard = tensor_read_raise(api, module_hooks.things[MODULE_GUARD]);
@@ -329,7 +340,7 @@ static void module_ask(object *inputs, object *output, int32_t call) {
     tensor_read_lower(api, guard);
 }
 
-/* The outermost module of a call: names are found from there, if it still is there then. */
+/* The outermost module of a call: names are found from there, if it still exists then. */
 static void module_note_root(object *module) {
     size_t n = module_hooks.n_roots;
     for (size_t i = 0; i < n; i++)
@@ -343,7 +354,8 @@ static void module_note_root(object *module) {
     module_hooks.n_roots++;
 }
 
-/* A step of a window that looks for numbers begins, if it does, with the call of a module. False: there is nothing to be noted any more. */
+/* A step begins, in a window that searches for numbers, if this is a call of a module. False:
+ * nothing is to be recorded any longer. */
 static bool module_begin_round(uint64_t ns) {
     bool anyhow = module_window_is_anyhow(), fresh = module_window_is_fresh();
     if (!fresh && (!anyhow || module_calls.depth > 0))
@@ -358,7 +370,7 @@ static bool module_begin_round(uint64_t ns) {
     return true;
 }
 
-/* The outermost call of a module, which the window waits for. */
+/* The outermost call of a module, if the window waits for one. */
 static void module_open_here(void) {
     if (stack_text_count_calls(&module_hooks.api) <= 1)
         module_window_open(clock_mono_ns());
@@ -424,7 +436,7 @@ static object *module_on_optimizer(object *self, object *args) {
     return module_return(ns);
 }
 
-/* ---- on the worker's ---- */
+/* ---- for the worker ---- */
 
 int module_hooks_are_called(struct pystack *ps) {
     int called = pystack_runs_code(ps, module_hooks.code, MODULE_HOOKS_THREADS);
@@ -433,12 +445,13 @@ int module_hooks_are_called(struct pystack *ps) {
     return called;
 }
 
-/* Would it raise in the job if the optimizers' registry changed now? That is walked where it stands. */
+/* True if a change of the optimizers' registry would raise an exception in the job now. The
+ * registry itself is iterated over. */
 static bool module_steps(struct pystack *ps) {
     return module_hooks.step_code && pystack_runs_code(ps, module_hooks.step_code, MODULE_HOOKS_THREADS) != 0;
 }
 
-/* Give back what is held of the job. */
+/* Release the job's objects. */
 static void module_let_go(void) {
     const struct pyapi *api = &module_hooks.api;
     grad_norms_end();
@@ -456,7 +469,7 @@ static void module_let_go(void) {
     }
 }
 
-/* Ask the unit for what is needed: a tuple; NULL with `why`. */
+/* Ask the unit for its things: a tuple; NULL with `why`. */
 static object *module_ask_unit(struct worker *w, bool hunts, bool compiled, char *why) {
     const struct pyapi *api = worker_api(w);
     object *open = worker_helper(w, hunts ? "nonfinite_open" : "nonfinite_or_trace");
@@ -475,7 +488,7 @@ static object *module_ask_unit(struct worker *w, bool hunts, bool compiled, char
     return NULL;
 }
 
-/* What is called by torch; 0, or -1: there is no memory. */
+/* Make the functions that torch calls; 0, or -1 without memory. */
 static int module_make_hooks(const struct pyapi *api) {
     static struct module_method pre = {"probing_on_call", module_on_pre, MODULE_METH_VARARGS, NULL},
                                 post = {"probing_on_return", module_on_post, MODULE_METH_VARARGS, NULL},
@@ -518,7 +531,7 @@ static int module_prepare(struct worker *w, bool hunts, bool compiled, char *why
     return -1;
 }
 
-/* One entry of a registry, if that is there. */
+/* Put one entry into a registry, if that exists. */
 static bool module_put(enum module_thing registry, object *hook) {
     object *to = module_hooks.things[registry];
     return !to || module_hooks.api.PyObject_SetItem(to, module_hooks.key, hook) == 0;
@@ -560,7 +573,7 @@ int module_hooks_remove(struct worker *w, bool anyway) {
         object *registry = module_hooks.things[registries[i]];
         if (registry)
             (void)api->PyObject_DelItem(registry, module_hooks.key);
-        api->PyErr_Clear(); /* somebody has cleared the registry */
+        api->PyErr_Clear(); /* other code has cleared the registry */
     }
     module_set_in(false);
     module_let_go();

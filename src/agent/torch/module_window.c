@@ -7,9 +7,9 @@
 /* Atomic. */
 static uint32_t window_state, window_mode, window_generation, window_child;
 static uint32_t window_left, window_per_step; /* Optimizer.step, or calls */
-static uint32_t window_fresh;                 /* with the next outermost call a step begins */
+static uint32_t window_fresh;                 /* a step begins with the next outermost call */
 static uint32_t window_anyhow;                /* a step is from one outermost call to the next */
-static uint64_t window_thread;                /* that trains: pthread_self */
+static uint64_t window_thread;                /* the one that trains: pthread_self */
 static uint64_t window_begin_ns, window_end_ns;
 
 static uint32_t window_get(const uint32_t *v) { return __atomic_load_n(v, __ATOMIC_ACQUIRE); }
@@ -62,7 +62,7 @@ bool module_window_is_here(void) {
     return __atomic_load_n(&window_thread, __ATOMIC_ACQUIRE) == (uint64_t)pthread_self();
 }
 
-/* One less: how many are left. */
+/* One less; returns the remaining number. */
 static uint32_t window_count(void) { return __atomic_sub_fetch(&window_left, 1, __ATOMIC_ACQ_REL); }
 
 void module_window_on_step(uint64_t ns) {

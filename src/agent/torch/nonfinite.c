@@ -19,24 +19,27 @@
 #define NONFINITE_LATERS 32768
 #define NONFINITE_LATERS_FIRST 256
 #define NONFINITE_STACKS ((size_t)4 * 1024 * 1024)
-#define NONFINITE_READS 8 /* of a step of the worker's */
+#define NONFINITE_READS 8 /* per step of the worker */
 
-#define NONFINITE_LIST_SUBCLASS (1UL << 25) /* Py_TPFLAGS_... (Include/object.h), the same in all versions */
+/* Py_TPFLAGS_... (Include/object.h), the same in all versions */
+#define NONFINITE_LIST_SUBCLASS (1UL << 25)
 #define NONFINITE_TUPLE_SUBCLASS (1UL << 26)
 #define NONFINITE_DICT_SUBCLASS (1UL << 29)
 
 typedef struct pyapi_object object;
 
-/* ---- what a module is called with by keyword ---- */
+/* ---- keyword arguments of a module ---- */
 
 /*
- * Torch tells global hooks of arguments by position alone before a call (torch/nn/modules/module.py), and by keyword, from 2.0 on, only
- * when it is over: an operation in place may have changed them by then. But its own function that calls the hook has them in
- * `kwargs` (_call_impl; in later versions its function `inner`, as a variable of a closure), so they are looked up in its frame, by the
- * thread itself (pystack/frame_vars.h): nothing of torch is changed. With the GIL.
+ * Torch passes only positional arguments to global hooks before a call
+ * (torch/nn/modules/module.py), and keyword arguments, from 2.0 on, only after it: an in-place
+ * operation may have changed them by then. But its own function that calls the hook has them in
+ * `kwargs` (_call_impl; in later versions its function `inner`, as a variable of a closure), so
+ * the thread itself looks them up in that frame (pystack/frame_vars.h): torch is not changed.
+ * With the GIL.
  */
 
-#define NONFINITE_KEYWORD_FRAMES 2 /* innermost, that are looked at */
+#define NONFINITE_KEYWORD_FRAMES 2 /* innermost ones that are checked */
 
 static struct {
     struct pyapi api;
@@ -48,7 +51,7 @@ static void nonfinite_end_keywords(void) {
     nonfinite_keywords.look = NULL;
 }
 
-/* Frames are found by `ps`. Without memory nothing is known. */
+/* `ps` finds the frames. Without memory nothing is known. */
 static void nonfinite_begin_keywords(const struct pyapi *api, struct pystack *ps) {
     static const char *const names[] = {"kwargs"};
     nonfinite_end_keywords();
@@ -61,7 +64,8 @@ static void nonfinite_begin_keywords(const struct pyapi *api, struct pystack *ps
     pystack_frame_vars_set_names(nonfinite_keywords.look, names, 1);
 }
 
-/* Is it that of the function of torch's that calls the hooks? Its code lives as long as torch does. */
+/* True if it is the function of torch that calls the hooks. Its code lives as long as torch
+ * does. */
 static bool nonfinite_is_call(const struct pystack_frame_vars_code *c) {
     static const char file[] = "torch/nn/modules/module.py";
     size_t n = strlen(c->file);
@@ -69,8 +73,9 @@ static bool nonfinite_is_call(const struct pystack_frame_vars_code *c) {
            (strcmp(c->func, "inner") == 0 || strcmp(c->func, "_call_impl") == 0);
 }
 
-/* Within a hook that torch calls before a module: the dict, a new reference. NULL: there are none; not `*is_known`: there may be, for
- * the frame is not one that is known. Leaves no exception. */
+/* Within a hook that torch calls before a module: the dict, a new reference. NULL: there are
+ * none; if not `*is_known`, there may be some, because the frame is an unknown one. Leaves no
+ * exception. */
 static struct pyapi_object *nonfinite_get_keywords(bool *is_known) {
     struct pystack_frame_vars *l = nonfinite_keywords.look;
     *is_known = false;
@@ -88,13 +93,13 @@ static struct pyapi_object *nonfinite_get_keywords(bool *is_known) {
     return found;
 }
 
-/* A tensor whose numbers are told later. */
+/* A tensor whose numbers arrive later. */
 struct nonfinite_later {
     struct nonfinite_place at;
     bool has_inputs;
-    struct tensor_numbers inputs; /* of its call, as far as they were known at once */
-    size_t stack;                 /* where its text begins, and one; 0: not known */
-    object *result;               /* owned, until it was read: then `numbers` are it, if */
+    struct tensor_numbers inputs; /* of its call, as far as they were known immediately */
+    size_t stack;                 /* where its text begins, plus one; 0 if unknown */
+    object *result;               /* owned, until it was read: then `numbers` has the result, if */
     bool is_read;
     struct tensor_numbers numbers;
 };
@@ -112,7 +117,7 @@ static struct {
     size_t n_gradients;
     struct nonfinite_counts counts;
     uint64_t bytes_left;
-    uint64_t parameters; /* of this step */
+    uint64_t parameters; /* in this step */
     struct nonfinite_input {
         uint32_t round;
         bool has;
@@ -125,7 +130,7 @@ static struct {
     bool begun;
 } hunt;
 
-/* ---- the sampler's ---- */
+/* ---- for the sampler ---- */
 
 void nonfinite_clear(void) {
     memset(&hunt.forward, 0, offsetof(struct nonfinite_find, stack) + 1);
@@ -162,7 +167,7 @@ static const struct nonfinite_name *nonfinite_find_name(const struct nonfinite_n
     return NULL;
 }
 
-/* The last call of a module in a step; -1: there was none. */
+/* The last call of a module in a step; -1 if there was none. */
 static int32_t nonfinite_find_call(const struct module_calls *calls, uint64_t module) {
     for (size_t i = calls->n; i-- > 0;)
         if (calls->calls[i].module == module)
@@ -170,8 +175,8 @@ static int32_t nonfinite_find_call(const struct module_calls *calls, uint64_t mo
     return -1;
 }
 
-/* A backward pass goes the way of the forward pass back: of the parameters of the first step that has any, those of the module that was
- * called last have theirs first. */
+/* A backward pass reverses the forward pass: of the parameters of the first step that has any,
+ * those of the last called module get their gradients first. */
 static const struct nonfinite_gradient *nonfinite_find_gradient(const struct module_calls *calls,
                                                                 const struct nonfinite_name *names, size_t n,
                                                                 int32_t *call) {
@@ -189,7 +194,8 @@ static const struct nonfinite_gradient *nonfinite_find_gradient(const struct mod
     return found;
 }
 
-/* Is the gradient of the parameter, of a module whose last call was `call`, made before that of the output? */
+/* True if the gradient of the parameter, of a module whose last call was `call`, was made before
+ * that of the output. */
 static bool nonfinite_is_before(const struct nonfinite_gradient *g, int32_t call,
                                 const struct nonfinite_find *output) {
     if (g->at.round != output->at.round)
@@ -233,9 +239,9 @@ void nonfinite_judge(const struct module_calls *calls, const struct nonfinite_na
     nonfinite_put_what(out);
 }
 
-/* ---- what was found ---- */
+/* ---- findings ---- */
 
-/* Take it down, if nothing before it was. */
+/* Record it, if it is the first one. */
 static void nonfinite_take(struct nonfinite_find *to, const struct nonfinite_place *at,
                            const struct tensor_numbers *numbers, const struct nonfinite_input *inputs) {
     if (to->is && to->at.ns <= at->ns)
@@ -254,9 +260,9 @@ static void nonfinite_take_gradient(const struct nonfinite_place *at, const stru
         hunt.gradients[hunt.n_gradients++] = (struct nonfinite_gradient){*at, *numbers};
 }
 
-/* ---- what is told later ---- */
+/* ---- results that arrive later ---- */
 
-/* Room for one more; false: there is none. */
+/* Make room for one more; false without memory. */
 static bool nonfinite_grow(void) {
     if (hunt.n_laters < hunt.cap_laters)
         return true;
@@ -297,15 +303,15 @@ static void nonfinite_put_later(const struct nonfinite_place *at, uint64_t count
         l->inputs = inputs->numbers;
 }
 
-/* ---- tensors in what modules take and give ---- */
+/* ---- tensors in arguments and results of modules ---- */
 
-/* What is being looked at. */
+/* The state of a search. */
 struct nonfinite_walk {
     struct nonfinite_place at;
-    struct nonfinite_input
-        *inputs; /* of the call; those that are looked at are added to it if `at` is one of them */
-    bool found;  /* one that is not finite: */
-    struct tensor_numbers bad; /* of the first of them, */
+    /* of the call; inputs are added here when they are checked, if `at` is one of them */
+    struct nonfinite_input *inputs;
+    bool found;                /* one is not finite: */
+    struct tensor_numbers bad; /* of the first such tensor */
     struct nonfinite_place bad_at;
     size_t tensors;
 };
@@ -342,7 +348,7 @@ static unsigned long nonfinite_get_flags(object *o) {
     return flags;
 }
 
-/* The tensors in `o`; their number is that of the item of the outermost that they are in. */
+/* The tensors in `o`; their index is that of the outermost item that contains them. */
 static void nonfinite_walk_object(struct nonfinite_walk *w, object *o, int depth) {
     const struct pyapi *api = &hunt.api;
     if (!o || o == api->_Py_NoneStruct || w->tensors == NONFINITE_TENSORS)
@@ -391,7 +397,8 @@ static void nonfinite_walk_keywords(struct nonfinite_walk *w) {
     api->PyErr_Clear();
 }
 
-/* What is in `o`, and what the call is given by keyword if that is its inputs. Is there one that is not finite? */
+/* Check the tensors in `o`, and the keyword arguments if it is the inputs of the call. True if
+ * one is not finite. */
 static bool nonfinite_walk(struct nonfinite_walk *w, object *o) {
     object *guard;
     if (!hunt.begun || !tensor_read_enter(&guard))
@@ -403,9 +410,10 @@ static bool nonfinite_walk(struct nonfinite_walk *w, object *o) {
     return w->found;
 }
 
-/* ---- a module's own parameters ---- */
+/* ---- parameters of a module ---- */
 
-/* The first of its parameters that is not finite, of those whose numbers are known at once. */
+/* The first of its parameters that is not finite, among those whose numbers are known
+ * immediately. */
 static void nonfinite_find_parameter(object *module, char *buf, size_t cap) {
     const struct pyapi *api = &hunt.api;
     object *parameters = pyapi_get_own(api, module, "_parameters"), *name, *value, *guard;
@@ -429,7 +437,7 @@ static void nonfinite_find_parameter(object *module, char *buf, size_t cap) {
     api->PyErr_Clear();
 }
 
-/* ---- moments ---- */
+/* ---- events ---- */
 
 void nonfinite_spend(uint64_t ns) { hunt.counts.own_ns += ns; }
 
@@ -484,7 +492,7 @@ void nonfinite_on_gradient(const struct nonfinite_place *at, object *gradient) {
     (void)stack_text_write(&hunt.api, hunt.backward.stack, sizeof hunt.backward.stack);
 }
 
-/* A param_groups_fn; `ctx` is where its optimizer's step is. */
+/* A param_groups_fn; `ctx` is the place of its optimizer's step. */
 static void nonfinite_scan_parameter(void *ctx, object *parameter, int32_t group, int32_t index) {
     const struct nonfinite_place *at = ctx;
     object *gradient = NULL;
@@ -503,7 +511,7 @@ static void nonfinite_scan_parameter(void *ctx, object *parameter, int32_t group
     hunt.api.Py_DecRef(gradient);
 }
 
-/* Gradients on the way were not finite, those of parameters are: it was without effect. */
+/* Intermediate gradients were not finite, those of parameters are: it had no effect. */
 static void nonfinite_pass(void) {
     hunt.backward.is = false;
     hunt.counts.passed++;
@@ -528,7 +536,7 @@ bool nonfinite_on_optimizer(uint64_t ns, object *optimizer) {
     return hunt.n_gradients || hunt.backward.is;
 }
 
-/* ---- the worker's ---- */
+/* ---- for the worker ---- */
 
 int nonfinite_begin(const struct pyapi *api, struct pystack *ps, object *tuple, ssize_t first,
                     bool has_optimizers) {
@@ -570,7 +578,7 @@ static void nonfinite_settle_one(const struct nonfinite_later *l, const struct t
         (void)snprintf(f->stack, sizeof f->stack, "%s", hunt.stacks + l->stack - 1);
 }
 
-/* The device has done what it was asked for, when this returns. */
+/* When this returns, the device has done its work. */
 static void nonfinite_wait(struct worker *w, object *result) {
     object *wait = worker_helper(w, "nonfinite_wait");
     object *done = wait ? hunt.api.PyObject_CallFunctionObjArgs(wait, result, NULL) : NULL;
@@ -579,7 +587,7 @@ static void nonfinite_wait(struct worker *w, object *result) {
         hunt.api.Py_DecRef(done);
 }
 
-/* Numbers of inputs of the call at which one was found, that were told later. */
+/* The numbers of the inputs of the call with the finding, if they arrived later. */
 static void nonfinite_settle_inputs(struct nonfinite_find *f) {
     for (size_t i = 0; i < hunt.n_laters; i++) {
         const struct nonfinite_later *l = &hunt.laters[i];
@@ -593,7 +601,7 @@ static void nonfinite_settle_inputs(struct nonfinite_find *f) {
     }
 }
 
-/* The same as nonfinite_on_optimizer does at once. */
+/* The same that nonfinite_on_optimizer does immediately. */
 static void nonfinite_settle_backward(void) {
     size_t parameters = 0;
     for (size_t i = 0; i < hunt.n_laters; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* param_groups: see param_groups.h. Source: torch/optim/optimizer.py (Optimizer.add_param_group). */
+/* param_groups: see param_groups.h. Source: torch/optim/optimizer.py
+ * (Optimizer.add_param_group). */
 #include "agent/torch/param_groups.h"
 
 #include <stddef.h>

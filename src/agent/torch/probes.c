@@ -13,22 +13,25 @@
 #include "base/clock.h"
 #include "base/watch.h"
 
-#define PROBES_POLL_NS (20 * CLOCK_NS_PER_MS)     /* while something goes on */
-#define PROBES_REST_NS (500 * CLOCK_NS_PER_MS)    /* and otherwise, to see who is gone */
+#define PROBES_POLL_NS (20 * CLOCK_NS_PER_MS)     /* while something is in progress */
+#define PROBES_REST_NS (500 * CLOCK_NS_PER_MS)    /* and otherwise, to see which clients are gone */
 #define PROBES_JOB_NS (2 * CLOCK_NS_PER_S)        /* for the worker to get the GIL */
-#define PROBES_ANSWER_NS (3 * CLOCK_NS_PER_S)     /* so long whoever asked waits for it to be armed */
-#define PROBES_STEP_NS (120 * CLOCK_NS_PER_S)     /* a longer step is not looked into to its end */
-#define PROBES_SOONEST_NS (250 * CLOCK_NS_PER_MS) /* between two looks */
-#define PROBES_RETRY_NS CLOCK_NS_PER_S            /* after one that came to nothing */
-#define PROBES_BETWEEN 2                          /* usual steps between two looks, at least */
-#define PROBES_USUAL 8                            /* steps before a look that tell what is usual */
-#define PROBES_FINE 32                            /* parts of a step: its end is noticed so late */
-#define PROBES_BACKWARD_NS (2 * CLOCK_NS_PER_S)   /* for backward passes to be told */
+#define PROBES_ANSWER_NS (3 * CLOCK_NS_PER_S)     /* a client waits so long for it to be armed */
+#define PROBES_STEP_NS (120 * CLOCK_NS_PER_S)     /* a longer step is not traced to its end */
+#define PROBES_SOONEST_NS (250 * CLOCK_NS_PER_MS) /* between two traced steps */
+#define PROBES_RETRY_NS CLOCK_NS_PER_S            /* after a failed trace */
+/* minimum of normal steps between two traced ones */
+#define PROBES_BETWEEN 2
+/* steps before a traced one, which show the normal duration */
+#define PROBES_USUAL 8
+/* fraction of a step: maximum delay until its end is noticed */
+#define PROBES_FINE 32
+#define PROBES_BACKWARD_NS (2 * CLOCK_NS_PER_S) /* for the first report of backward passes */
 #define PROBES_LEAVE_NS CLOCK_NS_PER_S
-#define PROBES_NONFINITE_NS (5 * CLOCK_NS_PER_S) /* for what a hunt has found to be read and named, */
-#define PROBES_NUMBER_NS (4 * CLOCK_NS_PER_S)    /* and for the number of its step to be known */
+#define PROBES_NONFINITE_NS (5 * CLOCK_NS_PER_S) /* to read and name a finding */
+#define PROBES_NUMBER_NS (4 * CLOCK_NS_PER_S)    /* and to learn the number of its step */
 
-static uint32_t probes_leaving; /* atomic: the agent is; nothing is armed any more */
+static uint32_t probes_leaving; /* atomic: the agent is leaving; nothing is armed any more */
 
 void probes_init(struct probes *p, struct worker *worker, struct mailbox *mailbox,
                  struct training *training) {
@@ -49,13 +52,13 @@ void probes_fini(struct probes *p) {
     p->job = NULL;
 }
 
-/* ---- who wants it ---- */
+/* ---- owners of leases ---- */
 
 static void probes_note(struct probes *p, enum lease_kind kind, const char *text) {
     (void)snprintf(p->notes[kind], sizeof p->notes[kind], "%s", text);
 }
 
-/* Answer those that wait for the lease: `e` NULL: it is armed, or wanted. */
+/* Answer the clients that wait for the lease: `e` NULL: it is armed or scheduled. */
 static bool probes_answer(struct probes *p, enum lease_kind kind, const struct err *e) {
     size_t kept = 0, before = p->n_asks;
     for (size_t i = 0; i < p->n_asks; i++) {
@@ -145,14 +148,14 @@ static void probes_expire(struct probes *p, uint64_t now_ns) {
         lease_expire(&p->leases[i], now_ns, peers, n);
 }
 
-/* It cannot be armed: for the reason in `e`. */
+/* It cannot be armed, for the reason in `e`. */
 static bool probes_refuse(struct probes *p, const struct err *e) {
     probes_note(p, p->kind, e->text);
     lease_end(&p->leases[p->kind]);
     return probes_answer(p, p->kind, e);
 }
 
-/* ---- the looks ---- */
+/* ---- traced steps ---- */
 
 static void probes_go(struct probes *p, enum probes_phase phase, uint64_t now_ns) {
     p->phase = phase;
@@ -187,7 +190,7 @@ static bool probes_wants(const struct probes *p, enum lease_kind *kind) {
     return false;
 }
 
-/* After a look: when the next one is due. `done`: it came to something. */
+/* After a traced step: plan the next one. `done`: it was successful. */
 static void probes_plan_next(struct probes *p, uint64_t now_ns, bool done) {
     double step = isnan(p->usual_ns) ? (double)(p->end_ns - p->begin_ns) : p->usual_ns;
     double rate = p->training->record->config.values[CONFIG_TRACE_RATE], wanted = step * 100 / rate;
@@ -195,16 +198,17 @@ static void probes_plan_next(struct probes *p, uint64_t now_ns, bool done) {
     uint64_t soonest = now_ns + (done ? PROBES_SOONEST_NS : PROBES_RETRY_NS);
     uint64_t rested = p->left_ns + (uint64_t)(PROBES_BETWEEN * step);
     p->spread_pct = done && every > wanted ? 100 * cost / wanted : NAN;
-    p->due_ns += (uint64_t)(done ? every : 0); /* from when it was due: late ones do not make fewer of them */
+    /* from the planned time, so that a late one does not reduce their number */
+    p->due_ns += (uint64_t)(done ? every : 0);
     p->due_ns = p->due_ns > rested ? p->due_ns : rested;
     p->due_ns = p->due_ns > soonest ? p->due_ns : soonest;
-    if (p->leases[LEASE_NAN].n) /* somebody waits for that */
+    if (p->leases[LEASE_NAN].n) /* a client waits for that */
         p->due_ns = now_ns + (p->kind == LEASE_NAN ? PROBES_RETRY_NS : 0);
     p->training->needs_backward = false;
     probes_go(p, PROBES_IDLE, now_ns);
 }
 
-/* Have the worker put the hooks in. */
+/* Make the worker install the hooks. */
 static void probes_enter(struct probes *p, enum module_mode look, uint64_t now_ns) {
     p->hold_ns = 0;
     if (probes_submit(p, probes_job_enter(look, p->leases[p->kind].compiled, now_ns + PROBES_JOB_NS)))
@@ -231,7 +235,8 @@ static void probes_begin_trace(struct probes *p, uint64_t now_ns) {
         p->due_ns = now_ns + CLOCK_NS_PER_S;
         return;
     }
-    training->needs_backward = true; /* ends of backward passes are wanted: they are told from now on */
+    /* ends of backward passes are needed: they are reported from now on */
+    training->needs_backward = true;
     training_take(p->training);
     if (!training->watches_backward && now_ns - p->due_ns < PROBES_BACKWARD_NS)
         return;
@@ -258,7 +263,7 @@ static bool probes_end_enter(struct probes *p, uint64_t now_ns) {
         return probes_answer(p, p->kind, NULL);
     }
     p->end_ns = p->begin_ns = now_ns;
-    probes_go(p, PROBES_LEAVES, now_ns); /* one of them may be in */
+    probes_go(p, PROBES_LEAVES, now_ns); /* one of them may be installed */
     if (refused)
         return probes_refuse(p, &e);
     probes_note(p, p->kind, e.text);
@@ -269,7 +274,7 @@ static void probes_put(struct probes *p, const union ring_value *row) {
     record_append(p->training->record, RING_TRACE, row);
 }
 
-/* The rows of a step: itself, and each module that was called. */
+/* The rows of a step: itself, and each called module. */
 static void probes_write(struct probes *p) {
     const struct module_sum *sums;
     const struct probes_name *names;
@@ -307,7 +312,7 @@ static void probes_write(struct probes *p) {
     }
 }
 
-/* Hooks are out: what that look has cost. */
+/* The hooks are removed: record the cost of that step. */
 static void probes_count(struct probes *p, bool done) {
     uint64_t within, outside;
     module_hooks_count(&within, &outside);
@@ -322,7 +327,7 @@ static void probes_count(struct probes *p, bool done) {
         trace_cost_add_gil(&p->cost, p->hold_ns);
 }
 
-/* Hooks are out, and what was called has names. */
+/* The hooks are removed, and the called modules have names. */
 static void probes_finish(struct probes *p, uint64_t now_ns) {
     struct lease *l = &p->leases[p->kind];
     bool done = p->end_ns > p->begin_ns;
@@ -337,7 +342,7 @@ static void probes_finish(struct probes *p, uint64_t now_ns) {
     probes_plan_next(p, now_ns, done);
 }
 
-/* The same of a hunt, once it is known in which step it was. */
+/* The same for a search, once the step of its finding is known. */
 static void probes_finish_nonfinite(struct probes *p, uint64_t now_ns) {
     if (!probes_nonfinite_end(p, now_ns, now_ns - p->phase_ns > PROBES_NUMBER_NS))
         return;
@@ -347,7 +352,7 @@ static void probes_finish_nonfinite(struct probes *p, uint64_t now_ns) {
     probes_plan_next(p, now_ns, false);
 }
 
-/* Hooks come out; when they have, there are names. */
+/* Hooks are being removed; after that there are names. */
 static void probes_end_leave(struct probes *p, uint64_t now_ns) {
     bool named = p->hunted || p->end_ns > p->begin_ns;
     if (!p->job) {
@@ -380,13 +385,13 @@ static void probes_end_trace(struct probes *p, uint64_t now_ns) {
     p->hunted = hunts;
     if (done && !hunts && module_calls_finish(module_hooks_calls()))
         module_window_span(&p->begin_ns, &p->end_ns);
-    training_take(p->training); /* the end of that step is told by now */
+    training_take(p->training); /* the end of that step is reported by now */
     p->step = training_step_at(p->training, p->end_ns);
     probes_go(p, PROBES_LEAVES, now_ns);
     probes_end_leave(p, now_ns);
 }
 
-/* A step that is looked into is not to be over for long before that is seen. */
+/* The end of a traced step must be noticed soon. */
 static uint64_t probes_next_poll_ns(const struct probes *p, uint64_t now_ns) {
     uint64_t begin_ns = now_ns, end_ns, least = CLOCK_NS_PER_MS, latest = now_ns + PROBES_POLL_NS;
     if (isnan(p->usual_ns))
@@ -415,7 +420,7 @@ static void probes_plan_poll(struct probes *p, uint64_t now_ns) {
         p->next_ns = p->due_ns;
 }
 
-/* It goes its own ways, beside looks. True when somebody was answered. */
+/* It has its own phases, beside traced steps. True if a client was answered. */
 static bool probes_poll_profiler(struct probes *p, bool leaving, uint64_t now_ns) {
     struct err e = {0};
     struct lease *l = &p->leases[LEASE_PROFILER];
@@ -455,7 +460,7 @@ uint64_t probes_next_ns(const struct probes *p) { return p->next_ns; }
 
 bool probes_waits(const struct probes *p) { return p->job != NULL; }
 
-/* ---- what is said of it ---- */
+/* ---- status ---- */
 
 void probes_publish(const struct probes *p) {
     struct mailbox_status *st = &p->mailbox->status;
@@ -500,7 +505,7 @@ void probes_publish(const struct probes *p) {
     (void)pthread_mutex_unlock(&p->mailbox->lock);
 }
 
-/* ---- the end ---- */
+/* ---- leaving ---- */
 
 int probes_leave(struct worker *w, struct err *e) {
     uint64_t until = clock_mono_ns() + PROBES_LEAVE_NS;

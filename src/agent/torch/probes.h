@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes: what is armed in the job by leases (lease.h), on the sampler's thread: who wants it, when it looks, its rows.
+ * probes: the features that are armed in the job by leases (lease.h), on the sampler's thread:
+ * owners, traced steps, rows.
  *
- * Modules are looked at (module_hooks.h) for single steps, probing.trace_rate of them, but no more than their budget lets
- * (trace_cost.h): what looking adds is measured in the run itself, by the steps before each. The sampler never waits: what needs
- * the GIL is a job of the python worker, and the next poll sees whether it is done.
+ * Modules are traced (module_hooks.h) for single steps, probing.trace_rate of them, but only as
+ * far as the budget allows (trace_cost.h): the added cost is measured in the run itself, against
+ * the steps before each traced one. The sampler never waits: work that needs the GIL is a job of
+ * the python worker, and the next poll checks whether it is done.
  *
- * The first number that is not finite is looked for once (nonfinite.h), in so many steps as the lease says, and then the lease ends.
+ * The search for the first number that is not finite runs once (nonfinite.h), for the lease's
+ * number of steps, and then the lease ends.
  */
 #ifndef AGENT_TORCH_PROBES_H
 #define AGENT_TORCH_PROBES_H
@@ -28,9 +31,9 @@
 
 enum probes_phase {
     PROBES_IDLE = 0,
-    PROBES_ENTERS, /* the worker puts the hooks in */
+    PROBES_ENTERS, /* the worker installs the hooks */
     PROBES_TRACING,
-    PROBES_LEAVES, /* the worker takes them out, and finds names */
+    PROBES_LEAVES, /* the worker removes them, and finds names */
 };
 
 struct probes {
@@ -38,7 +41,7 @@ struct probes {
     struct mailbox *mailbox;
     struct training *training;
     struct lease leases[LEASE_KIND_COUNT];
-    struct torch_profiler profiler; /* LEASE_PROFILER: it has ways of its own */
+    struct torch_profiler profiler; /* LEASE_PROFILER: it has its own phases */
     int64_t looks[LEASE_KIND_COUNT];
     char notes[LEASE_KIND_COUNT][200];
     struct probes_ask {
@@ -47,77 +50,79 @@ struct probes {
     } asks[PROBES_ASKS]; /* not answered until it is armed, or cannot be */
     size_t n_asks;
     enum probes_phase phase;
-    enum lease_kind kind;   /* that the look is for */
-    struct worker_job *job; /* NULL: none goes on */
-    uint64_t next_ns;       /* of the next poll, at the latest */
+    enum lease_kind kind;   /* the lease that the trace is for */
+    struct worker_job *job; /* NULL if none is running */
+    uint64_t next_ns;       /* latest time of the next poll */
     uint64_t phase_ns, due_ns;
-    uint64_t left_ns;             /* hooks were out since then; 0: none were in */
-    uint64_t begin_ns, end_ns;    /* of the step that was looked into */
-    int64_t step;                 /* its number; -1 not known */
-    int64_t wanted;               /* steps that a hunt is to look into, */
-    bool hunted;                  /* and it has looked */
-    double usual_ns;              /* duration of those before it; NAN not known */
-    double hold_ns;               /* the GIL was ours for this look */
-    struct trace_cost cost;       /* of LEASE_TRACE */
-    double spread_pct;            /* what looks would cost if they were not spread; NAN they are not */
-    char config[CONFIG_TEXT_MAX]; /* what is wanted by the configuration, as it was last seen */
+    uint64_t left_ns;          /* hooks have been removed since then; 0: none were installed */
+    uint64_t begin_ns, end_ns; /* of the traced step */
+    int64_t step;              /* its number; -1 if unknown */
+    int64_t wanted;            /* number of steps of a search */
+    bool hunted;               /* and the search is over */
+    double usual_ns;           /* duration of the steps before it; NAN if unknown */
+    double hold_ns;            /* the GIL was ours for this trace */
+    struct trace_cost cost;    /* of LEASE_TRACE */
+    /* the cost of traces if they were not spread; NAN if they are not */
+    double spread_pct;
+    char config[CONFIG_TEXT_MAX]; /* the configuration's last value */
     bool config_on;
 };
 
 void probes_init(struct probes *p, struct worker *worker, struct mailbox *mailbox, struct training *training);
 void probes_fini(struct probes *p);
 
-/* A client wants something armed, or no longer. Answered now or by probes_poll. */
+/* A client wants to arm something, or to disarm it. Answered now or by probes_poll. */
 void probes_take(struct probes *p, uint32_t peer, const struct mailbox_ask *ask);
 
-/* Once a second: what the configuration wants armed is. */
+/* Once a second: arm what the configuration asks for. */
 void probes_second(struct probes *p);
 
-/* Go on. True when somebody was answered. */
+/* Continue. True if a client was answered. */
 bool probes_poll(struct probes *p);
 
-/* Is a job of the worker's waited for? */
+/* True if it waits for a job of the worker. */
 bool probes_waits(const struct probes *p);
 
-/* When to come back at the latest; UINT64_MAX: nothing is armed. */
+/* The latest time of the next poll; UINT64_MAX if nothing is armed. */
 uint64_t probes_next_ns(const struct probes *p);
 
 /* Put the leases into the mailbox's status; takes the lock. */
 void probes_publish(const struct probes *p);
 
-/* From the server's thread: nothing is armed any more, and nothing will be. 0, or -1 with the error when that cannot be done now;
- * then all is as it was. Waits for a second at most. */
+/* From the server's thread: disarm everything and arm nothing any more. 0, or -1 with the error
+ * if that is not possible now; then nothing changes. Waits for a second at most. */
 int probes_leave(struct worker *w, struct err *e);
 
-/* ---- jobs of the worker: within probes*.c ---- */
+/* ---- jobs of the worker: only for probes*.c ---- */
 
 /* Name of a module. */
 struct probes_name {
-    char path[160], type[64]; /* type "": it was not found */
+    char path[160], type[64]; /* type is "" if it was not found */
 };
 
-/* Put hooks in, for that. */
+/* Install hooks for that purpose. */
 struct worker_job *probes_job_enter(enum module_mode look, bool compiled, uint64_t deadline_ns);
-/* Take hooks out; `calls`, if not NULL: add up what was called in that step, and name it, or, if it `hunts`, what was found. */
+/* Remove hooks; `calls`, if not NULL: sum up the calls of that step, and name the modules, or,
+ * if it `hunts`, the findings. */
 struct worker_job *probes_job_leave(const struct module_calls *calls, int64_t step, bool hunts,
                                     uint64_t deadline_ns);
-/* Of one that is done: what was called. */
+/* The called modules, of a job that is done. */
 size_t probes_job_get(const struct worker_job *job, const struct module_sum **sums,
                       const struct probes_name **names);
-/* Of a hunt: names of what was found; how many modules there were in the last step. */
+/* For a search: names of the findings; the number of modules in the last step. */
 size_t probes_job_get_nonfinite(const struct worker_job *job, const struct nonfinite_name **names,
                                 size_t *modules);
-/* Of one that has failed: it makes no sense to try again. */
+/* For a job that has failed: true if another attempt is useless. */
 bool probes_job_is_refused(const struct worker_job *job);
 
 /* ---- probes_nonfinite.c ---- */
 
-/* Hooks are in: open the window, and say what that is. */
+/* Hooks are installed: open the window, and describe it. */
 void probes_nonfinite_begin(struct probes *p);
-/* Nothing was found yet. */
+/* There is no finding yet. */
 void probes_nonfinite_wait(struct probes *p, uint64_t now_ns);
-/* The hunt is over, and what it has found is named: its row, and what is to be said of it. False: the number of the step is not known
- * yet, but may be; not if it `is_late`. */
+/* The search is over, and its finding is named: write its row and its description. False: the
+ * number of the step is not known yet, but may be soon; not if it `is_late`. */
 bool probes_nonfinite_end(struct probes *p, uint64_t now_ns, bool is_late);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probes_job: what of probes.h needs the GIL, as jobs of the python worker. */
+/* probes_job: the parts of probes.h that need the GIL, as jobs of the python worker. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,32 +12,34 @@
 #include "base/clock.h"
 #include "base/strbuf.h"
 
-#define PROBES_PATIENCE_NS CLOCK_NS_PER_S /* for a moment at which no thread is within a module */
+#define PROBES_PATIENCE_NS CLOCK_NS_PER_S /* for a time at which no thread is within a module */
 #define PROBES_TEXT ((size_t)512 * 1024)
 #define PROBES_MANTISSA 53 /* bits of a double's */
-#define PROBES_POLL_FIRST_NS                                                                                 \
-    (2 * CLOCK_NS_PER_MS) /* between two looks for such a moment; then longer, up to */
+/* between two checks for such a time; then longer, up to */
+#define PROBES_POLL_FIRST_NS (2 * CLOCK_NS_PER_MS)
 #define PROBES_POLL_MAX_NS (16 * CLOCK_NS_PER_MS)
 
 struct probes_job {
     struct worker_job job; /* first */
-    enum module_mode look; /* that it enters for */
+    enum module_mode look; /* the purpose */
     bool compiled, refused;
     bool removed, hunts, settled;
-    uint64_t until_ns, look_ns; /* for a moment at which no thread is within a module; the last pause */
-    struct pystack *ps;         /* the worker's */
-    struct module_sum *sums;    /* owned, as names and text; NULL: not wanted */
+    /* for a time at which no thread is within a module; the last pause */
+    uint64_t until_ns, look_ns;
+    struct pystack *ps;      /* the worker's */
+    struct module_sum *sums; /* owned, like names and text; NULL if not wanted */
     struct probes_name *names;
     struct strbuf text; /* of the sums, for the unit */
     size_t n;
-    struct nonfinite_name *found; /* of a hunt: owned */
+    struct nonfinite_name *found; /* of a search: owned */
     size_t n_found;
     struct pyapi_object *rows; /* the unit's generator; owned */
 };
 
 static struct probes_job *probes_job_of(struct worker_job *job) { return (struct probes_job *)(void *)job; }
 
-/* No moment for it now: the next is looked for without the GIL, and what is seen then is looked at again with it. */
+/* This is not a time for it: the next one is searched for without the GIL, and then verified
+ * with it. */
 static bool probes_job_wait(struct probes_job *job, struct worker *w) {
     job->ps = worker_pystack(w);
     job->job.apart = true;
@@ -101,13 +103,13 @@ static void probes_job_take_found(struct probes_job *job, const struct pyapi *ap
     name->module = (uint64_t)pyapi_get_int(api, row, 4);
 }
 
-/* With the GIL: the next name. False: there are no more. */
+/* With the GIL: the next name. False after the last. */
 static bool probes_job_take_name(struct probes_job *job, struct worker *w) {
     const struct pyapi *api = worker_api(w);
     struct pyapi_object *row = api->PyIter_Next(job->rows);
     if (!row)
         return false;
-    ssize_t size = api->PyTuple_Size(row); /* of None -1 */
+    ssize_t size = api->PyTuple_Size(row); /* -1 for None */
     if (!job->hunts && size == 3)
         probes_job_take_sum(job, api, row);
     else if (job->hunts && size == 5)
@@ -117,7 +119,7 @@ static bool probes_job_take_name(struct probes_job *job, struct worker *w) {
     return true;
 }
 
-/* What was found is known now: its addresses are asked for their names. */
+/* The findings are known now: their addresses need names. */
 static void probes_job_want_found(struct probes_job *job) {
     uint64_t wanted[NONFINITE_WANTED];
     size_t n = nonfinite_get_wanted(wanted);
@@ -125,7 +127,7 @@ static void probes_job_want_found(struct probes_job *job) {
         (void)strbuf_addf(&job->text, "%llu\n", (unsigned long long)wanted[i]);
 }
 
-/* With the GIL: what of a hunt is done before names are asked for. False: that is done. */
+/* With the GIL: the part of a search before names are asked for. False if that is done. */
 static bool probes_job_settle(struct probes_job *job, struct worker *w) {
     if (!job->hunts || job->settled)
         return false;
@@ -198,8 +200,8 @@ struct worker_job *probes_job_enter(enum module_mode look, bool compiled, uint64
     return &job->job;
 }
 
-/* What the unit is told of a step: its number, then a line for each module that was called, and one for each gradient. In whole numbers: a
- * job's locale may have another point. */
+/* The text about a step for the unit: its number, then a line for each called module, and one
+ * for each gradient. In whole numbers: a job's locale may have another decimal point. */
 static void probes_job_put(struct probes_job *job, int64_t step) {
     const struct grad_norm *norms;
     size_t n = grad_norms_get(&norms);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probes_nonfinite: what a hunt (nonfinite.h) has found: its row in python.nonfinite, and the note that status has. See probes.h. */
+/* probes_nonfinite: the result of a search (nonfinite.h): its row in python.nonfinite, and the
+ * note in the status. See probes.h. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,8 @@
 
 #define PROBES_NONFINITE_TEXT 512
 
-#define PROBES_WAIT_NS (5 * CLOCK_NS_PER_S) /* for a step to end; then calls of modules are counted instead */
+/* for a step to end; after that calls of modules are counted instead */
+#define PROBES_WAIT_NS (5 * CLOCK_NS_PER_S)
 
 void probes_nonfinite_begin(struct probes *p) {
     p->wanted = p->leases[LEASE_NAN].n ? p->leases[LEASE_NAN].steps_left : 1;
@@ -72,7 +74,7 @@ static void nonfinite_put_nothing(struct strbuf *out, const struct probes *p, si
         (void)strbuf_adds(out, " (this torch does not tell when an optimizer's step begins)");
 }
 
-/* What was not looked at, and what looking took. */
+/* What was not checked, and the time of the checks. */
 static void nonfinite_put_counts(struct strbuf *out) {
     const struct nonfinite_counts *c = nonfinite_get_counts();
     uint64_t not = c->skipped + c->unread;

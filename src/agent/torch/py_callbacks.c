@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_callbacks: see py_callbacks.h. Sources: Include/methodobject.h (PyMethodDef, of the stable ABI), Doc/library/gc.rst (callbacks),
- * Doc/library/sys.monitoring.rst.
+ * py_callbacks: see py_callbacks.h. Sources: Include/methodobject.h (PyMethodDef, of the stable
+ * ABI), Doc/library/gc.rst (callbacks), Doc/library/sys.monitoring.rst.
  */
 #include "agent/torch/py_callbacks.h"
 
@@ -21,10 +21,11 @@ struct py_callbacks_method {
     const char *doc;
 };
 
-static struct pyapi py_callbacks_api; /* as of the first function */
+static struct pyapi py_callbacks_api; /* as found for the first function */
 static uint32_t py_callbacks_on;      /* atomic */
 static uint64_t py_callbacks_calls[PY_CALLBACKS_KINDS], py_callbacks_ns[PY_CALLBACKS_KINDS];
-static uint64_t py_callbacks_gc_ns; /* a collection began; 0 none goes on. Only ever one does. */
+/* A collection began; 0 if none is running. There is never more than one. */
+static uint64_t py_callbacks_gc_ns;
 
 static bool py_callbacks_is_on(void) { return __atomic_load_n(&py_callbacks_on, __ATOMIC_ACQUIRE) != 0; }
 
@@ -40,7 +41,7 @@ static void py_callbacks_count_call(enum py_callbacks_what what, uint64_t from) 
 
 /* ---- garbage ---- */
 
-/* A number of the dict; -1 when it has none. */
+/* A number of the dict; -1 if it has none. */
 static int64_t py_callbacks_get(struct pyapi_object *dict, const char *key) {
     struct pyapi_object *o = dict ? py_callbacks_api.PyDict_GetItemString(dict, key) : NULL;
     int64_t v = o ? py_callbacks_api.PyLong_AsLongLong(o) : -1;
@@ -81,7 +82,7 @@ static struct pyapi_object *py_callbacks_of_gc(struct pyapi_object *self, struct
 
 /* ---- returns ---- */
 
-/* sys.monitoring: (code, offset, what is returned). The function that returns is the innermost. */
+/* sys.monitoring: (code, offset, returned value). The returning function is the innermost. */
 static struct pyapi_object *py_callbacks_of_return(struct pyapi_object *self, struct pyapi_object *args) {
     (void)self;
     (void)args;

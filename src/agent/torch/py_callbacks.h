@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_callbacks: C functions that Python calls, on the job's threads, with the GIL: what they hear of goes to spans.h, or is looked at
- * (step_values.h). They take any arguments, give None back and leave no exception.
+ * py_callbacks: C functions that Python calls, on the job's threads, with the GIL: they report
+ * to spans.h, or read variables (step_values.h). They accept any arguments, return None and
+ * leave no exception.
  *
- * Their code stays where it is for ever, and they do nothing once py_callbacks_end was called, or in the child of a fork: one that could not be
- * taken out, because the GIL could not be acquired, is still there then.
+ * Their code stays mapped permanently, and they do nothing after py_callbacks_end, or in the
+ * child of a fork: a function that could not be removed, because the GIL could not be acquired,
+ * is then still installed.
  */
 #ifndef AGENT_TORCH_PY_CALLBACKS_H
 #define AGENT_TORCH_PY_CALLBACKS_H
@@ -23,15 +25,15 @@ enum py_callbacks_what {
 /* With the GIL: a new reference to such a function. NULL with an exception. */
 struct pyapi_object *py_callbacks_new(const struct pyapi *api, enum py_callbacks_what what);
 
-/* From now on they tell, or no longer. Any thread. */
+/* From now on they report, or no longer. Any thread. */
 void py_callbacks_begin(void);
 void py_callbacks_end(void);
 
-/* Time that one call takes, us; NAN: none yet. Calls so far. */
+/* Time of one call, us; NAN if there was none. Number of calls so far. */
 double py_callbacks_us(enum py_callbacks_what what);
 uint64_t py_callbacks_count(enum py_callbacks_what what);
 
-/* In the child of a fork: nothing is told there. Async-signal-safe. */
+/* In the child of a fork: nothing is reported there. Async-signal-safe. */
 void py_callbacks_in_child(void);
 
 #endif

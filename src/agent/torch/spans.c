@@ -8,15 +8,16 @@
 
 #include "base/clock.h"
 
-/* A cell is free for the event of number `turn` when it is so numbered, and holds it when that is one more. Memory begins as
- * zeros: numbers are kept less the place of their cell, so that all of them are free at first. */
+/* A cell is free for the event of number `turn` if it has that number, and contains it if its
+ * number is one more. Memory starts as zeros: numbers are stored minus the index of their cell,
+ * so that all of them are free at first. */
 struct spans_cell {
     uint64_t turn; /* atomic */
     struct spans_event event;
 };
 
-#define SPANS_TEXTS 512      /* values that wait; a power of two */
-#define SPANS_TEXT_TRIES 16U /* places that are looked at */
+#define SPANS_TEXTS 512      /* waiting values; a power of two */
+#define SPANS_TEXT_TRIES 16U /* slots that are tried */
 
 struct spans_text {
     uint32_t used; /* atomic */
@@ -34,7 +35,7 @@ static struct spans_cell *spans_cell(uint64_t number) { return &spans_cells[numb
 
 static uint64_t spans_turn(uint64_t number) { return number - number % SPANS_CAP; }
 
-/* A cell to write event `*number` to; NULL: there is no room. */
+/* A cell for event `*number`; NULL if there is no room. */
 static struct spans_cell *spans_claim(uint64_t *number) {
     uint64_t at = __atomic_load_n(&spans_put_at, __ATOMIC_RELAXED);
     for (;;) {
@@ -128,7 +129,7 @@ void spans_take_text(int32_t place, char *func, char *text) {
 
 uint64_t spans_texts_lost(void) { return __atomic_load_n(&spans_n_texts_lost, __ATOMIC_RELAXED); }
 
-/* ---- taking ---- */
+/* ---- reading ---- */
 
 bool spans_take(struct spans_event *out) {
     struct spans_cell *c = spans_cell(spans_take_at);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * step_values: see step_values.h. Names of variables: torch/optim/optimizer.py (profile_hook_step: `self`, `obj` up to 1.13, `out`), examples of
- * PyTorch, transformers/trainer.py (tr_loss_step).
+ * step_values: see step_values.h. Names of variables: torch/optim/optimizer.py
+ * (profile_hook_step: `self`, `obj` up to 1.13, `out`), examples of PyTorch,
+ * transformers/trainer.py (tr_loss_step).
  */
 #include "agent/torch/step_values.h"
 
@@ -13,8 +14,8 @@
 #include "base/clock.h"
 #include "pystack/frame_vars.h"
 
-#define STEP_VALUES_CALLERS 8         /* functions outwards from step that may have the loss */
-#define STEP_VALUES_RETURNS_PER_S 200 /* values that are told at returns; the others are left out */
+#define STEP_VALUES_CALLERS 8         /* calling functions outside of step that may have the loss */
+#define STEP_VALUES_RETURNS_PER_S 200 /* values reported at returns; further ones are left out */
 
 enum step_values_name {
     STEP_VALUES_SELF = 0,
@@ -25,7 +26,7 @@ enum step_values_name {
     STEP_VALUES_LOSS_LAST = STEP_VALUES_LOSS + 8,
     STEP_VALUES_NORM,
     STEP_VALUES_NORM_LAST = STEP_VALUES_NORM + 3,
-    STEP_VALUES_OWN, /* so many are ours; then come the variables of expressions */
+    STEP_VALUES_OWN, /* number of ours; then come the variables of expressions */
 };
 
 static const char *const step_values_names[STEP_VALUES_OWN] = {
@@ -55,24 +56,26 @@ static const struct watch_part step_values_lr[] = {
 };
 
 static struct step_values {
-    uint32_t busy; /* atomic: somebody looks, or changes what is looked at */
+    uint32_t busy; /* atomic: a thread is reading, or changing the list */
     uint32_t on;   /* atomic */
     void *(*current)(void);
     struct watch watch;
     uint32_t set;
     bool at_step[WATCH_MAX]; /* it was found at a step */
-    uint64_t second_ns;      /* of returns: since then */
-    unsigned told;           /* values were */
-    char root[256];          /* folder of torch, with its slash; "" not known */
+    uint64_t second_ns;      /* of returns: start of the second */
+    unsigned told;           /* values were reported in it */
+    char root[256];          /* folder of torch, with its slash; "" if unknown */
     struct pystack_frame_vars look;
     struct trace_pace pace;
 } looks;
 
-/* atomic: moments at which variables were looked at; of these so many were measured, and took so long; steps that were left out */
+/* atomic: readings of variables; the measured ones of them and their time; steps that were left
+ * out */
 static uint64_t step_values_n, step_values_measured, step_values_ns, step_values_left_out;
-static uint64_t step_values_step_ns; /* atomic: what one at a step takes by now; 0 there was none */
+/* Atomic: current cost of a reading at a step; 0 if there was none. */
+static uint64_t step_values_step_ns;
 
-/* ---- one at a time ---- */
+/* ---- one reader at a time ---- */
 
 static bool step_values_try(void) {
     uint32_t free = 0;
@@ -82,7 +85,7 @@ static bool step_values_try(void) {
 
 static void step_values_done(void) { __atomic_store_n(&looks.busy, 0, __ATOMIC_RELEASE); }
 
-/* A look takes some 50 us. */
+/* A reading takes about 50 us. */
 static void step_values_wait(void) {
     uint32_t free = 0;
     while (!__atomic_compare_exchange_n(&looks.busy, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -156,7 +159,8 @@ static bool step_values_read(size_t frame, size_t name, struct pystack_scalar *o
     return object && pystack_scalar_read(&looks.look.values, object, out) == 0;
 }
 
-/* The frame of torch's own that calls the optimizer's step; the number of frames when there is none. */
+/* The frame of torch itself that calls the optimizer's step; the number of frames if there is
+ * none. */
 static size_t step_values_find_wrapper(void) {
     static const char file[] = "optim/optimizer.py";
     for (size_t i = 0; i < looks.look.n; i++) {
@@ -176,8 +180,9 @@ static bool step_values_is_torch(size_t frame) {
     return n && strncmp(looks.look.frames[frame].code->file, looks.root, n) == 0;
 }
 
-/* One of the names in a frame. A variable of the outer functions may be that of the step before, unless it is a tensor of this.
- * 1 found, 0 there is none; -1 there is one that cannot be read: then it is not looked for elsewhere. */
+/* Find one of the names in a frame. A variable of the outer functions may be of the previous
+ * step, unless it is a tensor of this one. 1 found, 0 not found; -1 if it cannot be read: then
+ * no further search is made. */
 static int step_values_find_in(size_t frame, size_t first, size_t last, bool outer, double *out) {
     struct pystack_scalar s;
     bool is_there;
@@ -247,7 +252,8 @@ static void step_values_report_value(size_t expr, size_t frame, uint64_t object,
         spans_report(&e);
 }
 
-/* The expression in the first of the frames of its function that has its variable. Whether there was one of the function. */
+/* Evaluate the expression in the first of the frames of its function that has its variable. True
+ * if there was a frame of the function. */
 static bool step_values_report_expr(size_t expr, size_t from, size_t until, uint64_t ns) {
     const struct watch_expr *x = &looks.watch.exprs[expr];
     bool met = false;
@@ -266,13 +272,14 @@ static bool step_values_report_expr(size_t expr, size_t from, size_t until, uint
     return met;
 }
 
-/* ---- moments ---- */
+/* ---- events ---- */
 
-/* Nobody else looks meanwhile. `*cpu_ns`: the thread's clock, which takes as long as a tenth of a look: 0 where this one is not measured. */
+/* Lock out other readers. `*cpu_ns`: the thread's clock, which costs a tenth of a reading: 0 if
+ * this one is not measured. */
 static bool step_values_start(uint64_t ns, bool step, uint64_t *cpu_ns) {
     if (!step_values_try())
         return false;
-    /* Values that were asked for are told at every step. */
+    /* Watched values are reported at every step. */
     bool due = !step || trace_pace_is_due(&looks.pace, ns) || looks.watch.n > 0;
     *cpu_ns = due && (!step || trace_pace_is_measured(&looks.pace)) ? clock_self_cpu_ns() : 0;
     uint64_t tstate = due ? (uint64_t)(uintptr_t)looks.current() : 0;

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* steps: see steps.h. Names: torch/optim/optimizer.py (profile_hook_step, zero_grad), torch/utils/data/dataloader.py (__next__),
- * torch/nn/parallel/distributed.py (forward), torch/csrc/distributed/c10d (titles of collectives: "nccl:all_reduce"). */
+/* steps: see steps.h. Names: torch/optim/optimizer.py (profile_hook_step, zero_grad),
+ * torch/utils/data/dataloader.py (__next__), torch/nn/parallel/distributed.py (forward),
+ * torch/csrc/distributed/c10d (titles of collectives: "nccl:all_reduce"). */
 #include "agent/torch/steps.h"
 
 #include <string.h>
 
 #include "base/clock.h"
 
-#define STEPS_MANY 16 /* Optimizer.step within one batch: the loader is not that of the training */
-#define STEPS_THREAD_NS (10 * CLOCK_NS_PER_S) /* so long quiet, the thread that trains may be another one */
+/* Optimizer.step within one batch: the loader is not the one of the training */
+#define STEPS_MANY 16
+/* after such a pause another thread may be the one that trains */
+#define STEPS_THREAD_NS (10 * CLOCK_NS_PER_S)
 
 const char *const steps_kind_names[STEPS_KINDS + 1] = {
     [STEPS_USER] = "user", [STEPS_OPTIMIZER] = "optimizer",  [STEPS_LOADER] = "loader", [STEPS_COMM] = "comm",
     [STEPS_DDP] = "ddp",   [STEPS_CHECKPOINT] = "checkpoint"};
 
-/* What a name begins with. */
+/* Prefixes of names. */
 static const struct {
     const char *prefix;
     enum steps_kind kind;
@@ -51,14 +54,14 @@ static void steps_start(struct steps *s, uint64_t ns, bool whole) {
     s->now = (struct steps_now){.whole = whole, .begin_ns = ns, .forward_from_ns = ns};
 }
 
-/* Events of the step that goes on are missing. */
+/* Events of the current step are missing. */
 static void steps_forget(struct steps *s) {
     memset(s->open, 0, sizeof s->open);
     s->going_comm = 0;
     steps_start(s, 0, false);
 }
 
-/* What was seen since the last Optimizer.step is this step's too. */
+/* The times since the last Optimizer.step are also of this step. */
 static void steps_commit(struct steps_now *n) {
     n->sums.data_ns += n->rest.data_ns;
     n->sums.forward_ns += n->rest.forward_ns;
@@ -70,7 +73,7 @@ static void steps_commit(struct steps_now *n) {
     n->rest = (struct steps_sums){.odd = false};
 }
 
-/* Collectives that go on are counted up to `ns`. */
+/* Count current collectives up to `ns`. */
 static void steps_count_comm(struct steps *s, uint64_t ns) {
     if (s->going_comm && ns > s->comm_from_ns) {
         s->now.rest.comm_ns += (int64_t)(ns - s->comm_from_ns);
@@ -97,7 +100,8 @@ static void steps_fill(const struct steps *s, struct steps_step *out) {
     out->other_ns = out->duration_ns > known ? out->duration_ns - known : 0;
 }
 
-/* Where the job has computed no norm, it is that of the gradients that were read: those of one optimizer of several are not all. */
+/* If the job has computed no norm, it is that of the read gradients: with several optimizers
+ * those of one are not all. */
 static void steps_fill_norm(const struct steps_now *n, struct spans_reading *out) {
     if (out->has_grad_norm || !out->has_read_norm || n->ended != 1)
         return;
@@ -105,7 +109,7 @@ static void steps_fill_norm(const struct steps_now *n, struct spans_reading *out
     out->has_grad_norm = true;
 }
 
-/* The step that goes on is over: it ended with its last Optimizer.step. */
+/* The current step is over: it ended with its last Optimizer.step. */
 static void steps_finish(struct steps *s, const struct steps_handler *h) {
     struct steps_now before = s->now;
     struct steps_step out = {.step = ++s->count,
@@ -141,7 +145,7 @@ static void steps_fetch_begins(struct steps *s, const struct steps_handler *h) {
         steps_finish(s, h);
 }
 
-/* An Optimizer.step of the step that goes on begins. */
+/* An Optimizer.step of the current step begins. */
 static void steps_join(struct steps *s, const char *name) {
     if (s->now.optimizers++ == 0)
         memcpy(s->now.first, name, sizeof s->now.first);
@@ -162,7 +166,8 @@ static void steps_optimizer_begins(struct steps *s, const struct steps_open *o,
     steps_join(s, o->name);
 }
 
-/* Which optimizer takes the step that goes on (0: not known): one that has taken one before begins a new step. */
+/* The optimizer that takes the current step (0: unknown): one that has taken a step before
+ * begins a new one. */
 static void steps_identify(struct steps *s, uint64_t optimizer, const struct steps_handler *h) {
     struct steps_now *n = &s->now;
     char name[SPANS_NAME];
@@ -212,7 +217,7 @@ static void steps_backward(struct steps *s, const struct spans_event *e) {
     }
 }
 
-/* Of several optimizers the last tells the loss, and the first the learning rate. */
+/* With several optimizers the last one gives the loss, and the first one the learning rate. */
 static void steps_take_reading(struct steps *s, const struct spans_event *e, const struct steps_handler *h) {
     struct spans_reading *at = &s->now.look;
     if (e->tid != s->tid)
@@ -250,7 +255,7 @@ static struct steps_open *steps_find(struct steps *s, uint64_t key) {
     return NULL;
 }
 
-/* A place for one more; the oldest gives way. */
+/* A slot for one more; replaces the oldest if there is no free one. */
 static struct steps_open *steps_reserve(struct steps *s) {
     struct steps_open *oldest = &s->open[0];
     for (size_t i = 0; i < STEPS_OPEN; i++) {
@@ -262,7 +267,7 @@ static struct steps_open *steps_reserve(struct steps *s) {
     return oldest;
 }
 
-/* Is it done by the thread that trains? The first Optimizer.step says which that is. */
+/* True if the thread that trains does it. The first Optimizer.step shows which thread that is. */
 static bool steps_is_ours(struct steps *s, const struct steps_open *o) {
     bool is_new = !s->tid || (s->tid != o->tid && o->begin_ns > s->seen_ns + STEPS_THREAD_NS);
     if (is_new && steps_begins(o->name, STEPS_STEP)) {
@@ -277,8 +282,9 @@ static bool steps_is_ours(struct steps *s, const struct steps_open *o) {
 
 static void steps_begin(struct steps *s, const struct spans_event *e, const struct steps_handler *h) {
     struct steps_open *o = steps_find(s, e->key);
+    /* the end of the previous one is missing */
     if (o)
-        steps_forget(s); /* the end of the one before never came */
+        steps_forget(s);
     o = steps_reserve(s);
     *o = (struct steps_open){
         .key = e->key, .begin_ns = e->ns, .tid = e->tid, .kind = steps_find_kind(e->name)};
@@ -296,8 +302,9 @@ static void steps_begin(struct steps *s, const struct spans_event *e, const stru
 
 static void steps_end(struct steps *s, const struct spans_event *e, const struct steps_handler *h) {
     struct steps_open *o = steps_find(s, e->key);
+    /* it began before the agent */
     if (!o)
-        return; /* it began before we came */
+        return;
     if (o->kind == STEPS_COMM && s->going_comm) {
         steps_count_comm(s, e->ns);
         s->going_comm--;

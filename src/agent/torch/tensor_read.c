@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tensor_read: see tensor_read.h. Sources: torch/csrc/autograd/python_variable.cpp (attributes), python_variable_methods.cpp,
- * torch/csrc/utils/disable_torch_function.cpp, torch/csrc/autograd/init.cpp (_DisableTorchDispatch: a context manager, up to 1.13 an
- * object that guards while it is there).
+ * tensor_read: see tensor_read.h. Sources: torch/csrc/autograd/python_variable.cpp (attributes),
+ * python_variable_methods.cpp, torch/csrc/utils/disable_torch_function.cpp,
+ * torch/csrc/autograd/init.cpp (_DisableTorchDispatch: a context manager, up to 1.13 an object
+ * that guards while it exists).
  *
- * Tensors that were looked at last are remembered: what a module gives is mostly what the next one takes. They are known by a weak reference
- * and by torch's count of what has written to them, so one that has changed is read anew.
+ * The last tensors are remembered: the result of a module is mostly the argument of the next
+ * one. They are identified by a weak reference and by torch's count of writes to them, so a
+ * changed one is read again.
  */
 #include "agent/torch/tensor_read.h"
 
@@ -19,10 +21,10 @@
 
 typedef struct pyapi_object object;
 
-/* Written with the GIL, as all that is here. */
+/* Written with the GIL, like everything here. */
 static struct {
     struct pyapi api;
-    object *things[TENSOR_READ_THINGS]; /* owned; NULL: torch has no such thing */
+    object *things[TENSOR_READ_THINGS]; /* owned; NULL if torch has no such thing */
     struct numbers numbers;
     struct reader_known {
         object *ref; /* weak; owned */
@@ -58,7 +60,7 @@ static bool reader_is(enum tensor_read_thing thing, object *tensor) {
     return is;
 }
 
-/* Its number; -1: it has none. */
+/* Its number; -1 if it has none. */
 static int64_t reader_number(enum tensor_read_thing thing, object *tensor) {
     object *result = reader_call(thing, tensor);
     long long v = result ? look.api.PyLong_AsLongLong(result) : -1;
@@ -68,7 +70,7 @@ static int64_t reader_number(enum tensor_read_thing thing, object *tensor) {
     return v;
 }
 
-/* Numbers of a tuple; how many, or -1. */
+/* Numbers of a tuple. Returns how many, or -1. */
 static ssize_t reader_numbers(enum tensor_read_thing thing, object *tensor, int64_t *out, size_t cap) {
     object *tuple = reader_call(thing, tensor);
     ssize_t n = tuple ? look.api.PyTuple_Size(tuple) : -1;
@@ -84,7 +86,7 @@ static ssize_t reader_numbers(enum tensor_read_thing thing, object *tensor, int6
     return n;
 }
 
-/* ---- begin and end ---- */
+/* ---- life cycle ---- */
 
 static void reader_forget(void) {
     for (size_t i = 0; i < TENSOR_READ_KNOWN; i++)
@@ -133,7 +135,7 @@ object *tensor_read_raise(const struct pyapi *api, object *of) {
 
 void tensor_read_lower(const struct pyapi *api, object *guard) {
     object *none = api->_Py_NoneStruct, *type = NULL, *value = NULL, *tb = NULL;
-    api->PyErr_Fetch(&type, &value, &tb); /* what is raised is the job's */
+    api->PyErr_Fetch(&type, &value, &tb); /* any exception is the job's */
     object *leave = guard ? api->PyObject_GetAttrString(guard, "__exit__") : NULL;
     object *result = leave ? api->PyObject_CallFunctionObjArgs(leave, none, none, none, NULL) : NULL;
     api->PyErr_Clear();
@@ -168,7 +170,7 @@ static bool reader_is_plain(object *o) {
     return is;
 }
 
-/* ---- those that are remembered ---- */
+/* ---- remembered tensors ---- */
 
 static struct reader_known *reader_find_known(object *tensor, int64_t version) {
     for (size_t i = 0; i < TENSOR_READ_KNOWN; i++) {
@@ -196,7 +198,7 @@ static void reader_remember(object *tensor, int64_t version, const struct tensor
 
 /* ---- one tensor ---- */
 
-/* What its numbers are: 1, floating point of a kind that is known; 0, such as are always finite; -1, others. */
+/* The type of its numbers: 1, floating point of a known kind; 0, always finite; -1, another one. */
 static int reader_read_type(object *tensor, struct numbers_view *view) {
     static const struct {
         char kind;
@@ -228,7 +230,7 @@ static bool reader_is_strided(object *tensor) {
     return is && !reader_is(TENSOR_READ_IS_NESTED, tensor);
 }
 
-/* Where the numbers lie. 0, or -1: it has no memory of its own, or more dims than can be read. */
+/* The memory of its numbers. 0, or -1: it has no memory of its own, or too many dims. */
 static int reader_read_view(object *tensor, struct numbers_view *view) {
     int64_t strides[NUMBERS_DIMS];
     ssize_t n = reader_numbers(TENSOR_READ_GET_SHAPE, tensor, view->shape, NUMBERS_DIMS);
@@ -236,7 +238,7 @@ static int reader_read_view(object *tensor, struct numbers_view *view) {
         return -1;
     memcpy(view->stride, strides, sizeof strides);
     view->n_dims = (size_t)n;
-    /* data_ptr would make a copy of a storage that is only copied when it is written to */
+    /* data_ptr would copy a storage that is otherwise copied at its first write */
     bool by_storage = look.things[TENSOR_READ_ADDRESS] != NULL;
     int64_t at = reader_number(by_storage ? TENSOR_READ_ADDRESS : TENSOR_READ_POINTER, tensor), offset = 0;
     if (by_storage)
@@ -245,7 +247,7 @@ static int reader_read_view(object *tensor, struct numbers_view *view) {
     return at < 0 || offset < 0 ? -1 : 0;
 }
 
-/* How many numbers; UINT64_MAX: that is no number. */
+/* The number of numbers; UINT64_MAX on overflow. */
 static uint64_t reader_count(const struct numbers_view *view) {
     uint64_t n = 1;
     for (size_t i = 0; i < view->n_dims; i++)
@@ -254,7 +256,7 @@ static uint64_t reader_count(const struct numbers_view *view) {
     return n;
 }
 
-/* With operations of torch, whose results are not waited for. NULL: torch cannot. */
+/* With operations of torch, whose results are not waited for. NULL if torch cannot. */
 static object *reader_ask(object *tensor) {
     const struct pyapi *api = &look.api;
     object *guard = tensor_read_raise(&look.api, look.things[TENSOR_READ_DISPATCH]), *later = NULL;
@@ -274,7 +276,8 @@ static object *reader_ask(object *tensor) {
     return later;
 }
 
-/* A graph that is being captured would have our operations in it for ever, and give no results now. */
+/* A graph that is being captured would contain our operations permanently, and give no results
+ * now. */
 static bool reader_captures(void) {
     object *captures = look.things[TENSOR_READ_CAPTURES];
     object *answer = captures ? look.api.PyObject_CallFunctionObjArgs(captures, NULL) : NULL;
@@ -355,7 +358,7 @@ int tensor_read_read(object *later, struct tensor_numbers *out) {
         return -1;
     out->nan = (uint64_t)values[2];
     out->inf = (uint64_t)values[3];
-    out->min = isfinite(values[0]) ? values[0] : NAN; /* of a tensor with NaN both are */
+    out->min = isfinite(values[0]) ? values[0] : NAN; /* for a tensor with NaN both are NaN */
     out->max = isfinite(values[1]) ? values[1] : NAN;
     return 0;
 }
@@ -373,6 +376,6 @@ void tensor_numbers_add(struct tensor_numbers *to, const struct tensor_numbers *
     to->count += more->count;
     to->nan += more->nan;
     to->inf += more->inf;
-    to->min = fmin(to->min, more->min); /* of one that is not known the other */
+    to->min = fmin(to->min, more->min); /* if one is unknown, the other one */
     to->max = fmax(to->max, more->max);
 }

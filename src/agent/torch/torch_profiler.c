@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * torch_profiler: see torch_profiler.h. Sources: torch/optim/optimizer.py (profile_hook_step), torch/autograd/profiler.py,
- * torch/csrc/autograd/profiler_kineto.cpp (its state is the thread's).
+ * torch_profiler: see torch_profiler.h. Sources: torch/optim/optimizer.py (profile_hook_step),
+ * torch/autograd/profiler.py, torch/csrc/autograd/profiler_kineto.cpp (its state is the
+ * thread's).
  */
 #include "agent/torch/torch_profiler.h"
 
@@ -29,29 +30,32 @@
 #include "base/text.h"
 #include "store/ring/ring_dir.h"
 
-#define TORCH_PROFILER_JOB_NS (5 * CLOCK_NS_PER_S)      /* for the worker to get the GIL, and a good moment */
-#define TORCH_PROFILER_FINISH_NS (300 * CLOCK_NS_PER_S) /* and to write and add up */
-#define TORCH_PROFILER_COUNTED 10                       /* steps that are counted, or those of */
+/* for the worker to get the GIL, and a good time */
+#define TORCH_PROFILER_JOB_NS (5 * CLOCK_NS_PER_S)
+#define TORCH_PROFILER_FINISH_NS (300 * CLOCK_NS_PER_S) /* and to write and sum up */
+#define TORCH_PROFILER_COUNTED 10                       /* number of counted steps, or those of */
 #define TORCH_PROFILER_COUNTED_NS (2 * CLOCK_NS_PER_S)
-#define TORCH_PROFILER_COUNT_NS (30 * CLOCK_NS_PER_S)   /* for two steps to end */
-#define TORCH_PROFILER_LONGEST_NS (60 * CLOCK_NS_PER_S) /* for the first, and then for all of them */
-#define TORCH_PROFILER_NUMBER_NS (20 * CLOCK_NS_PER_S)  /* for the last step to be over */
+#define TORCH_PROFILER_COUNT_NS (30 * CLOCK_NS_PER_S) /* for two steps to end */
+/* for the first step, and then for all of them */
+#define TORCH_PROFILER_LONGEST_NS (60 * CLOCK_NS_PER_S)
+#define TORCH_PROFILER_NUMBER_NS (20 * CLOCK_NS_PER_S) /* for the last step to be over */
 #define TORCH_PROFILER_LEAVE_NS CLOCK_NS_PER_S
 #define TORCH_PROFILER_ASK_NS (CLOCK_NS_PER_S / 2) /* between two pending calls */
-#define TORCH_PROFILER_MORE 4.0       /* times as many operations as were counted are too many, */
-#define TORCH_PROFILER_FEW 100000.0   /* unless there are no more than so many */
-#define TORCH_PROFILER_MOST 2000000.0 /* operations that are profiled at all */
-#define TORCH_PROFILER_BASE_S 0.05    /* of a pause, whatever happens */
-#define TORCH_PROFILER_OP_US                                                                                 \
-    20.0 /* of a pause, for an operation: what ending takes, reading it, writing it */
+/* so many times the counted operations are too many */
+#define TORCH_PROFILER_MORE 4.0
+#define TORCH_PROFILER_FEW 100000.0   /* unless there are at most this many */
+#define TORCH_PROFILER_MOST 2000000.0 /* maximum of profiled operations */
+#define TORCH_PROFILER_BASE_S 0.05    /* minimum of a pause */
+/* of a pause, per operation: ending, reading and writing it */
+#define TORCH_PROFILER_OP_US 20.0
 #define TORCH_PROFILER_OP_MEMORY 2500.0
 #define TORCH_PROFILER_OP_FILE 300.0
-#define TORCH_PROFILER_SHARE 4 /* one part of so many of the free memory is not too much */
+#define TORCH_PROFILER_SHARE 4 /* one part in so many of the free memory may be used */
 #define TORCH_PROFILER_FREE_BYTES ((double)64 * 1024 * 1024)
 
 #define TORCH_PROFILER_METH_O 0x0008
 
-/* What the unit tells, and what it is told: profiler.py. */
+/* The unit's orders and answers: profiler.py. */
 enum torch_profiler_said {
     TORCH_PROFILER_STEP = 0,
     TORCH_PROFILER_STARTED,
@@ -73,7 +77,7 @@ enum torch_profiler_state {
     TORCH_PROFILER_ON,
     TORCH_PROFILER_STOPPING,
     TORCH_PROFILER_OVER,
-    TORCH_PROFILER_BROKEN, /* it could not be begun, or ended */
+    TORCH_PROFILER_BROKEN, /* it could not be started or ended */
 };
 
 /* PyMethodDef. */
@@ -84,15 +88,16 @@ struct torch_profiler_method {
     const char *doc;
 };
 
-/* Between the sampler's thread and the job's: atomic, but for what is written before `state`. */
+/* Between the sampler's thread and the job's: atomic, except members that are written before
+ * `state`. */
 static uint32_t torch_profiler_state, torch_profiler_hurry, torch_profiler_child, torch_profiler_in;
-static uint64_t torch_profiler_thread; /* that it runs on: pthread_self */
+static uint64_t torch_profiler_thread; /* of the thread that it runs on: pthread_self */
 static int64_t torch_profiler_tid;     /* and its number */
 static uint32_t torch_profiler_left, torch_profiler_per_step, torch_profiler_over;
 static uint64_t torch_profiler_step_ns[TORCH_PROFILER_STEPS_MAX];
 /* Written with the GIL. */
 static struct pyapi torch_profiler_api;
-static struct pyapi_object *torch_profiler_on_call; /* owned; NULL none */
+static struct pyapi_object *torch_profiler_on_call; /* owned; NULL if none */
 
 static uint32_t torch_profiler_get(const uint32_t *v) { return __atomic_load_n(v, __ATOMIC_ACQUIRE); }
 static void torch_profiler_set(uint32_t *v, uint32_t to) { __atomic_store_n(v, to, __ATOMIC_RELEASE); }
@@ -105,7 +110,7 @@ bool torch_profiler_is_in(void) { return torch_profiler_get(&torch_profiler_in) 
 
 void torch_profiler_in_child(void) {
     torch_profiler_set(&torch_profiler_child, 1);
-    torch_profiler_set(&torch_profiler_in, 0); /* an agent of the child's own may begin anew */
+    torch_profiler_set(&torch_profiler_in, 0); /* an agent of the child's own may start again */
 }
 
 /* ---- on the job's threads, with the GIL ---- */
@@ -126,7 +131,7 @@ static enum torch_profiler_order torch_profiler_count_step(void) {
     return TORCH_PROFILER_STOP;
 }
 
-/* The thread that has forked has its profiler in the child too, where nobody would ever end it. */
+/* The thread that has forked also has its profiler in the child, where nobody would ever end it. */
 static enum torch_profiler_order torch_profiler_order_in_child(uint32_t state, uint64_t self) {
     bool is_on =
         state == TORCH_PROFILER_STARTING || state == TORCH_PROFILER_ON || state == TORCH_PROFILER_STOPPING;
@@ -154,8 +159,9 @@ static enum torch_profiler_order torch_profiler_order(int64_t said) {
     else if (said == TORCH_PROFILER_STOPPED || said == TORCH_PROFILER_FAILED)
         torch_profiler_set(&torch_profiler_state,
                            said == TORCH_PROFILER_STOPPED ? TORCH_PROFILER_OVER : TORCH_PROFILER_BROKEN);
+    /* it was interrupted, as by a signal, before it could answer */
     else if (state == TORCH_PROFILER_STARTING || state == TORCH_PROFILER_STOPPING)
-        return TORCH_PROFILER_STOP; /* it was interrupted, as by a signal, before it could tell */
+        return TORCH_PROFILER_STOP;
     else if (said == TORCH_PROFILER_STEP && state == TORCH_PROFILER_ON)
         return torch_profiler_count_step();
     else if (said == TORCH_PROFILER_CALL && state == TORCH_PROFILER_ON &&
@@ -188,7 +194,7 @@ void torch_profiler_keep(const struct pyapi *api, struct pyapi_object *on_call) 
         api->Py_DecRef(before);
 }
 
-/* A pending call, of the main thread. It may come at any later time. */
+/* A pending call, of the main thread. It may run at any later time. */
 static int torch_profiler_on_pending(void *arg) {
     (void)arg;
     bool wanted = torch_profiler_get(&torch_profiler_state) == TORCH_PROFILER_ON &&
@@ -199,12 +205,11 @@ static int torch_profiler_on_pending(void *arg) {
             : NULL;
     if (result)
         torch_profiler_api.Py_DecRef(result);
-    return wanted && torch_profiler_on_call && !result
-               ? -1
-               : 0; /* what a handler of a signal has raised is the job's */
+    /* an exception of a signal handler is the job's */
+    return wanted && torch_profiler_on_call && !result ? -1 : 0;
 }
 
-/* ---- what it will take ---- */
+/* ---- the expected cost ---- */
 
 void torch_profiler_init(struct torch_profiler *p, struct worker *worker, struct training *training) {
     *p = (struct torch_profiler){.worker = worker, .training = training};
@@ -221,7 +226,7 @@ static void torch_profiler_go(struct torch_profiler *p, enum torch_profiler_phas
     p->phase_ns = now_ns;
 }
 
-/* Memory that may yet be used, bytes; NAN not known. */
+/* Memory that may still be used, bytes; NAN if unknown. */
 static double torch_profiler_free_memory(const struct torch_profiler *p) {
     char text[4096];
     int64_t used = MODEL_UNKNOWN, limit = MODEL_UNKNOWN;
@@ -241,11 +246,11 @@ static double torch_profiler_free_memory(const struct torch_profiler *p) {
 }
 
 /*
- * The files that traces are written to, in a folder of the user's, beside the folders of tables, whoever of his processes has written
- * them: the newest stay.
+ * The files of traces, in a folder of the user, beside the folders of tables, from all processes
+ * of the user: the newest ones are kept.
  */
 
-#define TORCH_PROFILER_KEPT 8 /* files, with the next one */
+#define TORCH_PROFILER_KEPT 8 /* files, including the next one */
 #define TORCH_PROFILER_FILES_FIRST "profile-"
 #define TORCH_PROFILER_FILES_LAST ".json"
 #define TORCH_PROFILER_FILES_MAX_ENTRIES 65536 /* entries of a folder */
@@ -255,7 +260,8 @@ static void torch_profiler_put_name(const char *base, char *path, size_t cap) {
                    (long)getpid(), clock_epoch_s() * 1000);
 }
 
-/* When one of that name was written, in ms since the epoch; 0: no trace has such a name. */
+/* The time at which a file with that name was written, in ms since the epoch; 0: it is not the
+ * name of a trace. */
 static uint64_t torch_profiler_file_time(const char *name) {
     char *end = NULL;
     if (strncmp(name, TORCH_PROFILER_FILES_FIRST, sizeof TORCH_PROFILER_FILES_FIRST - 1) != 0)
@@ -268,7 +274,7 @@ static uint64_t torch_profiler_file_time(const char *name) {
     return ms && strcmp(end, TORCH_PROFILER_FILES_LAST) == 0 ? ms : 0;
 }
 
-/* Put it where it belongs among the newest, newest first; the oldest of them drops out. */
+/* Insert it among the newest, newest first; the oldest of them drops out. */
 static void torch_profiler_file_note(uint64_t *newest, size_t n, uint64_t ms) {
     size_t i = n;
     for (; i > 0 && newest[i - 1] < ms; i--)
@@ -278,13 +284,13 @@ static void torch_profiler_file_note(uint64_t *newest, size_t n, uint64_t ms) {
         newest[i] = ms;
 }
 
-/* Is it a file, of this user? */
+/* True if it is a file of this user. */
 static bool torch_profiler_file_is_ours(int dir, const char *name) {
     struct stat st;
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
 }
 
-/* Make room for another: what cannot be removed stays, too. */
+/* Make room for another: files that cannot be removed stay. */
 static void torch_profiler_prune(const char *base) {
     uint64_t newest[TORCH_PROFILER_KEPT - 1] = {0}, *oldest = &newest[TORCH_PROFILER_KEPT - 2];
     const struct dirent *entry;
@@ -304,7 +310,7 @@ static void torch_profiler_prune(const char *base) {
     (void)closedir(d);
 }
 
-/* Is it a folder of ours alone? It is made if it is not there. */
+/* True if it is a folder of ours alone. It is made if it does not exist. */
 static bool torch_profiler_owns(const char *path) {
     struct stat st;
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
@@ -312,7 +318,8 @@ static bool torch_profiler_owns(const char *path) {
     return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
 }
 
-/* A name for the file, beside the folders of tables, where there is room; on a disk sooner than in memory. */
+/* Choose a name for the file, beside the folders of tables, where there is room; on a disk
+ * rather than in memory. */
 static int torch_profiler_name(struct torch_profiler *p, double bytes, struct err *e) {
     char base[RING_DIR_PATH];
     struct statvfs fs;
@@ -339,7 +346,7 @@ static void torch_profiler_put_cost(struct torch_profiler *p) {
                    TORCH_PROFILER_BASE_S + p->expected * TORCH_PROFILER_OP_US / 1e6, bytes);
 }
 
-/* 0: that is not too much; or -1 with the error. */
+/* 0: the cost is acceptable; or -1 with the error. */
 static int torch_profiler_judge(struct torch_profiler *p, struct err *e) {
     double free_bytes = torch_profiler_free_memory(p), needed = p->expected * TORCH_PROFILER_OP_MEMORY;
     if (p->expected > TORCH_PROFILER_MOST)
@@ -373,7 +380,7 @@ int torch_profiler_begin(struct torch_profiler *p, const struct wire_arm *want, 
     return 0;
 }
 
-/* ---- its phases ---- */
+/* ---- phases ---- */
 
 static enum torch_profiler_end torch_profiler_rest(struct torch_profiler *p, enum torch_profiler_end how) {
     (void)torch_spans_count(false);
@@ -400,13 +407,14 @@ static bool torch_profiler_submit(struct torch_profiler *p, struct worker_job *j
     return false;
 }
 
-/* Have whole steps been counted? */
+/* True if complete steps have been counted. */
 static bool torch_profiler_counts(struct torch_profiler *p, int64_t steps, uint64_t ops, uint64_t now_ns) {
     if (!p->counts) {
         p->counts = p->training->reports && torch_spans_count(true);
         p->first_step = steps;
     } else if (!p->aligned && steps > p->first_step) {
-        p->aligned = true; /* the step that went on when it began is over: from here on they are whole */
+        /* the step that was in progress at the start is over: from here on steps are complete */
+        p->aligned = true;
         p->first_step = steps;
         p->first_ops = ops;
     }
@@ -415,7 +423,7 @@ static bool torch_profiler_counts(struct torch_profiler *p, int64_t steps, uint6
     return p->aligned && steps > p->first_step && enough;
 }
 
-/* Operations between the ends of steps, as far as looks at them now and then tell. */
+/* Operations between the ends of steps, as far as polls now and then show them. */
 static enum torch_profiler_end torch_profiler_poll_counts(struct torch_profiler *p, bool wanted,
                                                           uint64_t now_ns, struct err *e) {
     const struct training *training = p->training;
@@ -473,10 +481,10 @@ static void torch_profiler_poll_enters(struct torch_profiler *p, uint64_t now_ns
         return;
     }
     (void)snprintf(p->note, sizeof p->note, "%s", note[0] ? note : p->job->why);
-    torch_profiler_begin_leave(p, now_ns); /* it may be in */
+    torch_profiler_begin_leave(p, now_ns); /* it may be installed */
 }
 
-/* Is it to be ended before its steps are over? */
+/* True if it must be ended before its steps are over. */
 static bool torch_profiler_is_overdue(const struct torch_profiler *p, bool wanted, uint64_t now_ns) {
     double ops = (double)(torch_spans_counted() - p->first_ops);
     double most = p->expected * TORCH_PROFILER_MORE;
@@ -502,7 +510,7 @@ static void torch_profiler_poll_runs(struct torch_profiler *p, bool wanted, uint
     torch_profiler_go(p, TORCH_PROFILER_HURRIES, now_ns);
 }
 
-/* Another hook has to be in, to be where the thread goes by sooner. Tried again and again. */
+/* Another hook must be installed where the thread passes sooner. Tried again and again. */
 static void torch_profiler_poll_hurries(struct torch_profiler *p, uint64_t now_ns) {
     uint32_t state = torch_profiler_get(&torch_profiler_state);
     if (state == TORCH_PROFILER_OVER || state == TORCH_PROFILER_BROKEN) {
@@ -511,7 +519,8 @@ static void torch_profiler_poll_hurries(struct torch_profiler *p, uint64_t now_n
     }
     bool on_main = __atomic_load_n(&torch_profiler_tid, __ATOMIC_ACQUIRE) == (int64_t)getpid();
     if (on_main && now_ns - p->asked_ns >= TORCH_PROFILER_ASK_NS && torch_profiler_api.Py_AddPendingCall) {
-        p->asked_ns = now_ns; /* again and again: there may have been no room for it, or no profiler yet */
+        /* repeatedly: there may have been no room for it, or no profiler yet */
+        p->asked_ns = now_ns;
         (void)torch_profiler_api.Py_AddPendingCall(torch_profiler_on_pending, NULL);
     }
     if (p->job && worker_get_end(p->worker, p->job) == WORKER_PENDING)
@@ -524,9 +533,9 @@ static void torch_profiler_poll_hurries(struct torch_profiler *p, uint64_t now_n
     (void)torch_profiler_submit(p, torch_profiler_job_hurry(now_ns + TORCH_PROFILER_JOB_NS));
 }
 
-/* ---- what it has seen ---- */
+/* ---- results ---- */
 
-/* Is it known which steps they were? A step is over when what comes after it has begun. */
+/* True if the numbers of its steps are known. A step is over when the next one has begun. */
 static bool torch_profiler_knows_steps(const struct torch_profiler *p) {
     uint32_t ended = torch_profiler_get(&torch_profiler_over);
     for (size_t i = 0; ended && i < TRAINING_STEP_ENDS; i++)
@@ -551,7 +560,8 @@ static void torch_profiler_write(struct torch_profiler *p, const struct torch_pr
         v[RING_SPANS_CALLS].i = row->calls;
         record_append(p->training->record, RING_SPANS, v);
     }
-    (void)ring_set_flush(p->training->record->set); /* who has waited for it to be over reads them then */
+    /* a client that has waited for its end reads them then */
+    (void)ring_set_flush(p->training->record->set);
 }
 
 static void torch_profiler_report_found(struct torch_profiler *p, const struct torch_profiler_found *f) {
@@ -578,7 +588,7 @@ static enum torch_profiler_end torch_profiler_poll_leaves(struct torch_profiler 
     if (end == WORKER_PENDING)
         return TORCH_PROFILER_GOES_ON;
     torch_profiler_job_get(p->job, &found);
-    if (end == WORKER_FAILED) { /* the hook is in: again */
+    if (end == WORKER_FAILED) { /* the hook is still installed: try again */
         (void)snprintf(p->note, sizeof p->note, "%s", p->job->why);
         worker_release(p->worker, p->job);
         p->job = NULL;
@@ -621,15 +631,15 @@ enum torch_profiler_end torch_profiler_poll(struct torch_profiler *p, bool wante
     return TORCH_PROFILER_GOES_ON;
 }
 
-/* ---- the end ---- */
+/* ---- leaving ---- */
 
 int torch_profiler_leave(struct worker *w, struct err *e) {
     uint64_t until = clock_mono_ns() + TORCH_PROFILER_LEAVE_NS;
     (void)w;
     if (!torch_profiler_is_in())
         return 0;
-    (void)torch_profiler_turn(TORCH_PROFILER_WAITS,
-                              TORCH_PROFILER_BROKEN); /* the sampler has its hook taken out */
+    /* the sampler makes the worker remove its hook */
+    (void)torch_profiler_turn(TORCH_PROFILER_WAITS, TORCH_PROFILER_BROKEN);
     torch_profiler_set(&torch_profiler_hurry, 1);
     while (torch_profiler_is_in() && clock_mono_ns() < until) {
         struct timespec pause = {.tv_nsec = (long)CLOCK_NS_PER_MS};

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* torch_profiler_job: what of torch_profiler.h needs the GIL, as jobs of the python worker. */
+/* torch_profiler_job: the parts of torch_profiler.h that need the GIL, as jobs of the python
+ * worker. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/torch/torch_profiler.h"
 
-#define TORCH_PROFILER_SUMMARY (-1) /* in place of a step: what there is of it all */
+#define TORCH_PROFILER_SUMMARY (-1) /* in place of a step: the sum of everything */
 
 enum torch_profiler_job_phase {
     TORCH_PROFILER_JOB_HOOKS = 0,
@@ -19,10 +20,10 @@ struct torch_profiler_job {
     enum torch_profiler_job_phase phase;
     bool compiled;
     unsigned per_step;
-    char path[512];                   /* "": nothing is wanted */
-    char note[TORCH_PROFILER_NOTE];   /* what the unit says */
+    char path[512];                   /* "" if the result is not wanted */
+    char note[TORCH_PROFILER_NOTE];   /* the unit's text */
     struct pyapi_object *rows;        /* its generator; owned */
-    struct torch_profiler_row *items; /* owned; NULL nothing is wanted */
+    struct torch_profiler_row *items; /* owned; NULL if the result is not wanted */
     struct torch_profiler_found found;
 };
 
@@ -34,7 +35,8 @@ static void torch_profiler_job_fail(struct torch_profiler_job *job, const char *
     (void)snprintf(job->note, sizeof job->note, "%s", why);
 }
 
-/* Call a function of the unit with up to two arguments, which are given back: a new reference, or NULL. */
+/* Call a function of the unit with up to two arguments, which are released: a new reference, or
+ * NULL. */
 static struct pyapi_object *torch_profiler_job_call(struct worker *w, const char *name,
                                                     struct pyapi_object *a, struct pyapi_object *b) {
     const struct pyapi *api = worker_api(w);
@@ -48,7 +50,7 @@ static struct pyapi_object *torch_profiler_job_call(struct worker *w, const char
     return result;
 }
 
-/* The same, of one that says True. */
+/* The same for a function that returns True. */
 static bool torch_profiler_job_ask(struct worker *w, const char *name, struct pyapi_object *a) {
     const struct pyapi *api = worker_api(w);
     struct pyapi_object *result = torch_profiler_job_call(w, name, a, NULL);
@@ -58,7 +60,7 @@ static bool torch_profiler_job_ask(struct worker *w, const char *name, struct py
     return is;
 }
 
-/* What the unit has to say; "" nothing. */
+/* The unit's text; "" if there is none. */
 static void torch_profiler_job_read_note(struct torch_profiler_job *job, struct worker *w) {
     const struct pyapi *api = worker_api(w);
     struct pyapi_object *text = torch_profiler_job_call(w, "profiler_note", NULL, NULL);
@@ -68,9 +70,9 @@ static void torch_profiler_job_read_note(struct torch_profiler_job *job, struct 
         api->Py_DecRef(text);
 }
 
-/* ---- putting hooks in ---- */
+/* ---- installing hooks ---- */
 
-/* 0: it may be done; else the note says why not. */
+/* 0: allowed; otherwise the note has the reason. */
 static int torch_profiler_job_open(struct torch_profiler_job *job, struct worker *w) {
     const struct pyapi *api = worker_api(w);
     struct pyapi_object *tell = torch_profiler_new_callback(api), *text = NULL;
@@ -105,9 +107,9 @@ static bool torch_profiler_job_hurry_step(struct worker_job *base, struct worker
     return !in;
 }
 
-/* ---- taking them out, and what was seen ---- */
+/* ---- removing hooks, and the result ---- */
 
-/* The generator of rows. False: there is none. */
+/* The generator of rows. False if there is none. */
 static bool torch_profiler_job_begin_rows(struct torch_profiler_job *job, struct worker *w) {
     const struct pyapi *api = worker_api(w);
     job->rows = torch_profiler_job_call(
@@ -137,7 +139,7 @@ static void torch_profiler_job_take_row(struct torch_profiler_job *job, const st
     }
 }
 
-/* The next row. False: there are no more. */
+/* The next row. False after the last. */
 static bool torch_profiler_job_next_row(struct torch_profiler_job *job, struct worker *w) {
     const struct pyapi *api = worker_api(w);
     struct pyapi_object *row = api->PyIter_Next(job->rows);
@@ -172,7 +174,7 @@ static bool torch_profiler_job_leave_step(struct worker_job *base, struct worker
     return false;
 }
 
-/* ---- as jobs ---- */
+/* ---- jobs ---- */
 
 static void torch_profiler_job_drop(struct worker_job *base, struct worker *w) {
     struct torch_profiler_job *job = torch_profiler_job_of(base);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * torch_spans: see torch_spans.h. Sources: ATen/record_function.h (class RecordFunctionCallback, enum class RecordScope, struct
- * ObserverContext) of torch 1.13 to 2.13; the System V ABI and the Itanium C++ ABI for how they are passed and returned.
+ * torch_spans: see torch_spans.h. Sources: ATen/record_function.h (class RecordFunctionCallback,
+ * enum class RecordScope, struct ObserverContext) of torch 1.13 to 2.13; the System V ABI and
+ * the Itanium C++ ABI for their parameters and results.
  *
- * A callback is a C function with the calling convention of the C++ one: it returns a std::unique_ptr<ObserverContext> by a
- * hidden pointer, to which it writes NULL: there is no context to be destroyed.
+ * A callback is a C function with the calling convention of the C++ one: it returns a
+ * std::unique_ptr<ObserverContext> by a hidden pointer, where it writes NULL: there is no
+ * context to be destroyed.
  */
 #include "agent/torch/torch_spans.h"
 
@@ -29,11 +31,11 @@
 #define TORCH_SPANS_SCOPES 10
 #define TORCH_SPANS_BACKWARD 1 /* RecordScope::BACKWARD_FUNCTION */
 #define TORCH_SPANS_USER 7     /* RecordScope::USER_SCOPE */
-#define TORCH_SPANS_TIMED 64   /* one of so many is timed */
+#define TORCH_SPANS_TIMED 64   /* one in so many is timed */
 #define TORCH_SPANS_LIBRARY "libtorch_cpu.so"
-#define TORCH_SPANS_SETTLE_NS                                                                                \
-    (900 * CLOCK_NS_PER_MS)   /* for constructors, after it was seen to be relocated */
-#define TORCH_SPANS_TRIES 120 /* to see it mapped, a second apart */
+/* for constructors, after its relocation was seen */
+#define TORCH_SPANS_SETTLE_NS (900 * CLOCK_NS_PER_MS)
+#define TORCH_SPANS_TRIES 120 /* checks for its mapping, a second apart */
 
 /* at::RecordFunctionCallback. */
 struct torch_spans_callback {
@@ -49,31 +51,32 @@ typedef void torch_spans_remove(uint64_t handle);
 typedef const char *torch_spans_name(const void *record);
 
 static struct {
-    pthread_mutex_t
-        lock; /* torch is called with it held, and by the end of the process it is taken for ever */
+    /* torch is called with it locked, and the end of the process locks it permanently */
+    pthread_mutex_t lock;
     torch_spans_add *add;
     torch_spans_remove *remove;
     torch_spans_name *name;
-    uint64_t user, backward, count; /* handles; 0 none */
+    uint64_t user, backward, count; /* handles; 0 if none */
     bool over;                      /* the process is ending: torch may be gone */
-    bool at_exit;                   /* the handler of that is registered; stays so for ever */
+    bool at_exit;                   /* the handler for that is registered, which is permanent */
     pid_t pid;
-    uint64_t base, ready_ns; /* of the library: it was first seen to be relocated then; 0 not yet */
-    unsigned tries;          /* looks that did not see it */
+    uint64_t base, ready_ns; /* of the library: when its relocation was first seen; 0: not yet */
+    unsigned tries;          /* checks that did not find it */
 } torch_spans = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Atomic. */
-static uint32_t torch_spans_off;  /* this is a child of a fork, where nobody takes what is told */
-static uint32_t torch_spans_busy; /* the lock is held: torch may be in the middle of being called */
-static uint32_t
-    torch_spans_torn; /* and was, when this process was forked: torch's own lock may be held for ever */
+static uint32_t torch_spans_off;  /* this is a child of a fork, where nobody reads reports */
+static uint32_t torch_spans_busy; /* it is locked: torch may be in the middle of a call */
+/* And was, when this process was forked: torch's own lock may stay locked. */
+static uint32_t torch_spans_torn;
 
-/* Of the backward pass, for the threads of the job: atomic. */
-static uint64_t torch_spans_last_ns; /* a node of it ended last */
-static uint32_t torch_spans_passing; /* it goes on */
+/* The backward pass, for the threads of the job: atomic. */
+static uint64_t torch_spans_last_ns; /* end of its last node */
+static uint32_t torch_spans_passing; /* it is in progress */
 static uint64_t torch_spans_ops;     /* counted */
-static uint64_t torch_spans_step;    /* key of an Optimizer.step whose end module_hooks waits for; 0 none */
-/* Cost of the two ends of operations. */
+/* Key of an Optimizer.step for whose end module_hooks waits; 0 if none. */
+static uint64_t torch_spans_step;
+/* Cost of the begin and the end of operations. */
 static struct torch_spans_cost { uint64_t calls, timed, ns; } torch_spans_starts, torch_spans_ends;
 
 /* ---- on the job's threads ---- */
@@ -85,7 +88,7 @@ static void torch_spans_report_pass(void) {
         module_hooks_on_backward(ns);
 }
 
-/* Whatever else is told ends a backward pass. */
+/* Any other report ends a backward pass. */
 static void torch_spans_pass_ends(void) {
     uint32_t passing = 1;
     if (__atomic_load_n(&torch_spans_passing, __ATOMIC_RELAXED) &&
@@ -94,7 +97,7 @@ static void torch_spans_pass_ends(void) {
         torch_spans_report_pass();
 }
 
-/* An Optimizer.step that is within no other. */
+/* An Optimizer.step that is not within another one. */
 static void torch_spans_note_step(uint64_t key, const char *name) {
     uint64_t none = 0;
     if (strncmp(name, STEPS_STEP, strlen(STEPS_STEP)) == 0)
@@ -109,7 +112,7 @@ static void torch_spans_step_ends(uint64_t key, uint64_t ns) {
 
 static bool torch_spans_is_off(void) { return __atomic_load_n(&torch_spans_off, __ATOMIC_ACQUIRE) != 0; }
 
-/* When it began, of one that is timed; 0 of the others. */
+/* Its begin, if it is timed; otherwise 0. */
 static uint64_t torch_spans_time(struct torch_spans_cost *c) {
     uint64_t call = __atomic_fetch_add(&c->calls, 1, __ATOMIC_RELAXED);
     return call % TORCH_SPANS_TIMED == 0 ? clock_mono_ns() : 0;
@@ -142,8 +145,9 @@ static void torch_spans_on_end(const void *record, void *context) {
         return;
     uint64_t ns = clock_mono_ns();
     const char *name = torch_spans.name(record);
+    /* its time is counted there */
     if (name && strncmp(name, STEP_VALUES_STEP, sizeof STEP_VALUES_STEP - 1) == 0)
-        step_values_at_step(); /* the time it takes is counted there */
+        step_values_at_step();
     uint64_t from = torch_spans_time(&torch_spans_ends);
     uint64_t key = (uint64_t)(uintptr_t)record;
     spans_end(key, ns);
@@ -181,7 +185,7 @@ static void torch_spans_on_any_end(const void *record, void *context) {
     (void)context;
 }
 
-/* ---- on the sampler's ---- */
+/* ---- for the sampler ---- */
 
 bool torch_spans_knows(const char *version) {
     unsigned major, minor;
@@ -204,16 +208,17 @@ static void torch_spans_unlock(void) {
     (void)pthread_mutex_unlock(&torch_spans.lock);
 }
 
-/* Torch's own destructors come after this: it was registered later than they. */
+/* Torch's own destructors run after this, because it was registered later. */
 static void torch_spans_on_exit(void) {
+    /* a child of a fork, where no thread may have the lock */
     if (torch_spans.pid != getpid())
-        return; /* a child of a fork, in which the lock may be held by nobody */
+        return;
     torch_spans_lock();
     torch_spans.over = true;
     torch_spans_unlock();
 }
 
-/* Is the library such that its functions may be called? 0; 1 not yet, -1 never, with the error. */
+/* Check that functions of the library may be called. 0; 1 not yet, -1 never, with the error. */
 static int torch_spans_check(struct elf_image *image, struct mem *m, struct err *e) {
     enum loaded_state state = loaded_inspect(TORCH_SPANS_LIBRARY, m, image);
     uint64_t now_ns = clock_mono_ns();
@@ -241,8 +246,8 @@ static int torch_spans_check(struct elf_image *image, struct mem *m, struct err 
     return 1;
 }
 
-/* The functions, from the image that is mapped: the loader's lock, which an import may hold for long, is not asked for. As
- * torch_spans_check. */
+/* Find the functions in the mapped image: the loader's lock, which an import may hold for long,
+ * is not taken. Returns as torch_spans_check. */
 static int torch_spans_find(struct err *e) {
     static const struct {
         const char *name;
@@ -307,8 +312,8 @@ void torch_spans_in_child(void) {
         __atomic_store_n(&torch_spans_torn, 1, __ATOMIC_SEQ_CST);
 }
 
-/* In a child of a fork: what is armed is the parent's, and is armed here too; what was told is not ours. The thread of the
- * parent that might be in the middle of any of this does not exist here. */
+/* In the child of a fork: the parent's callbacks are armed here, too; earlier reports are not
+ * ours. The parent's thread that might be in the middle of any of this does not exist here. */
 static void torch_spans_inherit(void) {
     torch_spans.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     torch_spans.over = false;

@@ -5,11 +5,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define TRACE_COST_CALL_NS                                                                                   \
-    800 /* of a hook's call beside the hook: a module's call with two of them took 1.6 us more */
-#define TRACE_COST_MANY 8  /* looks, before which their differences may agree by chance */
-#define TRACE_COST_SURE 2  /* standard errors by which a difference is more than noise */
-#define TRACE_COST_GUESS 2 /* times as much as was measured so far, as long as it is not known what it is */
+/* of a hook's call besides the hook: a module's call with two of them took 1.6 us more */
+#define TRACE_COST_CALL_NS 800
+#define TRACE_COST_MANY 8  /* with fewer traced steps their differences may agree by chance */
+#define TRACE_COST_SURE 2  /* standard errors by which a difference exceeds noise */
+#define TRACE_COST_GUESS 2 /* factor on the cost measured so far, while the true one is not known */
 
 void trace_cost_add(struct trace_cost *c, const struct trace_cost_step *l) {
     c->kept[c->n++ % TRACE_COST_KEPT] =
@@ -46,17 +46,18 @@ static double trace_cost_median_gil(const struct trace_cost *c) {
     return trace_cost_median(values, n);
 }
 
-/* By how much steps are longer for being looked into: the median of the differences where that is clearly more than `least`. */
+/* The extra duration of traced steps: the median of the differences, if it clearly exceeds
+ * `least`. */
 static double trace_cost_step(double *values, size_t n, double least) {
     double off[TRACE_COST_KEPT], median = trace_cost_median(values, n);
     for (size_t i = 0; i < n; i++)
         off[i] = fabs(values[i] - median);
-    double error =
-        1.2533 * 1.4826 * trace_cost_median(off, n) / sqrt((double)n); /* of a median, normal noise */
+    /* of a median, normal noise */
+    double error = 1.2533 * 1.4826 * trace_cost_median(off, n) / sqrt((double)n);
     return n >= TRACE_COST_MANY && median - least > TRACE_COST_SURE * error ? median : least;
 }
 
-/* The same, and what hooks cost before and after; NAN not known yet. */
+/* The same, with the cost of hooks before and after; NAN if not known yet. */
 static double trace_cost_more(const struct trace_cost *c) {
     double values[TRACE_COST_KEPT], looks = (double)c->n;
     size_t n = 0;

@@ -2,10 +2,10 @@
 /* trace_pace: see trace_pace.h. */
 #include "agent/torch/trace_pace.h"
 
-#define PACE_SAVED 4.0    /* looks that may be saved up for */
-#define PACE_WEIGHT 0.125 /* of the newest look in what one costs */
-#define PACE_OUTLIER                                                                                         \
-    8.0 /* times what one costs: something else than the look took that long, it is not believed wholly */
+#define PACE_SAVED 4.0    /* readings that may be saved up for */
+#define PACE_WEIGHT 0.125 /* of the newest reading in the cost of one */
+/* times the cost of one: the reading itself did not take that long, so it counts only in part */
+#define PACE_OUTLIER 8.0
 #define PACE_SEED 0x9e3779b97f4a7c15ULL
 
 void trace_pace_begin(struct trace_pace *p, double share) {
@@ -35,7 +35,7 @@ bool trace_pace_is_measured(const struct trace_pace *p) {
 
 void trace_pace_took(struct trace_pace *p, uint64_t cpu_ns) {
     double cost = (double)cpu_ns;
-    if (cpu_ns && p->looks < TRACE_PACE_FIRST) /* the first of all find out where things are */
+    if (cpu_ns && p->looks < TRACE_PACE_FIRST) /* the first ones find the variables */
         p->cost_ns = p->cost_ns > 0 && p->cost_ns < cost ? p->cost_ns : cost;
     else if (cpu_ns) {
         double most = PACE_OUTLIER * p->cost_ns;
@@ -43,8 +43,8 @@ void trace_pace_took(struct trace_pace *p, uint64_t cpu_ns) {
     }
     p->looks++;
     p->saved_ns -= cpu_ns && p->looks > TRACE_PACE_FIRST ? cost : p->cost_ns;
+    /* readings that had to be taken are not paid for without end */
     if (p->saved_ns < -TRACE_PACE_FIRST * p->cost_ns)
-        p->saved_ns =
-            -TRACE_PACE_FIRST * p->cost_ns; /* looks that had to be taken are not paid for for ever */
+        p->saved_ns = -TRACE_PACE_FIRST * p->cost_ns;
     p->wanted_ns = p->cost_ns * (0.5 + pace_draw(p));
 }

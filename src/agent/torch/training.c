@@ -11,10 +11,12 @@
 #include "base/clock.h"
 #include "pystack/scalars.h"
 
-#define TRAINING_BACKWARD_MAX_NS (5 * CLOCK_NS_PER_S) /* for a whole step; a longer one is not waited for */
-#define TRAINING_BACKWARD_REST 19                     /* times as long they are not looked at then */
-#define TRAINING_BACKWARD_PAUSE_NS CLOCK_NS_PER_S     /* and at least so long */
-#define TRAINING_MANY_SPANS ((size_t)4 * SPANS_CAP)   /* taken at once */
+/* for a complete step; a longer one is not waited for */
+#define TRAINING_BACKWARD_MAX_NS (5 * CLOCK_NS_PER_S)
+/* so many times as long they are not watched afterwards */
+#define TRAINING_BACKWARD_REST 19
+#define TRAINING_BACKWARD_PAUSE_NS CLOCK_NS_PER_S   /* and at least for that long */
+#define TRAINING_MANY_SPANS ((size_t)4 * SPANS_CAP) /* taken together */
 
 /* ---- python.variables ---- */
 
@@ -25,8 +27,9 @@ static void training_put_value(const struct training *t, const struct spans_even
     union ring_value v[RING_VARIABLES_COUNT];
     char func[SPANS_FUNC], text[SPANS_TEXT];
     spans_take_text(value->text, func, text);
+    /* of the previous watch list */
     if (value->set != h->set || value->expr >= h->watch.n || isnan(timestamp))
-        return; /* of what was watched before */
+        return;
     v[RING_VARIABLES_TIMESTAMP].f = timestamp;
     v[RING_VARIABLES_STEP].i = step;
     v[RING_VARIABLES_FUNC].s = func;
@@ -62,12 +65,11 @@ static void training_on_sample(void *arg, const struct record_samples *p, const 
 /* ---- python.loaders ---- */
 
 /*
- * Iterators of DataLoaders are read from memory (pystack/loaders.h),
- * those that are known each second; what waiting for batches took is known from torch's own
- * operations (steps.h).
+ * Iterators of DataLoaders are read from memory (pystack/loaders.h), the known ones each second;
+ * the time of waiting for batches comes from torch's own operations (steps.h).
  */
 
-#define TRAINING_FIND_NS (5 * CLOCK_NS_PER_S) /* between two searches, when some are known */
+#define TRAINING_FIND_NS (5 * CLOCK_NS_PER_S) /* between two searches, if some are known */
 #define TRAINING_LOADER_MANY "enumerate(DataLoader)#_MultiProcessing"
 
 static void training_note_fetch(struct training_loaders *l, const struct steps_span *s) {
@@ -78,7 +80,8 @@ static void training_note_fetch(struct training_loaders *l, const struct steps_s
     l->used = true;
 }
 
-/* Is it time to look for more? In a job in which torch tells its operations and none was of a loader there is nothing to be found. */
+/* True if it is time to search for more. If torch reports its operations and none was of a
+ * loader, there is nothing to find. */
 static bool training_should_find_loaders(const struct training *t, uint64_t now_ns) {
     const struct training_loaders *l = &t->loaders;
     if (!t->record->facts.torch[0] || (t->reports && !l->used))
@@ -147,7 +150,7 @@ static void training_read_loaders(struct training *t, struct pystack *ps, uint64
 
 struct training_output {
     struct training *training;
-    double epoch_s; /* what to add to the monotonic clock */
+    double epoch_s; /* added to the monotonic clock */
 };
 
 _Static_assert((int)RING_SPAN_PROFILER == (int)STEPS_KINDS, "kinds of profiling_data");
@@ -169,7 +172,8 @@ static void training_on_span(void *arg, const struct steps_span *s) {
         training_note_fetch(&to->training->loaders, s);
 }
 
-/* Losses and norms that are no finite numbers are told by a column of their own: enum of ring_nonfinite_labels. */
+/* Losses and norms that are not finite have a column of their own: enum of
+ * ring_nonfinite_labels. */
 static void training_put_reading(union ring_value *v, const struct spans_reading *l) {
     bool loss = l->has_loss && !isfinite(l->loss), norm = l->has_grad_norm && !isfinite(l->grad_norm);
     v[RING_STEPS_LOSS].f = l->has_loss && !loss ? l->loss : NAN;
@@ -221,11 +225,11 @@ static bool training_knows_end(const struct training *t, int64_t step) {
 int64_t training_step_at(const struct training *t, uint64_t ns) {
     const struct training_step_end *found = training_end_after(t->ends, TRAINING_STEP_ENDS, ns, NULL);
     found = training_end_after(t->kept, t->n_kept, ns, found);
-    if (found) /* steps between may have been forgotten, unless the one before it is known */
+    if (found) /* steps between may have been forgotten, unless the previous one is known */
         return found->step == 1 || training_knows_end(t, found->step - 1) ? found->step : -1;
     if (!t->reports || !t->steps.count)
         return -1;
-    /* A step that is over, but for what begins the next one. */
+    /* A step that is over except for the begin of the next one. */
     const struct steps_now *now = &t->steps.now;
     bool is_next = now->ended > 0 && now->ended >= t->steps.per_step && now->optimized_ns < ns;
     return t->steps.count + 1 + is_next;
@@ -261,7 +265,7 @@ static void training_rest_backward(struct training *t, uint64_t now_ns) {
     t->watch_due_ns = now_ns + (rest > TRAINING_BACKWARD_PAUSE_NS ? rest : TRAINING_BACKWARD_PAUSE_NS);
 }
 
-/* Begin or end to look at backward passes. */
+/* Start or stop watching backward passes. */
 static void training_plan_backward(struct training *t, uint64_t now_ns) {
     if (t->watches_backward && !t->needs_backward &&
         (steps_has_backward(&t->steps) || now_ns - t->watch_ns > TRAINING_BACKWARD_MAX_NS))
@@ -318,7 +322,7 @@ static void training_start(struct training *t) {
     if (!t->reports)
         return;
     steps_init(&t->steps);
-    for (size_t n = 0; n < SPANS_CAP && spans_take(&old); n++) /* of the last time */
+    for (size_t n = 0; n < SPANS_CAP && spans_take(&old); n++) /* left over from the last time */
         if (old.what == SPANS_VALUE)
             training_put_value(t, &old, NAN, RING_INT_NULL);
     t->lost = spans_lost();
@@ -326,7 +330,7 @@ static void training_start(struct training *t) {
     t->watch_due_ns = clock_mono_ns();
 }
 
-/* Torch is to tell no more; nothing is known of its steps then. */
+/* Stop torch's reports; then nothing is known of its steps. */
 static void training_stop(struct training *t) {
     if (t->reports)
         torch_spans_end();
@@ -337,12 +341,12 @@ static void training_stop(struct training *t) {
                            .loaders = t->loaders};
 }
 
-/* Have torch tell what it does, once it is there and as long as that is wanted. */
+/* Make torch report its operations, once it is loaded and as long as that is wanted. */
 static void training_choose(struct training *t) {
     const struct record *r = t->record;
     bool wanted = r->set && r->config.values[CONFIG_STEPS] != 0, begun = t->reports || t->refused;
-    if (wanted && !begun &&
-        !r->facts.torch[0]) /* how functions are called by which it tells, its version says */
+    /* the calling convention of its callbacks depends on its version */
+    if (wanted && !begun && !r->facts.torch[0])
         (void)snprintf(t->note, sizeof t->note, "%s",
                        r->facts.torch_module
                            ? "torch is imported, but no file of it was found that says its version"
@@ -353,7 +357,7 @@ static void training_choose(struct training *t) {
         training_start(t);
 }
 
-/* ---- together ---- */
+/* ---- the producer of rows ---- */
 
 static bool training_is_on(const void *arg) {
     const struct training *t = arg;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * training: what torch and Python tell of a training job, as rows: its steps and operations, checkpoints, values that are watched,
- * data loaders.
+ * training: rows from the reports of torch and Python about a training job: its steps and
+ * operations, checkpoints, watched values, data loaders.
  *
- * Torch is asked to tell of its operations (torch_spans.h) once it is there, Python of collections and of returns (hooks.h). Backward
- * passes are looked at for a twentieth of the time, a whole step at least each time: forward and backward are known of those
- * steps. Writes python.steps, profiling_data, python.variables, python.loaders, and single collections of python.gc. All functions are
- * called by the sampler's thread.
+ * Torch reports its operations (torch_spans.h) once it is loaded, Python reports collections and
+ * returns (hooks.h). Backward passes are watched for a twentieth of the time, for at least a
+ * complete step each time: forward and backward are known for those steps. Writes python.steps,
+ * profiling_data, python.variables, python.loaders, and single collections of python.gc. All
+ * functions are called by the sampler's thread.
  */
 #ifndef AGENT_TORCH_TRAINING_H
 #define AGENT_TORCH_TRAINING_H
@@ -26,7 +27,7 @@
 #define TRAINING_STEP_ENDS 256
 #define TRAINING_STEPS_KEPT 32
 
-/* When a step ended, monotonic; step 0: there was none. */
+/* The end of a step, monotonic; step 0: there was none. */
 struct training_step_end {
     uint64_t end_ns;
     int64_t step;
@@ -35,7 +36,7 @@ struct training_step_end {
 /* An iterator of a DataLoader. */
 struct training_loader {
     uint64_t addr;
-    int64_t yielded; /* at the last look; MODEL_UNKNOWN: there was none */
+    int64_t yielded; /* at the last reading; MODEL_UNKNOWN if there was none */
     bool processes;
 };
 
@@ -46,23 +47,25 @@ struct training_waits {
 struct training_loaders {
     struct training_loader known[PYSTACK_LOADERS];
     size_t n;
-    uint64_t found_ns;              /* when they were looked for */
-    bool used;                      /* batches were fetched since we came */
-    struct training_waits waits[2]; /* in this second, for loaders without and with worker processes */
+    uint64_t found_ns; /* when they were searched for */
+    bool used;         /* batches were fetched since the agent's start */
+    /* in this second, for loaders without and with worker processes */
+    struct training_waits waits[2];
 };
 
 struct training {
     struct record *record;
     struct worker *worker;
     struct hooks hooks;
-    bool reports;          /* torch tells of its operations; */
-    bool refused;          /* it cannot: `note` says why */
-    bool watches_backward; /* since watch_ns; else from watch_due_ns on */
-    bool needs_backward;   /* somebody who traces modules needs them watched */
+    bool reports;          /* torch reports its operations */
+    bool refused;          /* it cannot: `note` has the reason */
+    bool watches_backward; /* since watch_ns; otherwise from watch_due_ns on */
+    bool needs_backward;   /* a trace of modules needs them watched */
     uint64_t watch_ns, watch_due_ns;
     uint64_t events, lost;
-    struct training_step_end ends[TRAINING_STEP_ENDS];  /* of the last steps, by their numbers */
-    struct training_step_end kept[TRAINING_STEPS_KEPT]; /* of the first steps since training_keep_ends */
+    struct training_step_end ends[TRAINING_STEP_ENDS]; /* of the last steps, by their numbers */
+    /* of the first steps since training_keep_ends */
+    struct training_step_end kept[TRAINING_STEPS_KEPT];
     size_t n_kept;
     bool keeps;
     char note[160];
@@ -71,29 +74,32 @@ struct training {
     struct training_loaders loaders;
 };
 
-/* Its rows go to `record`, which calls it from now on; `worker` has the GIL for what is to be put into Python. */
+/* Its rows go to `record`, which calls it from now on; `worker` takes the GIL to install hooks
+ * in Python. */
 void training_init(struct training *t, struct record *record, struct worker *worker);
 void training_fini(struct training *t); /* after record_end */
 
-/* Take in what was told since. */
+/* Take the reports since the last call. */
 void training_take(struct training *t);
 
-/* Durations of the last steps that began at `since_ns` or later and have ended by `until_ns`, monotonic, the latest first; as many
- * as there are and `cap` lets. Those between which a step is missing are left out. */
+/* Durations of the last steps that began at `since_ns` or later and have ended by `until_ns`,
+ * monotonic, the latest first; at most `cap`. Those with a missing step before them are left
+ * out. */
 size_t training_durations(const struct training *t, uint64_t since_ns, uint64_t until_ns, double *ns,
                           size_t cap);
 
-/* The step that ended at `ns`, monotonic, or the next that did after that or will: then it is the one that goes on. -1: not known, or
- * not any more: TRAINING_STEP_ENDS others have ended since. */
+/* The step that ended at `ns`, monotonic, or the next one to end after that, which may be the
+ * current one. -1: unknown, or no longer known: TRAINING_STEP_ENDS others have ended since. */
 int64_t training_step_at(const struct training *t, uint64_t ns);
 
-/* From now on the first TRAINING_STEPS_KEPT steps that end stay known, however many come after them; or no longer. */
+/* From now on the first TRAINING_STEPS_KEPT steps that end stay known, even if many come after
+ * them; or no longer. */
 void training_keep_ends(struct training *t, bool on);
 
-/* Put how it stands into the mailbox's status, which is locked. */
+/* Put its state into the mailbox's status, which is locked. */
 void training_publish(const struct training *t, struct mailbox_status *st);
 
-/* Memory held. */
+/* Memory in use. */
 size_t training_bytes(const struct training *t);
 
 #endif
