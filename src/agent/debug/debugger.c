@@ -19,13 +19,13 @@ struct debugger {
     enum wire_method method;
     struct wire_debug want; /* owned */
     uint32_t client;
-    object *function, *owner, *how; /* owned, until it has been called */
+    object *function, *owner, *how; /* owned until it has been called */
     struct wire_debugger got;       /* owned */
 };
 
 static struct debugger *debugger_of(struct eval_call *c) { return (struct debugger *)(void *)c; }
 
-/* A text of a client, which may be no UTF-8, as Python has names of files. */
+/* A text of a client, which may not be UTF-8, encoded like Python's file names. */
 static object *debugger_text(const struct pyapi *api, const char *text) {
     return api->PyUnicode_DecodeUTF8(text, (ssize_t)strlen(text), "surrogateescape");
 }
@@ -56,7 +56,7 @@ static object *debugger_put(const struct pyapi *api, const struct field *f, cons
     }
 }
 
-/* `*o` under that name; false when there is no memory for either. It is given up. */
+/* Set `*o` under that name and release it; false if there was no memory for either. */
 static bool debugger_set(const struct pyapi *api, object *dict, const char *key, object *o) {
     bool set = o && api->PyDict_SetItemString(dict, key, o) == 0;
     if (o)
@@ -106,7 +106,7 @@ static const char *debugger_take_text(const struct pyapi *api, object *bytes, st
                                                                   : NULL;
 }
 
-/* The fields that `dict` has; the others are unknown. */
+/* Take the fields that `dict` has; the others are unknown. */
 static void debugger_take(const struct pyapi *api, object *dict, const struct field_table *fields, void *row,
                           struct arena *arena) {
     field_hide(fields, row, 1, WIRE_NOTHING);
@@ -174,7 +174,7 @@ struct debugger *debugger_new(enum wire_method method, struct wire_debug *want, 
     struct debugger *d = calloc(1, sizeof *d);
     if (!d)
         return NULL;
-    *d = (struct debugger){.call = {.unit = "catch", /* which needs the others */
+    *d = (struct debugger){.call = {.unit = "catch", /* which needs the other units */
                                     .prepare = debugger_prepare,
                                     .run = debugger_run,
                                     .let_go = debugger_let_go,

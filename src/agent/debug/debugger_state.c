@@ -15,9 +15,9 @@ static const char *const debugger_state_names[DEBUGGER_STATE_KINDS] = {"debug", 
 static const char *const debugger_state_changes[DEBUGGER_STATE_KINDS] = {"debugpy", "pause", "catch"};
 
 struct debugger_state {
-    char state[16], address[64], text[DEBUGGER_STATE_TEXT]; /* state "": there is none */
+    char state[16], address[64], text[DEBUGGER_STATE_TEXT]; /* state is "" if there is none */
     int64_t uid, pid;
-    uint64_t since_ns, until_ns; /* until_ns 0: no limit */
+    uint64_t since_ns, until_ns; /* until_ns is 0 if there is no limit */
     bool used;
 };
 
@@ -44,7 +44,7 @@ void debugger_state_note(enum debugger_state_kind kind, const char *state, const
         return;
     (void)pthread_mutex_lock(&debugger_state_lock);
     struct debugger_state *h = &debugger_state_now[kind];
-    if (!h->state[0]) { /* it begins */
+    if (!h->state[0]) { /* it starts */
         h->uid = debugger_state_asker[0];
         h->pid = debugger_state_asker[1];
     }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fatal: see fatal.h. Signals: signal(7), sigaction(2), rt_tgsigqueueinfo(2); CPython's Modules/faulthandler.c, which installs one
- * function for all its signals with SA_NODEFER and without SA_SIGINFO, and puts back what was there before it dumps.
+ * fatal: see fatal.h. Signals: signal(7), sigaction(2), rt_tgsigqueueinfo(2); CPython's
+ * Modules/faulthandler.c, which installs one function for all its signals with SA_NODEFER and
+ * without SA_SIGINFO, and restores the previous disposition before it dumps.
  *
- * The library stays loaded for the life of the process (inject/stub.c closes it only when nothing of it ran), so a handler of ours
- * that lies below another's may still be called when we are gone: it passes the signal on.
+ * The library stays loaded for the life of the process (inject/stub.c closes it only if nothing
+ * of it ran), so a handler of ours that is below another's may still be called after we are
+ * gone: then it passes the signal on.
  */
 #include "agent/debug/fatal.h"
 
@@ -21,10 +23,10 @@
 
 #include "base/clock.h"
 
-#define FATAL_NUDGE_NS (20 * CLOCK_NS_PER_MS) /* a sampler that was just going to sleep is woken again */
+#define FATAL_NUDGE_NS (20 * CLOCK_NS_PER_MS) /* a sampler that was about to sleep is woken again */
 #define FATAL_SPINS 1000
 
-/* A disposition as the kernel keeps it: what is put back is to be what was there, to the bit. */
+/* A disposition in the kernel's format: the restored one must be identical to the bit. */
 struct fatal_action {
     uint64_t handler, flags, restorer, mask;
 };
@@ -35,7 +37,7 @@ enum fatal_state {
     FATAL_NOTING,
     FATAL_ASKED,
     FATAL_READING,
-    FATAL_KEPT, /* others are passed on too */
+    FATAL_KEPT, /* further signals are passed on, too */
 };
 
 enum fatal_restored {
@@ -44,21 +46,23 @@ enum fatal_restored {
     FATAL_RESTORED,
 };
 
-/* Lives as long as the library: a handler may be called at any time. */
+/* It lives as long as the library: a handler may be called at any time. */
 static struct fatal_control {
-    uint32_t state; /* enum fatal_state, atomic; threads that wait sleep on it */
+    uint32_t state; /* enum fatal_state, atomic; waiting threads sleep on it */
     pid_t pid;
     int64_t tid,
-        reader; /* of the thread it came to first; of the one that reads: their own faults are passed on */
+        /* the first thread that received a signal; the thread that reads: their own faults are
+         * passed on */
+        reader;
     void (*wake)(void *arg);
     void *arg;
     struct fatal_one {
         struct fatal_action before;
         bool ours;      /* installed by the last fatal_arm */
-        bool below;     /* somebody has put theirs over it, and may put it back */
-        uint32_t given; /* enum fatal_given, atomic: `before` was put back by a handler */
+        bool below;     /* another handler was installed over it and may restore it */
+        uint32_t given; /* enum fatal_given, atomic: a handler has restored `before` */
         int64_t given_tid;
-        const char *why; /* it was left alone; NULL: it was not */
+        const char *why; /* why it was left alone; NULL if it was not */
     } each[FATAL_SIGNALS];
     struct fatal_record record;
 } fatal;
@@ -89,10 +93,11 @@ static bool fatal_is_ours(const struct fatal_action *a) {
 
 static uint32_t fatal_state_now(void) { return __atomic_load_n(&fatal.state, __ATOMIC_ACQUIRE); }
 
-/* ---- on the thread that a signal has come to ---- */
+/* ---- on the thread that received a signal ---- */
 
-/* Put back what was there, once: who was given the signal may have put back more since, and two dumps at once would never end.
- * Whoever comes here again with ours in place, or by the same thread, has nothing left but the default. */
+/* Restore the previous disposition, once: the handler that was passed the signal may have
+ * restored more since, and two dumps at the same time would never end. A second call with ours
+ * installed, or on the same thread, can only use the default. */
 static void fatal_pass(struct fatal_one *one, int sig, int64_t tid) {
     static const struct fatal_action nothing = {.handler = (uint64_t)(uintptr_t)SIG_DFL};
     struct fatal_action now;
@@ -110,8 +115,9 @@ static void fatal_pass(struct fatal_one *one, int sig, int64_t tid) {
         (void)fatal_put(sig, &nothing);
 }
 
-/* A fault happens again when its instruction does. What was sent, or tells of something that is over, is sent again, to the same
- * thread with the same words; it is delivered when the handler has returned. */
+/* A fault repeats when its instruction does. A signal that was sent, or that reports a past
+ * event, is sent again, to the same thread with the same data; it is delivered after the handler
+ * has returned. */
 static void fatal_raise(int sig, siginfo_t *info, pid_t pid, int64_t tid) {
     uint64_t all = UINT64_MAX;
     if (info->si_code > 0 && sig != SIGABRT && !(sig == SIGBUS && info->si_code == BUS_MCEERR_AO))
@@ -132,7 +138,7 @@ static void fatal_note(int sig, const siginfo_t *info, const void *context) {
     native_copy_registers(&r->native, context);
 }
 
-/* Until it is kept, or cannot be in time. */
+/* Until it is recorded, or cannot be recorded in time. */
 static void fatal_wait(void) {
     uint64_t until = clock_mono_ns() + FATAL_WAIT_S * CLOCK_NS_PER_S;
     for (uint64_t now = clock_mono_ns(); now < until; now = clock_mono_ns()) {
@@ -150,7 +156,8 @@ static void fatal_wait(void) {
     }
 }
 
-/* Of threads at the same time the first is noted, and the others wait with it: they would end the process. */
+/* Of several threads at the same time the first one is recorded, and the others wait with it,
+ * because they would end the process. */
 static void fatal_keep(int sig, const siginfo_t *info, const void *context, int64_t tid) {
     uint32_t expected = FATAL_ARMED;
     if (tid == __atomic_load_n(&fatal.tid, __ATOMIC_RELAXED) ||
@@ -165,7 +172,8 @@ static void fatal_keep(int sig, const siginfo_t *info, const void *context, int6
     fatal_wait();
 }
 
-/* In a child that runs in our memory, or without our fork handler, nothing is noted, and nothing of ours is written. */
+/* In a child that runs in our memory, or without our fork handler, nothing is recorded, and
+ * nothing of ours is written. */
 static void fatal_handler(int sig, siginfo_t *info, void *context) {
     int saved = errno;
     int64_t tid = syscall(SYS_gettid);
@@ -185,7 +193,8 @@ static void fatal_handler(int sig, siginfo_t *info, void *context) {
 
 /* ---- arming ---- */
 
-/* Is it faulthandler's? Python has said that it may be; and it is not one that a library has put there since. */
+/* True if it is faulthandler's: Python has reported that it may be, and no library has installed
+ * its own since. */
 static bool fatal_is_reporter(const struct fatal_action *a, const void *python) {
     Dl_info theirs, interpreter;
     return (a->flags & SA_NODEFER) && !(a->flags & SA_SIGINFO) &&
@@ -193,7 +202,7 @@ static bool fatal_is_reporter(const struct fatal_action *a, const void *python) 
            dladdr((void *)(uintptr_t)python, &interpreter) && theirs.dli_fbase == interpreter.dli_fbase;
 }
 
-/* Why it is to be left alone; NULL: it need not be. */
+/* Why it must be left alone; NULL if it need not be. */
 static const char *fatal_judge(const struct fatal_one *one, const struct fatal_action *now,
                                const void *python, bool reporter) {
     if (now->handler == (uint64_t)(uintptr_t)SIG_DFL)
@@ -220,9 +229,9 @@ static int fatal_install(size_t i, const void *python, bool reporter) {
     one->given = FATAL_NOT_RESTORED;
     sa.sa_sigaction = fatal_handler;
     (void)sigfillset(&sa.sa_mask);
-    for (size_t k = 0; k < FATAL_SIGNALS; k++) /* a fault of the handler's own is to find its way out */
+    for (size_t k = 0; k < FATAL_SIGNALS; k++) /* a fault of the handler itself must get through */
         (void)sigdelset(&sa.sa_mask, fatal_signals[k].number);
-    one->ours = true; /* before it is: the child of a fork right after must know */
+    one->ours = true; /* set before it is installed: the child of a fork right after must know */
     one->ours = sigaction(sig, &sa, NULL) == 0;
     return one->ours ? 0 : -1;
 }
@@ -280,11 +289,11 @@ void fatal_in_child(void) {
     }
     fatal.state = FATAL_OFF;
     fatal.wake = NULL;
-    fatal.pid = 0; /* what lies below another's passes on what comes */
+    fatal.pid = 0; /* a handler of ours below another's passes signals on */
     fatal_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
-/* ---- telling ---- */
+/* ---- descriptions ---- */
 
 int fatal_number(size_t i) { return i < FATAL_SIGNALS ? fatal_signals[i].number : 0; }
 
@@ -354,7 +363,7 @@ void fatal_describe(char *buf, size_t cap) {
     (void)pthread_mutex_unlock(&fatal_lock);
 }
 
-/* ---- the sampler's ---- */
+/* ---- for the sampler ---- */
 
 void fatal_set_waker(void (*wake)(void *arg), void *arg) {
     fatal.arg = wake ? arg : fatal.arg;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fatal: signals that end the job are noted before they do, while somebody has asked for that (probing TARGET catch).
+ * fatal: records signals that end the job before they do, while a client has asked for that
+ * (probing TARGET catch).
  *
- * A handler for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT, only where nobody has one, or Python's faulthandler, which tells and
- * then lets the process end. It fills a record that is there already, wakes the sampler, waits for it for a bounded time, puts back
- * what was there, and lets the signal happen anew. Arming and disarming are called by any thread of ours; what the sampler calls is
- * said below.
+ * A handler for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT, installed only where nobody has
+ * one, or where Python's faulthandler has one, which reports and then lets the process end. It
+ * fills an existing record, wakes the sampler, waits for it for a bounded time, restores the
+ * previous disposition, and lets the signal happen again. Arming and disarming are called by any
+ * thread of ours; the functions for the sampler are listed below.
  */
 #ifndef AGENT_DEBUG_FATAL_H
 #define AGENT_DEBUG_FATAL_H
@@ -18,44 +20,45 @@
 #include "pystack/native.h"
 
 #define FATAL_SIGNALS 5
-#define FATAL_WAIT_S 2 /* the handler waits no longer */
+#define FATAL_WAIT_S 2 /* maximum wait of the handler */
 
-/* The first that came. */
+/* The first signal received. */
 struct fatal_record {
     int signal, code;          /* si_code */
-    int64_t tid;               /* of the thread that it came to */
+    int64_t tid;               /* of the thread that received it */
     uint64_t ident;            /* its pthread_self */
-    uint64_t address;          /* si_addr, of those that the kernel has raised */
-    int64_t sender;            /* process, of those that were sent; 0: none was */
-    struct native_copy native; /* with its registers; of its stack there is nothing yet */
+    uint64_t address;          /* si_addr, for signals raised by the kernel */
+    int64_t sender;            /* process, for signals that were sent; 0 otherwise */
+    struct native_copy native; /* with its registers, but without its stack */
 };
 
-/* Install the handler where that may be; elsewhere nothing is touched. `python`: an address in the interpreter's library; `reporter`:
- * bit i is set when a handler of signal fatal_number(i) that lies in that library is faulthandler's, as far as Python knows. 0, or -1
- * with the error. */
+/* Install the handler where that is allowed; elsewhere nothing changes. `python`: an address in
+ * the interpreter's library; `reporter`: bit i is set if a handler of signal fatal_number(i) in
+ * that library is faulthandler's, as far as Python knows. 0, or -1 with the error. */
 int fatal_arm(const void *python, unsigned reporter, struct err *e);
 
-/* Put back what was there, where it is ours that is there. One that somebody has put theirs over only passes signals on from now on. */
+/* Restore the previous disposition where ours is installed. A handler of ours below another's
+ * only passes signals on from now on. */
 void fatal_disarm(void);
 
-/* What is armed: "names|names: why not; ...", both may be empty; "" nothing is. */
+/* The armed signals: "names|names: why not; ...", both may be empty; "" if none is. */
 void fatal_describe(char *buf, size_t cap);
 
-/* Its i-th signal; 0: there are no more. Its name; and what a si_code of it means, NULL unknown. */
+/* Its i-th signal; 0 after the last. Its name; and the meaning of an si_code, NULL if unknown. */
 int fatal_number(size_t i);
 const char *fatal_name(int signal);
 const char *fatal_reason(int signal, int code);
 
-/* In the child of a fork: nothing of ours is installed there. Async-signal-safe. */
+/* In the child of a fork, which has no handler of ours. Async-signal-safe. */
 void fatal_in_child(void);
 
 /* ---- the sampler's ---- */
 
-/* Who wakes it, from within a handler; NULL: it goes, nobody is to be waited for. */
+/* How a handler wakes the sampler; NULL: the sampler ends, and handlers must not wait for it. */
 void fatal_set_waker(void (*wake)(void *arg), void *arg);
 
-/* Has one come? Then its thread waits until fatal_end. In between, faults of the calling thread are no record: they end the process
- * as they would have, in the way that was there before. */
+/* True if a signal was received. Then its thread waits until fatal_end. Until then, faults of
+ * the calling thread are not recorded: they end the process with the previous disposition. */
 bool fatal_is_asked(void);
 struct fatal_record *fatal_begin(void);
 void fatal_end(void);

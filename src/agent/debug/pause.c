@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pause: see pause.h. Sources: Doc/c-api/init.rst (PyEval_SetTrace, PyEval_SetTraceAllThreads, PyInterpreterState_ThreadHead),
- * Python/ceval.c (_PyEval_SetTrace, 3.9 to 3.11), Python/pystate.c (init_threadstate), Include/methodobject.h.
+ * pause: see pause.h. Sources: Doc/c-api/init.rst (PyEval_SetTrace, PyEval_SetTraceAllThreads,
+ * PyInterpreterState_ThreadHead), Python/ceval.c (_PyEval_SetTrace, 3.9 to 3.11),
+ * Python/pystate.c (init_threadstate), Include/methodobject.h.
  */
 #include "agent/debug/pause.h"
 
@@ -22,7 +23,8 @@
 #define PAUSE_VARARGS 1 /* METH_VARARGS */
 #define PAUSE_WHOLE_TRIES 10000
 #define PAUSE_WHOLE_US 500
-#define PAUSE_OWN "probing" /* what names of the agent's threads begin with, and of those that they start */
+/* prefix of the names of the agent's threads and of the threads that they start */
+#define PAUSE_OWN "probing"
 
 typedef struct pyapi_object object;
 typedef int (*pause_tracer)(object *self, void *frame, int what, object *arg);
@@ -35,9 +37,9 @@ struct pause_method {
     const char *doc;
 };
 
-/* What is used of Python beyond pyapi.h; NULL: it has none of that name. */
+/* Functions of Python besides those in pyapi.h; NULL if it has none with that name. */
 static struct {
-    struct pyapi api;                                          /* as of the first time */
+    struct pyapi api;                                          /* as found the first time */
     void (*set_all)(pause_tracer fn, object *self);            /* 3.12 and later */
     int (*set_of)(void *state, pause_tracer fn, object *self); /* 3.9 and later */
     void (*set_own)(pause_tracer fn, object *self);
@@ -51,9 +53,9 @@ static struct {
 } pause_python;
 
 static pthread_mutex_t pause_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct access pause_access; /* with the lock */
+static struct access pause_access; /* protected by the lock */
 static pthread_mutex_t pause_note_lock = PTHREAD_MUTEX_INITIALIZER;
-static char pause_note[PAUSE_NOTE_MAX]; /* with that lock */
+static char pause_note[PAUSE_NOTE_MAX]; /* protected by that lock */
 
 static object *pause_number(long v) { return pause_python.api.PyLong_FromLong(v); }
 
@@ -64,7 +66,7 @@ static object *pause_none(void) {
 
 /* ---- threads ---- */
 
-/* On a thread of the job's, wherever it has come to. What the function raises is raised there. */
+/* On a thread of the job, at its next event. An exception of the function is raised there. */
 static int pause_on_event(object *hold, void *frame, int what, object *arg) {
     char name[17] = "";
     (void)frame;
@@ -79,7 +81,8 @@ static int pause_on_event(object *hold, void *frame, int what, object *arg) {
     return 0;
 }
 
-/* A thread that comes to Python from C makes its state without the GIL: is it whole? */
+/* A thread that enters Python from C creates its state without the GIL: true if the state is
+ * complete. */
 static bool pause_is_whole(const void *state) {
     void *last;
     if (!pause_python.made_at)
@@ -88,7 +91,8 @@ static bool pause_is_whole(const void *state) {
     return last != NULL;
 }
 
-/* The newest state, from which the others are found, once it is whole: one at a time is being made. NULL: it does not become so. */
+/* The newest state, from which the others are reached, once it is complete: one at a time is
+ * being created. NULL if it does not become complete. */
 static void *pause_first(void) {
     for (int i = 0; i < PAUSE_WHOLE_TRIES; i++) {
         void *state = pause_python.first(pause_python.interpreter());
@@ -101,7 +105,8 @@ static void *pause_first(void) {
     return NULL;
 }
 
-/* Up to 3.11: one state of a thread after the other. Nothing in between gives the GIL away, so none of them ends meanwhile. */
+/* Up to 3.11: one thread state after the other. Nothing in between releases the GIL, so none of
+ * them ends meanwhile. */
 static void pause_set_each(pause_tracer fn, object *hold) {
     void *own = pause_python.api.PyGILState_GetThisThreadState();
     for (void *state = pause_first(); state; state = pause_python.next(state)) {
@@ -117,7 +122,7 @@ static void pause_set_each(pause_tracer fn, object *hold) {
     }
 }
 
-/* (what is called, or None): by every thread but this. */
+/* (function, or None): called by every thread except this one. */
 static object *pause_trace(object *self, object *args) {
     object *hold = pause_python.api.PyTuple_GetItem(args, 0);
     (void)self;
@@ -134,7 +139,7 @@ static object *pause_trace(object *self, object *args) {
     return pause_none();
 }
 
-/* A number that is another when there are other threads. */
+/* A number that changes with the set of threads. */
 static object *pause_threads(object *self, object *args) {
     uint64_t sum = 0;
     (void)self;
@@ -144,7 +149,7 @@ static object *pause_threads(object *self, object *args) {
     return pause_number((long)(sum & INT64_MAX));
 }
 
-/* (thread): what it runs is interrupted. */
+/* (thread): interrupt the code that it runs. */
 static object *pause_interrupt(object *self, object *args) {
     (void)self;
     int64_t ident = pyapi_get_int(&pause_python.api, args, 0);
@@ -153,7 +158,7 @@ static object *pause_interrupt(object *self, object *args) {
     return pause_number(n);
 }
 
-/* ---- who may enter ---- */
+/* ---- admission ---- */
 
 static object *pause_make_token(object *self, object *args) {
     struct token made;
@@ -163,8 +168,9 @@ static object *pause_make_token(object *self, object *args) {
     return token_make(&made, &e) == 0 ? pause_python.api.PyUnicode_FromString(made.text) : pause_none();
 }
 
-/* Who is at the other end of `fd`: see pause_judge. Without the GIL: finding out users may take a while. Whoever has the token is never
- * made to wait: nobody who has tried in vain keeps them out. */
+/* The user at the other end of `fd`: see pause_judge. Without the GIL, because finding users may
+ * take a while. A client with the token never has to wait: failed attempts of others do not keep
+ * it out. */
 static int pause_check_token(int fd, const char *token, const char *said) {
     struct address near, far;
     struct token right = {.text = ""};
@@ -188,8 +194,9 @@ static int pause_check_token(int fd, const char *token, const char *said) {
     return is;
 }
 
-/* (descriptor of a connection, token, what was said). "" was said: 1 it is of the job's user, or root's; 0 of somebody else; -1 they are
- * turned away. Else 1 it is the token, -1 it is not. */
+/* (descriptor of a connection, token, received text). For the text "": 1 if it is the job's user
+ * or root; 0 if it is another user; -1 if it is refused. Otherwise 1 if it is the token, -1 if
+ * it is not. */
 static object *pause_judge(object *self, object *args) {
     const struct pyapi *api = &pause_python.api;
     char token[TOKEN_LEN + 1], said[2 * TOKEN_LEN + 1];
@@ -204,9 +211,9 @@ static object *pause_judge(object *self, object *args) {
     return pause_number(is);
 }
 
-/* ---- telling ---- */
+/* ---- reports ---- */
 
-/* (text): for the table of events. The first stays until it was taken. */
+/* (text): for the table of events. The first one stays until it is taken. */
 static object *pause_report(object *self, object *args) {
     char text[PAUSE_NOTE_MAX];
     (void)self;
@@ -218,7 +225,8 @@ static object *pause_report(object *self, object *args) {
     return pause_none();
 }
 
-/* (kind, state, address, text, milliseconds left, used): how a debugger stands, for the status. */
+/* (kind, state, address, text, milliseconds left, used): the state of a debugger, for the
+ * status. */
 static object *pause_get_debugger(object *self, object *args) {
     const struct pyapi *api = &pause_python.api;
     char state[16] = "", address[64] = "", text[256] = "";
@@ -248,8 +256,9 @@ void pause_in_child(void) {
 
 /* ---- fatal signals ---- */
 
-/* (1 to note them, 0 not to any more, 2 neither; which handlers may be faulthandler's): what is armed, as fatal_describe says, or "!" and why
- * nothing is. Without the GIL: the loader's lock may be had by a thread that waits for it. */
+/* (1 to record them, 0 to stop recording, 2 neither; the handlers that may be faulthandler's):
+ * the armed signals as in fatal_describe, or "!" and the reason why none is. Without the GIL,
+ * because a thread that waits for the GIL may have the loader's lock. */
 static object *pause_note_fatal(object *self, object *args) {
     const struct pyapi *api = &pause_python.api;
     char text[PAUSE_NOTE_MAX];
@@ -271,7 +280,7 @@ static object *pause_note_fatal(object *self, object *args) {
     return api->PyUnicode_FromString(text);
 }
 
-/* ---- giving them ---- */
+/* ---- the functions for the units ---- */
 
 #define PAUSE_FUNCTIONS 8
 static struct pause_method pause_methods[PAUSE_FUNCTIONS] = {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pause: C functions that python/units/pdb_server.py and python/units/pause.py call: to have the job's threads call a function at their next line, and
- * to tell who may talk to a debugger.
+ * pause: C functions for python/units/pdb_server.py and python/units/pause.py: they make the
+ * job's threads call a function at their next line, and decide who may use a debugger.
  *
- * A trace function in C makes no dict of a frame's variables, as one in Python does, and what a handler of a signal raises comes
- * up in the job where it would have. With the GIL.
+ * A trace function in C creates no dict of a frame's variables, as one in Python does, and an
+ * exception of a signal handler is raised in the job where it would have been raised anyway.
+ * With the GIL.
  */
 #ifndef AGENT_DEBUG_PAUSE_H
 #define AGENT_DEBUG_PAUSE_H
@@ -14,16 +15,17 @@
 
 #include "agent/python/worker.h"
 
-#define PAUSE_NOTE_MAX 1024 /* bytes of what python/units/catch.py has to tell, with its end */
+#define PAUSE_NOTE_MAX 1024 /* bytes of a report of python/units/catch.py, with its NUL */
 
-/* Give the functions to the unit. Without a function that this Python lacks, or without a GIL, threads cannot be held: the unit is told
- * so. 0, or -1. */
+/* Give the functions to the unit. If this Python lacks one, or has no GIL, threads cannot be
+ * paused: the unit is informed of that. 0, or -1. */
 int pause_give(struct worker *w);
 
-/* What python/units/catch.py has told last, once: an exception that nobody caught. True: there was something. Any thread. */
+/* The last report of python/units/catch.py, once: an uncaught exception. True if there was one.
+ * Any thread. */
 bool pause_take_note(char *buf, size_t cap);
 
-/* In the child of a fork, whose only thread has none of the locks that others held. */
+/* In the child of a fork, whose only thread has none of the locks of other threads. */
 void pause_in_child(void);
 
 #endif
