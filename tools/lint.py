@@ -114,7 +114,6 @@ DIALECT_PATTERNS = [(re.compile(r"(?<![\w.-])(?:" + words.replace(" ", r"\s+") +
 # Where such words stay: a prefix of a path, and what may be found there.
 DIALECT_ALLOWED = [
     ("docs/access.md", r"doors?"),   # written by `make access`; `doors` is a key of `status --json`
-    ("src/agent/", r".*"),           # these rooms are still being rewritten
     ("src/tui/", r".*"),
 ]
 

@@ -2,8 +2,9 @@
 /*
  * autostart: see autostart.h.
  *
- * Py_IsInitialized only reads a variable of the interpreter: no GIL, any thread, any time (Doc/c-api/init.rst). It is a weak
- * reference: where the program has no such symbol, ld.so leaves it NULL.
+ * Py_IsInitialized only reads a variable of the interpreter: no GIL, any thread, any time
+ * (Doc/c-api/init.rst). It is a weak reference: where the program has no such symbol, ld.so
+ * leaves it NULL.
  */
 #include "agent/autostart.h"
 
@@ -27,17 +28,19 @@
 #define AUTOSTART_PRELOAD "LD_PRELOAD"
 #define AUTOSTART_WORDS_MAX ((size_t)256 * 1024)
 #define AUTOSTART_PATH_MAX 4096
-#define AUTOSTART_LONGEST_NS (120 * CLOCK_NS_PER_S) /* until a Python that is there must be initialised */
+/* until an existing Python must be initialised */
+#define AUTOSTART_LONGEST_NS (120 * CLOCK_NS_PER_S)
 #define AUTOSTART_TRIES 5
 #define AUTOSTART_NAP_NS (1 * CLOCK_NS_PER_MS)
 #define AUTOSTART_NAP_MAX_NS (50 * CLOCK_NS_PER_MS)
-#define AUTOSTART_CHILD_NS (200 * CLOCK_NS_PER_MS) /* whoever calls exec after fork has done so by then */
+/* a child that calls exec after fork has done so by then */
+#define AUTOSTART_CHILD_NS (200 * CLOCK_NS_PER_MS)
 
 extern int Py_IsInitialized(void) __attribute__((weak));
 
 static struct autostart {
-    bool nested;  /* children are to have an agent too */
-    bool waiting; /* a thread of ours is on its way to start one here */
+    bool nested;  /* children get an agent, too */
+    bool waiting; /* a thread of ours is about to start one here */
 } autostart;
 
 static void autostart_nap(uint64_t ns) {
@@ -45,7 +48,7 @@ static void autostart_nap(uint64_t ns) {
     (void)nanosleep(&pause, NULL);
 }
 
-/* Nobody comes back to try it again: so a machine that is too busy at this moment gets a few seconds. */
+/* Nobody tries again later, so a machine that is too busy now gets a few seconds. */
 static int autostart_start(enum agent_way way, char *error, size_t cap) {
     struct agent_start args = {.size = sizeof args, .abi_version = AGENT_ABI_VERSION, .fd = -1, .way = way};
     int rc = entry_start(&args, false);
@@ -58,7 +61,7 @@ static int autostart_start(enum agent_way way, char *error, size_t cap) {
     return rc == AGENT_FAILED ? -1 : 1;
 }
 
-/* True when it is initialised; false when that took too long. */
+/* True if it is initialised; false if that took too long. */
 static bool autostart_wait_for_python(void) {
     uint64_t until = clock_mono_ns() + AUTOSTART_LONGEST_NS, nap = AUTOSTART_NAP_NS;
     while (!Py_IsInitialized()) {
@@ -100,8 +103,8 @@ static void autostart_create(void *(*fn)(void *)) {
         autostart.waiting = false;
 }
 
-/* In the child of a fork, when everything else has begun anew. Where children are to have an agent too, a thread starts it, after a
- * while: a child that calls exec has no use for it. */
+/* In the child of a fork, after everything else was reset. If children get an agent, too, a
+ * thread starts it after a while: a child that calls exec does not need one. */
 static void autostart_in_child(bool had_agent) {
     bool wanted = autostart.nested && (had_agent || autostart.waiting);
     autostart.waiting = false;
@@ -148,7 +151,7 @@ bool autostart_take_out(const char *list, const char *name, char *buf, size_t ca
 
 struct autostart_self {
     uintptr_t address;
-    char path[AUTOSTART_PATH_MAX]; /* as the loader knows this library */
+    char path[AUTOSTART_PATH_MAX]; /* this library's path, as the loader has it */
 };
 
 static int autostart_on_image(struct dl_phdr_info *info, size_t size, void *arg) {
@@ -164,7 +167,8 @@ static int autostart_on_image(struct dl_phdr_info *info, size_t size, void *arg)
     return 0;
 }
 
-/* Is this process to have no heirs of the wish? Then they see neither the variable nor the library. */
+/* If children of this process are not to get an agent, they must see neither the variable nor
+ * the library. */
 static void autostart_keep_from_children(const char *rest) {
     (void)unsetenv(AUTOSTART_MATCH_VARIABLE);
     if (rest[0])
@@ -173,9 +177,10 @@ static void autostart_keep_from_children(const char *rest) {
         (void)unsetenv(AUTOSTART_PRELOAD);
 }
 
-/* Runs before main when the library was preloaded: one thread, and the environment is nobody else's. When it was loaded later, by
- * the injector (from a descriptor: its name tells) or by probing.pth, the environment may be another thread's at this
- * moment, or does not name us. */
+/* Runs before main if the library was preloaded: there is one thread, and nobody else uses the
+ * environment. If it was loaded later, by the injector (from a descriptor: its name shows that)
+ * or by probing.pth, another thread may be using the environment, or the environment does not
+ * name us. */
 __attribute__((constructor)) static void autostart_on_load(void) {
     static struct autostart_self self;
     char rest[AUTOSTART_PATH_MAX];

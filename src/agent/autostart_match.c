@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* autostart_match: see autostart_match.h. Python's own options: Python/getopt.c, SHORT_OPTS and longopts. */
+/* autostart_match: see autostart_match.h. Python's own options: Python/getopt.c, SHORT_OPTS and
+ * longopts. */
 #include "agent/autostart_match.h"
 
 #include <regex.h>
@@ -11,7 +12,7 @@
 #define AUTOSTART_MATCH_REGEX "regex:"
 #define AUTOSTART_MATCH_PATTERN_MAX 1024
 
-/* The word after `w`, or NULL at the end. */
+/* The word after `w`, or NULL after the last. */
 static const char *autostart_match_next(const char *w, const char *words, size_t len) {
     const char *end = words + len, *nul = memchr(w, '\0', (size_t)(end - w));
     return nul && nul + 1 < end ? nul + 1 : NULL;
@@ -22,8 +23,8 @@ static const char *autostart_match_base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* Take a word of options apart. What ends them: 'c' or 'm', with the rest of the word in `*rest` ("": the next word); or 'v':
- * the next word is an option's value; or 0. */
+/* Parse a word of options. Returns the option that ends them: 'c' or 'm', with the rest of the
+ * word in `*rest` ("": the next word); 'v': the next word is an option's value; or 0. */
 static char autostart_match_read_options(const char *w, const char **rest) {
     for (const char *p = w + 1; *p; p++) {
         *rest = p + 1;
@@ -43,7 +44,7 @@ void autostart_match_find_script(const char *words, size_t len, char *buf, size_
             w = autostart_match_next(w, words, len);
             break;
         }
-        if (w[1] == '-') { /* the only long option with a value of its own */
+        if (w[1] == '-') { /* the only long option with a separate value */
             if (strcmp(w, "--check-hash-based-pycs") == 0 && !(w = autostart_match_next(w, words, len)))
                 return;
             continue;
@@ -66,7 +67,7 @@ void autostart_match_find_script(const char *words, size_t len, char *buf, size_
         (void)snprintf(buf, cap, "%s", w);
 }
 
-/* Is `name` the program, the script, or a module's file? */
+/* True if `name` is the program, the script, or a module's file. */
 static bool autostart_match_is_named(const char *name, const char *words, size_t len) {
     char script[AUTOSTART_MATCH_NAME_MAX], file[AUTOSTART_MATCH_NAME_MAX];
     if (strcmp(autostart_match_base_name(words), name) == 0)
@@ -81,7 +82,7 @@ static bool autostart_match_is_named(const char *name, const char *words, size_t
     return !strchr(script, '/') && n > 0 && (size_t)n < sizeof file && strcmp(file, name) == 0;
 }
 
-/* 1 or 0; -1 when `pattern` is no pattern or memory is short. */
+/* 1 or 0; -1 if `pattern` is invalid or memory is short. */
 static int autostart_match_matches(const char *pattern, const char *words, size_t len) {
     regex_t re;
     char *line = malloc(len + 1);

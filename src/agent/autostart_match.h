@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * autostart_match: what the environment variable PROBING asks for in a process, judged by its command line alone.
+ * autostart_match: decides from the environment variable PROBING and the command line whether a
+ * process gets an agent.
  *
- * Pure. "1" means this process, "2" this one and those it starts, "regex:PATTERN" (POSIX, extended) those whose command line
- * matches, anything else the name of a script or program. Nothing, and "0", mean nobody.
+ * Pure. "1" means this process, "2" this one and its children, "regex:PATTERN" (POSIX, extended)
+ * processes whose command line matches, anything else the name of a script or program. An empty
+ * value and "0" mean no process.
  */
 #ifndef AGENT_AUTOSTART_MATCH_H
 #define AGENT_AUTOSTART_MATCH_H
@@ -17,16 +19,18 @@
 
 enum autostart_match {
     AUTOSTART_MATCH_NONE = 0,
-    AUTOSTART_MATCH_ONCE,   /* this process, none that it starts */
-    AUTOSTART_MATCH_NESTED, /* this process and those that it starts */
+    AUTOSTART_MATCH_ONCE,   /* this process, but not its children */
+    AUTOSTART_MATCH_NESTED, /* this process and its children */
     AUTOSTART_MATCH_MATCH,  /* this process, because it matches */
 };
 
-/* Judge `value` (NULL: not set). `words` are the process's arguments, each ended by a NUL, `len` bytes in all; NULL: they are
- * not known, and nothing matches. One of enum wish, or -1 with the error: the pattern is not one. */
+/* Judge `value` (NULL: not set). `words` are the process's arguments, each ended by a NUL, `len`
+ * bytes in all; NULL: they are unknown, and nothing matches. One of enum wish, or -1 with the
+ * error: the pattern is invalid. */
 int autostart_match_judge(const char *value, const char *words, size_t len, struct err *e);
 
-/* What a Python's arguments say it runs: the script's path, the module's name after -m, "-c"; "" a prompt or standard input. */
+/* Find the program in the arguments of a Python: the script's path, the module's name after -m,
+ * "-c"; "" for a prompt or standard input. */
 void autostart_match_find_script(const char *words, size_t len, char *buf, size_t cap);
 
 #endif

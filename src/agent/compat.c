@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compat: what C libraries before glibc 2.33 do not export. The job's library may be older than the one built with.
+ * compat: functions that C libraries before glibc 2.33 do not export. The job's library may be
+ * older than the one of the build.
  *
- * The agent is linked so that stat and its like are these (mk/agent.symver), and that threads and signals are asked for by
- * the names that every glibc has had. Any thread.
+ * The agent is linked so that stat and similar functions are these (mk/agent.symver), and so
+ * that functions of threads and signals are looked up by names that every glibc has had. Any
+ * thread.
  */
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* entry: see entry.h. Nothing happens when the library is loaded, only when it is called. */
+/* entry: see entry.h. Loading the library has no effect; only calls have. */
 #include "agent/entry.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* entry: the agent put together, and what libprobing.so shows to the world; everything else is hidden. */
+/* entry: assembles the agent, and has the exported symbols of libprobing.so; all others are
+ * hidden. */
 #ifndef AGENT_ENTRY_H
 #define AGENT_ENTRY_H
 
@@ -7,12 +8,12 @@
 
 #include "base/agent_abi.h"
 
-/* Start the agent; called on a thread made by the injector. One of enum agent_start_result. After AGENT_STARTED args->fd is
- * closed, args->thread will be joined and args->region unmapped by the agent; after any other they are still the caller's.
- * `thread` 0: there is none to be joined. */
+/* Start the agent; called on a thread made by the injector. One of enum agent_start_result.
+ * After AGENT_STARTED args->fd is closed, and the agent will join args->thread and unmap
+ * args->region; otherwise they remain the caller's. `thread` 0: there is none to be joined. */
 __attribute__((visibility("default"))) int probing_start(struct agent_start *args);
 
-/* The same of arguments that have been checked; see life_start. */
+/* The same for arguments that have been checked; see life_start. */
 int entry_start(struct agent_start *args, bool invited);
 
 /* Version of this file. */

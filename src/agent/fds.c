@@ -21,14 +21,15 @@
 
 #define FDS_MAX 64
 
-/* A descriptor and what it was, so that one the job has opened under the same number meanwhile is not taken for it. */
+/* A descriptor and the identity of its file, so that a file which the job has opened under the
+ * same number meanwhile is not mistaken for it. */
 struct fds_entry {
-    int number; /* + 1; 0 free, -1 being written */
+    int number; /* + 1; 0 if free, -1 while it is written */
     dev_t dev;
     ino_t ino;
 };
 
-/* Written by the agent's threads, read in the child of a fork that may happen at any moment. */
+/* Written by the agent's threads, read in the child of a fork, which may happen at any time. */
 static struct fds_entry fds_noted[FDS_MAX];
 static bool fds_are_private;
 
@@ -68,7 +69,7 @@ void fds_forget(int fd) {
     }
 }
 
-/* Counter of an eventfd (proc(5), fdinfo). 0, or -1 when it is none. */
+/* Read the counter of an eventfd (proc(5), fdinfo). 0, or -1 if it is not an eventfd. */
 static int fds_read_counter(int fd, uint64_t *out) {
     static const char key[] = "eventfd-count:";
     char path[64], text[512];
@@ -104,7 +105,8 @@ int fds_find_eventfd(void (*bump)(void *arg), void *arg) {
         if (*end || fd < 0 || fd > INT_MAX || !fds_follows((int)fd, bump, arg))
             continue;
         if (found >= 0) {
-            found = -1; /* one of the job's went along by chance: better keep ours open than close that */
+            /* one of the job's matched by chance: it is better to leak ours than to close that */
+            found = -1;
             break;
         }
         found = (int)fd;
@@ -117,7 +119,7 @@ int fds_find_eventfd(void (*bump)(void *arg), void *arg) {
 bool fds_lack_eventfd(void) {
     bool any = false;
     for (int fd = 0; fd < FDS_MAX && fds_are_private;
-         fd++) { /* without opening anything: descriptors are scarce here */
+         fd++) { /* opens no file, because descriptors are scarce here */
         char path[64], link[64];
         (void)snprintf(path, sizeof path, "/proc/thread-self/fd/%d", fd);
         ssize_t n = readlink(path, link, sizeof link - 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fork: see fork.h. Whatever keeps state in the job has a row here. */
+/* fork: see fork.h. Each module with state in the job has a row here. */
 #include "agent/fork.h"
 
 #include <stddef.h>
@@ -28,14 +28,15 @@ static void (*const fork_handlers[])(void) = {
     threads_in_child,
 };
 
-static void (*fork_starter)(bool had_agent); /* atomic; NULL: children get no agent */
+static void (*fork_starter)(bool had_agent); /* atomic; NULL if children get no agent */
 
 void fork_set_starter(void (*start)(bool had_agent)) {
     __atomic_store_n(&fork_starter, start, __ATOMIC_RELEASE);
 }
 
-/* None of our threads exists, and any lock may be held for ever. Memory of the run that the parent has is left alone: it may have been in
- * the middle of a change. Async-signal-safe, but for the thread that the children of a process with PROBING=2 get; see docs/dev/design/agent.md. */
+/* None of our threads exists, and any lock may stay locked. Memory of the parent's run is left
+ * alone, because it may have been in the middle of a change. Async-signal-safe, except for the
+ * thread that children of a process with PROBING=2 get; see docs/dev/design/agent.md. */
 void fork_in_child(void) {
     for (size_t i = 0; i < sizeof fork_handlers / sizeof fork_handlers[0]; i++)
         fork_handlers[i]();

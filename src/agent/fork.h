@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fork: what the child of a fork does with the agent of its parent: it has none, unless autostart.h gives it one. */
+/* fork: what the child of a fork does with its parent's agent: the child has none, unless
+ * autostart.h starts one. */
 #ifndef AGENT_FORK_H
 #define AGENT_FORK_H
 
@@ -7,7 +8,8 @@
 
 void fork_in_child(void);
 
-/* Have `start` called last of all; `had_agent`: the parent's runs. Stays so for ever. Any thread. */
+/* Make the child call `start` last; `had_agent`: the parent has a running agent. Permanent. Any
+ * thread. */
 void fork_set_starter(void (*start)(bool had_agent));
 
 #endif

@@ -26,7 +26,7 @@ enum life_state {
     LIFE_ENDING,
 };
 
-/* The thread that has brought us in. */
+/* The thread that has started the agent. */
 struct life_guest {
     bool used;
     pthread_t thread;
@@ -39,8 +39,8 @@ static struct life {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool made;     /* changed is initialised */
-    bool fork_set; /* the handler of fork is registered; stays so for ever */
-    bool give_up;  /* whoever started it no longer waits */
+    bool fork_set; /* the fork handler is registered, which is permanent */
+    bool give_up;  /* the starter no longer waits */
     bool invited;  /* see life_start */
     uint32_t way;  /* enum agent_way of this run */
     enum life_state state;
@@ -61,7 +61,7 @@ bool life_in_child(void) {
     return had_agent;
 }
 
-/* What needs doing once, under the lock. 0 or -1. */
+/* Initialise once, under the lock. 0 or -1. */
 static int life_make(void (*in_child)(void)) {
     pthread_condattr_t attr;
     if (!life.fork_set && pthread_atfork(NULL, NULL, in_child) != 0)
@@ -80,7 +80,7 @@ static int life_make(void (*in_child)(void)) {
 
 /* ---- the guest ---- */
 
-/* Under the lock: take care of the thread that calls probing_start. What it does after this is to return. */
+/* Under the lock: take over the thread that calls probing_start. After this it only returns. */
 static void life_adopt(const struct agent_start *args) {
     if (args->fd >= 0)
         (void)close(args->fd);
@@ -119,7 +119,7 @@ void life_set_ending(void) {
     life_unlock();
 }
 
-/* The last thing a run does: `error` says why it never began, or is NULL. */
+/* The last action of a run: `error` is the reason why it never started, or NULL. */
 static void life_park(const char *error) {
     threads_clear_cpu();
     life_lock();
@@ -140,7 +140,7 @@ bool life_announce(const char *endpoint) {
     return wanted;
 }
 
-/* The guest has nothing left to do but return; one that is held up (by a debugger) is left to itself. */
+/* The guest only has to return; if a debugger holds it up, it is left alone. */
 static void life_reap_last(void) {
     for (int tries = 0; tries < LIFE_REAP_TRIES && !life_reap(); tries++) {
         struct timespec pause = {.tv_nsec = 5 * (long)CLOCK_NS_PER_MS};
@@ -169,7 +169,7 @@ static int life_fail(struct agent_start *args, const char *why) {
     return AGENT_FAILED;
 }
 
-/* Wait, under the lock, while the state is `state`. 0, or -1 when it still is at the deadline. */
+/* Wait, under the lock, while the state is `state`. 0, or -1 if it still is at the deadline. */
 static int life_wait_while(enum life_state state, uint64_t limit_ns) {
     uint64_t until = clock_mono_ns() + limit_ns;
     struct timespec ts = {.tv_sec = (time_t)(until / CLOCK_NS_PER_S),
@@ -180,7 +180,7 @@ static int life_wait_while(enum life_state state, uint64_t limit_ns) {
     return 0;
 }
 
-/* Under the lock, parked. */
+/* Under the lock, in the state PARKED. */
 static int life_begin(struct agent_start *args, bool invited, const struct life_run *run) {
     pthread_t thread;
     life.state = LIFE_STARTING;

@@ -2,7 +2,8 @@
 /*
  * life: the agent's life cycle: started, running, ejected, parked, started again.
  *
- * All of it is behind one mutex. The state PARKED is the last thing a run writes: nothing of it touches anything after.
+ * One mutex protects all of it. A run writes the state PARKED last, and touches nothing after
+ * that.
  */
 #ifndef AGENT_LIFE_H
 #define AGENT_LIFE_H
@@ -13,39 +14,41 @@
 #include "base/agent_abi.h"
 #include "base/err.h"
 
-/* What one run of the agent consists of. All are static. */
+/* The functions of one run of the agent. All are static. */
 struct life_run {
-    /* On the agent's first thread: everything, from life_announce to life_set_ending and the freeing of all. 0, or -1 with the error:
-     * it never began. */
+    /* On the agent's first thread: the whole run, from life_announce to life_set_ending and the
+     * release of everything. 0, or -1 with the error: it never started. */
     int (*main)(struct err *e);
-    /* With the lock, on the thread that brought us in: it will be joined, which the run is to see to (life_reap). */
+    /* With the lock, on the thread that started the agent: the run must see to it that the
+     * thread is joined (life_reap). */
     void (*on_guest)(void);
-    /* What the child of a fork does (fork.h); registered by the first start, for ever. */
+    /* Called in the child of a fork (fork.h); the first start registers it permanently. */
     void (*in_child)(void);
 };
 
-/* What probing_start does; see base/agent_abi.h. `args` has been checked. `invited`: a client is about to connect and say what it
- * wants. */
+/* The body of probing_start; see base/agent_abi.h. `args` has been checked. `invited`: a client
+ * is about to connect and to send its settings. */
 int life_start(struct agent_start *args, bool invited, const struct life_run *run);
 
-/* Was it, in this run? */
+/* True if this run was started as invited. */
 bool life_is_invited(void);
 
-/* enum agent_way: how the agent that runs came in. */
+/* enum agent_way: how the running agent was started. */
 uint32_t life_came_by(void);
 
-/* In the child of a fork: begin anew. Had the parent an agent? */
+/* In the child of a fork: reset. True if the parent had an agent. */
 bool life_in_child(void);
 
 /* ---- for the run ---- */
 
-/* Tell the starter that the socket listens. False when nobody waits any more. */
+/* Report to the starter that the socket listens. False if nobody waits any longer. */
 bool life_announce(const char *endpoint);
 
-/* The run is ending: whoever starts an agent now waits until it has. */
+/* The run is ending: starting an agent now waits until it has ended. */
 void life_set_ending(void);
 
-/* If the thread that brought us in has ended, join it and unmap what it ran on. False when it still runs. */
+/* If the thread that started the agent has ended, join it and unmap its memory. False if it
+ * still runs. */
 bool life_reap(void);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * remote_exec: the agent is brought in by the interpreter, which was asked to import it (PEP 768); see src/inject/remote_exec.h.
+ * remote_exec: the agent is started by the interpreter, which was asked to import it (PEP 768);
+ * see src/inject/remote_exec.h.
  *
- * The import runs on a Python thread of the injector's script, with the GIL, and does no more than make a thread; that one
- * starts the agent. No module comes of it: nothing of the interpreter is touched.
+ * The import runs on a Python thread of the injector's script, with the GIL, and only makes a
+ * thread, which starts the agent. No module results: nothing in the interpreter changes.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -13,15 +14,15 @@
 #include "agent/threads.h"
 #include "base/agent_abi.h"
 
-/* What became of it, for the injector to read. */
+/* The result, for the injector to read. */
 extern struct agent_remote_exec probing_door __attribute__((visibility("default")));
 
-/* What an interpreter calls that imports AGENT_REMOTE_EXEC_MODULE. NULL always, without an exception: the importer is told that there is
- * no module. */
+/* The function that an interpreter calls when it imports AGENT_REMOTE_EXEC_MODULE. Returns NULL,
+ * without an exception, so the importer reports that there is no module. */
 __attribute__((visibility("default"))) void *PyInit__probing(void);
 
 struct agent_remote_exec probing_door;
-static int remote_exec_busy; /* one is being brought in: its outcome is everybody's */
+static int remote_exec_busy; /* a start is in progress: all imports share its result */
 
 static void remote_exec_answer(int result) {
     probing_door.result = result;

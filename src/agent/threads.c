@@ -12,14 +12,15 @@
 #include "base/clock.h"
 
 #define THREADS_STACK_BYTES ((size_t)512 * 1024)
-#define THREADS_STACK_PAGES 2048U                          /* a larger one is not counted */
-#define THREADS_STACK_FRESH_NS (5 * CLOCK_NS_PER_S)        /* so long a count is believed */
-#define THREADS_DEEP_STACK_BYTES ((size_t)8 * 1024 * 1024) /* of address space; memory as far as it is used */
+#define THREADS_STACK_PAGES 2048U                   /* a larger one is not measured */
+#define THREADS_STACK_FRESH_NS (5 * CLOCK_NS_PER_S) /* how long a result is valid */
+/* of address space; only the used part takes memory */
+#define THREADS_DEEP_STACK_BYTES ((size_t)8 * 1024 * 1024)
 
 static struct {
     pthread_mutex_t lock;
     int64_t tids[THREADS_MAX];
-    int64_t guest; /* 0: none */
+    int64_t guest; /* 0 if there is none */
     uint64_t ended_cpu_ns;
 } threads = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -41,7 +42,8 @@ static int threads_create_sized(pthread_t *thread, void *(*fn)(void *), void *ar
                                           detached ? PTHREAD_CREATE_DETACHED : PTHREAD_CREATE_JOINABLE);
         (void)pthread_attr_setstacksize(&attr, stack);
         rc = pthread_create(thread, &attr, fn, arg);
-        /* Thread-local storage lies on the stack; a job may have more of it than our stacks are large. */
+        /* Thread-local storage is on the stack; a job may have more of it than our stacks are
+         * large. */
         for (size_t size = 4 * THREADS_STACK_BYTES; rc == EINVAL && size <= 64 * THREADS_STACK_BYTES;
              size *= 4) {
             (void)pthread_attr_setstacksize(&attr, size);
@@ -140,7 +142,7 @@ void threads_clear_cpu(void) {
     threads_unlock();
 }
 
-/* mincore(2) tells which pages of a private mapping are resident. */
+/* mincore(2) shows the resident pages of a private mapping. */
 static size_t threads_count_stack(void) {
     pthread_attr_t attr;
     void *start = NULL;
