@@ -236,8 +236,12 @@ static int inject_by_thread(struct inject_job *job) {
                             : rc == INJECT_RETRY                 ? span
                             : rc == INJECT_BARRED && job->traced ? span / 16
                                                                  : 0;
-        if (rc == INJECT_RETRY && inject_stop_asked())
-            return inject_interrupted(job);
+        if (rc == INJECT_RETRY && inject_stop_asked()) {
+            /* On a machine that stalls, the thread we gave up may have started the agent. */
+            rc = inject_is_there(job);
+            job->out->already = rc == 1;
+            return rc == 1 ? 0 : inject_interrupted(job);
+        }
         if (clock_mono_ns() - start >= patience || inject_stop_asked())
             return rc == INJECT_RETRY ? -1 : rc;
         *job->out = (struct inject_result){0};

@@ -222,11 +222,16 @@ static int load_explain(struct target *t, const struct stub_params *p, struct er
     }
 }
 
-static int load_too_late(struct target *t, const struct load_request *req, struct err *e) {
-    int32_t phase = borrow_read_i32(t, req->params_at, offsetof(struct stub_params, phase));
+static int load_interrupted(const struct target *t, struct err *e) {
+    return err_set(e, ERR_FAILED, "interrupted; process %d is as it was", (int)t->pid);
+}
+
+/* Why we go without a result, from the phase read after `cancel` was set: -1 with the error, or
+ * 1 if the params are gone. */
+static int load_too_late(struct target *t, const struct load_request *req, int32_t phase, struct err *e) {
     if (mem_is_gone(&t->mem) || procfs_is_gone(t->pid))
         return target_lost(t, e);
-    if (phase < 0 && !req->stop_asked())
+    if (phase < 0)
         return 1;
     if (phase == STUB_STARTING) /* nobody can cancel it there */
         return err_set(
@@ -235,7 +240,7 @@ static int load_too_late(struct target *t, const struct load_request *req, struc
             "or end by itself; try again",
             (int)t->pid);
     if (req->stop_asked())
-        return err_set(e, ERR_FAILED, "interrupted; process %d is as it was", (int)t->pid);
+        return load_interrupted(t, e);
     const char *where = phase == STUB_LOADING
                             ? "waiting for its dynamic loader, which is busy loading something else"
                             : "waiting for a processor";
@@ -259,7 +264,11 @@ static int load_wait_done(struct target *t, const struct load_request *req, stru
         phase = load_wait(t, at, STUB_DONE, clock_mono_ns() + LOAD_START_GRACE_NS, NULL);
     if (phase == STUB_DONE)
         return 0;
-    int rc = load_too_late(t, req, e);
+    /* It may have got further meanwhile: a machine that stalls gives it all the time it needs. */
+    phase = borrow_read_i32(t, at, offsetof(struct stub_params, phase));
+    if (phase == STUB_DONE)
+        return 0;
+    int rc = load_too_late(t, req, phase, e);
     if (phase != STUB_STARTING)
         load_wait_gone(t, at, LOAD_LATE_NS);
     return rc;
@@ -297,13 +306,14 @@ static int load_pass_request(struct target *t, const struct load_request *req, s
     if (phase < 0)
         return load_lost(t, e);
     if (phase == 0 || req->stop_asked())
-        return load_too_late(t, req, e);
+        return load_too_late(t, req, borrow_read_i32(t, req->params_at, offsetof(struct stub_params, phase)),
+                             e);
     if (phase != STUB_WAITING)
         return 0;
     if (!load_is_alone(t, req, borrow_read_i32(t, req->params_at, offsetof(struct stub_params, fd))))
         return 1;
     if (req->stop_asked())
-        return load_too_late(t, req, e);
+        return load_interrupted(t, e);
     return load_write_file(t, req->params_at, req->bytes, req->size, e);
 }
 
@@ -327,7 +337,7 @@ static int load_run(struct target *t, const struct load_request *req, struct stu
         return 0;
     load_wait_gone(t, req->params_at, LOAD_GONE_NS);
     if (out->result == STUB_CANCELLED)
-        return req->stop_asked() ? load_too_late(t, req, e) : 1;
+        return req->stop_asked() ? load_interrupted(t, e) : 1;
     return out->result == STUB_ALREADY ? 0 : load_explain(t, out, e);
 }
 

@@ -57,6 +57,34 @@ static void test_a_thread_that_gives_us_up_at_the_deadline(void **state) {
     mem_fini(&t.mem);
 }
 
+static bool ask_for_good(void) {
+    if (++asked == goes_at)
+        params_go();
+    return asked >= goes_at;
+}
+
+/* We are asked to end, and the thread's memory is gone: it has given us up, or has started the agent. Nobody knows here, so
+ * nobody says that the process is as it was. */
+static void test_a_thread_that_is_gone_when_we_are_asked_to_end(void **state) {
+    struct target t = {.pid = getpid(), .process = -1};
+    struct stub_params out;
+    struct err e = {.code = ERR_OK};
+    (void)state;
+    mem_open_image(&t.mem, getpid());
+    for (goes_at = 1; goes_at <= 2; goes_at++) {
+        asked = 0;
+        params = mmap(NULL, sizeof *params, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_ptr_not_equal(params, MAP_FAILED);
+        params->phase = STUB_BORN;
+        struct load_request req = {.params_at = (uint64_t)(uintptr_t)params,
+                                   .deadline_ns = clock_mono_ns() + 60 * CLOCK_NS_PER_S,
+                                   .stop_asked = ask_for_good};
+        assert_int_equal(load_agent(&t, &req, &out, &e), 1);
+        assert_string_equal(e.text, "");
+    }
+    mem_fini(&t.mem);
+}
+
 static bool nobody_asks(void) { return false; }
 
 static const uint8_t agent_bytes[] = "these are the agent's bytes";
@@ -176,6 +204,7 @@ static void test_what_failed_has_failed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_thread_that_gives_us_up_at_the_deadline),
+        cmocka_unit_test(test_a_thread_that_is_gone_when_we_are_asked_to_end),
         cmocka_unit_test(test_what_is_no_memory_file),
         cmocka_unit_test(test_the_memory_file),
         cmocka_unit_test(test_what_failed_has_failed),

@@ -279,7 +279,10 @@ static void press(struct prompt *p, const char *name) { (void)prompt_key(p, inpu
 static void test_prompt(void **state) {
     struct prompt p;
     (void)state;
-    prompt_start(&p, "Search: ", "");
+    char label[] = "Search: ";
+    prompt_start(&p, label, "");
+    memset(label, 'x', sizeof label - 1); /* the caller's is its own again */
+    assert_string_equal(p.label, "Search: ");
     assert_int_equal(prompt_key(&p, 'q'), PROMPT_CHANGED); /* letters type, whatever they do elsewhere */
     assert_int_equal(prompt_key(&p, ' '), PROMPT_CHANGED);
     assert_int_equal(prompt_key(&p, 0xe9), PROMPT_CHANGED);

@@ -9,8 +9,8 @@
 #include "tui/core/input.h"
 
 void prompt_start(struct prompt *p, const char *label, const char *text) {
-    p->label = label;
-    (void)snprintf(p->text, sizeof p->text, "%s", text);
+    snprintf(p->label, sizeof p->label, "%s", label);
+    snprintf(p->text, sizeof p->text, "%s", text);
     p->cursor = strlen(p->text);
 }
 

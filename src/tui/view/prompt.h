@@ -11,16 +11,17 @@
 #include "tui/view/grid.h"
 
 #define PROMPT_MAX 1024
+#define PROMPT_LABEL_MAX 64
 
 enum prompt_result { PROMPT_UNCHANGED, PROMPT_CHANGED, PROMPT_ACCEPTED, PROMPT_CANCELLED };
 
 struct prompt {
-    const char *label;
+    char label[PROMPT_LABEL_MAX];
     char text[PROMPT_MAX]; /* UTF-8 */
     size_t cursor;         /* byte */
 };
 
-/* Start with a text to edit (may be ""). `label` is borrowed. */
+/* Start with a text to edit (may be ""). `label` is copied, cut if it is long. */
 void prompt_start(struct prompt *p, const char *label, const char *text);
 
 enum prompt_result prompt_key(struct prompt *p, uint32_t key);
