@@ -6,7 +6,7 @@ import asyncio, sys, msgpack, websockets
 
 async def main(address):
     async with websockets.connect(f"ws://{address}/", subprotocols=["probing.v1"]) as ws:
-        for number, (method, params) in enumerate([("hello", {"version": 1, "client": "example"}), ("threads", {})]):
+        for number, (method, params) in enumerate([("hello", {"version": 2, "client": "example"}), ("threads", {})]):
             await ws.send(msgpack.packb([0, number, method, params]))
             _, _, error, seen = msgpack.unpackb(await ws.recv())
             error and sys.exit(f"{method}: {error}")

@@ -86,7 +86,7 @@ def check_document(document, job, torch):
     assert target["rank"] is None
     assert target["torch"] == torch
     tids = [t["tid"] for t in document["threads"]]
-    assert tids == sorted(tids) and tids[0] == job.pid
+    assert tids[0] == job.pid and len(set(tids)) == len(tids)  # numbers begin again at some point, so they may fall
     assert set(tids) <= set(job.tids())
     held = [t["tid"] for t in document["threads"] if t["gil"] == "held"]
     assert len(held) <= 1
@@ -189,7 +189,10 @@ def test_inject_status_eject(training, probing, ptrace):
     assert status["rss_bytes"] is None or 0 < status["rss_bytes"] < 8 << 20
     assert status["clients"] == 1
     assert {"rate_hz", "samples", "torn", "dropped", "us_per_sample", "overhead_pct"} <= set(status["sampler"])
-    assert status["tables"] == [] and status["hooks"] == [] and status["leases"] == []
+    # Tables and the hook of torch begin three seconds after an injection for which nobody stays.
+    assert status["tables"] == [] or status["uptime_s"] >= 3
+    assert status["hooks"] == [] or status["uptime_s"] >= 3
+    assert status["leases"] == []
     assert "clients" in probing(pid, "status").ok().stdout
 
     listed = {p["pid"]: p for p in probing("list", "--json").ok().json()["processes"]}

@@ -112,11 +112,12 @@ def test_a_training_job(flame_screen, training):
     s.wait_gone("/train_step")
     s.keys("Space")
     s.wait_for(" PAUSED ")
-    # What stands below the header does not move while the job goes on.
-    still = s.settled().split("\n")[6:]
+    # What stands below the header does not move while the job goes on; the line of the sampler tells of now.
+    still = s.settled().split("\n")[7:]
+    assert s.text().split("\n")[6].startswith(" sampling ")
     step = training.counter()
     s.wait_until(lambda: training.counter() > step + 2, 90, "steps of the job")
-    assert s.text().split("\n")[6:-3] == still[:-3]
+    assert s.text().split("\n")[7:-3] == still[:-3]
     s.keys("Space")
     s.wait_gone(" PAUSED ")
     s.type("W")
