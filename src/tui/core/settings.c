@@ -181,9 +181,9 @@ static const struct {
     void (*read)(const struct app *a, char *value, size_t cap);
 } settings_live[SETTINGS_COUNT] = {
     [SETTINGS_DELAY] = {settings_apply_delay, settings_read_delay},
-    [SETTINGS_THEME] = {settings_apply_theme_setting},
-    [SETTINGS_COLOR] = {settings_apply_theme_setting},
-    [SETTINGS_ASCII] = {settings_apply_ascii},
+    [SETTINGS_THEME] = {settings_apply_theme_setting, NULL},
+    [SETTINGS_COLOR] = {settings_apply_theme_setting, NULL},
+    [SETTINGS_ASCII] = {settings_apply_ascii, NULL},
     [SETTINGS_MOUSE] = {settings_apply_mouse, settings_read_mouse},
     [SETTINGS_HEADER] = {settings_apply_header, settings_read_header},
 };
