@@ -24,66 +24,66 @@
 /* Text as troff takes it: a backslash, a dash and a line that begins with a dot or a quote mean something to it. */
 static void man_text(const char *s) {
     if (*s == '.' || *s == '\'')
-        (void)fputs("\\&", stdout);
+        fputs("\\&", stdout);
     for (; *s; s++)
         if (*s == '\\')
-            (void)fputs("\\e", stdout);
+            fputs("\\e", stdout);
         else if (*s == '-')
-            (void)fputs("\\-", stdout);
+            fputs("\\-", stdout);
         else if (*s == '~')
-            (void)fputs("\\(ti", stdout);
+            fputs("\\(ti", stdout);
         else if (*s == '^')
-            (void)fputs("\\(ha", stdout);
+            fputs("\\(ha", stdout);
         else if (*s == '`')
-            (void)fputs("\\(ga", stdout);
+            fputs("\\(ga", stdout);
         else if (*s == '\'')
-            (void)fputs("\\(aq", stdout);
+            fputs("\\(aq", stdout);
         else
-            (void)putchar(*s);
+            putchar(*s);
 }
 
 static void man_line(const char *s) {
     man_text(s);
-    (void)putchar('\n');
+    putchar('\n');
 }
 
 /* A paragraph with a tag in bold, and maybe something in italics after it. */
 static void man_tag(const char *tag, const char *argument) {
-    (void)printf(".TP\n\\fB");
+    printf(".TP\n\\fB");
     man_text(tag);
-    (void)printf("\\fR");
+    printf("\\fR");
     if (argument && *argument) {
-        (void)printf(" \\fI");
+        printf(" \\fI");
         man_text(argument);
-        (void)printf("\\fR");
+        printf("\\fR");
     }
-    (void)putchar('\n');
+    putchar('\n');
 }
 
 static void man_options(const struct option_def *rows) {
     for (const struct option_def *d = rows; d->name; d++) {
         char tag[64];
         if (d->letter)
-            (void)snprintf(tag, sizeof tag, "-%c, --%s", d->letter, d->name);
+            snprintf(tag, sizeof tag, "-%c, --%s", d->letter, d->name);
         else
-            (void)snprintf(tag, sizeof tag, "--%s", d->name);
+            snprintf(tag, sizeof tag, "--%s", d->name);
         man_tag(tag, d->arg);
         man_line(d->help);
     }
 }
 
 static void man_head(const char *name, const char *what) {
-    (void)printf(".\\\" Made by tools/gen_manual.c from the program's own tables.\n");
-    (void)printf(".TH %s 1 \"\" \"", strcmp(name, "probing") == 0 ? "PROBING" : "PROBING-TOP");
+    printf(".\\\" Made by tools/gen_manual.c from the program's own tables.\n");
+    printf(".TH %s 1 \"\" \"", strcmp(name, "probing") == 0 ? "PROBING" : "PROBING-TOP");
     man_text(name);
-    (void)printf(" %s\" \"User Commands\"\n.SH NAME\n", PROBING_VERSION);
+    printf(" %s\" \"User Commands\"\n.SH NAME\n", PROBING_VERSION);
     man_text(name);
-    (void)printf(" \\- ");
+    printf(" \\- ");
     man_line(what);
 }
 
 static void man_formats(void) {
-    (void)printf(".SH EXPORT FORMATS\n");
+    printf(".SH EXPORT FORMATS\n");
     for (const struct export_format *f = export_formats; f->name; f++) {
         man_tag(f->name, NULL);
         man_line(f->help);
@@ -91,10 +91,10 @@ static void man_formats(void) {
 }
 
 static void man_keys(void) {
-    (void)printf(".SH KEYS\nThe user's file of settings can give every action other keys; these are those it "
-                 "begins with.\n");
+    printf(".SH KEYS\nThe user's file of settings can give every action other keys; these are those it "
+           "begins with.\n");
     for (int c = 0; c < CONTEXT_COUNT; c++) {
-        (void)printf(".SS ");
+        printf(".SS ");
         man_line(action_context_title((enum action_context)c));
         for (const struct action_def *d = action_table(); d->action; d++) {
             char keys[64];
@@ -108,12 +108,12 @@ static void man_keys(void) {
 }
 
 static void man_commands(void) {
-    (void)printf(".SH COMMANDS\nBehind the colon, in every screen; Tab completes. The names of the actions "
-                 "above are commands "
-                 "too, where their keys mean something.\n");
+    printf(".SH COMMANDS\nBehind the colon, in every screen; Tab completes. The names of the actions "
+           "above are commands "
+           "too, where their keys mean something.\n");
     for (const struct command_def *d = command_table; d->name; d++) {
         char tag[32];
-        (void)snprintf(tag, sizeof tag, ":%s", d->name);
+        snprintf(tag, sizeof tag, ":%s", d->name);
         man_tag(tag, d->arguments);
         man_line(d->help);
     }
@@ -121,9 +121,9 @@ static void man_commands(void) {
 
 /* What lines with % do, in the prompt that `where` says. */
 static void man_magics(const char *where) {
-    (void)printf(".SH LINES WITH %%\n%s, beside code of the job. Tab completes them, and SQL and code behind "
-                 "them.\n",
-                 where);
+    printf(".SH LINES WITH %%\n%s, beside code of the job. Tab completes them, and SQL and code behind "
+           "them.\n",
+           where);
     for (const struct magic_def *m = magics; m->name; m++) {
         man_tag(m->name, m->operand);
         man_line(m->help);
@@ -131,7 +131,7 @@ static void man_magics(const char *where) {
 }
 
 static void man_settings(void) {
-    (void)printf(".SH SETTINGS\nIn the file of settings, and by \\fB:set\\fR.\n");
+    printf(".SH SETTINGS\nIn the file of settings, and by \\fB:set\\fR.\n");
     for (int i = 0; i < SETTINGS_COUNT; i++) {
         man_tag(settings_table[i].name, settings_table[i].takes);
         man_line(settings_table[i].help);
@@ -139,80 +139,80 @@ static void man_settings(void) {
 }
 
 static void man_target(void) {
-    (void)printf(".PP\n\\fITARGET\\fR is a pid, the name of a process (train.py), or unix:PATH of an "
-                 "agent\\(aqs socket.\n");
+    printf(".PP\n\\fITARGET\\fR is a pid, the name of a process (train.py), or unix:PATH of an "
+           "agent\\(aqs socket.\n");
 }
 
 static void man_status(void) {
-    (void)printf(".SH EXIT STATUS\n0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target is gone.\n");
+    printf(".SH EXIT STATUS\n0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target is gone.\n");
 }
 
 static void man_top(void) {
     man_head("probing-top", "what every thread of a running Python process is doing");
-    (void)printf(
+    printf(
         ".SH SYNOPSIS\n.B probing\\-top\n[\\fIOPTION\\fR...] [\\fITARGET\\fR]\n.SH DESCRIPTION\nShows live "
         "stacks of all threads of a Python process, who holds the GIL, and where the time goes. The job runs "
         "on, "
         "undisturbed.\n");
     man_target();
-    (void)printf(".SH OPTIONS\n");
+    printf(".SH OPTIONS\n");
     man_options(main_table);
-    (void)printf(".SH THEMES\n\\fBprobing\\-top \\-\\-help\\fR lists those that are found.\n");
+    printf(".SH THEMES\n\\fBprobing\\-top \\-\\-help\\fR lists those that are found.\n");
     man_formats();
     man_keys();
     man_commands();
     man_magics("In the Repl screen (J)");
     man_settings();
-    (void)printf(".SH FILES\n");
+    printf(".SH FILES\n");
     man_tag("$XDG_CONFIG_HOME/probing-top/config", NULL);
     man_line("settings and keys; written only when asked for");
     man_tag("$XDG_CONFIG_HOME/probing-top/themes", NULL);
     man_line("themes of the user's own");
     man_tag("$XDG_STATE_HOME/probing-top/commands", NULL);
     man_line("the commands of before; history beside it has the queries");
-    (void)printf(".SH ENVIRONMENT\n");
+    printf(".SH ENVIRONMENT\n");
     man_tag("VISUAL, EDITOR", NULL);
     man_line("the editor that opens the file of a frame");
     man_tag("NO_COLOR", NULL);
     man_line("no colours, unless --color says otherwise");
     man_status();
-    (void)printf(".SH SEE ALSO\n.BR probing (1)\n");
+    printf(".SH SEE ALSO\n.BR probing (1)\n");
 }
 
 static void man_probing(void) {
     struct option_def rows[CLI_MAX_ROWS];
     man_head("probing", "look into running Python and PyTorch processes");
-    (void)printf(
+    printf(
         ".SH SYNOPSIS\n.B probing\n\\fITARGET\\fR \\fIVERB\\fR [\\fIOPTION\\fR...]\n.br\n.B probing\n\\-t "
         "\\fITARGET\\fR \\fIVERB\\fR [\\fIOPTION\\fR...]\n.SH DESCRIPTION\nThe same as probing\\-top shows, "
         "for "
         "scripts. Every verb but repl prints JSON with \\-\\-json.\n");
     man_target();
-    (void)printf(".SH OPTIONS\n");
+    printf(".SH OPTIONS\n");
     cli_put_rows(NULL, rows);
     man_options(rows);
-    (void)printf(".SH VERBS\n");
+    printf(".SH VERBS\n");
     for (const struct cli_verb *const *at = cli_verbs; *at; at++) {
         const struct cli_verb *v = *at;
-        (void)printf(".SS ");
+        printf(".SS ");
         man_text(v->name);
         if (v->operand) {
-            (void)putchar(' ');
+            putchar(' ');
             man_text(v->operand);
         }
-        (void)putchar('\n');
+        putchar('\n');
         man_line(v->help);
         if (v->example) {
-            (void)printf(".PP\n.EX\n    ");
+            printf(".PP\n.EX\n    ");
             man_line(v->example);
-            (void)printf(".EE\n");
+            printf(".EE\n");
         }
         cli_put_rows(v, rows);
         man_options(rows);
     }
     man_magics("At the prompt of repl, and from its pipe");
     man_status();
-    (void)printf(".SH SEE ALSO\n.BR probing\\-top (1)\n");
+    printf(".SH SEE ALSO\n.BR probing\\-top (1)\n");
 }
 
 /* ---- completion ---- */
@@ -223,17 +223,17 @@ static bool takes_file(const struct option_def *d) { return d->arg && strstr(d->
 
 static void put_formats(const char *between) {
     for (const struct export_format *f = export_formats; f->name; f++)
-        (void)printf("%s%s", f == export_formats ? "" : between, f->name);
+        printf("%s%s", f == export_formats ? "" : between, f->name);
 }
 
 static void put_names(const struct option_def *rows) {
     for (const struct option_def *d = rows; d->name; d++)
-        (void)printf("%s--%s", d == rows ? "" : " ", d->name);
+        printf("%s--%s", d == rows ? "" : " ", d->name);
 }
 
 static void put_verbs(void) {
     for (const struct cli_verb *const *v = cli_verbs; *v; v++)
-        (void)printf("%s%s", v == cli_verbs ? "" : " ", (*v)->name);
+        printf("%s%s", v == cli_verbs ? "" : " ", (*v)->name);
 }
 
 /* Cases of an option's argument: `$previous` is the word before. */
@@ -241,78 +241,77 @@ static void bash_arguments(const struct option_def *rows) {
     for (const struct option_def *d = rows; d->name; d++) {
         if (!d->arg)
             continue;
-        (void)printf("        --%s", d->name);
+        printf("        --%s", d->name);
         if (d->letter)
-            (void)printf("|-%c", d->letter);
-        (void)printf(") ");
+            printf("|-%c", d->letter);
+        printf(") ");
         if (takes_format(d)) {
-            (void)printf("COMPREPLY=($(compgen -W '");
+            printf("COMPREPLY=($(compgen -W '");
             put_formats(" ");
-            (void)printf("' -- \"$word\")); return ;;\n");
+            printf("' -- \"$word\")); return ;;\n");
         } else if (takes_file(d))
-            (void)printf("COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n");
+            printf("COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n");
         else
-            (void)printf("return ;;\n");
+            printf("return ;;\n");
     }
 }
 
 static void bash_top(void) {
-    (void)printf("# Made by tools/gen_manual.c.\n_probing_top() {\n    local word=${COMP_WORDS[COMP_CWORD]} "
-                 "previous=${COMP_WORDS[COMP_CWORD-1]}\n    COMPREPLY=()\n    case $previous in\n");
+    printf("# Made by tools/gen_manual.c.\n_probing_top() {\n    local word=${COMP_WORDS[COMP_CWORD]} "
+           "previous=${COMP_WORDS[COMP_CWORD-1]}\n    COMPREPLY=()\n    case $previous in\n");
     bash_arguments(main_table);
-    (void)printf("    esac\n    if [[ $word == -* ]]; then\n        COMPREPLY=($(compgen -W '");
+    printf("    esac\n    if [[ $word == -* ]]; then\n        COMPREPLY=($(compgen -W '");
     put_names(main_table);
-    (void)printf("' -- \"$word\"))\n    fi\n}\ncomplete -F _probing_top probing-top\n");
+    printf("' -- \"$word\"))\n    fi\n}\ncomplete -F _probing_top probing-top\n");
 }
 
 static void bash_probing(void) {
     struct option_def rows[CLI_MAX_ROWS];
-    (void)printf(
+    printf(
         "# Made by tools/gen_manual.c.\n_probing() {\n    local word=${COMP_WORDS[COMP_CWORD]} verb= i\n    "
         "COMPREPLY=()\n    for ((i = 1; i < COMP_CWORD; i++)); do\n        case ${COMP_WORDS[i]} in\n");
     for (const struct cli_verb *const *v = cli_verbs; *v; v++)
-        (void)printf("        %s) verb=%s ;;\n", (*v)->name, (*v)->name);
-    (void)printf("        esac\n    done\n    case $verb in\n");
+        printf("        %s) verb=%s ;;\n", (*v)->name, (*v)->name);
+    printf("        esac\n    done\n    case $verb in\n");
     for (const struct cli_verb *const *at = cli_verbs; *at; at++) {
         const struct cli_verb *v = *at;
         cli_put_rows(v, rows);
-        (void)printf("    %s) COMPREPLY=($(compgen -W '", v->name);
+        printf("    %s) COMPREPLY=($(compgen -W '", v->name);
         put_names(rows);
-        (void)printf("' -- \"$word\")) ;;\n");
+        printf("' -- \"$word\")) ;;\n");
     }
     cli_put_rows(NULL, rows);
-    (void)printf("    *) COMPREPLY=($(compgen -W '");
+    printf("    *) COMPREPLY=($(compgen -W '");
     put_names(rows);
-    (void)putchar(' ');
+    putchar(' ');
     put_verbs();
-    (void)printf(
-        "' -- \"$word\")) ;;\n    esac\n    if [[ $word != -* && ${#COMPREPLY[@]} -eq 0 ]]; then\n        "
-        "COMPREPLY=($(compgen -f -- \"$word\"))\n    fi\n}\ncomplete -F _probing probing\n");
+    printf("' -- \"$word\")) ;;\n    esac\n    if [[ $word != -* && ${#COMPREPLY[@]} -eq 0 ]]; then\n        "
+           "COMPREPLY=($(compgen -f -- \"$word\"))\n    fi\n}\ncomplete -F _probing probing\n");
 }
 
 /* Help within single quotes, and within the brackets of _arguments. */
 static void zsh_text(const char *s) {
     for (; *s; s++)
         if (*s == '\'')
-            (void)fputs("'\\''", stdout);
+            fputs("'\\''", stdout);
         else if (*s == '[' || *s == ']' || *s == ':' || *s == '\\')
-            (void)printf("\\%c", *s);
+            printf("\\%c", *s);
         else
-            (void)putchar(*s);
+            putchar(*s);
 }
 
 static void zsh_argument(const struct option_def *d) {
     if (!d->arg)
         return;
-    (void)printf(":");
+    printf(":");
     zsh_text(d->arg);
-    (void)printf(":");
+    printf(":");
     if (takes_format(d)) {
-        (void)printf("(");
+        printf("(");
         put_formats(" ");
-        (void)printf(")");
+        printf(")");
     } else if (takes_file(d))
-        (void)printf("_files");
+        printf("_files");
 }
 
 static void zsh_options(const struct option_def *rows, const char *indent) {
@@ -320,91 +319,91 @@ static void zsh_options(const struct option_def *rows, const char *indent) {
         for (int letter = 0; letter < (d->letter ? 2 : 1); letter++) {
             const char *more = d->kind == OPTION_LIST ? "*" : "";
             if (letter)
-                (void)printf("%s'%s-%c%s[", indent, more, d->letter, d->arg ? "+" : "");
+                printf("%s'%s-%c%s[", indent, more, d->letter, d->arg ? "+" : "");
             else
-                (void)printf("%s'%s--%s%s[", indent, more, d->name, d->arg ? "=" : "");
+                printf("%s'%s--%s%s[", indent, more, d->name, d->arg ? "=" : "");
             zsh_text(d->help);
-            (void)printf("]");
+            printf("]");
             zsh_argument(d);
-            (void)printf("' \\\n");
+            printf("' \\\n");
         }
 }
 
 static void zsh_top(void) {
-    (void)printf("#compdef probing-top\n# Made by tools/gen_manual.c.\n_arguments -s -S \\\n");
+    printf("#compdef probing-top\n# Made by tools/gen_manual.c.\n_arguments -s -S \\\n");
     zsh_options(main_table, "    ");
-    (void)printf("    ':target:_pids'\n");
+    printf("    ':target:_pids'\n");
 }
 
 static void zsh_probing(void) {
     struct option_def rows[CLI_MAX_ROWS];
-    (void)printf("#compdef probing\n# Made by tools/gen_manual.c.\nlocal verb= word\nfor word in "
-                 "${words[2,CURRENT-1]}; do\n    "
-                 "case $word in\n    ");
+    printf("#compdef probing\n# Made by tools/gen_manual.c.\nlocal verb= word\nfor word in "
+           "${words[2,CURRENT-1]}; do\n    "
+           "case $word in\n    ");
     for (const struct cli_verb *const *v = cli_verbs; *v; v++)
-        (void)printf("%s%s", v == cli_verbs ? "" : "|", (*v)->name);
-    (void)printf(") verb=$word ;;\n    esac\ndone\ncase $verb in\n");
+        printf("%s%s", v == cli_verbs ? "" : "|", (*v)->name);
+    printf(") verb=$word ;;\n    esac\ndone\ncase $verb in\n");
     for (const struct cli_verb *const *at = cli_verbs; *at; at++) {
         const struct cli_verb *v = *at;
         cli_put_rows(v, rows);
-        (void)printf("%s)\n    _arguments -s -S \\\n", v->name);
+        printf("%s)\n    _arguments -s -S \\\n", v->name);
         zsh_options(rows, "        ");
-        (void)printf("        '*:argument:_files' ;;\n");
+        printf("        '*:argument:_files' ;;\n");
     }
     cli_put_rows(NULL, rows);
-    (void)printf("*)\n    _arguments -s -S \\\n");
+    printf("*)\n    _arguments -s -S \\\n");
     zsh_options(rows, "        ");
-    (void)printf("        '*:verb:(");
+    printf("        '*:verb:(");
     put_verbs();
-    (void)printf(")' ;;\nesac\n");
+    printf(")' ;;\nesac\n");
 }
 
 static void fish_text(const char *s) {
     for (; *s; s++) {
         if (*s == '\'' || *s == '\\')
-            (void)putchar('\\');
-        (void)putchar(*s);
+            putchar('\\');
+        putchar(*s);
     }
 }
 
 static void fish_options(const char *program, const char *when, const struct option_def *rows) {
     for (const struct option_def *d = rows; d->name; d++) {
-        (void)printf("complete -c %s%s -l %s", program, when, d->name);
+        printf("complete -c %s%s -l %s", program, when, d->name);
         if (d->letter)
-            (void)printf(" -s %c", d->letter);
-        (void)printf(" -d '");
+            printf(" -s %c", d->letter);
+        printf(" -d '");
         fish_text(d->help);
-        (void)printf("'");
+        printf("'");
         if (takes_format(d)) {
-            (void)printf(" -x -a '");
+            printf(" -x -a '");
             put_formats(" ");
-            (void)printf("'");
+            printf("'");
         } else if (d->arg)
-            (void)printf(takes_file(d) ? " -r" : " -x");
-        (void)putchar('\n');
+            printf(takes_file(d) ? " -r" : " -x");
+        putchar('\n');
     }
 }
 
 static void fish_top(void) {
-    (void)printf("# Made by tools/gen_manual.c.\n");
+    printf("# Made by tools/gen_manual.c.\n");
     fish_options("probing-top", "", main_table);
 }
 
 static void fish_probing(void) {
     struct option_def rows[CLI_MAX_ROWS];
     char when[128];
-    (void)printf("# Made by tools/gen_manual.c.\nset -l verbs ");
+    printf("# Made by tools/gen_manual.c.\nset -l verbs ");
     put_verbs();
-    (void)putchar('\n');
+    putchar('\n');
     cli_put_rows(NULL, rows);
     fish_options("probing", " -n \"not __fish_seen_subcommand_from $verbs\"", rows);
     for (const struct cli_verb *const *at = cli_verbs; *at; at++) {
         const struct cli_verb *v = *at;
-        (void)printf("complete -c probing -n \"not __fish_seen_subcommand_from $verbs\" -a %s -d '", v->name);
+        printf("complete -c probing -n \"not __fish_seen_subcommand_from $verbs\" -a %s -d '", v->name);
         fish_text(v->help);
-        (void)printf("'\n");
+        printf("'\n");
         cli_put_rows(v, rows);
-        (void)snprintf(when, sizeof when, " -n '__fish_seen_subcommand_from %s'", v->name);
+        snprintf(when, sizeof when, " -n '__fish_seen_subcommand_from %s'", v->name);
         fish_options("probing", when, rows);
     }
 }
@@ -422,6 +421,6 @@ int main(int argc, char **argv) {
             (strcmp(argv[2], "probing") == 0 ? kinds[i].probing : kinds[i].top)();
             return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
         }
-    (void)fprintf(stderr, "usage: gen_manual man|bash|zsh|fish probing-top|probing\n");
+    fprintf(stderr, "usage: gen_manual man|bash|zsh|fish probing-top|probing\n");
     return 2;
 }

@@ -45,7 +45,7 @@ static struct autostart {
 
 static void autostart_nap(uint64_t ns) {
     struct timespec pause = {.tv_sec = (time_t)(ns / CLOCK_NS_PER_S), .tv_nsec = (long)(ns % CLOCK_NS_PER_S)};
-    (void)nanosleep(&pause, NULL);
+    nanosleep(&pause, NULL);
 }
 
 /* Nobody tries again later, so a machine that is too busy now gets a few seconds. */
@@ -57,7 +57,7 @@ static int autostart_start(enum agent_way way, char *error, size_t cap) {
         rc = entry_start(&args, false);
     }
     if (rc == AGENT_FAILED && cap)
-        (void)snprintf(error, cap, "%s", args.error);
+        snprintf(error, cap, "%s", args.error);
     return rc == AGENT_FAILED ? -1 : 1;
 }
 
@@ -78,7 +78,7 @@ static void *autostart_preloaded(void *arg) {
     (void)arg;
     threads_begin("probing-wait");
     if (autostart_wait_for_python())
-        (void)autostart_start(AGENT_WAY_PRELOADED, NULL, 0);
+        autostart_start(AGENT_WAY_PRELOADED, NULL, 0);
     threads_end();
     __atomic_store_n(&autostart.waiting, false, __ATOMIC_RELAXED);
     return NULL;
@@ -90,7 +90,7 @@ static void *autostart_forked(void *arg) {
     threads_begin("probing-wait");
     autostart_nap(AUTOSTART_CHILD_NS);
     if (!Py_IsInitialized || Py_IsInitialized())
-        (void)autostart_start(AGENT_WAY_FORKED, NULL, 0);
+        autostart_start(AGENT_WAY_FORKED, NULL, 0);
     threads_end();
     __atomic_store_n(&autostart.waiting, false, __ATOMIC_RELAXED);
     return NULL;
@@ -116,7 +116,7 @@ static void autostart_in_child(bool had_agent) {
 static int autostart_judge(const char *value, struct err *e) {
     struct strbuf words;
     strbuf_init(&words, AUTOSTART_WORDS_MAX);
-    (void)strbuf_read_file(&words, "/proc/self/cmdline");
+    strbuf_read_file(&words, "/proc/self/cmdline");
     int wish = autostart_match_judge(value, words.data, words.len, e);
     strbuf_fini(&words);
     autostart.nested |= wish == AUTOSTART_MATCH_NESTED;
@@ -128,7 +128,7 @@ int probing_autostart(const char *value, char *error, size_t cap) {
     fork_set_starter(autostart_in_child);
     int wish = autostart_judge(value, &e);
     if (wish < 0 && cap)
-        (void)snprintf(error, cap, "%s", e.text);
+        snprintf(error, cap, "%s", e.text);
     return wish <= 0 ? wish : autostart_start(AGENT_WAY_PTH, error, cap);
 }
 
@@ -161,7 +161,7 @@ static int autostart_on_image(struct dl_phdr_info *info, size_t size, void *arg)
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
         if (p->p_type != PT_LOAD || self->address - (info->dlpi_addr + p->p_vaddr) >= p->p_memsz)
             continue;
-        (void)snprintf(self->path, sizeof self->path, "%s", info->dlpi_name ? info->dlpi_name : "");
+        snprintf(self->path, sizeof self->path, "%s", info->dlpi_name ? info->dlpi_name : "");
         return 1;
     }
     return 0;
@@ -170,11 +170,11 @@ static int autostart_on_image(struct dl_phdr_info *info, size_t size, void *arg)
 /* If children of this process are not to get an agent, they must see neither the variable nor
  * the library. */
 static void autostart_keep_from_children(const char *rest) {
-    (void)unsetenv(AUTOSTART_MATCH_VARIABLE);
+    unsetenv(AUTOSTART_MATCH_VARIABLE);
     if (rest[0])
-        (void)setenv(AUTOSTART_PRELOAD, rest, 1);
+        setenv(AUTOSTART_PRELOAD, rest, 1);
     else
-        (void)unsetenv(AUTOSTART_PRELOAD);
+        unsetenv(AUTOSTART_PRELOAD);
 }
 
 /* Runs before main if the library was preloaded: there is one thread, and nobody else uses the
@@ -188,7 +188,7 @@ __attribute__((constructor)) static void autostart_on_load(void) {
     if (!Py_IsInitialized || Py_IsInitialized())
         return;
     self.address = (uintptr_t)&autostart_on_load;
-    (void)dl_iterate_phdr(autostart_on_image, &self);
+    dl_iterate_phdr(autostart_on_image, &self);
     const char *slash = strrchr(self.path, '/'), *name = slash ? slash + 1 : self.path;
     const char *list = name[0] && strncmp(self.path, "/proc/", 6) != 0 ? getenv(AUTOSTART_PRELOAD) : NULL;
     if (!list || strlen(list) >= sizeof rest || !autostart_take_out(list, name, rest, sizeof rest))

@@ -51,11 +51,11 @@ void autostart_match_find_script(const char *words, size_t len, char *buf, size_
         }
         char found = autostart_match_read_options(w, &rest);
         if (found == 'c') {
-            (void)snprintf(buf, cap, "-c");
+            snprintf(buf, cap, "-c");
             return;
         }
         if (found == 'm' && *rest) {
-            (void)snprintf(buf, cap, "%s", rest);
+            snprintf(buf, cap, "%s", rest);
             return;
         }
         if ((found == 'v' || found == 'm') && !(w = autostart_match_next(w, words, len)))
@@ -64,7 +64,7 @@ void autostart_match_find_script(const char *words, size_t len, char *buf, size_
             break;
     }
     if (w && strcmp(w, "-") != 0)
-        (void)snprintf(buf, cap, "%s", w);
+        snprintf(buf, cap, "%s", w);
 }
 
 /* True if `name` is the program, the script, or a module's file. */

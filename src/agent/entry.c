@@ -24,8 +24,8 @@ static const struct server_parts entry_parts = {
 
 static int entry_main(struct err *e) {
     gil_usage_clear();
-    (void)thread_spawner_begin();
-    (void)fds_make_private();
+    thread_spawner_begin();
+    fds_make_private();
     struct server *server = server_new(&entry_parts, e);
     if (server && life_announce(server_endpoint(server)))
         server_run(server);
@@ -48,7 +48,7 @@ int probing_start(struct agent_start *args) {
         return AGENT_FAILED;
     args->error[0] = args->endpoint[0] = '\0';
     if (args->abi_version != AGENT_ABI_VERSION) {
-        (void)snprintf(
+        snprintf(
             args->error, sizeof args->error,
             "agent %s speaks version %u of the injector's interface, the injector version %u: use the same "
             "release of both",

@@ -39,7 +39,7 @@ bool fds_make_private(void) {
         return false;
     fds_are_private = true;
     for (int i = 0; i < 3; i++)
-        (void)open("/dev/null", O_RDWR | O_CLOEXEC);
+        open("/dev/null", O_RDWR | O_CLOEXEC);
     return true;
 }
 
@@ -73,12 +73,12 @@ void fds_forget(int fd) {
 static int fds_read_counter(int fd, uint64_t *out) {
     static const char key[] = "eventfd-count:";
     char path[64], text[512];
-    (void)snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
     int info = open(path, O_RDONLY | O_CLOEXEC);
     if (info < 0)
         return -1;
     ssize_t n = read(info, text, sizeof text - 1);
-    (void)close(info);
+    close(info);
     text[n > 0 ? n : 0] = '\0';
     const char *at = strstr(text, key);
     return at && sscanf(at + sizeof key - 1, "%" SCNx64, out) == 1 ? 0 : -1;
@@ -112,7 +112,7 @@ int fds_find_eventfd(void (*bump)(void *arg), void *arg) {
         found = (int)fd;
     }
     if (d)
-        (void)closedir(d);
+        closedir(d);
     return found;
 }
 
@@ -121,7 +121,7 @@ bool fds_lack_eventfd(void) {
     for (int fd = 0; fd < FDS_MAX && fds_are_private;
          fd++) { /* opens no file, because descriptors are scarce here */
         char path[64], link[64];
-        (void)snprintf(path, sizeof path, "/proc/thread-self/fd/%d", fd);
+        snprintf(path, sizeof path, "/proc/thread-self/fd/%d", fd);
         ssize_t n = readlink(path, link, sizeof link - 1);
         link[n > 0 ? n : 0] = '\0';
         any = any || n > 0;
@@ -136,7 +136,7 @@ void fds_close_in_child(void) {
         struct stat st;
         int fd = __atomic_load_n(&fds_noted[i].number, __ATOMIC_ACQUIRE) - 1;
         if (fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == fds_noted[i].dev && st.st_ino == fds_noted[i].ino)
-            (void)close(fd);
+            close(fd);
         fds_noted[i] = (struct fds_entry){0};
     }
 }

@@ -49,9 +49,9 @@ static struct life {
     struct life_guest guest;
 } life = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void life_lock(void) { (void)pthread_mutex_lock(&life.lock); }
+static void life_lock(void) { pthread_mutex_lock(&life.lock); }
 
-static void life_unlock(void) { (void)pthread_mutex_unlock(&life.lock); }
+static void life_unlock(void) { pthread_mutex_unlock(&life.lock); }
 
 /* ---- fork ---- */
 
@@ -74,7 +74,7 @@ static int life_make(void (*in_child)(void)) {
     if (pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0 &&
         pthread_cond_init(&life.changed, &attr) == 0)
         life.made = true;
-    (void)pthread_condattr_destroy(&attr);
+    pthread_condattr_destroy(&attr);
     return life.made ? 0 : -1;
 }
 
@@ -83,7 +83,7 @@ static int life_make(void (*in_child)(void)) {
 /* Under the lock: take over the thread that calls probing_start. After this it only returns. */
 static void life_adopt(const struct agent_start *args) {
     if (args->fd >= 0)
-        (void)close(args->fd);
+        close(args->fd);
     if (!args->thread)
         return;
     life.guest = (struct life_guest){.used = true,
@@ -104,7 +104,7 @@ bool life_reap(void) {
     struct life_guest *g = &life.guest;
     int rc = g->used ? pthread_tryjoin_np(g->thread, NULL) : ESRCH;
     if (rc == 0 && g->region && g->region_size)
-        (void)munmap(g->region, g->region_size);
+        munmap(g->region, g->region_size);
     if (rc != EBUSY)
         life_forget_guest();
     life_unlock();
@@ -123,10 +123,10 @@ void life_set_ending(void) {
 static void life_park(const char *error) {
     threads_clear_cpu();
     life_lock();
-    (void)snprintf(life.error, sizeof life.error, "%s", error ? error : "");
+    snprintf(life.error, sizeof life.error, "%s", error ? error : "");
     life.give_up = false;
     life.state = LIFE_PARKED;
-    (void)pthread_cond_broadcast(&life.changed);
+    pthread_cond_broadcast(&life.changed);
     life_unlock();
 }
 
@@ -134,8 +134,8 @@ bool life_announce(const char *endpoint) {
     life_lock();
     bool wanted = !life.give_up;
     life.state = wanted ? LIFE_RUNNING : LIFE_ENDING;
-    (void)snprintf(life.endpoint, sizeof life.endpoint, "%s", endpoint);
-    (void)pthread_cond_broadcast(&life.changed);
+    snprintf(life.endpoint, sizeof life.endpoint, "%s", endpoint);
+    pthread_cond_broadcast(&life.changed);
     life_unlock();
     return wanted;
 }
@@ -144,7 +144,7 @@ bool life_announce(const char *endpoint) {
 static void life_reap_last(void) {
     for (int tries = 0; tries < LIFE_REAP_TRIES && !life_reap(); tries++) {
         struct timespec pause = {.tv_nsec = 5 * (long)CLOCK_NS_PER_MS};
-        (void)nanosleep(&pause, NULL);
+        nanosleep(&pause, NULL);
     }
     life_lock();
     life_forget_guest();
@@ -165,7 +165,7 @@ static void *life_main(void *arg) {
 /* ---- starting ---- */
 
 static int life_fail(struct agent_start *args, const char *why) {
-    (void)snprintf(args->error, sizeof args->error, "%s", why);
+    snprintf(args->error, sizeof args->error, "%s", why);
     return AGENT_FAILED;
 }
 
@@ -189,7 +189,7 @@ static int life_begin(struct agent_start *args, bool invited, const struct life_
     int rc = threads_create(&thread, life_main, (void *)run, true);
     if (rc != 0) {
         life.state = LIFE_PARKED;
-        (void)snprintf(args->error, sizeof args->error, "no thread for the agent: %s", strerror(rc));
+        snprintf(args->error, sizeof args->error, "no thread for the agent: %s", strerror(rc));
         return AGENT_FAILED;
     }
     if (life_wait_while(LIFE_STARTING, LIFE_START_NS) != 0) {
@@ -231,7 +231,7 @@ int life_start(struct agent_start *args, bool invited, const struct life_run *ru
     else
         result = life_begin(args, invited, run);
     if (result != AGENT_FAILED)
-        (void)snprintf(args->endpoint, sizeof args->endpoint, "%s", life.endpoint);
+        snprintf(args->endpoint, sizeof args->endpoint, "%s", life.endpoint);
     life_unlock();
     return result;
 }

@@ -50,7 +50,7 @@ void *PyInit__probing(void) {
         .size = sizeof *start, .abi_version = AGENT_ABI_VERSION, .fd = -1, .way = AGENT_WAY_REMOTE_EXEC};
     int rc = threads_create(&thread, remote_exec_start, NULL, true);
     if (rc != 0) {
-        (void)snprintf(start->error, sizeof start->error, "no thread for it: %s", strerror(rc));
+        snprintf(start->error, sizeof start->error, "no thread for it: %s", strerror(rc));
         remote_exec_answer(AGENT_FAILED);
     }
     return NULL;

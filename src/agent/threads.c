@@ -24,9 +24,9 @@ static struct {
     uint64_t ended_cpu_ns;
 } threads = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void threads_lock(void) { (void)pthread_mutex_lock(&threads.lock); }
+static void threads_lock(void) { pthread_mutex_lock(&threads.lock); }
 
-static void threads_unlock(void) { (void)pthread_mutex_unlock(&threads.lock); }
+static void threads_unlock(void) { pthread_mutex_unlock(&threads.lock); }
 
 static int threads_create_sized(pthread_t *thread, void *(*fn)(void *), void *arg, bool detached,
                                 size_t stack) {
@@ -35,23 +35,22 @@ static int threads_create_sized(pthread_t *thread, void *(*fn)(void *), void *ar
     int rc = pthread_attr_init(&attr);
     if (rc != 0)
         return rc;
-    (void)sigfillset(&all);
+    sigfillset(&all);
     rc = pthread_sigmask(SIG_SETMASK, &all, &before);
     if (rc == 0) {
-        (void)pthread_attr_setdetachstate(&attr,
-                                          detached ? PTHREAD_CREATE_DETACHED : PTHREAD_CREATE_JOINABLE);
-        (void)pthread_attr_setstacksize(&attr, stack);
+        pthread_attr_setdetachstate(&attr, detached ? PTHREAD_CREATE_DETACHED : PTHREAD_CREATE_JOINABLE);
+        pthread_attr_setstacksize(&attr, stack);
         rc = pthread_create(thread, &attr, fn, arg);
         /* Thread-local storage is on the stack; a job may have more of it than our stacks are
          * large. */
         for (size_t size = 4 * THREADS_STACK_BYTES; rc == EINVAL && size <= 64 * THREADS_STACK_BYTES;
              size *= 4) {
-            (void)pthread_attr_setstacksize(&attr, size);
+            pthread_attr_setstacksize(&attr, size);
             rc = pthread_create(thread, &attr, fn, arg);
         }
-        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
-    (void)pthread_attr_destroy(&attr);
+    pthread_attr_destroy(&attr);
     return rc;
 }
 
@@ -65,7 +64,7 @@ int threads_create_deep(pthread_t *thread, void *(*fn)(void *), void *arg, bool 
 }
 
 void threads_begin(const char *name) {
-    (void)prctl(PR_SET_NAME, name);
+    prctl(PR_SET_NAME, name);
     threads_lock();
     for (size_t i = 0; i < THREADS_MAX; i++)
         if (!threads.tids[i]) {
@@ -150,7 +149,7 @@ static size_t threads_count_stack(void) {
     if (pthread_getattr_np(pthread_self(), &attr) != 0)
         return 0;
     int rc = pthread_attr_getstack(&attr, &start, &size);
-    (void)pthread_attr_destroy(&attr);
+    pthread_attr_destroy(&attr);
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     unsigned char there[THREADS_STACK_PAGES];
     uintptr_t from = ((uintptr_t)start + page - 1) / page * page;

@@ -26,7 +26,7 @@ int address_parse_host(struct address *a, const char *host) {
     }
     if (n < 3 || n >= sizeof bare || host[0] != '[' || host[n - 1] != ']')
         return -1;
-    (void)snprintf(bare, sizeof bare, "%.*s", (int)(n - 2), host + 1);
+    snprintf(bare, sizeof bare, "%.*s", (int)(n - 2), host + 1);
     if (inet_pton(AF_INET6, bare, &a->at.v6.sin6_addr) != 1)
         return -1;
     a->at.v6.sin6_family = AF_INET6;
@@ -48,7 +48,7 @@ int address_parse(struct address *a, const char *text, struct err *e) {
     unsigned number = 0;
     bool bad = strlen(text) >= sizeof host;
     if (!bad && colon && colon > text)
-        (void)snprintf(host, sizeof host, "%.*s", (int)(colon - text), text);
+        snprintf(host, sizeof host, "%.*s", (int)(colon - text), text);
     if (bad || (text[0] && address_parse_port(port, &number) != 0) || address_parse_host(a, host) != 0)
         return err_set(
             e, ERR_USAGE,
@@ -69,11 +69,11 @@ unsigned address_port(const struct address *a) {
 void address_format(const struct address *a, char *buf, size_t cap) {
     char host[INET6_ADDRSTRLEN] = "?";
     if (a->at.any.sa_family == AF_INET && inet_ntop(AF_INET, &a->at.v4.sin_addr, host, sizeof host))
-        (void)snprintf(buf, cap, "%s:%u", host, address_port(a));
+        snprintf(buf, cap, "%s:%u", host, address_port(a));
     else if (address_is_v6(a) && inet_ntop(AF_INET6, &a->at.v6.sin6_addr, host, sizeof host))
-        (void)snprintf(buf, cap, "[%s]:%u", host, address_port(a));
+        snprintf(buf, cap, "[%s]:%u", host, address_port(a));
     else
-        (void)snprintf(buf, cap, "?");
+        snprintf(buf, cap, "?");
 }
 
 /* The IPv4 address in `a`, also when it is mapped into IPv6 (::ffff:127.0.0.1). False if there

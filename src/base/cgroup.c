@@ -25,7 +25,7 @@
 /* Read a file of the folder. 0, or -1. */
 static int cgroup_read_file(const char *folder, const char *name, char *buf, size_t cap) {
     char path[CGROUP_PATH + 64];
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -1;
@@ -33,7 +33,7 @@ static int cgroup_read_file(const char *folder, const char *name, char *buf, siz
     do
         n = read(fd, buf, cap - 1);
     while (n < 0 && errno == EINTR);
-    (void)close(fd);
+    close(fd);
     buf[n > 0 ? n : 0] = '\0';
     return n > 0 ? 0 : -1;
 }
@@ -179,9 +179,9 @@ void cgroup_find(struct cgroup *g, const char *proc) {
     *g = (struct cgroup){.unified = false};
     strbuf_init(&groups, (size_t)64 * 1024);
     strbuf_init(&mounts, (size_t)1024 * 1024);
-    (void)snprintf(path, sizeof path, "%s/cgroup", proc);
+    snprintf(path, sizeof path, "%s/cgroup", proc);
     int rc = strbuf_read_file(&groups, path);
-    (void)snprintf(path, sizeof path, "%s/mountinfo", proc);
+    snprintf(path, sizeof path, "%s/mountinfo", proc);
     if (rc == 0 && strbuf_read_file(&mounts, path) == 0) {
         const char *own = strbuf_str(&groups), *where = strbuf_str(&mounts);
         size_t least = cgroup_find_leaf(own, where, "memory", leaf);

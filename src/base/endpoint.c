@@ -47,17 +47,17 @@ static void endpoint_put_ns(char *buf, size_t cap, pid_t pid) {
     buf[0] = '\0';
     if (!procfs_in_inner_user_ns(pid))
         return;
-    (void)snprintf(path, sizeof path, pid ? "/proc/%d/ns/user" : "/proc/self/ns/user", (int)pid);
+    snprintf(path, sizeof path, pid ? "/proc/%d/ns/user" : "/proc/self/ns/user", (int)pid);
     if (stat(path, &st) == 0 && procfs_read_stat(pid, 0, &process) == 0)
-        (void)snprintf(buf, cap, "-%llu-%llu", (unsigned long long)st.st_ino,
-                       (unsigned long long)process.start_ticks);
+        snprintf(buf, cap, "-%llu-%llu", (unsigned long long)st.st_ino,
+                 (unsigned long long)process.start_ticks);
 }
 
 int endpoint_user_dir(char *buf, size_t cap, const char *place, uid_t uid, pid_t pid) {
     char path[64];
     struct stat st;
     int n = snprintf(buf, cap, "%s/probing-%u", place, (unsigned)uid);
-    (void)snprintf(path, sizeof path, pid ? "/proc/%d/ns/user" : "/proc/self/ns/user", (int)pid);
+    snprintf(path, sizeof path, pid ? "/proc/%d/ns/user" : "/proc/self/ns/user", (int)pid);
     if (n > 0 && (size_t)n < cap && procfs_in_inner_user_ns(pid) && stat(path, &st) == 0)
         n += snprintf(buf + n, cap - (size_t)n, "-%llu", (unsigned long long)st.st_ino);
     if (n > 0 && (size_t)n < cap)
@@ -93,7 +93,7 @@ int endpoint_path(char *buf, size_t cap, uid_t uid, pid_t pid) {
 /* /proc/PID/uid_map maps (inside outside count). */
 unsigned endpoint_inner_uid(pid_t pid, unsigned outer) {
     char path[64];
-    (void)snprintf(path, sizeof path, "/proc/%d/uid_map", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/uid_map", (int)pid);
     FILE *f = fopen(path, "re");
     if (!f)
         return outer;
@@ -103,7 +103,7 @@ unsigned endpoint_inner_uid(pid_t pid, unsigned outer) {
             result = inside + (outer - outside);
             break;
         }
-    (void)fclose(f);
+    fclose(f);
     return result;
 }
 
@@ -113,7 +113,7 @@ static bool endpoint_is_anothers(const char *socket, uid_t uid) {
     char dir[ENDPOINT_PATH_MAX];
     struct stat st;
     const char *end = strrchr(socket, '/');
-    (void)snprintf(dir, sizeof dir, "%.*s", (int)(end - socket), socket);
+    snprintf(dir, sizeof dir, "%.*s", (int)(end - socket), socket);
     return lstat(dir, &st) == 0 && st.st_uid != uid;
 }
 
@@ -126,7 +126,7 @@ int endpoint_path_from_outside(char *buf, size_t cap, pid_t pid, struct err *e) 
     endpoint_put_ns(ns, sizeof ns, pid);
     for (const char *const *place = endpoint_places;; place++) {
         char where[ENDPOINT_PLACE_MAX];
-        (void)endpoint_place(where, sizeof where, *place ? *place : endpoint_places[0], uid);
+        endpoint_place(where, sizeof where, *place ? *place : endpoint_places[0], uid);
         int n = snprintf(buf, cap, "/proc/%d/root%s/probing-%u%s/%d.sock", (int)pid, where, uid, ns,
                          (int)st.ns_pid);
         if (endpoint_fits(n, cap) != 0)
@@ -205,7 +205,7 @@ int endpoint_probe(const char *path) {
         return -1;
     int rc = connect(fd, (const struct sockaddr *)&sa, sizeof sa);
     int saved = errno;
-    (void)close(fd);
+    close(fd);
     errno = saved;
     if (rc == 0 || saved == EAGAIN || saved == EINPROGRESS)
         return 1;
@@ -258,7 +258,7 @@ int endpoint_sweep(const char *dir, int most, int age_s) {
         return 0;
     DIR *d = fstat(fd, &st) == 0 && st.st_uid == geteuid() ? fdopendir(fd) : NULL;
     if (!d) {
-        (void)close(fd);
+        close(fd);
         return 0;
     }
     for (struct dirent *entry; most > 0 && (entry = readdir(d));) {
@@ -269,12 +269,12 @@ int endpoint_sweep(const char *dir, int most, int age_s) {
             continue;
         removed++;
         if (endpoint_tcp_file(beside, sizeof beside, entry->d_name) == 0)
-            (void)unlinkat(fd, beside, 0);
+            unlinkat(fd, beside, 0);
         if (endpoint_header_file(beside, sizeof beside, entry->d_name) == 0)
-            (void)unlinkat(fd, beside, 0);
+            unlinkat(fd, beside, 0);
         if (endpoint_state_file(beside, sizeof beside, entry->d_name) == 0)
-            (void)unlinkat(fd, beside, 0);
+            unlinkat(fd, beside, 0);
     }
-    (void)closedir(d);
+    closedir(d);
     return removed;
 }

@@ -11,7 +11,7 @@ static void err_vset(struct err *e, enum err_code code, const char *fmt, va_list
 
 static void err_vset(struct err *e, enum err_code code, const char *fmt, va_list ap) {
     e->code = code;
-    (void)vsnprintf(e->text, sizeof e->text, fmt, ap);
+    vsnprintf(e->text, sizeof e->text, fmt, ap);
 }
 
 int err_set(struct err *e, enum err_code code, const char *fmt, ...) {
@@ -32,7 +32,7 @@ int err_set_errno(struct err *e, enum err_code code, int errnum, const char *fmt
         va_end(ap);
         size_t n = strlen(e->text);
         char buf[128];
-        (void)snprintf(e->text + n, sizeof e->text - n, ": %s", strerror_r(errnum, buf, sizeof buf));
+        snprintf(e->text + n, sizeof e->text - n, ": %s", strerror_r(errnum, buf, sizeof buf));
     }
     return -1;
 }

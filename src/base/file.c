@@ -22,7 +22,7 @@
 
 static void file_close_keeping_errno(int fd) {
     int saved = errno;
-    (void)close(fd);
+    close(fd);
     errno = saved;
 }
 
@@ -48,7 +48,7 @@ static int file_walk(int folder, const char *path) {
         file_close_keeping_errno(at);
         at = next;
         if (at >= 0 && (fstat(at, &st) != 0 || S_ISLNK(st.st_mode))) {
-            (void)close(at);
+            close(at);
             errno = ELOOP;
             return -1;
         }
@@ -121,16 +121,16 @@ int file_open_taken(int taken, int flags, int64_t owner) {
     }
     bool plain = S_ISREG(st.st_mode) && !file_is_kernels(taken);
     if (!plain || (owner != FILE_ANY_OWNER && (int64_t)st.st_uid != owner)) {
-        (void)close(taken);
+        close(taken);
         errno = plain ? EPERM : EINVAL;
         return -1;
     }
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", taken);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", taken);
     fd = open(link, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     file_close_keeping_errno(taken);
     /* Whatever /proc is here, it must have led to the same file. */
     if (fd >= 0 && (fstat(fd, &now) != 0 || now.st_dev != st.st_dev || now.st_ino != st.st_ino)) {
-        (void)close(fd);
+        close(fd);
         errno = ESTALE;
         return -1;
     }

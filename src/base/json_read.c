@@ -98,7 +98,7 @@ static int json_read_text(struct json_cursor *c, struct strbuf *out) {
         size_t n = text_utf8_next(c->text + c->at, c->len - c->at, &cp);
         if (cp == TEXT_REPLACEMENT && n < 3)
             return -1;
-        (void)strbuf_add(out, c->text + c->at, n);
+        strbuf_add(out, c->text + c->at, n);
         c->at += n;
     }
     c->at++;
@@ -132,7 +132,7 @@ static int json_read_number(struct json_cursor *c, double *out) {
     if (json_read_word(c, "e") || json_read_word(c, "E")) {
         bool down = json_read_word(c, "-");
         if (!down)
-            (void)json_read_word(c, "+");
+            json_read_word(c, "+");
         if (json_read_digits(c, false, &exponent, &none) == 0)
             return -1;
         scale += (long)fmin(exponent, JSON_READ_SCALE) * (down ? -1 : 1);

@@ -41,7 +41,7 @@ static int mem_read_handler(struct mem *m, uint64_t addr, void *buf, size_t len)
 static void mem_open_file(struct mem *m) {
     char path[32] = "/proc/self/mem";
     if (m->pid != getpid())
-        (void)snprintf(path, sizeof path, "/proc/%d/mem", (int)m->pid);
+        snprintf(path, sizeof path, "/proc/%d/mem", (int)m->pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     m->file = fd < 0 ? -1 : fd + 1;
 }
@@ -102,7 +102,7 @@ static ssize_t mem_read_image_many(struct mem *m, const struct iovec *pieces, si
         size_t want = pieces[i].iov_len;
         ssize_t got = pread(m->file - 1, (char *)buf + done, want, (off_t)(uintptr_t)pieces[i].iov_base);
         if (got <= 0 && want) {
-            (void)mem_image_failed(m, got);
+            mem_image_failed(m, got);
             return done ? (ssize_t)done : -1;
         }
         done += (size_t)got;
@@ -121,7 +121,7 @@ static int mem_read_image(struct mem *m, uint64_t addr, void *buf, size_t len) {
 void mem_open_image(struct mem *m, pid_t pid) {
     char path[32];
     *m = (struct mem){.read = mem_read_image, .read_many = mem_read_image_many, .pid = pid, .file = -1};
-    (void)snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
     int fd = open(path, O_RDWR | O_CLOEXEC);
     m->writable = fd >= 0;
     if (fd < 0)
@@ -227,7 +227,7 @@ void mem_init_buffer(struct mem *m, const void *bytes, size_t size, uint64_t bas
 
 void mem_fini(struct mem *m) {
     if ((mem_is_file(m) || m->read == mem_read_image) && m->file > 0 && !m->shared)
-        (void)close(m->file - 1);
+        close(m->file - 1);
     *m = (struct mem){.pid = 0};
 }
 

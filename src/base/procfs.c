@@ -30,11 +30,11 @@
 static void procfs_path(char *buf, size_t cap, pid_t pid, pid_t tid, const char *name) {
     char who[16] = "self";
     if (pid > 0)
-        (void)snprintf(who, sizeof who, "%d", (int)pid);
+        snprintf(who, sizeof who, "%d", (int)pid);
     if (tid > 0)
-        (void)snprintf(buf, cap, "/proc/%s/task/%d/%s", who, (int)tid, name);
+        snprintf(buf, cap, "/proc/%s/task/%d/%s", who, (int)tid, name);
     else
-        (void)snprintf(buf, cap, "/proc/%s/%s", who, name);
+        snprintf(buf, cap, "/proc/%s/%s", who, name);
 }
 
 ssize_t procfs_read_file(pid_t pid, pid_t tid, const char *name, char *buf, size_t cap) {
@@ -54,7 +54,7 @@ ssize_t procfs_read_file(pid_t pid, pid_t tid, const char *name, char *buf, size
         used += (size_t)n;
     }
     int saved = errno;
-    (void)close(fd);
+    close(fd);
     errno = saved;
     buf[used] = '\0';
     return n < 0 ? -1 : (ssize_t)used;
@@ -289,7 +289,7 @@ int procfs_read_environ(pid_t pid, const char *name, char *buf, size_t cap) {
     if (strbuf_read_file(&env, path) == 0)
         for (size_t i = 0; i < env.len; i += strlen(env.data + i) + 1)
             if (strncmp(env.data + i, name, n) == 0 && env.data[i + n] == '=') {
-                (void)snprintf(buf, cap, "%s", env.data + i + n + 1);
+                snprintf(buf, cap, "%s", env.data + i + n + 1);
                 rc = 0;
                 break;
             }
@@ -305,7 +305,7 @@ bool procfs_in_inner_user_ns(pid_t pid) {
     bool inner = f && (fscanf(f, "%llu %llu %llu", &inside, &outside, &count) != 3 || inside != 0 ||
                        outside != 0 || count != UINT32_MAX);
     if (f)
-        (void)fclose(f);
+        fclose(f);
     return inner;
 }
 
@@ -338,7 +338,7 @@ static ssize_t procfs_list_numbers(const char *path, pid_t *out, size_t cap) {
             out[n] = (pid_t)v;
         n++;
     }
-    (void)closedir(d);
+    closedir(d);
     qsort(out, n < cap ? n : cap, sizeof *out, procfs_cmp_pid);
     return (ssize_t)n;
 }
@@ -383,7 +383,7 @@ bool procfs_is_ending(pid_t pid) {
         /* A single check may fall between the taking of the signal and the thread's end. */
         if (looks > 1 && (!procfs_is_being_killed(pid) || clock_mono_ns() > until))
             return false;
-        (void)nanosleep(&(struct timespec){.tv_nsec = (long)CLOCK_NS_PER_MS}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = (long)CLOCK_NS_PER_MS}, NULL);
     }
     return true;
 }
@@ -405,7 +405,7 @@ int procfs_each_map(pid_t pid, int (*fn)(const struct procfs_map *map, void *arg
             rc = fn(&map, arg);
     }
     free(line);
-    (void)fclose(f);
+    fclose(f);
     return rc;
 }
 
@@ -426,7 +426,7 @@ static bool procfs_option(const char *options, const char *name, char *value, si
         size_t len = strcspn(p, ",\n");
         if (len >= n && strncmp(p, name, n) == 0 && (len == n || p[n] == '=')) {
             size_t from = len == n ? n : n + 1;
-            (void)snprintf(value, cap, "%.*s", (int)(len - from), p + from);
+            snprintf(value, cap, "%.*s", (int)(len - from), p + from);
             return true;
         }
         p += len;

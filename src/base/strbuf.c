@@ -21,7 +21,7 @@ void strbuf_init(struct strbuf *b, size_t limit) { *b = (struct strbuf){.limit =
 
 static void strbuf_free(struct strbuf *b) {
     if (b->mapped)
-        (void)munmap(b->data, b->cap);
+        munmap(b->data, b->cap);
     else
         free(b->data);
 }
@@ -56,7 +56,7 @@ static char *strbuf_map(size_t cap) {
     void *p = mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return NULL;
-    (void)madvise(p, cap, MADV_NOHUGEPAGE);
+    madvise(p, cap, MADV_NOHUGEPAGE);
     return p;
 }
 
@@ -127,7 +127,7 @@ int strbuf_addv(struct strbuf *b, const char *fmt, va_list ap) {
     va_end(again);
     if (n < 0 || strbuf_reserve(b, (size_t)n) != 0)
         return -1;
-    (void)vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
+    vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
     b->len += (size_t)n;
     return 0;
 }
@@ -145,9 +145,9 @@ int strbuf_add_clean(struct strbuf *b, const char *s, size_t len) {
         uint32_t cp;
         size_t n = text_utf8_next(s + at, len - at, &cp);
         if (text_is_control(cp) || cp == TEXT_REPLACEMENT)
-            (void)strbuf_adds(b, "\xef\xbf\xbd");
+            strbuf_adds(b, "\xef\xbf\xbd");
         else
-            (void)strbuf_add(b, s + at, n);
+            strbuf_add(b, s + at, n);
         at += n;
     }
     return b->failed ? -1 : 0;
@@ -175,7 +175,7 @@ int strbuf_read_file(struct strbuf *b, const char *path) {
     if (fd < 0)
         return -1;
     int rc = strbuf_read_fd(b, fd), saved = errno;
-    (void)close(fd);
+    close(fd);
     errno = saved;
     return rc;
 }

@@ -129,7 +129,7 @@ size_t text_fit(const char *s, int cols) {
 void text_human_bytes(char *dst, size_t cap, double bytes) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     if (!(bytes >= 0 && bytes <= TEXT_BYTES_MAX)) {
-        (void)snprintf(dst, cap, "?");
+        snprintf(dst, cap, "?");
         return;
     }
     double v = bytes;
@@ -138,23 +138,23 @@ void text_human_bytes(char *dst, size_t cap, double bytes) {
         v /= 1024;
         u++;
     }
-    (void)snprintf(dst, cap, "%.*f %s", u == 0 || v >= 100 ? 0 : v >= 10 ? 1 : 2, v, units[u]);
+    snprintf(dst, cap, "%.*f %s", u == 0 || v >= 100 ? 0 : v >= 10 ? 1 : 2, v, units[u]);
 }
 
 void text_human_duration(char *dst, size_t cap, double seconds) {
     if (!(seconds >= 0 && seconds <= TEXT_SECONDS_MAX)) {
-        (void)snprintf(dst, cap, "?");
+        snprintf(dst, cap, "?");
         return;
     }
     unsigned long s = (unsigned long)seconds;
     if (s >= 86400)
-        (void)snprintf(dst, cap, "%lud%02luh", s / 86400, s / 3600 % 24);
+        snprintf(dst, cap, "%lud%02luh", s / 86400, s / 3600 % 24);
     else if (s >= 3600)
-        (void)snprintf(dst, cap, "%luh%02lum", s / 3600, s / 60 % 60);
+        snprintf(dst, cap, "%luh%02lum", s / 3600, s / 60 % 60);
     else if (s >= 60)
-        (void)snprintf(dst, cap, "%lum%02lus", s / 60, s % 60);
+        snprintf(dst, cap, "%lum%02lus", s / 60, s % 60);
     else
-        (void)snprintf(dst, cap, "%lus", s);
+        snprintf(dst, cap, "%lus", s);
 }
 
 int text_compare(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }

@@ -171,9 +171,9 @@ struct unwind_space *unwind_space_new(const struct unwind_space_target *target, 
         free(u);
         return NULL;
     }
-    (void)unw_set_caching_policy(u->space, UNW_CACHE_GLOBAL);
+    unw_set_caching_policy(u->space, UNW_CACHE_GLOBAL);
     if (rules)
-        (void)unw_set_cache_size(u->space, rules, 0);
+        unw_set_cache_size(u->space, rules, 0);
     return u;
 }
 

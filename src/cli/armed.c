@@ -39,8 +39,8 @@ static int armed_poll(struct armed *a, struct err *e) {
         found = l->owners > 0 || l->by_config || l->armed;
         a->looks = l->looks - a->before;
         a->cost_pct = isnan(l->cost_pct) ? a->cost_pct : l->cost_pct;
-        (void)snprintf(a->note, sizeof a->note, "%s", l->note ? l->note : "");
-        (void)snprintf(a->file, sizeof a->file, "%s", l->file ? l->file : "");
+        snprintf(a->note, sizeof a->note, "%s", l->note ? l->note : "");
+        snprintf(a->file, sizeof a->file, "%s", l->file ? l->file : "");
     }
     model_status_fini(&status);
     if (!found && !listed) /* earlier notes do not explain how it ended */
@@ -67,9 +67,9 @@ int armed_begin(struct armed *a, const struct cli_options *o, struct target_addr
     a->looks = 0;
     a->note[0] = a->file[0] = '\0';
     /* From here on, before the lease begins, ^C ends it in order. */
-    (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
     a->began_s = clock_epoch_s();
     return call_arm(a->call, want, e);
 }
@@ -101,9 +101,9 @@ struct result *armed_ask(struct armed *a, const char *text, struct err *e) {
     struct sql_query q = {.timeout_s = ARMED_QUERY_S};
     char whole[ARMED_QUERY_MAX], since[32];
     const char *at = strstr(text, "%.6f");
-    (void)snprintf(since, sizeof since, "%.6f", a->began_s);
-    (void)snprintf(whole, sizeof whole, "%.*s%s%s", at ? (int)(at - text) : 0, text, at ? since : "",
-                   at ? at + strlen("%.6f") : text);
+    snprintf(since, sizeof since, "%.6f", a->began_s);
+    snprintf(whole, sizeof whole, "%.*s%s%s", at ? (int)(at - text) : 0, text, at ? since : "",
+             at ? at + strlen("%.6f") : text);
     if (database_refresh(a->database, e) != 0)
         return NULL;
     struct sql_result *r = database_begin(a->database, whole, &q, NULL, NULL, e);
@@ -117,9 +117,9 @@ struct result *armed_ask(struct armed *a, const char *text, struct err *e) {
 void armed_end(struct armed *a) {
     struct err late;
     if (a->call && a->began_s > 0 && !a->over)
-        (void)call_disarm(a->call, &a->want, &late);
+        call_disarm(a->call, &a->want, &late);
     call_close(a->call);
     database_close(a->database);
-    (void)signal(SIGINT, SIG_DFL);
-    (void)signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
 }

@@ -41,6 +41,6 @@ void cli_note_database(struct database *d) {
     char clean[1024];
     if (!database_note(d)[0])
         return;
-    (void)text_sanitize(clean, sizeof clean, database_note(d));
+    text_sanitize(clean, sizeof clean, database_note(d));
     output_say("probing: %s\n", clean);
 }

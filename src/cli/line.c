@@ -31,7 +31,7 @@ struct line {
 
 static char *line_prompt(EditLine *el) {
     struct line *l = NULL;
-    (void)el_get(el, EL_CLIENTDATA, &l);
+    el_get(el, EL_CLIENTDATA, &l);
     return (char *)(uintptr_t)l->prompt;
 }
 
@@ -60,7 +60,7 @@ static int line_byte(struct line *l, char *c) {
 static int line_char(EditLine *el, wchar_t *out) {
     struct line *l = NULL;
     mbstate_t state;
-    (void)el_get(el, EL_CLIENTDATA, &l);
+    el_get(el, EL_CLIENTDATA, &l);
     memset(&state, 0, sizeof state);
     for (;;) {
         char c;
@@ -100,8 +100,8 @@ static size_t line_common(const char *words) {
 static const char *line_word(const char *words, char *out, size_t cap) {
     char word[256];
     size_t n = strcspn(words, "\n");
-    (void)snprintf(word, sizeof word, "%.*s", (int)n, words);
-    (void)text_sanitize(out, cap, word);
+    snprintf(word, sizeof word, "%.*s", (int)n, words);
+    text_sanitize(out, cap, word);
     return words + n + (words[n] == '\n');
 }
 
@@ -122,19 +122,18 @@ static void line_list(const char *words) {
     i = 0;
     for (const char *w = words; *w && i < LINE_SHOWN_MAX; i++) {
         w = line_word(w, word, sizeof word);
-        (void)strbuf_addf(&out, "%s%s%*s", i % columns == 0 ? "\n" : "", word, widest + 2 - text_width(word),
-                          "");
+        strbuf_addf(&out, "%s%s%*s", i % columns == 0 ? "\n" : "", word, widest + 2 - text_width(word), "");
     }
-    (void)strbuf_adds(&out, i == LINE_SHOWN_MAX ? "\n...\n" : "\n");
-    (void)fflush(stdout); /* the output of libedit comes first */
-    (void)output_write(NULL, &out, &e);
+    strbuf_adds(&out, i == LINE_SHOWN_MAX ? "\n...\n" : "\n");
+    fflush(stdout); /* the output of libedit comes first */
+    output_write(NULL, &out, &e);
     strbuf_fini(&out);
 }
 
 /* True if the text has no control characters. The line editor prints it unchanged. */
 static bool line_is_clean(const char *text) {
     char clean[3 * LINE_MORE_MAX];
-    (void)text_sanitize(clean, sizeof clean, text);
+    text_sanitize(clean, sizeof clean, text);
     return strcmp(clean, text) == 0;
 }
 
@@ -146,8 +145,8 @@ static unsigned char line_tab(EditLine *el, int key) {
     size_t typed = 0, len = (size_t)(now->cursor - now->buffer);
     unsigned char then = CC_REFRESH_BEEP;
     (void)key;
-    (void)el_get(el, EL_CLIENTDATA, &l);
-    (void)snprintf(before, sizeof before, "%.*s", (int)len, now->buffer);
+    el_get(el, EL_CLIENTDATA, &l);
+    snprintf(before, sizeof before, "%.*s", (int)len, now->buffer);
     if (len >= sizeof before)
         return CC_ERROR;
     if (before[strspn(before, " \t")] == '\0')
@@ -158,7 +157,7 @@ static unsigned char line_tab(EditLine *el, int key) {
         size_t common = line_common(text);
         char more[LINE_MORE_MAX];
         if (common > typed && common - typed < sizeof more) {
-            (void)snprintf(more, sizeof more, "%.*s", (int)(common - typed), text + typed);
+            snprintf(more, sizeof more, "%.*s", (int)(common - typed), text + typed);
             then = line_is_clean(more) && el_insertstr(el, more) == 0 ? CC_REFRESH : CC_ERROR;
         } else if (strchr(text, '\n')) {
             line_list(text);
@@ -175,7 +174,7 @@ struct line *line_new(const struct line_hooks *hooks, struct err *e) {
     struct line *l = calloc(1, sizeof *l);
     HistEvent ev;
     if (!l) {
-        (void)err_set(e, ERR_FAILED, "out of memory for the line editor");
+        err_set(e, ERR_FAILED, "out of memory for the line editor");
         return NULL;
     }
     l->hooks = *hooks;
@@ -183,21 +182,21 @@ struct line *line_new(const struct line_hooks *hooks, struct err *e) {
     l->history = history_init();
     l->el = el_init("probing", stdin, stdout, stderr);
     if (!l->el || !l->history) {
-        (void)err_set(e, ERR_FAILED, "the terminal cannot be used to type at");
+        err_set(e, ERR_FAILED, "the terminal cannot be used to type at");
         line_free(l);
         return NULL;
     }
-    (void)history(l->history, &ev, H_SETSIZE, LINE_HISTORY);
-    (void)history(l->history, &ev, H_SETUNIQUE, 1);
-    (void)el_set(l->el, EL_CLIENTDATA, l);
-    (void)el_set(l->el, EL_PROMPT, line_prompt);
-    (void)el_set(l->el, EL_EDITOR, "emacs");
-    (void)el_set(l->el, EL_HIST, history, l->history);
-    (void)el_set(l->el, EL_ADDFN, "probing-complete", "names of the job", line_tab);
-    (void)el_set(l->el, EL_BIND, "^I", "probing-complete", NULL);
-    (void)el_set(l->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
-    (void)el_source(l->el, NULL);
-    (void)el_set(l->el, EL_GETCFN, line_char);
+    history(l->history, &ev, H_SETSIZE, LINE_HISTORY);
+    history(l->history, &ev, H_SETUNIQUE, 1);
+    el_set(l->el, EL_CLIENTDATA, l);
+    el_set(l->el, EL_PROMPT, line_prompt);
+    el_set(l->el, EL_EDITOR, "emacs");
+    el_set(l->el, EL_HIST, history, l->history);
+    el_set(l->el, EL_ADDFN, "probing-complete", "names of the job", line_tab);
+    el_set(l->el, EL_BIND, "^I", "probing-complete", NULL);
+    el_set(l->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
+    el_source(l->el, NULL);
+    el_set(l->el, EL_GETCFN, line_char);
     return l;
 }
 
@@ -216,22 +215,22 @@ enum line_end line_read(struct line *l, const char *prompt, struct strbuf *out) 
     l->prompt = prompt;
     l->cleared = false;
     /* before the prompt: keys typed at the prompt are for the editor */
-    (void)el_set(l->el, EL_PREP_TERM, 1);
+    el_set(l->el, EL_PREP_TERM, 1);
     const char *text = el_gets(l->el, &n);
     strbuf_clear(out);
     if (!text || n <= 0) {
-        (void)fputs(l->cleared ? "^C\n" : "\n", stdout);
-        (void)fflush(stdout);
+        fputs(l->cleared ? "^C\n" : "\n", stdout);
+        fflush(stdout);
         return l->cleared ? LINE_CLEARED : LINE_CLOSED;
     }
     size_t len = (size_t)n;
     while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
         len--;
-    (void)strbuf_add(out, text, len);
+    strbuf_add(out, text, len);
     return LINE_READ;
 }
 
 void line_remember(struct line *l, const char *text) {
     HistEvent ev;
-    (void)history(l->history, &ev, H_ENTER, text);
+    history(l->history, &ev, H_ENTER, text);
 }

@@ -37,9 +37,9 @@ static int main_run(int argc, char **argv, struct strbuf *out, struct err *e) {
     int rc = cli_parse(argc, argv, &line, e);
     /* a command would inherit the ignored signal */
     if (rc != 0 || !line.options || !line.options->command)
-        (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is seen as EPIPE */
+        signal(SIGPIPE, SIG_IGN); /* a closed pipe is seen as EPIPE */
     if (rc == 0 && line.version)
-        (void)strbuf_addf(out, "probing %s\n", PROBING_VERSION);
+        strbuf_addf(out, "probing %s\n", PROBING_VERSION);
     else if (rc == 0 && line.help)
         cli_put_help(out, line.verb);
     else if (rc == 0)
@@ -52,14 +52,14 @@ int main(int argc, char **argv) {
     struct err e = {0};
     symbols_begin(argc, argv);
     struct strbuf out;
-    (void)setlocale(LC_ALL, "");
+    setlocale(LC_ALL, "");
     strbuf_init(&out, MAIN_OUTPUT_MAX);
     int rc = main_run(argc, argv, &out, &e);
     strbuf_fini(&out);
     if (rc == 0)
         return 0;
     char text[2 * sizeof e.text];
-    (void)text_sanitize(text, sizeof text, err_text(&e));
+    text_sanitize(text, sizeof text, err_text(&e));
     output_say("probing: %s\n", text);
     return err_exit_status(&e);
 }

@@ -32,10 +32,10 @@ static void repl_on_resize(int number) { (void)number; }
 
 void repl_catch(void) {
     struct sigaction action = {.sa_handler = repl_on_signal};
-    (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGINT, &action, NULL);
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
     action.sa_handler = repl_on_resize;
-    (void)sigaction(SIGWINCH, &action, NULL);
+    sigaction(SIGWINCH, &action, NULL);
 }
 
 bool repl_interrupted(struct repl *r) {
@@ -53,7 +53,7 @@ static bool repl_stop(void *arg) {
     if (r->asked)
         return true;
     r->asked = true;
-    (void)call_interrupt(r->call, NULL);
+    call_interrupt(r->call, NULL);
     return false;
 }
 
@@ -91,7 +91,7 @@ int repl_connect(struct repl *r, struct err *e) {
         return -1;
     call_set_stop(r->call, repl_stop, r);
     if (r->lost.code != ERR_OK) {
-        (void)text_sanitize(why, sizeof why, err_text(&r->lost));
+        text_sanitize(why, sizeof why, err_text(&r->lost));
         output_say("probing: connected again (%s); _ is forgotten\n", why);
     }
     return 0;
@@ -114,12 +114,12 @@ static int repl_ask(struct repl *r, const struct wire_eval *want, struct wire_ev
         return -1;
     strbuf_clear(&r->texts);
     r->asked = r->told = false;
-    (void)repl_interrupted(r);
+    repl_interrupted(r);
     int rc = call_eval(r->call, want, &r->texts, what, e);
     if (rc != 0 && call_is_lost(r->call)) {
         repl_lose(r, e);
         if (e->code != ERR_LOST && want->complete == false)
-            (void)err_set(e, ERR_FAILED, "%s: what ran is interrupted", r->lost.text);
+            err_set(e, ERR_FAILED, "%s: what ran is interrupted", r->lost.text);
     }
     return rc;
 }
@@ -129,7 +129,7 @@ static int repl_ask(struct repl *r, const struct wire_eval *want, struct wire_ev
 static void repl_put_line(struct strbuf *out, const struct wire_text *t, bool terminal) {
     cli_eval_put_text(out, t, terminal);
     if (t->len && t->s[t->len - 1] != '\n')
-        (void)strbuf_addc(out, '\n');
+        strbuf_addc(out, '\n');
 }
 
 static int repl_put(const struct wire_eval *want, const struct wire_evaluated *v, bool timed, struct err *e) {
@@ -140,10 +140,10 @@ static int repl_put(const struct wire_eval *want, const struct wire_evaluated *v
     if (v->result.s)
         repl_put_line(&out, &v->result, terminal);
     if (timed)
-        (void)strbuf_addf(&out, v->duration_ms < 999.5 ? "%.3g ms in the job\n" : "%.0f ms in the job\n",
-                          v->duration_ms);
+        strbuf_addf(&out, v->duration_ms < 999.5 ? "%.3g ms in the job\n" : "%.0f ms in the job\n",
+                    v->duration_ms);
     int rc = output_write(NULL, &out, e);
-    (void)fflush(stdout);
+    fflush(stdout);
     strbuf_clear(&out);
     if (v->traceback.s)
         repl_put_line(&out, &v->traceback, true);
@@ -252,7 +252,7 @@ static int repl_query(struct repl *r, const struct magic *m, struct err *e) {
     struct magic_way way = {.addr = &addr, .stop = repl_stop_query, .stop_arg = r};
     struct strbuf out;
     strbuf_init(&out, REPL_OUTPUT_MAX);
-    (void)repl_interrupted(r);
+    repl_interrupted(r);
     int rc = m->kind == MAGIC_QUERY ? 0 : target_reach(&addr, &how, e);
     if (rc == 0)
         rc = m->kind == MAGIC_QUERY ? repl_query_sql(r, m, &way, &out, e) : magic_ask(m, &way, &out, e);

@@ -57,7 +57,7 @@ static int backtrace_exec(const struct cli_options *o, struct target_address *ad
         struct json j;
         json_init(&j, out, 2);
         document_put_backtrace(&j, call_get_target(c), &snapshot, &want, NULL, 0);
-        (void)strbuf_addc(out, '\n');
+        strbuf_addc(out, '\n');
     } else if (rc == 0) {
         model_text_put_backtrace(out, call_get_target(c), &snapshot, want.locals);
     }

@@ -70,8 +70,8 @@ static void catch_put_lines(struct strbuf *out, const char *text) {
         size_t n = strcspn(text, "\n"), kept = n < sizeof line - 1 ? n : sizeof line - 1;
         memcpy(line, text, kept);
         line[kept] = '\0';
-        (void)text_sanitize(clean, sizeof clean, line);
-        (void)strbuf_addf(out, "%s\n", clean);
+        text_sanitize(clean, sizeof clean, line);
+        strbuf_addf(out, "%s\n", clean);
         text += n + (text[n] == '\n');
     }
 }
@@ -91,16 +91,16 @@ static void catch_put_recorded(struct strbuf *out, bool as_json, const struct re
         json_kv_string(&j, "stack", stack);
         json_kv_string(&j, "uncaught_exception", uncaught);
         json_object_end(&j);
-        (void)strbuf_addc(out, '\n');
+        strbuf_addc(out, '\n');
         return;
     }
-    (void)strbuf_adds(out, "ended: ");
+    strbuf_adds(out, "ended: ");
     catch_put_lines(out, why);
     catch_put_lines(out, uncaught);
     catch_put_lines(out, fatal);
     catch_put_lines(out, stack);
     if (!fatal && !uncaught)
-        (void)strbuf_adds(out, "no exception and no fatal signal was caught\n");
+        strbuf_adds(out, "no exception and no fatal signal was caught\n");
 }
 
 /* The rows of its tables, the latest of each kind. */

@@ -22,12 +22,12 @@ static int config_read_operand(const char *operand, struct wire_config *c, bool 
     *set = operand[n] == '=';
     if (n >= sizeof c->key || (*set && strlen(operand + n + 1) >= sizeof c->value))
         return err_set(e, ERR_USAGE, "'%.40s...' is too long for a setting", operand);
-    (void)snprintf(c->key, sizeof c->key, "%.*s", (int)n, operand);
-    (void)snprintf(c->value, sizeof c->value, "%s", *set ? operand + n + 1 : "");
+    snprintf(c->key, sizeof c->key, "%.*s", (int)n, operand);
+    snprintf(c->value, sizeof c->value, "%s", *set ? operand + n + 1 : "");
     int key = config_find(c->key, e);
     if (key < 0)
         return -1;
-    (void)snprintf(c->key, sizeof c->key, "%s", config_defs[key].name);
+    snprintf(c->key, sizeof c->key, "%s", config_defs[key].name);
     if (*set && config_defs[key].at_start)
         return err_set(e, ERR_USAGE, "%s is taken when an agent starts: set %s in the job's environment",
                        c->key, config_defs[key].env);
@@ -37,13 +37,13 @@ static int config_read_operand(const char *operand, struct wire_config *c, bool 
 
 static void config_put_text(struct strbuf *out, const struct model_setting *s, bool only) {
     char value[CONFIG_TEXT_MAX], help[256];
-    (void)text_sanitize(value, sizeof value, s->value ? s->value : "?");
-    (void)text_sanitize(help, sizeof help, s->help ? s->help : "");
+    text_sanitize(value, sizeof value, s->value ? s->value : "?");
+    text_sanitize(help, sizeof help, s->help ? s->help : "");
     if (only)
-        (void)strbuf_addf(out, "%s\n", value);
+        strbuf_addf(out, "%s\n", value);
     else
-        (void)strbuf_addf(out, "%-*s %-*s %s%s\n", CONFIG_KEY_WIDTH, s->key, CONFIG_VALUE_WIDTH, value, help,
-                          s->given ? " (set)" : "");
+        strbuf_addf(out, "%-*s %-*s %s%s\n", CONFIG_KEY_WIDTH, s->key, CONFIG_VALUE_WIDTH, value, help,
+                    s->given ? " (set)" : "");
 }
 
 static void config_put_json(struct json *j, const struct model_setting *s) {
@@ -81,7 +81,7 @@ static size_t config_put(struct strbuf *out, const struct model_status *status, 
     if (json) {
         json_array_end(&j);
         json_object_end(&j);
-        (void)strbuf_addc(out, '\n');
+        strbuf_addc(out, '\n');
     }
     return n;
 }

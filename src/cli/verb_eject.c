@@ -52,7 +52,7 @@ static int eject_wait_gone(const struct target_address *addr, struct err *e) {
                            "the agent in process %d agreed to leave but %s after 5 s: try again",
                            (int)addr->pid, listens ? "still listens" : "still has threads");
         struct timespec pause = {.tv_nsec = (long)EJECT_POLL_NS};
-        (void)nanosleep(&pause, NULL);
+        nanosleep(&pause, NULL);
     }
 }
 
@@ -77,9 +77,9 @@ static int eject_exec(const struct cli_options *o, struct target_address *addr, 
     if (!o->json) {
         const char *done = ejected ? "agent ejected" : "no agent there";
         if (addr->pid > 0)
-            (void)strbuf_addf(out, "process %d: %s\n", (int)addr->pid, done);
+            strbuf_addf(out, "process %d: %s\n", (int)addr->pid, done);
         else
-            (void)strbuf_addf(out, "%s: %s\n", tcp_name(addr->path), done);
+            strbuf_addf(out, "%s: %s\n", tcp_name(addr->path), done);
         return 0;
     }
     struct json j;
@@ -93,7 +93,7 @@ static int eject_exec(const struct cli_options *o, struct target_address *addr, 
         json_null(&j);
     json_kv_bool(&j, "ejected", ejected == 1);
     json_object_end(&j);
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
     return 0;
 }
 

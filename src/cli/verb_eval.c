@@ -108,7 +108,7 @@ static int eval_read_code(const char *operand, bool execute, struct strbuf *code
     else if (strbuf_adds(code, operand) != 0)
         return err_set(e, ERR_USAGE, "the code is longer than %zu bytes", WIRE_EVAL_CODE_MAX);
     size_t skip = strlen(name) < sizeof want->name ? 0 : strlen(name) - sizeof want->name + 1;
-    (void)snprintf(want->name, sizeof want->name, "%s", name + skip);
+    snprintf(want->name, sizeof want->name, "%s", name + skip);
     want->code = strbuf_str(code);
     want->code_len = code->len;
     return 0;
@@ -125,9 +125,9 @@ int cli_eval_read_frame(const char *text, struct wire_eval *want, struct err *e)
 
 void cli_eval_put_text(struct strbuf *out, const struct wire_text *t, bool terminal) {
     if (terminal)
-        (void)strbuf_add_clean(out, t->s, t->len);
+        strbuf_add_clean(out, t->s, t->len);
     else
-        (void)strbuf_add(out, t->s, t->len);
+        strbuf_add(out, t->s, t->len);
 }
 
 /* stderr may be shown on a terminal later even if it is a file now, so its text is sanitised. */
@@ -162,14 +162,14 @@ static int eval_put(const struct wire_eval *want, const struct wire_evaluated *v
         struct json j;
         json_init(&j, out, 2);
         wire_put_evaluated_json(&j, v);
-        (void)strbuf_addc(out, '\n');
+        strbuf_addc(out, '\n');
     } else {
         cli_eval_put_text(out, &v->output, terminal);
         if (v->output.len && v->result.s && v->output.s[v->output.len - 1] != '\n')
-            (void)strbuf_addc(out, '\n');
+            strbuf_addc(out, '\n');
         if (v->result.s) {
             cli_eval_put_text(out, &v->result, terminal);
-            (void)strbuf_addc(out, '\n');
+            strbuf_addc(out, '\n');
         }
     }
     if (!failed && !v->truncated)

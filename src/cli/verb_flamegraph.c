@@ -65,7 +65,7 @@ static const struct option_def pprof_options[] = {
 /* The format, if it is made of samples. */
 static const struct export_format *flamegraph_format(const struct flamegraph_options *o, struct err *e) {
     if (o->common.json && o->format && strcmp(o->format, "json") != 0) {
-        (void)err_set(e, ERR_USAGE, "--json and the format %s exclude each other", o->format);
+        err_set(e, ERR_USAGE, "--json and the format %s exclude each other", o->format);
         return NULL;
     }
     const struct export_format *f = export_find(o->common.json ? "json" : o->format ? o->format : "svg", e);
@@ -75,8 +75,8 @@ static const struct export_format *flamegraph_format(const struct flamegraph_opt
     strbuf_init(&names, 256);
     for (const struct export_format *g = export_formats; g->name; g++)
         if (g->wants_samples)
-            (void)strbuf_addf(&names, "%s%s", names.len ? "|" : "", g->name);
-    (void)err_set(e, ERR_USAGE, "%s is not made of samples: give one of %s", f->name, strbuf_str(&names));
+            strbuf_addf(&names, "%s%s", names.len ? "|" : "", g->name);
+    err_set(e, ERR_USAGE, "%s is not made of samples: give one of %s", f->name, strbuf_str(&names));
     strbuf_fini(&names);
     return NULL;
 }
@@ -109,7 +109,7 @@ static int flamegraph_exec(const struct cli_options *o, struct target_address *a
     int rc = export_run(&request, e);
     if (rc == 0 && note.len) {
         char text[4096];
-        (void)text_sanitize(text, sizeof text, strbuf_str(&note));
+        text_sanitize(text, sizeof text, strbuf_str(&note));
         output_say("probing: %s\n", text);
     }
     strbuf_fini(&note);

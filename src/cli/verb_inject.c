@@ -41,34 +41,33 @@ static void inject_put_text(struct strbuf *out, const struct target_address *add
                             const struct inject_result *r) {
     pid_t pid = addr->pid;
     if (tcp_is(addr->path)) {
-        (void)strbuf_addf(out, "the agent is there already, at %s\n", tcp_name(addr->path));
+        strbuf_addf(out, "the agent is there already, at %s\n", tcp_name(addr->path));
         return;
     }
     if (r->already) {
-        (void)strbuf_addf(out, "process %d: the agent is there already, at unix:%s\n", (int)pid, r->endpoint);
+        strbuf_addf(out, "process %d: the agent is there already, at unix:%s\n", (int)pid, r->endpoint);
         return;
     }
-    (void)strbuf_addf(out, "process %d: agent %s in %.1f ms, at unix:%s\n", (int)pid,
-                      r->reused ? "started again" : "injected", (double)r->total_us / 1000.0, r->endpoint);
+    strbuf_addf(out, "process %d: agent %s in %.1f ms, at unix:%s\n", (int)pid,
+                r->reused ? "started again" : "injected", (double)r->total_us / 1000.0, r->endpoint);
     if (!r->borrowed_tid) {
-        (void)strbuf_addf(out, "by %s: its main thread was asked to load it; no thread was stopped\n",
-                          r->strategy);
+        strbuf_addf(out, "by %s: its main thread was asked to load it; no thread was stopped\n", r->strategy);
         return;
     }
-    (void)strbuf_addf(
-        out, "thread %" PRId64 " was borrowed (%s) and stopped for %.2f ms; no other thread was touched\n",
-        r->borrowed_tid, r->moment, (double)r->stopped_us / 1000.0);
+    strbuf_addf(out,
+                "thread %" PRId64 " was borrowed (%s) and stopped for %.2f ms; no other thread was touched\n",
+                r->borrowed_tid, r->moment, (double)r->stopped_us / 1000.0);
 }
 
 /* SIGINT and SIGTERM are blocked: the injector looks for them among the pending signals,
  * finishes its work in the target, reports, and only then ends. */
 static void cli_defer_signals(void) {
     sigset_t asked;
-    (void)sigemptyset(&asked);
-    (void)sigaddset(&asked, SIGINT);
-    (void)sigaddset(&asked, SIGTERM);
-    (void)sigaddset(&asked, SIGHUP);
-    (void)pthread_sigmask(SIG_BLOCK, &asked, NULL);
+    sigemptyset(&asked);
+    sigaddset(&asked, SIGINT);
+    sigaddset(&asked, SIGTERM);
+    sigaddset(&asked, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &asked, NULL);
 }
 
 static int inject_profile(const struct target_address *addr, struct err *e) {
@@ -104,7 +103,7 @@ static int inject_exec(const struct cli_options *o, struct target_address *addr,
     if (!o->json && listen)
         cli_put_listening(out, &door);
     if (!o->json && mine->profile)
-        (void)strbuf_adds(out, INJECT_PROFILE_HZ " samples a second of each thread are kept\n");
+        strbuf_adds(out, INJECT_PROFILE_HZ " samples a second of each thread are kept\n");
     if (mine->crash && cli_catch(addr, o->json ? NULL : out, e) != 0)
         return -1;
     if (!o->json)
@@ -112,7 +111,7 @@ static int inject_exec(const struct cli_options *o, struct target_address *addr,
     struct json j;
     json_init(&j, out, 0);
     document_put_injection(&j, addr->pid, &result, listen ? &door : NULL);
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
     return 0;
 }
 

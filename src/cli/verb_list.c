@@ -44,26 +44,26 @@ struct list_column {
 };
 
 static void list_pid(const struct target_process *p, char *buf, size_t cap) {
-    (void)snprintf(buf, cap, "%d", (int)p->pid);
+    snprintf(buf, cap, "%d", (int)p->pid);
 }
 
 static void list_user(const struct target_process *p, char *buf, size_t cap) {
-    (void)snprintf(buf, cap, "%s", p->user);
+    snprintf(buf, cap, "%s", p->user);
 }
 
 static void list_python(const struct target_process *p, char *buf, size_t cap) {
-    (void)snprintf(buf, cap, "%s", p->python[0] ? p->python : "?");
+    snprintf(buf, cap, "%s", p->python[0] ? p->python : "?");
 }
 
 static void list_torch(const struct target_process *p, char *buf, size_t cap) {
-    (void)snprintf(buf, cap, "%s", p->torch[0] ? p->torch : "-");
+    snprintf(buf, cap, "%s", p->torch[0] ? p->torch : "-");
 }
 
 static void list_cpu(const struct target_process *p, char *buf, size_t cap) {
     if (isnan(p->cpu_pct))
-        (void)snprintf(buf, cap, "?");
+        snprintf(buf, cap, "?");
     else
-        (void)snprintf(buf, cap, "%.1f", p->cpu_pct);
+        snprintf(buf, cap, "%.1f", p->cpu_pct);
 }
 
 static void list_rss(const struct target_process *p, char *buf, size_t cap) {
@@ -75,16 +75,16 @@ static void list_uptime(const struct target_process *p, char *buf, size_t cap) {
 }
 
 static void list_agent(const struct target_process *p, char *buf, size_t cap) {
-    (void)snprintf(buf, cap, "%s",
-                   p->held          ? "no answer"
-                   : p->attached    ? "yes"
-                   : p->inspectable ? "-"
-                   : p->readable    ? "outside"
-                                    : "refused");
+    snprintf(buf, cap, "%s",
+             p->held          ? "no answer"
+             : p->attached    ? "yes"
+             : p->inspectable ? "-"
+             : p->readable    ? "outside"
+                              : "refused");
 }
 
 static void list_command(const struct target_process *p, char *buf, size_t cap) {
-    (void)snprintf(buf, cap, "%s", p->cmdline);
+    snprintf(buf, cap, "%s", p->cmdline);
 }
 
 static const struct list_column list_columns[] = {
@@ -102,8 +102,8 @@ static void list_cell(const struct list_column *c, const struct list_row *row, c
     if (row)
         c->format(row->process, raw + used, sizeof raw - used);
     else
-        (void)snprintf(raw, sizeof raw, "%s", c->title);
-    (void)text_sanitize(buf, cap, raw);
+        snprintf(raw, sizeof raw, "%s", c->title);
+    text_sanitize(buf, cap, raw);
 }
 
 static void list_put_row(struct strbuf *out, const struct list_row *p, const int *widths, int screen) {
@@ -116,11 +116,11 @@ static void list_put_row(struct strbuf *out, const struct list_row *p, const int
         if (last && screen > 0)
             cell[text_fit(cell, screen > used ? screen - used : 0)] = '\0';
         int pad = last ? 0 : widths[i] - text_width(cell);
-        (void)strbuf_addf(out, "%*s%s%*s", c->right ? pad : 0, "", cell,
-                          last ? 0 : (c->right ? 0 : pad) + LIST_GAP, "");
+        strbuf_addf(out, "%*s%s%*s", c->right ? pad : 0, "", cell, last ? 0 : (c->right ? 0 : pad) + LIST_GAP,
+                    "");
         used += widths[i] + LIST_GAP;
     }
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
 }
 
 /* The listeners of the processes with an agent: a table below the other, if there are any. */
@@ -134,20 +134,19 @@ static void list_put_endpoints(struct strbuf *out, const struct target_process *
             any = true;
         }
     if (any)
-        (void)strbuf_addf(out, "\n%7s  %-8s  %-*s  %s\n", "PID", "DOOR", width, "ADDRESS", "WHO MAY ENTER");
+        strbuf_addf(out, "\n%7s  %-8s  %-*s  %s\n", "PID", "DOOR", width, "ADDRESS", "WHO MAY ENTER");
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < list[i].doors.n; k++) {
             const struct endpoints_one *one = &list[i].doors.all[k];
             char address[LIST_CELL_MAX];
-            (void)text_sanitize(address, sizeof address, one->address);
+            text_sanitize(address, sizeof address, one->address);
             int pad = width - text_width(address);
-            (void)strbuf_addf(out, "%7d  %-8s  %s%*s  %s%s\n", (int)list[i].pid,
-                              endpoints_kinds[one->kind].title, address, pad > 0 ? pad : 0, "",
-                              endpoints_who(one),
-                              one->kind != ENDPOINTS_UNIX ? ""
-                              : list[i].doors.eval == 0   ? "; probing.eval is off"
-                              : list[i].doors.eval < 0    ? "; what else is open is not known"
-                                                          : "");
+            strbuf_addf(out, "%7d  %-8s  %s%*s  %s%s\n", (int)list[i].pid, endpoints_kinds[one->kind].title,
+                        address, pad > 0 ? pad : 0, "", endpoints_who(one),
+                        one->kind != ENDPOINTS_UNIX ? ""
+                        : list[i].doors.eval == 0   ? "; probing.eval is off"
+                        : list[i].doors.eval < 0    ? "; what else is open is not known"
+                                                    : "");
         }
 }
 
@@ -214,7 +213,7 @@ static int list_exec(const struct cli_options *o, struct target_address *addr, s
         struct json j;
         json_init(&j, out, 2);
         document_put_processes(&j, list, (size_t)n, hidden);
-        (void)strbuf_addc(out, '\n');
+        strbuf_addc(out, '\n');
     } else {
         struct list_row *rows = list_make_rows(list, (size_t)n, mine->tree);
         if (rows)
@@ -226,9 +225,9 @@ static int list_exec(const struct cli_options *o, struct target_address *addr, s
         free(rows);
         for (ssize_t i = 0; i < n; i++)
             if (list[i].held)
-                (void)strbuf_addf(out, "(%s)\n", list[i].why_not);
+                strbuf_addf(out, "(%s)\n", list[i].why_not);
         if (hidden[0])
-            (void)strbuf_addf(out, "(%s)\n", hidden);
+            strbuf_addf(out, "(%s)\n", hidden);
     }
     target_list_free(list, (size_t)n);
     return rc;

@@ -33,7 +33,7 @@ int cli_listen(const struct target_address *addr, const char *address, bool look
         return err_set(e, ERR_USAGE, "who may enter is said on the job's machine alone: give its pid");
     if (address && strcmp(address, "off") != 0 && address_parse(&checked, address, e) != 0)
         return -1;
-    (void)strncat(want.address, address ? address : "", sizeof want.address - 1);
+    strncat(want.address, address ? address : "", sizeof want.address - 1);
     struct call *c = call_open(addr, e);
     int rc = c ? call_listen(c, &want, out, e) : -1;
     call_close(c);
@@ -41,17 +41,16 @@ int cli_listen(const struct target_address *addr, const char *address, bool look
 }
 
 void cli_put_listening(struct strbuf *out, const struct wire_listening *l) {
-    (void)strbuf_addf(out, "listening at %s\n", l->address);
+    strbuf_addf(out, "listening at %s\n", l->address);
     if (l->token[0])
-        (void)strbuf_addf(out, "token           %s\n", l->token);
-    (void)strbuf_addf(out, "token to look   %s\n", l->looking_token);
+        strbuf_addf(out, "token           %s\n", l->token);
+    strbuf_addf(out, "token to look   %s\n", l->looking_token);
     const char *end = strrchr(l->file, '.');
     int stem = end ? (int)(end - l->file) : 0;
-    (void)strbuf_addf(
-        out,
-        "processes of the job's user on its machine may look without one; the tokens are not shown "
-        "again; they are in %s, and for curl: -H @%.*s.curl\n",
-        l->file, stem, l->file);
+    strbuf_addf(out,
+                "processes of the job's user on its machine may look without one; the tokens are not shown "
+                "again; they are in %s, and for curl: -H @%.*s.curl\n",
+                l->file, stem, l->file);
 }
 
 static int listen_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
@@ -69,7 +68,7 @@ static int listen_exec(const struct cli_options *o, struct target_address *addr,
     if (there < 0 || (there > 0 && cli_listen(addr, off ? "off" : o->operand, mine->looking, &got, e) != 0))
         return -1;
     if (!o->json && off)
-        (void)strbuf_adds(out, "the agent listens for TCP no more\n");
+        strbuf_adds(out, "the agent listens for TCP no more\n");
     else if (!o->json)
         cli_put_listening(out, &got);
     if (!o->json)
@@ -80,7 +79,7 @@ static int listen_exec(const struct cli_options *o, struct target_address *addr,
     json_kv_int(&j, "schema_version", DOCUMENT_SCHEMA_VERSION);
     document_put_listening(&j, off ? NULL : &got);
     json_object_end(&j);
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
     return 0;
 }
 

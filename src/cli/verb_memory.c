@@ -109,26 +109,26 @@ static void memory_put_json(const struct result *rows, struct strbuf *out) {
     }
     json_array_end(&j);
     json_object_end(&j);
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
 }
 
 static void memory_put_size(struct strbuf *out, const char *label, double bytes, const char *what) {
     char size[32] = "unknown";
     if (!isnan(bytes))
         text_human_bytes(size, sizeof size, bytes);
-    (void)strbuf_addf(out, "  %-*s %-12s %s\n", MEMORY_LABEL, label, size, what);
+    strbuf_addf(out, "  %-*s %-12s %s\n", MEMORY_LABEL, label, size, what);
 }
 
 static void memory_put_trend(struct strbuf *out, const struct result *rows, size_t row) {
     char span[32];
     double trend = memory_trend(rows, row);
     if (isnan(trend)) {
-        (void)strbuf_addf(out, "  %-*s %-12s %s\n", MEMORY_LABEL, "trend", "unknown",
-                          "too little of the past is known");
+        strbuf_addf(out, "  %-*s %-12s %s\n", MEMORY_LABEL, "trend", "unknown",
+                    "too little of the past is known");
         return;
     }
     text_human_duration(span, sizeof span, result_number(rows, row, MEMORY_TREND_S_COLUMN));
-    (void)strbuf_addf(out, "  %-*s %+.2f MiB a minute, over %s\n", MEMORY_LABEL, "trend", trend, span);
+    strbuf_addf(out, "  %-*s %+.2f MiB a minute, over %s\n", MEMORY_LABEL, "trend", trend, span);
 }
 
 static void memory_put_text(const struct result *rows, struct strbuf *out) {
@@ -138,12 +138,12 @@ static void memory_put_text(const struct result *rows, struct strbuf *out) {
         struct result_cell rank = result_at(rows, row, MEMORY_RANK);
         double most = result_number(rows, row, MEMORY_CGROUP_LIMIT),
                objects = result_number(rows, row, MEMORY_GC_OBJECTS);
-        (void)text_sanitize(host, sizeof host, name ? name : "?");
-        (void)strbuf_addf(out, "%sProcess %" PRId64 " on %s", row ? "\n" : "",
-                          result_at(rows, row, MEMORY_PID).i, host);
+        text_sanitize(host, sizeof host, name ? name : "?");
+        strbuf_addf(out, "%sProcess %" PRId64 " on %s", row ? "\n" : "", result_at(rows, row, MEMORY_PID).i,
+                    host);
         if (rank.kind == SQL_INTEGER)
-            (void)strbuf_addf(out, ", rank %" PRId64, rank.i);
-        (void)strbuf_addc(out, '\n');
+            strbuf_addf(out, ", rank %" PRId64, rank.i);
+        strbuf_addc(out, '\n');
         memory_put_size(out, "memory", result_number(rows, row, MEMORY_ALL) * MEMORY_MIB,
                         "in RAM and swapped out");
         memory_put_size(out, "in RAM", result_number(rows, row, MEMORY_RSS) * MEMORY_MIB, "");
@@ -156,16 +156,16 @@ static void memory_put_text(const struct result *rows, struct strbuf *out) {
         memory_put_size(out, "GPU reserved", result_number(rows, row, MEMORY_GPU_RESERVED) * MEMORY_MIB,
                         "by torch's allocator");
         if (isnan(objects))
-            (void)strbuf_addf(out, "  %-*s unknown\n", MEMORY_LABEL, "Python objects");
+            strbuf_addf(out, "  %-*s unknown\n", MEMORY_LABEL, "Python objects");
         else
-            (void)strbuf_addf(out, "  %-*s %-12.0f that the last full garbage collection left\n",
-                              MEMORY_LABEL, "Python objects", objects);
+            strbuf_addf(out, "  %-*s %-12.0f that the last full garbage collection left\n", MEMORY_LABEL,
+                        "Python objects", objects);
         if (!isnan(most)) {
             char size[32];
             text_human_bytes(size, sizeof size, most);
-            (void)snprintf(limit, sizeof limit, "of %s that it may use", size);
+            snprintf(limit, sizeof limit, "of %s that it may use", size);
         } else if (result_kind(rows, row, MEMORY_CGROUP) != SQL_NULL) {
-            (void)snprintf(limit, sizeof limit, "without a limit");
+            snprintf(limit, sizeof limit, "without a limit");
         }
         memory_put_size(out, "cgroup", result_number(rows, row, MEMORY_CGROUP), limit);
     }

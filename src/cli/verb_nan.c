@@ -60,7 +60,7 @@ static void nan_put_json(const struct armed *a, const struct result *rows, struc
             json_string(&j, result_string(rows, 0, i));
     }
     json_object_end(&j);
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
 }
 
 static double nan_number(const struct result *rows, const char *name) {
@@ -75,16 +75,16 @@ static void nan_put_text(const struct armed *a, const struct result *rows, struc
     char clean[1024], frame[512];
     double low = nan_number(rows, "input_min"), high = nan_number(rows, "input_max"),
            bad = nan_number(rows, "input_nonfinite");
-    (void)text_sanitize(clean, sizeof clean, a->note);
-    (void)strbuf_addf(out, "%s\n", clean);
+    text_sanitize(clean, sizeof clean, a->note);
+    strbuf_addf(out, "%s\n", clean);
     if (!isnan(low))
-        (void)strbuf_addf(out, "inputs from %.6g to %.6g, and %.0f numbers that are not finite\n", low, high,
-                          isnan(bad) ? 0 : bad);
+        strbuf_addf(out, "inputs from %.6g to %.6g, and %.0f numbers that are not finite\n", low, high,
+                    isnan(bad) ? 0 : bad);
     for (const char *at = nan_text(rows, "stack"); at && *at;) {
         const char *end = strstr(at, NAN_BETWEEN);
-        (void)snprintf(frame, sizeof frame, "%.*s", (int)(end ? (size_t)(end - at) : strlen(at)), at);
-        (void)text_sanitize(clean, sizeof clean, frame);
-        (void)strbuf_addf(out, "    %s\n", clean);
+        snprintf(frame, sizeof frame, "%.*s", (int)(end ? (size_t)(end - at) : strlen(at)), at);
+        text_sanitize(clean, sizeof clean, frame);
+        strbuf_addf(out, "    %s\n", clean);
         at = end ? end + strlen(NAN_BETWEEN) : NULL;
     }
 }

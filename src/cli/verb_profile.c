@@ -55,7 +55,7 @@ static const char profile_top[] =
 /* Ask whether the user accepts that overhead. 1, 0; or -1 with the error if nobody can be asked. */
 static int profile_ask(const struct armed *a, bool yes, struct err *e) {
     char clean[2 * ARMED_NOTE_MAX], answer[16] = "";
-    (void)text_sanitize(clean, sizeof clean, a->note);
+    text_sanitize(clean, sizeof clean, a->note);
     output_say("probing: %s\n", clean);
     if (yes)
         return 1;
@@ -101,7 +101,7 @@ static void profile_put_json(const struct armed *a, const char *file, const stru
     }
     json_array_end(&j);
     json_object_end(&j);
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
 }
 
 /* Read the rows, which appear shortly after the lease has ended. NULL with the error. */

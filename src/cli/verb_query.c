@@ -109,11 +109,11 @@ static void query_show_place(const char *text, long at) {
     for (begin = end; begin > 0 && text[begin - 1] != '\n' && end - begin < QUERY_LINE_MAX / 2; begin--)
         ;
     size_t before = end - begin;
-    (void)snprintf(line, sizeof line, "%.*s", (int)before, text + begin);
-    (void)text_sanitize(clean, sizeof clean, line);
+    snprintf(line, sizeof line, "%.*s", (int)before, text + begin);
+    text_sanitize(clean, sizeof clean, line);
     int column = text_width(clean);
-    (void)snprintf(line, sizeof line, "%.*s", (int)(before + strcspn(text + end, "\n")), text + begin);
-    (void)text_sanitize(clean, sizeof clean, line);
+    snprintf(line, sizeof line, "%.*s", (int)(before + strcspn(text + end, "\n")), text + begin);
+    text_sanitize(clean, sizeof clean, line);
     output_say("  %s\n  %*s^\n", clean, column > 0 ? column : 0, "");
 }
 
@@ -137,9 +137,9 @@ static struct {
 static void query_note_database(struct database *d) {
     char clean[sizeof query_notes.last];
     size_t n = strlen(query_notes.lines);
-    (void)text_sanitize(clean, sizeof clean, database_note(d));
+    text_sanitize(clean, sizeof clean, database_note(d));
     if (clean[0] && strcmp(query_notes.last, clean) != 0)
-        (void)snprintf(query_notes.lines + n, sizeof query_notes.lines - n, "probing: %s\n", clean);
+        snprintf(query_notes.lines + n, sizeof query_notes.lines - n, "probing: %s\n", clean);
     memcpy(query_notes.last, clean, sizeof clean);
 }
 
@@ -258,12 +258,12 @@ static void query_wait(double seconds, struct database *d) {
     sigset_t interrupt, before;
     struct timespec t = {.tv_sec = (time_t)seconds,
                          .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
-    (void)sigemptyset(&interrupt);
-    (void)sigaddset(&interrupt, SIGINT);
-    (void)sigprocmask(SIG_BLOCK, &interrupt, &before);
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigprocmask(SIG_BLOCK, &interrupt, &before);
     if (!database_cancelled(d))
-        (void)ppoll(NULL, 0, &t, &before);
-    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+        ppoll(NULL, 0, &t, &before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 static int query_watch(const struct query_options *o, struct database *d, const struct result_format *f,
@@ -286,18 +286,18 @@ static int query_watch(const struct query_options *o, struct database *d, const 
 
 /* End like an interrupted program: by the signal, so that a script that runs it ends, too. */
 static void query_end_by_signal(void) {
-    (void)signal(SIGINT, SIG_DFL);
-    (void)raise(SIGINT);
+    signal(SIGINT, SIG_DFL);
+    raise(SIGINT);
 }
 
 static int query_run(const struct query_options *o, struct database *d, const struct result_format *f,
                      const char *text, struct strbuf *out, struct err *e) {
     struct sigaction action = {.sa_handler = query_on_signal, .sa_flags = (int)SA_RESETHAND};
-    (void)sigemptyset(&action.sa_mask);
+    sigemptyset(&action.sa_mask);
     query_running = d;
-    (void)sigaction(SIGINT, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
     int rc = o->watch_s > 0 ? query_watch(o, d, f, text, out, e) : query_round(o, d, f, text, out, e);
-    (void)signal(SIGINT, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
     query_running = NULL;
     if (database_cancelled(d))
         query_end_by_signal();
@@ -327,7 +327,7 @@ static int query_exec(const struct cli_options *o, struct target_address *addr, 
     if (rc == 0 && (rc = query_run(&mine, d, f, strbuf_str(&text), out, e)) != 0 && out->len &&
         !out->failed) {
         struct err none; /* the answers of earlier statements stay valid if a later one fails */
-        (void)output_write(NULL, out, &none);
+        output_write(NULL, out, &none);
         query_print_notes();
     }
     database_close(d);

@@ -53,7 +53,7 @@ static void record_wait(uint64_t end_ns) {
     left = left < most ? left : most;
     struct timespec t = {.tv_sec = (time_t)(left / CLOCK_NS_PER_S), .tv_nsec = (long)(left % CLOCK_NS_PER_S)};
     if (!record_interrupted)
-        (void)nanosleep(&t, NULL);
+        nanosleep(&t, NULL);
 }
 
 /* True if all targets have ended, so no more rows arrive. */
@@ -80,7 +80,7 @@ static int record_run(const struct record_options *o, const struct target_addres
         record_wait(end_ns);
     }
     struct err gone;
-    (void)archive_append(w, database_sql(d), true, &gone);
+    archive_append(w, database_sql(d), true, &gone);
     return 0;
 }
 
@@ -88,9 +88,8 @@ static void record_put(const struct record_options *o, uint64_t rows, double sec
                        struct strbuf *out) {
     struct json j;
     if (!o->common.json) {
-        (void)strbuf_addf(out,
-                          "%s: %" PRIu64 " rows in %.1f s%s; 'probing-top %s' opens it, as does sqlite3\n",
-                          o->output, rows, seconds, ended ? ", at the end of the job" : "", o->output);
+        strbuf_addf(out, "%s: %" PRIu64 " rows in %.1f s%s; 'probing-top %s' opens it, as does sqlite3\n",
+                    o->output, rows, seconds, ended ? ", at the end of the job" : "", o->output);
         return;
     }
     json_init(&j, out, 2);
@@ -101,7 +100,7 @@ static void record_put(const struct record_options *o, uint64_t rows, double sec
     json_kv_number(&j, "duration_s", seconds, 3);
     json_kv_bool(&j, "ended", ended);
     json_object_end(&j);
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
 }
 
 static int record_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
@@ -114,9 +113,9 @@ static int record_exec(const struct cli_options *o, struct target_address *addr,
     if (output_check(mine->output, e) != 0 || cli_open_database(o, addr, mine->no_inject, &d, e) != 0)
         return -1;
     /* From here on, before the file exists, ^C ends the recording in order. */
-    (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
     struct archive_writer *w = archive_create(mine->output, e);
     uint64_t began = clock_mono_ns(), rows = 0;
     bool ended = false;
@@ -127,8 +126,8 @@ static int record_exec(const struct cli_options *o, struct target_address *addr,
         int closed = archive_finish(w, rc == 0 ? e : &late);
         rc = rc == 0 ? closed : rc;
     }
-    (void)signal(SIGINT, SIG_DFL);
-    (void)signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
     if (rc == 0) {
         record_put(mine, rows, (double)(clock_mono_ns() - began) / 1e9, ended, out);
         cli_note_database(d);

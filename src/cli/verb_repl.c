@@ -117,7 +117,7 @@ static struct catalog *verb_know_tables(const struct verb_repl *v) {
 /* Only the words, without the descriptions that magic_complete adds. */
 static void verb_put_words(const char *offered, struct strbuf *words) {
     for (const char *line = offered; *line; line += strcspn(line, "\n") + 1)
-        (void)strbuf_addf(words, "%s%.*s", words->len ? "\n" : "", (int)strcspn(line, "\t"), line);
+        strbuf_addf(words, "%s%.*s", words->len ? "\n" : "", (int)strcspn(line, "\t"), line);
 }
 
 static bool verb_complete_code(struct verb_repl *v, const char *before, struct strbuf *words, size_t *typed) {
@@ -166,7 +166,7 @@ static void verb_remember(struct verb_repl *v, const char *text) {
 
 static void verb_print_error(const struct err *e) {
     char text[3 * sizeof e->text];
-    (void)text_sanitize(text, sizeof text, err_text(e));
+    text_sanitize(text, sizeof text, err_text(e));
     output_say("probing: %s\n", text);
 }
 
@@ -235,7 +235,7 @@ static bool verb_goes_on(const char *text) {
 /* Handle a failed statement. 0: continue. */
 static int verb_fail(struct verb_repl *v, unsigned number, struct err *e) {
     struct err why = *e;
-    (void)err_set(e, why.code, "line %u: %s", number, err_text(&why));
+    err_set(e, why.code, "line %u: %s", number, err_text(&why));
     if (!v->keep_going || verb_is_over(v, e))
         return -1;
     verb_print_error(e);

@@ -21,7 +21,7 @@ static int status_exec(const struct cli_options *o, struct target_address *addr,
         struct json j;
         json_init(&j, out, 2);
         model_json_put_status(&j, call_get_target(c), &status);
-        (void)strbuf_addc(out, '\n');
+        strbuf_addc(out, '\n');
     } else if (rc == 0) {
         status_text_put(out, call_get_target(c), &status);
     }

@@ -92,9 +92,9 @@ static const struct sql_table_info *tables_find(const struct tables *t, const ch
     names[n] = NULL;
     const char *near = option_suggest(name, names);
     if (near)
-        (void)err_set(e, ERR_USAGE, "no table '%s': did you mean '%s'?", name, near);
+        err_set(e, ERR_USAGE, "no table '%s': did you mean '%s'?", name, near);
     else
-        (void)err_set(e, ERR_USAGE, "no table '%s': 'probing tables' lists them", name);
+        err_set(e, ERR_USAGE, "no table '%s': 'probing tables' lists them", name);
     return NULL;
 }
 
@@ -147,7 +147,7 @@ static void tables_put_json(const struct sql_table_info *list, size_t n, struct 
         tables_put_object(&j, &list[i]);
     json_array_end(&j);
     json_object_end(&j);
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
 }
 
 /* ---- for people ---- */
@@ -157,55 +157,54 @@ static void tables_put_time(struct strbuf *out, double at) {
     struct tm tm;
     char text[32] = "-";
     if (at > 0 && at < 1e11 && gmtime_r(&t, &tm))
-        (void)strftime(text, sizeof text, "%Y-%m-%d %H:%M:%SZ", &tm);
-    (void)strbuf_addf(out, "  %-20s", text);
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%SZ", &tm);
+    strbuf_addf(out, "  %-20s", text);
 }
 
 static void tables_put_list(const struct sql_table_info *list, size_t n, struct strbuf *out) {
-    (void)strbuf_addf(out, "%-24s %10s %10s  %-20s  %-20s  %s\n", "TABLE", "ROWS", "SIZE", "OLDEST", "NEWEST",
-                      "A ROW IS");
+    strbuf_addf(out, "%-24s %10s %10s  %-20s  %-20s  %s\n", "TABLE", "ROWS", "SIZE", "OLDEST", "NEWEST",
+                "A ROW IS");
     for (size_t i = 0; i < n; i++) {
         const struct sql_table_info *t = &list[i];
         char rows[24] = "now", size[24] = "-", help[256];
         if (t->cost != RING_COST_NOW) {
-            (void)snprintf(rows, sizeof rows, "%llu", (unsigned long long)t->rows);
+            snprintf(rows, sizeof rows, "%llu", (unsigned long long)t->rows);
             text_human_bytes(size, sizeof size, t->bytes);
         }
-        (void)text_sanitize(help, sizeof help, t->help);
-        (void)strbuf_addf(out, "%-24s %10s %10s", t->name, rows, size);
+        text_sanitize(help, sizeof help, t->help);
+        strbuf_addf(out, "%-24s %10s %10s", t->name, rows, size);
         tables_put_time(out, t->oldest);
         tables_put_time(out, t->newest);
-        (void)strbuf_addf(out, "  %s%s%s%s\n", help, t->alias[0] ? " (also " : "", t->alias,
-                          t->alias[0] ? ")" : "");
+        strbuf_addf(out, "  %s%s%s%s\n", help, t->alias[0] ? " (also " : "", t->alias,
+                    t->alias[0] ? ")" : "");
     }
 }
 
 static void tables_put_rows(const struct sql_column_info *columns, size_t n, struct strbuf *out) {
     for (size_t i = 0; i < n; i++) {
         char name[128], unit[64], help[512];
-        (void)text_sanitize(name, sizeof name, columns[i].name);
-        (void)text_sanitize(unit, sizeof unit, columns[i].unit);
-        (void)text_sanitize(help, sizeof help, columns[i].help);
-        (void)strbuf_addf(out, "  %-22s %-10s %-7s %s\n", name, ring_type_name(columns[i].type), unit, help);
+        text_sanitize(name, sizeof name, columns[i].name);
+        text_sanitize(unit, sizeof unit, columns[i].unit);
+        text_sanitize(help, sizeof help, columns[i].help);
+        strbuf_addf(out, "  %-22s %-10s %-7s %s\n", name, ring_type_name(columns[i].type), unit, help);
     }
 }
 
 static void tables_put_one(const struct sql_table_info *t, struct strbuf *out) {
     struct sql_column_info common[RING_COMMON_COLUMNS];
     char kept[32], help[256];
-    (void)text_sanitize(help, sizeof help, t->help);
-    (void)strbuf_addf(out, "%s%s%s: %s\n%s", t->name, t->alias[0] ? ", also " : "", t->alias, help,
-                      ring_cost_words(t->cost)->text);
+    text_sanitize(help, sizeof help, t->help);
+    strbuf_addf(out, "%s%s%s: %s\n%s", t->name, t->alias[0] ? ", also " : "", t->alias, help,
+                ring_cost_words(t->cost)->text);
     if (t->retention_s > 0) {
         text_human_duration(kept, sizeof kept, t->retention_s);
-        (void)strbuf_addf(out, "; kept for %s while there is room", kept);
+        strbuf_addf(out, "; kept for %s while there is room", kept);
     }
     if (t->cost != RING_COST_NOW) {
         text_human_bytes(kept, sizeof kept, t->bytes);
-        (void)strbuf_addf(out, "; %llu row%s in %s", (unsigned long long)t->rows, t->rows == 1 ? "" : "s",
-                          kept);
+        strbuf_addf(out, "; %llu row%s in %s", (unsigned long long)t->rows, t->rows == 1 ? "" : "s", kept);
     }
-    (void)strbuf_addf(out, "\n\n  %-22s %-10s %-7s %s\n", "COLUMN", "TYPE", "UNIT", "SAYS");
+    strbuf_addf(out, "\n\n  %-22s %-10s %-7s %s\n", "COLUMN", "TYPE", "UNIT", "SAYS");
     tables_fill_common(common);
     tables_put_rows(common, RING_COMMON_COLUMNS, out);
     tables_put_rows(t->columns, t->n_columns, out);

@@ -81,57 +81,56 @@ static void trace_put_json(const struct armed *a, const struct result *steps, co
     }
     json_array_end(&j);
     json_object_end(&j);
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
 }
 
 static void trace_put_ms(struct strbuf *out, double ms) {
     if (isnan(ms))
-        (void)strbuf_addf(out, " %12s", "?");
+        strbuf_addf(out, " %12s", "?");
     else
-        (void)strbuf_addf(out, " %12.3f", ms);
+        strbuf_addf(out, " %12.3f", ms);
 }
 
 /* Explain why there are fewer steps than wanted. */
 static void trace_put_fewer(const struct armed *a, int64_t wanted, struct strbuf *out) {
     char note[ARMED_NOTE_MAX];
-    (void)text_sanitize(note, sizeof note, a->note);
-    (void)strbuf_addf(out, "\n%" PRId64 " were asked for: ", wanted);
+    text_sanitize(note, sizeof note, a->note);
+    strbuf_addf(out, "\n%" PRId64 " were asked for: ", wanted);
     if (a->over && note[0])
-        (void)strbuf_adds(out, note);
+        strbuf_adds(out, note);
     else
-        (void)strbuf_addf(out, "%s%s%s",
-                          a->cut ? "it was interrupted" : "the time was over; --for gives it more",
-                          note[0] ? ". " : "", note);
+        strbuf_addf(out, "%s%s%s", a->cut ? "it was interrupted" : "the time was over; --for gives it more",
+                    note[0] ? ". " : "", note);
 }
 
 static void trace_put_text(const struct armed *a, const struct result *steps, int64_t wanted,
                            const struct result *modules, struct strbuf *out) {
     double n = result_number(steps, 0, TRACE_STEPS_N), ms = result_number(steps, 0, TRACE_STEPS_MS);
-    (void)strbuf_addf(out, "%.0f step%s of %.3f ms", n, n == 1 ? "" : "s", ms);
+    strbuf_addf(out, "%.0f step%s of %.3f ms", n, n == 1 ? "" : "s", ms);
     if (!isnan(a->cost_pct))
-        (void)strbuf_addf(out, "; looking has cost %.2f %% of the time", a->cost_pct);
+        strbuf_addf(out, "; looking has cost %.2f %% of the time", a->cost_pct);
     if (n < (double)wanted)
         trace_put_fewer(a, wanted, out);
-    (void)strbuf_addf(out, "\n\n%-*s %-*s %12s %12s %8s %7s %12s\n", TRACE_NAME, "MODULE", TRACE_TYPE, "TYPE",
-                      "FORWARD MS", "BACKWARD MS", "OF STEP", "CALLS", "ACTIVATIONS");
+    strbuf_addf(out, "\n\n%-*s %-*s %12s %12s %8s %7s %12s\n", TRACE_NAME, "MODULE", TRACE_TYPE, "TYPE",
+                "FORWARD MS", "BACKWARD MS", "OF STEP", "CALLS", "ACTIVATIONS");
     for (size_t i = 0; i < modules->n_rows; i++) {
         char name[512], type[128], bytes[32] = "?";
         const char *path = result_string(modules, i, TRACE_MODULE);
         double forward = result_number(modules, i, TRACE_FORWARD),
                backward = result_number(modules, i, TRACE_BACKWARD),
                size = result_number(modules, i, TRACE_BYTES);
-        (void)text_sanitize(name, sizeof name, !path ? "?" : path[0] ? path : "(model)");
-        (void)text_sanitize(type, sizeof type, result_string(modules, i, TRACE_OPERATION));
+        text_sanitize(name, sizeof name, !path ? "?" : path[0] ? path : "(model)");
+        text_sanitize(type, sizeof type, result_string(modules, i, TRACE_OPERATION));
         if (!isnan(size))
             text_human_bytes(bytes, sizeof bytes, size);
-        (void)strbuf_addf(out, "%-*s %-*s", TRACE_NAME, name, TRACE_TYPE, type);
+        strbuf_addf(out, "%-*s %-*s", TRACE_NAME, name, TRACE_TYPE, type);
         trace_put_ms(out, forward);
         trace_put_ms(out, backward);
         if (isnan(forward))
-            (void)strbuf_addf(out, " %8s", "?");
+            strbuf_addf(out, " %8s", "?");
         else
-            (void)strbuf_addf(out, " %6.1f %%", 100 * (forward + (isnan(backward) ? 0 : backward)) / ms);
-        (void)strbuf_addf(out, " %7.4g %12s\n", result_number(modules, i, TRACE_CALLS), bytes);
+            strbuf_addf(out, " %6.1f %%", 100 * (forward + (isnan(backward) ? 0 : backward)) / ms);
+        strbuf_addf(out, " %7.4g %12s\n", result_number(modules, i, TRACE_CALLS), bytes);
     }
 }
 

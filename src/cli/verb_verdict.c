@@ -86,7 +86,7 @@ static void verdict_put_json(const struct verdicts *v, struct strbuf *out) {
     }
     json_array_end(&j);
     json_object_end(&j);
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
 }
 
 static bool verdict_is_of_many(const struct verdicts *v) {
@@ -100,17 +100,17 @@ static void verdict_put_text(const struct verdicts *v, struct strbuf *out) {
     bool many = verdict_is_of_many(v);
     for (size_t i = 0; i < v->n; i++) {
         const struct verdict *one = &v->items[i];
-        (void)strbuf_addf(out, "%-*s  ", VERDICT_CODE, one->rule->code);
+        strbuf_addf(out, "%-*s  ", VERDICT_CODE, one->rule->code);
         if (many && one->rank != RING_INT_NULL)
-            (void)strbuf_addf(out, "rank %" PRId64 ", ", one->rank);
+            strbuf_addf(out, "rank %" PRId64 ", ", one->rank);
         if (many)
-            (void)strbuf_addf(out, "process %" PRId64 ": ", one->pid);
-        (void)strbuf_addf(out, "%s\n", one->text);
+            strbuf_addf(out, "process %" PRId64 ": ", one->pid);
+        strbuf_addf(out, "%s\n", one->text);
         if (one->rule->level != VERDICT_FINE)
-            (void)strbuf_addf(out, "%*s  %s\n", VERDICT_CODE, "", one->rule->help);
+            strbuf_addf(out, "%*s  %s\n", VERDICT_CODE, "", one->rule->help);
     }
     if (v->n == 0)
-        (void)strbuf_adds(out, "nothing is known yet of its training: ask again, or --wait 30s\n");
+        strbuf_adds(out, "nothing is known yet of its training: ask again, or --wait 30s\n");
 }
 
 /* ---- judging ---- */
@@ -134,7 +134,7 @@ static int verdict_wait(struct verdict_judge *j, struct database *d, double wait
         if (enough || database_is_recorded(d) || clock_epoch_s() >= until_s)
             return 0;
         verdicts_fini(out);
-        (void)nanosleep(&pause, NULL);
+        nanosleep(&pause, NULL);
     }
 }
 

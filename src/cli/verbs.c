@@ -100,19 +100,18 @@ static void verbs_put_help_of(struct strbuf *out, const struct cli_verb *v) {
     struct option_def rows[CLI_MAX_ROWS];
     const char *operand = v->operand ? v->operand : "";
     cli_put_rows(v, rows);
-    (void)strbuf_addf(out, "probing %s: %s\n\n", v->name, v->help);
+    strbuf_addf(out, "probing %s: %s\n\n", v->name, v->help);
     if (v->needs_target)
-        (void)strbuf_addf(
+        strbuf_addf(
             out, "usage: probing TARGET %s [OPTION...]%s%s\n       probing -t TARGET%s %s [OPTION...]%s%s\n",
             v->name, operand[0] ? " " : "", operand, v->many_targets ? " [-t TARGET...]" : "", v->name,
             operand[0] ? " " : "", operand);
     else
-        (void)strbuf_addf(out, "usage: probing%s %s [OPTION...]%s%s\n",
-                          v->many_targets ? " [-t TARGET...]" : "", v->name, operand[0] ? " " : "",
-                          v->takes_command ? " COMMAND [ARGUMENT...]" : operand);
+        strbuf_addf(out, "usage: probing%s %s [OPTION...]%s%s\n", v->many_targets ? " [-t TARGET...]" : "",
+                    v->name, operand[0] ? " " : "", v->takes_command ? " COMMAND [ARGUMENT...]" : operand);
     if (v->example)
-        (void)strbuf_addf(out, "\nexample: %s\n", v->example);
-    (void)strbuf_adds(out, "\noptions:\n");
+        strbuf_addf(out, "\nexample: %s\n", v->example);
+    strbuf_adds(out, "\noptions:\n");
     option_format_help(rows, out);
 }
 
@@ -121,18 +120,18 @@ void cli_put_help(struct strbuf *out, const struct cli_verb *verb) {
         verbs_put_help_of(out, verb);
         return;
     }
-    (void)strbuf_adds(out, "probing: look into running Python and PyTorch processes\n\n"
-                           "usage: probing TARGET VERB [OPTION...]\n"
-                           "       probing -t TARGET VERB [OPTION...]\n"
-                           "       probing list [OPTION...]\n"
-                           "       probing launch [OPTION...] COMMAND [ARGUMENT...]\n"
-                           "       probing help [VERB]\n"
-                           "\nverbs:\n");
+    strbuf_adds(out, "probing: look into running Python and PyTorch processes\n\n"
+                     "usage: probing TARGET VERB [OPTION...]\n"
+                     "       probing -t TARGET VERB [OPTION...]\n"
+                     "       probing list [OPTION...]\n"
+                     "       probing launch [OPTION...] COMMAND [ARGUMENT...]\n"
+                     "       probing help [VERB]\n"
+                     "\nverbs:\n");
     for (const struct cli_verb *const *v = cli_verbs; *v; v++)
-        (void)strbuf_addf(out, "  %-12s %s\n", (*v)->name, (*v)->help);
-    (void)strbuf_adds(out, "\noptions:\n");
+        strbuf_addf(out, "  %-12s %s\n", (*v)->name, (*v)->help);
+    strbuf_adds(out, "\noptions:\n");
     option_format_help(verbs_program_options, out);
-    (void)strbuf_adds(
+    strbuf_adds(
         out,
         "\nTARGET is a pid, the name of a process (train.py), HOST:PORT where an agent listens, or "
         "unix:PATH of\n"

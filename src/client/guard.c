@@ -52,7 +52,7 @@ static void guard_close(unsigned first, unsigned last) {
     if (getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur > GUARD_FDS_MAX)
         most.rlim_cur = GUARD_FDS_MAX;
     for (unsigned fd = first; fd <= last && fd < most.rlim_cur; fd++)
-        (void)close((int)fd);
+        close((int)fd);
 }
 
 /* A child that is stuck in the kernel must not keep a terminal or a pipe of ours open. */
@@ -60,7 +60,7 @@ static void guard_drop_files(int kept) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; fd < 3; fd++)
         if (fd != kept && (null < 0 || dup2(null, fd) < 0))
-            (void)close(fd);
+            close(fd);
     guard_close(3, (unsigned)kept - 1);
     guard_close((unsigned)kept + 1, ~0U);
 }
@@ -71,15 +71,15 @@ static void guard_limit(unsigned limit_ms) {
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
     struct itimerspec at = {.it_value.tv_sec = limit_ms / 1000 + GUARD_ALONE_S};
     if (timer_create(CLOCK_MONOTONIC, &event, &timer) == 0)
-        (void)timer_settime(timer, 0, &at, NULL);
+        timer_settime(timer, 0, &at, NULL);
 }
 
 int guard_explain_blocked(pid_t pid, const char *path, unsigned limit_ms, struct err *e) {
     char what[128];
     if (pid > 0)
-        (void)snprintf(what, sizeof what, "process %d", (int)pid);
+        snprintf(what, sizeof what, "process %d", (int)pid);
     else
-        (void)snprintf(what, sizeof what, "%s", path);
+        snprintf(what, sizeof what, "%s", path);
     return err_set(e, ERR_ATTACH, "%s: its file system or its memory does not answer (%.2g s)", what,
                    limit_ms / 1000.0);
 }
@@ -116,7 +116,7 @@ static size_t guard_count(pid_t about) {
     for (size_t i = 0; i < GUARD_BLOCKED_MAX; i++) {
         int child = atomic_load(&guard_left[i].child);
         if (child > 0 && waitpid(child, NULL, WNOHANG) != 0)
-            (void)atomic_compare_exchange_strong(&guard_left[i].child, &child, 0);
+            atomic_compare_exchange_strong(&guard_left[i].child, &child, 0);
         else if (child != 0 &&
                  (about == 0 || (atomic_load(&guard_left[i].about) == about && !guard_is_running(child))))
             n++;
@@ -128,9 +128,9 @@ bool guard_is_blocked(pid_t about) { return about > 0 && guard_count(about) > 0;
 
 /* In the child; `last` is the signal it gets when the parent ends. */
 static void guard_begin(int fd, pid_t parent, int last, unsigned limit_ms) {
-    (void)prctl(PR_SET_PDEATHSIG, last);
+    prctl(PR_SET_PDEATHSIG, last);
     if (getppid() != parent)
-        (void)raise(last);
+        raise(last);
     guard_limit(limit_ms);
     guard_drop_files(fd);
 }
@@ -145,15 +145,15 @@ static void guard_work(void (*work)(void *arg), void *arg, int fd) {
 /* 0 in the child, where no handler of ours runs, because its descriptors differ. */
 static pid_t guard_fork(int fd, int last, unsigned limit_ms) {
     sigset_t all, kept;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &kept);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &kept);
     pid_t parent = getpid(), child = fork();
     if (child == 0) {
         guard_begin(fd, parent, last, limit_ms);
         return 0;
     }
     int saved = errno;
-    (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
+    pthread_sigmask(SIG_SETMASK, &kept, NULL);
     errno = saved;
     return child;
 }
@@ -167,7 +167,7 @@ static void guard_reap(pid_t child, pid_t about, uint64_t wait_ns) {
             guard_remember(child, about);
             return;
         }
-        (void)nanosleep(&(struct timespec){.tv_nsec = (long)CLOCK_NS_PER_MS}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = (long)CLOCK_NS_PER_MS}, NULL);
     }
 }
 
@@ -185,7 +185,7 @@ static enum guard_end guard_wait(pid_t child, int fd, unsigned limit_ms) {
         uint64_t now = clock_mono_ns();
         if (!asked && guard_is_asked()) {
             asked = true;
-            (void)kill(child, SIGTERM);
+            kill(child, SIGTERM);
             until = now + GUARD_STOP_NS;
         }
         if (now > until)
@@ -201,32 +201,32 @@ enum guard_end guard_run(void (*work)(void *arg), void *arg, size_t size, unsign
     void *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) {
         int saved = errno;
-        (void)close(fds[0]);
-        (void)close(fds[1]);
+        close(fds[0]);
+        close(fds[1]);
         errno = saved;
         return GUARD_NONE;
     }
     memcpy(shared, arg, size);
-    (void)sigemptyset(&ours);
+    sigemptyset(&ours);
     for (size_t i = 0; i < GUARD_SIGNALS; i++)
-        (void)sigaddset(&ours, guard_signals[i]);
-    (void)pthread_sigmask(SIG_BLOCK, &ours, &kept);
+        sigaddset(&ours, guard_signals[i]);
+    pthread_sigmask(SIG_BLOCK, &ours, &kept);
     pid_t child = guard_fork(fds[1], SIGTERM, limit_ms);
     int saved = errno;
     if (child == 0)
         guard_work(work, shared, fds[1]);
-    (void)close(fds[1]);
+    close(fds[1]);
     enum guard_end end = child < 0 ? GUARD_NONE : guard_wait(child, fds[0], limit_ms);
-    (void)close(fds[0]);
+    close(fds[0]);
     if (end == GUARD_DONE)
         memcpy(arg, shared, size);
     if (child > 0) {
         if (end != GUARD_DONE)
-            (void)kill(child, SIGKILL);
+            kill(child, SIGKILL);
         guard_reap(child, 0, end == GUARD_DONE ? GUARD_STOP_NS : GUARD_REAP_NS);
     }
-    (void)munmap(shared, size);
-    (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
+    munmap(shared, size);
+    pthread_sigmask(SIG_SETMASK, &kept, NULL);
     errno = saved;
     return end;
 }
@@ -246,9 +246,9 @@ int guard_start(struct guard *g, void (*work)(void *arg, int fd), void *arg, pid
         _exit(0);
     }
     int saved = errno;
-    (void)close(fds[1]);
+    close(fds[1]);
     if (child < 0) {
-        (void)close(fds[0]);
+        close(fds[0]);
         errno = saved;
         return -1;
     }
@@ -259,8 +259,8 @@ int guard_start(struct guard *g, void (*work)(void *arg, int fd), void *arg, pid
 void guard_stop(struct guard *g, pid_t about) {
     if (g->child <= 0)
         return;
-    (void)close(g->fd);
-    (void)kill(g->child, SIGKILL);
+    close(g->fd);
+    kill(g->child, SIGKILL);
     guard_reap(g->child, about, GUARD_REAP_NS);
     *g = (struct guard){.fd = -1};
 }

@@ -31,11 +31,11 @@ void history_path(const char *name, char *buf, size_t cap) {
     for (char *p = dir + 1; *p; p++)
         if (*p == '/') {
             *p = '\0';
-            (void)mkdir(dir, 0700);
+            mkdir(dir, 0700);
             *p = '/';
         }
-    (void)mkdir(dir, 0700);
-    (void)snprintf(buf, cap, "%s/%s", dir, name);
+    mkdir(dir, 0700);
+    snprintf(buf, cap, "%s/%s", dir, name);
 }
 
 /* ---- entries in memory ---- */
@@ -88,10 +88,10 @@ static void history_push(struct history *h, char *text) {
 static void history_write_line(struct strbuf *out, const char *text) {
     for (const char *p = text; *p; p++) {
         if (*p == '\n' || *p == '\\')
-            (void)strbuf_addc(out, '\\');
-        (void)strbuf_addc(out, *p == '\n' ? 'n' : *p);
+            strbuf_addc(out, '\\');
+        strbuf_addc(out, *p == '\n' ? 'n' : *p);
     }
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
 }
 
 static char *history_read_line(const char *line, size_t len) {
@@ -155,7 +155,7 @@ static int history_lock(const char *path, struct stat *st, struct err *e) {
         if (fd < 0)
             return err_set_errno(e, ERR_FAILED, errno, "what is typed is not kept: cannot open %s", path);
         if (history_check(fd, path, st, e) != 0) {
-            (void)close(fd);
+            close(fd);
             return -1;
         }
         bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
@@ -163,9 +163,9 @@ static int history_lock(const char *path, struct stat *st, struct err *e) {
         if (locked && stat(path, &named) == 0 && named.st_ino == st->st_ino && named.st_dev == st->st_dev &&
             fstat(fd, st) == 0)
             return fd;
-        (void)close(fd);
+        close(fd);
         if (!locked)
-            (void)poll(NULL, 0, HISTORY_LOCK_MS);
+            poll(NULL, 0, HISTORY_LOCK_MS);
     }
     return err_set(e, ERR_FAILED, "what is typed is not kept: %s is in use by someone else", path);
 }
@@ -185,11 +185,11 @@ int history_open(struct history *h, const char *path, struct err *e) {
         if (rc == 0 && history_read_file(fd, st.st_size, &text) == 0)
             history_read_text(h, strbuf_str(&text), text.len);
         strbuf_fini(&text);
-        (void)close(fd);
+        close(fd);
         if (rc != 0)
             return -1;
     }
-    (void)snprintf(h->path, sizeof h->path, "%s", path);
+    snprintf(h->path, sizeof h->path, "%s", path);
     return 0;
 }
 
@@ -209,8 +209,8 @@ static int history_write_all(int fd, const struct strbuf *b) {
 static int history_shorten(const struct history *h) {
     char path[sizeof h->path + 16];
     struct strbuf out;
-    (void)snprintf(path, sizeof path, "%s.new", h->path);
-    (void)unlink(path); /* left by a killed instance: the lock says that nobody else is here */
+    snprintf(path, sizeof path, "%s.new", h->path);
+    unlink(path); /* left by a killed instance: the lock says that nobody else is here */
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return -1;
@@ -224,7 +224,7 @@ static int history_shorten(const struct history *h) {
     if (rc == 0)
         rc = rename(path, h->path);
     if (rc != 0)
-        (void)unlink(path);
+        unlink(path);
     return rc;
 }
 
@@ -242,7 +242,7 @@ static int history_append(struct history *h, int fd, off_t size, const char *tex
     history_push(h, strdup(text));
     strbuf_clear(&b);
     if (cut)
-        (void)strbuf_addc(&b, '\n');
+        strbuf_addc(&b, '\n');
     history_write_line(&b, text);
     if (rc == 0 && !again)
         rc = b.failed || lseek(fd, 0, SEEK_END) < 0 ? -1 : history_write_all(fd, &b);
@@ -268,8 +268,8 @@ int history_add(struct history *h, const char *text, struct err *e) {
     }
     int rc = history_append(h, fd, st.st_size, text);
     if (rc != 0)
-        (void)err_set_errno(e, ERR_FAILED, errno, "what is typed is not kept: cannot write %s", h->path);
-    (void)close(fd);
+        err_set_errno(e, ERR_FAILED, errno, "what is typed is not kept: cannot write %s", h->path);
+    close(fd);
     return rc;
 }
 

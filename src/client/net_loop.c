@@ -100,7 +100,7 @@ static void net_loop_drop_log(int level, const char *line) {
 struct loop *loop_new(struct err *e) {
     struct loop *l = calloc(1, sizeof *l);
     if (!l) {
-        (void)err_set(e, ERR_FAILED, "out of memory for the event loop");
+        err_set(e, ERR_FAILED, "out of memory for the event loop");
         return NULL;
     }
     lws_set_log_level(0, net_loop_drop_log);
@@ -116,9 +116,8 @@ struct loop *loop_new(struct err *e) {
         if (l->context)
             lws_context_destroy(l->context);
         free(l);
-        (void)err_set(
-            e, ERR_FAILED,
-            "the event loop cannot be set up: check the limits of open files and memory (ulimit -a)");
+        err_set(e, ERR_FAILED,
+                "the event loop cannot be set up: check the limits of open files and memory (ulimit -a)");
         return NULL;
     }
     return l;
@@ -163,7 +162,7 @@ static int net_loop_epoll_of(int fd) {
     struct epoll_event ev = {.events = EPOLLIN};
     if (epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev) != 0) {
         int saved = errno;
-        (void)close(ep);
+        close(ep);
         errno = saved;
         return -1;
     }
@@ -173,13 +172,13 @@ static int net_loop_epoll_of(int fd) {
 struct loop_watch *loop_watch_fd(struct loop *l, int fd, void (*fn)(void *arg), void *arg, struct err *e) {
     int ep = net_loop_epoll_of(fd);
     if (ep < 0) {
-        (void)err_set_errno(e, ERR_FAILED, errno, "descriptor %d cannot be waited for", fd);
+        err_set_errno(e, ERR_FAILED, errno, "descriptor %d cannot be waited for", fd);
         return NULL;
     }
     struct loop_watch *w = calloc(1, sizeof *w);
     if (!w) {
-        (void)close(ep);
-        (void)err_set(e, ERR_FAILED, "out of memory for a watch");
+        close(ep);
+        err_set(e, ERR_FAILED, "out of memory for a watch");
         return NULL;
     }
     *w = (struct loop_watch){.loop = l, .fn = fn, .arg = arg};
@@ -192,9 +191,9 @@ struct loop_watch *loop_watch_fd(struct loop *l, int fd, void (*fn)(void *arg), 
     adopt.opaque = w;
     w->wsi = lws_adopt_descriptor_vhost_via_info(&adopt);
     if (!w->wsi) {
-        (void)close(ep);
+        close(ep);
         free(w);
-        (void)err_set(e, ERR_FAILED, "the event loop takes no more descriptors");
+        err_set(e, ERR_FAILED, "the event loop takes no more descriptors");
         return NULL;
     }
     w->next = l->watches;
@@ -220,7 +219,7 @@ static void net_loop_on_timer(lws_sorted_usec_list_t *sul) {
 struct loop_timer *loop_timer_new(struct loop *l, void (*fn)(void *arg), void *arg, struct err *e) {
     struct loop_timer *t = calloc(1, sizeof *t);
     if (!t) {
-        (void)err_set(e, ERR_FAILED, "out of memory for a timer");
+        err_set(e, ERR_FAILED, "out of memory for a timer");
         return NULL;
     }
     t->loop = l;

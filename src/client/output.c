@@ -53,14 +53,14 @@ int output_guard(struct strbuf *out, const char *text, size_t len) {
     while (len > 0) {
         const char *escape = memchr(text, '\x1b', len);
         size_t n = escape ? (size_t)(escape - text) : len;
-        (void)strbuf_add_clean(out, text, n);
+        strbuf_add_clean(out, text, n);
         text += n;
         len -= n;
         n = output_colour(text, len);
         if (n)
-            (void)strbuf_add(out, text, n);
+            strbuf_add(out, text, n);
         else if (len)
-            (void)strbuf_add_clean(out, text, n = 1);
+            strbuf_add_clean(out, text, n = 1);
         text += n;
         len -= n;
     }
@@ -112,14 +112,14 @@ static int output_put(int fd, const struct strbuf *content, bool guard) {
 }
 
 /* A failure cannot be reported to anybody. A log of stderr is read on a terminal some day. */
-void output_say_text(const struct strbuf *text) { (void)output_put(STDERR_FILENO, text, true); }
+void output_say_text(const struct strbuf *text) { output_put(STDERR_FILENO, text, true); }
 
 void output_say(const char *fmt, ...) {
     struct strbuf text;
     va_list ap;
     strbuf_init(&text, 0);
     va_start(ap, fmt);
-    (void)strbuf_addv(&text, fmt, ap);
+    strbuf_addv(&text, fmt, ap);
     va_end(ap);
     output_say_text(&text);
     strbuf_fini(&text);
@@ -131,9 +131,9 @@ void output_say(const char *fmt, ...) {
 static void output_dir(char *buf, size_t cap, const char *path) {
     const char *slash = strrchr(path, '/');
     if (!slash)
-        (void)snprintf(buf, cap, ".");
+        snprintf(buf, cap, ".");
     else
-        (void)snprintf(buf, cap, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+        snprintf(buf, cap, "%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
 /* Check that no other user has put a link or a FIFO there; in a /tmp anyone may. Root's are
@@ -197,16 +197,16 @@ int output_file_end(struct output_file *f, const char *path, struct err *e) {
         failed = errno;
     if (!failed)
         return 0;
-    (void)unlink(f->temp);
+    unlink(f->temp);
     return err_set_errno(e, ERR_FAILED, failed, "cannot write %s", path);
 }
 
 void output_file_drop(struct output_file *f) {
     if (f->fd < 0)
         return;
-    (void)close(f->fd);
+    close(f->fd);
     f->fd = -1;
-    (void)unlink(f->temp);
+    unlink(f->temp);
 }
 
 static int output_replace(const char *path, const struct strbuf *content, struct err *e) {

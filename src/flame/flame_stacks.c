@@ -28,11 +28,11 @@
 
 static void stacks_put_part(struct strbuf *out, const char *part) {
     char clean[STACKS_NAME_MAX];
-    (void)text_sanitize(clean, sizeof clean, part);
+    text_sanitize(clean, sizeof clean, part);
     for (char *p = clean; *p; p++)
         if (*p == ';')
             *p = ':';
-    (void)strbuf_adds(out, clean);
+    strbuf_adds(out, clean);
 }
 
 /* "func (module)" or "func (file.c:12)"; "module+0x12ab" if the function is unknown. */
@@ -42,17 +42,17 @@ static void stacks_put_native(struct strbuf *out, const struct model_frame *f, b
         if (module)
             stacks_put_part(out, module);
         if (!by_function || !module)
-            (void)strbuf_addf(out, "%s0x%" PRIx64, module ? "+" : "", f->address);
+            strbuf_addf(out, "%s0x%" PRIx64, module ? "+" : "", f->address);
         return;
     }
     stacks_put_part(out, f->func ? f->func : "?");
     if (!f->file && !module)
         return;
-    (void)strbuf_adds(out, " (");
+    strbuf_adds(out, " (");
     stacks_put_part(out, f->file ? path_short(f->file) : module);
     if (!by_function && f->file && f->line > 0)
-        (void)strbuf_addf(out, ":%d", f->line);
-    (void)strbuf_addc(out, ')');
+        strbuf_addf(out, ":%d", f->line);
+    strbuf_addc(out, ')');
 }
 
 static void stacks_put_frame(struct strbuf *out, const struct model_frame *f, bool by_function) {
@@ -61,18 +61,18 @@ static void stacks_put_frame(struct strbuf *out, const struct model_frame *f, bo
         return;
     }
     stacks_put_part(out, f->func ? f->func : "?");
-    (void)strbuf_adds(out, " (");
+    strbuf_adds(out, " (");
     stacks_put_part(out, f->file ? path_short(f->file) : "?");
     if (!by_function && f->line > 0)
-        (void)strbuf_addf(out, ":%d", f->line);
-    (void)strbuf_addc(out, ')');
+        strbuf_addf(out, ":%d", f->line);
+    strbuf_addc(out, ')');
 }
 
 static void stacks_put_thread(struct strbuf *out, const struct stack_counts *counts, int64_t tid) {
     const char *name = stack_counts_thread_name(counts, tid);
-    (void)strbuf_adds(out, "thread ");
+    strbuf_adds(out, "thread ");
     stacks_put_part(out, name ? name : "?");
-    (void)strbuf_addf(out, " (%" PRId64 ")", tid);
+    strbuf_addf(out, " (%" PRId64 ")", tid);
 }
 
 static uint32_t *stacks_slot(const struct flame_stacks_tree *t, const char *name) {
@@ -163,7 +163,7 @@ static uint32_t stacks_put_stack(struct stacks_builder *b, uint32_t root, uint32
         if (grow_array(&b->path, sizeof *b->path, n + 1, &b->cap_path) != 0 || ++b->steps > STACKS_STEPS)
             return FLAME_NO_NODE;
         b->path[n++] = stack;
-        (void)stack_counts_stack_frame(b->s->counts, stack, &above);
+        stack_counts_stack_frame(b->s->counts, stack, &above);
     }
     if (stack != STACK_COUNTS_NO_STACK)
         node = b->places[stack].node;
@@ -173,7 +173,7 @@ static uint32_t stacks_put_stack(struct stacks_builder *b, uint32_t root, uint32
         if (depth < STACKS_DEPTH)
             node = stacks_put_callee(b, node, stack_counts_stack_frame(b->s->counts, stack, &above), stack);
         else if (depth == STACKS_DEPTH) {
-            (void)strbuf_adds(&b->name, "...");
+            strbuf_adds(&b->name, "...");
             node = stacks_put_named(b, node);
         }
         b->places[stack] = (struct stacks_place){root, node};
@@ -190,7 +190,7 @@ static int stacks_put_entry(struct stacks_builder *b, const struct stack_counts_
         return 0;
     }
     if (b->s->process) {
-        (void)strbuf_addf(&b->name, "process %" PRId64, b->s->pid);
+        strbuf_addf(&b->name, "process %" PRId64, b->s->pid);
         node = stacks_put_named(b, node);
     }
     if (b->s->threads && node != FLAME_NO_NODE) {
@@ -327,10 +327,10 @@ static void stacks_put_line(const struct flame_stacks_tree *t, bool in_us, uint3
     stacks_get_path(t, node, &path);
     for (size_t i = 0; i < path.n; i++) {
         if (i)
-            (void)strbuf_addc(out, ';');
-        (void)strbuf_adds(out, t->names[path.names[i]]);
+            strbuf_addc(out, ';');
+        strbuf_adds(out, t->names[path.names[i]]);
     }
-    (void)strbuf_addf(out, " %.0f\n", in_us ? (double)own.ns / 1000 : (double)own.samples);
+    strbuf_addf(out, " %.0f\n", in_us ? (double)own.ns / 1000 : (double)own.samples);
 }
 
 int flame_stacks_put_folded(const struct flame_stacks *s, struct strbuf *out) {

@@ -57,21 +57,21 @@ static void svg_put_text(struct strbuf *out, const char *text, int cols) {
                              : cp == '\'' ? "&#39;"
                                           : NULL;
         if (entity)
-            (void)strbuf_adds(out, entity);
+            strbuf_adds(out, entity);
         else if ((cp & 0xFFFE) == 0xFFFE)
-            (void)strbuf_adds(out, "\xEF\xBF\xBD");
+            strbuf_adds(out, "\xEF\xBF\xBD");
         else
-            (void)strbuf_add(out, clean + i, n);
+            strbuf_add(out, clean + i, n);
     }
     if (fit < len)
-        (void)strbuf_adds(out, "..");
+        strbuf_adds(out, "..");
 }
 
 static void svg_put_amount(const struct svg *s, double weight) {
     if (s->tree.in_us)
-        (void)strbuf_addf(s->out, "%.*f s", weight < 1e6 ? 4 : 2, weight / 1e6);
+        strbuf_addf(s->out, "%.*f s", weight < 1e6 ? 4 : 2, weight / 1e6);
     else
-        (void)strbuf_addf(s->out, "%.0f sample%s", weight, weight == 1 ? "" : "s");
+        strbuf_addf(s->out, "%.0f sample%s", weight, weight == 1 ? "" : "s");
 }
 
 static double svg_percent(const struct svg *s, double weight) {
@@ -84,16 +84,16 @@ static double svg_percent(const struct svg *s, double weight) {
 static void svg_put_time(const struct svg *s) {
     const struct flame_svg *d = s->picture;
     if (d->began)
-        (void)strbuf_addf(s->out, "%s, ", d->began);
+        strbuf_addf(s->out, "%s, ", d->began);
     if (d->elapsed_s > 0)
-        (void)strbuf_addf(s->out, "for %.1f s", d->elapsed_s);
+        strbuf_addf(s->out, "for %.1f s", d->elapsed_s);
     else
-        (void)strbuf_adds(s->out, "one look");
+        strbuf_adds(s->out, "one look");
 }
 
 static void svg_put_name(const struct svg *s) {
     const struct model_target *t = s->picture->target;
-    (void)strbuf_adds(s->out, "probing-top: ");
+    strbuf_adds(s->out, "probing-top: ");
     svg_put_text(s->out, t->cmdline && *t->cmdline ? path_short_command(t->cmdline) : "?", SVG_TITLE_COLS);
 }
 
@@ -102,53 +102,53 @@ static void svg_put_target(const struct svg *s) {
     const struct {
         const char *label, *value;
     } facts[] = {{" on ", t->host}, {", Python ", t->python}, {", torch ", t->torch}};
-    (void)strbuf_addf(s->out, "process %" PRId64, t->pid);
+    strbuf_addf(s->out, "process %" PRId64, t->pid);
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
         if (facts[i].value && *facts[i].value) {
-            (void)strbuf_adds(s->out, facts[i].label);
+            strbuf_adds(s->out, facts[i].label);
             svg_put_text(s->out, facts[i].value, 40);
         }
     if (t->rank != MODEL_UNKNOWN)
-        (void)strbuf_addf(s->out, ", rank %" PRId64, t->rank);
-    (void)strbuf_adds(s->out, "; ");
+        strbuf_addf(s->out, ", rank %" PRId64, t->rank);
+    strbuf_adds(s->out, "; ");
     svg_put_time(s);
 }
 
 static void svg_put_sampling(const struct svg *s) {
     const struct flame_svg *d = s->picture;
     const struct stack_counts_totals *totals = stack_counts_get_totals(d->stacks.counts);
-    (void)strbuf_addf(s->out, "%" PRIu64 " sample%s of %zu thread%s", totals->samples,
-                      totals->samples == 1 ? "" : "s", s->tree.threads, s->tree.threads == 1 ? "" : "s");
+    strbuf_addf(s->out, "%" PRIu64 " sample%s of %zu thread%s", totals->samples,
+                totals->samples == 1 ? "" : "s", s->tree.threads, s->tree.threads == 1 ? "" : "s");
     if (d->elapsed_s > 0 && totals->kept_hz > 0)
-        (void)strbuf_addf(s->out, ", each looked at %.1f times a second", totals->kept_hz);
-    (void)strbuf_adds(s->out, s->tree.in_us ? "; widths are the time of " : "; widths are samples of ");
+        strbuf_addf(s->out, ", each looked at %.1f times a second", totals->kept_hz);
+    strbuf_adds(s->out, s->tree.in_us ? "; widths are the time of " : "; widths are samples of ");
     svg_put_text(s->out, d->choice ? d->choice : "all threads, waiting too", 0);
     uint64_t lost = totals->dropped + totals->undefined;
     if (totals->torn)
-        (void)strbuf_addf(s->out, "; %" PRIu64 " left out: moved while they were read", totals->torn);
+        strbuf_addf(s->out, "; %" PRIu64 " left out: moved while they were read", totals->torn);
     if (lost)
-        (void)strbuf_addf(s->out, "; %" PRIu64 " lost on the way", lost);
+        strbuf_addf(s->out, "; %" PRIu64 " lost on the way", lost);
     if (totals->left_out)
-        (void)strbuf_addf(s->out, "; %" PRIu64 " left out for want of room", totals->left_out);
+        strbuf_addf(s->out, "; %" PRIu64 " left out for want of room", totals->left_out);
     if (d->target->mode == MODEL_MODE_READONLY)
-        (void)strbuf_adds(s->out, "; read from outside");
+        strbuf_adds(s->out, "; read from outside");
     else if (totals->mode == MODEL_SAMPLING_GENTLE)
-        (void)strbuf_adds(s->out, "; stacks of running threads were read while they ran");
+        strbuf_adds(s->out, "; stacks of running threads were read while they ran");
 }
 
 /* The colour of a frame: a class of the style, or an attribute. */
 static void svg_put_color(const struct svg *s, char kind, unsigned shade) {
     if (s->picture->style)
-        (void)strbuf_addf(s->out, "class=\"%c%u\"", kind, shade);
+        strbuf_addf(s->out, "class=\"%c%u\"", kind, shade);
     else if (kind == 'x')
-        (void)strbuf_adds(s->out, "fill=\"#d5d8dc\"");
+        strbuf_adds(s->out, "fill=\"#d5d8dc\"");
     else
-        (void)strbuf_addf(s->out, "fill=\"hsl(%u,70%%,%u%%)\"",
-                          (kind == 'o'   ? 24
-                           : kind == 'l' ? 194
-                                         : 258) +
-                              4 * shade,
-                          68 + 2 * shade);
+        strbuf_addf(s->out, "fill=\"hsl(%u,70%%,%u%%)\"",
+                    (kind == 'o'   ? 24
+                     : kind == 'l' ? 194
+                                   : 258) +
+                        4 * shade,
+                    68 + 2 * shade);
 }
 
 static void svg_put_legend(const struct svg *s) {
@@ -156,46 +156,45 @@ static void svg_put_legend(const struct svg *s) {
         char kind;
         const char *text;
     } legend[] = {{'o', "own code"}, {'l', "libraries"}, {'n', "native"}};
-    (void)strbuf_adds(s->out, "<g id=\"legend\">\n");
+    strbuf_adds(s->out, "<g id=\"legend\">\n");
     for (int i = 0; i < 3; i++) {
-        (void)strbuf_adds(s->out, "<rect ");
+        strbuf_adds(s->out, "<rect ");
         svg_put_color(s, legend[i].kind, 1);
-        (void)strbuf_addf(s->out,
-                          " x=\"%d\" y=\"71\" width=\"12\" height=\"12\"/>"
-                          "<text class=\"legend\" x=\"%d\" y=\"81\">%s</text>\n",
-                          900 + 100 * i, 918 + 100 * i, legend[i].text);
+        strbuf_addf(s->out,
+                    " x=\"%d\" y=\"71\" width=\"12\" height=\"12\"/>"
+                    "<text class=\"legend\" x=\"%d\" y=\"81\">%s</text>\n",
+                    900 + 100 * i, 918 + 100 * i, legend[i].text);
     }
-    (void)strbuf_adds(s->out, "</g>\n");
+    strbuf_adds(s->out, "</g>\n");
 }
 
 static void svg_put_head(const struct svg *s) {
     int height = SVG_TOP + SVG_ROW * (int)s->rows + SVG_BOTTOM;
-    (void)strbuf_addf(
-        s->out,
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%d\" height=\"%d\" "
-        "viewBox=\"0 0 %d %d\" font-size=\"12\" "
-        "font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\">\n<title>",
-        SVG_WIDTH, height, SVG_WIDTH, height);
+    strbuf_addf(s->out,
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%d\" height=\"%d\" "
+                "viewBox=\"0 0 %d %d\" font-size=\"12\" "
+                "font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\">\n<title>",
+                SVG_WIDTH, height, SVG_WIDTH, height);
     svg_put_name(s);
-    (void)strbuf_adds(s->out, "</title>\n<desc>");
+    strbuf_adds(s->out, "</title>\n<desc>");
     svg_put_target(s);
-    (void)strbuf_adds(s->out, "</desc>\n");
+    strbuf_adds(s->out, "</desc>\n");
     if (s->picture->style) {
-        (void)strbuf_adds(s->out, "<style><![CDATA[\n");
-        (void)strbuf_adds(s->out, s->picture->style);
-        (void)strbuf_adds(s->out, "]]></style>\n");
+        strbuf_adds(s->out, "<style><![CDATA[\n");
+        strbuf_adds(s->out, s->picture->style);
+        strbuf_adds(s->out, "]]></style>\n");
     }
-    (void)strbuf_addf(s->out,
-                      "<rect class=\"page\"%s width=\"100%%\" height=\"100%%\"/>\n"
-                      "<text class=\"title\" x=\"%d\" y=\"22\">",
-                      s->picture->style ? "" : " fill=\"#fff\"", SVG_MARGIN);
+    strbuf_addf(s->out,
+                "<rect class=\"page\"%s width=\"100%%\" height=\"100%%\"/>\n"
+                "<text class=\"title\" x=\"%d\" y=\"22\">",
+                s->picture->style ? "" : " fill=\"#fff\"", SVG_MARGIN);
     svg_put_name(s);
-    (void)strbuf_addf(s->out, "</text>\n<text class=\"fact\" x=\"%d\" y=\"41\">", SVG_MARGIN);
+    strbuf_addf(s->out, "</text>\n<text class=\"fact\" x=\"%d\" y=\"41\">", SVG_MARGIN);
     svg_put_target(s);
-    (void)strbuf_addf(s->out, "</text>\n<text id=\"sampling\" class=\"fact\" x=\"%d\" y=\"57\">", SVG_MARGIN);
+    strbuf_addf(s->out, "</text>\n<text id=\"sampling\" class=\"fact\" x=\"%d\" y=\"57\">", SVG_MARGIN);
     svg_put_sampling(s);
-    (void)strbuf_adds(s->out, "</text>\n");
+    strbuf_adds(s->out, "</text>\n");
     svg_put_legend(s);
 }
 
@@ -226,26 +225,26 @@ static void svg_put_frame(const struct svg *s, uint32_t node, double start) {
     double x = SVG_MARGIN + start * scale, width = total * scale;
     int y = SVG_TOP + SVG_ROW * (int)depth, fits = (int)((width - 6) / SVG_CHAR), cols = text_width(name);
     long long from = llround(start), to = llround(start + total);
-    (void)strbuf_addf(s->out, "<g data-f=\"%lld %lld %" PRIu32 " %lld\"><title>", from, to - from, depth,
-                      llround(own));
+    strbuf_addf(s->out, "<g data-f=\"%lld %lld %" PRIu32 " %lld\"><title>", from, to - from, depth,
+                llround(own));
     svg_put_text(s->out, name, 0);
-    (void)strbuf_adds(s->out, "\n");
+    strbuf_adds(s->out, "\n");
     svg_put_amount(s, total);
-    (void)strbuf_addf(s->out, ", %.2f %%; own ", svg_percent(s, total));
+    strbuf_addf(s->out, ", %.2f %%; own ", svg_percent(s, total));
     svg_put_amount(s, own);
-    (void)strbuf_addf(s->out, ", %.2f %%", svg_percent(s, own));
+    strbuf_addf(s->out, ", %.2f %%", svg_percent(s, own));
     const char *path = frame ? frame->file ? frame->file : frame->module : NULL;
     if (path) {
-        (void)strbuf_adds(s->out, "\n");
+        strbuf_adds(s->out, "\n");
         svg_put_text(s->out, path, 0);
     }
-    (void)strbuf_adds(s->out, "</title><rect ");
+    strbuf_adds(s->out, "</title><rect ");
     svg_put_frame_color(s, frame);
-    (void)strbuf_addf(s->out, " x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\"/><text x=\"%.2f\" y=\"%d\">",
-                      x, y, width, SVG_ROW - 1, x + 3, y + 13);
+    strbuf_addf(s->out, " x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\"/><text x=\"%.2f\" y=\"%d\">", x, y,
+                width, SVG_ROW - 1, x + 3, y + 13);
     if (fits >= 3)
         svg_put_text(s->out, name, cols <= fits ? 0 : fits - 2);
-    (void)strbuf_adds(s->out, "</text></g>\n");
+    strbuf_adds(s->out, "</text></g>\n");
 }
 
 /* Callers before their callees, siblings by name. A frame that is too small is omitted with all
@@ -299,30 +298,28 @@ static size_t svg_measure(struct svg *s) {
 
 static void svg_put_foot(const struct svg *s) {
     int bottom = SVG_TOP + SVG_ROW * (int)s->rows;
-    (void)strbuf_addf(s->out, "<text id=\"details\" x=\"%d\" y=\"%d\"></text>\n", SVG_MARGIN, bottom + 18);
-    (void)strbuf_addf(s->out, "<text id=\"left-out\" class=\"fact\" x=\"%d\" y=\"%d\">", SVG_MARGIN,
-                      bottom + 36);
+    strbuf_addf(s->out, "<text id=\"details\" x=\"%d\" y=\"%d\"></text>\n", SVG_MARGIN, bottom + 18);
+    strbuf_addf(s->out, "<text id=\"left-out\" class=\"fact\" x=\"%d\" y=\"%d\">", SVG_MARGIN, bottom + 36);
     if (svg_total(s, FLAME_ROOT) <= 0)
-        (void)strbuf_adds(s->out, "There were no samples of threads with Python.");
+        strbuf_adds(s->out, "There were no samples of threads with Python.");
     else if (s->left_out)
-        (void)strbuf_addf(s->out, "Left out: %zu frame%s of less than %g %% each, %.2f %% together.",
-                          s->left_out, s->left_out == 1 ? "" : "s", s->threshold_pct,
-                          svg_percent(s, s->left_out_weight));
+        strbuf_addf(s->out, "Left out: %zu frame%s of less than %g %% each, %.2f %% together.", s->left_out,
+                    s->left_out == 1 ? "" : "s", s->threshold_pct, svg_percent(s, s->left_out_weight));
     else
-        (void)strbuf_adds(s->out, "No frame is left out.");
+        strbuf_adds(s->out, "No frame is left out.");
     double frameless = flame_stacks_weight(&s->tree, s->tree.frameless);
     if (frameless > 0) {
-        (void)strbuf_adds(s->out, " Threads without Python are not drawn (");
+        strbuf_adds(s->out, " Threads without Python are not drawn (");
         svg_put_amount(s, frameless);
-        (void)strbuf_adds(s->out, s->picture->script ? "): --threads shows them." : ").");
+        strbuf_adds(s->out, s->picture->script ? "): --threads shows them." : ").");
     }
-    (void)strbuf_adds(s->out, "</text>\n");
+    strbuf_adds(s->out, "</text>\n");
     if (s->picture->script) {
-        (void)strbuf_adds(s->out, "<script><![CDATA[\n");
-        (void)strbuf_adds(s->out, s->picture->script);
-        (void)strbuf_adds(s->out, "]]></script>\n");
+        strbuf_adds(s->out, "<script><![CDATA[\n");
+        strbuf_adds(s->out, s->picture->script);
+        strbuf_adds(s->out, "]]></script>\n");
     }
-    (void)strbuf_adds(s->out, "</svg>\n");
+    strbuf_adds(s->out, "</svg>\n");
 }
 
 int flame_svg_put(const struct flame_svg *picture, struct strbuf *out) {
@@ -335,10 +332,10 @@ int flame_svg_put(const struct flame_svg *picture, struct strbuf *out) {
     while (svg_measure(&s) > picture->max_frames)
         s.threshold_pct *= 2;
     svg_put_head(&s);
-    (void)strbuf_addf(out, "<g id=\"frames\" data-top=\"%d\" data-rows=\"%" PRIu32 "\" data-unit=\"%s\">\n",
-                      SVG_TOP, s.rows, s.tree.in_us ? "us" : "samples");
+    strbuf_addf(out, "<g id=\"frames\" data-top=\"%d\" data-rows=\"%" PRIu32 "\" data-unit=\"%s\">\n",
+                SVG_TOP, s.rows, s.tree.in_us ? "us" : "samples");
     svg_put_frames(&s);
-    (void)strbuf_adds(out, "</g>\n");
+    strbuf_adds(out, "</g>\n");
     svg_put_foot(&s);
     flame_stacks_fini(&s.tree);
     return out->failed ? -1 : 0;

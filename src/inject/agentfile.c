@@ -60,7 +60,7 @@ static int agentfile_inspect(const struct elf_image *img, uint64_t *entry,
     if (mem_read(img->mem, at, raw, n) != 0)
         return -2;
     raw[n] = '\0';
-    (void)text_sanitize(version, AGENTFILE_VERSION_MAX, raw);
+    text_sanitize(version, AGENTFILE_VERSION_MAX, raw);
     return 0;
 }
 
@@ -112,7 +112,7 @@ int agentfile_read(const char *path, uint8_t **bytes, size_t *size, struct err *
         return err_set_errno(e, ERR_FAILED, errno,
                              "cannot open the agent %s (set PROBING_AGENT to libprobing.so)", path);
     int rc = agentfile_slurp(fd, path, bytes, size, e);
-    (void)close(fd);
+    close(fd);
     if (rc != 0)
         return -1;
     rc = agentfile_version(*bytes, *size, version);

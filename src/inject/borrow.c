@@ -69,7 +69,7 @@ static int borrow_lay_out(struct borrow *b, struct err *e) {
     int rc = thread_peek(b->thread, c->at, &seen);
     if (rc == 0 && seen == mark)
         return 0;
-    (void)mem_write(mem, c->at, b->under, c->len);
+    mem_write(mem, c->at, b->under, c->len);
     b->thread->replaced = rc == 0;
     return borrow_lost(b, e);
 }
@@ -98,8 +98,8 @@ int borrow_begin(struct borrow *b, struct target *target, struct thread *thread,
         mem_read(&target->mem, c->at, b->under, c->len) != 0) {
         if (mem_is_gone(&target->mem))
             return borrow_lost(b, e);
-        (void)err_set(e, ERR_FAILED, "process %d: thread %d has no room left on its stack", (int)pid,
-                      (int)thread->tid);
+        err_set(e, ERR_FAILED, "process %d: thread %d has no room left on its stack", (int)pid,
+                (int)thread->tid);
         return BORROW_NO_STACK;
     }
     if (borrow_lay_out(b, e) != 0)
@@ -169,7 +169,7 @@ static int borrow_syscall(struct borrow *b, long nr, const uint64_t args[6], int
     struct user_regs_struct r = b->regs;
     r.rax = SYS_gettid;
     if (borrow_set_regs(b, &r, b->target->sym.syscall_ret, b->way_back) != 0 || borrow_to_syscall(b) != 0) {
-        (void)borrow_end_syscall(b, &r); /* taking it back needs it stopped */
+        borrow_end_syscall(b, &r); /* taking it back needs it stopped */
         return -1;
     }
     if (thread_get_regs(b->thread, &r) != 0)
@@ -278,7 +278,7 @@ static int borrow_serve_event(struct borrow *b, struct err *e) {
     case THREAD_SIGNAL:
         if (thread_defer_signal(b->thread))
             break;
-        (void)thread_get_regs(b->thread, &r);
+        thread_get_regs(b->thread, &r);
         return err_set(e, ERR_FAILED,
                        "process %d: creating a thread failed with signal %d at 0x%llx; it was put back",
                        (int)pid, b->thread->signal, (unsigned long long)r.rip);
@@ -293,8 +293,7 @@ static int borrow_serve_event(struct borrow *b, struct err *e) {
 
 static void borrow_cancel(struct borrow *b) {
     int32_t cancel = 1;
-    (void)mem_write(&b->target->mem, b->params_at + offsetof(struct stub_params, cancel), &cancel,
-                    sizeof cancel);
+    mem_write(&b->target->mem, b->params_at + offsetof(struct stub_params, cancel), &cancel, sizeof cancel);
 }
 
 static bool borrow_is_out(struct borrow *b) {
@@ -305,7 +304,7 @@ static bool borrow_is_out(struct borrow *b) {
 /* Only when it will run no further instruction of the region. */
 static void borrow_set_out(struct borrow *b) {
     struct stub_out out = {.fd = -1};
-    (void)mem_write(&b->target->mem, b->params_at + offsetof(struct stub_params, out), &out, sizeof out);
+    mem_write(&b->target->mem, b->params_at + offsetof(struct stub_params, out), &out, sizeof out);
 }
 
 /* Interrupt the thread, which is leaving the region or has left it. Unless it has gone back in
@@ -351,10 +350,10 @@ int borrow_create_thread(struct borrow *b, struct err *e) {
              * and goes back through its frames; the new thread sees that it was cancelled. */
             borrow_cancel(b);
             b->left = true;
-            (void)err_set(e, ERR_ATTACH,
-                          "process %d: creating a thread in it took too long (something holds a lock of its "
-                          "C library); try again",
-                          (int)pid);
+            err_set(e, ERR_ATTACH,
+                    "process %d: creating a thread in it took too long (something holds a lock of its "
+                    "C library); try again",
+                    (int)pid);
             return -2;
         }
         thread_nap(&nap_ns);
@@ -386,7 +385,7 @@ void borrow_end(struct borrow *b) {
     struct thread *t = b->thread;
     /* ptrace releases only a stopped thread */
     if (t->seized && b->left && !t->stopped)
-        (void)thread_interrupt(t, BORROW_GRACE_NS);
+        thread_interrupt(t, BORROW_GRACE_NS);
     if (!t->seized || b->left) {
         thread_release(t);
         return;
@@ -404,14 +403,14 @@ void borrow_end(struct borrow *b) {
     /* Registers last: until then it goes back through its frames, whatever mask and vectors it
      * has. */
     if (b->masked) {
-        (void)thread_set_xstate(t, b->xstate, b->xstate_len);
-        (void)thread_set_mask(t, b->mask);
+        thread_set_xstate(t, b->xstate, b->xstate_len);
+        thread_set_mask(t, b->mask);
     }
-    (void)thread_set_regs(t, &b->regs);
+    thread_set_regs(t, &b->regs);
     t->settled = b->settled;
     /* it was stopped in the middle: the created thread, if there is one, may unmap it */
     if (b->region && !borrow_is_out(b))
         borrow_set_out(b);
-    (void)mem_write(&b->target->mem, b->chain.at, b->under, b->chain.len);
+    mem_write(&b->target->mem, b->chain.at, b->under, b->chain.len);
     thread_release(t);
 }

@@ -43,7 +43,7 @@ static unsigned long long check_read_caps(const char *who, const char *key) {
     char path[64];
     struct strbuf text;
     unsigned long long caps = 0;
-    (void)snprintf(path, sizeof path, "/proc/%s/status", who);
+    snprintf(path, sizeof path, "/proc/%s/status", who);
     strbuf_init(&text, CHECK_STATUS_MAX);
     const char *line = strbuf_read_file(&text, path) == 0 ? strstr(strbuf_str(&text), key) : NULL;
     if (line)
@@ -55,7 +55,7 @@ static unsigned long long check_read_caps(const char *who, const char *key) {
 static void check_read_ours(struct check_facts *f) {
     struct procfs_status ours;
     char who[24];
-    (void)snprintf(who, sizeof who, "%d", (int)f->pid);
+    snprintf(who, sizeof who, "%d", (int)f->pid);
     unsigned long long caps = check_read_caps("self", "\nCapEff:");
     f->our_cap_ptrace = caps >> CHECK_CAP_SYS_PTRACE & 1;
     f->has_more_caps = (check_read_caps(who, "\nCapPrm:") & ~caps) != 0;
@@ -79,7 +79,7 @@ static bool check_is_descendant(pid_t pid) {
 static void check_read_elf(struct check_facts *f) {
     char path[64];
     unsigned char ident[EI_NIDENT + 4];
-    (void)snprintf(path, sizeof path, "/proc/%d/exe", (int)f->pid);
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)f->pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return;
@@ -89,14 +89,14 @@ static void check_read_elf(struct check_facts *f) {
         /* e_machine, in the target's own byte order: ours */
         f->elf_machine = ident[18] | ident[19] << 8;
     }
-    (void)close(fd);
+    close(fd);
 }
 
 /* The agent's bytes are opened through /proc as the process itself sees it. */
 static void check_read_proc(struct check_facts *f) {
     char path[64];
     struct statfs fs;
-    (void)snprintf(path, sizeof path, "/proc/%d/root/proc", (int)f->pid);
+    snprintf(path, sizeof path, "/proc/%d/root/proc", (int)f->pid);
     if (statfs(path, &fs) == 0)
         f->no_proc = fs.f_type != PROC_SUPER_MAGIC;
     else
@@ -128,12 +128,12 @@ void check_gather(pid_t pid, const struct mem *mem, struct check_facts *f) {
     f->exists = pid > 0 && procfs_read_status(pid, 0, &f->status) == 0;
     if (!f->exists)
         return;
-    (void)text_sanitize(f->name, sizeof f->name, f->status.name);
+    text_sanitize(f->name, sizeof f->name, f->status.name);
     if (f->status.tracer_pid > 0 && procfs_read_comm((pid_t)f->status.tracer_pid, 0, raw, sizeof raw) == 0)
-        (void)text_sanitize(f->tracer, sizeof f->tracer, raw);
+        text_sanitize(f->tracer, sizeof f->tracer, raw);
     /* The folder always belongs to the process's user; what is in it may belong to root
      * (proc(5)). */
-    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
     f->dumpable = stat(path, &st) == 0 && (int64_t)st.st_uid == f->status.uid;
     f->has_ended = procfs_is_gone(pid);
     f->kernel_thread = procfs_read_stat(pid, 0, &kernel) == 0 && procfs_is_kernel_thread(&kernel);
@@ -296,9 +296,9 @@ int check_judge(const struct check_facts *f, struct err *e) {
         bool runs = f->status.state != 't' && f->status.state != 'T';
         bool rest = check_judge_permission(f, &other) == 0 && check_judge_program(f, &other) == 0;
         if (rest && check_is_ours(f->tracer)) {
-            (void)err_set(e, ERR_ATTACH,
-                          "process %d is being traced by process %" PRId64 " (%s) at this moment: try again",
-                          (int)f->pid, f->status.tracer_pid, f->tracer);
+            err_set(e, ERR_ATTACH,
+                    "process %d is being traced by process %" PRId64 " (%s) at this moment: try again",
+                    (int)f->pid, f->status.tracer_pid, f->tracer);
             return INJECT_BUSY;
         }
         return runs && rest && f->readable ? INJECT_ONLY_REMOTE_EXEC : -1;

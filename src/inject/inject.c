@@ -217,7 +217,7 @@ static int inject_try(struct inject_job *job, bool late) {
     free(job->bytes);
     job->bytes = NULL;
     if (rc == INJECT_RETRY && !job->no_stack)
-        (void)err_set(
+        err_set(
             job->e, ERR_ATTACH,
             "process %d is busy: another program is attaching to it, or the machine is overloaded; try again",
             (int)job->req->pid);
@@ -246,8 +246,7 @@ static int inject_by_thread(struct inject_job *job) {
             return rc == INJECT_RETRY ? -1 : rc;
         *job->out = (struct inject_result){0};
         /* Two injectors that gave way to each other must not meet again. */
-        (void)nanosleep(&(struct timespec){0, INJECT_RETRY_NS + INJECT_RETRY_STEP_NS * (getpid() % 16)},
-                        NULL);
+        nanosleep(&(struct timespec){0, INJECT_RETRY_NS + INJECT_RETRY_STEP_NS * (getpid() % 16)}, NULL);
     }
 }
 
@@ -277,7 +276,7 @@ static int inject_by_remote_exec(struct inject_job *job) {
 static void *inject_work(void *arg) {
     struct inject_job *job = arg;
     /* for exact short waits */
-    (void)prctl(PR_SET_TIMERSLACK, INJECT_TIMER_SLACK_NS, 0, 0, 0);
+    prctl(PR_SET_TIMERSLACK, INJECT_TIMER_SLACK_NS, 0, 0, 0);
     mem_open_image(&job->mem, job->req->pid);
     bool was_there = !mem_is_gone(&job->mem) && !procfs_is_gone(job->req->pid);
     job->rc = inject_by_thread(job);
@@ -286,7 +285,7 @@ static void *inject_work(void *arg) {
     /* A process on its way out is a better reason than whatever was found wrong with it. */
     if (job->rc != 0 && job->e->code == ERR_ATTACH && was_there &&
         (mem_is_gone(&job->mem) || procfs_is_ending(job->req->pid)))
-        (void)target_lost(&(struct target){.pid = job->req->pid}, job->e);
+        target_lost(&(struct target){.pid = job->req->pid}, job->e);
     mem_fini(&job->mem);
     return NULL;
 }
@@ -304,18 +303,18 @@ int inject_process(const struct inject_request *req, struct inject_result *out, 
     job->out = out;
     job->e = e;
     job->deadline_ns = start + timeout_ms * CLOCK_NS_PER_MS;
-    (void)sigemptyset(&deferred);
+    sigemptyset(&deferred);
     for (size_t i = 0; i < sizeof inject_deferred / sizeof inject_deferred[0]; i++)
-        (void)sigaddset(&deferred, inject_deferred[i]);
-    (void)pthread_sigmask(SIG_BLOCK, &deferred, &kept);
+        sigaddset(&deferred, inject_deferred[i]);
+    pthread_sigmask(SIG_BLOCK, &deferred, &kept);
     int rc = pthread_create(&worker, NULL, inject_work, job);
     if (rc == 0) {
-        (void)pthread_join(worker, NULL);
+        pthread_join(worker, NULL);
         rc = job->rc == 0 ? 0 : -1;
     } else {
         rc = err_set_errno(e, ERR_FAILED, rc, "cannot create a thread");
     }
-    (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
+    pthread_sigmask(SIG_SETMASK, &kept, NULL);
     out->total_us = (clock_mono_ns() - start) / CLOCK_NS_PER_US;
     free(job);
     return rc;

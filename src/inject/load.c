@@ -32,7 +32,7 @@
 
 static void load_set(struct target *t, uint64_t params_at, size_t field) {
     int32_t one = 1;
-    (void)mem_write(&t->mem, params_at + field, &one, sizeof one);
+    mem_write(&t->mem, params_at + field, &one, sizeof one);
 }
 
 /* The params are gone: -1 with the process; 1 with the thread, which has given up on us. */
@@ -51,7 +51,7 @@ static int32_t load_wait(struct target *t, uint64_t params_at, int32_t phase, ui
             return now;
         if (clock_mono_ns() > deadline_ns || (stop_asked && stop_asked()))
             return 0;
-        (void)mem_write(&t->mem, params_at + offsetof(struct stub_params, pulse), &pulse, sizeof pulse);
+        mem_write(&t->mem, params_at + offsetof(struct stub_params, pulse), &pulse, sizeof pulse);
         thread_nap(&nap_ns);
     }
 }
@@ -88,7 +88,7 @@ static void load_wait_gone(struct target *t, uint64_t params_at, uint64_t wait_n
 static int load_judge_file(int fd, const struct statx *ours, struct statx *st, const char **what) {
     char self[32], link[64];
     *st = (struct statx){.stx_mask = 0};
-    (void)snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
     ssize_t n = readlink(self, link, sizeof link - 1);
     link[n > 0 ? n : 0] = '\0';
     if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, st) != 0)
@@ -127,7 +127,7 @@ static int load_get_file(const struct target *t, int number, int taken) {
     int fd = t->process < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, t->process, number, 0);
     if (fd >= 0 || (t->process >= 0 && errno != ENOSYS && errno != EPERM))
         return fd;
-    (void)snprintf(self, sizeof self, "/proc/self/fd/%d", taken);
+    snprintf(self, sizeof self, "/proc/self/fd/%d", taken);
     return open(self, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
@@ -141,10 +141,10 @@ static int load_open_file(struct target *t, int number, struct statx *st, struct
     int looked = own >= 0 ? statx(own, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &ours) : -1;
     int saved = errno;
     if (own >= 0)
-        (void)close(own);
+        close(own);
     if (looked != 0)
         return err_set_errno(e, ERR_FAILED, saved, "cannot make a memory file (memfd_create)");
-    (void)snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, number);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, number);
     taken = number >= 0 ? file_take(AT_FDCWD, path, FILE_LINKS_FOLLOWED) : -1;
     if (taken < 0) {
         return err_set_errno(e, ERR_ATTACH, number >= 0 ? errno : EBADF,
@@ -161,11 +161,11 @@ static int load_open_file(struct target *t, int number, struct statx *st, struct
                  (fcntl(fd, F_GETFL) & (O_ACCMODE | O_PATH)) != O_WRONLY)
             what = "it is not open for writing";
     }
-    (void)close(taken);
+    close(taken);
     if (!what)
         return fd;
     if (fd >= 0)
-        (void)close(fd);
+        close(fd);
     return err_set(
         e, ERR_ATTACH,
         "process %d does not give an empty memory file for the agent (%s): nothing was written to it", pid,
@@ -195,7 +195,7 @@ static int load_write_file(struct target *t, uint64_t params_at, const uint8_t *
                     !load_is_same_file(&st, &now) || now.stx_size != size))
         rc = err_set(e, ERR_ATTACH, "process %d: the agent's memory file was changed while it was written to",
                      (int)t->pid);
-    (void)close(fd);
+    close(fd);
     return rc;
 }
 
@@ -203,7 +203,7 @@ static int load_write_file(struct target *t, uint64_t params_at, const uint8_t *
 static int load_explain(struct target *t, const struct stub_params *p, struct err *e) {
     char text[256];
     int pid = (int)t->pid;
-    (void)text_sanitize(text, sizeof text, p->start.error);
+    text_sanitize(text, sizeof text, p->start.error);
     switch (p->result) {
     case STUB_REFUSED:
         return err_set(e, ERR_ATTACH, "process %d: the agent could not start: %s", pid,
@@ -284,7 +284,7 @@ static int load_match_map(const struct procfs_map *map, void *arg) {
 static bool load_is_alone(struct target *t, const struct load_request *req, int32_t our_fd) {
     char path[64], link[64];
     bool alone = true;
-    (void)snprintf(path, sizeof path, "/proc/%d/fd", (int)t->pid);
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)t->pid);
     DIR *dir = opendir(path);
     for (struct dirent *d; dir && alone && (d = readdir(dir));) {
         /* the target may have any number of them */
@@ -295,7 +295,7 @@ static bool load_is_alone(struct target *t, const struct load_request *req, int3
         alone = strncmp(link, LOAD_FILE_LINK, sizeof LOAD_FILE_LINK - 1) != 0 || atoi(d->d_name) == our_fd;
     }
     if (dir)
-        (void)closedir(dir);
+        closedir(dir);
     return alone && procfs_each_map(t->pid, load_match_map, NULL) == 0;
 }
 

@@ -114,8 +114,8 @@ static bool remote_exec_take_back(struct remote_exec *d) {
     char nothing = '\0', said[8];
     bool there = remote_exec_read_pending(d) == 1;
     if (there) {
-        (void)mem_write(&d->mem, d->at.pending, &zero, sizeof zero);
-        (void)mem_write(&d->mem, d->at.path, &nothing, sizeof nothing);
+        mem_write(&d->mem, d->at.pending, &zero, sizeof zero);
+        mem_write(&d->mem, d->at.path, &nothing, sizeof nothing);
     }
     remote_exec_files_disarm(&d->files);
     uint64_t until = clock_mono_ns() + REMOTE_EXEC_GRACE_NS;
@@ -138,7 +138,7 @@ static int remote_exec_ask(struct remote_exec *d, struct err *e) {
         if (mem_write(&d->mem, at->breaker, &at->breaker_set, sizeof at->breaker_set) == 0)
             return 0;
         int saved = errno;
-        (void)remote_exec_take_back(d);
+        remote_exec_take_back(d);
         errno = saved;
     }
     return err_set_errno(e, ERR_ATTACH, errno, "its memory may not be written to");
@@ -151,14 +151,14 @@ static void remote_exec_describe_thread(const struct remote_exec *d, char *buf, 
     char name[32];
     pid_t tid = d->at.tid ? d->at.tid : d->req->pid;
     if (procfs_read_stat(d->req->pid, tid, &st) != 0)
-        (void)snprintf(buf, cap, "it has ended");
+        snprintf(buf, cap, "it has ended");
     else if (st.state == 'S' && procfs_read_syscall(d->req->pid, tid, &sc) == 0) {
         safe_point_call_name(name, sizeof name, sc.nr);
-        (void)snprintf(buf, cap, "it is asleep in %s", name);
+        snprintf(buf, cap, "it is asleep in %s", name);
     } else
-        (void)snprintf(buf, cap,
-                       st.state == 'R' ? "it runs code that is not Python's"
-                                       : "it is stopped or in an uninterruptible wait");
+        snprintf(buf, cap,
+                 st.state == 'R' ? "it runs code that is not Python's"
+                                 : "it is stopped or in an uninterruptible wait");
 }
 
 static int remote_exec_give_up(struct remote_exec *d, uint64_t waited_ns, struct err *e) {
@@ -188,7 +188,7 @@ static int remote_exec_wait(struct remote_exec *d, char *said, size_t cap, struc
                 clock_mono_ns() + REMOTE_EXEC_RUN_NS > until ? clock_mono_ns() + REMOTE_EXEC_RUN_NS : until;
         }
         if (d->stop_asked() && !taken)
-            return (void)remote_exec_take_back(d), err_set(e, ERR_FAILED, "interrupted; it is as it was");
+            return remote_exec_take_back(d), err_set(e, ERR_FAILED, "interrupted; it is as it was");
         if (clock_mono_ns() > until)
             return remote_exec_give_up(d, clock_mono_ns() - start, e);
         thread_nap(&nap_ns);
@@ -210,7 +210,7 @@ static int remote_exec_wait_for_agent(struct remote_exec *d, struct agent_remote
         return 0;
     char text[sizeof out->start.error];
     out->start.error[sizeof out->start.error - 1] = '\0';
-    (void)text_sanitize(text, sizeof text, out->start.error);
+    text_sanitize(text, sizeof text, out->start.error);
     return err_set(e, ERR_ATTACH, "the agent could not start: %s", text);
 }
 
@@ -224,7 +224,7 @@ static int remote_exec_run(struct remote_exec *d, const uint8_t *bytes, size_t s
         return -1;
     if (strcmp(said, REMOTE_EXEC_LOADED) == 0)
         return remote_exec_wait_for_agent(d, out, e);
-    (void)text_sanitize(text, sizeof text, said + 1);
+    text_sanitize(text, sizeof text, said + 1);
     return err_set(e, ERR_ATTACH, "it could not load the agent: %s", text);
 }
 
@@ -311,7 +311,7 @@ ssize_t remote_exec_files_compose(char *buf, size_t cap, const char *inside, con
     if (len > REMOTE_EXEC_FILES_LOADED_MAX)
         return -1;
     for (size_t i = 0; i < len; i++)
-        (void)snprintf(hex + 2 * i, 3, "%02x", (unsigned)(unsigned char)loaded[i]);
+        snprintf(hex + 2 * i, 3, "%02x", (unsigned)(unsigned char)loaded[i]);
     int n = snprintf(buf, cap, remote_exec_files_script, inside, hex);
     return n > 0 && (size_t)n < cap ? n : -1;
 }
@@ -320,17 +320,17 @@ ssize_t remote_exec_files_compose(char *buf, size_t cap, const char *inside, con
  * them. */
 static int remote_exec_files_become(int64_t uid, int64_t gid) {
     /* matters to file systems that know only the target's users: we are root then */
-    (void)setfsgid((gid_t)gid);
-    (void)setfsuid((uid_t)uid);
+    setfsgid((gid_t)gid);
+    setfsuid((uid_t)uid);
     return setfsuid((uid_t)-1) == (int)uid ? 0 : -1;
 }
 
 static void remote_exec_files_be_oneself(void) {
     bool changed = setfsuid(geteuid()) != (int)geteuid();
-    (void)setfsgid(getegid());
+    setfsgid(getegid());
     /* the kernel cleared it with the change of user */
     if (changed)
-        (void)prctl(PR_SET_DUMPABLE, 1);
+        prctl(PR_SET_DUMPABLE, 1);
 }
 
 /* A new file with these bytes. Returns its descriptor, or -1 with errno. */
@@ -343,7 +343,7 @@ static int remote_exec_files_put(int folder, const char *name, const void *bytes
             continue;
         if (n <= 0) {
             saved = n < 0 ? errno : ENOSPC;
-            (void)close(fd);
+            close(fd);
             fd = -1;
         } else {
             done += (size_t)n;
@@ -360,9 +360,9 @@ static int remote_exec_files_fill(struct remote_exec_files *f, const char *where
     uint64_t random;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
         return -1;
-    (void)snprintf(f->name, sizeof f->name, "probing-start-%016llx", (unsigned long long)random);
-    (void)snprintf(inside, sizeof inside, "%s/%s", where, f->name);
-    (void)snprintf(f->path, sizeof f->path, "%s/" REMOTE_EXEC_FILES_START, inside);
+    snprintf(f->name, sizeof f->name, "probing-start-%016llx", (unsigned long long)random);
+    snprintf(inside, sizeof inside, "%s/%s", where, f->name);
+    snprintf(f->path, sizeof f->path, "%s/" REMOTE_EXEC_FILES_START, inside);
     ssize_t len = remote_exec_files_compose(script, sizeof script, inside, loaded);
     if (len < 0) {
         errno = ENAMETOOLONG;
@@ -383,7 +383,7 @@ static int remote_exec_files_fill(struct remote_exec_files *f, const char *where
         int agent = remote_exec_files_put(f->folder, REMOTE_EXEC_FILES_AGENT, bytes, size);
         if (agent < 0)
             return -1;
-        (void)close(agent);
+        close(agent);
     }
     f->script = remote_exec_files_put(f->folder, REMOTE_EXEC_FILES_START, script, f->script_len);
     return f->script >= 0 ? 0 : -1;
@@ -398,7 +398,7 @@ int remote_exec_files_make(struct remote_exec_files *f, pid_t pid, const uint8_t
     if (procfs_read_status(pid, 0, &st) != 0)
         return err_set(e, ERR_LOST, "it has ended");
     for (const char *const *where = endpoint_places; *where; where++) {
-        (void)snprintf(path, sizeof path, "/proc/%d/root%s", (int)pid, *where);
+        snprintf(path, sizeof path, "/proc/%d/root%s", (int)pid, *where);
         f->place = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (f->place < 0) {
             why = why ? why : errno;
@@ -433,19 +433,19 @@ void remote_exec_files_remove(struct remote_exec_files *f) {
     bool become = f->folder >= 0 || (f->place >= 0 && f->name[0]);
     if (become && remote_exec_files_become(f->uid, f->gid) == 0) {
         if (f->folder >= 0) {
-            (void)unlinkat(f->folder, REMOTE_EXEC_FILES_START, 0);
-            (void)unlinkat(f->folder, REMOTE_EXEC_FILES_AGENT, 0);
+            unlinkat(f->folder, REMOTE_EXEC_FILES_START, 0);
+            unlinkat(f->folder, REMOTE_EXEC_FILES_AGENT, 0);
         }
         if (f->place >= 0 && f->name[0])
-            (void)unlinkat(f->place, f->name, AT_REMOVEDIR);
+            unlinkat(f->place, f->name, AT_REMOVEDIR);
     }
     if (become)
         remote_exec_files_be_oneself();
     if (f->folder >= 0)
-        (void)close(f->folder);
+        close(f->folder);
     if (f->script >= 0)
-        (void)close(f->script);
+        close(f->script);
     if (f->place >= 0)
-        (void)close(f->place);
+        close(f->place);
     *f = (struct remote_exec_files){.place = -1, .folder = -1, .script = -1};
 }

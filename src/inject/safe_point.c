@@ -141,9 +141,9 @@ int safe_point_rank_call(long nr, const char *file) {
 void safe_point_call_name(char *buf, size_t cap, long nr) {
     const struct safe_point_call *call = safe_point_call_of(nr);
     if (call)
-        (void)snprintf(buf, cap, "%s", call->name);
+        snprintf(buf, cap, "%s", call->name);
     else
-        (void)snprintf(buf, cap, "system call %ld", nr);
+        snprintf(buf, cap, "system call %ld", nr);
 }
 
 /* --- candidates ------------------------------------------------------------------------------------------------ */
@@ -158,7 +158,7 @@ static void safe_point_refuse(struct safe_point *m, unsigned why) {
 static void safe_point_read_file(pid_t pid, int fd, char *file, size_t cap) {
     char link[64];
     struct statx st;
-    (void)snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)pid, fd);
+    snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)pid, fd);
     ssize_t n = readlink(link, file, cap - 1);
     file[n > 0 ? n : 0] = '\0';
     if (file[0] == '/' && statx(AT_FDCWD, link, AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0 &&
@@ -430,11 +430,11 @@ static int safe_point_explain(struct safe_point *m, uint64_t waited_ns, struct s
         if (!m->refusals[i] || used + 1 >= sizeof text)
             continue;
         if (kinds == 1)
-            (void)snprintf(text, sizeof text, "%s %s", total == 1 ? "its thread is" : "every thread is",
-                           safe_point_refusal_text[i]);
+            snprintf(text, sizeof text, "%s %s", total == 1 ? "its thread is" : "every thread is",
+                     safe_point_refusal_text[i]);
         else
-            (void)snprintf(text + used, sizeof text - used, "%s%u %s",
-                           used ? ", " : "threads: ", m->refusals[i], safe_point_refusal_text[i]);
+            snprintf(text + used, sizeof text - used, "%s%u %s", used ? ", " : "threads: ", m->refusals[i],
+                     safe_point_refusal_text[i]);
     }
     return err_set(e, ERR_ATTACH,
                    "process %d: no safe moment within %u ms (%s); try again, or look at it without injecting",
@@ -465,11 +465,11 @@ static int safe_point_describe(const struct safe_point_candidate *c, enum target
     found->way = safe_point_strategies[safe_point_strategy_of(c)].way;
     safe_point_call_name(name, sizeof name, c->nr);
     if (c->nr >= 0 && c->rank < SAFE_POINT_RANK_RUNNING)
-        (void)snprintf(how, cap, "asleep in %s", name);
+        snprintf(how, cap, "asleep in %s", name);
     else
-        (void)snprintf(how, cap, "running");
+        snprintf(how, cap, "running");
     if (seen > TARGET_PLAIN)
-        (void)snprintf(how + strlen(how), cap - strlen(how), ", %s", safe_point_refusal_text[seen]);
+        snprintf(how + strlen(how), cap - strlen(how), ", %s", safe_point_refusal_text[seen]);
     return 0;
 }
 
@@ -507,7 +507,7 @@ static enum target_place safe_point_limit(const struct safe_point *m, unsigned r
 /* Pause between rounds, longer each time: 2 ms to 20 ms. */
 static void safe_point_pause(unsigned round) {
     long ns = SAFE_POINT_PAUSE_NS * (long)(round + 1);
-    (void)nanosleep(&(struct timespec){0, ns < SAFE_POINT_PAUSE_MAX_NS ? ns : SAFE_POINT_PAUSE_MAX_NS}, NULL);
+    nanosleep(&(struct timespec){0, ns < SAFE_POINT_PAUSE_MAX_NS ? ns : SAFE_POINT_PAUSE_MAX_NS}, NULL);
 }
 
 /* True if no temporary obstacle stands in the way of all `n` threads: then waiting to the end is
@@ -527,16 +527,16 @@ static int safe_point_search(struct safe_point *m, struct thread *out, uint64_t 
     struct safe_point_candidate *list = calloc(SAFE_POINT_MAX_TIDS, sizeof *list);
     int rc = tids && list ? 1 : -1;
     if (rc < 0)
-        (void)err_set(e, ERR_FAILED, "out of memory");
+        err_set(e, ERR_FAILED, "out of memory");
     for (unsigned round = 0; rc == 1; round++) {
         m->limit = safe_point_limit(m, round, start, deadline);
         size_t n = safe_point_list(m, list, tids);
         rc = safe_point_round(m, out, list, n, deadline, found);
         if (rc == -1)
-            (void)err_set(e, ERR_ATTACH,
-                          "process %d: thread %d does not stop: it is in a system call that cannot be "
-                          "interrupted; try again",
-                          (int)m->t->pid, (int)out->tid);
+            err_set(e, ERR_ATTACH,
+                    "process %d: thread %d does not stop: it is in a system call that cannot be "
+                    "interrupted; try again",
+                    (int)m->t->pid, (int)out->tid);
         if (rc != 1)
             break;
         if (mem_is_gone(&m->t->mem))

@@ -62,7 +62,7 @@ static int stop_check_now(pid_t pid, bool *is_busy, struct err *e) {
     int rc = pthread_create(&thread, NULL, stop_try, &trial);
     if (rc != 0)
         return err_set_errno(e, ERR_FAILED, rc, "cannot create a thread");
-    (void)pthread_join(thread, NULL);
+    pthread_join(thread, NULL);
     if (trial.errnum) {
         *is_busy = procfs_read_status(pid, 0, &st) == 0 && st.tracer_pid > 0; /* since the check */
         return err_set_errno(e, ERR_ATTACH, trial.errnum,
@@ -78,7 +78,7 @@ int stop_check(pid_t pid, struct err *e) {
     bool is_busy;
     int rc;
     while ((rc = stop_check_now(pid, &is_busy, e)) != 0 && is_busy && clock_mono_ns() < until)
-        (void)nanosleep(&(struct timespec){0, STOP_RETRY_NS}, NULL);
+        nanosleep(&(struct timespec){0, STOP_RETRY_NS}, NULL);
     return rc;
 }
 
@@ -107,7 +107,7 @@ static int stop_wait(struct thread *t, uint64_t wait_ns) {
 
 int stop_thread(struct stop *s, pid_t tid) {
     struct thread *t = &s->thread;
-    (void)stop_tend(s);
+    stop_tend(s);
     *t = (struct thread){.pid = s->pid, .tid = tid};
     if (s->n_late == STOP_MAX_LATE || thread_seize(t, NULL) != 0) {
         s->refused++;

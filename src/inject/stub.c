@@ -175,9 +175,9 @@ STUB_CODE uint64_t stub_borrow(struct stub_params *p) {
     int kept = *where;
     int rc = attr_init(p->attr);
     if (rc == 0) {
-        (void)attr_setstacksize(p->attr, p->stack_size); /* on failure the default is good enough */
+        attr_setstacksize(p->attr, p->stack_size); /* on failure the default is good enough */
         rc = create(&p->thread, p->attr, p->thread_fn, p);
-        (void)attr_destroy(p->attr);
+        attr_destroy(p->attr);
     }
     *where = kept;
     p->create_errno = rc;
@@ -291,7 +291,7 @@ STUB_CODE int stub_thread(struct stub_params *p) {
     p->result = result;
     stub_set(&p->phase, STUB_DONE);
     if (result != STUB_CANCELLED)
-        (void)stub_await(p, &p->ack);
+        stub_await(p, &p->ack);
     if (result == STUB_STARTED)
         return 0;
     if (p->fd >= 0)

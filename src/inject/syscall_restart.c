@@ -82,7 +82,7 @@ void syscall_restart_unsettle(struct thread *t) {
     r.rip += SYSCALL_RESTART_SYSCALL_LEN;
     r.orig_rax = r.rax;
     r.rax = (unsigned long long)-EINTR;
-    (void)thread_set_regs(t, &r);
+    thread_set_regs(t, &r);
 }
 
 /* The call at `rip`, if its number is loaded just before: in the registers, restart_syscall has

@@ -74,7 +74,7 @@ static int target_add_image(struct target *t, const struct procfs_map *m) {
     }
     struct target_image *img = &t->images[t->image_count];
     *img = (struct target_image){.base = m->start, .end = m->end};
-    (void)snprintf(img->name, sizeof img->name, "%.63s", target_basename(m->path));
+    snprintf(img->name, sizeof img->name, "%.63s", target_basename(m->path));
     return (int)t->image_count++;
 }
 
@@ -143,7 +143,7 @@ int target_init(struct target *t, pid_t pid, const struct mem *mem, struct err *
 void target_fini(struct target *t) {
     mem_fini(&t->mem);
     if (t->process >= 0)
-        (void)close(t->process);
+        close(t->process);
     t->process = -1;
     free(t->maps);
     free(t->images);
@@ -267,7 +267,7 @@ static void target_add_functions(struct target *t, const char *names, enum targe
     char name[48];
     for (const char *p = names; *p; p += *p == ' ') {
         size_t n = strcspn(p, " ");
-        (void)snprintf(name, sizeof name, "%.*s", (int)n, p);
+        snprintf(name, sizeof name, "%.*s", (int)n, p);
         p += n;
         uint64_t size = 0, at = target_symbol(t, name, &size);
         if (at)

@@ -53,13 +53,13 @@ void thread_nap(long *nap_ns) {
     *nap_ns = *nap_ns ? *nap_ns + *nap_ns / 2 : THREAD_NAP_MIN_NS;
     if (*nap_ns > THREAD_NAP_MAX_NS)
         *nap_ns = THREAD_NAP_MAX_NS;
-    (void)nanosleep(&(struct timespec){0, *nap_ns}, NULL);
+    nanosleep(&(struct timespec){0, *nap_ns}, NULL);
 }
 
 /* It is at the beginning of another program, which is not ours, perhaps with another user's
  * rights. */
 static void thread_leave_program(struct thread *t, pid_t tid) {
-    (void)ptrace(PTRACE_DETACH, tid, 0, 0);
+    ptrace(PTRACE_DETACH, tid, 0, 0);
     t->replaced = true;
     t->seized = t->stopped = false;
 }
@@ -74,7 +74,7 @@ static void thread_gone(struct thread *t) {
     if (t->tid == t->pid)
         return;
     while ((got = waitpid(t->pid, &status, __WALL | WNOHANG)) == 0 && clock_mono_ns() < until)
-        (void)nanosleep(&(struct timespec){0, THREAD_NAP_MIN_NS}, NULL);
+        nanosleep(&(struct timespec){0, THREAD_NAP_MIN_NS}, NULL);
     if (got == t->pid && WIFSTOPPED(status))
         thread_leave_program(t, t->pid);
 }
@@ -139,7 +139,7 @@ bool thread_defer_signal(struct thread *t) {
                              t->signal == SIGFPE || t->signal == SIGTRAP || t->signal == SIGSYS))
         return false;
     if (thread_get_mask(t, &mask) == 0)
-        (void)thread_set_mask(t, mask | 1ULL << (t->signal - 1));
+        thread_set_mask(t, mask | 1ULL << (t->signal - 1));
     t->deliver = t->signal;
     return true;
 }
@@ -156,7 +156,7 @@ int thread_interrupt(struct thread *t, uint64_t wait_ns) {
         case THREAD_STOPPED:
             return 0;
         case THREAD_SIGNAL:
-            (void)thread_defer_signal(t);
+            thread_defer_signal(t);
             break;
         case THREAD_SYSCALL:
             break;
@@ -176,7 +176,7 @@ int thread_interrupt(struct thread *t, uint64_t wait_ns) {
  * without both, 5 ms with the nap in thread_stop, 1.8 ms with both. */
 static void thread_hurry(bool on) {
     struct sched_param p = {.sched_priority = on ? 1 : 0};
-    (void)sched_setscheduler(0, on ? SCHED_RR : SCHED_OTHER, &p);
+    sched_setscheduler(0, on ? SCHED_RR : SCHED_OTHER, &p);
 }
 
 void thread_relax(void) { thread_hurry(false); }
@@ -184,7 +184,7 @@ void thread_relax(void) { thread_hurry(false); }
 int thread_seize(struct thread *t, struct err *e) {
     /* It is better to pay now for what the scheduler thinks we have had too much of than with a
      * thread stopped. */
-    (void)nanosleep(&(struct timespec){0, THREAD_BREATH_NS}, NULL);
+    nanosleep(&(struct timespec){0, THREAD_BREATH_NS}, NULL);
     thread_hurry(true);
     t->since_ns = clock_mono_ns();
     if (ptrace(PTRACE_SEIZE, t->tid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC) != 0) {
@@ -219,7 +219,7 @@ void thread_release(struct thread *t) {
     if (t->seized && t->stopped)
         syscall_restart_unsettle(t);
     if (t->seized)
-        (void)ptrace(PTRACE_DETACH, t->tid, 0, (long)t->deliver);
+        ptrace(PTRACE_DETACH, t->tid, 0, (long)t->deliver);
     uint64_t now = clock_mono_ns();
     thread_hurry(false);
     if (!t->seized)

@@ -254,11 +254,11 @@ static void codes_read_prints(struct pystack_reader *r, struct pystack_code_key 
                 keys[i].type = 0;
             continue;
         }
-        (void)codes_parse_str(o, w->bytes + at, str, &keys[i].name_print);
-        (void)codes_parse_bytes(o, w->bytes + at + str, table, &keys[i].table_print);
+        codes_parse_str(o, w->bytes + at, str, &keys[i].name_print);
+        codes_parse_bytes(o, w->bytes + at + str, table, &keys[i].table_print);
         at += str + table;
         if (file == i) {
-            (void)codes_parse_str(o, w->bytes + at, str, &keys[i].file_print);
+            codes_parse_str(o, w->bytes + at, str, &keys[i].file_print);
             at += str;
         } else {
             keys[i].file_print = keys[file].file_print;

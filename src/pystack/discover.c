@@ -52,7 +52,7 @@ void discover_fail(struct discover *d, enum discover_failure why) {
 void discover_note_unsupported(struct discover *d, int major, int minor, const char *what) {
     discover_fail(d, DISCOVER_UNSUPPORTED);
     if (d->unsupported[0] == '\0')
-        (void)snprintf(d->unsupported, sizeof d->unsupported, "%d.%d%s", major, minor, what);
+        snprintf(d->unsupported, sizeof d->unsupported, "%d.%d%s", major, minor, what);
 }
 
 /* Check that the walk runtime -> interpreter -> thread state -> interpreter returns. 0, or -1
@@ -248,7 +248,7 @@ static int discover_by_file(struct discover *d, int (*find)(int fd, uint64_t *ad
         if (fd < 0)
             continue;
         int found = find(fd, &addr);
-        (void)close(fd);
+        close(fd);
         if (found == 0 && elf_open_memory(&img, &d->ps->reader.mem, d->named[i].base) == 0 &&
             discover_retry(d, addr + img.bias, discover_py_version(d, &img), &d->named[i]) == 0)
             return 0;
@@ -464,9 +464,9 @@ static int discover_run(struct discover *d, pid_t pid, const char *only, enum py
         if ((!only || strcmp(only, discover_strategies[i].name) == 0) &&
             discover_strategies[i].find(d) == 0) {
             ps->info.discovery = discover_strategies[i].name;
-            (void)snprintf(ps->info.version, sizeof ps->info.version, "%d.%d.%d%s%s", ps->info.major,
-                           ps->info.minor, ps->info.micro, ps->info.free_threaded ? "t" : "",
-                           ps->info.debug_build ? "d" : "");
+            snprintf(ps->info.version, sizeof ps->info.version, "%d.%d.%d%s%s", ps->info.major,
+                     ps->info.minor, ps->info.micro, ps->info.free_threaded ? "t" : "",
+                     ps->info.debug_build ? "d" : "");
             return 0;
         }
     discover_judge_names(d);
@@ -498,13 +498,13 @@ int pystack_is_python(pid_t pid) {
     if (rc != 0)
         return rc;
     if (pid > 0)
-        (void)snprintf(who, sizeof who, "%d", (int)pid);
-    (void)snprintf(path, sizeof path, "/proc/%s/exe", who);
+        snprintf(who, sizeof who, "%d", (int)pid);
+    snprintf(path, sizeof path, "/proc/%s/exe", who);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
     int found = elf_find_section(fd, ".PyRuntime", &section) == 0;
-    (void)close(fd);
+    close(fd);
     return found;
 }
 
@@ -586,7 +586,7 @@ int discover_by_interp_head(struct discover *d) {
             d->ps->static_collecting = static_find(fd, "collecting", img.bias);
             d->ps->static_gc_stats = static_find(fd, "generation_stats", img.bias);
         }
-        (void)close(fd);
+        close(fd);
         if (found)
             return 0;
     }

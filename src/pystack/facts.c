@@ -32,7 +32,7 @@ static bool facts_same_host(pid_t pid) {
     struct stat ours, theirs;
     if (pid == 0)
         return true;
-    (void)snprintf(path, sizeof path, "/proc/%d/ns/uts", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/ns/uts", (int)pid);
     return stat("/proc/self/ns/uts", &ours) == 0 && stat(path, &theirs) == 0 &&
            ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
 }
@@ -133,7 +133,7 @@ int pystack_find_torch(pid_t pid, char *buf, size_t cap) {
         return -1;
     strbuf_init(&text, TORCH_FILE_MAX);
     int rc = strbuf_read_fd(&text, fd);
-    (void)close(fd);
+    close(fd);
     if (rc == 0)
         rc = pystack_parse_torch_version(strbuf_str(&text), buf, cap);
     strbuf_fini(&text);

@@ -290,7 +290,7 @@ static uint64_t frame_vars_in_dict(struct pystack_frame_vars *l, struct pystack_
         return value;
     frame_vars_forget_names(l, c);
     struct frame_vars_naming naming = {l, c};
-    (void)pystack_dict_each(&l->reader, f->dict, frame_vars_take_entry, &naming);
+    pystack_dict_each(&l->reader, f->dict, frame_vars_take_entry, &naming);
     c->dict = *t;
     return frame_vars_read_entry(l, t, c->at[name], name);
 }

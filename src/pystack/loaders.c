@@ -228,7 +228,7 @@ static void loaders_read_workers(struct pystack_reader *r, uint64_t addr, struct
     if (pystack_attr_find(r, addr, "_workers", NULL, &list) != 0 ||
         pystack_read_u64_at(r, list, r->off.var_size, &n) != 0)
         return;
-    (void)pystack_attr_find(r, addr, "_workers_status", NULL, &states);
+    pystack_attr_find(r, addr, "_workers_status", NULL, &states);
     out->n = n < PYSTACK_LOADER_WORKERS ? (size_t)n : PYSTACK_LOADER_WORKERS;
     for (size_t i = 0; i < out->n; i++) {
         struct pystack_loader_worker *k = &out->worker[i];

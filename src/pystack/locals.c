@@ -288,7 +288,7 @@ static void locals_put_dict(struct locals_work *w, uint64_t frame) {
     uint64_t dict;
     if (pystack_read_u64_at(r, frame, r->off.frame_locals, &dict) == 0 &&
         values_kind_of(w->values, dict &= ~(uint64_t)r->off.tag_bits) == VALUES_DICT)
-        (void)pystack_dict_each(r, dict, locals_put_entry, w);
+        pystack_dict_each(r, dict, locals_put_entry, w);
 }
 
 /* ---- frames ---- */

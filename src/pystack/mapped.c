@@ -16,7 +16,7 @@ static int mapped_open_own(const char *path) {
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {
-        (void)close(fd);
+        close(fd);
         fd = -1;
     }
     return fd;
@@ -26,19 +26,19 @@ static int mapped_open_below_root(pid_t pid, const char *path) {
     char root_path[48];
     if (pid == 0)
         return mapped_open_own(path);
-    (void)snprintf(root_path, sizeof root_path, "/proc/%d/root", (int)pid);
+    snprintf(root_path, sizeof root_path, "/proc/%d/root", (int)pid);
     int root = open(root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
         return -1;
     int fd = file_open_regular(root, path, FILE_LINKS_IN_ROOT, O_RDONLY, FILE_ANY_OWNER);
-    (void)close(root);
+    close(root);
     return fd;
 }
 
 static int mapped_check(int fd, uint64_t inode) {
     struct stat st;
     if (fd >= 0 && (fstat(fd, &st) != 0 || st.st_ino != inode)) {
-        (void)close(fd); /* the file was replaced since it was mapped */
+        close(fd); /* the file was replaced since it was mapped */
         fd = -1;
     }
     return fd;
@@ -60,7 +60,7 @@ int mapped_open(pid_t pid, const char *path, uint64_t inode) {
     }
     if (pid == 0)
         return mapped_check(mapped_open_own("/proc/self/exe"), inode);
-    (void)snprintf(exe, sizeof exe, "/proc/%d/exe", (int)pid);
+    snprintf(exe, sizeof exe, "/proc/%d/exe", (int)pid);
     return mapped_check(file_open_regular(AT_FDCWD, exe, FILE_LINKS_FOLLOWED, O_RDONLY, FILE_ANY_OWNER),
                         inode);
 }
@@ -76,6 +76,6 @@ int mapped_open_beside(pid_t pid, const char *folder, const char *name, const ch
     int known = mapped_check(mapped_open_here(pid, path), inode);
     if (known < 0)
         return -1;
-    (void)close(known);
+    close(known);
     return mapped_open_here(pid, file);
 }

@@ -94,7 +94,7 @@ static int maps_add(const struct procfs_map *map, void *arg) {
         return 0;
     if (file && map->offset == 0 && map->perms[0] == 'r' &&
         !(s->path && s->inode == map->inode && strcmp(s->path, map->path) == 0))
-        (void)maps_begin_module(s, map);
+        maps_begin_module(s, map);
     bool same = file && s->path && s->inode == map->inode && strcmp(s->path, map->path) == 0;
     struct native_map *maps = maps_grow(s->maps, s->n, &s->cap, MAPS_MAX, sizeof *maps);
     if (!maps) {

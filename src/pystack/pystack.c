@@ -43,7 +43,7 @@ static struct pystack *pystack_open_as(pid_t pid, const char *strategy, enum pys
         pid = 0;
     struct pystack *ps = calloc(1, sizeof *ps);
     if (!ps || pystack_allocate(ps) != 0) {
-        (void)err_set(e, ERR_FAILED, "out of memory while opening process %d", (int)pid);
+        err_set(e, ERR_FAILED, "out of memory while opening process %d", (int)pid);
         pystack_close(ps);
         return NULL;
     }
@@ -52,15 +52,15 @@ static struct pystack *pystack_open_as(pid_t pid, const char *strategy, enum pys
     ps->pthread_tid = -1;
     mem_init_process(&ps->reader.mem, pid ? pid : getpid());
     if (pid)
-        (void)mem_identify(pid, &ps->identity);
+        mem_identify(pid, &ps->identity);
     if (pystack_discover(ps, pid, strategy, lack, e) != 0) {
         pystack_close(ps);
         return NULL;
     }
     if (!pystack_is_same(ps)) {
         *lack = PYSTACK_LACKS_START;
-        (void)err_set(e, ERR_ATTACH, "process %d began another program (exec), or ended, while it was opened",
-                      (int)pid);
+        err_set(e, ERR_ATTACH, "process %d began another program (exec), or ended, while it was opened",
+                (int)pid);
         pystack_close(ps);
         return NULL;
     }

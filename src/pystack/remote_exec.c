@@ -130,7 +130,7 @@ int pystack_find_remote_exec(struct pystack *ps, struct pystack_remote_exec *out
         return err_set(e, ERR_ATTACH, "its main thread has ended or was not found");
     if (pending != 0)
         return err_set(e, ERR_ATTACH, "another debugger's request waits for its main thread");
-    (void)pystack_read_u64_at(&ps->reader, tstate, ps->reader.off.tstate_native_thread_id, &tid);
+    pystack_read_u64_at(&ps->reader, tstate, ps->reader.off.tstate_native_thread_id, &tid);
     *out = (struct pystack_remote_exec){.path = tstate + o.path,
                                         .path_size = (size_t)o.path_size,
                                         .pending = tstate + o.pending,

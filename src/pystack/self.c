@@ -335,7 +335,7 @@ void pystack_self_copy(struct pystack_self *s) {
     else if (o->frame_style == PYSTACK_FRAME_DIRECT)
         self_follow_direct(s, first);
     else
-        (void)self_follow(s, first, 0, false);
+        self_follow(s, first, 0, false);
     self_read_keys(s);
 }
 

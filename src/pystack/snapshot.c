@@ -49,12 +49,12 @@ struct snapshot_work {
 static uint64_t snapshot_read_schedstat(pid_t pid, pid_t tid) {
     char path[64], buf[64];
     unsigned long long ns = 0;
-    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
     ssize_t n = read(fd, buf, sizeof buf - 1);
-    (void)close(fd);
+    close(fd);
     if (n <= 0)
         return 0;
     buf[n] = '\0';
@@ -505,7 +505,7 @@ const struct model_frame *pystack_native_end(struct pystack *ps, size_t *n) {
 static void native_ask(struct pystack *ps, const struct model_thread *t, pid_t outer_tid) {
     if (ps->hold.stop) {
         if (ps->hold.stop(ps->hold.arg, outer_tid) == 0)
-            (void)ps->hold.go(ps->hold.arg);
+            ps->hold.go(ps->hold.arg);
     } else if (t->state == 'R' && ps->asker.native) {
         ps->asker.native(ps->asker.arg, t->tid);
     }
@@ -563,12 +563,12 @@ struct stopped_mark {
 static bool stopped_read_mark(const struct pystack *ps, pid_t tid, struct stopped_mark *m) {
     char path[64];
     memset(m, 0, sizeof *m);
-    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)ps->pid, (int)tid);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)ps->pid, (int)tid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
     ssize_t n = read(fd, m->text, sizeof m->text - 1);
-    (void)close(fd);
+    close(fd);
     return n > 0;
 }
 

@@ -194,7 +194,7 @@ static const char *tasks_get_name(struct tasks_work *w, uint64_t addr) {
     case VALUES_INT:
         if (pystack_read_int(&w->ps->reader, addr, &number) != 0)
             return NULL;
-        (void)snprintf(text, sizeof text, "Task-%llu", (unsigned long long)number);
+        snprintf(text, sizeof text, "Task-%llu", (unsigned long long)number);
         return arena_strdup(w->arena, text);
     default:
         return NULL;
@@ -327,7 +327,7 @@ static void tasks_read_list(struct tasks_work *w, uint64_t head, const struct py
         rc = tasks_follow(w, head);
     w->cut = w->cut || rc != 0;
     if (t)
-        (void)pystack_read_u64_at(&w->ps->reader, t->tstate, w->a->tstate_running_task, &running);
+        pystack_read_u64_at(&w->ps->reader, t->tstate, w->a->tstate_running_task, &running);
     for (size_t i = 0; i < w->n_seen && !pystack_is_late(w->ps); i++)
         tasks_put(w, w->seen[i], t && t->tid ? t->tid : MODEL_UNKNOWN,
                   t && w->seen[i] == running ? t->tstate : 0);
@@ -405,7 +405,7 @@ static int tasks_try_map(const struct procfs_map *map, void *arg) {
                 elf_open_memory(&image, &s->ps->reader.mem, map->start) == 0 &&
                 mem_read(&s->ps->reader.mem, image.bias + section.addr, bytes, sizeof bytes) == 0 &&
                 pystack_asyncio_parse(bytes, sizeof bytes, s->out) == 0;
-    (void)close(fd);
+    close(fd);
     return found;
 }
 
@@ -415,7 +415,7 @@ int pystack_asyncio_find(struct pystack *ps, struct pystack_asyncio *out) {
     struct tasks_search s = {.ps = ps, .out = out};
     if (!pystack_knows_tasks(ps))
         return -1;
-    (void)procfs_read_exe(ps->pid, s.exe, sizeof s.exe);
+    procfs_read_exe(ps->pid, s.exe, sizeof s.exe);
     int rc = procfs_each_map(ps->pid, tasks_try_map, &s);
     return rc == 1 ? 0 : rc == 0 && !s.unseen ? 1 : -1;
 }

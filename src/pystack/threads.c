@@ -329,7 +329,7 @@ static const int32_t tids_usual[] = {0x2d0, 0x30};
 bool pystack_in_other_namespace(pid_t pid) {
     char path[64];
     struct stat ours, theirs;
-    (void)snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)pid);
     return stat("/proc/self/ns/pid", &ours) == 0 && stat(path, &theirs) == 0 &&
            (ours.st_ino != theirs.st_ino || ours.st_dev != theirs.st_dev);
 }

@@ -160,7 +160,7 @@ static void text_add_float(struct values_text *t, double v, bool single) {
         return;
     }
     for (int precision = 0; precision < TEXT_FLOAT_DIGITS; precision++) {
-        (void)snprintf(buf, sizeof buf, "%.*e", precision, fabs(v));
+        snprintf(buf, sizeof buf, "%.*e", precision, fabs(v));
         double back = strtod(buf, NULL);
         if (single ? (float)back == (float)fabs(v) : back == fabs(v))
             break;

@@ -33,7 +33,7 @@
 #include "version.h"
 
 static void main_put_help(struct strbuf *out) {
-    (void)strbuf_adds(
+    strbuf_adds(
         out,
         "usage: probing-top [OPTION...] [TARGET...]\n\n"
         "Shows what every thread of a running Python process is doing. The job runs on, undisturbed.\n"
@@ -41,18 +41,17 @@ static void main_put_help(struct strbuf *out) {
         "that several have, one is shown at a time (p switches); without it there is a list to choose "
         "from.\n\n");
     option_format_help(main_table, out);
-    (void)strbuf_adds(out, "\nFORMAT is\n");
+    strbuf_adds(out, "\nFORMAT is\n");
     for (const struct export_format *f = export_formats; f->name; f++) {
-        (void)strbuf_addf(out, "  %-10s %s\n  %-10s takes ", f->name, f->help, "");
+        strbuf_addf(out, "  %-10s %s\n  %-10s takes ", f->name, f->help, "");
         export_put_options(f, out);
-        (void)strbuf_addc(out, '\n');
+        strbuf_addc(out, '\n');
     }
-    (void)strbuf_addf(out, "\nA screen of --export txt is one of %s.\n", screen_picture_names());
-    (void)strbuf_adds(out, "\nTHEME, for --theme NAME, is one of\n");
+    strbuf_addf(out, "\nA screen of --export txt is one of %s.\n", screen_picture_names());
+    strbuf_adds(out, "\nTHEME, for --theme NAME, is one of\n");
     startup_put_themes(out);
-    (void)strbuf_adds(out,
-                      "\nIn the screens ? shows the keys and q quits.\n"
-                      "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target is gone.\n");
+    strbuf_adds(out, "\nIn the screens ? shows the keys and q quits.\n"
+                     "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target is gone.\n");
 }
 
 /* The wish of --budget, 0 when there is none. */
@@ -258,7 +257,7 @@ static int main_run(int argc, char **argv, struct err *e) {
     if (o.help)
         main_put_help(&out);
     else if (o.version)
-        (void)strbuf_addf(&out, "probing-top %s\n", PROBING_VERSION);
+        strbuf_addf(&out, "probing-top %s\n", PROBING_VERSION);
     else if (o.list_keys || o.print_config || o.info)
         rc = main_put_settings(&o, &out, e);
     else if (extra)
@@ -275,12 +274,12 @@ static int main_run(int argc, char **argv, struct err *e) {
 int main(int argc, char **argv) {
     struct err e = {0};
     symbols_begin(argc, argv);
-    (void)setlocale(LC_ALL, "");
+    setlocale(LC_ALL, "");
     int rc = main_run(argc, argv, &e);
     if (rc >= 0)
         return rc;
     char text[2 * sizeof e.text];
-    (void)text_sanitize(text, sizeof text, err_text(&e));
+    text_sanitize(text, sizeof text, err_text(&e));
     output_say("probing-top: %s\n", text);
     return err_exit_status(&e);
 }

@@ -47,9 +47,9 @@ static const struct screen_def *screen_picture_find(const char *name, struct err
     known[n] = NULL;
     const char *near = option_suggest(name, known);
     if (near)
-        (void)err_set(e, ERR_USAGE, "unknown screen '%s': did you mean '%s'?", name, near);
+        err_set(e, ERR_USAGE, "unknown screen '%s': did you mean '%s'?", name, near);
     else
-        (void)err_set(e, ERR_USAGE, "unknown screen '%s': give one of %s", name, screen_picture_names());
+        err_set(e, ERR_USAGE, "unknown screen '%s': give one of %s", name, screen_picture_names());
     return NULL;
 }
 
@@ -85,8 +85,8 @@ static void screen_picture_put(const struct grid *g, int rows, struct strbuf *ou
     char line[SCREEN_PICTURE_LINE];
     for (int y = 0; y < rows; y++) {
         grid_row_text(g, grid_rect(g), y, line, sizeof line, NULL);
-        (void)strbuf_adds(out, line);
-        (void)strbuf_addc(out, '\n');
+        strbuf_adds(out, line);
+        strbuf_addc(out, '\n');
     }
 }
 
@@ -98,11 +98,11 @@ static void screen_picture_ask(struct screen_picture *p, struct querier *q, enum
     bool answered = app_feed_begin(p->app, id, q, &answer.error) != 0;
     fd.fd = querier_fd(q);
     while (!answered && clock_mono_ns() < until_ns) {
-        (void)poll(&fd, 1, 100);
+        poll(&fd, 1, 100);
         answered = querier_take(q, &answer);
     }
     if (!answered)
-        (void)err_set(&answer.error, ERR_FAILED, "no answer within %d s", SCREEN_PICTURE_ANSWER_S);
+        err_set(&answer.error, ERR_FAILED, "no answer within %d s", SCREEN_PICTURE_ANSWER_S);
     screen_picture_put_time(p);
     app_feed_take(p->app, id, &answer);
 }

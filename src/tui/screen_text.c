@@ -22,8 +22,8 @@ static void screen_text_put(const struct grid *g, int rows, struct strbuf *out) 
     char line[SCREEN_TEXT_MAX_ROW];
     for (int y = 0; y < rows; y++) {
         grid_row_text(g, grid_rect(g), y, line, sizeof line, NULL);
-        (void)strbuf_adds(out, line);
-        (void)strbuf_addc(out, '\n');
+        strbuf_adds(out, line);
+        strbuf_addc(out, '\n');
     }
 }
 
@@ -33,9 +33,9 @@ static void screen_text_stack(const struct model_thread *t, struct grid *g, stru
     char name[256];
     text_sanitize(name, sizeof name, data_thread_name(t));
     grid_clear(g);
-    (void)grid_printf(g, row, 0, 0, ROLE_TITLE, "Stack of %s (%lld)%s%s", name, (long long)t->tid,
-                      t->torn ? ", moved while it was read" : "",
-                      t->truncated ? ", outermost frames left out" : "");
+    grid_printf(g, row, 0, 0, ROLE_TITLE, "Stack of %s (%lld)%s%s", name, (long long)t->tid,
+                t->torn ? ", moved while it was read" : "",
+                t->truncated ? ", outermost frames left out" : "");
     screen_text_put(g, 1, out);
     int func_cols = stack_func_cols(t, g->cols);
     for (size_t i = 0; i < t->n_frames; i++) {
@@ -43,7 +43,7 @@ static void screen_text_stack(const struct model_thread *t, struct grid *g, stru
         stack_draw_frame(&t->frames[i], (int)i, func_cols, 0, g, row, 0);
         screen_text_put(g, 1, out);
     }
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
 }
 
 static void screen_text_threads(const struct app *app, const struct screen_text_config *config,
@@ -66,7 +66,7 @@ static void screen_text_threads(const struct app *app, const struct screen_text_
         table_draw_row(thread_columns, thread_n_columns, widths, thread_rows_at(&rows, i), 0, g, row, 0);
         screen_text_put(g, 1, out);
     }
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
     for (size_t i = 0; i < rows.n; i++)
         if (thread_rows_at(&rows, i)->thread->n_frames)
             screen_text_stack(thread_rows_at(&rows, i)->thread, g, out);
@@ -79,7 +79,7 @@ static void screen_text_banner(const struct app *app, struct strbuf *out) {
     if (!app_banner(app, banner, sizeof banner))
         return;
     text_sanitize(clean, sizeof clean, banner);
-    (void)strbuf_addf(out, " %s\n", clean);
+    strbuf_addf(out, " %s\n", clean);
 }
 
 int screen_text_render(void *arg, const struct target_address *addr, const struct model_target *target,
@@ -108,7 +108,7 @@ int screen_text_render(void *arg, const struct target_address *addr, const struc
     header_draw(app, &g, grid_rect(&g));
     screen_text_put(&g, SCREEN_TEXT_HEADER, out);
     screen_text_banner(app, out);
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
     screen_text_threads(app, config, &g, out);
     memset(&d->target, 0, sizeof d->target);
     memset(&d->live, 0, sizeof d->live);

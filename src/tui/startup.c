@@ -16,15 +16,15 @@ static void startup_find_themes(struct startup *s) {
     char exe[PATH_MAX], folder[CONFIG_FILE_PATH - 16];
     size_t n = 0;
     if (config_file_folder(folder, sizeof folder)) {
-        (void)snprintf(s->themes_user, sizeof s->themes_user, "%s/themes", folder);
+        snprintf(s->themes_user, sizeof s->themes_user, "%s/themes", folder);
         s->theme_path.dirs[n++] = s->themes_user;
     }
     ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
     if (len > 0) {
         exe[len] = '\0';
         const char *dir = dirname(exe);
-        (void)snprintf(s->themes_beside, sizeof s->themes_beside, "%.*s/themes", CONFIG_FILE_PATH - 16, dir);
-        (void)snprintf(s->themes_above, sizeof s->themes_above, "%.*s/../themes", CONFIG_FILE_PATH - 16, dir);
+        snprintf(s->themes_beside, sizeof s->themes_beside, "%.*s/themes", CONFIG_FILE_PATH - 16, dir);
+        snprintf(s->themes_above, sizeof s->themes_above, "%.*s/../themes", CONFIG_FILE_PATH - 16, dir);
         s->theme_path.dirs[n++] = s->themes_beside;
         s->theme_path.dirs[n++] = s->themes_above;
     }
@@ -68,7 +68,7 @@ int startup_load_theme(struct startup *s, struct err *e) {
         return 0;
     if (s->settings.origins[SETTINGS_THEME] == SETTINGS_BY_COMMAND_LINE)
         return err_set(e, why.code, "%s", why.text);
-    (void)strbuf_addf(&s->warnings, "%s: theme: %s\n", s->config_path, why.text);
+    strbuf_addf(&s->warnings, "%s: theme: %s\n", s->config_path, why.text);
     return 0;
 }
 
@@ -79,8 +79,8 @@ void startup_put_themes(struct strbuf *out) {
     size_t n = theme_list(&s.theme_path, names, STARTUP_MAX_THEMES), cols = 0;
     for (size_t i = 0; i < n; i++) {
         cols = cols + strlen(names[i]) + 1 > 78 ? 0 : cols;
-        (void)strbuf_addf(out, "%s%s", cols ? " " : i ? "\n  " : "  ", names[i]);
+        strbuf_addf(out, "%s%s", cols ? " " : i ? "\n  " : "  ", names[i]);
         cols += strlen(names[i]) + 1;
     }
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
 }

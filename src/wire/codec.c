@@ -21,7 +21,7 @@ static void codec_put(struct strbuf *out, uint8_t head, uint64_t v, size_t width
     uint8_t bytes[1 + sizeof v] = {head};
     for (size_t i = 0; i < width; i++)
         bytes[1 + i] = (uint8_t)(v >> 8 * (width - 1 - i));
-    (void)strbuf_add(out, bytes, 1 + width);
+    strbuf_add(out, bytes, 1 + width);
 }
 
 void codec_write_nil(struct strbuf *out) { codec_put(out, 0xc0, 0, 0); }
@@ -71,7 +71,7 @@ static bool codec_fits(struct strbuf *out, size_t n) {
 void codec_write_strn(struct strbuf *out, const char *s, size_t len) {
     msgpack_packer pk = codec_packer(out);
     if (codec_fits(out, len))
-        (void)msgpack_pack_str_with_body(&pk, s, len);
+        msgpack_pack_str_with_body(&pk, s, len);
 }
 
 void codec_write_str(struct strbuf *out, const char *s) {
@@ -84,25 +84,25 @@ void codec_write_str(struct strbuf *out, const char *s) {
 void codec_write_bin(struct strbuf *out, const void *data, size_t len) {
     msgpack_packer pk = codec_packer(out);
     if (codec_fits(out, len))
-        (void)msgpack_pack_bin_with_body(&pk, data, len);
+        msgpack_pack_bin_with_body(&pk, data, len);
 }
 
 void codec_write_bin_head(struct strbuf *out, size_t len) {
     msgpack_packer pk = codec_packer(out);
     if (codec_fits(out, len))
-        (void)msgpack_pack_bin(&pk, len);
+        msgpack_pack_bin(&pk, len);
 }
 
 void codec_write_array(struct strbuf *out, size_t n) {
     msgpack_packer pk = codec_packer(out);
     if (codec_fits(out, n))
-        (void)msgpack_pack_array(&pk, n);
+        msgpack_pack_array(&pk, n);
 }
 
 void codec_write_map(struct strbuf *out, size_t n) {
     msgpack_packer pk = codec_packer(out);
     if (codec_fits(out, n))
-        (void)msgpack_pack_map(&pk, n);
+        msgpack_pack_map(&pk, n);
 }
 
 /* ---- reading ---- */

@@ -468,7 +468,7 @@ void field_intern_columns(const struct field_table *t, const void *rows, size_t 
         for (size_t r = 0; r < n && t->fields[i].kind == FIELD_STR; r++) {
             const char *s = field_str(&t->fields[i], (const char *)rows + r * t->stride);
             if (s)
-                (void)intern_string(strings, s);
+                intern_string(strings, s);
         }
 }
 

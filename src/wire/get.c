@@ -272,7 +272,7 @@ int wire_get_arm(const struct wire_message *m, struct wire_arm *out, struct err 
         return field_fail(e, "arm", "what");
     if (get_positive(m, "limit_s", &out->limit_s) < 0)
         return field_fail(e, "arm", "limit_s");
-    (void)get_uint(m, "steps", INT64_MAX, &steps);
+    get_uint(m, "steps", INT64_MAX, &steps);
     out->steps = (int64_t)steps;
     if (get_flag(m, "dry", &out->dry) != 0)
         return field_fail(e, "arm", "dry");
@@ -330,7 +330,7 @@ int wire_get_bye(const struct wire_message *m, char *reason, size_t cap) {
     if (codec_find(m->body, &key, 1, &value) != 0 || !value.at || codec_read(&value, &t) != 0 ||
         t.type != CODEC_STR)
         return -1;
-    (void)snprintf(reason, cap, "%.*s", (int)(t.count < cap ? t.count : cap), t.bytes);
+    snprintf(reason, cap, "%.*s", (int)(t.count < cap ? t.count : cap), t.bytes);
     return 0;
 }
 
@@ -537,7 +537,7 @@ int wire_get_snapshot(const struct wire_message *m, struct model_snapshot *out, 
         field_read_columns(part[2], &FIELD_FRAMES, &strings, &out->arena, &frames, &n_frames, e) != 0 ||
         field_read_columns(part[3], &FIELD_THREADS, &strings, &out->arena, &threads, &out->n_threads, e) != 0)
         return -1;
-    (void)get_uint(m, "dropped", UINT64_MAX, &out->dropped);
+    get_uint(m, "dropped", UINT64_MAX, &out->dropped);
     out->threads = threads;
     return get_stacks(part[3], &strings, out, frames, n_frames, e) == 0 &&
                    get_locals(part[4], &strings, out, e) == 0 &&
@@ -569,7 +569,7 @@ int wire_get_samples(const struct wire_message *m, struct model_sample_batch *ou
                            e) != 0 ||
         field_read_columns(part[4], &FIELD_SAMPLES, &strings, &out->arena, &samples, &out->n_samples, e) != 0)
         return -1;
-    (void)get_uint(m, "dropped", UINT64_MAX, &out->dropped);
+    get_uint(m, "dropped", UINT64_MAX, &out->dropped);
     out->frames = frames;
     out->stacks = stacks;
     out->threads = threads;

@@ -102,12 +102,12 @@ static int message_read(struct wire_message *m, struct err *e) {
 
 struct wire_message *wire_parse(const void *data, size_t len, struct err *e) {
     if (len == 0 || len > WIRE_MAX_ASSEMBLED) {
-        (void)message_fail(e, len ? "it is too long" : "it is empty");
+        message_fail(e, len ? "it is too long" : "it is empty");
         return NULL;
     }
     struct wire_message *m = calloc(1, sizeof *m + len);
     if (!m) {
-        (void)message_fail(e, "no memory");
+        message_fail(e, "no memory");
         return NULL;
     }
     m->len = len;

@@ -101,12 +101,12 @@ int wire_put_rows(struct strbuf *out, uint32_t id, const struct wire_rows *r) {
     codec_write_map(out, 4);
     codec_write_str(out, "columns");
     if (r->columns_len)
-        (void)strbuf_add(out, r->columns, r->columns_len);
+        strbuf_add(out, r->columns, r->columns_len);
     else
         codec_write_array(out, 0);
     codec_write_str(out, "rows");
     codec_write_array(out, r->n_rows);
-    (void)strbuf_add(out, r->rows, r->rows_len);
+    strbuf_add(out, r->rows, r->rows_len);
     codec_write_str(out, "more");
     codec_write_bool(out, r->more);
     codec_write_str(out, "note");
@@ -136,8 +136,8 @@ int wire_get_rows(const struct wire_message *m, struct wire_rows *out, struct er
     out->rows_len = (size_t)(end.at - value[1].at);
     out->more = value[2].at && codec_read(&value[2], &t) == 0 && t.type == CODEC_BOOL && t.b;
     if (value[3].at && codec_read(&value[3], &t) == 0 && t.type == CODEC_STR)
-        (void)snprintf(out->note, sizeof out->note, "%.*s",
-                       (int)(t.count < sizeof out->note ? t.count : sizeof out->note), t.bytes);
+        snprintf(out->note, sizeof out->note, "%.*s",
+                 (int)(t.count < sizeof out->note ? t.count : sizeof out->note), t.bytes);
     return 0;
 }
 

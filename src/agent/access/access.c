@@ -54,7 +54,7 @@ static void access_write(const struct address *a, bool wide, char *buf, size_t c
     size_t used = 0;
     for (size_t i = 0; i < n; i++)
         used += (size_t)snprintf(buf + used, cap - used, "%08X", words[i]);
-    (void)snprintf(buf + used, cap - used, ":%04X", address_port(a));
+    snprintf(buf + used, cap - used, ":%04X", address_port(a));
 }
 
 /* True if the connection can still be read from. A client that has sent everything may have
@@ -117,7 +117,7 @@ static int64_t access_search(const char *path, const char *local, const char *re
         held -= whole;
     }
     if (fd >= 0)
-        (void)close(fd);
+        close(fd);
     return uid;
 }
 
@@ -176,7 +176,7 @@ static struct access_peer access_ask_kernel(const struct address *near, const st
             memcmp(&answer.body.id.idiag_dport, &q.body.id.idiag_dport, sizeof(uint16_t)) == 0)
             peer = (struct access_peer){.uid = answer.body.idiag_uid, .inode = answer.body.idiag_inode};
     }
-    (void)close(fd);
+    close(fd);
     return peer;
 }
 
@@ -256,11 +256,11 @@ struct access_search {
 static bool access_is_near(const struct access_search *n, int proc, int pid) {
     char path[48];
     struct stat st;
-    (void)snprintf(path, sizeof path, "%d", pid);
+    snprintf(path, sizeof path, "%d", pid);
     if (fstatat(proc, path, &st, 0) != 0 || st.st_uid != n->uid)
         return false;
     for (int i = 0; i < ACCESS_NEIGHBOUR_NS; i++) {
-        (void)snprintf(path, sizeof path, "%d/ns/%s", pid, access_namespaces[i]);
+        snprintf(path, sizeof path, "%d/ns/%s", pid, access_namespaces[i]);
         if (fstatat(proc, path, &st, 0) != 0 || st.st_dev != n->own[i].st_dev ||
             st.st_ino != n->own[i].st_ino)
             return false;
@@ -271,11 +271,11 @@ static bool access_is_near(const struct access_search *n, int proc, int pid) {
 static bool access_has(const struct access_search *n, int proc, int pid) {
     char path[32], link[64];
     bool has = false;
-    (void)snprintf(path, sizeof path, "%d/fd", pid);
+    snprintf(path, sizeof path, "%d/fd", pid);
     int fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     if (!d && fd >= 0)
-        (void)close(fd);
+        close(fd);
     unsigned seen = 0;
     for (struct dirent *entry; d && !has && (entry = readdir(d));) {
         if (++seen % ACCESS_NEIGHBOUR_EVERY == 0 && clock_self_cpu_ns() > n->until_ns)
@@ -287,7 +287,7 @@ static bool access_has(const struct access_search *n, int proc, int pid) {
         has = strcmp(link, n->wanted) == 0;
     }
     if (d)
-        (void)closedir(d);
+        closedir(d);
     return has;
 }
 
@@ -298,7 +298,7 @@ static size_t access_list(const struct access_search *n, int proc, int *pids) {
     int fd = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     if (!d && fd >= 0)
-        (void)close(fd);
+        close(fd);
     for (struct dirent *entry; d && (entry = readdir(d));) {
         int pid = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? atoi(entry->d_name) : 0;
         if (pid > 0)
@@ -307,20 +307,20 @@ static size_t access_list(const struct access_search *n, int proc, int *pids) {
             break;
     }
     if (d)
-        (void)closedir(d);
+        closedir(d);
     return count;
 }
 
 bool access_has_socket(uint64_t inode, int *last) {
     struct access_search n = {.uid = geteuid(), .until_ns = clock_self_cpu_ns() + ACCESS_NEIGHBOUR_CPU_NS};
     bool holds = false;
-    (void)snprintf(n.wanted, sizeof n.wanted, "socket:[%llu]", (unsigned long long)inode);
+    snprintf(n.wanted, sizeof n.wanted, "socket:[%llu]", (unsigned long long)inode);
     int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int *pids = proc >= 0 ? malloc(ACCESS_NEIGHBOUR_PROCESSES * sizeof *pids) : NULL;
     bool known = pids != NULL;
     for (int i = 0; known && i < ACCESS_NEIGHBOUR_NS; i++) {
         char path[32];
-        (void)snprintf(path, sizeof path, "self/ns/%s", access_namespaces[i]);
+        snprintf(path, sizeof path, "self/ns/%s", access_namespaces[i]);
         known = fstatat(proc, path, &n.own[i], 0) == 0;
     }
     holds = known && *last > 0 && access_is_near(&n, proc, *last) && access_has(&n, proc, *last);
@@ -333,7 +333,7 @@ bool access_has_socket(uint64_t inode, int *last) {
     }
     free(pids);
     if (proc >= 0)
-        (void)close(proc);
+        close(proc);
     return holds;
 }
 
@@ -398,7 +398,7 @@ bool access_is_host(const char *host, const struct address *near) {
     struct address named;
     if (!host || strlen(host) >= sizeof name)
         return false;
-    (void)snprintf(name, sizeof name, "%s", host);
+    snprintf(name, sizeof name, "%s", host);
     char *colon = strrchr(name, ':');
     if (colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1) &&
         (name[0] != '[' || colon[-1] == ']'))

@@ -30,9 +30,9 @@ static struct {
     void *arg;
 } endpoints_file_state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void endpoints_file_lock(void) { (void)pthread_mutex_lock(&endpoints_file_state.lock); }
+static void endpoints_file_lock(void) { pthread_mutex_lock(&endpoints_file_state.lock); }
 
-static void endpoints_file_unlock(void) { (void)pthread_mutex_unlock(&endpoints_file_state.lock); }
+static void endpoints_file_unlock(void) { pthread_mutex_unlock(&endpoints_file_state.lock); }
 
 /* With the lock: the file's text. Returns its length. */
 static size_t endpoints_file_put(char *text, size_t cap) {
@@ -49,16 +49,16 @@ static size_t endpoints_file_put(char *text, size_t cap) {
  * written is removed: then a reader reports that the endpoints are unknown. */
 static void endpoints_file_replace(const char *file, const char *text, size_t n) {
     char next[ENDPOINT_PATH_MAX + sizeof ENDPOINTS_FILE_NEW];
-    (void)snprintf(next, sizeof next, "%s" ENDPOINTS_FILE_NEW, file);
-    (void)unlink(next); /* left by a killed process with the same number */
+    snprintf(next, sizeof next, "%s" ENDPOINTS_FILE_NEW, file);
+    unlink(next); /* left by a killed process with the same number */
     int fd = open(next, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     bool done = fd >= 0 && fchmod(fd, 0600) == 0 && write(fd, text, n) == (ssize_t)n;
     if (fd >= 0)
-        (void)close(fd);
+        close(fd);
     if (done && rename(next, file) == 0)
         return;
-    (void)unlink(next);
-    (void)unlink(file);
+    unlink(next);
+    unlink(file);
 }
 
 void endpoints_file_begin(const char *socket, bool eval, void (*nudge)(void *arg), void *arg) {
@@ -78,7 +78,7 @@ void endpoints_file_end(void) {
     endpoints_file_state.nudge = NULL;
     endpoints_file_unlock();
     if (endpoints_file_state.file[0])
-        (void)unlink(endpoints_file_state.file);
+        unlink(endpoints_file_state.file);
     endpoints_file_state.file[0] = '\0';
 }
 
@@ -99,8 +99,8 @@ void endpoints_file_say(const char *what, const char *address) {
         else if (strcmp(endpoints_file_state.all[i].what, what) == 0)
             room = &endpoints_file_state.all[i];
     if (room) {
-        (void)snprintf(room->what, sizeof room->what, "%s", address[0] ? what : "");
-        (void)snprintf(room->address, sizeof room->address, "%s", address);
+        snprintf(room->what, sizeof room->what, "%s", address[0] ? what : "");
+        snprintf(room->address, sizeof room->address, "%s", address);
         endpoints_file_state.stale = true;
         if (endpoints_file_state.nudge)
             endpoints_file_state.nudge(endpoints_file_state.arg);

@@ -23,7 +23,7 @@ int token_make(struct token *t, struct err *e) {
         return err_set_errno(e, ERR_FAILED, errno,
                              "no token can be made: the kernel gives no random numbers");
     for (size_t i = 0; i < TOKEN_BYTES; i++)
-        (void)snprintf(t->text + 2 * i, 3, "%02x", random[i]);
+        snprintf(t->text + 2 * i, 3, "%02x", random[i]);
     return 0;
 }
 
@@ -45,10 +45,10 @@ static int token_write_text(const char *path, const char *text, size_t n, struct
         return err_set_errno(e, ERR_FAILED, errno, "%s cannot be made", path);
     bool done = fchmod(fd, 0600) == 0 && write(fd, text, n) == (ssize_t)n;
     int saved = errno;
-    (void)close(fd);
+    close(fd);
     if (done)
         return 0;
-    (void)unlink(path);
+    unlink(path);
     return err_set_errno(e, ERR_FAILED, saved, "%s cannot be written", path);
 }
 

@@ -69,7 +69,7 @@ static object *debugger_put_places(const struct pyapi *api, const struct wire_de
     for (size_t i = 0; list && i < want->n_places; i++) {
         object *place = debugger_text(api, want->places[i]);
         if (place) {
-            (void)api->PyList_Append(list, place);
+            api->PyList_Append(list, place);
             api->Py_DecRef(place);
         }
     }
@@ -81,7 +81,7 @@ static int debugger_prepare(struct eval_call *call, struct worker *w) {
     const struct pyapi *api = worker_api(w);
     const struct field_table *fields = field_debug_params(c->method);
     char name[32];
-    (void)snprintf(name, sizeof name, "%s_do", wire_method_name(c->method));
+    snprintf(name, sizeof name, "%s_do", wire_method_name(c->method));
     object *function = pause_give(w) == 0 ? worker_helper(w, name) : NULL;
     if (!function)
         return -1;
@@ -199,7 +199,7 @@ void debugger_get(const struct debugger *d, struct wire_debugger *out) {
 void debugger_describe(enum wire_method method, const struct wire_debug *want, char *out, size_t cap) {
     const char *name = wire_method_name(method);
     if (want->action == WIRE_DEBUG_BEGIN)
-        (void)snprintf(out, cap, "%s %.64s:%d", name, want->host, want->port);
+        snprintf(out, cap, "%s %.64s:%d", name, want->host, want->port);
     else
-        (void)snprintf(out, cap, "%s --%s", name, want->action == WIRE_DEBUG_END ? "off" : "status");
+        snprintf(out, cap, "%s --%s", name, want->action == WIRE_DEBUG_END ? "off" : "status");
 }

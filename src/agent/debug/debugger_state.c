@@ -26,15 +26,15 @@ static struct debugger_state debugger_state_now[DEBUGGER_STATE_KINDS]; /* with t
 static int64_t debugger_state_asker[2] = {-1, -1};                     /* uid, pid; with the lock */
 
 void debugger_state_set_asker(int64_t uid, int64_t pid) {
-    (void)pthread_mutex_lock(&debugger_state_lock);
+    pthread_mutex_lock(&debugger_state_lock);
     debugger_state_asker[0] = uid;
     debugger_state_asker[1] = pid;
-    (void)pthread_mutex_unlock(&debugger_state_lock);
+    pthread_mutex_unlock(&debugger_state_lock);
 }
 
 static void debugger_state_copy(char *to, size_t cap, const char *from) {
     to[0] = '\0';
-    (void)strncat(to, from, cap - 1);
+    strncat(to, from, cap - 1);
 }
 
 void debugger_state_note(enum debugger_state_kind kind, const char *state, const char *address,
@@ -42,7 +42,7 @@ void debugger_state_note(enum debugger_state_kind kind, const char *state, const
     uint64_t now = clock_mono_ns();
     if ((unsigned)kind >= DEBUGGER_STATE_KINDS)
         return;
-    (void)pthread_mutex_lock(&debugger_state_lock);
+    pthread_mutex_lock(&debugger_state_lock);
     struct debugger_state *h = &debugger_state_now[kind];
     if (!h->state[0]) { /* it starts */
         h->uid = debugger_state_asker[0];
@@ -58,7 +58,7 @@ void debugger_state_note(enum debugger_state_kind kind, const char *state, const
     h->used = used;
     if (moved)
         endpoints_file_say(debugger_state_changes[kind], h->address);
-    (void)pthread_mutex_unlock(&debugger_state_lock);
+    pthread_mutex_unlock(&debugger_state_lock);
 }
 
 void debugger_state_in_child(void) {
@@ -72,7 +72,7 @@ void debugger_state_fill(struct model_status *out) {
     out->holds = arena_calloc(&out->arena, DEBUGGER_STATE_KINDS, sizeof *out->holds);
     if (!out->holds)
         return;
-    (void)pthread_mutex_lock(&debugger_state_lock);
+    pthread_mutex_lock(&debugger_state_lock);
     for (size_t i = 0; i < DEBUGGER_STATE_KINDS; i++) {
         const struct debugger_state *h = &debugger_state_now[i];
         if (!h->state[0])
@@ -90,5 +90,5 @@ void debugger_state_fill(struct model_status *out) {
         if (h->until_ns)
             to->left_s = h->until_ns > now ? (double)(h->until_ns - now) / 1e9 : 0;
     }
-    (void)pthread_mutex_unlock(&debugger_state_lock);
+    pthread_mutex_unlock(&debugger_state_lock);
 }

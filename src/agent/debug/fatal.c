@@ -105,14 +105,14 @@ static void fatal_pass(struct fatal_one *one, int sig, int64_t tid) {
     if (__atomic_compare_exchange_n(&one->given, &expected, FATAL_GIVING, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE)) {
         one->given_tid = tid;
-        (void)fatal_put(sig, &one->before);
+        fatal_put(sig, &one->before);
         __atomic_store_n(&one->given, FATAL_RESTORED, __ATOMIC_RELEASE);
         return;
     }
     for (int i = 0; i < FATAL_SPINS && __atomic_load_n(&one->given, __ATOMIC_ACQUIRE) == FATAL_GIVING; i++)
-        (void)syscall(SYS_sched_yield);
+        syscall(SYS_sched_yield);
     if (one->given_tid == tid || (fatal_get(sig, &now) == 0 && fatal_is_ours(&now)))
-        (void)fatal_put(sig, &nothing);
+        fatal_put(sig, &nothing);
 }
 
 /* A fault repeats when its instruction does. A signal that was sent, or that reports a past
@@ -122,9 +122,9 @@ static void fatal_raise(int sig, siginfo_t *info, pid_t pid, int64_t tid) {
     uint64_t all = UINT64_MAX;
     if (info->si_code > 0 && sig != SIGABRT && !(sig == SIGBUS && info->si_code == BUS_MCEERR_AO))
         return;
-    (void)syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, NULL, sizeof all);
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, NULL, sizeof all);
     if (syscall(SYS_rt_tgsigqueueinfo, pid, (pid_t)tid, sig, info) != 0)
-        (void)syscall(SYS_tgkill, pid, (pid_t)tid, sig);
+        syscall(SYS_tgkill, pid, (pid_t)tid, sig);
 }
 
 static void fatal_note(int sig, const siginfo_t *info, const void *context) {
@@ -151,8 +151,7 @@ static void fatal_wait(void) {
             return;
         if (seen == FATAL_ASKED)
             wake(fatal.arg);
-        (void)syscall(SYS_futex, &fatal.state, FUTEX_WAIT_BITSET_PRIVATE, seen, &ts, NULL,
-                      FUTEX_BITSET_MATCH_ANY);
+        syscall(SYS_futex, &fatal.state, FUTEX_WAIT_BITSET_PRIVATE, seen, &ts, NULL, FUTEX_BITSET_MATCH_ANY);
     }
 }
 
@@ -182,7 +181,7 @@ static void fatal_handler(int sig, siginfo_t *info, void *context) {
     while (i + 1 < FATAL_SIGNALS && fatal_signals[i].number != sig)
         i++;
     if (pid != fatal.pid) {
-        (void)fatal_put(sig, &fatal.each[i].before);
+        fatal_put(sig, &fatal.each[i].before);
     } else {
         fatal_keep(sig, info, context, tid);
         fatal_pass(&fatal.each[i], sig, tid);
@@ -228,9 +227,9 @@ static int fatal_install(size_t i, const void *python, bool reporter) {
         one->before = now;
     one->given = FATAL_NOT_RESTORED;
     sa.sa_sigaction = fatal_handler;
-    (void)sigfillset(&sa.sa_mask);
+    sigfillset(&sa.sa_mask);
     for (size_t k = 0; k < FATAL_SIGNALS; k++) /* a fault of the handler itself must get through */
-        (void)sigdelset(&sa.sa_mask, fatal_signals[k].number);
+        sigdelset(&sa.sa_mask, fatal_signals[k].number);
     one->ours = true; /* set before it is installed: the child of a fork right after must know */
     one->ours = sigaction(sig, &sa, NULL) == 0;
     return one->ours ? 0 : -1;
@@ -240,14 +239,14 @@ static int fatal_install(size_t i, const void *python, bool reporter) {
 static void fatal_take_back(void) {
     struct fatal_action now;
     __atomic_store_n(&fatal.state, FATAL_OFF, __ATOMIC_RELEASE);
-    (void)syscall(SYS_futex, &fatal.state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+    syscall(SYS_futex, &fatal.state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
     for (size_t i = 0; i < FATAL_SIGNALS; i++) {
         struct fatal_one *one = &fatal.each[i];
         int sig = fatal_signals[i].number;
         if (!one->ours || fatal_get(sig, &now) != 0)
             continue;
         if (fatal_is_ours(&now))
-            (void)fatal_put(sig, &one->before);
+            fatal_put(sig, &one->before);
         else
             one->below = true;
         one->ours = false;
@@ -256,7 +255,7 @@ static void fatal_take_back(void) {
 
 int fatal_arm(const void *python, unsigned reporter, struct err *e) {
     int rc = 0;
-    (void)pthread_mutex_lock(&fatal_lock);
+    pthread_mutex_lock(&fatal_lock);
     if (fatal_state_now() == FATAL_OFF) {
         fatal.pid = getpid();
         fatal.tid = fatal.reader = 0;
@@ -268,15 +267,15 @@ int fatal_arm(const void *python, unsigned reporter, struct err *e) {
         if (rc != 0)
             fatal_take_back();
     }
-    (void)pthread_mutex_unlock(&fatal_lock);
+    pthread_mutex_unlock(&fatal_lock);
     return rc;
 }
 
 void fatal_disarm(void) {
-    (void)pthread_mutex_lock(&fatal_lock);
+    pthread_mutex_lock(&fatal_lock);
     if (fatal_state_now() != FATAL_OFF)
         fatal_take_back();
-    (void)pthread_mutex_unlock(&fatal_lock);
+    pthread_mutex_unlock(&fatal_lock);
 }
 
 void fatal_in_child(void) {
@@ -284,7 +283,7 @@ void fatal_in_child(void) {
     for (size_t i = 0; i < FATAL_SIGNALS; i++) {
         struct fatal_one *one = &fatal.each[i];
         if ((one->ours || one->below) && fatal_get(fatal_signals[i].number, &now) == 0 && fatal_is_ours(&now))
-            (void)fatal_put(fatal_signals[i].number, &one->before);
+            fatal_put(fatal_signals[i].number, &one->before);
         one->ours = false;
     }
     fatal.state = FATAL_OFF;
@@ -336,14 +335,14 @@ const char *fatal_reason(int signal, int code) {
 
 static void fatal_add(char *buf, size_t cap, const char *a, const char *b, const char *c) {
     size_t n = strlen(buf);
-    (void)snprintf(buf + n, cap - n, "%s%s%s", a, b, c);
+    snprintf(buf + n, cap - n, "%s%s%s", a, b, c);
 }
 
 void fatal_describe(char *buf, size_t cap) {
     struct fatal_action now;
     const char *between = "";
     buf[0] = '\0';
-    (void)pthread_mutex_lock(&fatal_lock);
+    pthread_mutex_lock(&fatal_lock);
     bool armed = fatal_state_now() != FATAL_OFF;
     for (size_t i = 0; armed && i < FATAL_SIGNALS; i++)
         if (fatal.each[i].ours && fatal_get(fatal_signals[i].number, &now) == 0 && fatal_is_ours(&now)) {
@@ -360,7 +359,7 @@ void fatal_describe(char *buf, size_t cap) {
         fatal_add(buf, cap, lost ? "the job has put another handler there since" : one->why, "", "");
         between = "; ";
     }
-    (void)pthread_mutex_unlock(&fatal_lock);
+    pthread_mutex_unlock(&fatal_lock);
 }
 
 /* ---- for the sampler ---- */
@@ -375,10 +374,10 @@ bool fatal_is_asked(void) { return fatal_state_now() == FATAL_ASKED; }
 static void fatal_mask(int how) {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     sigset_t set;
-    (void)sigemptyset(&set);
+    sigemptyset(&set);
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
-        (void)sigaddset(&set, faults[i]);
-    (void)pthread_sigmask(how, &set, NULL);
+        sigaddset(&set, faults[i]);
+    pthread_sigmask(how, &set, NULL);
 }
 
 struct fatal_record *fatal_begin(void) {
@@ -394,7 +393,7 @@ struct fatal_record *fatal_begin(void) {
 void fatal_end(void) {
     uint32_t expected = FATAL_READING;
     fatal_mask(SIG_BLOCK);
-    (void)__atomic_compare_exchange_n(&fatal.state, &expected, FATAL_KEPT, false, __ATOMIC_ACQ_REL,
-                                      __ATOMIC_ACQUIRE);
-    (void)syscall(SYS_futex, &fatal.state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+    __atomic_compare_exchange_n(&fatal.state, &expected, FATAL_KEPT, false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_ACQUIRE);
+    syscall(SYS_futex, &fatal.state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }

@@ -99,7 +99,7 @@ static void *pause_first(void) {
         if (!state || pause_is_whole(state))
             return state;
         void *own = pause_python.save();
-        (void)usleep(PAUSE_WHOLE_US);
+        usleep(PAUSE_WHOLE_US);
         pause_python.restore(own);
     }
     return NULL;
@@ -113,12 +113,12 @@ static void pause_set_each(pause_tracer fn, object *hold) {
         if (state == own)
             continue;
         if (pause_python.set_of) {
-            (void)pause_python.set_of(state, fn, hold);
+            pause_python.set_of(state, fn, hold);
             continue;
         }
-        (void)pause_python.swap(state);
+        pause_python.swap(state);
         pause_python.set_own(fn, hold);
-        (void)pause_python.swap(own);
+        pause_python.swap(own);
     }
 }
 
@@ -174,12 +174,12 @@ static object *pause_make_token(object *self, object *args) {
 static int pause_check_token(int fd, const char *token, const char *said) {
     struct address near, far;
     struct token right = {.text = ""};
-    (void)strncat(right.text, token, TOKEN_LEN);
+    strncat(right.text, token, TOKEN_LEN);
     if (access_ends(fd, &near, &far) != 0)
         return -1;
     if (said[0] && token_is(&right, said, strlen(said)))
         return 1;
-    (void)pthread_mutex_lock(&pause_lock);
+    pthread_mutex_lock(&pause_lock);
     uint64_t now = clock_mono_ns();
     struct access_peer who = access_find_peer(&pause_access, &near, &far);
     int is = access_is_known(&who) ? 1 : 0;
@@ -190,7 +190,7 @@ static int pause_check_token(int fd, const char *token, const char *said) {
     } else if (!is && access_must_wait(&pause_access, &far, who.uid, now)) {
         is = -1;
     }
-    (void)pthread_mutex_unlock(&pause_lock);
+    pthread_mutex_unlock(&pause_lock);
     return is;
 }
 
@@ -217,11 +217,11 @@ static object *pause_judge(object *self, object *args) {
 static object *pause_report(object *self, object *args) {
     char text[PAUSE_NOTE_MAX];
     (void)self;
-    (void)pyapi_get_text(&pause_python.api, pause_python.api.PyTuple_GetItem(args, 0), text, sizeof text);
-    (void)pthread_mutex_lock(&pause_note_lock);
+    pyapi_get_text(&pause_python.api, pause_python.api.PyTuple_GetItem(args, 0), text, sizeof text);
+    pthread_mutex_lock(&pause_note_lock);
     if (!pause_note[0])
         memcpy(pause_note, text, sizeof text);
-    (void)pthread_mutex_unlock(&pause_note_lock);
+    pthread_mutex_unlock(&pause_note_lock);
     return pause_none();
 }
 
@@ -231,21 +231,21 @@ static object *pause_get_debugger(object *self, object *args) {
     const struct pyapi *api = &pause_python.api;
     char state[16] = "", address[64] = "", text[256] = "";
     (void)self;
-    (void)pyapi_get_text(api, api->PyTuple_GetItem(args, 1), state, sizeof state);
-    (void)pyapi_get_text(api, api->PyTuple_GetItem(args, 2), address, sizeof address);
-    (void)pyapi_get_text(api, api->PyTuple_GetItem(args, 3), text, sizeof text);
+    pyapi_get_text(api, api->PyTuple_GetItem(args, 1), state, sizeof state);
+    pyapi_get_text(api, api->PyTuple_GetItem(args, 2), address, sizeof address);
+    pyapi_get_text(api, api->PyTuple_GetItem(args, 3), text, sizeof text);
     debugger_state_note((enum debugger_state_kind)pyapi_get_int(api, args, 0), state, address, text,
                         pyapi_get_int(api, args, 4), pyapi_get_int(api, args, 5) == 1);
     return pause_none();
 }
 
 bool pause_take_note(char *buf, size_t cap) {
-    (void)pthread_mutex_lock(&pause_note_lock);
+    pthread_mutex_lock(&pause_note_lock);
     bool there = pause_note[0] != '\0';
     buf[0] = '\0';
-    (void)strncat(buf, pause_note, cap - 1);
+    strncat(buf, pause_note, cap - 1);
     pause_note[0] = '\0';
-    (void)pthread_mutex_unlock(&pause_note_lock);
+    pthread_mutex_unlock(&pause_note_lock);
     return there;
 }
 
@@ -275,7 +275,7 @@ static object *pause_note_fatal(object *self, object *args) {
         fatal_disarm();
     fatal_describe(text, sizeof text);
     if (rc != 0)
-        (void)snprintf(text, sizeof text, "!%s", e.text);
+        snprintf(text, sizeof text, "!%s", e.text);
     pause_python.restore(state);
     return api->PyUnicode_FromString(text);
 }

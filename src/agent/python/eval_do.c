@@ -25,7 +25,7 @@ static void eval_take_text(struct eval_run *run, struct pyapi_object *bytes, str
     ssize_t size;
     strbuf_clear(out);
     if (bytes && run->api.PyBytes_AsStringAndSize(bytes, &text, &size) == 0)
-        (void)strbuf_add(out, text, (size_t)size);
+        strbuf_add(out, text, (size_t)size);
     run->api.PyErr_Clear();
 }
 
@@ -74,7 +74,7 @@ static bool eval_put_stream(struct eval_run *run, size_t i) {
 static void eval_take_stream(struct eval_run *run, size_t i) {
     struct eval_stream *s = &run->streams[i];
     if (s->ours && run->api.PySys_GetObject(eval_streams[i]) == s->ours)
-        (void)run->api.PySys_SetObject(eval_streams[i], s->before);
+        run->api.PySys_SetObject(eval_streams[i], s->before);
     eval_drop(run, &s->ours);
     eval_drop(run, &s->before);
     run->api.PyErr_Clear();
@@ -171,7 +171,7 @@ static void eval_explain_error(struct eval_run *run) {
         eval_take_flag(run, api->PyTuple_GetItem(told, 3));
     }
     if (run->type.len == 0) /* interrupted meanwhile, or its text could not be made */
-        (void)strbuf_adds(&run->type, EVAL_INTERRUPTED);
+        strbuf_adds(&run->type, EVAL_INTERRUPTED);
     eval_drop(run, &told);
     eval_drop(run, &type);
     eval_drop(run, &value);
@@ -184,12 +184,12 @@ static void eval_explain_error(struct eval_run *run) {
  * sets the eval breaker of all threads, which only a delivered exception clears; a thread of
  * 3.11 with a trace function then never gets past the beginning of a function. */
 static void eval_set_running(struct eval_run *run, bool running) {
-    (void)pthread_mutex_lock(&run->lock);
+    pthread_mutex_lock(&run->lock);
     run->running = running;
     bool drain = !running && __atomic_load_n(&run->interrupts, __ATOMIC_RELAXED) > 0;
     if (drain)
-        (void)run->api.PyThreadState_SetAsyncExc(run->ident, *run->api.PyExc_KeyboardInterrupt);
-    (void)pthread_mutex_unlock(&run->lock);
+        run->api.PyThreadState_SetAsyncExc(run->ident, *run->api.PyExc_KeyboardInterrupt);
+    pthread_mutex_unlock(&run->lock);
     if (drain) {
         struct pyapi_object *drained = eval_call(run, EVAL_drain, NULL, NULL, NULL);
         eval_drop(run, &drained);
@@ -232,9 +232,9 @@ void eval_perform(struct eval_run *run) {
             eval_explain_error(run);
         eval_set_running(run, false);
     } else {
-        (void)strbuf_adds(&run->type, "RuntimeError");
-        (void)strbuf_adds(&run->message, EVAL_NOT_APART);
-        (void)strbuf_adds(&run->traceback, "RuntimeError: " EVAL_NOT_APART "\n");
+        strbuf_adds(&run->type, "RuntimeError");
+        strbuf_adds(&run->message, EVAL_NOT_APART);
+        strbuf_adds(&run->traceback, "RuntimeError: " EVAL_NOT_APART "\n");
     }
     eval_finish(run);
     eval_own_end(run);

@@ -61,7 +61,7 @@ struct eval_run *eval_run_new(const struct wire_eval *want, const struct model_s
     struct eval_run *run = calloc(1, sizeof *run);
     if (!run || pthread_mutex_init(&run->lock, NULL) != 0) {
         free(run);
-        (void)err_set(e, ERR_FAILED, "no memory for the code");
+        err_set(e, ERR_FAILED, "no memory for the code");
         return NULL;
     }
     run->refs = 1;
@@ -97,14 +97,14 @@ struct eval_run *eval_run_new_call(struct eval_call *call, double timeout_s, str
     return run;
 }
 
-void eval_run_ref(struct eval_run *run) { (void)__atomic_add_fetch(&run->refs, 1, __ATOMIC_RELAXED); }
+void eval_run_ref(struct eval_run *run) { __atomic_add_fetch(&run->refs, 1, __ATOMIC_RELAXED); }
 
 void eval_run_unref(struct eval_run *run) {
     if (!run || __atomic_sub_fetch(&run->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     for (size_t i = 0; eval_texts(run, i); i++)
         strbuf_fini(eval_texts(run, i));
-    (void)pthread_mutex_destroy(&run->lock);
+    pthread_mutex_destroy(&run->lock);
     if (run->call)
         run->call->fini(run->call);
     arena_fini(&run->arena);
@@ -192,9 +192,9 @@ static int eval_find_names(struct eval_run *run, struct worker *w, char *why) {
         locals = api->PyTuple_GetItem(run->names, 1);
     }
     if (!globals || !locals) {
-        (void)snprintf(why, WORKER_WHY_MAX,
-                       worker_runs_beside(w) ? "without a GIL a frame does not stand still to be looked into"
-                                             : EVAL_GONE);
+        snprintf(why, WORKER_WHY_MAX,
+                 worker_runs_beside(w) ? "without a GIL a frame does not stand still to be looked into"
+                                       : EVAL_GONE);
         return -1;
     }
     struct eval_names n = {.api = api, .names = locals, .cells = api->PyTuple_GetItem(run->names, 2)};
@@ -202,7 +202,7 @@ static int eval_find_names(struct eval_run *run, struct worker *w, char *why) {
         return 0;
     int rc = pystack_place_each(worker_pystack(w), &run->place.locals, eval_put_local, &n);
     if (rc != 0 || n.failed)
-        (void)snprintf(why, WORKER_WHY_MAX, EVAL_GONE);
+        snprintf(why, WORKER_WHY_MAX, EVAL_GONE);
     return rc == 0 && !n.failed ? 0 : -1;
 }
 
@@ -212,7 +212,7 @@ static int eval_prepare(struct eval_run *run, struct worker *w, char *why) {
     run->api = *worker_api(w);
     run->api.library = NULL;
     const struct pyapi *api = &run->api;
-    (void)snprintf(why, WORKER_WHY_MAX, "this Python cannot be asked to run code");
+    snprintf(why, WORKER_WHY_MAX, "this Python cannot be asked to run code");
     for (size_t i = 0; i < EVAL_FUNCTION_COUNT; i++) {
         run->functions[i] = worker_helper(w, eval_functions[i]);
         if (!run->functions[i])
@@ -241,7 +241,7 @@ static int eval_prepare(struct eval_run *run, struct worker *w, char *why) {
     eval_drop(run, &name);
     eval_drop(run, &limit);
     if (!run->self) {
-        (void)snprintf(why, WORKER_WHY_MAX, "the job has no module __main__ to run code in");
+        snprintf(why, WORKER_WHY_MAX, "the job has no module __main__ to run code in");
         return -1;
     }
     why[0] = '\0';
@@ -289,7 +289,7 @@ static bool eval_step(struct worker_job *job, struct worker *w) {
     } else if (run->want.main) {
         eval_run_ref(run);
         if (run->api.Py_AddPendingCall(eval_on_pending, run) != 0) {
-            (void)snprintf(job->why, sizeof job->why, "the main thread has too much to do already");
+            snprintf(job->why, sizeof job->why, "the main thread has too much to do already");
             eval_let_go(run);
             eval_run_unref(run);
         }

@@ -36,29 +36,29 @@ static bool eval_may_ask(struct eval_run *run, struct pystack *ps, struct pystac
 
 static void eval_raise(struct eval_run *run) {
     int state = run->api.PyGILState_Ensure(); /* may not return: see eval_on_exit */
-    (void)pthread_mutex_lock(&run->lock);
+    pthread_mutex_lock(&run->lock);
     if (run->running) {
-        (void)run->api.PyThreadState_SetAsyncExc(run->ident, *run->api.PyExc_KeyboardInterrupt);
-        (void)__atomic_add_fetch(&run->interrupts, 1, __ATOMIC_RELAXED);
+        run->api.PyThreadState_SetAsyncExc(run->ident, *run->api.PyExc_KeyboardInterrupt);
+        __atomic_add_fetch(&run->interrupts, 1, __ATOMIC_RELAXED);
     }
-    (void)pthread_mutex_unlock(&run->lock);
+    pthread_mutex_unlock(&run->lock);
     run->api.PyGILState_Release(state);
 }
 
 static void eval_pause(struct eval_run *run, uint64_t ns) {
     const struct timespec pause = {.tv_nsec = (long)EVAL_POLL_NS};
     for (uint64_t until = clock_mono_ns() + ns; clock_mono_ns() < until && eval_run_state(run) == EVAL_BEGUN;)
-        (void)nanosleep(&pause, NULL);
+        nanosleep(&pause, NULL);
 }
 
 static void *eval_main(void *arg) {
     struct eval_run *run = arg;
     struct pystack_gate before = {.held = true};
     threads_begin("probing-int");
-    (void)pthread_setspecific(eval_key, run);
+    pthread_setspecific(eval_key, run);
     struct pystack *ps = pystack_open(0, NULL);
     if (ps)
-        (void)pystack_gate_read(ps, &before);
+        pystack_gate_read(ps, &before);
     while (ps && eval_run_state(run) == EVAL_BEGUN) {
         bool may = eval_may_ask(run, ps, &before);
         if (may)
@@ -67,7 +67,7 @@ static void *eval_main(void *arg) {
     }
     if (ps)
         pystack_close(ps);
-    (void)pthread_setspecific(eval_key, NULL);
+    pthread_setspecific(eval_key, NULL);
     threads_end();
     __atomic_store_n(&run->interrupter, 2, __ATOMIC_RELEASE);
     eval_run_unref(run);

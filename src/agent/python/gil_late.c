@@ -44,8 +44,7 @@ bool gil_late_is_there(const struct pyapi *api) {
         gil_late_ask(api);
         return false;
     }
-    (void)__atomic_compare_exchange_n(&gil_late.seen_ns, &never, now, false, __ATOMIC_ACQ_REL,
-                                      __ATOMIC_ACQUIRE);
+    __atomic_compare_exchange_n(&gil_late.seen_ns, &never, now, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     return now - __atomic_load_n(&gil_late.seen_ns, __ATOMIC_ACQUIRE) >= GIL_LATE_SETTLE_NS;
 }
 

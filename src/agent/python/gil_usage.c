@@ -20,8 +20,8 @@ void gil_usage_add(uint64_t since_ns) {
     while (held > longest && !__atomic_compare_exchange_n(&gil_usage_longest, &longest, held, true,
                                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
-    (void)__atomic_add_fetch(&gil_usage_ns, held, __ATOMIC_RELAXED);
-    (void)__atomic_add_fetch(&gil_usage_n, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&gil_usage_ns, held, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&gil_usage_n, 1, __ATOMIC_RELAXED);
 }
 
 void gil_usage_get(struct gil_usage *out) {

@@ -91,7 +91,7 @@ struct pyapi_object *helper_get(const struct helper *h, const struct pyapi *api,
 void helper_end(struct helper *h, const struct pyapi *api) {
     char name[64];
     for (size_t i = 0; h->globals && i < HELPER_COUNT; i++) {
-        (void)snprintf(name, sizeof name, "%s_off", helper_units[i].name);
+        snprintf(name, sizeof name, "%s_off", helper_units[i].name);
         struct pyapi_object *off = h->read[i] ? helper_get(h, api, name) : NULL;
         struct pyapi_object *result = off ? api->PyObject_CallFunctionObjArgs(off, NULL) : NULL;
         if (result)

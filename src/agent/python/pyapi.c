@@ -98,18 +98,18 @@ static void *pyapi_open(const Dl_info *image) {
     if (handle && pyapi_is_within(dlsym(handle, probe), image->dli_fbase))
         return handle;
     if (handle)
-        (void)dlclose(handle);
+        dlclose(handle);
     handle = dlopen(image->dli_fname, RTLD_NOW | RTLD_NOLOAD);
     if (handle && pyapi_is_within(dlsym(handle, probe), image->dli_fbase))
         return handle;
     if (handle)
-        (void)dlclose(handle);
+        dlclose(handle);
     return NULL;
 }
 
 void pyapi_close(struct pyapi *api) {
     if (api->library)
-        (void)dlclose(api->library);
+        dlclose(api->library);
     api->library = NULL;
 }
 

@@ -29,7 +29,7 @@ static void stack_get_text(const struct pyapi *api, object *o, const char *name,
         text = api->PyObject_GetAttrString(o, other);
     }
     if (pyapi_get_text(api, text, buf, cap) != 0)
-        (void)snprintf(buf, cap, "?");
+        snprintf(buf, cap, "?");
     if (text)
         api->Py_DecRef(text);
 }

@@ -25,16 +25,16 @@ static struct thread_spawner {
 static void *thread_spawner_main(void *arg) {
     (void)arg;
     threads_begin("probing-job");
-    (void)pthread_mutex_lock(&nursery.lock);
+    pthread_mutex_lock(&nursery.lock);
     while (!nursery.stop) {
         if (nursery.wanted) {
             nursery.rc = threads_create_deep(nursery.child, nursery.fn, nursery.arg, false);
             nursery.wanted = false;
-            (void)pthread_cond_broadcast(&nursery.changed);
+            pthread_cond_broadcast(&nursery.changed);
         }
-        (void)pthread_cond_wait(&nursery.changed, &nursery.lock);
+        pthread_cond_wait(&nursery.changed, &nursery.lock);
     }
-    (void)pthread_mutex_unlock(&nursery.lock);
+    pthread_mutex_unlock(&nursery.lock);
     threads_end();
     return NULL;
 }
@@ -49,27 +49,27 @@ int thread_spawner_begin(void) {
 void thread_spawner_end(void) {
     if (!nursery.there)
         return;
-    (void)pthread_mutex_lock(&nursery.lock);
+    pthread_mutex_lock(&nursery.lock);
     nursery.stop = true;
-    (void)pthread_cond_broadcast(&nursery.changed);
-    (void)pthread_mutex_unlock(&nursery.lock);
-    (void)pthread_join(nursery.thread, NULL);
+    pthread_cond_broadcast(&nursery.changed);
+    pthread_mutex_unlock(&nursery.lock);
+    pthread_join(nursery.thread, NULL);
     nursery.there = false;
 }
 
 int thread_spawner_create(pthread_t *thread, void *(*fn)(void *), void *arg) {
     if (!nursery.there)
         return EAGAIN;
-    (void)pthread_mutex_lock(&nursery.lock);
+    pthread_mutex_lock(&nursery.lock);
     nursery.child = thread;
     nursery.fn = fn;
     nursery.arg = arg;
     nursery.wanted = true;
-    (void)pthread_cond_broadcast(&nursery.changed);
+    pthread_cond_broadcast(&nursery.changed);
     while (nursery.wanted)
-        (void)pthread_cond_wait(&nursery.changed, &nursery.lock);
+        pthread_cond_wait(&nursery.changed, &nursery.lock);
     int rc = nursery.rc;
-    (void)pthread_mutex_unlock(&nursery.lock);
+    pthread_mutex_unlock(&nursery.lock);
     return rc;
 }
 

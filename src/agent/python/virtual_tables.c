@@ -28,7 +28,7 @@ const struct virtual_tables_table *virtual_tables_find_table(const char *name) {
 static void virtual_tables_answer_none(struct virtual_tables *m, uint32_t peer, uint32_t id,
                                        const char *why) {
     struct wire_rows none = {.more = true};
-    (void)snprintf(none.note, sizeof none.note, "%s", why);
+    snprintf(none.note, sizeof none.note, "%s", why);
     m->answer(m->arg, peer, id, &none, NULL);
 }
 
@@ -69,12 +69,12 @@ void virtual_tables_begin(struct virtual_tables *m, uint32_t peer, uint32_t id,
 static void virtual_tables_explain(struct pystack *ps, char *why, size_t cap) {
     struct pystack_gate gate = {.held = false};
     if (ps && pystack_gate_read(ps, &gate) == 0 && gate.finalizing)
-        (void)snprintf(why, cap, "the interpreter is ending");
+        snprintf(why, cap, "the interpreter is ending");
     else if (gate.held && gate.holder_tid)
-        (void)snprintf(why, cap, "the GIL was not had within %d ms: thread %lld holds it",
-                       VIRTUAL_TABLES_STILL_MS, (long long)gate.holder_tid);
+        snprintf(why, cap, "the GIL was not had within %d ms: thread %lld holds it", VIRTUAL_TABLES_STILL_MS,
+                 (long long)gate.holder_tid);
     else
-        (void)snprintf(why, cap, "the GIL was not had within %d ms", VIRTUAL_TABLES_STILL_MS);
+        snprintf(why, cap, "the GIL was not had within %d ms", VIRTUAL_TABLES_STILL_MS);
 }
 
 static void virtual_tables_free_item(struct virtual_tables *m, struct virtual_tables_item *item) {
@@ -89,11 +89,11 @@ static void virtual_tables_answer_done(struct virtual_tables *m, const struct vi
     if (end == WORKER_FAILED) {
         size_t n = strlen(rows.note);
         rows.more = true;
-        (void)snprintf(rows.note + n, sizeof rows.note - n, "%s%s", n ? "; " : "", item->job->why);
+        snprintf(rows.note + n, sizeof rows.note - n, "%s%s", n ? "; " : "", item->job->why);
     } else if (item->stopped) {
         size_t n = strlen(rows.note);
-        (void)snprintf(rows.note + n, sizeof rows.note - n, "%sthere is more than was found in %d s",
-                       n ? "; " : "", VIRTUAL_TABLES_LIMIT_MS / 1000);
+        snprintf(rows.note + n, sizeof rows.note - n, "%sthere is more than was found in %d s", n ? "; " : "",
+                 VIRTUAL_TABLES_LIMIT_MS / 1000);
     }
     m->answer(m->arg, item->peer, item->id, &rows, NULL);
 }

@@ -81,12 +81,12 @@ static struct worker_interrupt {
 static pthread_key_t worker_key;
 static bool worker_key_created;
 
-static void worker_lock(struct worker *w) { (void)pthread_mutex_lock(&w->lock); }
-static void worker_unlock(struct worker *w) { (void)pthread_mutex_unlock(&w->lock); }
+static void worker_lock(struct worker *w) { pthread_mutex_lock(&w->lock); }
+static void worker_unlock(struct worker *w) { pthread_mutex_unlock(&w->lock); }
 
 static void worker_sleep(uint64_t ns) {
     struct timespec pause = {.tv_nsec = (long)ns};
-    (void)nanosleep(&pause, NULL);
+    nanosleep(&pause, NULL);
 }
 
 const struct pyapi *worker_api(const struct worker *w) { return &w->api; }
@@ -124,7 +124,7 @@ static void worker_end_job(struct worker *w, struct worker_job *job, enum worker
 /* With the lock: no job will be done. */
 static void worker_fail_all(struct worker *w, const char *why) {
     while (w->head) {
-        (void)snprintf(w->head->why, sizeof w->head->why, "%s", why);
+        snprintf(w->head->why, sizeof w->head->why, "%s", why);
         worker_end_job(w, w->head, WORKER_FAILED);
     }
 }
@@ -164,7 +164,7 @@ static int worker_wait_for_turn(struct worker *w, const struct worker_job *job, 
         int rc = pystack_gate_read(w->ps, &now);
         if (w->over || worker_is_ending(w, &now)) {
             w->over = true;
-            (void)snprintf(why, WORKER_WHY_MAX, WORKER_ENDING);
+            snprintf(why, WORKER_WHY_MAX, WORKER_ENDING);
             return -1;
         }
         w->no_gil = now.none;
@@ -199,7 +199,7 @@ static int worker_take(struct worker *w, const struct worker_job *job, uint64_t 
 static void worker_give(struct worker *w, int state, uint64_t cpu_ns) {
     w->api.PyErr_Clear();
     if (w->collects)
-        (void)w->api.PyGC_Enable();
+        w->api.PyGC_Enable();
     if (cpu_ns)
         gil_usage_add(cpu_ns);
     w->api.PyGILState_Release(state);
@@ -230,7 +230,7 @@ static int worker_begin_helper(struct worker *w) {
 static bool worker_step(struct worker *w, struct worker_job *job) {
     if (worker_begin_helper(w) != 0) {
         w->api.PyErr_Clear();
-        (void)snprintf(job->why, sizeof job->why, "no memory for the helper");
+        snprintf(job->why, sizeof job->why, "no memory for the helper");
         return false;
     }
     if (helper_read(&w->helper, &w->api, job->unit))
@@ -253,7 +253,7 @@ static bool worker_do_for_a_while(struct worker *w, struct worker_job *job, uint
         bool unwanted = job->unwanted || w->stop;
         worker_unlock(w);
         if (unwanted) {
-            (void)snprintf(job->why, sizeof job->why, "nobody waits for it any more");
+            snprintf(job->why, sizeof job->why, "nobody waits for it any more");
             more = job->begun && job->drain && job->drain(job, w);
         } else
             more = worker_step(w, job);
@@ -286,7 +286,7 @@ static void worker_do(struct worker *w, struct worker_job *job) {
         if (job->begun && until < clock_mono_ns() + WORKER_CLEAN_NS)
             until = clock_mono_ns() + WORKER_CLEAN_NS;
         if (worker_take(w, job, until, &state, why) != 0) {
-            (void)snprintf(job->why, sizeof job->why, "%s", why);
+            snprintf(job->why, sizeof job->why, "%s", why);
             worker_lock(w);
             job->unwanted = true;
             bool leave = !job->begun || w->over || w->stop;
@@ -315,7 +315,7 @@ static void worker_do(struct worker *w, struct worker_job *job) {
 static int worker_on_pending(void *arg) {
     (void)arg;
     if (__atomic_exchange_n(&worker_interrupt.wanted, 0, __ATOMIC_ACQ_REL))
-        (void)worker_interrupt.raise(worker_interrupt.ident, *worker_interrupt.exception);
+        worker_interrupt.raise(worker_interrupt.ident, *worker_interrupt.exception);
     return 0;
 }
 
@@ -325,7 +325,7 @@ static void worker_interrupt_job(struct worker *w) {
     if (!job || !job->calls_job || job->is_interrupted || !job->begun || w->over)
         return;
     if (!__atomic_exchange_n(&worker_interrupt.wanted, 1, __ATOMIC_ACQ_REL))
-        (void)w->api.Py_AddPendingCall(worker_on_pending, NULL);
+        w->api.Py_AddPendingCall(worker_on_pending, NULL);
 }
 
 /* ---- the thread ---- */
@@ -343,7 +343,7 @@ static void worker_on_exit(void *arg) {
     w->over = true;
     w->state = WORKER_LOST;
     worker_fail_all(w, WORKER_ENDING);
-    (void)pthread_cond_broadcast(&w->changed);
+    pthread_cond_broadcast(&w->changed);
     worker_wake(w);
     worker_unlock(w);
     threads_end();
@@ -358,9 +358,9 @@ static int worker_open(struct worker *w, struct err *e) {
         return -1;
     bool foreign = w->in_job && pystack_own_file(w->ps) >= 0;
     if (foreign)
-        (void)err_set(e, ERR_FAILED,
-                      "process_vm_readv is refused in this process (a seccomp filter), and no file of "
-                      "ours may be opened among the job's");
+        err_set(e, ERR_FAILED,
+                "process_vm_readv is refused in this process (a seccomp filter), and no file of "
+                "ours may be opened among the job's");
     if (foreign || pyapi_find(&w->api, pystack_get_info(w->ps)->runtime, e) != 0) {
         pystack_close(w->ps);
         w->ps = NULL;
@@ -399,8 +399,8 @@ static void worker_destroy(struct worker *w) {
     pyapi_close(&w->api);
     if (w->ps)
         pystack_close(w->ps);
-    (void)pthread_mutex_destroy(&w->lock);
-    (void)pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->lock);
+    pthread_cond_destroy(&w->changed);
     free(w);
 }
 
@@ -408,20 +408,20 @@ static void *worker_main(void *arg) {
     struct worker *w = arg;
     struct err e = {0};
     threads_begin(w->in_job ? "probing-eval" : "probing-py");
-    (void)pthread_setspecific(worker_key, w);
+    pthread_setspecific(worker_key, w);
     worker_lock(w);
     w->tid = syscall(SYS_gettid);
     while (!w->stop) {
         struct worker_job *job = w->head;
         if (!job) {
             w->state = WORKER_IDLE;
-            (void)pthread_cond_wait(&w->changed, &w->lock);
+            pthread_cond_wait(&w->changed, &w->lock);
             continue;
         }
         w->state = WORKER_BUSY;
         worker_unlock(w);
         if (worker_open(w, &e) != 0)
-            (void)snprintf(job->why, sizeof job->why, "%s", e.text);
+            snprintf(job->why, sizeof job->why, "%s", e.text);
         else
             worker_do(w, job);
         worker_lock(w);
@@ -431,11 +431,11 @@ static void *worker_main(void *arg) {
     worker_fail_all(w, "the agent is leaving");
     worker_unlock(w);
     worker_close(w);
-    (void)pthread_setspecific(worker_key, NULL);
+    pthread_setspecific(worker_key, NULL);
     threads_end();
     worker_lock(w);
     w->state = WORKER_ABSENT;
-    (void)pthread_cond_broadcast(&w->changed);
+    pthread_cond_broadcast(&w->changed);
     bool orphan = w->orphan;
     worker_unlock(w);
     if (orphan)
@@ -454,11 +454,11 @@ struct worker *worker_new(void (*wake)(void *arg), void *arg, bool in_job, struc
     if (made) {
         made = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0 &&
                pthread_mutex_init(&w->lock, NULL) == 0 && pthread_cond_init(&w->changed, &attr) == 0;
-        (void)pthread_condattr_destroy(&attr);
+        pthread_condattr_destroy(&attr);
     }
     if (!made) {
         free(w);
-        (void)err_set(e, ERR_FAILED, "no memory for the python worker");
+        err_set(e, ERR_FAILED, "no memory for the python worker");
         return NULL;
     }
     w->wake = wake;
@@ -472,7 +472,7 @@ static int worker_start(struct worker *w, struct err *e) {
     if (w->state != WORKER_ABSENT)
         return 0;
     if (w->joinable)
-        (void)pthread_join(w->thread, NULL);
+        pthread_join(w->thread, NULL);
     w->joinable = false;
     int rc = w->in_job ? thread_spawner_create(&w->thread, worker_main, w)
                        : threads_create(&w->thread, worker_main, w, false);
@@ -487,11 +487,11 @@ int worker_submit(struct worker *w, struct worker_job *job, struct err *e) {
     int rc = -1;
     worker_lock(w);
     if (w->over || w->state == WORKER_LOST)
-        (void)err_set(e, ERR_FAILED, WORKER_ENDING);
+        err_set(e, ERR_FAILED, WORKER_ENDING);
     else if (w->left)
-        (void)err_set(e, ERR_FAILED, "the agent is leaving");
+        err_set(e, ERR_FAILED, "the agent is leaving");
     else if (w->n_jobs == WORKER_MAX_JOBS)
-        (void)err_set(e, ERR_FAILED, "the python worker has not got through what it was asked before");
+        err_set(e, ERR_FAILED, "the python worker has not got through what it was asked before");
     else
         rc = worker_start(w, e);
     if (rc == 0) {
@@ -501,7 +501,7 @@ int worker_submit(struct worker *w, struct worker_job *job, struct err *e) {
         job->next = NULL;
         *at = job;
         w->n_jobs++;
-        (void)pthread_cond_broadcast(&w->changed);
+        pthread_cond_broadcast(&w->changed);
     }
     worker_unlock(w);
     return rc;
@@ -551,7 +551,7 @@ static void worker_give_up(struct worker *w) {
     w->over = w->orphan = true;
     w->state = WORKER_LOST;
     worker_fail_all(w, WORKER_ENDING);
-    (void)pthread_detach(w->thread);
+    pthread_detach(w->thread);
     w->joinable = false;
     threads_forget(w->tid);
 }
@@ -559,7 +559,7 @@ static void worker_give_up(struct worker *w) {
 int worker_leave(struct worker *w, struct err *e) {
     worker_lock(w);
     w->stop = w->left = true;
-    (void)pthread_cond_broadcast(&w->changed);
+    pthread_cond_broadcast(&w->changed);
     worker_interrupt_job(w);
     bool gone = worker_wait_gone(w, WORKER_LEAVE_NS);
     if (!gone && worker_is_abandoned(w)) {
@@ -572,7 +572,7 @@ int worker_leave(struct worker *w, struct err *e) {
     w->joinable = w->joinable && !join;
     worker_unlock(w);
     if (join)
-        (void)pthread_join(w->thread, NULL);
+        pthread_join(w->thread, NULL);
     return gone ? 0
                 : err_set(e, ERR_FAILED,
                           "the agent's Python thread waits for the GIL, or runs a repr() of the job, and "
@@ -587,7 +587,7 @@ void worker_free(struct worker *w) {
     bool touched = w->orphan; /* by a thread under finalisation, which may end at any time */
     if (!gone) {
         w->stop = w->left = w->orphan = true;
-        (void)pthread_detach(w->thread);
+        pthread_detach(w->thread);
     }
     worker_unlock(w);
     if (gone && !touched)
@@ -612,15 +612,14 @@ void worker_get_status(struct worker *w, struct worker_status *out) {
 
 void worker_explain(const struct pystack_gate *gate, bool up, char *why) {
     if (!up)
-        (void)snprintf(why, WORKER_WHY_MAX, "Python has not started yet, or has ended");
+        snprintf(why, WORKER_WHY_MAX, "Python has not started yet, or has ended");
     else if (gil_late_is_owed())
-        (void)snprintf(why, WORKER_WHY_MAX, GIL_LATE_WHY);
+        snprintf(why, WORKER_WHY_MAX, GIL_LATE_WHY);
     else if (!gate->held)
-        (void)snprintf(why, WORKER_WHY_MAX, "the GIL was not had in time");
+        snprintf(why, WORKER_WHY_MAX, "the GIL was not had in time");
     else if (gate->holder_tid)
-        (void)snprintf(why, WORKER_WHY_MAX, "the GIL was not had in time: thread %lld holds it",
-                       (long long)gate->holder_tid);
+        snprintf(why, WORKER_WHY_MAX, "the GIL was not had in time: thread %lld holds it",
+                 (long long)gate->holder_tid);
     else
-        (void)snprintf(why, WORKER_WHY_MAX,
-                       "the GIL was not had in time: a thread that is not known holds it");
+        snprintf(why, WORKER_WHY_MAX, "the GIL was not had in time: a thread that is not known holds it");
 }

@@ -164,7 +164,7 @@ struct rows_job {
 static struct rows_job *rows_job_of(struct worker_job *job) { return (struct rows_job *)(void *)job; }
 
 static void rows_fail(struct rows_job *job, const char *why) {
-    (void)snprintf(job->job.why, sizeof job->job.why, "%s", why);
+    snprintf(job->job.why, sizeof job->job.why, "%s", why);
 }
 
 /* ---- to Python ---- */
@@ -240,7 +240,7 @@ static void rows_give_root(struct rows_job *job, struct worker *w, int64_t i) {
         return;
     const struct rows_root *r = &job->roots[i];
     if (pystack_place_read(worker_pystack(w), &living, &r->frame, &r->local, &object) != PYSTACK_PLACE_GONE)
-        (void)api->PyDict_SetItemString(job->args, "root", (struct pyapi_object *)(uintptr_t)object);
+        api->PyDict_SetItemString(job->args, "root", (struct pyapi_object *)(uintptr_t)object);
     api->PyErr_Clear();
 }
 
@@ -305,7 +305,7 @@ static void rows_take_note(struct rows_job *job, const struct pyapi *api, struct
     char text[sizeof job->note];
     size_t n = strlen(job->note);
     if (pyapi_get_text(api, o, text, sizeof text) == 0 && text[0])
-        (void)snprintf(job->note + n, sizeof job->note - n, "%s%s", n ? "; " : "", text);
+        snprintf(job->note + n, sizeof job->note - n, "%s%s", n ? "; " : "", text);
 }
 
 /* ---- numbers ---- */
@@ -338,7 +338,7 @@ static void rows_begin_numbers(struct rows_job *job, const struct pyapi *api, st
 static bool rows_off_gil(struct worker_job *base) {
     struct rows_job *job = rows_job_of(base);
     bool stop = __atomic_load_n(&job->stop, __ATOMIC_ACQUIRE);
-    (void)__atomic_add_fetch(&job->progress, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&job->progress, 1, __ATOMIC_RELAXED);
     if (job->squares)
         return !stop && rows_squares_step(job->squares);
     if (stop)
@@ -366,7 +366,7 @@ static void rows_answer_numbers(struct rows_job *job, const struct pyapi *api) {
     else if (!job->numbers->failed)
         answer = rows_make_statistics(job->numbers, api);
     if (answer)
-        (void)rows_set(job, api, "answer", answer);
+        rows_set(job, api, "answer", answer);
     api->PyErr_Clear();
 }
 
@@ -411,14 +411,14 @@ static bool rows_go_on(struct rows_job *job, struct worker *w) {
 /* With the GIL: inform the generator that it is to end. */
 static void rows_send_stop(struct rows_job *job, const struct pyapi *api) {
     if (!job->stopped && job->args)
-        (void)api->PyDict_SetItemString(job->args, "stop", api->_Py_TrueStruct);
+        api->PyDict_SetItemString(job->args, "stop", api->_Py_TrueStruct);
     api->PyErr_Clear();
     job->stopped = true;
 }
 
 static bool rows_step(struct worker_job *base, struct worker *w) {
     struct rows_job *job = rows_job_of(base);
-    (void)__atomic_add_fetch(&job->progress, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&job->progress, 1, __ATOMIC_RELAXED);
     if (rows_begin(job, w))
         return base->why[0] == '\0';
     if (__atomic_load_n(&job->stop, __ATOMIC_ACQUIRE)) {
@@ -500,16 +500,15 @@ static int rows_copy_roots(struct rows_job *job, const struct model_snapshot *s)
         return -1;
     for (size_t i = 0; s && i < s->n_threads; i++) {
         if (s->threads[i].has_python && s->threads[i].torn && s->threads[i].n_frames == 0)
-            (void)snprintf(job->note, sizeof job->note,
-                           "the stack of thread %lld could not be read: it moved",
-                           (long long)s->threads[i].tid);
+            snprintf(job->note, sizeof job->note, "the stack of thread %lld could not be read: it moved",
+                     (long long)s->threads[i].tid);
         for (size_t d = s->threads[i].locals ? s->threads[i].n_frames : 0; d > 0; d--)
             if (s->threads[i].locals[d - 1])
                 rows_add_locals(job, &s->threads[i], d - 1);
     }
     if (job->roots_cut)
-        (void)snprintf(job->note, sizeof job->note, "only %d variables of frames were looked at",
-                       WORKER_ROWS_ROOTS);
+        snprintf(job->note, sizeof job->note, "only %d variables of frames were looked at",
+                 WORKER_ROWS_ROOTS);
     return job->arena.failed ? -1 : 0;
 }
 
@@ -555,5 +554,5 @@ void worker_rows_get(const struct worker_job *base, struct wire_rows *out) {
                               .n_columns = job->n_columns,
                               .n_rows = job->n_rows,
                               .more = job->more};
-    (void)snprintf(out->note, sizeof out->note, "%s", job->note);
+    snprintf(out->note, sizeof out->note, "%s", job->note);
 }

@@ -72,7 +72,7 @@ void background_publish(const struct background *a, const struct training *train
     const struct record *r = &a->record;
     uint64_t up = clock_mono_ns() - r->began_ns;
     _Static_assert(MAILBOX_TABLES >= RING_TABLE_KEPT, "there are more tables than status has room for");
-    (void)pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&m->lock);
     st->n_tables = record_list(r, st->tables);
     st->of.always_hz = r->set ? a->config.values[CONFIG_SAMPLE_RATE] : 0;
     st->of.collect_pct = r->cost_pct;
@@ -82,22 +82,22 @@ void background_publish(const struct background *a, const struct training *train
                                    : NAN;
     st->of.collect_missed = r->missed;
     training_publish(training, st);
-    (void)snprintf(st->data_dir, sizeof st->data_dir, "%s", r->set ? ring_set_path(r->set) : "");
+    snprintf(st->data_dir, sizeof st->data_dir, "%s", r->set ? ring_set_path(r->set) : "");
     const char *gc = r->set && r->gc.note ? r->gc.note : "";
-    (void)snprintf(st->collect_note, sizeof st->collect_note, "%s%s%s%s", r->note,
-                   r->note[0] && gc[0] ? "; " : "", gc[0] ? "python.gc: " : "", gc);
-    (void)pthread_mutex_unlock(&m->lock);
+    snprintf(st->collect_note, sizeof st->collect_note, "%s%s%s%s", r->note, r->note[0] && gc[0] ? "; " : "",
+             gc[0] ? "python.gc: " : "", gc);
+    pthread_mutex_unlock(&m->lock);
 }
 
 size_t background_view(const struct background *a, struct mailbox *m, struct record_view *view) {
     (void)a;
-    (void)pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&m->lock);
     *view =
         (struct record_view){.dropped = m->status.of.dropped, .us_per_sample = m->status.of.us_per_sample};
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         view->clients += m->slots[i].peer != 0;
     size_t bytes = m->server_bytes;
-    (void)pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&m->lock);
     return bytes;
 }
 

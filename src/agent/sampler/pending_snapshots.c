@@ -14,7 +14,7 @@
 
 static void pending_snapshots_note(struct pending_snapshots_item *item, const char *what, const char *why) {
     size_t n = strlen(item->note);
-    (void)snprintf(item->note + n, sizeof item->note - n, "%s%s: %s", n ? "; " : "", what, why);
+    snprintf(item->note + n, sizeof item->note - n, "%s%s: %s", n ? "; " : "", what, why);
 }
 
 static void pending_snapshots_note_values(struct pending_snapshots_item *item, const char *why) {
@@ -111,18 +111,18 @@ static bool pending_snapshots_is_own(int64_t tid) {
 static void pending_snapshots_explain(struct pystack *ps, char *why, size_t cap) {
     struct pystack_gate gate;
     if (!ps || pystack_gate_read(ps, &gate) != 0)
-        (void)snprintf(why, cap, "the GIL was not had within %d ms", PENDING_SNAPSHOTS_LIMIT_MS);
+        snprintf(why, cap, "the GIL was not had within %d ms", PENDING_SNAPSHOTS_LIMIT_MS);
     else if (gate.finalizing)
-        (void)snprintf(why, cap, "the interpreter is ending");
+        snprintf(why, cap, "the interpreter is ending");
     else if (gil_late_is_owed())
-        (void)snprintf(why, cap, GIL_LATE_WHY);
+        snprintf(why, cap, GIL_LATE_WHY);
     else if (gate.held && pending_snapshots_is_own(gate.holder_tid))
-        (void)snprintf(why, cap, "a repr() of the job needs more than %d ms", PENDING_SNAPSHOTS_LIMIT_MS);
+        snprintf(why, cap, "a repr() of the job needs more than %d ms", PENDING_SNAPSHOTS_LIMIT_MS);
     else if (gate.held && gate.holder_tid)
-        (void)snprintf(why, cap, "the GIL was not had within %d ms: thread %lld holds it",
-                       PENDING_SNAPSHOTS_LIMIT_MS, (long long)gate.holder_tid);
+        snprintf(why, cap, "the GIL was not had within %d ms: thread %lld holds it",
+                 PENDING_SNAPSHOTS_LIMIT_MS, (long long)gate.holder_tid);
     else
-        (void)snprintf(why, cap, "the python worker needs more than %d ms", PENDING_SNAPSHOTS_LIMIT_MS);
+        snprintf(why, cap, "the python worker needs more than %d ms", PENDING_SNAPSHOTS_LIMIT_MS);
 }
 
 /* Take the results of a job. NULL if it has ended, otherwise the job. */

@@ -78,7 +78,7 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
     struct mailbox_status *st = &s->mailbox->status;
     const struct pystack_info *info = sampler_info(s);
     size_t bytes = sampler_bytes(s, snap);
-    (void)pthread_mutex_lock(&s->mailbox->lock);
+    pthread_mutex_lock(&s->mailbox->lock);
     st->of.samples = s->profile.total_samples;
     st->of.torn = s->profile.total_torn;
     st->of.snapshots = s->snapshots;
@@ -91,7 +91,7 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
     st->of.kept_hz =
         s->tick_due_ns != SAMPLER_NEVER && s->profile.period_us > 0 ? 1e6 / s->profile.period_us : NAN;
     st->bytes = bytes;
-    (void)snprintf(st->discovery, sizeof st->discovery, "%s", info ? info->discovery : "");
+    snprintf(st->discovery, sizeof st->discovery, "%s", info ? info->discovery : "");
     st->of.exact = s->profile.total_exact;
     st->of.unknown_frames = s->profile.unknown_frames;
     st->of.signals_sent = s->signals.sent;
@@ -107,11 +107,11 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
             ? NULL
             : model_sampling_name(s->profile.exact ? MODEL_SAMPLING_EXACT : MODEL_SAMPLING_GENTLE);
     if (s->ps && s->exact_off)
-        (void)snprintf(st->note, sizeof st->note, "running threads are read as in gentle mode: %s",
-                       s->exact_error.text);
+        snprintf(st->note, sizeof st->note, "running threads are read as in gentle mode: %s",
+                 s->exact_error.text);
     else
-        (void)snprintf(st->note, sizeof st->note, "%s", s->ps ? s->config_error.text : s->ps_error.text);
-    (void)pthread_mutex_unlock(&s->mailbox->lock);
+        snprintf(st->note, sizeof st->note, "%s", s->ps ? s->config_error.text : s->ps_error.text);
+    pthread_mutex_unlock(&s->mailbox->lock);
 }
 
 /* ---- the interpreter ---- */
@@ -183,13 +183,12 @@ struct pystack *sampler_pystack(struct sampler *s) {
 static void sampler_choose_mode(struct sampler *s, bool gentle) {
     const struct pystack_info *info = sampler_info(s);
     if (info && !signal_sampler_is_armed() && !pystack_self_supports(info)) {
-        (void)err_set(&s->exact_error, ERR_FAILED, "threads of Python %s cannot be asked", info->version);
+        err_set(&s->exact_error, ERR_FAILED, "threads of Python %s cannot be asked", info->version);
         s->exact_off = true;
     }
     if (info && pystack_own_file(s->ps) >= 0) {
-        (void)err_set(
-            &s->exact_error, ERR_FAILED,
-            "process_vm_readv is refused in this process (a seccomp filter); /proc/self/mem is read");
+        err_set(&s->exact_error, ERR_FAILED,
+                "process_vm_readv is refused in this process (a seccomp filter); /proc/self/mem is read");
         s->exact_off = true;
     }
     sampler_note_python_file(&s->liveness, s->ps);
@@ -222,9 +221,9 @@ static int sampler_snapshot(struct sampler *s, const struct sampler_plan *plan, 
     s->limit_hits += out->incomplete;
     out->process.agent_cpu_pct =
         cost_meter_add(&s->meter, clock_mono_ns(), threads_cpu_ns() + sampler_signals_ns(s));
-    (void)pthread_mutex_lock(&s->mailbox->lock);
+    pthread_mutex_lock(&s->mailbox->lock);
     size_t server = s->mailbox->server_bytes;
-    (void)pthread_mutex_unlock(&s->mailbox->lock);
+    pthread_mutex_unlock(&s->mailbox->lock);
     out->process.agent_rss_bytes = (int64_t)(sampler_bytes(s, out) + server);
     return 0;
 }
@@ -238,7 +237,7 @@ static enum wire_access sampler_may(const struct mailbox_slot *slot) {
 
 static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *plan) {
     struct model_target target;
-    (void)sampler_pystack(s);
+    sampler_pystack(s);
     pystack_read_target(0, sampler_info(s), &target);
     target.mode = MODEL_MODE_AGENT;
     target.agent_version = PROBING_VERSION;
@@ -286,8 +285,7 @@ static void sampler_notify_threads(struct sampler *s, const struct sampler_plan 
         if (!*bytes)
             *bytes = reply_stream(snap, slot->looker ? MAILBOX_LOOKER_ANSWER : 0);
         if (*bytes)
-            (void)mailbox_post(s->mailbox,
-                               queue_item_new(queue_bytes_ref(*bytes), QUEUE_SNAPSHOT, slot->peer));
+            mailbox_post(s->mailbox, queue_item_new(queue_bytes_ref(*bytes), QUEUE_SNAPSHOT, slot->peer));
     }
     queue_bytes_unref(all);
     queue_bytes_unref(less);
@@ -366,7 +364,7 @@ struct sampler_batch {
  * another one. */
 static size_t sampler_list_listeners(struct sampler *s, struct sampler_batch *list) {
     size_t n = 0;
-    (void)pthread_mutex_lock(&s->mailbox->lock);
+    pthread_mutex_lock(&s->mailbox->lock);
     for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
         struct mailbox_slot *slot = &s->mailbox->slots[i];
         if (slot->peer && slot->rate_hz[WIRE_STREAM_SAMPLES] > 0 && slot->first_sample < s->profile.n_samples)
@@ -374,7 +372,7 @@ static size_t sampler_list_listeners(struct sampler *s, struct sampler_batch *li
                 .peer = slot->peer, .looker = slot->looker, .sent = slot->sent, .first = slot->first_sample};
         slot->first_sample = 0;
     }
-    (void)pthread_mutex_unlock(&s->mailbox->lock);
+    pthread_mutex_unlock(&s->mailbox->lock);
     return n;
 }
 
@@ -387,7 +385,7 @@ static void sampler_encode_batch(struct sampler *s, struct sampler_batch *to) {
     batch.budget_pct = s->budget_pct;
     batch.cost_pct = sampler_cost_pct(s);
     if (rc == 0)
-        (void)wire_put_samples_notify_open(&b, &batch);
+        wire_put_samples_notify_open(&b, &batch);
     to->bytes = rc == 0 ? queue_bytes_new(&b) : NULL;
     to->n_samples = (uint32_t)batch.n_samples;
     strbuf_fini(&b);
@@ -411,14 +409,14 @@ static void sampler_post_batch(struct sampler *s, const struct sampler_batch *to
         item->mark.n_samples = to->n_samples;
     }
     bool posted = mailbox_post(m, item) == 0;
-    (void)pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&m->lock);
     /* A generation that has changed meanwhile was rolled back: this batch does not count for it. */
     for (size_t i = 0; posted && i < MAILBOX_SLOTS; i++)
         if (m->slots[i].peer == to->peer && m->slots[i].sent.generation == to->sent.generation)
             m->slots[i].sent = to->now;
     if (!posted)
         m->status.of.dropped += to->n_samples;
-    (void)pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&m->lock);
 }
 
 static void sampler_send_batches(struct sampler *s) {
@@ -567,10 +565,10 @@ static void sampler_retune(struct sampler *s, const struct sampler_plan *plan) {
         record_configure(&s->always.record, &s->always.config);
     if (plan->always.retune) {
         sampler_end_batch(s);
-        (void)pthread_mutex_lock(&s->mailbox->lock);
+        pthread_mutex_lock(&s->mailbox->lock);
         /* also for a batch that had no samples and so was not sent */
         mailbox_set_first(s->mailbox, 0);
-        (void)pthread_mutex_unlock(&s->mailbox->lock);
+        pthread_mutex_unlock(&s->mailbox->lock);
         s->profile.last_tick_ns = 0;
     }
     if (plan->always.fresh) /* what was refused before may be allowed now */
@@ -639,9 +637,9 @@ static void *sampler_main(void *arg) {
     struct mailbox *m = s->mailbox;
     struct sampler_plan plan;
     threads_begin("probing-smp");
-    (void)sampler_pystack(s); /* now, while the first client connects */
+    sampler_pystack(s); /* now, while the first client connects */
     sampler_publish(s, NULL);
-    (void)pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&m->lock);
     while (!m->stop) {
         bool fatal = fatal_is_asked();
         if (!fatal)
@@ -650,14 +648,14 @@ static void *sampler_main(void *arg) {
             mailbox_sleep(m, plan.next_ns);
             continue;
         }
-        (void)pthread_mutex_unlock(&m->lock);
+        pthread_mutex_unlock(&m->lock);
         if (fatal)
             sampler_keep_fatal(s);
         else
             sampler_do(s, &plan);
-        (void)pthread_mutex_lock(&m->lock);
+        pthread_mutex_lock(&m->lock);
     }
-    (void)pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&m->lock);
     threads_end();
     return NULL;
 }
@@ -681,7 +679,7 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     struct sampler *s = calloc(1, sizeof *s);
     if (!s || thread_sampler_init(&s->profile, sampler_flush, s) != 0) {
         free(s);
-        (void)err_set(e, ERR_FAILED, "no memory for the sampler");
+        err_set(e, ERR_FAILED, "no memory for the sampler");
         return NULL;
     }
     s->mailbox = m;
@@ -696,7 +694,7 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
                               .answer_debugger = reply_debugger};
     s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
     s->replan = true;
-    (void)config_read_environ(&m->config, 0, &s->config_error); /* the mailbox is not shared yet */
+    config_read_environ(&m->config, 0, &s->config_error); /* the mailbox is not shared yet */
     m->status.of.budget_pct = s->budget_pct = m->config.values[CONFIG_BUDGET];
     background_init(&s->always, m, life_is_invited());
     training_init(&s->training, &s->always.record, m->worker);
@@ -707,7 +705,7 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
         fatal_set_waker(sampler_note_fatal, m);
         return s;
     }
-    (void)err_set_errno(e, ERR_FAILED, rc, "no thread for the sampler");
+    err_set_errno(e, ERR_FAILED, rc, "no thread for the sampler");
     sampler_free(s);
     return NULL;
 }
@@ -717,7 +715,7 @@ void sampler_stop(struct sampler *s) {
         return;
     fatal_set_waker(NULL, NULL);
     mailbox_stop(s->mailbox);
-    (void)pthread_join(s->thread, NULL);
+    pthread_join(s->thread, NULL);
     sampler_free(s);
 }
 

@@ -51,13 +51,13 @@ static void fatal_name_thread(struct fatal_work *w) {
     if (procfs_read_comm(0, (pid_t)w->record->tid, raw, sizeof raw) != 0)
         raw[0] = '\0';
     if (w->record->tid == getpid()) /* Python's name for it if no other is known */
-        (void)snprintf(raw, sizeof raw, "MainThread");
+        snprintf(raw, sizeof raw, "MainThread");
     for (size_t i = 0; i < p->n_threads; i++)
         if (p->threads[i].py.tid == w->record->tid && p->threads[i].name)
-            (void)snprintf(raw, sizeof raw, "%s", p->threads[i].name);
+            snprintf(raw, sizeof raw, "%s", p->threads[i].name);
     if (w->s->ps && pystack_read_name(w->s->ps, w->record->ident, now, sizeof now) == 0 && now[0])
         memcpy(raw, now, sizeof raw);
-    (void)text_sanitize(w->name, sizeof w->name, raw[0] ? raw : "?");
+    text_sanitize(w->name, sizeof w->name, raw[0] ? raw : "?");
 }
 
 static void fatal_say_what(struct fatal_work *w) {
@@ -65,14 +65,14 @@ static void fatal_say_what(struct fatal_work *w) {
     const char *reason = fatal_reason(r->signal, r->code);
     char how[128] = "";
     if (r->code > 0)
-        (void)snprintf(how, sizeof how, " (%s%saddress 0x%" PRIx64 ")", reason ? reason : "",
-                       reason ? ", " : "", r->address);
+        snprintf(how, sizeof how, " (%s%saddress 0x%" PRIx64 ")", reason ? reason : "", reason ? ", " : "",
+                 r->address);
     else if (r->sender == getpid())
-        (void)snprintf(how, sizeof how, " (raised by the process itself)");
+        snprintf(how, sizeof how, " (raised by the process itself)");
     else if (r->sender)
-        (void)snprintf(how, sizeof how, " (sent by process %" PRId64 ")", r->sender);
-    (void)snprintf(w->what, sizeof w->what, "%s%s in thread %s (%" PRId64 ")", fatal_name(r->signal), how,
-                   w->name, r->tid);
+        snprintf(how, sizeof how, " (sent by process %" PRId64 ")", r->sender);
+    snprintf(w->what, sizeof w->what, "%s%s in thread %s (%" PRId64 ")", fatal_name(r->signal), how, w->name,
+             r->tid);
 }
 
 static void fatal_write(const struct fatal_work *w, const char *text, size_t n) {
@@ -93,7 +93,7 @@ static void fatal_write_head(struct fatal_work *w) {
     const struct fatal_record *r = w->record;
     struct timespec now = {0};
     char line[1024];
-    (void)clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(CLOCK_REALTIME, &now);
     int n = snprintf(line, sizeof line,
                      "%s\nprocess %d, signal %d, code %d, at %lld.%03ld (seconds since 1970)\n", w->what,
                      (int)getpid(), r->signal, r->code, (long long)now.tv_sec, now.tv_nsec / 1000000);
@@ -110,15 +110,15 @@ static void fatal_open(struct fatal_work *w) {
     w->fd = -1;
     if (!dir[0])
         return;
-    (void)snprintf(w->path, sizeof w->path, "%s/%s", dir, RING_DIR_FATAL);
-    (void)unlink(w->path);
+    snprintf(w->path, sizeof w->path, "%s/%s", dir, RING_DIR_FATAL);
+    unlink(w->path);
     w->fd = open(w->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
 }
 
 static void fatal_report(struct fatal_work *w) {
     char text[sizeof w->what + sizeof w->path + 32];
-    (void)snprintf(text, sizeof text, "%s%s%s", w->what, w->fd >= 0 ? "; stacks in " : "",
-                   w->fd >= 0 ? w->path : "");
+    snprintf(text, sizeof text, "%s%s%s", w->what, w->fd >= 0 ? "; stacks in " : "",
+             w->fd >= 0 ? w->path : "");
     record_event(&w->s->always.record, RING_EVENT_FATAL, -1, -1, text);
 }
 
@@ -220,8 +220,8 @@ static void fatal_report_stack(struct fatal_work *w, const struct model_thread *
         const struct model_frame *f = &t->frames[i];
         if (f->kind != MODEL_FRAME_PYTHON)
             continue;
-        (void)text_sanitize(func, sizeof func, f->func ? f->func : "?");
-        (void)text_sanitize(file, sizeof file, f->file ? f->file : "?");
+        text_sanitize(func, sizeof func, f->func ? f->func : "?");
+        text_sanitize(file, sizeof file, f->file ? f->file : "?");
         int length = snprintf(line, sizeof line, "%s (%s:%d)\n", func, file, f->line);
         if (n == 0) {
             fatal_write(w, RING_FATAL_AT, sizeof RING_FATAL_AT - 1);
@@ -249,7 +249,7 @@ static void fatal_keep_stacks(struct fatal_work *w) {
         struct native *native = fatal_merge_all(w, &snap);
         pystack_read_target(0, pystack_get_info(s->ps), &target);
         strbuf_init(&out, FATAL_TEXT_MAX);
-        (void)strbuf_addc(&out, '\n');
+        strbuf_addc(&out, '\n');
         model_text_put_backtrace(&out, &target, &snap, false);
         fatal_write(w, strbuf_str(&out), strlen(strbuf_str(&out)));
         strbuf_fini(&out);
@@ -272,7 +272,7 @@ static void fatal_keep_samples(struct fatal_work *w) {
     s->profile.listed_ns = 0; /* there may be new threads */
     thread_sampler_tick(&s->profile, s->ps, CLOCK_NS_PER_S / 10);
     if (s->profile.exact)
-        (void)nanosleep(&pause, NULL);
+        nanosleep(&pause, NULL);
     thread_sampler_collect(&s->profile, s->ps);
     thread_sampler_settle(&s->profile);
     struct record_samples samples = background_samples(&s->profile);
@@ -299,7 +299,7 @@ void sampler_keep_fatal(struct sampler *s) {
         fatal_keep_samples(&w);
     }
     if (w.fd >= 0)
-        (void)close(w.fd);
+        close(w.fd);
     signal_sampler_leave_out(0);
     s->replan = true;
     fatal_end();

@@ -89,7 +89,7 @@ static uint64_t signal_sampler_bit(const struct signal_sampler_slot *slot) {
 
 /* Withdraw the request of this slot. */
 static void signal_sampler_unask(const struct signal_sampler_slot *slot) {
-    (void)__atomic_and_fetch(&exact.asked, ~signal_sampler_bit(slot), __ATOMIC_RELAXED);
+    __atomic_and_fetch(&exact.asked, ~signal_sampler_bit(slot), __ATOMIC_RELAXED);
 }
 
 /* ---- on the job's threads ---- */
@@ -111,8 +111,8 @@ static void signal_sampler_answer(const void *context) {
             native_copy_context(slot->self->native, context, exact.pid);
         uint64_t spent = clock_mono_ns() - slot->self->taken_ns;
         spent = spent < SIGNAL_SAMPLER_LONG_NS ? spent : SIGNAL_SAMPLER_LONG_NS;
-        (void)__atomic_add_fetch(&exact.handler_ns, spent, __ATOMIC_RELAXED);
-        (void)__atomic_add_fetch(&exact.handled, 1, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&exact.handler_ns, spent, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&exact.handled, 1, __ATOMIC_RELAXED);
         __atomic_store_n(&slot->state, SIGNAL_SAMPLER_DONE, __ATOMIC_RELEASE);
     }
 }
@@ -125,9 +125,9 @@ static void signal_sampler_handler(int sig, siginfo_t *info, void *context) {
     signal_sampler_answer(context);
     enum rewind_result r = rewind_interrupted(sig, context);
     if (r == REWIND_DONE)
-        (void)__atomic_add_fetch(&exact.restarted, 1, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&exact.restarted, 1, __ATOMIC_RELAXED);
     if (r == REWIND_LEFT)
-        (void)__atomic_add_fetch(&exact.eintr, 1, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&exact.eintr, 1, __ATOMIC_RELAXED);
     errno = saved;
 }
 
@@ -140,15 +140,15 @@ static int signal_sampler_map(struct err *e) {
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
         return err_set_errno(e, ERR_FAILED, errno, "no memory for copies of stacks");
-    (void)madvise(p, SIGNAL_SAMPLER_SLOTS * sizeof *exact.pool, MADV_DONTFORK);
+    madvise(p, SIGNAL_SAMPLER_SLOTS * sizeof *exact.pool, MADV_DONTFORK);
     exact.pool = p;
     return 0;
 }
 
 static void signal_sampler_unmap(void) {
-    (void)munmap(exact.pool, SIGNAL_SAMPLER_SLOTS * sizeof *exact.pool);
+    munmap(exact.pool, SIGNAL_SAMPLER_SLOTS * sizeof *exact.pool);
     if (exact.native)
-        (void)munmap(exact.native, SIGNAL_SAMPLER_SLOTS * sizeof *exact.native);
+        munmap(exact.native, SIGNAL_SAMPLER_SLOTS * sizeof *exact.native);
     exact.pool = NULL;
     exact.native = NULL;
     exact.native_wanted = false;
@@ -164,7 +164,7 @@ void signal_sampler_set_native(bool wanted) {
             mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         exact.native = p == MAP_FAILED ? NULL : p;
         if (exact.native)
-            (void)madvise(p, size, MADV_DONTFORK);
+            madvise(p, size, MADV_DONTFORK);
     }
     exact.native_wanted = wanted && exact.native;
 }
@@ -181,7 +181,7 @@ static bool signal_sampler_is_ours(const struct sigaction *sa) {
 static void signal_sampler_put_back(void) {
     struct sigaction now;
     if (sigaction(SIGNAL_SAMPLER_SIGNAL, NULL, &now) == 0 && signal_sampler_is_ours(&now))
-        (void)syscall(SYS_rt_sigaction, SIGNAL_SAMPLER_SIGNAL, &exact.before, NULL, sizeof exact.before.mask);
+        syscall(SYS_rt_sigaction, SIGNAL_SAMPLER_SIGNAL, &exact.before, NULL, sizeof exact.before.mask);
 }
 
 /* The cost of a signal for its thread besides the handler: the kernel's frame and the return.
@@ -190,17 +190,17 @@ static void signal_sampler_put_back(void) {
 static uint64_t signal_sampler_measure_delivery(void) {
     sigset_t ours, before;
     uint64_t best = UINT64_MAX;
-    (void)sigemptyset(&ours);
-    (void)sigaddset(&ours, SIGNAL_SAMPLER_SIGNAL);
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGNAL_SAMPLER_SIGNAL);
     if (pthread_sigmask(SIG_UNBLOCK, &ours, &before) != 0)
         return 0;
     for (int i = 0; i < SIGNAL_SAMPLER_TRIES; i++) {
         uint64_t from = clock_mono_ns();
-        (void)syscall(SYS_tgkill, exact.pid, (pid_t)syscall(SYS_gettid), SIGNAL_SAMPLER_SIGNAL);
+        syscall(SYS_tgkill, exact.pid, (pid_t)syscall(SYS_gettid), SIGNAL_SAMPLER_SIGNAL);
         uint64_t spent = clock_mono_ns() - from;
         best = spent < best ? spent : best;
     }
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return best;
 }
 
@@ -218,11 +218,11 @@ int signal_sampler_arm(struct signal_sampler_stats *stats, struct err *e) {
     if (signal_sampler_map(e) != 0)
         return -1;
     sa.sa_sigaction = signal_sampler_handler;
-    (void)sigfillset(&sa.sa_mask);
+    sigfillset(&sa.sa_mask);
     exact.armed = true; /* set before it is installed: the child of a fork right after must know */
     if (sigaction(SIGNAL_SAMPLER_SIGNAL, &sa, NULL) != 0) {
         exact.armed = false;
-        (void)err_set_errno(e, ERR_FAILED, errno, "no handler for SIGURG can be installed");
+        err_set_errno(e, ERR_FAILED, errno, "no handler for SIGURG can be installed");
         if (mapped_now)
             signal_sampler_unmap();
         return -1;
@@ -239,12 +239,12 @@ static void signal_sampler_quiet(void) {
     for (size_t i = 0; i < SIGNAL_SAMPLER_SLOTS; i++) {
         struct signal_sampler_slot *slot = &exact.slots[i];
         uint32_t expected = SIGNAL_SAMPLER_SENT;
-        (void)__atomic_compare_exchange_n(&slot->state, &expected, SIGNAL_SAMPLER_FREE, false,
-                                          __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        __atomic_compare_exchange_n(&slot->state, &expected, SIGNAL_SAMPLER_FREE, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE);
         while (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SIGNAL_SAMPLER_RUNNING &&
                clock_mono_ns() < until) {
             struct timespec pause = {.tv_nsec = 50 * (long)CLOCK_NS_PER_US};
-            (void)nanosleep(&pause, NULL);
+            nanosleep(&pause, NULL);
         }
     }
 }
@@ -394,7 +394,7 @@ bool signal_sampler_ask(struct pystack *ps, const struct pystack_thread *t,
     if (slot->self->native)
         slot->self->native->known = 0;
     __atomic_store_n(&slot->state, SIGNAL_SAMPLER_SENT, __ATOMIC_RELEASE);
-    (void)__atomic_or_fetch(&exact.asked, signal_sampler_bit(slot), __ATOMIC_RELEASE);
+    __atomic_or_fetch(&exact.asked, signal_sampler_bit(slot), __ATOMIC_RELEASE);
     if (signal_sampler_send(slot) != 0) {
         signal_sampler_unask(slot);
         __atomic_store_n(&slot->state, SIGNAL_SAMPLER_FREE, __ATOMIC_RELEASE);
@@ -443,7 +443,7 @@ enum signal_sampler_answer signal_sampler_wait(const struct pystack_thread *t, u
         if (now >= until_ns)
             break;
         if (now > spin_until)
-            (void)nanosleep(&pause, NULL);
+            nanosleep(&pause, NULL);
     }
     struct signal_sampler_slot *slot = answer == SIGNAL_SAMPLER_READY ? NULL : signal_sampler_find(t);
     if (slot) {

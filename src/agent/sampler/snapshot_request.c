@@ -98,13 +98,13 @@ int snapshot_request_snapshot(struct pystack *ps, struct thread_sampler *p, cons
     pystack_set_asker(ps, &(struct pystack_asker){.read = snapshot_request_frames,
                                                   .native = snapshot_request_native,
                                                   .arg = &work});
-    (void)pystack_want_native(ps, &w->native);
+    pystack_want_native(ps, &w->native);
     signal_sampler_set_native(w->native.wanted || p->native);
     struct pystack_locals_request of = w->of;
     of.without_locals = !w->locals;
     int rc = pystack_snapshot_locals(ps, own, n_own, w->locals || of.tasks ? &of : NULL, out, e);
     pystack_set_asker(ps, &(struct pystack_asker){.read = NULL});
-    (void)pystack_want_native(ps, NULL);
+    pystack_want_native(ps, NULL);
     signal_sampler_set_native(p->native);
     if (rc == 0) {
         snapshot_request_leave_out_own(out);

@@ -88,7 +88,7 @@ static bool stack_headroom_read(uint64_t since) {
     room.n = 0;
     room.end = 0;
     room.read_ns = now;
-    (void)procfs_each_map(0, stack_headroom_note, NULL);
+    procfs_each_map(0, stack_headroom_note, NULL);
     room.took_ns = clock_mono_ns() - now;
     return true;
 }

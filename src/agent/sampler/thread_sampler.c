@@ -106,7 +106,7 @@ static void thread_sampler_name(struct thread_sampler *p, struct thread_sampler_
     }
     if (t->names_at_ns == 0 || now - t->names_at_ns > THREAD_SAMPLER_NAME_NS) {
         char comm[sizeof t->native_name] = "";
-        (void)procfs_read_comm(0, (pid_t)t->py.tid, comm, sizeof comm);
+        procfs_read_comm(0, (pid_t)t->py.tid, comm, sizeof comm);
         same = same && t->names_at_ns && strcmp(comm, t->native_name) == 0;
         memcpy(t->native_name, comm, sizeof comm);
         t->names_at_ns = now;
@@ -237,7 +237,7 @@ static void thread_sampler_read_idle(struct thread_sampler *p) {
     for (size_t i = 0; i < p->n_threads; i++)
         p->threads[i].active = p->threads[i].moved || !p->threads[i].looked;
     p->total_swept++;
-    (void)thread_sampler_others_cpu(p);
+    thread_sampler_others_cpu(p);
     /* Too large a value would hide a thread's next run, so the smaller of two counts. */
     uint64_t once = thread_sampler_idle_cpu(p), again = thread_sampler_idle_cpu(p);
     p->idle_cpu_ns = once < again ? once : again;
@@ -310,8 +310,8 @@ void thread_sampler_settle(struct thread_sampler *p) {
     uint64_t now = clock_mono_ns();
     if (!p->n_pending)
         return;
-    (void)thread_sampler_read_active(p, now);
-    (void)thread_sampler_scan_idle(p, false, now);
+    thread_sampler_read_active(p, now);
+    thread_sampler_scan_idle(p, false, now);
 }
 
 /* True if there are threads that are not in the list. The list has not changed while nobody ran
@@ -438,7 +438,7 @@ static void thread_sampler_take_copy(struct thread_sampler *p, struct pystack *p
     int rc = n < 0 ? -1 : thread_sampler_add_stack(p, ps, t, frames, (size_t)n, truncated);
     arena_fini(&arena);
     if (rc != 0) {
-        (void)thread_sampler_fail(p, t);
+        thread_sampler_fail(p, t);
         return;
     }
     t->torn = false;

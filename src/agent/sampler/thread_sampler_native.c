@@ -56,7 +56,7 @@ void thread_sampler_set_native(struct thread_sampler *p, struct pystack *ps, boo
         p->joined = calloc(THREAD_SAMPLER_NATIVE_FRAMES, sizeof *p->joined);
     if (wanted && (!p->joined || pystack_want_native(ps, &(struct native_request){.wanted = true}) != 0))
         wanted = false;
-    (void)pystack_want_native(ps, NULL);
+    pystack_want_native(ps, NULL);
     sent = wanted && sent;
     kept = wanted && kept && thread_sampler_native_can_merge(p);
     bool more = (sent && !p->native_sent) || (kept && !p->native_kept);
@@ -73,7 +73,7 @@ void thread_sampler_set_native(struct thread_sampler *p, struct pystack *ps, boo
 }
 
 static void thread_sampler_native_want(struct pystack *ps) {
-    (void)pystack_want_native(
+    pystack_want_native(
         ps, &(struct native_request){.wanted = true, .max_age_ns = THREAD_SAMPLER_NATIVE_MAPS_NS});
 }
 
@@ -100,7 +100,7 @@ void thread_sampler_native_copied(struct thread_sampler *p, struct pystack *ps,
     if (!p->native)
         return;
     thread_sampler_native_want(ps);
-    (void)pystack_native_begin(ps, copy->thread.tid, (pid_t)copy->thread.tid, false);
+    pystack_native_begin(ps, copy->thread.tid, (pid_t)copy->thread.tid, false);
     if (copy->native)
         pystack_put_native(ps, copy->native);
 }
@@ -109,8 +109,8 @@ void thread_sampler_native_stop(struct thread_sampler *p, struct pystack *ps) {
     size_t n;
     if (!p->native)
         return;
-    (void)pystack_native_end(ps, &n);
-    (void)pystack_want_native(ps, NULL);
+    pystack_native_end(ps, &n);
+    pystack_want_native(ps, NULL);
 }
 
 /* In call order, for the tables: a native frame is a function of a library. */

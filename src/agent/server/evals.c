@@ -31,7 +31,7 @@ static void evals_describe(const struct wire_eval *w, char *out, size_t cap) {
     size_t n = w->code_len < sizeof raw - 1 ? w->code_len : sizeof raw - 1, chars = 0, at = 0;
     memcpy(raw, w->code, n);
     raw[n] = '\0';
-    (void)text_sanitize(out, cap, raw);
+    text_sanitize(out, cap, raw);
     for (size_t len = strlen(out); at < len && chars < EVALS_TEXT_CHARS; chars++) {
         uint32_t cp;
         at += text_utf8_next(out + at, len - at, &cp);
@@ -46,7 +46,7 @@ static void evals_note(struct evals *v, const struct evals_ask *ask, const char 
 
 static void evals_answer_error(struct evals *v, const char *why) {
     struct err e;
-    (void)err_set(&e, ERR_FAILED, "%s", why);
+    err_set(&e, ERR_FAILED, "%s", why);
     if (v->peer)
         v->answer(v->mailbox, v->peer, v->id, NULL, &e);
     v->peer = 0;
@@ -88,20 +88,20 @@ static void evals_explain(struct evals *v, struct pystack *ps, char *why, size_t
     struct pystack_gate gate = {.held = false};
     bool looked = ps && pystack_gate_read(ps, &gate) == 0;
     if (v->stopped)
-        (void)snprintf(why, cap, "it was interrupted before it began" EVALS_NOTHING);
+        snprintf(why, cap, "it was interrupted before it began" EVALS_NOTHING);
     else if (looked && gate.finalizing)
-        (void)snprintf(why, cap, "the interpreter is ending" EVALS_NOTHING);
+        snprintf(why, cap, "the interpreter is ending" EVALS_NOTHING);
     else if (gil_late_is_owed())
-        (void)snprintf(why, cap, GIL_LATE_WHY EVALS_NOTHING);
+        snprintf(why, cap, GIL_LATE_WHY EVALS_NOTHING);
     else if (gate.held && gate.holder_tid)
-        (void)snprintf(why, cap, "the GIL was not had within %g s: thread %lld holds it" EVALS_NOTHING,
-                       v->timeout_s, (long long)gate.holder_tid);
+        snprintf(why, cap, "the GIL was not had within %g s: thread %lld holds it" EVALS_NOTHING,
+                 v->timeout_s, (long long)gate.holder_tid);
     else if (v->main && !v->job)
-        (void)snprintf(why, cap,
-                       "the main thread ran no Python within %g s: it waits, or is in C code" EVALS_NOTHING,
-                       v->timeout_s);
+        snprintf(why, cap,
+                 "the main thread ran no Python within %g s: it waits, or is in C code" EVALS_NOTHING,
+                 v->timeout_s);
     else
-        (void)snprintf(why, cap, "the GIL was not had within %g s" EVALS_NOTHING, v->timeout_s);
+        snprintf(why, cap, "the GIL was not had within %g s" EVALS_NOTHING, v->timeout_s);
 }
 
 /* ---- starting a run ---- */
@@ -111,9 +111,9 @@ static void evals_set_busy(struct evals *v, bool busy) {
 }
 
 static bool evals_allowed(struct evals *v) {
-    (void)pthread_mutex_lock(&v->mailbox->lock);
+    pthread_mutex_lock(&v->mailbox->lock);
     bool on = v->mailbox->config.values[CONFIG_EVAL] != 0;
-    (void)pthread_mutex_unlock(&v->mailbox->lock);
+    pthread_mutex_unlock(&v->mailbox->lock);
     return on;
 }
 
@@ -127,7 +127,7 @@ static struct eval_run *evals_new_run(struct evals *v, const struct evals_ask *a
     v->debugger = debugger_new(want->method, &want->debug, owner);
     if (v->debugger)
         return eval_run_new_call(debugger_get_call(v->debugger), v->timeout_s, e);
-    (void)err_set(e, ERR_FAILED, "no memory for a debugger");
+    err_set(e, ERR_FAILED, "no memory for a debugger");
     return NULL;
 }
 
@@ -147,7 +147,7 @@ static int evals_start(struct evals *v, const struct evals_ask *ask, const struc
     v->run = v->worker ? evals_new_run(v, ask, found, e) : NULL;
     v->job = v->run ? eval_run_new_job(v->run, v->deadline_ns) : NULL;
     if (v->run && !v->job)
-        (void)err_set(e, ERR_FAILED, "no memory for the code");
+        err_set(e, ERR_FAILED, "no memory for the code");
     /* first, because the code may end the process immediately */
     if (v->job)
         evals_note(v, ask, RING_EVENT_EVAL, text);
@@ -201,7 +201,7 @@ static void evals_poll_waiting(struct evals *v, struct pystack *ps, bool gone, b
     if ((!gone && !late && !failed) || !eval_run_withdraw(v->run))
         return;
     if (failed)
-        (void)snprintf(why, sizeof why, "%s" EVALS_NOTHING, v->job->why);
+        snprintf(why, sizeof why, "%s" EVALS_NOTHING, v->job->why);
     else
         evals_explain(v, ps, why, sizeof why);
     evals_answer_error(v, why);
@@ -268,7 +268,7 @@ void evals_fini(struct evals *v) {
     evals_kept_fini(&v->kept, v->worker);
     if (!v->run)
         return;
-    (void)eval_run_withdraw(v->run);
+    eval_run_withdraw(v->run);
     evals_release_job(v);
     eval_run_unref(v->run);
     v->run = NULL;

@@ -27,7 +27,7 @@ static int listener_check_dir(const char *dir, struct err *e) {
     if (mkdir(dir, 0700) == 0)
         /* The umask may have removed more bits than intended. The folder is ours: nobody else
          * can put another one in its place. */
-        (void)chmod(dir, 0700);
+        chmod(dir, 0700);
     else if (errno != EEXIST)
         return err_set_errno(e, ERR_FAILED, errno, "folder %s cannot be made", dir);
     if (lstat(dir, &st) != 0)
@@ -79,7 +79,7 @@ static int listener_listen(struct listener *l, struct err *e) {
         return err_set_errno(e, ERR_FAILED, errno, "socket %s cannot be made", l->path);
     if (chmod(l->path, 0600) != 0 || listen(l->fd, LISTENER_BACKLOG) != 0) {
         int saved = errno;
-        (void)unlink(l->path);
+        unlink(l->path);
         return err_set_errno(e, ERR_FAILED, saved, "socket %s cannot be listened on", l->path);
     }
     return 0;
@@ -91,7 +91,7 @@ static int listener_try(struct listener *l, const char *place, struct err *e) {
         return err_set_errno(e, ERR_FAILED, errno, "path of the agent's socket");
     if (listener_check_dir(l->dir, e) != 0 || listener_clear_path(l->path, e) != 0)
         return -1;
-    (void)endpoint_sweep(l->dir, LISTENER_SWEEP, LISTENER_SWEEP_AGE_S);
+    endpoint_sweep(l->dir, LISTENER_SWEEP, LISTENER_SWEEP_AGE_S);
     return listener_listen(l, e);
 }
 
@@ -119,7 +119,7 @@ int listener_open(struct listener *l, struct err *e) {
     if (listener_try(l, place, e) == 0)
         return 0;
     if (l->fd >= 0)
-        (void)close(l->fd);
+        close(l->fd);
     /* a foreign file at the path is not ours: listener_remove must not touch it */
     *l = (struct listener){.fd = -1};
     return -1;
@@ -127,9 +127,9 @@ int listener_open(struct listener *l, struct err *e) {
 
 void listener_remove(struct listener *l) {
     if (l->path[0])
-        (void)unlink(l->path);
+        unlink(l->path);
     if (l->dir[0])
-        (void)rmdir(l->dir);
+        rmdir(l->dir);
     l->path[0] = l->dir[0] = '\0';
 }
 
@@ -154,7 +154,7 @@ int listener_accept(const struct listener *l) {
          /* From outside our user namespace only root passes the folder's mode. */
          (who.uid == LISTENER_UNMAPPED_UID && procfs_in_inner_user_ns(0))))
         return fd;
-    (void)close(fd);
+    close(fd);
     errno = EACCES;
     return -1;
 }

@@ -39,27 +39,27 @@ void mailbox_fini(struct mailbox *m) {
     }
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         mailbox_eval_free(m->slots[i].eval);
-    (void)pthread_mutex_destroy(&m->lock);
+    pthread_mutex_destroy(&m->lock);
     *m = (struct mailbox){0};
 }
 
-static void mailbox_lock(struct mailbox *m) { (void)pthread_mutex_lock(&m->lock); }
+static void mailbox_lock(struct mailbox *m) { pthread_mutex_lock(&m->lock); }
 
-static void mailbox_unlock(struct mailbox *m) { (void)pthread_mutex_unlock(&m->lock); }
+static void mailbox_unlock(struct mailbox *m) { pthread_mutex_unlock(&m->lock); }
 
 /* Unlock and wake the sampler. */
 static void mailbox_changed(struct mailbox *m) {
     bool asleep = m->asleep;
-    (void)__atomic_add_fetch(&m->changes, 1, __ATOMIC_RELEASE);
+    __atomic_add_fetch(&m->changes, 1, __ATOMIC_RELEASE);
     mailbox_unlock(m);
     if (asleep)
-        (void)syscall(SYS_futex, &m->changes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+        syscall(SYS_futex, &m->changes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 /* Without the lock: a sampler that is about to sleep may miss it. */
 void mailbox_wake(struct mailbox *m) {
-    (void)__atomic_add_fetch(&m->changes, 1, __ATOMIC_RELEASE);
-    (void)syscall(SYS_futex, &m->changes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    __atomic_add_fetch(&m->changes, 1, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &m->changes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 /* A condition variable of the C library would work, but a thread that wakes from one takes the
@@ -70,8 +70,8 @@ void mailbox_sleep(struct mailbox *m, uint64_t until_ns) {
     uint32_t seen = __atomic_load_n(&m->changes, __ATOMIC_ACQUIRE);
     m->asleep = true;
     mailbox_unlock(m);
-    (void)syscall(SYS_futex, &m->changes, FUTEX_WAIT_BITSET_PRIVATE, seen,
-                  until_ns == MAILBOX_FOREVER ? NULL : &ts, NULL, FUTEX_BITSET_MATCH_ANY);
+    syscall(SYS_futex, &m->changes, FUTEX_WAIT_BITSET_PRIVATE, seen, until_ns == MAILBOX_FOREVER ? NULL : &ts,
+            NULL, FUTEX_BITSET_MATCH_ANY);
     mailbox_lock(m);
     m->asleep = false;
 }

@@ -73,7 +73,7 @@ static void net_admission_on_sweep(lws_sorted_usec_list_t *sul) {
             net_admission_put_out(c);
         if (c->held && c->wsi) {
             c->held = false;
-            (void)lws_rx_flow_control(c->wsi, 1);
+            lws_rx_flow_control(c->wsi, 1);
         }
     }
     if (d->connections)
@@ -85,7 +85,7 @@ void net_admission_count_message(struct net_connection *c) {
         !net_admission_spend(&c->credit, &c->credit_ns, NET_ADMISSION_MESSAGES_S, NET_ADMISSION_MESSAGES) &&
         c->wsi) {
         c->held = true;
-        (void)lws_rx_flow_control(c->wsi, 0);
+        lws_rx_flow_control(c->wsi, 0);
     }
 }
 
@@ -103,9 +103,9 @@ static void net_admission_note(struct net_admission *d, const struct address *fa
                                const char *why) {
     char who[ADDRESS_MAX], text[REFUSALS_TEXT];
     address_format(far, who, sizeof who);
-    (void)snprintf(text, sizeof text, "%s: %s", who, why);
+    snprintf(text, sizeof text, "%s: %s", who, why);
     d->refused++;
-    (void)snprintf(d->note, sizeof d->note, "turned away at %.0f: %s", clock_epoch_s(), text);
+    snprintf(d->note, sizeof d->note, "turned away at %.0f: %s", clock_epoch_s(), text);
     mailbox_note_refusal(d->mailbox, 0, uid, text);
 }
 
@@ -121,7 +121,7 @@ static size_t net_admission_strangers(const struct net_admission *d) {
 static void net_admission_adopt(struct net_admission *d, int fd) {
     struct address near, far;
     if (access_ends(fd, &near, &far) != 0) {
-        (void)close(fd);
+        close(fd);
         return;
     }
     struct access_peer peer = access_find_peer(&d->access, &near, &far);
@@ -130,7 +130,7 @@ static void net_admission_adopt(struct net_admission *d, int fd) {
     struct net_connection *c = room ? calloc(1, sizeof *c) : NULL;
     if (!c) {
         net_admission_note(d, &far, peer.uid, "too many are connected");
-        (void)close(fd);
+        close(fd);
         return;
     }
     uint64_t now = clock_mono_ns();
@@ -158,11 +158,11 @@ static void net_admission_adopt(struct net_admission *d, int fd) {
 static void net_admission_on_pause_over(lws_sorted_usec_list_t *sul) {
     struct net_admission *d = lws_container_of(sul, struct net_admission, pause);
     if (d->listening)
-        (void)lws_rx_flow_control(d->listening, 1);
+        lws_rx_flow_control(d->listening, 1);
 }
 
 static void net_admission_pause(struct net_admission *d) {
-    (void)lws_rx_flow_control(d->listening, 0);
+    lws_rx_flow_control(d->listening, 0);
     lws_sul_schedule(d->context, 0, &d->pause, net_admission_on_pause_over, NET_ADMISSION_PAUSE_US);
 }
 
@@ -369,7 +369,7 @@ void net_admission_stop(struct net_admission *d) {
     if (listening)
         lws_set_timeout(listening, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
     else if (fd >= 0)
-        (void)close(fd);
+        close(fd);
 }
 
 void net_admission_close(struct net_admission *d) {
@@ -401,7 +401,7 @@ int net_admission_open(struct net_admission *d, const struct wire_listen *want, 
         return -1;
     net_admission_close(d);
     if (tcp_listener_open(&door, want->address, want->looking, socket, e) != 0) {
-        (void)snprintf(d->note, sizeof d->note, "%s", e->text);
+        snprintf(d->note, sizeof d->note, "%s", e->text);
         return -1;
     }
     d->door = door;
@@ -411,10 +411,10 @@ int net_admission_open(struct net_admission *d, const struct wire_listen *want, 
         return -1;
     if (!out)
         return 0;
-    (void)snprintf(out->address, sizeof out->address, "%s", door.address);
-    (void)snprintf(out->token, sizeof out->token, "%s", door.all.text);
-    (void)snprintf(out->looking_token, sizeof out->looking_token, "%s", door.looker.text);
-    (void)snprintf(out->file, sizeof out->file, "%s", door.file);
+    snprintf(out->address, sizeof out->address, "%s", door.address);
+    snprintf(out->token, sizeof out->token, "%s", door.all.text);
+    snprintf(out->looking_token, sizeof out->looking_token, "%s", door.looker.text);
+    snprintf(out->file, sizeof out->file, "%s", door.file);
     return 0;
 }
 

@@ -173,7 +173,7 @@ static void server_begin_ending(struct server *s, const char *reason) {
         lws_set_timeout(s->listening, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
     for (struct server_link *l = s->links; l; l = l->next) {
         peer_say_bye(&l->peer, reason);
-        (void)lws_callback_on_writable(l->wsi);
+        lws_callback_on_writable(l->wsi);
     }
     lws_sul_schedule(s->context, 0, &s->deadline, server_on_deadline, SERVER_BYE_US);
 }
@@ -299,7 +299,7 @@ static int server_on_receive(struct server *s, struct lws *wsi, struct server_li
     if (v == PEER_EJECT)
         server_begin_ending(s, "ejected");
     if (peer_has_output(&link->peer))
-        (void)lws_callback_on_writable(wsi);
+        lws_callback_on_writable(wsi);
     return 0;
 }
 
@@ -311,7 +311,7 @@ static int server_on_writable(struct server *s, struct lws *wsi, struct server_l
     if (!link->attached)
         return -1;
     strbuf_clear(&s->frame);
-    (void)strbuf_add(&s->frame, room, sizeof room);
+    strbuf_add(&s->frame, room, sizeof room);
     int rc = peer_next_piece(&link->peer, peer_is_read_only(&link->peer) ? SERVER_FRAGMENT : SIZE_MAX,
                              &s->frame, &first, &last);
     if (rc < 0 || s->frame.failed)
@@ -329,13 +329,13 @@ static int server_on_writable(struct server *s, struct lws *wsi, struct server_l
     if (s->frame.cap > SERVER_TX_BYTES)
         strbuf_fini(&s->frame);
     if (peer_has_output(&link->peer) || s->ending)
-        (void)lws_callback_on_writable(wsi);
+        lws_callback_on_writable(wsi);
     return 0;
 }
 
 static void server_give(struct server_link *link, struct queue_item *item) {
     if (peer_accept(&link->peer, item) == PEER_OK)
-        (void)lws_callback_on_writable(link->wsi);
+        lws_callback_on_writable(link->wsi);
     else {
         peer_give_up(&link->peer);
         lws_set_timeout(link->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
@@ -432,14 +432,14 @@ static int server_callback(struct lws *wsi, enum lws_callback_reasons reason, vo
 static void server_on_pause_over(lws_sorted_usec_list_t *sul) {
     struct server *s = lws_container_of(sul, struct server, pause);
     if (s->listening)
-        (void)lws_rx_flow_control(s->listening, 1);
+        lws_rx_flow_control(s->listening, 1);
 }
 
 static void server_adopt(struct server *s, int fd) {
     struct net_connection *connection = s->ending ? NULL : calloc(1, sizeof *connection);
     if (!connection || s->n_connections >= SERVER_MAX_CONNECTIONS) {
         free(connection);
-        (void)close(fd);
+        close(fd);
         return;
     }
     connection->fd = fd;
@@ -465,7 +465,7 @@ static void server_accept(struct server *s) {
         if (errno != EAGAIN && errno != EWOULDBLOCK) {
             /* No descriptors or memory: a waiting connection keeps the socket readable, so stop
              * polling it for a while. */
-            (void)lws_rx_flow_control(s->listening, 0);
+            lws_rx_flow_control(s->listening, 0);
             lws_sul_schedule(s->context, 0, &s->pause, server_on_pause_over, SERVER_PAUSE_US);
         }
         return;
@@ -544,7 +544,7 @@ static void server_close_waker(struct server *s) {
     if (s->waker < 0)
         return;
     fds_forget(s->waker);
-    (void)close(s->waker);
+    close(s->waker);
 }
 
 static int server_open_context(struct server *s, struct err *e) {
@@ -591,10 +591,10 @@ static int server_open_context(struct server *s, struct err *e) {
 static void server_open_listener(struct server *s) {
     struct wire_listen want = {.looking = false};
     struct err e;
-    (void)snprintf(want.address, sizeof want.address, "%.*s", (int)sizeof want.address - 1,
-                   s->mailbox.config.address);
+    snprintf(want.address, sizeof want.address, "%.*s", (int)sizeof want.address - 1,
+             s->mailbox.config.address);
     if (want.address[0])
-        (void)net_admission_open(s->door, &want, s->endpoint, NULL, &e);
+        net_admission_open(s->door, &want, s->endpoint, NULL, &e);
 }
 
 static void server_nudge(void *arg) { mailbox_nudge(arg); }
@@ -602,7 +602,7 @@ static void server_nudge(void *arg) { mailbox_nudge(arg); }
 struct server *server_new(const struct server_parts *parts, struct err *e) {
     struct server *s = calloc(1, sizeof *s);
     if (!s) {
-        (void)err_set(e, ERR_FAILED, "no memory for the server");
+        err_set(e, ERR_FAILED, "no memory for the server");
         return NULL;
     }
     s->parts = parts;
@@ -610,7 +610,7 @@ struct server *server_new(const struct server_parts *parts, struct err *e) {
     s->started_ns = clock_mono_ns();
     strbuf_init(&s->frame, WIRE_MAX_MESSAGE + LWS_PRE);
     if (mailbox_init(&s->mailbox) != 0)
-        (void)err_set(e, ERR_FAILED, "no lock for the server");
+        err_set(e, ERR_FAILED, "no lock for the server");
     else if ((s->mailbox.worker = worker_new(server_nudge, &s->mailbox, false, e)) != NULL &&
              (s->mailbox.evaluator = worker_new(server_nudge, &s->mailbox, true, e)) != NULL &&
              listener_open(&s->listener, e) == 0 && server_open_context(s, e) == 0)
@@ -624,7 +624,7 @@ struct server *server_new(const struct server_parts *parts, struct err *e) {
     memcpy(s->endpoint, s->listener.path, sizeof s->endpoint);
     server_open_listener(s);
     endpoints_file_begin(s->endpoint, s->mailbox.config.values[CONFIG_EVAL] != 0, server_nudge, &s->mailbox);
-    (void)cost_meter_add(&s->meter, s->started_ns, threads_cpu_ns());
+    cost_meter_add(&s->meter, s->started_ns, threads_cpu_ns());
     server_current = s;
     return s;
 }
@@ -657,7 +657,7 @@ void server_free(struct server *s) {
     server_close_waker(s);
     if (s->listener.fd >= 0) {
         fds_forget(s->listener.fd);
-        (void)close(s->listener.fd);
+        close(s->listener.fd);
     }
     mailbox_fini(&s->mailbox);
     strbuf_fini(&s->frame);

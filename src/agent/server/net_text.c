@@ -78,8 +78,8 @@ void net_text_context_free(struct net_text_context *h) { free(h); }
 
 static void text_put_help(struct net_text *t) {
     for (size_t i = 0; i < sizeof text_commands / sizeof text_commands[0]; i++)
-        (void)strbuf_addf(&t->out, "%-8s %-6s %s\n", text_commands[i].name, text_commands[i].args,
-                          text_commands[i].help);
+        strbuf_addf(&t->out, "%-8s %-6s %s\n", text_commands[i].name, text_commands[i].args,
+                    text_commands[i].help);
 }
 
 /* Check that the client may enter. If not, it gets the reason and is closed. */
@@ -87,7 +87,7 @@ static bool text_enters(struct net_text_context *h, struct net_text *t, const ch
     const char *why = net_admission_judge_text(h->door, t->c, token);
     if (!why)
         return true;
-    (void)strbuf_addf(&t->out, "%s\n", why);
+    strbuf_addf(&t->out, "%s\n", why);
     t->ending = true;
     return false;
 }
@@ -99,10 +99,10 @@ static void text_ask(struct net_text_context *h, struct net_text *t, const struc
     struct web_request q = {
         .verb = command->verb, .path = command->path, .args = args, .accept = "text/plain"};
     if (command->param && *rest) {
-        (void)snprintf(arg, sizeof arg, "%s=%.40s", command->param, rest);
+        snprintf(arg, sizeof arg, "%s=%.40s", command->param, rest);
         q.n_args = 1;
     } else if (*rest && !command->body) {
-        (void)strbuf_addf(&t->out, "%s takes nothing: help tells more\n", command->name);
+        strbuf_addf(&t->out, "%s takes nothing: help tells more\n", command->name);
         return;
     }
     if (command->body) {
@@ -116,7 +116,7 @@ static void text_ask(struct net_text_context *h, struct net_text *t, const struc
 
 /* A line that is not a command; a client that has sent no command before is closed. */
 static void text_refuse(struct net_text *t, const char *why) {
-    (void)strbuf_adds(&t->out, why);
+    strbuf_adds(&t->out, why);
     t->ending = !t->known;
 }
 
@@ -160,7 +160,7 @@ static void text_take_answer(struct net_text *t) {
         t->web.out = (struct strbuf){.data = NULL};
         t->out.limit = 0;
     } else
-        (void)strbuf_add(&t->out, t->web.out.data, t->web.out.len);
+        strbuf_add(&t->out, t->web.out.data, t->web.out.len);
     web_end(&t->web);
     t->asking = false;
 }
@@ -173,7 +173,7 @@ static void text_set_reading(struct net_text *t) {
         return;
     t->held = busy;
     if (busy || !t->c->held) /* otherwise reading resumes when admission allows it */
-        (void)lws_rx_flow_control(t->wsi, !busy);
+        lws_rx_flow_control(t->wsi, !busy);
 }
 
 /* Run the received lines, one at a time, while no request is in progress and nothing waits to be
@@ -197,11 +197,11 @@ static void text_go_on(struct net_text_context *h, struct net_text *t) {
         t->in.len -= len;
         text_take_answer(t);
         if (!t->asking && !t->ending)
-            (void)strbuf_adds(&t->out, NET_TEXT_PROMPT);
+            strbuf_adds(&t->out, NET_TEXT_PROMPT);
     }
     text_set_reading(t);
     if (t->out.len || t->ending)
-        (void)lws_callback_on_writable(t->wsi);
+        lws_callback_on_writable(t->wsi);
 }
 
 /* A response has arrived later. */
@@ -209,7 +209,7 @@ static void text_notice(struct net_text_context *h, struct net_text *t) {
     if (!t->asking || !t->web.status)
         return;
     text_take_answer(t);
-    (void)strbuf_adds(&t->out, NET_TEXT_PROMPT);
+    strbuf_adds(&t->out, NET_TEXT_PROMPT);
     text_go_on(h, t);
 }
 
@@ -239,7 +239,7 @@ static int text_write(struct net_text_context *h, struct net_text *t) {
     }
     lws_set_timeout(t->wsi, PENDING_TIMEOUT_HTTP_CONTENT, NET_TEXT_READ_S);
     strbuf_clear(h->frame);
-    (void)strbuf_add(h->frame, room, sizeof room);
+    strbuf_add(h->frame, room, sizeof room);
     if (strbuf_add(h->frame, t->out.data + t->sent, len) != 0 ||
         lws_write(t->wsi, (unsigned char *)h->frame->data + sizeof room, len, LWS_WRITE_RAW) < (int)len)
         return -1;

@@ -56,14 +56,14 @@ static enum peer_verdict peer_answer_error(struct peer *p, uint32_t id, enum wir
                                            const char *text) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_error(&b, id, code, text);
+    wire_put_error(&b, id, code, text);
     return peer_answer(p, &b);
 }
 
 static enum peer_verdict peer_answer_ok(struct peer *p, uint32_t id) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_ok(&b, id);
+    wire_put_ok(&b, id);
     return peer_answer(p, &b);
 }
 
@@ -79,7 +79,7 @@ struct peer_request {
 /* Refuse the request for lack of access; the table of events gets a row, too. */
 static enum peer_verdict peer_deny(struct peer *p, const struct peer_request *r, const char *why) {
     char text[REFUSALS_TEXT];
-    (void)snprintf(text, sizeof text, "'%s': %s", wire_method_name(wire_message_method(r->m)), why);
+    snprintf(text, sizeof text, "'%s': %s", wire_method_name(wire_message_method(r->m)), why);
     mailbox_note_refusal(p->mailbox, p->id, -1, text);
     return peer_answer_error(p, r->id, WIRE_E_NOT_ALLOWED, why);
 }
@@ -113,9 +113,8 @@ static enum peer_verdict peer_hello(struct peer *p, const struct peer_request *r
     if (wire_get_hello(r->m, &version, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
     if (version != WIRE_VERSION) {
-        (void)snprintf(text, sizeof text,
-                       "the agent speaks version %d of the protocol, the client version %d", WIRE_VERSION,
-                       version);
+        snprintf(text, sizeof text, "the agent speaks version %d of the protocol, the client version %d",
+                 WIRE_VERSION, version);
         return peer_answer_error(p, r->id, WIRE_E_VERSION, text);
     }
     p->said_hello = true;
@@ -243,7 +242,7 @@ static enum peer_verdict peer_listen(struct peer *p, const struct peer_request *
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE,
                                  p->listen ? e.text : "there are no doors here");
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_listening(&b, r->id, &got);
+    wire_put_listening(&b, r->id, &got);
     return peer_answer(p, &b);
 }
 
@@ -266,7 +265,7 @@ static enum peer_verdict peer_status(struct peer *p, const struct peer_request *
     }
     wire_hide_status(&status, p->may);
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_status(&b, r->id, &status);
+    wire_put_status(&b, r->id, &status);
     model_status_fini(&status);
     return peer_answer(p, &b);
 }
@@ -399,7 +398,7 @@ enum peer_verdict peer_accept(struct peer *p, struct queue_item *item) {
 void peer_say_bye(struct peer *p, const char *reason) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_bye(&b, reason);
+    wire_put_bye(&b, reason);
     struct queue_item *item = queue_item_new(queue_bytes_new(&b), QUEUE_BYE, p->id);
     strbuf_fini(&b);
     if (item && queue_push(&p->queue, item) != 0)
@@ -448,8 +447,7 @@ static int peer_load(struct peer *p) {
     p->out = item;
     strbuf_clear(&p->tail);
     if (item->open)
-        (void)wire_put_dropped(&p->tail,
-                               item->kind == QUEUE_SAMPLES ? p->dropped_samples : p->dropped_snapshots);
+        wire_put_dropped(&p->tail, item->kind == QUEUE_SAMPLES ? p->dropped_samples : p->dropped_snapshots);
     p->pulling &= !item->pulled;
     if (item->looked)
         mailbox_end_snapshot(p->mailbox, p->id);
@@ -479,9 +477,9 @@ static int peer_begin_chunk(struct peer *p) {
 static int peer_add(const struct peer *p, size_t at, size_t end, struct strbuf *to) {
     size_t len = p->out->bytes->len, in = end < len ? end : len;
     if (at < in)
-        (void)strbuf_add(to, p->out->bytes->text.data + at, in - at);
+        strbuf_add(to, p->out->bytes->text.data + at, in - at);
     if (end > len)
-        (void)strbuf_add(to, p->tail.data + (at > len ? at - len : 0), end - (at > len ? at : len));
+        strbuf_add(to, p->tail.data + (at > len ? at - len : 0), end - (at > len ? at : len));
     return to->failed ? -1 : 0;
 }
 

@@ -21,7 +21,7 @@
 static struct ring_reader *pull_open(const struct ring *ring, int *fd, struct err *e) {
     *fd = fcntl(ring_file(ring), F_DUPFD_CLOEXEC, 0);
     if (*fd < 0) {
-        (void)err_set_errno(e, ERR_FAILED, errno, "a table cannot be read");
+        err_set_errno(e, ERR_FAILED, errno, "a table cannot be read");
         return NULL;
     }
     fds_note(*fd);
@@ -51,7 +51,7 @@ void pull_answer_tables(const struct record *r, struct mailbox *m, uint32_t peer
     size_t n = 0;
     _Static_assert((int)RING_TABLE_KEPT <= WIRE_MAX_TABLES, "a client takes fewer tables than there are");
     if (!r->set) {
-        (void)pull_none(r, &e);
+        pull_none(r, &e);
         reply_tables(m, peer, id, NULL, 0, &e);
         return;
     }
@@ -62,7 +62,7 @@ void pull_answer_tables(const struct record *r, struct mailbox *m, uint32_t peer
             continue;
         const struct ring_info *info = ring_reader_info(in[n]);
         tables[n] = (struct wire_table){.name = ""};
-        (void)strncat(tables[n].name, info->name, sizeof tables[n].name - 1);
+        strncat(tables[n].name, info->name, sizeof tables[n].name - 1);
         if (ring_table_access(&RING_TABLES[i]) <= may)
             tables[n].head = ring_reader_head(in[n], &tables[n].head_len);
         n++;

@@ -25,11 +25,11 @@ void queue_bytes_count(struct queue_bytes *b, struct queue_budget *room) {
     if (b->room)
         return;
     b->room = room;
-    (void)__atomic_add_fetch(&room->used, b->len, __ATOMIC_ACQ_REL);
+    __atomic_add_fetch(&room->used, b->len, __ATOMIC_ACQ_REL);
 }
 
 struct queue_bytes *queue_bytes_ref(struct queue_bytes *b) {
-    (void)__atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED);
     return b;
 }
 
@@ -37,7 +37,7 @@ void queue_bytes_unref(struct queue_bytes *b) {
     if (!b || __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) != 0)
         return;
     if (b->room)
-        (void)__atomic_sub_fetch(&b->room->used, b->len, __ATOMIC_ACQ_REL);
+        __atomic_sub_fetch(&b->room->used, b->len, __ATOMIC_ACQ_REL);
     strbuf_fini(&b->text);
     free(b);
 }

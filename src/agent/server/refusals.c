@@ -27,10 +27,10 @@ bool refusals_note(struct refusals *r, uint64_t now_ns, int64_t uid, int64_t pid
     r->uid = uid;
     r->pid = pid;
     if (r->more)
-        (void)snprintf(r->text, sizeof r->text, "%.*s (and %" PRIu64 " more since the last row)",
-                       REFUSALS_TEXT - 64, text, r->more);
+        snprintf(r->text, sizeof r->text, "%.*s (and %" PRIu64 " more since the last row)",
+                 REFUSALS_TEXT - 64, text, r->more);
     else
-        (void)snprintf(r->text, sizeof r->text, "%s", text);
+        snprintf(r->text, sizeof r->text, "%s", text);
     r->more = 0;
     return true;
 }

@@ -6,7 +6,7 @@
 
 /* Post the encoded message. */
 static void reply_post(struct mailbox *m, uint32_t peer, struct strbuf *b) {
-    (void)mailbox_post(m, queue_item_new(queue_bytes_new(b), QUEUE_ANSWER, peer));
+    mailbox_post(m, queue_item_new(queue_bytes_new(b), QUEUE_ANSWER, peer));
     strbuf_fini(b);
 }
 
@@ -26,28 +26,28 @@ static void reply_snapshot_begun(struct mailbox *m, uint32_t peer, struct strbuf
 static void reply_snapshot_error(struct mailbox *m, uint32_t peer, uint32_t id, const struct err *e) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
+    wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
     reply_snapshot_begun(m, peer, &b, false);
 }
 
 void reply_error(struct mailbox *m, uint32_t peer, uint32_t id, const struct err *e) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
+    wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
     reply_post(m, peer, &b);
 }
 
 void reply_ok(struct mailbox *m, uint32_t peer, uint32_t id) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_ok(&b, id);
+    wire_put_ok(&b, id);
     reply_post(m, peer, &b);
 }
 
 void reply_target(struct mailbox *m, uint32_t peer, uint32_t id, const struct model_target *t) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_target(&b, id, t);
+    wire_put_target(&b, id, t);
     reply_post(m, peer, &b);
 }
 
@@ -59,7 +59,7 @@ void reply_tables(struct mailbox *m, uint32_t peer, uint32_t id, const struct wi
         return;
     }
     strbuf_init(&b, WIRE_MAX_ASSEMBLED);
-    (void)wire_put_tables(&b, id, tables, n);
+    wire_put_tables(&b, id, tables, n);
     reply_snapshot_begun(m, peer, &b, false);
 }
 
@@ -78,9 +78,9 @@ void reply_rows(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire
     struct strbuf b;
     strbuf_init(&b, 0);
     if (p)
-        (void)wire_put_pulled(&b, id, p);
+        wire_put_pulled(&b, id, p);
     else
-        (void)wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
+        wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
     reply_pulled(m, peer, &b);
 }
 
@@ -88,9 +88,9 @@ void reply_table(void *mailbox, uint32_t peer, uint32_t id, const struct wire_ro
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_ASSEMBLED);
     if (r)
-        (void)wire_put_rows(&b, id, r);
+        wire_put_rows(&b, id, r);
     else
-        (void)wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
+        wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
     reply_pulled(mailbox, peer, &b);
 }
 
@@ -99,9 +99,9 @@ void reply_evaluated(void *mailbox, uint32_t peer, uint32_t id, const struct wir
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_ASSEMBLED);
     if (v)
-        (void)wire_put_evaluated(&b, id, v);
+        wire_put_evaluated(&b, id, v);
     else
-        (void)wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
+        wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
     reply_pulled(mailbox, peer, &b);
 }
 
@@ -109,7 +109,7 @@ void reply_debugger(void *mailbox, uint32_t peer, uint32_t id, enum wire_method 
                     const struct wire_debugger *d) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_ASSEMBLED);
-    (void)wire_put_debugger(&b, id, method, d);
+    wire_put_debugger(&b, id, method, d);
     reply_pulled(mailbox, peer, &b);
 }
 
@@ -143,10 +143,10 @@ void reply_snapshot(void *mailbox, const struct reply_to *ask, const struct mode
     const struct model_snapshot *wanted = ask->want.native ? s : reply_python(s, &copy);
     if (wanted) {
         strbuf_init(&b, 0);
-        (void)wire_put_snapshot_wanted_open(&b, ask->id, wanted, &ask->want);
+        wire_put_snapshot_wanted_open(&b, ask->id, wanted, &ask->want);
         reply_snapshot_begun(mailbox, ask->peer, &b, true);
     } else {
-        (void)err_set(&e, ERR_FAILED, "no memory for an answer");
+        err_set(&e, ERR_FAILED, "no memory for an answer");
         reply_snapshot_error(mailbox, ask->peer, ask->id, &e);
     }
     model_snapshot_fini(&copy);

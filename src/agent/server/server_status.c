@@ -14,9 +14,9 @@
 /* The current settings. */
 static void server_status_fill_settings(const struct server_facts *s, struct model_status *out) {
     struct config config;
-    (void)pthread_mutex_lock(&s->mailbox->lock);
+    pthread_mutex_lock(&s->mailbox->lock);
     config = s->mailbox->config;
-    (void)pthread_mutex_unlock(&s->mailbox->lock);
+    pthread_mutex_unlock(&s->mailbox->lock);
     out->settings = arena_calloc(&out->arena, CONFIG_KEYS, sizeof *out->settings);
     for (size_t i = 0; out->settings && i < CONFIG_KEYS; i++) {
         char value[CONFIG_TEXT_MAX], default_value[CONFIG_TEXT_MAX];

@@ -15,7 +15,7 @@
 
 /* Best effort: without it a dead connection is noticed later. */
 static void tcp_listener_set(int fd, int level, int option, int value) {
-    (void)setsockopt(fd, level, option, &value, sizeof value);
+    setsockopt(fd, level, option, &value, sizeof value);
 }
 
 static int tcp_listener_bind(struct tcp_listener *d, const char *text, struct err *e) {
@@ -62,22 +62,22 @@ int tcp_listener_open(struct tcp_listener *d, const char *address, bool looking,
         rc = token_write_header(d->header, looking ? &d->looker : &d->all, e);
         if (rc == 0)
             return 0;
-        (void)unlink(d->file);
+        unlink(d->file);
     }
     if (d->fd >= 0)
-        (void)close(d->fd);
+        close(d->fd);
     *d = (struct tcp_listener){.fd = -1};
     return -1;
 }
 
 void tcp_listener_remove(struct tcp_listener *d) {
     if (d->file[0])
-        (void)unlink(d->file);
+        unlink(d->file);
     if (d->header[0])
-        (void)unlink(d->header);
+        unlink(d->header);
     /* immediately, not only when the descriptor is closed */
     if (d->fd >= 0)
-        (void)shutdown(d->fd, SHUT_RDWR);
+        shutdown(d->fd, SHUT_RDWR);
     *d = (struct tcp_listener){.fd = -1};
 }
 

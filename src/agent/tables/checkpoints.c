@@ -67,7 +67,7 @@ static uint8_t checkpoints_find(struct checkpoints *s, const struct trie *t, uin
     uint32_t at = stack;
     while (at && !s->known[at]) {
         if (n == sizeof path / sizeof path[0]) { /* a deep one: its outer part first */
-            (void)checkpoints_find(s, t, at);
+            checkpoints_find(s, t, at);
             break;
         }
         path[n++] = at;

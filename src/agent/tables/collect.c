@@ -69,7 +69,7 @@ static int64_t collect_count_fds(void) {
         return MODEL_UNKNOWN;
     for (struct dirent *entry; n <= COLLECT_FDS_MAX && (entry = readdir(d));)
         n += entry->d_name[0] != '.';
-    (void)closedir(d);
+    closedir(d);
     return n > COLLECT_FDS_MAX ? MODEL_UNKNOWN : n;
 }
 
@@ -173,7 +173,7 @@ static int collect_read_thread(struct collect_thread *t, const struct collect_th
     t->minor_faults = stat.minor_faults;
     t->major_faults = stat.major_faults;
     t->cpu = stat.cpu;
-    (void)snprintf(t->native_name, sizeof t->native_name, "%s", stat.comm);
+    snprintf(t->native_name, sizeof t->native_name, "%s", stat.comm);
     if (same)
         return 0;
     t->voluntary = t->involuntary = MODEL_UNKNOWN;

@@ -109,8 +109,8 @@ static void record_epoch(struct record *r, uint32_t epoch) {
 
 static bool record_outgrown(const struct record *r) {
     uint64_t stacks, frames;
-    (void)record_rows(r, RING_STACKS, &stacks);
-    (void)record_rows(r, RING_FRAMES, &frames);
+    record_rows(r, RING_STACKS, &stacks);
+    record_rows(r, RING_FRAMES, &frames);
     return stacks > r->ids.stack_rows || frames > r->ids.frame_rows;
 }
 
@@ -181,7 +181,7 @@ static void record_prune(const struct record *r) {
     char base[RING_DIR_PATH];
     for (int i = 0; i < RING_DIR_BASES; i++)
         if (ring_dir_base(base, i, r->config.data_dir, geteuid(), 0) == 0)
-            (void)ring_dir_prune(base, geteuid(), before, RECORD_KEEP_DEAD * (uint64_t)record_limit(r));
+            ring_dir_prune(base, geteuid(), before, RECORD_KEEP_DEAD * (uint64_t)record_limit(r));
 }
 
 static void record_owner(struct ring_owner *owner, char *host, size_t cap) {
@@ -190,7 +190,7 @@ static void record_owner(struct ring_owner *owner, char *host, size_t cap) {
     host[0] = '\0';
     if (gethostname(host, cap) == 0)
         host[cap - 1] = '\0';
-    (void)procfs_read_stat(0, 0, &st);
+    procfs_read_stat(0, 0, &st);
     *owner = (struct ring_owner){.pid = getpid(),
                                  .start_ticks = st.start_ticks,
                                  .rank = RING_INT_NULL,
@@ -207,15 +207,15 @@ static void record_open(struct record *r) {
     struct err e = {0};
     char host[256];
     if (record_limit(r) == 0) {
-        (void)snprintf(r->note, sizeof r->note, "there are no tables: %s is 0",
-                       config_defs[CONFIG_MAX_MEMORY].name);
+        snprintf(r->note, sizeof r->note, "there are no tables: %s is 0",
+                 config_defs[CONFIG_MAX_MEMORY].name);
         return;
     }
     record_owner(&owner, host, sizeof host);
     r->facts = (struct record_facts){.told = false};
     r->gc = (struct record_gc){.begun = false};
     r->set = ring_set_open(RING_TABLES, RING_TABLE_KEPT, &owner, r->config.data_dir, record_limit(r), &e);
-    (void)snprintf(r->note, sizeof r->note, "%s", r->set ? ring_set_note(r->set) : e.text);
+    snprintf(r->note, sizeof r->note, "%s", r->set ? ring_set_note(r->set) : e.text);
     if (r->set)
         ring_set_each_fd(r->set, fds_note);
 }
@@ -334,7 +334,7 @@ static void record_process_facts(struct record *r, double timestamp) {
     if (procfs_read_exe(0, text, sizeof text) == 0)
         record_fact(r, timestamp, RING_FACT_EXE, text);
     if (isfinite(started)) {
-        (void)snprintf(text, sizeof text, "%.3f", started);
+        snprintf(text, sizeof text, "%.3f", started);
         record_fact(r, timestamp, RING_FACT_STARTED_AT, text);
     }
     record_fact(r, timestamp, RING_FACT_AGENT, PROBING_VERSION);
@@ -346,7 +346,7 @@ static void record_allowed(struct record *r, double timestamp) {
     char key[CONFIG_TEXT_MAX + sizeof RING_FACT_ENV], value[RING_MAX_TEXT + 1];
     for (const char *p = r->config.env_allow; *p;) {
         int n = (int)strcspn(p, ",");
-        (void)snprintf(key, sizeof key, "%s%.*s", RING_FACT_ENV, n, p);
+        snprintf(key, sizeof key, "%s%.*s", RING_FACT_ENV, n, p);
         if (procfs_read_environ(0, key + strlen(RING_FACT_ENV), value, sizeof value) == 0)
             record_fact(r, timestamp, key, value);
         p += n + (p[n] == ',');
@@ -379,7 +379,7 @@ static void record_facts(struct record *r, const char *python, struct pystack *p
     }
     f->told = true;
     if (strcmp(f->python, python ? python : "") != 0) {
-        (void)snprintf(f->python, sizeof f->python, "%s", python ? python : "");
+        snprintf(f->python, sizeof f->python, "%s", python ? python : "");
         record_fact(r, timestamp, RING_FACT_PYTHON, python);
     }
     if (f->torch[0] || !record_torch_due(f, ps, now_ns))

@@ -75,7 +75,7 @@ static bool hooks_find(struct hooks_job *j, struct worker *w) {
 static bool hooks_step(struct worker_job *base, struct worker *w) {
     struct hooks_job *j = hooks_job_of(base);
     if (!j->arms) {
-        (void)hooks_call(w, "hooks_off", -1);
+        hooks_call(w, "hooks_off", -1);
         return false;
     }
     switch (j->phase) {
@@ -86,7 +86,7 @@ static bool hooks_step(struct worker_job *base, struct worker *w) {
         step_values_begin(worker_pystack(w), j->torch, worker_api(w)->PyGILState_GetThisThreadState);
         break;
     case HOOKS_RETURNS:
-        (void)hooks_call(w, "hooks_returns_off", -1);
+        hooks_call(w, "hooks_returns_off", -1);
         j->no_monitoring = j->names[0] && !hooks_call(w, "hooks_returns_on", PY_CALLBACKS_RETURN);
         j->phase = j->names[0] && !j->no_monitoring ? HOOKS_RETURNS : HOOKS_FIND;
         break;
@@ -131,10 +131,10 @@ static void hooks_submit(struct hooks *h, struct worker *w, bool arms, const str
                                  .deadline_ns = clock_mono_ns() + HOOKS_DEADLINE_NS};
     j->arms = arms;
     j->gc_wanted = arms && wish->steps && wish->torch[0];
-    (void)snprintf(j->torch, sizeof j->torch, "%s", wish->torch);
+    snprintf(j->torch, sizeof j->torch, "%s", wish->torch);
     hooks_put_names(&h->watch, j->names, sizeof j->names);
     if (worker_submit(w, &j->job, &e) != 0) {
-        (void)snprintf(h->note, sizeof h->note, "%s", e.text);
+        snprintf(h->note, sizeof h->note, "%s", e.text);
         free(j);
         return;
     }
@@ -151,7 +151,7 @@ static void hooks_take(struct hooks *h, struct worker *w) {
         return;
     h->note[0] = '\0';
     if (end == WORKER_FAILED) {
-        (void)snprintf(h->note, sizeof h->note, "%.*s", (int)sizeof h->note - 1, h->job->why);
+        snprintf(h->note, sizeof h->note, "%.*s", (int)sizeof h->note - 1, h->job->why);
         h->armed_set = h->set - 1;
     } else if (h->arms) {
         if (j->gc && !h->gc)
@@ -162,9 +162,9 @@ static void hooks_take(struct hooks *h, struct worker *w) {
         step_values_watch(&h->watch, h->set);
         py_callbacks_begin();
         if (j->no_monitoring)
-            (void)snprintf(h->note, sizeof h->note,
-                           "values of functions are told at optimizer steps alone: this Python has no "
-                           "sys.monitoring, or all of it is in use");
+            snprintf(h->note, sizeof h->note,
+                     "values of functions are told at optimizer steps alone: this Python has no "
+                     "sys.monitoring, or all of it is in use");
     } else
         h->on = false;
     worker_release(w, h->job);
@@ -191,8 +191,8 @@ void hooks_second(struct hooks *h, struct worker *w, const struct hooks_request 
     if (h->job)
         return;
     if (strcmp(h->text, wish->watch) != 0) {
-        (void)snprintf(h->text, sizeof h->text, "%s", wish->watch);
-        (void)watch_parse(&h->watch, "", h->text, NULL);
+        snprintf(h->text, sizeof h->text, "%s", wish->watch);
+        watch_parse(&h->watch, "", h->text, NULL);
         if (h->watch.off)
             h->watch.n = 0;
         h->set++;

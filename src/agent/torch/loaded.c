@@ -66,6 +66,6 @@ enum loaded_state loaded_inspect(const char *name, struct mem *mem, struct elf_i
         return LOADED_UNREADABLE;
     if (!loaded_find_pages(image, &pages))
         return LOADED_UNTOLD;
-    (void)procfs_each_map(0, loaded_check, &pages);
+    procfs_each_map(0, loaded_check, &pages);
     return pages.relocated ? LOADED_RELOCATED : LOADED_BEGUN;
 }

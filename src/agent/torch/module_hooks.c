@@ -336,7 +336,7 @@ static void module_ask(object *inputs, object *output, int32_t call) {
     if (guard && !hunts)
         module_calls.calls[call].bytes = module_bytes(output);
     if (guard && module_forgive() && module_ask_nodes(output, call, false) && !hunts)
-        (void)module_ask_nodes(inputs, call, true);
+        module_ask_nodes(inputs, call, true);
     tensor_read_lower(api, guard);
 }
 
@@ -482,7 +482,7 @@ static object *module_ask_unit(struct worker *w, bool hunts, bool compiled, char
     if (is_tuple)
         return answer;
     if (!answer || pyapi_get_text(api, answer, why, MODULE_HOOKS_WHY) != 0)
-        (void)snprintf(why, MODULE_HOOKS_WHY, "torch could not be asked");
+        snprintf(why, MODULE_HOOKS_WHY, "torch could not be asked");
     if (answer)
         api->Py_DecRef(answer);
     return NULL;
@@ -527,7 +527,7 @@ static int module_prepare(struct worker *w, bool hunts, bool compiled, char *why
         return 0;
     module_let_go();
     api->PyErr_Clear();
-    (void)snprintf(why, MODULE_HOOKS_WHY, "no memory for hooks");
+    snprintf(why, MODULE_HOOKS_WHY, "no memory for hooks");
     return -1;
 }
 
@@ -539,8 +539,7 @@ static bool module_put(enum module_thing registry, object *hook) {
 
 int module_hooks_insert(struct worker *w, enum module_mode look, bool compiled, char *why) {
     if (worker_runs_beside(w)) {
-        (void)snprintf(why, MODULE_HOOKS_WHY,
-                       "hooks cannot be put in safely: this Python runs without a GIL");
+        snprintf(why, MODULE_HOOKS_WHY, "hooks cannot be put in safely: this Python runs without a GIL");
         return -1;
     }
     if (module_hooks_are_in())
@@ -557,7 +556,7 @@ int module_hooks_insert(struct worker *w, enum module_mode look, bool compiled, 
         module_put(MODULE_OPTIMIZERS, module_hooks.on_step))
         return 1;
     worker_api(w)->PyErr_Clear();
-    (void)snprintf(why, MODULE_HOOKS_WHY, "no memory for hooks");
+    snprintf(why, MODULE_HOOKS_WHY, "no memory for hooks");
     return -1;
 }
 
@@ -572,7 +571,7 @@ int module_hooks_remove(struct worker *w, bool anyway) {
     for (size_t i = 0; i < sizeof registries / sizeof registries[0] && module_hooks_are_in(); i++) {
         object *registry = module_hooks.things[registries[i]];
         if (registry)
-            (void)api->PyObject_DelItem(registry, module_hooks.key);
+            api->PyObject_DelItem(registry, module_hooks.key);
         api->PyErr_Clear(); /* other code has cleared the registry */
     }
     module_set_in(false);

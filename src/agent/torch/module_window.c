@@ -98,6 +98,6 @@ bool module_window_is_fresh(void) { return __atomic_exchange_n(&window_fresh, 0,
 
 uint32_t module_window_generation(void) { return window_get(&window_generation); }
 
-void module_window_begin_part(void) { (void)__atomic_add_fetch(&window_generation, 1, __ATOMIC_ACQ_REL); }
+void module_window_begin_part(void) { __atomic_add_fetch(&window_generation, 1, __ATOMIC_ACQ_REL); }
 
 void module_window_set_child(bool is_child) { window_set(&window_child, is_child); }

@@ -206,16 +206,16 @@ static bool nonfinite_is_before(const struct nonfinite_gradient *g, int32_t call
 static void nonfinite_put_what(struct nonfinite_verdict *v) {
     const struct nonfinite_place *at = &v->find->at;
     if (at->stage == NONFINITE_FORWARD && at->keyword[0])
-        (void)snprintf(v->what, sizeof v->what, "input %s", at->keyword);
+        snprintf(v->what, sizeof v->what, "input %s", at->keyword);
     else if (at->stage == NONFINITE_FORWARD)
-        (void)snprintf(v->what, sizeof v->what, "%s %d", at->is_input ? "input" : "output", at->index);
+        snprintf(v->what, sizeof v->what, "%s %d", at->is_input ? "input" : "output", at->index);
     else if (at->stage == NONFINITE_BACKWARD)
-        (void)snprintf(v->what, sizeof v->what, "gradient of output %d", at->index);
+        snprintf(v->what, sizeof v->what, "gradient of output %d", at->index);
     else if (v->name)
-        (void)snprintf(v->what, sizeof v->what, "%s.grad", v->name->name);
+        snprintf(v->what, sizeof v->what, "%s.grad", v->name->name);
     else
-        (void)snprintf(v->what, sizeof v->what, "gradient of parameter %d in group %d of an optimizer",
-                       at->index, at->group);
+        snprintf(v->what, sizeof v->what, "gradient of parameter %d in group %d of an optimizer", at->index,
+                 at->group);
 }
 
 void nonfinite_judge(const struct module_calls *calls, const struct nonfinite_name *names, size_t n,
@@ -426,7 +426,7 @@ static void nonfinite_find_parameter(object *module, char *buf, size_t cap) {
         uint64_t bytes = NONFINITE_BYTES;
         if (tensor_read_numbers(value, &bytes, &numbers, &later) == TENSOR_READ_NOW &&
             nonfinite_is_bad(&numbers))
-            (void)pyapi_get_text(api, name, buf, cap);
+            pyapi_get_text(api, name, buf, cap);
         if (later)
             api->Py_DecRef(later);
     }
@@ -465,7 +465,7 @@ bool nonfinite_on_call(const struct nonfinite_place *at, object *inputs) {
     if (!nonfinite_walk(&w, inputs))
         return false;
     nonfinite_take(&hunt.forward, &w.bad_at, &w.bad, w.inputs);
-    (void)stack_text_write(&hunt.api, hunt.forward.stack, sizeof hunt.forward.stack);
+    stack_text_write(&hunt.api, hunt.forward.stack, sizeof hunt.forward.stack);
     return true;
 }
 
@@ -475,7 +475,7 @@ bool nonfinite_on_return(const struct nonfinite_place *at, object *module, objec
         return false;
     nonfinite_take(&hunt.forward, &w.bad_at, &w.bad, w.inputs);
     nonfinite_find_parameter(module, hunt.forward.parameter, sizeof hunt.forward.parameter);
-    (void)stack_text_write(&hunt.api, hunt.forward.stack, sizeof hunt.forward.stack);
+    stack_text_write(&hunt.api, hunt.forward.stack, sizeof hunt.forward.stack);
     return true;
 }
 
@@ -489,7 +489,7 @@ void nonfinite_on_gradient(const struct nonfinite_place *at, object *gradient) {
     if (!w.found)
         return;
     nonfinite_take(&hunt.backward, &w.at, &w.bad, NULL);
-    (void)stack_text_write(&hunt.api, hunt.backward.stack, sizeof hunt.backward.stack);
+    stack_text_write(&hunt.api, hunt.backward.stack, sizeof hunt.backward.stack);
 }
 
 /* A param_groups_fn; `ctx` is the place of its optimizer's step. */
@@ -530,7 +530,7 @@ bool nonfinite_on_optimizer(uint64_t ns, object *optimizer) {
     if (hunt.parameters > hunt.counts.parameters)
         hunt.counts.parameters = hunt.parameters;
     if (hunt.n_gradients && !hunt.gradient.stack[0])
-        (void)stack_text_write(api, hunt.gradient.stack, sizeof hunt.gradient.stack);
+        stack_text_write(api, hunt.gradient.stack, sizeof hunt.gradient.stack);
     if (hunt.backward.is && hunt.parameters && !hunt.n_gradients && !hunt.n_laters)
         nonfinite_pass();
     return hunt.n_gradients || hunt.backward.is;
@@ -575,7 +575,7 @@ static void nonfinite_settle_one(const struct nonfinite_later *l, const struct t
         return;
     nonfinite_take(f, &l->at, n, &inputs);
     if (l->stack)
-        (void)snprintf(f->stack, sizeof f->stack, "%s", hunt.stacks + l->stack - 1);
+        snprintf(f->stack, sizeof f->stack, "%s", hunt.stacks + l->stack - 1);
 }
 
 /* When this returns, the device has done its work. */

@@ -55,7 +55,7 @@ void probes_fini(struct probes *p) {
 /* ---- owners of leases ---- */
 
 static void probes_note(struct probes *p, enum lease_kind kind, const char *text) {
-    (void)snprintf(p->notes[kind], sizeof p->notes[kind], "%s", text);
+    snprintf(p->notes[kind], sizeof p->notes[kind], "%s", text);
 }
 
 /* Answer the clients that wait for the lease: `e` NULL: it is armed or scheduled. */
@@ -105,7 +105,7 @@ void probes_take(struct probes *p, uint32_t peer, const struct mailbox_ask *ask)
     struct err e = {0};
     int kind = lease_find(ask->arm.what, &e);
     if (kind >= 0 && ask->method == WIRE_DISARM) {
-        (void)lease_disarm(&p->leases[kind], peer);
+        lease_disarm(&p->leases[kind], peer);
         reply_ok(p->mailbox, peer, ask->id);
         return;
     }
@@ -125,12 +125,12 @@ void probes_second(struct probes *p) {
     struct err e = {0};
     if (strcmp(p->config, text) == 0)
         return;
-    (void)snprintf(p->config, sizeof p->config, "%s", text);
+    snprintf(p->config, sizeof p->config, "%s", text);
     bool on = watch_parse(&watch, "", text, NULL) == 0 && watch.on;
     if (on && !p->config_on && probes_arm(p, LEASE_TRACE, LEASE_BY_CONFIG, &want, &e) != 0)
         probes_note(p, LEASE_TRACE, e.text);
     if (!on && p->config_on) {
-        (void)lease_disarm(&p->leases[LEASE_TRACE], LEASE_BY_CONFIG);
+        lease_disarm(&p->leases[LEASE_TRACE], LEASE_BY_CONFIG);
         p->next_ns = clock_mono_ns();
     }
     p->config_on = on;
@@ -139,11 +139,11 @@ void probes_second(struct probes *p) {
 static void probes_expire(struct probes *p, uint64_t now_ns) {
     uint32_t peers[MAILBOX_SLOTS];
     size_t n = 0;
-    (void)pthread_mutex_lock(&p->mailbox->lock);
+    pthread_mutex_lock(&p->mailbox->lock);
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         if (p->mailbox->slots[i].peer)
             peers[n++] = p->mailbox->slots[i].peer;
-    (void)pthread_mutex_unlock(&p->mailbox->lock);
+    pthread_mutex_unlock(&p->mailbox->lock);
     for (size_t i = 0; i < LEASE_KIND_COUNT; i++)
         lease_expire(&p->leases[i], now_ns, peers, n);
 }
@@ -251,7 +251,7 @@ static bool probes_end_enter(struct probes *p, uint64_t now_ns) {
     if (end == WORKER_PENDING)
         return false;
     bool refused = probes_job_is_refused(p->job);
-    (void)err_set(&e, ERR_FAILED, "%s", p->job->why);
+    err_set(&e, ERR_FAILED, "%s", p->job->why);
     probes_release(p);
     if (end == WORKER_DONE) {
         p->notes[p->kind][0] = '\0';
@@ -357,8 +357,8 @@ static void probes_end_leave(struct probes *p, uint64_t now_ns) {
     bool named = p->hunted || p->end_ns > p->begin_ns;
     if (!p->job) {
         module_window_close();
-        (void)probes_submit(p, probes_job_leave(named ? module_hooks_calls() : NULL, p->step, p->hunted,
-                                                now_ns + (p->hunted ? PROBES_NONFINITE_NS : PROBES_JOB_NS)));
+        probes_submit(p, probes_job_leave(named ? module_hooks_calls() : NULL, p->step, p->hunted,
+                                          now_ns + (p->hunted ? PROBES_NONFINITE_NS : PROBES_JOB_NS)));
         return;
     }
     enum worker_end end = worker_get_end(p->worker, p->job);
@@ -465,7 +465,7 @@ bool probes_waits(const struct probes *p) { return p->job != NULL; }
 void probes_publish(const struct probes *p) {
     struct mailbox_status *st = &p->mailbox->status;
     uint64_t now_ns = clock_mono_ns();
-    (void)pthread_mutex_lock(&p->mailbox->lock);
+    pthread_mutex_lock(&p->mailbox->lock);
     st->n_leases = 0;
     for (size_t i = 0; i < LEASE_KIND_COUNT; i++) {
         const struct lease *l = &p->leases[i];
@@ -494,15 +494,15 @@ void probes_publish(const struct probes *p) {
                 to->lease.by_config = true;
             else
                 to->lease.owners++;
-        (void)snprintf(to->note, sizeof to->note, "%s", note);
-        (void)snprintf(to->file, sizeof to->file, "%s", file);
+        snprintf(to->note, sizeof to->note, "%s", note);
+        snprintf(to->file, sizeof to->file, "%s", file);
         if (i == LEASE_TRACE && l->n && !to->note[0] && !isnan(p->spread_pct))
-            (void)snprintf(to->note, sizeof to->note,
-                           "fewer steps than probing.trace_rate are looked into: those would take %.2g %% of "
-                           "the time",
-                           p->spread_pct);
+            snprintf(to->note, sizeof to->note,
+                     "fewer steps than probing.trace_rate are looked into: those would take %.2g %% of "
+                     "the time",
+                     p->spread_pct);
     }
-    (void)pthread_mutex_unlock(&p->mailbox->lock);
+    pthread_mutex_unlock(&p->mailbox->lock);
 }
 
 /* ---- leaving ---- */
@@ -526,7 +526,7 @@ int probes_leave(struct worker *w, struct err *e) {
     }
     while (worker_get_end(w, job) == WORKER_PENDING && clock_mono_ns() < until + PROBES_LEAVE_NS) {
         struct timespec pause = {.tv_nsec = (long)CLOCK_NS_PER_MS};
-        (void)nanosleep(&pause, NULL);
+        nanosleep(&pause, NULL);
     }
     bool out = worker_get_end(w, job) == WORKER_DONE;
     worker_release(w, job);

@@ -54,7 +54,7 @@ static bool probes_job_off_gil(struct worker_job *base) {
     job->look_ns = job->look_ns ? 2 * job->look_ns : PROBES_POLL_FIRST_NS;
     job->look_ns = job->look_ns > PROBES_POLL_MAX_NS ? PROBES_POLL_MAX_NS : job->look_ns;
     struct timespec pause = {.tv_nsec = (long)job->look_ns};
-    (void)nanosleep(&pause, NULL);
+    nanosleep(&pause, NULL);
     return true;
 }
 
@@ -66,8 +66,8 @@ static bool probes_job_enter_step(struct worker_job *base, struct worker *w) {
     if (rc == 0 && clock_mono_ns() < job->until_ns)
         return probes_job_wait(job, w);
     if (rc == 0)
-        (void)snprintf(base->why, sizeof base->why,
-                       "hooks were not put in: there was always a thread within a module");
+        snprintf(base->why, sizeof base->why,
+                 "hooks were not put in: there was always a thread within a module");
     return false;
 }
 
@@ -88,8 +88,8 @@ static void probes_job_take_sum(struct probes_job *job, const struct pyapi *api,
     if (i < 0 || (size_t)i >= job->n)
         return;
     struct probes_name *name = &job->names[i];
-    (void)pyapi_get_text(api, api->PyTuple_GetItem(row, 1), name->path, sizeof name->path);
-    (void)pyapi_get_text(api, api->PyTuple_GetItem(row, 2), name->type, sizeof name->type);
+    pyapi_get_text(api, api->PyTuple_GetItem(row, 1), name->path, sizeof name->path);
+    pyapi_get_text(api, api->PyTuple_GetItem(row, 2), name->type, sizeof name->type);
 }
 
 static void probes_job_take_found(struct probes_job *job, const struct pyapi *api, struct pyapi_object *row) {
@@ -97,9 +97,9 @@ static void probes_job_take_found(struct probes_job *job, const struct pyapi *ap
         return;
     struct nonfinite_name *name = &job->found[job->n_found++];
     name->id = (uint64_t)pyapi_get_int(api, row, 0);
-    (void)pyapi_get_text(api, api->PyTuple_GetItem(row, 1), name->path, sizeof name->path);
-    (void)pyapi_get_text(api, api->PyTuple_GetItem(row, 2), name->type, sizeof name->type);
-    (void)pyapi_get_text(api, api->PyTuple_GetItem(row, 3), name->name, sizeof name->name);
+    pyapi_get_text(api, api->PyTuple_GetItem(row, 1), name->path, sizeof name->path);
+    pyapi_get_text(api, api->PyTuple_GetItem(row, 2), name->type, sizeof name->type);
+    pyapi_get_text(api, api->PyTuple_GetItem(row, 3), name->name, sizeof name->name);
     name->module = (uint64_t)pyapi_get_int(api, row, 4);
 }
 
@@ -124,7 +124,7 @@ static void probes_job_want_found(struct probes_job *job) {
     uint64_t wanted[NONFINITE_WANTED];
     size_t n = nonfinite_get_wanted(wanted);
     for (size_t i = 0; i < n; i++)
-        (void)strbuf_addf(&job->text, "%llu\n", (unsigned long long)wanted[i]);
+        strbuf_addf(&job->text, "%llu\n", (unsigned long long)wanted[i]);
 }
 
 /* With the GIL: the part of a search before names are asked for. False if that is done. */
@@ -205,20 +205,20 @@ struct worker_job *probes_job_enter(enum module_mode look, bool compiled, uint64
 static void probes_job_put(struct probes_job *job, int64_t step) {
     const struct grad_norm *norms;
     size_t n = grad_norms_get(&norms);
-    (void)strbuf_addf(&job->text, "%lld\n", (long long)step);
+    strbuf_addf(&job->text, "%lld\n", (long long)step);
     for (size_t i = 0; i < job->n; i++) {
         const struct module_sum *s = &job->sums[i];
-        (void)strbuf_addf(&job->text, "%llu %zu %llu %u %llu %lld %lld\n", (unsigned long long)s->module, i,
-                          (unsigned long long)s->type, s->calls, (unsigned long long)s->forward_ns,
-                          s->backwards ? (long long)s->backward_ns : -1LL, (long long)s->bytes);
+        strbuf_addf(&job->text, "%llu %zu %llu %u %llu %lld %lld\n", (unsigned long long)s->module, i,
+                    (unsigned long long)s->type, s->calls, (unsigned long long)s->forward_ns,
+                    s->backwards ? (long long)s->backward_ns : -1LL, (long long)s->bytes);
     }
     for (size_t i = 0; i < n; i++) {
         int exponent;
         double mantissa = frexp(norms[i].squares, &exponent);
         if (isfinite(norms[i].squares))
-            (void)strbuf_addf(&job->text, "%llu %llu %lld %d\n", (unsigned long long)norms[i].parameter,
-                              (unsigned long long)norms[i].bad, (long long)ldexp(mantissa, PROBES_MANTISSA),
-                              exponent - PROBES_MANTISSA);
+            strbuf_addf(&job->text, "%llu %llu %lld %d\n", (unsigned long long)norms[i].parameter,
+                        (unsigned long long)norms[i].bad, (long long)ldexp(mantissa, PROBES_MANTISSA),
+                        exponent - PROBES_MANTISSA);
     }
 }
 

@@ -17,10 +17,10 @@
 
 void probes_nonfinite_begin(struct probes *p) {
     p->wanted = p->leases[LEASE_NAN].n ? p->leases[LEASE_NAN].steps_left : 1;
-    (void)snprintf(p->notes[LEASE_NAN], sizeof p->notes[LEASE_NAN],
-                   "looks at %lld steps, which take longer: about 0.5 s for each GiB that modules take and "
-                   "give, and of gradients",
-                   (long long)p->wanted);
+    snprintf(p->notes[LEASE_NAN], sizeof p->notes[LEASE_NAN],
+             "looks at %lld steps, which take longer: about 0.5 s for each GiB that modules take and "
+             "give, and of gradients",
+             (long long)p->wanted);
     training_keep_ends(p->training, true);
     module_hooks_open(MODULE_MODE_NUMBERS, (unsigned)p->wanted, p->training->steps.per_step);
 }
@@ -37,23 +37,23 @@ static const char *nonfinite_plural(uint64_t n) { return n == 1 ? "" : "s"; }
 /* "2 NaN and 1 infinite of 64" */
 static void nonfinite_put_numbers(struct strbuf *out, const struct tensor_numbers *n) {
     if (n->nan)
-        (void)strbuf_addf(out, "%llu NaN", (unsigned long long)n->nan);
+        strbuf_addf(out, "%llu NaN", (unsigned long long)n->nan);
     if (n->inf)
-        (void)strbuf_addf(out, "%s%llu infinite", n->nan ? " and " : "", (unsigned long long)n->inf);
-    (void)strbuf_addf(out, " of %llu", (unsigned long long)n->count);
+        strbuf_addf(out, "%s%llu infinite", n->nan ? " and " : "", (unsigned long long)n->inf);
+    strbuf_addf(out, " of %llu", (unsigned long long)n->count);
 }
 
 /* "step 57: output 0 of hidden.1 (Linear): 2 NaN of 64" */
 static void nonfinite_put_find(struct strbuf *out, const struct nonfinite_verdict *v, int64_t step) {
     if (step >= 0)
-        (void)strbuf_addf(out, "step %lld: ", (long long)step);
-    (void)strbuf_adds(out, v->what);
+        strbuf_addf(out, "step %lld: ", (long long)step);
+    strbuf_adds(out, v->what);
     if (v->name)
-        (void)strbuf_addf(out, " of %s%s(%s)", v->name->path, v->name->path[0] ? " " : "", v->name->type);
-    (void)strbuf_adds(out, ": ");
+        strbuf_addf(out, " of %s%s(%s)", v->name->path, v->name->path[0] ? " " : "", v->name->type);
+    strbuf_adds(out, ": ");
     nonfinite_put_numbers(out, &v->find->numbers);
     if (v->find->parameter[0])
-        (void)strbuf_addf(out, "; its %s is not finite either", v->find->parameter);
+        strbuf_addf(out, "; its %s is not finite either", v->find->parameter);
 }
 
 /* "nothing non-finite in 2 steps: 37 modules, 74 gradients of parameters; looking took 3.1 ms" */
@@ -61,17 +61,17 @@ static void nonfinite_put_nothing(struct strbuf *out, const struct probes *p, si
     const struct nonfinite_counts *c = nonfinite_get_counts();
     bool anyhow = module_window_is_anyhow();
     uint64_t steps = c->rounds;
-    (void)strbuf_addf(out, "nothing non-finite in %llu %s%s", (unsigned long long)steps,
-                      anyhow ? "call" : "step", nonfinite_plural(steps));
+    strbuf_addf(out, "nothing non-finite in %llu %s%s", (unsigned long long)steps, anyhow ? "call" : "step",
+                nonfinite_plural(steps));
     if (anyhow)
-        (void)strbuf_adds(out, " of a model (no Optimizer.step was seen to end)");
+        strbuf_adds(out, " of a model (no Optimizer.step was seen to end)");
     if ((int64_t)steps < p->wanted)
-        (void)strbuf_addf(out, " of %lld, then its time was over", (long long)p->wanted);
-    (void)strbuf_addf(out, ": %zu module%s, %llu gradient%s of parameters looked at", modules,
-                      nonfinite_plural(modules), (unsigned long long)c->parameters,
-                      nonfinite_plural(c->parameters));
+        strbuf_addf(out, " of %lld, then its time was over", (long long)p->wanted);
+    strbuf_addf(out, ": %zu module%s, %llu gradient%s of parameters looked at", modules,
+                nonfinite_plural(modules), (unsigned long long)c->parameters,
+                nonfinite_plural(c->parameters));
     if (!c->has_optimizers)
-        (void)strbuf_adds(out, " (this torch does not tell when an optimizer's step begins)");
+        strbuf_adds(out, " (this torch does not tell when an optimizer's step begins)");
 }
 
 /* What was not checked, and the time of the checks. */
@@ -79,19 +79,18 @@ static void nonfinite_put_counts(struct strbuf *out) {
     const struct nonfinite_counts *c = nonfinite_get_counts();
     uint64_t not = c->skipped + c->unread;
     if (not )
-        (void)strbuf_addf(out, "; not looked at: %llu tensor%s of kinds that cannot be",
-                          (unsigned long long)not, nonfinite_plural(not ));
+        strbuf_addf(out, "; not looked at: %llu tensor%s of kinds that cannot be", (unsigned long long)not,
+                    nonfinite_plural(not ));
     if (c->passed)
-        (void)strbuf_addf(out, "; %llu gradient%s on the way, and reached no parameter",
-                          (unsigned long long)c->passed,
-                          c->passed == 1 ? " was not finite" : "s were not finite");
+        strbuf_addf(out, "; %llu gradient%s on the way, and reached no parameter",
+                    (unsigned long long)c->passed, c->passed == 1 ? " was not finite" : "s were not finite");
     if (c->unlooked)
-        (void)strbuf_addf(out, "; what %llu call%s of modules got by keyword is not known",
-                          (unsigned long long)c->unlooked, nonfinite_plural(c->unlooked));
+        strbuf_addf(out, "; what %llu call%s of modules got by keyword is not known",
+                    (unsigned long long)c->unlooked, nonfinite_plural(c->unlooked));
     if (c->beyond)
-        (void)strbuf_addf(out, "; %llu tensor%s beyond %llu GiB a step", (unsigned long long)c->beyond,
-                          nonfinite_plural(c->beyond), (unsigned long long)(NONFINITE_BYTES >> 30));
-    (void)strbuf_addf(out, "; looking took %.3g ms", (double)c->own_ns / 1e6);
+        strbuf_addf(out, "; %llu tensor%s beyond %llu GiB a step", (unsigned long long)c->beyond,
+                    nonfinite_plural(c->beyond), (unsigned long long)(NONFINITE_BYTES >> 30));
+    strbuf_addf(out, "; looking took %.3g ms", (double)c->own_ns / 1e6);
 }
 
 static int64_t nonfinite_known(uint64_t v) { return v > INT64_MAX ? RING_INT_NULL : (int64_t)v; }
@@ -143,7 +142,7 @@ bool probes_nonfinite_end(struct probes *p, uint64_t now_ns, bool is_late) {
     else
         nonfinite_put_nothing(&text, p, modules);
     nonfinite_put_counts(&text);
-    (void)snprintf(p->notes[LEASE_NAN], sizeof p->notes[LEASE_NAN], "%s", strbuf_str(&text));
+    snprintf(p->notes[LEASE_NAN], sizeof p->notes[LEASE_NAN], "%s", strbuf_str(&text));
     v[RING_NONFINITE_TIMESTAMP].f = clock_mono_to_epoch_s() + (double)ns / 1e9;
     v[RING_NONFINITE_STEP].i = step < 0 ? RING_INT_NULL : step;
     if (verdict.find)

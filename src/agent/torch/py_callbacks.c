@@ -35,8 +35,8 @@ static struct pyapi_object *py_callbacks_none(void) {
 }
 
 static void py_callbacks_count_call(enum py_callbacks_what what, uint64_t from) {
-    (void)__atomic_add_fetch(&py_callbacks_calls[what], 1, __ATOMIC_RELAXED);
-    (void)__atomic_add_fetch(&py_callbacks_ns[what], clock_mono_ns() - from, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&py_callbacks_calls[what], 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&py_callbacks_ns[what], clock_mono_ns() - from, __ATOMIC_RELAXED);
 }
 
 /* ---- garbage ---- */

@@ -42,7 +42,7 @@ static struct spans_cell *spans_claim(uint64_t *number) {
         struct spans_cell *c = spans_cell(at);
         int64_t ahead = (int64_t)(__atomic_load_n(&c->turn, __ATOMIC_ACQUIRE) - spans_turn(at));
         if (ahead < 0) {
-            (void)__atomic_add_fetch(&spans_n_lost, 1, __ATOMIC_RELEASE);
+            __atomic_add_fetch(&spans_n_lost, 1, __ATOMIC_RELEASE);
             return NULL;
         }
         if (ahead == 0 && __atomic_compare_exchange_n(&spans_put_at, &at, at + 1, true, __ATOMIC_RELAXED,
@@ -112,18 +112,18 @@ int32_t spans_put_text(const char *func, const char *text) {
         struct spans_text *t = &spans_texts[i];
         if (!__atomic_compare_exchange_n(&t->used, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             continue;
-        (void)spans_copy(t->func, sizeof t->func, func);
-        (void)spans_copy(t->text, sizeof t->text, text);
+        spans_copy(t->func, sizeof t->func, func);
+        spans_copy(t->text, sizeof t->text, text);
         return (int32_t)i;
     }
-    (void)__atomic_add_fetch(&spans_n_texts_lost, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&spans_n_texts_lost, 1, __ATOMIC_RELAXED);
     return -1;
 }
 
 void spans_take_text(int32_t place, char *func, char *text) {
     struct spans_text *t = &spans_texts[(uint32_t)place % SPANS_TEXTS];
-    (void)spans_copy(func, SPANS_FUNC, t->func);
-    (void)spans_copy(text, SPANS_TEXT, t->text);
+    spans_copy(func, SPANS_FUNC, t->func);
+    spans_copy(text, SPANS_TEXT, t->text);
     __atomic_store_n(&t->used, 0, __ATOMIC_RELEASE);
 }
 

@@ -286,7 +286,7 @@ static bool step_values_start(uint64_t ns, bool step, uint64_t *cpu_ns) {
     if (tstate && pystack_frame_vars_begin(&looks.look, tstate) > 0)
         return true;
     if (!due)
-        (void)__atomic_add_fetch(&step_values_left_out, 1, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&step_values_left_out, 1, __ATOMIC_RELAXED);
     step_values_done();
     return false;
 }
@@ -298,9 +298,9 @@ static void step_values_finish(uint64_t cpu_ns, bool step) {
         __atomic_store_n(&step_values_step_ns, (uint64_t)looks.pace.cost_ns, __ATOMIC_RELAXED);
     }
     step_values_done();
-    (void)__atomic_add_fetch(&step_values_ns, took, __ATOMIC_RELAXED);
-    (void)__atomic_add_fetch(&step_values_measured, cpu_ns != 0, __ATOMIC_RELAXED);
-    (void)__atomic_add_fetch(&step_values_n, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&step_values_ns, took, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&step_values_measured, cpu_ns != 0, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&step_values_n, 1, __ATOMIC_RELAXED);
 }
 
 void step_values_at_step(void) {

@@ -216,7 +216,7 @@ void torch_profiler_init(struct torch_profiler *p, struct worker *worker, struct
 }
 
 void torch_profiler_fini(struct torch_profiler *p) {
-    (void)torch_spans_count(false);
+    torch_spans_count(false);
     worker_release(p->worker, p->job);
     p->job = NULL;
 }
@@ -235,7 +235,7 @@ static double torch_profiler_free_memory(const struct torch_profiler *p) {
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
     text[n > 0 ? n : 0] = '\0';
     if (fd >= 0)
-        (void)close(fd);
+        close(fd);
     const char *at = strstr(text, "MemAvailable:");
     if (at)
         free_bytes = strtod(at + strlen("MemAvailable:"), NULL) * 1024;
@@ -256,8 +256,8 @@ static double torch_profiler_free_memory(const struct torch_profiler *p) {
 #define TORCH_PROFILER_FILES_MAX_ENTRIES 65536 /* entries of a folder */
 
 static void torch_profiler_put_name(const char *base, char *path, size_t cap) {
-    (void)snprintf(path, cap, "%.400s/" TORCH_PROFILER_FILES_FIRST "%ld-%.0f" TORCH_PROFILER_FILES_LAST, base,
-                   (long)getpid(), clock_epoch_s() * 1000);
+    snprintf(path, cap, "%.400s/" TORCH_PROFILER_FILES_FIRST "%ld-%.0f" TORCH_PROFILER_FILES_LAST, base,
+             (long)getpid(), clock_epoch_s() * 1000);
 }
 
 /* The time at which a file with that name was written, in ms since the epoch; 0: it is not the
@@ -305,9 +305,9 @@ static void torch_profiler_prune(const char *base) {
     for (size_t i = 0; i < TORCH_PROFILER_FILES_MAX_ENTRIES && (entry = readdir(d)); i++) {
         uint64_t ms = torch_profiler_file_time(entry->d_name);
         if (ms && ms < *oldest && torch_profiler_file_is_ours(dirfd(d), entry->d_name))
-            (void)unlinkat(dirfd(d), entry->d_name, 0);
+            unlinkat(dirfd(d), entry->d_name, 0);
     }
-    (void)closedir(d);
+    closedir(d);
 }
 
 /* True if it is a folder of ours alone. It is made if it does not exist. */
@@ -339,11 +339,11 @@ static int torch_profiler_name(struct torch_profiler *p, double bytes, struct er
 static void torch_profiler_put_cost(struct torch_profiler *p) {
     char bytes[32];
     text_human_bytes(bytes, sizeof bytes, p->expected * TORCH_PROFILER_OP_FILE);
-    (void)snprintf(p->note, sizeof p->note,
-                   "%lld step%s: about %.0f operations: the job will stand still for about %.2g s when they "
-                   "end, and a file of about %s is written",
-                   (long long)p->steps, p->steps == 1 ? "" : "s", p->expected,
-                   TORCH_PROFILER_BASE_S + p->expected * TORCH_PROFILER_OP_US / 1e6, bytes);
+    snprintf(p->note, sizeof p->note,
+             "%lld step%s: about %.0f operations: the job will stand still for about %.2g s when they "
+             "end, and a file of about %s is written",
+             (long long)p->steps, p->steps == 1 ? "" : "s", p->expected,
+             TORCH_PROFILER_BASE_S + p->expected * TORCH_PROFILER_OP_US / 1e6, bytes);
 }
 
 /* 0: the cost is acceptable; or -1 with the error. */
@@ -383,7 +383,7 @@ int torch_profiler_begin(struct torch_profiler *p, const struct wire_arm *want, 
 /* ---- phases ---- */
 
 static enum torch_profiler_end torch_profiler_rest(struct torch_profiler *p, enum torch_profiler_end how) {
-    (void)torch_spans_count(false);
+    torch_spans_count(false);
     worker_release(p->worker, p->job);
     p->job = NULL;
     torch_profiler_set(&torch_profiler_state, TORCH_PROFILER_OFF);
@@ -392,7 +392,7 @@ static enum torch_profiler_end torch_profiler_rest(struct torch_profiler *p, enu
 }
 
 static enum torch_profiler_end torch_profiler_refuse(struct torch_profiler *p, const struct err *e) {
-    (void)snprintf(p->note, sizeof p->note, "%s", e->text);
+    snprintf(p->note, sizeof p->note, "%s", e->text);
     return torch_profiler_rest(p, TORCH_PROFILER_REFUSED);
 }
 
@@ -432,8 +432,8 @@ static enum torch_profiler_end torch_profiler_poll_counts(struct torch_profiler 
     if (!wanted)
         return torch_profiler_rest(p, TORCH_PROFILER_DONE);
     if (now_ns - p->phase_ns > TORCH_PROFILER_COUNT_NS) {
-        (void)err_set(e, ERR_FAILED, "no two training steps have ended within %.0f s%s%s",
-                      (double)TORCH_PROFILER_COUNT_NS / 1e9, training->note[0] ? ": " : "", training->note);
+        err_set(e, ERR_FAILED, "no two training steps have ended within %.0f s%s%s",
+                (double)TORCH_PROFILER_COUNT_NS / 1e9, training->note[0] ? ": " : "", training->note);
         return torch_profiler_refuse(p, e);
     }
     if (!torch_profiler_counts(p, s->count, ops, now_ns))
@@ -453,7 +453,7 @@ static enum torch_profiler_end torch_profiler_poll_counts(struct torch_profiler 
     torch_profiler_set(&torch_profiler_left,
                        (uint32_t)p->steps * torch_profiler_get(&torch_profiler_per_step));
     if (!torch_profiler_submit(p, torch_profiler_job_enter(p->compiled, now_ns + TORCH_PROFILER_JOB_NS))) {
-        (void)err_set(e, ERR_FAILED, "the python worker takes no job");
+        err_set(e, ERR_FAILED, "the python worker takes no job");
         return torch_profiler_refuse(p, e);
     }
     torch_profiler_set(&torch_profiler_in, 1);
@@ -480,7 +480,7 @@ static void torch_profiler_poll_enters(struct torch_profiler *p, uint64_t now_ns
         torch_profiler_go(p, TORCH_PROFILER_RUNS, now_ns);
         return;
     }
-    (void)snprintf(p->note, sizeof p->note, "%s", note[0] ? note : p->job->why);
+    snprintf(p->note, sizeof p->note, "%s", note[0] ? note : p->job->why);
     torch_profiler_begin_leave(p, now_ns); /* it may be installed */
 }
 
@@ -502,7 +502,7 @@ static void torch_profiler_poll_runs(struct torch_profiler *p, bool wanted, uint
     if (!torch_profiler_is_overdue(p, wanted, now_ns) && !torch_profiler_get(&torch_profiler_hurry))
         return;
     if (torch_profiler_turn(TORCH_PROFILER_WAITS, TORCH_PROFILER_OFF)) {
-        (void)snprintf(p->note, sizeof p->note, "no optimizer has taken a step: nothing was profiled");
+        snprintf(p->note, sizeof p->note, "no optimizer has taken a step: nothing was profiled");
         torch_profiler_begin_leave(p, now_ns);
         return;
     }
@@ -521,7 +521,7 @@ static void torch_profiler_poll_hurries(struct torch_profiler *p, uint64_t now_n
     if (on_main && now_ns - p->asked_ns >= TORCH_PROFILER_ASK_NS && torch_profiler_api.Py_AddPendingCall) {
         /* repeatedly: there may have been no room for it, or no profiler yet */
         p->asked_ns = now_ns;
-        (void)torch_profiler_api.Py_AddPendingCall(torch_profiler_on_pending, NULL);
+        torch_profiler_api.Py_AddPendingCall(torch_profiler_on_pending, NULL);
     }
     if (p->job && worker_get_end(p->worker, p->job) == WORKER_PENDING)
         return;
@@ -530,7 +530,7 @@ static void torch_profiler_poll_hurries(struct torch_profiler *p, uint64_t now_n
         return;
     worker_release(p->worker, p->job);
     p->job = NULL;
-    (void)torch_profiler_submit(p, torch_profiler_job_hurry(now_ns + TORCH_PROFILER_JOB_NS));
+    torch_profiler_submit(p, torch_profiler_job_hurry(now_ns + TORCH_PROFILER_JOB_NS));
 }
 
 /* ---- results ---- */
@@ -561,16 +561,16 @@ static void torch_profiler_write(struct torch_profiler *p, const struct torch_pr
         record_append(p->training->record, RING_SPANS, v);
     }
     /* a client that has waited for its end reads them then */
-    (void)ring_set_flush(p->training->record->set);
+    ring_set_flush(p->training->record->set);
 }
 
 static void torch_profiler_report_found(struct torch_profiler *p, const struct torch_profiler_found *f) {
     char bytes[32];
     uint32_t ended = torch_profiler_get(&torch_profiler_over);
     text_human_bytes(bytes, sizeof bytes, f->bytes);
-    (void)snprintf(p->note, sizeof p->note,
-                   "%u step%s, %lld operations, %s of a trace; the job stood still for %.2g s", ended,
-                   ended == 1 ? "" : "s", (long long)f->events, bytes, (double)f->pause_us / 1e6);
+    snprintf(p->note, sizeof p->note,
+             "%u step%s, %lld operations, %s of a trace; the job stood still for %.2g s", ended,
+             ended == 1 ? "" : "s", (long long)f->events, bytes, (double)f->pause_us / 1e6);
 }
 
 static enum torch_profiler_end torch_profiler_poll_leaves(struct torch_profiler *p, bool wanted,
@@ -578,9 +578,9 @@ static enum torch_profiler_end torch_profiler_poll_leaves(struct torch_profiler 
     bool keeps = torch_profiler_get(&torch_profiler_state) == TORCH_PROFILER_OVER && !p->discards && wanted;
     if (!p->job) {
         uint64_t until = now_ns + (keeps ? TORCH_PROFILER_FINISH_NS : TORCH_PROFILER_JOB_NS);
-        (void)torch_profiler_submit(p, torch_profiler_job_leave(keeps ? p->file : NULL,
-                                                                torch_profiler_get(&torch_profiler_per_step),
-                                                                until));
+        torch_profiler_submit(p,
+                              torch_profiler_job_leave(keeps ? p->file : NULL,
+                                                       torch_profiler_get(&torch_profiler_per_step), until));
         return TORCH_PROFILER_GOES_ON;
     }
     enum worker_end end = worker_get_end(p->worker, p->job);
@@ -589,7 +589,7 @@ static enum torch_profiler_end torch_profiler_poll_leaves(struct torch_profiler 
         return TORCH_PROFILER_GOES_ON;
     torch_profiler_job_get(p->job, &found);
     if (end == WORKER_FAILED) { /* the hook is still installed: try again */
-        (void)snprintf(p->note, sizeof p->note, "%s", p->job->why);
+        snprintf(p->note, sizeof p->note, "%s", p->job->why);
         worker_release(p->worker, p->job);
         p->job = NULL;
         return TORCH_PROFILER_GOES_ON;
@@ -605,7 +605,7 @@ static enum torch_profiler_end torch_profiler_poll_leaves(struct torch_profiler 
         return torch_profiler_rest(p, TORCH_PROFILER_DONE);
     }
     p->file[0] = '\0';
-    (void)err_set(e, ERR_FAILED, "%s", note[0] ? note : p->note[0] ? p->note : "nothing was profiled");
+    err_set(e, ERR_FAILED, "%s", note[0] ? note : p->note[0] ? p->note : "nothing was profiled");
     return p->discards ? torch_profiler_rest(p, TORCH_PROFILER_DONE) : torch_profiler_refuse(p, e);
 }
 
@@ -639,11 +639,11 @@ int torch_profiler_leave(struct worker *w, struct err *e) {
     if (!torch_profiler_is_in())
         return 0;
     /* the sampler makes the worker remove its hook */
-    (void)torch_profiler_turn(TORCH_PROFILER_WAITS, TORCH_PROFILER_BROKEN);
+    torch_profiler_turn(TORCH_PROFILER_WAITS, TORCH_PROFILER_BROKEN);
     torch_profiler_set(&torch_profiler_hurry, 1);
     while (torch_profiler_is_in() && clock_mono_ns() < until) {
         struct timespec pause = {.tv_nsec = (long)CLOCK_NS_PER_MS};
-        (void)nanosleep(&pause, NULL);
+        nanosleep(&pause, NULL);
     }
     if (!torch_profiler_is_in())
         return 0;

@@ -32,7 +32,7 @@ static struct torch_profiler_job *torch_profiler_job_of(struct worker_job *job) 
 }
 
 static void torch_profiler_job_fail(struct torch_profiler_job *job, const char *why) {
-    (void)snprintf(job->note, sizeof job->note, "%s", why);
+    snprintf(job->note, sizeof job->note, "%s", why);
 }
 
 /* Call a function of the unit with up to two arguments, which are released: a new reference, or
@@ -222,7 +222,7 @@ struct worker_job *torch_profiler_job_leave(const char *path, unsigned per_step,
     if (path)
         job->items = calloc(TORCH_PROFILER_ROWS, sizeof *job->items);
     if (job->items)
-        (void)snprintf(job->path, sizeof job->path, "%s", path);
+        snprintf(job->path, sizeof job->path, "%s", path);
     return &job->job;
 }
 

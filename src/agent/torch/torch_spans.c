@@ -101,8 +101,7 @@ static void torch_spans_pass_ends(void) {
 static void torch_spans_note_step(uint64_t key, const char *name) {
     uint64_t none = 0;
     if (strncmp(name, STEPS_STEP, strlen(STEPS_STEP)) == 0)
-        (void)__atomic_compare_exchange_n(&torch_spans_step, &none, key, false, __ATOMIC_ACQ_REL,
-                                          __ATOMIC_RELAXED);
+        __atomic_compare_exchange_n(&torch_spans_step, &none, key, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 static void torch_spans_step_ends(uint64_t key, uint64_t ns) {
@@ -121,8 +120,8 @@ static uint64_t torch_spans_time(struct torch_spans_cost *c) {
 static void torch_spans_timed(struct torch_spans_cost *c, uint64_t from) {
     if (!from)
         return;
-    (void)__atomic_add_fetch(&c->ns, clock_mono_ns() - from, __ATOMIC_RELAXED);
-    (void)__atomic_add_fetch(&c->timed, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&c->ns, clock_mono_ns() - from, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&c->timed, 1, __ATOMIC_RELAXED);
 }
 
 static void *torch_spans_on_start(void **context, const void *record) {
@@ -176,7 +175,7 @@ static void torch_spans_on_node_end(const void *record, void *context) {
 static void *torch_spans_on_any(void **context, const void *record) {
     (void)record;
     *context = NULL;
-    (void)__atomic_add_fetch(&torch_spans_ops, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&torch_spans_ops, 1, __ATOMIC_RELAXED);
     return context;
 }
 
@@ -199,13 +198,13 @@ bool torch_spans_knows(const char *version) {
 }
 
 static void torch_spans_lock(void) {
-    (void)pthread_mutex_lock(&torch_spans.lock);
+    pthread_mutex_lock(&torch_spans.lock);
     __atomic_store_n(&torch_spans_busy, 1, __ATOMIC_SEQ_CST);
 }
 
 static void torch_spans_unlock(void) {
     __atomic_store_n(&torch_spans_busy, 0, __ATOMIC_SEQ_CST);
-    (void)pthread_mutex_unlock(&torch_spans.lock);
+    pthread_mutex_unlock(&torch_spans.lock);
 }
 
 /* Torch's own destructors run after this, because it was registered later. */
@@ -234,7 +233,7 @@ static int torch_spans_check(struct elf_image *image, struct mem *m, struct err 
                        TORCH_SPANS_LIBRARY " has no RELRO: it cannot be seen that it is loaded wholly");
     if (state != LOADED_RELOCATED) {
         torch_spans.ready_ns = 0;
-        (void)err_set(e, ERR_FAILED, TORCH_SPANS_LIBRARY " is not loaded yet");
+        err_set(e, ERR_FAILED, TORCH_SPANS_LIBRARY " is not loaded yet");
         return ++torch_spans.tries < TORCH_SPANS_TRIES ? 1 : -1;
     }
     torch_spans.tries = 0;
@@ -242,7 +241,7 @@ static int torch_spans_check(struct elf_image *image, struct mem *m, struct err 
         torch_spans.base = image->base;
         torch_spans.ready_ns = now_ns;
     }
-    (void)err_set(e, ERR_FAILED, TORCH_SPANS_LIBRARY " has just been loaded");
+    err_set(e, ERR_FAILED, TORCH_SPANS_LIBRARY " has just been loaded");
     return 1;
 }
 

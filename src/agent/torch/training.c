@@ -259,7 +259,7 @@ size_t training_durations(const struct training *t, uint64_t since_ns, uint64_t 
 
 static void training_rest_backward(struct training *t, uint64_t now_ns) {
     uint64_t rest = TRAINING_BACKWARD_REST * (now_ns - t->watch_ns);
-    (void)torch_spans_watch_backward(false);
+    torch_spans_watch_backward(false);
     steps_begin_backward(&t->steps, 0);
     t->watches_backward = false;
     t->watch_due_ns = now_ns + (rest > TRAINING_BACKWARD_PAUSE_NS ? rest : TRAINING_BACKWARD_PAUSE_NS);
@@ -316,7 +316,7 @@ static void training_start(struct training *t) {
     struct spans_event old;
     struct err e = {.text = ""};
     int rc = torch_spans_begin(t->record->facts.torch, &e);
-    (void)snprintf(t->note, sizeof t->note, "%s", rc == 0 ? "" : e.text);
+    snprintf(t->note, sizeof t->note, "%s", rc == 0 ? "" : e.text);
     t->reports = rc == 0;
     t->refused = rc < 0;
     if (!t->reports)
@@ -347,10 +347,10 @@ static void training_choose(struct training *t) {
     bool wanted = r->set && r->config.values[CONFIG_STEPS] != 0, begun = t->reports || t->refused;
     /* the calling convention of its callbacks depends on its version */
     if (wanted && !begun && !r->facts.torch[0])
-        (void)snprintf(t->note, sizeof t->note, "%s",
-                       r->facts.torch_module
-                           ? "torch is imported, but no file of it was found that says its version"
-                           : "");
+        snprintf(t->note, sizeof t->note, "%s",
+                 r->facts.torch_module
+                     ? "torch is imported, but no file of it was found that says its version"
+                     : "");
     if (!wanted && begun)
         training_stop(t);
     else if (wanted && !begun && r->facts.torch[0])
@@ -410,18 +410,17 @@ static void training_publish_hooks(const struct training *t, struct mailbox_stat
     st->of.gc_on = t->hooks.gc;
     st->of.returns_on = t->hooks.functions > 0;
     if (st->of.looks_on && !t->hooks.note[0] && !pystack_scalar_knows_torch(torch))
-        (void)snprintf(
-            st->hooks_note, sizeof st->hooks_note,
-            "losses and values that are tensors of torch %.24s: how these lie in memory is not known", torch);
+        snprintf(st->hooks_note, sizeof st->hooks_note,
+                 "losses and values that are tensors of torch %.24s: how these lie in memory is not known",
+                 torch);
     else if (st->of.looks_on && !t->hooks.note[0] && step_values_skipped() > step_values_count() / 10)
-        (void)snprintf(
-            st->hooks_note, sizeof st->hooks_note,
-            "loss and the like are read at %.3g %% of steps so far: they may take %.3g %% of the job's "
-            "time (probing.look_share)",
-            100 * (double)step_values_count() / (double)(step_values_count() + step_values_skipped()),
-            t->record->config.values[CONFIG_TRACE_SHARE]);
+        snprintf(st->hooks_note, sizeof st->hooks_note,
+                 "loss and the like are read at %.3g %% of steps so far: they may take %.3g %% of the job's "
+                 "time (probing.look_share)",
+                 100 * (double)step_values_count() / (double)(step_values_count() + step_values_skipped()),
+                 t->record->config.values[CONFIG_TRACE_SHARE]);
     else
-        (void)snprintf(st->hooks_note, sizeof st->hooks_note, "%s", t->hooks.note);
+        snprintf(st->hooks_note, sizeof st->hooks_note, "%s", t->hooks.note);
 }
 
 void training_publish(const struct training *t, struct mailbox_status *st) {
@@ -431,8 +430,7 @@ void training_publish(const struct training *t, struct mailbox_status *st) {
     st->of.us_per_span = torch_spans_us();
     st->hooks[0] = '\0';
     if (t->reports)
-        (void)snprintf(st->hooks, sizeof st->hooks, "at::addGlobalCallback of torch %.24s",
-                       t->record->facts.torch);
-    (void)snprintf(st->steps_note, sizeof st->steps_note, "%s", t->note);
+        snprintf(st->hooks, sizeof st->hooks, "at::addGlobalCallback of torch %.24s", t->record->facts.torch);
+    snprintf(st->steps_note, sizeof st->steps_note, "%s", t->note);
     training_publish_hooks(t, st);
 }

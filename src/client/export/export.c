@@ -83,10 +83,9 @@ const struct export_format *export_find(const char *name, struct err *e) {
     }
     const char *near = option_suggest(name, known);
     if (near)
-        (void)err_set(e, ERR_USAGE, "unknown export format '%s': did you mean '%s'?", name, near);
+        err_set(e, ERR_USAGE, "unknown export format '%s': did you mean '%s'?", name, near);
     else
-        (void)err_set(e, ERR_USAGE, "unknown export format '%s': give one of %s", name,
-                      export_format_names());
+        err_set(e, ERR_USAGE, "unknown export format '%s': give one of %s", name, export_format_names());
     return NULL;
 }
 
@@ -122,14 +121,14 @@ static unsigned export_what_is_set(const struct export_request *r) {
 
 void export_put_options(const struct export_format *f, struct strbuf *out) {
     const char *before = f->takes_sql ? "--sql" : "";
-    (void)strbuf_adds(out, before);
+    strbuf_adds(out, before);
     for (size_t i = 0; i < EXPORT_N_OPTIONS; i++)
         if (f->takes & export_options[i].option) {
-            (void)strbuf_addf(out, "%s%s", *before ? " " : "", export_options[i].name);
+            strbuf_addf(out, "%s%s", *before ? " " : "", export_options[i].name);
             before = " ";
         }
     if (!*before)
-        (void)strbuf_adds(out, "no options of its own");
+        strbuf_adds(out, "no options of its own");
 }
 
 int export_check_option(const struct export_format *f, enum export_option option, const char *name,
@@ -286,11 +285,11 @@ static void export_note_torn(const struct export_request *r, const struct model_
     if (!r->note || (!outside && totals->mode != MODEL_SAMPLING_GENTLE) ||
         totals->torn * EXPORT_TORN_SHARE <= all)
         return;
-    (void)strbuf_addf(
-        r->note, "%" PRIu64 " of %" PRIu64 " samples were left out: the threads ran while they were read%s",
-        totals->torn, all,
-        outside ? " from outside; --block stops them for the moment"
-                : "; without --gentle they copy their own stacks");
+    strbuf_addf(r->note,
+                "%" PRIu64 " of %" PRIu64 " samples were left out: the threads ran while they were read%s",
+                totals->torn, all,
+                outside ? " from outside; --block stops them for the moment"
+                        : "; without --gentle they copy their own stacks");
 }
 
 /* A recording that is longer than the part that is read. */
@@ -299,8 +298,8 @@ static void export_note_truncated(const struct export_request *r, const struct m
     if (!r->note || target->mode != MODEL_MODE_RECORDED || !target->seen_is_cut)
         return;
     text_human_duration(length, sizeof length, target->seen_s);
-    (void)strbuf_addf(r->note, "%sof the recording, its last %s: there is more, which 'query' has",
-                      r->note->len ? "; " : "", length);
+    strbuf_addf(r->note, "%sof the recording, its last %s: there is more, which 'query' has",
+                r->note->len ? "; " : "", length);
 }
 
 static int export_attached(const struct export_request *r, const struct export_format *f, double duration_s,
@@ -322,9 +321,9 @@ static int export_attached(const struct export_request *r, const struct export_f
         data.runs = sink.runs;
         rc = f->render(&data, out, e);
         if (rc != 0 && out->failed)
-            (void)err_set(e, ERR_FAILED,
-                          "the export would be larger than %zu MB: take fewer seconds, or another format",
-                          out->limit >> 20);
+            err_set(e, ERR_FAILED,
+                    "the export would be larger than %zu MB: take fewer seconds, or another format",
+                    out->limit >> 20);
         if (rc == 0 && sampled && !f->wants_snapshot)
             export_note_torn(r, data.target, sink.counts);
         if (rc == 0 && sampled)
@@ -397,7 +396,7 @@ int export_render_json(const struct export_data *data, struct strbuf *out, struc
     struct wire_threads want = {.locals = data->request->locals};
     document_put_backtrace(&j, data->target, data->snapshot, &want, data->elapsed_s > 0 ? data->counts : NULL,
                            data->elapsed_s);
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
     if (json_finish(&j) != 0 || out->failed)
         return err_set(e, ERR_FAILED, "out of memory for the JSON document");
     return 0;

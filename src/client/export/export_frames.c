@@ -72,7 +72,7 @@ int export_path_set(struct export_path *path, const struct stack_counts *f, uint
                     const uint32_t *map) {
     size_t n = 0;
     for (uint32_t s = stack; s != STACK_COUNTS_NO_STACK; n++)
-        (void)stack_counts_stack_frame(f, s, &s);
+        stack_counts_stack_frame(f, s, &s);
     if (export_path_reserve(path, n) != 0)
         return -1;
     path->n = n;
@@ -85,10 +85,10 @@ int export_path_set(struct export_path *path, const struct stack_counts *f, uint
 
 void export_name_text(struct strbuf *out, const char *text) {
     char clean[EXPORT_NAME_MAX];
-    (void)text_sanitize(clean, sizeof clean, text);
+    text_sanitize(clean, sizeof clean, text);
     if (!out->failed)
         strbuf_clear(out);
-    (void)strbuf_adds(out, clean);
+    strbuf_adds(out, clean);
 }
 
 void export_name_function(struct strbuf *out, const struct model_frame *f, bool by_function) {
@@ -98,7 +98,7 @@ void export_name_function(struct strbuf *out, const struct model_frame *f, bool 
     }
     export_name_text(out, f->module ? path_short(f->module) : "");
     if (!by_function)
-        (void)strbuf_addf(out, "%s0x%" PRIx64, f->module ? "+" : "", f->address);
+        strbuf_addf(out, "%s0x%" PRIx64, f->module ? "+" : "", f->address);
 }
 
 void export_name_thread(struct strbuf *out, const struct stack_counts *f, int64_t tid) {

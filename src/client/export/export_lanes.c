@@ -94,10 +94,10 @@ void export_lanes_note(const struct thread_runs *runs, const struct stack_counts
     uint64_t missing = thread_runs_left_out(runs);
     uint32_t first = thread_runs_first_tick(runs), end = thread_runs_end_tick(runs);
     if (!isnan(thread_runs_forgotten_s(runs)) && end > first)
-        (void)strbuf_addf(note, "%sonly the last %.0f s are in it: no more is kept in the order of time",
-                          note->len ? "; " : "",
-                          thread_runs_tick_time(runs, end - 1) - thread_runs_tick_time(runs, first));
+        strbuf_addf(note, "%sonly the last %.0f s are in it: no more is kept in the order of time",
+                    note->len ? "; " : "",
+                    thread_runs_tick_time(runs, end - 1) - thread_runs_tick_time(runs, first));
     else if (missing > 0)
-        (void)strbuf_addf(note, "%s%" PRIu64 " of %" PRIu64 " samples had no place in the order of time",
-                          note->len ? "; " : "", missing, stack_counts_get_totals(counts)->samples);
+        strbuf_addf(note, "%s%" PRIu64 " of %" PRIu64 " samples had no place in the order of time",
+                    note->len ? "; " : "", missing, stack_counts_get_totals(counts)->samples);
 }

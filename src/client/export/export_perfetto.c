@@ -115,7 +115,7 @@ static void perfetto_put_clock(struct perfetto *p, unsigned id, uint64_t ns) {
 
 static uint64_t perfetto_now(clockid_t clock) {
     struct timespec t = {0};
-    (void)clock_gettime(clock, &t);
+    clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
 }
 
@@ -180,7 +180,7 @@ static void perfetto_put_process(struct perfetto *p) {
     protobuf_put_string(p->out, PROCESS_CMDLINE, strbuf_str(&p->name));
     if (t->rank != MODEL_UNKNOWN) {
         export_name_text(&p->name, "");
-        (void)strbuf_addf(&p->name, "rank %lld", (long long)t->rank);
+        strbuf_addf(&p->name, "rank %lld", (long long)t->rank);
         protobuf_put_string(p->out, PROCESS_NAME, strbuf_str(&p->name));
     }
     if (p->data->choice) {
@@ -341,7 +341,7 @@ static int perfetto_put_intervals(struct perfetto *p, enum perfetto_track kind, 
         if (h->end_ns == h->begin_ns)
             continue;
         export_name_thread(&p->name, p->data->counts, h->tid);
-        (void)strbuf_addf(&p->name, " (%lld)", (long long)h->tid);
+        strbuf_addf(&p->name, " (%lld)", (long long)h->tid);
         perfetto_put_begin(p, h->begin_ns, category, 0);
         perfetto_put_end(p, h->end_ns);
     }

@@ -246,7 +246,7 @@ static int pprof_put_places(struct pprof *p) {
     bool *has_function = calloc(n + 1, sizeof *has_function);
     if (!has_function)
         return -1;
-    (void)pprof_mapping(p, p->data->target->exe ? p->data->target->exe : "python");
+    pprof_mapping(p, p->data->target->exe ? p->data->target->exe : "python");
     for (size_t i = 0; i < (by_function ? p->frames.n_functions : n); i++) {
         uint32_t frame = by_function ? p->frames.frame[i] : (uint32_t)i;
         if (!p->is_used[i + 1])
@@ -272,9 +272,9 @@ static void pprof_put_comments(struct pprof *p) {
     const struct stack_counts_totals *t = stack_counts_get_totals(p->counts);
     protobuf_put_uint(p->out, PPROF_PROFILE_COMMENT, pprof_string(p, "probing-top " PROBING_VERSION));
     export_name_text(&p->name, "");
-    (void)strbuf_addf(&p->name, "%llu samples; left out: %llu torn, %llu not defined, %llu lost on the way",
-                      (unsigned long long)t->samples, (unsigned long long)t->torn,
-                      (unsigned long long)t->undefined, (unsigned long long)t->dropped);
+    strbuf_addf(&p->name, "%llu samples; left out: %llu torn, %llu not defined, %llu lost on the way",
+                (unsigned long long)t->samples, (unsigned long long)t->torn, (unsigned long long)t->undefined,
+                (unsigned long long)t->dropped);
     protobuf_put_uint(p->out, PPROF_PROFILE_COMMENT, pprof_name(p));
     if (p->data->choice) {
         export_name_text(&p->name, p->data->choice);
@@ -284,7 +284,7 @@ static void pprof_put_comments(struct pprof *p) {
 
 static int pprof_put(struct pprof *p) {
     const struct stack_counts_totals *totals = stack_counts_get_totals(p->counts);
-    (void)pprof_string(p, "");
+    pprof_string(p, "");
     pprof_put_value_type(p, PPROF_PROFILE_SAMPLE_TYPE, "samples", "count");
     pprof_put_value_type(p, PPROF_PROFILE_SAMPLE_TYPE, "wall", "nanoseconds");
     pprof_put_value_type(p, PPROF_PROFILE_SAMPLE_TYPE, "cpu", "nanoseconds");

@@ -105,7 +105,7 @@ static int speedscope_put_thread(struct speedscope *s, size_t lane) {
     json_object_begin(&s->j);
     json_kv_string(&s->j, "type", "sampled");
     export_name_thread(&s->name, s->data->counts, tid);
-    (void)strbuf_addf(&s->name, " (%" PRId64 ")", tid);
+    strbuf_addf(&s->name, " (%" PRId64 ")", tid);
     json_kv_string(&s->j, "name", strbuf_str(&s->name));
     json_kv_string(&s->j, "unit", "microseconds");
     json_kv_int(&s->j, "startValue", 0);
@@ -143,17 +143,17 @@ static int speedscope_put(struct speedscope *s, struct strbuf *out) {
     json_kv_string(&s->j, "$schema", SPEEDSCOPE_SCHEMA);
     json_kv_string(&s->j, "exporter", "probing-top@" PROBING_VERSION);
     export_name_text(&s->name, target->host ? target->host : "?");
-    (void)strbuf_addf(&s->name, ": process %" PRId64, target->pid);
+    strbuf_addf(&s->name, ": process %" PRId64, target->pid);
     if (target->rank != MODEL_UNKNOWN)
-        (void)strbuf_addf(&s->name, ", rank %" PRId64, target->rank);
+        strbuf_addf(&s->name, ", rank %" PRId64, target->rank);
     if (s->data->choice)
-        (void)strbuf_addf(&s->name, ": %s", s->data->choice);
+        strbuf_addf(&s->name, ": %s", s->data->choice);
     json_kv_string(&s->j, "name", strbuf_str(&s->name));
     speedscope_put_frames(s);
     if (speedscope_put_threads(s) != 0)
         return -1;
     json_object_end(&s->j);
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
     return json_finish(&s->j) == 0 && !out->failed && !s->name.failed ? 0 : -1;
 }
 

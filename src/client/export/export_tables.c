@@ -70,15 +70,15 @@ int export_run_tables(const struct export_request *r, double duration_s, struct 
     } else if (!mkdtemp(dir)) {
         rc = err_set_errno(e, ERR_FAILED, errno, "no folder for the export can be made in /tmp");
     } else {
-        (void)snprintf(path, sizeof path, "%s/export.db", dir);
+        snprintf(path, sizeof path, "%s/export.db", dir);
         rc = export_record(d, path, duration_s, e);
         if (rc == 0 && strbuf_read_file(out, path) != 0)
             rc = err_set_errno(e, ERR_FAILED, errno, "%s cannot be read", path);
-        (void)unlink(path);
-        (void)rmdir(dir);
+        unlink(path);
+        rmdir(dir);
     }
     if (rc == 0 && r->note && database_note(d)[0])
-        (void)strbuf_adds(r->note, database_note(d));
+        strbuf_adds(r->note, database_note(d));
     database_close(d);
     return rc;
 }

@@ -30,9 +30,9 @@ int gzip_pack(const struct strbuf *in, struct strbuf *out, struct err *e) {
         z.next_out = part;
         z.avail_out = sizeof part;
         rc = deflate(&z, at == in->len ? Z_FINISH : Z_NO_FLUSH);
-        (void)strbuf_add(out, part, sizeof part - z.avail_out);
+        strbuf_add(out, part, sizeof part - z.avail_out);
     }
-    (void)deflateEnd(&z);
+    deflateEnd(&z);
     if (rc != Z_STREAM_END || out->failed)
         return err_set(e, ERR_FAILED, "out of memory for packing the output");
     return 0;

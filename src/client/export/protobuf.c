@@ -18,7 +18,7 @@ static size_t protobuf_varint(unsigned char out[PROTOBUF_VARINT_MAX], uint64_t v
 
 void protobuf_put_packed(struct strbuf *out, uint64_t v) {
     unsigned char bytes[PROTOBUF_VARINT_MAX];
-    (void)strbuf_add(out, bytes, protobuf_varint(bytes, v));
+    strbuf_add(out, bytes, protobuf_varint(bytes, v));
 }
 
 static void protobuf_put_key(struct strbuf *out, unsigned field, unsigned type) {
@@ -37,7 +37,7 @@ void protobuf_put_int(struct strbuf *out, unsigned field, int64_t v) {
 void protobuf_put_bytes(struct strbuf *out, unsigned field, const void *data, size_t len) {
     protobuf_put_key(out, field, PROTOBUF_LENGTH);
     protobuf_put_packed(out, len);
-    (void)strbuf_add(out, data, len);
+    strbuf_add(out, data, len);
 }
 
 void protobuf_put_string(struct strbuf *out, unsigned field, const char *s) {

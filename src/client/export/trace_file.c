@@ -54,8 +54,8 @@ static bool trace_find_in(struct trace_found *f, int root, const char *base, con
             return true;
     }
     if (f->file >= 0)
-        (void)close(f->file);
-    (void)close(f->folder);
+        close(f->file);
+    close(f->folder);
     f->folder = f->file = -1;
     return false;
 }
@@ -63,13 +63,13 @@ static bool trace_find_in(struct trace_found *f, int root, const char *base, con
 static bool trace_find(struct trace_found *f, pid_t pid, const struct rings_owner *owner, const char *name) {
     char root_path[48], base[RING_DIR_PATH];
     bool found = false;
-    (void)snprintf(root_path, sizeof root_path, "/proc/%d/root", (int)pid);
+    snprintf(root_path, sizeof root_path, "/proc/%d/root", (int)pid);
     int root = open(root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     *f = (struct trace_found){.folder = -1, .file = -1};
     for (int i = 0; root >= 0 && !found && i < RING_DIR_BASES; i++)
         found = rings_base(owner, i, base) == 0 && trace_find_in(f, root, base, name, owner->uid);
     if (root >= 0)
-        (void)close(root);
+        close(root);
     return found;
 }
 
@@ -102,15 +102,15 @@ static int trace_pour(const struct trace_found *from, int to, const char *output
 
 /* With that user's rights: whatever is there by now, that user could have removed it. */
 static void trace_remove(const struct trace_found *f, const char *name) {
-    (void)setfsgid(f->st.st_gid);
-    (void)setfsuid(f->st.st_uid);
+    setfsgid(f->st.st_gid);
+    setfsuid(f->st.st_uid);
     if (setfsuid((uid_t)-1) == (int)f->st.st_uid)
-        (void)unlinkat(f->folder, name, 0);
+        unlinkat(f->folder, name, 0);
     bool changed = setfsuid(geteuid()) != (int)geteuid();
-    (void)setfsgid(getegid());
+    setfsgid(getegid());
     /* the kernel cleared it with the change of user */
     if (changed)
-        (void)prctl(PR_SET_DUMPABLE, 1);
+        prctl(PR_SET_DUMPABLE, 1);
 }
 
 static int trace_copy(const struct trace_found *f, const char *output, bool (*stop)(void), struct err *e) {
@@ -126,7 +126,7 @@ static int trace_copy(const struct trace_found *f, const char *output, bool (*st
     }
     if (fsync(to.fd) == 0)
         return output_file_end(&to, output, e);
-    (void)err_set_errno(e, ERR_FAILED, errno, "%s cannot be written, the trace stays where it is", output);
+    err_set_errno(e, ERR_FAILED, errno, "%s cannot be written, the trace stays where it is", output);
     output_file_drop(&to);
     return -1;
 }
@@ -135,7 +135,7 @@ int trace_file_move(pid_t pid, const char *told, const char *output, bool (*stop
     struct rings_owner owner;
     struct trace_found f;
     char clean[512];
-    (void)text_sanitize(clean, sizeof clean, told);
+    text_sanitize(clean, sizeof clean, told);
     if (pid <= 0 || rings_owner(pid, &owner) != 0)
         return err_set(e, ERR_FAILED,
                        "the trace is where the job is, in its %.300s: it cannot be moved from there", clean);
@@ -153,7 +153,7 @@ int trace_file_move(pid_t pid, const char *told, const char *output, bool (*stop
     int rc = trace_copy(&f, output, stop, e);
     if (rc == 0)
         trace_remove(&f, name);
-    (void)close(f.file);
-    (void)close(f.folder);
+    close(f.file);
+    close(f.folder);
     return rc;
 }

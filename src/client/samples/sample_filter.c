@@ -120,7 +120,7 @@ static void sample_filter_mark_stacks(struct cutter *c) {
     }
     for (uint32_t i = (uint32_t)c->n_stacks, above; i > 0; i--)
         if (c->is_needed[i]) {
-            (void)stack_counts_stack_frame(c->from, i, &above);
+            stack_counts_stack_frame(c->from, i, &above);
             c->is_needed[above] = true;
         }
 }

@@ -489,7 +489,7 @@ static struct flame_weight *flame_stack_weights(const struct sample_flame *f) {
     }
     for (size_t i = f->n_stacks; below && i > 0; i--) {
         uint32_t above;
-        (void)stack_counts_stack_frame(counts, (uint32_t)i, &above);
+        stack_counts_stack_frame(counts, (uint32_t)i, &above);
         flame_weight_add(&below[above], below[i]);
     }
     return below;

@@ -99,7 +99,7 @@ static void table_count_below(struct sample_store_table *t, const struct sample_
     memcpy(t->below, t->own, (t->n_stacks + 1) * sizeof *t->below);
     for (size_t i = t->n_stacks; i > 0; i--) {
         uint32_t above;
-        (void)stack_counts_stack_frame(sample_store_counts(store), (uint32_t)i, &above);
+        stack_counts_stack_frame(sample_store_counts(store), (uint32_t)i, &above);
         if (above != STACK_COUNTS_NO_STACK)
             table_add(&t->below[above], &t->below[i]);
     }
@@ -168,7 +168,7 @@ double sample_store_table_share(const struct sample_store_table *t, double us, u
 static bool table_pair_recurs(const struct sample_store_table *t, const struct sample_store *store,
                               uint32_t stack, uint32_t caller, uint32_t callee) {
     uint32_t above;
-    (void)stack_counts_stack_frame(sample_store_counts(store), stack, &above);
+    stack_counts_stack_frame(sample_store_counts(store), stack, &above);
     for (int i = 0; above != STACK_COUNTS_NO_STACK && i < TABLE_MAX_WALK; i++) {
         uint32_t next, id = table_id(t, store, above, &next);
         if (id == callee && next != STACK_COUNTS_NO_STACK) {

@@ -170,7 +170,7 @@ static void timeline_find_most(struct timeline *t, const struct timeline_slice *
         uint32_t f = timeline_function(t, s->store, s->runs[i].entry, &stack);
         size_t at = f == TIMELINE_NO_FRAME ? t->n_functions : f;
         uint32_t ticks = timeline_tick(&t->functions[at], stamp, n);
-        (void)timeline_tick(&t->stacks[stack], stamp, n);
+        timeline_tick(&t->stacks[stack], stamp, n);
         if (ticks > most) {
             most = ticks;
             out->function = f;

@@ -124,14 +124,14 @@ static void call_on_evaluated(void *arg, const struct wire_evaluated *what) {
                                  &c->what->traceback};
     *c->what = *what;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        (void)strbuf_add(c->keep, texts[i]->s, texts[i]->len);
+        strbuf_add(c->keep, texts[i]->s, texts[i]->len);
     size_t at = 0;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; at += texts[i++]->len)
         if (texts[i]->s)
             texts[i]->s = strbuf_str(c->keep) + at;
     if (c->keep->failed) {
         struct err why;
-        (void)err_set(&why, ERR_FAILED, "out of memory for what the code gave");
+        err_set(&why, ERR_FAILED, "out of memory for what the code gave");
         call_fail(c, &why);
         return;
     }
@@ -172,7 +172,7 @@ static void call_on_samples(void *arg, struct model_sample_batch *batch) {
     struct call *c = arg;
     if (c->on_batch && c->on_batch(c->batch_arg, batch) != 0) {
         struct err why;
-        (void)err_set(&why, ERR_FAILED, "there is no room for so many different stacks: take fewer seconds");
+        err_set(&why, ERR_FAILED, "there is no room for so many different stacks: take fewer seconds");
         call_fail(c, &why);
     }
 }
@@ -180,7 +180,7 @@ static void call_on_samples(void *arg, struct model_sample_batch *batch) {
 static void call_on_note(void *arg, const char *line) {
     char clean[1024];
     (void)arg;
-    (void)text_sanitize(clean, sizeof clean, line);
+    text_sanitize(clean, sizeof clean, line);
     output_say("%s: %s\n", program_invocation_short_name, clean);
 }
 
@@ -210,9 +210,9 @@ static void call_on_deadline(void *arg) {
         return;
     }
     if (c->recorded)
-        (void)err_set(&why, ERR_FAILED, "what was recorded is not read after %.0f s", CALL_READ_S);
+        err_set(&why, ERR_FAILED, "what was recorded is not read after %.0f s", CALL_READ_S);
     else
-        (void)err_set(&why, ERR_FAILED, "no answer from the agent within %u s", CALL_TIMEOUT_MS / 1000);
+        err_set(&why, ERR_FAILED, "no answer from the agent within %u s", CALL_TIMEOUT_MS / 1000);
     call_fail(c, &why);
 }
 
@@ -220,7 +220,7 @@ static void call_on_poll(void *arg) {
     struct call *c = arg;
     struct err why;
     if (c->stop && c->stop(c->stop_arg)) {
-        (void)err_set(&why, ERR_FAILED, "interrupted");
+        err_set(&why, ERR_FAILED, "interrupted");
         call_fail(c, &why);
     } else if (c->stop) {
         loop_timer_set(c->look, CALL_STOP_POLL_US);
@@ -261,7 +261,7 @@ static int call_not_taken(const struct call *c, struct err *e) {
 struct call *call_open(const struct target_address *addr, struct err *e) {
     struct call *c = calloc(1, sizeof *c);
     if (!c) {
-        (void)err_set(e, ERR_FAILED, "out of memory for a connection");
+        err_set(e, ERR_FAILED, "out of memory for a connection");
         return NULL;
     }
     c->recorded = addr->recorded[0] != '\0';

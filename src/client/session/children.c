@@ -222,7 +222,7 @@ static void children_read(struct children_known *k, struct children_process *out
     if (k->ps && pystack_snapshot(k->ps, NULL, 0, &out->snapshot, &e) == 0) {
         if (children_leave_out_ours(&out->snapshot))
             return;
-        (void)err_set(&e, ERR_FAILED, "process %d has no Python thread at the moment", (int)k->pid);
+        err_set(&e, ERR_FAILED, "process %d has no Python thread at the moment", (int)k->pid);
     } else if (!k->ps) {
         children_describe(k->pid, &out->snapshot);
         return;
@@ -244,7 +244,7 @@ static bool children_has_agent(pid_t pid) {
 static char *children_cmdline(pid_t pid) {
     struct strbuf text;
     strbuf_init(&text, CHILDREN_CMDLINE_MAX);
-    (void)procfs_read_cmdline(pid, &text);
+    procfs_read_cmdline(pid, &text);
     char *copy = strdup(strbuf_str(&text));
     strbuf_fini(&text);
     return copy;
@@ -361,7 +361,7 @@ static void children_free(struct children *c) {
 struct children *children_start(pid_t pid, struct err *e) {
     struct children *c = calloc(1, sizeof *c);
     if (!c) {
-        (void)err_set(e, ERR_FAILED, "out of memory for the list of children");
+        err_set(e, ERR_FAILED, "out of memory for the list of children");
         return NULL;
     }
     c->pid = pid;

@@ -43,7 +43,7 @@ int debug_command_request_wire(const struct debug_command_def *def, const struct
 
 /* A text of the job, of a broken agent or of a stranger, sanitised for a terminal; NULL is "?". */
 static const char *debug_command_clean(const char *text, char buf[DEBUG_COMMAND_TEXT]) {
-    (void)text_sanitize(buf, DEBUG_COMMAND_TEXT, text ? text : "?");
+    text_sanitize(buf, DEBUG_COMMAND_TEXT, text ? text : "?");
     return buf;
 }
 
@@ -99,12 +99,12 @@ static bool pdb_get_place(const struct wire_debugger *d, char *place, size_t cap
     if (!d->address || !d->token)
         return false;
     char *port = strrchr(debug_command_clean(d->address, address), ':');
-    (void)debug_command_clean(d->token, token);
+    debug_command_clean(d->token, token);
     if (!port || strspn(token, "0123456789abcdef") != strlen(token))
         return false;
     bool bracketed = address[0] == '[' && port > address && port[-1] == ']';
     int n = (int)(port - address) - (bracketed ? 2 : 0);
-    (void)snprintf(place, cap, "%.*s %s", n, address + (bracketed ? 1 : 0), port + 1);
+    snprintf(place, cap, "%.*s %s", n, address + (bracketed ? 1 : 0), port + 1);
     return true;
 }
 
@@ -114,7 +114,7 @@ static void pdb_put_copy(struct strbuf *out, const struct wire_debugger *d, pid_
     (void)pid;
     /* echo is a shell builtin: the token is in no process's arguments. */
     if (pdb_get_place(d, place, sizeof place, token))
-        (void)strbuf_addf(out, "(echo %s; cat) | nc %s\n", token, place);
+        strbuf_addf(out, "(echo %s; cat) | nc %s\n", token, place);
 }
 
 /* The same for people, and as two lines to paste. */
@@ -122,9 +122,8 @@ static void pdb_put_entry(struct strbuf *out, const struct wire_debugger *d, pid
     char place[ADDRESS_MAX], token[DEBUG_COMMAND_TEXT];
     if (!pdb_get_place(d, place, sizeof place, token))
         return;
-    (void)strbuf_addf(out,
-                      "to connect, and to say the token as the first line:\nnc %s\n%s\nor, in one line:\n",
-                      place, token);
+    strbuf_addf(out, "to connect, and to say the token as the first line:\nnc %s\n%s\nor, in one line:\n",
+                place, token);
     pdb_put_copy(out, d, pid);
 }
 
@@ -167,29 +166,28 @@ static void pause_put_json(struct strbuf *out, const struct wire_debugger *d, pi
         json_array_end(&j);
     }
     json_object_end(&j);
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
 }
 
 static void pause_put_text(struct strbuf *out, const struct wire_debugger *d, pid_t pid) {
     char address[DEBUG_COMMAND_TEXT], name[DEBUG_COMMAND_TEXT], where[DEBUG_COMMAND_TEXT];
     if (!d->on) {
-        (void)strbuf_adds(out, d->was ? "the job goes on\n" : "the job is not paused\n");
+        strbuf_adds(out, d->was ? "the job goes on\n" : "the job is not paused\n");
         return;
     }
     size_t held = 0;
     for (size_t i = 0; i < d->n_threads; i++)
         held += d->threads[i].held;
-    (void)strbuf_addf(out, "paused: %zu of %zu threads are held; a debugger is at %s\n", held, d->n_threads,
-                      debug_command_clean(d->address, address));
+    strbuf_addf(out, "paused: %zu of %zu threads are held; a debugger is at %s\n", held, d->n_threads,
+                debug_command_clean(d->address, address));
     for (size_t i = 0; i < d->n_threads; i++) {
         const struct wire_paused_thread *t = &d->threads[i];
-        (void)strbuf_addf(out, "  %-16s ", debug_command_clean(t->name, name));
+        strbuf_addf(out, "  %-16s ", debug_command_clean(t->name, name));
         (void)(t->tid > 0 ? strbuf_addf(out, "%8" PRId64, t->tid) : strbuf_addf(out, "%8s", "?"));
-        (void)strbuf_addf(out, "  %s%s\n", debug_command_clean(t->where, where),
-                          t->held ? "" : "; it is held when it comes back");
+        strbuf_addf(out, "  %s%s\n", debug_command_clean(t->where, where),
+                    t->held ? "" : "; it is held when it comes back");
     }
-    (void)strbuf_addf(out, "let go by continue, when its client leaves, by --off, or in %.0f s\n",
-                      pdb_left_s(d));
+    strbuf_addf(out, "let go by continue, when its client leaves, by --off, or in %.0f s\n", pdb_left_s(d));
     pdb_put_entry(out, d, pid);
 }
 
@@ -215,8 +213,8 @@ static void catch_put_traceback(struct strbuf *out, const char *text) {
     char line[DEBUG_COMMAND_TEXT], clean[DEBUG_COMMAND_TEXT];
     while (text && *text) {
         size_t n = strcspn(text, "\n");
-        (void)snprintf(line, sizeof line, "%.*s", (int)(n < sizeof line ? n : sizeof line - 1), text);
-        (void)strbuf_addf(out, "%s\n", debug_command_clean(line, clean));
+        snprintf(line, sizeof line, "%.*s", (int)(n < sizeof line ? n : sizeof line - 1), text);
+        strbuf_addf(out, "%s\n", debug_command_clean(line, clean));
         text += n + (text[n] == '\n');
     }
 }
@@ -244,29 +242,29 @@ static void catch_put_json(struct strbuf *out, const struct wire_debugger *d, pi
         strbuf_fini(&text);
     }
     json_object_end(&j);
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
 }
 
 static void catch_put_text(struct strbuf *out, const struct wire_debugger *d, pid_t pid) {
     char text[DEBUG_COMMAND_TEXT];
     if (!d->on) {
-        (void)strbuf_adds(out, d->was ? "exceptions are caught no more\n" : "exceptions are not caught\n");
+        strbuf_adds(out, d->was ? "exceptions are caught no more\n" : "exceptions are not caught\n");
         return;
     }
     if (!d->exception) {
-        (void)strbuf_addf(out, "an exception that nobody catches, %s, will keep its thread for",
-                          d->all_threads ? "on any thread" : "on the main thread");
-        (void)strbuf_addf(out, " %.0f s, with pdb: --status tells where\n", d->limit_s);
+        strbuf_addf(out, "an exception that nobody catches, %s, will keep its thread for",
+                    d->all_threads ? "on any thread" : "on the main thread");
+        strbuf_addf(out, " %.0f s, with pdb: --status tells where\n", d->limit_s);
         if (d->signals && d->signals[0])
-            (void)strbuf_addf(out, "stacks of all threads will be kept at %s\n",
-                              debug_command_clean(d->signals, text));
+            strbuf_addf(out, "stacks of all threads will be kept at %s\n",
+                        debug_command_clean(d->signals, text));
         if (d->left_alone && d->left_alone[0])
-            (void)strbuf_addf(out, "left alone: %s\n", debug_command_clean(d->left_alone, text));
+            strbuf_addf(out, "left alone: %s\n", debug_command_clean(d->left_alone, text));
         return;
     }
     catch_put_traceback(out, d->traceback);
-    (void)strbuf_addf(out, "%s is kept until continue, --off, or for %.0f s more\n",
-                      debug_command_clean(d->thread, text), pdb_left_s(d));
+    strbuf_addf(out, "%s is kept until continue, --off, or for %.0f s more\n",
+                debug_command_clean(d->thread, text), pdb_left_s(d));
     pdb_put_entry(out, d, pid);
 }
 
@@ -291,7 +289,7 @@ const struct debug_command_def debug_command_catch = {
 static int debug_read_address(const char *operand, char *host, long *port, struct err *e) {
     const char *digits = operand ? operand : "0";
     char *end = NULL;
-    (void)snprintf(host, DEBUG_COMMAND_HOST_MAX, "127.0.0.1");
+    snprintf(host, DEBUG_COMMAND_HOST_MAX, "127.0.0.1");
     const char *colon = operand ? strrchr(operand, ':') : NULL;
     if (colon) {
         size_t n = (size_t)(colon - operand);
@@ -317,7 +315,7 @@ static bool debug_is_loopback(const char *host) {
 /* True if the job sees the same files as we do. */
 static bool debug_same_files(pid_t pid) {
     char path[64], ours[64] = "", its[64] = "";
-    (void)snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)pid);
     ssize_t a = readlink("/proc/self/ns/mnt", ours, sizeof ours - 1);
     ssize_t b = readlink(path, its, sizeof its - 1);
     return a > 0 && b > 0 && strcmp(ours, its) == 0;
@@ -398,7 +396,7 @@ static int debug_check(const struct wire_debugger *d, struct err *e) {
 /* The configuration for VS Code's launch.json. */
 static void debug_put_launch(struct json *j, const struct wire_debugger *d, pid_t pid) {
     char name[64];
-    (void)snprintf(name, sizeof name, "probing: attach to %d", (int)pid);
+    snprintf(name, sizeof name, "probing: attach to %d", (int)pid);
     json_object_begin(j);
     json_kv_string(j, "name", name);
     json_kv_string(j, "type", "debugpy");
@@ -437,35 +435,34 @@ static void debug_put_json(struct strbuf *out, const struct wire_debugger *d, pi
         debug_put_launch(&j, d, pid);
     }
     json_object_end(&j);
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
 }
 
 static void debug_put_text(struct strbuf *out, const struct wire_debugger *d, pid_t pid) {
     char text[DEBUG_COMMAND_TEXT];
     struct json j;
     if (!d->on) {
-        (void)strbuf_adds(out, d->was ? "debugpy has ended\n" : "debugpy does not listen\n");
+        strbuf_adds(out, d->was ? "debugpy has ended\n" : "debugpy does not listen\n");
         if (d->other && d->other[0])
-            (void)strbuf_addf(out, "%s\n", debug_command_clean(d->other, text));
+            strbuf_addf(out, "%s\n", debug_command_clean(d->other, text));
         return;
     }
-    (void)strbuf_addf(out, "debugpy listens on %s:%d, %s\n", debug_command_clean(d->host, text), d->port,
-                      d->client ? "a client is attached" : "no client is attached");
-    (void)strbuf_addf(
-        out,
-        "every user of %s can connect to it, without a password, and run code as %s: end it when "
-        "you are done (--off)\n",
-        debug_is_loopback(d->host) ? "the job's machine" : "a machine that reaches it",
-        d->user ? debug_command_clean(d->user, text) : "the job's user");
-    (void)strbuf_adds(out, "for .vscode/launch.json, in \"configurations\":\n");
+    strbuf_addf(out, "debugpy listens on %s:%d, %s\n", debug_command_clean(d->host, text), d->port,
+                d->client ? "a client is attached" : "no client is attached");
+    strbuf_addf(out,
+                "every user of %s can connect to it, without a password, and run code as %s: end it when "
+                "you are done (--off)\n",
+                debug_is_loopback(d->host) ? "the job's machine" : "a machine that reaches it",
+                d->user ? debug_command_clean(d->user, text) : "the job's user");
+    strbuf_adds(out, "for .vscode/launch.json, in \"configurations\":\n");
     json_init(&j, out, 2);
     debug_put_launch(&j, d, pid);
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
     if (strcmp(d->host, DEBUG_COMMAND_ANY_HOST) == 0)
-        (void)strbuf_adds(
-            out, "from another machine, connect to a name or address of this one instead of 127.0.0.1\n");
+        strbuf_adds(out,
+                    "from another machine, connect to a name or address of this one instead of 127.0.0.1\n");
     if (d->compiles)
-        (void)strbuf_adds(out, "breakpoints are not met in what torch.compile has compiled\n");
+        strbuf_adds(out, "breakpoints are not met in what torch.compile has compiled\n");
 }
 
 /* Only the configuration, for the editor's file. */
@@ -475,7 +472,7 @@ static void debug_put_copy(struct strbuf *out, const struct wire_debugger *d, pi
         return;
     json_init(&j, out, 2);
     debug_put_launch(&j, d, pid);
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
 }
 
 const struct debug_command_def debug_command_debug = {

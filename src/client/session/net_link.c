@@ -94,7 +94,7 @@ static void net_link_free(struct net_link *link) {
     int *fds[] = {&link->place, &link->connection, &link->listener};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (*fds[i] >= 0)
-            (void)close(*fds[i]);
+            close(*fds[i]);
     if (link->freed)
         *link->freed = true;
     free(link);
@@ -135,7 +135,7 @@ static void net_link_end_barred(struct net_link *link, int error) {
 /* There was no answer, and the peer is unknown: check whether anybody listens. */
 static void net_link_end_unheard(struct net_link *link, const char *why) {
     char path[48];
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", link->place);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", link->place);
     int there = link->place >= 0 ? endpoint_probe(path) : 1;
     if (there == 1)
         net_link_end(link, NET_LINK_UNREACHABLE, why);
@@ -154,7 +154,7 @@ static void net_link_fail(struct net_link *link) {
 static void net_link_end_kept(void *arg) {
     struct net_link *link = arg;
     struct err why;
-    (void)guard_explain_blocked(link->pid, tcp_name(link->way.path), NET_WAY_MS, &why);
+    guard_explain_blocked(link->pid, tcp_name(link->way.path), NET_WAY_MS, &why);
     net_link_end(link, NET_LINK_KEPT, why.text);
 }
 
@@ -196,7 +196,7 @@ static int net_link_listen(struct net_link *link) {
         listen(link->listener, 1) != 0 || getsockname(link->listener, (struct sockaddr *)&sa, &len) != 0)
         return -1;
     int n = (int)(len - offsetof(struct sockaddr_un, sun_path)) - 1;
-    (void)snprintf(link->path, sizeof link->path, "+@%.*s", n, sa.sun_path + 1);
+    snprintf(link->path, sizeof link->path, "+@%.*s", n, sa.sun_path + 1);
     return 0;
 }
 
@@ -212,10 +212,10 @@ static void net_link_on_way(void *arg) {
         return;
     }
     if (found.kind == NET_WAY_TOKEN) {
-        (void)snprintf(link->token, sizeof link->token, "%.*s", (int)sizeof found.token - 1, found.token);
+        snprintf(link->token, sizeof link->token, "%.*s", (int)sizeof found.token - 1, found.token);
     } else if (found.kind == NET_WAY_SOCKET) {
         link->place = fd;
-        (void)snprintf(link->path, sizeof link->path, "+/proc/self/fd/%d", fd);
+        snprintf(link->path, sizeof link->path, "+/proc/self/fd/%d", fd);
     } else {
         link->connection = fd;
         if (net_link_listen(link) != 0) {
@@ -251,7 +251,7 @@ static int net_link_set_port(struct net_link *link, const char *path, struct err
     link->port = (int)address_port(&a);
     address_format(&a, link->port_host, sizeof link->port_host);
     bool bracket = link->port_host[0] == '[';
-    (void)snprintf(link->host, sizeof link->host, "%s", link->port_host + bracket);
+    snprintf(link->host, sizeof link->host, "%s", link->port_host + bracket);
     link->host[strcspn(link->host, bracket ? "]" : ":")] = '\0';
     return 0;
 }
@@ -268,8 +268,8 @@ static bool net_link_exchange(struct net_link *link, struct lws *wsi) {
     if (link->connection < 0)
         return true;
     bool done = dup3(link->connection, (int)lws_get_socket_fd(wsi), O_CLOEXEC) >= 0;
-    (void)close(link->connection);
-    (void)close(link->listener);
+    close(link->connection);
+    close(link->listener);
     link->connection = link->listener = -1;
     return done;
 }
@@ -290,7 +290,7 @@ static int net_link_show_token(const struct net_link *link, struct lws *wsi, uns
     char value[sizeof head + TCP_TOKEN_MAX];
     if (!link->token[0])
         return 0;
-    (void)snprintf(value, sizeof value, "%s%s", head, link->token);
+    snprintf(value, sizeof value, "%s%s", head, link->token);
     return lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, (const unsigned char *)value,
                                         (int)strlen(value), at, *at + room)
                ? -1
@@ -301,7 +301,7 @@ struct net_link *net_link_open(struct loop *l, const char *path, pid_t pid, cons
                                void *arg, struct err *e) {
     struct net_link *link = calloc(1, sizeof *link);
     if (!link) {
-        (void)err_set(e, ERR_FAILED, "out of memory for a connection");
+        err_set(e, ERR_FAILED, "out of memory for a connection");
         return NULL;
     }
     link->loop = l;
@@ -314,7 +314,7 @@ struct net_link *net_link_open(struct loop *l, const char *path, pid_t pid, cons
     if (rc != 0)
         goto fail;
     link->way.pid = pid;
-    (void)snprintf(link->way.path, sizeof link->way.path, "%s", path);
+    snprintf(link->way.path, sizeof link->way.path, "%s", path);
     link->start = loop_timer_new(l, net_link_begin, link, e);
     link->limit = link->start ? loop_timer_new(l, net_link_end_kept, link, e) : NULL;
     if (!link->limit)
@@ -340,7 +340,7 @@ int net_link_send(struct net_link *link, const struct strbuf *message) {
         tail = &(*tail)->next;
     *tail = m;
     link->queued++;
-    (void)lws_callback_on_writable(link->wsi);
+    lws_callback_on_writable(link->wsi);
     return 0;
 }
 
@@ -369,7 +369,7 @@ static int net_link_write(struct net_link *link, struct lws *wsi) {
     if (!whole)
         return -1;
     if (link->queue)
-        (void)lws_callback_on_writable(wsi);
+        lws_callback_on_writable(wsi);
     return 0;
 }
 
@@ -431,7 +431,7 @@ static void net_link_refused(struct net_link *link, struct lws *wsi, const char 
         net_link_end(link, NET_LINK_REFUSED, no);
         return;
     }
-    (void)snprintf(why, sizeof why, "%.*s", (int)(len < sizeof why ? len : sizeof why - 1), in ? in : "");
+    snprintf(why, sizeof why, "%.*s", (int)(len < sizeof why ? len : sizeof why - 1), in ? in : "");
     /* libwebsockets' texts for "nobody there" or "peer hung up"; all others are about an answer. */
     static const char *const unheard[] = {
         "conn fail",   "connect failed", "Unable to connect",  "Timed out",

@@ -41,7 +41,7 @@ union net_way_control {
 static bool net_way_shares_mounts(pid_t pid) {
     char path[64];
     struct stat ours, its;
-    (void)snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)pid);
     return pid > 0 && stat(path, &its) == 0 && stat("/proc/self/ns/mnt", &ours) == 0 &&
            its.st_ino == ours.st_ino && its.st_dev == ours.st_dev;
 }
@@ -78,18 +78,18 @@ static void net_way_say(int to, const struct net_way_found *found, int fd) {
         head->cmsg_len = CMSG_LEN(sizeof fd);
         memcpy(CMSG_DATA(head), &fd, sizeof fd);
     }
-    (void)sendmsg(to, &message, MSG_NOSIGNAL);
+    sendmsg(to, &message, MSG_NOSIGNAL);
 }
 
 /* A connection to the socket that `place` stands for, or -1 with errno. */
 static int net_way_connect(int place) {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    (void)snprintf(sa.sun_path, sizeof sa.sun_path, "/proc/self/fd/%d", place);
+    snprintf(sa.sun_path, sizeof sa.sun_path, "/proc/self/fd/%d", place);
     if (fd < 0 || connect(fd, (const struct sockaddr *)&sa, sizeof sa) == 0)
         return fd;
     int saved = errno;
-    (void)close(fd);
+    close(fd);
     errno = saved;
     return -1;
 }

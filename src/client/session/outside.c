@@ -304,7 +304,7 @@ static void outside_run(void *arg) {
     struct outside_event *ev = outside_event_new(OUTSIDE_ATTACHED);
     struct err why = {0};
     if (!ev)
-        (void)err_set(&why, ERR_FAILED, "out of memory");
+        err_set(&why, ERR_FAILED, "out of memory");
     if (!ev || o->reader->open(o->arg, &ev->target, &why) != 0) {
         outside_event_free(ev);
         outside_end(o, &why);
@@ -363,7 +363,7 @@ static void outside_free(struct outside *o) {
 struct outside *outside_start(const struct outside_reader *reader, void *arg, struct err *e) {
     struct outside *o = calloc(1, sizeof *o);
     if (!o) {
-        (void)err_set(e, ERR_FAILED, "out of memory for a reader");
+        err_set(e, ERR_FAILED, "out of memory for a reader");
         return NULL;
     }
     o->reader = reader;

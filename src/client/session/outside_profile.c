@@ -122,7 +122,7 @@ static int outside_profile_list(struct outside_profile *p, struct pystack *ps, u
     /* Thread numbers are the same on both sides except across pid namespaces, where listing them
      * is expensive. */
     if (now - p->listed_ns > OUTSIDE_PROFILE_LIST_NS)
-        (void)pystack_refresh_tids(ps);
+        pystack_refresh_tids(ps);
     ssize_t n = pystack_read_threads(ps, &arena, &list);
     struct outside_profile_thread *threads = n > 0 ? calloc((size_t)n, sizeof *threads) : NULL;
     if (n <= 0 || !threads) {
@@ -161,13 +161,13 @@ static uint64_t outside_profile_clock(pid_t pid) {
 static void outside_profile_read_mark(pid_t pid, pid_t tid, char mark[OUTSIDE_PROFILE_MARK]) {
     char path[64];
     memset(mark, 0, OUTSIDE_PROFILE_MARK);
-    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return;
     if (read(fd, mark, OUTSIDE_PROFILE_MARK - 1) < 0)
         mark[0] = '\0';
-    (void)close(fd);
+    close(fd);
 }
 
 /* All numbers become invalid: send the samples that use them, and read every stack again. */
@@ -242,7 +242,7 @@ static void outside_profile_sample(struct outside_profile *p, struct pystack *ps
             ran = mark[0] ? ran : !t->asleep;
             memcpy(t->mark, mark, sizeof mark);
             if (strncmp(st.comm, t->native_name, sizeof t->native_name) != 0) {
-                (void)snprintf(t->native_name, sizeof t->native_name, "%s", st.comm);
+                snprintf(t->native_name, sizeof t->native_name, "%s", st.comm);
                 t->named = false;
             }
             if (outside_profile_read(p, ps, t) != 0)

@@ -37,7 +37,7 @@ struct outside_python {
 void *outside_python_new(const struct target_address *addr, struct err *e) {
     struct outside_python *o = calloc(1, sizeof *o);
     if (!o)
-        (void)err_set(e, ERR_FAILED, "out of memory for a reader");
+        err_set(e, ERR_FAILED, "out of memory for a reader");
     else
         o->addr = *addr;
     return o;
@@ -95,7 +95,7 @@ static int outside_python_open(void *arg, struct model_target *out, struct err *
     o->ps = pystack_open(o->addr.pid, e);
     if (!o->ps || (o->addr.block && stop_check(o->addr.pid, e) != 0)) {
         if (procfs_is_ending(o->addr.pid))
-            (void)err_set(e, ERR_LOST, "process %d has ended", (int)o->addr.pid);
+            err_set(e, ERR_LOST, "process %d has ended", (int)o->addr.pid);
         return -1;
     }
     if (outside_profile_init(&o->profile, o->addr.pid) != 0)
@@ -192,7 +192,7 @@ static int outside_python_details(void *arg, const struct wire_threads *want, st
         return -1;
     int rc = outside_python_read(o, want->locals || want->tasks ? &wish : NULL, out, e);
     if (want->native)
-        (void)pystack_want_native(o->ps, NULL);
+        pystack_want_native(o->ps, NULL);
     if (rc != 0)
         return -1;
     if (want->tasks && !out->tasks)
@@ -202,7 +202,7 @@ static int outside_python_details(void *arg, const struct wire_threads *want, st
     if (want->tid)
         model_snapshot_keep(out, want->tid);
     if (want->native)
-        (void)native_names_snapshot(o->names, out);
+        native_names_snapshot(o->names, out);
     return 0;
 }
 
@@ -213,7 +213,7 @@ static int outside_python_tick(void *arg, uint64_t wanted_ns, void (*flush)(void
     o->profile.flush_arg = flush_arg;
     if (outside_profile_tick(&o->profile, o->ps, wanted_ns) == 0)
         return 0;
-    (void)err_set(e, ERR_FAILED, "the threads of process %d cannot be read", (int)o->addr.pid);
+    err_set(e, ERR_FAILED, "the threads of process %d cannot be read", (int)o->addr.pid);
     return outside_python_failed(o, e);
 }
 

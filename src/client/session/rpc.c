@@ -34,7 +34,7 @@ struct rpc {
 
 static void rpc_break(struct rpc *a, const char *how) {
     if (!a->broken)
-        (void)err_set(&a->error, ERR_FAILED, "%s", how);
+        err_set(&a->error, ERR_FAILED, "%s", how);
     a->broken = true;
     loop_stop(a->loop);
 }
@@ -124,7 +124,7 @@ struct wire_message *rpc_ask(struct rpc *a, struct strbuf *message, struct err *
     int rc = message->failed || !a->link ? -1 : net_link_send(a->link, message);
     strbuf_fini(message);
     if (rc != 0) {
-        (void)err_set(e, ERR_FAILED, "its agent is not connected");
+        err_set(e, ERR_FAILED, "its agent is not connected");
         return NULL;
     }
     rc = rpc_wait(a, true, e);
@@ -143,7 +143,7 @@ static int rpc_greet(struct rpc *a, struct err *e) {
     struct model_target target;
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_hello(&b, ++a->last_id, PROBING_VERSION);
+    wire_put_hello(&b, ++a->last_id, PROBING_VERSION);
     struct wire_message *m = rpc_ask(a, &b, e);
     if (!m)
         return -1;
@@ -174,10 +174,10 @@ void rpc_set_stop(struct rpc *a, bool (*stop)(void *arg), void *arg) {
 struct rpc *rpc_new(const char *path, pid_t pid, struct err *e) {
     struct rpc *a = calloc(1, sizeof *a);
     if (!a) {
-        (void)err_set(e, ERR_FAILED, "out of memory for a connection");
+        err_set(e, ERR_FAILED, "out of memory for a connection");
         return NULL;
     }
-    (void)snprintf(a->path, sizeof a->path, "%s", path);
+    snprintf(a->path, sizeof a->path, "%s", path);
     a->target = pid;
     wire_assembler_init(&a->assembler);
     a->loop = loop_new(e);

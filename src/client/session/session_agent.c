@@ -226,7 +226,7 @@ static void session_finish(struct session_agent *s, enum session_state state, co
 
 static void session_lost(struct session_agent *s) {
     struct err why;
-    (void)err_set(&why, ERR_LOST, "process %d has ended", (int)s->addr.pid);
+    err_set(&why, ERR_LOST, "process %d has ended", (int)s->addr.pid);
     session_finish(s, SESSION_LOST, &why);
 }
 
@@ -260,7 +260,7 @@ static void session_break_protocol(struct session_agent *s, const char *how) {
 
 static void session_break_size(struct session_agent *s) {
     char how[80];
-    (void)snprintf(how, sizeof how, "it announced a message of more than %zu bytes", WIRE_MAX_MESSAGE);
+    snprintf(how, sizeof how, "it announced a message of more than %zu bytes", WIRE_MAX_MESSAGE);
     session_break_protocol(s, how);
 }
 
@@ -273,7 +273,7 @@ static void session_on_link_end(void *arg, enum net_link_end end, const char *ho
         session_explain_refused(&s->addr, how, &why);
         break;
     case NET_LINK_STRANGER:
-        (void)err_set(&why, ERR_ATTACH, "%s", how);
+        err_set(&why, ERR_ATTACH, "%s", how);
         break;
     case NET_LINK_NOT_AGENT:
         session_break_protocol(s, how[0] ? how : "unexpected message");
@@ -282,10 +282,10 @@ static void session_on_link_end(void *arg, enum net_link_end end, const char *ho
         session_break_size(s);
         return;
     case NET_LINK_NO_MEMORY:
-        (void)err_set(&why, ERR_FAILED, "out of memory for a message");
+        err_set(&why, ERR_FAILED, "out of memory for a message");
         break;
     case NET_LINK_KEPT:
-        (void)err_set(&why, ERR_ATTACH, "%s", how);
+        err_set(&why, ERR_ATTACH, "%s", how);
         session_broken(s, SESSION_RECONNECTING, &why);
         return;
     case NET_LINK_CLOSED:
@@ -338,7 +338,7 @@ static uint32_t session_expect(struct session_agent *s, enum wire_method m, doub
             clock_mono_ns() + (patience_s > 0 ? (uint64_t)(patience_s * 1e9) : SESSION_ANSWER_TIMEOUT_NS);
         return p->id;
     }
-    (void)err_set(e, ERR_FAILED, "too many requests wait for an answer");
+    err_set(e, ERR_FAILED, "too many requests wait for an answer");
     return 0;
 }
 
@@ -418,7 +418,7 @@ static int session_agent_ask_details(struct session *base, const struct wire_thr
     session_find_pending(s, id)->native = want.native;
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_threads(&b, id, &want);
+    wire_put_threads(&b, id, &want);
     return session_send(s, id, &b, e);
 }
 
@@ -441,9 +441,9 @@ static int session_send_stream(struct session_agent *s, enum wire_stream stream,
     if (sub->wanted && ask.native)
         session_native_forget(&s->native);
     if (sub->wanted)
-        (void)wire_put_subscribe(&b, id, &ask);
+        wire_put_subscribe(&b, id, &ask);
     else
-        (void)wire_put_unsubscribe(&b, id, stream);
+        wire_put_unsubscribe(&b, id, stream);
     return session_send(s, id, &b, e);
 }
 
@@ -495,7 +495,7 @@ static void session_greet(struct session_agent *s, const struct wire_message *m)
     session_set_state(s, SESSION_CONNECTED, NULL);
     for (int i = 0; i < WIRE_STREAM_COUNT && s->state == SESSION_CONNECTED; i++)
         if (s->streams[i].wanted)
-            (void)session_send_stream(s, (enum wire_stream)i, NULL);
+            session_send_stream(s, (enum wire_stream)i, NULL);
 }
 
 static void session_on_threads(struct session_agent *s, const struct wire_message *m, bool details,
@@ -693,8 +693,8 @@ static void session_on_link_open(void *arg) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
     uint32_t id = session_expect(s, WIRE_HELLO, 0, NULL);
-    (void)wire_put_hello(&b, id, PROBING_VERSION);
-    (void)session_send(s, id, &b, NULL);
+    wire_put_hello(&b, id, PROBING_VERSION);
+    session_send(s, id, &b, NULL);
 }
 
 /* ---- life ---- */
@@ -731,7 +731,7 @@ static void session_agent_free(struct session *base) {
     loop_timer_free(s->timeout);
     session_native_stop(&s->native);
     if (s->pidfd >= 0)
-        (void)close(s->pidfd);
+        close(s->pidfd);
     wire_assembler_fini(&s->assembler);
     free(s);
 }
@@ -767,7 +767,7 @@ struct session *session_agent_new(struct loop *l, const struct target_address *a
                                   const struct session_handler *h, void *arg, struct err *e) {
     struct session_agent *s = calloc(1, sizeof *s);
     if (!s) {
-        (void)err_set(e, ERR_FAILED, "out of memory for a session");
+        err_set(e, ERR_FAILED, "out of memory for a session");
         return NULL;
     }
     s->base.source = &session_agent_source;
@@ -794,7 +794,7 @@ struct session *session_agent_new(struct loop *l, const struct target_address *a
 
 static void session_native_refuse(struct session_native *n) {
     struct err why;
-    (void)err_set(&why, ERR_FAILED, "too many answers wait for the names of native frames");
+    err_set(&why, ERR_FAILED, "too many answers wait for the names of native frames");
     if (n->handler->on_reply)
         n->handler->on_reply(n->arg, WIRE_THREADS, &why);
 }

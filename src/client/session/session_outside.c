@@ -93,7 +93,7 @@ static void session_outside_on_end(void *arg) {
     loop_unwatch(s->end_watch);
     s->end_watch = NULL;
     session_outside_on_results(s); /* results from before its end */
-    (void)err_set(&why, ERR_LOST, "process %d has ended", (int)s->addr.pid);
+    err_set(&why, ERR_LOST, "process %d has ended", (int)s->addr.pid);
     session_outside_set_state(s, SESSION_LOST, &why);
 }
 
@@ -159,7 +159,7 @@ static void session_outside_free(struct session *base) {
     loop_unwatch(s->end_watch);
     outside_stop(s->reader);
     if (s->pidfd >= 0)
-        (void)close(s->pidfd);
+        close(s->pidfd);
     free(s);
 }
 
@@ -186,7 +186,7 @@ struct session *session_outside_with(struct loop *l, const struct target_address
                                      const struct session_handler *h, void *arg, struct err *e) {
     struct session_outside *s = calloc(1, sizeof *s);
     if (!s) {
-        (void)err_set(e, ERR_FAILED, "out of memory for a session");
+        err_set(e, ERR_FAILED, "out of memory for a session");
         reader->close(reader_arg);
         return NULL;
     }

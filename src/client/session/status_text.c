@@ -13,15 +13,15 @@
 
 static void status_put_line(struct strbuf *out, const char *key, const char *value) {
     char clean[512];
-    (void)text_sanitize(clean, sizeof clean, value ? value : "?");
-    (void)strbuf_addf(out, "%-*s %s\n", STATUS_WIDTH, key, clean);
+    text_sanitize(clean, sizeof clean, value ? value : "?");
+    strbuf_addf(out, "%-*s %s\n", STATUS_WIDTH, key, clean);
 }
 
 static void status_put_number(struct strbuf *out, const char *key, double v, int decimals, const char *unit) {
     if (isnan(v))
-        (void)strbuf_addf(out, "%-*s ?\n", STATUS_WIDTH, key);
+        strbuf_addf(out, "%-*s ?\n", STATUS_WIDTH, key);
     else
-        (void)strbuf_addf(out, "%-*s %.*f%s\n", STATUS_WIDTH, key, decimals, v, unit);
+        strbuf_addf(out, "%-*s %.*f%s\n", STATUS_WIDTH, key, decimals, v, unit);
 }
 
 static const char *status_plural(uint64_t n) { return n == 1 ? "" : "s"; }
@@ -30,9 +30,9 @@ static const char *status_plural(uint64_t n) { return n == 1 ? "" : "s"; }
 static void status_put_rate(struct strbuf *out, const struct model_status *s) {
     char kept[48] = "";
     if (!isnan(s->kept_hz))
-        (void)snprintf(kept, sizeof kept, ", kept %.1f Hz", s->kept_hz);
-    (void)strbuf_addf(out, "%-*s %.1f Hz%s%s\n", STATUS_WIDTH, "sampling at", fmax(s->rate_hz, s->always_hz),
-                      kept, s->stretched ? ", stretched to stay within the budget" : "");
+        snprintf(kept, sizeof kept, ", kept %.1f Hz", s->kept_hz);
+    strbuf_addf(out, "%-*s %.1f Hz%s%s\n", STATUS_WIDTH, "sampling at", fmax(s->rate_hz, s->always_hz), kept,
+                s->stretched ? ", stretched to stay within the budget" : "");
 }
 
 /* A hook in the job: how often it has run, and the cost of one run for the thread. */
@@ -40,38 +40,37 @@ static void status_put_hook(struct strbuf *out, const char *what, bool on, uint6
                             double us) {
     if (!on)
         return;
-    (void)strbuf_addf(out, "%-*s %" PRIu64 " time%s, %s", STATUS_WIDTH, what, n, status_plural(n), how);
+    strbuf_addf(out, "%-*s %" PRIu64 " time%s, %s", STATUS_WIDTH, what, n, status_plural(n), how);
     if (!isnan(us))
-        (void)strbuf_addf(out, ", %.2f us each", us);
-    (void)strbuf_addf(out, "\n");
+        strbuf_addf(out, ", %.2f us each", us);
+    strbuf_addf(out, "\n");
 }
 
 static void status_put_tables(struct strbuf *out, const struct model_status *s) {
     char size[32], span[32];
-    (void)strbuf_addf(out, "%-*s %.1f Hz always, for the tables\n", STATUS_WIDTH, "kept", s->always_hz);
+    strbuf_addf(out, "%-*s %.1f Hz always, for the tables\n", STATUS_WIDTH, "kept", s->always_hz);
     status_put_line(out, "tables in", s->data_dir ? s->data_dir : s->n_tables ? "memory only" : "none");
     status_put_number(out, "their cost", s->collect_pct, 4, " % of a core, beside sampling");
     if (!isnan(s->collect_threads_s))
         status_put_number(out, "threads every", s->collect_threads_s, 1, " s, for what a look at all costs");
     if (s->collect_missed)
-        (void)strbuf_addf(out, "%-*s %" PRIu64 " sample%s in no table\n", STATUS_WIDTH, "missed",
-                          s->collect_missed, s->collect_missed == 1 ? " is" : "s are");
+        strbuf_addf(out, "%-*s %" PRIu64 " sample%s in no table\n", STATUS_WIDTH, "missed", s->collect_missed,
+                    s->collect_missed == 1 ? " is" : "s are");
     if (s->collect_note)
         status_put_line(out, "tables note", s->collect_note);
     for (size_t i = 0; i < s->n_tables; i++) {
         const struct model_table *t = &s->tables[i];
         char name[256];
-        (void)text_sanitize(name, sizeof name, t->name ? t->name : "?");
+        text_sanitize(name, sizeof name, t->name ? t->name : "?");
         text_human_bytes(size, sizeof size, t->bytes);
-        (void)strbuf_addf(out, "  %-24s %10" PRIu64 " row%s, %s", name, t->rows, status_plural(t->rows),
-                          size);
+        strbuf_addf(out, "  %-24s %10" PRIu64 " row%s, %s", name, t->rows, status_plural(t->rows), size);
         if (t->newest >= t->oldest) {
             text_human_duration(span, sizeof span, t->newest - t->oldest);
-            (void)strbuf_addf(out, ", over %s", span);
+            strbuf_addf(out, ", over %s", span);
         }
         if (t->lost)
-            (void)strbuf_addf(out, ", lost %" PRIu64, t->lost);
-        (void)strbuf_addc(out, '\n');
+            strbuf_addf(out, ", lost %" PRIu64, t->lost);
+        strbuf_addc(out, '\n');
     }
 }
 
@@ -80,12 +79,11 @@ static void status_put_endpoints(struct strbuf *out, const struct model_status *
     for (size_t i = 0; i < s->n_doors; i++) {
         const struct model_endpoint *d = &s->doors[i];
         char address[256];
-        (void)text_sanitize(address, sizeof address, d->address ? d->address : "");
+        text_sanitize(address, sizeof address, d->address ? d->address : "");
         if (d->address)
-            (void)strbuf_addf(
-                out, "%-*s %s%s, clients %" PRId64 ", entered %" PRIu64 ", turned away %" PRIu64 "\n",
-                STATUS_WIDTH, "TCP", address, d->looking ? " (looking only)" : "", d->clients, d->entered,
-                d->refused);
+            strbuf_addf(out, "%-*s %s%s, clients %" PRId64 ", entered %" PRIu64 ", turned away %" PRIu64 "\n",
+                        STATUS_WIDTH, "TCP", address, d->looking ? " (looking only)" : "", d->clients,
+                        d->entered, d->refused);
         if (d->note)
             status_put_line(out, "TCP note", d->note);
     }
@@ -96,35 +94,35 @@ static void status_put_debuggers(struct strbuf *out, const struct model_status *
     for (size_t i = 0; i < s->n_holds; i++) {
         const struct model_debugger *h = &s->holds[i];
         char text[512], clean[600], what[128];
-        (void)snprintf(text, sizeof text, "%s%s%s%s%s%s", h->state ? h->state : "?", h->text ? ": " : "",
-                       h->text ? h->text : "", h->address ? ", at " : "", h->address ? h->address : "",
-                       h->used ? ", somebody is connected" : "");
-        (void)text_sanitize(clean, sizeof clean, text);
-        (void)text_sanitize(what, sizeof what, h->what ? h->what : "?");
-        (void)strbuf_addf(out, "%-*s %s", STATUS_WIDTH, what, clean);
+        snprintf(text, sizeof text, "%s%s%s%s%s%s", h->state ? h->state : "?", h->text ? ": " : "",
+                 h->text ? h->text : "", h->address ? ", at " : "", h->address ? h->address : "",
+                 h->used ? ", somebody is connected" : "");
+        text_sanitize(clean, sizeof clean, text);
+        text_sanitize(what, sizeof what, h->what ? h->what : "?");
+        strbuf_addf(out, "%-*s %s", STATUS_WIDTH, what, clean);
         if (!isnan(h->left_s))
-            (void)strbuf_addf(out, ", %.0f s left", h->left_s);
+            strbuf_addf(out, ", %.0f s left", h->left_s);
         if (h->pid > 0)
-            (void)strbuf_addf(out, ", by process %" PRId64, h->pid);
-        (void)strbuf_addc(out, '\n');
+            strbuf_addf(out, ", by process %" PRId64, h->pid);
+        strbuf_addc(out, '\n');
     }
 }
 
 static void status_put_clients(struct strbuf *out, const struct model_status *s) {
-    (void)strbuf_addf(out, "%-*s %" PRId64, STATUS_WIDTH, "clients", s->clients);
+    strbuf_addf(out, "%-*s %" PRId64, STATUS_WIDTH, "clients", s->clients);
     if (s->client_processes > 0)
-        (void)strbuf_addf(out, ", of %" PRId64 " process%s", s->client_processes,
-                          s->client_processes == 1 ? "" : "es");
-    (void)strbuf_addc(out, '\n');
+        strbuf_addf(out, ", of %" PRId64 " process%s", s->client_processes,
+                    s->client_processes == 1 ? "" : "es");
+    strbuf_addc(out, '\n');
 }
 
 void status_text_put(struct strbuf *out, const struct model_target *t, const struct model_status *s) {
     char text[96];
-    (void)strbuf_addf(out, "%-*s %" PRId64 "\n", STATUS_WIDTH, "process", t->pid);
+    strbuf_addf(out, "%-*s %" PRId64 "\n", STATUS_WIDTH, "process", t->pid);
     status_put_line(out, "command", t->cmdline);
-    (void)snprintf(text, sizeof text, "%s%s%s%s", t->python ? t->python : "?",
-                   t->python_untested ? " (untested)" : "", s->discovery ? ", found by " : "",
-                   s->discovery ? s->discovery : "");
+    snprintf(text, sizeof text, "%s%s%s%s", t->python ? t->python : "?",
+             t->python_untested ? " (untested)" : "", s->discovery ? ", found by " : "",
+             s->discovery ? s->discovery : "");
     status_put_line(out, "python", text);
     if (t->torch)
         status_put_line(out, "torch", t->torch);
@@ -141,30 +139,30 @@ void status_text_put(struct strbuf *out, const struct model_target *t, const str
     status_put_number(out, "agent cost", s->overhead_pct, 3, " % of a core");
     status_put_clients(out, s);
     status_put_rate(out, s);
-    (void)strbuf_addf(out, "%-*s %g %% of a core\n", STATUS_WIDTH, "budget", s->budget_pct);
-    (void)strbuf_addf(out, "%-*s %" PRIu64 ", torn %" PRIu64 ", dropped %" PRIu64 "\n", STATUS_WIDTH,
-                      "samples", s->samples, s->torn, s->dropped);
-    (void)snprintf(text, sizeof text, "%s%s", s->sampling ? s->sampling : "nobody samples",
-                   s->sampling && strcmp(s->sampling, model_sampling_name(MODEL_SAMPLING_GENTLE)) == 0
-                       ? ": stacks of running threads may be torn"
-                       : "");
+    strbuf_addf(out, "%-*s %g %% of a core\n", STATUS_WIDTH, "budget", s->budget_pct);
+    strbuf_addf(out, "%-*s %" PRIu64 ", torn %" PRIu64 ", dropped %" PRIu64 "\n", STATUS_WIDTH, "samples",
+                s->samples, s->torn, s->dropped);
+    snprintf(text, sizeof text, "%s%s", s->sampling ? s->sampling : "nobody samples",
+             s->sampling && strcmp(s->sampling, model_sampling_name(MODEL_SAMPLING_GENTLE)) == 0
+                 ? ": stacks of running threads may be torn"
+                 : "");
     status_put_line(out, "mode", text);
-    (void)strbuf_addf(out, "%-*s %" PRIu64 ", late %" PRIu64 ", refused %" PRIu64 "\n", STATUS_WIDTH,
-                      "signals", s->signals_sent, s->signals_late, s->signals_refused);
-    (void)strbuf_addf(out, "%-*s %" PRIu64 " time%s by the agent, refused %" PRIu64 "\n", STATUS_WIDTH,
-                      "GIL taken", s->gil_holds, status_plural(s->gil_holds), s->gil_refused);
+    strbuf_addf(out, "%-*s %" PRIu64 ", late %" PRIu64 ", refused %" PRIu64 "\n", STATUS_WIDTH, "signals",
+                s->signals_sent, s->signals_late, s->signals_refused);
+    strbuf_addf(out, "%-*s %" PRIu64 " time%s by the agent, refused %" PRIu64 "\n", STATUS_WIDTH, "GIL taken",
+                s->gil_holds, status_plural(s->gil_holds), s->gil_refused);
     status_put_number(out, "longest held", s->us_longest_gil_hold, 0, " us");
     status_put_number(out, "per signal", s->us_per_signal, 2, " us");
     status_put_number(out, "per sample", s->us_per_sample, 2, " us");
-    (void)strbuf_addf(out, "%-*s %" PRIu64 ", read errors %" PRIu64 "\n", STATUS_WIDTH, "snapshots",
-                      s->snapshots, s->read_errors);
+    strbuf_addf(out, "%-*s %" PRIu64 ", read errors %" PRIu64 "\n", STATUS_WIDTH, "snapshots", s->snapshots,
+                s->read_errors);
     if (s->hooks) {
-        (void)text_sanitize(text, sizeof text, s->hooks);
-        (void)strbuf_addf(out, "%-*s %" PRIu64 ", told by %s\n", STATUS_WIDTH, "steps", s->steps, text);
+        text_sanitize(text, sizeof text, s->hooks);
+        strbuf_addf(out, "%-*s %" PRIu64 ", told by %s\n", STATUS_WIDTH, "steps", s->steps, text);
     }
     if (s->hooks)
-        (void)strbuf_addf(out, "%-*s %" PRIu64 ", lost %" PRIu64 "\n", STATUS_WIDTH, "told", s->spans,
-                          s->spans_lost);
+        strbuf_addf(out, "%-*s %" PRIu64 ", lost %" PRIu64 "\n", STATUS_WIDTH, "told", s->spans,
+                    s->spans_lost);
     if (s->hooks)
         status_put_number(out, "per operation", s->us_per_span, 2, " us");
     if (s->steps_note)

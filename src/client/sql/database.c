@@ -55,7 +55,7 @@ struct database {
 struct database *database_open(struct err *e) {
     struct database *d = calloc(1, sizeof *d);
     if (!d) {
-        (void)err_set(e, ERR_FAILED, "out of memory for a database");
+        err_set(e, ERR_FAILED, "out of memory for a database");
         return NULL;
     }
     d->sql = sql_open(e);
@@ -152,7 +152,7 @@ static ssize_t database_find_rings(struct database *d, struct database_target *t
         size_t n = t->has_place ? 0 : rings_open_memory(t->live.addr.pid, fds, RING_TABLE_KEPT);
         if (t->has_place || n || !wait)
             return (ssize_t)n;
-        (void)nanosleep(&pause, NULL);
+        nanosleep(&pause, NULL);
     }
 }
 
@@ -235,7 +235,7 @@ static int database_add_recording(struct database *d, struct database_target *t,
         rc = sql_add_target(d->sql, &target, e);
     }
     if (rc == 0 && archive_note(a)[0])
-        (void)snprintf(d->recording, sizeof d->recording, "%s", archive_note(a));
+        snprintf(d->recording, sizeof d->recording, "%s", archive_note(a));
     t->in_memory = true;
     archive_close(a);
     return rc;
@@ -260,8 +260,7 @@ static int database_add_recorded(struct database *d, struct database_target *t, 
     if (t->place.owner != geteuid()) {
         char user[64];
         target_user_name(t->place.owner, user, sizeof user);
-        (void)snprintf(d->recording, sizeof d->recording, "tables of user %s: what they say is his word",
-                       user);
+        snprintf(d->recording, sizeof d->recording, "tables of user %s: what they say is his word", user);
     }
     return 0;
 }
@@ -327,16 +326,15 @@ static bool database_note_target(struct database *d, const struct database_targe
     int64_t pid = t->live.addr.pid > 0 || !t->copies ? t->live.addr.pid : table_mirror_pid(t->copies);
     if (t->copies && files) {
         if (t->uncopied.code != ERR_OK)
-            (void)snprintf(d->note, sizeof d->note, "process %lld: nothing newer could be copied: %s",
-                           (long long)pid, t->uncopied.text);
+            snprintf(d->note, sizeof d->note, "process %lld: nothing newer could be copied: %s",
+                     (long long)pid, t->uncopied.text);
         else if (table_mirror_behind(t->copies))
-            (void)snprintf(d->note, sizeof d->note,
-                           "process %lld: not all of its tables have been copied yet: ask again",
-                           (long long)pid);
+            snprintf(d->note, sizeof d->note,
+                     "process %lld: not all of its tables have been copied yet: ask again", (long long)pid);
         else if (table_mirror_missing(t->copies) > 0)
-            (void)snprintf(d->note, sizeof d->note,
-                           "process %lld: %llu rows were overwritten before they could be copied",
-                           (long long)pid, (unsigned long long)table_mirror_missing(t->copies));
+            snprintf(d->note, sizeof d->note,
+                     "process %lld: %llu rows were overwritten before they could be copied", (long long)pid,
+                     (unsigned long long)table_mirror_missing(t->copies));
         else
             return false;
         return true;
@@ -348,8 +346,8 @@ static bool database_note_target(struct database *d, const struct database_targe
         : t->uncopied.code != ERR_OK
             ? t->uncopied.text
             : "its agent keeps no tables, or they cannot be reached ('probing status' says more)";
-    (void)snprintf(d->note, sizeof d->note,
-                   "no history of process %lld: %s; tables of what is now can be read", (long long)pid, why);
+    snprintf(d->note, sizeof d->note, "no history of process %lld: %s; tables of what is now can be read",
+             (long long)pid, why);
     return true;
 }
 

@@ -200,7 +200,7 @@ static int live_loaders_list(struct live_target *t, pid_t pid, struct sql_sink *
     int rc = l ? 0 : err_set(e, ERR_FAILED, "out of memory for the workers");
     bool failed = false;
     if (!ps) /* it may not be read: not an error of the query */
-        (void)snprintf(t->note, sizeof t->note, "python.loader_workers: %s", why.text);
+        snprintf(t->note, sizeof t->note, "python.loader_workers: %s", why.text);
     size_t n = ps && l ? live_loaders_find(kept, ps, sink, addrs, &failed) : 0;
     for (size_t i = 0; i < n && rc == 0; i++)
         if (pystack_read_loader(ps, addrs[i], l) == 0 && live_loaders_add(w, l) != 0)

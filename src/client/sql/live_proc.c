@@ -31,7 +31,7 @@ static int live_proc_read(const char *path, char *buf, size_t cap) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, buf, cap - 1);
     if (fd >= 0)
-        (void)close(fd);
+        close(fd);
     if (n < 0)
         return -1;
     buf[n] = '\0';
@@ -40,7 +40,7 @@ static int live_proc_read(const char *path, char *buf, size_t cap) {
 
 void live_read_wchan(pid_t pid, pid_t tid, char *buf, size_t cap) {
     char path[64];
-    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/wchan", (int)pid, (int)tid);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/wchan", (int)pid, (int)tid);
     if (live_proc_read(path, buf, cap) != 0 || strcmp(buf, "0") == 0)
         buf[0] = '\0';
 }
@@ -58,7 +58,7 @@ static uint64_t live_proc_cpu_ns(pid_t pid) {
  * Documentation/scheduler/sched-stats). */
 static uint64_t live_proc_thread_ns(pid_t pid, pid_t tid) {
     char path[64], text[128], *end;
-    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
     if (live_proc_read(path, text, sizeof text) != 0)
         return UINT64_MAX;
     uint64_t ns = strtoull(text, &end, 10);
@@ -74,13 +74,13 @@ static double live_proc_pct(uint64_t before, uint64_t after, uint64_t elapsed_ns
 static int64_t live_proc_count_fds(pid_t pid) {
     char path[64];
     int64_t n = 0;
-    (void)snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
     DIR *d = opendir(path);
     if (!d)
         return RING_INT_NULL;
     for (struct dirent *entry; (entry = readdir(d));)
         n += entry->d_name[0] != '.';
-    (void)closedir(d);
+    closedir(d);
     return n;
 }
 
@@ -102,7 +102,7 @@ int live_scan_process(void *arg, uint64_t columns, struct sql_sink *sink, struct
         cpu_pct = live_proc_pct(before, after, clock_mono_ns() - began);
     }
     if (procfs_read_status(pid, 0, &st) != 0) {
-        (void)live_lost(t, e);
+        live_lost(t, e);
         t->failure = *e;
         return -1;
     }
@@ -119,7 +119,7 @@ int live_scan_process(void *arg, uint64_t columns, struct sql_sink *sink, struct
         [RING_PROCESS_FDS].i = columns >> RING_PROCESS_FDS & 1 ? live_proc_count_fds(pid) : RING_INT_NULL,
         [RING_PROCESS_UPTIME_S].f = clock_epoch_s() - started,
     };
-    (void)sql_sink_put(sink, row);
+    sql_sink_put(sink, row);
     strbuf_fini(&cmd);
     return 0;
 }
@@ -166,7 +166,7 @@ static void live_proc_put_thread(pid_t pid, const struct live_proc_thread *befor
         [RING_SYSTEM_THREADS_CPU_PCT].f = cpu_pct,
         [RING_SYSTEM_THREADS_WCHAN].s = wchan[0] ? wchan : NULL,
     };
-    (void)sql_sink_put(sink, row);
+    sql_sink_put(sink, row);
 }
 
 int live_scan_system_threads(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {

@@ -90,7 +90,7 @@ int live_scan_process_remote(void *arg, uint64_t columns, struct sql_sink *sink,
         [RING_PROCESS_FDS].i = RING_INT_NULL,
         [RING_PROCESS_UPTIME_S].f = p->uptime_s,
     };
-    (void)sql_sink_put(sink, row);
+    sql_sink_put(sink, row);
     model_snapshot_fini(&s);
     call_close(c);
     return 0;

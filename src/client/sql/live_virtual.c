@@ -29,9 +29,9 @@ static bool live_virtual_stop(void *arg) { return sql_sink_cancelled(arg); }
 void live_virtual_note(struct live_target *t, const char *table, const char *why) {
     char note[sizeof t->note];
     size_t n = strlen(t->note);
-    (void)snprintf(note, sizeof note, "%s: %s", table, why);
+    snprintf(note, sizeof note, "%s: %s", table, why);
     if (!strstr(t->note, note))
-        (void)snprintf(t->note + n, sizeof t->note - n, "%s%s", n ? "; " : "", note);
+        snprintf(t->note + n, sizeof t->note - n, "%s%s", n ? "; " : "", note);
 }
 
 /* Find the columns of the definition among the received ones. 0 or -1. */
@@ -121,7 +121,7 @@ static int live_virtual_read(struct live_target *t, const struct wire_message *a
             m->n_columns++;
         rc = live_virtual_put(m, &rows, sink, e);
     } else
-        (void)err_set(e, ERR_FAILED, "out of memory for rows");
+        err_set(e, ERR_FAILED, "out of memory for rows");
     free(text);
     free(m);
     return rc;
@@ -138,7 +138,7 @@ static struct wire_message *live_virtual_ask(struct live_target *t, const struct
     if (rpc_connect(*asker, e) != 0)
         return NULL;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_rows_ask(&b, rpc_next_id(*asker), ask);
+    wire_put_rows_ask(&b, rpc_next_id(*asker), ask);
     return rpc_ask(*asker, &b, e);
 }
 
@@ -152,9 +152,9 @@ int live_scan_virtual(void *arg, uint64_t columns, struct sql_sink *sink, struct
         live_virtual_note(t, def->name, "only an agent in the process can tell, and there is none");
         return 0;
     }
-    (void)snprintf(ask.table, sizeof ask.table, "%s", def->name);
+    snprintf(ask.table, sizeof ask.table, "%s", def->name);
     if (sql_sink_key(sink, &ask.args[0].number))
-        (void)snprintf(ask.args[ask.n_args++].key, sizeof ask.args[0].key, "%s", sql_sink_key_name(sink));
+        snprintf(ask.args[ask.n_args++].key, sizeof ask.args[0].key, "%s", sql_sink_key_name(sink));
     else if (sql_sink_key_name(sink))
         return err_set(e, ERR_USAGE, "%s: say of which: WHERE %s = ... (python.tensors has it)", def->name,
                        sql_sink_key_name(sink));

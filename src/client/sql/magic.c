@@ -26,12 +26,11 @@ static int magic_read_help(struct magic *out, const char *operand, struct wire_e
     (void)e;
     for (const struct magic_def *m = magics; m->name; m++) {
         char head[MAGIC_WORD];
-        (void)snprintf(head, sizeof head, "%s %s", m->name, m->operand ? m->operand : "");
-        (void)strbuf_addf(&out->text, "%-20s %s\n", head, m->help);
+        snprintf(head, sizeof head, "%s %s", m->name, m->operand ? m->operand : "");
+        strbuf_addf(&out->text, "%-20s %s\n", head, m->help);
     }
-    (void)strbuf_adds(&out->text,
-                      "Everything else is code of the job. Tab completes, an empty line ends a block,\n"
-                      "^C interrupts; _ is the last value.\n");
+    strbuf_adds(&out->text, "Everything else is code of the job. Tab completes, an empty line ends a block,\n"
+                            "^C interrupts; _ is the last value.\n");
     return 0;
 }
 
@@ -46,9 +45,9 @@ static int magic_read_bt(struct magic *out, const char *operand, struct wire_eva
     if (*end || tid <= 0 || errno)
         return err_set(e, ERR_FAILED, "'%s' is no thread: %%bt takes its number, see %%threads", operand);
     out->kind = MAGIC_QUERY;
-    (void)strbuf_addf(
-        &out->text, "SELECT depth, func, file, lineno FROM python.backtrace WHERE tid = %lld ORDER BY depth",
-        tid);
+    strbuf_addf(&out->text,
+                "SELECT depth, func, file, lineno FROM python.backtrace WHERE tid = %lld ORDER BY depth",
+                tid);
     return 0;
 }
 
@@ -150,13 +149,13 @@ bool magic_is(const char *line) { return line[strspn(line, MAGIC_BLANKS)] == '%'
 static const char *magic_split(const char *line, char word[MAGIC_WORD]) {
     const char *from = line + strspn(line, MAGIC_BLANKS);
     size_t n = strcspn(from, MAGIC_BLANKS);
-    (void)snprintf(word, MAGIC_WORD, "%.*s", (int)(n < MAGIC_WORD ? n : MAGIC_WORD), from);
+    snprintf(word, MAGIC_WORD, "%.*s", (int)(n < MAGIC_WORD ? n : MAGIC_WORD), from);
     return from + n + strspn(from + n, MAGIC_BLANKS);
 }
 
 const struct magic_def *magic_find(const char *line) {
     char word[MAGIC_WORD];
-    (void)magic_split(line, word);
+    magic_split(line, word);
     for (const struct magic_def *m = magics; m->name; m++)
         if (strcmp(m->name, word) == 0)
             return m;
@@ -186,7 +185,7 @@ static int magic_fill(struct magic *out, const struct magic_def *def, const char
     out->timed = def->timed;
     if (def->read)
         return def->read(out, operand, want, e);
-    (void)strbuf_adds(&out->text, def->text ? def->text : operand);
+    strbuf_adds(&out->text, def->text ? def->text : operand);
     return 0;
 }
 
@@ -216,8 +215,8 @@ void magic_fini(struct magic *m) { strbuf_fini(&m->text); }
 static enum magic_completion magic_complete_name(const char *typed, struct strbuf *words) {
     for (const struct magic_def *m = magics; m->name; m++)
         if (strncmp(m->name, typed, strlen(typed)) == 0)
-            (void)strbuf_addf(words, "%s\t%s%s%s\n", m->name, m->operand ? m->operand : "",
-                              m->operand ? ": " : "", m->help);
+            strbuf_addf(words, "%s\t%s%s%s\n", m->name, m->operand ? m->operand : "", m->operand ? ": " : "",
+                        m->help);
     return words->len ? MAGIC_COMPLETES_WORDS : MAGIC_COMPLETES_NOT;
 }
 
@@ -231,7 +230,7 @@ static enum magic_completion magic_complete_sql(const char *sql, const struct ca
         return MAGIC_COMPLETES_NOT;
     for (size_t i = 0; i < found.n; i++)
         if (strncasecmp(found.items[i].text, sql + found.from, len - found.from) == 0)
-            (void)strbuf_addf(words, "%s\t%s\n", found.items[i].text, found.items[i].help);
+            strbuf_addf(words, "%s\t%s\n", found.items[i].text, found.items[i].help);
     *from += found.from;
     sql_complete_fini(&found);
     return words->len ? MAGIC_COMPLETES_WORDS : MAGIC_COMPLETES_NOT;

@@ -542,9 +542,9 @@ static const char *recording_describe(const struct recording *p, const char *why
     time_t t = (time_t)p->seen_until;
     struct tm tm;
     if (p->seen_until > 0 && p->seen_until < RECORDING_TIME_MAX && gmtime_r(&t, &tm))
-        (void)strftime(at, sizeof at, "%Y-%m-%d %H:%M:%SZ", &tm);
-    (void)snprintf(text, sizeof text, "last seen %s; %s%s", at, why,
-                   p->finalized ? "; its interpreter had ended by then" : "");
+        strftime(at, sizeof at, "%Y-%m-%d %H:%M:%SZ", &tm);
+    snprintf(text, sizeof text, "last seen %s; %s%s", at, why,
+             p->finalized ? "; its interpreter had ended by then" : "");
     return arena_strdup(a, text);
 }
 

@@ -45,7 +45,7 @@ struct result *result_new(size_t n_columns, size_t max_rows, size_t max_bytes) {
 }
 
 struct result *result_ref(struct result *r) {
-    (void)__atomic_add_fetch(&r->references, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&r->references, 1, __ATOMIC_RELAXED);
     return r;
 }
 
@@ -337,38 +337,38 @@ static bool result_time_text(double t, char *buf, size_t cap) {
     char date[32];
     if (!gmtime_r(&whole, &tm) || strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &tm) == 0)
         return false;
-    (void)snprintf(buf, cap, "%s.%03d", date, ms);
+    snprintf(buf, cap, "%s.%03d", date, ms);
     return true;
 }
 
 static void result_real_text(double v, char *buf, size_t cap) {
     double size = fabs(v);
     if (size >= 1e6 && size < 1e15)
-        (void)snprintf(buf, cap, "%.2f", v);
+        snprintf(buf, cap, "%.2f", v);
     else
-        (void)snprintf(buf, cap, "%.6g", v);
+        snprintf(buf, cap, "%.6g", v);
 }
 
 void result_text(const struct result *r, size_t row, size_t column, char *buf, size_t cap) {
     const union result_value *v = &r->columns[column].values[row];
     switch (result_kind(r, row, column)) {
     case SQL_NULL:
-        (void)snprintf(buf, cap, "NULL");
+        snprintf(buf, cap, "NULL");
         return;
     case SQL_INTEGER:
-        (void)snprintf(buf, cap, "%lld", (long long)v->i);
+        snprintf(buf, cap, "%lld", (long long)v->i);
         return;
     case SQL_REAL:
         if (strcmp(r->columns[column].type, "timestamp") != 0 || !result_time_text(v->f, buf, cap))
             result_real_text(v->f, buf, cap);
         return;
     case SQL_BLOB:
-        (void)snprintf(buf, cap, "<%zu bytes>", result_length(r, row, column));
+        snprintf(buf, cap, "<%zu bytes>", result_length(r, row, column));
         return;
     case SQL_TEXT:
         break;
     }
-    (void)snprintf(buf, cap, "%s", v->s);
+    snprintf(buf, cap, "%s", v->s);
 }
 
 void result_put_digits(double v, struct strbuf *out) {
@@ -392,7 +392,7 @@ void result_put_whole(const struct result *r, size_t row, size_t column, struct 
     case SQL_NULL:
         return;
     case SQL_INTEGER:
-        (void)strbuf_addf(out, "%lld", (long long)v->i);
+        strbuf_addf(out, "%lld", (long long)v->i);
         return;
     case SQL_REAL:
         result_put_digits(v->f, out);
@@ -401,7 +401,7 @@ void result_put_whole(const struct result *r, size_t row, size_t column, struct 
         result_put_hex(v->s, result_length(r, row, column), out);
         return;
     case SQL_TEXT:
-        (void)strbuf_add(out, v->s, result_length(r, row, column));
+        strbuf_add(out, v->s, result_length(r, row, column));
     }
 }
 

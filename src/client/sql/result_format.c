@@ -420,8 +420,8 @@ const struct result_format *result_find_format(const char *name, struct err *e) 
     }
     const char *near = option_suggest(name, names);
     if (near)
-        (void)err_set(e, ERR_USAGE, "unknown format '%s': did you mean '%s'?", name, near);
+        err_set(e, ERR_USAGE, "unknown format '%s': did you mean '%s'?", name, near);
     else
-        (void)err_set(e, ERR_USAGE, "unknown format '%s': give one of %s", name, all);
+        err_set(e, ERR_USAGE, "unknown format '%s': give one of %s", name, all);
     return NULL;
 }

@@ -141,7 +141,7 @@ static int saved_read(const char *path, struct strbuf *out) {
     bool ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= (off_t)SAVED_MAX_BYTES;
     while (ok && (n = read(fd, buf, sizeof buf)) > 0)
         ok = strbuf_add(out, buf, (size_t)n) == 0;
-    (void)close(fd);
+    close(fd);
     return ok && out->len > 0 && !memchr(out->data, '\0', out->len) ? 0 : -1;
 }
 
@@ -150,12 +150,12 @@ static void saved_add_file(struct result *r, const char *dir, const char *file) 
     struct strbuf text;
     strbuf_init(&text, SAVED_MAX_BYTES + 1);
     int n = snprintf(path, sizeof path, "%s/%s", dir, file);
-    (void)snprintf(name, sizeof name, "%.*s", (int)strlen(file) - 4, file);
+    snprintf(name, sizeof name, "%.*s", (int)strlen(file) - 4, file);
     if (n > 0 && (size_t)n < sizeof path && saved_read(path, &text) == 0) {
         const char *first = strbuf_str(&text);
         if (strncmp(first, "-- ", 3) == 0)
-            (void)snprintf(answers, sizeof answers, "%.*s", (int)strcspn(first + 3, "\n"), first + 3);
-        (void)saved_add(r, name, answers, first);
+            snprintf(answers, sizeof answers, "%.*s", (int)strcspn(first + 3, "\n"), first + 3);
+        saved_add(r, name, answers, first);
     }
     strbuf_fini(&text);
 }
@@ -177,7 +177,7 @@ struct result *saved_list(const char *dir) {
     }
     free(files);
     for (const struct saved_query *q = saved_queries; r && q->name; q++)
-        (void)saved_add(r, q->name, q->answers, q->sql);
+        saved_add(r, q->name, q->answers, q->sql);
     return r;
 }
 
@@ -201,16 +201,16 @@ int saved_write(const char *dir, const char *name, const char *sql, struct err *
     for (char *p = path + 1; n > 0 && (size_t)n < sizeof path && *p; p++)
         if (*p == '/') {
             *p = '\0';
-            (void)mkdir(path, 0700);
+            mkdir(path, 0700);
             *p = '/';
         }
     n = snprintf(path, sizeof path, "%s/%s.sql", dir, name);
     if (n < 0 || (size_t)n >= sizeof path)
         return err_set(e, ERR_FAILED, "the name of the folder is too long: %.200s", dir);
     strbuf_init(&text, SAVED_MAX_BYTES);
-    (void)strbuf_adds(&text, sql);
+    strbuf_adds(&text, sql);
     if (text.len && text.data[text.len - 1] != '\n')
-        (void)strbuf_addc(&text, '\n');
+        strbuf_addc(&text, '\n');
     int rc = text.failed ? err_set(e, ERR_FAILED, "the query is too long to be kept: 64 KiB at most")
                          : output_write(path, &text, e);
     strbuf_fini(&text);

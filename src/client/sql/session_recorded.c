@@ -64,7 +64,7 @@ static void session_recorded_set_state(struct session_recorded *s, enum session_
 
 static void session_recorded_fail(struct session_recorded *s) {
     struct err why;
-    (void)err_set(&why, ERR_FAILED, "out of memory for what is shown");
+    err_set(&why, ERR_FAILED, "out of memory for what is shown");
     session_recorded_set_state(s, SESSION_FAILED, &why);
 }
 
@@ -260,7 +260,7 @@ struct session *session_recorded_new(struct loop *l, const struct target_address
                                      const struct session_handler *h, void *arg, struct err *e) {
     struct session_recorded *s = calloc(1, sizeof *s);
     if (!s) {
-        (void)err_set(e, ERR_FAILED, "out of memory for a session");
+        err_set(e, ERR_FAILED, "out of memory for a session");
         return NULL;
     }
     s->base.source = &session_recorded_source;

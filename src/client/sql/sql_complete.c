@@ -238,7 +238,7 @@ static const char *sql_in_case(struct sql_completion *out, const struct sql_cont
 /* "round(", or "now()" for a function without arguments. */
 static const char *sql_call_text(struct sql_completion *out, const char *name, const char *arguments) {
     char text[80];
-    (void)snprintf(text, sizeof text, "%s%s", name, strcmp(arguments, "()") == 0 ? "()" : "(");
+    snprintf(text, sizeof text, "%s%s", name, strcmp(arguments, "()") == 0 ? "()" : "(");
     const char *copy = arena_strdup(&out->arena, text);
     return copy ? copy : name;
 }
@@ -246,7 +246,7 @@ static const char *sql_call_text(struct sql_completion *out, const char *name, c
 static const char *sql_call_help(struct sql_completion *out, const char *name, const char *arguments,
                                  const char *help) {
     char text[256];
-    (void)snprintf(text, sizeof text, "%s%s: %s", name, arguments, help);
+    snprintf(text, sizeof text, "%s%s: %s", name, arguments, help);
     const char *copy = arena_strdup(&out->arena, text);
     return copy ? copy : help;
 }

@@ -72,7 +72,7 @@ static int table_mirror_list(struct table_mirror *c, struct err *e) {
     struct strbuf b;
     size_t n = 0;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_request(&b, rpc_next_id(c->asker), WIRE_TABLES);
+    wire_put_request(&b, rpc_next_id(c->asker), WIRE_TABLES);
     struct wire_message *m = rpc_ask(c->asker, &b, e);
     if (!m)
         return -1;
@@ -93,7 +93,7 @@ static size_t table_mirror_measure(const struct ring_replica *r) {
     int fd = ring_replica_open(r);
     size_t n = fd >= 0 && fstat(fd, &st) == 0 ? (size_t)st.st_blocks * 512 : 0;
     if (fd >= 0)
-        (void)close(fd);
+        close(fd);
     return n;
 }
 
@@ -117,7 +117,7 @@ static int table_mirror_pull(struct table_mirror *c, struct table_mirror_table *
     want.rows = have.rows;
     want.heap_used = have.heap_used;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_pull(&b, rpc_next_id(c->asker), &want);
+    wire_put_pull(&b, rpc_next_id(c->asker), &want);
     struct wire_message *m = rpc_ask(c->asker, &b, e);
     if (!m)
         return -1;
@@ -168,7 +168,7 @@ static int table_mirror_pull_all(struct table_mirror *c, uint64_t until_ns, stru
 struct table_mirror *table_mirror_new(const char *path, pid_t pid, struct err *e) {
     struct table_mirror *c = calloc(1, sizeof *c);
     if (!c) {
-        (void)err_set(e, ERR_FAILED, "out of memory for copies of tables");
+        err_set(e, ERR_FAILED, "out of memory for copies of tables");
         return NULL;
     }
     c->asker = rpc_new(path, pid, e);

@@ -41,13 +41,13 @@ static int logs_run(struct sql *s, const char *text) {
 }
 
 static void logs_put_quoted(struct strbuf *out, const char *text, char quote) {
-    (void)strbuf_addc(out, quote);
+    strbuf_addc(out, quote);
     for (; *text; text++) {
         if (*text == quote)
-            (void)strbuf_addc(out, quote);
-        (void)strbuf_addc(out, *text);
+            strbuf_addc(out, quote);
+        strbuf_addc(out, *text);
     }
-    (void)strbuf_addc(out, quote);
+    strbuf_addc(out, quote);
 }
 
 /* True if a column may have that name: the other columns of the view have theirs. */
@@ -71,11 +71,11 @@ static void logs_put_columns(struct sql *s, struct strbuf *inner, struct strbuf 
         const char *name = sql_result_text(r, 0, &len);
         if (!name || !logs_is_free(name))
             continue;
-        (void)strbuf_adds(inner, ", max(CASE WHEN name = ");
+        strbuf_adds(inner, ", max(CASE WHEN name = ");
         logs_put_quoted(inner, name, '\'');
-        (void)strbuf_adds(inner, " THEN coalesce(value, text) END) AS ");
+        strbuf_adds(inner, " THEN coalesce(value, text) END) AS ");
         logs_put_quoted(inner, name, '"');
-        (void)strbuf_adds(outer, ", v.");
+        strbuf_adds(outer, ", v.");
         logs_put_quoted(outer, name, '"');
     }
     sql_end(r);
@@ -98,18 +98,18 @@ void training_logs_make(struct sql *s, const char *text) {
     strbuf_init(&all, 2 * TRAINING_LOGS_BYTES);
     logs_put_columns(s, &inner, &outer);
     /* A watched "loss" fills in for steps without a loss of their own. */
-    (void)strbuf_adds(&all, "CREATE TEMP VIEW " TRAINING_LOGS
-                            " AS SELECT s.rank, s.host, s.pid, s.timestamp, s.step, s.epoch, "
-                            "coalesce(s.loss, v.probing_loss) AS loss");
-    (void)strbuf_adds(&all, strbuf_str(&outer));
-    (void)strbuf_adds(&all, " FROM python.steps AS s LEFT JOIN (SELECT host, pid, step, "
-                            "max(CASE WHEN name = 'loss' THEN value END) AS probing_loss");
-    (void)strbuf_adds(&all, strbuf_str(&inner));
-    (void)strbuf_adds(&all, " FROM python.variables WHERE step IS NOT NULL GROUP BY host, pid, step) AS v "
-                            "ON v.step = s.step AND v.pid = s.pid AND v.host IS s.host");
+    strbuf_adds(&all, "CREATE TEMP VIEW " TRAINING_LOGS
+                      " AS SELECT s.rank, s.host, s.pid, s.timestamp, s.step, s.epoch, "
+                      "coalesce(s.loss, v.probing_loss) AS loss");
+    strbuf_adds(&all, strbuf_str(&outer));
+    strbuf_adds(&all, " FROM python.steps AS s LEFT JOIN (SELECT host, pid, step, "
+                      "max(CASE WHEN name = 'loss' THEN value END) AS probing_loss");
+    strbuf_adds(&all, strbuf_str(&inner));
+    strbuf_adds(&all, " FROM python.variables WHERE step IS NOT NULL GROUP BY host, pid, step) AS v "
+                      "ON v.step = s.step AND v.pid = s.pid AND v.host IS s.host");
     if (!inner.failed && !outer.failed && !all.failed &&
         logs_run(s, "DROP VIEW IF EXISTS temp." TRAINING_LOGS) == 0)
-        (void)logs_run(s, strbuf_str(&all));
+        logs_run(s, strbuf_str(&all));
     strbuf_fini(&inner);
     strbuf_fini(&outer);
     strbuf_fini(&all);

@@ -17,7 +17,7 @@
 static bool frame_file_same_root(pid_t pid) {
     char link[64];
     struct stat theirs, ours;
-    (void)snprintf(link, sizeof link, "/proc/%ld/root/.", (long)pid);
+    snprintf(link, sizeof link, "/proc/%ld/root/.", (long)pid);
     return stat(link, &theirs) != 0 || stat("/", &ours) != 0 ||
            (theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino);
 }
@@ -40,7 +40,7 @@ static bool frame_file_is_others(const char *root, const char *path) {
     size_t base = strlen(root), n = base + strlen(path);
     if (n >= sizeof part)
         return true;
-    (void)snprintf(part, sizeof part, "%s%s", root, path);
+    snprintf(part, sizeof part, "%s%s", root, path);
     for (size_t at = base; at <= n; at++) {
         if (part[at] != '/' && part[at] != '\0')
             continue;

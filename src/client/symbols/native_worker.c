@@ -44,7 +44,7 @@ static void worker_count(struct native_worker *w, struct native_work *item) {
 static void worker_do(struct native_worker *w, struct native_work *item) {
     struct model_sample_batch out;
     if (item->kind == NATIVE_WORK_SNAPSHOT)
-        (void)native_names_snapshot(w->names, &item->snapshot);
+        native_names_snapshot(w->names, &item->snapshot);
     if (item->kind != NATIVE_WORK_BATCH)
         return;
     item->failed = native_names_batch(w->names, &item->batch, &out) != 0;
@@ -94,7 +94,7 @@ static void worker_free(struct native_worker *w) {
 struct native_worker *native_worker_start(pid_t pid, struct err *e) {
     struct native_worker *w = calloc(1, sizeof *w);
     if (!w) {
-        (void)err_set(e, ERR_FAILED, "out of memory for symbols");
+        err_set(e, ERR_FAILED, "out of memory for symbols");
         return NULL;
     }
     w->names = native_names_new(pid);

@@ -18,9 +18,9 @@
  * errno. */
 static int source_from_root(pid_t pid, const char *path, char *out, size_t cap) {
     char link[64], root[PATH_MAX], folder[PATH_MAX];
-    (void)snprintf(link, sizeof link, "/proc/%ld/root", (long)pid);
+    snprintf(link, sizeof link, "/proc/%ld/root", (long)pid);
     ssize_t n = readlink(link, root, sizeof root - 1);
-    (void)snprintf(link, sizeof link, "/proc/%ld/cwd", (long)pid);
+    snprintf(link, sizeof link, "/proc/%ld/cwd", (long)pid);
     ssize_t m = readlink(link, folder, sizeof folder - 1);
     if (n <= 0 || m <= 0)
         return -1;
@@ -36,7 +36,7 @@ static int source_from_root(pid_t pid, const char *path, char *out, size_t cap) 
  * may do harm. */
 static int source_open(pid_t pid, const char *path) {
     char folder[64], whole[PATH_MAX];
-    (void)snprintf(folder, sizeof folder, "/proc/%ld/root", (long)pid);
+    snprintf(folder, sizeof folder, "/proc/%ld/root", (long)pid);
     int root = pid > 0 ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
     if (root < 0 && *path != '/') {
         errno = ENOENT;
@@ -49,7 +49,7 @@ static int source_open(pid_t pid, const char *path) {
                                      FILE_ANY_OWNER)
                  : -1;
     int kept = errno;
-    (void)close(root);
+    close(root);
     errno = kept;
     return fd;
 }
@@ -83,25 +83,25 @@ int source_read(struct source_text *out, pid_t pid, const char *path, int from, 
     out->from = from > 0 ? from : 1;
     out->n = 0;
     out->why = (struct err){0};
-    (void)snprintf(out->path, sizeof out->path, "%s", path);
+    snprintf(out->path, sizeof out->path, "%s", path);
     FILE *f = NULL;
     int fd = *path == '<' || !*path ? -1 : source_open(pid, path), rc = -1;
     if (*path == '<' || !*path)
-        (void)err_set(e, ERR_FAILED, "it is not from a file");
+        err_set(e, ERR_FAILED, "it is not from a file");
     else if (fd < 0 && errno == EINVAL)
-        (void)err_set(e, ERR_FAILED, "%s is no regular file", path);
+        err_set(e, ERR_FAILED, "%s is no regular file", path);
     else if (fd < 0)
-        (void)err_set_errno(e, ERR_FAILED, errno, "cannot read %s", path);
+        err_set_errno(e, ERR_FAILED, errno, "cannot read %s", path);
     else if (!(f = fdopen(fd, "r")))
-        (void)err_set_errno(e, ERR_FAILED, errno, "cannot read %s", path);
+        err_set_errno(e, ERR_FAILED, errno, "cannot read %s", path);
     else {
         source_take(out, f, out->from);
         rc = out->n > 0 ? 0 : err_set(e, ERR_FAILED, "%s has no line %d", path, out->from);
     }
     if (f)
-        (void)fclose(f);
+        fclose(f);
     else if (fd >= 0)
-        (void)close(fd);
+        close(fd);
     if (rc != 0)
         out->why = *e;
     return rc;

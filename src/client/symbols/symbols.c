@@ -116,7 +116,7 @@ static bool symbols_module_open(struct symbols *s, struct symbols_module *m) {
     const struct symbols_question q = {.what = SYMBOLS_OPEN, .module = m->number};
     m->is_bad = fd < 0 || symbols_helper_ask(s->helper, &q, fd, &m->files, &s->text, list, &role) < 0;
     if (fd >= 0)
-        (void)close(fd);
+        close(fd);
     m->opened_in = helper;
     return !m->is_bad;
 }
@@ -198,7 +198,7 @@ static void symbols_name_ask(struct symbols_name *slot, const char *symbol) {
 void symbols_demangle(const char *symbol, char *out, size_t cap) {
     if (!symbols_strip_version(symbol, out, cap) || strlen(out) >= SYMBOLS_MANGLED_MAX)
         return;
-    (void)pthread_mutex_lock(&symbols_names.lock);
+    pthread_mutex_lock(&symbols_names.lock);
     struct symbols_name *slot = &symbols_names.kept[hash_bytes(out, strlen(out)) & (SYMBOLS_NAMES - 1)];
     if (!slot->symbol || strcmp(slot->symbol, out) != 0)
         symbols_name_ask(slot, out);
@@ -207,5 +207,5 @@ void symbols_demangle(const char *symbol, char *out, size_t cap) {
         memcpy(out, slot->plain, len);
         out[len] = '\0';
     }
-    (void)pthread_mutex_unlock(&symbols_names.lock);
+    pthread_mutex_unlock(&symbols_names.lock);
 }

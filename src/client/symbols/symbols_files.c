@@ -32,7 +32,7 @@ static int files_open_vdso(void) {
     while (fd >= 0 && page > 0 && done < FILES_VDSO_MAX && write(fd, image + done, (size_t)page) == page)
         done += (size_t)page;
     if (fd >= 0 && done == 0) {
-        (void)close(fd);
+        close(fd);
         return -1;
     }
     return fd;
@@ -77,10 +77,10 @@ static int files_open_below(const struct symbols_files *f, const char *root, con
     if (folder < 0)
         return -1;
     int fd = file_open_regular(folder, path, FILE_LINKS_IN_ROOT, O_RDONLY, FILE_ANY_OWNER);
-    (void)close(folder);
+    close(folder);
     if (fd >= 0 &&
         (fstat(fd, &st) != 0 || st.st_size <= 0 || st.st_size > FILES_MAX || !files_may_read(f->pid, &st))) {
-        (void)close(fd);
+        close(fd);
         fd = -1;
     }
     return fd;
@@ -88,7 +88,7 @@ static int files_open_below(const struct symbols_files *f, const char *root, con
 
 static int files_open_theirs(const struct symbols_files *f, const char *path) {
     char root[32];
-    (void)snprintf(root, sizeof root, "/proc/%d/root", (int)f->pid);
+    snprintf(root, sizeof root, "/proc/%d/root", (int)f->pid);
     return files_open_below(f, root, path);
 }
 
@@ -105,7 +105,7 @@ static void files_put_id(char *out, const struct symbols_want *want) {
     out += sprintf(out, ".build-id/%02x/", want->id[0]);
     for (uint32_t i = 1; i < want->id_len; i++)
         out += sprintf(out, "%02x", want->id[i]);
-    (void)sprintf(out, ".debug");
+    sprintf(out, ".debug");
 }
 
 /* Write location number `i` of the file to `out`; `*ours`: relative to our own FILES_DEBUG.
@@ -118,9 +118,9 @@ static bool files_place(const struct symbols_files *f, const struct symbols_want
     if (want->id_len >= 2)
         files_put_id(id, want);
     if (want->name[0])
-        (void)snprintf(name, sizeof name, "%s", want->name);
+        snprintf(name, sizeof name, "%s", want->name);
     else
-        (void)snprintf(name, sizeof name, "%.*s.debug", SYMBOLS_LINK_MAX, slash ? slash + 1 : path);
+        snprintf(name, sizeof name, "%.*s.debug", SYMBOLS_LINK_MAX, slash ? slash + 1 : path);
     /* A link is a name, not a path. */
     bool is_name = !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
     *ours = i == 1 || i == 5;

@@ -56,11 +56,11 @@ struct symbols_helper *symbols_helper_new(pid_t target) {
 static int helper_end(struct symbols_helper *h) {
     int status = 0;
     if (h->fd >= 0)
-        (void)close(h->fd);
+        close(h->fd);
     h->fd = -1;
     if (h->pid > 0) {
         /* One that has ended by itself keeps its reason. */
-        (void)kill(h->pid, SIGKILL);
+        kill(h->pid, SIGKILL);
         while (waitpid(h->pid, &status, 0) < 0 && errno == EINTR)
             ;
     }
@@ -71,12 +71,12 @@ static int helper_end(struct symbols_helper *h) {
 void symbols_helper_free(struct symbols_helper *h) {
     if (!h)
         return;
-    (void)helper_end(h);
+    helper_end(h);
     free(h);
 }
 
 void symbols_helper_adopt(struct symbols_helper *h, int fd) {
-    (void)helper_end(h);
+    helper_end(h);
     h->fd = fd;
     h->number++;
 }
@@ -89,8 +89,8 @@ const char *symbols_helper_take_note(struct symbols_helper *h) {
 
 static void helper_say(struct symbols_helper *h, const char *what, const char *path) {
     h->has_note = true;
-    (void)snprintf(h->note, sizeof h->note, "native names: the helper %s on %.200s%s", what,
-                   path ? path : "a name", h->deaths < HELPER_MAX_DEATHS ? "" : "; no other is started");
+    snprintf(h->note, sizeof h->note, "native names: the helper %s on %.200s%s", what, path ? path : "a name",
+             h->deaths < HELPER_MAX_DEATHS ? "" : "; no other is started");
 }
 
 /* ---- starting ---- */
@@ -108,31 +108,30 @@ static int helper_spawn(struct symbols_helper *h, int theirs) {
     if (geteuid() == 0) {
         if (h->target > 0 && procfs_read_status(h->target, 0, &who) != 0)
             who.uid = who.gid = HELPER_NOBODY;
-        (void)snprintf(uid, sizeof uid, "%lld", (long long)who.uid);
-        (void)snprintf(gid, sizeof gid, "%lld", (long long)who.gid);
+        snprintf(uid, sizeof uid, "%lld", (long long)who.uid);
+        snprintf(gid, sizeof gid, "%lld", (long long)who.gid);
     }
     /* The place of our own libraries, and nothing else: no debuginfod server either. */
     const char *path = getenv("LD_LIBRARY_PATH");
     if (path &&
         (size_t)snprintf(library_path, sizeof library_path, "LD_LIBRARY_PATH=%s", path) < sizeof library_path)
         env[0] = library_path;
-    (void)sigfillset(&all);
-    (void)sigemptyset(&none);
+    sigfillset(&all);
+    sigemptyset(&none);
     int rc = posix_spawn_file_actions_init(&files);
     if (rc != 0)
         return rc;
     rc = posix_spawnattr_init(&how);
     if (rc == 0) {
         rc = posix_spawn_file_actions_adddup2(&files, theirs, SYMBOLS_SOCKET);
-        (void)posix_spawnattr_setsigdefault(&how, &all);
-        (void)posix_spawnattr_setsigmask(&how, &none);
+        posix_spawnattr_setsigdefault(&how, &all);
+        posix_spawnattr_setsigmask(&how, &none);
         /* Without a terminal: ^C is for us. */
-        (void)posix_spawnattr_setflags(&how,
-                                       POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
+        posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
         rc = rc == 0 ? posix_spawn(&h->pid, "/proc/self/exe", &files, &how, argv, env) : rc;
-        (void)posix_spawnattr_destroy(&how);
+        posix_spawnattr_destroy(&how);
     }
-    (void)posix_spawn_file_actions_destroy(&files);
+    posix_spawn_file_actions_destroy(&files);
     if (rc != 0)
         h->pid = 0;
     return rc;
@@ -150,16 +149,16 @@ unsigned symbols_helper_start(struct symbols_helper *h) {
     /* A different number: posix_spawn would leave a descriptor that is put in its own place
      * closed in the child. */
     int theirs = fcntl(ends[1], F_DUPFD_CLOEXEC, SYMBOLS_SOCKET + 1);
-    (void)close(ends[1]);
-    (void)setsockopt(theirs, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    close(ends[1]);
+    setsockopt(theirs, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     int rc = theirs < 0 ? errno : helper_spawn(h, theirs);
     if (theirs >= 0)
-        (void)close(theirs);
+        close(theirs);
     if (rc != 0) {
         char why[128];
-        (void)close(ends[0]);
+        close(ends[0]);
         h->deaths = HELPER_MAX_DEATHS;
-        (void)snprintf(why, sizeof why, "cannot be started (%s), needed", strerror(rc));
+        snprintf(why, sizeof why, "cannot be started (%s), needed", strerror(rc));
         helper_say(h, why, NULL);
         return 0;
     }
@@ -202,7 +201,7 @@ static ssize_t helper_receive(struct symbols_helper *h, uint64_t until_ns) {
         if (now >= until_ns)
             return -1;
         struct pollfd wait = {.fd = h->fd, .events = POLLIN};
-        (void)poll(&wait, 1, (int)((until_ns - now) / 1000000) + 1);
+        poll(&wait, 1, (int)((until_ns - now) / 1000000) + 1);
     }
 }
 
@@ -213,7 +212,7 @@ static int helper_give(struct symbols_helper *h, struct symbols_files *files,
     int fd = files ? symbols_files_open_debug(files, want) : -1;
     int rc = helper_send(h, &q, fd);
     if (fd >= 0)
-        (void)close(fd);
+        close(fd);
     return rc;
 }
 
@@ -226,9 +225,9 @@ static int helper_give_up(struct symbols_helper *h, const char *why, const char 
     if (sig == SIGPROF || sig == SIGXCPU)
         why = "took too much time";
     else if (!why && sig)
-        (void)snprintf(text, sizeof text, "ended (signal %d)", sig);
+        snprintf(text, sizeof text, "ended (signal %d)", sig);
     else if (!why)
-        (void)snprintf(text, sizeof text, "ended (status %d)", WEXITSTATUS(status));
+        snprintf(text, sizeof text, "ended (status %d)", WEXITSTATUS(status));
     helper_say(h, why ? why : text, path);
     return -1;
 }

@@ -72,7 +72,7 @@ static bool module_is_meant(int fd, const void *id, size_t id_len, GElf_Word crc
     Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
     ssize_t len = elf ? dwelf_elf_gnu_build_id(elf, &found) : -1;
     bool is_it = len == (ssize_t)id_len && memcmp(found, id, id_len) == 0;
-    (void)elf_end(elf);
+    elf_end(elf);
     return is_it;
 }
 
@@ -92,7 +92,7 @@ static int module_find_debug(Dwfl_Module *mod, void **userdata, const char *name
             break;
         if (module_is_meant(fd, id, id_len, crc))
             return fd;
-        (void)close(fd);
+        close(fd);
     }
     return -1;
 }
@@ -123,8 +123,8 @@ static void module_find_alt(struct symbols_file *f) {
             return;
         }
         if (alt)
-            (void)dwarf_end(alt);
-        (void)close(fd);
+            dwarf_end(alt);
+        close(fd);
     }
 }
 
@@ -198,12 +198,12 @@ static Dwfl_Module *module_report(Dwfl *dwfl, int fd) {
                      : MAP_FAILED;
     if (data != MAP_FAILED)
         module = dwfl_report_offline_memory(dwfl, "module", "module", data, (size_t)st.st_size);
-    (void)close(fd);
+    close(fd);
     return module;
 #else
     Dwfl_Module *module = dwfl_report_offline(dwfl, "module", "module", fd);
     if (!module)
-        (void)close(fd);
+        close(fd);
     return module;
 #endif
 }
@@ -217,12 +217,12 @@ struct symbols_file *symbols_module_open(int fd) {
         f->dwfl = dwfl_begin(&callbacks);
     if (!f || !f->dwfl) {
         free(f);
-        (void)close(fd);
+        close(fd);
         return NULL;
     }
     dwfl_report_begin(f->dwfl);
     f->module = module_report(f->dwfl, fd);
-    (void)dwfl_report_end(f->dwfl, NULL, NULL);
+    dwfl_report_end(f->dwfl, NULL, NULL);
     if (!f->module || !dwfl_module_getelf(f->module, &f->bias)) {
         dwfl_end(f->dwfl);
         free(f);

@@ -49,13 +49,12 @@ int symbols_name_begin(long time_us) {
     name_time_us = time_us;
     name_thread = pthread_self();
     struct sigaction sa = {.sa_handler = name_out_of_time, .sa_flags = 0};
-    (void)sigemptyset(&sa.sa_mask);
+    sigemptyset(&sa.sa_mask);
     return sigaction(SIGVTALRM, &sa, NULL);
 }
 
 static void name_set_timer(long us) {
-    (void)setitimer(ITIMER_VIRTUAL, &(struct itimerval){.it_value.tv_usec = us, .it_interval.tv_usec = us},
-                    NULL);
+    setitimer(ITIMER_VIRTUAL, &(struct itimerval){.it_value.tv_usec = us, .it_interval.tv_usec = us}, NULL);
 }
 
 /* Like cplus_demangle(symbol, DMGL_AUTO), which has no bound. True if the name was mangled. */

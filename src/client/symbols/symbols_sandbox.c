@@ -51,15 +51,15 @@ static void sandbox_close_others(void) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; fd < SYMBOLS_SOCKET; fd++)
         if (null < 0 || dup2(null, fd) < 0)
-            (void)close(fd);
+            close(fd);
 #ifdef SYS_close_range
     if (syscall(SYS_close_range, SYMBOLS_SOCKET + 1, ~0U, 0) == 0)
         return;
 #endif
     struct rlimit most = {.rlim_cur = 1024};
-    (void)getrlimit(RLIMIT_NOFILE, &most);
+    getrlimit(RLIMIT_NOFILE, &most);
     for (rlim_t fd = SYMBOLS_SOCKET + 1; fd < most.rlim_cur && fd < 65536; fd++)
-        (void)close((int)fd);
+        close((int)fd);
 }
 
 /* ---- user ---- */
@@ -71,16 +71,16 @@ static int sandbox_become(int64_t uid, int64_t gid) {
     if (uid >= 0 && geteuid() == 0) {
         /* In a user namespace that has neither the target's user nor this one we stay root, of
          * that namespace. */
-        (void)setgroups(0, NULL);
+        setgroups(0, NULL);
         if (setresgid((gid_t)gid, (gid_t)gid, (gid_t)gid) != 0)
-            (void)setresgid(SANDBOX_NOBODY, SANDBOX_NOBODY, SANDBOX_NOBODY);
+            setresgid(SANDBOX_NOBODY, SANDBOX_NOBODY, SANDBOX_NOBODY);
         if (setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid) != 0 &&
             setresuid(SANDBOX_NOBODY, SANDBOX_NOBODY, SANDBOX_NOBODY) != 0)
             rc = errno == EINVAL ? 0 : -1;
     }
-    (void)syscall(SYS_capset, &head, none);
+    syscall(SYS_capset, &head, none);
     /* The target's user may signal it, but not trace it or read its memory. */
-    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? rc : -1;
 }
 
@@ -90,7 +90,7 @@ static void sandbox_limit(int what, rlim_t most) {
     struct rlimit now;
     if (getrlimit((__rlimit_resource_t)what, &now) == 0 && now.rlim_max < most)
         most = now.rlim_max;
-    (void)setrlimit((__rlimit_resource_t)what, &(struct rlimit){most, most});
+    setrlimit((__rlimit_resource_t)what, &(struct rlimit){most, most});
 }
 
 static void sandbox_limit_all(void) {
@@ -156,7 +156,7 @@ static void sandbox_filter_calls(void) {
     const struct sock_fprog program = {.len = sizeof sandbox_filter / sizeof sandbox_filter[0],
                                        .filter = (struct sock_filter *)(uintptr_t)sandbox_filter};
     if (!SANDBOX_IS_INSTRUMENTED)
-        (void)prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
 }
 #else
 static void sandbox_filter_calls(void) {}
@@ -172,5 +172,5 @@ int symbols_sandbox_enter(int64_t uid, int64_t gid) {
 }
 
 void symbols_sandbox_set_time(int seconds) {
-    (void)setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = seconds}, NULL);
+    setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = seconds}, NULL);
 }

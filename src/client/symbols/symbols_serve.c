@@ -129,7 +129,7 @@ _Noreturn void symbols_serve(const char *uid, const char *gid) {
     struct symbols_question q;
     int fd;
     /* Under its own name, not that of the link it was started by. */
-    (void)prctl(PR_SET_NAME, SYMBOLS_SERVE_NAME, 0, 0, 0);
+    prctl(PR_SET_NAME, SYMBOLS_SERVE_NAME, 0, 0, 0);
     if (symbols_name_begin(SYMBOLS_NAME_TIME_US) != 0 ||
         symbols_sandbox_enter(strtoll(uid, NULL, 10), strtoll(gid, NULL, 10)) != 0)
         _exit(1);
@@ -149,7 +149,7 @@ _Noreturn void symbols_serve(const char *uid, const char *gid) {
             _exit(1);
         }
         if (fd >= 0)
-            (void)close(fd);
+            close(fd);
         symbols_sandbox_set_time(0);
     }
 }

@@ -25,7 +25,7 @@ static struct endpoints_one *endpoints_add(struct endpoints *d, enum endpoints_k
         return NULL;
     struct endpoints_one *one = &d->all[d->n++];
     *one = (struct endpoints_one){.kind = kind};
-    (void)snprintf(one->address, sizeof one->address, "%s", address);
+    snprintf(one->address, sizeof one->address, "%s", address);
     return one;
 }
 
@@ -51,14 +51,14 @@ static void endpoints_take_line(struct endpoints *d, const char *line) {
     for (int kind = ENDPOINTS_PAUSE; address && kind < ENDPOINTS_KINDS; kind++)
         if (strlen(endpoints_kinds[kind].name) == word &&
             strncmp(line, endpoints_kinds[kind].name, word) == 0)
-            (void)endpoints_add(d, (enum endpoints_kind)kind, address + 1);
+            endpoints_add(d, (enum endpoints_kind)kind, address + 1);
 }
 
 void endpoints_read(struct endpoints *d, pid_t pid, const char *socket) {
     char text[ENDPOINTS_FILE_MAX], address[ENDPOINT_PATH_MAX], file[ENDPOINT_PATH_MAX];
     bool looking = false;
     *d = (struct endpoints){.eval = -1};
-    (void)endpoints_add(d, ENDPOINTS_UNIX, endpoints_plain_path(pid, socket));
+    endpoints_add(d, ENDPOINTS_UNIX, endpoints_plain_path(pid, socket));
     if (tcp_find_endpoint(socket, address, sizeof address, &looking) == 0)
         endpoints_add(d, ENDPOINTS_TCP, address)->looking = looking;
     if (endpoint_state_file(file, sizeof file, socket) != 0 ||

@@ -27,11 +27,11 @@
  * 52); -1 unknown. */
 static int exit_reason_status(pid_t pid) {
     char path[64], text[2048];
-    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (fd >= 0)
-        (void)close(fd);
+        close(fd);
     if (n <= 0)
         return -1;
     text[n] = '\0';
@@ -51,7 +51,7 @@ static int exit_reason_status(pid_t pid) {
 bool exit_reason_parse_kmsg(const char *record, pid_t pid, double *at_s) {
     char wanted[48];
     uint64_t us;
-    (void)snprintf(wanted, sizeof wanted, "Killed process %d ", (int)pid);
+    snprintf(wanted, sizeof wanted, "Killed process %d ", (int)pid);
     const char *text = strchr(record, ';');
     if (sscanf(record, "%*u,%*u,%" SCNu64, &us) != 1 || !text || !strstr(text, wanted))
         return false;
@@ -71,7 +71,7 @@ static bool exit_reason_for_memory(pid_t pid, double seen_s) {
     bool found = false;
     struct timespec real;
     int fd = pid > 0 ? open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
-    (void)clock_gettime(CLOCK_REALTIME, &real);
+    clock_gettime(CLOCK_REALTIME, &real);
     for (int i = 0; fd >= 0 && !found && i < EXIT_REASON_KMSG_MOST; i++) {
         ssize_t n = read(fd, record, sizeof record - 1);
         /* records were overwritten */
@@ -84,7 +84,7 @@ static bool exit_reason_for_memory(pid_t pid, double seen_s) {
             found = fabs((double)real.tv_sec - now + at - seen_s) < EXIT_REASON_NEAR_S;
     }
     if (fd >= 0)
-        (void)close(fd);
+        close(fd);
     return found;
 }
 
@@ -93,13 +93,13 @@ static bool exit_reason_for_memory(pid_t pid, double seen_s) {
 static bool exit_reason_by_signal(const struct rings_place *place, char *buf, size_t cap) {
     char path[RING_DIR_PATH + sizeof RING_DIR_FATAL], text[EXIT_REASON_FATAL_HEAD],
         line[EXIT_REASON_FATAL_HEAD];
-    (void)snprintf(path, sizeof path, "%s/%s", place->path, RING_DIR_FATAL);
+    snprintf(path, sizeof path, "%s/%s", place->path, RING_DIR_FATAL);
     int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0)
         fd = file_open_taken(fd, O_RDONLY, (int64_t)place->owner);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (fd >= 0)
-        (void)close(fd);
+        close(fd);
     if (n <= 0)
         return false;
     text[n] = '\0';
@@ -110,8 +110,8 @@ static bool exit_reason_by_signal(const struct rings_place *place, char *buf, si
     if (at)
         at[skip + strcspn(at + skip, "\n")] = '\0';
     *first = '\0';
-    (void)snprintf(line, sizeof line, "%.300s%s%.300s", text, at ? " at " : "", at ? at + skip : "");
-    (void)text_sanitize(buf, cap, line);
+    snprintf(line, sizeof line, "%.300s%s%.300s", text, at ? " at " : "", at ? at + skip : "");
+    text_sanitize(buf, cap, line);
     return true;
 }
 
@@ -119,15 +119,15 @@ void exit_reason_explain(const struct rings_place *place, pid_t pid, char *buf, 
     int status = pid > 0 ? exit_reason_status(pid) : -1;
     char fatal[232];
     if (place->alive)
-        (void)snprintf(buf, cap, "its tables are still being written");
+        snprintf(buf, cap, "its tables are still being written");
     else if (exit_reason_for_memory(pid, place->modified_at))
-        (void)snprintf(buf, cap, "the kernel killed it for want of memory, as its log says");
+        snprintf(buf, cap, "the kernel killed it for want of memory, as its log says");
     else if ((status < 0 || WIFSIGNALED(status)) && exit_reason_by_signal(place, fatal, sizeof fatal))
-        (void)snprintf(buf, cap, "killed by %s", fatal);
+        snprintf(buf, cap, "killed by %s", fatal);
     else if (status >= 0 && WIFSIGNALED(status))
-        (void)snprintf(buf, cap, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        snprintf(buf, cap, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else if (status >= 0 && WIFEXITED(status))
-        (void)snprintf(buf, cap, "it exited with status %d", WEXITSTATUS(status));
+        snprintf(buf, cap, "it exited with status %d", WEXITSTATUS(status));
     else
-        (void)snprintf(buf, cap, "how it ended is not known: it is gone without a trace");
+        snprintf(buf, cap, "how it ended is not known: it is gone without a trace");
 }

@@ -56,7 +56,7 @@ static int launch_check_elf(int fd, const Elf64_Ehdr *eh, const char *path, stru
 /* The interpreter in the first line of a script; "" none. */
 static void launch_read_shebang(const char *head, char *buf, size_t cap) {
     size_t skip = 2 + strspn(head + 2, " \t");
-    (void)snprintf(buf, cap, "%.*s", (int)strcspn(head + skip, " \t\n"), head + skip);
+    snprintf(buf, cap, "%.*s", (int)strcspn(head + skip, " \t\n"), head + skip);
 }
 
 static int launch_check_file(const char *path, bool is_script, struct err *e) {
@@ -74,7 +74,7 @@ static int launch_check_file(const char *path, bool is_script, struct err *e) {
         rc = launch_check_elf(fd, &head.elf, path, e);
     else if (n > 2 && head.text[0] == '#' && head.text[1] == '!' && !is_script)
         launch_read_shebang(head.text, interpreter, sizeof interpreter);
-    (void)close(fd);
+    close(fd);
     return interpreter[0] == '/' ? launch_check_file(interpreter, true, e) : rc;
 }
 
@@ -85,7 +85,7 @@ static int launch_find(const char *name, char *buf, size_t cap, struct err *e) {
     const char *path = getenv("PATH");
     struct stat st;
     if (strchr(name, '/')) {
-        (void)snprintf(buf, cap, "%s", name);
+        snprintf(buf, cap, "%s", name);
         return 0;
     }
     for (const char *dir = path ? path : "/bin:/usr/bin"; name[0];) {
@@ -124,7 +124,7 @@ static int launch_set_environment(const char *agent, bool nested, struct err *e)
     char *list = malloc(cap);
     if (!list)
         return err_set(e, ERR_FAILED, "out of memory for the environment");
-    (void)snprintf(list, cap, "%s%s%s", agent, others && others[0] ? ":" : "", others ? others : "");
+    snprintf(list, cap, "%s%s%s", agent, others && others[0] ? ":" : "", others ? others : "");
     int rc = setenv("LD_PRELOAD", list, 1) == 0 && setenv("PROBING", nested ? "2" : "1", 1) == 0 ? 0 : -1;
     free(list);
     return rc == 0 ? 0 : err_set(e, ERR_FAILED, "out of memory for the environment");
@@ -135,6 +135,6 @@ int launch_command(char *const *command, bool nested, struct err *e) {
     if (launch_find(command[0], program, sizeof program, e) != 0 || launch_check_program(program, e) != 0 ||
         launch_find_agent(agent, e) != 0 || launch_set_environment(agent, nested, e) != 0)
         return -1;
-    (void)execv(program, command);
+    execv(program, command);
     return err_set_errno(e, ERR_FAILED, errno, "cannot start %s", program);
 }

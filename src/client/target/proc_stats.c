@@ -23,7 +23,7 @@ void proc_stats_read(struct proc_stats_reader *r, pid_t pid, struct proc_stats *
     out->swap_bytes = status.swap_bytes;
     if (r->pid != pid || r->reads++ % PROC_STATS_FIND == 0) {
         char proc[32];
-        (void)snprintf(proc, sizeof proc, "/proc/%ld", (long)pid);
+        snprintf(proc, sizeof proc, "/proc/%ld", (long)pid);
         memset(&r->group, 0, sizeof r->group);
         cgroup_find(&r->group, proc);
         r->pid = pid;

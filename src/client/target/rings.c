@@ -50,7 +50,7 @@ static int rings_on_entry(const struct ring_dir_entry *entry, void *arg) {
                                     .owner = s->owner,
                                     .modified_at = entry->modified_at,
                                     .alive = entry->alive};
-    (void)snprintf(s->best->path, sizeof s->best->path, "%s", entry->path);
+    snprintf(s->best->path, sizeof s->best->path, "%s", entry->path);
     s->found = true;
     return 0;
 }
@@ -81,8 +81,8 @@ int rings_find(pid_t pid, struct rings_place *out) {
         char base[RING_DIR_PATH], path[RING_DIR_PATH + 32];
         if (rings_base(&owner, i, base) != 0)
             continue;
-        (void)snprintf(path, sizeof path, "/proc/%d/root%s", (int)pid, base);
-        (void)ring_dir_each(path, s.owner, rings_on_entry, &s);
+        snprintf(path, sizeof path, "/proc/%d/root%s", (int)pid, base);
+        ring_dir_each(path, s.owner, rings_on_entry, &s);
         if (s.found && out->alive)
             break;
     }
@@ -109,21 +109,21 @@ static void rings_search_below(const char *above, struct rings_search *s) {
     for (struct dirent *entry; (entry = readdir(d));) {
         char path[RING_DIR_PATH];
         struct stat st;
-        (void)snprintf(path, sizeof path, "%s/%.200s", above, entry->d_name);
+        snprintf(path, sizeof path, "%s/%.200s", above, entry->d_name);
         if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || !rings_is_base(entry->d_name, st.st_uid) ||
             (geteuid() != 0 && st.st_uid != geteuid()))
             continue;
         s->owner = st.st_uid;
-        (void)ring_dir_each(path, st.st_uid, rings_on_entry, s);
+        ring_dir_each(path, st.st_uid, rings_on_entry, s);
     }
-    (void)closedir(d);
+    closedir(d);
 }
 
 int rings_find_dead(int64_t pid, struct rings_place *out, struct err *e) {
     struct rings_search s = {.pid = pid, .owner = geteuid(), .best = out};
     const char *data_dir = getenv(RINGS_VARIABLE);
     if (data_dir && data_dir[0] == '/')
-        (void)ring_dir_each(data_dir, s.owner, rings_on_entry, &s);
+        ring_dir_each(data_dir, s.owner, rings_on_entry, &s);
     rings_search_below("/dev/shm", &s);
     rings_search_below("/tmp", &s);
     if (!s.others)
@@ -159,8 +159,8 @@ int rings_inspect(const char *path, struct rings_place *out, struct err *e) {
         }
     if (found && fstat(dirfd(d), &st) == 0)
         out->owner = st.st_uid;
-    (void)closedir(d);
-    (void)snprintf(out->path, sizeof out->path, "%s", path);
+    closedir(d);
+    snprintf(out->path, sizeof out->path, "%s", path);
     out->alive = ring_dir_alive(path) == 1;
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/')
@@ -192,7 +192,7 @@ static int rings_open_fd(int folder, const char *name, int64_t owner) {
     if (fd >= 0)
         fd = file_open_taken(fd, O_RDONLY, owner);
     if (fd >= 0 && (fstat(fd, &st) != 0 || st.st_nlink != 0)) {
-        (void)close(fd);
+        close(fd);
         fd = -1;
     }
     return fd;
@@ -202,7 +202,7 @@ static int rings_open_fd(int folder, const char *name, int64_t owner) {
 static size_t rings_open_of_thread(pid_t pid, pid_t tid, int64_t owner, int *fds, size_t cap) {
     char path[64], link[160];
     size_t n = 0;
-    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/fd", (int)pid, (int)tid);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/fd", (int)pid, (int)tid);
     DIR *d = opendir(path);
     if (!d)
         return 0;
@@ -215,7 +215,7 @@ static size_t rings_open_of_thread(pid_t pid, pid_t tid, int64_t owner, int *fds
         if (fd >= 0)
             fds[n++] = fd;
     }
-    (void)closedir(d);
+    closedir(d);
     return n;
 }
 

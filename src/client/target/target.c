@@ -49,7 +49,7 @@ static bool target_is_hidden(pid_t pid, struct err *e) {
     enum procfs_hiding hiding = procfs_hiding();
     if (hiding == PROCFS_HIDES_NOTHING || (kill(pid, 0) != 0 && errno != EPERM))
         return false;
-    (void)err_set(
+    err_set(
         e, ERR_ATTACH,
         hiding == PROCFS_HIDES_ALL
             ? "process %d cannot be looked at: /proc is not mounted here ('mount -t proc proc /proc' as root)"
@@ -65,15 +65,14 @@ static int target_use_recording(const struct rings_place *place, pid_t pid, stru
     if (strlen(place->path) >= sizeof addr->recorded)
         return err_set(e, ERR_FAILED, "%s: the path is too long", place->path);
     *addr = (struct target_address){.mode = MODEL_MODE_RECORDED};
-    (void)snprintf(addr->recorded, sizeof addr->recorded, "%s", place->path);
+    snprintf(addr->recorded, sizeof addr->recorded, "%s", place->path);
     exit_reason_explain(place, pid, how, sizeof how);
     /* Anyone may write tables that claim any process: the note names their owner. */
     if (place->owner != geteuid()) {
         target_user_name(place->owner, user, sizeof user);
-        (void)snprintf(whose, sizeof whose, "tables of user %s; ", user);
+        snprintf(whose, sizeof whose, "tables of user %s; ", user);
     }
-    (void)snprintf(addr->why, sizeof addr->why, "%s%.*s", whose, (int)(sizeof addr->why - strlen(whose) - 1),
-                   how);
+    snprintf(addr->why, sizeof addr->why, "%s%.*s", whose, (int)(sizeof addr->why - strlen(whose) - 1), how);
     return 0;
 }
 
@@ -150,7 +149,7 @@ static pid_t target_socket_owner(const char *path) {
         return 0;
     bool known = connect(fd, (const struct sockaddr *)&sa, sizeof sa) == 0 &&
                  getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0;
-    (void)close(fd);
+    close(fd);
     return known && peer.pid > 0 ? peer.pid : 0;
 }
 
@@ -174,7 +173,7 @@ static int target_resolve_socket(const char *path, struct target_address *addr, 
     if (strlen(path) >= ENDPOINT_PATH_MAX)
         return err_set(e, ERR_ATTACH, "%s: the path of a unix socket has at most %d bytes", path,
                        ENDPOINT_PATH_MAX - 1);
-    (void)snprintf(s.path, sizeof s.path, "%s", path);
+    snprintf(s.path, sizeof s.path, "%s", path);
     if (target_within(target_inspect_socket, &s, sizeof s, 0, path, e) != 0)
         return -1;
     if (s.there < 0)
@@ -184,7 +183,7 @@ static int target_resolve_socket(const char *path, struct target_address *addr, 
             e, ERR_ATTACH,
             "nothing listens at %s: the process that made it has ended or its agent was ejected; give a pid",
             path);
-    (void)snprintf(addr->path, sizeof addr->path, "%s", path);
+    snprintf(addr->path, sizeof addr->path, "%s", path);
     addr->pid = s.owner;
     return 0;
 }
@@ -239,7 +238,7 @@ static int target_choose(const struct target_process *list, const bool *match, s
     for (size_t i = 0; i < n; i++) {
         if (!match[i] || target_parent_matches(list, match, n, i))
             continue;
-        (void)strbuf_addf(&pids, "%s%d", found ? ", " : "", (int)list[i].pid);
+        strbuf_addf(&pids, "%s%d", found ? ", " : "", (int)list[i].pid);
         addr->pid = list[i].pid;
         found++;
     }
@@ -262,7 +261,7 @@ static int target_resolve_name(const char *name, struct target_address *addr, st
     bool *match = calloc((size_t)n + 1, sizeof *match);
     int rc = -1;
     if (!match) {
-        (void)err_set(e, ERR_FAILED, "out of memory for the list of processes");
+        err_set(e, ERR_FAILED, "out of memory for the list of processes");
     } else {
         for (ssize_t i = 0; i < n; i++)
             match[i] = target_has_name(&list[i], name);
@@ -286,13 +285,13 @@ static int target_resolve_recording(const char *path, struct target_address *add
         *addr = (struct target_address){.mode = MODEL_MODE_RECORDED};
         if (strlen(path) >= sizeof addr->recorded)
             return err_set(e, ERR_ATTACH, "%s: the path is too long", path);
-        (void)snprintf(addr->recorded, sizeof addr->recorded, "%s", path);
-        (void)snprintf(addr->why, sizeof addr->why, "a recording");
+        snprintf(addr->recorded, sizeof addr->recorded, "%s", path);
+        snprintf(addr->why, sizeof addr->why, "a recording");
         return 0;
     }
     int there = rings_inspect(path, &place, e);
     if (there == 0)
-        (void)err_set(e, ERR_ATTACH, "%s: no tables of a process lie there", path);
+        err_set(e, ERR_ATTACH, "%s: no tables of a process lie there", path);
     if (there <= 0) {
         e->code = ERR_ATTACH;
         return -1;
@@ -465,9 +464,9 @@ static int target_await_python(struct target_facts *f, pid_t pid, unsigned timeo
             return 0;
         if (target_stop_asked())
             return err_set(e, ERR_FAILED, "interrupted; process %d is as it was", (int)pid);
-        (void)nanosleep(&(struct timespec){.tv_sec = (time_t)(pause / CLOCK_NS_PER_S),
-                                           .tv_nsec = (long)(pause % CLOCK_NS_PER_S)},
-                        NULL);
+        nanosleep(&(struct timespec){.tv_sec = (time_t)(pause / CLOCK_NS_PER_S),
+                                     .tv_nsec = (long)(pause % CLOCK_NS_PER_S)},
+                  NULL);
     }
 }
 
@@ -492,7 +491,7 @@ static void target_find_here(void *arg) {
      * knows the reason. */
     if (f->rc >= 0 || (addr->pid > 0 && inject_check(addr->pid, &f->error) != 0))
         return;
-    (void)err_set_errno(&f->error, ERR_ATTACH, saved, "the agent's socket %s cannot be reached", addr->path);
+    err_set_errno(&f->error, ERR_ATTACH, saved, "the agent's socket %s cannot be reached", addr->path);
 }
 
 int target_find_endpoint(struct target_address *addr, struct err *e) {
@@ -553,10 +552,9 @@ static int target_inject(struct target_facts *f, pid_t pid, unsigned timeout_ms,
     int rc = -1;
     if (pystack_get_info(python)->finalizing) {
         *refused = true;
-        (void)err_set(
-            e, ERR_ATTACH,
-            "process %d is ending: its Python is being shut down, and can only be looked at from outside",
-            (int)pid);
+        err_set(e, ERR_ATTACH,
+                "process %d is ending: its Python is being shut down, and can only be looked at from outside",
+                (int)pid);
     } else if (may == INJECT_ONLY_REMOTE_EXEC && !request.find_remote_exec) {
         *refused = true;
         *e = barred;
@@ -587,9 +585,9 @@ static int target_attach_or(struct target_facts *f, struct target_address *addr,
                 e->code = ERR_ATTACH;
             return -1;
         }
-        (void)snprintf(addr->path, sizeof addr->path, "%s", result.endpoint);
+        snprintf(addr->path, sizeof addr->path, "%s", result.endpoint);
     } else {
-        (void)snprintf(result.endpoint, sizeof result.endpoint, "%.*s", ENDPOINT_PATH_MAX - 1, addr->path);
+        snprintf(result.endpoint, sizeof result.endpoint, "%.*s", ENDPOINT_PATH_MAX - 1, addr->path);
     }
     if (result.already && !result.total_us)
         result.total_us = (clock_mono_ns() - began) / CLOCK_NS_PER_US;
@@ -627,7 +625,7 @@ static int target_read_only(struct target_facts *f, struct target_address *addr,
     addr->mode = MODEL_MODE_READONLY;
     addr->block = block;
     addr->path[0] = '\0';
-    (void)snprintf(addr->why, sizeof addr->why, "%s", why);
+    snprintf(addr->why, sizeof addr->why, "%s", why);
     return 0;
 }
 
@@ -640,8 +638,8 @@ static bool target_is_stopped(pid_t pid, struct err *e) {
         return false;
     if (st.tracer_pid > 0)
         return inject_check(pid, e) < 0;
-    (void)err_set(e, ERR_ATTACH, "process %d is stopped, so no agent can answer: continue it (kill -CONT %d)",
-                  (int)pid, (int)pid);
+    err_set(e, ERR_ATTACH, "process %d is stopped, so no agent can answer: continue it (kill -CONT %d)",
+            (int)pid, (int)pid);
     return true;
 }
 
@@ -695,8 +693,7 @@ static void target_work(void *arg) {
     pystack_close(facts.python);
     /* An error found while the process was ending is not the reason. */
     if (w->rc != 0 && w->error.code == ERR_ATTACH && w->was_there && procfs_is_ending(w->addr.pid))
-        (void)err_set(&w->error, ERR_LOST, "process %d ended while it was being attached to",
-                      (int)w->addr.pid);
+        err_set(&w->error, ERR_LOST, "process %d ended while it was being attached to", (int)w->addr.pid);
 }
 
 /* In a child, unless nothing of the target is to be read, or Yama lets only its parent trace it. */

@@ -58,7 +58,7 @@ static int target_version_in(const char *path, char *out, size_t cap) {
             n++;
         if (n == 0 || n > 2)
             continue;
-        (void)snprintf(out, cap, "3.%.*s", (int)n, minor);
+        snprintf(out, cap, "3.%.*s", (int)n, minor);
         return 1;
     }
     return 0;
@@ -73,16 +73,16 @@ static void target_fill_python(struct target_process *p) {
     const char *base = procfs_read_exe(p->pid, exe, sizeof exe) == 0 ? strrchr(exe, '/') : NULL;
     /* The program's own name first: an embedded or virtual environment's path may name others. */
     if (!base || !target_version_in(base, p->python, sizeof p->python))
-        (void)procfs_each_map(p->pid, target_on_map, p->python);
+        procfs_each_map(p->pid, target_on_map, p->python);
 }
 
 void target_user_name(int64_t uid, char *buf, size_t cap) {
     struct passwd pw, *found = NULL;
     char room[4096];
     if (getpwuid_r((uid_t)uid, &pw, room, sizeof room, &found) == 0 && found)
-        (void)snprintf(buf, cap, "%s", found->pw_name);
+        snprintf(buf, cap, "%s", found->pw_name);
     else
-        (void)snprintf(buf, cap, "%lld", (long long)uid);
+        snprintf(buf, cap, "%lld", (long long)uid);
 }
 
 static void target_fill_times(struct target_process *p) {
@@ -98,10 +98,10 @@ static void target_fill_times(struct target_process *p) {
 /* Opening this file needs the same permission as reading the memory in any other way. */
 static bool target_may_read(pid_t pid) {
     char path[32];
-    (void)snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0)
-        (void)close(fd);
+        close(fd);
     return fd >= 0;
 }
 
@@ -115,7 +115,7 @@ static bool target_has_remote_exec(pid_t pid, struct err *why) {
     bool open = has && pystack_find_remote_exec(ps, &door, &shut) == 0;
     pystack_close(ps);
     if (has && !open)
-        (void)err_set(why, barred.code, "%s; nor would its Python let us in: %s", barred.text, shut.text);
+        err_set(why, barred.code, "%s; nor would its Python let us in: %s", barred.text, shut.text);
     return open;
 }
 
@@ -131,7 +131,7 @@ static void target_fill_agent(struct target_process *p) {
     p->inspectable = may == 0 || may == INJECT_BUSY || p->by_door;
     p->readable = target_may_read(p->pid);
     if (!p->inspectable)
-        (void)snprintf(p->why_not, sizeof p->why_not, "%.*s", (int)sizeof p->why_not - 1, why.text);
+        snprintf(p->why_not, sizeof p->why_not, "%.*s", (int)sizeof p->why_not - 1, why.text);
 }
 
 /* Fill in the facts that the kernel knows without asking the process. -1: it is gone. */
@@ -141,7 +141,7 @@ static int target_fill_known(struct target_process *p, pid_t pid, char *name, si
         return -1;
     *p = (struct target_process){.pid = pid, .ppid = st.ppid, .uid = st.uid, .threads = st.threads};
     p->rss_bytes = st.rss_bytes;
-    (void)snprintf(name, cap, "%s", st.name);
+    snprintf(name, cap, "%s", st.name);
     target_fill_times(p);
     return 0;
 }
@@ -162,9 +162,9 @@ static void target_inspect(struct target_found *f, pid_t pid) {
     if (!f->python)
         return;
     strbuf_init(&cmd, TARGET_CMDLINE_MAX);
-    (void)procfs_read_cmdline(pid, &cmd);
+    procfs_read_cmdline(pid, &cmd);
     if (cmd.len)
-        (void)snprintf(f->cmdline, sizeof f->cmdline, "%s", strbuf_str(&cmd));
+        snprintf(f->cmdline, sizeof f->cmdline, "%s", strbuf_str(&cmd));
     strbuf_fini(&cmd);
     target_fill_python(p);
     if (pystack_find_torch(pid, p->torch, sizeof p->torch) != 0)
@@ -227,13 +227,13 @@ static int target_add_blocked(struct target_making *m, pid_t pid, unsigned waite
         return 0;
     p.held = true;
     if (waited_ms)
-        (void)guard_explain_blocked(pid, NULL, waited_ms, &why);
+        guard_explain_blocked(pid, NULL, waited_ms, &why);
     else
-        (void)err_set(
+        err_set(
             &why, ERR_ATTACH,
             "process %d was not looked at: others of its user hold up whoever looks, or who looked crashed",
             (int)pid);
-    (void)snprintf(p.why_not, sizeof p.why_not, "%.*s", (int)sizeof p.why_not - 1, why.text);
+    snprintf(p.why_not, sizeof p.why_not, "%.*s", (int)sizeof p.why_not - 1, why.text);
     m->n_held += waited_ms != 0;
     return target_add(m, &p, name);
 }
@@ -363,16 +363,16 @@ void target_hidden(char *buf, size_t cap) {
         why = "no process is visible: /proc is not mounted here; 'mount -t proc proc /proc' as root";
         break;
     }
-    (void)snprintf(buf, cap, "%s", why);
+    snprintf(buf, cap, "%s", why);
 }
 
-static void target_sweep_dir(void *arg) { (void)endpoint_sweep(arg, TARGET_SWEEP, TARGET_SWEEP_AGE_S); }
+static void target_sweep_dir(void *arg) { endpoint_sweep(arg, TARGET_SWEEP, TARGET_SWEEP_AGE_S); }
 
 void target_sweep(void) {
     char dir[ENDPOINT_PATH_MAX];
     /* In a shared /tmp it may be on another user's file system. */
     if (endpoint_dir(dir, sizeof dir, geteuid()) == 0)
-        (void)guard_run(target_sweep_dir, dir, sizeof dir, TARGET_POLL_MS);
+        guard_run(target_sweep_dir, dir, sizeof dir, TARGET_POLL_MS);
 }
 
 void target_list_free(struct target_process *list, size_t n) {

@@ -56,7 +56,7 @@ void target_tree_arrange(const struct target_process *const *rows, size_t n, str
 static void target_tree_rails(const struct target_tree_row *row, int depth, bool ascii, char *buf) {
     buf[0] = '\0';
     for (int d = 1; d <= depth && d < TARGET_TREE_MAX_DEPTH; d++)
-        (void)strcat(buf, row->last >> d & 1 ? "   " : ascii ? "|  " : "\xe2\x94\x82  ");
+        strcat(buf, row->last >> d & 1 ? "   " : ascii ? "|  " : "\xe2\x94\x82  ");
 }
 
 void target_tree_prefix(const struct target_tree_row *row, bool ascii, char *buf) {
@@ -64,9 +64,9 @@ void target_tree_prefix(const struct target_tree_row *row, bool ascii, char *buf
     if (row->depth == 0)
         return;
     bool last = row->last >> row->depth & 1;
-    (void)strcat(buf, ascii  ? (last ? "`- " : "|- ")
-                      : last ? "\xe2\x94\x94\xe2\x94\x80 "
-                             : "\xe2\x94\x9c\xe2\x94\x80 ");
+    strcat(buf, ascii  ? (last ? "`- " : "|- ")
+                : last ? "\xe2\x94\x94\xe2\x94\x80 "
+                       : "\xe2\x94\x9c\xe2\x94\x80 ");
 }
 
 void target_tree_indent(const struct target_tree_row *row, bool ascii, char *buf) {

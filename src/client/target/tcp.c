@@ -37,7 +37,7 @@ int tcp_resolve(const char *text, char *path, size_t cap, struct err *e) {
     const char *colon = strrchr(text, ':');
     if (!colon || colon == text || (size_t)(colon - text) >= sizeof host)
         return err_set(e, ERR_USAGE, "%.200s: give the address of an agent as HOST:PORT", text);
-    (void)snprintf(host, sizeof host, "%.*s", (int)(colon - text), text);
+    snprintf(host, sizeof host, "%.*s", (int)(colon - text), text);
     if (address_parse_host(&a, host) != 0) {
         int rc = getaddrinfo(host, colon + 1, &hints, &found);
         if (rc != 0)
@@ -46,10 +46,10 @@ int tcp_resolve(const char *text, char *path, size_t cap, struct err *e) {
         a.len = found->ai_addrlen;
         freeaddrinfo(found);
         address_format(&a, name, sizeof name);
-        (void)snprintf(path, cap, TCP_PREFIX "%s", name);
+        snprintf(path, cap, TCP_PREFIX "%s", name);
     } else if (address_parse(&a, text, e) == 0) {
         address_format(&a, name, sizeof name);
-        (void)snprintf(path, cap, TCP_PREFIX "%s", name);
+        snprintf(path, cap, TCP_PREFIX "%s", name);
     } else {
         return -1;
     }
@@ -71,7 +71,7 @@ static int tcp_read_small(int folder, const char *name, int64_t owner, char *tex
     if (fd >= 0 && fstat(fd, &st) == 0 && (st.st_mode & 077) == 0)
         n = read(fd, text, cap - 1);
     if (fd >= 0)
-        (void)close(fd);
+        close(fd);
     if (n <= 0)
         return -1;
     text[n] = '\0';
@@ -126,7 +126,7 @@ static bool tcp_listens(const struct address *wanted, int64_t owner) {
         bool foreign = f && !feof(f) && !found;
         free(line);
         if (f)
-            (void)fclose(f);
+            fclose(f);
         if (foreign)
             return false;
     }
@@ -142,7 +142,7 @@ static int tcp_token_in(const char *dir, int64_t owner, const struct address *wa
     bool own = fd >= 0 && fstat(fd, &st) == 0 && (int64_t)st.st_uid == owner && (st.st_mode & 077) == 0;
     DIR *d = own ? fdopendir(fd) : NULL;
     if (!d && fd >= 0)
-        (void)close(fd);
+        close(fd);
     for (struct dirent *entry; d && rc != 0 && (entry = readdir(d));) {
         size_t n = strlen(entry->d_name);
         if (n < 5 || strcmp(entry->d_name + n - 5, ".door") != 0 ||
@@ -151,11 +151,11 @@ static int tcp_token_in(const char *dir, int64_t owner, const struct address *wa
         tcp_split(text, lines);
         if (!tcp_leads_to(lines[0], wanted) || !tcp_listens(wanted, owner))
             continue;
-        (void)snprintf(buf, cap, "%s", lines[1][0] ? lines[1] : lines[2]);
+        snprintf(buf, cap, "%s", lines[1][0] ? lines[1] : lines[2]);
         rc = 0;
     }
     if (d)
-        (void)closedir(d);
+        closedir(d);
     return rc;
 }
 
@@ -175,7 +175,7 @@ static int tcp_token_of_others(const char *place, const struct address *wanted, 
             rc = tcp_token_in(dir, uid, wanted, buf, cap);
     }
     if (d)
-        (void)closedir(d);
+        closedir(d);
     return rc;
 }
 
@@ -187,7 +187,7 @@ int tcp_find_token(const char *path, char *buf, size_t cap) {
         /* It becomes a header: a character that would end it is not allowed. */
         if (strlen(given) >= cap || strpbrk(given, "\r\n"))
             return -1;
-        (void)snprintf(buf, cap, "%s", given);
+        snprintf(buf, cap, "%s", given);
         return 0;
     }
     if (tcp_address(path, &wanted, NULL) != 0)
@@ -209,7 +209,7 @@ int tcp_find_endpoint(const char *socket, char *address, size_t cap, bool *looki
         tcp_read_beside(socket, file, text, sizeof text) != 0)
         return -1;
     tcp_split(text, lines);
-    (void)snprintf(address, cap, "%s", lines[0]);
+    snprintf(address, cap, "%s", lines[0]);
     *looking = !lines[1][0];
     return 0;
 }

@@ -232,7 +232,7 @@ static void verdict_write(const char *words, const struct verdict *v, char *buf,
     struct strbuf text;
     strbuf_init(&text, cap - 1);
     verdict_put_words(words, v->values, v->n_values, &text);
-    (void)snprintf(buf, cap, "%s", strbuf_str(&text));
+    snprintf(buf, cap, "%s", strbuf_str(&text));
     strbuf_fini(&text);
 }
 

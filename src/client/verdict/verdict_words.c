@@ -19,28 +19,28 @@ const char *verdict_level_name(enum verdict_level level) {
 static void words_put_seconds(struct strbuf *out, double s) {
     char text[32];
     if (s < 0.9995)
-        (void)strbuf_addf(out, "%.3g ms", s * 1000);
+        strbuf_addf(out, "%.3g ms", s * 1000);
     else if (s < 10)
-        (void)strbuf_addf(out, "%.1f s", s);
+        strbuf_addf(out, "%.1f s", s);
     else if (s < 120)
-        (void)strbuf_addf(out, "%.0f s", s);
+        strbuf_addf(out, "%.0f s", s);
     else {
         text_human_duration(text, sizeof text, s);
-        (void)strbuf_adds(out, text);
+        strbuf_adds(out, text);
     }
 }
 
 static void words_put_rate(struct strbuf *out, double rate) {
     if (rate >= 0.0995)
-        (void)strbuf_addf(out, rate < 999.5 ? "%.3g steps/s" : "%.0f steps/s", rate);
+        strbuf_addf(out, rate < 999.5 ? "%.3g steps/s" : "%.0f steps/s", rate);
     else
-        (void)strbuf_addf(out, "%.3g steps/min", rate * 60);
+        strbuf_addf(out, "%.3g steps/min", rate * 60);
 }
 
 static void words_put_number(struct strbuf *out, const char *kind, double v) {
     char text[32];
     if (strcmp(kind, "%") == 0)
-        (void)strbuf_addf(out, "%.*f %%", v < 0.0995 ? 1 : 0, v * 100);
+        strbuf_addf(out, "%.*f %%", v < 0.0995 ? 1 : 0, v * 100);
     else if (strcmp(kind, "ms") == 0)
         words_put_seconds(out, v / 1000);
     else if (strcmp(kind, "s") == 0)
@@ -49,13 +49,13 @@ static void words_put_number(struct strbuf *out, const char *kind, double v) {
         words_put_rate(out, v);
     else if (strcmp(kind, "MiB") == 0) {
         text_human_bytes(text, sizeof text, v * WORDS_MIB);
-        (void)strbuf_adds(out, text);
+        strbuf_adds(out, text);
     } else if (strcmp(kind, "steps") == 0)
-        (void)strbuf_addf(out, "%.0f step%s", v, v == 1 ? "" : "s");
+        strbuf_addf(out, "%.0f step%s", v, v == 1 ? "" : "s");
     else if (strcmp(kind, "n") == 0)
-        (void)strbuf_addf(out, "%.0f", v);
+        strbuf_addf(out, "%.0f", v);
     else
-        (void)strbuf_addf(out, "%.6g", v);
+        strbuf_addf(out, "%.6g", v);
 }
 
 static const struct verdict_value *words_find(const struct verdict_value *values, size_t n, const char *name,
@@ -73,10 +73,10 @@ static bool words_put_value(const char *from, size_t len, const struct verdict_v
     const char *colon = memchr(from, ':', len);
     size_t name = colon ? (size_t)(colon - from) : len;
     if (colon)
-        (void)snprintf(kind, sizeof kind, "%.*s", (int)(len - name - 1), colon + 1);
+        snprintf(kind, sizeof kind, "%.*s", (int)(len - name - 1), colon + 1);
     const struct verdict_value *v = words_find(values, n, from, name);
     if (!v) {
-        (void)strbuf_addc(out, '?');
+        strbuf_addc(out, '?');
         return false;
     }
     if (v->kind != SQL_TEXT) {
@@ -84,8 +84,8 @@ static bool words_put_value(const char *from, size_t len, const struct verdict_v
         return true;
     }
     const char *slash = strcmp(kind, "file") == 0 ? strrchr(v->text, '/') : NULL;
-    (void)text_sanitize(clean, sizeof clean, slash ? slash + 1 : v->text);
-    (void)strbuf_adds(out, clean);
+    text_sanitize(clean, sizeof clean, slash ? slash + 1 : v->text);
+    strbuf_adds(out, clean);
     return true;
 }
 
@@ -96,7 +96,7 @@ static bool words_put_part(const char *words, const char *end, const struct verd
     for (const char *at = words; at < end; at++) {
         const char *close = *at == '{' ? memchr(at, '}', (size_t)(end - at)) : NULL;
         if (!close) {
-            (void)strbuf_addc(out, *at);
+            strbuf_addc(out, *at);
             continue;
         }
         known = words_put_value(at + 1, (size_t)(close - at - 1), values, n, out) && known;
@@ -108,13 +108,13 @@ static bool words_put_part(const char *words, const char *end, const struct verd
 void verdict_put_words(const char *words, const struct verdict_value *values, size_t n, struct strbuf *out) {
     for (const char *at = words; *at;) {
         const char *open = strchr(at, '['), *close = open ? strchr(open, ']') : NULL;
-        (void)words_put_part(at, close ? open : at + strlen(at), values, n, out);
+        words_put_part(at, close ? open : at + strlen(at), values, n, out);
         if (!close)
             return;
         struct strbuf part;
         strbuf_init(&part, WORDS_PART);
         if (words_put_part(open + 1, close, values, n, &part) && !part.failed)
-            (void)strbuf_adds(out, strbuf_str(&part));
+            strbuf_adds(out, strbuf_str(&part));
         strbuf_fini(&part);
         at = close + 1;
     }

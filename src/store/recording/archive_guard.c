@@ -41,7 +41,7 @@ bool archive_journal_is_foreign(const char *path) {
     bool foreign = !plain || (at >= 0 && (pread(fd, end, sizeof end, at) != (ssize_t)sizeof end ||
                                           memcmp(end, magic, sizeof end) == 0));
     if (fd >= 0)
-        (void)close(fd);
+        close(fd);
     return foreign;
 }
 
@@ -99,16 +99,16 @@ void archive_guard_install(struct archive_guard *g, sqlite3 *db, const char *pat
     g->rows = bytes / ARCHIVE_ROW_LEAST;
     archive_guard_begin(g);
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
-        (void)sqlite3_limit(db, limits[i].id, limits[i].value);
+        sqlite3_limit(db, limits[i].id, limits[i].value);
     for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++)
-        (void)sqlite3_db_config(db, switches[i].id, switches[i].value, NULL);
+        sqlite3_db_config(db, switches[i].id, switches[i].value, NULL);
     /* SQLite reads a file that is shorter than its header says only for callers that could
      * repair it (btree.c, lockBtree). */
-    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, !cut, NULL);
-    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_WRITABLE_SCHEMA, cut, NULL);
-    (void)sqlite3_drop_modules(db, NULL);
-    (void)sqlite3_busy_timeout(db, 1000);
-    (void)sqlite3_exec(db, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", NULL, NULL, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, !cut, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_WRITABLE_SCHEMA, cut, NULL);
+    sqlite3_drop_modules(db, NULL);
+    sqlite3_busy_timeout(db, 1000);
+    sqlite3_exec(db, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", NULL, NULL, NULL);
     sqlite3_progress_handler(db, ARCHIVE_OPERATIONS_BETWEEN_CHECKS, archive_guard_poll, g);
-    (void)sqlite3_set_authorizer(db, archive_guard_check, NULL);
+    sqlite3_set_authorizer(db, archive_guard_check, NULL);
 }

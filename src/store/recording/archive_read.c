@@ -90,7 +90,7 @@ bool archive_is_one(const char *path) {
     int fd = file_open_regular(AT_FDCWD, path, FILE_LINKS_FOLLOWED, O_RDONLY, FILE_ANY_OWNER);
     ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof head);
     if (fd >= 0)
-        (void)close(fd);
+        close(fd);
     return n == (ssize_t)sizeof head && memcmp(head, ARCHIVE_MAGIC, sizeof head) == 0;
 }
 
@@ -103,14 +103,14 @@ static bool archive_wants_log(const char *path) {
     bool wants =
         fd >= 0 && pread(fd, versions, 2, ARCHIVE_VERSIONS_AT) == 2 && (versions[0] > 1 || versions[1] > 1);
     if (fd >= 0)
-        (void)close(fd);
+        close(fd);
     return wants;
 }
 
 /* Keep the first note. */
 static void archive_say(struct archive *a, const char *text, const char *name, const char *why) {
     if (!a->note[0])
-        (void)snprintf(a->note, sizeof a->note, "%s: %s%s%s", text, name, why[0] ? ": " : "", why);
+        snprintf(a->note, sizeof a->note, "%s: %s%s%s", text, name, why[0] ? ": " : "", why);
 }
 
 static void archive_add_note(struct archive *a, const char *what) {
@@ -120,14 +120,14 @@ static void archive_add_note(struct archive *a, const char *what) {
 
 static void archive_copy_text(char *buf, size_t cap, sqlite3_stmt *st, int column) {
     const char *text = (const char *)sqlite3_column_text(st, column);
-    (void)snprintf(buf, cap, "%s", text ? text : "");
+    snprintf(buf, cap, "%s", text ? text : "");
 }
 
 /* Prepare a statement made by sqlite3_mprintf, which is freed. NULL if it fails. */
 static sqlite3_stmt *archive_ask(struct archive *a, char *text) {
     sqlite3_stmt *st = NULL;
     if (text && sqlite3_prepare_v2(a->db, text, -1, &st, NULL) != SQLITE_OK) {
-        (void)sqlite3_finalize(st);
+        sqlite3_finalize(st);
         st = NULL;
     }
     sqlite3_free(text);
@@ -142,7 +142,7 @@ static void archive_list_tables(struct archive *a) {
     a->stored = calloc(ARCHIVE_MAX_STORED, sizeof *a->stored);
     while (st && a->stored && a->n_stored < ARCHIVE_MAX_STORED && sqlite3_step(st) == SQLITE_ROW)
         archive_copy_text(a->stored[a->n_stored++], sizeof *a->stored, st, 0);
-    (void)sqlite3_finalize(st);
+    sqlite3_finalize(st);
 }
 
 static bool archive_is_table(const struct archive *a, const char *name) {
@@ -166,9 +166,9 @@ static void archive_read_real(struct archive *a, const char *stored, struct arch
             break;
         }
         if (name && strlen(name) < RING_MAX_NAME && ring_name_ok(name, false))
-            (void)snprintf(out->names[out->n++], RING_MAX_NAME, "%s", name);
+            snprintf(out->names[out->n++], RING_MAX_NAME, "%s", name);
     }
-    (void)sqlite3_finalize(st);
+    sqlite3_finalize(st);
 }
 
 static bool archive_has(const struct archive_real *real, const char *name) {
@@ -212,7 +212,7 @@ static void archive_read_columns(struct archive *a, struct archive_def *d, const
                                      .unit = d->units[i],
                                      .help = d->helps[i]};
     }
-    (void)sqlite3_finalize(st);
+    sqlite3_finalize(st);
 }
 
 static bool archive_read_def(struct archive *a, sqlite3_stmt *st, struct archive_def *d) {
@@ -280,11 +280,11 @@ static sqlite3_stmt *archive_select(struct archive *a, const struct archive_def 
     if (!st)
         return NULL;
     if (t->pid != RING_INT_NULL)
-        (void)sqlite3_bind_int64(st, 1, t->pid);
+        sqlite3_bind_int64(st, 1, t->pid);
     if (t->rank != RING_INT_NULL)
-        (void)sqlite3_bind_int64(st, 2, t->rank);
+        sqlite3_bind_int64(st, 2, t->rank);
     if (t->host[0])
-        (void)sqlite3_bind_text(st, 3, t->host, -1, SQLITE_STATIC);
+        sqlite3_bind_text(st, 3, t->host, -1, SQLITE_STATIC);
     return st;
 }
 
@@ -306,7 +306,7 @@ static int archive_fill(struct archive *a, const struct archive_def *d, const st
     while (r && (rc = sqlite3_step(st)) == SQLITE_ROW && rows++ < a->guard.rows) {
         for (size_t i = 0; i < d->n; i++)
             row[i] = archive_value(st, (int)i, d->columns[i].type);
-        (void)ring_append(r, row);
+        ring_append(r, row);
     }
     if (rc == SQLITE_ROW)
         a->guard.operations = 0;
@@ -314,16 +314,16 @@ static int archive_fill(struct archive *a, const struct archive_def *d, const st
         struct ring_counts counts;
         if (rc != SQLITE_DONE)
             archive_add_note(a, d->name);
-        (void)ring_flush(r);
+        ring_flush(r);
         ring_get_counts(r, &counts);
         kept = counts.oldest_seq == 0 && counts.lost == 0 ? 0 : -1;
     }
     ring_close(r);
-    (void)sqlite3_finalize(st);
+    sqlite3_finalize(st);
     if (kept == 0)
         return copy;
     if (copy >= 0)
-        (void)close(copy);
+        close(copy);
     return -1;
 }
 
@@ -331,7 +331,7 @@ static void archive_load_table(struct archive *a, const struct archive_def *d, s
     sqlite3_stmt *st = archive_select(a, d, t, true);
     /* In a damaged file this is the number of the rows that may remain. */
     int64_t rows = st && sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int64(st, 0) : st ? 1024 : 0;
-    (void)sqlite3_finalize(st);
+    sqlite3_finalize(st);
     if (rows < 0 || (uint64_t)rows > a->guard.rows)
         rows = (int64_t)a->guard.rows;
     size_t bytes = RING_MIN_BYTES * 4 + (size_t)rows * (8 + 4 * d->n);
@@ -382,7 +382,7 @@ static void archive_find_targets(struct archive *a, const struct archive_def *d)
                                        stored, ARCHIVE_MAX_TARGETS));
     while (st && sqlite3_step(st) == SQLITE_ROW)
         archive_add_target(a, st);
-    (void)sqlite3_finalize(st);
+    sqlite3_finalize(st);
 }
 
 /* Read the table's targets, or its rows of each target. Returns whether that succeeded. */
@@ -420,9 +420,9 @@ static void archive_each(struct archive *a, bool load, bool *skip) {
                         whole ? "there are two of that name" : "not a table as this program writes it");
         else if (!skip[n])
             skip[n] = !archive_take(a, d, load);
-        (void)snprintf(seen[n], sizeof seen[n], "%s", whole ? d->name : "");
+        snprintf(seen[n], sizeof seen[n], "%s", whole ? d->name : "");
     }
-    (void)sqlite3_finalize(st);
+    sqlite3_finalize(st);
     free(seen);
     free(d);
 }
@@ -438,7 +438,7 @@ static int archive_check(struct archive *a, const char *path, struct err *e) {
     sqlite3_stmt *st = archive_ask(
         a, sqlite3_mprintf("SELECT value FROM probing_recording NOT INDEXED WHERE key = 'schema_version'"));
     int version = st && sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int(st, 0) : 0;
-    (void)sqlite3_finalize(st);
+    sqlite3_finalize(st);
     if (version == ARCHIVE_SCHEMA_VERSION)
         return 0;
     if (version > ARCHIVE_SCHEMA_VERSION)
@@ -466,30 +466,29 @@ struct archive *archive_open(const char *path, struct err *e) {
     struct archive *a = calloc(1, sizeof *a);
     int rc = SQLITE_ERROR;
     if (!a) {
-        (void)err_set(e, ERR_FAILED, "%s: out of memory", path);
+        err_set(e, ERR_FAILED, "%s: out of memory", path);
         return NULL;
     }
     if (archive_wants_log(path)) {
-        (void)err_set(e, ERR_FAILED,
-                      "%s: it asks for a write-ahead log, which recordings have not: sqlite3 FILE 'PRAGMA "
-                      "journal_mode = DELETE' takes that from it",
-                      path);
+        err_set(e, ERR_FAILED,
+                "%s: it asks for a write-ahead log, which recordings have not: sqlite3 FILE 'PRAGMA "
+                "journal_mode = DELETE' takes that from it",
+                path);
         free(a);
         return NULL;
     }
     for (size_t i = archive_journal_is_foreign(path); rc != SQLITE_OK && i < sizeof ways / sizeof ways[0];
          i++) {
-        (void)sqlite3_close(a->db);
+        sqlite3_close(a->db);
         rc = archive_connect(a, path, ways[i].flags, ways[i].cut);
         if (rc == SQLITE_OK && ways[i].cut)
-            (void)snprintf(a->note, sizeof a->note,
-                           "%s is damaged or was cut: what can be read of it is shown", path);
+            snprintf(a->note, sizeof a->note, "%s is damaged or was cut: what can be read of it is shown",
+                     path);
     }
     if (rc != SQLITE_OK)
-        (void)err_set(e, ERR_FAILED, "%s: %s%s", path,
-                      rc == SQLITE_CORRUPT ? "it is damaged or was cut: what tables it has cannot be read: "
-                                           : "",
-                      sqlite3_errmsg(a->db));
+        err_set(e, ERR_FAILED, "%s: %s%s", path,
+                rc == SQLITE_CORRUPT ? "it is damaged or was cut: what tables it has cannot be read: " : "",
+                sqlite3_errmsg(a->db));
     if (rc == SQLITE_OK)
         archive_list_tables(a);
     if (rc != SQLITE_OK || archive_check(a, path, e) != 0) {
@@ -499,7 +498,7 @@ struct archive *archive_open(const char *path, struct err *e) {
     bool skip[ARCHIVE_MAX_TABLES] = {false};
     archive_each(a, false, skip);
     archive_each(a, true, skip);
-    (void)sqlite3_close(a->db);
+    sqlite3_close(a->db);
     a->db = NULL;
     return a;
 }
@@ -509,8 +508,8 @@ void archive_close(struct archive *a) {
         return;
     for (size_t i = 0; i < a->n_targets; i++)
         for (size_t k = 0; k < a->targets[i].n_fds; k++)
-            (void)close(a->targets[i].fds[k]);
-    (void)sqlite3_close(a->db);
+            close(a->targets[i].fds[k]);
+    sqlite3_close(a->db);
     free(a->stored);
     free(a);
 }

@@ -51,7 +51,7 @@ static int archive_exec(struct archive_writer *w, const char *text, struct err *
 }
 
 void archive_table_name(const char *full, char *buf, size_t cap) {
-    (void)snprintf(buf, cap, "%s", full);
+    snprintf(buf, cap, "%s", full);
     for (char *p = buf; *p; p++)
         if (*p == '.')
             *p = '_';
@@ -63,7 +63,7 @@ void archive_table_name(const char *full, char *buf, size_t cap) {
 static int archive_make_file(const char *path, char *real, struct stat *st, struct err *e) {
     char dir[PATH_MAX], folder[PATH_MAX];
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    (void)snprintf(dir, sizeof dir, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    snprintf(dir, sizeof dir, "%.*s", slash == path ? 1 : (int)(slash - path), path);
     if (!realpath(slash ? dir : ".", folder))
         return err_set_errno(e, ERR_FAILED, errno, "%s cannot be written", path);
     if (snprintf(real, PATH_MAX, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, name) >= PATH_MAX)
@@ -74,7 +74,7 @@ static int archive_make_file(const char *path, char *real, struct stat *st, stru
     if (fd < 0)
         return err_set_errno(e, ERR_FAILED, errno, "%s cannot be written", path);
     int rc = fstat(fd, st);
-    (void)close(fd);
+    close(fd);
     return rc == 0 ? 0 : err_set_errno(e, ERR_FAILED, errno, "%s cannot be written", path);
 }
 
@@ -98,24 +98,24 @@ struct archive_writer *archive_create(const char *path, struct err *e) {
     struct archive_writer *w = calloc(1, sizeof *w);
     if (!w || archive_make_file(path, real, &made, e) != 0) {
         if (!w)
-            (void)err_set(e, ERR_FAILED, "%s: out of memory", path);
+            err_set(e, ERR_FAILED, "%s: out of memory", path);
         free(w);
         return NULL;
     }
-    (void)snprintf(text, sizeof text,
-                   "INSERT INTO probing_recording VALUES ('schema_version', %d), ('began_at', %.6f); COMMIT",
-                   ARCHIVE_SCHEMA_VERSION, clock_epoch_s());
+    snprintf(text, sizeof text,
+             "INSERT INTO probing_recording VALUES ('schema_version', %d), ('began_at', %.6f); COMMIT",
+             ARCHIVE_SCHEMA_VERSION, clock_epoch_s());
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX;
     if (sqlite3_open_v2(real, &w->db, flags, NULL) != SQLITE_OK) {
-        (void)err_set(e, ERR_FAILED, "%s cannot be written: %s", path, sqlite3_errmsg(w->db));
+        err_set(e, ERR_FAILED, "%s cannot be written: %s", path, sqlite3_errmsg(w->db));
     } else if (!archive_is_created(real, &made)) {
-        (void)err_set(e, ERR_FAILED, "%s cannot be written: somebody else has put another file there", path);
+        err_set(e, ERR_FAILED, "%s cannot be written: somebody else has put another file there", path);
     } else if (archive_exec(w, schema, e) == 0 && archive_exec(w, text, e) == 0) {
         return w;
     }
-    (void)sqlite3_close(w->db);
+    sqlite3_close(w->db);
     if (archive_is_created(real, &made))
-        (void)unlink(real);
+        unlink(real);
     free(w);
     return NULL;
 }
@@ -175,7 +175,7 @@ static struct archive_table *archive_find(struct archive_writer *w, const char *
     if (w->n_tables == ARCHIVE_MAX_TABLES)
         return NULL;
     struct archive_table *t = &w->tables[w->n_tables++];
-    (void)snprintf(t->name, sizeof t->name, "%s", name);
+    snprintf(t->name, sizeof t->name, "%s", name);
     t->newest = NAN;
     return t;
 }
@@ -204,19 +204,19 @@ static void archive_bind(sqlite3_stmt *st, int at, const struct sql_result *r, s
     size_t len;
     switch (sql_result_kind(r, i)) {
     case SQL_INTEGER:
-        (void)sqlite3_bind_int64(st, at, sql_result_int(r, i));
+        sqlite3_bind_int64(st, at, sql_result_int(r, i));
         break;
     case SQL_REAL:
-        (void)sqlite3_bind_double(st, at, sql_result_real(r, i));
+        sqlite3_bind_double(st, at, sql_result_real(r, i));
         break;
     case SQL_TEXT: {
         const char *text = sql_result_text(r, i, &len);
-        (void)sqlite3_bind_text(st, at, text, (int)len, SQLITE_TRANSIENT);
+        sqlite3_bind_text(st, at, text, (int)len, SQLITE_TRANSIENT);
         break;
     }
     case SQL_BLOB:
     case SQL_NULL:
-        (void)sqlite3_bind_null(st, at);
+        sqlite3_bind_null(st, at);
         break;
     }
 }
@@ -245,10 +245,10 @@ static int archive_copy_rows(struct archive_writer *w, struct archive_table *t,
         for (size_t i = 0; i < info->n_columns + ARCHIVE_COMMON; i++)
             archive_bind(st, (int)i + 1, r, i + 1);
         rc = sqlite3_step(st) == SQLITE_DONE ? 0 : archive_fail(w, e);
-        (void)sqlite3_reset(st);
+        sqlite3_reset(st);
         w->rows += rc == 0;
     }
-    (void)sqlite3_finalize(st);
+    sqlite3_finalize(st);
     sqlite3_free(text);
     return rc == 0 && more == 0 ? 0 : -1;
 }
@@ -337,7 +337,7 @@ int archive_append(struct archive_writer *w, struct sql *s, bool now, struct err
     if (rc == 0)
         rc = archive_exec(w, "COMMIT", e);
     else
-        (void)sqlite3_exec(w->db, "ROLLBACK", NULL, NULL, NULL);
+        sqlite3_exec(w->db, "ROLLBACK", NULL, NULL, NULL);
     for (size_t i = 0; rc != 0 && i < w->n_tables; i++)
         w->tables[i].n_columns = 0;
     return rc;
@@ -349,8 +349,7 @@ int archive_finish(struct archive_writer *w, struct err *e) {
     char text[96];
     if (!w)
         return 0;
-    (void)snprintf(text, sizeof text, "INSERT INTO probing_recording VALUES ('ended_at', %.6f)",
-                   clock_epoch_s());
+    snprintf(text, sizeof text, "INSERT INTO probing_recording VALUES ('ended_at', %.6f)", clock_epoch_s());
     int rc = archive_exec(w, text, e);
     if (sqlite3_close(w->db) != SQLITE_OK && rc == 0)
         rc = err_set(e, ERR_FAILED, "the recording cannot be closed");

@@ -108,11 +108,11 @@ static void ring_repair(struct ring *r) {
     r->counts.repaired++;
     if (ring_reserve(r) != 0)
         return;
-    (void)ring_write_at(r, r->head, r->h.head_bytes, 0);
+    ring_write_at(r, r->head, r->h.head_bytes, 0);
     /* The chunks' content is gone, except the one in memory. */
     for (uint32_t i = 0; i < r->h.n_chunks; i++) {
         struct ring_entry empty = {.generation = (r->entries[i].generation | 1) + 1};
-        (void)ring_put_entry(r, i, &empty);
+        ring_put_entry(r, i, &empty);
     }
     r->oldest = r->slot;
     r->written = r->heap_written = 0;
@@ -312,7 +312,7 @@ int ring_append(struct ring *r, const union ring_value *row) {
         ring_roll(r);
     if (r->h.heap_bytes && !ring_intern_row(r, row, ids)) {
         ring_roll(r);
-        (void)ring_intern_row(r, row, ids); /* an empty chunk has room for one row: see text_max */
+        ring_intern_row(r, row, ids); /* an empty chunk has room for one row: see text_max */
     }
     uint32_t n = r->rows;
     if (n == 0)
@@ -385,7 +385,7 @@ static int ring_map(struct ring *r) {
         r->map = NULL;
         return -1;
     }
-    (void)madvise(r->map, r->memory, MADV_DONTFORK);
+    madvise(r->map, r->memory, MADV_DONTFORK);
     r->entries = r->map;
     r->chunk = (uint8_t *)r->map + entries;
     r->slots = (uint16_t *)(r->chunk + r->h.chunk_bytes);
@@ -409,7 +409,7 @@ static void ring_find_columns(struct ring *r) {
 
 static void ring_free(struct ring *r) {
     if (r->map)
-        (void)munmap(r->map, r->memory);
+        munmap(r->map, r->memory);
     free(r->head);
     free(r);
 }
@@ -450,13 +450,13 @@ struct ring *ring_create(int fd, const struct ring_table_def *def, const struct 
                          size_t bytes, struct err *e) {
     struct ring *r = calloc(1, sizeof *r);
     if (!r) {
-        (void)close(fd);
-        (void)err_set(e, ERR_FAILED, "table %s: out of memory", def->name);
+        close(fd);
+        err_set(e, ERR_FAILED, "table %s: out of memory", def->name);
         return NULL;
     }
     r->fd = fd;
     if (ring_init(r, def, owner, bytes, e) != 0) {
-        (void)close(fd);
+        close(fd);
         ring_free(r);
         return NULL;
     }
@@ -466,8 +466,8 @@ struct ring *ring_create(int fd, const struct ring_table_def *def, const struct 
 void ring_close(struct ring *r) {
     if (!r)
         return;
-    (void)ring_flush(r);
-    (void)close(r->fd);
+    ring_flush(r);
+    close(r->fd);
     ring_free(r);
 }
 

@@ -33,7 +33,7 @@ static int ring_dir_open_own(const char *path) {
     if (fd < 0)
         return -1;
     if (fstat(fd, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-        (void)close(fd);
+        close(fd);
         errno = EPERM;
         return -1;
     }
@@ -56,23 +56,23 @@ static void ring_dir_tables(int dir, void (*fn)(int dir, const char *name, void 
     DIR *d = again < 0 ? NULL : fdopendir(again);
     if (!d) {
         if (again >= 0)
-            (void)close(again);
+            close(again);
         return;
     }
     for (struct dirent *entry; (entry = readdir(d));)
         if (ring_dir_is_table(entry->d_name))
             fn(dir, entry->d_name, arg);
-    (void)closedir(d);
+    closedir(d);
 }
 
 static void ring_dir_unlink(int dir, const char *name, void *arg) {
     (void)arg;
-    (void)unlinkat(dir, name, 0);
+    unlinkat(dir, name, 0);
 }
 
 static void ring_dir_clear(int dir) {
     ring_dir_tables(dir, ring_dir_unlink, NULL);
-    (void)unlinkat(dir, RING_DIR_FATAL, 0);
+    unlinkat(dir, RING_DIR_FATAL, 0);
 }
 
 int ring_dir_create(const char *base, int64_t pid, uint64_t start_ticks, char *path, struct err *e) {
@@ -81,13 +81,13 @@ int ring_dir_create(const char *base, int64_t pid, uint64_t start_ticks, char *p
     int own = ring_dir_open_own(base);
     if (own < 0)
         return err_set_errno(e, ERR_FAILED, errno, "%s: is not a folder of ours alone", base);
-    (void)close(own);
+    close(own);
     int problem = EEXIST;
     for (int i = 1; i <= RING_DIR_SAME_PID; i++) {
         char more[8] = "";
         if (i > 1)
-            (void)snprintf(more, sizeof more, "-%d", i);
-        (void)snprintf(path, RING_DIR_PATH, "%s/%" PRId64 "-%" PRIu64 "%s", base, pid, start_ticks, more);
+            snprintf(more, sizeof more, "-%d", i);
+        snprintf(path, RING_DIR_PATH, "%s/%" PRId64 "-%" PRIu64 "%s", base, pid, start_ticks, more);
         if (mkdir(path, 0700) != 0 && errno != EEXIST)
             return err_set_errno(e, ERR_FAILED, errno, "%s: cannot be made", path);
         int dir = ring_dir_open_own(path);
@@ -97,27 +97,27 @@ int ring_dir_create(const char *base, int64_t pid, uint64_t start_ticks, char *p
         }
         problem = errno;
         if (dir >= 0)
-            (void)close(dir);
+            close(dir);
     }
     return err_set_errno(e, ERR_FAILED, problem, "%s: is used by another", path);
 }
 
 int ring_dir_begin_file(int dir, const char *table) {
     char name[128];
-    (void)snprintf(name, sizeof name, "%s%s%s", table, RING_DIR_SUFFIX, RING_DIR_NEW);
+    snprintf(name, sizeof name, "%s%s%s", table, RING_DIR_SUFFIX, RING_DIR_NEW);
     return openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
 int ring_dir_finish_file(int dir, const char *table) {
     char name[128], begun[128 + sizeof RING_DIR_NEW];
-    (void)snprintf(name, sizeof name, "%s%s", table, RING_DIR_SUFFIX);
-    (void)snprintf(begun, sizeof begun, "%s%s", name, RING_DIR_NEW);
+    snprintf(name, sizeof name, "%s%s", table, RING_DIR_SUFFIX);
+    snprintf(begun, sizeof begun, "%s%s", name, RING_DIR_NEW);
     return renameat(dir, begun, dir, name);
 }
 
 void ring_dir_remove(int dir, const char *path) {
     ring_dir_clear(dir);
-    (void)rmdir(path);
+    rmdir(path);
 }
 
 /* Take the lock if it is free. 1 another process has it, 0 we have it, -1 with errno. */
@@ -133,7 +133,7 @@ int ring_dir_alive(const char *path) {
         return -1;
     int rc = ring_dir_lock(dir, LOCK_SH);
     int saved = errno;
-    (void)close(dir);
+    close(dir);
     errno = saved;
     return rc;
 }
@@ -166,7 +166,7 @@ static bool ring_dir_inspect(const char *base, const char *name, uid_t uid, stru
         ring_dir_tables(dir, ring_dir_add, out);
         out->alive = ring_dir_lock(dir, LOCK_SH) != 0;
     }
-    (void)close(dir);
+    close(dir);
     return ours;
 }
 
@@ -181,7 +181,7 @@ int ring_dir_each(const char *base, uid_t uid, int (*fn)(const struct ring_dir_e
         if (ring_dir_inspect(base, entry->d_name, uid, &found))
             rc = fn(&found, arg);
     }
-    (void)closedir(d);
+    closedir(d);
     return rc;
 }
 
@@ -210,7 +210,7 @@ static bool ring_dir_prune_one(const struct ring_dir_entry *entry) {
     if (removed)
         ring_dir_remove(dir, entry->path);
     if (dir >= 0)
-        (void)close(dir);
+        close(dir);
     return removed;
 }
 
@@ -220,7 +220,7 @@ int ring_dir_prune(const char *base, uid_t uid, double before, uint64_t keep_byt
     int removed = 0;
     if (!p.dead)
         return 0;
-    (void)ring_dir_each(base, uid, ring_dir_note_dead, &p);
+    ring_dir_each(base, uid, ring_dir_note_dead, &p);
     qsort(p.dead, p.n, sizeof *p.dead, ring_dir_newer_first);
     for (size_t i = 0; i < p.n; i++) {
         bool old = p.dead[i].modified_at < before || p.dead[i].bytes > keep_bytes - kept;

@@ -106,7 +106,7 @@ static int ring_reader_init(struct ring_reader *r, const char *path, struct err 
     ssize_t have = ring_read_at(r->fd, head, RING_MAX_HEAD, 0);
     if (have < 0 || ring_layout_check(head, (size_t)have, path, e) != 0) {
         if (have < 0)
-            (void)err_set_errno(e, ERR_FAILED, errno, "%s: cannot be read", path);
+            err_set_errno(e, ERR_FAILED, errno, "%s: cannot be read", path);
         free(head);
         return -1;
     }
@@ -124,8 +124,8 @@ static int ring_reader_init(struct ring_reader *r, const char *path, struct err 
 struct ring_reader *ring_reader_open_fd(int fd, const char *path, struct err *e) {
     struct ring_reader *r = calloc(1, sizeof *r);
     if (!r) {
-        (void)close(fd);
-        (void)err_set(e, ERR_FAILED, "%s: out of memory", path);
+        close(fd);
+        err_set(e, ERR_FAILED, "%s: out of memory", path);
         return NULL;
     }
     r->fd = fd;
@@ -146,27 +146,27 @@ struct ring_reader *ring_reader_open(const char *path, uid_t owner, struct err *
         fd = file_open_taken(fd, O_RDONLY, FILE_ANY_OWNER);
         if (fd >= 0)
             return ring_reader_open_fd(fd, path, e);
-        (void)err_set_errno(e, ERR_FAILED, errno, "%s", path);
+        err_set_errno(e, ERR_FAILED, errno, "%s", path);
         return NULL;
     }
     if (!seen)
-        (void)err_set_errno(e, ERR_FAILED, why, "%s", path);
+        err_set_errno(e, ERR_FAILED, why, "%s", path);
     else if (S_ISLNK(st.st_mode))
-        (void)err_set(e, ERR_FAILED, "%s: is a symbolic link; only the table's own file is read", path);
+        err_set(e, ERR_FAILED, "%s: is a symbolic link; only the table's own file is read", path);
     else if (!S_ISREG(st.st_mode))
-        (void)err_set(e, ERR_FAILED, "%s: is not a file", path);
+        err_set(e, ERR_FAILED, "%s: is not a file", path);
     else
-        (void)err_set(e, ERR_FAILED, "%s: belongs to user %u, not to %u: not trusted", path,
-                      (unsigned)st.st_uid, (unsigned)owner);
+        err_set(e, ERR_FAILED, "%s: belongs to user %u, not to %u: not trusted", path, (unsigned)st.st_uid,
+                (unsigned)owner);
     if (fd >= 0)
-        (void)close(fd);
+        close(fd);
     return NULL;
 }
 
 void ring_reader_close(struct ring_reader *r) {
     if (!r)
         return;
-    (void)close(r->fd);
+    close(r->fd);
     free(r->path);
     free(r->head);
     free(r->directory);

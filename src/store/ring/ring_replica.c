@@ -42,7 +42,7 @@ struct ring_replica *ring_replica_create(const void *head, size_t len, struct er
         return NULL;
     struct ring_replica *r = calloc(1, sizeof *r);
     if (!r) {
-        (void)err_set(e, ERR_FAILED, "out of memory");
+        err_set(e, ERR_FAILED, "out of memory");
         return NULL;
     }
     memcpy(&r->h, head, sizeof r->h);
@@ -51,7 +51,7 @@ struct ring_replica *ring_replica_create(const void *head, size_t len, struct er
     uint64_t bytes = r->h.chunk_at + (uint64_t)r->h.n_chunks * r->h.chunk_bytes;
     if (r->fd < 0 || ftruncate(r->fd, (off_t)bytes) != 0 ||
         ring_replica_write(r, head, r->h.head_bytes, 0) != 0)
-        (void)err_set_errno(e, ERR_FAILED, errno, "no memory for a copy of a table");
+        err_set_errno(e, ERR_FAILED, errno, "no memory for a copy of a table");
     else
         r->reader = ring_reader_open_fd(ring_replica_open(r), "a copy", e);
     if (!r->reader) {
@@ -66,7 +66,7 @@ void ring_replica_close(struct ring_replica *r) {
         return;
     ring_reader_close(r->reader);
     if (r->fd >= 0)
-        (void)close(r->fd);
+        close(r->fd);
     free(r);
 }
 

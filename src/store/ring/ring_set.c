@@ -26,7 +26,7 @@ struct ring_set {
 
 static void ring_set_add_note(struct ring_set *s, const struct err *why) {
     if (!s->note[0])
-        (void)snprintf(s->note, sizeof s->note, "%s", why->text);
+        snprintf(s->note, sizeof s->note, "%s", why->text);
 }
 
 /* Size of the file of table `i`. Every table has the minimum; the rest is divided by weight. A
@@ -44,7 +44,7 @@ static size_t ring_set_share(const struct ring_set *s, size_t i, size_t total) {
 static int ring_set_memory_file(const char *table) {
     int fd = (int)syscall(SYS_memfd_create, table, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd >= 0)
-        (void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
     return fd;
 }
 
@@ -54,11 +54,11 @@ static void ring_set_make(struct ring_set *s, const struct ring_owner *owner, si
         const char *name = s->tables[i].name;
         int fd = s->dir >= 0 ? ring_dir_begin_file(s->dir, name) : ring_set_memory_file(name);
         if (fd < 0)
-            (void)err_set_errno(&why, ERR_FAILED, errno, "table %s: cannot be made", name);
+            err_set_errno(&why, ERR_FAILED, errno, "table %s: cannot be made", name);
         else
             s->rings[i] = ring_create(fd, &s->tables[i], owner, ring_set_share(s, i, total), &why);
         if (s->rings[i] && s->dir >= 0 && ring_dir_finish_file(s->dir, name) != 0) {
-            (void)err_set_errno(&why, ERR_FAILED, errno, "table %s: cannot be made", name);
+            err_set_errno(&why, ERR_FAILED, errno, "table %s: cannot be made", name);
             ring_close(s->rings[i]);
             s->rings[i] = NULL;
         }
@@ -82,7 +82,7 @@ static void ring_set_clear(struct ring_set *s, bool remove) {
     if (s->dir >= 0) {
         if (remove)
             ring_dir_remove(s->dir, s->path);
-        (void)close(s->dir);
+        close(s->dir);
     }
     s->dir = -1;
     s->path[0] = '\0';
@@ -103,7 +103,7 @@ static bool ring_set_try(struct ring_set *s, const char *base, const struct ring
     if (total >= s->n * RING_SET_TABLE_MIN)
         ring_set_make(s, owner, total);
     else
-        (void)err_set(&why, ERR_FAILED, "%s: is nearly full", base);
+        err_set(&why, ERR_FAILED, "%s: is nearly full", base);
     if (ring_set_count(s) == s->n)
         return true;
     if (why.code != ERR_OK)
@@ -115,13 +115,13 @@ static bool ring_set_try(struct ring_set *s, const char *base, const struct ring
 struct ring_set *ring_set_open(const struct ring_table_def *tables, size_t n, const struct ring_owner *owner,
                                const char *data_dir, size_t max_bytes, struct err *e) {
     if (n == 0 || n > RING_SET_MAX || max_bytes < n * RING_SET_TABLE_MIN) {
-        (void)err_set(e, ERR_FAILED, "%zu bytes are too little for %zu tables; at least %zu are needed",
-                      max_bytes, n, n * RING_SET_TABLE_MIN);
+        err_set(e, ERR_FAILED, "%zu bytes are too little for %zu tables; at least %zu are needed", max_bytes,
+                n, n * RING_SET_TABLE_MIN);
         return NULL;
     }
     struct ring_set *s = calloc(1, sizeof *s);
     if (!s) {
-        (void)err_set(e, ERR_FAILED, "out of memory");
+        err_set(e, ERR_FAILED, "out of memory");
         return NULL;
     }
     s->tables = tables;
@@ -135,7 +135,7 @@ struct ring_set *ring_set_open(const struct ring_table_def *tables, size_t n, co
     ring_set_make(s, owner, max_bytes);
     if (ring_set_count(s) > 0)
         return s;
-    (void)err_set(e, ERR_FAILED, "no place for the tables: %s", s->note);
+    err_set(e, ERR_FAILED, "no place for the tables: %s", s->note);
     free(s);
     return NULL;
 }

@@ -68,13 +68,13 @@ int ring_sync_next(struct ring_reader *r, struct ring_mark *have, size_t max_byt
                                                                          : c->heap_used,
                            .heap_to = c->heap_used};
     p.row_to = ring_sync_rows(info, &p, c->rows, max_bytes);
-    (void)strbuf_add(out, &p, sizeof p);
+    strbuf_add(out, &p, sizeof p);
     for (size_t i = 0; i < info->n_columns; i++) {
         size_t at, bytes;
         ring_piece_span(&info->columns[i], p.row_from, p.row_to, &at, &bytes);
-        (void)strbuf_add(out, b.data + info->columns[i].data_at + at, bytes);
+        strbuf_add(out, b.data + info->columns[i].data_at + at, bytes);
     }
-    (void)strbuf_add(out, b.data + b.heap_at + p.heap_from, p.heap_to - p.heap_from);
+    strbuf_add(out, b.data + b.heap_at + p.heap_from, p.heap_to - p.heap_from);
     *have = (struct ring_mark){.first_seq = p.first_seq, .rows = p.row_to, .heap_used = p.heap_to};
     ring_block_fini(&b);
     return out->failed ? -1 : 1;

@@ -28,7 +28,7 @@ int sql_db_error(struct sql *s, struct err *e, const char *what) {
 
 static void sql_add_note(struct sql *s, const char *text) {
     if (!s->note[0])
-        (void)snprintf(s->note, sizeof s->note, "%s", text);
+        snprintf(s->note, sizeof s->note, "%s", text);
 }
 
 /* ---- tables ---- */
@@ -45,14 +45,14 @@ static bool sql_split_name(const char *full, struct sql_table *t) {
     const char *dot = strchr(full, '.');
     if (strlen(full) >= RING_MAX_NAME)
         return false;
-    (void)snprintf(t->full, sizeof t->full, "%s", full);
+    snprintf(t->full, sizeof t->full, "%s", full);
     t->symbols = strcmp(full, RING_TABLES[RING_FRAMES].name) == 0;
-    (void)snprintf(t->name, sizeof t->name, "%s", dot ? dot + 1 : full);
+    snprintf(t->name, sizeof t->name, "%s", dot ? dot + 1 : full);
     if (strncmp(t->name, "sqlite_", 7) == 0 || strcmp(t->name, "probing_table") == 0)
         return false;
     if (!dot)
         return true;
-    (void)snprintf(t->schema, sizeof t->schema, "%.*s", (int)(dot - full), full);
+    snprintf(t->schema, sizeof t->schema, "%.*s", (int)(dot - full), full);
     for (size_t i = 0; i < sizeof sql_schemas / sizeof sql_schemas[0]; i++)
         if (strcmp(t->schema, sql_schemas[i]) == 0)
             return true;
@@ -76,7 +76,7 @@ static struct sql_table *sql_table_make(struct sql *s, const char *full, const c
     t->help = strdup(help ? help : "");
     /* An alias must not hide a table. */
     if (alias && !strchr(alias, '.') && !sql_table_find(s, alias))
-        (void)snprintf(t->alias, sizeof t->alias, "%s", alias);
+        snprintf(t->alias, sizeof t->alias, "%s", alias);
     t->cost = cost;
     t->retention_s = retention_s;
     t->changed = true;
@@ -134,7 +134,7 @@ static void sql_table_free(struct sql_table *t) {
 static struct sql_table *sql_table_of_def(struct sql *s, const struct ring_table_def *def) {
     struct sql_table *t = sql_table_make(s, def->name, def->alias, def->help, def->cost, def->retention_s);
     for (const struct ring_column_def *c = def->columns; t && c->name; c++)
-        (void)sql_column_make(t, c->name, c->type, c->unit, c->help);
+        sql_column_make(t, c->name, c->type, c->unit, c->help);
     return t;
 }
 
@@ -249,7 +249,7 @@ static int sql_scan_folder(struct sql *s, struct sql_target_state *target, struc
         if (n <= suffix || strcmp(entry->d_name + n - suffix, RING_DIR_SUFFIX) != 0)
             continue;
         files++;
-        (void)snprintf(path, sizeof path, "%s/%s", target->ring_dir, entry->d_name);
+        snprintf(path, sizeof path, "%s/%s", target->ring_dir, entry->d_name);
         if (lstat(path, &st) != 0 || sql_file_known(s, target, st.st_ino))
             continue;
         struct ring_reader *reader = ring_reader_open(path, target->owner, &why);
@@ -258,7 +258,7 @@ static int sql_scan_folder(struct sql *s, struct sql_target_state *target, struc
         else
             sql_add_note(s, why.text);
     }
-    (void)closedir(d);
+    closedir(d);
     return 0;
 }
 
@@ -341,7 +341,7 @@ int sql_add_files(struct sql *s, size_t target, const int *fds, size_t n, struct
         if (can)
             sql_use_descriptor(s, s->targets[target], fds[i]);
         else
-            (void)close(fds[i]);
+            close(fds[i]);
     if (!can)
         return err_set(e, ERR_FAILED, s->running ? "a query is running" : "no such target");
     return sql_declare_all(s, e);
@@ -352,8 +352,7 @@ int sql_refresh(struct sql *s, struct err *e) {
         return err_set(e, ERR_FAILED, "a query is running");
     for (size_t i = 0; i < s->n_targets; i++)
         if (s->targets[i]->ring_dir)
-            (void)sql_scan_folder(s, s->targets[i],
-                                  NULL); /* the folder is gone: open files can still be read */
+            sql_scan_folder(s, s->targets[i], NULL); /* the folder is gone: open files can still be read */
     return sql_declare_all(s, e);
 }
 
@@ -367,14 +366,14 @@ static int sql_set_up(struct sql *s, struct err *e) {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX;
     if (sql_temp_register() != 0 || sqlite3_open_v2(":memory:", &s->db, flags, SQL_TEMP_VFS) != SQLITE_OK)
         return err_set(e, ERR_FAILED, "cannot start SQLite");
-    (void)sqlite3_hard_heap_limit64(SQL_MAX_MEMORY);
+    sqlite3_hard_heap_limit64(SQL_MAX_MEMORY);
     /* Its files are memory (sql_temp.c): nothing is ever written to a disk, and a query that
      * exceeds it ends. */
     if (sqlite3_exec(s->db, "PRAGMA temp_store = FILE", NULL, NULL, NULL) != SQLITE_OK)
         return sql_db_error(s, e, "cannot set up SQLite");
     for (size_t i = 0; i < sizeof sql_schemas / sizeof sql_schemas[0]; i++) {
         char text[64];
-        (void)snprintf(text, sizeof text, "ATTACH ':memory:' AS %s", sql_schemas[i]);
+        snprintf(text, sizeof text, "ATTACH ':memory:' AS %s", sql_schemas[i]);
         if (sqlite3_exec(s->db, text, NULL, NULL, NULL) != SQLITE_OK)
             return sql_db_error(s, e, "cannot set up SQLite");
     }
@@ -393,7 +392,7 @@ static int sql_set_up(struct sql *s, struct err *e) {
 struct sql *sql_open(struct err *e) {
     struct sql *s = calloc(1, sizeof *s);
     if (!s) {
-        (void)err_set(e, ERR_FAILED, "out of memory");
+        err_set(e, ERR_FAILED, "out of memory");
         return NULL;
     }
     s->fixed_now = NAN;
@@ -412,7 +411,7 @@ void sql_close(struct sql *s) {
     if (!s)
         return;
     sql_end(s->running);
-    (void)sqlite3_close(s->db);
+    sqlite3_close(s->db);
     for (size_t i = 0; i < s->n_tables; i++)
         sql_table_free(s->tables[i]);
     for (size_t i = 0; i < s->n_targets; i++)

@@ -76,33 +76,33 @@ static void sql_fold_cell(const struct sql_fold_row *r, int column, struct ring_
 static void sql_fold_name(const struct sql *s, struct strbuf *out, const struct ring_cell *c, bool file) {
     char name[RING_MAX_TEXT + 1], clean[RING_MAX_TEXT + 1];
     if (c->kind != RING_CELL_TEXT || c->len > RING_MAX_TEXT) {
-        (void)strbuf_addc(out, '?');
+        strbuf_addc(out, '?');
         return;
     }
     sql_demangle(s, c, name);
-    (void)text_sanitize(clean, sizeof clean, file ? path_short(name) : name);
+    text_sanitize(clean, sizeof clean, file ? path_short(name) : name);
     for (char *p = clean; *p; p++)
         if (*p == ';')
             *p = ':';
-    (void)strbuf_adds(out, clean);
+    strbuf_adds(out, clean);
 }
 
 static void sql_fold_frame(struct sql *s, struct sql_table *frames, int64_t id, struct strbuf *out) {
     struct sql_fold_row r;
     struct ring_cell func, file, line;
     if (!sql_fold_find(s, frames, id, &r)) {
-        (void)strbuf_adds(out, "?");
+        strbuf_adds(out, "?");
         return;
     }
     sql_fold_cell(&r, RING_FRAMES_FUNC, &func);
     sql_fold_cell(&r, RING_FRAMES_FILE, &file);
     sql_fold_cell(&r, RING_FRAMES_LINENO, &line);
     sql_fold_name(s, out, &func, false);
-    (void)strbuf_adds(out, " (");
+    strbuf_adds(out, " (");
     sql_fold_name(s, out, &file, true);
     if (line.kind == RING_CELL_INT && line.i > 0)
-        (void)strbuf_addf(out, ":%d", (int)line.i);
-    (void)strbuf_addc(out, ')');
+        strbuf_addf(out, ":%d", (int)line.i);
+    strbuf_addc(out, ')');
 }
 
 /* The frames of the stack, innermost first; `*whole`: the outermost is among them. */
@@ -135,11 +135,11 @@ static void sql_fold_line(struct sql *s, int64_t id, struct strbuf *out) {
     size_t n = stacks && frames ? sql_fold_path(s, stacks, id, path, &whole) : 0;
     /* the outer frames are gone */
     if (n == 0 || !whole)
-        (void)strbuf_adds(out, n == 0 ? "?" : "?;");
+        strbuf_adds(out, n == 0 ? "?" : "?;");
     while (n > 0) {
         sql_fold_frame(s, frames, path[--n], out);
         if (n > 0)
-            (void)strbuf_addc(out, ';');
+            strbuf_addc(out, ';');
     }
 }
 

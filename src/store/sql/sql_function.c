@@ -155,13 +155,13 @@ static void sql_human_time(sqlite3_context *c, int n, sqlite3_value **v) {
     if (size >= 60 && size < 1e15) {
         char whole[32];
         text_human_duration(whole, sizeof whole, size);
-        (void)sqlite3_snprintf((int)sizeof text, text, "%s%s", sign, whole);
+        sqlite3_snprintf((int)sizeof text, text, "%s%s", sign, whole);
     } else if (size >= 1 || size == 0) {
-        (void)sqlite3_snprintf((int)sizeof text, text, "%s%.2f s", sign, size);
+        sqlite3_snprintf((int)sizeof text, text, "%s%.2f s", sign, size);
     } else if (size >= 1e-3) {
-        (void)sqlite3_snprintf((int)sizeof text, text, "%s%.2f ms", sign, size * 1e3);
+        sqlite3_snprintf((int)sizeof text, text, "%s%.2f ms", sign, size * 1e3);
     } else {
-        (void)sqlite3_snprintf((int)sizeof text, text, "%s%.2f us", sign, size * 1e6);
+        sqlite3_snprintf((int)sizeof text, text, "%s%.2f us", sign, size * 1e6);
     }
     sqlite3_result_text(c, text, -1, SQLITE_TRANSIENT);
 }

@@ -49,8 +49,8 @@ static int sql_guard_deny(struct sql *s, int action, const char *detail, bool ca
             what = sql_guard_names[i].what;
     if (catalogue)
         what = "to CREATE, ALTER or DROP anything but temporary tables";
-    (void)sqlite3_snprintf((int)sizeof s->denied, s->denied, "%s is not allowed%s%s: queries only read", what,
-                           detail ? ", " : "", detail ? detail : "");
+    sqlite3_snprintf((int)sizeof s->denied, s->denied, "%s is not allowed%s%s: queries only read", what,
+                     detail ? ", " : "", detail ? detail : "");
     return SQLITE_DENY;
 }
 
@@ -107,11 +107,11 @@ void sql_guard_install(struct sql *s) {
         {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000},
     };
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
-        (void)sqlite3_limit(s->db, limits[i].id, limits[i].value);
-    (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
-    (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
-    (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
-    (void)sqlite3_set_authorizer(s->db, sql_guard_check, s);
+        sqlite3_limit(s->db, limits[i].id, limits[i].value);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+    sqlite3_set_authorizer(s->db, sql_guard_check, s);
     sqlite3_progress_handler(s->db, SQL_OPERATIONS_BETWEEN_CHECKS, sql_guard_progress, s);
 }

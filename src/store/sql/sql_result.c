@@ -108,8 +108,8 @@ static int sql_prepare(struct sql_result *r, size_t *used, struct sql_error *whe
         where->at = (long)(r->n_before + at);
         sql_place(r, at, &line, &column);
         if (e) {
-            (void)snprintf(text, sizeof text, "%s", e->text);
-            (void)err_set(e, ERR_FAILED, "%.400s (line %zu, column %zu)", text, line, column);
+            snprintf(text, sizeof text, "%s", e->text);
+            err_set(e, ERR_FAILED, "%.400s (line %zu, column %zu)", text, line, column);
         }
         return -1;
     }
@@ -133,12 +133,12 @@ static void sql_bind_named(struct sql_result *r, const struct sql_query *q) {
     for (size_t i = 0; i < q->n_named; i++) {
         int at = sqlite3_bind_parameter_index(r->stmt, q->named[i].name);
         if (at > 0)
-            (void)sqlite3_bind_double(r->stmt, at, q->named[i].value);
+            sqlite3_bind_double(r->stmt, at, q->named[i].value);
     }
 }
 
 static void sql_free_result(struct sql_result *r) {
-    (void)sqlite3_finalize(r->stmt);
+    sqlite3_finalize(r->stmt);
     free(r->text);
     free(r->types);
     free(r);
@@ -156,7 +156,7 @@ struct sql_result *sql_begin(struct sql *s, const char *text, const struct sql_q
     if (r)
         r->text = strdup(text);
     if (!r || !r->text) {
-        (void)err_set(e, ERR_FAILED, s->running ? "a query is running" : "out of memory");
+        err_set(e, ERR_FAILED, s->running ? "a query is running" : "out of memory");
         free(r);
         return NULL;
     }
@@ -179,7 +179,7 @@ struct sql_result *sql_begin(struct sql *s, const char *text, const struct sql_q
     r->n = (size_t)sqlite3_column_count(r->stmt);
     r->types = calloc(r->n + 1, sizeof *r->types);
     if (!r->types) {
-        (void)err_set(e, ERR_FAILED, "out of memory");
+        err_set(e, ERR_FAILED, "out of memory");
         sql_free_result(r);
         return NULL;
     }

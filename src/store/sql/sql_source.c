@@ -26,7 +26,7 @@ int sql_source_refresh(struct sql *s, struct sql_source *src) {
     src->query = s->query;
     if (ring_reader_refresh(src->reader, &e) == 0)
         return 0;
-    (void)snprintf(s->failure, sizeof s->failure, "%s", e.text);
+    snprintf(s->failure, sizeof s->failure, "%s", e.text);
     return -1;
 }
 
@@ -120,10 +120,10 @@ int sql_source_scan(struct sql *s, struct sql_source *src, uint64_t columns, con
     r->columns = wanted;
     r->query = s->query;
     if (sink.full)
-        (void)snprintf(s->failure, sizeof s->failure, "%s: more rows than fit into memory",
-                       src->provider->def->name);
+        snprintf(s->failure, sizeof s->failure, "%s: more rows than fit into memory",
+                 src->provider->def->name);
     else if (rc != 0)
-        (void)snprintf(s->failure, sizeof s->failure, "%s", e.text);
+        snprintf(s->failure, sizeof s->failure, "%s", e.text);
     if (rc == 0 && !sink.full)
         return 0;
     sql_rows_clear(r);

@@ -134,7 +134,7 @@ static void app_drop_screens(struct app *a) {
 void app_message(struct app *a, bool is_bad, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(a->message, sizeof a->message, fmt, ap);
+    vsnprintf(a->message, sizeof a->message, fmt, ap);
     va_end(ap);
     a->message_is_bad = is_bad;
     a->dirty = true;
@@ -145,7 +145,7 @@ void app_message(struct app *a, bool is_bad, const char *fmt, ...) {
 void app_refuse(struct app *a, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(a->message, sizeof a->message, fmt, ap);
+    vsnprintf(a->message, sizeof a->message, fmt, ap);
     va_end(ap);
     a->message_is_bad = true;
     a->dirty = true;
@@ -302,7 +302,7 @@ void app_take_processes(struct app *a, struct target_process *list, size_t n, co
     a->processes = list;
     a->n_processes = n;
     a->has_processes = true;
-    (void)snprintf(a->hidden, sizeof a->hidden, "%s", hidden);
+    snprintf(a->hidden, sizeof a->hidden, "%s", hidden);
     app_update_screens(a);
 }
 

@@ -60,12 +60,12 @@ static void app_arm_end(struct app *a, enum arm_kind kind) {
     const struct arm_def *def = &arm_defs[kind];
     arm->mine = false;
     if (arm->note[0])
-        (void)snprintf(arm->said, sizeof arm->said, "%s%s%s", arm->note, arm->file[0] ? ": " : "", arm->file);
+        snprintf(arm->said, sizeof arm->said, "%s%s%s", arm->note, arm->file[0] ? ": " : "", arm->file);
     else if (arm->looks > 0)
-        (void)snprintf(arm->said, sizeof arm->said, "%lld step%s seen", (long long)arm->looks,
-                       arm->looks == 1 ? "" : "s");
+        snprintf(arm->said, sizeof arm->said, "%lld step%s seen", (long long)arm->looks,
+                 arm->looks == 1 ? "" : "s");
     else /* or some since we asked last */
-        (void)snprintf(arm->said, sizeof arm->said, "over");
+        snprintf(arm->said, sizeof arm->said, "over");
     if (!arm->trying)
         app_message(a, false, "%s: %s", def->what, arm->said);
     else {
@@ -89,7 +89,7 @@ void app_arm_refused(struct app *a, const struct err *why) {
         if (!arm->mine || arm->seen)
             continue;
         arm->mine = arm->trying = false;
-        (void)snprintf(arm->said, sizeof arm->said, "%s", why->text);
+        snprintf(arm->said, sizeof arm->said, "%s", why->text);
     }
 }
 
@@ -108,7 +108,7 @@ void app_arm_put(const struct app *a, enum arm_kind kind, char *buf, size_t cap)
     const struct arm *arm = &a->data.arms.kinds[kind];
     arms_put(&a->data.arms, kind, buf, cap);
     if (!buf[0] && !arm->mine)
-        (void)snprintf(buf, cap, "%s", arm->said);
+        snprintf(buf, cap, "%s", arm->said);
 }
 
 void app_arm_put_all(const struct app *a, char *buf, size_t cap) {
@@ -118,6 +118,6 @@ void app_arm_put_all(const struct app *a, char *buf, size_t cap) {
         size_t used = strlen(buf);
         app_arm_put(a, (enum arm_kind)i, text, sizeof text);
         if (text[0])
-            (void)snprintf(buf + used, cap - used, "%s%s: %s", used ? "   " : "", arm_defs[i].what, text);
+            snprintf(buf + used, cap - used, "%s%s: %s", used ? "   " : "", arm_defs[i].what, text);
     }
 }

@@ -73,7 +73,7 @@ static void debug_command_ask_job(struct app *a, const struct debug_command_def 
         snprintf(line, sizeof line, ":%s", typed);
         app_repl_say(a, PAGER_STRONG, line);
         a->repl.to_output = true;
-        (void)app_open(a, ACTION_SHOW_REPL);
+        app_open(a, ACTION_SHOW_REPL);
         app_update_screens(a);
     }
 }
@@ -105,8 +105,8 @@ void app_debug_command(struct app *a, const struct debug_command_def *def, const
     struct debug_command_line line = {.wish = {.timeout_s = def->timeout_s, .limit_s = def->limit_s}};
     char words[PROMPT_MAX], typed[PROMPT_MAX + 32];
     struct err e;
-    (void)snprintf(words, sizeof words, "%s", argument);
-    (void)snprintf(typed, sizeof typed, "%s%s%s", def->command, *argument ? " " : "", argument);
+    snprintf(words, sizeof words, "%s", argument);
+    snprintf(typed, sizeof typed, "%s%s%s", def->command, *argument ? " " : "", argument);
     if (a->hands.readonly)
         app_refuse(a, "--readonly: %s would run code in the job or change it", def->command);
     else if (debug_command_parse(def, words, &line, &e) != 0)
@@ -120,7 +120,7 @@ void app_debug_complete(const struct debug_command_def *def, struct command_choi
         ;
     for (const struct option_def *d = debug_command_rows(def); d->name; d++) {
         char text[32];
-        (void)snprintf(text, sizeof text, "--%s", d->name);
+        snprintf(text, sizeof text, "--%s", d->name);
         command_offer(out, text, d->help);
     }
 }
@@ -158,7 +158,7 @@ void app_debug_take(struct app *a, const struct wire_debugger *what) {
     strbuf_clear(&a->repl.last);
     def->put_copy(&a->repl.last, what, a->pid);
     if (!a->repl.last.len)
-        (void)strbuf_add(&a->repl.last, strbuf_str(&text), text.len);
+        strbuf_add(&a->repl.last, strbuf_str(&text), text.len);
     strbuf_fini(&text);
     if (def == &debug_command_debug && t->want.action != WIRE_DEBUG_STATUS)
         t->debugs = t->want.action == WIRE_DEBUG_BEGIN;

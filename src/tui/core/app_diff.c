@@ -82,7 +82,7 @@ void app_diff_say(struct app *a) {
         app_message(a, false, "nothing is compared");
         return;
     }
-    (void)app_diff_find(a, window_which(a), 0, &side); /* what of it is known is said */
+    app_diff_find(a, window_which(a), 0, &side); /* what of it is known is said */
     app_diff_text(a, window_which(a), text, sizeof text);
     app_message(a, false, "Flame and Top: %s", text);
 }
@@ -128,7 +128,7 @@ static bool app_diff_windows(struct app *a, const char *argument) {
     if (window_parse_range(a, other, &from_s, &to_s, &e) != 0 || (*second && window_parse(a, first, &e) != 0))
         app_refuse(a, "%s", e.text);
     else
-        (void)app_diff_choose_span(a, from_s, to_s);
+        app_diff_choose_span(a, from_s, to_s);
     return true;
 }
 
@@ -152,7 +152,7 @@ static double app_diff_begin(const struct app *a, enum sample_store_window chose
     double since_s = NAN, end_s;
     if (chosen != SAMPLE_STORE_MARK)
         return from_s - (to_s - from_s);
-    (void)app_history_times(a, SAMPLE_STORE_ALL, &since_s, &end_s);
+    app_history_times(a, SAMPLE_STORE_ALL, &since_s, &end_s);
     return since_s > from_s - DIFF_LONGEST_S ? since_s : from_s - DIFF_LONGEST_S;
 }
 
@@ -240,13 +240,13 @@ static void app_diff_now_text(const struct app *a, enum sample_store_window chos
     if (app_history_times(a, chosen, &from_s, &to_s))
         window_put_length(to_s - from_s, length, sizeof length);
     if (chosen == SAMPLE_STORE_10S || chosen == SAMPLE_STORE_60S)
-        (void)snprintf(buf, cap, "last %d s", chosen == SAMPLE_STORE_10S ? 10 : SAMPLE_STORE_SECONDS);
+        snprintf(buf, cap, "last %d s", chosen == SAMPLE_STORE_10S ? 10 : SAMPLE_STORE_SECONDS);
     else if (chosen == SAMPLE_STORE_MARK)
-        (void)snprintf(buf, cap, "%s since mark", length);
+        snprintf(buf, cap, "%s since mark", length);
     else if (chosen == SAMPLE_STORE_SPAN)
-        (void)snprintf(buf, cap, "span of %s", length);
+        snprintf(buf, cap, "span of %s", length);
     else
-        (void)snprintf(buf, cap, "all %s", length);
+        snprintf(buf, cap, "all %s", length);
 }
 
 void app_diff_text(const struct app *a, enum sample_store_window chosen, char *buf, size_t cap) {
@@ -257,28 +257,28 @@ void app_diff_text(const struct app *a, enum sample_store_window chosen, char *b
     if (d->has_other) {
         char name[sizeof d->name];
         text_sanitize(name, sizeof name, d->name);
-        (void)snprintf(buf, cap, "%s against recording %s%s", now, name,
-                       d->has_failed ? ": it cannot be read"
-                       : d->other    ? ""
-                                     : ": reading it ...");
+        snprintf(buf, cap, "%s against recording %s%s", now, name,
+                 d->has_failed ? ": it cannot be read"
+                 : d->other    ? ""
+                               : ": reading it ...");
         return;
     }
     if (d->has_span) {
         window_put_clock(d->span_from_s, before, sizeof before);
         window_put_length(d->span_to_s - d->span_from_s, length, sizeof length);
         app_history_known_text(a, SAMPLE_STORE_OTHER, known, sizeof known);
-        (void)snprintf(buf, cap, "%s against %s +%s%s", now, before, length, known);
+        snprintf(buf, cap, "%s against %s +%s%s", now, before, length, known);
         return;
     }
     if (a->data.tally && sample_store_get_span(a->data.tally, SAMPLE_STORE_OTHER, &from_s, &to_s))
         window_put_length(to_s - from_s, length, sizeof length);
     if (chosen == SAMPLE_STORE_10S || chosen == SAMPLE_STORE_60S)
-        (void)snprintf(before, sizeof before, "the %d s before",
-                       chosen == SAMPLE_STORE_10S ? 10 : SAMPLE_STORE_SECONDS);
+        snprintf(before, sizeof before, "the %d s before",
+                 chosen == SAMPLE_STORE_10S ? 10 : SAMPLE_STORE_SECONDS);
     else
-        (void)snprintf(before, sizeof before, "the %s before", length);
+        snprintf(before, sizeof before, "the %s before", length);
     app_history_known_text(a, SAMPLE_STORE_OTHER, known, sizeof known);
-    (void)snprintf(buf, cap, "%s against %s%s", now, before, known);
+    snprintf(buf, cap, "%s against %s%s", now, before, known);
 }
 
 /* ---- a recording ---- */
@@ -287,7 +287,7 @@ void app_diff_expect(struct app *a, const char *name) {
     app_diff_fini(&a->diff);
     a->diff.has_other = a->diff.on = true;
     a->window.version++;
-    (void)snprintf(a->diff.name, sizeof a->diff.name, "%s", name);
+    snprintf(a->diff.name, sizeof a->diff.name, "%s", name);
 }
 
 void app_diff_take_samples(struct app *a, const struct model_sample_batch *b) {
@@ -298,7 +298,7 @@ void app_diff_take_samples(struct app *a, const struct model_sample_batch *b) {
         d->other = sample_store_new();
     if (!d->other || b->n_samples == 0)
         return;
-    (void)sample_store_add(d->other, b, b->samples[b->n_samples - 1].timestamp);
+    sample_store_add(d->other, b, b->samples[b->n_samples - 1].timestamp);
     a->window.version++;
     a->dirty = true;
 }

@@ -24,7 +24,7 @@ bool app_banner(const struct app *a, char *buf, size_t cap) {
         const char *why = d->has_target && d->target.mode != MODEL_MODE_AGENT ? d->target.mode_reason : NULL;
         if (!why || strncmp(why, "--", 2) == 0)
             return false;
-        (void)snprintf(buf, cap, "%s: %s", data_is_recorded(d) ? "ENDED" : "READ-ONLY", why);
+        snprintf(buf, cap, "%s: %s", data_is_recorded(d) ? "ENDED" : "READ-ONLY", why);
         return true;
     }
     char when[64] = "";
@@ -33,10 +33,10 @@ bool app_banner(const struct app *a, char *buf, size_t cap) {
         time_t t = (time_t)shot->snapshot.timestamp;
         struct tm tm;
         if (localtime_r(&t, &tm))
-            (void)strftime(when, sizeof when, " Last snapshot: %H:%M:%S.", &tm);
+            strftime(when, sizeof when, " Last snapshot: %H:%M:%S.", &tm);
     }
-    (void)snprintf(buf, cap, "%s: %s.%s q quits.", d->state == SESSION_LOST ? "TARGET GONE" : "NO AGENT",
-                   *d->why.text ? d->why.text : "the connection ended", when);
+    snprintf(buf, cap, "%s: %s.%s q quits.", d->state == SESSION_LOST ? "TARGET GONE" : "NO AGENT",
+             *d->why.text ? d->why.text : "the connection ended", when);
     return true;
 }
 

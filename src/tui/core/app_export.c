@@ -67,8 +67,8 @@ void app_export_name(const struct app *app, const struct export_format *f, char 
         if (strcmp(endings[i].format, f->name) == 0)
             ending = endings[i].ending;
     if (localtime_r(&t, &tm))
-        (void)strftime(when, sizeof when, "-%Y%m%d-%H%M%S", &tm);
-    (void)snprintf(buf, cap, "probing-%ld%s.%s", (long)app->pid, when, ending);
+        strftime(when, sizeof when, "-%Y%m%d-%H%M%S", &tm);
+    snprintf(buf, cap, "probing-%ld%s.%s", (long)app->pid, when, ending);
 }
 
 /* ---- the screen as text ---- */
@@ -79,7 +79,7 @@ static void app_put_rows(const struct grid *g, int rows, struct strbuf *out) {
     for (int y = 0; y < g->rows; y++) {
         grid_row_text(g, grid_rect(g), y, line, sizeof line, NULL);
         if (*line || y < rows)
-            (void)strbuf_addf(out, "%s\n", line);
+            strbuf_addf(out, "%s\n", line);
     }
 }
 
@@ -148,8 +148,8 @@ static void app_export_put_module(const struct app *app, const struct screen_cho
         stack_counts_frame(sample_store_counts(app->data.tally), c->query.module - 1);
     if (f && c->name_module)
         c->name_module(f, name, sizeof name);
-    (void)text_sanitize(clean, sizeof clean, name);
-    (void)strbuf_addf(out, ", module %s", clean);
+    text_sanitize(clean, sizeof clean, name);
+    strbuf_addf(out, ", module %s", clean);
 }
 
 /* "MainThread (4242), on the CPU, module train.py, stacks with 'step'" */
@@ -160,17 +160,17 @@ static void app_export_put_choice(const struct app *app, const struct screen_cho
     const struct flame_query *q = &c->query;
     char clean[APP_EXPORT_NAME];
     const char *name = stack_counts_thread_name(sample_store_counts(app->data.tally), q->tid);
-    (void)text_sanitize(clean, sizeof clean, name ? name : "?");
+    text_sanitize(clean, sizeof clean, name ? name : "?");
     if (q->tid)
-        (void)strbuf_addf(out, "%s (%" PRId64 ")", clean, q->tid);
+        strbuf_addf(out, "%s (%" PRId64 ")", clean, q->tid);
     else
-        (void)strbuf_adds(out, "all threads");
-    (void)strbuf_addf(out, ", %s", times[q->time]);
+        strbuf_adds(out, "all threads");
+    strbuf_addf(out, ", %s", times[q->time]);
     if (q->module)
         app_export_put_module(app, c, out);
     if (c->filter)
-        (void)strbuf_addf(out, ", stacks %s '%s'", q->filter.negated ? "without" : "with",
-                          c->filter + q->filter.negated);
+        strbuf_addf(out, ", stacks %s '%s'", q->filter.negated ? "without" : "with",
+                    c->filter + q->filter.negated);
 }
 
 static bool app_export_has_thread(const void *arg, int64_t tid) { return tagged_has_thread(arg, tid); }
@@ -194,10 +194,10 @@ static void app_export_choose(struct app *app, const struct tagged *tagged, stru
     strbuf_init(&text, sizeof j->choice - 1);
     if (tagged->n) {
         tagging_text(tagged, what, sizeof what);
-        (void)strbuf_addf(&text, "%s of ", what);
+        strbuf_addf(&text, "%s of ", what);
     }
     app_export_put_choice(app, out, &text);
-    (void)snprintf(j->choice, sizeof j->choice, "%s", strbuf_str(&text));
+    snprintf(j->choice, sizeof j->choice, "%s", strbuf_str(&text));
     strbuf_fini(&text);
     j->is_part =
         out->query.tid || out->query.module || out->filter || tagged->n || out->query.time != FLAME_ALL_TIME;
@@ -242,7 +242,7 @@ static int app_export_fill(struct app *app, const struct tagged *tagged, struct 
     case APP_EXPORT_SCREEN:
         was_only = tagging_show_only(app, true);
         app_put_higher(app, tagged->n < APP_EXPORT_MORE ? (int)tagged->n * 2 : APP_EXPORT_MORE, &j->text);
-        (void)tagging_show_only(app, was_only);
+        tagging_show_only(app, was_only);
         break;
     case APP_EXPORT_SNAPSHOT:
         return app_export_snapshot(app, tagged, j);

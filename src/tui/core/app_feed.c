@@ -39,7 +39,7 @@ static void app_feed_request(struct app *a, enum app_feed_id id, const char *tex
     if (f->wanted || f->running)
         return;
     f->again = again;
-    (void)snprintf(f->text, sizeof f->text, "%s", text);
+    snprintf(f->text, sizeof f->text, "%s", text);
     f->wanted = true;
     f->asked_s = a->now_s;
     a->dirty = true;
@@ -87,7 +87,7 @@ static void app_feed_judge(struct querier_answer *answer) {
     const char *why = strstr(answer->note, ": ");
     bool is_empty = answer->rows && answer->rows->n_rows == 0;
     if (answer->error.code == ERR_OK && is_empty && why && strncmp(answer->note, "python.", 7) == 0)
-        (void)err_set(&answer->error, ERR_FAILED, "%s", why + 2);
+        err_set(&answer->error, ERR_FAILED, "%s", why + 2);
 }
 
 void app_feed_take(struct app *a, enum app_feed_id id, struct querier_answer *answer) {
@@ -106,7 +106,7 @@ void app_feed_take(struct app *a, enum app_feed_id id, struct querier_answer *an
         answer->verdicts = (struct verdicts){.items = NULL};
         f->is_answered = true;
         f->truncated = answer->truncated;
-        (void)snprintf(f->note, sizeof f->note, "%.*s", (int)sizeof f->note - 1, answer->note);
+        snprintf(f->note, sizeof f->note, "%.*s", (int)sizeof f->note - 1, answer->note);
         f->answered_s = a->now_s;
         f->failed_s = 0;
     } else if (f->failed_s <= 0)
@@ -119,22 +119,22 @@ void app_feed_put_state(const struct app *a, enum app_feed_id id, struct strbuf 
     const struct app_feed *f = app_feed_get(a, id);
     double age = a->now_s - f->answered_s;
     if (f->failed_s > 0) {
-        (void)strbuf_addf(out, "%s", f->error.text);
+        strbuf_addf(out, "%s", f->error.text);
         if (f->is_answered)
-            (void)strbuf_addf(out, "; what is shown is %.0f s old", age);
+            strbuf_addf(out, "; what is shown is %.0f s old", age);
         return;
     }
     if (!f->is_answered) {
-        (void)strbuf_adds(out, f->wanted || f->running ? "reading ..." : "");
+        strbuf_adds(out, f->wanted || f->running ? "reading ..." : "");
         return;
     }
-    (void)strbuf_addf(out, "read in %.0f ms", f->elapsed_s * 1000);
+    strbuf_addf(out, "read in %.0f ms", f->elapsed_s * 1000);
     if (age >= FEED_MIN_AGE_S)
-        (void)strbuf_addf(out, ", %.0f s ago", age);
+        strbuf_addf(out, ", %.0f s ago", age);
     if (f->truncated)
-        (void)strbuf_adds(out, ", there is more");
+        strbuf_adds(out, ", there is more");
     if (strncmp(f->note, "python.", 7) == 0) /* of such a table, not of all of them */
-        (void)strbuf_addf(out, "   %s", f->note);
+        strbuf_addf(out, "   %s", f->note);
 }
 
 int app_feed_column(const struct result *rows, const char *name) {
@@ -180,5 +180,5 @@ void app_feed_put_empty(const struct app *a, enum app_feed_id id, const char *no
         text = "this process has not imported torch: it has none";
     else if (f->note[0])
         text = f->note;
-    (void)snprintf(buf, cap, "%s", text);
+    snprintf(buf, cap, "%s", text);
 }

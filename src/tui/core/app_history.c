@@ -171,7 +171,7 @@ static void app_history_clock(double epoch_s, char *buf, size_t cap) {
     time_t t = (time_t)epoch_s;
     struct tm tm;
     if (!localtime_r(&t, &tm) || !strftime(buf, cap, "%H:%M:%S", &tm))
-        (void)snprintf(buf, cap, "?");
+        snprintf(buf, cap, "?");
 }
 
 void app_history_known_text(const struct app *a, enum sample_store_window which, char *buf, size_t cap) {
@@ -180,13 +180,13 @@ void app_history_known_text(const struct app *a, enum sample_store_window which,
     buf[0] = '\0';
     if (!a->data.tally || !sample_store_get_span_health(a->data.tally, which, &h) ||
         !(h.known_until_s - h.known_from_s > 0)) {
-        (void)snprintf(buf, cap, ": nothing is known of it");
+        snprintf(buf, cap, ": nothing is known of it");
         return;
     }
     if (h.to_s - h.from_s - (h.known_until_s - h.known_from_s) <= HISTORY_UNKNOWN_S)
         return;
     window_put_length(h.known_until_s - h.known_from_s, known, sizeof known);
-    (void)snprintf(buf, cap, ", %s of it known", known);
+    snprintf(buf, cap, ", %s of it known", known);
 }
 
 bool app_history_window_text(const struct app *a, enum sample_store_window chosen, char *buf, size_t cap) {
@@ -198,7 +198,7 @@ bool app_history_window_text(const struct app *a, enum sample_store_window chose
     app_history_clock(to_s, when, sizeof when);
     window_put_length(to_s > from_s ? to_s - from_s : 0, length, sizeof length);
     app_history_known_text(a, SAMPLE_STORE_SPAN, known, sizeof known);
-    (void)snprintf(buf, cap, "%s until %s%s", length, when, known);
+    snprintf(buf, cap, "%s until %s%s", length, when, known);
     return true;
 }
 
@@ -213,10 +213,10 @@ void app_history_text(const struct app *a, char *buf, size_t cap) {
     app_history_clock(shot->snapshot.timestamp, when, sizeof when);
     double behind = data_shown_age(&a->data);
     if (fabs(behind) < 100)
-        (void)snprintf(age, sizeof age, "%.1fs", behind);
+        snprintf(age, sizeof age, "%.1fs", behind);
     else
         text_human_duration(age, sizeof age, behind);
     bool is_cut = app_history_is_filtered(a, length, sizeof length);
-    (void)snprintf(buf, cap, "at %s, %s behind%s%s", when, age, is_cut ? ", of the last " : "",
-                   is_cut ? length : "");
+    snprintf(buf, cap, "at %s, %s behind%s%s", when, age, is_cut ? ", of the last " : "",
+             is_cut ? length : "");
 }

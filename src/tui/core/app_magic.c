@@ -60,7 +60,7 @@ static void app_magic_put(struct app *a, struct strbuf *text) {
     if (cut)
         app_repl_say(a, PAGER_MUTED, "there is more than is kept here: the SQL screen has all rows");
     strbuf_clear(&a->repl.last);
-    (void)strbuf_adds(&a->repl.last, strbuf_str(text));
+    strbuf_adds(&a->repl.last, strbuf_str(text));
 }
 
 void app_magic_take(struct app *a, struct querier_answer *answer) {

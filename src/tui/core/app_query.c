@@ -110,12 +110,12 @@ void app_take_answer(struct app *a, struct querier_answer *answer) {
         q->catalog = answer->catalog;
         q->catalogs++;
         answer->catalog = NULL;
-        (void)snprintf(q->note, sizeof q->note, "%s", answer->note);
+        snprintf(q->note, sizeof q->note, "%s", answer->note);
     }
     if (answer->kind == QUERIER_EXPORT)
         app_take_export(a, answer, q->exported.path);
     else if (answer->kind == QUERIER_LIST_TABLES && answer->error.code != ERR_OK)
-        (void)snprintf(q->note, sizeof q->note, "%s", answer->error.text);
+        snprintf(q->note, sizeof q->note, "%s", answer->error.text);
     if (answer->kind == QUERIER_RUN) {
         querier_answer_fini(&q->answer);
         q->answer = *answer;

@@ -35,10 +35,10 @@ static void app_repl_log(struct app_repl *r, enum pager_mark mark, const char *f
     while (len > 0) {
         const char *end = memchr(text, '\n', len);
         size_t n = end ? (size_t)(end - text) : len;
-        (void)strbuf_addc(&r->log, (char)mark);
-        (void)strbuf_adds(&r->log, before);
-        (void)strbuf_add(&r->log, text, n);
-        (void)strbuf_addc(&r->log, '\n');
+        strbuf_addc(&r->log, (char)mark);
+        strbuf_adds(&r->log, before);
+        strbuf_add(&r->log, text, n);
+        strbuf_addc(&r->log, '\n');
         n += end != NULL;
         text += n;
         len -= n;
@@ -59,9 +59,9 @@ static void app_repl_trim(struct app_repl *r) {
     const char *text = strbuf_str(&r->log), *from = text + r->log.len / 2;
     const char *line = memchr(from, '\n', (size_t)(text + r->log.len - from));
     strbuf_init(&kept, 4 * APP_REPL_LOG);
-    (void)strbuf_addf(&kept, "%cwhat was before is no longer kept\n", PAGER_MUTED);
+    strbuf_addf(&kept, "%cwhat was before is no longer kept\n", PAGER_MUTED);
     if (line)
-        (void)strbuf_add(&kept, line + 1, (size_t)(text + r->log.len - line - 1));
+        strbuf_add(&kept, line + 1, (size_t)(text + r->log.len - line - 1));
     strbuf_fini(&r->log);
     r->log = kept;
 }
@@ -79,8 +79,8 @@ const char *app_repl_why_not(const struct app *a) {
         return "not connected to the job: no code can be run now";
     if (d->target.mode == MODEL_MODE_AGENT)
         return NULL;
-    (void)snprintf(why, sizeof why, "code is run by an agent in the job, and there is none%s%.300s",
-                   d->target.mode_reason ? ": " : "", d->target.mode_reason ? d->target.mode_reason : "");
+    snprintf(why, sizeof why, "code is run by an agent in the job, and there is none%s%.300s",
+             d->target.mode_reason ? ": " : "", d->target.mode_reason ? d->target.mode_reason : "");
     return why;
 }
 
@@ -197,25 +197,24 @@ static void app_repl_put(struct app_repl *r, const struct wire_evaluated *v) {
                       "not ended by interrupting it: it catches KeyboardInterrupt, or is in C code; it is "
                       "interrupted until it ends, and no other code is run before that");
     else if (v->timed_out) {
-        (void)snprintf(text, sizeof text,
-                       "not done within %g s: it was interrupted; %%timeout S gives it longer",
-                       r->want.timeout_s);
+        snprintf(text, sizeof text, "not done within %g s: it was interrupted; %%timeout S gives it longer",
+                 r->want.timeout_s);
         app_repl_note(r, PAGER_BAD, text);
     } else if (v->type.s && !said)
         app_repl_log(r, PAGER_BAD, "the code has raised ", "", v->type.s, v->type.len);
     if (r->timed) {
-        (void)snprintf(text, sizeof text,
-                       v->duration_ms < 999.5 ? "%.3g ms in the job" : "%.0f ms in the job", v->duration_ms);
+        snprintf(text, sizeof text, v->duration_ms < 999.5 ? "%.3g ms in the job" : "%.0f ms in the job",
+                 v->duration_ms);
         app_repl_note(r, PAGER_PLAIN, text);
     }
     if (v->truncated) {
-        (void)snprintf(text, sizeof text, "what there is was cut at %d KiB", (int)(APP_REPL_OUTPUT / 1024));
+        snprintf(text, sizeof text, "what there is was cut at %d KiB", (int)(APP_REPL_OUTPUT / 1024));
         app_repl_note(r, PAGER_MUTED, text);
     }
     strbuf_clear(&r->last);
-    (void)strbuf_add(&r->last, v->output.s, v->output.len);
-    (void)strbuf_add(&r->last, v->result.s, v->result.len);
-    (void)strbuf_add(&r->last, v->traceback.s, v->traceback.len);
+    strbuf_add(&r->last, v->output.s, v->output.len);
+    strbuf_add(&r->last, v->result.s, v->result.len);
+    strbuf_add(&r->last, v->traceback.s, v->traceback.len);
 }
 
 void app_repl_take(struct app *a, const struct wire_evaluated *what) {
@@ -252,10 +251,10 @@ void app_repl_broke(struct app *a) {
     struct err why;
     app_debug_forget(a);
     if (over)
-        (void)err_set(&why, ERR_LOST, "the job has ended%s", ran ? " while this ran" : "");
+        err_set(&why, ERR_LOST, "the job has ended%s", ran ? " while this ran" : "");
     else
-        (void)err_set(&why, ERR_LOST, "the connection broke%s; _ is forgotten",
-                      ran ? ": what ran is interrupted" : "");
+        err_set(&why, ERR_LOST, "the connection broke%s; _ is forgotten",
+                ran ? ": what ran is interrupted" : "");
     bool looks = r->asked == APP_REPL_QUERY; /* by a connection of its own */
     if (r->log.len && (!r->asked || looks))
         app_repl_note(r, PAGER_MUTED, err_text(&why));
@@ -265,7 +264,7 @@ void app_repl_broke(struct app *a) {
 
 void app_repl_forget(struct app *a) {
     struct err why;
-    (void)err_set(&why, ERR_LOST, "another target is shown: what ran in the one before is interrupted");
+    err_set(&why, ERR_LOST, "another target is shown: what ran in the one before is interrupted");
     app_repl_refused(a, &why);
     app_debug_forget(a);
     a->repl.want.tid = a->repl.want.depth = 0; /* a frame of that one */

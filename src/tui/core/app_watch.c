@@ -12,7 +12,7 @@
 #define WATCH_SETTING "probing.torch_profiling"
 
 static void app_watch_put(struct strbuf *out, const struct watch_expr *x) {
-    (void)strbuf_addf(out, "%s%s%s", x->name, x->func[0] ? "@" : "", x->func);
+    strbuf_addf(out, "%s%s%s", x->name, x->func[0] ? "@" : "", x->func);
 }
 
 int app_watch_turn(const char *before, const char *expr, char *value, size_t cap, bool *on, struct err *e) {
@@ -32,14 +32,14 @@ int app_watch_turn(const char *before, const char *expr, char *value, size_t cap
         if (strcmp(strbuf_str(&one), expr) == 0)
             *on = false;
         else
-            (void)strbuf_addf(&text, "%s%s", n++ ? "," : first, strbuf_str(&one));
+            strbuf_addf(&text, "%s%s", n++ ? "," : first, strbuf_str(&one));
     }
     if (*on)
-        (void)strbuf_addf(&text, "%s%s", n++ ? "," : first, expr);
+        strbuf_addf(&text, "%s%s", n++ ? "," : first, expr);
     if (n == 0)
-        (void)strbuf_adds(&text, w.on ? "on" : "off");
+        strbuf_adds(&text, w.on ? "on" : "off");
     bool fits = !text.failed && text.len < cap && text.len < sizeof all;
-    (void)snprintf(all, sizeof all, "%s", strbuf_str(&text));
+    snprintf(all, sizeof all, "%s", strbuf_str(&text));
     strbuf_fini(&text);
     strbuf_fini(&one);
     if (!fits)
@@ -47,7 +47,7 @@ int app_watch_turn(const char *before, const char *expr, char *value, size_t cap
                        cap - 1);
     if (watch_parse(&wanted, WATCH_SETTING, all, e) != 0)
         return -1;
-    (void)snprintf(value, cap, "%.*s", (int)cap - 1, all);
+    snprintf(value, cap, "%.*s", (int)cap - 1, all);
     return 0;
 }
 
@@ -58,8 +58,7 @@ void app_watch_local(struct app *a, const char *name, const char *func) {
         app_refuse(a, "values can only be watched by an agent in the job, and there is none");
         return;
     }
-    (void)snprintf(a->watch.expr, sizeof a->watch.expr, "%.120s@%.120s", name,
-                   dot && dot[1] ? dot + 1 : func);
+    snprintf(a->watch.expr, sizeof a->watch.expr, "%.120s@%.120s", name, dot && dot[1] ? dot + 1 : func);
     a->host.request(a->host.arg, WIRE_STATUS);
 }
 

@@ -54,9 +54,9 @@ void command_run(struct app *app, const char *line) {
     size_t len = command_first_word(&line);
     if (len == 0)
         return;
-    (void)snprintf(word, sizeof word, "%.*s", (int)(len < sizeof word ? len : sizeof word - 1), line);
+    snprintf(word, sizeof word, "%.*s", (int)(len < sizeof word ? len : sizeof word - 1), line);
     line += len + strspn(line + len, " ");
-    (void)snprintf(argument, sizeof argument, "%s", line);
+    snprintf(argument, sizeof argument, "%s", line);
     for (size_t n = strlen(argument); n > 0 && argument[n - 1] == ' ';)
         argument[--n] = '\0';
     log_add(app->log, app->epoch_s, LOG_LEVEL_INFO, ":%s%s%s", word, *argument ? " " : "", argument);
@@ -107,9 +107,9 @@ void command_complete(struct app *app, const char *line, struct command_choices 
     *out = (struct command_choices){.line = line, .from = (size_t)(first - line)};
     arena_init(&out->arena, COMMAND_ARENA);
     if (first[len]) {
-        (void)snprintf(word, sizeof word, "%.*s", (int)(len < sizeof word ? len : sizeof word - 1), first);
+        snprintf(word, sizeof word, "%.*s", (int)(len < sizeof word ? len : sizeof word - 1), first);
         const struct command_def *d = command_find(word, context);
-        (void)command_next_word(out);
+        command_next_word(out);
         if (d && d->complete)
             d->complete(app, out);
         return;

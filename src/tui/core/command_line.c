@@ -58,8 +58,8 @@ static void command_line_put(struct app *app, const char *text, size_t len, bool
     char line[PROMPT_MAX];
     size_t from = app->command.choices->from;
     bool goes_on = len > 0 && (text[len - 1] == '/' || text[len - 1] == '=');
-    (void)snprintf(line, sizeof line, "%.*s%.*s%s", (int)from, app->prompt.text, (int)len, text,
-                   whole && !goes_on ? " " : "");
+    snprintf(line, sizeof line, "%.*s%.*s%s", (int)from, app->prompt.text, (int)len, text,
+             whole && !goes_on ? " " : "");
     command_line_set(app, line);
 }
 
@@ -126,7 +126,7 @@ static bool command_line_key_list(struct app *app, uint32_t key) {
     default:
         return false;
     }
-    (void)list_move(&c->list, move);
+    list_move(&c->list, move);
     return true;
 }
 
@@ -140,7 +140,7 @@ static bool command_line_fits(const struct command_line *c, long at) {
 static void command_line_history(struct app *app, int step) {
     struct command_line *c = &app->command;
     if (c->at < 0)
-        (void)snprintf(c->typed, sizeof c->typed, "%s", app->prompt.text);
+        snprintf(c->typed, sizeof c->typed, "%s", app->prompt.text);
     long n = (long)c->history.n, at = c->at < 0 ? n : c->at;
     do
         at += step;
@@ -156,7 +156,7 @@ static void command_line_history(struct app *app, int step) {
 static void command_line_run(struct app *app) {
     char line[PROMPT_MAX];
     struct err e;
-    (void)snprintf(line, sizeof line, "%s", app->prompt.text);
+    snprintf(line, sizeof line, "%s", app->prompt.text);
     app->prompt_for = ACTION_NONE;
     app->message[0] = '\0';
     int rc = history_add(&app->command.history, line, &e);

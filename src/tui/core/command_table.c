@@ -59,7 +59,7 @@ static void command_target(struct app *app, const char *argument) {
 static void command_complete_target(struct app *app, struct command_choices *out) {
     for (int i = 0; i < app->targets.n; i++) {
         char number[16];
-        (void)snprintf(number, sizeof number, "%d", i + 1);
+        snprintf(number, sizeof number, "%d", i + 1);
         command_offer(out, number, targets_name(app, i));
     }
 }
@@ -118,7 +118,7 @@ static void command_complete_thread(struct app *app, struct command_choices *out
     for (size_t i = 0; shot && i < shot->snapshot.n_threads; i++) {
         const struct model_thread *t = &shot->snapshot.threads[i];
         char tid[24];
-        (void)snprintf(tid, sizeof tid, "%lld", (long long)t->tid);
+        snprintf(tid, sizeof tid, "%lld", (long long)t->tid);
         command_offer(out, by_number ? tid : data_thread_name(t), "");
     }
     command_offer(out, "all", "Flame and Top: samples of all threads");
@@ -169,8 +169,7 @@ static void command_export(struct app *app, const char *argument) {
     size_t len = strcspn(argument, " ");
     struct err e;
     const char *path = argument + len + strspn(argument + len, " ");
-    (void)snprintf(format, sizeof format, "%.*s", (int)(len < sizeof format ? len : sizeof format - 1),
-                   argument);
+    snprintf(format, sizeof format, "%.*s", (int)(len < sizeof format ? len : sizeof format - 1), argument);
     const struct export_format *f = *format ? export_find(format, &e) : NULL;
     if (!*format) {
         app_act(app, ACTION_SHOW_EXPORT);
@@ -220,7 +219,7 @@ static void command_set(struct app *app, const char *argument) {
     struct err e;
     size_t len = strcspn(argument, "= ");
     const char *value = argument + len + strspn(argument + len, " ");
-    (void)snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1), argument);
+    snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1), argument);
     int key = *name ? settings_find(name, &e) : -1;
     if (!*name)
         app_refuse(app, "what? :set NAME=VALUE, or :set NAME says what it is; Tab lists the names");
@@ -244,12 +243,12 @@ static void command_complete_set(struct app *app, struct command_choices *out) {
     struct err e;
     (void)app;
     for (int i = 0; !eq && i < SETTINGS_COUNT; i++) {
-        (void)snprintf(name, sizeof name, "%s=", settings_table[i].name);
+        snprintf(name, sizeof name, "%s=", settings_table[i].name);
         command_offer(out, name, settings_table[i].help);
     }
     if (!eq)
         return;
-    (void)snprintf(name, sizeof name, "%.*s", (int)(eq - word), word);
+    snprintf(name, sizeof name, "%.*s", (int)(eq - word), word);
     int key = settings_find(name, &e);
     if (key < 0)
         return;

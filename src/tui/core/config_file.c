@@ -51,9 +51,9 @@ struct config_reader {
 
 static void config_file_warn(const struct config_reader *r, int line, const char *what) {
     char clean[sizeof((struct err *)NULL)->text];
-    (void)text_sanitize(clean, sizeof clean, what);
+    text_sanitize(clean, sizeof clean, what);
     if (r->warnings)
-        (void)strbuf_addf(r->warnings, "%s:%d: %s\n", r->source, line, clean);
+        strbuf_addf(r->warnings, "%s:%d: %s\n", r->source, line, clean);
 }
 
 static void config_file_take(const struct config_reader *r, const struct config_line *l) {
@@ -64,15 +64,15 @@ static void config_file_take(const struct config_reader *r, const struct config_
     case CONFIG_LINE_SECTION:
         return;
     case CONFIG_LINE_BAD:
-        (void)err_set(&e, ERR_USAGE, "%s", l->key);
+        err_set(&e, ERR_USAGE, "%s", l->key);
         break;
     case CONFIG_LINE_PAIR:
         if (l->section == CONFIG_SECTION_OTHER)
             return;
         if (l->section == CONFIG_SECTION_KEYS)
-            (void)action_bind_keys(l->key, l->value, l->number, &e);
+            action_bind_keys(l->key, l->value, l->number, &e);
         else if ((key = settings_find(l->key, &e)) >= 0)
-            (void)settings_put(r->settings, (enum settings_key)key, l->key, l->value, SETTINGS_BY_FILE, &e);
+            settings_put(r->settings, (enum settings_key)key, l->key, l->value, SETTINGS_BY_FILE, &e);
         break;
     }
     if (e.code)
@@ -99,14 +99,14 @@ int config_file_load(const char *path, struct strbuf *text) {
         return -1;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         int error = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
-        (void)close(fd);
+        close(fd);
         errno = error;
         return -1;
     }
     while ((n = read(fd, buf, sizeof buf)) > 0)
-        (void)strbuf_add(text, buf, (size_t)n);
+        strbuf_add(text, buf, (size_t)n);
     int error = n < 0 ? errno : EFBIG;
-    (void)close(fd);
+    close(fd);
     errno = error;
     return n < 0 || text->failed ? -1 : 0;
 }
@@ -117,19 +117,18 @@ void config_file_read(struct settings *s, const char *path, struct strbuf *warni
     if (config_file_load(path, &text) == 0)
         config_file_parse(s, strbuf_str(&text), text.len, path, warnings);
     else if (errno != ENOENT && errno != ENOTDIR && warnings)
-        (void)strbuf_addf(warnings, "%s: the settings cannot be read: %s\n", path, strerror(errno));
+        strbuf_addf(warnings, "%s: the settings cannot be read: %s\n", path, strerror(errno));
     strbuf_fini(&text);
 }
 
 void config_file_print(const struct settings *s, const char *path, struct strbuf *out) {
-    (void)strbuf_addf(out, "# Settings in effect; the file is %s\n",
-                      *path ? path : "nowhere: HOME is not set");
+    strbuf_addf(out, "# Settings in effect; the file is %s\n", *path ? path : "nowhere: HOME is not set");
     for (int i = 0; i < SETTINGS_COUNT; i++) {
         const struct option_def *d = &settings_table[i];
-        (void)strbuf_addf(out, "\n# %s\n# takes %s; by default %s; from: %s\n%s = %s\n", d->help, d->takes,
-                          *d->default_value ? d->default_value : "nothing",
-                          settings_origin_name(s->origins[i]), d->name, s->values[i]);
+        strbuf_addf(out, "\n# %s\n# takes %s; by default %s; from: %s\n%s = %s\n", d->help, d->takes,
+                    *d->default_value ? d->default_value : "nothing", settings_origin_name(s->origins[i]),
+                    d->name, s->values[i]);
     }
-    (void)strbuf_adds(out, "\n[keys]\n");
+    strbuf_adds(out, "\n[keys]\n");
     action_print_keys(*path ? path : "file", out);
 }

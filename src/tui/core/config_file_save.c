@@ -13,7 +13,7 @@
 #include "tui/core/config_line.h"
 
 static void config_save_put(struct strbuf *out, const struct settings *s, int key) {
-    (void)strbuf_addf(out, "%s = %s\n", settings_table[key].name, s->values[key]);
+    strbuf_addf(out, "%s = %s\n", settings_table[key].name, s->values[key]);
 }
 
 /* Settings that have no line yet, at the end of those that have. */
@@ -22,7 +22,7 @@ static void config_save_rest(struct strbuf *out, const struct settings *s, bool 
         if (s->origins[i] != SETTINGS_BY_KEY || written[i])
             continue;
         if (out->len && out->data[out->len - 1] != '\n')
-            (void)strbuf_addc(out, '\n');
+            strbuf_addc(out, '\n');
         config_save_put(out, s, i);
         written[i] = true;
     }
@@ -34,8 +34,7 @@ void config_file_edit(const struct settings *s, const char *text, size_t len, st
     bool written[SETTINGS_COUNT] = {false};
     enum config_section section = CONFIG_SECTION_SETTINGS;
     if (len == 0)
-        (void)strbuf_adds(out,
-                          "# Settings of probing-top; --print-config shows all there are, and the keys.\n");
+        strbuf_adds(out, "# Settings of probing-top; --print-config shows all there are, and the keys.\n");
     while (config_line_next(&c, &l)) {
         int key = -1;
         if (section == CONFIG_SECTION_SETTINGS && l.section != CONFIG_SECTION_SETTINGS)
@@ -47,7 +46,7 @@ void config_file_edit(const struct settings *s, const char *text, size_t len, st
             config_save_put(out, s, key);
             written[key] = true;
         } else
-            (void)strbuf_add(out, text + l.begin, l.end - l.begin);
+            strbuf_add(out, text + l.begin, l.end - l.begin);
     }
     if (section == CONFIG_SECTION_SETTINGS) {
         config_save_rest(out, s, written);
@@ -57,7 +56,7 @@ void config_file_edit(const struct settings *s, const char *text, size_t len, st
     for (int i = 0; i < SETTINGS_COUNT; i++)
         missing |= s->origins[i] == SETTINGS_BY_KEY && !written[i];
     if (missing) {
-        (void)strbuf_adds(out, out->data[out->len - 1] == '\n' ? "\n[settings]\n" : "\n\n[settings]\n");
+        strbuf_adds(out, out->data[out->len - 1] == '\n' ? "\n[settings]\n" : "\n\n[settings]\n");
         config_save_rest(out, s, written);
     }
 }
@@ -117,7 +116,7 @@ static int config_save_replace(const char *path, const struct strbuf *text) {
     if (well && rename(beside, path) == 0)
         return 0;
     error = well ? errno : error;
-    (void)unlink(beside);
+    unlink(beside);
     errno = error;
     return -1;
 }
@@ -132,16 +131,16 @@ int config_file_save(struct settings *s, const char *path, struct err *e) {
     strbuf_init(&before, CONFIG_FILE_MAX);
     strbuf_init(&after, CONFIG_FILE_MAX);
     if (config_file_load(path, &before) != 0 && errno != ENOENT && errno != ENOTDIR) {
-        (void)err_set_errno(e, ERR_FAILED, errno, "settings are not saved: %s cannot be read", path);
+        err_set_errno(e, ERR_FAILED, errno, "settings are not saved: %s cannot be read", path);
         goto out;
     }
     config_file_edit(s, strbuf_str(&before), before.len, &after);
     if (before.failed || after.failed) {
-        (void)err_set(e, ERR_FAILED, "settings are not saved: %s is too large", path);
+        err_set(e, ERR_FAILED, "settings are not saved: %s is too large", path);
         goto out;
     }
     if (config_save_folders(path) != 0 || config_save_replace(path, &after) != 0) {
-        (void)err_set_errno(e, ERR_FAILED, errno, "settings are not saved to %s", path);
+        err_set_errno(e, ERR_FAILED, errno, "settings are not saved to %s", path);
         goto out;
     }
     for (int i = 0; i < SETTINGS_COUNT; i++)

@@ -15,7 +15,7 @@ static char *config_line_trim(char *s) {
 
 static void config_line_bad(struct config_line *out, const char *what) {
     out->kind = CONFIG_LINE_BAD;
-    (void)snprintf(out->key, sizeof out->key, "%s", what);
+    snprintf(out->key, sizeof out->key, "%s", what);
 }
 
 static void config_line_section(struct config_cursor *c, struct config_line *out, const char *name) {
@@ -25,8 +25,7 @@ static void config_line_section(struct config_cursor *c, struct config_line *out
     out->kind = CONFIG_LINE_SECTION;
     if (c->section == CONFIG_SECTION_OTHER) {
         out->kind = CONFIG_LINE_BAD;
-        (void)snprintf(out->key, sizeof out->key, "there is no section %.80s: [settings] and [keys] are",
-                       name);
+        snprintf(out->key, sizeof out->key, "there is no section %.80s: [settings] and [keys] are", name);
     }
 }
 
@@ -56,8 +55,8 @@ bool config_line_next(struct config_cursor *c, struct config_line *out) {
     } else {
         *equals = '\0';
         out->kind = CONFIG_LINE_PAIR;
-        (void)snprintf(out->key, sizeof out->key, "%s", config_line_trim(line));
-        (void)snprintf(out->value, sizeof out->value, "%s", config_line_trim(equals + 1));
+        snprintf(out->key, sizeof out->key, "%s", config_line_trim(line));
+        snprintf(out->value, sizeof out->value, "%s", config_line_trim(equals + 1));
     }
     return true;
 }

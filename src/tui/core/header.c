@@ -37,7 +37,7 @@ __attribute__((format(printf, 7, 8))) static void header_fact(struct grid *g, st
     char value[1024], clean[1024];
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(value, sizeof value, fmt, ap);
+    vsnprintf(value, sizeof value, fmt, ap);
     va_end(ap);
     text_sanitize(clean, sizeof clean, value);
     int need = grid_text_width(g, label) + (*label ? 1 : 0) + grid_text_width(g, clean);
@@ -51,9 +51,9 @@ __attribute__((format(printf, 7, 8))) static void header_fact(struct grid *g, st
 
 static void header_percent(char *buf, size_t cap, double v) {
     if (isnan(v))
-        (void)snprintf(buf, cap, "?");
+        snprintf(buf, cap, "?");
     else
-        (void)snprintf(buf, cap, "%.*f%%", v < 99.95 ? 1 : 0, v);
+        snprintf(buf, cap, "%.*f%%", v < 99.95 ? 1 : 0, v);
 }
 
 /* State of the connection; its role. */
@@ -61,24 +61,24 @@ static enum theme_role header_connection(const struct app *a, char *buf, size_t 
     const struct data *d = &a->data;
     switch (d->state) {
     case SESSION_CONNECTING:
-        (void)snprintf(buf, cap, "CONNECTING");
+        snprintf(buf, cap, "CONNECTING");
         return ROLE_CONN_WAIT;
     case SESSION_CONNECTED:
-        (void)snprintf(buf, cap, data_is_recorded(d) ? "ENDED" : "CONNECTED");
+        snprintf(buf, cap, data_is_recorded(d) ? "ENDED" : "CONNECTED");
         return data_is_recorded(d) ? ROLE_CONN_LOST : ROLE_CONN_OK;
     case SESSION_RECONNECTING: {
         double left = d->retry_at_s - a->now_s;
         if (left > 0)
-            (void)snprintf(buf, cap, "RECONNECTING in %.0f s", ceil(left));
+            snprintf(buf, cap, "RECONNECTING in %.0f s", ceil(left));
         else
-            (void)snprintf(buf, cap, "RECONNECTING");
+            snprintf(buf, cap, "RECONNECTING");
         return ROLE_CONN_WAIT;
     }
     case SESSION_LOST:
-        (void)snprintf(buf, cap, "TARGET GONE");
+        snprintf(buf, cap, "TARGET GONE");
         return ROLE_CONN_LOST;
     case SESSION_FAILED:
-        (void)snprintf(buf, cap, "NO AGENT");
+        snprintf(buf, cap, "NO AGENT");
         return ROLE_CONN_LOST;
     }
     return ROLE_TEXT;
@@ -90,7 +90,7 @@ static void header_identity(const struct app *a, struct grid *g, struct rect are
     char connection[64], mode[24] = "";
     enum theme_role role = header_connection(a, connection, sizeof connection);
     if (d->has_target && d->target.mode == MODEL_MODE_READONLY)
-        (void)snprintf(mode, sizeof mode, "READ-ONLY ");
+        snprintf(mode, sizeof mode, "READ-ONLY ");
     int right = area.cols - text_width(connection) - text_width(mode) - 3, col = 1;
     if (a->targets.n > 1)
         header_fact(g, area, row, &col, "", ROLE_TITLE_FOCUS, "%d/%d", a->targets.shown + 1, a->targets.n);
@@ -104,7 +104,7 @@ static void header_identity(const struct app *a, struct grid *g, struct rect are
     col = right > 1 ? right : 1;
     col += grid_text(g, area, row, col, ROLE_CONN_WAIT, mode);
     col += grid_text(g, area, row, col, role, glyph(g, GLYPH_PAUSED)) + 1;
-    (void)grid_text(g, area, row, col, role, connection);
+    grid_text(g, area, row, col, role, connection);
 }
 
 /* What it is and how big. */
@@ -142,22 +142,22 @@ static void header_facts(const struct app *a, struct grid *g, struct rect area, 
 static enum theme_role header_gil(const struct data *d, char *buf, size_t cap) {
     int64_t tid = d->live.valid ? d->live.snapshot.gil_tid : MODEL_UNKNOWN;
     if (d->live.valid && d->live.snapshot.gil_enabled == 0) {
-        (void)snprintf(buf, cap, "nobody: this Python has none");
+        snprintf(buf, cap, "nobody: this Python has none");
         return ROLE_VALUE;
     }
     if (tid == MODEL_UNKNOWN) {
-        (void)snprintf(buf, cap, "?");
+        snprintf(buf, cap, "?");
         return ROLE_VALUE;
     }
     if (tid == 0) {
-        (void)snprintf(buf, cap, "nobody");
+        snprintf(buf, cap, "nobody");
         return ROLE_VALUE;
     }
     const struct model_thread *t = data_find_thread(&d->live, tid);
     char name[128];
     text_sanitize(name, sizeof name, t ? data_thread_name(t) : "?");
     name[text_fit(name, 24)] = '\0';
-    (void)snprintf(buf, cap, "%s (%lld)", name, (long long)tid);
+    snprintf(buf, cap, "%s (%lld)", name, (long long)tid);
     return ROLE_GIL_HELD;
 }
 
@@ -192,9 +192,9 @@ static void header_meters(const struct app *a, struct grid *g, struct rect area,
     char share[32];
     double mean = meter_mean(&d->gil, HEADER_MEAN);
     if (isnan(mean))
-        (void)snprintf(share, sizeof share, "?");
+        snprintf(share, sizeof share, "?");
     else
-        (void)snprintf(share, sizeof share, "%.0f%%", mean);
+        snprintf(share, sizeof share, "%.0f%%", mean);
     header_fact(g, area, row, &col, "GIL", ROLE_VALUE, "%*s", narrow ? 0 : 4, share);
     if (width > 3) {
         meter_draw(&d->gil, g, area, row, col - 1, width, 100, ROLE_METER_GIL);
@@ -212,7 +212,7 @@ static void header_meters(const struct app *a, struct grid *g, struct rect area,
     else if (waiters)
         header_fact(g, area, row, &col, "", ROLE_GIL_WAITING, "%zu wait", waiters);
     if (!history) /* it is the last line */
-        (void)header_verdict(a, g, area, row, col);
+        header_verdict(a, g, area, row, col);
 }
 
 /* Columns that what must be seen takes at most, beside a verdict. */
@@ -288,7 +288,7 @@ static void header_service(const struct app *a, struct grid *g, struct rect area
 
 void header_draw(const struct app *app, struct grid *g, struct rect area) {
     if (app->screens[0].def == &screen_picker) {
-        (void)grid_printf(g, area, 0, 1, ROLE_VALUE, "probing-top %s", PROBING_VERSION);
+        grid_printf(g, area, 0, 1, ROLE_VALUE, "probing-top %s", PROBING_VERSION);
         return;
     }
     header_identity(app, g, area, 0);
@@ -303,9 +303,9 @@ void header_draw(const struct app *app, struct grid *g, struct rect area) {
 
 void toosmall_draw(const struct app *app, struct grid *g) {
     struct rect all = grid_rect(g);
-    (void)grid_printf(g, all, 0, 0, ROLE_VALUE, "too small: %dx%d", g->cols, g->rows);
-    (void)grid_printf(g, all, 1, 0, ROLE_TEXT, "needs %dx%d", LAYOUT_MIN_COLS, LAYOUT_MIN_ROWS);
-    (void)grid_text(g, all, 2, 0, ROLE_MUTED, "q quits");
+    grid_printf(g, all, 0, 0, ROLE_VALUE, "too small: %dx%d", g->cols, g->rows);
+    grid_printf(g, all, 1, 0, ROLE_TEXT, "needs %dx%d", LAYOUT_MIN_COLS, LAYOUT_MIN_ROWS);
+    grid_text(g, all, 2, 0, ROLE_MUTED, "q quits");
     if (app->data.has_target && g->rows > 4)
-        (void)grid_printf(g, all, 4, 0, ROLE_MUTED, "pid %lld", (long long)app->data.target.pid);
+        grid_printf(g, all, 4, 0, ROLE_MUTED, "pid %lld", (long long)app->data.target.pid);
 }

@@ -17,7 +17,7 @@ void pick_put_text(struct strbuf *out, const char *text) {
         out->failed = true;
         return;
     }
-    (void)strbuf_add(out, clean, text_sanitize(clean, cap, text));
+    strbuf_add(out, clean, text_sanitize(clean, cap, text));
     free(clean);
 }
 
@@ -26,15 +26,15 @@ void pick_put_frame(struct strbuf *out, const struct model_frame *f) {
     if (where) {
         pick_put_text(out, where);
         if (f->file && f->line > 0)
-            (void)strbuf_addf(out, ":%d", f->line);
+            strbuf_addf(out, ":%d", f->line);
         else if (!f->file && !f->func)
-            (void)strbuf_addf(out, "+0x%" PRIx64, f->address);
+            strbuf_addf(out, "+0x%" PRIx64, f->address);
     }
     if (f->func) {
-        (void)strbuf_adds(out, where ? " " : "");
+        strbuf_adds(out, where ? " " : "");
         pick_put_text(out, f->func);
     } else if (!where)
-        (void)strbuf_addf(out, "0x%" PRIx64, f->address);
+        strbuf_addf(out, "0x%" PRIx64, f->address);
 }
 
 static uint64_t pick_hash(uint64_t h, const char *text) {
@@ -52,16 +52,15 @@ uint64_t pick_frame_key(const struct model_frame *f, enum flame_by by) {
 }
 
 void pick_put_stack(struct strbuf *out, const struct model_thread *t) {
-    (void)strbuf_addf(out, "%" PRId64 " ", t->tid);
+    strbuf_addf(out, "%" PRId64 " ", t->tid);
     pick_put_text(out, data_thread_name(t));
-    (void)strbuf_addf(out, " %c%s\n", t->state,
-                      t->torn ? ", moved while it was read"
-                              : (t->truncated ? ", outermost frames left out" : ""));
+    strbuf_addf(out, " %c%s\n", t->state,
+                t->torn ? ", moved while it was read" : (t->truncated ? ", outermost frames left out" : ""));
     for (size_t i = 0; i < t->n_frames; i++) {
         if (t->frames[i].kind == MODEL_FRAME_ENTRY)
             continue;
-        (void)strbuf_adds(out, "  ");
+        strbuf_adds(out, "  ");
         pick_put_frame(out, &t->frames[i]);
-        (void)strbuf_addc(out, '\n');
+        strbuf_addc(out, '\n');
     }
 }

@@ -164,7 +164,7 @@ static void settings_apply_mouse(struct app *a, const char *value) {
 }
 
 static void settings_read_mouse(const struct app *a, char *value, size_t cap) {
-    (void)snprintf(value, cap, "%s", a->mouse ? "on" : "off");
+    snprintf(value, cap, "%s", a->mouse ? "on" : "off");
 }
 
 static void settings_apply_header(struct app *a, const char *value) {
@@ -172,7 +172,7 @@ static void settings_apply_header(struct app *a, const char *value) {
 }
 
 static void settings_read_header(const struct app *a, char *value, size_t cap) {
-    (void)snprintf(value, cap, "%s", a->folded ? "line" : "full");
+    snprintf(value, cap, "%s", a->folded ? "line" : "full");
 }
 
 /* Of those that do something at once, or that keys change too. `read` is NULL where only settings_set changes it. */
@@ -193,7 +193,7 @@ static const struct {
 void settings_init(struct settings *s) {
     memset(s, 0, sizeof *s);
     for (size_t i = 0; i < SETTINGS_COUNT; i++)
-        (void)snprintf(s->values[i], SETTINGS_TEXT, "%s", settings_table[i].default_value);
+        snprintf(s->values[i], SETTINGS_TEXT, "%s", settings_table[i].default_value);
 }
 
 int settings_find(const char *name, struct err *e) {
@@ -214,7 +214,7 @@ int settings_put(struct settings *s, enum settings_key key, const char *name, co
     const struct option_def *d = &settings_table[key];
     char value[SETTINGS_TEXT], clean[SETTINGS_TEXT];
     double number;
-    (void)text_sanitize(clean, sizeof clean, text);
+    text_sanitize(clean, sizeof clean, text);
     text += strspn(text, " \t");
     size_t len = strlen(text);
     while (len && strchr(" \t", text[len - 1]))

@@ -49,8 +49,8 @@ static int tabs_layout(const struct app *a, int form, int col, struct tabs_item 
                 continue;
             *it = (struct tabs_item){.action = (*s)->opens[0].action, .is_on = *s == current};
             int most = it->is_on ? (int)sizeof it->text : tabs_forms[form].most;
-            (void)snprintf(it->text, sizeof it->text, it->is_on ? "[%c%s%.*s]" : "%c%s%.*s", number,
-                           most ? " " : "", most, (*s)->title);
+            snprintf(it->text, sizeof it->text, it->is_on ? "[%c%s%.*s]" : "%c%s%.*s", number,
+                     most ? " " : "", most, (*s)->title);
             it->col = col;
             it->width = text_width(it->text);
             col += it->width + tabs_forms[form].gap;
@@ -67,7 +67,7 @@ static int tabs_put(struct app *a, struct grid *g, struct rect area, int col, in
     int n = tabs_layout(a, form, col, items);
     a->tabs = (struct app_tabs){.row = area.row, .col = col, .form = form};
     for (int i = 0; i < n; i++) {
-        (void)grid_text(g, area, 0, items[i].col, items[i].is_on ? role_on : role, items[i].text);
+        grid_text(g, area, 0, items[i].col, items[i].is_on ? role_on : role, items[i].text);
         col = items[i].col + items[i].width;
     }
     return col;
@@ -94,14 +94,14 @@ void tabs_draw(struct app *a, struct grid *g, struct rect area) {
         form++;
     int col = tabs_put(a, g, area, 1, form, ROLE_LABEL, ROLE_TITLE_FOCUS);
     if (!top->is_tab)
-        (void)grid_printf(g, area, 0, col + 2, ROLE_TITLE, "> %s", top->title);
+        grid_printf(g, area, 0, col + 2, ROLE_TITLE, "> %s", top->title);
 }
 
 int tabs_draw_folded(struct app *a, struct grid *g, struct rect area) {
     int width = tabs_width(a, TABS_NUMBERS) + 1;
     if (!tabs_are_shown(a) || a->tabs.row >= 0 || width > area.cols / 2)
         return 0;
-    (void)tabs_put(a, g, area, area.cols - width, TABS_NUMBERS, ROLE_STATUS, ROLE_STATUS_ON);
+    tabs_put(a, g, area, area.cols - width, TABS_NUMBERS, ROLE_STATUS, ROLE_STATUS_ON);
     return width + 1;
 }
 

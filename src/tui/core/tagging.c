@@ -112,9 +112,9 @@ int tagging_collect(struct app *app, struct tagged *out, struct strbuf *one, str
         else
             rows->put(s->state, app, i, what, short_text, long_text);
         if (one)
-            (void)strbuf_addc(one, '\n');
+            strbuf_addc(one, '\n');
         if (whole)
-            (void)strbuf_addc(whole, '\n');
+            strbuf_addc(whole, '\n');
     }
     out->hidden = t->n > out->n ? t->n - out->n : 0;
     strbuf_fini(&unread[0]);
@@ -150,8 +150,8 @@ bool tagged_has_frame(const struct tagged *t, const struct model_frame *f) {
 void tagging_text(const struct tagged *t, char *buf, size_t cap) {
     int n = snprintf(buf, cap, "%zu tagged row%s", t->n, t->n == 1 ? "" : "s");
     if (t->hidden && n > 0 && (size_t)n < cap)
-        (void)snprintf(buf + n, cap - (size_t)n, "; %zu more %s not shown", t->hidden,
-                       t->hidden == 1 ? "is" : "are");
+        snprintf(buf + n, cap - (size_t)n, "; %zu more %s not shown", t->hidden,
+                 t->hidden == 1 ? "is" : "are");
 }
 
 bool tagging_show_only(struct app *app, bool only) {

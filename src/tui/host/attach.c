@@ -29,13 +29,13 @@ static void attach_help(const char *target, const struct target_options *how, in
     struct attach_answer answer;
     sigset_t none;
     memset(&answer, 0, sizeof answer);
-    (void)setpgid(0, 0);
+    setpgid(0, 0);
     sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null >= 0)
         for (int i = 0; i < 3; i++)
-            (void)dup2(null, i);
+            dup2(null, i);
     answer.rc = target_resolve(target, &answer.addr, &answer.error);
     if (answer.rc == 0)
         answer.rc = target_reach(&answer.addr, how, &answer.error);
@@ -50,15 +50,15 @@ int attach_start(struct attach *a, const char *target, const struct target_optio
     pid_t pid = fork();
     if (pid < 0) {
         int error = errno;
-        (void)close(fds[0]);
-        (void)close(fds[1]);
+        close(fds[0]);
+        close(fds[1]);
         return err_set_errno(e, ERR_FAILED, error, "cannot start attaching");
     }
     if (pid == 0) {
-        (void)close(fds[0]);
+        close(fds[0]);
         attach_help(target, how, fds[1]);
     }
-    (void)close(fds[1]);
+    close(fds[1]);
     *a = (struct attach){.helper = pid, .fd = fds[0]};
     return 0;
 }
@@ -81,8 +81,8 @@ int attach_finish(struct attach *a, struct target_address *addr, struct err *e) 
     struct attach_answer answer;
     bool in_time = attach_wait(a->fd);
     ssize_t n = in_time ? read(a->fd, &answer, sizeof answer) : -1;
-    (void)close(a->fd);
-    (void)waitpid(a->helper, NULL, in_time ? 0 : WNOHANG);
+    close(a->fd);
+    waitpid(a->helper, NULL, in_time ? 0 : WNOHANG);
     *a = (struct attach){.fd = -1};
     if (!in_time)
         return err_set(e, ERR_ATTACH,

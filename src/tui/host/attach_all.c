@@ -20,7 +20,7 @@ static int attach_all_add(struct attach_all *all, const char *text, bool alone, 
                        text);
     if (strlen(text) >= sizeof all->texts[0])
         return err_set(e, ERR_USAGE, "the target '%.60s...' is too long", text);
-    (void)snprintf(all->texts[all->n], sizeof all->texts[0], "%s", text);
+    snprintf(all->texts[all->n], sizeof all->texts[0], "%s", text);
     all->names[all->n] = all->texts[all->n];
     all->addrs[all->n] = addr;
     all->n++;
@@ -40,7 +40,7 @@ int attach_all_read(struct attach_all *all, const char *const *typed, int n, str
         if (named < 2 && attach_all_add(all, typed[i], n == 1, e) != 0)
             return -1;
         for (size_t k = 0; named > 1 && k < named; k++) {
-            (void)snprintf(pid, sizeof pid, "%ld", (long)pids[k]);
+            snprintf(pid, sizeof pid, "%ld", (long)pids[k]);
             if (attach_all_add(all, pid, false, e) != 0)
                 return -1;
         }

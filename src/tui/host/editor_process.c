@@ -43,14 +43,14 @@ void editor_process_arguments(const char *command, const char *path, int line,
     command += strspn(command, " ");
     bool option = editor_is(command, with_option);
     if (line > 0 && option)
-        (void)snprintf(out->text[out->n++], cap, "-g");
+        snprintf(out->text[out->n++], cap, "-g");
     if (line > 0 && (option || editor_is(command, with_colon))) {
-        (void)snprintf(out->text[out->n++], cap, "%s:%d", path, line);
+        snprintf(out->text[out->n++], cap, "%s:%d", path, line);
         return;
     }
     if (line > 0)
-        (void)snprintf(out->text[out->n++], cap, "+%d", line);
-    (void)snprintf(out->text[out->n++], cap, "%s", path);
+        snprintf(out->text[out->n++], cap, "+%d", line);
+    snprintf(out->text[out->n++], cap, "%s", path);
 }
 
 /* The child's life until it is the editor. */
@@ -60,12 +60,12 @@ static void editor_run(const char *command, const struct editor_process_argument
     sigset_t none;
     size_t n = 0;
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        (void)signal(own[i], SIG_DFL);
+        signal(own[i], SIG_DFL);
     sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     for (int fd = STDERR_FILENO + 1; fd < EDITOR_MAX_FD; fd++)
-        (void)close(fd);
-    (void)snprintf(script, sizeof script, "exec %s \"$@\"", command);
+        close(fd);
+    snprintf(script, sizeof script, "exec %s \"$@\"", command);
     argv[n++] = (char *)"sh";
     argv[n++] = (char *)"-c";
     argv[n++] = script;
@@ -73,7 +73,7 @@ static void editor_run(const char *command, const struct editor_process_argument
     for (size_t i = 0; i < a->n; i++)
         argv[n++] = (char *)a->text[i];
     argv[n] = NULL;
-    (void)execv("/bin/sh", argv);
+    execv("/bin/sh", argv);
     _exit(EDITOR_NOT_RUN);
 }
 
@@ -84,7 +84,7 @@ int editor_process_start(struct editor_process *p, const char *command, const ch
     if (!a)
         return err_set(e, ERR_FAILED, "out of memory");
     editor_process_arguments(command, path, line, a);
-    (void)snprintf(p->command, sizeof p->command, "%s", command);
+    snprintf(p->command, sizeof p->command, "%s", command);
     pid_t pid = fork();
     if (pid == 0)
         editor_run(p->command, a);
@@ -92,16 +92,16 @@ int editor_process_start(struct editor_process *p, const char *command, const ch
     free(a);
     if (pid < 0)
         return err_set_errno(e, ERR_FAILED, error, "cannot start %s", p->command);
-    (void)sigaction(SIGQUIT, &ignore, &p->quit);
+    sigaction(SIGQUIT, &ignore, &p->quit);
     p->pid = pid;
     p->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     return 0;
 }
 
 static void editor_forget(struct editor_process *p) {
-    (void)sigaction(SIGQUIT, &p->quit, NULL);
+    sigaction(SIGQUIT, &p->quit, NULL);
     if (p->pidfd >= 0)
-        (void)close(p->pidfd);
+        close(p->pidfd);
     p->pid = 0;
     p->pidfd = -1;
 }

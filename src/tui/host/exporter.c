@@ -20,7 +20,7 @@ struct export_job *export_job_new(const struct export_format *format, const char
     if (!j)
         return NULL;
     j->format = format;
-    (void)snprintf(j->path, sizeof j->path, "%s", path);
+    snprintf(j->path, sizeof j->path, "%s", path);
     strbuf_init(&j->text, EXPORTER_MAX);
     struct model_target *t = &j->target;
     *t = *target;

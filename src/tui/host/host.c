@@ -101,7 +101,7 @@ static void host_on_paint(void *arg) {
     if ((rows != r->grid.rows || cols != r->grid.cols) && grid_resize(&r->grid, rows, cols) != 0)
         return;
     app_draw(r->app, &r->grid);
-    (void)term_paint(r->term, &r->grid, r->app->cursor_row, r->app->cursor_col);
+    term_paint(r->term, &r->grid, r->app->cursor_row, r->app->cursor_col);
     r->painted_ns = clock_mono_ns();
     if (!term_flush(r->term)) {
         r->retry_us = HOST_RETRY_US;
@@ -225,7 +225,7 @@ void host_follow_samples(struct host *r, bool again) {
     }
     r->native = r->app->native;
     if (r->sampling)
-        (void)session_unsubscribe(r->session, WIRE_STREAM_SAMPLES, NULL);
+        session_unsubscribe(r->session, WIRE_STREAM_SAMPLES, NULL);
     if (wanted && session_subscribe(r->session, WIRE_STREAM_SAMPLES, APP_SAMPLE_HZ, &e) != 0)
         app_message(r->app, true, "%s", e.text);
     r->sampling = wanted;
@@ -397,12 +397,12 @@ void host_do_noted(struct host *r) {
         struct err e;
         n->what = 0;
         if (what & HOST_EVAL) {
-            (void)err_set(&e, ERR_FAILED, "not connected");
+            err_set(&e, ERR_FAILED, "not connected");
             if (!r->session || session_eval(r->session, &n->eval, &e) != 0)
                 app_repl_refused(r->app, &e);
         }
         if (what & HOST_DEBUG) {
-            (void)err_set(&e, ERR_FAILED, "not connected");
+            err_set(&e, ERR_FAILED, "not connected");
             if (!r->session || session_debug(r->session, n->debug_method, n->debug, &e) != 0)
                 app_repl_refused(r->app, &e);
         }
@@ -489,7 +489,7 @@ static int host_signals_open(struct err *e) {
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
         sigaddset(&set, wanted[i]);
-    (void)signal(SIGPIPE, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "cannot block signals");
     int fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -513,7 +513,7 @@ static void host_proc_stats_poll(struct proc_stats_reader *r, struct app *a, str
     }
     if (s && app_wants_status(a)) {
         q->status_at_s = a->now_s; /* whatever comes of it: it is asked again in time */
-        (void)session_request(s, WIRE_STATUS, NULL);
+        session_request(s, WIRE_STATUS, NULL);
     }
 }
 
@@ -562,7 +562,7 @@ void host_leave_children(struct host *r) {
 
 static void host_repl_leave(struct app *app, struct session *s) {
     if (s && app_repl_runs(app) && app->repl.asked != APP_REPL_QUERY)
-        (void)session_interrupt(s, NULL);
+        session_interrupt(s, NULL);
     app_repl_forget(app);
 }
 
@@ -696,7 +696,7 @@ static void host_app_open_diff(void *arg, const char *name) {
 static void host_app_request(void *arg, enum wire_method method) {
     struct host *r = arg;
     if (r->session)
-        (void)session_request(r->session, method, NULL);
+        session_request(r->session, method, NULL);
 }
 
 static int host_app_ask_details(void *arg, const struct wire_threads *want, struct err *e) {
@@ -860,9 +860,9 @@ static void host_fini(struct host *r) {
     if (r->loop)
         loop_free(r->loop);
     if (r->signal_fd >= 0)
-        (void)close(r->signal_fd);
+        close(r->signal_fd);
     if (r->attach.helper)
-        (void)close(r->attach.fd);
+        close(r->attach.fd);
     app_free(r->app);
     grid_fini(&r->grid);
 }

@@ -145,7 +145,7 @@ static void host_on_attached(void *arg) {
 void host_attach(struct host *r, pid_t pid) {
     char target[24];
     struct err e;
-    (void)snprintf(target, sizeof target, "%ld", (long)pid);
+    snprintf(target, sizeof target, "%ld", (long)pid);
     if (attach_start(&r->attach, target, &r->config->how, &e) != 0) {
         host_end_attach(r, -1, &e);
         return;

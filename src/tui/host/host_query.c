@@ -72,7 +72,7 @@ static int host_query_start(struct host_query *q, enum app_query_request what, s
         return querier_write(q->sql.querier, &moved, e);
     }
     double from_s = NAN, to_s = NAN;
-    (void)window_get_range(q->app, &from_s, &to_s);
+    window_get_range(q->app, &from_s, &to_s);
     querier_set_window(q->sql.querier, from_s, to_s);
     return what == APP_QUERY_RUN ? querier_run(q->sql.querier, asked->text, e)
                                  : querier_list_tables(q->sql.querier, e);
@@ -146,7 +146,7 @@ static void host_query_refuse_magic(struct host_query *q, const struct err *why)
 
 void host_query_run_magic(struct host_query *q, struct magic *m, int cols) {
     struct err e;
-    (void)host_query_go_to_recording(q);
+    host_query_go_to_recording(q);
     if (host_querier_open(q, &q->magic, host_query_on_magic, &e) != 0)
         magic_fini(m);
     else if (querier_do(q->magic.querier, m, cols, &e) == 0)
@@ -174,13 +174,13 @@ void host_query_set_target(struct host_query *q, const struct target_address *ad
         return;
     if (q->app->query.running && q->app->query.pending == APP_QUERY_NONE) { /* nobody answers it now */
         struct querier_answer answer = {.kind = QUERIER_RUN, .error_at = -1};
-        (void)err_set(&answer.error, ERR_FAILED, "the target is another one now: run the query again");
+        err_set(&answer.error, ERR_FAILED, "the target is another one now: run the query again");
         app_take_answer(q->app, &answer);
     }
     q->app->feeds.feeds[q->feed_id].running = false; /* nobody answers it now */
     if (had_magic) {
         struct err why;
-        (void)err_set(&why, ERR_FAILED, "the target is another one now: ask again");
+        err_set(&why, ERR_FAILED, "the target is another one now: ask again");
         host_query_refuse_magic(q, &why);
     }
     if (addr) { /* what has waited for the end of something */

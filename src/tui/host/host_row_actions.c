@@ -44,7 +44,7 @@ void host_row_actions_copy(struct host_row_actions *h, const char *what, const c
         return;
     }
     term_copy(h->term, text, len);
-    (void)text_sanitize(begin, sizeof begin, text);
+    text_sanitize(begin, sizeof begin, text);
     app_message(h->app, false, "copied %s, %zu bytes: %s%s", what, len, begin,
                 len >= sizeof begin ? "..." : "");
 }

@@ -96,9 +96,9 @@ static void host_target_slow(struct host_target *t) {
     struct err e;
     if (!t->session)
         return;
-    (void)session_set_native(t->session, false, &e);
-    (void)session_unsubscribe(t->session, WIRE_STREAM_SAMPLES, NULL);
-    (void)session_subscribe(t->session, WIRE_STREAM_THREADS, 1 / TARGETS_BACKGROUND_S, NULL);
+    session_set_native(t->session, false, &e);
+    session_unsubscribe(t->session, WIRE_STREAM_SAMPLES, NULL);
+    session_subscribe(t->session, WIRE_STREAM_THREADS, 1 / TARGETS_BACKGROUND_S, NULL);
 }
 
 int host_targets_add(struct host_targets *t, const struct target_address *addr, const char *name,
@@ -119,7 +119,7 @@ int host_targets_add(struct host_targets *t, const struct target_address *addr, 
     int there = targets_find(t->app, addr->pid);
     if (there >= 0)
         return there;
-    (void)snprintf(pid, sizeof pid, "%ld", (long)addr->pid);
+    snprintf(pid, sizeof pid, "%ld", (long)addr->pid);
     int i = targets_add(t->app, addr->pid, name ? name : pid);
     if (i < 0)
         return err_set(e, ERR_USAGE, "no more than %d targets at a time", TARGETS_MAX);
@@ -133,7 +133,7 @@ int host_targets_add(struct host_targets *t, const struct target_address *addr, 
     session_set_sampling(item->session, t->sampling);
     session_set_budget(item->session, t->budget_pct);
     if (!host_target_is_shown(item))
-        (void)session_subscribe(item->session, WIRE_STREAM_THREADS, 1 / TARGETS_BACKGROUND_S, NULL);
+        session_subscribe(item->session, WIRE_STREAM_THREADS, 1 / TARGETS_BACKGROUND_S, NULL);
     return i;
 }
 

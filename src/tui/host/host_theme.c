@@ -22,7 +22,7 @@ static void host_theme_unwatch(struct host_theme *l) {
         for (size_t k = 0; k < i; k++)
             again |= l->wd[k] == l->wd[i];
         if (l->wd[i] >= 0 && !again)
-            (void)inotify_rm_watch(l->inotify, l->wd[i]);
+            inotify_rm_watch(l->inotify, l->wd[i]);
     }
     for (size_t i = 0; i < THEME_MAX_FILES; i++)
         l->wd[i] = -1;
@@ -35,7 +35,7 @@ static void host_theme_watch(struct host_theme *l) {
         char folder[THEME_MAX_FILE_NAME];
         const char *slash = strrchr(l->files.paths[i], '/');
         int len = slash ? (int)(slash - l->files.paths[i]) : 0;
-        (void)snprintf(folder, sizeof folder, "%.*s", len, l->files.paths[i]);
+        snprintf(folder, sizeof folder, "%.*s", len, l->files.paths[i]);
         l->wd[i] = inotify_add_watch(l->inotify, slash ? (len ? folder : "/") : ".", HOST_THEME_EVENTS);
     }
 }
@@ -110,7 +110,7 @@ void host_theme_load(struct host_theme *l, const char *name) {
         l->theme = made;
         l->files = files;
         if (name != l->name)
-            (void)snprintf(l->name, sizeof l->name, "%s", name);
+            snprintf(l->name, sizeof l->name, "%s", name);
         host_theme_watch(l);
         host_theme_warn(l, strbuf_str(&warnings));
         host_theme_show(l);
@@ -141,7 +141,7 @@ void host_theme_begin(struct host_theme *l, const struct host_config *config) {
     for (size_t i = 0; i < THEME_MAX_FILES; i++)
         l->wd[i] = -1;
     l->watch = l->inotify >= 0 ? loop_watch_fd(l->loop, l->inotify, host_theme_on_event, l, &e) : NULL;
-    (void)snprintf(l->name, sizeof l->name, "%s", l->app->settings.values[SETTINGS_THEME]);
+    snprintf(l->name, sizeof l->name, "%s", l->app->settings.values[SETTINGS_THEME]);
     /* Which files there are to watch. */
     found.files = &l->files;
     if (path && theme_load(&made, l->name, &found, NULL, &e) == 0)
@@ -154,7 +154,7 @@ void host_theme_end(struct host_theme *l) {
     loop_unwatch(l->watch);
     l->watch = NULL;
     if (l->inotify >= 0)
-        (void)close(l->inotify);
+        close(l->inotify);
     l->inotify = -1;
 }
 

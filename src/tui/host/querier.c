@@ -58,7 +58,7 @@ const char *querier_export_format(const char *path, struct err *e) {
     const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
     const char *end = dot && (!slash || dot > slash) ? dot + 1 : "";
     if (strcmp(end, "csv") != 0 && strcmp(end, "json") != 0 && strcmp(end, "ndjson") != 0) {
-        (void)err_set(e, ERR_USAGE, "the name says the format: FILE.csv, FILE.json or FILE.ndjson");
+        err_set(e, ERR_USAGE, "the name says the format: FILE.csv, FILE.json or FILE.ndjson");
         return NULL;
     }
     return end;
@@ -179,7 +179,7 @@ static int querier_open_tables(struct querier *q, struct err *e) {
     if (magic_ask(&q->magic, &way, &q->answer.text, e) != 0)
         return -1;
     if (is_query)
-        (void)snprintf(q->answer.note, sizeof q->answer.note, "%s", database_note(q->db));
+        snprintf(q->answer.note, sizeof q->answer.note, "%s", database_note(q->db));
     return 0;
 }
 
@@ -208,7 +208,7 @@ static void querier_work(struct querier *q) {
         database_explain(q->db, &a->error);
         a->catalog = catalog_of_session(database_sql(q->db));
         a->is_past = database_is_recorded(q->db);
-        (void)snprintf(a->note, sizeof a->note, "%s", database_note(q->db));
+        snprintf(a->note, sizeof a->note, "%s", database_note(q->db));
     }
     a->cancelled = atomic_load(&q->ending);
     if (a->error.code != ERR_OK || a->cancelled) { /* discard partial results */
@@ -245,7 +245,7 @@ static void querier_main(void *arg) {
 struct querier *querier_new(const struct target_address *addr, struct err *e) {
     struct querier *q = calloc(1, sizeof *q);
     if (!q) {
-        (void)err_set(e, ERR_FAILED, "out of memory for queries");
+        err_set(e, ERR_FAILED, "out of memory for queries");
         return NULL;
     }
     q->has_address = addr != NULL;

@@ -72,7 +72,7 @@ __attribute__((format(printf, 3, 4))) static void arms_say(char *buf, size_t cap
     size_t used = strlen(buf);
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(buf + used, cap - used, fmt, ap);
+    vsnprintf(buf + used, cap - used, fmt, ap);
     va_end(ap);
 }
 

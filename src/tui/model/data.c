@@ -223,7 +223,7 @@ bool data_take_samples(struct data *d, const struct model_sample_batch *b, doubl
         if (!d->tally)
             return true;
         if (d->paused && !data_is_recorded(d)) /* what has ended stands still by itself */
-            (void)sample_store_freeze(d->tally, true);
+            sample_store_freeze(d->tally, true);
     }
     return sample_store_add(d->tally, b, data_sample_time(d, b, now_s));
 }
@@ -278,7 +278,7 @@ void data_set_paused(struct data *d, bool paused) {
     d->paused = paused;
     d->pauses++;
     if (d->tally && !data_is_recorded(d))
-        (void)sample_store_freeze(d->tally, paused);
+        sample_store_freeze(d->tally, paused);
     if (!paused) {
         data_shot_fini(&d->stepped);
         data_shot_fini(&d->held);

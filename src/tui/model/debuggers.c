@@ -10,7 +10,7 @@
 #include "base/text.h"
 
 static void debuggers_copy(char *to, size_t cap, const char *from) {
-    (void)text_sanitize(to, cap, from ? from : "");
+    text_sanitize(to, cap, from ? from : "");
 }
 
 void debuggers_take(struct debuggers *h, const struct model_status *s, double now_s) {
@@ -57,14 +57,14 @@ bool debuggers_put_line(const struct debuggers *h, double now_s, char *buf, size
         return false;
     bool kept = strcmp(it->state, "kept") == 0;
     if (!kept && it->pid > 0)
-        (void)snprintf(by, sizeof by, " by process %lld%s", (long long)it->pid,
-                       it->pid == getpid() ? " (this one)" : "");
+        snprintf(by, sizeof by, " by process %lld%s", (long long)it->pid,
+                 it->pid == getpid() ? " (this one)" : "");
     double rest = it->left_s - (now_s - h->told_s);
     if (!isnan(rest))
-        (void)snprintf(left, sizeof left, ", %.0f s left", rest > 0 ? rest : 0);
-    (void)snprintf(buf, cap, "%s%s: pdb at %s%s%s%s%s", kept ? "KEPT" : "PAUSED", by,
-                   it->address[0] ? it->address : "?", left, it->used ? ", in use" : "", kept ? ": " : "",
-                   it->text);
+        snprintf(left, sizeof left, ", %.0f s left", rest > 0 ? rest : 0);
+    snprintf(buf, cap, "%s%s: pdb at %s%s%s%s%s", kept ? "KEPT" : "PAUSED", by,
+             it->address[0] ? it->address : "?", left, it->used ? ", in use" : "", kept ? ": " : "",
+             it->text);
     return true;
 }
 

@@ -17,7 +17,7 @@
 static void events_took(const struct events *q, const struct events_place *p, char *buf, size_t cap) {
     buf[0] = '\0';
     if (q->began_s > 0 && p->now_s >= q->began_s)
-        (void)snprintf(buf, cap, " in %.2f s", p->now_s - q->began_s);
+        snprintf(buf, cap, " in %.2f s", p->now_s - q->began_s);
 }
 
 static void events_connected(struct data *d, const struct events_place *p) {
@@ -38,7 +38,7 @@ void events_see_state(struct data *d, enum session_state before, const struct ev
     bool same = strncmp(why, d->pulse.reason, sizeof d->pulse.reason - 1) == 0;
     if (d->state == before && (d->state != SESSION_RECONNECTING || same))
         return;
-    (void)snprintf(d->pulse.reason, sizeof d->pulse.reason, "%s", why);
+    snprintf(d->pulse.reason, sizeof d->pulse.reason, "%s", why);
     switch (d->state) {
     case SESSION_CONNECTING:
         break;
@@ -184,7 +184,7 @@ static void events_name(const struct data *d, int64_t tid, char *buf, size_t cap
     if (t)
         text_sanitize(buf, cap, data_thread_name(t));
     else
-        (void)snprintf(buf, cap, "thread %lld", (long long)tid);
+        snprintf(buf, cap, "thread %lld", (long long)tid);
 }
 
 /* A run of looks has ended, and lasted so long as far as they tell. */

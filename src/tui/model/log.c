@@ -63,7 +63,7 @@ void log_add(struct log *l, double epoch_s, enum log_level level, const char *fm
     if (!l)
         return;
     va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     log_put(l, 0, epoch_s, level, text);
 }
@@ -74,7 +74,7 @@ void log_add_of(struct log *l, int64_t pid, double epoch_s, enum log_level level
     if (!l)
         return;
     va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     log_put(l, pid, epoch_s, level, text);
 }

@@ -204,7 +204,7 @@ static uint32_t history_move_stack(const struct trie *from, uint32_t stack, stru
     struct model_frame *frames = calloc(n, sizeof *frames);
     if (!frames)
         return TRIE_FULL;
-    (void)history_walk(from, stack, frames, n);
+    history_walk(from, stack, frames, n);
     uint32_t number = trie_add(to, frames, n);
     free(frames);
     if (number != TRIE_FULL)

@@ -57,7 +57,7 @@ bool window_select(struct app *a, double from_s, double to_s) {
         app_message(a, true, "a window begins before it ends");
         return false;
     }
-    (void)sample_store_get_span_health(a->data.tally, SAMPLE_STORE_SPAN, &h);
+    sample_store_get_span_health(a->data.tally, SAMPLE_STORE_SPAN, &h);
     if (isnan(h.known_from_s))
         app_message(a, false,
                     "nothing is known of that time: the samples in memory begin later, or have not come");
@@ -177,7 +177,7 @@ int window_parse(struct app *a, const char *text, struct err *e) {
         return window_refuse(text, e);
     if (!a->data.tally)
         return err_set(e, ERR_USAGE, "there are no samples yet: Flame (3) or Timeline (9) has them sent");
-    (void)window_select(a, from_s, to_s);
+    window_select(a, from_s, to_s);
     return 0;
 }
 
@@ -221,15 +221,15 @@ void window_put_clock(double time_s, char *buf, size_t cap) {
     time_t t = (time_t)floor(tenths / 10);
     struct tm tm;
     if (isfinite(time_s) && localtime_r(&t, &tm))
-        (void)strftime(text, sizeof text, "%H:%M:%S", &tm);
-    (void)snprintf(buf, cap, "%s.%d", text, isfinite(time_s) ? (int)(tenths - (double)t * 10) : 0);
+        strftime(text, sizeof text, "%H:%M:%S", &tm);
+    snprintf(buf, cap, "%s.%d", text, isfinite(time_s) ? (int)(tenths - (double)t * 10) : 0);
 }
 
 void window_put_length(double seconds, char *buf, size_t cap) {
     if (seconds < 0.95)
-        (void)snprintf(buf, cap, "%.0fms", seconds * 1000);
+        snprintf(buf, cap, "%.0fms", seconds * 1000);
     else if (seconds < 99.95)
-        (void)snprintf(buf, cap, "%.1fs", seconds);
+        snprintf(buf, cap, "%.1fs", seconds);
     else
         text_human_duration(buf, cap, seconds);
 }
@@ -246,15 +246,15 @@ void window_put_text(const struct app *a, char *buf, size_t cap) {
     if (isnan(h.since_s))
         return;
     if (which == SAMPLE_STORE_10S || which == SAMPLE_STORE_60S)
-        (void)snprintf(buf, cap, "last %d s", which == SAMPLE_STORE_10S ? 10 : 60);
+        snprintf(buf, cap, "last %d s", which == SAMPLE_STORE_10S ? 10 : 60);
     else if (which == SAMPLE_STORE_SPAN && sample_store_get_span(t, which, &from_s, &to_s)) {
         window_put_clock(from_s, clock, sizeof clock);
         window_put_length(to_s - from_s, length, sizeof length);
-        (void)snprintf(buf, cap, "%s +%s", clock, length);
+        snprintf(buf, cap, "%s +%s", clock, length);
     } else {
         double since_s = which == SAMPLE_STORE_MARK ? sample_store_marked_s(t) : h.since_s;
         window_put_length(fmax(h.newest_s - since_s, 0), length, sizeof length);
-        (void)snprintf(buf, cap, "%s %s", which == SAMPLE_STORE_MARK ? "since mark" : "over", length);
+        snprintf(buf, cap, "%s %s", which == SAMPLE_STORE_MARK ? "since mark" : "over", length);
     }
 }
 
@@ -266,12 +266,12 @@ void window_put_missing(const struct app *a, char *buf, size_t cap) {
         !sample_store_get_span_health(a->data.tally, SAMPLE_STORE_SPAN, &h))
         return;
     if (isnan(h.known_from_s))
-        (void)snprintf(buf, cap, "nothing of it known");
+        snprintf(buf, cap, "nothing of it known");
     else if (h.known_from_s - h.from_s > WINDOW_SLACK_S) {
         window_put_length(h.known_from_s - h.from_s, length, sizeof length);
-        (void)snprintf(buf, cap, "first %s not known", length);
+        snprintf(buf, cap, "first %s not known", length);
     } else if (h.to_s - h.known_until_s > WINDOW_SLACK_S) {
         window_put_length(h.to_s - h.known_until_s, length, sizeof length);
-        (void)snprintf(buf, cap, "last %s not known", length);
+        snprintf(buf, cap, "last %s not known", length);
     }
 }

@@ -42,7 +42,7 @@ static void export_draw(void *state, struct app *app, struct grid *g, struct rec
     struct rect head = {s->box.row, s->box.col, 1, cols};
     grid_fill(g, s->box, ROLE_STATUS);
     grid_fill(g, head, ROLE_TITLE_FOCUS);
-    (void)grid_text(g, head, 0, 1, ROLE_TITLE_FOCUS, "Write what is shown to a file, as");
+    grid_text(g, head, 0, 1, ROLE_TITLE_FOCUS, "Write what is shown to a file, as");
     list_fit(&s->list, s->n, rows - 1);
     for (int i = 0; i < s->list.page && s->list.top + i < s->n; i++) {
         int at = s->list.top + i;
@@ -75,7 +75,7 @@ static void export_begin(struct export_state *s, struct app *app, const char *pa
     }
     if (!exists)
         return;
-    (void)snprintf(s->path, sizeof s->path, "%s", path);
+    snprintf(s->path, sizeof s->path, "%s", path);
     app_refuse(app, "%s is there already: Enter replaces it, Esc does not", s->path);
 }
 
@@ -92,7 +92,7 @@ static bool export_act(void *state, struct app *app, enum action action) {
     char path[PROMPT_MAX];
     switch ((int)action) {
     case ACTION_RUN_ENTRY:
-        (void)snprintf(path, sizeof path, "%s", s->path);
+        snprintf(path, sizeof path, "%s", s->path);
         if (*path)
             export_begin(s, app, path, true);
         else
@@ -128,7 +128,7 @@ static bool export_mouse(void *state, struct app *app, const struct input_event 
 static void export_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct export_state *s = state;
     (void)app;
-    (void)strbuf_addf(out, "Export   %d formats can be made of this   Enter takes one, Esc closes", s->n);
+    strbuf_addf(out, "Export   %d formats can be made of this   Enter takes one, Esc closes", s->n);
 }
 
 const struct screen_def screen_export = {

@@ -47,7 +47,7 @@ static const char *help_line_keys(const struct help_line *l, char *buf, size_t c
     if (l->def)
         action_keys_text(l->def, l->context, buf, cap);
     else if (l->command)
-        (void)snprintf(buf, cap, ":%s %s", l->command->name, l->command->arguments);
+        snprintf(buf, cap, ":%s %s", l->command->name, l->command->arguments);
     else
         return l->name;
     return buf;
@@ -64,7 +64,7 @@ static void help_draw_row(const void *state, const void *line, int scroll, struc
     (void)scroll;
     int key_cols = layout_has_panes(area) ? HELP_KEY_COLS : HELP_NARROW_KEY_COLS;
     if (l->heading) {
-        (void)grid_text(g, area, 0, 1, ROLE_HELP_GROUP, l->heading);
+        grid_text(g, area, 0, 1, ROLE_HELP_GROUP, l->heading);
         return;
     }
     grid_text_fit(g, area, 0, 2, key_cols, ROLE_HELP_KEY, GRID_LEFT, help_line_keys(l, keys, sizeof keys));
@@ -83,8 +83,8 @@ static void help_draw_whole(const struct help_line *l, struct grid *g, struct re
         while (text[n] && n > 0 && text[n] != ' ')
             n--;
         n = n ? n : text_fit(text, area.cols - 2);
-        (void)snprintf(line, sizeof line, "%.*s", (int)n, text);
-        (void)grid_text(g, area, row, 1, ROLE_STATUS, line);
+        snprintf(line, sizeof line, "%.*s", (int)n, text);
+        grid_text(g, area, row, 1, ROLE_STATUS, line);
         text += n + (text[n] == ' ');
     }
 }
@@ -170,7 +170,7 @@ static void help_run(struct help_state *s, struct app *app) {
     enum action action = l->def && l->works_below ? l->def->action : ACTION_NONE;
     if (command) {
         char line[64];
-        (void)snprintf(line, sizeof line, "%s ", command->name);
+        snprintf(line, sizeof line, "%s ", command->name);
         app_pop(app);
         command_line_open(app, line);
         return;
@@ -193,8 +193,8 @@ static bool help_act(void *state, struct app *app, enum action action) {
 static void help_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct help_state *s = state;
     (void)app;
-    (void)strbuf_addf(out, "Help   line %d of %d   / searches, Enter does the selected entry, q closes",
-                      s->view.list.selected + 1, s->n);
+    strbuf_addf(out, "Help   line %d of %d   / searches, Enter does the selected entry, q closes",
+                s->view.list.selected + 1, s->n);
 }
 
 const struct screen_def screen_help = {

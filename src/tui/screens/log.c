@@ -53,11 +53,11 @@ void log_draw_entry(const struct log_entry *e, int scroll, struct grid *g, struc
     time_t t = (time_t)e->last_s;
     struct tm tm;
     if (localtime_r(&t, &tm))
-        (void)strftime(when, sizeof when, "%H:%M:%S", &tm);
-    (void)grid_text(g, row, 0, 1, ROLE_MUTED, when);
-    (void)grid_text(g, row, 0, 10, log_level_role(e->level), marks[e->level]);
+        strftime(when, sizeof when, "%H:%M:%S", &tm);
+    grid_text(g, row, 0, 1, ROLE_MUTED, when);
+    grid_text(g, row, 0, 10, log_level_role(e->level), marks[e->level]);
     int at = LOG_TEXT_AT + log_put_head(e, head, sizeof head);
-    (void)grid_text(g, row, 0, LOG_TEXT_AT, ROLE_LABEL, head);
+    grid_text(g, row, 0, LOG_TEXT_AT, ROLE_LABEL, head);
     if (at < row.cols)
         grid_text_scroll(g, row, 0, at, row.cols - at, scroll, log_level_role(e->level), GRID_LEFT, e->text);
 }
@@ -78,7 +78,7 @@ static void log_draw_row(const void *state, const void *row, int scroll, struct 
 static bool log_matches(const void *row, const struct match *m) {
     const struct log_entry *e = ((const struct log_row *)row)->entry;
     char pid[24];
-    (void)snprintf(pid, sizeof pid, "%lld", (long long)e->pid);
+    snprintf(pid, sizeof pid, "%lld", (long long)e->pid);
     return match_text(m, e->text) || match_text(m, log_level_name(e->level)) ||
            (e->pid && match_text(m, pid));
 }
@@ -179,20 +179,20 @@ static void log_draw(void *state, struct app *app, struct grid *g, struct rect a
     if (detail) {
         struct rect title = {below.row - 1, below.col, 1, below.cols};
         grid_fill(g, title, ROLE_TABLE_HEAD);
-        (void)grid_text(g, title, 0, 1, ROLE_TABLE_HEAD, "The selected entry");
+        grid_text(g, title, 0, 1, ROLE_TABLE_HEAD, "The selected entry");
         log_draw_detail(selected->entry, g, below);
     }
 }
 
 static void log_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct log_state *s = state;
-    (void)strbuf_addf(out, "Log %d", s->n);
+    strbuf_addf(out, "Log %d", s->n);
     if ((size_t)s->n != log_count(app->log))
-        (void)strbuf_addf(out, " of %zu", log_count(app->log));
+        strbuf_addf(out, " of %zu", log_count(app->log));
     if (log_lost(app->log))
-        (void)strbuf_addf(out, "   %llu older ones are gone", (unsigned long long)log_lost(app->log));
+        strbuf_addf(out, "   %llu older ones are gone", (unsigned long long)log_lost(app->log));
     view_put_filter(&s->view, out);
-    (void)strbuf_adds(out, s->leaves_end ? "   End follows what comes" : "   follows what comes");
+    strbuf_adds(out, s->leaves_end ? "   End follows what comes" : "   follows what comes");
 }
 
 /* The key of a prompt pressed in it goes on to an older entry. */

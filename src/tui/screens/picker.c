@@ -35,7 +35,7 @@ static enum theme_role picker_role(const void *row, enum theme_role role) {
 }
 
 static void picker_cell_pid(const void *row, struct table_cell *c) {
-    (void)snprintf(c->text, sizeof c->text, "%ld", (long)picker_of(row)->pid);
+    snprintf(c->text, sizeof c->text, "%ld", (long)picker_of(row)->pid);
     c->role = picker_role(row, ROLE_VALUE);
 }
 
@@ -44,7 +44,7 @@ static int picker_compare_pid(const void *a, const void *b) {
 }
 
 static void picker_cell_user(const void *row, struct table_cell *c) {
-    (void)snprintf(c->text, sizeof c->text, "%s", picker_of(row)->user);
+    snprintf(c->text, sizeof c->text, "%s", picker_of(row)->user);
     c->role = picker_role(row, ROLE_TEXT);
 }
 
@@ -55,9 +55,9 @@ static int picker_compare_user(const void *a, const void *b) {
 static void picker_cell_cpu(const void *row, struct table_cell *c) {
     double v = picker_of(row)->cpu_pct;
     if (isnan(v))
-        (void)snprintf(c->text, sizeof c->text, "?");
+        snprintf(c->text, sizeof c->text, "?");
     else
-        (void)snprintf(c->text, sizeof c->text, "%.*f", v < 999.95 ? 1 : 0, v);
+        snprintf(c->text, sizeof c->text, "%.*f", v < 999.95 ? 1 : 0, v);
     c->role = picker_role(row, isnan(v) || v < 1 ? ROLE_CPU_LOW : v < 60 ? ROLE_CPU_MID : ROLE_CPU_HIGH);
 }
 
@@ -76,7 +76,7 @@ static int picker_compare_rss(const void *a, const void *b) {
 }
 
 static void picker_cell_python(const void *row, struct table_cell *c) {
-    (void)snprintf(c->text, sizeof c->text, "%s", *picker_of(row)->python ? picker_of(row)->python : "?");
+    snprintf(c->text, sizeof c->text, "%s", *picker_of(row)->python ? picker_of(row)->python : "?");
     c->role = picker_role(row, ROLE_TEXT);
 }
 
@@ -85,7 +85,7 @@ static int picker_compare_python(const void *a, const void *b) {
 }
 
 static void picker_cell_torch(const void *row, struct table_cell *c) {
-    (void)snprintf(c->text, sizeof c->text, "%s", picker_of(row)->torch);
+    snprintf(c->text, sizeof c->text, "%s", picker_of(row)->torch);
     c->role = picker_role(row, ROLE_GIL_WAITING);
 }
 
@@ -104,8 +104,8 @@ static int picker_compare_uptime(const void *a, const void *b) {
 
 static void picker_cell_command(const void *row, struct table_cell *c) {
     const struct target_process *p = picker_of(row);
-    (void)snprintf(c->text, sizeof c->text, "%s%s%s", ((const struct picker_row *)row)->prefix,
-                   p->attached ? "[agent] " : "", p->cmdline ? data_short_command(p->cmdline) : "?");
+    snprintf(c->text, sizeof c->text, "%s%s%s", ((const struct picker_row *)row)->prefix,
+             p->attached ? "[agent] " : "", p->cmdline ? data_short_command(p->cmdline) : "?");
     c->role = picker_role(row, ROLE_TEXT);
 }
 
@@ -140,7 +140,7 @@ static uint64_t picker_key(const void *row) { return (uint64_t)picker_of(row)->p
 static bool picker_matches(const void *row, const struct match *m) {
     const struct target_process *p = picker_of(row);
     char pid[24];
-    (void)snprintf(pid, sizeof pid, "%ld", (long)p->pid);
+    snprintf(pid, sizeof pid, "%ld", (long)p->pid);
     return match_text(m, pid) || match_text(m, p->user) || match_text(m, p->cmdline) ||
            match_text(m, p->python);
 }
@@ -149,7 +149,7 @@ static void picker_put(const void *state, const void *row, struct screen_pick *w
                        struct strbuf *whole) {
     (void)state;
     (void)what;
-    (void)strbuf_addf(one, "%ld", (long)picker_of(row)->pid);
+    strbuf_addf(one, "%ld", (long)picker_of(row)->pid);
     table_put_row(picker_columns, PICKER_COLUMNS, row, whole);
 }
 
@@ -228,11 +228,10 @@ static void picker_fini(void *state) {
 
 static void picker_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct picker_state *s = state;
-    (void)grid_text(g, area, 0, 1, ROLE_TEXT,
-                    s->view.own_tags.n ? "Which Python processes? Enter attaches to those that are tagged."
-                    : layout_has_panes(area)
-                        ? "Which Python process? Enter attaches; the job is not disturbed."
-                        : "Which Python process? Enter attaches.");
+    grid_text(g, area, 0, 1, ROLE_TEXT,
+              s->view.own_tags.n       ? "Which Python processes? Enter attaches to those that are tagged."
+              : layout_has_panes(area) ? "Which Python process? Enter attaches; the job is not disturbed."
+                                       : "Which Python process? Enter attaches.");
     if (*app->hidden)
         grid_text_fit(g, area, 1, 1, area.cols - 1, ROLE_CONN_WAIT, GRID_LEFT, app->hidden);
     area.row += 2;
@@ -315,13 +314,13 @@ static bool picker_act(void *state, struct app *app, enum action action) {
 static void picker_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct picker_state *s = state;
     const struct target_process *p = picker_selected(s);
-    (void)strbuf_addf(out, "Python processes %d", s->n);
+    strbuf_addf(out, "Python processes %d", s->n);
     if ((size_t)s->n != app->n_processes)
-        (void)strbuf_addf(out, " of %zu", app->n_processes);
+        strbuf_addf(out, " of %zu", app->n_processes);
     view_put_filter(&s->view, out);
     if (p && !p->inspectable)
-        (void)strbuf_addf(out, "   %s %ld: %s", p->readable ? "only from outside" : "cannot attach to",
-                          (long)p->pid, p->why_not);
+        strbuf_addf(out, "   %s %ld: %s", p->readable ? "only from outside" : "cannot attach to",
+                    (long)p->pid, p->why_not);
     else
         view_put_sort(&s->view, out);
 }

@@ -65,16 +65,16 @@ static void setup_init(void *state, struct app *app) {
 static void setup_draw_help(const struct app *app, int key, struct grid *g, struct rect area) {
     const struct option_def *d = &settings_table[key];
     const char *path = app->config.config_path;
-    (void)grid_text(g, area, 0, 1, ROLE_TEXT, d->help);
+    grid_text(g, area, 0, 1, ROLE_TEXT, d->help);
     int col = 1 + grid_text(g, area, 1, 1, ROLE_MUTED, "takes ");
     col += grid_text(g, area, 1, col, ROLE_TEXT, d->takes);
     if (d->at_start)
-        (void)grid_text(g, area, 1, col, ROLE_MUTED, "; from the next start on");
+        grid_text(g, area, 1, col, ROLE_MUTED, "; from the next start on");
     col = 1 + grid_text(g, area, 2, 1, ROLE_MUTED, "file  ");
     if (path && *path)
         grid_text_fit(g, area, 2, col, area.cols - col, ROLE_FILE, GRID_TAIL, path);
     else
-        (void)grid_text(g, area, 2, col, ROLE_MUTED, "none: HOME is not set");
+        grid_text(g, area, 2, col, ROLE_MUTED, "none: HOME is not set");
 }
 
 static void setup_draw(void *state, struct app *app, struct grid *g, struct rect area) {
@@ -113,10 +113,10 @@ static void setup_change(struct setup_state *s, struct app *app, int step) {
         return;
     }
     if (settings_table[key].kind != OPTION_TEXT) {
-        (void)settings_step(app, key, step);
+        settings_step(app, key, step);
         return;
     }
-    (void)snprintf(label, sizeof label, "%s: ", settings_table[key].name);
+    snprintf(label, sizeof label, "%s: ", settings_table[key].name);
     app_prompt(app, ACTION_SHOW_SETUP, label, app->settings.values[key]);
 }
 
@@ -149,8 +149,8 @@ static void setup_status(const void *state, const struct app *app, struct strbuf
     int unsaved = 0;
     for (int i = 0; i < SETTINGS_COUNT; i++)
         unsaved += app->settings.origins[i] == SETTINGS_BY_KEY;
-    (void)strbuf_addf(out, "Setting %d of %d   %d changed and not saved", s->view.list.selected + 1,
-                      s->view.list.count, unsaved);
+    strbuf_addf(out, "Setting %d of %d   %d changed and not saved", s->view.list.selected + 1,
+                s->view.list.count, unsaved);
 }
 
 #define SETUP_FROM                                                                                           \

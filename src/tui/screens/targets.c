@@ -37,19 +37,19 @@ static const struct data_shot *targets_shot(const void *row) {
 }
 
 static void targets_cell_mark(const void *row, struct table_cell *c) {
-    (void)snprintf(c->text, sizeof c->text, "%d%s", targets_of(row)->index + 1,
-                   targets_of(row)->is_shown ? "*" : "");
+    snprintf(c->text, sizeof c->text, "%d%s", targets_of(row)->index + 1,
+             targets_of(row)->is_shown ? "*" : "");
     c->role = targets_of(row)->is_shown ? ROLE_TITLE_FOCUS : ROLE_MUTED;
 }
 
 static void targets_cell_pid(const void *row, struct table_cell *c) {
     const struct targets_row *t = targets_of(row);
     if (t->pid > 0)
-        (void)snprintf(c->text, sizeof c->text, "%ld", (long)t->pid);
+        snprintf(c->text, sizeof c->text, "%ld", (long)t->pid);
     else if (t->data->has_target)
-        (void)snprintf(c->text, sizeof c->text, "%lld", (long long)t->data->target.pid);
+        snprintf(c->text, sizeof c->text, "%lld", (long long)t->data->target.pid);
     else
-        (void)snprintf(c->text, sizeof c->text, "?");
+        snprintf(c->text, sizeof c->text, "?");
     c->role = ROLE_VALUE;
 }
 
@@ -64,18 +64,18 @@ static void targets_cell_state(const void *row, struct table_cell *c) {
                   [SESSION_LOST] = {"GONE", ROLE_CONN_LOST},
                   [SESSION_FAILED] = {"NO AGENT", ROLE_CONN_LOST}};
     bool ended = d->state == SESSION_CONNECTED && data_is_recorded(d);
-    (void)snprintf(c->text, sizeof c->text, "%s",
-                   ended                                               ? "ended"
-                   : d->state == SESSION_CONNECTED && d->pulse.stopped ? "STOPPED"
-                                                                       : states[d->state].text);
+    snprintf(c->text, sizeof c->text, "%s",
+             ended                                               ? "ended"
+             : d->state == SESSION_CONNECTED && d->pulse.stopped ? "STOPPED"
+                                                                 : states[d->state].text);
     c->role = ended ? ROLE_CONN_LOST : d->pulse.stopped ? ROLE_CONN_WAIT : states[d->state].role;
 }
 
 static void targets_put_percent(struct table_cell *c, double v, enum theme_role role) {
     if (isnan(v))
-        (void)snprintf(c->text, sizeof c->text, "?");
+        snprintf(c->text, sizeof c->text, "?");
     else
-        (void)snprintf(c->text, sizeof c->text, "%.*f", v < 99.95 ? 1 : 0, v);
+        snprintf(c->text, sizeof c->text, "%.*f", v < 99.95 ? 1 : 0, v);
     c->role = isnan(v) ? ROLE_MUTED : role;
 }
 
@@ -88,32 +88,32 @@ static void targets_cell_gil(const void *row, struct table_cell *c) {
     const struct data_shot *shot = targets_shot(row);
     targets_put_percent(c, meter_mean(&targets_of(row)->data->gil, TARGETS_MEAN), ROLE_GIL_HELD);
     if (shot && shot->snapshot.gil_enabled == 0)
-        (void)snprintf(c->text, sizeof c->text, "none");
+        snprintf(c->text, sizeof c->text, "none");
 }
 
 static void targets_cell_threads(const void *row, struct table_cell *c) {
     const struct data_shot *shot = targets_shot(row);
     if (shot)
-        (void)snprintf(c->text, sizeof c->text, "%zu", shot->snapshot.n_threads);
+        snprintf(c->text, sizeof c->text, "%zu", shot->snapshot.n_threads);
     else
-        (void)snprintf(c->text, sizeof c->text, "?");
+        snprintf(c->text, sizeof c->text, "?");
     c->role = ROLE_TEXT;
 }
 
 static void targets_cell_mode(const void *row, struct table_cell *c) {
     const struct data *d = targets_of(row)->data;
-    (void)snprintf(c->text, sizeof c->text, "%s",
-                   !d->has_target                          ? "?"
-                   : d->target.mode == MODEL_MODE_AGENT    ? "agent"
-                   : d->target.mode == MODEL_MODE_READONLY ? "outside"
-                                                           : "recorded");
+    snprintf(c->text, sizeof c->text, "%s",
+             !d->has_target                          ? "?"
+             : d->target.mode == MODEL_MODE_AGENT    ? "agent"
+             : d->target.mode == MODEL_MODE_READONLY ? "outside"
+                                                     : "recorded");
     c->role = ROLE_TEXT;
 }
 
 static void targets_cell_command(const void *row, struct table_cell *c) {
     const struct data *d = targets_of(row)->data;
     const char *what = d->has_target && d->target.cmdline ? d->target.cmdline : targets_of(row)->name;
-    (void)snprintf(c->text, sizeof c->text, "%s", *what ? data_short_command(what) : "?");
+    snprintf(c->text, sizeof c->text, "%s", *what ? data_short_command(what) : "?");
     c->role = ROLE_TEXT;
 }
 
@@ -145,7 +145,7 @@ static void targets_put(const void *state, const void *row, struct screen_pick *
     (void)state;
     (void)what;
     targets_cell_pid(row, &pid);
-    (void)strbuf_adds(one, pid.text);
+    strbuf_adds(one, pid.text);
     table_put_row(targets_columns, TARGETS_COLUMNS, row, whole);
 }
 
@@ -217,14 +217,14 @@ static bool targets_mouse(void *state, struct app *app, const struct input_event
 static void targets_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct targets_state *s = state;
     const struct data *d = s->rows[s->view.list.selected].data;
-    (void)strbuf_addf(out, "Targets %d", targets_count(app));
+    strbuf_addf(out, "Targets %d", targets_count(app));
     view_put_filter(&s->view, out);
     if (data_is_over(d) && *d->why.text)
-        (void)strbuf_addf(out, "   %s", d->why.text);
+        strbuf_addf(out, "   %s", d->why.text);
     else if (targets_count(app) == 1)
-        (void)strbuf_adds(out, "   several are given at the start: probing-top TARGET TARGET ...");
+        strbuf_adds(out, "   several are given at the start: probing-top TARGET TARGET ...");
     else
-        (void)strbuf_adds(out, "   Enter shows the selected one");
+        strbuf_adds(out, "   Enter shows the selected one");
 }
 
 const struct screen_def screen_targets = {

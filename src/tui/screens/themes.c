@@ -35,7 +35,7 @@ static void themes_draw_row(const void *state, const void *name, int scroll, str
     (void)scroll;
     grid_text_fit(g, row, 0, 1, row.cols - 1, ROLE_TEXT, GRID_LEFT, name);
     if (strcmp(name, app->settings.values[SETTINGS_THEME]) == 0)
-        (void)grid_text(g, row, 0, 2 + grid_text_width(g, name), ROLE_MUTED, "(in use)");
+        grid_text(g, row, 0, 2 + grid_text_width(g, name), ROLE_MUTED, "(in use)");
 }
 
 /* Look like the selected one. */
@@ -43,7 +43,7 @@ static void themes_show(void *state, struct app *a) {
     struct themes_state *s = state;
     if (s->view.list.selected >= (int)a->n_themes || strcmp(s->shown, a->themes[s->view.list.selected]) == 0)
         return;
-    (void)snprintf(s->shown, sizeof s->shown, "%s", a->themes[s->view.list.selected]);
+    snprintf(s->shown, sizeof s->shown, "%s", a->themes[s->view.list.selected]);
     a->host.set_theme(a->host.arg, s->shown);
 }
 
@@ -76,7 +76,7 @@ static void themes_update(void *state, struct app *app) {
     for (size_t i = 0; i < app->n_themes; i++)
         if (strcmp(app->themes[i], wanted) == 0) {
             list_select(&s->view.list, (int)i);
-            (void)snprintf(s->shown, sizeof s->shown, "%s", app->themes[i]);
+            snprintf(s->shown, sizeof s->shown, "%s", app->themes[i]);
         }
 }
 
@@ -121,9 +121,9 @@ static bool themes_act(void *state, struct app *app, enum action action) {
 
 static void themes_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct themes_state *s = state;
-    (void)strbuf_addf(out, "Theme %d of %d   Enter keeps it, Esc leaves all as it was (%s)",
-                      s->view.list.count ? s->view.list.selected + 1 : 0, s->view.list.count,
-                      app->settings.values[SETTINGS_THEME]);
+    strbuf_addf(out, "Theme %d of %d   Enter keeps it, Esc leaves all as it was (%s)",
+                s->view.list.count ? s->view.list.selected + 1 : 0, s->view.list.count,
+                app->settings.values[SETTINGS_THEME]);
 }
 
 const struct screen_def screen_themes = {

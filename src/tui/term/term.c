@@ -73,11 +73,11 @@ static void term_collect(struct term *t) {
         ssize_t n = pread(t->frame_fd, buf, sizeof buf, at);
         if (n <= 0)
             break;
-        (void)strbuf_add(&t->pending, buf, (size_t)n);
+        strbuf_add(&t->pending, buf, (size_t)n);
         at += n;
     }
-    (void)lseek(t->frame_fd, 0, SEEK_SET);
-    (void)ftruncate(t->frame_fd, 0);
+    lseek(t->frame_fd, 0, SEEK_SET);
+    ftruncate(t->frame_fd, 0);
 }
 
 bool term_flush(struct term *t) {
@@ -107,7 +107,7 @@ static void term_flush_or_leave(struct term *t) {
     uint64_t end = clock_mono_ns() + TERM_CLOSE_MS * CLOCK_NS_PER_MS;
     while (!term_flush(t) && clock_mono_ns() < end) {
         struct pollfd p = {.fd = t->out_fd, .events = POLLOUT};
-        (void)poll(&p, 1, 20);
+        poll(&p, 1, 20);
     }
 }
 
@@ -116,7 +116,7 @@ static void term_flush_or_leave(struct term *t) {
 /* A descriptor of our own for the same file: making that one non-blocking does not touch the shell's. */
 static int term_reopen(int fd) {
     char path[64];
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     int own = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     return own >= 0 ? own : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
@@ -143,7 +143,7 @@ static attr_t term_attrs_of(unsigned a) {
 static void term_init_roles(struct term *t) {
     bool has_default = false;
     if (t->depth != THEME_MONO) {
-        (void)start_color();
+        start_color();
         has_default = use_default_colors() == OK;
     }
     for (int i = 0; i < ROLE_COUNT; i++) {
@@ -155,13 +155,13 @@ static void term_init_roles(struct term *t) {
             look.fg = look.fg < 0 ? COLOR_WHITE : look.fg;
             look.bg = look.bg < 0 ? COLOR_BLACK : look.bg;
         }
-        (void)init_pair((short)(i + 1), (short)look.fg, (short)look.bg);
+        init_pair((short)(i + 1), (short)look.fg, (short)look.bg);
     }
 }
 
 void term_set_theme(struct term *t, const struct theme *theme, const char *color) {
     t->theme = *theme;
-    (void)theme_choose_depth(color, t->no_color, t->colors, &t->depth, NULL);
+    theme_choose_depth(color, t->no_color, t->colors, &t->depth, NULL);
     term_init_roles(t);
     term_repaint(t);
 }
@@ -178,9 +178,9 @@ static int term_open_files(struct term *t, const struct term_config *config, str
         return 0;
     int error = errno;
     if (!t->in && in >= 0)
-        (void)close(in);
+        close(in);
     if (!t->out && out >= 0)
-        (void)close(out);
+        close(out);
     return err_set_errno(e, ERR_FAILED, error, "cannot open the terminal");
 }
 
@@ -192,22 +192,22 @@ static int term_start_curses(struct term *t, const struct term_config *config, s
     t->screen = newterm(type, t->out, t->in);
     if (!t->screen)
         return err_set(e, ERR_FAILED, "the terminal type '%s' cannot be used: try TERM=xterm-256color", type);
-    (void)set_term(t->screen);
+    set_term(t->screen);
     t->colors = tigetnum("colors");
     t->no_color = config->no_color;
     if (theme_choose_depth(config->color, t->no_color, t->colors, &t->depth, e) != 0)
         return -1;
     term_init_roles(t);
-    (void)noecho();
-    (void)nonl();
-    (void)keypad(stdscr, TRUE);
-    (void)nodelay(stdscr, TRUE);
-    (void)set_escdelay(TERM_ESC_DELAY_MS);
-    (void)leaveok(stdscr, FALSE);
-    (void)curs_set(0);
-    (void)mouseinterval(0);
+    noecho();
+    nonl();
+    keypad(stdscr, TRUE);
+    nodelay(stdscr, TRUE);
+    set_escdelay(TERM_ESC_DELAY_MS);
+    leaveok(stdscr, FALSE);
+    curs_set(0);
+    mouseinterval(0);
     term_key_init();
-    (void)resizeterm(t->rows, t->cols);
+    resizeterm(t->rows, t->cols);
     term_set_mouse(t, config->mouse);
     return 0;
 }
@@ -226,17 +226,17 @@ static int term_alloc_size(struct term *t) {
 
 static void term_free(struct term *t) {
     if (t->screen) {
-        (void)endwin();
+        endwin();
         delscreen(t->screen);
     }
     if (t->in)
-        (void)fclose(t->in);
+        fclose(t->in);
     if (t->out)
-        (void)fclose(t->out);
+        fclose(t->out);
     if (t->out_fd >= 0)
-        (void)close(t->out_fd);
+        close(t->out_fd);
     if (t->frame_fd >= 0)
-        (void)close(t->frame_fd);
+        close(t->frame_fd);
     strbuf_fini(&t->pending);
     grid_fini(&t->last);
     free(t->line);
@@ -246,7 +246,7 @@ static void term_free(struct term *t) {
 struct term *term_open(const struct term_config *config, struct err *e) {
     struct term *t = calloc(1, sizeof *t);
     if (!t) {
-        (void)err_set(e, ERR_FAILED, "out of memory");
+        err_set(e, ERR_FAILED, "out of memory");
         return NULL;
     }
     t->frame_fd = t->out_fd = -1;
@@ -261,14 +261,14 @@ struct term *term_open(const struct term_config *config, struct err *e) {
         return NULL;
     }
     if (term_alloc_size(t) != 0) {
-        (void)err_set(e, ERR_FAILED, "out of memory");
+        err_set(e, ERR_FAILED, "out of memory");
         term_free(t);
         return NULL;
     }
     term_guard_arm(t->in_fd, t->out_fd);
-    (void)term_guard_set_raw();
+    term_guard_set_raw();
     term_guard_keep_stderr();
-    (void)strbuf_adds(&t->pending, TERM_PASTE_ON);
+    strbuf_adds(&t->pending, TERM_PASTE_ON);
     return t;
 }
 
@@ -280,13 +280,13 @@ static bool term_has_second_screen(void) {
 
 /* Everything that was switched on is off, and the settings are the old ones. */
 static void term_leave(struct term *t) {
-    (void)mousemask(0, NULL);
-    (void)curs_set(1);
-    (void)endwin();
+    mousemask(0, NULL);
+    curs_set(1);
+    endwin();
     term_collect(t);
     if (!term_has_second_screen()) /* the cursor is in the last line, which is full of our keys */
-        (void)strbuf_adds(&t->pending, "\r\n");
-    (void)strbuf_adds(&t->pending, TERM_PASTE_OFF);
+        strbuf_adds(&t->pending, "\r\n");
+    strbuf_adds(&t->pending, TERM_PASTE_OFF);
     term_flush_or_leave(t);
     term_guard_set_saved();
 }
@@ -306,11 +306,11 @@ void term_stop(void) {
     struct sigaction dfl = {.sa_handler = SIG_DFL}, old;
     sigemptyset(&stop);
     sigaddset(&stop, SIGTSTP);
-    (void)sigaction(SIGTSTP, &dfl, &old);
-    (void)sigprocmask(SIG_UNBLOCK, &stop, &before);
-    (void)raise(SIGTSTP);
-    (void)sigprocmask(SIG_SETMASK, &before, NULL);
-    (void)sigaction(SIGTSTP, &old, NULL);
+    sigaction(SIGTSTP, &dfl, &old);
+    sigprocmask(SIG_UNBLOCK, &stop, &before);
+    raise(SIGTSTP);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    sigaction(SIGTSTP, &old, NULL);
 }
 
 void term_give(struct term *t) {
@@ -321,11 +321,11 @@ void term_give(struct term *t) {
 
 void term_take(struct term *t) {
     t->given = false;
-    (void)term_guard_set_raw();
+    term_guard_set_raw();
     term_guard_keep_stderr();
-    (void)strbuf_adds(&t->pending, TERM_PASTE_ON);
+    strbuf_adds(&t->pending, TERM_PASTE_ON);
     term_set_mouse(t, t->mouse);
-    (void)curs_set(0);
+    curs_set(0);
     t->cursor_shown = false;
     term_resized(t);
     term_repaint(t);
@@ -338,8 +338,8 @@ void term_suspend(struct term *t) {
 }
 
 void term_copy(struct term *t, const char *text, size_t len) {
-    (void)term_clipboard_put(&t->pending, text, len);
-    (void)term_flush(t);
+    term_clipboard_put(&t->pending, text, len);
+    term_flush(t);
 }
 
 /* ---- painting ---- */
@@ -347,22 +347,22 @@ void term_copy(struct term *t, const char *text, size_t len) {
 void term_set_mouse(struct term *t, bool on) {
     t->mouse = on;
     mmask_t wanted = BUTTON1_PRESSED | BUTTON1_RELEASED | BUTTON3_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED;
-    (void)mousemask(on ? wanted : 0, NULL);
+    mousemask(on ? wanted : 0, NULL);
 }
 
 void term_resized(struct term *t) {
     term_ask_size(t);
-    (void)resizeterm(t->rows, t->cols);
+    resizeterm(t->rows, t->cols);
     if (term_alloc_size(t) != 0) {
         t->rows = t->last.rows;
         t->cols = t->last.cols;
-        (void)resizeterm(t->rows, t->cols);
+        resizeterm(t->rows, t->cols);
     }
 }
 
 void term_repaint(struct term *t) {
     t->last_valid = false;
-    (void)clearok(curscr, TRUE);
+    clearok(curscr, TRUE);
 }
 
 static void term_put_row(struct term *t, const struct grid_cell *cells, int row) {
@@ -377,7 +377,7 @@ static void term_put_row(struct term *t, const struct grid_cell *cells, int row)
         if (setcchar(&t->line[n], text, t->attrs[role], pair, NULL) == OK)
             n++;
     }
-    (void)mvadd_wchnstr(row, 0, t->line, n);
+    mvadd_wchnstr(row, 0, t->line, n);
 }
 
 bool term_paint(struct term *t, const struct grid *g, int cursor_row, int cursor_col) {
@@ -387,7 +387,7 @@ bool term_paint(struct term *t, const struct grid *g, int cursor_row, int cursor
     if (g->rows != t->rows || g->cols != t->cols)
         return true; /* a resize is on its way */
     if (!t->last_valid)
-        (void)erase();
+        erase();
     for (int y = 0; y < t->rows; y++) {
         const struct grid_cell *row = g->cells + (size_t)y * (size_t)t->cols;
         struct grid_cell *old = t->last.cells + (size_t)y * (size_t)t->cols;
@@ -399,20 +399,20 @@ bool term_paint(struct term *t, const struct grid *g, int cursor_row, int cursor
     t->last_valid = true;
     bool shown = cursor_row >= 0;
     if (shown)
-        (void)move(cursor_row, cursor_col);
+        move(cursor_row, cursor_col);
     if (shown != t->cursor_shown)
-        (void)curs_set(shown ? 1 : 0);
+        curs_set(shown ? 1 : 0);
     t->cursor_shown = shown;
-    (void)wnoutrefresh(stdscr);
-    (void)strbuf_adds(&t->pending, TERM_SYNC_BEGIN);
+    wnoutrefresh(stdscr);
+    strbuf_adds(&t->pending, TERM_SYNC_BEGIN);
     size_t before = t->pending.len;
-    (void)doupdate();
+    doupdate();
     term_collect(t);
     if (t->pending.len == before)
         strbuf_clear(&t->pending);
     else
-        (void)strbuf_adds(&t->pending, TERM_SYNC_END);
-    (void)term_flush(t);
+        strbuf_adds(&t->pending, TERM_SYNC_END);
+    term_flush(t);
     return true;
 }
 
@@ -453,12 +453,12 @@ static void term_clipboard_base64(struct strbuf *out, const unsigned char *p, si
                      (have > 2 ? (uint32_t)p[i + 2] : 0);
         char four[4] = {digits[v >> 18], digits[v >> 12 & 63], have > 1 ? digits[v >> 6 & 63] : '=',
                         have > 2 ? digits[v & 63] : '='};
-        (void)strbuf_add(out, four, sizeof four);
+        strbuf_add(out, four, sizeof four);
     }
 }
 
 int term_clipboard_put(struct strbuf *out, const char *text, size_t len) {
-    (void)strbuf_adds(out, "\033]52;c;");
+    strbuf_adds(out, "\033]52;c;");
     term_clipboard_base64(out, (const unsigned char *)text, len);
     return strbuf_adds(out, "\007");
 }

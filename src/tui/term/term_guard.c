@@ -41,13 +41,13 @@ static void guard_crash(int sig) {
         guard.armed = 0;
         guard_write(guard.out_fd, term_guard_reset, strlen(term_guard_reset));
         if (guard.is_tty)
-            (void)tcsetattr(guard.fd, TCSANOW, &guard.saved);
+            tcsetattr(guard.fd, TCSANOW, &guard.saved);
         if (guard.held_stderr >= 0)
-            (void)dup2(guard.held_stderr, STDERR_FILENO);
+            dup2(guard.held_stderr, STDERR_FILENO);
         guard_write(STDERR_FILENO, message, sizeof message - 1);
     }
-    (void)signal(sig, SIG_DFL);
-    (void)raise(sig);
+    signal(sig, SIG_DFL);
+    raise(sig);
 }
 
 /* exit() from somewhere below. */
@@ -68,12 +68,12 @@ void term_guard_arm(int fd, int out_fd) {
     guard.stack = malloc(GUARD_STACK);
     if (guard.stack) {
         stack_t ss = {.ss_sp = guard.stack, .ss_size = GUARD_STACK};
-        (void)sigaltstack(&ss, NULL);
+        sigaltstack(&ss, NULL);
     }
     struct sigaction sa = {.sa_handler = guard_crash, .sa_flags = SA_ONSTACK | SA_RESETHAND | SA_NODEFER};
     sigemptyset(&sa.sa_mask);
     for (size_t i = 0; i < GUARD_SIGNALS; i++)
-        (void)sigaction(guard_signals[i], &sa, &guard.before[i]);
+        sigaction(guard_signals[i], &sa, &guard.before[i]);
     if (!registered)
         registered = atexit(guard_at_exit) == 0;
     guard.armed = 1;
@@ -84,9 +84,9 @@ void term_guard_disarm(void) {
         return;
     guard.armed = 0;
     for (size_t i = 0; i < GUARD_SIGNALS; i++)
-        (void)sigaction(guard_signals[i], &guard.before[i], NULL);
+        sigaction(guard_signals[i], &guard.before[i], NULL);
     stack_t off = {.ss_flags = SS_DISABLE};
-    (void)sigaltstack(&off, NULL);
+    sigaltstack(&off, NULL);
     free(guard.stack);
     guard.stack = NULL;
 }
@@ -108,7 +108,7 @@ bool term_guard_set_raw(void) {
 
 void term_guard_set_saved(void) {
     if (guard.is_tty)
-        (void)tcsetattr(guard.fd, TCSANOW, &guard.saved);
+        tcsetattr(guard.fd, TCSANOW, &guard.saved);
 }
 
 void term_guard_keep_stderr(void) {
@@ -119,7 +119,7 @@ void term_guard_keep_stderr(void) {
         return;
     guard.held_stderr = dup(STDERR_FILENO);
     if (guard.held_stderr >= 0)
-        (void)dup2(guard.stderr_file, STDERR_FILENO);
+        dup2(guard.stderr_file, STDERR_FILENO);
 }
 
 /* What a terminal would obey becomes '?', byte by byte: the end may be by a signal. C1 as UTF-8 has 0xc2 before it; `*before`: the
@@ -135,8 +135,8 @@ static void guard_clean(char *text, size_t n, unsigned char *before) {
 
 void term_guard_release_stderr(void) {
     if (guard.held_stderr >= 0) {
-        (void)dup2(guard.held_stderr, STDERR_FILENO);
-        (void)close(guard.held_stderr);
+        dup2(guard.held_stderr, STDERR_FILENO);
+        close(guard.held_stderr);
     }
     guard.held_stderr = -1;
     if (guard.stderr_file < 0)
@@ -144,11 +144,11 @@ void term_guard_release_stderr(void) {
     char buf[4096];
     unsigned char before = 0;
     ssize_t n;
-    (void)lseek(guard.stderr_file, 0, SEEK_SET);
+    lseek(guard.stderr_file, 0, SEEK_SET);
     while ((n = read(guard.stderr_file, buf, sizeof buf)) > 0) {
         guard_clean(buf, (size_t)n, &before);
         guard_write(STDERR_FILENO, buf, (size_t)n);
     }
-    (void)close(guard.stderr_file);
+    close(guard.stderr_file);
     guard.stderr_file = -1;
 }

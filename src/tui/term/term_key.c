@@ -37,8 +37,8 @@ static const struct {
 };
 
 void term_key_init(void) {
-    (void)define_key("\033[200~", TERM_PASTE_BEGIN);
-    (void)define_key("\033[201~", TERM_PASTE_END);
+    define_key("\033[200~", TERM_PASTE_BEGIN);
+    define_key("\033[201~", TERM_PASTE_END);
 }
 
 static uint32_t term_key_special(unsigned code) {

@@ -19,7 +19,7 @@ int term_type_check(const char *type, int fd, struct err *e) {
             e, ERR_FAILED,
             "the terminal type '%s' cannot place the cursor: try TERM=xterm-256color, or --export txt --once",
             type);
-    (void)del_curterm(cur_term);
+    del_curterm(cur_term);
     return rc;
 }
 
@@ -28,6 +28,6 @@ int term_type_colors(const char *type, int fd) {
     if (!type || !*type || setupterm(type, fd, &found) != OK)
         return -2;
     int colors = tigetnum("colors");
-    (void)del_curterm(cur_term);
+    del_curterm(cur_term);
     return colors;
 }

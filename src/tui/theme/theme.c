@@ -80,7 +80,7 @@ const char *theme_role_help(enum theme_role role) { return theme_roles[role].hel
 
 static void theme_warn(struct theme_reader *r, const char *what, const char *value) {
     if (r->warnings)
-        (void)strbuf_addf(r->warnings, "%s:%d: %s '%s'\n", r->source, r->line, what, value);
+        strbuf_addf(r->warnings, "%s:%d: %s '%s'\n", r->source, r->line, what, value);
 }
 
 static int theme_parse_into(struct theme *t, const char *text, size_t len, const char *source,
@@ -226,7 +226,7 @@ static void theme_read_palette(struct theme_reader *r, const char *key, const ch
         theme_warn(r, "too many or too long names in the palette", key);
         return;
     }
-    (void)snprintf(r->palette[i].name, sizeof r->palette[i].name, "%s", key);
+    snprintf(r->palette[i].name, sizeof r->palette[i].name, "%s", key);
     r->palette[i].color = color;
     if (i == r->n_palette)
         r->n_palette++;
@@ -237,13 +237,13 @@ static void theme_read_inherit(struct theme_reader *r, const char *value) {
     struct err e;
     char name[sizeof r->theme->name];
     r->inherits = true;
-    (void)snprintf(name, sizeof name, "%s", r->theme->name);
+    snprintf(name, sizeof name, "%s", r->theme->name);
     if (theme_load_depth(&parent, value, r->path, r->warnings, r->depth + 1, &e) != 0) {
         theme_warn(r, "cannot inherit", value);
         return;
     }
     *r->theme = parent;
-    (void)snprintf(r->theme->name, sizeof r->theme->name, "%s", name);
+    snprintf(r->theme->name, sizeof r->theme->name, "%s", name);
 }
 
 static void theme_read_inherit16(struct theme_reader *r, const char *value) {
@@ -273,7 +273,7 @@ static void theme_take_inherit16(struct theme_reader *r) {
 
 static void theme_read_top(struct theme_reader *r, const char *key, const char *value) {
     if (strcmp(key, "name") == 0)
-        (void)snprintf(r->theme->name, sizeof r->theme->name, "%s", value);
+        snprintf(r->theme->name, sizeof r->theme->name, "%s", value);
     else if (strcmp(key, "inherit") == 0 && !r->inherits)
         theme_read_inherit(r, value);
     else if (strcmp(key, "inherit16") == 0 && !r->inherits16)
@@ -367,13 +367,13 @@ static int theme_parse_into(struct theme *t, const char *text, size_t len, const
 
 void theme_parse(struct theme *t, const char *text, size_t len, const char *source,
                  const struct theme_path *path, struct strbuf *warnings) {
-    (void)theme_parse_into(t, text, len, source, path, warnings, 0);
+    theme_parse_into(t, text, len, source, path, warnings, 0);
 }
 
 void theme_init_default(struct theme *t) {
     memset(t, 0, sizeof *t);
-    (void)theme_parse_into(t, theme_default_text, strlen(theme_default_text), "built-in default theme", NULL,
-                           NULL, 0);
+    theme_parse_into(t, theme_default_text, strlen(theme_default_text), "built-in default theme", NULL, NULL,
+                     0);
 }
 
 /* Somebody wants to know that this file was read. */

@@ -33,7 +33,7 @@ size_t theme_list(const struct theme_path *path, char (*names)[THEME_MAX_NAME], 
                 n = theme_add_name(names, n, cap, d->d_name, len - suffix);
         }
         if (dir)
-            (void)closedir(dir);
+            closedir(dir);
     }
     qsort(names, n, sizeof *names, theme_compare_names);
     return n;

@@ -18,7 +18,7 @@ void browser_draw_head(struct app *app, enum app_feed_id id, const char *line, c
     area->row += rows;
     area->rows -= rows;
     grid_fill(g, head, ROLE_TEXT);
-    (void)grid_text(g, head, 0, 1, ROLE_VALUE, line);
+    grid_text(g, head, 0, 1, ROLE_VALUE, line);
     if (rows < 2)
         return;
     strbuf_init(&state, 1024);
@@ -26,7 +26,7 @@ void browser_draw_head(struct app *app, enum app_feed_id id, const char *line, c
     bool is_bad = app_feed_get(app, id)->failed_s > 0;
     int col = grid_text(g, head, 1, 1, is_bad ? ROLE_STATUS_BAD : ROLE_MUTED, strbuf_str(&state));
     if (more && *more)
-        (void)grid_text(g, head, 1, col ? col + 4 : 1, ROLE_STATUS_ON, more);
+        grid_text(g, head, 1, col ? col + 4 : 1, ROLE_STATUS_ON, more);
     strbuf_fini(&state);
 }
 
@@ -44,7 +44,7 @@ void browser_draw(struct browser *b, struct outline *o, const char *title, const
     if (table.rows > 0)
         view_draw(browser_view(b, o), g, table, empty);
     for (int i = 0; i < line.rows; i++)
-        (void)grid_text(g, line, i, 0, ROLE_BORDER, glyph(g, GLYPH_VLINE));
+        grid_text(g, line, i, 0, ROLE_BORDER, glyph(g, GLYPH_VLINE));
     if (pane.rows > 0)
         facts_draw(&b->facts, title, b->in_pane, &o->view.search, g, pane);
 }

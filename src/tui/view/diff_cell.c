@@ -18,11 +18,11 @@ enum theme_role diff_role(double delta) {
 
 void diff_text(double delta, char *buf, size_t cap) {
     if (isnan(delta))
-        (void)snprintf(buf, cap, "?");
+        snprintf(buf, cap, "?");
     else if (fabs(delta) < 0.05) /* it would be a signed zero */
-        (void)snprintf(buf, cap, "0.0");
+        snprintf(buf, cap, "0.0");
     else
-        (void)snprintf(buf, cap, "%+.1f", delta);
+        snprintf(buf, cap, "%+.1f", delta);
 }
 
 char diff_sign(double delta) {

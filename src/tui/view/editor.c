@@ -127,13 +127,13 @@ void editor_set(struct editor *e, const char *text) {
     if (!clean)
         return;
     editor_begin_change(e, EDITOR_OTHER);
-    (void)editor_splice(e, 0, e->len, clean, n);
+    editor_splice(e, 0, e->len, clean, n);
     free(clean);
 }
 
 void editor_insert(struct editor *e, const char *text, size_t len) {
     editor_begin_change(e, EDITOR_TYPED);
-    (void)editor_splice(e, e->cursor, e->cursor, text, len);
+    editor_splice(e, e->cursor, e->cursor, text, len);
     if (len && (text[len - 1] == ' ' || text[len - 1] == '\n'))
         e->last = EDITOR_OTHER; /* a step back is a word */
 }
@@ -144,7 +144,7 @@ void editor_paste(struct editor *e, const char *text) {
     if (!clean)
         return;
     editor_begin_change(e, EDITOR_OTHER);
-    (void)editor_splice(e, e->cursor, e->cursor, clean, n);
+    editor_splice(e, e->cursor, e->cursor, clean, n);
     free(clean);
 }
 
@@ -152,7 +152,7 @@ void editor_replace(struct editor *e, size_t from, size_t to, const char *text) 
     if (from > to || to > e->len)
         return;
     editor_begin_change(e, EDITOR_OTHER);
-    (void)editor_splice(e, from, to, text, strlen(text));
+    editor_splice(e, from, to, text, strlen(text));
 }
 
 bool editor_key(struct editor *e, uint32_t key) {
@@ -181,14 +181,14 @@ static void editor_kill(struct editor *e, size_t from, size_t to, bool before) {
     free(e->killed);
     e->killed = killed;
     editor_begin_change(e, EDITOR_KILLED);
-    (void)editor_splice(e, from, to, "", 0);
+    editor_splice(e, from, to, "", 0);
 }
 
 static void editor_erase(struct editor *e, size_t from, size_t to) {
     if (from >= to)
         return;
     editor_begin_change(e, EDITOR_ERASED);
-    (void)editor_splice(e, from, to, "", 0);
+    editor_splice(e, from, to, "", 0);
 }
 
 /* ---- places ---- */
@@ -214,7 +214,7 @@ static size_t editor_before(const struct editor *e, size_t at) {
         do
             at--;
         while (at > 0 && ((unsigned char)e->text[at] & 0xc0) == 0x80);
-        (void)text_utf8_next(e->text + at, e->len - at, &cp);
+        text_utf8_next(e->text + at, e->len - at, &cp);
         if (cp < 0x80 || text_cp_width(cp) != 0)
             break;
     }
@@ -225,7 +225,7 @@ static bool editor_is_word(const struct editor *e, size_t at) {
     uint32_t cp = 0;
     if (at >= e->len)
         return false;
-    (void)text_utf8_next(e->text + at, e->len - at, &cp);
+    text_utf8_next(e->text + at, e->len - at, &cp);
     return cp == '_' || iswalnum((wint_t)cp);
 }
 

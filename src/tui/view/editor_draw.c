@@ -41,7 +41,7 @@ static int editor_columns(const struct grid *g, const char *s, size_t n) {
             part--;
         memcpy(raw, s, part);
         raw[part] = '\0';
-        (void)text_sanitize(clean, sizeof clean, raw);
+        text_sanitize(clean, sizeof clean, raw);
         cols += grid_text_width(g, clean);
         s += part;
         n -= part;

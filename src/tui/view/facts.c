@@ -20,10 +20,10 @@ void facts_add(struct facts *f, const char *label, enum theme_role role, const c
     if (f->n == FACTS_MAX)
         return;
     struct fact *one = &f->items[f->n++];
-    (void)snprintf(one->label, sizeof one->label, "%s", label);
+    snprintf(one->label, sizeof one->label, "%s", label);
     one->role = role;
     va_start(ap, fmt);
-    (void)vsnprintf(one->text, sizeof one->text, fmt, ap);
+    vsnprintf(one->text, sizeof one->text, fmt, ap);
     va_end(ap);
 }
 
@@ -109,8 +109,8 @@ void facts_draw(struct facts *f, const char *title, bool focused, const struct m
     int col = grid_text(g, area, 0, 0, focused ? ROLE_TITLE_FOCUS : ROLE_TITLE, title);
     list_fit(&f->list, f->n, area.rows - 1);
     if (f->list.count > f->list.page && col + 16 < area.cols)
-        (void)grid_printf(g, area, 0, col + 1, ROLE_TABLE_HEAD, "%d-%d of %d", f->list.top + 1,
-                          f->list.top + f->list.page, f->list.count);
+        grid_printf(g, area, 0, col + 1, ROLE_TABLE_HEAD, "%d-%d of %d", f->list.top + 1,
+                    f->list.top + f->list.page, f->list.count);
     for (int i = 0; i < f->list.page && f->list.top + i < f->n; i++) {
         const struct fact *one = &f->items[f->list.top + i];
         struct rect row = {area.row + i + 1, area.col, 1, area.cols};

@@ -232,7 +232,7 @@ int grid_printf(struct grid *g, struct rect area, int row, int col, enum theme_r
     char buf[GRID_MAX_TEXT];
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(buf, sizeof buf, fmt, ap);
+    vsnprintf(buf, sizeof buf, fmt, ap);
     va_end(ap);
     return grid_text(g, area, row, col, role, buf);
 }

@@ -71,7 +71,7 @@ static void locals_draw_title(const struct locals_pane *p, const struct locals_v
     char func[128];
     grid_fill(g, (struct rect){area.row, area.col, 1, area.cols}, ROLE_TABLE_HEAD);
     if (!v->frame) {
-        (void)grid_text(g, area, 0, 0, role, " Locals ");
+        grid_text(g, area, 0, 0, role, " Locals ");
         return;
     }
     text_sanitize(func, sizeof func, v->frame->func ? v->frame->func : "?");
@@ -85,11 +85,11 @@ static void locals_draw_title(const struct locals_pane *p, const struct locals_v
         col += grid_text(g, area, 0, col, ROLE_STATUS_ON, " some left out ");
     if (p->list.count > p->list.page) {
         char place[48];
-        (void)snprintf(place, sizeof place, "%d-%d of %d ", p->list.top + 1, p->list.top + p->list.page,
-                       p->list.count);
+        snprintf(place, sizeof place, "%d-%d of %d ", p->list.top + 1, p->list.top + p->list.page,
+                 p->list.count);
         int width = text_width(place);
         if (col + width < area.cols)
-            (void)grid_text(g, area, 0, area.cols - width, ROLE_TABLE_HEAD, place);
+            grid_text(g, area, 0, area.cols - width, ROLE_TABLE_HEAD, place);
     }
 }
 
@@ -127,10 +127,10 @@ void locals_draw(struct locals_pane *p, const struct data *d, const struct model
     const char *note = v.frame && area.rows >= 2 * LOCALS_MIN_ROWS ? d->locals.note : NULL;
     list_fit(&p->list, v.locals ? (int)v.locals->n : 0, area.rows - 1 - (note != NULL));
     if (note)
-        (void)grid_text(g, area, area.rows - 1, 1, ROLE_MUTED, note);
+        grid_text(g, area, area.rows - 1, 1, ROLE_MUTED, note);
     locals_draw_title(p, &v, g, area);
     if (v.why)
-        (void)grid_text(g, area, 1, 1, ROLE_MUTED, v.why);
+        grid_text(g, area, 1, 1, ROLE_MUTED, v.why);
     if (!v.locals)
         return;
     int name_cols = locals_cols(v.locals, false, area.cols * LOCALS_NAME_PCT / 100),
@@ -250,9 +250,9 @@ void locals_draw_tasks(struct locals_pane *p, const struct data *d, const struct
     int col = v.n ? grid_printf(g, area, 0, 0, role, " Tasks: %zu ", v.n)
                   : grid_text(g, area, 0, 0, role, " Tasks ");
     if (v.answer && v.answer->incomplete)
-        (void)grid_text(g, area, 0, col, ROLE_STATUS_ON, " some left out ");
+        grid_text(g, area, 0, col, ROLE_STATUS_ON, " some left out ");
     if (v.n == 0)
-        (void)grid_text(g, area, 1, 1, ROLE_MUTED, v.why);
+        grid_text(g, area, 1, 1, ROLE_MUTED, v.why);
     for (int i = 0; i < p->list.page && p->list.top + i < p->list.count; i++) {
         int frame;
         const struct model_task *task = locals_tasks_line(&v, p->list.top + i, &frame);

@@ -30,7 +30,7 @@ void match_clear(struct match *m) { memset(m, 0, sizeof *m); }
 
 void match_set(struct match *m, const char *text, bool allow_not) {
     match_clear(m);
-    (void)snprintf(m->text, sizeof m->text, "%s", text);
+    snprintf(m->text, sizeof m->text, "%s", text);
     const char *s = m->text;
     if (allow_not && *s == '!') {
         m->negated = true;

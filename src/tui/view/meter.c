@@ -41,6 +41,6 @@ void meter_draw(const struct meter *m, struct grid *g, struct rect area, int row
                 double full, enum theme_role role) {
     for (int i = 0; i < width; i++) {
         double v = meter_at(m, width - 1 - i);
-        (void)grid_text(g, area, row, col + i, role, glyph_level(g, full > 0 ? v / full : 0));
+        grid_text(g, area, row, col + i, role, glyph_level(g, full > 0 ? v / full : 0));
     }
 }

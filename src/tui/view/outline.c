@@ -181,13 +181,13 @@ const struct outline_node *outline_selected(const struct outline *o) { return vi
 void outline_put_name(const struct outline_node *n, const char *name, char *buf, size_t cap) {
     int indent = n->depth * OUTLINE_INDENT;
     indent = indent > OUTLINE_MAX_INDENT ? OUTLINE_MAX_INDENT : indent;
-    (void)snprintf(buf, cap, "%*s%s%s", indent, "", n->mark, name);
+    snprintf(buf, cap, "%*s%s%s", indent, "", n->mark, name);
 }
 
 void outline_status(const struct outline *o, const char *things, struct strbuf *out) {
-    (void)strbuf_addf(out, "%s %zu", things, o->wanted);
+    strbuf_addf(out, "%s %zu", things, o->wanted);
     if (o->wanted != o->things)
-        (void)strbuf_addf(out, " of %zu", o->things);
+        strbuf_addf(out, " of %zu", o->things);
     view_put_filter(&o->view, out);
     view_put_sort(&o->view, out);
     if (o->view.search.active) {
@@ -195,7 +195,7 @@ void outline_status(const struct outline *o, const char *things, struct strbuf *
         for (size_t i = 0; i < o->n_nodes; i++)
             hits +=
                 o->nodes[i].wanted && !o->nodes[i].is_group && o->def->matches(&o->nodes[i], &o->view.search);
-        (void)strbuf_addf(out, "   /%s: %zu", o->view.search.text, hits);
+        strbuf_addf(out, "   /%s: %zu", o->view.search.text, hits);
     }
 }
 

@@ -89,12 +89,11 @@ void pager_draw(struct pager *p, struct grid *g, struct rect area) {
         at = pager_line(p, at, cols, line);
         if (row < p->list.top)
             continue;
-        (void)grid_text(g, area, row - p->list.top, 1, role, line);
+        grid_text(g, area, row - p->list.top, 1, role, line);
         match_highlight(&p->search, g, area, row - p->list.top);
     }
     if (p->left_out > 0)
-        (void)grid_printf(g, area, row - p->list.top, 1, ROLE_MUTED, "%zu bytes more are not shown",
-                          p->left_out);
+        grid_printf(g, area, row - p->list.top, 1, ROLE_MUTED, "%zu bytes more are not shown", p->left_out);
 }
 
 bool pager_find(struct pager *p, int cols, int step) {

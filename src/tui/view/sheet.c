@@ -344,7 +344,7 @@ void sheet_click(struct sheet *s, int row, int col) {
         return;
     s->column = column;
     if (row == 0)
-        (void)sheet_act_order(s, ACTION_SHEET_SORT);
+        sheet_act_order(s, ACTION_SHEET_SORT);
     else if (s->list.top + row - 1 < s->list.count)
         list_select(&s->list, s->list.top + row - 1);
 }
@@ -359,9 +359,9 @@ static void sheet_draw_bar(const struct sheet_column *c, double v, struct grid *
     if (halves == 0)
         halves = 1;
     for (; halves >= 2 && x < SHEET_BAR; halves -= 2, x++)
-        (void)grid_text(g, area, row, col + x, ROLE_METER_CPU, glyph(g, GLYPH_BAR));
+        grid_text(g, area, row, col + x, ROLE_METER_CPU, glyph(g, GLYPH_BAR));
     if (halves == 1 && x < SHEET_BAR)
-        (void)grid_text(g, area, row, col + x, ROLE_METER_CPU, glyph(g, GLYPH_BAR_HALF));
+        grid_text(g, area, row, col + x, ROLE_METER_CPU, glyph(g, GLYPH_BAR_HALF));
 }
 
 /* Columns that a column is drawn in at `x`: the last text takes what is left. */
@@ -400,7 +400,7 @@ static void sheet_draw_head(const struct sheet *s, struct grid *g, struct rect a
     int x = 0, sign = sheet_hides_left(s), end = 0;
     grid_fill(g, line, ROLE_TABLE_HEAD);
     if (sign)
-        (void)grid_text(g, line, 0, 0, ROLE_TABLE_HEAD, glyph(g, GLYPH_MORE_LEFT));
+        grid_text(g, line, 0, 0, ROLE_TABLE_HEAD, glyph(g, GLYPH_MORE_LEFT));
     for (int i = s->left; i < (int)s->rows->n_columns; i++) {
         const struct sheet_column *c = &s->columns[i];
         char title[256];
@@ -408,7 +408,7 @@ static void sheet_draw_head(const struct sheet *s, struct grid *g, struct rect a
         if (c->hidden)
             continue;
         const char *mark = sorted ? glyph(g, s->sort_descends ? GLYPH_SORT_DOWN : GLYPH_SORT_UP) : "";
-        (void)snprintf(title, sizeof title, "%.200s%s", s->rows->columns[i].name, mark);
+        snprintf(title, sizeof title, "%.200s%s", s->rows->columns[i].name, mark);
         int before = x == 0 ? sign : 0;
         grid_text_fit(g, line, 0, x + before, sheet_width_left(s, i, x, area.cols) - before,
                       sorted ? ROLE_TABLE_SORT : ROLE_TABLE_HEAD,
@@ -421,7 +421,7 @@ static void sheet_draw_head(const struct sheet *s, struct grid *g, struct rect a
         x = end + SHEET_GAP;
     }
     if (end > area.cols)
-        (void)grid_text(g, line, 0, area.cols - 1, ROLE_TABLE_HEAD, glyph(g, GLYPH_MORE_RIGHT));
+        grid_text(g, line, 0, area.cols - 1, ROLE_TABLE_HEAD, glyph(g, GLYPH_MORE_RIGHT));
 }
 
 static void sheet_draw_row(const struct sheet *s, int at, struct grid *g, struct rect area, int y,
@@ -486,14 +486,14 @@ static void sheet_draw_line(const struct sheet *s, int at, int column, int names
         bool tagged = tags_has(&s->tags, sheet_row(s, at));
         int x = grid_printf(g, line, 0, 0, ROLE_TITLE, "row %d%s", at + 1, tagged ? ", tagged" : "");
         for (x++; x < line.cols; x++)
-            (void)grid_text(g, line, 0, x, ROLE_BORDER, glyph(g, GLYPH_HLINE));
+            grid_text(g, line, 0, x, ROLE_BORDER, glyph(g, GLYPH_HLINE));
         return;
     }
     char text[4096];
     size_t row = sheet_row(s, at);
     bool is_null = result_kind(s->rows, row, (size_t)column) == SQL_NULL;
     grid_text_fit(g, line, 0, 0, names, ROLE_LABEL, GRID_LEFT, s->rows->columns[column].name);
-    (void)grid_text(g, line, 0, names + 1, ROLE_BORDER, glyph(g, GLYPH_VLINE));
+    grid_text(g, line, 0, names + 1, ROLE_BORDER, glyph(g, GLYPH_VLINE));
     result_text(s->rows, row, (size_t)column, text, sizeof text);
     grid_text_fit(g, line, 0, names + 3, line.cols - names - 3, is_null ? ROLE_SQL_NULL : ROLE_TEXT,
                   GRID_LEFT, text);

@@ -33,11 +33,11 @@ static const char *stack_label(const struct model_frame *f, char *buf, size_t ca
         return f->func;
     if (f->kind != MODEL_FRAME_NATIVE || (!f->module && !f->address))
         return "?";
-    (void)snprintf(buf, cap, "%.80s%s0x%llx",
-                   slash       ? slash + 1
-                   : f->module ? f->module
-                               : "",
-                   f->module ? "+" : "", (unsigned long long)f->address);
+    snprintf(buf, cap, "%.80s%s0x%llx",
+             slash       ? slash + 1
+             : f->module ? f->module
+                         : "",
+             f->module ? "+" : "", (unsigned long long)f->address);
     return buf;
 }
 
@@ -62,7 +62,7 @@ int stack_func_cols(const struct model_thread *t, int cols) {
 void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int scroll, struct grid *g,
                       struct rect area, int row) {
     char line[32], file[2048], label[128];
-    (void)snprintf(line, sizeof line, "%d", depth);
+    snprintf(line, sizeof line, "%d", depth);
     grid_text_fit(g, area, row, 0, STACK_DEPTH_COLS, ROLE_DEPTH, GRID_RIGHT, line);
     int col = STACK_DEPTH_COLS + 1;
     enum theme_role role = data_frame_role(f);
@@ -70,9 +70,9 @@ void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int
     grid_text_scroll(g, area, row, col, func_cols, scroll, role, GRID_LEFT, func);
     col += func_cols + 2;
     if (f->line > 0)
-        (void)snprintf(line, sizeof line, ":%d", f->line);
+        snprintf(line, sizeof line, ":%d", f->line);
     else
-        (void)snprintf(line, sizeof line, f->kind == MODEL_FRAME_PYTHON ? ":?" : "");
+        snprintf(line, sizeof line, f->kind == MODEL_FRAME_PYTHON ? ":?" : "");
     text_sanitize(file, sizeof file, stack_file(f));
     int room = area.cols - col - text_width(line), width = grid_text_width(g, file);
     if (room > 0)
@@ -80,18 +80,18 @@ void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int
     /* Of a file that is scrolled away, the sign for it remains. */
     if (scroll > 0 && width > 0)
         width = width > scroll ? width - scroll : 1;
-    (void)grid_text(g, area, row, col + (width < room ? width : room), ROLE_LINE, line);
+    grid_text(g, area, row, col + (width < room ? width : room), ROLE_LINE, line);
 }
 
 /* What the thread has to do with the GIL, if it is worth a word. */
 static bool stack_gil_text(const struct model_thread *t, char *buf, size_t cap) {
     double s = t->gil_for_us / 1e6;
     if (t->gc == 1)
-        (void)snprintf(buf, cap, ", collecting garbage");
+        snprintf(buf, cap, ", collecting garbage");
     else if (t->gil == MODEL_GIL_WAITING && s > 0)
-        (void)snprintf(buf, cap, ", waiting for the GIL for at least %.1f s", s);
+        snprintf(buf, cap, ", waiting for the GIL for at least %.1f s", s);
     else if (t->gil == MODEL_GIL_WAITING)
-        (void)snprintf(buf, cap, ", waiting for the GIL");
+        snprintf(buf, cap, ", waiting for the GIL");
     else
         return false;
     return true;
@@ -102,7 +102,7 @@ static void stack_draw_title(const struct stack_pane *p, const struct model_thre
     enum theme_role role = focused ? ROLE_TITLE_FOCUS : ROLE_TITLE;
     grid_fill(g, (struct rect){area.row, area.col, 1, area.cols}, ROLE_TABLE_HEAD);
     if (!t) {
-        (void)grid_text(g, area, 0, 0, role, " Stack ");
+        grid_text(g, area, 0, 0, role, " Stack ");
         return;
     }
     char name[128];
@@ -124,10 +124,10 @@ static void stack_draw_title(const struct stack_pane *p, const struct model_thre
         col += grid_text(g, area, 0, col, ROLE_STATUS_ON, " outermost frames left out ");
     if (p->list.count > p->list.page) {
         char place[48];
-        (void)snprintf(place, sizeof place, "%d-%d ", p->list.top, p->list.top + p->list.page - 1);
+        snprintf(place, sizeof place, "%d-%d ", p->list.top, p->list.top + p->list.page - 1);
         int width = text_width(place);
         if (col + width < area.cols)
-            (void)grid_text(g, area, 0, area.cols - width, ROLE_TABLE_HEAD, place);
+            grid_text(g, area, 0, area.cols - width, ROLE_TABLE_HEAD, place);
     }
 }
 
@@ -136,9 +136,8 @@ void stack_draw(struct stack_pane *p, const struct model_thread *t, const struct
     list_fit(&p->list, t ? (int)t->n_frames : 0, area.rows - 1);
     stack_draw_title(p, t, focused, g, area);
     if (t && t->n_frames == 0)
-        (void)grid_text(g, area, 1, 1, ROLE_MUTED,
-                        t->has_python ? "no Python frame right now"
-                                      : "a native thread: it has no Python stack");
+        grid_text(g, area, 1, 1, ROLE_MUTED,
+                  t->has_python ? "no Python frame right now" : "a native thread: it has no Python stack");
     int func_cols = t ? stack_func_cols(t, area.cols) : 0;
     for (int i = 0; i < p->list.page && p->list.top + i < p->list.count; i++) {
         int depth = p->list.top + i;

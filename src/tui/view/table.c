@@ -29,7 +29,7 @@ void table_draw_head(const struct table_column *columns, int n, const int *width
         char title[64];
         bool sorted = i == sort.column;
         const char *mark = sorted ? glyph(g, sort.descends ? GLYPH_SORT_DOWN : GLYPH_SORT_UP) : "";
-        (void)snprintf(title, sizeof title, "%s%s", columns[i].title, mark);
+        snprintf(title, sizeof title, "%s%s", columns[i].title, mark);
         grid_text_fit(g, line, 0, col, widths[i], sorted ? ROLE_TABLE_SORT : ROLE_TABLE_HEAD,
                       columns[i].align == GRID_RIGHT ? GRID_RIGHT : GRID_LEFT, title);
         col += widths[i] + TABLE_GAP;
@@ -54,7 +54,7 @@ void table_put_row(const struct table_column *columns, int n, const void *row, s
     for (int i = 0; i < n; i++) {
         struct table_cell cell = {.role = ROLE_TEXT};
         columns[i].cell(row, &cell);
-        (void)strbuf_adds(out, i ? "\t" : "");
+        strbuf_adds(out, i ? "\t" : "");
         pick_put_text(out, cell.text + (i ? 0 : strspn(cell.text, " ")));
     }
 }

@@ -55,7 +55,7 @@ void tags_clear(struct tags *t) {
 
 void tags_put_text(const struct tags *t, struct strbuf *out) {
     if (t->n)
-        (void)strbuf_addf(out, "   %s%zu tagged", t->only ? "ONLY " : "", t->n);
+        strbuf_addf(out, "   %s%zu tagged", t->only ? "ONLY " : "", t->n);
 }
 
 void tags_take_rect(const struct tags *t, struct rect *area) {
@@ -68,5 +68,5 @@ void tags_take_rect(const struct tags *t, struct rect *area) {
 void tags_draw(const struct tags *t, uint64_t key, struct grid *g, struct rect area, int y) {
     struct rect sign = {area.row + y, area.col - TAGS_COLS, 1, TAGS_COLS};
     if (sign.col >= 0 && tags_has(t, key))
-        (void)grid_text(g, sign, 0, 0, ROLE_TAG, glyph(g, GLYPH_TAG));
+        grid_text(g, sign, 0, 0, ROLE_TAG, glyph(g, GLYPH_TAG));
 }

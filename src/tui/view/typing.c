@@ -12,7 +12,7 @@
 #define TYPING_CHOICE_COLS 28
 
 void typing_init(struct typing *t) {
-    (void)editor_init(&t->editor);
+    editor_init(&t->editor);
     t->history_at = t->found_at = -1;
 }
 
@@ -44,9 +44,9 @@ const char *typing_step_history(struct typing *t, const struct history *h, int s
     long n = (long)h->n, at = t->history_at < 0 ? n : t->history_at;
     why[0] = '\0';
     if (n == 0)
-        (void)snprintf(why, sizeof why, "no %s was run yet", what);
+        snprintf(why, sizeof why, "no %s was run yet", what);
     else if (at + step < 0)
-        (void)snprintf(why, sizeof why, "this is the oldest %s that is kept", what);
+        snprintf(why, sizeof why, "this is the oldest %s that is kept", what);
     else
         typing_show_entry(t, h, at + step);
     return why[0] ? why : NULL;

@@ -214,7 +214,7 @@ void view_draw(struct view *v, struct grid *g, struct rect area, const char *emp
         table_draw_head(v->columns, v->n_columns, v->widths, v->sort, g, area);
     }
     if (v->list.count == 0)
-        (void)grid_text(g, area, head ? (area.rows > 2 ? 2 : 1) : 0, 1 + head, ROLE_MUTED, empty);
+        grid_text(g, area, head ? (area.rows > 2 ? 2 : 1) : 0, 1 + head, ROLE_MUTED, empty);
     for (int i = 0; i < v->list.page && v->list.top + i < v->list.count; i++) {
         const void *row = def->row(v->owner, v->list.top + i);
         struct rect line = {area.row + head + i, area.col, 1, area.cols};
@@ -232,11 +232,11 @@ void view_draw(struct view *v, struct grid *g, struct rect area, const char *emp
 
 void view_put_filter(const struct view *v, struct strbuf *out) {
     if (v->filter.active)
-        (void)strbuf_addf(out, "   FILTER %s", v->filter.text);
+        strbuf_addf(out, "   FILTER %s", v->filter.text);
     if (v->tags)
         tags_put_text(v->tags, out);
 }
 
 void view_put_sort(const struct view *v, struct strbuf *out) {
-    (void)strbuf_addf(out, "   sorted by %s", v->columns[v->sort.column].title);
+    strbuf_addf(out, "   sorted by %s", v->columns[v->sort.column].title);
 }

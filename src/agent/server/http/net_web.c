@@ -107,7 +107,7 @@ void net_web_refuse(struct lws *wsi, unsigned status, const char *why) {
     unsigned char room[LWS_PRE + NET_WEB_HEADER_MAX];
     int n = snprintf((char *)room + LWS_PRE, sizeof room - LWS_PRE, "%s\n", why);
     if (net_web_put_head(wsi, status, web_forms[WEB_TXT].type, NULL, false, (size_t)n) == 0)
-        (void)lws_write(wsi, room + LWS_PRE, (size_t)n, LWS_WRITE_HTTP_FINAL);
+        lws_write(wsi, room + LWS_PRE, (size_t)n, LWS_WRITE_HTTP_FINAL);
 }
 
 /* Write one piece, as the library asks; the connection is closed after the last one. */
@@ -128,7 +128,7 @@ static int net_web_write(struct net_web_context *h, struct net_web *n) {
     }
     size_t len = w->out.len - n->sent < NET_WEB_PIECE ? w->out.len - n->sent : NET_WEB_PIECE;
     strbuf_clear(h->frame);
-    (void)strbuf_add(h->frame, room, sizeof room);
+    strbuf_add(h->frame, room, sizeof room);
     if (strbuf_add(h->frame, w->out.data + n->sent, len) != 0)
         return -1;
     n->sent += len;
@@ -141,7 +141,7 @@ static int net_web_write(struct net_web_context *h, struct net_web *n) {
 
 static void net_web_notice(struct net_web *n) {
     if (n->web.status && !n->begun)
-        (void)lws_callback_on_writable(n->wsi);
+        lws_callback_on_writable(n->wsi);
 }
 
 /* ---- requests in progress ---- */
@@ -252,7 +252,7 @@ static unsigned net_web_judge_body(struct lws *wsi, bool *none, const char **why
 static int net_web_copy(struct lws *wsi, const char *path, struct net_web_said *said) {
     bool wrong = strlen(path) >= sizeof said->path;
     said->verb = net_web_verb(wsi);
-    (void)snprintf(said->path, sizeof said->path, "%.*s", (int)sizeof said->path - 1, path);
+    snprintf(said->path, sizeof said->path, "%.*s", (int)sizeof said->path - 1, path);
     for (int len; (len = lws_hdr_fragment_length(wsi, WSI_TOKEN_HTTP_URI_ARGS, (int)said->n_args)) > 0;
          said->n_args++)
         if (said->n_args + 1 == NET_WEB_ARGS || len >= NET_WEB_ARG_MAX ||
@@ -323,7 +323,7 @@ int net_web_on(struct net_web_context *h, struct net_connection *c, struct lws *
     /* no request with such access has a body: it is refused with that reason */
     bool looks = c->tcp && c->may < WIRE_CHANGES;
     if (reason == LWS_CALLBACK_HTTP_BODY && n && n->said && !looks) /* otherwise it was refused */
-        (void)strbuf_add(&n->body, in, len);
+        strbuf_add(&n->body, in, len);
     if (reason == LWS_CALLBACK_HTTP_BODY_COMPLETION && n && n->said)
         net_web_begin(h, c, n);
     return 0;

@@ -38,12 +38,12 @@ void web_fail(struct web *w, unsigned status, const char *fmt, ...) {
     char raw[512], text[512];
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(raw, sizeof raw, fmt, args);
+    vsnprintf(raw, sizeof raw, fmt, args);
     va_end(args);
-    (void)text_sanitize(text, sizeof text, raw);
+    text_sanitize(text, sizeof text, raw);
     strbuf_fini(&w->out);
     strbuf_init(&w->out, WEB_MAX_ANSWER);
-    (void)strbuf_addf(&w->out, "%s\n", text);
+    strbuf_addf(&w->out, "%s\n", text);
     w->type = web_forms[WEB_TXT].type;
     w->status = status;
     w->due_ns = 0;
@@ -124,8 +124,8 @@ static const struct web_route *web_find(struct web *w, const struct web_request 
             return r;
         }
         size_t n = strlen(w->allow);
-        (void)snprintf(w->allow + n, sizeof w->allow - n, "%s%s", n ? ", " : "",
-                       r->verb == WEB_GET ? "GET, HEAD" : web_verbs[r->verb]);
+        snprintf(w->allow + n, sizeof w->allow - n, "%s%s", n ? ", " : "",
+                 r->verb == WEB_GET ? "GET, HEAD" : web_verbs[r->verb]);
     }
     if (w->allow[0])
         web_fail(w, 405, "%s is not done with this: %s", q->verb, w->allow);
@@ -155,7 +155,7 @@ static bool web_range_takes(char *range, const char *type) {
 
 static bool web_accepts(const char *accept, const char *type) {
     char text[WEB_ACCEPT_MAX], *rest = NULL;
-    (void)snprintf(text, sizeof text, "%s", accept);
+    snprintf(text, sizeof text, "%s", accept);
     for (char *range = strtok_r(text, ",", &rest); range; range = strtok_r(NULL, ",", &rest))
         if (web_range_takes(range, type))
             return true;
@@ -260,7 +260,7 @@ static void web_judge_body(struct web *w, const struct web_request *q) {
 static void web_ask_target(struct web *w) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_hello(&b, local_client_next_id(&w->client), "web");
+    wire_put_hello(&b, local_client_next_id(&w->client), "web");
     w->asked_target = true;
     web_ask(w, &b, WEB_WAIT_S);
 }

@@ -14,9 +14,9 @@
 
 static bool web_eval_is_off(struct web *w) {
     struct mailbox *m = w->context->mailbox;
-    (void)pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&m->lock);
     bool off = m->config.values[CONFIG_EVAL] == 0;
-    (void)pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&m->lock);
     return off;
 }
 
@@ -106,7 +106,7 @@ static void web_eval_ask(struct web *w, const struct json_field *f) {
         want.code_len = f[CHANGE_CODE].text.len;
     }
     if (f[CHANGE_NAME].given)
-        (void)snprintf(want.name, sizeof want.name, "%s", strbuf_str(&f[CHANGE_NAME].text));
+        snprintf(want.name, sizeof want.name, "%s", strbuf_str(&f[CHANGE_NAME].text));
     if (f[CHANGE_TIMEOUT].given)
         want.timeout_s = f[CHANGE_TIMEOUT].number;
     if (f[CHANGE_OUTPUT_BYTES].given)
@@ -115,7 +115,7 @@ static void web_eval_ask(struct web *w, const struct json_field *f) {
     want.tid = f[CHANGE_TID].given ? (int64_t)f[CHANGE_TID].number : 0;
     want.depth = f[CHANGE_DEPTH].given ? (int64_t)f[CHANGE_DEPTH].number : 0;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_eval(&b, local_client_next_id(&w->client), &want);
+    wire_put_eval(&b, local_client_next_id(&w->client), &want);
     web_ask(w, &b, want.timeout_s + CHANGE_WAIT_S);
 }
 
@@ -159,20 +159,20 @@ void web_eval_begin(struct web *w) {
 /* The printed output, then the result or the exception, made safe for a terminal, where people
  * read it. */
 static void web_put_evaluated(struct strbuf *out, const struct wire_evaluated *v) {
-    (void)strbuf_add_clean(out, v->output.s, v->output.len);
+    strbuf_add_clean(out, v->output.s, v->output.len);
     if (v->output.len && v->output.s[v->output.len - 1] != '\n')
-        (void)strbuf_addc(out, '\n');
+        strbuf_addc(out, '\n');
     const struct wire_text *last = v->traceback.s ? &v->traceback : &v->result;
     if (last->len) {
-        (void)strbuf_add_clean(out, last->s, last->len);
+        strbuf_add_clean(out, last->s, last->len);
         if (last->s[last->len - 1] != '\n')
-            (void)strbuf_addc(out, '\n');
+            strbuf_addc(out, '\n');
     }
     if (v->truncated)
-        (void)strbuf_adds(out, "(a text was longer, and is cut)\n");
+        strbuf_adds(out, "(a text was longer, and is cut)\n");
     if (v->timed_out)
-        (void)strbuf_adds(out, v->unended ? "(not done in time, and not ended by interrupting it yet)\n"
-                                          : "(not done in time: it was interrupted)\n");
+        strbuf_adds(out, v->unended ? "(not done in time, and not ended by interrupting it yet)\n"
+                                    : "(not done in time: it was interrupted)\n");
 }
 
 void web_eval_take(struct web *w, const struct wire_message *m) {
@@ -188,7 +188,7 @@ void web_eval_take(struct web *w, const struct wire_message *m) {
     } else {
         json_init(&j, &w->out, 2);
         wire_put_evaluated_json(&j, &v);
-        (void)strbuf_addc(&w->out, '\n');
+        strbuf_addc(&w->out, '\n');
     }
     web_done(w);
     if (w->status == 200 && (v.timed_out || v.unended))
@@ -262,12 +262,12 @@ void web_config_begin(struct web *w) {
         return;
     }
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_config(&b, local_client_next_id(&w->client), &want);
+    wire_put_config(&b, local_client_next_id(&w->client), &want);
     web_ask(w, &b, CHANGE_WAIT_S);
 }
 
 void web_config_take(struct web *w, const struct wire_message *m) {
     (void)m;
-    (void)strbuf_adds(&w->out, "set\n");
+    strbuf_adds(&w->out, "set\n");
     web_done(w);
 }

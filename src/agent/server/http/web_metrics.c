@@ -13,33 +13,33 @@
 /* The value of a label: backslashes, quotes and newlines escaped. */
 static void metrics_put_label(struct strbuf *out, const char *from) {
     char clean[METRICS_TEXT];
-    (void)text_sanitize(clean, sizeof clean, from ? from : "");
+    text_sanitize(clean, sizeof clean, from ? from : "");
     for (const char *text = clean; *text; text++)
         if (*text == '\\' || *text == '"')
-            (void)strbuf_addf(out, "\\%c", *text);
+            strbuf_addf(out, "\\%c", *text);
         else if (*text == '\n')
-            (void)strbuf_adds(out, "\\n");
+            strbuf_adds(out, "\\n");
         else
-            (void)strbuf_addc(out, *text);
+            strbuf_addc(out, *text);
 }
 
 static void metrics_put_head(struct strbuf *out, const char *name, const char *help, bool counts) {
-    (void)strbuf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, counts ? "counter" : "gauge");
+    strbuf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, counts ? "counter" : "gauge");
 }
 
 static void metrics_put_info(const struct model_target *t, const struct model_status *s, struct strbuf *out) {
     metrics_put_head(out, "probing_info", "What the process is.", false);
-    (void)strbuf_addf(out, "probing_info{pid=\"%" PRId64 "\",host=\"", t->pid);
+    strbuf_addf(out, "probing_info{pid=\"%" PRId64 "\",host=\"", t->pid);
     metrics_put_label(out, t->host);
-    (void)strbuf_adds(out, "\",python=\"");
+    strbuf_adds(out, "\",python=\"");
     metrics_put_label(out, t->python);
-    (void)strbuf_adds(out, "\",torch=\"");
+    strbuf_adds(out, "\",torch=\"");
     metrics_put_label(out, t->torch);
-    (void)strbuf_adds(out, "\",command=\"");
+    strbuf_adds(out, "\",command=\"");
     metrics_put_label(out, t->cmdline);
-    (void)strbuf_adds(out, "\",version=\"");
+    strbuf_adds(out, "\",version=\"");
     metrics_put_label(out, s->agent_version);
-    (void)strbuf_adds(out, "\"} 1\n");
+    strbuf_adds(out, "\"} 1\n");
 }
 
 static void metrics_put_tables(const struct model_status *s, struct strbuf *out) {
@@ -53,9 +53,9 @@ static void metrics_put_tables(const struct model_status *s, struct strbuf *out)
         metrics_put_head(out, of[k].name, of[k].help, of[k].counts);
         for (size_t i = 0; i < s->n_tables; i++) {
             const struct model_table *t = &s->tables[i];
-            (void)strbuf_addf(out, "%s{table=\"", of[k].name);
+            strbuf_addf(out, "%s{table=\"", of[k].name);
             metrics_put_label(out, t->name);
-            (void)strbuf_addf(out, "\"} %" PRIu64 "\n", k == 0 ? t->rows : k == 1 ? t->bytes : t->lost);
+            strbuf_addf(out, "\"} %" PRIu64 "\n", k == 0 ? t->rows : k == 1 ? t->bytes : t->lost);
         }
     }
 }
@@ -65,7 +65,7 @@ static void metrics_put(struct strbuf *out, const char *name, const char *help, 
     if (!isfinite(v))
         return;
     metrics_put_head(out, name, help, counts);
-    (void)strbuf_addf(out, "%s %.15g\n", name, v);
+    strbuf_addf(out, "%s %.15g\n", name, v);
 }
 
 void web_metrics_put(const struct model_target *t, const struct model_status *s, struct strbuf *out) {

@@ -15,31 +15,31 @@ static void page_put_forms(const struct web_route *r, const char *before, const 
                            struct strbuf *out) {
     for (unsigned f = 0, n = 0; f < WEB_FORMS; f++)
         if (r->forms >> f & 1)
-            (void)strbuf_addf(out, "%s%s", n++ ? between : before, web_forms[f].name);
+            strbuf_addf(out, "%s%s", n++ ? between : before, web_forms[f].name);
 }
 
 static void page_put_param(const struct web_param_def *d, struct strbuf *out) {
-    (void)strbuf_addf(out, "    %s=  %s", d->name, d->help);
+    strbuf_addf(out, "    %s=  %s", d->name, d->help);
     if (d->type == WEB_INTEGER || d->type == WEB_NUMBER)
-        (void)strbuf_addf(out, " (%.15g to %.15g", d->least, d->most);
+        strbuf_addf(out, " (%.15g to %.15g", d->least, d->most);
     if ((d->type == WEB_INTEGER || d->type == WEB_NUMBER) && !isnan(d->default_value) && d->default_value > 0)
-        (void)strbuf_addf(out, "; %.15g", d->default_value);
-    (void)strbuf_adds(out, d->type == WEB_INTEGER || d->type == WEB_NUMBER ? ")\n" : "\n");
+        strbuf_addf(out, "; %.15g", d->default_value);
+    strbuf_adds(out, d->type == WEB_INTEGER || d->type == WEB_NUMBER ? ")\n" : "\n");
 }
 
 static void page_put_route(const struct web_route *r, bool html, struct strbuf *out) {
     bool link = html && r->verb == WEB_GET && !strchr(r->path, '{');
-    (void)strbuf_addf(out, "%s ", web_verb_name(r->verb));
-    (void)strbuf_addf(out, link ? "<a href=\"%s\">%s</a>" : "%s", r->path, r->path);
+    strbuf_addf(out, "%s ", web_verb_name(r->verb));
+    strbuf_addf(out, link ? "<a href=\"%s\">%s</a>" : "%s", r->path, r->path);
     if (r->dotted)
         page_put_forms(r, "[.", "|.", out);
-    (void)strbuf_addf(out, "%s\n    %s\n", r->dotted ? "]" : "", r->summary);
+    strbuf_addf(out, "%s\n    %s\n", r->dotted ? "]" : "", r->summary);
     for (size_t i = 0; i < WEB_PARAMS && r->params[i].name; i++) {
         page_put_param(&r->params[i], out);
         if (r->params[i].type == WEB_FORMAT) {
             out->len--; /* without its newline */
             page_put_forms(r, ": ", ", ", out);
-            (void)strbuf_addc(out, '\n');
+            strbuf_addc(out, '\n');
         }
     }
 }
@@ -47,15 +47,15 @@ static void page_put_route(const struct web_route *r, bool html, struct strbuf *
 void web_page_begin(struct web *w) {
     bool html = w->form == WEB_HTML;
     if (html)
-        (void)strbuf_adds(&w->out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                                   "<title>probing</title></head><body>\n<pre>\n");
-    (void)strbuf_adds(&w->out, "probing " PROBING_VERSION
-                               ": an agent in a running Python process. It also speaks " WIRE_PROTOCOL
-                               " by WebSocket.\n\n");
+        strbuf_adds(&w->out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                             "<title>probing</title></head><body>\n<pre>\n");
+    strbuf_adds(&w->out,
+                "probing " PROBING_VERSION
+                ": an agent in a running Python process. It also speaks " WIRE_PROTOCOL " by WebSocket.\n\n");
     for (size_t i = 0; i < web_n_routes; i++)
         page_put_route(&web_routes[i], html, &w->out);
     if (html)
-        (void)strbuf_adds(&w->out, "</pre>\n</body></html>\n");
+        strbuf_adds(&w->out, "</pre>\n</body></html>\n");
     web_done(w);
 }
 
@@ -107,7 +107,7 @@ static void openapi_put_params(struct json *j, const struct web_route *r) {
     json_array_begin(j);
     if (brace) {
         char name[PAGE_ID_MAX];
-        (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(brace + 1, "}"), brace + 1);
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(brace + 1, "}"), brace + 1);
         json_object_begin(j);
         json_kv_string(j, "name", name);
         json_kv_string(j, "in", "path");
@@ -206,7 +206,7 @@ static void openapi_put_paths(struct json *j) {
         for (unsigned f = 0; web_routes[first].dotted && f < WEB_FORMS; f++)
             if (web_routes[first].forms >> f & 1) {
                 char path[PAGE_ID_MAX];
-                (void)snprintf(path, sizeof path, "%s.%s", web_routes[first].path, web_forms[f].name);
+                snprintf(path, sizeof path, "%s.%s", web_routes[first].path, web_forms[f].name);
                 json_key(j, path);
                 json_object_begin(j);
                 openapi_put_route(j, &web_routes[first], 1U << f);
@@ -255,6 +255,6 @@ void web_openapi_begin(struct web *w) {
     openapi_put_paths(&j);
     json_object_end(&j);
     json_object_end(&j);
-    (void)strbuf_addc(&w->out, '\n');
+    strbuf_addc(&w->out, '\n');
     web_done(w);
 }

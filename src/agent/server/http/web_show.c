@@ -30,7 +30,7 @@ void web_backtrace_begin(struct web *w) {
     struct wire_threads want = {.tid = (int64_t)web_get(w, "thread")->number};
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_threads(&b, local_client_next_id(&w->client), &want);
+    wire_put_threads(&b, local_client_next_id(&w->client), &want);
     web_ask(w, &b, SHOW_WAIT_S);
 }
 
@@ -52,7 +52,7 @@ void web_backtrace_take(struct web *w, const struct wire_message *m) {
             json_object_begin(&j);
             model_json_put_backtrace(&j, &w->target, &s, false, false);
             json_object_end(&j);
-            (void)strbuf_addc(&w->out, '\n');
+            strbuf_addc(&w->out, '\n');
         }
         web_done(w);
     }
@@ -85,7 +85,7 @@ void web_flamegraph_begin(struct web *w) {
         return;
     }
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_subscribe(&b, local_client_next_id(&w->client), &want);
+    wire_put_subscribe(&b, local_client_next_id(&w->client), &want);
     web_ask(w, &b, SHOW_WAIT_S);
 }
 
@@ -147,7 +147,7 @@ static int show_put_stacks(struct web *w, double seconds) {
             show_put_stack(&j, w->samples, i, &sums[i]);
     json_array_end(&j);
     json_object_end(&j);
-    (void)strbuf_addc(&w->out, '\n');
+    strbuf_addc(&w->out, '\n');
     free(sums);
     return 0;
 }
@@ -202,7 +202,7 @@ void web_flamegraph_over(struct web *w) {
     }
     w->stage = FLAME_ENDING;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_unsubscribe(&b, local_client_next_id(&w->client), WIRE_STREAM_SAMPLES);
+    wire_put_unsubscribe(&b, local_client_next_id(&w->client), WIRE_STREAM_SAMPLES);
     web_ask(w, &b, SHOW_WAIT_S);
 }
 
@@ -211,31 +211,31 @@ void web_flamegraph_over(struct web *w) {
 void web_status_begin(struct web *w) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_request(&b, local_client_next_id(&w->client), WIRE_STATUS);
+    wire_put_request(&b, local_client_next_id(&w->client), WIRE_STATUS);
     web_ask(w, &b, SHOW_WAIT_S);
 }
 
 static void web_put_line(struct strbuf *out, const char *what, const char *text) {
     char clean[SHOW_TEXT];
-    (void)text_sanitize(clean, sizeof clean, text ? text : "-");
-    (void)strbuf_addf(out, "%-14s %s\n", what, clean);
+    text_sanitize(clean, sizeof clean, text ? text : "-");
+    strbuf_addf(out, "%-14s %s\n", what, clean);
 }
 
 static void web_put_status(struct strbuf *out, const struct model_target *t, const struct model_status *s) {
     char text[SHOW_TEXT], bytes[32];
     text_human_bytes(bytes, sizeof bytes, s->rss_bytes);
-    (void)strbuf_addf(out, "%-14s %" PRId64 "\n", "process", t->pid);
+    strbuf_addf(out, "%-14s %" PRId64 "\n", "process", t->pid);
     web_put_line(out, "command", t->cmdline);
     web_put_line(out, "Python", t->python);
     web_put_line(out, "torch", t->torch);
     web_put_line(out, "agent", s->agent_version);
     text_human_duration(text, sizeof text, s->uptime_s);
     web_put_line(out, "up", text);
-    (void)strbuf_addf(out, "%-14s %.3f s of CPU", "cost", s->cpu_s);
+    strbuf_addf(out, "%-14s %.3f s of CPU", "cost", s->cpu_s);
     if (!isnan(s->overhead_pct))
-        (void)strbuf_addf(out, ", %.2f %% of a core lately", s->overhead_pct);
-    (void)strbuf_addf(out, ", %s\n%-14s %" PRId64 "\n%-14s %" PRIu64 "\n%-14s %zu\n", bytes, "clients",
-                      s->clients, "steps", s->steps, "tables", s->n_tables);
+        strbuf_addf(out, ", %.2f %% of a core lately", s->overhead_pct);
+    strbuf_addf(out, ", %s\n%-14s %" PRId64 "\n%-14s %" PRIu64 "\n%-14s %zu\n", bytes, "clients", s->clients,
+                "steps", s->steps, "tables", s->n_tables);
     if (s->note)
         web_put_line(out, "note", s->note);
 }
@@ -243,7 +243,7 @@ static void web_put_status(struct strbuf *out, const struct model_target *t, con
 /* Stored tables with their number of rows, and tables that are made when they are read. */
 static void web_put_tables(struct web *w, const struct model_status *s) {
     for (size_t i = 0; w->form == WEB_TXT && i < s->n_tables; i++)
-        (void)strbuf_addf(&w->out, "%-24s %10" PRIu64 " rows\n", s->tables[i].name, s->tables[i].rows);
+        strbuf_addf(&w->out, "%-24s %10" PRIu64 " rows\n", s->tables[i].name, s->tables[i].rows);
     if (w->form == WEB_TXT)
         return;
     struct json j;
@@ -263,14 +263,14 @@ static void web_put_tables(struct web *w, const struct model_status *s) {
     }
     json_array_end(&j);
     json_object_end(&j);
-    (void)strbuf_addc(&w->out, '\n');
+    strbuf_addc(&w->out, '\n');
 }
 
 static void web_put_config(struct web *w, const struct model_status *s) {
     struct json j;
     if (w->form == WEB_TXT) {
         for (size_t i = 0; i < s->n_settings; i++)
-            (void)strbuf_addf(&w->out, "%s=%s\n", s->settings[i].key, s->settings[i].value);
+            strbuf_addf(&w->out, "%s=%s\n", s->settings[i].key, s->settings[i].value);
         return;
     }
     json_init(&j, &w->out, 2);
@@ -288,14 +288,14 @@ static void web_put_config(struct web *w, const struct model_status *s) {
     }
     json_array_end(&j);
     json_object_end(&j);
-    (void)strbuf_addc(&w->out, '\n');
+    strbuf_addc(&w->out, '\n');
 }
 
 static void web_put_status_json(struct web *w, const struct model_status *s) {
     struct json j;
     json_init(&j, &w->out, 2);
     model_json_put_status(&j, &w->target, s);
-    (void)strbuf_addc(&w->out, '\n');
+    strbuf_addc(&w->out, '\n');
 }
 
 void web_status_take(struct web *w, const struct wire_message *m) {

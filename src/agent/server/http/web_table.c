@@ -58,24 +58,24 @@ static void table_put_csv(struct strbuf *out, const char *s, size_t len) {
     for (size_t i = 0; i < len; i++)
         quoted |= s[i] == '"' || s[i] == ',' || s[i] == '\n' || s[i] == '\r';
     if (!quoted) {
-        (void)strbuf_add(out, s, len);
+        strbuf_add(out, s, len);
         return;
     }
-    (void)strbuf_addc(out, '"');
+    strbuf_addc(out, '"');
     for (size_t i = 0; i < len; i++) {
         if (s[i] == '"')
-            (void)strbuf_addc(out, '"');
-        (void)strbuf_addc(out, s[i]);
+            strbuf_addc(out, '"');
+        strbuf_addc(out, s[i]);
     }
-    (void)strbuf_addc(out, '"');
+    strbuf_addc(out, '"');
 }
 
 static void table_begin(struct table_out *t) {
     struct strbuf *out = &t->w->out;
     if (t->w->form == WEB_CSV) {
         for (size_t i = 0; i < t->n; i++)
-            (void)strbuf_addf(out, "%s%s", i ? "," : "", t->names[i]);
-        (void)strbuf_adds(out, "\r\n");
+            strbuf_addf(out, "%s%s", i ? "," : "", t->names[i]);
+        strbuf_adds(out, "\r\n");
     }
     json_init(&t->j, out, 0);
     if (t->w->form != WEB_JSON)
@@ -100,11 +100,11 @@ static void table_put_cell(struct table_out *t, const struct ring_cell *c, size_
     struct strbuf *out = &t->w->out;
     if (t->w->form == WEB_CSV) {
         if (column)
-            (void)strbuf_addc(out, ',');
+            strbuf_addc(out, ',');
         if (c->kind == RING_CELL_INT)
-            (void)strbuf_addf(out, "%" PRId64, c->i);
+            strbuf_addf(out, "%" PRId64, c->i);
         else if (c->kind == RING_CELL_REAL)
-            (void)strbuf_addf(out, "%.17g", c->f);
+            strbuf_addf(out, "%.17g", c->f);
         else if (c->kind == RING_CELL_TEXT)
             table_put_csv(out, c->s, c->len);
         return;
@@ -131,7 +131,7 @@ static void table_put_row(struct table_out *t, const struct ring_cell *cells) {
     if (json)
         json_object_end(&t->j);
     if (t->w->form != WEB_JSON)
-        (void)strbuf_adds(&t->w->out, json ? "\n" : "\r\n");
+        strbuf_adds(&t->w->out, json ? "\n" : "\r\n");
 }
 
 static void table_end(struct table_out *t, bool truncated, const char *note) {
@@ -140,7 +140,7 @@ static void table_end(struct table_out *t, bool truncated, const char *note) {
         json_kv_bool(&t->j, "truncated", truncated);
         json_kv_string(&t->j, "note", note && note[0] ? note : NULL);
         json_object_end(&t->j);
-        (void)strbuf_addc(&t->w->out, '\n');
+        strbuf_addc(&t->w->out, '\n');
     }
     t->w->truncated = truncated;
     web_done(t->w);
@@ -233,11 +233,11 @@ static void table_read(struct web *w, const struct ring_table_def *def, struct r
         t.hidden[i] = ring_column_access(def, t.names[i]) > w->may;
         size_t used = strlen(note);
         if (t.hidden[i])
-            (void)snprintf(note + used, sizeof note - used, "%s%s", used ? ", " : "", t.names[i]);
+            snprintf(note + used, sizeof note - used, "%s%s", used ? ", " : "", t.names[i]);
     }
     size_t used = strlen(note);
     if (used)
-        (void)snprintf(note + used, sizeof note - used, ": not for who may only look");
+        snprintf(note + used, sizeof note - used, ": not for who may only look");
     table_begin(&t);
     table_put_chunks(&t, r, &wish);
     table_end(&t, wish.full, note);
@@ -298,8 +298,8 @@ static void table_put_virtual(struct web *w, const struct ring_table_def *def, s
     uint64_t limit = (uint64_t)web_get(w, "limit")->number, given = 0;
     while (t.n < RING_MAX_COLUMNS && wire_next_column(rows, &values[0]) > 0) {
         size_t len = values[0].kind == WIRE_VALUE_TEXT ? values[0].len : 0;
-        (void)snprintf(names[t.n], sizeof names[t.n], "%.*s",
-                       (int)(len < RING_MAX_NAME ? len : RING_MAX_NAME), len ? values[0].s : "");
+        snprintf(names[t.n], sizeof names[t.n], "%.*s", (int)(len < RING_MAX_NAME ? len : RING_MAX_NAME),
+                 len ? values[0].s : "");
         t.names[t.n] = names[t.n];
         t.n++;
     }
@@ -324,13 +324,13 @@ static void table_ask_virtual(struct web *w, const struct ring_table_def *def) {
         web_fail(w, 400, "since: rows of %s are of now", def->name);
         return;
     }
-    (void)snprintf(ask.table, sizeof ask.table, "%s", def->name);
+    snprintf(ask.table, sizeof ask.table, "%s", def->name);
     if (id->given) {
-        (void)snprintf(ask.args[0].key, sizeof ask.args[0].key, "id");
+        snprintf(ask.args[0].key, sizeof ask.args[0].key, "id");
         ask.args[ask.n_args++].number = (int64_t)id->number;
     }
     strbuf_init(&b, WIRE_MAX_MESSAGE);
-    (void)wire_put_rows_ask(&b, local_client_next_id(&w->client), &ask);
+    wire_put_rows_ask(&b, local_client_next_id(&w->client), &ask);
     web_ask(w, &b, TABLE_WAIT_S);
 }
 

@@ -420,9 +420,9 @@ double flame_delta(const struct flame_state *s, const struct flame_cell *c) {
 
 static void flame_compare_share(double pct, char *buf, size_t cap) {
     if (isnan(pct))
-        (void)snprintf(buf, cap, "?");
+        snprintf(buf, cap, "?");
     else
-        (void)snprintf(buf, cap, "%.1f%%", pct);
+        snprintf(buf, cap, "%.1f%%", pct);
 }
 
 /* Name of a node of the other tree. */
@@ -431,9 +431,9 @@ static void flame_gone_name(const struct flame_state *s, uint32_t node, char *bu
     char raw[160];
     const char *text = !f ? "(no Python frame)" : s->query.by == FLAME_BY_MODULE ? f->file : f->func;
     if (f && s->query.by == FLAME_BY_LINE && f->line > 0)
-        (void)snprintf(raw, sizeof raw, "%s:%d", f->func ? f->func : "?", f->line);
+        snprintf(raw, sizeof raw, "%s:%d", f->func ? f->func : "?", f->line);
     else
-        (void)snprintf(raw, sizeof raw, "%s", text ? text : "?");
+        snprintf(raw, sizeof raw, "%s", text ? text : "?");
     text_sanitize(buf, cap, raw);
     buf[text_fit(buf, 40)] = '\0';
 }
@@ -445,7 +445,7 @@ static void flame_draw_gone(const struct flame_state *s, struct grid *g, struct 
     char name[160], text[220];
     for (; shown < n && shown < COMPARE_GONE; shown++) {
         flame_gone_name(s, gone[shown].node, name, sizeof name);
-        (void)snprintf(text, sizeof text, "%s %.1f%%", name, gone[shown].before_pct);
+        snprintf(text, sizeof text, "%s %.1f%%", name, gone[shown].before_pct);
         int need = grid_text_width(g, text) + 1,
             label = shown ? 0 : grid_text_width(g, "called no more:") + 1;
         if (*col + need + label + (shown + 1 < n ? 6 : 0) > area.cols)
@@ -690,7 +690,7 @@ static void flame_put_stack(const struct flame_state *s, uint32_t node, struct s
         const struct model_frame *f = flame_frame(s->flame, node);
         if (f)
             pick_put_frame(out, f);
-        (void)strbuf_addc(out, '\n');
+        strbuf_addc(out, '\n');
         node = flame_node(s->flame, node)->parent;
     }
 }
@@ -978,9 +978,9 @@ static void flame_put(const void *state, const struct app *app, int row, struct 
     else
         pick_put_frame(&name, f);
     flame_weigh_frame(s, s->shown.frames[row], &own, &total);
-    (void)strbuf_adds(one, strbuf_str(&name));
-    (void)strbuf_addf(whole, "own %.1f%% total %.1f%% %s", flame_share(s, own, all),
-                      flame_share(s, total, all), strbuf_str(&name));
+    strbuf_adds(one, strbuf_str(&name));
+    strbuf_addf(whole, "own %.1f%% total %.1f%% %s", flame_share(s, own, all), flame_share(s, total, all),
+                strbuf_str(&name));
     strbuf_fini(&name);
 }
 

@@ -42,10 +42,10 @@ void flame_module_name(const struct model_frame *f, char *buf, size_t cap) {
             inside = strchr(inside, '/') ? strchr(inside, '/') + 1 : NULL;
     }
     if (!inside || f->kind == MODEL_FRAME_NATIVE) {
-        (void)snprintf(buf, cap, "%s", path ? flame_base_name(path) : "?");
+        snprintf(buf, cap, "%s", path ? flame_base_name(path) : "?");
         return;
     }
-    (void)snprintf(buf, cap, "%s", inside);
+    snprintf(buf, cap, "%s", inside);
     static const char *const ends[] = {".py", "/__init__"};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         size_t len = strlen(buf), end = strlen(ends[i]);
@@ -69,19 +69,19 @@ void flame_label(const struct flame_state *s, const struct app *app, uint32_t no
     const char *thread = NULL;
     if (node == FLAME_ROOT && s->query.tid && app->data.tally) {
         thread = stack_counts_thread_name(sample_store_counts(app->data.tally), s->query.tid);
-        (void)snprintf(raw, sizeof raw, "thread %s", thread ? thread : "?");
+        snprintf(raw, sizeof raw, "thread %s", thread ? thread : "?");
     } else if (node == FLAME_ROOT && flame_module_frame(s)) {
-        (void)snprintf(raw, sizeof raw, "module ");
+        snprintf(raw, sizeof raw, "module ");
         flame_module_name(flame_module_frame(s), raw + strlen(raw), sizeof raw - strlen(raw));
     } else if (!f)
-        (void)snprintf(raw, sizeof raw, "%s", node == FLAME_ROOT ? "all threads" : "(no Python frame)");
+        snprintf(raw, sizeof raw, "%s", node == FLAME_ROOT ? "all threads" : "(no Python frame)");
     else if (s->query.by == FLAME_BY_MODULE)
         flame_module_name(f, raw, sizeof raw);
     else if (s->query.by == FLAME_BY_LINE && f->line > 0)
-        (void)snprintf(raw, sizeof raw, "%s:%d", f->func ? f->func : "?", f->line);
+        snprintf(raw, sizeof raw, "%s:%d", f->func ? f->func : "?", f->line);
     else
-        (void)snprintf(raw, sizeof raw, "%s", f->func ? f->func : "?");
-    (void)text_sanitize(buf, cap, raw);
+        snprintf(raw, sizeof raw, "%s", f->func ? f->func : "?");
+    text_sanitize(buf, cap, raw);
 }
 
 /* Where a frame is, as far as the granularity says it. */
@@ -89,9 +89,9 @@ static void flame_place(const struct flame_state *s, uint32_t node, char *buf, s
     const struct model_frame *f = flame_frame(s->flame, node);
     const char *path = f ? (f->file ? f->file : f->module) : NULL;
     if (path && s->query.by == FLAME_BY_LINE && f->line > 0)
-        (void)snprintf(buf, cap, "%s:%d", path, f->line);
+        snprintf(buf, cap, "%s:%d", path, f->line);
     else
-        (void)snprintf(buf, cap, "%s", path ? path : "");
+        snprintf(buf, cap, "%s", path ? path : "");
 }
 
 /* ---- cells ---- */
@@ -113,7 +113,7 @@ static enum theme_role flame_role(const struct flame_state *s, const struct flam
 static void flame_cell_text(const struct flame_state *s, const struct app *app, const struct grid *g,
                             const struct flame_cell *c, int room, char *buf, size_t cap) {
     if (c->node == FLAME_NO_NODE) {
-        (void)snprintf(buf, cap, "+%u", c->n);
+        snprintf(buf, cap, "+%u", c->n);
         return;
     }
     char share[32], delta[24];
@@ -121,12 +121,12 @@ static void flame_cell_text(const struct flame_state *s, const struct app *app, 
     double pct = flame_share(s, c->weight, flame_node(s->flame, FLAME_ROOT)->total);
     diff_text(flame_delta(s, c), delta, sizeof delta);
     if (s->compared)
-        (void)snprintf(share, sizeof share, "  %s", delta);
+        snprintf(share, sizeof share, "  %s", delta);
     else
-        (void)snprintf(share, sizeof share, "  %.1f%%", pct);
+        snprintf(share, sizeof share, "  %.1f%%", pct);
     size_t used = strlen(buf);
     if (!isnan(pct) && grid_text_width(g, buf) + (int)strlen(share) <= room && used + sizeof share < cap)
-        (void)snprintf(buf + used, cap - used, "%s", share);
+        snprintf(buf + used, cap - used, "%s", share);
 }
 
 /* What a cell begins with; where times are compared, the sign of the difference, so that it needs no colours. */
@@ -150,10 +150,10 @@ static void flame_draw_cell(const struct flame_state *s, const struct app *app, 
     char text[FLAME_NAME + 64], sign[2];
     bool is_tagged = c->node != FLAME_NO_NODE && flame_is_tagged(s, c->node);
     grid_fill(g, cell, role);
-    (void)grid_text(g, cell, 0, 0, is_tagged ? ROLE_TAG : role,
-                    is_tagged ? glyph(g, GLYPH_TAG) : flame_border(s, g, c, sign));
+    grid_text(g, cell, 0, 0, is_tagged ? ROLE_TAG : role,
+              is_tagged ? glyph(g, GLYPH_TAG) : flame_border(s, g, c, sign));
     if (borders == 2)
-        (void)grid_text(g, cell, 0, c->width - 1, role, end);
+        grid_text(g, cell, 0, c->width - 1, role, end);
     if (room <= 0)
         return;
     flame_cell_text(s, app, g, c, room, text, sizeof text);
@@ -203,7 +203,7 @@ static void flame_empty_text(const struct flame_state *s, const struct app *app,
     top_head_empty(app, FLAME_FIRST_SAMPLES, buf, cap);
     bool is_early = app->data.state == SESSION_CONNECTED && *buf;
     if (!is_early && (text || !*buf))
-        (void)snprintf(buf, cap, "%s", text ? text : "sampling ...");
+        snprintf(buf, cap, "%s", text ? text : "sampling ...");
 }
 
 /* ---- the selected frame ---- */
@@ -211,9 +211,9 @@ static void flame_empty_text(const struct flame_state *s, const struct app *app,
 static void flame_put_time(const struct flame_state *s, struct flame_weight w, char *buf, size_t cap) {
     double seconds = (double)w.ns / 1e9;
     if (flame_node(s->flame, FLAME_ROOT)->total.ns <= 0)
-        (void)snprintf(buf, cap, "%lld sample%s", (long long)w.samples, w.samples == 1 ? "" : "s");
+        snprintf(buf, cap, "%lld sample%s", (long long)w.samples, w.samples == 1 ? "" : "s");
     else if (seconds < 1000)
-        (void)snprintf(buf, cap, "%.2fs", seconds);
+        snprintf(buf, cap, "%.2fs", seconds);
     else
         text_human_duration(buf, cap, seconds);
 }
@@ -231,9 +231,9 @@ static void flame_put_share(const struct flame_state *s, struct flame_weight par
                             char *buf, size_t cap) {
     double pct = flame_share(s, part, whole);
     if (isnan(pct))
-        (void)snprintf(buf, cap, "?");
+        snprintf(buf, cap, "?");
     else
-        (void)snprintf(buf, cap, "%.1f%%", pct);
+        snprintf(buf, cap, "%.1f%%", pct);
 }
 
 static void flame_fact_weight(const struct flame_state *s, struct grid *g, struct rect area, int row,
@@ -241,7 +241,7 @@ static void flame_fact_weight(const struct flame_state *s, struct grid *g, struc
     char text[96], time[48], share[32];
     flame_put_time(s, w, time, sizeof time);
     flame_put_share(s, w, flame_node(s->flame, FLAME_ROOT)->total, share, sizeof share);
-    (void)snprintf(text, sizeof text, "%s %s", share, time);
+    snprintf(text, sizeof text, "%s %s", share, time);
     flame_fact(g, area, row, col, label, text);
 }
 
@@ -255,13 +255,13 @@ static void flame_draw_facts(struct flame_state *s, struct grid *g, struct rect 
         flame_put_share(s, n->total, flame_node(s->flame, s->zoom)->total, text, sizeof text);
         flame_fact(g, area, row, &col, "of zoom", text);
     }
-    (void)snprintf(text, sizeof text, "%lld", (long long)n->total.samples);
+    snprintf(text, sizeof text, "%lld", (long long)n->total.samples);
     flame_fact(g, area, row, &col, "samples", text);
     for (uint32_t c = n->child; c != FLAME_NO_NODE; c = flame_node(s->flame, c)->next)
         callees += flame_amount(s->flame, flame_node(s->flame, c)->total) > 0;
-    (void)snprintf(text, sizeof text, "%u", callees);
+    snprintf(text, sizeof text, "%u", callees);
     flame_fact(g, area, row, &col, "calls", text);
-    (void)snprintf(text, sizeof text, "%u", n->depth);
+    snprintf(text, sizeof text, "%u", n->depth);
     flame_fact(g, area, row, &col, "depth", text);
 }
 
@@ -320,7 +320,7 @@ void flame_draw(void *state, struct app *app, struct grid *g, struct rect area) 
     if (!is_shown) {
         char text[128];
         flame_empty_text(s, app, text, sizeof text);
-        (void)grid_text(g, s->area, s->area.rows > 1 ? 1 : 0, 2, ROLE_MUTED, text);
+        grid_text(g, s->area, s->area.rows > 1 ? 1 : 0, 2, ROLE_MUTED, text);
         return;
     }
     flame_select(s, s->selected); /* the room may be another now */
@@ -341,29 +341,29 @@ void flame_status(const void *state, const struct app *app, struct strbuf *out) 
     name[text_fit(name, 32)] = '\0';
     flame_put_share(s, zoom->total, flame_node(s->flame, FLAME_ROOT)->total, share, sizeof share);
     if (s->zoom != FLAME_ROOT)
-        (void)strbuf_addf(out, "ZOOM %s %s", name, share);
+        strbuf_addf(out, "ZOOM %s %s", name, share);
     else
-        (void)strbuf_adds(out, "Flame");
+        strbuf_adds(out, "Flame");
     if (flame_module_frame(s)) {
         char module[FLAME_NAME];
         flame_module_name(flame_module_frame(s), name, sizeof name);
-        (void)text_sanitize(module, sizeof module, name);
+        text_sanitize(module, sizeof module, name);
         module[text_fit(module, 32)] = '\0';
-        (void)strbuf_addf(out, "   MODULE %s", module);
+        strbuf_addf(out, "   MODULE %s", module);
     }
     if (app_shows_native(app, CONTEXT_FLAME))
-        (void)strbuf_adds(out, "   native");
+        strbuf_adds(out, "   native");
     if (s->threshold)
-        (void)strbuf_addf(out, "   from %g%%", flame_threshold_pct(s));
+        strbuf_addf(out, "   from %g%%", flame_threshold_pct(s));
     if (s->filter.active)
-        (void)strbuf_addf(out, "   FILTER %s", s->filter.text);
+        strbuf_addf(out, "   FILTER %s", s->filter.text);
     tags_put_text(s->tags, out);
     flame_put_share(s, s->hits.covered, zoom->total, share, sizeof share);
     if (s->search.active)
-        (void)strbuf_addf(out, "   /%s: %zu, %s of the %s", s->search.text, s->hits.n,
-                          s->hits.n ? share : "0.0%", s->zoom == FLAME_ROOT ? "time" : "zoom");
+        strbuf_addf(out, "   /%s: %zu, %s of the %s", s->search.text, s->hits.n, s->hits.n ? share : "0.0%",
+                    s->zoom == FLAME_ROOT ? "time" : "zoom");
     if (s->layout.has_more)
-        (void)strbuf_adds(out, s->flipped ? "   more above" : "   more below");
+        strbuf_adds(out, s->flipped ? "   more above" : "   more below");
 }
 
 /* ---- flame details ---- */
@@ -418,7 +418,7 @@ void flame_follow_details(struct flame_state *s, struct app *app) {
     if (s->calls_of != s->selected || s->calls_version != s->version) {
         s->calls_of = s->selected;
         s->calls_version = s->version;
-        (void)flame_calls_build(&s->calls, s->samples, s->selected); /* without memory: empty */
+        flame_calls_build(&s->calls, s->samples, s->selected); /* without memory: empty */
     }
     details_want_source(s, app);
 }
@@ -446,9 +446,9 @@ static void details_put_share(const struct flame_state *s, struct flame_weight p
                               struct flame_weight whole, char *buf, size_t cap) {
     double pct = flame_share(s, part, whole);
     if (isnan(pct))
-        (void)snprintf(buf, cap, "?");
+        snprintf(buf, cap, "?");
     else
-        (void)snprintf(buf, cap, "%.1f%%", pct);
+        snprintf(buf, cap, "%.1f%%", pct);
 }
 
 static void details_draw_head(struct grid *g, struct rect area, int row, const char *title,
@@ -468,7 +468,7 @@ static void details_draw_call(const struct flame_state *s, const struct app *app
     if (c->frame || c->node == FLAME_FRAMELESS)
         flame_label(s, app, c->node, name, sizeof name);
     else
-        (void)snprintf(name, sizeof name, "(outermost)");
+        snprintf(name, sizeof name, "(outermost)");
     enum theme_role role = c->frame ? data_frame_role(c->frame) : ROLE_MUTED;
     int col = DETAILS_SHARE_COLS + 2, room = area.cols - col;
     int width = grid_text_width(g, name) < room ? grid_text_width(g, name) : room;
@@ -487,7 +487,7 @@ static int details_draw_list(const struct flame_state *s, const struct app *app,
     if (area.rows < 1)
         return 0;
     if ((size_t)rows < n)
-        (void)snprintf(more, sizeof more, "%d of %zu", rows, n);
+        snprintf(more, sizeof more, "%d of %zu", rows, n);
     details_draw_head(g, area, 0, title, more);
     for (int i = 0; i < rows; i++)
         details_draw_call(s, app, &calls[i], g, area, i + 1);
@@ -502,7 +502,7 @@ static void details_draw_calls(const struct flame_state *s, const struct app *ap
     int used = details_draw_list(s, app, "Called by", s->calls.callers, s->calls.n_callers, g, part);
     part.row += used;
     part.rows = area.rows - used;
-    (void)details_draw_list(s, app, "Calls", s->calls.callees, s->calls.n_callees, g, part);
+    details_draw_list(s, app, "Calls", s->calls.callees, s->calls.n_callees, g, part);
 }
 
 static void details_draw_line(const struct flame_state *s, const char *text, int number, bool is_it,
@@ -513,7 +513,7 @@ static void details_draw_line(const struct flame_state *s, const char *text, int
         l = s->calls.lines[i].line == number ? &s->calls.lines[i] : NULL;
     if (l)
         details_put_share(s, l->weight, s->calls.total, share, sizeof share);
-    (void)snprintf(no, sizeof no, "%d", number);
+    snprintf(no, sizeof no, "%d", number);
     grid_text_fit(g, area, row, 0, DETAILS_LINE_COLS, ROLE_LINE, GRID_RIGHT, no);
     grid_text_fit(g, area, row, DETAILS_LINE_COLS + 1, DETAILS_SHARE_COLS, ROLE_VALUE, GRID_RIGHT, share);
     int col = DETAILS_LINE_COLS + DETAILS_SHARE_COLS + 2;
@@ -580,8 +580,8 @@ void flame_draw_details(const struct flame_state *s, const struct app *app, stru
     struct rect calls = area, source = area;
     if (area.col > 0 && area.rows > 0)
         for (int i = 0; i < area.rows; i++)
-            (void)grid_text(g, (struct rect){area.row, area.col - 1, area.rows, 1}, i, 0, ROLE_BORDER,
-                            glyph(g, GLYPH_VLINE));
+            grid_text(g, (struct rect){area.row, area.col - 1, area.rows, 1}, i, 0, ROLE_BORDER,
+                      glyph(g, GLYPH_VLINE));
     if (area.cols >= DETAILS_HALVES_COLS) {
         calls.cols = area.cols / 2 - 1;
         source.col += calls.cols + 1;

@@ -76,27 +76,27 @@ static void loader_fini(void *state) {
 static void loader_put_line(const struct loader_row *l, struct strbuf *out) {
     if (!l)
         return;
-    (void)strbuf_addf(out, "%s", l->dataset ? l->dataset : "a loader");
+    strbuf_addf(out, "%s", l->dataset ? l->dataset : "a loader");
     if (!(l->workers > 0))
-        (void)strbuf_adds(out, "   no workers: batches are made by the training itself");
+        strbuf_adds(out, "   no workers: batches are made by the training itself");
     else if (l->ready > 0 && l->under_way >= l->ready)
-        (void)strbuf_addf(out, "   %.0f of %.0f batches are ready", l->ready, l->under_way);
+        strbuf_addf(out, "   %.0f of %.0f batches are ready", l->ready, l->under_way);
     else if (!isnan(l->ready))
-        (void)strbuf_addf(out, "   no batch is ready, %.0f are being made", l->under_way);
+        strbuf_addf(out, "   no batch is ready, %.0f are being made", l->under_way);
     if (l->ready > 0 && l->ready < l->under_way && l->wait_ms >= LOADER_WAITS_MS) /* of another worker */
-        (void)strbuf_addf(out, "   the one in turn is waited for %.1f ms", l->wait_ms);
+        strbuf_addf(out, "   the one in turn is waited for %.1f ms", l->wait_ms);
     else if (!isnan(l->wait_ms))
-        (void)strbuf_addf(out, "   a batch is waited for %.1f ms", l->wait_ms);
+        strbuf_addf(out, "   a batch is waited for %.1f ms", l->wait_ms);
 }
 
 /* In seven columns: "6.9 ms", "191 ms", "1.9 s". */
 static void loader_put_wait(double ms, char *buf, size_t cap) {
     if (isnan(ms))
-        (void)snprintf(buf, cap, "?");
+        snprintf(buf, cap, "?");
     else if (ms >= 999.5)
-        (void)snprintf(buf, cap, ms < 99950 ? "%.1f s" : "%.0f s", ms / 1000);
+        snprintf(buf, cap, ms < 99950 ? "%.1f s" : "%.0f s", ms / 1000);
     else
-        (void)snprintf(buf, cap, ms < 99.95 ? "%.1f ms" : "%.0f ms", ms);
+        snprintf(buf, cap, ms < 99.95 ? "%.1f ms" : "%.0f ms", ms);
 }
 
 /* Its last minutes, two lines. What is a full bar is said. */
@@ -108,15 +108,15 @@ static void loader_draw_meters(const struct loader_row *l, struct grid *g, struc
         return;
     width = width > METER_MAX ? METER_MAX : width;
     double full = room > 0 ? room : meter_max(l->readies, METER_MAX, 1);
-    (void)grid_text(g, *area, 0, 1, ROLE_LABEL, "ready");
-    (void)grid_printf(g, *area, 0, LOADER_VALUE, ROLE_VALUE, isnan(l->ready) ? "?" : "%.0f", l->ready);
-    (void)grid_printf(g, *area, 0, LOADER_FULL, ROLE_MUTED, "full: %.0f", full);
+    grid_text(g, *area, 0, 1, ROLE_LABEL, "ready");
+    grid_printf(g, *area, 0, LOADER_VALUE, ROLE_VALUE, isnan(l->ready) ? "?" : "%.0f", l->ready);
+    grid_printf(g, *area, 0, LOADER_FULL, ROLE_MUTED, "full: %.0f", full);
     meter_draw(l->readies, g, *area, 0, LOADER_LABEL, width, full, ROLE_METER_CPU);
-    (void)grid_text(g, *area, 1, 1, ROLE_LABEL, "wait");
+    grid_text(g, *area, 1, 1, ROLE_LABEL, "wait");
     loader_put_wait(l->wait_ms, wait, sizeof wait);
-    (void)grid_text(g, *area, 1, LOADER_VALUE, ROLE_VALUE, wait);
+    grid_text(g, *area, 1, LOADER_VALUE, ROLE_VALUE, wait);
     loader_put_wait(most, wait, sizeof wait);
-    (void)grid_printf(g, *area, 1, LOADER_FULL, ROLE_MUTED, "full: %s", wait);
+    grid_printf(g, *area, 1, LOADER_FULL, ROLE_MUTED, "full: %s", wait);
     meter_draw(l->waits, g, *area, 1, LOADER_LABEL, width, most > 0 ? most : 1, ROLE_METER_GIL);
     area->row += 2;
     area->rows -= 2;

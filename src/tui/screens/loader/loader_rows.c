@@ -26,9 +26,9 @@ double loader_capacity(const struct loader_row *l) { return l->workers > 0 ? l->
 static void loader_put_number(struct table_cell *c, const char *format, double v, enum theme_role role) {
     c->role = isnan(v) ? ROLE_MUTED : role;
     if (isnan(v))
-        (void)snprintf(c->text, sizeof c->text, "?");
+        snprintf(c->text, sizeof c->text, "?");
     else
-        (void)snprintf(c->text, sizeof c->text, *format == '1' ? "%.1f" : "%.0f", v);
+        snprintf(c->text, sizeof c->text, *format == '1' ? "%.1f" : "%.0f", v);
 }
 
 static void loader_cell_name(const void *node, struct table_cell *c) {
@@ -36,13 +36,13 @@ static void loader_cell_name(const void *node, struct table_cell *c) {
     char name[512];
     c->role = l->is_worker ? ROLE_FUNC : ROLE_VALUE;
     if (l->is_worker && isnan(l->worker))
-        (void)snprintf(name, sizeof name, "worker ?");
+        snprintf(name, sizeof name, "worker ?");
     else if (l->is_worker)
-        (void)snprintf(name, sizeof name, "worker %.0f", l->worker);
+        snprintf(name, sizeof name, "worker %.0f", l->worker);
     else if (l->workers > 0)
-        (void)snprintf(name, sizeof name, "%.400s (%.0f)", l->dataset ? l->dataset : "loader", l->workers);
+        snprintf(name, sizeof name, "%.400s (%.0f)", l->dataset ? l->dataset : "loader", l->workers);
     else
-        (void)snprintf(name, sizeof name, "%.400s (no workers)", l->dataset ? l->dataset : "loader");
+        snprintf(name, sizeof name, "%.400s (no workers)", l->dataset ? l->dataset : "loader");
     outline_put_name(node, name, c->text, sizeof c->text);
 }
 
@@ -64,7 +64,7 @@ static void loader_cell_under_way(const void *node, struct table_cell *c) {
     loader_put_number(c, "0", l->under_way, ROLE_VALUE);
     size_t len = strlen(c->text);
     if (!isnan(room))
-        (void)snprintf(c->text + len, sizeof c->text - len, "/%.0f", room);
+        snprintf(c->text + len, sizeof c->text - len, "/%.0f", room);
 }
 
 static void loader_cell_wait(const void *node, struct table_cell *c) {
@@ -93,7 +93,7 @@ static void loader_cell_state(const void *node, struct table_cell *c) {
     if (!l->is_worker)
         return;
     c->role = is_dead ? ROLE_STATUS_BAD : l->state && *l->state == 'R' ? ROLE_STATE_RUN : ROLE_STATE_SLEEP;
-    (void)snprintf(c->text, sizeof c->text, "%s", is_dead ? "dead" : l->state ? l->state : "?");
+    snprintf(c->text, sizeof c->text, "%s", is_dead ? "dead" : l->state ? l->state : "?");
 }
 
 static void loader_cell_cpu(const void *node, struct table_cell *c) {
@@ -111,16 +111,16 @@ static void loader_cell_rss(const void *node, struct table_cell *c) {
 static void loader_cell_func(const void *node, struct table_cell *c) {
     const struct loader_row *l = loader_of(node);
     c->role = l->func ? ROLE_FUNC : ROLE_MUTED;
-    (void)snprintf(c->text, sizeof c->text, "%s", !l->is_worker ? "" : l->func ? l->func : "?");
+    snprintf(c->text, sizeof c->text, "%s", !l->is_worker ? "" : l->func ? l->func : "?");
 }
 
 static void loader_cell_file(const void *node, struct table_cell *c) {
     const struct loader_row *l = loader_of(node);
     c->role = ROLE_FILE;
     if (l->file && l->lineno > 0)
-        (void)snprintf(c->text, sizeof c->text, "%s:%.0f", l->file, l->lineno);
+        snprintf(c->text, sizeof c->text, "%s:%.0f", l->file, l->lineno);
     else
-        (void)snprintf(c->text, sizeof c->text, "%s", l->file ? l->file : "");
+        snprintf(c->text, sizeof c->text, "%s", l->file ? l->file : "");
 }
 
 /* ---- order ---- */
@@ -172,7 +172,7 @@ static const struct table_column loader_columns[] = {
 static void loader_put_name(const void *row, struct strbuf *out) {
     const struct loader_row *l = row;
     if (l->is_worker && !isnan(l->pid))
-        (void)strbuf_addf(out, "%.0f", l->pid);
+        strbuf_addf(out, "%.0f", l->pid);
     else
         pick_put_text(out, l->dataset ? l->dataset : "?");
 }

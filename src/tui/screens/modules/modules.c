@@ -69,13 +69,12 @@ static void modules_put_totals(const struct modules_state *s, const struct app *
     module_put_count(count, sizeof count, s->rows.parameters);
     text_human_bytes(size, sizeof size, s->rows.bytes);
     if (s->rows.roots != 1)
-        (void)strbuf_addf(out, "%zu models   ", s->rows.roots);
-    (void)strbuf_addf(out, "%zu module%s   %s parameters   %s", s->rows.n, s->rows.n == 1 ? "" : "s", count,
-                      size);
+        strbuf_addf(out, "%zu models   ", s->rows.roots);
+    strbuf_addf(out, "%zu module%s   %s parameters   %s", s->rows.n, s->rows.n == 1 ? "" : "s", count, size);
     if (s->rows.n_nan)
-        (void)strbuf_addf(out, "   %zu with NaN or Inf", s->rows.n_nan);
+        strbuf_addf(out, "   %zu with NaN or Inf", s->rows.n_nan);
     else if (!s->rows.is_traced && !arms_is_on(&app->data.arms, ARM_TRACE))
-        (void)strbuf_adds(out, "   not traced");
+        strbuf_adds(out, "   not traced");
 }
 
 static void modules_draw(void *state, struct app *app, struct grid *g, struct rect area) {

@@ -25,22 +25,22 @@ void module_put_count(char *buf, size_t cap, double n) {
     int unit = 0;
     double v = n;
     if (!(n >= 0 && n < 1e15)) {
-        (void)snprintf(buf, cap, "?");
+        snprintf(buf, cap, "?");
         return;
     }
     for (; v >= 999.5 && unit < 4; unit++)
         v /= 1000;
     if (unit == 0)
-        (void)snprintf(buf, cap, "%.0f", v);
+        snprintf(buf, cap, "%.0f", v);
     else
-        (void)snprintf(buf, cap, "%.*f%c", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, units[unit]);
+        snprintf(buf, cap, "%.*f%c", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, units[unit]);
 }
 
 /* ---- cells ---- */
 
 static void module_put_text(struct table_cell *c, const char *text) {
     c->role = text ? ROLE_TEXT : ROLE_MUTED;
-    (void)snprintf(c->text, sizeof c->text, "%s", text ? text : "?");
+    snprintf(c->text, sizeof c->text, "%s", text ? text : "?");
 }
 
 static void module_put_ms(struct table_cell *c, double ms) {
@@ -48,7 +48,7 @@ static void module_put_ms(struct table_cell *c, double ms) {
     if (isnan(ms))
         c->text[0] = '\0';
     else
-        (void)snprintf(c->text, sizeof c->text, "%.*f", ms < 10 ? 3 : ms < 1000 ? 1 : 0, ms);
+        snprintf(c->text, sizeof c->text, "%.*f", ms < 10 ? 3 : ms < 1000 ? 1 : 0, ms);
 }
 
 static void module_put_number(struct table_cell *c, const char *format, double v) {
@@ -56,7 +56,7 @@ static void module_put_number(struct table_cell *c, const char *format, double v
     if (isnan(v))
         c->text[0] = '\0';
     else
-        (void)snprintf(c->text, sizeof c->text, *format == 'g' ? "%.3g" : "%.0f", v);
+        snprintf(c->text, sizeof c->text, *format == 'g' ? "%.3g" : "%.0f", v);
 }
 
 static void module_cell_name(const void *node, struct table_cell *c) {
@@ -64,7 +64,7 @@ static void module_cell_name(const void *node, struct table_cell *c) {
     bool is_root = module_node(node)->parent < 0;
     const char *name = m->flat || is_root ? m->path : m->name;
     char text[TABLE_CELL - 64];
-    (void)snprintf(text, sizeof text, "%s", name && *name ? name : m->root ? m->root : "?");
+    snprintf(text, sizeof text, "%s", name && *name ? name : m->root ? m->root : "?");
     outline_put_name(module_node(node), text, c->text, sizeof c->text);
     c->role = m->is_nan > 0 ? ROLE_STATUS_BAD : is_root ? ROLE_VALUE : ROLE_FUNC;
 }
@@ -92,11 +92,11 @@ static void module_cell_bytes(const void *node, struct table_cell *c) {
 static void module_cell_mode(const void *node, struct table_cell *c) {
     const struct module_row *m = module_of(node);
     c->role = m->training > 0 ? ROLE_TEXT : ROLE_STATUS_ON;
-    (void)snprintf(c->text, sizeof c->text, "%s%s",
-                   m->training < 0 ? "?"
-                   : m->training   ? "train"
-                                   : "eval",
-                   m->compiled > 0 ? " compiled" : "");
+    snprintf(c->text, sizeof c->text, "%s%s",
+             m->training < 0 ? "?"
+             : m->training   ? "train"
+                             : "eval",
+             m->compiled > 0 ? " compiled" : "");
     if (m->training < 0)
         c->role = ROLE_MUTED;
 }
@@ -116,10 +116,10 @@ static void module_cell_bar(const void *node, struct table_cell *c) {
     c->role = m->share >= MODULE_HOT_SHARE ? ROLE_CPU_HIGH : ROLE_CPU_MID;
     for (int i = 0; i + 1 < halves; i += 2)
         len += (size_t)snprintf(c->text + len, sizeof c->text - len, "%s", m->ascii ? "#" : "\xe2\x96\x88");
-    (void)snprintf(c->text + len, sizeof c->text - len, "%s",
-                   halves % 2 == 0 ? ""
-                   : m->ascii      ? "-"
-                                   : "\xe2\x96\x8c");
+    snprintf(c->text + len, sizeof c->text - len, "%s",
+             halves % 2 == 0 ? ""
+             : m->ascii      ? "-"
+                             : "\xe2\x96\x8c");
 }
 
 static void module_cell_grad(const void *node, struct table_cell *c) {
@@ -130,7 +130,7 @@ static void module_cell_grad(const void *node, struct table_cell *c) {
 static void module_cell_nan(const void *node, struct table_cell *c) {
     const struct module_row *m = module_of(node);
     c->role = m->is_nan > 0 ? ROLE_STATUS_BAD : ROLE_TEXT;
-    (void)snprintf(c->text, sizeof c->text, "%s", m->is_nan > 0 ? (m->nan ? m->nan : "NaN") : "");
+    snprintf(c->text, sizeof c->text, "%s", m->is_nan > 0 ? (m->nan ? m->nan : "NaN") : "");
 }
 
 static void module_cell_activation(const void *node, struct table_cell *c) {

@@ -94,9 +94,9 @@ static void overview_draw_function(const struct overview_function *f, struct gri
     char own[16] = "?", total[16] = "?";
     int file = row.cols >= OVERVIEW_NARROW ? row.cols / 3 : 0, name = row.cols - 17 - (file ? file + 1 : 0);
     if (!isnan(f->own_pct))
-        (void)snprintf(own, sizeof own, "%.1f %%", f->own_pct);
+        snprintf(own, sizeof own, "%.1f %%", f->own_pct);
     if (!isnan(f->total_pct))
-        (void)snprintf(total, sizeof total, "%.1f %%", f->total_pct);
+        snprintf(total, sizeof total, "%.1f %%", f->total_pct);
     grid_text_fit(g, row, 0, 1, 7, ROLE_VALUE, GRID_RIGHT, own);
     grid_text_fit(g, row, 0, 9, 7, ROLE_TEXT, GRID_RIGHT, total);
     grid_text_fit(g, row, 0, 17, name, f->role, GRID_LEFT, f->func);
@@ -116,7 +116,7 @@ static void overview_draw_line(const struct overview_line *l, struct grid *g, st
         break;
     case OVERVIEW_TITLE:
         grid_fill(g, row, ROLE_TABLE_HEAD);
-        (void)grid_printf(g, row, 0, 1, ROLE_TABLE_HEAD, "%s: %s", l->label, l->text);
+        grid_printf(g, row, 0, 1, ROLE_TABLE_HEAD, "%s: %s", l->label, l->text);
         break;
     case OVERVIEW_FUNCTION:
         overview_draw_function(l->function, g, row);
@@ -141,7 +141,7 @@ static void overview_settle(struct overview_state *s) {
 
 static void overview_note(struct overview_state *s) {
     const struct overview_function *f = s->summary.lines[s->list.selected].function;
-    (void)snprintf(s->selected, sizeof s->selected, "%s", f ? f->func : "");
+    snprintf(s->selected, sizeof s->selected, "%s", f ? f->func : "");
 }
 
 /* Scroll so that the row of the selected line is seen. */
@@ -180,7 +180,7 @@ static void overview_draw(void *state, struct app *app, struct grid *g, struct r
             grid_restyle(g, line, ROLE_SELECTION);
     }
     for (int row = 0; s->is_wide && row < area.rows; row++)
-        (void)grid_text(g, area, row, left, ROLE_BORDER, glyph(g, GLYPH_VLINE));
+        grid_text(g, area, row, left, ROLE_BORDER, glyph(g, GLYPH_VLINE));
 }
 
 /* ---- actions ---- */
@@ -194,7 +194,7 @@ static void overview_open(struct overview_state *s, struct app *app) {
         return;
     }
     if (line.function)
-        (void)snprintf(func, sizeof func, "%s", line.function->func);
+        snprintf(func, sizeof func, "%s", line.function->func);
     app_act(app, line.opens); /* this screen is closed from here on */
     struct app_screen *top = app_top(app);
     if (*func && screen_can_type(top) && !screen_typed(top, app, ACTION_SEARCH, func, SCREEN_ACCEPT))
@@ -234,11 +234,11 @@ static bool overview_pick(const void *state, const struct app *app, struct scree
     else
         pick_put_text(one, l->event ? l->event->text : l->text);
     if (f)
-        (void)strbuf_addf(whole, "own %.1f%% total %.1f%% %s", f->own_pct, f->total_pct, strbuf_str(one));
+        strbuf_addf(whole, "own %.1f%% total %.1f%% %s", f->own_pct, f->total_pct, strbuf_str(one));
     else if (l->event)
         pick_put_text(whole, l->event->text);
     else
-        (void)strbuf_addf(whole, "%s %s %s", l->label + strspn(l->label, " "), l->value, strbuf_str(one));
+        strbuf_addf(whole, "%s %s %s", l->label + strspn(l->label, " "), l->value, strbuf_str(one));
     return true;
 }
 
@@ -274,8 +274,8 @@ static bool overview_is_on(const void *state, const struct app *app, enum action
 
 static void overview_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct overview_state *s = state;
-    (void)strbuf_adds(out, app->data.paused ? "Overview: functions stand still, meters go on" : "Overview");
-    (void)strbuf_addf(out, "   line %d of %d", s->list.selected + 1, s->summary.n);
+    strbuf_adds(out, app->data.paused ? "Overview: functions stand still, meters go on" : "Overview");
+    strbuf_addf(out, "   line %d of %d", s->list.selected + 1, s->summary.n);
 }
 
 const struct screen_def screen_overview = {

@@ -26,7 +26,7 @@ __attribute__((format(printf, 3, 4))) static void overview_append(char *buf, siz
     size_t used = strlen(buf);
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(buf + used, cap - used, fmt, ap);
+    vsnprintf(buf + used, cap - used, fmt, ap);
     va_end(ap);
 }
 
@@ -100,10 +100,10 @@ static void overview_count(struct overview_group *groups, size_t *n, const struc
         i++;
     if (i == OVERVIEW_GROUPS) {
         i--;
-        (void)snprintf(groups[i].name, sizeof groups[i].name, "others");
+        snprintf(groups[i].name, sizeof groups[i].name, "others");
     } else if (i == *n) {
         groups[(*n)++] = (struct overview_group){.cpu = NAN};
-        (void)snprintf(groups[i].name, sizeof groups[i].name, "%s", name);
+        snprintf(groups[i].name, sizeof groups[i].name, "%s", name);
     }
     groups[i].n++;
     if (!isnan(t->cpu_pct))
@@ -138,12 +138,12 @@ static void overview_main_text(const struct model_thread *t, char *buf, size_t c
     const struct model_frame *f = t->n_frames ? &t->frames[0] : NULL;
     char func[96], file[64];
     if (!f) {
-        (void)snprintf(buf, cap, t->has_python ? "no frame" : "no Python");
+        snprintf(buf, cap, t->has_python ? "no frame" : "no Python");
         return;
     }
     text_sanitize(func, sizeof func, f->func ? f->func : "?");
     text_sanitize(file, sizeof file, f->file ? thread_base_name(f->file) : "?");
-    (void)snprintf(buf, cap, "%s %s:%d", func, file, f->line);
+    snprintf(buf, cap, "%s %s:%d", func, file, f->line);
 }
 
 static void overview_class_text(const struct data *d, const struct model_snapshot *s, enum events_meter class,
@@ -163,9 +163,9 @@ static void overview_class_text(const struct data *d, const struct model_snapsho
         overview_count(groups, &n, t);
     }
     if (class == EVENTS_CPU_MAIN)
-        (void)snprintf(buf, cap, "not seen");
+        snprintf(buf, cap, "not seen");
     else
-        (void)snprintf(buf, cap, "%zu", threads);
+        snprintf(buf, cap, "%zu", threads);
     overview_put_groups(groups, n, buf, cap);
 }
 
@@ -181,9 +181,9 @@ static struct overview_line *overview_add(struct overview *s, enum overview_kind
 
 static void overview_put_percent(char *buf, size_t cap, double v) {
     if (isnan(v))
-        (void)snprintf(buf, cap, "?");
+        snprintf(buf, cap, "?");
     else
-        (void)snprintf(buf, cap, "%.*f %%", v < 99.95 ? 1 : 0, v);
+        snprintf(buf, cap, "%.*f %%", v < 99.95 ? 1 : 0, v);
 }
 
 __attribute__((format(printf, 2, 3))) static void overview_say(struct overview_line *l, const char *fmt,
@@ -191,7 +191,7 @@ __attribute__((format(printf, 2, 3))) static void overview_say(struct overview_l
     size_t used = strlen(l->text);
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(l->text + used, sizeof l->text - used, fmt, ap);
+    vsnprintf(l->text + used, sizeof l->text - used, fmt, ap);
     va_end(ap);
 }
 
@@ -248,7 +248,7 @@ static void overview_add_gil(struct overview *s, const struct app *app) {
     double longest_us = 0;
     size_t waiters = shot ? data_gil_waiters(shot, &longest_us) : 0;
     if (shot && shot->gil_enabled == 0) {
-        (void)snprintf(l->value, sizeof l->value, "none");
+        snprintf(l->value, sizeof l->value, "none");
         overview_say(l, "this Python has no GIL");
         return;
     }
@@ -325,7 +325,7 @@ static void overview_add_agent(struct overview *s, const struct app *app) {
     struct overview_line *l = overview_add(s, OVERVIEW_METER, "agent", ACTION_SHOW_LOG);
     char memory[24];
     if (d->has_target && d->target.mode != MODEL_MODE_AGENT) {
-        (void)snprintf(l->value, sizeof l->value, "none");
+        snprintf(l->value, sizeof l->value, "none");
         overview_say(l, data_is_recorded(d) ? "read from what the process left" : "read from outside");
         return;
     }
@@ -352,7 +352,7 @@ static void overview_add_arms(struct overview *s, const struct app *app) {
         bool is_on = arms_is_on(&app->data.arms, (enum arm_kind)i);
         struct overview_line *l = overview_add(s, OVERVIEW_METER, arm_defs[i].what,
                                                i == ARM_TRACE ? ACTION_SHOW_MODULES : ACTION_SHOW_STEPS);
-        (void)snprintf(l->value, sizeof l->value, is_on ? "armed" : "over");
+        snprintf(l->value, sizeof l->value, is_on ? "armed" : "over");
         l->role = is_on ? ROLE_CONN_WAIT : ROLE_VALUE;
         overview_say(l, "%s", text);
     }
@@ -365,9 +365,9 @@ static void overview_add_gil_time(struct overview *s, const struct app *app) {
         return;
     struct overview_line *l = overview_add(s, OVERVIEW_METER, "GIL by agent", ACTION_SHOW_LOG);
     if (isnan(q->hold_us))
-        (void)snprintf(l->value, sizeof l->value, "?");
+        snprintf(l->value, sizeof l->value, "?");
     else
-        (void)snprintf(l->value, sizeof l->value, "%.2f ms", q->hold_us / 1000);
+        snprintf(l->value, sizeof l->value, "%.2f ms", q->hold_us / 1000);
     overview_say(l, "at most at a time, %llu time%s", (unsigned long long)q->holds, q->holds == 1 ? "" : "s");
     if (q->hold_us > OVERVIEW_LONG_GIL_US)
         l->role = ROLE_CONN_WAIT;
@@ -381,10 +381,9 @@ static void overview_add_rates(struct overview *s, const struct app *app) {
         sample_store_get_health(d->tally, &h);
     bool is_past = data_is_recorded(d);
     if (isnan(h.got_hz))
-        (void)snprintf(l->value, sizeof l->value, "?");
+        snprintf(l->value, sizeof l->value, "?");
     else
-        (void)snprintf(l->value, sizeof l->value, "%.0f Hz",
-                       is_past ? h.got_hz : fmin(h.got_hz, APP_SAMPLE_HZ));
+        snprintf(l->value, sizeof l->value, "%.0f Hz", is_past ? h.got_hz : fmin(h.got_hz, APP_SAMPLE_HZ));
     overview_set_history(l, &d->pulse.meters[EVENTS_RATE], APP_SAMPLE_HZ, ROLE_METER_CPU);
     uint64_t lost = h.dropped + h.undefined + h.left_out;
     if (is_past)
@@ -397,9 +396,9 @@ static void overview_add_rates(struct overview *s, const struct app *app) {
         l->role = ROLE_CONN_WAIT;
     l = overview_add(s, OVERVIEW_METER, "snapshots", ACTION_SHOW_THREADS);
     if (is_past || app->config.delay_s <= 0) /* no rate: there is what came */
-        (void)snprintf(l->value, sizeof l->value, "%llu", (unsigned long long)d->received);
+        snprintf(l->value, sizeof l->value, "%llu", (unsigned long long)d->received);
     else
-        (void)snprintf(l->value, sizeof l->value, "%.3g /s", 1 / app_delay_s(app));
+        snprintf(l->value, sizeof l->value, "%.3g /s", 1 / app_delay_s(app));
     overview_say(l, "%llu lost", (unsigned long long)d->missed);
     if (d->live.valid && !isnan(d->live.snapshot.cost_us))
         overview_say(l, "; %.2f ms each", d->live.snapshot.cost_us / 1000);
@@ -410,10 +409,10 @@ static void overview_add_threads(struct overview *s, const struct app *app) {
     const struct data *d = &app->data;
     struct overview_line *l = overview_add(s, OVERVIEW_METER, "threads", ACTION_SHOW_THREADS);
     if (!d->live.valid) {
-        (void)snprintf(l->value, sizeof l->value, "?");
+        snprintf(l->value, sizeof l->value, "?");
         return;
     }
-    (void)snprintf(l->value, sizeof l->value, "%zu", d->live.snapshot.n_threads);
+    snprintf(l->value, sizeof l->value, "%zu", d->live.snapshot.n_threads);
     overview_threads_text(&d->live.snapshot, l->text, sizeof l->text);
 }
 
@@ -446,10 +445,10 @@ void overview_pick_functions(struct overview_functions *out, const struct sample
     *out = (struct overview_functions){.on_cpu = true};
     if (!tally)
         return;
-    (void)sample_store_table_build(&table, tally, &query);
+    sample_store_table_build(&table, tally, &query);
     if (table.samples == 0) { /* nothing runs: where it waits is what there is to be seen */
         query.on_cpu = out->on_cpu = false;
-        (void)sample_store_table_build(&table, tally, &query);
+        sample_store_table_build(&table, tally, &query);
     }
     out->samples = table.samples;
     for (size_t i = 0; i < table.n; i++)

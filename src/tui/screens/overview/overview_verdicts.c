@@ -46,7 +46,7 @@ static int verdicts_add(struct overview_line *out, int n, int max, const char *l
         size_t len = verdicts_break(text, cols);
         *l = (struct overview_line){
             .kind = OVERVIEW_VERDICT, .label = first ? label : "", .role = role, .opens = opens};
-        (void)snprintf(l->text, sizeof l->text, "%.*s", (int)len, text);
+        snprintf(l->text, sizeof l->text, "%.*s", (int)len, text);
         for (text += len; *text == ' '; text++)
             ;
         if (len == 0)

@@ -208,10 +208,10 @@ static bool repl_pick(const void *state, const struct app *app, struct screen_pi
     bool begins = true;
     (void)state;
     (void)what;
-    (void)strbuf_add(one, strbuf_str(&app->repl.last), app->repl.last.len);
+    strbuf_add(one, strbuf_str(&app->repl.last), app->repl.last.len);
     for (size_t i = 0; i < log->len; i++) {
         if (!begins)
-            (void)strbuf_addc(whole, log->data[i]);
+            strbuf_addc(whole, log->data[i]);
         begins = log->data[i] == '\n';
     }
     return log->len > 0;
@@ -269,7 +269,7 @@ static void repl_new_line(struct editor *e) {
         deep = e->cursor - line;
     if (e->cursor > 0 && e->text[e->cursor - 1] == ':')
         deep += REPL_INDENT;
-    (void)editor_act(e, ACTION_EDIT_NEWLINE);
+    editor_act(e, ACTION_EDIT_NEWLINE);
     while (deep-- > 0)
         editor_insert(e, " ", 1);
 }
@@ -319,7 +319,7 @@ static void repl_enter(struct repl_state *s, struct app *app) {
         return;
     }
     e->cursor = e->len;
-    (void)app_repl_ask(app, APP_REPL_WHOLE, e->text, e->len);
+    app_repl_ask(app, APP_REPL_WHOLE, e->text, e->len);
 }
 
 static void repl_take_whole(struct repl_state *s, struct app *app) {
@@ -444,7 +444,7 @@ static void repl_go_on(struct repl_state *s, struct app *app) {
             return;
         memmove(s->ahead, s->ahead + 1, (size_t)--s->n_ahead * sizeof next);
         if (next.action)
-            (void)repl_do(s, app, next.action);
+            repl_do(s, app, next.action);
         else if (editor_key(&s->typing.editor, next.key))
             repl_edited(s, app);
     }
@@ -533,10 +533,10 @@ static void repl_keep_names(struct repl_state *s, const char *text, size_t len) 
         const char *stop = memchr(text, '\n', (size_t)(end - text));
         const char *tab = memchr(text, '\t', (size_t)((stop ? stop : end) - text));
         size_t n = (size_t)((stop ? stop : end) - text), word = tab ? (size_t)(tab - text) : n;
-        (void)strbuf_add(&s->names, text, word);
-        (void)strbuf_addc(&s->names, '\0');
-        (void)strbuf_add(&s->names, text + word + (tab != NULL), n - word - (tab != NULL));
-        (void)strbuf_addc(&s->names, '\0');
+        strbuf_add(&s->names, text, word);
+        strbuf_addc(&s->names, '\0');
+        strbuf_add(&s->names, text + word + (tab != NULL), n - word - (tab != NULL));
+        strbuf_addc(&s->names, '\0');
         s->n_names++;
         text += n + (stop != NULL);
     }
@@ -560,7 +560,7 @@ static void repl_offer(struct repl_state *s, struct app *app, size_t from, const
         repl_accept(s);
     } else if (part) {
         editor_replace(&t->editor, s->from, t->editor.cursor, part);
-        (void)repl_choose(s);
+        repl_choose(s);
     }
     free(part);
 }
@@ -588,7 +588,7 @@ static void repl_ask_names(struct repl_state *s, struct app *app, size_t from) {
         return;
     }
     s->code_from = from;
-    (void)app_repl_ask(app, APP_REPL_NAMES, e->text + from, e->cursor - from);
+    app_repl_ask(app, APP_REPL_NAMES, e->text + from, e->cursor - from);
 }
 
 /* What this line is has nothing to do with what is behind the cursor. */
@@ -676,14 +676,14 @@ static int repl_draw_words(struct grid *g, struct rect area, int row, enum theme
                            const char *text) {
     int rows = 0;
     for (char line[512]; *text && row + rows < area.rows; rows++) {
-        (void)snprintf(line, sizeof line, "%s", text);
+        snprintf(line, sizeof line, "%s", text);
         size_t n = text_fit(line, area.cols - 2);
         size_t cut = n;
         while (line[n] && cut > 0 && line[cut] != ' ')
             cut--;
         n = cut ? cut : n ? n : 1;
         line[n] = '\0';
-        (void)grid_text(g, area, row + rows, 1, role, line);
+        grid_text(g, area, row + rows, 1, role, line);
         text += n + (text[n] == ' ');
     }
     return rows;
@@ -723,10 +723,10 @@ static void repl_draw_where(const struct app *app, struct grid *g, struct rect l
     const struct wire_eval *want = &app->repl.want;
     char text[160] = "runs in the job, with the names of its __main__";
     if (want->tid > 0)
-        (void)snprintf(text, sizeof text, "runs in the job, with the names of frame %lld:%lld; %%frame off",
-                       (long long)want->tid, (long long)want->depth);
+        snprintf(text, sizeof text, "runs in the job, with the names of frame %lld:%lld; %%frame off",
+                 (long long)want->tid, (long long)want->depth);
     else if (data_is_recorded(&app->data) || app->data.paused)
-        (void)snprintf(text, sizeof text, "runs in the job now, whatever the view shows");
+        snprintf(text, sizeof text, "runs in the job now, whatever the view shows");
     grid_text_fit(g, line, 0, col, line.cols - col, ROLE_TABLE_HEAD, GRID_LEFT, text);
 }
 
@@ -761,7 +761,7 @@ static void repl_draw_code(struct repl_state *s, struct app *app, struct grid *g
     grid_fill(g, area, ROLE_TEXT);
     editor_draw(e, g, text, &row, &col);
     for (int i = 0; i < area.rows && e->top + i < editor_lines(e); i++)
-        (void)grid_text(g, area, i, 0, ROLE_LABEL, e->top + i ? REPL_PROMPT_MORE : REPL_PROMPT);
+        grid_text(g, area, i, 0, ROLE_LABEL, e->top + i ? REPL_PROMPT_MORE : REPL_PROMPT);
     if (!s->in_output && !app->prompt_for) {
         app->cursor_row = row;
         app->cursor_col = col;
@@ -791,20 +791,19 @@ static void repl_status(const void *state, const struct app *app, struct strbuf 
     const struct list *l = &s->pager.list;
     if (s->in_output) {
         if (l->count)
-            (void)strbuf_addf(out, "Line %d of %d", l->top + 1, l->count);
+            strbuf_addf(out, "Line %d of %d", l->top + 1, l->count);
         if (s->pager.search.active)
-            (void)strbuf_addf(out, "   /%s", s->pager.search.text);
+            strbuf_addf(out, "   /%s", s->pager.search.text);
         return;
     }
     if (s->typing.completing) {
-        (void)strbuf_addf(out, "%d of %d", s->typing.choices.selected + 1, s->typing.choices.count);
+        strbuf_addf(out, "%d of %d", s->typing.choices.selected + 1, s->typing.choices.count);
         return;
     }
     if (s->n_ahead)
-        (void)strbuf_addf(out, "%d key%s wait for the end of what runs", s->n_ahead,
-                          s->n_ahead == 1 ? "" : "s");
+        strbuf_addf(out, "%d key%s wait for the end of what runs", s->n_ahead, s->n_ahead == 1 ? "" : "s");
     else if (s->typing.history_at >= 0)
-        (void)strbuf_addf(out, "code %ld of %zu that was run", s->typing.history_at + 1, app->repl.history.n);
+        strbuf_addf(out, "code %ld of %zu that was run", s->typing.history_at + 1, app->repl.history.n);
     else if (editor_lines(&s->typing.editor) > 1)
-        (void)strbuf_adds(out, "an empty line runs the block; F5 runs it as it is");
+        strbuf_adds(out, "an empty line runs the block; F5 runs it as it is");
 }

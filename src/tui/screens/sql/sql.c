@@ -265,7 +265,7 @@ static void sql_put_row(const struct sheet *sheet, size_t row, struct strbuf *ou
         if (sheet->columns[i].hidden)
             continue;
         if (!first)
-            (void)strbuf_addc(out, '\t');
+            strbuf_addc(out, '\t');
         first = false;
         sql_put_value(sheet->rows, row, i, out);
     }
@@ -388,7 +388,7 @@ static void sql_complete_word(struct sql_state *s, struct app *app) {
         char *part = strndup(c->items[0].text, common);
         if (part) {
             editor_replace(&s->typing.editor, c->from, c->to, part);
-            (void)sql_find_completion(s, app);
+            sql_find_completion(s, app);
         }
         free(part);
     }
@@ -459,7 +459,7 @@ static void sql_enter(struct sql_state *s, struct app *app) {
         sql_run(s, app);
         return;
     }
-    (void)editor_act(&s->typing.editor, ACTION_EDIT_NEWLINE);
+    editor_act(&s->typing.editor, ACTION_EDIT_NEWLINE);
     if (strspn(s->typing.editor.text, " \t\n") == s->typing.editor.len)
         editor_set(&s->typing.editor, ""); /* nothing was there */
     else

@@ -24,7 +24,7 @@ void sql_run(struct sql_state *s, struct app *app) {
     sql_close_completion(s);
     s->typing.history_at = -1;
     s->again = false;
-    (void)app_ask(app, s->typing.editor.text, false);
+    app_ask(app, s->typing.editor.text, false);
 }
 
 void sql_watch(struct sql_state *s, struct app *app, double every_s) {
@@ -78,13 +78,13 @@ void sql_command_export(struct app *app, const char *path) {
         app_message(app, true, "there is no result to export: run a query first");
         return;
     }
-    (void)snprintf(x.format, sizeof x.format, "%s", format);
+    snprintf(x.format, sizeof x.format, "%s", format);
     if (!output_expand(path, x.path, sizeof x.path) || sql_copy_shown(&v->sheet, &x) != 0) {
         querier_export_fini(&x);
         app_message(app, true, "the export cannot be begun: the name is too long, or memory is short");
         return;
     }
-    (void)app_write(app, &x);
+    app_write(app, &x);
 }
 
 void sql_command_watch(struct app *app, const char *text) {

@@ -25,7 +25,7 @@ static void sql_draw_title(const struct sql_state *s, const struct app *app, str
     if (q->watch_s > 0)
         col += grid_printf(g, line, 0, col, ROLE_STATUS_ON, " every %g s ", q->watch_s) + 1;
     if (q->answer.is_past)
-        (void)grid_text(g, line, 0, col, ROLE_TABLE_HEAD, "the past: now() is the last moment there is");
+        grid_text(g, line, 0, col, ROLE_TABLE_HEAD, "the past: now() is the last moment there is");
 }
 
 static void sql_draw_editor(struct sql_state *s, struct app *app, struct grid *g, struct rect area) {
@@ -48,10 +48,9 @@ static void sql_result_facts(const struct sql_view *v, const struct app *app, ch
     const struct result *r = v->sheet.rows;
     char lost[64] = "";
     if (a->lost)
-        (void)snprintf(lost, sizeof lost, "   %llu chunks were overwritten meanwhile",
-                       (unsigned long long)a->lost);
-    (void)snprintf(buf, cap, "%zu row%s in %.*f ms%s", r->n_rows, r->n_rows == 1 ? "" : "s",
-                   a->elapsed_s < 0.01 ? 1 : 0, a->elapsed_s * 1000, lost);
+        snprintf(lost, sizeof lost, "   %llu chunks were overwritten meanwhile", (unsigned long long)a->lost);
+    snprintf(buf, cap, "%zu row%s in %.*f ms%s", r->n_rows, r->n_rows == 1 ? "" : "s",
+             a->elapsed_s < 0.01 ? 1 : 0, a->elapsed_s * 1000, lost);
 }
 
 static void sql_draw_view_title(const struct sql_state *s, const struct sql_view *v, const struct app *app,
@@ -68,7 +67,7 @@ static void sql_draw_view_title(const struct sql_state *s, const struct sql_view
             grid_printf(g, line, 0, col, ROLE_STATUS_ON, " THE FIRST %zu ROWS ONLY ", v->sheet.rows->n_rows) +
             1;
     sql_result_facts(v, app, facts, sizeof facts);
-    (void)grid_text(g, line, 0, col, ROLE_TABLE_HEAD, facts);
+    grid_text(g, line, 0, col, ROLE_TABLE_HEAD, facts);
 }
 
 static void sql_draw_nothing(const struct app *app, struct grid *g, struct rect area) {
@@ -82,7 +81,7 @@ static void sql_draw_nothing(const struct app *app, struct grid *g, struct rect 
     if (app->query.running)
         return;
     for (int i = 0; i < (int)(sizeof lines / sizeof lines[0]) && i + 1 < area.rows; i++)
-        (void)grid_text(g, area, i + 1, 2, ROLE_MUTED, lines[i]);
+        grid_text(g, area, i + 1, 2, ROLE_MUTED, lines[i]);
 }
 
 static void sql_draw_view(struct sql_state *s, struct app *app, struct grid *g, struct rect area) {
@@ -96,7 +95,7 @@ static void sql_draw_view(struct sql_state *s, struct app *app, struct grid *g, 
     else if (sql_view_is_sheet(v)) {
         sheet_draw(&v->sheet, g, body, s->in_sheet);
         if (v->sheet.rows->n_rows == 0 && body.rows > 2)
-            (void)grid_text(g, body, 2, 2, ROLE_MUTED, "no rows");
+            grid_text(g, body, 2, 2, ROLE_MUTED, "no rows");
     } else {
         pager_draw(&v->pager, g, body);
         if (v->kind == SQL_VIEW_ERROR)
@@ -133,16 +132,16 @@ static void sql_draw_schema(const struct sql_state *s, const struct catalog *c, 
     int row = 1;
     struct rect line = {area.row, area.col, 1, area.cols};
     grid_fill(g, line, ROLE_TABLE_HEAD);
-    (void)grid_text(g, line, 0, 0, ROLE_TITLE, " Tables ");
+    grid_text(g, line, 0, 0, ROLE_TITLE, " Tables ");
     for (size_t i = 0; i < c->n_tables && row < area.rows; i++) {
         const struct catalog_table *t = &c->tables[i];
         bool named = sql_is_mentioned(s, t);
         grid_text_fit(g, area, row, 1, 26, named ? ROLE_VALUE : ROLE_TEXT, GRID_LEFT, t->name);
         if (t->cost != RING_COST_NOW)
-            (void)grid_printf(g, area, row, 28, ROLE_MUTED, "%llu row%s", (unsigned long long)t->rows,
-                              t->rows == 1 ? "" : "s");
+            grid_printf(g, area, row, 28, ROLE_MUTED, "%llu row%s", (unsigned long long)t->rows,
+                        t->rows == 1 ? "" : "s");
         else
-            (void)grid_text(g, area, row, 28, ROLE_MUTED, "now");
+            grid_text(g, area, row, 28, ROLE_MUTED, "now");
         row++;
         for (size_t k = 3; named && k < t->n_columns && row < area.rows; k++, row++) {
             grid_text_fit(g, area, row, 3, 17, ROLE_LABEL, GRID_LEFT, t->columns[k].name);
@@ -156,9 +155,9 @@ static void sql_draw_schema(const struct sql_state *s, const struct catalog *c, 
 /* One line, or two broken at a blank. Lines used. */
 static int sql_draw_note(const char *note, struct grid *g, struct rect area) {
     char first[512];
-    (void)snprintf(first, sizeof first, "%s", note);
+    snprintf(first, sizeof first, "%s", note);
     if (text_width(first) <= area.cols) {
-        (void)grid_text(g, area, 0, 0, ROLE_CONN_WAIT, first);
+        grid_text(g, area, 0, 0, ROLE_CONN_WAIT, first);
         return 1;
     }
     size_t cut = text_fit(first, area.cols);
@@ -168,7 +167,7 @@ static int sql_draw_note(const char *note, struct grid *g, struct rect area) {
         cut = text_fit(first, area.cols);
     grid_text_fit(g, area, 1, 0, area.cols, ROLE_CONN_WAIT, GRID_LEFT, note + cut + (note[cut] == ' '));
     first[cut] = '\0';
-    (void)grid_text(g, area, 0, 0, ROLE_CONN_WAIT, first);
+    grid_text(g, area, 0, 0, ROLE_CONN_WAIT, first);
     return 2;
 }
 
@@ -192,7 +191,7 @@ void sql_draw(void *state, struct app *app, struct grid *g, struct rect area) {
         struct rect schema = {area.row, area.col + area.cols - SQL_SCHEMA_COLS, area.rows, SQL_SCHEMA_COLS};
         area.cols -= SQL_SCHEMA_COLS + 1;
         for (int i = 0; i < area.rows; i++)
-            (void)grid_text(g, whole, i, area.cols, ROLE_BORDER, glyph(g, GLYPH_VLINE));
+            grid_text(g, whole, i, area.cols, ROLE_BORDER, glyph(g, GLYPH_VLINE));
         sql_draw_schema(s, c, g, schema);
     }
     bool has_note = app->query.note[0] && area.rows >= SQL_NOTE_ROWS;
@@ -215,15 +214,15 @@ static void sql_sheet_status(const struct sheet *sheet, struct strbuf *out) {
     char name[128];
     text_sanitize(name, sizeof name, r->columns[sheet->column].name);
     if (r->n_rows)
-        (void)strbuf_addf(out, "Row %d of %zu   ", sheet->list.selected + 1, sheet_rows(sheet));
-    (void)strbuf_addf(out, "%s, column %d of %zu", name, sheet->column + 1, r->n_columns);
+        strbuf_addf(out, "Row %d of %zu   ", sheet->list.selected + 1, sheet_rows(sheet));
+    strbuf_addf(out, "%s, column %d of %zu", name, sheet->column + 1, r->n_columns);
     if (sheet_hidden(sheet))
-        (void)strbuf_addf(out, " (%d hidden, + shows them)", sheet_hidden(sheet));
+        strbuf_addf(out, " (%d hidden, + shows them)", sheet_hidden(sheet));
     tags_put_text(&sheet->tags, out);
     if (sheet->sort_column >= 0)
-        (void)strbuf_addf(out, "   sorted by %.80s", r->columns[sheet->sort_column].name);
+        strbuf_addf(out, "   sorted by %.80s", r->columns[sheet->sort_column].name);
     if (sheet->search.active)
-        (void)strbuf_addf(out, "   /%s", sheet->search.text);
+        strbuf_addf(out, "   /%s", sheet->search.text);
 }
 
 void sql_status(const void *state, const struct app *app, struct strbuf *out) {
@@ -233,21 +232,20 @@ void sql_status(const void *state, const struct app *app, struct strbuf *out) {
         if (sql_view_is_sheet(v))
             sql_sheet_status(&v->sheet, out);
         else
-            (void)strbuf_adds(out, "i goes to the query, Esc goes back");
+            strbuf_adds(out, "i goes to the query, Esc goes back");
         return;
     }
     if (s->typing.completing) {
         const struct sql_complete_item *item = &s->completion.items[s->typing.choices.selected];
-        (void)strbuf_addf(out, "%d of %zu   %s   %s", s->typing.choices.selected + 1, s->completion.n,
-                          sql_kind_name(item->kind), item->help);
+        strbuf_addf(out, "%d of %zu   %s   %s", s->typing.choices.selected + 1, s->completion.n,
+                    sql_kind_name(item->kind), item->help);
         return;
     }
     int lines = editor_lines(&s->typing.editor);
     if (lines > 1)
-        (void)strbuf_addf(out, "%d lines   ", lines);
+        strbuf_addf(out, "%d lines   ", lines);
     if (s->typing.history_at >= 0)
-        (void)strbuf_addf(out, "query %ld of %zu that were run   ", s->typing.history_at + 1,
-                          app->query.history.n);
+        strbuf_addf(out, "query %ld of %zu that were run   ", s->typing.history_at + 1, app->query.history.n);
     if (sql_view_is_sheet(v) && sheet_is_too_wide(&v->sheet, s->view_area.cols))
-        (void)strbuf_adds(out, "there are more columns: Esc, then Right, or x for a value a line");
+        strbuf_adds(out, "there are more columns: Esc, then Right, or x for a value a line");
 }

@@ -42,7 +42,7 @@ static struct sql_view *sql_push_view(struct sql_state *s, enum sql_view_kind ki
         return NULL;
     char clean[sizeof v.title];
     text_sanitize(clean, sizeof clean, title);
-    (void)snprintf(v.title, sizeof v.title, "%s", clean);
+    snprintf(v.title, sizeof v.title, "%s", clean);
     if (s->n_views == SQL_MAX_VIEWS)
         sql_close_view(&s->views[--s->n_views]);
     s->views[s->n_views++] = v;
@@ -53,7 +53,7 @@ static void sql_push_text(struct sql_state *s, enum sql_view_kind kind, const ch
                           const char *title) {
     struct sql_view *v = sql_push_view(s, kind, NULL, title);
     if (v)
-        (void)pager_init(&v->pager, text, len);
+        pager_init(&v->pager, text, len);
 }
 
 /* ---- answers ---- */
@@ -81,11 +81,11 @@ static void sql_renew(struct sheet *sheet, struct result *rows) {
     for (size_t i = 0; i < rows->n_columns; i++) {
         fresh.column = (int)i;
         if (sheet->columns[i].bar)
-            (void)sheet_act(&fresh, ACTION_SHEET_BAR);
+            sheet_act(&fresh, ACTION_SHEET_BAR);
     }
     if (sheet->sort_column >= 0) {
         fresh.column = sheet->sort_column;
-        (void)sheet_act(&fresh, sheet->sort_descends ? ACTION_SHEET_DESCEND : ACTION_SHEET_ASCEND);
+        sheet_act(&fresh, sheet->sort_descends ? ACTION_SHEET_DESCEND : ACTION_SHEET_ASCEND);
     }
     fresh.column = sheet->column;
     fresh.left = sheet->left;
@@ -114,7 +114,7 @@ static void sql_show_rows(struct sql_state *s, struct result *rows) {
     bool in_sheet = s->in_sheet;
     sql_drop_views(s);
     s->in_sheet = true; /* so that the view is no list over the editor */
-    (void)sql_push_view(s, SQL_VIEW_RESULT, result_ref(rows), "Result");
+    sql_push_view(s, SQL_VIEW_RESULT, result_ref(rows), "Result");
     s->in_sheet = in_sheet;
 }
 
@@ -142,8 +142,8 @@ void sql_take_answer(struct sql_state *s, struct app *app) {
     } else if (answer->rows)
         sql_show_rows(s, answer->rows);
     else {
-        (void)snprintf(text, sizeof text, "done: %zu statement%s, without rows", answer->statements,
-                       answer->statements == 1 ? "" : "s");
+        snprintf(text, sizeof text, "done: %zu statement%s, without rows", answer->statements,
+                 answer->statements == 1 ? "" : "s");
         sql_drop_views(s);
         bool in_sheet = s->in_sheet;
         s->in_sheet = true;
@@ -196,9 +196,9 @@ static void sql_open_columns(struct sql_state *s, struct app *app, const char *t
     const struct catalog *c = app_catalog(app);
     const struct catalog_table *t = c ? catalog_find(c, table, strlen(table)) : NULL;
     struct result *rows = t ? catalog_list_columns(t) : NULL;
-    (void)snprintf(title, sizeof title, "%s: %s. Enter types a name", t ? t->name : "", t ? t->help : "");
+    snprintf(title, sizeof title, "%s: %s. Enter types a name", t ? t->name : "", t ? t->help : "");
     if (rows)
-        (void)sql_push_view(s, SQL_VIEW_COLUMNS, rows, title);
+        sql_push_view(s, SQL_VIEW_COLUMNS, rows, title);
 }
 
 static void sql_open_cell(struct sql_state *s, const struct sheet *sheet) {
@@ -207,15 +207,15 @@ static void sql_open_cell(struct sql_state *s, const struct sheet *sheet) {
     size_t row = sheet_row(sheet, sheet->list.selected), column = (size_t)sheet->column;
     strbuf_init(&text, PAGER_MAX + 64);
     if (result_kind(sheet->rows, row, column) == SQL_NULL)
-        (void)strbuf_adds(&text, "NULL");
+        strbuf_adds(&text, "NULL");
     else if (strcmp(sheet->rows->columns[column].type, "timestamp") == 0) {
         char when[64];
         result_text(sheet->rows, row, column, when, sizeof when);
-        (void)strbuf_addf(&text, "%s UTC\n", when);
+        strbuf_addf(&text, "%s UTC\n", when);
     }
     result_put_whole(sheet->rows, row, column, &text);
-    (void)snprintf(title, sizeof title, "%.80s of row %d", sheet->rows->columns[column].name,
-                   sheet->list.selected + 1);
+    snprintf(title, sizeof title, "%.80s of row %d", sheet->rows->columns[column].name,
+             sheet->list.selected + 1);
     sql_push_text(s, SQL_VIEW_TEXT, strbuf_str(&text), text.len, title);
     strbuf_fini(&text);
 }
@@ -258,7 +258,7 @@ static void sql_open_figures(struct sql_state *s, struct app *app, const struct 
     const char *name = sheet->rows->columns[column].name;
     struct result *rows =
         frequency ? result_frequency(sheet->rows, column) : result_describe(sheet->rows, column);
-    (void)snprintf(title, sizeof title, frequency ? "How often each %s" : "Figures of %s", name);
+    snprintf(title, sizeof title, frequency ? "How often each %s" : "Figures of %s", name);
     if (!rows) {
         app_message(app, true, "out of memory for the figures");
         return;
@@ -266,7 +266,7 @@ static void sql_open_figures(struct sql_state *s, struct app *app, const struct 
     struct sql_view *v = sql_push_view(s, SQL_VIEW_FIGURES, rows, title);
     if (v && frequency) {
         v->sheet.column = 2;
-        (void)sheet_act(&v->sheet, ACTION_SHEET_BAR);
+        sheet_act(&v->sheet, ACTION_SHEET_BAR);
         v->sheet.column = 0;
     }
 }

@@ -55,7 +55,7 @@ static void steps_cell_number(struct table_cell *c, double v, bool is_bad) {
     steps_put_number(c->text, sizeof c->text, v);
     c->role = isnan(v) ? ROLE_MUTED : ROLE_VALUE;
     if (is_bad) {
-        (void)snprintf(c->text, sizeof c->text, "nan!");
+        snprintf(c->text, sizeof c->text, "nan!");
         c->role = ROLE_CONN_LOST;
     }
 }
@@ -64,9 +64,9 @@ static void steps_cell_step(const void *node, struct table_cell *c) {
     const struct steps_row *r = steps_of(node);
     c->role = ROLE_TEXT;
     if (r->step == APP_FEED_UNKNOWN)
-        (void)snprintf(c->text, sizeof c->text, "?");
+        snprintf(c->text, sizeof c->text, "?");
     else
-        (void)snprintf(c->text, sizeof c->text, "%" PRId64, r->step);
+        snprintf(c->text, sizeof c->text, "%" PRId64, r->step);
 }
 static void steps_cell_time(const void *node, struct table_cell *c) {
     const struct steps_row *r = steps_of(node);
@@ -76,15 +76,14 @@ static void steps_cell_slowness(const void *node, struct table_cell *c) {
     const struct steps_row *r = steps_of(node);
     c->role = r->cause >= 0 ? ROLE_CPU_HIGH : ROLE_MUTED;
     if (isnan(r->slowness))
-        (void)snprintf(c->text, sizeof c->text, "\xe2\x80\x94");
+        snprintf(c->text, sizeof c->text, "\xe2\x80\x94");
     else
-        (void)snprintf(c->text, sizeof c->text, "%.2fx%s", r->slowness, r->cause >= 0 ? "!" : " ");
+        snprintf(c->text, sizeof c->text, "%.2fx%s", r->slowness, r->cause >= 0 ? "!" : " ");
 }
 static void steps_cell_why(const void *node, struct table_cell *c) {
     const struct steps_row *r = steps_of(node);
     c->role = ROLE_TEXT;
-    (void)snprintf(c->text, sizeof c->text, "%s",
-                   r->cause >= 0 ? steps_part_name((enum steps_part)r->cause) : "");
+    snprintf(c->text, sizeof c->text, "%s", r->cause >= 0 ? steps_part_name((enum steps_part)r->cause) : "");
 }
 static void steps_cell_loss(const void *node, struct table_cell *c) {
     const struct steps_row *r = steps_of(node);
@@ -150,7 +149,7 @@ _Static_assert(sizeof steps_columns / sizeof steps_columns[0] <= TABLE_MAX_COLUM
 static bool steps_matches(const void *node, const struct match *m) {
     const struct steps_row *r = ((const struct outline_node *)node)->row;
     char number[32];
-    (void)snprintf(number, sizeof number, "%" PRId64, r->step);
+    snprintf(number, sizeof number, "%" PRId64, r->step);
     return match_text(m, number) ||
            (r->cause >= 0 &&
             (match_text(m, "slow") || match_text(m, steps_part_name((enum steps_part)r->cause)))) ||
@@ -158,7 +157,7 @@ static bool steps_matches(const void *node, const struct match *m) {
 }
 
 static void steps_put_name(const void *row, struct strbuf *out) {
-    (void)strbuf_addf(out, "%" PRId64, ((const struct steps_row *)row)->step);
+    strbuf_addf(out, "%" PRId64, ((const struct steps_row *)row)->step);
 }
 
 static const struct outline_def steps_outline = {
@@ -210,12 +209,11 @@ static void steps_adapt(struct steps_state *s, const struct app *app) {
 static void steps_follow(struct steps_state *s, struct app *app) {
     char text[APP_FEED_TEXT];
     steps_adapt(s, app);
-    (void)snprintf(
-        text, sizeof text,
-        "SELECT timestamp, step, duration_ms, data_ms, forward_ms, backward_ms, optimizer_ms, comm_ms, "
-        "gc_ms, other_ms, loss, lr, grad_norm, nonfinite FROM python.steps WHERE timestamp > now() - "
-        "%.0f ORDER BY timestamp DESC LIMIT %u",
-        s->window_s, steps_limit(s));
+    snprintf(text, sizeof text,
+             "SELECT timestamp, step, duration_ms, data_ms, forward_ms, backward_ms, optimizer_ms, comm_ms, "
+             "gc_ms, other_ms, loss, lr, grad_norm, nonfinite FROM python.steps WHERE timestamp > now() - "
+             "%.0f ORDER BY timestamp DESC LIMIT %u",
+             s->window_s, steps_limit(s));
     app_feed_follow(app, FEED_STEPS, text, STEPS_EVERY_S);
     if (!app->data.live.valid && !data_is_recorded(&app->data))
         return;
@@ -223,7 +221,7 @@ static void steps_follow(struct steps_state *s, struct app *app) {
     s->looks_s = many ? STEPS_SAMPLES_MANY_S : STEPS_SAMPLES_S;
     if (s->looks_s > s->window_s) /* older ones are of no step that is shown */
         s->looks_s = s->window_s;
-    (void)snprintf(
+    snprintf(
         text, sizeof text,
         "SELECT timestamp, gil = 'waiting' AS waits, gc FROM python.samples WHERE tid = pid AND timestamp > "
         "now() - %.0f ORDER BY timestamp DESC LIMIT 4096",
@@ -383,17 +381,17 @@ static void steps_draw_cell(const struct steps_line *l, const struct steps_colum
         return;
     if ((l->value == line_loss && c->bad_loss) || (l->value == line_grad && c->bad_grad)) {
         for (int row = 0; row < l->rows; row++)
-            (void)grid_text(g, area, row, col, ROLE_CONN_LOST, "!");
+            grid_text(g, area, row, col, ROLE_CONN_LOST, "!");
         return;
     }
     if (isnan(v)) {
-        (void)grid_text(g, area, l->rows - 1, col, ROLE_MUTED, glyph(g, GLYPH_DOT));
+        grid_text(g, area, l->rows - 1, col, ROLE_MUTED, glyph(g, GLYPH_DOT));
         return;
     }
     int level = steps_level(v, least, most, l->rows);
     for (int row = l->rows - 1; row >= 0 && level > 0; row--, level -= STEPS_LEVELS) {
         int step = level > STEPS_LEVELS ? STEPS_LEVELS : level;
-        (void)grid_text(g, area, row, col, role, glyph(g, (enum glyph)(GLYPH_METER + step)));
+        grid_text(g, area, row, col, role, glyph(g, (enum glyph)(GLYPH_METER + step)));
     }
 }
 
@@ -403,9 +401,9 @@ static void steps_put_value(const struct steps_line *l, double v, char *buf, siz
     else if (!l->is_lane)
         steps_put_number(buf, cap, v);
     else if (isnan(v))
-        (void)snprintf(buf, cap, "\xe2\x80\x94");
+        snprintf(buf, cap, "\xe2\x80\x94");
     else
-        (void)snprintf(buf, cap, "%.0f %%", v * 100);
+        snprintf(buf, cap, "%.0f %%", v * 100);
 }
 
 /* The name, and of a strip what its top and bottom are; of others what it is now, of a lane in the mean. */
@@ -443,13 +441,13 @@ static void steps_draw_axis(const struct steps_state *s, struct grid *g, struct 
     /* The numbers make room for the mark: it takes no digit away. */
     int width = snprintf(text, sizeof text, "%" PRId64, m->rows[oldest - 1].step);
     from = selected >= from && selected < from + width ? selected + 1 : from;
-    (void)grid_text(g, area, 0, from, ROLE_MUTED, text);
+    grid_text(g, area, 0, from, ROLE_MUTED, text);
     width = snprintf(text, sizeof text, "%" PRId64, m->rows[newest].step);
     to = selected >= to - width ? selected : to;
     if (s->cols > 3 * width)
-        (void)grid_text(g, area, 0, to - width, ROLE_MUTED, text);
+        grid_text(g, area, 0, to - width, ROLE_MUTED, text);
     if (in_view)
-        (void)grid_text(g, area, 0, selected, ROLE_VALUE, "^");
+        grid_text(g, area, 0, selected, ROLE_VALUE, "^");
 }
 
 /* The selected step is in view; while none was selected, the newest. */
@@ -478,7 +476,7 @@ static void steps_draw_chart(struct steps_state *s, struct grid *g, struct rect 
         if (!l->is_known) {
             grid_text_fit(g, at, 0, 0, label - 1, ROLE_LABEL, GRID_LEFT,
                           label == STEPS_LABEL ? l->name : l->short_name);
-            (void)grid_text(g, at, 0, label, ROLE_MUTED, l->empty);
+            grid_text(g, at, 0, label, ROLE_MUTED, l->empty);
             continue;
         }
         steps_extent(l, columns, s->cols, &least, &most);
@@ -509,14 +507,14 @@ static void steps_draw_head(const struct steps_state *s, const struct app *app, 
     steps_put_ms(p90, sizeof p90, m->p90);
     steps_put_ms(p99, sizeof p99, m->p99);
     if (!isnan(m->rate))
-        (void)strbuf_addf(&line, m->rate < 0.0995 ? "%.3g steps/min" : "%.3g steps/s",
-                          m->rate < 0.0995 ? m->rate * 60 : m->rate);
-    (void)strbuf_addf(&line, "   median %s  90 %% %s  99 %% %s", p50, p90, p99);
+        strbuf_addf(&line, m->rate < 0.0995 ? "%.3g steps/min" : "%.3g steps/s",
+                    m->rate < 0.0995 ? m->rate * 60 : m->rate);
+    strbuf_addf(&line, "   median %s  90 %% %s  99 %% %s", p50, p90, p99);
     if (!isnan(m->trend))
-        (void)strbuf_addf(&line, "   trend %+.1f %%", m->trend * 100);
+        strbuf_addf(&line, "   trend %+.1f %%", m->trend * 100);
     double age = m->n ? app->epoch_s - m->rows[0].at_s : NAN;
     if (age > 2 * m->p99 / 1000 + 2 && !data_is_recorded(&app->data) && !app->data.paused)
-        (void)strbuf_addf(&line, "   last %.0f s ago", age);
+        strbuf_addf(&line, "   last %.0f s ago", age);
     steps_draw_line(g, area, 0, ROLE_VALUE, strbuf_str(&line));
     strbuf_clear(&line);
     steps_put_causes(m, &line);
@@ -545,14 +543,14 @@ static void steps_put_empty(const struct app *app, char *buf, size_t cap) {
     }
     app_feed_put_empty(app, FEED_STEPS, "", why, sizeof why);
     if (app->data.has_target && !app->data.target.torch)
-        (void)snprintf(why, sizeof why, "this process has not imported torch");
+        snprintf(why, sizeof why, "this process has not imported torch");
     else if (!*why && *p->steps_note)
-        (void)snprintf(why, sizeof why, "%s", p->steps_note);
+        snprintf(why, sizeof why, "%s", p->steps_note);
     else if (!*why && is_agent && p->status_at_s > 0 && !p->steps_told)
-        (void)snprintf(why, sizeof why, "torch does not tell of them yet");
+        snprintf(why, sizeof why, "torch does not tell of them yet");
     else if (!*why)
-        (void)snprintf(why, sizeof why, "none has ended since the agent came in");
-    (void)snprintf(buf, cap, "no optimizer step seen yet: %s", why);
+        snprintf(why, sizeof why, "none has ended since the agent came in");
+    snprintf(buf, cap, "no optimizer step seen yet: %s", why);
 }
 
 static void steps_draw(void *state, struct app *app, struct grid *g, struct rect area) {
@@ -583,7 +581,7 @@ static void steps_status(const void *state, const struct app *app, struct strbuf
     const struct steps_state *s = state;
     outline_status(&s->table, app->data.paused ? "Steps stand still:" : "Steps", out);
     if (s->zoom > 1)
-        (void)strbuf_addf(out, "   %u a column", s->zoom);
+        strbuf_addf(out, "   %u a column", s->zoom);
 }
 
 /* ---- actions ---- */

@@ -230,16 +230,16 @@ void steps_model_column(const struct steps_model *m, size_t first, size_t count,
 
 void steps_put_ms(char *buf, size_t cap, double ms) {
     if (isnan(ms))
-        (void)snprintf(buf, cap, "\xe2\x80\x94");
+        snprintf(buf, cap, "\xe2\x80\x94");
     else if (ms >= 9999.5)
-        (void)snprintf(buf, cap, ms < 99950 ? "%.1f s" : "%.0f s", ms / 1000);
+        snprintf(buf, cap, ms < 99950 ? "%.1f s" : "%.0f s", ms / 1000);
     else
-        (void)snprintf(buf, cap, ms < 9.995 ? "%.2f ms" : ms < 99.95 ? "%.1f ms" : "%.0f ms", ms);
+        snprintf(buf, cap, ms < 9.995 ? "%.2f ms" : ms < 99.95 ? "%.1f ms" : "%.0f ms", ms);
 }
 
 void steps_put_number(char *buf, size_t cap, double v) {
     if (isnan(v))
-        (void)snprintf(buf, cap, "\xe2\x80\x94");
+        snprintf(buf, cap, "\xe2\x80\x94");
     for (int digits = 4, len = STEPS_NUMBER + 1; !isnan(v) && len > STEPS_NUMBER && digits > 0; digits--)
         len = snprintf(buf, cap, "%.*g", digits, v);
 }
@@ -250,8 +250,7 @@ void steps_put_causes(const struct steps_model *m, struct strbuf *out) {
     if (!m->slow)
         return;
     steps_put_ms(more, sizeof more, m->excess_ms);
-    (void)strbuf_addf(out, "%zu of %zu slow (over %.1f x median), %s in all:", m->slow, m->n, STEPS_SLOW,
-                      more);
+    strbuf_addf(out, "%zu of %zu slow (over %.1f x median), %s in all:", m->slow, m->n, STEPS_SLOW, more);
     for (int i = 0; i < STEPS_CAUSES; i++) {
         int most = -1;
         for (int k = 0; k < STEPS_CAUSES; k++)
@@ -259,7 +258,6 @@ void steps_put_causes(const struct steps_model *m, struct strbuf *out) {
                 most = k;
         said[most] = true;
         if (m->causes[most] >= 0.005)
-            (void)strbuf_addf(out, "%s %s %.0f %%", i ? "," : "", steps_part_names[most],
-                              m->causes[most] * 100);
+            strbuf_addf(out, "%s %s %.0f %%", i ? "," : "", steps_part_names[most], m->causes[most] * 100);
     }
 }

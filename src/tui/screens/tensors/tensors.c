@@ -109,7 +109,7 @@ static void tensors_fini(void *state) {
 /* ---- one tensor ---- */
 
 static void tensor_one_query(const char *table, int64_t id, char *buf, size_t cap) {
-    (void)snprintf(buf, cap, "SELECT * FROM %s WHERE id = %lld", table, (long long)id);
+    snprintf(buf, cap, "SELECT * FROM %s WHERE id = %lld", table, (long long)id);
 }
 
 /* Ask for figures of its values, and for what holds it. */
@@ -198,19 +198,19 @@ static void tensor_one_add(struct facts *f, const struct app *app, const struct 
 static void tensors_put_totals(const struct tensors_state *s, struct strbuf *out) {
     char size[24], growth[24];
     if (s->in_growth) {
-        (void)strbuf_addf(out, "what grew   %zu kinds of tensors", s->growth_rows.n);
+        strbuf_addf(out, "what grew   %zu kinds of tensors", s->growth_rows.n);
         return;
     }
     if (!s->table.rows)
         return;
     text_human_bytes(size, sizeof size, s->table.bytes);
-    (void)strbuf_addf(out, "%zu tensor%s   %s in %zu storage%s", s->table.n, s->table.n == 1 ? "" : "s", size,
-                      s->table.storages, s->table.storages == 1 ? "" : "s");
+    strbuf_addf(out, "%zu tensor%s   %s in %zu storage%s", s->table.n, s->table.n == 1 ? "" : "s", size,
+                s->table.storages, s->table.storages == 1 ? "" : "s");
     if (s->has_mark) {
         tensor_put_growth(growth, sizeof growth, s->table.bytes - s->mark.bytes);
-        (void)strbuf_addf(out, "   %s since the mark", growth);
+        strbuf_addf(out, "   %s since the mark", growth);
     }
-    (void)strbuf_addf(out, "   by %s", tensor_group_name(s->by));
+    strbuf_addf(out, "   by %s", tensor_group_name(s->by));
 }
 
 static void tensors_fill_facts(struct tensors_state *s, const struct app *app, const struct grid *g) {

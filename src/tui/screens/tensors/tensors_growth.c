@@ -20,15 +20,15 @@ static const struct growth_row *growth_of(const void *node) {
 
 static void growth_put_text(struct table_cell *c, const char *text) {
     c->role = text ? ROLE_TEXT : ROLE_MUTED;
-    (void)snprintf(c->text, sizeof c->text, "%s", text ? text : "?");
+    snprintf(c->text, sizeof c->text, "%s", text ? text : "?");
 }
 
 static void growth_put_number(struct table_cell *c, double v) {
     c->role = isnan(v) ? ROLE_MUTED : ROLE_VALUE;
     if (isnan(v))
-        (void)snprintf(c->text, sizeof c->text, "?");
+        snprintf(c->text, sizeof c->text, "?");
     else
-        (void)snprintf(c->text, sizeof c->text, "%.0f", v);
+        snprintf(c->text, sizeof c->text, "%.0f", v);
 }
 
 static void growth_cell_owner(const void *node, struct table_cell *c) {

@@ -29,16 +29,16 @@ static const struct tensor_row *tensor_of(const void *node) { return tensor_node
 void tensor_put_growth(char *buf, size_t cap, double bytes) {
     char size[24];
     if (isnan(bytes)) {
-        (void)snprintf(buf, cap, "?");
+        snprintf(buf, cap, "?");
         return;
     }
     text_human_bytes(size, sizeof size, fabs(bytes));
-    (void)snprintf(buf, cap, "%s%s", bytes > 0 ? "+" : bytes < 0 ? "-" : "", bytes == 0 ? "0" : size);
+    snprintf(buf, cap, "%s%s", bytes > 0 ? "+" : bytes < 0 ? "-" : "", bytes == 0 ? "0" : size);
 }
 
 static void tensor_put_text(struct table_cell *c, const struct tensor_row *t, const char *text) {
     c->role = ROLE_TEXT;
-    (void)snprintf(c->text, sizeof c->text, "%s", t->count ? "" : text ? text : "?");
+    snprintf(c->text, sizeof c->text, "%s", t->count ? "" : text ? text : "?");
     if (!text)
         c->role = ROLE_MUTED;
 }
@@ -61,9 +61,9 @@ static void tensor_cell_name(const void *node, struct table_cell *c) {
     const struct tensor_row *t = tensor_of(node);
     char name[TABLE_CELL - 64];
     if (t->count)
-        (void)snprintf(name, sizeof name, "%.900s (%zu)", t->name, t->count);
+        snprintf(name, sizeof name, "%.900s (%zu)", t->name, t->count);
     else
-        (void)snprintf(name, sizeof name, "%.950s", tensor_name_in(tensor_node(node)));
+        snprintf(name, sizeof name, "%.950s", tensor_name_in(tensor_node(node)));
     c->role = t->count ? ROLE_VALUE : ROLE_FUNC;
     outline_put_name(tensor_node(node), name, c->text, sizeof c->text);
 }
@@ -120,7 +120,7 @@ static void tensor_cell_grad(const void *node, struct table_cell *c) {
                        : t->requires_grad == 0 ? "no"
                                                : "needs";
     c->role = t->grad > 0 ? ROLE_TEXT : ROLE_MUTED;
-    (void)snprintf(c->text, sizeof c->text, "%s", t->count ? "" : text);
+    snprintf(c->text, sizeof c->text, "%s", t->count ? "" : text);
 }
 
 /* ---- order ---- */
@@ -330,9 +330,9 @@ static void tensor_name_group(struct tensor_row *g, const struct tensor_row *one
                        : by == TENSOR_BY_DEVICE ? one->device
                                                 : NULL;
     if (by == TENSOR_BY_STORAGE && one->storage_id != APP_FEED_UNKNOWN)
-        (void)snprintf(g->text, sizeof g->text, "storage %llx", (unsigned long long)one->storage_id);
+        snprintf(g->text, sizeof g->text, "storage %llx", (unsigned long long)one->storage_id);
     else
-        (void)snprintf(g->text, sizeof g->text, "%s", by == TENSOR_BY_MODULE ? "(no module)" : "(unknown)");
+        snprintf(g->text, sizeof g->text, "%s", by == TENSOR_BY_MODULE ? "(no module)" : "(unknown)");
     g->name = name && *name ? name : g->text;
 }
 

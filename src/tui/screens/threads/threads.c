@@ -129,10 +129,10 @@ static void threads_put(const void *state, const void *row, struct screen_pick *
     const struct model_thread *t = r->thread;
     (void)state;
     *what = (struct screen_pick){.tid = t->tid, .pid = r->child ? r->child->pid : 0};
-    (void)strbuf_addf(one, "%" PRId64 " ", t->tid);
+    strbuf_addf(one, "%" PRId64 " ", t->tid);
     pick_put_text(one, data_thread_name(t));
     if (thread_top(t)) {
-        (void)strbuf_addc(one, ' ');
+        strbuf_addc(one, ' ');
         pick_put_frame(one, thread_top(t));
     }
     pick_put_stack(whole, t);
@@ -210,7 +210,7 @@ static void threads_draw(void *state, struct app *app, struct grid *g, struct re
     if (table.rows > 0)
         view_draw(&s->view, g, table, threads_empty_text(s, app));
     for (int i = 0; i < line.rows; i++)
-        (void)grid_text(g, line, i, 0, ROLE_BORDER, glyph(g, GLYPH_VLINE));
+        grid_text(g, line, i, 0, ROLE_BORDER, glyph(g, GLYPH_VLINE));
     if (stack.rows > 0)
         stack_draw(&s->stack, threads_shown(s), &s->view.search, s->view.in_pane && !s->locals.focused, g,
                    stack);
@@ -227,24 +227,24 @@ static void threads_status(const void *state, const struct app *app, struct strb
     const struct threads_state *s = state;
     const struct data_child *child = threads_child(s);
     if (child) {
-        (void)strbuf_addf(out, "process %ld%s: %s", (long)child->pid, child->attached ? " [agent]" : "",
-                          child->why.code ? child->why.text : data_short_command(child->cmdline));
+        strbuf_addf(out, "process %ld%s: %s", (long)child->pid, child->attached ? " [agent]" : "",
+                    child->why.code ? child->why.text : data_short_command(child->cmdline));
         return;
     }
-    (void)strbuf_addf(out, "Threads %zu", s->rows.n);
+    strbuf_addf(out, "Threads %zu", s->rows.n);
     if (s->rows.n != s->rows.total)
-        (void)strbuf_addf(out, " of %zu", s->rows.total);
+        strbuf_addf(out, " of %zu", s->rows.total);
     view_put_filter(&s->view, out);
     if (s->filter.hide_idle)
-        (void)strbuf_adds(out, "   idle hidden");
+        strbuf_adds(out, "   idle hidden");
     if (s->filter.hide_native)
-        (void)strbuf_adds(out, "   native hidden");
+        strbuf_adds(out, "   native hidden");
     if (data_is_stepped(&app->data) && app->data.children.n)
-        (void)strbuf_adds(out, "   children unknown");
+        strbuf_adds(out, "   children unknown");
     view_put_sort(&s->view, out);
     if (s->view.search.active) {
         int hits = view_hits(&s->view);
-        (void)strbuf_addf(out, "   /%s: %d thread%s", s->view.search.text, hits, hits == 1 ? "" : "s");
+        strbuf_addf(out, "   /%s: %d thread%s", s->view.search.text, hits, hits == 1 ? "" : "s");
     }
 }
 

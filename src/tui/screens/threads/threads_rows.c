@@ -25,7 +25,7 @@ const struct model_frame *thread_top(const struct model_thread *t) {
 /* ---- columns ---- */
 
 static void thread_cell_tid(const void *row, struct table_cell *c) {
-    (void)snprintf(c->text, sizeof c->text, "%lld", (long long)thread_of(row)->tid);
+    snprintf(c->text, sizeof c->text, "%lld", (long long)thread_of(row)->tid);
     c->role = ROLE_MUTED;
 }
 
@@ -36,8 +36,7 @@ static int thread_compare_tid(const void *a, const void *b) {
 
 static void thread_cell_name(const void *row, struct table_cell *c) {
     const struct model_thread *t = thread_of(row);
-    (void)snprintf(c->text, sizeof c->text, "%s%s", ((const struct thread_row *)row)->branch,
-                   data_thread_name(t));
+    snprintf(c->text, sizeof c->text, "%s%s", ((const struct thread_row *)row)->branch, data_thread_name(t));
     c->role = t->has_python ? ROLE_TEXT : ROLE_MUTED;
 }
 
@@ -47,7 +46,7 @@ static int thread_compare_name(const void *a, const void *b) {
 
 static void thread_cell_state(const void *row, struct table_cell *c) {
     const struct model_thread *t = thread_of(row);
-    (void)snprintf(c->text, sizeof c->text, "%c%s", t->state, t->torn ? "!" : "");
+    snprintf(c->text, sizeof c->text, "%c%s", t->state, t->torn ? "!" : "");
     c->role = t->state == 'R'                        ? ROLE_STATE_RUN
               : t->state == 'S' || t->state == 'I'   ? ROLE_STATE_SLEEP
               : t->state == 'D'                      ? ROLE_STATE_DISK
@@ -61,24 +60,24 @@ static int thread_compare_state(const void *a, const void *b) {
 
 static void thread_cell_gil(const void *row, struct table_cell *c) {
     if (((const struct thread_row *)row)->no_gil) {
-        (void)snprintf(c->text, sizeof c->text, "%s", thread_of(row)->has_python ? "none" : "");
+        snprintf(c->text, sizeof c->text, "%s", thread_of(row)->has_python ? "none" : "");
         c->role = ROLE_MUTED;
         return;
     }
     switch (thread_of(row)->gil) {
     case MODEL_GIL_HOLDING:
-        (void)snprintf(c->text, sizeof c->text, "%s", thread_of(row)->gc == 1 ? "GC" : "held");
+        snprintf(c->text, sizeof c->text, "%s", thread_of(row)->gc == 1 ? "GC" : "held");
         c->role = ROLE_GIL_HELD;
         break;
     case MODEL_GIL_WAITING:
-        (void)snprintf(c->text, sizeof c->text, "wait");
+        snprintf(c->text, sizeof c->text, "wait");
         c->role = ROLE_GIL_WAITING;
         break;
     case MODEL_GIL_NONE:
         c->text[0] = '\0';
         break;
     case MODEL_GIL_UNKNOWN:
-        (void)snprintf(c->text, sizeof c->text, "%s", thread_of(row)->has_python ? "?" : "");
+        snprintf(c->text, sizeof c->text, "%s", thread_of(row)->has_python ? "?" : "");
         c->role = ROLE_MUTED;
         break;
     }
@@ -90,7 +89,7 @@ static int thread_compare_gil(const void *a, const void *b) {
 
 static void thread_put_time(struct table_cell *c, double s) {
     if (s < 60)
-        (void)snprintf(c->text, sizeof c->text, "%.1fs", s);
+        snprintf(c->text, sizeof c->text, "%.1fs", s);
     else
         text_human_duration(c->text, sizeof c->text, s);
 }
@@ -118,9 +117,9 @@ static void thread_cell_share(const void *row, double v, struct table_cell *c) {
     if (((const struct thread_row *)row)->no_gil)
         c->text[0] = '\0';
     else if (isnan(v))
-        (void)snprintf(c->text, sizeof c->text, "%s", thread_of(row)->has_python ? "?" : "");
+        snprintf(c->text, sizeof c->text, "%s", thread_of(row)->has_python ? "?" : "");
     else
-        (void)snprintf(c->text, sizeof c->text, "%.0f", v);
+        snprintf(c->text, sizeof c->text, "%.0f", v);
 }
 
 static void thread_cell_gil_pct(const void *row, struct table_cell *c) {
@@ -144,11 +143,11 @@ static int thread_compare_wait_pct(const void *a, const void *b) {
 static void thread_cell_cpu(const void *row, struct table_cell *c) {
     double v = thread_of(row)->cpu_pct;
     if (isnan(v)) {
-        (void)snprintf(c->text, sizeof c->text, "?");
+        snprintf(c->text, sizeof c->text, "?");
         c->role = ROLE_MUTED;
         return;
     }
-    (void)snprintf(c->text, sizeof c->text, "%.*f", v < 999.95 ? 1 : 0, v);
+    snprintf(c->text, sizeof c->text, "%.*f", v < 999.95 ? 1 : 0, v);
     c->role = v < 1 ? ROLE_CPU_LOW : v < 60 ? ROLE_CPU_MID : ROLE_CPU_HIGH;
 }
 
@@ -160,7 +159,7 @@ static void thread_cell_age(const void *row, struct table_cell *c) {
     double age = ((const struct thread_row *)row)->age_s;
     c->role = ROLE_MUTED;
     if (isnan(age))
-        (void)snprintf(c->text, sizeof c->text, "%s", thread_of(row)->n_frames ? "?" : "");
+        snprintf(c->text, sizeof c->text, "%s", thread_of(row)->n_frames ? "?" : "");
     else
         thread_put_time(c, age);
 }
@@ -175,13 +174,13 @@ static void thread_cell_func(const void *row, struct table_cell *c) {
     c->role = ROLE_MUTED;
     if (!f) {
         const struct data_child *child = ((const struct thread_row *)row)->child;
-        (void)snprintf(c->text, sizeof c->text, "%s",
-                       child && child->why.code ? "(not readable)"
-                       : t->has_python          ? "(no frame)"
-                                                : "(no Python)");
+        snprintf(c->text, sizeof c->text, "%s",
+                 child && child->why.code ? "(not readable)"
+                 : t->has_python          ? "(no frame)"
+                                          : "(no Python)");
         return;
     }
-    (void)snprintf(c->text, sizeof c->text, "%s", f->func ? f->func : "?");
+    snprintf(c->text, sizeof c->text, "%s", f->func ? f->func : "?");
     c->role = data_frame_role(f);
 }
 
@@ -196,9 +195,9 @@ static void thread_cell_file(const void *row, struct table_cell *c) {
     if (!f)
         c->text[0] = '\0';
     else if (f->line > 0)
-        (void)snprintf(c->text, sizeof c->text, "%s:%d", f->file ? thread_base_name(f->file) : "?", f->line);
+        snprintf(c->text, sizeof c->text, "%s:%d", f->file ? thread_base_name(f->file) : "?", f->line);
     else
-        (void)snprintf(c->text, sizeof c->text, "%s:?", f->file ? thread_base_name(f->file) : "?");
+        snprintf(c->text, sizeof c->text, "%s:?", f->file ? thread_base_name(f->file) : "?");
 }
 
 static int thread_compare_file(const void *a, const void *b) {
@@ -291,7 +290,7 @@ int thread_column_cpu(void) { return CPU_COLUMN; }
 
 bool thread_matches(const struct model_thread *t, const struct match *m) {
     char tid[24];
-    (void)snprintf(tid, sizeof tid, "%lld", (long long)t->tid);
+    snprintf(tid, sizeof tid, "%lld", (long long)t->tid);
     if (match_text(m, t->name) || match_text(m, t->native_name) || match_text(m, tid))
         return true;
     for (size_t i = 0; i < t->n_frames; i++)

@@ -83,7 +83,7 @@ static bool timeline_typed(void *state, struct app *app, enum action what, const
     if (what == ACTION_SEARCH)
         return !s->search.active || timeline_search(s, app, 0);
     s->is_stale = true;
-    (void)timeline_refresh(s, app, s->view.cols);
+    timeline_refresh(s, app, s->view.cols);
     return s->n_shown > 0;
 }
 
@@ -613,18 +613,18 @@ static void timeline_put_stack(const struct app *app, int64_t tid, const struct 
                                struct strbuf *out) {
     const struct stack_counts *fold = sample_store_counts(app->data.tally);
     const char *name = stack_counts_thread_name(fold, tid);
-    (void)strbuf_addf(out, "%" PRId64 " ", tid);
+    strbuf_addf(out, "%" PRId64 " ", tid);
     pick_put_text(out, name ? name : "?");
-    (void)strbuf_addc(out, '\n');
+    strbuf_addc(out, '\n');
     uint32_t stack = c ? c->stack : STACK_COUNTS_NO_STACK, above;
     for (int i = 0; stack != STACK_COUNTS_NO_STACK && i < TIMELINE_PICK_DEPTH; i++, stack = above) {
         const struct model_frame *f = stack_counts_frame(fold, stack_counts_stack_frame(fold, stack, &above));
         if (!app_shows_native(app, CONTEXT_TIMELINE))
             above = sample_store_python_stack(app->data.tally, above);
-        (void)strbuf_adds(out, "  ");
+        strbuf_adds(out, "  ");
         if (f)
             pick_put_frame(out, f);
-        (void)strbuf_addc(out, '\n');
+        strbuf_addc(out, '\n');
     }
 }
 
@@ -692,10 +692,10 @@ static void timeline_put(const void *state, const struct app *app, int row, stru
     const char *name = stack_counts_thread_name(sample_store_counts(app->data.tally), tid);
     const struct model_frame *f = timeline_put_row(s, app, row, whole);
     *what = (struct screen_pick){.tid = tid};
-    (void)strbuf_addf(one, "%" PRId64 " ", tid);
+    strbuf_addf(one, "%" PRId64 " ", tid);
     pick_put_text(one, name ? name : "?");
     if (f) {
-        (void)strbuf_addc(one, ' ');
+        strbuf_addc(one, ' ');
         pick_put_frame(one, f);
     }
 }
@@ -703,7 +703,7 @@ static void timeline_put(const void *state, const struct app *app, int row, stru
 static void timeline_renew(void *state, struct app *app) {
     struct timeline_state *s = state;
     s->is_stale = true;
-    (void)timeline_refresh(s, app, s->view.cols);
+    timeline_refresh(s, app, s->view.cols);
 }
 
 const struct screen_rows timeline_tagged = {.tags = timeline_tags,

@@ -49,7 +49,7 @@ static void timeline_label(const struct timeline_spot *spot, char *buf, size_t c
 
 static void timeline_fill(struct grid *g, struct rect area, enum theme_role role, const char *with) {
     for (int col = 0; col < area.cols; col++)
-        (void)grid_text(g, area, 0, col, role, with);
+        grid_text(g, area, 0, col, role, with);
 }
 
 /* A row of slices with the same function. */
@@ -65,10 +65,9 @@ static void timeline_draw_block(struct grid *g, struct rect cell, const struct t
     timeline_label(spot, text, sizeof text);
     if (active || spot->is_hit) {
         grid_fill(g, cell, role);
-        (void)grid_text(g, cell, 0, 0, role,
-                        cell.cols > 1 ? glyph(g, GLYPH_CELL) : glyph(g, GLYPH_CELL_THIN));
+        grid_text(g, cell, 0, 0, role, cell.cols > 1 ? glyph(g, GLYPH_CELL) : glyph(g, GLYPH_CELL_THIN));
         if (borders == 2)
-            (void)grid_text(g, cell, 0, cell.cols - 1, role, end);
+            grid_text(g, cell, 0, cell.cols - 1, role, end);
     } else
         timeline_fill(g, cell, role, glyph(g, GLYPH_DOT));
     if (room < 2)
@@ -92,8 +91,8 @@ static void timeline_draw_spots(struct grid *g, struct rect row, const struct ti
         if (spots[col].state >= TIMELINE_IDLE)
             timeline_draw_block(g, cell, &spots[col]);
         else if (spots[col].state != TIMELINE_ABSENT)
-            (void)grid_text(g, cell, 0, 0, ROLE_MUTED,
-                            spots[col].state == TIMELINE_TORN ? "?" : glyph(g, GLYPH_GAP));
+            grid_text(g, cell, 0, 0, ROLE_MUTED,
+                      spots[col].state == TIMELINE_TORN ? "?" : glyph(g, GLYPH_GAP));
     }
 }
 
@@ -116,7 +115,7 @@ static void timeline_draw_name(const struct app *app, struct grid *g, struct rec
                                bool is_selected) {
     const char *text = stack_counts_thread_name(sample_store_counts(app->data.tally), tid);
     char number[32];
-    (void)snprintf(number, sizeof number, "%lld", (long long)tid);
+    snprintf(number, sizeof number, "%lld", (long long)tid);
     tags_take_rect(&app->threads, &name);
     tags_draw(&app->threads, (uint64_t)tid, g, name, 0);
     grid_text_fit(g, name, 0, 0, name.cols - 1, is_selected ? ROLE_SELECTION : ROLE_TEXT, GRID_LEFT,
@@ -167,7 +166,7 @@ static int timeline_depth(const struct app *app, uint32_t stack) {
     int n = 0;
     for (; stack != STACK_COUNTS_NO_STACK;
          stack = hides_native ? sample_store_python_stack(tally, above) : above) {
-        (void)stack_counts_stack_frame(sample_store_counts(tally), stack, &above);
+        stack_counts_stack_frame(sample_store_counts(tally), stack, &above);
         n++;
     }
     return n ? n : 1;
@@ -209,7 +208,7 @@ static void timeline_draw_depths(struct timeline_state *s, const struct app *app
     for (int i = 0; i < p->cells.rows && s->depth_top + i < deepest; i++) {
         struct rect row = {p->cells.row + i, p->cells.col, 1, p->cells.cols};
         if (i > 0 || s->depth_top > 0)
-            (void)grid_printf(g, p->names, i, p->names.cols - 5, ROLE_DEPTH, "%4d", s->depth_top + i);
+            grid_printf(g, p->names, i, p->names.cols - 5, ROLE_DEPTH, "%4d", s->depth_top + i);
         const struct timeline_cell *before = NULL;
         for (int col = 0; col < row.cols; col++) { /* most are the same as the one before */
             const struct timeline_cell *c = timeline_cell(s->timeline, lane, col);
@@ -251,7 +250,7 @@ static void timeline_mark_other(const struct timeline_state *s, const struct app
     timeline_mark_span(s, g, row, from, to, ROLE_DIFF_LESS_2);
     from -= s->view.first;
     if (from >= 0 && from < row.cols)
-        (void)grid_text(g, row, 0, (int)from, ROLE_DIFF_LESS_2, "B");
+        grid_text(g, row, 0, (int)from, ROLE_DIFF_LESS_2, "B");
 }
 
 static void timeline_draw_axis(const struct timeline_state *s, const struct app *app, struct grid *g,
@@ -265,8 +264,8 @@ static void timeline_draw_axis(const struct timeline_state *s, const struct app 
     grid_fill(g, (struct rect){p->axis_row, p->names.col, 1, p->names.cols + row.cols}, ROLE_TABLE_HEAD);
     window_put_length(fmax(newest_s - begin_s, 0), text, sizeof text);
     if (!isnan(newest_s) && p->names.cols > 12)
-        (void)grid_printf(g, (struct rect){p->axis_row, p->names.col, 1, p->names.cols - 1}, 0, 0,
-                          ROLE_TABLE_HEAD, "from %s ago", text);
+        grid_printf(g, (struct rect){p->axis_row, p->names.col, 1, p->names.cols - 1}, 0, 0, ROLE_TABLE_HEAD,
+                    "from %s ago", text);
     for (int col = 0; col < row.cols; col++) {
         double at = timeline_begin(s->view.column_s, s->view.first + col) + s->view.column_s * 1e-3;
         if (floor(at / step) == floor((at - s->view.column_s) / step))
@@ -276,7 +275,7 @@ static void timeline_draw_axis(const struct timeline_state *s, const struct app 
             *strchr(text, '.') = '\0';
         int col_after = grid_text(g, row, 0, col, ROLE_TABLE_HEAD, glyph(g, GLYPH_VLINE)) + col;
         if (col_after + (int)strlen(text) <= row.cols)
-            (void)grid_text(g, row, 0, col_after, ROLE_TABLE_HEAD, text);
+            grid_text(g, row, 0, col_after, ROLE_TABLE_HEAD, text);
     }
     double span_from, span_to;
     if (window_which(app) == SAMPLE_STORE_SPAN &&
@@ -291,7 +290,7 @@ static void timeline_draw_axis(const struct timeline_state *s, const struct app 
         timeline_mark_span(s, g, row, from, to, ROLE_SELECTION);
     int64_t cursor = timeline_cursor(s, app) - s->view.first;
     if (cursor >= 0 && cursor < row.cols)
-        (void)grid_text(g, row, 0, (int)cursor, ROLE_TABLE_SORT, glyph(g, GLYPH_SORT_DOWN));
+        grid_text(g, row, 0, (int)cursor, ROLE_TABLE_SORT, glyph(g, GLYPH_SORT_DOWN));
 }
 
 static void timeline_draw_share(const struct timeline_state *s, struct grid *g,
@@ -305,10 +304,10 @@ static void timeline_draw_share(const struct timeline_state *s, struct grid *g,
         struct timeline_share share = timeline_share(s->timeline, col);
         int pct = is_gc ? share.gc : share.gil;
         if (pct == TIMELINE_UNKNOWN)
-            (void)grid_text(g, area, 0, col, ROLE_MUTED, glyph(g, GLYPH_GAP));
+            grid_text(g, area, 0, col, ROLE_MUTED, glyph(g, GLYPH_GAP));
         else
-            (void)grid_text(g, area, 0, col, is_gc ? ROLE_METER_CPU : ROLE_METER_GIL,
-                            glyph(g, (enum glyph)(GLYPH_METER + (pct * 8 + 99) / 100)));
+            grid_text(g, area, 0, col, is_gc ? ROLE_METER_CPU : ROLE_METER_GIL,
+                      glyph(g, (enum glyph)(GLYPH_METER + (pct * 8 + 99) / 100)));
     }
 }
 
@@ -316,9 +315,9 @@ static void timeline_draw_share(const struct timeline_state *s, struct grid *g,
 
 static void timeline_put_share(char *buf, size_t cap, const char *what, uint8_t pct) {
     if (pct == TIMELINE_UNKNOWN)
-        (void)snprintf(buf, cap, "%s ?", what);
+        snprintf(buf, cap, "%s ?", what);
     else
-        (void)snprintf(buf, cap, "%s %u%%", what, pct);
+        snprintf(buf, cap, "%s %u%%", what, pct);
 }
 
 /* Words for a slice that no function is known of. */
@@ -400,14 +399,14 @@ static void timeline_empty_text(const struct timeline_state *s, const struct app
     top_head_empty(app, TIMELINE_FIRST_SAMPLES, buf, cap);
     bool is_early = app->data.state == SESSION_CONNECTED && *buf;
     if (!is_early && (text || !*buf))
-        (void)snprintf(buf, cap, "%s", text ? text : "sampling ...");
+        snprintf(buf, cap, "%s", text ? text : "sampling ...");
 }
 
 static void timeline_draw_head(const struct timeline_state *s, const struct app *app, struct grid *g,
                                struct rect area) {
     char by[32], length[24];
     window_put_length(timeline_scale_s(s), length, sizeof length);
-    (void)snprintf(by, sizeof by, "slices of %s", length);
+    snprintf(by, sizeof by, "slices of %s", length);
     struct top_head facts = {.tid = s->by_depth ? timeline_tid(s) : 0,
                              .n_tids = s->n_shown,
                              .by = by,
@@ -445,7 +444,7 @@ void timeline_draw(void *state, struct app *app, struct grid *g, struct rect are
     if (!is_made || !s->n_shown) {
         char text[128];
         timeline_empty_text(s, app, text, sizeof text);
-        (void)grid_text(g, p.cells, 0, 2, ROLE_MUTED, text);
+        grid_text(g, p.cells, 0, 2, ROLE_MUTED, text);
         return;
     }
     if (s->by_depth)
@@ -462,24 +461,23 @@ void timeline_status(const void *state, const struct app *app, struct strbuf *ou
     double newest_s = app->data.tally ? sample_store_newest_tick_s(app->data.tally) : NAN;
     if (timeline_selection(s, app, &from, &to)) {
         window_put_length((double)(to - from) * timeline_scale_s(s), text, sizeof text);
-        (void)strbuf_addf(out, "SELECT %s: Enter makes it the window", text);
+        strbuf_addf(out, "SELECT %s: Enter makes it the window", text);
     } else if (s->follows || isnan(newest_s))
-        (void)strbuf_adds(out,
-                          app->data.paused || data_is_recorded(&app->data) ? "Timeline" : "Timeline   LIVE");
+        strbuf_adds(out, app->data.paused || data_is_recorded(&app->data) ? "Timeline" : "Timeline   LIVE");
     else {
         window_put_length(fmax(newest_s - timeline_begin(timeline_scale_s(s), timeline_right(s, app) + 1), 0),
                           text, sizeof text);
-        (void)strbuf_addf(out, "Timeline   ends %s before now", text);
+        strbuf_addf(out, "Timeline   ends %s before now", text);
     }
     if (s->n_shown > (size_t)s->area.rows && !s->by_depth)
-        (void)strbuf_addf(out, "   threads %d-%d of %zu", s->top + 1, s->top + s->area.rows, s->n_shown);
+        strbuf_addf(out, "   threads %d-%d of %zu", s->top + 1, s->top + s->area.rows, s->n_shown);
     if (s->timeline && timeline_left_out(s->timeline))
-        (void)strbuf_addf(out, "   %zu threads too many", timeline_left_out(s->timeline));
+        strbuf_addf(out, "   %zu threads too many", timeline_left_out(s->timeline));
     if (s->filter.active)
-        (void)strbuf_addf(out, "   FILTER %s", s->filter.text);
+        strbuf_addf(out, "   FILTER %s", s->filter.text);
     if (app_shows_native(app, CONTEXT_TIMELINE))
-        (void)strbuf_adds(out, "   native too");
+        strbuf_adds(out, "   native too");
     tags_put_text(&app->threads, out);
     if (s->search.active)
-        (void)strbuf_addf(out, "   /%s", s->search.text);
+        strbuf_addf(out, "   /%s", s->search.text);
 }

@@ -247,7 +247,7 @@ static void top_empty_text(const struct top_state *s, const struct app *app, cha
     top_head_empty(app, TOP_FIRST_SAMPLES, buf, cap);
     bool is_early = app->data.state == SESSION_CONNECTED && *buf;
     if (!is_early && (text || !*buf))
-        (void)snprintf(buf, cap, "%s", text ? text : "sampling ...");
+        snprintf(buf, cap, "%s", text ? text : "sampling ...");
 }
 
 static void top_draw_calls(struct top_state *s, struct grid *g, struct rect area) {
@@ -256,10 +256,10 @@ static void top_draw_calls(struct top_state *s, struct grid *g, struct rect area
     char name[128], title[192];
     text_sanitize(name, sizeof name, row && row->row->frame->func ? row->row->frame->func : "?");
     name[text_fit(name, 40)] = '\0';
-    (void)snprintf(title, sizeof title, row ? " Calls of %s " : " Calls ", name);
+    snprintf(title, sizeof title, row ? " Calls of %s " : " Calls ", name);
     int col = grid_text(g, area, 0, 0, s->view.in_pane ? ROLE_TITLE_FOCUS : ROLE_TITLE, title);
     if (row && !isnan(row->total_pct))
-        (void)grid_printf(g, area, 0, col, ROLE_TABLE_HEAD, " shares of its %.1f%%", row->total_pct);
+        grid_printf(g, area, 0, col, ROLE_TABLE_HEAD, " shares of its %.1f%%", row->total_pct);
     list_fit(&s->calls_list, (int)s->n_calls, area.rows - 1);
     table_layout(top_call_columns, top_n_call_columns, area.cols, s->call_widths);
     for (int i = 0; i < s->calls_list.page && s->calls_list.top + i < s->calls_list.count; i++) {
@@ -308,7 +308,7 @@ static void top_draw(void *state, struct app *app, struct grid *g, struct rect a
         view_draw(&s->view, g, table, empty);
     }
     for (int i = 0; i < line.rows; i++)
-        (void)grid_text(g, line, i, 0, ROLE_BORDER, glyph(g, GLYPH_VLINE));
+        grid_text(g, line, i, 0, ROLE_BORDER, glyph(g, GLYPH_VLINE));
     if (calls.rows > 0)
         top_draw_calls(s, g, calls);
 }
@@ -316,17 +316,17 @@ static void top_draw(void *state, struct app *app, struct grid *g, struct rect a
 static void top_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct top_state *s = state;
     size_t shown = top_has_rows(s) ? s->rows.n : 0;
-    (void)strbuf_addf(out, "%s %zu", s->query.by_line ? "Lines" : "Functions", shown);
+    strbuf_addf(out, "%s %zu", s->query.by_line ? "Lines" : "Functions", shown);
     if (shown != s->rows.total)
-        (void)strbuf_addf(out, " of %zu", s->rows.total);
+        strbuf_addf(out, " of %zu", s->rows.total);
     if (app_shows_native(app, CONTEXT_TOP))
-        (void)strbuf_adds(out, "   native too");
+        strbuf_adds(out, "   native too");
     if (s->threshold)
-        (void)strbuf_addf(out, "   from %g%%", top_thresholds[s->threshold]);
+        strbuf_addf(out, "   from %g%%", top_thresholds[s->threshold]);
     view_put_filter(&s->view, out);
     view_put_sort(&s->view, out);
     if (s->view.search.active)
-        (void)strbuf_addf(out, "   /%s: %d", s->view.search.text, view_hits(&s->view));
+        strbuf_addf(out, "   /%s: %d", s->view.search.text, view_hits(&s->view));
 }
 
 static bool top_is_on(const void *state, const struct app *app, enum action action) {
@@ -584,7 +584,7 @@ static void top_compare_build(struct top_compare *c, struct app *app, const stru
     struct sample_store_query q = *query;
     q.window = app_history_window(app, query->window);
     if (app->data.tally)
-        (void)sample_store_table_build(table, app->data.tally, &q);
+        sample_store_table_build(table, app->data.tally, &q);
     if (app->diff.on != c->on) {
         struct table_sort other = c->sort_other;
         c->sort_other = *sort;
@@ -598,10 +598,10 @@ static void top_compare_build(struct top_compare *c, struct app *app, const stru
     if (has_side) {
         q.window = side.window;
         q.tid = side.tid;
-        (void)sample_store_table_build(&c->before, side.tally, &q);
+        sample_store_table_build(&c->before, side.tally, &q);
     }
     /* What cannot be had is unknown, not left out. */
-    (void)sample_store_diff_build(&c->diff, table, &c->before, has_side && side.is_foreign);
+    sample_store_diff_build(&c->diff, table, &c->before, has_side && side.is_foreign);
 }
 
 static void top_compare_fini(struct top_compare *c) {

@@ -30,7 +30,7 @@ static void top_draw_window(const struct top_head *q, const struct app *app, str
         return;
     window_put_text(app, text, sizeof text);
     window_put_missing(app, missing, sizeof missing);
-    (void)app_history_window_text(app, window_which(app), text, sizeof text);
+    app_history_window_text(app, window_which(app), text, sizeof text);
     if (*text)
         top_fact(g, area, row, col, "", ROLE_VALUE, text);
     if (*missing)
@@ -52,16 +52,16 @@ static void top_draw_query(const struct top_head *q, const struct app *app, stru
         char clean[128];
         text_sanitize(clean, sizeof clean, name ? name : "?");
         clean[text_fit(clean, 24)] = '\0';
-        (void)snprintf(text, sizeof text, "%s (%lld)", clean, (long long)q->tid);
+        snprintf(text, sizeof text, "%s (%lld)", clean, (long long)q->tid);
     } else
-        (void)snprintf(text, sizeof text, "all (%zu)", q->n_tids);
+        snprintf(text, sizeof text, "all (%zu)", q->n_tids);
     top_fact(g, area, row, col, q->tid ? "thread" : "threads", ROLE_VALUE, text);
     top_fact(g, area, row, col, "by", ROLE_VALUE, q->by);
     top_fact(g, area, row, col, "time", ROLE_STATUS_ON, q->time);
     top_draw_window(q, app, g, area, row, col);
-    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)q->samples);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)q->samples);
     top_fact(g, area, row, col, "samples", ROLE_VALUE, text);
-    (void)snprintf(text, sizeof text, "%.1f%%", q->gc_pct);
+    snprintf(text, sizeof text, "%.1f%%", q->gc_pct);
     if (!isnan(q->gc_pct))
         top_fact(g, area, row, col, "GC", q->gc_pct >= TOP_MUCH_GC ? ROLE_CONN_WAIT : ROLE_VALUE, text);
 }
@@ -73,8 +73,8 @@ static void top_draw_cost(const struct sample_store_health *h, struct grid *g, s
     if (isnan(h->budget_pct))
         return;
     if (!isnan(h->cost_pct))
-        (void)snprintf(cost, sizeof cost, "%.2f", h->cost_pct);
-    (void)snprintf(text, sizeof text, "%s of %g%%", cost, h->budget_pct);
+        snprintf(cost, sizeof cost, "%.2f", h->cost_pct);
+    snprintf(text, sizeof text, "%s of %g%%", cost, h->budget_pct);
     top_fact(g, area, row, col, "cost", ROLE_VALUE, text);
 }
 
@@ -85,8 +85,8 @@ static void top_draw_torn(const struct sample_store_health *h, struct grid *g, s
     bool may = h->mode == MODEL_SAMPLING_GENTLE;
     uint64_t seen = h->samples + h->torn + h->undefined;
     if (seen)
-        (void)snprintf(text, sizeof text, may ? "%llu did (%.2f%%)" : "%llu (%.2f%%)",
-                       (unsigned long long)h->torn, (double)h->torn / (double)seen * 100);
+        snprintf(text, sizeof text, may ? "%llu did (%.2f%%)" : "%llu (%.2f%%)", (unsigned long long)h->torn,
+                 (double)h->torn / (double)seen * 100);
     top_fact(g, area, row, col, may ? "may tear:" : "torn", h->torn || may ? ROLE_CONN_WAIT : ROLE_VALUE,
              text);
 }
@@ -100,25 +100,25 @@ static void top_draw_health(const struct app *app, struct grid *g, struct rect a
     if (app->data.state != SESSION_CONNECTED)
         top_fact(g, area, row, col, "", ROLE_CONN_WAIT, "NOT SAMPLING");
     else if (!data_is_recorded(&app->data) && !isnan(h.newest_s) && app->now_s - h.newest_s > TOP_SILENT_S) {
-        (void)snprintf(text, sizeof text, "NO SAMPLES FOR %.0f s", app->now_s - h.newest_s);
+        snprintf(text, sizeof text, "NO SAMPLES FOR %.0f s", app->now_s - h.newest_s);
         top_fact(g, area, row, col, "", ROLE_CONN_WAIT, text);
     }
     if (data_is_recorded(&app->data))
-        (void)snprintf(text, sizeof text, "%.1f Hz, when it lived", h.got_hz);
+        snprintf(text, sizeof text, "%.1f Hz, when it lived", h.got_hz);
     else if (isnan(h.got_hz))
-        (void)snprintf(text, sizeof text, "? of %.0f Hz", APP_SAMPLE_HZ);
+        snprintf(text, sizeof text, "? of %.0f Hz", APP_SAMPLE_HZ);
     else
-        (void)snprintf(text, sizeof text, "%.*f of %.0f Hz", h.got_hz < 9.95 ? 1 : 0,
-                       fmin(h.got_hz, APP_SAMPLE_HZ), APP_SAMPLE_HZ); /* more than asked is by chance */
+        snprintf(text, sizeof text, "%.*f of %.0f Hz", h.got_hz < 9.95 ? 1 : 0, fmin(h.got_hz, APP_SAMPLE_HZ),
+                 APP_SAMPLE_HZ); /* more than asked is by chance */
     top_fact(g, area, row, col, "sampling", ROLE_VALUE, text);
     if (!data_is_recorded(&app->data) && h.got_hz < APP_SAMPLE_HZ * TOP_STRETCHED)
         top_fact(g, area, row, col, "", ROLE_CONN_WAIT, "STRETCHED");
     top_draw_torn(&h, g, area, row, col);
     top_draw_cost(&h, g, area, row, col);
-    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)(h.dropped + h.undefined + h.left_out));
+    snprintf(text, sizeof text, "%llu", (unsigned long long)(h.dropped + h.undefined + h.left_out));
     top_fact(g, area, row, col, "lost", h.dropped + h.undefined + h.left_out ? ROLE_CONN_WAIT : ROLE_VALUE,
              text);
-    (void)snprintf(text, sizeof text, "%u", h.restarts);
+    snprintf(text, sizeof text, "%u", h.restarts);
     if (h.restarts)
         top_fact(g, area, row, col, "too many stacks, begun anew", ROLE_CONN_WAIT, text);
 }
@@ -137,12 +137,11 @@ void top_head_empty(const struct app *app, unsigned first, char *buf, size_t cap
         sample_store_get_health(app->data.tally, &h);
     buf[0] = '\0';
     if (app->data.state == SESSION_CONNECTED && h.samples && h.samples < first)
-        (void)snprintf(buf, cap, "sampling ... %llu of the first %u samples", (unsigned long long)h.samples,
-                       first);
+        snprintf(buf, cap, "sampling ... %llu of the first %u samples", (unsigned long long)h.samples, first);
     else if (app->data.state == SESSION_CONNECTING)
-        (void)snprintf(buf, cap, "connecting to the agent ...");
+        snprintf(buf, cap, "connecting to the agent ...");
     else if (app->data.state == SESSION_RECONNECTING)
-        (void)snprintf(buf, cap, "the connection broke; trying again ...");
+        snprintf(buf, cap, "the connection broke; trying again ...");
     else if (app->data.state != SESSION_CONNECTED)
-        (void)snprintf(buf, cap, "nothing was sampled");
+        snprintf(buf, cap, "nothing was sampled");
 }

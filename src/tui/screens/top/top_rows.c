@@ -29,35 +29,35 @@ static int top_compare_double(double a, double b) {
 static void top_put_share(struct table_cell *c, double v) {
     c->role = isnan(v) || v < TOP_COLD_PCT ? ROLE_CPU_LOW : v < TOP_HOT_PCT ? ROLE_CPU_MID : ROLE_CPU_HIGH;
     if (isnan(v))
-        (void)snprintf(c->text, sizeof c->text, "?");
+        snprintf(c->text, sizeof c->text, "?");
     else
-        (void)snprintf(c->text, sizeof c->text, "%.1f", v);
+        snprintf(c->text, sizeof c->text, "%.1f", v);
 }
 
 static void top_put_time(struct table_cell *c, double us) {
     double s = us / 1e6;
     c->role = ROLE_TEXT;
     if (s < 1000)
-        (void)snprintf(c->text, sizeof c->text, "%.2fs", s);
+        snprintf(c->text, sizeof c->text, "%.2fs", s);
     else
         text_human_duration(c->text, sizeof c->text, s);
 }
 
 static void top_put_func(struct table_cell *c, const struct model_frame *f) {
-    (void)snprintf(c->text, sizeof c->text, "%s", f->func ? f->func : "?");
+    snprintf(c->text, sizeof c->text, "%s", f->func ? f->func : "?");
     c->role = f->file || !f->func ? data_frame_role(f) : ROLE_MUTED;
 }
 
 static void top_put_file(struct table_cell *c, const struct model_frame *f, bool by_line) {
     c->role = ROLE_FILE;
     if (!f->file)
-        (void)snprintf(c->text, sizeof c->text, "%s", f->func ? "" : "?");
+        snprintf(c->text, sizeof c->text, "%s", f->func ? "" : "?");
     else if (!by_line)
-        (void)snprintf(c->text, sizeof c->text, "%s", f->file);
+        snprintf(c->text, sizeof c->text, "%s", f->file);
     else if (f->line > 0)
-        (void)snprintf(c->text, sizeof c->text, "%s:%d", f->file, f->line);
+        snprintf(c->text, sizeof c->text, "%s:%d", f->file, f->line);
     else
-        (void)snprintf(c->text, sizeof c->text, "%s:?", f->file);
+        snprintf(c->text, sizeof c->text, "%s:?", f->file);
 }
 
 static void top_cell_own_pct(const void *row, struct table_cell *c) {
@@ -200,7 +200,7 @@ static void top_call_cell_way(const void *row, struct table_cell *c) {
     static const char *const names[] = {[SAMPLE_STORE_CALLER] = "called by",
                                         [SAMPLE_STORE_ITSELF] = "itself",
                                         [SAMPLE_STORE_CALLEE] = "calls"};
-    (void)snprintf(c->text, sizeof c->text, "%s", names[top_call_of(row)->call->way]);
+    snprintf(c->text, sizeof c->text, "%s", names[top_call_of(row)->call->way]);
     c->role = ROLE_MUTED;
 }
 
@@ -327,6 +327,6 @@ int top_rows_find_function(const struct top_rows *r, const struct model_frame *f
 void top_put_row(struct strbuf *out, const struct top_row *row) {
     if (!row)
         return;
-    (void)strbuf_addf(out, "own %.1f%% total %.1f%% ", row->own_pct, row->total_pct);
+    strbuf_addf(out, "own %.1f%% total %.1f%% ", row->own_pct, row->total_pct);
     pick_put_frame(out, row->row->frame);
 }
