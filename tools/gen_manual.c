@@ -13,7 +13,9 @@
 #include "cli/cli.h"
 #include "client/export/export.h"
 #include "client/sql/magic.h"
-#include "tui/core/action.h"
+#include "tui/core/action_keys.h"
+#include "tui/core/action_table.h"
+#include "tui/keys/action.h"
 #include "tui/core/command.h"
 #include "tui/main_options.h"
 #include "tui/core/settings.h"
@@ -111,7 +113,7 @@ static void man_commands(void) {
     printf(".SH COMMANDS\nBehind the colon, in every screen; Tab completes. The names of the actions "
            "above are commands "
            "too, where their keys mean something.\n");
-    for (const struct command_def *d = command_table; d->name; d++) {
+    for (const struct command_def *d = command_rows(); d->name; d++) {
         char tag[32];
         snprintf(tag, sizeof tag, ":%s", d->name);
         man_tag(tag, d->arguments);

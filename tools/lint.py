@@ -38,6 +38,8 @@ ROOMS = {
     "agent": ["access", "tables", "python", "debug", "server", "torch", "sampler", "fork", "entry", "autostart", "remote_exec"],
     "client": ["target", "symbols", "session", "samples", "sql", "export", "verdict"],
     "store": ["ring", "sql", "recording"],
+    "tui": ["keys", "theme", "model", "view", "term", "workers", "core", "screens", "host",
+            "screen_text", "screen_picture", "main_options", "startup", "info", "main"],
 }
 
 # Folders whose files know each other one way only, and the circles that stay. A file is a .c with its .h.

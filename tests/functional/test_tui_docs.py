@@ -46,7 +46,7 @@ def build_from_copy(build_dir, tmp_path, program, name):
 
 LIST_KEYS = """
 #include <stdio.h>
-#include "tui/core/action.h"
+#include "tui/core/action_keys.h"
 int main(void) {
     struct strbuf b;
     strbuf_init(&b, 1 << 20);
@@ -64,7 +64,7 @@ def test_adding_a_screen(build_dir, tmp_path):
     assert len([line for line in (source + row).splitlines() if line.strip()]) <= 20, "it is longer than promised"
     shutil.copytree(os.path.join(ROOT, "src", "tui"), tmp_path / "tui")
     (tmp_path / "tui" / "screens" / "command.c").write_text(source, encoding="utf-8")
-    insert(tmp_path / "tui" / "core" / "screen_list.h", r"^ *\/\* a new one", row)
+    insert(tmp_path / "tui" / "keys" / "screen_list.h", r"^ *\/\* a new one", row)
     keys = build_from_copy(build_dir, tmp_path, LIST_KEYS, "keys")
     listed = subprocess.run([keys], capture_output=True, text=True, check=True).stdout
     assert re.search(r"^threads +X +command +show the whole command line$", listed, re.M)

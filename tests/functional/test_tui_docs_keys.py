@@ -41,7 +41,7 @@ BASE = [f"{ROOT}/src/base/{name}.c" for name in ("strbuf", "text", "err", "optio
 PRESS = r"""
 #include <stdio.h>
 #include <string.h>
-#include "tui/core/action.h"
+#include "tui/core/action_keys.h"
 #include "tui/core/config_file.h"
 int main(int argc, char **argv) {
     struct err e = {0};
@@ -60,7 +60,7 @@ int main(int argc, char **argv) {
 def test_adding_a_key(copy, build_dir):
     name, row, answer, settings = examples("adding-a-key.md")
     tui = copy.src / "tui"
-    insert(tui / "core" / "action.h", r"^ *ACTION_COUNT,", name)
+    insert(tui / "keys" / "action.h", r"^ *ACTION_COUNT,", name)
     insert(tui / "core" / "action_table.c", r"^ *\{ACTION_NONE, NULL", row)
     app = tui / "core" / "app.c"
     text = app.read_text(encoding="utf-8")

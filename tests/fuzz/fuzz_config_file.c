@@ -7,7 +7,9 @@
 
 #include "base/hash.h"
 #include "base/strbuf.h"
-#include "tui/core/action.h"
+#include "tui/core/action_keys.h"
+#include "tui/core/action_table.h"
+#include "tui/keys/action.h"
 #include "tui/core/config_file.h"
 #include "tui/core/settings.h"
 

@@ -11,8 +11,10 @@
 
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "tui/core/action.h"
-#include "tui/core/input.h"
+#include "tui/core/action_keys.h"
+#include "tui/core/action_table.h"
+#include "tui/keys/action.h"
+#include "tui/keys/input.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_repl.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tui/core/action.h"
+#include "tui/keys/action.h"
 #include "tui/core/app.h"
 #include "tui/view/stack.h"
 #include "tui/screens/threads/threads_rows.h"

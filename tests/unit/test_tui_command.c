@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "tui/core/action_table.h"
 #include "tui/core/command.h"
 #include "tui/core/app.h"
 #include "unit/tui_fixture.h"
@@ -28,7 +29,7 @@ static void type_line(struct app *a, const char *line) {
 
 static void test_rows_are_complete(void **state) {
     (void)state;
-    for (const struct command_def *d = command_table; d->name; d++) {
+    for (const struct command_def *d = command_rows(); d->name; d++) {
         assert_true(*d->name && d->arguments && d->run && d->contexts);
         assert_in_range(text_width(d->help), 1, 57); /* shown whole by the help on 80 columns */
         assert_in_range(strlen(d->name) + strlen(d->arguments), 1, 20);

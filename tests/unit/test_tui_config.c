@@ -15,7 +15,9 @@
 
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "tui/core/action.h"
+#include "tui/core/action_keys.h"
+#include "tui/core/action_table.h"
+#include "tui/keys/action.h"
 #include "tui/core/config_file.h"
 #include "tui/core/settings.h"
 #include "unit/tui_fixture.h"

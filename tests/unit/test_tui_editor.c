@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/core/input.h"
+#include "tui/keys/input.h"
 #include "tui/view/editor.h"
 
 static void type(struct editor *e, const char *text) {

@@ -17,7 +17,7 @@
 
 #include "tui/model/snapshot_history.h"
 #include "tui/core/app.h"
-#include "tui/model/window.h"
+#include "tui/core/window.h"
 #include "unit/tui_children.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_samples.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "tui/host/lister.h"
+#include "tui/workers/lister.h"
 
 #define LONGEST_MS 60000
 

@@ -83,7 +83,7 @@ static int missing_in(const char *path) {
         size_t len = strspn(symbol, "abcdefghijklmnopqrstuvwxyz0123456789_");
         bool is_defined = (at == strbuf_str(&text) || at[-1] == '\n') && strncmp(symbol + len, " =", 2) == 0;
         if (is_defined && !has_row(symbol, len)) {
-            print_error("%s: screen_%.*s has no row in src/tui/core/screen_list.h\n", path, (int)len, symbol);
+            print_error("%s: screen_%.*s has no row in src/tui/keys/screen_list.h\n", path, (int)len, symbol);
             n++;
         }
     }

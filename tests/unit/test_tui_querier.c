@@ -13,7 +13,7 @@
 
 #include "base/strbuf.h"
 #include "client/sql/saved.h"
-#include "tui/host/querier.h"
+#include "tui/workers/querier.h"
 #include "unit/store_job.h"
 
 #define T0 1700000000.0

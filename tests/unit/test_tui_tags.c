@@ -13,8 +13,8 @@
 
 #include "flame/stack_counts.h"
 #include "tui/core/app_export.h"
-#include "tui/host/exporter.h"
-#include "tui/host/querier.h"
+#include "tui/workers/exporter.h"
+#include "tui/workers/querier.h"
 #include "tui/core/app.h"
 #include "tui/core/tagging.h"
 #include "tui/view/sheet.h"

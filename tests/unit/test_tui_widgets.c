@@ -11,12 +11,13 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/core/input.h"
+#include "tui/keys/input.h"
 #include "tui/view/grid.h"
 #include "tui/view/layout.h"
 #include "tui/view/list.h"
 #include "tui/view/match.h"
-#include "tui/view/meter.h"
+#include "tui/model/meter.h"
+#include "tui/view/meter_draw.h"
 #include "tui/view/prompt.h"
 
 /* Every row is full: widths add up, a wide character is followed by its right half, nothing dangerous is in a cell. */

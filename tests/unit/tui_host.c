@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/host/exporter.h"
+#include "tui/workers/exporter.h"
 
 struct fake_host fake_host;
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* action_table: what every key does, a row each; see action.h. A row is one line, or two: the words of the help. */
-#include "tui/core/action.h"
+/* action_table: what every key does, a row each; see action_table.h. A row is one line, or two: the words of the help. */
+#include "tui/core/action_table.h"
+
+#include <string.h>
+
 #include "tui/core/screen.h"
 
 #define THREADS (ACTION_IN(CONTEXT_THREADS) | ACTION_IN(CONTEXT_STACK))
@@ -439,3 +442,34 @@ const struct action_def *action_table(void) {
     }
     return action_rows;
 }
+
+const struct action_def *action_row(enum action action, enum action_context context) {
+    for (const struct action_def *a = action_table(); a->action; a++)
+        if (a->action == action && (a->contexts & ACTION_IN(context)))
+            return a;
+    return NULL;
+}
+
+const struct action_def *action_named(const char *name, enum action_context context) {
+    for (const struct action_def *a = action_table(); a->action; a++)
+        if ((a->contexts & ACTION_IN(context)) && strcmp(a->name, name) == 0)
+            return a;
+    return NULL;
+}
+
+/* Names of a context: of the screen that has it. */
+static struct screen_context action_context_of(enum action_context context) {
+    for (const struct screen_def *const *s = screen_list; *s; s++) {
+        const struct screen_def *def = *s;
+        for (int i = 0; i < SCREEN_MAX_CONTEXTS && def->contexts[i].name; i++)
+            if (def->contexts[i].context == context)
+                return def->contexts[i];
+        if (!def->contexts[0].name && def->keys == context)
+            return (struct screen_context){context, def->name, def->title};
+    }
+    return (struct screen_context){context, "?", "?"};
+}
+
+const char *action_context_name(enum action_context context) { return action_context_of(context).name; }
+
+const char *action_context_title(enum action_context context) { return action_context_of(context).title; }

@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/core/action.h"
+#include "tui/core/action_keys.h"
+#include "tui/keys/action.h"
 #include "tui/core/app_history.h"
 #include "tui/core/footer.h"
 #include "tui/core/tabs.h"
 #include "tui/core/tagging.h"
-#include "tui/model/verdict_badge.h"
+#include "tui/core/verdict_badge.h"
 
 struct app *app_new(const struct app_config *config) {
     struct app *a = calloc(1, sizeof *a);

@@ -26,15 +26,15 @@
 #include "tui/core/command_line.h"
 #include "tui/model/data.h"
 #include "tui/core/row_actions.h"
-#include "tui/core/input.h"
+#include "tui/keys/input.h"
 #include "tui/model/log.h"
 #include "tui/core/screen.h"
-#include "tui/model/targets.h"
+#include "tui/core/targets.h"
 #include "tui/core/settings.h"
 #include "tui/view/grid.h"
 #include "tui/view/prompt.h"
 #include "tui/view/tags.h"
-#include "tui/model/window.h"
+#include "tui/core/window.h"
 
 #define APP_MAX_SCREENS 8
 #define APP_MAX_THEMES 64

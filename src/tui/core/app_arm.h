@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "base/model.h"
-#include "tui/core/action.h"
+#include "tui/keys/action.h"
 #include "tui/model/arms.h"
 #include "wire/wire.h"
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "client/session/debug_command.h"
-#include "tui/core/action.h"
+#include "tui/keys/action.h"
 
 struct app;
 struct command_choices;

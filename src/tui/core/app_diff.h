@@ -15,7 +15,7 @@
 
 #include "base/model.h"
 #include "client/samples/sample_store.h"
-#include "tui/core/action.h"
+#include "tui/keys/action.h"
 
 struct app;
 

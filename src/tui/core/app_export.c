@@ -15,7 +15,7 @@
 #include "client/output.h"
 #include "tui/core/app.h"
 #include "tui/core/app_history.h"
-#include "tui/host/exporter.h"
+#include "tui/workers/exporter.h"
 #include "tui/core/tagging.h"
 
 #define APP_EXPORT_MAX_ROW 8192

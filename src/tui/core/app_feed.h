@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "base/strbuf.h"
-#include "tui/host/querier.h"
+#include "tui/workers/querier.h"
 
 #define APP_FEED_TEXT 1024
 #define APP_FEED_UNKNOWN INT64_MIN

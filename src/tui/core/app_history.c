@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "client/samples/thread_runs.h"
 #include "tui/model/snapshot_history.h"
-#include "tui/model/window.h"
+#include "tui/core/window.h"
 
 #define HISTORY_UNKNOWN_S 0.5 /* so much may be missing before it is said */
 

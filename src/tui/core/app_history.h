@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "client/samples/sample_store.h"
-#include "tui/core/action.h"
+#include "tui/keys/action.h"
 #include "tui/core/app.h"
 
 /* Do an action that is about the past: older, newer, End; false when it is none of them. */

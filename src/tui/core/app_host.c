@@ -2,7 +2,7 @@
 /* app_host: see app_host.h. */
 #include "tui/core/app_host.h"
 
-#include "tui/host/exporter.h"
+#include "tui/workers/exporter.h"
 
 static void app_host_do(void *arg) { (void)arg; }
 

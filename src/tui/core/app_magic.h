@@ -7,7 +7,7 @@
 #ifndef TUI_CORE_APP_MAGIC_H
 #define TUI_CORE_APP_MAGIC_H
 
-#include "tui/host/querier.h"
+#include "tui/workers/querier.h"
 
 #define APP_MAGIC_TEXT ((size_t)256 * 1024) /* of a look's answer, at most */
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "client/history.h"
-#include "tui/host/querier.h"
+#include "tui/workers/querier.h"
 
 enum app_query_request { APP_QUERY_NONE = 0, APP_QUERY_TABLES, APP_QUERY_RUN, APP_QUERY_EXPORT };
 

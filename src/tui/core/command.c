@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/option.h"
+#include "tui/core/action_table.h"
 #include "tui/core/app.h"
 #include "tui/core/screen.h"
 
@@ -17,8 +18,27 @@ static enum action_context command_context(struct app *app) {
     return screen_context(s->def, s->state);
 }
 
+static struct command_def command_all[COMMAND_MAX_ROWS];
+
+/* Rows after the `n`th; the last one is left free, because it ends the table. How many there are then. */
+static size_t command_add(size_t n, const struct command_def *rows) {
+    for (const struct command_def *d = rows; d && d->name && n + 1 < COMMAND_MAX_ROWS; d++)
+        command_all[n++] = *d;
+    return n;
+}
+
+const struct command_def *command_rows(void) {
+    size_t n = 0;
+    if (command_all[0].name)
+        return command_all;
+    for (const struct screen_def *const *s = screen_list; *s; s++)
+        n = command_add(n, (*s)->commands);
+    command_add(n, command_table);
+    return command_all;
+}
+
 const struct command_def *command_find(const char *name, enum action_context context) {
-    for (const struct command_def *d = command_table; d->name; d++)
+    for (const struct command_def *d = command_rows(); d->name; d++)
         if ((d->contexts & ACTION_IN(context)) && strcmp(d->name, name) == 0)
             return d;
     return NULL;
@@ -34,7 +54,7 @@ static void command_unknown(struct app *app, const char *word) {
     const char *names[COMMAND_MAX_NAMES];
     enum action_context context = command_context(app);
     size_t n = 0;
-    for (const struct command_def *d = command_table; d->name && n + 1 < COMMAND_MAX_NAMES; d++)
+    for (const struct command_def *d = command_rows(); d->name && n + 1 < COMMAND_MAX_NAMES; d++)
         if (d->contexts & ACTION_IN(context))
             names[n++] = d->name;
     for (const struct action_def *d = action_table(); d->action && n + 1 < COMMAND_MAX_NAMES; d++)
@@ -114,7 +134,7 @@ void command_complete(struct app *app, const char *line, struct command_choices 
             d->complete(app, out);
         return;
     }
-    for (const struct command_def *d = command_table; d->name; d++)
+    for (const struct command_def *d = command_rows(); d->name; d++)
         if (d->contexts & ACTION_IN(context))
             command_offer(out, d->name, d->help);
     for (const struct action_def *d = action_table(); d->action; d++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command: what can be typed behind the colon, in one table.
+ * command: what can be typed behind the colon, as rows of a table.
  *
  * A row is a command: its name, its argument, what it does, and what its argument may be. The line, the words to complete with
  * and the help are made from the table; besides, every action of the action table that means something where one is can be run
- * by its name. Screens may have commands of their own: rows with contexts. Pure, but for what a command does to the app.
+ * by its name. A screen brings its own commands (screen_def.commands). Pure, but for what a command does to the app.
  */
 #ifndef TUI_CORE_COMMAND_H
 #define TUI_CORE_COMMAND_H
@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "tui/core/action.h"
+#include "tui/keys/action.h"
 
 struct app;
 
@@ -44,8 +44,12 @@ struct command_def {
     void (*complete)(struct app *app, struct command_choices *out);
 };
 
-/* The table; ends with a NULL name. */
+/* The rows of command_table.c, which belong to no screen; ends with a NULL name. */
 extern const struct command_def command_table[];
+
+/* All rows: those of the screens, then those of command_table; ends with a NULL name. */
+#define COMMAND_MAX_ROWS 128
+const struct command_def *command_rows(void);
 
 /* The command of that name where one is, or NULL. */
 const struct command_def *command_find(const char *name, enum action_context context);

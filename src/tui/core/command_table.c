@@ -2,6 +2,7 @@
 /*
  * command_table: the commands behind the colon, a row each; see command.h. A row is a line or two: the words of the help.
  */
+#include "tui/core/action_table.h"
 #include "tui/core/command.h"
 
 #include <errno.h>
@@ -12,7 +13,6 @@
 #include "client/export/export.h"
 #include "tui/core/app.h"
 #include "tui/core/app_export.h"
-#include "tui/screens/sql/sql_commands.h"
 
 static void command_help(struct app *app, const char *argument) {
     (void)argument;
@@ -316,15 +316,9 @@ static void command_complete_debuggers(struct app *app, struct command_choices *
 }
 
 #define ANYWHERE ACTION_EVERYWHERE
-#define SQL (ACTION_IN(CONTEXT_SQL) | ACTION_IN(CONTEXT_SQL_SHEET) | ACTION_IN(CONTEXT_SQL_COMPLETE))
 
 /* clang-format off */
 const struct command_def command_table[] = {
-    {"export", "FILE", "write the result; FILE ends in .csv, .json or .ndjson", SQL,
-     sql_command_export, NULL},
-    {"watch", "[SECONDS|off]", "run the query again and again", SQL, sql_command_watch, sql_complete_watch},
-    {"save", "NAME", "keep the query; F2 has it", SQL, sql_command_save, NULL},
-    {"sql", "QUERY", "run a query in the SQL screen", ANYWHERE, sql_command_run, NULL},
     {"thread", "TID|NAME|all", "go to a thread; in Flame and Top: its samples", ANYWHERE,
      command_thread, command_complete_thread},
     {"window", "10s|FROM-TO", "the time that all screens look at, as W does", ANYWHERE,

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "tui/core/action.h"
+#include "tui/core/action_keys.h"
 #include "tui/core/config_line.h"
 
 bool config_file_folder(char *path, size_t cap) {

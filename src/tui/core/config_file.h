@@ -2,7 +2,7 @@
 /*
  * config_file: the user's file of settings and keys.
  *
- * Lines "setting = value" (settings.h), then in a section [keys] "CONTEXT.ACTION = KEY KEY" (action.h); a line that
+ * Lines "setting = value" (settings.h), then in a section [keys] "CONTEXT.ACTION = KEY KEY" (action_keys.h); a line that
  * starts with # is a comment. What is wrong is a warning with its line and never keeps the program from starting. The file is
  * written only when the user asks for it: whole or not at all, readable by its owner alone, never through a link and never over
  * a file of somebody else; comments and lines that are not known stay. Bounded: CONFIG_FILE_MAX bytes.

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/core/action.h"
+#include "tui/core/action_keys.h"
+#include "tui/core/action_table.h"
+#include "tui/keys/action.h"
 #include "tui/core/app_history.h"
 #include "tui/core/tabs.h"
 

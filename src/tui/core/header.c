@@ -13,8 +13,9 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/model/verdict_badge.h"
+#include "tui/core/verdict_badge.h"
 #include "tui/view/layout.h"
+#include "tui/view/meter_draw.h"
 #include "version.h"
 
 #define HEADER_FULL_ROWS 20 /* screens with fewer rows get the short header */

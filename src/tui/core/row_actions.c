@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tui/core/action_table.h"
 #include "tui/core/app.h"
-#include "tui/core/pick.h"
+#include "tui/view/pick.h"
 #include "tui/core/tagging.h"
 
 void row_actions_init(struct row_actions *h) { h->menu_row = h->menu_col = -1; }

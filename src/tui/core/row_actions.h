@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-#include "tui/core/action.h"
-#include "tui/core/input.h"
+#include "tui/keys/action.h"
+#include "tui/keys/input.h"
 
 struct app;
 struct app_screen;

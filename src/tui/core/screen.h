@@ -17,14 +17,15 @@
 #include "base/model.h"
 #include "base/strbuf.h"
 #include "client/samples/sample_flame.h"
-#include "tui/core/action.h"
-#include "tui/core/input.h"
+#include "tui/keys/action.h"
+#include "tui/keys/input.h"
 #include "tui/view/grid.h"
 #include "tui/view/match.h"
 #include "tui/view/tags.h"
 
 struct app;
 struct app_screen;
+struct command_def;
 struct view;
 
 /* How a typed line reaches a screen. SCREEN_REDRAW: the key that opened the prompt was pressed in it. */
@@ -147,6 +148,8 @@ struct screen_def {
 
     /* Left part of the status line. */
     void (*status)(const void *state, const struct app *app, struct strbuf *out);
+
+    const struct command_def *commands; /* that it brings, see command.h; ends with a NULL name. NULL none */
 };
 
 #define SCREEN_EXTERN(NAME, name) extern const struct screen_def screen_##name;

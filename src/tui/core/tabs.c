@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
+#include "tui/core/action_table.h"
 #include "tui/core/app.h"
 
 #define TABS_MAX 16

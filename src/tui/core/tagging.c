@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "tui/core/app.h"
-#include "tui/core/pick.h"
+#include "tui/view/pick.h"
 #include "tui/view/view.h"
 
 /* The screen whose rows are meant: what lies over it asks about it. */

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/strbuf.h"
-#include "tui/core/action.h"
+#include "tui/keys/action.h"
 #include "tui/core/screen.h"
 
 /* What the tagged rows of a screen are of; frames are borrowed until data come. */

@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "client/target/target.h"
-#include "tui/model/targets.h"
+#include "tui/core/targets.h"
 
 /* Targets as they were typed, a name that several processes have as the pids of all of them. */
 struct attach_all {

@@ -19,7 +19,7 @@
 #include "client/target/proc_stats.h"
 #include "tui/core/app.h"
 #include "tui/host/host_internal.h"
-#include "tui/host/source_reader.h"
+#include "tui/workers/source_reader.h"
 #include "tui/term/term.h"
 
 /* Block them and make the descriptor, which is readable when one came; SIGPIPE is ignored. The caller closes it. -1 with the error. */

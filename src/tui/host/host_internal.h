@@ -9,7 +9,7 @@
 #include "client/session/children.h"
 #include "client/loop.h"
 #include "tui/host/attach.h"
-#include "tui/host/lister.h"
+#include "tui/workers/lister.h"
 #include "tui/host/host.h"
 #include "tui/host/host_diff.h"
 #include "tui/host/host_row_actions.h"

@@ -8,7 +8,7 @@
 
 #include "client/target/target.h"
 #include "tui/core/app_magic.h"
-#include "tui/host/querier.h"
+#include "tui/workers/querier.h"
 
 static void host_querier_close(struct host_querier *w) {
     loop_unwatch(w->watch);

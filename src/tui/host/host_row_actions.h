@@ -14,7 +14,7 @@
 #include "client/loop.h"
 #include "tui/core/app.h"
 #include "tui/host/editor_process.h"
-#include "tui/host/exporter.h"
+#include "tui/workers/exporter.h"
 #include "tui/term/term.h"
 
 struct host_row_actions {

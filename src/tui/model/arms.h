@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/model.h"
-#include "tui/core/action.h"
+#include "tui/keys/action.h"
 
 #define ARMS_TEXT 256
 

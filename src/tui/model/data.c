@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "tui/model/snapshot_history.h"
+#include "tui/theme/theme.h"
 
 #define DATA_LOCALS_AGE_S 1.0  /* between two questions for the locals of a thread */
 #define DATA_LOCALS_LOST_S 4.0 /* an answer is not waited for any longer */

@@ -20,7 +20,8 @@
 #include "tui/model/arms.h"
 #include "tui/model/debuggers.h"
 #include "tui/model/events.h"
-#include "tui/view/meter.h"
+#include "tui/model/meter.h"
+#include "tui/theme/theme.h"
 
 #define DATA_GIL_TICKS 40 /* snapshots that shares of the GIL are taken over; at most 64 */
 

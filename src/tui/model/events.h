@@ -16,7 +16,7 @@
 #include "client/session/session.h"
 #include "client/target/proc_stats.h"
 #include "tui/model/log.h"
-#include "tui/view/meter.h"
+#include "tui/model/meter.h"
 
 #define EVENTS_GC_LONG_S 0.050 /* a collection of garbage that is an event */
 #define EVENTS_DROPS_S 10.0    /* between two events of losses: they are added up */

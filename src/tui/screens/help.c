@@ -3,6 +3,8 @@
  * help: every key and what it does, made from the action table; every command, from the command table; what the columns
  * mean, from theirs. Enter does the selected entry on the screen below.
  */
+#include "tui/core/action_keys.h"
+#include "tui/core/action_table.h"
 #include "tui/core/app.h"
 
 #include <stdio.h>
@@ -137,7 +139,7 @@ static void help_init(void *state, struct app *app) {
         help_add(s, (struct help_line){.name = top_columns[i].title, .text = top_columns[i].help});
     help_add(s,
              (struct help_line){.heading = "Commands, behind the colon; besides, every name of an action"});
-    for (const struct command_def *d = command_table; d->name; d++)
+    for (const struct command_def *d = command_rows(); d->name; d++)
         help_add(s, (struct help_line){.command = d, .works_below = (d->contexts & ACTION_IN(here)) != 0});
     help_add(s, (struct help_line){.heading = "In the command line"});
     help_add(s, (struct help_line){.name = "Tab",

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "tui/core/app.h"
-#include "tui/core/pick.h"
+#include "tui/view/pick.h"
 #include "tui/view/view.h"
 
 #define LOG_DETAIL_ROWS 5 /* at most, of the entry that is selected */

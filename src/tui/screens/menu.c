@@ -3,6 +3,8 @@
  * menu: what can be done with the selected row of the screen below, made from the action table. Enter does what is selected, so
  * does its key; / narrows the list, Esc closes it.
  */
+#include "tui/core/action_keys.h"
+#include "tui/core/action_table.h"
 #include "tui/core/app.h"
 
 #include <stdio.h>

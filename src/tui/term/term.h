@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "tui/core/input.h"
+#include "tui/keys/input.h"
 #include "tui/theme/theme.h"
 #include "tui/view/grid.h"
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tui/core/input.h"
+#include "tui/keys/input.h"
 
 #define TERM_KEY_MAX_PASTE ((size_t)64 * 1024)
 

@@ -7,7 +7,7 @@
 #include <wctype.h>
 
 #include "base/text.h"
-#include "tui/core/input.h"
+#include "tui/keys/input.h"
 
 int editor_init(struct editor *e) {
     memset(e, 0, sizeof *e);

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tui/core/action.h"
+#include "tui/keys/action.h"
 #include "tui/view/grid.h"
 
 #define EDITOR_MAX ((size_t)64 * 1024)

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/core/app_feed.h"
 
 #define FACTS_BARS 64
 

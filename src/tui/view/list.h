@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "tui/core/action.h"
+#include "tui/keys/action.h"
 
 struct list {
     int count;    /* rows */

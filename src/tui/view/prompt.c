@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/core/input.h"
+#include "tui/keys/input.h"
 
 void prompt_start(struct prompt *p, const char *label, const char *text) {
     snprintf(p->label, sizeof p->label, "%s", label);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/core/pick.h"
+#include "tui/view/pick.h"
 
 #define TABLE_GAP 1
 

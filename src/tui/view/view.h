@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "base/strbuf.h"
-#include "tui/core/action.h"
-#include "tui/core/input.h"
+#include "tui/keys/action.h"
+#include "tui/keys/input.h"
 #include "tui/view/grid.h"
 #include "tui/view/list.h"
 #include "tui/view/match.h"

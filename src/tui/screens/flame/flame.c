@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 #include "tui/core/app_history.h"
-#include "tui/core/pick.h"
+#include "tui/view/pick.h"
 #include "tui/screens/flame/flame_state.h"
 #include "tui/core/app.h"
 #include "tui/view/diff_cell.h"

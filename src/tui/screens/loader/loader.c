@@ -10,8 +10,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "tui/view/browser.h"
+#include "tui/screens/browser.h"
 #include "tui/screens/loader/loader_rows.h"
+#include "tui/view/meter_draw.h"
 
 #define LOADER_EVERY_S 1.0
 #define LOADER_WORKERS_EVERY_S 5.0 /* each is looked into from outside */

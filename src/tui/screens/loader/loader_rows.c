@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "tui/core/app_feed.h"
-#include "tui/core/pick.h"
+#include "tui/view/pick.h"
 #include "tui/view/table.h"
 
 #define LOADER_MAX 64 /* that are told apart */

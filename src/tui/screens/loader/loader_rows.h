@@ -7,7 +7,7 @@
 #define TUI_SCREENS_LOADER_LOADER_ROWS_H
 
 #include "tui/view/outline.h"
-#include "tui/view/meter.h"
+#include "tui/model/meter.h"
 
 #define LOADER_GONE_S 5.0 /* one without a row for so long is iterated over no more */
 

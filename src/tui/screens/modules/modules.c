@@ -8,7 +8,7 @@
 #include "tui/core/app.h"
 
 #include "base/text.h"
-#include "tui/view/browser.h"
+#include "tui/screens/browser.h"
 #include "tui/screens/modules/modules_rows.h"
 
 #define MODULES_EVERY_S 5.0

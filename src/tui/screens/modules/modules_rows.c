@@ -11,7 +11,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "tui/core/app_feed.h"
-#include "tui/core/pick.h"
+#include "tui/view/pick.h"
 #include "tui/view/table.h"
 
 #define MODULE_BAR 8         /* columns of a bar */

@@ -10,13 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/core/pick.h"
+#include "tui/view/pick.h"
 #include "tui/screens/log.h"
 #include "tui/screens/overview/overview_lines.h"
 #include "tui/screens/overview/overview_verdicts.h"
-#include "tui/model/window.h"
+#include "tui/core/window.h"
 #include "tui/view/layout.h"
 #include "tui/view/list.h"
+#include "tui/view/meter_draw.h"
 
 #define OVERVIEW_PICK_S 0.9 /* between two additions of the functions */
 #define OVERVIEW_VALUE_COLS 9

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "tui/screens/overview/overview_verdicts.h"
 #include "tui/screens/threads/threads_rows.h"
-#include "tui/model/window.h"
+#include "tui/core/window.h"
 
 #define OVERVIEW_LONG_GIL_US 2000 /* the agent means to stay below */
 #define OVERVIEW_MEAN 40          /* snapshots that shares are taken over */

@@ -16,7 +16,7 @@
 #include "tui/core/app.h"
 #include "tui/core/app_magic.h"
 #include "tui/view/pager.h"
-#include "tui/view/typing.h"
+#include "tui/screens/typing.h"
 
 #define REPL_AHEAD 512
 #define REPL_INDENT 4

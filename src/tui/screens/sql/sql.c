@@ -9,9 +9,10 @@
 #include <string.h>
 
 #include "store/sql/sql_rewrite.h"
-#include "tui/core/pick.h"
+#include "tui/view/pick.h"
 #include "tui/core/app.h"
 #include "tui/screens/sql/sql_state.h"
+#include "tui/view/view.h"
 
 #define SQL_WHEEL 3
 
@@ -243,6 +244,7 @@ const struct screen_def screen_sql = {
     .rows = &sql_tagged,
     .is_on = sql_is_on,
     .status = sql_status,
+    .commands = sql_commands,
 };
 
 /* ---- pick ---- */

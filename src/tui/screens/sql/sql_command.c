@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_command: running what is in the editor, again and again too, and the commands of this screen; see sql_commands.h. */
-#include "tui/screens/sql/sql_commands.h"
+/* sql_command: running what is in the editor, again and again too, and the commands of this screen; see sql_state.h. */
+#include "tui/screens/sql/sql_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "base/text.h"
 #include "client/output.h"
 #include "client/sql/saved.h"
-#include "tui/host/querier.h"
+#include "tui/workers/querier.h"
 #include "tui/core/app.h"
-#include "tui/screens/sql/sql_state.h"
+#include "tui/core/command.h"
 
 #define SQL_WATCH_MIN_S 1.0
 #define SQL_WATCH_MAX_S 3600.0
@@ -64,7 +64,7 @@ static int sql_copy_shown(const struct sheet *sheet, struct querier_export *x) {
     return 0;
 }
 
-void sql_command_export(struct app *app, const char *path) {
+static void sql_command_export(struct app *app, const char *path) {
     struct sql_state *s = app_top(app)->state;
     struct querier_export x = {0};
     struct err e;
@@ -87,7 +87,7 @@ void sql_command_export(struct app *app, const char *path) {
     app_write(app, &x);
 }
 
-void sql_command_watch(struct app *app, const char *text) {
+static void sql_command_watch(struct app *app, const char *text) {
     struct sql_state *s = app_top(app)->state;
     char *end;
     if (strcmp(text, "off") == 0) {
@@ -104,7 +104,7 @@ void sql_command_watch(struct app *app, const char *text) {
     sql_watch(s, app, every);
 }
 
-void sql_command_save(struct app *app, const char *name) {
+static void sql_command_save(struct app *app, const char *name) {
     const struct sql_state *s = app_top(app)->state;
     struct err e;
     if (!s->typing.editor.text[strspn(s->typing.editor.text, " \t\n")])
@@ -115,7 +115,7 @@ void sql_command_save(struct app *app, const char *name) {
         app_message(app, false, "saved: F2 has it; it is %s/%s.sql", app->query.saved_dir, name);
 }
 
-void sql_complete_watch(struct app *app, struct command_choices *out) {
+static void sql_complete_watch(struct app *app, struct command_choices *out) {
     (void)app;
     command_offer(out, "off", "no more");
     command_offer(out, "2", "every 2 s");
@@ -123,7 +123,7 @@ void sql_complete_watch(struct app *app, struct command_choices *out) {
     command_offer(out, "60", "every minute");
 }
 
-void sql_command_run(struct app *app, const char *argument) {
+static void sql_command_run(struct app *app, const char *argument) {
     if (!*argument) {
         app_message(app, true, "what query? :sql SELECT ..., or F2 of the SQL screen has some");
         return;
@@ -135,3 +135,16 @@ void sql_command_run(struct app *app, const char *argument) {
     sql_run(s, app);
     s->in_sheet = true;
 }
+
+#define SQL (ACTION_IN(CONTEXT_SQL) | ACTION_IN(CONTEXT_SQL_SHEET) | ACTION_IN(CONTEXT_SQL_COMPLETE))
+
+/* clang-format off */
+const struct command_def sql_commands[] = {
+    {"export", "FILE", "write the result; FILE ends in .csv, .json or .ndjson", SQL,
+     sql_command_export, NULL},
+    {"watch", "[SECONDS|off]", "run the query again and again", SQL, sql_command_watch, sql_complete_watch},
+    {"save", "NAME", "keep the query; F2 has it", SQL, sql_command_save, NULL},
+    {"sql", "QUERY", "run a query in the SQL screen", ACTION_EVERYWHERE, sql_command_run, NULL},
+    {NULL, NULL, NULL, 0, NULL, NULL},
+};
+/* clang-format on */

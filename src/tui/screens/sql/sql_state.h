@@ -9,7 +9,7 @@
 
 #include "client/sql/sql_complete.h"
 #include "tui/core/app.h"
-#include "tui/view/typing.h"
+#include "tui/screens/typing.h"
 #include "tui/view/pager.h"
 #include "tui/view/sheet.h"
 
@@ -79,6 +79,8 @@ void sql_run(struct sql_state *s, struct app *app);
 
 /* Run the query again and again, so many seconds apart; 0 no more. */
 void sql_watch(struct sql_state *s, struct app *app, double every_s);
+
+extern const struct command_def sql_commands[];
 
 /* sql.c: see screen_def. */
 extern const struct screen_rows sql_tagged;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/view/browser.h"
+#include "tui/screens/browser.h"
 #include "tui/screens/tensors/tensors_growth.h"
 #include "tui/screens/tensors/tensors_rows.h"
 

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "tui/screens/tensors/tensors_rows.h"
 #include "tui/core/app_feed.h"
-#include "tui/core/pick.h"
+#include "tui/view/pick.h"
 #include "tui/view/table.h"
 
 static const struct growth_row *growth_of(const void *node) {

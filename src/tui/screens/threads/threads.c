@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "tui/core/app.h"
-#include "tui/core/pick.h"
+#include "tui/view/pick.h"
 #include "tui/screens/threads/threads_rows.h"
 #include "tui/view/layout.h"
 #include "tui/view/locals.h"

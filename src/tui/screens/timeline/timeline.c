@@ -14,7 +14,7 @@
 
 #include "base/grow.h"
 #include "client/samples/thread_runs.h"
-#include "tui/core/pick.h"
+#include "tui/view/pick.h"
 #include "tui/core/app.h"
 #include "tui/screens/timeline/timeline_state.h"
 

@@ -16,7 +16,7 @@
 #include "tui/core/app.h"
 #include "tui/core/app_diff.h"
 #include "tui/core/app_history.h"
-#include "tui/core/pick.h"
+#include "tui/view/pick.h"
 #include "tui/screens/top/top_head.h"
 #include "tui/screens/top/top_rows.h"
 #include "tui/view/layout.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/core/pick.h"
+#include "tui/view/pick.h"
 #include "tui/model/data.h"
 #include "tui/view/diff_cell.h"
 

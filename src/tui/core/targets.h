@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * targets: several targets in one app. One is shown: its data are the app's. The others keep theirs aside, fed by sessions that send
+ * little, and are there at once when they are switched to.
+ *
+ * Part of the app; nothing here when there is but one. One thread.
+ */
+#ifndef TUI_CORE_TARGETS_H
+#define TUI_CORE_TARGETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "client/session/session.h"
+#include "tui/model/data.h"
+#include "tui/view/tags.h"
+
+#define TARGETS_MAX 16           /* more are refused: each costs a session and what is known of it */
+#define TARGETS_BACKGROUND_S 2.0 /* between two snapshots of one that is not shown */
+
+/* One of several. */
+struct app_target {
+    pid_t pid;        /* as seen from here; 0 unknown */
+    char name[128];   /* as it was asked for */
+    struct data data; /* while it is not shown */
+};
+
+struct app_targets {
+    struct app_target items[TARGETS_MAX];
+    int n;            /* 0: there is one target alone */
+    int shown;        /* which of them */
+    struct tags tags; /* that are tagged in the list of them, by their numbers, from 1 */
+    struct data_children
+        rows; /* those not shown, for Threads: shots and texts are borrowed from their data */
+    struct data_child row_items[TARGETS_MAX];
+};
+
+struct app;
+
+void targets_fini(struct app *a);
+
+/* Take one in; the first one is shown. Its number, or -1: there are TARGETS_MAX. */
+int targets_add(struct app *a, pid_t pid, const char *name);
+
+/* Number of targets, 1 also where there is one alone; and what is known of one. */
+int targets_count(const struct app *a);
+const struct data *targets_data(const struct app *a, int i);
+pid_t targets_pid(const struct app *a, int i);
+const char *targets_name(const struct app *a, int i);
+
+/* The one with that pid; -1 none. */
+int targets_find(const struct app *a, pid_t pid);
+
+/* The one that a text names: its number, counted from 1, or its pid. -1 none. */
+int targets_named(const struct app *a, const char *text);
+
+/* Show another one: its data become the app's. */
+void targets_show(struct app *a, int i);
+
+/* What came of one that is not shown; moved out of *t, *s. */
+void targets_take_state(struct app *a, int i, enum session_state state, const struct err *why,
+                        double retry_in_s);
+void targets_take_target(struct app *a, int i, struct model_target *t);
+void targets_take_snapshot(struct app *a, int i, struct model_snapshot *s);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* meter: the recent past of one number. Pure. */
+#ifndef TUI_MODEL_METER_H
+#define TUI_MODEL_METER_H
+
+#define METER_MAX 256
+
+struct meter {
+    double values[METER_MAX]; /* ring; NAN unknown */
+    int next, count;
+};
+
+void meter_add(struct meter *m, double value);
+void meter_clear(struct meter *m);
+
+/* The value `back` steps ago; 0 is the newest. NAN before the first. */
+double meter_at(const struct meter *m, int back);
+
+/* Mean of the last `n` known values; NAN when there is none. */
+double meter_mean(const struct meter *m, int n);
+
+/* Largest of the last `n` known values, at least `least`. */
+double meter_max(const struct meter *m, int n, double least);
+
+#endif
