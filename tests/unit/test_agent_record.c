@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is written into the tables, read back: ids over several epochs of the trie, definitions before use, tables that are too small. */
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -431,6 +432,66 @@ static void once_a_second(void **state) {
     thread_sampler_fini(&p);
 }
 
+#define EVENTS 2000
+
+static void *write_events(void *arg) {
+    char text[32];
+    for (int i = 0; i < EVENTS; i++) {
+        (void)snprintf(text, sizeof text, "number %d", i);
+        record_event(arg, RING_EVENT_EVAL, 7, 8, text);
+    }
+    return NULL;
+}
+
+static void count_row(const struct ring_block *b, uint32_t row, void *arg) {
+    (void)b;
+    (void)row;
+    ++*(int *)arg;
+}
+
+/* The server's thread writes events while the sampler's makes the tables, fills and replaces them. */
+static void events_of_another_thread(void **state) {
+    struct config more = config;
+    struct thread_sampler p;
+    struct record r;
+    struct record_view view = {.overhead_pct = NAN, .us_per_sample = NAN};
+    struct model_table tables[RING_TABLE_KEPT];
+    pthread_t thread;
+    int n = 0;
+    (void)state;
+    assert_int_equal(thread_sampler_init(&p, ignore_flush, NULL), 0);
+    record_init(&r, &config);
+    record_event(&r, RING_EVENT_EVAL, 7, 8, "before there were tables");
+    assert_null(r.set); /* it is for the sampler's thread to begin */
+    record_begin(&r);
+    (void)each_row(&r, RING_EVENTS, count_row, &n);
+    assert_int_equal(n, 1);
+    assert_ptr_equal(r.set, r.shared.set);
+    assert_int_equal(pthread_create(&thread, NULL, write_events, &r), 0);
+    for (int i = 0; i < 200; i++) {
+        second(&r, &p, &view);
+        record_flush_now(&r);
+        (void)record_list(&r, tables);
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    (void)record_list(&r, tables);
+    assert_int_equal(tables[RING_EVENTS].rows, EVENTS + 1);
+    assert_int_equal(tables[RING_EVENTS].lost, 0);
+    assert_int_equal(pthread_create(&thread, NULL, write_events, &r), 0);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(config_set(&more, CONFIG_MAX_MEMORY, "",
+                                    i % 3   ? "4M"
+                                    : i % 2 ? "0"
+                                            : "5M",
+                                    NULL),
+                         0);
+        record_configure(&r, &more);
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    record_end(&r, true);
+    thread_sampler_fini(&p);
+}
+
 /* An Optimizer.step that ends at that many ns. */
 static void step_ends(uint64_t ns) {
     spans_begin(1000, "Optimizer.step#SGD.step");
@@ -476,6 +537,7 @@ int main(void) {
         cmocka_unit_test(collections_are_told_once),
         cmocka_unit_test(collections_of_other_interpreters),
         cmocka_unit_test(once_a_second),
+        cmocka_unit_test(events_of_another_thread),
         cmocka_unit_test(test_step_of_a_moment),
     };
     return cmocka_run_group_tests(tests, make_base, remove_base);

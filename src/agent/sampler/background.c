@@ -67,9 +67,9 @@ void background_plan_second(const struct background *a, bool tick, bool ticking,
         *next_ns = latest;
 }
 
-void background_publish(const struct background *a, const struct training *training, struct mailbox *m) {
+void background_publish(struct background *a, const struct training *training, struct mailbox *m) {
     struct mailbox_status *st = &m->status;
-    const struct record *r = &a->record;
+    struct record *r = &a->record;
     uint64_t up = clock_mono_ns() - r->began_ns;
     _Static_assert(MAILBOX_TABLES >= RING_TABLE_KEPT, "there are more tables than status has room for");
     pthread_mutex_lock(&m->lock);

@@ -66,7 +66,7 @@ void background_plan_second(const struct background *a, bool tick, bool ticking,
 struct record_samples background_samples(const struct thread_sampler *p);
 
 /* Put the tables' state into the mailbox's status; takes the lock. */
-void background_publish(const struct background *a, const struct training *training, struct mailbox *m);
+void background_publish(struct background *a, const struct training *training, struct mailbox *m);
 
 /* Fill the part of a row of status about clients: their number, their drops; takes the lock.
  * Returns the memory of the server's thread. */

@@ -277,8 +277,7 @@ static void fatal_keep_samples(struct fatal_work *w) {
     thread_sampler_settle(&s->profile);
     struct record_samples samples = background_samples(&s->profile);
     s->always.outgrown |= record_take(&s->always.record, &samples);
-    if (s->always.record.set)
-        s->always.record.unflushed = ring_set_flush(s->always.record.set) != 0;
+    record_flush_now(&s->always.record);
 }
 
 void sampler_note_fatal(void *arg) { mailbox_wake(arg); }

@@ -26,8 +26,19 @@
 /* maximum for dead processes together, as a multiple of the limit of one */
 #define RECORD_KEEP_DEAD 8
 
+static void record_lock(struct record *r) { pthread_mutex_lock(&r->shared.lock); }
+
+static void record_unlock(struct record *r) { pthread_mutex_unlock(&r->shared.lock); }
+
+static void record_set_unflushed(struct record *r, bool unflushed) {
+    __atomic_store_n(&r->unflushed, unflushed, __ATOMIC_RELAXED);
+}
+
 void record_init(struct record *r, const struct config *config) {
-    *r = (struct record){.config = *config, .cost_pct = NAN, .began_ns = clock_mono_ns()};
+    *r = (struct record){.shared = {.lock = PTHREAD_MUTEX_INITIALIZER},
+                         .config = *config,
+                         .cost_pct = NAN,
+                         .began_ns = clock_mono_ns()};
     r->second_due_ns = r->began_ns;
 }
 
@@ -43,7 +54,7 @@ void record_add_producer(struct record *r, const struct record_producer *produce
 void record_append(struct record *r, enum ring_table table, const union ring_value *row) {
     struct ring *ring = ring_set_get(r->set, table);
     if (ring && ring_append(ring, row) == 0)
-        r->unflushed = true;
+        record_set_unflushed(r, true);
 }
 
 /* ---- stacks ---- */
@@ -202,33 +213,53 @@ static void record_owner(struct ring_owner *owner, char *host, size_t cap) {
     }
 }
 
+/* With the lock: make the tables, unless that was tried before. */
 static void record_open(struct record *r) {
+    struct record_shared *t = &r->shared;
     struct ring_owner owner;
     struct err e = {0};
     char host[256];
+    if (t->opened)
+        return;
+    t->opened = true;
     if (record_limit(r) == 0) {
-        snprintf(r->note, sizeof r->note, "there are no tables: %s is 0",
+        snprintf(t->note, sizeof t->note, "there are no tables: %s is 0",
                  config_defs[CONFIG_MAX_MEMORY].name);
         return;
     }
     record_owner(&owner, host, sizeof host);
+    t->set = ring_set_open(RING_TABLES, RING_TABLE_KEPT, &owner, r->config.data_dir, record_limit(r), &e);
+    snprintf(t->note, sizeof t->note, "%s", t->set ? ring_set_note(t->set) : e.text);
+    if (t->set)
+        ring_set_each_fd(t->set, fds_note);
+}
+
+/* With the lock: the same for the first tables of this run. */
+static void record_open_first(struct record *r) {
+    if (!r->shared.opened)
+        record_prune(r);
+    record_open(r);
+}
+
+/* With the lock: the sampler's thread starts to write to the tables. */
+static void record_use(struct record *r) {
     r->facts = (struct record_facts){.told = false};
     r->gc = (struct record_gc){.begun = false};
-    r->set = ring_set_open(RING_TABLES, RING_TABLE_KEPT, &owner, r->config.data_dir, record_limit(r), &e);
-    snprintf(r->note, sizeof r->note, "%s", r->set ? ring_set_note(r->set) : e.text);
-    if (r->set)
-        ring_set_each_fd(r->set, fds_note);
+    r->set = r->shared.set;
+    memcpy(r->note, r->shared.note, sizeof r->note);
 }
 
 static void record_close(struct record *r, bool remove) {
     if (r->producer)
         r->producer->close(r->producer_arg);
-    if (!r->set)
-        return;
-    ring_set_each_fd(r->set, fds_forget);
-    ring_set_close(r->set, remove);
-    r->set = NULL;
-    r->unflushed = false;
+    record_lock(r);
+    if (r->shared.set) {
+        ring_set_each_fd(r->shared.set, fds_forget);
+        ring_set_close(r->shared.set, remove);
+    }
+    r->shared.set = r->set = NULL;
+    record_unlock(r);
+    record_set_unflushed(r, false);
     record_ids_fini(&r->ids);
 }
 
@@ -237,24 +268,33 @@ void record_begin(struct record *r) {
         return;
     uint64_t cpu = clock_self_cpu_ns();
     r->begun = true;
-    record_prune(r);
-    record_open(r);
+    record_lock(r);
+    record_open_first(r);
+    record_use(r);
+    record_unlock(r);
     r->cost_ns += clock_self_cpu_ns() - cpu;
 }
 
 void record_end(struct record *r, bool remove) {
     record_close(r, remove);
-    record_ids_fini(&r->ids);
     collect_fini(&r->collect);
 }
 
 void record_configure(struct record *r, const struct config *config) {
-    bool anew = r->begun && config->values[CONFIG_MAX_MEMORY] != r->config.values[CONFIG_MAX_MEMORY];
+    bool changed = config->values[CONFIG_MAX_MEMORY] != r->config.values[CONFIG_MAX_MEMORY];
+    record_lock(r);
+    bool anew = changed && r->shared.opened;
+    record_unlock(r);
+    if (anew)
+        record_close(r, true);
+    record_lock(r);
     r->config = *config;
-    if (!anew)
-        return;
-    record_close(r, true);
-    record_open(r);
+    r->shared.opened &= !anew;
+    if (anew && r->begun) {
+        record_open(r);
+        record_use(r);
+    }
+    record_unlock(r);
 }
 
 uint64_t record_due_ns(const struct record *r) {
@@ -392,16 +432,18 @@ static void record_facts(struct record *r, const char *python, struct pystack *p
 
 void record_event(struct record *r, const char *kind, int64_t uid, int64_t pid, const char *text) {
     union ring_value v[RING_EVENTS_COUNT];
-    record_begin(r);
-    if (!r->set)
-        return;
     v[RING_EVENTS_TIMESTAMP].f = clock_epoch_s();
     v[RING_EVENTS_KIND].s = kind;
     v[RING_EVENTS_CLIENT_UID].i = uid < 0 ? RING_INT_NULL : uid;
     v[RING_EVENTS_CLIENT_PID].i = pid < 0 ? RING_INT_NULL : pid;
     v[RING_EVENTS_TEXT].s = text;
-    record_append(r, RING_EVENTS, v);
-    r->unflushed = ring_set_flush(r->set) != 0; /* the next event may be the end of the process */
+    record_lock(r);
+    record_open_first(r);
+    struct ring *ring = r->shared.set ? ring_set_get(r->shared.set, RING_EVENTS) : NULL;
+    /* the next event may be the end of the process */
+    if (ring && ring_append(ring, v) == 0 && ring_flush(ring) != 0)
+        record_set_unflushed(r, true);
+    record_unlock(r);
 }
 
 /* ---- gc ---- */
@@ -653,10 +695,12 @@ static void record_expire(struct record *r, uint64_t now_ns, double now) {
     if (now_ns - r->expired_ns < RECORD_EXPIRE_NS)
         return;
     r->expired_ns = now_ns;
+    record_lock(r);
     ring_set_expire(r->set, now);
     for (size_t i = 0; age > 0 && i < RING_TABLE_KEPT; i++)
         if (RING_TABLES[i].retention_s > 0 && ring_set_get(r->set, i))
             ring_expire(ring_set_get(r->set, i), now - age);
+    record_unlock(r);
 }
 
 void record_second(struct record *r, struct record_samples *p, const struct record_view *view) {
@@ -684,17 +728,26 @@ bool record_is_due(const struct record *r) {
     return r->set && clock_mono_ns() - r->flushed_ns >= RECORD_FLUSH_NS;
 }
 
+void record_flush_now(struct record *r) {
+    if (!r->set)
+        return;
+    record_lock(r);
+    record_set_unflushed(r, ring_set_flush(r->set) != 0);
+    record_unlock(r);
+}
+
 void record_flush(struct record *r) {
-    if (!r->unflushed || !record_is_due(r))
+    if (!__atomic_load_n(&r->unflushed, __ATOMIC_RELAXED) || !record_is_due(r))
         return;
     uint64_t cpu = clock_self_cpu_ns();
-    r->unflushed = ring_set_flush(r->set) != 0;
+    record_flush_now(r);
     r->flushed_ns = clock_mono_ns();
     r->cost_ns += clock_self_cpu_ns() - cpu;
 }
 
-size_t record_list(const struct record *r, struct model_table *out) {
+size_t record_list(struct record *r, struct model_table *out) {
     size_t n = 0;
+    record_lock(r);
     for (size_t i = 0; r->set && i < RING_TABLE_KEPT; i++) {
         struct ring_counts counts;
         const struct ring *ring = ring_set_get(r->set, i);
@@ -708,5 +761,6 @@ size_t record_list(const struct record *r, struct model_table *out) {
                                         .newest = counts.newest_at,
                                         .lost = counts.lost};
     }
+    record_unlock(r);
     return n;
 }

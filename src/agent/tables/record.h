@@ -7,11 +7,14 @@
  * start again when it is full, plus an offset that grows then. A stack is written with its first
  * sample. The rows of each second are written at a tick of the sampler if there is one, so the
  * thread wakes no more often. Their cost is counted separately from that of sampling. All
- * functions are called by the sampler's thread.
+ * functions are called by the sampler's thread, except record_event: a row about what a client
+ * does must be in its file before that is done, and the server's thread does not wait for the
+ * sampler's.
  */
 #ifndef AGENT_TABLES_RECORD_H
 #define AGENT_TABLES_RECORD_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -104,14 +107,25 @@ struct record_producer {
     void (*close)(void *arg);
 };
 
+/* The tables, for all threads that write events. The lock is held for one row, for making rows
+ * visible, and while the tables are made, closed or expire. Only with it may the table of events
+ * be touched. */
+struct record_shared {
+    pthread_mutex_t lock;
+    bool opened; /* the tables were made, or could not be made */
+    struct ring_set *set;
+    char note[256]; /* the error, if there is one; otherwise "" */
+};
+
 struct record {
-    struct ring_set *set; /* NULL: not started, or not possible */
+    struct record_shared shared;
+    struct ring_set *set; /* shared.set, once the sampler's thread has begun; NULL if there is none */
     bool begun;
     uint64_t began_ns;
     struct config config;
-    char note[256]; /* the error, if there is one; otherwise "" */
+    char note[256]; /* a copy of shared.note */
     uint64_t second_due_ns, flushed_ns, expired_ns;
-    bool unflushed;
+    bool unflushed; /* atomic */
     struct record_ids ids;
     uint64_t taken; /* samples of the profile, since its start, that were processed */
     /* samples that were gone before they were taken, or whose stack could not be written */
@@ -169,13 +183,17 @@ bool record_is_due(const struct record *r);
 /* Make new rows visible, if there are any and it is time. */
 void record_flush(struct record *r);
 
+/* Make them visible now. */
+void record_flush_now(struct record *r);
+
 /* For status; table names are static. Returns the number of tables, at most RING_TABLE_KEPT. */
-size_t record_list(const struct record *r, struct model_table *out);
+size_t record_list(struct record *r, struct model_table *out);
 
 /* Memory in use besides the tables. */
 size_t record_bytes(const struct record *r);
 
-/* An action of a client; written immediately. `uid`, `pid` of the client; -1 if unknown. */
+/* An action of a client. Afterwards its row is in the file. The tables are made if there are none
+ * yet. `uid`, `pid` of the client; -1 if unknown. Any thread of the agent. */
 void record_event(struct record *r, const char *kind, int64_t uid, int64_t pid, const char *text);
 
 /* Write the counts of garbage collectors since the last time; `ps` NULL if there are none. */

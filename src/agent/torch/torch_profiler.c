@@ -561,7 +561,7 @@ static void torch_profiler_write(struct torch_profiler *p, const struct torch_pr
         record_append(p->training->record, RING_SPANS, v);
     }
     /* a client that has waited for its end reads them then */
-    ring_set_flush(p->training->record->set);
+    record_flush_now(p->training->record);
 }
 
 static void torch_profiler_report_found(struct torch_profiler *p, const struct torch_profiler_found *f) {
