@@ -391,6 +391,37 @@ def test_without_torch(job):  # noqa: F811
         assert "torch is not imported" in str(error), error
 
 
+def test_no_step_after_a_gradient(trainer, data_dir):
+    """A search that ends before the optimizer's step that would show whether a gradient did harm: that is said. Many calls later it is news."""
+    j = trainer
+    with Client(j.start()) as client:
+        j.do("begin()")
+        wait_told(client)
+        j.do("end()")
+        for calls, stage in ((2, "none"), (20, "backward")):
+            before = len(found_rows(data_dir, j))
+            j.do("set_to(place=None, takes_steps=True)")
+            client.call("arm", {"what": "nan", "steps": 20})
+            wait_until(lambda: (lease_of(client) or {"note": ""})["note"].startswith("looks at 20 steps"), timeout=60, what="the window", interval=0.05)
+            assert j.do("steps(3)") is None
+            j.do("set_to(place='backward', takes_steps=False)")
+            assert j.do(f"steps({calls})") is None
+            client.call("disarm", {"what": "nan"})
+            row = wait_until(lambda: found_rows(data_dir, j)[before:], timeout=60, what="the search to end", interval=0.05)[0]
+            assert row["stage"] == stage, (calls, row)
+            assert calls == 20 or "1 gradient was not finite on the way, and no optimizer's step followed" in row["what"], row
+
+
+def test_armed_before_torch_reports(trainer, data_dir):
+    """Optimizers' steps are waited for, although none was reported yet when the search was armed."""
+    j = trainer
+    j.do("begin()")
+    with Client(j.start()) as client:
+        row, _ = hunt(client, data_dir, j, steps=3)
+        assert "nothing non-finite in 3 steps" in row["what"], row
+        j.do("end()")
+
+
 @pytest.mark.timeout(300)
 def test_a_scaler_that_leaves_out_steps(training_job):  # noqa: F811
     """A job that is fine: gradients overflow now and then on their way, and the GradScaler sees to it. Nothing is found, and that is said."""

@@ -507,13 +507,9 @@ static void test_step_of_a_moment(void **state) {
     training_init(&t, &r, NULL);
     record_begin(&r);
     t.reports = true;
-    for (uint64_t i = 1; i <= 400; i++) {
+    training_keep_ends(&t, 100 * 1000); /* before any of them was taken */
+    for (uint64_t i = 1; i <= 400; i++)
         step_ends(1000 * i);
-        if (i == 100) {
-            training_take(&t);
-            training_keep_ends(&t, true);
-        }
-    }
     training_take(&t);
     assert_int_equal(training_step_at(&t, 390 * 1000), 390);
     assert_int_equal(training_step_at(&t, 390 * 1000 + 1), 391);
@@ -522,7 +518,7 @@ static void test_step_of_a_moment(void **state) {
     assert_int_equal(training_step_at(&t, 400 * 1000 + 1), 401);
     assert_int_equal(training_step_at(&t, 105 * 1000 + 1), 106); /* kept */
     assert_int_equal(training_step_at(&t, 140 * 1000 + 1), -1);
-    training_keep_ends(&t, false);
+    training_drop_ends(&t);
     assert_int_equal(training_step_at(&t, 105 * 1000 + 1), -1);
     t.reports = false; /* torch has none to be taken back */
     record_end(&r, true);

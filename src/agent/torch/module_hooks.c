@@ -388,13 +388,16 @@ static object *module_on_pre(object *self, object *args) {
         return module_none();
     object *module = api->PyTuple_GetItem(args, 0), *type = module ? api->PyObject_Type(module) : NULL;
     if (type) {
-        if (module_calls.depth == 0)
+        bool is_outermost = module_calls.depth == 0;
+        if (is_outermost)
             module_note_root(module);
         int32_t call =
             module_calls_begin(&module_calls, (uint64_t)(uintptr_t)module, (uint64_t)(uintptr_t)type, ns);
         api->Py_DecRef(type);
         if (call >= 0 && module_seeks_nonfinite()) {
             struct nonfinite_place at = module_place(call, ns, NONFINITE_FORWARD);
+            if (is_outermost)
+                nonfinite_on_model();
             if (nonfinite_on_call(&at, api->PyTuple_GetItem(args, 1)))
                 module_window_end(clock_mono_ns());
         }

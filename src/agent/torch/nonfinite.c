@@ -118,6 +118,7 @@ static struct {
     struct nonfinite_counts counts;
     uint64_t bytes_left;
     uint64_t parameters; /* in this step */
+    uint64_t models;     /* outermost calls of modules since the backward finding */
     struct nonfinite_input {
         uint32_t round;
         bool has;
@@ -140,7 +141,7 @@ void nonfinite_clear(void) {
     bool has_optimizers = hunt.counts.has_optimizers;
     hunt.counts = (struct nonfinite_counts){.has_optimizers = has_optimizers};
     hunt.bytes_left = NONFINITE_BYTES;
-    hunt.parameters = 0;
+    hunt.parameters = hunt.models = 0;
     memset(hunt.inputs, 0, sizeof hunt.inputs);
 }
 
@@ -218,9 +219,24 @@ static void nonfinite_put_what(struct nonfinite_verdict *v) {
                  at->group);
 }
 
+/* A GradScaler passes over steps whose gradients are not finite, some of them in a row while it
+ * looks for its scale. That is no fault of the job: where optimizers' steps are seen, the next one
+ * shows whether the gradient did any harm. If none comes for that many calls of a model, that
+ * is news. */
+#define NONFINITE_PASSED_OVER 16
+
+static bool nonfinite_is_undecided(void) {
+    return hunt.backward.is && !hunt.n_gradients && hunt.counts.parameters &&
+           hunt.models < NONFINITE_PASSED_OVER;
+}
+
 void nonfinite_judge(const struct module_calls *calls, const struct nonfinite_name *names, size_t n,
                      struct nonfinite_verdict *out) {
     int32_t call;
+    if (nonfinite_is_undecided()) {
+        hunt.backward.is = false;
+        hunt.counts.undecided++;
+    }
     const struct nonfinite_gradient *g = nonfinite_find_gradient(calls, names, n, &call);
     const struct nonfinite_find *find = hunt.backward.is ? &hunt.backward : NULL;
     if (g && (!find || nonfinite_is_before(g, call, find))) {
@@ -441,6 +457,8 @@ static void nonfinite_find_parameter(object *module, char *buf, size_t cap) {
 
 void nonfinite_spend(uint64_t ns) { hunt.counts.own_ns += ns; }
 
+void nonfinite_on_model(void) { hunt.models += hunt.backward.is; }
+
 bool nonfinite_on_round(bool goes_on) {
     if (hunt.backward.is && !goes_on)
         return false;
@@ -515,6 +533,7 @@ static void nonfinite_scan_parameter(void *ctx, object *parameter, int32_t group
 static void nonfinite_pass(void) {
     hunt.backward.is = false;
     hunt.counts.passed++;
+    hunt.models = 0;
 }
 
 bool nonfinite_on_optimizer(uint64_t ns, object *optimizer) {

@@ -66,6 +66,7 @@ struct nonfinite_counts {
     /* intermediate gradients that were not finite, and reached no parameter: a GradScaler skips
      * such steps */
     uint64_t passed;
+    uint64_t undecided;  /* the same, where the search ended before the next optimizer's step */
     uint64_t own_ns;     /* time of the checks */
     bool has_optimizers; /* torch reports when an optimizer's step begins */
 };
@@ -94,7 +95,8 @@ const struct nonfinite_counts *nonfinite_get_counts(void);
 /* After it was settled: the addresses that need a name. Returns their number. */
 size_t nonfinite_get_wanted(uint64_t *out);
 
-/* The first of all findings: `calls` is of the last step. */
+/* The first of all findings: `calls` is of the last step. A gradient on its way to the parameters
+ * is none if optimizers' steps were seen, but not yet one after it: it is counted as undecided. */
 void nonfinite_judge(const struct module_calls *calls, const struct nonfinite_name *names, size_t n,
                      struct nonfinite_verdict *out);
 
@@ -118,6 +120,8 @@ void nonfinite_end(void);
  * one had a finding; unless it `goes_on`, because an optimizer's step may still show that the
  * finding had no effect. */
 bool nonfinite_on_round(bool goes_on);
+/* The outermost call of a module begins. */
+void nonfinite_on_model(void);
 /* A module is called, with the tuple of its arguments, and with its keyword arguments; it has
  * returned. */
 bool nonfinite_on_call(const struct nonfinite_place *at, struct pyapi_object *inputs);

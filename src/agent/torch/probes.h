@@ -43,7 +43,7 @@ struct probes {
     struct lease leases[LEASE_KIND_COUNT];
     struct torch_profiler profiler; /* LEASE_PROFILER: it has its own phases */
     int64_t looks[LEASE_KIND_COUNT];
-    char notes[LEASE_KIND_COUNT][200];
+    char notes[LEASE_KIND_COUNT][400];
     struct probes_ask {
         uint32_t peer, id;
         enum lease_kind kind;

@@ -21,14 +21,13 @@ void probes_nonfinite_begin(struct probes *p) {
              "looks at %lld steps, which take longer: about 0.5 s for each GiB that modules take and "
              "give, and of gradients",
              (long long)p->wanted);
-    training_keep_ends(p->training, true);
+    training_keep_ends(p->training, clock_mono_ns());
     module_hooks_open(MODULE_MODE_NUMBERS, (unsigned)p->wanted, p->training->steps.per_step);
 }
 
 void probes_nonfinite_wait(struct probes *p, uint64_t now_ns) {
-    bool told = p->training->reports;
     if (module_window_get() == MODULE_WINDOW_WAITS && !module_window_is_anyhow() &&
-        (!told || now_ns - p->phase_ns >= PROBES_WAIT_NS))
+        (p->training->refused || now_ns - p->phase_ns >= PROBES_WAIT_NS))
         module_window_begin_anyhow((unsigned)p->wanted);
 }
 
@@ -78,6 +77,10 @@ static void nonfinite_put_nothing(struct strbuf *out, const struct probes *p, si
 static void nonfinite_put_counts(struct strbuf *out) {
     const struct nonfinite_counts *c = nonfinite_get_counts();
     uint64_t not = c->skipped + c->unread;
+    if (c->undecided)
+        strbuf_addf(out, "; %llu gradient%s on the way, and no optimizer's step followed",
+                    (unsigned long long)c->undecided,
+                    c->undecided == 1 ? " was not finite" : "s were not finite");
     if (not )
         strbuf_addf(out, "; not looked at: %llu tensor%s of kinds that cannot be", (unsigned long long)not,
                     nonfinite_plural(not ));
@@ -134,7 +137,7 @@ bool probes_nonfinite_end(struct probes *p, uint64_t now_ns, bool is_late) {
     int64_t step = verdict.find ? training_step_at(p->training, ns) : -1;
     if (verdict.find && step < 0 && !is_late)
         return false;
-    training_keep_ends(p->training, false);
+    training_drop_ends(p->training);
     p->looks[LEASE_NAN] = nonfinite_get_counts()->rounds;
     strbuf_init(&text, PROBES_NONFINITE_TEXT);
     if (verdict.find)

@@ -202,7 +202,7 @@ static void training_on_step(void *arg, const struct steps_step *s) {
     training_put_reading(v, &s->look);
     record_append(t->record, RING_STEPS, v);
     t->ends[s->step % TRAINING_STEP_ENDS] = end;
-    if (t->keeps && t->n_kept < TRAINING_STEPS_KEPT)
+    if (t->kept_since_ns && end.end_ns >= t->kept_since_ns && t->n_kept < TRAINING_STEPS_KEPT)
         t->kept[t->n_kept++] = end;
 }
 
@@ -235,10 +235,12 @@ int64_t training_step_at(const struct training *t, uint64_t ns) {
     return t->steps.count + 1 + is_next;
 }
 
-void training_keep_ends(struct training *t, bool on) {
-    t->keeps = on;
+void training_keep_ends(struct training *t, uint64_t since_ns) {
+    t->kept_since_ns = since_ns;
     t->n_kept = 0;
 }
+
+void training_drop_ends(struct training *t) { training_keep_ends(t, 0); }
 
 size_t training_durations(const struct training *t, uint64_t since_ns, uint64_t until_ns, double *ns,
                           size_t cap) {

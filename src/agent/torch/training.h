@@ -64,10 +64,10 @@ struct training {
     uint64_t watch_ns, watch_due_ns;
     uint64_t events, lost;
     struct training_step_end ends[TRAINING_STEP_ENDS]; /* of the last steps, by their numbers */
-    /* of the first steps since training_keep_ends */
+    /* of the first steps that have ended since then; 0: none are kept */
+    uint64_t kept_since_ns;
     struct training_step_end kept[TRAINING_STEPS_KEPT];
     size_t n_kept;
-    bool keeps;
     char note[160];
     struct steps steps;
     struct checkpoints checkpoints;
@@ -92,9 +92,11 @@ size_t training_durations(const struct training *t, uint64_t since_ns, uint64_t 
  * current one. -1: unknown, or no longer known: TRAINING_STEP_ENDS others have ended since. */
 int64_t training_step_at(const struct training *t, uint64_t ns);
 
-/* From now on the first TRAINING_STEPS_KEPT steps that end stay known, even if many come after
- * them; or no longer. */
-void training_keep_ends(struct training *t, bool on);
+/* The first TRAINING_STEPS_KEPT steps that end at `since_ns` or later, monotonic, stay known, even
+ * if many come after them. Steps that ended earlier may still wait to be taken: they do not
+ * count. */
+void training_keep_ends(struct training *t, uint64_t since_ns);
+void training_drop_ends(struct training *t); /* no longer */
 
 /* Put its state into the mailbox's status, which is locked. */
 void training_publish(const struct training *t, struct mailbox_status *st);
