@@ -337,9 +337,14 @@ def test_a_sub_interpreter(each_python, ptrace, target, dump, wait_until):
 def test_who_is_main_without_the_threading_module(each_python, ptrace, target, dump, wait_until):
     job = target(NO_THREADING_FORKS, python=each_python, flags=["-S", "-E"])
     child = int(job.ready)
-    threads = {t["tid"]: t for t in dump(job.pid)[0]["threads"]}
-    assert len(threads) == 2 and all(t["has_python"] and t["frames"] for t in threads.values())
-    assert {tid: t["name"] for tid, t in threads.items()} == {tid: "MainThread" if tid == job.pid else None for tid in threads}
+
+    def rest():  # the second one has written that it is ready, and goes on to wait: until then its stack may be read half
+        threads = dump(job.pid)[0]["threads"]
+        return {t["tid"]: t for t in threads} if all(t["state"] == "S" and t["frames"] for t in threads) else None
+
+    threads = wait_until(rest, 10, "both threads to rest")
+    assert len(threads) == 2 and all(t["has_python"] for t in threads.values()), threads
+    assert {tid: t["name"] for tid, t in threads.items()} == {tid: "MainThread" if tid == job.pid else None for tid in threads}, threads
 
     def settled():
         threads = dump(child)[0]["threads"]

@@ -220,7 +220,7 @@ static void nonfinite_put_what(struct nonfinite_verdict *v) {
 }
 
 /* A GradScaler passes over steps whose gradients are not finite, some of them in a row while it
- * looks for its scale. That is no fault of the job: where optimizers' steps are seen, the next one
+ * looks for its scale. The job has no fault then: where optimizers' steps are seen, the next one
  * shows whether the gradient did any harm. If none comes for that many calls of a model, that
  * is news. */
 #define NONFINITE_PASSED_OVER 16
