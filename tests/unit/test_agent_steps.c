@@ -435,9 +435,9 @@ static void test_versions(void **state) {
     assert_false(torch_spans_knows(""));
 }
 
-static void looks(int32_t tid, uint64_t ms, struct spans_reading look) {
+static void looks(int32_t tid, uint64_t ms, struct spans_reading reading) {
     struct spans_event e = {.ns = ms * MS, .lost = lost, .tid = tid, .what = SPANS_READING};
-    e.look = look;
+    e.reading = reading;
     steps_take(&steps, &e, &handler);
 }
 
@@ -476,9 +476,10 @@ static void check_looks_and_garbage(void **state) {
     begins(11, MAIN, 500, LOADER);
     assert_int_equal(n_done, 4);
     for (size_t i = 0; i < n_done; i++) {
-        assert_true(done[i].look.has_loss && done[i].look.loss == (double)i);
-        assert_true(done[i].look.has_lr && done[i].look.lr == 0.5);
-        assert_true(done[i].look.has_epoch && done[i].look.epoch == 3 && !done[i].look.has_grad_norm);
+        assert_true(done[i].reading.has_loss && done[i].reading.loss == (double)i);
+        assert_true(done[i].reading.has_lr && done[i].reading.lr == 0.5);
+        assert_true(done[i].reading.has_epoch && done[i].reading.epoch == 3 &&
+                    !done[i].reading.has_grad_norm);
         /* The beginning of the first was not seen. */
         assert_int_equal(done[i].gc_ns, i > 0 ? 8 * (int64_t)MS : STEPS_UNKNOWN);
     }
@@ -488,7 +489,7 @@ static void check_looks_and_garbage(void **state) {
     ends(12, 540);
     begins(11, MAIN, 550, LOADER);
     assert_int_equal(done[4].gc_ns, STEPS_UNKNOWN);
-    assert_true(!done[4].look.has_loss && !done[4].look.has_lr);
+    assert_true(!done[4].reading.has_loss && !done[4].reading.has_lr);
 }
 
 /* An Optimizer.step that begins with gradients of that norm, in a step that the job may have a norm of itself. */
@@ -512,11 +513,11 @@ static void check_norms(void **state) {
     }
     begins(11, MAIN, 600, LOADER);
     assert_int_equal(n_done, 5);
-    assert_false(done[0].look.has_grad_norm);
-    assert_true(done[1].look.has_grad_norm && done[1].look.grad_norm == 2);
-    assert_true(done[2].look.has_grad_norm && done[2].look.grad_norm == 7);
-    assert_false(done[3].look.has_grad_norm);
-    assert_true(done[4].look.has_grad_norm && isinf(done[4].look.grad_norm));
+    assert_false(done[0].reading.has_grad_norm);
+    assert_true(done[1].reading.has_grad_norm && done[1].reading.grad_norm == 2);
+    assert_true(done[2].reading.has_grad_norm && done[2].reading.grad_norm == 7);
+    assert_false(done[3].reading.has_grad_norm);
+    assert_true(done[4].reading.has_grad_norm && isinf(done[4].reading.grad_norm));
 }
 
 /* Texts of values have a bounded number of places, which can be used again. */
@@ -547,7 +548,7 @@ static void check_texts(void **state) {
 /* An Optimizer.step of 5 ms that tells which optimizer takes it (0: it does not tell). */
 static void taken_by(uint64_t ms, uint64_t optimizer) {
     struct spans_event look = {.ns = (ms + 4) * MS, .tid = MAIN, .what = SPANS_READING};
-    look.look.optimizer = optimizer;
+    look.reading.optimizer = optimizer;
     begins(1000, MAIN, ms, ADAM);
     if (optimizer)
         steps_take(&steps, &look, &handler);

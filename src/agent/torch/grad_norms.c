@@ -73,9 +73,9 @@ static void norms_take(void *ctx, object *parameter, int32_t group, int32_t inde
 /* Add the norm of all of them to the current step. */
 static void norms_report(object *optimizer) {
     struct spans_event e = {.ns = clock_mono_ns(), .what = SPANS_READING};
-    e.look.optimizer = (uint64_t)(uintptr_t)optimizer;
-    e.look.has_read_norm = true;
-    e.look.read_norm = norms.bad ? (double)INFINITY : sqrt(norms.squares);
+    e.reading.optimizer = (uint64_t)(uintptr_t)optimizer;
+    e.reading.has_read_norm = true;
+    e.reading.read_norm = norms.bad ? (double)INFINITY : sqrt(norms.squares);
     spans_report(&e);
 }
 

@@ -38,16 +38,16 @@ static struct hooks_job *hooks_job_of(struct worker_job *job) { return (struct h
 static bool hooks_call(struct worker *w, const char *name, int what) {
     const struct pyapi *api = worker_api(w);
     struct pyapi_object *function = worker_helper(w, name), *result = NULL;
-    struct pyapi_object *told =
+    struct pyapi_object *arg =
         function && what >= 0 ? py_callbacks_new(api, (enum py_callbacks_what)what) : NULL;
-    if (function && (told || what < 0))
-        result = api->PyObject_CallFunctionObjArgs(function, told, NULL);
+    if (function && (arg || what < 0))
+        result = api->PyObject_CallFunctionObjArgs(function, arg, NULL);
     bool is_true = result && api->PyLong_AsLongLong(result) == 1; /* True is a number */
     api->PyErr_Clear();
     if (result)
         api->Py_DecRef(result);
-    if (told)
-        api->Py_DecRef(told);
+    if (arg)
+        api->Py_DecRef(arg);
     return is_true;
 }
 
@@ -119,7 +119,7 @@ static void hooks_put_names(const struct watch *w, char *names, size_t cap) {
             n += (size_t)snprintf(names + n, cap - n, "%s%s", n ? "\n" : "", w->exprs[i].func);
 }
 
-static void hooks_submit(struct hooks *h, struct worker *w, bool arms, const struct hooks_request *wish) {
+static void hooks_submit(struct hooks *h, struct worker *w, bool arms, const struct hooks_request *request) {
     struct hooks_job *j = calloc(1, sizeof *j);
     struct err e = {.text = ""};
     if (!j)
@@ -130,8 +130,8 @@ static void hooks_submit(struct hooks *h, struct worker *w, bool arms, const str
                                  .unit = "hooks",
                                  .deadline_ns = clock_mono_ns() + HOOKS_DEADLINE_NS};
     j->arms = arms;
-    j->gc_wanted = arms && wish->steps && wish->torch[0];
-    snprintf(j->torch, sizeof j->torch, "%s", wish->torch);
+    j->gc_wanted = arms && request->steps && request->torch[0];
+    snprintf(j->torch, sizeof j->torch, "%s", request->torch);
     hooks_put_names(&h->watch, j->names, sizeof j->names);
     if (worker_submit(w, &j->job, &e) != 0) {
         snprintf(h->note, sizeof h->note, "%s", e.text);
@@ -172,41 +172,41 @@ static void hooks_take(struct hooks *h, struct worker *w) {
 }
 
 /* True if more is to be installed than is installed. */
-static bool hooks_lacks(const struct hooks *h, const struct hooks_request *wish) {
+static bool hooks_lacks(const struct hooks *h, const struct hooks_request *request) {
     bool finds = false;
     for (size_t i = 0; i < h->watch.n; i++)
         finds = finds || h->watch.exprs[i].func[0];
-    return !h->on || h->armed_set != h->set || (wish->steps && wish->torch[0] && !h->gc) ||
+    return !h->on || h->armed_set != h->set || (request->steps && request->torch[0] && !h->gc) ||
            (finds && h->functions < h->watch.n && !h->note[0]);
 }
 
-void hooks_second(struct hooks *h, struct worker *w, const struct hooks_request *wish) {
+void hooks_second(struct hooks *h, struct worker *w, const struct hooks_request *request) {
     uint64_t now_ns = clock_mono_ns();
     if (!w)
         return;
     h->worker = w;
-    step_values_set_share(wish->look_share);
+    step_values_set_share(request->look_share);
     if (h->job)
         hooks_take(h, w);
     if (h->job)
         return;
-    if (strcmp(h->text, wish->watch) != 0) {
-        snprintf(h->text, sizeof h->text, "%s", wish->watch);
+    if (strcmp(h->text, request->watch) != 0) {
+        snprintf(h->text, sizeof h->text, "%s", request->watch);
         watch_parse(&h->watch, "", h->text, NULL);
         if (h->watch.off)
             h->watch.n = 0;
         h->set++;
         h->due_ns = h->every_ns = 0;
     }
-    bool wanted = (wish->steps && wish->torch[0]) || h->watch.n > 0;
+    bool wanted = (request->steps && request->torch[0]) || h->watch.n > 0;
     if (!wanted && h->on) {
         hooks_end(h);
-        hooks_submit(h, w, false, wish);
-    } else if (wanted && now_ns >= h->due_ns && hooks_lacks(h, wish)) {
+        hooks_submit(h, w, false, request);
+    } else if (wanted && now_ns >= h->due_ns && hooks_lacks(h, request)) {
         h->every_ns = h->every_ns ? 2 * h->every_ns : HOOKS_EVERY_NS;
         h->every_ns = h->every_ns > HOOKS_EVERY_MAX_NS ? HOOKS_EVERY_MAX_NS : h->every_ns;
         h->due_ns = now_ns + h->every_ns;
-        hooks_submit(h, w, true, wish);
+        hooks_submit(h, w, true, request);
     }
 }
 

@@ -42,7 +42,7 @@ struct hooks_request {
 };
 
 /* Once a second: install or remove hooks as requested. */
-void hooks_second(struct hooks *h, struct worker *w, const struct hooks_request *wish);
+void hooks_second(struct hooks *h, struct worker *w, const struct hooks_request *request);
 
 /* Put the installed hooks and their cost into a status. Any thread. */
 void hooks_fill(struct model_status *out);

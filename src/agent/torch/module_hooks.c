@@ -90,13 +90,13 @@ bool module_hooks_are_in(void) { return __atomic_load_n(&module_in, __ATOMIC_ACQ
 
 static void module_set_in(bool in) { __atomic_store_n(&module_in, in, __ATOMIC_RELEASE); }
 
-void module_hooks_open(enum module_mode look, unsigned steps, unsigned per_step) {
+void module_hooks_open(enum module_mode mode, unsigned steps, unsigned per_step) {
     module_calls_clear(&module_calls);
-    if (look == MODULE_MODE_NUMBERS)
+    if (mode == MODULE_MODE_NUMBERS)
         nonfinite_clear();
     else
         grad_norms_clear();
-    module_window_begin(look, steps, per_step);
+    module_window_begin(mode, steps, per_step);
 }
 
 struct module_calls *module_hooks_calls(void) {
@@ -332,10 +332,10 @@ static int64_t module_bytes(object *o) {
 static void module_ask(object *inputs, object *output, int32_t call) {
     const struct pyapi *api = &module_hooks.api;
     object *guard = tensor_read_raise(api, module_hooks.things[MODULE_GUARD]);
-    bool hunts = module_seeks_nonfinite();
-    if (guard && !hunts)
+    bool is_search = module_seeks_nonfinite();
+    if (guard && !is_search)
         module_calls.calls[call].bytes = module_bytes(output);
-    if (guard && module_forgive() && module_ask_nodes(output, call, false) && !hunts)
+    if (guard && module_forgive() && module_ask_nodes(output, call, false) && !is_search)
         module_ask_nodes(inputs, call, true);
     tensor_read_lower(api, guard);
 }
@@ -473,9 +473,9 @@ static void module_let_go(void) {
 }
 
 /* Ask the unit for its things: a tuple; NULL with `why`. */
-static object *module_ask_unit(struct worker *w, bool hunts, bool compiled, char *why) {
+static object *module_ask_unit(struct worker *w, bool is_search, bool compiled, char *why) {
     const struct pyapi *api = worker_api(w);
-    object *open = worker_helper(w, hunts ? "nonfinite_open" : "nonfinite_or_trace");
+    object *open = worker_helper(w, is_search ? "nonfinite_open" : "nonfinite_or_trace");
     object *flag = open ? api->PyLong_FromLong(compiled) : NULL;
     object *answer = flag ? api->PyObject_CallFunctionObjArgs(open, flag, NULL) : NULL;
     bool is_tuple = answer && api->PyTuple_Size(answer) >= MODULE_THINGS;
@@ -504,9 +504,9 @@ static int module_make_hooks(const struct pyapi *api) {
 }
 
 /* 0, or -1 with `why`. */
-static int module_prepare(struct worker *w, bool hunts, bool compiled, char *why) {
+static int module_prepare(struct worker *w, bool is_search, bool compiled, char *why) {
     const struct pyapi *api = worker_api(w);
-    object *answer = module_ask_unit(w, hunts, compiled, why);
+    object *answer = module_ask_unit(w, is_search, compiled, why);
     if (!answer)
         return -1;
     module_hooks.api = *api;
@@ -520,10 +520,10 @@ static int module_prepare(struct worker *w, bool hunts, bool compiled, char *why
     }
     module_hooks.code = (uint64_t)(uintptr_t)module_hooks.things[MODULE_CODE];
     module_hooks.step_code = (uint64_t)(uintptr_t)module_hooks.things[MODULE_STEP_CODE];
-    int rc = hunts ? nonfinite_begin(api, worker_pystack(w), answer, MODULE_NONFINITE,
-                                     module_hooks.things[MODULE_OPTIMIZERS] != NULL)
-                   : 0;
-    if (looks && !hunts)
+    int rc = is_search ? nonfinite_begin(api, worker_pystack(w), answer, MODULE_NONFINITE,
+                                         module_hooks.things[MODULE_OPTIMIZERS] != NULL)
+                       : 0;
+    if (looks && !is_search)
         grad_norms_begin(api, answer, MODULE_NONFINITE);
     api->Py_DecRef(answer);
     if (rc == 0 && module_make_hooks(api) == 0)
@@ -540,14 +540,14 @@ static bool module_put(enum module_thing registry, object *hook) {
     return !to || module_hooks.api.PyObject_SetItem(to, module_hooks.key, hook) == 0;
 }
 
-int module_hooks_insert(struct worker *w, enum module_mode look, bool compiled, char *why) {
+int module_hooks_insert(struct worker *w, enum module_mode mode, bool compiled, char *why) {
     if (worker_runs_beside(w)) {
         snprintf(why, MODULE_HOOKS_WHY, "hooks cannot be put in safely: this Python runs without a GIL");
         return -1;
     }
     if (module_hooks_are_in())
         return 1;
-    if (!module_hooks.key && module_prepare(w, look == MODULE_MODE_NUMBERS, compiled, why) != 0)
+    if (!module_hooks.key && module_prepare(w, mode == MODULE_MODE_NUMBERS, compiled, why) != 0)
         return -1;
     if (module_hooks_are_called(worker_pystack(w)) != 0)
         return 0;

@@ -33,7 +33,7 @@ int module_hooks_are_called(struct pystack *ps);
 
 /* Install the entries: 1 done; 0 not now; -1 with `why`. `compiled`: even if torch.compile is
  * used. */
-int module_hooks_insert(struct worker *w, enum module_mode look, bool compiled, char *why);
+int module_hooks_insert(struct worker *w, enum module_mode mode, bool compiled, char *why);
 
 /* Remove them: 1 done; 0 not now. `anyway`: do not wait for a quiet time. */
 int module_hooks_remove(struct worker *w, bool anyway);
@@ -45,7 +45,7 @@ void module_hooks_send_roots(struct worker *w);
 
 /* Start a window (module_window.h), without records. A window that searches for numbers is done
  * when one is found. */
-void module_hooks_open(enum module_mode look, unsigned steps, unsigned per_step);
+void module_hooks_open(enum module_mode mode, unsigned steps, unsigned per_step);
 /* The recorded calls of a window that is done. */
 struct module_calls *module_hooks_calls(void);
 /* True if entries are in torch's registries, as far as is known. Any thread. */

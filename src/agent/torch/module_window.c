@@ -15,11 +15,11 @@ static uint64_t window_begin_ns, window_end_ns;
 static uint32_t window_get(const uint32_t *v) { return __atomic_load_n(v, __ATOMIC_ACQUIRE); }
 static void window_set(uint32_t *v, uint32_t to) { __atomic_store_n(v, to, __ATOMIC_RELEASE); }
 
-void module_window_begin(enum module_mode look, unsigned steps, unsigned per_step) {
+void module_window_begin(enum module_mode mode, unsigned steps, unsigned per_step) {
     window_begin_ns = window_end_ns = 0;
     window_set(&window_per_step, per_step ? per_step : 1);
     window_set(&window_left, steps * (per_step ? per_step : 1));
-    window_set(&window_mode, look);
+    window_set(&window_mode, mode);
     window_set(&window_fresh, 1);
     window_set(&window_anyhow, 0);
     module_window_begin_part();

@@ -29,7 +29,7 @@ enum module_mode {
 
 /* Start a window that opens when an Optimizer.step ends, and is done after as many more as
  * `steps` steps with `per_step` in each have, or earlier (module_window_end). */
-void module_window_begin(enum module_mode look, unsigned steps, unsigned per_step);
+void module_window_begin(enum module_mode mode, unsigned steps, unsigned per_step);
 /* A window that still waits opens with the next outermost call of a module, and is done before
  * that many more of these: no Optimizer.step ends, as when a GradScaler skips each of them. */
 void module_window_begin_anyhow(unsigned calls);

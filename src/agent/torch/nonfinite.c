@@ -43,12 +43,12 @@ typedef struct pyapi_object object;
 
 static struct {
     struct pyapi api;
-    struct pystack_frame_vars *look; /* NULL: nothing is known */
+    struct pystack_frame_vars *vars; /* NULL: nothing is known */
 } nonfinite_keywords;
 
 static void nonfinite_end_keywords(void) {
-    free(nonfinite_keywords.look);
-    nonfinite_keywords.look = NULL;
+    free(nonfinite_keywords.vars);
+    nonfinite_keywords.vars = NULL;
 }
 
 /* `ps` finds the frames. Without memory nothing is known. */
@@ -56,12 +56,12 @@ static void nonfinite_begin_keywords(const struct pyapi *api, struct pystack *ps
     static const char *const names[] = {"kwargs"};
     nonfinite_end_keywords();
     nonfinite_keywords.api = *api;
-    nonfinite_keywords.look = malloc(sizeof *nonfinite_keywords.look);
-    if (!nonfinite_keywords.look)
+    nonfinite_keywords.vars = malloc(sizeof *nonfinite_keywords.vars);
+    if (!nonfinite_keywords.vars)
         return;
-    pystack_frame_vars_init(nonfinite_keywords.look, ps, "");
-    nonfinite_keywords.look->max_frames = NONFINITE_KEYWORD_FRAMES;
-    pystack_frame_vars_set_names(nonfinite_keywords.look, names, 1);
+    pystack_frame_vars_init(nonfinite_keywords.vars, ps, "");
+    nonfinite_keywords.vars->max_frames = NONFINITE_KEYWORD_FRAMES;
+    pystack_frame_vars_set_names(nonfinite_keywords.vars, names, 1);
 }
 
 /* True if it is the function of torch that calls the hooks. Its code lives as long as torch
@@ -77,7 +77,7 @@ static bool nonfinite_is_call(const struct pystack_frame_vars_code *c) {
  * none; if not `*is_known`, there may be some, because the frame is an unknown one. Leaves no
  * exception. */
 static struct pyapi_object *nonfinite_get_keywords(bool *is_known) {
-    struct pystack_frame_vars *l = nonfinite_keywords.look;
+    struct pystack_frame_vars *l = nonfinite_keywords.vars;
     *is_known = false;
     if (!l ||
         pystack_frame_vars_begin(
@@ -129,34 +129,34 @@ static struct {
     char *stacks;
     size_t n_stacks;
     bool begun;
-} hunt;
+} search;
 
 /* ---- for the sampler ---- */
 
 void nonfinite_clear(void) {
-    memset(&hunt.forward, 0, offsetof(struct nonfinite_find, stack) + 1);
-    memset(&hunt.backward, 0, offsetof(struct nonfinite_find, stack) + 1);
-    memset(&hunt.gradient, 0, offsetof(struct nonfinite_find, stack) + 1);
-    hunt.n_gradients = 0;
-    bool has_optimizers = hunt.counts.has_optimizers;
-    hunt.counts = (struct nonfinite_counts){.has_optimizers = has_optimizers};
-    hunt.bytes_left = NONFINITE_BYTES;
-    hunt.parameters = hunt.models = 0;
-    memset(hunt.inputs, 0, sizeof hunt.inputs);
+    memset(&search.forward, 0, offsetof(struct nonfinite_find, stack) + 1);
+    memset(&search.backward, 0, offsetof(struct nonfinite_find, stack) + 1);
+    memset(&search.gradient, 0, offsetof(struct nonfinite_find, stack) + 1);
+    search.n_gradients = 0;
+    bool has_optimizers = search.counts.has_optimizers;
+    search.counts = (struct nonfinite_counts){.has_optimizers = has_optimizers};
+    search.bytes_left = NONFINITE_BYTES;
+    search.parameters = search.models = 0;
+    memset(search.inputs, 0, sizeof search.inputs);
 }
 
-const struct nonfinite_counts *nonfinite_get_counts(void) { return &hunt.counts; }
+const struct nonfinite_counts *nonfinite_get_counts(void) { return &search.counts; }
 
 static bool nonfinite_is_bad(const struct tensor_numbers *n) { return n->nan + n->inf > 0; }
 
 size_t nonfinite_get_wanted(uint64_t *out) {
     size_t n = 0;
-    if (hunt.forward.is)
-        out[n++] = hunt.forward.at.module;
-    if (hunt.backward.is)
-        out[n++] = hunt.backward.at.module;
-    for (size_t i = 0; i < hunt.n_gradients; i++)
-        out[n++] = hunt.gradients[i].at.parameter;
+    if (search.forward.is)
+        out[n++] = search.forward.at.module;
+    if (search.backward.is)
+        out[n++] = search.backward.at.module;
+    for (size_t i = 0; i < search.n_gradients; i++)
+        out[n++] = search.gradients[i].at.parameter;
     return n;
 }
 
@@ -183,8 +183,8 @@ static const struct nonfinite_gradient *nonfinite_find_gradient(const struct mod
                                                                 int32_t *call) {
     const struct nonfinite_gradient *found = NULL;
     *call = -1;
-    for (size_t i = 0; i < hunt.n_gradients; i++) {
-        const struct nonfinite_gradient *g = &hunt.gradients[i];
+    for (size_t i = 0; i < search.n_gradients; i++) {
+        const struct nonfinite_gradient *g = &search.gradients[i];
         const struct nonfinite_name *name = nonfinite_find_name(names, n, g->at.parameter);
         int32_t last = name ? nonfinite_find_call(calls, name->module) : -1;
         if (found && (g->at.round > found->at.round || (g->at.round == found->at.round && last <= *call)))
@@ -226,27 +226,27 @@ static void nonfinite_put_what(struct nonfinite_verdict *v) {
 #define NONFINITE_PASSED_OVER 16
 
 static bool nonfinite_is_undecided(void) {
-    return hunt.backward.is && !hunt.n_gradients && hunt.counts.parameters &&
-           hunt.models < NONFINITE_PASSED_OVER;
+    return search.backward.is && !search.n_gradients && search.counts.parameters &&
+           search.models < NONFINITE_PASSED_OVER;
 }
 
 void nonfinite_judge(const struct module_calls *calls, const struct nonfinite_name *names, size_t n,
                      struct nonfinite_verdict *out) {
     int32_t call;
     if (nonfinite_is_undecided()) {
-        hunt.backward.is = false;
-        hunt.counts.undecided++;
+        search.backward.is = false;
+        search.counts.undecided++;
     }
     const struct nonfinite_gradient *g = nonfinite_find_gradient(calls, names, n, &call);
-    const struct nonfinite_find *find = hunt.backward.is ? &hunt.backward : NULL;
+    const struct nonfinite_find *find = search.backward.is ? &search.backward : NULL;
     if (g && (!find || nonfinite_is_before(g, call, find))) {
-        hunt.gradient.is = true;
-        hunt.gradient.at = g->at;
-        hunt.gradient.numbers = g->numbers;
-        find = &hunt.gradient;
+        search.gradient.is = true;
+        search.gradient.at = g->at;
+        search.gradient.numbers = g->numbers;
+        find = &search.gradient;
     }
-    if (hunt.forward.is && (!find || hunt.forward.at.ns < find->at.ns))
-        find = &hunt.forward;
+    if (search.forward.is && (!find || search.forward.at.ns < find->at.ns))
+        find = &search.forward;
     *out = (struct nonfinite_verdict){.find = find};
     if (!find)
         return;
@@ -272,46 +272,46 @@ static void nonfinite_take(struct nonfinite_find *to, const struct nonfinite_pla
 }
 
 static void nonfinite_take_gradient(const struct nonfinite_place *at, const struct tensor_numbers *numbers) {
-    if (hunt.n_gradients < NONFINITE_GRADIENTS)
-        hunt.gradients[hunt.n_gradients++] = (struct nonfinite_gradient){*at, *numbers};
+    if (search.n_gradients < NONFINITE_GRADIENTS)
+        search.gradients[search.n_gradients++] = (struct nonfinite_gradient){*at, *numbers};
 }
 
 /* ---- results that arrive later ---- */
 
 /* Make room for one more; false without memory. */
 static bool nonfinite_grow(void) {
-    if (hunt.n_laters < hunt.cap_laters)
+    if (search.n_laters < search.cap_laters)
         return true;
-    size_t cap = hunt.cap_laters ? 2 * hunt.cap_laters : NONFINITE_LATERS_FIRST;
+    size_t cap = search.cap_laters ? 2 * search.cap_laters : NONFINITE_LATERS_FIRST;
     struct nonfinite_later *grown =
-        cap <= NONFINITE_LATERS ? realloc(hunt.laters, cap * sizeof *grown) : NULL;
+        cap <= NONFINITE_LATERS ? realloc(search.laters, cap * sizeof *grown) : NULL;
     if (!grown)
         return false;
-    hunt.laters = grown;
-    hunt.cap_laters = cap;
+    search.laters = grown;
+    search.cap_laters = cap;
     return true;
 }
 
 static size_t nonfinite_put_stack(void) {
-    if (!hunt.stacks)
-        hunt.stacks = malloc(NONFINITE_STACKS);
-    if (!hunt.stacks || NONFINITE_STACKS - hunt.n_stacks < NONFINITE_STACK)
+    if (!search.stacks)
+        search.stacks = malloc(NONFINITE_STACKS);
+    if (!search.stacks || NONFINITE_STACKS - search.n_stacks < NONFINITE_STACK)
         return 0;
-    size_t at = hunt.n_stacks, len = stack_text_write(&hunt.api, hunt.stacks + at, NONFINITE_STACK);
+    size_t at = search.n_stacks, len = stack_text_write(&search.api, search.stacks + at, NONFINITE_STACK);
     if (len == 0)
         return 0;
-    hunt.n_stacks += len + 1;
+    search.n_stacks += len + 1;
     return at + 1;
 }
 
 static void nonfinite_put_later(const struct nonfinite_place *at, uint64_t count,
                                 const struct nonfinite_input *inputs, object *result) {
     if (!nonfinite_grow()) {
-        hunt.api.Py_DecRef(result);
-        hunt.counts.beyond++;
+        search.api.Py_DecRef(result);
+        search.counts.beyond++;
         return;
     }
-    struct nonfinite_later *l = &hunt.laters[hunt.n_laters++];
+    struct nonfinite_later *l = &search.laters[search.n_laters++];
     *l = (struct nonfinite_later){.at = *at, .stack = nonfinite_put_stack(), .result = result};
     l->numbers.count = count;
     l->has_inputs = inputs && inputs->has;
@@ -335,10 +335,10 @@ struct nonfinite_walk {
 static void nonfinite_scan(struct nonfinite_walk *w, object *tensor) {
     struct tensor_numbers numbers;
     object *later;
-    enum tensor_read_found found = tensor_read_numbers(tensor, &hunt.bytes_left, &numbers, &later);
-    hunt.counts.tensors += found == TENSOR_READ_NOW || found == TENSOR_READ_LATER;
-    hunt.counts.skipped += found == TENSOR_READ_NO;
-    hunt.counts.beyond += found == TENSOR_READ_BEYOND;
+    enum tensor_read_found found = tensor_read_numbers(tensor, &search.bytes_left, &numbers, &later);
+    search.counts.tensors += found == TENSOR_READ_NOW || found == TENSOR_READ_LATER;
+    search.counts.skipped += found == TENSOR_READ_NO;
+    search.counts.beyond += found == TENSOR_READ_BEYOND;
     if (found == TENSOR_READ_LATER)
         nonfinite_put_later(&w->at, numbers.count, w->inputs, later);
     if (found != TENSOR_READ_NOW)
@@ -357,16 +357,16 @@ static void nonfinite_scan(struct nonfinite_walk *w, object *tensor) {
 }
 
 static unsigned long nonfinite_get_flags(object *o) {
-    object *type = hunt.api.PyObject_Type(o);
-    unsigned long flags = type ? hunt.api.PyType_GetFlags(type) : 0;
+    object *type = search.api.PyObject_Type(o);
+    unsigned long flags = type ? search.api.PyType_GetFlags(type) : 0;
     if (type)
-        hunt.api.Py_DecRef(type);
+        search.api.Py_DecRef(type);
     return flags;
 }
 
 /* The tensors in `o`; their index is that of the outermost item that contains them. */
 static void nonfinite_walk_object(struct nonfinite_walk *w, object *o, int depth) {
-    const struct pyapi *api = &hunt.api;
+    const struct pyapi *api = &search.api;
     if (!o || o == api->_Py_NoneStruct || w->tensors == NONFINITE_TENSORS)
         return;
     if (tensor_read_is_tensor(o)) {
@@ -396,12 +396,12 @@ static void nonfinite_walk_object(struct nonfinite_walk *w, object *o, int depth
 }
 
 static void nonfinite_walk_keywords(struct nonfinite_walk *w) {
-    const struct pyapi *api = &hunt.api;
+    const struct pyapi *api = &search.api;
     object *key, *value, *keywords;
     ssize_t at = 0;
     bool is_known;
     keywords = nonfinite_get_keywords(&is_known);
-    hunt.counts.unlooked += !is_known;
+    search.counts.unlooked += !is_known;
     for (w->at.index = 0; keywords && api->PyDict_Next(keywords, &at, &key, &value); w->at.index++) {
         api->Py_IncRef(value);
         if (pyapi_get_text(api, key, w->at.keyword, sizeof w->at.keyword) == 0)
@@ -417,7 +417,7 @@ static void nonfinite_walk_keywords(struct nonfinite_walk *w) {
  * one is not finite. */
 static bool nonfinite_walk(struct nonfinite_walk *w, object *o) {
     object *guard;
-    if (!hunt.begun || !tensor_read_enter(&guard))
+    if (!search.begun || !tensor_read_enter(&guard))
         return false;
     nonfinite_walk_object(w, o, 0);
     if (w->at.is_input)
@@ -431,7 +431,7 @@ static bool nonfinite_walk(struct nonfinite_walk *w, object *o) {
 /* The first of its parameters that is not finite, among those whose numbers are known
  * immediately. */
 static void nonfinite_find_parameter(object *module, char *buf, size_t cap) {
-    const struct pyapi *api = &hunt.api;
+    const struct pyapi *api = &search.api;
     object *parameters = pyapi_get_own(api, module, "_parameters"), *name, *value, *guard;
     ssize_t at = 0;
     bool is_dict = parameters && nonfinite_get_flags(parameters) & NONFINITE_DICT_SUBCLASS;
@@ -455,23 +455,23 @@ static void nonfinite_find_parameter(object *module, char *buf, size_t cap) {
 
 /* ---- events ---- */
 
-void nonfinite_spend(uint64_t ns) { hunt.counts.own_ns += ns; }
+void nonfinite_spend(uint64_t ns) { search.counts.own_ns += ns; }
 
-void nonfinite_on_model(void) { hunt.models += hunt.backward.is; }
+void nonfinite_on_model(void) { search.models += search.backward.is; }
 
 bool nonfinite_on_round(bool goes_on) {
-    if (hunt.backward.is && !goes_on)
+    if (search.backward.is && !goes_on)
         return false;
-    hunt.counts.rounds++;
-    hunt.bytes_left = NONFINITE_BYTES;
-    hunt.parameters = 0;
+    search.counts.rounds++;
+    search.bytes_left = NONFINITE_BYTES;
+    search.parameters = 0;
     return true;
 }
 
 static struct nonfinite_input *nonfinite_get_input(const struct nonfinite_place *at) {
     if (at->call < 0 || at->call >= MODULE_CALLS_MAX)
         return NULL;
-    struct nonfinite_input *i = &hunt.inputs[at->call];
+    struct nonfinite_input *i = &search.inputs[at->call];
     if (i->round != at->round)
         *i = (struct nonfinite_input){.round = at->round};
     return i;
@@ -482,8 +482,8 @@ bool nonfinite_on_call(const struct nonfinite_place *at, object *inputs) {
     w.at.is_input = true;
     if (!nonfinite_walk(&w, inputs))
         return false;
-    nonfinite_take(&hunt.forward, &w.bad_at, &w.bad, w.inputs);
-    stack_text_write(&hunt.api, hunt.forward.stack, sizeof hunt.forward.stack);
+    nonfinite_take(&search.forward, &w.bad_at, &w.bad, w.inputs);
+    stack_text_write(&search.api, search.forward.stack, sizeof search.forward.stack);
     return true;
 }
 
@@ -491,23 +491,23 @@ bool nonfinite_on_return(const struct nonfinite_place *at, object *module, objec
     struct nonfinite_walk w = {.at = *at, .inputs = nonfinite_get_input(at)};
     if (!nonfinite_walk(&w, output))
         return false;
-    nonfinite_take(&hunt.forward, &w.bad_at, &w.bad, w.inputs);
-    nonfinite_find_parameter(module, hunt.forward.parameter, sizeof hunt.forward.parameter);
-    stack_text_write(&hunt.api, hunt.forward.stack, sizeof hunt.forward.stack);
+    nonfinite_take(&search.forward, &w.bad_at, &w.bad, w.inputs);
+    nonfinite_find_parameter(module, search.forward.parameter, sizeof search.forward.parameter);
+    stack_text_write(&search.api, search.forward.stack, sizeof search.forward.stack);
     return true;
 }
 
 void nonfinite_on_gradient(const struct nonfinite_place *at, object *gradient) {
     struct nonfinite_walk w = {.at = *at};
     object *guard;
-    if (hunt.backward.is || !hunt.begun || !tensor_read_is_tensor(gradient) || !tensor_read_enter(&guard))
+    if (search.backward.is || !search.begun || !tensor_read_is_tensor(gradient) || !tensor_read_enter(&guard))
         return;
     nonfinite_scan(&w, gradient);
     tensor_read_leave(guard);
     if (!w.found)
         return;
-    nonfinite_take(&hunt.backward, &w.at, &w.bad, NULL);
-    stack_text_write(&hunt.api, hunt.backward.stack, sizeof hunt.backward.stack);
+    nonfinite_take(&search.backward, &w.at, &w.bad, NULL);
+    stack_text_write(&search.api, search.backward.stack, sizeof search.backward.stack);
 }
 
 /* A param_groups_fn; `ctx` is the place of its optimizer's step. */
@@ -522,37 +522,37 @@ static void nonfinite_scan_parameter(void *ctx, object *parameter, int32_t group
     w.at.parameter = (uint64_t)(uintptr_t)parameter;
     w.at.group = group;
     w.at.index = index;
-    hunt.parameters++;
+    search.parameters++;
     nonfinite_scan(&w, gradient);
     if (w.found)
         nonfinite_take_gradient(&w.at, &w.bad);
-    hunt.api.Py_DecRef(gradient);
+    search.api.Py_DecRef(gradient);
 }
 
 /* Intermediate gradients were not finite, those of parameters are: it had no effect. */
 static void nonfinite_pass(void) {
-    hunt.backward.is = false;
-    hunt.counts.passed++;
-    hunt.models = 0;
+    search.backward.is = false;
+    search.counts.passed++;
+    search.models = 0;
 }
 
 bool nonfinite_on_optimizer(uint64_t ns, object *optimizer) {
-    const struct pyapi *api = &hunt.api;
+    const struct pyapi *api = &search.api;
     struct nonfinite_place at = {
-        .ns = ns, .round = hunt.counts.rounds, .call = -1, .stage = NONFINITE_GRADIENT};
+        .ns = ns, .round = search.counts.rounds, .call = -1, .stage = NONFINITE_GRADIENT};
     object *guard;
-    if (hunt.begun && tensor_read_enter(&guard)) {
+    if (search.begun && tensor_read_enter(&guard)) {
         param_groups_each(api, optimizer, nonfinite_scan_parameter, &at);
         tensor_read_leave(guard);
     }
     api->PyErr_Clear();
-    if (hunt.parameters > hunt.counts.parameters)
-        hunt.counts.parameters = hunt.parameters;
-    if (hunt.n_gradients && !hunt.gradient.stack[0])
-        stack_text_write(api, hunt.gradient.stack, sizeof hunt.gradient.stack);
-    if (hunt.backward.is && hunt.parameters && !hunt.n_gradients && !hunt.n_laters)
+    if (search.parameters > search.counts.parameters)
+        search.counts.parameters = search.parameters;
+    if (search.n_gradients && !search.gradient.stack[0])
+        stack_text_write(api, search.gradient.stack, sizeof search.gradient.stack);
+    if (search.backward.is && search.parameters && !search.n_gradients && !search.n_laters)
         nonfinite_pass();
-    return hunt.n_gradients || hunt.backward.is;
+    return search.n_gradients || search.backward.is;
 }
 
 /* ---- for the worker ---- */
@@ -561,28 +561,28 @@ int nonfinite_begin(const struct pyapi *api, struct pystack *ps, object *tuple, 
                     bool has_optimizers) {
     nonfinite_end();
     nonfinite_begin_keywords(api, ps);
-    hunt.api = *api;
-    hunt.begun = tensor_read_begin(api, tuple, first) == 0;
-    hunt.counts.has_optimizers = has_optimizers;
-    return hunt.begun ? 0 : -1;
+    search.api = *api;
+    search.begun = tensor_read_begin(api, tuple, first) == 0;
+    search.counts.has_optimizers = has_optimizers;
+    return search.begun ? 0 : -1;
 }
 
 void nonfinite_end(void) {
-    for (size_t i = hunt.settled; i < hunt.n_laters; i++)
-        hunt.api.Py_DecRef(hunt.laters[i].result);
+    for (size_t i = search.settled; i < search.n_laters; i++)
+        search.api.Py_DecRef(search.laters[i].result);
     nonfinite_end_keywords();
-    free(hunt.laters);
-    free(hunt.stacks);
-    hunt.laters = NULL;
-    hunt.stacks = NULL;
-    hunt.n_laters = hunt.cap_laters = hunt.settled = hunt.n_stacks = 0;
-    if (hunt.begun)
+    free(search.laters);
+    free(search.stacks);
+    search.laters = NULL;
+    search.stacks = NULL;
+    search.n_laters = search.cap_laters = search.settled = search.n_stacks = 0;
+    if (search.begun)
         tensor_read_end();
-    hunt.begun = false;
+    search.begun = false;
 }
 
 static void nonfinite_settle_one(const struct nonfinite_later *l, const struct tensor_numbers *n) {
-    struct nonfinite_find *f = l->at.stage == NONFINITE_FORWARD ? &hunt.forward : &hunt.backward;
+    struct nonfinite_find *f = l->at.stage == NONFINITE_FORWARD ? &search.forward : &search.backward;
     struct nonfinite_input inputs = {.has = l->has_inputs, .numbers = l->inputs};
     if (!nonfinite_is_bad(n))
         return;
@@ -594,22 +594,22 @@ static void nonfinite_settle_one(const struct nonfinite_later *l, const struct t
         return;
     nonfinite_take(f, &l->at, n, &inputs);
     if (l->stack)
-        snprintf(f->stack, sizeof f->stack, "%s", hunt.stacks + l->stack - 1);
+        snprintf(f->stack, sizeof f->stack, "%s", search.stacks + l->stack - 1);
 }
 
 /* When this returns, the device has done its work. */
 static void nonfinite_wait(struct worker *w, object *result) {
     object *wait = worker_helper(w, "nonfinite_wait");
-    object *done = wait ? hunt.api.PyObject_CallFunctionObjArgs(wait, result, NULL) : NULL;
-    hunt.api.PyErr_Clear();
+    object *done = wait ? search.api.PyObject_CallFunctionObjArgs(wait, result, NULL) : NULL;
+    search.api.PyErr_Clear();
     if (done)
-        hunt.api.Py_DecRef(done);
+        search.api.Py_DecRef(done);
 }
 
 /* The numbers of the inputs of the call with the finding, if they arrived later. */
 static void nonfinite_settle_inputs(struct nonfinite_find *f) {
-    for (size_t i = 0; i < hunt.n_laters; i++) {
-        const struct nonfinite_later *l = &hunt.laters[i];
+    for (size_t i = 0; i < search.n_laters; i++) {
+        const struct nonfinite_later *l = &search.laters[i];
         if (!f->is || !l->is_read || !l->at.is_input || f->at.call != l->at.call ||
             f->at.round != l->at.round)
             continue;
@@ -623,32 +623,32 @@ static void nonfinite_settle_inputs(struct nonfinite_find *f) {
 /* The same that nonfinite_on_optimizer does immediately. */
 static void nonfinite_settle_backward(void) {
     size_t parameters = 0;
-    for (size_t i = 0; i < hunt.n_laters; i++) {
-        const struct nonfinite_later *l = &hunt.laters[i];
-        bool of_it = l->at.stage == NONFINITE_GRADIENT && l->at.round == hunt.backward.at.round;
+    for (size_t i = 0; i < search.n_laters; i++) {
+        const struct nonfinite_later *l = &search.laters[i];
+        bool of_it = l->at.stage == NONFINITE_GRADIENT && l->at.round == search.backward.at.round;
         if (of_it && (!l->is_read || nonfinite_is_bad(&l->numbers)))
             return;
         parameters += of_it;
     }
-    if (hunt.backward.is && parameters && !hunt.n_gradients)
+    if (search.backward.is && parameters && !search.n_gradients)
         nonfinite_pass();
 }
 
 bool nonfinite_settle(struct worker *w) {
-    if (hunt.settled == hunt.n_laters)
+    if (search.settled == search.n_laters)
         return false;
-    for (size_t i = 0; i < NONFINITE_READS && hunt.settled < hunt.n_laters; i++) {
-        struct nonfinite_later *l = &hunt.laters[hunt.settled++];
+    for (size_t i = 0; i < NONFINITE_READS && search.settled < search.n_laters; i++) {
+        struct nonfinite_later *l = &search.laters[search.settled++];
         nonfinite_wait(w, l->result);
         l->is_read = tensor_read_read(l->result, &l->numbers) == 0;
-        hunt.counts.unread += !l->is_read;
+        search.counts.unread += !l->is_read;
         if (l->is_read)
             nonfinite_settle_one(l, &l->numbers);
-        hunt.api.Py_DecRef(l->result);
+        search.api.Py_DecRef(l->result);
     }
-    if (hunt.settled == hunt.n_laters) {
-        nonfinite_settle_inputs(&hunt.forward);
+    if (search.settled == search.n_laters) {
+        nonfinite_settle_inputs(&search.forward);
         nonfinite_settle_backward();
     }
-    return hunt.settled < hunt.n_laters;
+    return search.settled < search.n_laters;
 }

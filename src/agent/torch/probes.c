@@ -209,9 +209,9 @@ static void probes_plan_next(struct probes *p, uint64_t now_ns, bool done) {
 }
 
 /* Make the worker install the hooks. */
-static void probes_enter(struct probes *p, enum module_mode look, uint64_t now_ns) {
+static void probes_enter(struct probes *p, enum module_mode mode, uint64_t now_ns) {
     p->hold_ns = 0;
-    if (probes_submit(p, probes_job_enter(look, p->leases[p->kind].compiled, now_ns + PROBES_JOB_NS)))
+    if (probes_submit(p, probes_job_enter(mode, p->leases[p->kind].compiled, now_ns + PROBES_JOB_NS)))
         probes_go(p, PROBES_ENTERS, now_ns);
     else
         p->due_ns = now_ns + CLOCK_NS_PER_S;
@@ -221,7 +221,7 @@ static void probes_begin_trace(struct probes *p, uint64_t now_ns) {
     struct training *training = p->training;
     double before[PROBES_USUAL];
     p->begin_ns = p->end_ns = now_ns;
-    p->hunted = false;
+    p->was_search = false;
     p->usual_ns = NAN;
     if (p->kind == LEASE_NAN) {
         probes_enter(p, MODULE_MODE_NUMBERS, now_ns);
@@ -354,15 +354,15 @@ static void probes_finish_nonfinite(struct probes *p, uint64_t now_ns) {
 
 /* Hooks are being removed; after that there are names. */
 static void probes_end_leave(struct probes *p, uint64_t now_ns) {
-    bool named = p->hunted || p->end_ns > p->begin_ns;
+    bool named = p->was_search || p->end_ns > p->begin_ns;
     if (!p->job) {
         module_window_close();
-        probes_submit(p, probes_job_leave(named ? module_hooks_calls() : NULL, p->step, p->hunted,
-                                          now_ns + (p->hunted ? PROBES_NONFINITE_NS : PROBES_JOB_NS)));
+        probes_submit(p, probes_job_leave(named ? module_hooks_calls() : NULL, p->step, p->was_search,
+                                          now_ns + (p->was_search ? PROBES_NONFINITE_NS : PROBES_JOB_NS)));
         return;
     }
     enum worker_end end = worker_get_end(p->worker, p->job);
-    if (end == WORKER_DONE && p->hunted)
+    if (end == WORKER_DONE && p->was_search)
         probes_finish_nonfinite(p, now_ns);
     else if (end == WORKER_DONE)
         probes_finish(p, now_ns);
@@ -375,15 +375,15 @@ static void probes_end_leave(struct probes *p, uint64_t now_ns) {
 }
 
 static void probes_end_trace(struct probes *p, uint64_t now_ns) {
-    bool done = module_window_get() == MODULE_WINDOW_DONE, hunts = p->kind == LEASE_NAN;
-    bool given_up = p->leases[p->kind].n == 0 || (!hunts && now_ns - p->phase_ns > PROBES_STEP_NS);
-    if (hunts && !done)
+    bool done = module_window_get() == MODULE_WINDOW_DONE, is_search = p->kind == LEASE_NAN;
+    bool given_up = p->leases[p->kind].n == 0 || (!is_search && now_ns - p->phase_ns > PROBES_STEP_NS);
+    if (is_search && !done)
         probes_nonfinite_wait(p, now_ns);
     if (!done && !given_up)
         return;
     p->begin_ns = p->end_ns = now_ns;
-    p->hunted = hunts;
-    if (done && !hunts && module_calls_finish(module_hooks_calls()))
+    p->was_search = is_search;
+    if (done && !is_search && module_calls_finish(module_hooks_calls()))
         module_window_span(&p->begin_ns, &p->end_ns);
     training_take(p->training); /* the end of that step is reported by now */
     p->step = training_step_at(p->training, p->end_ns);

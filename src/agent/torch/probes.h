@@ -58,7 +58,7 @@ struct probes {
     uint64_t begin_ns, end_ns; /* of the traced step */
     int64_t step;              /* its number; -1 if unknown */
     int64_t wanted;            /* number of steps of a search */
-    bool hunted;               /* and the search is over */
+    bool was_search;           /* and the search is over */
     double usual_ns;           /* duration of the steps before it; NAN if unknown */
     double hold_ns;            /* the GIL was ours for this trace */
     struct trace_cost cost;    /* of LEASE_TRACE */
@@ -101,10 +101,10 @@ struct probes_name {
 };
 
 /* Install hooks for that purpose. */
-struct worker_job *probes_job_enter(enum module_mode look, bool compiled, uint64_t deadline_ns);
+struct worker_job *probes_job_enter(enum module_mode mode, bool compiled, uint64_t deadline_ns);
 /* Remove hooks; `calls`, if not NULL: sum up the calls of that step, and name the modules, or,
  * if it `hunts`, the findings. */
-struct worker_job *probes_job_leave(const struct module_calls *calls, int64_t step, bool hunts,
+struct worker_job *probes_job_leave(const struct module_calls *calls, int64_t step, bool is_search,
                                     uint64_t deadline_ns);
 /* The called modules, of a job that is done. */
 size_t probes_job_get(const struct worker_job *job, const struct module_sum **sums,

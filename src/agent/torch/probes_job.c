@@ -21,9 +21,9 @@
 
 struct probes_job {
     struct worker_job job; /* first */
-    enum module_mode look; /* the purpose */
+    enum module_mode mode; /* the purpose */
     bool compiled, refused;
-    bool removed, hunts, settled;
+    bool removed, is_search, settled;
     /* for a time at which no thread is within a module; the last pause */
     uint64_t until_ns, look_ns;
     struct pystack *ps;      /* the worker's */
@@ -60,7 +60,7 @@ static bool probes_job_off_gil(struct worker_job *base) {
 
 static bool probes_job_enter_step(struct worker_job *base, struct worker *w) {
     struct probes_job *job = probes_job_of(base);
-    int rc = module_hooks_insert(w, job->look, job->compiled, base->why);
+    int rc = module_hooks_insert(w, job->mode, job->compiled, base->why);
     job->refused = rc < 0;
     job->until_ns = base->deadline_ns;
     if (rc == 0 && clock_mono_ns() < job->until_ns)
@@ -74,7 +74,7 @@ static bool probes_job_enter_step(struct worker_job *base, struct worker *w) {
 /* With the GIL: the generator of names. */
 static bool probes_job_begin_names(struct probes_job *job, struct worker *w) {
     const struct pyapi *api = worker_api(w);
-    struct pyapi_object *names = worker_helper(w, job->hunts ? "nonfinite_names" : "trace_names");
+    struct pyapi_object *names = worker_helper(w, job->is_search ? "nonfinite_names" : "trace_names");
     struct pyapi_object *text =
         names ? api->PyUnicode_FromStringAndSize(strbuf_str(&job->text), (ssize_t)job->text.len) : NULL;
     job->rows = text ? api->PyObject_CallFunctionObjArgs(names, text, NULL) : NULL;
@@ -110,9 +110,9 @@ static bool probes_job_take_name(struct probes_job *job, struct worker *w) {
     if (!row)
         return false;
     ssize_t size = api->PyTuple_Size(row); /* -1 for None */
-    if (!job->hunts && size == 3)
+    if (!job->is_search && size == 3)
         probes_job_take_sum(job, api, row);
-    else if (job->hunts && size == 5)
+    else if (job->is_search && size == 5)
         probes_job_take_found(job, api, row);
     api->Py_DecRef(row);
     api->PyErr_Clear();
@@ -129,7 +129,7 @@ static void probes_job_want_found(struct probes_job *job) {
 
 /* With the GIL: the part of a search before names are asked for. False if that is done. */
 static bool probes_job_settle(struct probes_job *job, struct worker *w) {
-    if (!job->hunts || job->settled)
+    if (!job->is_search || job->settled)
         return false;
     job->settled = !nonfinite_settle(w);
     if (job->settled)
@@ -149,7 +149,7 @@ static bool probes_job_leave_step(struct worker_job *base, struct worker *w) {
         if (!job->removed)
             return probes_job_wait(job, w);
         module_hooks_send_roots(w);
-        if (!job->hunts)
+        if (!job->is_search)
             nonfinite_end();
         return job->sums != NULL;
     }
@@ -163,7 +163,7 @@ static void probes_job_drop(struct worker_job *base, struct worker *w) {
     if (job->rows)
         worker_api(w)->Py_DecRef(job->rows);
     job->rows = NULL;
-    if (job->hunts && job->removed)
+    if (job->is_search && job->removed)
         nonfinite_end();
 }
 
@@ -191,11 +191,11 @@ static struct probes_job *probes_job_new(bool (*step)(struct worker_job *, struc
     return job;
 }
 
-struct worker_job *probes_job_enter(enum module_mode look, bool compiled, uint64_t deadline_ns) {
+struct worker_job *probes_job_enter(enum module_mode mode, bool compiled, uint64_t deadline_ns) {
     struct probes_job *job = probes_job_new(probes_job_enter_step, deadline_ns);
     if (!job)
         return NULL;
-    job->look = look;
+    job->mode = mode;
     job->compiled = compiled;
     return &job->job;
 }
@@ -222,12 +222,12 @@ static void probes_job_put(struct probes_job *job, int64_t step) {
     }
 }
 
-struct worker_job *probes_job_leave(const struct module_calls *calls, int64_t step, bool hunts,
+struct worker_job *probes_job_leave(const struct module_calls *calls, int64_t step, bool is_search,
                                     uint64_t deadline_ns) {
     struct probes_job *job = probes_job_new(probes_job_leave_step, deadline_ns);
     if (!job || !calls)
         return job ? &job->job : NULL;
-    job->hunts = hunts;
+    job->is_search = is_search;
     job->sums = calloc(MODULE_CALLS_SUMS, sizeof *job->sums);
     job->names = calloc(MODULE_CALLS_SUMS, sizeof *job->names);
     job->found = calloc(NONFINITE_WANTED, sizeof *job->found);
@@ -236,7 +236,7 @@ struct worker_job *probes_job_leave(const struct module_calls *calls, int64_t st
         return NULL;
     }
     job->n = module_calls_sum(calls, job->sums, MODULE_CALLS_SUMS);
-    if (!hunts)
+    if (!is_search)
         probes_job_put(job, step);
     return &job->job;
 }

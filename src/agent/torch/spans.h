@@ -61,7 +61,7 @@ struct spans_event {
     enum spans_what what;
     union {
         char name[SPANS_NAME]; /* of a begin: printable ASCII, with '?' for all else */
-        struct spans_reading look;
+        struct spans_reading reading;
         struct spans_value value;
         struct spans_gc gc;
     };

@@ -122,10 +122,10 @@ static void steps_finish(struct steps *s, const struct steps_handler *h) {
                              .comm_ns = STEPS_UNKNOWN,
                              .other_ns = STEPS_UNKNOWN,
                              .gc_ns = STEPS_UNKNOWN,
-                             .look = before.look};
+                             .reading = before.reading};
     if (before.whole) {
         steps_fill(s, &out);
-        steps_fill_norm(&before, &out.look);
+        steps_fill_norm(&before, &out.reading);
     }
     s->has_backward =
         s->has_backward || (before.whole && s->backward_since_ns && before.begin_ns >= s->backward_since_ns);
@@ -219,29 +219,29 @@ static void steps_backward(struct steps *s, const struct spans_event *e) {
 
 /* With several optimizers the last one gives the loss, and the first one the learning rate. */
 static void steps_take_reading(struct steps *s, const struct spans_event *e, const struct steps_handler *h) {
-    struct spans_reading *at = &s->now.look;
+    struct spans_reading *at = &s->now.reading;
     if (e->tid != s->tid)
         return;
     if (s->now.depth == 1)
-        steps_identify(s, e->look.optimizer, h);
-    if (e->look.has_loss) {
-        at->loss = e->look.loss;
+        steps_identify(s, e->reading.optimizer, h);
+    if (e->reading.has_loss) {
+        at->loss = e->reading.loss;
         at->has_loss = true;
     }
-    if (e->look.has_grad_norm) {
-        at->grad_norm = e->look.grad_norm;
+    if (e->reading.has_grad_norm) {
+        at->grad_norm = e->reading.grad_norm;
         at->has_grad_norm = true;
     }
-    if (e->look.has_read_norm) {
-        at->read_norm = e->look.read_norm;
+    if (e->reading.has_read_norm) {
+        at->read_norm = e->reading.read_norm;
         at->has_read_norm = true;
     }
-    if (e->look.has_epoch) {
-        at->epoch = e->look.epoch;
+    if (e->reading.has_epoch) {
+        at->epoch = e->reading.epoch;
         at->has_epoch = true;
     }
-    if (e->look.has_lr && !at->has_lr) {
-        at->lr = e->look.lr;
+    if (e->reading.has_lr && !at->has_lr) {
+        at->lr = e->reading.lr;
         at->has_lr = true;
     }
 }

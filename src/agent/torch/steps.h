@@ -63,7 +63,7 @@ struct steps_step {
     int64_t comm_ns;
     int64_t other_ns; /* the rest; unknown unless all of the above except comm_ns are known */
     int64_t gc_ns;    /* collecting garbage, in all of that; unknown unless that is reported */
-    struct spans_reading look;
+    struct spans_reading reading;
 };
 
 struct steps_handler {
@@ -88,13 +88,13 @@ struct steps_sums {
 
 /* The state of the current step. */
 struct steps_now {
-    bool whole;                /* its beginning is known, and none of its events was dropped */
-    uint64_t begin_ns;         /* the end of the previous step */
-    unsigned optimizers;       /* Optimizer.step that have begun */
-    unsigned ended;            /* and that have ended */
-    uint64_t optimized_ns;     /* end of the last one; 0 if none has ended */
-    struct spans_reading look; /* the values at their ends */
-    struct steps_sums sums;    /* up to then */
+    bool whole;                   /* its beginning is known, and none of its events was dropped */
+    uint64_t begin_ns;            /* the end of the previous step */
+    unsigned optimizers;          /* Optimizer.step that have begun */
+    unsigned ended;               /* and that have ended */
+    uint64_t optimized_ns;        /* end of the last one; 0 if none has ended */
+    struct spans_reading reading; /* the values at their ends */
+    struct steps_sums sums;       /* up to then */
     /* and since: the next step's, if there is no further Optimizer.step in this one */
     struct steps_sums rest;
     unsigned depth;            /* current Optimizer operations on the thread */

@@ -34,28 +34,28 @@ static struct {
     } known[TENSOR_READ_KNOWN];
     size_t turn;
     bool on;
-} look;
+} tensor_reader;
 
 /* ---- calls of torch ---- */
 
 static void reader_drop(object **o) {
     if (*o)
-        look.api.Py_DecRef(*o);
+        tensor_reader.api.Py_DecRef(*o);
     *o = NULL;
 }
 
 /* `thing` of a tensor: a new reference, or NULL. */
 static object *reader_call(enum tensor_read_thing thing, object *tensor) {
-    object *callable = look.things[thing];
-    object *result = callable ? look.api.PyObject_CallFunctionObjArgs(callable, tensor, NULL) : NULL;
+    object *callable = tensor_reader.things[thing];
+    object *result = callable ? tensor_reader.api.PyObject_CallFunctionObjArgs(callable, tensor, NULL) : NULL;
     if (!result)
-        look.api.PyErr_Clear();
+        tensor_reader.api.PyErr_Clear();
     return result;
 }
 
 static bool reader_is(enum tensor_read_thing thing, object *tensor) {
     object *result = reader_call(thing, tensor);
-    bool is = result && result == look.api._Py_TrueStruct;
+    bool is = result && result == tensor_reader.api._Py_TrueStruct;
     reader_drop(&result);
     return is;
 }
@@ -63,9 +63,9 @@ static bool reader_is(enum tensor_read_thing thing, object *tensor) {
 /* Its number; -1 if it has none. */
 static int64_t reader_number(enum tensor_read_thing thing, object *tensor) {
     object *result = reader_call(thing, tensor);
-    long long v = result ? look.api.PyLong_AsLongLong(result) : -1;
+    long long v = result ? tensor_reader.api.PyLong_AsLongLong(result) : -1;
     if (v == -1)
-        look.api.PyErr_Clear();
+        tensor_reader.api.PyErr_Clear();
     reader_drop(&result);
     return v;
 }
@@ -73,13 +73,13 @@ static int64_t reader_number(enum tensor_read_thing thing, object *tensor) {
 /* Numbers of a tuple. Returns how many, or -1. */
 static ssize_t reader_numbers(enum tensor_read_thing thing, object *tensor, int64_t *out, size_t cap) {
     object *tuple = reader_call(thing, tensor);
-    ssize_t n = tuple ? look.api.PyTuple_Size(tuple) : -1;
+    ssize_t n = tuple ? tensor_reader.api.PyTuple_Size(tuple) : -1;
     if (n > (ssize_t)cap)
         n = -1;
     for (ssize_t i = 0; i < n; i++)
-        out[i] = look.api.PyLong_AsLongLong(look.api.PyTuple_GetItem(tuple, i));
-    if (look.api.PyErr_Occurred()) {
-        look.api.PyErr_Clear();
+        out[i] = tensor_reader.api.PyLong_AsLongLong(tensor_reader.api.PyTuple_GetItem(tuple, i));
+    if (tensor_reader.api.PyErr_Occurred()) {
+        tensor_reader.api.PyErr_Clear();
         n = -1;
     }
     reader_drop(&tuple);
@@ -90,13 +90,13 @@ static ssize_t reader_numbers(enum tensor_read_thing thing, object *tensor, int6
 
 static void reader_forget(void) {
     for (size_t i = 0; i < TENSOR_READ_KNOWN; i++)
-        reader_drop(&look.known[i].ref);
-    memset(look.known, 0, sizeof look.known);
+        reader_drop(&tensor_reader.known[i].ref);
+    memset(tensor_reader.known, 0, sizeof tensor_reader.known);
 }
 
 int tensor_read_begin(const struct pyapi *api, object *tuple, ssize_t first) {
     tensor_read_end();
-    look.api = *api;
+    tensor_reader.api = *api;
     for (ssize_t i = 0; i < TENSOR_READ_THINGS; i++) {
         object *thing = api->PyTuple_GetItem(tuple, first + i);
         if (!thing) {
@@ -107,18 +107,18 @@ int tensor_read_begin(const struct pyapi *api, object *tuple, ssize_t first) {
         if (thing == api->_Py_NoneStruct)
             continue;
         api->Py_IncRef(thing);
-        look.things[i] = thing;
+        tensor_reader.things[i] = thing;
     }
-    look.on = true;
+    tensor_reader.on = true;
     return 0;
 }
 
 void tensor_read_end(void) {
-    if (look.on)
+    if (tensor_reader.on)
         reader_forget();
-    look.on = false;
+    tensor_reader.on = false;
     for (size_t i = 0; i < TENSOR_READ_THINGS; i++)
-        reader_drop(&look.things[i]);
+        reader_drop(&tensor_reader.things[i]);
 }
 
 object *tensor_read_raise(const struct pyapi *api, object *of) {
@@ -149,23 +149,25 @@ void tensor_read_lower(const struct pyapi *api, object *guard) {
 }
 
 bool tensor_read_enter(object **token) {
-    *token = look.on ? tensor_read_raise(&look.api, look.things[TENSOR_READ_GUARD]) : NULL;
+    *token = tensor_reader.on ? tensor_read_raise(&tensor_reader.api, tensor_reader.things[TENSOR_READ_GUARD])
+                              : NULL;
     return *token != NULL;
 }
 
-void tensor_read_leave(object *token) { tensor_read_lower(&look.api, token); }
+void tensor_read_leave(object *token) { tensor_read_lower(&tensor_reader.api, token); }
 
 bool tensor_read_is_tensor(object *o) {
-    object *type = look.on ? look.api.PyObject_Type(o) : NULL;
-    bool is = type && look.things[TENSOR_READ_TENSOR] &&
-              look.api.PyType_IsSubtype(type, look.things[TENSOR_READ_TENSOR]) == 1;
+    object *type = tensor_reader.on ? tensor_reader.api.PyObject_Type(o) : NULL;
+    bool is = type && tensor_reader.things[TENSOR_READ_TENSOR] &&
+              tensor_reader.api.PyType_IsSubtype(type, tensor_reader.things[TENSOR_READ_TENSOR]) == 1;
     reader_drop(&type);
     return is;
 }
 
 static bool reader_is_plain(object *o) {
-    object *type = look.on ? look.api.PyObject_Type(o) : NULL;
-    bool is = type && (type == look.things[TENSOR_READ_TENSOR] || type == look.things[TENSOR_READ_PARAMETER]);
+    object *type = tensor_reader.on ? tensor_reader.api.PyObject_Type(o) : NULL;
+    bool is = type && (type == tensor_reader.things[TENSOR_READ_TENSOR] ||
+                       type == tensor_reader.things[TENSOR_READ_PARAMETER]);
     reader_drop(&type);
     return is;
 }
@@ -174,10 +176,10 @@ static bool reader_is_plain(object *o) {
 
 static struct reader_known *reader_find_known(object *tensor, int64_t version) {
     for (size_t i = 0; i < TENSOR_READ_KNOWN; i++) {
-        struct reader_known *k = &look.known[i];
+        struct reader_known *k = &tensor_reader.known[i];
         if (!k->ref || k->object != (uint64_t)(uintptr_t)tensor || k->version != version)
             continue;
-        object *there = look.api.PyObject_CallFunctionObjArgs(k->ref, NULL);
+        object *there = tensor_reader.api.PyObject_CallFunctionObjArgs(k->ref, NULL);
         bool same = there == tensor;
         reader_drop(&there);
         return same ? k : NULL;
@@ -186,11 +188,11 @@ static struct reader_known *reader_find_known(object *tensor, int64_t version) {
 }
 
 static void reader_remember(object *tensor, int64_t version, const struct tensor_numbers *numbers) {
-    struct reader_known *k = &look.known[look.turn++ % TENSOR_READ_KNOWN];
+    struct reader_known *k = &tensor_reader.known[tensor_reader.turn++ % TENSOR_READ_KNOWN];
     reader_drop(&k->ref);
-    k->ref = look.api.PyWeakref_NewRef(tensor, NULL);
+    k->ref = tensor_reader.api.PyWeakref_NewRef(tensor, NULL);
     if (!k->ref)
-        look.api.PyErr_Clear();
+        tensor_reader.api.PyErr_Clear();
     k->object = (uint64_t)(uintptr_t)tensor;
     k->version = version;
     k->numbers = *numbers;
@@ -204,10 +206,10 @@ static int reader_read_type(object *tensor, struct numbers_view *view) {
         char kind;
         uint8_t width;
     } kinds[TENSOR_READ_KINDS] = {{'f', 2}, {'b', 2}, {'f', 4}, {'f', 8}};
-    const struct pyapi *api = &look.api;
+    const struct pyapi *api = &tensor_reader.api;
     object *dtype = reader_call(TENSOR_READ_GET_DTYPE, tensor);
     for (ssize_t i = 0; dtype && i < TENSOR_READ_KINDS; i++)
-        if (api->PyTuple_GetItem(look.things[TENSOR_READ_FLOATS], i) == dtype) {
+        if (api->PyTuple_GetItem(tensor_reader.things[TENSOR_READ_FLOATS], i) == dtype) {
             view->kind = kinds[i].kind;
             view->width = kinds[i].width;
             reader_drop(&dtype);
@@ -225,7 +227,7 @@ static int reader_read_type(object *tensor, struct numbers_view *view) {
 
 static bool reader_is_strided(object *tensor) {
     object *layout = reader_call(TENSOR_READ_GET_LAYOUT, tensor);
-    bool is = layout && layout == look.things[TENSOR_READ_STRIDED];
+    bool is = layout && layout == tensor_reader.things[TENSOR_READ_STRIDED];
     reader_drop(&layout);
     return is && !reader_is(TENSOR_READ_IS_NESTED, tensor);
 }
@@ -239,7 +241,7 @@ static int reader_read_view(object *tensor, struct numbers_view *view) {
     memcpy(view->stride, strides, sizeof strides);
     view->n_dims = (size_t)n;
     /* data_ptr would copy a storage that is otherwise copied at its first write */
-    bool by_storage = look.things[TENSOR_READ_ADDRESS] != NULL;
+    bool by_storage = tensor_reader.things[TENSOR_READ_ADDRESS] != NULL;
     int64_t at = reader_number(by_storage ? TENSOR_READ_ADDRESS : TENSOR_READ_POINTER, tensor), offset = 0;
     if (by_storage)
         offset = reader_number(TENSOR_READ_OFFSET, tensor);
@@ -258,8 +260,9 @@ static uint64_t reader_count(const struct numbers_view *view) {
 
 /* With operations of torch, whose results are not waited for. NULL if torch cannot. */
 static object *reader_ask(object *tensor) {
-    const struct pyapi *api = &look.api;
-    object *guard = tensor_read_raise(&look.api, look.things[TENSOR_READ_DISPATCH]), *later = NULL;
+    const struct pyapi *api = &tensor_reader.api;
+    object *guard = tensor_read_raise(&tensor_reader.api, tensor_reader.things[TENSOR_READ_DISPATCH]),
+           *later = NULL;
     object *x = guard ? reader_call(TENSOR_READ_DETACH, tensor) : NULL;
     object *ends = x ? reader_call(TENSOR_READ_AMINMAX, x) : NULL;
     object *is_nan = x ? reader_call(TENSOR_READ_ISNAN, x) : NULL,
@@ -272,17 +275,17 @@ static object *reader_ask(object *tensor) {
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         reader_drop(all[i]);
     api->PyErr_Clear();
-    tensor_read_lower(&look.api, guard);
+    tensor_read_lower(&tensor_reader.api, guard);
     return later;
 }
 
 /* A graph that is being captured would contain our operations permanently, and give no results
  * now. */
 static bool reader_captures(void) {
-    object *captures = look.things[TENSOR_READ_CAPTURES];
-    object *answer = captures ? look.api.PyObject_CallFunctionObjArgs(captures, NULL) : NULL;
-    bool may = captures && (!answer || answer != look.api._Py_FalseStruct);
-    look.api.PyErr_Clear();
+    object *captures = tensor_reader.things[TENSOR_READ_CAPTURES];
+    object *answer = captures ? tensor_reader.api.PyObject_CallFunctionObjArgs(captures, NULL) : NULL;
+    bool may = captures && (!answer || answer != tensor_reader.api._Py_FalseStruct);
+    tensor_reader.api.PyErr_Clear();
     reader_drop(&answer);
     return may;
 }
@@ -319,9 +322,9 @@ enum tensor_read_found tensor_read_numbers(object *tensor, uint64_t *bytes_left,
         *later = is_cuda && reader_captures() ? NULL : reader_ask(tensor);
         return *later ? TENSOR_READ_LATER : TENSOR_READ_NO;
     }
-    if (numbers_scan(&look.numbers, &view) != 0)
+    if (numbers_scan(&tensor_reader.numbers, &view) != 0)
         return TENSOR_READ_NO;
-    const struct numbers_stats *s = &look.numbers.stats;
+    const struct numbers_stats *s = &tensor_reader.numbers.stats;
     *out = (struct tensor_numbers){s->count, s->nan, s->inf, s->min, s->max};
     if (version >= 0)
         reader_remember(tensor, version, out);
@@ -339,12 +342,12 @@ enum tensor_read_found tensor_read_squares(object *tensor, uint64_t *numbers_lef
     if (count > *numbers_left)
         return TENSOR_READ_BEYOND;
     *numbers_left -= count;
-    return numbers_squares(&look.numbers, &view, sum, bad) == 0 ? TENSOR_READ_NOW : TENSOR_READ_NO;
+    return numbers_squares(&tensor_reader.numbers, &view, sum, bad) == 0 ? TENSOR_READ_NOW : TENSOR_READ_NO;
 }
 
 int tensor_read_read(object *later, struct tensor_numbers *out) {
-    const struct pyapi *api = &look.api;
-    object *ends = look.on ? api->PyTuple_GetItem(later, 0) : NULL;
+    const struct pyapi *api = &tensor_reader.api;
+    object *ends = tensor_reader.on ? api->PyTuple_GetItem(later, 0) : NULL;
     double values[4] = {NAN, NAN, NAN, NAN};
     for (ssize_t i = 0; ends && i < 4; i++) {
         object *from = i < 2 ? api->PyTuple_GetItem(ends, i) : api->PyTuple_GetItem(later, i - 1);
@@ -367,7 +370,7 @@ int tensor_read_gradient(object *tensor, object **out) {
     *out = reader_call(TENSOR_READ_GET_GRAD, tensor);
     if (!*out)
         return -1;
-    if (*out == look.api._Py_NoneStruct)
+    if (*out == tensor_reader.api._Py_NoneStruct)
         reader_drop(out);
     return 0;
 }

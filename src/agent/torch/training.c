@@ -199,7 +199,7 @@ static void training_on_step(void *arg, const struct steps_step *s) {
     v[RING_STEPS_COMM_MS].f = training_ms(s->comm_ns);
     v[RING_STEPS_OTHER_MS].f = training_ms(s->other_ns);
     v[RING_STEPS_GC_MS].f = training_ms(s->gc_ns);
-    training_put_reading(v, &s->look);
+    training_put_reading(v, &s->reading);
     record_append(t->record, RING_STEPS, v);
     t->ends[s->step % TRAINING_STEP_ENDS] = end;
     if (t->kept_since_ns && end.end_ns >= t->kept_since_ns && t->n_kept < TRAINING_STEPS_KEPT)
