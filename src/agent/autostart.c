@@ -112,24 +112,24 @@ static void autostart_in_child(bool had_agent) {
         autostart_create(autostart_forked);
 }
 
-/* One of enum wish for this process, or -1 with the error. */
+/* One of enum autostart_match for this process, or -1 with the error. */
 static int autostart_judge(const char *value, struct err *e) {
     struct strbuf words;
     strbuf_init(&words, AUTOSTART_WORDS_MAX);
     strbuf_read_file(&words, "/proc/self/cmdline");
-    int wish = autostart_match_judge(value, words.data, words.len, e);
+    int match = autostart_match_judge(value, words.data, words.len, e);
     strbuf_fini(&words);
-    autostart.nested |= wish == AUTOSTART_MATCH_NESTED;
-    return wish;
+    autostart.nested |= match == AUTOSTART_MATCH_NESTED;
+    return match;
 }
 
 int probing_autostart(const char *value, char *error, size_t cap) {
     struct err e = {0};
     fork_set_starter(autostart_in_child);
-    int wish = autostart_judge(value, &e);
-    if (wish < 0 && cap)
+    int match = autostart_judge(value, &e);
+    if (match < 0 && cap)
         snprintf(error, cap, "%s", e.text);
-    return wish <= 0 ? wish : autostart_start(AGENT_WAY_PTH, error, cap);
+    return match <= 0 ? match : autostart_start(AGENT_WAY_PTH, error, cap);
 }
 
 /* ---- preloaded ---- */
@@ -194,10 +194,10 @@ __attribute__((constructor)) static void autostart_on_load(void) {
     if (!list || strlen(list) >= sizeof rest || !autostart_take_out(list, name, rest, sizeof rest))
         return;
     const char *value = getenv(AUTOSTART_MATCH_VARIABLE);
-    int wish = value ? autostart_judge(value, &e) : AUTOSTART_MATCH_MATCH;
-    if (wish == AUTOSTART_MATCH_ONCE)
+    int match = value ? autostart_judge(value, &e) : AUTOSTART_MATCH_MATCH;
+    if (match == AUTOSTART_MATCH_ONCE)
         autostart_keep_from_children(rest);
     fork_set_starter(autostart_in_child);
-    if (wish > AUTOSTART_MATCH_NONE)
+    if (match > AUTOSTART_MATCH_NONE)
         autostart_create(autostart_preloaded);
 }

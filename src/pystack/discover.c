@@ -120,17 +120,17 @@ int discover_try_row(struct discover *d, uint64_t runtime, const struct pystack_
         (version->source == PYSTACK_SOURCE_PUBLISHED && discover_read_published(d, runtime) != 0) ||
         discover_walk(d, &interp) != 0)
         return -1;
-    uint32_t told = discover_hexversion(&ps->reader, interp);
-    if (told ? told >> 16 != hex >> 16 : !exact) {
+    uint32_t published = discover_hexversion(&ps->reader, interp);
+    if (published ? published >> 16 != hex >> 16 : !exact) {
         /* sys is emptied near the end: then the version can no longer be read. */
-        bool ending = !told && row->runtime_finalizing >= 0 &&
+        bool ending = !published && row->runtime_finalizing >= 0 &&
                       pystack_read_u64_at(&ps->reader, runtime, row->runtime_finalizing, &finalizing) == 0 &&
                       finalizing != 0;
         discover_fail(d, ending ? DISCOVER_ENDING : DISCOVER_INCONSISTENT);
         return -1;
     }
-    if (told)
-        hex = told;
+    if (published)
+        hex = published;
     ps->info.debug_build = discover_is_debug(&ps->reader, interp);
     if (ps->info.debug_build && !version->debug_builds) {
         d->debug = true;

@@ -23,7 +23,7 @@
 
 void pystack_frame_vars_init(struct pystack_frame_vars *l, struct pystack *ps, const char *torch) {
     *l = (struct pystack_frame_vars){.reader.off = ps->reader.off, .max_frames = PYSTACK_FRAME_VARS_FRAMES};
-    read_cache_init(&l->recall, &l->reader.mem, &ps->reader.mem);
+    read_cache_init(&l->cache, &l->reader.mem, &ps->reader.mem);
     values_begin(&l->values, &l->reader, -1);
     l->values.doubts = true;
     values_set_torch(&l->values, torch);
@@ -126,7 +126,7 @@ static void frame_vars_find_names(struct pystack_frame_vars *l, struct pystack_f
     memset(&c->dict, 0, sizeof c->dict);
     c->in_dict = pystack_locals_each_name(&l->reader, c->addr, frame_vars_take_name,
                                           &(struct frame_vars_naming){l, c}) == 1;
-    c->told = l->looks;
+    c->named = l->readings;
 }
 
 /* Freed code may have been replaced by other code. Before a variable is read, once a reading,
@@ -134,9 +134,9 @@ static void frame_vars_find_names(struct pystack_frame_vars *l, struct pystack_f
  * compared where it is reported: frame_vars_is_slot, frame_vars_is_who. */
 static void frame_vars_make_sure(struct pystack_frame_vars *l, struct pystack_frame_vars_code *c) {
     struct pystack_frame_vars_words now = {.name = 0};
-    if (c->sure == l->looks)
+    if (c->sure == l->readings)
         return;
-    c->sure = l->looks;
+    c->sure = l->readings;
     if (frame_vars_read_words(l, c->addr, &now) == 0 && memcmp(&now, &c->words, sizeof now) == 0)
         return;
     c->words = now;
@@ -153,11 +153,11 @@ static bool frame_vars_is_text(struct pystack_frame_vars *l, uint64_t addr, cons
 static bool frame_vars_is_who(struct pystack_frame_vars *l, struct pystack_frame_vars_code *c) {
     frame_vars_make_sure(l, c);
     bool is =
-        c->told == l->looks ||
+        c->named == l->readings ||
         (frame_vars_is_text(l, c->words.name, c->func, sizeof c->func) &&
          frame_vars_is_text(l, c->words.file, c->file, sizeof c->file) &&
          (!c->words.qualname || frame_vars_is_text(l, c->words.qualname, c->qualname, sizeof c->qualname)));
-    c->told = is ? l->looks : c->told;
+    c->named = is ? l->readings : c->named;
     return is;
 }
 
@@ -169,14 +169,14 @@ static struct pystack_frame_vars_code *frame_vars_find_code(struct pystack_frame
         if (l->codes[i].addr == addr)
             c = &l->codes[i];
     if (c) {
-        c->used = l->looks;
+        c->used = l->readings;
         frame_vars_make_sure(l, c);
         return c;
     }
     c = frame_vars_reserve(l);
-    if (c->used == l->looks)
+    if (c->used == l->readings)
         return NULL;
-    *c = (struct pystack_frame_vars_code){.used = l->looks, .sure = l->looks};
+    *c = (struct pystack_frame_vars_code){.used = l->readings, .sure = l->readings};
     if (frame_vars_read_words(l, addr, &c->words) != 0)
         return NULL;
     c->addr = addr;
@@ -192,10 +192,10 @@ static struct pystack_frame_vars_code *frame_vars_find_code(struct pystack_frame
 static struct pystack_frame_vars_code *frame_vars_same_code(struct pystack_frame_vars *l, size_t n_before,
                                                             uint64_t frame, uint64_t code) {
     const struct pystack_frame_vars_frame *before = &l->frames[l->n];
-    if (l->n >= n_before || l->n % FRAME_VARS_SURE == l->looks % FRAME_VARS_SURE || before->addr != frame ||
-        before->code->addr != code || before->code->used + 1 != l->looks)
+    if (l->n >= n_before || l->n % FRAME_VARS_SURE == l->readings % FRAME_VARS_SURE ||
+        before->addr != frame || before->code->addr != code || before->code->used + 1 != l->readings)
         return NULL;
-    before->code->used = l->looks;
+    before->code->used = l->readings;
     return before->code;
 }
 
@@ -214,13 +214,13 @@ static uint64_t frame_vars_first_frame(struct pystack_frame_vars *l, uint64_t ts
 size_t pystack_frame_vars_begin(struct pystack_frame_vars *l, uint64_t tstate) {
     const struct pystack_offsets *o = &l->reader.off;
     uint8_t bytes[PYSTACK_STRUCT_MAX];
-    read_cache_begin(&l->recall);
-    if (l->looks++ % FRAME_VARS_FORGET == 0) {
+    read_cache_begin(&l->cache);
+    if (l->readings++ % FRAME_VARS_FORGET == 0) {
         values_forget(&l->values);
         memset(l->places, 0, sizeof l->places);
     }
-    if (l->looks % (FRAME_VARS_FORGET / PYSTACK_FRAME_VARS_CODES) == 0)
-        l->codes[l->looks / (FRAME_VARS_FORGET / PYSTACK_FRAME_VARS_CODES) % PYSTACK_FRAME_VARS_CODES]
+    if (l->readings % (FRAME_VARS_FORGET / PYSTACK_FRAME_VARS_CODES) == 0)
+        l->codes[l->readings / (FRAME_VARS_FORGET / PYSTACK_FRAME_VARS_CODES) % PYSTACK_FRAME_VARS_CODES]
             .words.names = 0;
     uint64_t now_ns = clock_mono_ns();
     bool sure = now_ns - l->sure_ns < FRAME_VARS_SURE_NS;

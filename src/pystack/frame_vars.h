@@ -46,7 +46,7 @@ struct pystack_frame_vars_code {
     bool cell[PYSTACK_FRAME_VARS_NAMES];
     uint64_t used, sure,
         /* numbers of readings: it was met; its words were confirmed; its names were confirmed */
-        told;
+        named;
 };
 
 struct pystack_frame_vars_frame {
@@ -65,9 +65,9 @@ struct pystack_frame_vars_place {
 
 struct pystack_frame_vars {
     struct pystack_reader reader;
-    struct read_cache recall;
+    struct read_cache cache;
     struct values values;
-    uint64_t looks;
+    uint64_t readings;
     size_t n_names;
     char names[PYSTACK_FRAME_VARS_NAMES][PYSTACK_FRAME_VARS_NAME];
     size_t n, max_frames; /* that are read; after init, all that there is room for */

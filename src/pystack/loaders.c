@@ -56,7 +56,7 @@ struct loaders_work {
         enum loaders_kind kind;
     } types[LOADERS_TYPES];
     uint64_t seen[LOADERS_SEEN];
-    unsigned looks;
+    unsigned visits;
     uint64_t *found;
     size_t n;
 };
@@ -141,9 +141,9 @@ static void loaders_add(struct loaders_work *w, uint64_t addr) {
 
 static void loaders_visit(struct loaders_work *w, uint64_t addr, unsigned depth) {
     uint64_t kept;
-    if (!pystack_is_pointer(addr) || !loaders_is_new(w, addr) || w->looks >= LOADERS_OBJECTS)
+    if (!pystack_is_pointer(addr) || !loaders_is_new(w, addr) || w->visits >= LOADERS_OBJECTS)
         return;
-    w->looks++;
+    w->visits++;
     switch (loaders_kind(w, addr)) {
     case LOADERS_MANY:
     case LOADERS_ONE:

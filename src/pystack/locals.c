@@ -180,13 +180,13 @@ static bool locals_is_holder(enum values_kind kind) {
  * contents. */
 static const struct model_place *locals_place(struct locals_work *w, const struct model_place *at,
                                               const char *text) {
-    bool made, told = values_is_informative(w->values, at->object, text, &made);
-    if (told && !made && !locals_is_holder(values_kind_of(w->values, at->object)))
+    bool made, informative = values_is_informative(w->values, at->object, text, &made);
+    if (informative && !made && !locals_is_holder(values_kind_of(w->values, at->object)))
         return NULL;
     struct model_place *p = arena_alloc(w->arena, sizeof *p);
     if (p)
         *p = (struct model_place){
-            .slot = at->slot, .cell = at->cell, .object = at->object, .told = told, .made = made};
+            .slot = at->slot, .cell = at->cell, .object = at->object, .told = informative, .made = made};
     return p;
 }
 

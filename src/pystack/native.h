@@ -104,7 +104,7 @@ struct pystack;
 
 /* From now on snapshots have native frames before the Python frames, and MODEL_FRAME_ENTRY among
  * these; NULL turns that off. 0, or -1 without memory. */
-int pystack_want_native(struct pystack *ps, const struct native_request *wish);
+int pystack_want_native(struct pystack *ps, const struct native_request *request);
 
 /* Unwind a copy of the thread whose frames are being read: for an asker (pystack_set_asker) or a
  * stopper (pystack_set_stopper). */

@@ -143,7 +143,7 @@ struct pystack_stopper {
 
 /* From now on stop running threads to read their frames; sleeping threads are read as before.
  * NULL: never stop. Copied. */
-void pystack_set_stopper(struct pystack *ps, const struct pystack_stopper *hold);
+void pystack_set_stopper(struct pystack *ps, const struct pystack_stopper *stopper);
 
 /* How long the last thread read was stopped; 0 if it was not. */
 uint64_t pystack_stopped_ns(const struct pystack *ps);
@@ -241,9 +241,9 @@ struct pystack_locals_request {
 
 /* The same with locals of frames: at most 64 per frame, texts of 200 bytes; for all together
  * 16,384 and a megabyte, for one thread 1,024 and 128 KiB; when a limit was reached the snapshot
- * is incomplete. It costs more than frames do, so only for clients that ask. `wish` NULL: none. */
+ * is incomplete. It costs more than frames do, so only for clients that ask. `request` NULL: none. */
 int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_skip,
-                            const struct pystack_locals_request *wish, struct model_snapshot *out,
+                            const struct pystack_locals_request *request, struct model_snapshot *out,
                             struct err *e);
 
 /* Offset in a thread state of this version of the pointer that is set last when it is made.

@@ -100,8 +100,8 @@ struct pystack {
     int32_t pthread_tid;      /* offset of the thread id in struct pthread; -1 not found (yet) */
     struct pystack_codes codes;
     struct pystack_names names;
-    struct pystack_stopper hold; /* stop NULL: none */
-    uint64_t stopped_ns;         /* of the thread read last */
+    struct pystack_stopper stopper; /* stop NULL: none */
+    uint64_t stopped_ns;            /* of the thread read last */
     /* the thread being read was stopped where it ran, perhaps within a change of its frames */
     bool standing;
     struct model_frame *frames;    /* PYSTACK_MAX_FRAMES */
@@ -131,7 +131,7 @@ struct pystack {
     pid_t main_tid; /* in the target's numbering */
     /* MODEL_FRAME_ENTRY follows the frames where a call of the interpreter's loop ends */
     bool entries;
-    struct native_request native_wish;
+    struct native_request native_request;
     struct native *native; /* NULL: native frames were never requested */
     /* of a thread that sleeps or was stopped; allocated with `native` */
     struct native_copy *native_copy;

@@ -38,7 +38,7 @@ struct snapshot_work {
     struct pystack_thread *threads; /* of the interpreter, sorted by tid */
     size_t n_threads;
     bool interpreter_read;
-    const struct pystack_locals_request *wish; /* NULL: no locals */
+    const struct pystack_locals_request *request; /* NULL: no locals */
     struct pystack_locals_budget locals;
     uint64_t tstate; /* of the frames that were read last */
     uint64_t now_ns;
@@ -217,7 +217,7 @@ static void snapshot_put_locals(struct snapshot_work *w, pid_t tid, uint64_t cpu
                                 struct model_thread *t) {
     struct procfs_stat st;
     bool moved = false, cut = false, running = t->state == 'R';
-    if (!w->wish || w->wish->without_locals || (w->wish->tid && w->wish->tid != t->tid))
+    if (!w->request || w->request->without_locals || (w->request->tid && w->request->tid != t->tid))
         return;
     t->locals = pystack_locals_read(w->ps, w->tstate, t->frames, t->n_frames, running, &w->out->arena,
                                     &w->locals, &moved, &cut);
@@ -330,7 +330,8 @@ static void snapshot_read_interpreter(struct snapshot_work *w) {
 /* Tasks of asyncio, if its library publishes their layout. */
 static void snapshot_put_tasks(struct snapshot_work *w) {
     struct pystack_asyncio asyncio;
-    int rc = w->wish && w->wish->tasks && w->interpreter_read ? pystack_asyncio_find(w->ps, &asyncio) : -1;
+    int rc =
+        w->request && w->request->tasks && w->interpreter_read ? pystack_asyncio_find(w->ps, &asyncio) : -1;
     if (rc == 0)
         pystack_tasks_read(w->ps, &asyncio, w->threads, w->n_threads, w->out);
     else if (rc == 1) /* there are none */
@@ -384,11 +385,11 @@ int pystack_snapshot(struct pystack *ps, const int64_t *skip, size_t n_skip, str
 }
 
 int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_skip,
-                            const struct pystack_locals_request *wish, struct model_snapshot *out,
+                            const struct pystack_locals_request *request, struct model_snapshot *out,
                             struct err *e) {
     struct snapshot_work w = {
-        .ps = ps, .out = out, .skip = skip, .n_skip = n_skip, .wish = wish, .now_ns = clock_mono_ns()};
-    w.locals = pystack_locals_budget(wish && wish->tid);
+        .ps = ps, .out = out, .skip = skip, .n_skip = n_skip, .request = request, .now_ns = clock_mono_ns()};
+    w.locals = pystack_locals_budget(request && request->tid);
     ps->until_ns = w.now_ns + SNAPSHOT_NS_MAX;
     *out = (struct model_snapshot){
         .timestamp = clock_epoch_s(), .seq = ++ps->seq, .gil_tid = MODEL_UNKNOWN, .cost_us = NAN};
@@ -427,9 +428,9 @@ int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_sk
  * A thread that runs copies itself (struct pystack_asker) or is held (struct pystack_hold). One that sleeps in a system call is
  * copied as it is, and that counts only if it has not been on a processor since: the caller says so at the end. */
 
-int pystack_want_native(struct pystack *ps, const struct native_request *wish) {
-    ps->native_wish = wish ? *wish : (struct native_request){.wanted = false};
-    if (!ps->native_wish.wanted)
+int pystack_want_native(struct pystack *ps, const struct native_request *request) {
+    ps->native_request = request ? *request : (struct native_request){.wanted = false};
+    if (!ps->native_request.wanted)
         return 0;
     if (!ps->native)
         ps->native = native_new(ps->pid);
@@ -441,7 +442,7 @@ int pystack_want_native(struct pystack *ps, const struct native_request *wish) {
         ps->native_frames = calloc(NATIVE_MAX_FRAMES, sizeof *ps->native_frames);
     if (ps->native && ps->native_copy && ps->native_hints && ps->native_frames)
         return 0;
-    ps->native_wish.wanted = false;
+    ps->native_request.wanted = false;
     return -1;
 }
 
@@ -453,11 +454,11 @@ void pystack_native_fini(struct pystack *ps) {
 }
 
 bool pystack_wants_native(const struct pystack *ps, int64_t tid) {
-    return ps->native_wish.wanted && (ps->native_wish.tid == 0 || ps->native_wish.tid == tid);
+    return ps->native_request.wanted && (ps->native_request.tid == 0 || ps->native_request.tid == tid);
 }
 
 struct native_copy *pystack_native_copy(struct pystack *ps) {
-    return ps->native_wish.wanted ? ps->native_copy : NULL;
+    return ps->native_request.wanted ? ps->native_copy : NULL;
 }
 
 size_t pystack_native_bytes(const struct pystack *ps) { return native_bytes(ps->native); }
@@ -467,7 +468,7 @@ struct native_maps *pystack_native_maps(struct pystack *ps) {
 }
 
 void pystack_put_native(struct pystack *ps, struct native_copy *c) {
-    if (!ps->native_wish.wanted)
+    if (!ps->native_request.wanted)
         return;
     ps->n_native_frames = native_unwind(ps->native, c, ps->native_frames, NATIVE_MAX_FRAMES);
     if (c == ps->native_copy)
@@ -490,9 +491,9 @@ bool pystack_native_begin(struct pystack *ps, int64_t tid, pid_t outer_tid, bool
     if (!ps->entries)
         return false;
     native_take_hint(ps, tid);
-    native_refresh(ps->native, ps->native_wish.max_age_ns);
+    native_refresh(ps->native, ps->native_request.max_age_ns);
     /* If it can be stopped, all registers are known. */
-    return asleep && !ps->hold.stop && native_copy_asleep(ps->native_copy, ps->pid, outer_tid) == 0;
+    return asleep && !ps->stopper.stop && native_copy_asleep(ps->native_copy, ps->pid, outer_tid) == 0;
 }
 
 const struct model_frame *pystack_native_end(struct pystack *ps, size_t *n) {
@@ -503,9 +504,9 @@ const struct model_frame *pystack_native_end(struct pystack *ps, size_t *n) {
 
 /* A thread without Python frames, or one whose frames were not read. */
 static void native_ask(struct pystack *ps, const struct model_thread *t, pid_t outer_tid) {
-    if (ps->hold.stop) {
-        if (ps->hold.stop(ps->hold.arg, outer_tid) == 0)
-            ps->hold.go(ps->hold.arg);
+    if (ps->stopper.stop) {
+        if (ps->stopper.stop(ps->stopper.arg, outer_tid) == 0)
+            ps->stopper.go(ps->stopper.arg);
     } else if (t->state == 'R' && ps->asker.native) {
         ps->asker.native(ps->asker.arg, t->tid);
     }
@@ -580,8 +581,8 @@ static bool stopped_is_still(const struct pystack *ps, pid_t tid, struct stopped
     return procfs_read_stat(ps->pid, tid, &st) == 0 && st.state != 'R' && st.state != '?';
 }
 
-void pystack_set_stopper(struct pystack *ps, const struct pystack_stopper *hold) {
-    ps->hold = hold ? *hold : (struct pystack_stopper){.stop = NULL};
+void pystack_set_stopper(struct pystack *ps, const struct pystack_stopper *stopper) {
+    ps->stopper = stopper ? *stopper : (struct pystack_stopper){.stop = NULL};
 }
 
 uint64_t pystack_stopped_ns(const struct pystack *ps) { return ps->stopped_ns; }
@@ -590,7 +591,7 @@ ssize_t pystack_walk_stopped(struct pystack *ps, const struct pystack_thread *t,
                              struct model_frame **out, bool *torn, bool *truncated, bool retry_moved) {
     struct stopped_mark before, after;
     bool marked;
-    pid_t tid = ps->hold.stop ? pystack_outer_tid(ps, t->tid) : 0;
+    pid_t tid = ps->stopper.stop ? pystack_outer_tid(ps, t->tid) : 0;
     ps->stopped_ns = 0;
     /* Native frames need all registers, of a sleeping thread too. */
     if (tid && !ps->entries && stopped_is_still(ps, tid, &before, &marked)) {
@@ -600,12 +601,12 @@ ssize_t pystack_walk_stopped(struct pystack *ps, const struct pystack_thread *t,
             return n;
     }
     for (int i = 0;; i++) {
-        bool held = tid && ps->hold.stop(ps->hold.arg, tid) == 0;
+        bool held = tid && ps->stopper.stop(ps->stopper.arg, tid) == 0;
         ps->standing = held;
         ssize_t n = pystack_walk_frames(ps, t, arena, out, torn, truncated, retry_moved && !held);
         ps->standing = false;
         if (held)
-            ps->stopped_ns += ps->hold.go(ps->hold.arg);
+            ps->stopped_ns += ps->stopper.go(ps->stopper.arg);
         /* It may stand where a frame is linked and not yet filled; some instructions later it
          * does not. */
         if (!held || (n >= 0 && !*torn) || i == STOPPED_TRIES - 1)

@@ -205,7 +205,7 @@ static const char *tasks_get_name(struct tasks_work *w, uint64_t addr) {
 
 struct tasks_awaiters {
     uint64_t ids[TASKS_AWAITERS_MAX];
-    size_t n, looks;
+    size_t n, visits;
     bool cut;
 };
 
@@ -214,9 +214,9 @@ static void tasks_add_awaiters(struct tasks_work *w, uint64_t future, int depth,
 /* Something that awaits: a task counts, a future stands for those that await it. */
 static void tasks_add_awaiter(struct tasks_work *w, uint64_t addr, int depth, struct tasks_awaiters *out) {
     uint8_t is_task;
-    if (out->looks++ == TASKS_VISITS_MAX)
+    if (out->visits++ == TASKS_VISITS_MAX)
         out->cut = true;
-    if (out->looks > TASKS_VISITS_MAX || !pystack_is_pointer(addr) ||
+    if (out->visits > TASKS_VISITS_MAX || !pystack_is_pointer(addr) ||
         mem_read(&w->ps->reader.mem, addr + (uint64_t)w->a->task_is_task, &is_task, 1) != 0)
         return;
     if (!is_task) {
@@ -239,7 +239,7 @@ static void tasks_add_set(struct tasks_work *w, uint64_t set, int depth, struct 
         pystack_read_u64_at(r, set, r->off.set_mask, &mask) != 0 ||
         pystack_read_u64_at(r, set, r->off.set_table, &table) != 0 || !pystack_is_pointer(table))
         return;
-    for (uint64_t i = 0; i <= mask && i < TASKS_SET_SLOTS && out->looks <= TASKS_VISITS_MAX; i++) {
+    for (uint64_t i = 0; i <= mask && i < TASKS_SET_SLOTS && out->visits <= TASKS_VISITS_MAX; i++) {
         if (mem_read(&r->mem, table + i * sizeof entry, entry, sizeof entry) != 0)
             return;
         if (entry[0] && entry[1] != UINT64_MAX)

@@ -111,7 +111,7 @@ int wire_get_config(const struct wire_message *m, struct wire_config *out, struc
     static const char *const keys[] = {"key", "value"};
     struct codec_cursor value[2] = {{.at = NULL}};
     *out = (struct wire_config){.key = ""};
-    if (get_expect(m, wire_message_method(m) == WIRE_CONFIG, "wish to set something", e) != 0)
+    if (get_expect(m, wire_message_method(m) == WIRE_CONFIG, "request to set something", e) != 0)
         return -1;
     if (!m->body.at || codec_find(m->body, keys, 2, value) != 0 ||
         get_text(value[0], out->key, sizeof out->key) != 0)
@@ -265,7 +265,7 @@ int wire_get_arm(const struct wire_message *m, struct wire_arm *out, struct err 
     uint64_t steps = 0;
     *out = (struct wire_arm){.what = ""};
     bool is = wire_message_method(m) == WIRE_ARM || wire_message_method(m) == WIRE_DISARM;
-    if (get_expect(m, is, "wish to arm something", e) != 0)
+    if (get_expect(m, is, "request to arm something", e) != 0)
         return -1;
     if (!m->body.at || codec_find(m->body, &key, 1, &what) != 0 ||
         get_text(what, out->what, sizeof out->what) != 0)
@@ -284,7 +284,7 @@ int wire_get_pull(const struct wire_message *m, struct wire_pull *out, struct er
     struct codec_cursor table = {.at = NULL};
     uint64_t making, rows, heap_used;
     *out = (struct wire_pull){.table = ""};
-    if (get_expect(m, wire_message_method(m) == WIRE_PULL, "wish for rows", e) != 0)
+    if (get_expect(m, wire_message_method(m) == WIRE_PULL, "request for rows", e) != 0)
         return -1;
     if (!m->body.at || codec_find(m->body, &key, 1, &table) != 0 ||
         get_text(table, out->table, sizeof out->table) != 0)

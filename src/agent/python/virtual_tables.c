@@ -51,9 +51,9 @@ void virtual_tables_begin(struct virtual_tables *m, uint32_t peer, uint32_t id,
         return;
     }
     uint64_t now = clock_mono_ns(), deadline = now + VIRTUAL_TABLES_LIMIT_MS * CLOCK_NS_PER_MS;
-    const struct worker_rows_request wish = {
+    const struct worker_rows_request request = {
         .unit = table->unit, .function = table->function, .ask = ask, .roots = roots};
-    struct worker_job *job = worker_rows_new(&wish, deadline);
+    struct worker_job *job = worker_rows_new(&request, deadline);
     if (!job || worker_submit(m->worker, job, &e) != 0) {
         virtual_tables_answer_none(m, peer, id, job ? e.text : "no memory for the question");
         if (job)

@@ -514,7 +514,7 @@ static int rows_copy_roots(struct rows_job *job, const struct model_snapshot *s)
 
 /* ---- for other modules ---- */
 
-struct worker_job *worker_rows_new(const struct worker_rows_request *wish, uint64_t deadline_ns) {
+struct worker_job *worker_rows_new(const struct worker_rows_request *request, uint64_t deadline_ns) {
     struct rows_job *job = calloc(1, sizeof *job);
     if (!job)
         return NULL;
@@ -525,13 +525,13 @@ struct worker_job *worker_rows_new(const struct worker_rows_request *wish, uint6
                                    .fini = rows_fini,
                                    .hold_ns = 6 * CLOCK_NS_PER_MS / 10,
                                    .pause_ns = 3 * CLOCK_NS_PER_MS / 2,
-                                   .unit = wish->unit,
+                                   .unit = request->unit,
                                    .deadline_ns = deadline_ns};
-    job->function = wish->function;
-    job->ask = *wish->ask;
+    job->function = request->function;
+    job->ask = *request->ask;
     strbuf_init(&job->columns, WORKER_ROWS_BYTES);
     strbuf_init(&job->made, WORKER_ROWS_BYTES);
-    if (rows_copy_roots(job, wish->roots) == 0)
+    if (rows_copy_roots(job, request->roots) == 0)
         return &job->job;
     rows_fini(&job->job);
     return NULL;

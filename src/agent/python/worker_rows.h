@@ -40,7 +40,7 @@ struct worker_rows_request {
 };
 
 /* NULL without memory. */
-struct worker_job *worker_rows_new(const struct worker_rows_request *wish, uint64_t deadline_ns);
+struct worker_job *worker_rows_new(const struct worker_rows_request *request, uint64_t deadline_ns);
 
 /* A count of its progress; at any time. It does not change while the job waits for the GIL. */
 uint64_t worker_rows_progress(const struct worker_job *job);

@@ -40,9 +40,9 @@ static double sampler_choose_budget(const struct config *config, const struct ma
     double configured = config->values[CONFIG_BUDGET], least = 0;
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         for (size_t k = 0; m->slots[i].peer && k < WIRE_STREAM_COUNT; k++) {
-            double wish = m->slots[i].budget_pct[k];
-            if (m->slots[i].rate_hz[k] > 0 && wish > 0 && (least == 0 || wish < least))
-                least = wish;
+            double wanted = m->slots[i].budget_pct[k];
+            if (m->slots[i].rate_hz[k] > 0 && wanted > 0 && (least == 0 || wanted < least))
+                least = wanted;
         }
     const struct option_def *d = &config_defs[CONFIG_BUDGET];
     if (least == 0 || (config->given[CONFIG_BUDGET] && least > configured))

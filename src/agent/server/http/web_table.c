@@ -158,19 +158,20 @@ struct table_request {
 };
 
 /* Write the rows of a chunk. -1: enough. */
-static int table_put_block(struct table_out *t, const struct ring_block *b, struct table_request *wish,
+static int table_put_block(struct table_out *t, const struct ring_block *b, struct table_request *request,
                            bool timed) {
     struct ring_cell cells[RING_MAX_COLUMNS];
     for (uint32_t row = 0; row < b->rows; row++) {
         int64_t at = timed ? ring_block_time_us(b, row) : 0;
-        if (wish->skip > 0) {
-            wish->skip--;
+        if (request->skip > 0) {
+            request->skip--;
             continue;
         }
-        if (wish->since && at <= wish->since_us)
+        if (request->since && at <= request->since_us)
             continue;
-        if (wish->given >= wish->limit && (at != wish->last_us || wish->given >= wish->limit + TABLE_MORE)) {
-            wish->full = true;
+        if (request->given >= request->limit &&
+            (at != request->last_us || request->given >= request->limit + TABLE_MORE)) {
+            request->full = true;
             return -1;
         }
         for (size_t i = 0; i < t->n; i++)
@@ -179,34 +180,34 @@ static int table_put_block(struct table_out *t, const struct ring_block *b, stru
             else
                 ring_block_get(b, i, row, &cells[i]);
         table_put_row(t, cells);
-        wish->last_us = at;
-        wish->given++;
+        request->last_us = at;
+        request->given++;
     }
     return 0;
 }
 
-static void table_put_chunks(struct table_out *t, struct ring_reader *r, struct table_request *wish) {
+static void table_put_chunks(struct table_out *t, struct ring_reader *r, struct table_request *request) {
     size_t n;
     const struct ring_info *info = ring_reader_info(r);
     const struct ring_chunk *chunks = ring_reader_chunks(r, &n);
     uint64_t rows = 0;
     for (size_t i = 0; i < n; i++)
         rows += chunks[i].rows;
-    if (!wish->since && rows > wish->limit) { /* only the newest */
-        wish->skip = rows - wish->limit;
-        wish->full = true;
+    if (!request->since && rows > request->limit) { /* only the newest */
+        request->skip = rows - request->limit;
+        request->full = true;
     }
     for (size_t i = 0; i < n && !t->w->out.failed; i++) {
         struct ring_block b = {.info = NULL};
-        if (wish->skip >= chunks[i].rows) {
-            wish->skip -= chunks[i].rows;
+        if (request->skip >= chunks[i].rows) {
+            request->skip -= chunks[i].rows;
             continue;
         }
-        if (wish->since && info->time_column >= 0 && chunks[i].max_us <= wish->since_us)
+        if (request->since && info->time_column >= 0 && chunks[i].max_us <= request->since_us)
             continue;
         int rc = ring_reader_load(r, &chunks[i], UINT64_MAX, &b);
         if (rc > 0)
-            rc = table_put_block(t, &b, wish, info->time_column >= 0);
+            rc = table_put_block(t, &b, request, info->time_column >= 0);
         else if (rc < 0)
             t->w->out.failed = true;
         ring_block_fini(&b);
@@ -219,9 +220,9 @@ static void table_read(struct web *w, const struct ring_table_def *def, struct r
     struct table_out t = {.w = w, .def = def};
     const struct ring_info *info = ring_reader_info(r);
     const struct web_value *since = web_get(w, "since");
-    struct table_request wish = {.limit = (uint64_t)web_get(w, "limit")->number, .since = since->given};
+    struct table_request request = {.limit = (uint64_t)web_get(w, "limit")->number, .since = since->given};
     if (since->given)
-        wish.since_us = (int64_t)llround(since->number * 1e6);
+        request.since_us = (int64_t)llround(since->number * 1e6);
     if (since->given && info->time_column < 0) {
         web_fail(w, 400, "since: rows of %s have no time", def->name);
         return;
@@ -239,8 +240,8 @@ static void table_read(struct web *w, const struct ring_table_def *def, struct r
     if (used)
         snprintf(note + used, sizeof note - used, ": not for who may only look");
     table_begin(&t);
-    table_put_chunks(&t, r, &wish);
-    table_end(&t, wish.full, note);
+    table_put_chunks(&t, r, &request);
+    table_end(&t, request.full, note);
 }
 
 /* Meanwhile its descriptor is registered as the agent's. */
