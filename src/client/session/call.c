@@ -31,7 +31,8 @@ enum call_await {
     CALL_TIME,
     CALL_EVALUATED,
     CALL_DEBUGGER,
-    CALL_LISTENING
+    CALL_LISTENING,
+    CALL_ANSWER
 };
 
 struct call {
@@ -42,7 +43,7 @@ struct call {
     enum call_await await;
     bool arrived;
     bool failed;
-    bool refused;   /* the code was not run; `error` has the reason */
+    bool refused;   /* nothing was done, and the connection is good; `error` has the reason */
     bool broken;    /* the connection broke; `error` has the reason */
     bool in_time;   /* the deadline is a normal end, not a failure */
     bool recorded;  /* there is no agent: the answer takes as long as reading the tables */
@@ -54,6 +55,7 @@ struct call {
     struct wire_evaluated *what;
     struct wire_debugger *debugger;
     struct wire_listening *listening;
+    struct wire_message *answer;
     int (*on_batch)(void *arg, struct model_sample_batch *batch);
     void *batch_arg;
     struct loop_timer *look; /* calls `stop`; NULL if there is none */
@@ -156,9 +158,25 @@ static void call_on_listening(void *arg, const struct wire_listening *what) {
     call_arrive(c, CALL_LISTENING);
 }
 
+static void call_on_answer(void *arg, struct wire_message **answer) {
+    struct call *c = arg;
+    if (c->await != CALL_ANSWER || c->arrived)
+        return;
+    c->answer = *answer;
+    *answer = NULL;
+    call_arrive(c, CALL_ANSWER);
+}
+
+/* A refusal of these leaves the call as it was. */
+static bool call_outlives_refusal(const struct call *c, enum wire_method method) {
+    if (c->await == CALL_EVALUATED)
+        return method == WIRE_EVAL || method == WIRE_COMPLETE;
+    return c->await == CALL_ANSWER;
+}
+
 static void call_on_reply(void *arg, enum wire_method method, const struct err *error) {
     struct call *c = arg;
-    if (error && c->await == CALL_EVALUATED && (method == WIRE_EVAL || method == WIRE_COMPLETE)) {
+    if (error && call_outlives_refusal(c, method)) {
         c->error = *error;
         c->refused = true;
         loop_stop(c->loop);
@@ -195,6 +213,7 @@ static const struct session_handler call_handler = {
     .on_evaluated = call_on_evaluated,
     .on_debugger = call_on_debugger,
     .on_listening = call_on_listening,
+    .on_answer = call_on_answer,
     .on_reply = call_on_reply,
 };
 
@@ -259,6 +278,11 @@ static int call_not_taken(const struct call *c, struct err *e) {
 }
 
 struct call *call_open(const struct target_address *addr, struct err *e) {
+    return call_open_stoppable(addr, NULL, NULL, e);
+}
+
+struct call *call_open_stoppable(const struct target_address *addr, bool (*stop)(void *arg), void *arg,
+                                 struct err *e) {
     struct call *c = calloc(1, sizeof *c);
     if (!c) {
         err_set(e, ERR_FAILED, "out of memory for a connection");
@@ -271,6 +295,8 @@ struct call *call_open(const struct target_address *addr, struct err *e) {
     c->deadline = loop_timer_new(c->loop, call_on_deadline, c, e);
     if (!c->deadline)
         goto fail;
+    if (stop)
+        call_set_stop(c, stop, arg);
     c->session = session_new(c->loop, addr, &call_handler, c, e);
     if (!c->session || call_wait(c, CALL_CONNECTED, CALL_TIMEOUT_MS / 1000.0, e) != 0)
         goto fail;
@@ -393,6 +419,17 @@ int call_listen(struct call *c, const struct wire_listen *want, struct wire_list
     if (session_listen(c->session, want, e) != 0)
         return call_not_taken(c, e);
     return call_wait(c, CALL_LISTENING, CALL_TIMEOUT_MS / 1000.0, e);
+}
+
+struct wire_message *call_ask(struct call *c, enum wire_method method, const void *params, struct err *e) {
+    /* The session has more patience than this wait, whose end the caller is to learn of. */
+    double limit_s = CALL_TIMEOUT_MS / 1000.0;
+    c->answer = NULL;
+    if (session_ask(c->session, method, params, 2 * limit_s, e) != 0)
+        call_not_taken(c, e);
+    else
+        call_wait(c, CALL_ANSWER, limit_s, e);
+    return c->answer;
 }
 
 int call_eject(struct call *c, struct err *e) {

@@ -22,6 +22,9 @@ struct call;
 /* Connect and exchange hellos. NULL with the error: ERR_ATTACH there is no agent, ERR_LOST the
  * target has ended. */
 struct call *call_open(const struct target_address *addr, struct err *e);
+/* The same, and `stop` ends this wait, too; see call_set_stop. */
+struct call *call_open_stoppable(const struct target_address *addr, bool (*stop)(void *arg), void *arg,
+                                 struct err *e);
 void call_close(struct call *c);
 
 /* From here on every wait ends when `stop`, which is called often, returns true; NULL: no wait
@@ -74,12 +77,16 @@ int call_debug(struct call *c, enum wire_method method, const struct wire_debug 
 /* Interrupt the code that call_eval waits for: from its `stop`. 0 or -1. */
 int call_interrupt(struct call *c, struct err *e);
 
-/* After an error: true if the connection is gone. Otherwise, and only after call_eval, the call
+/* After an error: true if the connection is gone. Otherwise, and only after call_eval or call_ask, the call
  * can be used as before. */
 bool call_is_lost(const struct call *c);
 
 /* Make the agent listen at a TCP address, or nowhere. 0, or -1 with the error. */
 int call_listen(struct call *c, const struct wire_listen *want, struct wire_listening *out, struct err *e);
+
+/* Ask for tables, or for rows of one: WIRE_TABLES, WIRE_PULL or WIRE_ROWS, `params` its struct of
+ * wire.h. The caller owns the answer; NULL with the error, a refusal in the agent's own words. */
+struct wire_message *call_ask(struct call *c, enum wire_method method, const void *params, struct err *e);
 
 /* Ask the agent to leave. 0 if it agreed, or -1. */
 int call_eject(struct call *c, struct err *e);

@@ -48,6 +48,8 @@ struct session_handler {
     void (*on_debugger)(void *arg, enum wire_method method, struct wire_debugger *what);
     /* the answer to session_listen */
     void (*on_listening)(void *arg, const struct wire_listening *what);
+    /* The answer to session_ask; to keep it, set `*answer` to NULL. */
+    void (*on_answer)(void *arg, struct wire_message **answer);
     void (*on_reply)(void *arg, enum wire_method method,
                      /* subscribe, unsubscribe, eject, config, arm, disarm */
                      const struct err *error);
@@ -90,6 +92,10 @@ int session_interrupt(struct session *s, struct err *e);
 /* Make the agent listen at a TCP address, or nowhere. The answer arrives through on_listening, a
  * refusal through on_reply. 0 or -1. */
 int session_listen(struct session *s, const struct wire_listen *want, struct err *e);
+/* Ask for tables, or for rows of one: WIRE_TABLES, WIRE_PULL or WIRE_ROWS, `params` its struct of
+ * wire.h. The message arrives through on_answer within `patience_s`, a refusal, in the agent's own
+ * words, through on_reply. 0 or -1. */
+int session_ask(struct session *s, enum wire_method m, const void *params, double patience_s, struct err *e);
 int session_subscribe(struct session *s, enum wire_stream stream, double rate_hz, struct err *e);
 /* How running threads are sampled, from the next subscription on. */
 void session_set_sampling(struct session *s, enum model_sampling mode);

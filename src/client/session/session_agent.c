@@ -109,7 +109,10 @@ static void session_explain_denial(enum wire_method method, enum wire_error code
                                    struct err *why) {
     bool runs = method == WIRE_EVAL || method == WIRE_COMPLETE || method == WIRE_DEBUG ||
                 method == WIRE_PAUSE || method == WIRE_CATCH;
-    if (code == WIRE_E_NOT_ALLOWED && runs)
+    bool tables = method == WIRE_TABLES || method == WIRE_PULL || method == WIRE_ROWS;
+    if (tables)
+        err_set(why, ERR_FAILED, "%s", text);
+    else if (code == WIRE_E_NOT_ALLOWED && runs)
         err_set(why, ERR_FAILED, "no code is run: %s", text);
     else
         err_set(why, ERR_FAILED, "the agent refuses '%s': %s", wire_method_name(method), text);
@@ -379,6 +382,10 @@ static int session_put(struct strbuf *out, uint32_t id, enum wire_method m, cons
     case WIRE_EVAL:
     case WIRE_COMPLETE:
         return wire_put_eval(out, id, params);
+    case WIRE_PULL:
+        return wire_put_pull(out, id, params);
+    case WIRE_ROWS:
+        return wire_put_rows_ask(out, id, params);
     default:
         return params ? wire_put_debug(out, id, m, params) : wire_put_request(out, id, m);
     }
@@ -582,7 +589,9 @@ static int session_take_answer(struct session_agent *s, enum wire_method method,
     }
 }
 
-static void session_on_response(struct session_agent *s, const struct wire_message *m) {
+/* Handle an answer. A handler may take the message; then `*answer` is NULL. */
+static void session_on_response(struct session_agent *s, struct wire_message **answer) {
+    const struct wire_message *m = *answer;
     struct session_pending *p = session_find_pending(s, wire_message_id(m));
     /* an unexpected answer */
     if (!p)
@@ -616,6 +625,12 @@ static void session_on_response(struct session_agent *s, const struct wire_messa
     case WIRE_CATCH:
         if (session_take_answer(s, method, m, &why) != 0)
             session_break_protocol(s, why.text);
+        return;
+    case WIRE_TABLES:
+    case WIRE_PULL:
+    case WIRE_ROWS:
+        if (s->handler.on_answer)
+            s->handler.on_answer(s->arg, answer);
         return;
     default:
         session_native_reply(&s->native, method);
@@ -669,7 +684,7 @@ static void session_handle(struct session_agent *s, const void *data, size_t len
     }
     switch (wire_message_type(m)) {
     case WIRE_RESPONSE:
-        session_on_response(s, m);
+        session_on_response(s, &m);
         break;
     case WIRE_NOTIFY:
         session_on_notification(s, m, assembled);

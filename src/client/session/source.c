@@ -84,6 +84,10 @@ int session_debug(struct session *s, enum wire_method method, const struct wire_
     return source_ask(s, method, want, want->timeout_s + SESSION_EVAL_S, SOURCE_NOTHING_RUNS, e);
 }
 
+int session_ask(struct session *s, enum wire_method m, const void *params, double patience_s, struct err *e) {
+    return source_ask(s, m, params, patience_s, "there is no agent that could be asked for tables", e);
+}
+
 int session_interrupt(struct session *s, struct err *e) { return session_request(s, WIRE_INTERRUPT, e); }
 
 int session_set_native(struct session *s, bool native, struct err *e) {

@@ -25,9 +25,8 @@ static bool live_remote_stop(void *arg) { return sql_sink_cancelled(arg); }
 /* Open a connection and take a measured snapshot, both owned by the caller; NULL with the error. */
 static struct call *live_remote_ask(struct live_target *t, struct sql_sink *sink, struct model_snapshot *s,
                                     struct err *e) {
-    struct call *c = call_open(&t->addr, e);
+    struct call *c = call_open_stoppable(&t->addr, live_remote_stop, sink, e);
     if (c) {
-        call_set_stop(c, live_remote_stop, sink);
         if (call_snapshot_measured(c, LIVE_REMOTE_INTERVAL_MS, s, e) == 0)
             return c;
         model_snapshot_fini(s);

@@ -30,10 +30,9 @@ static int live_snapshot(struct live_target *t, bool measured, bool locals, stru
                          struct model_snapshot *out, struct err *e) {
     struct wire_threads want = {.locals = locals};
     memset(out, 0, sizeof *out);
-    struct call *c = call_open(&t->addr, e);
+    struct call *c = call_open_stoppable(&t->addr, live_stop, sink, e);
     if (!c)
         return -1;
-    call_set_stop(c, live_stop, sink);
     int rc;
     if (locals)
         rc = call_details(c, &want, out, e);

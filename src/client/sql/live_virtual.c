@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/session/rpc.h"
+#include "client/session/call.h"
 #include "client/sql/live_tables.h"
 
 #define LIVE_TEXT_BYTES ((size_t)64 * 1024) /* of all texts of a row */
@@ -127,26 +127,10 @@ static int live_virtual_read(struct live_target *t, const struct wire_message *a
     return rc;
 }
 
-/* Send the request on a connection of its own. NULL with the error. */
-static struct wire_message *live_virtual_ask(struct live_target *t, const struct wire_rows_ask *ask,
-                                             struct sql_sink *sink, struct rpc **asker, struct err *e) {
-    struct strbuf b;
-    *asker = rpc_new(t->addr.path, t->addr.pid, e);
-    if (!*asker)
-        return NULL;
-    rpc_set_stop(*asker, live_virtual_stop, sink);
-    if (rpc_connect(*asker, e) != 0)
-        return NULL;
-    strbuf_init(&b, WIRE_MAX_MESSAGE);
-    wire_put_rows_ask(&b, rpc_next_id(*asker), ask);
-    return rpc_ask(*asker, &b, e);
-}
-
 int live_scan_virtual(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
     struct live_target *t = arg;
     const struct ring_table_def *def = sql_sink_table(sink);
     struct wire_rows_ask ask = {.n_args = 0};
-    struct rpc *asker = NULL;
     (void)columns;
     if (t->addr.mode != MODEL_MODE_AGENT || !t->addr.path[0]) {
         live_virtual_note(t, def->name, "only an agent in the process can tell, and there is none");
@@ -158,10 +142,11 @@ int live_scan_virtual(void *arg, uint64_t columns, struct sql_sink *sink, struct
     else if (sql_sink_key_name(sink))
         return err_set(e, ERR_USAGE, "%s: say of which: WHERE %s = ... (python.tensors has it)", def->name,
                        sql_sink_key_name(sink));
-    struct wire_message *answer = live_virtual_ask(t, &ask, sink, &asker, e);
+    struct call *c = call_open_stoppable(&t->addr, live_virtual_stop, sink, e);
+    struct wire_message *answer = c ? call_ask(c, WIRE_ROWS, &ask, e) : NULL;
     int rc = answer ? live_virtual_read(t, answer, def, sink, e) : -1;
     wire_message_free(answer);
-    rpc_free(asker);
+    call_close(c);
     if (rc != 0)
         t->failure = *e;
     return rc;

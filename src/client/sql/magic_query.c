@@ -58,11 +58,9 @@ static int magic_put_status(struct call *c, struct strbuf *out, struct err *e) {
 int magic_ask(const struct magic *m, const struct magic_way *way, struct strbuf *out, struct err *e) {
     if (m->kind == MAGIC_QUERY)
         return magic_query(strbuf_str(&m->text), way, out, e);
-    struct call *c = call_open(way->addr, e);
+    struct call *c = call_open_stoppable(way->addr, way->stop, way->stop_arg, e);
     if (!c)
         return -1;
-    if (way->stop)
-        call_set_stop(c, way->stop, way->stop_arg);
     int rc = m->kind == MAGIC_STACKS ? magic_put_stacks(c, out, e) : magic_put_status(c, out, e);
     call_close(c);
     return rc;

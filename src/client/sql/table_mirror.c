@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "client/session/rpc.h"
+#include "client/session/call.h"
 #include "store/ring/ring_sync.h"
 #include "wire/wire.h"
 
@@ -27,8 +27,10 @@ struct table_mirror_table {
 };
 
 struct table_mirror {
-    struct rpc *asker;
-    uint64_t missing; /* rows of tables that were replaced since */
+    struct target_address addr; /* of the agent */
+    struct call *call;          /* NULL: not connected */
+    int64_t pid;                /* in the agent's numbering; 0 unknown */
+    uint64_t missing;           /* rows of tables that were replaced since */
     struct table_mirror_table tables[WIRE_MAX_TABLES];
     size_t n_tables;
     char withheld[WIRE_MAX_TABLES][64];
@@ -69,11 +71,8 @@ static int table_mirror_begin(struct table_mirror *c, const struct wire_table *f
 
 static int table_mirror_list(struct table_mirror *c, struct err *e) {
     struct wire_table tables[WIRE_MAX_TABLES];
-    struct strbuf b;
     size_t n = 0;
-    strbuf_init(&b, WIRE_MAX_MESSAGE);
-    wire_put_request(&b, rpc_next_id(c->asker), WIRE_TABLES);
-    struct wire_message *m = rpc_ask(c->asker, &b, e);
+    struct wire_message *m = call_ask(c->call, WIRE_TABLES, NULL, e);
     if (!m)
         return -1;
     int rc = wire_get_tables(m, tables, WIRE_MAX_TABLES, &n, e);
@@ -110,15 +109,12 @@ static int table_mirror_pull(struct table_mirror *c, struct table_mirror_table *
     struct wire_pull want = {.making = t->making};
     struct wire_pulled got;
     struct ring_mark have;
-    struct strbuf b;
     ring_replica_mark(t->replica, &have);
     memcpy(want.table, t->name, sizeof want.table);
     want.first_seq = have.first_seq;
     want.rows = have.rows;
     want.heap_used = have.heap_used;
-    strbuf_init(&b, WIRE_MAX_MESSAGE);
-    wire_put_pull(&b, rpc_next_id(c->asker), &want);
-    struct wire_message *m = rpc_ask(c->asker, &b, e);
+    struct wire_message *m = call_ask(c->call, WIRE_PULL, &want, e);
     if (!m)
         return -1;
     int rc = wire_get_pulled(m, &got, e);
@@ -133,8 +129,28 @@ static int table_mirror_pull(struct table_mirror *c, struct table_mirror_table *
     return rc;
 }
 
-static int table_mirror_connect(struct table_mirror *c, struct err *e) {
-    return rpc_connect(c->asker, e) == 0 ? table_mirror_list(c, e) : -1;
+static void table_mirror_disconnect(struct table_mirror *c) {
+    call_close(c->call);
+    c->call = NULL;
+}
+
+static int table_mirror_connect(struct table_mirror *c, bool (*stop)(void *arg), void *arg, struct err *e) {
+    c->call = call_open_stoppable(&c->addr, stop, arg, e);
+    if (!c->call)
+        return -1;
+    c->pid = call_get_target(c->call)->pid;
+    return table_mirror_list(c, e);
+}
+
+/* Use the connection of the last time, unless it has ended meanwhile. */
+static bool table_mirror_resume(struct table_mirror *c, bool (*stop)(void *arg), void *arg) {
+    struct err gone;
+    if (!c->call)
+        return false;
+    call_set_stop(c->call, stop, arg);
+    if (call_rest(c->call, 0, &gone) != 0 || call_is_lost(c->call))
+        table_mirror_disconnect(c);
+    return c->call != NULL;
 }
 
 /* Copy from all tables in turn, until none has more rows or the time is over. */
@@ -171,17 +187,15 @@ struct table_mirror *table_mirror_new(const char *path, pid_t pid, struct err *e
         err_set(e, ERR_FAILED, "out of memory for copies of tables");
         return NULL;
     }
-    c->asker = rpc_new(path, pid, e);
-    if (c->asker)
-        return c;
-    table_mirror_free(c);
-    return NULL;
+    c->addr = (struct target_address){.pid = pid, .mode = MODEL_MODE_AGENT};
+    snprintf(c->addr.path, sizeof c->addr.path, "%s", path);
+    return c;
 }
 
 void table_mirror_free(struct table_mirror *c) {
     if (!c)
         return;
-    rpc_free(c->asker);
+    table_mirror_disconnect(c);
     for (size_t i = 0; i < c->n_tables; i++)
         ring_replica_close(c->tables[i].replica);
     free(c);
@@ -190,23 +204,17 @@ void table_mirror_free(struct table_mirror *c) {
 int table_mirror_update(struct table_mirror *c, double limit_s, bool (*stop)(void *arg), void *arg,
                         struct err *e) {
     uint64_t until_ns = clock_mono_ns() + (uint64_t)(limit_s * 1e9);
-    bool had = rpc_is_connected(c->asker);
-    rpc_set_stop(c->asker, stop, arg);
-    int rc = had || table_mirror_connect(c, e) == 0 ? table_mirror_pull_all(c, until_ns, e) : -1;
-    bool stopped = stop && stop(arg);
-    if (rc != 0) {
-        bool gone = had && !rpc_is_connected(c->asker); /* while it was not in use */
-        rpc_drop(c->asker);
-        if (gone && !stopped)
-            rc = table_mirror_connect(c, e) == 0 ? table_mirror_pull_all(c, until_ns, e) : -1;
-        if (rc != 0)
-            rpc_drop(c->asker);
-    }
-    rpc_set_stop(c->asker, NULL, NULL);
+    int rc = table_mirror_resume(c, stop, arg) || table_mirror_connect(c, stop, arg, e) == 0
+                 ? table_mirror_pull_all(c, until_ns, e)
+                 : -1;
+    if (rc != 0)
+        table_mirror_disconnect(c);
+    else
+        call_set_stop(c->call, NULL, NULL);
     return rc;
 }
 
-int64_t table_mirror_pid(const struct table_mirror *c) { return rpc_pid(c->asker); }
+int64_t table_mirror_pid(const struct table_mirror *c) { return c->pid; }
 
 size_t table_mirror_take(struct table_mirror *c, int *fds, size_t cap) {
     size_t n = 0;
