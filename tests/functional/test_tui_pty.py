@@ -44,15 +44,19 @@ class Terminal:
                 return False
         return True
 
-    def wait_until(self, holds, what, timeout=20):
-        deadline = time.monotonic() + timeout
+    def wait_until(self, holds, what, timeout=20, paints=False):
+        """`paints`: the whole screen, now and then: of a text that is like what was there before only the other letters are written."""
+        deadline, paint = time.monotonic() + timeout, time.monotonic() + 3
         while not holds():
+            if paints and time.monotonic() > paint:
+                self.type("\x0c")
+                paint += 3
             assert time.monotonic() < deadline, f"{what} did not come; there was {self.output[-2000:]!r}"
             if not self.read():
                 assert holds(), f"it ended without {what}: {self.output[-2000:]!r}"
 
     def wait_for(self, text, timeout=20, after=0):
-        self.wait_until(lambda: text.encode() in self.output[after:], repr(text), timeout)
+        self.wait_until(lambda: text.encode() in self.output[after:], repr(text), timeout, paints=True)
 
     def type(self, text):
         os.write(self.fd, text.encode())
