@@ -43,7 +43,7 @@ ROOMS = {
 }
 
 # Folders whose files know each other one way only, and the circles that stay. A file is a .c with its .h.
-ONE_WAY = ["base", "flame", "wire", "pystack", "inject", "store", "agent", "client", "cli"]
+ONE_WAY = ["base", "flame", "wire", "pystack", "inject", "store", "agent", "client", "tui", "cli"]
 CIRCLES = {
     ("pystack/discover", "pystack/pystack", "pystack/pystack_internal"): "an interpreter that is read, how it is found, and what the files share",
     ("pystack/values", "pystack/values_internal"): "values, and what their files share",

@@ -11,6 +11,12 @@
 #include "client/target/proc_stats.h"
 #include "tui/core/app_feed.h"
 #include "tui/core/app.h"
+#include "tui/core/app_draw.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/app_take.h"
+#include "tui/core/app_wants.h"
+#include "tui/core/screen.h"
 #include "tui/view/layout.h"
 
 #define SCREEN_PICTURE_NAMES 32
@@ -104,7 +110,7 @@ static void screen_picture_ask(struct screen_picture *p, struct querier *q, enum
     if (!answered)
         err_set(&answer.error, ERR_FAILED, "no answer within %d s", SCREEN_PICTURE_ANSWER_S);
     screen_picture_put_time(p);
-    app_feed_take(p->app, id, &answer);
+    app_take_feed(p->app, id, &answer);
 }
 
 /* What the screen wants of the tables: all of it, as nobody looks a second time. */
@@ -117,7 +123,7 @@ static void screen_picture_ask_all(struct screen_picture *p, const struct target
         id = querier_is_busy(q) ? FEED_COUNT : app_feed_next(p->app, id);
     }
     if (!q && id != FEED_COUNT)
-        app_feed_take(p->app, id, &refused);
+        app_take_feed(p->app, id, &refused);
     querier_free(q);
 }
 

@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "tui/model/data.h"
 #include "tui/core/app.h"
+#include "tui/core/app_draw.h"
+#include "tui/core/app_life.h"
 #include "tui/core/header.h"
 #include "tui/view/stack.h"
 #include "tui/view/table.h"

@@ -13,9 +13,18 @@
 
 #include "tui/keys/action.h"
 #include "tui/core/app.h"
+#include "tui/core/app_attach.h"
+#include "tui/core/app_draw.h"
+#include "tui/core/app_input.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/app_take.h"
+#include "tui/core/app_wants.h"
+#include "tui/core/screen.h"
 #include "tui/view/stack.h"
 #include "tui/screens/threads/threads_rows.h"
 #include "tui/core/tabs.h"
+#include "tui/keys/input.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
 
@@ -246,10 +255,10 @@ static void test_rate(void **state) {
     fixture_press(a, "F8 F8");
     assert_true(a->config.delay_s == 0.1);
     fixture_press(a, "F8 F8 F8 F8");
-    assert_true(a->config.delay_s == APP_MIN_DELAY_S);
+    assert_true(a->config.delay_s == SETTINGS_MIN_DELAY_S);
     for (int i = 0; i < 20; i++)
         fixture_press(a, "F7");
-    assert_true(a->config.delay_s == APP_MAX_DELAY_S);
+    assert_true(a->config.delay_s == SETTINGS_MAX_DELAY_S);
     a->config.delay_s = 0.3; /* given by -d: the next step is the next in the row */
     fixture_press(a, "F7");
     assert_true(a->config.delay_s == 0.5);

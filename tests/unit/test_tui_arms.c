@@ -11,6 +11,9 @@
 
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
+#include "tui/core/app_arm.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_take.h"
 
 /* The agent tells of one lease, or of none. */
 static void tell(struct app *a, const struct model_lease *l) {

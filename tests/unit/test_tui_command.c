@@ -13,6 +13,10 @@
 #include "tui/core/action_table.h"
 #include "tui/core/command.h"
 #include "tui/core/app.h"
+#include "tui/core/app_input.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_screen.h"
+#include "tui/keys/input.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
 

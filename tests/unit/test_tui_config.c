@@ -17,9 +17,13 @@
 #include "base/text.h"
 #include "tui/core/action_keys.h"
 #include "tui/core/action_table.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/app_settings.h"
 #include "tui/keys/action.h"
 #include "tui/core/config_file.h"
 #include "tui/core/settings.h"
+#include "tui/keys/input.h"
 #include "unit/tui_fixture.h"
 
 static int reset_keys(void **state) {
@@ -425,23 +429,23 @@ static void test_set_in_an_app(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
     struct err e;
     (void)state;
-    assert_int_equal(settings_set(a, "delay", "2s", &e), 0);
+    assert_int_equal(app_settings_set(a, "delay", "2s", &e), 0);
     assert_true(a->config.delay_s == 2);
-    assert_int_equal(settings_set(a, "mouse", "off", &e), 0);
+    assert_int_equal(app_settings_set(a, "mouse", "off", &e), 0);
     assert_false(a->mouse);
-    assert_int_equal(settings_set(a, "header", "line", &e), 0);
+    assert_int_equal(app_settings_set(a, "header", "line", &e), 0);
     assert_true(a->folded);
-    assert_int_equal(settings_set(a, "ascii", "on", &e), 0);
+    assert_int_equal(app_settings_set(a, "ascii", "on", &e), 0);
     assert_true(a->config.ascii);
-    assert_int_equal(settings_set(a, "ascii", "auto", &e), 0);
+    assert_int_equal(app_settings_set(a, "ascii", "auto", &e), 0);
     assert_true(a->config.ascii); /* the fixture's locale is none */
-    assert_int_equal(settings_set(a, "moose", "on", &e), -1);
+    assert_int_equal(app_settings_set(a, "moose", "on", &e), -1);
     assert_string_equal(e.text, "there is no setting 'moose': did you mean mouse?");
-    assert_int_equal(settings_set(a, "mouse", "maybe", &e), -1);
+    assert_int_equal(app_settings_set(a, "mouse", "maybe", &e), -1);
     assert_false(a->mouse);
     /* What keys change is known too. */
     fixture_press(a, "# ctrl-t }");
-    settings_sync(a);
+    app_settings_sync(a);
     assert_string_equal(a->settings.values[SETTINGS_HEADER], "full");
     assert_true(settings_is_on(&a->settings, SETTINGS_MOUSE));
     assert_string_equal(a->settings.values[SETTINGS_DELAY], "1s");

@@ -11,6 +11,11 @@
 
 #include "tui/core/command.h"
 #include "tui/core/app.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/app_take.h"
+#include "tui/core/app_wants.h"
+#include "tui/core/command_run.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
 #include "unit/tui_repl.h"

@@ -11,6 +11,10 @@
 
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
+#include "tui/core/app_details.h"
+#include "tui/core/app_draw.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_take.h"
 
 static const char *draw(struct app *a, int rows) {
     static char text[100000];

@@ -16,6 +16,10 @@
 #include <time.h>
 
 #include "tui/core/app.h"
+#include "tui/core/app_draw.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_take.h"
+#include "tui/core/screen.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_matrix.h"
 #include "unit/tui_picture.h"

@@ -12,6 +12,10 @@
 #include <locale.h>
 
 #include "tui/core/app.h"
+#include "tui/core/app_details.h"
+#include "tui/core/app_draw.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_take.h"
 #include "tui/view/grid.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"

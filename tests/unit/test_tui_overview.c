@@ -13,6 +13,13 @@
 #include <time.h>
 
 #include "tui/core/app.h"
+#include "tui/core/app_feed.h"
+#include "tui/core/app_history.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/app_take.h"
+#include "tui/core/app_wants.h"
+#include "tui/model/events.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_tables.h"
 
@@ -278,7 +285,7 @@ static void the_header_asks_seldom(void **state) {
     assert_true(f->wanted);
     struct querier_answer slow = {
         .kind = QUERIER_JUDGE, .verdicts = tables_verdicts(TABLES_NONE), .elapsed_s = 0.05};
-    app_feed_take(a, FEED_VERDICTS, &slow);
+    app_take_feed(a, FEED_VERDICTS, &slow);
     app_set_time(a, a->now_s + 19, a->epoch_s + 19);
     app_update_screens(a);
     assert_false(f->wanted);

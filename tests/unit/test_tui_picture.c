@@ -12,6 +12,7 @@
 
 #include "tui/screen_picture.h"
 #include "tui/core/app.h"
+#include "tui/core/screen.h"
 #include "unit/tui_fixture.h"
 
 static const struct app_config config = {.ascii = true};

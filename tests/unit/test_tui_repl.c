@@ -12,6 +12,10 @@
 
 #include "tui/core/app_magic.h"
 #include "tui/core/app.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_repl.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/app_take.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
 #include "unit/tui_repl.h"

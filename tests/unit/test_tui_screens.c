@@ -21,6 +21,10 @@
 #include "unit/tui_fixture.h"
 #include "unit/tui_scenes.h"
 #include "unit/tui_sql.h"
+#include "tui/core/app_details.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_take.h"
+#include "tui/core/targets.h"
 
 struct scene {
     const char *name;

@@ -9,8 +9,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tui/core/app_input.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/app_settings.h"
+#include "tui/core/app_take.h"
 #include "tui/core/command.h"
+#include "tui/core/command_run.h"
 #include "tui/core/settings.h"
+#include "tui/keys/input.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
 
@@ -70,7 +77,7 @@ static void test_leaving_goes_back(void **state) {
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         struct app *a = choosing();
         struct err e;
-        assert_int_equal(settings_set(a, "theme", "light", &e), 0);
+        assert_int_equal(app_settings_set(a, "theme", "light", &e), 0);
         fixture_press(a, "End");
         assert_string_equal(theme_asked(), "nord");
         fixture_press(a, ways[i]);
@@ -85,7 +92,7 @@ static void test_a_file_that_is_in_no_folder(void **state) {
     struct app *a = choosing();
     struct err e;
     (void)state;
-    assert_int_equal(settings_set(a, "theme", "/x/my.theme", &e), 0);
+    assert_int_equal(app_settings_set(a, "theme", "/x/my.theme", &e), 0);
     (void)fake_host_take();
     fixture_press(a, "Esc alt-t");
     app_take_themes(a, names, sizeof names / sizeof names[0]);

@@ -17,6 +17,13 @@
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
 #include "unit/tui_sql.h"
+#include "tui/core/app_draw.h"
+#include "tui/core/app_input.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_query.h"
+#include "tui/core/app_take.h"
+#include "tui/core/app_wants.h"
+#include "tui/keys/input.h"
 
 static void assert_shown(struct app *a, const char *want, bool shown) {
     struct strbuf text;

@@ -12,6 +12,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "tui/core/app_feed.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/app_take.h"
 #include "tui/screens/steps/steps_model.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"

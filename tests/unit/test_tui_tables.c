@@ -10,6 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tui/core/app_details.h"
+#include "tui/core/app_feed.h"
+#include "tui/core/app_history.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/app_take.h"
+#include "tui/core/app_watch.h"
+#include "tui/core/screen.h"
 #include "tui/screens/loader/loader_rows.h"
 #include "tui/screens/modules/modules_rows.h"
 #include "tui/screens/tensors/tensors_rows.h"
@@ -135,7 +143,7 @@ static void test_selection_stays(void **state) {
     struct strbuf one, whole;
     strbuf_init(&one, 1 << 16);
     strbuf_init(&whole, 1 << 16);
-    assert_true(screen_pick(app_top(a), a, &what, &one, &whole));
+    assert_true(app_screen_pick(app_top(a), a, &what, &one, &whole));
     assert_string_equal(strbuf_str(&one), "__main__.history[0]");
     strbuf_fini(&one);
     strbuf_fini(&whole);
@@ -156,7 +164,7 @@ static void test_failures_are_said(void **state) {
     struct querier_answer none = {.kind = QUERIER_RUN, .rows = tables_tensors(TABLES_NONE)};
     (void)snprintf(none.note, sizeof none.note,
                    "python.tensors: the GIL was not had within 500 ms: hog holds it");
-    app_feed_take(a, FEED_TENSORS, &none);
+    app_take_feed(a, FEED_TENSORS, &none);
     assert_shown(a, "the GIL was not had within 500 ms: hog holds it; what is shown is 30 s old");
     assert_shown(a, "model.layers.0 (2)");
     app_free(a);
@@ -191,7 +199,7 @@ static void test_when_it_is_asked(void **state) {
     assert_true(f->wanted && !f->again); /* somebody waits for it */
     a->feeds.feeds[FEED_TENSORS].elapsed_s = 0;
     struct querier_answer slow = {.kind = QUERIER_RUN, .rows = tables_tensors(TABLES_NORMAL), .elapsed_s = 2};
-    app_feed_take(a, FEED_TENSORS, &slow);
+    app_take_feed(a, FEED_TENSORS, &slow);
     app_set_time(a, a->now_s + 8, a->epoch_s + 8);
     app_update_screens(a);
     assert_false(f->wanted);

@@ -11,6 +11,9 @@
 #include <string.h>
 
 #include "tui/core/app.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/targets.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
 

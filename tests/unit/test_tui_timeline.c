@@ -14,6 +14,12 @@
 #include <cmocka.h>
 
 #include "tui/core/app.h"
+#include "tui/core/app_input.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/app_take.h"
+#include "tui/core/window.h"
+#include "tui/keys/input.h"
 #include "unit/tui_fixture.h"
 
 #define ROWS 24

@@ -12,7 +12,10 @@
 
 #include <cmocka.h>
 
-#include "tui/core/command.h"
+#include "tui/core/app_history.h"
+#include "tui/core/app_life.h"
+#include "tui/core/command_run.h"
+#include "tui/core/window.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_samples.h"
 

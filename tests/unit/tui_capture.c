@@ -9,6 +9,7 @@
 #include <vterm.h>
 
 #include "base/text.h"
+#include "tui/core/app_draw.h"
 #include "tui/term/term.h"
 
 #define CAPTURE_STYLES 60

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tui_diff: see tui_diff.h. */
 #include "unit/tui_diff.h"
+#include "tui/core/app_diff.h"
+#include "tui/core/app_take.h"
 
 #define SAMPLES_NEEDED 20 /* of a batch */
 #define BATCH_S 0.25

@@ -15,6 +15,11 @@
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "tui/core/app_draw.h"
+#include "tui/core/app_input.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_take.h"
+#include "tui/keys/input.h"
 
 #define FIXTURE_LIMIT ((size_t)16 * 1024 * 1024)
 

@@ -11,6 +11,9 @@
 #include <string.h>
 
 #include "tui/core/app.h"
+#include "tui/core/app_history.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/app_take.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_repl.h"
 #include "unit/tui_samples.h"

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tui/core/app_draw.h"
+#include "tui/core/app_life.h"
 #include "tui/theme/theme.h"
 #include "unit/tui_capture.h"
 

@@ -9,7 +9,11 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "tui/core/app_debug.h"
+#include "tui/core/app_input.h"
 #include "tui/core/app_magic.h"
+#include "tui/core/app_repl.h"
+#include "tui/keys/input.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
 
@@ -38,9 +42,7 @@ void repl_fixture_answer(struct app *a, const char *output, const char *result, 
     app_repl_take(a, &v);
 }
 
-void repl_fixture_answer_debug(struct app *a, const struct wire_debugger *how) {
-    app_repl_take_debugger(a, how);
-}
+void repl_fixture_answer_debug(struct app *a, const struct wire_debugger *how) { app_debug_take(a, how); }
 
 void repl_fixture_run(struct app *a, const char *code, const char *output, const char *result,
                       const char *traceback) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tui_samples: see tui_samples.h. */
 #include "unit/tui_samples.h"
+#include "tui/core/app_take.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,6 +8,8 @@
 #include "unit/tui_fixture.h"
 #include "unit/tui_sql.h"
 #include "unit/tui_tables.h"
+#include "tui/core/app_input.h"
+#include "tui/core/app_take.h"
 
 static struct app *scenes_open(bool ascii, const char *keys) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 24, ascii);

@@ -11,6 +11,9 @@
 
 #include "unit/tui_fixture.h"
 #include "unit/tui_sql.h"
+#include "tui/core/app_input.h"
+#include "tui/core/app_query.h"
+#include "tui/keys/input.h"
 
 static void put(struct result *r, size_t column, const char *text) {
     assert_int_equal(result_put_text(r, column, SQL_TEXT, text, strlen(text)), 0);

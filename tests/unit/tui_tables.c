@@ -12,6 +12,8 @@
 
 #include "unit/tui_fixture.h"
 #include "unit/tui_tables.h"
+#include "tui/core/app_feed.h"
+#include "tui/core/app_take.h"
 
 #define MAX_COLUMNS 32
 #define HUGE_ROWS 10000
@@ -385,7 +387,7 @@ static void take(struct app *a, enum app_feed_id id, struct querier_answer *answ
     assert_true(f->wanted);
     f->wanted = false;
     f->running = true;
-    app_feed_take(a, id, answer);
+    app_take_feed(a, id, answer);
 }
 
 void tables_answer(struct app *a, enum app_feed_id id, struct result *rows) {
@@ -404,7 +406,7 @@ void tables_fail(struct app *a, enum app_feed_id id, const char *why) {
     struct querier_answer answer = {.kind = QUERIER_RUN, .error_at = -1, .elapsed_s = 0.5};
     (void)err_set(&answer.error, ERR_FAILED, "%s", why);
     assert_true(a->feeds.feeds[id].wanted);
-    app_feed_take(a, id, &answer);
+    app_take_feed(a, id, &answer);
 }
 
 /* Rows for a feed. */

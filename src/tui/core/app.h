@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * app: the program without its surroundings: events and data go in, cells come out, and calls of its host (app_host.h).
+ * app: all that the program knows: the data of the targets, the open screens, the prompt, the message line, and what is under
+ * way.
  *
- * Holds the data, the open screens, the prompt and the message line. The host (or a test) feeds it. Time is what the caller
- * says it is. One thread.
+ * The app is the program without its surroundings: events and data go in (app_input.h, app_take.h), cells come out
+ * (app_draw.h), and calls of its host (app_host.h). The host, or a test, feeds it. Time is what the caller says it is. One
+ * thread.
+ *
+ * Here are only the structs, each with the header of the functions that change it.
  */
 #ifndef TUI_CORE_APP_H
 #define TUI_CORE_APP_H
@@ -13,34 +17,34 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/strbuf.h"
+#include "client/history.h"
+#include "client/samples/sample_store.h"
+#include "client/session/debug_command.h"
+#include "client/session/session.h"
 #include "client/symbols/source_text.h"
 #include "client/target/target.h"
-#include "tui/core/app_arm.h"
-#include "tui/core/app_diff.h"
-#include "tui/core/app_feed.h"
 #include "tui/core/app_host.h"
-#include "tui/core/app_query.h"
-#include "tui/core/app_repl.h"
-#include "tui/core/app_debug.h"
-#include "tui/core/app_watch.h"
-#include "tui/core/command_line.h"
-#include "tui/model/data.h"
-#include "tui/core/row_actions.h"
-#include "tui/keys/input.h"
-#include "tui/model/log.h"
-#include "tui/core/screen.h"
-#include "tui/core/targets.h"
 #include "tui/core/settings.h"
+#include "tui/keys/action.h"
+#include "tui/model/data.h"
+#include "tui/model/log.h"
+#include "tui/theme/theme.h"
 #include "tui/view/grid.h"
+#include "tui/view/list.h"
 #include "tui/view/prompt.h"
 #include "tui/view/tags.h"
-#include "tui/core/window.h"
+#include "tui/workers/querier.h"
+#include "wire/wire.h"
+
+struct command_choices;
+struct screen_def;
+
+/* ---- the app as it was started ---- */
 
 #define APP_MAX_SCREENS 8
 #define APP_MAX_THEMES 64
-#define APP_MIN_DELAY_S 0.033 /* as often as the screen is painted */
-#define APP_FAST_S 0.25       /* who wants snapshots more often wants samples as often, too */
-#define APP_MAX_DELAY_S 60.0
+#define APP_FAST_S 0.25     /* who wants snapshots more often wants samples as often, too */
 #define APP_PAUSED_S 5.0    /* while the view is paused: time between two snapshots, and batches of samples */
 #define APP_SAMPLE_HZ 100.0 /* asked for where a screen needs samples */
 #define APP_SAMPLE_STAY_S 10 /* they go on so long when it is left: who comes back soon has no gap */
@@ -62,30 +66,211 @@ struct app_config {
     double began_s;              /* when attaching to the target began, on the caller's clock; 0 not known */
 };
 
-/* Lines of a source file that a screen shows. */
-struct app_source {
-    char path[1024]; /* that were asked for last; "" none, */
-    int from;        /* from this line on */
-};
+/* ---- open screens ---- */
 
-/* One open screen. */
+/* app_screen.h: one open screen. */
 struct app_screen {
     const struct screen_def *def;
     void *state;
 };
 
-/* Where the names of the screens were drawn. */
+/* tabs.h: where the names of the screens were drawn. */
 struct app_tabs {
     int row, col; /* row -1: they were not */
     int form;     /* as they were written, see tabs.c */
 };
 
-/* The span of samples that the user had set, while that of a past moment is shown. */
+/* ---- which time is shown ---- */
+
+/* window.h: the time that all screens show. */
+struct window {
+    enum sample_store_window which;  /* as it was chosen; for what it is see window_which */
+    enum sample_store_window before; /* the last one that was no span */
+    unsigned version;                /* counts up with each change */
+};
+
+/* app_history.h: the span of samples that the user had set, while that of an earlier moment is shown. */
 struct app_history {
     bool has_span, was_set;
     double from_s, to_s;
     bool into_span; /* the moment was stepped to because a span was made the window */
 };
+
+/* app_diff.h: what that time is compared with. */
+struct app_diff {
+    bool on;
+    bool has_span;                 /* a span was chosen: it is what is compared with */
+    double span_from_s, span_to_s; /* on the samples' clock */
+    bool has_other;                /* a recording was given: `other` is what is compared with */
+    struct sample_store *other;    /* its samples; NULL: none came yet */
+    char name[128];                /* as it was given */
+    bool has_failed;               /* it cannot be read; the log says why */
+    double made_from_s, made_to_s; /* what was shown when SAMPLE_STORE_OTHER was last made; 0 never */
+    uint64_t ids;                  /* of the tally then */
+    enum sample_store_window made_for;
+    unsigned pauses; /* of the data then */
+};
+
+/* ---- several targets ---- */
+
+#define TARGETS_MAX 16           /* more are refused: each costs a session and what is known of it */
+#define TARGETS_BACKGROUND_S 2.0 /* between two snapshots of one that is not shown */
+
+/* targets.h: one of several. */
+struct app_target {
+    pid_t pid;        /* as seen from here; 0 unknown */
+    char name[128];   /* as it was asked for */
+    struct data data; /* while it is not shown */
+};
+
+struct app_targets {
+    struct app_target items[TARGETS_MAX];
+    int n;            /* 0: there is one target alone */
+    int shown;        /* which of them */
+    struct tags tags; /* that are tagged in the list of them, by their numbers, from 1 */
+    struct data_children
+        rows; /* those not shown, for Threads: shots and texts are borrowed from their data */
+    struct data_child row_items[TARGETS_MAX];
+};
+
+/* ---- tables ---- */
+
+#define APP_FEED_TEXT 1024
+
+/* app_feed.h: one for each table that a screen shows. */
+enum app_feed_id {
+    FEED_TENSORS = 0,
+    FEED_TENSOR_GROWTH,
+    FEED_TENSOR,  /* what is asked of one alone: figures, */
+    FEED_HOLDERS, /* and what holds it */
+    FEED_MODULES,
+    FEED_ARMED,
+    FEED_LOADERS,
+    FEED_LOADER_WORKERS,
+    FEED_VERDICTS, /* no query: verdicts are judged, see querier_judge */
+    FEED_STEPS,
+    FEED_STEP_SAMPLES,
+    FEED_COUNT,
+};
+
+struct app_feed {
+    char text[APP_FEED_TEXT]; /* of the query */
+    bool wanted, running;     /* asked for and not begun; begun and not answered */
+    bool again;               /* it was, because it was time, and not because somebody wants it now */
+    double asked_s;           /* when, on the caller's clock */
+    bool is_answered;         /* once at least: rows, or verdicts, are there */
+    struct result *rows;      /* the newest; NULL none yet. Owned */
+    struct verdicts verdicts; /* the same of FEED_VERDICTS. Owned */
+    double answered_s;        /* when they came */
+    double elapsed_s;         /* how long they took */
+    bool truncated;           /* there are more */
+    struct err error;         /* of the newest answer; ERR_OK: it went well */
+    char note[256];           /* what cannot be seen and why; "" nothing */
+    double failed_s;          /* since when answers are errors; 0 they are not */
+    unsigned version;         /* counts answers */
+};
+
+struct app_feeds {
+    struct app_feed feeds[FEED_COUNT];
+};
+
+/* app_query.h: queries of the SQL screen. */
+enum app_query_request { APP_QUERY_NONE = 0, APP_QUERY_TABLES, APP_QUERY_RUN, APP_QUERY_EXPORT };
+
+struct app_query {
+    enum app_query_request pending; /* asked for and not begun; cleared by the host that begins it */
+    char *text;                     /* of the query that runs, or ran last; owned */
+    struct querier_export exported; /* with APP_QUERY_EXPORT */
+    bool running;                   /* asked for, and not answered */
+    bool exporting;                 /* what runs is an export */
+    bool is_listing;                /* what runs lists the tables: `pending` may wait for its end */
+    double began_s;                 /* since when, on the caller's clock */
+    struct querier_answer answer;   /* of the last query */
+    unsigned answers;               /* how many queries were answered */
+    struct catalog *catalog;        /* the newest; NULL: not known yet */
+    unsigned catalogs;              /* how many there were */
+    char note[640];                 /* what cannot be seen and why */
+    struct history history;
+    bool has_history;    /* it was opened */
+    char saved_dir[512]; /* where the user's queries are kept; "" nowhere */
+    double watch_s;      /* > 0: the query is run again and again */
+    double due_s;        /* when next, on the caller's clock */
+};
+
+/* ---- code and debuggers in the job ---- */
+
+/* app_repl.h: code for the job, one thing at a time. */
+enum app_repl_ask {
+    APP_REPL_NOTHING = 0,
+    APP_REPL_WHOLE,
+    APP_REPL_NAMES,
+    APP_REPL_RUN,
+    APP_REPL_DEBUG, /* what app_debug.h asks for */
+    APP_REPL_QUERY, /* not of the session, but of a querier */
+};
+
+/* What became of a question, for whoever asked it. */
+enum app_repl_end { APP_REPL_ANSWERED, APP_REPL_REFUSED };
+
+struct app_repl {
+    enum app_repl_ask asked; /* and not answered */
+    struct strbuf code;      /* of that */
+    struct wire_eval want;   /* what all code is run with */
+    bool timed;              /* of APP_REPL_RUN: how long it took is to be said */
+    bool interrupted;        /* it was to be ended */
+    double began_s;          /* since when, on the caller's clock */
+    unsigned answers;        /* how many questions have ended: */
+    enum app_repl_ask ended; /* the last was this, */
+    enum app_repl_end end;   /* and so; then of WHOLE and NAMES: */
+    struct strbuf answer;    /* WIRE_CODE_..., or names, a line each */
+    struct strbuf log;       /* lines with a pager_mark each */
+    unsigned logged;         /* changes with it */
+    struct strbuf last;      /* what the last code gave, as text */
+    struct history history;  /* of `probing TARGET repl`, too */
+    bool to_output;          /* the screen is to give the keys to the output */
+    bool has_history;        /* it was opened */
+    bool history_failed;     /* and cannot be written: that was said */
+};
+
+/* app_debug.h: a debugger that was begun from here. */
+struct app_debug {
+    const struct debug_command_def *def; /* what is asked; NULL nothing is */
+    struct wire_debug want;              /* so; owned */
+    bool exposed;                        /* and others may reach its address */
+    bool debugs;                         /* debugpy listens that was begun from here */
+};
+
+/* app_watch.h: a local variable whose value is to be recorded. */
+struct app_watch {
+    char expr[256]; /* begin or end to watch this, once the agent has sent its settings; "" nothing */
+};
+
+/* ---- what is typed and done ---- */
+
+/* command_line.h: the line behind the colon. */
+struct command_line {
+    struct history history;
+    bool has_history; /* it was opened */
+    long at;          /* entry that is shown; -1: what was typed */
+    char typed[PROMPT_MAX];
+    struct command_choices *choices; /* NULL: there was no memory; made when it is first needed */
+    bool listing;                    /* they are shown */
+    struct list list;
+};
+
+/* row_actions.h: what is done with the selected row. */
+struct row_actions {
+    int menu_row, menu_col; /* where the menu was asked for with the mouse; -1: by a key */
+    bool readonly;          /* nothing that changes the target */
+};
+
+/* app_details.h: lines of a source file that a screen shows. */
+struct app_source {
+    char path[1024]; /* that were asked for last; "" none, */
+    int from;        /* from this line on */
+};
+
+/* ---- all of it ---- */
 
 struct app {
     struct app_config config;
@@ -152,127 +337,5 @@ struct app {
     struct app_host host;
     bool dirty;
 };
-
-/* Start with nothing known. NULL when memory is short. */
-struct app *app_new(const struct app_config *config);
-void app_free(struct app *a);
-
-/* Tell the time, before anything else of a round. */
-void app_set_time(struct app *a, double now_s, double epoch_s);
-
-void app_input(struct app *a, const struct input_event *e);
-void app_key(struct app *a, uint32_t key);
-
-void app_take_target(struct app *a, struct model_target *t);     /* moved out of *t */
-void app_take_snapshot(struct app *a, struct model_snapshot *s); /* moved out of *s */
-/* False: the stream has to be subscribed to anew, for what it is defined by was lost. */
-bool app_take_samples(struct app *a, const struct model_sample_batch *b);
-
-/* Ask for the variables, tasks or native frames of a thread; the answer is moved out of *s. */
-void app_ask_details(struct app *a, const struct wire_threads *want);
-void app_take_locals(struct app *a, struct model_snapshot *s);
-void app_set_state(struct app *a, enum session_state state, const struct err *why, double retry_in_s);
-
-/* The agent about itself, borrowed; and what the kernel says of the target. */
-void app_take_status(struct app *a, const struct model_status *s);
-void app_take_proc_stats(struct app *a, const struct proc_stats *v);
-
-/* Is there use for those now? The agent is asked once in any case: by which way it came in. */
-bool app_wants_proc_stats(const struct app *a);
-bool app_wants_status(const struct app *a);
-
-/* Processes for the picker; the list is owned by the app from here. `hidden`: why some are missing; "" none. */
-void app_take_processes(struct app *a, struct target_process *list, size_t n, const char *hidden);
-
-/* Names of the themes there are, copied. */
-void app_take_themes(struct app *a, char (*names)[THEME_MAX_NAME], size_t n);
-
-/* The target's children; moved out of `*l`. */
-void app_take_children(struct app *a, struct children_list *l);
-
-/* Are they on the screen, be it under something that lies over it? */
-bool app_shows_children(const struct app *a);
-
-/* Another process is the target from here on: what was known is of the one before. */
-void app_set_pid(struct app *a, pid_t pid);
-
-/* Attach to a process. */
-void app_attach(struct app *a, pid_t pid);
-
-/* That has ended: NULL well, else why not. */
-void app_attach_done(struct app *a, const struct err *why);
-
-/* The next one of several that were chosen together, taken off; 0 none is left. */
-pid_t app_attach_next(struct app *a);
-
-/* Why what is shown does not move any more, or is read from outside though nobody asked for that; false when neither is so. */
-bool app_banner(const struct app *a, char *buf, size_t cap);
-
-/* Draw everything into `g`. */
-void app_draw(struct app *a, struct grid *g);
-
-/* Time between two snapshots as it is now: while the view is paused nobody looks at those that come, but for the header. */
-double app_delay_s(const struct app *a);
-
-/* Should a snapshot have come by now? */
-bool app_is_late(const struct app *a);
-
-/* Does what is drawn change by time alone (an age, a countdown)? */
-bool app_needs_tick(const struct app *a);
-
-/* Time went by: what is due is done. */
-void app_tick(struct app *a);
-
-/* Fill a history with what was kept under that name, the first time that it is needed. */
-void app_open_history(struct app *a, const char *name, struct history *h, bool *is_open);
-
-/* Leave the program. */
-void app_quit(struct app *a);
-
-/* Ask for a line, beginning with `text`; the screen gets it by `typed`. */
-void app_prompt(struct app *a, enum action what, const char *label, const char *text);
-
-/* Have lines of a file of the target read, from line `from` on: they come to app->source. Asked for again, nothing happens. */
-void app_want_source(struct app *a, const char *path, int from);
-
-/* They were read, or could not be; taken over. */
-void app_take_source(struct app *a, struct source_text *text);
-void app_forget_source(struct app *a);
-
-/* All open screens look at the data again. */
-void app_update_screens(struct app *a);
-
-/* Is the stream of samples to come now? */
-bool app_wants_samples(const struct app *a);
-
-/* A line for the user, until the next key. What is bad is in the log, too. */
-void app_message(struct app *a, bool is_bad, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
-/* The same about what was typed a moment ago and led to nothing: no event to be remembered. */
-void app_refuse(struct app *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-/* Open a screen over the others, close the topmost. */
-void app_push(struct app *a, const struct screen_def *def);
-void app_pop(struct app *a);
-struct app_screen *app_top(struct app *a);
-
-/* Do an action as if its key had been pressed. */
-void app_act(struct app *a, enum action action);
-
-/* Open the screen of an action, as if its key had been pressed; it is the topmost then. False when it opens none. */
-bool app_open(struct app *a, enum action action);
-
-/* Freeze what all screens show, or show the newest again. */
-void app_set_paused(struct app *a, bool paused);
-
-/* Does the screen of a context show native frames? Begin with it, or end it: samples come with them while any screen does. */
-bool app_shows_native(const struct app *a, enum action_context context);
-void app_toggle_native(struct app *a, enum action_context context);
-
-/* Change the delay by a step up or down. */
-void app_step_delay(struct app *a, int step);
-
-/* Exit status for leaving now: 4 when the target was lost, else 0. */
-int app_exit_status(const struct app *a);
 
 #endif

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "tui/core/app.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_screen.h"
 
 #define ARM_STATUS_S 0.5   /* between two looks at how it gets on, while something is armed from here */
 #define ARM_SETTLED_S 5.0  /* the same on a screen that tells what is armed by others */

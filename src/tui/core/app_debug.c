@@ -7,6 +7,9 @@
 
 #include "base/option.h"
 #include "tui/core/app.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_repl.h"
+#include "tui/core/app_screen.h"
 #include "tui/core/command.h"
 #include "tui/view/pager.h"
 
@@ -135,7 +138,7 @@ bool app_debug_act(struct app *a, enum action action) {
 
 /* ---- the answer ---- */
 
-void app_debug_take(struct app *a, const struct wire_debugger *what) {
+static void app_debug_put(struct app *a, const struct wire_debugger *what) {
     struct app_debug *t = &a->told;
     const struct debug_command_def *def = t->def;
     struct strbuf text;
@@ -163,6 +166,13 @@ void app_debug_take(struct app *a, const struct wire_debugger *what) {
     if (def == &debug_command_debug && t->want.action != WIRE_DEBUG_STATUS)
         t->debugs = t->want.action == WIRE_DEBUG_BEGIN;
     a->data.pulse.status_at_s = 0; /* how it stands is to be told anew */
+}
+
+void app_debug_take(struct app *a, const struct wire_debugger *what) {
+    if (a->repl.asked != APP_REPL_DEBUG)
+        return;
+    app_debug_put(a, what);
+    app_repl_end(a, APP_REPL_ANSWERED);
 }
 
 void app_debug_forget(struct app *a) {

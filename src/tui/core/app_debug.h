@@ -10,18 +10,9 @@
 
 #include <stdbool.h>
 
-#include "client/session/debug_command.h"
-#include "tui/keys/action.h"
+#include "tui/core/app.h"
 
-struct app;
 struct command_choices;
-
-struct app_debug {
-    const struct debug_command_def *def; /* what is asked; NULL nothing is */
-    struct wire_debug want;              /* so; owned */
-    bool exposed;                        /* and others may reach its address */
-    bool debugs;                         /* debugpy listens that was begun from here */
-};
 
 /* The key; false when the action is none of these. */
 bool app_debug_act(struct app *a, enum action action);

@@ -9,6 +9,10 @@
 #include "base/text.h"
 #include "tui/core/app.h"
 #include "tui/core/app_history.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/window.h"
+#include "tui/view/time_text.h"
 
 #define DIFF_REFRESH_S 1.0   /* between two times that the time before moves along */
 #define DIFF_LONGEST_S 300.0 /* of the time before a mark: no more is known of it */
@@ -59,7 +63,7 @@ static void app_diff_mark(struct app *a) {
     app_message(a, false, "marked: W shows what comes from now on, d compares it with what was before");
 }
 
-bool app_act_diff(struct app *a, enum action action) {
+bool app_diff_act(struct app *a, enum action action) {
     if (action == ACTION_MARK)
         app_diff_mark(a);
     else if (action == ACTION_DIFF)
@@ -238,7 +242,7 @@ static void app_diff_now_text(const struct app *a, enum sample_store_window chos
     if (app_history_window_text(a, chosen, buf, cap))
         return;
     if (app_history_times(a, chosen, &from_s, &to_s))
-        window_put_length(to_s - from_s, length, sizeof length);
+        time_text_length(to_s - from_s, length, sizeof length);
     if (chosen == SAMPLE_STORE_10S || chosen == SAMPLE_STORE_60S)
         snprintf(buf, cap, "last %d s", chosen == SAMPLE_STORE_10S ? 10 : SAMPLE_STORE_SECONDS);
     else if (chosen == SAMPLE_STORE_MARK)
@@ -264,14 +268,14 @@ void app_diff_text(const struct app *a, enum sample_store_window chosen, char *b
         return;
     }
     if (d->has_span) {
-        window_put_clock(d->span_from_s, before, sizeof before);
-        window_put_length(d->span_to_s - d->span_from_s, length, sizeof length);
+        time_text_clock(d->span_from_s, before, sizeof before);
+        time_text_length(d->span_to_s - d->span_from_s, length, sizeof length);
         app_history_known_text(a, SAMPLE_STORE_OTHER, known, sizeof known);
         snprintf(buf, cap, "%s against %s +%s%s", now, before, length, known);
         return;
     }
     if (a->data.tally && sample_store_get_span(a->data.tally, SAMPLE_STORE_OTHER, &from_s, &to_s))
-        window_put_length(to_s - from_s, length, sizeof length);
+        time_text_length(to_s - from_s, length, sizeof length);
     if (chosen == SAMPLE_STORE_10S || chosen == SAMPLE_STORE_60S)
         snprintf(before, sizeof before, "the %d s before",
                  chosen == SAMPLE_STORE_10S ? 10 : SAMPLE_STORE_SECONDS);

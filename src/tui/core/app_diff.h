@@ -13,25 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/model.h"
-#include "client/samples/sample_store.h"
-#include "tui/keys/action.h"
-
-struct app;
-
-struct app_diff {
-    bool on;
-    bool has_span;                 /* a span was chosen: it is what is compared with */
-    double span_from_s, span_to_s; /* on the samples' clock */
-    bool has_other;                /* a recording was given: `other` is what is compared with */
-    struct sample_store *other;    /* its samples; NULL: none came yet */
-    char name[128];                /* as it was given */
-    bool has_failed;               /* it cannot be read; the log says why */
-    double made_from_s, made_to_s; /* what was shown when SAMPLE_STORE_OTHER was last made; 0 never */
-    uint64_t ids;                  /* of the tally then */
-    enum sample_store_window made_for;
-    unsigned pauses; /* of the data then */
-};
+#include "tui/core/app.h"
 
 /* The samples to compare with. */
 struct app_diff_side {
@@ -44,7 +26,7 @@ struct app_diff_side {
 void app_diff_fini(struct app_diff *d);
 
 /* Do an action that is about comparing: the mark, begin, end; false when it is none of them. */
-bool app_act_diff(struct app *a, enum action action);
+bool app_diff_act(struct app *a, enum action action);
 
 /* Begin to compare, or end it. A window that has nothing before it is changed to one that has, and the user is told. */
 void app_diff_toggle(struct app *a);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * app_draw: the frame: header, banner, the topmost screen, status line, footer.
- */
-#include "tui/core/app.h"
-#include "tui/core/header.h"
+/* app_draw: see app_draw.h. */
+#include "tui/core/app_draw.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "tui/core/command_line.h"
 #include "tui/core/footer.h"
+#include "tui/core/header.h"
+#include "tui/core/screen.h"
 #include "tui/core/tabs.h"
 #include "tui/view/layout.h"
 

@@ -14,9 +14,12 @@
 #include "client/export/export_lanes.h"
 #include "client/output.h"
 #include "tui/core/app.h"
+#include "tui/core/app_draw.h"
 #include "tui/core/app_history.h"
+#include "tui/core/app_message.h"
 #include "tui/workers/exporter.h"
 #include "tui/core/tagging.h"
+#include "tui/core/window.h"
 
 #define APP_EXPORT_MAX_ROW 8192
 #define APP_EXPORT_ROWS 24 /* of a screen that was not drawn yet */

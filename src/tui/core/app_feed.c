@@ -82,39 +82,6 @@ int app_feed_begin(struct app *a, enum app_feed_id id, struct querier *q, struct
     return id == FEED_VERDICTS ? querier_judge(q, e) : querier_run(q, f->text, e);
 }
 
-/* No rows, and why there are none of such a table, as when the GIL was not had: an error of this answer. */
-static void app_feed_judge(struct querier_answer *answer) {
-    const char *why = strstr(answer->note, ": ");
-    bool is_empty = answer->rows && answer->rows->n_rows == 0;
-    if (answer->error.code == ERR_OK && is_empty && why && strncmp(answer->note, "python.", 7) == 0)
-        err_set(&answer->error, ERR_FAILED, "%s", why + 2);
-}
-
-void app_feed_take(struct app *a, enum app_feed_id id, struct querier_answer *answer) {
-    struct app_feed *f = &a->feeds.feeds[id];
-    app_feed_judge(answer);
-    f->wanted = f->running = false;
-    f->version++;
-    f->error = answer->error;
-    f->elapsed_s = answer->elapsed_s;
-    if (answer->error.code == ERR_OK) {
-        result_unref(f->rows);
-        f->rows = answer->rows;
-        answer->rows = NULL;
-        verdicts_fini(&f->verdicts);
-        f->verdicts = answer->verdicts;
-        answer->verdicts = (struct verdicts){.items = NULL};
-        f->is_answered = true;
-        f->truncated = answer->truncated;
-        snprintf(f->note, sizeof f->note, "%.*s", (int)sizeof f->note - 1, answer->note);
-        f->answered_s = a->now_s;
-        f->failed_s = 0;
-    } else if (f->failed_s <= 0)
-        f->failed_s = a->now_s;
-    querier_answer_fini(answer);
-    app_update_screens(a);
-}
-
 void app_feed_put_state(const struct app *a, enum app_feed_id id, struct strbuf *out) {
     const struct app_feed *f = app_feed_get(a, id);
     double age = a->now_s - f->answered_s;

@@ -10,50 +10,9 @@
 
 #include <stdbool.h>
 
-#include "base/strbuf.h"
-#include "tui/workers/querier.h"
+#include "tui/core/app.h"
 
-#define APP_FEED_TEXT 1024
 #define APP_FEED_UNKNOWN INT64_MIN
-
-/* One for each table that a screen shows. */
-enum app_feed_id {
-    FEED_TENSORS = 0,
-    FEED_TENSOR_GROWTH,
-    FEED_TENSOR,  /* what is asked of one alone: figures, */
-    FEED_HOLDERS, /* and what holds it */
-    FEED_MODULES,
-    FEED_ARMED,
-    FEED_LOADERS,
-    FEED_LOADER_WORKERS,
-    FEED_VERDICTS, /* no query: verdicts are judged, see querier_judge */
-    FEED_STEPS,
-    FEED_STEP_SAMPLES,
-    FEED_COUNT,
-};
-
-struct app_feed {
-    char text[APP_FEED_TEXT]; /* of the query */
-    bool wanted, running;     /* asked for and not begun; begun and not answered */
-    bool again;               /* it was, because it was time, and not because somebody wants it now */
-    double asked_s;           /* when, on the caller's clock */
-    bool is_answered;         /* once at least: rows, or verdicts, are there */
-    struct result *rows;      /* the newest; NULL none yet. Owned */
-    struct verdicts verdicts; /* the same of FEED_VERDICTS. Owned */
-    double answered_s;        /* when they came */
-    double elapsed_s;         /* how long they took */
-    bool truncated;           /* there are more */
-    struct err error;         /* of the newest answer; ERR_OK: it went well */
-    char note[256];           /* what cannot be seen and why; "" nothing */
-    double failed_s;          /* since when answers are errors; 0 they are not */
-    unsigned version;         /* counts answers */
-};
-
-struct app_feeds {
-    struct app_feed feeds[FEED_COUNT];
-};
-
-struct app;
 
 void app_feeds_fini(struct app_feeds *f);
 
@@ -75,11 +34,8 @@ const struct app_feed *app_feed_get(const struct app *a, enum app_feed_id id);
 /* The next one that is wanted, in turn after `last`; FEED_COUNT: none is. */
 enum app_feed_id app_feed_next(const struct app *a, enum app_feed_id last);
 
-/* Have its query run. 0, or -1 with the error: the answer that app_feed_take then has to be given. */
+/* Have its query run. 0, or -1 with the error: the answer that app_take_feed then has to be given. */
 int app_feed_begin(struct app *a, enum app_feed_id id, struct querier *q, struct err *e);
-
-/* It is answered, or could not be begun; moved out of *answer. */
-void app_feed_take(struct app *a, enum app_feed_id id, struct querier_answer *answer);
 
 /* How old the rows are and what they took, or why there are none: one line, for a screen's head. */
 void app_feed_put_state(const struct app *a, enum app_feed_id id, struct strbuf *out);

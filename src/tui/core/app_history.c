@@ -8,8 +8,10 @@
 
 #include "base/text.h"
 #include "client/samples/thread_runs.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_screen.h"
 #include "tui/model/snapshot_history.h"
-#include "tui/core/window.h"
+#include "tui/view/time_text.h"
 
 #define HISTORY_UNKNOWN_S 0.5 /* so much may be missing before it is said */
 
@@ -19,7 +21,7 @@ static bool app_history_is_filtered(const struct app *a, char *length, size_t ca
     double oldest_s = d->past ? snapshot_history_oldest(d->past) : NAN;
     if (!data_is_recorded(d) || !d->target.seen_is_cut || !d->live.valid || isnan(oldest_s))
         return false;
-    window_put_length(d->live.snapshot.timestamp - oldest_s, length, cap);
+    time_text_length(d->live.snapshot.timestamp - oldest_s, length, cap);
     return true;
 }
 
@@ -59,13 +61,29 @@ static void app_history_step(struct app *a, int step) {
         app_history_say_end(a, step);
 }
 
+void app_history_leave(struct app *a) {
+    struct app_history *p = &a->past;
+    if (p->has_span && a->data.tally) {
+        if (!p->was_set || sample_store_set_span(a->data.tally, SAMPLE_STORE_SPAN, p->from_s, p->to_s) != 0)
+            sample_store_clear_span(a->data.tally, SAMPLE_STORE_SPAN);
+    }
+    p->has_span = p->into_span = false;
+}
+
+void app_set_paused(struct app *a, bool paused) {
+    data_set_paused(&a->data, paused);
+    if (!paused)
+        app_history_leave(a);
+    app_update_screens(a);
+}
+
 /* End: out of the past; where one is not in it, what it means on the screen. */
 static void app_history_end(struct app *a) {
     struct app_screen *s = app_top(a);
     if (data_is_stepped(&a->data))
         app_set_paused(a, false);
     else
-        screen_act(s, a, ACTION_LAST);
+        app_screen_act(s, a, ACTION_LAST);
 }
 
 bool app_history_act(struct app *a, enum action action) {
@@ -158,15 +176,6 @@ enum sample_store_window app_history_window(struct app *a, enum sample_store_win
     return SAMPLE_STORE_SPAN;
 }
 
-void app_history_leave(struct app *a) {
-    struct app_history *p = &a->past;
-    if (p->has_span && a->data.tally) {
-        if (!p->was_set || sample_store_set_span(a->data.tally, SAMPLE_STORE_SPAN, p->from_s, p->to_s) != 0)
-            sample_store_clear_span(a->data.tally, SAMPLE_STORE_SPAN);
-    }
-    p->has_span = p->into_span = false;
-}
-
 static void app_history_clock(double epoch_s, char *buf, size_t cap) {
     time_t t = (time_t)epoch_s;
     struct tm tm;
@@ -185,7 +194,7 @@ void app_history_known_text(const struct app *a, enum sample_store_window which,
     }
     if (h.to_s - h.from_s - (h.known_until_s - h.known_from_s) <= HISTORY_UNKNOWN_S)
         return;
-    window_put_length(h.known_until_s - h.known_from_s, known, sizeof known);
+    time_text_length(h.known_until_s - h.known_from_s, known, sizeof known);
     snprintf(buf, cap, ", %s of it known", known);
 }
 
@@ -196,7 +205,7 @@ bool app_history_window_text(const struct app *a, enum sample_store_window chose
         !app_history_times(a, chosen, &from_s, &to_s))
         return false;
     app_history_clock(to_s, when, sizeof when);
-    window_put_length(to_s > from_s ? to_s - from_s : 0, length, sizeof length);
+    time_text_length(to_s > from_s ? to_s - from_s : 0, length, sizeof length);
     app_history_known_text(a, SAMPLE_STORE_SPAN, known, sizeof known);
     snprintf(buf, cap, "%s until %s%s", length, when, known);
     return true;

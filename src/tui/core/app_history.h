@@ -12,6 +12,9 @@
 #include "tui/keys/action.h"
 #include "tui/core/app.h"
 
+/* Freeze what all screens show, or show the newest again. */
+void app_set_paused(struct app *a, bool paused);
+
 /* Do an action that is about the past: older, newer, End; false when it is none of them. */
 bool app_history_act(struct app *a, enum action action);
 

@@ -60,7 +60,7 @@ struct app_host {
     int (*arm)(void *arg, const struct wire_arm *want, struct err *e);
     int (*disarm)(void *arg, const struct wire_arm *want, struct err *e);
     int (*configure)(void *arg, const struct wire_config *want, struct err *e);
-    /* What is asked for stays the app's until the answer: app_repl_take, app_repl_take_debugger or app_repl_refused. */
+    /* What is asked for stays the app's until the answer: app_repl_take, app_debug_take or app_repl_refused. */
     void (*eval)(void *arg, const struct wire_eval *want);
     void (*debug)(void *arg, enum wire_method method,
                   const struct wire_debug *want); /* WIRE_DEBUG, _PAUSE, _CATCH */
@@ -70,7 +70,7 @@ struct app_host {
         void *arg); /* begin what app->query.pending says, once nothing runs; answered by app_take_answer */
     void (*cancel_query)(void *arg);
     void (*read_feeds)(
-        void *arg); /* run the feeds that app_feed_next names, in turn; answered by app_feed_take */
+        void *arg); /* run the feeds that app_feed_next names, in turn; answered by app_take_feed */
     void (*run_magic)(void *arg, struct magic *m, int cols); /* moved out of *m; answered by app_magic_take */
     void (*cancel_magic)(void *arg);
 };

@@ -7,6 +7,10 @@
 
 #include "client/sql/magic_query.h"
 #include "tui/core/app.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_repl.h"
+#include "tui/core/app_screen.h"
+#include "tui/view/pager.h"
 
 /* Have code run that is not what was typed. */
 static void app_magic_run_code(struct app *a, const struct magic *m) {

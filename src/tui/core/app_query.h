@@ -9,32 +9,7 @@
 
 #include <stdbool.h>
 
-#include "client/history.h"
-#include "tui/workers/querier.h"
-
-enum app_query_request { APP_QUERY_NONE = 0, APP_QUERY_TABLES, APP_QUERY_RUN, APP_QUERY_EXPORT };
-
-struct app_query {
-    enum app_query_request pending; /* asked for and not begun; cleared by the host that begins it */
-    char *text;                     /* of the query that runs, or ran last; owned */
-    struct querier_export exported; /* with APP_QUERY_EXPORT */
-    bool running;                   /* asked for, and not answered */
-    bool exporting;                 /* what runs is an export */
-    bool is_listing;                /* what runs lists the tables: `pending` may wait for its end */
-    double began_s;                 /* since when, on the caller's clock */
-    struct querier_answer answer;   /* of the last query */
-    unsigned answers;               /* how many queries were answered */
-    struct catalog *catalog;        /* the newest; NULL: not known yet */
-    unsigned catalogs;              /* how many there were */
-    char note[640];                 /* what cannot be seen and why */
-    struct history history;
-    bool has_history;    /* it was opened */
-    char saved_dir[512]; /* where the user's queries are kept; "" nowhere */
-    double watch_s;      /* > 0: the query is run again and again */
-    double due_s;        /* when next, on the caller's clock */
-};
-
-struct app;
+#include "tui/core/app.h"
 
 void app_query_init(struct app_query *q);
 void app_query_fini(struct app_query *q);

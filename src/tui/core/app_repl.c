@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "tui/core/app.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_screen.h"
 
 void app_repl_init(struct app_repl *r) {
     memset(r, 0, sizeof *r);
@@ -229,13 +231,6 @@ void app_repl_take(struct app *a, const struct wire_evaluated *what) {
     app_repl_end(a, APP_REPL_ANSWERED);
 }
 
-void app_repl_take_debugger(struct app *a, const struct wire_debugger *what) {
-    if (a->repl.asked != APP_REPL_DEBUG)
-        return;
-    app_debug_take(a, what);
-    app_repl_end(a, APP_REPL_ANSWERED);
-}
-
 void app_repl_refused(struct app *a, const struct err *why) {
     struct app_repl *r = &a->repl;
     if (r->asked == APP_REPL_NOTHING)
@@ -249,7 +244,6 @@ void app_repl_broke(struct app *a) {
     struct app_repl *r = &a->repl;
     bool over = data_is_over(&a->data), ran = app_repl_runs(a) && r->asked != APP_REPL_QUERY;
     struct err why;
-    app_debug_forget(a);
     if (over)
         err_set(&why, ERR_LOST, "the job has ended%s", ran ? " while this ran" : "");
     else
@@ -266,7 +260,6 @@ void app_repl_forget(struct app *a) {
     struct err why;
     err_set(&why, ERR_LOST, "another target is shown: what ran in the one before is interrupted");
     app_repl_refused(a, &why);
-    app_debug_forget(a);
     a->repl.want.tid = a->repl.want.depth = 0; /* a frame of that one */
 }
 

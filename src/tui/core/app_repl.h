@@ -10,51 +10,14 @@
 
 #include <stdbool.h>
 
-#include "base/err.h"
-#include "base/strbuf.h"
-#include "client/history.h"
+#include "tui/core/app.h"
 #include "tui/view/pager.h"
-#include "wire/wire.h"
 
 #define APP_REPL_TIMEOUT_S 60.0
 #define APP_REPL_TYPED_S 2.0 /* a key was pressed, and somebody waits */
 #define APP_REPL_OUTPUT ((int64_t)64 * 1024)
 #define APP_REPL_LOG                                                                                         \
     ((size_t)512 * 1024) /* of what was typed and came; the older half goes when there is more */
-
-enum app_repl_ask {
-    APP_REPL_NOTHING = 0,
-    APP_REPL_WHOLE,
-    APP_REPL_NAMES,
-    APP_REPL_RUN,
-    APP_REPL_DEBUG, /* what app_debug.h asks for */
-    APP_REPL_QUERY, /* not of the session, but of a querier */
-};
-
-/* What became of a question, for who asked it. */
-enum app_repl_end { APP_REPL_ANSWERED, APP_REPL_REFUSED };
-
-struct app_repl {
-    enum app_repl_ask asked; /* and not answered */
-    struct strbuf code;      /* of that */
-    struct wire_eval want;   /* what all code is run with */
-    bool timed;              /* of APP_REPL_RUN: how long it took is to be said */
-    bool interrupted;        /* it was to be ended */
-    double began_s;          /* since when, on the caller's clock */
-    unsigned answers;        /* how many questions have ended: */
-    enum app_repl_ask ended; /* the last was this, */
-    enum app_repl_end end;   /* and so; then of WHOLE and NAMES: */
-    struct strbuf answer;    /* WIRE_CODE_..., or names, a line each */
-    struct strbuf log;       /* lines with a pager_mark each */
-    unsigned logged;         /* changes with it */
-    struct strbuf last;      /* what the last code gave, as text */
-    struct history history;  /* of `probing TARGET repl`, too */
-    bool to_output;          /* the screen is to give the keys to the output */
-    bool has_history;        /* it was opened */
-    bool history_failed;     /* and cannot be written: that was said */
-};
-
-struct app;
 
 void app_repl_init(struct app_repl *r);
 void app_repl_fini(struct app_repl *r);
@@ -89,7 +52,6 @@ struct wire_eval app_repl_question(const struct app *a);
 
 /* The answer, borrowed; a refusal, or that it cannot be asked; the connection broke. */
 void app_repl_take(struct app *a, const struct wire_evaluated *what);
-void app_repl_take_debugger(struct app *a, const struct wire_debugger *what);
 void app_repl_refused(struct app *a, const struct err *why);
 void app_repl_broke(struct app *a);
 

@@ -8,6 +8,7 @@
 #include "base/strbuf.h"
 #include "base/watch.h"
 #include "tui/core/app.h"
+#include "tui/core/app_message.h"
 
 #define WATCH_SETTING "probing.torch_profiling"
 

@@ -9,14 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/err.h"
-#include "base/model.h"
-
-struct app;
-
-struct app_watch {
-    char expr[256]; /* begin or end to watch this, once the agent has sent its settings; "" nothing */
-};
+#include "tui/core/app.h"
 
 /* Begin or end to watch a local variable of a function. The agent is asked for its settings first. */
 void app_watch_local(struct app *a, const char *name, const char *func);

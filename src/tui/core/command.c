@@ -5,15 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/option.h"
 #include "tui/core/action_table.h"
 #include "tui/core/app.h"
+#include "tui/core/app_screen.h"
 #include "tui/core/screen.h"
 
-#define COMMAND_MAX_NAMES 512
 #define COMMAND_ARENA ((size_t)256 * 1024)
 
-static enum action_context command_context(struct app *app) {
+enum action_context command_context(struct app *app) {
     struct app_screen *s = app_top(app);
     return screen_context(s->def, s->state);
 }
@@ -44,54 +43,9 @@ const struct command_def *command_find(const char *name, enum action_context con
     return NULL;
 }
 
-/* Length of the first word of `line`, which is moved to it. */
-static size_t command_first_word(const char **line) {
+size_t command_first_word(const char **line) {
     *line += strspn(*line, " :");
     return strcspn(*line, " ");
-}
-
-static void command_unknown(struct app *app, const char *word) {
-    const char *names[COMMAND_MAX_NAMES];
-    enum action_context context = command_context(app);
-    size_t n = 0;
-    for (const struct command_def *d = command_rows(); d->name && n + 1 < COMMAND_MAX_NAMES; d++)
-        if (d->contexts & ACTION_IN(context))
-            names[n++] = d->name;
-    for (const struct action_def *d = action_table(); d->action && n + 1 < COMMAND_MAX_NAMES; d++)
-        if (d->contexts & ACTION_IN(context))
-            names[n++] = d->name;
-    names[n] = NULL;
-    const char *near = option_suggest(word, names);
-    if (near)
-        app_refuse(app, "there is no command '%s' here: did you mean '%s'?", word, near);
-    else
-        app_refuse(app, "there is no command '%s' here: Tab lists those there are", word);
-}
-
-void command_run(struct app *app, const char *line) {
-    char word[64], argument[PROMPT_MAX];
-    enum action_context context = command_context(app);
-    size_t len = command_first_word(&line);
-    if (len == 0)
-        return;
-    snprintf(word, sizeof word, "%.*s", (int)(len < sizeof word ? len : sizeof word - 1), line);
-    line += len + strspn(line + len, " ");
-    snprintf(argument, sizeof argument, "%s", line);
-    for (size_t n = strlen(argument); n > 0 && argument[n - 1] == ' ';)
-        argument[--n] = '\0';
-    log_add(app->log, app->epoch_s, LOG_LEVEL_INFO, ":%s%s%s", word, *argument ? " " : "", argument);
-    const struct command_def *command = command_find(word, context);
-    const struct action_def *action = command ? NULL : action_named(word, context);
-    if (command && *argument && !*command->arguments)
-        app_refuse(app, ":%s takes no argument", word);
-    else if (command)
-        command->run(app, argument);
-    else if (action && *argument)
-        app_refuse(app, ":%s takes no argument", word);
-    else if (action)
-        app_act(app, action->action);
-    else
-        command_unknown(app, word);
 }
 
 /* ---- what may stand there ---- */

@@ -54,8 +54,11 @@ const struct command_def *command_rows(void);
 /* The command of that name where one is, or NULL. */
 const struct command_def *command_find(const char *name, enum action_context context);
 
-/* Do what a line says; what is wrong with it is a message. */
-void command_run(struct app *app, const char *line);
+/* The context that commands are looked for in: that of the topmost screen. */
+enum action_context command_context(struct app *app);
+
+/* Length of the first word of `line`, which is moved to it. */
+size_t command_first_word(const char **line);
 
 /* What may stand at the end of `line`. command_choices_fini frees. */
 void command_complete(struct app *app, const char *line, struct command_choices *out);

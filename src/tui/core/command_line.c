@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "tui/core/app.h"
+#include "tui/core/app_prompt.h"
+#include "tui/core/command.h"
+#include "tui/keys/input.h"
 
 #define COMMAND_LINE_ROWS 10      /* of the list */
 #define COMMAND_LINE_NAME_COLS 24 /* of a choice; the rest is what it does */
@@ -153,18 +156,6 @@ static void command_line_history(struct app *app, int step) {
 
 /* ---- the line ---- */
 
-static void command_line_run(struct app *app) {
-    char line[PROMPT_MAX];
-    struct err e;
-    snprintf(line, sizeof line, "%s", app->prompt.text);
-    app->prompt_for = ACTION_NONE;
-    app->message[0] = '\0';
-    int rc = history_add(&app->command.history, line, &e);
-    command_run(app, line);
-    if (rc != 0 && !*app->message)
-        app_message(app, true, "%s", e.text);
-}
-
 static void command_line_edited(struct app *app) {
     struct command_line *c = &app->command;
     app->prompt_failed = false;
@@ -176,22 +167,22 @@ static void command_line_edited(struct app *app) {
         command_line_close_list(c);
 }
 
-void command_line_key(struct app *app, uint32_t key) {
+bool command_line_key(struct app *app, uint32_t key) {
     struct command_line *c = &app->command;
     if (c->listing && command_line_key_list(app, key))
-        return;
+        return false;
     switch (key) {
     case INPUT_TAB:
         command_line_tab(app);
-        return;
+        return false;
     case INPUT_UP:
     case INPUT_CTRL + 'p':
         command_line_history(app, -1);
-        return;
+        return false;
     case INPUT_DOWN:
     case INPUT_CTRL + 'n':
         command_line_history(app, 1);
-        return;
+        return false;
     default:
         break;
     }
@@ -202,13 +193,13 @@ void command_line_key(struct app *app, uint32_t key) {
         command_line_edited(app);
         break;
     case PROMPT_ACCEPTED:
-        command_line_run(app);
-        break;
+        return true;
     case PROMPT_CANCELLED:
         app->prompt_for = ACTION_NONE;
         command_line_close_list(c);
         break;
     }
+    return false;
 }
 
 void command_line_paste(struct app *app, const char *text) {

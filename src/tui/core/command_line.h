@@ -11,23 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/history.h"
-#include "tui/core/command.h"
-#include "tui/view/grid.h"
-#include "tui/view/list.h"
-#include "tui/view/prompt.h"
-
-struct app;
-
-struct command_line {
-    struct history history;
-    bool has_history; /* it was opened */
-    long at;          /* entry that is shown; -1: what was typed */
-    char typed[PROMPT_MAX];
-    struct command_choices *choices; /* NULL: there was no memory; made when it is first needed */
-    bool listing;                    /* they are shown */
-    struct list list;
-};
+#include "tui/core/app.h"
 
 void command_line_init(struct command_line *c);
 void command_line_fini(struct command_line *c);
@@ -35,8 +19,8 @@ void command_line_fini(struct command_line *c);
 /* Open the line, beginning with `text`. */
 void command_line_open(struct app *app, const char *text);
 
-/* A key, or pasted text, while it is open. */
-void command_line_key(struct app *app, uint32_t key);
+/* A key, or pasted text, while it is open. True: the line is to be run (command_run_typed). */
+bool command_line_key(struct app *app, uint32_t key);
 void command_line_paste(struct app *app, const char *text);
 
 /* The list, at the lower end of `area`; nothing when there is none. */

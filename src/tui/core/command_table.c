@@ -12,7 +12,17 @@
 
 #include "client/export/export.h"
 #include "tui/core/app.h"
+#include "tui/core/app_act.h"
+#include "tui/core/app_attach.h"
+#include "tui/core/app_debug.h"
+#include "tui/core/app_diff.h"
 #include "tui/core/app_export.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/app_settings.h"
+#include "tui/core/screen.h"
+#include "tui/core/targets.h"
+#include "tui/core/window.h"
 
 static void command_help(struct app *app, const char *argument) {
     (void)argument;
@@ -28,12 +38,12 @@ static void command_quit(struct app *app, const char *argument) {
 
 static void command_typed(struct app *app, enum action what, const char *text) {
     struct app_screen *s = app_top(app);
-    if (!screen_can_type(s) || !action_row(what, screen_context(s->def, s->state))) {
+    if (!app_screen_can_type(s) || !action_row(what, screen_context(s->def, s->state))) {
         app_refuse(app, "there is nothing to %s here", what == ACTION_FILTER ? "filter" : "search");
         return;
     }
-    bool found = screen_typed(s, app, what, text, SCREEN_TYPING);
-    screen_typed(s, app, what, text, SCREEN_ACCEPT);
+    bool found = app_screen_typed(s, app, what, text, SCREEN_TYPING);
+    app_screen_typed(s, app, what, text, SCREEN_ACCEPT);
     if (!found && *text)
         app_refuse(app, "nothing matches '%s'", text);
 }
@@ -204,7 +214,7 @@ static void command_theme(struct app *app, const char *argument) {
     struct err e;
     if (!*argument)
         app_act(app, ACTION_SHOW_THEMES);
-    else if (settings_set(app, settings_table[SETTINGS_THEME].name, argument, &e) != 0)
+    else if (app_settings_set(app, settings_table[SETTINGS_THEME].name, argument, &e) != 0)
         app_refuse(app, "%s", e.text);
 }
 
@@ -227,10 +237,10 @@ static void command_set(struct app *app, const char *argument) {
         app_refuse(app, "%s", e.text);
     else if (*value && *value != '=')
         app_refuse(app, ":set %s=VALUE, with a =", name);
-    else if (*value && settings_set(app, name, value + 1 + strspn(value + 1, " "), &e) != 0)
+    else if (*value && app_settings_set(app, name, value + 1 + strspn(value + 1, " "), &e) != 0)
         app_refuse(app, "%s", e.text);
     else {
-        settings_sync(app);
+        app_settings_sync(app);
         app_message(app, false, "%s=%s%s   %s", name, app->settings.values[key],
                     *value && settings_table[key].at_start ? " (from the next start on, if it is saved)" : "",
                     settings_table[key].help);

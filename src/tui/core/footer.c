@@ -11,7 +11,10 @@
 #include "tui/core/action_table.h"
 #include "tui/keys/action.h"
 #include "tui/core/app_history.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/screen.h"
 #include "tui/core/tabs.h"
+#include "tui/keys/input.h"
 
 #define FOOTER_MAX 24
 
@@ -40,7 +43,7 @@ static int footer_layout(struct app *a, int cols, struct footer_item *items) {
             continue;
         struct footer_item *it = &items[n++];
         *it = (struct footer_item){.def = d, .shown = true};
-        bool on = screen_is_on(s, a, d->action);
+        bool on = app_screen_is_on(s, a, d->action);
         if (key == ' ')
             snprintf(it->key, sizeof it->key, "Spc");
         else

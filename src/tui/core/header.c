@@ -5,6 +5,8 @@
  * Always from the newest data, also while the view is paused. What is not known is "?".
  */
 #include "tui/core/app.h"
+#include "tui/core/app_wants.h"
+#include "tui/core/screen.h"
 #include "tui/core/header.h"
 
 #include <math.h>

@@ -8,6 +8,8 @@
 
 #include "tui/core/action_table.h"
 #include "tui/core/app.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_screen.h"
 #include "tui/view/pick.h"
 #include "tui/core/tagging.h"
 
@@ -19,7 +21,7 @@ static bool row_actions_pick(struct app *app, const struct app_screen *s, struct
     *what = (struct screen_pick){.tid = 0};
     strbuf_init(one, PICK_MAX);
     strbuf_init(whole, PICK_MAX);
-    return screen_pick(s, app, what, one, whole);
+    return app_screen_pick(s, app, what, one, whole);
 }
 
 bool row_actions_can(struct app *app, const struct app_screen *s, enum action action) {
@@ -159,15 +161,4 @@ bool row_actions_refuses(struct app *app, enum action action) {
         return false;
     app_refuse(app, "--readonly: %s would run code in the job or change it", row->name);
     return true;
-}
-
-void row_actions_open_menu_at(struct app *app, const struct input_event *e) {
-    struct app_screen *s = app_top(app);
-    app->dirty = true;
-    if (!screen_can_pick(s) || !screen_mouse(s, app, e))
-        return;
-    app->hands.menu_row = e->row;
-    app->hands.menu_col = e->col;
-    app_act(app, ACTION_SHOW_MENU);
-    app->hands.menu_row = app->hands.menu_col = -1;
 }

@@ -10,16 +10,7 @@
 
 #include <stdbool.h>
 
-#include "tui/keys/action.h"
-#include "tui/keys/input.h"
-
-struct app;
-struct app_screen;
-
-struct row_actions {
-    int menu_row, menu_col; /* where the menu was asked for with the mouse; -1: by a key */
-    bool readonly;          /* nothing that changes the target */
-};
+#include "tui/core/app.h"
 
 void row_actions_init(struct row_actions *h);
 
@@ -31,8 +22,5 @@ bool row_actions_act(struct app *app, enum action action);
 
 /* Is it refused because nothing may be changed? Then there is a message. */
 bool row_actions_refuses(struct app *app, enum action action);
-
-/* The second button of the mouse: select what is there, and open the menu. */
-void row_actions_open_menu_at(struct app *app, const struct input_event *e);
 
 #endif

@@ -171,21 +171,4 @@ char screen_tab_key(const struct screen_def *def);
 enum action_context screen_context(const struct screen_def *def, const void *state);
 unsigned screen_contexts(const struct screen_def *def);
 
-/* ---- what an open screen does, itself or by its view ---- */
-
-struct view *screen_view(const struct app_screen *s);
-bool screen_act(const struct app_screen *s, struct app *app, enum action action);
-bool screen_mouse(const struct app_screen *s, struct app *app, const struct input_event *e);
-bool screen_pick(const struct app_screen *s, const struct app *app, struct screen_pick *what,
-                 struct strbuf *one, struct strbuf *whole);
-bool screen_can_pick(const struct app_screen *s);
-
-/* Can anything be typed on it? Then `screen_typed` is told. What a prompt for it begins with. */
-bool screen_can_type(const struct app_screen *s);
-bool screen_typed(const struct app_screen *s, struct app *app, enum action what, const char *text,
-                  enum screen_typed phase);
-const char *screen_typed_before(const struct app_screen *s, enum action what);
-
-bool screen_is_on(const struct app_screen *s, const struct app *app, enum action action);
-
 #endif

@@ -7,8 +7,7 @@
 
 #include "base/config.h"
 #include "base/text.h"
-#include "tui/core/app.h"
-#include "tui/core/app.h"
+#include "tui/core/screen.h"
 
 /* ---- what some take ---- */
 
@@ -58,8 +57,8 @@ const struct option_def settings_table[] = {
                         .default_value = "250ms",
                         .takes = "tenths of a second, or 250ms, 2s, ...; 33ms to 60s",
                         .help = "time between two snapshots",
-                        .min = APP_MIN_DELAY_S,
-                        .max = APP_MAX_DELAY_S,
+                        .min = SETTINGS_MIN_DELAY_S,
+                        .max = SETTINGS_MAX_DELAY_S,
                         .takes_long = "tenths of a second, or a time such as 250ms or 2s, from 33ms to 60s"},
     [SETTINGS_THEME] = {.name = "theme",
                         .kind = OPTION_TEXT,
@@ -137,57 +136,6 @@ const struct option_def settings_table[] = {
 };
 _Static_assert(sizeof settings_table / sizeof settings_table[0] == SETTINGS_COUNT, "a setting has no row");
 
-/* ---- what they do ---- */
-
-static void settings_apply_delay(struct app *a, const char *value) {
-    (void)value;
-    a->config.delay_s = settings_seconds(&a->settings, SETTINGS_DELAY);
-}
-
-static void settings_read_delay(const struct app *a, char *value, size_t cap) {
-    option_format(&settings_table[SETTINGS_DELAY], a->config.delay_s, value, cap);
-}
-
-static void settings_apply_theme_setting(struct app *a, const char *value) {
-    (void)value;
-    a->host.set_theme(a->host.arg, a->settings.values[SETTINGS_THEME]);
-}
-
-static void settings_apply_ascii(struct app *a, const char *value) {
-    a->config.ascii = strcmp(value, "on") == 0 || (strcmp(value, "auto") == 0 && !a->config.is_utf8);
-    app_update_screens(a);
-}
-
-static void settings_apply_mouse(struct app *a, const char *value) {
-    a->mouse = strcmp(value, "on") == 0;
-    a->host.set_mouse(a->host.arg, a->mouse);
-}
-
-static void settings_read_mouse(const struct app *a, char *value, size_t cap) {
-    snprintf(value, cap, "%s", a->mouse ? "on" : "off");
-}
-
-static void settings_apply_header(struct app *a, const char *value) {
-    a->folded = strcmp(value, "line") == 0;
-}
-
-static void settings_read_header(const struct app *a, char *value, size_t cap) {
-    snprintf(value, cap, "%s", a->folded ? "line" : "full");
-}
-
-/* Of those that do something at once, or that keys change too. `read` is NULL where only settings_set changes it. */
-static const struct {
-    void (*apply)(struct app *a, const char *value);
-    void (*read)(const struct app *a, char *value, size_t cap);
-} settings_live[SETTINGS_COUNT] = {
-    [SETTINGS_DELAY] = {settings_apply_delay, settings_read_delay},
-    [SETTINGS_THEME] = {settings_apply_theme_setting, NULL},
-    [SETTINGS_COLOR] = {settings_apply_theme_setting, NULL},
-    [SETTINGS_ASCII] = {settings_apply_ascii, NULL},
-    [SETTINGS_MOUSE] = {settings_apply_mouse, settings_read_mouse},
-    [SETTINGS_HEADER] = {settings_apply_header, settings_read_header},
-};
-
 /* ---- values ---- */
 
 void settings_init(struct settings *s) {
@@ -250,79 +198,4 @@ const char *settings_origin_name(enum settings_origin origin) {
                                         [SETTINGS_BY_COMMAND_LINE] = "command line",
                                         [SETTINGS_BY_KEY] = "changed, not saved"};
     return names[origin];
-}
-
-/* ---- in a running app ---- */
-
-static int settings_change(struct app *a, enum settings_key key, const char *text, struct err *e) {
-    if (settings_put(&a->settings, key, settings_table[key].name, text, SETTINGS_BY_KEY, e) != 0)
-        return -1;
-    if (settings_live[key].apply)
-        settings_live[key].apply(a, a->settings.values[key]);
-    a->dirty = true;
-    return 0;
-}
-
-int settings_set(struct app *a, const char *name, const char *text, struct err *e) {
-    int key = settings_find(name, e);
-    return key < 0 ? -1 : settings_change(a, (enum settings_key)key, text, e);
-}
-
-static bool settings_step_choice(struct app *a, enum settings_key key, int step) {
-    const struct option_def *d = &settings_table[key];
-    int n = 0, at = 0;
-    const char *word;
-    for (; (word = d->choice(n)); n++)
-        if (strcmp(word, a->settings.values[key]) == 0)
-            at = n;
-    return settings_change(a, key, d->choice((at + step + n) % n), NULL) == 0;
-}
-
-bool settings_step(struct app *a, enum settings_key key, int step) {
-    if (settings_table[key].kind == OPTION_CHOICE)
-        return settings_step_choice(a, key, step);
-    if (settings_table[key].kind != OPTION_DELAY)
-        return false;
-    app_step_delay(a, step);
-    settings_sync(a);
-    return true;
-}
-
-/* Values as the app has them now; those that differ have this origin. */
-static void settings_read_back(struct app *a, enum settings_origin origin) {
-    for (int i = 0; i < SETTINGS_COUNT; i++) {
-        char now[SETTINGS_TEXT];
-        if (!settings_live[i].read)
-            continue;
-        settings_live[i].read(a, now, sizeof now);
-        if (strcmp(now, a->settings.values[i]) == 0)
-            continue;
-        memcpy(a->settings.values[i], now, sizeof now);
-        a->settings.origins[i] = origin;
-    }
-}
-
-void settings_sync(struct app *a) { settings_read_back(a, SETTINGS_BY_KEY); }
-
-void settings_begin(struct app *a, const struct settings *s) {
-    if (!s) {
-        settings_init(&a->settings);
-        settings_read_back(a, SETTINGS_BY_DEFAULT);
-        return;
-    }
-    a->settings = *s;
-    a->config.delay_s = settings_seconds(s, SETTINGS_DELAY);
-    a->config.ascii = strcmp(s->values[SETTINGS_ASCII], "on") == 0 ||
-                      (strcmp(s->values[SETTINGS_ASCII], "auto") == 0 && !a->config.is_utf8);
-    a->config.mouse = a->mouse = settings_is_on(s, SETTINGS_MOUSE);
-    a->config.filter = s->values[SETTINGS_FILTER][0] ? s->values[SETTINGS_FILTER] : NULL;
-    a->config.hide_idle = settings_is_on(s, SETTINGS_HIDE_IDLE);
-    a->folded = strcmp(s->values[SETTINGS_HEADER], "line") == 0;
-}
-
-void settings_open_screen(struct app *a) {
-    const struct screen_def *tab;
-    for (int i = 0; (tab = screen_tab(i)); i++)
-        if (strcmp(tab->name, a->settings.values[SETTINGS_SCREEN]) == 0)
-            app_act(a, tab->opens[0].action);
 }

@@ -3,8 +3,7 @@
  * settings: what the user can set, one row a setting: name, kind, default, what it takes, help.
  *
  * The rows feed the settings file, --print-config, the setup screen and :set. Values are kept as text in one form ("250ms",
- * "on"), with where they come from. What is changed in the app by its own keys (delay, mouse, ...) is read back by
- * settings_sync. How to add one: docs/dev/adding-an-option.md. Of the thread that draws.
+ * "on"), with where they come from. What they do in a running app is in app_settings.h. How to add one: docs/dev/adding-an-option.md. Of the thread that draws.
  */
 #ifndef TUI_CORE_SETTINGS_H
 #define TUI_CORE_SETTINGS_H
@@ -15,9 +14,9 @@
 #include "base/err.h"
 #include "base/option.h"
 
-struct app;
-
-#define SETTINGS_TEXT 256 /* of a value, with its NUL */
+#define SETTINGS_TEXT 256          /* of a value, with its NUL */
+#define SETTINGS_MIN_DELAY_S 0.033 /* as often as the screen is painted */
+#define SETTINGS_MAX_DELAY_S 60.0
 
 enum settings_key {
     SETTINGS_DELAY = 0,
@@ -67,20 +66,5 @@ double settings_seconds(const struct settings *s, enum settings_key key);
 
 /* "default", "file", ... */
 const char *settings_origin_name(enum settings_origin origin);
-
-/* Set by name (:set) in a running app: what can be is done at once. -1 with ERR_USAGE. */
-int settings_set(struct app *a, const char *name, const char *text, struct err *e);
-
-/* The next value (+1) or the previous one (-1) of a delay or choice; false when there is none such. */
-bool settings_step(struct app *a, enum settings_key key, int step);
-
-/* Take what the app's keys have changed into a->settings. */
-void settings_sync(struct app *a);
-
-/* What an app begins with, from `s`, which lives as long as the app; NULL: as by default and by a->config. */
-void settings_begin(struct app *a, const struct settings *s);
-
-/* Go to the screen that is to be the first one. */
-void settings_open_screen(struct app *a);
 
 #endif

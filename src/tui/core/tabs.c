@@ -7,6 +7,8 @@
 #include "base/text.h"
 #include "tui/core/action_table.h"
 #include "tui/core/app.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/screen.h"
 
 #define TABS_MAX 16
 

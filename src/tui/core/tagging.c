@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "tui/core/app.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_screen.h"
 #include "tui/view/pick.h"
 #include "tui/view/view.h"
 
@@ -14,29 +16,29 @@ static struct app_screen *tagging_screen(struct app *app) {
     int at = app->n_screens - 1;
     while (at > 0 && app->screens[at].def->is_overlay)
         at--;
-    const struct view *v = screen_view(&app->screens[at]);
+    const struct view *v = app_screen_view(&app->screens[at]);
     return (v && v->tags) || app->screens[at].def->rows ? &app->screens[at] : NULL;
 }
 
 static struct tags *tagging_tags(struct app *app, const struct app_screen *s) {
-    const struct view *v = s ? screen_view(s) : NULL;
+    const struct view *v = s ? app_screen_view(s) : NULL;
     return v ? v->tags : s ? s->def->rows->tags(s->state, app) : NULL;
 }
 
 static int tagging_selected(struct app *app, const struct app_screen *s) {
-    const struct view *v = screen_view(s);
+    const struct view *v = app_screen_view(s);
     if (!v)
         return s->def->rows->selected(s->state, app);
     return view_row(v) && !v->in_pane ? v->list.selected : -1;
 }
 
 static uint64_t tagging_key(struct app *app, const struct app_screen *s, int row) {
-    const struct view *v = screen_view(s);
+    const struct view *v = app_screen_view(s);
     return v ? view_tag_key(v, v->def->row(v->owner, row)) : s->def->rows->key(s->state, app, row);
 }
 
 static void tagging_renew(struct app *app, const struct app_screen *s) {
-    const struct view *v = screen_view(s);
+    const struct view *v = app_screen_view(s);
     if (v)
         v->def->rebuild(v->owner, app);
     else
@@ -62,7 +64,7 @@ static void tagging_toggle(struct app *app, struct app_screen *s, struct tags *t
     if (t->only)
         tagging_renew(app, s);
     else if (!s->def->rows || !s->def->rows->stays)
-        screen_act(s, app, ACTION_DOWN);
+        app_screen_act(s, app, ACTION_DOWN);
 }
 
 bool tagging_act(struct app *app, enum action action) {
@@ -94,7 +96,7 @@ int tagging_collect(struct app *app, struct tagged *out, struct strbuf *one, str
     *out = (struct tagged){.n = 0};
     if (!t || t->n == 0)
         return 0;
-    const struct view *v = screen_view(s);
+    const struct view *v = app_screen_view(s);
     const struct screen_rows *rows = s->def->rows;
     int n = v ? v->def->count(v->owner) : rows->count(s->state, app);
     out->picks = calloc((size_t)(n > 0 ? n : 0) + 1, sizeof *out->picks);

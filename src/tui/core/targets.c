@@ -9,7 +9,12 @@
 
 #include "base/text.h"
 #include "tui/core/app.h"
+#include "tui/core/app_details.h"
+#include "tui/core/app_feed.h"
 #include "tui/core/app_history.h"
+#include "tui/core/app_query.h"
+#include "tui/core/app_screen.h"
+#include "tui/model/events.h"
 
 int targets_count(const struct app *a) { return a->targets.n ? a->targets.n : 1; }
 

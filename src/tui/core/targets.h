@@ -12,32 +12,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "base/err.h"
-#include "client/session/session.h"
-#include "tui/model/data.h"
-#include "tui/view/tags.h"
-
-#define TARGETS_MAX 16           /* more are refused: each costs a session and what is known of it */
-#define TARGETS_BACKGROUND_S 2.0 /* between two snapshots of one that is not shown */
-
-/* One of several. */
-struct app_target {
-    pid_t pid;        /* as seen from here; 0 unknown */
-    char name[128];   /* as it was asked for */
-    struct data data; /* while it is not shown */
-};
-
-struct app_targets {
-    struct app_target items[TARGETS_MAX];
-    int n;            /* 0: there is one target alone */
-    int shown;        /* which of them */
-    struct tags tags; /* that are tagged in the list of them, by their numbers, from 1 */
-    struct data_children
-        rows; /* those not shown, for Threads: shots and texts are borrowed from their data */
-    struct data_child row_items[TARGETS_MAX];
-};
-
-struct app;
+#include "tui/core/app.h"
 
 void targets_fini(struct app *a);
 

@@ -6,6 +6,7 @@
 
 #include "client/verdict/verdict.h"
 #include "tui/core/app.h"
+#include "tui/core/app_feed.h"
 
 #define VERDICT_BADGE_EVERY_S 5.0   /* between two verdicts, */
 #define VERDICT_BADGE_ANSWERS 400.0 /* and so many times what one takes: a four-hundredth of a core at most */

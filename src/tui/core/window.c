@@ -11,6 +11,9 @@
 #include "base/text.h"
 #include "tui/core/app.h"
 #include "tui/core/app_history.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_screen.h"
+#include "tui/view/time_text.h"
 
 #define WINDOW_SLACK_S 0.25 /* looks are not everywhere; less is not said to be missing */
 #define WINDOW_DAY_S 86400.0
@@ -215,25 +218,6 @@ bool window_get_range(const struct app *a, double *from_s, double *to_s) {
     return !isnan(*from_s);
 }
 
-void window_put_clock(double time_s, char *buf, size_t cap) {
-    char text[32] = "?";
-    double tenths = floor(time_s * 10 + 1e-6);
-    time_t t = (time_t)floor(tenths / 10);
-    struct tm tm;
-    if (isfinite(time_s) && localtime_r(&t, &tm))
-        strftime(text, sizeof text, "%H:%M:%S", &tm);
-    snprintf(buf, cap, "%s.%d", text, isfinite(time_s) ? (int)(tenths - (double)t * 10) : 0);
-}
-
-void window_put_length(double seconds, char *buf, size_t cap) {
-    if (seconds < 0.95)
-        snprintf(buf, cap, "%.0fms", seconds * 1000);
-    else if (seconds < 99.95)
-        snprintf(buf, cap, "%.1fs", seconds);
-    else
-        text_human_duration(buf, cap, seconds);
-}
-
 void window_put_text(const struct app *a, char *buf, size_t cap) {
     const struct sample_store *t = a->data.tally;
     enum sample_store_window which = window_which(a);
@@ -248,12 +232,12 @@ void window_put_text(const struct app *a, char *buf, size_t cap) {
     if (which == SAMPLE_STORE_10S || which == SAMPLE_STORE_60S)
         snprintf(buf, cap, "last %d s", which == SAMPLE_STORE_10S ? 10 : 60);
     else if (which == SAMPLE_STORE_SPAN && sample_store_get_span(t, which, &from_s, &to_s)) {
-        window_put_clock(from_s, clock, sizeof clock);
-        window_put_length(to_s - from_s, length, sizeof length);
+        time_text_clock(from_s, clock, sizeof clock);
+        time_text_length(to_s - from_s, length, sizeof length);
         snprintf(buf, cap, "%s +%s", clock, length);
     } else {
         double since_s = which == SAMPLE_STORE_MARK ? sample_store_marked_s(t) : h.since_s;
-        window_put_length(fmax(h.newest_s - since_s, 0), length, sizeof length);
+        time_text_length(fmax(h.newest_s - since_s, 0), length, sizeof length);
         snprintf(buf, cap, "%s %s", which == SAMPLE_STORE_MARK ? "since mark" : "over", length);
     }
 }
@@ -268,10 +252,10 @@ void window_put_missing(const struct app *a, char *buf, size_t cap) {
     if (isnan(h.known_from_s))
         snprintf(buf, cap, "nothing of it known");
     else if (h.known_from_s - h.from_s > WINDOW_SLACK_S) {
-        window_put_length(h.known_from_s - h.from_s, length, sizeof length);
+        time_text_length(h.known_from_s - h.from_s, length, sizeof length);
         snprintf(buf, cap, "first %s not known", length);
     } else if (h.to_s - h.known_until_s > WINDOW_SLACK_S) {
-        window_put_length(h.to_s - h.known_until_s, length, sizeof length);
+        time_text_length(h.to_s - h.known_until_s, length, sizeof length);
         snprintf(buf, cap, "last %s not known", length);
     }
 }

@@ -12,18 +12,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/err.h"
-#include "client/samples/sample_store.h"
+#include "tui/core/app.h"
 
 #define WINDOW_TEXT 64
-
-struct window {
-    enum sample_store_window which;  /* as it was chosen; for what it is see window_which */
-    enum sample_store_window before; /* the last one that was no span */
-    unsigned version;                /* counts up with each change */
-};
-
-struct app;
 
 /* The window of the tally that screens show: what was chosen, or SAMPLE_STORE_ALL where there is no such mark or span any more. */
 enum sample_store_window window_which(const struct app *a);
@@ -55,9 +46,5 @@ void window_put_text(const struct app *a, char *buf, size_t cap);
 
 /* What of it is not known: "first 2.0s not known"; "" it is. */
 void window_put_missing(const struct app *a, char *buf, size_t cap);
-
-/* Time of the day with tenths ("22:13:20.5"), and a length ("3.5s", "4m09s"). */
-void window_put_clock(double time_s, char *buf, size_t cap);
-void window_put_length(double seconds, char *buf, size_t cap);
 
 #endif

@@ -18,6 +18,16 @@
 #include "client/sql/saved.h"
 #include "client/target/proc_stats.h"
 #include "tui/core/app.h"
+#include "tui/core/app_arm.h"
+#include "tui/core/app_debug.h"
+#include "tui/core/app_details.h"
+#include "tui/core/app_draw.h"
+#include "tui/core/app_input.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_repl.h"
+#include "tui/core/app_take.h"
+#include "tui/core/app_wants.h"
 #include "tui/host/host_internal.h"
 #include "tui/workers/source_reader.h"
 #include "tui/term/term.h"
@@ -289,7 +299,7 @@ static void host_on_debugger(void *arg, enum wire_method method, struct wire_deb
     struct host *r = arg;
     (void)method;
     host_set_time(r);
-    app_repl_take_debugger(r->app, what);
+    app_debug_take(r->app, what);
     host_do_noted(r);
     host_want_paint(r);
 }
@@ -564,6 +574,7 @@ static void host_repl_leave(struct app *app, struct session *s) {
     if (s && app_repl_runs(app) && app->repl.asked != APP_REPL_QUERY)
         session_interrupt(s, NULL);
     app_repl_forget(app);
+    app_debug_forget(app);
 }
 
 /* ---- source ---- */
@@ -820,7 +831,7 @@ static int host_init(struct host *r, struct err *e) {
         return -1;
     r->theme = (struct host_theme){
         .app = r->app, .loop = r->loop, .term = &r->term, .changed = host_on_answer, .arg = r};
-    host_theme_begin(&r->theme, r->config);
+    host_theme_begin(&r->theme, &r->config->term, r->config->themes, r->config->warnings);
     if (!r->config->address) {
         r->lister = lister_new(e);
         r->listed = r->lister ? loop_watch_fd(r->loop, lister_fd(r->lister), host_on_listed, r, e) : NULL;

@@ -10,12 +10,13 @@
 #include "client/loop.h"
 #include "tui/host/attach.h"
 #include "tui/workers/lister.h"
-#include "tui/host/host.h"
 #include "tui/host/host_diff.h"
 #include "tui/host/host_row_actions.h"
 #include "tui/host/host_theme.h"
 #include "tui/host/host_query.h"
 #include "tui/host/host_targets.h"
+
+struct host_config;
 
 /* Lines of source files, read by a worker. */
 struct host_source {

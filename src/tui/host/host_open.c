@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host_open: which target is looked at: one of several, one that is picked, a child; see host_internal.h. */
+#include "tui/core/app_attach.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_take.h"
+#include "tui/host/host.h"
 #include "tui/host/host_internal.h"
 
 #include <stdio.h>

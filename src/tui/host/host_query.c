@@ -7,7 +7,11 @@
 #include <string.h>
 
 #include "client/target/target.h"
+#include "tui/core/app_feed.h"
 #include "tui/core/app_magic.h"
+#include "tui/core/app_query.h"
+#include "tui/core/app_take.h"
+#include "tui/core/window.h"
 #include "tui/workers/querier.h"
 
 static void host_querier_close(struct host_querier *w) {
@@ -109,7 +113,7 @@ static void host_query_on_feed(void *arg) {
         return;
     const struct app_feed *f = app_feed_get(q->app, q->feed_id);
     bool was_well = f->is_answered && f->failed_s <= 0;
-    app_feed_take(q->app, q->feed_id, &answer);
+    app_take_feed(q->app, q->feed_id, &answer);
     bool may_wait = f->again && was_well && f->failed_s <= 0;
     host_query_read_feeds(q);
     (may_wait ? q->followed : q->answered)(q->arg);
@@ -124,7 +128,7 @@ void host_query_read_feeds(struct host_query *q) {
         if (host_querier_open(q, &q->feed, host_query_on_feed, &refused.error) == 0 &&
             app_feed_begin(q->app, id, q->feed.querier, &refused.error) == 0)
             return;
-        app_feed_take(q->app, id, &refused);
+        app_take_feed(q->app, id, &refused);
     }
 }
 

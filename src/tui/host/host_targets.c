@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "tui/core/app_take.h"
+#include "tui/core/targets.h"
 
 static bool host_target_is_shown(const struct host_target *t) {
     return t->index == t->all->app->targets.shown;

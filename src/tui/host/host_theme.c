@@ -7,6 +7,8 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "tui/core/app_message.h"
+#include "tui/core/app_take.h"
 #include "tui/core/config_file.h"
 #include "tui/model/log.h"
 
@@ -130,12 +132,12 @@ void host_theme_reload(struct host_theme *l) {
     l->changed(l->arg);
 }
 
-void host_theme_begin(struct host_theme *l, const struct host_config *config) {
-    const struct theme_path *path = config->themes;
+void host_theme_begin(struct host_theme *l, const struct term_config *term, const struct theme_path *path,
+                      const char *warnings) {
     struct theme_path found = path ? *path : (struct theme_path){.dirs = {NULL}};
     struct theme made;
     struct err e;
-    l->theme = *config->term.theme;
+    l->theme = *term->theme;
     l->path = found;
     l->inotify = path ? inotify_init1(IN_NONBLOCK | IN_CLOEXEC) : -1;
     for (size_t i = 0; i < THEME_MAX_FILES; i++)
@@ -146,8 +148,8 @@ void host_theme_begin(struct host_theme *l, const struct host_config *config) {
     found.files = &l->files;
     if (path && theme_load(&made, l->name, &found, NULL, &e) == 0)
         host_theme_watch(l);
-    if (config->warnings)
-        host_theme_warn(l, config->warnings);
+    if (warnings)
+        host_theme_warn(l, warnings);
 }
 
 void host_theme_end(struct host_theme *l) {

@@ -10,7 +10,6 @@
 
 #include "client/loop.h"
 #include "tui/core/app.h"
-#include "tui/host/host.h"
 #include "tui/term/term.h"
 #include "tui/theme/theme.h"
 
@@ -32,7 +31,8 @@ struct host_theme {
 
 /* Begin with the theme that was loaded by the name in the app's settings, and say what there was to say of it. All but app,
  * loop, term, changed and arg is set here. */
-void host_theme_begin(struct host_theme *l, const struct host_config *config);
+void host_theme_begin(struct host_theme *l, const struct term_config *term, const struct theme_path *path,
+                      const char *warnings);
 void host_theme_end(struct host_theme *l);
 
 /* Open the terminal with the theme and the colours that are set. NULL with the error. */

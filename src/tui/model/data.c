@@ -23,15 +23,6 @@ void data_init(struct data *d) {
     d->state = SESSION_CONNECTING;
 }
 
-void data_shot_fini(struct data_shot *s) {
-    if (s->valid)
-        model_snapshot_fini(&s->snapshot);
-    free(s->stack_hash);
-    free(s->stack_since);
-    free(s->gil);
-    memset(s, 0, sizeof *s);
-}
-
 static void data_children_fini(struct data_children *c) {
     for (size_t i = 0; i < c->n; i++) {
         free(c->items[i].cmdline);

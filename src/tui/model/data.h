@@ -16,33 +16,15 @@
 #include "base/model.h"
 #include "client/session/children.h"
 #include "client/session/session.h"
+#include "client/target/proc_stats.h"
 #include "client/samples/sample_store.h"
 #include "tui/model/arms.h"
 #include "tui/model/debuggers.h"
-#include "tui/model/events.h"
+#include "tui/model/data_shot.h"
 #include "tui/model/meter.h"
 #include "tui/theme/theme.h"
 
-#define DATA_GIL_TICKS 40 /* snapshots that shares of the GIL are taken over; at most 64 */
-
 struct snapshot_history;
-
-/* A thread and the GIL in the newest snapshots, a bit each, the newest lowest. */
-struct data_gil {
-    uint64_t known, held, waiting;
-};
-
-/* A snapshot with what only a row of them tells. */
-struct data_shot {
-    struct model_snapshot snapshot;
-    uint64_t *stack_hash; /* per thread */
-    double
-        *stack_since; /* per thread: since when every snapshot, and every sample, has shown the same stack */
-    struct data_gil *gil; /* per thread */
-    double arrived_s;     /* when it came, on the caller's clock */
-    uint64_t number;      /* counts up with each snapshot of the target; 0 a child's */
-    bool valid;
-};
 
 /* A Python process that the target has started. */
 struct data_child {
@@ -59,6 +41,57 @@ struct data_children {
     struct data_child *items;
     size_t n;
     size_t left_out; /* too many to be read */
+};
+
+#define EVENTS_GC_RUNS 8 /* threads that collect at the same time */
+
+/* Numbers with a history, one value a snapshot; of the rate: a batch. */
+enum events_meter {
+    EVENTS_CPU_MAIN,   /* % of one core: the main thread, */
+    EVENTS_CPU_PYTHON, /* other threads that run Python, */
+    EVENTS_CPU_NATIVE, /* and those that do not: OpenMP, autograd, CUDA */
+    EVENTS_GIL_WAIT,   /* 100 somebody waits for the GIL, 0 nobody */
+    EVENTS_RSS,        /* bytes */
+    EVENTS_AGENT,      /* % of one core */
+    EVENTS_RATE,       /* looks a second at every thread */
+    EVENTS_METERS,
+};
+
+/* A thread that collects garbage, as far as it was seen. */
+struct events_run {
+    int64_t tid; /* 0: free */
+    double first_s, last_s;
+    unsigned looks;
+};
+
+struct events {
+    struct meter meters[EVENTS_METERS];
+    struct proc_stats vitals; /* valid where vitals_at_s > 0 */
+    double vitals_at_s;       /* when they were read, on the caller's clock */
+    double budget_pct;        /* what looking may cost, of one core; 0 not known */
+    double status_at_s;       /* when the agent was last asked about itself; 0 never */
+    int64_t others;           /* processes that are connected to the agent, too; as far as it tells */
+    bool steps_told;          /* torch tells of training steps */
+    char steps_note[160];     /* why it does not; "" it does, or that is not known */
+    uint64_t holds;           /* how often the agent had the GIL, */
+    double hold_us;           /* and for how long at most; NAN never, or not known */
+    char way[64];             /* by which way the agent came in; "" not known */
+    double gc_s;              /* the last long collection: how long, 0: none was seen */
+    double gc_at_s;           /* and when it ended, seconds since the epoch */
+    char gc_who[64];
+    /* for the events */
+    double began_s;   /* the attach began, on the caller's clock; 0 not known */
+    char reason[128]; /* why it reconnects, as last told */
+    bool was_connected, silent, stopped, is_low;
+    double stopped_at_s, newest_s;
+    uint64_t missed, dropped;               /* as last told */
+    uint64_t missed_before, dropped_before; /* as last counted */
+    uint64_t missed_all, dropped_all;
+    double losses_at_s;
+    struct events_run runs[EVENTS_GC_RUNS], looks[EVENTS_GC_RUNS]; /* by samples, and by snapshots */
+    double samples_at_s;
+    double rate_told;
+    unsigned low_batches;
 };
 
 struct data {
@@ -147,9 +180,6 @@ bool data_is_stepped(const struct data *d);
 
 /* Time between what is shown and the newest, in seconds; NAN unknown. */
 double data_shown_age(const struct data *d);
-
-/* Give back what a shot holds. */
-void data_shot_fini(struct data_shot *s);
 
 /* Seconds that a thread of a shot has shown the same stack; NAN unknown (first look, no frames). */
 double data_stack_age(const struct data_shot *shot, size_t thread);

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tui/model/data.h"
+#include "tui/model/data_shot.h"
 
 #define SNAPSHOT_HISTORY_ROW_BYTES ((size_t)2 * 1024 * 1024) /* of moments and what threads did in them */
 #define SNAPSHOT_HISTORY_STACK_BYTES                                                                         \

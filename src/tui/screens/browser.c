@@ -2,6 +2,7 @@
 /* browser: see browser.h. */
 #include "tui/screens/browser.h"
 
+#include "tui/core/app_feed.h"
 #include "tui/view/layout.h"
 
 #define BROWSER_TWO_LINES 8 /* rows from which the head takes two */

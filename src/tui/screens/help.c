@@ -6,12 +6,17 @@
 #include "tui/core/action_keys.h"
 #include "tui/core/action_table.h"
 #include "tui/core/app.h"
+#include "tui/core/app_act.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/command.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "tui/core/command_line.h"
+#include "tui/core/screen.h"
 #include "tui/view/view.h"
 #include "tui/view/table.h"
 #include "tui/screens/threads/threads_rows.h"

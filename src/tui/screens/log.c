@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "tui/core/app.h"
+#include "tui/core/screen.h"
 #include "tui/view/pick.h"
 #include "tui/view/view.h"
 

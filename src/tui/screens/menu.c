@@ -6,12 +6,17 @@
 #include "tui/core/action_keys.h"
 #include "tui/core/action_table.h"
 #include "tui/core/app.h"
+#include "tui/core/app_act.h"
+#include "tui/core/app_screen.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "tui/core/row_actions.h"
+#include "tui/core/screen.h"
+#include "tui/keys/input.h"
 #include "tui/view/list.h"
+#include "tui/view/match.h"
 
 #define MENU_MAX 64
 #define MENU_COLS 72

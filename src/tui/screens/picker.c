@@ -3,6 +3,9 @@
  * picker: the Python processes of this machine, to choose one. Those this user may not attach to are grey and say why.
  */
 #include "tui/core/app.h"
+#include "tui/core/app_attach.h"
+#include "tui/core/app_message.h"
+#include "tui/core/screen.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,6 +4,11 @@
  * where it can; nothing is written until that is asked for.
  */
 #include "tui/core/app.h"
+#include "tui/core/app_act.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_prompt.h"
+#include "tui/core/app_settings.h"
+#include "tui/core/screen.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +62,7 @@ static struct view *setup_view(void *state) { return &((struct setup_state *)sta
 static void setup_init(void *state, struct app *app) {
     struct setup_state *s = state;
     s->app = app;
-    settings_sync(app);
+    app_settings_sync(app);
     view_init(&s->view, &setup_rows, s, NULL);
     list_fit(&s->view.list, SETTINGS_COUNT, 1);
 }
@@ -98,7 +103,7 @@ static bool setup_typed(void *state, struct app *app, enum action what, const ch
     struct err e;
     if (what == ACTION_SHOW_SETUP) { /* not the key that opened it: that one ends the line */
         if (phase == SCREEN_ACCEPT &&
-            settings_set(app, settings_table[s->view.list.selected].name, text, &e) != 0)
+            app_settings_set(app, settings_table[s->view.list.selected].name, text, &e) != 0)
             app_message(app, true, "%s", e.text);
         return true;
     }
@@ -113,7 +118,7 @@ static void setup_change(struct setup_state *s, struct app *app, int step) {
         return;
     }
     if (settings_table[key].kind != OPTION_TEXT) {
-        settings_step(app, key, step);
+        app_settings_step(app, key, step);
         return;
     }
     snprintf(label, sizeof label, "%s: ", settings_table[key].name);

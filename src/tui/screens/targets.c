@@ -4,6 +4,9 @@
  * selected one.
  */
 #include "tui/core/app.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/screen.h"
+#include "tui/core/targets.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,6 +4,10 @@
  * keeps it; however else it is left, the look is that from before.
  */
 #include "tui/core/app.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/app_settings.h"
+#include "tui/core/screen.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -103,7 +107,7 @@ static void themes_keep(struct themes_state *s, struct app *app) {
     themes_show(s, app);
     if (!*s->shown)
         return;
-    if (settings_set(app, "theme", s->shown, &e) != 0) {
+    if (app_settings_set(app, "theme", s->shown, &e) != 0) {
         app_message(app, true, "%s", e.text);
         return;
     }

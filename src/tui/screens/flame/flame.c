@@ -16,6 +16,12 @@
 #include "tui/view/pick.h"
 #include "tui/screens/flame/flame_state.h"
 #include "tui/core/app.h"
+#include "tui/core/app_diff.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/screen.h"
+#include "tui/core/window.h"
+#include "tui/keys/input.h"
 #include "tui/view/diff_cell.h"
 
 #define FLAME_EARLY_SAMPLES 500

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "tui/core/app_details.h"
+#include "tui/core/app_screen.h"
 #include "tui/screens/flame/flame_color.h"
 #include "tui/screens/flame/flame_state.h"
 #include "tui/screens/top/top_head.h"

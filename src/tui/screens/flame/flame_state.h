@@ -10,6 +10,7 @@
 #include "flame/flame_diff.h"
 #include "flame/flame_layout.h"
 #include "tui/core/app.h"
+#include "tui/core/screen.h"
 #include "tui/view/match.h"
 
 #define FLAME_FIRST_SAMPLES 10 /* from here on there is something to show */

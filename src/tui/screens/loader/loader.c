@@ -6,6 +6,9 @@
  * Nothing of it takes the GIL: the queues are read from memory and kept by the agent, the workers are looked at from outside.
  */
 #include "tui/core/app.h"
+#include "tui/core/app_feed.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/screen.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,6 +6,10 @@
  * They are found by walking the job's objects, as for the Tensors screen.
  */
 #include "tui/core/app.h"
+#include "tui/core/app_arm.h"
+#include "tui/core/app_feed.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/screen.h"
 
 #include "base/text.h"
 #include "tui/screens/browser.h"

@@ -5,6 +5,10 @@
  * go on, as the header does.
  */
 #include "tui/core/app.h"
+#include "tui/core/app_act.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/screen.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +19,7 @@
 #include "tui/screens/overview/overview_lines.h"
 #include "tui/screens/overview/overview_verdicts.h"
 #include "tui/core/window.h"
+#include "tui/keys/input.h"
 #include "tui/view/layout.h"
 #include "tui/view/list.h"
 #include "tui/view/meter_draw.h"
@@ -198,7 +203,7 @@ static void overview_open(struct overview_state *s, struct app *app) {
         snprintf(func, sizeof func, "%s", line.function->func);
     app_act(app, line.opens); /* this screen is closed from here on */
     struct app_screen *top = app_top(app);
-    if (*func && screen_can_type(top) && !screen_typed(top, app, ACTION_SEARCH, func, SCREEN_ACCEPT))
+    if (*func && app_screen_can_type(top) && !app_screen_typed(top, app, ACTION_SEARCH, func, SCREEN_ACCEPT))
         app_message(app, false, "searching for '%s': it comes with the next samples", func);
 }
 

@@ -9,9 +9,13 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "client/samples/sample_store_table.h"
+#include "tui/core/app_arm.h"
+#include "tui/core/app_wants.h"
 #include "tui/screens/overview/overview_verdicts.h"
 #include "tui/screens/threads/threads_rows.h"
 #include "tui/core/window.h"
+#include "tui/model/events.h"
 
 #define OVERVIEW_LONG_GIL_US 2000 /* the agent means to stay below */
 #define OVERVIEW_MEAN 40          /* snapshots that shares are taken over */

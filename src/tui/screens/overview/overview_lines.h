@@ -7,57 +7,8 @@
 #ifndef TUI_SCREENS_OVERVIEW_OVERVIEW_LINES_H
 #define TUI_SCREENS_OVERVIEW_OVERVIEW_LINES_H
 
-#include "client/samples/sample_store_table.h"
 #include "tui/core/app.h"
-
-#define OVERVIEW_FUNCTIONS 10 /* that are listed */
-#define OVERVIEW_EVENTS 8     /* the same, at most */
-#define OVERVIEW_LINES 56
-#define OVERVIEW_LABEL_COLS 15
-#define OVERVIEW_TEXT 200
-
-enum overview_kind {
-    OVERVIEW_VERDICT, /* label, text */
-    OVERVIEW_METER,   /* label, value, history, text */
-    OVERVIEW_TITLE,
-    OVERVIEW_FUNCTION,
-    OVERVIEW_EVENT,
-};
-
-/* A function with its shares of the samples. */
-struct overview_function {
-    char func[128], file[96];
-    const struct model_frame *frame; /* of the tally's; NULL: threads without one */
-    enum theme_role role;
-    double own_pct, total_pct; /* NAN unknown */
-};
-
-struct overview_functions {
-    struct overview_function items[OVERVIEW_FUNCTIONS];
-    int n;
-    bool on_cpu;      /* of time on the CPU; else of all time, for nothing was on it */
-    uint64_t samples; /* that shares are of */
-};
-
-struct overview_line {
-    enum overview_kind kind;
-    bool is_right; /* in the second column, where there are two */
-    const char *label;
-    char value[24], text[OVERVIEW_TEXT];
-    enum theme_role role;
-    const struct meter *meter; /* NULL: no history */
-    double full;               /* of a full bar */
-    enum theme_role meter_role;
-    const struct overview_function *function;
-    const struct log_entry *event;
-    int64_t tid;       /* of the thread it is about; 0 none */
-    enum action opens; /* what Enter does there; ACTION_NONE nothing */
-};
-
-struct overview {
-    struct overview_line lines[OVERVIEW_LINES];
-    int n, n_verdicts; /* of them, the first */
-};
+#include "tui/screens/overview/overview_state.h"
 
 /* The first functions of a table by their own time. The texts are copied. */
 void overview_pick_functions(struct overview_functions *out, const struct sample_store *tally,

@@ -9,6 +9,7 @@
 #include "client/verdict/verdict.h"
 #include "tui/core/app_feed.h"
 #include "tui/core/app.h"
+#include "tui/core/screen.h"
 
 #define VERDICTS_EVERY_S 2.0
 

@@ -5,7 +5,8 @@
 #ifndef TUI_SCREENS_OVERVIEW_OVERVIEW_VERDICTS_H
 #define TUI_SCREENS_OVERVIEW_OVERVIEW_VERDICTS_H
 
-#include "tui/screens/overview/overview_lines.h"
+#include "tui/core/app.h"
+#include "tui/screens/overview/overview_state.h"
 
 #define OVERVIEW_VERDICT_LINES 8
 

@@ -11,6 +11,9 @@
 #include "store/sql/sql_rewrite.h"
 #include "tui/view/pick.h"
 #include "tui/core/app.h"
+#include "tui/core/app_act.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_query.h"
 #include "tui/screens/sql/sql_state.h"
 #include "tui/view/view.h"
 

@@ -11,6 +11,9 @@
 #include "client/sql/saved.h"
 #include "tui/workers/querier.h"
 #include "tui/core/app.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_query.h"
+#include "tui/core/app_screen.h"
 #include "tui/core/command.h"
 
 #define SQL_WATCH_MIN_S 1.0

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "tui/core/app_query.h"
 #include "tui/screens/sql/sql_state.h"
 #include "tui/view/layout.h"
 

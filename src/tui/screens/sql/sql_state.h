@@ -9,6 +9,7 @@
 
 #include "client/sql/sql_complete.h"
 #include "tui/core/app.h"
+#include "tui/core/command.h"
 #include "tui/screens/typing.h"
 #include "tui/view/pager.h"
 #include "tui/view/sheet.h"

@@ -6,6 +6,8 @@
 #include "base/text.h"
 #include "client/sql/result_stats.h"
 #include "client/sql/saved.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_query.h"
 #include "tui/screens/sql/sql_state.h"
 
 struct sql_view *sql_top_view(struct sql_state *s) {

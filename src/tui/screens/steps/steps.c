@@ -12,6 +12,11 @@
 #include <string.h>
 
 #include "tui/core/app.h"
+#include "tui/core/app_arm.h"
+#include "tui/core/app_feed.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/screen.h"
 #include "tui/screens/steps/steps_model.h"
 #include "tui/view/outline.h"
 #include "tui/view/table.h"

@@ -8,6 +8,10 @@
  * asked for.
  */
 #include "tui/core/app.h"
+#include "tui/core/app_feed.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/screen.h"
 
 #include <stdio.h>
 #include <string.h>

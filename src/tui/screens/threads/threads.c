@@ -11,6 +11,13 @@
 #include <string.h>
 
 #include "tui/core/app.h"
+#include "tui/core/app_attach.h"
+#include "tui/core/app_details.h"
+#include "tui/core/app_history.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_watch.h"
+#include "tui/core/screen.h"
+#include "tui/core/targets.h"
 #include "tui/view/pick.h"
 #include "tui/screens/threads/threads_rows.h"
 #include "tui/view/layout.h"

@@ -16,6 +16,13 @@
 #include "client/samples/thread_runs.h"
 #include "tui/view/pick.h"
 #include "tui/core/app.h"
+#include "tui/core/app_diff.h"
+#include "tui/core/app_history.h"
+#include "tui/core/app_message.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/screen.h"
+#include "tui/core/window.h"
+#include "tui/keys/input.h"
 #include "tui/screens/timeline/timeline_state.h"
 
 #define TIMELINE_FIRST_SCALE 3 /* a tenth of a second a slice */

@@ -10,9 +10,12 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/window.h"
 #include "tui/screens/flame/flame_color.h"
 #include "tui/screens/timeline/timeline_state.h"
 #include "tui/screens/top/top_head.h"
+#include "tui/view/time_text.h"
 
 #define TIMELINE_TWO_LINES 12 /* rows from which the head takes two, and the selected slice too */
 #define TIMELINE_SHARE_ROWS 8 /* from which there are lanes for the GIL and for garbage */
@@ -262,7 +265,7 @@ static void timeline_draw_axis(const struct timeline_state *s, const struct app 
     double begin_s = timeline_begin(s->view.column_s, s->view.first),
            newest_s = sample_store_newest_tick_s(app->data.tally);
     grid_fill(g, (struct rect){p->axis_row, p->names.col, 1, p->names.cols + row.cols}, ROLE_TABLE_HEAD);
-    window_put_length(fmax(newest_s - begin_s, 0), text, sizeof text);
+    time_text_length(fmax(newest_s - begin_s, 0), text, sizeof text);
     if (!isnan(newest_s) && p->names.cols > 12)
         grid_printf(g, (struct rect){p->axis_row, p->names.col, 1, p->names.cols - 1}, 0, 0, ROLE_TABLE_HEAD,
                     "from %s ago", text);
@@ -270,7 +273,7 @@ static void timeline_draw_axis(const struct timeline_state *s, const struct app 
         double at = timeline_begin(s->view.column_s, s->view.first + col) + s->view.column_s * 1e-3;
         if (floor(at / step) == floor((at - s->view.column_s) / step))
             continue;
-        window_put_clock(floor(at / step) * step + 1e-4, text, sizeof text);
+        time_text_clock(floor(at / step) * step + 1e-4, text, sizeof text);
         if (step >= 1)
             *strchr(text, '.') = '\0';
         int col_after = grid_text(g, row, 0, col, ROLE_TABLE_HEAD, glyph(g, GLYPH_VLINE)) + col;
@@ -341,8 +344,8 @@ static void timeline_draw_facts(const struct timeline_state *s, const struct app
         words ? NULL : stack_counts_frame(sample_store_counts(app->data.tally), c->function);
     char clock[32], ago[32], text[256], cpu[24], gil[24], waits[24], gc[24];
     grid_fill(g, (struct rect){area.row, area.col, 1, area.cols}, ROLE_TABLE_HEAD);
-    window_put_clock(at, clock, sizeof clock);
-    window_put_length(fmax(newest_s - at, 0), ago, sizeof ago);
+    time_text_clock(at, clock, sizeof clock);
+    time_text_length(fmax(newest_s - at, 0), ago, sizeof ago);
     int col = grid_printf(g, area, 0, 0, ROLE_TABLE_HEAD, "%s  %s ago  ", clock, ago);
     text_sanitize(text, sizeof text, name ? name : "?");
     text[text_fit(text, TIMELINE_MOST_NAME)] = '\0';
@@ -405,7 +408,7 @@ static void timeline_empty_text(const struct timeline_state *s, const struct app
 static void timeline_draw_head(const struct timeline_state *s, const struct app *app, struct grid *g,
                                struct rect area) {
     char by[32], length[24];
-    window_put_length(timeline_scale_s(s), length, sizeof length);
+    time_text_length(timeline_scale_s(s), length, sizeof length);
     snprintf(by, sizeof by, "slices of %s", length);
     struct top_head facts = {.tid = s->by_depth ? timeline_tid(s) : 0,
                              .n_tids = s->n_shown,
@@ -460,13 +463,13 @@ void timeline_status(const void *state, const struct app *app, struct strbuf *ou
     char text[64];
     double newest_s = app->data.tally ? sample_store_newest_tick_s(app->data.tally) : NAN;
     if (timeline_selection(s, app, &from, &to)) {
-        window_put_length((double)(to - from) * timeline_scale_s(s), text, sizeof text);
+        time_text_length((double)(to - from) * timeline_scale_s(s), text, sizeof text);
         strbuf_addf(out, "SELECT %s: Enter makes it the window", text);
     } else if (s->follows || isnan(newest_s))
         strbuf_adds(out, app->data.paused || data_is_recorded(&app->data) ? "Timeline" : "Timeline   LIVE");
     else {
-        window_put_length(fmax(newest_s - timeline_begin(timeline_scale_s(s), timeline_right(s, app) + 1), 0),
-                          text, sizeof text);
+        time_text_length(fmax(newest_s - timeline_begin(timeline_scale_s(s), timeline_right(s, app) + 1), 0),
+                         text, sizeof text);
         strbuf_addf(out, "Timeline   ends %s before now", text);
     }
     if (s->n_shown > (size_t)s->area.rows && !s->by_depth)

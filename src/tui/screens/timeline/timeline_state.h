@@ -12,6 +12,7 @@
 
 #include "client/samples/timeline.h"
 #include "tui/core/app.h"
+#include "tui/core/screen.h"
 #include "tui/view/match.h"
 
 #define TIMELINE_FIRST_SAMPLES 10 /* from here on there is something to show */

@@ -6,7 +6,9 @@
 #include <stdio.h>
 
 #include "base/text.h"
+#include "tui/core/app_diff.h"
 #include "tui/core/app_history.h"
+#include "tui/core/window.h"
 
 #define TOP_STRETCHED 0.9 /* below so much of the rate asked for, the agent keeps its budget */
 #define TOP_SILENT_S 2

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* app_life: see app_life.h. */
+#include "tui/core/app_life.h"
+
+#include <stdlib.h>
+
+#include "tui/core/app_attach.h"
+#include "tui/core/app_debug.h"
+#include "tui/core/app_details.h"
+#include "tui/core/app_diff.h"
+#include "tui/core/app_feed.h"
+#include "tui/core/app_query.h"
+#include "tui/core/app_repl.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/app_settings.h"
+#include "tui/core/command_line.h"
+#include "tui/core/row_actions.h"
+#include "tui/core/targets.h"
+
+struct app *app_new(const struct app_config *config) {
+    struct app *a = calloc(1, sizeof *a);
+    if (!a)
+        return NULL;
+    a->config = *config;
+    a->host = config->host ? *config->host : app_host_none;
+    a->mouse = config->mouse;
+    app_settings_begin(a, config->settings);
+    a->cursor_row = a->footer_row = -1;
+    data_init(&a->data);
+    a->began_s = a->data.pulse.began_s = config->began_s;
+    app_query_init(&a->query);
+    app_repl_init(&a->repl);
+    a->log = log_new();
+    command_line_init(&a->command);
+    row_actions_init(&a->hands);
+    a->hands.readonly = config->readonly;
+    app_push(a, config->pick ? &screen_picker : &screen_threads);
+    if (a->n_screens == 0) {
+        app_free(a);
+        return NULL;
+    }
+    if (!config->pick)
+        app_open_first_screen(a);
+    if (config->diff)
+        a->host.open_diff(a->host.arg, config->diff);
+    return a;
+}
+
+void app_free(struct app *a) {
+    if (!a)
+        return;
+    a->host = app_host_none; /* it is not there any more */
+    app_drop_screens(a);
+    target_list_free(a->processes, a->n_processes);
+    targets_fini(a);
+    data_fini(&a->data);
+    app_diff_fini(&a->diff);
+    app_query_fini(&a->query);
+    app_repl_fini(&a->repl);
+    app_debug_forget(a);
+    app_feeds_fini(&a->feeds);
+    app_forget_source(a);
+    log_free(a->log);
+    command_line_fini(&a->command);
+    tags_fini(&a->threads);
+    tags_fini(&a->functions);
+    free(a);
+}
+
+int app_exit_status(const struct app *a) { return data_is_over(&a->data) ? ERR_LOST : 0; }

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * app_screen: the open screens, one over the other; what is done with the topmost one, by itself or by its view.
+ */
+#ifndef TUI_CORE_APP_SCREEN_H
+#define TUI_CORE_APP_SCREEN_H
+
+#include "tui/core/app.h"
+#include "tui/core/screen.h"
+
+struct app_screen *app_top(struct app *a);
+
+/* Open a screen over the others, close the topmost. */
+void app_push(struct app *a, const struct screen_def *def);
+void app_pop(struct app *a);
+
+/* Close all screens for good, those that are kept too. */
+void app_drop_screens(struct app *a);
+
+/* Open the screen of an action, as if its key had been pressed; it is the topmost then. False when it opens none. */
+bool app_open(struct app *a, enum action action);
+
+/* All open screens look at the data again. */
+void app_update_screens(struct app *a);
+
+/* Does the screen of a context show native frames? Begin with it, or end it: samples come with them while any screen does. */
+bool app_shows_native(const struct app *a, enum action_context context);
+void app_toggle_native(struct app *a, enum action_context context);
+
+/* ---- what an open screen does, itself or by its view ---- */
+
+struct view *app_screen_view(const struct app_screen *s);
+bool app_screen_act(const struct app_screen *s, struct app *app, enum action action);
+bool app_screen_mouse(const struct app_screen *s, struct app *app, const struct input_event *e);
+bool app_screen_pick(const struct app_screen *s, const struct app *app, struct screen_pick *what,
+                     struct strbuf *one, struct strbuf *whole);
+bool app_screen_can_pick(const struct app_screen *s);
+
+/* Can anything be typed on it? Then `screen_typed` is told. What a prompt for it begins with. */
+bool app_screen_can_type(const struct app_screen *s);
+bool app_screen_typed(const struct app_screen *s, struct app *app, enum action what, const char *text,
+                      enum screen_typed phase);
+const char *app_screen_typed_before(const struct app_screen *s, enum action what);
+
+bool app_screen_is_on(const struct app_screen *s, const struct app *app, enum action action);
+
+#endif

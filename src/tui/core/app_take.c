@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* app_take: see app_take.h. */
+#include "tui/core/app_take.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/core/app_arm.h"
+#include "tui/core/app_debug.h"
+#include "tui/core/app_details.h"
+#include "tui/core/app_feed.h"
+#include "tui/core/app_history.h"
+#include "tui/core/app_query.h"
+#include "tui/core/app_repl.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/app_wants.h"
+#include "tui/core/app_watch.h"
+#include "tui/model/events.h"
+
+static struct events_place app_place(const struct app *a) {
+    pid_t pid = a->targets.n > 1 ? a->pid : 0;
+    return (struct events_place){.log = a->log, .pid = pid, .now_s = a->now_s, .epoch_s = a->epoch_s};
+}
+
+void app_set_time(struct app *a, double now_s, double epoch_s) {
+    a->now_s = now_s;
+    a->epoch_s = epoch_s;
+}
+
+void app_take_target(struct app *a, struct model_target *t) {
+    struct events_place place = app_place(a);
+    bool is_first = !a->data.has_target;
+    data_take_target(&a->data, t);
+    events_see_target(&a->data, is_first, &place);
+    app_update_screens(a);
+}
+
+void app_take_snapshot(struct app *a, struct model_snapshot *s) {
+    struct events_place place = app_place(a);
+    data_take_snapshot(&a->data, s, a->now_s);
+    events_see_snapshot(&a->data, &place);
+    app_update_screens(a);
+}
+
+bool app_take_samples(struct app *a, const struct model_sample_batch *b) {
+    struct events_place place = app_place(a);
+    bool is_complete = data_take_samples(&a->data, b, a->now_s);
+    events_see_samples(&a->data, b, APP_SAMPLE_HZ, &place);
+    for (int i = 0; i < a->n_screens; i++)
+        if (a->screens[i].def->needs_samples && a->screens[i].def->update) {
+            a->screens[i].def->update(a->screens[i].state, a);
+            a->dirty = true;
+        }
+    return is_complete;
+}
+
+void app_set_state(struct app *a, enum session_state state, const struct err *why, double retry_in_s) {
+    struct events_place place = app_place(a);
+    enum session_state before = a->data.state;
+    data_set_state(&a->data, state, why, a->now_s + retry_in_s);
+    events_see_state(&a->data, before, &place);
+    if (before == SESSION_CONNECTED && state != SESSION_CONNECTED) {
+        app_debug_forget(a);
+        app_repl_broke(a);
+    }
+    app_update_screens(a);
+}
+
+void app_take_status(struct app *a, const struct model_status *s) {
+    struct events_place place = app_place(a);
+    events_see_status(&a->data, s, &place);
+    app_watch_take(a, s);
+    app_arm_take(a, s);
+    a->dirty = true;
+}
+
+void app_take_proc_stats(struct app *a, const struct proc_stats *v) {
+    struct events_place place = app_place(a);
+    events_see_proc_stats(&a->data, v, &place);
+    a->dirty = true;
+}
+
+void app_take_children(struct app *a, struct children_list *l) {
+    data_take_children(&a->data, l, a->now_s);
+    app_update_screens(a);
+}
+
+void app_take_processes(struct app *a, struct target_process *list, size_t n, const char *hidden) {
+    target_list_free(a->processes, a->n_processes);
+    a->processes = list;
+    a->n_processes = n;
+    a->has_processes = true;
+    snprintf(a->hidden, sizeof a->hidden, "%s", hidden);
+    app_update_screens(a);
+}
+
+void app_take_themes(struct app *a, char (*names)[THEME_MAX_NAME], size_t n) {
+    a->n_themes = n > APP_MAX_THEMES ? APP_MAX_THEMES : n;
+    memcpy(a->themes, names, a->n_themes * sizeof *names);
+    app_update_screens(a);
+}
+
+/* No rows, and why there are none of such a table, as when the GIL was not had: an error of this answer. */
+static void app_judge_feed(struct querier_answer *answer) {
+    const char *why = strstr(answer->note, ": ");
+    bool is_empty = answer->rows && answer->rows->n_rows == 0;
+    if (answer->error.code == ERR_OK && is_empty && why && strncmp(answer->note, "python.", 7) == 0)
+        err_set(&answer->error, ERR_FAILED, "%s", why + 2);
+}
+
+void app_take_feed(struct app *a, enum app_feed_id id, struct querier_answer *answer) {
+    struct app_feed *f = &a->feeds.feeds[id];
+    app_judge_feed(answer);
+    f->wanted = f->running = false;
+    f->version++;
+    f->error = answer->error;
+    f->elapsed_s = answer->elapsed_s;
+    if (answer->error.code == ERR_OK) {
+        result_unref(f->rows);
+        f->rows = answer->rows;
+        answer->rows = NULL;
+        verdicts_fini(&f->verdicts);
+        f->verdicts = answer->verdicts;
+        answer->verdicts = (struct verdicts){.items = NULL};
+        f->is_answered = true;
+        f->truncated = answer->truncated;
+        snprintf(f->note, sizeof f->note, "%.*s", (int)sizeof f->note - 1, answer->note);
+        f->answered_s = a->now_s;
+        f->failed_s = 0;
+    } else if (f->failed_s <= 0)
+        f->failed_s = a->now_s;
+    querier_answer_fini(answer);
+    app_update_screens(a);
+}
+
+void app_set_pid(struct app *a, pid_t pid) {
+    pid_t before = a->pid, started = a->came_from;
+    a->pid = pid;
+    a->data.pulse.began_s = a->began_s;
+    if (!before || before == pid)
+        return;
+    a->came_from = started == pid ? 0 : before;
+    data_fini(&a->data);
+    data_init(&a->data);
+    a->data.pulse.began_s = a->began_s;
+    app_history_leave(a);
+    app_query_forget(&a->query);
+    app_repl_forget(a);
+    app_debug_forget(a);
+    app_feeds_forget(&a->feeds);
+    app_forget_source(a);
+    tags_clear(&a->threads);
+    tags_clear(&a->functions);
+    if (!a->targets.n) /* else it is one of them */
+        tags_clear(&a->targets.tags);
+    a->native = false;
+    app_update_screens(a);
+}
+
+void app_tick(struct app *a) {
+    struct events_place place = app_place(a);
+    events_see_time(&a->data, app_delay_s(a), &place);
+    for (int i = 0; i < a->n_screens; i++)
+        if (a->screens[i].def->tick)
+            a->screens[i].def->tick(a->screens[i].state, a);
+}
