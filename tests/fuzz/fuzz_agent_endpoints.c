@@ -333,10 +333,16 @@ static bool doors_serve(struct net_web_context *h, struct web *web) {
         uint32_t peer = slot->peer;
         memcpy(asks, slot->asks, sizeof asks);
         slot->n_asks = 0;
-        mailbox_eval_free(slot->eval);
-        slot->eval = NULL;
         for (size_t k = 0; k < n; k++)
             served |= doors_answer(h, web, peer, &asks[k]);
+    }
+    for (size_t i = 0; i < CALLS_MAX; i++) {
+        struct call *call = &d.f.calls.all[i];
+        const struct mailbox_ask ask = {.method = call->method, .id = call->id};
+        uint32_t peer = call->peer;
+        call_fini(call);
+        if (peer)
+            served |= doors_answer(h, web, peer, &ask);
     }
     return served;
 }

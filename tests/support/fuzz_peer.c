@@ -56,10 +56,13 @@ static struct worker *fuzz_peer_worker(void) {
 }
 
 void fuzz_peer_open(struct fuzz_peer *f, uint8_t how) {
-    if (mailbox_init(&f->mailbox) != 0 ||
-        peer_init(&f->peer, 1, &f->mailbox, (enum wire_access)(WIRE_READ_ONLY + how % WIRE_OWNS)) != 0)
-        fuzz_peer_fail("no client could be made");
+    if (mailbox_init(&f->mailbox) != 0)
+        fuzz_peer_fail("no mailbox could be made");
     f->mailbox.worker = f->mailbox.evaluator = fuzz_peer_worker();
+    calls_init(&f->calls, &f->mailbox, NULL, NULL, NULL);
+    f->mailbox.calls = &f->calls;
+    if (peer_init(&f->peer, 1, &f->mailbox, (enum wire_access)(WIRE_READ_ONLY + how % WIRE_OWNS)) != 0)
+        fuzz_peer_fail("no client could be made");
     f->peer.said_hello = how & 0x80;
     debugger_state_note(DEBUGGER_STATE_CATCH, "kept", "", FUZZ_PEER_SECRET, -1, false);
     if (how & 0x40)
@@ -88,15 +91,19 @@ static void fuzz_peer_take(struct fuzz_peer *f) {
         if (ask->method == WIRE_THREADS && may < WIRE_CHANGES && ask->want.most_bytes == 0)
             fuzz_peer_fail("an answer to somebody who may only look has no bound");
     }
-    if ((slot->eval || slot->interrupt || f->mailbox.config_changes != f->config_changes) &&
-        may < WIRE_CHANGES)
+    for (size_t i = 0; i < CALLS_MAX; i++) {
+        struct call *call = &f->calls.all[i];
+        if (call->peer && (wire_method_access(call->method) > may || call->begun || call->reading))
+            fuzz_peer_fail("a request was taken for the job that the client may not make");
+        if (call->peer && call->stopped && may < WIRE_CHANGES)
+            fuzz_peer_fail("code was interrupted by somebody who may not");
+        call_fini(call);
+    }
+    if (f->mailbox.config_changes != f->config_changes && may < WIRE_CHANGES)
         fuzz_peer_fail("something was changed by somebody who may not");
     if (!f->eval_was_on && f->mailbox.config.values[CONFIG_EVAL] != 0 && may < WIRE_OWNS)
         fuzz_peer_fail("eval was switched on from afar");
     f->eval_was_on = f->mailbox.config.values[CONFIG_EVAL] != 0;
-    mailbox_eval_free(slot->eval);
-    slot->eval = NULL;
-    slot->interrupt = false;
     slot->n_asks = 0;
     f->peer.pulling = false;
 }
@@ -132,5 +139,6 @@ void fuzz_peer_close(struct fuzz_peer *f) {
     peer_fini(&f->peer);
     if (f->mailbox.rooms[0].used || f->mailbox.rooms[1].used)
         fuzz_peer_fail("what waited is not given back");
+    calls_fini(&f->calls);
     mailbox_fini(&f->mailbox);
 }

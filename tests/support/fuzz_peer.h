@@ -6,12 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/server/calls.h"
 #include "agent/server/mailbox.h"
 #include "agent/server/peer.h"
 #include "wire/wire.h"
 
 struct fuzz_peer {
     struct mailbox mailbox;
+    struct calls calls; /* which nobody polls */
     struct peer peer;
     uint32_t config_changes; /* before anything was said */
     bool eval_was_on;

@@ -113,11 +113,15 @@ static void worker_take_out(struct worker *w, struct worker_job *job) {
         }
 }
 
-/* With the lock. */
+/* With the lock, so the requester is not gone meanwhile. */
 static void worker_end_job(struct worker *w, struct worker_job *job, enum worker_end end) {
     worker_take_out(w, job);
     job->end = end;
     w->refused += end == WORKER_FAILED;
+    if (!w->orphan && job->on_end)
+        job->on_end(job->on_end_arg);
+    else if (!w->orphan)
+        w->wake(w->arg);
     worker_forget(job);
 }
 
@@ -330,12 +334,6 @@ static void worker_interrupt_job(struct worker *w) {
 
 /* ---- the thread ---- */
 
-/* With the lock, so the worker's creator is not gone meanwhile. */
-static void worker_wake(struct worker *w) {
-    if (!w->orphan)
-        w->wake(w->arg);
-}
-
 /* Finalisation has ended the thread while it waited for the GIL. */
 static void worker_on_exit(void *arg) {
     struct worker *w = arg;
@@ -344,7 +342,6 @@ static void worker_on_exit(void *arg) {
     w->state = WORKER_LOST;
     worker_fail_all(w, WORKER_ENDING);
     pthread_cond_broadcast(&w->changed);
-    worker_wake(w);
     worker_unlock(w);
     threads_end();
 }
@@ -426,7 +423,6 @@ static void *worker_main(void *arg) {
             worker_do(w, job);
         worker_lock(w);
         worker_end_job(w, job, job->why[0] ? WORKER_FAILED : WORKER_DONE);
-        worker_wake(w);
     }
     worker_fail_all(w, "the agent is leaving");
     worker_unlock(w);

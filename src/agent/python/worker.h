@@ -53,6 +53,9 @@ struct worker_job {
     bool (*off_gil)(struct worker_job *job);
     bool apart;
     void (*fini)(struct worker_job *job); /* without the GIL, on any thread: free the job */
+    /* Called in place of the worker's `wake` when it has ended; NULL: that one is called. */
+    void (*on_end)(void *arg);
+    void *on_end_arg;
     /* a step may run code of the job, which is interrupted if nobody waits any longer */
     bool calls_job;
     bool is_interrupted; /* it is interrupted in another way */
@@ -88,7 +91,7 @@ struct worker_status {
 
 /* No thread yet. `in_job`: it has the job's own descriptors (thread_spawner.h), for code of
  * clients; otherwise our own, so that a bug of ours cannot close the job's descriptors. `wake`
- * is called on the worker's thread, without a lock, when a job has ended. NULL with the error. */
+ * is called on the worker's thread, with its lock, when a job has ended. NULL with the error. */
 struct worker *worker_new(void (*wake)(void *arg), void *arg, bool in_job, struct err *e);
 
 /* Submit a job. 0: the worker owns it, and the requester may read it until worker_release. -1

@@ -320,11 +320,18 @@ static double sampler_cost_pct(struct sampler *s) {
                           clock_self_cpu_ns() - s->always.record.cost_ns + sampler_signals_ns(s));
 }
 
+/* For requests that compare over steps. */
+static void sampler_publish_step(struct sampler *s) {
+    int64_t step = s->training.reports ? s->training.steps.count : -1;
+    __atomic_store_n(&s->mailbox->last_step, step, __ATOMIC_RELAXED);
+}
+
 /* Write new samples to the tables; the cost of that does not count as sampling. */
 static void sampler_record(struct sampler *s) {
     uint64_t before = s->always.record.cost_ns;
     struct record_samples samples = background_samples(&s->profile);
     s->always.outgrown |= record_take(&s->always.record, &samples);
+    sampler_publish_step(s);
     s->spending.elsewhere_ns += s->always.record.cost_ns - before;
 }
 
@@ -345,6 +352,7 @@ static void sampler_do_second(struct sampler *s) {
     view.rss_bytes = (int64_t)(sampler_bytes(s, NULL) + server);
     struct record_samples samples = background_samples(&s->profile);
     record_second(&s->always.record, &samples, &view);
+    sampler_publish_step(s);
     background_publish(&s->always, &s->training, s->mailbox);
     probes_second(&s->probes);
     spending_elsewhere(&s->spending, cpu);
@@ -550,6 +558,32 @@ static void sampler_do_probes(struct sampler *s, const struct sampler_plan *plan
         s->wake(s->arg);
 }
 
+/* Variables in frames of one thread, or of all (0). */
+static int sampler_read_frames(struct sampler *s, int64_t tid, struct model_snapshot *out) {
+    const struct snapshot_request wishes = {.locals = true, .of = {.tid = tid}};
+    struct pystack *ps = sampler_pystack(s);
+    if (!ps)
+        return -1;
+    thread_sampler_collect(&s->profile, ps);
+    return snapshot_request_snapshot(ps, &s->profile, &wishes, out, NULL);
+}
+
+/* What the server needs for requests that the python workers answer: running threads are asked
+ * for their frames by this thread alone. */
+static void sampler_answer_readings(struct sampler *s, struct mailbox_reading *r) {
+    uint64_t cpu = clock_self_cpu_ns();
+    for (struct mailbox_reading *next; r; r = next) {
+        next = r->next;
+        if (r->kind == MAILBOX_READ_FRAMES)
+            r->is_read = sampler_read_frames(s, r->tid, &r->frames) == 0;
+        else
+            r->is_read = s->ps && pystack_gate_read(s->ps, &r->gate) == 0;
+        mailbox_post_reading(s->mailbox, r);
+    }
+    spending_elsewhere(&s->spending, cpu);
+    s->wake(s->arg);
+}
+
 /* Send the samples collected so far. */
 static void sampler_end_batch(struct sampler *s) {
     if (s->ps)
@@ -589,8 +623,6 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
     uint64_t cpu = plan->hello || plan->complete ? clock_self_cpu_ns() : 0;
     if (plan->complete) {
         pending_snapshots_poll(&s->complete, s->ps);
-        virtual_tables_poll(&s->made, s->ps);
-        evals_poll(&s->evals, s->ps);
         sampler_record_refusal(s);
     }
     if (plan->hello)
@@ -617,12 +649,10 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
         sampler_answer_leave(s, plan);
     if (plan->tables)
         sampler_answer_tables(s, plan);
-    if (plan->rows)
-        sampler_answer_virtual(s, plan);
-    if (plan->evals)
-        sampler_answer_evals(s, plan);
-    if (plan->tables || plan->rows || plan->evals || plan->hello || plan->threads || plan->complete ||
-        plan->quiet || plan->leave)
+    if (plan->readings)
+        sampler_answer_readings(s, plan->readings);
+    if (plan->tables || plan->readings || plan->hello || plan->threads || plan->complete || plan->quiet ||
+        plan->leave)
         s->replan = true;
     if (plan->quiet) {
         signal_sampler_disarm();
@@ -661,10 +691,9 @@ static void *sampler_main(void *arg) {
 }
 
 static void sampler_free(struct sampler *s) {
+    s->mailbox->record = NULL;
     probes_fini(&s->probes);
     pending_snapshots_fini(&s->complete);
-    virtual_tables_fini(&s->made);
-    evals_fini(&s->evals);
     signal_sampler_disarm();
     sampler_note_python_file(&s->liveness, NULL);
     if (s->ps)
@@ -686,12 +715,7 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     s->wake = wake;
     s->arg = arg;
     s->complete = (struct pending_snapshots){.worker = m->worker, .answer = reply_snapshot, .arg = m};
-    s->made = (struct virtual_tables){.worker = m->worker, .answer = reply_table, .arg = m};
-    s->evals = (struct evals){.worker = m->evaluator,
-                              .mailbox = m,
-                              .record = &s->always.record,
-                              .answer = reply_evaluated,
-                              .answer_debugger = reply_debugger};
+    m->record = &s->always.record;
     s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
     s->replan = true;
     config_read_environ(&m->config, 0, &s->config_error); /* the mailbox is not shared yet */
@@ -751,28 +775,16 @@ static void sampler_plan_asks(struct mailbox *m, struct mailbox_slot *slot, stru
         else
             slot->asks[left++] = slot->asks[k];
     copy->pull = slot->pull;
-    copy->rows = slot->rows;
-    copy->eval = NULL;
-    copy->uid = slot->uid;
-    copy->pid = slot->pid;
     copy->looker = slot->looker;
     slot->n_asks = left;
-    bool asks_eval = false;
     for (size_t k = 0; k < copy->n_asks; k++) {
         plan->hello |= copy->asks[k].method == WIRE_HELLO;
         plan->threads |= copy->asks[k].method == WIRE_THREADS;
         plan->leave |= copy->asks[k].method == WIRE_UNSUBSCRIBE;
         plan->tables |= copy->asks[k].method == WIRE_TABLES || copy->asks[k].method == WIRE_PULL;
-        plan->rows |= copy->asks[k].method == WIRE_ROWS;
-        asks_eval |= copy->asks[k].method == WIRE_EVAL;
         plan->probes |= copy->asks[k].method == WIRE_ARM || copy->asks[k].method == WIRE_DISARM;
         plan->gentle |= copy->asks[k].want.mode == MODEL_SAMPLING_GENTLE;
         snapshot_request_join(&plan->wishes, &copy->asks[k].want);
-    }
-    plan->evals |= asks_eval;
-    if (asks_eval) { /* it is answered together with its request */
-        copy->eval = slot->eval;
-        slot->eval = NULL;
     }
     if (copy->n_asks)
         copy->peer = slot->peer;
@@ -858,8 +870,8 @@ static void sampler_clear_plan(struct sampler_plan *plan) {
         memset(slot->rate_hz, 0, sizeof slot->rate_hz);
     }
     plan->hello = plan->threads = plan->tick = plan->flush = plan->poke = plan->quiet = plan->gentle =
-        plan->complete = plan->native_samples = plan->leave = plan->tables = plan->rows = plan->evals =
-            plan->probes = false;
+        plan->complete = plan->native_samples = plan->leave = plan->tables = plan->probes = false;
+    plan->readings = NULL;
     plan->always = (struct background_plan){.configure = false};
     plan->wishes = (struct snapshot_request){0};
     plan->sample_hz = plan->snapshot_hz = plan->batch_s = 0;
@@ -872,8 +884,8 @@ static bool sampler_plan_unchanged(struct sampler *s, struct sampler_plan *plan,
     if (s->replan || s->planned != s->mailbox->changes || plan->sample_hz <= 0 || plan->snapshot_hz > 0)
         return false;
     plan->hello = plan->threads = plan->poke = plan->quiet = plan->complete = plan->leave = plan->tables =
-        plan->rows = false;
-    plan->probes = plan->evals = false;
+        plan->probes = false;
+    plan->readings = NULL;
     plan->always = (struct background_plan){.configure = false};
     plan->next_ns = SAMPLER_NEVER;
     sampler_plan_samples(s, plan, now);
@@ -908,13 +920,12 @@ void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t no
         return;
     s->planned = m->changes;
     sampler_clear_plan(plan);
-    uint64_t made_ns = virtual_tables_next_ns(&s->made), evals_ns = evals_next_ns(&s->evals);
-    made_ns = evals_ns < made_ns ? evals_ns : made_ns;
     plan->next_ns = pending_snapshots_next_ns(&s->complete);
-    plan->next_ns = made_ns < plan->next_ns ? made_ns : plan->next_ns;
     plan->complete = m->nudge || plan->next_ns <= now;
     plan->poke = m->poke;
     m->poke = m->nudge = false;
+    plan->readings = m->to_read;
+    m->to_read = NULL;
     s->stretched_snapshots = false;
     background_read(&s->always, m, &plan->always);
     plan->gentle = s->always.config.values[CONFIG_GENTLE] != 0;
@@ -930,84 +941,14 @@ void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t no
     sampler_plan_samples(s, plan, now);
     background_plan_second(&s->always, plan->tick, plan->sample_hz > 0, now, &plan->always, &plan->next_ns);
     sampler_plan_probes(s, plan, now);
-    s->replan = pending_snapshots_next_ns(&s->complete) != UINT64_MAX || made_ns != UINT64_MAX ||
-                plan->leave || plan->tables || plan->rows || plan->evals || plan->probes ||
-                probes_next_ns(&s->probes) != UINT64_MAX;
+    s->replan = pending_snapshots_next_ns(&s->complete) != UINT64_MAX || plan->leave || plan->tables ||
+                plan->readings || plan->probes || probes_next_ns(&s->probes) != UINT64_MAX;
     plan->quiet =
         plan->sample_hz <= 0 && plan->snapshot_hz <= 0 && (signal_sampler_is_armed() || s->exact_off);
 }
 
 bool sampler_is_idle(const struct sampler_plan *plan) {
     return !plan->hello && !plan->threads && !plan->tick && !plan->flush && !plan->poke && !plan->quiet &&
-           !plan->complete && !plan->leave && !plan->tables && !plan->rows && !plan->evals && !plan->probes &&
+           !plan->complete && !plan->leave && !plan->tables && !plan->readings && !plan->probes &&
            !plan->always.configure && !plan->always.retune && !plan->always.second;
-}
-
-/* ---- virtual ---- */
-
-/* Work of the python worker for clients: rows made by Python, and code of theirs. */
-
-/* Variables in frames of one thread, or of all (0). No signal is sent for that. */
-static const struct model_snapshot *sampler_snapshot_roots(struct sampler *s, int64_t tid,
-                                                           struct model_snapshot *out) {
-    const struct snapshot_request wishes = {.locals = true, .of = {.tid = tid}};
-    struct pystack *ps = sampler_pystack(s);
-    *out = (struct model_snapshot){0};
-    if (!ps)
-        return NULL;
-    thread_sampler_collect(&s->profile, ps);
-    return snapshot_request_snapshot(ps, &s->profile, &wishes, out, NULL) == 0 ? out : NULL;
-}
-
-/* Put in the job's last step, for comparisons over steps. */
-static void sampler_put_step(const struct sampler *s, struct wire_rows_ask *ask) {
-    const struct steps *steps = &s->training.steps;
-    if (s->training.reports && ask->n_args < WIRE_ROWS_ARGS)
-        ask->args[ask->n_args++] = (struct wire_rows_arg){.key = "step", .number = steps->count};
-}
-
-void sampler_answer_virtual(struct sampler *s, const struct sampler_plan *plan) {
-    uint64_t cpu = clock_self_cpu_ns();
-    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
-            const struct mailbox_slot *slot = &plan->slots[i];
-            struct model_snapshot roots;
-            if (slot->asks[k].method != WIRE_ROWS)
-                continue;
-            const struct virtual_tables_table *table = virtual_tables_find_table(slot->rows.table);
-            bool wanted = table && table->roots;
-            const struct model_snapshot *found = wanted ? sampler_snapshot_roots(s, 0, &roots) : NULL;
-            struct wire_rows_ask ask = slot->rows;
-            sampler_put_step(s, &ask);
-            virtual_tables_begin(&s->made, slot->peer, slot->asks[k].id, &ask, found);
-            if (wanted)
-                model_snapshot_fini(&roots);
-        }
-    spending_elsewhere(&s->spending, cpu);
-    s->wake(s->arg);
-}
-
-void sampler_answer_evals(struct sampler *s, const struct sampler_plan *plan) {
-    uint64_t cpu = clock_self_cpu_ns();
-    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
-            const struct mailbox_slot *slot = &plan->slots[i];
-            struct model_snapshot roots;
-            if (slot->asks[k].method != WIRE_EVAL || !slot->eval)
-                continue;
-            const struct evals_ask ask = {.peer = slot->peer,
-                                          .id = slot->asks[k].id,
-                                          .uid = slot->uid,
-                                          .pid = slot->pid,
-                                          .want = slot->eval};
-            bool wanted = slot->eval->code.tid != 0;
-            const struct model_snapshot *found =
-                wanted ? sampler_snapshot_roots(s, slot->eval->code.tid, &roots) : NULL;
-            evals_begin(&s->evals, &ask, found);
-            if (wanted)
-                model_snapshot_fini(&roots);
-            mailbox_eval_free(slot->eval);
-        }
-    spending_elsewhere(&s->spending, cpu);
-    s->wake(s->arg);
 }

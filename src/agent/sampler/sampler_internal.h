@@ -15,14 +15,12 @@
 #include "agent/sampler/background.h"
 #include "agent/sampler/snapshot_request.h"
 #include "agent/sampler/pending_snapshots.h"
-#include "agent/server/evals.h"
 #include "agent/sampler/signal_sampler.h"
 #include "agent/server/mailbox.h"
 #include "agent/threads.h"
 #include "agent/torch/probes.h"
 #include "agent/torch/training.h"
 #include "agent/sampler/thread_sampler.h"
-#include "agent/python/virtual_tables.h"
 #include "agent/sampler/spending.h"
 #include "base/clock.h"
 #include "base/config.h"
@@ -48,8 +46,6 @@ struct sampler {
     struct err ps_error;
     struct thread_sampler profile;
     struct pending_snapshots complete;
-    struct virtual_tables made;
-    struct evals evals;
     struct cost snapshot_cost;
     struct spending spending; /* for samples */
     struct cost_meter meter;
@@ -83,14 +79,13 @@ struct sampler_plan {
     struct background_plan always;
     /* a snapshot that waits for the python worker is ready or late */
     bool complete;
-    bool quiet;                     /* no stream is left: nothing stays armed */
-    bool leave;                     /* a client has unsubscribed from samples */
-    bool tables;                    /* a client asks for the tables, or for rows of one */
-    bool rows;                      /* a client asks for rows made by Python */
-    bool evals;                     /* a client asks to run code */
-    bool probes;                    /* leases are to be checked */
-    bool gentle;                    /* a client forbids signals */
-    struct snapshot_request wishes; /* options of the snapshot */
+    bool quiet;                       /* no stream is left: nothing stays armed */
+    bool leave;                       /* a client has unsubscribed from samples */
+    bool tables;                      /* a client asks for the tables, or for rows of one */
+    struct mailbox_reading *readings; /* what the server has read for requests of its own */
+    bool probes;                      /* leases are to be checked */
+    bool gentle;                      /* a client forbids signals */
+    struct snapshot_request wishes;   /* options of the snapshot */
     /* with native frames: for a client's stream, for the tables */
     bool native_samples, native_kept;
     double sample_hz, snapshot_hz; /* the fastest of each stream */
@@ -111,9 +106,5 @@ struct pystack *sampler_pystack(struct sampler *s);
  * a bounded time. */
 void sampler_keep_fatal(struct sampler *s);
 void sampler_note_fatal(void *arg); /* wakes the sampler for that; async-signal-safe */
-
-/* Answer requests for rows made by Python, and for code to run. */
-void sampler_answer_virtual(struct sampler *s, const struct sampler_plan *plan);
-void sampler_answer_evals(struct sampler *s, const struct sampler_plan *plan);
 
 #endif

@@ -9,11 +9,12 @@
 #include "agent/debug/debugger_state.h"
 #include "agent/debug/pause.h"
 #include "agent/python/gil_late.h"
+#include "agent/tables/record.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "pystack/gate.h"
+#include "store/ring/ring_tables.h"
 
-/* while the worker runs it: the worker wakes the sampler when it ends */
+/* while the worker runs it: the worker wakes the server when it ends */
 #define EVALS_POLL_NS (50 * CLOCK_NS_PER_MS)
 #define EVALS_POLL_SOON_NS (5 * CLOCK_NS_PER_MS) /* while others run it, or it is about to end */
 /* with a thread that interrupts and cannot end */
@@ -39,35 +40,27 @@ static void evals_describe(const struct wire_eval *w, char *out, size_t cap) {
     out[at] = '\0';
 }
 
-static void evals_note(struct evals *v, const struct evals_ask *ask, const char *kind, const char *text) {
-    if (v->record && !ask->want->code.complete)
-        record_event(v->record, kind, ask->uid, ask->pid, text);
-}
-
-static void evals_answer_error(struct evals *v, const char *why) {
-    struct err e;
-    err_set(&e, ERR_FAILED, "%s", why);
-    if (v->peer)
-        v->answer(v->mailbox, v->peer, v->id, NULL, &e);
-    v->peer = 0;
+static void evals_note(struct evals *v, const struct call *call, const char *kind, const char *text) {
+    if (v->mailbox->record && !(call->method == WIRE_EVAL && call->want.code->complete))
+        record_event(v->mailbox->record, kind, call->uid, call->pid, text);
 }
 
 static void evals_answer(struct evals *v) {
     struct wire_evaluated what;
     struct wire_debugger how;
     bool timed_out = v->late && !v->stopped && eval_run_interrupts(v->run) > 0;
-    if (v->peer && v->method == WIRE_EVAL) {
+    if (v->call && v->call->method == WIRE_EVAL) {
         eval_run_get(v->run, &what);
         what.timed_out = timed_out;
-        v->answer(v->mailbox, v->peer, v->id, &what, NULL);
-    } else if (v->peer) {
+        call_answer_evaluated(v->call, &what);
+    } else if (v->call) {
         eval_run_get(v->run, &what);
         debugger_get(v->debugger, &how);
         how.raised = what.type.s;
         how.timed_out = timed_out;
-        v->answer_debugger(v->mailbox, v->peer, v->id, v->method, &how);
+        call_answer_debugger(v->call, &how);
     }
-    v->peer = 0;
+    v->call = NULL;
 }
 
 /* It was interrupted and has not ended. */
@@ -76,39 +69,32 @@ static void evals_answer_unended(struct evals *v) {
         .duration_ms = v->timeout_s * 1e3, .output = {.s = ""}, .timed_out = !v->stopped, .unended = true};
     const struct wire_debugger how = {
         .timed_out = !v->stopped, .unended = true, .left_s = NAN, .limit_s = NAN};
-    if (v->peer && v->method == WIRE_EVAL)
-        v->answer(v->mailbox, v->peer, v->id, &what, NULL);
-    else if (v->peer)
-        v->answer_debugger(v->mailbox, v->peer, v->id, v->method, &how);
-    v->peer = 0;
+    if (v->call && v->call->method == WIRE_EVAL)
+        call_answer_evaluated(v->call, &what);
+    else if (v->call)
+        call_answer_debugger(v->call, &how);
+    v->call = NULL;
 }
 
-/* Explain why the run has not started in time. */
-static void evals_explain(struct evals *v, struct pystack *ps, char *why, size_t cap) {
-    struct pystack_gate gate = {.held = false};
-    bool looked = ps && pystack_gate_read(ps, &gate) == 0;
-    if (v->stopped)
-        snprintf(why, cap, "it was interrupted before it began" EVALS_NOTHING);
-    else if (looked && gate.finalizing)
-        snprintf(why, cap, "the interpreter is ending" EVALS_NOTHING);
+void evals_explain(struct call *call, const struct pystack_gate *gate) {
+    char why[2 * WORKER_WHY_MAX];
+    if (gate && gate->finalizing)
+        snprintf(why, sizeof why, "the interpreter is ending" EVALS_NOTHING);
     else if (gil_late_is_owed())
-        snprintf(why, cap, GIL_LATE_WHY EVALS_NOTHING);
-    else if (gate.held && gate.holder_tid)
-        snprintf(why, cap, "the GIL was not had within %g s: thread %lld holds it" EVALS_NOTHING,
-                 v->timeout_s, (long long)gate.holder_tid);
-    else if (v->main && !v->job)
-        snprintf(why, cap,
+        snprintf(why, sizeof why, GIL_LATE_WHY EVALS_NOTHING);
+    else if (gate && gate->held && gate->holder_tid)
+        snprintf(why, sizeof why, "the GIL was not had within %g s: thread %lld holds it" EVALS_NOTHING,
+                 call->limit_s, (long long)gate->holder_tid);
+    else if (call->asked_main)
+        snprintf(why, sizeof why,
                  "the main thread ran no Python within %g s: it waits, or is in C code" EVALS_NOTHING,
-                 v->timeout_s);
+                 call->limit_s);
     else
-        snprintf(why, cap, "the GIL was not had within %g s" EVALS_NOTHING, v->timeout_s);
+        snprintf(why, sizeof why, "the GIL was not had within %g s" EVALS_NOTHING, call->limit_s);
+    call_answer_why(call, why);
 }
 
 /* ---- starting a run ---- */
-
-static void evals_set_busy(struct evals *v, bool busy) {
-    __atomic_store_n(&v->mailbox->evaluating, busy, __ATOMIC_RELEASE);
-}
 
 static bool evals_allowed(struct evals *v) {
     pthread_mutex_lock(&v->mailbox->lock);
@@ -117,14 +103,15 @@ static bool evals_allowed(struct evals *v) {
     return on;
 }
 
-static struct eval_run *evals_new_run(struct evals *v, const struct evals_ask *ask,
+static struct eval_run *evals_new_run(struct evals *v, const struct call *call,
                                       const struct model_snapshot *found, struct err *e) {
-    struct mailbox_eval *want = ask->want;
-    bool kept = want->method == WIRE_EVAL ? want->code.keep : want->debug.leased;
-    uint32_t owner = kept && evals_kept_add(&v->kept, ask->peer) ? ask->peer : 0;
-    if (want->method == WIRE_EVAL)
-        return eval_run_new(&want->code, found, owner, e);
-    v->debugger = debugger_new(want->method, &want->debug, owner);
+    bool code = call->method == WIRE_EVAL;
+    bool kept = code ? call->want.code->keep : call->want.debug->leased;
+    uint32_t owner = kept && evals_kept_add(&v->kept, call->peer) ? call->peer : 0;
+    v->debugger = NULL;
+    if (code)
+        return eval_run_new(call->want.code, found, owner, e);
+    v->debugger = debugger_new(call->method, call->want.debug, owner);
     if (v->debugger)
         return eval_run_new_call(debugger_get_call(v->debugger), v->timeout_s, e);
     err_set(e, ERR_FAILED, "no memory for a debugger");
@@ -132,7 +119,7 @@ static struct eval_run *evals_new_run(struct evals *v, const struct evals_ask *a
 }
 
 /* `text`: a description for the table of events. */
-static int evals_start(struct evals *v, const struct evals_ask *ask, const struct model_snapshot *found,
+static int evals_start(struct evals *v, const struct call *call, const struct model_snapshot *found,
                        const char *text, struct err *e) {
     if (!evals_allowed(v))
         return err_set(e, ERR_FAILED, "code is not run in this job: probing.eval is off");
@@ -142,15 +129,15 @@ static int evals_start(struct evals *v, const struct evals_ask *ask, const struc
                            ? "code that was run before has not ended yet, though it was interrupted"
                            : "other code is being run, and only one piece is at a time: try again");
     uint64_t now = clock_mono_ns();
-    v->timeout_s = ask->want->method == WIRE_EVAL ? ask->want->code.timeout_s : ask->want->debug.timeout_s;
+    v->timeout_s = call->method == WIRE_EVAL ? call->want.code->timeout_s : call->want.debug->timeout_s;
     v->deadline_ns = now + (uint64_t)(v->timeout_s * 1e9);
-    v->run = v->worker ? evals_new_run(v, ask, found, e) : NULL;
+    v->run = v->worker ? evals_new_run(v, call, found, e) : NULL;
     v->job = v->run ? eval_run_new_job(v->run, v->deadline_ns) : NULL;
     if (v->run && !v->job)
         err_set(e, ERR_FAILED, "no memory for the code");
     /* first, because the code may end the process immediately */
     if (v->job)
-        evals_note(v, ask, RING_EVENT_EVAL, text);
+        evals_note(v, call, RING_EVENT_EVAL, text);
     if (v->job && worker_submit(v->worker, v->job, e) != 0) {
         v->job->fini(v->job);
         v->job = NULL;
@@ -162,27 +149,24 @@ static int evals_start(struct evals *v, const struct evals_ask *ask, const struc
     return -1;
 }
 
-void evals_begin(struct evals *v, const struct evals_ask *ask, const struct model_snapshot *found) {
+void evals_begin(struct evals *v, struct call *call, const struct model_snapshot *found) {
     struct err e = {0};
     char text[16 * EVALS_TEXT_CHARS];
-    if (ask->want->method == WIRE_EVAL)
-        evals_describe(&ask->want->code, text, sizeof text);
+    if (call->method == WIRE_EVAL)
+        evals_describe(call->want.code, text, sizeof text);
     else
-        debugger_describe(ask->want->method, &ask->want->debug, text, sizeof text);
-    if (evals_start(v, ask, found, text, &e) != 0) {
-        evals_note(v, ask, RING_EVENT_EVAL_REFUSED, text);
-        v->answer(v->mailbox, ask->peer, ask->id, NULL, &e);
+        debugger_describe(call->method, call->want.debug, text, sizeof text);
+    if (evals_start(v, call, found, text, &e) != 0) {
+        evals_note(v, call, RING_EVENT_EVAL_REFUSED, text);
+        call_answer_error(call, &e);
         return;
     }
-    if (ask->want->method != WIRE_EVAL)
-        debugger_state_set_asker(ask->uid, ask->pid);
-    v->peer = ask->peer;
-    v->id = ask->id;
-    v->method = ask->want->method;
-    v->main = ask->want->code.main;
+    if (call->method != WIRE_EVAL)
+        debugger_state_set_asker(call->uid, call->pid);
+    v->call = call;
+    v->main = call->method == WIRE_EVAL && call->want.code->main;
     v->late = v->interrupted = v->stopped = false;
     v->look_ns = clock_mono_ns() + EVALS_POLL_SOON_NS;
-    evals_set_busy(v, true);
 }
 
 /* ---- watching a run ---- */
@@ -192,25 +176,40 @@ static void evals_release_job(struct evals *v) {
     v->job = NULL;
 }
 
-static void evals_poll_waiting(struct evals *v, struct pystack *ps, bool gone, bool late) {
+/* Answer that it has not begun, and never will. */
+static void evals_answer_withdrawn(struct evals *v) {
+    struct call *call = v->call;
+    v->call = NULL;
+    if (!call)
+        return;
+    call->limit_s = v->timeout_s;
+    call->asked_main = v->main && !v->job;
+    if (v->stopped)
+        call_answer_why(call, "it was interrupted before it began" EVALS_NOTHING);
+    else if (call_read(call, MAILBOX_READ_GIL, 0) != 0)
+        evals_explain(call, NULL);
+}
+
+static void evals_poll_waiting(struct evals *v, bool late) {
     char why[2 * WORKER_WHY_MAX];
     enum worker_end end = v->job ? worker_get_end(v->worker, v->job) : WORKER_DONE;
     bool failed = end == WORKER_FAILED;
     if (v->job && end == WORKER_DONE)
         evals_release_job(v); /* it has asked the main thread */
-    if ((!gone && !late && !failed) || !eval_run_withdraw(v->run))
+    if ((v->call && !late && !failed) || !eval_run_withdraw(v->run))
         return;
-    if (failed)
+    if (failed && v->call) {
         snprintf(why, sizeof why, "%s" EVALS_NOTHING, v->job->why);
-    else
-        evals_explain(v, ps, why, sizeof why);
-    evals_answer_error(v, why);
+        call_answer_why(v->call, why);
+        v->call = NULL;
+    }
+    evals_answer_withdrawn(v);
     evals_release_job(v);
 }
 
-static void evals_poll_begun(struct evals *v, bool gone, bool late, uint64_t now) {
+static void evals_poll_begun(struct evals *v, bool late, uint64_t now) {
     v->late = v->late || late;
-    if ((gone || late) && !v->interrupted) {
+    if ((!v->call || late) && !v->interrupted) {
         v->interrupted = eval_run_interrupt(v->run) == 0;
         v->interrupted_ns = now;
     }
@@ -225,25 +224,22 @@ static bool evals_job_is_over(struct evals *v) {
     return !v->job;
 }
 
-void evals_poll(struct evals *v, struct pystack *ps) {
-    uint64_t now = clock_mono_ns();
-    char note[PAUSE_NOTE_MAX];
-    evals_kept_poll(&v->kept, v->worker, v->mailbox, now);
-    if (v->record && pause_take_note(note, sizeof note))
-        record_event(v->record, RING_EVENT_UNCAUGHT, -1, -1, note);
-    if (!v->run)
-        return;
-    if (v->peer && !v->stopped && mailbox_take_interrupt(v->mailbox, v->peer)) {
+void evals_forget(struct evals *v, const struct call *call) {
+    if (v->call == call)
+        v->call = NULL;
+}
+
+static void evals_poll_run(struct evals *v, uint64_t now) {
+    if (v->call && v->call->stopped && !v->stopped) {
         v->stopped = true;
         v->deadline_ns = now;
     }
     bool soon = v->main || v->interrupted || eval_run_state(v->run) != EVAL_BEGUN;
     v->look_ns = now + (soon ? EVALS_POLL_SOON_NS : EVALS_POLL_NS);
-    bool gone = !v->peer || !mailbox_has(v->mailbox, v->peer);
     if (eval_run_state(v->run) == EVAL_WAITING)
-        evals_poll_waiting(v, ps, gone, now >= v->deadline_ns);
+        evals_poll_waiting(v, now >= v->deadline_ns);
     if (eval_run_state(v->run) == EVAL_BEGUN)
-        evals_poll_begun(v, gone, now >= v->deadline_ns, now);
+        evals_poll_begun(v, now >= v->deadline_ns, now);
     bool over = eval_run_is_left(v->run) && evals_job_is_over(v);
     /* only now, because the client that gets it may send the next request immediately */
     if (eval_run_state(v->run) == EVAL_DONE &&
@@ -253,7 +249,16 @@ void evals_poll(struct evals *v, struct pystack *ps) {
         return;
     eval_run_unref(v->run);
     v->run = NULL;
-    evals_set_busy(v, false);
+}
+
+void evals_poll(struct evals *v) {
+    uint64_t now = clock_mono_ns();
+    char note[PAUSE_NOTE_MAX];
+    evals_kept_poll(&v->kept, v->worker, v->mailbox, now);
+    if (v->mailbox->record && pause_take_note(note, sizeof note))
+        record_event(v->mailbox->record, RING_EVENT_UNCAUGHT, -1, -1, note);
+    if (v->run)
+        evals_poll_run(v, now);
 }
 
 uint64_t evals_next_ns(const struct evals *v) {

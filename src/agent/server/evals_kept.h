@@ -4,7 +4,7 @@
  * when the client disconnects.
  *
  * A value may be large. It is dropped by a job of the python worker, which is submitted again as
- * long as the GIL cannot be acquired. Belongs to the sampler's thread. Zeroed to begin.
+ * long as the GIL cannot be acquired. Belongs to the server's thread. Zeroed to begin.
  */
 #ifndef AGENT_SERVER_EVALS_KEPT_H
 #define AGENT_SERVER_EVALS_KEPT_H

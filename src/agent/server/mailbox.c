@@ -21,6 +21,7 @@ int mailbox_init(struct mailbox *m) {
                                         .collect_us_per_s = NAN,
                                         .collect_threads_s = NAN,
                                         .us_per_span = NAN}};
+    m->last_step = -1;
     m->rooms[0].most = MAILBOX_MOST;
     m->rooms[1].most = MAILBOX_LOOKERS_MOST;
     config_init(&m->config);
@@ -30,6 +31,18 @@ int mailbox_init(struct mailbox *m) {
     return 0;
 }
 
+void mailbox_reading_free(struct mailbox_reading *r) {
+    model_snapshot_fini(&r->frames);
+    free(r);
+}
+
+static void mailbox_free_readings(struct mailbox_reading *r) {
+    for (struct mailbox_reading *next; r; r = next) {
+        next = r->next;
+        mailbox_reading_free(r);
+    }
+}
+
 void mailbox_fini(struct mailbox *m) {
     if (!m->made)
         return;
@@ -37,8 +50,8 @@ void mailbox_fini(struct mailbox *m) {
         next = item->next;
         queue_item_free(item);
     }
-    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        mailbox_eval_free(m->slots[i].eval);
+    mailbox_free_readings(m->to_read);
+    mailbox_free_readings(m->read);
     pthread_mutex_destroy(&m->lock);
     *m = (struct mailbox){0};
 }
@@ -99,11 +112,8 @@ int mailbox_attach(struct mailbox *m, uint32_t peer, bool looker) {
 void mailbox_detach(struct mailbox *m, uint32_t peer) {
     mailbox_lock(m);
     struct mailbox_slot *slot = mailbox_find(m, peer);
-    if (slot) {
-        mailbox_eval_free(slot->eval);
+    if (slot)
         *slot = (struct mailbox_slot){0};
-        m->nudge = true; /* the value kept for it can be dropped */
-    }
     mailbox_changed(m);
 }
 
@@ -148,6 +158,14 @@ void mailbox_introduce(struct mailbox *m, uint32_t peer, int64_t uid, int64_t pi
         slot->uid = uid;
         slot->pid = pid;
     }
+    mailbox_unlock(m);
+}
+
+void mailbox_get_client(struct mailbox *m, uint32_t peer, int64_t *uid, int64_t *pid) {
+    mailbox_lock(m);
+    const struct mailbox_slot *slot = mailbox_find(m, peer);
+    *uid = slot ? slot->uid : -1;
+    *pid = slot ? slot->pid : -1;
     mailbox_unlock(m);
 }
 
@@ -205,80 +223,32 @@ int mailbox_ask_pull(struct mailbox *m, uint32_t peer, uint32_t id, const struct
     return slot ? mailbox_ask(m, peer, WIRE_PULL, id) : -1;
 }
 
-int mailbox_ask_rows(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_rows_ask *want) {
+/* Append to a list, whose order is that of the requests. */
+static void mailbox_append_reading(struct mailbox_reading **at, struct mailbox_reading *r) {
+    r->next = NULL;
+    while (*at)
+        at = &(*at)->next;
+    *at = r;
+}
+
+void mailbox_ask_reading(struct mailbox *m, struct mailbox_reading *r) {
     mailbox_lock(m);
-    struct mailbox_slot *slot = mailbox_find_free(m, peer, WIRE_ROWS);
-    if (slot)
-        slot->rows = *want;
-    mailbox_unlock(m);
-    return slot ? mailbox_ask(m, peer, WIRE_ROWS, id) : -1;
+    mailbox_append_reading(&m->to_read, r);
+    mailbox_changed(m);
 }
 
-void mailbox_eval_free(struct mailbox_eval *e) {
-    if (e)
-        wire_debug_fini(&e->debug);
-    free(e);
-}
-
-/* The mailbox takes it over or frees it. 0, or -1. */
-static int mailbox_add_eval(struct mailbox *m, uint32_t peer, uint32_t id, struct mailbox_eval *copy) {
+void mailbox_post_reading(struct mailbox *m, struct mailbox_reading *r) {
     mailbox_lock(m);
-    struct mailbox_slot *slot = mailbox_find_free(m, peer, WIRE_EVAL);
-    if (slot && !slot->eval) {
-        slot->eval = copy;
-        slot->interrupt = false;
-    }
-    bool taken = slot && slot->eval == copy;
+    mailbox_append_reading(&m->read, r);
     mailbox_unlock(m);
-    if (taken && mailbox_ask(m, peer, WIRE_EVAL, id) == 0)
-        return 0;
+}
+
+struct mailbox_reading *mailbox_take_readings(struct mailbox *m) {
     mailbox_lock(m);
-    slot = mailbox_find(m, peer);
-    if (slot && slot->eval == copy)
-        slot->eval = NULL;
+    struct mailbox_reading *r = m->read;
+    m->read = NULL;
     mailbox_unlock(m);
-    mailbox_eval_free(copy);
-    return -1;
-}
-
-int mailbox_ask_eval(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_eval *want) {
-    struct mailbox_eval *copy = calloc(1, sizeof *copy + want->code_len + 1);
-    if (!copy)
-        return -1;
-    copy->method = WIRE_EVAL;
-    copy->code = *want;
-    memcpy(copy + 1, want->code, want->code_len);
-    copy->code.code = (const char *)(copy + 1);
-    return mailbox_add_eval(m, peer, id, copy);
-}
-
-int mailbox_ask_debug(struct mailbox *m, uint32_t peer, uint32_t id, enum wire_method method,
-                      struct wire_debug *want) {
-    struct mailbox_eval *copy = calloc(1, sizeof *copy);
-    if (!copy)
-        return -1;
-    *copy = (struct mailbox_eval){.method = method, .debug = *want};
-    *want = (struct wire_debug){.action = WIRE_DEBUG_UNKNOWN};
-    return mailbox_add_eval(m, peer, id, copy);
-}
-
-void mailbox_interrupt(struct mailbox *m, uint32_t peer) {
-    mailbox_lock(m);
-    struct mailbox_slot *slot = mailbox_find(m, peer);
-    if (slot)
-        slot->interrupt = true;
-    mailbox_unlock(m);
-    mailbox_nudge(m);
-}
-
-bool mailbox_take_interrupt(struct mailbox *m, uint32_t peer) {
-    mailbox_lock(m);
-    struct mailbox_slot *slot = mailbox_find(m, peer);
-    bool is = slot && slot->interrupt;
-    if (is)
-        slot->interrupt = false;
-    mailbox_unlock(m);
-    return is;
+    return r;
 }
 
 void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream, double rate_hz,

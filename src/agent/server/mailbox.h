@@ -4,8 +4,8 @@
  *
  * Requests are a table with one slot per client, so a repeated request is the same as one
  * request, and nothing can pile up. The results are a bounded list. One mutex, locked only to
- * copy. The sampler sleeps until something changes; the server is woken by `wake`, which only
- * the sampler's thread calls.
+ * copy. The sampler sleeps until something changes, and wakes the server. What a python worker
+ * answers does not pass through here: see calls.h.
  */
 #ifndef AGENT_SERVER_MAILBOX_H
 #define AGENT_SERVER_MAILBOX_H
@@ -20,6 +20,7 @@
 #include "agent/server/refusals.h"
 #include "base/config.h"
 #include "base/model.h"
+#include "pystack/gate.h"
 #include "wire/wire.h"
 
 #define MAILBOX_SLOTS 16     /* clients */
@@ -34,6 +35,9 @@
 #define MAILBOX_LOOKERS_MOST ((size_t)2 * 1024 * 1024)
 #define MAILBOX_LOOKER_ANSWER WIRE_MAX_MESSAGE /* maximum of their answers */
 
+struct call;
+struct calls;
+struct record;
 struct worker;
 
 struct mailbox_ask {
@@ -43,11 +47,20 @@ struct mailbox_ask {
     struct wire_arm arm;      /* for arm and disarm */
 };
 
-/* Code to run, or a debugger to start, to end or to report. */
-struct mailbox_eval {
-    enum wire_method method; /* WIRE_EVAL, for complete too; WIRE_DEBUG, WIRE_PAUSE, WIRE_CATCH */
-    struct wire_eval code;   /* for WIRE_EVAL; its text follows this struct */
-    struct wire_debug debug; /* for the others; owned */
+enum mailbox_reading_kind {
+    MAILBOX_READ_FRAMES, /* the stacks of all threads, and the variables of frames */
+    MAILBOX_READ_GIL,    /* who holds the GIL */
+};
+
+/* What the sampler reads for a request that a python worker answers: call.h. */
+struct mailbox_reading {
+    struct mailbox_reading *next;
+    enum mailbox_reading_kind kind;
+    int64_t tid;                  /* the thread whose variables are read; 0: all */
+    struct call *call;            /* the request, for the server's thread; NULL if nobody waits any longer */
+    bool is_read;                 /* false: there is no interpreter, or it cannot be read */
+    struct model_snapshot frames; /* owned */
+    struct pystack_gate gate;
 };
 
 struct mailbox_slot {
@@ -60,10 +73,6 @@ struct mailbox_slot {
     size_t n_asks;
     /* the arguments of a request for rows: a client has one at a time */
     struct wire_pull pull;
-    struct wire_rows_ask rows; /* the same for rows made by Python */
-    /* the same for code or a debugger, owned; NULL if there is none */
-    struct mailbox_eval *eval;
-    bool interrupt;                    /* interrupt the code of its last request */
     int64_t uid, pid;                  /* of the client; -1 if unknown */
     double rate_hz[WIRE_STREAM_COUNT]; /* 0 if it has no such stream */
     enum model_sampling mode[WIRE_STREAM_COUNT];
@@ -106,10 +115,13 @@ struct mailbox {
     bool asleep;
     bool made;
     bool stop, poke;
-    bool evaluating;          /* atomic: code of a client runs or waits to run */
-    bool nudge;               /* the python worker has something for the sampler */
-    struct worker *worker;    /* of this run; NULL before it exists */
-    struct worker *evaluator; /* the worker that runs code of clients */
+    bool nudge;                             /* the python worker has something for the sampler */
+    struct worker *worker;                  /* of this run; NULL before it exists */
+    struct worker *evaluator;               /* the worker that runs code of clients */
+    struct calls *calls;                    /* what these are asked by clients; for the server's thread */
+    struct record *record;                  /* writes the tables; NULL before it exists */
+    int64_t last_step;                      /* atomic: the job's last step; -1 if unknown */
+    struct mailbox_reading *to_read, *read; /* for the sampler, and back for the server */
     /* Called before the agent leaves; see server.h. NULL if there is nothing to remove. */
     int (*leave)(struct worker *w, struct err *e);
     struct mailbox_slot slots[MAILBOX_SLOTS];
@@ -144,6 +156,8 @@ void mailbox_end_pull(struct mailbox *m, uint32_t peer);
 void mailbox_detach(struct mailbox *m, uint32_t peer);
 /* Record the client's uid and pid (-1: unknown). */
 void mailbox_introduce(struct mailbox *m, uint32_t peer, int64_t uid, int64_t pid);
+/* What mailbox_introduce has recorded; -1 and -1 for no such client. */
+void mailbox_get_client(struct mailbox *m, uint32_t peer, int64_t *uid, int64_t *pid);
 bool mailbox_has(struct mailbox *m, uint32_t peer); /* True if it is still connected. Any thread. */
 /* Record, for the table of events, that a connection was refused, or a request of client `peer`
  * (0: none). */
@@ -157,19 +171,12 @@ int mailbox_ask_arm(struct mailbox *m, uint32_t peer, enum wire_method method, u
                     const struct wire_arm *want);
 /* The same for rows of a table; also -1 if the client already waits for some. */
 int mailbox_ask_pull(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_pull *want);
-/* The same for rows made by Python. */
-int mailbox_ask_rows(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_rows_ask *want);
-/* The same for code to run; copied. */
-int mailbox_ask_eval(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_eval *want);
-/* The same for debug, pause or catch; `*want` is moved if it is accepted. */
-int mailbox_ask_debug(struct mailbox *m, uint32_t peer, uint32_t id, enum wire_method method,
-                      struct wire_debug *want);
-void mailbox_eval_free(struct mailbox_eval *e); /* NULL is a no-op */
+/* Ask the sampler to read something; the mailbox takes it over. */
+void mailbox_ask_reading(struct mailbox *m, struct mailbox_reading *r);
+/* All that were read so far; the caller owns them. */
+struct mailbox_reading *mailbox_take_readings(struct mailbox *m);
+void mailbox_reading_free(struct mailbox_reading *r);
 
-/* Interrupt the code of a client, but not of its later requests. True, once, if it was
- * interrupted. */
-void mailbox_interrupt(struct mailbox *m, uint32_t peer);
-bool mailbox_take_interrupt(struct mailbox *m, uint32_t peer);
 /* 0 Hz ends it. */
 void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream, double rate_hz,
                        enum model_sampling mode);
@@ -221,6 +228,9 @@ bool mailbox_take_refusal(struct mailbox *m, struct refusals *out);
 /* With the lock, which is released meanwhile: sleep until there is a request, or until the
  * monotonic time. May return early. */
 void mailbox_sleep(struct mailbox *m, uint64_t until_ns);
+
+/* Hand over something that was read; the server is to be woken. */
+void mailbox_post_reading(struct mailbox *m, struct mailbox_reading *r);
 
 /* The last samples were sent to the client that unsubscribed. No effect if it has subscribed
  * again meanwhile. */

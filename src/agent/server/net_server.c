@@ -21,6 +21,7 @@
 #include "agent/life.h"
 #include "agent/threads.h"
 #include "agent/fds.h"
+#include "agent/server/calls.h"
 #include "agent/server/listener.h"
 #include "agent/server/mailbox.h"
 #include "agent/server/net_admission.h"
@@ -94,12 +95,13 @@ struct server {
     struct net_admission *door; /* NULL if there was no memory */
     const struct server_parts *parts;
     struct mailbox mailbox;
+    struct calls calls;
     struct sampler *sampler;
     struct server_link *links; /* clients */
     size_t n_connections;      /* by the unix socket: clients and handshakes */
     uint32_t last_peer;
     bool ending, done;
-    lws_sorted_usec_list_t deadline, reap, pause;
+    lws_sorted_usec_list_t deadline, reap, pause, poll;
     uint64_t started_ns;
     struct cost_meter meter;
     struct threads_stack stack;
@@ -342,9 +344,8 @@ static void server_give(struct server_link *link, struct queue_item *item) {
     }
 }
 
-/* The sampler has items for the server. */
-static void server_on_wake(struct server *s) {
-    endpoints_file_write(); /* before any client hears of it */
+/* Hand over what waits for clients. */
+static void server_deliver(struct server *s) {
     struct queue_item *item = mailbox_take(&s->mailbox);
     while (item) {
         struct queue_item *next = item->next;
@@ -359,6 +360,35 @@ static void server_on_wake(struct server *s) {
     }
     server_enforce_budget(s);
     mailbox_set_server_bytes(&s->mailbox, server_bytes(s));
+}
+
+static void server_on_poll(lws_sorted_usec_list_t *sul);
+
+/* Poll the requests that the python workers answer when one is due. */
+static void server_schedule_poll(void *arg) {
+    struct server *s = arg;
+    uint64_t next = calls_next_ns(&s->calls), now = clock_mono_ns();
+    if (next == UINT64_MAX)
+        lws_sul_cancel(&s->poll);
+    else
+        lws_sul_schedule(s->context, 0, &s->poll, server_on_poll,
+                         next > now ? (lws_usec_t)((next - now) / CLOCK_NS_PER_US) + 1 : 1);
+}
+
+static void server_poll(struct server *s) {
+    calls_poll(&s->calls);
+    server_deliver(s);
+    server_schedule_poll(s);
+}
+
+static void server_on_poll(lws_sorted_usec_list_t *sul) {
+    server_poll(lws_container_of(sul, struct server, poll));
+}
+
+/* The sampler has items for the server, a worker has ended a job, or an endpoint has changed. */
+static void server_on_wake(struct server *s) {
+    endpoints_file_write(); /* before any client hears of it */
+    server_poll(s);
 }
 
 /* Until the thread that started the agent has ended. */
@@ -597,7 +627,12 @@ static void server_open_listener(struct server *s) {
         net_admission_open(s->door, &want, s->endpoint, NULL, &e);
 }
 
+/* The sampler is to check its jobs. */
 static void server_nudge(void *arg) { mailbox_nudge(arg); }
+
+/* From threads to which our descriptors are not ours, such as the one that runs code of clients:
+ * the sampler wakes the server. */
+static void server_relay(void *arg) { mailbox_poke(arg); }
 
 struct server *server_new(const struct server_parts *parts, struct err *e) {
     struct server *s = calloc(1, sizeof *s);
@@ -612,9 +647,12 @@ struct server *server_new(const struct server_parts *parts, struct err *e) {
     if (mailbox_init(&s->mailbox) != 0)
         err_set(e, ERR_FAILED, "no lock for the server");
     else if ((s->mailbox.worker = worker_new(server_nudge, &s->mailbox, false, e)) != NULL &&
-             (s->mailbox.evaluator = worker_new(server_nudge, &s->mailbox, true, e)) != NULL &&
-             listener_open(&s->listener, e) == 0 && server_open_context(s, e) == 0)
+             (s->mailbox.evaluator = worker_new(server_relay, &s->mailbox, true, e)) != NULL &&
+             listener_open(&s->listener, e) == 0 && server_open_context(s, e) == 0) {
+        calls_init(&s->calls, &s->mailbox, server_schedule_poll, server_wake, s);
+        s->mailbox.calls = &s->calls;
         s->sampler = parts->start(&s->mailbox, server_wake, s, e);
+    }
     if (!s->sampler) {
         server_free(s);
         return NULL;
@@ -623,7 +661,7 @@ struct server *server_new(const struct server_parts *parts, struct err *e) {
     fds_note(s->listener.fd);
     memcpy(s->endpoint, s->listener.path, sizeof s->endpoint);
     server_open_listener(s);
-    endpoints_file_begin(s->endpoint, s->mailbox.config.values[CONFIG_EVAL] != 0, server_nudge, &s->mailbox);
+    endpoints_file_begin(s->endpoint, s->mailbox.config.values[CONFIG_EVAL] != 0, server_relay, &s->mailbox);
     cost_meter_add(&s->meter, s->started_ns, threads_cpu_ns());
     server_current = s;
     return s;
@@ -647,6 +685,7 @@ void server_free(struct server *s) {
     server_current = NULL;
     net_admission_stop(s->door);
     listener_remove(&s->listener);
+    calls_fini(&s->calls);
     s->parts->stop(s->sampler);
     worker_free(s->mailbox.worker);
     worker_free(s->mailbox.evaluator);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/server/calls.h"
 #include "agent/server/lease.h"
 #include "agent/python/worker.h"
 #include "base/clock.h"
@@ -31,6 +32,8 @@ int peer_init(struct peer *p, uint32_t id, struct mailbox *m, enum wire_access m
 
 void peer_fini(struct peer *p) {
     mailbox_detach(p->mailbox, p->id);
+    if (p->mailbox->calls)
+        calls_forget(p->mailbox->calls, p->id);
     peer_give_up(p);
     strbuf_fini(&p->in);
     strbuf_fini(&p->tail);
@@ -84,7 +87,7 @@ static enum peer_verdict peer_deny(struct peer *p, const struct peer_request *r,
     return peer_answer_error(p, r->id, WIRE_E_NOT_ALLOWED, why);
 }
 
-/* The sampler will answer it. */
+/* The sampler or a worker will answer it. */
 static enum peer_verdict peer_asked(struct peer *p, const struct peer_request *r, int rc) {
     if (rc == 0)
         return PEER_OK;
@@ -191,7 +194,7 @@ static enum peer_verdict peer_rows(struct peer *p, const struct peer_request *r)
     if (p->pulling)
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE,
                                  "the answer to the last 'pull' or 'rows' was not read yet");
-    int rc = mailbox_ask_rows(p->mailbox, p->id, r->id, &want);
+    int rc = calls_add_rows(p->mailbox->calls, p->id, r->id, &want);
     p->pulling = rc == 0;
     return peer_asked(p, r, rc);
 }
@@ -203,7 +206,7 @@ static enum peer_verdict peer_eval(struct peer *p, const struct peer_request *r)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
     if (p->pulling)
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, PEER_PULLING);
-    int rc = mailbox_ask_eval(p->mailbox, p->id, r->id, &want);
+    int rc = calls_add_eval(p->mailbox->calls, p->id, r->id, &want);
     p->pulling = rc == 0;
     return peer_asked(p, r, rc);
 }
@@ -218,7 +221,7 @@ static enum peer_verdict peer_debug(struct peer *p, const struct peer_request *r
     } else if (p->pulling) {
         v = peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, PEER_PULLING);
     } else {
-        int rc = mailbox_ask_debug(p->mailbox, p->id, r->id, method, &want);
+        int rc = calls_add_debug(p->mailbox->calls, p->id, r->id, method, &want);
         p->pulling = rc == 0;
         v = peer_asked(p, r, rc);
     }
@@ -227,7 +230,7 @@ static enum peer_verdict peer_debug(struct peer *p, const struct peer_request *r
 }
 
 static enum peer_verdict peer_interrupt(struct peer *p, const struct peer_request *r) {
-    mailbox_interrupt(p->mailbox, p->id);
+    calls_interrupt(p->mailbox->calls, p->id);
     return peer_answer_ok(p, r->id);
 }
 
@@ -274,7 +277,7 @@ static enum peer_verdict peer_status(struct peer *p, const struct peer_request *
  * is. */
 static enum peer_verdict peer_eject(struct peer *p, const struct peer_request *r) {
     struct err e = {0};
-    if (__atomic_load_n(&p->mailbox->evaluating, __ATOMIC_ACQUIRE))
+    if (calls_are_evaluating(p->mailbox->calls))
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE,
                                  "code that a client has had run in the job has not ended yet: try again");
     if (p->mailbox->worker && p->mailbox->leave && p->mailbox->leave(p->mailbox->worker, &e) != 0)

@@ -84,17 +84,18 @@ void reply_rows(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire
     reply_pulled(m, peer, &b);
 }
 
-void reply_table(void *mailbox, uint32_t peer, uint32_t id, const struct wire_rows *r, const struct err *e) {
+void reply_table(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_rows *r,
+                 const struct err *e) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_ASSEMBLED);
     if (r)
         wire_put_rows(&b, id, r);
     else
         wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
-    reply_pulled(mailbox, peer, &b);
+    reply_pulled(m, peer, &b);
 }
 
-void reply_evaluated(void *mailbox, uint32_t peer, uint32_t id, const struct wire_evaluated *v,
+void reply_evaluated(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_evaluated *v,
                      const struct err *e) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_ASSEMBLED);
@@ -102,15 +103,15 @@ void reply_evaluated(void *mailbox, uint32_t peer, uint32_t id, const struct wir
         wire_put_evaluated(&b, id, v);
     else
         wire_put_error(&b, id, WIRE_E_UNAVAILABLE, e->text);
-    reply_pulled(mailbox, peer, &b);
+    reply_pulled(m, peer, &b);
 }
 
-void reply_debugger(void *mailbox, uint32_t peer, uint32_t id, enum wire_method method,
+void reply_debugger(struct mailbox *m, uint32_t peer, uint32_t id, enum wire_method method,
                     const struct wire_debugger *d) {
     struct strbuf b;
     strbuf_init(&b, WIRE_MAX_ASSEMBLED);
     wire_put_debugger(&b, id, method, d);
-    reply_pulled(mailbox, peer, &b);
+    reply_pulled(m, peer, &b);
 }
 
 /* The snapshot for clients that did not ask for native frames: `s` itself, or a copy, returned

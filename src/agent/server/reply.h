@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reply: answers of the sampler's thread, encoded and passed to the server. An answer without
- * room or memory is dropped. */
+/* reply: answers that are not made in a handler of peer.c, encoded and put into the mailbox. An
+ * answer without room or memory is dropped. */
 #ifndef AGENT_SERVER_REPLY_H
 #define AGENT_SERVER_REPLY_H
 
@@ -32,17 +32,16 @@ void reply_tables(struct mailbox *m, uint32_t peer, uint32_t id, const struct wi
 void reply_rows(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_pulled *p,
                 const struct err *e);
 
-/* To rows: the rows made by Python, or the error if NULL; `mailbox` is a struct mailbox (see
- * struct made). */
-void reply_table(void *mailbox, uint32_t peer, uint32_t id, const struct wire_rows *r, const struct err *e);
+/* To rows: the rows made by Python, or the error if NULL. */
+void reply_table(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_rows *r,
+                 const struct err *e);
 
-/* To eval: the result of the code, or the error if NULL; `mailbox` is a struct mailbox (see
- * struct evals). */
-void reply_evaluated(void *mailbox, uint32_t peer, uint32_t id, const struct wire_evaluated *v,
+/* To eval: the result of the code, or the error if NULL. */
+void reply_evaluated(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_evaluated *v,
                      const struct err *e);
 
-/* To debug, pause or catch: the state; `mailbox` as above. */
-void reply_debugger(void *mailbox, uint32_t peer, uint32_t id, enum wire_method method,
+/* To debug, pause or catch: the state. */
+void reply_debugger(struct mailbox *m, uint32_t peer, uint32_t id, enum wire_method method,
                     const struct wire_debugger *d);
 
 /* To threads: the snapshot, or the error if NULL. */
@@ -54,7 +53,7 @@ void reply_threads(struct mailbox *m, const struct reply_to *ask, const struct m
 struct queue_bytes *reply_stream(const struct model_snapshot *s, size_t most_bytes);
 
 /* To threads, with native frames only if they were asked for; `mailbox` is a struct mailbox (see
- * struct complete). */
+ * struct pending_snapshots). */
 void reply_snapshot(void *mailbox, const struct reply_to *ask, const struct model_snapshot *s);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "agent/fds.h"
-#include "agent/python/virtual_tables.h"
+#include "agent/server/virtual_tables.h"
 #include "agent/server/http/web_show.h"
 #include "base/json.h"
 #include "base/model_json.h"

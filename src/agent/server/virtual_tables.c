@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* virtual_tables: see virtual_tables.h. */
-#include "agent/python/virtual_tables.h"
+#include "agent/server/virtual_tables.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/python/worker_rows.h"
 #include "base/clock.h"
-#include "pystack/gate.h"
 
 #define VIRTUAL_TABLES_POLL_NS (100 * CLOCK_NS_PER_MS) /* between two checks of waiting requests */
 
@@ -25,11 +24,10 @@ const struct virtual_tables_table *virtual_tables_find_table(const char *name) {
 
 /* No rows, with the reason. A missing torch, or a GIL that is not available, is not an error of
  * the request. */
-static void virtual_tables_answer_none(struct virtual_tables *m, uint32_t peer, uint32_t id,
-                                       const char *why) {
+static void virtual_tables_answer_none(struct call *call, const char *why) {
     struct wire_rows none = {.more = true};
     snprintf(none.note, sizeof none.note, "%s", why);
-    m->answer(m->arg, peer, id, &none, NULL);
+    call_answer_rows(call, &none);
 }
 
 static struct virtual_tables_item *virtual_tables_find_free(struct virtual_tables *m) {
@@ -39,42 +37,53 @@ static struct virtual_tables_item *virtual_tables_find_free(struct virtual_table
     return NULL;
 }
 
-void virtual_tables_begin(struct virtual_tables *m, uint32_t peer, uint32_t id,
-                          const struct wire_rows_ask *ask, const struct model_snapshot *roots) {
+/* The job's last step, for comparisons over steps. */
+static void virtual_tables_put_step(const struct mailbox *m, struct wire_rows_ask *ask) {
+    int64_t step = __atomic_load_n(&m->last_step, __ATOMIC_RELAXED);
+    if (step >= 0 && ask->n_args < WIRE_ROWS_ARGS)
+        ask->args[ask->n_args++] = (struct wire_rows_arg){.key = "step", .number = step};
+}
+
+void virtual_tables_begin(struct virtual_tables *m, struct call *call, const struct model_snapshot *roots) {
+    struct wire_rows_ask *ask = call->want.rows;
     const struct virtual_tables_table *table = virtual_tables_find_table(ask->table);
     struct virtual_tables_item *item = virtual_tables_find_free(m);
     struct err e = {0};
     if (!table || !item) {
         (void)(table ? err_set(&e, ERR_FAILED, "too many questions wait for the python worker")
                      : err_set(&e, ERR_FAILED, "this agent makes no table '%s'", ask->table));
-        m->answer(m->arg, peer, id, NULL, &e);
+        call_answer_error(call, &e);
         return;
     }
+    virtual_tables_put_step(call->mailbox, ask);
     uint64_t now = clock_mono_ns(), deadline = now + VIRTUAL_TABLES_LIMIT_MS * CLOCK_NS_PER_MS;
     const struct worker_rows_request request = {
         .unit = table->unit, .function = table->function, .ask = ask, .roots = roots};
     struct worker_job *job = worker_rows_new(&request, deadline);
+    if (job) {
+        job->on_end = m->wake;
+        job->on_end_arg = m->arg;
+    }
     if (!job || worker_submit(m->worker, job, &e) != 0) {
-        virtual_tables_answer_none(m, peer, id, job ? e.text : "no memory for the question");
+        virtual_tables_answer_none(call, job ? e.text : "no memory for the question");
         if (job)
             job->fini(job);
         return;
     }
     m->look_ns = now + VIRTUAL_TABLES_POLL_NS;
-    *item = (struct virtual_tables_item){
-        .job = job, .peer = peer, .id = id, .deadline_ns = deadline, .moved_ns = now};
+    *item = (struct virtual_tables_item){.job = job, .call = call, .deadline_ns = deadline, .moved_ns = now};
 }
 
-/* Explain why a job has made no progress. */
-static void virtual_tables_explain(struct pystack *ps, char *why, size_t cap) {
-    struct pystack_gate gate = {.held = false};
-    if (ps && pystack_gate_read(ps, &gate) == 0 && gate.finalizing)
-        snprintf(why, cap, "the interpreter is ending");
-    else if (gate.held && gate.holder_tid)
-        snprintf(why, cap, "the GIL was not had within %d ms: thread %lld holds it", VIRTUAL_TABLES_STILL_MS,
-                 (long long)gate.holder_tid);
+void virtual_tables_explain(struct call *call, const struct pystack_gate *gate) {
+    char why[WORKER_WHY_MAX];
+    if (gate && gate->finalizing)
+        snprintf(why, sizeof why, "the interpreter is ending");
+    else if (gate && gate->held && gate->holder_tid)
+        snprintf(why, sizeof why, "the GIL was not had within %d ms: thread %lld holds it",
+                 VIRTUAL_TABLES_STILL_MS, (long long)gate->holder_tid);
     else
-        snprintf(why, cap, "the GIL was not had within %d ms", VIRTUAL_TABLES_STILL_MS);
+        snprintf(why, sizeof why, "the GIL was not had within %d ms", VIRTUAL_TABLES_STILL_MS);
+    virtual_tables_answer_none(call, why);
 }
 
 static void virtual_tables_free_item(struct virtual_tables *m, struct virtual_tables_item *item) {
@@ -82,8 +91,7 @@ static void virtual_tables_free_item(struct virtual_tables *m, struct virtual_ta
     *item = (struct virtual_tables_item){.job = NULL};
 }
 
-static void virtual_tables_answer_done(struct virtual_tables *m, const struct virtual_tables_item *item,
-                                       enum worker_end end) {
+static void virtual_tables_answer_done(const struct virtual_tables_item *item, enum worker_end end) {
     struct wire_rows rows;
     worker_rows_get(item->job, &rows);
     if (end == WORKER_FAILED) {
@@ -95,24 +103,30 @@ static void virtual_tables_answer_done(struct virtual_tables *m, const struct vi
         snprintf(rows.note + n, sizeof rows.note - n, "%sthere is more than was found in %d s", n ? "; " : "",
                  VIRTUAL_TABLES_LIMIT_MS / 1000);
     }
-    m->answer(m->arg, item->peer, item->id, &rows, NULL);
+    call_answer_rows(item->call, &rows);
 }
 
 static void virtual_tables_poll_item(struct virtual_tables *m, struct virtual_tables_item *item,
-                                     struct pystack *ps, uint64_t now) {
-    char why[WORKER_WHY_MAX];
+                                     uint64_t now) {
+    struct call *call = item->call;
     enum worker_end end = worker_get_end(m->worker, item->job);
     if (end != WORKER_PENDING) {
-        virtual_tables_answer_done(m, item, end);
+        virtual_tables_answer_done(item, end);
         virtual_tables_free_item(m, item);
     } else if (now - item->moved_ns >= VIRTUAL_TABLES_STILL_MS * CLOCK_NS_PER_MS) {
-        virtual_tables_explain(ps, why, sizeof why);
-        virtual_tables_answer_none(m, item->peer, item->id, why);
         virtual_tables_free_item(m, item);
+        if (call_read(call, MAILBOX_READ_GIL, 0) != 0)
+            virtual_tables_explain(call, NULL);
     } else if (now >= item->deadline_ns) {
         item->stopped = true;
         worker_rows_stop(item->job);
     }
+}
+
+void virtual_tables_forget(struct virtual_tables *m, const struct call *call) {
+    for (size_t i = 0; i < VIRTUAL_TABLES_MAX; i++)
+        if (m->items[i].call == call)
+            virtual_tables_free_item(m, &m->items[i]);
 }
 
 /* Record which requests have made progress. One that has not started waits for earlier ones. */
@@ -132,13 +146,13 @@ static void virtual_tables_note_progress(struct virtual_tables *m, uint64_t now)
             m->items[i].moved_ns = now;
 }
 
-void virtual_tables_poll(struct virtual_tables *m, struct pystack *ps) {
+void virtual_tables_poll(struct virtual_tables *m) {
     uint64_t now = clock_mono_ns();
     m->look_ns = now + VIRTUAL_TABLES_POLL_NS;
     virtual_tables_note_progress(m, now);
     for (size_t i = 0; i < VIRTUAL_TABLES_MAX; i++)
         if (m->items[i].job)
-            virtual_tables_poll_item(m, &m->items[i], ps, now);
+            virtual_tables_poll_item(m, &m->items[i], now);
 }
 
 uint64_t virtual_tables_next_ns(const struct virtual_tables *m) {
