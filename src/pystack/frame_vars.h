@@ -6,7 +6,7 @@
  * The thread stands still while it reads, and so do its frames and what they refer to, with or
  * without the GIL. The names to read are set in advance; their places in a function are found
  * once and remembered. Nothing is locked or allocated, no Python is run, no reference taken;
- * memory is read as in base/read_cache.h. One thread at a time.
+ * memory is read as in pystack/read_cache.h. One thread at a time.
  */
 #ifndef PYSTACK_FRAME_VARS_H
 #define PYSTACK_FRAME_VARS_H
@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/read_cache.h"
+#include "pystack/read_cache.h"
 #include "base/watch.h"
 #include "pystack/dicts.h"
 #include "pystack/pystack.h"

@@ -7,8 +7,8 @@
  * never faults; it neither locks nor allocates, and never reads through a descriptor. One thread
  * at a time.
  */
-#ifndef BASE_READ_CACHE_H
-#define BASE_READ_CACHE_H
+#ifndef PYSTACK_READ_CACHE_H
+#define PYSTACK_READ_CACHE_H
 
 #include <stdbool.h>
 #include <stddef.h>

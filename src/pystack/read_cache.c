@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* read_cache: see read_cache.h. */
-#include "base/read_cache.h"
+#include "pystack/read_cache.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "base/read_cache.h"
+#include "pystack/read_cache.h"
 
 static struct read_cache recall;
 static struct mem mem;
