@@ -82,13 +82,13 @@ static void fuzz_peer_take(struct fuzz_peer *f) {
         if (wire_method_access(ask->method) > may)
             fuzz_peer_fail("a request was taken that the client may not make");
         if (ask->method == WIRE_THREADS &&
-            ((ask->want.locals && may < WIRE_VALUES) || (ask->want.repr && may < WIRE_CHANGES)))
+            ((ask->threads.locals && may < WIRE_VALUES) || (ask->threads.repr && may < WIRE_CHANGES)))
             fuzz_peer_fail("values of frames were asked for by somebody who may only look");
         const struct ring_table_def *table =
-            ask->method == WIRE_PULL ? ring_table_find(slot->pull.table) : NULL;
+            ask->method == WIRE_PULL ? ring_table_find(ask->pull.table) : NULL;
         if (table && ring_table_access(table) > may)
             fuzz_peer_fail("rows were asked for with columns that are not for who asks");
-        if (ask->method == WIRE_THREADS && may < WIRE_CHANGES && ask->want.most_bytes == 0)
+        if (ask->method == WIRE_THREADS && may < WIRE_CHANGES && ask->threads.most_bytes == 0)
             fuzz_peer_fail("an answer to somebody who may only look has no bound");
     }
     for (size_t i = 0; i < CALLS_MAX; i++) {

@@ -405,7 +405,7 @@ static void check_mailbox_is_bounded(void **state) {
     assert_int_equal(mailbox_post(&m, item(QUEUE_ANSWER, 1)), 0);
     mailbox_detach(&m, 1);
     assert_int_equal(mailbox_post(&m, item(QUEUE_ANSWER, 1)), -1); /* nobody is there to be answered */
-    assert_int_equal(mailbox_ask(&m, 1, WIRE_THREADS, 1), -1);
+    assert_int_equal(mailbox_ask(&m, 1, &(struct mailbox_ask){.method = WIRE_THREADS, .id = 1}), -1);
     assert_int_equal(mailbox_attach(&m, 99, false), 0);
     mailbox_fini(&m); /* with what nobody took */
 }

@@ -231,42 +231,39 @@ static int sampler_snapshot(struct sampler *s, const struct sampler_plan *plan, 
 /* ---- answers ---- */
 
 /* The access of a client, which is full or read-only. */
-static enum wire_access sampler_may(const struct mailbox_slot *slot) {
-    return slot->looker ? WIRE_READ_ONLY : WIRE_CHANGES;
+static enum wire_access sampler_may(const struct sampler_request *r) {
+    return r->looker ? WIRE_READ_ONLY : WIRE_CHANGES;
 }
 
-static void sampler_answer_hello(struct sampler *s, const struct sampler_plan *plan) {
+static void sampler_answer_hello(struct sampler *s, const struct sampler_request *r) {
     struct model_target target;
     sampler_pystack(s);
     pystack_read_target(0, sampler_info(s), &target);
     target.mode = MODEL_MODE_AGENT;
     target.agent_version = PROBING_VERSION;
-    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        for (size_t k = 0; k < plan->slots[i].n_asks; k++)
-            if (plan->slots[i].asks[k].method == WIRE_HELLO) {
-                struct model_target seen = target; /* its texts are borrowed from the target */
-                wire_hide_target(&seen, sampler_may(&plan->slots[i]));
-                reply_target(s->mailbox, plan->slots[i].peer, plan->slots[i].asks[k].id, &seen);
-            }
+    struct model_target seen = target; /* its texts are borrowed from the target */
+    wire_hide_target(&seen, sampler_may(r));
+    reply_target(s->mailbox, r->peer, r->ask.id, &seen);
     model_target_fini(&target);
 }
 
-/* Answer all requests except those that need the python worker: these are put into `later`.
- * Returns their number. */
+/* Answer the requests for threads, except those that need the python worker: these are put into
+ * `later`. Returns their number. */
 static size_t sampler_answer_asks(struct sampler *s, const struct sampler_plan *plan,
                                   const struct model_snapshot *snap, const struct err *e,
                                   struct reply_to *later) {
     size_t n = 0;
-    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
-            const struct mailbox_ask *ask = &plan->slots[i].asks[k];
-            struct reply_to who = {.peer = plan->slots[i].peer, .id = ask->id, .want = ask->want};
-            bool waits = (ask->want.locals || ask->want.tasks) && n < PENDING_SNAPSHOTS_ASKS;
-            if (ask->method == WIRE_THREADS && snap && waits)
-                later[n++] = who;
-            else if (ask->method == WIRE_THREADS)
-                reply_threads(s->mailbox, &who, snap, e);
-        }
+    for (size_t i = 0; i < plan->n_requests; i++) {
+        const struct sampler_request *r = &plan->requests[i];
+        const struct wire_threads *want = &r->ask.threads;
+        struct reply_to who = {.peer = r->peer, .id = r->ask.id, .want = *want};
+        if (r->ask.method != WIRE_THREADS)
+            continue;
+        if (snap && (want->locals || want->tasks) && n < PENDING_SNAPSHOTS_ASKS)
+            later[n++] = who;
+        else
+            reply_threads(s->mailbox, &who, snap, e);
+    }
     return n;
 }
 
@@ -275,17 +272,15 @@ static size_t sampler_answer_asks(struct sampler *s, const struct sampler_plan *
 static void sampler_notify_threads(struct sampler *s, const struct sampler_plan *plan,
                                    const struct model_snapshot *snap) {
     struct queue_bytes *all = NULL, *less = NULL;
-    for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
-        const struct mailbox_slot *slot = &plan->slots[i];
-        if (!slot->peer || slot->rate_hz[WIRE_STREAM_THREADS] <= 0)
-            continue;
-        struct queue_bytes **bytes = slot->looker ? &less : &all;
-        if (!*bytes && slot->looker && all && all->len <= MAILBOX_LOOKER_ANSWER)
+    for (size_t i = 0; i < plan->n_streams; i++) {
+        const struct sampler_stream *to = &plan->streams[i];
+        struct queue_bytes **bytes = to->looker ? &less : &all;
+        if (!*bytes && to->looker && all && all->len <= MAILBOX_LOOKER_ANSWER)
             *bytes = queue_bytes_ref(all);
         if (!*bytes)
-            *bytes = reply_stream(snap, slot->looker ? MAILBOX_LOOKER_ANSWER : 0);
+            *bytes = reply_stream(snap, to->looker ? MAILBOX_LOOKER_ANSWER : 0);
         if (*bytes)
-            mailbox_post(s->mailbox, queue_item_new(queue_bytes_ref(*bytes), QUEUE_SNAPSHOT, slot->peer));
+            mailbox_post(s->mailbox, queue_item_new(queue_bytes_ref(*bytes), QUEUE_SNAPSHOT, to->peer));
     }
     queue_bytes_unref(all);
     queue_bytes_unref(less);
@@ -511,45 +506,68 @@ static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) 
 }
 
 /* After the last batch: a client with this answer has all samples. */
-static void sampler_answer_leave(struct sampler *s, const struct sampler_plan *plan) {
-    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
-            if (plan->slots[i].asks[k].method != WIRE_UNSUBSCRIBE)
-                continue;
-            mailbox_end_samples(s->mailbox, plan->slots[i].peer);
-            reply_ok(s->mailbox, plan->slots[i].peer, plan->slots[i].asks[k].id);
-        }
-    s->wake(s->arg);
+static void sampler_answer_leave(struct sampler *s, const struct sampler_request *r) {
+    mailbox_end_samples(s->mailbox, r->peer);
+    reply_ok(s->mailbox, r->peer, r->ask.id);
 }
 
-/* Tables and their rows. After everything else: a client that copies may wait, the job's samples
- * may not. */
-static void sampler_answer_tables(struct sampler *s, const struct sampler_plan *plan) {
-    const struct record *r = &s->always.record;
-    uint64_t cpu = clock_self_cpu_ns();
-    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
-            const struct mailbox_slot *slot = &plan->slots[i];
-            if (slot->asks[k].method == WIRE_TABLES)
-                pull_answer_tables(r, s->mailbox, slot->peer, slot->asks[k].id, sampler_may(slot));
-            else if (slot->asks[k].method == WIRE_PULL)
-                pull_answer_rows(r, s->mailbox, slot->peer, slot->asks[k].id, &slot->pull);
-        }
-    spending_elsewhere(&s->spending, cpu);
-    s->wake(s->arg);
+static void sampler_answer_tables(struct sampler *s, const struct sampler_request *r) {
+    pull_answer_tables(&s->always.record, s->mailbox, r->peer, r->ask.id, sampler_may(r));
+}
+
+static void sampler_answer_pull(struct sampler *s, const struct sampler_request *r) {
+    pull_answer_rows(&s->always.record, s->mailbox, r->peer, r->ask.id, &r->ask.pull);
+}
+
+static void sampler_answer_arm(struct sampler *s, const struct sampler_request *r) {
+    probes_take(&s->probes, r->peer, &r->ask);
+}
+
+/* When a request is answered. */
+enum sampler_stage {
+    SAMPLER_FIRST = 1, /* a client that connects waits for it */
+    SAMPLER_LEASES,    /* before the leases are checked */
+    SAMPLER_LAST,      /* a client that copies tables may wait, the job's samples may not */
+};
+
+/* Requests for threads are answered together: sampler_do_threads. */
+_Static_assert(WIRE_METHOD_COUNT <= 32, "struct sampler_plan has a bit for each method");
+static const struct {
+    enum sampler_stage stage;
+    void (*answer)(struct sampler *s, const struct sampler_request *r);
+} sampler_methods[WIRE_METHOD_COUNT] = {
+    [WIRE_HELLO] = {SAMPLER_FIRST, sampler_answer_hello},
+    [WIRE_ARM] = {SAMPLER_LEASES, sampler_answer_arm},
+    [WIRE_DISARM] = {SAMPLER_LEASES, sampler_answer_arm},
+    [WIRE_UNSUBSCRIBE] = {SAMPLER_LAST, sampler_answer_leave},
+    [WIRE_TABLES] = {SAMPLER_LAST, sampler_answer_tables},
+    [WIRE_PULL] = {SAMPLER_LAST, sampler_answer_pull},
+};
+
+static bool sampler_has(const struct sampler_plan *plan, enum wire_method method) {
+    return plan->methods & 1U << method;
+}
+
+/* True if there was one. */
+static bool sampler_answer(struct sampler *s, const struct sampler_plan *plan, enum sampler_stage stage) {
+    uint64_t cpu = plan->n_requests ? clock_self_cpu_ns() : 0;
+    bool any = false;
+    for (size_t i = 0; i < plan->n_requests; i++) {
+        const struct sampler_request *r = &plan->requests[i];
+        if (sampler_methods[r->ask.method].stage != stage)
+            continue;
+        sampler_methods[r->ask.method].answer(s, r);
+        any = true;
+    }
+    if (any)
+        spending_elsewhere(&s->spending, cpu);
+    return any;
 }
 
 /* Arm what clients have requested, and end what is over. */
 static void sampler_do_probes(struct sampler *s, const struct sampler_plan *plan) {
+    bool answered = sampler_answer(s, plan, SAMPLER_LEASES);
     uint64_t cpu = clock_self_cpu_ns();
-    bool answered = false;
-    for (size_t i = 0; i < MAILBOX_SLOTS; i++)
-        for (size_t k = 0; plan->slots[i].peer && k < plan->slots[i].n_asks; k++) {
-            const struct mailbox_ask *ask = &plan->slots[i].asks[k];
-            answered |= ask->method == WIRE_ARM || ask->method == WIRE_DISARM;
-            if (ask->method == WIRE_ARM || ask->method == WIRE_DISARM)
-                probes_take(&s->probes, plan->slots[i].peer, ask);
-        }
     answered |= probes_poll(&s->probes);
     probes_publish(&s->probes);
     s->replan = true;
@@ -620,18 +638,17 @@ static void sampler_record_refusal(struct sampler *s) {
 
 static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
     sampler_retune(s, plan);
-    uint64_t cpu = plan->hello || plan->complete ? clock_self_cpu_ns() : 0;
+    bool answered = plan->complete || plan->poke;
     if (plan->complete) {
+        uint64_t cpu = clock_self_cpu_ns();
         pending_snapshots_poll(&s->complete, s->ps);
         sampler_record_refusal(s);
-    }
-    if (plan->hello)
-        sampler_answer_hello(s, plan);
-    if (plan->hello || plan->complete)
         spending_elsewhere(&s->spending, cpu);
+    }
+    answered |= sampler_answer(s, plan, SAMPLER_FIRST);
     if (plan->threads)
         sampler_do_threads(s, plan);
-    if (plan->hello || plan->threads || plan->poke || plan->complete)
+    if (answered || plan->threads)
         s->wake(s->arg);
     if (plan->tick)
         sampler_do_tick(s, plan);
@@ -645,15 +662,11 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
     }
     if (plan->probes)
         sampler_do_probes(s, plan);
-    if (plan->leave)
-        sampler_answer_leave(s, plan);
-    if (plan->tables)
-        sampler_answer_tables(s, plan);
+    if (sampler_answer(s, plan, SAMPLER_LAST))
+        s->wake(s->arg);
     if (plan->readings)
         sampler_answer_readings(s, plan->readings);
-    if (plan->tables || plan->readings || plan->hello || plan->threads || plan->complete || plan->quiet ||
-        plan->leave)
-        s->replan = true;
+    s->replan |= plan->n_requests || plan->readings || plan->threads || plan->complete || plan->quiet;
     if (plan->quiet) {
         signal_sampler_disarm();
         s->exact_off = false;
@@ -765,33 +778,28 @@ static uint64_t sampler_snapshot_interval(struct sampler *s, double rate_hz) {
     return interval;
 }
 
-static void sampler_plan_asks(struct mailbox *m, struct mailbox_slot *slot, struct mailbox_slot *copy,
-                              struct sampler_plan *plan) {
+static void sampler_plan_asks(struct mailbox *m, struct mailbox_slot *slot, struct sampler_plan *plan) {
     size_t left = 0;
-    copy->n_asks = 0;
-    for (size_t k = 0; k < slot->n_asks; k++)
-        if (mailbox_begin_snapshot(m, slot, slot->asks[k].method))
-            copy->asks[copy->n_asks++] = slot->asks[k];
-        else
-            slot->asks[left++] = slot->asks[k];
-    copy->pull = slot->pull;
-    copy->looker = slot->looker;
-    slot->n_asks = left;
-    for (size_t k = 0; k < copy->n_asks; k++) {
-        plan->hello |= copy->asks[k].method == WIRE_HELLO;
-        plan->threads |= copy->asks[k].method == WIRE_THREADS;
-        plan->leave |= copy->asks[k].method == WIRE_UNSUBSCRIBE;
-        plan->tables |= copy->asks[k].method == WIRE_TABLES || copy->asks[k].method == WIRE_PULL;
-        plan->probes |= copy->asks[k].method == WIRE_ARM || copy->asks[k].method == WIRE_DISARM;
-        plan->gentle |= copy->asks[k].want.mode == MODEL_SAMPLING_GENTLE;
-        snapshot_request_join(&plan->wishes, &copy->asks[k].want);
+    for (size_t k = 0; k < slot->n_asks; k++) {
+        const struct mailbox_ask *ask = &slot->asks[k];
+        if (!mailbox_begin_snapshot(m, slot, ask->method)) {
+            slot->asks[left++] = *ask;
+            continue;
+        }
+        plan->requests[plan->n_requests++] =
+            (struct sampler_request){.peer = slot->peer, .looker = slot->looker, .ask = *ask};
+        plan->methods |= 1U << ask->method;
+        if (ask->method != WIRE_THREADS)
+            continue;
+        plan->threads = true;
+        plan->gentle |= ask->threads.mode == MODEL_SAMPLING_GENTLE;
+        snapshot_request_join(&plan->wishes, &ask->threads);
     }
-    if (copy->n_asks)
-        copy->peer = slot->peer;
+    slot->n_asks = left;
 }
 
-static void sampler_plan_threads(struct sampler *s, struct mailbox_slot *slot, struct mailbox_slot *copy,
-                                 struct sampler_plan *plan, uint64_t now) {
+static void sampler_plan_threads(struct sampler *s, struct mailbox_slot *slot, struct sampler_plan *plan,
+                                 uint64_t now) {
     double rate = slot->rate_hz[WIRE_STREAM_THREADS];
     if (rate <= 0)
         return;
@@ -799,9 +807,8 @@ static void sampler_plan_threads(struct sampler *s, struct mailbox_slot *slot, s
     /* One that is nearly due is taken together with another: one snapshot serves both. */
     if (slot->due_ns <= now + (plan->threads ? interval / 8 : 0)) {
         plan->threads = true;
-        copy->peer = slot->peer;
-        copy->looker = slot->looker;
-        copy->rate_hz[WIRE_STREAM_THREADS] = rate;
+        plan->streams[plan->n_streams++] =
+            (struct sampler_stream){.peer = slot->peer, .looker = slot->looker};
         slot->due_ns = (slot->due_ns + interval > now ? slot->due_ns : now) + interval;
     }
     if (slot->due_ns < plan->next_ns)
@@ -854,23 +861,19 @@ static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, u
     }
     plan->tick = s->tick_due_ns <= now;
     /* If nobody waits for a batch, it ends at a tick: that needs no wakeup of its own. */
-    plan->flush = (s->flush_due_ns <= now && (listened || plan->tick)) || plan->leave;
+    plan->flush = (s->flush_due_ns <= now && (listened || plan->tick)) || sampler_has(plan, WIRE_UNSUBSCRIBE);
     if (s->tick_due_ns < plan->next_ns)
         plan->next_ns = s->tick_due_ns;
     if (listened && s->flush_due_ns < plan->next_ns)
         plan->next_ns = s->flush_due_ns;
 }
 
-/* The slots are large: of a slot without a peer and requests no other member is read. */
+/* The lists are large, and are not cleared. */
 static void sampler_clear_plan(struct sampler_plan *plan) {
-    for (size_t i = 0; i < MAILBOX_SLOTS; i++) {
-        struct mailbox_slot *slot = &plan->slots[i];
-        slot->peer = 0;
-        slot->n_asks = 0;
-        memset(slot->rate_hz, 0, sizeof slot->rate_hz);
-    }
-    plan->hello = plan->threads = plan->tick = plan->flush = plan->poke = plan->quiet = plan->gentle =
-        plan->complete = plan->native_samples = plan->leave = plan->tables = plan->probes = false;
+    plan->n_requests = plan->n_streams = 0;
+    plan->methods = 0;
+    plan->threads = plan->tick = plan->flush = plan->poke = plan->quiet = plan->gentle = plan->complete =
+        plan->native_samples = plan->probes = false;
     plan->readings = NULL;
     plan->always = (struct background_plan){.configure = false};
     plan->wishes = (struct snapshot_request){0};
@@ -883,8 +886,9 @@ static void sampler_clear_plan(struct sampler_plan *plan) {
 static bool sampler_plan_unchanged(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
     if (s->replan || s->planned != s->mailbox->changes || plan->sample_hz <= 0 || plan->snapshot_hz > 0)
         return false;
-    plan->hello = plan->threads = plan->poke = plan->quiet = plan->complete = plan->leave = plan->tables =
-        plan->probes = false;
+    plan->n_requests = plan->n_streams = 0;
+    plan->methods = 0;
+    plan->threads = plan->poke = plan->quiet = plan->complete = plan->probes = false;
     plan->readings = NULL;
     plan->always = (struct background_plan){.configure = false};
     plan->next_ns = SAMPLER_NEVER;
@@ -893,9 +897,8 @@ static bool sampler_plan_unchanged(struct sampler *s, struct sampler_plan *plan,
     return true;
 }
 
-static void sampler_plan_slot(struct mailbox *m, struct mailbox_slot *slot, struct mailbox_slot *copy,
-                              struct sampler_plan *plan) {
-    sampler_plan_asks(m, slot, copy, plan);
+static void sampler_plan_slot(struct mailbox *m, struct mailbox_slot *slot, struct sampler_plan *plan) {
+    sampler_plan_asks(m, slot, plan);
     for (size_t k = 0; k < WIRE_STREAM_COUNT; k++)
         plan->gentle |= slot->rate_hz[k] > 0 && slot->mode[k] == MODEL_SAMPLING_GENTLE;
     plan->snapshot_hz = fmax(plan->snapshot_hz, slot->rate_hz[WIRE_STREAM_THREADS]);
@@ -909,7 +912,8 @@ static void sampler_plan_slot(struct mailbox *m, struct mailbox_slot *slot, stru
 
 static void sampler_plan_probes(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
     uint64_t next = probes_next_ns(&s->probes);
-    plan->probes |= next <= now || (plan->complete && probes_waits(&s->probes));
+    plan->probes |= sampler_has(plan, WIRE_ARM) || sampler_has(plan, WIRE_DISARM) || next <= now ||
+                    (plan->complete && probes_waits(&s->probes));
     if (next < plan->next_ns)
         plan->next_ns = next;
 }
@@ -932,23 +936,23 @@ void sampler_make_plan(struct sampler *s, struct sampler_plan *plan, uint64_t no
     m->status.of.budget_pct = s->budget_pct = sampler_choose_budget(&m->config, m);
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         if (m->slots[i].peer)
-            sampler_plan_slot(m, &m->slots[i], &plan->slots[i], plan);
+            sampler_plan_slot(m, &m->slots[i], plan);
     for (size_t i = 0; i < MAILBOX_SLOTS; i++)
         if (m->slots[i].peer)
-            sampler_plan_threads(s, &m->slots[i], &plan->slots[i], plan, now);
+            sampler_plan_threads(s, &m->slots[i], plan, now);
     sampler_plan_background(s, plan, now);
     sampler_plan_batches(s, plan, now);
     sampler_plan_samples(s, plan, now);
     background_plan_second(&s->always, plan->tick, plan->sample_hz > 0, now, &plan->always, &plan->next_ns);
     sampler_plan_probes(s, plan, now);
-    s->replan = pending_snapshots_next_ns(&s->complete) != UINT64_MAX || plan->leave || plan->tables ||
-                plan->readings || plan->probes || probes_next_ns(&s->probes) != UINT64_MAX;
+    s->replan = pending_snapshots_next_ns(&s->complete) != UINT64_MAX || plan->n_requests || plan->readings ||
+                plan->probes || probes_next_ns(&s->probes) != UINT64_MAX;
     plan->quiet =
         plan->sample_hz <= 0 && plan->snapshot_hz <= 0 && (signal_sampler_is_armed() || s->exact_off);
 }
 
 bool sampler_is_idle(const struct sampler_plan *plan) {
-    return !plan->hello && !plan->threads && !plan->tick && !plan->flush && !plan->poke && !plan->quiet &&
-           !plan->complete && !plan->leave && !plan->tables && !plan->readings && !plan->probes &&
-           !plan->always.configure && !plan->always.retune && !plan->always.second;
+    return !plan->n_requests && !plan->readings && !plan->threads && !plan->tick && !plan->flush &&
+           !plan->poke && !plan->quiet && !plan->complete && !plan->probes && !plan->always.configure &&
+           !plan->always.retune && !plan->always.second;
 }

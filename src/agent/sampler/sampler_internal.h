@@ -72,16 +72,32 @@ struct sampler {
     struct cost_meter own_meter;
 };
 
-/* The work to do now, copied from the mailbox. */
+/* A request of a client. */
+struct sampler_request {
+    uint32_t peer;
+    bool looker; /* read-only */
+    struct mailbox_ask ask;
+};
+
+/* A client whose stream of threads is due. */
+struct sampler_stream {
+    uint32_t peer;
+    bool looker;
+};
+
+/* The work to do now, taken from the mailbox. */
 struct sampler_plan {
-    struct mailbox_slot slots[MAILBOX_SLOTS]; /* peer 0: nothing for it */
-    bool hello, threads, tick, flush, poke;
+    struct sampler_request requests[MAILBOX_SLOTS * MAILBOX_MAX_ASKS];
+    size_t n_requests;
+    uint32_t methods; /* of them: a bit each */
+    struct sampler_stream streams[MAILBOX_SLOTS];
+    size_t n_streams;
+    bool threads; /* a snapshot for requests or streams */
+    bool tick, flush, poke;
     struct background_plan always;
     /* a snapshot that waits for the python worker is ready or late */
     bool complete;
     bool quiet;                       /* no stream is left: nothing stays armed */
-    bool leave;                       /* a client has unsubscribed from samples */
-    bool tables;                      /* a client asks for the tables, or for rows of one */
     struct mailbox_reading *readings; /* what the server has read for requests of its own */
     bool probes;                      /* leases are to be checked */
     bool gentle;                      /* a client forbids signals */

@@ -176,51 +176,29 @@ bool mailbox_has(struct mailbox *m, uint32_t peer) {
     return there;
 }
 
-static int mailbox_add_ask(struct mailbox *m, uint32_t peer, const struct mailbox_ask *ask) {
+/* With the lock: true if one more request of the client may wait. */
+static bool mailbox_may_ask(const struct mailbox_slot *slot, enum wire_method method) {
+    for (size_t k = 0; k < slot->n_asks; k++)
+        if (slot->asks[k].method == WIRE_PULL && method == WIRE_PULL)
+            return false;
+    return slot->n_asks < MAILBOX_MAX_ASKS;
+}
+
+int mailbox_ask(struct mailbox *m, uint32_t peer, const struct mailbox_ask *ask) {
     mailbox_lock(m);
     struct mailbox_slot *slot = mailbox_find(m, peer);
-    if (!slot || slot->n_asks == MAILBOX_MAX_ASKS) {
+    if (!slot || !mailbox_may_ask(slot, ask->method)) {
         mailbox_unlock(m);
         return -1;
     }
     slot->asks[slot->n_asks++] = *ask;
+    slot->leaving |= ask->method == WIRE_UNSUBSCRIBE;
     if (ask->method == WIRE_THREADS) {
         m->spoken = true;
-        m->spoken_mode = ask->want.mode;
+        m->spoken_mode = ask->threads.mode;
     }
     mailbox_changed(m);
     return 0;
-}
-
-int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method, uint32_t id) {
-    return mailbox_add_ask(m, peer, &(struct mailbox_ask){.method = method, .id = id});
-}
-
-int mailbox_ask_threads(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_threads *want) {
-    return mailbox_add_ask(m, peer, &(struct mailbox_ask){.method = WIRE_THREADS, .id = id, .want = *want});
-}
-
-/* With the lock: the client's slot; NULL if it already waits for an answer of that kind. */
-static struct mailbox_slot *mailbox_find_free(struct mailbox *m, uint32_t peer, enum wire_method method) {
-    struct mailbox_slot *slot = mailbox_find(m, peer);
-    for (size_t k = 0; slot && k < slot->n_asks; k++)
-        if (slot->asks[k].method == method)
-            return NULL;
-    return slot;
-}
-
-int mailbox_ask_arm(struct mailbox *m, uint32_t peer, enum wire_method method, uint32_t id,
-                    const struct wire_arm *want) {
-    return mailbox_add_ask(m, peer, &(struct mailbox_ask){.method = method, .id = id, .arm = *want});
-}
-
-int mailbox_ask_pull(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_pull *want) {
-    mailbox_lock(m);
-    struct mailbox_slot *slot = mailbox_find_free(m, peer, WIRE_PULL);
-    if (slot)
-        slot->pull = *want;
-    mailbox_unlock(m);
-    return slot ? mailbox_ask(m, peer, WIRE_PULL, id) : -1;
 }
 
 /* Append to a list, whose order is that of the requests. */
@@ -270,19 +248,6 @@ void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream
         m->spoken_mode = rate_hz > 0 ? mode : m->spoken_mode;
     }
     mailbox_changed(m);
-}
-
-int mailbox_leave(struct mailbox *m, uint32_t peer, uint32_t id) {
-    mailbox_lock(m);
-    struct mailbox_slot *slot = mailbox_find(m, peer);
-    if (!slot || slot->n_asks == MAILBOX_MAX_ASKS) {
-        mailbox_unlock(m);
-        return -1;
-    }
-    slot->asks[slot->n_asks++] = (struct mailbox_ask){.method = WIRE_UNSUBSCRIBE, .id = id};
-    slot->leaving = true;
-    mailbox_changed(m);
-    return 0;
 }
 
 void mailbox_end_samples(struct mailbox *m, uint32_t peer) {

@@ -40,11 +40,15 @@ struct calls;
 struct record;
 struct worker;
 
+/* A request that the sampler answers. */
 struct mailbox_ask {
-    enum wire_method method;  /* methods of the sampler; WIRE_UNSUBSCRIBE: the end of samples */
-    uint32_t id;              /* of the request */
-    struct wire_threads want; /* for threads */
-    struct wire_arm arm;      /* for arm and disarm */
+    enum wire_method method; /* WIRE_UNSUBSCRIBE: the end of samples */
+    uint32_t id;
+    union { /* the arguments, by method */
+        struct wire_threads threads;
+        struct wire_pull pull;
+        struct wire_arm arm; /* for disarm too */
+    };
 };
 
 enum mailbox_reading_kind {
@@ -71,8 +75,6 @@ struct mailbox_slot {
     bool looking;
     struct mailbox_ask asks[MAILBOX_MAX_ASKS];
     size_t n_asks;
-    /* the arguments of a request for rows: a client has one at a time */
-    struct wire_pull pull;
     int64_t uid, pid;                  /* of the client; -1 if unknown */
     double rate_hz[WIRE_STREAM_COUNT]; /* 0 if it has no such stream */
     enum model_sampling mode[WIRE_STREAM_COUNT];
@@ -162,15 +164,9 @@ bool mailbox_has(struct mailbox *m, uint32_t peer); /* True if it is still conne
 /* Record, for the table of events, that a connection was refused, or a request of client `peer`
  * (0: none). */
 void mailbox_note_refusal(struct mailbox *m, uint32_t peer, int64_t uid, const char *text);
-/* 0, or -1 if there are too many. */
-int mailbox_ask(struct mailbox *m, uint32_t peer, enum wire_method method, uint32_t id);
-/* The same for threads. */
-int mailbox_ask_threads(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_threads *want);
-/* The same for arm and disarm. */
-int mailbox_ask_arm(struct mailbox *m, uint32_t peer, enum wire_method method, uint32_t id,
-                    const struct wire_arm *want);
-/* The same for rows of a table; also -1 if the client already waits for some. */
-int mailbox_ask_pull(struct mailbox *m, uint32_t peer, uint32_t id, const struct wire_pull *want);
+/* Ask the sampler. After WIRE_UNSUBSCRIBE it ends the stream of samples, sends those that it has,
+ * and then answers. 0, or -1 if there are too many, or another WIRE_PULL. */
+int mailbox_ask(struct mailbox *m, uint32_t peer, const struct mailbox_ask *ask);
 /* Ask the sampler to read something; the mailbox takes it over. */
 void mailbox_ask_reading(struct mailbox *m, struct mailbox_reading *r);
 /* All that were read so far; the caller owns them. */
@@ -180,9 +176,6 @@ void mailbox_reading_free(struct mailbox_reading *r);
 /* 0 Hz ends it. */
 void mailbox_subscribe(struct mailbox *m, uint32_t peer, enum wire_stream stream, double rate_hz,
                        enum model_sampling mode);
-/* The client unsubscribes from samples: the sampler ends the stream, sends the samples it has,
- * and then answers. 0, or -1 if there are too many. */
-int mailbox_leave(struct mailbox *m, uint32_t peer, uint32_t id);
 /* Change a setting. 0, or -1 with the error if there is no such key or the value is invalid. */
 int mailbox_configure(struct mailbox *m, const char *key, const char *value, struct err *e);
 /* True if this change would re-enable probing.eval. */

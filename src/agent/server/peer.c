@@ -94,19 +94,29 @@ static enum peer_verdict peer_asked(struct peer *p, const struct peer_request *r
     return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, "too many requests are waiting for an answer");
 }
 
+/* Hand it to the sampler; `ask` has its arguments. */
+static enum peer_verdict peer_ask_with(struct peer *p, const struct peer_request *r,
+                                       struct mailbox_ask *ask) {
+    ask->method = wire_message_method(r->m);
+    ask->id = r->id;
+    return peer_asked(p, r, mailbox_ask(p->mailbox, p->id, ask));
+}
+
 static enum peer_verdict peer_ask(struct peer *p, const struct peer_request *r) {
-    return peer_asked(p, r, mailbox_ask(p->mailbox, p->id, wire_message_method(r->m), r->id));
+    struct mailbox_ask ask = {.id = r->id};
+    return peer_ask_with(p, r, &ask);
 }
 
 static enum peer_verdict peer_threads(struct peer *p, const struct peer_request *r) {
     struct err e = {0};
-    struct wire_threads want;
-    if (wire_get_threads(r->m, &want, &e) != 0)
+    struct mailbox_ask ask = {.id = r->id};
+    struct wire_threads *want = &ask.threads;
+    if (wire_get_threads(r->m, want, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
-    if (p->may < (want.repr ? WIRE_CHANGES : want.locals ? WIRE_VALUES : WIRE_READ_ONLY))
+    if (p->may < (want->repr ? WIRE_CHANGES : want->locals ? WIRE_VALUES : WIRE_READ_ONLY))
         return peer_deny(p, r, PEER_READ_ONLY);
-    want.most_bytes = peer_is_read_only(p) ? MAILBOX_LOOKER_ANSWER : 0;
-    return peer_asked(p, r, mailbox_ask_threads(p->mailbox, p->id, r->id, &want));
+    want->most_bytes = peer_is_read_only(p) ? MAILBOX_LOOKER_ANSWER : 0;
+    return peer_ask_with(p, r, &ask);
 }
 
 static enum peer_verdict peer_hello(struct peer *p, const struct peer_request *r) {
@@ -150,7 +160,7 @@ static enum peer_verdict peer_unsubscribe(struct peer *p, const struct peer_requ
     if (wire_get_unsubscribe(r->m, &stream, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
     if (stream == WIRE_STREAM_SAMPLES)
-        return peer_asked(p, r, mailbox_leave(p->mailbox, p->id, r->id));
+        return peer_ask(p, r);
     mailbox_subscribe(p->mailbox, p->id, stream, 0, MODEL_SAMPLING_EXACT);
     return peer_answer_ok(p, r->id);
 }
@@ -172,16 +182,16 @@ static enum peer_verdict peer_config(struct peer *p, const struct peer_request *
 /* One at a time, so that little memory waits for a client that does not read. */
 static enum peer_verdict peer_pull(struct peer *p, const struct peer_request *r) {
     struct err e = {0};
-    struct wire_pull want;
-    if (wire_get_pull(r->m, &want, &e) != 0)
+    struct mailbox_ask ask = {.method = WIRE_PULL, .id = r->id};
+    if (wire_get_pull(r->m, &ask.pull, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
-    const struct ring_table_def *table = ring_table_find(want.table);
+    const struct ring_table_def *table = ring_table_find(ask.pull.table);
     if (table && ring_table_access(table) > p->may)
         return peer_deny(p, r, PEER_WITHHELD);
     if (p->pulling)
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE,
                                  "the answer to the last 'pull' or 'rows' was not read yet");
-    int rc = mailbox_ask_pull(p->mailbox, p->id, r->id, &want);
+    int rc = mailbox_ask(p->mailbox, p->id, &ask);
     p->pulling = rc == 0;
     return peer_asked(p, r, rc);
 }
@@ -251,10 +261,10 @@ static enum peer_verdict peer_listen(struct peer *p, const struct peer_request *
 
 static enum peer_verdict peer_arm(struct peer *p, const struct peer_request *r) {
     struct err e = {0};
-    struct wire_arm want;
-    if (wire_get_arm(r->m, &want, &e) != 0 || lease_find(want.what, &e) < 0)
+    struct mailbox_ask ask = {.id = r->id};
+    if (wire_get_arm(r->m, &ask.arm, &e) != 0 || lease_find(ask.arm.what, &e) < 0)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
-    return peer_asked(p, r, mailbox_ask_arm(p->mailbox, p->id, wire_message_method(r->m), r->id, &want));
+    return peer_ask_with(p, r, &ask);
 }
 
 static enum peer_verdict peer_status(struct peer *p, const struct peer_request *r) {
