@@ -12,7 +12,7 @@
 #include "base/option.h"
 #include "cli/cli.h"
 #include "client/export/export.h"
-#include "client/sql/magic.h"
+#include "client/repl/magic.h"
 #include "tui/core/action_keys.h"
 #include "tui/core/action_table.h"
 #include "tui/keys/action.h"

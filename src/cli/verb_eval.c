@@ -17,7 +17,7 @@
 
 #include "client/session/call.h"
 #include "client/export/document.h"
-#include "client/sql/magic.h"
+#include "client/repl/repl_engine.h"
 #include "client/output.h"
 #include "client/target/target.h"
 #include "wire/eval_json.h"
@@ -140,19 +140,6 @@ static void eval_put_errors(const struct wire_evaluated *v) {
     strbuf_fini(&text);
 }
 
-static int eval_fail(const struct wire_eval *want, const struct wire_evaluated *v, struct err *e) {
-    if (v->unended)
-        return err_set(
-            e, ERR_FAILED,
-            "not done within %g s, and not ended by interrupting it: it catches KeyboardInterrupt, or "
-            "is in C code; it is interrupted until it ends, and no other code is run before that",
-            want->timeout_s);
-    if (v->timed_out)
-        return err_set(e, ERR_FAILED, "not done within %g s: it was interrupted", want->timeout_s);
-    return err_set(e, ERR_FAILED, "the code has raised %.*s", (int)(v->type.len < 200 ? v->type.len : 200),
-                   v->type.s);
-}
-
 /* Print the output in any case: a failure of the code does not make the output before it
  * invalid. */
 static int eval_put(const struct wire_eval *want, const struct wire_evaluated *v, bool json,
@@ -181,7 +168,7 @@ static int eval_put(const struct wire_eval *want, const struct wire_evaluated *v
     if (rc == 0 && !json && v->truncated)
         output_say("probing: what there is was cut at %lld KiB: --max-output takes more\n",
                    (long long)(want->output_bytes / 1024));
-    return rc == 0 && failed ? eval_fail(want, v, e) : rc;
+    return rc == 0 && failed ? repl_engine_explain(v, want->timeout_s, "", e) : rc;
 }
 
 static int eval_run(const struct cli_options *o, bool execute, struct target_address *addr,

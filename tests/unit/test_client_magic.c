@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "client/sql/magic.h"
+#include "client/repl/magic.h"
 
 static void wants(const char *line, enum magic_kind kind, bool timed, const char *text) {
     struct wire_eval want = {.timeout_s = 1};

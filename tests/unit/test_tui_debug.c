@@ -36,7 +36,7 @@ static const struct wire_debugger paused = {.on = true,
 static void debug_command_asked(struct app *a, enum wire_method method, enum wire_debug_action action,
                                 int port) {
     const struct wire_debug *want = &a->told.want;
-    assert_int_equal(a->repl.asked, APP_REPL_DEBUG);
+    assert_int_equal(a->repl.engine.asked, REPL_DEBUG);
     assert_int_equal(a->told.def->method, method);
     assert_int_equal(want->action, action);
     if (action == WIRE_DEBUG_BEGIN) {
@@ -121,7 +121,7 @@ static void test_refusals(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         command_run(a, bad[i][0]);
-        assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+        assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
         assert_ptr_not_equal(app_top(a)->def, &screen_repl);
         fixture_shows(a, 24, 200, bad[i][1]);
     }
@@ -141,13 +141,13 @@ static void test_refusals(void **state) {
     fixture_shows(a, 24, 80, "--readonly: debug would run code in the job");
     command_run(a, "catch");
     fixture_shows(a, 24, 80, "--readonly: catch would run code in the job");
-    assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+    assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
     app_free(a);
 
     a = fixture_app(FIXTURE_NORMAL, 3, false);
     a->data.target.mode = MODEL_MODE_READONLY;
     fixture_press(a, "B");
-    assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+    assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
     fixture_shows(a, 24, 80, "code is run by an agent in the job, and there is none");
     app_free(a);
 }
@@ -166,7 +166,7 @@ static void test_the_connection_breaks(void **state) {
     asks_to_debug(a, 0);
     app_set_state(a, SESSION_RECONNECTING, &why, 1);
     fixture_shows(a, 24, 80, "the connection broke");
-    assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+    assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
     app_free(a);
 }
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/core/app_magic.h"
+#include "tui/core/app_repl.h"
 #include "tui/core/app.h"
 #include "tui/core/app_life.h"
 #include "tui/core/app_repl.h"
@@ -43,11 +43,11 @@ static void test_a_statement(void **state) {
     repl_fixture_run(a, "1 / 0", NULL, NULL,
                      "Traceback (most recent call last):\nZeroDivisionError: division by zero\n");
     fixture_shows(a, 24, 80, "ZeroDivisionError: division by zero");
-    assert_int_equal(a->repl.history.n, 2);
+    assert_int_equal(a->repl.engine.history.n, 2);
     fixture_press(a, "Up Up");
     fixture_shows(a, 24, 80, "code 1 of 2 that was run");
     fixture_press(a, "Down Down ctrl-r \"coun Enter Enter");
-    repl_fixture_asked(a, APP_REPL_WHOLE, "count * 6");
+    repl_fixture_asked(a, REPL_WHOLE, "count * 6");
     app_free(a);
 }
 
@@ -57,27 +57,27 @@ static void test_blocks(void **state) {
     (void)state;
     repl_fixture_type(a, "def f(x):");
     fixture_press(a, "Enter");
-    repl_fixture_asked(a, APP_REPL_WHOLE, "def f(x):");
+    repl_fixture_asked(a, REPL_WHOLE, "def f(x):");
     repl_fixture_answer(a, NULL, WIRE_CODE_MORE, NULL);
     repl_fixture_type(a, "return x");
     fixture_press(a, "Enter");
-    repl_fixture_asked(a, APP_REPL_WHOLE, "def f(x):\n    return x");
+    repl_fixture_asked(a, REPL_WHOLE, "def f(x):\n    return x");
     repl_fixture_answer(a, NULL, WIRE_CODE_BLOCK, NULL);
     fixture_shows(a, 24, 80, "...     return x");
     fixture_press(a, "Enter");
-    repl_fixture_asked(a, APP_REPL_WHOLE, "def f(x):\n    return x\n    ");
+    repl_fixture_asked(a, REPL_WHOLE, "def f(x):\n    return x\n    ");
     repl_fixture_answer(a, NULL, WIRE_CODE_BLOCK, NULL);
-    repl_fixture_asked(a, APP_REPL_RUN, "def f(x):\n    return x");
+    repl_fixture_asked(a, REPL_RUN, "def f(x):\n    return x");
     repl_fixture_answer(a, NULL, NULL, NULL);
     repl_fixture_paste(a, "if 1:\n    a = 1\nq\n"); /* pasted lines are not run by themselves */
-    assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+    assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
     assert_false(fake_host.asked.quit);
     fixture_press(a, "F5");
-    repl_fixture_asked(a, APP_REPL_RUN, "if 1:\n    a = 1\nq");
+    repl_fixture_asked(a, REPL_RUN, "if 1:\n    a = 1\nq");
     repl_fixture_answer(a, NULL, NULL, NULL);
     repl_fixture_type(a, "   ");
     fixture_press(a, "Enter F5");
-    assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+    assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
     fixture_shows(a, 24, 80, "nothing to run");
     app_free(a);
 }
@@ -89,7 +89,7 @@ static void test_lines_with_percent(void **state) {
     fixture_shows(a, 24, 80, "%help lists commands");
     repl_fixture_type(a, "%help");
     fixture_press(a, "Enter");
-    assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+    assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
     for (const struct magic_def *m = magics; m->name; m++)
         fixture_shows(a, 40, 80, m->help);
     repl_fixture_look(a, "%bt", MAGIC_STACKS, "Thread MainThread (4242) R\n    work (job.py:4)\n", NULL);
@@ -105,17 +105,17 @@ static void test_lines_with_percent(void **state) {
     repl_fixture_type(a, "%tensor");
     fixture_press(a, "Enter");
     fixture_shows(a, 24, 80, "did you mean '%tensors'?");
-    assert_int_equal(a->repl.history.n, 5);
+    assert_int_equal(a->repl.engine.history.n, 5);
     fixture_press(a, "Up");
     fixture_shows(a, 24, 80, ">>> %tensor");
     repl_fixture_type(a, "s");
     fixture_press(a, "Home Right F5"); /* wherever the cursor stands, and by the other key, too */
-    assert_int_equal(a->repl.asked, APP_REPL_QUERY);
+    assert_int_equal(a->repl.engine.asked, REPL_QUERY);
     app_repl_forget(a); /* another target: its answer is nobody's */
     struct querier_answer late = {.kind = QUERIER_MAGIC, .error_at = -1};
     strbuf_init(&late.text, 0);
     (void)strbuf_adds(&late.text, "of the one before\n");
-    app_magic_take(a, &late);
+    app_repl_take_query(a, &late);
     fixture_hides(a, 24, 80, "of the one before\n");
     app_free(a);
 }
@@ -125,15 +125,15 @@ static void test_percent_runs_code(void **state) {
     (void)state;
     repl_fixture_type(a, "%who");
     fixture_press(a, "Enter");
-    assert_int_equal(a->repl.asked, APP_REPL_RUN);
-    assert_non_null(strstr(strbuf_str(&a->repl.code), "globals()"));
+    assert_int_equal(a->repl.engine.asked, REPL_RUN);
+    assert_non_null(strstr(strbuf_str(&a->repl.engine.code), "globals()"));
     repl_fixture_answer(a, "count    int\n", NULL, NULL);
     fixture_shows(a, 24, 80, ">>> %who");
     fixture_hides(a, 24, 80, "globals()");
     fixture_hides(a, 24, 80, "ms in the job");
     repl_fixture_type(a, "%time count");
     fixture_press(a, "Enter");
-    repl_fixture_asked(a, APP_REPL_RUN, "count");
+    repl_fixture_asked(a, REPL_RUN, "count");
     repl_fixture_answer(a, NULL, "7", NULL);
     fixture_shows(a, 24, 80, "0 ms in the job");
     repl_fixture_type(a, "%timeout 2.5");
@@ -143,7 +143,7 @@ static void test_percent_runs_code(void **state) {
     fixture_shows(a, 24, 80, "with the names of frame 4242:3");
     repl_fixture_type(a, "x");
     fixture_press(a, "F5");
-    struct wire_eval asked = app_repl_question(a);
+    struct wire_eval asked = repl_engine_question(&a->repl.engine);
     assert_true(asked.timeout_s == 2.5 && asked.tid == 4242 && asked.depth == 3 && asked.keep);
     struct wire_evaluated slow = {.timed_out = true};
     app_repl_take(a, &slow);
@@ -151,7 +151,7 @@ static void test_percent_runs_code(void **state) {
     app_set_pid(a, 4711); /* that frame is not one of this target */
     app_set_pid(a, 4242);
     app_set_state(a, SESSION_CONNECTED, NULL, 0);
-    asked = app_repl_question(a);
+    asked = repl_engine_question(&a->repl.engine);
     assert_true(asked.tid == 0 && asked.timeout_s == 2.5);
     app_free(a);
 }
@@ -170,7 +170,7 @@ static void test_looks_take_time(void **state) {
     fixture_shows(a, 24, 80, "a look is under way: ctrl-c ends it");
     fixture_press(a, "ctrl-u");
     app_set_state(a, SESSION_RECONNECTING, &why, 1);
-    assert_int_equal(a->repl.asked, APP_REPL_QUERY);
+    assert_int_equal(a->repl.engine.asked, REPL_QUERY);
     fixture_shows(a, 24, 80, "the connection broke");
     repl_fixture_type(a, "%threads");
     fixture_press(a, "Enter");
@@ -178,15 +178,15 @@ static void test_looks_take_time(void **state) {
     fixture_shows(a, 24, 80, "keys wait");
     fixture_press(a, "ctrl-c");
     assert_true(fake_host.asked.cancel_magic);
-    app_magic_take(a, &ended);
+    app_repl_take_query(a, &ended);
     fixture_shows(a, 24, 80, "interrupted");
-    assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+    assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
     fixture_press(a, "ctrl-c");
     repl_fixture_look(a, "%threads", MAGIC_QUERY, "  tid | name\n", NULL);
     fixture_shows(a, 24, 80, "  tid | name");
     repl_fixture_type(a, "%who");
     fixture_press(a, "Enter"); /* but code does */
-    assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+    assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
     fixture_shows(a, 24, 80, "not connected to the job");
     app_free(a);
 }
@@ -194,15 +194,15 @@ static void test_looks_take_time(void **state) {
 /* Long answers are cut at the end of a line, and that is said. */
 static void test_a_look_finds_much(void **state) {
     struct app *a = repl_app();
-    char *text = malloc(APP_MAGIC_TEXT + 1001);
+    char *text = malloc(APP_REPL_QUERY_TEXT + 1001);
     (void)state;
     assert_non_null(text);
-    for (size_t i = 0; i < APP_MAGIC_TEXT + 1000; i++)
+    for (size_t i = 0; i < APP_REPL_QUERY_TEXT + 1000; i++)
         text[i] = i % 100 == 99 ? '\n' : 'x';
-    text[APP_MAGIC_TEXT + 1000] = '\0';
+    text[APP_REPL_QUERY_TEXT + 1000] = '\0';
     repl_fixture_look(a, "%q SELECT 1", MAGIC_QUERY, text, NULL);
     fixture_shows(a, 24, 120, "there is more than is kept here");
-    assert_in_range(a->repl.last.len, APP_MAGIC_TEXT - 100, APP_MAGIC_TEXT);
+    assert_in_range(a->repl.last.len, APP_REPL_QUERY_TEXT - 100, APP_REPL_QUERY_TEXT);
     assert_int_equal(a->repl.last.len % 100, 0);
     free(text);
     app_free(a);
@@ -231,7 +231,7 @@ static void test_completing_percent(void **state) {
     fixture_press(a, "ctrl-u");
     repl_fixture_type(a, "%time model.la");
     fixture_press(a, "Tab");
-    repl_fixture_asked(a, APP_REPL_NAMES, "model.la"); /* the job is asked of the code alone */
+    repl_fixture_asked(a, REPL_NAMES, "model.la"); /* the job is asked of the code alone */
     repl_fixture_answer(a, NULL, "layers\nlayout", NULL);
     fixture_shows(a, 24, 80, ">>> %time model.lay");
     fixture_press(a, "Enter");
@@ -250,7 +250,7 @@ static void test_completion(void **state) {
     fixture_hides(a, 24, 80, "layout");
     fixture_press(a, "Down Enter");
     fixture_shows(a, 24, 80, ">>> x = model.layers");
-    assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+    assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
     fixture_press(a, "ctrl-u");
     repl_fixture_complete(a, "os.pa", "path");
     fixture_shows(a, 24, 80, ">>> os.path");
@@ -258,9 +258,9 @@ static void test_completion(void **state) {
     repl_fixture_complete(a, "zzz", "");
     fixture_shows(a, 24, 80, "the job knows no name");
     fixture_press(a, "ctrl-u Tab"); /* where nothing stands it indents */
-    assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+    assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
     fixture_press(a, "ctrl-u c o Tab");
-    repl_fixture_asked(a, APP_REPL_NAMES, "co");
+    repl_fixture_asked(a, REPL_NAMES, "co");
     repl_fixture_type(a, "x"); /* what was typed meanwhile means something else */
     repl_fixture_answer(a, NULL, "count", NULL);
     fixture_shows(a, 24, 80, ">>> cox");
@@ -276,22 +276,22 @@ static void test_typing_ahead(void **state) {
     repl_fixture_type(a, "b");
     fixture_press(a, "Enter c Left");
     fixture_shows(a, 24, 80, "4 keys wait");
-    repl_fixture_asked(a, APP_REPL_WHOLE, "a");
+    repl_fixture_asked(a, REPL_WHOLE, "a");
     repl_fixture_answer(a, NULL, WIRE_CODE_DONE, NULL);
-    repl_fixture_asked(a, APP_REPL_RUN, "a");
+    repl_fixture_asked(a, REPL_RUN, "a");
     fixture_press(a, "d");
     repl_fixture_answer(a, NULL, "1", NULL);
-    repl_fixture_asked(a, APP_REPL_WHOLE, "b");
+    repl_fixture_asked(a, REPL_WHOLE, "b");
     repl_fixture_answer(a, NULL, WIRE_CODE_DONE, NULL);
     fixture_shows(a, 24, 80, ">>> dc");
-    repl_fixture_asked(a, APP_REPL_RUN, "b");
+    repl_fixture_asked(a, REPL_RUN, "b");
     fixture_press(a, "Enter e ctrl-c");
     assert_true(fake_host.asked.interrupt);
     assert_false(fake_host.asked.quit);
     fixture_shows(a, 24, 80, "ending");
     repl_fixture_answer(a, NULL, NULL, CAUGHT);
     fixture_shows(a, 24, 80, ">>> dc");
-    assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+    assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
     app_free(a);
 }
 
@@ -351,16 +351,16 @@ static void test_refusals(void **state) {
     fixture_shows(a, 24, 80, "no code is run: who came in");
     fixture_shows(a, 24, 80, ">>> 1"); /* it was not run, and is there still */
     fixture_press(a, "F5");
-    repl_fixture_asked(a, APP_REPL_RUN, "1");
+    repl_fixture_asked(a, REPL_RUN, "1");
     app_set_state(a, SESSION_RECONNECTING, &why, 1);
     fixture_shows(a, 24, 80, "the connection broke: what ran is interrupted");
     fixture_press(a, "2 Enter");
-    assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+    assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
     fixture_shows(a, 24, 80, "not connected to the job");
     app_set_pid(a, 4242);
     app_set_state(a, SESSION_CONNECTED, NULL, 0);
     fixture_press(a, "F5");
-    repl_fixture_asked(a, APP_REPL_RUN, "2");
+    repl_fixture_asked(a, REPL_RUN, "2");
     app_set_pid(a, 4711);
     repl_fixture_answer(a, NULL, "'of the one before'", NULL);
     fixture_hides(a, 24, 80, "of the one before'");
@@ -369,7 +369,7 @@ static void test_refusals(void **state) {
     a = fixture_app(FIXTURE_NORMAL, 3, false);
     a->data.target.mode = MODEL_MODE_READONLY;
     fixture_press(a, "J 1 Enter");
-    assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+    assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
     fixture_shows(a, 24, 80, "code is run by an agent in the job, and there is none");
     app_free(a);
 
@@ -390,12 +390,12 @@ static void test_the_job_ends(void **state) {
     (void)state;
     repl_fixture_type(a, "exit");
     fixture_press(a, "F5");
-    repl_fixture_asked(a, APP_REPL_RUN, "exit");
+    repl_fixture_asked(a, REPL_RUN, "exit");
     app_set_state(a, SESSION_LOST, &why, 0);
     fixture_shows(a, 24, 80, "the job has ended while this ran");
     fixture_hides(a, 24, 80, "is forgotten");
     fixture_press(a, "1 Enter");
-    assert_int_equal(a->repl.asked, APP_REPL_NOTHING);
+    assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
     fixture_shows(a, 24, 80, "the job has ended: no code can be run in it");
     app_free(a);
 }

@@ -120,7 +120,7 @@ static void fake_host_run_magic(void *arg, struct magic *m, int cols) {
 
 static void fake_host_eval(void *arg, const struct wire_eval *want) {
     (void)arg;
-    (void)want; /* app_repl_question says it, too */
+    (void)want; /* repl_engine_question says it, too */
 }
 
 static void fake_host_debug(void *arg, enum wire_method method, const struct wire_debug *want) {

@@ -11,7 +11,6 @@
 
 #include "tui/core/app_debug.h"
 #include "tui/core/app_input.h"
-#include "tui/core/app_magic.h"
 #include "tui/core/app_repl.h"
 #include "tui/keys/input.h"
 #include "unit/tui_fixture.h"
@@ -27,9 +26,9 @@ void repl_fixture_paste(struct app *a, const char *text) {
     app_input(a, &e);
 }
 
-void repl_fixture_asked(struct app *a, enum app_repl_ask what, const char *code) {
-    assert_int_equal(a->repl.asked, what);
-    assert_string_equal(strbuf_str(&a->repl.code), code);
+void repl_fixture_asked(struct app *a, enum repl_ask what, const char *code) {
+    assert_int_equal(a->repl.engine.asked, what);
+    assert_string_equal(strbuf_str(&a->repl.engine.code), code);
 }
 
 static struct wire_text text_of(const char *s) { return (struct wire_text){s, s ? strlen(s) : 0}; }
@@ -48,9 +47,9 @@ void repl_fixture_run(struct app *a, const char *code, const char *output, const
                       const char *traceback) {
     repl_fixture_paste(a, code);
     fixture_press(a, "Enter");
-    repl_fixture_asked(a, APP_REPL_WHOLE, code);
+    repl_fixture_asked(a, REPL_WHOLE, code);
     repl_fixture_answer(a, NULL, WIRE_CODE_DONE, NULL);
-    assert_int_equal(a->repl.asked, APP_REPL_RUN);
+    assert_int_equal(a->repl.engine.asked, REPL_RUN);
     repl_fixture_answer(a, output, result, traceback);
 }
 
@@ -59,19 +58,19 @@ void repl_fixture_look(struct app *a, const char *line, enum magic_kind kind, co
     struct querier_answer answer = {.kind = QUERIER_MAGIC, .error_at = -1};
     repl_fixture_paste(a, line);
     fixture_press(a, "Enter");
-    assert_int_equal(a->repl.asked, APP_REPL_QUERY);
+    assert_int_equal(a->repl.engine.asked, REPL_QUERY);
     assert_int_equal(fake_host.magic_kind, kind);
     strbuf_init(&answer.text, 0);
     if (text)
         (void)strbuf_adds(&answer.text, text);
     else
         (void)err_set(&answer.error, ERR_FAILED, "%s", error);
-    app_magic_take(a, &answer);
+    app_repl_take_query(a, &answer);
 }
 
 void repl_fixture_complete(struct app *a, const char *typed, const char *names) {
     repl_fixture_type(a, typed);
     fixture_press(a, "Tab");
-    assert_int_equal(a->repl.asked, APP_REPL_NAMES);
+    assert_int_equal(a->repl.engine.asked, REPL_NAMES);
     repl_fixture_answer(a, NULL, names, NULL);
 }

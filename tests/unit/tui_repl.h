@@ -10,7 +10,7 @@ void repl_fixture_type(struct app *a, const char *text);
 void repl_fixture_paste(struct app *a, const char *text);
 
 /* Something is asked, of that code: take the wish, as the runner does. */
-void repl_fixture_asked(struct app *a, enum app_repl_ask what, const char *code);
+void repl_fixture_asked(struct app *a, enum repl_ask what, const char *code);
 
 /* Answer it: what it printed, its value, its traceback; NULL none. */
 void repl_fixture_answer(struct app *a, const char *output, const char *result, const char *traceback);

@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "client/history.h"
+#include "client/repl/repl_engine.h"
 #include "client/samples/sample_store.h"
 #include "client/session/debug_command.h"
 #include "client/session/session.h"
@@ -200,36 +201,22 @@ struct app_query {
 /* ---- code and debuggers in the job ---- */
 
 /* app_repl.h: code for the job, one thing at a time. */
-enum app_repl_ask {
-    APP_REPL_NOTHING = 0,
-    APP_REPL_WHOLE,
-    APP_REPL_NAMES,
-    APP_REPL_RUN,
-    APP_REPL_DEBUG, /* what app_debug.h asks for */
-    APP_REPL_QUERY, /* not of the session, but of a querier */
-};
-
-/* What became of a question, for whoever asked it. */
+/* What became of a question, for who asked it. */
 enum app_repl_end { APP_REPL_ANSWERED, APP_REPL_REFUSED };
 
 struct app_repl {
-    enum app_repl_ask asked; /* and not answered */
-    struct strbuf code;      /* of that */
-    struct wire_eval want;   /* what all code is run with */
-    bool timed;              /* of APP_REPL_RUN: how long it took is to be said */
-    bool interrupted;        /* it was to be ended */
-    double began_s;          /* since when, on the caller's clock */
-    unsigned answers;        /* how many questions have ended: */
-    enum app_repl_ask ended; /* the last was this, */
-    enum app_repl_end end;   /* and so; then of WHOLE and NAMES: */
-    struct strbuf answer;    /* WIRE_CODE_..., or names, a line each */
-    struct strbuf log;       /* lines with a pager_mark each */
-    unsigned logged;         /* changes with it */
-    struct strbuf last;      /* what the last code gave, as text */
-    struct history history;  /* of `probing TARGET repl`, too */
-    bool to_output;          /* the screen is to give the keys to the output */
-    bool has_history;        /* it was opened */
-    bool history_failed;     /* and cannot be written: that was said */
+    struct repl_engine engine;
+    double began_s;            /* of the question, on the caller's clock */
+    unsigned answers;          /* questions that have ended: */
+    enum repl_ask ended;       /* the last one, */
+    enum app_repl_end end;     /* and how; then of WHOLE: */
+    enum repl_code code_state; /* the state of the code */
+    struct strbuf names;       /* and of NAMES: a line each */
+    struct strbuf log;         /* lines with a pager_mark each */
+    unsigned logged;           /* changes with it */
+    struct strbuf last;        /* the result of the last code, as text */
+    bool to_output;            /* the screen is to give the keys to the output */
+    bool has_history;          /* it was opened */
 };
 
 /* app_debug.h: a debugger that was begun from here. */

@@ -69,7 +69,7 @@ static void debug_command_ask_job(struct app *a, const struct debug_command_def 
     t->def = def;
     t->want = want;
     t->exposed = wish->exposed;
-    if (!app_repl_ask(a, APP_REPL_DEBUG, "", 0))
+    if (!app_repl_ask(a, REPL_DEBUG, "", 0))
         t->def = NULL;
     else {
         char line[PROMPT_MAX + 64];
@@ -169,7 +169,7 @@ static void app_debug_put(struct app *a, const struct wire_debugger *what) {
 }
 
 void app_debug_take(struct app *a, const struct wire_debugger *what) {
-    if (a->repl.asked != APP_REPL_DEBUG)
+    if (a->repl.engine.asked != REPL_DEBUG)
         return;
     app_debug_put(a, what);
     app_repl_end(a, APP_REPL_ANSWERED);

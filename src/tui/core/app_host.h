@@ -19,7 +19,7 @@
 
 #include "base/err.h"
 #include "client/history.h"
-#include "client/sql/magic.h"
+#include "client/repl/magic.h"
 #include "wire/wire.h"
 
 struct export_job;
@@ -71,7 +71,8 @@ struct app_host {
     void (*cancel_query)(void *arg);
     void (*read_feeds)(
         void *arg); /* run the feeds that app_feed_next names, in turn; answered by app_take_feed */
-    void (*run_magic)(void *arg, struct magic *m, int cols); /* moved out of *m; answered by app_magic_take */
+    void (*run_magic)(void *arg, struct magic *m,
+                      int cols); /* moved out of *m; answered by app_repl_take_query */
     void (*cancel_magic)(void *arg);
 };
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * app_repl: code for the job and what came of it: the part of the app between the Repl screen and the session.
+ * app_repl: code for the job and what came of it: the part of the app between the Repl screen and
+ * the session; with the screen a face of client/repl/repl_engine.h.
  *
- * The screen asks; the host (or a test) asks the agent and gives the answer. One thing at a time: whether code is whole,
- * what it gives, how it may go on, or what a line that begins with % looks for (app_magic.h). One thread.
+ * The screen asks; the host (or a test) asks the agent and hands over the answer. Lines that begin
+ * with % (client/repl/magic.h) are run here, too: their code by the session that runs all code,
+ * their queries by a querier, which needs no agent. One thing at a time. One thread.
  */
 #ifndef TUI_CORE_APP_REPL_H
 #define TUI_CORE_APP_REPL_H
@@ -12,12 +14,12 @@
 
 #include "tui/core/app.h"
 #include "tui/view/pager.h"
+#include "tui/workers/querier.h"
 
 #define APP_REPL_TIMEOUT_S 60.0
-#define APP_REPL_TYPED_S 2.0 /* a key was pressed, and somebody waits */
-#define APP_REPL_OUTPUT ((int64_t)64 * 1024)
-#define APP_REPL_LOG                                                                                         \
-    ((size_t)512 * 1024) /* of what was typed and came; the older half goes when there is more */
+/* bytes of typed code and answers; then the older half is dropped */
+#define APP_REPL_LOG ((size_t)512 * 1024)
+#define APP_REPL_QUERY_TEXT ((size_t)256 * 1024) /* of a query's answer */
 
 void app_repl_init(struct app_repl *r);
 void app_repl_fini(struct app_repl *r);
@@ -32,8 +34,8 @@ const char *app_repl_why_not(const struct app *a);
 const char *app_repl_why_busy(const struct app *a);
 
 /* Ask; false, with a line, when that cannot be. RUN puts the code into the log and the history, app_repl_begin does not. */
-bool app_repl_ask(struct app *a, enum app_repl_ask what, const char *code, size_t len);
-bool app_repl_begin(struct app *a, enum app_repl_ask what, const char *code, size_t len);
+bool app_repl_ask(struct app *a, enum repl_ask what, const char *code, size_t len);
+bool app_repl_begin(struct app *a, enum repl_ask what, const char *code, size_t len);
 
 /* What was typed, into the log and the history. */
 void app_repl_typed(struct app *a, const char *text, size_t len);
@@ -47,13 +49,17 @@ void app_repl_say(struct app *a, enum pager_mark mark, const char *text);
 /* End what runs. */
 void app_repl_interrupt(struct app *a);
 
-/* The code that is to be run, from what app_repl_ask left; borrowed. */
-struct wire_eval app_repl_question(const struct app *a);
+/* Run a line that begins with %, and add it to log and history; rows of tables are cut to `cols`.
+ * False, with a message, if nothing can be run now. */
+bool app_repl_run_magic(struct app *a, const char *line, int cols);
 
 /* The answer, borrowed; a refusal, or that it cannot be asked; the connection broke. */
 void app_repl_take(struct app *a, const struct wire_evaluated *what);
 void app_repl_refused(struct app *a, const struct err *why);
 void app_repl_broke(struct app *a);
+
+/* The result of a query, which is moved out of *answer. */
+void app_repl_take_query(struct app *a, struct querier_answer *answer);
 
 /* What was asked has ended so, and what there is to say of it was said. */
 void app_repl_end(struct app *a, enum app_repl_end end);

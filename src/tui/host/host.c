@@ -571,7 +571,7 @@ void host_leave_children(struct host *r) {
 /* ---- repl ---- */
 
 static void host_repl_leave(struct app *app, struct session *s) {
-    if (s && app_repl_runs(app) && app->repl.asked != APP_REPL_QUERY)
+    if (s && app_repl_runs(app) && app->repl.engine.asked != REPL_QUERY)
         session_interrupt(s, NULL);
     app_repl_forget(app);
     app_debug_forget(app);

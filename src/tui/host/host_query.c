@@ -8,8 +8,8 @@
 
 #include "client/target/target.h"
 #include "tui/core/app_feed.h"
-#include "tui/core/app_magic.h"
 #include "tui/core/app_query.h"
+#include "tui/core/app_repl.h"
 #include "tui/core/app_take.h"
 #include "tui/core/window.h"
 #include "tui/workers/querier.h"
@@ -139,13 +139,13 @@ static void host_query_on_magic(void *arg) {
     struct querier_answer answer;
     if (!querier_take(q->magic.querier, &answer))
         return;
-    app_magic_take(q->app, &answer);
+    app_repl_take_query(q->app, &answer);
     q->answered(q->arg);
 }
 
 static void host_query_refuse_magic(struct host_query *q, const struct err *why) {
     struct querier_answer refused = {.kind = QUERIER_MAGIC, .error_at = -1, .error = *why};
-    app_magic_take(q->app, &refused);
+    app_repl_take_query(q->app, &refused);
 }
 
 void host_query_run_magic(struct host_query *q, struct magic *m, int cols) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_query: tables of the target on the host's loop: queries of the SQL screen, tables that other screens show (app_feed.h),
- * and lines of the Repl screen that look something up (app_magic.h). Each has a querier of its own, opened when it is first
+ * and lines of the Repl screen that look something up (app_repl.h). Each has a querier of its own, opened when it is first
  * needed, so that none waits for another. One thread.
  */
 #ifndef TUI_HOST_HOST_QUERY_H

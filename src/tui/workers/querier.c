@@ -13,7 +13,7 @@
 #include "base/work.h"
 #include "client/output.h"
 #include "client/sql/database.h"
-#include "client/sql/magic_query.h"
+#include "client/repl/magic_query.h"
 
 #define QUERIER_STOP_S 1
 #define QUERIER_EXPORT_BYTES ((size_t)1024 * 1024 * 1024)

@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 #include "client/sql/catalog.h"
-#include "client/sql/magic.h"
+#include "client/repl/magic.h"
 #include "client/sql/result.h"
 #include "client/session/session.h"
 #include "client/verdict/verdict.h"
@@ -86,7 +86,7 @@ int querier_write(struct querier *q, struct querier_export *x, struct err *e);
 /* What is to be said of the target (client/verdict/verdict.h). 0, or -1 with the error. */
 int querier_judge(struct querier *q, struct err *e);
 
-/* What a line of client/sql/magic.h wants, where that is a look (magic_is_query), for `cols` columns; *m is moved out in any case. 0, or -1 with the
+/* What a line of client/repl/magic.h wants, where that is a look (magic_is_query), for `cols` columns; *m is moved out in any case. 0, or -1 with the
  * error. */
 int querier_do(struct querier *q, struct magic *m, int cols, struct err *e);
 

@@ -5,7 +5,6 @@
  * Nothing is asked here: the app is, the runner asks the agent, the answer comes with an update. What was typed, and what came of it,
  * stays when the screen is left.
  */
-#include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,6 @@
 #include "base/text.h"
 #include "tui/core/app.h"
 #include "tui/core/app_act.h"
-#include "tui/core/app_magic.h"
 #include "tui/core/app_message.h"
 #include "tui/core/app_prompt.h"
 #include "tui/core/app_query.h"
@@ -78,7 +76,7 @@ static void repl_init(void *state, struct app *app) {
     typing_init(&s->typing);
     s->typing.editor.plain = true;
     strbuf_init(&s->names, 1 << 20);
-    app_open_history(app, "repl", &app->repl.history, &app->repl.has_history);
+    app_open_history(app, "repl", &app->repl.engine.history, &app->repl.has_history);
     s->answers = app->repl.answers;
     s->logged = app->repl.logged - 1;
     s->tables_of = -1;
@@ -178,7 +176,7 @@ static bool repl_typed(void *state, struct app *app, enum action what, const cha
                        enum screen_typed phase) {
     struct repl_state *s = state;
     if (what == ACTION_SQL_HISTORY)
-        return typing_search(&s->typing, &app->repl.history, text, phase);
+        return typing_search(&s->typing, &app->repl.engine.history, text, phase);
     match_set(&s->pager.search, phase == SCREEN_CANCEL ? "" : text, false);
     if (phase == SCREEN_CANCEL || !*text)
         return true;
@@ -260,8 +258,6 @@ const struct screen_def screen_repl = {
  * keys that are ahead.
  */
 
-static bool repl_is_blank(const char *text) { return text[strspn(text, " \t\n")] == '\0'; }
-
 /* ---- running ---- */
 
 /* A new line, as deep as the one before, or deeper behind a colon. */
@@ -287,7 +283,7 @@ static void repl_empty(struct repl_state *s) {
 }
 
 static void repl_run_magic(struct repl_state *s, struct app *app) {
-    if (app_magic_run(app, s->typing.editor.text, s->out_area.cols - 2))
+    if (app_repl_run_magic(app, s->typing.editor.text, s->out_area.cols - 2))
         repl_empty(s);
 }
 
@@ -304,14 +300,14 @@ static void repl_run(struct repl_state *s, struct app *app) {
         app_message(app, false, "there is nothing to run: type code of the job");
         return;
     }
-    if (app_repl_ask(app, APP_REPL_RUN, e->text, len))
+    if (app_repl_ask(app, REPL_RUN, e->text, len))
         repl_empty(s);
 }
 
 /* The cursor is at the end: is the code, too? The job's Python knows; an empty line ends a block. */
 static void repl_enter(struct repl_state *s, struct app *app) {
     struct editor *e = &s->typing.editor;
-    if (repl_is_blank(e->text)) {
+    if (repl_engine_is_blank(e->text)) {
         editor_set(e, "");
         return;
     }
@@ -319,22 +315,21 @@ static void repl_enter(struct repl_state *s, struct app *app) {
         repl_run_magic(s, app);
         return;
     }
-    if (!repl_is_blank(e->text + e->cursor)) {
+    if (!repl_engine_is_blank(e->text + e->cursor)) {
         repl_new_line(e);
         return;
     }
     e->cursor = e->len;
-    app_repl_ask(app, APP_REPL_WHOLE, e->text, e->len);
+    app_repl_ask(app, REPL_WHOLE, e->text, e->len);
 }
 
 static void repl_take_whole(struct repl_state *s, struct app *app) {
     struct editor *e = &s->typing.editor;
-    const char *state = strbuf_str(&app->repl.answer);
+    enum repl_code state = app->repl.code_state;
     size_t line = e->len;
     while (line > 0 && e->text[line - 1] != '\n')
         line--;
-    bool ends = strcmp(state, WIRE_CODE_BLOCK) == 0 && line > 0 && repl_is_blank(e->text + line);
-    if (ends || (strcmp(state, WIRE_CODE_BLOCK) != 0 && strcmp(state, WIRE_CODE_MORE) != 0))
+    if (state == REPL_CODE_DONE || (line > 0 && repl_engine_ends_block(state, e->text + line)))
         repl_run(s, app);
     else
         repl_new_line(e);
@@ -354,15 +349,15 @@ static void repl_stop(struct repl_state *s, struct app *app) {
 
 /* Keys that come behind an Enter wait for what became of it, as those typed ahead at a prompt do. True: this one is kept. */
 static bool repl_keep(struct repl_state *s, const struct app *app, enum action action, uint32_t key) {
-    bool waits = s->n_ahead > 0 || app->repl.asked == APP_REPL_WHOLE ||
-                 (app->repl.asked && (action == ACTION_SQL_ENTER || action == ACTION_SQL_RUN));
+    bool waits = s->n_ahead > 0 || app->repl.engine.asked == REPL_WHOLE ||
+                 (app->repl.engine.asked && (action == ACTION_SQL_ENTER || action == ACTION_SQL_RUN));
     if (waits && s->n_ahead < REPL_AHEAD)
         s->ahead[s->n_ahead++] = (struct repl_ahead){action, key};
     return waits;
 }
 
 static void repl_step_history(struct repl_state *s, struct app *app, int step) {
-    const char *why = typing_step_history(&s->typing, &app->repl.history, step, "code");
+    const char *why = typing_step_history(&s->typing, &app->repl.engine.history, step, "code");
     if (why)
         app_message(app, false, "%s", why);
 }
@@ -445,7 +440,7 @@ static void repl_go_on(struct repl_state *s, struct app *app) {
     while (s->n_ahead > 0) {
         struct repl_ahead next = s->ahead[0];
         bool runs = next.action == ACTION_SQL_ENTER || next.action == ACTION_SQL_RUN;
-        if (app->repl.asked == APP_REPL_WHOLE || (app->repl.asked && runs))
+        if (app->repl.engine.asked == REPL_WHOLE || (app->repl.engine.asked && runs))
             return;
         memmove(s->ahead, s->ahead + 1, (size_t)--s->n_ahead * sizeof next);
         if (next.action)
@@ -460,11 +455,11 @@ static void repl_take_answer(struct repl_state *s, struct app *app) {
     if (s->answers == r->answers)
         return;
     s->answers = r->answers;
-    if (r->end == APP_REPL_REFUSED && r->ended != APP_REPL_NAMES)
+    if (r->end == APP_REPL_REFUSED && r->ended != REPL_NAMES)
         s->n_ahead = 0; /* what follows a refusal was meant otherwise */
-    else if (r->end == APP_REPL_ANSWERED && r->ended == APP_REPL_NAMES)
+    else if (r->end == APP_REPL_ANSWERED && r->ended == REPL_NAMES)
         repl_take_names(s, app);
-    else if (r->end == APP_REPL_ANSWERED && r->ended == APP_REPL_WHOLE)
+    else if (r->end == APP_REPL_ANSWERED && r->ended == REPL_WHOLE)
         repl_take_whole(s, app);
     repl_go_on(s, app);
 }
@@ -485,10 +480,7 @@ static void repl_close_completion(struct repl_state *s) {
 
 /* Where the word before the cursor begins; that of a line with % has it. */
 static size_t repl_word(const struct editor *e) {
-    size_t at = e->cursor;
-    while (at > 0 &&
-           (isalnum((unsigned char)e->text[at - 1]) || e->text[at - 1] == '_' || (e->text[at - 1] & 0x80)))
-        at--;
+    size_t at = repl_engine_find_word(e->text, e->cursor);
     return at > 0 && e->text[at - 1] == '%' && strspn(e->text, " \t\n") == at - 1 ? at - 1 : at;
 }
 
@@ -575,25 +567,25 @@ static void repl_take_names(struct repl_state *s, struct app *app) {
     const struct app_repl *r = &app->repl;
     repl_close_completion(s);
     /* What was typed meanwhile may mean something else. */
-    if (s->code_from > e->cursor || r->code.len != e->cursor - s->code_from ||
-        memcmp(strbuf_str(&r->code), e->text + s->code_from, r->code.len) != 0)
+    if (s->code_from > e->cursor || r->engine.code.len != e->cursor - s->code_from ||
+        memcmp(strbuf_str(&r->engine.code), e->text + s->code_from, r->engine.code.len) != 0)
         return;
     s->any_case = false;
-    repl_offer(s, app, repl_word(e), strbuf_str(&r->answer), r->answer.len,
+    repl_offer(s, app, repl_word(e), strbuf_str(&r->names), r->names.len,
                "the job knows no name that goes on like this");
 }
 
 static void repl_ask_names(struct repl_state *s, struct app *app, size_t from) {
     const struct editor *e = &s->typing.editor;
     const char *why = app_repl_why_busy(app);
-    if (app->repl.asked == APP_REPL_NAMES)
+    if (app->repl.engine.asked == REPL_NAMES)
         return; /* they are on their way */
     if (why) {
         app_message(app, false, "%s", why);
         return;
     }
     s->code_from = from;
-    app_repl_ask(app, APP_REPL_NAMES, e->text + from, e->cursor - from);
+    app_repl_ask(app, REPL_NAMES, e->text + from, e->cursor - from);
 }
 
 /* What this line is has nothing to do with what is behind the cursor. */
@@ -725,7 +717,7 @@ static void repl_draw_output(struct repl_state *s, const struct app *app, struct
 
 /* Where code runs. */
 static void repl_draw_where(const struct app *app, struct grid *g, struct rect line, int col) {
-    const struct wire_eval *want = &app->repl.want;
+    const struct wire_eval *want = &app->repl.engine.want;
     char text[160] = "runs in the job, with the names of its __main__";
     if (want->tid > 0)
         snprintf(text, sizeof text, "runs in the job, with the names of frame %lld:%lld; %%frame off",
@@ -742,12 +734,12 @@ static void repl_draw_title(const struct repl_state *s, const struct app *app, s
     grid_fill(g, line, ROLE_TABLE_HEAD);
     int col = grid_text(g, line, 0, 0, s->in_output ? ROLE_TITLE : ROLE_TITLE_FOCUS, " Code ") + 1;
     double age_s = app->now_s - r->began_s;
-    if (app_repl_runs(app) && r->interrupted)
+    if (app_repl_runs(app) && r->engine.interrupted)
         col += grid_text(g, line, 0, col, ROLE_STATUS_ON, " ending ") + 1;
     else if (app_repl_runs(app) && age_s >= REPL_RUNS_S)
         col += grid_printf(g, line, 0, col, ROLE_STATUS_ON,
-                           r->asked == APP_REPL_QUERY ? " looking %.0f s: ctrl-c ends it "
-                                                      : " running %.0f s: ctrl-c ends it ",
+                           r->engine.asked == REPL_QUERY ? " looking %.0f s: ctrl-c ends it "
+                                                         : " running %.0f s: ctrl-c ends it ",
                            age_s) +
                1;
     else if (why)
@@ -808,7 +800,8 @@ static void repl_status(const void *state, const struct app *app, struct strbuf 
     if (s->n_ahead)
         strbuf_addf(out, "%d key%s wait for the end of what runs", s->n_ahead, s->n_ahead == 1 ? "" : "s");
     else if (s->typing.history_at >= 0)
-        strbuf_addf(out, "code %ld of %zu that was run", s->typing.history_at + 1, app->repl.history.n);
+        strbuf_addf(out, "code %ld of %zu that was run", s->typing.history_at + 1,
+                    app->repl.engine.history.n);
     else if (editor_lines(&s->typing.editor) > 1)
         strbuf_adds(out, "an empty line runs the block; F5 runs it as it is");
 }

@@ -9,7 +9,7 @@
 #define CLIENT_SQL_MAGIC_QUERY_H
 
 #include "client/sql/database.h"
-#include "client/sql/magic.h"
+#include "client/repl/magic.h"
 
 #define MAGIC_ROWS 1000
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* magic_query: see magic_query.h. */
-#include "client/sql/magic_query.h"
+#include "client/repl/magic_query.h"
 
 #include "base/model_text.h"
 #include "client/session/call.h"

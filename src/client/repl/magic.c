@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* magic: see magic.h. */
-#include "client/sql/magic.h"
+#include "client/repl/magic.h"
 
 #include <errno.h>
 #include <math.h>
