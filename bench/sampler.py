@@ -1,14 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What sampling costs the machine and the job, against what it may cost and against austin and py-spy. Prints one JSON object.
+"""What sampling costs the machine and the job, against what it may cost and against other samplers. Prints one JSON object.
 
-usage: bench/sampler.py [--build DIR] [--seconds S] [--rounds N] [--pairs N] [--only PART,...]
+usage: bench/sampler.py [--build DIR] [--seconds S] [--rounds N] [--pairs N] [--only PART,...] [--jobs PATTERN,...] [--ways PATTERN,...]
+       bench/sampler.py --table FILE      prints the tables of the documents from such an object
 
 Parts:
   tick    one tick of the agent's sampler within a job, without a client: waking up, looking, signals; idle and running threads
-  peers   ten threads, one of them busy, 25 frames, 100 Hz: agent, client and handlers against austin and py-spy, in turn on one job. Ours
-          with a budget so wide that the rate that was asked for is kept: a cost is compared at the same number of looks. `as_shipped`
-          is the same with the usual budget of 1 %, where less is looked at on a machine that is slow; ticks_hz is the rate that was kept
+  peers   1, 10 and 160 threads, idle ones with stacks of 3 and of 20 frames, one busy with Python or with torch, 100 Hz: agent, client,
+          handlers and their delivery against each other sampler, in random order in each round, on one job at a time. Ours with a
+          budget so wide that the rate that was asked for is kept: a cost is compared at the same number of samples. `as_shipped`
+          is the same with the usual budget of 1 %, where fewer samples are taken on a machine that is slow; kept_hz is the rate that
+          was kept. A ratio is the median of those of all rounds, with an interval by resampling them. The other samplers are
+          those of BUILD/bench-venv (tools/bench_peers.sh) and of PATH, profiling.sampling where --python has it (3.15), and what
+          --peer NAME=PATH names: NAME begins with that of a row of PEERS ("austin 4=/opt/austin4/bin/austin")
+  wakeups how often each thread of the agent and of probing-top wakes up, and what that costs, on a job that sleeps: with nobody
+          connected, and with probing-top's first screen
   idle    20 and 200 idle threads, in turn: agent and client, at the full rate too
   train   examples/train.py in windows with and without sampling (when torch is there), pinned and not
   many    a job of 160 threads, half of them native, in such windows
@@ -19,29 +26,37 @@ second are 9 minutes of train and 4.5 of many.
 Tools are measured while they are at work: what starting them costs is left out. CPU time is the kernel's account (schedstat) of the agent's threads, the client and the other tools. What handlers spend is the
 agent's own account (time within the handler, and delivery as it measures it); the windows see what it really does to the job.
 A tool that stops the job is charged that too: the time its busy thread neither ran nor waited for a CPU.
+--jobs and --ways choose rows of `peers` by shell patterns: --only peers --jobs 'python_10_*' --ways exact,austin --rounds 7
+takes two minutes; all of it, with 7 rounds of 4 seconds, an hour.
 `verdicts` sets the figures beside their budgets: kept, missed, or undecided when a figure's interval reaches over its budget (a
 machine with other work on it). A budget without a figure (a tool or torch is absent) is null.
 """
 
 import argparse
+import fnmatch
 import json
 import os
+import random
+import re
 import shutil
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "bench", "support"))
 import procs  # noqa: E402
+import pseudo_terminal  # noqa: E402
 import switch  # noqa: E402
 import windows  # noqa: E402
 
-PARTS = ("tick", "peers", "idle", "train", "many")
+PARTS = ("tick", "peers", "wakeups", "idle", "train", "many")
 HZ = 100
+PYTHON = "--python"  # the program of a peer that is a module of the job's own Python
 WIDE_PCT = 50  # a budget that never stretches an interval
 RATE_KEPT = 0.9  # of HZ, at least, else nothing is said of the cost at it
 LEAD_S = 1  # a tool is up by then, and every thread has been seen
@@ -87,7 +102,17 @@ def client(build, pid, seconds, mode="exact", budget_pct=None):
 
 
 def median_of(rows):
-    return {key: round(statistics.median(row[key] for row in rows), 4) for key in rows[0] if rows[0][key] is not None}
+    known = {key: [row[key] for row in rows if row[key] is not None] for key in rows[0]}
+    return {key: round(statistics.median(values), 4) for key, values in known.items() if values}
+
+
+def chosen(names, patterns):
+    """Those that one of the patterns matches, in their order."""
+    return [name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns.split(","))]
+
+
+def has_torch(python):
+    return subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0
 
 
 # --- tick: the agent's own ticks at a rate, in the job ------------------------------------------------------------
@@ -162,34 +187,96 @@ def part_tick(args):
 
 # --- peers --------------------------------------------------------------------------------------------------------
 
-def watch(process, pid, seconds, read):
-    """What `read()` counts more of, and the CPU seconds of a tool that has been up for a moment, within `seconds`. Then it ends."""
-    time.sleep(LEAD_S)
-    before, own, started = read(), procs.all_cpu(process.pid), time.monotonic()
-    time.sleep(seconds)
-    after, own_then, elapsed = read(), procs.all_cpu(process.pid), time.monotonic() - started
+JOBS = {  # name: threads, frames of an idle one, what the busy one does; see jobs/peers_job.py
+    "python_1": (1, 0, "python"),
+    "python_10_shallow": (10, 3, "python"),
+    "python_10_deep": (10, 20, "python"),
+    "python_160_shallow": (160, 3, "python"),
+    "python_160_deep": (160, 20, "python"),
+    "torch_1": (1, 0, "torch"),
+    "torch_10_shallow": (10, 3, "torch"),
+    "torch_10_deep": (10, 20, "torch"),
+    "torch_160_shallow": (160, 3, "torch"),
+    "torch_160_deep": (160, 20, "torch"),
+}
+OURS = {  # name: mode, budget
+    "exact": ("exact", WIDE_PCT),
+    "gentle": ("gentle", WIDE_PCT),
+    "as_shipped": ("exact", None),
+}
+# name: program, its arguments, how it says at its end how many samples it took, whether those are of each thread
+PEERS = {
+    "austin": ("austin", "-i 10ms -x {seconds} -o {out} -p {pid}", r"Error rate\D*\d+/(\d+)", True),
+    "py-spy": ("py-spy", "record -r {hz} -d {seconds} -f raw -o {out} -p {pid}", r"Samples: (\d+)", False),
+    "py-spy nonblocking": ("py-spy", "record --nonblocking -r {hz} -d {seconds} -f raw -o {out} -p {pid}", r"Samples: (\d+)", False),
+    "profiling.sampling": (PYTHON, "-m profiling.sampling attach -a -r {hz} -d {seconds} --collapsed -o {out} {pid}",
+                           r"Captured (\d+) sample", False),
+    "profiling.sampling blocking": (PYTHON, "-m profiling.sampling attach --blocking -a -r {hz} -d {seconds} --collapsed -o {out} {pid}",
+                                    r"Captured (\d+) sample", False),
+}
+COLOURS = re.compile("\x1b\\[[0-9;]*m")
+
+
+def find_peers(args):
+    """{name: (path, version)} of those that start here."""
+    places = {name: PEERS[name][0] for name in PEERS}
+    for text in args.peer:
+        name, _, path = text.partition("=")
+        if name.partition(" ")[0] not in PEERS or not path:
+            raise SystemExit(f"sampler: --peer is NAME=PATH, and NAME begins with one of {', '.join(PEERS)}")
+        places[name] = path
+    found = {}
+    for name, program in places.items():
+        question = ["--version"]
+        if program == PYTHON:
+            program, question = args.python, ["-c", "import profiling.sampling, sys; print(sys.version)"]
+        elif "/" not in program:
+            own = os.path.join(args.build, "bench-venv", "bin", program)
+            program = own if os.path.exists(own) else shutil.which(program)
+        done = program and subprocess.run([program, *question], capture_output=True, text=True)
+        if done and done.returncode == 0:
+            found[name] = (program, done.stdout.split("\n")[0])
+    return found
+
+
+def finish(process):
+    """A tool that ends by itself; one that does not is asked to."""
     try:
         process.wait(60)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
         process.wait(20)
-    return [b - a for a, b in zip(before, after)], own_then - own, elapsed
 
 
-def run_ours(args, job, seconds, mode, budget_pct=WIDE_PCT):
-    """Agent, client and handlers in percent of a core, and what the agent says of itself."""
+def edge(args, pid):
+    """What the agent has counted, as soon as it has counted a batch (one a second), and when that was."""
     def read():
-        s, agent = status_of(args.build, job.pid), procs.agent_cpu(job.pid)
-        return agent, s["exact"], s["samples"], s["torn"], s["samples"] * (s["us_per_sample"] or 0), s["exact"] * (s["us_per_signal"] or 0)
+        s = status_of(args.build, pid)
+        return s["samples"], s["exact"], s["torn"], s["samples"] * (s["us_per_sample"] or 0) / 1e6, s["exact"] * (s["us_per_signal"] or 0) / 1e6
 
-    n_threads = sum(not procs.is_agent(name) for name in procs.threads(job.pid).values())
-    process = client(args.build, job.pid, seconds + 2 * LEAD_S + 0.5, mode, budget_pct)
-    (agent, exact, samples, torn, said, handlers), own, elapsed = watch(process, job.pid, seconds, read)
-    handlers = handlers / 1e6
-    return {"cost_pct": 100 * (own + agent + handlers) / elapsed, "agent_pct": 100 * agent / elapsed, "client_pct": 100 * own / elapsed,
-            "handlers_pct": 100 * handlers / elapsed, "ticks_hz": samples / elapsed / n_threads, "us_per_sample": said / samples,
-            "us_per_sample_measured": 1e6 * (agent + handlers) / samples, "exact": exact, "torn": torn,
-            "us_per_signal": 1e6 * handlers / exact if exact else None}
+    first, until = read(), time.monotonic() + 3
+    while (now := read())[0] == first[0] and time.monotonic() < until:
+        time.sleep(0.05)
+    return now, time.monotonic()
+
+
+def run_ours(args, job, threads, seconds, mode, budget_pct=WIDE_PCT):
+    """Agent, client and handlers in percent of a core, and what the agent says of itself."""
+    process = client(args.build, job.pid, seconds + LEAD_S + 3, mode, budget_pct)
+    time.sleep(LEAD_S)
+    before, counted = edge(args, job.pid)
+    agent, own, started = procs.agent_cpu(job.pid), procs.all_cpu(process.pid), time.monotonic()
+    time.sleep(seconds)
+    agent, own, elapsed = procs.agent_cpu(job.pid) - agent, procs.all_cpu(process.pid) - own, time.monotonic() - started
+    after, counted_then = edge(args, job.pid)
+    finish(process)
+    samples, exact, torn, said, handlers = (b - a for a, b in zip(before, after))
+    span = counted_then - counted
+    agent_pct, client_pct, handlers_pct = 100 * agent / elapsed, 100 * own / elapsed, 100 * handlers / span
+    return {"cost_pct": agent_pct + client_pct + handlers_pct, "agent_pct": agent_pct, "client_pct": client_pct, "handlers_pct": handlers_pct,
+            "kept_hz": samples / span / threads, "us_per_sample": 1e6 * said / samples if samples else None,
+            "us_per_sample_measured": 1e4 * (agent_pct + handlers_pct) * span / samples if samples else None,
+            "exact": exact, "torn": torn, "us_per_signal": 1e6 * handlers / exact if exact else None}
 
 
 def busy_thread(pid):
@@ -199,63 +286,115 @@ def busy_thread(pid):
     return max(first, key=lambda tid: procs.schedstat(pid, tid)[0] - first[tid])
 
 
-def run_tool(command, pid, busy, seconds):
+def run_peer(name, path, job, busy, threads, seconds):
     """Its CPU time, and the time in which the thread that never waits neither ran nor waited for a CPU. None: it failed."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    (ran, waited, _), own, elapsed = watch(process, pid, seconds, lambda: procs.schedstat(pid, busy))
+    _, arguments, count, of_each = PEERS[name if name in PEERS else name.partition(" ")[0]]
+    lasts = int(seconds + 3)
+    with tempfile.TemporaryDirectory() as scratch, open(os.path.join(scratch, "said"), "w+", encoding="utf-8", errors="replace") as said:
+        command = [path, *arguments.format(hz=HZ, seconds=lasts, out=os.path.join(scratch, "out"), pid=job.pid).split(" ")]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        time.sleep(LEAD_S)
+        ran, waited, _ = procs.schedstat(job.pid, busy)
+        own, started = procs.all_cpu(process.pid), time.monotonic()
+        time.sleep(seconds)
+        ran_then, waited_then, _ = procs.schedstat(job.pid, busy)
+        own, elapsed = procs.all_cpu(process.pid) - own, time.monotonic() - started
+        finish(process)
+        said.seek(0)
+        taken = re.search(count, COLOURS.sub("", said.read()))
     if process.returncode != 0:
         return None
-    stood = max(0.0, elapsed - ran - waited)
-    return {"cost_pct": 100 * (own + stood) / elapsed, "own_pct": 100 * own / elapsed, "stopped_pct": 100 * stood / elapsed}
+    stood = max(0.0, elapsed - (ran_then - ran) - (waited_then - waited))
+    return {"cost_pct": 100 * (own + stood) / elapsed, "own_pct": 100 * own / elapsed, "stopped_pct": 100 * stood / elapsed,
+            "kept_hz": int(taken[1]) / lasts / (threads if of_each else 1) if taken else None}
 
 
-def peer_command(name, path, pid, seconds, out):
-    if name == "austin":
-        return [path, "-i", "10ms", "-x", str(int(seconds)), "-o", out, "-p", str(pid)]
-    options = ["--nonblocking"] if name == "py-spy nonblocking" else []
-    return [path, "record", *options, "-r", "100", "-d", str(int(seconds)), "-f", "raw", "-o", out, "-p", str(pid)]
-
-
-def part_peers(args):
-    job = Job(args.python, job_path("sampler_job.py"), "9", "1")
-    inject(args.build, job.pid)
-    tools = find_tools(args.build)
-    rounds = {name: [] for name in ["exact", "gentle", "as_shipped", *tools]}
-    seconds = 2 * max(2, int(args.seconds))
-    busy = busy_thread(job.pid)
-    run_ours(args, job, 1, "exact")  # every code object is seen for the first time
+def one_job(args, job, peers, threads):
+    """Rounds of all ways to sample one job, the order of each drawn."""
+    dice, busy, seconds = random.Random(7), busy_thread(job.pid), max(1, int(args.seconds))
+    ways = chosen([*OURS, *peers], args.ways)
+    rounds = {name: [] for name in ways}
+    run_ours(args, job, threads, 1, "exact")  # every code object is seen for the first time
     for _ in range(args.rounds):
-        for mode in ("exact", "gentle"):
-            rounds[mode].append(run_ours(args, job, seconds, mode))
-        rounds["as_shipped"].append(run_ours(args, job, seconds, "exact", None))
-        with tempfile.TemporaryDirectory() as scratch:
-            for name, path in tools.items():
-                row = run_tool(peer_command(name, path, job.pid, seconds + 3, os.path.join(scratch, "out")), job.pid, busy, seconds)
-                if row:
-                    rounds[name].append(row)
-    job.end()
-    out = {name: median_of(r) for name, r in rounds.items() if r}
-    for name in tools:
-        if name in out:
-            for ours in ("exact", "as_shipped"):
-                ratios = [a["cost_pct"] / b["cost_pct"] for a, b in zip(rounds[ours], rounds[name])]
+        for name in dice.sample(ways, len(ways)):
+            rounds[name].append(run_ours(args, job, threads, seconds, *OURS[name]) if name in OURS
+                                else run_peer(name, peers[name][0], job, busy, threads, seconds))
+    out = {name: median_of(rows) for name in ways if (rows := [row for row in rounds[name] if row])}
+    for name in peers:
+        for ours in ("exact", "as_shipped"):
+            pairs = [(a, b) for a, b in zip(rounds.get(ours, []), rounds.get(name, [])) if b and b["cost_pct"]]
+            if pairs:
+                ratios = [a["cost_pct"] / b["cost_pct"] for a, b in pairs]
                 out[f"{ours}_of_{name}"] = {"median": round(statistics.median(ratios), 3), "interval_95": windows.interval(ratios),
                                             "all": [round(r, 3) for r in ratios]}
-    out["rate_kept"] = {ours: round(out[ours]["ticks_hz"] / HZ, 3) for ours in ("exact", "gentle", "as_shipped")}
-    out["said_of_measured"] = round(out["exact"]["us_per_sample"] / out["exact"]["us_per_sample_measured"], 3)
+    out["rate_kept"] = {ours: round(out[ours]["kept_hz"] / HZ, 3) for ours in OURS if ours in out}
+    if "us_per_sample" in out.get("exact", {}):
+        out["said_of_measured"] = round(out["exact"]["us_per_sample"] / out["exact"]["us_per_sample_measured"], 3)
     return out
 
 
-def find_tools(build):
-    tools = {}
-    for name in ("austin", "py-spy"):
-        path = os.path.join(build, "bench-venv", "bin", name)
-        path = path if os.path.exists(path) else shutil.which(name)
-        if path and subprocess.run([path, "--version"], capture_output=True).returncode == 0:
-            tools[name] = path
-    if "py-spy" in tools:
-        tools["py-spy nonblocking"] = tools["py-spy"]
-    return tools
+def part_peers(args):
+    peers = find_peers(args)
+    out = {"versions": {name: version for name, (_, version) in peers.items()}, "rounds": args.rounds, "jobs": {}}
+    for name in chosen(JOBS, args.jobs):
+        threads, frames, work = JOBS[name]
+        python = args.torch_python if work == "torch" else args.python
+        if work == "torch" and not has_torch(python):
+            continue
+        job = Job(python, job_path("peers_job.py"), str(threads), str(frames), work)
+        try:
+            inject(args.build, job.pid)
+            out["jobs"][name] = one_job(args, job, peers, threads)
+        finally:
+            job.end()
+    return out
+
+
+# --- wakeups ------------------------------------------------------------------------------------------------------
+
+def wakes_of(pids, seconds):
+    """{thread: wake-ups a second, CPU time of each in us, percent of a core} within `seconds`."""
+    def read():
+        return {(pid, tid): (name, procs.switches(pid, tid), procs.schedstat(pid, tid)[0])
+                for pid in pids for tid, name in procs.threads(pid).items()}
+
+    before, started = read(), time.monotonic()
+    time.sleep(seconds)
+    after, elapsed = read(), time.monotonic() - started
+    rows = {}
+    for key, (name, switches, cpu) in after.items():
+        _, switches_before, cpu_before = before.get(key, (name, 0, 0.0))
+        wakes, spent = switches - switches_before, cpu - cpu_before
+        row = rows.setdefault(name, {"per_s": 0.0, "us": None, "cpu_pct": 0.0})  # threads of one name together
+        row["per_s"] += wakes / elapsed
+        row["cpu_pct"] += 100 * spent / elapsed
+    for row in rows.values():
+        row["us"] = round(1e4 * row["cpu_pct"] / row["per_s"], 1) if row["per_s"] else None
+        row["per_s"], row["cpu_pct"] = round(row["per_s"], 2), round(row["cpu_pct"], 4)
+    return {name: row for name, row in sorted(rows.items()) if row["per_s"]}
+
+
+def part_wakeups(args):
+    """The job's own threads sleep all the while: what wakes up is ours."""
+    job = Job(args.python, job_path("sampler_job.py"), "9", "0")
+    seconds = 5 * args.seconds
+    try:
+        inject(args.build, job.pid)
+        time.sleep(5)  # what the attach itself set off is over, and nobody has run for a while
+        out = {"nobody": wakes_of([job.pid], seconds)}
+        screen = pseudo_terminal.Screen(os.path.join(args.build, "probing-top"), str(job.pid))
+        screen.drain(5)
+        reader = threading.Thread(target=screen.drain, args=(seconds + 1,))
+        reader.start()
+        out["probing_top"] = wakes_of([job.pid, screen.pid], seconds)
+        reader.join()
+        screen.end()
+        for state in ("nobody", "probing_top"):
+            rows = out[state].values()
+            out[state + "_all"] = {key: round(sum(row[key] for row in rows), 4) for key in ("per_s", "cpu_pct")}
+        return out
+    finally:
+        job.end()
 
 
 # --- idle ---------------------------------------------------------------------------------------------------------
@@ -265,12 +404,12 @@ def part_idle(args):
     rounds = {n: [] for n in jobs}
     for n, job in jobs.items():
         inject(args.build, job.pid)
-        run_ours(args, job, 1, "exact")
+        run_ours(args, job, n + 1, 1, "exact")
     for _ in range(args.rounds):
         for n, job in jobs.items():
-            row = run_ours(args, job, max(3, int(args.seconds)), "exact")
-            row["us_per_tick"] = 1e4 * row["agent_pct"] / row["ticks_hz"]
-            row["us_per_tick_with_client"] = 1e4 * row["cost_pct"] / row["ticks_hz"]
+            row = run_ours(args, job, n + 1, max(3, int(args.seconds)), "exact")
+            row["us_per_tick"] = 1e4 * row["agent_pct"] / row["kept_hz"]
+            row["us_per_tick_with_client"] = 1e4 * row["cost_pct"] / row["kept_hz"]
             rounds[n].append(row)
     for job in jobs.values():
         job.end()
@@ -335,7 +474,7 @@ class Steps:
 
 
 def part_train(args):
-    if subprocess.run([args.torch_python, "-c", "import torch"], capture_output=True).returncode != 0:
+    if not has_torch(args.torch_python):
         return None
     with tempfile.TemporaryDirectory() as scratch:
         counter = os.path.join(scratch, "steps")
@@ -400,8 +539,14 @@ def verdict(value, spread, budget, rate_kept=1):
 
 
 BUDGETS = (  # name, budget, where the figure is
-    ("ten threads, one busy, the full 100 Hz: cost of austin's", 0.2, ("peers", "exact_of_austin", "median")),
-    ("the same as shipped, with a budget of 1 %", 0.2, ("peers", "as_shipped_of_austin", "median")),
+    ("ten threads, one busy, idle stacks of 3 frames: cost of austin's", 0.1, ("peers", "jobs", "python_10_shallow", "exact_of_austin", "median")),
+    ("ten threads, one busy, idle stacks of 20 frames: cost of austin's", 0.1, ("peers", "jobs", "python_10_deep", "exact_of_austin", "median")),
+    ("ten threads, one busy, idle stacks of 3 frames: cost of profiling.sampling's", 0.1,
+     ("peers", "jobs", "python_10_shallow", "exact_of_profiling.sampling", "median")),
+    ("ten threads, one busy, idle stacks of 20 frames: cost of profiling.sampling's", 0.1,
+     ("peers", "jobs", "python_10_deep", "exact_of_profiling.sampling", "median")),
+    ("torch, one thread, as shipped: percent of a core", 0.3, ("peers", "jobs", "torch_1", "as_shipped", "cost_pct")),
+    ("idle job, nobody connected: the agent, percent of a core", 0.03, ("wakeups", "nobody_all", "cpu_pct")),
     ("idle thread, us a tick at 100 Hz", 0.5, ("tick", "us_idle_thread", "100hz")),
     ("running thread-sample, us, handler and signal included", 6, ("tick", "us_running_thread", "all")),
     ("200 idle threads of 20: a tick", 2, ("tick", "idle_200_of_20")),
@@ -423,9 +568,62 @@ def verdicts(out):
     for what, budget, path in BUDGETS:
         value, around = look_up(out, *path), look_up(out, *path[:-1])
         spread = around.get("interval_95") if isinstance(around, dict) else None
-        kept = look_up(out, "peers", "rate_kept", "exact") if path[:2] == ("peers", "exact_of_austin") else 1
+        kept = look_up(out, *path[:3], "rate_kept", "exact") if path[0] == "peers" else 1
         rows.append({"what": what, "budget": budget, "value": value, "interval_95": spread, "verdict": verdict(value, spread, budget, kept or 0)})
     return rows
+
+
+# --- tables -------------------------------------------------------------------------------------------------------
+
+def words_of(name):
+    threads, frames, work = JOBS[name]
+    idle = f", {threads - 1} idle with {frames} frames" if threads > 1 else ""
+    return f"{work}, {threads} thread{'s' if threads > 1 else ''}{idle}"
+
+
+def cell(row, key="cost_pct", digits=2):
+    return "" if row is None or row.get(key) is None else f"{row[key]:.{digits}f}"
+
+
+def ratio_cell(ratio):
+    if not ratio:
+        return ""
+    spread = ratio["interval_95"]
+    return f"{ratio['median']:.2f}" + (f" ({spread[0]:.2f} to {spread[1]:.2f})" if spread else "")
+
+
+def print_table(heads, rows):
+    print("| " + " | ".join(heads) + " |")
+    print("|---" * len(heads) + "|")
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print()
+
+
+def tables(out):
+    """Cost in percent of a core, and ours as a part of each other sampler's with the interval of 95 %."""
+    peers = out.get("peers")
+    if peers:
+        present = [name for name in peers["versions"] if any(name in job for job in peers["jobs"].values())]
+        heads = ["job", "ours", "kept Hz", "as shipped", "kept Hz"]
+        for name in present:
+            heads += [name, "kept Hz", f"ours of {name}"]
+        rows = []
+        for name, job in peers["jobs"].items():
+            row = [words_of(name)]
+            for ours in ("exact", "as_shipped"):
+                row += [cell(job.get(ours)), cell(job.get(ours), "kept_hz", 0)]
+            for peer in present:
+                row += [cell(job.get(peer)), cell(job.get(peer), "kept_hz", 0), ratio_cell(job.get(f"exact_of_{peer}"))]
+            rows.append(row)
+        print_table(heads, rows)
+    wakeups = out.get("wakeups")
+    if wakeups:
+        names = dict.fromkeys([*wakeups["nobody"], *wakeups["probing_top"]])
+        rows = [[name] + [cell(wakeups[state].get(name), key, digits) for state in ("nobody", "probing_top")
+                          for key, digits in (("per_s", 1), ("us", 0), ("cpu_pct", 3))] for name in names]
+        print_table(["thread", "nobody connected: wake-ups a second", "us each", "% of a core",
+                     "with probing-top: wake-ups a second", "us each", "% of a core"], rows)
 
 
 def main():
@@ -438,7 +636,15 @@ def main():
     parser.add_argument("--window", type=float, default=1, help="seconds of a window with or without sampling")
     parser.add_argument("--pairs", type=int, default=40, help="of such windows")
     parser.add_argument("--only", default=",".join(PARTS))
+    parser.add_argument("--jobs", default="*", help="of peers: names or shell patterns")
+    parser.add_argument("--ways", default="*", help="of peers: ours and other samplers, names or shell patterns")
+    parser.add_argument("--peer", action="append", default=[], metavar="NAME=PATH", help="another sampler, or another version of one")
+    parser.add_argument("--table", metavar="FILE", help="print the tables of what was measured before")
     args = parser.parse_args()
+    if args.table:
+        with open(args.table, encoding="utf-8") as document:
+            tables(json.load(document))
+        return
     args.torch_python = args.torch_python or args.python
     wanted = args.only.split(",")
     unknown = [name for name in wanted if name not in PARTS]

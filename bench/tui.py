@@ -24,86 +24,26 @@ htop             the same of htop (where there is one), over this machine's proc
 """
 
 import argparse
-import fcntl
 import json
 import math
 import os
-import pty
 import re
 import select
 import shutil
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "bench", "support"))
 sys.path.insert(0, os.path.join(ROOT, "tests", "functional"))
 import procs  # noqa: E402
+from pseudo_terminal import COLUMNS, ROWS, Screen  # noqa: E402
 from fake_agent import FakeAgent, observe  # noqa: E402
 
-ROWS, COLUMNS = 50, 160
 TRAINING_SCREENS = {"overview": "1", "steps": "E", "tensors": "5", "modules": "6", "loader": "K"}
-
-
-class Screen:
-    """A program on a terminal of its own."""
-
-    def __init__(self, *command):
-        self.started = time.monotonic()
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.environ.update(TERM="xterm-256color", LC_ALL="C.UTF-8")
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-            os.execv(command[0], command)
-
-    def read(self, seconds):
-        """What is written until nothing comes for so long."""
-        out = b""
-        while select.select([self.fd], [], [], seconds)[0]:
-            out += os.read(self.fd, 1 << 16)
-        return out
-
-    def drain(self, seconds):
-        """Read on for so long: a program that cannot write stands still. How many pictures were painted meanwhile."""
-        until, pictures = time.monotonic() + seconds, 0
-        while (left := until - time.monotonic()) > 0:
-            if select.select([self.fd], [], [], left)[0]:
-                pictures += os.read(self.fd, 1 << 16).count(b"\x1b[?2026h")
-        return pictures
-
-    def wait_for(self, text, seconds=30):
-        """Read until a text was written; what was, up to it."""
-        out, until = b"", time.monotonic() + seconds
-        while text not in re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", out):
-            if not select.select([self.fd], [], [], max(0, until - time.monotonic()))[0]:
-                raise SystemExit(f"tui: {text!r} did not come in {seconds} seconds")
-            out += os.read(self.fd, 1 << 16)
-        return out
-
-    def type(self, text):
-        os.write(self.fd, text.encode())
-
-    def end(self):
-        self.type("q")
-        try:
-            self.drain(1)
-        except OSError:  # it has ended
-            pass
-        os.close(self.fd)
-        os.waitpid(self.pid, 0)
-
-
-def switches(pid):
-    total = 0
-    for tid in procs.threads(pid):
-        with open(f"/proc/{pid}/task/{tid}/status", encoding="utf-8") as status:
-            total += sum(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
-    return total
 
 
 def memory_mb(pid):
@@ -168,10 +108,10 @@ def measure(args, pid, keys="", delay="250ms", *options):
         out["key_to_paint_live_ms"] = live_key_times(screen, max(20, args.keys // 5))
     screen.type(" ")
     screen.drain(2)
-    before, cpu, started = switches(screen.pid), procs.all_cpu(screen.pid), time.monotonic()
+    before, cpu, started = procs.all_switches(screen.pid), procs.all_cpu(screen.pid), time.monotonic()
     screen.drain(args.seconds)
     elapsed = time.monotonic() - started
-    out["switches_paused"] = round((switches(screen.pid) - before) / elapsed, 2)
+    out["switches_paused"] = round((procs.all_switches(screen.pid) - before) / elapsed, 2)
     out["cpu_pct_paused"] = round(100 * (procs.all_cpu(screen.pid) - cpu) / elapsed, 3)
     out["key_to_paint_ms"] = key_times(screen, args.keys)
     screen.end()
@@ -223,9 +163,9 @@ def wakeups(args, pid, keys=""):
         screen.drain(1)
         agent.rate = 0
         screen.drain(2)
-        before, started = switches(screen.pid), time.monotonic()
+        before, started = procs.all_switches(screen.pid), time.monotonic()
         screen.drain(args.seconds)
-        count = round((switches(screen.pid) - before) / (time.monotonic() - started), 2)
+        count = round((procs.all_switches(screen.pid) - before) / (time.monotonic() - started), 2)
         screen.end()
         return count
 
@@ -240,9 +180,9 @@ def measure_htop(args):
     out["private_mb"], out["rss_mb"] = memory_mb(screen.pid)
     screen.type("Z")  # it has a pause of its own
     screen.drain(1)
-    before, started = switches(screen.pid), time.monotonic()
+    before, started = procs.all_switches(screen.pid), time.monotonic()
     screen.drain(args.seconds)
-    out["switches_paused"] = round((switches(screen.pid) - before) / (time.monotonic() - started), 2)
+    out["switches_paused"] = round((procs.all_switches(screen.pid) - before) / (time.monotonic() - started), 2)
     out["key_to_paint_ms"] = key_times(screen, max(20, args.keys // 4), ("\x1b[B", "\x1b[A"))
     screen.end()
     return out

@@ -11,6 +11,8 @@
 #
 #   MATRIX_ONLY=PATTERN     only rows whose Python matches that regular expression (3.14, t$)
 #   MATRIX_SAMPLES=NUMBER   samples of the program whose stacks are known, of each Python (20000)
+#   MATRIX_BENCH=OPTIONS    what sampling costs there instead of the tests: bench/sampler.py --only peers OPTIONS, into
+#                           BUILD/bench/sampler-PYTHON.json; beside it profiling.sampling, and austin if /usr/bin of that Debian has one
 #
 # Everything is mounted in a namespace of its own, so that nothing is left mounted, however it ends. Exit status 1 when a
 # test failed or a Python could not be had; one whose source Debian does not have (any more) is left out and named at the end.
@@ -147,6 +149,18 @@ write_launcher() { # root python file
     chmod +x "$3"
 }
 
+bench_row() { # suite python launcher
+    local austin=$work/bin/$1-austin peer=()
+    if [ -x "$work/$1/usr/bin/austin" ]; then
+        write_launcher "$work/$1" austin "$austin"
+        peer=(--peer "austin=$austin")
+    fi
+    mkdir -p "$build/bench"
+    # shellcheck disable=SC2086
+    "$here/bench/sampler.py" --build "$build" --only peers --jobs 'python_*' --python "$3" "${peer[@]}" $MATRIX_BENCH \
+        >"$build/bench/sampler-$2.json" && "$here/bench/sampler.py" --table "$build/bench/sampler-$2.json"
+}
+
 test_row() { # suite python minor
     local root=$work/$1 launcher=$work/bin/$1-$2
     if [ ! -x "$root/usr/bin/$2" ]; then
@@ -156,6 +170,10 @@ test_row() { # suite python minor
     write_launcher "$root" "$2" "$launcher"
     export PROBING_TEST_PYTHONS=$launcher PROBING_TEST_ANY_PYTHON=$launcher PROBING_KNOWN_SAMPLES=$samples
     say "$2 of Debian $1: $(chroot "$root" "/usr/bin/$2" -VV 2>&1 | head -n 1)"
+    if [ -n "${MATRIX_BENCH-}" ]; then
+        [ "$3" = refused ] || bench_row "$1" "$2" "$launcher"
+        return
+    fi
     if [ "$3" = refused ]; then
         PROBING_TEST_REFUSED_PYTHON=$launcher PROBING_TEST_REQUIRE=refused-python,ptrace "$here/tests/run" --build "$build" \
             --part functional --match test_a_debug_build -- "${arguments[@]}"

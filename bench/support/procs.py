@@ -26,6 +26,19 @@ def schedstat(pid, tid):
         return 0.0, 0.0, 0
 
 
+def switches(pid, tid):
+    """How often that thread went to sleep, which is how often it woke up."""
+    try:
+        with open(f"/proc/{pid}/task/{tid}/status", encoding="utf-8") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
+    except OSError:
+        return 0
+
+
+def all_switches(pid):
+    return sum(switches(pid, tid) for tid in threads(pid))
+
+
 def is_agent(name):
     return name.startswith("probing-")
 
