@@ -47,7 +47,7 @@ static void info_put_paths(const struct startup *s, struct strbuf *out) {
         strbuf_addf(out, "%-14s %s\n", "agent", e.text);
 }
 
-/* Whether the terminal knows synchronized output (mode 2026) is not asked: one that does not ignores it. */
+/* Synchronized output (mode 2026) is not queried: a terminal that does not know it ignores it. */
 static void info_put_terminal(const struct startup *s, struct strbuf *out) {
     const char *type = getenv("TERM"), *no_color = getenv("NO_COLOR");
     static const char *const depths[] = {"none", "8", "16", "256"};

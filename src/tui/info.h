@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* info: the text of --info: versions, where things lie, what the terminal can do, what is built in. Asks nothing of a target. */
+/* info: the text of --info: versions, paths, what the terminal can do, what is built in. Asks
+ * nothing of a target. */
 #ifndef TUI_INFO_H
 #define TUI_INFO_H
 

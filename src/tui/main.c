@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * main: `probing-top`. Reads the command line, attaches, and hands over to the screens or to an export.
+ * main: `probing-top`. Reads the command line, attaches, and hands over to the screens or to an
+ * export.
  *
- * Whatever can go wrong with what was typed goes wrong here, before the terminal is touched: one line on stderr and the
- * exit status of DESIGN: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 target lost.
+ * Mistakes in what was typed are found here, before the terminal is touched: one line on stderr and
+ * the exit status: 0 success, 1 failed, 2 usage, 3 cannot attach, 4 target lost.
  */
 #include <locale.h>
 #include <stdio.h>
@@ -54,7 +55,7 @@ static void main_put_help(struct strbuf *out) {
                      "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target is gone.\n");
 }
 
-/* The wish of --budget, 0 when there is none. */
+/* The value of --budget; 0: none. */
 static int main_parse_budget(const char *text, double *out, struct err *e) {
     struct config wish;
     *out = 0;
@@ -67,7 +68,7 @@ static int main_parse_budget(const char *text, double *out, struct err *e) {
     return 0;
 }
 
-/* Everything about the export's options that is wrong without --export. */
+/* Reject options of the export without --export. */
 static int main_check(const struct main_options *o, struct err *e) {
     enum theme_depth depth;
     const char *stray = o->output            ? "--output"
@@ -106,7 +107,7 @@ static int main_check(const struct main_options *o, struct err *e) {
     return theme_choose_depth(o->color, NULL, 256, &depth, e);
 }
 
-/* Rows or columns of text: as told, $LINES or $COLUMNS, the terminal's, or `usual`. */
+/* Rows or columns of text: as given, $LINES or $COLUMNS, the terminal's, or `usual`. */
 static int main_text_size(long told, const char *variable, bool rows, int usual) {
     struct winsize w;
     const char *env = getenv(variable);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * main_options: the options of `probing-top`, a row each: the parser, --help, the manual page and the shells' completion are
- * made from them.
+ * main_options: the options of `probing-top`, a row each: the parser, --help, the manual page and
+ * the shells' completion are made from them.
  */
 #ifndef TUI_MAIN_OPTIONS_H
 #define TUI_MAIN_OPTIONS_H
@@ -10,7 +10,7 @@
 
 #include "base/option.h"
 
-/* What was given; in the order of the help is main_table. */
+/* The values of the options; main_table has the order of the help. */
 struct main_options {
     const char *delay, *theme, *color, *filter, *export, *output, *unit, *sql, *budget, *screen, *diff,
         *token;

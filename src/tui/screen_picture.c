@@ -22,10 +22,10 @@
 #define SCREEN_PICTURE_NAMES 32
 #define SCREEN_PICTURE_LINE (SCREEN_PICTURE_MAX * 8)
 #define SCREEN_PICTURE_ANSWER_S 20 /* that the answer to a query may take */
-#define SCREEN_PICTURE_ASKS                                                                                  \
-    (2 * FEED_COUNT) /* queries of a screen, at most: what one says may lead to another */
+/* Queries of a screen, at most: one result may lead to another query. */
+#define SCREEN_PICTURE_ASKS (2 * FEED_COUNT)
 
-/* A screen that lies over another, or tells of the session alone, is none. */
+/* Overlays, and screens about the session only, cannot be pictured. */
 static bool screen_picture_is_one(const struct screen_def *def) { return !def->of_session; }
 
 const char *screen_picture_names(void) {
@@ -63,7 +63,7 @@ static void screen_picture_put_time(struct screen_picture *p) {
     app_set_time(p->app, (double)clock_mono_ns() / 1e9, clock_epoch_s());
 }
 
-/* The target stays the caller's: it is lent, and given back before the app is freed. */
+/* The target belongs to the caller: it is lent, and given back before the app is freed. */
 static void screen_picture_lend(struct screen_picture *p, const struct model_target *target) {
     struct data *d = &p->app->data;
     d->target = *target;
@@ -96,7 +96,7 @@ static void screen_picture_put(const struct grid *g, int rows, struct strbuf *ou
     }
 }
 
-/* One query, to its end. */
+/* Run one query to its end. */
 static void screen_picture_ask(struct screen_picture *p, struct querier *q, enum app_feed_id id) {
     struct querier_answer answer = {.kind = QUERIER_RUN, .error_at = -1};
     struct pollfd fd = {.events = POLLIN};
@@ -113,7 +113,7 @@ static void screen_picture_ask(struct screen_picture *p, struct querier *q, enum
     app_take_feed(p->app, id, &answer);
 }
 
-/* What the screen wants of the tables: all of it, as nobody looks a second time. */
+/* Run all queries that the screen wants, because nothing is shown a second time. */
 static void screen_picture_ask_all(struct screen_picture *p, const struct target_address *addr) {
     struct querier_answer refused = {.kind = QUERIER_RUN, .error_at = -1};
     enum app_feed_id id = app_feed_next(p->app, FEED_COUNT);
@@ -127,7 +127,7 @@ static void screen_picture_ask_all(struct screen_picture *p, const struct target
     querier_free(q);
 }
 
-/* What the kernel tells of the process, where the screen shows it. */
+/* What the kernel says about the process, if the screen shows it. */
 static void screen_picture_read_stats(struct screen_picture *p, const struct target_address *addr) {
     struct proc_stats_reader r = {.pid = 0};
     struct proc_stats v;
@@ -161,7 +161,8 @@ static int screen_picture_render(void *arg, const struct target_address *addr,
     if (addr)
         screen_picture_ask_all(p, addr);
     app_draw(p->app, &g);
-    screen_picture_put(&g, p->rows, out); /* without the last row: keys say nothing in a file */
+    /* Without the last row: its keys mean nothing in a file. */
+    screen_picture_put(&g, p->rows, out);
     screen_picture_give_back(p);
     grid_fini(&g);
     return out->failed ? err_set(e, ERR_FAILED, "out of memory for the screen") : 0;

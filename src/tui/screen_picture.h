@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * screen_picture: any screen with a number as text, for --export txt --screen NAME: what a terminal of that size would show.
+ * screen_picture: any tab as text, for --export txt --screen NAME: what a terminal of that size
+ * would show.
  *
- * A screen that is made of samples is fed with them while they come. One thread.
+ * A screen of samples is fed with them while they arrive. One thread.
  */
 #ifndef TUI_SCREEN_PICTURE_H
 #define TUI_SCREEN_PICTURE_H
@@ -15,7 +16,7 @@
 #include "client/export/export.h"
 #include "tui/core/app.h"
 
-#define SCREEN_PICTURE_S 3.0    /* how long samples are taken unless told */
+#define SCREEN_PICTURE_S 3.0    /* how long samples are taken by default */
 #define SCREEN_PICTURE_MAX 1000 /* rows and columns */
 
 struct screen_picture {
@@ -25,11 +26,11 @@ struct screen_picture {
     struct export_renderer renderer; /* for export_request.screen */
 };
 
-/* "flame|threads|top|..": those that there are pictures of; owned by the call's static buffer. */
+/* "flame|threads|top|..": the screens that can be pictured; owned by the call's static buffer. */
 const char *screen_picture_names(void);
 
-/* Begin a picture of the screen of that name. 0, or -1 with ERR_USAGE and a suggestion; screen_picture_fini frees, on failure
- * too, and after the export. */
+/* Begin a picture of the screen of that name. 0, or -1 with ERR_USAGE and a suggestion; call
+ * screen_picture_fini after a failure, too, and after the export. */
 int screen_picture_init(struct screen_picture *p, const char *name, int rows, int cols,
                         const struct app_config *config, struct err *e);
 void screen_picture_fini(struct screen_picture *p);

@@ -29,7 +29,7 @@ static void screen_text_put(const struct grid *g, int rows, struct strbuf *out) 
     }
 }
 
-/* One thread's title and frames, drawn row by row: a stack may be longer than any screen. */
+/* Draw one thread's title and frames row by row: a stack may be longer than any screen. */
 static void screen_text_stack(const struct model_thread *t, struct grid *g, struct strbuf *out) {
     struct rect row = {0, 0, 1, g->cols};
     char name[256];
@@ -75,7 +75,7 @@ static void screen_text_threads(const struct app *app, const struct screen_text_
     thread_rows_fini(&rows);
 }
 
-/* Uncut: there is no screen to fit. */
+/* Uncut: no screen limits it. */
 static void screen_text_banner(const struct app *app, struct strbuf *out) {
     char banner[512], clean[512];
     if (!app_banner(app, banner, sizeof banner))
@@ -86,7 +86,7 @@ static void screen_text_banner(const struct app *app, struct strbuf *out) {
 
 int screen_text_render(void *arg, const struct target_address *addr, const struct model_target *target,
                        const struct model_snapshot *snapshot, struct strbuf *out, struct err *e) {
-    (void)addr; /* it shows nothing of the tables */
+    (void)addr; /* the export has nothing from the tables */
     const struct screen_text_config *config = arg;
     struct app_config app_config = {.ascii = config->ascii, .delay_s = 0};
     struct app *app = app_new(&app_config);
@@ -97,7 +97,8 @@ int screen_text_render(void *arg, const struct target_address *addr, const struc
         return err_set(e, ERR_FAILED, "out of memory for the screen");
     }
     g.ascii = config->ascii;
-    /* The data stay the caller's: they are lent for the drawing and taken back before the app is freed. */
+    /* The data belong to the caller: they are lent for the drawing and given back before the app is
+     * freed. */
     struct data *d = &app->data;
     d->target = *target;
     d->live.snapshot = *snapshot;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * screen_text: the Threads screen as plain text, for --export txt. Drawn by the same code as on a terminal.
+ * screen_text: the Threads screen as plain text, for --export txt. Drawn by the same code as on a
+ * terminal.
  */
 #ifndef TUI_SCREEN_TEXT_H
 #define TUI_SCREEN_TEXT_H
@@ -15,11 +16,11 @@
 struct screen_text_config {
     int cols; /* width; at least LAYOUT_MIN_COLS is used */
     bool ascii;
-    const char *filter; /* as --filter; NULL none */
+    const char *filter; /* as --filter; NULL: none */
 };
 
-/* Header, all threads, and the stack of every thread that has one. Signature of export_renderer.render; `arg` is a
- * struct screen_text_config. 0, or -1 with the error. */
+/* Header, all threads, and the stack of every thread that has one. Signature of
+ * export_renderer.render; `arg` is a struct screen_text_config. 0, or -1 with the error. */
 int screen_text_render(void *arg, const struct target_address *addr, const struct model_target *target,
                        const struct model_snapshot *snapshot, struct strbuf *out, struct err *e);
 

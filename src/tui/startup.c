@@ -11,7 +11,7 @@
 #define STARTUP_MAX_THEMES 64
 #define STARTUP_WARNINGS ((size_t)64 * 1024)
 
-/* Where themes lie: the user's, those beside this program, the installed. */
+/* Where themes are: the user's, those beside this program, the installed ones. */
 static void startup_find_themes(struct startup *s) {
     char exe[PATH_MAX], folder[CONFIG_FILE_PATH - 16];
     size_t n = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * startup: what the program begins with: the settings file, the command line over it, the theme they name, and where all of
- * these lie. What is wrong in a file is a warning; what is wrong on the command line is an error. Before the terminal is touched.
+ * startup: what the program begins with: the settings file, the command line over it, the theme
+ * that they name, and where all of these are. A mistake in a file is a warning, one on the command
+ * line an error. Before the terminal is touched.
  */
 #ifndef TUI_STARTUP_H
 #define TUI_STARTUP_H
@@ -18,19 +19,20 @@
 
 struct startup {
     struct settings settings;
-    char config_path[CONFIG_FILE_PATH]; /* "" nowhere */
+    char config_path[CONFIG_FILE_PATH]; /* "": nowhere */
     char themes_user[CONFIG_FILE_PATH], themes_beside[CONFIG_FILE_PATH], themes_above[CONFIG_FILE_PATH];
     struct theme_path theme_path; /* points into this struct */
     struct theme theme;
-    struct strbuf warnings; /* a line each */
+    struct strbuf warnings; /* one a line */
 };
 
-/* Read the file (and the keys in it), then the command line. -1 with ERR_USAGE for the latter. To be ended by startup_fini in
- * either case. */
+/* Read the file (including its keys), then the command line. -1 with ERR_USAGE for the latter. Call
+ * startup_fini in either case. */
 int startup_read(struct startup *s, const struct main_options *o, struct err *e);
 void startup_fini(struct startup *s);
 
-/* Load the theme. One that the command line names must be there; instead of one that the file names there is the default. */
+/* Load the theme. One that the command line names must exist; a missing one of the file is replaced
+ * by the default. */
 int startup_load_theme(struct startup *s, struct err *e);
 
 /* Names of the themes that are found, for --help. */

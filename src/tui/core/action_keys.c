@@ -17,7 +17,7 @@
 
 /* The keys of a row in a context, as codes. */
 struct action_keys {
-    int line; /* of the user's file; 0: what other lines of it leave; -1: the table has them */
+    int line; /* of the user's file; 0: what its other lines leave; -1: the keys of the table */
     size_t n;
     uint32_t codes[ACTION_MAX_KEYS];
 };
@@ -27,7 +27,8 @@ static bool action_has_defaults;
 static struct action_keys action_changes[ACTION_MAX_CHANGES];
 static size_t action_n_changes;
 
-/* One more than the number of a row's change in a context, which is asked for at every key that is drawn; 0 none. */
+/* Number of a row's change in a context, plus 1, because it is needed for every key that is drawn;
+ * 0: none. */
 static uint16_t action_change_at[ACTION_MAX_ROWS][CONTEXT_COUNT];
 
 /* Resolve the names in the table, once. */
@@ -54,7 +55,7 @@ void action_reset_keys(void) {
     action_n_changes = 0;
 }
 
-/* Give a row other keys in a context. False when there is no room for more. */
+/* Give a row other keys in a context. False: no room for more. */
 static bool action_set_keys(const struct action_def *row, enum action_context context,
                             const struct action_keys *keys) {
     uint16_t *change = &action_change_at[row - action_table()][context];
@@ -117,7 +118,7 @@ void action_list_keys(struct strbuf *out) {
 
 /* ---- keys from the user's file ---- */
 
-/* What terminals send for another key; the name of that. NULL: for itself. */
+/* The name of the key that terminals send for another one. NULL: it stands for itself. */
 static const char *action_key_sent_as(uint32_t key) {
     switch (key) {
     case INPUT_CTRL + 'i':
@@ -194,7 +195,7 @@ static int action_no_action(unsigned contexts, const char *context, const char *
     return err_set(e, ERR_USAGE, "%s has no action '%s': --list-keys names them", context, name);
 }
 
-/* The contexts of a name before the dot; 0 there is none of that name. */
+/* The contexts of a name before the dot; 0: there is none with that name. */
 static unsigned action_contexts_named(const char *name) {
     if (strcmp(name, "all") == 0)
         return ACTION_EVERYWHERE;
@@ -256,7 +257,7 @@ static void action_warn_of_clash(const struct action_clash *k, bool is_left_with
     char place[ACTION_LINE], key[ACTION_KEY_NAME];
     if (!k->warnings || (lost <= 0 && !is_left_without))
         return;
-    /* There is one warning for a line, in however many contexts it is wrong. */
+    /* One warning for a line, in however many contexts it is wrong. */
     snprintf(place, sizeof place, "%s:%d: ", k->source, lost > 0 ? lost : won);
     if (strstr(strbuf_str(k->warnings), place))
         return;
@@ -270,7 +271,7 @@ static void action_warn_of_clash(const struct action_clash *k, bool is_left_with
                     context, key, k->loser->name, context, k->loser->name);
 }
 
-/* The loser goes without the key. */
+/* The loser loses the key. */
 static void action_settle_clash(const struct action_clash *k) {
     const struct action_keys *before = action_keys_of(k->loser, k->context);
     struct action_keys left = {.line = before->line > 0 ? before->line : 0};
@@ -281,7 +282,7 @@ static void action_settle_clash(const struct action_clash *k) {
     action_set_keys(k->loser, k->context, &left);
 }
 
-/* Who else has a key of `row`, which a line of the file has changed? */
+/* Find other rows with a key of `row`, which a line of the file has changed. */
 static void action_settle_row(const struct action_def *row, enum action_context context, const char *source,
                               struct strbuf *warnings) {
     uint32_t key;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* action_table: what every key does, a row each; see action_table.h. A row is one line, or two: the words of the help. */
+/* action_table: the default keys of every action, a row each; see action_table.h. A row is one
+ * line, or two: the words of the help. */
 #include "tui/core/action_table.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@
 #define LOADER ACTION_IN(CONTEXT_LOADER)
 #define TREES (TENSORS | MODULES | LOADER) /* rows within rows */
 #define STEPS ACTION_IN(CONTEXT_STEPS)
-#define SHEETS (TREES | STEPS) /* tables of what is asked of the job's tables */
+#define SHEETS (TREES | STEPS) /* tables from queries of the job's tables */
 #define TRAINING (MODULES | STEPS | OVERVIEW)
 #define PANES (THREADS | TOP)
 #define VIEWS ACTION_VIEWS
@@ -34,8 +35,8 @@
 #define SHEET ACTION_IN(CONTEXT_SQL_SHEET)
 #define SQL (EDIT | SHEET)
 #define TABS ACTION_TABS
-#define FRAMES (PANES | FLAME)                /* where a row is of a stack */
-#define PICKED (FRAMES | OVERVIEW | TIMELINE) /* where a row is of a thread or a function */
+#define FRAMES (PANES | FLAME)                /* where a row belongs to a stack */
+#define PICKED (FRAMES | OVERVIEW | TIMELINE) /* where a row belongs to a thread or a function */
 #define MENU ACTION_IN(CONTEXT_MENU)
 #define EXPORT ACTION_IN(CONTEXT_EXPORT)
 #define OVER ACTION_OVERLAYS
@@ -47,7 +48,8 @@
 #define PROCESSES (ACTION_IN(CONTEXT_PICKER) | ACTION_IN(CONTEXT_TARGETS))
 #define ALL ACTION_LETTERS
 
-/* Here stand the rows that open a screen, which are of its file; and those of screens that stand nowhere else. */
+/* Placeholders for the rows that open a screen, which are in its file; and for those of all
+ * remaining screens. */
 #define SCREEN(NAME)                                                                                         \
     { ACTION_SHOW_##NAME, NULL, 0, {NULL}, NULL, 0, NULL }
 #define OTHER_SCREENS                                                                                        \
@@ -387,7 +389,7 @@ static const struct action_def action_fixed[] = {
 
 static struct action_def action_rows[ACTION_MAX_ROWS];
 
-/* Contexts of the screens that are tabs, where letters are keys; of them, those of views of the job. */
+/* Contexts of the tabs, where letters are keys; those of them that show the job. */
 static void action_find_tabs(unsigned *tabs, unsigned *views) {
     *tabs = *views = 0;
     for (const struct screen_def *const *s = screen_list; *s; s++) {
@@ -397,7 +399,7 @@ static void action_find_tabs(unsigned *tabs, unsigned *views) {
     }
 }
 
-/* The row after the `n`th; the last one is left free, for it ends the table. How many there are then. */
+/* Append a row; the last one is left free, because it ends the table. Returns their number. */
 static size_t action_add(size_t n, const struct action_def *row) {
     if (n + 1 == ACTION_MAX_ROWS)
         return n;
@@ -457,7 +459,7 @@ const struct action_def *action_named(const char *name, enum action_context cont
     return NULL;
 }
 
-/* Names of a context: of the screen that has it. */
+/* The names of a context, from the screen that has it. */
 static struct screen_context action_context_of(enum action_context context) {
     for (const struct screen_def *const *s = screen_list; *s; s++) {
         const struct screen_def *def = *s;

@@ -32,7 +32,7 @@ static void app_close(struct app *a) {
         app_quit(a);
 }
 
-/* Actions that mean the same on every screen; false when it is none of them. */
+/* Actions that mean the same on every screen; false: another one. */
 static bool app_act_common(struct app *a, enum action action) {
     switch ((int)action) {
     case ACTION_SEARCH:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* app_act: what an action does, by the topmost screen or on all of them. */
+/* app_act: what an action does: on the topmost screen, or on any. */
 #ifndef TUI_CORE_APP_ACT_H
 #define TUI_CORE_APP_ACT_H
 

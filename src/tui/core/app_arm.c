@@ -9,9 +9,9 @@
 #include "tui/core/app_message.h"
 #include "tui/core/app_screen.h"
 
-#define ARM_STATUS_S 0.5   /* between two looks at how it gets on, while something is armed from here */
-#define ARM_SETTLED_S 5.0  /* the same on a screen that tells what is armed by others */
-#define ARM_CONFIRM_S 60.0 /* so long what it costs may be confirmed */
+#define ARM_STATUS_S 0.5   /* between two status requests while something is armed from here */
+#define ARM_SETTLED_S 5.0  /* the same on a screen that shows what others have armed */
+#define ARM_CONFIRM_S 60.0 /* for so long the cost can be confirmed */
 
 static void app_arm_request(struct app *a, enum arm_kind kind, bool disarm, bool dry) {
     struct wire_arm want = {.steps = arm_defs[kind].steps, .dry = dry};
@@ -56,7 +56,7 @@ bool app_arm_act(struct app *a, enum action action) {
     return true;
 }
 
-/* It is over: what the agent says of it, or how many steps it has seen. */
+/* It has ended: the agent's words, or how many steps it has seen. */
 static void app_arm_end(struct app *a, enum arm_kind kind) {
     struct arm *arm = &a->data.arms.kinds[kind];
     const struct arm_def *def = &arm_defs[kind];
@@ -66,7 +66,7 @@ static void app_arm_end(struct app *a, enum arm_kind kind) {
     else if (arm->looks > 0)
         snprintf(arm->said, sizeof arm->said, "%lld step%s seen", (long long)arm->looks,
                  arm->looks == 1 ? "" : "s");
-    else /* or some since we asked last */
+    else /* or some since our last request */
         snprintf(arm->said, sizeof arm->said, "over");
     if (!arm->trying)
         app_message(a, false, "%s: %s", def->what, arm->said);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* app_attach: attaching to a process that was chosen, and to several one after the other. */
+/* app_attach: attaches to a process that was chosen, or to several, one after the other. */
 #ifndef TUI_CORE_APP_ATTACH_H
 #define TUI_CORE_APP_ATTACH_H
 
@@ -8,13 +8,13 @@
 /* Attach to a process. */
 void app_attach(struct app *a, pid_t pid);
 
-/* That has ended: NULL well, else why not. */
+/* The attach has ended; `why` is NULL if it succeeded. */
 void app_attach_done(struct app *a, const struct err *why);
 
-/* The next one of several that were chosen together, taken off; 0 none is left. */
+/* Takes the next one of several that were chosen together; 0: none is left. */
 pid_t app_attach_next(struct app *a);
 
-/* Go to the screen that is to be the first one, by the settings. */
+/* Open the screen that the settings name as the first. */
 void app_open_first_screen(struct app *a);
 
 #endif

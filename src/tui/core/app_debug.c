@@ -15,7 +15,7 @@
 
 #define DEBUG_COMMAND_WORDS 16
 
-/* What may be said behind the colon. */
+/* The options of a command. */
 struct debug_command_line {
     struct debug_command_request wish;
     bool keep;
@@ -81,7 +81,7 @@ static void debug_command_ask_job(struct app *a, const struct debug_command_def 
     }
 }
 
-/* What was typed, taken apart in `words`. 0, or -1 with the error. */
+/* Parse what was typed; `words` is cut up. 0, or -1 with the error. */
 static int debug_command_parse(const struct debug_command_def *def, char *words,
                                struct debug_command_line *line, struct err *e) {
     const char *operands[DEBUG_COMMAND_WORDS];
@@ -165,7 +165,7 @@ static void app_debug_put(struct app *a, const struct wire_debugger *what) {
     strbuf_fini(&text);
     if (def == &debug_command_debug && t->want.action != WIRE_DEBUG_STATUS)
         t->debugs = t->want.action == WIRE_DEBUG_BEGIN;
-    a->data.pulse.status_at_s = 0; /* how it stands is to be told anew */
+    a->data.pulse.status_at_s = 0; /* request the status soon */
 }
 
 void app_debug_take(struct app *a, const struct wire_debugger *what) {

@@ -14,8 +14,8 @@
 #include "tui/core/window.h"
 #include "tui/view/time_text.h"
 
-#define DIFF_REFRESH_S 1.0   /* between two times that the time before moves along */
-#define DIFF_LONGEST_S 300.0 /* of the time before a mark: no more is known of it */
+#define DIFF_REFRESH_S 1.0   /* between two updates of the earlier time */
+#define DIFF_LONGEST_S 300.0 /* of the time before a mark: more is not kept */
 
 void app_diff_fini(struct app_diff *d) {
     sample_store_free(d->other);
@@ -73,7 +73,7 @@ bool app_diff_act(struct app *a, enum action action) {
     return action == ACTION_MARK || action == ACTION_DIFF || action == ACTION_DIFF_BEFORE;
 }
 
-/* Compare, with something else than until now. */
+/* Compare with something else than until now. */
 static void app_diff_begin_anew(struct app *a) {
     a->diff.on = false;
     app_diff_toggle(a);
@@ -86,7 +86,7 @@ void app_diff_say(struct app *a) {
         app_message(a, false, "nothing is compared");
         return;
     }
-    app_diff_find(a, window_which(a), 0, &side); /* what of it is known is said */
+    app_diff_find(a, window_which(a), 0, &side); /* say which part of it is known */
     app_diff_text(a, window_which(a), text, sizeof text);
     app_message(a, false, "Flame and Top: %s", text);
 }
@@ -115,7 +115,7 @@ void app_diff_choose_before(struct app *a) {
     app_diff_say(a);
 }
 
-/* Windows, as ":window" takes them: false when the text is none, and nothing was done. */
+/* Windows, as ":window" takes them; false: the text is not one, and nothing was done. */
 static bool app_diff_windows(struct app *a, const char *argument) {
     char first[64];
     struct err e;
@@ -150,7 +150,7 @@ void app_diff_command(struct app *a, const char *argument) {
     }
 }
 
-/* Where the time before that from `from_s` to `to_s` begins; it ends where that begins. */
+/* Where the time before the one from `from_s` to `to_s` begins; it ends at `from_s`. */
 static double app_diff_begin(const struct app *a, enum sample_store_window chosen, double from_s,
                              double to_s) {
     double since_s = NAN, end_s;
@@ -160,7 +160,7 @@ static double app_diff_begin(const struct app *a, enum sample_store_window chose
     return since_s > from_s - DIFF_LONGEST_S ? since_s : from_s - DIFF_LONGEST_S;
 }
 
-/* Make SAMPLE_STORE_OTHER the span that was chosen. */
+/* Set SAMPLE_STORE_OTHER to the span that was chosen. */
 static bool app_diff_make_span(struct app *a) {
     struct app_diff *d = &a->diff;
     uint64_t ids = sample_store_get_mark(a->data.tally).ids;
@@ -176,7 +176,7 @@ static bool app_diff_make_span(struct app *a) {
     return true;
 }
 
-/* Bring SAMPLE_STORE_OTHER up to date; false when there is no such time. */
+/* Update SAMPLE_STORE_OTHER; false: there is no such time. */
 static bool app_diff_make(struct app *a, enum sample_store_window chosen) {
     struct app_diff *d = &a->diff;
     struct sample_store *t = a->data.tally;
@@ -198,7 +198,7 @@ static bool app_diff_make(struct app *a, enum sample_store_window chosen) {
     d->made_for = chosen;
     d->pauses = a->data.pauses;
     double begin_s = app_diff_begin(a, chosen, from_s, to_s);
-    /* A look stands at the end of the time that it is of. */
+    /* A sample has the time at which its interval ends. */
     if (begin_s < from_s && sample_store_set_span(t, SAMPLE_STORE_OTHER, nextafter(begin_s, INFINITY),
                                                   nextafter(from_s, INFINITY)) == 0)
         return true;
@@ -206,7 +206,7 @@ static bool app_diff_make(struct app *a, enum sample_store_window chosen) {
     return true;
 }
 
-/* The thread of a recording that has the same name; -1 there is none. */
+/* The thread of a recording with the same name; -1: none. */
 static int64_t app_diff_thread(const struct app *a, int64_t tid) {
     const struct stack_counts *mine = sample_store_counts(a->data.tally),
                               *other = sample_store_counts(a->diff.other);
@@ -296,7 +296,7 @@ void app_diff_expect(struct app *a, const char *name) {
 
 void app_diff_take_samples(struct app *a, const struct model_sample_batch *b) {
     struct app_diff *d = &a->diff;
-    if (!d->has_other) /* no more */
+    if (!d->has_other) /* off */
         return;
     if (!d->other)
         d->other = sample_store_new();

@@ -40,7 +40,7 @@ bool app_banner(const struct app *a, char *buf, size_t cap) {
     return true;
 }
 
-/* Take `rows` from the top (or, negative, from the bottom) of `from`. */
+/* Take `rows` from the top of `from` (negative: from the bottom). */
 static struct rect app_take_rows(struct rect *from, int rows) {
     struct rect part = *from;
     if (rows < 0) {

@@ -8,7 +8,8 @@
 /* Draw everything into `g`. */
 void app_draw(struct app *a, struct grid *g);
 
-/* Why what is shown does not move any more, or is read from outside though nobody asked for that; false when neither is so. */
+/* Why the display no longer moves, or is read from outside although nobody asked for that; false:
+ * neither is the case. */
 bool app_banner(const struct app *a, char *buf, size_t cap);
 
 #endif

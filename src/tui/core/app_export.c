@@ -22,13 +22,13 @@
 #include "tui/core/window.h"
 
 #define APP_EXPORT_MAX_ROW 8192
-#define APP_EXPORT_ROWS 24 /* of a screen that was not drawn yet */
+#define APP_EXPORT_ROWS 24 /* for a screen that has not been drawn yet */
 #define APP_EXPORT_COLS 80
 #define APP_EXPORT_NAME 256
 #define APP_EXPORT_NOTE 512
-#define APP_EXPORT_MORE 2000 /* rows more than those of the terminal, at most, where rows are tagged */
+#define APP_EXPORT_MORE 2000 /* for tagged rows: at most so many more rows than the terminal has */
 
-/* What a format is made of. */
+/* What a format is made from. */
 enum app_export_kind { APP_EXPORT_NOTHING = 0, APP_EXPORT_SCREEN, APP_EXPORT_SNAPSHOT, APP_EXPORT_SAMPLES };
 
 static enum app_export_kind app_export_kind(const struct export_format *f) {
@@ -76,7 +76,7 @@ void app_export_name(const struct app *app, const struct export_format *f, char 
 
 /* ---- the screen as text ---- */
 
-/* Rows at the end that have nothing on them are left out, but for those that it has on the terminal. */
+/* Empty rows at the end are left out, except those that the terminal shows. */
 static void app_put_rows(const struct grid *g, int rows, struct strbuf *out) {
     char line[APP_EXPORT_MAX_ROW];
     for (int y = 0; y < g->rows; y++) {
@@ -112,7 +112,8 @@ void app_put_screen(struct app *app, struct strbuf *out) { app_put_higher(app, 0
 
 /* ---- the job ---- */
 
-/* Threads of a snapshot that are tagged, in an array that is freed by the caller; all else is the snapshot's. */
+/* Threads of a snapshot that are tagged, in an array that the caller frees; everything else belongs
+ * to the snapshot. */
 static int app_export_threads(const struct tagged *tagged, struct model_snapshot *s) {
     struct model_thread *kept = calloc(s->n_threads + 1, sizeof *kept);
     size_t n = 0;
@@ -137,7 +138,7 @@ static int app_export_snapshot(const struct app *app, const struct tagged *tagge
     return rc;
 }
 
-/* The screen that is shown, without what lies over it. */
+/* The topmost screen that is not an overlay. */
 static const struct app_screen *app_export_shown(const struct app *app) {
     int at = app->n_screens - 1;
     while (at > 0 && app->screens[at].def->is_overlay)
@@ -182,7 +183,8 @@ static bool app_export_has_frame(const void *arg, const struct model_frame *f) {
     return tagged_has_frame(arg, f);
 }
 
-/* What the screen that is shown has chosen. Of formats that have the kinds of time beside each other, or the order, all times. */
+/* The samples that the screen has selected. Formats that have all kinds of time, or the order of
+ * samples, get all times. */
 static void app_export_choose(struct app *app, const struct tagged *tagged, struct export_job *j,
                               struct screen_choice *out) {
     const struct app_screen *shown = app_export_shown(app);
@@ -209,7 +211,7 @@ static void app_export_choose(struct app *app, const struct tagged *tagged, stru
         window_put_text(app, j->window, sizeof j->window);
 }
 
-/* From when to when the window is, and how long that is: no longer than there are samples. */
+/* Beginning and length of the window: no longer than there are samples. */
 static void app_export_range(const struct app *app, struct export_job *j, double *from_s, double *to_s) {
     const struct thread_runs *tracks = sample_store_runs(app->data.tally);
     double newest_s = sample_store_newest_tick_s(app->data.tally), since_s = newest_s;
@@ -219,14 +221,14 @@ static void app_export_range(const struct app *app, struct export_job *j, double
     if (!window_get_range(app, from_s, to_s))
         *from_s = *to_s = newest_s;
     bool is_whole = window_which(app) == SAMPLE_STORE_ALL && !data_is_stepped(&app->data);
-    if (is_whole) /* samples that came with the first answer were taken before it */
+    if (is_whole) /* samples in the first answer were taken before it */
         *from_s = fmin(*from_s, since_s);
     j->until_s = fmin(*to_s, newest_s);
     j->elapsed_s = fmax(0, j->until_s - (is_whole ? *from_s : fmax(*from_s, since_s)));
     *to_s = fmin(*to_s, nextafter(newest_s, INFINITY));
 }
 
-/* The samples that the screen shows, and how long they took. */
+/* The samples that the screen shows, and the time that they cover. */
 static int app_export_samples(struct app *app, const struct tagged *tagged, struct export_job *j) {
     struct sample_filter_query q = {.in_order = (j->format->takes & EXPORT_WANTS_ORDER) != 0, .arg = tagged};
     struct screen_choice choice;
@@ -257,7 +259,7 @@ static int app_export_fill(struct app *app, const struct tagged *tagged, struct 
     return j->text.failed ? -1 : 0;
 }
 
-/* Is the format one of what is tagged? A log's entries, or steps, are not what samples are of. */
+/* Can the format be limited to tagged rows? Entries of a log, or steps, do not select samples. */
 static bool app_export_is_part(const struct export_format *f, const struct tagged *t) {
     enum app_export_kind kind = app_export_kind(f);
     return t->n && (kind == APP_EXPORT_SCREEN || tagged_has_threads(t) ||
@@ -305,7 +307,7 @@ bool app_export(struct app *app, const struct export_format *f, const char *path
     return true;
 }
 
-/* What is in the file: a screen shows only a part of what there is. */
+/* What is in the file: a screen shows only a part of it. */
 static void app_export_report(struct app *app, const struct export_job *job, const char *size) {
     struct strbuf note;
     strbuf_init(&note, APP_EXPORT_NOTE);

@@ -9,10 +9,10 @@
 #include "base/text.h"
 #include "tui/core/app.h"
 
-#define FEED_SHARE 10     /* of the time between two answers, at most one part is spent on one */
-#define FEED_MAX_S 60.0   /* but no longer than that lies between two */
+#define FEED_SHARE 10     /* a query takes at most this part of the time between two answers */
+#define FEED_MAX_S 60.0   /* but the next one is at most so far away */
 #define FEED_RETRY_S 5.0  /* after an error */
-#define FEED_MIN_AGE_S 10 /* from here on the age of rows is said */
+#define FEED_MIN_AGE_S 10 /* from here on the age of rows is shown */
 
 void app_feeds_fini(struct app_feeds *f) {
     for (int i = 0; i < FEED_COUNT; i++) {
@@ -35,7 +35,7 @@ const struct app_feed *app_feed_get(const struct app *a, enum app_feed_id id) { 
 
 static void app_feed_request(struct app *a, enum app_feed_id id, const char *text, bool again) {
     struct app_feed *f = &a->feeds.feeds[id];
-    f->again = f->again && again; /* who asks for what is under way waits for it, too */
+    f->again = f->again && again; /* the user waits for the one under way, too */
     if (f->wanted || f->running)
         return;
     f->again = again;
@@ -100,7 +100,7 @@ void app_feed_put_state(const struct app *a, enum app_feed_id id, struct strbuf 
         strbuf_addf(out, ", %.0f s ago", age);
     if (f->truncated)
         strbuf_adds(out, ", there is more");
-    if (strncmp(f->note, "python.", 7) == 0) /* of such a table, not of all of them */
+    if (strncmp(f->note, "python.", 7) == 0) /* from such a table, not from all of them */
         strbuf_addf(out, "   %s", f->note);
 }
 

@@ -13,9 +13,9 @@
 #include "tui/model/snapshot_history.h"
 #include "tui/view/time_text.h"
 
-#define HISTORY_UNKNOWN_S 0.5 /* so much may be missing before it is said */
+#define HISTORY_UNKNOWN_S 0.5 /* so much may be missing before the text says so */
 
-/* Of a recording that goes further back than its moments do: for how long there are some. */
+/* Of a recording that begins before its first kept snapshot: for how long snapshots are kept. */
 static bool app_history_is_filtered(const struct app *a, char *length, size_t cap) {
     const struct data *d = &a->data;
     double oldest_s = d->past ? snapshot_history_oldest(d->past) : NAN;
@@ -25,7 +25,7 @@ static bool app_history_is_filtered(const struct app *a, char *length, size_t ca
     return true;
 }
 
-/* The first moment that is known. */
+/* This is the first snapshot that is known. */
 static void app_history_say_first(struct app *a) {
     char length[32];
     if (app_history_is_filtered(a, length, sizeof length))
@@ -34,7 +34,7 @@ static void app_history_say_first(struct app *a) {
         app_message(a, false, "this is the first that is known");
 }
 
-/* Why there is nothing further. */
+/* Say why there is none further. */
 static void app_history_say_end(struct app *a, int step) {
     const struct data *d = &a->data;
     if (!data_shown(d))
@@ -77,7 +77,7 @@ void app_set_paused(struct app *a, bool paused) {
     app_update_screens(a);
 }
 
-/* End: out of the past; where one is not in it, what it means on the screen. */
+/* End: back to the newest; if that is shown, what End means on the screen. */
 static void app_history_end(struct app *a) {
     struct app_screen *s = app_top(a);
     if (data_is_stepped(&a->data))
@@ -116,12 +116,12 @@ void app_history_leave_span(struct app *a) {
     a->past.into_span = false;
 }
 
-/* ---- samples of then ---- */
+/* ---- samples of that time ---- */
 
-/* A time of the caller's clock on that of samples and snapshots. */
+/* A time of the caller's clock on the clock of samples and snapshots. */
 static double app_history_epoch(const struct app *a, double s) { return a->epoch_s - a->now_s + s; }
 
-/* When counting began; of a recording, when the first of its samples was taken. */
+/* When counting began; for a recording, when its first sample was taken. */
 static double app_history_since(const struct app *a) {
     const struct thread_runs *tracks = sample_store_runs(a->data.tally);
     struct sample_store_health health;
@@ -149,7 +149,7 @@ bool app_history_times(const struct app *a, enum sample_store_window chosen, dou
     return !isnan(*to_s) && !isnan(*from_s);
 }
 
-/* What the user had set is not lost by looking back. */
+/* Keep the user's span while an earlier moment is shown. */
 static void app_history_keep_span(struct app *a) {
     struct app_history *p = &a->past;
     if (p->has_span)
@@ -165,14 +165,14 @@ enum sample_store_window app_history_window(struct app *a, enum sample_store_win
         !app_history_times(a, chosen, &from_s, &to_s))
         return chosen;
     app_history_keep_span(a);
-    from_s = nextafter(from_s, INFINITY); /* a look stands at the end of the time that it is of */
+    from_s = nextafter(from_s, INFINITY); /* a sample has the time at which its interval ends */
     to_s = nextafter(to_s, INFINITY);
     bool is_set = sample_store_get_span(t, SAMPLE_STORE_SPAN, &is_from_s, &is_to_s);
     if (is_set && is_from_s == from_s && is_to_s == to_s)
         return SAMPLE_STORE_SPAN;
+    /* It is empty: counting began later, or out of memory. */
     if (!(from_s < to_s) || sample_store_set_span(t, SAMPLE_STORE_SPAN, from_s, to_s) != 0)
-        sample_store_clear_span(
-            t, SAMPLE_STORE_SPAN); /* nothing is in it: it had not begun, or there is no memory */
+        sample_store_clear_span(t, SAMPLE_STORE_SPAN);
     return SAMPLE_STORE_SPAN;
 }
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * app_host: what the app asks of the program around it: the terminal, files, the job, other threads. The host of src/tui/host
- * does it; a test gives one that notes what it was asked for.
+ * app_host: what the app requests from the program around it: the terminal, files, the job, other
+ * threads. The host of src/tui/host does it; a test gives one that notes the requests.
  *
- * The app and its screens call these in the middle of handling a key, data or a tick. So no function here changes the app's
- * data or screens before the app has returned: it acts outwards at once, or notes what is wanted and does it on the host's next
- * turn, before the next event. What comes of it, a failure included, reaches the app by the app's functions (app_take_...,
- * app_repl_refused ...) on such a turn; only a line of message may come at once. A function that returns int reports its
- * failure itself: 0, or -1 with the error.
+ * The app and its screens call these while they handle a key, data or a tick. So no function here
+ * changes the app's data or screens before the app has returned: it acts outwards immediately, or
+ * notes the request and does it on the host's next turn, before the next event. The result, a
+ * failure included, reaches the app by the app's functions (app_take_..., app_repl_refused ...) on
+ * such a turn; only a message may come immediately. A function that returns int reports its failure
+ * itself: 0, or -1 with the error.
  *
- * Called from app_new on, before which the host must be able to note things, and never from app_free. All on one thread.
+ * Called from app_new on, when the host must be able to note requests already, and never from
+ * app_free. All on one thread.
  */
 #ifndef TUI_CORE_APP_HOST_H
 #define TUI_CORE_APP_HOST_H
@@ -37,15 +39,15 @@ struct app_host {
 
     /* ---- files of the user ---- */
     void (*save_settings)(void *arg); /* to config.config_path */
-    /* Fill `h`, which is empty, with what earlier runs of the program left under that name (history_path). */
+    /* Fill `h`, which is empty, with what earlier runs left under that name (history_path). */
     int (*open_history)(void *arg, const char *name, struct history *h, struct err *e);
-    void (*copy)(void *arg, const char *what, const char *text,
-                 size_t len);                         /* to the clipboard; `what`: "the frame" */
+    /* To the clipboard; `what`: "the frame" */
+    void (*copy)(void *arg, const char *what, const char *text, size_t len);
     void (*write)(void *arg, struct export_job *job); /* taken over; answered by app_export_done */
     /* `file` as the process names it; `pid` 0: it is not known, or gone; `line` 0: not known. */
     void (*edit)(void *arg, pid_t pid, const char *file, int line);
-    void (*read_source)(
-        void *arg); /* the lines of app->source_asked, of the target; answered by app_take_source */
+    /* The lines of app->source_asked, of the target; answered by app_take_source */
+    void (*read_source)(void *arg);
 
     /* ---- targets ---- */
     void (*list_processes)(void *arg);          /* answered by app_take_processes */
@@ -54,25 +56,27 @@ struct app_host {
     void (*open_diff)(void *arg, const char *name);
 
     /* ---- the target that is shown ---- */
-    void (*request)(void *arg, enum wire_method method); /* WIRE_THREADS, WIRE_STATUS or WIRE_INTERRUPT */
-    int (*ask_details)(void *arg, const struct wire_threads *want,
-                       struct err *e); /* answered by app_take_locals */
+    /* WIRE_THREADS, WIRE_STATUS or WIRE_INTERRUPT */
+    void (*request)(void *arg, enum wire_method method);
+    /* Answered by app_take_locals */
+    int (*ask_details)(void *arg, const struct wire_threads *want, struct err *e);
     int (*arm)(void *arg, const struct wire_arm *want, struct err *e);
     int (*disarm)(void *arg, const struct wire_arm *want, struct err *e);
     int (*configure)(void *arg, const struct wire_config *want, struct err *e);
-    /* What is asked for stays the app's until the answer: app_repl_take, app_debug_take or app_repl_refused. */
+    /* What is asked for stays the app's until the answer: app_repl_take, app_debug_take or
+     * app_repl_refused. */
     void (*eval)(void *arg, const struct wire_eval *want);
-    void (*debug)(void *arg, enum wire_method method,
-                  const struct wire_debug *want); /* WIRE_DEBUG, _PAUSE, _CATCH */
+    /* WIRE_DEBUG, _PAUSE, _CATCH */
+    void (*debug)(void *arg, enum wire_method method, const struct wire_debug *want);
 
     /* ---- its tables ---- */
-    void (*run_query)(
-        void *arg); /* begin what app->query.pending says, once nothing runs; answered by app_take_answer */
+    /* Begin what app->query.pending says, once nothing runs; answered by app_take_answer */
+    void (*run_query)(void *arg);
     void (*cancel_query)(void *arg);
-    void (*read_feeds)(
-        void *arg); /* run the feeds that app_feed_next names, in turn; answered by app_take_feed */
-    void (*run_magic)(void *arg, struct magic *m,
-                      int cols); /* moved out of *m; answered by app_repl_take_query */
+    /* Run the feeds that app_feed_next names, in turn; answered by app_take_feed. */
+    void (*read_feeds)(void *arg);
+    /* Moved out of *m; answered by app_repl_take_query. */
+    void (*run_magic)(void *arg, struct magic *m, int cols);
     void (*cancel_magic)(void *arg);
 };
 

@@ -48,8 +48,8 @@ void app_key(struct app *a, uint32_t key) {
         return;
     }
     a->message[0] = '\0';
-    if (a->too_small &&
-        (key == 'q' || key == INPUT_CTRL + 'c')) { /* it says so, whatever the letter means elsewhere */
+    /* Whatever the letter means elsewhere. */
+    if (a->too_small && (key == 'q' || key == INPUT_CTRL + 'c')) {
         app_quit(a);
         return;
     }
@@ -106,7 +106,7 @@ void app_input(struct app *a, const struct input_event *e) {
         app_mouse(a, e);
         break;
     case INPUT_EVENT_PASTE:
-        if (!a->prompt_for) { /* pasted text is no keys */
+        if (!a->prompt_for) { /* pasted text is not a series of keys */
             struct app_screen *s = app_top(a);
             if (s->def->paste && !a->too_small)
                 s->def->paste(s->state, a, e->text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* app_input: keys, the mouse and pasted text. */
+/* app_input: handles keys, the mouse and pasted text. */
 #ifndef TUI_CORE_APP_INPUT_H
 #define TUI_CORE_APP_INPUT_H
 

@@ -49,7 +49,7 @@ struct app *app_new(const struct app_config *config) {
 void app_free(struct app *a) {
     if (!a)
         return;
-    a->host = app_host_none; /* it is not there any more */
+    a->host = app_host_none; /* it may be gone */
     app_drop_screens(a);
     target_list_free(a->processes, a->n_processes);
     targets_fini(a);

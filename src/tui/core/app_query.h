@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * app_query: what the SQL screen asks for and what came of it: the part of the app between that screen and the querier.
+ * app_query: the queries of the SQL screen and their answers: the part of the app between that
+ * screen and the querier.
  *
- * The screen asks; the host (or a test) has it done and gives the answer. One thread.
+ * The screen asks; the host (or a test) runs the query and gives the answer. One thread.
  */
 #ifndef TUI_CORE_APP_QUERY_H
 #define TUI_CORE_APP_QUERY_H
@@ -14,27 +15,28 @@
 void app_query_init(struct app_query *q);
 void app_query_fini(struct app_query *q);
 
-/* What is known is of another target; the history stays. */
+/* Another target is shown: forget what is known, except the history. */
 void app_query_forget(struct app_query *q);
 
-/* Ask what tables there are, unless something runs. */
+/* Request the list of tables, unless something is running. */
 void app_query_tables(struct app *a);
 
-/* Run a text; it goes into the history unless `again`. False, with a message, when something runs. */
+/* Run a query; it goes into the history unless `again`. False, with a message: something is
+ * running. */
 bool app_ask(struct app *a, const char *text, bool again);
 
-/* Write a result; *x is moved out. False, with a message, when something runs. */
+/* Export a result; *x is moved out. False, with a message: something is running. */
 bool app_write(struct app *a, struct querier_export *x);
 
 void app_cancel(struct app *a);
 
-/* It could not be begun, or it is done; moved out of *answer. */
+/* It is done, or could not begin; moved out of *answer. */
 void app_take_answer(struct app *a, struct querier_answer *answer);
 
-/* The tables; those that there always are while nothing else is known. NULL: out of memory. */
+/* The tables; the built-in ones while nothing else is known. NULL: out of memory. */
 const struct catalog *app_catalog(struct app *a);
 
-/* Does what is drawn change by time alone? */
+/* Does the display change with time alone? */
 bool app_query_needs_tick(const struct app *a);
 
 #endif

@@ -27,7 +27,7 @@ void app_repl_fini(struct app_repl *r) {
 
 /* ---- what was said ---- */
 
-/* Lines of a text, each with `first` (the next ones with `more`) before it. */
+/* Lines of a text, the first after `first`, the next ones after `more`. */
 static void app_repl_log(struct app_repl *r, enum pager_mark mark, const char *first, const char *more,
                          const char *text, size_t len) {
     const char *before = first;
@@ -50,7 +50,7 @@ static void app_repl_note(struct app_repl *r, enum pager_mark mark, const char *
     app_repl_log(r, mark, "", "", text, strlen(text));
 }
 
-/* The older half goes when there is too much, whole lines of it. */
+/* Above the limit, drop the older half in whole lines. */
 static void app_repl_trim(struct app_repl *r) {
     if (r->log.len <= APP_REPL_LOG && !r->log.failed)
         return;
@@ -205,7 +205,7 @@ bool app_repl_run_magic(struct app *a, const char *text, int cols) {
     return true;
 }
 
-/* Whole lines of it, as many as there is room for. */
+/* As many whole lines of it as fit. */
 static void app_repl_put_query(struct app *a, struct strbuf *text) {
     bool cut = text->len > APP_REPL_QUERY_TEXT || text->failed;
     size_t len = text->len > APP_REPL_QUERY_TEXT ? APP_REPL_QUERY_TEXT : text->len;
@@ -263,7 +263,7 @@ void app_repl_take(struct app *a, const struct wire_evaluated *what) {
     struct app_repl *r = &a->repl;
     enum repl_ask asked = r->engine.asked;
     if (asked != REPL_WHOLE && asked != REPL_NAMES && asked != REPL_RUN)
-        return; /* the answer is nobody's */
+        return; /* nobody waits for it now */
     strbuf_clear(&r->names);
     if (asked == REPL_RUN)
         app_repl_take_result(a, what);
@@ -292,7 +292,7 @@ void app_repl_broke(struct app *a) {
     else
         err_set(&why, ERR_LOST, "the connection broke%s; _ is forgotten",
                 ran ? ": what ran is interrupted" : "");
-    bool looks = r->engine.asked == REPL_QUERY; /* by a connection of its own */
+    bool looks = r->engine.asked == REPL_QUERY; /* uses a connection of its own */
     if (r->log.len && (!r->engine.asked || looks))
         app_repl_note(r, PAGER_MUTED, err_text(&why));
     if (!looks)
@@ -303,7 +303,7 @@ void app_repl_forget(struct app *a) {
     struct err why;
     err_set(&why, ERR_LOST, "another target is shown: what ran in the one before is interrupted");
     app_repl_refused(a, &why);
-    a->repl.engine.want.tid = a->repl.engine.want.depth = 0; /* a frame of that one */
+    a->repl.engine.want.tid = a->repl.engine.want.depth = 0; /* that was a frame of the last target */
 }
 
 bool app_repl_needs_tick(const struct app *a) { return app_repl_runs(a); }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * app_repl: code for the job and what came of it: the part of the app between the Repl screen and
+ * app_repl: code for the job and its results: the part of the app between the Repl screen and
  * the session; with the screen a face of client/repl/repl_engine.h.
  *
  * The screen asks; the host (or a test) asks the agent and hands over the answer. Lines that begin
@@ -24,36 +24,37 @@
 void app_repl_init(struct app_repl *r);
 void app_repl_fini(struct app_repl *r);
 
-/* Another target: what runs there is none of ours any more. What was said stays. */
+/* Another target is shown: code running in the last one is not ours now. The log stays. */
 void app_repl_forget(struct app *a);
 
-/* Why no code can be run now: a line; NULL: it can. */
+/* Why no code can run now, in a line; NULL: it can. */
 const char *app_repl_why_not(const struct app *a);
 
-/* Why nothing can be asked just now: a line; NULL: it can. */
+/* Why nothing can be asked now, in a line; NULL: it can. */
 const char *app_repl_why_busy(const struct app *a);
 
-/* Ask; false, with a line, when that cannot be. RUN puts the code into the log and the history, app_repl_begin does not. */
+/* Ask; false, with a message: not possible. RUN adds the code to the log and the history;
+ * app_repl_begin does not. */
 bool app_repl_ask(struct app *a, enum repl_ask what, const char *code, size_t len);
 bool app_repl_begin(struct app *a, enum repl_ask what, const char *code, size_t len);
 
-/* What was typed, into the log and the history. */
+/* Add what was typed to the log and the history. */
 void app_repl_typed(struct app *a, const char *text, size_t len);
 
-/* Something is under way, from here: code, a look, or what app_debug.h asks for. */
+/* Something is under way from here: code, a query, or a request of app_debug.h. */
 bool app_repl_runs(const struct app *a);
 
-/* Lines for the log. */
+/* Add lines to the log. */
 void app_repl_say(struct app *a, enum pager_mark mark, const char *text);
 
-/* End what runs. */
+/* Interrupt what is running. */
 void app_repl_interrupt(struct app *a);
 
 /* Run a line that begins with %, and add it to log and history; rows of tables are cut to `cols`.
  * False, with a message, if nothing can be run now. */
 bool app_repl_run_magic(struct app *a, const char *line, int cols);
 
-/* The answer, borrowed; a refusal, or that it cannot be asked; the connection broke. */
+/* The answer, borrowed; a refusal, or a question that cannot be asked; the connection broke. */
 void app_repl_take(struct app *a, const struct wire_evaluated *what);
 void app_repl_refused(struct app *a, const struct err *why);
 void app_repl_broke(struct app *a);
@@ -61,10 +62,10 @@ void app_repl_broke(struct app *a);
 /* The result of a query, which is moved out of *answer. */
 void app_repl_take_query(struct app *a, struct querier_answer *answer);
 
-/* What was asked has ended so, and what there is to say of it was said. */
+/* The question has ended; whatever there is to report has been reported. */
 void app_repl_end(struct app *a, enum app_repl_end end);
 
-/* Does what is drawn change by time alone? */
+/* Does the display change with time alone? */
 bool app_repl_needs_tick(const struct app *a);
 
 #endif

@@ -12,7 +12,7 @@ struct app_screen *app_top(struct app *a) {
     return &a->screens[a->n_screens - 1];
 }
 
-/* A screen that was kept when it was closed; its state is NULL when there is none. */
+/* A screen that was kept when it was closed; its state is NULL if there is none. */
 static struct app_screen app_take_kept(struct app *a, const struct screen_def *def) {
     for (int i = 0; i < a->n_kept; i++)
         if (a->kept[i].def == def) {
@@ -33,7 +33,7 @@ void app_push(struct app *a, const struct screen_def *def) {
     if (!s.state)
         return;
     a->screens[a->n_screens++] = s;
-    a->prompt_for = ACTION_NONE; /* it was the other screen's */
+    a->prompt_for = ACTION_NONE; /* it belonged to the other screen */
     if (is_new && def->init)
         def->init(s.state, a);
     else if (!is_new && def->update)
@@ -73,7 +73,7 @@ bool app_open(struct app *a, enum action action) {
         return false;
     if (app_top(a)->def == def)
         return true;
-    /* Tabs stand side by side over the first one; as it was left, each. */
+    /* Tabs are beside each other above the first one; each keeps its state. */
     while (def->is_tab && a->n_screens > 1)
         app_pop(a);
     if (app_top(a)->def != def)

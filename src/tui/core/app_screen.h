@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * app_screen: the open screens, one over the other; what is done with the topmost one, by itself or by its view.
- */
+/* app_screen: the stack of open screens, and what the topmost one does, itself or by its view. */
 #ifndef TUI_CORE_APP_SCREEN_H
 #define TUI_CORE_APP_SCREEN_H
 
@@ -10,20 +8,22 @@
 
 struct app_screen *app_top(struct app *a);
 
-/* Open a screen over the others, close the topmost. */
+/* Open a screen above the others; close the topmost. */
 void app_push(struct app *a, const struct screen_def *def);
 void app_pop(struct app *a);
 
-/* Close all screens for good, those that are kept too. */
+/* Close all screens, including those that were kept. */
 void app_drop_screens(struct app *a);
 
-/* Open the screen of an action, as if its key had been pressed; it is the topmost then. False when it opens none. */
+/* Open the screen of an action as its key does; it is topmost then. False: the action opens
+ * none. */
 bool app_open(struct app *a, enum action action);
 
-/* All open screens look at the data again. */
+/* Update all open screens from the data. */
 void app_update_screens(struct app *a);
 
-/* Does the screen of a context show native frames? Begin with it, or end it: samples come with them while any screen does. */
+/* Does the screen of a context show native frames? Toggle that: samples include them while any
+ * screen shows them. */
 bool app_shows_native(const struct app *a, enum action_context context);
 void app_toggle_native(struct app *a, enum action_context context);
 
@@ -36,7 +36,7 @@ bool app_screen_pick(const struct app_screen *s, const struct app *app, struct s
                      struct strbuf *one, struct strbuf *whole);
 bool app_screen_can_pick(const struct app_screen *s);
 
-/* Can anything be typed on it? Then `screen_typed` is told. What a prompt for it begins with. */
+/* Does the screen take typed text? Then `typed` gets it. The text that a prompt begins with. */
 bool app_screen_can_type(const struct app_screen *s);
 bool app_screen_typed(const struct app_screen *s, struct app *app, enum action what, const char *text,
                       enum screen_typed phase);

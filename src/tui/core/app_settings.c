@@ -44,7 +44,8 @@ static void app_settings_read_header(const struct app *a, char *value, size_t ca
     snprintf(value, cap, "%s", a->folded ? "line" : "full");
 }
 
-/* Of those that do something at once, or that keys change too. `read` is NULL where only app_settings_set changes it. */
+/* Settings that take effect immediately, or that keys change, too. `read` is NULL if only
+ * app_settings_set changes it. */
 static const struct {
     void (*apply)(struct app *a, const char *value);
     void (*read)(const struct app *a, char *value, size_t cap);
@@ -104,7 +105,7 @@ bool app_settings_step(struct app *a, enum settings_key key, int step) {
     return true;
 }
 
-/* Values as the app has them now; those that differ have this origin. */
+/* Read the values that the app has now; those that differ get this origin. */
 static void app_settings_read_back(struct app *a, enum settings_origin origin) {
     for (int i = 0; i < SETTINGS_COUNT; i++) {
         char now[SETTINGS_TEXT];

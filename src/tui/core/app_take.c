@@ -100,7 +100,8 @@ void app_take_themes(struct app *a, char (*names)[THEME_MAX_NAME], size_t n) {
     app_update_screens(a);
 }
 
-/* No rows, and why there are none of such a table, as when the GIL was not had: an error of this answer. */
+/* Turn an empty result of a Python table whose note says why into an error of this answer, for
+ * example when the GIL could not be acquired. */
 static void app_judge_feed(struct querier_answer *answer) {
     const char *why = strstr(answer->note, ": ");
     bool is_empty = answer->rows && answer->rows->n_rows == 0;
@@ -151,7 +152,7 @@ void app_set_pid(struct app *a, pid_t pid) {
     app_forget_source(a);
     tags_clear(&a->threads);
     tags_clear(&a->functions);
-    if (!a->targets.n) /* else it is one of them */
+    if (!a->targets.n) /* otherwise it is one of them */
         tags_clear(&a->targets.tags);
     a->native = false;
     app_update_screens(a);

@@ -19,8 +19,8 @@ bool app_is_late(const struct app *a) {
 }
 
 bool app_wants_samples(const struct app *a) {
-    if (data_is_recorded(
-            &a->data)) /* they cost nobody anything, and every screen can go to a time of theirs */
+    /* They cost nothing, and every screen can go to any of their times. */
+    if (data_is_recorded(&a->data))
         return true;
     for (int i = 0; i < a->n_screens; i++)
         if (a->screens[i].def->needs_samples)
@@ -58,8 +58,8 @@ bool app_needs_tick(const struct app *a) {
     if (a->n_screens && a->screens[0].def == &screen_picker)
         return false;
     if (data_is_over(&a->data) || data_is_recorded(&a->data))
-        return false; /* the time of the last snapshot is shown, not its age */
+        return false; /* the status line has the time of the last snapshot, not its age */
     if (a->data.paused && a->data.state == SESSION_CONNECTED)
-        return false; /* what is shown stands still */
+        return false; /* the display is frozen */
     return a->data.state != SESSION_CONNECTED || app_is_late(a) || debuggers_stop(&a->data.holds);
 }

@@ -63,7 +63,8 @@ void app_watch_local(struct app *a, const char *name, const char *func) {
     a->host.request(a->host.arg, WIRE_STATUS);
 }
 
-/* Are values told at returns of functions, too? By sys.monitoring, which Python has from 3.12 on. */
+/* Are values recorded at returns of functions, too? Needs sys.monitoring, which Python has from
+ * 3.12 on. */
 static bool watch_has_returns(const struct app *a) {
     int minor = 0;
     return a->data.target.python && sscanf(a->data.target.python, "3.%d", &minor) == 1 && minor >= 12;

@@ -19,7 +19,7 @@ enum action_context command_context(struct app *app) {
 
 static struct command_def command_all[COMMAND_MAX_ROWS];
 
-/* Rows after the `n`th; the last one is left free, because it ends the table. How many there are then. */
+/* Append rows; the last one is left free, because it ends the table. Returns their number. */
 static size_t command_add(size_t n, const struct command_def *rows) {
     for (const struct command_def *d = rows; d && d->name && n + 1 < COMMAND_MAX_ROWS; d++)
         command_all[n++] = *d;

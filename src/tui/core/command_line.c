@@ -12,7 +12,7 @@
 #include "tui/keys/input.h"
 
 #define COMMAND_LINE_ROWS 10      /* of the list */
-#define COMMAND_LINE_NAME_COLS 24 /* of a choice; the rest is what it does */
+#define COMMAND_LINE_NAME_COLS 24 /* of a choice; its help has the rest */
 
 void command_line_init(struct command_line *c) { c->at = -1; }
 
@@ -43,7 +43,7 @@ static void command_line_set(struct app *app, const char *text) {
 
 /* ---- words to complete with ---- */
 
-/* Look again at what may stand at the end of the line; the list stays while there is something. */
+/* Compute the completions again; the list stays while there are some. */
 static void command_line_refresh(struct app *app) {
     struct command_line *c = &app->command;
     if (!c->choices)
@@ -56,7 +56,7 @@ static void command_line_refresh(struct app *app) {
     list_fit(&c->list, (int)c->choices->n, COMMAND_LINE_ROWS);
 }
 
-/* Put a text in the place of the word that was begun. */
+/* Replace the word that is being typed. */
 static void command_line_put(struct app *app, const char *text, size_t len, bool whole) {
     char line[PROMPT_MAX];
     size_t from = app->command.choices->from;
@@ -73,7 +73,7 @@ static void command_line_accept(struct app *app) {
     command_line_close_list(c);
 }
 
-/* Bytes that all choices begin with. */
+/* Length of the common beginning of all choices. */
 static size_t command_line_common(const struct command_choices *c) {
     size_t n = strlen(c->items[0].text);
     for (size_t i = 1; i < c->n; i++)
@@ -85,7 +85,7 @@ static size_t command_line_common(const struct command_choices *c) {
 
 static void command_line_tab(struct app *app) {
     struct command_line *c = &app->command;
-    app->prompt.cursor = strlen(app->prompt.text); /* the end of the line is what is completed */
+    app->prompt.cursor = strlen(app->prompt.text); /* completion is at the end of the line */
     command_line_refresh(app);
     if (!c->choices || c->choices->n == 0) {
         app->prompt_failed = true;
@@ -99,7 +99,7 @@ static void command_line_tab(struct app *app) {
     c->listing = true;
 }
 
-/* A key of the list; false when it is none. */
+/* A key of the list; false: another one. */
 static bool command_line_key_list(struct app *app, uint32_t key) {
     struct command_line *c = &app->command;
     enum action move = ACTION_NONE;
@@ -133,7 +133,7 @@ static bool command_line_key_list(struct app *app, uint32_t key) {
     return true;
 }
 
-/* ---- the commands of before ---- */
+/* ---- the history ---- */
 
 static bool command_line_fits(const struct command_line *c, long at) {
     return strncmp(c->history.entries[at], c->typed, strlen(c->typed)) == 0;

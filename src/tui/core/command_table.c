@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command_table: the commands behind the colon, a row each; see command.h. A row is a line or two: the words of the help.
+ * command_table: the commands behind the colon, a row each; see command.h. A row is a line or two:
+ * the words of the help.
  */
 #include "tui/core/action_table.h"
 #include "tui/core/command.h"
@@ -76,7 +77,8 @@ static void command_complete_target(struct app *app, struct command_choices *out
 
 /* ---- :thread ---- */
 
-/* The thread that is named: by its number, by its whole name, or by a part that no other has. NULL with a message. */
+/* The thread with that number, that whole name, or the only one whose name contains the text. NULL
+ * with a message. */
 static const struct model_thread *command_find_thread(struct app *app, const char *name) {
     const struct data_shot *shot = data_shown(&app->data);
     const struct model_thread *part = NULL;
@@ -193,7 +195,7 @@ static void command_export(struct app *app, const char *argument) {
 }
 
 static void command_complete_export(struct app *app, struct command_choices *out) {
-    if (command_next_word(out)) /* a name is the user's own */
+    if (command_next_word(out)) /* a file name has no completion */
         return;
     for (const struct export_format *f = export_formats; f->name; f++)
         if (!app_export_why_not(app, f))
@@ -219,7 +221,7 @@ static void command_theme(struct app *app, const char *argument) {
 }
 
 static void command_complete_theme(struct app *app, struct command_choices *out) {
-    app->host.list_themes(app->host.arg); /* for the next time, at the latest */
+    app->host.list_themes(app->host.arg); /* at the latest for the next time */
     for (size_t i = 0; i < app->n_themes; i++)
         command_offer(out, app->themes[i], "");
 }

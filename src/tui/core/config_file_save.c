@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_file_save: writing the settings file; see config_file.h. */
+/* config_file_save: writes the settings file; see config_file.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,7 +16,7 @@ static void config_save_put(struct strbuf *out, const struct settings *s, int ke
     strbuf_addf(out, "%s = %s\n", settings_table[key].name, s->values[key]);
 }
 
-/* Settings that have no line yet, at the end of those that have. */
+/* Append the settings that have no line yet. */
 static void config_save_rest(struct strbuf *out, const struct settings *s, bool *written) {
     for (int i = 0; i < SETTINGS_COUNT; i++) {
         if (s->origins[i] != SETTINGS_BY_KEY || written[i])
@@ -61,7 +61,7 @@ void config_file_edit(const struct settings *s, const char *text, size_t len, st
     }
 }
 
-/* Is what is there ours to be written over? A file that is not there is. */
+/* May we replace the existing file? A missing one is fine. */
 static int config_save_check(const char *path, struct err *e) {
     struct stat st;
     if (lstat(path, &st) != 0)
@@ -77,7 +77,7 @@ static int config_save_check(const char *path, struct err *e) {
     return 0;
 }
 
-/* Make the folders of a file that are not there, for this user alone. */
+/* Create the missing folders of a file, for this user alone. */
 static int config_save_folders(const char *path) {
     char part[PATH_MAX];
     if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) {
@@ -93,7 +93,7 @@ static int config_save_folders(const char *path) {
     return 0;
 }
 
-/* Write beside it, then take its place. 0, or -1 with errno. */
+/* Write a file beside it, then rename that. 0, or -1 with errno. */
 static int config_save_replace(const char *path, const struct strbuf *text) {
     char beside[PATH_MAX];
     if (snprintf(beside, sizeof beside, "%s.XXXXXX", path) >= (int)sizeof beside) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_line: the lines of a settings file, one after the other. Any bytes may come; bounded; pure. */
+/* config_line: the lines of a settings file, one after the other. Takes any bytes; bounded;
+ * pure. */
 #ifndef TUI_CORE_CONFIG_LINE_H
 #define TUI_CORE_CONFIG_LINE_H
 
@@ -9,7 +10,7 @@
 #define CONFIG_LINE_MAX 512
 
 enum config_line_kind {
-    CONFIG_LINE_BLANK,   /* nothing, or a comment */
+    CONFIG_LINE_BLANK,   /* blank, or a comment */
     CONFIG_LINE_SECTION, /* "[keys]" */
     CONFIG_LINE_PAIR,    /* "key = value" */
     CONFIG_LINE_BAD,     /* none of these: key says what is wrong */
@@ -19,9 +20,9 @@ enum config_section { CONFIG_SECTION_SETTINGS, CONFIG_SECTION_KEYS, CONFIG_SECTI
 
 struct config_line {
     enum config_line_kind kind;
-    enum config_section section; /* that it is in */
+    enum config_section section; /* the section it is in */
     int number;                  /* from 1 */
-    size_t begin, end;           /* bytes of the text, with the newline */
+    size_t begin, end;           /* bytes of the text, including the newline */
     char key[CONFIG_LINE_MAX], value[CONFIG_LINE_MAX];
 };
 

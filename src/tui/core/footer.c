@@ -32,7 +32,7 @@ static int footer_width(const struct footer_item *items, int n) {
     return sum;
 }
 
-/* The labels that fit into `cols`, where they stand, and how many there are. */
+/* The labels that fit into `cols`, their columns, and their number. */
 static int footer_layout(struct app *a, int cols, struct footer_item *items) {
     struct app_screen *s = app_top(a);
     enum action_context context = screen_context(s->def, s->state);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * header: the header over every screen: which process, what it costs, who holds the GIL, how good the connection is.
+ * header: the header above every screen: which process, what it costs, who holds the GIL, the
+ * quality of the connection.
  *
- * Always from the newest data, also while the view is paused. What is not known is "?".
+ * Always from the newest data, also while the view is frozen. Unknown values are "?".
  */
 #include "tui/core/app.h"
 #include "tui/core/app_wants.h"
@@ -22,10 +23,11 @@
 
 #define HEADER_FULL_ROWS 20 /* screens with fewer rows get the short header */
 #define HEADER_GAP 2
-#define HEADER_MEAN 40  /* snapshots that the shares of GIL and garbage collection are taken over */
-#define HEADER_LEAST 14 /* columns that a verdict needs to be of use */
+/* Snapshots that the shares of GIL and garbage collection are computed from. */
+#define HEADER_MEAN 40
+#define HEADER_LEAST 14 /* columns that a verdict needs to be useful */
 #define HEADER_VERDICT 128
-#define HEADER_MUCH_GC 20 /* percent of the time that deserve a look */
+#define HEADER_MUCH_GC 20 /* percent of the time that are worth a highlight */
 
 int header_rows(const struct app *app, int screen_rows) {
     if (app->screens[0].def == &screen_picker || app->folded)
@@ -33,7 +35,7 @@ int header_rows(const struct app *app, int screen_rows) {
     return screen_rows >= HEADER_FULL_ROWS ? 4 : 2;
 }
 
-/* "label value" at *col, which moves on past a gap. Left out when it does not fit whole. */
+/* "label value" at *col, which moves on past a gap. Left out if it does not fit whole. */
 __attribute__((format(printf, 7, 8))) static void header_fact(struct grid *g, struct rect area, int row,
                                                               int *col, const char *label,
                                                               enum theme_role role, const char *fmt, ...) {
@@ -110,7 +112,7 @@ static void header_identity(const struct app *a, struct grid *g, struct rect are
     grid_text(g, area, row, col, role, connection);
 }
 
-/* What it is and how big. */
+/* The process: Python, torch, rank, uptime, threads, memory, garbage collection. */
 static void header_facts(const struct app *a, struct grid *g, struct rect area, int row) {
     const struct data *d = &a->data;
     const struct model_process *p = d->live.valid ? &d->live.snapshot.process : NULL;
@@ -129,7 +131,7 @@ static void header_facts(const struct app *a, struct grid *g, struct rect area, 
         header_fact(g, area, row, &col, "threads", ROLE_VALUE, "?");
     else if (d->live.snapshot.incomplete && p->n_threads != MODEL_UNKNOWN)
         header_fact(g, area, row, &col, "threads", ROLE_VALUE, "%lld", (long long)p->n_threads);
-    else /* the job's own: those of the agent are not in a snapshot */
+    else /* the job's own: a snapshot leaves out those of the agent */
         header_fact(g, area, row, &col, "threads", ROLE_VALUE, "%zu", d->live.snapshot.n_threads);
     text_human_bytes(text, sizeof text, p ? p->rss_bytes : MODEL_UNKNOWN);
     header_fact(g, area, row, &col, "RSS", ROLE_VALUE, "%s", text);
@@ -164,7 +166,7 @@ static enum theme_role header_gil(const struct data *d, char *buf, size_t cap) {
     return ROLE_GIL_HELD;
 }
 
-/* What is the matter, at the right end, from column `col` on at the earliest; the column where it begins, or the end. */
+/* The verdict, at the right end, not before column `col`; returns its first column, or the end. */
 static int header_verdict(const struct app *a, struct grid *g, struct rect area, int row, int col) {
     char text[HEADER_VERDICT];
     enum theme_role role = verdict_badge_get(a, text, sizeof text);
@@ -204,7 +206,7 @@ static void header_meters(const struct app *a, struct grid *g, struct rect area,
         col += width + 1;
     }
     enum theme_role role = header_gil(d, text, sizeof text);
-    char *tid = narrow ? strrchr(text, '(') : NULL; /* the name will do */
+    char *tid = narrow ? strrchr(text, '(') : NULL; /* the name is enough */
     if (tid && tid > text)
         tid[-1] = '\0';
     header_fact(g, area, row, &col, "held by", role, "%s", text);
@@ -214,11 +216,11 @@ static void header_meters(const struct app *a, struct grid *g, struct rect area,
         header_fact(g, area, row, &col, "", ROLE_GIL_WAITING, "%zu wait %.1fs", waiters, longest_us / 1e6);
     else if (waiters)
         header_fact(g, area, row, &col, "", ROLE_GIL_WAITING, "%zu wait", waiters);
-    if (!history) /* it is the last line */
+    if (!history) /* this is the last line */
         header_verdict(a, g, area, row, col);
 }
 
-/* Columns that what must be seen takes at most, beside a verdict. */
+/* Columns beside a verdict for what is always shown. */
 static int header_needed(const struct app *a) {
     const struct data *d = &a->data;
     char text[32];
@@ -228,15 +230,15 @@ static int header_needed(const struct app *a) {
            (d->state == SESSION_CONNECTED && app_wants_samples(a) ? (int)strlen("sampling") + HEADER_GAP : 0);
 }
 
-/* What follows the agent's cost. Where there is a verdict, what nobody must know gives way to it. */
+/* What follows the agent's cost. Beside a verdict, less important fields are dropped. */
 static void header_service_rest(const struct app *a, struct grid *g, struct rect area, int row, int col) {
     const struct data *d = &a->data;
     const struct model_process *p = d->live.valid ? &d->live.snapshot.process : NULL;
-    bool is_once = a->config.delay_s <= 0 || data_is_recorded(d); /* a single look */
+    bool is_once = a->config.delay_s <= 0 || data_is_recorded(d); /* a single snapshot */
     int verdict = header_verdict(a, g, area, row, col + (is_once ? 0 : header_needed(a)));
     bool is_said = verdict < area.cols;
     area.cols = is_said ? verdict - 1 : area.cols;
-    struct rect other = area; /* for what gives way */
+    struct rect other = area; /* for fields that are dropped */
     other.cols -= is_said && !is_once ? header_needed(a) : 0;
     if (p && !isnan(d->live.snapshot.cost_us))
         header_fact(g, other, row, &col, "snapshot", ROLE_VALUE, "%.2f ms", d->live.snapshot.cost_us / 1000);
@@ -252,7 +254,7 @@ static void header_service_rest(const struct app *a, struct grid *g, struct rect
         header_fact(g, area, row, &col, "", ROLE_CONN_OK, "sampling");
 }
 
-/* What we cost and how fresh the data are. */
+/* Our own cost and the age of the data. */
 static void header_service(const struct app *a, struct grid *g, struct rect area, int row) {
     const struct data *d = &a->data;
     const struct model_process *p = d->live.valid ? &d->live.snapshot.process : NULL;

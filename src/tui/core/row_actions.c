@@ -15,7 +15,8 @@
 
 void row_actions_init(struct row_actions *h) { h->menu_row = h->menu_col = -1; }
 
-/* What is selected on a screen, and its texts; false: nothing. The texts are freed by the caller in any case. */
+/* What is selected on a screen, and its texts; false: nothing. The caller frees the texts in any
+ * case. */
 static bool row_actions_pick(struct app *app, const struct app_screen *s, struct screen_pick *what,
                              struct strbuf *one, struct strbuf *whole) {
     *what = (struct screen_pick){.tid = 0};
@@ -81,7 +82,7 @@ static bool row_actions_edit(struct app *app, const struct screen_pick *what) {
     return true;
 }
 
-/* Copy tagged rows; false when there are none. */
+/* Copy tagged rows; false: there are none. */
 static bool row_actions_copy_tagged(struct app *app, enum action action) {
     struct tagged t;
     struct strbuf one, whole;
@@ -102,7 +103,7 @@ static bool row_actions_copy_tagged(struct app *app, enum action action) {
     return done;
 }
 
-/* Open another screen and go there to what is selected here. */
+/* Open another screen and show there what is selected here. */
 static bool row_actions_show(struct app *app, const struct screen_pick *what, enum action screen) {
     if (!what->tid && (!what->frame || screen == ACTION_SHOW_THREADS))
         return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * row_actions: what can be done with the selected row, whatever the screen: copy it, open its file in an editor, show it elsewhere, and
- * the menu of all that.
+ * row_actions: what can be done with the selected row on any screen: copy it, open its file in an
+ * editor, show it on another screen, and the menu of all that.
  *
  * Screens say what is selected (screen_def.pick); the host (app_host.h) does it. Pure; one thread.
  */
@@ -14,13 +14,13 @@
 
 void row_actions_init(struct row_actions *h);
 
-/* Can the action be done on that screen now? False too when there is nothing selected that it could be done to. */
+/* Can the action be done on that screen now? False also if nothing suitable is selected. */
 bool row_actions_can(struct app *app, const struct app_screen *s, enum action action);
 
-/* Do it; false when it is none of these. */
+/* Do it; false: the action is another one. */
 bool row_actions_act(struct app *app, enum action action);
 
-/* Is it refused because nothing may be changed? Then there is a message. */
+/* Is it refused because of --readonly? Then there is a message. */
 bool row_actions_refuses(struct app *app, enum action action);
 
 #endif

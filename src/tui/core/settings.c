@@ -26,7 +26,7 @@ static const char *settings_header(int i) {
     return words[i];
 }
 
-/* Screens that stand side by side; those over them are opened from one of these. */
+/* The tabs; other screens are opened from one of these. */
 static const char *settings_screen(int i) {
     if (i == 0)
         return screen_threads.name;

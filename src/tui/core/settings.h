@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * settings: what the user can set, one row a setting: name, kind, default, what it takes, help.
+ * settings: what the user can set, one row a setting: name, kind, default, values, help.
  *
- * The rows feed the settings file, --print-config, the setup screen and :set. Values are kept as text in one form ("250ms",
- * "on"), with where they come from. What they do in a running app is in app_settings.h. How to add one: docs/dev/adding-an-option.md. Of the thread that draws.
+ * The rows feed the settings file, --print-config, the Setup screen and :set. Values are kept as
+ * text in one form ("250ms", "on"), with their origin. What they do in a running app is in
+ * app_settings.h. How to add one: docs/dev/adding-an-option.md. Used by the thread that draws.
  */
 #ifndef TUI_CORE_SETTINGS_H
 #define TUI_CORE_SETTINGS_H
@@ -14,8 +15,8 @@
 #include "base/err.h"
 #include "base/option.h"
 
-#define SETTINGS_TEXT 256          /* of a value, with its NUL */
-#define SETTINGS_MIN_DELAY_S 0.033 /* as often as the screen is painted */
+#define SETTINGS_TEXT 256          /* of a value, including its NUL */
+#define SETTINGS_MIN_DELAY_S 0.033 /* the rate of painting */
 #define SETTINGS_MAX_DELAY_S 60.0
 
 enum settings_key {
@@ -38,7 +39,7 @@ enum settings_origin {
     SETTINGS_BY_DEFAULT = 0,
     SETTINGS_BY_FILE,
     SETTINGS_BY_COMMAND_LINE,
-    SETTINGS_BY_KEY, /* changed while it runs */
+    SETTINGS_BY_KEY, /* changed while it is running */
 };
 
 /* SETTINGS_COUNT rows. */
@@ -49,13 +50,14 @@ struct settings {
     enum settings_origin origins[SETTINGS_COUNT];
 };
 
-/* Everything as by default. */
+/* All defaults. */
 void settings_init(struct settings *s);
 
-/* Key of a name, or -1 with ERR_USAGE, which suggests the nearest one. */
+/* The key of a name, or -1 with ERR_USAGE, which suggests the nearest one. */
 int settings_find(const char *name, struct err *e);
 
-/* Set a value. -1 with ERR_USAGE, which begins with `name` (what the user knows it by): then nothing is changed. */
+/* Set a value. -1 with ERR_USAGE, which begins with `name` (the name that the user typed); nothing
+ * is changed then. */
 int settings_put(struct settings *s, enum settings_key key, const char *name, const char *text,
                  enum settings_origin origin, struct err *e);
 

@@ -12,11 +12,13 @@
 
 #define TABS_MAX 16
 
-/* How they are written, the widest first: columns between them, and of names that are not shown. */
+/* Forms of the line, the widest first: columns between names, and columns of names other than the
+ * current one. */
 static const struct {
     int gap, most;
 } tabs_forms[] = {{2, 32}, {1, 32}, {1, 7}, {1, 6}, {1, 5}, {1, 4}, {1, 3}, {1, 0}};
-#define TABS_NUMBERS ((int)(sizeof tabs_forms / sizeof tabs_forms[0]) - 1) /* alone, but for the one shown */
+/* Keys alone, except for the current one. */
+#define TABS_NUMBERS ((int)(sizeof tabs_forms / sizeof tabs_forms[0]) - 1)
 
 struct tabs_item {
     enum action action;
@@ -25,7 +27,7 @@ struct tabs_item {
     int col, width;
 };
 
-/* The screen with a number that is shown, or lies below what is. */
+/* The tab that is shown, or that is below an overlay. */
 static const struct screen_def *tabs_current(const struct app *a) {
     for (int i = a->n_screens - 1; i >= 0; i--)
         if (a->screens[i].def->is_tab)
@@ -33,7 +35,7 @@ static const struct screen_def *tabs_current(const struct app *a) {
     return NULL;
 }
 
-/* Screens on which the job may be changed are not offered where that is refused. */
+/* Screens that can change the job are not offered if that is refused. */
 static bool tabs_is_refused(const struct app *a, enum action action) {
     for (const struct action_def *d = action_table(); a->hands.readonly && d->action; d++)
         if (d->action == action && (d->contexts & ACTION_CHANGES))
@@ -41,7 +43,7 @@ static bool tabs_is_refused(const struct app *a, enum action action) {
     return false;
 }
 
-/* All screens with a number, in its order, from column `col`, in one of the forms; how many. */
+/* All tabs in their order, from column `col`, in one of the forms; returns their number. */
 static int tabs_layout(const struct app *a, int form, int col, struct tabs_item *items) {
     const struct screen_def *current = tabs_current(a);
     int n = 0;
@@ -63,7 +65,8 @@ static int tabs_layout(const struct app *a, int form, int col, struct tabs_item 
     return n;
 }
 
-/* Draw them from column `col` of the first row, and note where they are. The column after them. */
+/* Draw them from column `col` of the first row, and note where they are. Returns the column after
+ * them. */
 static int tabs_put(struct app *a, struct grid *g, struct rect area, int col, int form, enum theme_role role,
                     enum theme_role role_on) {
     struct tabs_item items[TABS_MAX];
@@ -76,7 +79,7 @@ static int tabs_put(struct app *a, struct grid *g, struct rect area, int col, in
     return col;
 }
 
-/* Columns that they take. */
+/* The columns that they take. */
 static int tabs_width(const struct app *a, int form) {
     struct tabs_item items[TABS_MAX];
     int n = tabs_layout(a, form, 0, items);

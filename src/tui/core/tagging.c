@@ -11,7 +11,7 @@
 #include "tui/view/pick.h"
 #include "tui/view/view.h"
 
-/* The screen whose rows are meant: what lies over it asks about it. */
+/* The screen whose rows are meant: the one below overlays. */
 static struct app_screen *tagging_screen(struct app *app) {
     int at = app->n_screens - 1;
     while (at > 0 && app->screens[at].def->is_overlay)

@@ -46,7 +46,7 @@ static struct events_place targets_place(const struct app *a, int i) {
         .log = a->log, .pid = a->targets.items[i].pid, .now_s = a->now_s, .epoch_s = a->epoch_s};
 }
 
-/* The rows of those that are not shown, from their data as they are now. */
+/* The rows of the hidden ones, from their current data. */
 static void targets_make_rows(struct app *a) {
     struct app_targets *all = &a->targets;
     all->rows = (struct data_children){.items = all->row_items};
@@ -106,7 +106,7 @@ void targets_show(struct app *a, int i) {
     all->shown = i;
     a->pid = all->items[i].pid;
     a->came_from = 0;
-    a->native = false; /* as with any target that is looked at anew */
+    a->native = false; /* as for any target that is opened */
     a->data.locals_awaited = false;
     app_query_forget(&a->query);
     app_feeds_forget(&a->feeds);

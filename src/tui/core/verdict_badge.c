@@ -8,11 +8,12 @@
 #include "tui/core/app.h"
 #include "tui/core/app_feed.h"
 
-#define VERDICT_BADGE_EVERY_S 5.0   /* between two verdicts, */
-#define VERDICT_BADGE_ANSWERS 400.0 /* and so many times what one takes: a four-hundredth of a core at most */
+#define VERDICT_BADGE_EVERY_S 5.0 /* between two verdicts, */
+/* And so many times what one takes: at most a four-hundredth of a core. */
+#define VERDICT_BADGE_ANSWERS 400.0
 #define VERDICT_BADGE_LONGEST_S 30.0 /* but no longer than that */
-#define VERDICT_BADGE_SNAPSHOTS 8    /* that come before the first: starting comes first */
-#define VERDICT_BADGE_STAYS_S 75.0   /* what is older is not said */
+#define VERDICT_BADGE_SNAPSHOTS 8    /* before the first one, so that the program starts quickly */
+#define VERDICT_BADGE_STAYS_S 75.0   /* an older one is not shown */
 
 void verdict_badge_follow(struct app *app) {
     const struct app_feed *f = app_feed_get(app, FEED_VERDICTS);
@@ -20,7 +21,7 @@ void verdict_badge_follow(struct app *app) {
     double every_s = f->elapsed_s * VERDICT_BADGE_ANSWERS;
     if (!d->has_target || d->target.mode != MODEL_MODE_AGENT || d->received < VERDICT_BADGE_SNAPSHOTS ||
         d->paused)
-        return; /* from outside there are no tables; what has ended says so on the Overview */
+        return; /* from outside there are no tables; the Overview says that a target has ended */
     every_s = every_s < VERDICT_BADGE_EVERY_S ? VERDICT_BADGE_EVERY_S : every_s;
     app_feed_follow_verdicts(app, every_s < VERDICT_BADGE_LONGEST_S ? every_s : VERDICT_BADGE_LONGEST_S);
 }
@@ -37,7 +38,8 @@ enum theme_role verdict_badge_get(const struct app *app, char *buf, size_t cap) 
     if (data_is_over(&app->data) || !worst || worst->rule->level < VERDICT_WARN ||
         app->now_s - f->answered_s > VERDICT_BADGE_STAYS_S)
         return ROLE_TEXT;
-    for (size_t i = 1; worst->rule->is_state && !cause && i < f->verdicts.n; i++) /* the worst come first */
+    /* The worst are first. */
+    for (size_t i = 1; worst->rule->is_state && !cause && i < f->verdicts.n; i++)
         if (f->verdicts.items[i].rule->level >= VERDICT_WARN)
             cause = f->verdicts.items[i].brief;
     snprintf(buf, cap, "%s%s%s", worst->brief, cause ? ": " : "", cause ? cause : "");

@@ -15,10 +15,10 @@
 #include "tui/core/app_screen.h"
 #include "tui/view/time_text.h"
 
-#define WINDOW_SLACK_S 0.25 /* looks are not everywhere; less is not said to be missing */
+#define WINDOW_SLACK_S 0.25 /* a gap that is shorter than this is not reported */
 #define WINDOW_DAY_S 86400.0
 
-/* Is there something to be shown in a window? */
+/* Is there something to show in a window? */
 static bool window_has(const struct app *a, enum sample_store_window which) {
     double from, to;
     if (which < SAMPLE_STORE_MARK)
@@ -78,7 +78,7 @@ void window_let_go(struct app *a) {
 
 /* ---- texts typed ---- */
 
-/* "22:13:20.5", "22:13": that time of the day, the last there was. */
+/* "22:13:20.5", "22:13": the last time with that time of day. */
 static bool window_parse_clock(const char *text, size_t len, double now_s, double *out) {
     int hour, minute, used = 0;
     double second = 0;
@@ -105,7 +105,7 @@ static bool window_parse_clock(const char *text, size_t len, double now_s, doubl
     return true;
 }
 
-/* "90s", "2m", "1.5h": so long before now. */
+/* "90s", "2m", "1.5h": so long ago. */
 static bool window_parse_ago(const char *text, size_t len, double now_s, double *out) {
     char copy[32], *end;
     if (len >= sizeof copy)
@@ -122,7 +122,7 @@ static bool window_parse_time(const char *text, size_t len, double now_s, double
     return window_parse_clock(text, len, now_s, out) || window_parse_ago(text, len, now_s, out);
 }
 
-/* The time that samples are at now. */
+/* The current time of the samples. */
 static double window_now(const struct app *a) {
     double newest_s = a->data.tally ? sample_store_newest_tick_s(a->data.tally) : NAN;
     return isnan(newest_s) ? a->epoch_s : newest_s;
@@ -137,7 +137,7 @@ static const struct {
                     {"mark", SAMPLE_STORE_MARK}};
 #define WINDOW_NAMES ((int)(sizeof window_names / sizeof window_names[0]))
 
-/* Number of a name; -1 none. */
+/* The number of a name; -1: none. */
 static int window_find_name(const char *text) {
     for (int i = 0; i < WINDOW_NAMES; i++)
         if (strcmp(text, window_names[i].name) == 0)
@@ -151,7 +151,7 @@ static bool window_parse_span(const char *text, double now_s, double *from_s, do
     if (!dash || !window_parse_time(text, (size_t)(dash - text), now_s, from_s) ||
         !window_parse_time(dash + 1, strlen(dash + 1), now_s, to_s))
         return false;
-    *from_s = nextafter(*from_s, INFINITY); /* a look stands at the end of the time that it is of */
+    *from_s = nextafter(*from_s, INFINITY); /* a sample has the time at which its interval ends */
     *to_s = nextafter(*to_s, INFINITY);
     return true;
 }

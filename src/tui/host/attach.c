@@ -13,9 +13,9 @@
 
 #include "base/clock.h"
 
-#define ATTACH_LONGEST_MS 15000 /* then the helper is left alone and the user told */
+#define ATTACH_LONGEST_MS 15000 /* then the helper is abandoned, with a message */
 
-/* What travels over the pipe: less than PIPE_BUF, so whole or not at all. */
+/* The message in the pipe: less than PIPE_BUF, so it arrives whole or not at all. */
 struct attach_answer {
     int rc;
     struct target_address addr;
@@ -24,7 +24,7 @@ struct attach_answer {
 
 _Static_assert(sizeof(struct attach_answer) <= 4096, "the answer fits into one write to a pipe");
 
-/* The helper's life. */
+/* The helper process. */
 static void attach_help(const char *target, const struct target_options *how, int fd) {
     struct attach_answer answer;
     sigset_t none;
@@ -63,7 +63,7 @@ int attach_start(struct attach *a, const char *target, const struct target_optio
     return 0;
 }
 
-/* Wait until the pipe says something; false when that took too long. */
+/* Wait until the pipe is readable; false: that took too long. */
 static bool attach_wait(int fd) {
     uint64_t end = clock_mono_ns() + ATTACH_LONGEST_MS * CLOCK_NS_PER_MS;
     for (;;) {

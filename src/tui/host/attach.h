@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * attach: finding and injecting, done by a short-lived process of its own.
+ * attach: finds the target and injects the agent, in a short-lived process of its own.
  *
- * So neither ^C nor a crash of the screen can leave the target half attached: the helper is in another process group,
- * finishes what it began and ends. It is never killed. Its answer comes back over a pipe.
+ * So neither ^C nor a crash of the screen can leave the target half attached: the helper is in
+ * another process group, finishes what it began and ends. It is never killed. Its answer comes back
+ * over a pipe.
  */
 #ifndef TUI_HOST_ATTACH_H
 #define TUI_HOST_ATTACH_H
@@ -18,10 +19,12 @@ struct attach {
     int fd;       /* readable when it is done */
 };
 
-/* Start attaching to what `target` names, as `how` says. 0, or -1 with the error. */
+/* Start attaching to the target that is named `target`, with the options `how`. 0, or -1 with the
+ * error. */
 int attach_start(struct attach *a, const char *target, const struct target_options *how, struct err *e);
 
-/* The answer, waiting for it if it is not there. 0 with the address, or -1 with the error. Ends the attach. */
+/* The answer, waiting for it if necessary. 0 with the address, or -1 with the error. Ends the
+ * attach. */
 int attach_finish(struct attach *a, struct target_address *addr, struct err *e);
 
 #endif

@@ -7,14 +7,14 @@
 
 #include "tui/host/attach.h"
 
-/* `alone`: it is the only one, and looked at by the helper alone. */
+/* `alone`: it is the only one, and only the helper examines it. */
 static int attach_all_add(struct attach_all *all, const char *text, bool alone, struct err *e) {
     struct target_address addr = {.pid = 0};
     if (!alone && target_resolve(text, &addr, e) != 0)
         return -1;
     for (int i = 0; i < all->n; i++)
         if (addr.pid > 0 && all->addrs[i].pid == addr.pid)
-            return 0; /* two helpers would be in each other's way */
+            return 0; /* two helpers would disturb each other */
     if (all->n == TARGETS_MAX)
         return err_set(e, ERR_USAGE, "no more than %d targets at a time: '%s' is too many", TARGETS_MAX,
                        text);
@@ -55,7 +55,7 @@ int attach_all_run(struct attach_all *all, const struct target_options *how, str
         rc = attach_start(&attaches[begun], all->names[begun], how, e);
         begun += rc == 0;
     }
-    for (int i = 0; i < begun; i++) { /* each is waited for: what began is ended */
+    for (int i = 0; i < begun; i++) { /* wait for all that were started */
         struct err why;
         if (attach_finish(&attaches[i], &all->addrs[i], &why) == 0 || rc != 0)
             continue;

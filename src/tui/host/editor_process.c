@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define EDITOR_MAX_FD 4096
-#define EDITOR_NOT_RUN 126 /* sh(1): from here on the command could not be run */
+#define EDITOR_NOT_RUN 126 /* sh(1): from here on the command could not run */
 
 const char *editor_process_command(void) {
     const char *visual = getenv("VISUAL"), *editor = getenv("EDITOR");
@@ -53,7 +53,7 @@ void editor_process_arguments(const char *command, const char *path, int line,
     snprintf(out->text[out->n++], cap, "%s", path);
 }
 
-/* The child's life until it is the editor. */
+/* The child until it becomes the editor. */
 static void editor_run(const char *command, const struct editor_process_arguments *a) {
     static const int own[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE, SIGTERM, SIGHUP, SIGWINCH};
     char script[512], *argv[4 + EDITOR_PROCESS_ARGUMENTS + 1];

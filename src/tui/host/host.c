@@ -32,26 +32,28 @@
 #include "tui/workers/source_reader.h"
 #include "tui/term/term.h"
 
-/* Block them and make the descriptor, which is readable when one came; SIGPIPE is ignored. The caller closes it. -1 with the error. */
+/* Block them and make the descriptor, which is readable when one has arrived; SIGPIPE is ignored.
+ * The caller closes it. -1 with the error. */
 static int host_signals_open(struct err *e);
 
-/* The next one; 0 none has come. */
+/* The next one; 0: none. */
 static int host_signals_next(int fd);
 
-#define HOST_PROC_STATS_S 1.0 /* between two looks */
+#define HOST_PROC_STATS_S 1.0 /* between two readings */
 
-/* Look, and ask, if the app wants it and it is time. `s` may be NULL. */
+/* Read, and ask, if the app wants it and it is due. `s` may be NULL. */
 static void host_proc_stats_poll(struct proc_stats_reader *r, struct app *a, struct session *s);
 
-/* The session is left for another target: what runs there is ended. */
+/* The session is left for another target: interrupt what runs there. */
 static void host_repl_leave(struct app *app, struct session *s);
 
-#define HOST_FRAME_US 33000ULL  /* least time between a painting and one for new data */
-#define HOST_JOIN_US 300000ULL  /* and one for what comes again and again beside snapshots */
+#define HOST_FRAME_US 33000ULL  /* least time between a frame and one for new data */
+#define HOST_JOIN_US 300000ULL  /* and one for repeated data other than snapshots */
 #define HOST_ANSWER_US 14000ULL /* and one for a key */
-#define HOST_OPEN_US 200000ULL  /* a target that says nothing for so long: show that we wait */
+#define HOST_OPEN_US 200000ULL  /* a target that does not answer for so long: show that we wait */
 #define HOST_TICK_US 1000000ULL /* ages and countdowns */
-#define HOST_RETRY_US 20000ULL  /* a terminal that takes nothing: first, and longest, time to wait */
+/* A terminal that does not read: shortest and longest time to wait. */
+#define HOST_RETRY_US 20000ULL
 #define HOST_RETRY_MAX_US 500000ULL
 
 static const struct app_host host_app;
@@ -71,7 +73,7 @@ void host_set_time(struct host *r) { app_set_time(r->app, (double)clock_mono_ns(
 
 /* ---- painting ---- */
 
-/* Paint after a while, or sooner if that was already wanted. */
+/* Paint after a while, or sooner if that was requested already. */
 static void host_paint_in(struct host *r, uint64_t delay_us) {
     uint64_t due_ns = clock_mono_ns() + delay_us * CLOCK_NS_PER_US;
     if (!r->term || (r->paint_due_ns && r->paint_due_ns <= due_ns))
@@ -80,7 +82,7 @@ static void host_paint_in(struct host *r, uint64_t delay_us) {
     loop_timer_set(r->paint, delay_us ? delay_us : 1);
 }
 
-/* Paint if something changed: at once when the last frame is long enough ago. */
+/* Paint if something has changed: immediately if the last frame is old enough. */
 static void host_paint_after(struct host *r, uint64_t pause_us) {
     if (!r->app->dirty || r->retry_us)
         return;
@@ -121,7 +123,8 @@ static void host_on_paint(void *arg) {
         loop_timer_set(r->tick, HOST_TICK_US);
 }
 
-/* A key was pressed: paint at once, without a turn of the loop, when the last frame is long enough ago. */
+/* A key was pressed: paint immediately, without a turn of the loop, if the last frame is old
+ * enough. */
 static void host_answer(struct host *r) {
     bool is_due = (clock_mono_ns() - r->painted_ns) / CLOCK_NS_PER_US >= HOST_ANSWER_US;
     if (!r->app->dirty || r->retry_us || !is_due) {
@@ -150,7 +153,7 @@ static void host_on_answer(void *arg) {
     host_want_paint(r);
 }
 
-/* Something came that the picture of a moment ago is not wrong without: it is painted with the next snapshot, or soon. */
+/* New data that may wait: painted with the next snapshot, or soon. */
 static void host_on_followed(void *arg) {
     struct host *r = arg;
     host_set_time(r);
@@ -180,7 +183,7 @@ void host_open_term(struct host *r) {
     host_want_paint(r);
 }
 
-/* Another program has the terminal, or it is ours again. */
+/* Another program has the terminal, or we have it again. */
 static void host_on_terminal(void *arg, bool is_lent) {
     struct host *r = arg;
     struct err e;
@@ -202,7 +205,7 @@ static void host_on_open(void *arg) { host_open_term(arg); }
 static void host_on_state(void *arg, enum session_state state, const struct err *why) {
     struct host *r = arg;
     bool is_over = state == SESSION_LOST || state == SESSION_FAILED;
-    /* Nothing was ever shown: what the user typed led nowhere, and a line says so. */
+    /* The terminal was never opened: say in a line that the command led to nothing. */
     if (is_over && why && !r->app->data.received && r->config->n_targets == 1 && !r->moved) {
         host_fail(r, why);
         return;
@@ -223,7 +226,8 @@ static void host_on_target(void *arg, struct model_target *target) {
     host_want_paint(r);
 }
 
-/* Have samples come while the app wants them, and only then; `again`: with all definitions anew. */
+/* Subscribe to samples while the app wants them, and only then; `again`: with all definitions once
+ * more. */
 void host_follow_samples(struct host *r, bool again) {
     struct err e;
     bool wanted = app_wants_samples(r->app);
@@ -316,7 +320,7 @@ static void host_on_reply(void *arg, enum wire_method method, const struct err *
     }
     if (error && method == WIRE_ARM)
         app_arm_refused(r->app, error);
-    if (error && method != WIRE_STATUS) /* nobody asked for that one */
+    if (error && method != WIRE_STATUS) /* nobody requested that one */
         app_message(r->app, true, "%s", error->text);
     host_want_paint(r);
 }
@@ -328,8 +332,9 @@ void host_subscribe(struct host *r) {
         app_message(r->app, true, "%s", e.text);
 }
 
-/* While the view is paused data come seldom, and samples in large batches; nothing of the history is lost. Who wants snapshots very often
- * gets samples as often: the Timeline scrolls by them. */
+/* While the view is frozen data arrive seldom, and samples in large batches; the history loses
+ * nothing. Very frequent snapshots mean equally frequent samples, because the Timeline scrolls with
+ * them. */
 void host_follow_pause(struct host *r) {
     struct err e;
     bool slow = r->session && r->app->data.paused && !data_is_recorded(&r->app->data);
@@ -354,7 +359,7 @@ void host_close_session(struct host *r) {
     if (r->app)
         host_repl_leave(r->app, r->session);
     host_leave_children(r);
-    if (!r->targets.app) /* else it is kept there */
+    if (!r->targets.app) /* otherwise it is kept there */
         session_free(r->session);
     r->session = NULL;
     r->sampling = r->slowed = r->native = false;
@@ -392,7 +397,7 @@ int host_open_session(struct host *r, const struct target_address *addr, struct 
 static void host_suspend(struct host *r) {
     if (!r->term)
         return;
-    if (host_row_actions_is_editing(&r->row_actions)) { /* the editor stops, and we with it */
+    if (host_row_actions_is_editing(&r->row_actions)) { /* the editor stops, and so do we */
         term_stop();
         return;
     }
@@ -437,7 +442,8 @@ void host_do_noted(struct host *r) {
     }
 }
 
-/* After an event of the user's: do what the app asked for, and have the streams follow what is shown now. */
+/* After an event of the user: do what the app requested, and adapt the streams to what is shown
+ * now. */
 static void host_settle(struct host *r) {
     host_do_noted(r);
     if (r->stopping)
@@ -477,7 +483,7 @@ static void host_on_signal(void *arg) {
         case SIGUSR2:
             host_theme_reload(&r->theme);
             break;
-        case SIGINT: /* from elsewhere: the terminal gives ctrl-c as a key */
+        case SIGINT: /* not from the terminal, where ctrl-c is a key */
             if (host_row_actions_is_editing(&r->row_actions))
                 break; /* it was meant for the editor */
             host_set_time(r);
@@ -522,14 +528,14 @@ static void host_proc_stats_poll(struct proc_stats_reader *r, struct app *a, str
         app_take_proc_stats(a, &v);
     }
     if (s && app_wants_status(a)) {
-        q->status_at_s = a->now_s; /* whatever comes of it: it is asked again in time */
+        q->status_at_s = a->now_s; /* whatever the outcome: it is due again later */
         session_request(s, WIRE_STATUS, NULL);
     }
 }
 
 /* ---- children ---- */
 
-/* The processes that the target has started, on the runner's loop. */
+/* The processes that the target has started, on the host's loop. */
 
 void host_pace_children(struct host *r) {
     enum children_pace pace = r->app->data.paused && !data_is_recorded(&r->app->data) ? CHILDREN_STILL
@@ -551,7 +557,7 @@ static void host_on_children(void *arg) {
     host_want_paint(r);
 }
 
-/* What the target has started is a help, not what was asked for: without it the screen is as good. */
+/* Children are an extra: an error is not reported. */
 void host_follow_children(struct host *r, pid_t pid) {
     struct err e;
     r->children = pid > 0 ? children_start(pid, &e) : NULL;
@@ -605,7 +611,7 @@ static int host_source_open(struct host *r, struct err *e) {
     return -1;
 }
 
-/* Read what is wanted, unless other lines are being read: then it follows them. */
+/* Read what is wanted, unless other lines are being read: then it is next. */
 static void host_source_start(struct host *r) {
     struct host_source *s = &r->source;
     const struct app_source *asked = &r->app->source_asked;
@@ -613,7 +619,7 @@ static void host_source_start(struct host *r) {
     if (!s->is_wanted || (s->reader && source_reader_is_busy(s->reader)))
         return;
     s->is_wanted = false;
-    if (!asked->path[0]) /* of a target that was left */
+    if (!asked->path[0]) /* of the last target */
         return;
     if (host_source_open(r, &e) != 0 ||
         source_reader_start(s->reader, r->app->pid, asked->path, asked->from, &e) != 0)

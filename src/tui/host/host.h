@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host: the app on a real terminal, a real session and a real clock, all on one loop and one thread.
+ * host: the app on a real terminal, a real session and a real clock, all on one loop and one
+ * thread.
  *
- * Input comes before data; painting happens when something changed, at most 30 times a second, and not while the terminal
- * takes nothing. Ends when the user quits, on SIGTERM, SIGHUP or SIGINT, and when the terminal is gone.
+ * Input comes before data; painting happens when something has changed, at most 30 times a second,
+ * and not while the terminal does not read. Ends when the user quits, on SIGTERM, SIGHUP or SIGINT,
+ * and when the terminal is gone.
  */
 #ifndef TUI_HOST_HOST_H
 #define TUI_HOST_HOST_H
@@ -17,17 +19,18 @@
 struct host_config {
     struct app_config app;
     struct term_config term;
-    const struct theme_path *themes;      /* where themes are found; NULL nowhere */
+    const struct theme_path *themes;      /* where themes are found; NULL: nowhere */
     const struct target_address *address; /* of each target; NULL: the user picks a process */
-    const char *const *names;             /* what each was asked for by */
+    const char *const *names;             /* as the user typed each */
     int n_targets;
-    enum model_sampling sampling; /* how threads that run are looked at */
-    double budget_pct;            /* what looking may cost, of one core; 0: the usual */
-    const char *warnings;         /* of the start, a line each; NULL none */
-    struct target_options how;    /* to look at the one that is picked */
+    enum model_sampling sampling; /* how running threads are sampled */
+    double budget_pct;            /* % of one core that observing may cost; 0: the default */
+    const char *warnings;         /* of the start, one a line; NULL: none */
+    struct target_options how;    /* for attaching to the process that the user picks */
 };
 
-/* Run until the end. Exit status 0 or 4; or -1 with the error, which is to be printed: the terminal is restored. */
+/* Run until the end. Exit status 0 or 4; or -1 with the error, which the caller prints: the
+ * terminal is restored. */
 int host_run(const struct host_config *config, struct err *e);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_internal: what the files of the host share: its state, what paints and subscribes (host.c), what finds and changes the target
- * (host_open.c). On the loop's thread.
+ * host_internal: what the files of the host share: its state, painting and subscribing (host.c),
+ * finding and changing the target (host_open.c). On the loop's thread.
  */
 #ifndef TUI_HOST_HOST_INTERNAL_H
 #define TUI_HOST_HOST_INTERNAL_H
@@ -20,12 +20,13 @@ struct host_config;
 
 /* Lines of source files, read by a worker. */
 struct host_source {
-    struct source_reader *reader; /* NULL until something is asked for */
+    struct source_reader *reader; /* NULL until something is requested */
     struct loop_watch *watch;
-    bool is_wanted; /* what app->source_asked names is not being read yet */
+    bool is_wanted; /* app->source_asked is not being read yet */
 };
 
-/* What the app has asked for while it handled something, and is done when it has returned; see host_do_noted. */
+/* What the app has requested while it handled something, and is done when it has returned; see
+ * host_do_noted. */
 enum host_note {
     HOST_LIST_PROCESSES = 1,
     HOST_LIST_THEMES = 2,
@@ -46,8 +47,8 @@ struct host_noted {
     char diff[512];
     struct magic magic; /* owned */
     int magic_cols;
-    struct wire_eval eval;          /* its code is the app's */
-    const struct wire_debug *debug; /* of the app */
+    struct wire_eval eval;          /* its code is owned by the app */
+    const struct wire_debug *debug; /* owned by the app */
     enum wire_method debug_method;
     pid_t attach;
     int show_target;
@@ -60,10 +61,10 @@ struct host {
     struct term *term; /* NULL until there is something to show */
     struct grid grid;
     struct session *session;     /* with the target that is shown */
-    struct host_targets targets; /* several: the sessions are theirs */
+    struct host_targets targets; /* if there are several: the sessions belong to them */
     struct loop_timer *paint, *open, *tick, *list;
     struct loop_watch *input, *signals, *attaching, *listed, *children_watch;
-    struct lister *lister;     /* NULL: a target was named */
+    struct lister *lister;     /* NULL: the command line named a target */
     struct children *children; /* of the target */
     enum children_pace children_pace;
     struct attach attach;
@@ -75,66 +76,70 @@ struct host {
     struct host_theme theme;
     struct host_noted noted;
     int signal_fd;
-    bool sampling;         /* samples are subscribed to */
-    bool native;           /* with native frames */
-    bool slowed;           /* the view is paused, and the streams are slow */
-    double batch_s;        /* between two batches of samples, as it was asked for; 0: as the agent likes */
-    double delay_s;        /* between two snapshots, as it was asked for */
-    bool moved;            /* the target is another than the one it began with */
-    uint64_t painted_ns;   /* the last frame */
+    bool sampling; /* samples are subscribed to */
+    bool native;   /* with native frames */
+    bool slowed;   /* the view is frozen, and the streams are slow */
+    /* Requested time between two batches of samples; 0: as the agent likes. */
+    double batch_s;
+    double delay_s;        /* requested time between two snapshots */
+    bool moved;            /* the target is not the one that it started with */
+    uint64_t painted_ns;   /* time of the last frame */
     uint64_t paint_due_ns; /* when the paint timer ends; 0: it is not set */
-    uint64_t retry_us;     /* > 0: the terminal takes nothing, and is asked again after so long */
+    uint64_t retry_us;     /* > 0: the terminal does not read, and is tried again after this time */
     bool stopping;
-    struct err error; /* why it ends, when it was not the user who ended it */
+    struct err error; /* why it ends, if the user did not end it */
     bool failed;
 };
 
 /* ---- host.c ---- */
 
-/* What comes of a session; `arg` is the host. */
+/* Handles what arrives from a session; `arg` is the host. */
 extern const struct session_handler host_handler;
 
 void host_set_time(struct host *r);
 
-/* Do what the app asked for while it handled something. After each call of the app that may ask. */
+/* Do what the app requested while it handled something. Call it after each call of the app that may
+ * request something. */
 void host_do_noted(struct host *r);
 
-/* Paint if something changed, as soon as there may be a frame again. */
+/* Paint if something has changed, as soon as a frame is allowed. */
 void host_want_paint(struct host *r);
 
-/* Show something: once, further calls do nothing. */
+/* Open the terminal; further calls do nothing. */
 void host_open_term(struct host *r);
 
-/* Look at a target; the one before is closed first by host_close_session. 0, or -1 with the error. */
+/* Connect to a target; close the last one first with host_close_session. 0, or -1 with the
+ * error. */
 int host_open_session(struct host *r, const struct target_address *addr, struct err *e);
 void host_close_session(struct host *r);
 
-/* Streams of the session as the app wants them now; samples with all definitions anew if `again`. */
+/* Subscribe to the streams that the app wants now; to samples with all definitions once more if
+ * `again`. */
 void host_subscribe(struct host *r);
 void host_follow_pause(struct host *r);
 void host_follow_samples(struct host *r, bool again);
 
-/* Processes that the target has started, from here on; no more. */
+/* Follow the processes that the target starts; stop that. */
 void host_follow_children(struct host *r, pid_t pid);
 void host_leave_children(struct host *r);
 
-/* They are read as often as they are looked at; not at all while the view is paused. */
+/* Read them as often as they are shown; not while the view is frozen. */
 void host_pace_children(struct host *r);
 
 /* ---- host_open.c ---- */
 
-/* Several targets were named: connect with all, look at the first. 0, or -1 with the error. */
+/* Several targets were named: connect to all, show the first. 0, or -1 with the error. */
 int host_open_all(struct host *r, struct err *e);
 
-/* Look at another one of them. */
+/* Show another one of them. */
 void host_switch(struct host *r, int i);
 
-/* The choice of a process: make the list, and take it when it is there; again after a while. */
+/* The picker's list: make it, take it when it is done, and make it again after a while. */
 void host_list(struct host *r);
 void host_on_listed(void *arg);
 void host_on_list(void *arg);
 
-/* Attach to one, and look at it. */
+/* Attach to a process and show it. */
 void host_attach(struct host *r, pid_t pid);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_open: which target is looked at: one of several, one that is picked, a child; see host_internal.h. */
+/* host_open: chooses the target: one of several, one that is picked, a child; see
+ * host_internal.h. */
 #include "tui/core/app_attach.h"
 #include "tui/core/app_message.h"
 #include "tui/core/app_take.h"
@@ -8,7 +9,7 @@
 
 #include <stdio.h>
 
-#define HOST_LIST_US 3000000ULL /* the list of processes is made again */
+#define HOST_LIST_US 3000000ULL /* between two lists of processes */
 
 /* ---- several targets ---- */
 
@@ -18,7 +19,7 @@ static void host_on_came(void *arg) {
     host_want_paint(arg);
 }
 
-/* Look at the one that is shown from here on: the session is there. */
+/* Follow the target that is shown now; its session exists. */
 static void host_take_shown(struct host *r) {
     const struct host_target *t = &r->targets.items[r->app->targets.shown];
     r->session = t->session;
@@ -103,7 +104,8 @@ static int host_take_chosen(struct host *r, const struct target_address *addr, s
     return 0;
 }
 
-/* An attach ended. Of several the next one follows; those that failed are said, the others are looked at. */
+/* An attach has ended. If several were chosen the next one follows; failures are reported, the
+ * others are shown. */
 static void host_end_attach(struct host *r, int rc, const struct err *e) {
     bool several = r->app->attaches_several;
     pid_t next = app_attach_next(r->app);

@@ -37,7 +37,8 @@ static bool host_querier_is_busy(const struct host_querier *w) {
     return w->querier && querier_is_busy(w->querier);
 }
 
-/* A target that has ended may have left its tables; then now() is their last moment. True: they are the target now. */
+/* A target that has ended may have left its tables; then now() is their last moment. True: they are
+ * the target from here on. */
 static bool host_query_go_to_recording(struct host_query *q) {
     struct target_address recording;
     char pid[24];
@@ -60,7 +61,7 @@ static void host_query_on_answer(void *arg) {
     if (!querier_take(q->sql.querier, &answer))
         return;
     app_take_answer(q->app, &answer);
-    host_query_begin(q); /* what has waited for the end of a list of tables */
+    host_query_begin(q); /* waited for the end of a list of tables */
     q->answered(q->arg);
 }
 
@@ -72,7 +73,7 @@ static int host_query_start(struct host_query *q, enum app_query_request what, s
         struct querier_export moved = asked->exported;
         asked->exported.rows = NULL;
         asked->exported.order = NULL;
-        asked->exported.hidden = NULL; /* its name stays, for the message */
+        asked->exported.hidden = NULL; /* the path stays, for the message */
         return querier_write(q->sql.querier, &moved, e);
     }
     double from_s = NAN, to_s = NAN;
@@ -88,7 +89,7 @@ void host_query_begin(struct host_query *q) {
     struct querier_answer refused = {.error_at = -1};
     if (what == APP_QUERY_NONE || host_querier_is_busy(&q->sql))
         return;
-    if (host_query_go_to_recording(q)) /* which has begun it */
+    if (host_query_go_to_recording(q)) /* it has begun */
         return;
     asked->pending = APP_QUERY_NONE;
     if (host_query_start(q, what, &refused.error) == 0)
@@ -176,18 +177,19 @@ void host_query_set_target(struct host_query *q, const struct target_address *ad
         q->address = *addr;
     if (!q->app)
         return;
-    if (q->app->query.running && q->app->query.pending == APP_QUERY_NONE) { /* nobody answers it now */
+    /* Nobody will answer it. */
+    if (q->app->query.running && q->app->query.pending == APP_QUERY_NONE) {
         struct querier_answer answer = {.kind = QUERIER_RUN, .error_at = -1};
         err_set(&answer.error, ERR_FAILED, "the target is another one now: run the query again");
         app_take_answer(q->app, &answer);
     }
-    q->app->feeds.feeds[q->feed_id].running = false; /* nobody answers it now */
+    q->app->feeds.feeds[q->feed_id].running = false; /* nobody will answer it */
     if (had_magic) {
         struct err why;
         err_set(&why, ERR_FAILED, "the target is another one now: ask again");
         host_query_refuse_magic(q, &why);
     }
-    if (addr) { /* what has waited for the end of something */
+    if (addr) { /* waited for the end of another one */
         host_query_begin(q);
         host_query_read_feeds(q);
     }

@@ -15,7 +15,7 @@
 
 /* ---- copying ---- */
 
-/* Into a file, for the reason `why`. */
+/* Write it into a file, for the reason `why`. */
 static void host_row_actions_copy_to_file(struct host_row_actions *h, const char *what, const char *copied,
                                           size_t len, const char *why) {
     char path[512];
@@ -86,8 +86,9 @@ void host_row_actions_edit(struct host_row_actions *h, pid_t pid, const char *fi
     h->watch = h->editor.pidfd >= 0
                    ? loop_watch_fd(h->loop, h->editor.pidfd, host_row_actions_on_edited, h, &e)
                    : NULL;
+    /* It waits for its end. */
     if (!h->watch)
-        host_row_actions_on_edited(h); /* which waits for its end */
+        host_row_actions_on_edited(h);
 }
 
 /* ---- exports ---- */

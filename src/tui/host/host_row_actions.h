@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_row_actions: what the app asks of this machine beside the target: the clipboard, an editor, files of the user's own; see
- * app_host.h for what each does.
+ * host_row_actions: what the app requests from this machine besides the target: the clipboard, an
+ * editor, the user's files; see app_host.h for each.
  *
- * Belongs to the host, on its thread. While an editor has the terminal the loop goes on: data are taken in, nothing is
- * painted or read.
+ * Belongs to the host, on its thread. While an editor has the terminal the loop goes on: data are
+ * taken, nothing is painted or read from the terminal.
  */
 #ifndef TUI_HOST_HOST_ROW_ACTIONS_H
 #define TUI_HOST_HOST_ROW_ACTIONS_H
@@ -20,13 +20,14 @@
 struct host_row_actions {
     struct app *app;
     struct loop *loop;
-    struct term *term;                          /* NULL: not open yet */
-    void (*on_terminal)(void *arg, bool given); /* to another program, or back */
-    void (*changed)(void *arg);                 /* there is something to paint */
+    struct term *term; /* NULL: not open yet */
+    /* The terminal goes to another program, or comes back. */
+    void (*on_terminal)(void *arg, bool given);
+    void (*changed)(void *arg); /* there is something to paint */
     void *arg;
     struct editor_process editor;
-    struct loop_watch *watch;  /* of its end */
-    struct exporter *exporter; /* NULL: nothing was exported yet */
+    struct loop_watch *watch;  /* for its end */
+    struct exporter *exporter; /* NULL: nothing has been exported yet */
     struct loop_watch *exported;
 };
 

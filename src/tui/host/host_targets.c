@@ -49,7 +49,7 @@ static void host_target_on_snapshot(void *arg, struct model_snapshot *snapshot) 
     t->all->came(t->all->arg);
 }
 
-/* What was asked for while it was shown, and comes when it no longer is, is of no use. */
+/* An answer that arrives after its target was hidden is dropped. */
 static void host_target_on_details(void *arg, struct model_snapshot *snapshot) {
     struct host_target *t = arg;
     if (host_target_is_shown(t))
@@ -129,7 +129,7 @@ int host_targets_add(struct host_targets *t, const struct target_address *addr, 
     *item = (struct host_target){.all = t, .index = i, .addr = *addr};
     item->session = session_new(t->loop, &item->addr, &handler, item, e);
     if (!item->session) {
-        host_target_on_state(item, SESSION_FAILED, e); /* its entry says so; the others go on */
+        host_target_on_state(item, SESSION_FAILED, e); /* its entry says so; the others continue */
         return i;
     }
     session_set_sampling(item->session, t->sampling);

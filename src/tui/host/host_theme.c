@@ -13,7 +13,7 @@
 #include "tui/model/log.h"
 
 #define HOST_THEME_WARNINGS ((size_t)64 * 1024)
-/* A file that was written and closed, or that took another's place. */
+/* A file was written and closed, or replaced another one. */
 #define HOST_THEME_EVENTS (IN_CLOSE_WRITE | IN_MOVED_TO)
 
 /* ---- watching ---- */
@@ -30,7 +30,7 @@ static void host_theme_unwatch(struct host_theme *l) {
         l->wd[i] = -1;
 }
 
-/* Watch the folders of the files: editors put a new file in the place of the old one. */
+/* Watch the folders of the files, because editors replace a file by a new one. */
 static void host_theme_watch(struct host_theme *l) {
     host_theme_unwatch(l);
     for (size_t i = 0; l->inotify >= 0 && i < l->files.n; i++) {
@@ -89,7 +89,8 @@ static void host_theme_log(struct host_theme *l, const char *warnings) {
     }
 }
 
-/* Report the mistakes in the files, at the start and when they are read again: the first in the message line, all in the log. */
+/* Report mistakes in the files, at the start and when they are read again: the first in the message
+ * line, all in the log. */
 static void host_theme_warn(struct host_theme *l, const char *warnings) {
     size_t first = strcspn(warnings, "\n");
     bool more = warnings[first] && warnings[first + 1];
@@ -144,7 +145,7 @@ void host_theme_begin(struct host_theme *l, const struct term_config *term, cons
         l->wd[i] = -1;
     l->watch = l->inotify >= 0 ? loop_watch_fd(l->loop, l->inotify, host_theme_on_event, l, &e) : NULL;
     snprintf(l->name, sizeof l->name, "%s", l->app->settings.values[SETTINGS_THEME]);
-    /* Which files there are to watch. */
+    /* Which files to watch. */
     found.files = &l->files;
     if (path && theme_load(&made, l->name, &found, NULL, &e) == 0)
         host_theme_watch(l);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * action: what a key can do: the actions, the contexts in which keys are read, and a row of the table of both.
+ * action: what a key can do: the actions, the contexts in which keys are read, and the row that the
+ * table has for an action.
  *
- * The rows are in core/action_table.h, the keys that they have now in core/action_keys.h. To add an action: a line in the
- * enum, a row in action_table.c, and the screen's answer (docs/dev/adding-a-key.md). The action that opens a screen, and
- * the contexts of a screen, are made of its row in screen_list.h.
+ * The rows are in core/action_table.h, their current keys in core/action_keys.h. To add an action:
+ * a line in the enum, a row in action_table.c, and the screen's answer (docs/dev/adding-a-key.md).
+ * A row of screen_list.h makes the contexts of a screen and the action that opens it.
  */
 #ifndef TUI_KEYS_ACTION_H
 #define TUI_KEYS_ACTION_H
@@ -16,7 +17,7 @@
 #define ACTION_CONTEXT(NAME) CONTEXT_##NAME,
 #define ACTION_NOTHING(NAME)
 
-/* Where keys are read: which part of which screen has the focus. */
+/* Where keys are read: the part of a screen that has the focus. */
 enum action_context { SCREEN_LIST(ACTION_CONTEXT_OF_SCREEN, ACTION_CONTEXT) CONTEXT_COUNT };
 
 #define ACTION_IN(c) (1U << (c))
@@ -27,15 +28,15 @@ enum action_context { SCREEN_LIST(ACTION_CONTEXT_OF_SCREEN, ACTION_CONTEXT) CONT
      ACTION_IN(CONTEXT_REPL_COMPLETE))
 /* Where letters are keys. */
 #define ACTION_LETTERS (ACTION_EVERYWHERE & ~ACTION_TYPED)
-/* What lies over a screen for a moment. */
+/* What is above a screen for a short time. */
 #define ACTION_OVERLAYS (ACTION_IN(CONTEXT_HELP) | ACTION_IN(CONTEXT_MENU) | ACTION_IN(CONTEXT_EXPORT))
-/* Beside contexts, for those of screens as they are in the list: of the screens that are tabs, where letters are keys; and
- * of these only what shows the job, not what was typed or happened in this session. */
+/* Beside contexts, for a row that opens a screen: the contexts of all tabs where letters are keys;
+ * of those only the ones that show the job, not what was typed or has happened in this session. */
 #define ACTION_TABS (1U << 28)
 #define ACTION_VIEWS (1U << 29)
-/* Beside contexts: it is done to the selected row, and the row's menu has it. */
+/* Beside contexts: it acts on the selected row, and the row's menu has it. */
 #define ACTION_FOR_ROW (1U << 30)
-/* Beside contexts: it changes the target: not with --readonly. */
+/* Beside contexts: it changes the target, so --readonly refuses it. */
 #define ACTION_CHANGES (1U << 31)
 
 _Static_assert(CONTEXT_COUNT <= 28, "contexts and what stands beside them share an unsigned");
@@ -195,15 +196,17 @@ enum action {
 };
 
 #define ACTION_MAX_KEYS 4
-#define ACTION_KEY_NAME 16 /* of a key's name, with its NUL */
+#define ACTION_KEY_NAME 16 /* of a key's name, including its NUL */
 
 struct action_def {
     enum action action;
-    const char *name;  /* as in --list-keys */
-    unsigned contexts; /* ACTION_IN(...) of every context it is for; ACTION_FOR_ROW, ACTION_CHANGES */
-    const char *keys[ACTION_MAX_KEYS]; /* names (input.h), by default; the footer shows the first */
-    const char *label;                 /* in the footer; NULL: not there */
-    int rank;                          /* footer: higher ones give way first when there is no room */
+    const char *name; /* as in --list-keys */
+    /* ACTION_IN(...) of every context that has it; ACTION_FOR_ROW, ACTION_CHANGES. */
+    unsigned contexts;
+    /* Default keys by name (input.h); the footer shows the first. */
+    const char *keys[ACTION_MAX_KEYS];
+    const char *label; /* in the footer; NULL: not there */
+    int rank;          /* in the footer: higher ones are dropped first when there is no room */
     const char *help;
 };
 

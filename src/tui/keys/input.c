@@ -60,7 +60,7 @@ void input_key_name(uint32_t key, char *buf, size_t cap) {
         snprintf(buf, cap, "?");
 }
 
-/* "F3" or, with `shift`, the F3 of "S-F3". */
+/* "F3", or with `shift` the F3 of "S-F3". */
 static uint32_t input_parse_function(const char *name, uint32_t shift) {
     if (name[0] != 'F' || name[1] < '1' || name[1] > '9')
         return INPUT_NONE;

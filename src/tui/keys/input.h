@@ -2,8 +2,9 @@
 /*
  * input: what the user does, as the rest of the program sees it: keys, the mouse, pasted text.
  *
- * A key is a number: a Unicode code point, one of INPUT_..., or either with INPUT_ALT. The terminal's own codes stay in
- * term/. Keys have names ("ctrl-l", "F3", "Space"), used by the action table, the help and the tests. Pure functions.
+ * A key is a number: a Unicode code point, one of INPUT_..., or either of them with INPUT_ALT. The
+ * terminal's own codes stay in term/. Keys have names ("ctrl-l", "F3", "Space"), which the action
+ * table, the help and the tests use. Pure functions.
  */
 #ifndef TUI_KEYS_INPUT_H
 #define TUI_KEYS_INPUT_H
@@ -40,7 +41,8 @@ enum input_key {
 
 enum input_kind { INPUT_EVENT_NONE = 0, INPUT_EVENT_KEY, INPUT_EVENT_MOUSE, INPUT_EVENT_PASTE };
 
-/* INPUT_MENU: the right one; a screen selects what is there, as with a click, and does nothing more. */
+/* INPUT_MENU: the right button; a screen selects the row there, as with a click, and does nothing
+ * else. */
 enum input_button { INPUT_CLICK = 1, INPUT_WHEEL_UP, INPUT_WHEEL_DOWN, INPUT_MENU };
 
 struct input_event {
@@ -54,7 +56,7 @@ struct input_event {
 /* Name of a key: "q", "Space", "ctrl-l", "alt-x", "F3", "S-F3". */
 void input_key_name(uint32_t key, char *buf, size_t cap);
 
-/* The key of that name, or INPUT_NONE. */
+/* The key with that name, or INPUT_NONE. */
 uint32_t input_key_parse(const char *name);
 
 #endif

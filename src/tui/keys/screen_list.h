@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * screen_list: every screen there is, a row each.
+ * screen_list: every screen, a row each.
  *
- * SCREEN(NAME, name) is the screen that a file of screens/ defines as `screen_name`. From the row come its context
- * CONTEXT_NAME, where its keys are read, and the action ACTION_SHOW_NAME, which opens it. CONTEXT(NAME) is one more context
- * of the screen before it: a pane with keys of its own. Contexts stand in this order in the help and in --list-keys.
+ * SCREEN(NAME, name) is the screen that a file of screens/ defines as `screen_name`. The row makes
+ * its context CONTEXT_NAME, where its keys are read, and the action ACTION_SHOW_NAME, which opens
+ * it. CONTEXT(NAME) is another context of the screen above it: a pane with keys of its own. The
+ * help and --list-keys have the contexts in this order.
  */
 #ifndef TUI_KEYS_SCREEN_LIST_H
 #define TUI_KEYS_SCREEN_LIST_H

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-#define ARMS_SETTLE_S 3.0 /* for the agent to tell of what it has agreed to */
+#define ARMS_SETTLE_S 3.0 /* for the agent to report what it has accepted */
 
 const struct arm_def arm_defs[ARM_KINDS] = {
     [ARM_TRACE] = {"trace", ACTION_TRACE, 0, false,

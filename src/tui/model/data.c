@@ -11,10 +11,11 @@
 #include "tui/model/snapshot_history.h"
 #include "tui/theme/theme.h"
 
-#define DATA_LOCALS_AGE_S 1.0  /* between two questions for the locals of a thread */
-#define DATA_LOCALS_LOST_S 4.0 /* an answer is not waited for any longer */
+#define DATA_LOCALS_AGE_S 1.0  /* between two requests for the locals of a thread */
+#define DATA_LOCALS_LOST_S 4.0 /* then an answer counts as lost */
 
-/* Of a recording as much is told as an export writes: seven hours of ten looks a second, and 24 MiB. */
+/* Of a recording as much is shown as an export writes: seven hours at ten samples a second, and 24
+ * MiB. */
 #define DATA_RECORDED_TICKS ((size_t)1 << 18)
 #define DATA_RECORDED_RUNS ((size_t)1 << 21)
 
@@ -54,7 +55,7 @@ void data_take_target(struct data *d, struct model_target *t) {
     memset(t, 0, sizeof *t);
 }
 
-/* Same value, same functions, files and lines; 0 for a thread without frames. */
+/* Equal for equal functions, files and lines; 0: a thread without frames. */
 static uint64_t data_hash_stack(const struct model_thread *t) {
     uint64_t h = HASH_FNV_START;
     for (size_t i = 0; i < t->n_frames; i++) {
@@ -68,7 +69,7 @@ static uint64_t data_hash_stack(const struct model_thread *t) {
     return t->n_frames ? h | 1 : 0;
 }
 
-/* Index of `tid` in a shot, looked for from `hint` (threads keep their order); -1 when it is not there. */
+/* Index of `tid` in a shot, searched from `hint` (threads keep their order); -1: not there. */
 static long data_index(const struct data_shot *shot, int64_t tid, size_t hint) {
     size_t n = shot->valid ? shot->snapshot.n_threads : 0;
     for (size_t i = 0; i < n; i++) {
@@ -79,7 +80,7 @@ static long data_index(const struct data_shot *shot, int64_t tid, size_t hint) {
     return -1;
 }
 
-/* One look more at a thread and the GIL. */
+/* Add an observation of a thread and the GIL. */
 static struct data_gil data_gil_next(struct data_gil past, enum model_gil now) {
     return (struct data_gil){.known = past.known << 1 | (now != MODEL_GIL_UNKNOWN),
                              .held = past.held << 1 | (now == MODEL_GIL_HOLDING),
@@ -94,8 +95,8 @@ void data_gil_share(const struct data_shot *shot, size_t thread, double *held, d
     *waiting = looks > 0 ? __builtin_popcountll(g->waiting & mask) / looks * 100 : NAN;
 }
 
-/* Compare with the shot before: who still shows the same stack, and what it did with the GIL. Without memory it stays
- * unknown. */
+/* Compare with the last shot: who still shows the same stack, and what it did with the GIL. Out of
+ * memory it stays unknown. */
 static void data_compare(struct data_shot *shot, const struct data_shot *before) {
     const struct model_snapshot *s = &shot->snapshot;
     shot->stack_hash = calloc(s->n_threads + 1, sizeof *shot->stack_hash);
@@ -112,7 +113,7 @@ static void data_compare(struct data_shot *shot, const struct data_shot *before)
         if (old >= 0 && before->stack_hash && before->stack_since && shot->stack_hash[i] &&
             before->stack_hash[old] == shot->stack_hash[i])
             shot->stack_since[i] = before->stack_since[old];
-        /* Who samples looks more often than we ask. */
+        /* The sampler looks more often than snapshots are taken. */
         double same_s = (double)s->threads[i].same_us / 1e6;
         if (same_s > 0 && s->timestamp - same_s > shot->stack_since[i])
             shot->stack_since[i] = s->timestamp - same_s;
@@ -199,7 +200,8 @@ const struct data_children *data_shown_children(const struct data *d) {
 
 bool data_is_recorded(const struct data *d) { return d->has_target && d->target.mode == MODEL_MODE_RECORDED; }
 
-/* Samples of the past come all at once: each second of theirs is put where it lies before their end. */
+/* Samples of a recording arrive together: each of its seconds is placed where it belongs before
+ * their end. */
 static double data_sample_time(struct data *d, const struct model_sample_batch *b, double now_s) {
     if (!data_is_recorded(d) || b->n_samples == 0)
         return now_s;
@@ -214,7 +216,7 @@ bool data_take_samples(struct data *d, const struct model_sample_batch *b, doubl
                                        : sample_store_new();
         if (!d->tally)
             return true;
-        if (d->paused && !data_is_recorded(d)) /* what has ended stands still by itself */
+        if (d->paused && !data_is_recorded(d)) /* a recording does not move by itself */
             sample_store_freeze(d->tally, true);
     }
     return sample_store_add(d->tally, b, data_sample_time(d, b, now_s));

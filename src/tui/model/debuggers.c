@@ -46,7 +46,7 @@ bool debuggers_stop(const struct debuggers *h) {
     return false;
 }
 
-/* One line; where two hold threads, the pause comes first: it holds them all. */
+/* One line; if two hold threads, the pause comes first: it holds them all. */
 bool debuggers_put_line(const struct debuggers *h, double now_s, char *buf, size_t cap) {
     const struct debugger *it = NULL;
     char by[64] = "", left[32] = "";

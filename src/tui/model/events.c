@@ -13,7 +13,7 @@
 
 /* ---- the connection ---- */
 
-/* How long it took to get there, as the end of a sentence. */
+/* How long it took, as the end of a sentence. */
 static void events_took(const struct events *q, const struct events_place *p, char *buf, size_t cap) {
     buf[0] = '\0';
     if (q->began_s > 0 && p->now_s >= q->began_s)
@@ -34,7 +34,7 @@ static void events_connected(struct data *d, const struct events_place *p) {
 
 void events_see_state(struct data *d, enum session_state before, const struct events_place *p) {
     const char *why = *d->why.text ? d->why.text : "the connection ended";
-    /* While it tries again the reason may become another one. */
+    /* The reason may change while it keeps trying. */
     bool same = strncmp(why, d->pulse.reason, sizeof d->pulse.reason - 1) == 0;
     if (d->state == before && (d->state != SESSION_RECONNECTING || same))
         return;
@@ -75,7 +75,7 @@ void events_see_target(struct data *d, bool is_first, const struct events_place 
         EVENTS_ADD(p, LOG_LEVEL_WARN, "nobody runs tests over Python %s: what is shown may be wrong", python);
 }
 
-/* Who else is there? We are one ourselves. */
+/* How many other clients are there? We are one. */
 static void events_see_others(struct events *q, const struct model_status *s, const struct events_place *p) {
     int64_t others = s->client_processes > 0 ? s->client_processes - 1 : 0;
     if (others > q->others)
@@ -88,7 +88,7 @@ static void events_see_others(struct events *q, const struct model_status *s, co
     q->others = others;
 }
 
-/* Does a debugger hold threads of the job, or no more? */
+/* Has a debugger begun, or ceased, to hold threads of the job? */
 static void events_see_debuggers(struct data *d, const struct model_status *s, const struct events_place *p) {
     bool stopped = debuggers_stop(&d->holds);
     char line[512];
@@ -121,7 +121,8 @@ void events_see_status(struct data *d, const struct model_status *s, const struc
 static void events_set_stopped(struct data *d, char state, int64_t tracer, const struct events_place *p) {
     struct events *q = &d->pulse;
     bool stopped = state == 'T' || state == 't';
-    if (stopped == q->stopped || state == '?' || d->target.blocking) /* it may be ourselves who stop it */
+    /* We may be the ones who stop it. */
+    if (stopped == q->stopped || state == '?' || d->target.blocking)
         return;
     q->stopped = stopped;
     if (!stopped) {
@@ -155,7 +156,7 @@ void events_see_time(struct data *d, double delay_s, const struct events_place *
 
 /* ---- what is lost ---- */
 
-/* A counter went on; it may have begun anew. */
+/* By how much a counter has grown; it may have restarted. */
 static uint64_t events_grew(uint64_t *before, uint64_t now) {
     uint64_t by = now >= *before ? now - *before : now;
     *before = now;
@@ -187,7 +188,7 @@ static void events_name(const struct data *d, int64_t tid, char *buf, size_t cap
         snprintf(buf, cap, "thread %lld", (long long)tid);
 }
 
-/* A run of looks has ended, and lasted so long as far as they tell. */
+/* A collection has ended; its length is that between its first and last observation. */
 static void events_end_run(struct data *d, struct events_run *run, double period_s, bool by_samples,
                            const struct events_place *p) {
     struct events *q = &d->pulse;
@@ -203,7 +204,8 @@ static void events_end_run(struct data *d, struct events_run *run, double period
     run->tid = 0;
 }
 
-/* One look at a thread: does it collect? Looks further apart than `most_s` are of two collections. */
+/* Observe a thread: does it collect? Observations further apart than `most_s` belong to two
+ * collections. */
 static void events_poll(struct data *d, struct events_run *runs, int64_t tid, int8_t gc, double at_s,
                         double most_s, bool by_samples, const struct events_place *p) {
     struct events_run *run = NULL, *free = NULL;
@@ -269,7 +271,7 @@ void events_see_snapshot(struct data *d, const struct events_place *p) {
     q->missed_all += events_grew(&q->missed_before, s->dropped);
     events_report_losses(q, p);
     bool by_samples = q->samples_at_s > 0 && p->now_s - q->samples_at_s < EVENTS_RUNS_STAY_S;
-    if (by_samples) /* they tell more */
+    if (by_samples) /* they show more */
         memset(q->looks, 0, sizeof q->looks);
     for (size_t i = 0; !by_samples && i < s->n_threads; i++)
         events_poll(d, q->looks, s->threads[i].tid, s->threads[i].gc, s->timestamp, 2.0, false, p);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * events: the recent past of a target in numbers, and what of it is an event: pauses, losses, long collections of garbage.
+ * events: the recent past of a target in numbers, and the events in it: pauses, losses, long
+ * garbage collections.
  *
- * Fed with everything that comes of a target, shown or not; keeps rows of numbers for the Overview screen and writes the events to
- * the log. Part of struct data. Times are the caller's. One thread.
+ * Fed with all data of a target, shown or hidden; keeps series of numbers for the Overview screen
+ * and writes the events to the log. The caller gives times. One thread.
  */
 #ifndef TUI_MODEL_EVENTS_H
 #define TUI_MODEL_EVENTS_H
@@ -18,23 +19,24 @@
 #include "tui/model/log.h"
 #include "tui/model/data.h"
 
-#define EVENTS_GC_LONG_S 0.050 /* a collection of garbage that is an event */
-#define EVENTS_DROPS_S 10.0    /* between two events of losses: they are added up */
-#define EVENTS_SILENT_S 5.0    /* no data for so long, though the connection stands: an event */
-#define EVENTS_RATE_LOW 0.8    /* of the rate asked for: less is an event, ... */
-#define EVENTS_RATE_WELL 0.9   /* ... and so much again is another */
-#define EVENTS_STATUS_S 5.0    /* the agent is asked about itself so seldom */
-#define EVENTS_RUNS_STAY_S 2.0 /* while samples come, snapshots do not tell of collections */
-#define EVENTS_LOW_BATCHES 8   /* a rate is low after so many batches in a row */
+#define EVENTS_GC_LONG_S 0.050 /* a garbage collection as long as that is an event */
+#define EVENTS_DROPS_S 10.0    /* between two events about losses, which are added up */
+#define EVENTS_SILENT_S 5.0    /* no data for so long, although connected: an event */
+#define EVENTS_RATE_LOW 0.8    /* of the requested rate: less is an event, ... */
+#define EVENTS_RATE_WELL 0.9   /* ... and reaching this again is another */
+#define EVENTS_STATUS_S 5.0    /* how often the agent is asked for its status */
+/* While samples arrive, collections are taken from them, not from snapshots. */
+#define EVENTS_RUNS_STAY_S 2.0
+#define EVENTS_LOW_BATCHES 8 /* a rate is low after so many batches in a row */
 
-/* Where events go, and when it is. `pid`: of the target if it is one of several, else 0. */
+/* Where events go, and the time. `pid`: of the target if it is one of several, else 0. */
 struct events_place {
     struct log *log;
     int64_t pid;
     double now_s, epoch_s;
 };
 
-/* What came, after `d` has taken it. */
+/* New data, after `d` has taken them. */
 void events_see_state(struct data *d, enum session_state before, const struct events_place *p);
 void events_see_target(struct data *d, bool is_first, const struct events_place *p);
 void events_see_snapshot(struct data *d, const struct events_place *p);
@@ -43,13 +45,15 @@ void events_see_samples(struct data *d, const struct model_sample_batch *b, doub
 void events_see_status(struct data *d, const struct model_status *s, const struct events_place *p);
 void events_see_proc_stats(struct data *d, const struct proc_stats *v, const struct events_place *p);
 
-/* Time went by: is the target silent? `delay_s`: between two snapshots. */
+/* Time has passed: is the target silent? `delay_s`: between two snapshots. */
 void events_see_time(struct data *d, double delay_s, const struct events_place *p);
 
-/* What a thread counts as: EVENTS_CPU_MAIN, EVENTS_CPU_PYTHON (it has a Python thread state) or EVENTS_CPU_NATIVE. */
+/* The class of a thread: EVENTS_CPU_MAIN, EVENTS_CPU_PYTHON (it has a Python thread state) or
+ * EVENTS_CPU_NATIVE. */
 enum events_meter events_class(const struct data *d, const struct model_thread *t);
 
-/* CPU of all threads of a class in a snapshot, % of one core: of those of which it is known; NAN of none. `*n` threads. */
+/* CPU of all threads of a class in a snapshot, % of one core, as far as it is known; NAN: of none.
+ * `*n` threads. */
 double events_class_cpu(const struct data *d, const struct model_snapshot *s, enum events_meter class,
                         size_t *n);
 

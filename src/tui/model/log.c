@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct log {
-    struct log_entry entries[LOG_ENTRIES]; /* ring; texts are owned */
+    struct log_entry entries[LOG_ENTRIES]; /* a ring; texts are owned */
     size_t first, n;
     uint64_t serial, lost;
 };
@@ -17,7 +17,7 @@ struct log *log_new(void) {
     return calloc(1, sizeof(struct log));
 }
 
-/* The text of an entry belongs to the ring; readers get it as const. */
+/* The ring owns the text of an entry; readers get it as const. */
 static void log_drop_text(struct log_entry *e) {
     free((char *)(uintptr_t)e->text);
     e->text = NULL;

@@ -6,17 +6,17 @@
 #define METER_MAX 256
 
 struct meter {
-    double values[METER_MAX]; /* ring; NAN unknown */
+    double values[METER_MAX]; /* a ring; NAN: unknown */
     int next, count;
 };
 
 void meter_add(struct meter *m, double value);
 void meter_clear(struct meter *m);
 
-/* The value `back` steps ago; 0 is the newest. NAN before the first. */
+/* The value `back` steps ago; 0: the newest. NAN before the first. */
 double meter_at(const struct meter *m, int back);
 
-/* Mean of the last `n` known values; NAN when there is none. */
+/* Mean of the last `n` values as far as they are known; NAN: none is. */
 double meter_mean(const struct meter *m, int n);
 
 /* Largest of the last `n` known values, at least `least`. */

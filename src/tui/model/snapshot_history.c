@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * snapshot_history: see snapshot_history.h. What a thread did in a moment is a row of 32 bytes; rows stand in blocks, and a block that is
- * the same as in the moment before is the same block.
+ * snapshot_history: see snapshot_history.h. What a thread did in a moment is a row of 32 bytes;
+ * rows are grouped in blocks, and a block without a change is shared with the moment before.
  */
 #include "tui/model/snapshot_history.h"
 
@@ -14,35 +14,35 @@
 #include "base/trie.h"
 
 #define HISTORY_BLOCK_ROWS 8
-#define HISTORY_MAX_STACKS ((size_t)1 << 20) /* nodes; their memory is what bounds them */
+#define HISTORY_MAX_STACKS ((size_t)1 << 20) /* nodes; their memory is the real limit */
 #define HISTORY_MAX_THREADS 16384            /* of a moment */
 #define HISTORY_SHOT_MEMORY ((size_t)64 * 1024 * 1024)
-#define HISTORY_WHO 1024          /* threads that are gone, but not from all moments */
+#define HISTORY_WHO 1024          /* threads that have ended but are still in some moments */
 #define HISTORY_TEXT (128 * 1024) /* bytes of names of threads */
-#define HISTORY_NEAR_S 1.0        /* what is younger is as good as now */
+#define HISTORY_NEAR_S 1.0        /* what is younger counts as now */
 
-/* A thread, as long as it has the same name. */
+/* A thread, as long as its name stays the same. */
 struct history_who {
     int64_t tid;
     uint64_t ident;
-    char *name, *native_name; /* owned; NULL unknown */
+    char *name, *native_name; /* owned; NULL: unknown */
     bool has_python;
 };
 
 /* A thread in a moment. Compared as bytes: all of them are set. */
 struct history_row {
-    double since; /* its stack is the same since then; NAN unknown */
+    double since; /* its stack is unchanged since then; NAN: unknown */
     uint32_t who, stack;
     float cpu_pct, gil_for_us;
     char state;
     int8_t on_cpu, gc;
     uint8_t gil;
-    uint8_t known, held, waiting; /* of the newest looks at the GIL, how many */
+    uint8_t known, held, waiting; /* how many of the newest observations of the GIL */
     uint8_t is_torn : 1, is_truncated : 1;
 };
 
 struct history_block {
-    uint32_t refs; /* moments that have it */
+    uint32_t refs; /* moments that share it */
     struct history_row rows[HISTORY_BLOCK_ROWS];
 };
 
@@ -128,7 +128,8 @@ double snapshot_history_oldest(const struct snapshot_history *p) {
     return p->n ? p->moments[0]->head.timestamp : NAN;
 }
 
-/* The moment that is missed least: the nearest to both its neighbours, for how long ago it is. The first and the last stay. */
+/* The moment to drop: the nearest to both its neighbours for its age. The first and the last
+ * stay. */
 static size_t history_least(const struct snapshot_history *p) {
     double newest = p->moments[p->n - 1]->head.timestamp, least = INFINITY;
     size_t found = 1;
@@ -143,7 +144,7 @@ static size_t history_least(const struct snapshot_history *p) {
     return found;
 }
 
-/* Make room: what is held of moments is within the limit again, as long as two are left. */
+/* Drop moments until their memory is within the limit, but keep two. */
 static void history_thin(struct snapshot_history *p) {
     while (p->n > 2 && (p->n > SNAPSHOT_HISTORY_MAX ||
                         p->bytes + p->n_blocks * sizeof(struct history_block) > p->row_bytes))
@@ -163,7 +164,8 @@ static int history_copy_text(struct snapshot_history *p, const char *text, char 
     return text && !*out ? -1 : 0;
 }
 
-/* Number of a thread, looked for from `*hint` (threads keep their order); UINT32_MAX without memory. */
+/* Number of a thread, searched from `*hint` (threads keep their order); UINT32_MAX: out of
+ * memory. */
 static uint32_t history_find_who(struct snapshot_history *p, const struct model_thread *t, size_t *hint) {
     for (size_t i = 0; i < p->n_who; i++) {
         size_t at = (*hint + i) % p->n_who;
@@ -185,7 +187,8 @@ static uint32_t history_find_who(struct snapshot_history *p, const struct model_
     return (uint32_t)p->n_who++;
 }
 
-/* Frames of a stack, innermost first, as `frames` has room for; how many it has. */
+/* Frames of a stack, innermost first, as many as fit into `frames`; returns the depth of the
+ * stack. */
 static size_t history_walk(const struct trie *stacks, uint32_t stack, struct model_frame *frames,
                            size_t cap) {
     size_t n = 0;
@@ -195,7 +198,7 @@ static size_t history_walk(const struct trie *stacks, uint32_t stack, struct mod
     return n;
 }
 
-/* The same stack in `to`; TRIE_FULL when that is full. */
+/* The same stack in `to`; TRIE_FULL: that is full. */
 static uint32_t history_move_stack(const struct trie *from, uint32_t stack, struct trie *to,
                                    uint32_t *moved) {
     if (!stack || moved[stack])
@@ -212,13 +215,13 @@ static uint32_t history_move_stack(const struct trie *from, uint32_t stack, stru
     return number;
 }
 
-/* Is a block the same as in the moment before? Then it was seen already. */
+/* Is a block the same as in the moment before? Then it has been counted. */
 static bool history_is_shared(const struct snapshot_history *p, size_t moment, size_t block) {
     const struct history_snapshot *m = p->moments[moment], *before = moment ? p->moments[moment - 1] : NULL;
     return before && block < history_blocks(before->n_threads) && before->blocks[block] == m->blocks[block];
 }
 
-/* New numbers for what rows name; `who` holds 1 + the new number, 0 none yet. */
+/* New numbers for what rows name; `who` holds 1 + the new number, 0: none yet. */
 struct history_moved {
     struct trie stacks;
     uint32_t *stack;
@@ -250,7 +253,7 @@ static int history_move_rows(struct snapshot_history *p, struct history_moved *m
     return 0;
 }
 
-/* Threads under their new numbers; those without one go. */
+/* Move threads to their new numbers; drop those without one. */
 static void history_move_who(struct snapshot_history *p, const struct history_moved *moved,
                              struct history_who *to) {
     p->text_bytes = 0;
@@ -270,7 +273,7 @@ static void history_move_who(struct snapshot_history *p, const struct history_mo
     p->n_who = moved->n_who;
 }
 
-/* Stacks and threads that no moment has any more go. Without memory everything goes. */
+/* Drop stacks and threads that no moment uses. Out of memory everything is dropped. */
 static void history_sort_out(struct snapshot_history *p) {
     struct history_moved moved = {.stack = calloc(p->stacks.n_stacks + 1, sizeof *moved.stack),
                                   .who = calloc(p->n_who + 1, sizeof *moved.who)};
@@ -292,14 +295,14 @@ static void history_sort_out(struct snapshot_history *p) {
     free(moved.who);
 }
 
-/* Half of the moments go, those that are missed least; and with them all that only they had. */
+/* Drop half of the moments, and everything that only they use. */
 static void history_halve(struct snapshot_history *p) {
     for (size_t left = p->n > 2 ? (p->n + 1) / 2 : 0; p->n > left;)
         history_drop(p, p->n > 2 ? history_least(p) : 0);
     history_sort_out(p);
 }
 
-/* Threads that have come and gone: names of them are kept as long as there are few. */
+/* Names of threads that have ended are kept as long as they are few. */
 static bool history_is_crowded(const struct snapshot_history *p, size_t n_threads) {
     return p->n_who > HISTORY_WHO + 2 * n_threads || p->text_bytes > HISTORY_TEXT;
 }
@@ -325,7 +328,7 @@ static void history_fill_row(struct history_row *r, const struct data_shot *shot
     r->waiting = (uint8_t)__builtin_popcountll(shot->gil[i].waiting & mask);
 }
 
-/* The rows of one block; -1 when there is no room for a stack or a thread. */
+/* The rows of one block; -1: no room for a stack or a thread. */
 static int history_fill_block(struct snapshot_history *p, const struct data_shot *shot, size_t first,
                               const struct history_block *like, struct history_block *b, size_t *hint) {
     memset(b, 0, sizeof *b);
@@ -342,7 +345,7 @@ static int history_fill_block(struct snapshot_history *p, const struct data_shot
     return 0;
 }
 
-/* The block that holds what `b` does: that of the moment before, or a new one; NULL without memory. */
+/* The block equal to `b`: that of the moment before, or a new one; NULL: out of memory. */
 static struct history_block *history_take_block(struct snapshot_history *p, struct history_block *like,
                                                 const struct history_block *b) {
     if (like && memcmp(like->rows, b->rows, sizeof b->rows) == 0) {
@@ -358,7 +361,7 @@ static struct history_block *history_take_block(struct snapshot_history *p, stru
     return taken;
 }
 
-/* A moment with all its blocks; NULL without room or memory. */
+/* A moment with all its blocks; NULL: no room or memory. */
 static struct history_snapshot *history_make(struct snapshot_history *p, const struct data_shot *shot) {
     const struct history_snapshot *before = p->n ? p->moments[p->n - 1] : NULL;
     struct history_snapshot *m = calloc(1, sizeof *m);
@@ -412,7 +415,7 @@ void snapshot_history_add(struct snapshot_history *p, const struct data_shot *sh
 
 /* ---- looking back ---- */
 
-/* Where the first moment stands whose number is at least that. */
+/* The place of the first moment whose number is at least that. */
 static size_t history_place(const struct snapshot_history *p, uint64_t number) {
     size_t low = 0, high = p->n;
     while (low < high) {
@@ -444,8 +447,8 @@ uint64_t snapshot_history_find(const struct snapshot_history *p, double time_s) 
     return low ? p->moments[low - 1]->number : 0;
 }
 
-/* Frames by their numbers, copied where somebody has them: texts go into the snapshot's own memory, for the stacks may be
- * sorted out while it is shown. */
+/* Frames by their numbers, copied on request: texts go into the snapshot's own memory, because the
+ * stacks may be sorted out while it is shown. */
 struct history_clone {
     struct model_frame *frames;
     bool *is_copied;

@@ -5,7 +5,7 @@
 #include "tui/core/app_feed.h"
 #include "tui/view/layout.h"
 
-#define BROWSER_TWO_LINES 8 /* rows from which the head takes two */
+#define BROWSER_TWO_LINES 8 /* rows from which on the head takes two */
 #define BROWSER_SCROLL 8
 #define BROWSER_WHEEL 3
 
@@ -56,7 +56,7 @@ static void browser_enter(struct browser *b, struct outline *o) {
         outline_turn(o);
         return;
     }
-    b->in_pane = b->open; /* again: into it */
+    b->in_pane = b->open; /* again: focus it */
     b->open = true;
 }
 
@@ -65,7 +65,7 @@ struct view *browser_view(const struct browser *b, struct outline *o) {
     return &o->view;
 }
 
-/* One step back; false when there is none here, or a search ends before. */
+/* One step back; false: none here, or a search comes first. */
 static bool browser_back(struct browser *b, const struct outline *o) {
     bool *last = b->zoomed ? &b->zoomed : b->in_pane ? &b->in_pane : &b->open;
     if (o->view.search.active || !*last)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export: what is shown on the screen below, to a file: choose a format, then a name. A file that is there is not replaced
- * without a second Enter.
+ * export: writes what the screen below shows to a file: choose a format, then a name. An existing
+ * file is replaced only after a second Enter.
  */
 #include "tui/core/app.h"
 
@@ -26,7 +26,7 @@ struct export_state {
     const struct export_format *formats[EXPORT_MAX_FORMATS];
     int n;
     struct list list;
-    char path[PROMPT_MAX]; /* that is there already; "" nothing is to be confirmed */
+    char path[PROMPT_MAX]; /* the existing file to confirm; "": none */
     struct rect box;
 };
 
@@ -69,7 +69,7 @@ static void export_ask(struct export_state *s, struct app *app) {
     app_prompt(app, ACTION_SHOW_EXPORT, "File: ", name);
 }
 
-/* Begin it; a file that is there is asked about. */
+/* Begin it; ask first if the file exists. */
 static void export_begin(struct export_state *s, struct app *app, const char *path, bool overwrite) {
     const struct export_format *f = s->formats[s->list.selected];
     bool exists;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * help: every key and what it does, made from the action table; every command, from the command table; what the columns
- * mean, from theirs. Enter does the selected entry on the screen below.
+ * help: every key and what it does, from the action table; every command, from the command table;
+ * the meaning of columns, from their tables. Enter runs the selected entry on the screen below.
  */
 #include "tui/core/action_keys.h"
 #include "tui/core/action_table.h"
@@ -25,16 +25,16 @@
 
 #define HELP_MAX_LINES 640
 #define HELP_KEY_COLS 20
-#define HELP_NARROW_KEY_COLS 11 /* where the text of the selected line stands below in full */
+#define HELP_NARROW_KEY_COLS 11 /* the full text of the selected line is below the list */
 #define HELP_WHOLE_ROWS 2
 
 struct help_line {
     const char *heading;               /* a title, or NULL */
     const struct action_def *def;      /* a key, or NULL */
     enum action_context context;       /* where it is read */
-    const struct command_def *command; /* behind the colon, or NULL */
+    const struct command_def *command; /* a command, or NULL */
     const char *name, *text;           /* anything else */
-    bool works_below;                  /* the key or command means this on the screen below */
+    bool works_below;                  /* the key or command has this meaning on the screen below */
 };
 
 struct help_state {
@@ -118,7 +118,8 @@ static struct view *help_view(void *state) { return &((struct help_state *)state
 
 static void help_init(void *state, struct app *app) {
     struct help_state *s = state;
-    const struct app_screen *below = &app->screens[app->n_screens - 2]; /* help is never the only screen */
+    /* Help is never the only screen. */
+    const struct app_screen *below = &app->screens[app->n_screens - 2];
     enum action_context here = screen_context(below->def, below->state);
     help_add(s, (struct help_line){.heading = action_context_title(here)});
     for (const struct action_def *d = action_table(); d->action; d++)

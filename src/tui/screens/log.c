@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log: what happened, newest last. Stays at the end while the last entry is selected; what does not fit into its row is written out
- * below.
+ * log: events, newest last. Stays at the end while the last entry is selected; the full text of the
+ * selected entry is below the list.
  */
 #include "tui/screens/log.h"
 
@@ -14,7 +14,7 @@
 #include "tui/view/pick.h"
 #include "tui/view/view.h"
 
-#define LOG_DETAIL_ROWS 5 /* at most, of the entry that is selected */
+#define LOG_DETAIL_ROWS 5 /* at most, for the selected entry */
 #define LOG_TEXT_AT 12    /* columns: after the time and the mark of the level */
 
 /* An entry that is shown, and its number since the beginning. */
@@ -26,9 +26,9 @@ struct log_row {
 struct log_state {
     struct log_row *rows;
     int n;
-    uint64_t serial; /* of the log they were made of */
+    uint64_t serial; /* of the log that they were made from */
     struct view view;
-    bool leaves_end; /* another than the last one is selected: what comes does not move it */
+    bool leaves_end; /* another than the last one is selected: new entries do not move it */
 };
 
 /* ---- an entry ---- */
@@ -37,7 +37,7 @@ enum theme_role log_level_role(enum log_level level) {
     return level == LOG_LEVEL_BAD ? ROLE_CONN_LOST : level == LOG_LEVEL_WARN ? ROLE_CONN_WAIT : ROLE_TEXT;
 }
 
-/* How often it was said, and of whom it is: before the text. Bytes that it takes. */
+/* How often it was repeated, and its target: before the text. Returns its bytes. */
 static int log_put_head(const struct log_entry *e, char *buf, size_t cap) {
     int n = 0;
     buf[0] = '\0';
@@ -92,7 +92,7 @@ static void log_put(const void *state, const void *row, struct screen_pick *what
     pick_put_text(one, ((const struct log_row *)row)->entry->text);
 }
 
-/* The rows anew; the selected entry stays, or the end. */
+/* Make the rows again; the selection stays on its entry, or at the end. */
 static void log_rebuild(void *state, struct app *app) {
     struct log_state *s = state;
     size_t n = log_count(app->log);
@@ -196,7 +196,7 @@ static void log_status(const void *state, const struct app *app, struct strbuf *
     strbuf_adds(out, s->leaves_end ? "   End follows what comes" : "   follows what comes");
 }
 
-/* The key of a prompt pressed in it goes on to an older entry. */
+/* The key of the prompt, pressed in it, goes on to an older entry. */
 static bool log_typed(void *state, struct app *app, enum action what, const char *text,
                       enum screen_typed phase) {
     struct view *v = &((struct log_state *)state)->view;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * menu: what can be done with the selected row of the screen below, made from the action table. Enter does what is selected, so
- * does its key; / narrows the list, Esc closes it.
+ * menu: what can be done with the selected row of the screen below, from the action table. Enter
+ * runs the selected action, and so does its key; / narrows the list, Esc closes it.
  */
 #include "tui/core/action_keys.h"
 #include "tui/core/action_table.h"
@@ -29,7 +29,7 @@ struct menu_state {
     int n_all, n;
     struct match search;
     struct list list;
-    int row, col; /* where it was asked for; -1: in the middle */
+    int row, col; /* where it was opened; -1: in the middle */
     struct rect box;
 };
 
@@ -44,7 +44,8 @@ static void menu_narrow(struct menu_state *s) {
 
 static void menu_init(void *state, struct app *app) {
     struct menu_state *s = state;
-    const struct app_screen *below = &app->screens[app->n_screens - 2]; /* a menu is never the only screen */
+    /* A menu is never the only screen. */
+    const struct app_screen *below = &app->screens[app->n_screens - 2];
     s->below = screen_context(below->def, below->state);
     s->row = app->hands.menu_row;
     s->col = app->hands.menu_col;
@@ -56,7 +57,7 @@ static void menu_init(void *state, struct app *app) {
     menu_narrow(s);
 }
 
-/* Where the menu is in `area`: its title is a row more. */
+/* Where the menu is in `area`; its title takes one more row. */
 static struct rect menu_box(const struct menu_state *s, struct rect area) {
     struct rect box = {0, 0, s->n_all + 1, area.cols < MENU_COLS ? area.cols : MENU_COLS};
     box.rows = box.rows < area.rows ? box.rows : area.rows;
@@ -126,7 +127,7 @@ static bool menu_act(void *state, struct app *app, enum action action) {
     }
 }
 
-/* The key that does it on the screen below does it here. */
+/* Keys of the screen below work here, too. */
 static bool menu_key(void *state, struct app *app, uint32_t key) {
     const struct menu_state *s = state;
     enum action action = action_find(s->below, key);

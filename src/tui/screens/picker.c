@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * picker: the Python processes of this machine, to choose one. Those this user may not attach to are grey and say why.
+ * picker: the Python processes of this machine, to choose one. Those that this user may not attach
+ * to are grey and say why.
  */
 #include "tui/core/app.h"
 #include "tui/core/app_attach.h"
@@ -16,14 +17,14 @@
 #include "client/target/target_tree.h"
 #include "tui/view/view.h"
 
-/* A process of the app's list, and the branches that lead to it from the one that has started it. */
+/* A process of the app's list, and the branches that lead to it from its parent. */
 struct picker_row {
     const struct target_process *process;
     char prefix[TARGET_TREE_PREFIX];
 };
 
 struct picker_state {
-    const void **rows; /* of struct picker_row, shown and in order */
+    const void **rows; /* of struct picker_row, visible, sorted */
     struct picker_row *kept;
     int n;
     struct view view;
@@ -161,7 +162,7 @@ static const struct target_process *picker_selected(const struct picker_state *s
     return row ? picker_of(row) : NULL;
 }
 
-/* Each process below the one that has started it; among siblings the order is as sorted. */
+/* Each process below its parent; siblings are sorted. */
 static void picker_arrange(struct picker_state *s, bool ascii) {
     size_t n = (size_t)s->n;
     const struct target_process **sorted = calloc(n + 1, sizeof *sorted);
@@ -247,7 +248,7 @@ static void picker_draw(void *state, struct app *app, struct grid *g, struct rec
 
 /* ---- actions ---- */
 
-/* To all that are tagged and may be attached to, one after the other: each becomes a target. */
+/* Attach to all tagged ones that allow it, one after the other: each becomes a target. */
 static void picker_attach_tagged(struct picker_state *s, struct app *app) {
     app->n_attach_more = 0;
     for (int i = 0; i < s->n; i++) {
@@ -293,7 +294,8 @@ static bool picker_typed(void *state, struct app *app, enum action what, const c
                          enum screen_typed phase) {
     struct picker_state *s = state;
     bool found = view_typed(&s->view, app, what, phase == SCREEN_CANCEL ? "" : text);
-    return found || (what == ACTION_FILTER && !app->has_processes); /* what is not there yet may match */
+    /* The list may match when it arrives. */
+    return found || (what == ACTION_FILTER && !app->has_processes);
 }
 
 static bool picker_act(void *state, struct app *app, enum action action) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * setup: what can be set, from the table of settings: value, where it is from, what it is for. A change takes effect at once
- * where it can; nothing is written until that is asked for.
+ * setup: what can be set, from the table of settings: value, origin, purpose. A change takes effect
+ * immediately where that is possible; nothing is written until the user asks for it.
  */
 #include "tui/core/app.h"
 #include "tui/core/app_act.h"
@@ -101,7 +101,7 @@ static bool setup_typed(void *state, struct app *app, enum action what, const ch
                         enum screen_typed phase) {
     struct setup_state *s = state;
     struct err e;
-    if (what == ACTION_SHOW_SETUP) { /* not the key that opened it: that one ends the line */
+    if (what == ACTION_SHOW_SETUP) { /* not the key that opened it, which ends the line */
         if (phase == SCREEN_ACCEPT &&
             app_settings_set(app, settings_table[s->view.list.selected].name, text, &e) != 0)
             app_message(app, true, "%s", e.text);

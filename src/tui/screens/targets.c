@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * targets: the targets that are looked at, to switch between them: what each is, how it does, whether it still is there. Enter shows the
- * selected one.
+ * targets: the targets, to switch between them: what each is, its state, whether it still exists.
+ * Enter shows the selected one.
  */
 #include "tui/core/app.h"
 #include "tui/core/app_screen.h"
@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "tui/view/view.h"
 
-#define TARGETS_MEAN 40 /* snapshots that shares are taken over */
+#define TARGETS_MEAN 40 /* snapshots that shares are computed from */
 
 /* One target as it is drawn. */
 struct targets_row {
@@ -182,7 +182,7 @@ static void targets_init(void *state, struct app *app) {
     view_set_columns(&s->view, targets_columns, TARGETS_COLUMNS);
     s->view.sort.column = s->view.scroll = -1;
     targets_update(s, app);
-    int row = 0; /* when only others are shown */
+    int row = 0; /* if only others are shown */
     for (int i = 0; i < s->n; i++)
         row = s->rows[i].is_shown ? i : row;
     view_select(&s->view, app, row);
@@ -198,7 +198,7 @@ static void targets_draw(void *state, struct app *app, struct grid *g, struct re
 
 static void targets_switch(const struct targets_state *s, struct app *app) {
     app->host.show_target(app->host.arg, s->rows[s->view.list.selected].index);
-    app_pop(app); /* s is gone */
+    app_pop(app); /* s is freed */
 }
 
 static bool targets_act(void *state, struct app *app, enum action action) {

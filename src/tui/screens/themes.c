@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * themes: choice of a theme. The screen it was opened from is drawn below the list, in the theme that is selected. Enter
- * keeps it; however else it is left, the look is that from before.
+ * themes: choice of a theme. The screen below the list is drawn in the selected theme. Enter keeps
+ * it; leaving in any other way restores the last one.
  */
 #include "tui/core/app.h"
 #include "tui/core/app_message.h"
@@ -19,7 +19,7 @@
 struct themes_state {
     struct app *app;
     struct view view;
-    char shown[THEME_MAX_NAME]; /* the one that is selected; "" not yet */
+    char shown[THEME_MAX_NAME]; /* the selected one; "": none yet */
     bool kept;
 };
 
@@ -42,7 +42,7 @@ static void themes_draw_row(const void *state, const void *name, int scroll, str
         grid_text(g, row, 0, 2 + grid_text_width(g, name), ROLE_MUTED, "(in use)");
 }
 
-/* Look like the selected one. */
+/* Use the selected one. */
 static void themes_show(void *state, struct app *a) {
     struct themes_state *s = state;
     if (s->view.list.selected >= (int)a->n_themes || strcmp(s->shown, a->themes[s->view.list.selected]) == 0)
@@ -72,7 +72,7 @@ static void themes_fini(void *state) {
         s->app->host.set_theme(s->app->host.arg, s->app->settings.values[SETTINGS_THEME]);
 }
 
-/* The names came: the one that is in use is selected, and stays so. */
+/* The names have arrived: select the current one. */
 static void themes_update(void *state, struct app *app) {
     struct themes_state *s = state;
     const char *wanted = *s->shown ? s->shown : app->settings.values[SETTINGS_THEME];
@@ -93,7 +93,7 @@ static void themes_draw(void *state, struct app *app, struct grid *g, struct rec
     grid_text_fit(g, area, 0, 1, area.cols - 1, ROLE_TABLE_HEAD, GRID_LEFT,
                   app->n_themes ? "THEME" : "looking for themes");
     view_draw(&s->view, g, list, "");
-    for (int i = app->n_screens - 2; i >= 0; i--) { /* what is set up lies between */
+    for (int i = app->n_screens - 2; i >= 0; i--) { /* there are other screens between */
         const struct app_screen *under = &app->screens[i];
         if (under->def == &screen_setup && i > 0)
             continue;

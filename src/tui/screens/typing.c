@@ -62,7 +62,7 @@ bool typing_search(struct typing *t, const struct history *h, const char *text, 
     if (phase == SCREEN_ACCEPT || !*text)
         return t->found_at >= 0 || !*text;
     size_t before = phase == SCREEN_REDRAW && t->found_at >= 0 ? (size_t)t->found_at : h->n;
-    /* The same text again is no other one. */
+    /* Skip entries with the same text. */
     long at = history_find(h, text, before);
     while (phase == SCREEN_REDRAW && at >= 0 && strcmp(h->entries[at], t->editor.text) == 0)
         at = history_find(h, text, (size_t)at);

@@ -27,20 +27,20 @@
 #define TERM_PASTE_ON "\033[?2004h"
 #define TERM_PASTE_OFF "\033[?2004l"
 #define TERM_ESC_DELAY_MS 25
-#define TERM_CLOSE_MS 300 /* a terminal that takes nothing for so long is left as it is */
+#define TERM_CLOSE_MS 300 /* then a terminal that does not read is left as it is */
 #define TERM_MAX_PENDING ((size_t)16 * 1024 * 1024)
 
 struct term {
     SCREEN *screen;
     FILE *in, *out;    /* ncurses' ends: the terminal's input, the memory file */
     int in_fd, out_fd; /* the terminal; out_fd does not block */
-    int frame_fd;      /* the memory file ncurses writes to */
-    int size_fd;       /* whom to ask for the size; -1: it is fixed */
+    int frame_fd;      /* the memory file that ncurses writes to */
+    int size_fd;       /* the descriptor to ask for the size; -1: it is fixed */
     int rows, cols;
     enum theme_depth depth;
     struct theme theme;
-    attr_t attrs[ROLE_COUNT]; /* of each role at that depth: asked for with every cell */
-    int colors;               /* what terminfo offers */
+    attr_t attrs[ROLE_COUNT]; /* of each role at that depth, because every cell needs them */
+    int colors;               /* the number that terminfo offers */
     const char *no_color;     /* as in struct term_config */
     bool mouse;
     bool cursor_shown;
@@ -48,9 +48,9 @@ struct term {
     bool given;            /* another program has it */
     struct strbuf pending; /* bytes for the terminal, from pending_at on */
     size_t pending_at;
-    struct grid last; /* what curses' window holds */
+    struct grid last; /* the content of curses' window */
     bool last_valid;
-    cchar_t *line; /* one row, as curses takes it */
+    cchar_t *line; /* one row, in curses' form */
     struct term_keys keys;
 };
 
@@ -102,7 +102,7 @@ bool term_flush(struct term *t) {
     return true;
 }
 
-/* Send all of it, but do not wait for ever. */
+/* Send everything, but do not wait without end. */
 static void term_flush_or_leave(struct term *t) {
     uint64_t end = clock_mono_ns() + TERM_CLOSE_MS * CLOCK_NS_PER_MS;
     while (!term_flush(t) && clock_mono_ns() < end) {
@@ -113,7 +113,7 @@ static void term_flush_or_leave(struct term *t) {
 
 /* ---- opening and closing ---- */
 
-/* A descriptor of our own for the same file: making that one non-blocking does not touch the shell's. */
+/* A descriptor of our own for the same file: making it non-blocking does not affect the shell's. */
 static int term_reopen(int fd) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -184,7 +184,7 @@ static int term_open_files(struct term *t, const struct term_config *config, str
     return err_set_errno(e, ERR_FAILED, error, "cannot open the terminal");
 }
 
-/* Start ncurses and put it into the state we want. */
+/* Start ncurses and set it up. */
 static int term_start_curses(struct term *t, const struct term_config *config, struct err *e) {
     const char *type = config->type ? config->type : getenv("TERM");
     if (term_type_check(type, t->frame_fd, e) != 0)
@@ -272,19 +272,20 @@ struct term *term_open(const struct term_config *config, struct err *e) {
     return t;
 }
 
-/* Has the terminal a second screen, after which the first is there as it was? A console and a vt100 have none. */
+/* Has the terminal a second screen, so that the first is restored afterwards? A console and a vt100
+ * have none. */
 static bool term_has_second_screen(void) {
     const char *leave = tigetstr("rmcup");
     return leave && leave != (const char *)-1;
 }
 
-/* Everything that was switched on is off, and the settings are the old ones. */
+/* Switch everything off and restore the settings. */
 static void term_leave(struct term *t) {
     mousemask(0, NULL);
     curs_set(1);
     endwin();
     term_collect(t);
-    if (!term_has_second_screen()) /* the cursor is in the last line, which is full of our keys */
+    if (!term_has_second_screen()) /* the cursor is in the last line, which shows our keys */
         strbuf_adds(&t->pending, "\r\n");
     strbuf_adds(&t->pending, TERM_PASTE_OFF);
     term_flush_or_leave(t);
@@ -385,7 +386,7 @@ bool term_paint(struct term *t, const struct grid *g, int cursor_row, int cursor
         return false;
     size_t row_size = (size_t)t->cols * sizeof *g->cells;
     if (g->rows != t->rows || g->cols != t->cols)
-        return true; /* a resize is on its way */
+        return true; /* a resize is under way */
     if (!t->last_valid)
         erase();
     for (int y = 0; y < t->rows; y++) {

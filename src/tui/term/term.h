@@ -2,10 +2,10 @@
 /*
  * term: the terminal. The only part that knows ncurses.
  *
- * ncurses works out what to change; its bytes go to a memory file and from there to the terminal without blocking, one
- * frame at a time and each within a synchronized update. So a terminal that does not read (ctrl-S, a dead ssh) stops
- * nothing but the painting. One terminal at a time, one thread. Whatever ends the program, the terminal is given back as
- * it was found (term_guard).
+ * ncurses works out what to change; its bytes go to a memory file and from there to the terminal
+ * without blocking, one frame at a time, each within a synchronized update. So a terminal that does
+ * not read (ctrl-S, a dead ssh) stops only the painting. One terminal at a time, one thread.
+ * However the program ends, the terminal is restored (term_guard).
  */
 #ifndef TUI_TERM_TERM_H
 #define TUI_TERM_TERM_H
@@ -23,7 +23,7 @@ struct term;
 
 struct term_config {
     const char *type;     /* NULL: $TERM */
-    int in_fd, out_fd;    /* the caller keeps owning them */
+    int in_fd, out_fd;    /* the caller keeps ownership */
     int rows, cols;       /* 0: ask the terminal */
     const char *color;    /* --color; NULL auto */
     const char *no_color; /* $NO_COLOR; may be NULL */
@@ -31,49 +31,51 @@ struct term_config {
     const struct theme *theme; /* copied */
 };
 
-/* Take the terminal: alternate screen, keys one by one, no echo. NULL with the error; then nothing was changed. */
+/* Take the terminal: alternate screen, keys one by one, no echo. NULL with the error; then nothing
+ * has changed. */
 struct term *term_open(const struct term_config *config, struct err *e);
 
-/* Give it back as it was. */
+/* Restore it. */
 void term_close(struct term *t);
 
 void term_size(const struct term *t, int *rows, int *cols);
 
-/* The window's size changed (SIGWINCH): ask again. */
+/* The window's size has changed (SIGWINCH): read it again. */
 void term_resized(struct term *t);
 
-/* Show the grid, which has the terminal's size; cursor at row and col, -1 hidden. False when the terminal has not taken
- * the frame before yet: nothing was done, try again later. */
+/* Show the grid, which has the terminal's size; cursor at row and col, -1: hidden. False: the
+ * terminal has not taken the last frame yet, so nothing was done; try again later. */
 bool term_paint(struct term *t, const struct grid *g, int cursor_row, int cursor_col);
 
-/* Send what could not be sent. True when nothing is left. */
+/* Send what could not be sent earlier. True: nothing is left. */
 bool term_flush(struct term *t);
 
-/* The next event that is there, without waiting; false when there is none. Text of a paste is valid until the next call. */
+/* The next event, without waiting; false: none. Text of a paste is valid until the next call. */
 bool term_read(struct term *t, struct input_event *e);
 
 /* Is the terminal gone? */
 bool term_is_gone(const struct term *t);
 
-/* Paint everything anew at the next term_paint. */
+/* Paint everything again at the next term_paint. */
 void term_repaint(struct term *t);
 
 void term_set_mouse(struct term *t, bool on);
 
-/* Another theme, and another choice of --color (NULL auto), from the next term_paint on. */
+/* Another theme and another choice of --color (NULL: auto), from the next term_paint on. */
 void term_set_theme(struct term *t, const struct theme *theme, const char *color);
 
-/* Give the terminal back, stop (as ctrl-z does), and take it again when continued. */
+/* Restore the terminal, stop (as ctrl-z does), and take the terminal again when continued. */
 void term_suspend(struct term *t);
 
-/* The two halves of it, for another program that has the terminal meanwhile: nothing may be painted or read then. */
+/* The two halves of that, for another program that has the terminal meanwhile: do not paint or read
+ * in between. */
 void term_give(struct term *t);
 void term_take(struct term *t);
 
-/* Stop as ctrl-z does, with the terminal as it is; returns when continued. */
+/* Stop as ctrl-z does, leaving the terminal as it is; returns when continued. */
 void term_stop(void);
 
-/* Give a text to the terminal's clipboard (term_clipboard_put). */
+/* Send a text to the terminal's clipboard (term_clipboard_put). */
 void term_copy(struct term *t, const char *text, size_t len);
 
 /* Colours in use. */
@@ -84,12 +86,13 @@ bool term_is_utf8(void);
 
 /* ---- the clipboard of the terminal ---- */
 
-/* Text for it goes as the escape sequence OSC 52 (xterm's ctlseqs, "Manipulate Selection Data"). Terminals give no answer:
- * whether it was taken is not known. */
-#define TERM_CLIPBOARD_MAX ((size_t)74994) /* bytes: in base64 less than the 100,000 that terminals take */
+/* Text for the clipboard is the escape sequence OSC 52 (xterm's ctlseqs, "Manipulate Selection
+ * Data"). Terminals do not answer: whether it was taken is unknown. */
+/* Bytes: in base64 less than the 100,000 that terminals take. */
+#define TERM_CLIPBOARD_MAX ((size_t)74994)
 
-/* Why a terminal of this type (TERM; NULL unknown) is known not to take it: "the Linux console has no clipboard"; NULL: it may.
- * `screen`: within GNU screen ($STY). */
+/* Why a terminal of this type (TERM; NULL: unknown) is known not to support it: "the Linux console
+ * has no clipboard"; NULL: it may. `screen`: within GNU screen ($STY). */
 const char *term_clipboard_why_not(const char *type, const char *screen);
 
 /* Append the sequence for `len` bytes. 0, or -1: out of memory. */

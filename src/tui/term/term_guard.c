@@ -25,7 +25,7 @@ static struct {
     struct termios saved;
     struct sigaction before[GUARD_SIGNALS];
     void *stack;
-    int held_stderr; /* where stderr went before; -1: it is not held */
+    int held_stderr; /* where stderr went before; -1: it is not collected */
     int stderr_file;
 } guard = {.fd = -1, .out_fd = -1, .held_stderr = -1, .stderr_file = -1};
 
@@ -50,7 +50,7 @@ static void guard_crash(int sig) {
     raise(sig);
 }
 
-/* exit() from somewhere below. */
+/* exit() was called somewhere below. */
 static void guard_at_exit(void) {
     if (!guard.armed)
         return;
@@ -99,7 +99,7 @@ bool term_guard_set_raw(void) {
     raw.c_oflag &= ~(tcflag_t)(ONLCR);
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ECHONL | IEXTEN);
     raw.c_lflag |= ISIG;
-    /* ctrl-c is a key, in its place among the others: as a signal it would overtake them and throw them away. */
+    /* ctrl-c is a key, in order with the others: as a signal it would overtake and discard them. */
     raw.c_cc[VINTR] = _POSIX_VDISABLE;
     raw.c_cc[VMIN] = 1;
     raw.c_cc[VTIME] = 0;
@@ -122,8 +122,8 @@ void term_guard_keep_stderr(void) {
         dup2(guard.stderr_file, STDERR_FILENO);
 }
 
-/* What a terminal would obey becomes '?', byte by byte: the end may be by a signal. C1 as UTF-8 has 0xc2 before it; `*before`: the
- * byte before these. */
+/* What a terminal would obey becomes '?', byte by byte, because the program may be ending by a
+ * signal. A C1 control in UTF-8 begins with 0xc2; `*before`: the byte before these. */
 static void guard_clean(char *text, size_t n, unsigned char *before) {
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)text[i];

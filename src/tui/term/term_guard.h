@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * term_guard: gives the terminal back when the program ends in a way nobody planned, and keeps stderr off the screen.
+ * term_guard: restores the terminal when the program crashes, and keeps stderr off the screen.
  *
- * The handlers run on a stack of their own, use only write(2), tcsetattr(3), dup2(2), and raise the signal again. What was
- * written to stderr in between is shown afterwards.
+ * The handlers run on a stack of their own, use only write(2), tcsetattr(3) and dup2(2), and raise
+ * the signal again. What was written to stderr meanwhile is shown afterwards.
  */
 #ifndef TUI_TERM_TERM_GUARD_H
 #define TUI_TERM_TERM_GUARD_H
@@ -13,11 +13,12 @@
 /* Switches off every mode that term switches on, and leaves the alternate screen. */
 extern const char term_guard_reset[];
 
-/* Remember the terminal's settings and handle crashes from here on. `fd` is the terminal's input, `out_fd` its output. */
+/* Save the terminal's settings and handle crashes from here on. `fd` is the terminal's input,
+ * `out_fd` its output. */
 void term_guard_arm(int fd, int out_fd);
 void term_guard_disarm(void);
 
-/* Settings for keys one by one, or those remembered. False when it is no terminal. */
+/* Settings for keys one by one, or the saved ones. False: it is not a terminal. */
 bool term_guard_set_raw(void);
 void term_guard_set_saved(void);
 

@@ -85,7 +85,8 @@ static void term_key_add_paste(struct term_keys *k, unsigned ch) {
     k->paste_len += text_utf8_put(ch == '\r' ? '\n' : ch, k->paste + k->paste_len);
 }
 
-/* ncurses parses what has arrived at once and hands it out newest first; a click may be among the older ones. */
+/* ncurses parses everything that has arrived and returns the newest first; a click may be among the
+ * older ones. */
 static void term_key_mouse(struct term_keys *k) {
     MEVENT m;
     int most = (int)(sizeof k->mouse / sizeof k->mouse[0]);
@@ -106,7 +107,7 @@ static void term_key_mouse(struct term_keys *k) {
     }
 }
 
-/* ESC and something at once is Alt and that key. */
+/* ESC with something right after it is Alt and that key. */
 static uint32_t term_key_escape(struct term_keys *k) {
     unsigned ch;
     int rc = term_key_get(k, &ch);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * term_key: from ncurses' codes to the project's events. Internal to term/.
- */
+/* term_key: translates ncurses' codes into the project's events. Internal to term/. */
 #ifndef TUI_TERM_TERM_KEY_H
 #define TUI_TERM_TERM_KEY_H
 
@@ -12,7 +10,7 @@
 
 #define TERM_KEY_MAX_PASTE ((size_t)64 * 1024)
 
-/* What is between two calls: a key that was read too far, a paste that is still coming. */
+/* What remains between two calls: a key that was read too far, an incomplete paste. */
 struct term_keys {
     bool has_next;
     int next_rc;
@@ -24,10 +22,10 @@ struct term_keys {
     char paste[TERM_KEY_MAX_PASTE];
 };
 
-/* Teach ncurses the marks around pasted text. After newterm. */
+/* Make ncurses recognise the marks around pasted text. Call it after newterm. */
 void term_key_init(void);
 
-/* Next event on stdscr; false when there is none now. */
+/* Next event on stdscr; false: none now. */
 bool term_key_read(struct term_keys *k, struct input_event *e);
 
 #endif

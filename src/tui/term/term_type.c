@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* term_type: see term_type.h. In a file of its own because <term.h> takes many short names, struct term among them. */
+/* term_type: see term_type.h. In a file of its own because <term.h> takes many short names,
+ * including struct term. */
 #include "tui/term/term_type.h"
 
 #include <ncurses.h>

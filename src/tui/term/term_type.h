@@ -5,10 +5,10 @@
 
 #include "base/err.h"
 
-/* Asks terminfo. `fd` is where the terminal's bytes will go. 0, or -1 with the error. */
+/* Asks terminfo. `fd` is the terminal's output. 0, or -1 with the error. */
 int term_type_check(const char *type, int fd, struct err *e);
 
-/* Colours that a terminal of this type has by terminfo: -1 none, -2 the type is not known. */
+/* Colours of a terminal of this type by terminfo: -1: none, -2: the type is unknown. */
 int term_type_colors(const char *type, int fd);
 
 #endif

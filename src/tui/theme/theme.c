@@ -2,10 +2,11 @@
 /*
  * theme: reads theme files; see theme.h.
  *
- * Lines are "key = value"; sections are [palette], [roles] and [mono]; a line that starts with # is a comment. A role's
- * value is "fg [bg] [attribute...]", "-" keeps what is inherited; "role@16" is the same for 16 colours, and "inherit16"
- * names a theme to take those from that are not given. Bounded: a file is at most THEME_MAX_FILE bytes, a palette
- * THEME_MAX_PALETTE names, inheritance THEME_MAX_DEPTH steps.
+ * Lines are "key = value"; sections are [palette], [roles] and [mono]; a line that starts with # is
+ * a comment. A role's value is "fg [bg] [attribute...]", "-" keeps what is inherited; "role@16" is
+ * the same for 16 colours, and "inherit16" names a theme to take those from that are not given.
+ * Bounded: a file is at most THEME_MAX_FILE bytes, a palette THEME_MAX_PALETTE names, inheritance
+ * THEME_MAX_DEPTH steps.
  */
 #include "tui/theme/theme.h"
 
@@ -40,7 +41,7 @@ struct theme_reader {
     struct theme *theme;
     const char *source;
     int line;
-    int depth; /* how many themes deep in inheritance */
+    int depth; /* depth of inheritance */
     const struct theme_path *path;
     struct strbuf *warnings;
     enum theme_section section;
@@ -48,7 +49,7 @@ struct theme_reader {
     size_t n_palette;
     bool inherits, inherits16;
     bool own16[ROLE_COUNT];  /* given by this file for 16 colours */
-    struct theme *inherit16; /* or from this theme; NULL none is named */
+    struct theme *inherit16; /* or from this theme; NULL: none is named */
 };
 
 static const struct {
@@ -85,7 +86,7 @@ static void theme_warn(struct theme_reader *r, const char *what, const char *val
 
 static int theme_parse_into(struct theme *t, const char *text, size_t len, const char *source,
                             const struct theme_path *path, struct strbuf *warnings, int depth);
-/* Names those that there are. */
+/* List the names that exist. */
 static int theme_fail_name(const char *name, const struct theme_path *path, struct err *e) {
     char names[THEME_MAX_NAMED][THEME_MAX_NAME], list[384] = "";
     size_t n = path ? theme_list(path, names, THEME_MAX_NAMED) : 0, used = 0;
@@ -139,8 +140,8 @@ static bool theme_parse_attr(const char *word, unsigned *attrs) {
     return false;
 }
 
-/* "fg [bg] [attribute...]" over `style`; naming any attribute replaces the inherited ones, and so does naming a colour. 0, or
- * -1 with a warning: `style` is as it was. */
+/* "fg [bg] [attribute...]" over `style`; any attribute replaces the inherited ones, and so does a
+ * colour. 0, or -1 with a warning: `style` is unchanged. */
 static int theme_read_style(struct theme_reader *r, char *value, struct theme_style *style) {
     struct theme_style s = *style;
     unsigned attrs = 0;
@@ -183,7 +184,7 @@ static void theme_read_role(struct theme_reader *r, const char *key, char *value
         if (theme_read_style(r, value, &style) != 0)
             return;
         *(is16 ? &t->color16[i] : &t->color[i]) = style;
-        /* A colour of one's own makes the inherited theme's choice for 16 colours meaningless. */
+        /* Colours of its own make the inherited choice for 16 colours meaningless. */
         t->has16[i] = is16;
         r->own16[i] |= is16;
         return;
@@ -258,7 +259,7 @@ static void theme_read_inherit16(struct theme_reader *r, const char *value) {
     r->inherit16 = NULL;
 }
 
-/* Roles that have no colours of their own for 16 get those of the theme that was named for it. */
+/* Roles without colours for 16 get those of the theme that was named for it. */
 static void theme_take_inherit16(struct theme_reader *r) {
     for (int i = 0; i < ROLE_COUNT && r->inherit16; i++) {
         if (r->own16[i])
@@ -376,7 +377,7 @@ void theme_init_default(struct theme *t) {
                      0);
 }
 
-/* Somebody wants to know that this file was read. */
+/* Note that this file was read. */
 static void theme_add_file(const struct theme_path *path, const char *file) {
     struct theme_files *f = path ? path->files : NULL;
     if (!f || f->n == THEME_MAX_FILES || strlen(file) >= sizeof f->paths[0])

@@ -2,10 +2,11 @@
 /*
  * theme: how each role looks, at each colour depth.
  *
- * Screens name roles, never colours. A theme gives every role a foreground, a background and attributes in true colour,
- * optionally others for 16 colours, and attributes for no colour at all; depth is chosen when it is drawn. Files are
- * small and readable (docs: themes/default.theme); what is wrong in one is a warning with file:line, never an end.
- * Pure but for theme_load, which reads files.
+ * Screens name roles, never colours. A theme gives every role a foreground, a background and
+ * attributes in true colour, optionally others for 16 colours, and attributes for no colour at all;
+ * the depth is chosen when it is drawn. Files are small and readable (see themes/default.theme); a
+ * mistake in one is a warning with file:line and never ends the program. Pure but for theme_load,
+ * which reads files.
  */
 #ifndef TUI_THEME_THEME_H
 #define TUI_THEME_THEME_H
@@ -17,7 +18,8 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 
-/* Roles: id, name in theme files, what it is for. One row to add one; the default theme must give it a colour. */
+/* Roles: id, name in theme files, purpose. To add one, add a row; the default theme must give it a
+ * colour. */
 #define THEME_ROLES(X)                                                                                       \
     X(ROLE_TEXT, "text", "everything that has no role of its own")                                           \
     X(ROLE_MUTED, "muted", "what matters less: separators, units, what is unknown")                          \
@@ -117,12 +119,12 @@ struct theme_style {
 struct theme {
     char name[64];
     struct theme_style color[ROLE_COUNT];
-    struct theme_style color16[ROLE_COUNT]; /* where has16 is set: for 16 colours and fewer */
+    struct theme_style color16[ROLE_COUNT]; /* where has16 is set: for 16 colours or fewer */
     bool has16[ROLE_COUNT];
     unsigned mono[ROLE_COUNT]; /* attributes without colour */
 };
 
-/* A role as a terminal of some depth shows it: colour numbers, -1 the terminal's own. */
+/* A role as a terminal of some depth shows it: colour numbers, -1: the terminal's own. */
 struct theme_attrs {
     int fg, bg;
     unsigned attrs;
@@ -136,47 +138,50 @@ extern const char theme_default_text[];
 
 #define THEME_MAX_FILES 10
 #define THEME_MAX_FILE_NAME 1024
-#define THEME_MAX_NAME 48 /* of a theme as it is asked for, with its NUL */
+#define THEME_MAX_NAME 48 /* of a theme's name or path, including its NUL */
 
-/* Files that a theme was read from: its own and those of what it inherits. */
+/* Files that a theme was read from: its own and those that it inherits. */
 struct theme_files {
     char paths[THEME_MAX_FILES][THEME_MAX_FILE_NAME];
     size_t n;
 };
 
-/* How to find themes: folders tried in this order; NULL ends. Unreadable ones are passed over. */
+/* How to find themes: folders tried in this order; NULL ends. Unreadable ones are skipped. */
 struct theme_path {
     const char *dirs[5];
-    struct theme_files *files; /* gets what is read; NULL nobody wants to know */
+    struct theme_files *files; /* gets the files that are read; NULL: not needed */
 };
 
-/* Load by name or file into `t`. Warnings are appended to `warnings` (may be NULL), a line each. -1 with ERR_USAGE when
- * there is no such theme; `t` is the default then. */
+/* Load by name or file into `t`. Warnings are appended to `warnings` (may be NULL), a line each. -1
+ * with ERR_USAGE if there is no such theme; `t` is the default then. */
 int theme_load(struct theme *t, const char *name_or_file, const struct theme_path *path,
                struct strbuf *warnings, struct err *e);
 
-/* Read a theme's text over `t`, which holds what it inherits until an "inherit" line says otherwise. A line with a mistake is
- * skipped, with a warning: what it is about stays as inherited. `path` may be NULL:
- * then nothing but "default" can be inherited. */
+/* Read a theme's text over `t`, which holds what it inherits until an "inherit" line says
+ * otherwise. A line with a mistake is skipped, with a warning: the role stays as inherited. `path`
+ * may be NULL: then only "default" can be inherited. */
 void theme_parse(struct theme *t, const char *text, size_t len, const char *source,
                  const struct theme_path *path, struct strbuf *warnings);
 
-/* The look of a role at a depth. "default" in a role is the colour of the role text; in that one it is the terminal's own. */
+/* The look of a role at a depth. "default" in a role is the colour of the role text; in text itself
+ * it is the terminal's own. */
 struct theme_attrs theme_resolve(const struct theme *t, enum theme_role role, enum theme_depth depth);
 
-/* Names of the themes in the folders, in order, each once; "default" is always one. How many there are, `cap` at most. */
+/* Names of the themes in the folders, sorted, each once; "default" is always one of them. Returns
+ * how many, `cap` at most. */
 size_t theme_list(const struct theme_path *path, char (*names)[THEME_MAX_NAME], size_t cap);
 
 const char *theme_role_name(enum theme_role role);
 const char *theme_role_help(enum theme_role role);
 
-/* Nearest of the 256, 16 or 8 colours of xterm to 0xRRGGBB; and the colour of one of the 256. */
+/* The nearest of xterm's 256, 16 or 8 colours to 0xRRGGBB; and the colour of one of the 256. */
 int theme_color_to_256(uint32_t rgb);
 int theme_color_to_16(uint32_t rgb);
 uint32_t theme_color_rgb(int index);
 
-/* The --color rule: `when` is auto, always, never, 16 or 256 (NULL auto), `no_color` the environment's NO_COLOR (may be
- * NULL), `colors` what terminfo offers. -1 with ERR_USAGE for another `when`. */
+/* The rule of --color: `when` is auto, always, never, 16 or 256 (NULL: auto), `no_color` the
+ * environment's NO_COLOR (may be NULL), `colors` the number that terminfo offers. -1 with ERR_USAGE
+ * for another `when`. */
 int theme_choose_depth(const char *when, const char *no_color, int colors, enum theme_depth *out,
                        struct err *e);
 

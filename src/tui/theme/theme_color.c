@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * theme_color: true colour made to fit terminals with 256, 16, 8 or no colours.
+ * theme_color: fits true colour to terminals with 256, 16, 8 or no colours.
  *
- * What a role leaves to the default is as in the role text, so that a theme has its own ground by giving that one a background.
- * xterm's palette: 16 named colours, a 6x6x6 cube with the levels below, 24 greys from 8 in steps of 10. Pure functions.
+ * What a role leaves to the default is taken from the role text, so a theme sets its own background
+ * by giving text one. xterm's palette: 16 named colours, a 6x6x6 cube with the levels below, 24
+ * greys from 8 in steps of 10. Pure functions.
  */
 #include "tui/theme/theme.h"
 
@@ -51,7 +52,7 @@ int theme_color_to_256(uint32_t rgb) { return theme_nearest(rgb, 16, 255); }
 
 int theme_color_to_16(uint32_t rgb) { return theme_nearest(rgb, 0, 15); }
 
-/* The style of a role; what it leaves to the default is as in text. */
+/* The style of a role; its defaults come from the role text. */
 static struct theme_style theme_style_of(const struct theme *t, enum theme_role role,
                                          enum theme_depth depth) {
     bool few = depth < THEME_256;
@@ -83,7 +84,7 @@ struct theme_attrs theme_resolve(const struct theme *t, enum theme_role role, en
     look.fg = theme_color_number(s.fg, depth);
     look.bg = theme_color_number(s.bg, depth);
     if (depth == THEME_8) {
-        /* The bright half is reached by bold, for the foreground only. */
+        /* Bold gives the bright half, for the foreground only. */
         if (look.fg >= 8) {
             look.fg -= 8;
             look.attrs |= THEME_BOLD;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * theme_default: the text of themes/default.theme, for when no file can be found. A test holds the two equal; after a
- * change of the file, tools/theme_default.sh writes this one.
+ * theme_default: the text of themes/default.theme, in case no file can be found. A test compares
+ * the two; after a change of the file, tools/theme_default.sh writes this one.
  */
 #include "tui/theme/theme.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* theme_files: which themes there are, by the files in the folders; see theme.h. */
+/* theme_files: lists the themes by the files in the folders; see theme.h. */
 #include "tui/theme/theme.h"
 
 #include <dirent.h>

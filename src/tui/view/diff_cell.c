@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#define DIFF_MUCH 2.0  /* percentage points from which it is more, */
-#define DIFF_VERY 10.0 /* and most */
+#define DIFF_MUCH 2.0  /* percentage points from which it counts as more, */
+#define DIFF_VERY 10.0 /* and as most */
 
 enum theme_role diff_role(double delta) {
     double size = fabs(delta);

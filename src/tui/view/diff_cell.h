@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * diff_cell: how a difference of two shares looks: its sign in characters, its strength by a role. Pure.
+ * diff_cell: how the difference of two shares looks: its sign as a character, its strength as a
+ * role. Pure.
  */
 #ifndef TUI_VIEW_DIFF_CELL_H
 #define TUI_VIEW_DIFF_CELL_H
@@ -9,9 +10,9 @@
 
 #include "tui/theme/theme.h"
 
-#define DIFF_LEAST 0.5 /* percentage points: what is less is as it was */
+#define DIFF_LEAST 0.5 /* percentage points: less counts as unchanged */
 
-/* Of a difference in percentage points; NAN unknown. */
+/* For a difference in percentage points; NAN: unknown. */
 enum theme_role diff_role(double delta);
 
 /* "+3.2", "-0.1", "0.0", "?". */

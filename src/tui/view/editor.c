@@ -31,7 +31,7 @@ void editor_fini(struct editor *e) {
 
 /* ---- undo ---- */
 
-/* Keep the text as it is now, to come back to. */
+/* Save the text as it is now. */
 static void editor_remember(struct editor *e) {
     editor_forget_undo(e, e->at_past);
     char *copy = strdup(e->text);
@@ -46,7 +46,7 @@ static void editor_remember(struct editor *e) {
     e->at_past = e->n_past;
 }
 
-/* Before a change: like ones in a row are one step back. */
+/* Before a change: a series of like changes is undone together. */
 static void editor_begin_change(struct editor *e, enum editor_change what) {
     if (what == EDITOR_OTHER || e->last != what || e->at_past != e->n_past)
         editor_remember(e);
@@ -71,7 +71,7 @@ static void editor_undo(struct editor *e) {
     if (e->at_past == 0)
         return;
     int at = e->at_past - 1;
-    if (e->at_past == e->n_past) { /* what is there now, to be done again */
+    if (e->at_past == e->n_past) { /* the current text, for redo */
         editor_remember(e);
         at = e->n_past - 2;
     }
@@ -86,7 +86,7 @@ static void editor_redo(struct editor *e) {
 
 /* ---- changes ---- */
 
-/* Put `n` bytes in the place of [from, to); false when that is too much. */
+/* Replace [from, to) by `n` bytes; false: too long. */
 static bool editor_splice(struct editor *e, size_t from, size_t to, const char *s, size_t n) {
     size_t len = e->len - (to - from) + n;
     if (len > EDITOR_MAX)
@@ -105,7 +105,8 @@ static bool editor_splice(struct editor *e, size_t from, size_t to, const char *
     return true;
 }
 
-/* A text from elsewhere, fit to be edited; freed by the caller. NULL: too long, or out of memory. */
+/* A text from elsewhere, made fit for editing; the caller frees it. NULL: too long, or out of
+ * memory. */
 static char *editor_clean(const char *text, size_t *n) {
     size_t len = strlen(text);
     char *clean = len <= EDITOR_MAX ? malloc(3 * len + 1) : NULL;
@@ -135,7 +136,7 @@ void editor_insert(struct editor *e, const char *text, size_t len) {
     editor_begin_change(e, EDITOR_TYPED);
     editor_splice(e, e->cursor, e->cursor, text, len);
     if (len && (text[len - 1] == ' ' || text[len - 1] == '\n'))
-        e->last = EDITOR_OTHER; /* a step back is a word */
+        e->last = EDITOR_OTHER; /* undo removes a word */
 }
 
 void editor_paste(struct editor *e, const char *text) {
@@ -165,7 +166,7 @@ bool editor_key(struct editor *e, uint32_t key) {
 
 void editor_mark_error(struct editor *e, long at) { e->error_at = at > (long)e->len ? (long)e->len : at; }
 
-/* Take out [from, to) and keep it to be yanked; kills in a row are put together. */
+/* Remove [from, to) and keep it for yanking; a series of kills is joined. */
 static void editor_kill(struct editor *e, size_t from, size_t to, bool before) {
     if (from >= to)
         return;
@@ -193,7 +194,7 @@ static void editor_erase(struct editor *e, size_t from, size_t to) {
 
 /* ---- places ---- */
 
-/* A character with the marks on it is one step. */
+/* A character with its combining marks is one step. */
 static size_t editor_after(const struct editor *e, size_t at) {
     uint32_t cp;
     if (at >= e->len)
@@ -245,7 +246,7 @@ static size_t editor_word_before(const struct editor *e, size_t at) {
     return at;
 }
 
-/* As ctrl-w has it: back to a blank. */
+/* Like ctrl-w: back to a blank. */
 static size_t editor_blank_before(const struct editor *e, size_t at) {
     while (at > 0 && (e->text[at - 1] == ' ' || e->text[at - 1] == '\n' || e->text[at - 1] == '\t'))
         at--;
@@ -284,7 +285,7 @@ static int editor_width(const struct editor *e, size_t from, size_t to) {
     return cols;
 }
 
-/* To the line above or below, staying in the column; false at the edge. */
+/* To the line above or below, keeping the column; false at the edge. */
 static bool editor_go_line(struct editor *e, bool down) {
     size_t begin = editor_line_begin(e, e->cursor), end = editor_line_end(e, e->cursor);
     if (down ? end == e->len : begin == 0)

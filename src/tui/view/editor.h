@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * editor: a text of several lines that is typed, as readline's keys have it: motion by character, word and line, killing and
- * yanking, undo. Coloured as SQL unless it is plain. Pure.
+ * editor: a text of several lines that is typed, with readline's keys: motion by character, word
+ * and line, killing and yanking, undo. Coloured as SQL unless it is plain. Pure.
  */
 #ifndef TUI_VIEW_EDITOR_H
 #define TUI_VIEW_EDITOR_H
@@ -16,7 +16,7 @@
 #define EDITOR_MAX ((size_t)64 * 1024)
 #define EDITOR_UNDO 64
 
-/* The text as it was. */
+/* An earlier state of the text. */
 struct editor_undo {
     char *text;
     size_t cursor;
@@ -29,12 +29,12 @@ struct editor {
     size_t len, cursor;
     char *killed; /* NULL: nothing */
     struct editor_undo past[EDITOR_UNDO];
-    int n_past, at_past;     /* at_past < n_past: something can be done again */
-    enum editor_change last; /* what the last key did: like ones are undone together */
-    int want_col;            /* going up and down: the column to keep; -1 none */
-    int top, left;           /* first line and column shown */
-    long error_at;           /* byte where an error is marked; -1 none */
-    bool plain;              /* no SQL: without colours */
+    int n_past, at_past;     /* at_past < n_past: there is something to redo */
+    enum editor_change last; /* the kind of the last key: edits of one kind are undone together */
+    int want_col;            /* the column to keep while going up and down; -1: none */
+    int top, left;           /* first visible line and column */
+    long error_at;           /* byte where an error is marked; -1: none */
+    bool plain;              /* not SQL: without colours */
 };
 
 /* 0, or -1: out of memory. */
@@ -44,20 +44,21 @@ void editor_fini(struct editor *e);
 /* Another text, with the cursor at its end; can be undone. */
 void editor_set(struct editor *e, const char *text);
 
-/* Insert at the cursor, as if typed or pasted; what is too long is left out. Controls but line breaks and tabs become blanks. */
+/* Insert at the cursor, as if typed or pasted; what is too long is left out. Controls other than
+ * line breaks and tabs become blanks. */
 void editor_insert(struct editor *e, const char *text, size_t len);
 void editor_paste(struct editor *e, const char *text);
 
-/* Put `text` in the place of bytes [from, to). */
+/* Replace bytes [from, to) by `text`. */
 void editor_replace(struct editor *e, size_t from, size_t to, const char *text);
 
-/* A key that types; false when it does not. */
+/* A key that types; false: it does not. */
 bool editor_key(struct editor *e, uint32_t key);
 
-/* An ACTION_EDIT_...; false when it is none, or (up, down) there is no line to go to. */
+/* An ACTION_EDIT_...; false: another one, or (up, down) there is no line to go to. */
 bool editor_act(struct editor *e, enum action action);
 
-/* Mark an error at a byte; -1 removes the mark. It goes with the next change. */
+/* Mark an error at a byte; -1 removes the mark. The next change removes it, too. */
 void editor_mark_error(struct editor *e, long at);
 
 int editor_lines(const struct editor *e);
@@ -68,7 +69,7 @@ void editor_place(const struct editor *e, const struct grid *g, size_t at, int *
 /* Draw; the cursor's cell goes to *row and *col. */
 void editor_draw(struct editor *e, struct grid *g, struct rect area, int *row, int *col);
 
-/* Put the cursor where a click was, in `area` as last drawn. */
+/* Move the cursor to a click in `area` as last drawn. */
 void editor_click(struct editor *e, const struct grid *g, int row, int col);
 
 #endif

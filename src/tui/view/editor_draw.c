@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* editor_draw: the text of an editor in the colours of SQL, and where on the screen its places are. */
+/* editor_draw: draws the text of an editor in the colours of SQL, and finds places of it on the
+ * screen. */
 #include "tui/view/editor.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "client/sql/sql_words.h"
 #include "store/sql/sql_rewrite.h"
 
-#define EDITOR_RUN 1024 /* bytes drawn at once */
+#define EDITOR_RUN 1024 /* bytes drawn in one piece */
 
 static enum theme_role editor_token_role(const char *text, struct sql_token t) {
     switch (t.kind) {
@@ -60,7 +61,7 @@ void editor_place(const struct editor *e, const struct grid *g, size_t at, int *
     *col = editor_columns(g, e->text + begin, at - begin);
 }
 
-/* Keep the cursor in sight. */
+/* Keep the cursor visible. */
 static void editor_scroll(struct editor *e, struct rect area, int line, int col) {
     int lines = editor_lines(e);
     if (line < e->top)
@@ -75,7 +76,7 @@ static void editor_scroll(struct editor *e, struct rect area, int line, int col)
         e->left = col - area.cols + 1;
 }
 
-/* Draw one piece of a line that begins at display column `col`; the column after it. */
+/* Draw a piece of a line that begins at display column `col`; returns the column after it. */
 static int editor_draw_piece(const struct editor *e, struct grid *g, struct rect area, int row, int col,
                              const char *s, size_t n, enum theme_role role) {
     char raw[EDITOR_RUN + 1];
@@ -115,7 +116,7 @@ static void editor_draw_token(const struct editor *e, struct grid *g, struct rec
     }
 }
 
-/* The token that an error stands at, or the cell after the text. */
+/* The token at the error, or the cell after the text. */
 static void editor_draw_error(const struct editor *e, struct grid *g, struct rect area) {
     int line, col;
     size_t at = (size_t)e->error_at;

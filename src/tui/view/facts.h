@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * facts: a pane with what is known of one thing, a line each: a name and a value, or a title. Pure.
- */
+/* facts: a pane with details of one thing, a line each: a name and a value, or a title. Pure. */
 #ifndef TUI_VIEW_FACTS_H
 #define TUI_VIEW_FACTS_H
 
@@ -31,14 +29,15 @@ struct facts {
 
 void facts_clear(struct facts *f);
 
-/* A line more; what does not fit is left out. */
+/* Add a line; what does not fit is left out. */
 void facts_add(struct facts *f, const char *label, enum theme_role role, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* All values of a row, but those of the columns in `but` (ends with NULL): bytes and times with their units, what is unknown as "?". */
+/* Add all values of a row except the columns in `but` (ends with NULL): bytes and times with their
+ * units, unknown ones as "?". */
 void facts_add_row(struct facts *f, const struct result *rows, size_t row, const char *const *but);
 
-/* Counts as a row of bars, "12,0,7": a line, under its label. */
+/* Add counts as a row of bars, "12,0,7", with a label. */
 void facts_add_bars(struct facts *f, const struct grid *g, const char *label, const char *counts);
 
 void facts_draw(struct facts *f, const char *title, bool focused, const struct match *search, struct grid *g,

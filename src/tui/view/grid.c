@@ -11,7 +11,7 @@
 #include "base/text.h"
 
 #define GRID_MAX_TEXT 4096
-#define GRID_ELLIPSIS 0x2026U /* where a text was cut, before it came here */
+#define GRID_ELLIPSIS 0x2026U /* marks a text that was cut before it got here */
 
 static const char *const grid_glyphs[GLYPH_COUNT][2] = {
     [GLYPH_ELLIPSIS] = {"\xe2\x80\xa6", "~"},  /* … */
@@ -104,7 +104,7 @@ static struct grid_cell *grid_at(const struct grid *g, int row, int col) {
     return &g->cells[(size_t)row * (size_t)g->cols + (size_t)col];
 }
 
-/* Writing over one half of a wide character leaves a blank for the other. */
+/* Overwriting one half of a wide character leaves a blank for the other. */
 static void grid_split_wide(struct grid *g, int row, int col) {
     struct grid_cell *c = grid_at(g, row, col);
     if (c->width == 0 && col > 0) {
@@ -154,7 +154,8 @@ static void grid_add_mark(struct grid_cell *c, uint32_t cp) {
         }
 }
 
-/* Put sanitised text into columns [x, end) of row y after skipping `skip` columns of it. Columns used. */
+/* Put sanitised text into columns [x, end) of row y, without its first `skip` columns. Returns the
+ * columns used. */
 static int grid_put(struct grid *g, int y, int x, int end, int skip, enum theme_role role, const char *s) {
     int start = x, last = -1;
     for (size_t len = strlen(s); len > 0;) {
@@ -209,7 +210,7 @@ int grid_text_width(const struct grid *g, const char *s) {
     return cols;
 }
 
-/* Row, first and last column of a place in `area` that is on the grid; false when it is not. */
+/* Row, first and last column of a place in `area` on the grid; false: it is outside. */
 static bool grid_place(const struct grid *g, struct rect area, int row, int col, int *y, int *x, int *end) {
     struct rect r = grid_clip(g, area);
     *y = area.row + row;

@@ -2,8 +2,9 @@
 /*
  * grid: the cells of a screen, as screens draw them and term/ shows them.
  *
- * A cell is a character, its width and a role. All text is sanitised here, so nothing a target says can move the cursor.
- * Drawing outside a rectangle is cut, never an error. With `ascii` set, other characters become '?'. Pure.
+ * A cell is a character, its width and a role. All text is sanitised here, so nothing from a target
+ * can move the cursor. Drawing outside a rectangle is cut, never an error. With `ascii` set, other
+ * characters become '?'. Pure.
  */
 #ifndef TUI_VIEW_GRID_H
 #define TUI_VIEW_GRID_H
@@ -17,7 +18,7 @@
 
 struct grid_cell {
     uint32_t cp;                    /* 0: the right half of a wide character */
-    uint32_t marks[GRID_MAX_MARKS]; /* combining characters; 0 none */
+    uint32_t marks[GRID_MAX_MARKS]; /* combining characters; 0: none */
     uint8_t width;                  /* 1 or 2; 0 for a right half */
     uint8_t role;                   /* enum theme_role */
 };
@@ -34,13 +35,13 @@ struct rect {
 };
 
 enum grid_align {
-    GRID_LEFT,   /* too long: the end gives way */
+    GRID_LEFT,   /* too long: the end is cut */
     GRID_RIGHT,  /* numbers: too long is drawn as '#' */
-    GRID_TAIL,   /* paths: the beginning gives way */
-    GRID_MIDDLE, /* names in a tree: what is between the beginning and the end does */
+    GRID_TAIL,   /* paths: the beginning is cut */
+    GRID_MIDDLE, /* names in a tree: the middle is cut */
 };
 
-/* Pictures with an ASCII twin each. */
+/* Special characters, each with an ASCII twin. */
 #define GLYPH_METER_STEPS 8
 
 enum glyph {
@@ -56,21 +57,21 @@ enum glyph {
     GLYPH_BAR,
     GLYPH_BAR_HALF,
     GLYPH_CELL,      /* left border of a cell */
-    GLYPH_CELL_THIN, /* all of one that is a column wide */
-    GLYPH_CELL_END,  /* right border; "" none is needed */
+    GLYPH_CELL_THIN, /* the whole of a cell one column wide */
+    GLYPH_CELL_END,  /* right border; "": not needed */
     GLYPH_TAG,       /* of a tagged row */
     GLYPH_GAP,       /* a slice of time of which nothing is known */
-    GLYPH_MORE_LEFT, /* scrolled sideways: text goes on to the left */
+    GLYPH_MORE_LEFT, /* scrolled sideways: the text continues to the left */
     GLYPH_MORE_RIGHT,
-    GLYPH_METER, /* nothing, and so many steps from here */
+    GLYPH_METER, /* the empty level, and this many more from here */
     GLYPH_COUNT = GLYPH_METER + GLYPH_METER_STEPS + 1,
 };
 
-/* A grid of the size given; 0, or -1 when memory is short (then it is empty). */
+/* A grid of that size; 0, or -1: out of memory (then it is empty). */
 int grid_init(struct grid *g, int rows, int cols);
 void grid_fini(struct grid *g);
 
-/* Change size; the content is cleared. 0, or -1 when memory is short: the old size stays. */
+/* Change the size; the content is cleared. 0, or -1: out of memory, and the size stays. */
 int grid_resize(struct grid *g, int rows, int cols);
 
 /* Blank cells of one role. */
@@ -78,7 +79,7 @@ void grid_fill(struct grid *g, struct rect area, enum theme_role role);
 void grid_clear(struct grid *g);
 struct rect grid_rect(const struct grid *g);
 
-/* Text at row, col of `area` (from 0). Columns used, at most what is left of the row. */
+/* Text at row, col of `area` (from 0). Returns its columns, at most what is left of the row. */
 int grid_text(struct grid *g, struct rect area, int row, int col, enum theme_role role, const char *text);
 int grid_printf(struct grid *g, struct rect area, int row, int col, enum theme_role role, const char *fmt,
                 ...) __attribute__((format(printf, 6, 7)));
@@ -87,32 +88,34 @@ int grid_printf(struct grid *g, struct rect area, int row, int col, enum theme_r
 void grid_text_fit(struct grid *g, struct rect area, int row, int col, int width, enum theme_role role,
                    enum grid_align align, const char *text);
 
-/* The same after leaving out the first `skip` columns of the text. */
+/* The same without the first `skip` columns of the text. */
 void grid_text_skip(struct grid *g, struct rect area, int row, int col, int width, int skip,
                     enum theme_role role, const char *text);
 
-/* Text that scrolls sideways: the same, with a sign at each edge beyond which it goes on. A text that is not scrolled and is
- * not GRID_LEFT is fitted as by grid_text_fit; so is any where `scroll` is negative, in a place that does not scroll. */
+/* Text that scrolls sideways: the same, with a sign at each edge where it continues. A text that is
+ * not scrolled and not GRID_LEFT is fitted as by grid_text_fit; so is any text if `scroll` is
+ * negative, in a place that does not scroll. */
 void grid_text_scroll(struct grid *g, struct rect area, int row, int col, int width, int scroll,
                       enum theme_role role, enum grid_align align, const char *text);
 
-/* Columns that sanitised text takes here; differs from text_width when the grid is ASCII. */
+/* Columns that sanitised text takes; differs from text_width if the grid is ASCII. */
 int grid_text_width(const struct grid *g, const char *text);
 
-/* Another role for cells already drawn. */
+/* Change the role of cells already drawn. */
 void grid_restyle(struct grid *g, struct rect area, enum theme_role role);
 
-/* Text of a row as UTF-8 without trailing blanks, NUL-terminated. `columns`, if not NULL, gets for each byte the column
- * it is drawn in (room for `cap`). */
+/* Text of a row as UTF-8 without trailing blanks, NUL-terminated. `columns`, if not NULL, gets for
+ * each byte the column where it is drawn (room for `cap`). */
 void grid_row_text(const struct grid *g, struct rect area, int row, char *buf, size_t cap, int *columns);
 
-/* Columns from `from` to the end of the row's text where it ends. */
+/* Columns from `from` to the end of the row's text, if it ends there. */
 int grid_row_length(const struct grid *g, int row);
 
 /* UTF-8 of a glyph, or its ASCII twin. */
 const char *glyph(const struct grid *g, enum glyph id);
 
-/* The bar that is `share` (0 to 1) of its cell, eighths rounded up; beyond either end as at that end, 0 when it is not known. */
+/* The bar for `share` (0 to 1) of its cell, rounded up to eighths; values outside are clipped, an
+ * unknown one is 0. */
 const char *glyph_level(const struct grid *g, double share);
 
 #endif

@@ -22,7 +22,7 @@ void list_select(struct list *l, int row) {
     list_fit(l, l->count, l->page);
 }
 
-/* Rows to go for a motion; false when it is none. */
+/* How many rows a motion moves; false: the action is another one. */
 static bool list_distance(const struct list *l, enum action action, int *by) {
     int half = l->page > 1 ? l->page / 2 : 1;
     switch ((int)action) {

@@ -23,7 +23,7 @@ struct rect locals_take_rect(const struct locals_pane *p, struct rect *stack) {
     return part;
 }
 
-/* The frame of the answer that is frame `depth` of the thread shown; -1 it is not in it. */
+/* The frame of the answer that is frame `depth` of the thread shown; -1: it has none. */
 static int locals_find_frame(const struct model_thread *answer, const struct model_thread *t, int depth) {
     int at = (int)answer->n_frames - ((int)t->n_frames - depth);
     if (depth >= (int)t->n_frames || at < 0 || at >= (int)answer->n_frames)
@@ -32,9 +32,9 @@ static int locals_find_frame(const struct model_thread *answer, const struct mod
     return text_same(a->func, b->func) && text_same(a->file, b->file) ? at : -1;
 }
 
-/* What is to be shown, or why not. */
+/* What to show, or why there is nothing. */
 struct locals_view {
-    const struct model_frame *frame; /* of the answer; NULL none */
+    const struct model_frame *frame; /* of the answer; NULL: none */
     const struct model_locals *locals;
     bool torn;
     const char *why;
@@ -93,7 +93,7 @@ static void locals_draw_title(const struct locals_pane *p, const struct locals_v
     }
 }
 
-/* Columns for a part of all rows: the widest, but at most so many. */
+/* Columns for a part of all rows: the widest, up to a limit. */
 static int locals_cols(const struct model_locals *l, bool types, int most) {
     int width = LOCALS_LEAST_COLS;
     for (size_t i = 0; i < l->n && width < most; i++) {
@@ -123,7 +123,7 @@ void locals_draw(struct locals_pane *p, const struct data *d, const struct model
     struct locals_view v = {.why = "the variables of a child process: C opens it"};
     if (!of_child)
         v = locals_find(d, t, depth);
-    /* What could not be had is said in the last line. */
+    /* The last line says what was not available. */
     const char *note = v.frame && area.rows >= 2 * LOCALS_MIN_ROWS ? d->locals.note : NULL;
     list_fit(&p->list, v.locals ? (int)v.locals->n : 0, area.rows - 1 - (note != NULL));
     if (note)
@@ -159,12 +159,13 @@ bool locals_pick(const struct locals_pane *p, const struct data *d, const struct
 
 /* ---- tasks of asyncio ---- */
 
-/* A line for each task, and below it one for each frame that it is in or waits in, innermost first. */
+/* A line for each task, and below it one for each frame that it is in or waits in, innermost
+ * first. */
 
 #define LOCALS_TASKS_FUNC_COLS 28
 #define LOCALS_TASKS_INDENT 3
 
-/* The tasks of one thread within an answer: they stand in a row. */
+/* The tasks of one thread within an answer: they are adjacent. */
 struct locals_tasks_view {
     const struct model_snapshot *answer;
     const struct model_task *tasks;

@@ -50,7 +50,7 @@ void match_set(struct match *m, const char *text, bool allow_not) {
     m->active = m->n > 0;
 }
 
-/* Length in bytes of the beginning of `text` that equals `want`; 0 when it does not. */
+/* Length in bytes of the beginning of `text` that equals `want`; 0: it does not. */
 static size_t match_here(const struct match *m, const char *text, size_t len, const char *want,
                          size_t want_len) {
     size_t used = 0;

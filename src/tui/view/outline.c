@@ -51,14 +51,14 @@ static void outline_toggle(struct outline *o, uint64_t key) {
     o->toggled[o->n_toggled++] = key;
 }
 
-/* Is it a thing that passes the filter, and tagged where only that is shown? */
+/* Does it match the filter, and is it tagged if only tagged ones are shown? */
 static bool outline_passes(const struct outline *o, const struct outline_node *n) {
     return !n->is_group &&
            (!o->view.filter.active || o->def->matches(n, &o->view.filter) != o->view.filter.negated) &&
            (!o->view.own_tags.only || n->is_tagged);
 }
 
-/* Is it open, whatever was folded: for what is looked for is in it? */
+/* Is it open because it holds a match, whatever was folded? */
 static bool outline_must_open(const struct outline *o, const struct outline_node *n) {
     return o->view.filter.active || (o->view.own_tags.only && n->holds_tagged);
 }
@@ -71,7 +71,7 @@ static const char *outline_mark(const struct outline *o, const struct outline_no
     return o->ascii ? (n->is_open ? "- " : "+ ") : (n->is_open ? "\xe2\x96\xbe " : "\xe2\x96\xb8 "); /* ▾ ▸ */
 }
 
-/* Depths, what holds others, what is tagged, and what is to be shown, for itself or for what it holds. */
+/* Set depths, groups, tags, and what is shown, for nodes and for those that hold them. */
 static void outline_update(struct outline *o) {
     o->things = o->wanted = 0;
     for (size_t i = 0; i < o->n_nodes; i++) {
@@ -103,7 +103,7 @@ static void outline_update(struct outline *o) {
     }
 }
 
-/* Nodes by parent, each parent's as they are sorted: what node i holds stands from first[i + 1] to first[i + 2] of `row`. */
+/* Nodes by parent, sorted: the children of node i are at first[i + 1] to first[i + 2] of `row`. */
 static void outline_bucket(const struct outline *o, const void **sorted, const void **row, uint32_t *first,
                            uint32_t *next) {
     for (size_t i = 0; i < o->n_nodes; i++)
@@ -115,8 +115,8 @@ static void outline_bucket(const struct outline *o, const void **sorted, const v
         row[next[((const struct outline_node *)sorted[i])->parent + 1]++] = sorted[i];
 }
 
-/* The lines of a tree, depth first; without recursion, for a tree of the job may be as deep as it likes. `next`: the next one to be
- * looked at of each node, which outline_bucket left at the end. */
+/* The lines of a tree, depth first; without recursion, because a tree of the job may have any
+ * depth. `next`: the next child of each node, which outline_bucket left at the end. */
 static void outline_walk(struct outline *o, const void **row, const uint32_t *first, uint32_t *next) {
     memcpy(next, first, (o->n_nodes + 2) * sizeof *next);
     for (int parent = -1;;) {
@@ -224,7 +224,7 @@ static void outline_rebuild(void *owner, struct app *app) {
 
 /* ---- search and filter ---- */
 
-/* Open all that holds a node. */
+/* Open everything that holds a node. */
 static void outline_reveal(struct outline *o, const struct outline_node *n) {
     bool changed = false;
     for (int p = o->flat ? -1 : n->parent; p >= 0; p = o->nodes[p].parent)
@@ -240,7 +240,7 @@ static void outline_reveal(struct outline *o, const struct outline_node *n) {
         view_settle(&o->view);
 }
 
-/* The first of those that are folded away. */
+/* The first match among those that are folded. */
 static bool outline_reveal_match(void *owner, struct app *app) {
     struct outline *o = owner;
     (void)app;
@@ -268,7 +268,8 @@ void outline_init(struct outline *o, const struct outline_def *def, bool ascii) 
 
 /* ---- folding ---- */
 
-/* Open or fold the selected node; what holds nothing, or is folded already, leads to what holds it, and what is open into it. */
+/* Open or fold the selected node. Folding a leaf or a folded node selects its parent; opening an
+ * open one selects its first child. */
 static void outline_fold(struct outline *o, bool open) {
     const struct outline_node *n = outline_selected(o);
     if (!n || o->flat)
@@ -296,7 +297,7 @@ static void outline_fold_all(struct outline *o) {
     for (size_t i = 0; i < o->n_nodes; i++)
         any |= o->nodes[i].has_children && !o->nodes[i].is_open;
     for (int p = !any && n && !o->flat ? n->parent : -1; p >= 0; p = o->nodes[p].parent)
-        o->view.key = o->nodes[p].key; /* it will not be seen, what holds it is */
+        o->view.key = o->nodes[p].key; /* it will be hidden; its parent is visible */
     o->open_depth = any ? INT_MAX : -1;
     o->n_toggled = 0;
     outline_order(o);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outline: rows that lie within others: a tree that folds, sorted among siblings, filtered, searched; or the same without the tree.
+ * outline: rows within rows: a tree that folds, sorted among siblings, filtered, searched; or the
+ * same without the tree.
  *
- * The screen makes nodes, a node for each thing; here they are put in order and drawn. The selection, and what is folded, belong to
- * things (their key), not to rows, and so stay when nodes are made again. Columns and comparisons get nodes. Pure.
+ * The screen makes a node for each thing; here they are sorted and drawn. The selection and the
+ * folding belong to things (their key), not to rows, so they stay when nodes are made again.
+ * Columns and comparisons get nodes. Pure.
  */
 #ifndef TUI_VIEW_OUTLINE_H
 #define TUI_VIEW_OUTLINE_H
@@ -18,66 +20,67 @@
 #define OUTLINE_INDENT 2 /* columns a level */
 
 struct outline_node {
-    const void *row; /* the thing: the screen's */
-    int parent;      /* number of an earlier node; -1 none */
-    uint64_t key;    /* which thing it is */
-    bool is_group;   /* holds others and is none itself: not there without the tree, matches nothing */
-    /* made by outline_order */
+    const void *row; /* the thing; owned by the screen */
+    int parent;      /* number of an earlier node; -1: none */
+    uint64_t key;    /* identifies the thing */
+    bool is_group;   /* only holds others: left out without the tree, matches nothing */
+    /* set by outline_order */
     int depth;
     bool has_children, is_open;
-    bool passes;                  /* it is a thing that is to be shown, whatever it holds */
+    bool passes;                  /* it matches itself, whatever it holds */
     bool is_tagged, holds_tagged; /* it, or what holds it, is tagged; something that it holds is */
-    bool wanted;                  /* it, or what it holds, is to be shown */
+    bool wanted;                  /* it, or what it holds, is shown */
     const char *mark;             /* before its name: open, folded, neither */
 };
 
-/* What a screen says of its rows. */
+/* What the rows of a screen are. */
 struct outline_def {
     const struct table_column *columns;
     int n_columns;
-    bool (*matches)(const void *node,
-                    const struct match *m);                /* a group never does; negation is not looked at */
-    void (*put_name)(const void *row, struct strbuf *out); /* what is copied of it, without controls */
+    /* A group never matches; ignores negation. */
+    bool (*matches)(const void *node, const struct match *m);
+    /* The text to copy, without controls. */
+    void (*put_name)(const void *row, struct strbuf *out);
 };
 
 struct outline {
     const struct outline_def *def;
     struct outline_node *nodes; /* owned */
     size_t n_nodes;
-    const struct outline_node **lines; /* those that are shown, from top to bottom */
+    const struct outline_node **lines; /* the visible ones, from top to bottom */
     size_t n_lines;
-    size_t things, wanted; /* nodes that are no groups; of them: that pass the filter */
+    size_t things, wanted; /* nodes that are not groups; those of them that match the filter */
     bool flat, ascii;
     int open_depth;    /* what is not deeper is open, unless it was folded */
-    uint64_t *toggled; /* keys of those that are not as open_depth says; owned */
+    uint64_t *toggled; /* keys of those that differ from open_depth; owned */
     size_t n_toggled, cap_toggled;
-    struct view_def rows; /* of the lines: nodes, by their keys; tagged with what they hold */
+    struct view_def rows; /* of the lines: nodes, by their keys; tagging includes what they hold */
     struct view view;
 };
 
-/* A key for what is known by a text; `seed` tells kinds of things apart. */
+/* The key of a thing known by a text; `seed` separates kinds of things. */
 uint64_t outline_key(const char *text, uint64_t seed);
 
-/* Of a zeroed one. Columns may be others later on: o->def is looked at whenever nodes are taken. */
+/* `o` is zeroed. Columns may change later: o->def is read whenever nodes are taken. */
 void outline_init(struct outline *o, const struct outline_def *def, bool ascii);
 void outline_fini(struct outline *o);
 
-/* Show these nodes from here on: taken over, made by malloc. Parents come before what they hold. */
+/* Show these nodes from here on: takes ownership (malloc). Parents come before what they hold. */
 void outline_take(struct outline *o, struct outline_node *nodes, size_t n);
 
-/* The order, the filter or what is folded changed. */
+/* The order, the filter or the folding has changed. */
 void outline_order(struct outline *o);
 
-/* The selected node; NULL there is none. */
+/* The selected node; NULL: none. */
 const struct outline_node *outline_selected(const struct outline *o);
 
 /* Name of a node for its column: indented, with its mark. */
 void outline_put_name(const struct outline_node *n, const char *name, char *buf, size_t cap);
 
-/* Folding; false when the action is none of that. What else is done with rows the view does. */
+/* Folding; false: another action. The view does everything else with rows. */
 bool outline_act(struct outline *o, enum action action);
 
-/* Open the selected node, or fold it. */
+/* Open or fold the selected node. */
 void outline_turn(struct outline *o);
 
 /* As view_mouse, where the outline was drawn; a click on the mark of a node opens or folds it. */

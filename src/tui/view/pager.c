@@ -43,7 +43,8 @@ static enum theme_role pager_role(int mark) {
     }
 }
 
-/* One line from byte `at`: sanitised to `out`. Where the next one begins; `p->len` at the end. */
+/* Sanitise the line at byte `at` into `out`. Returns where the next one begins; `p->len` at the
+ * end. */
 static size_t pager_line(const struct pager *p, size_t at, int cols, char *out) {
     int used = 0;
     size_t n = 0;

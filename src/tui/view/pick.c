@@ -46,7 +46,7 @@ uint64_t pick_frame_key(const struct model_frame *f, enum flame_by by) {
         return pick_hash((uint64_t)by, sample_flame_module(f));
     uint64_t h = pick_hash(hash_mix((uint64_t)by << 8 | (uint64_t)f->kind), f->func);
     h = pick_hash(h, f->file);
-    if (f->kind == MODEL_FRAME_NATIVE) /* what has no name is told by its place */
+    if (f->kind == MODEL_FRAME_NATIVE) /* without a name, the address identifies it */
         h = hash_mix(pick_hash(h, f->module) ^ (f->func ? 0 : f->address));
     return by == FLAME_BY_LINE ? hash_mix(h ^ (uint64_t)f->line) : h;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pick: texts of what is selected, as they are copied: a frame, a stack. They are made harmless: a clipboard is pasted into shells.
- * Pure.
+ * pick: texts of what is selected, for copying: a frame, a stack. They are sanitised, because a
+ * clipboard is pasted into shells. Pure.
  */
 #ifndef TUI_VIEW_PICK_H
 #define TUI_VIEW_PICK_H
@@ -12,13 +12,15 @@
 
 #define PICK_MAX ((size_t)1024 * 1024) /* bytes of a text */
 
-/* "train.py:203 train_step"; of a native frame "libtorch.so at::native::add", or as much of that as is known. */
+/* "train.py:203 train_step"; for a native frame "libtorch.so at::native::add", or as much of that
+ * as is known. */
 void pick_put_frame(struct strbuf *out, const struct model_frame *f);
 
-/* A thread in a line, and its frames, innermost first, a line each. */
+/* A thread in one line, then its frames, innermost first, one a line. */
 void pick_put_stack(struct strbuf *out, const struct model_thread *t);
 
-/* What tells a function, that line of it, or its module from all others, in whatever tally; the module of one is not that of another. */
+/* Identifies a function, a line of it, or its module, in every tally; a module's key differs from
+ * those of its functions. */
 uint64_t pick_frame_key(const struct model_frame *f, enum flame_by by);
 
 /* Text without controls, on one line. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prompt: a line that is typed. Every printable key types; the usual line-editing keys move and delete. Pure.
+ * prompt: one line that is typed. Every printable key types; the usual line-editing keys move and
+ * delete. Pure.
  */
 #ifndef TUI_VIEW_PROMPT_H
 #define TUI_VIEW_PROMPT_H
@@ -21,7 +22,7 @@ struct prompt {
     size_t cursor;         /* byte */
 };
 
-/* Start with a text to edit (may be ""). `label` is copied, cut if it is long. */
+/* Start with a text to edit (may be ""). `label` is copied, and cut if it is long. */
 void prompt_start(struct prompt *p, const char *label, const char *text);
 
 enum prompt_result prompt_key(struct prompt *p, uint32_t key);

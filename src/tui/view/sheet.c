@@ -12,15 +12,15 @@
 
 #define SHEET_GAP 1
 #define SHEET_BAR 10       /* columns of a full bar */
-#define SHEET_MEASURED 500 /* rows whose values are looked at for a width */
-#define SHEET_WIDEST 32    /* that a column is made by itself */
-#define SHEET_FITTED 400   /* that it is made when it is asked for */
+#define SHEET_MEASURED 500 /* rows whose values are examined for a width */
+#define SHEET_WIDEST 32    /* columns, at first */
+#define SHEET_FITTED 400   /* and when the user asks for a fitting width */
 #define SHEET_NARROWEST 2
 #define SHEET_STEP 4
 
 static size_t sheet_count(const struct sheet *s) { return s->rows ? s->rows->n_columns : 0; }
 
-/* What the values of a column need, in rows [from, to). */
+/* The widths that the values of a column need, in rows [from, to). */
 static int sheet_measure(const struct sheet *s, size_t column, size_t from, size_t to, int most) {
     char text[RESULT_CELL], clean[RESULT_CELL];
     text_sanitize(clean, sizeof clean, s->rows->columns[column].name);
@@ -86,7 +86,7 @@ int sheet_hidden(const struct sheet *s) {
     return n;
 }
 
-/* The next column that is shown, in steps of 1 or -1; the same when there is none. */
+/* The next visible column in steps of 1 or -1; the same one if there is none. */
 static int sheet_next_column(const struct sheet *s, int from, int step) {
     for (int i = from + step; i >= 0 && i < (int)sheet_count(s); i += step)
         if (!s->columns[i].hidden)
@@ -96,7 +96,7 @@ static int sheet_next_column(const struct sheet *s, int from, int step) {
 
 /* ---- order ---- */
 
-/* At the top one stays there; elsewhere one stays with the row. */
+/* At the top the selection stays at the top; elsewhere it stays with the row. */
 static void sheet_go_to(struct sheet *s, size_t row) {
     for (size_t i = 0; s->list.selected > 0 && i < sheet_rows(s); i++)
         if (sheet_row(s, (int)i) == row) {
@@ -105,7 +105,7 @@ static void sheet_go_to(struct sheet *s, size_t row) {
         }
 }
 
-/* The rows that are shown, anew. */
+/* Make the visible rows again. */
 static void sheet_choose_rows(struct sheet *s) {
     size_t n = s->rows ? s->rows->n_rows : 0;
     free(s->shown);
@@ -179,7 +179,7 @@ static void sheet_hide(struct sheet *s) {
     if (other == s->column)
         other = sheet_next_column(s, s->column, -1);
     if (other == s->column)
-        return; /* the last one stays */
+        return; /* the last one cannot be hidden */
     s->columns[s->column].hidden = true;
     s->column = other;
 }
@@ -221,7 +221,7 @@ static bool sheet_act_column(struct sheet *s, enum action action) {
 
 /* ---- motion ---- */
 
-/* A value a line: up and down go through the columns of a row, then to the next one. */
+/* One value a line: up and down go through the columns of a row, then to the next row. */
 static bool sheet_move_vertical(struct sheet *s, enum action action) {
     int column;
     if (action == ACTION_UP || action == ACTION_DOWN) {
@@ -307,14 +307,14 @@ static int sheet_column_at(const struct sheet *s, int col) {
     return -1;
 }
 
-/* A value a line: lines of a row. */
+/* One value a line: the lines of a row. */
 static int sheet_lines_a_row(const struct sheet *s) { return 1 + (int)sheet_count(s) - sheet_hidden(s); }
 
 /* ---- drawing ---- */
 
 #define SHEET_NAME_COLS 30
 
-/* Scroll sideways until the selected column is in sight. */
+/* Scroll sideways until the selected column is visible. */
 static void sheet_scroll_columns(struct sheet *s, int cols) {
     if (s->column < s->left)
         s->left = s->column;
@@ -364,7 +364,7 @@ static void sheet_draw_bar(const struct sheet_column *c, double v, struct grid *
         grid_text(g, area, row, col + x, ROLE_METER_CPU, glyph(g, GLYPH_BAR_HALF));
 }
 
-/* Columns that a column is drawn in at `x`: the last text takes what is left. */
+/* The drawn width of a column at `x`: the last text takes the rest. */
 static int sheet_width_left(const struct sheet *s, int column, int x, int cols) {
     const struct sheet_column *c = &s->columns[column];
     bool last = !c->numeric && !c->bar;
@@ -394,7 +394,7 @@ static bool sheet_hides_left(const struct sheet *s) {
     return false;
 }
 
-/* The names, with a sign at each edge beyond which there are columns, or a part of one. */
+/* The names, with a sign at each edge where columns, or a part of one, are hidden. */
 static void sheet_draw_head(const struct sheet *s, struct grid *g, struct rect area) {
     struct rect line = {area.row, area.col, 1, area.cols};
     int x = 0, sign = sheet_hides_left(s), end = 0;
@@ -539,9 +539,9 @@ void sheet_draw(struct sheet *s, struct grid *g, struct rect area, bool focused)
 
 /* ---- tagged rows of a result in the one that takes its place ---- */
 
-/* Rows are the same when all their values are. */
+/* Rows are equal if all their values are. */
 
-/* A tagged row that is still to be found. */
+/* A tagged row that has not been found yet. */
 struct sheet_tagged {
     uint64_t hash;
     bool found;
@@ -569,7 +569,7 @@ static int sheet_compare_tagged(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The first one with that hash that was not found yet; NULL none. */
+/* The first one with that hash that has not been found yet; NULL: none. */
 static struct sheet_tagged *sheet_find_tagged(struct sheet_tagged *all, size_t n, uint64_t hash) {
     size_t low = 0, high = n;
     while (low < high) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sheet: a result as a table to look round in: the head stays, rows and columns scroll, each column has its width, may be hidden, sorted
- * by, or drawn with bars; or a value a line, for rows that are too wide. As fast with a million rows as with ten. Pure.
+ * sheet: a result as a table to explore: the head stays, rows and columns scroll, each column has a
+ * width, can be hidden, sorted by, or drawn with bars; or one value a line, for rows that are too
+ * wide. A million rows are as fast as ten. Pure.
  */
 #ifndef TUI_VIEW_SHEET_H
 #define TUI_VIEW_SHEET_H
@@ -19,34 +20,34 @@
 struct sheet_column {
     int width; /* of the values */
     bool hidden, bar, numeric, fitted;
-    double high; /* the largest number: a full bar */
+    double high; /* the largest number, which is a full bar */
 };
 
 struct sheet {
-    struct result *rows; /* one reference is ours */
+    struct result *rows; /* we own one reference */
     struct sheet_column *columns;
-    uint32_t *order;  /* rows as shown; NULL: as they came */
+    uint32_t *order;  /* rows as shown; NULL: in the order of the result */
     struct tags tags; /* by the rows' numbers in the result */
-    uint32_t *shown;  /* rows as shown, where those are not all; NULL: they are */
+    uint32_t *shown;  /* the rows that are shown; NULL: all */
     size_t n_shown;
     struct list list;
-    int column, left; /* the one selected, the first one shown */
-    int sort_column;  /* -1: as they came */
+    int column, left; /* the selected one, the first visible one */
+    int sort_column;  /* -1: in the order of the result */
     bool sort_descends;
-    bool vertical; /* a value a line */
-    int line_top;  /* then: the first line shown */
+    bool vertical; /* one value a line */
+    int line_top;  /* then: the first visible line */
     struct match search;
 };
 
-/* Show a result; takes the reference. 0; -1 out of memory, and the reference is gone. */
+/* Show a result; takes the reference. 0; -1: out of memory, and the reference is gone. */
 int sheet_init(struct sheet *s, struct result *rows);
-void sheet_fini(struct sheet *s); /* a zeroed one too */
+void sheet_fini(struct sheet *s); /* works on a zeroed one */
 
-/* How many rows are shown; the row of the result that stands at place `at`. */
+/* How many rows are shown; the row of the result at place `at`. */
 size_t sheet_rows(const struct sheet *s);
 size_t sheet_row(const struct sheet *s, int at);
 
-/* Is there a cell that is selected? */
+/* Is a cell selected? */
 bool sheet_has_cell(const struct sheet *s);
 
 /* Do the visible columns need more than `cols`? */
@@ -56,16 +57,17 @@ int sheet_hidden(const struct sheet *s);
 
 void sheet_draw(struct sheet *s, struct grid *g, struct rect area, bool focused);
 
-/* Other rows are tagged, or only those are to be shown, or no more. */
+/* The tags have changed, or whether only tagged rows are shown. */
 void sheet_renew_rows(struct sheet *s);
 
-/* Tag the rows that are the same as those tagged in the result of before, which has the same columns. */
+/* Tag the rows that equal those tagged in the last result, which has the same columns. */
 void sheet_take_tags(struct sheet *to, const struct sheet *from);
 
-/* Motions and what is done to columns. False when it is not for the sheet. */
+/* Motions and actions on columns. False: another action. */
 bool sheet_act(struct sheet *s, enum action action);
 
-/* Go to the cell that matches next, from the one selected (or after it, with `step` 1 or -1; 0: stay if it matches). */
+/* Go to the next cell that matches, from the selected one (or after it, with `step` 1 or -1; 0:
+ * stay if it matches). */
 bool sheet_find(struct sheet *s, int step);
 
 /* A click at a place of `area` as last drawn: select; on the head: sort. The wheel scrolls. */

@@ -17,7 +17,7 @@ void stack_follow(struct stack_pane *p, const struct model_thread *t) {
         p->tid = tid;
         p->list.selected = p->list.top = 0;
     } else if (p->list.selected > 0) {
-        /* Outer frames last longer than inner ones: hold on to the distance from the outermost. */
+        /* Outer frames last longer than inner ones: keep the distance from the outermost. */
         int by = n - p->n_frames;
         p->list.selected = p->list.selected + by > 0 ? p->list.selected + by : 0;
         p->list.top = p->list.top + by > 0 ? p->list.top + by : 0;
@@ -26,7 +26,8 @@ void stack_follow(struct stack_pane *p, const struct model_thread *t) {
     list_fit(&p->list, n, p->list.page);
 }
 
-/* What stands in the column for functions: of a native frame without a name the place in its module. */
+/* The text in the column of functions: for a native frame without a name its place in the
+ * module. */
 static const char *stack_label(const struct model_frame *f, char *buf, size_t cap) {
     const char *slash = f->module ? strrchr(f->module, '/') : NULL;
     if (f->func)
@@ -41,7 +42,7 @@ static const char *stack_label(const struct model_frame *f, char *buf, size_t ca
     return buf;
 }
 
-/* And in the one for files. */
+/* And in the column of files. */
 static const char *stack_file(const struct model_frame *f) {
     if (f->file || f->kind != MODEL_FRAME_NATIVE)
         return f->file ? f->file : "?";
@@ -77,13 +78,13 @@ void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int
     int room = area.cols - col - text_width(line), width = grid_text_width(g, file);
     if (room > 0)
         grid_text_scroll(g, area, row, col, room, scroll, ROLE_FILE, GRID_TAIL, file);
-    /* Of a file that is scrolled away, the sign for it remains. */
+    /* The sign of a file that is scrolled away stays. */
     if (scroll > 0 && width > 0)
         width = width > scroll ? width - scroll : 1;
     grid_text(g, area, row, col + (width < room ? width : room), ROLE_LINE, line);
 }
 
-/* What the thread has to do with the GIL, if it is worth a word. */
+/* The thread's relation to the GIL, if it is worth a word. */
 static bool stack_gil_text(const struct model_thread *t, char *buf, size_t cap) {
     double s = t->gil_for_us / 1e6;
     if (t->gc == 1)

@@ -13,16 +13,17 @@
 #include "tui/view/match.h"
 
 struct stack_pane {
-    int64_t tid; /* whose frames were last shown; 0 nobody's */
+    int64_t tid; /* whose frames were last shown; 0: nobody's */
     int n_frames;
-    struct list list; /* frames, selected and scrolled */
-    int scroll;       /* columns to the right */
+    struct list list; /* the selected and the first visible frame */
+    int scroll;       /* columns scrolled to the right */
 };
 
-/* Follow a thread (NULL: none). The selected frame stays the same one while inner frames come and go. */
+/* Follow a thread (NULL: none). The selected frame stays the same while inner frames come and
+ * go. */
 void stack_follow(struct stack_pane *p, const struct model_thread *t);
 
-/* Draw title and frames. `focused`: the keys go here. */
+/* Draw title and frames. `focused`: it has the focus. */
 void stack_draw(struct stack_pane *p, const struct model_thread *t, const struct match *search, bool focused,
                 struct grid *g, struct rect area);
 
@@ -33,7 +34,7 @@ void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int
 /* Columns for function names of a thread in a pane `cols` wide. */
 int stack_func_cols(const struct model_thread *t, int cols);
 
-/* First frame that matches from `from` on in steps of `step`, all round; -1 none. */
+/* The first frame that matches, from `from` on in steps of `step`, wrapping around; -1: none. */
 int stack_search(const struct model_thread *t, const struct match *m, int from, int step);
 
 #endif

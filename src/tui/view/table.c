@@ -81,7 +81,7 @@ void table_sort_by(struct table_sort *sort, const struct table_column *columns, 
     sort->column = column;
 }
 
-/* Merge sort from the bottom up: stable, and needs one scratch array. */
+/* Merge sort from the bottom up: stable, with one scratch array. */
 int table_compare_number(double a, double b) {
     a = isnan(a) ? -INFINITY : a;
     b = isnan(b) ? -INFINITY : b;

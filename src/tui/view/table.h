@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * table: columns as descriptors; head, cells and sorting of every table of the program. Pure.
- */
+/* table: columns as descriptors; head, cells and sorting of every table in the program. Pure. */
 #ifndef TUI_VIEW_TABLE_H
 #define TUI_VIEW_TABLE_H
 
@@ -15,53 +13,54 @@
 #define TABLE_MAX_COLUMNS 16
 #define TABLE_CELL 1024
 
-/* What a cell says. */
+/* The content of a cell. */
 struct table_cell {
     char text[TABLE_CELL];
     enum theme_role role;
 };
 
-/* A column of rows of some type, which `row` points to. */
+/* A column, for rows of the type that `row` points to. */
 struct table_column {
     const char *title;
-    const char *help; /* what it means, in the help */
+    const char *help; /* what it means, for the help */
     struct layout_column size;
     enum grid_align align;
     bool descends; /* sorted by it, the largest comes first */
     void (*cell)(const void *row, struct table_cell *out);
-    int (*compare)(const void *a, const void *b); /* ascending; unknown values are the caller's business */
+    int (*compare)(const void *a, const void *b); /* ascending; the caller handles unknown values */
 };
 
-/* How a table is sorted now. */
+/* How a table is sorted. */
 struct table_sort {
     int column;
     bool descends;
 };
 
-/* Widths for an area so many columns wide. */
+/* Widths for an area of `cols` columns. */
 void table_layout(const struct table_column *columns, int n, int cols, int *widths);
 
-/* Draw the head; the column sorted by is marked. */
+/* Draw the head; the column it is sorted by is marked. */
 void table_draw_head(const struct table_column *columns, int n, const int *widths, struct table_sort sort,
                      struct grid *g, struct rect area);
 
-/* Draw one row's cells; growing columns are scrolled by `scroll`; a table that does not scroll gives -1. */
+/* Draw the cells of a row; growing columns are scrolled by `scroll`; -1: the table does not
+ * scroll. */
 void table_draw_row(const struct table_column *columns, int n, const int *widths, const void *row, int scroll,
                     struct grid *g, struct rect area, int y);
 
-/* The row as text, as it is copied: all its columns, a tab between them. */
+/* The row as text, for copying: all its columns, separated by tabs. */
 void table_put_row(const struct table_column *columns, int n, const void *row, struct strbuf *out);
 
-/* Column whose title or cells stand at `col` of the area; -1 none. */
+/* The column at `col` of the area; -1: none. */
 int table_column_at(const int *widths, int n, int col);
 
 /* Go to the next (+1) or previous (-1) column, in its own direction. */
 void table_sort_step(struct table_sort *sort, const struct table_column *columns, int n, int step);
 
-/* Sort by a column; again: turn it round. */
+/* Sort by a column; again: reverse. */
 void table_sort_by(struct table_sort *sort, const struct table_column *columns, int column);
 
-/* For columns of numbers: NAN, which is not known, comes before all that are. */
+/* For columns of numbers: NAN, which is unknown, comes before all known ones. */
 int table_compare_number(double a, double b);
 
 /* Stable sort of `rows` (pointers). */

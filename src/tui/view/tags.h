@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tags: rows that the user has picked out, by what tells each from all others (a thread's id, a function's number), so that they
- * stay tagged when rows move, go and come back. Bounded. Pure.
+ * tags: rows that the user has tagged, by what identifies them (a thread's id, a function's key),
+ * so that they stay tagged when rows move, disappear and return. Bounded. Pure.
  */
 #ifndef TUI_VIEW_TAGS_H
 #define TUI_VIEW_TAGS_H
@@ -14,35 +14,35 @@
 #include "tui/view/grid.h"
 
 #define TAGS_MAX ((size_t)1 << 16)
-#define TAGS_COLS 2 /* that rows give away for the sign, while there are tags */
+#define TAGS_COLS 2 /* that rows give up for the sign, while there are tags */
 
 struct tags {
-    uint64_t *keys; /* rising */
+    uint64_t *keys; /* ascending */
     size_t n, cap;
-    bool only;        /* other rows are not shown */
-    unsigned changes; /* of the keys; for those who keep what they made of them */
+    bool only;        /* only tagged rows are shown */
+    unsigned changes; /* counts changes of the keys, for who derives something from them */
 };
 
-void tags_fini(struct tags *t); /* a zeroed one too */
+void tags_fini(struct tags *t); /* works on a zeroed one */
 
 bool tags_has(const struct tags *t, uint64_t key);
 
-/* Is a row to be shown? */
+/* Is a row shown? */
 bool tags_shows(const struct tags *t, uint64_t key);
 
-/* Tag it, or take the tag off. False without memory, or when there are too many. */
+/* Toggle the tag. False: out of memory, or too many. */
 bool tags_toggle(struct tags *t, uint64_t key);
 
-/* None is tagged, all rows are shown. */
+/* Remove all tags; all rows are shown. */
 void tags_clear(struct tags *t);
 
-/* "   2 tagged", "   only 2 tagged", for a status line; nothing while nothing is tagged. */
+/* "   2 tagged", "   ONLY 2 tagged", for a status line; nothing while nothing is tagged. */
 void tags_put_text(const struct tags *t, struct strbuf *out);
 
-/* Take the columns of the sign from the left of an area; nothing while nothing is tagged. */
+/* Reserve the columns of the sign at the left of an area; nothing while nothing is tagged. */
 void tags_take_rect(const struct tags *t, struct rect *area);
 
-/* The sign of a tagged row, left of the area that was cut, in its row `y`. */
+/* Draw the sign of a tagged row, left of the area that was reduced, in its row `y`. */
 void tags_draw(const struct tags *t, uint64_t key, struct grid *g, struct rect area, int y);
 
 #endif

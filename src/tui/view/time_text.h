@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 
-/* The time of the day with tenths: "22:13:20.5". `time_s`: seconds since the epoch; "?" where it is not known. */
+/* The time of day with tenths: "22:13:20.5"; "?" if it is unknown. `time_s`: seconds since the
+ * epoch. */
 void time_text_clock(double time_s, char *buf, size_t cap);
 
 /* A length: "120ms", "3.5s", "4m09s". */

@@ -41,7 +41,7 @@ bool view_shows(const struct view *v, const void *row) {
            (!v->tags || !v->tags->only || view_has_tag(v, row));
 }
 
-/* The selected thing is the one of the selected row. */
+/* Remember the thing of the selected row. */
 static void view_keep(struct view *v) {
     const void *row = view_row(v);
     if (!v->def->key || (!row && v->def->forgets))
@@ -112,7 +112,7 @@ bool view_can_go_back(const struct view *v) { return v->search.active || v->filt
 
 /* ---- actions ---- */
 
-/* Change the order, the filter or the columns' place; false when the action is none of these. */
+/* Change the order or the filter; false: another action. */
 static bool view_arrange(struct view *v, struct app *app, enum action action) {
     bool is_sorted = v->columns && v->sort.column >= 0;
     switch ((int)action) {

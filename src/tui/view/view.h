@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * view: a list of rows, and all that is done with rows whatever they are: selecting, scrolling, sorting, searching,
- * filtering, tagging, with keys and with the mouse.
+ * view: a list of rows, and everything that is done with rows of any kind: selecting, scrolling,
+ * sorting, searching, filtering, tagging, by keys and by mouse.
  *
- * A screen holds one, says what its rows are (view_def) and makes them again when the view asks for it (rebuild): those that
- * view_shows lets through, in the order of `sort`. The selection belongs to a thing, not to a row: it stays when rows move.
- * Pure; `owner` is what has the rows: the screen's state, or an outline.
+ * A screen owns one, describes its rows (view_def) and makes them again when the view asks for it
+ * (rebuild): those that view_shows accepts, in the order of `sort`. The selection belongs to a
+ * thing, not to a row: it stays when rows move. Pure; `owner` is what owns the rows: the screen's
+ * state, or an outline.
  */
 #ifndef TUI_VIEW_VIEW_H
 #define TUI_VIEW_VIEW_H
@@ -26,32 +27,35 @@ struct app;
 struct screen_pick;
 
 struct view_def {
-    /* Where rows have no columns, and no head. */
+    /* If rows have no columns and no head. */
     void (*draw_row)(const void *owner, const void *row, int scroll, struct grid *g, struct rect area);
 
     int (*count)(const void *owner);
-    /* What columns and the functions below get. */
+    /* The argument of columns and of the functions below. */
     const void *(*row)(const void *owner, int at);
-    /* Which thing it is (NULL: the selection is a place), and by which it is tagged (NULL: by the same). */
+    /* Identifies its thing (NULL: the selection is a position), and its tag (NULL: by the same
+     * key). */
     uint64_t (*key)(const void *row);
     uint64_t (*tag_key)(const void *row);
-    /* Negation is not looked at; NULL: nothing is searched. */
+    /* Ignores negation; NULL: rows cannot be searched. */
     bool (*matches)(const void *row, const struct match *m);
 
-    /* What it is, and its texts, as of screen_def.pick; appended. NULL: rows are not picked. */
+    /* What it is, and its texts, as of screen_def.pick; appended. NULL: rows cannot be picked. */
     void (*put)(const void *owner, const void *row, struct screen_pick *what, struct strbuf *one,
                 struct strbuf *whole);
 
-    /* Order, filter or tags have changed: make the rows again and settle the view. May be NULL, like the next one. */
+    /* Order, filter or tags have changed: make the rows again and settle the view. May be NULL,
+     * like the next one. */
     void (*rebuild)(void *owner, struct app *app);
-    void (*selected)(void *owner, struct app *app); /* another row than before */
+    void (*selected)(void *owner, struct app *app); /* the selection has changed */
 
-    /* No row matches: select one that is not shown, as it is within a folded one. False: none does. NULL: all rows are shown. */
+    /* No visible row matches: select one that is hidden in a folded one. False: none matches. NULL:
+     * all rows are visible. */
     bool (*reveal)(void *owner, struct app *app);
 
     /* A search goes from the end to the beginning. */
     bool newest_last;
-    /* A selected thing that is gone is not selected when it is back: what took its place is. */
+    /* A selected thing that disappears is not selected when it returns: its successor is. */
     bool forgets;
 };
 
@@ -63,29 +67,29 @@ struct view {
     struct list list;
     struct match filter, search;
     struct table_sort sort;
-    struct tags *tags,
-        own_tags; /* `own_tags`, or those that several screens share; NULL: rows are not tagged */
+    /* `own_tags`, or those shared by several screens; NULL: rows cannot be tagged. */
+    struct tags *tags, own_tags;
     bool has_key;
     uint64_t key; /* of the selected thing */
-    bool in_pane; /* what is beside the rows has the keys */
+    bool in_pane; /* a pane beside the rows has the focus */
     int scroll;
     int widths[TABLE_MAX_COLUMNS];
-    struct rect area; /* as last drawn, head and all; no rows: not drawn */
+    struct rect area; /* as last drawn, including the head; no rows: not drawn */
 };
 
-/* Of a zeroed one; `tags`: as in struct view. */
+/* `v` is zeroed; `tags`: as in struct view. */
 void view_init(struct view *v, const struct view_def *def, void *owner, struct tags *tags);
 void view_fini(struct view *v);
 
-/* What the rows are shown in from here on. */
+/* The columns from here on. */
 void view_set_columns(struct view *v, const struct table_column *columns, int n);
 
 /* ---- for rebuild ---- */
 
-/* Is a row to be shown: by the filter, and by tags where only tagged ones are? */
+/* Is a row shown: by the filter, and by tags if only tagged ones are? */
 bool view_shows(const struct view *v, const void *row);
 
-/* Is a row tagged, and the key for that. */
+/* Is a row tagged; the key of its tag. */
 bool view_has_tag(const struct view *v, const void *row);
 uint64_t view_tag_key(const struct view *v, const void *row);
 
@@ -94,41 +98,43 @@ void view_settle(struct view *v);
 
 /* ---- what is done ---- */
 
-/* The selected row; NULL: there is none. */
+/* The selected row; NULL: none. */
 const void *view_row(const struct view *v);
 
 void view_select(struct view *v, struct app *app, int at);
 
-/* What is to be said after an action. */
+/* What to say after an action. */
 enum view_result {
-    VIEW_IGNORED, /* it is none of a view */
+    VIEW_IGNORED, /* not an action of a view */
     VIEW_DONE,
     VIEW_NO_SEARCH, /* nothing was searched for */
     VIEW_NO_MATCH,  /* nothing matches */
 };
 
-/* Motion, order, search, a step back (search, then filter), all rows again, scrolling of long lines. */
+/* Motion, order, search, a step back (search, then filter), showing all rows, scrolling long
+ * lines. */
 enum view_result view_act(struct view *v, struct app *app, enum action action);
 
-/* Text of a filter (ACTION_FILTER) or search; true when something matches, or there is no text. */
+/* Text of a filter (ACTION_FILTER) or search; true if something matches or there is no text. */
 bool view_typed(struct view *v, struct app *app, enum action what, const char *text);
 
-/* Select the next row that matches, from one on (`step` 1) or back (-1). False: there is none. */
+/* Select the next row that matches, from one on (`step` 1) or backwards (-1). False: none. */
 bool view_search(struct view *v, struct app *app, int from, int step);
 
-/* The wheel, wherever it is; a click on a row or on the title of a column. False: it means nothing there. `again`, if not
- * NULL: the row was selected already. */
+/* The wheel, anywhere; a click on a row or on the title of a column. False: no meaning. `again`, if
+ * not NULL: the row was selected already. */
 bool view_mouse(struct view *v, struct app *app, const struct input_event *e, bool *again);
 
 /* ---- what is shown ---- */
 
-/* Head and rows; `empty` stands where rows would be. */
+/* Head and rows; `empty` is the text in place of rows. */
 void view_draw(struct view *v, struct grid *g, struct rect area, const char *empty);
 
-/* Is there a search or a filter that a step back ends? */
+/* Is there a search or a filter that a step back would end? */
 bool view_can_go_back(const struct view *v);
 
-/* Parts of a status line: "   FILTER x   2 tagged", "   sorted by NAME", "   /y: 3" of the rows that are shown. */
+/* Parts of a status line: "   FILTER x   2 tagged", "   sorted by NAME", "   /y: 3" for the rows
+ * that are shown. */
 void view_put_filter(const struct view *v, struct strbuf *out);
 void view_put_sort(const struct view *v, struct strbuf *out);
 int view_hits(const struct view *v);

@@ -73,7 +73,7 @@ void export_job_do(struct export_job *j) {
 
 struct exporter {
     struct work work;
-    struct export_job *job; /* the worker's while it runs */
+    struct export_job *job; /* the worker's while it is running */
 };
 
 static void exporter_run(void *arg) {

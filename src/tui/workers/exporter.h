@@ -2,8 +2,8 @@
 /*
  * exporter: writes an export to a file, on a thread of its own, for the screens.
  *
- * A job owns all that it is made of: what the screens show goes on meanwhile. The loop never waits: it starts a job, a descriptor becomes
- * readable, it takes what came of it. One job at a time.
+ * A job owns everything it is made of, so the screens go on meanwhile. The loop never waits: it
+ * starts a job, a descriptor becomes readable, it takes the result. One job at a time.
  */
 #ifndef TUI_WORKERS_EXPORTER_H
 #define TUI_WORKERS_EXPORTER_H
@@ -27,38 +27,39 @@
 struct export_job {
     const struct export_format *format;
     char path[PATH_MAX];
-    struct strbuf text;           /* the file; filled by the job itself when there are samples */
-    struct sample_filter cut;     /* the samples; none: the text is made already */
-    bool by_function;             /* functions, not lines */
+    struct strbuf text;           /* the file; filled by the job itself if there are samples */
+    struct sample_filter cut;     /* the samples; none: the text is complete already */
+    bool by_function;             /* functions instead of lines */
     char choice[EXPORTER_CHOICE]; /* which samples these are, in words: see struct export_data */
-    bool is_part;                 /* not all of the window */
-    char window[EXPORTER_WINDOW]; /* and of which time */
-    struct model_target target;   /* what it is of; its strings are in its own arena */
+    bool is_part;                 /* not the whole window */
+    char window[EXPORTER_WINDOW]; /* the time of the samples */
+    struct model_target target;   /* the target; its strings are in its own arena */
     double elapsed_s, until_s;    /* see struct export_data */
-    struct err error;             /* when it is done: ERR_OK it is written */
+    struct err error;             /* when it is done; ERR_OK: it was written */
 };
 
-/* An empty one; NULL without memory. */
+/* An empty one; NULL: out of memory. */
 struct export_job *export_job_new(const struct export_format *format, const char *path,
                                   const struct model_target *target);
 void export_job_free(struct export_job *j); /* NULL: nothing */
 
-/* Render and write it, on the caller's thread; j->error says what came of it. */
+/* Render and write it, on the caller's thread; j->error is the result. */
 void export_job_do(struct export_job *j);
 
 struct exporter;
 
 struct exporter *exporter_new(struct err *e);
-/* One that is under way gets a second to end; else it is left to itself. */
+/* A running job gets a second to end, then it is abandoned. */
 void exporter_free(struct exporter *x);
 
 /* Readable when a job is done; until exporter_take. */
 int exporter_fd(const struct exporter *x);
 
-/* Begin; `j` is the exporter's. 0, or -1 with the error: one is under way, or there is no thread; then it is freed. */
+/* Start; takes ownership of `j`. 0, or -1 with the error: one is running, or there is no thread;
+ * then it is freed. */
 int exporter_start(struct exporter *x, struct export_job *j, struct err *e);
 
-/* The job that is done, the caller's from here; NULL: none is. */
+/* The job that is done, now the caller's; NULL: none. */
 struct export_job *exporter_take(struct exporter *x);
 
 #endif

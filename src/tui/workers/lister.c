@@ -12,7 +12,7 @@
 
 struct lister {
     struct work work;
-    /* The worker's while it runs. */
+    /* The worker's while it is running. */
     struct target_process *list;
     ssize_t n;
     char hidden[TARGET_HIDDEN_MAX];

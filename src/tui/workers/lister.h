@@ -2,8 +2,9 @@
 /*
  * lister: finds the Python processes of this machine on a thread of its own, for the picker.
  *
- * Looking at every process takes milliseconds, and the kernel may hold up who reads /proc of a hung one for as long as it likes: the
- * loop waits for neither. One look at a time; a look that is stuck when the lister is freed is left to itself.
+ * Examining every process takes milliseconds, and the kernel may block a reader of /proc of a hung
+ * one for any time: the loop waits for neither. One list at a time; a thread that is stuck when the
+ * lister is freed is abandoned.
  */
 #ifndef TUI_WORKERS_LISTER_H
 #define TUI_WORKERS_LISTER_H
@@ -21,14 +22,14 @@ struct lister;
 struct lister *lister_new(struct err *e);
 void lister_free(struct lister *l);
 
-/* Readable when a look is done; until lister_take. */
+/* Readable when a list is done; until lister_take. */
 int lister_fd(const struct lister *l);
 
-/* Begin a look; nothing happens while one is under way. 0, or -1 with the error. */
+/* Start; does nothing while a list is being made. 0, or -1 with the error. */
 int lister_start(struct lister *l, struct err *e);
 
-/* What was found: the list is the caller's (target_list_free), `hidden` says what could not be seen ("" nothing). Number, -1 with the
- * error, or -2: nothing is done yet. */
+/* The result: the list is the caller's (target_list_free), `hidden` says what could not be seen
+ * ("": nothing). Returns the number, -1 with the error, or -2: nothing is done yet. */
 ssize_t lister_take(struct lister *l, struct target_process **out, char *hidden, size_t cap, struct err *e);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* querier: see querier.h. Between a request and its answer, everything but `open` belongs to the thread. */
+/* querier: see querier.h. Between a request and its answer, everything but `open` belongs to the
+ * thread. */
 #include "tui/workers/querier.h"
 
 #include <errno.h>
@@ -20,11 +21,11 @@
 
 struct querier {
     struct work work;
-    bool busy;             /* of the caller: asked and not yet answered */
+    bool busy;             /* of the caller: requested and not answered yet */
     bool wanted;           /* under the lock */
     atomic_bool ending;    /* cancelled */
     struct database *open; /* under the lock, for querier_cancel */
-    /* of what is under way */
+    /* of the current request */
     enum querier_kind kind;
     char *text;
     double from_s, to_s;
@@ -32,11 +33,11 @@ struct querier {
     struct magic magic;
     int cols;
     struct querier_answer answer;
-    /* of the thread */
+    /* owned by the thread */
     bool has_address;
     struct target_address address;
     struct database *db;
-    struct verdict_judge *judge; /* over it; NULL: not asked yet */
+    struct verdict_judge *judge; /* over it; NULL: not made yet */
 };
 
 void querier_answer_fini(struct querier_answer *a) {
@@ -66,7 +67,8 @@ const char *querier_export_format(const char *path, struct err *e) {
 
 /* ---- the thread ---- */
 
-/* Write it: the file is replaced in one step, or not at all. Stops early when `*ending` is set. 0, or -1 with the error. */
+/* Write it: the file is replaced in one step, or not at all. Stops early if `*ending` is set. 0, or
+ * -1 with the error. */
 static int querier_export_write(const struct querier_export *x, const atomic_bool *ending, struct err *e) {
     struct strbuf text;
     const struct result_format *format = result_find_format(x->format, e);
@@ -95,7 +97,7 @@ static void querier_publish(struct querier *q, struct database *db) {
     work_unlock(&q->work);
 }
 
-/* Open the database if that is still to be done. 0, or -1 with the error. */
+/* Open the database if necessary. 0, or -1 with the error. */
 static int querier_open(struct querier *q, struct err *e) {
     if (q->db)
         return 0;
@@ -111,7 +113,7 @@ static int querier_open(struct querier *q, struct err *e) {
     return 0;
 }
 
-/* Take in the rows of one statement. */
+/* Take the rows of one statement. */
 static int querier_read(struct querier *q, struct sql_result *r, struct err *e) {
     struct querier_answer *a = &q->answer;
     struct result *rows = result_new_for(r, QUERIER_MAX_ROWS, QUERIER_MAX_BYTES, e);
@@ -127,7 +129,7 @@ static int querier_read(struct querier *q, struct sql_result *r, struct err *e) 
     return 0;
 }
 
-/* What was run becomes blanks: so that places in error messages are those of the whole text. */
+/* Replace what has run by blanks, so that positions in error messages refer to the whole text. */
 static void querier_blank(char *from, const char *to) {
     for (; from < to; from++)
         if (*from != '\n')
@@ -200,7 +202,7 @@ static void querier_work(struct querier *q) {
     } else if (querier_open(q, &a->error) == 0 && database_refresh(q->db, &a->error) == 0) {
         a->error.code = ERR_OK;
         bool goes_on = !atomic_load(&q->ending);
-        began = clock_mono_ns(); /* what opening took comes once */
+        began = clock_mono_ns(); /* report the time for opening once */
         if (q->kind == QUERIER_RUN && goes_on && querier_run_all(q, &a->error) == 0)
             a->error.code = ERR_OK;
         if (q->kind == QUERIER_JUDGE && goes_on && querier_judge_all(q, &a->error) == 0)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * querier: runs queries and writes exports on a thread of its own, for the SQL screen; looks of the Repl screen, too.
+ * querier: runs queries and writes exports on a thread of its own, for the SQL screen; queries of
+ * the Repl screen, too.
  *
- * The loop never waits: it asks, a descriptor becomes readable, it takes the answer. One thing at a time. The database is opened, used
- * and closed by that thread alone. A thread that cannot be ended in time when the querier is freed is left to itself.
+ * The loop never waits: it asks, a descriptor becomes readable, it takes the answer. One thing at a
+ * time. The database is opened, used and closed by that thread alone. A thread that does not end in
+ * time when the querier is freed is abandoned.
  */
 #ifndef TUI_WORKERS_QUERIER_H
 #define TUI_WORKERS_QUERIER_H
@@ -24,76 +26,78 @@
 
 enum querier_kind { QUERIER_LIST_TABLES = 0, QUERIER_RUN, QUERIER_EXPORT, QUERIER_JUDGE, QUERIER_MAGIC };
 
-/* What came of it. */
+/* An answer. */
 struct querier_answer {
     enum querier_kind kind;
-    struct result *rows; /* of the last statement that has any; NULL none. Owned */
-    struct err error;    /* ERR_OK: it went well */
-    long error_at;       /* byte of the text; -1 unknown */
+    struct result *rows; /* of the last statement that has any; NULL: none. Owned */
+    struct err error;    /* ERR_OK: no error */
+    long error_at;       /* byte of the text; -1: unknown */
     double elapsed_s;
     uint64_t lost;            /* chunks that were overwritten while they were read */
     bool truncated;           /* there were more rows */
     bool cancelled;           /* by querier_cancel */
-    size_t statements;        /* that were run */
+    size_t statements;        /* that have run */
     size_t exported;          /* rows, of QUERIER_EXPORT */
     bool is_past;             /* the target has ended: now() is its last moment */
-    char note[640];           /* what cannot be seen and why; "" nothing */
-    struct catalog *catalog;  /* the tables; NULL unknown. Owned */
+    char note[640];           /* what cannot be seen, and why; "": nothing */
+    struct catalog *catalog;  /* the tables; NULL: unknown. Owned */
     struct strbuf text;       /* of QUERIER_MAGIC */
     struct verdicts verdicts; /* of QUERIER_JUDGE, the worst first. Owned */
 };
 
-/* Give back what an answer owns. */
+/* Free what an answer owns. */
 void querier_answer_fini(struct querier_answer *a);
 
-/* A result as it is shown, to be written to a file. */
+/* A result as it is shown, for a file. */
 struct querier_export {
-    struct result *rows; /* one reference */
-    uint32_t *order;     /* numbers of the rows, owned; NULL: all, as they came */
+    struct result *rows; /* one reference, owned */
+    uint32_t *order;     /* numbers of the rows, owned; NULL: all, in the order of the result */
     size_t n_order;
-    uint8_t *hidden; /* a column each: it is left out; owned, NULL none is */
+    uint8_t *hidden; /* which columns are left out; owned, NULL: none */
     char format[16];
     char path[512];
 };
 
 void querier_export_fini(struct querier_export *x);
 
-/* The name of the format that a file's name asks for by its end: "csv" of "a.csv"; NULL with ERR_USAGE: there is none of that name. */
+/* The format that the ending of a file's name means: "csv" for "a.csv"; NULL with ERR_USAGE: there
+ * is none. */
 const char *querier_export_format(const char *path, struct err *e);
 
 struct querier;
 
-/* For the target at `addr`, which is copied; NULL: none, and all tables are empty. NULL with the error. */
+/* For the target at `addr`, which is copied; NULL: none, and all tables are empty. NULL with the
+ * error. */
 struct querier *querier_new(const struct target_address *addr, struct err *e);
 void querier_free(struct querier *q);
 
-/* Readable when an answer is there; until querier_take. */
+/* Readable when there is an answer; until querier_take. */
 int querier_fd(const struct querier *q);
 
-/* Something is under way: nothing else can be asked for. */
+/* Something is running: nothing else can be requested. */
 bool querier_is_busy(const struct querier *q);
 
-/* What ":from" and ":to" are in the queries to come, seconds since the epoch; NAN, as at first: NULL. Not while one is under
- * way. */
+/* The values of ":from" and ":to" in later queries, seconds since the epoch; NAN, the default, is
+ * NULL. Not while one is running. */
 void querier_set_window(struct querier *q, double from_s, double to_s);
 
-/* What tables are there; run all statements of a text; write a result (which is moved out of *x, in any case). 0, or -1 with the
- * error. */
+/* List the tables; run all statements of a text; write a result (*x is moved out in any case). 0,
+ * or -1 with the error. */
 int querier_list_tables(struct querier *q, struct err *e);
 int querier_run(struct querier *q, const char *text, struct err *e);
 int querier_write(struct querier *q, struct querier_export *x, struct err *e);
 
-/* What is to be said of the target (client/verdict/verdict.h). 0, or -1 with the error. */
+/* Make the verdicts about the target (client/verdict/verdict.h). 0, or -1 with the error. */
 int querier_judge(struct querier *q, struct err *e);
 
-/* What a line of client/repl/magic.h wants, where that is a look (magic_is_query), for `cols` columns; *m is moved out in any case. 0, or -1 with the
- * error. */
+/* Run a line of client/repl/magic.h that is a query (magic_is_query), for `cols` columns; *m is moved
+ * out in any case. 0, or -1 with the error. */
 int querier_do(struct querier *q, struct magic *m, int cols, struct err *e);
 
-/* End what is under way; its answer comes all the same, soon. */
+/* End what is running; its answer arrives all the same, soon. */
 void querier_cancel(struct querier *q);
 
-/* The answer; the caller's from here on. False: there is none yet. */
+/* The answer, now the caller's. False: none yet. */
 bool querier_take(struct querier *q, struct querier_answer *out);
 
 #endif

@@ -12,7 +12,7 @@
 
 struct source_reader {
     struct work work;
-    /* The worker's while it runs. */
+    /* The worker's while it is running. */
     pid_t pid;
     char path[1024];
     int from;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * source_reader: reads lines of source files on a thread of its own, for a file system may hold up who reads it for as long as it likes.
- * One at a time; one that is stuck when the reader is freed is left to itself.
+ * source_reader: reads lines of source files on a thread of its own, because a file system may
+ * block its reader for any time. One at a time; a read that is stuck when the reader is freed is
+ * abandoned.
  */
 #ifndef TUI_WORKERS_SOURCE_READER_H
 #define TUI_WORKERS_SOURCE_READER_H
@@ -20,10 +21,10 @@ void source_reader_free(struct source_reader *r);
 int source_reader_fd(const struct source_reader *r);
 bool source_reader_is_busy(const struct source_reader *r);
 
-/* Begin; see source_read. Nothing happens while it is busy. 0, or -1 with the error. */
+/* Start; see source_read. Does nothing while it is busy. 0, or -1 with the error. */
 int source_reader_start(struct source_reader *r, pid_t pid, const char *path, int from, struct err *e);
 
-/* What was read, which is the caller's (free); NULL: nothing is done yet. */
+/* The result, now the caller's (free); NULL: nothing is done yet. */
 struct source_text *source_reader_take(struct source_reader *r);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flame: the tree of calls as an icicle: each frame a cell as wide as its share of the time, below its caller.
+ * flame: the tree of calls as an icicle: each frame a cell as wide as its share of the time, below
+ * its caller.
  *
- * Selection, zoom and scroll belong to frames, not to places: they stay while samples come in. The tree is brought up to
- * date as often as snapshots are asked for (and early when there are few samples); while the view is paused it stands.
+ * Selection, zoom and scroll belong to frames, not to places: they stay while samples arrive. The
+ * tree is updated as often as snapshots are requested (at first, with few samples, more often);
+ * while the view is frozen it is too.
  */
 #include <limits.h>
 #include <math.h>
@@ -40,14 +42,14 @@ double flame_threshold_pct(const struct flame_state *s) { return flame_permille[
 
 /* ---- the tree ---- */
 
-/* Where a node of the tree before is in the one of now, another granularity maybe. */
+/* Where a node of the last tree is in the current one, perhaps with another granularity. */
 static uint32_t flame_find_node_in(const struct flame_state *s, uint32_t node, uint32_t stack) {
     uint32_t found = node <= FLAME_FRAMELESS ? node : sample_flame_find_stack(s->samples, stack);
-    bool is_outside = found == FLAME_FRAMELESS && s->query.module; /* of the module that is looked at */
+    bool is_outside = found == FLAME_FRAMELESS && s->query.module; /* of the module that is shown */
     return found == FLAME_NO_NODE || is_outside ? FLAME_ROOT : found;
 }
 
-/* Nothing of it is known, or it is another target's. */
+/* Forget everything, or it is another target. */
 static void flame_drop(struct flame_state *s) {
     flame_compare_end(s);
     if (s->flame)
@@ -55,7 +57,7 @@ static void flame_drop(struct flame_state *s) {
     s->selected = s->zoom = s->trail = FLAME_ROOT;
     s->top = 0;
     s->ids = 0;
-    s->query.module = 0; /* the number of a frame that is no more */
+    s->query.module = 0; /* the number of a frame that is gone */
     s->version++;
     flame_forget_hits(s);
 }
@@ -111,7 +113,7 @@ static void flame_follow_tally(struct flame_state *s, struct app *app) {
         return;
     }
     sample_store_get_health(tally, &health);
-    /* Those of the past come once, and all together. */
+    /* Samples of a recording arrive once, and together. */
     bool is_early = (health.samples < FLAME_EARLY_SAMPLES || data_is_recorded(&app->data)) &&
                     health.samples != s->built_samples;
     bool is_due = !app->data.paused && app->now_s - s->built_s >= app->config.delay_s;
@@ -138,7 +140,7 @@ static void flame_init(void *state, struct app *app) {
     s->samples = sample_flame_new();
     s->flame = s->samples ? sample_flame_tree(s->samples) : NULL;
     s->tags = &app->functions;
-    s->query.time = FLAME_ON_CPU; /* threads that wait would take most of the width */
+    s->query.time = FLAME_ON_CPU; /* waiting threads would take most of the width */
     if (app->config.filter)
         flame_set_filter(s, app->config.filter);
     flame_rebuild(s, app);
@@ -193,7 +195,7 @@ static void flame_search_on(struct flame_state *s, struct app *app, int step) {
 
 /* ---- actions ---- */
 
-/* Samples of the next thread, the previous one, or all: they stand in a circle. */
+/* Samples of the next thread, the previous one, or all, in a circle. */
 static void flame_step_thread(struct flame_state *s, int step) {
     size_t n_all;
     const struct flame_thread *threads = sample_flame_threads(s->samples, &n_all);
@@ -217,7 +219,7 @@ static void flame_zero(struct app *app) {
     app_message(app, false, "counting from zero");
 }
 
-/* What the module of the selected frame does, or all of them. */
+/* Show the module of the selected frame, or all modules. */
 static void flame_only_module(struct flame_state *s, struct app *app) {
     const struct model_frame *f = flame_is_there(s) ? flame_frame(s->flame, s->selected) : NULL;
     if (s->query.module)
@@ -239,7 +241,7 @@ static void flame_show_all(struct flame_state *s, struct app *app) {
     s->top = 0;
 }
 
-/* Actions that change which samples are added up; false when it is none of them. */
+/* Actions that change which samples are added up; false: another one. */
 static bool flame_act_query(struct flame_state *s, struct app *app, enum action action) {
     switch ((int)action) {
     case ACTION_BY_LINE:
@@ -295,7 +297,7 @@ static void flame_back(struct flame_state *s, struct app *app) {
     }
 }
 
-/* Actions that change how it is looked at; false when it is none of them. */
+/* Actions that change the display; false: another one. */
 static bool flame_act_view(struct flame_state *s, struct app *app, enum action action) {
     switch ((int)action) {
     case ACTION_FLAME_ZOOM:
@@ -384,11 +386,11 @@ const struct screen_def screen_flame = {
 /* ---- compare ---- */
 
 /*
- * The Flame screen where two times are compared: cells are as wide as the newer one has them and
- * coloured by how their shares differ.
+ * The Flame screen while comparing: cells have the width of the newer time and are coloured by the
+ * difference of their shares.
  */
 
-#define COMPARE_GONE 8 /* callees that are no more, named at most */
+#define COMPARE_GONE 8 /* callees that are gone, named at most */
 
 void flame_compare_end(struct flame_state *s) {
     flame_diff_fini(&s->diff);
@@ -486,9 +488,9 @@ void flame_draw_compared(const struct flame_state *s, const struct app *app, str
 
 /* ---- move ---- */
 
-/* Where one is in the tree of the Flame screen, and how one gets on. Pure. */
+/* The position in the tree of the Flame screen, and motions. Pure. */
 
-#define FLAME_CALLERS_SHOWN 3 /* above what is zoomed, where there is no room for all */
+#define FLAME_CALLERS_SHOWN 3 /* above the zoomed node, if there is no room for all */
 
 static int64_t flame_amount_of(const struct flame_state *s, uint32_t node) {
     return flame_amount(s->flame, flame_node(s->flame, node)->total);
@@ -530,7 +532,8 @@ bool flame_zoom_out(struct flame_state *s) {
     return true;
 }
 
-/* The callee to go down to: the one that one came from, that leads to what is zoomed, else the one with the most. */
+/* The callee to go down to: the one that the selection came from, or that leads to the zoomed node,
+ * else the widest. */
 static uint32_t flame_callee(struct flame_state *s, uint32_t node) {
     uint32_t to = s->trail != node && flame_is_above(s->flame, node, s->trail) ? s->trail
                   : s->zoom != node && flame_is_above(s->flame, node, s->zoom) ? s->zoom
@@ -550,8 +553,8 @@ static uint32_t flame_callee(struct flame_state *s, uint32_t node) {
     return to;
 }
 
-/* Siblings in the order of their cells: those that can be seen, then the small ones. What stands before (step -1) or after
- * (1) a node; FLAME_NO_NODE nothing. */
+/* Siblings in the order of their cells: the visible ones, then the small ones. The one before (step
+ * -1) or after (1) a node; FLAME_NO_NODE: none. */
 static uint32_t flame_sibling(struct flame_state *s, uint32_t node, int step) {
     struct flame_view view;
     uint32_t parent = flame_node(s->flame, node)->parent, before = FLAME_NO_NODE;
@@ -575,7 +578,7 @@ static uint32_t flame_sibling(struct flame_state *s, uint32_t node, int step) {
     return FLAME_NO_NODE;
 }
 
-/* The next frame in the same row as what is selected, of another caller; FLAME_NO_NODE there is none. */
+/* The next frame in the same row, of another caller; FLAME_NO_NODE: none. */
 static uint32_t flame_neighbour(const struct flame_state *s, int step) {
     const struct flame_cell *at = flame_layout_find(&s->layout, s->flame, s->selected), *best = NULL;
     for (size_t i = 0; at && i < s->layout.n; i++) {
@@ -647,7 +650,7 @@ bool flame_move(struct flame_state *s, enum action action) {
     return true;
 }
 
-/* Of the callees that share a cell, the one with the most. */
+/* The widest of the callees that share a cell. */
 static uint32_t flame_largest_small(struct flame_state *s, uint32_t parent) {
     uint32_t found = FLAME_NO_NODE;
     for (uint32_t c = flame_first_child(s->flame, parent); c != FLAME_NO_NODE;
@@ -683,12 +686,9 @@ bool flame_mouse(void *state, struct app *app, const struct input_event *e) {
 
 /* ---- pick ---- */
 
-/*
- * What is selected in the flame graph, for other parts of the program; and going to what they have
- * selected.
- */
+/* The selection in the flame graph, for other parts of the program; and showing theirs. */
 
-#define FLAME_PICK_DEPTH 2048 /* frames of a stack; the innermost when there are more */
+#define FLAME_PICK_DEPTH 2048 /* frames of a stack; the innermost if there are more */
 
 /* A node and its callers, innermost first, a line each. */
 static void flame_put_stack(const struct flame_state *s, uint32_t node, struct strbuf *out) {
@@ -722,7 +722,7 @@ void flame_choose(const void *state, struct screen_choice *out) {
     out->name_module = flame_module_name;
 }
 
-/* The widest node of a frame's function; FLAME_NO_NODE when there is none. */
+/* The widest node of a frame's function; FLAME_NO_NODE: none. */
 static uint32_t flame_find_function(const struct flame_state *s, const struct model_frame *f) {
     uint32_t found = FLAME_NO_NODE;
     int64_t widest = 0;
@@ -758,7 +758,7 @@ bool flame_show(void *state, struct app *app, const struct screen_pick *what) {
 
 /* ---- search ---- */
 
-/* What is searched for in the Flame screen, and how much of the time it covers. Pure. */
+/* The search in the Flame screen, and the share of time that matches. Pure. */
 
 enum flame_hit { FLAME_HIT_UNKNOWN = 0, FLAME_HIT_NO, FLAME_HIT_YES };
 
@@ -767,7 +767,7 @@ bool flame_filter_matches(const void *arg, const struct model_frame *frame) {
     return match_text(m, frame->func) || match_text(m, frame->file);
 }
 
-/* By module the function is that of any frame: it is not looked at. */
+/* By module, the function of a node is that of any of its frames: ignore it. */
 static bool flame_matches(const struct flame_state *s, const struct model_frame *frame) {
     bool by_module = s->query.by == FLAME_BY_MODULE;
     return (!by_module && match_text(&s->search, frame->func)) || match_text(&s->search, frame->file) ||
@@ -791,7 +791,7 @@ void flame_forget_hits(struct flame_state *s) {
     memset(&s->hits, 0, sizeof s->hits);
 }
 
-/* Room for what is known of each frame; without memory each is looked at again. */
+/* Room for a result per frame; out of memory each is matched again. */
 static void flame_grow_hits(struct flame_state *s) {
     size_t most = 0;
     for (uint32_t i = FLAME_FRAMELESS + 1; i < flame_count(s->flame); i++)
@@ -813,7 +813,7 @@ void flame_find_hits(struct flame_state *s) {
     if (!s->search.active || !flame_is_there(s))
         return;
     flame_grow_hits(s);
-    uint32_t outer = FLAME_NO_NODE; /* the hit that is walked through */
+    uint32_t outer = FLAME_NO_NODE; /* the current match */
     for (uint32_t at = s->zoom; at != FLAME_NO_NODE;) {
         const struct flame_node *n = flame_node(s->flame, at);
         bool is_empty = flame_amount(s->flame, n->total) <= 0;
@@ -860,9 +860,9 @@ bool flame_search_step(struct flame_state *s, int step) {
 /* ---- tags ---- */
 
 /*
- * Frames that are tagged in the Flame screen, wherever they are in the tree: a function, or a line
- * or a module where cells are those; they are the same as in Top. Shown alone, it is stacks with
- * one of them, as exports have them. Pure.
+ * Tagged frames in the Flame screen, wherever they are in the tree: a function, or a line or a
+ * module if cells are those; shared with Top. Shown alone, it is the stacks that contain one of
+ * them, as in exports. Pure.
  */
 
 bool flame_is_tagged(const struct flame_state *s, uint32_t node) {
@@ -883,7 +883,7 @@ void flame_choose_tagged(struct flame_state *s) {
     s->tagged_only = s->tags->only;
     s->tag_changes = s->tags->changes;
     s->query.kept = (struct flame_filter){0};
-    if (s->tagged_only) /* what is kept depends on both */
+    if (s->tagged_only) /* the filter depends on both */
         s->query.kept = (struct flame_filter){
             .matches = flame_keeps, .arg = s, .version = s->tag_changes * FLAME_BYS + s->query.by};
 }
@@ -943,7 +943,7 @@ static uint64_t flame_key(const void *state, const struct app *app, int row) {
     return pick_frame_key(flame_shown_frame(s, row), s->query.by);
 }
 
-/* Has a node a caller that is the same? */
+/* Has a node a caller that is equal? */
 static bool flame_recurs(const struct flame_state *s, uint32_t node) {
     uint32_t frame = flame_node(s->flame, node)->frame;
     for (uint32_t at = flame_node(s->flame, node)->parent; at != FLAME_ROOT;
@@ -953,7 +953,7 @@ static bool flame_recurs(const struct flame_state *s, uint32_t node) {
     return false;
 }
 
-/* What all its cells have, what is below one of them once. */
+/* The total of all its cells, with what is below one of them counted once. */
 static void flame_weigh_frame(const struct flame_state *s, uint32_t frame, struct flame_weight *own,
                               struct flame_weight *total) {
     *own = *total = (struct flame_weight){0, 0};

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "tui/model/data.h"
 
-#define FLAME_COLORS 3 /* of each kind of frame */
+#define FLAME_COLORS 3 /* for each kind of frame */
 
 enum theme_role flame_color_of(const struct model_frame *f, bool by_module) {
     uint64_t h = hash_fnv_text(HASH_FNV_START, f->file ? f->file : f->module);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flame_draw: the picture of the Flame screen: head, cells, what is known of the selected frame; see flame_state.h.
+ * flame_draw: the picture of the Flame screen: head, cells, details of the selected frame; see
+ * flame_state.h.
  *
- * A cell begins with a border, so that neighbours can be told apart without colours; in ASCII it ends with one too.
+ * A cell begins with a border, so that neighbours can be distinguished without colours; in ASCII it
+ * ends with one, too.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +19,8 @@
 #include "tui/view/diff_cell.h"
 #include "tui/view/layout.h"
 
-#define FLAME_TWO_LINES 10 /* rows from which the head takes two, and what is known of a frame too */
+/* Rows from which on the head takes two, and so do the details of a frame. */
+#define FLAME_TWO_LINES 10
 #define FLAME_NAME 256
 
 static const char *const flame_bys[] = {
@@ -32,7 +35,7 @@ static const char *flame_base_name(const char *path) {
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* "torch.nn.modules.module" of a file in the folders that Python keeps libraries in, else the file's name. */
+/* "torch.nn.modules.module" for a file in Python's library folders, else the file's name. */
 void flame_module_name(const struct model_frame *f, char *buf, size_t cap) {
     static const char *const folders[] = {"/site-packages/", "/dist-packages/", "/lib/python",
                                           "/lib64/python"};
@@ -40,7 +43,8 @@ void flame_module_name(const struct model_frame *f, char *buf, size_t cap) {
     for (size_t i = 0; path && !inside && i < sizeof folders / sizeof folders[0]; i++) {
         const char *at = strstr(path, folders[i]);
         inside = at ? at + strlen(folders[i]) : NULL;
-        if (inside && folders[i][strlen(folders[i]) - 1] != '/') /* the version is in the folder's name */
+        /* The version is in the folder's name. */
+        if (inside && folders[i][strlen(folders[i]) - 1] != '/')
             inside = strchr(inside, '/') ? strchr(inside, '/') + 1 : NULL;
     }
     if (!inside || f->kind == MODEL_FRAME_NATIVE) {
@@ -58,7 +62,7 @@ void flame_module_name(const struct model_frame *f, char *buf, size_t cap) {
         *p = *p == '/' ? '.' : *p;
 }
 
-/* A frame of the module that alone is looked at, or NULL. */
+/* A frame of the only module that is shown, or NULL. */
 static const struct model_frame *flame_module_frame(const struct flame_state *s) {
     bool is_there =
         s->query.module && flame_is_there(s) && s->query.module <= sample_flame_count_frames(s->samples);
@@ -86,7 +90,7 @@ void flame_label(const struct flame_state *s, const struct app *app, uint32_t no
     text_sanitize(buf, cap, raw);
 }
 
-/* Where a frame is, as far as the granularity says it. */
+/* Where a frame is, as far as the granularity tells. */
 static void flame_place(const struct flame_state *s, uint32_t node, char *buf, size_t cap) {
     const struct model_frame *f = flame_frame(s->flame, node);
     const char *path = f ? (f->file ? f->file : f->module) : NULL;
@@ -111,7 +115,7 @@ static enum theme_role flame_role(const struct flame_state *s, const struct flam
     return flame_color_of(f, s->query.by == FLAME_BY_MODULE);
 }
 
-/* What a cell says: its name, and its share where there is room for it. */
+/* The text of a cell: its name, and its share if there is room. */
 static void flame_cell_text(const struct flame_state *s, const struct app *app, const struct grid *g,
                             const struct flame_cell *c, int room, char *buf, size_t cap) {
     if (c->node == FLAME_NO_NODE) {
@@ -131,7 +135,8 @@ static void flame_cell_text(const struct flame_state *s, const struct app *app, 
         snprintf(buf + used, cap - used, "%s", share);
 }
 
-/* What a cell begins with; where times are compared, the sign of the difference, so that it needs no colours. */
+/* The beginning of a cell; while comparing the sign of the difference, so that it needs no
+ * colours. */
 static const char *flame_border(const struct flame_state *s, const struct grid *g, const struct flame_cell *c,
                                 char *sign) {
     char delta = s->compared ? diff_sign(flame_delta(s, c)) : '=';
@@ -159,7 +164,7 @@ static void flame_draw_cell(const struct flame_state *s, const struct app *app, 
     if (room <= 0)
         return;
     flame_cell_text(s, app, g, c, room, text, sizeof text);
-    if (room < 3) /* a mark for what is cut would take too much of it */
+    if (room < 3) /* a mark for the cut would take too much of it */
         grid_text_skip(g, cell, 0, 1, room, 0, role, text);
     else
         grid_text_fit(g, cell, 0, 1, room, role, GRID_LEFT, text);
@@ -228,7 +233,7 @@ void flame_fact(struct grid *g, struct rect area, int row, int *col, const char 
     *col += grid_text(g, area, row, *col, ROLE_VALUE, value) + 2;
 }
 
-/* A share in percent; '?' of a whole that has nothing. */
+/* A share in percent; '?' if the whole is empty. */
 static void flame_put_share(const struct flame_state *s, struct flame_weight part, struct flame_weight whole,
                             char *buf, size_t cap) {
     double pct = flame_share(s, part, whole);
@@ -267,7 +272,7 @@ static void flame_draw_facts(struct flame_state *s, struct grid *g, struct rect 
     flame_fact(g, area, row, &col, "depth", text);
 }
 
-/* One or two lines: which frame it is, and how much of the time it has. */
+/* One or two lines: which frame it is, and its share of the time. */
 static void flame_draw_selected(struct flame_state *s, const struct app *app, struct grid *g,
                                 struct rect area) {
     char name[FLAME_NAME], place[1024];
@@ -325,7 +330,7 @@ void flame_draw(void *state, struct app *app, struct grid *g, struct rect area) 
         grid_text(g, s->area, s->area.rows > 1 ? 1 : 0, 2, ROLE_MUTED, text);
         return;
     }
-    flame_select(s, s->selected); /* the room may be another now */
+    flame_select(s, s->selected); /* the height may have changed */
     if (s->area.rows > 0)
         flame_draw_cells(s, app, g);
     if (details.rows > 0)
@@ -371,23 +376,24 @@ void flame_status(const void *state, const struct app *app, struct strbuf *out) 
 /* ---- flame details ---- */
 
 /*
- * What else is known of the frame that is selected in the Flame screen: who calls it and whom it
- * calls, wherever it is in the tree, and the lines of its source, each with its share. Made anew
- * when the tree or the selection is another one; the source is asked for by a wish, for reading it
- * may take its time.
+ * Details of the selected frame: its callers and callees anywhere in the tree, and the lines of its
+ * source, each with its share. Updated when the tree or the selection changes; the source is
+ * requested from the host, because reading it may take time.
  */
 
-#define DETAILS_LEAST_ROWS 12 /* of the cells, from which they and the pane stand one above the other */
+#define DETAILS_LEAST_ROWS 12 /* of the cells, from which on the pane is below them */
 #define DETAILS_SIDE_COLS 64
-#define DETAILS_HALVES_COLS 76 /* from here calls and source stand side by side */
+#define DETAILS_HALVES_COLS 76 /* from which on calls and source are side by side */
 #define DETAILS_SHARE_COLS 6
 #define DETAILS_LINE_COLS 5
-#define DETAILS_STACKED_ROWS 9 /* below, calls stand alone */
-#define DETAILS_MARGIN 12 /* source is read again when so few lines are left around the one in question */
+#define DETAILS_STACKED_ROWS 9 /* below this, only calls are shown */
+/* Source is read again if so few lines are left around the current one. */
+#define DETAILS_MARGIN 12
 
 /* ---- what is known ---- */
 
-/* Its file and the line in question: that of a node that is a line, else the one with the most of the time; 0 none. */
+/* Its file and the current line: that of a node that is a line, else the one with the most time; 0:
+ * none. */
 static int details_line(const struct flame_state *s, const struct model_frame *f) {
     if (!f || s->query.by == FLAME_BY_MODULE)
         return 0;
@@ -420,7 +426,7 @@ void flame_follow_details(struct flame_state *s, struct app *app) {
     if (s->calls_of != s->selected || s->calls_version != s->version) {
         s->calls_of = s->selected;
         s->calls_version = s->version;
-        flame_calls_build(&s->calls, s->samples, s->selected); /* without memory: empty */
+        flame_calls_build(&s->calls, s->samples, s->selected); /* out of memory: empty */
     }
     details_want_source(s, app);
 }
@@ -439,8 +445,9 @@ struct rect flame_take_details(const struct flame_state *s, struct rect *cells) 
         pane.rows = cells->rows * 3 / 5;
         cells->rows -= pane.rows;
         pane.row = cells->row + cells->rows;
+        /* One pane at a time. */
     } else
-        cells->rows = 0; /* one pane at a time */
+        cells->rows = 0;
     return pane;
 }
 
@@ -481,7 +488,7 @@ static void details_draw_call(const struct flame_state *s, const struct app *app
         grid_text_fit(g, area, row, col, area.cols - col, ROLE_FILE, GRID_TAIL, file);
 }
 
-/* A heading and as many calls as there is room for; rows used. */
+/* A heading and as many calls as fit; returns the rows used. */
 static int details_draw_list(const struct flame_state *s, const struct app *app, const char *title,
                              const struct flame_call *calls, size_t n, struct grid *g, struct rect area) {
     char more[48] = "";
@@ -540,7 +547,7 @@ static const char *details_no_source(const struct flame_state *s, const struct a
     return app->source->why.code ? app->source->why.text : NULL;
 }
 
-/* Blanks that all the lines begin with: there is no room for them. */
+/* Blanks that all lines begin with: they are left out. */
 static size_t details_indent(const struct source_text *t, int first, int rows) {
     size_t least = SOURCE_LINE;
     for (int i = first - t->from; i < first - t->from + rows && i < t->n; i++) {

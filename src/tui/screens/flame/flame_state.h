@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * flame_state: what the files of the Flame screen share: its state, and what each of them does.
- */
+/* flame_state: what the files of the Flame screen share: its state, and the functions of each. */
 #ifndef TUI_SCREENS_FLAME_FLAME_STATE_H
 #define TUI_SCREENS_FLAME_FLAME_STATE_H
 
@@ -13,48 +11,49 @@
 #include "tui/core/screen.h"
 #include "tui/view/match.h"
 
-#define FLAME_FIRST_SAMPLES 10 /* from here on there is something to show */
+#define FLAME_FIRST_SAMPLES 10 /* rows from which on there is something to show */
 
-/* Frames that were searched for, in the zoomed part of the tree. */
+/* Search matches in the zoomed part of the tree. */
 struct flame_hits {
     unsigned char *known; /* per frame of the fold: FLAME_HIT_... */
     size_t cap;
     size_t n;                    /* nodes */
-    struct flame_weight covered; /* of them together, what is below one of them once */
+    struct flame_weight covered; /* their total, with what is below one of them counted once */
 };
 
 /* Frames of the tree that have time now, for tags. */
 struct flame_shown {
-    uint32_t *frames; /* of the fold, rising */
+    uint32_t *frames; /* of the fold, ascending */
     size_t n;
 };
 
 struct flame_state {
-    struct sample_flame *samples; /* NULL: there was no memory */
+    struct sample_flame *samples; /* NULL: out of memory */
     struct flame *flame;          /* its tree */
-    struct sample_flame *before;  /* what it is compared with; NULL: nothing is */
-    struct flame_diff diff;       /* of the two; `now` is NULL while there is nothing to compare with */
+    struct sample_flame *before;  /* compared with; NULL: nothing */
+    /* Of the two; `now` is NULL while there is nothing to compare with. */
+    struct flame_diff diff;
     bool compared;
     struct flame_query query;
     struct match filter, search;
     uint32_t selected, zoom;
-    uint32_t trail; /* what was selected before going up: down leads back */
-    int top;        /* first depth shown */
+    uint32_t trail; /* what was selected before going up: down returns to it */
+    int top;        /* first visible depth */
     bool flipped;   /* the root is at the bottom */
     int threshold;
     struct flame_layout layout;
     struct rect area; /* of the cells, as last drawn; no rows: not drawn */
     struct flame_hits hits;
-    double built_s;         /* when the tree was last brought up to date; with no samples: not yet */
-    uint64_t built_samples; /* of the stream then */
-    uint64_t ids;           /* of the tally that the tree is of; 0 none */
+    double built_s;         /* when the tree was last updated; without samples: not yet */
+    uint64_t built_samples; /* of the stream at that time */
+    uint64_t ids;           /* of the tally that the tree was made from; 0: none */
     unsigned pauses;
-    unsigned version;         /* another tree than before */
-    bool details;             /* what else is known of the selected frame is shown */
+    unsigned version;         /* counts new trees */
+    bool details;             /* the pane with details of the selected frame is shown */
     struct flame_calls calls; /* of the node ... */
     uint32_t calls_of;
     unsigned calls_version; /* ... in the tree of this version */
-    unsigned window;        /* version of the window shown */
+    unsigned window;        /* version of the window that is shown */
     struct flame_shown shown;
     const struct tags *tags; /* the app's */
     unsigned tag_changes;    /* of the tags that the tree was made with */
@@ -63,39 +62,40 @@ struct flame_state {
 
 /* ---- flame.c ---- */
 
-/* Is there a tree to be looked at? */
+/* Is there a tree to show? */
 bool flame_is_there(const struct flame_state *s);
 
 /* Weight of a node as time or samples, and as a share of another's: 0 to 100, NAN of nothing. */
 double flame_share(const struct flame_state *s, struct flame_weight part, struct flame_weight whole);
 
-/* Threshold in % of what is zoomed; 0 none. */
+/* Threshold in % of the zoomed node; 0: none. */
 double flame_threshold_pct(const struct flame_state *s);
 
-/* Bring the tree up to date. */
+/* Update the tree. */
 void flame_rebuild(struct flame_state *s, struct app *app);
 
-/* Bring up to date what the tree is compared with. */
+/* Update the tree that is compared with. */
 void flame_compare(struct flame_state *s, struct app *app);
 void flame_compare_end(struct flame_state *s);
 
-/* By how many percentage points the share of a cell differs; NAN unknown. */
+/* By how many percentage points the share of a cell differs; NAN: unknown. */
 double flame_delta(const struct flame_state *s, const struct flame_cell *c);
 
-/* Lines about the selected frame in place of the usual facts: both shares, their difference, and callees that are no more. */
+/* Lines about the selected frame in place of the usual facts: both shares, their difference, and
+ * callees that have disappeared. */
 void flame_draw_compared(const struct flame_state *s, const struct app *app, struct grid *g, struct rect area,
                          int row, int col);
 
-/* Select a node; what is too deep to be shown is scrolled to. */
+/* Select a node; scroll to it if it is too deep to be visible. */
 void flame_select(struct flame_state *s, uint32_t node);
 
-/* Make a node the one with the whole width. */
+/* Zoom into a node: it gets the whole width. */
 void flame_zoom_to(struct flame_state *s, uint32_t node);
 
-/* To the nearest caller that has more than what is zoomed; false at the root. */
+/* Zoom out to the nearest caller that has more; false at the root. */
 bool flame_zoom_out(struct flame_state *s);
 
-/* Motion actions; false when the action is none. */
+/* Motion actions; false: another action. */
 bool flame_move(struct flame_state *s, enum action action);
 
 bool flame_mouse(void *state, struct app *app, const struct input_event *e);
@@ -106,7 +106,7 @@ bool flame_mouse(void *state, struct app *app, const struct input_event *e);
 struct rect flame_take_details(const struct flame_state *s, struct rect *cells);
 void flame_draw_details(const struct flame_state *s, const struct app *app, struct grid *g, struct rect area);
 
-/* The selection or the tree may be another one. */
+/* The selection or the tree may have changed. */
 void flame_follow_details(struct flame_state *s, struct app *app);
 
 /* ---- flame.c ---- */
@@ -116,22 +116,22 @@ extern const struct screen_rows flame_tagged;
 /* Is a node's function, line or module tagged? */
 bool flame_is_tagged(const struct flame_state *s, uint32_t node);
 
-/* Which stacks are kept for their tags, if only those are to be shown. */
+/* Which stacks are kept for their tags, if only tagged ones are shown. */
 void flame_choose_tagged(struct flame_state *s);
 
-/* Were the tags others when that was done? */
+/* Have the tags changed since then? */
 bool flame_has_other_tags(const struct flame_state *s);
 
-/* Is a node what is searched for? */
+/* Does a node match the search? */
 bool flame_is_hit(const struct flame_state *s, uint32_t node);
 
-/* Look again at all nodes that are zoomed. */
+/* Search all zoomed nodes again. */
 void flame_find_hits(struct flame_state *s);
 
-/* What is searched for is another text now. */
+/* The text of the search has changed. */
 void flame_forget_hits(struct flame_state *s);
 
-/* Select the next one (`step` 1) or the one before (-1); or (0) stay where one is. False when there is none. */
+/* Select the next match (`step` 1) or the one before (-1); or (0) stay on one. False: none. */
 bool flame_search_step(struct flame_state *s, int step);
 
 /* Does a stack's frame match the filter? `arg` is a struct match. */
@@ -147,13 +147,13 @@ bool flame_show(void *state, struct app *app, const struct screen_pick *what);
 void flame_draw(void *state, struct app *app, struct grid *g, struct rect area);
 void flame_status(const void *state, const struct app *app, struct strbuf *out);
 
-/* Name of a module for people, from a frame of it. */
+/* Name of a module for people, from one of its frames. */
 void flame_module_name(const struct model_frame *f, char *buf, size_t cap);
 
-/* Name of a node as a cell has it, cleaned. */
+/* Name of a node as a cell shows it, sanitised. */
 void flame_label(const struct flame_state *s, const struct app *app, uint32_t node, char *buf, size_t cap);
 
-/* "label value" at *col, which moves on past a gap. Left out when it does not fit whole. */
+/* "label value" at *col, which moves on past a gap. Left out if it does not fit whole. */
 void flame_fact(struct grid *g, struct rect area, int row, int *col, const char *label, const char *value);
 
 #endif

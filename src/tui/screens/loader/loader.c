@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader: how the training is fed: for each DataLoader that is iterated over, how many batches are ready and how long the training waits
- * for one, with the last minutes of both; and its worker processes.
+ * loader: how the training is fed: for each DataLoader that is iterated over, how many batches are
+ * ready and how long the training waits for one, with the last minutes of both; and its worker
+ * processes.
  *
- * Nothing of it takes the GIL: the queues are read from memory and kept by the agent, the workers are looked at from outside.
+ * Nothing here takes the GIL: the agent reads the queues from memory, and the workers are read from
+ * outside.
  */
 #include "tui/core/app.h"
 #include "tui/core/app_feed.h"
@@ -18,12 +20,12 @@
 #include "tui/view/meter_draw.h"
 
 #define LOADER_EVERY_S 1.0
-#define LOADER_WORKERS_EVERY_S 5.0 /* each is looked into from outside */
-#define LOADER_WAITS_MS 1.0        /* a batch, and it is no matter of noise */
-#define LOADER_METER_ROWS 10       /* rows from which there are meters */
+#define LOADER_WORKERS_EVERY_S 5.0 /* each is read from outside */
+#define LOADER_WAITS_MS 1.0        /* per batch: more than noise */
+#define LOADER_METER_ROWS 10       /* rows from which on there are meters */
 #define LOADER_LABEL 29            /* columns beside a meter, */
-#define LOADER_VALUE 7             /* of which its value begins here, */
-#define LOADER_FULL 15             /* and what a full bar is here */
+#define LOADER_VALUE 7             /* the column where its value begins, */
+#define LOADER_FULL 15             /* and the column for the value of a full bar */
 
 static const char loader_query[] =
     "SELECT * FROM python.loaders WHERE timestamp > now() - interval '4 minutes' ORDER BY timestamp";
@@ -34,7 +36,7 @@ struct loader_state {
     struct loader_rows rows;
     struct outline outline;
     unsigned version, workers_version;
-    bool is_taken; /* some were there */
+    bool is_taken; /* there were some */
 };
 
 static const struct loader_row *loader_selected(const struct loader_state *s) {
@@ -50,7 +52,7 @@ static void loader_update(void *state, struct app *app) {
         app_feed_follow(app, FEED_LOADER_WORKERS, loader_workers_query, LOADER_WORKERS_EVERY_S);
     }
     bool is_new = !s->is_taken || f->version != s->version || w->version != s->workers_version;
-    bool is_whole = s->rows.n && (s->rows.workers || !w->rows); /* they come after the loaders */
+    bool is_whole = s->rows.n && (s->rows.workers || !w->rows); /* they arrive after the loaders */
     if (!is_new || (app->data.paused && is_whole))
         return;
     s->version = f->version;
@@ -87,7 +89,8 @@ static void loader_put_line(const struct loader_row *l, struct strbuf *out) {
         strbuf_addf(out, "   %.0f of %.0f batches are ready", l->ready, l->under_way);
     else if (!isnan(l->ready))
         strbuf_addf(out, "   no batch is ready, %.0f are being made", l->under_way);
-    if (l->ready > 0 && l->ready < l->under_way && l->wait_ms >= LOADER_WAITS_MS) /* of another worker */
+    /* Of another worker. */
+    if (l->ready > 0 && l->ready < l->under_way && l->wait_ms >= LOADER_WAITS_MS)
         strbuf_addf(out, "   the one in turn is waited for %.1f ms", l->wait_ms);
     else if (!isnan(l->wait_ms))
         strbuf_addf(out, "   a batch is waited for %.1f ms", l->wait_ms);
@@ -103,7 +106,7 @@ static void loader_put_wait(double ms, char *buf, size_t cap) {
         snprintf(buf, cap, ms < 99.95 ? "%.1f ms" : "%.0f ms", ms);
 }
 
-/* Its last minutes, two lines. What is a full bar is said. */
+/* Its last minutes, two lines, with the value of a full bar. */
 static void loader_draw_meters(const struct loader_row *l, struct grid *g, struct rect *area) {
     char wait[32];
     int width = area->cols - LOADER_LABEL - 2;
@@ -157,7 +160,7 @@ static void loader_status(const void *state, const struct app *app, struct strbu
 static bool loader_act(void *state, struct app *app, enum action action) {
     struct loader_state *s = state;
     switch ((int)action) {
-    case ACTION_QUIT: /* leads back to the screen below, unlike on other tabs */
+    case ACTION_QUIT: /* returns to the screen below, unlike other tabs */
         app_pop(app);
         return true;
     case ACTION_REFRESH:

@@ -13,7 +13,7 @@
 #include "tui/view/pick.h"
 #include "tui/view/table.h"
 
-#define LOADER_MAX 64 /* that are told apart */
+#define LOADER_MAX 64 /* that are kept apart */
 
 static const struct loader_row *loader_of(const void *node) {
     return ((const struct outline_node *)node)->row;
@@ -86,7 +86,7 @@ static void loader_cell_pid(const void *node, struct table_cell *c) {
         loader_put_number(c, "0", loader_of(node)->pid, ROLE_TEXT);
 }
 
-/* A process that is no more has no letter. */
+/* A process that has ended has no letter. */
 static void loader_cell_state(const void *node, struct table_cell *c) {
     const struct loader_row *l = loader_of(node);
     bool is_dead = l->alive == 0;
@@ -269,7 +269,7 @@ static void loader_read_worker(struct loader_row *w, const struct result *rows, 
                              .line = i};
 }
 
-/* Loaders that had no row lately are no more; the others move up. */
+/* Loaders without a recent row are dropped; the others move up. */
 static void loader_drop_gone(struct loader_rows *r) {
     double newest = -INFINITY;
     size_t n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * modules: the modules of the job's models as trees, with what they are, how long they take where that was traced, and which of them had
- * values that are no numbers.
+ * modules: the modules of the job's models as trees, with their kind, their times if they were
+ * traced, and which of them had non-finite values.
  *
  * They are found by walking the job's objects, as for the Tensors screen.
  */
@@ -16,7 +16,7 @@
 #include "tui/screens/modules/modules_rows.h"
 
 #define MODULES_EVERY_S 5.0
-#define MODULES_OPEN_DEPTH 1 /* what is shown at first: models, what they hold, and what that holds */
+#define MODULES_OPEN_DEPTH 1 /* visible at first: models and two levels below */
 
 static const char modules_query[] = "SELECT * FROM python.modules";
 
@@ -27,7 +27,7 @@ struct modules_state {
     struct module_rows rows;
     struct outline outline;
     unsigned version;
-    bool is_taken; /* some were there */
+    bool is_taken; /* there were some */
 };
 
 static const struct module_row *modules_selected(const struct modules_state *s) {

@@ -15,7 +15,7 @@
 #include "tui/view/table.h"
 
 #define MODULE_BAR 8         /* columns of a bar */
-#define MODULE_HOT_SHARE 0.3 /* of the slowest: drawn as hot */
+#define MODULE_HOT_SHARE 0.3 /* share of the slowest: drawn as hot */
 
 static const struct outline_node *module_node(const void *node) { return node; }
 static const struct module_row *module_of(const void *node) { return module_node(node)->row; }
@@ -110,7 +110,7 @@ static void module_cell_backward(const void *node, struct table_cell *c) {
 
 static void module_cell_bar(const void *node, struct table_cell *c) {
     const struct module_row *m = module_of(node);
-    double share = m->share > 0 ? fmin(m->share, 1) : 0; /* what an agent says may be anything */
+    double share = m->share > 0 ? fmin(m->share, 1) : 0; /* an agent may report anything */
     int halves = (int)lround(share * MODULE_BAR * 2);
     size_t len = 0;
     c->role = m->share >= MODULE_HOT_SHARE ? ROLE_CPU_HIGH : ROLE_CPU_MID;
@@ -126,7 +126,8 @@ static void module_cell_grad(const void *node, struct table_cell *c) {
     module_put_number(c, "g", module_of(node)->grad_norm);
 }
 
-/* What was no number there: "forward", "gradient"; the table may say no more than that something was. */
+/* Where the non-finite value was: "forward", "gradient"; the table may say only that there was
+ * one. */
 static void module_cell_nan(const void *node, struct table_cell *c) {
     const struct module_row *m = module_of(node);
     c->role = m->is_nan > 0 ? ROLE_STATUS_BAD : ROLE_TEXT;
@@ -168,7 +169,7 @@ MODULE_COMPARE(activation_bytes, table_compare_number)
 MODULE_COMPARE(calls, table_compare_number)
 MODULE_COMPARE(hooks, table_compare_number)
 
-/* As the model was defined. */
+/* In the order of the model's definition. */
 static int module_compare_line(const void *a, const void *b) {
     return table_compare_number((double)module_of(a)->line, (double)module_of(b)->line);
 }
@@ -244,7 +245,7 @@ static void module_read(struct module_row *m, const struct result *rows, size_t 
     m->line = i;
 }
 
-/* Time of a module: of both ways, as far as they are known. */
+/* Time of a module: forward and backward, as far as known. */
 static double module_time(const struct module_row *m) {
     if (isnan(m->forward_ms))
         return m->backward_ms;
@@ -268,7 +269,7 @@ static void module_sum(struct module_rows *r) {
         r->items[i].share = module_time(&r->items[i]) / most;
 }
 
-/* The module of that path; -1 if it is none of those before. */
+/* The module with that path; -1: none of the earlier ones. */
 static int module_find(const struct table *by_path, const struct module_rows *r, const char *path,
                        uint64_t hash) {
     size_t at = TABLE_BEGIN;
@@ -278,7 +279,8 @@ static int module_find(const struct table *by_path, const struct module_rows *r,
     return -1;
 }
 
-/* Nodes: what a module is held by stands before it, or it is a root. `by_path` has room for all. */
+/* Make nodes: the parent of a module comes before it, or it is a root. `by_path` has room for
+ * all. */
 static void module_put_nodes(const struct module_rows *r, struct table *by_path, struct outline_node *nodes) {
     for (size_t i = 0; i < r->n; i++) {
         const struct module_row *m = &r->items[i];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * overview: the Overview screen: what the job costs and waits for, its functions, what happened. Lines that lead somewhere are
- * opened by Enter. Two columns where it is wide; scrolls where it is low. While the view is paused functions stand still, meters
- * go on, as the header does.
+ * overview: the Overview screen: what the job costs and waits for, its functions, its events. Enter
+ * on a line opens the screen that it is about. Two columns if it is wide; scrolls if it is low.
+ * While the view is frozen functions stand still; meters go on, as the header does.
  */
 #include "tui/core/app.h"
 #include "tui/core/app_act.h"
@@ -26,23 +26,23 @@
 
 #define OVERVIEW_PICK_S 0.9 /* between two additions of the functions */
 #define OVERVIEW_VALUE_COLS 9
-#define OVERVIEW_NARROW 60 /* from here there is room for histories */
+#define OVERVIEW_NARROW 60 /* from here on there is room for histories */
 #define OVERVIEW_WHEEL 3
 
 struct overview_state {
     struct overview_functions functions;
-    struct sample_store_mark mark; /* of the tally they were picked of */
-    unsigned window;               /* version of the window they are of */
+    struct sample_store_mark mark; /* of the tally that they were taken from */
+    unsigned window;               /* version of their window */
     double picked_s;
     struct overview summary;
     int n_verdicts;     /* lines of the summary when the selection was settled */
-    struct list list;   /* of rows in one column; of lines, where there are two, see overview_row */
-    char selected[128]; /* the function that is selected; "" none is */
+    struct list list;   /* of rows in one column; of lines if there are two, see overview_row */
+    char selected[128]; /* the selected function; "": none */
     bool is_wide;
     struct rect area;
 };
 
-/* Row of a line: in its column, where there are two. */
+/* Row of a line: in its column, if there are two. */
 static int overview_row(const struct overview_state *s, int line) {
     int row = 0;
     for (int i = 0; i < line; i++)
@@ -133,7 +133,7 @@ static void overview_draw_line(const struct overview_line *l, struct grid *g, st
     }
 }
 
-/* The selected function is where it is now, if it still is there. */
+/* Follow the selected function, if it is still there. */
 static void overview_settle(struct overview_state *s) {
     int more = s->summary.n_verdicts - s->n_verdicts; /* lines below them have moved so far */
     if (s->n_verdicts && s->list.selected >= s->n_verdicts)
@@ -150,7 +150,7 @@ static void overview_note(struct overview_state *s) {
     snprintf(s->selected, sizeof s->selected, "%s", f ? f->func : "");
 }
 
-/* Scroll so that the row of the selected line is seen. */
+/* Scroll until the row of the selected line is visible. */
 static void overview_fit(struct overview_state *s, int page) {
     int rows = 0, at = overview_row(s, s->list.selected);
     for (int i = 0; i < s->summary.n; i++)
@@ -191,7 +191,7 @@ static void overview_draw(void *state, struct app *app, struct grid *g, struct r
 
 /* ---- actions ---- */
 
-/* Go where the selected line leads; a function is searched for there. */
+/* Open the screen that the selected line is about; search for a function there. */
 static void overview_open(struct overview_state *s, struct app *app) {
     struct overview_line line = s->summary.lines[s->list.selected];
     char func[128] = "";
@@ -224,7 +224,7 @@ static bool overview_act(void *state, struct app *app, enum action action) {
     }
 }
 
-/* A thread or a function that the line is about; else its text. */
+/* The thread or the function that the line is about; else its text. */
 static bool overview_pick(const void *state, const struct app *app, struct screen_pick *what,
                           struct strbuf *one, struct strbuf *whole) {
     const struct overview_state *s = state;

@@ -17,12 +17,12 @@
 #include "tui/core/window.h"
 #include "tui/model/events.h"
 
-#define OVERVIEW_LONG_GIL_US 2000 /* the agent means to stay below */
-#define OVERVIEW_MEAN 40          /* snapshots that shares are taken over */
+#define OVERVIEW_LONG_GIL_US 2000 /* the limit that the agent aims for */
+#define OVERVIEW_MEAN 40          /* snapshots that shares are computed from */
 
 /* ---- threads, in words ---- */
 
-#define OVERVIEW_GROUPS 16 /* names that are told apart; more are "others" */
+#define OVERVIEW_GROUPS 16 /* names that are kept apart; the rest are "others" */
 #define OVERVIEW_NAMED 4   /* and written out */
 
 __attribute__((format(printf, 3, 4))) static void overview_append(char *buf, size_t cap, const char *fmt,
@@ -34,7 +34,7 @@ __attribute__((format(printf, 3, 4))) static void overview_append(char *buf, siz
     va_end(ap);
 }
 
-/* What each state is called, one and many. */
+/* Names of each state, for one thread and for several. */
 static const struct {
     const char *one, *many;
 } overview_states[] = {{"runs", "run"},
@@ -84,10 +84,10 @@ static void overview_threads_text(const struct model_snapshot *s, char *buf, siz
 struct overview_group {
     char name[32];
     size_t n;
-    double cpu; /* NAN: of none of them */
+    double cpu; /* NAN: none of them */
 };
 
-/* A name without the number at its end, as pools of threads have it. */
+/* A name without the number at its end, as thread pools have it. */
 static void overview_group_name(const struct model_thread *t, char *buf, size_t cap) {
     text_sanitize(buf, cap, data_thread_name(t));
     size_t len = strlen(buf);
@@ -208,7 +208,7 @@ static void overview_set_history(struct overview_line *l, const struct meter *m,
 
 /* ---- meters ---- */
 
-/* The busiest thread of a class; 0 there is none. */
+/* The busiest thread of a class; 0: none. */
 static int64_t overview_busiest(const struct data *d, const struct model_snapshot *shot,
                                 enum events_meter class) {
     const struct model_thread *best = NULL;
@@ -290,7 +290,7 @@ static void overview_add_memory(struct overview *s, const struct app *app) {
     if (rss == MODEL_UNKNOWN && v)
         rss = v->rss_bytes;
     text_human_bytes(l->value, sizeof l->value, rss);
-    /* Without a limit there is no full: what is constant lies in the middle, what grows rises. */
+    /* Without a limit there is no full bar: a constant is in the middle, a growing value rises. */
     double full = limit > 0 ? (double)limit : 2 * meter_max(&d->pulse.meters[EVENTS_RSS], METER_MAX, 1);
     overview_set_history(l, &d->pulse.meters[EVENTS_RSS], full, ROLE_METER_CPU);
     overview_say(l, "RAM; cgroup ");
@@ -346,7 +346,7 @@ static void overview_add_agent(struct overview *s, const struct app *app) {
         l->role = ROLE_CONN_WAIT;
 }
 
-/* What is armed, and what came of what was. */
+/* What is armed, and the outcome of what was. */
 static void overview_add_arms(struct overview *s, const struct app *app) {
     for (size_t i = 0; i < ARM_KINDS; i++) {
         char text[OVERVIEW_TEXT];
@@ -362,7 +362,7 @@ static void overview_add_arms(struct overview *s, const struct app *app) {
     }
 }
 
-/* How long the job's threads waited for us, once they had to. */
+/* How long the job's threads waited for us, at most. */
 static void overview_add_gil_time(struct overview *s, const struct app *app) {
     const struct events *q = &app->data.pulse;
     if (!q->holds)
@@ -399,7 +399,7 @@ static void overview_add_rates(struct overview *s, const struct app *app) {
     if (lost || (!is_past && h.got_hz < EVENTS_RATE_LOW * APP_SAMPLE_HZ))
         l->role = ROLE_CONN_WAIT;
     l = overview_add(s, OVERVIEW_METER, "snapshots", ACTION_SHOW_THREADS);
-    if (is_past || app->config.delay_s <= 0) /* no rate: there is what came */
+    if (is_past || app->config.delay_s <= 0) /* no rate: show what has arrived */
         snprintf(l->value, sizeof l->value, "%llu", (unsigned long long)d->received);
     else
         snprintf(l->value, sizeof l->value, "%.3g /s", 1 / app_delay_s(app));
@@ -426,7 +426,7 @@ static double overview_own(const struct sample_store_table *t, const struct samp
     return sample_store_table_share(t, r->own_us, r->own);
 }
 
-/* Put a row where it belongs among the first ones. */
+/* Insert a row among the first ones. */
 static void overview_rank(const struct sample_store_table *t, const struct sample_store_row **first, int *n,
                           const struct sample_store_row *row) {
     int at = *n;
@@ -450,7 +450,7 @@ void overview_pick_functions(struct overview_functions *out, const struct sample
     if (!tally)
         return;
     sample_store_table_build(&table, tally, &query);
-    if (table.samples == 0) { /* nothing runs: where it waits is what there is to be seen */
+    if (table.samples == 0) { /* nothing runs: show where it waits */
         query.on_cpu = out->on_cpu = false;
         sample_store_table_build(&table, tally, &query);
     }

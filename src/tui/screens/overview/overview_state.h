@@ -13,7 +13,7 @@
 #include "tui/theme/theme.h"
 
 #define OVERVIEW_FUNCTIONS 10 /* that are listed */
-#define OVERVIEW_EVENTS 8     /* the same, at most */
+#define OVERVIEW_EVENTS 8     /* that are listed */
 #define OVERVIEW_LINES 56
 #define OVERVIEW_LABEL_COLS 15
 #define OVERVIEW_TEXT 200
@@ -29,36 +29,36 @@ enum overview_kind {
 /* A function with its shares of the samples. */
 struct overview_function {
     char func[128], file[96];
-    const struct model_frame *frame; /* of the tally's; NULL: threads without one */
+    const struct model_frame *frame; /* the tally's; NULL: threads without one */
     enum theme_role role;
-    double own_pct, total_pct; /* NAN unknown */
+    double own_pct, total_pct; /* NAN: unknown */
 };
 
 struct overview_functions {
     struct overview_function items[OVERVIEW_FUNCTIONS];
     int n;
-    bool on_cpu;      /* of time on the CPU; else of all time, for nothing was on it */
-    uint64_t samples; /* that shares are of */
+    bool on_cpu;      /* of time on the CPU; else of all time, because nothing was on it */
+    uint64_t samples; /* that shares refer to */
 };
 
 struct overview_line {
     enum overview_kind kind;
-    bool is_right; /* in the second column, where there are two */
+    bool is_right; /* in the second column, if there are two */
     const char *label;
     char value[24], text[OVERVIEW_TEXT];
     enum theme_role role;
     const struct meter *meter; /* NULL: no history */
-    double full;               /* of a full bar */
+    double full;               /* value of a full bar */
     enum theme_role meter_role;
     const struct overview_function *function;
     const struct log_entry *event;
-    int64_t tid;       /* of the thread it is about; 0 none */
-    enum action opens; /* what Enter does there; ACTION_NONE nothing */
+    int64_t tid;       /* of the thread it is about; 0: none */
+    enum action opens; /* what Enter does there; ACTION_NONE: nothing */
 };
 
 struct overview {
     struct overview_line lines[OVERVIEW_LINES];
-    int n, n_verdicts; /* of them, the first */
+    int n, n_verdicts; /* the first lines */
 };
 
 #endif

@@ -29,7 +29,7 @@ enum action overview_verdict_opens(const char *screen) {
     return ACTION_NONE;
 }
 
-/* Bytes of `text` that go into a line of `cols`: up to a blank, if there is one. */
+/* Bytes of `text` that fit into a line of `cols`: up to a blank, if there is one. */
 static size_t verdicts_break(const char *text, int cols) {
     size_t fits = text_fit(text, cols), at = fits;
     if (!text[fits])
@@ -39,7 +39,7 @@ static size_t verdicts_break(const char *text, int cols) {
     return at ? at : fits;
 }
 
-/* One text as lines; how many there are then. */
+/* Add one text as lines; returns their number. */
 static int verdicts_add(struct overview_line *out, int n, int max, const char *label, const char *text,
                         int cols, enum theme_role role, enum action opens) {
     for (bool first = true; n < max && (first || *text); first = false) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * overview_verdicts: what is the matter with the job (client/verdict/verdict.h), as lines of the Overview. Pure.
+ * overview_verdicts: the verdicts about the job (client/verdict/verdict.h) as lines of the
+ * Overview. Pure.
  */
 #ifndef TUI_SCREENS_OVERVIEW_OVERVIEW_VERDICTS_H
 #define TUI_SCREENS_OVERVIEW_OVERVIEW_VERDICTS_H
@@ -10,13 +11,14 @@
 
 #define OVERVIEW_VERDICT_LINES 8
 
-/* Ask for them, if it is time; every two seconds. */
+/* Request them, if they are due; every two seconds. */
 void overview_verdicts_follow(struct app *app);
 
-/* The lines, of texts that are at most `cols` wide and go on in lines without a label; how many. Why there are none is a line, too. */
+/* Make the lines: texts at most `cols` wide, continued in lines without a label. Returns how many.
+ * A line also says why there are none. */
 int overview_verdicts_lines(const struct app *app, int cols, struct overview_line *out, int max);
 
-/* How a level looks (enum verdict_level). */
+/* The role of a level (enum verdict_level). */
 enum theme_role overview_verdict_role(int64_t level);
 
 /* The action that opens the screen of that name; ACTION_NONE: there is none. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * repl: code that runs in the job, typed line by line: an editor below, what was said above.
+ * repl: code that runs in the job, typed line by line: an editor below, its log above.
  *
- * Nothing is asked here: the app is, the runner asks the agent, the answer comes with an update. What was typed, and what came of it,
- * stays when the screen is left.
+ * Nothing runs here: the app asks the agent through the host, and the answer arrives with an
+ * update. Input and output stay when the screen is left.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@
 #define REPL_AHEAD 512
 #define REPL_INDENT 4
 
-/* Something that was pressed while code ran, behind an Enter. */
+/* Something that was pressed while code was running, after an Enter. */
 struct repl_ahead {
     enum action action; /* ACTION_NONE: the key types */
     uint32_t key;
@@ -32,32 +32,34 @@ struct repl_ahead {
 
 struct repl_state {
     struct typing typing;
-    bool in_output;       /* it has the keys */
-    struct pager pager;   /* what was said */
-    bool follows;         /* its end is shown */
-    unsigned logged;      /* of the app, that the pager has */
-    unsigned answers;     /* of the app, that were looked at */
+    bool in_output;       /* it has the focus */
+    struct pager pager;   /* the log */
+    bool follows;         /* its end is visible */
+    unsigned logged;      /* of the app's log, when the pager got it */
+    unsigned answers;     /* of the app, when they were last read */
     struct rect out_area; /* as last drawn */
 
-    struct strbuf names; /* as they came, a line each; NULs instead of the line ends, and before a help */
+    /* In their order, one a line; NULs instead of the line ends, and before a help. */
+    struct strbuf names;
     struct typing_choice *choices; /* those of them that fit what is typed, owned */
     size_t n_names;                /* there are */
     size_t from;                   /* byte of the text where the word begins */
-    size_t code_from;              /* and where the code does that the job was asked about */
-    bool any_case;                 /* they fit whatever the case: words of SQL */
-    pid_t tables_of;               /* the job whose tables were asked for, to complete with */
+    size_t code_from;              /* and where the code ends that the job was asked about */
+    bool any_case;                 /* they fit in any case: words of SQL */
+    pid_t tables_of;               /* the job whose tables were requested, for completion */
     struct repl_ahead ahead[REPL_AHEAD];
     int n_ahead;
 };
 
-/* repl.c: complete what is typed, or indent; names have come; the text has changed; what to do in the list. */
+/* repl.c: complete what is typed, or indent; names have arrived; the text has changed; keys of the
+ * list. */
 static void repl_tab(struct repl_state *s, struct app *app);
 static void repl_take_names(struct repl_state *s, struct app *app);
 static void repl_edited(struct repl_state *s, struct app *app);
 static bool repl_act_choices(struct repl_state *s, enum action action);
 static void repl_close_completion(struct repl_state *s);
 
-/* repl.c: an action of the editor; false when it is none. A key that types. What was answered. */
+/* repl.c: an action of the editor; false: another one. A key that types. An answer. */
 static bool repl_act_edit(struct repl_state *s, struct app *app, enum action action);
 static bool repl_key(struct repl_state *s, struct app *app, uint32_t key);
 static void repl_take_answer(struct repl_state *s, struct app *app);
@@ -66,7 +68,7 @@ static void repl_take_answer(struct repl_state *s, struct app *app);
 static void repl_draw(void *state, struct app *app, struct grid *g, struct rect area);
 static void repl_status(const void *state, const struct app *app, struct strbuf *out);
 
-/* Have the pager show what was said since. */
+/* Give the pager the new part of the log. */
 static void repl_follow(struct repl_state *s, const struct app *app);
 
 #define REPL_WHEEL 3
@@ -204,7 +206,7 @@ static bool repl_mouse(void *state, struct app *app, const struct input_event *e
     return true;
 }
 
-/* What the last code gave; all that was said, without its marks. */
+/* The output of the last code; the whole log, without its marks. */
 static bool repl_pick(const void *state, const struct app *app, struct screen_pick *what, struct strbuf *one,
                       struct strbuf *whole) {
     const struct strbuf *log = &app->repl.log;
@@ -254,13 +256,13 @@ const struct screen_def screen_repl = {
 /* ---- edit ---- */
 
 /*
- * What the keys of the Repl screen's editor do: code that is asked about and run, lines with %,
- * keys that are ahead.
+ * The keys of the Repl screen's editor: running code after asking whether it is complete, lines
+ * with %, keys typed ahead.
  */
 
 /* ---- running ---- */
 
-/* A new line, as deep as the one before, or deeper behind a colon. */
+/* A new line, as deep as the last one, or deeper after a colon. */
 static void repl_new_line(struct editor *e) {
     size_t line = e->cursor, deep;
     while (line > 0 && e->text[line - 1] != '\n')
@@ -275,7 +277,7 @@ static void repl_new_line(struct editor *e) {
         editor_insert(e, " ", 1);
 }
 
-/* It was taken: the next one. */
+/* It was accepted: begin the next one. */
 static void repl_empty(struct repl_state *s) {
     editor_set(&s->typing.editor, "");
     s->typing.history_at = -1;
@@ -304,14 +306,15 @@ static void repl_run(struct repl_state *s, struct app *app) {
         repl_empty(s);
 }
 
-/* The cursor is at the end: is the code, too? The job's Python knows; an empty line ends a block. */
+/* The cursor is at the end: is the code complete? The job's Python knows; an empty line ends a
+ * block. */
 static void repl_enter(struct repl_state *s, struct app *app) {
     struct editor *e = &s->typing.editor;
     if (repl_engine_is_blank(e->text)) {
         editor_set(e, "");
         return;
     }
-    if (magic_is(e->text)) { /* whole in any line, wherever the cursor stands */
+    if (magic_is(e->text)) { /* complete in any line, wherever the cursor is */
         repl_run_magic(s, app);
         return;
     }
@@ -347,7 +350,7 @@ static void repl_stop(struct repl_state *s, struct app *app) {
 
 /* ---- keys ---- */
 
-/* Keys that come behind an Enter wait for what became of it, as those typed ahead at a prompt do. True: this one is kept. */
+/* Keys after an Enter wait for its outcome, as at a shell's prompt. True: this one is kept. */
 static bool repl_keep(struct repl_state *s, const struct app *app, enum action action, uint32_t key) {
     bool waits = s->n_ahead > 0 || app->repl.engine.asked == REPL_WHOLE ||
                  (app->repl.engine.asked && (action == ACTION_SQL_ENTER || action == ACTION_SQL_RUN));
@@ -435,7 +438,7 @@ static bool repl_key(struct repl_state *s, struct app *app, uint32_t key) {
     return true;
 }
 
-/* What was pressed meanwhile, as far as it does not wait again. */
+/* Handle the keys that were kept, until one has to wait again. */
 static void repl_go_on(struct repl_state *s, struct app *app) {
     while (s->n_ahead > 0) {
         struct repl_ahead next = s->ahead[0];
@@ -456,7 +459,7 @@ static void repl_take_answer(struct repl_state *s, struct app *app) {
         return;
     s->answers = r->answers;
     if (r->end == APP_REPL_REFUSED && r->ended != REPL_NAMES)
-        s->n_ahead = 0; /* what follows a refusal was meant otherwise */
+        s->n_ahead = 0; /* the rest was typed for another outcome */
     else if (r->end == APP_REPL_ANSWERED && r->ended == REPL_NAMES)
         repl_take_names(s, app);
     else if (r->end == APP_REPL_ANSWERED && r->ended == REPL_WHOLE)
@@ -466,9 +469,7 @@ static void repl_take_answer(struct repl_state *s, struct app *app) {
 
 /* ---- complete ---- */
 
-/*
- * The Repl screen's completion: names that the job tells, and of lines with % what is known here.
- */
+/* The Repl screen's completion: names from the job, and for lines with % what is known here. */
 
 static void repl_close_completion(struct repl_state *s) {
     free(s->choices);
@@ -478,7 +479,7 @@ static void repl_close_completion(struct repl_state *s) {
     s->typing.completing = false;
 }
 
-/* Where the word before the cursor begins; that of a line with % has it. */
+/* Where the word before the cursor begins; in a line with % magic decides. */
 static size_t repl_word(const struct editor *e) {
     size_t at = repl_engine_find_word(e->text, e->cursor);
     return at > 0 && e->text[at - 1] == '%' && strspn(e->text, " \t\n") == at - 1 ? at - 1 : at;
@@ -490,7 +491,7 @@ static bool repl_fits(const struct repl_state *s, const char *name) {
     return (s->any_case ? strncasecmp(name, word, typed) : strncmp(name, word, typed)) == 0;
 }
 
-/* Those that begin as what is typed now; false when none do. */
+/* Keep those that begin with what is typed now; false: none do. */
 static bool repl_choose(struct repl_state *s) {
     const char *end = strbuf_str(&s->names) + s->names.len;
     size_t n = 0;
@@ -510,7 +511,7 @@ static void repl_accept(struct repl_state *s) {
     repl_close_completion(s);
 }
 
-/* Bytes that all choices have in common at their beginning; whole characters. */
+/* Length of the common beginning of all choices; whole characters. */
 static size_t repl_common(const struct repl_state *s) {
     const char *first = s->choices[0].text;
     size_t n = strlen(first);
@@ -523,7 +524,7 @@ static size_t repl_common(const struct repl_state *s) {
     return n;
 }
 
-/* Keep words, a line each; behind a tab may be a help. */
+/* Keep words, one a line; a help may follow after a tab. */
 static void repl_keep_names(struct repl_state *s, const char *text, size_t len) {
     const char *end = text + len;
     while (text < end) {
@@ -540,7 +541,7 @@ static void repl_keep_names(struct repl_state *s, const char *text, size_t len) 
     s->choices = calloc(s->n_names + 1, sizeof *s->choices);
 }
 
-/* Offer words for what is behind byte `from`; what they have in common is typed at once. */
+/* Offer words for the text after byte `from`; inserts their common beginning. */
 static void repl_offer(struct repl_state *s, struct app *app, size_t from, const char *text, size_t len,
                        const char *nothing) {
     struct typing *t = &s->typing;
@@ -579,7 +580,7 @@ static void repl_ask_names(struct repl_state *s, struct app *app, size_t from) {
     const struct editor *e = &s->typing.editor;
     const char *why = app_repl_why_busy(app);
     if (app->repl.engine.asked == REPL_NAMES)
-        return; /* they are on their way */
+        return; /* they are under way */
     if (why) {
         app_message(app, false, "%s", why);
         return;
@@ -588,7 +589,7 @@ static void repl_ask_names(struct repl_state *s, struct app *app, size_t from) {
     app_repl_ask(app, REPL_NAMES, e->text + from, e->cursor - from);
 }
 
-/* What this line is has nothing to do with what is behind the cursor. */
+/* The kind of this line does not depend on the text after the cursor. */
 static void repl_complete_magic(struct repl_state *s, struct app *app) {
     const struct editor *e = &s->typing.editor;
     struct strbuf words;
@@ -626,7 +627,8 @@ static void repl_edited(struct repl_state *s, struct app *app) {
     s->typing.history_at = -1;
     if (s->typing.completing && (e->cursor < s->from || repl_word(e) != s->from || !repl_choose(s)))
         repl_close_completion(s);
-    if (s->tables_of != app->pid && magic_is(e->text)) { /* they are known by the time that Tab is pressed */
+    /* They will be there when Tab is pressed. */
+    if (s->tables_of != app->pid && magic_is(e->text)) {
         s->tables_of = app->pid;
         app_query_tables(app);
     }
@@ -644,15 +646,12 @@ static bool repl_act_choices(struct repl_state *s, enum action action) {
 
 /* ---- draw ---- */
 
-/*
- * The Repl screen: what was said, a line that tells how it stands, what is typed, and names over
- * it.
- */
+/* The Repl screen: the log, a status line, what is typed, and completion above it. */
 
 #define REPL_PROMPT ">>> "
 #define REPL_PROMPT_MORE "... "
 #define REPL_PROMPT_COLS 4
-#define REPL_RUNS_S 0.5 /* so long code runs before that is said */
+#define REPL_RUNS_S 0.5 /* code that runs for so long is mentioned */
 
 static void repl_follow(struct repl_state *s, const struct app *app) {
     if (s->logged == app->repl.logged)
@@ -668,7 +667,7 @@ static void repl_follow(struct repl_state *s, const struct app *app) {
     s->pager.list = list;
 }
 
-/* Words of a line, over as many rows as they take; how many. */
+/* Words of a line, over as many rows as they take; returns these. */
 static int repl_draw_words(struct grid *g, struct rect area, int row, enum theme_role role,
                            const char *text) {
     int rows = 0;

@@ -2,8 +2,8 @@
 /*
  * sql: queries over what the job did and does: an editor above, the result below.
  *
- * Nothing is computed here: the app is asked, the querier's thread works, the answer comes with an update. What was typed stays when
- * the screen is left.
+ * Nothing is computed here: the querier's thread runs the query, and the answer arrives with an
+ * update. What was typed stays when the screen is left.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -254,7 +254,7 @@ const struct screen_def screen_sql = {
 
 /* The selected cell of a result and its row, as they are copied. */
 
-/* A value as it would be written into a file, without controls. */
+/* A value as a file would have it, without controls. */
 static void sql_put_value(const struct result *r, size_t row, size_t column, struct strbuf *out) {
     struct strbuf text;
     strbuf_init(&text, PICK_MAX);
@@ -263,7 +263,7 @@ static void sql_put_value(const struct result *r, size_t row, size_t column, str
     strbuf_fini(&text);
 }
 
-/* A row, tabs between its values; what is hidden is left out. */
+/* A row, its values separated by tabs; hidden ones are left out. */
 static void sql_put_row(const struct sheet *sheet, size_t row, struct strbuf *out) {
     bool first = true;
     for (size_t i = 0; i < sheet->rows->n_columns; i++) {
@@ -276,7 +276,7 @@ static void sql_put_row(const struct sheet *sheet, size_t row, struct strbuf *ou
     }
 }
 
-/* The sheet that has the keys; NULL none does. */
+/* The sheet that has the focus; NULL: none. */
 static struct sheet *sql_sheet(struct sql_state *s) {
     struct sql_view *v = sql_top_view(s);
     return s->in_sheet && v && sql_view_is_sheet(v) ? &v->sheet : NULL;
@@ -348,7 +348,7 @@ const struct screen_rows sql_tagged = {.tags = sql_tags,
 
 /* ---- edit ---- */
 
-/* What the editor's keys do beyond editing: completion, and the queries of before. */
+/* The editor's keys other than editing: completion, and the history. */
 
 /* ---- completion ---- */
 
@@ -358,7 +358,7 @@ void sql_close_completion(struct sql_state *s) {
     s->typing.completing = false;
 }
 
-/* Find what fits at the cursor now; false when nothing does, or memory is short. */
+/* Find completions at the cursor; false: none, or out of memory. */
 static bool sql_find_completion(struct sql_state *s, struct app *app) {
     const struct catalog *c = app_catalog(app);
     sql_close_completion(s);
@@ -405,7 +405,7 @@ void sql_complete_refresh(struct sql_state *s, struct app *app) {
         list_select(&s->typing.choices, selected);
 }
 
-/* After a key that changed the text: the list follows the word, and goes with it. */
+/* After a key that has changed the text: the list follows the word, and closes with it. */
 void sql_edited(struct sql_state *s, struct app *app) {
     s->typing.history_at = -1;
     if (!s->typing.completing)
@@ -445,7 +445,7 @@ bool sql_search_history(struct sql_state *s, struct app *app, const char *text, 
 
 /* ---- actions ---- */
 
-/* Does a text end with a semicolon that a statement stands before? */
+/* Does a text end with a semicolon after a statement? */
 static bool sql_is_terminated(const char *text) {
     size_t len = strlen(text);
     struct sql_token t;
@@ -466,7 +466,7 @@ static void sql_enter(struct sql_state *s, struct app *app) {
     }
     editor_act(&s->typing.editor, ACTION_EDIT_NEWLINE);
     if (strspn(s->typing.editor.text, " \t\n") == s->typing.editor.len)
-        editor_set(&s->typing.editor, ""); /* nothing was there */
+        editor_set(&s->typing.editor, ""); /* there was nothing there */
     else
         app_message(app, false, "a new line; with ; at the end Enter runs the query, F5 always does");
 }

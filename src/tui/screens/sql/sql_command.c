@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_command: running what is in the editor, again and again too, and the commands of this screen; see sql_state.h. */
+/* sql_command: runs the query of the editor, once or repeatedly, and the commands of this screen;
+ * see sql_state.h. */
 #include "tui/screens/sql/sql_state.h"
 
 #include <stdio.h>
@@ -49,8 +50,8 @@ void sql_watch(struct sql_state *s, struct app *app, double every_s) {
 
 /* ---- commands ---- */
 
-/* What is shown: rows in their order, of them those that are tagged, if some are; columns that are not hidden. 0, or -1: out of
- * memory. */
+/* What is shown: the visible columns of the rows in their order, or only of the tagged ones if
+ * there are any. 0, or -1: out of memory. */
 static int sql_copy_shown(const struct sheet *sheet, struct querier_export *x) {
     const struct result *r = sheet->rows;
     size_t n = sheet_rows(sheet);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_draw: the SQL screen: the query, what cannot be seen, the view, and words to complete with over them. */
+/* sql_draw: the picture of the SQL screen: the query, what cannot be seen, the view, and completion
+ * above them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 
 #define SQL_EDIT_MIN 3
 #define SQL_SCHEMA_COLS 44
-#define SQL_NOTE_ROWS 12 /* body rows from which there is room for a note */
+#define SQL_NOTE_ROWS 12 /* body rows from which on there is room for a note */
 
 /* ---- the query ---- */
 
@@ -122,7 +123,7 @@ static struct typing_choice sql_choice(const void *arg, int i) {
 
 /* ---- the tables, where there is room ---- */
 
-/* Is the table's name in the query? */
+/* Does the query contain the table's name? */
 static bool sql_is_mentioned(const struct sql_state *s, const struct catalog_table *t) {
     return strcasestr(s->typing.editor.text, t->name) != NULL ||
            (*t->alias && strcasestr(s->typing.editor.text, t->alias));
@@ -153,7 +154,7 @@ static void sql_draw_schema(const struct sql_state *s, const struct catalog *c, 
 
 /* ---- all of it ---- */
 
-/* One line, or two broken at a blank. Lines used. */
+/* One line, or two broken at a blank. Returns the lines used. */
 static int sql_draw_note(const char *note, struct grid *g, struct rect area) {
     char first[512];
     snprintf(first, sizeof first, "%s", note);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sql_state: what the files of the SQL screen share: the editor above, a stack of views below it.
+ * sql_state: what the files of the SQL screen share: the editor at the top, a stack of views below
+ * it.
  *
- * The result is the lowest view; what is looked at of it, and lists to choose from, lie over it and are taken off again.
+ * The result is the lowest view; details of it, and lists to choose from, are above it and are
+ * closed again.
  */
 #ifndef TUI_SCREENS_SQL_SQL_STATE_H
 #define TUI_SCREENS_SQL_SQL_STATE_H
@@ -30,43 +32,43 @@ enum sql_view_kind {
 struct sql_view {
     enum sql_view_kind kind;
     char title[160];
-    struct sheet sheet; /* of all but TEXT and ERROR */
-    struct pager pager; /* of those two */
-    bool from_editor;   /* there one goes back to */
+    struct sheet sheet; /* of all kinds but TEXT and ERROR */
+    struct pager pager; /* of these two */
+    bool from_editor;   /* the view to return to */
 };
 
 struct sql_state {
     struct typing typing;
-    bool in_sheet; /* it has the keys */
-    bool zoomed;   /* the view has the whole body */
+    bool in_sheet; /* it has the focus */
+    bool zoomed;   /* the view fills the whole body */
     struct sql_view views[SQL_MAX_VIEWS];
     int n_views;
-    unsigned answers; /* of the app, that were looked at */
-    bool again;       /* the answer that is waited for is of a query that ran before */
+    unsigned answers; /* of the app, when they were last read */
+    bool again;       /* the answer is expected from a repeated query */
 
     struct sql_completion completion; /* while typing.completing */
-    unsigned catalogs;                /* of the app, that the completion was made with */
+    unsigned catalogs;                /* of the app, when the completion was made */
 
     struct rect view_area; /* as last drawn */
 };
 
-/* sql_views.c: the view on top; NULL none. Whether it is a sheet with columns. */
+/* sql_views.c: the view on top; NULL: none. Whether it is a sheet with columns. */
 struct sql_view *sql_top_view(struct sql_state *s);
 bool sql_view_is_sheet(const struct sql_view *v);
 void sql_pop_view(struct sql_state *s);
 void sql_drop_views(struct sql_state *s);
 
-/* Look at what the app was answered. */
+/* Read the app's answers. */
 void sql_take_answer(struct sql_state *s, struct app *app);
 
-/* Open a list over what is shown; the keys go there. */
+/* Open a list above what is shown; it gets the focus. */
 void sql_open_saved(struct sql_state *s, struct app *app);
 void sql_open_tables(struct sql_state *s, struct app *app);
 
-/* An action of the view on top; false when it is none. */
+/* An action of the view on top; false: another action. */
 bool sql_act_view(struct sql_state *s, struct app *app, enum action action);
 
-/* sql.c: an action of the editor; false when it is none. What is typed or pasted there. */
+/* sql.c: an action of the editor; false: another action. What is typed or pasted there. */
 bool sql_act_edit(struct sql_state *s, struct app *app, enum action action);
 void sql_edited(struct sql_state *s, struct app *app);
 void sql_close_completion(struct sql_state *s);
@@ -78,7 +80,7 @@ bool sql_search_history(struct sql_state *s, struct app *app, const char *text, 
 /* sql_command.c: run what is in the editor. */
 void sql_run(struct sql_state *s, struct app *app);
 
-/* Run the query again and again, so many seconds apart; 0 no more. */
+/* Repeat the query every so many seconds; 0: stop that. */
 void sql_watch(struct sql_state *s, struct app *app, double every_s);
 
 extern const struct command_def sql_commands[];

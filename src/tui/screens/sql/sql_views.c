@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_views: the stack of what is looked at below the editor. */
+/* sql_views: the stack of views below the editor. */
 #include <stdio.h>
 #include <string.h>
 
@@ -36,7 +36,8 @@ void sql_drop_views(struct sql_state *s) {
         sql_close_view(&s->views[--s->n_views]);
 }
 
-/* A view over the others; when there are too many, in the place of the topmost. NULL with `rows` given back. */
+/* A view above the others; if there are too many, in place of the topmost. NULL, and `rows` is
+ * released. */
 static struct sql_view *sql_push_view(struct sql_state *s, enum sql_view_kind kind, struct result *rows,
                                       const char *title) {
     struct sql_view v = {.kind = kind, .from_editor = !s->in_sheet};
@@ -69,7 +70,7 @@ static bool sql_same_columns(const struct result *a, const struct result *b) {
     return true;
 }
 
-/* A new result in the place of one with the same columns: widths, order and place stay. */
+/* A new result replaces one with the same columns: widths, order and place stay. */
 static void sql_renew(struct sheet *sheet, struct result *rows) {
     struct sheet fresh;
     if (sheet_init(&fresh, rows) != 0)
@@ -115,7 +116,7 @@ static void sql_show_rows(struct sql_state *s, struct result *rows) {
     }
     bool in_sheet = s->in_sheet;
     sql_drop_views(s);
-    s->in_sheet = true; /* so that the view is no list over the editor */
+    s->in_sheet = true; /* so that the view does not cover the editor */
     sql_push_view(s, SQL_VIEW_RESULT, result_ref(rows), "Result");
     s->in_sheet = in_sheet;
 }
@@ -173,7 +174,7 @@ void sql_open_saved(struct sql_state *s, struct app *app) {
         rows ? sql_push_view(s, SQL_VIEW_SAVED, rows, "Saved queries: Enter runs one") : NULL;
     if (!v)
         return;
-    v->sheet.columns[2].hidden = true; /* it comes into the editor */
+    v->sheet.columns[2].hidden = true; /* it goes into the editor */
     s->in_sheet = true;
 }
 

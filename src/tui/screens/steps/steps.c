@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * steps: the training steps: how long each took, what it was spent on, loss, gradients and learning rate where they are known, and what slow
- * ones had in common.
+ * steps: the training steps: how long each took and what it was spent on; loss, gradients and
+ * learning rate if they are known; and what slow ones had in common.
  *
- * The tables are asked once a second, for as many of the newest steps as can be drawn, over a time that follows from how long they take.
+ * The tables are queried once a second, for as many of the newest steps as can be drawn, over a
+ * time that follows from how long they take.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -23,12 +24,12 @@
 
 #define STEPS_EVERY_S 1.0
 #define STEPS_SAMPLES_EVERY_S 2.0
-#define STEPS_LEAST 256           /* that are asked for */
-#define STEPS_FIRST_S 64.0        /* over so long at first, */
+#define STEPS_LEAST 256           /* that are requested */
+#define STEPS_FIRST_S 64.0        /* over this time at first, */
 #define STEPS_LAST_S 262144.0     /* at most, */
 #define STEPS_SHORT_S 2.0         /* and at least */
-#define STEPS_SAMPLES_S 240.0     /* of looks, where threads are few, */
-#define STEPS_SAMPLES_MANY_S 60.0 /* and where they are many */
+#define STEPS_SAMPLES_S 240.0     /* of samples, with few threads, */
+#define STEPS_SAMPLES_MANY_S 60.0 /* and with many */
 #define STEPS_MANY_THREADS 16
 
 #define STEPS_MAX_ZOOM 64 /* steps a column */
@@ -39,8 +40,8 @@ struct steps_state {
     bool has_looks;
     unsigned version, looks_version, pauses; /* of the feeds, as shown */
     unsigned zoom;                           /* steps a column */
-    double window_s, looks_s;                /* how long ago steps and looks are asked for */
-    size_t first;                            /* the newest column drawn */
+    double window_s, looks_s;                /* the time that steps and samples are requested for */
+    size_t first;                            /* the newest column that is drawn */
     int cols;                                /* of the strips, as last drawn */
     struct rect chart_area;                  /* where they are */
 };
@@ -181,7 +182,7 @@ static void steps_table_take(struct steps_state *s) {
     outline_take(&s->table, nodes, s->model.n);
 }
 
-/* Number of the selected row in the model; 0 without any. */
+/* Number of the selected row in the model; 0: none. */
 static size_t steps_selected(const struct steps_state *s) {
     const struct outline_node *n = outline_selected(&s->table);
     return n ? (size_t)((const struct steps_row *)n->row - s->model.rows) : 0;
@@ -189,7 +190,7 @@ static size_t steps_selected(const struct steps_state *s) {
 
 /* ---- what the tables are asked ---- */
 
-/* So many as fill the strips, and the table. */
+/* As many as fill the strips, and the table. */
 static unsigned steps_limit(const struct steps_state *s) {
     unsigned limit = STEPS_LEAST, want = (unsigned)(s->cols > 0 ? s->cols : 80) * s->zoom;
     while (limit < want)
@@ -197,8 +198,8 @@ static unsigned steps_limit(const struct steps_state *s) {
     return limit;
 }
 
-/* Over which time there are that many: longer while there are fewer, shorter when it is more than twice as long as these took: all that
- * lie in it are read and sorted. */
+/* The time that contains so many: longer while there are fewer, shorter if it is more than twice
+ * what these took, because everything in it is read and sorted. */
 static void steps_adapt(struct steps_state *s, const struct app *app) {
     const struct app_feed *f = app_feed_get(app, FEED_STEPS);
     const struct steps_model *m = &s->model;
@@ -224,7 +225,7 @@ static void steps_follow(struct steps_state *s, struct app *app) {
         return;
     bool many = app->data.live.valid && app->data.live.snapshot.n_threads > STEPS_MANY_THREADS;
     s->looks_s = many ? STEPS_SAMPLES_MANY_S : STEPS_SAMPLES_S;
-    if (s->looks_s > s->window_s) /* older ones are of no step that is shown */
+    if (s->looks_s > s->window_s) /* older ones belong to no step that is shown */
         s->looks_s = s->window_s;
     snprintf(
         text, sizeof text,
@@ -234,11 +235,12 @@ static void steps_follow(struct steps_state *s, struct app *app) {
     app_feed_follow(app, FEED_STEP_SAMPLES, text, STEPS_SAMPLES_EVERY_S);
 }
 
-/* Take what came; while the view is paused what is shown stays. */
+/* Take new data; while the view is frozen the display stays. */
 static void steps_take(struct steps_state *s, const struct app *app) {
     const struct app_feed *f = app_feed_get(app, FEED_STEPS), *looks = app_feed_get(app, FEED_STEP_SAMPLES);
     bool is_new = f->version != s->version || looks->version != s->looks_version;
-    bool is_whole = s->model.n > 0 && (s->has_looks || !looks->rows); /* they come after the steps */
+    /* They arrive after the steps. */
+    bool is_whole = s->model.n > 0 && (s->has_looks || !looks->rows);
     if (!is_new || (app->data.paused && is_whole))
         return;
     s->has_looks = looks->rows != NULL;
@@ -264,7 +266,7 @@ static void steps_init(void *state, struct app *app) {
     s->table.view.sort = (struct table_sort){STEPS_COLUMN_STEP, true};
     s->zoom = 1;
     s->window_s = STEPS_FIRST_S;
-    s->version = s->looks_version = UINT32_MAX; /* none was seen */
+    s->version = s->looks_version = UINT32_MAX; /* none were seen */
     steps_model_build(&s->model, NULL, NULL);
     if (app->config.filter)
         match_set(&s->table.view.filter, app->config.filter, true);
@@ -279,25 +281,26 @@ static void steps_fini(void *state) {
 
 /* ---- chart ---- */
 
-/* A column is some steps, the newest at the right. What is not known is never drawn like what is. */
+/* A column is some steps, the newest at the right. Unknown values are never drawn like known
+ * ones. */
 
 #define STEPS_LABEL 21        /* columns for names and values beside the strips */
-#define STEPS_LABEL_NARROW 10 /* where there is little room */
+#define STEPS_LABEL_NARROW 10 /* if there is little room */
 #define STEPS_NARROW 60
 #define STEPS_LEVELS 8 /* of a cell */
 #define STEPS_LINES 16
 #define STEPS_MAX_COLS 512
 
-/* A line of the chart: a strip, some rows high, or a lane. */
+/* A line of the chart: a strip several rows high, or a lane. */
 struct steps_line {
     const char *name, *short_name;
     double (*value)(const struct steps_column *c);
     enum theme_role role;
     int rows;
     bool is_lane;      /* a share, 0 to 1 */
-    bool from_zero;    /* else between the least and the most that is shown */
-    bool is_known;     /* some value of it is */
-    const char *empty; /* what is said where none is */
+    bool from_zero;    /* otherwise between the least and the greatest value that is shown */
+    bool is_known;     /* it has a value somewhere */
+    const char *empty; /* the text if it has none */
 };
 
 static double line_ms(const struct steps_column *c) { return c->ms; }
@@ -308,7 +311,7 @@ static double line_data(const struct steps_column *c) { return c->data; }
 static double line_gc(const struct steps_column *c) { return c->gc; }
 static double line_gil(const struct steps_column *c) { return c->gil; }
 
-/* Which lines there are, in so many rows; the first is step time. Returns the rows they take. */
+/* Choose the lines for so many rows; the first is step time. Returns the rows they take. */
 static int steps_choose(const struct steps_state *s, int rows, struct steps_line *lines, int *n) {
     const struct steps_model *m = &s->model;
     const struct steps_line all[] = {
@@ -327,7 +330,7 @@ static int steps_choose(const struct steps_state *s, int rows, struct steps_line
          "not known: no looks"},
         {"GIL wait", "gil", line_gil, ROLE_STATE_STOP, 1, true, true, m->has_looks, "not known: no looks"},
     };
-    int room = rows - 5, used = 0; /* the table has five at least */
+    int room = rows - 5, used = 0; /* the table has at least five */
     *n = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         bool shown = all[i].is_known || (all[i].is_lane && rows >= 16);
@@ -357,7 +360,7 @@ static void steps_extent(const struct steps_line *l, const struct steps_column *
         *least = 0;
 }
 
-/* What stands beside a line: the newest value, of a lane the mean of its columns. */
+/* The value beside a line: the newest; for a lane the mean of its columns. */
 static double steps_now(const struct steps_line *l, const struct steps_column *cols, int n) {
     double sum = 0;
     int known = 0;
@@ -369,7 +372,7 @@ static double steps_now(const struct steps_line *l, const struct steps_column *c
     return known ? sum / known : NAN;
 }
 
-/* Eighths of a row that a value is high; at least one where it is more than nothing. */
+/* Height of a value in eighths of a row; at least one if it is not zero. */
 static int steps_level(double v, double least, double most, int rows) {
     double share = most > least ? (v - least) / (most - least) : v > 0 ? 1 : 0;
     int level = (int)lround((share > 0 ? fmin(share, 1) : 0) * rows * STEPS_LEVELS);
@@ -411,7 +414,7 @@ static void steps_put_value(const struct steps_line *l, double v, char *buf, siz
         snprintf(buf, cap, "%.0f %%", v * 100);
 }
 
-/* The name, and of a strip what its top and bottom are; of others what it is now, of a lane in the mean. */
+/* The name, and the top and bottom of a strip; or the current value, or the mean of a lane. */
 static void steps_draw_label(const struct steps_line *l, double now, double least, double most,
                              struct grid *g, struct rect area, int width) {
     char value[32];
@@ -443,7 +446,7 @@ static void steps_draw_axis(const struct steps_state *s, struct grid *g, struct 
     size_t at = steps_selected(s) / s->zoom;
     bool in_view = at >= s->first && at < s->first + (size_t)s->cols;
     int selected = in_view ? to - 1 - (int)(at - s->first) : -1;
-    /* The numbers make room for the mark: it takes no digit away. */
+    /* The numbers make room for the mark: it hides no digit. */
     int width = snprintf(text, sizeof text, "%" PRId64, m->rows[oldest - 1].step);
     from = selected >= from && selected < from + width ? selected + 1 : from;
     grid_text(g, area, 0, from, ROLE_MUTED, text);
@@ -455,7 +458,7 @@ static void steps_draw_axis(const struct steps_state *s, struct grid *g, struct 
         grid_text(g, area, 0, selected, ROLE_VALUE, "^");
 }
 
-/* The selected step is in view; while none was selected, the newest. */
+/* Keep the selected step visible; while none was selected, the newest. */
 static void steps_settle(struct steps_state *s) {
     size_t at = s->table.view.has_key ? steps_selected(s) / s->zoom : 0;
     if (at < s->first)
@@ -466,7 +469,7 @@ static void steps_settle(struct steps_state *s) {
 
 static void steps_draw_chart(struct steps_state *s, struct grid *g, struct rect area,
                              const struct steps_line *lines, int n, bool axis) {
-    static struct steps_column columns[STEPS_MAX_COLS]; /* of the thread that draws */
+    static struct steps_column columns[STEPS_MAX_COLS]; /* used by the thread that draws */
     int label = area.cols >= STEPS_NARROW ? STEPS_LABEL : STEPS_LABEL_NARROW, row = 0;
     s->cols = area.cols - label - 1;
     s->cols = s->cols > STEPS_MAX_COLS ? STEPS_MAX_COLS : s->cols;
@@ -495,7 +498,7 @@ static void steps_draw_chart(struct steps_state *s, struct grid *g, struct rect 
 
 /* ---- all ---- */
 
-/* A line of the head, as wide as it is; what is cut is seen to be. */
+/* A line of the head, as wide as it is; a cut is marked. */
 static void steps_draw_line(struct grid *g, struct rect area, int row, enum theme_role role,
                             const char *text) {
     int need = grid_text_width(g, text), room = area.cols - 1;
@@ -605,7 +608,7 @@ static void steps_zoom(struct steps_state *s, struct app *app, bool shorter) {
 static bool steps_back(struct steps_state *s) {
     if (view_can_go_back(&s->table.view) || !s->table.view.has_key)
         return false;
-    s->table.view.has_key = false; /* the newest is selected again, and stays so */
+    s->table.view.has_key = false; /* the newest is selected again, and stays selected */
     s->first = 0;
     outline_order(&s->table);
     return true;

@@ -52,7 +52,7 @@ static void steps_read_rows(struct steps_model *m, const struct result *r) {
     }
 }
 
-/* Looks fall into the step that goes on then; both are newest first. */
+/* Samples belong to the step of their time; both are newest first. */
 static void steps_read_samples(struct steps_model *m, const struct result *r) {
     int time = app_feed_column(r, "timestamp"), waits = app_feed_column(r, "waits");
     int gc = app_feed_column(r, "gc");
@@ -87,7 +87,7 @@ static double steps_quantile(const double *sorted, size_t n, double p) {
     return k + 1 < n ? sorted[k] + (at - (double)k) * (sorted[k + 1] - sorted[k]) : sorted[k];
 }
 
-/* Values of rows `from` to `to`, sorted, those that are known: of a part, or (-1) of the whole step. */
+/* Known values of rows `from` to `to`, sorted: of a part, or (-1) of the whole step. */
 static size_t steps_sort(const struct steps_model *m, size_t from, size_t to, int part, double *out) {
     size_t n = 0;
     for (size_t i = from; i < to; i++) {
@@ -118,13 +118,14 @@ static void steps_figure(struct steps_model *m, double *room) {
     m->trend = now / steps_quantile(room, oldest, 0.5) - 1;
 }
 
-/* What is more of a part than usual. */
+/* How much more than usual a part took. */
 static double steps_more(const struct steps_row *row, int part, const double *usual) {
     double more = row->parts[part] - usual[part];
-    return more > 0 ? more : 0; /* not what is unknown, either */
+    return more > 0 ? more : 0; /* nor an unknown value */
 }
 
-/* Where what a slow step took more than the median went, in ms: collecting garbage and collectives first, for they are within other parts. */
+/* Where the excess of a slow step over the median went, in ms: garbage collection and collectives
+ * first, because they are within other parts. */
 static void steps_explain(const struct steps_row *row, double p50, const double *usual, double *out) {
     double left = row->ms - p50, sum = 0;
     for (int i = 0; i < STEPS_CAUSES; i++)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tensors: the tensors that the job has, in groups, with sizes, ages and what grew; which of them grow step by step; and one of them
- * in full.
+ * tensors: the tensors of the job, in groups, with sizes, ages and growth; which of them grow step
+ * by step; and one of them in full.
  *
- * They are found by walking the job's objects, in slices with the GIL: that is done when the screen is opened, when R is pressed, and
- * every few seconds while it is looked at. What it took is said. Figures of one tensor's values, and what holds it, are worked out only when
- * asked for.
+ * They are found by walking the job's objects, in slices with the GIL: when the screen is opened,
+ * when R is pressed, and every few seconds while it is open. The screen shows how long that took.
+ * Statistics of one tensor's values, and the objects that hold it, are computed only on request.
  */
 #include "tui/core/app.h"
 #include "tui/core/app_feed.h"
@@ -57,7 +57,7 @@ static void tensors_rebuild(struct tensors_state *s) {
     tensor_rows_build(&s->rows, &s->table, s->has_mark ? &s->mark : NULL, s->by, &s->tensors);
 }
 
-/* Take what came; while the view is paused what is shown stays. */
+/* Take new data; while the view is frozen the display stays. */
 static void tensors_take(struct tensors_state *s, const struct app *app) {
     const struct app_feed *f = app_feed_get(app, FEED_TENSORS), *g = app_feed_get(app, FEED_TENSOR_GROWTH);
     bool frozen = app->data.paused && s->table.rows;
@@ -65,7 +65,7 @@ static void tensors_take(struct tensors_state *s, const struct app *app) {
         s->version = f->version;
         if (!f->rows)
             tags_clear(&s->tensors.view.own_tags);
-        s->has_mark = s->has_mark && f->rows; /* else it is another target */
+        s->has_mark = s->has_mark && f->rows; /* otherwise it is another target */
         tensor_table_fini(&s->table);
         tensor_table_init(&s->table, f->rows);
         tensors_rebuild(s);
@@ -96,7 +96,7 @@ static void tensors_init(void *state, struct app *app) {
     if (app->config.filter)
         match_set(&s->tensors.view.filter, app->config.filter, true);
     s->growth.view.filter = s->tensors.view.filter;
-    s->version = s->growth_version = UINT32_MAX; /* none was seen */
+    s->version = s->growth_version = UINT32_MAX; /* none were seen */
     tensors_update(state, app);
 }
 
@@ -116,7 +116,7 @@ static void tensor_one_query(const char *table, int64_t id, char *buf, size_t ca
     snprintf(buf, cap, "SELECT * FROM %s WHERE id = %lld", table, (long long)id);
 }
 
-/* Ask for figures of its values, and for what holds it. */
+/* Request statistics of its values, and the objects that hold it. */
 static void tensor_one_ask(struct app *app, const struct tensor_row *t) {
     char text[APP_FEED_TEXT], size[24];
     const struct app_feed *f = app_feed_get(app, FEED_TENSOR);
@@ -136,7 +136,7 @@ static void tensor_one_ask(struct app *app, const struct tensor_row *t) {
     app_message(app, false, "its values (%s, in slices) and what holds it were asked for", size);
 }
 
-/* The feed, if it is of that tensor; NULL it is of none or another. */
+/* The feed, if it is about that tensor; NULL: it is not. */
 static const struct app_feed *tensor_one_feed(const struct app *app, enum app_feed_id id, const char *table,
                                               const struct tensor_row *t) {
     char text[APP_FEED_TEXT];
@@ -173,7 +173,7 @@ static void tensor_one_add_holders(struct facts *f, const struct app_feed *feed)
     }
 }
 
-/* What is known of them, or what asking would take. */
+/* What is known of them, or what a request would cost. */
 static void tensor_one_add(struct facts *f, const struct app *app, const struct tensor_row *t,
                            const struct grid *g) {
     static const char *const but[] = {"rank",  "host",   "pid",       "id", "shape",
@@ -283,7 +283,7 @@ static void tensors_set_mark(struct tensors_state *s, struct app *app) {
     app_message(app, false, "marked: GROWTH is what comes from here on");
 }
 
-/* The next way to group; the selected tensor stays so, in its new group. */
+/* The next way to group; the selection stays on the tensor, in its new group. */
 static void tensors_regroup(struct tensors_state *s, struct app *app) {
     const struct tensor_row *t = tensors_selected(s);
     bool is_group = !t || t->count;

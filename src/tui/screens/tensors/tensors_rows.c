@@ -47,7 +47,7 @@ static const char *tensor_short(const char *dtype) {
     return dtype && strncmp(dtype, "torch.", 6) == 0 ? dtype + 6 : dtype;
 }
 
-/* A tensor's name where it stands: below its module without that. */
+/* A tensor's name in its place: below its module without that. */
 static const char *tensor_name_in(const struct outline_node *node) {
     const struct tensor_row *t = node->row;
     size_t n = t->module && node->depth ? strlen(t->module) : 0;
@@ -188,7 +188,7 @@ int tensor_column_bytes(void) { return TENSOR_COLUMN_BYTES; }
 
 /* ---- reading ---- */
 
-/* What a tensor's memory counts as, and which it is: tensors of one storage have the same. */
+/* The key of a tensor's memory: tensors of one storage have the same. */
 static double tensor_weight(const struct tensor_row *t) {
     double bytes = isnan(t->storage_bytes) ? t->bytes : t->storage_bytes;
     return isnan(bytes) ? 0 : bytes;
@@ -199,7 +199,7 @@ static uint64_t tensor_storage(const struct tensor_row *t) {
     return known ? hash_mix((uint64_t)t->storage_id) & ~(uint64_t)1 : hash_mix((uint64_t)t->line + 1) | 1;
 }
 
-/* A tensor in a group, to be counted. */
+/* A tensor in a group, for counting. */
 struct tensor_share {
     uint64_t group, storage;
     const struct tensor_row *row;
@@ -235,7 +235,7 @@ static uint64_t tensor_group_key(const struct tensor_row *t, enum tensor_group b
     return 0;
 }
 
-/* All tensors with their groups, in the order of those; the caller's. NULL: out of memory, or there are none. */
+/* All tensors with their groups, sorted by those; the caller's. NULL: out of memory, or none. */
 static struct tensor_share *tensor_list_shares(const struct tensor_table *t, enum tensor_group by) {
     struct tensor_share *shares = t->n ? calloc(t->n, sizeof *shares) : NULL;
     for (size_t i = 0; shares && i < t->n; i++)
@@ -336,7 +336,7 @@ static void tensor_name_group(struct tensor_row *g, const struct tensor_row *one
     g->name = name && *name ? name : g->text;
 }
 
-/* Growth of each tensor: it is found in the mark by its key. Both are in the order of keys. */
+/* Growth of each tensor: the mark has it under the same key. Both are sorted by key. */
 struct tensor_keyed {
     uint64_t key;
     struct tensor_row *row;
@@ -371,7 +371,7 @@ static void tensor_find_growth(struct tensor_table *t, const struct tensor_table
     free(then);
 }
 
-/* Bytes that a group had at the mark. */
+/* Bytes of a group at the time of the mark. */
 static double tensor_group_then(const struct tensor_share *then, size_t n, uint64_t group) {
     size_t low = 0, high = n, end, storages = 0;
     while (low < high) {
@@ -384,7 +384,7 @@ static double tensor_group_then(const struct tensor_share *then, size_t n, uint6
     return low < n && then[low].group == group ? tensor_sum_group(then, n, low, &end, &storages) : 0;
 }
 
-/* Nodes of all groups, each followed by its tensors. How many. */
+/* Make nodes of all groups, each followed by its tensors. Returns their number. */
 static size_t tensor_put_groups(struct tensor_rows *r, struct tensor_table *t,
                                 const struct tensor_table *mark, enum tensor_group by,
                                 struct outline_node *nodes) {

@@ -2,8 +2,8 @@
 /*
  * threads: the table of threads and the whole stack of the selected one.
  *
- * The selection belongs to a thread (its tid), not to a row. Rows are made again whenever the data, the filter or the
- * order change; they point into the shot that is shown.
+ * The selection belongs to a thread (its tid), not to a row. Rows are made again whenever the data,
+ * the filter or the order change; they point into the shot that is shown.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -29,15 +29,16 @@ struct threads_state {
     struct thread_rows rows;
     struct thread_filter filter;
     struct view view;    /* of the rows; its pane is the stack */
-    uint64_t key_before; /* what was selected when a prompt was opened */
+    uint64_t key_before; /* the selection when a prompt was opened */
     bool in_prompt;
     const struct data *data; /* the app's */
     struct stack_pane stack;
-    bool native;                         /* the stack has native frames too */
-    struct locals_pane locals;           /* below the stack; it has the keys only when the stack has them */
+    bool native; /* the stack includes native frames */
+    /* Below the stack; it can have the focus only while the stack has it. */
+    struct locals_pane locals;
     bool tasks;                          /* it shows tasks, not variables */
     bool repr;                           /* variables by the repr() of the job's own classes */
-    bool zoomed;                         /* the pane with the keys has the whole body */
+    bool zoomed;                         /* the focused pane fills the body */
     struct rect stack_area, locals_area; /* as last drawn; no rows: not drawn */
 };
 
@@ -48,7 +49,7 @@ static bool threads_mouse(void *state, struct app *app, const struct input_event
 
 #define THREADS_SCROLL 8
 
-/* The selected row; NULL none. */
+/* The selected row; NULL: none. */
 static const struct thread_row *threads_row(const struct threads_state *s) {
     return thread_rows_at(&s->rows, (size_t)s->view.list.selected);
 }
@@ -58,13 +59,13 @@ static const struct model_thread *threads_selected(const struct threads_state *s
     return row ? row->thread : NULL;
 }
 
-/* The child that the selected thread is of; NULL none. */
+/* The child that the selected thread belongs to; NULL: none. */
 static const struct data_child *threads_child(const struct threads_state *s) {
     const struct thread_row *row = threads_row(s);
     return row ? row->child : NULL;
 }
 
-/* The selected thread as its stack is shown: with native frames it is of an answer of its own. */
+/* The selected thread for its stack: with native frames it comes from an answer of its own. */
 static const struct model_thread *threads_shown(const struct threads_state *s) {
     const struct model_thread *t = threads_selected(s);
     bool native_shown = s->native && t && !threads_child(s);
@@ -77,7 +78,7 @@ static void threads_settle(struct threads_state *s) {
     stack_follow(&s->stack, threads_shown(s));
 }
 
-/* Ask for what the pane with variables or tasks shows, if it is time. */
+/* Request what the pane with variables or tasks shows, if it is due. */
 static void threads_want_details(const struct threads_state *s, struct app *app) {
     const struct model_thread *t = threads_selected(s);
     bool open = s->locals.open && t && t->has_python;
@@ -257,7 +258,8 @@ static void threads_status(const void *state, const struct app *app, struct strb
 
 /* ---- search and filter ---- */
 
-/* Select the next match from `from` on; with the keys in the stack its frames, else threads. False when there is none. */
+/* Select the next match from `from` on: with the focus in the stack its frames, else threads.
+ * False: none. */
 static bool threads_search(struct threads_state *s, struct app *app, int from, int step) {
     if (s->view.in_pane) {
         int at = stack_search(threads_shown(s), &s->view.search, from, step);
@@ -283,7 +285,7 @@ static void threads_search_on(struct threads_state *s, struct app *app, int step
         app_refuse(app, "nothing matches '%s'", s->view.search.text);
 }
 
-/* While a text is typed, the search goes on from what was selected before. */
+/* While a text is typed, the search starts from the original selection. */
 static bool threads_typed(void *state, struct app *app, enum action what, const char *text,
                           enum screen_typed phase) {
     struct threads_state *s = state;
@@ -325,14 +327,14 @@ static void threads_pause(struct threads_state *s, struct app *app) {
     threads_rebuild(s, app);
 }
 
-/* From the table to the stack, to the variables if they are shown, and round again. */
+/* From the table to the stack, to the variables if they are shown, and back to the table. */
 static void threads_next_pane(struct threads_state *s) {
     bool to_locals = s->view.in_pane && !s->locals.focused && s->locals_area.rows > 0;
     s->view.in_pane = to_locals || !s->view.in_pane;
     s->locals.focused = to_locals;
 }
 
-/* Open the pane below the stack with variables or tasks; what is shown already is hidden. */
+/* Open the pane below the stack with variables or tasks; again: close it. */
 static void threads_show_locals(struct threads_state *s, struct app *app, bool tasks) {
     s->locals.open = !s->locals.open || s->tasks != tasks;
     s->tasks = tasks;
@@ -340,7 +342,7 @@ static void threads_show_locals(struct threads_state *s, struct app *app, bool t
     s->locals.scroll = 0;
     s->locals.list.selected = s->locals.list.top = 0;
     bool is_drawn = s->view.area.rows + s->stack_area.rows > 0;
-    int rows = s->stack_area.rows + s->locals_area.rows; /* one of the two may be there already */
+    int rows = s->stack_area.rows + s->locals_area.rows; /* one of the two may be open already */
     if (s->locals.open && is_drawn && rows < 2 * LOCALS_MIN_ROWS)
         app_message(app, false, "no room for %s here: Tab and w give the stack the whole body",
                     tasks ? "tasks" : "the variables");
@@ -354,7 +356,7 @@ static void threads_show_native(struct threads_state *s, struct app *app) {
         app_message(app, false, "paused: native frames are read while the view moves");
 }
 
-/* What is hidden; false when the action is none of that. */
+/* Actions that hide rows; false: another one. */
 static bool threads_hide(struct threads_state *s, struct app *app, enum action action) {
     switch ((int)action) {
     case ACTION_SORT_CPU:
@@ -368,7 +370,7 @@ static bool threads_hide(struct threads_state *s, struct app *app, enum action a
         break;
     case ACTION_SHOW_ALL:
         s->filter.hide_idle = s->filter.hide_native = false;
-        return false; /* the rest the view does */
+        return false; /* the view does the rest */
     default:
         return false;
     }
@@ -376,7 +378,7 @@ static bool threads_hide(struct threads_state *s, struct app *app, enum action a
     return true;
 }
 
-/* In the pane with the keys: the stack, or variables or tasks below it. */
+/* In the focused pane: the stack, or variables or tasks below it. */
 static bool threads_act_pane(struct threads_state *s, enum action action) {
     int *scroll = s->locals.focused ? &s->locals.scroll : &s->stack.scroll;
     switch ((int)action) {
@@ -391,7 +393,8 @@ static bool threads_act_pane(struct threads_state *s, enum action action) {
     }
 }
 
-/* Into the child whose thread is selected, or back to the process that this one was opened from. */
+/* Open the child whose thread is selected, or return to the process that this one was opened
+ * from. */
 static void threads_open_child(struct threads_state *s, struct app *app) {
     const struct data_child *child = threads_child(s);
     pid_t pid = child ? child->pid : app->came_from;
@@ -409,7 +412,7 @@ static void threads_open_child(struct threads_state *s, struct app *app) {
     app_attach(app, pid);
 }
 
-/* Watch the selected variable, or no more. */
+/* Toggle watching the selected variable. */
 static void threads_watch(const struct threads_state *s, struct app *app) {
     const char *name, *func;
     bool shown = !s->tasks && !threads_child(s);
@@ -500,8 +503,7 @@ const struct screen_def screen_threads = {
 /* ---- pick ---- */
 
 /*
- * What is selected and what is tagged in the Threads screen, for other parts of the program; and
- * the mouse.
+ * The selection and the tags of the Threads screen, for other parts of the program; and the mouse.
  */
 
 #define THREADS_WHEEL 3

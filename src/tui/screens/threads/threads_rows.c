@@ -94,7 +94,7 @@ static void thread_put_time(struct table_cell *c, double s) {
         text_human_duration(c->text, sizeof c->text, s);
 }
 
-/* For how long it waits for the GIL or holds it; NAN it does neither, or it is not known. */
+/* How long it has waited for the GIL or held it; NAN: neither, or unknown. */
 static double thread_gil_for(const void *row) {
     const struct model_thread *t = thread_of(row);
     bool has = t->gil == MODEL_GIL_WAITING || t->gil == MODEL_GIL_HOLDING;
@@ -362,7 +362,7 @@ int thread_rows_find(const struct thread_rows *r, int64_t key) {
     return -1;
 }
 
-/* The threads of one child, after those that are there; `*free_rows` is where there is room. */
+/* The threads of one child, after the existing ones; `*free_rows` is free room. */
 static void thread_rows_add_child(struct thread_rows *r, struct thread_row **free_rows,
                                   const struct data_child *child, const struct thread_filter *filter,
                                   struct table_sort sort, bool ascii) {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * threads_rows: the rows of the Threads table, from a snapshot through filter and order. Pure.
- */
+/* threads_rows: the rows of the Threads table, from a snapshot, filtered and sorted. Pure. */
 #ifndef TUI_SCREENS_THREADS_THREADS_ROWS_H
 #define TUI_SCREENS_THREADS_THREADS_ROWS_H
 
@@ -10,22 +8,22 @@
 #include "tui/view/match.h"
 #include "tui/view/tags.h"
 
-/* A thread and what only the row of snapshots tells. */
+/* A thread, with what only a series of snapshots shows. */
 struct thread_row {
     const struct model_thread *thread; /* in the shot */
-    double age_s;                      /* NAN unknown */
-    double gil_pct, wait_pct;          /* shares of the newest snapshots; NAN unknown */
-    bool no_gil;                       /* this Python has none */
-    const struct data_child *child;    /* the process it is of; NULL the target itself */
+    double age_s;                      /* NAN: unknown */
+    double gil_pct, wait_pct;          /* shares of the newest snapshots; NAN: unknown */
+    bool no_gil;                       /* this Python has no GIL */
+    const struct data_child *child;    /* its process; NULL: the target itself */
     char branch[TARGET_TREE_PREFIX];   /* before its name */
 };
 
-/* What is left out. */
+/* Which rows are left out. */
 struct thread_filter {
     const struct match *match; /* NULL: all match */
     bool hide_idle;
     bool hide_native;
-    const struct tags *tags; /* rows by their keys; NULL: all are shown */
+    const struct tags *tags; /* by the keys of rows; NULL: all are shown */
 };
 
 struct thread_rows {
@@ -40,37 +38,38 @@ struct thread_rows {
 extern const struct table_column thread_columns[];
 extern const int thread_n_columns;
 
-/* Number of the column by which threads are sorted at first: CPU%. */
+/* The column that threads are sorted by at first: CPU%. */
 int thread_column_cpu(void);
 
-/* Make the rows of a shot (NULL: none), in order. Replaces what was there. */
+/* Make the rows of a shot (NULL: none), sorted. Replaces the earlier ones. */
 void thread_rows_build(struct thread_rows *r, const struct data_shot *shot,
                        const struct thread_filter *filter, struct table_sort sort);
 void thread_rows_fini(struct thread_rows *r);
 
 const struct thread_row *thread_rows_at(const struct thread_rows *r, size_t i);
 
-/* Put the threads of children below: processes in the order of the tree, the threads of each sorted. */
+/* Add the threads of children below: processes in the order of the tree, the threads of each
+ * sorted. */
 void thread_rows_add_children(struct thread_rows *r, const struct data_children *children,
                               const struct thread_filter *filter, struct table_sort sort, bool ascii);
 
-/* The same with those of other targets. Once each. */
+/* The same with those of other targets. Call it once. */
 void thread_rows_add_others(struct thread_rows *r, const struct data_children *others,
                             const struct thread_filter *filter, struct table_sort sort, bool ascii);
 
-/* What tells a row from all others: the thread's id and, of a child, its process. */
+/* Identifies a row: the thread's id and, of a child, its process. */
 int64_t thread_row_key(const struct thread_row *row);
 
-/* The row with a key; -1 when it is not shown. */
+/* The row with a key; -1: it is not shown. */
 int thread_rows_find(const struct thread_rows *r, int64_t key);
 
-/* Does it match by name, id, or a frame's function or file? Negation is not looked at. */
+/* Does it match by name, id, or a frame's function or file? Ignores negation. */
 bool thread_matches(const struct model_thread *t, const struct match *m);
 
-/* Is it certain that the thread did not run since the last look? */
+/* Is it certain that the thread has not run since the last snapshot? */
 bool thread_is_idle(const struct model_thread *t);
 
-/* The frame that stands for what the thread does; NULL none. */
+/* The frame that represents what the thread does; NULL: none. */
 const struct model_frame *thread_top(const struct model_thread *t);
 
 /* Last part of a path. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * timeline: what each thread did when: a lane a thread, a column a slice of time, the newest at the right; or the calls of one
- * thread. A span that is selected becomes the window of all screens.
+ * timeline: what each thread did when: a lane a thread, a column a slice of time, the newest at the
+ * right; or the calls of one thread. A span that is selected becomes the window of all screens.
  *
- * What is selected is a thread and a time: it stays while samples come in. Cells are made when they are drawn, those that
- * came since; while the view is paused they stand.
+ * A thread and a time are selected: they stay while samples arrive. Cells are made when they are
+ * drawn, new ones as they arrive; while the view is frozen they are too.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -27,7 +27,8 @@
 
 #define TIMELINE_FIRST_SCALE 3 /* a tenth of a second a slice */
 
-/* A moment that was stepped to stands under the cursor; out of the past the newest is followed if it was before. */
+/* Put the cursor on an earlier moment that is shown; back at the newest, follow that if it was
+ * followed before. */
 static void timeline_follow_time(struct timeline_state *s, const struct app *app) {
     bool is_stepped = data_is_stepped(&app->data);
     if (is_stepped && !s->is_stepped)
@@ -56,7 +57,7 @@ static void timeline_fini(void *state) {
     free(s->shown);
 }
 
-/* Cells are of functions that there are no more. */
+/* The functions of the cells no longer exist. */
 static void timeline_drop(struct timeline_state *s) {
     s->view.cols = 0;
     s->n_shown = 0;
@@ -68,7 +69,7 @@ static void timeline_drop(struct timeline_state *s) {
 static void timeline_update_screen(void *state, struct app *app) {
     struct timeline_state *s = state;
     const struct sample_store *tally = app->data.tally;
-    if (s->tally && s->tally != tally) { /* where one was in time means nothing for another target */
+    if (s->tally && s->tally != tally) { /* a position in time means nothing for another target */
         s->follows = true;
         s->selecting = s->by_depth = s->is_stepped = false;
         timeline_drop(s);
@@ -116,11 +117,12 @@ static void timeline_begin_span(struct timeline_state *s, const struct app *app)
     }
     s->right_s = timeline_middle(s, timeline_right(s, app));
     s->mark_s = s->cursor_s = middle_s;
-    s->follows = false; /* what is selected stands still */
+    s->follows = false; /* the selection stands still */
     s->selecting = true;
 }
 
-/* Enter: what is selected becomes the window; else one thread's calls, or all threads. */
+/* Enter: the selection becomes the window; without one, toggle between one thread's calls and all
+ * threads. */
 static void timeline_enter(struct timeline_state *s, struct app *app) {
     int64_t from, to;
     if (!timeline_selection(s, app, &from, &to)) {
@@ -138,7 +140,7 @@ static void timeline_enter(struct timeline_state *s, struct app *app) {
                 data_is_stepped(&app->data) ? "; Threads shows its last moment" : "");
 }
 
-/* d: what is selected is what Flame and Top compare the window with; nothing is: they compare, or not. */
+/* d: Flame and Top compare the window with the selection; without one, toggle comparing. */
 static void timeline_compare(struct timeline_state *s, struct app *app) {
     int64_t from, to;
     if (timeline_selection(s, app, &from, &to)) {
@@ -150,7 +152,7 @@ static void timeline_compare(struct timeline_state *s, struct app *app) {
     app_diff_say(app);
 }
 
-/* One step back; false when there is none. */
+/* One step back; false: none. */
 static bool timeline_back(struct timeline_state *s, struct app *app) {
     if (s->selecting)
         s->selecting = false;
@@ -177,7 +179,7 @@ static void timeline_show_all(struct timeline_state *s, struct app *app) {
     s->time = TIMELINE_ALL_TIME;
 }
 
-/* Actions that change what is shown; false when it is none of them. */
+/* Actions that change what is shown; false: another one. */
 static bool timeline_act_view(struct timeline_state *s, struct app *app, enum action action) {
     switch ((int)action) {
     case ACTION_ON_CPU:
@@ -272,8 +274,8 @@ const struct screen_def screen_timeline = {
 /* ---- move ---- */
 
 /*
- * Where one is in time and among the threads of the Timeline screen, and how one gets on. Places
- * are times, not columns: they stay while samples come in and when slices get longer. Pure.
+ * The position in time and among the threads of the Timeline screen, and motions. Places are times,
+ * not columns: they stay while samples arrive and when slices get longer. Pure.
  */
 
 static const double timeline_scales[] = {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10};
@@ -282,7 +284,7 @@ static const double timeline_scales[] = {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 
 
 double timeline_scale_s(const struct timeline_state *s) { return timeline_scales[s->scale]; }
 
-/* Slice that a time is in. */
+/* The slice of a time. */
 static int64_t timeline_slice_of(const struct timeline_state *s, double time_s) {
     return timeline_column(timeline_scale_s(s), time_s);
 }
@@ -291,13 +293,13 @@ double timeline_middle(const struct timeline_state *s, int64_t slice) {
     return timeline_begin(timeline_scale_s(s), slice) + timeline_scale_s(s) / 2;
 }
 
-/* The newest slice there is something of. */
+/* The newest slice with data. */
 static int64_t timeline_newest(const struct timeline_state *s, const struct app *app) {
     double newest_s = app->data.tally ? sample_store_newest_tick_s(app->data.tally) : NAN;
     return timeline_slice_of(s, isnan(newest_s) ? app->epoch_s : newest_s);
 }
 
-/* The oldest: of what is in memory, or of what is shown of before. */
+/* The oldest slice: in memory, or of the earlier moment that is shown. */
 static int64_t timeline_oldest(const struct timeline_state *s, const struct app *app) {
     const struct thread_runs *t = app->data.tally ? sample_store_runs(app->data.tally) : NULL;
     if (!t || thread_runs_first_tick(t) == thread_runs_end_tick(t))
@@ -337,7 +339,7 @@ bool timeline_is_hit(const struct timeline_state *s, const struct app *app, cons
     return s->search.active && timeline_matches(&s->search, timeline_frame(app, c));
 }
 
-/* Is a thread to be shown, by its name and by what it does in view? */
+/* Is a thread shown, by its name and by what it does in view? */
 static bool timeline_passes(const struct timeline_state *s, const struct app *app, size_t lane) {
     const struct timeline_lane *l = timeline_lane(s->timeline, lane);
     if (!l->seen || (s->hides_idle && !l->ran) || !tags_shows(&app->threads, (uint64_t)l->tid))
@@ -349,7 +351,7 @@ static bool timeline_passes(const struct timeline_state *s, const struct app *ap
     uint32_t before = TIMELINE_NO_FRAME;
     for (int col = 0; !found && col < s->view.cols; col++) {
         const struct timeline_cell *c = timeline_cell(s->timeline, lane, col);
-        if (c->function != before) /* most are the same as the one before */
+        if (c->function != before) /* most equal the last one */
             found = timeline_matches(&s->filter, timeline_frame(app, c));
         before = c->function;
     }
@@ -403,7 +405,7 @@ bool timeline_refresh(struct timeline_state *s, const struct app *app, int cols)
     view.first = timeline_right(s, app) - view.cols + 1;
     if (!s->timeline || !tally)
         return false;
-    /* Another tally may lie where the one before did: it is known by its ids. */
+    /* Another tally may have the same address: its ids identify it. */
     bool is_same = s->tally == tally && s->ids == sample_store_get_mark(tally).ids;
     bool same_tags = s->tag_changes == app->threads.changes && s->tagged_only == app->threads.only;
     if (s->view.cols && !s->is_stale && is_same && same_tags && timeline_is_same(&view, &s->view))
@@ -432,7 +434,7 @@ const struct timeline_cell *timeline_selected(const struct timeline_state *s, co
 
 /* ---- time ---- */
 
-/* Put the cursor on a slice; the view moves as far as it has to. */
+/* Put the cursor on a slice; scrolls only as far as necessary. */
 static void timeline_place(struct timeline_state *s, const struct app *app, int64_t to) {
     int64_t right = timeline_right(s, app), cols = s->view.cols > 0 ? s->view.cols : 1;
     right = to > right ? to : to <= right - cols ? to + cols - 1 : right;
@@ -445,11 +447,12 @@ void timeline_show_time(struct timeline_state *s, const struct app *app, double 
     timeline_place(s, app, timeline_slice_of(s, time_s));
 }
 
-/* The same where something is known; at the newest slice the view follows. */
+/* The same within the known time; at the newest slice the view follows. */
 static void timeline_go(struct timeline_state *s, const struct app *app, int64_t to) {
     int64_t newest = timeline_newest(s, app), oldest = timeline_oldest(s, app);
     int64_t left = timeline_right(s, app) - s->view.cols + 1;
-    oldest = oldest < left ? oldest : left; /* what is in view may be older than what is in memory */
+    /* What is visible may be older than what is in memory. */
+    oldest = oldest < left ? oldest : left;
     to = to > newest ? newest : to < oldest ? oldest : to;
     if (to == newest && !s->selecting) {
         s->follows = true;
@@ -458,7 +461,7 @@ static void timeline_go(struct timeline_state *s, const struct app *app, int64_t
     timeline_place(s, app, to);
 }
 
-/* Move the view, and the cursor with it. */
+/* Scroll, and move the cursor with the view. */
 static void timeline_pan(struct timeline_state *s, const struct app *app, int64_t by) {
     int64_t cursor = timeline_cursor(s, app), right = timeline_right(s, app),
             newest = timeline_newest(s, app);
@@ -499,7 +502,7 @@ bool timeline_search(struct timeline_state *s, const struct app *app, int step) 
         return false;
     int64_t all = (int64_t)n * cols, at = row * (int64_t)cols + (col < 0 ? 0 : col >= cols ? cols - 1 : col);
     int64_t way = step < 0 ? -1 : 1;
-    bool was_hit = step != 0; /* what goes on from the selected slice is the same place */
+    bool was_hit = step != 0; /* a block that continues from the selected slice is the same place */
     for (int64_t i = step ? 1 : 0; i <= all; i++) {
         int64_t k = ((at + way * i) % all + all) % all;
         bool hit = timeline_is_hit(s, app, timeline_cell(s->timeline, s->shown[k / cols], (int)(k % cols)));
@@ -597,14 +600,13 @@ bool timeline_mouse(void *state, struct app *app, const struct input_event *e) {
 /* ---- pick ---- */
 
 /*
- * What is selected in the Timeline screen, a thread and what it did in a slice of time, and which
- * threads are tagged, for other parts of the program; and going to a thread that they have
- * selected.
+ * The selection in the Timeline screen, a thread and what it did in a slice of time, and its tagged
+ * threads, for other parts of the program; and going to a thread that they have selected.
  */
 
-#define TIMELINE_PICK_DEPTH 2048 /* frames of a stack; the innermost when there are more */
+#define TIMELINE_PICK_DEPTH 2048 /* frames of a stack; the innermost if there are more */
 
-/* The cell of a row under the cursor, if it is of a function; NULL. */
+/* The cell of a row under the cursor, if it has a function; NULL. */
 static const struct timeline_cell *timeline_cell_of(const struct timeline_state *s, const struct app *app,
                                                     int row) {
     int64_t col = timeline_cursor(s, app) - s->view.first;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * timeline_draw: the picture of the Timeline screen: head, axis, lanes, shares of the GIL and of collecting garbage, what is
- * known of the selected slice; see timeline_state.h.
+ * timeline_draw: the picture of the Timeline screen: head, axis, lanes, shares of the GIL and of
+ * garbage collection, details of the selected slice; see timeline_state.h.
  *
- * Slices in a row with the same function are one block with one label. What is not known is never drawn like what is.
+ * A run of slices with the same function is one block with one label. Unknown time is never drawn
+ * like known time.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,15 +18,16 @@
 #include "tui/screens/top/top_head.h"
 #include "tui/view/time_text.h"
 
-#define TIMELINE_TWO_LINES 12 /* rows from which the head takes two, and the selected slice too */
-#define TIMELINE_SHARE_ROWS 8 /* from which there are lanes for the GIL and for garbage */
+/* Rows from which on the head takes two, and so do the details of the slice. */
+#define TIMELINE_TWO_LINES 12
+#define TIMELINE_SHARE_ROWS 8 /* from which on there are lanes for the GIL and for garbage */
 #define TIMELINE_MOST_NAME 20 /* columns for the names of threads */
 #define TIMELINE_MAX_DEPTH 512
 
 static const char *const timeline_times[] = {
     [TIMELINE_ON_CPU] = "ON CPU", [TIMELINE_ALL_TIME] = "WALL", [TIMELINE_GIL_HOLDING] = "GIL HELD"};
 
-/* Where things are: all with the same columns. */
+/* The areas of the screen; they share their columns. */
 struct timeline_place {
     struct rect names, cells;                          /* of lanes */
     int axis_row, gil_row, gc_row, facts_row, n_facts; /* -1: not drawn; rows of the screen */
@@ -33,11 +35,11 @@ struct timeline_place {
 
 /* ---- blocks ---- */
 
-/* What one column of a row shows. */
+/* The content of one column of a row. */
 struct timeline_spot {
     enum timeline_does state;
-    const struct model_frame *frame; /* NULL: no Python frame, or nothing at all here */
-    uint32_t id;                     /* the same for the same function */
+    const struct model_frame *frame; /* NULL: no Python frame, or nothing here */
+    uint32_t id;                     /* equal for equal functions */
     bool is_hit;
 };
 
@@ -55,7 +57,7 @@ static void timeline_fill(struct grid *g, struct rect area, enum theme_role role
         grid_text(g, area, 0, col, role, with);
 }
 
-/* A row of slices with the same function. */
+/* A run of slices with the same function. */
 static void timeline_draw_block(struct grid *g, struct rect cell, const struct timeline_spot *spot) {
     char text[256];
     bool active = spot->state == TIMELINE_ACTIVE;
@@ -77,14 +79,14 @@ static void timeline_draw_block(struct grid *g, struct rect cell, const struct t
         return;
     int width = grid_text_width(g, text);
     if (!active && !spot->is_hit && width > room - 2)
-        return; /* dots say enough */
+        return; /* dots are enough */
     if (room < 3)
         grid_text_skip(g, cell, 0, 1, room, 0, role, text);
     else
         grid_text_fit(g, cell, 0, 1, active || width > room ? room : width, role, GRID_LEFT, text);
 }
 
-/* Slices of one row, of which `spots` has one a column. */
+/* The slices of one row; `spots` has one per column. */
 static void timeline_draw_spots(struct grid *g, struct rect row, const struct timeline_spot *spots) {
     for (int col = 0, n = 1; col < row.cols; col += n) {
         struct rect cell = {row.row, row.col + col, 1, 1};
@@ -213,7 +215,7 @@ static void timeline_draw_depths(struct timeline_state *s, const struct app *app
         if (i > 0 || s->depth_top > 0)
             grid_printf(g, p->names, i, p->names.cols - 5, ROLE_DEPTH, "%4d", s->depth_top + i);
         const struct timeline_cell *before = NULL;
-        for (int col = 0; col < row.cols; col++) { /* most are the same as the one before */
+        for (int col = 0; col < row.cols; col++) { /* most equal the last one */
             const struct timeline_cell *c = timeline_cell(s->timeline, lane, col);
             bool is_same = before && before->state == c->state && before->stack == c->stack;
             spots[col] = is_same ? spots[col - 1] : timeline_spot_at(s, app, c, s->depth_top + i);
@@ -225,7 +227,7 @@ static void timeline_draw_depths(struct timeline_state *s, const struct app *app
 
 /* ---- time ---- */
 
-/* Time between two marks of the axis, so that what stands there has room. */
+/* Time between two marks of the axis, so that their texts have room. */
 static double timeline_axis_step(double column_s, int room) {
     static const double steps[] = {0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 3600};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
@@ -234,7 +236,7 @@ static double timeline_axis_step(double column_s, int room) {
     return 7200;
 }
 
-/* Slices [from, to), as far as they are in view. */
+/* Slices [from, to), as far as they are visible. */
 static void timeline_mark_span(const struct timeline_state *s, struct grid *g, struct rect row, int64_t from,
                                int64_t to, enum theme_role role) {
     int64_t left = s->view.first, right = left + row.cols;
@@ -244,7 +246,8 @@ static void timeline_mark_span(const struct timeline_state *s, struct grid *g, s
         grid_restyle(g, (struct rect){row.row, row.col + (int)(from - left), 1, (int)(to - from)}, role);
 }
 
-/* What the window is compared with; a letter where it begins, for it is no window. */
+/* What the window is compared with; a letter where it begins, because it is not the window
+ * itself. */
 static void timeline_mark_other(const struct timeline_state *s, const struct app *app, struct grid *g,
                                 struct rect row) {
     double step = s->view.column_s;
@@ -323,7 +326,7 @@ static void timeline_put_share(char *buf, size_t cap, const char *what, uint8_t 
         snprintf(buf, cap, "%s %u%%", what, pct);
 }
 
-/* Words for a slice that no function is known of. */
+/* Words for a slice without a known function. */
 static const char *timeline_words(const struct timeline_cell *c) {
     return !c || c->state == TIMELINE_UNSAMPLED ? "nothing is known of this time"
            : c->state == TIMELINE_ABSENT        ? "the thread was not there"

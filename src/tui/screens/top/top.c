@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * top: functions or lines by their share of the samples, with a pane of who calls the selected one and whom it calls.
+ * top: functions or lines by their share of the samples, with a pane of callers and callees of the
+ * selected one.
  *
- * The selection belongs to a function, not to a row. The table is made again when samples come in, as often as snapshots
- * are asked for (and early when there are few); while the view is paused the samples that are read stand still.
+ * The selection belongs to a function, not to a row. The table is made again when samples arrive,
+ * as often as snapshots are requested (at first, with few samples, more often); while the view is
+ * frozen its samples are, too.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -28,17 +30,18 @@
 
 struct top_compare {
     bool on;                          /* the rows are those of `diff` */
-    struct sample_store_table before; /* what is compared with; empty: it cannot be had */
+    struct sample_store_table before; /* what it is compared with; empty: not available */
     struct sample_store_diff diff;    /* of both */
-    struct table_sort sort_other;     /* of the table that is not shown: compared, or not */
+    struct table_sort sort_other;     /* of the table that is hidden: compared, or not */
 };
 
-/* Make `table`, which is what is shown of `query`, and what it is compared with. Each of the two has its order in `*sort`. */
+/* Make `table` for `query`, and what it is compared with. Each of the two has its order in
+ * `*sort`. */
 static void top_compare_build(struct top_compare *c, struct app *app, const struct sample_store_query *query,
                               struct sample_store_table *table, struct table_sort *sort);
 static void top_compare_fini(struct top_compare *c);
 
-/* The columns of what is shown. */
+/* The columns that are shown. */
 static const struct table_column *top_compare_columns(const struct top_compare *c, int *n);
 
 struct top_state {
@@ -47,19 +50,20 @@ struct top_state {
     struct top_rows rows;
     struct top_compare compare;
     struct top_filter filter;
-    struct view
-        view; /* of the rows, by their ids; until the user chooses one the first is selected; its pane: the calls */
+    /* Of the rows, by their ids; until the user selects one it is the first; its pane: the
+     * calls. */
+    struct view view;
     int threshold;
     struct sample_store_call *calls; /* of the selected function */
     size_t n_calls;
     struct list calls_list;
     bool calls_open, zoomed;
-    double built_s;         /* when the table was made; with no samples: not yet */
-    uint64_t built_samples; /* of the stream then */
-    uint64_t ids;           /* of the tally that the numbers are of; 0 none */
+    double built_s;         /* when the table was made; without samples: not yet */
+    uint64_t built_samples; /* of the stream at that time */
+    uint64_t ids;           /* of the tally that the numbers refer to; 0: none */
     unsigned pauses;
-    unsigned window;      /* version of the window shown */
-    unsigned tag_changes; /* of the tags that the rows were chosen by */
+    unsigned window;      /* version of the window that is shown */
+    unsigned tag_changes; /* of the tags that the rows were selected by */
     bool tagged_only;
     int call_widths[TABLE_MAX_COLUMNS];
     struct rect calls_area; /* as last drawn; no rows: not drawn */
@@ -73,18 +77,18 @@ static bool top_mouse(void *state, struct app *app, const struct input_event *e)
 #define TOP_SCROLL 8
 #define TOP_FIRST_SAMPLES 10 /* from here on there is something to show */
 #define TOP_EARLY_SAMPLES 500
-#define TOP_TWO_LINES 8 /* rows from which the head takes two */
+#define TOP_TWO_LINES 8 /* rows from which on the head takes two */
 
 static const double top_thresholds[] = {0, 0.1, 0.5, 1, 2, 5, 10, 20, 50};
 #define TOP_N_THRESHOLDS ((int)(sizeof top_thresholds / sizeof top_thresholds[0]))
 
-/* The selected row of the table; NULL none. */
+/* The selected row of the table; NULL: none. */
 static const struct sample_store_row *top_selected(const struct top_state *s) {
     const struct top_row *row = top_rows_at(&s->rows, (size_t)s->view.list.selected);
     return row ? row->row : NULL;
 }
 
-/* Callers and callees of what is selected now. */
+/* Callers and callees of the current selection. */
 static void top_find_calls(void *state, struct app *app) {
     struct top_state *s = state;
     const struct sample_store_row *row = top_selected(s);
@@ -120,7 +124,7 @@ static void top_rebuild(struct top_state *s, struct app *app) {
     s->query.window = window_which(app);
     s->query.hides_native = !app_shows_native(app, CONTEXT_TOP);
     uint64_t ids = tally ? sample_store_get_mark(tally).ids : 0;
-    if (ids != s->ids) /* numbers of functions are others now */
+    if (ids != s->ids) /* functions have other numbers now */
         s->view.has_key = false;
     s->ids = ids;
     if (tally) {
@@ -144,7 +148,7 @@ static void top_update(void *state, struct app *app) {
         return;
     }
     sample_store_get_health(app->data.tally, &health);
-    /* Those of the past come once, and all together. */
+    /* Samples of a recording arrive once, and together. */
     bool is_early = (health.samples < TOP_EARLY_SAMPLES || data_is_recorded(&app->data)) &&
                     health.samples != s->built_samples;
     bool is_due = !app->data.paused && app->now_s - s->built_s >= app->config.delay_s;
@@ -157,7 +161,7 @@ static void top_update(void *state, struct app *app) {
 
 /* ---- rows, for the view ---- */
 
-/* Few samples make no table, so that a line does not stand at 100 % for a moment. */
+/* Too few samples for a table: a line would be at 100 % for a short time. */
 static bool top_has_rows(const struct top_state *s) {
     return s->rows.n > 0 && s->table.samples >= TOP_FIRST_SAMPLES;
 }
@@ -208,7 +212,7 @@ static void top_init(void *state, struct app *app) {
     view_init(&s->view, &top_view_rows, s, &app->functions);
     s->filter.match = &s->view.filter;
     s->view.sort = s->compare.sort_other = (struct table_sort){0, true};
-    s->query.on_cpu = true; /* threads that wait would lead the list */
+    s->query.on_cpu = true; /* waiting threads would lead the list */
     if (app->config.filter)
         match_set(&s->view.filter, app->config.filter, true);
     s->filter.tags = &app->functions;
@@ -225,7 +229,8 @@ static void top_fini(void *state) {
 
 /* ---- drawing ---- */
 
-/* Place of the thread in question among those sampled; -1 when all are in question, or it has no samples now. */
+/* Place of the selected thread among the sampled ones; -1: all threads are shown, or it has no
+ * samples now. */
 static int top_thread_at(const struct top_state *s) {
     for (size_t i = 0; i < s->table.n_tids; i++)
         if (s->query.tid && s->table.tids[i] == s->query.tid)
@@ -343,7 +348,7 @@ static bool top_is_on(const void *state, const struct app *app, enum action acti
 
 /* ---- actions ---- */
 
-/* One step back; false when there is none here, or a search ends before. */
+/* One step back; false: none here, or a search comes first. */
 static bool top_back(struct top_state *s, struct app *app) {
     bool *last = s->zoomed ? &s->zoomed : s->view.in_pane ? &s->view.in_pane : &s->calls_open;
     if (s->view.search.active || !*last)
@@ -353,7 +358,7 @@ static bool top_back(struct top_state *s, struct app *app) {
     return true;
 }
 
-/* Enter: open the pane and go there; there, go to the function selected. */
+/* Enter: open the pane and focus it; in it, go to the selected function. */
 static void top_open_calls(struct top_state *s, struct app *app) {
     if (!s->view.in_pane) {
         s->calls_open = s->view.in_pane = true;
@@ -371,13 +376,14 @@ static void top_open_calls(struct top_state *s, struct app *app) {
     view_select(&s->view, app, row);
 }
 
-/* Samples of the next thread, the previous one, or all: they stand in a circle. */
+/* Samples of the next thread, the previous one, or all, in a circle. */
 static void top_step_thread(struct top_state *s, int step) {
     int n = (int)s->table.n_tids + 1, at = (top_thread_at(s) + 1 + step + n) % n;
     s->query.tid = at ? s->table.tids[at - 1] : 0;
 }
 
-/* Lines or functions; the selected one stays in sight: a line's function, a function's first line of the order. */
+/* Lines or functions; the selection stays visible: a line's function, a function's first line in
+ * the order. */
 static void top_by_line(struct top_state *s, struct app *app) {
     s->query.by_line = !s->query.by_line;
     uint32_t id = (uint32_t)s->view.key;
@@ -403,7 +409,7 @@ static void top_zero(struct app *app) {
     app_message(app, false, "counting from zero");
 }
 
-/* Actions that change which samples are added up; false when it is none of them. */
+/* Actions that change which samples are added up; false: another one. */
 static bool top_act_query(struct top_state *s, struct app *app, enum action action) {
     switch ((int)action) {
     case ACTION_BY_LINE:
@@ -432,7 +438,7 @@ static bool top_act_query(struct top_state *s, struct app *app, enum action acti
     return true;
 }
 
-/* Actions that change which rows are shown; false when it is none of them. */
+/* Actions that change which rows are shown; false: another one. */
 static bool top_act_order(struct top_state *s, struct app *app, enum action action) {
     switch ((int)action) {
     case ACTION_THRESHOLD_UP:
@@ -477,7 +483,7 @@ static bool top_act(void *state, struct app *app, enum action action) {
     }
 }
 
-/* The filter is one of rows: what a function that it hides takes is in the others' total. */
+/* The filter is for rows: the time of a hidden function is part of the others' total. */
 static void top_choose(const void *state, struct screen_choice *out) {
     const struct top_state *s = state;
     out->query.tid = s->query.tid;
@@ -510,10 +516,7 @@ const struct screen_def screen_top = {
 
 /* ---- pick ---- */
 
-/*
- * What is selected and what is tagged in the Top screen, for other parts of the program; and the
- * mouse.
- */
+/* The selection and the tags of the Top screen, for other parts of the program; and the mouse. */
 
 #define TOP_WHEEL 3
 
@@ -537,7 +540,7 @@ static bool top_pick(const void *state, const struct app *app, struct screen_pic
     return true;
 }
 
-/* A function that is hidden by a filter or the threshold is shown again. */
+/* Show a function again that a filter or the threshold hides. */
 static bool top_show(void *state, struct app *app, const struct screen_pick *what) {
     struct top_state *s = state;
     s->query.tid = what->tid;
@@ -604,7 +607,7 @@ static void top_compare_build(struct top_compare *c, struct app *app, const stru
         q.tid = side.tid;
         sample_store_table_build(&c->before, side.tally, &q);
     }
-    /* What cannot be had is unknown, not left out. */
+    /* What is not available is unknown, not left out. */
     sample_store_diff_build(&c->diff, table, &c->before, has_side && side.is_foreign);
 }
 

@@ -10,11 +10,12 @@
 #include "tui/core/app_history.h"
 #include "tui/core/window.h"
 
-#define TOP_STRETCHED 0.9 /* below so much of the rate asked for, the agent keeps its budget */
+/* Below this part of the requested rate the agent is keeping its budget. */
+#define TOP_STRETCHED 0.9
 #define TOP_SILENT_S 2
-#define TOP_MUCH_GC 10.0 /* percent of the time that deserve a look */
+#define TOP_MUCH_GC 10.0 /* percent of the time that are worth a highlight */
 
-/* "label value" at *col, which moves on past a gap. Left out when it does not fit whole. */
+/* "label value" at *col, which moves on past a gap. Left out if it does not fit whole. */
 static void top_fact(struct grid *g, struct rect area, int row, int *col, const char *label,
                      enum theme_role role, const char *value) {
     int need = grid_text_width(g, label) + (*label ? 1 : 0) + grid_text_width(g, value);
@@ -24,7 +25,7 @@ static void top_fact(struct grid *g, struct rect area, int row, int *col, const 
     *col += grid_text(g, area, row, *col, role, value) + 2;
 }
 
-/* Which time it is of, as far as what is compared does not say so. */
+/* Which time it is, unless the comparison says so. */
 static void top_draw_window(const struct top_head *q, const struct app *app, struct grid *g, struct rect area,
                             int row, int *col) {
     char text[160], missing[WINDOW_TEXT];
@@ -68,7 +69,7 @@ static void top_draw_query(const struct top_head *q, const struct app *app, stru
         top_fact(g, area, row, col, "GC", q->gc_pct >= TOP_MUCH_GC ? ROLE_CONN_WAIT : ROLE_VALUE, text);
 }
 
-/* What sampling costs of what it may cost. */
+/* The cost of sampling, and its limit. */
 static void top_draw_cost(const struct sample_store_health *h, struct grid *g, struct rect area, int row,
                           int *col) {
     char text[64], cost[24] = "?";
@@ -93,7 +94,7 @@ static void top_draw_torn(const struct sample_store_health *h, struct grid *g, s
              text);
 }
 
-/* How good the stream is. Always the newest, also while paused. */
+/* The quality of the stream. Always the newest, also while frozen. */
 static void top_draw_health(const struct app *app, struct grid *g, struct rect area, int row, int *col) {
     struct sample_store_health h = {.got_hz = NAN, .newest_s = NAN, .cost_pct = NAN, .budget_pct = NAN};
     char text[64];
@@ -109,9 +110,10 @@ static void top_draw_health(const struct app *app, struct grid *g, struct rect a
         snprintf(text, sizeof text, "%.1f Hz, when it lived", h.got_hz);
     else if (isnan(h.got_hz))
         snprintf(text, sizeof text, "? of %.0f Hz", APP_SAMPLE_HZ);
+    /* More than requested is by chance. */
     else
         snprintf(text, sizeof text, "%.*f of %.0f Hz", h.got_hz < 9.95 ? 1 : 0, fmin(h.got_hz, APP_SAMPLE_HZ),
-                 APP_SAMPLE_HZ); /* more than asked is by chance */
+                 APP_SAMPLE_HZ);
     top_fact(g, area, row, col, "sampling", ROLE_VALUE, text);
     if (!data_is_recorded(&app->data) && h.got_hz < APP_SAMPLE_HZ * TOP_STRETCHED)
         top_fact(g, area, row, col, "", ROLE_CONN_WAIT, "STRETCHED");

@@ -123,7 +123,7 @@ const int top_n_columns = (int)(sizeof top_columns / sizeof top_columns[0]) - 1;
 static double top_own_delta(const void *row) { return top_of(row)->own_pct - top_of(row)->own_before; }
 static double top_total_delta(const void *row) { return top_of(row)->total_pct - top_of(row)->total_before; }
 
-/* Strength goes by what is shown: 0.04 is none. */
+/* Strength follows what is shown: 0.04 is none. */
 static void top_put_delta(struct table_cell *c, double delta) {
     c->role = diff_role(delta);
     diff_text(delta, c->text, sizeof c->text);
@@ -217,7 +217,7 @@ static void top_call_cell_file(const void *row, struct table_cell *c) {
     top_put_file(c, top_call_of(row)->call->frame, top_call_of(row)->by_line);
 }
 
-/* Never sorted: the order is that of sample_store_table_calls. */
+/* Never sorted: sample_store_table_calls has the order. */
 const struct table_column top_call_columns[] = {
     {"", "", {9, 0, 0}, GRID_LEFT, false, top_call_cell_way, NULL},
     {"%", "", {6, 0, 0}, GRID_RIGHT, true, top_call_cell_pct, NULL},
