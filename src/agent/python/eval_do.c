@@ -217,7 +217,7 @@ void eval_perform(struct eval_run *run) {
     if (!run->since_ns)
         eval_own_begin(run);
     run->ident = (unsigned long)pthread_self();
-    run->tid = syscall(SYS_gettid);
+    __atomic_store_n(&run->tid, syscall(SYS_gettid), __ATOMIC_RELAXED);
     struct pyapi_object *begun = eval_call(run, EVAL_begin, NULL, NULL, NULL);
     eval_drop(run, &begun);
     run->api.PyErr_Clear();

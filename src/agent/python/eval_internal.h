@@ -51,7 +51,7 @@ struct eval_run {
     struct pyapi api;
     pthread_mutex_t lock; /* protects the next two; locked for short times, with the GIL */
     bool running;         /* an interrupt would be delivered to the code */
-    unsigned long ident;  /* id and number of the thread that runs it */
+    unsigned long ident;  /* id and number of the thread that runs it; the number is atomic */
     int64_t tid;
     /* the thread that interrupts it */
     pthread_t thread;

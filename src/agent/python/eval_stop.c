@@ -29,7 +29,8 @@ static bool eval_may_ask(struct eval_run *run, struct pystack *ps, struct pystac
     struct pystack_gate now;
     if (pystack_gate_read(ps, &now) != 0 || now.finalizing || !run->api.Py_IsInitialized())
         return false;
-    bool may = now.none || !now.held || now.holder_tid == run->tid || pystack_gate_moved(before, &now);
+    bool own = now.holder_tid == __atomic_load_n(&run->tid, __ATOMIC_RELAXED);
+    bool may = now.none || !now.held || own || pystack_gate_moved(before, &now);
     *before = now;
     return may;
 }

@@ -629,20 +629,12 @@ static void sampler_retune(struct sampler *s, const struct sampler_plan *plan) {
         thread_sampler_new_epoch(&s->profile);
 }
 
-/* Rows for refused connections, but not for each one. */
-static void sampler_record_refusal(struct sampler *s) {
-    struct refusals row;
-    if (mailbox_take_refusal(s->mailbox, &row))
-        record_event(&s->always.record, RING_EVENT_REFUSED, row.uid, row.pid, row.text);
-}
-
 static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
     sampler_retune(s, plan);
     bool answered = plan->complete || plan->poke;
     if (plan->complete) {
         uint64_t cpu = clock_self_cpu_ns();
         pending_snapshots_poll(&s->complete, s->ps);
-        sampler_record_refusal(s);
         spending_elsewhere(&s->spending, cpu);
     }
     answered |= sampler_answer(s, plan, SAMPLER_FIRST);

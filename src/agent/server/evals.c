@@ -138,6 +138,8 @@ static int evals_start(struct evals *v, const struct call *call, const struct mo
     /* first, because the code may end the process immediately */
     if (v->job)
         evals_note(v, call, RING_EVENT_EVAL, text);
+    if (v->job && call->method != WIRE_EVAL)
+        debugger_state_set_asker(call->uid, call->pid);
     if (v->job && worker_submit(v->worker, v->job, e) != 0) {
         v->job->fini(v->job);
         v->job = NULL;
@@ -161,8 +163,6 @@ void evals_begin(struct evals *v, struct call *call, const struct model_snapshot
         call_answer_error(call, &e);
         return;
     }
-    if (call->method != WIRE_EVAL)
-        debugger_state_set_asker(call->uid, call->pid);
     v->call = call;
     v->main = call->method == WIRE_EVAL && call->want.code->main;
     v->late = v->interrupted = v->stopped = false;

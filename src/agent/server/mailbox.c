@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "agent/access/endpoints_file.h"
+#include "agent/tables/record.h"
 #include "base/clock.h"
+#include "store/ring/ring_tables.h"
 
 int mailbox_init(struct mailbox *m) {
     *m = (struct mailbox){.status.of = {.us_per_sample = NAN,
@@ -393,22 +395,13 @@ void mailbox_nudge(struct mailbox *m) {
 }
 
 void mailbox_note_refusal(struct mailbox *m, uint32_t peer, int64_t uid, const char *text) {
-    uint64_t now = clock_mono_ns();
-    mailbox_lock(m);
-    const struct mailbox_slot *slot = peer ? mailbox_find(m, peer) : NULL;
-    bool due = refusals_note(&m->refusals, now, slot ? slot->uid : uid, slot ? slot->pid : -1, text);
-    m->nudge |= due;
-    if (due)
-        mailbox_changed(m);
-    else
-        mailbox_unlock(m);
-}
-
-bool mailbox_take_refusal(struct mailbox *m, struct refusals *out) {
-    mailbox_lock(m);
-    bool taken = refusals_take(&m->refusals, out);
-    mailbox_unlock(m);
-    return taken;
+    struct refusals row;
+    int64_t pid = -1;
+    if (peer && mailbox_has(m, peer))
+        mailbox_get_client(m, peer, &uid, &pid);
+    if (refusals_note(&m->refusals, clock_mono_ns(), uid, pid, text) && refusals_take(&m->refusals, &row) &&
+        m->record)
+        record_event(m->record, RING_EVENT_REFUSED, row.uid, row.pid, row.text);
 }
 
 void mailbox_set_first(struct mailbox *m, size_t n) {

@@ -138,8 +138,8 @@ struct mailbox {
     struct mailbox_status status;
     size_t server_bytes; /* of the server's thread, as last reported */
     struct config config;
-    uint32_t config_changes; /* a counter */
-    struct refusals refusals;
+    uint32_t config_changes;         /* a counter */
+    struct refusals refusals;        /* for the server's thread */
     bool spoken;                     /* a client has set a sampling mode */
     enum model_sampling spoken_mode; /* the last one that was set */
 };
@@ -161,8 +161,8 @@ void mailbox_introduce(struct mailbox *m, uint32_t peer, int64_t uid, int64_t pi
 /* What mailbox_introduce has recorded; -1 and -1 for no such client. */
 void mailbox_get_client(struct mailbox *m, uint32_t peer, int64_t *uid, int64_t *pid);
 bool mailbox_has(struct mailbox *m, uint32_t peer); /* True if it is still connected. Any thread. */
-/* Record, for the table of events, that a connection was refused, or a request of client `peer`
- * (0: none). */
+/* Write into the table of events that a connection was refused, or a request of client `peer` (0:
+ * none), but not for each one. */
 void mailbox_note_refusal(struct mailbox *m, uint32_t peer, int64_t uid, const char *text);
 /* Ask the sampler. After WIRE_UNSUBSCRIBE it ends the stream of samples, sends those that it has,
  * and then answers. 0, or -1 if there are too many, or another WIRE_PULL. */
@@ -214,9 +214,6 @@ void mailbox_nudge(struct mailbox *m);
 /* ---- for the sampler ---- */
 
 #define MAILBOX_FOREVER UINT64_MAX
-
-/* The row about refusals; true if there is one. */
-bool mailbox_take_refusal(struct mailbox *m, struct refusals *out);
 
 /* With the lock, which is released meanwhile: sleep until there is a request, or until the
  * monotonic time. May return early. */

@@ -3,8 +3,7 @@
  * refusals: rate-limits the rows "refused" in probing.events.
  *
  * After each row there is a pause, twice as long each time, so that endless attempts do not fill
- * the table. Attempts in a pause are counted in the next row. Protected by the lock of the
- * mailbox that contains it.
+ * the table. Attempts in a pause are counted in the next row. Belongs to the server's thread.
  */
 #ifndef AGENT_SERVER_REFUSALS_H
 #define AGENT_SERVER_REFUSALS_H
