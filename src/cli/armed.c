@@ -106,12 +106,7 @@ struct result *armed_ask(struct armed *a, const char *text, struct err *e) {
              at ? at + strlen("%.6f") : text);
     if (database_refresh(a->database, e) != 0)
         return NULL;
-    struct sql_result *r = database_begin(a->database, whole, &q, NULL, NULL, e);
-    struct result *rows = r ? result_take(r, RESULT_BYTES, e) : NULL;
-    sql_end(r);
-    if (!rows)
-        database_explain(a->database, e);
-    return rows;
+    return database_take(a->database, whole, &q, RESULT_BYTES, e);
 }
 
 void armed_end(struct armed *a) {

@@ -110,10 +110,8 @@ static int catch_show_recorded(struct target_address *addr, bool as_json, struct
         "', '" RING_EVENT_FATAL_STACK "', '" RING_EVENT_UNCAUGHT "') ORDER BY timestamp DESC";
     struct sql_query q = {.timeout_s = CATCH_QUERY_S};
     struct database *d = database_open(e);
-    struct sql_result *r =
-        d && database_add(d, addr, e) == 0 ? database_begin(d, text, &q, NULL, NULL, e) : NULL;
-    struct result *rows = r ? result_take(r, RESULT_BYTES, e) : NULL;
-    sql_end(r);
+    struct result *rows =
+        d && database_add(d, addr, e) == 0 ? database_take(d, text, &q, RESULT_BYTES, e) : NULL;
     int rc = rows ? 0 : -1;
     if (rows)
         catch_put_recorded(out, as_json, rows, addr->why);

@@ -66,15 +66,8 @@ enum memory_column {
 };
 
 static struct result *memory_ask(struct database *d, const char *text, struct err *e) {
-    struct sql_query q = {.timeout_s = MEMORY_QUERY_S};
-    struct sql_result *r = database_begin(d, text, &q, NULL, NULL, e);
-    if (!r)
-        return NULL;
-    struct result *rows = result_take(r, RESULT_BYTES, e);
-    sql_end(r);
-    if (!rows)
-        database_explain(d, e);
-    return rows;
+    const struct sql_query q = {.timeout_s = MEMORY_QUERY_S};
+    return database_take(d, text, &q, RESULT_BYTES, e);
 }
 
 /* The growth; unknown while the history is too short. */

@@ -247,3 +247,19 @@ def test_who_may_not(repl_screen, job, probing):
     s = repl_screen(door["address"])
     enter(s, "count * 6")
     s.wait_for(" 42")
+
+
+def test_a_query_goes_before_a_table_that_is_read(repl_screen, training):
+    """A line with % ends the reading of the Tensors screen, which has its rows afterwards all the same."""
+    s = repl_screen(training.pid, columns=120, rows=40)
+    for number in range(3):
+        s.keys("Escape")
+        s.wait_for("F3Search")
+        s.type("5J")
+        s.wait_for(" Code ")
+        s.type("i")
+        ask(s, f"%q SELECT 6 * 7 + {number} AS answer", str(42 + number))
+    s.keys("Escape")
+    s.wait_for("F3Search")
+    s.type("5")
+    s.wait_for("model.head")

@@ -27,15 +27,9 @@ static int export_rows(const struct export_request *r, struct database *d, struc
                        struct err *e) {
     struct sql_query q = {.timeout_s = DATABASE_TIMEOUT_S};
     const struct result_format *f = result_find_format(r->format, e);
-    struct sql_result *query = f ? database_begin(d, r->sql, &q, NULL, NULL, e) : NULL;
-    if (!query)
+    struct result *rows = f ? database_take(d, r->sql, &q, RESULT_BYTES_ALL, e) : NULL;
+    if (!rows)
         return !f || e->code != ERR_OK ? -1 : err_set(e, ERR_USAGE, "--sql: there is no statement in it");
-    struct result *rows = result_take(query, RESULT_BYTES_ALL, e);
-    sql_end(query);
-    if (!rows) {
-        database_explain(d, e);
-        return -1;
-    }
     result_write(rows, f, output_is_stdout(r->output) && isatty(STDOUT_FILENO), out);
     result_unref(rows);
     return 0;

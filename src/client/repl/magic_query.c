@@ -16,25 +16,13 @@ bool magic_is_query(const struct magic *m) {
 
 static int magic_query(const char *sql, const struct magic_way *way, struct strbuf *out, struct err *e) {
     const struct sql_query q = {.max_rows = MAGIC_ROWS, .timeout_s = MAGIC_QUERY_S, .whole = sql};
-    struct sql_error where = {.at = -1};
-    const char *tail = NULL;
-    e->code = ERR_OK;
-    struct sql_result *query = database_begin(way->database, sql, &q, &tail, &where, e);
-    if (!query && e->code == ERR_OK)
-        return err_set(e, ERR_FAILED, "there is no statement in it");
-    if (!query) {
-        database_explain(way->database, e);
-        return -1;
-    }
-    struct result *result = result_take(query, RESULT_BYTES, e);
-    sql_end(query);
-    if (result && result->n_columns > 0)
-        result_put_fitted(result, way->cols, out);
-    if (!result)
-        database_explain(way->database, e);
-    int rc = result ? 0 : -1;
-    result_unref(result);
-    return rc;
+    struct result *rows = database_take(way->database, sql, &q, RESULT_BYTES, e);
+    if (!rows)
+        return e->code == ERR_OK ? err_set(e, ERR_FAILED, "there is no statement in it") : -1;
+    if (rows->n_columns > 0)
+        result_put_fitted(rows, way->cols, out);
+    result_unref(rows);
+    return 0;
 }
 
 static int magic_put_stacks(struct call *c, struct strbuf *out, struct err *e) {

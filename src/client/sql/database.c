@@ -398,6 +398,17 @@ struct sql_result *database_begin(struct database *d, const char *text, const st
     return r;
 }
 
+struct result *database_take(struct database *d, const char *text, const struct sql_query *q,
+                             size_t max_bytes, struct err *e) {
+    e->code = ERR_OK;
+    struct sql_result *r = database_begin(d, text, q, NULL, NULL, e);
+    struct result *rows = r ? result_take(r, max_bytes, e) : NULL;
+    sql_end(r);
+    if (!rows && e->code != ERR_OK)
+        database_explain(d, e);
+    return rows;
+}
+
 void database_explain(const struct database *d, struct err *e) {
     for (size_t i = 0; i < d->n_targets; i++) {
         const struct err *why = &d->targets[i]->live.failure;

@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "client/session/session.h"
+#include "client/sql/result.h"
 #include "store/sql/sql.h"
 
 #define DATABASE_MAX_ROWS 10000 /* default; enough for a person or a screen */
@@ -55,6 +56,11 @@ bool database_cancelled(const struct database *d);
 /* As sql_begin. Continue with sql_next, sql_end. */
 struct sql_result *database_begin(struct database *d, const char *text, const struct sql_query *q,
                                   const char **tail, struct sql_error *where, struct err *e);
+
+/* All rows of the statement that `text` begins with, in at most `max_bytes`; the caller unrefs them.
+ * NULL with the error, explained; its code is ERR_OK if there is no statement. */
+struct result *database_take(struct database *d, const char *text, const struct sql_query *q,
+                             size_t max_bytes, struct err *e);
 
 /* If a target has caused the error of a query, set its code: ERR_LOST it has ended, ERR_ATTACH
  * it cannot be reached. */

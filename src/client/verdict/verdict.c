@@ -81,12 +81,7 @@ void verdicts_fini(struct verdicts *v) {
 static struct result *verdict_query(struct database *d, const char *text, const struct sql_named *named,
                                     size_t n, struct err *e) {
     struct sql_query q = {.timeout_s = VERDICT_TIMEOUT_S, .named = named, .n_named = n, .max_rows = 2};
-    struct sql_result *r = database_begin(d, text, &q, NULL, NULL, e);
-    if (!r)
-        return NULL;
-    struct result *rows = result_take(r, RESULT_BYTES, e);
-    sql_end(r);
-    return rows;
+    return database_take(d, text, &q, RESULT_BYTES, e);
 }
 
 /* The number in the first row; NAN: it is not one, or there is no row. */

@@ -206,10 +206,10 @@ struct app_query {
 
 /* ---- code and debuggers in the job ---- */
 
-/* app_repl.h: code for the job, one thing at a time. */
-/* How a question ended. */
+/* How a question has ended, for whoever asked it. */
 enum app_repl_end { APP_REPL_ANSWERED, APP_REPL_REFUSED };
 
+/* app_repl.h: code for the job, one thing at a time. */
 struct app_repl {
     struct repl_engine engine;
     double began_s;            /* when it was asked, on the caller's clock */

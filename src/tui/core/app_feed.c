@@ -82,6 +82,12 @@ int app_feed_begin(struct app *a, enum app_feed_id id, struct querier *q, struct
     return id == FEED_VERDICTS ? querier_judge(q, e) : querier_run(q, f->text, e);
 }
 
+void app_feed_repeat(struct app *a, enum app_feed_id id) {
+    struct app_feed *f = &a->feeds.feeds[id];
+    f->running = false;
+    f->wanted = true;
+}
+
 void app_feed_put_state(const struct app *a, enum app_feed_id id, struct strbuf *out) {
     const struct app_feed *f = app_feed_get(a, id);
     double age = a->now_s - f->answered_s;

@@ -38,6 +38,9 @@ enum app_feed_id app_feed_next(const struct app *a, enum app_feed_id last);
 /* Run its query. 0, or -1 with the error: then give that to app_take_feed as the answer. */
 int app_feed_begin(struct app *a, enum app_feed_id id, struct querier *q, struct err *e);
 
+/* It was ended for something more urgent, and is wanted as before. */
+void app_feed_repeat(struct app *a, enum app_feed_id id);
+
 /* The age of the rows and how long they took, or why there are none: one line, for a screen's
  * head. */
 void app_feed_put_state(const struct app *a, enum app_feed_id id, struct strbuf *out);

@@ -105,72 +105,110 @@ void host_query_cancel(struct host_query *q) {
         querier_cancel(q->sql.querier);
 }
 
-/* ---- tables that screens show ---- */
+/* ---- tables that screens show, and the Repl screen ---- */
 
-static void host_query_on_feed(void *arg) {
-    struct host_query *q = arg;
-    struct querier_answer answer;
-    if (!querier_take(q->feed.querier, &answer))
-        return;
+static void host_query_begin_shared(struct host_query *q);
+
+/* A query that was not run is answered. */
+static void host_query_refuse_magic(struct host_query *q, const struct err *why) {
+    struct querier_answer refused = {
+        .kind = QUERIER_MAGIC, .error_at = -1, .error = *why, .cancelled = q->magic_is_cancelled};
+    q->magic_is_cancelled = false;
+    app_repl_take_query(q->app, &refused);
+}
+
+static void host_query_take_feed(struct host_query *q, struct querier_answer *answer) {
     const struct app_feed *f = app_feed_get(q->app, q->feed_id);
     bool was_well = f->is_answered && f->failed_s <= 0;
-    app_take_feed(q->app, q->feed_id, &answer);
+    if (answer->cancelled && q->magic_waits) {
+        querier_answer_fini(answer);
+        app_feed_repeat(q->app, q->feed_id);
+        host_query_begin_shared(q);
+        q->answered(q->arg);
+        return;
+    }
+    app_take_feed(q->app, q->feed_id, answer);
     bool may_wait = f->again && was_well && f->failed_s <= 0;
-    host_query_read_feeds(q);
+    host_query_begin_shared(q);
     (may_wait ? q->followed : q->answered)(q->arg);
 }
 
-void host_query_read_feeds(struct host_query *q) {
-    if (host_querier_is_busy(&q->feed))
+static void host_query_on_shared(void *arg) {
+    struct host_query *q = arg;
+    struct querier_answer answer;
+    if (!querier_take(q->shared.querier, &answer))
+        return;
+    if (!q->magic_runs) {
+        host_query_take_feed(q, &answer);
+        return;
+    }
+    q->magic_runs = false;
+    app_repl_take_query(q->app, &answer);
+    host_query_begin_shared(q);
+    q->answered(q->arg);
+}
+
+/* Begin the query that waits. True if it runs. */
+static bool host_query_begin_magic(struct host_query *q) {
+    struct err e;
+    q->magic_waits = false;
+    if (q->magic_is_cancelled) {
+        magic_fini(&q->magic);
+        err_set(&e, ERR_FAILED, "interrupted");
+    } else if (host_querier_open(q, &q->shared, host_query_on_shared, &e) != 0) {
+        magic_fini(&q->magic);
+    } else if (querier_do(q->shared.querier, &q->magic, q->magic_cols, &e) == 0) {
+        q->magic_runs = true;
+        return true;
+    }
+    host_query_refuse_magic(q, &e);
+    return false;
+}
+
+/* Begin what waits, unless something runs: then that follows its answer. */
+static void host_query_begin_shared(struct host_query *q) {
+    if (host_querier_is_busy(&q->shared) || (q->magic_waits && host_query_begin_magic(q)))
         return;
     for (enum app_feed_id id; (id = app_feed_next(q->app, q->feed_id)) != FEED_COUNT;) {
         struct querier_answer refused = {.kind = QUERIER_RUN, .error_at = -1};
         q->feed_id = id;
-        if (host_querier_open(q, &q->feed, host_query_on_feed, &refused.error) == 0 &&
-            app_feed_begin(q->app, id, q->feed.querier, &refused.error) == 0)
+        if (host_querier_open(q, &q->shared, host_query_on_shared, &refused.error) == 0 &&
+            app_feed_begin(q->app, id, q->shared.querier, &refused.error) == 0)
             return;
         app_take_feed(q->app, id, &refused);
     }
 }
 
-/* ---- the Repl screen ---- */
-
-static void host_query_on_magic(void *arg) {
-    struct host_query *q = arg;
-    struct querier_answer answer;
-    if (!querier_take(q->magic.querier, &answer))
-        return;
-    app_repl_take_query(q->app, &answer);
-    q->answered(q->arg);
-}
-
-static void host_query_refuse_magic(struct host_query *q, const struct err *why) {
-    struct querier_answer refused = {.kind = QUERIER_MAGIC, .error_at = -1, .error = *why};
-    app_repl_take_query(q->app, &refused);
-}
+void host_query_read_feeds(struct host_query *q) { host_query_begin_shared(q); }
 
 void host_query_run_magic(struct host_query *q, struct magic *m, int cols) {
-    struct err e;
     host_query_go_to_recording(q);
-    if (host_querier_open(q, &q->magic, host_query_on_magic, &e) != 0)
-        magic_fini(m);
-    else if (querier_do(q->magic.querier, m, cols, &e) == 0)
-        return;
-    host_query_refuse_magic(q, &e);
+    magic_fini(&q->magic);
+    q->magic = *m;
+    memset(m, 0, sizeof *m);
+    q->magic_cols = cols;
+    q->magic_waits = true;
+    if (host_querier_is_busy(&q->shared) && !q->magic_runs)
+        querier_cancel(q->shared.querier);
+    host_query_begin_shared(q);
 }
 
+/* The app asks for this while it handles something, so the answer comes later. */
 void host_query_cancel_magic(struct host_query *q) {
-    if (q->magic.querier)
-        querier_cancel(q->magic.querier);
+    if (q->magic_waits)
+        q->magic_is_cancelled = true;
+    else if (q->magic_runs)
+        querier_cancel(q->shared.querier);
 }
 
 /* ---- the target ---- */
 
 void host_query_set_target(struct host_query *q, const struct target_address *addr) {
-    bool had_magic = host_querier_is_busy(&q->magic);
+    bool had_magic = q->magic_waits || q->magic_runs;
     host_querier_close(&q->sql);
-    host_querier_close(&q->feed);
-    host_querier_close(&q->magic);
+    host_querier_close(&q->shared);
+    magic_fini(&q->magic);
+    q->magic_waits = q->magic_runs = q->magic_is_cancelled = false;
     q->has_ended = false;
     q->has_address = addr != NULL;
     if (addr)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_query: tables of the target on the host's loop: queries of the SQL screen, tables that other
- * screens show (app_feed.h), and queries of the Repl screen (app_repl.h). Each kind has a querier
- * of its own, opened when it is first needed, so that none waits for another. One thread.
+ * screens show (app_feed.h), and queries of the Repl screen (app_repl.h).
+ *
+ * Two queriers, opened when they are first needed. The SQL screen has one for itself: its queries
+ * have no time limit, and its temporary tables are the user's. All others share one; a query of the
+ * Repl screen ends a feed that runs, which is read again afterwards. One thread.
  */
 #ifndef TUI_HOST_HOST_QUERY_H
 #define TUI_HOST_HOST_QUERY_H
@@ -25,8 +28,13 @@ struct host_query {
     /* The same for a table that a screen reads repeatedly: painting may wait. */
     void (*followed)(void *arg);
     void *arg;
-    struct host_querier sql, feed, magic;
-    enum app_feed_id feed_id; /* that is being read, or was last */
+    struct host_querier sql, shared;
+    enum app_feed_id feed_id; /* that is read, or was last */
+    struct magic magic;       /* a query of the Repl screen that waits for the end of a feed; owned */
+    int magic_cols;
+    bool magic_waits;
+    bool magic_runs;
+    bool magic_is_cancelled; /* the one that waits */
     struct target_address address;
     bool has_address;
     bool has_ended; /* the target has ended: from the next query on, ask what it left */
