@@ -128,11 +128,11 @@ static void test_refused(void **state) {
     assert_false(arms_have_mine(&a->data.arms));
     fixture_press(a, "Home");
     fixture_shows(a, 40, 160, "nan: the agent refuses 'arm': no");
-    a->hands.readonly = true;
+    a->row_actions.readonly = true;
     fixture_press(a, "V");
     assert_string_equal(fake_host_take().arm.what, "");
     assert_non_null(strstr(a->message, "--readonly: nan-hunt"));
-    a->hands.readonly = false;
+    a->row_actions.readonly = false;
     fixture_target(&t, FIXTURE_NORMAL);
     t.mode = MODEL_MODE_READONLY;
     app_take_target(a, &t);

@@ -35,9 +35,9 @@ static const struct wire_debugger paused = {.on = true,
 /* What is asked. `port` -1: it is no beginning. */
 static void debug_command_asked(struct app *a, enum wire_method method, enum wire_debug_action action,
                                 int port) {
-    const struct wire_debug *want = &a->told.want;
+    const struct wire_debug *want = &a->debug.want;
     assert_int_equal(a->repl.engine.asked, REPL_DEBUG);
-    assert_int_equal(a->told.def->method, method);
+    assert_int_equal(a->debug.def->method, method);
     assert_int_equal(want->action, action);
     if (action == WIRE_DEBUG_BEGIN) {
         assert_string_equal(want->host, "127.0.0.1");
@@ -55,7 +55,7 @@ static void test_the_key(void **state) {
     (void)state;
     fixture_press(a, "2 B");
     assert_ptr_equal(app_top(a)->def, &screen_repl);
-    assert_true(a->told.want.leased); /* it ends with us */
+    assert_true(a->debug.want.leased); /* it ends with us */
     asks_to_debug(a, 0);
     repl_fixture_answer_debug(a, &listening);
     fixture_shows(a, 24, 80, "debugpy listens on 127.0.0.1:5678, no client is attached");
@@ -80,11 +80,11 @@ static void test_the_commands(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     (void)state;
     command_run(a, "debug 127.0.0.1:4711 --keep");
-    assert_false(a->told.want.leased);
+    assert_false(a->debug.want.leased);
     asks_to_debug(a, 4711);
     repl_fixture_answer_debug(a, &listening);
     command_run(a, "pause-job :3344 --limit 2m");
-    assert_true(a->told.want.limit_s == 120);
+    assert_true(a->debug.want.limit_s == 120);
     debug_command_asked(a, WIRE_PAUSE, WIRE_DEBUG_BEGIN, 3344);
     repl_fixture_answer_debug(a, &paused);
     fixture_shows(a, 24, 80, "paused: 1 of 1 threads are held");
@@ -98,7 +98,7 @@ static void test_the_commands(void **state) {
     fixture_press(a, "y");
     assert_string_equal(fake_host.text, "the job goes on\n");
     command_run(a, "catch");
-    assert_true(a->told.want.limit_s == 300);
+    assert_true(a->debug.want.limit_s == 300);
     debug_command_asked(a, WIRE_CATCH, WIRE_DEBUG_BEGIN, 0);
     repl_fixture_answer_debug(a, &(struct wire_debugger){.on = true, .limit_s = 300, .all_threads = true});
     fixture_shows(a, 24, 80, "an exception that nobody catches, on any thread");
@@ -136,7 +136,7 @@ static void test_refusals(void **state) {
         a,
         &(struct wire_debugger){.refused = "debugpy listens already, on 127.0.0.1:5: debug --off ends it"});
     fixture_shows(a, 24, 80, "debugpy listens already, on 127.0.0.1:5");
-    a->hands.readonly = true;
+    a->row_actions.readonly = true;
     fixture_press(a, "2 B");
     fixture_shows(a, 24, 80, "--readonly: debug would run code in the job");
     command_run(a, "catch");

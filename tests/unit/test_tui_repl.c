@@ -375,7 +375,7 @@ static void test_refusals(void **state) {
 
     a = fixture_app(FIXTURE_NORMAL, 3, false);
     fixture_shows(a, 24, 200, "J Repl");
-    a->hands.readonly = true;
+    a->row_actions.readonly = true;
     fixture_hides(a, 24, 200, "J Repl");
     fixture_press(a, "J");
     assert_ptr_not_equal(app_top(a)->def, &screen_repl);

@@ -495,14 +495,14 @@ static void test_settings_by_command(void **state) {
 static void test_readonly(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     (void)state;
-    a->hands.readonly = true;
+    a->row_actions.readonly = true;
     fixture_press(a, "r");
     assert_shows(a, "--readonly: repr would run code in the job");
     fixture_press(a, ": \"repr Enter");
     assert_shows(a, "--readonly: repr");
     fixture_press(a, "v"); /* that only reads */
     assert_hides(a, "--readonly");
-    a->hands.readonly = false;
+    a->row_actions.readonly = false;
     fixture_press(a, "r");
     assert_shows(a, "which is run in it");
     app_free(a);

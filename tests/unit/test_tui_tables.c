@@ -459,7 +459,7 @@ static void test_watch_a_local(void **state) {
     (void)fake_host_take();
     app_take_status(a, &status); /* once */
     assert_string_equal(fake_host_take().config.key, "");
-    a->hands.readonly = true;
+    a->row_actions.readonly = true;
     fixture_press(a, "W");
     assert_non_null(strstr(a->message, "--readonly"));
     app_free(a);

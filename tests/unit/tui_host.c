@@ -126,7 +126,7 @@ static void fake_host_eval(void *arg, const struct wire_eval *want) {
 static void fake_host_debug(void *arg, enum wire_method method, const struct wire_debug *want) {
     (void)arg;
     (void)method;
-    (void)want; /* app->told has it */
+    (void)want; /* app->debug has it */
 }
 
 static void fake_host_do(void *arg) { (void)arg; /* app->query and app->feeds say what is to be run */ }

@@ -270,7 +270,7 @@ struct app {
     struct settings settings;
     struct data data;           /* of the target that is shown */
     struct app_targets targets; /* all of them, if there are several */
-    struct app_history past;
+    struct app_history history;
     struct app_diff diff;
     struct window window; /* the time that the screens show */
     double now_s;         /* the caller's clock, monotonic */
@@ -311,11 +311,11 @@ struct app {
 
     struct app_query query;
     struct app_repl repl;
-    struct app_debug told;
+    struct app_debug debug;
     struct app_feeds feeds; /* tables that screens show */
     struct app_watch watch;
     struct command_line command;
-    struct row_actions hands;
+    struct row_actions row_actions;
     pid_t attach_more[TARGETS_MAX]; /* to be attached to next: several were chosen together */
     int n_attach_more;
     bool attaches_several; /* the current attach is one of these */

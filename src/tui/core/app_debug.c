@@ -50,7 +50,7 @@ static const struct option_def *debug_command_rows(const struct debug_command_de
 
 static void debug_command_ask_job(struct app *a, const struct debug_command_def *def,
                                   const struct debug_command_request *wish, const char *typed) {
-    struct app_debug *t = &a->told;
+    struct app_debug *t = &a->debug;
     struct wire_debug want;
     struct err e;
     const char *why = app_repl_why_not(a);
@@ -110,7 +110,7 @@ void app_debug_command(struct app *a, const struct debug_command_def *def, const
     struct err e;
     snprintf(words, sizeof words, "%s", argument);
     snprintf(typed, sizeof typed, "%s%s%s", def->command, *argument ? " " : "", argument);
-    if (a->hands.readonly)
+    if (a->row_actions.readonly)
         app_refuse(a, "--readonly: %s would run code in the job or change it", def->command);
     else if (debug_command_parse(def, words, &line, &e) != 0)
         app_refuse(a, "%s", e.text);
@@ -131,15 +131,15 @@ void app_debug_complete(const struct debug_command_def *def, struct command_choi
 bool app_debug_act(struct app *a, enum action action) {
     if (action != ACTION_DEBUG)
         return false;
-    bool theirs = !a->told.debugs && debuggers_have(&a->data.holds, "debug");
-    app_debug_command(a, &debug_command_debug, a->told.debugs ? "--off" : theirs ? "--status" : "");
+    bool theirs = !a->debug.debugs && debuggers_have(&a->data.holds, "debug");
+    app_debug_command(a, &debug_command_debug, a->debug.debugs ? "--off" : theirs ? "--status" : "");
     return true;
 }
 
 /* ---- the answer ---- */
 
 static void app_debug_put(struct app *a, const struct wire_debugger *what) {
-    struct app_debug *t = &a->told;
+    struct app_debug *t = &a->debug;
     const struct debug_command_def *def = t->def;
     struct strbuf text;
     struct err e;
@@ -176,6 +176,6 @@ void app_debug_take(struct app *a, const struct wire_debugger *what) {
 }
 
 void app_debug_forget(struct app *a) {
-    wire_debug_fini(&a->told.want);
-    a->told = (struct app_debug){.def = NULL};
+    wire_debug_fini(&a->debug.want);
+    a->debug = (struct app_debug){.def = NULL};
 }

@@ -62,7 +62,7 @@ static void app_history_step(struct app *a, int step) {
 }
 
 void app_history_leave(struct app *a) {
-    struct app_history *p = &a->past;
+    struct app_history *p = &a->history;
     if (p->has_span && a->data.tally) {
         if (!p->was_set || sample_store_set_span(a->data.tally, SAMPLE_STORE_SPAN, p->from_s, p->to_s) != 0)
             sample_store_clear_span(a->data.tally, SAMPLE_STORE_SPAN);
@@ -106,14 +106,14 @@ void app_history_enter_span(struct app *a, double from_s, double to_s) {
         app_message(a, true, "out of memory for what was before");
     if (done != DATA_STEP_DONE)
         return;
-    a->past.into_span = true;
+    a->history.into_span = true;
     app_update_screens(a);
 }
 
 void app_history_leave_span(struct app *a) {
-    if (a->past.into_span && data_is_stepped(&a->data))
+    if (a->history.into_span && data_is_stepped(&a->data))
         app_set_paused(a, false);
-    a->past.into_span = false;
+    a->history.into_span = false;
 }
 
 /* ---- samples of that time ---- */
@@ -151,7 +151,7 @@ bool app_history_times(const struct app *a, enum sample_store_window chosen, dou
 
 /* Keep the user's span while an earlier moment is shown. */
 static void app_history_keep_span(struct app *a) {
-    struct app_history *p = &a->past;
+    struct app_history *p = &a->history;
     if (p->has_span)
         return;
     p->has_span = true;

@@ -70,10 +70,10 @@ static void app_open_menu_at(struct app *a, const struct input_event *e) {
     a->dirty = true;
     if (!app_screen_can_pick(s) || !app_screen_mouse(s, a, e))
         return;
-    a->hands.menu_row = e->row;
-    a->hands.menu_col = e->col;
+    a->row_actions.menu_row = e->row;
+    a->row_actions.menu_col = e->col;
     app_act(a, ACTION_SHOW_MENU);
-    a->hands.menu_row = a->hands.menu_col = -1;
+    a->row_actions.menu_row = a->row_actions.menu_col = -1;
 }
 
 static void app_mouse(struct app *a, const struct input_event *e) {

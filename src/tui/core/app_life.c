@@ -32,8 +32,8 @@ struct app *app_new(const struct app_config *config) {
     app_repl_init(&a->repl);
     a->log = log_new();
     command_line_init(&a->command);
-    row_actions_init(&a->hands);
-    a->hands.readonly = config->readonly;
+    row_actions_init(&a->row_actions);
+    a->row_actions.readonly = config->readonly;
     app_push(a, config->pick ? &screen_picker : &screen_threads);
     if (a->n_screens == 0) {
         app_free(a);

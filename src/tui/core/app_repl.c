@@ -70,7 +70,7 @@ static void app_repl_trim(struct app_repl *r) {
 const char *app_repl_why_not(const struct app *a) {
     static char why[400];
     const struct data *d = &a->data;
-    if (a->hands.readonly)
+    if (a->row_actions.readonly)
         return "--readonly: no code is run in the job";
     if (data_is_over(d))
         return "the job has ended: no code can be run in it";
@@ -113,7 +113,7 @@ bool app_repl_begin(struct app *a, enum repl_ask what, const char *code, size_t 
     r->began_s = a->now_s;
     a->dirty = true;
     if (what == REPL_DEBUG)
-        a->host.debug(a->host.arg, a->told.def->method, &a->told.want);
+        a->host.debug(a->host.arg, a->debug.def->method, &a->debug.want);
     else if (what != REPL_QUERY) {
         struct wire_eval want = repl_engine_question(&r->engine);
         a->host.eval(a->host.arg, &want);

@@ -158,7 +158,7 @@ bool row_actions_act(struct app *app, enum action action) {
 bool row_actions_refuses(struct app *app, enum action action) {
     struct app_screen *s = app_top(app);
     const struct action_def *row = action_row(action, screen_context(s->def, s->state));
-    if (!app->hands.readonly || !row || !(row->contexts & ACTION_CHANGES))
+    if (!app->row_actions.readonly || !row || !(row->contexts & ACTION_CHANGES))
         return false;
     app_refuse(app, "--readonly: %s would run code in the job or change it", row->name);
     return true;

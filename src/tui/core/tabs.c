@@ -37,7 +37,7 @@ static const struct screen_def *tabs_current(const struct app *a) {
 
 /* Screens that can change the job are not offered if that is refused. */
 static bool tabs_is_refused(const struct app *a, enum action action) {
-    for (const struct action_def *d = action_table(); a->hands.readonly && d->action; d++)
+    for (const struct action_def *d = action_table(); a->row_actions.readonly && d->action; d++)
         if (d->action == action && (d->contexts & ACTION_CHANGES))
             return true;
     return false;

@@ -155,7 +155,7 @@ static void help_init(void *state, struct app *app) {
     help_add(s, (struct help_line){.heading = "In a search or filter"});
     help_add(s, (struct help_line){.name = "Enter Esc", .text = "keep it, or drop it"});
     help_add(s, (struct help_line){.name = "ctrl-u ctrl-w", .text = "delete to the start, delete a word"});
-    s->readonly = app->hands.readonly;
+    s->readonly = app->row_actions.readonly;
     view_init(&s->view, &help_rows, s, NULL);
     list_fit(&s->view.list, s->n, 1);
     s->view.list.selected = 1;

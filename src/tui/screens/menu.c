@@ -47,8 +47,8 @@ static void menu_init(void *state, struct app *app) {
     /* A menu is never the only screen. */
     const struct app_screen *below = &app->screens[app->n_screens - 2];
     s->below = screen_context(below->def, below->state);
-    s->row = app->hands.menu_row;
-    s->col = app->hands.menu_col;
+    s->row = app->row_actions.menu_row;
+    s->col = app->row_actions.menu_col;
     for (const struct action_def *d = action_table(); d->action && s->n_all < MENU_MAX; d++)
         if ((d->contexts & ACTION_FOR_ROW) && (d->contexts & ACTION_IN(s->below)) &&
             row_actions_can(app, below, d->action))
@@ -88,7 +88,7 @@ static void menu_draw(void *state, struct app *app, struct grid *g, struct rect 
         int at = s->list.top + i;
         const struct action_def *d = s->items[at];
         struct rect row = {s->box.row + 1 + i, s->box.col, 1, s->box.cols};
-        bool off = app->hands.readonly && (d->contexts & ACTION_CHANGES);
+        bool off = app->row_actions.readonly && (d->contexts & ACTION_CHANGES);
         enum theme_role role = at == s->list.selected ? ROLE_SELECTION : off ? ROLE_MUTED : ROLE_STATUS;
         uint32_t code = action_key(d, s->below, 0);
         char key[ACTION_KEY_NAME] = "";
