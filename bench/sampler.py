@@ -380,7 +380,7 @@ def part_wakeups(args):
     seconds = 5 * args.seconds
     try:
         inject(args.build, job.pid)
-        time.sleep(5)  # what the attach itself set off is over, and nobody has run for a while
+        time.sleep(8 * args.seconds)  # what the attach itself set off is over; the sampler's sleep grows for 26 s
         out = {"nobody": wakes_of([job.pid], seconds)}
         screen = pseudo_terminal.Screen(os.path.join(args.build, "probing-top"), str(job.pid))
         screen.drain(5)

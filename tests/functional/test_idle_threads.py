@@ -5,8 +5,10 @@ import os
 import time
 from collections import defaultdict
 
+import ring_file
 from agent_job import job  # noqa: F401
 from agent_wire import Client, Profile
+from conftest import wait_until
 
 WAITERS = 60
 NAPPER = "lambda: [(time.sleep(0.3), [hot_inner() for _ in range(300)]) for _ in range(100000)]"
@@ -46,14 +48,14 @@ def test_many_idle_threads_have_a_sample_of_every_tick(job):  # noqa: F811
     assert any(s["on_cpu"] and "hot_inner" in s["frames"] for s in samples if s["thread"] == "napper")
 
 
-def wakes(pid):
-    """How often the sampler's thread has gone to sleep so far."""
+def wakes(pid, thread="probing-smp"):
+    """How often a thread of the agent has gone to sleep so far."""
     for task in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{task}/status", encoding="utf-8") as status:
             fields = dict(line.split(":", 1) for line in status)
-        if fields["Name"].strip() == "probing-smp":
+        if fields["Name"].strip() == thread:
             return int(fields["voluntary_ctxt_switches"])
-    raise AssertionError("the agent has no sampler")
+    raise AssertionError(f"the agent has no {thread}")
 
 
 def test_while_nobody_runs_ticks_are_slept_through(job):  # noqa: F811
@@ -78,3 +80,30 @@ def test_while_nobody_runs_ticks_are_slept_through(job):  # noqa: F811
     assert not any(s["torn"] or s["on_cpu"] for s in waiting)  # True or unknown would be more than was seen
     assert len({s["timestamp"] for s in waiting}) == len(waiting) and all("wait_for_ever" in s["frames"] for s in waiting)
     assert any(s["on_cpu"] and "hot_inner" in s["frames"] for s in profile.samples if s["thread"] == "hot")
+
+
+def test_for_the_tables_alone_an_idle_job_is_read_once_a_second(job, data_dir):  # noqa: F811
+    j = job(env={"PROBING_SAMPLE_RATE": "10", "PROBING_MAX_MEMORY": "2MB"})
+    j.do("spawn('waiter', wait_for_ever)")
+    j.start()
+
+    def rows(thread):
+        folders = ring_file.folders(data_dir, j.pid)
+        return [row for row in ring_file.read(folders[-1], "python.samples") if row["thread"] == thread] if folders else []
+
+    wait_until(lambda: len(rows("waiter")) > 10, timeout=20, what="samples", interval=0.1)
+    # The sleep grows with the rest: after 10 s it is half a second. The server's thread is not needed for it.
+    deadline, rate = time.monotonic() + 60, 10
+    while rate > 3 and time.monotonic() < deadline:
+        slept, served, began = wakes(j.pid), wakes(j.pid, "probing-srv"), time.monotonic()
+        before = len(rows("waiter"))
+        time.sleep(3)
+        rate = (wakes(j.pid) - slept) / (time.monotonic() - began)
+    assert rate <= 3 and wakes(j.pid, "probing-srv") - served <= 1
+    # Each tick that was slept through has its samples all the same, and they are known.
+    waiting = rows("waiter")[before:]
+    assert len(waiting) >= 10
+    assert not any(row["torn"] or row["on_cpu"] or row["on_cpu"] is None for row in waiting)
+    # A thread that runs is seen at every tick again.
+    j.do("spawn('hot', hot_loop)")
+    wait_until(lambda: sum(bool(row["on_cpu"]) for row in rows("hot")) > 10, timeout=20, what="a busy thread", interval=0.1)

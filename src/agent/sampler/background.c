@@ -56,6 +56,14 @@ void background_tune(struct background *a, double hz, bool listened, struct back
     a->listened = listened;
 }
 
+uint64_t background_latest_ns(const struct background *a, uint64_t now_ns) {
+    uint64_t due = record_due_ns(&a->record);
+    if (due == RECORD_NEVER)
+        return due;
+    /* those that are due are written at this tick */
+    return due + BACKGROUND_LATE_NS + (due <= now_ns ? CLOCK_NS_PER_S : 0);
+}
+
 void background_plan_second(const struct background *a, bool tick, bool ticking, uint64_t now_ns,
                             struct background_plan *plan, uint64_t *next_ns) {
     uint64_t due = record_due_ns(&a->record);

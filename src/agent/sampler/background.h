@@ -18,6 +18,10 @@
 #include "agent/tables/record.h"
 #include "agent/torch/training.h"
 
+/* Longest time between two ticks while nobody runs: rows of a second that wait for the tick after
+ * them */
+#define BACKGROUND_SLEEP_NS (1300 * CLOCK_NS_PER_MS)
+
 struct background {
     struct record record;
     struct config config;
@@ -61,6 +65,10 @@ void background_tune(struct background *a, double hz, bool listened, struct back
  * ticks. */
 void background_plan_second(const struct background *a, bool tick, bool ticking, uint64_t now_ns,
                             struct background_plan *plan, uint64_t *next_ns);
+
+/* The time until which the rows of the second after `now_ns` may wait for a tick; RECORD_NEVER
+ * without tables. */
+uint64_t background_latest_ns(const struct background *a, uint64_t now_ns);
 
 /* The samples being collected, for the writers of rows. Borrowed until the next tick. */
 struct record_samples background_samples(const struct thread_sampler *p);

@@ -422,7 +422,8 @@ static void sampler_post_batch(struct sampler *s, const struct sampler_batch *to
     pthread_mutex_unlock(&m->lock);
 }
 
-static void sampler_send_batches(struct sampler *s) {
+/* False if nobody wants one. */
+static bool sampler_send_batches(struct sampler *s) {
     struct sampler_batch list[MAILBOX_SLOTS];
     size_t n = sampler_list_listeners(s, list);
     for (size_t i = 0; i < n; i++) {
@@ -441,6 +442,7 @@ static void sampler_send_batches(struct sampler *s) {
     }
     for (size_t i = 0; i < n; i++)
         queue_bytes_unref(list[i].bytes);
+    return n > 0;
 }
 
 static void sampler_flush(void *arg) {
@@ -450,9 +452,10 @@ static void sampler_flush(void *arg) {
     s->flush_due_ns = clock_mono_ns() + s->batch_ns;
     if (s->profile.n_samples == 0)
         return;
-    sampler_send_batches(s);
+    bool sent = sampler_send_batches(s);
     sampler_publish(s, NULL);
-    s->wake(s->arg);
+    if (sent)
+        s->wake(s->arg);
     spending_batch(&s->spending, cpu);
 }
 
@@ -467,16 +470,32 @@ static void sampler_pass_ticks(struct sampler *s) {
     memmove(s->passed_ns, s->passed_ns + n, s->n_passed * sizeof s->passed_ns[0]);
 }
 
+#define SAMPLER_SLEEP_SHARE 20 /* of the time for which nobody has run already */
+
+/* When to read again while nobody runs. If the samples are only for the tables, the sleep grows
+ * with the rest of the job, until there is one wakeup for the rows of each second: what is lost of
+ * a run that begins meanwhile is a small part of the rest before it. */
+static uint64_t sampler_sleep_until(const struct sampler *s, uint64_t now) {
+    uint64_t idle = thread_sampler_idle_ns(&s->profile), until = now + THREAD_SAMPLER_WAIT_NS;
+    if (!idle)
+        return 0;
+    if (s->always.listened || idle / SAMPLER_SLEEP_SHARE < THREAD_SAMPLER_WAIT_NS)
+        return until;
+    uint64_t latest = background_latest_ns(&s->always, now), sleep = now + idle / SAMPLER_SLEEP_SHARE;
+    until = sleep < latest ? sleep : latest;
+    return until < now + BACKGROUND_SLEEP_NS ? until : now + BACKGROUND_SLEEP_NS;
+}
+
 /* Draw the times of the next ticks. While no thread runs, several ticks share one reading: the
  * result is the same, and waking up is the main cost. */
 static void sampler_draw_ticks(struct sampler *s, uint64_t mean_ns) {
     uint64_t now = clock_mono_ns(), next = now + cost_pace_next_ns(&s->pace, mean_ns);
-    bool yields = thread_sampler_is_idle(&s->profile);
+    uint64_t until = sampler_sleep_until(s, now);
     s->n_passed = 0;
     s->tick_due_ns = next;
-    while (yields && s->n_passed < THREAD_SAMPLER_PENDING - 1) {
+    while (s->n_passed < THREAD_SAMPLER_PASSED - 1) {
         next += cost_pace_next_ns(&s->pace, mean_ns);
-        if (next - now > THREAD_SAMPLER_WAIT_NS)
+        if (next > until)
             return;
         s->passed_ns[s->n_passed++] = s->tick_due_ns;
         s->tick_due_ns = next;

@@ -53,7 +53,7 @@ struct sampler {
     uint64_t tick_due_ns, flush_due_ns; /* SAMPLER_NEVER while nobody samples */
     uint64_t batch_ns;                  /* time between two batches */
     /* ticks before the one at tick_due_ns that are skipped in sleep */
-    uint64_t passed_ns[THREAD_SAMPLER_PENDING - 1];
+    uint64_t passed_ns[THREAD_SAMPLER_PASSED - 1];
     size_t n_passed;
     uint32_t planned; /* the mailbox's count of changes at the last complete plan */
     bool replan;      /* the plan is out of date for another reason */

@@ -562,19 +562,19 @@ void thread_sampler_tick(struct thread_sampler *p, struct pystack *ps, uint64_t 
             thread_sampler_tick_thread(p, ps, &p->threads[i], timestamp);
 }
 
-bool thread_sampler_is_idle(const struct thread_sampler *p) {
+uint64_t thread_sampler_idle_ns(const struct thread_sampler *p) {
     uint64_t now = clock_mono_ns();
     if (p->n_threads == 0 || p->n_pending || now - p->moved_ns < THREAD_SAMPLER_REST_NS ||
         thread_sampler_is_restless(p, now))
-        return false;
+        return 0;
     for (size_t i = 0; i < p->n_threads; i++)
         if (p->threads[i].active || p->threads[i].asked || !p->threads[i].looked || !p->threads[i].py.tid)
-            return false;
-    return true;
+            return 0;
+    return now - p->moved_ns;
 }
 
 void thread_sampler_pass(struct thread_sampler *p, double timestamp) {
-    if (p->n_pending == THREAD_SAMPLER_PENDING)
+    if (p->n_pending == THREAD_SAMPLER_PASSED)
         thread_sampler_settle(p);
     for (size_t i = 0; p->n_pending == 0 && i < p->n_threads; i++)
         p->threads[i].rested = !p->threads[i].active;

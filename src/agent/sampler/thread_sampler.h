@@ -26,6 +26,7 @@
 /* ticks in a row without a check of idle threads */
 #define THREAD_SAMPLER_PENDING 4
 #define THREAD_SAMPLER_WAIT_NS (50 * CLOCK_NS_PER_MS) /* and their maximum duration */
+#define THREAD_SAMPLER_PASSED 32                      /* ticks in a row that are skipped in sleep */
 #define THREAD_SAMPLER_BATCH 8000                     /* samples */
 
 struct thread_sampler_thread {
@@ -71,7 +72,7 @@ struct thread_sampler {
     uint64_t marked_ns, restless_ns; /* when the list's marks were last checked and had changed */
     uint64_t idle_looked_ns;         /* when that was last compared */
     /* timestamps of the ticks since then, for which idle threads have no sample yet */
-    double pending[THREAD_SAMPLER_PENDING];
+    double pending[THREAD_SAMPLER_PASSED];
     size_t n_pending;
     bool waiting;                               /* this tick is one of them */
     uint64_t last_tick_ns, elapsed_ns, n_ticks; /* of this batch */
@@ -109,9 +110,9 @@ void thread_sampler_new_epoch(struct thread_sampler *p);
 /* Sample all Python threads; `wanted_ns` is the mean time between ticks. */
 void thread_sampler_tick(struct thread_sampler *p, struct pystack *ps, uint64_t wanted_ns);
 
-/* True if nobody has run for a while. Then ticks may be skipped in sleep and recorded later by
- * thread_sampler_pass. */
-bool thread_sampler_is_idle(const struct thread_sampler *p);
+/* For how long nobody has run; 0 if somebody did lately. Otherwise ticks may be skipped in sleep
+ * and recorded later by thread_sampler_pass. */
+uint64_t thread_sampler_idle_ns(const struct thread_sampler *p);
 
 /* Record a skipped tick, before the next thread_sampler_tick. */
 void thread_sampler_pass(struct thread_sampler *p, double timestamp);
