@@ -359,7 +359,7 @@ void host_close_session(struct host *r) {
     if (r->app)
         host_repl_leave(r->app, r->session);
     host_leave_children(r);
-    if (!r->targets.app) /* otherwise it is kept there */
+    if (!r->app || !r->app->targets.n) /* otherwise it is kept there */
         session_free(r->session);
     r->session = NULL;
     r->sampling = r->slowed = r->native = false;
@@ -863,7 +863,7 @@ static void host_fini(struct host *r) {
     loop_unwatch(r->source.watch);
     source_reader_free(r->source.reader);
     host_close_session(r);
-    host_targets_fini(&r->targets);
+    host_close_targets(r);
     loop_unwatch(r->input);
     loop_unwatch(r->signals);
     loop_unwatch(r->attaching);

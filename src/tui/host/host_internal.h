@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_internal: what the files of the host share: its state, painting and subscribing (host.c),
- * finding and changing the target (host_open.c). On the loop's thread.
+ * finding and changing the target
+ * (host_targets.c). On the loop's thread.
  */
 #ifndef TUI_HOST_HOST_INTERNAL_H
 #define TUI_HOST_HOST_INTERNAL_H
@@ -14,9 +15,16 @@
 #include "tui/host/host_row_actions.h"
 #include "tui/host/host_theme.h"
 #include "tui/host/host_query.h"
-#include "tui/host/host_targets.h"
 
 struct host_config;
+
+/* One of several targets and the session with it; `addr.pid` may be 0. */
+struct host_target {
+    struct host *host;
+    int index;
+    struct target_address addr;
+    struct session *session; /* NULL: it could not begin */
+};
 
 /* Lines of source files, read by a worker. */
 struct host_source {
@@ -60,8 +68,8 @@ struct host {
     struct loop *loop;
     struct term *term; /* NULL until there is something to show */
     struct grid grid;
-    struct session *session;     /* with the target that is shown */
-    struct host_targets targets; /* if there are several: the sessions belong to them */
+    struct session *session;                 /* with the target that is shown */
+    struct host_target targets[TARGETS_MAX]; /* if there are several: the sessions belong to them */
     struct loop_timer *paint, *open, *tick, *list;
     struct loop_watch *input, *signals, *attaching, *listed, *children_watch;
     struct lister *lister;     /* NULL: the command line named a target */
@@ -126,13 +134,16 @@ void host_leave_children(struct host *r);
 /* Read them as often as they are shown; not while the view is frozen. */
 void host_pace_children(struct host *r);
 
-/* ---- host_open.c ---- */
+/* ---- host_targets.c ---- */
 
 /* Several targets were named: connect to all, show the first. 0, or -1 with the error. */
 int host_open_all(struct host *r, struct err *e);
 
-/* Show another one of them. */
+/* Show another one of them; the streams of the one that was shown are slowed. */
 void host_switch(struct host *r, int i);
+
+/* End the sessions with several. */
+void host_close_targets(struct host *r);
 
 /* The picker's list: make it, take it when it is done, and make it again after a while. */
 void host_list(struct host *r);
