@@ -19,6 +19,7 @@
 
 #include "agent/entry.h"
 #include "agent/fork.h"
+#include "agent/life.h"
 #include "agent/threads.h"
 #include "agent/autostart_match.h"
 #include "base/agent_abi.h"
@@ -198,6 +199,11 @@ __attribute__((constructor)) static void autostart_on_load(void) {
     if (match == AUTOSTART_MATCH_ONCE)
         autostart_keep_from_children(rest);
     fork_set_starter(autostart_in_child);
-    if (match > AUTOSTART_MATCH_NONE)
-        autostart_create(autostart_preloaded);
+    if (match <= AUTOSTART_MATCH_NONE)
+        return;
+    /* Python may fork before the thread has started an agent here. Without a handler only such
+     * children get none. */
+    if (autostart.nested)
+        life_watch_forks(fork_in_child);
+    autostart_create(autostart_preloaded);
 }

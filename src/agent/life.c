@@ -61,12 +61,25 @@ bool life_in_child(void) {
     return had_agent;
 }
 
-/* Initialise once, under the lock. 0 or -1. */
-static int life_make(void (*in_child)(void)) {
-    pthread_condattr_t attr;
+static int life_set_handler(void (*in_child)(void)) {
     if (!life.fork_set && pthread_atfork(NULL, NULL, in_child) != 0)
         return -1;
     life.fork_set = true;
+    return 0;
+}
+
+int life_watch_forks(void (*in_child)(void)) {
+    life_lock();
+    int rc = life_set_handler(in_child);
+    life_unlock();
+    return rc;
+}
+
+/* Initialise once, under the lock. 0 or -1. */
+static int life_make(void (*in_child)(void)) {
+    pthread_condattr_t attr;
+    if (life_set_handler(in_child) != 0)
+        return -1;
     if (life.made)
         return 0;
     if (pthread_condattr_init(&attr) != 0)

@@ -36,6 +36,10 @@ bool life_is_invited(void);
 /* enum agent_way: how the running agent was started. */
 uint32_t life_came_by(void);
 
+/* Have `in_child` called in the child of each fork from now on; life_start does it, too. 0, or -1
+ * if the C library refuses. */
+int life_watch_forks(void (*in_child)(void));
+
 /* In the child of a fork: reset. True if the parent had an agent. */
 bool life_in_child(void);
 

@@ -353,6 +353,24 @@ def test_launch_of_a_launcher(launched, probing, any_python, tmp_path, recursive
             assert not has_agent_threads(child)
 
 
+EARLY = """
+import os
+child = os.fork()
+if child:
+    os.write(int(os.environ["READY_FD"]), b"%d\\n" % child)
+import time
+while True:
+    time.sleep(0.05)
+"""
+
+
+def test_a_fork_before_there_is_an_agent(launched, any_python):
+    """The first thing that a program does, while the agent still waits for Python: the child gets one as well."""
+    for _ in range(3):
+        process = launched("-r", any_python, "-S", "-E", "-c", EARLY)
+        wait_for_agent(int(process.ready))
+
+
 def elf(path, bits=64, loader=None):
     """An executable as far as its headers go."""
     ident = b"\x7fELF" + bytes([bits // 32, 1, 1]) + bytes(9)
