@@ -102,7 +102,8 @@ static void calls_begin(struct calls *c, struct call *call, const struct model_s
         evals_begin(&c->evals, call, found);
 }
 
-/* True if it waits for frames now; `*tid`: those of one thread, or of all (0). */
+/* Some requests see variables of frames, of one thread or of all: true if the sampler reads these
+ * now. */
 static bool calls_read_frames(struct call *call) {
     const struct virtual_tables_table *table =
         call->method == WIRE_ROWS ? virtual_tables_find_table(call->want.rows->table) : NULL;
