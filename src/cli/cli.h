@@ -123,6 +123,8 @@ int cli_listen(const struct target_address *addr, const char *address, bool look
 /* Print the addresses where it listens, and the tokens. */
 void cli_put_listening(struct strbuf *out, const struct wire_listening *l);
 
+struct call;
+
 /* verb_eval.c: options of the verbs that run code: eval, execute, repl. */
 struct cli_eval_options {
     struct cli_options common; /* first */
@@ -139,5 +141,9 @@ int cli_eval_read_frame(const char *text, struct wire_eval *want, struct err *e)
 
 /* Append a text of the job: sanitised for a terminal, unchanged for anything else. */
 void cli_eval_put_text(struct strbuf *out, const struct wire_text *t, bool terminal);
+
+/* Reach the target and connect to the agent that runs code in it; `addr` is then its address. NULL
+ * with the error. */
+struct call *cli_eval_open(struct target_address *addr, struct err *e);
 
 #endif

@@ -171,10 +171,23 @@ static int eval_put(const struct wire_eval *want, const struct wire_evaluated *v
     return rc == 0 && failed ? repl_engine_explain(v, want->timeout_s, "", e) : rc;
 }
 
+struct call *cli_eval_open(struct target_address *addr, struct err *e) {
+    const struct target_options how = {.no_inject = false};
+    if (target_reach(addr, &how, e) != 0)
+        return NULL;
+    if (addr->recorded[0])
+        err_set(e, ERR_LOST, "the process of %s has ended: no code can be run in it", addr->recorded);
+    else if (addr->mode == MODEL_MODE_READONLY)
+        err_set(e, ERR_ATTACH, "code is run by an agent, and none can be put into process %d: %s",
+                (int)addr->pid, addr->why);
+    else
+        return call_open(addr, e);
+    return NULL;
+}
+
 static int eval_run(const struct cli_options *o, bool execute, struct target_address *addr,
                     struct strbuf *out, struct err *e) {
     const struct cli_eval_options *mine = (const struct cli_eval_options *)(const void *)o;
-    const struct target_options how = {.no_inject = false};
     struct wire_eval want = {
         .timeout_s = mine->timeout_s, .output_bytes = mine->output_kib * 1024, .main = mine->main};
     struct wire_evaluated what;
@@ -185,15 +198,8 @@ static int eval_run(const struct cli_options *o, bool execute, struct target_add
     int rc = cli_eval_read_frame(mine->frame, &want, e);
     if (rc == 0)
         rc = eval_read_code(o->operand, execute, &code, &want, e);
-    if (rc == 0)
-        rc = target_reach(addr, &how, e);
-    if (rc == 0 && addr->recorded[0])
-        rc = err_set(e, ERR_LOST, "the process of %s has ended: no code can be run in it", addr->recorded);
-    else if (rc == 0 && addr->mode == MODEL_MODE_READONLY)
-        rc = err_set(e, ERR_ATTACH, "code is run by an agent, and none can be put into process %d: %s",
-                     (int)addr->pid, addr->why);
     if (rc == 0) {
-        c = call_open(addr, e);
+        c = cli_eval_open(addr, e);
         rc = c ? call_eval(c, &want, &texts, &what, e) : -1;
     }
     if (rc == 0)

@@ -123,20 +123,6 @@ static void repl_lose(struct repl *r, const struct err *why) {
     r->lost = *why;
 }
 
-static int repl_reach(struct repl *r, struct err *e) {
-    const struct target_options how = {.no_inject = false};
-    struct target_address addr = r->given;
-    if (target_reach(&addr, &how, e) != 0)
-        return -1;
-    if (addr.recorded[0])
-        return err_set(e, ERR_LOST, "the process of %s has ended: no code can be run in it", addr.recorded);
-    if (addr.mode == MODEL_MODE_READONLY)
-        return err_set(e, ERR_ATTACH, "code is run by an agent, and none can be put into process %d: %s",
-                       (int)addr.pid, addr.why);
-    r->call = call_open(&addr, e);
-    return r->call ? 0 : -1;
-}
-
 /* Connect, if there is no connection. 0, or -1 with the error; ERR_LOST: the job has ended. */
 static int repl_connect(struct repl *r, struct err *e) {
     char why[3 * sizeof r->lost.text];
@@ -146,7 +132,9 @@ static int repl_connect(struct repl *r, struct err *e) {
         *e = r->lost;
         return -1;
     }
-    if (repl_reach(r, e) != 0)
+    struct target_address addr = r->given;
+    r->call = cli_eval_open(&addr, e);
+    if (!r->call)
         return -1;
     call_set_stop(r->call, repl_stop, r);
     if (r->lost.code != ERR_OK) {
