@@ -201,8 +201,14 @@ static int inject_try(struct inject_job *job, bool late) {
         job->out->already = true;
     if (rc != 0)
         return rc == 1 ? 0 : -1;
-    if (late)
+    if (late) {
+        /* the time limit can be over before the first try */
+        if (!job->e->text[0])
+            err_set(job->e, ERR_ATTACH,
+                    "process %d: no time was left to attach to it: the machine is overloaded; try again",
+                    (int)job->req->pid);
         return INJECT_RETRY;
+    }
     check_gather(job->req->pid, &job->mem, &facts);
     rc = check_judge(&facts, job->e);
     job->traced = facts.exists && facts.status.tracer_pid > 0;
@@ -296,6 +302,7 @@ int inject_process(const struct inject_request *req, struct inject_result *out, 
     sigset_t deferred, kept;
     pthread_t worker;
     *out = (struct inject_result){0};
+    *e = (struct err){0};
     struct inject_job *job = calloc(1, sizeof *job);
     if (!job)
         return err_set(e, ERR_FAILED, "out of memory");

@@ -117,3 +117,13 @@ def test_a_job_that_hardly_gets_a_processor(job, inject, broken_agent):
         hog.wait()
     check_nothing_left(running, before)
     assert not running.memory_files()
+
+
+def test_hardly_any_time(job, probing):
+    """Whatever the time was too short for is named."""
+    running = job(SLEEP)
+    for _ in range(15):
+        done = probing(str(running.pid), "inject", "--timeout", "0.01")
+        assert done.status in (0, 3) and (done.status == 0 or f"process {running.pid}" in done.stderr), done
+        if done.status == 0:
+            assert probing(str(running.pid), "eject").status == 0
