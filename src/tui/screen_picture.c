@@ -15,7 +15,6 @@
 #include "tui/core/app_life.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/app_take.h"
-#include "tui/core/app_wants.h"
 #include "tui/core/screen.h"
 #include "tui/view/layout.h"
 

@@ -62,9 +62,9 @@ def test_adding_a_key(copy, build_dir):
     tui = copy.src / "tui"
     insert(tui / "keys" / "action.h", r"^ *ACTION_COUNT,", name)
     insert(tui / "core" / "action_table.c", r"^ *\{ACTION_NONE, NULL", row)
-    app = tui / "core" / "app_act.c"
+    app = tui / "core" / "app_input.c"
     text = app.read_text(encoding="utf-8")
-    place = text.index("    default:", text.index("static bool app_act_common("))
+    place = text.index("    default:", text.index("static bool app_input_act_common("))
     app.write_text(text[:place] + answer + text[place:], encoding="utf-8")
     keys = build_from_copy(build_dir, copy.root, PRESS, "press")
     listed = subprocess.run([keys], capture_output=True, text=True)

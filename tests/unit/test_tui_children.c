@@ -10,11 +10,9 @@
 #include <cmocka.h>
 
 #include "tui/core/app.h"
-#include "tui/core/app_attach.h"
-#include "tui/core/app_draw.h"
 #include "tui/core/app_life.h"
+#include "tui/core/app_draw.h"
 #include "tui/core/app_take.h"
-#include "tui/core/app_wants.h"
 #include "unit/tui_children.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"

@@ -27,7 +27,7 @@ static void assert_hides(struct app *a, const char *what) { fixture_hides(a, 24,
 static void type_line(struct app *a, const char *line) {
     fixture_press(a, ":");
     for (const char *p = line; *p; p++)
-        app_key(a, (uint32_t)(unsigned char)*p);
+        app_input_key(a, (uint32_t)(unsigned char)*p);
     fixture_press(a, "Enter");
 }
 

@@ -14,8 +14,7 @@
 #include "tui/core/app_life.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/app_take.h"
-#include "tui/core/app_wants.h"
-#include "tui/core/command_run.h"
+#include "tui/core/app_input.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
 #include "unit/tui_repl.h"
@@ -79,11 +78,11 @@ static void test_the_key(void **state) {
 static void test_the_commands(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     (void)state;
-    command_run(a, "debug 127.0.0.1:4711 --keep");
+    app_input_command(a, "debug 127.0.0.1:4711 --keep");
     assert_false(a->debug.want.leased);
     asks_to_debug(a, 4711);
     repl_fixture_answer_debug(a, &listening);
-    command_run(a, "pause-job :3344 --limit 2m");
+    app_input_command(a, "pause-job :3344 --limit 2m");
     assert_true(a->debug.want.limit_s == 120);
     debug_command_asked(a, WIRE_PAUSE, WIRE_DEBUG_BEGIN, 3344);
     repl_fixture_answer_debug(a, &paused);
@@ -91,18 +90,18 @@ static void test_the_commands(void **state) {
     fixture_shows(a, 24, 80, "held at /train.py:7 step");
     fixture_press(a, "y");
     assert_string_equal(fake_host.text, "(echo abcdef; cat) | nc 127.0.0.1 3344\n");
-    command_run(a, "pause-job --off");
+    app_input_command(a, "pause-job --off");
     debug_command_asked(a, WIRE_PAUSE, WIRE_DEBUG_END, 0);
     repl_fixture_answer_debug(a, &ended);
     fixture_shows(a, 24, 80, "the job goes on");
     fixture_press(a, "y");
     assert_string_equal(fake_host.text, "the job goes on\n");
-    command_run(a, "catch");
+    app_input_command(a, "catch");
     assert_true(a->debug.want.limit_s == 300);
     debug_command_asked(a, WIRE_CATCH, WIRE_DEBUG_BEGIN, 0);
     repl_fixture_answer_debug(a, &(struct wire_debugger){.on = true, .limit_s = 300, .all_threads = true});
     fixture_shows(a, 24, 80, "an exception that nobody catches, on any thread");
-    command_run(a, "catch --status");
+    app_input_command(a, "catch --status");
     debug_command_asked(a, WIRE_CATCH, WIRE_DEBUG_STATUS, 0);
     app_free(a);
 }
@@ -120,13 +119,13 @@ static void test_refusals(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        command_run(a, bad[i][0]);
+        app_input_command(a, bad[i][0]);
         assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
         assert_ptr_not_equal(app_top(a)->def, &screen_repl);
         fixture_shows(a, 24, 200, bad[i][1]);
     }
-    command_run(a, "debug");
-    command_run(a, "pause-job"); /* one at a time */
+    app_input_command(a, "debug");
+    app_input_command(a, "pause-job"); /* one at a time */
     fixture_shows(a, 24, 80, "code runs: ctrl-c ends it");
     asks_to_debug(a, 0);
     fixture_press(a, "ctrl-c");
@@ -139,7 +138,7 @@ static void test_refusals(void **state) {
     a->row_actions.readonly = true;
     fixture_press(a, "2 B");
     fixture_shows(a, 24, 80, "--readonly: debug would run code in the job");
-    command_run(a, "catch");
+    app_input_command(a, "catch");
     fixture_shows(a, 24, 80, "--readonly: catch would run code in the job");
     assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
     app_free(a);

@@ -15,12 +15,10 @@
 
 #include "tui/screens/flame/flame_state.h"
 #include "tui/core/app.h"
-#include "tui/core/app_details.h"
 #include "tui/core/app_input.h"
 #include "tui/core/app_life.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/app_take.h"
-#include "tui/core/app_wants.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
 

@@ -17,10 +17,8 @@
 
 #include "tui/model/snapshot_history.h"
 #include "tui/core/app.h"
-#include "tui/core/app_details.h"
 #include "tui/core/app_life.h"
 #include "tui/core/app_take.h"
-#include "tui/core/app_wants.h"
 #include "tui/core/window.h"
 #include "unit/tui_children.h"
 #include "unit/tui_fixture.h"

@@ -11,7 +11,7 @@
 
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
-#include "tui/core/app_details.h"
+#include "tui/core/app.h"
 #include "tui/core/app_draw.h"
 #include "tui/core/app_life.h"
 #include "tui/core/app_take.h"

@@ -12,7 +12,6 @@
 #include <locale.h>
 
 #include "tui/core/app.h"
-#include "tui/core/app_details.h"
 #include "tui/core/app_draw.h"
 #include "tui/core/app_life.h"
 #include "tui/core/app_take.h"

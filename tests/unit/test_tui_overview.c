@@ -18,7 +18,6 @@
 #include "tui/core/app_life.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/app_take.h"
-#include "tui/core/app_wants.h"
 #include "tui/model/events.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_tables.h"

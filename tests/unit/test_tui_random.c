@@ -18,7 +18,6 @@
 
 #include "base/clock.h"
 #include "tui/core/app.h"
-#include "tui/core/app_details.h"
 #include "tui/core/app_draw.h"
 #include "tui/core/app_feed.h"
 #include "tui/core/app_input.h"
@@ -58,11 +57,11 @@ static void press_some_key(struct walk *w) {
     /* Half of the time a letter or a digit; now and then a character that is none of them. */
     uint32_t what = roll(w, 20);
     if (what < 10)
-        app_key(w->app, ' ' + 1 + roll(w, 0x7f - ' ' - 1));
+        app_input_key(w->app, ' ' + 1 + roll(w, 0x7f - ' ' - 1));
     else if (what < 11)
-        app_key(w->app, roll(w, 2) ? 0x8a13 : 0x301);
+        app_input_key(w->app, roll(w, 2) ? 0x8a13 : 0x301);
     else
-        app_key(w->app, input_key_parse(names[roll(w, sizeof names / sizeof names[0])]));
+        app_input_key(w->app, input_key_parse(names[roll(w, sizeof names / sizeof names[0])]));
 }
 
 static void do_with_mouse(struct walk *w) {

@@ -25,7 +25,6 @@
 #include "tui/core/app.h"
 #include "tui/core/app_input.h"
 #include "tui/core/app_life.h"
-#include "tui/core/app_message.h"
 #include "tui/core/app_screen.h"
 #include "tui/term/term.h"
 #include "unit/tui_fixture.h"

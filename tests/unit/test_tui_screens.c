@@ -21,7 +21,7 @@
 #include "unit/tui_fixture.h"
 #include "unit/tui_scenes.h"
 #include "unit/tui_sql.h"
-#include "tui/core/app_details.h"
+#include "tui/core/app.h"
 #include "tui/core/app_life.h"
 #include "tui/core/app_take.h"
 #include "tui/core/targets.h"

@@ -15,7 +15,6 @@
 #include "tui/core/app_settings.h"
 #include "tui/core/app_take.h"
 #include "tui/core/command.h"
-#include "tui/core/command_run.h"
 #include "tui/core/settings.h"
 #include "tui/keys/input.h"
 #include "unit/tui_fixture.h"
@@ -141,13 +140,13 @@ static void test_by_command(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
     (void)state;
     app_take_themes(a, names, sizeof names / sizeof names[0]);
-    command_run(a, "theme light");
+    app_input_command(a, "theme light");
     assert_string_equal(theme_asked(), "light");
     assert_string_equal(a->settings.values[SETTINGS_THEME], "light");
-    command_run(a, "theme");
+    app_input_command(a, "theme");
     assert_string_equal(app_top(a)->def->name, "themes");
     fixture_press(a, "Esc");
-    command_run(a, "save-settings");
+    app_input_command(a, "save-settings");
     assert_true(fake_host_take().save_settings);
     struct command_choices c;
     command_complete(a, "theme mo", &c);

@@ -22,7 +22,6 @@
 #include "tui/core/app_life.h"
 #include "tui/core/app_query.h"
 #include "tui/core/app_take.h"
-#include "tui/core/app_wants.h"
 #include "tui/keys/input.h"
 
 static void assert_shown(struct app *a, const char *want, bool shown) {

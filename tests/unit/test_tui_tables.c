@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/core/app_details.h"
+#include "tui/core/app.h"
 #include "tui/core/app_feed.h"
 #include "tui/core/app_history.h"
 #include "tui/core/app_life.h"

@@ -16,10 +16,9 @@
 #include "tui/workers/exporter.h"
 #include "tui/workers/querier.h"
 #include "tui/core/app.h"
-#include "tui/core/app_attach.h"
+#include "tui/core/app_life.h"
 #include "tui/core/app_feed.h"
 #include "tui/core/app_input.h"
-#include "tui/core/app_life.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/app_take.h"
 #include "tui/core/tagging.h"
@@ -110,7 +109,7 @@ static void test_threads_stay_tagged(void **state) {
     fixture_press(a, "< I");
     feed_snapshot(a, 90);
     assert_shows(a, "\xe2\x9c\x93    4242 MainThread");
-    app_key(a, '"');
+    app_input_key(a, '"');
     assert_shows(a, "ONLY 2 tagged");
     assert_shows(a, "MainThread");
     assert_hides(a, "OMP worker");
@@ -119,7 +118,7 @@ static void test_threads_stay_tagged(void **state) {
     fixture_press(a, "9"); /* the same threads there */
     assert_shows(a, "\xe2\x9c\x93 MainThread");
     assert_hides(a, "red");
-    app_key(a, '"');
+    app_input_key(a, '"');
     assert_shows(a, "red");
     fixture_press(a, "U");
     assert_hides(a, "tagged");
@@ -221,14 +220,14 @@ static void test_exports_of_functions(void **state) {
     assert_true(weight(exported(a, "folded"), NULL) == step);
     fixture_press(a, "/ \"Queue._feed Enter s");
     assert_true(weight(exported(a, "folded"), NULL) == step + feed);
-    app_key(a, '"');
+    app_input_key(a, '"');
     assert_shows(a, "Functions 2 of");
     assert_hides(a, "AdamW");
     const char *text = copied(a, "Y");
     assert_non_null(strstr(text, "train_step\n"));
     assert_non_null(strstr(text, "Queue._feed\n"));
     fixture_press(a, "L"); /* lines are other rows */
-    app_key(a, 'A');
+    app_input_key(a, 'A');
     fixture_press(a, "y");
     assert_shows(a, "none of the tagged rows is shown");
     app_free(a);
@@ -260,7 +259,7 @@ static void test_rows_of_a_result(void **state) {
     fixture_press(a, "Esc j j t j t"); /* rows 2 and 4 */
     assert_shows(a, "2 tagged");
     assert_string_equal(copied(a, "Y"), "2\trow-2\n4\trow-4\n");
-    app_key(a, '"');
+    app_input_key(a, '"');
     assert_shows(a, "Row 2 of 2");
     fixture_press(a, ": \"export Space \"/tmp/tags.csv Enter");
     assert_int_equal(a->query.pending, APP_QUERY_EXPORT);
@@ -313,7 +312,7 @@ static void test_events(void **state) {
     log_add(a->log, FIXTURE_EPOCH_S + 9, LOG_LEVEL_INFO, "one more");
     assert_shows(a, "2 tagged");
     assert_string_equal(copied(a, "y"), "event 1\nevent 3\n");
-    app_key(a, '"');
+    app_input_key(a, '"');
     assert_shows(a, "event 3");
     assert_hides(a, "one more");
     fixture_press(a, "A");
@@ -346,7 +345,7 @@ static void test_frames_are_tagged(void **state) {
     assert_non_null(strstr(text, " train_step\n"));
     assert_non_null(strstr(text, " Queue._feed\n"));
     assert_null(strstr(text, "AdamW"));
-    app_key(a, '"');
+    app_input_key(a, '"');
     assert_shows(a, "ONLY 2 tagged");
     assert_hides(a, "worker_loop");
     assert_true(weight(exported(a, "folded"), NULL) == step + feed);
@@ -394,7 +393,7 @@ static void test_trees_are_tagged(void **state) {
     fixture_press(a, "/ \"layers.1.attn Enter Esc s");
     assert_shows(a, "1 tagged");
     assert_non_null(strstr(copied(a, "y"), "layers.1.attn\n"));
-    app_key(a, '"');
+    app_input_key(a, '"');
     assert_shows(a, "ONLY 1 tagged");
     assert_shows(a, "attn");
     assert_shows(a, "layers");
@@ -421,12 +420,12 @@ static void test_groups_are_tagged(void **state) {
     tables_answer(a, FEED_TENSORS, tables_tensors(TABLES_NORMAL));
     fixture_press(a, "s"); /* a group */
     assert_shows(a, "1 tagged");
-    app_key(a, '"');
+    app_input_key(a, '"');
     assert_shows(a, "\xe2\x96\xb8"); /* folded */
     const char *text = copied(a, "Y");
     assert_int_equal(strchr(text, '\n') - text, (long)strlen(text) - 1); /* one line */
     fixture_press(a, "U / \"qkv Enter Esc s h h h h");
-    app_key(a, '"');
+    app_input_key(a, '"');
     assert_shows(a, "qkv");
     fixture_press(a, "-"); /* nothing hides it */
     assert_shows(a, "qkv");
@@ -451,7 +450,7 @@ static void test_steps_are_tagged(void **state) {
     assert_string_equal(text, "4710\n4709\n");
     assert_int_equal((int)weight(exported(a, "folded"), NULL), (int)all);
     assert_null(strstr(a->message, "tagged"));
-    app_key(a, '"');
+    app_input_key(a, '"');
     assert_shows(a, "4710");
     assert_hides(a, " 4711 ");
     app_free(a);
@@ -469,7 +468,7 @@ static void test_processes_are_tagged(void **state) {
     long first = 0, second = 0;
     assert_int_equal(sscanf(copied(a, "y"), "%ld\n%ld\n", &first, &second), 2);
     assert_true(first > 0 && second > 0 && first != second);
-    app_key(a, '"');
+    app_input_key(a, '"');
     assert_shows(a, "ONLY 2 tagged");
     fixture_press(a, "Enter");
     assert_shows(a, "attaching to 2 processes");
@@ -497,7 +496,7 @@ static void test_targets_are_tagged(void **state) {
     fixture_press(a, "p j s s");
     assert_shows(a, "2 tagged");
     assert_string_equal(copied(a, "y"), "7001\n7002\n");
-    app_key(a, '"');
+    app_input_key(a, '"');
     assert_hides(a, "4242 connected");
     assert_shows(a, "7001");
     fixture_press(a, "k Enter");

@@ -14,7 +14,6 @@
 #include "tui/core/app_input.h"
 #include "tui/core/app_life.h"
 #include "tui/core/app_take.h"
-#include "tui/core/app_wants.h"
 #include "tui/keys/input.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"

@@ -14,7 +14,7 @@
 
 #include "tui/core/app_history.h"
 #include "tui/core/app_life.h"
-#include "tui/core/command_run.h"
+#include "tui/core/app_input.h"
 #include "tui/core/window.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_samples.h"
@@ -198,10 +198,10 @@ static void test_command(void **state) {
     fixture_press(a, ": \"window Space \"10s Enter");
     assert_int_equal(window_which(a), SAMPLE_STORE_10S);
     assert_drawn(a, "the window is last 10 s");
-    command_run(a, "window 22:13:45-22:13:48.5");
+    app_input_command(a, "window 22:13:45-22:13:48.5");
     assert_int_equal(window_which(a), SAMPLE_STORE_SPAN);
     assert_drawn(a, "22:13:45.0 +3.5s");
-    command_run(a, "window tomorrow");
+    app_input_command(a, "window tomorrow");
     assert_int_equal(window_which(a), SAMPLE_STORE_SPAN);
     assert_non_null(strstr(a->message, "no window: 'tomorrow'"));
     app_free(a);

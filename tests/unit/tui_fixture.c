@@ -444,13 +444,13 @@ void fixture_press(struct app *a, const char *keys) {
     (void)snprintf(copy, sizeof copy, "%s", keys);
     for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
         if (*word != '"') {
-            app_key(a, input_key_parse(word));
+            app_input_key(a, input_key_parse(word));
             continue;
         }
         for (const char *p = word + 1; *p;) {
             uint32_t cp;
             p += text_utf8_next(p, strlen(p), &cp);
-            app_key(a, cp);
+            app_input_key(a, cp);
         }
     }
 }

@@ -18,7 +18,7 @@
 
 void repl_fixture_type(struct app *a, const char *text) {
     for (; *text; text++)
-        app_key(a, (unsigned char)*text);
+        app_input_key(a, (unsigned char)*text);
 }
 
 void repl_fixture_paste(struct app *a, const char *text) {

@@ -32,7 +32,7 @@ struct app *scenes_tagged_timeline(bool ascii) {
 struct app *scenes_tagged_top(bool ascii) {
     struct app *a = scenes_open(ascii, "4");
     fixture_press(a, "j s j s");
-    app_key(a, '"');
+    app_input_key(a, '"');
     return a;
 }
 
@@ -77,7 +77,7 @@ struct app *scenes_tagged_modules(bool ascii) {
 
 struct app *scenes_tagged_modules_only(bool ascii) {
     struct app *a = scenes_tagged_modules(ascii);
-    app_key(a, '"');
+    app_input_key(a, '"');
     return a;
 }
 

@@ -7,7 +7,8 @@
  * cells come out (app_draw.h), and it calls its host (app_host.h). The host, or a test, feeds it
  * and says what time it is. One thread.
  *
- * This header has only the structs; each names the header with the functions that change it.
+ * This header has all structs; each names the header with the functions that change it. Here are
+ * only functions that need no other part of the app.
  */
 #ifndef TUI_CORE_APP_H
 #define TUI_CORE_APP_H
@@ -240,7 +241,7 @@ struct app_watch {
 
 /* ---- what is typed and done ---- */
 
-/* command_line.h: the line behind the colon. */
+/* command.h: the line behind the colon. */
 struct command_line {
     struct history history;
     bool has_history; /* it has been opened */
@@ -257,7 +258,7 @@ struct row_actions {
     bool readonly;          /* refuse what changes the target */
 };
 
-/* app_details.h: lines of a source file that a screen shows. */
+/* Lines of a source file that a screen shows. */
 struct app_source {
     char path[1024]; /* the file requested last; "": none */
     int from;        /* the first line */
@@ -331,5 +332,38 @@ struct app {
     struct app_host host;
     bool dirty;
 };
+
+/* ---- the message line: what is said to the user until the next key ---- */
+
+/* A message. Bad ones go to the log, too. */
+void app_message(struct app *a, bool is_bad, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* A bad message about a key or a command that has no effect: not an event for the log. */
+void app_refuse(struct app *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- a line that the user types below the screen ---- */
+
+/* Ask for a line that begins with `text`; the screen gets it by `typed`. */
+void app_prompt(struct app *a, enum action what, const char *label, const char *text);
+
+/* Load the history of that name, the first time that it is needed. */
+void app_open_history(struct app *a, const char *name, struct history *h, bool *is_open);
+
+/* ---- what a screen requests besides snapshots and samples ---- */
+
+/* Request the variables, tasks or native frames of a thread; the answer is moved out of *s. */
+void app_ask_details(struct app *a, const struct wire_threads *want);
+void app_take_locals(struct app *a, struct model_snapshot *s);
+
+/* Request the lines of a file of the target, from line `from` on: they arrive in app->source. The
+ * same request again does nothing. */
+void app_want_source(struct app *a, const char *path, int from);
+
+/* They were read, or could not be; takes ownership. */
+void app_take_source(struct app *a, struct source_text *text);
+void app_forget_source(struct app *a);
+
+/* Leave the program. */
+void app_quit(struct app *a);
 
 #endif

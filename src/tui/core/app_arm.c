@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "tui/core/app.h"
-#include "tui/core/app_message.h"
 #include "tui/core/app_screen.h"
 
 #define ARM_STATUS_S 0.5   /* between two status requests while something is armed from here */

@@ -7,7 +7,6 @@
 
 #include "base/option.h"
 #include "tui/core/app.h"
-#include "tui/core/app_message.h"
 #include "tui/core/app_repl.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/command.h"

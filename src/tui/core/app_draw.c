@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tui/core/command_line.h"
+#include "tui/core/command.h"
 #include "tui/core/footer.h"
 #include "tui/core/header.h"
 #include "tui/core/screen.h"

@@ -16,7 +16,6 @@
 #include "tui/core/app.h"
 #include "tui/core/app_draw.h"
 #include "tui/core/app_history.h"
-#include "tui/core/app_message.h"
 #include "tui/workers/exporter.h"
 #include "tui/core/tagging.h"
 #include "tui/core/window.h"

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "client/samples/thread_runs.h"
-#include "tui/core/app_message.h"
+#include "tui/core/app.h"
 #include "tui/core/app_screen.h"
 #include "tui/model/snapshot_history.h"
 #include "tui/view/time_text.h"

@@ -2,18 +2,176 @@
 /* app_input: see app_input.h. */
 #include "tui/core/app_input.h"
 
+#include <stdio.h>
+#include <string.h>
+
+#include "base/option.h"
 #include "tui/core/action_keys.h"
-#include "tui/core/app_act.h"
-#include "tui/core/app_message.h"
+#include "tui/core/action_table.h"
+#include "tui/core/app.h"
+#include "tui/core/app_arm.h"
+#include "tui/core/app_debug.h"
+#include "tui/core/app_diff.h"
+#include "tui/core/app_history.h"
 #include "tui/core/app_screen.h"
-#include "tui/core/command_line.h"
-#include "tui/core/command_run.h"
+#include "tui/core/app_settings.h"
+#include "tui/core/command.h"
 #include "tui/core/footer.h"
+#include "tui/core/row_actions.h"
 #include "tui/core/screen.h"
 #include "tui/core/tabs.h"
+#include "tui/core/tagging.h"
 #include "tui/keys/input.h"
 
-static void app_prompt_result(struct app *a, enum prompt_result result) {
+/* ---- what an action does: on the topmost screen, or on any ---- */
+
+static void app_input_open_prompt(struct app *a, enum action what) {
+    struct app_screen *s = app_top(a);
+    if (!app_screen_can_type(s))
+        return;
+    const char *before = app_screen_typed_before(s, what);
+    bool is_filter = what == ACTION_FILTER;
+    app_prompt(a, what, is_filter ? "Filter: " : "Search: ", is_filter ? before : "");
+}
+
+static void app_input_close(struct app *a) {
+    if (a->n_screens > 1 && !app_top(a)->def->is_tab)
+        app_pop(a);
+    else
+        app_quit(a);
+}
+
+/* Actions that mean the same on every screen; false: another one. */
+static bool app_input_act_common(struct app *a, enum action action) {
+    switch ((int)action) {
+    case ACTION_SEARCH:
+    case ACTION_FILTER:
+        app_input_open_prompt(a, action);
+        return true;
+    case ACTION_COMMAND_LINE:
+        command_line_open(a, "");
+        return true;
+    case ACTION_REDRAW:
+        a->host.repaint(a->host.arg);
+        return true;
+    case ACTION_SUSPEND:
+        a->host.suspend(a->host.arg);
+        return true;
+    case ACTION_MOUSE:
+        a->mouse = !a->mouse;
+        a->host.set_mouse(a->host.arg, a->mouse);
+        app_message(a, false, a->mouse ? "mouse on" : "mouse off: the terminal selects text");
+        return true;
+    case ACTION_METERS:
+        a->folded = !a->folded;
+        return true;
+    case ACTION_SAVE_SETTINGS:
+        app_settings_sync(a);
+        a->host.save_settings(a->host.arg);
+        return true;
+    case ACTION_PAUSE:
+        app_set_paused(a, !a->data.paused);
+        return true;
+    case ACTION_REFRESH:
+        a->host.request(a->host.arg, WIRE_THREADS);
+        return true;
+    case ACTION_SLOWER:
+        app_step_delay(a, 1);
+        return true;
+    case ACTION_FASTER:
+        app_step_delay(a, -1);
+        return true;
+    case ACTION_BACK:
+        if (a->n_screens > 1)
+            app_pop(a);
+        return true;
+    case ACTION_QUIT:
+        app_input_close(a);
+        return true;
+    case ACTION_QUIT_NOW:
+        app_quit(a);
+        return true;
+    default:
+        return row_actions_act(a, action);
+    }
+}
+
+void app_input_act(struct app *a, enum action action) {
+    struct app_screen *s = app_top(a);
+    a->dirty = true;
+    if (row_actions_refuses(a, action))
+        return;
+    if (app_screen_act(s, a, action))
+        return;
+    if (!app_open(a, action))
+        (void)(app_history_act(a, action) || app_diff_act(a, action) || tagging_act(a, action) ||
+               app_arm_act(a, action) || app_debug_act(a, action) || app_input_act_common(a, action));
+}
+
+/* ---- a line from behind the colon ---- */
+
+#define APP_INPUT_MAX_NAMES 512
+
+static void app_input_unknown_command(struct app *app, const char *word) {
+    const char *names[APP_INPUT_MAX_NAMES];
+    enum action_context context = command_context(app);
+    size_t n = 0;
+    for (const struct command_def *d = command_rows(); d->name && n + 1 < APP_INPUT_MAX_NAMES; d++)
+        if (d->contexts & ACTION_IN(context))
+            names[n++] = d->name;
+    for (const struct action_def *d = action_table(); d->action && n + 1 < APP_INPUT_MAX_NAMES; d++)
+        if (d->contexts & ACTION_IN(context))
+            names[n++] = d->name;
+    names[n] = NULL;
+    const char *near = option_suggest(word, names);
+    if (near)
+        app_refuse(app, "there is no command '%s' here: did you mean '%s'?", word, near);
+    else
+        app_refuse(app, "there is no command '%s' here: Tab lists those there are", word);
+}
+
+void app_input_command(struct app *app, const char *line) {
+    char word[64], argument[PROMPT_MAX];
+    enum action_context context = command_context(app);
+    size_t len = command_first_word(&line);
+    if (len == 0)
+        return;
+    snprintf(word, sizeof word, "%.*s", (int)(len < sizeof word ? len : sizeof word - 1), line);
+    line += len + strspn(line + len, " ");
+    snprintf(argument, sizeof argument, "%s", line);
+    for (size_t n = strlen(argument); n > 0 && argument[n - 1] == ' ';)
+        argument[--n] = '\0';
+    log_add(app->log, app->epoch_s, LOG_LEVEL_INFO, ":%s%s%s", word, *argument ? " " : "", argument);
+    const struct command_def *command = command_find(word, context);
+    const struct action_def *action = command ? NULL : action_named(word, context);
+    if (command && *argument && !*command->arguments)
+        app_refuse(app, ":%s takes no argument", word);
+    else if (command)
+        command->run(app, argument);
+    else if (action && *argument)
+        app_refuse(app, ":%s takes no argument", word);
+    else if (action)
+        app_input_act(app, action->action);
+    else
+        app_input_unknown_command(app, word);
+}
+
+/* Close the command line and run it. */
+static void app_input_typed_command(struct app *app) {
+    char line[PROMPT_MAX];
+    struct err e;
+    snprintf(line, sizeof line, "%s", app->prompt.text);
+    app->prompt_for = ACTION_NONE;
+    app->message[0] = '\0';
+    int rc = history_add(&app->command.history, line, &e);
+    app_input_command(app, line);
+    if (rc != 0 && !*app->message)
+        app_message(app, true, "%s", e.text);
+}
+
+/* ---- keys, the mouse and pasted text ---- */
+
+static void app_input_prompt_result(struct app *a, enum prompt_result result) {
     struct app_screen *s = app_top(a);
     enum action what = a->prompt_for;
     if (result == PROMPT_UNCHANGED)
@@ -29,13 +187,13 @@ static void app_prompt_result(struct app *a, enum prompt_result result) {
         app_refuse(a, "nothing matches '%s'", a->prompt.text);
 }
 
-void app_key(struct app *a, uint32_t key) {
+void app_input_key(struct app *a, uint32_t key) {
     a->dirty = true;
     struct app_screen *s = app_top(a);
     enum action action = action_find(screen_context(s->def, s->state), key);
     if (a->prompt_for == ACTION_COMMAND_LINE && !a->too_small) {
         if (command_line_key(a, key))
-            command_run_typed(a);
+            app_input_typed_command(a);
         return;
     }
     if (a->prompt_for && !a->too_small) {
@@ -44,7 +202,7 @@ void app_key(struct app *a, uint32_t key) {
             bool found = app_screen_typed(s, a, what, a->prompt.text, SCREEN_REDRAW);
             a->prompt_failed = !found && *a->prompt.text;
         } else
-            app_prompt_result(a, prompt_key(&a->prompt, key));
+            app_input_prompt_result(a, prompt_key(&a->prompt, key));
         return;
     }
     a->message[0] = '\0';
@@ -54,7 +212,7 @@ void app_key(struct app *a, uint32_t key) {
         return;
     }
     if (action) {
-        app_act(a, action);
+        app_input_act(a, action);
         return;
     }
     if (s->def->key && !a->too_small && s->def->key(s->state, a, key))
@@ -65,34 +223,34 @@ void app_key(struct app *a, uint32_t key) {
 }
 
 /* The second button of the mouse: select what is there, and open the menu. */
-static void app_open_menu_at(struct app *a, const struct input_event *e) {
+static void app_input_open_menu(struct app *a, const struct input_event *e) {
     struct app_screen *s = app_top(a);
     a->dirty = true;
     if (!app_screen_can_pick(s) || !app_screen_mouse(s, a, e))
         return;
     a->row_actions.menu_row = e->row;
     a->row_actions.menu_col = e->col;
-    app_act(a, ACTION_SHOW_MENU);
+    app_input_act(a, ACTION_SHOW_MENU);
     a->row_actions.menu_row = a->row_actions.menu_col = -1;
 }
 
-static void app_mouse(struct app *a, const struct input_event *e) {
+static void app_input_mouse(struct app *a, const struct input_event *e) {
     struct app_screen *s = app_top(a);
     if (a->prompt_for || a->too_small)
         return;
     if (e->row == a->footer_row && e->button == INPUT_CLICK) {
         enum action action = footer_at(a, e->col);
         if (action)
-            app_act(a, action);
+            app_input_act(a, action);
         return;
     }
     enum action tab = e->button == INPUT_CLICK ? tabs_at(a, e->row, e->col) : ACTION_NONE;
     if (tab) {
-        app_act(a, tab);
+        app_input_act(a, tab);
         return;
     }
     if (e->button == INPUT_MENU)
-        app_open_menu_at(a, e);
+        app_input_open_menu(a, e);
     else if (app_screen_mouse(s, a, e))
         a->dirty = true;
 }
@@ -100,10 +258,10 @@ static void app_mouse(struct app *a, const struct input_event *e) {
 void app_input(struct app *a, const struct input_event *e) {
     switch (e->kind) {
     case INPUT_EVENT_KEY:
-        app_key(a, e->key);
+        app_input_key(a, e->key);
         break;
     case INPUT_EVENT_MOUSE:
-        app_mouse(a, e);
+        app_input_mouse(a, e);
         break;
     case INPUT_EVENT_PASTE:
         if (!a->prompt_for) { /* pasted text is not a series of keys */
@@ -119,7 +277,7 @@ void app_input(struct app *a, const struct input_event *e) {
             break;
         }
         prompt_paste(&a->prompt, e->text);
-        app_prompt_result(a, PROMPT_CHANGED);
+        app_input_prompt_result(a, PROMPT_CHANGED);
         break;
     case INPUT_EVENT_NONE:
         break;

@@ -3,19 +3,29 @@
 #include "tui/core/app_life.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#include "tui/core/app_attach.h"
+#include "tui/core/app.h"
+#include "tui/core/app_input.h"
 #include "tui/core/app_debug.h"
-#include "tui/core/app_details.h"
 #include "tui/core/app_diff.h"
 #include "tui/core/app_feed.h"
 #include "tui/core/app_query.h"
 #include "tui/core/app_repl.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/app_settings.h"
-#include "tui/core/command_line.h"
+#include "tui/core/command.h"
 #include "tui/core/row_actions.h"
+#include "tui/core/screen.h"
 #include "tui/core/targets.h"
+
+/* Open the screen that the settings name as the first. */
+static void app_life_open_first_screen(struct app *a) {
+    const struct screen_def *tab;
+    for (int i = 0; (tab = screen_tab(i)); i++)
+        if (strcmp(tab->name, a->settings.values[SETTINGS_SCREEN]) == 0)
+            app_input_act(a, tab->opens[0].action);
+}
 
 struct app *app_new(const struct app_config *config) {
     struct app *a = calloc(1, sizeof *a);
@@ -40,7 +50,7 @@ struct app *app_new(const struct app_config *config) {
         return NULL;
     }
     if (!config->pick)
-        app_open_first_screen(a);
+        app_life_open_first_screen(a);
     if (config->diff)
         a->host.open_diff(a->host.arg, config->diff);
     return a;
@@ -68,3 +78,33 @@ void app_free(struct app *a) {
 }
 
 int app_exit_status(const struct app *a) { return data_is_over(&a->data) ? ERR_LOST : 0; }
+
+/* ---- a process that was chosen ---- */
+
+void app_attach(struct app *a, pid_t pid) {
+    a->attaching = pid;
+    a->began_s = a->now_s;
+    a->host.attach(a->host.arg, pid);
+}
+
+void app_attach_done(struct app *a, const struct err *why) {
+    a->attaching = 0;
+    a->attaches_several = false;
+    if (why) {
+        app_message(a, true, "%s", why->text);
+        return;
+    }
+    a->message[0] = '\0';
+    app_drop_screens(a);
+    app_push(a, &screen_threads);
+    app_life_open_first_screen(a);
+}
+
+pid_t app_attach_next(struct app *a) {
+    if (a->n_attach_more == 0)
+        return 0;
+    pid_t next = a->attach_more[0];
+    a->n_attach_more--;
+    memmove(a->attach_more, a->attach_more + 1, (size_t)a->n_attach_more * sizeof next);
+    return next;
+}

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* app_life: begins and ends an app. */
+/*
+ * app_life: begins and ends an app, and attaches it to a process that was chosen, or to several, one
+ * after the other.
+ */
 #ifndef TUI_CORE_APP_LIFE_H
 #define TUI_CORE_APP_LIFE_H
 
@@ -11,5 +14,16 @@ void app_free(struct app *a);
 
 /* Exit status: 4 if the target was lost, else 0. */
 int app_exit_status(const struct app *a);
+
+/* ---- a process that was chosen ---- */
+
+/* Attach to a process. */
+void app_attach(struct app *a, pid_t pid);
+
+/* The attach has ended; `why` is NULL if it succeeded. */
+void app_attach_done(struct app *a, const struct err *why);
+
+/* Takes the next one of several that were chosen together; 0: none is left. */
+pid_t app_attach_next(struct app *a);
 
 #endif

@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "tui/core/app.h"
-#include "tui/core/app_message.h"
-#include "tui/core/app_prompt.h"
 #include "tui/core/app_screen.h"
 
 void app_query_init(struct app_query *q) { memset(q, 0, sizeof *q); }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "tui/core/app.h"
-#include "tui/core/app_message.h"
 #include "tui/core/app_screen.h"
 
 void app_repl_init(struct app_repl *r) {

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "tui/core/app_message.h"
+#include "tui/core/app.h"
 #include "tui/core/verdict_badge.h"
 #include "tui/view/view.h"
 

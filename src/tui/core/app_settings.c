@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/core/app_message.h"
+#include "tui/core/app.h"
 #include "tui/core/app_screen.h"
 
 static void app_settings_apply_delay(struct app *a, const char *value) {

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* app_take: what arrives from the host: time, data of the target, lists that were requested. */
+/*
+ * app_take: what arrives from the host: time, data of the target, lists that were requested; and
+ * what the app wants from it now: which data, how often, and whether the display changes with time
+ * alone.
+ */
 #ifndef TUI_CORE_APP_TAKE_H
 #define TUI_CORE_APP_TAKE_H
 
@@ -36,5 +40,27 @@ void app_take_feed(struct app *a, enum app_feed_id id, struct querier_answer *an
 
 /* The target is another process from here on: forget what is known of the last one. */
 void app_set_pid(struct app *a, pid_t pid);
+
+/* ---- what is wanted ---- */
+
+/* Time between two snapshots: longer while the view is frozen, when only the header shows them. */
+double app_delay_s(const struct app *a);
+
+/* Is a snapshot overdue? */
+bool app_is_late(const struct app *a);
+
+/* Should the stream of samples run now? */
+bool app_wants_samples(const struct app *a);
+
+/* Are these needed now? The agent is asked for its status once in any case: it says how it was
+ * loaded. */
+bool app_wants_proc_stats(const struct app *a);
+bool app_wants_status(const struct app *a);
+
+/* Does an open screen show the target's children, even below an overlay? */
+bool app_shows_children(const struct app *a);
+
+/* Does the display change with time alone (an age, a countdown)? */
+bool app_needs_tick(const struct app *a);
 
 #endif

@@ -8,7 +8,6 @@
 #include "base/strbuf.h"
 #include "base/watch.h"
 #include "tui/core/app.h"
-#include "tui/core/app_message.h"
 
 #define WATCH_SETTING "probing.torch_profiling"
 

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command: the commands behind the colon, as rows of a table.
+ * command: the commands behind the colon, as rows of a table, and the line in which they are typed.
  *
  * A row has the name of a command, its argument, its function, and the completion of its argument.
  * The line, its completion and the help are made from the table. Besides, every action that has a
  * meaning in the current context can be run by its name. A screen brings its own commands
- * (screen_def.commands). Pure, but for what a command does to the app.
+ * (screen_def.commands).
+ *
+ * The line is the app's prompt with two additions. Tab lists completions, and Enter takes the
+ * selected one; without a list Enter runs the line. Up and Down go through the history, to entries
+ * that begin with what was typed. Pure, but for what a command does to the app.
  */
 #ifndef TUI_CORE_COMMAND_H
 #define TUI_CORE_COMMAND_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/arena.h"
+#include "tui/core/app.h"
 #include "tui/keys/action.h"
 
 struct app;
@@ -72,5 +78,20 @@ void command_choices_fini(struct command_choices *c);
 const char *command_word(const struct command_choices *c);
 bool command_next_word(struct command_choices *c);
 void command_offer(struct command_choices *c, const char *text, const char *help);
+
+/* ---- the line while it is typed ---- */
+
+void command_line_init(struct command_line *c);
+void command_line_fini(struct command_line *c);
+
+/* Open the line with `text` in it. */
+void command_line_open(struct app *app, const char *text);
+
+/* A key, or pasted text, while it is open. True: run the line. */
+bool command_line_key(struct app *app, uint32_t key);
+void command_line_paste(struct app *app, const char *text);
+
+/* The list, at the lower end of `area`; nothing if there is none. */
+void command_line_draw(struct app *app, struct grid *g, struct rect area);
 
 #endif

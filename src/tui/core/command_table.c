@@ -13,12 +13,11 @@
 
 #include "client/export/export.h"
 #include "tui/core/app.h"
-#include "tui/core/app_act.h"
-#include "tui/core/app_attach.h"
+#include "tui/core/app_input.h"
+#include "tui/core/app_life.h"
 #include "tui/core/app_debug.h"
 #include "tui/core/app_diff.h"
 #include "tui/core/app_export.h"
-#include "tui/core/app_message.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/app_settings.h"
 #include "tui/core/screen.h"
@@ -27,7 +26,7 @@
 
 static void command_help(struct app *app, const char *argument) {
     (void)argument;
-    app_act(app, ACTION_SHOW_HELP);
+    app_input_act(app, ACTION_SHOW_HELP);
 }
 
 static void command_quit(struct app *app, const char *argument) {
@@ -116,7 +115,7 @@ static void command_thread(struct app *app, const char *argument) {
         return;
     what.tid = t ? t->tid : 0;
     if (!app_top(app)->def->show && !all)
-        app_act(app, ACTION_SHOW_THREADS);
+        app_input_act(app, ACTION_SHOW_THREADS);
     struct app_screen *s = app_top(app);
     if (!s->def->show || !s->def->show(s->state, app, &what))
         app_refuse(app, all ? "all threads are shown here" : "thread %s is not among those shown here",
@@ -159,7 +158,7 @@ static void command_diff(struct app *app, const char *argument) {
     if (*argument)
         app_diff_command(app, argument);
     else if (action_row(ACTION_DIFF, context))
-        app_act(app, ACTION_DIFF);
+        app_input_act(app, ACTION_DIFF);
     else
         app_refuse(app, "with what? :diff before, a window as of :window, two of them, or a recording");
 }
@@ -184,7 +183,7 @@ static void command_export(struct app *app, const char *argument) {
     snprintf(format, sizeof format, "%.*s", (int)(len < sizeof format ? len : sizeof format - 1), argument);
     const struct export_format *f = *format ? export_find(format, &e) : NULL;
     if (!*format) {
-        app_act(app, ACTION_SHOW_EXPORT);
+        app_input_act(app, ACTION_SHOW_EXPORT);
         return;
     }
     if (f && !*path) {
@@ -215,7 +214,7 @@ static void command_save_screen(struct app *app, const char *argument) {
 static void command_theme(struct app *app, const char *argument) {
     struct err e;
     if (!*argument)
-        app_act(app, ACTION_SHOW_THEMES);
+        app_input_act(app, ACTION_SHOW_THEMES);
     else if (app_settings_set(app, settings_table[SETTINGS_THEME].name, argument, &e) != 0)
         app_refuse(app, "%s", e.text);
 }

@@ -6,7 +6,7 @@
  * Always from the newest data, also while the view is frozen. Unknown values are "?".
  */
 #include "tui/core/app.h"
-#include "tui/core/app_wants.h"
+#include "tui/core/app_take.h"
 #include "tui/core/screen.h"
 #include "tui/core/header.h"
 

@@ -8,7 +8,6 @@
 
 #include "tui/core/action_table.h"
 #include "tui/core/app.h"
-#include "tui/core/app_message.h"
 #include "tui/core/app_screen.h"
 #include "tui/view/pick.h"
 #include "tui/core/tagging.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "tui/core/app.h"
-#include "tui/core/app_message.h"
 #include "tui/core/app_screen.h"
 #include "tui/view/pick.h"
 #include "tui/view/view.h"

@@ -9,7 +9,6 @@
 
 #include "base/text.h"
 #include "tui/core/app.h"
-#include "tui/core/app_details.h"
 #include "tui/core/app_feed.h"
 #include "tui/core/app_history.h"
 #include "tui/core/app_query.h"

@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "tui/core/app.h"
 #include "tui/core/app_history.h"
-#include "tui/core/app_message.h"
 #include "tui/core/app_screen.h"
 #include "tui/view/time_text.h"
 

@@ -20,14 +20,11 @@
 #include "tui/core/app.h"
 #include "tui/core/app_arm.h"
 #include "tui/core/app_debug.h"
-#include "tui/core/app_details.h"
 #include "tui/core/app_draw.h"
 #include "tui/core/app_input.h"
 #include "tui/core/app_life.h"
-#include "tui/core/app_message.h"
 #include "tui/core/app_repl.h"
 #include "tui/core/app_take.h"
-#include "tui/core/app_wants.h"
 #include "tui/host/host_internal.h"
 #include "tui/workers/source_reader.h"
 #include "tui/term/term.h"
@@ -487,7 +484,7 @@ static void host_on_signal(void *arg) {
             if (host_row_actions_is_editing(&r->row_actions))
                 break; /* it was meant for the editor */
             host_set_time(r);
-            app_key(r->app, INPUT_CTRL + 'c');
+            app_input_key(r->app, INPUT_CTRL + 'c');
             host_settle(r);
             break;
         default: /* TERM, HUP */

@@ -4,7 +4,7 @@
 
 #include "client/target/target.h"
 #include "tui/core/app_diff.h"
-#include "tui/core/app_message.h"
+#include "tui/core/app.h"
 #include "tui/core/app_screen.h"
 
 int host_diff_resolve(const char *text, struct target_address *addr, struct err *e) {

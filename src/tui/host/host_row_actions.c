@@ -10,7 +10,7 @@
 #include "client/history.h"
 #include "client/output.h"
 #include "tui/core/app_export.h"
-#include "tui/core/app_message.h"
+#include "tui/core/app.h"
 #include "tui/term/term.h"
 
 /* ---- copying ---- */

@@ -10,8 +10,8 @@
 
 #include <stdio.h>
 
-#include "tui/core/app_attach.h"
-#include "tui/core/app_message.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app.h"
 #include "tui/core/app_take.h"
 #include "tui/core/targets.h"
 #include "tui/host/host.h"

@@ -7,7 +7,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include "tui/core/app_message.h"
+#include "tui/core/app.h"
 #include "tui/core/app_take.h"
 #include "tui/core/config_file.h"
 #include "tui/model/log.h"

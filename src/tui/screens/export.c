@@ -10,8 +10,6 @@
 
 #include "client/export/export.h"
 #include "tui/core/app_export.h"
-#include "tui/core/app_message.h"
-#include "tui/core/app_prompt.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/screen.h"
 #include "tui/keys/input.h"

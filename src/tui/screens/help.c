@@ -6,8 +6,7 @@
 #include "tui/core/action_keys.h"
 #include "tui/core/action_table.h"
 #include "tui/core/app.h"
-#include "tui/core/app_act.h"
-#include "tui/core/app_message.h"
+#include "tui/core/app_input.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/command.h"
 
@@ -15,7 +14,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/core/command_line.h"
 #include "tui/core/screen.h"
 #include "tui/view/view.h"
 #include "tui/view/table.h"
@@ -188,7 +186,7 @@ static void help_run(struct help_state *s, struct app *app) {
         return;
     }
     app_pop(app);
-    app_act(app, action);
+    app_input_act(app, action);
 }
 
 static bool help_act(void *state, struct app *app, enum action action) {

@@ -6,7 +6,7 @@
 #include "tui/core/action_keys.h"
 #include "tui/core/action_table.h"
 #include "tui/core/app.h"
-#include "tui/core/app_act.h"
+#include "tui/core/app_input.h"
 #include "tui/core/app_screen.h"
 
 #include <stdio.h>
@@ -103,7 +103,7 @@ static void menu_draw(void *state, struct app *app, struct grid *g, struct rect 
 
 static void menu_run(struct app *app, const struct action_def *d) {
     app_pop(app);
-    app_act(app, d->action);
+    app_input_act(app, d->action);
 }
 
 static bool menu_act(void *state, struct app *app, enum action action) {

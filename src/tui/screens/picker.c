@@ -4,8 +4,7 @@
  * to are grey and say why.
  */
 #include "tui/core/app.h"
-#include "tui/core/app_attach.h"
-#include "tui/core/app_message.h"
+#include "tui/core/app_life.h"
 #include "tui/core/screen.h"
 
 #include <math.h>

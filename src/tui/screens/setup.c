@@ -4,9 +4,7 @@
  * immediately where that is possible; nothing is written until the user asks for it.
  */
 #include "tui/core/app.h"
-#include "tui/core/app_act.h"
-#include "tui/core/app_message.h"
-#include "tui/core/app_prompt.h"
+#include "tui/core/app_input.h"
 #include "tui/core/app_settings.h"
 #include "tui/core/screen.h"
 
@@ -114,7 +112,7 @@ static void setup_change(struct setup_state *s, struct app *app, int step) {
     enum settings_key key = (enum settings_key)s->view.list.selected;
     char label[SETUP_NAME + 8];
     if (key == SETTINGS_THEME) {
-        app_act(app, ACTION_SHOW_THEMES);
+        app_input_act(app, ACTION_SHOW_THEMES);
         return;
     }
     if (settings_table[key].kind != OPTION_TEXT) {

@@ -4,7 +4,6 @@
  * it; leaving in any other way restores the last one.
  */
 #include "tui/core/app.h"
-#include "tui/core/app_message.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/app_settings.h"
 #include "tui/core/screen.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "tui/core/app.h"
-#include "tui/core/app_prompt.h"
 
 #define TYPING_CHOICES 8
 #define TYPING_CHOICE_COLS 28

@@ -19,7 +19,6 @@
 #include "tui/screens/flame/flame_state.h"
 #include "tui/core/app.h"
 #include "tui/core/app_diff.h"
-#include "tui/core/app_message.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/screen.h"
 #include "tui/core/window.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/core/app_details.h"
+#include "tui/core/app.h"
 #include "tui/core/app_screen.h"
 #include "tui/screens/flame/flame_color.h"
 #include "tui/screens/flame/flame_state.h"

@@ -5,8 +5,7 @@
  * While the view is frozen functions stand still; meters go on, as the header does.
  */
 #include "tui/core/app.h"
-#include "tui/core/app_act.h"
-#include "tui/core/app_message.h"
+#include "tui/core/app_input.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/screen.h"
 
@@ -201,7 +200,7 @@ static void overview_open(struct overview_state *s, struct app *app) {
     }
     if (line.function)
         snprintf(func, sizeof func, "%s", line.function->func);
-    app_act(app, line.opens); /* this screen is closed from here on */
+    app_input_act(app, line.opens); /* this screen is closed from here on */
     struct app_screen *top = app_top(app);
     if (*func && app_screen_can_type(top) && !app_screen_typed(top, app, ACTION_SEARCH, func, SCREEN_ACCEPT))
         app_message(app, false, "searching for '%s': it comes with the next samples", func);

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "client/samples/sample_store_table.h"
 #include "tui/core/app_arm.h"
-#include "tui/core/app_wants.h"
+#include "tui/core/app_take.h"
 #include "tui/screens/overview/overview_verdicts.h"
 #include "tui/screens/threads/threads_rows.h"
 #include "tui/core/window.h"

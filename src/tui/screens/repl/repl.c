@@ -13,9 +13,7 @@
 
 #include "base/text.h"
 #include "tui/core/app.h"
-#include "tui/core/app_act.h"
-#include "tui/core/app_message.h"
-#include "tui/core/app_prompt.h"
+#include "tui/core/app_input.h"
 #include "tui/core/app_query.h"
 #include "tui/core/app_repl.h"
 #include "tui/view/pager.h"

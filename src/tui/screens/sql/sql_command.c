@@ -12,7 +12,6 @@
 #include "client/sql/saved.h"
 #include "tui/workers/querier.h"
 #include "tui/core/app.h"
-#include "tui/core/app_message.h"
 #include "tui/core/app_query.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/command.h"

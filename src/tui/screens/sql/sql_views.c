@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "client/sql/result_stats.h"
 #include "client/sql/saved.h"
-#include "tui/core/app_message.h"
+#include "tui/core/app.h"
 #include "tui/core/app_query.h"
 #include "tui/screens/sql/sql_state.h"
 

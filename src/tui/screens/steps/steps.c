@@ -15,7 +15,6 @@
 #include "tui/core/app.h"
 #include "tui/core/app_arm.h"
 #include "tui/core/app_feed.h"
-#include "tui/core/app_message.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/screen.h"
 #include "tui/screens/steps/steps_model.h"

@@ -9,7 +9,6 @@
  */
 #include "tui/core/app.h"
 #include "tui/core/app_feed.h"
-#include "tui/core/app_message.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/screen.h"
 

@@ -11,10 +11,8 @@
 #include <string.h>
 
 #include "tui/core/app.h"
-#include "tui/core/app_attach.h"
-#include "tui/core/app_details.h"
+#include "tui/core/app_life.h"
 #include "tui/core/app_history.h"
-#include "tui/core/app_message.h"
 #include "tui/core/app_watch.h"
 #include "tui/core/screen.h"
 #include "tui/core/targets.h"

@@ -18,7 +18,6 @@
 #include "tui/core/app.h"
 #include "tui/core/app_diff.h"
 #include "tui/core/app_history.h"
-#include "tui/core/app_message.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/screen.h"
 #include "tui/core/window.h"
