@@ -153,10 +153,10 @@ static int screen_picture_render(void *arg, const struct target_address *addr,
     meter_add(&d->gil, data_gil_level(snapshot));
     screen_picture_put_time(p);
     d->live.arrived_s = p->app->now_s;
-    if (app_top(p->app)->def != p->def)
-        app_push(p->app, p->def);
+    if (app_screen_top(p->app)->def != p->def)
+        app_screen_push(p->app, p->def);
     screen_picture_read_stats(p, addr);
-    app_update_screens(p->app);
+    app_screen_update_all(p->app);
     if (addr)
         screen_picture_ask_all(p, addr);
     app_draw(p->app, &g);

@@ -78,7 +78,7 @@ static void screen_text_threads(const struct app *app, const struct screen_text_
 /* Uncut: no screen limits it. */
 static void screen_text_banner(const struct app *app, struct strbuf *out) {
     char banner[512], clean[512];
-    if (!app_banner(app, banner, sizeof banner))
+    if (!app_draw_banner(app, banner, sizeof banner))
         return;
     text_sanitize(clean, sizeof clean, banner);
     strbuf_addf(out, " %s\n", clean);

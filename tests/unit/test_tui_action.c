@@ -155,7 +155,7 @@ static void test_every_key_is_dispatched(void **state) {
                 fixture_press(a, keys_to(c));
                 if (c == CONTEXT_REPL_COMPLETE)
                     repl_fixture_complete(a, "co", "count\ncontinue");
-                assert_int_equal(screen_context(app_top(a)->def, app_top(a)->state), c);
+                assert_int_equal(screen_context(app_screen_top(a)->def, app_screen_top(a)->state), c);
                 fixture_press(a, d->keys[i]);
                 assert_null(strstr(a->message, "does nothing"));
                 app_free(a);

@@ -21,7 +21,6 @@
 #include "tui/core/screen.h"
 #include "tui/view/stack.h"
 #include "tui/screens/threads/threads_rows.h"
-#include "tui/core/tabs.h"
 #include "tui/keys/input.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
@@ -291,7 +290,7 @@ static void test_mouse(void **state) {
     assert_shows(a, "NAME\xe2\x96\xbe");
     click.row = 15;
     app_input(a, &click);
-    assert_int_equal(screen_context(app_top(a)->def, app_top(a)->state), CONTEXT_STACK);
+    assert_int_equal(screen_context(app_screen_top(a)->def, app_screen_top(a)->state), CONTEXT_STACK);
     click.row = 23;
     click.col = 1; /* F1Help */
     app_input(a, &click);
@@ -309,10 +308,10 @@ static void test_tabs(void **state) {
     (void)state;
     assert_non_null(strstr(fixture_draw(a, 24, 80), "[2 Threads] 3 Fla"));
     assert_non_null(strstr(fixture_draw(a, 24, 80), "4 Top 5 Ten"));
-    while (tabs_at(a, 4, click.col) != ACTION_SHOW_TOP && click.col < 79)
+    while (app_draw_tab_at(a, 4, click.col) != ACTION_SHOW_TOP && click.col < 79)
         click.col++;
     app_input(a, &click);
-    assert_string_equal(app_top(a)->def->name, "top");
+    assert_string_equal(app_screen_top(a)->def->name, "top");
     assert_shows(a, "[4 Top]");
     fixture_press(a, "?");
     assert_shows(a, "[4 Top]");
@@ -321,7 +320,7 @@ static void test_tabs(void **state) {
     assert_shows(a, "[2 Threads]");
     assert_int_equal(a->n_screens, 1);
     assert_non_null(strstr(fixture_draw(a, 20, 80), "[2 Threads] 3 4 5 6 7"));
-    assert_int_equal(tabs_at(a, 18, 0), ACTION_NONE);
+    assert_int_equal(app_draw_tab_at(a, 18, 0), ACTION_NONE);
     fixture_press(a, "#"); /* the folded header takes its line */
     assert_non_null(strstr(fixture_draw(a, 24, 80), "[2 Threads] 3 4 5 6 7"));
     app_free(a);

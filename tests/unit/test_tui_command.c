@@ -67,7 +67,7 @@ static void test_actions_do_what_their_keys_do(void **state) {
     type_line(a, "pause now");
     assert_shows(a, ":pause takes no argument");
     type_line(a, "flame");
-    assert_ptr_equal(app_top(a)->def, &screen_flame);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_flame);
     type_line(a, "hide-native"); /* there is none such here */
     assert_shows(a, "there is no command 'hide-native' here");
     type_line(a, "q");
@@ -116,10 +116,10 @@ static void test_thread(void **state) {
     type_line(a, "top");
     type_line(a, "thread MainThread");
     assert_shows(a, "MainThread");
-    assert_ptr_equal(app_top(a)->def, &screen_top);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_top);
     type_line(a, "sql SELECT 1");
     type_line(a, "thread MainThread"); /* a screen without threads: to the one that has them */
-    assert_ptr_equal(app_top(a)->def, &screen_threads);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_threads);
     app_free(a);
 }
 
@@ -127,7 +127,7 @@ static void test_sql(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     (void)state;
     type_line(a, "sql SELECT 1 AS one");
-    assert_ptr_equal(app_top(a)->def, &screen_sql);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_sql);
     assert_string_equal(a->query.text, "SELECT 1 AS one");
     assert_int_equal(a->query.pending, APP_QUERY_RUN);
     type_line(a, "watch 0.1");

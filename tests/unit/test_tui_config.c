@@ -463,7 +463,7 @@ static void test_an_app_begins_with_them(void **state) {
     assert_true(a->config.delay_s == 2);
     assert_false(a->config.ascii);
     assert_true(a->folded && a->mouse && a->config.hide_idle);
-    assert_string_equal(app_top(a)->def->name, "flame");
+    assert_string_equal(app_screen_top(a)->def->name, "flame");
     assert_string_equal(a->config.filter, "train");
     app_free(a);
 }

@@ -53,7 +53,7 @@ static void test_the_key(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     (void)state;
     fixture_press(a, "2 B");
-    assert_ptr_equal(app_top(a)->def, &screen_repl);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_repl);
     assert_true(a->debug.want.leased); /* it ends with us */
     asks_to_debug(a, 0);
     repl_fixture_answer_debug(a, &listening);
@@ -121,7 +121,7 @@ static void test_refusals(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         app_input_command(a, bad[i][0]);
         assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
-        assert_ptr_not_equal(app_top(a)->def, &screen_repl);
+        assert_ptr_not_equal(app_screen_top(a)->def, &screen_repl);
         fixture_shows(a, 24, 200, bad[i][1]);
     }
     app_input_command(a, "debug");

@@ -153,7 +153,7 @@ static void test_recording(void **state) {
     assert_shows(a, "DIFF  all 10.0s against recording run.db: reading it ...");
     assert_shows(a, "      ?   50.0       ?       ?    50.0       ? forward");
     diff_fixture_record(a, 10, DIFF_FIXTURE_BEFORE);
-    app_update_screens(a);
+    app_screen_update_all(a);
     diff_fixture_feed(a, 1, DIFF_FIXTURE_NOW);
     assert_shows(a, "against recording run.db  ");
     assert_shows(a, "  +30.0   30.0     0.0   +30.0    30.0     0.0 sync");
@@ -283,7 +283,7 @@ static void test_back_from_a_recording(void **state) {
     struct model_sample_batch none = {.n_samples = 0};
     (void)state;
     app_diff_expect(a, "old.db");
-    app_update_screens(a);
+    app_screen_update_all(a);
     assert_shows(a, "against recording old.db");
     fixture_press(a, "W D");
     assert_shows(a, "DIFF  last 10 s against the 10 s before");

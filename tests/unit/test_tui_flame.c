@@ -83,7 +83,7 @@ static void test_first_look(void **state) {
     fixture_press(a, "4");
     assert_shows(a, "sorted by %OWN");
     fixture_press(a, "3 7");
-    assert_int_equal(screen_context(app_top(a)->def, app_top(a)->state), CONTEXT_SQL);
+    assert_int_equal(screen_context(app_screen_top(a)->def, app_screen_top(a)->state), CONTEXT_SQL);
     app_free(a);
 }
 

@@ -176,12 +176,12 @@ static void functions_lead_to_flame(void **state) {
     for (int i = 0; i < 30 && !strstr(fixture_draw(a, 50, 200), "line 16 of"); i++)
         fixture_press(a, "j");
     fixture_press(a, "Enter");
-    assert_string_equal(app_top(a)->def->name, "flame");
+    assert_string_equal(app_screen_top(a)->def->name, "flame");
     assert_shows(a, 50, 200, "/AdamW.step:");
     fixture_press(a, "1"); /* as it was left */
     assert_shows(a, 50, 200, "line 16 of");
     fixture_press(a, "g j Enter");
-    assert_string_equal(app_top(a)->def->name, "threads");
+    assert_string_equal(app_screen_top(a)->def->name, "threads");
     app_free(a);
 }
 
@@ -198,7 +198,7 @@ static void verdicts_come_first(void **state) {
                  "                the main thread stands in all_reduce (distributed_c10d.py:2203)");
     assert_shows(a, 50, 200, "GIL CONTENTION the training thread");
     fixture_press(a, "g Enter");
-    assert_string_equal(app_top(a)->def->name, "threads");
+    assert_string_equal(app_screen_top(a)->def->name, "threads");
     fixture_press(a, "1");
     for (int i = 0; i < 10; i++)
         fixture_press(a, "j");
@@ -206,13 +206,13 @@ static void verdicts_come_first(void **state) {
     const char *at = strstr(fixture_draw(a, 50, 200), "Overview   line ");
     (void)snprintf(line, sizeof line, "%.18s ", at);
     app_set_time(a, a->now_s + 2, a->epoch_s + 2);
-    app_update_screens(a); /* it is asked again; fewer lines above do not move what is selected */
+    app_screen_update_all(a); /* it is asked again; fewer lines above do not move what is selected */
     tables_answer_verdicts(a, tables_verdicts(TABLES_NONE));
     assert_shows(a, 50, 200, "verdict        nothing is known yet of its training");
     assert_hides(a, "STUCK");
     assert_hides(a, line);
     app_set_time(a, a->now_s + 2, a->epoch_s + 2);
-    app_update_screens(a);
+    app_screen_update_all(a);
     tables_fail(a, FEED_VERDICTS, "process 4242 has ended");
     assert_shows(a, 50, 200, "verdict        process 4242 has ended");
     app_free(a);
@@ -220,7 +220,7 @@ static void verdicts_come_first(void **state) {
 
 static struct app *with_verdicts(const char *const *lines) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 12, false);
-    app_update_screens(a);
+    app_screen_update_all(a);
     tables_answer_verdicts(a, tables_read_verdicts(lines));
     return a;
 }
@@ -268,17 +268,17 @@ static void the_header_asks_seldom(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
     const struct app_feed *f = app_feed_get(a, FEED_VERDICTS);
     (void)state;
-    app_update_screens(a);
+    app_screen_update_all(a);
     assert_false(f->wanted);
     app_free(a);
     a = with_verdicts(none);
     f = app_feed_get(a, FEED_VERDICTS);
     app_set_time(a, a->now_s + 4, a->epoch_s + 4);
-    app_update_screens(a);
+    app_screen_update_all(a);
     assert_false(f->wanted);
     app_set_paused(a, true);
     app_set_time(a, a->now_s + 40, a->epoch_s + 40);
-    app_update_screens(a);
+    app_screen_update_all(a);
     assert_false(f->wanted);
     app_set_paused(a, false);
     assert_true(f->wanted);
@@ -286,10 +286,10 @@ static void the_header_asks_seldom(void **state) {
         .kind = QUERIER_JUDGE, .verdicts = tables_verdicts(TABLES_NONE), .elapsed_s = 0.05};
     app_take_feed(a, FEED_VERDICTS, &slow);
     app_set_time(a, a->now_s + 19, a->epoch_s + 19);
-    app_update_screens(a);
+    app_screen_update_all(a);
     assert_false(f->wanted);
     app_set_time(a, a->now_s + 2, a->epoch_s + 2);
-    app_update_screens(a);
+    app_screen_update_all(a);
     assert_true(f->wanted);
     app_free(a);
 }

@@ -25,7 +25,7 @@
 static struct app *repl_app(void) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     fixture_press(a, "J");
-    assert_ptr_equal(app_top(a)->def, &screen_repl);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_repl);
     return a;
 }
 
@@ -378,7 +378,7 @@ static void test_refusals(void **state) {
     a->row_actions.readonly = true;
     fixture_hides(a, 24, 200, "J Repl");
     fixture_press(a, "J");
-    assert_ptr_not_equal(app_top(a)->def, &screen_repl);
+    assert_ptr_not_equal(app_screen_top(a)->def, &screen_repl);
     fixture_shows(a, 24, 80, "--readonly: repl would run code in the job");
     app_free(a);
 }

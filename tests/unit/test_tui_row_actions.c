@@ -212,7 +212,7 @@ static void test_menu(void **state) {
     struct app *a = with_samples();
     (void)state;
     fixture_press(a, "m");
-    assert_ptr_equal(app_top(a)->def, &screen_menu);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_menu);
     assert_shows(a, "What to do with it");
     assert_shows(a, "show the variables of the selected frame");
     assert_shows(a, "4242 MainThread");        /* the screen below is there still */
@@ -220,20 +220,20 @@ static void test_menu(void **state) {
     fixture_press(a, "/ \"variables Space \"of Enter");
     assert_hides(a, "copy the whole stack");
     fixture_press(a, "Enter");
-    assert_ptr_equal(app_top(a)->def, &screen_threads);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_threads);
     assert_shows(a, "Locals");
     fixture_press(a, "m y"); /* by its key */
-    assert_ptr_equal(app_top(a)->def, &screen_threads);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_threads);
     assert_true(fake_host_take().copy);
     fixture_press(a, "m Esc");
-    assert_ptr_equal(app_top(a)->def, &screen_threads);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_threads);
     fixture_press(a, "F9 q");
-    assert_ptr_equal(app_top(a)->def, &screen_threads);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_threads);
     assert_false(fake_host_take().quit);
     static const char *const others[] = {"4 m", "3 j m"};
     for (size_t i = 0; i < 2; i++) {
         fixture_press(a, others[i]);
-        assert_ptr_equal(app_top(a)->def, &screen_menu);
+        assert_ptr_equal(app_screen_top(a)->def, &screen_menu);
         assert_shows(a, "open the frame's file at its line");
         (void)fixture_draw(a, 12, 40);
         fixture_press(a, "Esc");
@@ -247,13 +247,13 @@ static void test_menu_by_mouse(void **state) {
     (void)fixture_draw(a, 24, 80);
     struct input_event e = {.kind = INPUT_EVENT_MOUSE, .button = INPUT_MENU, .row = 8, .col = 10};
     app_input(a, &e);
-    assert_ptr_equal(app_top(a)->def, &screen_menu);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_menu);
     assert_shows(a, "What to do with it");
     e = (struct input_event){.kind = INPUT_EVENT_MOUSE, .button = INPUT_CLICK, .row = 23, .col = 79};
     e.row = 5; /* beside it */
     e.col = 0;
     app_input(a, &e);
-    assert_ptr_equal(app_top(a)->def, &screen_threads);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_threads);
     assert_hides(a, "Stack of MainThread"); /* the right button has selected the row */
     e = (struct input_event){.kind = INPUT_EVENT_MOUSE, .button = INPUT_MENU, .row = 6, .col = 2};
     app_input(a, &e);
@@ -261,7 +261,7 @@ static void test_menu_by_mouse(void **state) {
     e.button = INPUT_CLICK;
     e.row = 7; /* the first entry: into the stack */
     app_input(a, &e);
-    assert_int_equal(screen_context(app_top(a)->def, app_top(a)->state), CONTEXT_STACK);
+    assert_int_equal(screen_context(app_screen_top(a)->def, app_screen_top(a)->state), CONTEXT_STACK);
     app_free(a);
 }
 
@@ -269,13 +269,13 @@ static void test_show_elsewhere(void **state) {
     struct app *a = with_samples();
     (void)state;
     fixture_press(a, "f"); /* the thread that is selected */
-    assert_ptr_equal(app_top(a)->def, &screen_flame);
-    assert_int_equal(((struct flame_state *)app_top(a)->state)->query.tid, 4242);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_flame);
+    assert_int_equal(((struct flame_state *)app_screen_top(a)->state)->query.tid, 4242);
     fixture_press(a, "T");
-    assert_ptr_equal(app_top(a)->def, &screen_top);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_top);
     assert_null(strstr(a->message, "nothing is selected"));
     fixture_press(a, "f");
-    assert_ptr_equal(app_top(a)->def, &screen_flame);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_flame);
     app_free(a);
 }
 
@@ -336,7 +336,7 @@ static void test_export_dialog(void **state) {
     assert_non_null(mkdtemp(dir));
     (void)snprintf(path, sizeof path, "%s/out.folded", dir);
     fixture_press(a, "4 x");
-    assert_ptr_equal(app_top(a)->def, &screen_export);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_export);
     assert_shows(a, "folded");
     assert_shows(a, "svg");
     assert_hides(a, "sqlite");
@@ -346,7 +346,7 @@ static void test_export_dialog(void **state) {
     }
     assert_non_null(strstr(a->prompt.text, ".json"));
     fixture_press(a, "Esc Esc");
-    assert_ptr_equal(app_top(a)->def, &screen_top);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_top);
     (void)snprintf(keys, sizeof keys, ": \"export Space \"folded Space \"%s Enter", path);
     fixture_press(a, keys);
     finish_export(a);
@@ -368,11 +368,11 @@ static void test_export_dialog(void **state) {
     assert_false(fake_host_take().write);
     assert_shows(a, "is there already: Enter replaces it");
     fixture_press(a, "Esc");
-    assert_ptr_equal(app_top(a)->def, &screen_export);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_export);
     (void)snprintf(keys, sizeof keys, "Enter ctrl-u \"%s Enter Enter", path);
     fixture_press(a, keys);
     finish_export(a);
-    assert_ptr_equal(app_top(a)->def, &screen_threads);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_threads);
     (void)unlink(path);
     (void)rmdir(dir);
     app_free(a);

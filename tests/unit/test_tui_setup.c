@@ -64,7 +64,7 @@ static void test_enter_keeps(void **state) {
     assert_string_equal(theme_asked(), "mono");
     assert_string_equal(a->settings.values[SETTINGS_THEME], "mono");
     assert_int_equal(a->settings.origins[SETTINGS_THEME], SETTINGS_BY_KEY);
-    assert_string_equal(app_top(a)->def->name, "threads");
+    assert_string_equal(app_screen_top(a)->def->name, "threads");
     assert_false(fake_host_take().save_settings);
     app_free(a);
 }
@@ -81,7 +81,7 @@ static void test_leaving_goes_back(void **state) {
         assert_string_equal(theme_asked(), "nord");
         fixture_press(a, ways[i]);
         assert_string_equal(theme_asked(), "light");
-        assert_string_equal(app_top(a)->def->name, "threads");
+        assert_string_equal(app_screen_top(a)->def->name, "threads");
         app_free(a);
     }
 }
@@ -144,7 +144,7 @@ static void test_by_command(void **state) {
     assert_string_equal(theme_asked(), "light");
     assert_string_equal(a->settings.values[SETTINGS_THEME], "light");
     app_input_command(a, "theme");
-    assert_string_equal(app_top(a)->def->name, "themes");
+    assert_string_equal(app_screen_top(a)->def->name, "themes");
     fixture_press(a, "Esc");
     app_input_command(a, "save-settings");
     assert_true(fake_host_take().save_settings);
@@ -160,11 +160,11 @@ static void test_setup_opens_the_themes(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
     (void)state;
     fixture_press(a, "S / \"theme Enter Esc Enter");
-    assert_string_equal(app_top(a)->def->name, "themes");
+    assert_string_equal(app_screen_top(a)->def->name, "themes");
     app_take_themes(a, names, sizeof names / sizeof names[0]);
     assert_shows(a, "Stack of MainThread"); /* not the setup */
     fixture_press(a, "j Enter");
-    assert_string_equal(app_top(a)->def->name, "setup");
+    assert_string_equal(app_screen_top(a)->def->name, "setup");
     assert_shows(a, "light");
     app_free(a);
 }

@@ -212,7 +212,7 @@ static void freezing(void **state) {
     (void)state;
     fixture_press(a, "Space");
     app_set_time(a, a->now_s + 3, a->epoch_s + 3);
-    app_update_screens(a);
+    app_screen_update_all(a);
     assert_false(a->feeds.feeds[FEED_STEPS].wanted);
     app_feed_ask(a, FEED_STEPS, "x");
     tables_answer(a, FEED_STEPS, tables_steps(TABLES_LATER));
@@ -231,11 +231,11 @@ static void what_is_asked(void **state) {
     fixture_press(a, "E");
     assert_non_null(strstr(f->text, "now() - 64 ORDER BY timestamp DESC LIMIT 256"));
     tables_answer_all(a, TABLES_NORMAL);
-    app_update_screens(a);
+    app_screen_update_all(a);
     assert_non_null(strstr(f->text, "now() - 262144 ORDER BY timestamp DESC LIMIT 256"));
     (void)fixture_draw(a, 24, 80);
     fixture_press(a, "- - - -");
-    app_update_screens(a);
+    app_screen_update_all(a);
     assert_non_null(strstr(f->text, "LIMIT 1024"));
     app_free(a);
 }
@@ -256,12 +256,12 @@ static void how_much_is_read(void **state) {
     assert_non_null(strstr(looks->text, "> now() - 6")); /* 60 s or 64: no older than steps */
     for (int tries = 0; tries < 9 && f->wanted; tries++) {
         tables_answer(a, FEED_STEPS, tables_rows(COLUMNS, lines));
-        app_update_screens(a);
+        app_screen_update_all(a);
     }
     assert_non_null(strstr(f->text, "> now() - 2 ORDER BY timestamp DESC LIMIT 256"));
     tables_answer(a, FEED_STEP_SAMPLES, tables_step_looks(TABLES_NORMAL));
     app_set_time(a, a->now_s + 5, a->epoch_s + 5);
-    app_update_screens(a);
+    app_screen_update_all(a);
     assert_non_null(strstr(looks->text, "> now() - 2 ORDER BY"));
     app_free(a);
 }

@@ -16,7 +16,7 @@
 #include "tui/core/app_life.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/app_take.h"
-#include "tui/core/app_watch.h"
+#include "tui/core/app_arm.h"
 #include "tui/core/screen.h"
 #include "tui/screens/loader/loader_rows.h"
 #include "tui/screens/modules/modules_rows.h"
@@ -143,7 +143,7 @@ static void test_selection_stays(void **state) {
     struct strbuf one, whole;
     strbuf_init(&one, 1 << 16);
     strbuf_init(&whole, 1 << 16);
-    assert_true(app_screen_pick(app_top(a), a, &what, &one, &whole));
+    assert_true(app_screen_pick(app_screen_top(a), a, &what, &one, &whole));
     assert_string_equal(strbuf_str(&one), "__main__.history[0]");
     strbuf_fini(&one);
     strbuf_fini(&whole);
@@ -188,7 +188,7 @@ static void test_when_it_is_asked(void **state) {
     struct app *a = tensors_app();
     const struct app_feed *f = app_feed_get(a, FEED_TENSORS);
     (void)state;
-    app_update_screens(a);
+    app_screen_update_all(a);
     assert_false(f->wanted);
     app_set_time(a, a->now_s + 5.5, a->epoch_s + 5.5);
     app_set_paused(a, true);
@@ -201,11 +201,11 @@ static void test_when_it_is_asked(void **state) {
     struct querier_answer slow = {.kind = QUERIER_RUN, .rows = tables_tensors(TABLES_NORMAL), .elapsed_s = 2};
     app_take_feed(a, FEED_TENSORS, &slow);
     app_set_time(a, a->now_s + 8, a->epoch_s + 8);
-    app_update_screens(a);
+    app_screen_update_all(a);
     assert_false(f->wanted);
     app_set_time(a, a->now_s + 13, a->epoch_s + 13);
     fixture_press(a, "?");
-    app_update_screens(a);
+    app_screen_update_all(a);
     assert_false(f->wanted);
     fixture_press(a, "Esc 2 5");
     assert_true(f->wanted);
@@ -365,7 +365,7 @@ static void test_loader_screen(void **state) {
     fixture_press(a, "G");
     assert_shown(a, "batches are made by the training itself");
     fixture_press(a, "Esc"); /* it lies over the screen before */
-    assert_string_equal(app_top(a)->def->name, "threads");
+    assert_string_equal(app_screen_top(a)->def->name, "threads");
     app_free(a);
     a = loader_app(TABLES_NONE);
     assert_shown(a, "no DataLoader is iterated over now");
@@ -420,14 +420,14 @@ static void test_watch_turns(void **state) {
     bool on;
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_int_equal(app_watch_turn(cases[i].before, cases[i].expr, value, sizeof value, &on, &e), 0);
+        assert_int_equal(app_arm_turn_watch(cases[i].before, cases[i].expr, value, sizeof value, &on, &e), 0);
         assert_string_equal(value, cases[i].after);
         assert_int_equal(on, cases[i].on);
     }
-    assert_int_equal(app_watch_turn("on,exprs=loss@train", "accuracy@evaluate", small, sizeof small, &on, &e),
-                     -1);
-    assert_int_equal(app_watch_turn("on", ".0@<listcomp>", value, sizeof value, &on, &e), -1);
-    assert_int_equal(app_watch_turn("nonsense", "x", value, sizeof value, &on, &e), -1);
+    assert_int_equal(
+        app_arm_turn_watch("on,exprs=loss@train", "accuracy@evaluate", small, sizeof small, &on, &e), -1);
+    assert_int_equal(app_arm_turn_watch("on", ".0@<listcomp>", value, sizeof value, &on, &e), -1);
+    assert_int_equal(app_arm_turn_watch("nonsense", "x", value, sizeof value, &on, &e), -1);
 }
 
 /* From the key to what is set in the agent. */

@@ -477,7 +477,7 @@ static void test_processes_are_tagged(void **state) {
     assert_int_equal(app_attach_next(a), second);
     assert_int_equal(app_attach_next(a), 0);
     app_attach_done(a, NULL);
-    assert_ptr_equal(app_top(a)->def, &screen_threads);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_threads);
     assert_false(a->attaches_several);
     app_free(a);
     a = fixture_picker(false); /* one of them alone */
@@ -536,16 +536,16 @@ static void test_menu_of_timeline(void **state) {
     fixture_press(a, "9");
     (void)fixture_draw(a, 24, 80);
     fixture_press(a, "h h h m");
-    assert_ptr_equal(app_top(a)->def, &screen_menu);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_menu);
     assert_shows(a, "open the frame's file");
     assert_shows(a, "show its thread in Threads");
     fixture_press(a, "Esc");
     assert_non_null(strstr(copied(a, "Y"), "4242 MainThread\n  /"));
     fixture_press(a, "j t");
-    assert_ptr_equal(app_top(a)->def, &screen_threads);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_threads);
     assert_shows(a, "Stack of QueueFeederThread");
     fixture_press(a, "9 f");
-    assert_ptr_equal(app_top(a)->def, &screen_flame);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_flame);
     assert_shows(a, "QueueFeeder");
     app_free(a);
 }
@@ -559,7 +559,7 @@ static void test_menu_of_overview(void **state) {
     for (int i = 0; i < 24 && !strstr(copied(a, "Y"), "main thread"); i++)
         fixture_press(a, "j");
     fixture_press(a, "t");
-    assert_ptr_equal(app_top(a)->def, &screen_threads);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_threads);
     assert_shows(a, "Stack of MainThread");
     fixture_press(a, "1");
     for (int i = 0; i < 25 && !strstr(copied(a, "y"), "train_step"); i++)
@@ -568,7 +568,7 @@ static void test_menu_of_overview(void **state) {
     fixture_press(a, "m");
     assert_shows(a, "open the frame's file");
     fixture_press(a, "T");
-    assert_ptr_equal(app_top(a)->def, &screen_top);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_top);
     assert_shows(a, "train_step");
     app_free(a);
 }
@@ -584,7 +584,7 @@ static void test_menus_by_mouse(void **state) {
         struct input_event e = {.kind = INPUT_EVENT_MOUSE, .button = INPUT_MENU, .row = 9, .col = 30};
         e.row = i == 1 ? 5 : 9;
         app_input(a, &e);
-        assert_ptr_equal(app_top(a)->def, &screen_menu);
+        assert_ptr_equal(app_screen_top(a)->def, &screen_menu);
         assert_shows(a, "copy");
         app_free(a);
     }

@@ -172,7 +172,7 @@ static void one_alone(void **state) {
     assert_shows(a, "several are given at the start");
     assert_shows(a, "1*");
     fixture_press(a, "Enter");
-    assert_string_equal(app_top(a)->def->name, "threads");
+    assert_string_equal(app_screen_top(a)->def->name, "threads");
     app_free(a);
 }
 

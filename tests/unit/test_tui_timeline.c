@@ -70,7 +70,7 @@ static void feed(struct app *a, int from, int to) {
 static struct app *made(int seconds) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
     fixture_press(a, "9");
-    assert_string_equal(app_top(a)->def->name, "timeline");
+    assert_string_equal(app_screen_top(a)->def->name, "timeline");
     feed(a, 0, seconds);
     (void)fixture_draw(a, ROWS, COLS);
     return a;

@@ -248,8 +248,8 @@ const struct matrix_row *matrix_rows(void) {
 
 struct app *matrix_make(const struct matrix_row *row, enum matrix_state state, bool ascii) {
     struct app *a = row->make ? row->make(state, ascii) : matrix_make_plain(row, state, ascii);
-    if (app_top(a)->def != row->screen)
+    if (app_screen_top(a)->def != row->screen)
         fail_msg("the keys '%s' of the row '%s' open the screen '%s'", row->keys, row->symbol,
-                 app_top(a)->def->name);
+                 app_screen_top(a)->def->name);
     return a;
 }

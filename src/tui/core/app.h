@@ -78,10 +78,10 @@ struct app_screen {
     void *state;
 };
 
-/* tabs.h: where the names of the screens were drawn. */
+/* app_draw.h: where the names of the screens were drawn. */
 struct app_tabs {
     int row, col; /* row -1: nowhere */
-    int form;     /* how they were written, see tabs.c */
+    int form;     /* how they were written, see app_draw.c */
 };
 
 /* ---- which time is shown ---- */
@@ -234,7 +234,7 @@ struct app_debug {
     bool debugs;                         /* debugpy listens because of us */
 };
 
-/* app_watch.h: a local variable whose value is to be recorded. */
+/* app_arm.h: a local variable whose value is to be recorded. */
 struct app_watch {
     char expr[256]; /* toggle this one once the agent has sent its settings; "": none */
 };

@@ -75,8 +75,8 @@ static void debug_command_ask_job(struct app *a, const struct debug_command_def 
         snprintf(line, sizeof line, ":%s", typed);
         app_repl_say(a, PAGER_STRONG, line);
         a->repl.to_output = true;
-        app_open(a, ACTION_SHOW_REPL);
-        app_update_screens(a);
+        app_screen_open(a, ACTION_SHOW_REPL);
+        app_screen_update_all(a);
     }
 }
 

@@ -35,14 +35,14 @@ void app_diff_toggle(struct app *a) {
     if (!d->on) {
         if (a->data.tally && !d->has_other)
             sample_store_clear_span(a->data.tally, SAMPLE_STORE_OTHER);
-        app_update_screens(a);
+        app_screen_update_all(a);
         return;
     }
     if (!app_diff_has_before(a, window_which(a))) {
         a->window.which = SAMPLE_STORE_10S;
         app_message(a, false, "the last 10 s, for nothing was before all of it; W: another time");
     }
-    app_update_screens(a);
+    app_screen_update_all(a);
 }
 
 static void app_diff_mark(struct app *a) {
@@ -58,7 +58,7 @@ static void app_diff_mark(struct app *a) {
         app_message(a, true, "out of memory for a mark");
         return;
     }
-    app_update_screens(a);
+    app_screen_update_all(a);
     app_message(a, false, "marked: W shows what comes from now on, d compares it with what was before");
 }
 

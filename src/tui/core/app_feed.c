@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "client/verdict/verdict.h"
 #include "tui/core/app.h"
 
 #define FEED_SHARE 10     /* a query takes at most this part of the time between two answers */
@@ -154,4 +155,44 @@ void app_feed_put_empty(const struct app *a, enum app_feed_id id, const char *no
     else if (f->note[0])
         text = f->note;
     snprintf(buf, cap, "%s", text);
+}
+
+/* ---- the worst verdict, for the header of every screen ---- */
+
+#define FEED_BADGE_EVERY_S 5.0 /* between two verdicts, */
+/* And so many times what one takes: at most a four-hundredth of a core. */
+#define FEED_BADGE_ANSWERS 400.0
+#define FEED_BADGE_LONGEST_S 30.0 /* but no longer than that */
+#define FEED_BADGE_SNAPSHOTS 8    /* before the first one, so that the program starts quickly */
+#define FEED_BADGE_STAYS_S 75.0   /* an older one is not shown */
+
+void app_feed_follow_badge(struct app *app) {
+    const struct app_feed *f = app_feed_get(app, FEED_VERDICTS);
+    const struct data *d = &app->data;
+    double every_s = f->elapsed_s * FEED_BADGE_ANSWERS;
+    if (!d->has_target || d->target.mode != MODEL_MODE_AGENT || d->received < FEED_BADGE_SNAPSHOTS ||
+        d->paused)
+        return; /* from outside there are no tables; the Overview says that a target has ended */
+    every_s = every_s < FEED_BADGE_EVERY_S ? FEED_BADGE_EVERY_S : every_s;
+    app_feed_follow_verdicts(app, every_s < FEED_BADGE_LONGEST_S ? every_s : FEED_BADGE_LONGEST_S);
+}
+
+static enum theme_role app_feed_badge_role(enum verdict_level level) {
+    return level >= VERDICT_BAD ? ROLE_CONN_LOST : ROLE_CONN_WAIT;
+}
+
+enum theme_role app_feed_put_badge(const struct app *app, char *buf, size_t cap) {
+    const struct app_feed *f = app_feed_get(app, FEED_VERDICTS);
+    const struct verdict *worst = f->verdicts.n ? &f->verdicts.items[0] : NULL;
+    const char *cause = NULL;
+    buf[0] = '\0';
+    if (data_is_over(&app->data) || !worst || worst->rule->level < VERDICT_WARN ||
+        app->now_s - f->answered_s > FEED_BADGE_STAYS_S)
+        return ROLE_TEXT;
+    /* The worst are first. */
+    for (size_t i = 1; worst->rule->is_state && !cause && i < f->verdicts.n; i++)
+        if (f->verdicts.items[i].rule->level >= VERDICT_WARN)
+            cause = f->verdicts.items[i].brief;
+    snprintf(buf, cap, "%s%s%s", worst->brief, cause ? ": " : "", cause ? cause : "");
+    return app_feed_badge_role(worst->rule->level);
 }

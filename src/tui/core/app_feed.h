@@ -10,8 +10,10 @@
 #define TUI_CORE_APP_FEED_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "tui/core/app.h"
+#include "tui/theme/theme.h"
 
 #define APP_FEED_UNKNOWN INT64_MIN
 
@@ -57,5 +59,15 @@ int64_t app_feed_int(const struct result *rows, size_t row, int column); /* APP_
 
 /* The text in place of rows: why there are none, or `nothing`. Errors in full. */
 void app_feed_put_empty(const struct app *a, enum app_feed_id id, const char *nothing, char *buf, size_t cap);
+
+/* ---- the worst verdict, for the header of every screen ---- */
+
+/* It is requested seldom, and never while the view is frozen: nobody waits for it, and observing must
+ * stay cheap. Request it, if it is due. */
+void app_feed_follow_badge(struct app *app);
+
+/* Its text in a few words: "SLOW: INPUT-BOUND, worker 2"; "": nothing is wrong, or the verdict is
+ * unknown or old. Returns the role that it is drawn in. */
+enum theme_role app_feed_put_badge(const struct app *app, char *buf, size_t cap);
 
 #endif

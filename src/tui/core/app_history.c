@@ -54,7 +54,7 @@ static void app_history_say_end(struct app *a, int step) {
 static void app_history_step(struct app *a, int step) {
     enum data_step done = data_step(&a->data, step);
     if (done == DATA_STEP_DONE)
-        app_update_screens(a);
+        app_screen_update_all(a);
     else if (done == DATA_STEP_FAILED)
         app_message(a, true, "out of memory for what was before");
     else
@@ -74,12 +74,12 @@ void app_set_paused(struct app *a, bool paused) {
     data_set_paused(&a->data, paused);
     if (!paused)
         app_history_leave(a);
-    app_update_screens(a);
+    app_screen_update_all(a);
 }
 
 /* End: back to the newest; if that is shown, what End means on the screen. */
 static void app_history_end(struct app *a) {
-    struct app_screen *s = app_top(a);
+    struct app_screen *s = app_screen_top(a);
     if (data_is_stepped(&a->data))
         app_set_paused(a, false);
     else
@@ -107,7 +107,7 @@ void app_history_enter_span(struct app *a, double from_s, double to_s) {
     if (done != DATA_STEP_DONE)
         return;
     a->history.into_span = true;
-    app_update_screens(a);
+    app_screen_update_all(a);
 }
 
 void app_history_leave_span(struct app *a) {

@@ -16,17 +16,16 @@
 #include "tui/core/app_screen.h"
 #include "tui/core/app_settings.h"
 #include "tui/core/command.h"
-#include "tui/core/footer.h"
+#include "tui/core/app_draw.h"
 #include "tui/core/row_actions.h"
 #include "tui/core/screen.h"
-#include "tui/core/tabs.h"
 #include "tui/core/tagging.h"
 #include "tui/keys/input.h"
 
 /* ---- what an action does: on the topmost screen, or on any ---- */
 
 static void app_input_open_prompt(struct app *a, enum action what) {
-    struct app_screen *s = app_top(a);
+    struct app_screen *s = app_screen_top(a);
     if (!app_screen_can_type(s))
         return;
     const char *before = app_screen_typed_before(s, what);
@@ -35,8 +34,8 @@ static void app_input_open_prompt(struct app *a, enum action what) {
 }
 
 static void app_input_close(struct app *a) {
-    if (a->n_screens > 1 && !app_top(a)->def->is_tab)
-        app_pop(a);
+    if (a->n_screens > 1 && !app_screen_top(a)->def->is_tab)
+        app_screen_pop(a);
     else
         app_quit(a);
 }
@@ -83,7 +82,7 @@ static bool app_input_act_common(struct app *a, enum action action) {
         return true;
     case ACTION_BACK:
         if (a->n_screens > 1)
-            app_pop(a);
+            app_screen_pop(a);
         return true;
     case ACTION_QUIT:
         app_input_close(a);
@@ -97,13 +96,13 @@ static bool app_input_act_common(struct app *a, enum action action) {
 }
 
 void app_input_act(struct app *a, enum action action) {
-    struct app_screen *s = app_top(a);
+    struct app_screen *s = app_screen_top(a);
     a->dirty = true;
     if (row_actions_refuses(a, action))
         return;
     if (app_screen_act(s, a, action))
         return;
-    if (!app_open(a, action))
+    if (!app_screen_open(a, action))
         (void)(app_history_act(a, action) || app_diff_act(a, action) || tagging_act(a, action) ||
                app_arm_act(a, action) || app_debug_act(a, action) || app_input_act_common(a, action));
 }
@@ -172,7 +171,7 @@ static void app_input_typed_command(struct app *app) {
 /* ---- keys, the mouse and pasted text ---- */
 
 static void app_input_prompt_result(struct app *a, enum prompt_result result) {
-    struct app_screen *s = app_top(a);
+    struct app_screen *s = app_screen_top(a);
     enum action what = a->prompt_for;
     if (result == PROMPT_UNCHANGED)
         return;
@@ -189,7 +188,7 @@ static void app_input_prompt_result(struct app *a, enum prompt_result result) {
 
 void app_input_key(struct app *a, uint32_t key) {
     a->dirty = true;
-    struct app_screen *s = app_top(a);
+    struct app_screen *s = app_screen_top(a);
     enum action action = action_find(screen_context(s->def, s->state), key);
     if (a->prompt_for == ACTION_COMMAND_LINE && !a->too_small) {
         if (command_line_key(a, key))
@@ -224,7 +223,7 @@ void app_input_key(struct app *a, uint32_t key) {
 
 /* The second button of the mouse: select what is there, and open the menu. */
 static void app_input_open_menu(struct app *a, const struct input_event *e) {
-    struct app_screen *s = app_top(a);
+    struct app_screen *s = app_screen_top(a);
     a->dirty = true;
     if (!app_screen_can_pick(s) || !app_screen_mouse(s, a, e))
         return;
@@ -235,16 +234,16 @@ static void app_input_open_menu(struct app *a, const struct input_event *e) {
 }
 
 static void app_input_mouse(struct app *a, const struct input_event *e) {
-    struct app_screen *s = app_top(a);
+    struct app_screen *s = app_screen_top(a);
     if (a->prompt_for || a->too_small)
         return;
     if (e->row == a->footer_row && e->button == INPUT_CLICK) {
-        enum action action = footer_at(a, e->col);
+        enum action action = app_draw_key_at(a, e->col);
         if (action)
             app_input_act(a, action);
         return;
     }
-    enum action tab = e->button == INPUT_CLICK ? tabs_at(a, e->row, e->col) : ACTION_NONE;
+    enum action tab = e->button == INPUT_CLICK ? app_draw_tab_at(a, e->row, e->col) : ACTION_NONE;
     if (tab) {
         app_input_act(a, tab);
         return;
@@ -265,7 +264,7 @@ void app_input(struct app *a, const struct input_event *e) {
         break;
     case INPUT_EVENT_PASTE:
         if (!a->prompt_for) { /* pasted text is not a series of keys */
-            struct app_screen *s = app_top(a);
+            struct app_screen *s = app_screen_top(a);
             if (s->def->paste && !a->too_small)
                 s->def->paste(s->state, a, e->text);
             a->dirty = true;

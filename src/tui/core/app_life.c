@@ -44,7 +44,7 @@ struct app *app_new(const struct app_config *config) {
     command_line_init(&a->command);
     row_actions_init(&a->row_actions);
     a->row_actions.readonly = config->readonly;
-    app_push(a, config->pick ? &screen_picker : &screen_threads);
+    app_screen_push(a, config->pick ? &screen_picker : &screen_threads);
     if (a->n_screens == 0) {
         app_free(a);
         return NULL;
@@ -60,7 +60,7 @@ void app_free(struct app *a) {
     if (!a)
         return;
     a->host = app_host_none; /* it may be gone */
-    app_drop_screens(a);
+    app_screen_drop_all(a);
     target_list_free(a->processes, a->n_processes);
     targets_fini(a);
     data_fini(&a->data);
@@ -95,8 +95,8 @@ void app_attach_done(struct app *a, const struct err *why) {
         return;
     }
     a->message[0] = '\0';
-    app_drop_screens(a);
-    app_push(a, &screen_threads);
+    app_screen_drop_all(a);
+    app_screen_push(a, &screen_threads);
     app_life_open_first_screen(a);
 }
 

@@ -127,7 +127,7 @@ void app_take_answer(struct app *a, struct querier_answer *answer) {
     if (!waits)
         querier_export_fini(&q->exported);
     querier_answer_fini(answer);
-    app_update_screens(a);
+    app_screen_update_all(a);
 }
 
 const struct catalog *app_catalog(struct app *a) {

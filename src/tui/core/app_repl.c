@@ -200,7 +200,7 @@ bool app_repl_run_magic(struct app *a, const char *text, int cols) {
     if (repl_engine_run_magic(&a->repl.engine, text, &face, &e) != 0)
         app_repl_note(&a->repl, PAGER_BAD, err_text(&e));
     app_repl_trim(&a->repl);
-    app_update_screens(a);
+    app_screen_update_all(a);
     return true;
 }
 
@@ -243,7 +243,7 @@ void app_repl_end(struct app *a, enum app_repl_end end) {
     r->end = end;
     r->answers++;
     app_repl_trim(r);
-    app_update_screens(a);
+    app_screen_update_all(a);
 }
 
 static void app_repl_take_result(struct app *a, const struct wire_evaluated *v) {

@@ -5,15 +5,15 @@
 #include <stdlib.h>
 
 #include "tui/core/app.h"
-#include "tui/core/verdict_badge.h"
+#include "tui/core/app_feed.h"
 #include "tui/view/view.h"
 
-struct app_screen *app_top(struct app *a) {
+struct app_screen *app_screen_top(struct app *a) {
     return &a->screens[a->n_screens - 1];
 }
 
 /* A screen that was kept when it was closed; its state is NULL if there is none. */
-static struct app_screen app_take_kept(struct app *a, const struct screen_def *def) {
+static struct app_screen app_screen_take_kept(struct app *a, const struct screen_def *def) {
     for (int i = 0; i < a->n_kept; i++)
         if (a->kept[i].def == def) {
             struct app_screen s = a->kept[i];
@@ -23,10 +23,10 @@ static struct app_screen app_take_kept(struct app *a, const struct screen_def *d
     return (struct app_screen){def, NULL};
 }
 
-void app_push(struct app *a, const struct screen_def *def) {
+void app_screen_push(struct app *a, const struct screen_def *def) {
     if (a->n_screens == APP_MAX_SCREENS)
         return;
-    struct app_screen s = app_take_kept(a, def);
+    struct app_screen s = app_screen_take_kept(a, def);
     bool is_new = !s.state;
     if (is_new)
         s.state = calloc(1, def->state_size ? def->state_size : 1);
@@ -41,60 +41,60 @@ void app_push(struct app *a, const struct screen_def *def) {
     a->dirty = true;
 }
 
-static void app_free_screen(struct app_screen *s) {
+static void app_screen_free(struct app_screen *s) {
     if (s->def->fini)
         s->def->fini(s->state);
     free(s->state);
 }
 
-void app_pop(struct app *a) {
-    struct app_screen *s = app_top(a);
+void app_screen_pop(struct app *a) {
+    struct app_screen *s = app_screen_top(a);
     if (s->def->needs_samples)
         a->samples_until_s = a->now_s + APP_SAMPLE_STAY_S;
     if (s->def->is_kept && a->n_kept < APP_MAX_SCREENS)
         a->kept[a->n_kept++] = *s;
     else
-        app_free_screen(s);
+        app_screen_free(s);
     a->n_screens--;
     a->prompt_for = ACTION_NONE;
     a->dirty = true;
 }
 
-void app_drop_screens(struct app *a) {
+void app_screen_drop_all(struct app *a) {
     while (a->n_screens > 0)
-        app_pop(a);
+        app_screen_pop(a);
     while (a->n_kept > 0)
-        app_free_screen(&a->kept[--a->n_kept]);
+        app_screen_free(&a->kept[--a->n_kept]);
 }
 
-bool app_open(struct app *a, enum action action) {
+bool app_screen_open(struct app *a, enum action action) {
     const struct screen_def *def = screen_of_action(action);
     if (!def)
         return false;
-    if (app_top(a)->def == def)
+    if (app_screen_top(a)->def == def)
         return true;
     /* Tabs are beside each other above the first one; each keeps its state. */
     while (def->is_tab && a->n_screens > 1)
-        app_pop(a);
-    if (app_top(a)->def != def)
-        app_push(a, def);
-    return app_top(a)->def == def;
+        app_screen_pop(a);
+    if (app_screen_top(a)->def != def)
+        app_screen_push(a, def);
+    return app_screen_top(a)->def == def;
 }
 
-void app_update_screens(struct app *a) {
+void app_screen_update_all(struct app *a) {
     for (int i = 0; i < a->n_screens; i++)
         if (a->screens[i].def->update)
             a->screens[i].def->update(a->screens[i].state, a);
-    verdict_badge_follow(a);
+    app_feed_follow_badge(a);
     a->dirty = true;
 }
 
-bool app_shows_native(const struct app *a, enum action_context context) {
+bool app_screen_shows_native(const struct app *a, enum action_context context) {
     return a->native && (a->native_on & ACTION_IN(context));
 }
 
-void app_toggle_native(struct app *a, enum action_context context) {
-    bool shown = app_shows_native(a, context);
+void app_screen_toggle_native(struct app *a, enum action_context context) {
+    bool shown = app_screen_shows_native(a, context);
     a->native_on = (a->native ? a->native_on : 0) ^ ACTION_IN(context);
     a->native = a->native_on != 0;
     app_message(a, false,

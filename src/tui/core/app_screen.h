@@ -6,26 +6,26 @@
 #include "tui/core/app.h"
 #include "tui/core/screen.h"
 
-struct app_screen *app_top(struct app *a);
+struct app_screen *app_screen_top(struct app *a);
 
 /* Open a screen above the others; close the topmost. */
-void app_push(struct app *a, const struct screen_def *def);
-void app_pop(struct app *a);
+void app_screen_push(struct app *a, const struct screen_def *def);
+void app_screen_pop(struct app *a);
 
 /* Close all screens, including those that were kept. */
-void app_drop_screens(struct app *a);
+void app_screen_drop_all(struct app *a);
 
 /* Open the screen of an action as its key does; it is topmost then. False: the action opens
  * none. */
-bool app_open(struct app *a, enum action action);
+bool app_screen_open(struct app *a, enum action action);
 
 /* Update all open screens from the data. */
-void app_update_screens(struct app *a);
+void app_screen_update_all(struct app *a);
 
 /* Does the screen of a context show native frames? Toggle that: samples include them while any
  * screen shows them. */
-bool app_shows_native(const struct app *a, enum action_context context);
-void app_toggle_native(struct app *a, enum action_context context);
+bool app_screen_shows_native(const struct app *a, enum action_context context);
+void app_screen_toggle_native(struct app *a, enum action_context context);
 
 /* ---- what an open screen does, itself or by its view ---- */
 

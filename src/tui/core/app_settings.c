@@ -24,7 +24,7 @@ static void app_settings_apply_theme_setting(struct app *a, const char *value) {
 
 static void app_settings_apply_ascii(struct app *a, const char *value) {
     a->config.ascii = strcmp(value, "on") == 0 || (strcmp(value, "auto") == 0 && !a->config.is_utf8);
-    app_update_screens(a);
+    app_screen_update_all(a);
 }
 
 static void app_settings_apply_mouse(struct app *a, const char *value) {

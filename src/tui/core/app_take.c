@@ -13,7 +13,6 @@
 #include "tui/core/app_query.h"
 #include "tui/core/app_repl.h"
 #include "tui/core/app_screen.h"
-#include "tui/core/app_watch.h"
 #include "tui/core/screen.h"
 #include "tui/model/events.h"
 
@@ -32,14 +31,14 @@ void app_take_target(struct app *a, struct model_target *t) {
     bool is_first = !a->data.has_target;
     data_take_target(&a->data, t);
     events_see_target(&a->data, is_first, &place);
-    app_update_screens(a);
+    app_screen_update_all(a);
 }
 
 void app_take_snapshot(struct app *a, struct model_snapshot *s) {
     struct events_place place = app_place(a);
     data_take_snapshot(&a->data, s, a->now_s);
     events_see_snapshot(&a->data, &place);
-    app_update_screens(a);
+    app_screen_update_all(a);
 }
 
 bool app_take_samples(struct app *a, const struct model_sample_batch *b) {
@@ -63,13 +62,13 @@ void app_set_state(struct app *a, enum session_state state, const struct err *wh
         app_debug_forget(a);
         app_repl_broke(a);
     }
-    app_update_screens(a);
+    app_screen_update_all(a);
 }
 
 void app_take_status(struct app *a, const struct model_status *s) {
     struct events_place place = app_place(a);
     events_see_status(&a->data, s, &place);
-    app_watch_take(a, s);
+    app_arm_take_watch(a, s);
     app_arm_take(a, s);
     a->dirty = true;
 }
@@ -82,7 +81,7 @@ void app_take_proc_stats(struct app *a, const struct proc_stats *v) {
 
 void app_take_children(struct app *a, struct children_list *l) {
     data_take_children(&a->data, l, a->now_s);
-    app_update_screens(a);
+    app_screen_update_all(a);
 }
 
 void app_take_processes(struct app *a, struct target_process *list, size_t n, const char *hidden) {
@@ -91,13 +90,13 @@ void app_take_processes(struct app *a, struct target_process *list, size_t n, co
     a->n_processes = n;
     a->has_processes = true;
     snprintf(a->hidden, sizeof a->hidden, "%s", hidden);
-    app_update_screens(a);
+    app_screen_update_all(a);
 }
 
 void app_take_themes(struct app *a, char (*names)[THEME_MAX_NAME], size_t n) {
     a->n_themes = n > APP_MAX_THEMES ? APP_MAX_THEMES : n;
     memcpy(a->themes, names, a->n_themes * sizeof *names);
-    app_update_screens(a);
+    app_screen_update_all(a);
 }
 
 /* Turn an empty result of a Python table whose note says why into an error of this answer, for
@@ -131,7 +130,7 @@ void app_take_feed(struct app *a, enum app_feed_id id, struct querier_answer *an
     } else if (f->failed_s <= 0)
         f->failed_s = a->now_s;
     querier_answer_fini(answer);
-    app_update_screens(a);
+    app_screen_update_all(a);
 }
 
 void app_set_pid(struct app *a, pid_t pid) {
@@ -155,7 +154,7 @@ void app_set_pid(struct app *a, pid_t pid) {
     if (!a->targets.n) /* otherwise it is one of them */
         tags_clear(&a->targets.tags);
     a->native = false;
-    app_update_screens(a);
+    app_screen_update_all(a);
 }
 
 void app_tick(struct app *a) {

@@ -15,7 +15,7 @@
 #define COMMAND_ARENA ((size_t)256 * 1024)
 
 enum action_context command_context(struct app *app) {
-    struct app_screen *s = app_top(app);
+    struct app_screen *s = app_screen_top(app);
     return screen_context(s->def, s->state);
 }
 

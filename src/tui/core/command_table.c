@@ -37,7 +37,7 @@ static void command_quit(struct app *app, const char *argument) {
 /* ---- search and filter, as if typed into their prompts ---- */
 
 static void command_typed(struct app *app, enum action what, const char *text) {
-    struct app_screen *s = app_top(app);
+    struct app_screen *s = app_screen_top(app);
     if (!app_screen_can_type(s) || !action_row(what, screen_context(s->def, s->state))) {
         app_refuse(app, "there is nothing to %s here", what == ACTION_FILTER ? "filter" : "search");
         return;
@@ -114,9 +114,9 @@ static void command_thread(struct app *app, const char *argument) {
     if (!t && !all)
         return;
     what.tid = t ? t->tid : 0;
-    if (!app_top(app)->def->show && !all)
+    if (!app_screen_top(app)->def->show && !all)
         app_input_act(app, ACTION_SHOW_THREADS);
-    struct app_screen *s = app_top(app);
+    struct app_screen *s = app_screen_top(app);
     if (!s->def->show || !s->def->show(s->state, app, &what))
         app_refuse(app, all ? "all threads are shown here" : "thread %s is not among those shown here",
                    argument);
@@ -154,7 +154,7 @@ static void command_attach(struct app *app, const char *argument) {
 }
 
 static void command_diff(struct app *app, const char *argument) {
-    enum action_context context = screen_context(app_top(app)->def, app_top(app)->state);
+    enum action_context context = screen_context(app_screen_top(app)->def, app_screen_top(app)->state);
     if (*argument)
         app_diff_command(app, argument);
     else if (action_row(ACTION_DIFF, context))

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tui/core/verdict_badge.h"
+#include "tui/core/app_feed.h"
 #include "tui/view/layout.h"
 #include "tui/view/meter_draw.h"
 #include "version.h"
@@ -169,7 +169,7 @@ static enum theme_role header_gil(const struct data *d, char *buf, size_t cap) {
 /* The verdict, at the right end, not before column `col`; returns its first column, or the end. */
 static int header_verdict(const struct app *a, struct grid *g, struct rect area, int row, int col) {
     char text[HEADER_VERDICT];
-    enum theme_role role = verdict_badge_get(a, text, sizeof text);
+    enum theme_role role = app_feed_put_badge(a, text, sizeof text);
     int room = area.cols - col - 1, width = grid_text_width(g, text);
     if (!*text || (room < width && room < HEADER_LEAST))
         return area.cols;
@@ -306,7 +306,7 @@ void header_draw(const struct app *app, struct grid *g, struct rect area) {
     }
 }
 
-void toosmall_draw(const struct app *app, struct grid *g) {
+void header_draw_too_small(const struct app *app, struct grid *g) {
     struct rect all = grid_rect(g);
     grid_printf(g, all, 0, 0, ROLE_VALUE, "too small: %dx%d", g->cols, g->rows);
     grid_printf(g, all, 1, 0, ROLE_TEXT, "needs %dx%d", LAYOUT_MIN_COLS, LAYOUT_MIN_ROWS);

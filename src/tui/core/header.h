@@ -13,6 +13,6 @@ struct app;
 int header_rows(const struct app *app, int screen_rows);
 void header_draw(const struct app *app, struct grid *g, struct rect area);
 
-void toosmall_draw(const struct app *app, struct grid *g);
+void header_draw_too_small(const struct app *app, struct grid *g);
 
 #endif

@@ -110,11 +110,11 @@ static bool row_actions_show(struct app *app, const struct screen_pick *what, en
         app_refuse(app, "samples are of the target alone: C opens the child that this thread is of");
         return true;
     }
-    if (!app_open(app, screen))
+    if (!app_screen_open(app, screen))
         return true;
-    struct app_screen *s = app_top(app);
+    struct app_screen *s = app_screen_top(app);
     bool is_hidden =
-        what->frame && what->frame->kind == MODEL_FRAME_NATIVE && !app_shows_native(app, s->def->keys);
+        what->frame && what->frame->kind == MODEL_FRAME_NATIVE && !app_screen_shows_native(app, s->def->keys);
     if (!s->def->show || !s->def->show(s->state, app, what))
         app_message(app, false,
                     screen == ACTION_SHOW_THREADS ? "the thread is not there any more"
@@ -124,7 +124,7 @@ static bool row_actions_show(struct app *app, const struct screen_pick *what, en
 }
 
 bool row_actions_act(struct app *app, enum action action) {
-    struct app_screen *s = app_top(app);
+    struct app_screen *s = app_screen_top(app);
     struct screen_pick what;
     struct strbuf one, whole;
     bool done;
@@ -155,7 +155,7 @@ bool row_actions_act(struct app *app, enum action action) {
 }
 
 bool row_actions_refuses(struct app *app, enum action action) {
-    struct app_screen *s = app_top(app);
+    struct app_screen *s = app_screen_top(app);
     const struct action_def *row = action_row(action, screen_context(s->def, s->state));
     if (!app->row_actions.readonly || !row || !(row->contexts & ACTION_CHANGES))
         return false;

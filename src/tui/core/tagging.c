@@ -84,7 +84,7 @@ bool tagging_act(struct app *app, enum action action) {
     else
         t->only = !t->only;
     tagging_renew(app, s);
-    app_update_screens(app); /* others may have the same rows */
+    app_screen_update_all(app); /* others may have the same rows */
     return true;
 }
 

@@ -67,7 +67,7 @@ static void targets_make_rows(struct app *a) {
 
 static void targets_changed(struct app *a) {
     targets_make_rows(a);
-    app_update_screens(a);
+    app_screen_update_all(a);
 }
 
 void targets_fini(struct app *a) {

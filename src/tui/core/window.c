@@ -38,7 +38,7 @@ void window_show(struct app *a, enum sample_store_window which) {
         a->window.before = which;
     a->window.which = which;
     a->window.version++;
-    app_update_screens(a);
+    app_screen_update_all(a);
 }
 
 void window_step(struct app *a) {

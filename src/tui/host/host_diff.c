@@ -21,7 +21,7 @@ int host_diff_resolve(const char *text, struct target_address *addr, struct err 
 static void host_diff_on_samples(void *arg, struct model_sample_batch *batch) {
     struct host_diff *r = arg;
     app_diff_take_samples(r->app, batch);
-    app_update_screens(r->app);
+    app_screen_update_all(r->app);
     r->changed(r->arg);
 }
 
@@ -51,7 +51,7 @@ void host_diff_open(struct host_diff *r, const char *name) {
     struct err e;
     if (host_diff_start(r, name, &e) != 0)
         app_refuse(r->app, "%s", e.text);
-    app_update_screens(r->app);
+    app_screen_update_all(r->app);
 }
 
 void host_diff_close(struct host_diff *r) {

@@ -73,7 +73,7 @@ static void export_begin(struct export_state *s, struct app *app, const char *pa
     bool exists;
     s->path[0] = '\0';
     if (app_export(app, f, path, overwrite, &exists)) {
-        app_pop(app);
+        app_screen_pop(app);
         return;
     }
     if (!exists)
@@ -120,7 +120,7 @@ static bool export_mouse(void *state, struct app *app, const struct input_event 
     if (e->button == INPUT_WHEEL_UP || e->button == INPUT_WHEEL_DOWN)
         list_wheel(&s->list, e->button == INPUT_WHEEL_UP ? -EXPORT_WHEEL : EXPORT_WHEEL);
     else if (!inside)
-        app_pop(app);
+        app_screen_pop(app);
     else if (row >= 0 && s->list.top + row < s->n) {
         list_select(&s->list, s->list.top + row);
         export_ask(s, app);

@@ -177,7 +177,7 @@ static void help_run(struct help_state *s, struct app *app) {
     if (command) {
         char line[64];
         snprintf(line, sizeof line, "%s ", command->name);
-        app_pop(app);
+        app_screen_pop(app);
         command_line_open(app, line);
         return;
     }
@@ -185,7 +185,7 @@ static void help_run(struct help_state *s, struct app *app) {
         app_message(app, false, "this line is nothing to do here");
         return;
     }
-    app_pop(app);
+    app_screen_pop(app);
     app_input_act(app, action);
 }
 

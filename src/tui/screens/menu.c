@@ -102,7 +102,7 @@ static void menu_draw(void *state, struct app *app, struct grid *g, struct rect 
 }
 
 static void menu_run(struct app *app, const struct action_def *d) {
-    app_pop(app);
+    app_screen_pop(app);
     app_input_act(app, d->action);
 }
 
@@ -157,7 +157,7 @@ static bool menu_mouse(void *state, struct app *app, const struct input_event *e
     if (e->button == INPUT_WHEEL_UP || e->button == INPUT_WHEEL_DOWN)
         list_wheel(&s->list, e->button == INPUT_WHEEL_UP ? -MENU_WHEEL : MENU_WHEEL);
     else if (!inside)
-        app_pop(app);
+        app_screen_pop(app);
     else if (row >= 0 && s->list.top + row < s->n)
         menu_run(app, s->items[s->list.top + row]);
     return true;

@@ -198,7 +198,7 @@ static void targets_draw(void *state, struct app *app, struct grid *g, struct re
 
 static void targets_switch(const struct targets_state *s, struct app *app) {
     app->host.show_target(app->host.arg, s->rows[s->view.list.selected].index);
-    app_pop(app); /* s is freed */
+    app_screen_pop(app); /* s is freed */
 }
 
 static bool targets_act(void *state, struct app *app, enum action action) {

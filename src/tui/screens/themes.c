@@ -112,7 +112,7 @@ static void themes_keep(struct themes_state *s, struct app *app) {
     }
     app_message(app, false, "theme %s; F12 saves it", s->shown);
     s->kept = true;
-    app_pop(app);
+    app_screen_pop(app);
 }
 
 static bool themes_act(void *state, struct app *app, enum action action) {

@@ -94,7 +94,7 @@ void flame_rebuild(struct flame_state *s, struct app *app) {
     if (!s->flame || !tally)
         return;
     flame_choose_tagged(s);
-    s->query.hides_native = !app_shows_native(app, CONTEXT_FLAME);
+    s->query.hides_native = !app_screen_shows_native(app, CONTEXT_FLAME);
     struct sample_store_health health;
     sample_store_get_health(tally, &health);
     s->built_samples = health.samples;
@@ -270,7 +270,7 @@ static bool flame_act_query(struct flame_state *s, struct app *app, enum action 
         flame_only_module(s, app);
         break;
     case ACTION_NATIVE:
-        app_toggle_native(app, CONTEXT_FLAME);
+        app_screen_toggle_native(app, CONTEXT_FLAME);
         break;
     default:
         return false;
@@ -351,7 +351,7 @@ static bool flame_is_on(const void *state, const struct app *app, enum action ac
            (action == ACTION_ON_CPU && s->query.time == FLAME_ON_CPU) ||
            (action == ACTION_FLAME_FLIP && s->flipped) || (action == ACTION_DETAILS && s->details) ||
            (action == ACTION_FLAME_MODULE && s->query.module) ||
-           (action == ACTION_NATIVE && app_shows_native(app, CONTEXT_FLAME)) ||
+           (action == ACTION_NATIVE && app_screen_shows_native(app, CONTEXT_FLAME)) ||
            (action == ACTION_FLAME_ZOOM && s->zoom != FLAME_ROOT) ||
            (action == ACTION_DIFF && app->diff.on) ||
            (action == ACTION_WINDOW && window_which(app) != SAMPLE_STORE_ALL);

@@ -358,7 +358,7 @@ void flame_status(const void *state, const struct app *app, struct strbuf *out) 
         module[text_fit(module, 32)] = '\0';
         strbuf_addf(out, "   MODULE %s", module);
     }
-    if (app_shows_native(app, CONTEXT_FLAME))
+    if (app_screen_shows_native(app, CONTEXT_FLAME))
         strbuf_adds(out, "   native");
     if (s->threshold)
         strbuf_addf(out, "   from %g%%", flame_threshold_pct(s));

@@ -47,7 +47,7 @@ static const struct loader_row *loader_selected(const struct loader_state *s) {
 static void loader_update(void *state, struct app *app) {
     struct loader_state *s = state;
     const struct app_feed *f = app_feed_get(app, FEED_LOADERS), *w = app_feed_get(app, FEED_LOADER_WORKERS);
-    if (app_top(app)->state == state) {
+    if (app_screen_top(app)->state == state) {
         app_feed_follow(app, FEED_LOADERS, loader_query, LOADER_EVERY_S);
         app_feed_follow(app, FEED_LOADER_WORKERS, loader_workers_query, LOADER_WORKERS_EVERY_S);
     }
@@ -161,7 +161,7 @@ static bool loader_act(void *state, struct app *app, enum action action) {
     struct loader_state *s = state;
     switch ((int)action) {
     case ACTION_QUIT: /* returns to the screen below, unlike other tabs */
-        app_pop(app);
+        app_screen_pop(app);
         return true;
     case ACTION_REFRESH:
         app_feed_ask(app, FEED_LOADERS, loader_query);

@@ -38,7 +38,7 @@ static const struct module_row *modules_selected(const struct modules_state *s) 
 static void modules_update(void *state, struct app *app) {
     struct modules_state *s = state;
     const struct app_feed *f = app_feed_get(app, FEED_MODULES);
-    if (app_top(app)->state == state)
+    if (app_screen_top(app)->state == state)
         app_feed_follow(app, FEED_MODULES, modules_query, MODULES_EVERY_S);
     if ((f->version == s->version && s->is_taken) || (app->data.paused && s->rows.rows))
         return;

@@ -67,7 +67,7 @@ static void overview_update(void *state, struct app *app) {
         s->picked_s = app->now_s;
         overview_pick_functions(&s->functions, tally, window_which(app));
     }
-    if (app_top(app)->state == state)
+    if (app_screen_top(app)->state == state)
         overview_verdicts_follow(app);
     overview_build(&s->summary, app, &s->functions, overview_cols(s));
 }
@@ -201,7 +201,7 @@ static void overview_open(struct overview_state *s, struct app *app) {
     if (line.function)
         snprintf(func, sizeof func, "%s", line.function->func);
     app_input_act(app, line.opens); /* this screen is closed from here on */
-    struct app_screen *top = app_top(app);
+    struct app_screen *top = app_screen_top(app);
     if (*func && app_screen_can_type(top) && !app_screen_typed(top, app, ACTION_SEARCH, func, SCREEN_ACCEPT))
         app_message(app, false, "searching for '%s': it comes with the next samples", func);
 }

@@ -68,7 +68,7 @@ static int sql_copy_shown(const struct sheet *sheet, struct querier_export *x) {
 }
 
 static void sql_command_export(struct app *app, const char *path) {
-    struct sql_state *s = app_top(app)->state;
+    struct sql_state *s = app_screen_top(app)->state;
     struct querier_export x = {0};
     struct err e;
     struct sql_view *v = sql_top_view(s);
@@ -91,7 +91,7 @@ static void sql_command_export(struct app *app, const char *path) {
 }
 
 static void sql_command_watch(struct app *app, const char *text) {
-    struct sql_state *s = app_top(app)->state;
+    struct sql_state *s = app_screen_top(app)->state;
     char *end;
     if (strcmp(text, "off") == 0) {
         sql_watch(s, app, 0);
@@ -108,7 +108,7 @@ static void sql_command_watch(struct app *app, const char *text) {
 }
 
 static void sql_command_save(struct app *app, const char *name) {
-    const struct sql_state *s = app_top(app)->state;
+    const struct sql_state *s = app_screen_top(app)->state;
     struct err e;
     if (!s->typing.editor.text[strspn(s->typing.editor.text, " \t\n")])
         app_message(app, true, "there is nothing to save: type a query");
@@ -131,9 +131,9 @@ static void sql_command_run(struct app *app, const char *argument) {
         app_message(app, true, "what query? :sql SELECT ..., or F2 of the SQL screen has some");
         return;
     }
-    if (app_top(app)->def != &screen_sql && !app_open(app, ACTION_SHOW_SQL))
+    if (app_screen_top(app)->def != &screen_sql && !app_screen_open(app, ACTION_SHOW_SQL))
         return;
-    struct sql_state *s = app_top(app)->state;
+    struct sql_state *s = app_screen_top(app)->state;
     editor_set(&s->typing.editor, argument);
     sql_run(s, app);
     s->in_sheet = true;

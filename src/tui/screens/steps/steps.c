@@ -254,7 +254,7 @@ static void steps_take(struct steps_state *s, const struct app *app) {
 static void steps_update(void *state, struct app *app) {
     struct steps_state *s = state;
     steps_take(s, app);
-    if (app_top(app)->state == state)
+    if (app_screen_top(app)->state == state)
         steps_follow(s, app);
 }
 

@@ -79,7 +79,7 @@ static void tensors_take(struct tensors_state *s, const struct app *app) {
 
 static void tensors_update(void *state, struct app *app) {
     struct tensors_state *s = state;
-    if (app_top(app)->state == state)
+    if (app_screen_top(app)->state == state)
         app_feed_follow(app, tensors_feed(s), s->in_growth ? tensors_growth_query : tensors_query,
                         TENSORS_EVERY_S);
     tensors_take(s, app);

@@ -13,7 +13,7 @@
 #include "tui/core/app.h"
 #include "tui/core/app_life.h"
 #include "tui/core/app_history.h"
-#include "tui/core/app_watch.h"
+#include "tui/core/app_arm.h"
 #include "tui/core/screen.h"
 #include "tui/core/targets.h"
 #include "tui/view/pick.h"
@@ -415,7 +415,7 @@ static void threads_watch(const struct threads_state *s, struct app *app) {
     const char *name, *func;
     bool shown = !s->tasks && !threads_child(s);
     if (shown && locals_pick(&s->locals, &app->data, threads_shown(s), s->stack.list.selected, &name, &func))
-        app_watch_local(app, name, func);
+        app_arm_watch(app, name, func);
     else
         app_message(app, false, "no variable is selected: v shows them, Tab goes there");
 }

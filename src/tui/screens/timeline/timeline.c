@@ -185,7 +185,7 @@ static bool timeline_act_view(struct timeline_state *s, struct app *app, enum ac
         s->time = (enum timeline_time)((s->time + 1) % TIMELINE_TIMES);
         break;
     case ACTION_NATIVE:
-        app_toggle_native(app, CONTEXT_TIMELINE);
+        app_screen_toggle_native(app, CONTEXT_TIMELINE);
         break;
     case ACTION_HIDE_IDLE:
         s->hides_idle = !s->hides_idle;
@@ -235,7 +235,7 @@ static bool timeline_is_on(const void *state, const struct app *app, enum action
            (action == ACTION_ON_CPU && s->time == TIMELINE_ON_CPU) ||
            (action == ACTION_HIDE_IDLE && s->hides_idle) || (action == ACTION_TIME_SELECT && s->selecting) ||
            (action == ACTION_TIME_ENTER && s->by_depth) || (action == ACTION_DIFF && app->diff.on) ||
-           (action == ACTION_NATIVE && app_shows_native(app, CONTEXT_TIMELINE)) ||
+           (action == ACTION_NATIVE && app_screen_shows_native(app, CONTEXT_TIMELINE)) ||
            (action == ACTION_WINDOW && window_which(app) != SAMPLE_STORE_ALL);
 }
 
@@ -400,7 +400,7 @@ bool timeline_refresh(struct timeline_state *s, const struct app *app, int cols)
     struct timeline_view view = {.column_s = timeline_scale_s(s),
                                  .cols = cols > 0 ? cols : 1,
                                  .time = s->time,
-                                 .hides_native = !app_shows_native(app, CONTEXT_TIMELINE)};
+                                 .hides_native = !app_screen_shows_native(app, CONTEXT_TIMELINE)};
     view.first = timeline_right(s, app) - view.cols + 1;
     if (!s->timeline || !tally)
         return false;
@@ -627,7 +627,7 @@ static void timeline_put_stack(const struct app *app, int64_t tid, const struct 
     uint32_t stack = c ? c->stack : STACK_COUNTS_NO_STACK, above;
     for (int i = 0; stack != STACK_COUNTS_NO_STACK && i < TIMELINE_PICK_DEPTH; i++, stack = above) {
         const struct model_frame *f = stack_counts_frame(fold, stack_counts_stack_frame(fold, stack, &above));
-        if (!app_shows_native(app, CONTEXT_TIMELINE))
+        if (!app_screen_shows_native(app, CONTEXT_TIMELINE))
             above = sample_store_python_stack(app->data.tally, above);
         strbuf_adds(out, "  ");
         if (f)

@@ -153,7 +153,7 @@ static const struct model_frame *timeline_frame_at(const struct app *app, uint32
     const struct sample_store *tally = app->data.tally;
     uint32_t path[TIMELINE_MAX_DEPTH], above;
     int n = 0;
-    bool hides_native = !app_shows_native(app, CONTEXT_TIMELINE);
+    bool hides_native = !app_screen_shows_native(app, CONTEXT_TIMELINE);
     for (; stack != STACK_COUNTS_NO_STACK && n < TIMELINE_MAX_DEPTH;
          stack = hides_native ? sample_store_python_stack(tally, above) : above)
         path[n++] =
@@ -166,7 +166,7 @@ static const struct model_frame *timeline_frame_at(const struct app *app, uint32
 
 static int timeline_depth(const struct app *app, uint32_t stack) {
     const struct sample_store *tally = app->data.tally;
-    bool hides_native = !app_shows_native(app, CONTEXT_TIMELINE);
+    bool hides_native = !app_screen_shows_native(app, CONTEXT_TIMELINE);
     uint32_t above;
     int n = 0;
     for (; stack != STACK_COUNTS_NO_STACK;
@@ -481,7 +481,7 @@ void timeline_status(const void *state, const struct app *app, struct strbuf *ou
         strbuf_addf(out, "   %zu threads too many", timeline_left_out(s->timeline));
     if (s->filter.active)
         strbuf_addf(out, "   FILTER %s", s->filter.text);
-    if (app_shows_native(app, CONTEXT_TIMELINE))
+    if (app_screen_shows_native(app, CONTEXT_TIMELINE))
         strbuf_adds(out, "   native too");
     tags_put_text(&app->threads, out);
     if (s->search.active)

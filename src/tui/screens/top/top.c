@@ -121,7 +121,7 @@ static void top_rebuild(struct top_state *s, struct app *app) {
     s->pauses = app->data.pauses;
     s->window = app->window.version;
     s->query.window = window_which(app);
-    s->query.hides_native = !app_shows_native(app, CONTEXT_TOP);
+    s->query.hides_native = !app_screen_shows_native(app, CONTEXT_TOP);
     uint64_t ids = tally ? sample_store_get_mark(tally).ids : 0;
     if (ids != s->ids) /* functions have other numbers now */
         s->view.has_key = false;
@@ -327,7 +327,7 @@ static void top_status(const void *state, const struct app *app, struct strbuf *
     strbuf_addf(out, "%s %zu", s->query.by_line ? "Lines" : "Functions", shown);
     if (shown != s->rows.total)
         strbuf_addf(out, " of %zu", s->rows.total);
-    if (app_shows_native(app, CONTEXT_TOP))
+    if (app_screen_shows_native(app, CONTEXT_TOP))
         strbuf_adds(out, "   native too");
     if (s->threshold)
         strbuf_addf(out, "   from %g%%", top_thresholds[s->threshold]);
@@ -341,7 +341,7 @@ static bool top_is_on(const void *state, const struct app *app, enum action acti
     const struct top_state *s = state;
     return (action == ACTION_BY_LINE && s->query.by_line) || (action == ACTION_ON_CPU && s->query.on_cpu) ||
            (action == ACTION_DIFF && app->diff.on) ||
-           (action == ACTION_NATIVE && app_shows_native(app, CONTEXT_TOP)) ||
+           (action == ACTION_NATIVE && app_screen_shows_native(app, CONTEXT_TOP)) ||
            (action == ACTION_WINDOW && window_which(app) != SAMPLE_STORE_ALL);
 }
 
@@ -421,7 +421,7 @@ static bool top_act_query(struct top_state *s, struct app *app, enum action acti
         window_step(app);
         return true;
     case ACTION_NATIVE:
-        app_toggle_native(app, CONTEXT_TOP);
+        app_screen_toggle_native(app, CONTEXT_TOP);
         break;
     case ACTION_ZERO:
         top_zero(app);
