@@ -17,7 +17,7 @@ BENCHES := $(BENCH_SOURCES:bench/%.c=$(BUILD)/bench/%)
 TOOLS := $(TOOL_SOURCES:tests/tools/%.c=$(BUILD)/tests/tools/%)
 
 SUPPORT_OBJECTS := $(TEST_SUPPORT:%.c=$(BUILD)/obj/%.o)
-TEST_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(TEST_SOURCES) $(TEST_SUPPORT) $(FUZZ_SOURCES) $(BENCH_SOURCES) $(TOOL_SOURCES) $(LIARS_SOURCES) tests/known/known.c tests/known/stacks.c tests/known/outside.c)
+TEST_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(TEST_SOURCES) $(TEST_SUPPORT) $(FUZZ_SOURCES) $(BENCH_SOURCES) $(TOOL_SOURCES) $(LIARS_SOURCES) tests/known/known.c tests/known/handler.c tests/known/native.c tests/known/stacks.c tests/known/outside.c)
 ifneq ($(FUZZ_SOURCES),)
 TEST_OBJECTS += $(BUILD)/obj/tests/fuzz/replay.o $(BUILD)/obj/tests/fuzz/blocks.o
 endif
@@ -94,7 +94,7 @@ $(TOOLS): $(BUILD)/tests/tools/%: $(BUILD)/obj/tests/tools/%.o $(call lib_of,inj
 # What the injector does to a job goes through the tool, which counts it.
 $(BUILD)/tests/tools/inject_step: EXE_LDFLAGS += -Wl,--wrap=ptrace,--wrap=pwrite,--wrap=write
 
-$(KNOWN): $(BUILD)/obj/tests/known/known.o $(BUILD)/obj/tests/known/native.o $(BUILD)/obj/tests/known/stacks.o $(call lib_of,agent store pystack flame wire base) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) $(BUILD)/link-flags
+$(KNOWN): $(BUILD)/obj/tests/known/known.o $(BUILD)/obj/tests/known/handler.o $(BUILD)/obj/tests/known/native.o $(BUILD)/obj/tests/known/stacks.o $(call lib_of,agent store pystack flame wire base) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) $(BUILD)/link-flags
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $(filter %.o,$^) $(call link_libs)

@@ -19,10 +19,17 @@
 #define SELF_PAGE 4096ULL
 /* at the end of `bytes`: the region that is replaced when all are used */
 #define SELF_SPILL (2 * SELF_PAGE)
+/* and what a copy begins with takes at most so much */
+#define SELF_KEPT_BYTES (PYSTACK_SELF_BYTES - SELF_SPILL - SELF_PAGE)
 #define SELF_TSTATE 0 /* regions with a fixed meaning */
 #define SELF_GIL 1
 #define SELF_GC 2
 #define SELF_FIXED 3
+/* The kernel needs as long for a piece as for some KiB of it. So what is at most this far from
+ * another piece is read with it: on the same page, or on the next one, which has a frame too. */
+#define SELF_GAP 512
+/* The GIL and the collector's flag are members of one struct: the bytes between them exist. */
+#define SELF_STATE_GAP 1024
 /* Bytes between the usual position of an entry frame and the one when a generator yields to it. */
 #define SELF_TRAMPOLINE 4
 #define SELF_ENTRY_BEFORE_OWNER 1 /* 3.11: is_entry is the byte before owner */
@@ -41,6 +48,7 @@ static void self_read_all(struct pystack_self *s, size_t n) {
         struct pystack_self_region *r = &s->regions[i];
         r->at = (uint32_t)total;
         total += r->len;
+        r->used_to = 0;
         s->remote[i] = (struct iovec){.iov_base = (void *)(uintptr_t)r->addr, .iov_len = r->len};
     }
     s->n_regions = mem_read_many(&s->reader.mem, s->remote, n, s->bytes);
@@ -65,23 +73,27 @@ static const uint8_t *self_read_more(struct pystack_self *s, uint64_t addr, size
     r->len = 0;
     if (mem_read(&s->reader.mem, from, s->bytes + at, (size_t)(end - from)) != 0)
         return NULL;
-    *r = (struct pystack_self_region){.addr = from, .len = (uint32_t)(end - from), .at = (uint32_t)at};
+    *r = (struct pystack_self_region){.addr = from,
+                                      .len = (uint32_t)(end - from),
+                                      .at = (uint32_t)at,
+                                      .used_from = addr,
+                                      .used_to = addr + len};
     s->spilled |= spill;
     if (!spill) {
         s->n_regions++;
         s->n_bytes += (size_t)(end - from);
     }
     s->last = (size_t)(r - s->regions);
-    s->used |= 1ULL << s->last;
     return s->bytes + at + (addr - from);
 }
 
 static const uint8_t *self_in_region(struct pystack_self *s, size_t i, uint64_t addr, size_t len) {
-    const struct pystack_self_region *r = &s->regions[i];
+    struct pystack_self_region *r = &s->regions[i];
     if (addr < r->addr || len > r->len || addr - r->addr > r->len - len)
         return NULL;
     s->last = i;
-    s->used |= 1ULL << i;
+    r->used_from = r->used_to && r->used_from < addr ? r->used_from : addr;
+    r->used_to = r->used_to > addr + len ? r->used_to : addr + len;
     return s->bytes + r->at + (addr - r->addr);
 }
 
@@ -251,15 +263,69 @@ static void self_follow_direct(struct pystack_self *s, uint64_t first) {
 
 /* ---- the copy ---- */
 
+/* Add what was used of a region to the first `n`: to one that it touches, or as one more. Returns
+ * their number. */
+static size_t self_keep(struct pystack_self *s, size_t n, const struct pystack_self_region *old) {
+    bool pages = s->reader.off.frame_style != PYSTACK_FRAME_OBJECT;
+    uint64_t from = pages ? old->used_from & ~(SELF_PAGE - 1) : old->used_from;
+    uint64_t to = pages ? (old->used_to + SELF_PAGE - 1) & ~(SELF_PAGE - 1) : old->used_to;
+    uint64_t gap = pages ? 0 : SELF_GAP;
+    from = from > old->addr ? from : old->addr;
+    to = to < old->addr + old->len ? to : old->addr + old->len;
+    for (size_t i = SELF_FIXED; i < n; i++) {
+        struct pystack_self_region *r = &s->regions[i];
+        uint64_t end = r->addr + r->len;
+        if (from > end + gap || r->addr > to + gap)
+            continue;
+        r->addr = from < r->addr ? from : r->addr;
+        r->len = (uint32_t)((to > end ? to : end) - r->addr);
+        return n;
+    }
+    s->regions[n] = (struct pystack_self_region){.addr = from, .len = (uint32_t)(to - from)};
+    return n + 1;
+}
+
+/* Keep what the last copy used. */
+static void self_keep_used(struct pystack_self *s) {
+    size_t n = SELF_FIXED, bytes = 0, fit = SELF_FIXED;
+    for (size_t i = SELF_FIXED; i < s->n_regions; i++) {
+        struct pystack_self_region old = s->regions[i]; /* its place may be taken by an earlier one */
+        if (old.used_to)
+            n = self_keep(s, n, &old);
+    }
+    for (; fit < n && bytes + s->regions[fit].len <= SELF_KEPT_BYTES; fit++)
+        bytes += s->regions[fit].len;
+    s->n_regions = fit;
+}
+
+/* The GIL, and whether garbage is being collected: one region if they are near each other. */
+static void self_set_state(struct pystack_self *s) {
+    const struct pystack_offsets *o = &s->reader.off;
+    int32_t low = o->gil_last_holder < o->gil_locked ? o->gil_last_holder : o->gil_locked;
+    /* What is unknown is some bytes of the thread state instead. */
+    struct pystack_self_region gil = {
+        .addr = s->gil ? s->gil + (uint64_t)low : s->thread.tstate,
+        .len = s->gil ? (uint32_t)(o->gil_last_holder + o->gil_locked - 2 * low + 8) : 8};
+    struct pystack_self_region gc = {.addr = s->gc ? s->gc : s->thread.tstate, .len = 8};
+    uint64_t from = gil.addr < gc.addr ? gil.addr : gc.addr;
+    uint64_t to = gil.addr + gil.len > gc.addr + gc.len ? gil.addr + gil.len : gc.addr + gc.len;
+    s->state_joined = s->gil && s->gc && to - from <= SELF_STATE_GAP;
+    if (s->state_joined) {
+        gil = (struct pystack_self_region){.addr = from, .len = (uint32_t)(to - from)};
+        gc.len = 0;
+    }
+    s->regions[SELF_GIL] = gil;
+    s->regions[SELF_GC] = gc;
+}
+
 void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const struct pystack_thread *t,
                           const struct pystack_known *known) {
     const struct pystack_offsets *o = &ps->reader.off;
     bool same = s->thread.tstate == t->tstate && s->thread.serial == t->serial;
-    size_t n = SELF_FIXED;
-    for (size_t i = SELF_FIXED; same && i < s->n_regions; i++)
-        if (s->used >> i & 1)
-            s->regions[n++] = s->regions[i];
-    s->n_regions = n;
+    if (same && s->n_regions > SELF_FIXED)
+        self_keep_used(s);
+    else
+        s->n_regions = SELF_FIXED;
     s->thread = *t;
     s->known = known;
     if (!same) {
@@ -272,22 +338,23 @@ void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const stru
             s->gil = 0;
         s->gc = pystack_find_collecting(ps, t->interp);
     }
-    int32_t low = o->gil_last_holder < o->gil_locked ? o->gil_last_holder : o->gil_locked;
     s->regions[SELF_TSTATE] =
         (struct pystack_self_region){.addr = t->tstate, .len = (uint32_t)o->tstate_size};
-    /* Without a GIL its region is some bytes of the thread state. */
-    s->regions[SELF_GIL] = (struct pystack_self_region){
-        .addr = s->gil ? s->gil + (uint64_t)low : t->tstate,
-        .len = s->gil ? (uint32_t)(o->gil_last_holder + o->gil_locked - 2 * low + 8) : 8};
-    s->regions[SELF_GC] = (struct pystack_self_region){.addr = s->gc ? s->gc : t->tstate, .len = 8};
+    self_set_state(s);
+}
+
+/* The copy of `addr`, a part of the GIL or the collector's flag (`region`). */
+static const uint8_t *self_state(const struct pystack_self *s, size_t region, uint64_t addr) {
+    const struct pystack_self_region *r = &s->regions[s->state_joined ? SELF_GIL : region];
+    return s->bytes + r->at + (addr - r->addr);
 }
 
 static enum model_gil self_gil(const struct pystack_self *s) {
     const struct pystack_offsets *o = &s->reader.off;
     int32_t low = o->gil_last_holder < o->gil_locked ? o->gil_last_holder : o->gil_locked;
-    const uint8_t *bytes = s->bytes + s->regions[SELF_GIL].at;
     if (!s->gil || s->n_regions <= SELF_GIL)
         return MODEL_GIL_UNKNOWN;
+    const uint8_t *bytes = self_state(s, SELF_GIL, s->gil + (uint64_t)low);
     if (o->gil_place == PYSTACK_GIL_STATIC)
         return pystack_get_u64(bytes, 0) == s->thread.tstate ? MODEL_GIL_HOLDING : MODEL_GIL_NONE;
     bool held = pystack_get_i32(bytes, o->gil_locked - low) == 1 &&
@@ -298,7 +365,7 @@ static enum model_gil self_gil(const struct pystack_self *s) {
 /* Whether the thread collects garbage. See pystack_read_gc. */
 static int8_t self_gc(const struct pystack_self *s) {
     bool known = s->gc && s->n_regions > SELF_GC;
-    int32_t collecting = known ? pystack_get_i32(s->bytes, (int32_t)s->regions[SELF_GC].at) : MODEL_UNKNOWN;
+    int32_t collecting = known ? pystack_get_i32(self_state(s, SELF_GC, s->gc), 0) : MODEL_UNKNOWN;
     bool has_gil = s->reader.off.gil_enabled < 0;
     if (s->gil_state == MODEL_GIL_NONE && has_gil)
         return 0;
@@ -312,7 +379,6 @@ void pystack_self_copy(struct pystack_self *s) {
     s->taken_ns = clock_mono_ns();
     s->n_frames = s->n_keys = s->last = 0;
     s->spilled = s->cyclic = false;
-    s->used = 0;
     s->reads = 0;
     s->gil_state = MODEL_GIL_UNKNOWN;
     s->gc_state = MODEL_UNKNOWN;

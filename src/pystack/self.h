@@ -38,10 +38,11 @@ struct pystack_self_frame {
     bool entry; /* 3.11: see struct pystack_raw_frame */
 };
 
-/* A piece of copied memory. Those of the last time are read first, all together. */
+/* A piece of copied memory. What was used of those of the last time is read first, all together. */
 struct pystack_self_region {
     uint64_t addr;
-    uint32_t len, at; /* bytes, and their offset in `bytes` */
+    uint32_t len, at;            /* bytes, and their offset in `bytes` */
+    uint64_t used_from, used_to; /* addresses; used_to 0: nothing was used */
 };
 
 enum pystack_self_end {
@@ -80,8 +81,8 @@ struct pystack_self {
     size_t n_frames;
     size_t n_keys;
     size_t n_regions, n_bytes;
-    size_t last;   /* the last region that was used */
-    uint64_t used; /* a bit for each region that was used */
+    size_t last;       /* the last region that was used */
+    bool state_joined; /* the GIL's region has the collector's flag, too */
     /* the last region is replaced again and again */
     bool spilled;
     struct iovec remote[PYSTACK_SELF_REGIONS]; /* here, and not on the stack of the thread */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bench/sampler.py for seconds: each part that is run gives figures, other samplers are started and read, tables are drawn from them."""
+"""bench/sampler.py and handler.py for seconds: each part that is run gives figures, other samplers are started and read, tables are drawn from them."""
 
 import json
 import os
@@ -70,6 +70,15 @@ def test_wake_ups_of_agent_and_client(measure, tables_of):
     verdict = next(row for row in out["verdicts"] if row["what"].startswith("idle job"))
     assert verdict["value"] == states["nobody_all"]["cpu_pct"] and verdict["verdict"] in ("kept", "missed")
     assert {row[0] for row in tables_of(out)[2:]} >= {"probing-smp", "probing-top"}
+
+
+@pytest.mark.timeout(60)
+def test_a_thread_copies_itself_with_one_call_of_the_kernel(each_python, build_dir):
+    out = run_command([sys.executable, os.path.join(ROOT, "bench", "handler.py"), "--build", build_dir, "--python", each_python]).json()
+    for cost in out.values():
+        assert cost["frames"] >= 25 and cost["reads"] == 1
+        assert cost["pieces"] <= 16  # frames that are near each other, wherever the version has them, are read as one
+        assert 0 < cost["empty"] <= cost["read"] and cost["range_bytes"] <= cost["bytes"] <= 40000
 
 
 @pytest.mark.parametrize("args, message", [
