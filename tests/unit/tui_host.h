@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tui_host: a host (tui/core/app_host.h) that does nothing but note what the app asks of it. There is one; an app that is made
+ * tui_host: a host (struct app_host) that does nothing but note what the app asks of it. There is one; an app that is made
  * with it begins with nothing noted.
  */
 #ifndef TESTS_TUI_HOST_H
@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "tui/core/app_host.h"
+#include "tui/core/app.h"
 #include "tui/core/settings.h"
 
 /* What was asked for since it was last taken. */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tui/workers/exporter.h"
+
 void app_message(struct app *a, bool is_bad, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
@@ -80,3 +82,128 @@ void app_forget_source(struct app *a) {
 }
 
 void app_quit(struct app *a) { a->host.quit(a->host.arg); }
+
+/* ---- a host that does nothing ---- */
+
+static void app_host_do(void *arg) { (void)arg; }
+
+static void app_host_set_mouse(void *arg, bool on) {
+    (void)arg;
+    (void)on;
+}
+
+static void app_host_take_name(void *arg, const char *name) {
+    (void)arg;
+    (void)name;
+}
+
+static int app_host_open_history(void *arg, const char *name, struct history *h, struct err *e) {
+    (void)arg;
+    (void)name;
+    (void)h;
+    (void)e;
+    return 0;
+}
+
+static void app_host_copy(void *arg, const char *what, const char *text, size_t len) {
+    (void)arg;
+    (void)what;
+    (void)text;
+    (void)len;
+}
+
+static void app_host_write(void *arg, struct export_job *job) {
+    (void)arg;
+    export_job_free(job);
+}
+
+static void app_host_edit(void *arg, pid_t pid, const char *file, int line) {
+    (void)arg;
+    (void)pid;
+    (void)file;
+    (void)line;
+}
+
+static void app_host_attach(void *arg, pid_t pid) {
+    (void)arg;
+    (void)pid;
+}
+
+static void app_host_show_target(void *arg, int target) {
+    (void)arg;
+    (void)target;
+}
+
+static void app_host_request(void *arg, enum wire_method method) {
+    (void)arg;
+    (void)method;
+}
+
+static int app_host_ask_details(void *arg, const struct wire_threads *want, struct err *e) {
+    (void)arg;
+    (void)want;
+    (void)e;
+    return 0;
+}
+
+static int app_host_arm(void *arg, const struct wire_arm *want, struct err *e) {
+    (void)arg;
+    (void)want;
+    (void)e;
+    return 0;
+}
+
+static int app_host_configure(void *arg, const struct wire_config *want, struct err *e) {
+    (void)arg;
+    (void)want;
+    (void)e;
+    return 0;
+}
+
+static void app_host_eval(void *arg, const struct wire_eval *want) {
+    (void)arg;
+    (void)want;
+}
+
+static void app_host_debug(void *arg, enum wire_method method, const struct wire_debug *want) {
+    (void)arg;
+    (void)method;
+    (void)want;
+}
+
+static void app_host_run_magic(void *arg, struct magic *m, int cols) {
+    (void)arg;
+    (void)cols;
+    magic_fini(m);
+}
+
+const struct app_host app_host_none = {
+    .quit = app_host_do,
+    .suspend = app_host_do,
+    .repaint = app_host_do,
+    .set_mouse = app_host_set_mouse,
+    .set_theme = app_host_take_name,
+    .list_themes = app_host_do,
+    .save_settings = app_host_do,
+    .open_history = app_host_open_history,
+    .copy = app_host_copy,
+    .write = app_host_write,
+    .edit = app_host_edit,
+    .read_source = app_host_do,
+    .list_processes = app_host_do,
+    .attach = app_host_attach,
+    .show_target = app_host_show_target,
+    .open_diff = app_host_take_name,
+    .request = app_host_request,
+    .ask_details = app_host_ask_details,
+    .arm = app_host_arm,
+    .disarm = app_host_arm,
+    .configure = app_host_configure,
+    .eval = app_host_eval,
+    .debug = app_host_debug,
+    .run_query = app_host_do,
+    .cancel_query = app_host_do,
+    .read_feeds = app_host_do,
+    .run_magic = app_host_run_magic,
+    .cancel_magic = app_host_do,
+};

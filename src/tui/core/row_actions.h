@@ -3,7 +3,8 @@
  * row_actions: what can be done with the selected row on any screen: copy it, open its file in an
  * editor, show it on another screen, and the menu of all that.
  *
- * Screens say what is selected (screen_def.pick); the host (app_host.h) does it. Pure; one thread.
+ * Screens say what is selected (screen_def.pick); the host (struct app_host) does it. Pure; one
+ * thread.
  */
 #ifndef TUI_CORE_ROW_ACTIONS_H
 #define TUI_CORE_ROW_ACTIONS_H

@@ -623,7 +623,7 @@ static void host_source_start(struct host *r) {
         app_message(r->app, true, "%s", e.text);
 }
 
-/* ---- what the app asks for: app_host.h ---- */
+/* ---- what the app asks for: struct app_host ---- */
 
 static void host_app_quit(void *arg) { host_stop(arg); }
 

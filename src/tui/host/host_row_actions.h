@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_row_actions: what the app requests from this machine besides the target: the clipboard, an
- * editor, the user's files; see app_host.h for each.
+ * editor, the user's files; see struct app_host for each.
  *
  * Belongs to the host, on its thread. While an editor has the terminal the loop goes on: data are
  * taken, nothing is painted or read from the terminal.
