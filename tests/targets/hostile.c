@@ -35,8 +35,8 @@ void hostile_spin(volatile uint64_t *counter, volatile int *stop) {
 }
 
 /* Not inlined into itself: a frame is then a step, and what is left is at most that much less than was asked for. */
-__attribute__((noinline, noclone)) static int
-hostile_descend(const volatile char *end, volatile uint64_t *counter, volatile int *stop) {
+__attribute__((noinline)) static int hostile_descend(const volatile char *end, volatile uint64_t *counter,
+                                                     volatile int *stop) {
     volatile char here[HOSTILE_STEP];
     here[0] = 1;
     if ((uintptr_t)here <= (uintptr_t)end)
