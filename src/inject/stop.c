@@ -51,13 +51,14 @@ static int stop_check_now(pid_t pid, bool *is_busy, struct err *e) {
     if (procfs_is_gone(pid) || procfs_read_status(pid, 0, &st) != 0)
         return err_set(e, ERR_LOST, "process %d has ended", (int)pid);
     if (st.tracer_pid > 0) {
-        *is_busy = stop_is_ours(st.tracer_pid);
+        bool ours = stop_is_ours(st.tracer_pid);
+        *is_busy = ours || procfs_is_gone((pid_t)st.tracer_pid); /* it has ended meanwhile */
         return err_set(
             e, ERR_ATTACH,
             "process %d is being traced by process %lld%s, so its threads cannot be stopped by us: "
             "%s, or read without --block",
-            (int)pid, (long long)st.tracer_pid, *is_busy ? " of ours" : "",
-            *is_busy ? "try again" : "end that one first");
+            (int)pid, (long long)st.tracer_pid, ours ? " of ours" : "",
+            ours ? "try again" : "end that one first");
     }
     int rc = pthread_create(&thread, NULL, stop_try, &trial);
     if (rc != 0)
