@@ -37,7 +37,10 @@ def test_no_impossible_stack(each_python, calls, outside_sample, ptrace):  # noq
 def test_torn_stacks_are_marked_without_it(calls, outside_sample):  # noqa: F811
     """Without stopping, a stack that changed is marked; what is not marked is legal but for a few."""
     running = calls()
-    stacks, totals = outside_sample(running.pid, LOOKS, "passive")
+    for _ in range(10):  # on a machine that does nothing else a stack seldom changes within a look
+        stacks, totals = outside_sample(running.pid, LOOKS, "passive")
+        if sum(times[1] for times in stacks.values()):
+            break
     assert totals["held"] == 0
     assert sum(times[1] for times in stacks.values()) > 0
     assert sum(impossible(stacks).values()) <= LOOKS * 0.05
