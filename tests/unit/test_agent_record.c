@@ -492,6 +492,22 @@ static void events_of_another_thread(void **state) {
     thread_sampler_fini(&p);
 }
 
+/* At the end of a job that has crashed, perhaps with the lock. */
+static void a_lock_that_is_kept(void **state) {
+    struct record r;
+    (void)state;
+    record_init(&r, &config);
+    record_begin(&r);
+    (void)pthread_mutex_lock(&r.shared.lock);
+    r.unflushed = true;
+    record_flush_now(&r);
+    assert_true(r.unflushed); /* for the next time */
+    (void)pthread_mutex_unlock(&r.shared.lock);
+    record_flush_now(&r);
+    assert_false(r.unflushed);
+    record_end(&r, true);
+}
+
 /* An Optimizer.step that ends at that many ns. */
 static void step_ends(uint64_t ns) {
     spans_begin(1000, "Optimizer.step#SGD.step");
@@ -534,6 +550,7 @@ int main(void) {
         cmocka_unit_test(collections_of_other_interpreters),
         cmocka_unit_test(once_a_second),
         cmocka_unit_test(events_of_another_thread),
+        cmocka_unit_test(a_lock_that_is_kept),
         cmocka_unit_test(test_step_of_a_moment),
     };
     return cmocka_run_group_tests(tests, make_base, remove_base);

@@ -79,9 +79,13 @@ void background_publish(struct background *a, const struct training *training, s
     struct mailbox_status *st = &m->status;
     struct record *r = &a->record;
     uint64_t up = clock_mono_ns() - r->began_ns;
+    struct model_table tables[RING_TABLE_KEPT];
+    /* Before the lock: whoever has the record's may wait for a disk, and the server must not. */
+    size_t n_tables = record_list(r, tables);
     _Static_assert(MAILBOX_TABLES >= RING_TABLE_KEPT, "there are more tables than status has room for");
     pthread_mutex_lock(&m->lock);
-    st->n_tables = record_list(r, st->tables);
+    memcpy(st->tables, tables, n_tables * sizeof tables[0]);
+    st->n_tables = n_tables;
     st->of.always_hz = r->set ? a->config.values[CONFIG_SAMPLE_RATE] : 0;
     st->of.collect_pct = r->cost_pct;
     st->of.collect_us_per_s = up ? (double)r->cost_ns * 1e6 / (double)up : NAN;

@@ -3,9 +3,11 @@
 #include "agent/tables/record.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/fds.h"
@@ -25,8 +27,21 @@
 #define RECORD_DAY_S 86400.0
 /* maximum for dead processes together, as a multiple of the limit of one */
 #define RECORD_KEEP_DEAD 8
+/* tries to get the lock, a millisecond apart, where nobody may wait without end */
+#define RECORD_LOCK_TRIES 200
 
 static void record_lock(struct record *r) { pthread_mutex_lock(&r->shared.lock); }
+
+/* False: another thread keeps the lock. It may be the one that has crashed, or wait for a disk. */
+static bool record_lock_soon(struct record *r) {
+    const struct timespec pause = {.tv_nsec = (long)CLOCK_NS_PER_MS};
+    for (int i = 0; i < RECORD_LOCK_TRIES; i++) {
+        if (pthread_mutex_trylock(&r->shared.lock) == 0)
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
 
 static void record_unlock(struct record *r) { pthread_mutex_unlock(&r->shared.lock); }
 
@@ -249,16 +264,13 @@ static void record_use(struct record *r) {
     memcpy(r->note, r->shared.note, sizeof r->note);
 }
 
-static void record_close(struct record *r, bool remove) {
-    if (r->producer)
-        r->producer->close(r->producer_arg);
-    record_lock(r);
+/* With the lock, after the producer's close. */
+static void record_close_tables(struct record *r, bool remove) {
     if (r->shared.set) {
         ring_set_each_fd(r->shared.set, fds_forget);
         ring_set_close(r->shared.set, remove);
     }
     r->shared.set = r->set = NULL;
-    record_unlock(r);
     record_set_unflushed(r, false);
     record_ids_fini(&r->ids);
 }
@@ -276,18 +288,23 @@ void record_begin(struct record *r) {
 }
 
 void record_end(struct record *r, bool remove) {
-    record_close(r, remove);
+    if (r->producer)
+        r->producer->close(r->producer_arg);
+    record_lock(r);
+    record_close_tables(r, remove);
+    record_unlock(r);
     collect_fini(&r->collect);
 }
 
 void record_configure(struct record *r, const struct config *config) {
     bool changed = config->values[CONFIG_MAX_MEMORY] != r->config.values[CONFIG_MAX_MEMORY];
+    if (changed && r->begun && r->producer)
+        r->producer->close(r->producer_arg);
+    /* In one section, so that no event finds the tables closed, or half of the settings. */
     record_lock(r);
     bool anew = changed && r->shared.opened;
-    record_unlock(r);
     if (anew)
-        record_close(r, true);
-    record_lock(r);
+        record_close_tables(r, true);
     r->config = *config;
     r->shared.opened &= !anew;
     if (anew && r->begun) {
@@ -729,9 +746,8 @@ bool record_is_due(const struct record *r) {
 }
 
 void record_flush_now(struct record *r) {
-    if (!r->set)
+    if (!r->set || !record_lock_soon(r))
         return;
-    record_lock(r);
     record_set_unflushed(r, ring_set_flush(r->set) != 0);
     record_unlock(r);
 }

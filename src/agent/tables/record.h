@@ -183,7 +183,8 @@ bool record_is_due(const struct record *r);
 /* Make new rows visible, if there are any and it is time. */
 void record_flush(struct record *r);
 
-/* Make them visible now. */
+/* Make them visible now. Does nothing if another thread keeps the lock for 0.2 s: the end of a job
+ * that has crashed must not wait for a thread that will not release it. */
 void record_flush_now(struct record *r);
 
 /* For status; table names are static. Returns the number of tables, at most RING_TABLE_KEPT. */
