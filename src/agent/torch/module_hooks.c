@@ -394,10 +394,10 @@ static object *module_on_pre(object *self, object *args) {
         int32_t call =
             module_calls_begin(&module_calls, (uint64_t)(uintptr_t)module, (uint64_t)(uintptr_t)type, ns);
         api->Py_DecRef(type);
+        if (module_seeks_nonfinite())
+            nonfinite_on_module((uint64_t)(uintptr_t)module, is_outermost);
         if (call >= 0 && module_seeks_nonfinite()) {
             struct nonfinite_place at = module_place(call, ns, NONFINITE_FORWARD);
-            if (is_outermost)
-                nonfinite_on_model();
             if (nonfinite_on_call(&at, api->PyTuple_GetItem(args, 1)))
                 module_window_end(clock_mono_ns());
         }

@@ -118,7 +118,8 @@ static struct {
     struct nonfinite_counts counts;
     uint64_t bytes_left;
     uint64_t parameters; /* in this step */
-    uint64_t models;     /* outermost calls of modules since the backward finding */
+    uint64_t model;      /* the first module that was called by no other; 0 none yet */
+    uint64_t models;     /* its calls */
     struct nonfinite_input {
         uint32_t round;
         bool has;
@@ -141,7 +142,7 @@ void nonfinite_clear(void) {
     bool has_optimizers = search.counts.has_optimizers;
     search.counts = (struct nonfinite_counts){.has_optimizers = has_optimizers};
     search.bytes_left = NONFINITE_BYTES;
-    search.parameters = search.models = 0;
+    search.parameters = search.model = search.models = 0;
     memset(search.inputs, 0, sizeof search.inputs);
 }
 
@@ -221,13 +222,14 @@ static void nonfinite_put_what(struct nonfinite_verdict *v) {
 
 /* A GradScaler passes over steps whose gradients are not finite, some of them in a row while it
  * looks for its scale. The job has no fault then: where optimizers' steps are seen, the next one
- * shows whether the gradient did any harm. If none comes for that many calls of a model, that
- * is news. */
+ * shows whether the gradient did any harm. If none comes for that many calls of the model, that
+ * is news. Calls are counted from the gradient on, not from when it was found: the numbers of a GPU
+ * are known when the search is over. */
 #define NONFINITE_PASSED_OVER 16
 
 static bool nonfinite_is_undecided(void) {
     return search.backward.is && !search.n_gradients && search.counts.parameters &&
-           search.models < NONFINITE_PASSED_OVER;
+           search.models - search.backward.at.models < NONFINITE_PASSED_OVER;
 }
 
 void nonfinite_judge(const struct module_calls *calls, const struct nonfinite_name *names, size_t n,
@@ -457,7 +459,11 @@ static void nonfinite_find_parameter(object *module, char *buf, size_t cap) {
 
 void nonfinite_spend(uint64_t ns) { search.counts.own_ns += ns; }
 
-void nonfinite_on_model(void) { search.models += search.backward.is; }
+void nonfinite_on_module(uint64_t module, bool is_outermost) {
+    if (is_outermost && !search.model)
+        search.model = module;
+    search.models += module == search.model;
+}
 
 bool nonfinite_on_round(bool goes_on) {
     if (search.backward.is && !goes_on)
@@ -500,6 +506,7 @@ bool nonfinite_on_return(const struct nonfinite_place *at, object *module, objec
 void nonfinite_on_gradient(const struct nonfinite_place *at, object *gradient) {
     struct nonfinite_walk w = {.at = *at};
     object *guard;
+    w.at.models = search.models;
     if (search.backward.is || !search.begun || !tensor_read_is_tensor(gradient) || !tensor_read_enter(&guard))
         return;
     nonfinite_scan(&w, gradient);
@@ -533,7 +540,6 @@ static void nonfinite_scan_parameter(void *ctx, object *parameter, int32_t group
 static void nonfinite_pass(void) {
     search.backward.is = false;
     search.counts.passed++;
-    search.models = 0;
 }
 
 bool nonfinite_on_optimizer(uint64_t ns, object *optimizer) {

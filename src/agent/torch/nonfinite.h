@@ -33,6 +33,7 @@ struct nonfinite_place {
     uint64_t ns;
     uint64_t module, type; /* addresses; 0 for the gradient of a parameter */
     uint64_t parameter;    /* which has this address */
+    uint64_t models;       /* calls of the model so far; of a gradient only */
     uint32_t round;        /* the step, counted from the first checked one */
     int32_t call;          /* number of the call in that step */
     int32_t index;         /* which tensor of the input or output; which parameter of the group */
@@ -120,8 +121,9 @@ void nonfinite_end(void);
  * one had a finding; unless it `goes_on`, because an optimizer's step may still show that the
  * finding had no effect. */
 bool nonfinite_on_round(bool goes_on);
-/* The outermost call of a module begins. */
-void nonfinite_on_model(void);
+/* A module is called; `is_outermost`: not by another one. The first such is the model whose calls
+ * are counted: a job may have others, and a loss is a module, too. */
+void nonfinite_on_module(uint64_t module, bool is_outermost);
 /* A module is called, with the tuple of its arguments, and with its keyword arguments; it has
  * returned. */
 bool nonfinite_on_call(const struct nonfinite_place *at, struct pyapi_object *inputs);
