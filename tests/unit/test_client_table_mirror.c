@@ -113,11 +113,15 @@ static bool table_answer(void *arg, const struct wire_message *m, struct strbuf 
     return true;
 }
 
-static struct fake_agent *serve(struct table *t) {
-    struct fake_agent *a = fake_agent_start(&(struct fake_options){.answer = table_answer, .arg = t});
+/* `drop_after`: see struct fake_options. */
+static struct fake_agent *serve_for(struct table *t, unsigned drop_after) {
+    struct fake_agent *a =
+        fake_agent_start(&(struct fake_options){.answer = table_answer, .arg = t, .drop_after = drop_after});
     assert_non_null(a);
     return a;
 }
+
+static struct fake_agent *serve(struct table *t) { return serve_for(t, 0); }
 
 static void update(struct table_mirror *c) {
     struct err e = {.text = ""};
@@ -236,6 +240,39 @@ static void lies_are_refused(void **state) {
     table_close(&t);
 }
 
+/* A connection that is kept ends between two updates, or within one: another one continues from there. */
+static void a_connection_that_ends(void **state) {
+    (void)state;
+    for (unsigned drop_after = 3; drop_after <= 8; drop_after++) {
+        struct table t;
+        struct err e;
+        int fd;
+        table_open(&t);
+        struct fake_agent *a = serve_for(&t, drop_after);
+        struct table_mirror *c = table_mirror_new(fake_agent_path(a), getpid(), &e);
+        assert_non_null(c);
+        for (int round = 0; round < 7; round++) {
+            /* at first all at once: a new connection that ends is an error */
+            (void)pthread_mutex_lock(&t.lock);
+            t.pieces = round > 0;
+            (void)pthread_mutex_unlock(&t.lock);
+            table_add(&t, 100);
+            update(c);
+        }
+        assert_int_equal(table_mirror_take(c, &fd, 1), 1);
+        struct look l = look_at_fd(fd);
+        assert_int_equal(l.bad + l.unordered, 0);
+        assert_int_equal(l.next, 700);
+        assert_int_equal(table_mirror_missing(c), 0);
+        /* the session that lost the first one may have tried again before it was closed */
+        assert_in_range(fake_agent_connections(a), 2, 3);
+        close(fd);
+        table_mirror_free(c);
+        fake_agent_stop(a);
+        table_close(&t);
+    }
+}
+
 static bool at_once(void *arg) {
     (void)arg;
     return true;
@@ -320,9 +357,10 @@ static void an_older_agent(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(table_mirror_follow),   cmocka_unit_test(a_table_that_is_made_anew),
-        cmocka_unit_test(lies_are_refused),      cmocka_unit_test(those_who_do_not_answer),
-        cmocka_unit_test(a_database_reads_them), cmocka_unit_test(an_older_agent),
+        cmocka_unit_test(table_mirror_follow),     cmocka_unit_test(a_table_that_is_made_anew),
+        cmocka_unit_test(lies_are_refused),        cmocka_unit_test(a_connection_that_ends),
+        cmocka_unit_test(those_who_do_not_answer), cmocka_unit_test(a_database_reads_them),
+        cmocka_unit_test(an_older_agent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,8 @@ void repl_engine_fini(struct repl_engine *r) {
 
 int repl_engine_remember(struct repl_engine *r, const char *text, size_t len, struct err *e) {
     char *line = strndup(text, len);
-    int rc = line ? history_add(&r->history, line, e) : 0;
+    int rc =
+        line ? history_add(&r->history, line, e) : err_set(e, ERR_FAILED, "out of memory for the history");
     free(line);
     if (rc == 0 || r->history_failed)
         return 0;

@@ -43,11 +43,12 @@ struct call {
     enum call_await await;
     bool arrived;
     bool failed;
-    bool refused;   /* nothing was done, and the connection is good; `error` has the reason */
-    bool broken;    /* the connection broke; `error` has the reason */
-    bool in_time;   /* the deadline is a normal end, not a failure */
-    bool recorded;  /* there is no agent: the answer takes as long as reading the tables */
-    double reply_s; /* how long the last samples may take to arrive; 0: as any answer */
+    bool refused;      /* nothing was done, and the connection is good; `error` has the reason */
+    bool broken;       /* the connection broke; `error` has the reason */
+    bool disconnected; /* it broke, or the session has ended */
+    bool in_time;      /* the deadline is a normal end, not a failure */
+    bool recorded;     /* there is no agent: the answer takes as long as reading the tables */
+    double reply_s;    /* how long the last samples may take to arrive; 0: as any answer */
     struct err error;
     struct model_snapshot *snapshot; /* the place for the answer */
     struct model_status *status;
@@ -82,6 +83,7 @@ static void call_fail(struct call *c, const struct err *why) {
  * for the reason. */
 static void call_on_state(void *arg, enum session_state state, const struct err *why) {
     struct call *c = arg;
+    c->disconnected |= state == SESSION_LOST || state == SESSION_FAILED || state == SESSION_RECONNECTING;
     if (state == SESSION_CONNECTED && !c->broken)
         call_arrive(c, CALL_CONNECTED);
     else if (state == SESSION_LOST || state == SESSION_FAILED)
@@ -411,6 +413,8 @@ int call_debug(struct call *c, enum wire_method method, const struct wire_debug 
 }
 
 bool call_is_lost(const struct call *c) { return c->failed || c->broken; }
+
+bool call_is_disconnected(const struct call *c) { return c->disconnected; }
 
 int call_interrupt(struct call *c, struct err *e) { return session_interrupt(c->session, e); }
 

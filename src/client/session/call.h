@@ -81,6 +81,9 @@ int call_interrupt(struct call *c, struct err *e);
  * can be used as before. */
 bool call_is_lost(const struct call *c);
 
+/* True if the connection has ended, whatever the error says: another one may be better. */
+bool call_is_disconnected(const struct call *c);
+
 /* Make the agent listen at a TCP address, or nowhere. 0, or -1 with the error. */
 int call_listen(struct call *c, const struct wire_listen *want, struct wire_listening *out, struct err *e);
 

@@ -142,17 +142,6 @@ static int table_mirror_connect(struct table_mirror *c, bool (*stop)(void *arg),
     return table_mirror_list(c, e);
 }
 
-/* Use the connection of the last time, unless it has ended meanwhile. */
-static bool table_mirror_resume(struct table_mirror *c, bool (*stop)(void *arg), void *arg) {
-    struct err gone;
-    if (!c->call)
-        return false;
-    call_set_stop(c->call, stop, arg);
-    if (call_rest(c->call, 0, &gone) != 0 || call_is_lost(c->call))
-        table_mirror_disconnect(c);
-    return c->call != NULL;
-}
-
 /* Copy from all tables in turn, until none has more rows or the time is over. */
 static int table_mirror_pull_all(struct table_mirror *c, uint64_t until_ns, struct err *e) {
     bool more = true, anew = false;
@@ -204,9 +193,18 @@ void table_mirror_free(struct table_mirror *c) {
 int table_mirror_update(struct table_mirror *c, double limit_s, bool (*stop)(void *arg), void *arg,
                         struct err *e) {
     uint64_t until_ns = clock_mono_ns() + (uint64_t)(limit_s * 1e9);
-    int rc = table_mirror_resume(c, stop, arg) || table_mirror_connect(c, stop, arg, e) == 0
-                 ? table_mirror_pull_all(c, until_ns, e)
-                 : -1;
+    int rc = -1;
+    bool again = true;
+    /* The connection of the last time may have ended meanwhile, or end now: a new one continues. */
+    if (c->call) {
+        call_set_stop(c->call, stop, arg);
+        rc = table_mirror_pull_all(c, until_ns, e);
+        again = rc != 0 && call_is_disconnected(c->call);
+        if (again)
+            table_mirror_disconnect(c);
+    }
+    if (again && table_mirror_connect(c, stop, arg, e) == 0)
+        rc = table_mirror_pull_all(c, until_ns, e);
     if (rc != 0)
         table_mirror_disconnect(c);
     else

@@ -44,7 +44,7 @@ static const char verdict_count[] =
     "now() - :window";
 
 static const char verdict_trainer[] =
-    "SELECT tid FROM profiling_data WHERE pid = CAST(:pid AS INTEGER) AND kind = 'optimizer' AND "
+    "SELECT tid FROM main.profiling_data WHERE pid = CAST(:pid AS INTEGER) AND kind = 'optimizer' AND "
     "timestamp BETWEEN :last - 5 AND :last ORDER BY timestamp DESC LIMIT 1";
 
 /* Rows of a fast job's first steps soon expire: their time is extrapolated by the length of the
