@@ -140,7 +140,7 @@ static void answer_feeds(struct walk *w) {
     if (id == FEED_COUNT)
         return;
     if (roll(w, 5) == 0)
-        tables_fail(w->app, id, "the GIL was not had in 2 s: \033[2J holds it");
+        tables_fail(w->app, id, "could not acquire the GIL in 2 s: \033[2J holds it");
     else
         tables_answer_all(w->app, kinds[roll(w, 4)]);
 }

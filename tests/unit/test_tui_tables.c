@@ -160,12 +160,12 @@ static void test_failures_are_said(void **state) {
     assert_shown(a, "s old");
     assert_shown(a, "model.layers.0 (2)");
     app_set_time(a, a->now_s + 30, a->epoch_s + 30);
-    fixture_press(a, "R"); /* no rows, and why: as when the GIL was not had */
+    fixture_press(a, "R"); /* no rows, and why: as when the GIL could not be acquired */
     struct querier_answer none = {.kind = QUERIER_RUN, .rows = tables_tensors(TABLES_NONE)};
     (void)snprintf(none.note, sizeof none.note,
-                   "python.tensors: the GIL was not had within 500 ms: hog holds it");
+                   "python.tensors: could not acquire the GIL within 500 ms: hog holds it");
     app_take_feed(a, FEED_TENSORS, &none);
-    assert_shown(a, "the GIL was not had within 500 ms: hog holds it; what is shown is 30 s old");
+    assert_shown(a, "could not acquire the GIL within 500 ms: hog holds it; what is shown is 30 s old");
     assert_shown(a, "model.layers.0 (2)");
     app_free(a);
     a = fixture_app(FIXTURE_NORMAL, 3, false);
@@ -305,10 +305,10 @@ static void test_values_of_one(void **state) {
     tables_answer(
         a, FEED_TENSOR,
         tables_rows("id|shape|dtype|device|numel|nan|inf|zeros|min|max|mean|std|histogram", values));
-    tables_fail(a, FEED_HOLDERS, "the GIL was not had");
+    tables_fail(a, FEED_HOLDERS, "could not acquire the GIL");
     assert_shown(a, "0.125");
     assert_shown(a, "\xe2\x96\x81\xe2\x96\x81\xe2\x96\x88\xe2\x96\x81\xe2\x96\x81"); /* ▁▁█▁▁ */
-    assert_shown(a, "the GIL was not had");
+    assert_shown(a, "could not acquire the GIL");
     fixture_press(a, "v");
     tables_answer(a, FEED_TENSOR, tables_rows("id", NULL));
     tables_answer(a, FEED_HOLDERS, tables_rows("id|holder|kind|root", holders));

@@ -61,7 +61,7 @@ static void check_tasks(void **state) {
     struct model_snapshot in = some_snapshot;
     in.tasks = some_tasks;
     in.n_tasks = 3;
-    in.note = "the GIL was not had";
+    in.note = "could not acquire the GIL";
     strbuf_init(&b, 0);
     for (int how = 0; how < 5; how++) {
         struct model_snapshot out;

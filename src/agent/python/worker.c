@@ -612,10 +612,11 @@ void worker_explain(const struct pystack_gate *gate, bool up, char *why) {
     else if (gil_late_is_owed())
         snprintf(why, WORKER_WHY_MAX, GIL_LATE_WHY);
     else if (!gate->held)
-        snprintf(why, WORKER_WHY_MAX, "the GIL was not had in time");
+        snprintf(why, WORKER_WHY_MAX, "could not acquire the GIL in time");
     else if (gate->holder_tid)
-        snprintf(why, WORKER_WHY_MAX, "the GIL was not had in time: thread %lld holds it",
+        snprintf(why, WORKER_WHY_MAX, "could not acquire the GIL in time: thread %lld holds it",
                  (long long)gate->holder_tid);
     else
-        snprintf(why, WORKER_WHY_MAX, "the GIL was not had in time: a thread that is not known holds it");
+        snprintf(why, WORKER_WHY_MAX,
+                 "could not acquire the GIL in time: a thread that is not known holds it");
 }

@@ -111,7 +111,7 @@ static bool pending_snapshots_is_own(int64_t tid) {
 static void pending_snapshots_explain(struct pystack *ps, char *why, size_t cap) {
     struct pystack_gate gate;
     if (!ps || pystack_gate_read(ps, &gate) != 0)
-        snprintf(why, cap, "the GIL was not had within %d ms", PENDING_SNAPSHOTS_LIMIT_MS);
+        snprintf(why, cap, "could not acquire the GIL within %d ms", PENDING_SNAPSHOTS_LIMIT_MS);
     else if (gate.finalizing)
         snprintf(why, cap, "the interpreter is ending");
     else if (gil_late_is_owed())
@@ -119,7 +119,7 @@ static void pending_snapshots_explain(struct pystack *ps, char *why, size_t cap)
     else if (gate.held && pending_snapshots_is_own(gate.holder_tid))
         snprintf(why, cap, "a repr() of the job needs more than %d ms", PENDING_SNAPSHOTS_LIMIT_MS);
     else if (gate.held && gate.holder_tid)
-        snprintf(why, cap, "the GIL was not had within %d ms: thread %lld holds it",
+        snprintf(why, cap, "could not acquire the GIL within %d ms: thread %lld holds it",
                  PENDING_SNAPSHOTS_LIMIT_MS, (long long)gate.holder_tid);
     else
         snprintf(why, cap, "the python worker needs more than %d ms", PENDING_SNAPSHOTS_LIMIT_MS);

@@ -83,14 +83,14 @@ void evals_explain(struct call *call, const struct pystack_gate *gate) {
     else if (gil_late_is_owed())
         snprintf(why, sizeof why, GIL_LATE_WHY EVALS_NOTHING);
     else if (gate && gate->held && gate->holder_tid)
-        snprintf(why, sizeof why, "the GIL was not had within %g s: thread %lld holds it" EVALS_NOTHING,
+        snprintf(why, sizeof why, "could not acquire the GIL within %g s: thread %lld holds it" EVALS_NOTHING,
                  call->limit_s, (long long)gate->holder_tid);
     else if (call->asked_main)
         snprintf(why, sizeof why,
                  "the main thread ran no Python within %g s: it waits, or is in C code" EVALS_NOTHING,
                  call->limit_s);
     else
-        snprintf(why, sizeof why, "the GIL was not had within %g s" EVALS_NOTHING, call->limit_s);
+        snprintf(why, sizeof why, "could not acquire the GIL within %g s" EVALS_NOTHING, call->limit_s);
     call_answer_why(call, why);
 }
 

@@ -79,10 +79,10 @@ void virtual_tables_explain(struct call *call, const struct pystack_gate *gate) 
     if (gate && gate->finalizing)
         snprintf(why, sizeof why, "the interpreter is ending");
     else if (gate && gate->held && gate->holder_tid)
-        snprintf(why, sizeof why, "the GIL was not had within %d ms: thread %lld holds it",
+        snprintf(why, sizeof why, "could not acquire the GIL within %d ms: thread %lld holds it",
                  VIRTUAL_TABLES_STILL_MS, (long long)gate->holder_tid);
     else
-        snprintf(why, sizeof why, "the GIL was not had within %d ms", VIRTUAL_TABLES_STILL_MS);
+        snprintf(why, sizeof why, "could not acquire the GIL within %d ms", VIRTUAL_TABLES_STILL_MS);
     virtual_tables_answer_none(call, why);
 }
 

@@ -535,6 +535,6 @@ int probes_leave(struct worker *w, struct err *e) {
     __atomic_store_n(&probes_leaving, 0, __ATOMIC_RELEASE);
     return err_set(
         e, ERR_FAILED,
-        "hooks are in torch's modules and cannot be taken out before the GIL is had: try again when "
-        "the job gets on");
+        "hooks are in torch's modules and cannot be taken out before the GIL can be acquired: try again "
+        "when the job gets on");
 }

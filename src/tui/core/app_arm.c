@@ -162,7 +162,7 @@ int app_arm_turn_watch(const char *before, const char *expr, char *value, size_t
     strbuf_fini(&text);
     strbuf_fini(&one);
     if (!fits)
-        return err_set(e, ERR_USAGE, "no more can be watched: what is watched takes %zu bytes at most",
+        return err_set(e, ERR_USAGE, "nothing else can be watched: the watch list takes %zu bytes at most",
                        cap - 1);
     if (watch_parse(&wanted, ARM_WATCH_SETTING, all, e) != 0)
         return -1;
