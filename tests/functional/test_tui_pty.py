@@ -55,8 +55,12 @@ class Terminal:
             if not self.read():
                 assert holds(), f"it ended without {what}: {self.output[-2000:]!r}"
 
-    def wait_for(self, text, timeout=20, after=0):
-        self.wait_until(lambda: text.encode() in self.output[after:], repr(text), timeout, paints=True)
+    def wait_for(self, text, timeout=20, after=0, paints=False):
+        self.wait_until(lambda: text.encode() in self.output[after:], repr(text), timeout, paints)
+
+    def wait_for_stack(self, thread="MainThread", timeout=20):
+        """Threads is shown with the stack of that thread ("": of any)."""
+        self.wait_for(f"Stack of {thread}", timeout, paints=True)
 
     def type(self, text):
         os.write(self.fd, text.encode())
@@ -109,7 +113,7 @@ def terminal(probing_top):
 
 def test_quit(terminal, plain_training, ptrace):
     t = terminal(plain_training.pid)
-    t.wait_for("Stack of MainThread")
+    t.wait_for_stack()
     t.type("q")
     assert os.WEXITSTATUS(t.wait()) == 0
     t.assert_restored()
@@ -120,7 +124,7 @@ def test_quit(terminal, plain_training, ptrace):
 def test_quit_without_a_second_screen(terminal, plain_training, ptrace, term):
     """What follows does not begin in the line with our keys."""
     t = terminal(plain_training.pid, env={"TERM": term})
-    t.wait_for("Stack of MainThread")
+    t.wait_for_stack()
     t.type("q")
     assert os.WEXITSTATUS(t.wait()) == 0
     assert b"\x1b[?1049" not in t.output and b"\r\n" in t.output[t.output.rfind(b"\x1b[24;1H"):], t.output[-200:]
@@ -130,7 +134,7 @@ def test_quit_without_a_second_screen(terminal, plain_training, ptrace, term):
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_signals_that_end(terminal, plain_training, ptrace, sig):
     t = terminal(plain_training.pid)
-    t.wait_for("Stack of MainThread")
+    t.wait_for_stack()
     os.kill(t.pid, sig)
     assert os.WEXITSTATUS(t.wait()) == 0
     t.assert_restored()
@@ -141,7 +145,7 @@ def test_signals_that_end(terminal, plain_training, ptrace, sig):
 def test_crashes(terminal, plain_training, ptrace, sig):
     """A crash restores the terminal, says so, and is still seen as that crash by the parent."""
     t = terminal(plain_training.pid)
-    t.wait_for("Stack of MainThread")
+    t.wait_for_stack()
     os.kill(t.pid, sig)
     status = t.wait()
     t.assert_restored()
@@ -156,7 +160,7 @@ def test_crashes(terminal, plain_training, ptrace, sig):
 
 def test_keyboard_interrupt_is_a_key(terminal, plain_training, ptrace):
     t = terminal(plain_training.pid)
-    t.wait_for("Stack of MainThread")
+    t.wait_for_stack()
     t.type("/abc")
     t.wait_for("Search:")
     t.type("\x03")  # cancels the search
@@ -172,7 +176,7 @@ def test_keyboard_interrupt_is_a_key(terminal, plain_training, ptrace):
 def test_terminal_that_reads_nothing(terminal, plain_training, ptrace):
     """Nobody reads for a while: it goes on, takes SIGTERM at once, and the job does not notice."""
     t = terminal(plain_training.pid, "-d", "50ms", rows=50, columns=200)
-    t.wait_for("Stack of MainThread")
+    t.wait_for_stack()
     step = plain_training.counter()
     deadline = time.monotonic() + 30
     while plain_training.counter() < step + 20:  # the terminal is not read meanwhile
@@ -186,7 +190,7 @@ def test_terminal_that_reads_nothing(terminal, plain_training, ptrace):
 
 def test_terminal_that_goes_away(terminal, plain_training, ptrace, wait_until):
     t = terminal(plain_training.pid)
-    t.wait_for("Stack of MainThread")
+    t.wait_for_stack()
     master = t.fd
     t.fd = os.open("/dev/null", os.O_RDWR)
     os.close(master)
@@ -197,28 +201,28 @@ def test_terminal_that_goes_away(terminal, plain_training, ptrace, wait_until):
 def test_killed(terminal, plain_training, ptrace, wait_until):
     """Even SIGKILL leaves the job running, and the next one connects."""
     t = terminal(plain_training.pid)
-    t.wait_for("Stack of MainThread")
+    t.wait_for_stack()
     os.kill(t.pid, signal.SIGKILL)
     t.wait()
     step = plain_training.counter()
     wait_until(lambda: plain_training.counter() > step, 20, "a further step")
     again = terminal(plain_training.pid)
-    again.wait_for("Stack of MainThread")
+    again.wait_for_stack()
 
 
 def test_no_colour(terminal, plain_training, ptrace):
     """NO_COLOR: not one colour is asked for. --color wins over it."""
     plain = terminal(plain_training.pid, env={"NO_COLOR": "1"})
-    plain.wait_for("Stack of MainThread")
+    plain.wait_for_stack()
     assert b"\x1b[38;5;" not in plain.output and b"\x1b[3" + b"1m" not in plain.output and b"\x1b[48;5;" not in plain.output
     coloured = terminal(plain_training.pid, "--color=always", env={"NO_COLOR": "1"})
-    coloured.wait_for("Stack of MainThread")
+    coloured.wait_for_stack()
     assert b"\x1b[38;5;" in coloured.output
 
 
 def test_ascii(terminal, plain_training, ptrace):
     for t in (terminal(plain_training.pid, "--ascii"), terminal(plain_training.pid, env={"LC_ALL": "C"})):
-        t.wait_for("Stack of MainThread")
+        t.wait_for_stack()
         assert all(byte < 0x80 for byte in t.output)
 
 
@@ -227,7 +231,7 @@ def test_theme_with_mistakes(terminal, plain_training, tmp_path, ptrace):
     theme = tmp_path / "mine.theme"
     theme.write_text("inherit = light\n[roles]\nno.such.role = red\ntext = #zzz\n")
     t = terminal("--theme", theme, plain_training.pid)
-    t.wait_for("Stack of MainThread")
+    t.wait_for_stack()
     assert f"{theme}:3: unknown role 'no.such.role'".encode() in t.output
     assert f"{theme}:4: bad colour '#zzz'".encode() in t.output
 
@@ -238,7 +242,7 @@ def test_user_theme_by_name(terminal, plain_training, tmp_path, ptrace):
     (folder / "mine.theme").write_text("[roles]\nfooter.label = 201 202\n")
     t = terminal("--theme", "mine", plain_training.pid, env={"XDG_CONFIG_HOME": str(tmp_path)})
     t.wait_for("F10")
-    t.wait_for("Stack of MainThread")
+    t.wait_for_stack()
     assert b"48;5;202m" in t.output
 
 

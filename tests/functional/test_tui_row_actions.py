@@ -42,7 +42,7 @@ def repainted(t, wait_until, times):
 
 def test_editor_opens_the_frame(terminal, plain_training, ptrace, editor, tmp_path, wait_until):
     t = terminal(plain_training.pid, env=editor())
-    t.wait_for("Stack of MainThread", timeout=60)
+    t.wait_for_stack(timeout=60)
     t.type("e")
     wait_until(lambda: t.read(0.02) and (tmp_path / "record").exists(), timeout=60, what="the editor")
     line, path = (tmp_path / "record").read_text(encoding="utf-8").splitlines()
@@ -61,7 +61,7 @@ def test_editor_opens_the_frame(terminal, plain_training, ptrace, editor, tmp_pa
 def test_interrupt_is_the_editors(terminal, plain_training, ptrace, editor, tmp_path, wait_until):
     """ctrl-c ends an editor that lets it, and nothing else."""
     t = terminal(plain_training.pid, env=editor(then="exec sleep 60"))
-    t.wait_for("Stack of MainThread", timeout=60)
+    t.wait_for_stack(timeout=60)
     t.type("e")
     wait_until(lambda: t.read(0.02) and (tmp_path / "record").exists(), timeout=60, what="the editor")
     t.type("\x03")
@@ -75,7 +75,7 @@ def test_interrupt_is_the_editors(terminal, plain_training, ptrace, editor, tmp_
 
 def test_editor_that_is_not_there(terminal, plain_training, ptrace, wait_until):
     t = terminal(plain_training.pid, env={"VISUAL": "/no/such/editor"}, columns=120)
-    t.wait_for("Stack of MainThread", timeout=60)
+    t.wait_for_stack(timeout=60)
     t.type("e")
     t.wait_for("cannot run the editor", timeout=60)
     t.type("q")
@@ -86,7 +86,7 @@ def test_editor_that_is_not_there(terminal, plain_training, ptrace, wait_until):
 def test_copy_menu_and_paste(terminal, plain_training, ptrace, tmp_path, wait_until):
     state = tmp_path / "state"
     t = terminal(plain_training.pid, env={"XDG_STATE_HOME": str(state), "STY": "", "TMUX": ""})
-    t.wait_for("Stack of MainThread", timeout=60)
+    t.wait_for_stack(timeout=60)
     t.type("y")
     sequence = re.compile(rb"\x1b\]52;c;([A-Za-z0-9+/=]+)\x07")
     wait_until(lambda: t.read(0.02) and sequence.search(t.output), timeout=60, what="the clipboard's sequence")
@@ -111,7 +111,7 @@ def test_copy_menu_and_paste(terminal, plain_training, ptrace, tmp_path, wait_un
 
 def test_copy_on_the_console_goes_to_a_file(terminal, plain_training, ptrace, tmp_path, wait_until):
     t = terminal(plain_training.pid, env={"TERM": "linux", "XDG_STATE_HOME": str(tmp_path)}, columns=160)
-    t.wait_for("Stack of MainThread", timeout=60)
+    t.wait_for_stack(timeout=60)
     t.type("Y")
     t.wait_for("the Linux console has no clipboard", timeout=60)
     assert b"\x1b]52;" not in t.output
@@ -129,7 +129,7 @@ def has_agent(pid):
 def test_readonly_injects_nothing(terminal, plain_training, ptrace, probing):
     assert not has_agent(plain_training.pid)
     t = terminal("--readonly", plain_training.pid)
-    t.wait_for("Stack of MainThread", timeout=60)
+    t.wait_for_stack(timeout=60)
     t.wait_for("no agent", timeout=60)
     t.type("r")
     t.wait_for("--readonly: repr", timeout=60)
@@ -139,7 +139,7 @@ def test_readonly_injects_nothing(terminal, plain_training, ptrace, probing):
     probing(plain_training.pid, "inject", timeout=60).ok()
     assert has_agent(plain_training.pid)
     t = terminal("--readonly", plain_training.pid)  # one that is there is used
-    t.wait_for("Stack of MainThread", timeout=60)
+    t.wait_for_stack(timeout=60)
     t.type("q")
     assert os.WEXITSTATUS(t.wait(timeout=60)) == 0
     assert b"no agent" not in t.output

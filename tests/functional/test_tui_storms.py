@@ -56,7 +56,7 @@ def test_ten_megabytes_a_second(storm, terminal):  # noqa: F811
     """It keeps up, answers keys meanwhile, and does not grow."""
     storm.rate = RATE // 20
     t = terminal(storm.target)
-    t.wait_for("Stack of ")
+    t.wait_for_stack("")
     storm.rate, before, deadline = RATE, storm.sent, time.monotonic() + 60
     while storm.sent < before + 3 * RATE:
         assert time.monotonic() < deadline, f"{storm.sent - before} bytes in a minute"
@@ -75,7 +75,7 @@ def test_a_terminal_that_nobody_reads_does_not_hold_up_the_socket(storm, termina
     """What the agent sends is taken while nothing can be painted, and the picture is the newest when it can be again."""
     storm.rate = RATE // 20
     t = terminal(storm.target, rows=50, columns=200)
-    t.wait_for("Stack of ", timeout=60)
+    t.wait_for_stack("", timeout=60)
     storm.rate, before, deadline = RATE // 2, storm.sent, time.monotonic() + 60
     keys = 0
     while storm.sent < before + 2 * RATE:  # far more than what sockets hold
@@ -97,7 +97,7 @@ def test_a_storm_of_sizes(storm, terminal):  # noqa: F811
     chance = random.Random(6)
     storm.rate = RATE // 10
     t = terminal(storm.target)
-    t.wait_for("Stack of ")
+    t.wait_for_stack("")
     for i in range(300):
         resize(t, chance.choice((1, 3, 12, 24, 50, 120)), chance.choice((1, 7, 39, 40, 60, 80, 140, 300)))
         if i % 10 == 0:

@@ -67,8 +67,9 @@ def agree(pairs, share=0.75, percent=2.0, ms=1.0):
     bad = [pair for pair, is_good in zip(pairs, good) if not is_good]
     assert sum(good) >= share * len(good), f"{len(bad)} of {len(pairs)} differ: {bad[:10]}"
     assert statistics.median(abs(a - b) for a, b in pairs) <= max(ms, percent / 100 * statistics.median(b for _, b in pairs)) / 2
-    # Where a process loses its processor between two readings of the clock, one pair can move the mean: the twentieth that differs most is left out.
-    calm = sorted(pairs, key=lambda pair: abs(pair[0] - pair[1]))[:max(1, len(pairs) - (len(pairs) + 19) // 20)]
+    # Where a process loses its processor between two readings of the clock, one pair can move the mean: of every twenty pairs the one that differs
+    # most is left out, and none of fewer.
+    calm = sorted(pairs, key=lambda pair: abs(pair[0] - pair[1]))[:len(pairs) - len(pairs) // 20]
     ours, theirs = (statistics.fmean(column) for column in zip(*calm))
     assert abs(ours - theirs) <= max(ms, percent / 100 * theirs), f"means differ: {ours} and {theirs}"
 

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/core/app_repl.h"
 #include "tui/core/app.h"
 #include "tui/core/app_life.h"
 #include "tui/core/app_repl.h"

@@ -68,7 +68,7 @@ static void each_has_its_own(void **state) {
     assert_shows(a, "Stack of MainThread (4242)");
     fixture_press(a, "p j Enter");
     assert_int_equal(fake_host_take().show_target, 2);
-    targets_show(a, 1); /* as the runner does */
+    targets_show(a, 1); /* as the host does */
     assert_int_equal(a->pid, 7001);
     assert_shows(a, "2/3  pid 7001");
     assert_shows(a, "python serve.py");

@@ -9,7 +9,7 @@
 void repl_fixture_type(struct app *a, const char *text);
 void repl_fixture_paste(struct app *a, const char *text);
 
-/* Something is asked, of that code: take the wish, as the runner does. */
+/* Something is asked, of that code: take the wish, as the host does. */
 void repl_fixture_asked(struct app *a, enum repl_ask what, const char *code);
 
 /* Answer it: what it printed, its value, its traceback; NULL none. */
