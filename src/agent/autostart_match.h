@@ -25,8 +25,8 @@ enum autostart_match {
 };
 
 /* Judge `value` (NULL: not set). `words` are the process's arguments, each ended by a NUL, `len`
- * bytes in all; NULL: they are unknown, and nothing matches. One of enum autostart_match, or -1 with the
- * error: the pattern is invalid. */
+ * bytes in all; NULL: they are unknown, and nothing matches. One of enum autostart_match, or -1
+ * with the error: the pattern is invalid. */
 int autostart_match_judge(const char *value, const char *words, size_t len, struct err *e);
 
 /* Find the program in the arguments of a Python: the script's path, the module's name after -m,

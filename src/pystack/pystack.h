@@ -141,8 +141,8 @@ struct pystack_stopper {
     void *arg;
 };
 
-/* From now on stop running threads to read their frames; sleeping threads are read as before.
- * NULL: never stop. Copied. */
+/* From now on stop running threads to read their frames; sleeping threads are read as before,
+ * unless with native frames. NULL: never stop. Copied. */
 void pystack_set_stopper(struct pystack *ps, const struct pystack_stopper *stopper);
 
 /* How long the last thread read was stopped; 0 if it was not. */

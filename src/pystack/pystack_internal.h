@@ -239,8 +239,8 @@ int pystack_put_frame(struct pystack *ps, const struct pystack_raw_frame *f, str
 void pystack_names_put(struct pystack *ps, struct pystack_thread *threads, size_t n, struct arena *arena);
 void pystack_names_fini(struct pystack_names *names);
 
-/* snapshot.c: as pystack_walk_frames while the thread stands still, where there is something to
- * hold it (pystack_set_stopper). */
+/* snapshot.c: as pystack_walk_frames while the thread stands still, if there is a stopper
+ * (pystack_set_stopper). */
 ssize_t pystack_walk_stopped(struct pystack *ps, const struct pystack_thread *t, struct arena *arena,
                              struct model_frame **out, bool *torn, bool *truncated, bool retry_moved);
 

@@ -549,9 +549,11 @@ void pystack_native_attach(struct pystack *ps, pid_t outer_tid, bool copied, boo
 
 /* ---- frames of a thread that stands still, for exactness from outside ----
  *
- * A thread that sleeps stands still by itself: read as it is, and kept when the kernel's counters say that it has not been on a
- * processor meanwhile (/proc/PID/task/TID/schedstat: Documentation/scheduler/sched-stats.rst). Only one that runs is stopped,
- * by whoever can do that. */
+ * A thread that sleeps stands still by itself: its frames are read as they are, and believed if the
+ * kernel's counters show that it has not been on a processor meanwhile
+ * (/proc/PID/task/TID/schedstat: Documentation/scheduler/sched-stats.rst). Any other is stopped by
+ * the stopper (pystack_set_stopper), as is a sleeping one whose native frames are read, too: those
+ * need all its registers. */
 
 #define STOPPED_MARK_MAX 96
 #define STOPPED_TRIES 3

@@ -103,7 +103,7 @@ struct probes_name {
 /* Install hooks for that purpose. */
 struct worker_job *probes_job_enter(enum module_mode mode, bool compiled, uint64_t deadline_ns);
 /* Remove hooks; `calls`, if not NULL: sum up the calls of that step, and name the modules, or,
- * if it `hunts`, the findings. */
+ * if it `is_search`, the findings. */
 struct worker_job *probes_job_leave(const struct module_calls *calls, int64_t step, bool is_search,
                                     uint64_t deadline_ns);
 /* The called modules, of a job that is done. */

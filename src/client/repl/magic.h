@@ -6,8 +6,8 @@
  * This file only parses a line. The owner of the prompt runs the result: code over the
  * connection that keeps `_`, queries by magic_query.h, which may wait. Pure.
  */
-#ifndef CLIENT_SQL_MAGIC_H
-#define CLIENT_SQL_MAGIC_H
+#ifndef CLIENT_REPL_MAGIC_H
+#define CLIENT_REPL_MAGIC_H
 
 #include <stdbool.h>
 #include <stddef.h>

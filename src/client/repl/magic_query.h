@@ -5,8 +5,8 @@
  * Waits for the job: for a program that may wait, or a thread of its own. The caller owns what
  * it has opened.
  */
-#ifndef CLIENT_SQL_MAGIC_QUERY_H
-#define CLIENT_SQL_MAGIC_QUERY_H
+#ifndef CLIENT_REPL_MAGIC_QUERY_H
+#define CLIENT_REPL_MAGIC_QUERY_H
 
 #include "client/sql/database.h"
 #include "client/repl/magic.h"

@@ -22,8 +22,6 @@
 #include "tui/core/app.h"
 #include "tui/keys/action.h"
 
-struct app;
-
 #define COMMAND_MAX_CHOICES 400
 
 /* A completion. */

@@ -223,8 +223,6 @@ static void host_on_target(void *arg, struct model_target *target) {
     host_want_paint(r);
 }
 
-/* Subscribe to samples while the app wants them, and only then; `again`: with all definitions once
- * more. */
 void host_follow_samples(struct host *r, bool again) {
     struct err e;
     bool wanted = app_wants_samples(r->app);

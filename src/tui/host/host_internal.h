@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_internal: what the files of the host share: its state, painting and subscribing (host.c),
- * finding and changing the target
- * (host_targets.c). On the loop's thread.
+ * host_internal: what the files of the host share: its state, sessions, streams and painting
+ * (host.c), and which target is shown (host_targets.c). On the loop's thread.
  */
 #ifndef TUI_HOST_HOST_INTERNAL_H
 #define TUI_HOST_HOST_INTERNAL_H
@@ -30,7 +29,7 @@ struct host_target {
 struct host_source {
     struct source_reader *reader; /* NULL until something is requested */
     struct loop_watch *watch;
-    bool is_wanted; /* app->source_asked is not being read yet */
+    bool is_wanted; /* app->source_asked is to be read, once the reader is free */
 };
 
 /* What the app has requested while it handled something, and is done when it has returned; see
@@ -72,7 +71,7 @@ struct host {
     struct host_target targets[TARGETS_MAX]; /* if there are several: the sessions belong to them */
     struct loop_timer *paint, *open, *tick, *list;
     struct loop_watch *input, *signals, *attaching, *listed, *children_watch;
-    struct lister *lister;     /* NULL: the command line named a target */
+    struct lister *lister;     /* of processes; NULL: the command line named a target */
     struct children *children; /* of the target */
     enum children_pace children_pace;
     struct attach attach;
@@ -85,12 +84,12 @@ struct host {
     struct host_noted noted;
     int signal_fd;
     bool sampling; /* samples are subscribed to */
-    bool native;   /* with native frames */
+    bool native;   /* native frames are requested with them */
     bool slowed;   /* the view is frozen, and the streams are slow */
     /* Requested time between two batches of samples; 0: as the agent likes. */
     double batch_s;
     double delay_s;        /* requested time between two snapshots */
-    bool moved;            /* the target is not the one that it started with */
+    bool moved;            /* the user has picked a target since the start */
     uint64_t painted_ns;   /* time of the last frame */
     uint64_t paint_due_ns; /* when the paint timer ends; 0: it is not set */
     uint64_t retry_us;     /* > 0: the terminal does not read, and is tried again after this time */
@@ -116,22 +115,28 @@ void host_want_paint(struct host *r);
 /* Open the terminal; further calls do nothing. */
 void host_open_term(struct host *r);
 
-/* Connect to a target; close the last one first with host_close_session. 0, or -1 with the
- * error. */
+/* Connect to the only target, and follow it; close the last one first with host_close_session. 0,
+ * or -1 with the error. */
 int host_open_session(struct host *r, const struct target_address *addr, struct err *e);
+
+/* Leave the target that is shown; of several, its session stays open. */
 void host_close_session(struct host *r);
 
-/* Subscribe to the streams that the app wants now; to samples with all definitions once more if
- * `again`. */
+/* Subscribe to snapshots, as often as the app wants them now. */
 void host_subscribe(struct host *r);
+
+/* Adapt the streams to the delay that the user wants, and slow them down while the view is frozen. */
 void host_follow_pause(struct host *r);
+
+/* Subscribe to samples, or end that, as the app wants now; with all definitions once more if
+ * `again`. */
 void host_follow_samples(struct host *r, bool again);
 
 /* Follow the processes that the target starts; stop that. */
 void host_follow_children(struct host *r, pid_t pid);
 void host_leave_children(struct host *r);
 
-/* Read them as often as they are shown; not while the view is frozen. */
+/* Read them often where they are shown, else seldom; not while the view is frozen. */
 void host_pace_children(struct host *r);
 
 /* ---- host_targets.c ---- */
@@ -139,7 +144,7 @@ void host_pace_children(struct host *r);
 /* Several targets were named: connect to all, show the first. 0, or -1 with the error. */
 int host_open_all(struct host *r, struct err *e);
 
-/* Show another one of them; the streams of the one that was shown are slowed. */
+/* Show another one of them; the one that was shown sends a snapshot now and then, no samples. */
 void host_switch(struct host *r, int i);
 
 /* End the sessions with several. */

@@ -3,9 +3,10 @@
  * host_query: tables of the target on the host's loop: queries of the SQL screen, tables that other
  * screens show (app_feed.h), and queries of the Repl screen (app_repl.h).
  *
- * Two queriers, opened when they are first needed. The SQL screen has one for itself: its queries
- * have no time limit, and its temporary tables are the user's. All others share one; a query of the
- * Repl screen ends a feed that runs, which is read again afterwards. One thread.
+ * Two queriers, each with a database, opened when they are first needed. The SQL screen has one for
+ * itself: its queries have no time limit, and nobody else sees its temporary tables. All others
+ * share the second one: a query of the Repl screen ends the feed that runs, feeds wait until that
+ * query has ended, and they see the temporary tables that it makes. One thread.
  */
 #ifndef TUI_HOST_HOST_QUERY_H
 #define TUI_HOST_HOST_QUERY_H
@@ -30,31 +31,36 @@ struct host_query {
     void *arg;
     struct host_querier sql, shared;
     enum app_feed_id feed_id; /* that is read, or was last */
-    struct magic magic;       /* a query of the Repl screen that waits for the end of a feed; owned */
+    struct magic magic;       /* a query of the Repl screen that waits for the shared querier; owned */
     int magic_cols;
     bool magic_waits;
-    bool magic_runs;
+    bool magic_runs;         /* in the shared querier; false: what runs there is a feed */
     bool magic_is_cancelled; /* the one that waits */
     struct target_address address;
     bool has_address;
-    bool has_ended; /* the target has ended: from the next query on, ask what it left */
+    bool has_ended; /* the target has ended, and what it left was not looked for yet */
 };
 
 /* The target is another one from here on; NULL: none. Ends the queries of the last one. */
 void host_query_set_target(struct host_query *q, const struct target_address *addr);
 
-/* The target has ended. */
+/* The target has ended: the next query of the SQL or Repl screen turns to the recording that it
+ * left. */
 void host_query_end_target(struct host_query *q);
 
-/* Begin the query that is pending in the app, or the next feed, unless one of its kind is running:
- * then they follow its answer. */
+/* Begin what is pending in the app for the SQL screen, unless its querier is busy: then it follows
+ * that answer. */
 void host_query_begin(struct host_query *q);
+
+/* Begin the next feed, unless another feed or a query of the Repl screen runs: then it follows that
+ * answer. */
 void host_query_read_feeds(struct host_query *q);
 
-/* Begin a query of the Repl screen; moved out of *m. */
+/* Begin a query of the Repl screen, as soon as the feed that runs has been ended; moved out of
+ * *m. */
 void host_query_run_magic(struct host_query *q, struct magic *m, int cols);
 
-/* End what is running; it is answered all the same. */
+/* End the query of the SQL screen, or of the Repl screen; it is answered all the same. */
 void host_query_cancel(struct host_query *q);
 void host_query_cancel_magic(struct host_query *q);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * querier: runs queries and writes exports on a thread of its own, for the SQL screen; queries of
- * the Repl screen, too.
+ * querier: runs queries, makes verdicts and writes exports on a thread of its own, over a database
+ * of its own; host_query.h says which screens share one.
  *
  * The loop never waits: it asks, a descriptor becomes readable, it takes the answer. One thing at a
- * time. The database is opened, used and closed by that thread alone. A thread that does not end in
- * time when the querier is freed is abandoned.
+ * time. The database is opened, used and closed by that thread alone; a cancel comes from the loop.
+ * Temporary tables live as long as the querier, for all whose queries it runs. A thread that does
+ * not end in time when the querier is freed is abandoned.
  */
 #ifndef TUI_WORKERS_QUERIER_H
 #define TUI_WORKERS_QUERIER_H
@@ -71,10 +72,10 @@ struct querier;
 struct querier *querier_new(const struct target_address *addr, struct err *e);
 void querier_free(struct querier *q);
 
-/* Readable when there is an answer; until querier_take. */
+/* Readable when there is an answer, until querier_take. */
 int querier_fd(const struct querier *q);
 
-/* Something is running: nothing else can be requested. */
+/* Something was requested and its answer not taken yet: nothing else can be requested. */
 bool querier_is_busy(const struct querier *q);
 
 /* The values of ":from" and ":to" in later queries, seconds since the epoch; NAN, the default, is

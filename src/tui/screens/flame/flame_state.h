@@ -4,7 +4,6 @@
 #define TUI_SCREENS_FLAME_FLAME_STATE_H
 
 #include "client/samples/sample_flame.h"
-#include "client/samples/sample_flame.h"
 #include "flame/flame_diff.h"
 #include "flame/flame_layout.h"
 #include "tui/core/app.h"
@@ -15,25 +14,25 @@
 
 /* Search matches in the zoomed part of the tree. */
 struct flame_hits {
-    unsigned char *known; /* per frame of the fold: FLAME_HIT_... */
+    unsigned char *known; /* FLAME_HIT_..., by the number of a frame */
     size_t cap;
     size_t n;                    /* nodes */
     struct flame_weight covered; /* their total, with what is below one of them counted once */
 };
 
-/* Frames of the tree that have time now, for tags. */
+/* Frames of the tree that have time now: the rows that can be tagged. */
 struct flame_shown {
-    uint32_t *frames; /* of the fold, ascending */
+    uint32_t *frames; /* their numbers, ascending */
     size_t n;
 };
 
 struct flame_state {
     struct sample_flame *samples; /* NULL: out of memory */
     struct flame *flame;          /* its tree */
-    struct sample_flame *before;  /* compared with; NULL: nothing */
+    struct sample_flame *before;  /* the tree that is compared with; NULL: none */
     /* Of the two; `now` is NULL while there is nothing to compare with. */
     struct flame_diff diff;
-    bool compared;
+    bool compared; /* cells are coloured by it, known or not */
     struct flame_query query;
     struct match filter, search;
     uint32_t selected, zoom;
@@ -44,28 +43,28 @@ struct flame_state {
     struct flame_layout layout;
     struct rect area; /* of the cells, as last drawn; no rows: not drawn */
     struct flame_hits hits;
-    double built_s;         /* when the tree was last updated; without samples: not yet */
-    uint64_t built_samples; /* of the stream at that time */
-    uint64_t ids;           /* of the tally that the tree was made from; 0: none */
-    unsigned pauses;
-    unsigned version;         /* counts new trees */
+    double built_s;           /* when the tree was last updated; 0: not yet */
+    uint64_t built_samples;   /* of the stream at that time */
+    uint64_t ids;             /* of the tally that the tree was made from; 0: none */
+    unsigned pauses;          /* data.pauses at that time */
+    unsigned version;         /* counts updates of the tree */
     bool details;             /* the pane with details of the selected frame is shown */
-    struct flame_calls calls; /* of the node ... */
+    struct flame_calls calls; /* of the node calls_of in the tree of calls_version */
     uint32_t calls_of;
-    unsigned calls_version; /* ... in the tree of this version */
-    unsigned window;        /* version of the window that is shown */
+    unsigned calls_version;
+    unsigned window; /* version of the window that is shown */
     struct flame_shown shown;
     const struct tags *tags; /* the app's */
     unsigned tag_changes;    /* of the tags that the tree was made with */
     bool tagged_only;
 };
 
-/* ---- flame.c ---- */
+/* ---- flame.c: the tree, its position on the screen ---- */
 
 /* Is there a tree to show? */
 bool flame_is_there(const struct flame_state *s);
 
-/* Weight of a node as time or samples, and as a share of another's: 0 to 100, NAN of nothing. */
+/* A weight as a share of another: 0 to 100, NAN of nothing. */
 double flame_share(const struct flame_state *s, struct flame_weight part, struct flame_weight whole);
 
 /* Threshold in % of the zoomed node; 0: none. */
@@ -74,15 +73,15 @@ double flame_threshold_pct(const struct flame_state *s);
 /* Update the tree. */
 void flame_rebuild(struct flame_state *s, struct app *app);
 
-/* Update the tree that is compared with. */
+/* Update the tree that is compared with, or end comparing, as the app wants now. */
 void flame_compare(struct flame_state *s, struct app *app);
 void flame_compare_end(struct flame_state *s);
 
 /* By how many percentage points the share of a cell differs; NAN: unknown. */
 double flame_delta(const struct flame_state *s, const struct flame_cell *c);
 
-/* Lines about the selected frame in place of the usual facts: both shares, their difference, and
- * callees that have disappeared. */
+/* A line about the selected frame in place of the usual facts: both shares, their difference, and
+ * callees that are gone. */
 void flame_draw_compared(const struct flame_state *s, const struct app *app, struct grid *g, struct rect area,
                          int row, int col);
 
@@ -100,18 +99,19 @@ bool flame_move(struct flame_state *s, enum action action);
 
 bool flame_mouse(void *state, struct app *app, const struct input_event *e);
 
-/* ---- flame_draw.c ---- */
+/* ---- flame_draw.c: details ---- */
 
-/* Take the pane's part from the cells; no rows: it is not shown. */
+/* Take the part of the pane with details from the cells; no rows: it is not shown. */
 struct rect flame_take_details(const struct flame_state *s, struct rect *cells);
 void flame_draw_details(const struct flame_state *s, const struct app *app, struct grid *g, struct rect area);
 
-/* The selection or the tree may have changed. */
+/* The selection or the tree may have changed: find the calls and request the source of the selected
+ * frame. */
 void flame_follow_details(struct flame_state *s, struct app *app);
 
-/* ---- flame.c ---- */
+/* ---- flame.c: search and tags ---- */
 
-extern const struct screen_rows flame_tagged;
+extern const struct screen_rows flame_tagged; /* see screen_def */
 
 /* Is a node's function, line or module tagged? */
 bool flame_is_tagged(const struct flame_state *s, uint32_t node);
@@ -119,7 +119,7 @@ bool flame_is_tagged(const struct flame_state *s, uint32_t node);
 /* Which stacks are kept for their tags, if only tagged ones are shown. */
 void flame_choose_tagged(struct flame_state *s);
 
-/* Have the tags changed since then? */
+/* Have the tags changed since the tree was made? */
 bool flame_has_other_tags(const struct flame_state *s);
 
 /* Does a node match the search? */
@@ -128,7 +128,7 @@ bool flame_is_hit(const struct flame_state *s, uint32_t node);
 /* Search all zoomed nodes again. */
 void flame_find_hits(struct flame_state *s);
 
-/* The text of the search has changed. */
+/* The text of the search, or what the numbers of frames mean, has changed. */
 void flame_forget_hits(struct flame_state *s);
 
 /* Select the next match (`step` 1) or the one before (-1); or (0) stay on one. False: none. */
@@ -142,7 +142,7 @@ bool flame_pick(const void *state, const struct app *app, struct screen_pick *wh
 void flame_choose(const void *state, struct screen_choice *out);
 bool flame_show(void *state, struct app *app, const struct screen_pick *what);
 
-/* ---- flame_draw.c ---- */
+/* ---- flame_draw.c: cells ---- */
 
 void flame_draw(void *state, struct app *app, struct grid *g, struct rect area);
 void flame_status(const void *state, const struct app *app, struct strbuf *out);

@@ -42,7 +42,7 @@ struct repl_state {
     struct typing_choice *choices; /* those of them that fit what is typed, owned */
     size_t n_names;                /* there are */
     size_t from;                   /* byte of the text where the word begins */
-    size_t code_from;              /* and where the code ends that the job was asked about */
+    size_t code_from;              /* and where the code begins that the job was asked about */
     bool any_case;                 /* they fit in any case: words of SQL */
     pid_t tables_of;               /* the job whose tables were requested, for completion */
     struct repl_ahead ahead[REPL_AHEAD];

@@ -3,8 +3,8 @@
  * sql_state: what the files of the SQL screen share: the editor at the top, a stack of views below
  * it.
  *
- * The result is the lowest view; details of it, and lists to choose from, are above it and are
- * closed again.
+ * The result is the lowest view; details of it, the error of a later query, and lists to choose
+ * from are above it and are closed again.
  */
 #ifndef TUI_SCREENS_SQL_SQL_STATE_H
 #define TUI_SCREENS_SQL_SQL_STATE_H
@@ -21,11 +21,11 @@
 
 enum sql_view_kind {
     SQL_VIEW_RESULT = 0,
-    SQL_VIEW_FIGURES, /* of a column of the view below */
+    SQL_VIEW_FIGURES, /* of a column of the view below, or how often it has each value */
     SQL_VIEW_TABLES,
     SQL_VIEW_COLUMNS, /* of a table */
     SQL_VIEW_SAVED,   /* queries to choose from */
-    SQL_VIEW_TEXT,    /* a whole value */
+    SQL_VIEW_TEXT,    /* a whole value, or that a query has no rows */
     SQL_VIEW_ERROR,
 };
 
@@ -34,17 +34,17 @@ struct sql_view {
     char title[160];
     struct sheet sheet; /* of all kinds but TEXT and ERROR */
     struct pager pager; /* of these two */
-    bool from_editor;   /* the view to return to */
+    bool from_editor;   /* when it is closed the editor gets the focus */
 };
 
 struct sql_state {
     struct typing typing;
-    bool in_sheet; /* it has the focus */
+    bool in_sheet; /* the view has the focus, not the editor */
     bool zoomed;   /* the view fills the whole body */
     struct sql_view views[SQL_MAX_VIEWS];
     int n_views;
     unsigned answers; /* of the app, when they were last read */
-    bool again;       /* the answer is expected from a repeated query */
+    bool again;       /* the answer is that of a repeated query: it renews the rows */
 
     struct sql_completion completion; /* while typing.completing */
     unsigned catalogs;                /* of the app, when the completion was made */
@@ -52,16 +52,16 @@ struct sql_state {
     struct rect view_area; /* as last drawn */
 };
 
-/* sql_views.c: the view on top; NULL: none. Whether it is a sheet with columns. */
+/* sql_views.c: the view on top; NULL: none. Whether one is a sheet with columns. */
 struct sql_view *sql_top_view(struct sql_state *s);
 bool sql_view_is_sheet(const struct sql_view *v);
 void sql_pop_view(struct sql_state *s);
 void sql_drop_views(struct sql_state *s);
 
-/* Read the app's answers. */
+/* Show the app's answer, if it is a new one. */
 void sql_take_answer(struct sql_state *s, struct app *app);
 
-/* Open a list above what is shown; it gets the focus. */
+/* Open a list above what is shown; it gets the focus. Close it if it is on top already. */
 void sql_open_saved(struct sql_state *s, struct app *app);
 void sql_open_tables(struct sql_state *s, struct app *app);
 
