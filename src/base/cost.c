@@ -11,6 +11,7 @@
 #define COST_WARM 4         /* first runs, which may find nothing cached */
 #define COST_OUTLIER 4.0    /* a single run counts as at most so many means */
 #define COST_PACE_LIMIT 8.0 /* longest wait, in means */
+#define COST_LIMITING 0.5   /* of the budget: what is measured varies, and lags by seconds */
 #define COST_METER_NEAR (1 * CLOCK_NS_PER_S)
 #define COST_METER_SHIFT (5 * CLOCK_NS_PER_S)
 
@@ -30,6 +31,10 @@ uint64_t cost_interval_ns(const struct cost *c, uint64_t wanted_ns, double budge
     double least = c->run_ns * 100.0 / budget_pct;
     *stretched = least > (double)wanted_ns * 1.05;
     return least > (double)wanted_ns ? (uint64_t)least : wanted_ns;
+}
+
+bool cost_is_limiting(double cost_pct, double budget_pct) {
+    return budget_pct > 0 && cost_pct >= COST_LIMITING * budget_pct;
 }
 
 double cost_meter_add(struct cost_meter *m, uint64_t now_ns, uint64_t cpu_ns) {

@@ -27,6 +27,10 @@ void cost_add(struct cost *c, uint64_t run_ns);
  * of one core. Sets `*stretched` when it is longer by more than a twentieth. */
 uint64_t cost_interval_ns(const struct cost *c, uint64_t wanted_ns, double budget_pct, bool *stretched);
 
+/* Is the budget the reason for a rate that is lower than requested? True if the measured cost
+ * reaches at least half of it; NAN: unknown. */
+bool cost_is_limiting(double cost_pct, double budget_pct);
+
 /* CPU use over the last seconds. */
 struct cost_meter {
     uint64_t at_ns[2], cpu_ns[2]; /* two earlier times, the older first */

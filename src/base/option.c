@@ -186,6 +186,11 @@ static int option_store(const struct option_def *d, void *into, const char *valu
         list->items[list->n++] = value;
         return 0;
     }
+    if (option_is_number(d)) {
+        char name[OPTION_WORD_MAX];
+        snprintf(name, sizeof name, "--%s", d->name);
+        return option_read(d, name, value, (double *)(void *)field, e);
+    }
     if (option_read_number(d->kind, value, &number) != 0)
         return err_set(e, ERR_USAGE,
                        d->kind == OPTION_INT ? "--%s %s: not a number"

@@ -24,7 +24,7 @@ enum option_kind {
     OPTION_LIST,    /* struct option_list: may be given several times */
     OPTION_INT,     /* long */
     OPTION_SECONDS, /* double: "2", "2s", "250ms", "1m" */
-    /* Of settings; units in any case, and behind a space. */
+    /* Of settings, and of flags (double); units in any case, and behind a space. */
     OPTION_PERCENT,  /* "5%" */
     OPTION_RATE,     /* "10Hz" */
     OPTION_BYTES,    /* "64MB", units of 1024 */
@@ -60,7 +60,7 @@ struct option_def {
 
     /* A setting. */
     const char *env;  /* variable of the environment; NULL none */
-    const char *unit; /* of a number, as it is printed */
+    const char *unit; /* of a number, as it is printed; of a flag too */
     double default_number;
     const char *default_value;       /* of a setting that is kept as text */
     const char *takes;               /* what it takes, in words; NULL: by kind and range */

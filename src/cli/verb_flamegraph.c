@@ -20,7 +20,7 @@
 struct flamegraph_options {
     struct cli_options common; /* first */
     const char *format, *output, *unit;
-    double duration_s;
+    double duration_s, rate_hz;
     bool threads, process, by_function, native, gentle, no_inject, block;
 };
 
@@ -29,28 +29,19 @@ struct flamegraph_options {
 static const struct option_def flamegraph_options[] = {
     {"format", 0, OPTION_STRING, AT(format), .arg = "FORMAT",
      .help = "svg, or another that is made of samples: folded, json, ..."},
-    {"output", 'o', OPTION_STRING, AT(output), .arg = "FILE", .help = "write there; - is standard output"},
-    {"duration", 0, OPTION_SECONDS, AT(duration_s), .arg = "TIME", .help = "sample for so long (5s)",
-     .min = 0.001, .max = 86400},
     {"threads", 0, OPTION_FLAG, AT(threads), .help = "a frame for the thread"},
     {"process", 0, OPTION_FLAG, AT(process), .help = "a frame for the process"},
-    {"by-function", 0, OPTION_FLAG, AT(by_function), .help = "functions, not lines"},
-    {"native", 'n', OPTION_FLAG, AT(native), .help = "C and C++ frames too, as they were called"},
     {"unit", 0, OPTION_STRING, AT(unit), .arg = "UNIT", .help = "samples, or us"},
-    {"gentle", 0, OPTION_FLAG, AT(gentle),
-     .help = "send no signals: stacks of threads that run may be torn, and are left out"},
-    {"no-inject", 0, OPTION_FLAG, AT(no_inject),
-     .help = "put no agent into the target: read it from outside"},
-    {"block", 0, OPTION_FLAG, AT(block),
-     .help = "the same, stopping running threads while they are read: exact stacks"},
     {.name = NULL},
 };
 
-/* The options that apply to the format. */
-static const struct option_def pprof_options[] = {
+/* The options that pprof has, too. */
+static const struct option_def flamegraph_more[] = {
     {"output", 'o', OPTION_STRING, AT(output), .arg = "FILE", .help = "write there; - is standard output"},
     {"duration", 0, OPTION_SECONDS, AT(duration_s), .arg = "TIME", .help = "sample for so long (5s)",
      .min = 0.001, .max = 86400},
+    {"rate", 0, OPTION_RATE, AT(rate_hz), .arg = "HZ", .help = "samples of each thread a second (100)",
+     .min = WIRE_MIN_HZ, .max = WIRE_MAX_SAMPLE_HZ, .unit = "Hz"},
     {"by-function", 0, OPTION_FLAG, AT(by_function), .help = "functions, not lines"},
     {"native", 'n', OPTION_FLAG, AT(native), .help = "C and C++ frames too, as they were called"},
     {"gentle", 0, OPTION_FLAG, AT(gentle),
@@ -93,6 +84,7 @@ static int flamegraph_exec(const struct cli_options *o, struct target_address *a
         .address = addr,
         .format = f->name,
         .duration_s = mine->duration_s != 0 ? mine->duration_s : FLAMEGRAPH_S,
+        .rate_hz = mine->rate_hz,
         .output = mine->output,
         .threads = mine->threads,
         .process = mine->process,
@@ -129,6 +121,7 @@ const struct cli_verb verb_flamegraph = {
     .example = "probing 4242 flamegraph --duration 2s --output flame.svg",
     .needs_target = true,
     .options = flamegraph_options,
+    .more = flamegraph_more,
     .options_size = sizeof(struct flamegraph_options),
     .exec = flamegraph_exec,
 };
@@ -138,7 +131,7 @@ const struct cli_verb verb_pprof = {
     .help = "the same samples as a profile for pprof",
     .example = "probing 4242 pprof --duration 2s --output profile.pb.gz",
     .needs_target = true,
-    .options = pprof_options,
+    .options = flamegraph_more,
     .options_size = sizeof(struct flamegraph_options),
     .exec = pprof_exec,
 };

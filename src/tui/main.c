@@ -117,7 +117,7 @@ static int main_text_size(long told, const char *variable, bool rows, int usual)
     return n <= 0 ? usual : n > SCREEN_PICTURE_MAX ? SCREEN_PICTURE_MAX : (int)n;
 }
 
-static int main_run_export(const struct main_options *o, const char *target,
+static int main_run_export(const struct main_options *o, const char *target, double rate_hz,
                            const struct export_renderer *screen, struct err *e) {
     struct export_request request = {
         .target = target,
@@ -125,6 +125,7 @@ static int main_run_export(const struct main_options *o, const char *target,
         .once = o->once,
         .sql = o->sql,
         .duration_s = o->duration_s,
+        .rate_hz = rate_hz,
         .output = o->output,
         .threads = o->threads,
         .process = o->process,
@@ -149,17 +150,21 @@ static int main_run_export(const struct main_options *o, const char *target,
 }
 
 static int main_export(const struct main_options *o, const char *target, struct err *e) {
+    double rate_hz = 0;
+    if (o->rate && option_read(&settings_table[SETTINGS_RATE], "--rate", o->rate, &rate_hz, e) != 0)
+        return -1;
     int cols = main_text_size(o->cols, "COLUMNS", false, 80);
     struct screen_text_config text = {
         .cols = cols, .ascii = o->ascii || !term_is_utf8(), .filter = o->filter};
     struct export_renderer all = {.render = screen_text_render, .arg = &text};
-    struct app_config config = {.ascii = text.ascii, .is_utf8 = !text.ascii, .filter = o->filter};
+    struct app_config config = {
+        .ascii = text.ascii, .is_utf8 = !text.ascii, .filter = o->filter, .sample_hz = rate_hz};
     struct screen_picture picture = {0};
     int rc = o->screen ? screen_picture_init(&picture, o->screen, main_text_size(o->rows, "LINES", true, 40),
                                              cols, &config, e)
                        : 0;
     if (rc == 0)
-        rc = main_run_export(o, target, o->screen ? &picture.renderer : &all, e);
+        rc = main_run_export(o, target, rate_hz, o->screen ? &picture.renderer : &all, e);
     screen_picture_fini(&picture);
     return rc;
 }

@@ -64,6 +64,8 @@ const struct option_def main_table[] = {
      .value = "on"},
     {"budget", 0, OPTION_STRING, AT(budget), .arg = "PCT",
      .help = "what looking may cost the machine, in percent of a core (an agent: 1)", .setting = "budget"},
+    {"rate", 0, OPTION_STRING, AT(rate), .arg = "HZ",
+     .help = "samples of each thread a second, 0.1 to 1000 (100)", .setting = "rate"},
     {"list-keys", 0, OPTION_FLAG, AT(list_keys), .help = "print every key and what it does"},
     {"print-config", 0, OPTION_FLAG, AT(print_config),
      .help = "print all settings and keys as a settings file, and where each is from"},

@@ -12,7 +12,7 @@
 
 /* The values of the options; main_table has the order of the help. */
 struct main_options {
-    const char *delay, *theme, *color, *filter, *export, *output, *unit, *sql, *budget, *screen, *diff,
+    const char *delay, *theme, *color, *filter, *export, *output, *unit, *sql, *budget, *rate, *screen, *diff,
         *token;
     bool ascii, no_color, no_mouse, list_keys, print_config, info, once, threads, process, by_function,
         gentle, locals, native, version, help;

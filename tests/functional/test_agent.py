@@ -2,6 +2,7 @@
 """What the agent tells: facts, stacks, snapshots, samples, its own cost."""
 
 import os
+import re
 import socket
 import statistics
 import subprocess
@@ -203,7 +204,7 @@ def test_the_end_of_samples_is_answered_behind_the_last(job):
         assert client.call("unsubscribe", {"stream": "samples"}) == {}  # of no stream
 
 
-def test_cost_stays_within_the_budget(job):
+def test_cost_stays_within_the_budget(job, probing):
     j = job()
     for n in range(20):
         j.do(f"spawn('deep {n}', recurse, 100)")
@@ -220,8 +221,10 @@ def test_cost_stays_within_the_budget(job):
             client.notification("samples")
         pct = 100 * (cpu_seconds(j.pid, tid) - before) / (time.monotonic() - since)
         status = client.call("status")
+        text = probing(j.pid, "status").ok().stdout
     assert status["budget_pct"] == 1
     assert status["stretched"] is True
+    assert re.search(r"^sampling +[\d.]+ of 1000\.0 Hz to stay within 1 % of a core$", text, re.M), text
     assert pct < 3  # the clock of /proc counts in hundredths of a second
 
 

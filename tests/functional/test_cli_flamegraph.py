@@ -52,6 +52,8 @@ def test_refusals(job, probing, tmp_path):
         (["--json", "--format", "svg"], "--json and the format svg exclude each other"),
         (["--json", "--threads"], "--threads is for --export folded"),
         (["--unit", "ms"], "unknown unit 'ms'"),
+        (["--rate", "2kHz"], "--rate takes a number from 0.1 to 1000 (Hz), not '2kHz'"),
+        (["--rate", ""], "--rate takes a number from 0.1 to 1000 (Hz), not ''"),
     ):
         done = probing(pid, "flamegraph", *args)
         assert done.status == 2 and done.stdout == "" and done.stderr.startswith("probing: " + text), done
@@ -59,6 +61,8 @@ def test_refusals(job, probing, tmp_path):
     done = probing(pid, "flamegraph", "-o", tmp_path / "no" / "such.svg")
     assert done.status == 1 and "cannot write" in done.stderr
     assert probing("flamegraph").status == 2
+    done = probing(pid, "pprof", "--rate", "0.05")
+    assert done.status == 2 and done.stderr == "probing: --rate takes a number from 0.1 to 1000 (Hz), not '0.05'\n"
 
 
 def test_of_the_past(job, probing, tmp_path):

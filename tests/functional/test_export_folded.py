@@ -85,6 +85,23 @@ def test_microseconds(job, probing_top, wait_until):
     wait_until(spent, 90, "a second with most of its samples")  # a busy machine takes fewer
 
 
+@pytest.mark.parametrize("how", [(), ("--no-inject",)], ids=["agent", "outside"])
+def test_rate(job, probing, probing_top, wait_until, how):
+    """Samples of a thread in two seconds. Their times are drawn at random: 20 a second are 40, give or take 7; a busy machine takes fewer."""
+    def taken(*options):
+        run = probing_top("--export", "folded", "--duration", "2s", *options, *how, str(job.pid)).ok()
+        return sum(weight for frames, weight in parse_folded(run.stdout) if frames[-1].startswith("doze "))
+
+    def about_40():
+        n = taken("--rate", "20")
+        assert n <= 80, n
+        return n >= 24
+    wait_until(about_40, 90, "20 samples a second")
+    wait_until(lambda: taken("--rate", "400Hz", "--budget", "60") >= 400, 120, "more than the 100 a second that are taken by default")
+    text = probing(job.pid, "flamegraph", "--format", "folded", "--duration", "1s", "--rate", "20", *how).ok().stdout
+    assert 1 <= sum(weight for frames, weight in parse_folded(text) if frames[-1].startswith("doze ")) <= 50
+
+
 def test_json_with_duration(job, probing_top):
     document = probing_top("--export", "json", "--duration", "1", str(job.pid)).ok().json()
     assert 0.9 <= document["sampling"]["duration_s"] <= 5

@@ -86,6 +86,8 @@ def test_bash_completes(build_dir):
     top, cli = made(build_dir, "bash", "probing-top"), made(build_dir, "bash", "probing")
     assert completed(top, "_probing_top", "probing-top", "--exp") == ["--export"]
     assert completed(top, "_probing_top", "probing-top", "--export", "fol") == ["folded"]
+    assert completed(top, "_probing_top", "probing-top", "--ra") == ["--rate"]
+    assert completed(cli, "_probing", "probing", "1234", "pprof", "--ra") == ["--rate"]
     assert "--json" in completed(cli, "_probing", "probing", "1234", "backtrace", "--j")
     assert completed(cli, "_probing", "probing", "1234", "backtr") == ["backtrace"]
     assert "--limit" not in completed(cli, "_probing", "probing", "1234", "backtrace", "--")

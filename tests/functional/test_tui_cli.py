@@ -36,6 +36,15 @@ def test_usage_errors(probing_top):
         (["--export", "txt", "--screen", "flme", "1"], "unknown screen 'flme': did you mean 'flame'?"),
         (["--export", "txt", "--screen", "flame", "--once", "1"], "--once is one look"),
         (["--export", "txt", "--rows", "20", "1"], "--rows is for --screen"),
+        (["--rate", "0", "1"], "--rate takes a number from 0.1 to 1000 (Hz), not '0'"),
+        (["--rate", "1001", "--export", "folded", "1"], "--rate takes a number from 0.1 to 1000 (Hz), not '1001'"),
+        (["--rate", "fast", "--export", "txt", "--screen", "flame", "1"], "--rate takes a number from 0.1 to 1000 (Hz), not 'fast'"),
+        (["--rate", "-5Hz", "--print-config"], "--rate takes a number from 0.1 to 1000 (Hz), not '-5Hz'"),
+        (["--rate"], "--rate needs a value: --rate HZ"),
+        (["--rate", "20", "--export", "sqlite", "1"], "--rate is for --export json, folded, svg, pprof, speedscope, perfetto and txt, not for sqlite"),
+        (["--rate", "20", "--export", "json", "1"], "--rate is for samples, and this takes none: give a --duration"),
+        (["--rate", "20", "--export", "txt", "--screen", "threads", "1"], "--rate is for samples, and this takes none"),
+        (["--rate", "20", "--export", "json", "--sql", "SELECT 1", "1"], "--rate changes nothing about the rows of --sql"),
     ):
         done = probing_top(*args)
         assert done.status == 2, done
@@ -78,5 +87,7 @@ def test_export_of_a_screen(probing_top, plain_training):
         lines = text.splitlines()
         assert len(lines) == 30 and max(map(len, lines)) <= 100
         assert f"{pid}" in lines[0] + lines[1], text
+    text = probing_top("--export", "txt", "--screen", "top", "--duration", "1", "--rate", "20Hz", pid).ok().stdout
+    assert re.search(r"sampling [\d.?]+ of 20 Hz", text), text
     size = {"COLUMNS": "90", "LINES": "20", "LC_ALL": "C.UTF-8"}
     assert len(probing_top("--export", "txt", "--screen", "threads", pid, env=size).ok().stdout.splitlines()) == 20

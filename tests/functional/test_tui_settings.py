@@ -18,8 +18,9 @@ def test_what_is_printed_can_be_read(probing_top, tmp_path):
     """--print-config says where each setting is from; its text is a settings file that gives the same."""
     first, second = tmp_path / "first", tmp_path / "second"
     first.write_text("# mine\ndelay = 5\nmouse = off\n[keys]\nflame.zoom-in = X Enter\n")
-    printed = probing_top("--print-config", "--theme", "light", env=named(first)).ok().stdout
+    printed = probing_top("--print-config", "--theme", "light", "--rate", "250 Hz", env=named(first)).ok().stdout
     assert "from: file\ndelay = 500ms\n" in printed and "from: command line\ntheme = light\n" in printed
+    assert "from: command line\nrate = 250\n" in printed
     assert "from: default\nascii = auto\n" in printed
     assert f"# {first}:5\nflame.zoom-in = X Enter\n" in printed
     second.write_text(printed)

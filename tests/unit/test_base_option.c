@@ -16,7 +16,7 @@ struct settings {
     bool json, quiet;
     const char *output;
     long count;
-    double delay;
+    double delay, rate;
 };
 
 static const struct option_def table[] = {
@@ -27,6 +27,8 @@ static const struct option_def table[] = {
      .max = 100},
     {"delay", 'd', OPTION_SECONDS, offsetof(struct settings, delay), .arg = "TIME", .help = "how long",
      .min = 0.05, .max = 3600},
+    {"rate", 0, OPTION_RATE, offsetof(struct settings, rate), .arg = "HZ", .help = "how often a second",
+     .min = 0.1, .max = 1000, .unit = "Hz"},
     {0},
 };
 
@@ -63,6 +65,8 @@ static void test_spellings(void **state) {
     assert_int_equal(parse(&s, &e, op, false, ARGS("-of", "--count=3", "--delay", "1m", "-")), 1);
     assert_string_equal(s.output, "f");
     assert_true(s.delay == 60);
+    assert_int_equal(parse(&s, &e, op, false, ARGS("--rate", "0.1kHz")), 0);
+    assert_true(s.rate == 100);
     assert_string_equal(op[0], "-");
 }
 
@@ -91,6 +95,11 @@ static void test_mistakes_say_what_to_do(void **state) {
         {{"-n", "101"}, "--count 101: out of range, give 1 to 100"},
         {{"-d", "soon"}, "--delay soon: not a duration, give for example 2s or 250ms"},
         {{"-d", "nan"}, "--delay nan: out of range, give 0.05 to 3600"},
+        {{"--rate"}, "--rate needs a value: --rate HZ"},
+        {{"--rate", "fast"}, "--rate takes a number from 0.1 to 1000 (Hz), not 'fast'"},
+        {{"--rate=1001"}, "--rate takes a number from 0.1 to 1000 (Hz), not '1001'"},
+        {{"--rate=0"}, "--rate takes a number from 0.1 to 1000 (Hz), not '0'"},
+        {{"--rate=20s"}, "--rate takes a number from 0.1 to 1000 (Hz), not '20s'"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct settings s;
@@ -120,7 +129,8 @@ static void test_help_has_every_row(void **state) {
                                   "  -q, --quiet        say less\n"
                                   "  -o, --output FILE  write there\n"
                                   "  -n, --count N      how often\n"
-                                  "  -d, --delay TIME   how long\n");
+                                  "  -d, --delay TIME   how long\n"
+                                  "      --rate HZ      how often a second\n");
     strbuf_fini(&out);
 }
 

@@ -244,12 +244,15 @@ static void check_options(void **state) {
     r = (struct export_request){.target = "1", .format = "json", .sql = "SELECT 1", .locals = true};
     assert_int_equal(export_run(&r, &e), -1);
     assert_string_equal(e.text, "--locals changes nothing about the rows of --sql: leave one out");
+    r = (struct export_request){.target = "1", .format = "folded", .once = true, .rate_hz = 20};
+    assert_int_equal(export_run(&r, &e), -1);
+    assert_string_equal(e.text, "--rate is for samples, and this takes none: give a --duration");
     assert_int_equal(export_check_option(export_find("txt", &e), EXPORT_TAKES_SCREEN, "--filter", &e), 0);
     assert_int_equal(export_check_option(export_find("csv", &e), EXPORT_TAKES_SCREEN, "--filter", &e), -1);
     assert_string_equal(e.text, "--filter is for --export txt, not for csv");
     strbuf_init(&text, 0);
     export_put_options(export_find("json", &e), &text);
-    assert_string_equal(strbuf_str(&text), "--sql --duration --locals --native");
+    assert_string_equal(strbuf_str(&text), "--sql --duration --rate --locals --native");
     strbuf_fini(&text);
 }
 

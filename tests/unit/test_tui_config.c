@@ -70,10 +70,13 @@ static void test_rows_are_complete(void **state) {
 
 static void test_values(void **state) {
     (void)state;
-    struct settings s = parse_with(
-        "# mine\n\n delay =  5 \ntheme = nord\r\nascii=on\nfilter = a|b = c\n[settings]\nmouse = off\n", "");
+    struct settings s = parse_with("# mine\n\n delay =  5 \ntheme = nord\r\nascii=on\nfilter = a|b = "
+                                   "c\n[settings]\nmouse = off\nrate = 0.02 kHz\n",
+                                   "");
     assert_string_equal(s.values[SETTINGS_DELAY], "500ms");
-    assert_true(settings_seconds(&s, SETTINGS_DELAY) == 0.5);
+    assert_true(settings_number(&s, SETTINGS_DELAY) == 0.5);
+    assert_string_equal(s.values[SETTINGS_RATE], "20");
+    assert_true(settings_number(&s, SETTINGS_RATE) == 20);
     assert_string_equal(s.values[SETTINGS_THEME], "nord");
     assert_string_equal(s.values[SETTINGS_ASCII], "on");
     assert_string_equal(s.values[SETTINGS_FILTER], "a|b = c");

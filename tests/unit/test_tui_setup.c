@@ -133,6 +133,11 @@ static void test_setup_types_a_value(void **state) {
     fixture_press(a, "Enter \"0.5 Enter");
     assert_string_equal(a->settings.values[SETTINGS_BUDGET], "0.5");
     assert_shows(a, "0.5");
+    fixture_press(a, "/ \"rate Enter Esc Enter");
+    fixture_press(a, "Backspace Backspace Backspace \"2kHz Enter");
+    assert_shows(a, "rate takes a number from 0.1 to 1000 (Hz), not '2kHz'");
+    fixture_press(a, "Enter Backspace Backspace Backspace \"20Hz Enter");
+    assert_string_equal(a->settings.values[SETTINGS_RATE], "20");
     app_free(a);
 }
 

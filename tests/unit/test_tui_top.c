@@ -6,11 +6,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tui/core/app.h"
+#include "tui/core/app_draw.h"
 #include "tui/core/app_input.h"
 #include "tui/core/app_life.h"
 #include "tui/core/app_take.h"
@@ -99,7 +101,7 @@ static void test_first_samples(void **state) {
     app_take_samples(a, &b); /* at once, and still early: not put off until the next look */
     assert_shows(a, "100.0   100.0");
     assert_shows(a, "samples 14");
-    assert_shows(a, "50 of 100 Hz  STRETCHED");
+    assert_shows(a, "50 of 100 Hz  torn");
     app_set_state(a, SESSION_RECONNECTING, NULL, 1);
     assert_shows(a, "NOT SAMPLING");
     app_free(a);
@@ -250,6 +252,64 @@ static void test_what_sampling_costs(void **state) {
     app_free(a);
 }
 
+/* The role of the first cell of a text on the screen, behind ASCII in its row. */
+static enum theme_role role_of(struct app *a, const char *what) {
+    char text[1024];
+    struct grid g;
+    enum theme_role role = ROLE_COUNT;
+    assert_int_equal(grid_init(&g, 24, 80), 0);
+    app_draw(a, &g);
+    for (int y = 0; y < 24 && role == ROLE_COUNT; y++) {
+        grid_row_text(&g, grid_rect(&g), y, text, sizeof text, NULL);
+        const char *at = strstr(text, what);
+        if (at)
+            role = (enum theme_role)g.cells[y * 80 + (at - text)].role;
+    }
+    grid_fini(&g);
+    return role;
+}
+
+/* A lower rate has its reason beside it where that is known, and is a warning below half of what was asked for. */
+static void test_a_rate_that_is_lower(void **state) {
+    static const struct {
+        double wanted_hz, hz, cost_pct, budget_pct;
+        const char *shown;
+        bool is_warning;
+    } cases[] = {
+        {100, 96, 0.99, 1, "sampling 96 of 100 Hz  torn", false},
+        {100, 80, 0.99, 1, "sampling 80 of 100 Hz to stay within 1%  torn 0 (0.00%)  cost 0.99%  lost 0",
+         false},
+        {100, 50, 0.99, 1, "sampling 50 of 100 Hz to stay within 1%  torn", false},
+        {100, 40, 0.2, 0.25, "sampling 40 of 100 Hz to stay within 0.25%  torn 0 (0.00%)  cost 0.20%  lost 0",
+         true},
+        {100, 40, 0.4, 1, "sampling 40 of 100 Hz  torn 0 (0.00%)  cost 0.40 of 1%  lost 0", true},
+        {100, 40, NAN, NAN, "sampling 40 of 100 Hz  torn", true},
+        {20, 20, 0.2, 1, "sampling 20 of 20 Hz  torn", false},
+        {20, 27, 0.2, 1, "sampling 20 of 20 Hz  torn", false},
+        {0.5, 0.5, 0.2, 1, "sampling 0.5 of 0.5 Hz  torn", false},
+        {1000, 499, 0.97, 1, "sampling 499 of 1000 Hz to stay within 1%  torn 0 (0.00%)  cost 0.97%  lost 0",
+         true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+        struct model_sample s = {.tid = 4242, .on_cpu = 1};
+        struct model_sample_batch b = {.epoch = 1,
+                                       .period_us = 1e6 / cases[i].hz,
+                                       .cost_pct = cases[i].cost_pct,
+                                       .budget_pct = cases[i].budget_pct,
+                                       .samples = &s,
+                                       .n_samples = 1};
+        a->config.sample_hz = cases[i].wanted_hz;
+        fixture_press(a, "4");
+        app_take_samples(a, &b);
+        fixture_shows(a, 24, 80, cases[i].shown);
+        assert_int_equal(role_of(a, cases[i].shown + strlen("sampling ")),
+                         cases[i].is_warning ? ROLE_CONN_WAIT : ROLE_VALUE);
+        app_free(a);
+    }
+}
+
 static void test_zero_and_windows(void **state) {
     struct app *a = top_app(80); /* 20 s; every eighth batch has a torn sample */
     (void)state;
@@ -338,6 +398,7 @@ int main(void) {
         cmocka_unit_test(test_less_is_shown),
         cmocka_unit_test(test_waits_come_on_request),
         cmocka_unit_test(test_what_sampling_costs),
+        cmocka_unit_test(test_a_rate_that_is_lower),
         cmocka_unit_test(test_zero_and_windows),
         cmocka_unit_test(test_leaving),
         cmocka_unit_test(test_mouse),

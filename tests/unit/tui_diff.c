@@ -55,7 +55,7 @@ static void diff_batch(double time_s, enum diff_fixture_work work, uint32_t id, 
                                            .on_cpu = 1,
                                            .gil = MODEL_GIL_HOLDING};
     struct model_sample_batch b = {
-        .epoch = 1, .period_us = BATCH_S / SAMPLES_NEEDED * 1e6, .cost_pct = 0.42, .budget_pct = 1};
+        .epoch = 1, .period_us = BATCH_S / SAMPLES_NEEDED * 1e6, .cost_pct = 0.97, .budget_pct = 1};
     b.frames = frames;
     b.n_frames = COUNT(frames);
     b.stacks = stacks;

@@ -33,12 +33,13 @@
 
 /* Options of formats that are made of aggregated stacks. */
 #define EXPORT_TAKES_STACKS                                                                                  \
-    (EXPORT_TAKES_DURATION | EXPORT_TAKES_THREADS | EXPORT_TAKES_PROCESS | EXPORT_TAKES_BY_FUNCTION |        \
-     EXPORT_TAKES_UNIT | EXPORT_TAKES_NATIVE)
+    (EXPORT_TAKES_DURATION | EXPORT_TAKES_RATE | EXPORT_TAKES_THREADS | EXPORT_TAKES_PROCESS |               \
+     EXPORT_TAKES_BY_FUNCTION | EXPORT_TAKES_UNIT | EXPORT_TAKES_NATIVE)
 
 const struct export_format export_formats[] = {
     {"json", "threads with their stacks; with --duration samples, added up per stack; rows of --sql", 0, true,
-     true, true, export_render_json, EXPORT_TAKES_DURATION | EXPORT_TAKES_LOCALS | EXPORT_TAKES_NATIVE},
+     true, true, export_render_json,
+     EXPORT_TAKES_DURATION | EXPORT_TAKES_RATE | EXPORT_TAKES_LOCALS | EXPORT_TAKES_NATIVE},
     {"ndjson", "rows of --sql, a JSON object a line", 0, false, false, true, NULL, 0},
     {"csv", "rows of --sql, separated by commas", 0, false, false, true, NULL, 0},
     {"sqlite", "a recording: what all tables hold, as an SQLite file", 0, false, false, false, NULL,
@@ -49,17 +50,18 @@ const struct export_format export_formats[] = {
      false, export_render_svg, EXPORT_TAKES_STACKS},
     {"pprof", "a profile for pprof, gzip'd: time, CPU and GIL per stack, with labels", 5, true, false, false,
      export_render_pprof,
-     EXPORT_TAKES_DURATION | EXPORT_TAKES_BY_FUNCTION | EXPORT_TAKES_NATIVE | EXPORT_IS_BINARY |
-         EXPORT_NEEDS_TIME | EXPORT_WANTS_STATES},
+     EXPORT_TAKES_DURATION | EXPORT_TAKES_RATE | EXPORT_TAKES_BY_FUNCTION | EXPORT_TAKES_NATIVE |
+         EXPORT_IS_BINARY | EXPORT_NEEDS_TIME | EXPORT_WANTS_STATES},
     {"speedscope", "what each thread did in the order of time, for speedscope", 5, true, false, false,
      export_render_speedscope,
-     EXPORT_TAKES_DURATION | EXPORT_TAKES_BY_FUNCTION | EXPORT_TAKES_NATIVE | EXPORT_NEEDS_TIME |
-         EXPORT_WANTS_ORDER},
+     EXPORT_TAKES_DURATION | EXPORT_TAKES_RATE | EXPORT_TAKES_BY_FUNCTION | EXPORT_TAKES_NATIVE |
+         EXPORT_NEEDS_TIME | EXPORT_WANTS_ORDER},
     {"perfetto", "a trace for ui.perfetto.dev: calls of each thread, the GIL, garbage collection", 5, true,
      false, false, export_render_perfetto,
-     EXPORT_TAKES_DURATION | EXPORT_TAKES_NATIVE | EXPORT_IS_BINARY | EXPORT_NEEDS_TIME | EXPORT_WANTS_ORDER},
+     EXPORT_TAKES_DURATION | EXPORT_TAKES_RATE | EXPORT_TAKES_NATIVE | EXPORT_IS_BINARY | EXPORT_NEEDS_TIME |
+         EXPORT_WANTS_ORDER},
     {"txt", "the screen", 0, false, true, false, export_render_txt,
-     EXPORT_TAKES_DURATION | EXPORT_TAKES_SCREEN},
+     EXPORT_TAKES_DURATION | EXPORT_TAKES_RATE | EXPORT_TAKES_SCREEN},
     {.name = NULL},
 };
 
@@ -103,20 +105,25 @@ static const struct {
     enum export_option option;
     const char *name;
 } export_options[] = {
-    {EXPORT_TAKES_DURATION, "--duration"},       {EXPORT_TAKES_THREADS, "--threads"},
-    {EXPORT_TAKES_PROCESS, "--process"},         {EXPORT_TAKES_UNIT, "--unit"},
-    {EXPORT_TAKES_BY_FUNCTION, "--by-function"}, {EXPORT_TAKES_LOCALS, "--locals"},
-    {EXPORT_TAKES_NATIVE, "--native"},           {EXPORT_TAKES_SCREEN, "--screen --rows --cols --filter"},
+    {EXPORT_TAKES_DURATION, "--duration"},
+    {EXPORT_TAKES_RATE, "--rate"},
+    {EXPORT_TAKES_THREADS, "--threads"},
+    {EXPORT_TAKES_PROCESS, "--process"},
+    {EXPORT_TAKES_UNIT, "--unit"},
+    {EXPORT_TAKES_BY_FUNCTION, "--by-function"},
+    {EXPORT_TAKES_LOCALS, "--locals"},
+    {EXPORT_TAKES_NATIVE, "--native"},
+    {EXPORT_TAKES_SCREEN, "--screen --rows --cols --filter"},
 };
 
 #define EXPORT_N_OPTIONS (sizeof export_options / sizeof export_options[0])
 
 /* The options that the request sets; those of a screen are checked where screens are. */
 static unsigned export_what_is_set(const struct export_request *r) {
-    return (r->duration_s != 0 ? EXPORT_TAKES_DURATION : 0U) | (r->threads ? EXPORT_TAKES_THREADS : 0U) |
-           (r->process ? EXPORT_TAKES_PROCESS : 0U) | (r->unit ? EXPORT_TAKES_UNIT : 0U) |
-           (r->by_function ? EXPORT_TAKES_BY_FUNCTION : 0U) | (r->locals ? EXPORT_TAKES_LOCALS : 0U) |
-           (r->native ? EXPORT_TAKES_NATIVE : 0U);
+    return (r->duration_s != 0 ? EXPORT_TAKES_DURATION : 0U) | (r->rate_hz != 0 ? EXPORT_TAKES_RATE : 0U) |
+           (r->threads ? EXPORT_TAKES_THREADS : 0U) | (r->process ? EXPORT_TAKES_PROCESS : 0U) |
+           (r->unit ? EXPORT_TAKES_UNIT : 0U) | (r->by_function ? EXPORT_TAKES_BY_FUNCTION : 0U) |
+           (r->locals ? EXPORT_TAKES_LOCALS : 0U) | (r->native ? EXPORT_TAKES_NATIVE : 0U);
 }
 
 void export_put_options(const struct export_format *f, struct strbuf *out) {
@@ -192,6 +199,9 @@ static int export_check(const struct export_request *r, const struct export_form
         return err_set(e, ERR_USAGE, "--unit us needs a --duration: one look has no length");
     if (export_check_options(r, f, e) != 0)
         return -1;
+    if (r->rate_hz != 0 && (duration_s == 0 || !(f->wants_samples || export_screen(f, r))))
+        return err_set(e, ERR_USAGE, "--rate is for samples, and this takes none%s",
+                       f->wants_samples ? ": give a --duration" : "");
     if (r->native && r->how.no_inject && !r->how.block)
         return err_set(
             e, ERR_USAGE,
@@ -254,8 +264,8 @@ static int export_collect(const struct export_format *f, double duration_s, cons
          past = call_get_target(c)->mode == MODEL_MODE_RECORDED;
     if (sample && r->native && call_set_native(c, true, e) != 0)
         return -1;
-    if (sample &&
-        call_sample(c, EXPORT_RATE_HZ, past ? 0 : duration_s, export_on_batch, sink, elapsed_s, e) != 0)
+    if (sample && call_sample(c, r->rate_hz != 0 ? r->rate_hz : EXPORT_RATE_HZ, past ? 0 : duration_s,
+                              export_on_batch, sink, elapsed_s, e) != 0)
         return -1;
     /* what there is, whatever time was asked for */
     if (sample && past)

@@ -34,6 +34,7 @@ enum export_option {
     EXPORT_TAKES_LOCALS = 1 << 5,
     EXPORT_TAKES_NATIVE = 1 << 6,
     EXPORT_TAKES_SCREEN = 1 << 7, /* the screen, its size, its rows */
+    EXPORT_TAKES_RATE = 1 << 8,
 };
 
 /* Other traits of a format; they share a word with the options. */
@@ -64,6 +65,7 @@ struct export_request {
     bool once;             /* one snapshot, whatever the format's own duration */
     const char *sql;       /* json, ndjson, csv: rows of this query; NULL none */
     double duration_s;     /* sampling time; 0 = the format's own */
+    double rate_hz;        /* samples of each thread a second; 0: the default */
     const char *output;    /* file; NULL or "-" = standard output */
     bool threads;          /* a frame for the thread */
     bool process;          /* a frame for the process */

@@ -26,13 +26,17 @@ static void status_put_number(struct strbuf *out, const char *key, double v, int
 
 static const char *status_plural(uint64_t n) { return n == 1 ? "" : "s"; }
 
-/* The requested rate, of a client or for the tables, and the real one. */
+/* The real rate, and the requested one, of a client or for the tables. */
 static void status_put_rate(struct strbuf *out, const struct model_status *s) {
-    char kept[48] = "";
+    double wanted_hz = fmax(s->rate_hz, s->always_hz);
+    strbuf_addf(out, "%-*s ", STATUS_WIDTH, "sampling");
+    /* More than requested is by chance. */
     if (!isnan(s->kept_hz))
-        snprintf(kept, sizeof kept, ", kept %.1f Hz", s->kept_hz);
-    strbuf_addf(out, "%-*s %.1f Hz%s%s\n", STATUS_WIDTH, "sampling at", fmax(s->rate_hz, s->always_hz), kept,
-                s->stretched ? ", stretched to stay within the budget" : "");
+        strbuf_addf(out, "%.1f of ", fmin(s->kept_hz, wanted_hz));
+    strbuf_addf(out, "%.1f Hz", wanted_hz);
+    if (s->stretched)
+        strbuf_addf(out, " to stay within %g %% of a core", s->budget_pct);
+    strbuf_addc(out, '\n');
 }
 
 /* A hook in the job: how often it has run, and the cost of one run for the thread. */

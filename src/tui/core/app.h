@@ -123,13 +123,13 @@ extern const struct app_host app_host_none;
 #define APP_FAST_S 0.25 /* below this delay samples are requested as often as snapshots */
 /* While the view is frozen: time between two snapshots, and between two batches of samples */
 #define APP_PAUSED_S 5.0
-#define APP_SAMPLE_HZ 100.0 /* the rate that is requested where a screen needs samples */
 /* They continue so long after the screen is left: no gap for who returns soon */
 #define APP_SAMPLE_STAY_S 10
 
 struct app_config {
     const char *diff; /* a recording to compare with from the start; NULL: none */
     double delay_s;   /* between snapshots; 0: a single snapshot */
+    double sample_hz; /* the rate that is requested where a screen needs samples; 0: the default */
     bool ascii;
     bool mouse;
     const char *filter; /* at the start; NULL: none */
@@ -137,7 +137,7 @@ struct app_config {
     bool readonly;      /* refuse actions that change the target */
     bool is_utf8;       /* the locale uses UTF-8 */
     bool hide_idle;     /* at the start */
-    /* The user's settings: delay, ascii, mouse, filter, ... come from there; NULL: from above */
+    /* The user's settings: delay, rate, ascii, mouse, filter, ... come from there; NULL: from above */
     const struct settings *settings;
     const char *config_path;     /* where settings are saved; "" or NULL: nowhere */
     const struct app_host *host; /* does what the app requests; copied. NULL: nobody */

@@ -10,7 +10,7 @@
 
 static void app_settings_apply_delay(struct app *a, const char *value) {
     (void)value;
-    a->config.delay_s = settings_seconds(&a->settings, SETTINGS_DELAY);
+    a->config.delay_s = settings_number(&a->settings, SETTINGS_DELAY);
 }
 
 static void app_settings_read_delay(const struct app *a, char *value, size_t cap) {
@@ -125,10 +125,13 @@ void app_settings_begin(struct app *a, const struct settings *s) {
     if (!s) {
         settings_init(&a->settings);
         app_settings_read_back(a, SETTINGS_BY_DEFAULT);
+        if (a->config.sample_hz <= 0)
+            a->config.sample_hz = settings_number(&a->settings, SETTINGS_RATE);
         return;
     }
     a->settings = *s;
-    a->config.delay_s = settings_seconds(s, SETTINGS_DELAY);
+    a->config.delay_s = settings_number(s, SETTINGS_DELAY);
+    a->config.sample_hz = settings_number(s, SETTINGS_RATE);
     a->config.ascii = strcmp(s->values[SETTINGS_ASCII], "on") == 0 ||
                       (strcmp(s->values[SETTINGS_ASCII], "auto") == 0 && !a->config.is_utf8);
     a->config.mouse = a->mouse = settings_is_on(s, SETTINGS_MOUSE);

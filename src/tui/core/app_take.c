@@ -44,7 +44,7 @@ void app_take_snapshot(struct app *a, struct model_snapshot *s) {
 bool app_take_samples(struct app *a, const struct model_sample_batch *b) {
     struct events_place place = app_place(a);
     bool is_complete = data_take_samples(&a->data, b, a->now_s);
-    events_see_samples(&a->data, b, APP_SAMPLE_HZ, &place);
+    events_see_samples(&a->data, b, a->config.sample_hz, &place);
     for (int i = 0; i < a->n_screens; i++)
         if (a->screens[i].def->needs_samples && a->screens[i].def->update) {
             a->screens[i].def->update(a->screens[i].state, a);

@@ -8,6 +8,7 @@
 #include "base/config.h"
 #include "base/text.h"
 #include "tui/core/screen.h"
+#include "wire/wire.h"
 
 /* ---- what some take ---- */
 
@@ -126,6 +127,16 @@ const struct option_def settings_table[] = {
                          .at_start = true,
                          .takes_long = "percent of a core, such as 0.5, or nothing for the usual",
                          .check = settings_is_budget},
+    [SETTINGS_RATE] = {.name = "rate",
+                       .kind = OPTION_RATE,
+                       .default_value = "100",
+                       .takes = "Hz, from 0.1 to 1000",
+                       .help = "samples of each thread a second, of Flame, Top, Timeline",
+                       .min = WIRE_MIN_HZ,
+                       .max = WIRE_MAX_SAMPLE_HZ,
+                       .unit = "Hz",
+                       .at_start = true,
+                       .takes_long = "a number from 0.1 to 1000 (Hz)"},
     [SETTINGS_READONLY] = {.name = "readonly",
                            .kind = OPTION_CHOICE,
                            .choice = settings_switch,
@@ -175,7 +186,7 @@ int settings_put(struct settings *s, enum settings_key key, const char *name, co
         return err_set(e, ERR_USAGE, "%s takes one line", name);
     if (option_read(d, name, value, &number, NULL) != 0)
         return option_refuse(d, name, clean, e);
-    if (d->kind == OPTION_DELAY)
+    if (d->kind == OPTION_DELAY || option_is_number(d))
         option_format(d, number, value, sizeof value);
     memcpy(s->values[key], value, sizeof value);
     s->origins[key] = origin;
@@ -186,10 +197,10 @@ bool settings_is_on(const struct settings *s, enum settings_key key) {
     return strcmp(s->values[key], "on") == 0;
 }
 
-double settings_seconds(const struct settings *s, enum settings_key key) {
-    double seconds = 0;
-    option_read(&settings_table[key], "", s->values[key], &seconds, NULL);
-    return seconds;
+double settings_number(const struct settings *s, enum settings_key key) {
+    double number = 0;
+    option_read(&settings_table[key], "", s->values[key], &number, NULL);
+    return number;
 }
 
 const char *settings_origin_name(enum settings_origin origin) {

@@ -31,6 +31,7 @@ enum settings_key {
     SETTINGS_HEADER,
     SETTINGS_GENTLE,
     SETTINGS_BUDGET,
+    SETTINGS_RATE,
     SETTINGS_READONLY,
     SETTINGS_COUNT,
 };
@@ -63,8 +64,8 @@ int settings_put(struct settings *s, enum settings_key key, const char *name, co
 
 bool settings_is_on(const struct settings *s, enum settings_key key);
 
-/* Of an OPTION_DELAY. */
-double settings_seconds(const struct settings *s, enum settings_key key);
+/* Of a number; of an OPTION_DELAY in seconds. */
+double settings_number(const struct settings *s, enum settings_key key);
 
 /* "default", "file", ... */
 const char *settings_origin_name(enum settings_origin origin);

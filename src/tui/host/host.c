@@ -235,7 +235,7 @@ void host_follow_samples(struct host *r, bool again) {
     r->native = r->app->native;
     if (r->sampling)
         session_unsubscribe(r->session, WIRE_STREAM_SAMPLES, NULL);
-    if (wanted && session_subscribe(r->session, WIRE_STREAM_SAMPLES, APP_SAMPLE_HZ, &e) != 0)
+    if (wanted && session_subscribe(r->session, WIRE_STREAM_SAMPLES, r->app->config.sample_hz, &e) != 0)
         app_message(r->app, true, "%s", e.text);
     r->sampling = wanted;
 }
@@ -346,7 +346,7 @@ void host_follow_pause(struct host *r) {
     session_set_batch(r->session, batch_s);
     host_subscribe(r);
     if (is_batch_new && r->sampling &&
-        session_subscribe(r->session, WIRE_STREAM_SAMPLES, APP_SAMPLE_HZ, &e) != 0)
+        session_subscribe(r->session, WIRE_STREAM_SAMPLES, r->app->config.sample_hz, &e) != 0)
         app_message(r->app, true, "%s", e.text);
 }
 

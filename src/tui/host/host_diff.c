@@ -44,7 +44,7 @@ static int host_diff_start(struct host_diff *r, const char *name, struct err *e)
     if (!r->session)
         return -1;
     app_diff_expect(r->app, name);
-    return session_subscribe(r->session, WIRE_STREAM_SAMPLES, APP_SAMPLE_HZ, e);
+    return session_subscribe(r->session, WIRE_STREAM_SAMPLES, r->app->config.sample_hz, e);
 }
 
 void host_diff_open(struct host_diff *r, const char *name) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cost.h"
 #include "base/text.h"
 #include "tui/model/data.h"
 
@@ -287,15 +288,14 @@ static void events_see_rate(struct data *d, const struct model_sample_batch *b, 
     q->low_batches = hz < EVENTS_RATE_LOW * asked_hz ? q->low_batches + 1 : 0;
     if (q->low_batches == EVENTS_LOW_BATCHES && !q->is_low) {
         q->is_low = true;
-        if (!isnan(b->cost_pct) && !isnan(b->budget_pct))
-            EVENTS_ADD(p, LOG_LEVEL_WARN,
-                       "sampling slower: %.0f of %.0f Hz, it costs %.2f %% of a core and may %.2f %%", hz,
-                       asked_hz, b->cost_pct, b->budget_pct);
+        if (cost_is_limiting(b->cost_pct, b->budget_pct))
+            EVENTS_ADD(p, LOG_LEVEL_WARN, "sampling %.0f of %g Hz to stay within %g %% of a core", hz,
+                       asked_hz, b->budget_pct);
         else
-            EVENTS_ADD(p, LOG_LEVEL_WARN, "sampling slower: %.0f of %.0f Hz", hz, asked_hz);
+            EVENTS_ADD(p, LOG_LEVEL_WARN, "sampling only %.0f of %g Hz", hz, asked_hz);
     } else if (q->is_low && hz >= EVENTS_RATE_WELL * asked_hz) {
         q->is_low = false;
-        EVENTS_ADD(p, LOG_LEVEL_INFO, "sampling at %.0f of %.0f Hz again", hz, asked_hz);
+        EVENTS_ADD(p, LOG_LEVEL_INFO, "sampling %.0f of %g Hz again", hz, asked_hz);
     }
 }
 

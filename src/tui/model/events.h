@@ -22,7 +22,7 @@
 #define EVENTS_GC_LONG_S 0.050 /* a garbage collection as long as that is an event */
 #define EVENTS_DROPS_S 10.0    /* between two events about losses, which are added up */
 #define EVENTS_SILENT_S 5.0    /* no data for so long, although connected: an event */
-#define EVENTS_RATE_LOW 0.8    /* of the requested rate: less is an event, ... */
+#define EVENTS_RATE_LOW 0.5    /* of the requested rate: less is an event, ... */
 #define EVENTS_RATE_WELL 0.9   /* ... and reaching this again is another */
 #define EVENTS_STATUS_S 5.0    /* how often the agent is asked for its status */
 /* While samples arrive, collections are taken from them, not from snapshots. */

@@ -115,7 +115,7 @@ static void setup_change(struct setup_state *s, struct app *app, int step) {
         app_input_act(app, ACTION_SHOW_THEMES);
         return;
     }
-    if (settings_table[key].kind != OPTION_TEXT) {
+    if (settings_table[key].kind != OPTION_TEXT && !option_is_number(&settings_table[key])) {
         app_settings_step(app, key, step);
         return;
     }

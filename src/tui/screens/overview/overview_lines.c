@@ -384,19 +384,20 @@ static void overview_add_rates(struct overview *s, const struct app *app) {
     if (d->tally)
         sample_store_get_health(d->tally, &h);
     bool is_past = data_is_recorded(d);
+    double wanted_hz = app->config.sample_hz;
     if (isnan(h.got_hz))
         snprintf(l->value, sizeof l->value, "?");
     else
-        snprintf(l->value, sizeof l->value, "%.0f Hz", is_past ? h.got_hz : fmin(h.got_hz, APP_SAMPLE_HZ));
-    overview_set_history(l, &d->pulse.meters[EVENTS_RATE], APP_SAMPLE_HZ, ROLE_METER_CPU);
+        snprintf(l->value, sizeof l->value, "%.0f Hz", is_past ? h.got_hz : fmin(h.got_hz, wanted_hz));
+    overview_set_history(l, &d->pulse.meters[EVENTS_RATE], wanted_hz, ROLE_METER_CPU);
     uint64_t lost = h.dropped + h.undefined + h.left_out;
     if (is_past)
         overview_say(l, "a thread, when it lived; %llu lost", (unsigned long long)lost);
     else
-        overview_say(l, "of %.0f Hz a thread; %llu lost", APP_SAMPLE_HZ, (unsigned long long)lost);
+        overview_say(l, "of %g Hz a thread; %llu lost", wanted_hz, (unsigned long long)lost);
     if (h.torn)
         overview_say(l, ", %llu torn", (unsigned long long)h.torn);
-    if (lost || (!is_past && h.got_hz < EVENTS_RATE_LOW * APP_SAMPLE_HZ))
+    if (lost || (!is_past && h.got_hz < EVENTS_RATE_LOW * wanted_hz))
         l->role = ROLE_CONN_WAIT;
     l = overview_add(s, OVERVIEW_METER, "snapshots", ACTION_SHOW_THREADS);
     if (is_past || app->config.delay_s <= 0) /* no rate: show what has arrived */

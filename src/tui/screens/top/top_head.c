@@ -5,24 +5,30 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/cost.h"
 #include "base/text.h"
 #include "tui/core/app_diff.h"
 #include "tui/core/app_history.h"
 #include "tui/core/window.h"
+#include "tui/model/events.h"
 
-/* Below this part of the requested rate the agent is keeping its budget. */
-#define TOP_STRETCHED 0.9
-#define TOP_SILENT_S 2
+/* Below this part of the requested rate the reason is given, if it is known. */
+#define TOP_SLOW 0.9
+/* No samples for so long are worth a warning: seconds, or so many times the mean wait for one */
+#define TOP_SILENT_S 2.0
+#define TOP_SILENT_WAITS 8
 #define TOP_MUCH_GC 10.0 /* percent of the time that are worth a highlight */
 
-/* "label value" at *col, which moves on past a gap. Left out if it does not fit whole. */
-static void top_fact(struct grid *g, struct rect area, int row, int *col, const char *label,
+/* "label value" at *col, which moves on past a gap. False: it does not fit whole, and is left
+ * out. */
+static bool top_fact(struct grid *g, struct rect area, int row, int *col, const char *label,
                      enum theme_role role, const char *value) {
     int need = grid_text_width(g, label) + (*label ? 1 : 0) + grid_text_width(g, value);
     if (*col + need > area.cols)
-        return;
+        return false;
     *col += grid_text(g, area, row, *col, ROLE_LABEL, label) + (*label ? 1 : 0);
     *col += grid_text(g, area, row, *col, role, value) + 2;
+    return true;
 }
 
 /* Which time it is, unless the comparison says so. */
@@ -69,15 +75,43 @@ static void top_draw_query(const struct top_head *q, const struct app *app, stru
         top_fact(g, area, row, col, "GC", q->gc_pct >= TOP_MUCH_GC ? ROLE_CONN_WAIT : ROLE_VALUE, text);
 }
 
-/* The cost of sampling, and its limit. */
-static void top_draw_cost(const struct sample_store_health *h, struct grid *g, struct rect area, int row,
-                          int *col) {
+/* The rate: of the newest batches, and the requested one. True: with the budget, which is why it
+ * is lower. */
+static bool top_draw_rate(const struct sample_store_health *h, const struct app *app, struct grid *g,
+                          struct rect area, int row, int *col) {
+    double wanted_hz = app->config.sample_hz;
+    char text[64], long_text[96];
+    bool is_past = data_is_recorded(&app->data);
+    if (is_past)
+        snprintf(text, sizeof text, "%.1f Hz, when it lived", h->got_hz);
+    else if (isnan(h->got_hz))
+        snprintf(text, sizeof text, "? of %g Hz", wanted_hz);
+    /* More than requested is by chance. */
+    else
+        snprintf(text, sizeof text, "%.*f of %g Hz", h->got_hz < 9.95 ? 1 : 0, fmin(h->got_hz, wanted_hz),
+                 wanted_hz);
+    bool is_low = !is_past && h->got_hz < wanted_hz * EVENTS_RATE_LOW;
+    enum theme_role role = is_low ? ROLE_CONN_WAIT : ROLE_VALUE;
+    snprintf(long_text, sizeof long_text, "%s to stay within %g%%", text, h->budget_pct);
+    if (!is_past && h->got_hz < wanted_hz * TOP_SLOW && cost_is_limiting(h->cost_pct, h->budget_pct) &&
+        top_fact(g, area, row, col, "sampling", role, long_text))
+        return true;
+    top_fact(g, area, row, col, "sampling", role, text);
+    return false;
+}
+
+/* The cost of sampling, and its limit unless that was shown. */
+static void top_draw_cost(const struct sample_store_health *h, bool limit_shown, struct grid *g,
+                          struct rect area, int row, int *col) {
     char text[64], cost[24] = "?";
     if (isnan(h->budget_pct))
         return;
     if (!isnan(h->cost_pct))
         snprintf(cost, sizeof cost, "%.2f", h->cost_pct);
-    snprintf(text, sizeof text, "%s of %g%%", cost, h->budget_pct);
+    if (limit_shown)
+        snprintf(text, sizeof text, "%s%%", cost);
+    else
+        snprintf(text, sizeof text, "%s of %g%%", cost, h->budget_pct);
     top_fact(g, area, row, col, "cost", ROLE_VALUE, text);
 }
 
@@ -102,23 +136,14 @@ static void top_draw_health(const struct app *app, struct grid *g, struct rect a
         sample_store_get_health(app->data.tally, &h);
     if (app->data.state != SESSION_CONNECTED)
         top_fact(g, area, row, col, "", ROLE_CONN_WAIT, "NOT SAMPLING");
-    else if (!data_is_recorded(&app->data) && !isnan(h.newest_s) && app->now_s - h.newest_s > TOP_SILENT_S) {
+    else if (!data_is_recorded(&app->data) && !isnan(h.newest_s) &&
+             app->now_s - h.newest_s > fmax(TOP_SILENT_S, TOP_SILENT_WAITS / app->config.sample_hz)) {
         snprintf(text, sizeof text, "NO SAMPLES FOR %.0f s", app->now_s - h.newest_s);
         top_fact(g, area, row, col, "", ROLE_CONN_WAIT, text);
     }
-    if (data_is_recorded(&app->data))
-        snprintf(text, sizeof text, "%.1f Hz, when it lived", h.got_hz);
-    else if (isnan(h.got_hz))
-        snprintf(text, sizeof text, "? of %.0f Hz", APP_SAMPLE_HZ);
-    /* More than requested is by chance. */
-    else
-        snprintf(text, sizeof text, "%.*f of %.0f Hz", h.got_hz < 9.95 ? 1 : 0, fmin(h.got_hz, APP_SAMPLE_HZ),
-                 APP_SAMPLE_HZ);
-    top_fact(g, area, row, col, "sampling", ROLE_VALUE, text);
-    if (!data_is_recorded(&app->data) && h.got_hz < APP_SAMPLE_HZ * TOP_STRETCHED)
-        top_fact(g, area, row, col, "", ROLE_CONN_WAIT, "STRETCHED");
+    bool limit_shown = top_draw_rate(&h, app, g, area, row, col);
     top_draw_torn(&h, g, area, row, col);
-    top_draw_cost(&h, g, area, row, col);
+    top_draw_cost(&h, limit_shown, g, area, row, col);
     snprintf(text, sizeof text, "%llu", (unsigned long long)(h.dropped + h.undefined + h.left_out));
     top_fact(g, area, row, col, "lost", h.dropped + h.undefined + h.left_out ? ROLE_CONN_WAIT : ROLE_VALUE,
              text);
