@@ -5,7 +5,7 @@
 usage: bench/known_answer.py [--build DIR] [--samples N] [--mode MODE,MODE...] [--threads N] [--seconds S]
                              [--python PATH,PATH...]
 
-Modes: exact and gentle sample from within, as the agent does; no-inject and block read from another process, as those options do.
+Modes: exact, timed (timers on the thread's CPU clock) and gentle sample from within, as the agent does; no-inject and block read from another process, as those options do.
 MODE:N is for another number of samples. Sampler and program are on two CPUs.
 One JSON object a Python and mode: samples, impossible (a caller that does not call that function), wrong_lines, torn (seen
 to be torn, and not counted as impossible), unknown_frames (the code was gone), unanswered, broken (asked again). The table of
@@ -27,9 +27,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tests", "known"))
 import classify  # noqa: E402
 
-INSIDE = ("exact", "gentle")
+INSIDE = ("exact", "timed", "gentle")
 OUTSIDE = ("no-inject", "block")
-SAFE = ("exact", "block")  # no stack may be wrong
+SAFE = ("exact", "timed", "block")  # no stack may be wrong
 
 
 def pythons(minors=""):

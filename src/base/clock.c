@@ -33,11 +33,12 @@ double clock_mono_to_epoch_s(void) {
     return offset_s;
 }
 
-uint64_t clock_thread_cpu_ns(pid_t tid) {
+clockid_t clock_of_thread(pid_t tid) {
     /* CPUCLOCK_PERTHREAD_MASK is 4, CPUCLOCK_SCHED is 2. */
-    unsigned id = (~(unsigned)tid << 3) | 4U | 2U;
-    return clock_read_ns((clockid_t)id);
+    return (clockid_t)((~(unsigned)tid << 3) | 4U | 2U);
 }
+
+uint64_t clock_thread_cpu_ns(pid_t tid) { return clock_read_ns(clock_of_thread(tid)); }
 
 uint64_t clock_process_cpu_ns(void) { return clock_read_ns(CLOCK_PROCESS_CPUTIME_ID); }
 

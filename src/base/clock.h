@@ -25,9 +25,12 @@ double clock_epoch_s(void);
  * keeps its CPU that long, because the two clocks are read one after the other. */
 double clock_mono_to_epoch_s(void);
 
+/* The id of the CPU clock of thread `tid` of this process, as pthread_getcpuclockid would give
+ * it: see MAKE_THREAD_CPUCLOCK in Linux' posix-timers.h. */
+clockid_t clock_of_thread(pid_t tid);
+
 /* CPU time of thread `tid` of this process in nanoseconds, or 0 if it cannot be read (the thread
- * is gone). The clock id is the one pthread_getcpuclockid would give: see MAKE_THREAD_CPUCLOCK
- * in Linux' posix-timers.h. */
+ * is gone). */
 uint64_t clock_thread_cpu_ns(pid_t tid);
 
 /* CPU time of this process, all threads together, in nanoseconds. */

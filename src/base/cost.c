@@ -59,13 +59,24 @@ double cost_meter_add(struct cost_meter *m, uint64_t now_ns, uint64_t cpu_ns) {
 
 void cost_pace_init(struct cost_pace *p, uint64_t seed) { p->state = hash_mix(seed) | 1; }
 
-uint64_t cost_pace_next_ns(struct cost_pace *p, uint64_t mean_ns) {
-    /* xorshift64* (Marsaglia 2003, Vigna 2014). */
+/* In (0, 1]. xorshift64* (Marsaglia 2003, Vigna 2014). */
+static double cost_pace_uniform(struct cost_pace *p) {
     p->state ^= p->state >> 12;
     p->state ^= p->state << 25;
     p->state ^= p->state >> 27;
     uint64_t bits = p->state * 0x2545F4914F6CDD1DULL >> 11;
-    double uniform = ((double)bits + 1.0) / 9007199254740993.0; /* in (0, 1], 53 bits */
-    double wait = -log(uniform);
+    return ((double)bits + 1.0) / 9007199254740993.0; /* 53 bits */
+}
+
+uint64_t cost_pace_near_ns(struct cost_pace *p, uint64_t mean_ns) {
+    return (uint64_t)((0.5 + cost_pace_uniform(p)) * (double)mean_ns);
+}
+
+uint64_t cost_pace_below_ns(struct cost_pace *p, uint64_t limit_ns) {
+    return (uint64_t)((1 - cost_pace_uniform(p)) * (double)limit_ns);
+}
+
+uint64_t cost_pace_next_ns(struct cost_pace *p, uint64_t mean_ns) {
+    double wait = -log(cost_pace_uniform(p));
     return (uint64_t)((wait < COST_PACE_LIMIT ? wait : COST_PACE_LIMIT) * (double)mean_ns);
 }

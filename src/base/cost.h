@@ -49,6 +49,12 @@ struct cost_pace {
 
 void cost_pace_init(struct cost_pace *p, uint64_t seed);
 
+/* A time near the mean: evenly distributed from half of it to one and a half. */
+uint64_t cost_pace_near_ns(struct cost_pace *p, uint64_t mean_ns);
+
+/* Evenly distributed in [0, limit_ns). */
+uint64_t cost_pace_below_ns(struct cost_pace *p, uint64_t limit_ns);
+
 /* The next waiting time, exponentially distributed with this mean, at most eight times the mean. */
 uint64_t cost_pace_next_ns(struct cost_pace *p, uint64_t mean_ns);
 

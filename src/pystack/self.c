@@ -298,6 +298,13 @@ static void self_keep_used(struct pystack_self *s) {
     s->n_regions = fit;
 }
 
+void pystack_self_reuse(struct pystack_self *s) {
+    if (s->n_regions > SELF_FIXED)
+        self_keep_used(s);
+    else
+        s->n_regions = SELF_FIXED;
+}
+
 /* The GIL, and whether garbage is being collected: one region if they are near each other. */
 static void self_set_state(struct pystack_self *s) {
     const struct pystack_offsets *o = &s->reader.off;
@@ -322,10 +329,9 @@ void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const stru
                           const struct pystack_known *known) {
     const struct pystack_offsets *o = &ps->reader.off;
     bool same = s->thread.tstate == t->tstate && s->thread.serial == t->serial;
-    if (same && s->n_regions > SELF_FIXED)
-        self_keep_used(s);
-    else
+    if (!same)
         s->n_regions = SELF_FIXED;
+    pystack_self_reuse(s);
     s->thread = *t;
     s->known = known;
     if (!same) {

@@ -99,6 +99,10 @@ struct pystack_self {
 void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const struct pystack_thread *t,
                           const struct pystack_known *known);
 
+/* The same before one more copy of the same thread, by its handler: what the last copy used is
+ * read first. Async-signal-safe. */
+void pystack_self_reuse(struct pystack_self *s);
+
 /* Copy the calling thread's frames. Async-signal-safe. */
 void pystack_self_copy(struct pystack_self *s);
 

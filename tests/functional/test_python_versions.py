@@ -62,6 +62,7 @@ def test_every_command(each_python, target, probing, probing_top, ptrace, wait_u
 
     status = probing(pid, "status", "--json").ok().json()
     assert status["note"] is None and status["python_untested"] is False
-    assert status["sampler"]["exact"] > 0 and status["sampler"]["torn"] <= status["sampler"]["samples"] / 10
+    # torn: on a busy machine what a thread did between two looks in the first moments, before it has its timer
+    assert status["sampler"]["exact"] > 0 and status["sampler"]["torn"] <= status["sampler"]["samples"] / 5
     probing(pid, "eject").ok()
     assert job.alive()

@@ -48,9 +48,10 @@ def stop(client):
 # --- the program whose stacks are known -------------------------------------------------------------------------
 
 @pytest.mark.timeout(120)
-def test_no_stack_is_impossible(each_python, build_dir):
+@pytest.mark.parametrize("mode, samples", [("exact", "20000"), ("timed", "1000")])
+def test_no_stack_is_impossible(each_python, build_dir, mode, samples):
     done = run_command([sys.executable, os.path.join(ROOT, "bench", "known_answer.py"), "--build", build_dir, "--samples",
-                        os.environ.get("PROBING_KNOWN_SAMPLES", "20000"), "--mode", "exact", "--seconds", "30",
+                        os.environ.get("PROBING_KNOWN_SAMPLES", samples), "--mode", mode, "--seconds", "30",
                         "--python", each_python], timeout=100)
     result = done.json()
     assert result["samples"] >= 100  # of those that were wanted; a machine that does other things too takes fewer
@@ -84,17 +85,19 @@ def test_the_classifier_sees_what_is_wrong():
 # --- blocking calls ---------------------------------------------------------------------------------------------
 
 @pytest.mark.timeout(150)
-def test_no_call_is_interrupted(any_python, build_dir):
+@pytest.mark.parametrize("hz, mode", [("1000", "exact"), ("250", "timed")])
+def test_no_call_is_interrupted(any_python, build_dir, hz, mode):
     seconds = os.environ.get("PROBING_EINTR_SECONDS", "4")
     done = run_command([any_python, os.path.join(ROOT, "tests", "known", "eintr.py"),
                         os.path.join(build_dir, "tests", "known", "known.so"),
-                        os.path.join(build_dir, "tests", "targets", "eintr.so"), "1000", seconds, "exact"], timeout=140)
+                        os.path.join(build_dir, "tests", "targets", "eintr.so"), hz, seconds, mode], timeout=140)
     result = done.ok().json()
     assert all(count["calls"] > 100 for count in result["calls"].values())
     assert {name for name, count in result["calls"].items() if count["interrupted"]} == set(), result
-    assert result["sampler"]["sent"] > 500
+    assert result["sampler"]["sent"] > (500 if mode == "exact" else 20)  # most of these threads hardly use a CPU
     assert result["sampler"]["eintr"] == 0
-    assert result["sampler"]["torn"] <= result["sampler"]["samples"] / 500
+    # threads that run for a moment now and then: a look seldom finds them running, to give them their timer
+    assert result["sampler"]["torn"] <= result["sampler"]["samples"] / (500 if mode == "exact" else 25)
 
 
 # --- the signal -------------------------------------------------------------------------------------------------

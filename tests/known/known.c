@@ -20,6 +20,7 @@
 #include "base/cost.h"
 #include "agent/sampler/signal_sampler.h"
 #include "agent/sampler/thread_sampler.h"
+#include "agent/sampler/thread_timer.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "known/stacks.h"
@@ -28,9 +29,12 @@
 #define KNOWN_ANSWER_NS (200 * CLOCK_NS_PER_MS)
 #define KNOWN_THREADS 32
 
+/* With timers: copies are taken so often. */
+#define KNOWN_DRAIN_NS (100 * (long)CLOCK_NS_PER_MS)
+
 static struct known {
     char path[512];
-    bool exact;
+    bool exact, timed;
     long samples;
     uint64_t for_ns; /* at most so long; 0 no limit */
     pid_t tid;
@@ -167,6 +171,53 @@ static size_t known_sample_gentle(struct arena *arena) {
     return known.n_threads;
 }
 
+/* The arguments of known_take_record. */
+struct known_taking {
+    struct arena *arena;
+    size_t n;
+};
+
+/* A copy that a timer has caused. */
+static void known_take_record(void *arg, const struct pystack_self *copy, uint32_t weight) {
+    struct known_taking *w = arg;
+    struct model_frame *frames;
+    bool truncated;
+    (void)weight;
+    known.reads += copy->reads;
+    known.broken += copy->end == PYSTACK_SELF_BROKEN;
+    if (copy->end == PYSTACK_SELF_BROKEN)
+        return;
+    w->n++;
+    ssize_t n =
+        pystack_self_decode(known.ps, copy, &known.codes, w->arena, &frames, &truncated, &known.unknown);
+    if (n < 0)
+        known.undecoded++;
+    else
+        stacks_count(frames, (size_t)n, false);
+}
+
+/* Copies that the threads' timers have caused; a thread that cannot have one yet is asked. */
+static size_t known_sample_timed(struct arena *arena) {
+    struct known_taking w = {.arena = arena};
+    struct timespec pause = {.tv_nsec = KNOWN_DRAIN_NS};
+    uint64_t tick_ns = thread_timer_tick_ns();
+    for (size_t i = 0; i < known.n_threads; i++) {
+        const struct pystack_thread *t = &known.threads[i];
+        bool asked[KNOWN_THREADS] = {false};
+        if (signal_sampler_set_timer(known.ps, t, &known.codes, tick_ns, tick_ns) !=
+            SIGNAL_SAMPLER_TIMER_LATER)
+            continue;
+        (void)known_ask(asked);
+        for (size_t k = 0; k < known.n_threads; k++)
+            if (asked[k])
+                known_take(&known.threads[k], arena);
+    }
+    (void)nanosleep(&pause, NULL);
+    for (size_t i = 0; i < known.n_threads; i++)
+        (void)signal_sampler_drain(known.ps, &known.threads[i], &known.codes, known_take_record, &w);
+    return w.n;
+}
+
 static void known_write(void) {
     FILE *f = fopen(known.path, "w");
     struct err e;
@@ -197,7 +248,9 @@ static void *known_main(void *arg) {
          taken < known.samples && (known.for_ns == 0 || clock_mono_ns() - began < known.for_ns);) {
         struct arena arena;
         arena_init(&arena, 1 << 22);
-        taken += (long)(known.exact ? known_sample_exact(&arena) : known_sample_gentle(&arena));
+        taken += (long)(known.timed   ? known_sample_timed(&arena)
+                        : known.exact ? known_sample_exact(&arena)
+                                      : known_sample_gentle(&arena));
         arena_fini(&arena);
         stacks_pause();
     }
@@ -211,7 +264,8 @@ int known_start(const char *path, const char *mode, long samples, double seconds
     pthread_t thread;
     sigset_t all, before;
     (void)snprintf(known.path, sizeof known.path, "%s", path);
-    known.exact = strcmp(mode, "exact") == 0;
+    known.timed = strcmp(mode, "timed") == 0;
+    known.exact = known.timed || strcmp(mode, "exact") == 0;
     known.samples = samples;
     known.for_ns = (uint64_t)(seconds * 1e9);
     known.tid = (pid_t)syscall(SYS_gettid);
@@ -232,11 +286,12 @@ int known_start(const char *path, const char *mode, long samples, double seconds
 static struct known_profile {
     pthread_t thread;
     double hz;
-    bool stop;
+    bool stop, timed;
     struct pystack *ps;
     struct thread_sampler profile;
     struct signal_sampler_stats stats;
     uint64_t ticks, cpu_ns;
+    uint64_t drained_ns;
     uint64_t body_ns;
     uint64_t warm_ticks, warm_cpu_ns,
         warm_body_ns; /* of the first two seconds, in which everything is seen for the first time */
@@ -244,6 +299,16 @@ static struct known_profile {
 } known_profile;
 
 static void known_drop_batch(void *arg) { (void)arg; }
+
+/* The ticks since the last drain, which was at `due` less the time until this one. */
+static void known_profile_drain(uint64_t due, uint64_t mean) {
+    struct thread_sampler *p = &known_profile.profile;
+    double epoch_s = clock_mono_to_epoch_s();
+    for (uint64_t at = known_profile.drained_ns; known_profile.drained_ns && at < due; at += mean)
+        thread_sampler_pass(p, known_profile.ps, epoch_s + (double)at / 1e9);
+    known_profile.drained_ns = due;
+    thread_sampler_drain(p, known_profile.ps, mean);
+}
 
 static void *known_profile_main(void *arg) {
     struct cost_pace pace;
@@ -256,7 +321,10 @@ static void *known_profile_main(void *arg) {
     while (!__atomic_load_n(&known_profile.stop, __ATOMIC_RELAXED)) {
         uint64_t body = clock_self_cpu_ns();
         known_profile.profile.exact = signal_sampler_is_armed() && signal_sampler_check(&e) == 0;
-        thread_sampler_tick(&known_profile.profile, known_profile.ps, mean);
+        if (known_profile.timed)
+            known_profile_drain(due, mean);
+        else
+            thread_sampler_tick(&known_profile.profile, known_profile.ps, mean);
         known_profile.body_ns += clock_self_cpu_ns() - body;
         (void)__atomic_add_fetch(&known_profile.ticks, 1, __ATOMIC_RELAXED);
         if (known_profile.warm_ticks == 0 && clock_mono_ns() > warm_ns) {
@@ -265,12 +333,13 @@ static void *known_profile_main(void *arg) {
             known_profile.warm_body_ns = known_profile.body_ns;
             known_profile.warm = known_profile.stats;
         }
-        due += cost_pace_next_ns(&pace, mean);
+        due += known_profile.timed ? known_profile.profile.drain_ns : cost_pace_next_ns(&pace, mean);
         struct timespec ts = {.tv_sec = (time_t)(due / CLOCK_NS_PER_S),
                               .tv_nsec = (long)(due % CLOCK_NS_PER_S)};
         (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
     }
     thread_sampler_collect(&known_profile.profile, known_profile.ps);
+    signal_sampler_stop_timers();
     known_profile.cpu_ns = clock_self_cpu_ns();
     threads_end();
     (void)(signal_sampler_is_armed() && signal_sampler_check(&e));
@@ -281,13 +350,14 @@ static void *known_profile_main(void *arg) {
 int known_profile_start(double hz, const char *mode) {
     struct err e = {0};
     sigset_t all, before;
-    known_profile = (struct known_profile){.hz = hz};
+    known_profile = (struct known_profile){.hz = hz, .timed = strcmp(mode, "timed") == 0};
     known_profile.ps = pystack_open(0, &e);
     if (!known_profile.ps || thread_sampler_init(&known_profile.profile, known_drop_batch, NULL) != 0 ||
-        (strcmp(mode, "exact") == 0 && signal_sampler_arm(&known_profile.stats, &e) != 0)) {
+        (strcmp(mode, "gentle") != 0 && signal_sampler_arm(&known_profile.stats, &e) != 0)) {
         (void)fprintf(stderr, "%s\n", e.text);
         return -1;
     }
+    thread_sampler_set_timed(&known_profile.profile, known_profile.ps, known_profile.timed);
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     int rc = pthread_create(&known_profile.thread, NULL, known_profile_main, NULL);
@@ -313,7 +383,7 @@ void known_profile_stop(struct known_profile_result *out) {
                                          .unknown_frames = p->unknown_frames,
                                          .read_errors = p->read_errors,
                                          .ticks = known_profile.ticks - known_profile.warm_ticks,
-                                         .sent = x->sent,
+                                         .sent = x->sent + x->expired,
                                          .late = x->late,
                                          .refused = x->refused,
                                          .restarted = x->restarted,

@@ -19,6 +19,7 @@
 #include "agent/sampler/snapshot_request.h"
 #include "agent/sampler/spending.h"
 #include "agent/sampler/thread_sampler.h"
+#include "agent/sampler/thread_timer.h"
 #include "agent/server/pull.h"
 #include "agent/server/reply.h"
 #include "agent/threads.h"
@@ -94,7 +95,7 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
     snprintf(st->discovery, sizeof st->discovery, "%s", info ? info->discovery : "");
     st->of.exact = s->profile.total_exact;
     st->of.unknown_frames = s->profile.unknown_frames;
-    st->of.signals_sent = s->signals.sent;
+    st->of.signals_sent = s->signals.sent + s->signals.expired;
     st->of.signals_late = s->signals.late;
     st->of.signals_refused = s->signals.refused;
     st->of.calls_restarted = s->signals.restarted;
@@ -109,6 +110,8 @@ static void sampler_publish(struct sampler *s, const struct model_snapshot *snap
     if (s->ps && s->exact_off)
         snprintf(st->note, sizeof st->note, "running threads are read as in gentle mode: %s",
                  s->exact_error.text);
+    else if (s->ps && s->timers_off[0])
+        snprintf(st->note, sizeof st->note, "the sampler wakes up for each sample: %s", s->timers_off);
     else
         snprintf(st->note, sizeof st->note, "%s", s->ps ? s->config_error.text : s->ps_error.text);
     pthread_mutex_unlock(&s->mailbox->lock);
@@ -465,7 +468,7 @@ static void sampler_pass_ticks(struct sampler *s) {
     double epoch_s = s->n_passed ? clock_mono_to_epoch_s() : 0;
     size_t n = 0;
     while (n < s->n_passed && s->passed_ns[n] <= now)
-        thread_sampler_pass(&s->profile, epoch_s + (double)s->passed_ns[n++] / 1e9);
+        thread_sampler_pass(&s->profile, s->ps, epoch_s + (double)s->passed_ns[n++] / 1e9);
     s->n_passed -= n;
     memmove(s->passed_ns, s->passed_ns + n, s->n_passed * sizeof s->passed_ns[0]);
 }
@@ -486,6 +489,31 @@ static uint64_t sampler_sleep_until(const struct sampler *s, uint64_t now) {
     return until < now + BACKGROUND_SLEEP_NS ? until : now + BACKGROUND_SLEEP_NS;
 }
 
+#define SAMPLER_DRAINS_SHARE 0.5 /* of the budget, at most */
+
+/* The time until the next drain, as the budget allows. */
+static uint64_t sampler_drain_interval(const struct sampler *s, double budget_pct) {
+    bool stretched; /* that is said of ticks */
+    uint64_t interval = cost_interval_ns(&s->spending.drain, s->profile.drain_ns,
+                                         budget_pct * SAMPLER_DRAINS_SHARE, &stretched);
+    return interval < SAMPLER_SLOWEST_NS ? interval : SAMPLER_SLOWEST_NS;
+}
+
+/* With timers all ticks are slept through until the next drain, which is made together with a batch
+ * if one is due then. */
+static void sampler_draw_drain(struct sampler *s, uint64_t mean_ns, uint64_t drain_ns) {
+    uint64_t now = clock_mono_ns(), until = now + drain_ns, idle_until = sampler_sleep_until(s, now);
+    until = idle_until > until ? idle_until : until;
+    if (s->always.listened && s->flush_due_ns < until + drain_ns / 4 && s->flush_due_ns > now)
+        until = s->flush_due_ns;
+    s->n_passed = 0;
+    for (uint64_t next = now + cost_pace_below_ns(&s->pace, mean_ns);
+         next < until && s->n_passed < THREAD_SAMPLER_PASSED - 1;
+         next += cost_pace_near_ns(&s->pace, mean_ns))
+        s->passed_ns[s->n_passed++] = next;
+    s->tick_due_ns = s->n_passed == THREAD_SAMPLER_PASSED - 1 ? s->passed_ns[s->n_passed - 1] : until;
+}
+
 /* Draw the times of the next ticks. While no thread runs, several ticks share one reading: the
  * result is the same, and waking up is the main cost. */
 static void sampler_draw_ticks(struct sampler *s, uint64_t mean_ns) {
@@ -502,26 +530,64 @@ static void sampler_draw_ticks(struct sampler *s, uint64_t mean_ns) {
     }
 }
 
+/* True if threads are to copy themselves by timers on their CPU clocks: these expire with the
+ * scheduler's tick, and their copies have no native frames. */
+static bool sampler_wants_timers(struct sampler *s, const struct sampler_plan *plan) {
+    uint64_t tick_ns = thread_timer_tick_ns();
+    if (s->profile.timed && signal_sampler_timer_error()[0])
+        snprintf(s->timers_off, sizeof s->timers_off, "%s", signal_sampler_timer_error());
+    return s->profile.exact && !s->timers_off[0] && !plan->native_samples && !plan->native_kept && tick_ns &&
+           plan->sample_hz * (double)tick_ns <= 1e9;
+}
+
+/* Between two ticks, as the budget allows. */
+static uint64_t sampler_tick_interval(struct sampler *s, uint64_t wanted_ns, double budget_pct) {
+    uint64_t mean = cost_interval_ns(&s->spending.tick, wanted_ns, budget_pct, &s->stretched_samples);
+    if (mean > SAMPLER_SLOWEST_NS && mean > wanted_ns)
+        mean = wanted_ns > SAMPLER_SLOWEST_NS ? wanted_ns : SAMPLER_SLOWEST_NS;
+    return mean;
+}
+
+/* What was wanted of samples, as long as it is wanted: a tick is a wake-up, or with timers the
+ * signals alone. */
+static void sampler_set_timed(struct sampler *s, bool timed) {
+    if (timed != s->profile.timed)
+        s->spending.tick = s->spending.drain = (struct cost){0};
+    thread_sampler_set_timed(&s->profile, s->ps, timed);
+}
+
 static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) {
     uint64_t wanted = (uint64_t)(1e9 / plan->sample_hz);
+    size_t n_ticks = s->n_passed;
     struct pystack *ps = sampler_pystack(s);
     spending_begin(&s->spending, sampler_signals_ns(s));
     if (ps)
         sampler_choose_mode(s, plan->gentle);
     if (ps) {
+        sampler_set_timed(s, sampler_wants_timers(s, plan));
         sampler_pass_ticks(s);
         thread_sampler_set_native(&s->profile, ps, plan->native_samples, plan->native_kept);
         signal_sampler_set_native(s->profile.native);
-        thread_sampler_tick(&s->profile, ps, wanted);
+        if (s->profile.timed)
+            thread_sampler_drain(&s->profile, ps, wanted > s->mean_ns ? wanted : s->mean_ns);
+        else
+            thread_sampler_tick(&s->profile, ps, wanted);
     }
-    spending_tick(&s->spending, sampler_signals_ns(s));
+    if (s->profile.timed)
+        spending_drain(&s->spending, sampler_signals_ns(s), n_ticks - s->n_passed);
+    else
+        spending_tick(&s->spending, sampler_signals_ns(s));
     double snapshots = s->snapshot_cost.run_ns * plan->snapshot_hz / 1e9 * 100.0;
     double budget =
         sampler_budget_left(s->budget_pct, snapshots + spending_batches_pct(&s->spending, s->batch_ns));
-    uint64_t mean = cost_interval_ns(&s->spending.tick, wanted, budget, &s->stretched_samples);
-    if (mean > SAMPLER_SLOWEST_NS && mean > wanted)
-        mean = wanted > SAMPLER_SLOWEST_NS ? wanted : SAMPLER_SLOWEST_NS;
-    sampler_draw_ticks(s, mean);
+    if (!s->profile.timed) {
+        sampler_draw_ticks(s, sampler_tick_interval(s, wanted, budget));
+        return;
+    }
+    uint64_t drain_ns = sampler_drain_interval(s, budget);
+    double drains = s->spending.drain.run_ns / (double)drain_ns * 100.0;
+    s->mean_ns = sampler_tick_interval(s, wanted, sampler_budget_left(budget, drains));
+    sampler_draw_drain(s, s->mean_ns, drain_ns);
 }
 
 /* After the last batch: a client with this answer has all samples. */
@@ -626,7 +692,7 @@ static void sampler_end_batch(struct sampler *s) {
     if (s->ps)
         thread_sampler_collect(&s->profile, s->ps);
     sampler_pass_ticks(s);
-    thread_sampler_settle(&s->profile);
+    thread_sampler_settle(&s->profile, s->ps);
     sampler_flush(s);
     thread_sampler_clear_batch(&s->profile);
 }
@@ -642,10 +708,12 @@ static void sampler_retune(struct sampler *s, const struct sampler_plan *plan) {
         pthread_mutex_unlock(&s->mailbox->lock);
         s->profile.last_tick_ns = 0;
     }
-    if (plan->always.fresh) /* what was refused before may be allowed now */
+    if (plan->always.fresh) { /* what was refused before may be allowed now */
         s->exact_off = false;
+        s->timers_off[0] = 0;
+    }
     if (background_wants_epoch(&s->always, &s->profile, &plan->always))
-        thread_sampler_new_epoch(&s->profile);
+        thread_sampler_new_epoch(&s->profile, s->ps);
 }
 
 static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
@@ -681,6 +749,7 @@ static void sampler_do(struct sampler *s, const struct sampler_plan *plan) {
     if (plan->quiet) {
         signal_sampler_disarm();
         s->exact_off = false;
+        s->timers_off[0] = 0;
     }
 }
 
@@ -848,6 +917,12 @@ static void sampler_plan_background(struct sampler *s, struct sampler_plan *plan
         mailbox_set_first(s->mailbox, s->profile.n_samples);
 }
 
+/* With timers: a drain that is nearly due is made together with a snapshot or a batch. */
+static bool sampler_drains_along(const struct sampler *s, const struct sampler_plan *plan, uint64_t now) {
+    return s->profile.timed && (plan->threads || (s->always.listened && s->flush_due_ns <= now)) &&
+           s->tick_due_ns - now < s->profile.drain_ns / 2;
+}
+
 static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, uint64_t now) {
     bool listened = s->always.listened;
     if (plan->sample_hz <= 0) {
@@ -870,7 +945,7 @@ static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, u
         s->tick_due_ns = now;
         s->flush_due_ns = now + SAMPLER_FIRST_BATCH_NS;
     }
-    plan->tick = s->tick_due_ns <= now;
+    plan->tick = s->tick_due_ns <= now || sampler_drains_along(s, plan, now);
     /* If nobody waits for a batch, it ends at a tick: that needs no wakeup of its own. */
     plan->flush = (s->flush_due_ns <= now && (listened || plan->tick)) || sampler_has(plan, WIRE_UNSUBSCRIBE);
     if (s->tick_due_ns < plan->next_ns)

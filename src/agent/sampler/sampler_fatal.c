@@ -266,7 +266,8 @@ static void fatal_keep_stacks(struct fatal_work *w) {
 static void fatal_keep_samples(struct fatal_work *w) {
     struct sampler *s = w->s;
     struct timespec pause = {.tv_nsec = (long)FATAL_ANSWERS_NS};
-    thread_sampler_settle(&s->profile);
+    thread_sampler_set_timed(&s->profile, s->ps, false); /* answers are waited for once */
+    thread_sampler_settle(&s->profile, s->ps);
     thread_sampler_set_native(&s->profile, s->ps, s->profile.native_sent, true);
     signal_sampler_set_native(s->profile.native);
     s->profile.listed_ns = 0; /* there may be new threads */
@@ -274,7 +275,7 @@ static void fatal_keep_samples(struct fatal_work *w) {
     if (s->profile.exact)
         nanosleep(&pause, NULL);
     thread_sampler_collect(&s->profile, s->ps);
-    thread_sampler_settle(&s->profile);
+    thread_sampler_settle(&s->profile, s->ps);
     struct record_samples samples = background_samples(&s->profile);
     s->always.outgrown |= record_take(&s->always.record, &samples);
     record_flush_now(&s->always.record);

@@ -63,6 +63,8 @@ struct sampler {
     /* threads cannot be asked, for the reason in exact_error; until nobody samples any longer */
     bool exact_off;
     struct err exact_error;
+    char timers_off[160]; /* why no timers are used, likewise; "" if they may be */
+    uint64_t mean_ns;     /* between ticks, as the budget allows */
     bool stretched_snapshots, stretched_samples;
     struct background always;
     struct training training;

@@ -5,14 +5,17 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/sampler/alt_stack.h"
 #include "agent/sampler/rewind.h"
 #include "agent/sampler/stack_headroom.h"
+#include "agent/sampler/thread_timer.h"
 #include "base/clock.h"
 #include "base/procfs.h"
 
@@ -33,12 +36,25 @@
 #define SIGNAL_SAMPLER_TRIES 9
 /* counted as our memory, for each slot in use */
 #define SIGNAL_SAMPLER_TOUCHED (sizeof(struct pystack_self))
+/* of copies that wait to be drained: a quarter of a second of deep stacks at 100 Hz */
+#define SIGNAL_SAMPLER_RECORDS ((size_t)256 * 1024)
+/* a thread that has not run for so long leaves its slot to another that runs */
+#define SIGNAL_SAMPLER_UNUSED_NS (5 * CLOCK_NS_PER_S)
 
 enum signal_sampler_state {
     SIGNAL_SAMPLER_FREE = 0,
     SIGNAL_SAMPLER_SENT,
     SIGNAL_SAMPLER_RUNNING, /* the handler copies */
     SIGNAL_SAMPLER_DONE,
+    SIGNAL_SAMPLER_DRAINED, /* the sampler takes its records, or prepares it */
+};
+
+/* A copy that waits to be drained: this, its frames, its keys. */
+struct signal_sampler_record {
+    uint64_t taken_ns;
+    uint32_t weight, n_frames, n_keys;
+    uint8_t end, gil_state;
+    int8_t gc_state;
 };
 
 /* A thread's slot. Only `state` is written by both sides. */
@@ -53,6 +69,15 @@ struct signal_sampler_slot {
     bool filtered;                     /* its seccomp filter may forbid the handler's reads */
     struct stack_headroom_stack stack; /* of the thread */
     struct pystack_self *self;         /* in the pool; NULL before its first use */
+    int timer;                         /* its id + 1; 0: there is none */
+    uint64_t interval_ns;              /* of the timer */
+    void *alt_memory;                  /* an alternative stack for the thread; NULL: it is not to get one */
+    /* written by the handler: the thread's alternative stack (enum alt_stack_state, atomic), and
+     * what waits to be drained (while it is RUNNING) */
+    uint8_t alt;
+    uint32_t n_records;
+    size_t records_used; /* bytes */
+    size_t records_most; /* bytes that were used so far */
 };
 
 /* A disposition in the kernel's format (struct sigaction of the kernel): libc adds a flag to
@@ -68,9 +93,14 @@ static struct signal_sampler_control {
     struct signal_sampler_action before;
     struct pystack_self *pool;  /* SIGNAL_SAMPLER_SLOTS; mapped by the first signal_sampler_arm */
     struct native_copy *native; /* SIGNAL_SAMPLER_SLOTS; mapped at first use */
+    /* SIGNAL_SAMPLER_SLOTS x SIGNAL_SAMPLER_RECORDS, and as much again for those being drained;
+     * mapped at first use */
+    uint8_t *records;
+    struct pystack_self *drained; /* a record as a copy; mapped with them */
+    char timer_error[160];        /* why timers were refused */
     bool native_wanted;
     struct signal_sampler_stats *stats;
-    uint64_t restarted, eintr, handler_ns, handled; /* written by handlers */
+    uint64_t restarted, eintr, handler_ns, handled, expired, missed; /* written by handlers */
     /* One bit for each slot with a request that was sent and not withdrawn, so that a handler
      * checks no other slots. */
     uint64_t asked;
@@ -94,35 +124,102 @@ static void signal_sampler_unask(const struct signal_sampler_slot *slot) {
 
 /* ---- on the job's threads ---- */
 
-/* Copy for every request to this thread. The kernel drops a signal while the same one is
- * pending, so each answers all requests; a signal that arrives after its request was withdrawn
- * finds none. */
-static void signal_sampler_answer(const void *context) {
+static uint8_t *signal_sampler_records(const struct signal_sampler_slot *slot) {
+    return exact.records + (size_t)(slot - exact.slots) * SIGNAL_SAMPLER_RECORDS;
+}
+
+/* Add the thread's copy to those that wait to be drained. */
+static void signal_sampler_keep_copy(struct signal_sampler_slot *slot, uint32_t weight) {
+    const struct pystack_self *s = slot->self;
+    size_t frames = s->n_frames * sizeof s->frames[0], keys = s->n_keys * sizeof s->keys[0];
+    struct signal_sampler_record r = {.taken_ns = s->taken_ns,
+                                      .weight = weight,
+                                      .n_frames = (uint32_t)s->n_frames,
+                                      .n_keys = (uint32_t)s->n_keys,
+                                      .end = (uint8_t)s->end,
+                                      .gil_state = (uint8_t)s->gil_state,
+                                      .gc_state = s->gc_state};
+    if (SIGNAL_SAMPLER_RECORDS - slot->records_used < sizeof r + frames + keys) {
+        __atomic_add_fetch(&exact.missed, weight, __ATOMIC_RELAXED);
+        return;
+    }
+    uint8_t *to = signal_sampler_records(slot) + slot->records_used;
+    memcpy(to, &r, sizeof r);
+    memcpy(to + sizeof r, s->frames, frames);
+    memcpy(to + sizeof r + frames, s->keys, keys);
+    slot->records_used += sizeof r + frames + keys;
+    slot->n_records++;
+}
+
+static bool signal_sampler_has_timer(const struct signal_sampler_slot *slot, int64_t tid) {
+    return slot->tid == tid && __atomic_load_n(&slot->timer, __ATOMIC_SEQ_CST);
+}
+
+/* The slot of this thread if its timer has sent the signal. */
+static struct signal_sampler_slot *signal_sampler_timed(const siginfo_t *info, int64_t tid) {
+    int at = info->si_code == SI_TIMER ? info->si_value.sival_int : -1;
+    if (at < 0 || at >= SIGNAL_SAMPLER_SLOTS || !signal_sampler_has_timer(&exact.slots[at], tid))
+        return NULL;
+    return &exact.slots[at];
+}
+
+/* Begin to copy for the thread's timer. False if the slot is in use, or is no longer this
+ * thread's. */
+static bool signal_sampler_begin_timed(struct signal_sampler_slot *slot, int64_t tid) {
+    uint32_t from = SIGNAL_SAMPLER_FREE;
+    if (!__atomic_compare_exchange_n(&slot->state, &from, SIGNAL_SAMPLER_RUNNING, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_SEQ_CST))
+        return false;
+    if (!signal_sampler_has_timer(slot, tid)) {
+        __atomic_store_n(&slot->state, SIGNAL_SAMPLER_FREE, __ATOMIC_RELEASE);
+        return false;
+    }
+    pystack_self_reuse(slot->self);
+    slot->self->native = NULL;
+    return true;
+}
+
+/* Copy for every request to this thread, and for its timer. The kernel drops a signal while the
+ * same one is pending, so each answers all requests; a signal that arrives after its request was
+ * withdrawn finds none. */
+static void signal_sampler_answer(const siginfo_t *info, void *context) {
     int64_t tid = syscall(SYS_gettid);
-    for (uint64_t rest = __atomic_load_n(&exact.asked, __ATOMIC_ACQUIRE); rest; rest &= rest - 1) {
+    struct signal_sampler_slot *timed = signal_sampler_timed(info, tid);
+    uint32_t weight = timed && info->si_overrun > 0 ? 1 + (uint32_t)info->si_overrun : 1;
+    uint64_t rest = __atomic_load_n(&exact.asked, __ATOMIC_ACQUIRE) | (timed ? signal_sampler_bit(timed) : 0);
+    for (; rest; rest &= rest - 1) {
         struct signal_sampler_slot *slot = &exact.slots[__builtin_ctzll(rest)];
         uint32_t expected = SIGNAL_SAMPLER_SENT;
-        if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SIGNAL_SAMPLER_SENT || slot->tid != tid ||
-            !__atomic_compare_exchange_n(&slot->state, &expected, SIGNAL_SAMPLER_RUNNING, false,
-                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        bool asked =
+            slot->tid == tid && __atomic_compare_exchange_n(&slot->state, &expected, SIGNAL_SAMPLER_RUNNING,
+                                                            false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+        if (!asked && slot == timed && !signal_sampler_begin_timed(slot, tid)) {
+            __atomic_add_fetch(&exact.missed, weight, __ATOMIC_RELAXED);
             continue;
+        }
+        if (!asked && slot != timed)
+            continue;
+        __atomic_store_n(&slot->alt, (uint8_t)alt_stack_install(slot->alt_memory, context), __ATOMIC_RELAXED);
         pystack_self_copy(slot->self);
         if (slot->self->native)
             native_copy_context(slot->self->native, context, exact.pid);
+        if (slot == timed)
+            signal_sampler_keep_copy(slot, weight);
         uint64_t spent = clock_mono_ns() - slot->self->taken_ns;
         spent = spent < SIGNAL_SAMPLER_LONG_NS ? spent : SIGNAL_SAMPLER_LONG_NS;
         __atomic_add_fetch(&exact.handler_ns, spent, __ATOMIC_RELAXED);
         __atomic_add_fetch(&exact.handled, 1, __ATOMIC_RELAXED);
-        __atomic_store_n(&slot->state, SIGNAL_SAMPLER_DONE, __ATOMIC_RELEASE);
+        __atomic_store_n(&slot->state, asked ? SIGNAL_SAMPLER_DONE : SIGNAL_SAMPLER_FREE, __ATOMIC_RELEASE);
     }
+    if (timed)
+        __atomic_add_fetch(&exact.expired, weight, __ATOMIC_RELAXED);
 }
 
 /* The previous disposition did nothing (see signal_sampler_arm), so a signal of the job's own
  * need not be passed on. */
 static void signal_sampler_handler(int sig, siginfo_t *info, void *context) {
     int saved = errno;
-    (void)info;
-    signal_sampler_answer(context);
+    signal_sampler_answer(info, context);
     enum rewind_result r = rewind_interrupted(sig, context);
     if (r == REWIND_DONE)
         __atomic_add_fetch(&exact.restarted, 1, __ATOMIC_RELAXED);
@@ -133,39 +230,40 @@ static void signal_sampler_handler(int sig, siginfo_t *info, void *context) {
 
 /* ---- installing and removing the handler ---- */
 
-static int signal_sampler_map(struct err *e) {
-    if (exact.pool)
-        return 0;
-    void *p = mmap(NULL, SIGNAL_SAMPLER_SLOTS * sizeof *exact.pool, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+#define SIGNAL_SAMPLER_POOL_BYTES (SIGNAL_SAMPLER_SLOTS * sizeof *exact.pool)
+#define SIGNAL_SAMPLER_NATIVE_BYTES (SIGNAL_SAMPLER_SLOTS * sizeof *exact.native)
+#define SIGNAL_SAMPLER_RECORDS_BYTES ((SIGNAL_SAMPLER_SLOTS + 1) * SIGNAL_SAMPLER_RECORDS)
+
+/* Memory that no child of a fork gets, or NULL. What is not touched costs nothing. */
+static void *signal_sampler_map(size_t size) {
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
-        return err_set_errno(e, ERR_FAILED, errno, "no memory for copies of stacks");
-    madvise(p, SIGNAL_SAMPLER_SLOTS * sizeof *exact.pool, MADV_DONTFORK);
-    exact.pool = p;
-    return 0;
+        return NULL;
+    madvise(p, size, MADV_DONTFORK);
+    return p;
 }
 
 static void signal_sampler_unmap(void) {
-    munmap(exact.pool, SIGNAL_SAMPLER_SLOTS * sizeof *exact.pool);
+    munmap(exact.pool, SIGNAL_SAMPLER_POOL_BYTES);
     if (exact.native)
-        munmap(exact.native, SIGNAL_SAMPLER_SLOTS * sizeof *exact.native);
+        munmap(exact.native, SIGNAL_SAMPLER_NATIVE_BYTES);
+    if (exact.records)
+        munmap(exact.records, SIGNAL_SAMPLER_RECORDS_BYTES);
+    if (exact.drained)
+        munmap(exact.drained, sizeof *exact.drained);
     exact.pool = NULL;
     exact.native = NULL;
+    exact.records = NULL;
+    exact.drained = NULL;
     exact.native_wanted = false;
 }
 
 /* Nothing is mapped while no handler is installed, because signal_sampler_disarm would not unmap
  * it. */
 void signal_sampler_set_native(bool wanted) {
-    size_t size = SIGNAL_SAMPLER_SLOTS * sizeof *exact.native;
     wanted = wanted && exact.armed;
-    if (wanted && !exact.native) {
-        void *p =
-            mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        exact.native = p == MAP_FAILED ? NULL : p;
-        if (exact.native)
-            madvise(p, size, MADV_DONTFORK);
-    }
+    if (wanted && !exact.native)
+        exact.native = signal_sampler_map(SIGNAL_SAMPLER_NATIVE_BYTES);
     exact.native_wanted = wanted && exact.native;
 }
 
@@ -215,8 +313,10 @@ int signal_sampler_arm(struct signal_sampler_stats *stats, struct err *e) {
     if (exact.before.handler != (uintptr_t)SIG_DFL && exact.before.handler != (uintptr_t)SIG_IGN)
         return err_set(e, ERR_FAILED, "the job has a handler for SIGURG");
     bool mapped_now = !exact.pool; /* otherwise a handler that did not end may still copy there */
-    if (signal_sampler_map(e) != 0)
-        return -1;
+    if (mapped_now)
+        exact.pool = signal_sampler_map(SIGNAL_SAMPLER_POOL_BYTES);
+    if (!exact.pool)
+        return err_set_errno(e, ERR_FAILED, errno, "no memory for copies of stacks");
     sa.sa_sigaction = signal_sampler_handler;
     sigfillset(&sa.sa_mask);
     exact.armed = true; /* set before it is installed: the child of a fork right after must know */
@@ -249,10 +349,25 @@ static void signal_sampler_quiet(void) {
     }
 }
 
+static void signal_sampler_stop_timer(struct signal_sampler_slot *slot) {
+    int timer = slot->timer;
+    if (!timer)
+        return;
+    __atomic_store_n(&slot->timer, 0, __ATOMIC_SEQ_CST); /* a signal that is pending finds none */
+    thread_timer_delete(timer - 1);
+}
+
+void signal_sampler_stop_timers(void) {
+    for (size_t i = 0; i < SIGNAL_SAMPLER_SLOTS; i++)
+        signal_sampler_stop_timer(&exact.slots[i]);
+    exact.timer_error[0] = 0;
+}
+
 void signal_sampler_disarm(void) {
     bool busy = false;
     if (!exact.armed)
         return;
+    signal_sampler_stop_timers();
     signal_sampler_quiet();
     signal_sampler_put_back();
     exact.armed = false;
@@ -279,6 +394,8 @@ int signal_sampler_check(struct err *e) {
         exact.stats->handled = __atomic_load_n(&exact.handled, __ATOMIC_RELAXED);
         exact.stats->handler_ns = __atomic_load_n(&exact.handler_ns, __ATOMIC_RELAXED);
         exact.stats->deliver_ns = exact.stats->handled * exact.deliver_ns;
+        exact.stats->expired = __atomic_load_n(&exact.expired, __ATOMIC_RELAXED);
+        exact.stats->missed = __atomic_load_n(&exact.missed, __ATOMIC_RELAXED);
         return 0;
     }
     signal_sampler_disarm();
@@ -289,12 +406,15 @@ void signal_sampler_in_child(void) {
     /* even if it is not armed any longer: fork copies dispositions before memory */
     signal_sampler_put_back();
     exact = (struct signal_sampler_control){0};
+    alt_stack_in_child();
 }
 
 size_t signal_sampler_bytes(void) {
-    size_t n = stack_headroom_bytes();
+    size_t n = stack_headroom_bytes() + alt_stack_bytes() + (exact.drained ? sizeof *exact.drained : 0);
     for (size_t i = 0; i < SIGNAL_SAMPLER_SLOTS; i++)
-        n += exact.slots[i].self ? SIGNAL_SAMPLER_TOUCHED + (exact.native ? sizeof *exact.native : 0) : 0;
+        n += exact.slots[i].self ? SIGNAL_SAMPLER_TOUCHED + (exact.native ? sizeof *exact.native : 0) +
+                                       exact.slots[i].records_most
+                                 : 0;
     return n;
 }
 
@@ -308,6 +428,24 @@ bool signal_sampler_is_running(int64_t tid, uint64_t cpu_ns) {
     return procfs_read_syscall(0, (pid_t)tid, &call) == 1;
 }
 
+/* Keep handlers away from a slot that nobody was asked for: a timer may expire at any time. False
+ * if one is copying, for longer than it needs on a CPU. */
+static bool signal_sampler_own(struct signal_sampler_slot *slot) {
+    uint64_t until = clock_mono_ns() + SIGNAL_SAMPLER_SPIN_NS;
+    for (;;) {
+        uint32_t from = SIGNAL_SAMPLER_FREE;
+        if (__atomic_compare_exchange_n(&slot->state, &from, SIGNAL_SAMPLER_DRAINED, false, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_ACQUIRE))
+            return true;
+        if (from != SIGNAL_SAMPLER_RUNNING || clock_mono_ns() > until)
+            return false;
+    }
+}
+
+static void signal_sampler_disown(struct signal_sampler_slot *slot) {
+    __atomic_store_n(&slot->state, SIGNAL_SAMPLER_FREE, __ATOMIC_RELEASE);
+}
+
 static struct signal_sampler_slot *signal_sampler_find(const struct pystack_thread *t) {
     for (uint64_t rest = exact.used; rest; rest &= rest - 1) {
         struct signal_sampler_slot *slot = &exact.slots[__builtin_ctzll(rest)];
@@ -317,6 +455,12 @@ static struct signal_sampler_slot *signal_sampler_find(const struct pystack_thre
     return NULL;
 }
 
+/* True if the slot may be given to another thread. */
+static bool signal_sampler_is_spare(const struct signal_sampler_slot *slot, uint64_t now) {
+    return __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SIGNAL_SAMPLER_FREE &&
+           (!slot->timer || now - slot->used_ns > SIGNAL_SAMPLER_UNUSED_NS);
+}
+
 /* The thread's slot, or the free one that was unused for the longest time. NULL if none is free. */
 static struct signal_sampler_slot *signal_sampler_take(const struct pystack_thread *t, uint64_t now) {
     struct signal_sampler_slot *slot = signal_sampler_find(t);
@@ -324,19 +468,26 @@ static struct signal_sampler_slot *signal_sampler_take(const struct pystack_thre
         return slot;
     for (size_t i = 0; i < SIGNAL_SAMPLER_SLOTS; i++) {
         struct signal_sampler_slot *other = &exact.slots[i];
-        bool is_free = __atomic_load_n(&other->state, __ATOMIC_ACQUIRE) == SIGNAL_SAMPLER_FREE;
-        if (is_free && (!slot || other->used_ns < slot->used_ns))
+        if (signal_sampler_is_spare(other, now) && (!slot || other->used_ns < slot->used_ns))
             slot = other;
     }
     if (!slot)
+        return NULL;
+    signal_sampler_stop_timer(slot);
+    if (!signal_sampler_own(slot))
         return NULL;
     size_t i = (size_t)(slot - exact.slots);
     exact.used |= signal_sampler_bit(slot);
     /* it still has the copy of another thread */
     if (exact.native)
         exact.native[i].stack_end = 0;
-    *slot = (struct signal_sampler_slot){
-        .tid = t->tid, .serial = t->serial, .used_ns = now, .self = &exact.pool[i]};
+    *slot = (struct signal_sampler_slot){.state = SIGNAL_SAMPLER_DRAINED,
+                                         .tid = t->tid,
+                                         .serial = t->serial,
+                                         .used_ns = now,
+                                         .self = &exact.pool[i],
+                                         .records_most = slot->records_most};
+    signal_sampler_disown(slot);
     return slot;
 }
 
@@ -355,10 +506,16 @@ static bool signal_sampler_takes_it(struct signal_sampler_slot *slot, uint64_t n
     return !slot->blocked;
 }
 
+/* True if the signal does not need room on the thread's own stack. */
+static bool signal_sampler_is_on_alt(const struct signal_sampler_slot *slot) {
+    return slot->alt_memory && __atomic_load_n(&slot->alt, __ATOMIC_RELAXED) == ALT_STACK_READY;
+}
+
 static bool signal_sampler_may_ask(struct signal_sampler_slot *slot, const struct pystack_thread *t,
                                    uint64_t now) {
     return !slot->filtered && signal_sampler_takes_it(slot, now) &&
-           (slot->stack.high || stack_headroom_find(t->tid, t->ident, t->seen_ns, &slot->stack));
+           (signal_sampler_is_on_alt(slot) || slot->stack.high ||
+            stack_headroom_find(t->tid, t->ident, t->seen_ns, &slot->stack));
 }
 
 /* Send the signal right after the check that there is room for it. If we were off the CPU in
@@ -366,7 +523,7 @@ static bool signal_sampler_may_ask(struct signal_sampler_slot *slot, const struc
 static int signal_sampler_send(const struct signal_sampler_slot *slot) {
     for (int i = 0; i < SIGNAL_SAMPLER_READS; i++) {
         uint64_t before = clock_mono_ns();
-        if (!stack_headroom_is_enough(&slot->stack))
+        if (!signal_sampler_is_on_alt(slot) && !stack_headroom_is_enough(&slot->stack))
             return -1;
         if (clock_mono_ns() - before < SIGNAL_SAMPLER_READ_NS)
             return (int)syscall(SYS_tgkill, exact.pid, (pid_t)slot->tid, SIGNAL_SAMPLER_SIGNAL);
@@ -381,9 +538,10 @@ bool signal_sampler_ask(struct pystack *ps, const struct pystack_thread *t,
         exact.armed && t->tid != exact.left_out ? signal_sampler_take(t, now) : NULL;
     if (slot && slot->unwanted)
         signal_sampler_release(t);
-    if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SIGNAL_SAMPLER_FREE)
+    if (!slot || !signal_sampler_own(slot))
         return false;
     if (!signal_sampler_may_ask(slot, t, now)) {
+        signal_sampler_disown(slot);
         exact.stats->refused++;
         return false;
     }
@@ -420,11 +578,13 @@ enum signal_sampler_answer signal_sampler_get(const struct pystack_thread *t,
     switch (slot ? (enum signal_sampler_state)__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE)
                  : SIGNAL_SAMPLER_FREE) {
     case SIGNAL_SAMPLER_FREE:
+    case SIGNAL_SAMPLER_DRAINED:
         return SIGNAL_SAMPLER_NONE;
     case SIGNAL_SAMPLER_SENT:
         return SIGNAL_SAMPLER_WAITING;
     case SIGNAL_SAMPLER_RUNNING:
-        return SIGNAL_SAMPLER_COPYING;
+        /* or it copies for its timer, and nothing was asked */
+        return exact.asked & signal_sampler_bit(slot) ? SIGNAL_SAMPLER_COPYING : SIGNAL_SAMPLER_NONE;
     case SIGNAL_SAMPLER_DONE:
         *copy = slot->self;
         return SIGNAL_SAMPLER_READY;
@@ -469,8 +629,108 @@ void signal_sampler_forget(const struct pystack_thread *t) {
     uint32_t expected = SIGNAL_SAMPLER_SENT;
     if (!slot)
         return;
+    signal_sampler_stop_timer(slot);
     if (__atomic_compare_exchange_n(&slot->state, &expected, SIGNAL_SAMPLER_FREE, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE))
         signal_sampler_unask(slot);
     signal_sampler_release(t);
+}
+
+/* ---- timers ---- */
+
+static bool signal_sampler_map_records(void) {
+    if (!exact.records)
+        exact.records = signal_sampler_map(SIGNAL_SAMPLER_RECORDS_BYTES);
+    if (!exact.drained)
+        exact.drained = signal_sampler_map(sizeof *exact.drained);
+    return exact.records && exact.drained;
+}
+
+/* 0, or -1. */
+static int signal_sampler_start_timer(struct pystack *ps, struct signal_sampler_slot *slot,
+                                      const struct pystack_thread *t, const struct pystack_known *known) {
+    if (!signal_sampler_own(slot))
+        return -1;
+    pystack_self_prepare(ps, slot->self, t, known);
+    slot->records_used = slot->n_records = 0;
+    slot->interval_ns = 0;
+    signal_sampler_disown(slot);
+    int timer = thread_timer_create(slot->tid, SIGNAL_SAMPLER_SIGNAL, (int)(slot - exact.slots));
+    if (timer < 0) {
+        snprintf(exact.timer_error, sizeof exact.timer_error,
+                 "a timer on a thread's CPU clock was refused: %s", strerror(errno));
+        return -1;
+    }
+    __atomic_store_n(&slot->timer, timer + 1, __ATOMIC_SEQ_CST);
+    return 0;
+}
+
+enum signal_sampler_timer signal_sampler_set_timer(struct pystack *ps, const struct pystack_thread *t,
+                                                   const struct pystack_known *known, uint64_t first_ns,
+                                                   uint64_t interval_ns) {
+    uint64_t now = clock_mono_ns();
+    struct signal_sampler_slot *slot =
+        exact.armed && t->tid != exact.left_out ? signal_sampler_take(t, now) : NULL;
+    if (!slot || !signal_sampler_map_records())
+        return SIGNAL_SAMPLER_TIMER_OFF;
+    slot->used_ns = now;
+    if (!slot->alt_memory)
+        slot->alt_memory = alt_stack_of(t->tid);
+    enum alt_stack_state alt = __atomic_load_n(&slot->alt, __ATOMIC_RELAXED);
+    bool can =
+        slot->alt_memory && alt != ALT_STACK_SMALL && !slot->filtered && signal_sampler_takes_it(slot, now);
+    if (!can || alt != ALT_STACK_READY) {
+        signal_sampler_stop_timer(slot);
+        return can ? SIGNAL_SAMPLER_TIMER_LATER : SIGNAL_SAMPLER_TIMER_OFF;
+    }
+    if (!slot->timer && signal_sampler_start_timer(ps, slot, t, known) != 0)
+        return SIGNAL_SAMPLER_TIMER_OFF;
+    if (slot->interval_ns != interval_ns && thread_timer_start(slot->timer - 1, first_ns, interval_ns) != 0) {
+        signal_sampler_stop_timer(slot);
+        return SIGNAL_SAMPLER_TIMER_OFF;
+    }
+    slot->interval_ns = interval_ns;
+    return SIGNAL_SAMPLER_TIMER_ON;
+}
+
+const char *signal_sampler_timer_error(void) { return exact.timer_error; }
+
+/* Make a copy of the record at `*from`, and go on behind it. Returns its weight. */
+static uint32_t signal_sampler_read_record(struct pystack_self *s, const uint8_t **from) {
+    struct signal_sampler_record r;
+    memcpy(&r, *from, sizeof r);
+    s->taken_ns = r.taken_ns;
+    s->end = (enum pystack_self_end)r.end;
+    s->gil_state = (enum model_gil)r.gil_state;
+    s->gc_state = r.gc_state;
+    s->n_frames = r.n_frames;
+    s->n_keys = r.n_keys;
+    memcpy(s->frames, *from + sizeof r, r.n_frames * sizeof s->frames[0]);
+    memcpy(s->keys, *from + sizeof r + r.n_frames * sizeof s->frames[0], r.n_keys * sizeof s->keys[0]);
+    *from += sizeof r + r.n_frames * sizeof s->frames[0] + r.n_keys * sizeof s->keys[0];
+    return r.weight;
+}
+
+size_t signal_sampler_drain(struct pystack *ps, const struct pystack_thread *t,
+                            const struct pystack_known *known,
+                            void (*take)(void *arg, const struct pystack_self *copy, uint32_t weight),
+                            void *arg) {
+    struct signal_sampler_slot *slot = exact.armed ? signal_sampler_find(t) : NULL;
+    if (!slot || !slot->timer || !signal_sampler_own(slot))
+        return 0;
+    const uint8_t *from = exact.records + SIGNAL_SAMPLER_SLOTS * SIGNAL_SAMPLER_RECORDS;
+    size_t n = slot->n_records;
+    if (slot->records_used > slot->records_most)
+        slot->records_most = slot->records_used;
+    memcpy((uint8_t *)(uintptr_t)from, signal_sampler_records(slot), slot->records_used);
+    slot->records_used = slot->n_records = 0;
+    pystack_self_prepare(ps, slot->self, t, known);
+    slot->used_ns = n ? clock_mono_ns() : slot->used_ns;
+    signal_sampler_disown(slot);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t weight = signal_sampler_read_record(exact.drained, &from);
+        slot->filtered = slot->filtered || exact.drained->end == PYSTACK_SELF_REFUSED;
+        take(arg, exact.drained, weight);
+    }
+    return n;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * signal_sampler: asks running threads for their own frames by a signal, and collects the
- * copies.
+ * signal_sampler: running threads copy their own frames when a signal arrives, which we send or a
+ * timer on their CPU clock.
  *
  * The signal is SIGURG, whose default is to be ignored, so a late one (after exec, after we are
- * gone) does nothing. It is sent only to a thread that runs, does not block it and has answered
+ * gone) does nothing. We send it only to a thread that runs, does not block it and has answered
  * the last one. The handler copies into a slot of a pool that is never freed while it may be
- * used. Used by the sampler's thread; the handler runs on threads of the job.
+ * used. A thread whose timer runs has a slot for itself, in which its copies are collected until
+ * they are drained. Used by the sampler's thread; the handler runs on threads of the job.
  */
 #ifndef AGENT_SAMPLER_SIGNAL_SAMPLER_H
 #define AGENT_SAMPLER_SIGNAL_SAMPLER_H
@@ -30,6 +31,8 @@ struct signal_sampler_stats {
     uint64_t handler_ns; /* time within the handler, of all threads together */
     uint64_t handled;
     uint64_t deliver_ns; /* and in the kernel around it, by the measured cost of one signal */
+    uint64_t expired;    /* signals of timers */
+    uint64_t missed;     /* expiries without a copy: another was being read, or there was no room */
 };
 
 enum signal_sampler_answer {
@@ -80,6 +83,34 @@ enum signal_sampler_answer signal_sampler_wait(const struct pystack_thread *t, u
 
 /* The thread is gone: nobody will answer. */
 void signal_sampler_forget(const struct pystack_thread *t);
+
+/* ---- timers on threads' own CPU clocks ---- */
+
+enum signal_sampler_timer {
+    SIGNAL_SAMPLER_TIMER_OFF = 0, /* refused, see signal_sampler_timer_error; or the thread cannot be asked */
+    /* it has no alternative signal stack yet: it gets one when it answers its next signal */
+    SIGNAL_SAMPLER_TIMER_LATER,
+    SIGNAL_SAMPLER_TIMER_ON,
+};
+
+/* Let the thread copy its frames every `interval_ns` of its own CPU time, the first time after
+ * `first_ns`, from now on and until it is gone or signal_sampler_stop_timers. To be called again
+ * now and then: it checks that the thread still takes the signal. */
+enum signal_sampler_timer signal_sampler_set_timer(struct pystack *ps, const struct pystack_thread *t,
+                                                   const struct pystack_known *known, uint64_t first_ns,
+                                                   uint64_t interval_ns);
+
+/* Why timers were refused; "" if they were not. */
+const char *signal_sampler_timer_error(void);
+
+void signal_sampler_stop_timers(void);
+
+/* Take the copies that the thread's timer has caused so far, oldest first; `*copy` is valid within
+ * the call of `take`, `weight` is the number of expiries that it stands for. Returns their number. */
+size_t signal_sampler_drain(struct pystack *ps, const struct pystack_thread *t,
+                            const struct pystack_known *known,
+                            void (*take)(void *arg, const struct pystack_self *copy, uint32_t weight),
+                            void *arg);
 
 /* In the child of a fork, which has no handler of ours. Async-signal-safe. */
 void signal_sampler_in_child(void);

@@ -34,15 +34,28 @@ void spending_batch(struct spending *s, uint64_t cpu_ns) {
     cost_add(&s->batch, spent);
 }
 
-void spending_tick(struct spending *s, uint64_t signals_ns) {
+/* The thread's own time and that of signals since the last tick or drain. */
+static uint64_t spending_since(struct spending *s, uint64_t signals_ns, uint64_t *signals) {
     uint64_t now = clock_self_cpu_ns();
     uint64_t own = spending_difference(spending_difference(now, s->ticked_ns), s->elsewhere_ns);
-    uint64_t spent = own + spending_difference(signals_ns, s->signals_ns);
+    *signals = spending_difference(signals_ns, s->signals_ns);
     s->ticked_ns = now;
     s->elsewhere_ns = 0;
     s->signals_ns = signals_ns;
-    s->total_ns += spent;
-    cost_add(&s->tick, spent);
+    s->total_ns += own + *signals;
+    return own;
+}
+
+void spending_tick(struct spending *s, uint64_t signals_ns) {
+    uint64_t signals, own = spending_since(s, signals_ns, &signals);
+    cost_add(&s->tick, own + signals);
+}
+
+void spending_drain(struct spending *s, uint64_t signals_ns, size_t n_ticks) {
+    uint64_t signals, own = spending_since(s, signals_ns, &signals);
+    cost_add(&s->drain, own);
+    if (n_ticks)
+        cost_add(&s->tick, signals / n_ticks);
 }
 
 double spending_batches_pct(const struct spending *s, uint64_t interval_ns) {

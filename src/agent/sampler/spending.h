@@ -11,12 +11,14 @@
 #ifndef AGENT_SAMPLER_SPENDING_H
 #define AGENT_SAMPLER_SPENDING_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/cost.h"
 
 struct spending {
     struct cost tick, batch;
+    struct cost drain; /* of the sampler's thread, with timers */
     uint64_t total_ns; /* for samples so far */
     /* the thread's clock at the end of the last tick; 0 before the first one */
     uint64_t ticked_ns;
@@ -36,6 +38,10 @@ void spending_batch(struct spending *s, uint64_t cpu_ns);
 
 /* A tick ends; `signals_ns`: the cost of signals in the job's threads so far. */
 void spending_tick(struct spending *s, uint64_t signals_ns);
+
+/* With timers: a drain of the `n_ticks` since the last one ends. Then a tick costs its signals
+ * alone. */
+void spending_drain(struct spending *s, uint64_t signals_ns, size_t n_ticks);
 
 /* Percent of a core that batches use if one is sent every `interval_ns`. */
 double spending_batches_pct(const struct spending *s, uint64_t interval_ns);

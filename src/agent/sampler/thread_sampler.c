@@ -2,6 +2,7 @@
 /* thread_sampler: see thread_sampler.h. */
 #include "agent/sampler/thread_sampler.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,8 @@
 #include "agent/sampler/signal_sampler.h"
 #include "agent/sampler/thread_sampler_native.h"
 #include "base/clock.h"
+#include "base/cost.h"
+#include "base/grow.h"
 #include "base/procfs.h"
 
 #define THREAD_SAMPLER_MAX_STACKS ((size_t)256 * 1024)
@@ -33,9 +36,31 @@
 #define THREAD_SAMPLER_TICK_NS (300 * CLOCK_NS_PER_MS)
 #define THREAD_SAMPLER_NAME_NS (5 * CLOCK_NS_PER_S) /* the same for a native name */
 
+/* With timers: how often to drain what they caused, */
+#define THREAD_SAMPLER_CALM_NS (250 * CLOCK_NS_PER_MS)
+/* if a thread is on a CPU and off it, for its stacks when it is off, */
+#define THREAD_SAMPLER_MIXED_NS (40 * CLOCK_NS_PER_MS)
+/* while code is new, which each copy describes until it was seen, */
+#define THREAD_SAMPLER_UNDESCRIBED_NS (50 * CLOCK_NS_PER_MS)
+/* and while a thread that runs has no timer yet */
+#define THREAD_SAMPLER_LATER_NS (10 * CLOCK_NS_PER_MS)
+#define THREAD_SAMPLER_PATIENCE_NS (2 * CLOCK_NS_PER_S) /* which it must have after so long */
+#define THREAD_SAMPLER_CALM 0.02                        /* a share of time that does not count as both */
+#define THREAD_SAMPLER_LATELY_S 1.0 /* which it no longer does after that time without a rest */
+/* what a drain found it doing off the CPU it did before and after, for at most so long */
+#define THREAD_SAMPLER_NEAR_S 0.1
+#define THREAD_SAMPLER_DRAW_NS CLOCK_NS_PER_S
+/* ticks of a thread on a CPU that wait for a copy of it, */
+#define THREAD_SAMPLER_OWED 5.0
+#define THREAD_SAMPLER_OWED_FIRST 25.0 /* while it has no timer yet */
+/* instead of a row of cells: there was no time for the thread */
+#define THREAD_SAMPLER_SKIPPED (-2)
+#define THREAD_SAMPLER_GONE 2 /* on_cpu of a cell: the thread has ended by then */
+
 int thread_sampler_init(struct thread_sampler *p, void (*flush)(void *arg), void *arg) {
     *p = (struct thread_sampler){.epoch = 1, .flush = flush, .arg = arg};
     trie_init(&p->trie, THREAD_SAMPLER_MAX_STACKS, THREAD_SAMPLER_TRIE_BYTES);
+    cost_pace_init(&p->pace, clock_mono_ns());
     p->samples = calloc(THREAD_SAMPLER_BATCH, sizeof *p->samples);
     p->known = calloc(1, sizeof *p->known);
     return p->samples && p->known ? 0 : -1;
@@ -57,7 +82,8 @@ void thread_sampler_pause(struct thread_sampler *p) {
     thread_sampler_free_threads(p->threads, p->n_threads);
     p->threads = NULL;
     p->n_threads = p->n_pending = 0;
-    p->listed_ns = p->last_tick_ns = p->marked_ns = p->restless_ns = 0;
+    p->listed_ns = p->last_tick_ns = p->marked_ns = p->restless_ns = p->drained_ns = 0;
+    signal_sampler_stop_timers();
     thread_sampler_native_pause(p);
     thread_sampler_clear_batch(p);
 }
@@ -69,13 +95,16 @@ void thread_sampler_fini(struct thread_sampler *p) {
     free(p->samples);
     free(p->known);
     free(p->ended);
+    free(p->states);
+    free(p->cells);
     thread_sampler_native_fini(p);
     *p = (struct thread_sampler){0};
 }
 
 size_t thread_sampler_bytes(const struct thread_sampler *p) {
     return thread_sampler_native_bytes(p) + trie_bytes(&p->trie) + THREAD_SAMPLER_BATCH * sizeof *p->samples +
-           sizeof *p->known + (p->n_threads + p->cap_ended) * sizeof *p->threads;
+           sizeof *p->known + (p->n_threads + p->cap_ended) * sizeof *p->threads +
+           p->cap_states * sizeof *p->states + p->cap_cells * sizeof *p->cells;
 }
 
 void thread_sampler_clear_batch(struct thread_sampler *p) {
@@ -118,7 +147,7 @@ static void thread_sampler_name(struct thread_sampler *p, struct thread_sampler_
 /* Threads that are gone: clients of this batch still need their names. */
 static void thread_sampler_keep_dead(struct thread_sampler *p) {
     for (size_t i = 0; i < p->n_threads; i++) {
-        if (!p->threads[i].kept && p->threads[i].asked)
+        if (!p->threads[i].kept && (p->threads[i].asked || p->threads[i].timer == SIGNAL_SAMPLER_TIMER_ON))
             signal_sampler_forget(&p->threads[i].py);
         if (p->threads[i].kept || !p->threads[i].looked)
             continue;
@@ -302,16 +331,7 @@ static bool thread_sampler_scan_idle(struct thread_sampler *p, bool all, uint64_
     if (all || ran)
         thread_sampler_read_idle(p);
     p->idle_looked_ns = clock_mono_ns();
-    thread_sampler_record_pending(p);
     return ran;
-}
-
-void thread_sampler_settle(struct thread_sampler *p) {
-    uint64_t now = clock_mono_ns();
-    if (!p->n_pending)
-        return;
-    thread_sampler_read_active(p, now);
-    thread_sampler_scan_idle(p, false, now);
 }
 
 /* True if there are threads that are not in the list. The list has not changed while nobody ran
@@ -340,7 +360,8 @@ static bool thread_sampler_read_clocks(struct thread_sampler *p, struct pystack 
     bool stale = p->n_threads == 0 || now - p->listed_ns > believed;
     bool due = now - p->marked_ns >= THREAD_SAMPLER_MARKS_NS || thread_sampler_is_restless(p, now);
     bool yields = n_idle < p->n_threads && now - p->moved_ns > THREAD_SAMPLER_REST_NS;
-    p->waiting = !stale && n_idle >= THREAD_SAMPLER_MANY_IDLE && p->n_pending < THREAD_SAMPLER_PENDING &&
+    p->waiting = !p->timed && !stale && n_idle >= THREAD_SAMPLER_MANY_IDLE &&
+                 p->n_pending < THREAD_SAMPLER_PENDING &&
                  now + wanted_ns - p->idle_looked_ns < THREAD_SAMPLER_WAIT_NS;
     stale = stale || (!p->waiting && due && thread_sampler_marks_changed(p, ps, now));
     if (p->waiting)
@@ -349,19 +370,20 @@ static bool thread_sampler_read_clocks(struct thread_sampler *p, struct pystack 
         stale = stale || thread_sampler_marks_changed(p, ps, now);
     for (size_t i = 0; i < p->n_threads; i++)
         stale |= p->threads[i].cpu_now_ns == 0;
-    if (stale)
-        thread_sampler_settle(p);
     return stale;
 }
 
-void thread_sampler_new_epoch(struct thread_sampler *p) {
-    thread_sampler_settle(p);
+void thread_sampler_new_epoch(struct thread_sampler *p, struct pystack *ps) {
+    thread_sampler_settle(p, ps);
     p->flush(p->arg);
     thread_sampler_clear_batch(p);
     trie_reset(&p->trie);
     p->epoch++;
-    for (size_t i = 0; i < p->n_threads; i++)
-        p->threads[i].looked = false;
+    for (size_t i = 0; i < p->n_threads; i++) {
+        struct thread_sampler_thread *t = &p->threads[i];
+        t->looked = t->rests = false;
+        t->rest.timestamp = t->spare.timestamp = 0;
+    }
 }
 
 /* A thread's stack is mostly equal to its previous one. */
@@ -390,7 +412,7 @@ static int thread_sampler_add_stack(struct thread_sampler *p, struct pystack *ps
                 t->changed_ns = clock_mono_ns();
             return 0;
         }
-        thread_sampler_new_epoch(p);
+        thread_sampler_new_epoch(p, ps);
     }
     return -1;
 }
@@ -425,6 +447,12 @@ static int thread_sampler_read(struct thread_sampler *p, struct pystack *ps,
     return 0;
 }
 
+static struct thread_sampler_state thread_sampler_state(const struct thread_sampler_thread *t,
+                                                        double timestamp, uint32_t weight) {
+    return (struct thread_sampler_state){
+        .timestamp = timestamp, .stack_id = t->stack_id, .weight = weight, .gil = t->gil, .gc = t->gc};
+}
+
 /* Make a sample from the thread's copy. */
 static void thread_sampler_take_copy(struct thread_sampler *p, struct pystack *ps,
                                      struct thread_sampler_thread *t, const struct pystack_self *copy) {
@@ -446,7 +474,10 @@ static void thread_sampler_take_copy(struct thread_sampler *p, struct pystack *p
     t->gil = copy->gil_state;
     t->gc = copy->gc_state;
     p->total_exact++;
-    thread_sampler_record(p, t, t->asked_at, 1);
+    if (p->timed)
+        t->spare = thread_sampler_state(t, t->asked_at, 1);
+    else
+        thread_sampler_record(p, t, t->asked_at, 1);
 }
 
 static void thread_sampler_collect_thread(struct thread_sampler *p, struct pystack *ps,
@@ -472,7 +503,7 @@ static void thread_sampler_collect_thread(struct thread_sampler *p, struct pysta
     t->asked = t->broken < THREAD_SAMPLER_MAX_BROKEN &&
                signal_sampler_is_running(t->py.tid, clock_thread_cpu_ns((pid_t)t->py.tid)) &&
                signal_sampler_ask(ps, &t->py, p->known);
-    if (t->asked || thread_sampler_read(p, ps, t) != 0)
+    if (t->asked || p->timed || thread_sampler_read(p, ps, t) != 0)
         return;
     t->torn = t->torn || t->broken >= THREAD_SAMPLER_MAX_BROKEN;
     thread_sampler_record(p, t, t->asked_at, 1);
@@ -547,19 +578,348 @@ static void thread_sampler_tick_thread(struct thread_sampler *p, struct pystack 
     thread_sampler_record(p, t, timestamp, on_cpu);
 }
 
+/* The mean time between the ticks of this batch. */
+static void thread_sampler_note_period(struct thread_sampler *p, uint64_t now, uint64_t wanted_ns) {
+    p->elapsed_ns += p->last_tick_ns ? now - p->last_tick_ns : wanted_ns;
+    p->last_tick_ns = now;
+    if (p->n_ticks)
+        p->period_us = (double)p->elapsed_ns / (double)p->n_ticks / 1e3;
+}
+
 void thread_sampler_tick(struct thread_sampler *p, struct pystack *ps, uint64_t wanted_ns) {
     uint64_t now = clock_mono_ns();
     double timestamp = clock_epoch_s();
     thread_sampler_collect(p, ps);
-    if (thread_sampler_read_clocks(p, ps, now, wanted_ns, timestamp) && thread_sampler_list(p, ps, now) != 0)
+    bool stale = thread_sampler_read_clocks(p, ps, now, wanted_ns, timestamp);
+    if (!p->waiting)
+        thread_sampler_record_pending(p);
+    if (stale)
+        thread_sampler_settle(p, ps);
+    if (stale && thread_sampler_list(p, ps, now) != 0)
         return;
-    p->elapsed_ns += p->last_tick_ns ? now - p->last_tick_ns : wanted_ns;
-    p->last_tick_ns = now;
     p->n_ticks++;
-    p->period_us = (double)p->elapsed_ns / (double)p->n_ticks / 1e3;
+    thread_sampler_note_period(p, now, wanted_ns);
     for (size_t i = 0; i < p->n_threads && clock_mono_ns() - now < THREAD_SAMPLER_TICK_NS; i++)
         if (p->threads[i].py.tid && !(p->waiting && p->threads[i].rested))
             thread_sampler_tick_thread(p, ps, &p->threads[i], timestamp);
+}
+
+/* ---- with timers ---- */
+
+static struct thread_sampler_state *thread_sampler_add_state(struct thread_sampler *p) {
+    if (p->n_states == p->cap_states &&
+        grow_array(&p->states, sizeof *p->states, p->n_states + 1, &p->cap_states) != 0)
+        return NULL;
+    return &p->states[p->n_states++];
+}
+
+/* The arguments of thread_sampler_take_record. */
+struct thread_sampler_taking {
+    struct thread_sampler *p;
+    struct pystack *ps;
+    struct thread_sampler_thread *t;
+};
+
+/* Decode a copy that the thread's timer has caused. */
+static void thread_sampler_take_record(void *arg, const struct pystack_self *copy, uint32_t weight) {
+    const struct thread_sampler_taking *w = arg;
+    struct thread_sampler *p = w->p;
+    struct thread_sampler_thread *t = w->t;
+    struct arena arena;
+    struct model_frame *frames = NULL;
+    bool truncated = false;
+    p->total_retried += copy->end == PYSTACK_SELF_BROKEN;
+    if (copy->end == PYSTACK_SELF_GONE)
+        p->listed_ns = 0;
+    p->undescribed |= copy->n_keys > 0;
+    arena_init(&arena, THREAD_SAMPLER_ARENA_BYTES);
+    ssize_t n = pystack_self_decode(w->ps, copy, p->known, &arena, &frames, &truncated, &p->unknown_frames);
+    int rc = n < 0 ? -1 : thread_sampler_add_stack(p, w->ps, t, frames, (size_t)n, truncated);
+    arena_fini(&arena);
+    struct thread_sampler_state *m = rc == 0 ? thread_sampler_add_state(p) : NULL;
+    if (!m)
+        return;
+    p->total_exact++;
+    t->looked = true;
+    t->torn = false;
+    t->gil = copy->gil_state;
+    t->gc = copy->gc_state;
+    *m = thread_sampler_state(t, p->epoch_s + (double)copy->taken_ns / 1e9, weight);
+}
+
+/* Collect what the thread has copied since the last drain, and read it if it is not on a CPU: it
+ * sleeps, or waits for one. */
+static void thread_sampler_read_timed(struct thread_sampler *p, struct pystack *ps,
+                                      struct thread_sampler_thread *t, double now_s) {
+    struct thread_sampler_taking w = {.p = p, .ps = ps, .t = t};
+    p->n_states = 0;
+    struct thread_sampler_state spare = t->spare;
+    t->spare.timestamp = 0;
+    struct thread_sampler_state *m = spare.timestamp > 0 ? thread_sampler_add_state(p) : NULL;
+    if (m)
+        *m = spare;
+    if (t->timer == SIGNAL_SAMPLER_TIMER_ON)
+        signal_sampler_drain(ps, &t->py, p->known, thread_sampler_take_record, &w);
+    t->rests = false;
+    if (t->cpu_now_ns == 0 || clock_thread_cpu_ns((pid_t)t->py.tid) != t->cpu_now_ns ||
+        thread_sampler_read(p, ps, t) != 0)
+        return;
+    t->looked = true;
+    t->rests = clock_thread_cpu_ns((pid_t)t->py.tid) == t->cpu_now_ns;
+    t->torn = t->torn && !t->rests;
+    if (t->rests)
+        t->rest = thread_sampler_state(t, now_s, 1);
+}
+
+/* The first reading of a thread. */
+static void thread_sampler_begin(struct thread_sampler *p, struct pystack *ps,
+                                 struct thread_sampler_thread *t, double now_s) {
+    t->cpu_ns = t->cpu_now_ns = clock_thread_cpu_ns((pid_t)t->py.tid);
+    t->owed = cost_pace_below_ns(&p->pace, CLOCK_NS_PER_S) / 1e9 - 0.5;
+    thread_sampler_read_timed(p, ps, t, now_s);
+}
+
+/* The share of `span_ns` that the thread was on a CPU; that of one that has ended is known from
+ * its copies alone. */
+static double thread_sampler_share(const struct thread_sampler *p, const struct thread_sampler_thread *t,
+                                   uint64_t span_ns) {
+    uint64_t cpu = t->cpu_now_ns - t->cpu_ns;
+    if (t->cpu_now_ns == 0) {
+        cpu = 0;
+        for (size_t i = 0; i < p->n_states; i++)
+            cpu += p->states[i].weight * t->timer_ns;
+    }
+    return span_ns == 0 ? 0 : cpu >= span_ns ? 1 : (double)cpu / (double)span_ns;
+}
+
+static struct thread_sampler_cell thread_sampler_cell(const struct thread_sampler_state *m, bool on_cpu,
+                                                      bool torn) {
+    return (struct thread_sampler_cell){
+        .stack_id = m->stack_id, .on_cpu = on_cpu, .gil = (uint8_t)m->gil, .gc = m->gc, .torn = torn};
+}
+
+/* Put `on` of the `n` ticks on a CPU, in the order of the copies and near their times. */
+static void thread_sampler_fill_on(const struct thread_sampler *p, const struct thread_sampler_thread *t,
+                                   struct thread_sampler_cell *cells, const double *times, size_t n,
+                                   size_t on, bool rested) {
+    uint64_t weights = 0, passed = 0;
+    size_t at = 0, m = 0;
+    for (size_t i = 0; i < p->n_states; i++)
+        weights += p->states[i].weight;
+    if (p->n_states == 0) {
+        /* it ran, and none of it was seen */
+        const struct thread_sampler_state last = thread_sampler_state(t, times[0], 1);
+        size_t from = !rested ? 0 : !t->rests ? n - on : (n - on) / 2;
+        for (size_t i = 0; i < on; i++)
+            cells[from + i] = thread_sampler_cell(&last, true, true);
+        return;
+    }
+    for (size_t q = 0; q < on; q++, at++) {
+        double wanted = ((double)q + 0.5) / (double)on * (double)weights;
+        while (m + 1 < p->n_states && (double)(passed + p->states[m].weight) <= wanted)
+            passed += p->states[m++].weight;
+        while (at < n - (on - q) && times[at] < p->states[m].timestamp)
+            at++;
+        cells[at] = thread_sampler_cell(&p->states[m], true, false);
+    }
+}
+
+/* The nearest of the drains at both ends of the time that found it off the CPU; without one the
+ * nearest copy. */
+static void thread_sampler_fill_off(const struct thread_sampler *p, const struct thread_sampler_thread *t,
+                                    struct thread_sampler_cell *cells, const double *times, size_t n,
+                                    const struct thread_sampler_state *before) {
+    double ended_s = p->n_states ? p->states[p->n_states - 1].timestamp : 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct thread_sampler_state *m = t->rests ? &t->rest : NULL;
+        if (cells[i].on_cpu == 1)
+            continue;
+        if (t->cpu_now_ns == 0 && times[i] > ended_s) {
+            cells[i].on_cpu = THREAD_SAMPLER_GONE;
+            continue;
+        }
+        if (before->timestamp > 0 && (!m || times[i] - before->timestamp < m->timestamp - times[i]))
+            m = before;
+        /* it was off it lately: most likely there */
+        if (!m && t->rest.timestamp > 0 && times[i] - t->rest.timestamp < THREAD_SAMPLER_NEAR_S)
+            m = &t->rest;
+        for (size_t k = 0; !m && k < p->n_states; k++)
+            if (k + 1 == p->n_states ||
+                p->states[k + 1].timestamp - times[i] > times[i] - p->states[k].timestamp)
+                m = &p->states[k];
+        struct thread_sampler_state last = thread_sampler_state(t, times[i], 1);
+        cells[i] = thread_sampler_cell(m ? m : &last, false, !m);
+    }
+}
+
+/* What the thread did at the `n` ticks since the last drain. */
+static void thread_sampler_fill(struct thread_sampler *p, struct pystack *ps, struct thread_sampler_thread *t,
+                                struct thread_sampler_cell *cells, const double *times, size_t n,
+                                uint64_t span_ns, double now_s) {
+    bool rested = t->rests;
+    uint32_t epoch = p->epoch;
+    struct thread_sampler_state before = {0};
+    if (rested)
+        before = t->rest;
+    thread_sampler_read_timed(p, ps, t, now_s);
+    double share = thread_sampler_share(p, t, span_ns), due = share * (double)n + t->owed;
+    size_t on = due < 0.5 ? 0 : due >= (double)n ? n : (size_t)(due + 0.5);
+    /* its clock is ahead of its timer, or of its answer: the next copy shows what it did */
+    double most = t->timer == SIGNAL_SAMPLER_TIMER_ON ? THREAD_SAMPLER_OWED : THREAD_SAMPLER_OWED_FIRST;
+    if (p->n_states == 0 && due < most && t->timer != SIGNAL_SAMPLER_TIMER_OFF)
+        on = 0;
+    t->owed = fmin(due - (double)on, most);
+    bool mixed = share > THREAD_SAMPLER_CALM && share < 1 - THREAD_SAMPLER_CALM &&
+                 now_s - t->rest.timestamp < THREAD_SAMPLER_LATELY_S;
+    p->drain_ns = mixed && p->drain_ns > THREAD_SAMPLER_MIXED_NS ? THREAD_SAMPLER_MIXED_NS : p->drain_ns;
+    for (size_t i = 0; i < n; i++)
+        cells[i].on_cpu = 0;
+    if (on)
+        thread_sampler_fill_on(p, t, cells, times, n, on, rested);
+    if (on < n)
+        thread_sampler_fill_off(p, t, cells, times, n, &before);
+    if (p->n_states && on == 0 && p->epoch == epoch)
+        t->spare = p->states[p->n_states - 1];
+}
+
+/* Record the ticks since the last drain, in order. */
+static void thread_sampler_record_cells(struct thread_sampler *p, const double *times, size_t n) {
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0; i < p->n_threads; i++) {
+            struct thread_sampler_thread t = p->threads[i];
+            const struct thread_sampler_cell *cell = t.cells >= 0 ? &p->cells[(size_t)t.cells * n + k] : NULL;
+            if (!t.py.tid || t.cells == THREAD_SAMPLER_SKIPPED ||
+                (cell ? cell->on_cpu == THREAD_SAMPLER_GONE : !t.looked))
+                continue;
+            t.native_id = t.merged_id = 0;
+            if (cell) {
+                t.stack_id = cell->stack_id;
+                t.gil = (enum model_gil)cell->gil;
+                t.gc = cell->gc;
+                t.torn = cell->torn;
+            }
+            thread_sampler_record(p, &t, times[k], cell ? cell->on_cpu : 0);
+        }
+}
+
+/* All clocks have been read: what threads did since the last drain. */
+static void thread_sampler_record_passed(struct thread_sampler *p, struct pystack *ps, uint64_t now,
+                                         double now_s) {
+    double times[THREAD_SAMPLER_PASSED];
+    size_t n = p->n_pending, rows = 0;
+    uint64_t span_ns = p->drained_ns ? now - p->drained_ns : 0;
+    uint32_t epoch = p->epoch;
+    if (n == 0 && p->drained_ns)
+        return;
+    memcpy(times, p->pending, n * sizeof times[0]);
+    p->n_pending = 0; /* a full trie is emptied on the way */
+    p->drained_ns = now;
+    p->epoch_s = clock_mono_to_epoch_s();
+    p->drain_ns = THREAD_SAMPLER_CALM_NS;
+    p->undescribed = false;
+    for (size_t i = 0; i < p->n_threads; i++) {
+        struct thread_sampler_thread *t = &p->threads[i];
+        t->cells = -1;
+        if (!t->py.tid || !t->cpu_ns || (!t->moved && t->rests && t->looked))
+            continue;
+        if (clock_mono_ns() - now > THREAD_SAMPLER_TICK_NS) {
+            t->cells = THREAD_SAMPLER_SKIPPED;
+            continue;
+        }
+        if (n && grow_array(&p->cells, sizeof *p->cells, (rows + 1) * n, &p->cap_cells) == 0) {
+            t->cells = (long)rows;
+            thread_sampler_fill(p, ps, t, &p->cells[rows++ * n], times, n, span_ns, now_s);
+        } else {
+            thread_sampler_read_timed(p, ps, t, now_s);
+        }
+        t->cpu_ns = t->cpu_now_ns;
+    }
+    if (p->undescribed && p->drain_ns > THREAD_SAMPLER_UNDESCRIBED_NS)
+        p->drain_ns = THREAD_SAMPLER_UNDESCRIBED_NS;
+    if (epoch == p->epoch) /* otherwise the numbers of the first stacks are no longer valid */
+        thread_sampler_record_cells(p, times, n);
+}
+
+/* A thread that runs and has no timer is asked; if it cannot be asked, it is read from here. */
+static void thread_sampler_ask_untimed(struct thread_sampler *p, struct pystack *ps,
+                                       struct thread_sampler_thread *t) {
+    if (t->asked || !signal_sampler_is_running(t->py.tid, t->cpu_now_ns))
+        return;
+    t->asked = signal_sampler_ask(ps, &t->py, p->known);
+    t->asked_at = clock_epoch_s();
+    if (!t->asked && !t->rests && thread_sampler_read(p, ps, t) == 0)
+        t->looked = t->torn = true;
+}
+
+/* Let threads that run copy themselves from now on; those without a timer are asked. */
+static void thread_sampler_set_timers(struct thread_sampler *p, struct pystack *ps, uint64_t now,
+                                      uint64_t wanted_ns) {
+    for (size_t i = 0; i < p->n_threads && clock_mono_ns() - now < THREAD_SAMPLER_TICK_NS; i++) {
+        struct thread_sampler_thread *t = &p->threads[i];
+        if (!t->py.tid || (!t->moved && t->rests))
+            continue;
+        /* drawn again now and then, so that they do not run in step with the job's loops */
+        if (t->timer != SIGNAL_SAMPLER_TIMER_ON || now - t->timer_drawn_ns > THREAD_SAMPLER_DRAW_NS) {
+            t->timer_ns = cost_pace_near_ns(&p->pace, wanted_ns);
+            t->timer_drawn_ns = now;
+        }
+        t->timer = signal_sampler_set_timer(ps, &t->py, p->known,
+                                            1 + cost_pace_below_ns(&p->pace, t->timer_ns), t->timer_ns);
+        if (t->timer == SIGNAL_SAMPLER_TIMER_ON)
+            continue;
+        thread_sampler_ask_untimed(p, ps, t); /* one that waits for a CPU, too */
+        t->untimed_ns = t->untimed_ns ? t->untimed_ns : now;
+        bool soon = t->asked || (t->timer == SIGNAL_SAMPLER_TIMER_LATER &&
+                                 now - t->untimed_ns < THREAD_SAMPLER_PATIENCE_NS);
+        if (soon && p->drain_ns > wanted_ns)
+            p->drain_ns = wanted_ns > THREAD_SAMPLER_LATER_NS ? wanted_ns : THREAD_SAMPLER_LATER_NS;
+    }
+}
+
+void thread_sampler_drain(struct thread_sampler *p, struct pystack *ps, uint64_t wanted_ns) {
+    uint64_t now = clock_mono_ns();
+    double now_s = clock_epoch_s();
+    thread_sampler_collect(p, ps);
+    bool stale = thread_sampler_read_clocks(p, ps, now, wanted_ns, now_s);
+    thread_sampler_note_period(p, now, wanted_ns);
+    thread_sampler_record_passed(p, ps, now, now_s);
+    if ((stale || p->listed_ns == 0) && thread_sampler_list(p, ps, now) != 0)
+        return;
+    for (size_t i = 0; i < p->n_threads && clock_mono_ns() - now < THREAD_SAMPLER_TICK_NS; i++)
+        if (p->threads[i].py.tid && !p->threads[i].cpu_ns)
+            thread_sampler_begin(p, ps, &p->threads[i], now_s);
+    thread_sampler_set_timers(p, ps, now, wanted_ns);
+}
+
+void thread_sampler_settle(struct thread_sampler *p, struct pystack *ps) {
+    uint64_t now = clock_mono_ns();
+    if (!p->n_pending)
+        return;
+    thread_sampler_read_active(p, now);
+    thread_sampler_scan_idle(p, false, now);
+    if (!p->timed) {
+        thread_sampler_record_pending(p);
+    } else if (ps) {
+        thread_sampler_note_period(p, now, 0);
+        thread_sampler_record_passed(p, ps, now, clock_epoch_s());
+    }
+    p->n_pending = 0;
+}
+
+void thread_sampler_set_timed(struct thread_sampler *p, struct pystack *ps, bool timed) {
+    if (timed == p->timed)
+        return;
+    thread_sampler_settle(p, ps);
+    p->timed = timed;
+    p->drained_ns = 0;
+    for (size_t i = 0; i < p->n_threads; i++) {
+        struct thread_sampler_thread *t = &p->threads[i];
+        t->timer = SIGNAL_SAMPLER_TIMER_OFF;
+        t->rests = false;
+        t->rest.timestamp = t->spare.timestamp = t->owed = 0;
+    }
+    if (!timed)
+        signal_sampler_stop_timers();
 }
 
 uint64_t thread_sampler_idle_ns(const struct thread_sampler *p) {
@@ -573,9 +933,11 @@ uint64_t thread_sampler_idle_ns(const struct thread_sampler *p) {
     return now - p->moved_ns;
 }
 
-void thread_sampler_pass(struct thread_sampler *p, double timestamp) {
-    if (p->n_pending == THREAD_SAMPLER_PASSED)
-        thread_sampler_settle(p);
+void thread_sampler_pass(struct thread_sampler *p, struct pystack *ps, double timestamp) {
+    if (p->n_pending == THREAD_SAMPLER_PASSED) {
+        thread_sampler_settle(p, ps);
+        p->n_pending = 0;
+    }
     for (size_t i = 0; p->n_pending == 0 && i < p->n_threads; i++)
         p->threads[i].rested = !p->threads[i].active;
     p->pending[p->n_pending++] = timestamp;

@@ -6,9 +6,15 @@
  * is read. That also holds in retrospect, so with many idle threads several ticks share a reading,
  * and their samples are recorded then. A running thread is asked for its own frames
  * (signal_sampler.h), and its sample is available at the next tick; a thread that ran and sleeps
- * is read from here, because it does not move. Stacks become numbers of a trie; when that is
- * full, the collected samples are sent, all numbers are forgotten and the epoch counts up.
- * Belongs to the sampler's thread.
+ * is read from here, because it does not move.
+ *
+ * With timers on the threads' CPU clocks (`timed`) running threads copy themselves, and ticks need no
+ * wake-up: all since the last drain are recorded at the next one. How many of them a thread spent
+ * on a CPU is what its clock says, and its stacks at those are its copies; at the others it has
+ * the stack in which the nearest drain found it off the CPU.
+ *
+ * Stacks become numbers of a trie; when that is full, the collected samples are sent, all numbers
+ * are forgotten and the epoch counts up. Belongs to the sampler's thread.
  */
 #ifndef AGENT_SAMPLER_THREAD_SAMPLER_H
 #define AGENT_SAMPLER_THREAD_SAMPLER_H
@@ -18,7 +24,9 @@
 #include <stdint.h>
 
 #include "agent/server/queue.h"
+#include "agent/sampler/signal_sampler.h"
 #include "base/clock.h"
+#include "base/cost.h"
 #include "base/model.h"
 #include "base/trie.h"
 #include "pystack/pystack.h"
@@ -26,8 +34,26 @@
 /* ticks in a row without a check of idle threads */
 #define THREAD_SAMPLER_PENDING 4
 #define THREAD_SAMPLER_WAIT_NS (50 * CLOCK_NS_PER_MS) /* and their maximum duration */
-#define THREAD_SAMPLER_PASSED 32                      /* ticks in a row that are skipped in sleep */
+#define THREAD_SAMPLER_PASSED 256                     /* ticks in a row that are skipped in sleep */
 #define THREAD_SAMPLER_BATCH 8000                     /* samples */
+
+/* What a thread did at one time. */
+struct thread_sampler_state {
+    double timestamp; /* 0: there is none */
+    uint32_t stack_id;
+    uint32_t weight; /* of a copy: expiries of the timer */
+    enum model_gil gil;
+    int8_t gc;
+};
+
+/* A thread at one tick. */
+struct thread_sampler_cell {
+    uint32_t stack_id;
+    int8_t on_cpu;
+    uint8_t gil;
+    int8_t gc;
+    bool torn;
+};
 
 struct thread_sampler_thread {
     struct pystack_thread py; /* name is NULL: see below */
@@ -48,7 +74,16 @@ struct thread_sampler_thread {
     uint32_t stack_id;
     uint64_t changed_ns;           /* when it was first found in this state */
     uint32_t native_id, merged_id; /* as in struct model_sample */
-    char *name;                    /* owned; NULL if unknown */
+    /* with timers: */
+    enum signal_sampler_timer timer;
+    uint64_t timer_ns, timer_drawn_ns; /* its interval, and when that was drawn */
+    uint64_t untimed_ns;               /* when it was first found to run without one */
+    bool rests;                        /* it was off the CPU at the last drain */
+    struct thread_sampler_state rest;  /* the last drain that found it so */
+    struct thread_sampler_state spare; /* a copy for which there was no tick yet */
+    double owed;                       /* ticks on a CPU by its clock, less those recorded */
+    long cells;                        /* its row of cells at this drain; -1: it slept all the time */
+    char *name;                        /* owned; NULL if unknown */
     char native_name[16];
     uint64_t names_at_ns; /* when the native name was read */
     uint64_t names;       /* value of profile.names at the last change of a name */
@@ -78,9 +113,19 @@ struct thread_sampler {
     uint64_t last_tick_ns, elapsed_ns, n_ticks; /* of this batch */
     double period_us;                           /* mean time between its ticks */
     bool exact;                                 /* running threads are asked */
-    bool native;                                /* native frames are collected too: */
-    bool native_sent;                           /* unmerged, for clients that can merge them */
-    bool native_kept;                           /* and merged, for the tables */
+    bool timed;                                 /* or copy themselves by timers */
+    uint64_t drain_ns;                          /* time until the next drain should be made */
+    uint64_t drained_ns;                        /* when all clocks were read for the last drain */
+    double epoch_s;                             /* at that drain: see clock_mono_to_epoch_s */
+    struct cost_pace pace;                      /* draws the intervals of timers */
+    struct thread_sampler_state *states;        /* of one thread, since the last drain */
+    size_t n_states, cap_states;
+    struct thread_sampler_cell *cells; /* threads that ran x ticks, of one drain */
+    size_t cap_cells;
+    bool undescribed; /* a copy had code that was not known */
+    bool native;      /* native frames are collected too: */
+    bool native_sent; /* unmerged, for clients that can merge them */
+    bool native_kept; /* and merged, for the tables */
     /* THREAD_SAMPLER_NATIVE_FRAMES; NULL if never used */
     struct model_frame *joined;
     struct thread_sampler_merge *merge; /* NULL if nothing was ever merged */
@@ -105,21 +150,29 @@ void thread_sampler_set_native(struct thread_sampler *p, struct pystack *ps, boo
 
 /* Start without stacks: the collected samples are sent, all numbers are forgotten, every stack
  * is read again. */
-void thread_sampler_new_epoch(struct thread_sampler *p);
+void thread_sampler_new_epoch(struct thread_sampler *p, struct pystack *ps);
 
 /* Sample all Python threads; `wanted_ns` is the mean time between ticks. */
 void thread_sampler_tick(struct thread_sampler *p, struct pystack *ps, uint64_t wanted_ns);
+
+/* Use timers, or no longer. The ticks that were passed are recorded first. */
+void thread_sampler_set_timed(struct thread_sampler *p, struct pystack *ps, bool timed);
+
+/* With timers: record the ticks passed since the last drain. `wanted_ns` is the mean time between
+ * ticks, and between the copies of a thread that runs. p->drain_ns is then the time until the next
+ * drain. */
+void thread_sampler_drain(struct thread_sampler *p, struct pystack *ps, uint64_t wanted_ns);
 
 /* For how long nobody has run; 0 if somebody did lately. Otherwise ticks may be skipped in sleep
  * and recorded later by thread_sampler_pass. */
 uint64_t thread_sampler_idle_ns(const struct thread_sampler *p);
 
 /* Record a skipped tick, before the next thread_sampler_tick. */
-void thread_sampler_pass(struct thread_sampler *p, double timestamp);
+void thread_sampler_pass(struct thread_sampler *p, struct pystack *ps, double timestamp);
 
-/* Check whether idle threads ran at the pending ticks, and record these ticks. Called before a
- * batch is sent. */
-void thread_sampler_settle(struct thread_sampler *p);
+/* Check whether threads ran at the pending ticks, and record these ticks. Called before a batch
+ * is sent. `ps` NULL: the ticks are lost. */
+void thread_sampler_settle(struct thread_sampler *p, struct pystack *ps);
 
 /* Put into a snapshot for how long the samples of each thread have found the same stack. */
 void thread_sampler_put_same(const struct thread_sampler *p, struct model_snapshot *s);
