@@ -143,7 +143,7 @@ def both():
     after = j.do("list(spent)")
     counts = [sum(s["frames"][0] == name for s in samples if not s["torn"]) for name in ("one", "three")]
     true = (after[0] - before[0]) / (sum(after) - sum(before))
-    assert sum(counts) > 100 * SECONDS / 4
+    assert sum(counts) > 100
     # of 1,200 samples the deviation is 1.3 %, of 6,000 0.6 %
     assert abs(counts[0] / sum(counts) - true) < (0.01 if LONG else 0.05), (counts, true)
 
@@ -153,9 +153,11 @@ def test_timers_that_are_refused_are_done_without(job):
     j.do("spawn('hot', hot_loop)")
     j.do("[__import__('resource').setrlimit(__import__('resource').RLIMIT_SIGPENDING, (0, 0)), 1][1]")
     with Client(j.start()) as client:
-        samples = Watch(client, 100).of("hot", 150)
+        watch = Watch(client, 100)
+        watch.until(lambda: client.call("status")["note"], "the note")
         status = client.call("status")
-    assert not timers_of(j.pid)
+        samples = watch.of("hot", len(watch.profile.samples) + 150)[-150:]
+        assert not timers_of(j.pid)
     assert status["sampling"] == "exact" and "timer" in status["note"], status["note"]
     assert sum(s["torn"] for s in samples) < len(samples) / 5
 

@@ -8,7 +8,7 @@ from conftest import wait_until
 from training_job import training_job  # noqa: F401
 
 RATE = 50
-SLACK = 8.0 / RATE  # s: intervals between samples are not all alike, some are much longer than the mean
+SLACK = 12.0 / RATE  # s: on a busy machine a thread is seen at intervals that are much longer than the mean
 
 
 @pytest.mark.timeout(240)

@@ -214,7 +214,7 @@ static size_t known_sample_timed(struct arena *arena) {
     }
     (void)nanosleep(&pause, NULL);
     for (size_t i = 0; i < known.n_threads; i++)
-        (void)signal_sampler_drain(known.ps, &known.threads[i], &known.codes, known_take_record, &w);
+        (void)signal_sampler_drain(&known.threads[i], known_take_record, &w);
     return w.n;
 }
 

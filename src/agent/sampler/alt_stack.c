@@ -14,19 +14,22 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ 51 /* since Linux 5.14: asm/auxvec.h */
 #endif
 #define ALT_STACK_MAX 256
+#define ALT_STACK_FULL_NS CLOCK_NS_PER_S /* and is not looked for so soon again */
 #define ALT_STACK_GUARD 4096U
 /* Handlers of the job with SA_ONSTACK run on it, too; a Go runtime uses what it finds for its own
  * and needs 32 KiB. What is not touched costs nothing. */
 #define ALT_STACK_BYTES ((size_t)128 * 1024)
 #define ALT_STACK_TOUCHED 16384U
-/* what our handler needs beside the kernel's frame; a stack of SIGSTKSZ has it */
-#define ALT_STACK_HANDLER 4096U
+/* What handlers need beside the kernel's frames: ours, and one of the job below it. The stack that
+ * faulthandler makes has it. */
+#define ALT_STACK_HANDLERS 4096U
 /* the frame with the complete state of a processor, including AMX, where the kernel does not tell */
 #define ALT_STACK_FRAME_UNKNOWN 16384U
 /* At the lowest address, where nothing gets: whoever unmaps the stack of a thread that ends (some
@@ -39,7 +42,8 @@ static struct alt_stacks {
         uint8_t *memory;
     } items[ALT_STACK_MAX];
     size_t n;
-    size_t needed; /* of a stack that is not ours */
+    size_t needed;    /* of a stack that is not ours */
+    uint64_t full_ns; /* when none was free; 0: one was */
 } alt_stacks;
 
 static bool alt_stack_is_gone(int64_t tid) {
@@ -77,8 +81,9 @@ static struct alt_stack *alt_stack_find_free(void) {
             continue;
         if (alt_stack_is_marked(s->memory))
             return s;
-        s->memory = alt_stack_map();
-        return s->memory ? s : NULL;
+        uint8_t *memory = alt_stack_map();
+        s->memory = memory ? memory : s->memory;
+        return memory ? s : NULL;
     }
     return NULL;
 }
@@ -86,11 +91,14 @@ static struct alt_stack *alt_stack_find_free(void) {
 void *alt_stack_of(int64_t tid) {
     if (!alt_stacks.needed) {
         size_t frame = getauxval(AT_MINSIGSTKSZ);
-        alt_stacks.needed = (frame ? frame : ALT_STACK_FRAME_UNKNOWN) + ALT_STACK_HANDLER;
+        alt_stacks.needed = 2 * (frame ? frame : ALT_STACK_FRAME_UNKNOWN) + ALT_STACK_HANDLERS;
     }
     for (size_t i = 0; i < alt_stacks.n; i++)
-        if (alt_stacks.items[i].tid == tid && alt_stacks.items[i].memory)
-            return alt_stacks.items[i].memory;
+        if (alt_stacks.items[i].tid == tid)
+            return alt_stack_is_marked(alt_stacks.items[i].memory) ? alt_stacks.items[i].memory : NULL;
+    uint64_t now = clock_mono_ns();
+    if (alt_stacks.full_ns && now - alt_stacks.full_ns < ALT_STACK_FULL_NS)
+        return NULL;
     struct alt_stack *s = alt_stack_find_free();
     if (!s && alt_stacks.n < ALT_STACK_MAX) {
         uint8_t *memory = alt_stack_map();
@@ -99,6 +107,7 @@ void *alt_stack_of(int64_t tid) {
         s = &alt_stacks.items[alt_stacks.n++];
         s->memory = memory;
     }
+    alt_stacks.full_ns = s ? 0 : now;
     if (!s)
         return NULL;
     s->tid = tid;

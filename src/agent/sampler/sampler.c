@@ -462,15 +462,35 @@ static void sampler_flush(void *arg) {
     spending_batch(&s->spending, cpu);
 }
 
-/* Record the ticks skipped in sleep so far. */
-static void sampler_pass_ticks(struct sampler *s) {
+#define SAMPLER_PAUSE_NS (3 * CLOCK_NS_PER_S) /* a drain is not so late unless the process stood still */
+
+/* With timers: draw the ticks since the last drain, however late this one is. The first of them if
+ * there was too long a pause: the process was stopped. */
+static size_t sampler_pass_timed(struct sampler *s, uint64_t now) {
+    double epoch_s = clock_mono_to_epoch_s();
+    size_t n = 0;
+    if (!s->next_tick_ns || now - s->drained_ns > SAMPLER_PAUSE_NS)
+        s->next_tick_ns = now;
+    for (; s->next_tick_ns < now && n < THREAD_SAMPLER_PASSED; n++) {
+        thread_sampler_pass(&s->profile, s->ps, epoch_s + (double)s->next_tick_ns / 1e9);
+        s->next_tick_ns += cost_pace_near_ns(&s->pace, s->mean_ns);
+    }
+    s->drained_ns = now;
+    return n;
+}
+
+/* Record the ticks skipped in sleep so far. Returns their number. */
+static size_t sampler_pass_ticks(struct sampler *s) {
     uint64_t now = clock_mono_ns();
+    if (s->profile.timed)
+        return sampler_pass_timed(s, now);
     double epoch_s = s->n_passed ? clock_mono_to_epoch_s() : 0;
     size_t n = 0;
     while (n < s->n_passed && s->passed_ns[n] <= now)
         thread_sampler_pass(&s->profile, s->ps, epoch_s + (double)s->passed_ns[n++] / 1e9);
     s->n_passed -= n;
     memmove(s->passed_ns, s->passed_ns + n, s->n_passed * sizeof s->passed_ns[0]);
+    return n;
 }
 
 #define SAMPLER_SLEEP_SHARE 20 /* of the time for which nobody has run already */
@@ -499,19 +519,17 @@ static uint64_t sampler_drain_interval(const struct sampler *s, double budget_pc
     return interval < SAMPLER_SLOWEST_NS ? interval : SAMPLER_SLOWEST_NS;
 }
 
-/* With timers all ticks are slept through until the next drain, which is made together with a batch
- * if one is due then. */
-static void sampler_draw_drain(struct sampler *s, uint64_t mean_ns, uint64_t drain_ns) {
-    uint64_t now = clock_mono_ns(), until = now + drain_ns, idle_until = sampler_sleep_until(s, now);
+/* With timers all ticks are slept through until the next drain, which is made together with a
+ * batch if one is due then. */
+static void sampler_draw_drain(struct sampler *s, uint64_t drain_ns) {
+    uint64_t now = clock_mono_ns(), until = now + cost_pace_near_ns(&s->pace, drain_ns);
+    uint64_t idle_until = sampler_sleep_until(s, now);
     until = idle_until > until ? idle_until : until;
-    if (s->always.listened && s->flush_due_ns < until + drain_ns / 4 && s->flush_due_ns > now)
+    /* not much earlier than drawn, which may be as late as the budget requires */
+    if (s->always.listened && s->flush_due_ns < until + drain_ns / 4 && s->flush_due_ns > now + drain_ns / 2)
         until = s->flush_due_ns;
-    s->n_passed = 0;
-    for (uint64_t next = now + cost_pace_below_ns(&s->pace, mean_ns);
-         next < until && s->n_passed < THREAD_SAMPLER_PASSED - 1;
-         next += cost_pace_near_ns(&s->pace, mean_ns))
-        s->passed_ns[s->n_passed++] = next;
-    s->tick_due_ns = s->n_passed == THREAD_SAMPLER_PASSED - 1 ? s->passed_ns[s->n_passed - 1] : until;
+    uint64_t latest = now + (THREAD_SAMPLER_PASSED - 1) * s->mean_ns;
+    s->tick_due_ns = until < latest ? until : latest;
 }
 
 /* Draw the times of the next ticks. While no thread runs, several ticks share one reading: the
@@ -553,28 +571,31 @@ static uint64_t sampler_tick_interval(struct sampler *s, uint64_t wanted_ns, dou
 static void sampler_set_timed(struct sampler *s, bool timed) {
     if (timed != s->profile.timed)
         s->spending.tick = s->spending.drain = (struct cost){0};
+    s->next_tick_ns = timed == s->profile.timed ? s->next_tick_ns : 0;
+    s->n_passed = timed ? 0 : s->n_passed;
     thread_sampler_set_timed(&s->profile, s->ps, timed);
 }
 
 static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) {
     uint64_t wanted = (uint64_t)(1e9 / plan->sample_hz);
-    size_t n_ticks = s->n_passed;
+    size_t n_ticks = 0;
     struct pystack *ps = sampler_pystack(s);
     spending_begin(&s->spending, sampler_signals_ns(s));
     if (ps)
         sampler_choose_mode(s, plan->gentle);
     if (ps) {
         sampler_set_timed(s, sampler_wants_timers(s, plan));
-        sampler_pass_ticks(s);
+        s->mean_ns = s->mean_ns > wanted ? s->mean_ns : wanted;
+        n_ticks = sampler_pass_ticks(s);
         thread_sampler_set_native(&s->profile, ps, plan->native_samples, plan->native_kept);
         signal_sampler_set_native(s->profile.native);
         if (s->profile.timed)
-            thread_sampler_drain(&s->profile, ps, wanted > s->mean_ns ? wanted : s->mean_ns);
+            thread_sampler_drain(&s->profile, ps, s->mean_ns);
         else
             thread_sampler_tick(&s->profile, ps, wanted);
     }
     if (s->profile.timed)
-        spending_drain(&s->spending, sampler_signals_ns(s), n_ticks - s->n_passed);
+        spending_drain(&s->spending, sampler_signals_ns(s), n_ticks);
     else
         spending_tick(&s->spending, sampler_signals_ns(s));
     double snapshots = s->snapshot_cost.run_ns * plan->snapshot_hz / 1e9 * 100.0;
@@ -587,7 +608,7 @@ static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) 
     uint64_t drain_ns = sampler_drain_interval(s, budget);
     double drains = s->spending.drain.run_ns / (double)drain_ns * 100.0;
     s->mean_ns = sampler_tick_interval(s, wanted, sampler_budget_left(budget, drains));
-    sampler_draw_drain(s, s->mean_ns, drain_ns);
+    sampler_draw_drain(s, drain_ns);
 }
 
 /* After the last batch: a client with this answer has all samples. */
@@ -707,6 +728,7 @@ static void sampler_retune(struct sampler *s, const struct sampler_plan *plan) {
         mailbox_set_first(s->mailbox, 0);
         pthread_mutex_unlock(&s->mailbox->lock);
         s->profile.last_tick_ns = 0;
+        s->mean_ns = 0;
     }
     if (plan->always.fresh) { /* what was refused before may be allowed now */
         s->exact_off = false;
@@ -932,6 +954,7 @@ static void sampler_plan_samples(struct sampler *s, struct sampler_plan *plan, u
         }
         s->tick_due_ns = s->flush_due_ns = SAMPLER_NEVER;
         s->n_passed = 0;
+        s->next_tick_ns = 0;
         s->stretched_samples = false;
         s->mailbox->status.of.stretched = s->stretched_snapshots;
         s->mailbox->status.of.kept_hz = NAN;

@@ -65,6 +65,8 @@ struct sampler {
     struct err exact_error;
     char timers_off[160]; /* why no timers are used, likewise; "" if they may be */
     uint64_t mean_ns;     /* between ticks, as the budget allows */
+    /* with timers: the next tick to be recorded, 0 unknown; and the time of the last drain */
+    uint64_t next_tick_ns, drained_ns;
     bool stretched_snapshots, stretched_samples;
     struct background always;
     struct training training;

@@ -36,8 +36,10 @@
 #define SIGNAL_SAMPLER_TRIES 9
 /* counted as our memory, for each slot in use */
 #define SIGNAL_SAMPLER_TOUCHED (sizeof(struct pystack_self))
-/* of copies that wait to be drained: a quarter of a second of deep stacks at 100 Hz */
-#define SIGNAL_SAMPLER_RECORDS ((size_t)256 * 1024)
+/* of copies that wait to be drained: a second of stacks of 150 frames at 100 Hz */
+#define SIGNAL_SAMPLER_RECORDS ((size_t)512 * 1024)
+/* so many slots may belong to a timer: snapshots need some, too */
+#define SIGNAL_SAMPLER_TIMERS (SIGNAL_SAMPLER_SLOTS - 8)
 /* a thread that has not run for so long leaves its slot to another that runs */
 #define SIGNAL_SAMPLER_UNUSED_NS (5 * CLOCK_NS_PER_S)
 
@@ -75,9 +77,10 @@ struct signal_sampler_slot {
     /* written by the handler: the thread's alternative stack (enum alt_stack_state, atomic), and
      * what waits to be drained (while it is RUNNING) */
     uint8_t alt;
-    uint32_t n_records;
-    size_t records_used; /* bytes */
-    size_t records_most; /* bytes that were used so far */
+    bool alt_given;           /* it was given alt_memory */
+    uint32_t n_records, lost; /* lost: expiries for which there was no room */
+    size_t records_used;      /* bytes */
+    size_t records_most;      /* bytes that were used so far */
 };
 
 /* A disposition in the kernel's format (struct sigaction of the kernel): libc adds a flag to
@@ -141,6 +144,7 @@ static void signal_sampler_keep_copy(struct signal_sampler_slot *slot, uint32_t 
                                       .gc_state = s->gc_state};
     if (SIGNAL_SAMPLER_RECORDS - slot->records_used < sizeof r + frames + keys) {
         __atomic_add_fetch(&exact.missed, weight, __ATOMIC_RELAXED);
+        slot->lost += weight;
         return;
     }
     uint8_t *to = signal_sampler_records(slot) + slot->records_used;
@@ -179,6 +183,16 @@ static bool signal_sampler_begin_timed(struct signal_sampler_slot *slot, int64_t
     return true;
 }
 
+/* Note the thread's alternative stack, and give it one: once, because who takes ours away may
+ * have unmapped it. */
+static void signal_sampler_give_stack(struct signal_sampler_slot *slot, void *context) {
+    enum alt_stack_state state = alt_stack_install(slot->alt_given ? NULL : slot->alt_memory, context);
+    if (state == ALT_STACK_NONE && slot->alt_given)
+        state = ALT_STACK_SMALL;
+    slot->alt_given |= slot->alt_memory != NULL;
+    __atomic_store_n(&slot->alt, (uint8_t)state, __ATOMIC_RELAXED);
+}
+
 /* Copy for every request to this thread, and for its timer. The kernel drops a signal while the
  * same one is pending, so each answers all requests; a signal that arrives after its request was
  * withdrawn finds none. */
@@ -199,7 +213,7 @@ static void signal_sampler_answer(const siginfo_t *info, void *context) {
         }
         if (!asked && slot != timed)
             continue;
-        __atomic_store_n(&slot->alt, (uint8_t)alt_stack_install(slot->alt_memory, context), __ATOMIC_RELAXED);
+        signal_sampler_give_stack(slot, context);
         pystack_self_copy(slot->self);
         if (slot->self->native)
             native_copy_context(slot->self->native, context, exact.pid);
@@ -240,6 +254,7 @@ static void *signal_sampler_map(size_t size) {
     if (p == MAP_FAILED)
         return NULL;
     madvise(p, size, MADV_DONTFORK);
+    madvise(p, size, MADV_NOHUGEPAGE); /* a huge page would be touched for the little that is used */
     return p;
 }
 
@@ -455,10 +470,20 @@ static struct signal_sampler_slot *signal_sampler_find(const struct pystack_thre
     return NULL;
 }
 
+/* The answer in this slot is not needed any longer. */
+static void signal_sampler_free_done(struct signal_sampler_slot *slot) {
+    if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SIGNAL_SAMPLER_DONE)
+        return;
+    slot->unwanted = false;
+    signal_sampler_unask(slot);
+    __atomic_store_n(&slot->state, SIGNAL_SAMPLER_FREE, __ATOMIC_RELEASE);
+}
+
 /* True if the slot may be given to another thread. */
 static bool signal_sampler_is_spare(const struct signal_sampler_slot *slot, uint64_t now) {
-    return __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SIGNAL_SAMPLER_FREE &&
-           (!slot->timer || now - slot->used_ns > SIGNAL_SAMPLER_UNUSED_NS);
+    uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
+    bool is_free = state == SIGNAL_SAMPLER_FREE || (state == SIGNAL_SAMPLER_DONE && slot->unwanted);
+    return is_free && (!slot->timer || now - slot->used_ns > SIGNAL_SAMPLER_UNUSED_NS);
 }
 
 /* The thread's slot, or the free one that was unused for the longest time. NULL if none is free. */
@@ -474,6 +499,7 @@ static struct signal_sampler_slot *signal_sampler_take(const struct pystack_thre
     if (!slot)
         return NULL;
     signal_sampler_stop_timer(slot);
+    signal_sampler_free_done(slot);
     if (!signal_sampler_own(slot))
         return NULL;
     size_t i = (size_t)(slot - exact.slots);
@@ -554,10 +580,14 @@ bool signal_sampler_ask(struct pystack *ps, const struct pystack_thread *t,
     __atomic_store_n(&slot->state, SIGNAL_SAMPLER_SENT, __ATOMIC_RELEASE);
     __atomic_or_fetch(&exact.asked, signal_sampler_bit(slot), __ATOMIC_RELEASE);
     if (signal_sampler_send(slot) != 0) {
-        signal_sampler_unask(slot);
-        __atomic_store_n(&slot->state, SIGNAL_SAMPLER_FREE, __ATOMIC_RELEASE);
-        exact.stats->refused++;
-        return false;
+        uint32_t from = SIGNAL_SAMPLER_SENT;
+        /* unless another signal, of its timer, has made it answer */
+        if (__atomic_compare_exchange_n(&slot->state, &from, SIGNAL_SAMPLER_FREE, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+            signal_sampler_unask(slot);
+            exact.stats->refused++;
+            return false;
+        }
     }
     exact.stats->sent++;
     return true;
@@ -620,8 +650,7 @@ void signal_sampler_release(const struct pystack_thread *t) {
     if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SIGNAL_SAMPLER_DONE)
         return;
     slot->filtered = slot->filtered || slot->self->end == PYSTACK_SELF_REFUSED;
-    signal_sampler_unask(slot);
-    __atomic_store_n(&slot->state, SIGNAL_SAMPLER_FREE, __ATOMIC_RELEASE);
+    signal_sampler_free_done(slot);
 }
 
 void signal_sampler_forget(const struct pystack_thread *t) {
@@ -656,13 +685,23 @@ static int signal_sampler_start_timer(struct pystack *ps, struct signal_sampler_
     slot->interval_ns = 0;
     signal_sampler_disown(slot);
     int timer = thread_timer_create(slot->tid, SIGNAL_SAMPLER_SIGNAL, (int)(slot - exact.slots));
+    if (timer < 0 && clock_thread_cpu_ns((pid_t)slot->tid) == 0)
+        return -1; /* the thread has just ended */
     if (timer < 0) {
         snprintf(exact.timer_error, sizeof exact.timer_error,
                  "a timer on a thread's CPU clock was refused: %s", strerror(errno));
         return -1;
     }
     __atomic_store_n(&slot->timer, timer + 1, __ATOMIC_SEQ_CST);
+    slot->used_ns = clock_mono_ns();
     return 0;
+}
+
+static size_t signal_sampler_count_timers(void) {
+    size_t n = 0;
+    for (size_t i = 0; i < SIGNAL_SAMPLER_SLOTS; i++)
+        n += exact.slots[i].timer != 0;
+    return n;
 }
 
 enum signal_sampler_timer signal_sampler_set_timer(struct pystack *ps, const struct pystack_thread *t,
@@ -671,9 +710,12 @@ enum signal_sampler_timer signal_sampler_set_timer(struct pystack *ps, const str
     uint64_t now = clock_mono_ns();
     struct signal_sampler_slot *slot =
         exact.armed && t->tid != exact.left_out ? signal_sampler_take(t, now) : NULL;
-    if (!slot || !signal_sampler_map_records())
+    if (!slot || (!slot->timer && signal_sampler_count_timers() >= SIGNAL_SAMPLER_TIMERS))
         return SIGNAL_SAMPLER_TIMER_OFF;
-    slot->used_ns = now;
+    if (!signal_sampler_map_records()) {
+        snprintf(exact.timer_error, sizeof exact.timer_error, "no memory for the copies that timers cause");
+        return SIGNAL_SAMPLER_TIMER_OFF;
+    }
     if (!slot->alt_memory)
         slot->alt_memory = alt_stack_of(t->tid);
     enum alt_stack_state alt = __atomic_load_n(&slot->alt, __ATOMIC_RELAXED);
@@ -711,11 +753,12 @@ static uint32_t signal_sampler_read_record(struct pystack_self *s, const uint8_t
     return r.weight;
 }
 
-size_t signal_sampler_drain(struct pystack *ps, const struct pystack_thread *t,
-                            const struct pystack_known *known,
+size_t signal_sampler_drain(const struct pystack_thread *t,
                             void (*take)(void *arg, const struct pystack_self *copy, uint32_t weight),
                             void *arg) {
     struct signal_sampler_slot *slot = exact.armed ? signal_sampler_find(t) : NULL;
+    if (slot && slot->unwanted) /* the answer came too late for who had asked */
+        signal_sampler_release(t);
     if (!slot || !slot->timer || !signal_sampler_own(slot))
         return 0;
     const uint8_t *from = exact.records + SIGNAL_SAMPLER_SLOTS * SIGNAL_SAMPLER_RECORDS;
@@ -723,12 +766,13 @@ size_t signal_sampler_drain(struct pystack *ps, const struct pystack_thread *t,
     if (slot->records_used > slot->records_most)
         slot->records_most = slot->records_used;
     memcpy((uint8_t *)(uintptr_t)from, signal_sampler_records(slot), slot->records_used);
-    slot->records_used = slot->n_records = 0;
-    pystack_self_prepare(ps, slot->self, t, known);
+    uint32_t lost = slot->lost;
+    slot->records_used = slot->n_records = slot->lost = 0;
     slot->used_ns = n ? clock_mono_ns() : slot->used_ns;
     signal_sampler_disown(slot);
     for (size_t i = 0; i < n; i++) {
         uint32_t weight = signal_sampler_read_record(exact.drained, &from);
+        weight += i + 1 == n ? lost : 0;
         slot->filtered = slot->filtered || exact.drained->end == PYSTACK_SELF_REFUSED;
         take(arg, exact.drained, weight);
     }

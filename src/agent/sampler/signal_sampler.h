@@ -107,8 +107,7 @@ void signal_sampler_stop_timers(void);
 
 /* Take the copies that the thread's timer has caused so far, oldest first; `*copy` is valid within
  * the call of `take`, `weight` is the number of expiries that it stands for. Returns their number. */
-size_t signal_sampler_drain(struct pystack *ps, const struct pystack_thread *t,
-                            const struct pystack_known *known,
+size_t signal_sampler_drain(const struct pystack_thread *t,
                             void (*take)(void *arg, const struct pystack_self *copy, uint32_t weight),
                             void *arg);
 

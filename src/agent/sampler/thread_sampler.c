@@ -40,8 +40,8 @@
 #define THREAD_SAMPLER_CALM_NS (250 * CLOCK_NS_PER_MS)
 /* if a thread is on a CPU and off it, for its stacks when it is off, */
 #define THREAD_SAMPLER_MIXED_NS (40 * CLOCK_NS_PER_MS)
-/* while code is new, which each copy describes until it was seen, */
-#define THREAD_SAMPLER_UNDESCRIBED_NS (50 * CLOCK_NS_PER_MS)
+/* while code is new, which each copy describes until it was seen, or threads come and go, */
+#define THREAD_SAMPLER_BUSY_NS (50 * CLOCK_NS_PER_MS)
 /* and while a thread that runs has no timer yet */
 #define THREAD_SAMPLER_LATER_NS (10 * CLOCK_NS_PER_MS)
 #define THREAD_SAMPLER_PATIENCE_NS (2 * CLOCK_NS_PER_S) /* which it must have after so long */
@@ -50,12 +50,11 @@
 /* what a drain found it doing off the CPU it did before and after, for at most so long */
 #define THREAD_SAMPLER_NEAR_S 0.1
 #define THREAD_SAMPLER_DRAW_NS CLOCK_NS_PER_S
-/* ticks of a thread on a CPU that wait for a copy of it, */
+/* ticks of a thread on a CPU that wait for a copy of it */
 #define THREAD_SAMPLER_OWED 5.0
-#define THREAD_SAMPLER_OWED_FIRST 25.0 /* while it has no timer yet */
 /* instead of a row of cells: there was no time for the thread */
 #define THREAD_SAMPLER_SKIPPED (-2)
-#define THREAD_SAMPLER_GONE 2 /* on_cpu of a cell: the thread has ended by then */
+#define THREAD_SAMPLER_GONE 2 /* on_cpu of a cell: the thread has ended by then, or nothing is known of it */
 
 int thread_sampler_init(struct thread_sampler *p, void (*flush)(void *arg), void *arg) {
     *p = (struct thread_sampler){.epoch = 1, .flush = flush, .arg = arg};
@@ -147,7 +146,7 @@ static void thread_sampler_name(struct thread_sampler *p, struct thread_sampler_
 /* Threads that are gone: clients of this batch still need their names. */
 static void thread_sampler_keep_dead(struct thread_sampler *p) {
     for (size_t i = 0; i < p->n_threads; i++) {
-        if (!p->threads[i].kept && (p->threads[i].asked || p->threads[i].timer == SIGNAL_SAMPLER_TIMER_ON))
+        if (!p->threads[i].kept)
             signal_sampler_forget(&p->threads[i].py);
         if (p->threads[i].kept || !p->threads[i].looked)
             continue;
@@ -382,6 +381,7 @@ void thread_sampler_new_epoch(struct thread_sampler *p, struct pystack *ps) {
     for (size_t i = 0; i < p->n_threads; i++) {
         struct thread_sampler_thread *t = &p->threads[i];
         t->looked = t->rests = false;
+        t->stack_id = t->native_id = t->merged_id = 0;
         t->rest.timestamp = t->spare.timestamp = 0;
     }
 }
@@ -637,8 +637,11 @@ static void thread_sampler_take_record(void *arg, const struct pystack_self *cop
     int rc = n < 0 ? -1 : thread_sampler_add_stack(p, w->ps, t, frames, (size_t)n, truncated);
     arena_fini(&arena);
     struct thread_sampler_state *m = rc == 0 ? thread_sampler_add_state(p) : NULL;
-    if (!m)
+    if (!m) {
+        t->looked = false;
+        t->stack_id = 0;
         return;
+    }
     p->total_exact++;
     t->looked = true;
     t->torn = false;
@@ -659,7 +662,7 @@ static void thread_sampler_read_timed(struct thread_sampler *p, struct pystack *
     if (m)
         *m = spare;
     if (t->timer == SIGNAL_SAMPLER_TIMER_ON)
-        signal_sampler_drain(ps, &t->py, p->known, thread_sampler_take_record, &w);
+        signal_sampler_drain(&t->py, thread_sampler_take_record, &w);
     t->rests = false;
     if (t->cpu_now_ns == 0 || clock_thread_cpu_ns((pid_t)t->py.tid) != t->cpu_now_ns ||
         thread_sampler_read(p, ps, t) != 0)
@@ -679,11 +682,17 @@ static void thread_sampler_begin(struct thread_sampler *p, struct pystack *ps,
     thread_sampler_read_timed(p, ps, t, now_s);
 }
 
+/* True if it should have its timer by now. */
+static bool thread_sampler_is_overdue(const struct thread_sampler_thread *t, uint64_t now) {
+    return t->untimed_ns && now - t->untimed_ns > THREAD_SAMPLER_PATIENCE_NS;
+}
+
 /* The share of `span_ns` that the thread was on a CPU; that of one that has ended is known from
  * its copies alone. */
 static double thread_sampler_share(const struct thread_sampler *p, const struct thread_sampler_thread *t,
                                    uint64_t span_ns) {
-    uint64_t cpu = t->cpu_now_ns - t->cpu_ns;
+    /* less than before: of another thread, to which the kernel has given this number */
+    uint64_t cpu = t->cpu_now_ns > t->cpu_ns ? t->cpu_now_ns - t->cpu_ns : 0;
     if (t->cpu_now_ns == 0) {
         cpu = 0;
         for (size_t i = 0; i < p->n_states; i++)
@@ -699,21 +708,12 @@ static struct thread_sampler_cell thread_sampler_cell(const struct thread_sample
 }
 
 /* Put `on` of the `n` ticks on a CPU, in the order of the copies and near their times. */
-static void thread_sampler_fill_on(const struct thread_sampler *p, const struct thread_sampler_thread *t,
-                                   struct thread_sampler_cell *cells, const double *times, size_t n,
-                                   size_t on, bool rested) {
+static void thread_sampler_fill_on(const struct thread_sampler *p, struct thread_sampler_cell *cells,
+                                   const double *times, size_t n, size_t on) {
     uint64_t weights = 0, passed = 0;
     size_t at = 0, m = 0;
     for (size_t i = 0; i < p->n_states; i++)
         weights += p->states[i].weight;
-    if (p->n_states == 0) {
-        /* it ran, and none of it was seen */
-        const struct thread_sampler_state last = thread_sampler_state(t, times[0], 1);
-        size_t from = !rested ? 0 : !t->rests ? n - on : (n - on) / 2;
-        for (size_t i = 0; i < on; i++)
-            cells[from + i] = thread_sampler_cell(&last, true, true);
-        return;
-    }
     for (size_t q = 0; q < on; q++, at++) {
         double wanted = ((double)q + 0.5) / (double)on * (double)weights;
         while (m + 1 < p->n_states && (double)(passed + p->states[m].weight) <= wanted)
@@ -724,31 +724,65 @@ static void thread_sampler_fill_on(const struct thread_sampler *p, const struct 
     }
 }
 
-/* The nearest of the drains at both ends of the time that found it off the CPU; without one the
- * nearest copy. */
+/* The same of a thread of which no copy was made: `on` ticks of an unknown stack; or nothing is
+ * said of them, while it waits for its timer. */
+static void thread_sampler_fill_unknown(const struct thread_sampler_thread *t,
+                                        struct thread_sampler_cell *cells, size_t n, size_t on, bool rested,
+                                        bool is_said) {
+    const struct thread_sampler_state last = thread_sampler_state(t, 0, 1);
+    size_t from = !rested ? 0 : !t->rests ? n - on : (n - on) / 2;
+    for (size_t i = 0; i < on; i++)
+        cells[from + i] = is_said && t->looked ? thread_sampler_cell(&last, true, true)
+                                               : (struct thread_sampler_cell){.on_cpu = THREAD_SAMPLER_GONE};
+}
+
+/* What is known of the thread off the CPU at `time_s`; NULL if nothing is. `before`: the drain at
+ * the beginning, if it found it so. */
+static const struct thread_sampler_state *thread_sampler_find_off(const struct thread_sampler *p,
+                                                                  const struct thread_sampler_thread *t,
+                                                                  const struct thread_sampler_state *before,
+                                                                  double time_s, bool hardly) {
+    const struct thread_sampler_state *m = t->rests ? &t->rest : NULL;
+    if (before->timestamp > 0 && (!m || time_s - before->timestamp < m->timestamp - time_s))
+        m = before;
+    bool same = before->timestamp > 0 && t->rests && before->stack_id == t->rest.stack_id;
+    if (m && (same || fabs(m->timestamp - time_s) < THREAD_SAMPLER_NEAR_S))
+        return m;
+    if (t->rest.timestamp > 0 && fabs(time_s - t->rest.timestamp) < THREAD_SAMPLER_NEAR_S)
+        return &t->rest;
+    /* one that is nearly always on a CPU has lost it for a moment where it ran */
+    for (size_t k = 0; hardly && k < p->n_states; k++)
+        if (k + 1 == p->n_states || p->states[k + 1].timestamp - time_s > time_s - p->states[k].timestamp)
+            return &p->states[k];
+    return NULL;
+}
+
+/* The ticks that are left: off the CPU. Until it ran for the first time, and since it did for the
+ * last time, it did what the drains at both ends found; in between what one of them found nearby.
+ * Else they are torn. */
 static void thread_sampler_fill_off(const struct thread_sampler *p, const struct thread_sampler_thread *t,
                                     struct thread_sampler_cell *cells, const double *times, size_t n,
-                                    const struct thread_sampler_state *before) {
+                                    const struct thread_sampler_state *before, double share) {
     double ended_s = p->n_states ? p->states[p->n_states - 1].timestamp : 0;
+    size_t first = 0, end = n;
+    while (first < n && !cells[first].on_cpu)
+        first++;
+    while (end > first && !cells[end - 1].on_cpu)
+        end--;
     for (size_t i = 0; i < n; i++) {
-        const struct thread_sampler_state *m = t->rests ? &t->rest : NULL;
-        if (cells[i].on_cpu == 1)
+        if (cells[i].on_cpu)
             continue;
-        if (t->cpu_now_ns == 0 && times[i] > ended_s) {
-            cells[i].on_cpu = THREAD_SAMPLER_GONE;
-            continue;
-        }
-        if (before->timestamp > 0 && (!m || times[i] - before->timestamp < m->timestamp - times[i]))
+        const struct thread_sampler_state *m = NULL;
+        if (first < n && i < first && before->timestamp > 0)
             m = before;
-        /* it was off it lately: most likely there */
-        if (!m && t->rest.timestamp > 0 && times[i] - t->rest.timestamp < THREAD_SAMPLER_NEAR_S)
+        else if (first < n && i >= end && t->rests)
             m = &t->rest;
-        for (size_t k = 0; !m && k < p->n_states; k++)
-            if (k + 1 == p->n_states ||
-                p->states[k + 1].timestamp - times[i] > times[i] - p->states[k].timestamp)
-                m = &p->states[k];
+        else
+            m = thread_sampler_find_off(p, t, before, times[i], share > 1 - THREAD_SAMPLER_CALM);
         struct thread_sampler_state last = thread_sampler_state(t, times[i], 1);
         cells[i] = thread_sampler_cell(m ? m : &last, false, !m);
+        if ((t->cpu_now_ns == 0 && times[i] > ended_s) || (!m && !t->looked))
+            cells[i].on_cpu = THREAD_SAMPLER_GONE;
     }
 }
 
@@ -764,20 +798,22 @@ static void thread_sampler_fill(struct thread_sampler *p, struct pystack *ps, st
     thread_sampler_read_timed(p, ps, t, now_s);
     double share = thread_sampler_share(p, t, span_ns), due = share * (double)n + t->owed;
     size_t on = due < 0.5 ? 0 : due >= (double)n ? n : (size_t)(due + 0.5);
-    /* its clock is ahead of its timer, or of its answer: the next copy shows what it did */
-    double most = t->timer == SIGNAL_SAMPLER_TIMER_ON ? THREAD_SAMPLER_OWED : THREAD_SAMPLER_OWED_FIRST;
-    if (p->n_states == 0 && due < most && t->timer != SIGNAL_SAMPLER_TIMER_OFF)
+    bool is_new = t->timer == SIGNAL_SAMPLER_TIMER_LATER && !thread_sampler_is_overdue(t, p->drained_ns);
+    /* its clock is ahead of its timer: the next copy shows what it did */
+    if (p->n_states == 0 && due < THREAD_SAMPLER_OWED && t->timer == SIGNAL_SAMPLER_TIMER_ON)
         on = 0;
-    t->owed = fmin(due - (double)on, most);
+    t->owed = is_new ? 0 : fmin(due - (double)on, THREAD_SAMPLER_OWED);
     bool mixed = share > THREAD_SAMPLER_CALM && share < 1 - THREAD_SAMPLER_CALM &&
                  now_s - t->rest.timestamp < THREAD_SAMPLER_LATELY_S;
-    p->drain_ns = mixed && p->drain_ns > THREAD_SAMPLER_MIXED_NS ? THREAD_SAMPLER_MIXED_NS : p->drain_ns;
-    for (size_t i = 0; i < n; i++)
-        cells[i].on_cpu = 0;
-    if (on)
-        thread_sampler_fill_on(p, t, cells, times, n, on, rested);
-    if (on < n)
-        thread_sampler_fill_off(p, t, cells, times, n, &before);
+    bool wanders = rested && t->rests && before.stack_id != t->rest.stack_id;
+    if ((mixed || wanders) && p->drain_ns > THREAD_SAMPLER_MIXED_NS)
+        p->drain_ns = THREAD_SAMPLER_MIXED_NS;
+    memset(cells, 0, n * sizeof *cells);
+    if (p->n_states)
+        thread_sampler_fill_on(p, cells, times, n, on);
+    else
+        thread_sampler_fill_unknown(t, cells, n, on, rested, !is_new);
+    thread_sampler_fill_off(p, t, cells, times, n, &before, share);
     if (p->n_states && on == 0 && p->epoch == epoch)
         t->spare = p->states[p->n_states - 1];
 }
@@ -824,6 +860,8 @@ static void thread_sampler_record_passed(struct thread_sampler *p, struct pystac
             continue;
         if (clock_mono_ns() - now > THREAD_SAMPLER_TICK_NS) {
             t->cells = THREAD_SAMPLER_SKIPPED;
+            t->cpu_ns = t->cpu_now_ns;
+            t->rests = false;
             continue;
         }
         if (n && grow_array(&p->cells, sizeof *p->cells, (rows + 1) * n, &p->cap_cells) == 0) {
@@ -834,8 +872,8 @@ static void thread_sampler_record_passed(struct thread_sampler *p, struct pystac
         }
         t->cpu_ns = t->cpu_now_ns;
     }
-    if (p->undescribed && p->drain_ns > THREAD_SAMPLER_UNDESCRIBED_NS)
-        p->drain_ns = THREAD_SAMPLER_UNDESCRIBED_NS;
+    if ((p->undescribed || thread_sampler_is_restless(p, now)) && p->drain_ns > THREAD_SAMPLER_BUSY_NS)
+        p->drain_ns = THREAD_SAMPLER_BUSY_NS;
     if (epoch == p->epoch) /* otherwise the numbers of the first stacks are no longer valid */
         thread_sampler_record_cells(p, times, n);
 }
@@ -851,29 +889,37 @@ static void thread_sampler_ask_untimed(struct thread_sampler *p, struct pystack 
         t->looked = t->torn = true;
 }
 
-/* Let threads that run copy themselves from now on; those without a timer are asked. */
+/* Let a thread that runs copy itself from now on; without a timer it is asked. */
+static void thread_sampler_set_timer(struct thread_sampler *p, struct pystack *ps,
+                                     struct thread_sampler_thread *t, uint64_t now, uint64_t wanted_ns) {
+    bool other = wanted_ns > 2 * t->timer_wanted_ns || wanted_ns < t->timer_wanted_ns / 2;
+    /* drawn again now and then, so that they do not run in step with the job's loops */
+    if (t->timer != SIGNAL_SAMPLER_TIMER_ON || other || now - t->timer_drawn_ns > THREAD_SAMPLER_DRAW_NS) {
+        t->timer_ns = cost_pace_near_ns(&p->pace, wanted_ns);
+        t->timer_drawn_ns = now;
+        t->timer_wanted_ns = wanted_ns;
+    }
+    t->timer = signal_sampler_set_timer(ps, &t->py, p->known, 1 + cost_pace_below_ns(&p->pace, t->timer_ns),
+                                        t->timer_ns);
+    if (t->timer == SIGNAL_SAMPLER_TIMER_ON)
+        return;
+    t->untimed_ns = t->untimed_ns ? t->untimed_ns : now;
+    thread_sampler_ask_untimed(p, ps, t); /* one that waits for a CPU, too */
+}
+
 static void thread_sampler_set_timers(struct thread_sampler *p, struct pystack *ps, uint64_t now,
                                       uint64_t wanted_ns) {
     for (size_t i = 0; i < p->n_threads && clock_mono_ns() - now < THREAD_SAMPLER_TICK_NS; i++) {
         struct thread_sampler_thread *t = &p->threads[i];
-        if (!t->py.tid || (!t->moved && t->rests))
-            continue;
-        /* drawn again now and then, so that they do not run in step with the job's loops */
-        if (t->timer != SIGNAL_SAMPLER_TIMER_ON || now - t->timer_drawn_ns > THREAD_SAMPLER_DRAW_NS) {
-            t->timer_ns = cost_pace_near_ns(&p->pace, wanted_ns);
-            t->timer_drawn_ns = now;
-        }
-        t->timer = signal_sampler_set_timer(ps, &t->py, p->known,
-                                            1 + cost_pace_below_ns(&p->pace, t->timer_ns), t->timer_ns);
-        if (t->timer == SIGNAL_SAMPLER_TIMER_ON)
-            continue;
-        thread_sampler_ask_untimed(p, ps, t); /* one that waits for a CPU, too */
-        t->untimed_ns = t->untimed_ns ? t->untimed_ns : now;
-        bool soon = t->asked || (t->timer == SIGNAL_SAMPLER_TIMER_LATER &&
-                                 now - t->untimed_ns < THREAD_SAMPLER_PATIENCE_NS);
-        if (soon && p->drain_ns > wanted_ns)
-            p->drain_ns = wanted_ns > THREAD_SAMPLER_LATER_NS ? wanted_ns : THREAD_SAMPLER_LATER_NS;
+        if (t->py.tid && (t->moved || !t->rests))
+            thread_sampler_set_timer(p, ps, t, now, wanted_ns);
+        bool soon =
+            t->asked || (t->timer == SIGNAL_SAMPLER_TIMER_LATER && !thread_sampler_is_overdue(t, now));
+        if (soon && p->drain_ns > THREAD_SAMPLER_LATER_NS)
+            p->drain_ns = THREAD_SAMPLER_LATER_NS;
     }
+    if (p->drain_ns < wanted_ns)
+        p->drain_ns = wanted_ns;
 }
 
 void thread_sampler_drain(struct thread_sampler *p, struct pystack *ps, uint64_t wanted_ns) {

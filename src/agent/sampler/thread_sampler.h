@@ -77,6 +77,7 @@ struct thread_sampler_thread {
     /* with timers: */
     enum signal_sampler_timer timer;
     uint64_t timer_ns, timer_drawn_ns; /* its interval, and when that was drawn */
+    uint64_t timer_wanted_ns;          /* the mean from which */
     uint64_t untimed_ns;               /* when it was first found to run without one */
     bool rests;                        /* it was off the CPU at the last drain */
     struct thread_sampler_state rest;  /* the last drain that found it so */
