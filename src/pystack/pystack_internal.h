@@ -96,8 +96,10 @@ struct pystack {
     uint64_t static_switches, static_collecting;
     uint64_t static_gc_stats; /* of generation_stats (0 unknown), */
     uint64_t static_other;    /* and of the other variable that may be interp_head; 0 none */
-    int pthread_tries;        /* searches for the offset so far */
-    int32_t pthread_tid;      /* offset of the thread id in struct pthread; -1 not found (yet) */
+    int64_t attached;         /* see pystack_find_attached */
+    bool attached_searched;
+    int pthread_tries;   /* searches for the offset so far */
+    int32_t pthread_tid; /* offset of the thread id in struct pthread; -1 not found (yet) */
     struct pystack_codes codes;
     struct pystack_names names;
     struct pystack_stopper stopper; /* stop NULL: none */
@@ -155,6 +157,13 @@ struct pystack *pystack_open_memory(const struct mem *mem, const struct pystack_
 
 /* gil.c: address of the GIL of the interpreter at `interp`. 0 or -1. */
 int pystack_find_gil(struct pystack *ps, uint64_t interp, uint64_t *gil);
+
+/* attached.c: distance from pthread_self to the word in which a thread keeps the thread state that
+ * it is attached with; the same for all threads, 0 unknown. From 3.13 on, with a GIL: there a thread
+ * sets the word after it has taken the GIL, and clears it before it lets go. Of this process; called
+ * by a thread that runs no Python, other than the main thread. Calls a function of Python's that
+ * returns that word. */
+int64_t pystack_find_attached(struct pystack *ps);
 
 /* threads.c: the number that distinguishes a thread state from a later one at the same address.
  * 0 or -1. */

@@ -5,7 +5,9 @@
  * Sources: Python/ceval.c of 3.11 and 3.12 (the prologue of _PyEval_EvalFrameDefault: a
  * _PyCFrame is linked before its current_frame is set), Include/internal/pycore_frame.h; of 3.13
  * to 3.15 (the same prologue, DISPATCH_INLINED, YIELD_VALUE: frames are filled, then linked),
- * Include/internal/pycore_interpframe.h.
+ * Include/internal/pycore_interpframe.h. Of the same versions Python/pystate.c: who makes, frees
+ * and attaches a thread state (_PyThreadState_Attach, detach_thread, _PyThreadState_DeleteCurrent,
+ * _PyThreadState_DeleteList) and its chunks (push_chunk, _PyThreadState_PopFrame).
  */
 #include "pystack/self.h"
 
@@ -33,28 +35,90 @@
 /* Bytes between the usual position of an entry frame and the one when a generator yields to it. */
 #define SELF_TRAMPOLINE 4
 #define SELF_ENTRY_BEFORE_OWNER 1 /* 3.11: is_entry is the byte before owner */
+/* datastack_chunk, datastack_top, datastack_limit (Include/cpython/pystate.h) */
+#define SELF_LIMIT_BEHIND_CHUNK 16
+#define SELF_BASE_FRAME_MINOR 15
 
 bool pystack_self_supports(const struct pystack_info *info) {
     const struct pystack_version *v = pystack_version_find(info->major, info->minor, info->free_threaded);
     return v && v->exact;
 }
 
+/* ---- memory that cannot go away ---- */
+
+static void self_add_span(struct pystack_self *s, uint64_t from, uint64_t to) {
+    s->spans[s->n_spans++] = (struct pystack_self_span){.from = from, .to = to};
+}
+
+static const uint8_t *self_at(uint64_t addr) { return (const uint8_t *)(uintptr_t)addr; }
+
+/* The thread's own stack, from where it was interrupted. Nobody unmaps it while the thread runs on it;
+ * of another one (an alternative stack, a fiber's) it is unknown how far it is used. */
+static void self_add_stack(struct pystack_self *s, uint64_t stack_pointer) {
+    if (stack_pointer >= s->stack_low && stack_pointer < s->stack_high)
+        self_add_span(s, stack_pointer, s->stack_high);
+}
+
+/* The newest chunk of the data stack. A thread links it after it is mapped and unlinks it before it is
+ * unmapped. In between, chunk and limit may be of different ones; so they count if the chunk had that
+ * size when it was read, through the kernel. */
+static void self_add_chunk(struct pystack_self *s) {
+    const struct pystack_offsets *o = &s->reader.off;
+    const uint8_t *tstate = self_at(s->thread.tstate);
+    uint64_t chunk = pystack_get_u64(tstate, o->tstate_datastack_chunk), size;
+    uint64_t limit = pystack_get_u64(tstate, o->tstate_datastack_chunk + SELF_LIMIT_BEHIND_CHUNK);
+    if (chunk != s->chunk || limit != s->chunk_limit) {
+        s->reads++;
+        if (!pystack_is_pointer(chunk) || limit <= chunk ||
+            pystack_read_u64_at(&s->reader, chunk, o->chunk_size, &size) != 0 || size != limit - chunk)
+            return;
+        s->chunk = chunk;
+        s->chunk_limit = limit;
+    }
+    self_add_span(s, chunk, limit);
+}
+
+/* True if the thread is attached with this thread state. Only the thread itself attaches and
+ * detaches, so it remains so until the handler returns; and nobody else frees a thread state without
+ * the GIL of its interpreter, which the thread has. */
+static bool self_attach(struct pystack_self *s) {
+    const struct pystack_offsets *o = &s->reader.off;
+    uint64_t ident = (uint64_t)pthread_self();
+    const uint8_t *tstate = self_at(s->thread.tstate);
+    if (!s->attached || s->n_regions < SELF_FIXED ||
+        pystack_get_u64(self_at(ident + (uint64_t)s->attached), 0) != s->thread.tstate ||
+        pystack_get_u64(tstate, o->tstate_thread_id) != ident ||
+        pystack_get_u64(tstate, o->tstate_id) != s->thread.serial ||
+        pystack_get_u64(tstate, o->tstate_interp) != s->thread.interp)
+        return false;
+    self_add_chunk(s);
+    /* In 3.15 the frame in which the chain ends is part of what the thread state is the first member of
+     * (_PyThreadStateImpl, Include/internal/pycore_tstate.h). */
+    int32_t size = o->minor < SELF_BASE_FRAME_MINOR ? o->tstate_size : o->tstate_size + o->frame_size;
+    self_add_span(s, s->thread.tstate, s->thread.tstate + (uint64_t)size);
+    return true;
+}
+
 /* ---- memory ---- */
 
-/* Read the first `n` regions together; keeps those that are complete. */
-static void self_read_all(struct pystack_self *s, size_t n) {
-    size_t total = 0;
-    for (size_t i = 0; i < n; i++) {
+/* Read the regions together; keeps those that are complete. Of an attached thread's thread state and GIL
+ * everything is known. */
+static void self_read_all(struct pystack_self *s) {
+    size_t first = s->is_attached ? SELF_FIXED : 0, total = 0;
+    for (size_t i = first; i < s->n_regions; i++) {
         struct pystack_self_region *r = &s->regions[i];
         r->at = (uint32_t)total;
         total += r->len;
         r->used_to = 0;
         s->remote[i] = (struct iovec){.iov_base = (void *)(uintptr_t)r->addr, .iov_len = r->len};
     }
-    s->n_regions = mem_read_many(&s->reader.mem, s->remote, n, s->bytes);
-    s->reads++;
+    s->is_read = true;
     s->n_bytes = 0;
-    for (size_t i = 0; i < s->n_regions; i++)
+    if (first == s->n_regions)
+        return;
+    s->n_regions = first + mem_read_many(&s->reader.mem, s->remote + first, s->n_regions - first, s->bytes);
+    s->reads++;
+    for (size_t i = first; i < s->n_regions; i++)
         s->n_bytes += s->regions[i].len;
 }
 
@@ -97,16 +161,28 @@ static const uint8_t *self_in_region(struct pystack_self *s, size_t i, uint64_t 
     return s->bytes + r->at + (addr - r->addr);
 }
 
-/* `len` bytes at `addr`, or NULL. Valid until the next call. */
-static const uint8_t *self_bytes(struct pystack_self *s, uint64_t addr, size_t len) {
+/* The same for the regions. */
+static const uint8_t *self_in_regions(struct pystack_self *s, uint64_t addr, size_t len) {
     const uint8_t *found = NULL;
-    if (!pystack_is_pointer(addr))
-        return NULL;
+    size_t first = s->is_attached ? SELF_FIXED : 0, n = s->n_regions - first;
     /* Frames come in the same order as the last time. */
-    for (size_t k = 0; !found && k < s->n_regions; k++)
-        found = self_in_region(s, (s->last + k) % s->n_regions, addr, len);
+    for (size_t k = 0; !found && k < n; k++)
+        found = self_in_region(s, first + (s->last - first + k) % n, addr, len);
     if (!found && s->spilled)
         found = self_in_region(s, PYSTACK_SELF_REGIONS - 1, addr, len);
+    return found;
+}
+
+/* `len` bytes at `addr`, or NULL. Valid until the next call. */
+static const uint8_t *self_bytes(struct pystack_self *s, uint64_t addr, size_t len) {
+    if (!pystack_is_pointer(addr))
+        return NULL;
+    for (size_t i = 0; i < s->n_spans; i++)
+        if (addr >= s->spans[i].from && addr < s->spans[i].to && len <= s->spans[i].to - addr)
+            return self_at(addr);
+    if (!s->is_read)
+        self_read_all(s);
+    const uint8_t *found = self_in_regions(s, addr, len);
     return found ? found : self_read_more(s, addr, len);
 }
 
@@ -285,9 +361,11 @@ static size_t self_keep(struct pystack_self *s, size_t n, const struct pystack_s
     return n + 1;
 }
 
-/* Keep what the last copy used. */
+/* Keep what the last copy used, or all that it did not even ask for. */
 static void self_keep_used(struct pystack_self *s) {
     size_t n = SELF_FIXED, bytes = 0, fit = SELF_FIXED;
+    if (!s->is_read)
+        return;
     for (size_t i = SELF_FIXED; i < s->n_regions; i++) {
         struct pystack_self_region old = s->regions[i]; /* its place may be taken by an earlier one */
         if (old.used_to)
@@ -335,6 +413,11 @@ void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const stru
     s->thread = *t;
     s->known = known;
     if (!same) {
+        if (!ps->attached_searched)
+            ps->attached = pystack_find_attached(ps);
+        ps->attached_searched = true;
+        s->attached = ps->attached;
+        s->stack_low = s->stack_high = s->chunk = s->chunk_limit = 0;
         s->reader.off = ps->reader.off;
         mem_init_handler(&s->reader.mem, &ps->reader.mem);
         s->gil = 0;
@@ -347,6 +430,7 @@ void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const stru
     s->regions[SELF_TSTATE] =
         (struct pystack_self_region){.addr = t->tstate, .len = (uint32_t)o->tstate_size};
     self_set_state(s);
+    s->is_read = false;
 }
 
 /* The copy of `addr`, a part of the GIL or the collector's flag (`region`). */
@@ -370,8 +454,11 @@ static enum model_gil self_gil(const struct pystack_self *s) {
 
 /* Whether the thread collects garbage. See pystack_read_gc. */
 static int8_t self_gc(const struct pystack_self *s) {
-    bool known = s->gc && s->n_regions > SELF_GC;
-    int32_t collecting = known ? pystack_get_i32(self_state(s, SELF_GC, s->gc), 0) : MODEL_UNKNOWN;
+    int32_t collecting = MODEL_UNKNOWN;
+    if (s->gc && s->is_attached)
+        collecting = pystack_get_i32(self_at(s->gc), 0);
+    else if (s->gc && s->n_regions > SELF_GC)
+        collecting = pystack_get_i32(self_state(s, SELF_GC, s->gc), 0);
     bool has_gil = s->reader.off.gil_enabled < 0;
     if (s->gil_state == MODEL_GIL_NONE && has_gil)
         return 0;
@@ -380,26 +467,39 @@ static int8_t self_gc(const struct pystack_self *s) {
     return MODEL_UNKNOWN;
 }
 
-void pystack_self_copy(struct pystack_self *s) {
+/* The thread state through the kernel, and with it all that the last copy used. NULL if it is not this
+ * thread's, or cannot be read. */
+static const uint8_t *self_read_tstate(struct pystack_self *s) {
     const struct pystack_offsets *o = &s->reader.off;
-    s->taken_ns = clock_mono_ns();
-    s->n_frames = s->n_keys = s->last = 0;
-    s->spilled = s->cyclic = false;
-    s->reads = 0;
-    s->gil_state = MODEL_GIL_UNKNOWN;
-    s->gc_state = MODEL_UNKNOWN;
-    s->end = PYSTACK_SELF_GONE;
-    self_read_all(s, s->n_regions);
+    self_read_all(s);
     if (s->n_regions <= SELF_TSTATE) {
         s->end = mem_is_refused(&s->reader.mem) ? PYSTACK_SELF_REFUSED : PYSTACK_SELF_GONE;
-        return;
+        return NULL;
     }
     const uint8_t *tstate = s->bytes + s->regions[SELF_TSTATE].at;
     /* before 3.7 thread states have no number: belonging to this thread is enough */
     if (pystack_get_u64(tstate, o->tstate_thread_id) != (uint64_t)pthread_self() ||
         (o->tstate_id >= 0 && pystack_get_u64(tstate, o->tstate_id) != s->thread.serial))
+        return NULL;
+    return tstate;
+}
+
+void pystack_self_copy(struct pystack_self *s, uint64_t stack_pointer) {
+    const struct pystack_offsets *o = &s->reader.off;
+    s->taken_ns = clock_mono_ns();
+    s->n_frames = s->n_keys = s->n_spans = 0;
+    s->spilled = s->cyclic = s->is_read = false;
+    s->reads = 0;
+    s->gil_state = MODEL_GIL_UNKNOWN;
+    s->gc_state = MODEL_UNKNOWN;
+    s->end = PYSTACK_SELF_GONE;
+    self_add_stack(s, stack_pointer);
+    s->is_attached = self_attach(s);
+    s->last = s->is_attached ? SELF_FIXED : 0;
+    const uint8_t *tstate = s->is_attached ? self_at(s->thread.tstate) : self_read_tstate(s);
+    if (!tstate)
         return;
-    s->gil_state = self_gil(s);
+    s->gil_state = s->is_attached ? MODEL_GIL_HOLDING : self_gil(s);
     s->gc_state = self_gc(s);
     uint64_t first = pystack_get_u64(tstate, o->tstate_frame);
     if (o->frame_style == PYSTACK_FRAME_CFRAME)

@@ -3,9 +3,10 @@
  * self: a thread's own frames, copied by the thread itself within a signal handler.
  *
  * A thread cannot change its frames while it copies them, so the copy is of one moment.
- * Everything here up to pystack_self_decode is async-signal-safe: no lock, no allocation, memory
- * read only through the kernel (it never faults), a bounded number of steps. The owner of the
- * pystack turns the copy into names and lines later.
+ * Everything here up to pystack_self_decode is async-signal-safe: no lock, no allocation, a bounded
+ * number of steps, no read that can fault. Memory is read through the kernel, or directly where it
+ * cannot go away while the handler runs. The owner of the pystack turns the copy into names and
+ * lines later.
  */
 #ifndef PYSTACK_SELF_H
 #define PYSTACK_SELF_H
@@ -26,6 +27,7 @@
 #define PYSTACK_SELF_BYTES 49152
 #define PYSTACK_SELF_REGIONS 48
 #define PYSTACK_SELF_KEYS 24
+#define PYSTACK_SELF_SPANS 3
 
 /* A frame as it was in memory. */
 struct pystack_self_frame {
@@ -43,6 +45,11 @@ struct pystack_self_region {
     uint64_t addr;
     uint32_t len, at;            /* bytes, and their offset in `bytes` */
     uint64_t used_from, used_to; /* addresses; used_to 0: nothing was used */
+};
+
+/* Memory that the thread reads directly. */
+struct pystack_self_span {
+    uint64_t from, to;
 };
 
 enum pystack_self_end {
@@ -73,6 +80,10 @@ struct pystack_self {
     uint64_t gc;  /* and of the flag that garbage is being collected; 0 unknown */
     const struct pystack_known *known;
     struct native_copy *native; /* registers and stack go there too; NULL: not requested */
+    /* The thread's own stack, of which all from the stack pointer on is mapped as long as it lives.
+     * Set after pystack_self_prepare; equal if that is not certain. */
+    uint64_t stack_low, stack_high;
+    int64_t attached; /* see pystack_find_attached */
     /* the copy */
     enum pystack_self_end end;
     enum model_gil gil_state; /* held, none or unknown: a running thread does not wait */
@@ -81,7 +92,12 @@ struct pystack_self {
     size_t n_frames;
     size_t n_keys;
     size_t n_regions, n_bytes;
-    size_t last;       /* the last region that was used */
+    size_t last;                 /* the last region that was used */
+    bool is_read;                /* the regions were read */
+    bool is_attached;            /* the thread holds the GIL, and its thread state cannot go away */
+    uint64_t chunk, chunk_limit; /* of the data stack, as they were found to belong together */
+    size_t n_spans;
+    struct pystack_self_span spans[PYSTACK_SELF_SPANS];
     bool state_joined; /* the GIL's region has the collector's flag, too */
     /* the last region is replaced again and again */
     bool spilled;
@@ -103,8 +119,8 @@ void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const stru
  * read first. Async-signal-safe. */
 void pystack_self_reuse(struct pystack_self *s);
 
-/* Copy the calling thread's frames. Async-signal-safe. */
-void pystack_self_copy(struct pystack_self *s);
+/* Copy the calling thread's frames. `stack_pointer` is where it was interrupted. Async-signal-safe. */
+void pystack_self_copy(struct pystack_self *s, uint64_t stack_pointer);
 
 /* The copy as frames (innermost first) in `arena`. Frames whose code is no longer certain have
  * neither name nor line and are counted in `*unknown`. Returns their number, or -1 if the copy

@@ -44,6 +44,46 @@ until(lambda: sampler.ticks() > 30)
 ''' + code, status=status)
 
 
+# Calls that reach into further chunks of the data stack and come back, native code without the GIL, threads that end, and
+# native threads whose thread states are made for one call.
+STATES = r'''
+import zlib
+def leaf(): pass
+def deep(n):
+    a = b = c = d = e = f = n
+    if n: deep(n - 1)
+    leaf()
+def chunks():
+    while not stop.value:
+        for n in (1, 50, 300): deep(n)
+def native():
+    data = bytes(100000)
+    while not stop.value: zlib.crc32(data)
+def short():
+    while not stop.value:
+        thread = threading.Thread(target=deep, args=(30,), daemon=True)
+        thread.start()
+        thread.join()
+back = ctypes.CFUNCTYPE(None)(lambda: deep(40))
+running, ended = ctypes.c_int(), ctypes.c_int()
+for target in (chunks, native, short):
+    threading.Thread(target=target, daemon=True).start()
+hostile.hostile_callers(2, back, ctypes.byref(running), ctypes.byref(ended))
+sampler = sample(2000.0)
+until(lambda: sampler.ticks() > 500)
+ended.value = 1
+until(lambda: running.value == 0)
+'''
+
+
+@pytest.mark.parametrize("end", ["stop.value = 1; tell(sampler)", "sys.exit(0)"], ids=["stopped", "finalised"])
+def test_thread_states_that_come_and_go_while_they_are_sampled(each_python, build_dir, end):
+    """A thread reads its own frames: none of those may be another's, or gone, and the interpreter ends while daemon threads run."""
+    told = run_job(each_python, build_dir, STATES + end)
+    assert (told is None) == (end == "sys.exit(0)")
+    assert told is None or told["exact"] > 0
+
+
 FORKS = r'''
 def leaf(): pass
 def work():

@@ -3,13 +3,15 @@
  * Fuzz target: what a thread copies of itself in the signal's handler, from memory that has been tampered with and changes
  * between two copies, and what is made of it afterwards.
  *
- * The first byte chooses the version. The rest are patches of 12 bytes as in fuzz_pystack_walk.c; a third of them before
- * the first copy, a third before the second (which asks at once for what the first one needed), the rest before it is decoded.
+ * The first byte chooses the version, and whether the thread has the GIL and reads its frames directly, which then lie in memory where
+ * they say. The rest are patches of 12 bytes as in fuzz_pystack_walk.c; a third of them before the first copy, a third before the
+ * second (which asks at once for what the first one needed), the rest before it is decoded.
  */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "pystack/pystack_internal.h"
 #include "pystack/self.h"
@@ -19,12 +21,15 @@
 #define FUZZ_PATCHES_MAX 33
 #define FUZZ_DEPTH 20
 #define FUZZ_ROOT 32 /* bytes before the end of the thread state */
+#define FUZZ_LIMIT_BEHIND_CHUNK 16
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct image img;
 static struct pystack_self self;
 static struct pystack_known known;
+static uint64_t chunk;                       /* where the frames begin */
+static _Thread_local uint64_t attached_with; /* the thread state */
 
 /* The loop was entered twice: two _PyCFrame, and one within the thread state that holds no frame. */
 static void fuzz_link_cframes(const struct pystack_offsets *off, const struct image_python *py,
@@ -42,6 +47,7 @@ static uint64_t fuzz_build(const struct pystack_offsets *off, struct image_pytho
     static const char *const names[] = {"train_step", "forward", "relu", "leaf"};
     for (int i = 0; i < 4; i++)
         code[i] = image_code(&img, names[i], "/job/train.py", 10 * i + 1, 40, 2);
+    chunk = image_alloc(&img, 64);
     for (int i = 0; i < FUZZ_DEPTH; i++) {
         bool entry = i % (FUZZ_DEPTH / 2) == 0;
         if (i == FUZZ_DEPTH / 2)
@@ -71,6 +77,23 @@ static void fuzz_patch(const uint8_t *data, size_t n) {
         size_t at = (where & 0x7fffffff) % (img.used - sizeof what) / 8 * 8;
         memcpy(img.bytes + at, &what, sizeof what);
     }
+}
+
+/* The thread's chunk is what it says, whatever else was tampered with: the thread itself keeps that. */
+static void fuzz_attach(const struct image_python *py, uint64_t limit) {
+    static bool mapped;
+    const struct pystack_offsets *off = img.off;
+    if (!mapped &&
+        mmap((void *)(uintptr_t)IMAGE_BASE, IMAGE_SIZE, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != (void *)(uintptr_t)IMAGE_BASE)
+        abort();
+    mapped = true;
+    image_put_u64(&img, chunk, off->chunk_size, limit - chunk);
+    image_put_u64(&img, py->tstate, off->tstate_datastack_chunk, chunk);
+    image_put_u64(&img, py->tstate, off->tstate_datastack_chunk + FUZZ_LIMIT_BEHIND_CHUNK, limit);
+    memcpy((void *)(uintptr_t)IMAGE_BASE, img.bytes, img.used);
+    self.attached = (int64_t)((uintptr_t)&attached_with - (uintptr_t)pthread_self());
+    attached_with = py->tstate;
 }
 
 /* What the decoder and the next copy rely on, whatever the memory said. */
@@ -115,7 +138,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     if (n > FUZZ_PATCHES_MAX)
         n = FUZZ_PATCHES_MAX;
-    uint64_t runtime = fuzz_build(&rows[data[0] % n_rows], &py);
+    uint64_t runtime = fuzz_build(&rows[data[0] % n_rows], &py), limit = IMAGE_BASE + img.used;
+    bool attach = data[0] / n_rows % 2 == 1 && img.off->minor >= 13 && img.off->gil_enabled < 0;
     struct pystack_thread t = {.tstate = py.tstate, .interp = py.interp};
     if (img.off->tstate_id >= 0)
         t.serial = pystack_get_u64(img.bytes + (py.tstate - IMAGE_BASE), img.off->tstate_id);
@@ -130,7 +154,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         fuzz_patch(data + 1 + from * FUZZ_PATCH, to - from);
         if (round < 2) {
             pystack_self_prepare(ps, &self, &t, &known);
-            pystack_self_copy(&self);
+            if (attach)
+                fuzz_attach(&py, limit);
+            pystack_self_copy(&self, 0);
             fuzz_check_copy();
         }
         if (round != 1)

@@ -4,6 +4,7 @@
  * times, with warm caches or after they were emptied, as a job's work between two samples does; the parts are measured alone.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/sampler/stack_headroom.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -29,7 +31,8 @@
 /* In nanoseconds; medians. */
 struct handler_cost {
     double whole;    /* the copy */
-    double read;     /* of it the kernel's reading of all pieces */
+    double kernel;   /* the copy when nothing may be read directly */
+    double read;     /* of that the kernel's reading of all pieces */
     double ranges;   /* the same of only what frames took in these pieces */
     double direct;   /* those frames without the kernel */
     double delivery; /* of a signal to this thread, and the return from it */
@@ -45,6 +48,7 @@ static struct {
     struct pystack_thread thread;
     struct pystack_known known;
     struct pystack_self self;
+    struct stack_headroom_stack stack; /* high 0: nothing may be read directly */
     struct iovec ranges[PYSTACK_SELF_REGIONS];
     size_t n_ranges;
     uint8_t *cache;
@@ -59,7 +63,7 @@ static void handler_empty_caches(void) {
         handler.cache[i]++;
 }
 
-static void handler_copy(void) { pystack_self_copy(&handler.self); }
+static void handler_copy(void) { pystack_self_copy(&handler.self, (uintptr_t)__builtin_frame_address(0)); }
 
 static void handler_read_pieces(const struct iovec *pieces, size_t n) {
     size_t len = 0;
@@ -119,6 +123,34 @@ static int handler_find(void) {
     return rc;
 }
 
+static void handler_prepare(void) {
+    pystack_self_prepare(handler.ps, &handler.self, &handler.thread, &handler.known);
+    handler.self.stack_low = handler.stack.own;
+    handler.self.stack_high = handler.stack.high;
+    if (handler.stack.high == 0)
+        handler.self.attached = 0;
+}
+
+/* As the sampler does, a thread that runs no Python makes the first preparation. */
+static void *handler_begin(void *arg) {
+    (void)arg;
+    handler.stack.high = 0;
+    handler_prepare();
+    return NULL;
+}
+
+static int handler_choose(bool directly) {
+    pthread_t thread;
+    memset(&handler.self, 0, sizeof handler.self);
+    if (pthread_create(&thread, NULL, handler_begin, NULL) != 0 || pthread_join(thread, NULL) != 0)
+        return -1;
+    handler.self.thread.tstate = 0; /* of no thread yet */
+    return !directly || stack_headroom_find(handler.thread.tid, (uint64_t)pthread_self(), clock_mono_ns(),
+                                            &handler.stack)
+               ? 0
+               : -1;
+}
+
 /* One copy as the sampler has it made: with what is known of the last one. */
 static int handler_warm(void) {
     for (int i = 0; i < HANDLER_WARMUPS; i++) {
@@ -127,8 +159,8 @@ static int handler_warm(void) {
         bool truncated;
         uint64_t unknown = 0;
         arena_init(&arena, 1 << 20);
-        pystack_self_prepare(handler.ps, &handler.self, &handler.thread, &handler.known);
-        pystack_self_copy(&handler.self);
+        handler_prepare();
+        handler_copy();
         ssize_t n = pystack_self_decode(handler.ps, &handler.self, &handler.known, &arena, &frames,
                                         &truncated, &unknown);
         arena_fini(&arena);
@@ -136,8 +168,8 @@ static int handler_warm(void) {
             return -1;
         (void)nanosleep(&(struct timespec){.tv_nsec = HANDLER_WARMUP_NS}, NULL);
     }
-    pystack_self_prepare(handler.ps, &handler.self, &handler.thread, &handler.known);
-    pystack_self_copy(&handler.self);
+    handler_prepare();
+    handler_copy();
     return handler.self.end == PYSTACK_SELF_WHOLE ? 0 : -1;
 }
 
@@ -173,13 +205,13 @@ int handler_measure(int is_cold, struct handler_cost *out) {
         handler.ps = pystack_open(0, &e);
     if (!handler.cache)
         handler.cache = calloc(1, HANDLER_CACHE_BYTES);
-    if (!handler.ps || !handler.cache || handler_find() != 0 || handler_warm() != 0 ||
-        sigaction(SIGUSR2, &nothing, NULL) != 0) {
+    if (!handler.ps || !handler.cache || handler_find() != 0 || handler_choose(false) != 0 ||
+        handler_warm() != 0 || sigaction(SIGUSR2, &nothing, NULL) != 0) {
         (void)fprintf(stderr, "handler: this thread cannot copy itself %s\n", e.text);
         return -1;
     }
     double range_bytes = handler_find_ranges();
-    *out = (struct handler_cost){.whole = handler_median(handler_copy, is_cold),
+    *out = (struct handler_cost){.kernel = handler_median(handler_copy, is_cold),
                                  .read = handler_median(handler_read, is_cold),
                                  .ranges = handler_median(handler_read_ranges, is_cold),
                                  .direct = handler_median(handler_read_directly, is_cold),
@@ -188,7 +220,10 @@ int handler_measure(int is_cold, struct handler_cost *out) {
                                  .frames = (double)handler.self.n_frames,
                                  .pieces = (double)handler.self.n_regions,
                                  .bytes = (double)handler.self.n_bytes,
-                                 .range_bytes = range_bytes,
-                                 .reads = (double)handler.self.reads};
+                                 .range_bytes = range_bytes};
+    if (handler_choose(true) != 0 || handler_warm() != 0)
+        return -1;
+    out->whole = handler_median(handler_copy, is_cold);
+    out->reads = (double)handler.self.reads;
     return 0;
 }

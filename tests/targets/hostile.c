@@ -10,12 +10,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define HOSTILE_STEP 256 /* bytes of stack each call takes at least */
 #define HOSTILE_STACK 32768
+#define HOSTILE_BETWEEN 2000
 
 /* Call itself until `left` bytes of the stack are left, then count in `*counter` until `*stop` is set. -1: the stack is not known. */
 int hostile_edge(size_t left, volatile uint64_t *counter, volatile int *stop);
@@ -25,6 +27,10 @@ void hostile_spin(volatile uint64_t *counter, volatile int *stop);
 
 /* Make `n` threads that sleep for ever. 0 or errno. */
 int hostile_threads(int n);
+
+/* Make `n` threads that no interpreter knows, and that call `callback` again and again until `*stop` is set: Python makes a
+ * thread state for each call and deletes it afterwards. `*running` counts those that have not ended. 0 or errno. */
+int hostile_callers(int n, void (*callback)(void), volatile int *running, volatile int *stop);
 
 /* Have `number` fail with `error` in this thread and those it starts, in all threads if `all`; error 0: kill who calls it. 0 or errno. */
 int hostile_refuse(long number, int error, bool all);
@@ -73,6 +79,40 @@ int hostile_threads(int n) {
         rc = pthread_create(&thread, &attr, hostile_sleep, NULL);
     }
     return rc;
+}
+
+struct hostile_caller {
+    void (*callback)(void);
+    volatile int *running, *stop;
+};
+
+static void *hostile_call(void *arg) {
+    struct hostile_caller caller = *(struct hostile_caller *)arg;
+    volatile uint64_t counter = 0;
+    free(arg);
+    while (!*caller.stop) {
+        caller.callback();
+        for (int i = 0; i < HOSTILE_BETWEEN; i++)
+            counter++;
+    }
+    (void)__atomic_sub_fetch(caller.running, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+int hostile_callers(int n, void (*callback)(void), volatile int *running, volatile int *stop) {
+    for (int i = 0; i < n; i++) {
+        pthread_t thread;
+        struct hostile_caller *caller = malloc(sizeof *caller);
+        if (!caller)
+            return ENOMEM;
+        *caller = (struct hostile_caller){.callback = callback, .running = running, .stop = stop};
+        (void)__atomic_add_fetch(running, 1, __ATOMIC_RELEASE);
+        int rc = pthread_create(&thread, NULL, hostile_call, caller);
+        if (rc != 0)
+            return rc;
+        (void)pthread_detach(thread);
+    }
+    return 0;
 }
 
 int hostile_refuse(long number, int error, bool all) {

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 
 #define KIB ((size_t)1024)
+#define RESERVED (128 * KIB * KIB) /* below the end of the main thread's stack */
 
 /* A thread that waits, touches the end of its stack when it is told to, and waits again. */
 struct worker {
@@ -84,6 +85,7 @@ static void check_threads(void **state) {
         assert_int_equal(stack.low, (uintptr_t)w.low);
         assert_true(stack.high > stack.low && stack.high <= (uintptr_t)w.low + w.size);
         assert_false(stack.grows);
+        assert_int_equal(stack.own, stack.low);
         assert_int_equal(stack_headroom_is_enough(&stack), cases[i].enough);
         worker_meet(&w);
         worker_meet(&w);
@@ -110,6 +112,7 @@ static void check_a_stack_within_a_mapping(void **state) {
     worker_meet(&w);
     struct stack_headroom_stack stack = find(w.tid, w.thread);
     assert_int_equal(stack.low, (uintptr_t)block + size);
+    assert_int_equal(stack.own, stack.low); /* the memory below is not its own */
     assert_true(stack_headroom_is_enough(&stack));
     worker_meet(&w);
     worker_meet(&w);
@@ -124,7 +127,8 @@ static void check_main_thread(void **state) {
     assert_int_equal(getrlimit(RLIMIT_STACK, &limit), 0);
     struct stack_headroom_stack stack = find(getpid(), pthread_self());
     assert_true(stack.grows);
-    assert_in_range((uintptr_t)&limit, stack.low, stack.high);
+    assert_in_range((uintptr_t)&limit, stack.own, stack.high);
+    assert_true(stack.own >= stack.low && stack.high - stack.own <= RESERVED);
     if (limit.rlim_cur != RLIM_INFINITY)
         assert_true(stack.high - stack.low <= limit.rlim_cur);
     assert_true(stack_headroom_is_enough(&stack));

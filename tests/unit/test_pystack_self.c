@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "pystack/pystack_internal.h"
 #include "pystack/self.h"
 #include "support/pystack_image.h"
@@ -25,6 +26,7 @@ struct fixture {
     struct image img;
     struct image_python py;
     struct pystack_self self;
+    uint64_t stack_pointer;
     struct pystack_known known;
     uint64_t leaf, outer, nothing; /* code objects, and what entry frames have in place of one */
     struct pystack *ps;
@@ -61,7 +63,7 @@ static enum pystack_self_end fixture_copy(struct fixture *f, uint64_t newest) {
     assert_int_equal(pystack_read_threads(f->ps, &f->arena, &threads), 1);
     memset(&f->self, 0, sizeof f->self);
     pystack_self_prepare(f->ps, &f->self, threads, &f->known);
-    pystack_self_copy(&f->self);
+    pystack_self_copy(&f->self, 0);
     f->n = pystack_self_decode(f->ps, &f->self, &f->known, &f->arena, &f->frames, &truncated, &unknown);
     assert_int_equal(unknown, 0);
     return f->self.end;
@@ -216,12 +218,188 @@ static void test_a_copy_of_code(void **state) {
     for_each_version(check_copy_of_code);
 }
 
+/* ---- memory that is read directly ---- */
+
+#define LIMIT_BEHIND_CHUNK 16
+#define FRAMES_MAX 8
+#define STACK_BELOW ((uint64_t)64 * 1024)
+
+/* The thread state that this thread is attached with. */
+static _Thread_local uint64_t attached_with;
+
+static void put_live(uint64_t addr, int32_t at, uint64_t value) {
+    memcpy((uint8_t *)(uintptr_t)addr + at, &value, sizeof value);
+}
+
+/* Copy again, as the same thread is asked for its next sample. */
+static enum pystack_self_end copy_again(struct fixture *f) {
+    struct pystack_thread t = f->self.thread;
+    pystack_self_prepare(f->ps, &f->self, &t, &f->known);
+    pystack_self_copy(&f->self, f->stack_pointer);
+    return f->self.end;
+}
+
+/* The same when the kernel reads nothing. */
+static enum pystack_self_end copy_without_kernel(struct fixture *f) {
+    struct mem whole = f->self.reader.mem;
+    mem_init_buffer(&f->self.reader.mem, NULL, 0, 0);
+    enum pystack_self_end end = copy_again(f);
+    f->self.reader.mem = whole;
+    return end;
+}
+
+static void expect_frames(const struct fixture *f, const uint64_t *addrs, size_t n) {
+    assert_int_equal(f->self.n_frames, n);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(f->self.frames[i].addr, addrs[i]);
+}
+
+static size_t note_frames(const struct fixture *f, uint64_t *addrs) {
+    assert_in_range(f->self.n_frames, 1, FRAMES_MAX);
+    for (size_t i = 0; i < f->self.n_frames; i++)
+        addrs[i] = f->self.frames[i].addr;
+    return f->self.n_frames;
+}
+
+/* Two functions whose frames are in the newest chunk, the outer one of a generator if it is to lie elsewhere. */
+static void begin_attached(struct fixture *f, const struct pystack_offsets *off, bool elsewhere) {
+    uint64_t frame = 0, chunk;
+    fixture_begin(f, off);
+    if (elsewhere)
+        frame = image_frame(&f->img, put_entry(f, put_bottom(f), SELF_ENTRY), f->outer, 5,
+                            (uint8_t)off->owner_generator);
+    chunk = image_alloc(&f->img, 64);
+    if (!elsewhere)
+        frame = image_frame(&f->img, put_entry(f, put_bottom(f), SELF_ENTRY), f->outer, 5, 0);
+    frame = image_frame(&f->img, put_entry(f, frame, SELF_ENTRY), f->leaf, 5, 0);
+    uint64_t limit = IMAGE_BASE + f->img.used;
+    image_put_u64(&f->img, chunk, off->chunk_size, limit - chunk);
+    image_put_u64(&f->img, f->py.tstate, off->tstate_datastack_chunk, chunk);
+    image_put_u64(&f->img, f->py.tstate, off->tstate_datastack_chunk + LIMIT_BEHIND_CHUNK, limit);
+    assert_int_equal(fixture_copy(f, frame), PYSTACK_SELF_WHOLE);
+    assert_int_not_equal(f->self.gil_state, MODEL_GIL_HOLDING);
+    f->self.attached = (int64_t)((uintptr_t)&attached_with - (uintptr_t)pthread_self());
+    attached_with = f->py.tstate;
+}
+
+static bool attaches(const struct pystack_offsets *off) { return off->minor >= 13 && off->gil_enabled < 0; }
+
+static void check_attached(struct fixture *f, const struct pystack_offsets *off) {
+    uint64_t addrs[FRAMES_MAX];
+    if (!attaches(off))
+        return;
+    begin_attached(f, off, false);
+    size_t n = note_frames(f, addrs);
+    int32_t limit = off->tstate_datastack_chunk + LIMIT_BEHIND_CHUNK;
+    uint64_t was = f->img.used + IMAGE_BASE;
+
+    /* The size of the chunk is not known yet. */
+    assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_BROKEN);
+    assert_int_equal(copy_again(f), PYSTACK_SELF_WHOLE);
+    expect_frames(f, addrs, n);
+    assert_int_equal(f->self.gil_state, MODEL_GIL_HOLDING);
+    assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_WHOLE);
+    expect_frames(f, addrs, n);
+    assert_int_equal(f->self.gil_state, MODEL_GIL_HOLDING);
+    assert_int_equal(f->self.reads, 0);
+
+    /* A limit that belongs to another chunk. */
+    put_live(f->py.tstate, limit, was + 64);
+    assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_BROKEN);
+    assert_int_equal(copy_again(f), PYSTACK_SELF_WHOLE);
+    expect_frames(f, addrs, n);
+    put_live(f->py.tstate, limit, was);
+    assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_WHOLE);
+
+    /* No GIL. */
+    attached_with = 0;
+    assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_GONE);
+    assert_int_equal(copy_again(f), PYSTACK_SELF_WHOLE);
+    expect_frames(f, addrs, n);
+    assert_int_not_equal(f->self.gil_state, MODEL_GIL_HOLDING);
+
+    /* A later thread state at the same address. */
+    attached_with = f->py.tstate;
+    put_live(f->py.tstate, off->tstate_id, 8);
+    assert_int_equal(copy_again(f), PYSTACK_SELF_GONE);
+    fixture_end(f);
+}
+
+static void test_a_thread_that_has_the_gil(void **state) {
+    (void)state;
+    for_each_version(check_attached);
+}
+
+static void check_elsewhere(struct fixture *f, const struct pystack_offsets *off) {
+    uint64_t addrs[FRAMES_MAX];
+    if (!attaches(off))
+        return;
+    begin_attached(f, off, true);
+    size_t n = note_frames(f, addrs);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(copy_again(f), PYSTACK_SELF_WHOLE);
+        expect_frames(f, addrs, n);
+    }
+    assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_BROKEN);
+    fixture_end(f);
+}
+
+static void test_a_frame_that_is_in_no_chunk(void **state) {
+    (void)state;
+    for_each_version(check_elsewhere);
+}
+
+/* The entry frame of the leaf lies on this thread's stack. */
+static void check_stack(struct fixture *f, const struct pystack_offsets *off) {
+    uint64_t addrs[FRAMES_MAX], below;
+    if (!attaches(off))
+        return;
+    begin_attached(f, off, false);
+    size_t n = note_frames(f, addrs), size = (size_t)off->frame_size;
+    uint8_t *here = __builtin_alloca(2 * size);
+    here += (8 - (uintptr_t)here % 8) % 8;
+    memcpy(&below, (const uint8_t *)(uintptr_t)addrs[0] + off->frame_previous, sizeof below);
+    assert_int_equal(below, addrs[1]);
+    memcpy(here, (const void *)(uintptr_t)below, size);
+    put_live(addrs[0], off->frame_previous, (uintptr_t)here);
+    addrs[1] = (uintptr_t)here;
+
+    assert_int_equal(copy_again(f), PYSTACK_SELF_WHOLE);
+    expect_frames(f, addrs, n);
+    assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_BROKEN);
+    f->stack_pointer = (uintptr_t)here - STACK_BELOW;
+    f->self.stack_low = f->stack_pointer;
+    f->self.stack_high = (uintptr_t)here + size;
+    assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_WHOLE);
+    expect_frames(f, addrs, n);
+    /* one whose stack ends within the frame */
+    f->self.stack_high--;
+    assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_BROKEN);
+    f->self.stack_high++;
+    /* that was given up: the frame is below the stack pointer */
+    f->stack_pointer = (uintptr_t)here + 8;
+    assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_BROKEN);
+    /* on a stack that is not its own */
+    f->stack_pointer = f->self.stack_low - 8;
+    assert_int_equal(copy_without_kernel(f), PYSTACK_SELF_BROKEN);
+    assert_int_equal(copy_again(f), PYSTACK_SELF_WHOLE);
+    fixture_end(f);
+}
+
+static void test_frames_on_the_stack(void **state) {
+    (void)state;
+    for_each_version(check_stack);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_whole_stack),
         cmocka_unit_test(test_the_thread_state_of_another),
         cmocka_unit_test(test_a_link_half_made),
         cmocka_unit_test(test_a_copy_of_code),
+        cmocka_unit_test(test_a_thread_that_has_the_gil),
+        cmocka_unit_test(test_a_frame_that_is_in_no_chunk),
+        cmocka_unit_test(test_frames_on_the_stack),
     };
     return cmocka_run_group_tests_name("pystack_self", tests, NULL, NULL);
 }

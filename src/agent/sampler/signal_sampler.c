@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "agent/sampler/alt_stack.h"
@@ -193,6 +194,10 @@ static void signal_sampler_give_stack(struct signal_sampler_slot *slot, void *co
     __atomic_store_n(&slot->alt, (uint8_t)state, __ATOMIC_RELAXED);
 }
 
+static uint64_t signal_sampler_stack_pointer(const void *context) {
+    return (uint64_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RSP];
+}
+
 /* Copy for every request to this thread, and for its timer. The kernel drops a signal while the
  * same one is pending, so each answers all requests; a signal that arrives after its request was
  * withdrawn finds none. */
@@ -214,7 +219,7 @@ static void signal_sampler_answer(const siginfo_t *info, void *context) {
         if (!asked && slot != timed)
             continue;
         signal_sampler_give_stack(slot, context);
-        pystack_self_copy(slot->self);
+        pystack_self_copy(slot->self, signal_sampler_stack_pointer(context));
         if (slot->self->native)
             native_copy_context(slot->self->native, context, exact.pid);
         if (slot == timed)
@@ -574,6 +579,8 @@ bool signal_sampler_ask(struct pystack *ps, const struct pystack_thread *t,
     slot->used_ns = now;
     slot->counted_late = slot->unwanted = false;
     pystack_self_prepare(ps, slot->self, t, known);
+    slot->self->stack_low = slot->stack.own;
+    slot->self->stack_high = slot->stack.high;
     slot->self->native = exact.native_wanted ? &exact.native[slot - exact.slots] : NULL;
     if (slot->self->native)
         slot->self->native->known = 0;

@@ -32,6 +32,8 @@
 #define STACK_HEADROOM_SHARE 8 /* of a stack */
 #define STACK_HEADROOM_PAGE 4096U
 #define STACK_HEADROOM_GAP ((uint64_t)1 << 20) /* the kernel keeps it free below a growing stack */
+/* and maps nothing so far below its end (mm/util.c, arch/x86/mm/mmap.c: mmap_base) */
+#define STACK_HEADROOM_RESERVED ((uint64_t)128 << 20)
 /* times the duration of reading the mappings, until they are read again */
 #define STACK_HEADROOM_PAUSE 20
 #define STACK_HEADROOM_MAX 16384 /* mappings */
@@ -116,7 +118,7 @@ static uint64_t stack_headroom_main_low(const struct stack_headroom_map *map) {
  * 2.42 on (MADV_GUARD_INSTALL), so the memory below the stack may be in the same mapping. But
  * the C library knows: its struct has the block, its size and the size of the guard, one after
  * the other (glibc: nptl/descr.h, struct pthread). musl's struct does not have them, but musl
- * has separate mappings. */
+ * has separate mappings: 0, and the mapping's start counts. */
 static uint64_t stack_headroom_thread_low(const struct stack_headroom_map *map, uint64_t ident) {
     uint64_t words[STACK_HEADROOM_STRUCT_WORDS];
     struct mem m;
@@ -124,7 +126,7 @@ static uint64_t stack_headroom_thread_low(const struct stack_headroom_map *map, 
     n = n < STACK_HEADROOM_STRUCT_WORDS ? n : STACK_HEADROOM_STRUCT_WORDS;
     mem_init_process(&m, getpid());
     if (mem_read(&m, ident, words, n * sizeof words[0]) != 0)
-        return map->start;
+        return 0;
     for (size_t i = 0; i + 2 < n; i++) {
         uint64_t block = words[i], size = words[i + 1], guard = words[i + 2];
         if (block % STACK_HEADROOM_PAGE == 0 && size % STACK_HEADROOM_PAGE == 0 &&
@@ -132,7 +134,7 @@ static uint64_t stack_headroom_thread_low(const struct stack_headroom_map *map, 
             block + size <= map->end && block + guard >= map->start)
             return block + guard;
     }
-    return map->start;
+    return 0;
 }
 
 bool stack_headroom_find(int64_t tid, uint64_t ident, uint64_t seen_ns, struct stack_headroom_stack *out) {
@@ -143,10 +145,12 @@ bool stack_headroom_find(int64_t tid, uint64_t ident, uint64_t seen_ns, struct s
     const struct stack_headroom_map *map = stack_headroom_map_of(ident, is_main);
     if (!map)
         return false;
-    *out = (struct stack_headroom_stack){.low = is_main ? stack_headroom_main_low(map)
-                                                        : stack_headroom_thread_low(map, ident),
-                                         .high = is_main ? map->end : ident,
-                                         .grows = is_main};
+    uint64_t low = is_main ? stack_headroom_main_low(map) : stack_headroom_thread_low(map, ident);
+    *out = (struct stack_headroom_stack){
+        .low = low ? low : map->start, .high = is_main ? map->end : ident, .grows = is_main};
+    out->own = low ? low : out->high;
+    if (is_main && out->own < out->high - STACK_HEADROOM_RESERVED)
+        out->own = out->high - STACK_HEADROOM_RESERVED;
     return true;
 }
 

@@ -18,6 +18,9 @@
 struct stack_headroom_stack {
     uint64_t low, high; /* high is 0 if unknown */
     bool grows;         /* of the main thread: mapped as far as it has grown so far */
+    /* From here to `high` nothing but this stack can be mapped; `high` if that is not certain. A thread
+     * whose stack pointer is here has all of its stack from there on. */
+    uint64_t own;
 };
 
 /* Find the stack of the thread `tid` whose pthread_self is `ident`, and which was seen at
