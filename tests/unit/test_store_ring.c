@@ -82,6 +82,43 @@ static void what_is_not_flushed_is_not_there(void **state) {
     close(fd);
 }
 
+/* Calls of this process that have written, or -1. */
+static int64_t writes(void) {
+    char line[128];
+    long long n = -1;
+    FILE *f = fopen("/proc/self/io", "re");
+    while (f && fgets(line, sizeof line, f))
+        (void)sscanf(line, "syscw: %lld", &n);
+    if (f)
+        (void)fclose(f);
+    return n;
+}
+
+/* All columns in one call, because they lie close together; new strings in one; the number of rows in one. */
+static void rows_together_are_few_writes(void **state) {
+    (void)state;
+    int fd;
+    struct ring *r = make(&fd, 256 * 1024);
+    if (writes() < 0)
+        skip();
+    (void)append(r, 0);
+    (void)ring_flush(r);
+    for (uint64_t n = 1; n < 40; n += 3) {
+        int64_t before = writes();
+        for (uint64_t k = 0; k < 3; k++)
+            (void)append(r, n + k);
+        assert_int_equal(ring_flush(r), 0);
+        assert_in_range(writes() - before, 2, 3);
+    }
+    struct ring_reader *in = read_back(fd);
+    struct look l = look_at(in);
+    assert_int_equal(l.rows, 40);
+    assert_int_equal(l.bad, 0);
+    ring_reader_close(in);
+    ring_close(r);
+    close(fd);
+}
+
 static void the_oldest_rows_make_room(void **state) {
     (void)state;
     int fd;
@@ -526,6 +563,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_comes_back),
         cmocka_unit_test(what_is_not_flushed_is_not_there),
+        cmocka_unit_test(rows_together_are_few_writes),
         cmocka_unit_test(the_oldest_rows_make_room),
         cmocka_unit_test(rows_expire_by_chunk),
         cmocka_unit_test(few_values_take_two_bits),

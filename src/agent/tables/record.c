@@ -113,7 +113,7 @@ static void record_ids_fini(struct record_ids *ids) {
 
 static uint64_t record_rows(const struct record *r, enum ring_table table, uint64_t *oldest) {
     struct ring_counts counts = {.rows = 0};
-    const struct ring *ring = r->set ? ring_set_get(r->set, table) : NULL;
+    struct ring *ring = r->set ? ring_set_get(r->set, table) : NULL;
     if (ring)
         ring_get_counts(ring, &counts);
     if (oldest)
@@ -766,7 +766,7 @@ size_t record_list(struct record *r, struct model_table *out) {
     record_lock(r);
     for (size_t i = 0; r->set && i < RING_TABLE_KEPT; i++) {
         struct ring_counts counts;
-        const struct ring *ring = ring_set_get(r->set, i);
+        struct ring *ring = ring_set_get(r->set, i);
         if (!ring)
             continue;
         ring_get_counts(ring, &counts);

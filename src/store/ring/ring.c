@@ -17,6 +17,8 @@
 #define RING_RECENT_NONE 0
 #define RING_SLOTS_MAX 32768U
 #define RING_US 1e6
+/* Bytes between two that are new: to write them again costs less than another system call. */
+#define RING_GAP 2048U
 /* Microseconds that a double represents exactly, and that leave room for differences: years 1684
  * to 2255. */
 #define RING_MAX_US 9007199254740992LL
@@ -49,6 +51,11 @@ struct ring {
     int64_t base_us, min_us, max_us;
     uint64_t seq; /* of row 0 of this chunk */
     struct ring_counts counts;
+    /* Of the rows that the directory has; unknown since a chunk was marked, emptied or finished.
+     * The directory is many cache lines, and it is asked for after every few samples. */
+    bool surveyed;
+    uint64_t oldest_seq;
+    int64_t dir_min_us, dir_max_us;
 };
 
 /* ---- the file ---- */
@@ -97,6 +104,7 @@ static int ring_put_entry(struct ring *r, uint32_t i, const struct ring_entry *e
     if (ring_write_at(r, &out, sizeof out, r->h.entry_at + (uint64_t)i * r->h.entry_stride) != 0)
         return -1;
     r->entries[i] = out;
+    r->surveyed = r->surveyed && out.rows > 0;
     return 0;
 }
 
@@ -145,27 +153,49 @@ static int ring_mark(struct ring *r) {
     return 0;
 }
 
-static int ring_write_columns(struct ring *r) {
+/* Bytes of the chunk. */
+struct ring_span {
+    size_t from, to;
+};
+
+static int ring_write_span(struct ring *r, const struct ring_span *s) {
+    return ring_write_at(r, r->chunk + s->from, s->to - s->from,
+                         r->h.chunk_at + (uint64_t)r->slot * r->h.chunk_bytes + s->from);
+}
+
+/* Bytes to write, behind those of `s`, with which they are written if they are near: what lies
+ * between is rows that the file has already, or nobody's. */
+static int ring_extend_span(struct ring *r, struct ring_span *s, size_t from, size_t to) {
+    bool near = s->to > s->from && from - s->to <= RING_GAP;
+    if (!near && ring_write_span(r, s) != 0)
+        return -1;
+    *s = (struct ring_span){.from = near ? s->from : from, .to = to};
+    return 0;
+}
+
+/* Write the new rows, then their strings, which lie behind all columns. */
+static int ring_write_rows(struct ring *r) {
+    struct ring_span s = {.from = 0};
     for (uint32_t i = 0; i < r->h.n_columns; i++) {
         const struct ring_column *c = &r->columns[i];
+        size_t at = (size_t)(c->data - r->chunk);
         /* A byte that rows share is written again: the earlier rows in it are unchanged. */
-        uint64_t from = (uint64_t)r->written * c->bits / 8;
-        uint64_t to = ((uint64_t)r->rows * c->bits + 7) / 8;
-        uint64_t at = r->h.chunk_at + (uint64_t)r->slot * r->h.chunk_bytes + (uint64_t)(c->data - r->chunk);
-        if (ring_write_at(r, c->data + from, to - from, at + from) != 0)
+        size_t from = at + (size_t)r->written * c->bits / 8;
+        size_t to = at + ((size_t)r->rows * c->bits + 7) / 8;
+        if (ring_extend_span(r, &s, from, to) != 0)
             return -1;
     }
-    if (r->heap_used == r->heap_written || r->h.heap_bytes == 0)
-        return 0;
-    uint64_t at = r->h.chunk_at + (uint64_t)r->slot * r->h.chunk_bytes + r->h.heap_at + r->heap_written;
-    return ring_write_at(r, r->chunk + r->h.heap_at + r->heap_written, r->heap_used - r->heap_written, at);
+    if (r->heap_used > r->heap_written &&
+        ring_extend_span(r, &s, r->h.heap_at + r->heap_written, r->h.heap_at + r->heap_used) != 0)
+        return -1;
+    return ring_write_span(r, &s);
 }
 
 int ring_flush(struct ring *r) {
     if (r->rows == r->written)
         return 0;
     ring_repair(r);
-    if (ring_mark(r) != 0 || ring_write_columns(r) != 0)
+    if (ring_mark(r) != 0 || ring_write_rows(r) != 0)
         return -1;
     uint64_t generation = r->entries[r->slot].generation;
     struct ring_entry entry = {
@@ -189,6 +219,7 @@ static void ring_roll(struct ring *r) {
     if (ring_flush(r) != 0)
         r->counts.lost += r->rows - r->written;
     r->seq += r->rows;
+    r->surveyed = false;
     if (r->written > 0)
         r->slot = (r->slot + 1) % r->h.n_chunks;
     ring_begin_chunk(r);
@@ -350,20 +381,30 @@ void ring_expire(struct ring *r, double before) {
     }
 }
 
-void ring_get_counts(const struct ring *r, struct ring_counts *out) {
-    *out = r->counts;
-    out->rows = r->seq + r->rows;
-    out->oldest_seq = r->seq;
-    int64_t min_us = r->rows ? r->min_us : INT64_MAX, max_us = r->rows ? r->max_us : INT64_MIN;
+static void ring_survey(struct ring *r) {
+    r->oldest_seq = r->seq;
+    r->dir_min_us = INT64_MAX;
+    r->dir_max_us = INT64_MIN;
     for (uint32_t i = 0; i < r->h.n_chunks; i++) {
         const struct ring_entry *entry = &r->entries[i];
         if (entry->rows == 0)
             continue;
-        if (entry->first_seq < out->oldest_seq)
-            out->oldest_seq = entry->first_seq;
-        min_us = entry->min_us < min_us ? entry->min_us : min_us;
-        max_us = entry->max_us > max_us ? entry->max_us : max_us;
+        if (entry->first_seq < r->oldest_seq)
+            r->oldest_seq = entry->first_seq;
+        r->dir_min_us = entry->min_us < r->dir_min_us ? entry->min_us : r->dir_min_us;
+        r->dir_max_us = entry->max_us > r->dir_max_us ? entry->max_us : r->dir_max_us;
     }
+    r->surveyed = true;
+}
+
+void ring_get_counts(struct ring *r, struct ring_counts *out) {
+    if (!r->surveyed)
+        ring_survey(r);
+    *out = r->counts;
+    out->rows = r->seq + r->rows;
+    out->oldest_seq = r->oldest_seq;
+    int64_t min_us = r->rows && r->min_us < r->dir_min_us ? r->min_us : r->dir_min_us;
+    int64_t max_us = r->rows && r->max_us > r->dir_max_us ? r->max_us : r->dir_max_us;
     bool timed = r->h.time_column != RING_NO_COLUMN && min_us <= max_us;
     out->oldest_at = timed ? (double)min_us / RING_US : NAN;
     out->newest_at = timed ? (double)max_us / RING_US : NAN;

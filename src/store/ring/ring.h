@@ -127,7 +127,7 @@ struct ring_counts {
     uint64_t memory_bytes; /* private memory of the writer */
 };
 
-void ring_get_counts(const struct ring *r, struct ring_counts *out);
+void ring_get_counts(struct ring *r, struct ring_counts *out);
 
 /* The descriptor of its file, owned by the ring. */
 int ring_file(const struct ring *r);

@@ -9,8 +9,10 @@
 
 #define RING_ENTRY_ALIGN 64U
 #define RING_PAGE 4096U
-#define RING_ROWS_STEP 64U /* rows of a chunk: no two columns share a cache line */
+/* rows of a chunk: a column of 2 bits then fills 8 bytes, at which each begins */
+#define RING_ROWS_STEP 32U
 #define RING_CHUNKS_WANTED 32U
+#define RING_CHUNKS_PLAIN 1024U
 #define RING_CHUNK_MAX ((uint32_t)128 * 1024)
 #define RING_CHUNK_MIN ((uint32_t)8 * 1024)
 
@@ -127,11 +129,12 @@ static int ring_check_def(const struct ring_table_def *def, size_t *n, unsigned 
     return 0;
 }
 
-/* Choose number and size of chunks. A chunk is the unit of loss, so there should be many; each
- * costs system calls, so they should not be small. */
+/* Choose number and size of chunks. A chunk is the unit of loss, so there should be many; each has
+ * its own strings, so those with strings should not be small. Without, small ones are written with
+ * fewer system calls: their columns lie so close together that one is enough (ring.c: RING_GAP). */
 static int ring_plan_chunks(struct ring_file_head *h, const struct ring_table_def *def, size_t bytes,
                             unsigned row_bits, bool text, struct err *e) {
-    size_t chunk = bytes / RING_CHUNKS_WANTED / RING_PAGE * RING_PAGE;
+    size_t chunk = bytes / (text ? RING_CHUNKS_WANTED : RING_CHUNKS_PLAIN) / RING_PAGE * RING_PAGE;
     chunk = chunk > RING_CHUNK_MAX ? RING_CHUNK_MAX : chunk < RING_CHUNK_MIN ? RING_CHUNK_MIN : chunk;
     unsigned percent = !text ? 0 : def->text_percent ? def->text_percent : 10;
     size_t heap = chunk * percent / 100 / RING_ENTRY_ALIGN * RING_ENTRY_ALIGN;

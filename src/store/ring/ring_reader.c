@@ -15,6 +15,8 @@
 #include "base/file.h"
 #include "store/ring/ring_format.h"
 
+/* a chunk of this many bytes is read with one call, whatever is wanted of it */
+#define RING_READ_WHOLE ((uint32_t)16 * 1024)
 /* reads of an entry that is being written; each takes longer than writing it */
 #define RING_ENTRY_TRIES 64
 
@@ -261,6 +263,9 @@ static bool ring_read_columns(const struct ring_reader *r, const struct ring_chu
                               uint8_t *into) {
     uint64_t at = r->h.chunk_at + (uint64_t)c->slot * r->h.chunk_bytes;
     bool text = false;
+    if (r->h.chunk_bytes <= RING_READ_WHOLE &&
+        ring_read_at(r->fd, into, r->h.chunk_bytes, at) == (ssize_t)r->h.chunk_bytes)
+        return true;
     for (size_t i = 0; i < r->info.n_columns; i++) {
         const struct ring_column_info *col = &r->info.columns[i];
         size_t bytes = ((size_t)c->rows * col->bits + 7) / 8;
