@@ -43,6 +43,8 @@ bool fds_make_private(void) {
     return true;
 }
 
+bool fds_is_private(void) { return fds_are_private; }
+
 void fds_note(int fd) {
     struct stat st;
     if (fds_are_private || fd < 0 || fstat(fd, &st) != 0)

@@ -20,6 +20,9 @@
  * /dev/null. */
 bool fds_make_private(void);
 
+/* True if the table is our own. */
+bool fds_is_private(void);
+
 /* Register a descriptor as ours, or unregister it. No effect if the table is our own. */
 void fds_note(int fd);
 void fds_forget(int fd);

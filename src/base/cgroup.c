@@ -3,8 +3,6 @@
  * mountinfo: proc(5). */
 #include "base/cgroup.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,28 +21,26 @@
 /* ---- files ---- */
 
 /* Read a file of the folder. 0, or -1. */
-static int cgroup_read_file(const char *folder, const char *name, char *buf, size_t cap) {
+static int cgroup_read_file(struct reread *f, bool keep, const char *folder, const char *name, char *buf,
+                            size_t cap) {
     char path[CGROUP_PATH + 64];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    ssize_t n;
-    do
-        n = read(fd, buf, cap - 1);
-    while (n < 0 && errno == EINTR);
-    close(fd);
-    buf[n > 0 ? n : 0] = '\0';
-    return n > 0 ? 0 : -1;
+    if (!f->number)
+        snprintf(path, sizeof path, "%s/%s", folder, name);
+    return reread_file(f, path, keep, buf, cap) > 0 ? 0 : -1;
 }
 
 /* Read a file with one number. MODEL_UNKNOWN when there is none, also for "max". */
-static int64_t cgroup_read_number(const char *folder, const char *name) {
+static int64_t cgroup_read_number(struct reread *f, bool keep, const char *folder, const char *name) {
     char text[64], *end;
-    if (!folder[0] || cgroup_read_file(folder, name, text, sizeof text) != 0)
+    if (!folder[0] || cgroup_read_file(f, keep, folder, name, text, sizeof text) != 0)
         return MODEL_UNKNOWN;
     int64_t v = strtoll(text, &end, 10);
     return end == text || v < 0 ? MODEL_UNKNOWN : v;
+}
+
+static int64_t cgroup_read_number_once(const char *folder, const char *name) {
+    struct reread f = {.number = 0};
+    return cgroup_read_number(&f, false, folder, name);
 }
 
 /* ---- where it is ---- */
@@ -143,8 +139,8 @@ static void cgroup_find_memory(struct cgroup *g, const char *leaf, size_t least)
     memcpy(g->memory, leaf, strlen(leaf) + 1);
     memcpy(path, leaf, strlen(leaf) + 1);
     for (int i = 0; i < CGROUP_LEVELS; i++) {
-        int64_t used = cgroup_read_number(path, cgroup_used_name(g));
-        int64_t limit = cgroup_read_number(path, cgroup_limit_name(g));
+        int64_t used = cgroup_read_number_once(path, cgroup_used_name(g));
+        int64_t limit = cgroup_read_number_once(path, cgroup_limit_name(g));
         if (used >= 0 && limit >= 0 && limit < CGROUP_NO_LIMIT && limit - used < best) {
             best = limit - used;
             memcpy(g->memory, path, strlen(path) + 1);
@@ -156,7 +152,7 @@ static void cgroup_find_memory(struct cgroup *g, const char *leaf, size_t least)
 
 /* True if the group has a limit of CPU time. */
 static bool cgroup_has_quota(const struct cgroup *g, const char *folder) {
-    return cgroup_read_number(folder, g->unified ? "cpu.max" : "cpu.cfs_quota_us") > 0;
+    return cgroup_read_number_once(folder, g->unified ? "cpu.max" : "cpu.cfs_quota_us") > 0;
 }
 
 static void cgroup_find_cpu(struct cgroup *g, const char *leaf, size_t least) {
@@ -176,7 +172,8 @@ static void cgroup_find_cpu(struct cgroup *g, const char *leaf, size_t least) {
 void cgroup_find(struct cgroup *g, const char *proc) {
     char path[CGROUP_PATH], leaf[CGROUP_PATH];
     struct strbuf groups, mounts;
-    *g = (struct cgroup){.unified = false};
+    cgroup_close(g);
+    *g = (struct cgroup){.keep = g->keep};
     strbuf_init(&groups, (size_t)64 * 1024);
     strbuf_init(&mounts, (size_t)1024 * 1024);
     snprintf(path, sizeof path, "%s/cgroup", proc);
@@ -200,21 +197,27 @@ void cgroup_find(struct cgroup *g, const char *proc) {
 
 /* ---- what it says ---- */
 
-void cgroup_read_memory(const struct cgroup *g, int64_t *used, int64_t *limit) {
-    *used = cgroup_read_number(g->memory, cgroup_used_name(g));
-    *limit = cgroup_read_number(g->memory, cgroup_limit_name(g));
+void cgroup_read_memory(struct cgroup *g, int64_t *used, int64_t *limit) {
+    *used = cgroup_read_number(&g->used, g->keep, g->memory, cgroup_used_name(g));
+    *limit = cgroup_read_number(&g->limit, g->keep, g->memory, cgroup_limit_name(g));
     if (*limit >= CGROUP_NO_LIMIT)
         *limit = MODEL_UNKNOWN;
 }
 
-double cgroup_read_throttled_s(const struct cgroup *g) {
+double cgroup_read_throttled_s(struct cgroup *g) {
     const char *key = g->unified ? "throttled_usec " : "throttled_time ";
     char text[CGROUP_FILE], *end;
-    if (!g->cpu[0] || cgroup_read_file(g->cpu, "cpu.stat", text, sizeof text) != 0)
+    if (!g->cpu[0] || cgroup_read_file(&g->throttled, g->keep, g->cpu, "cpu.stat", text, sizeof text) != 0)
         return NAN;
     const char *at = strncmp(text, key, strlen(key)) == 0 ? text : strstr(text, key);
     if (!at || (at > text && at[-1] != '\n'))
         return NAN;
     double v = strtod(at + strlen(key), &end);
     return end == at + strlen(key) || v < 0 ? NAN : v / (g->unified ? 1e6 : 1e9);
+}
+
+void cgroup_close(struct cgroup *g) {
+    reread_close(&g->used);
+    reread_close(&g->limit);
+    reread_close(&g->throttled);
 }

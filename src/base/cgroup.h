@@ -13,13 +13,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/reread.h"
+
 #define CGROUP_PATH 512
 
-/* The groups that count; "" where there is none of that kind. */
+/* The groups that count; "" where there is none of that kind. All zero before the first search. */
 struct cgroup {
     bool unified;             /* version 2 */
     char memory[CGROUP_PATH]; /* folder of the group with the tightest memory limit */
     char cpu[CGROUP_PATH];    /* folder of the nearest group with a CPU limit, otherwise its own */
+    bool keep;                /* its files stay open until cgroup_close or another search */
+    struct reread used, limit, throttled;
 };
 
 /* Find the groups through the files "cgroup" and "mountinfo" in the folder `proc`
@@ -27,9 +31,12 @@ struct cgroup {
 void cgroup_find(struct cgroup *g, const char *proc);
 
 /* Memory in use and its limit, in bytes; MODEL_UNKNOWN where there is none. */
-void cgroup_read_memory(const struct cgroup *g, int64_t *used, int64_t *limit);
+void cgroup_read_memory(struct cgroup *g, int64_t *used, int64_t *limit);
 
 /* Seconds for which threads of the group were throttled; NAN unknown. */
-double cgroup_read_throttled_s(const struct cgroup *g);
+double cgroup_read_throttled_s(struct cgroup *g);
+
+/* Close files that were kept open; only needed with `keep`. */
+void cgroup_close(struct cgroup *g);
 
 #endif

@@ -70,7 +70,7 @@ static const char *mounted(const char *format) {
     return text;
 }
 
-static void check(const struct cgroup *g, int64_t used, int64_t limit, double throttled) {
+static void check(struct cgroup *g, int64_t used, int64_t limit, double throttled) {
     int64_t u, l;
     cgroup_read_memory(g, &u, &l);
     assert_int_equal(u, used);
@@ -80,7 +80,7 @@ static void check(const struct cgroup *g, int64_t used, int64_t limit, double th
 }
 
 static void version_2(void **state) {
-    struct cgroup g;
+    struct cgroup g = {.keep = false};
     const char *mounts =
         mounted("25 1 0:1 / /proc rw - proc proc rw\n30 1 0:26 / @/fs rw,nosuid - cgroup2 cgroup2 rw\n");
     (void)state;
@@ -109,7 +109,7 @@ static void version_2(void **state) {
 }
 
 static void version_1(void **state) {
-    struct cgroup g;
+    struct cgroup g = {.keep = false};
     const char *mounts = mounted("31 1 0:27 /docker/x @/memory rw - cgroup cgroup rw,memory\n"
                                  "32 1 0:28 /docker/x @/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
                                  "33 1 0:29 / @/unified rw - cgroup2 cgroup2 rw\n");
@@ -130,7 +130,7 @@ static void version_1(void **state) {
 }
 
 static void nothing_there(void **state) {
-    struct cgroup g;
+    struct cgroup g = {.keep = false};
     (void)state;
     find(&g, "", "");
     check(&g, MODEL_UNKNOWN, MODEL_UNKNOWN, NAN);
@@ -293,6 +293,102 @@ static void its_threads(void **state) {
     collect_fini(&c);
 }
 
+/* One that does not run is what it was: its files are read again later, for the name that others give it. */
+static void a_still_thread_is_believed(void **state) {
+    struct collect c = {.threads = NULL};
+    struct sleeper s;
+    (void)state;
+    begin_sleeper(&s);
+    uint64_t now = clock_mono_ns();
+    assert_int_equal(collect_read_threads(&c, now, NULL, 0), 1);
+    assert_int_equal(pthread_setname_np(s.thread, "renamed"), 0);
+    assert_int_equal(collect_read_threads(&c, now + 2 * CLOCK_NS_PER_S, NULL, 0), 1);
+    const struct collect_thread *t = find_thread(&c, s.tid);
+    assert_true(t && t->state == 'S' && t->cpu_pct == 0);
+    assert_string_equal(t->native_name, "a sleeper");
+    assert_int_equal(collect_read_threads(&c, now + 11 * CLOCK_NS_PER_S, NULL, 0), 1);
+    t = find_thread(&c, s.tid);
+    assert_true(t && t->state == 'S');
+    assert_string_equal(t->native_name, "renamed");
+    /* It has run: all of it is new at once. */
+    assert_int_equal(pthread_setname_np(s.thread, "again"), 0);
+    (void)pthread_mutex_lock(&s.lock);
+    (void)pthread_cond_broadcast(&s.wake);
+    (void)pthread_mutex_unlock(&s.lock);
+    for (int i = 0; i < 10000 && clock_thread_cpu_ns(s.tid) == t->cpu_ns; i++)
+        (void)usleep(1000);
+    int64_t voluntary = t->voluntary;
+    assert_int_equal(collect_read_threads(&c, now + 13 * CLOCK_NS_PER_S, NULL, 0), 1);
+    t = find_thread(&c, s.tid);
+    assert_true(t && t->cpu_pct > 0 && t->voluntary >= voluntary);
+    assert_string_equal(t->native_name, "again");
+    end_sleeper(&s);
+    collect_fini(&c);
+}
+
+/* As it is read in the agent: the process first, whose number of threads says whether they must be listed. */
+static void read_both(struct collect *c, uint64_t now) {
+    struct collect_process p;
+    collect_read_process(c, now, &p);
+    assert_int_equal(collect_read_threads(c, now, NULL, 0), 1);
+}
+
+static void threads_that_come_and_go_are_seen(void **state) {
+    struct collect c = {.keep = true};
+    struct sleeper s[3];
+    (void)state;
+    uint64_t now = clock_mono_ns();
+    begin_sleeper(&s[0]);
+    read_both(&c, now);
+    assert_non_null(find_thread(&c, s[0].tid));
+    begin_sleeper(&s[1]);
+    read_both(&c, now += 2 * CLOCK_NS_PER_S);
+    assert_true(find_thread(&c, s[0].tid) && find_thread(&c, s[1].tid));
+    /* One goes and another one comes: as many as before. The one is gone at once, the other there a second later. */
+    pid_t tid = s[0].tid;
+    end_sleeper(&s[0]);
+    begin_sleeper(&s[2]);
+    read_both(&c, now += 2 * CLOCK_NS_PER_S);
+    assert_null(find_thread(&c, tid));
+    read_both(&c, now += 2 * CLOCK_NS_PER_S);
+    assert_true(find_thread(&c, s[1].tid) && find_thread(&c, s[2].tid));
+    tid = s[1].tid;
+    end_sleeper(&s[1]);
+    read_both(&c, now += 2 * CLOCK_NS_PER_S);
+    assert_true(!find_thread(&c, tid) && find_thread(&c, s[2].tid));
+    assert_non_null(find_thread(&c, getpid()));
+    end_sleeper(&s[2]);
+    collect_fini(&c);
+}
+
+/* Files that stay open say what they say now, and are closed at the end. */
+static void files_are_kept_open(void **state) {
+    struct collect c = {.keep = true};
+    struct collect_process p;
+    (void)state;
+    int free_one = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    (void)close(free_one);
+    collect_read_process(&c, clock_mono_ns(), &p);
+    int64_t rss = p.rss_bytes;
+    assert_true(c.status.number > 0 && c.io.number > 0 && rss > 0);
+    const size_t more = (size_t)64 << 20;
+    char *memory = malloc(more);
+    assert_non_null(memory);
+    memset(memory, 1, more);
+    collect_read_process(&c, clock_mono_ns(), &p);
+    assert_true(p.rss_bytes - rss > (int64_t)(more / 2));
+    free(memory);
+    collect_fini(&c);
+    int again = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(again, free_one);
+    (void)close(again);
+    struct reread f = {.number = 0};
+    char text[64];
+    assert_true(reread_file(&f, "/nonexistent", true, text, sizeof text) < 0 && f.number == 0);
+    assert_true(reread_file(&f, "/proc/self/comm", false, text, sizeof text) > 0 && f.number == 0);
+    assert_true(reread_file(&f, "/proc/self", true, text, sizeof text) < 0 && f.number == 0);
+}
+
 /* What costs more than its share is done less often. */
 static void a_dear_look_is_rare(void **state) {
     struct collect c = {.threads_cost = {.run_ns = 50 * CLOCK_NS_PER_MS, .runs = 100}};
@@ -312,6 +408,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(nothing_there, make_root, remove_root),
         cmocka_unit_test(the_process),
         cmocka_unit_test(its_threads),
+        cmocka_unit_test(a_still_thread_is_believed),
+        cmocka_unit_test(threads_that_come_and_go_are_seen),
+        cmocka_unit_test(files_are_kept_open),
         cmocka_unit_test(a_dear_look_is_rare),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,9 +23,15 @@
 #define COLLECT_SMAPS_LONG_NS (5 * CLOCK_NS_PER_MS)
 #define COLLECT_FDS_MAX 65536
 #define COLLECT_FILE 4096
+#define COLLECT_STATUS ((size_t)16 * 1024) /* it has a line with all groups */
+/* how long the files of a thread that does not run are believed: others may rename it */
+#define COLLECT_STILL_NS (10 * CLOCK_NS_PER_S)
 
 void collect_fini(struct collect *c) {
     free(c->threads);
+    reread_close(&c->status);
+    reread_close(&c->io);
+    cgroup_close(&c->groups);
     *c = (struct collect){.threads = NULL};
 }
 
@@ -57,6 +63,12 @@ static int64_t collect_field(const char *text, const char *key) {
     return MODEL_UNKNOWN;
 }
 
+/* The same in bytes, of a field in KiB. */
+static int64_t collect_field_bytes(const char *text, const char *key) {
+    int64_t kib = collect_field(text, key);
+    return kib < 0 || kib > INT64_MAX / 1024 ? MODEL_UNKNOWN : kib * 1024;
+}
+
 /* Open descriptors of the job: those of its first thread; ours are separate (fds.h). From Linux
  * 6.2 on it is the folder's size. */
 static int64_t collect_count_fds(void) {
@@ -82,6 +94,7 @@ static void collect_read_rare(struct collect *c, uint64_t now_ns, struct collect
     }
     if (collect_is_due(&c->cgroup, now_ns, &cpu)) {
         if (c->found_ns == 0 || now_ns - c->found_ns > COLLECT_FOUND_NS) {
+            c->groups.keep = c->keep;
             cgroup_find(&c->groups, "/proc/self");
             c->found_ns = now_ns;
         }
@@ -92,10 +105,8 @@ static void collect_read_rare(struct collect *c, uint64_t now_ns, struct collect
     if (out->rss_bytes >= 0 && out->rss_bytes <= COLLECT_SMAPS_RSS &&
         collect_is_due(&c->smaps, now_ns, &cpu)) {
         uint64_t began = clock_mono_ns();
-        if (procfs_read_file(0, 0, "smaps_rollup", text, sizeof text) > 0) {
-            int64_t kib = collect_field(text, "Pss:");
-            out->pss_bytes = kib < 0 ? MODEL_UNKNOWN : kib * 1024;
-        }
+        if (procfs_read_file(0, 0, "smaps_rollup", text, sizeof text) > 0)
+            out->pss_bytes = collect_field_bytes(text, "Pss:");
         c->smaps.off = out->pss_bytes < 0 || clock_mono_ns() - began > COLLECT_SMAPS_LONG_NS;
         collect_done(&c->smaps, now_ns, COLLECT_SMAPS_NS, cpu);
     }
@@ -104,9 +115,8 @@ static void collect_read_rare(struct collect *c, uint64_t now_ns, struct collect
 /* ---- the process ---- */
 
 void collect_read_process(struct collect *c, uint64_t now_ns, struct collect_process *out) {
-    struct procfs_status status;
     struct rusage usage;
-    char text[COLLECT_FILE];
+    char text[COLLECT_STATUS];
     uint64_t cpu = clock_process_cpu_ns();
     *out = (struct collect_process){.cpu_pct = NAN,
                                     .rss_bytes = MODEL_UNKNOWN,
@@ -127,18 +137,20 @@ void collect_read_process(struct collect *c, uint64_t now_ns, struct collect_pro
         out->cpu_pct = 100.0 * (double)(cpu - c->process_cpu_ns) / (double)(now_ns - c->process_ns);
     c->process_ns = now_ns;
     c->process_cpu_ns = cpu;
-    if (procfs_read_status(0, 0, &status) == 0) {
-        out->rss_bytes = status.rss_bytes;
-        out->swap_bytes = status.swap_bytes;
-        out->threads = status.threads;
+    /* Three of its fifty fields: procfs_read_status looks for all that anybody wants. */
+    if (reread_file(&c->status, "/proc/self/status", c->keep, text, sizeof text) > 0) {
+        out->rss_bytes = collect_field_bytes(text, "VmRSS:");
+        out->swap_bytes = collect_field_bytes(text, "VmSwap:");
+        out->threads = collect_field(text, "Threads:");
     }
+    c->process_threads = out->threads;
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
         out->voluntary = usage.ru_nvcsw;
         out->involuntary = usage.ru_nivcsw;
         out->minor_faults = usage.ru_minflt;
         out->major_faults = usage.ru_majflt;
     }
-    if (procfs_read_file(0, 0, "io", text, sizeof text) > 0) {
+    if (reread_file(&c->io, "/proc/self/io", c->keep, text, sizeof text) > 0) {
         out->read_bytes = collect_field(text, "read_bytes:");
         out->written_bytes = collect_field(text, "write_bytes:");
     }
@@ -156,9 +168,9 @@ static const struct collect_thread *collect_find(const struct collect *c, pid_t 
 /* Read the facts about a thread that may have changed; `before` are the previous ones (NULL: it
  * is new). 0, or -1: it is gone. */
 static int collect_read_thread(struct collect_thread *t, const struct collect_thread *before, pid_t tid,
-                               uint64_t elapsed_ns) {
+                               uint64_t now_ns, uint64_t elapsed_ns) {
     struct procfs_stat stat;
-    struct procfs_status status;
+    char text[COLLECT_STATUS];
     *t = before
              ? *before
              : (struct collect_thread){.tid = tid, .voluntary = MODEL_UNKNOWN, .involuntary = MODEL_UNKNOWN};
@@ -166,9 +178,14 @@ static int collect_read_thread(struct collect_thread *t, const struct collect_th
     t->cpu_pct = NAN;
     if (before && elapsed_ns && t->cpu_ns >= before->cpu_ns)
         t->cpu_pct = 100.0 * (double)(t->cpu_ns - before->cpu_ns) / (double)elapsed_ns;
+    /* Its clock was read before its files: what they said then is what it is still in. */
+    bool still = before && before->cpu_ns == t->cpu_ns && t->cpu_ns > 0;
+    if (still && now_ns - before->read_ns < COLLECT_STILL_NS)
+        return 0;
     if (procfs_read_stat(0, tid, &stat) != 0)
         return -1;
-    bool same = before && before->cpu_ns == t->cpu_ns && before->state == stat.state;
+    bool same = still && before->state == stat.state;
+    t->read_ns = now_ns;
     t->state = stat.state;
     t->minor_faults = stat.minor_faults;
     t->major_faults = stat.major_faults;
@@ -177,9 +194,9 @@ static int collect_read_thread(struct collect_thread *t, const struct collect_th
     if (same)
         return 0;
     t->voluntary = t->involuntary = MODEL_UNKNOWN;
-    if (procfs_read_status(0, tid, &status) == 0) {
-        t->voluntary = status.voluntary;
-        t->involuntary = status.involuntary;
+    if (procfs_read_file(0, tid, "status", text, sizeof text) > 0) {
+        t->voluntary = collect_field(text, "voluntary_ctxt_switches:");
+        t->involuntary = collect_field(text, "nonvoluntary_ctxt_switches:");
     }
     /* Empty or "0": it runs, or the kernel does not show it. */
     if (procfs_read_file(0, tid, "wchan", t->wchan, sizeof t->wchan) <= 0 || strcmp(t->wchan, "0") == 0)
@@ -203,7 +220,7 @@ static int collect_read_all(struct collect *c, const pid_t *tids, size_t n, uint
         return -1;
     for (size_t i = 0; i < n; i++)
         if (!collect_is_skipped(tids[i], skip, n_skip) &&
-            collect_read_thread(&threads[kept], collect_find(c, tids[i], &from), tids[i],
+            collect_read_thread(&threads[kept], collect_find(c, tids[i], &from), tids[i], now_ns,
                                 c->threads_ns ? now_ns - c->threads_ns : 0) == 0)
             kept++;
     free(c->threads);
@@ -213,15 +230,25 @@ static int collect_read_all(struct collect *c, const pid_t *tids, size_t n, uint
     return 0;
 }
 
+/* The threads that there are, at most COLLECT_MAX_THREADS, ascending; or -1. As many as before are
+ * the same ones: one that has ended since is found gone, and then there are too many or too few. */
+static ssize_t collect_list_tids(const struct collect *c, uint64_t now_ns, size_t n_skip, pid_t *tids) {
+    if (c->process_ns == now_ns && c->process_threads == (int64_t)(c->n_threads + n_skip)) {
+        for (size_t i = 0; i < c->n_threads; i++)
+            tids[i] = c->threads[i].tid;
+        return (ssize_t)c->n_threads;
+    }
+    ssize_t n = procfs_list_tids(0, tids, COLLECT_MAX_THREADS);
+    return n < COLLECT_MAX_THREADS ? n : COLLECT_MAX_THREADS;
+}
+
 int collect_read_threads(struct collect *c, uint64_t now_ns, const int64_t *skip, size_t n_skip) {
     if (now_ns < c->threads_due_ns)
         return 0;
     uint64_t cpu = clock_self_cpu_ns();
     pid_t *tids = calloc(COLLECT_MAX_THREADS, sizeof *tids);
-    ssize_t n = tids ? procfs_list_tids(0, tids, COLLECT_MAX_THREADS) : -1;
-    int rc = n < 0 ? -1
-                   : collect_read_all(c, tids, n < COLLECT_MAX_THREADS ? (size_t)n : COLLECT_MAX_THREADS,
-                                      now_ns, skip, n_skip);
+    ssize_t n = tids ? collect_list_tids(c, now_ns, n_skip, tids) : -1;
+    int rc = n < 0 ? -1 : collect_read_all(c, tids, (size_t)n, now_ns, skip, n_skip);
     free(tids);
     cost_add(&c->threads_cost, clock_self_cpu_ns() - cpu);
     c->threads_due_ns =

@@ -3,10 +3,12 @@
  * collect: the kernel's data about this process and its threads, once a second, at a bounded
  * cost.
  *
- * A thread whose CPU clock has not moved has not switched, faulted or changed its wait either:
- * one file is read for it, up to three for the others. Expensive data (files of the control
- * group, shares of memory, open descriptors) is read less often the more it costs; a value that
- * was not read this time is unknown. Runs inside the job, on the sampler's thread.
+ * A thread whose CPU clock has not moved has not switched, faulted or changed its wait either, nor
+ * its state, except that it may wait for a CPU by now: no file is read for it, or one every ten
+ * seconds, because others can rename it. For a thread that has run it is up to three. The threads
+ * are listed when their number has changed. Expensive data (files of the control group, shares of
+ * memory, open descriptors) is read less often the more it costs; a value that was not read this
+ * time is unknown. Runs inside the job, on the sampler's thread.
  */
 #ifndef AGENT_TABLES_COLLECT_H
 #define AGENT_TABLES_COLLECT_H
@@ -38,9 +40,10 @@ struct collect_process {
 /* A thread that is not the agent's. Strings are "" if unknown. */
 struct collect_thread {
     pid_t tid;
-    uint64_t cpu_ns; /* its clock at the last reading */
-    double cpu_pct;  /* of one core, since the previous time; NAN the first time */
-    char state;      /* '?' if unknown */
+    uint64_t cpu_ns;  /* its clock at the last reading */
+    uint64_t read_ns; /* when its files were read, monotonic */
+    double cpu_pct;   /* of one core, since the previous time; NAN the first time */
+    char state;       /* '?' if unknown */
     char native_name[16], wchan[48];
     int64_t voluntary, involuntary, minor_faults, major_faults;
     int64_t cpu;
@@ -60,7 +63,10 @@ struct collect {
     struct cost threads_cost;
     bool threads_stretched; /* they are read less often than once a second, because of the cost */
     uint64_t process_ns, process_cpu_ns;
+    int64_t process_threads; /* with the agent's; MODEL_UNKNOWN */
     struct collect_rare fds, cgroup, smaps;
+    bool keep; /* files that are read every second stay open: descriptors are the agent's alone */
+    struct reread status, io;
     uint64_t found_ns; /* when the control groups were found */
     struct cgroup groups;
 };

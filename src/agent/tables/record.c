@@ -280,6 +280,7 @@ void record_begin(struct record *r) {
         return;
     uint64_t cpu = clock_self_cpu_ns();
     r->begun = true;
+    r->collect.keep = fds_is_private();
     record_lock(r);
     record_open_first(r);
     record_use(r);
