@@ -8,18 +8,15 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "agent/sampler/stack_headroom.h"
 #include "base/clock.h"
 #include "base/mem.h"
 
-#ifndef AT_MINSIGSTKSZ
-#define AT_MINSIGSTKSZ 51 /* since Linux 5.14: asm/auxvec.h */
-#endif
 #define ALT_STACK_MAX 256
 #define ALT_STACK_FULL_NS CLOCK_NS_PER_S /* and is not looked for so soon again */
 #define ALT_STACK_GUARD 4096U
@@ -30,8 +27,6 @@
 /* What handlers need beside the kernel's frames: ours, and one of the job below it. The stack that
  * faulthandler makes has it. */
 #define ALT_STACK_HANDLERS 4096U
-/* the frame with the complete state of a processor, including AMX, where the kernel does not tell */
-#define ALT_STACK_FRAME_UNKNOWN 16384U
 /* At the lowest address, where nothing gets: whoever unmaps the stack of a thread that ends (some
  * runtimes do) takes it with it. */
 #define ALT_STACK_MARK 0x6b63617473746c61ULL
@@ -89,10 +84,7 @@ static struct alt_stack *alt_stack_find_free(void) {
 }
 
 void *alt_stack_of(int64_t tid) {
-    if (!alt_stacks.needed) {
-        size_t frame = getauxval(AT_MINSIGSTKSZ);
-        alt_stacks.needed = 2 * (frame ? frame : ALT_STACK_FRAME_UNKNOWN) + ALT_STACK_HANDLERS;
-    }
+    alt_stacks.needed = 2 * stack_headroom_frame() + ALT_STACK_HANDLERS;
     for (size_t i = 0; i < alt_stacks.n; i++)
         if (alt_stacks.items[i].tid == tid)
             return alt_stack_is_marked(alt_stacks.items[i].memory) ? alt_stacks.items[i].memory : NULL;
@@ -117,7 +109,7 @@ void *alt_stack_of(int64_t tid) {
 enum alt_stack_state alt_stack_install(void *memory, void *context) {
     stack_t *stack = &((ucontext_t *)context)->uc_stack;
     if (stack->ss_size && !(stack->ss_flags & SS_DISABLE))
-        return stack->ss_size >= alt_stacks.needed ? ALT_STACK_READY : ALT_STACK_SMALL;
+        return stack->ss_size >= alt_stacks.needed ? ALT_STACK_READY : ALT_STACK_UNFIT;
     if (memory)
         *stack = (stack_t){.ss_sp = memory, .ss_size = ALT_STACK_BYTES};
     return ALT_STACK_NONE;

@@ -18,7 +18,7 @@
 enum alt_stack_state {
     ALT_STACK_NONE = 0, /* the thread has none yet, as far as is known */
     ALT_STACK_READY,    /* it has one with room for our handler, ours or its own */
-    ALT_STACK_SMALL,    /* it has one of its own that is too small */
+    ALT_STACK_UNFIT,    /* its own is too small, or it has given ours up */
 };
 
 /* The memory for thread `tid` of this process, the same one at each call while it lives; NULL if

@@ -464,8 +464,8 @@ static void sampler_flush(void *arg) {
 
 #define SAMPLER_PAUSE_NS (3 * CLOCK_NS_PER_S) /* a drain is not so late unless the process stood still */
 
-/* With timers: draw the ticks since the last drain, however late this one is. The first of them if
- * there was too long a pause: the process was stopped. */
+/* With timers: draw the ticks since the last drain, however late this one is. After too long a
+ * pause, in which the process was stopped, they begin again now. Returns their number. */
 static size_t sampler_pass_timed(struct sampler *s, uint64_t now) {
     double epoch_s = clock_mono_to_epoch_s();
     size_t n = 0;
@@ -566,8 +566,7 @@ static uint64_t sampler_tick_interval(struct sampler *s, uint64_t wanted_ns, dou
     return mean;
 }
 
-/* What was wanted of samples, as long as it is wanted: a tick is a wake-up, or with timers the
- * signals alone. */
+/* Use timers, or no longer. A tick then costs its signals alone, or again a wake-up. */
 static void sampler_set_timed(struct sampler *s, bool timed) {
     if (timed != s->profile.timed)
         s->spending.tick = s->spending.drain = (struct cost){0};
@@ -728,7 +727,7 @@ static void sampler_retune(struct sampler *s, const struct sampler_plan *plan) {
         mailbox_set_first(s->mailbox, 0);
         pthread_mutex_unlock(&s->mailbox->lock);
         s->profile.last_tick_ns = 0;
-        s->mean_ns = 0;
+        s->mean_ns = (uint64_t)(1e9 / plan->sample_hz); /* of the new rate; the budget is seen later */
     }
     if (plan->always.fresh) { /* what was refused before may be allowed now */
         s->exact_off = false;

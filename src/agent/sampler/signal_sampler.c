@@ -97,14 +97,14 @@ static struct signal_sampler_control {
     struct signal_sampler_action before;
     struct pystack_self *pool;  /* SIGNAL_SAMPLER_SLOTS; mapped by the first signal_sampler_arm */
     struct native_copy *native; /* SIGNAL_SAMPLER_SLOTS; mapped at first use */
-    /* SIGNAL_SAMPLER_SLOTS x SIGNAL_SAMPLER_RECORDS, and as much again for those being drained;
+    /* SIGNAL_SAMPLER_SLOTS x SIGNAL_SAMPLER_RECORDS, and room for those of the slot being drained;
      * mapped at first use */
     uint8_t *records;
     struct pystack_self *drained; /* a record as a copy; mapped with them */
     char timer_error[160];        /* why timers were refused */
     bool native_wanted;
     struct signal_sampler_stats *stats;
-    uint64_t restarted, eintr, handler_ns, handled, expired, missed; /* written by handlers */
+    uint64_t restarted, eintr, handler_ns, handled, expired; /* written by handlers */
     /* One bit for each slot with a request that was sent and not withdrawn, so that a handler
      * checks no other slots. */
     uint64_t asked;
@@ -144,7 +144,6 @@ static void signal_sampler_keep_copy(struct signal_sampler_slot *slot, uint32_t 
                                       .gil_state = (uint8_t)s->gil_state,
                                       .gc_state = s->gc_state};
     if (SIGNAL_SAMPLER_RECORDS - slot->records_used < sizeof r + frames + keys) {
-        __atomic_add_fetch(&exact.missed, weight, __ATOMIC_RELAXED);
         slot->lost += weight;
         return;
     }
@@ -184,12 +183,12 @@ static bool signal_sampler_begin_timed(struct signal_sampler_slot *slot, int64_t
     return true;
 }
 
-/* Note the thread's alternative stack, and give it one: once, because who takes ours away may
+/* Note the thread's alternative stack, and give it one: once, because whoever takes ours away may
  * have unmapped it. */
 static void signal_sampler_give_stack(struct signal_sampler_slot *slot, void *context) {
     enum alt_stack_state state = alt_stack_install(slot->alt_given ? NULL : slot->alt_memory, context);
     if (state == ALT_STACK_NONE && slot->alt_given)
-        state = ALT_STACK_SMALL;
+        state = ALT_STACK_UNFIT;
     slot->alt_given |= slot->alt_memory != NULL;
     __atomic_store_n(&slot->alt, (uint8_t)state, __ATOMIC_RELAXED);
 }
@@ -212,11 +211,7 @@ static void signal_sampler_answer(const siginfo_t *info, void *context) {
         bool asked =
             slot->tid == tid && __atomic_compare_exchange_n(&slot->state, &expected, SIGNAL_SAMPLER_RUNNING,
                                                             false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-        if (!asked && slot == timed && !signal_sampler_begin_timed(slot, tid)) {
-            __atomic_add_fetch(&exact.missed, weight, __ATOMIC_RELAXED);
-            continue;
-        }
-        if (!asked && slot != timed)
+        if (!asked && (slot != timed || !signal_sampler_begin_timed(slot, tid)))
             continue;
         signal_sampler_give_stack(slot, context);
         pystack_self_copy(slot->self, signal_sampler_stack_pointer(context));
@@ -415,7 +410,6 @@ int signal_sampler_check(struct err *e) {
         exact.stats->handler_ns = __atomic_load_n(&exact.handler_ns, __ATOMIC_RELAXED);
         exact.stats->deliver_ns = exact.stats->handled * exact.deliver_ns;
         exact.stats->expired = __atomic_load_n(&exact.expired, __ATOMIC_RELAXED);
-        exact.stats->missed = __atomic_load_n(&exact.missed, __ATOMIC_RELAXED);
         return 0;
     }
     signal_sampler_disarm();
@@ -727,7 +721,7 @@ enum signal_sampler_timer signal_sampler_set_timer(struct pystack *ps, const str
         slot->alt_memory = alt_stack_of(t->tid);
     enum alt_stack_state alt = __atomic_load_n(&slot->alt, __ATOMIC_RELAXED);
     bool can =
-        slot->alt_memory && alt != ALT_STACK_SMALL && !slot->filtered && signal_sampler_takes_it(slot, now);
+        slot->alt_memory && alt != ALT_STACK_UNFIT && !slot->filtered && signal_sampler_takes_it(slot, now);
     if (!can || alt != ALT_STACK_READY) {
         signal_sampler_stop_timer(slot);
         return can ? SIGNAL_SAMPLER_TIMER_LATER : SIGNAL_SAMPLER_TIMER_OFF;

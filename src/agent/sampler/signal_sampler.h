@@ -31,8 +31,7 @@ struct signal_sampler_stats {
     uint64_t handler_ns; /* time within the handler, of all threads together */
     uint64_t handled;
     uint64_t deliver_ns; /* and in the kernel around it, by the measured cost of one signal */
-    uint64_t expired;    /* signals of timers */
-    uint64_t missed;     /* expiries without a copy: another was being read, or there was no room */
+    uint64_t expired;    /* expiries of timers */
 };
 
 enum signal_sampler_answer {

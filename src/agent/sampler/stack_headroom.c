@@ -154,6 +154,13 @@ bool stack_headroom_find(int64_t tid, uint64_t ident, uint64_t seen_ns, struct s
     return true;
 }
 
+size_t stack_headroom_frame(void) {
+    static size_t frame; /* all calls are made by one thread */
+    if (!frame)
+        frame = getauxval(AT_MINSIGSTKSZ);
+    return frame ? frame : STACK_HEADROOM_FRAME_UNKNOWN;
+}
+
 uint64_t stack_headroom_needed(uint64_t size, uint64_t frame) {
     uint64_t need =
         STACK_HEADROOM_LEAST + (frame + STACK_HEADROOM_PAGE - 1) / STACK_HEADROOM_PAGE * STACK_HEADROOM_PAGE;
@@ -163,11 +170,8 @@ uint64_t stack_headroom_needed(uint64_t size, uint64_t frame) {
 
 bool stack_headroom_is_enough(const struct stack_headroom_stack *stack) {
     unsigned char there[STACK_HEADROOM_MOST / STACK_HEADROOM_PAGE];
-    static uint64_t frame; /* all calls are made by one thread */
-    if (!frame)
-        frame = getauxval(AT_MINSIGSTKSZ);
     uint64_t size = stack->high - stack->low;
-    uint64_t need = stack_headroom_needed(size, frame ? frame : STACK_HEADROOM_FRAME_UNKNOWN);
+    uint64_t need = stack_headroom_needed(size, stack_headroom_frame());
     uint64_t from = (stack->low + STACK_HEADROOM_PAGE - 1) / STACK_HEADROOM_PAGE * STACK_HEADROOM_PAGE;
     if (stack->high <= stack->low || size <= need + STACK_HEADROOM_PAGE)
         return false;

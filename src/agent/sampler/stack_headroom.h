@@ -32,6 +32,9 @@ bool stack_headroom_find(int64_t tid, uint64_t ident, uint64_t seen_ns, struct s
  * kilobytes meanwhile. */
 bool stack_headroom_is_enough(const struct stack_headroom_stack *stack);
 
+/* Bytes that the kernel writes at most for a signal. */
+size_t stack_headroom_frame(void);
+
 /* Bytes at the end of a stack of `size` bytes that must be untouched; `frame` is the maximum
  * that the kernel writes there. */
 uint64_t stack_headroom_needed(uint64_t size, uint64_t frame);

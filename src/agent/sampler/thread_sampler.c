@@ -453,9 +453,9 @@ static struct thread_sampler_state thread_sampler_state(const struct thread_samp
         .timestamp = timestamp, .stack_id = t->stack_id, .weight = weight, .gil = t->gil, .gc = t->gc};
 }
 
-/* Make a sample from the thread's copy. */
-static void thread_sampler_take_copy(struct thread_sampler *p, struct pystack *ps,
-                                     struct thread_sampler_thread *t, const struct pystack_self *copy) {
+/* What the thread's copy says, as what is known of it last. 0, or -1: nothing is. */
+static int thread_sampler_decode(struct thread_sampler *p, struct pystack *ps,
+                                 struct thread_sampler_thread *t, const struct pystack_self *copy) {
     struct arena arena;
     struct model_frame *frames = NULL;
     bool truncated = false;
@@ -465,15 +465,21 @@ static void thread_sampler_take_copy(struct thread_sampler *p, struct pystack *p
     thread_sampler_native_stop(p, ps);
     int rc = n < 0 ? -1 : thread_sampler_add_stack(p, ps, t, frames, (size_t)n, truncated);
     arena_fini(&arena);
-    if (rc != 0) {
-        thread_sampler_fail(p, t);
-        return;
-    }
+    if (rc != 0)
+        return thread_sampler_fail(p, t);
     t->torn = false;
     t->looked = true;
     t->gil = copy->gil_state;
     t->gc = copy->gc_state;
     p->total_exact++;
+    return 0;
+}
+
+/* Make a sample from the copy of a thread that was asked. */
+static void thread_sampler_take_copy(struct thread_sampler *p, struct pystack *ps,
+                                     struct thread_sampler_thread *t, const struct pystack_self *copy) {
+    if (thread_sampler_decode(p, ps, t, copy) != 0)
+        return;
     if (p->timed)
         t->spare = thread_sampler_state(t, t->asked_at, 1);
     else
@@ -620,34 +626,21 @@ struct thread_sampler_taking {
     struct thread_sampler_thread *t;
 };
 
-/* Decode a copy that the thread's timer has caused. */
+/* Add a copy that the thread's timer has caused to its states. */
 static void thread_sampler_take_record(void *arg, const struct pystack_self *copy, uint32_t weight) {
     const struct thread_sampler_taking *w = arg;
     struct thread_sampler *p = w->p;
-    struct thread_sampler_thread *t = w->t;
-    struct arena arena;
-    struct model_frame *frames = NULL;
-    bool truncated = false;
     p->total_retried += copy->end == PYSTACK_SELF_BROKEN;
     if (copy->end == PYSTACK_SELF_GONE)
         p->listed_ns = 0;
     p->undescribed |= copy->n_keys > 0;
-    arena_init(&arena, THREAD_SAMPLER_ARENA_BYTES);
-    ssize_t n = pystack_self_decode(w->ps, copy, p->known, &arena, &frames, &truncated, &p->unknown_frames);
-    int rc = n < 0 ? -1 : thread_sampler_add_stack(p, w->ps, t, frames, (size_t)n, truncated);
-    arena_fini(&arena);
-    struct thread_sampler_state *m = rc == 0 ? thread_sampler_add_state(p) : NULL;
-    if (!m) {
-        t->looked = false;
-        t->stack_id = 0;
+    /* without frames: the others stand for its time */
+    if (copy->end == PYSTACK_SELF_BROKEN || copy->end == PYSTACK_SELF_GONE ||
+        copy->end == PYSTACK_SELF_REFUSED || thread_sampler_decode(p, w->ps, w->t, copy) != 0)
         return;
-    }
-    p->total_exact++;
-    t->looked = true;
-    t->torn = false;
-    t->gil = copy->gil_state;
-    t->gc = copy->gc_state;
-    *m = thread_sampler_state(t, p->epoch_s + (double)copy->taken_ns / 1e9, weight);
+    struct thread_sampler_state *m = thread_sampler_add_state(p);
+    if (m)
+        *m = thread_sampler_state(w->t, p->epoch_s + (double)copy->taken_ns / 1e9, weight);
 }
 
 /* Collect what the thread has copied since the last drain, and read it if it is not on a CPU: it

@@ -7,10 +7,10 @@
  * machine's byte order; another one is refused.
  *
  * Rows of a chunk are written before its entry says that there are that many, and never change
- * while the chunk lives: what is written over them are the same bytes. Before a chunk is used again its entry gets an odd generation. So a
- * reader takes the entry, copies rows, takes the entry again: the same even generation means
- * that the copied rows are complete. An entry has a checksum, because it may be read during a
- * write.
+ * while the chunk lives: what is written over them are the same bytes. Before a chunk is used
+ * again its entry gets an odd generation. So a reader takes the entry, copies rows, takes the
+ * entry again: the same even generation means that the copied rows are complete. An entry has a
+ * checksum, because it may be read during a write.
  *
  * Version rule: another major is refused. A newer minor may make head, column and entry longer
  * (their lengths are in the head: read what you know, step by the length) and may add column
