@@ -18,6 +18,7 @@ if __name__ == "__main__":
 
 from agent_wire import pack  # noqa: E402
 from lying_agent import LyingAgent, NOBODY, PYTHON, as_nobody  # noqa: E402
+from unix_server import served_as_agent  # noqa: E402
 
 MESSAGE, CHUNK, ASSEMBLED = 1 << 20, (1 << 20) - 256, 16 << 20
 ROWS = 1 << 16  # that a column of a few bytes may stand for
@@ -252,17 +253,10 @@ def bombing(name):
 
 
 def main():
-    folder = f"/tmp/probing-{os.geteuid()}"
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    path = f"{folder}/{os.getpid()}.sock"
-    os.umask(0o177)
-    with BombAgent(path, sys.argv[1]):
+    with served_as_agent(BombAgent, sys.argv[1]):
         print("ready", flush=True)
         sys.stdin.read()
-        os.unlink(path)
-        with contextlib.suppress(OSError):
-            os.rmdir(folder)
-        os._exit(0)
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import pytest
 
 from agent_wire import BINARY, PING, PONG, pack, unpack
 from fake_agent import FakeAgent
-from unix_server import Door
+from unix_server import Door, served_as_agent
 
 NOBODY = 65534
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -86,16 +86,9 @@ def main():
     if sys.argv[1:] == ["--version"]:
         return
     answers = json.loads(sys.stdin.readline().replace("@PID@", str(os.getpid())))
-    folder = f"/tmp/probing-{os.geteuid()}"
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    path = f"{folder}/{os.getpid()}.sock"
-    os.umask(0o177)
-    with LyingAgent(path, answers):
+    with served_as_agent(LyingAgent, answers):
         print("ready", flush=True)
         sys.stdin.read()
-    os.unlink(path)
-    with contextlib.suppress(OSError):
-        os.rmdir(folder)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A unix socket on which a test listens: what Relay and FakeAgent have in common."""
 
+import contextlib
+import os
 import socket
 import threading
 
@@ -45,3 +47,23 @@ class Door:
 
     def talk(self, client):
         raise NotImplementedError
+
+
+@contextlib.contextmanager
+def served_as_agent(kind, *args):
+    """A socket of this kind, where the agent of this process would listen."""
+    folder = f"/tmp/probing-{os.geteuid()}"
+    path = f"{folder}/{os.getpid()}.sock"
+    os.umask(0o077)
+    with contextlib.ExitStack() as stack:
+        while True:
+            os.makedirs(folder, exist_ok=True)
+            # another one that leaves removes the empty folder, perhaps at this very time
+            with contextlib.suppress(FileNotFoundError):
+                stack.enter_context(kind(path, *args))
+                break
+        os.chmod(path, 0o600)
+        yield
+        os.unlink(path)
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)

@@ -17,21 +17,27 @@
 #define LISTENER_BACKLOG 16
 /* the kernel's id for users unknown to a namespace (overflowuid) */
 #define LISTENER_UNMAPPED_UID 65534U
-#define LISTENER_BIND_TRIES 10
+#define LISTENER_TRIES 10
 #define LISTENER_SWEEP 64       /* sockets to check */
 #define LISTENER_SWEEP_AGE_S 60 /* a younger one may be in the making */
 
 /* Check that the folder is ours alone; make it if it does not exist. */
 static int listener_check_dir(const char *dir, struct err *e) {
     struct stat st;
-    if (mkdir(dir, 0700) == 0)
-        /* The umask may have removed more bits than intended. The folder is ours: nobody else
-         * can put another one in its place. */
-        chmod(dir, 0700);
-    else if (errno != EEXIST)
-        return err_set_errno(e, ERR_FAILED, errno, "folder %s cannot be made", dir);
-    if (lstat(dir, &st) != 0)
-        return err_set_errno(e, ERR_FAILED, errno, "folder %s cannot be seen", dir);
+    int tries = LISTENER_TRIES;
+    do {
+        if (mkdir(dir, 0700) == 0)
+            /* The umask may have removed more bits than intended. The folder is ours: nobody else
+             * can put another one in its place. */
+            chmod(dir, 0700);
+        else if (errno != EEXIST)
+            return err_set_errno(e, ERR_FAILED, errno, "folder %s cannot be made", dir);
+        if (lstat(dir, &st) == 0)
+            break;
+        /* gone: see listener_listen */
+        if (errno != ENOENT || --tries == 0)
+            return err_set_errno(e, ERR_FAILED, errno, "folder %s cannot be seen", dir);
+    } while (true);
     if (!S_ISDIR(st.st_mode))
         return err_set(e, ERR_FAILED, "%s is no folder: remove it and try again", dir);
     if (st.st_uid != geteuid())
@@ -70,7 +76,7 @@ static int listener_listen(struct listener *l, struct err *e) {
         return err_set_errno(e, ERR_FAILED, errno, "no socket can be made");
     int rc = bind(l->fd, (const struct sockaddr *)&sa, sizeof sa);
     /* An agent that leaves removes the empty folder, perhaps at this very time. */
-    for (int i = 0; i < LISTENER_BIND_TRIES && rc != 0 && errno == ENOENT; i++) {
+    for (int i = 0; i < LISTENER_TRIES && rc != 0 && errno == ENOENT; i++) {
         if (listener_check_dir(l->dir, e) != 0)
             return -1;
         rc = bind(l->fd, (const struct sockaddr *)&sa, sizeof sa);
