@@ -216,8 +216,40 @@ double cgroup_read_throttled_s(struct cgroup *g) {
     return end == at + strlen(key) || v < 0 ? NAN : v / (g->unified ? 1e6 : 1e9);
 }
 
+double cgroup_read_cpus(const struct cgroup *g) {
+    struct reread f = {.number = 0};
+    char text[64], *end;
+    if (!g->cpu[0])
+        return NAN;
+    if (!g->unified) {
+        int64_t quota = cgroup_read_number_once(g->cpu, "cpu.cfs_quota_us");
+        int64_t period = cgroup_read_number_once(g->cpu, "cpu.cfs_period_us");
+        return quota > 0 && period > 0 ? (double)quota / (double)period : NAN;
+    }
+    if (cgroup_read_file(&f, false, g->cpu, "cpu.max", text, sizeof text) != 0)
+        return NAN;
+    double quota = strtod(text, &end), period = strtod(end, NULL);
+    return quota > 0 && period > 0 ? quota / period : NAN;
+}
+
+double cgroup_read_pressure_s(struct cgroup *g, enum cgroup_pressure which) {
+    static const char *const names[] = {[CGROUP_PRESSURE_MEMORY] = "memory", [CGROUP_PRESSURE_IO] = "io"};
+    struct reread *f = &g->pressure[which];
+    char name[32], text[256];
+    snprintf(name, sizeof name, "%s.pressure", names[which]);
+    /* The outermost group does not have it on older kernels. */
+    if ((!g->unified || !g->memory[0] ||
+         cgroup_read_file(f, g->keep, g->memory, name, text, sizeof text) != 0) &&
+        cgroup_read_file(f, g->keep, "/proc/pressure", names[which], text, sizeof text) != 0)
+        return NAN;
+    const char *at = strncmp(text, "some ", 5) == 0 ? strstr(text, "total=") : NULL;
+    return at ? strtod(at + strlen("total="), NULL) / 1e6 : NAN;
+}
+
 void cgroup_close(struct cgroup *g) {
     reread_close(&g->used);
     reread_close(&g->limit);
     reread_close(&g->throttled);
+    for (size_t i = 0; i < sizeof g->pressure / sizeof g->pressure[0]; i++)
+        reread_close(&g->pressure[i]);
 }

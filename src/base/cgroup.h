@@ -23,8 +23,11 @@ struct cgroup {
     char memory[CGROUP_PATH]; /* folder of the group with the tightest memory limit */
     char cpu[CGROUP_PATH];    /* folder of the nearest group with a CPU limit, otherwise its own */
     bool keep;                /* its files stay open until cgroup_close or another search */
-    struct reread used, limit, throttled;
+    struct reread used, limit, throttled, pressure[2];
 };
+
+/* What tasks of a group may have to wait for (Documentation/accounting/psi.rst). */
+enum cgroup_pressure { CGROUP_PRESSURE_MEMORY = 0, CGROUP_PRESSURE_IO };
 
 /* Find the groups through the files "cgroup" and "mountinfo" in the folder `proc`
  * ("/proc/self"). */
@@ -35,6 +38,13 @@ void cgroup_read_memory(struct cgroup *g, int64_t *used, int64_t *limit);
 
 /* Seconds for which threads of the group were throttled; NAN unknown. */
 double cgroup_read_throttled_s(struct cgroup *g);
+
+/* CPUs that the group may use at once; NAN without a limit. */
+double cgroup_read_cpus(const struct cgroup *g);
+
+/* Seconds, so far, in which some task of the group waited for it; of the machine, where groups do
+ * not have it. NAN unknown. */
+double cgroup_read_pressure_s(struct cgroup *g, enum cgroup_pressure which);
 
 /* Close files that were kept open; only needed with `keep`. */
 void cgroup_close(struct cgroup *g);

@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -15,6 +16,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "client/session/call.h"
 #include "client/verdict/verdict.h"
 
 #define VERDICT_SCHEMA_VERSION 1
@@ -26,7 +28,7 @@ struct verdict_options {
     struct cli_options common; /* first */
     /* < 0: until the progress of the job is known, and no longer than that takes */
     double wait_s;
-    bool no_inject;
+    bool no_inject, why;
 };
 
 static const struct verdict_options verdict_default = {.wait_s = -1};
@@ -37,6 +39,8 @@ static const struct option_def verdict_options[] = {
      .max = 86400},
     {"no-inject", 0, OPTION_FLAG, offsetof(struct verdict_options, no_inject),
      .help = "put no agent into the target: read it from outside"},
+    {"why", 0, OPTION_FLAG, offsetof(struct verdict_options, why),
+     .help = "also how each verdict is known, and what was looked at and is fine"},
     {.name = NULL},
 };
 
@@ -73,6 +77,7 @@ static void verdict_put_json(const struct verdicts *v, struct strbuf *out) {
         json_kv_string(&j, "text", one->text);
         json_kv_string(&j, "advice", one->rule->help);
         json_kv_string(&j, "screen", one->rule->screen);
+        json_kv_string(&j, "sure", verdict_sure(one->rule));
         json_kv_int(&j, "pid", one->pid);
         json_key(&j, "rank");
         if (one->rank == RING_INT_NULL)
@@ -82,6 +87,17 @@ static void verdict_put_json(const struct verdicts *v, struct strbuf *out) {
         json_kv_number(&j, "measured", one->values[0].number, 6);
         json_kv_number(&j, "threshold", one->rule->threshold, 6);
         verdict_put_evidence(&j, one);
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_key(&j, "fine");
+    json_array_begin(&j);
+    for (size_t i = 0; i < v->n_fine; i++) {
+        json_object_begin(&j);
+        json_kv_string(&j, "code", v->fine[i].rule->code);
+        json_kv_int(&j, "pid", v->fine[i].pid);
+        json_kv_number(&j, "measured", v->fine[i].measured, 6);
+        json_kv_number(&j, "threshold", v->fine[i].rule->threshold, 6);
         json_object_end(&j);
     }
     json_array_end(&j);
@@ -96,7 +112,27 @@ static bool verdict_is_of_many(const struct verdicts *v) {
     return false;
 }
 
-static void verdict_put_text(const struct verdicts *v, struct strbuf *out) {
+/* What was looked at and does not hold: first what is known, with how much it would take. */
+static void verdict_put_fine(const struct verdicts *v, struct strbuf *out) {
+    const char *before = "";
+    for (int known = 1; known >= 0; known--)
+        for (size_t i = 0; i < v->n_fine; i++) {
+            const struct verdict_fine *f = &v->fine[i];
+            if (isnan(f->measured) != !known)
+                continue;
+            strbuf_addf(out, "%-*s  %s: ", VERDICT_CODE,
+                        strcmp(before, known ? "fine" : "not known") ? known ? "fine" : "not known" : "",
+                        f->rule->code);
+            before = known ? "fine" : "not known";
+            if (known)
+                strbuf_addf(out, "%.3g, said from %.3g on", f->measured, f->rule->threshold);
+            else
+                strbuf_addf(out, "there is too little to say it, or none of it");
+            strbuf_addf(out, "%s\n", f->rule->moves ? " (of the steps)" : "");
+        }
+}
+
+static void verdict_put_text(const struct verdicts *v, bool why, struct strbuf *out) {
     bool many = verdict_is_of_many(v);
     for (size_t i = 0; i < v->n; i++) {
         const struct verdict *one = &v->items[i];
@@ -108,7 +144,12 @@ static void verdict_put_text(const struct verdicts *v, struct strbuf *out) {
         strbuf_addf(out, "%s\n", one->text);
         if (one->rule->level != VERDICT_FINE)
             strbuf_addf(out, "%*s  %s\n", VERDICT_CODE, "", one->rule->help);
+        if (why)
+            strbuf_addf(out, "%*s  %s: %.3g, said from %.3g on\n", VERDICT_CODE, "", verdict_sure(one->rule),
+                        one->values[0].number, one->rule->threshold);
     }
+    if (why)
+        verdict_put_fine(v, out);
     if (v->n == 0)
         strbuf_adds(out, "nothing is known yet of its training: ask again, or --wait 30s\n");
 }
@@ -122,17 +163,33 @@ static bool verdict_has_state(const struct verdicts *v) {
     return false;
 }
 
+/* A new agent takes no samples of a thread that runs before a client has said how: that needs a
+ * request. It may fail: then samples come a little later. */
+static void verdict_ask_first(const struct target_address *addr, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        struct err ignored;
+        struct call *c =
+            addr[i].path[0] && addr[i].mode == MODEL_MODE_AGENT ? call_open(&addr[i], &ignored) : NULL;
+        struct model_snapshot snapshot;
+        if (c && call_snapshot(c, &snapshot, &ignored) == 0)
+            model_snapshot_fini(&snapshot);
+        call_close(c);
+    }
+}
+
 /* Judge repeatedly until the time is over; `out` is the last result. */
-static int verdict_wait(struct verdict_judge *j, struct database *d, double wait_s, struct verdicts *out,
-                        struct err *e) {
+static int verdict_wait(struct verdict_judge *j, struct database *d, const struct target_address *addr,
+                        size_t n_addr, double wait_s, struct verdicts *out, struct err *e) {
     const struct timespec pause = {.tv_nsec = VERDICT_ROUND_NS};
     double until_s = clock_epoch_s() + (wait_s < 0 ? VERDICT_WAIT_S : wait_s);
-    for (;;) {
+    for (bool asked = false;; asked = true) {
         if (database_refresh(d, e) != 0 || verdict_judge_ask(j, out, e) != 0)
             return -1;
         bool enough = wait_s < 0 && verdict_has_state(out);
         if (enough || database_is_recorded(d) || clock_epoch_s() >= until_s)
             return 0;
+        if (!asked && !verdict_has_state(out))
+            verdict_ask_first(addr, n_addr);
         verdicts_fini(out);
         nanosleep(&pause, NULL);
     }
@@ -148,12 +205,12 @@ static int verdict_exec(const struct cli_options *o, struct target_address *addr
     struct verdict_judge *j = verdict_judge_new(d);
     int rc = j ? 0 : err_set(e, ERR_FAILED, "out of memory for verdicts");
     if (rc == 0)
-        rc = verdict_wait(j, d, mine->no_inject ? 0 : mine->wait_s, &v, e);
+        rc = verdict_wait(j, d, addr, o->targets.n, mine->no_inject ? 0 : mine->wait_s, &v, e);
     if (rc == 0) {
         if (o->json)
             verdict_put_json(&v, out);
         else
-            verdict_put_text(&v, out);
+            verdict_put_text(&v, mine->why, out);
         cli_note_database(d);
         verdicts_fini(&v);
     } else

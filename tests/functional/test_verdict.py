@@ -85,7 +85,7 @@ def test_stuck_and_on_again(training_job):  # noqa: F811
         for pid in workers:
             os.kill(pid, signal.SIGSTOP)
         said = wait_for(job, "STUCK")["STUCK"]
-        assert said["level"] == "bad" and said["evidence"]["age"] >= 10
+        assert said["level"] == "bad" and said["evidence"]["age"] >= 6
         assert "the main thread stands in" in said["text"] and ".py:" in said["text"]
         assert said["screen"] == "threads"
         text = job.probing(str(job.pid), "verdict").ok().stdout
@@ -107,7 +107,7 @@ def test_afterwards(training_job):  # noqa: F811
 
 
 def test_no_torch_no_steps(target, probing):
-    """A program that does not train: no step was seen, which is not held against it."""
+    """A program that does not train, and sleeps: that is what is said of it, and nothing is held against it."""
     program = target('import os, time\nos.write(int(os.environ["READY_FD"]), b"ready\\n")\nwhile True: time.sleep(0.01)\n')
     document = probing(str(program.pid), "verdict", "--json").ok().json()
-    assert [(one["code"], one["level"]) for one in document["verdicts"]] == [("NO STEPS", "note")]
+    assert [(one["code"], one["level"]) for one in document["verdicts"]] == [("IDLE", "note")]

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/model.h"
@@ -21,6 +23,10 @@
 #define COLLECT_SMAPS_RSS ((int64_t)512 * 1024 * 1024)
 /* nor if that takes longer, because its memory is locked meanwhile */
 #define COLLECT_SMAPS_LONG_NS (5 * CLOCK_NS_PER_MS)
+/* what changes slowly, or is looked at over many seconds */
+#define COLLECT_HOST_NS (10 * CLOCK_NS_PER_S)
+#define COLLECT_PRESSURE_NS (5 * CLOCK_NS_PER_S)
+#define COLLECT_CPUS_MAX 8192
 #define COLLECT_FDS_MAX 65536
 #define COLLECT_FILE 4096
 #define COLLECT_STATUS ((size_t)16 * 1024) /* it has a line with all groups */
@@ -31,6 +37,7 @@ void collect_fini(struct collect *c) {
     free(c->threads);
     reread_close(&c->status);
     reread_close(&c->io);
+    reread_close(&c->stat);
     cgroup_close(&c->groups);
     *c = (struct collect){.threads = NULL};
 }
@@ -85,6 +92,39 @@ static int64_t collect_count_fds(void) {
     return n > COLLECT_FDS_MAX ? MODEL_UNKNOWN : n;
 }
 
+/* CPUs that the first thread of the job may run on, and its group may use; NAN unknown. */
+static double collect_count_cpus(const struct cgroup *g) {
+    unsigned long mask[COLLECT_CPUS_MAX / (8 * sizeof(unsigned long))];
+    long bytes = syscall(SYS_sched_getaffinity, getpid(), sizeof mask, mask);
+    double quota = cgroup_read_cpus(g), n = 0;
+    for (long i = 0; i < bytes / (long)sizeof mask[0]; i++)
+        n += __builtin_popcountl(mask[i]);
+    if (n == 0)
+        return NAN;
+    return quota < n ? quota : n;
+}
+
+/* The share of all CPUs' time that the machine under this one gave to others. */
+static double collect_read_steal_pct(struct collect *c) {
+    char text[512];
+    uint64_t ticks = 0, stolen = 0;
+    if (reread_file(&c->stat, "/proc/stat", c->keep, text, sizeof text) <= 0 || strncmp(text, "cpu ", 4) != 0)
+        return NAN;
+    char *at = text + 4, *end;
+    for (int i = 0; i < 8; i++, at = end) { /* user nice system idle iowait irq softirq steal */
+        uint64_t v = strtoull(at, &end, 10);
+        if (end == at)
+            return NAN;
+        ticks += v;
+        stolen = v;
+    }
+    bool known = c->host_ticks && ticks > c->host_ticks && stolen >= c->host_stolen;
+    double pct = known ? 100.0 * (double)(stolen - c->host_stolen) / (double)(ticks - c->host_ticks) : NAN;
+    c->host_ticks = ticks;
+    c->host_stolen = stolen;
+    return pct;
+}
+
 static void collect_read_rare(struct collect *c, uint64_t now_ns, struct collect_process *out) {
     char text[COLLECT_FILE];
     uint64_t cpu;
@@ -101,6 +141,16 @@ static void collect_read_rare(struct collect *c, uint64_t now_ns, struct collect
         cgroup_read_memory(&c->groups, &out->cgroup_memory, &out->cgroup_limit);
         out->throttled_s = cgroup_read_throttled_s(&c->groups);
         collect_done(&c->cgroup, now_ns, CLOCK_NS_PER_S, cpu);
+    }
+    if (c->found_ns && collect_is_due(&c->pressure, now_ns, &cpu)) {
+        out->memory_pressure_s = cgroup_read_pressure_s(&c->groups, CGROUP_PRESSURE_MEMORY);
+        out->io_pressure_s = cgroup_read_pressure_s(&c->groups, CGROUP_PRESSURE_IO);
+        collect_done(&c->pressure, now_ns, COLLECT_PRESSURE_NS, cpu);
+    }
+    if (c->found_ns && collect_is_due(&c->host, now_ns, &cpu)) {
+        out->cpus = collect_count_cpus(&c->groups);
+        out->steal_pct = collect_read_steal_pct(c);
+        collect_done(&c->host, now_ns, COLLECT_HOST_NS, cpu);
     }
     if (out->rss_bytes >= 0 && out->rss_bytes <= COLLECT_SMAPS_RSS &&
         collect_is_due(&c->smaps, now_ns, &cpu)) {
@@ -132,7 +182,11 @@ void collect_read_process(struct collect *c, uint64_t now_ns, struct collect_pro
                                     .written_bytes = MODEL_UNKNOWN,
                                     .cgroup_memory = MODEL_UNKNOWN,
                                     .cgroup_limit = MODEL_UNKNOWN,
-                                    .throttled_s = NAN};
+                                    .throttled_s = NAN,
+                                    .cpus = NAN,
+                                    .memory_pressure_s = NAN,
+                                    .io_pressure_s = NAN,
+                                    .steal_pct = NAN};
     if (c->process_ns && now_ns > c->process_ns && cpu >= c->process_cpu_ns)
         out->cpu_pct = 100.0 * (double)(cpu - c->process_cpu_ns) / (double)(now_ns - c->process_ns);
     c->process_ns = now_ns;
@@ -173,7 +227,8 @@ static int collect_read_thread(struct collect_thread *t, const struct collect_th
     char text[COLLECT_STATUS];
     *t = before
              ? *before
-             : (struct collect_thread){.tid = tid, .voluntary = MODEL_UNKNOWN, .involuntary = MODEL_UNKNOWN};
+             : (struct collect_thread){
+                   .tid = tid, .voluntary = MODEL_UNKNOWN, .involuntary = MODEL_UNKNOWN, .cpu_wait_s = NAN};
     t->cpu_ns = clock_thread_cpu_ns(tid);
     t->cpu_pct = NAN;
     if (before && elapsed_ns && t->cpu_ns >= before->cpu_ns)
@@ -191,6 +246,12 @@ static int collect_read_thread(struct collect_thread *t, const struct collect_th
     t->major_faults = stat.major_faults;
     t->cpu = stat.cpu;
     snprintf(t->native_name, sizeof t->native_name, "%s", stat.comm);
+    /* Time on a CPU, time ready for one, turns (Documentation/scheduler/sched-stats.rst). */
+    if (!still && procfs_read_file(0, tid, "schedstat", text, sizeof text) > 0) {
+        char *end;
+        strtoull(text, &end, 10);
+        t->cpu_wait_s = end != text ? (double)strtoull(end, NULL, 10) / 1e9 : NAN;
+    }
     if (same)
         return 0;
     t->voluntary = t->involuntary = MODEL_UNKNOWN;

@@ -35,6 +35,9 @@ struct collect_process {
     int64_t read_bytes, written_bytes;
     int64_t cgroup_memory, cgroup_limit;
     double throttled_s;
+    double cpus; /* that it may use at once */
+    double memory_pressure_s, io_pressure_s;
+    double steal_pct; /* of all CPUs of the machine, since the previous time it was read */
 };
 
 /* A thread that is not the agent's. Strings are "" if unknown. */
@@ -47,6 +50,7 @@ struct collect_thread {
     char native_name[16], wchan[48];
     int64_t voluntary, involuntary, minor_faults, major_faults;
     int64_t cpu;
+    double cpu_wait_s; /* it was ready to run and waited for a CPU, since it began; NAN unknown */
 };
 
 /* A value that is read when it is due. */
@@ -64,9 +68,10 @@ struct collect {
     bool threads_stretched; /* they are read less often than once a second, because of the cost */
     uint64_t process_ns, process_cpu_ns;
     int64_t process_threads; /* with the agent's; MODEL_UNKNOWN */
-    struct collect_rare fds, cgroup, smaps;
+    struct collect_rare fds, cgroup, smaps, host, pressure;
+    uint64_t host_ticks, host_stolen; /* of /proc/stat at the last reading */
     bool keep; /* files that are read every second stay open: descriptors are the agent's alone */
-    struct reread status, io;
+    struct reread status, io, stat;
     uint64_t found_ns; /* when the control groups were found */
     struct cgroup groups;
 };

@@ -661,6 +661,10 @@ static void record_process(struct record *r, uint64_t now_ns, double timestamp) 
     v[RING_PROCESS_HISTORY_CGROUP_MEMORY].i = record_known(p.cgroup_memory);
     v[RING_PROCESS_HISTORY_CGROUP_LIMIT].i = record_known(p.cgroup_limit);
     v[RING_PROCESS_HISTORY_THROTTLED_S].f = p.throttled_s;
+    v[RING_PROCESS_HISTORY_CPUS].f = p.cpus;
+    v[RING_PROCESS_HISTORY_MEMORY_PRESSURE_S].f = p.memory_pressure_s;
+    v[RING_PROCESS_HISTORY_IO_PRESSURE_S].f = p.io_pressure_s;
+    v[RING_PROCESS_HISTORY_STEAL_PCT].f = p.steal_pct;
     record_append(r, RING_PROCESS_HISTORY, v);
     record_memory(r, &p, timestamp);
 }
@@ -685,6 +689,7 @@ static void record_threads(struct record *r, struct record_samples *p, uint64_t 
         v[RING_THREAD_HISTORY_MINOR_FAULTS].i = record_known(t->minor_faults);
         v[RING_THREAD_HISTORY_MAJOR_FAULTS].i = record_known(t->major_faults);
         v[RING_THREAD_HISTORY_CPU].i = record_known(t->cpu);
+        v[RING_THREAD_HISTORY_CPU_WAIT_S].f = t->cpu_wait_s;
         record_append(r, RING_THREAD_HISTORY, v);
     }
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "client/sql/result.h"
+#include "client/verdict/verdict_places.h"
 #include "store/ring/ring_tables.h"
 
 #define VERDICT_STEPS 200.0      /* steps that rules read, at least, if there are so many */
@@ -72,6 +73,7 @@ void verdicts_fini(struct verdicts *v) {
     for (size_t i = 0; i < v->n; i++)
         free(v->items[i].values);
     free(v->items);
+    free(v->fine);
     memset(v, 0, sizeof *v);
 }
 
@@ -180,8 +182,11 @@ static void verdict_add_value(struct verdict_case *c, const struct result *rows,
 /* Query evidence, and append it. 1 if there is any. */
 static int verdict_get_values(struct verdict_case *c, const char *text, struct err *e) {
     const struct verdict_target *t = c->target;
-    const struct sql_named named[] = {
-        {":pid", (double)t->pid}, {":tid", t->tid}, {":first", t->first_s}, {":window", t->window_s}};
+    const struct sql_named named[] = {{":pid", (double)t->pid},
+                                      {":tid", t->tid},
+                                      {":first", t->first_s},
+                                      {":window", t->window_s},
+                                      {":ended", database_is_recorded(c->judge->db)}};
     struct result *rows = verdict_query(c->judge->db, text, named, sizeof named / sizeof named[0], e);
     if (!rows)
         return -1;
@@ -250,6 +255,19 @@ static int verdict_say(struct verdicts *out, const struct verdict_case *c, const
     return 0;
 }
 
+/* Note that a rule was tested and does not hold. */
+static int verdict_note_fine(struct verdicts *out, const struct verdict_case *c,
+                             const struct verdict_rule *rule, struct err *e) {
+    struct verdict_fine *more = realloc(out->fine, (out->n_fine + 1) * sizeof *more);
+    if (!more)
+        return err_set(e, ERR_FAILED, "out of memory for verdicts");
+    out->fine = more;
+    double measured = c->n ? c->values[0].number : NAN;
+    out->fine[out->n_fine++] =
+        (struct verdict_fine){.rule = rule, .pid = c->target->pid, .measured = measured};
+    return 0;
+}
+
 /* ---- a target ---- */
 
 /* True if a verdict so far is a warning or worse. */
@@ -282,6 +300,8 @@ static int verdict_judge_target(struct verdict_judge *j, const struct verdict_ta
                 continue;
             int holds = verdict_test(&c, rule, e);
             if (holds < 0 || (holds && verdict_say(out, &c, rule, e) != 0))
+                return -1;
+            if (!holds && !rule->is_state && verdict_note_fine(out, &c, rule, e) != 0)
                 return -1;
             state = holds && rule->is_state ? rule : state;
         }
@@ -319,6 +339,7 @@ static int verdict_take_targets(struct verdict_judge *j, struct err *e) {
 int verdict_judge_ask(struct verdict_judge *j, struct verdicts *out, struct err *e) {
     memset(out, 0, sizeof *out);
     int rc = verdict_take_targets(j, e);
+    rc = rc == 0 ? verdict_places_open(j->db, e) : rc;
     for (size_t i = 0; rc == 0 && i < j->n_targets; i++) {
         struct verdict_target *t = &j->targets[i];
         t->pid = sql_target_pid(database_sql(j->db), i);
@@ -328,6 +349,7 @@ int verdict_judge_ask(struct verdict_judge *j, struct verdicts *out, struct err 
         rc = verdict_find_window(j, t, e);
         rc = rc == 0 ? verdict_find_trainer(j, t, e) : rc;
         rc = rc == 0 ? verdict_find_first(j, t, e) : rc;
+        rc = rc == 0 ? verdict_places_take(j->db, t->pid, e) : rc;
         rc = rc == 0 ? verdict_judge_target(j, t, out, e) : rc;
     }
     if (rc != 0) {

@@ -47,6 +47,9 @@ struct verdict_rule {
     /* With {column} or {column:kind}, see verdict_put_words; text in [brackets] is left out if
      * one of its values is unknown. */
     const char *words;
+    /* How it is known, if not by counters and clocks of the job and the kernel: "sampled" from
+     * stacks, "inferred" from where threads wait; NULL: measured. */
+    const char *sure;
     /* A short form, for a line with little room; NULL: the code. */
     const char *brief;
     const char *screen; /* name of the screen that shows more of it; NULL none */
@@ -72,9 +75,18 @@ struct verdict {
     char brief[VERDICT_BRIEF]; /* the short form, with the code */
 };
 
+/* A rule that does not hold. */
+struct verdict_fine {
+    const struct verdict_rule *rule;
+    int64_t pid;
+    double measured; /* NAN: not known, or too little is */
+};
+
 struct verdicts {
     struct verdict *items; /* the worst first, including targets that are fine */
     size_t n;
+    struct verdict_fine *fine; /* looked at, states excepted, in the order of the rules */
+    size_t n_fine;
 };
 
 void verdicts_fini(struct verdicts *v);
@@ -90,8 +102,11 @@ int verdict_judge_ask(struct verdict_judge *j, struct verdicts *out, struct err 
 
 /* verdict_words.c: append the words of a rule with their values. Kinds: none as it is, "%" a
  * share, "ms" milliseconds, "s" seconds, "MiB" mebibytes, "rate" a second, "file" without its
- * folders, "n" a whole number. */
+ * folders, "n" a whole number, "cpus" one with a tenth. */
 void verdict_put_words(const char *words, const struct verdict_value *values, size_t n, struct strbuf *out);
+
+/* How a verdict is known: "measured", "sampled", "inferred". */
+const char *verdict_sure(const struct verdict_rule *rule);
 
 /* The name of a level: "fine", "note", "warning", "bad". */
 const char *verdict_level_name(enum verdict_level level);

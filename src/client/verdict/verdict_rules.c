@@ -30,30 +30,123 @@
     "a WHERE i <= 40 OR t > z - 5"
 
 /* The time since the last step ended, against earlier ones: up to three times the longest, five
- * times the median and ten seconds are normal. */
+ * times the median and six seconds are normal. */
 #define AGE                                                                                                  \
     "WITH s AS (SELECT now() - max(timestamp) AS age, max(timestamp) AS since, max(duration_ms) / 1000 AS "  \
     "longest, median(duration_ms) / 1000 AS usual, count(duration_ms) AS n FROM python.steps "               \
     "WHERE " OF_STEPS                                                                                        \
-    ") SELECT CASE WHEN n >= 3 THEN age / max(10, 3 * longest, 5 * usual) END AS excess, age, longest, n, "  \
+    ") SELECT CASE WHEN n >= 2 THEN age / max(6, 3 * longest, 5 * usual) END AS excess, age, longest, n, "   \
     "since FROM s"
 
-/* Where the training thread was in the last seconds: its most frequent function, and the share
- * of the time. */
-#define STANDS                                                                                               \
-    "WITH c AS (SELECT stack_id, count(*) AS n, sum(gil = 'waiting') AS w FROM python.samples "              \
-    "WHERE " OF_THREAD " AND timestamp > now() - " STAND_S                                                   \
-    " GROUP BY stack_id), f AS (SELECT func, file, lineno, "                                                 \
-    "sum(n) OVER (PARTITION BY func, file) AS same, sum(w) OVER (PARTITION BY func, file) AS waits, n FROM " \
-    "c JOIN python.stacks k ON k.stack_id = c.stack_id JOIN python.frames ON python.frames.frame_id = "      \
-    "k.frame_id) SELECT func, file, coalesce(':' || lineno, '') AS line, CASE WHEN waits > 0.9 * same "      \
-    "THEN 'waiting for the GIL' END AS waiting, "                                                            \
+#define WHO                                                                                                  \
     "CASE WHEN CAST(:tid AS INTEGER) = CAST(:pid AS INTEGER) THEN 'the main thread' ELSE 'the training "     \
-    "thread' END AS who, (SELECT sum(n) FROM c) >= 10 AND same "
-#define STANDS_MOST " FROM f ORDER BY same DESC, n DESC LIMIT 1"
-#define STANDS_OF " 0.9 * (SELECT sum(n) FROM c) AS holds" STANDS_MOST
-/* The same in the agent's own code, which has no file. */
-#define STANDS_IN_AGENT " 0.9 * (SELECT sum(n) FROM c) AND file = '<probing>' AS holds" STANDS_MOST
+    "thread' END AS who"
+
+/* Where the training thread was in the last seconds, since the last step: its most frequent
+ * function, and the share of the time. What computes for some seconds in one function has not
+ * stopped yet: that takes longer to say. */
+#define STANDS                                                                                               \
+    "WITH e AS (SELECT max(timestamp) AS last FROM python.steps WHERE " OF_STEPS                             \
+    "), c AS MATERIALIZED (SELECT v.*, gil, on_cpu FROM python.samples p CROSS JOIN temp.verdict_stacks v "  \
+    "ON v.stack_id = p.stack_id WHERE " OF_THREAD " AND timestamp > max(now() - " STAND_S                    \
+    ", (SELECT last FROM e))), f AS (SELECT leaf_file, coalesce(own_func, leaf_func) AS func, "              \
+    "coalesce(own_file, leaf_file) AS file, iif(own_func IS NULL, leaf_line, own_line) AS lineno, "          \
+    "nullif(leaf_func, own_func) AS leaf, count(*) AS same, sum(gil = 'waiting') AS waits, sum(on_cpu) AS "  \
+    "ran FROM c GROUP BY leaf_func, leaf_file) SELECT func, file, coalesce(':' || lineno, '') AS line, "     \
+    "leaf, CASE WHEN waits > 0.9 * same THEN 'waiting for the GIL' END AS waiting, " WHO                     \
+    ", (SELECT count(*) FROM c) >= 10 AND "
+#define STANDS_STILL                                                                                         \
+    "(same >= 0.9 * (SELECT count(*) FROM c) AND ((SELECT now() - last FROM e) >= 10 OR "                    \
+    "coalesce(ran, same) < 0.1 * same))"
+#define STANDS_MOST " AS holds FROM f ORDER BY same DESC LIMIT 1"
+
+/* The last seconds of the training thread, `s`, and what the kernel says of all threads, `h`. */
+#define LAST_S "5"
+#define NOW                                                                                                  \
+    "WITH e AS (SELECT max(timestamp) AS last, now() - max(timestamp) AS age, coalesce(max(duration_ms), 0)" \
+    " / 1000 AS longest, coalesce(median(duration_ms), 0) / 1000 AS usual, count(*) AS steps FROM "          \
+    "python.steps WHERE " OF_STEPS                                                                           \
+    "), s AS MATERIALIZED (SELECT p.timestamp AS t, p.on_cpu, p.gil, v.* FROM python.samples p CROSS JOIN "  \
+    "temp.verdict_stacks v ON v.stack_id = p.stack_id WHERE p.pid = CAST(:pid AS INTEGER) AND p.tid = "      \
+    "CAST(:tid AS INTEGER) AND p.timestamp > max(now() - " LAST_S                                            \
+    ", coalesce((SELECT last FROM e), 0))), h AS MATERIALIZED (SELECT tid, cpu_pct, state, wchan, "          \
+    "coalesce(name, native_name) AS name, timestamp AS at FROM system.threads_history WHERE " OF_PID         \
+    " AND timestamp > now() - 30), m AS (SELECT count(*) AS known, max(cpu_pct) / 100 AS cpu, avg(state = "  \
+    "'D') AS disk, avg(wchan LIKE '%nanosleep%') AS asleep, avg(wchan LIKE 'futex%') AS locked, avg(wchan "  \
+    "LIKE 'n_tty%') AS input, avg(wchan LIKE '%accept%') AS connection, avg(wchan LIKE '%poll%' OR wchan "   \
+    "LIKE '%select%') AS events, avg(wchan = 'do_wait') AS child, avg(wchan LIKE '%sigtimedwait%' OR wchan " \
+    "LIKE '%pause' OR wchan LIKE '%sigsuspend') AS signals FROM h WHERE tid = CAST(:tid AS INTEGER) AND at " \
+    "> now() - " LAST_S "), c AS (SELECT avg(cpu) AS cpu FROM (SELECT sum(cpu_pct) / 100 AS cpu FROM h "     \
+    "WHERE at > now() - " LAST_S " GROUP BY at)) "
+
+/* One thing that it does, when no step ends or none was ever seen: in half of the last samples,
+ * where its clock moves, or (a save, a load) data does. */
+#define DOING(kind, alive)                                                                                   \
+    NOW ", w AS (SELECT at_func AS func, at_file AS file, coalesce(':' || at_line, '') AS line, count(*) "   \
+        "AS n FROM s WHERE doing = '" kind "' GROUP BY at_func, at_file ORDER BY n DESC LIMIT 1) SELECT "    \
+        "CASE WHEN (SELECT count(*) FROM s) >= 10 AND (steps = 0 OR age > max(1.5, 3 * longest, 5 * "        \
+        "usual)) AND (m.known < 3 OR m.cpu >= 0.01 OR " alive ") THEN 1.0 * w.n / (SELECT count(*) FROM s) " \
+        "END AS share, func, file, line, age, " WHO " FROM e, m, w"
+#define MOVES_DATA                                                                                           \
+    "(SELECT max(read_bytes + written_bytes) > min(read_bytes + written_bytes) FROM system.process_history " \
+    "WHERE " OF_PID " AND timestamp > now() - " LAST_S ")"
+#define DOING_WORDS(what)                                                                                    \
+    "[no step for {age:s}; ]" what " in {func} ({file:file}{line}), {share:%} of the last " LAST_S " s"
+
+/* Where the training thread was most of the last seconds: its line, and what it waits for. */
+#define PLACE                                                                                                \
+    ", p AS (SELECT at_func AS func, at_file AS file, coalesce(':' || at_line, '') AS line, phase, wait, "   \
+    "own_func = leaf_func AND own_line = leaf_line AS is_own, leaf_func AS leaf, count(*) AS n, 1.0 * "      \
+    "count(*) / (SELECT count(*) FROM s) AS share, avg(on_cpu) AS ran FROM s GROUP BY leaf_func, leaf_file " \
+    "ORDER BY n DESC LIMIT 1)"
+/* It waits on purpose, as servers do; NULL: not known. */
+#define PURPOSE                                                                                              \
+    "CASE WHEN phase IS NOT NULL THEN NULL WHEN wait = 'request' THEN 'for requests' WHEN connection > 0.8 " \
+    "THEN 'for connections' WHEN wait = 'process' OR child > 0.8 THEN 'for a child process' WHEN input > "   \
+    "0.8 THEN 'for input' WHEN asleep > 0.8 THEN 'asleep' WHEN signals > 0.8 THEN 'for a signal' WHEN wait " \
+    "IS NULL AND events > 0.8 THEN 'for events' END"
+#define IDLE_WORDS "{who} waits on purpose, {purpose}, in {func} ({file:file}{line})[, {cpu:%} of a core]"
+
+/* Runs of samples in which the training thread does one thing, within seconds that began so long
+ * after the first step: their share, their number, and where. */
+#define RUNS(kind, seconds, after)                                                                           \
+    "WITH s AS MATERIALIZED (SELECT p.timestamp AS t, coalesce(doing = '" kind                               \
+    "', 0) AS is_it, lag(coalesce(doing = '" kind                                                            \
+    "', 0), 1, 0) OVER (ORDER BY p.timestamp) AS was, at_func, at_file, at_line FROM python.samples p "      \
+    "CROSS JOIN temp.verdict_stacks v ON v.stack_id = p.stack_id WHERE p.pid = CAST(:pid AS INTEGER) AND "   \
+    "p.tid = CAST(:tid AS INTEGER) AND p.timestamp > max(now() - " seconds ", coalesce(:first, 0) + " after  \
+    ")), w AS (SELECT at_func AS func, at_file AS file, coalesce(':' || at_line, '') AS line, count(*) AS "  \
+    "n FROM s WHERE is_it GROUP BY at_func, at_file ORDER BY n DESC LIMIT 1), a AS (SELECT avg(is_it) AS "   \
+    "share, count(*) AS looks, sum(is_it AND NOT was) AS runs, max(t) - min(t) AS span, min(t) AS a, "       \
+    "max(t) AS z FROM s) SELECT CASE WHEN looks >= " SAMPLES_NEEDED                                          \
+    " AND (runs >= 2 OR share > 0.5) THEN share END AS share, share * span / runs AS each_s, "               \
+    "nullif(round((SELECT count(*) "                                                                         \
+    "FROM python.steps WHERE " OF_PID " AND timestamp BETWEEN a AND z) / runs), 0) AS every, runs, span, "   \
+    "func, file, line, looks FROM a, w"
+
+/* Over the last seconds: what each thread ran and what it waited for a CPU, both in CPUs, `d`;
+ * all of them, `a`; and what the process may use, `u`. */
+#define HOST_S "15"
+#define CPUS                                                                                                 \
+    "WITH h AS MATERIALIZED (SELECT tid, cpu_wait_s AS w, cpu_pct / 100 AS ran, timestamp AS at FROM "       \
+    "system.threads_history WHERE " OF_PID " AND timestamp > now() - " HOST_S                                \
+    "), d AS (SELECT tid, (max(w) - min(w)) / (max(at) - min(at)) AS waits, avg(ran) AS ran FROM h WHERE w " \
+    "IS NOT NULL GROUP BY tid HAVING count(ran) >= 5), a AS (SELECT sum(waits + ran) AS wanted, sum(ran) "   \
+    "AS ran, sum(waits + ran > 0.2) AS threads FROM d), u AS (SELECT cpus FROM system.process_history "      \
+    "WHERE " OF_PID " AND timestamp > now() - 60 AND cpus IS NOT NULL ORDER BY timestamp DESC LIMIT 1), t "  \
+    "AS (SELECT waits FROM d WHERE tid = CAST(:tid AS INTEGER)) "
+
+/* How much of the last seconds a counter of the process has grown by. */
+#define GROWS(column)                                                                                        \
+    "WITH g AS (SELECT timestamp AS t, " column " AS v FROM system.process_history WHERE " OF_PID            \
+    " AND timestamp > now() - 20 AND " column                                                                \
+    " IS NOT NULL), r AS (SELECT (max(v) - min(v)) / (max(t) - min(t)) AS share, max(t) - min(t) AS span "   \
+    "FROM g), b AS (SELECT max(swap_bytes) / 1048576.0 AS swapped, 1.0 * (max(major_faults) - "              \
+    "min(major_faults)) / (max(timestamp) - min(timestamp)) AS faults, (max(read_bytes) - min(read_bytes)) " \
+    "/ 1048576.0 / (max(timestamp) - min(timestamp)) AS reads, (max(written_bytes) - min(written_bytes)) / " \
+    "1048576.0 / (max(timestamp) - min(timestamp)) AS writes FROM system.process_history WHERE " OF_PID      \
+    " AND timestamp > now() - 20), u AS (SELECT cpus FROM system.process_history WHERE " OF_PID              \
+    " AND timestamp > now() - 60 AND cpus IS NOT NULL ORDER BY timestamp DESC LIMIT 1) "
 
 /* Memory that has grown steadily since the first steps: in each third of the time, and along a
  * line. */
@@ -100,19 +193,14 @@
     "finite either]"
 
 const struct verdict_rule verdict_rules[] = {
-    /* ---- how it gets on: the first that holds ---- */
-    {.code = "NO STEPS",
+    {.code = "ENDED",
      .level = VERDICT_NOTE,
-     .is_state = true,
-     .help = "no optimizer step was seen yet: it loads, compiles or evaluates, or it does not train with "
-             "torch.optim",
-     .sql = "SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM python.steps WHERE " OF_PID
-            ") THEN max(uptime_s) END AS looked_s, (SELECT value FROM probing.facts WHERE " OF_PID
-            " AND key = 'torch'" LAST(1) ") AS torch FROM probing.status WHERE " OF_PID
-                                         " AND timestamp > now() - 10",
-     .threshold = 3,
-     .words = "no optimizer step seen in {looked_s:s}[ (torch {torch})]",
-     .screen = "steps"},
+     .help = "its process runs no more, or this is a recording: all is about its last seconds",
+     .sql = "SELECT CAST(:ended AS INTEGER) AS ended, unixepoch('now', 'subsec') - now() AS ago",
+     .threshold = 1,
+     .words = "the newest rows are {ago:s} old: nothing came after them",
+     .screen = "overview"},
+    /* ---- how it gets on: the first that holds ---- */
     {.code = "HELD",
      .level = VERDICT_NOTE,
      .is_state = true,
@@ -120,29 +208,80 @@ const struct verdict_rule verdict_rules[] = {
          "by 'pause' or 'catch': it goes on by continue at their pdb, by --off, or when their time is over",
      .sql = AGE,
      .threshold = 1,
-     .more = STANDS ">=" STANDS_IN_AGENT,
+     .more = STANDS STANDS_STILL " AND leaf_file = '<probing>'" STANDS_MOST,
      .words = "no step for {age:s}: {who} is held by a debugger, in {func}",
      .screen = "threads"},
+    /* A training job that has become a server. */
+    {.code = "IDLE",
+     .level = VERDICT_NOTE,
+     .is_state = true,
+     .help = "it waits as a server does: nothing is wrong with that",
+     .sql = NOW PLACE
+     ", a AS (" AGE ") SELECT CASE WHEN excess >= 1 AND phase IS NULL AND wait = 'request' "
+     "AND p.n >= 10 THEN share END AS share, func, file, line, a.age, 'for requests' AS purpose, "
+     "c.cpu, " WHO " FROM a, p, c",
+     .sure = "inferred",
+     .threshold = 0.9,
+     .words = "no step for {age:s}: " IDLE_WORDS,
+     .screen = "threads"},
+    {.code = "COMPILING",
+     .level = VERDICT_NOTE,
+     .is_state = true,
+     .help = "torch.compile: the first steps, and each new shape or type, take long; the steps after that "
+             "gain by it",
+     .sql = DOING("COMPILING", "1"),
+     .sure = "sampled",
+     .threshold = 0.5,
+     .words = DOING_WORDS("torch compiles"),
+     .screen = "flame"},
+    {.code = "SAVING",
+     .level = VERDICT_NOTE,
+     .is_state = true,
+     .help = "a checkpoint is written: steps go on after that",
+     .sql = DOING("SAVING", MOVES_DATA),
+     .sure = "sampled",
+     .threshold = 0.5,
+     .words = DOING_WORDS("{who} saves"),
+     .screen = "flame"},
+    {.code = "LOADING",
+     .level = VERDICT_NOTE,
+     .is_state = true,
+     .help = "a checkpoint, a model or data is read",
+     .sql = DOING("LOADING", MOVES_DATA),
+     .sure = "sampled",
+     .threshold = 0.5,
+     .words = DOING_WORDS("{who} loads"),
+     .screen = "flame"},
+    {.code = "EVALUATING",
+     .level = VERDICT_NOTE,
+     .is_state = true,
+     .help = "the model is evaluated: steps go on after that",
+     .sql = DOING("EVALUATING", MOVES_DATA),
+     .sure = "sampled",
+     .threshold = 0.5,
+     .words = DOING_WORDS("{who} evaluates"),
+     .screen = "flame"},
     {.code = "STUCK",
      .level = VERDICT_BAD,
      .is_state = true,
      .help = "steps have stopped, and the thread that trains does not move: the Threads screen has its whole "
              "stack",
      .sql = AGE,
+     .sure = "sampled",
      .threshold = 1,
-     .more = STANDS ">=" STANDS_OF,
+     .more = STANDS STANDS_STILL STANDS_MOST,
      .words = "no step for {age:s}, the longest of the {n} before took {longest:s}[; {who} stands in {func} "
-              "({file:file}{line})][, {waiting}]",
+              "({file:file}{line})][, in {leaf}][, {waiting}]",
      .brief = "STUCK[ in {func}][, {waiting}]",
      .screen = "threads"},
-    {.code = "MOVING",
+    {.code = "BUSY",
      .level = VERDICT_NOTE,
      .is_state = true,
-     .help = "no step ends, but the thread that trains works: evaluation, a checkpoint, or the end of the "
-             "training",
+     .help = "no step ends, but the thread that trains works: the Flame screen shows on what",
      .sql = AGE,
+     .sure = "sampled",
      .threshold = 1,
-     .more = STANDS "<" STANDS_OF,
+     .more = STANDS "NOT " STANDS_STILL STANDS_MOST,
      .words = "no step for {age:s}, the longest of the {n} before took {longest:s}, but {who} works: lately "
               "mostly in {func} ({file:file}{line})",
      .screen = "flame"},
@@ -174,6 +313,95 @@ const struct verdict_rule verdict_rules[] = {
                                                      "max(0, now() - max(timestamp)) AS age FROM s",
      .threshold = 0,
      .words = "{rate:rate}, {p50:ms} a step (median; 99 % within {p99:ms}; last {n:steps})",
+     .screen = "steps"},
+    /* ---- no step was seen, or too few ---- */
+    {.code = "STARTING",
+     .level = VERDICT_NOTE,
+     .is_state = true,
+     .help = "modules are imported: the job has not begun yet",
+     .sql = DOING("STARTING", MOVES_DATA),
+     .sure = "sampled",
+     .threshold = 0.5,
+     .words = DOING_WORDS("{who} imports modules"),
+     .screen = "flame"},
+    /* Training code, a lock whose holder is of this process too, or a device: nothing of these
+     * is waited for on purpose. Every other thread waits for a thread of the process, so nothing
+     * comes from outside. */
+    {.code = "HUNG",
+     .level = VERDICT_BAD,
+     .is_state = true,
+     .help = "nothing in the process runs: the Threads screen has all stacks, and whom each waits for",
+     .sql = NOW PLACE
+     ", q AS (SELECT now() - coalesce(max(iif(cpu_pct > 0.2, at, NULL)), min(at)) AS quiet, "
+     "sum(tid <> CAST(:tid AS INTEGER) AND at > now() - 3 AND coalesce(wchan, '') NOT LIKE "
+     "'futex%') AS others, count(DISTINCT tid) AS threads FROM h) SELECT CASE WHEN p.n >= 10 AND "
+     "share >= 0.9 AND " PURPOSE " IS NULL AND (phase IS NOT NULL OR (is_own AND wait IS NULL AND "
+     "locked > 0.9 AND others = 0) OR disk > 0.9) THEN quiet END AS quiet, func, file, line, "
+     "threads, iif(disk > 0.9, 'for a device', iif(locked > 0.9, 'for a lock', NULL)) AS lock, "
+     "phase, " WHO " FROM p, q, m",
+     .sure = "inferred",
+     .threshold = 5,
+     .more = "SELECT now() - coalesce(max(iif(cpu_pct > 0.2, timestamp, NULL)), min(timestamp)) AS since_s "
+             "FROM system.threads_history WHERE " OF_PID " AND timestamp > now() - 3600",
+     .words = "no thread of {threads} has run for {since_s:s}; {who} waits[ {lock}] at {func} "
+              "({file:file}{line})[, in the {phase} of a step]",
+     .brief = "HUNG in {func}",
+     .screen = "threads"},
+    {.code = "IDLE",
+     .level = VERDICT_NOTE,
+     .is_state = true,
+     .help = "it waits as a server does: nothing is wrong with that",
+     .sql = NOW PLACE " SELECT CASE WHEN p.n >= 10 AND " PURPOSE " IS NOT NULL AND coalesce(c.cpu, 0) < 0.2 "
+                      "THEN share END AS share, func, file, line, " PURPOSE " AS purpose, c.cpu, " WHO
+                      " FROM p, m, c",
+     .sure = "inferred",
+     .threshold = 0.8,
+     .words = IDLE_WORDS,
+     .screen = "threads"},
+    {.code = "BUSY",
+     .level = VERDICT_NOTE,
+     .is_state = true,
+     .help = "no step of torch.optim was seen, but it works: the Flame screen shows on what",
+     .sql = NOW PLACE
+     ", w AS (SELECT own_func AS func, own_file AS file, coalesce(':' || own_line, '') AS "
+     "line, count(*) AS n FROM s WHERE on_cpu AND own_func IS NOT NULL GROUP BY own_func, own_file "
+     "ORDER BY n DESC LIMIT 1), o AS (SELECT name, sum(cpu_pct) AS busy FROM h WHERE tid <> "
+     "CAST(:tid AS INTEGER) AND at > now() - " LAST_S " GROUP BY tid ORDER BY busy DESC LIMIT 1) "
+     "SELECT CASE WHEN (SELECT count(*) FROM s) >= 10 THEN max(coalesce(c.cpu, 0), (SELECT "
+     "avg(on_cpu) FROM s)) END AS cpu, coalesce(w.func, p.func) AS func, coalesce(w.file, p.file) "
+     "AS file, coalesce(w.line, p.line) AS line, iif(m.cpu < 0.1 AND o.busy > 50, o.name, NULL) "
+     "AS thread, " WHO " FROM p, m, c LEFT JOIN w LEFT JOIN o",
+     .sure = "sampled",
+     .threshold = 0.2,
+     .words =
+         "no optimizer step was seen; it works, {cpu:%} of a core[, most of it thread {thread}]: {who} is "
+         "mostly in {func} ({file:file}{line})",
+     .screen = "flame"},
+    /* It waits, and whether on purpose is not known. */
+    {.code = "WAITS",
+     .level = VERDICT_NOTE,
+     .is_state = true,
+     .help = "whether that is meant so is not known: the Threads screen has the stacks of all threads",
+     .sql = NOW PLACE
+     " SELECT CASE WHEN p.n >= 10 THEN share END AS share, func, file, line, iif(wait = "
+     "'thread', 'for another thread', iif(wait = 'pipe', 'for another process', NULL)) AS what, "
+     "c.cpu, " WHO " FROM p, m, c",
+     .sure = "inferred",
+     .threshold = 0,
+     .words = "no optimizer step was seen; {who} waits[ {what}] in {func} ({file:file}{line}), {share:%} of "
+              "the last " LAST_S " s[, {cpu:%} of a core]",
+     .screen = "threads"},
+    {.code = "NO STEPS",
+     .level = VERDICT_NOTE,
+     .is_state = true,
+     .help = "no optimizer step was seen yet: it loads, compiles or evaluates, or it does not train with "
+             "torch.optim",
+     .sql = "SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM python.steps WHERE " OF_PID
+            ") THEN max(uptime_s) END AS looked_s, (SELECT value FROM probing.facts WHERE " OF_PID
+            " AND key = 'torch'" LAST(1) ") AS torch FROM probing.status WHERE " OF_PID
+                                         " AND timestamp > now() - 10",
+     .threshold = 3,
+     .words = "no optimizer step seen in {looked_s:s}[ (torch {torch})]",
      .screen = "steps"},
     /* ---- what is the matter ---- */
     {.code = "NAN",
@@ -277,6 +505,7 @@ const struct verdict_rule verdict_rules[] = {
      .sql = "SELECT CASE WHEN count(gil) >= " SAMPLES_NEEDED
             " THEN 1.0 * sum(gil = 'waiting') / count(gil) END AS share, "
             "count(gil) AS looks FROM python.samples WHERE " OF_THREAD " AND " LATELY,
+     .sure = "sampled",
      .threshold = 0.2,
      .more = "SELECT thread AS holder, tid AS holder_tid, 1.0 * sum(gil = 'held') / count(gil) AS held FROM "
              "python.samples WHERE " OF_PID " AND tid <> CAST(:tid AS INTEGER) AND " LATELY
@@ -284,6 +513,166 @@ const struct verdict_rule verdict_rules[] = {
      .words = "the training thread waits for the GIL {share:%} of the time (last " SAMPLES_S
               " s)[; {holder} ({holder_tid:n}) holds it {held:%}]",
      .brief = "GIL CONTENTION[ by {holder}]",
+     .screen = "threads"},
+    {.code = "CHECKPOINT",
+     .level = VERDICT_WARN,
+     .moves = true,
+     .help = "save less often, fewer tensors, or on a thread or process of its own (async_save)",
+     .sql = RUNS("SAVING", "60", "0"),
+     .sure = "sampled",
+     .threshold = 0.1,
+     .words = "{share:%} of the time goes into saving, {each_s:s} each[, about every {every:steps}], in "
+              "{func} ({file:file}{line})",
+     .brief = "CHECKPOINT {share:%}",
+     .screen = "flame"},
+    {.code = "RECOMPILING",
+     .level = VERDICT_WARN,
+     .moves = true,
+     .help =
+         "shapes or types change from step to step: pad to few sizes, mark_dynamic, or TORCH_LOGS=recompiles "
+         "says why",
+     .sql = RUNS("COMPILING", "60", "10"),
+     .sure = "sampled",
+     .threshold = 0.1,
+     .more = "SELECT count(*) AS steps_since, count(*) > 20 AS holds FROM python.steps WHERE " OF_STEPS,
+     .words = "{share:%} of the time goes into compiling, {runs:n} times in {span:s}, in {func} "
+              "({file:file}{line})",
+     .screen = "flame"},
+    {.code = "LOGGING",
+     .level = VERDICT_WARN,
+     .help = "write less, in larger pieces, or from another thread; who reads the pipe may be slow",
+     .sql = RUNS("LOGGING", "20", "0"),
+     .sure = "sampled",
+     .threshold = 0.15,
+     .words = "{share:%} of the time goes into logging, in {func} ({file:file}{line})",
+     .screen = "flame"},
+    {.code = "LOGGING",
+     .level = VERDICT_WARN,
+     .help = "write less, in larger pieces, or from another thread; who reads the pipe may be slow",
+     .sql =
+         "WITH h AS (SELECT wchan LIKE '%pipe_write%' OR wchan LIKE 'n_tty_write' OR wchan LIKE "
+         "'%sock_alloc_send%' OR wchan LIKE 'balance_dirty%' AS blocks FROM system.threads_history "
+         "WHERE " OF_THREAD " AND " LATELY
+         "), s AS (SELECT own_func AS func, own_file AS file, coalesce(':' || "
+         "own_line, '') AS line, count(*) AS n FROM python.samples p CROSS JOIN temp.verdict_stacks v ON "
+         "v.stack_id = p.stack_id WHERE " OF_THREAD " AND " LATELY " AND NOT on_cpu AND phase IS NULL GROUP "
+         "BY own_func, own_line ORDER BY n DESC LIMIT 1) SELECT CASE WHEN count(blocks) >= 5 THEN "
+         "avg(blocks) END AS share, func, file, line FROM h, s",
+     .sure = "sampled",
+     .threshold = 0.2,
+     .words = "{share:%} of the time a write blocks, in {func} ({file:file}{line})",
+     .screen = "threads"},
+    /* What a job computes with tensors in its own functions looks like this, too: so nothing is
+     * said of a GPU, for which every .item() waits, and a function that itself calls the model
+     * needs more. */
+    {.code = "OWN CODE",
+     .level = VERDICT_WARN,
+     .moves = true,
+     .help =
+         "not every step, less of it, or on another thread or process: the Flame screen shows what it calls",
+     .sql =
+         "WITH s AS MATERIALIZED (SELECT v.*, doing IS NULL AND phase IS NULL AND coalesce(gil, '') <> "
+         "'waiting' AND NOT coalesce(gc, 0) AS is_own FROM python.samples p CROSS JOIN temp.verdict_stacks v "
+         "ON v.stack_id = p.stack_id WHERE " OF_THREAD " AND " LATELY "), w AS (SELECT own_func, own_file, "
+         "coalesce(':' || own_line, '') AS line, 1.0 * count(*) / (SELECT count(*) FROM s) AS share, EXISTS "
+         "(SELECT 1 FROM s o WHERE o.own_func = s.own_func AND o.own_file = s.own_file AND o.phase IN "
+         "('backward', 'optimizer')) AS trains FROM s WHERE is_own AND own_func IS NOT NULL GROUP BY "
+         "own_func, "
+         "own_file ORDER BY share DESC LIMIT 1) SELECT CASE WHEN (SELECT count(*) FROM s) >= " SAMPLES_NEEDED
+         " AND (SELECT avg(phase IN ('forward', 'backward')) FROM s) > 0.02 AND (NOT trains OR share >= 0.5) "
+         "AND NOT EXISTS (SELECT 1 FROM python.memory WHERE " OF_PID " AND timestamp > now() - 10 AND "
+         "gpu_allocated_mb > 0) THEN share END AS share, own_func AS func, own_file AS file, line, (SELECT "
+         "avg(is_own) FROM s) AS outside FROM w",
+     .sure = "sampled",
+     .threshold = 0.25,
+     .words = "{share:%} of the time goes into {func} ({file:file}{line}): {outside:%} of a step is outside "
+              "loader, forward, backward and optimizer (last " SAMPLES_S " s)",
+     .brief = "OWN CODE in {func}",
+     .screen = "flame"},
+    {.code = "OVERSUBSCRIBED",
+     .level = VERDICT_WARN,
+     .help = "torch.set_num_threads or OMP_NUM_THREADS: as many threads as CPUs, workers counted",
+     .sql = CPUS "SELECT CASE WHEN threads > cpus AND a.ran > 0.6 * cpus THEN wanted / cpus END AS times, "
+                 "threads, cpus, wanted, a.ran FROM a, u",
+     .threshold = 1.5,
+     .words = "{threads} threads want {cpus} CPUs: they run on {ran:cpus} and wait for {wanted:cpus} in all "
+              "(last " HOST_S " s)",
+     .screen = "threads"},
+    {.code = "OVERSUBSCRIBED",
+     .level = VERDICT_WARN,
+     .help = "fewer DataLoader workers: they take the CPUs that the training needs",
+     .sql =
+         CPUS ", l AS (SELECT sum(workers) AS workers FROM (SELECT loader, max(workers) AS workers FROM "
+              "python.loaders WHERE " OF_PID " AND timestamp > now() - 5 GROUP BY loader)) SELECT CASE WHEN "
+              "workers >= cpus THEN waits END AS share, workers, cpus FROM t, u, l",
+     .threshold = 0.3,
+     .words = "{workers} DataLoader workers and the training want {cpus} CPUs: the training waits for one "
+              "{share:%} of the time (last " HOST_S " s)",
+     .screen = "threads"},
+    {.code = "HOST BUSY",
+     .level = VERDICT_NOTE,
+     .help = "other processes of this machine have the CPUs: look with top, give the job CPUs of its own",
+     .sql =
+         CPUS "SELECT CASE WHEN threads <= cpus OR a.ran <= 0.6 * cpus THEN waits END AS share, cpus, a.ran "
+              "FROM t, u, a",
+     .threshold = 0.3,
+     .words = "the training thread is ready to run and waits for a CPU {share:%} of the time (last " HOST_S
+              " s), though the process uses {ran:cpus} of {cpus} CPUs",
+     .screen = "threads"},
+    {.code = "THROTTLED",
+     .level = VERDICT_WARN,
+     .help = "its control group has used up its CPU time: raise the limit (cpu.max), or use fewer threads",
+     .sql = GROWS("throttled_s") "SELECT CASE WHEN span >= 4 THEN share / max(1, coalesce(cpus, 1)) END AS "
+                                 "share, span, cpus FROM r, u",
+     .threshold = 0.1,
+     .words = "its control group was kept from running {share:%} of the last {span:s}[: it may use {cpus} "
+              "CPUs]",
+     .screen = "overview"},
+    {.code = "STEAL",
+     .level = VERDICT_WARN,
+     .help = "the machine under this virtual one gives the time to others: another host, or reserved CPUs",
+     .sql = "SELECT CASE WHEN count(steal_pct) >= 1 THEN avg(steal_pct) / 100 END AS share FROM "
+            "system.process_history WHERE " OF_PID " AND timestamp > now() - 30",
+     .threshold = 0.2,
+     .words = "{share:%} of the CPUs' time is taken by the machine under this one",
+     .screen = "overview"},
+    {.code = "SWAPPING",
+     .level = VERDICT_WARN,
+     .help = "memory is too small for what runs here: fewer workers, smaller caches, or a larger limit",
+     .sql = GROWS("memory_pressure_s") "SELECT CASE WHEN span >= 9 AND faults >= 20 THEN share END AS share, "
+                                       "span, faults, iif(swapped >= 1, swapped, NULL) AS swapped FROM r, b",
+     .threshold = 0.1,
+     .words =
+         "memory is waited for {share:%} of the last {span:s}: {faults:n} pages a second come back from a "
+         "disk[; {swapped:MiB} of the process is swapped out]",
+     .screen = "overview"},
+    {.code = "PRESSURE",
+     .level = VERDICT_NOTE,
+     .help = "tasks beside this one wait for memory: it may be the next that does",
+     .sql = GROWS("memory_pressure_s") "SELECT CASE WHEN span >= 9 AND faults < 20 THEN share END AS share, "
+                                       "span FROM r, b",
+     .threshold = 0.2,
+     .words = "some task of its control group, or of the machine, waits for memory {share:%} of the last "
+              "{span:s}",
+     .screen = "overview"},
+    {.code = "DISK",
+     .level = VERDICT_WARN,
+     .help = "nearer or faster storage, larger reads, fewer fsync; a loader's workers can wait instead",
+     .sql =
+         GROWS("read_bytes") ", h AS (SELECT avg(state = 'D') AS share, count(*) AS n FROM "
+                             "system.threads_history WHERE " OF_THREAD " AND " LATELY
+                             "), w AS (SELECT own_func AS func, own_file AS file, coalesce(':' || own_line, "
+                             "'') AS line, count(*) AS n FROM python.samples p CROSS JOIN "
+                             "temp.verdict_stacks v ON v.stack_id = p.stack_id WHERE " OF_THREAD
+                             " AND " LATELY " AND NOT on_cpu AND own_func IS NOT NULL GROUP BY own_func, "
+                             "own_line ORDER BY n DESC LIMIT 1) SELECT CASE WHEN h.n >= 5 THEN h.share END "
+                             "AS share, reads, writes, func, file, line FROM h, b LEFT JOIN w",
+     .sure = "sampled",
+     .threshold = 0.3,
+     .words =
+         "the training thread waits for a device {share:%} of the time[, in {func} ({file:file}{line})][; "
+         "the process reads {reads:MiB} and writes {writes:MiB} a second]",
+     .brief = "DISK[ in {func}]",
      .screen = "threads"},
     {.code = "MEMORY CREEP",
      .level = VERDICT_WARN,

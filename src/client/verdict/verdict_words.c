@@ -16,6 +16,8 @@ const char *verdict_level_name(enum verdict_level level) {
     return names[level];
 }
 
+const char *verdict_sure(const struct verdict_rule *rule) { return rule->sure ? rule->sure : "measured"; }
+
 static void words_put_seconds(struct strbuf *out, double s) {
     char text[32];
     if (s < 0.9995)
@@ -52,6 +54,8 @@ static void words_put_number(struct strbuf *out, const char *kind, double v) {
         strbuf_adds(out, text);
     } else if (strcmp(kind, "steps") == 0)
         strbuf_addf(out, "%.0f step%s", v, v == 1 ? "" : "s");
+    else if (strcmp(kind, "cpus") == 0)
+        strbuf_addf(out, "%.1f", v);
     else if (strcmp(kind, "n") == 0)
         strbuf_addf(out, "%.0f", v);
     else

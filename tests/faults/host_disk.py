@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every step writes 4 MiB and waits until it is on the disk.
+
+verdict: DISK
+words: .
+within: 20
+attach: before
+needs: disk
+"""
+import os
+import tempfile
+
+from fault_job import Loop, began
+
+
+def spill(file):
+    file.seek(0)
+    file.write(os.urandom(4 << 20))
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def train():
+    loop = Loop(width=64)
+    loop.go_on()
+    began()
+    with tempfile.TemporaryFile(dir="/var/tmp") as file:
+        while True:
+            spill(file)
+            loop.step()
+
+
+train()

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The jobs of tests/faults: each has one fault, or none, and says at its top what must be said of it.
+
+    verdict: STUCK              the code
+    words: train \\({here}\\)     a pattern in its text; {file} is the job's file, {here} also the line that is marked "# here"
+    within: 10                  seconds, since the job's own log says that the fault is there, or since the agent came, if that was later
+    attach: before after        the fault
+    quick: yes                  a part of `make test`; the others are of `make soak ONLY=faults`
+    pending: why                not built yet
+    needs: compiler             see NEEDS
+    fine: MOVING SLOW           instead of a verdict: only these codes, and notes
+"""
+
+import json
+import os
+import re
+import time
+
+import pytest
+from conftest import ROOT, inject_in_time, wait_until
+
+FOLDER = os.path.join(ROOT, "tests", "faults")
+ALL = os.environ.get("PROBING_FAULTS") == "all"
+SLOWER = 1 if ALL else 3  # tests beside this one take the machine
+WATCHED_S = float(os.environ.get("PROBING_FAULTS_SECONDS", "8"))  # each of the fine jobs
+AFTER_S = 2  # that a fault is there before the agent comes
+GROUPS = "/sys/fs/cgroup/cpu"
+
+
+def cpu_group(name):
+    """A control group of its own, with files for the job; or None."""
+    for folder, file, limit in ((GROUPS, "cpu.cfs_quota_us", "20000"), ("/sys/fs/cgroup", "cpu.max", "20000 100000")):
+        path = os.path.join(folder, name)
+        try:
+            os.mkdir(path)
+        except OSError:
+            continue
+        if os.path.exists(os.path.join(path, file)):
+            return path, os.path.join(path, file), limit
+        os.rmdir(path)
+    return None
+
+
+NEEDS = {
+    "few-cpus": lambda: len(os.sched_getaffinity(0)) <= 8,
+    "compiler": lambda: True,
+    "numpy": lambda: True,
+    "disk": lambda: os.access("/var/tmp", os.W_OK),
+    "cpu-cgroup": lambda: os.geteuid() == 0,
+}
+
+
+def described(name):
+    """{"verdict": ...}: what the job says at its top."""
+    path = os.path.join(FOLDER, name)
+    with open(path, encoding="ascii") as file:
+        lines = file.read().split("\n")
+    said = dict(re.findall(r"^([a-z]+): (.+)$", "\n".join(lines).split('"""')[1], re.M))
+    here = next((str(n + 1) for n, line in enumerate(lines) if line.endswith("# here")), "?")
+    said["words"] = said.get("words", ".").replace("{here}", re.escape(f"{name}:{here}")).replace("{file}", re.escape(name))
+    said["torch"] = "Loop" in "\n".join(lines) or "import torch" in "\n".join(lines)
+    said["trains"] = "Loop(" in "\n".join(lines)
+    return said
+
+
+JOBS = {name[:-3]: described(name) for name in sorted(os.listdir(FOLDER)) if name.endswith(".py") and name != "fault_job.py"}
+
+
+def cases(fine):
+    for name, said in JOBS.items():
+        if ("fine" in said) != fine or not (ALL or fine or "quick" in said):
+            continue
+        for when in said["attach"].split() if not fine else [""]:
+            marks = [pytest.mark.xfail(reason=said["pending"], strict=False)] if "pending" in said else []
+            yield pytest.param(name, *([when] if when else []), id=f"{name}-{when}" if when else name, marks=marks)
+
+
+class Fault:
+    """A running job of these."""
+
+    def __init__(self, run, log, go):
+        self.run, self.pid, self.log, self.go = run, run.pid, log, go
+
+    def events(self):
+        try:
+            with open(self.log, encoding="ascii") as file:
+                return {line["event"]: line["at"] for line in map(json.loads, file.read().split("\n")[:-1])}
+        except FileNotFoundError:
+            return {}
+
+    def wait_fault(self):
+        wait_until(lambda: "fault" in self.events() or not self.run.alive(), 120, "the fault", interval=0.05)
+        assert self.run.alive(), self.run.output()
+        return self.events()["fault"]
+
+
+@pytest.fixture
+def fault(target, torch_python, torch_fork, tmp_path, data_dir):  # noqa: ARG001
+    groups = []
+
+    def make(name, when):
+        said = JOBS[name]
+        if not NEEDS.get(said.get("needs"), lambda: True)():
+            pytest.skip(f"needs {said['needs']}: not here")
+        log, go = str(tmp_path / "log.jsonl"), str(tmp_path / "go")
+        env = {"FAULT_LOG": log, "OMP_NUM_THREADS": "1", "PROBING_MAX_MEMORY": "16MB", "PYTHONPATH": FOLDER}
+        if when == "before":
+            env["FAULT_GO"] = go
+        if said.get("needs") == "cpu-cgroup":
+            group = cpu_group(f"probing-fault-{os.getpid()}")
+            if not group:
+                pytest.skip("needs cpu-cgroup: none can be made")
+            groups.append(group[0])
+            env.update(FAULT_QUOTA_FILE=group[1], FAULT_QUOTA=group[2])
+        run = target(os.path.join(FOLDER, f"{name}.py"), python=torch_python, fork=torch_fork if said["torch"] else None, env=env, timeout=180)
+        for path in groups:
+            with open(os.path.join(path, "cgroup.procs"), "w", encoding="ascii") as file:
+                file.write(str(run.pid))
+        return Fault(run, log, go)
+    yield make
+    for path in groups:
+        with open(os.path.join(path, "cgroup.procs"), encoding="ascii") as file:
+            for pid in file.read().split():
+                os.kill(int(pid), 9)
+        wait_until(lambda: not open(os.path.join(path, "cgroup.procs"), encoding="ascii").read(), 30, "the group to be empty")
+        os.rmdir(path)
+
+
+def judge(probing, job):
+    return probing(str(job.pid), "verdict", "--json", timeout=60).ok().json()["verdicts"]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name,when", cases(fine=False))
+def test_fault(name, when, fault, probing):
+    """The verdict with its line comes in time, and no other accusation beside it that the job does not deserve."""
+    said, job = JOBS[name], fault(name, when)
+    if when == "before":
+        inject_in_time(probing, job.pid)
+        if said["trains"]:
+            wait_until(lambda: probing(str(job.pid), "status", "--json").ok().json()["hooks"], 60, "torch to report steps", interval=0.1)
+        with open(job.go, "w", encoding="ascii"):
+            pass
+        since = job.wait_fault()
+    else:
+        time.sleep(max(0, job.wait_fault() + AFTER_S - time.time()))
+        since = time.time()
+        inject_in_time(probing, job.pid)
+    limit = float(said["within"]) * SLOWER
+    while True:
+        verdicts = judge(probing, job)
+        now = time.time()
+        found = [v for v in verdicts if v["code"] == said["verdict"] and re.search(said["words"], v["text"])]
+        if found or now - since > limit:
+            break
+        time.sleep(0.3)
+    print(f"{name} {when}: after {now - since:.1f} s: {[(v['code'], v['text']) for v in verdicts]}")
+    assert found, f"not {said['verdict']} with {said['words']!r} in {limit:g} s, but {[(v['code'], v['text']) for v in verdicts]}"
+    assert found[0]["advice"] and found[0]["measured"] >= found[0]["threshold"]
+
+
+@pytest.mark.timeout(900 + int(WATCHED_S))
+@pytest.mark.parametrize("name", cases(fine=True))
+def test_fine(name, fault, probing):
+    """Nothing is said against it, however long one looks."""
+    said, job = JOBS[name], fault(name, "after")
+    inject_in_time(probing, job.pid)
+    until, codes = time.time() + WATCHED_S, set()
+    while time.time() < until or not codes:
+        verdicts = judge(probing, job)
+        wrong = [v for v in verdicts if v["level"] in ("warning", "bad") and v["code"] not in said["fine"].split()]
+        assert not wrong, wrong
+        codes |= {v["code"] for v in verdicts}
+        time.sleep(0.5)
+    print(f"{name}: {codes}")
+    assert codes & set(said["fine"].split()), codes
+
+
+def test_jobs_say_what_they_are():
+    """Thirty with a fault, ten without, and what they say can be read."""
+    faults = [said for said in JOBS.values() if "fine" not in said]
+    assert len(faults) >= 30 and len(JOBS) - len(faults) == 10
+    for name, said in JOBS.items():
+        if "fine" in said:
+            continue
+        assert {"verdict", "words", "within", "attach"} <= set(said), name
+        assert set(said["attach"].split()) <= {"before", "after"} and float(said["within"]) <= 20, name
+        assert "?" not in re.findall(r":(.)", said["words"]), name
+        assert said.get("needs") in (None, *NEEDS), name
