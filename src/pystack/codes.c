@@ -14,8 +14,9 @@
 #define CODES_BYTES_MAX ((size_t)16 << 20) /* bytes of all entries */
 #define CODES_FUNC_MAX 1024
 #define CODES_FILE_MAX 4096
-#define CODES_FRESH_NS                                                                                       \
-    (2 * CLOCK_NS_PER_S) /* an entry is believed so long without reading its strings again */
+#define CODES_FRESH_NS (2 * CLOCK_NS_PER_S) /* an entry is believed at most so long without a check */
+/* and without reading its strings again: a CODES_TRUST-th of its age, between that and this */
+#define CODES_STRINGS_NS (60 * CLOCK_NS_PER_S)
 /* checks of a code object, each at a moment of its own, until it counts as settled */
 #define CODES_PROOFS 8
 #define CODES_PROOF_NS (30 * CLOCK_NS_PER_MS) /* between two of them */
@@ -50,9 +51,18 @@ struct pystack_code {
     unsigned memo_next;
 };
 
+/* Code objects that are checked together. */
+struct pystack_codes_group {
+    struct pystack_code_key keys[PYSTACK_CODES_AT_ONCE];
+    size_t n;
+    struct iovec pieces[3 * PYSTACK_CODES_AT_ONCE];
+    uint8_t bytes[PYSTACK_CODES_AT_ONCE * PYSTACK_CODES_WORK_BYTES];
+};
+
 int pystack_codes_init(struct pystack_codes *c) {
     *c = (struct pystack_codes){0};
     c->slots = calloc((size_t)PYSTACK_CODES_SETS * PYSTACK_CODES_WAYS, sizeof(struct pystack_code *));
+    c->group = calloc(1, sizeof *c->group);
     return c->slots ? 0 : -1;
 }
 
@@ -76,6 +86,7 @@ static void codes_drop_all(struct pystack_codes *c) {
 void pystack_codes_fini(struct pystack_codes *c) {
     codes_drop_all(c);
     free(c->slots);
+    free(c->group);
     *c = (struct pystack_codes){0};
 }
 
@@ -85,6 +96,8 @@ void pystack_codes_begin(struct pystack_codes *c, struct arena *arena) {
     c->lines_left = CODES_LONG_MAX;
     c->searches_left = PYSTACK_CODES_SEARCHES;
     c->arena = arena;
+    if (c->group)
+        c->group->n = 0;
 }
 
 /* Read the object at `addr`, whose head has `head` bytes, with the first bytes after that; `*n`
@@ -466,6 +479,20 @@ static struct pystack_code *codes_find_checked(const struct pystack_codes *c, st
     return NULL;
 }
 
+/* True if its strings and table are to be read again. */
+static bool codes_is_stale(const struct pystack_codes *c, const struct pystack_code *code) {
+    uint64_t trust = code->changes ? 0 : (c->now_ns - code->since_ns) / CODES_TRUST;
+    trust = trust < CODES_FRESH_NS ? CODES_FRESH_NS : trust < CODES_STRINGS_NS ? trust : CODES_STRINGS_NS;
+    return c->now_ns - code->checked_ns > trust;
+}
+
+/* Its key was just read, and is the same. */
+static void codes_note_checked(const struct pystack_codes *c, struct pystack_code *code) {
+    codes_prove(code, c->now_ns);
+    code->used_call = code->checked_call = c->call;
+    code->seen_ns = c->now_ns;
+}
+
 struct pystack_code *pystack_codes_get(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr) {
     struct pystack_code **set = codes_set_of(c, addr), *code = codes_find_checked(c, set, addr);
     struct pystack_code_key key;
@@ -476,7 +503,7 @@ struct pystack_code *pystack_codes_get(struct pystack_codes *c, struct pystack_r
         return NULL;
     struct pystack_code **slot = codes_find(set, &key, &changes);
     code = *slot && codes_same_key(&(*slot)->key, &key) ? *slot : NULL;
-    if (!code || c->now_ns - code->checked_ns > CODES_FRESH_NS) {
+    if (!code || codes_is_stale(c, code)) {
         /* An entry that shared its address with another one was not there all the time. */
         uint64_t since = code && !changes ? code->since_ns : 0, proved = since ? code->proved_ns : 0;
         unsigned proofs = since ? code->proofs : 0;
@@ -492,11 +519,8 @@ struct pystack_code *pystack_codes_get(struct pystack_codes *c, struct pystack_r
             code->changes = changes;
         }
     }
-    if (code) {
-        codes_prove(code, c->now_ns);
-        code->used_call = code->checked_call = c->call;
-        code->seen_ns = c->now_ns;
-    }
+    if (code)
+        codes_note_checked(c, code);
     return code;
 }
 
@@ -547,6 +571,48 @@ struct pystack_code *pystack_codes_get_old(struct pystack_codes *c, struct pysta
         return code;
     code = pystack_codes_get(c, r, addr);
     return code && !code->changes && code->since_ns < taken_ns ? code : NULL;
+}
+
+/* ---- checks of many entries with few calls ---- */
+
+static bool codes_is_expected(const struct pystack_codes *c, uint64_t addr) {
+    for (size_t i = 0; i < c->group->n; i++)
+        if (c->group->keys[i].addr == addr)
+            return true;
+    return false;
+}
+
+static bool codes_has_entry(struct pystack_codes *c, uint64_t addr) {
+    struct pystack_code **set = codes_set_of(c, addr);
+    for (size_t i = 0; i < PYSTACK_CODES_WAYS; i++)
+        if (set[i] && set[i]->key.addr == addr)
+            return true;
+    return false;
+}
+
+void pystack_codes_expect(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr, bool old) {
+    if (!c->group || codes_find_checked(c, codes_set_of(c, addr), addr) || codes_is_expected(c, addr) ||
+        !codes_has_entry(c, addr) || (old && codes_find_settled(c, addr)))
+        return;
+    c->group->keys[c->group->n++] = (struct pystack_code_key){.addr = addr};
+    if (c->group->n == PYSTACK_CODES_AT_ONCE)
+        pystack_codes_check_expected(c, r);
+}
+
+void pystack_codes_check_expected(struct pystack_codes *c, struct pystack_reader *r) {
+    struct pystack_codes_group *g = c->group;
+    if (!g || g->n == 0)
+        return;
+    struct pystack_codes_work work = {.pieces = g->pieces, .bytes = g->bytes};
+    pystack_codes_read_keys(r, g->keys, g->n, &work);
+    for (size_t i = 0; i < g->n; i++) {
+        bool changes;
+        struct pystack_code *code = *codes_find(codes_set_of(c, g->keys[i].addr), &g->keys[i], &changes);
+        /* what has changed is read again when it is asked for */
+        if (g->keys[i].type && code && codes_same_key(&code->key, &g->keys[i]) && !codes_is_stale(c, code))
+            codes_note_checked(c, code);
+    }
+    g->n = 0;
 }
 
 bool pystack_code_is_settled(const struct pystack_code *code) {

@@ -41,7 +41,17 @@ struct pystack_code_key {
         table_print; /* of the qualified name, if there is one */
 };
 
+/* Working memory for reading many keys together. */
+#define PYSTACK_CODES_AT_ONCE 16
+#define PYSTACK_CODES_WORK_BYTES 1024
+struct pystack_codes_work {
+    struct iovec *pieces; /* 3 * PYSTACK_CODES_AT_ONCE */
+    uint8_t *bytes;       /* PYSTACK_CODES_AT_ONCE * PYSTACK_CODES_WORK_BYTES */
+    size_t n_pieces;
+};
+
 struct pystack_code;
+struct pystack_codes_group;
 
 struct pystack_codes {
     struct pystack_code **slots; /* SETS x WAYS */
@@ -55,6 +65,7 @@ struct pystack_codes {
     unsigned searches_left;
     /* Slot of the last entry of a file whose str has this hash; it may belong to another by now. */
     uint16_t by_file[PYSTACK_CODES_FILES];
+    struct pystack_codes_group *group; /* see pystack_codes_expect; NULL: they are read one by one */
 };
 
 /* 0, or -1 without memory. */
@@ -64,6 +75,12 @@ void pystack_codes_fini(struct pystack_codes *c);
 /* Start a public call: strings returned from now on live in `arena`. */
 void pystack_codes_begin(struct pystack_codes *c, struct arena *arena);
 
+/* Before the code objects of a stack are asked for: those that are known and have to be checked are
+ * checked together, with few calls of the kernel. `old`: pystack_codes_get_old will be called,
+ * otherwise pystack_codes_get. */
+void pystack_codes_expect(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr, bool old);
+void pystack_codes_check_expected(struct pystack_codes *c, struct pystack_reader *r);
+
 /* The code object at `addr`, or NULL if there is none. Valid until the next call of this
  * function. */
 struct pystack_code *pystack_codes_get(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr);
@@ -71,15 +88,6 @@ struct pystack_code *pystack_codes_get(struct pystack_codes *c, struct pystack_r
 /* Read the key of the code object at `addr`. 0, or -1 if there is none. Async-signal-safe with a
  * reader of one's own. */
 int pystack_codes_read_key(struct pystack_reader *r, uint64_t addr, struct pystack_code_key *key);
-
-/* Working memory for reading many keys together. */
-#define PYSTACK_CODES_AT_ONCE 16
-#define PYSTACK_CODES_WORK_BYTES 1024
-struct pystack_codes_work {
-    struct iovec *pieces; /* 3 * PYSTACK_CODES_AT_ONCE */
-    uint8_t *bytes;       /* PYSTACK_CODES_AT_ONCE * PYSTACK_CODES_WORK_BYTES */
-    size_t n_pieces;
-};
 
 /* The same for `n` keys whose addresses are set, with few calls of the kernel. The type of a key
  * becomes 0 if there is no code object. Async-signal-safe too. */

@@ -253,6 +253,9 @@ static enum frames_end frames_attempt(struct frames_walk *w) {
         w->moved = true;
     if (ps->standing && o->frame_style == PYSTACK_FRAME_CFRAME && !frames_fit_cframes(w))
         w->broken = true;
+    for (size_t i = 0; i < w->n_raw; i++)
+        pystack_codes_expect(&ps->codes, &ps->reader, ps->raw[i].code, false);
+    pystack_codes_check_expected(&ps->codes, &ps->reader);
     for (size_t i = 0; i < w->n_raw; i++) {
         int rc = frames_decode(w, &ps->raw[i]);
         if (rc == 0)

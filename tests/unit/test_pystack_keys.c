@@ -95,6 +95,51 @@ static void test_memory_that_ends(void **state) {
     free(k);
 }
 
+/* Known ones are checked together: those that are the same need no more reads, and what has changed meanwhile is not believed. */
+static void check_known_ones(struct keys *k, const struct pystack_offsets *off) {
+    struct pystack_reader r = {.off = *off};
+    struct pystack_codes codes;
+    struct arena arena;
+    keys_make(k, off);
+    uint64_t other = image_ascii(&k->img, "other");
+    int32_t name = off->code_qualname ? off->code_qualname : off->code_name;
+    arena_init(&arena, 65536);
+    assert_int_equal(pystack_codes_init(&codes), 0);
+    mem_init_buffer(&r.mem, k->img.bytes, k->img.used, IMAGE_BASE);
+    pystack_codes_begin(&codes, &arena);
+    for (size_t i = 0; i < KEYS; i++)
+        assert_int_equal(pystack_codes_get(&codes, &r, k->many[i].addr) != NULL, i % 7 < 5);
+    image_put_u64(&k->img, k->many[8].addr + (uint64_t)name, 0, other);
+    image_put_u64(&k->img, k->many[9].addr + (uint64_t)off->object_type, -8, 0);
+    pystack_codes_begin(&codes, &arena);
+    for (size_t i = 0; i < KEYS; i++)
+        pystack_codes_expect(&codes, &r, k->many[i].addr, false);
+    pystack_codes_check_expected(&codes, &r);
+    mem_init_buffer(&r.mem, k->img.bytes, 0, IMAGE_BASE);
+    for (size_t i = 0; i < KEYS; i++) {
+        struct pystack_code *code = pystack_codes_get(&codes, &r, k->many[i].addr);
+        char expected[32];
+        (void)snprintf(expected, sizeof expected, "function_%zu", i);
+        assert_int_equal(code != NULL, i % 7 < 5 && i != 8 && i != 9);
+        if (code)
+            assert_string_equal(pystack_code_func(&codes, code), expected);
+    }
+    pystack_codes_fini(&codes);
+    arena_fini(&arena);
+}
+
+static void test_known_ones_are_checked_together(void **state) {
+    size_t n;
+    const struct pystack_offsets *rows = pystack_offsets_all(&n);
+    struct keys *k = calloc(1, sizeof *k);
+    (void)state;
+    assert_non_null(k);
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].gil_enabled < 0)
+            check_known_ones(k, &rows[i]);
+    free(k);
+}
+
 /* What is at the place of a code object while its thread does something else. */
 enum between {
     ITSELF,
@@ -221,6 +266,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many_are_as_one),
         cmocka_unit_test(test_memory_that_ends),
+        cmocka_unit_test(test_known_ones_are_checked_together),
         cmocka_unit_test(test_only_what_is_there_in_between_stays),
         cmocka_unit_test(test_long_names_of_files_are_found_without_a_search),
     };

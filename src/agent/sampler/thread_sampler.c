@@ -355,14 +355,16 @@ static bool thread_sampler_read_clocks(struct thread_sampler *p, struct pystack 
     uint64_t believed = THREAD_SAMPLER_LIST_NS;
     if (THREAD_SAMPLER_LIST_SHARE * p->list_cpu_ns > believed)
         believed = THREAD_SAMPLER_LIST_SHARE * p->list_cpu_ns;
-    size_t n_idle = thread_sampler_read_active(p, now);
-    bool stale = p->n_threads == 0 || now - p->listed_ns > believed;
+    /* names change only when somebody runs */
+    bool stale = p->n_threads == 0 || (now - p->listed_ns > believed && p->moved_ns >= p->listed_ns);
     bool due = now - p->marked_ns >= THREAD_SAMPLER_MARKS_NS || thread_sampler_is_restless(p, now);
+    /* before the clocks: between those of active threads and the process's nothing else is to pass */
+    stale = stale || (due && thread_sampler_marks_changed(p, ps, now));
+    size_t n_idle = thread_sampler_read_active(p, now);
     bool yields = n_idle < p->n_threads && now - p->moved_ns > THREAD_SAMPLER_REST_NS;
     p->waiting = !p->timed && !stale && n_idle >= THREAD_SAMPLER_MANY_IDLE &&
                  p->n_pending < THREAD_SAMPLER_PENDING &&
                  now + wanted_ns - p->idle_looked_ns < THREAD_SAMPLER_WAIT_NS;
-    stale = stale || (!p->waiting && due && thread_sampler_marks_changed(p, ps, now));
     if (p->waiting)
         p->pending[p->n_pending++] = timestamp;
     else if (thread_sampler_scan_idle(p, stale || yields, now) && !due)
