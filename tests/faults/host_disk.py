@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every step writes 4 MiB and waits until it is on the disk.
+"""Every step writes 64 MiB and waits until it is on the disk.
 
 verdict: DISK
 words: .
@@ -13,9 +13,12 @@ import tempfile
 from fault_job import Loop, began
 
 
+data = os.urandom(64 << 20)
+
+
 def spill(file):
     file.seek(0)
-    file.write(os.urandom(4 << 20))
+    file.write(data)
     file.flush()
     os.fsync(file.fileno())
 

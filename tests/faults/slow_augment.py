@@ -12,7 +12,7 @@ from fault_job import Loop, began
 
 
 def augment(loop):
-    rows = [[random.random() for _ in range(loop.width)] for _ in range(loop.batch)]
+    rows = [[random.gauss(0, 1) for _ in range(loop.width)] for _ in range(loop.batch)]
     return loop.torch.tensor(rows), loop.torch.randint(0, 10, (loop.batch,))
 
 

@@ -44,7 +44,6 @@ def cpu_group(name):
 NEEDS = {
     "few-cpus": lambda: len(os.sched_getaffinity(0)) <= 8,
     "compiler": lambda: True,
-    "numpy": lambda: True,
     "disk": lambda: os.access("/var/tmp", os.W_OK),
     "cpu-cgroup": lambda: os.geteuid() == 0,
 }

@@ -106,65 +106,67 @@ static const char *const places_tables[] = {
     "INTEGER, leaf_func TEXT, leaf_file TEXT, leaf_line INTEGER)",
 };
 
-#define PLACES_FIND(class)                                                                                   \
-    "(SELECT p.name FROM temp.verdict_places p WHERE p.class = '" class "' AND ((r.own AND p.file = 'own') " \
-                                                                        "OR r.file LIKE p.file ESCAPE "      \
-                                                                        "'\\') AND (r.func LIKE p.func "     \
-                                                                        "ESCAPE "                            \
-                                                                        "'\\' OR r.func LIKE '%.' || "       \
-                                                                        "p.func ESCAPE '\\') ORDER BY "      \
-                                                                        "p.rowid LIMIT 1)"
+/* What the first row of a class that knows the frame `r` says. */
+/* clang-format off */
+#define PLACES_FIND(class)                                                                        \
+    "(SELECT p.name FROM temp.verdict_places p WHERE p.class = '" class "' "                      \
+    "AND ((r.own AND p.file = 'own') OR r.file LIKE p.file ESCAPE '\\') "                         \
+    "AND (r.func LIKE p.func ESCAPE '\\' OR r.func LIKE '%.' || p.func ESCAPE '\\') "            \
+    "ORDER BY p.rowid LIMIT 1)"
+/* clang-format on */
+
+#define PLACES_OWN                                                                                           \
+    "kind = 'python' AND NOT EXISTS (SELECT 1 FROM temp.verdict_places p "                                   \
+    "WHERE p.class = 'library' AND f.file LIKE p.file ESCAPE '\\')"
+
+/* Frames that are new. The body of a comprehension is not a function of the job's: its caller is. */
+static const char places_frames[] = "INSERT OR IGNORE INTO temp.verdict_frames "
+                                    "SELECT frame_id, func, file, lineno, "
+    /* the class of each column */
+    PLACES_FIND("doing") "," PLACES_FIND("phase") "," PLACES_FIND("wait") "," PLACES_FIND("import")
+    /* is there one? */
+    " IS NOT NULL, own AND func NOT LIKE '%<%comp>' AND func NOT LIKE '%<genexpr>' "
+    "FROM (SELECT frame_id, func, file, lineno, " PLACES_OWN " AS own "
+    "FROM python.frames f WHERE pid = CAST(:pid AS INTEGER) "
+    "AND frame_id NOT IN (SELECT frame_id FROM temp.verdict_frames)) r";
+
+/* Stacks that are new, `up`: with all their frames, the innermost has level 0. Of each, `b`: the
+ * level of its outermost frame that does something and of the outermost that is a part of a step,
+ * of the innermost of the job's own code, of that in a function, and of an import; and what its
+ * innermost frames wait for. Whatever is imported may run a whole program: then it does not start
+ * any more. */
+static const char places_stacks[] =
+    "INSERT OR IGNORE INTO temp.verdict_stacks "
+    "WITH RECURSIVE new(top) AS (SELECT DISTINCT stack_id FROM python.samples "
+    "WHERE pid = CAST(:pid AS INTEGER) AND timestamp > now() - 60 "
+    "AND stack_id NOT IN (SELECT stack_id FROM temp.verdict_stacks) LIMIT 4000), "
+    "up(top, frame, parent, level) AS (SELECT top, k.frame_id, k.parent_id, 0 "
+    "FROM new CROSS JOIN python.stacks k ON k.stack_id = top "
+    "UNION ALL SELECT top, k.frame_id, k.parent_id, level + 1 "
+    "FROM up CROSS JOIN python.stacks k ON k.stack_id = up.parent WHERE level < 300), "
+    "f AS MATERIALIZED (SELECT top, level, r.* "
+    "FROM up CROSS JOIN temp.verdict_frames r ON r.frame_id = up.frame), "
+    "b AS MATERIALIZED (SELECT top, max(iif(doing IS NULL, NULL, level)) AS d, "
+    "max(iif(phase IS NULL, NULL, level)) AS p, min(iif(is_own, level, NULL)) AS o, "
+    "min(iif(is_own AND func <> '<module>', level, NULL)) AS called, "
+    "min(iif(is_import, level, NULL)) AS i, min(iif(level <= 4, wait, NULL)) AS w FROM f GROUP BY top), "
+    "c AS (SELECT f.top, min(level) AS at FROM f JOIN b ON b.top = f.top "
+    "WHERE is_own AND level >= coalesce(b.d, b.o) GROUP BY f.top) "
+    "SELECT b.top, coalesce(d.doing, "
+    "iif(i IS NOT NULL AND (called IS NULL OR called > i), 'STARTING', NULL)), p.phase, "
+    "substr(b.w, 3), o.func, o.file, o.lineno, coalesce(a.func, o.func, l.func), "
+    "coalesce(a.file, o.file, l.file), coalesce(a.lineno, o.lineno, l.lineno), l.func, l.file, l.lineno "
+    "FROM b LEFT JOIN f d ON d.top = b.top AND d.level = b.d "
+    "LEFT JOIN f p ON p.top = b.top AND p.level = b.p "
+    "LEFT JOIN f o ON o.top = b.top AND o.level = b.o "
+    "LEFT JOIN c ON c.top = b.top LEFT JOIN f a ON a.top = b.top AND a.level = c.at "
+    "LEFT JOIN f l ON l.top = b.top AND l.level = 0";
 
 static const char *const places_takes[] = {
-    "DELETE FROM temp.verdict_stacks WHERE (SELECT count(*) FROM temp.verdict_stacks) "
-    "> " PLACES_MOST,
-    "DELETE FROM temp.verdict_frames WHERE (SELECT count(*) FROM temp.verdict_frames) "
-    "> " PLACES_MOST,
-    /* Frames that are new. */
-    "INSERT OR IGNORE INTO temp.verdict_frames SELECT frame_id, func, file, "
-    "lineno, " PLACES_FIND("doing") ", " PLACES_FIND("phase") ", " PLACES_FIND("wait") ", " PLACES_FIND(
-        "import") " IS NOT NULL, own FROM (SELECT frame_id, func, "
-                  "file, lineno, kind = 'python' AND NOT EXISTS "
-                  "(SELECT 1 "
-                  "FROM temp.verdict_places p WHERE p.class = "
-                  "'library' AND f.file LIKE p.file ESCAPE '\\') AS "
-                  "own FROM "
-                  "python.frames f WHERE pid = CAST(:pid AS "
-                  "INTEGER) AND frame_id NOT IN (SELECT frame_id "
-                  "FROM "
-                  "temp.verdict_frames)) r",
-    /* And stacks: each with all its frames, the innermost has level 0. */
-    "INSERT OR IGNORE INTO temp.verdict_stacks "
-    "WITH RECURSIVE new(top) AS (SELECT DISTINCT stack_id FROM python.samples WHERE pid = "
-    "CAST(:pid AS "
-    "INTEGER) AND timestamp > now() - 60 AND stack_id NOT IN (SELECT stack_id FROM "
-    "temp.verdict_stacks) "
-    "LIMIT 4000), up(top, frame, parent, level) AS (SELECT top, k.frame_id, k.parent_id, 0 "
-    "FROM new CROSS "
-    "JOIN python.stacks k ON k.stack_id = top UNION ALL SELECT top, k.frame_id, k.parent_id, "
-    "level + 1 FROM "
-    "up CROSS JOIN python.stacks k ON k.stack_id = up.parent WHERE level < 300), f AS "
-    "MATERIALIZED (SELECT "
-    "top, level, r.* FROM up CROSS JOIN temp.verdict_frames r ON r.frame_id = up.frame), b "
-    "AS (SELECT top, "
-    "max(iif(doing IS NULL, NULL, level)) AS d, max(iif(phase IS NULL, NULL, level)) AS p, "
-    "min(iif(is_own, "
-    "level, NULL)) AS o, min(iif(is_own AND func <> '<module>', level, NULL)) AS called, "
-    "min(iif(is_import, "
-    "level, NULL)) AS i, min(iif(level <= 4, wait, NULL)) AS w FROM f GROUP BY top) SELECT "
-    "b.top, "
-    /* Whatever is imported may run a whole program: then it does not start any more. */
-    "coalesce(d.doing, iif(i IS NOT NULL AND (called IS NULL OR called > i), 'STARTING', "
-    "NULL)), p.phase, "
-    "substr(b.w, 3), o.func, o.file, o.lineno, iif(d.is_own, d.func, coalesce(o.func, "
-    "l.func)), "
-    "iif(d.is_own, d.file, coalesce(o.file, l.file)), iif(d.is_own, d.lineno, "
-    "coalesce(o.lineno, "
-    "l.lineno)), l.func, l.file, l.lineno FROM b LEFT JOIN f d ON d.top = b.top AND d.level "
-    "= b.d LEFT JOIN "
-    "f p ON p.top = b.top AND p.level = b.p LEFT JOIN f o ON o.top = b.top AND o.level = b.o "
-    "LEFT JOIN f l "
-    "ON l.top = b.top AND l.level = 0",
+    "DELETE FROM temp.verdict_stacks WHERE (SELECT count(*) FROM temp.verdict_stacks) > " PLACES_MOST,
+    "DELETE FROM temp.verdict_frames WHERE (SELECT count(*) FROM temp.verdict_frames) > " PLACES_MOST,
+    places_frames,
+    places_stacks,
 };
 
 static int places_run(struct database *d, const char *text, int64_t pid, struct err *e) {

@@ -592,10 +592,12 @@ const struct verdict_rule verdict_rules[] = {
     {.code = "OVERSUBSCRIBED",
      .level = VERDICT_WARN,
      .help = "torch.set_num_threads or OMP_NUM_THREADS: as many threads as CPUs, workers counted",
-     .sql = CPUS "SELECT CASE WHEN threads > cpus AND a.ran > 0.6 * cpus THEN wanted / cpus END AS times, "
+     .sql = CPUS "SELECT CASE WHEN threads > cpus AND (a.ran > 0.6 * cpus OR threads > 2 * cpus) THEN wanted "
+                 "/ cpus END AS times, "
                  "threads, cpus, wanted, a.ran FROM a, u",
      .threshold = 1.5,
-     .words = "{threads} threads want {cpus} CPUs: they run on {ran:cpus} and wait for {wanted:cpus} in all "
+     .words = "{threads} threads want {cpus} CPUs: they run on {ran:cpus} of them and want {wanted:cpus} at "
+              "a time "
               "(last " HOST_S " s)",
      .screen = "threads"},
     {.code = "OVERSUBSCRIBED",
@@ -612,9 +614,9 @@ const struct verdict_rule verdict_rules[] = {
     {.code = "HOST BUSY",
      .level = VERDICT_NOTE,
      .help = "other processes of this machine have the CPUs: look with top, give the job CPUs of its own",
-     .sql =
-         CPUS "SELECT CASE WHEN threads <= cpus OR a.ran <= 0.6 * cpus THEN waits END AS share, cpus, a.ran "
-              "FROM t, u, a",
+     .sql = CPUS "SELECT CASE WHEN threads <= cpus OR (a.ran <= 0.6 * cpus AND threads <= 2 * cpus) THEN "
+                 "waits END AS share, cpus, a.ran "
+                 "FROM t, u, a",
      .threshold = 0.3,
      .words = "the training thread is ready to run and waits for a CPU {share:%} of the time (last " HOST_S
               " s), though the process uses {ran:cpus} of {cpus} CPUs",
