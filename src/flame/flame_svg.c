@@ -10,15 +10,17 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "base/xml.h"
 
 #define SVG_WIDTH 1200
 #define SVG_MARGIN 10
 #define SVG_ROW 18
-#define SVG_TOP 98    /* height above the frames: title, facts, and room for buttons */
-#define SVG_BOTTOM 52 /* height below the frames: details of a frame, omitted weight */
-#define SVG_CHAR 7.3  /* width of a character, slightly more than in most fonts */
-#define SVG_COLORS 6  /* of each kind; same number as in the style */
-#define SVG_NAME_MAX 2048
+#define SVG_TOP 98       /* height above the frames: title, facts, and room for buttons */
+#define SVG_BOTTOM 52    /* height below the frames: details of a frame, omitted weight */
+#define SVG_TOP_INNER 26 /* the same within a page: facts; omitted weight */
+#define SVG_BOTTOM_INNER 24
+#define SVG_CHAR 7.3 /* width of a character, slightly more than in most fonts */
+#define SVG_COLORS 6 /* of each kind; same number as in the style */
 #define SVG_TITLE_COLS 120
 
 struct svg {
@@ -27,6 +29,7 @@ struct svg {
     struct flame_stacks_tree tree;
     double least; /* smallest weight of a drawn frame */
     double threshold_pct;
+    int top, bottom;
     size_t left_out;
     double left_out_weight; /* weight of the omitted frames and their callees */
     uint32_t rows;
@@ -41,31 +44,6 @@ static double svg_own(const struct svg *s, uint32_t node) {
 }
 
 /* ---- text ---- */
-
-/* Append text from the job as valid XML, which excludes U+FFFE and U+FFFF. At most `cols`
- * columns; 0: all. */
-static void svg_put_text(struct strbuf *out, const char *text, int cols) {
-    char clean[SVG_NAME_MAX];
-    size_t len = text_sanitize(clean, sizeof clean, text), fit = cols ? text_fit(clean, cols) : len;
-    for (size_t i = 0, n; i < fit; i += n) {
-        uint32_t cp;
-        n = text_utf8_next(clean + i, fit - i, &cp);
-        const char *entity = cp == '&'    ? "&amp;"
-                             : cp == '<'  ? "&lt;"
-                             : cp == '>'  ? "&gt;"
-                             : cp == '"'  ? "&quot;"
-                             : cp == '\'' ? "&#39;"
-                                          : NULL;
-        if (entity)
-            strbuf_adds(out, entity);
-        else if ((cp & 0xFFFE) == 0xFFFE)
-            strbuf_adds(out, "\xEF\xBF\xBD");
-        else
-            strbuf_add(out, clean + i, n);
-    }
-    if (fit < len)
-        strbuf_adds(out, "..");
-}
 
 static void svg_put_amount(const struct svg *s, double weight) {
     if (s->tree.in_us)
@@ -94,7 +72,7 @@ static void svg_put_time(const struct svg *s) {
 static void svg_put_name(const struct svg *s) {
     const struct model_target *t = s->picture->target;
     strbuf_adds(s->out, "probing-top: ");
-    svg_put_text(s->out, t->cmdline && *t->cmdline ? path_short_command(t->cmdline) : "?", SVG_TITLE_COLS);
+    xml_put_text(s->out, t->cmdline && *t->cmdline ? path_short_command(t->cmdline) : "?", SVG_TITLE_COLS);
 }
 
 static void svg_put_target(const struct svg *s) {
@@ -106,7 +84,7 @@ static void svg_put_target(const struct svg *s) {
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
         if (facts[i].value && *facts[i].value) {
             strbuf_adds(s->out, facts[i].label);
-            svg_put_text(s->out, facts[i].value, 40);
+            xml_put_text(s->out, facts[i].value, 40);
         }
     if (t->rank != MODEL_UNKNOWN)
         strbuf_addf(s->out, ", rank %" PRId64, t->rank);
@@ -122,7 +100,7 @@ static void svg_put_sampling(const struct svg *s) {
     if (d->elapsed_s > 0 && totals->kept_hz > 0)
         strbuf_addf(s->out, ", each looked at %.1f times a second", totals->kept_hz);
     strbuf_adds(s->out, s->tree.in_us ? "; widths are the time of " : "; widths are samples of ");
-    svg_put_text(s->out, d->choice ? d->choice : "all threads, waiting too", 0);
+    xml_put_text(s->out, d->choice ? d->choice : "all threads, waiting too", 0);
     uint64_t lost = totals->dropped + totals->undefined;
     if (totals->torn)
         strbuf_addf(s->out, "; %" PRIu64 " left out: moved while they were read", totals->torn);
@@ -168,14 +146,19 @@ static void svg_put_legend(const struct svg *s) {
     strbuf_adds(s->out, "</g>\n");
 }
 
-static void svg_put_head(const struct svg *s) {
-    int height = SVG_TOP + SVG_ROW * (int)s->rows + SVG_BOTTOM;
+static void svg_put_root(const struct svg *s) {
+    int height = s->top + SVG_ROW * (int)s->rows + s->bottom;
     strbuf_addf(s->out,
-                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%d\" height=\"%d\" "
                 "viewBox=\"0 0 %d %d\" font-size=\"12\" "
-                "font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\">\n<title>",
+                "font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\">\n",
                 SVG_WIDTH, height, SVG_WIDTH, height);
+}
+
+static void svg_put_head(const struct svg *s) {
+    strbuf_adds(s->out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    svg_put_root(s);
+    strbuf_adds(s->out, "<title>");
     svg_put_name(s);
     strbuf_adds(s->out, "</title>\n<desc>");
     svg_put_target(s);
@@ -196,6 +179,13 @@ static void svg_put_head(const struct svg *s) {
     svg_put_sampling(s);
     strbuf_adds(s->out, "</text>\n");
     svg_put_legend(s);
+}
+
+static void svg_put_inner_head(const struct svg *s) {
+    svg_put_root(s);
+    strbuf_addf(s->out, "<text class=\"fact\" x=\"%d\" y=\"16\">", SVG_MARGIN);
+    svg_put_sampling(s);
+    strbuf_adds(s->out, "</text>\n");
 }
 
 /* ---- frames ---- */
@@ -223,11 +213,11 @@ static void svg_put_frame(const struct svg *s, uint32_t node, double start) {
     double total = svg_total(s, node), own = svg_own(s, node), all = svg_total(s, FLAME_ROOT);
     double scale = all > 0 ? (SVG_WIDTH - 2 * SVG_MARGIN) / all : 0;
     double x = SVG_MARGIN + start * scale, width = total * scale;
-    int y = SVG_TOP + SVG_ROW * (int)depth, fits = (int)((width - 6) / SVG_CHAR), cols = text_width(name);
+    int y = s->top + SVG_ROW * (int)depth, fits = (int)((width - 6) / SVG_CHAR), cols = text_width(name);
     long long from = llround(start), to = llround(start + total);
     strbuf_addf(s->out, "<g data-f=\"%lld %lld %" PRIu32 " %lld\"><title>", from, to - from, depth,
                 llround(own));
-    svg_put_text(s->out, name, 0);
+    xml_put_text(s->out, name, 0);
     strbuf_adds(s->out, "\n");
     svg_put_amount(s, total);
     strbuf_addf(s->out, ", %.2f %%; own ", svg_percent(s, total));
@@ -236,14 +226,14 @@ static void svg_put_frame(const struct svg *s, uint32_t node, double start) {
     const char *path = frame ? frame->file ? frame->file : frame->module : NULL;
     if (path) {
         strbuf_adds(s->out, "\n");
-        svg_put_text(s->out, path, 0);
+        xml_put_text(s->out, path, 0);
     }
     strbuf_adds(s->out, "</title><rect ");
     svg_put_frame_color(s, frame);
     strbuf_addf(s->out, " x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\"/><text x=\"%.2f\" y=\"%d\">", x, y,
                 width, SVG_ROW - 1, x + 3, y + 13);
     if (fits >= 3)
-        svg_put_text(s->out, name, cols <= fits ? 0 : fits - 2);
+        xml_put_text(s->out, name, cols <= fits ? 0 : fits - 2);
     strbuf_adds(s->out, "</text></g>\n");
 }
 
@@ -297,9 +287,11 @@ static size_t svg_measure(struct svg *s) {
 }
 
 static void svg_put_foot(const struct svg *s) {
-    int bottom = SVG_TOP + SVG_ROW * (int)s->rows;
-    strbuf_addf(s->out, "<text id=\"details\" x=\"%d\" y=\"%d\"></text>\n", SVG_MARGIN, bottom + 18);
-    strbuf_addf(s->out, "<text id=\"left-out\" class=\"fact\" x=\"%d\" y=\"%d\">", SVG_MARGIN, bottom + 36);
+    int bottom = s->top + SVG_ROW * (int)s->rows;
+    if (!s->picture->inner)
+        strbuf_addf(s->out, "<text id=\"details\" x=\"%d\" y=\"%d\"></text>\n", SVG_MARGIN, bottom + 18);
+    strbuf_addf(s->out, "<text%s class=\"fact\" x=\"%d\" y=\"%d\">",
+                s->picture->inner ? "" : " id=\"left-out\"", SVG_MARGIN, bottom + s->bottom - 16);
     if (svg_total(s, FLAME_ROOT) <= 0)
         strbuf_adds(s->out, "There were no samples of threads with Python.");
     else if (s->left_out)
@@ -314,7 +306,7 @@ static void svg_put_foot(const struct svg *s) {
         strbuf_adds(s->out, s->picture->script ? "): --threads shows them." : ").");
     }
     strbuf_adds(s->out, "</text>\n");
-    if (s->picture->script) {
+    if (s->picture->script && !s->picture->inner) {
         strbuf_adds(s->out, "<script><![CDATA[\n");
         strbuf_adds(s->out, s->picture->script);
         strbuf_adds(s->out, "]]></script>\n");
@@ -323,7 +315,11 @@ static void svg_put_foot(const struct svg *s) {
 }
 
 int flame_svg_put(const struct flame_svg *picture, struct strbuf *out) {
-    struct svg s = {.out = out, .picture = picture, .threshold_pct = picture->threshold_pct};
+    struct svg s = {.out = out,
+                    .picture = picture,
+                    .threshold_pct = picture->threshold_pct,
+                    .top = picture->inner ? SVG_TOP_INNER : SVG_TOP,
+                    .bottom = picture->inner ? SVG_BOTTOM_INNER : SVG_BOTTOM};
     if (flame_stacks_build(&s.tree, &picture->stacks) != 0) {
         flame_stacks_fini(&s.tree);
         out->failed = true;
@@ -331,9 +327,12 @@ int flame_svg_put(const struct flame_svg *picture, struct strbuf *out) {
     }
     while (svg_measure(&s) > picture->max_frames)
         s.threshold_pct *= 2;
-    svg_put_head(&s);
-    strbuf_addf(out, "<g id=\"frames\" data-top=\"%d\" data-rows=\"%" PRIu32 "\" data-unit=\"%s\">\n",
-                SVG_TOP, s.rows, s.tree.in_us ? "us" : "samples");
+    if (picture->inner)
+        svg_put_inner_head(&s);
+    else
+        svg_put_head(&s);
+    strbuf_addf(out, "<g%s class=\"frames\" data-top=\"%d\" data-rows=\"%" PRIu32 "\" data-unit=\"%s\">\n",
+                picture->inner ? "" : " id=\"frames\"", s.top, s.rows, s.tree.in_us ? "us" : "samples");
     svg_put_frames(&s);
     strbuf_adds(out, "</g>\n");
     svg_put_foot(&s);

@@ -11,6 +11,7 @@
 #ifndef FLAME_FLAME_SVG_H
 #define FLAME_FLAME_SVG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/model.h"
@@ -23,10 +24,12 @@ struct flame_svg {
     /* description of the samples; NULL: all threads, also waiting ones */
     const char *choice;
     const char *style, *script; /* without "]]>"; NULL: neither */
-    double elapsed_s;           /* duration of the sampling; 0: one snapshot */
-    const char *began;          /* start time as text; NULL unknown */
-    double threshold_pct;       /* frames with a smaller share of the whole are omitted */
-    size_t max_frames;          /* the threshold rises until no more frames than these are drawn */
+    /* part of a page that has the style already: without a declaration, a title, ids and script */
+    bool inner;
+    double elapsed_s;     /* duration of the sampling; 0: one snapshot */
+    const char *began;    /* start time as text; NULL unknown */
+    double threshold_pct; /* frames with a smaller share of the whole are omitted */
+    size_t max_frames;    /* the threshold rises until no more frames than these are drawn */
 };
 
 /* 0, or -1 without memory (then `out` has failed). */
