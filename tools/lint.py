@@ -36,7 +36,7 @@ MAY_INCLUDE = {
 # A room is a folder, or a file of the folder itself that stands above others.
 ROOMS = {
     "agent": ["access", "tables", "python", "debug", "server", "torch", "sampler", "fork", "entry", "autostart", "remote_exec"],
-    "client": ["target", "symbols", "session", "samples", "sql", "export", "verdict", "repl"],
+    "client": ["target", "symbols", "session", "samples", "sql", "verdict", "export", "repl"],
     "store": ["ring", "sql", "recording"],
     "tui": ["keys", "theme", "model", "view", "term", "workers", "core", "screens", "host",
             "screen_text", "screen_picture", "main_options", "startup", "info", "main"],
@@ -118,7 +118,7 @@ DIALECT_ALLOWED = [
     ("docs/access.md", r"doors?"),   # written by `make access`; `doors` is a key of `status --json`
 ]
 
-NO_LICENCE_LINE = ["*.md", "LICENSE", "VERSION", "tests/*/golden/*", "tests/golden/*", "tests/fuzz/corpus/*", "*.json", "*.txt"]
+NO_LICENCE_LINE = ["*.md", "*.png", "LICENSE", "VERSION", "tests/*/golden/*", "tests/golden/*", "tests/fuzz/corpus/*", "*.json", "*.txt"]
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK"]) + r")\b")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(work|root|home/\w+|Users)/")
 DOCUMENTED_PATH = re.compile(r"`((?:src|tests|tools|docs|bench|examples|themes|mk|\.ci)/[\w./-]+|[A-Z][A-Za-z.]+\.md)`|\]\(([\w./-]+)\)")

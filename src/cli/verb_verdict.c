@@ -11,17 +11,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "base/json.h"
-#include "base/text.h"
+#include "client/export/document.h"
 #include "client/session/call.h"
 #include "client/verdict/verdict.h"
 
 #define VERDICT_SCHEMA_VERSION 1
-#define VERDICT_WAIT_S 10.0 /* default wait for a first verdict */
-#define VERDICT_ROUND_NS (500 * (long)CLOCK_NS_PER_MS)
 #define VERDICT_CODE 14
 
 struct verdict_options {
@@ -46,61 +42,12 @@ static const struct option_def verdict_options[] = {
 
 /* ---- printing ---- */
 
-static void verdict_put_evidence(struct json *j, const struct verdict *v) {
-    json_key(j, "evidence");
-    json_object_begin(j);
-    for (size_t i = 0; i < v->n_values; i++) {
-        const struct verdict_value *value = &v->values[i];
-        json_key(j, value->name);
-        if (value->kind == SQL_TEXT)
-            json_string(j, value->text);
-        else if (value->kind == SQL_INTEGER)
-            json_int(j, (int64_t)value->number);
-        else
-            json_number(j, value->number, 6);
-    }
-    json_object_end(j);
-}
-
 static void verdict_put_json(const struct verdicts *v, struct strbuf *out) {
     struct json j;
     json_init(&j, out, 2);
     json_object_begin(&j);
     json_kv_int(&j, "schema_version", VERDICT_SCHEMA_VERSION);
-    json_key(&j, "verdicts");
-    json_array_begin(&j);
-    for (size_t i = 0; i < v->n; i++) {
-        const struct verdict *one = &v->items[i];
-        json_object_begin(&j);
-        json_kv_string(&j, "code", one->rule->code);
-        json_kv_string(&j, "level", verdict_level_name(one->rule->level));
-        json_kv_string(&j, "text", one->text);
-        json_kv_string(&j, "advice", one->rule->help);
-        json_kv_string(&j, "screen", one->rule->screen);
-        json_kv_string(&j, "sure", verdict_sure(one->rule));
-        json_kv_int(&j, "pid", one->pid);
-        json_key(&j, "rank");
-        if (one->rank == RING_INT_NULL)
-            json_null(&j);
-        else
-            json_int(&j, one->rank);
-        json_kv_number(&j, "measured", one->values[0].number, 6);
-        json_kv_number(&j, "threshold", one->rule->threshold, 6);
-        verdict_put_evidence(&j, one);
-        json_object_end(&j);
-    }
-    json_array_end(&j);
-    json_key(&j, "fine");
-    json_array_begin(&j);
-    for (size_t i = 0; i < v->n_fine; i++) {
-        json_object_begin(&j);
-        json_kv_string(&j, "code", v->fine[i].rule->code);
-        json_kv_int(&j, "pid", v->fine[i].pid);
-        json_kv_number(&j, "measured", v->fine[i].measured, 6);
-        json_kv_number(&j, "threshold", v->fine[i].rule->threshold, 6);
-        json_object_end(&j);
-    }
-    json_array_end(&j);
+    document_put_verdicts(&j, v);
     json_object_end(&j);
     strbuf_addc(out, '\n');
 }
@@ -156,13 +103,6 @@ static void verdict_put_text(const struct verdicts *v, bool why, struct strbuf *
 
 /* ---- judging ---- */
 
-static bool verdict_has_state(const struct verdicts *v) {
-    for (size_t i = 0; i < v->n; i++)
-        if (v->items[i].rule->is_state)
-            return true;
-    return false;
-}
-
 /* A new agent takes no samples of a thread that runs before a client has said how: that needs a
  * request. It may fail: then samples come a little later. */
 static void verdict_ask_first(const struct target_address *addr, size_t n) {
@@ -177,22 +117,17 @@ static void verdict_ask_first(const struct target_address *addr, size_t n) {
     }
 }
 
-/* Judge repeatedly until the time is over; `out` is the last result. */
-static int verdict_wait(struct verdict_judge *j, struct database *d, const struct target_address *addr,
-                        size_t n_addr, double wait_s, struct verdicts *out, struct err *e) {
-    const struct timespec pause = {.tv_nsec = VERDICT_ROUND_NS};
-    double until_s = clock_epoch_s() + (wait_s < 0 ? VERDICT_WAIT_S : wait_s);
-    for (bool asked = false;; asked = true) {
-        if (database_refresh(d, e) != 0 || verdict_judge_ask(j, out, e) != 0)
-            return -1;
-        bool enough = wait_s < 0 && verdict_has_state(out);
-        if (enough || database_is_recorded(d) || clock_epoch_s() >= until_s)
-            return 0;
-        if (!asked && !verdict_has_state(out))
-            verdict_ask_first(addr, n_addr);
-        verdicts_fini(out);
-        nanosleep(&pause, NULL);
-    }
+static int verdict_wait(struct verdict_judge *j, const struct cli_options *o,
+                        const struct target_address *addr, double wait_s, struct verdicts *out,
+                        struct err *e) {
+    if (verdict_judge_wait(j, 0, out, e) != 0)
+        return -1;
+    if (wait_s == 0 || (wait_s < 0 && verdicts_have_state(out)))
+        return 0;
+    if (!verdicts_have_state(out))
+        verdict_ask_first(addr, o->targets.n);
+    verdicts_fini(out);
+    return verdict_judge_wait(j, wait_s, out, e);
 }
 
 static int verdict_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
@@ -205,7 +140,7 @@ static int verdict_exec(const struct cli_options *o, struct target_address *addr
     struct verdict_judge *j = verdict_judge_new(d);
     int rc = j ? 0 : err_set(e, ERR_FAILED, "out of memory for verdicts");
     if (rc == 0)
-        rc = verdict_wait(j, d, addr, o->targets.n, mine->no_inject ? 0 : mine->wait_s, &v, e);
+        rc = verdict_wait(j, o, addr, mine->no_inject ? 0 : mine->wait_s, &v, e);
     if (rc == 0) {
         if (o->json)
             verdict_put_json(&v, out);

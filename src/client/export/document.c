@@ -59,6 +59,67 @@ void document_put_backtrace(struct json *j, const struct model_target *target,
     json_object_end(j);
 }
 
+/* ---- verdicts ---- */
+
+static void document_put_evidence(struct json *j, const struct verdict *v) {
+    json_key(j, "evidence");
+    json_object_begin(j);
+    for (size_t i = 0; i < v->n_values; i++) {
+        const struct verdict_value *value = &v->values[i];
+        json_key(j, value->name);
+        if (value->kind == SQL_TEXT)
+            json_string(j, value->text);
+        else if (value->kind == SQL_INTEGER)
+            json_int(j, (int64_t)value->number);
+        else
+            json_number(j, value->number, 6);
+    }
+    json_object_end(j);
+}
+
+static void document_put_fine(struct json *j, const struct verdicts *v) {
+    json_key(j, "fine");
+    json_array_begin(j);
+    for (size_t i = 0; i < v->n_fine; i++) {
+        json_object_begin(j);
+        json_kv_string(j, "code", v->fine[i].rule->code);
+        json_kv_int(j, "pid", v->fine[i].pid);
+        json_kv_number(j, "measured", v->fine[i].measured, 6);
+        json_kv_number(j, "threshold", v->fine[i].rule->threshold, 6);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
+void document_put_verdicts(struct json *j, const struct verdicts *v) {
+    json_key(j, "verdicts");
+    json_array_begin(j);
+    for (size_t i = 0; i < v->n; i++) {
+        const struct verdict *one = &v->items[i];
+        json_object_begin(j);
+        json_kv_string(j, "code", one->rule->code);
+        json_kv_string(j, "level", verdict_level_name(one->rule->level));
+        json_kv_string(j, "text", one->text);
+        json_kv_string(j, "advice", one->rule->help);
+        json_kv_string(j, "screen", one->rule->screen);
+        json_kv_string(j, "sure", verdict_sure(one->rule));
+        json_kv_int(j, "pid", one->pid);
+        json_key(j, "rank");
+        if (one->rank == RING_INT_NULL)
+            json_null(j);
+        else
+            json_int(j, one->rank);
+        json_kv_number(j, "measured", one->values[0].number, 6);
+        json_kv_number(j, "threshold", one->rule->threshold, 6);
+        document_put_evidence(j, one);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    document_put_fine(j, v);
+}
+
+/* ---- processes ---- */
+
 static const char *document_or_null(const char *s) { return s[0] ? s : NULL; }
 
 /* A listener of the job. */

@@ -13,6 +13,7 @@
 #include "base/model_json.h"
 #include "flame/stack_counts.h"
 #include "client/target/target.h"
+#include "client/verdict/verdict.h"
 #include "wire/wire.h"
 
 #define DOCUMENT_SCHEMA_VERSION MODEL_JSON_SCHEMA_VERSION
@@ -23,6 +24,10 @@
 void document_put_backtrace(struct json *j, const struct model_target *target,
                             const struct model_snapshot *snapshot, const struct wire_threads *want,
                             const struct stack_counts *counts, double elapsed_s);
+
+/* Verdicts with their evidence, and the rules that do not hold: the members "verdicts" and "fine" of
+ * `verdict --json` and of a report. */
+void document_put_verdicts(struct json *j, const struct verdicts *v);
 
 /* `list --json`. */
 void document_put_processes(struct json *j, const struct target_process *list, size_t n, const char *hidden);

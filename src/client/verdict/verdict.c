@@ -13,18 +13,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "client/sql/result.h"
 #include "client/verdict/verdict_places.h"
 #include "store/ring/ring_tables.h"
 
-#define VERDICT_STEPS 200.0      /* steps that rules read, at least, if there are so many */
-#define VERDICT_MANY 4000.0      /* and at most, about */
-#define VERDICT_FIRST_S 15.0     /* first window in which steps are searched for, */
-#define VERDICT_LAST_S 172800.0  /* and the last */
-#define VERDICT_GROWS 4.0        /* factor from one to the next */
-#define VERDICT_TIMEOUT_S 10.0   /* for one rule */
-#define VERDICT_MOST_TARGETS 512 /* others are not judged */
+#define VERDICT_STEPS 200.0     /* steps that rules read, at least, if there are so many */
+#define VERDICT_MANY 4000.0     /* and at most, about */
+#define VERDICT_FIRST_S 15.0    /* first window in which steps are searched for, */
+#define VERDICT_LAST_S 172800.0 /* and the last */
+#define VERDICT_GROWS 4.0       /* factor from one to the next */
+#define VERDICT_TIMEOUT_S 10.0  /* for one rule */
+#define VERDICT_ROUND_NS (500 * (long)CLOCK_NS_PER_MS) /* between two attempts */
+#define VERDICT_MOST_TARGETS 512                       /* others are not judged */
 
 /* Facts about a target before its rules. */
 struct verdict_target {
@@ -359,4 +362,27 @@ int verdict_judge_ask(struct verdict_judge *j, struct verdicts *out, struct err 
     if (out->n)
         qsort(out->items, out->n, sizeof out->items[0], verdict_compare);
     return 0;
+}
+
+/* ---- a job of which nothing is known yet ---- */
+
+bool verdicts_have_state(const struct verdicts *v) {
+    for (size_t i = 0; i < v->n; i++)
+        if (v->items[i].rule->is_state)
+            return true;
+    return false;
+}
+
+int verdict_judge_wait(struct verdict_judge *j, double wait_s, struct verdicts *out, struct err *e) {
+    const struct timespec pause = {.tv_nsec = VERDICT_ROUND_NS};
+    double until_s = clock_epoch_s() + (wait_s < 0 ? VERDICT_WAIT_S : wait_s);
+    for (;;) {
+        if (database_refresh(j->db, e) != 0 || verdict_judge_ask(j, out, e) != 0)
+            return -1;
+        bool enough = wait_s < 0 && verdicts_have_state(out);
+        if (enough || database_is_recorded(j->db) || clock_epoch_s() >= until_s)
+            return 0;
+        verdicts_fini(out);
+        nanosleep(&pause, NULL);
+    }
 }

@@ -100,6 +100,14 @@ void verdict_judge_free(struct verdict_judge *j);
 /* The present verdicts about each target. Initialises `out`. 0, or -1 with the error. */
 int verdict_judge_ask(struct verdict_judge *j, struct verdicts *out, struct err *e);
 
+/* True if it is known how a target progresses. */
+bool verdicts_have_state(const struct verdicts *v);
+
+/* The same again and again, until it is known how the job progresses, and for `wait_s` at most;
+ * < 0: for VERDICT_WAIT_S, 0: once. Waiting does not help with recordings. */
+#define VERDICT_WAIT_S 10.0
+int verdict_judge_wait(struct verdict_judge *j, double wait_s, struct verdicts *out, struct err *e);
+
 /* verdict_words.c: append the words of a rule with their values. Kinds: none as it is, "%" a
  * share, "ms" milliseconds, "s" seconds, "MiB" mebibytes, "rate" a second, "file" without its
  * folders, "n" a whole number, "cpus" one with a tenth. */
