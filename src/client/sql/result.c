@@ -294,6 +294,13 @@ struct result *result_select(const struct result *r, const uint32_t *order, size
 
 /* ---- reading ---- */
 
+int result_find_column(const struct result *r, const char *name) {
+    for (size_t i = 0; r && i < r->n_columns; i++)
+        if (strcmp(r->columns[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
 struct result_cell result_at(const struct result *r, size_t row, size_t column) {
     const union result_value *v = &r->columns[column].values[row];
     struct result_cell c = {.kind = result_kind(r, row, column), .len = result_length(r, row, column)};

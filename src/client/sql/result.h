@@ -103,6 +103,9 @@ void result_read_row(const struct sql_result *q, struct result_cell *cells);
  * `hidden` (NULL: none). Texts remain those of `r`, which outlives it. NULL: out of memory. */
 struct result *result_select(const struct result *r, const uint32_t *order, size_t n, const uint8_t *hidden);
 
+/* Number of the column with that name; -1: none. `r` may be NULL. */
+int result_find_column(const struct result *r, const char *name);
+
 struct result_cell result_at(const struct result *r, size_t row, size_t column);
 enum sql_kind result_kind(const struct result *r, size_t row, size_t column);
 

@@ -230,6 +230,7 @@ enum app_feed_id {
     FEED_VERDICTS, /* not a query: see querier_judge */
     FEED_STEPS,
     FEED_STEP_SAMPLES,
+    FEED_STEP_STACKS, /* of these samples */
     FEED_COUNT,
 };
 

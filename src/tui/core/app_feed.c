@@ -111,12 +111,7 @@ void app_feed_put_state(const struct app *a, enum app_feed_id id, struct strbuf 
         strbuf_addf(out, "   %s", f->note);
 }
 
-int app_feed_column(const struct result *rows, const char *name) {
-    for (size_t i = 0; rows && i < rows->n_columns; i++)
-        if (strcmp(rows->columns[i].name, name) == 0)
-            return (int)i;
-    return -1;
-}
+int app_feed_column(const struct result *rows, const char *name) { return result_find_column(rows, name); }
 
 const char *app_feed_text(const struct result *rows, size_t row, int column) {
     bool is_text = column >= 0 && result_kind(rows, row, (size_t)column) == SQL_TEXT;

@@ -12,17 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+#include "client/sql/steps_model.h"
 #include "tui/core/app.h"
 #include "tui/core/app_arm.h"
 #include "tui/core/app_feed.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/screen.h"
-#include "tui/screens/steps/steps_model.h"
 #include "tui/view/outline.h"
 #include "tui/view/table.h"
 
 #define STEPS_EVERY_S 1.0
 #define STEPS_SAMPLES_EVERY_S 2.0
+#define STEPS_STACKS_EVERY_S 4.0
 #define STEPS_LEAST 256           /* that are requested */
 #define STEPS_FIRST_S 64.0        /* over this time at first, */
 #define STEPS_LAST_S 262144.0     /* at most, */
@@ -37,12 +39,12 @@ struct steps_state {
     struct steps_model model;
     struct outline table;
     bool has_looks;
-    unsigned version, looks_version, pauses; /* of the feeds, as shown */
-    unsigned zoom;                           /* steps a column */
-    double window_s, looks_s;                /* the time that steps and samples are requested for */
-    size_t first;                            /* the newest column that is drawn */
-    int cols;                                /* of the strips, as last drawn */
-    struct rect chart_area;                  /* where they are */
+    unsigned version, looks_version, stacks_version; /* of the feeds, as shown */
+    unsigned zoom;                                   /* steps a column */
+    double window_s, looks_s;                        /* the time that steps and samples are requested for */
+    size_t first;                                    /* the newest column that is drawn */
+    int cols;                                        /* of the strips, as last drawn */
+    struct rect chart_area;                          /* where they are */
 };
 
 enum { STEPS_COLUMN_STEP = 0 };
@@ -88,7 +90,7 @@ static void steps_cell_slowness(const void *node, struct table_cell *c) {
 static void steps_cell_why(const void *node, struct table_cell *c) {
     const struct steps_row *r = steps_of(node);
     c->role = ROLE_TEXT;
-    snprintf(c->text, sizeof c->text, "%s", r->cause >= 0 ? steps_part_name((enum steps_part)r->cause) : "");
+    steps_put_why(r, c->text, sizeof c->text);
 }
 static void steps_cell_loss(const void *node, struct table_cell *c) {
     const struct steps_row *r = steps_of(node);
@@ -105,7 +107,13 @@ static void steps_cell_lr(const void *node, struct table_cell *c) {
 static int steps_compare_time(const void *a, const void *b) {
     return table_compare_number(steps_of(a)->at_s, steps_of(b)->at_s);
 }
-static int steps_compare_why(const void *a, const void *b) { return steps_of(a)->cause - steps_of(b)->cause; }
+static int steps_compare_why(const void *a, const void *b) {
+    const struct steps_row *x = steps_of(a), *y = steps_of(b);
+    if (x->cause != y->cause || x->cause != STEPS_SITE)
+        return x->cause - y->cause;
+    int by_func = text_compare(x->site.func, y->site.func);
+    return by_func ? by_func : x->site.line - y->site.line;
+}
 
 #define STEPS_COMPARE(name, field)                                                                           \
     static int steps_compare_##name(const void *a, const void *b) {                                          \
@@ -145,7 +153,7 @@ static const struct table_column steps_columns[] = {
     {"LOSS", "where it is found", {8, 0, 2}, GRID_RIGHT, true, steps_cell_loss, steps_compare_loss},
     {"GRAD", "norm of the gradients", {8, 0, 5}, GRID_RIGHT, true, steps_cell_grad, steps_compare_grad},
     {"LR", "learning rate", {8, 0, 6}, GRID_RIGHT, true, steps_cell_lr, steps_compare_lr},
-    {"WHY", "the part that most of what a slow one took more is of", {9, 1, 1}, GRID_LEFT, true, steps_cell_why, steps_compare_why},
+    {"WHY", "where most of what a slow one took more went: a part, or, by its samples, a function", {9, 1, 1}, GRID_LEFT, true, steps_cell_why, steps_compare_why},
 };
 /* clang-format on */
 
@@ -154,10 +162,10 @@ _Static_assert(sizeof steps_columns / sizeof steps_columns[0] <= TABLE_MAX_COLUM
 static bool steps_matches(const void *node, const struct match *m) {
     const struct steps_row *r = ((const struct outline_node *)node)->row;
     char number[32];
+    char why[TABLE_CELL];
     snprintf(number, sizeof number, "%" PRId64, r->step);
-    return match_text(m, number) ||
-           (r->cause >= 0 &&
-            (match_text(m, "slow") || match_text(m, steps_part_name((enum steps_part)r->cause)))) ||
+    steps_put_why(r, why, sizeof why);
+    return match_text(m, number) || (r->cause >= 0 && (match_text(m, "slow") || match_text(m, why))) ||
            (r->bad && match_text(m, "nan"));
 }
 
@@ -226,18 +234,18 @@ static void steps_follow(struct steps_state *s, struct app *app) {
     s->looks_s = many ? STEPS_SAMPLES_MANY_S : STEPS_SAMPLES_S;
     if (s->looks_s > s->window_s) /* older ones belong to no step that is shown */
         s->looks_s = s->window_s;
-    snprintf(
-        text, sizeof text,
-        "SELECT timestamp, gil = 'waiting' AS waits, gc FROM python.samples WHERE tid = pid AND timestamp > "
-        "now() - %.0f ORDER BY timestamp DESC LIMIT 4096",
-        s->looks_s);
-    app_feed_follow(app, FEED_STEP_SAMPLES, text, STEPS_SAMPLES_EVERY_S);
+    if (steps_sites_ask_samples(text, sizeof text, s->looks_s) == 0)
+        app_feed_follow(app, FEED_STEP_SAMPLES, text, STEPS_SAMPLES_EVERY_S);
+    if (steps_sites_ask_stacks(text, sizeof text, s->looks_s) == 0)
+        app_feed_follow(app, FEED_STEP_STACKS, text, STEPS_STACKS_EVERY_S);
 }
 
 /* Take new data; while the view is frozen the display stays. */
 static void steps_take(struct steps_state *s, const struct app *app) {
     const struct app_feed *f = app_feed_get(app, FEED_STEPS), *looks = app_feed_get(app, FEED_STEP_SAMPLES);
-    bool is_new = f->version != s->version || looks->version != s->looks_version;
+    const struct app_feed *stacks = app_feed_get(app, FEED_STEP_STACKS);
+    bool is_new = f->version != s->version || looks->version != s->looks_version ||
+                  stacks->version != s->stacks_version;
     /* They arrive after the steps. */
     bool is_whole = s->model.n > 0 && (s->has_looks || !looks->rows);
     if (!is_new || (app->data.paused && is_whole))
@@ -245,9 +253,10 @@ static void steps_take(struct steps_state *s, const struct app *app) {
     s->has_looks = looks->rows != NULL;
     s->version = f->version;
     s->looks_version = looks->version;
+    s->stacks_version = stacks->version;
     if (!f->rows) /* another target */
         tags_clear(&s->table.view.own_tags);
-    steps_model_build(&s->model, f->rows, looks->rows);
+    steps_model_build(&s->model, f->rows, looks->rows, stacks->rows);
     steps_table_take(s);
 }
 
@@ -265,8 +274,8 @@ static void steps_init(void *state, struct app *app) {
     s->table.view.sort = (struct table_sort){STEPS_COLUMN_STEP, true};
     s->zoom = 1;
     s->window_s = STEPS_FIRST_S;
-    s->version = s->looks_version = UINT32_MAX; /* none were seen */
-    steps_model_build(&s->model, NULL, NULL);
+    s->version = s->looks_version = s->stacks_version = UINT32_MAX; /* none were seen */
+    steps_model_build(&s->model, NULL, NULL, NULL);
     if (app->config.filter)
         match_set(&s->table.view.filter, app->config.filter, true);
     steps_update(state, app);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * steps_model: training steps as the Steps screen shows them: rows of python.steps, statistics, and
- * what slow steps had in common. Pure.
+ * steps_model: training steps as the Steps screen and reports show them: rows of python.steps,
+ * statistics, and what slow steps had in common. Pure.
  *
  * The newest step comes first. Unknown values are NAN, in columns of the strips, too.
  */
-#ifndef TUI_SCREENS_STEPS_STEPS_MODEL_H
-#define TUI_SCREENS_STEPS_STEPS_MODEL_H
+#ifndef CLIENT_SQL_STEPS_MODEL_H
+#define CLIENT_SQL_STEPS_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,6 +14,7 @@
 
 #include "base/strbuf.h"
 #include "client/sql/result.h"
+#include "client/sql/steps_sites.h"
 
 #define STEPS_SLOW 1.2 /* times the median: from here on a step is slow */
 #define STEPS_NUMBER 8 /* columns of a number, in the table and beside the strips */
@@ -30,10 +31,11 @@ enum steps_part {
     STEPS_OTHER,
     STEPS_PARTS,
     STEPS_REST = STEPS_PARTS, /* of the excess: unknown */
+    STEPS_SITE,               /* of the excess: at the site of the row */
     STEPS_CAUSES,
 };
 
-/* "data", "forward", ..., "not known". */
+/* "data", "forward", ..., "not known", "a function". */
 const char *steps_part_name(enum steps_part part);
 
 struct steps_row {
@@ -46,27 +48,40 @@ struct steps_row {
     double slowness; /* times the median */
     /* Of a slow one: the enum steps_part with most of the excess; -1: it is not slow. */
     int cause;
+    struct steps_site site; /* of a slow one, as far as it is known */
     /* of samples of the training thread in its time */
     unsigned looks, waits, gcs;
 };
 
+/* A site of slow steps, and its share of their excess. */
+struct steps_model_site {
+    struct steps_site site; /* its more_ms is that of all of them */
+    size_t steps;
+};
+
+#define STEPS_SITES 32
+
 struct steps_model {
     struct steps_row *rows; /* owned */
     size_t n;
-    double rate;                 /* steps a second */
-    double p50, p90, p99;        /* of ms */
-    double trend;                /* the newest quarter's median over the oldest's, minus 1 */
-    size_t slow;                 /* how many are slow */
-    double excess_ms;            /* their total excess over the median */
-    double causes[STEPS_CAUSES]; /* shares of that; NAN: none is slow */
+    double rate;                                /* steps a second */
+    double p50, p90, p99;                       /* of ms */
+    double trend;                               /* the newest quarter's median over the oldest's, minus 1 */
+    size_t slow;                                /* how many are slow */
+    double excess_ms;                           /* their total excess over the median */
+    double causes[STEPS_CAUSES];                /* shares of that; NAN: none is slow */
+    struct steps_model_site sites[STEPS_SITES]; /* the largest first */
+    size_t n_sites;
+    struct result *stacks; /* has the texts of sites; NULL none */
     bool has_loss, has_grad, has_lr, has_data, has_gc, has_looks;
 };
 
 void steps_model_fini(struct steps_model *m);
 
-/* Make it from rows of FEED_STEPS (may be NULL) and of FEED_STEP_SAMPLES (may be NULL), both newest
- * first. Out of memory: it is empty. */
-void steps_model_build(struct steps_model *m, const struct result *steps, const struct result *looks);
+/* Make it from rows of python.steps and, of the thread that trains, of samples and their stacks
+ * (steps_sites.h), all newest first; each may be NULL. Out of memory: it is empty. */
+void steps_model_build(struct steps_model *m, const struct result *steps, const struct result *samples,
+                       struct result *stacks);
 
 /* What one column of the strips shows: `count` rows from number `first` on, as far as they
  * exist. */
@@ -84,6 +99,12 @@ void steps_put_ms(char *buf, size_t cap, double ms);
 
 /* Four digits, or as many as fit into STEPS_NUMBER columns: "0.3153", "5.24e-05"; "—": unknown. */
 void steps_put_number(char *buf, size_t cap, double v);
+
+/* "save (train.py:88)"; drawable text. */
+void steps_put_site(const struct steps_site *site, char *buf, size_t cap);
+
+/* Why a step was slow: its site with the time more, or the part; "" if it was not. */
+void steps_put_why(const struct steps_row *row, char *buf, size_t cap);
 
 /* What slow steps had in common, in words; "": none is slow. */
 void steps_put_causes(const struct steps_model *m, struct strbuf *out);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* steps_model: see steps_model.h. */
-#include "tui/screens/steps/steps_model.h"
+#include "client/sql/steps_model.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/core/app_feed.h"
+#include "base/path.h"
+#include "base/text.h"
 
-static const char *const steps_part_names[STEPS_CAUSES] = {"data", "forward", "backward", "optimizer",
-                                                           "comm", "gc",      "other",    "not known"};
+static const char *const steps_part_names[STEPS_CAUSES] = {
+    "data", "forward", "backward", "optimizer", "comm", "gc", "other", "not known", "a function"};
 static const char *const steps_part_columns[STEPS_PARTS] = {
     "data_ms", "forward_ms", "backward_ms", "optimizer_ms", "comm_ms", "gc_ms", "other_ms"};
 
@@ -18,31 +19,41 @@ const char *steps_part_name(enum steps_part part) { return steps_part_names[part
 
 void steps_model_fini(struct steps_model *m) {
     free(m->rows);
+    result_unref(m->stacks);
     memset(m, 0, sizeof *m);
 }
 
 /* ---- rows ---- */
 
+static double steps_number(const struct result *r, size_t row, int column) {
+    return column < 0 ? NAN : result_number(r, row, (size_t)column);
+}
+
+static int64_t steps_integer(const struct result *r, size_t row, int column) {
+    bool is_known = column >= 0 && result_kind(r, row, (size_t)column) == SQL_INTEGER;
+    return is_known ? result_at(r, row, (size_t)column).i : INT64_MIN;
+}
+
 static void steps_read_rows(struct steps_model *m, const struct result *r) {
-    int at[STEPS_PARTS], time = app_feed_column(r, "timestamp"), step = app_feed_column(r, "step");
-    int ms = app_feed_column(r, "duration_ms"), loss = app_feed_column(r, "loss");
-    int lr = app_feed_column(r, "lr"), grad = app_feed_column(r, "grad_norm");
-    int bad = app_feed_column(r, "nonfinite");
+    int at[STEPS_PARTS], time = result_find_column(r, "timestamp"), step = result_find_column(r, "step");
+    int ms = result_find_column(r, "duration_ms"), loss = result_find_column(r, "loss");
+    int lr = result_find_column(r, "lr"), grad = result_find_column(r, "grad_norm");
+    int bad = result_find_column(r, "nonfinite");
     for (int i = 0; i < STEPS_PARTS; i++)
-        at[i] = app_feed_column(r, steps_part_columns[i]);
+        at[i] = result_find_column(r, steps_part_columns[i]);
     for (size_t i = 0; i < r->n_rows; i++) {
         struct steps_row *row = &m->rows[m->n];
-        const char *what = app_feed_text(r, i, bad);
-        *row = (struct steps_row){.at_s = app_feed_number(r, i, time),
-                                  .step = app_feed_int(r, i, step),
-                                  .ms = app_feed_number(r, i, ms),
-                                  .loss = app_feed_number(r, i, loss),
-                                  .lr = app_feed_number(r, i, lr),
-                                  .grad_norm = app_feed_number(r, i, grad),
+        const char *what = bad < 0 ? NULL : result_string(r, i, (size_t)bad);
+        *row = (struct steps_row){.at_s = steps_number(r, i, time),
+                                  .step = steps_integer(r, i, step),
+                                  .ms = steps_number(r, i, ms),
+                                  .loss = steps_number(r, i, loss),
+                                  .lr = steps_number(r, i, lr),
+                                  .grad_norm = steps_number(r, i, grad),
                                   .cause = -1};
         row->bad = what && strcmp(what, "none") != 0 ? what[0] : 0;
         for (int k = 0; k < STEPS_PARTS; k++)
-            row->parts[k] = app_feed_number(r, i, at[k]);
+            row->parts[k] = steps_number(r, i, at[k]);
         m->n += !isnan(row->at_s);
         m->has_loss |= !isnan(row->loss) || row->bad == 'l' || row->bad == 'b';
         m->has_grad |= !isnan(row->grad_norm) || row->bad == 'g' || row->bad == 'b';
@@ -54,20 +65,20 @@ static void steps_read_rows(struct steps_model *m, const struct result *r) {
 
 /* Samples belong to the step of their time; both are newest first. */
 static void steps_read_samples(struct steps_model *m, const struct result *r) {
-    int time = app_feed_column(r, "timestamp"), waits = app_feed_column(r, "waits");
-    int gc = app_feed_column(r, "gc");
+    int time = result_find_column(r, "timestamp"), waits = result_find_column(r, "waits");
+    int gc = result_find_column(r, "gc");
     size_t at = 0;
     for (size_t i = 0; i < r->n_rows && m->n; i++) {
-        double at_s = app_feed_number(r, i, time);
+        double at_s = steps_number(r, i, time);
         while (at + 1 < m->n && at_s <= m->rows[at + 1].at_s)
             at++;
         struct steps_row *row = &m->rows[at];
         bool within = at_s <= row->at_s && (at + 1 < m->n || at_s > row->at_s - row->ms / 1000);
-        if (!within || app_feed_flag(r, i, waits) < 0)
+        if (!within || isnan(steps_number(r, i, waits)))
             continue;
         row->looks++;
-        row->waits += app_feed_flag(r, i, waits) > 0;
-        row->gcs += app_feed_flag(r, i, gc) > 0;
+        row->waits += steps_number(r, i, waits) > 0;
+        row->gcs += steps_number(r, i, gc) > 0;
         m->has_looks = true;
     }
 }
@@ -143,6 +154,42 @@ static void steps_explain(const struct steps_row *row, double p50, const double 
     out[STEPS_REST] = left - share * sum;
 }
 
+/* The part of the excess that no part of the step explains by itself goes to the site. */
+static void steps_take_site(const struct steps_row *row, double *more) {
+    static const enum steps_part from[] = {STEPS_REST, STEPS_OTHER, STEPS_FORWARD, STEPS_BACKWARD};
+    double left = row->site.func ? row->site.more_ms : 0;
+    for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
+        double part = fmin(left, more[from[i]]);
+        more[from[i]] -= part;
+        more[STEPS_SITE] += part;
+        left -= part;
+    }
+}
+
+static bool steps_is_same(const struct steps_site *a, const struct steps_site *b) {
+    return text_same(a->func, b->func) && text_same(a->file, b->file) && a->line == b->line;
+}
+
+static void steps_add_site(struct steps_model *m, const struct steps_site *site, double ms) {
+    size_t i = 0;
+    while (i < m->n_sites && !steps_is_same(&m->sites[i].site, site))
+        i++;
+    if (i == STEPS_SITES)
+        return;
+    if (i == m->n_sites) {
+        m->sites[m->n_sites++] = (struct steps_model_site){.site = *site};
+        m->sites[i].site.more_ms = 0;
+    }
+    m->sites[i].site.more_ms += ms;
+    m->sites[i].steps++;
+}
+
+static int steps_compare_sites(const void *a, const void *b) {
+    double x = ((const struct steps_model_site *)a)->site.more_ms;
+    double y = ((const struct steps_model_site *)b)->site.more_ms;
+    return (x < y) - (x > y);
+}
+
 static void steps_find_causes(struct steps_model *m, double *room) {
     double usual[STEPS_PARTS], more[STEPS_CAUSES];
     for (int i = 0; i < STEPS_PARTS; i++)
@@ -155,6 +202,7 @@ static void steps_find_causes(struct steps_model *m, double *room) {
         if (!(row->slowness > STEPS_SLOW))
             continue;
         steps_explain(row, m->p50, usual, more);
+        steps_take_site(row, more);
         m->slow++;
         m->excess_ms += row->ms - m->p50;
         row->cause = 0;
@@ -162,12 +210,34 @@ static void steps_find_causes(struct steps_model *m, double *room) {
             m->causes[k] += more[k];
             row->cause = more[k] > more[row->cause] ? k : row->cause;
         }
+        if (more[STEPS_SITE] > 0)
+            steps_add_site(m, &row->site, more[STEPS_SITE]);
     }
     for (int i = 0; i < STEPS_CAUSES; i++)
         m->causes[i] = m->slow ? m->causes[i] / m->excess_ms : NAN;
+    qsort(m->sites, m->n_sites, sizeof m->sites[0], steps_compare_sites);
 }
 
-void steps_model_build(struct steps_model *m, const struct result *steps, const struct result *looks) {
+/* What slow steps did in the time that is not explained by their parts. */
+static void steps_find_sites(struct steps_model *m, const struct result *samples, struct result *stacks) {
+    struct steps_span *spans = malloc((m->n + 1) * sizeof *spans);
+    struct steps_site *sites = malloc((m->n + 1) * sizeof *sites);
+    for (size_t i = 0; spans && i < m->n; i++) {
+        const struct steps_row *row = &m->rows[i];
+        double ms = isnan(row->ms) ? 0 : row->ms;
+        spans[i] = (struct steps_span){row->at_s - ms / 1000, row->at_s, ms > STEPS_SLOW * m->p50};
+    }
+    if (spans && sites && steps_sites_find(spans, m->n, samples, stacks, sites) == 0) {
+        m->stacks = result_ref(stacks);
+        for (size_t i = 0; i < m->n; i++)
+            m->rows[i].site = sites[i];
+    }
+    free(spans);
+    free(sites);
+}
+
+void steps_model_build(struct steps_model *m, const struct result *steps, const struct result *samples,
+                       struct result *stacks) {
     steps_model_fini(m);
     m->rate = m->p50 = m->p90 = m->p99 = m->trend = NAN;
     size_t n = steps ? steps->n_rows : 0;
@@ -175,9 +245,11 @@ void steps_model_build(struct steps_model *m, const struct result *steps, const 
     double *room = malloc((n + 1) * sizeof *room);
     if (m->rows && room && n) {
         steps_read_rows(m, steps);
-        if (looks)
-            steps_read_samples(m, looks);
+        if (samples)
+            steps_read_samples(m, samples);
         steps_figure(m, room);
+        if (samples && stacks)
+            steps_find_sites(m, samples, stacks);
         steps_find_causes(m, room);
     }
     free(room);
@@ -245,20 +317,71 @@ void steps_put_number(char *buf, size_t cap, double v) {
         len = snprintf(buf, cap, "%.*g", digits, v);
 }
 
+void steps_put_site(const struct steps_site *site, char *buf, size_t cap) {
+    char func[96], file[96];
+    text_sanitize(func, sizeof func, site->func ? site->func : "?");
+    text_sanitize(file, sizeof file, site->file ? path_short(site->file) : "");
+    if (!*file)
+        snprintf(buf, cap, "%s", func);
+    else if (site->line > 0)
+        snprintf(buf, cap, "%s (%s:%d)", func, file, site->line);
+    else
+        snprintf(buf, cap, "%s (%s)", func, file);
+}
+
+void steps_put_why(const struct steps_row *row, char *buf, size_t cap) {
+    char site[224], ms[24];
+    if (row->cause != STEPS_SITE) {
+        snprintf(buf, cap, "%s", row->cause < 0 ? "" : steps_part_name((enum steps_part)row->cause));
+        return;
+    }
+    steps_put_site(&row->site, site, sizeof site);
+    steps_put_ms(ms, sizeof ms, row->site.more_ms);
+    snprintf(buf, cap, "%s +%s", site, ms);
+}
+
+/* A share of the excess under a name; the largest are written first. */
+struct steps_share {
+    const struct steps_site *site; /* NULL: a part */
+    int part;
+    double share;
+};
+
+static int steps_compare_shares(const void *a, const void *b) {
+    const struct steps_share *x = a, *y = b;
+    if (x->share != y->share)
+        return x->share < y->share ? 1 : -1;
+    return x->part - y->part;
+}
+
+#define STEPS_LEAST_SHARE 0.005
+#define STEPS_LEAST_SITE 0.05 /* of a site, among many */
+
 void steps_put_causes(const struct steps_model *m, struct strbuf *out) {
-    bool said[STEPS_CAUSES] = {false};
-    char more[32];
+    struct steps_share shares[STEPS_SITES + STEPS_CAUSES];
+    char more[32], name[224];
+    size_t n = 0;
+    double left = m->causes[STEPS_SITE];
     if (!m->slow)
         return;
+    for (int i = 0; i < STEPS_SITE; i++)
+        shares[n++] = (struct steps_share){NULL, i, m->causes[i]};
+    for (size_t i = 0; i < m->n_sites; i++)
+        if (m->sites[i].site.more_ms >= STEPS_LEAST_SITE * m->excess_ms) {
+            shares[n++] =
+                (struct steps_share){&m->sites[i].site, STEPS_SITE, m->sites[i].site.more_ms / m->excess_ms};
+            left -= shares[n - 1].share;
+        }
+    shares[n++] = (struct steps_share){NULL, STEPS_SITE, left};
+    qsort(shares, n, sizeof shares[0], steps_compare_shares);
     steps_put_ms(more, sizeof more, m->excess_ms);
     strbuf_addf(out, "%zu of %zu slow (over %.1f x median), %s in all:", m->slow, m->n, STEPS_SLOW, more);
-    for (int i = 0; i < STEPS_CAUSES; i++) {
-        int most = -1;
-        for (int k = 0; k < STEPS_CAUSES; k++)
-            if (!said[k] && (most < 0 || m->causes[k] > m->causes[most]))
-                most = k;
-        said[most] = true;
-        if (m->causes[most] >= 0.005)
-            strbuf_addf(out, "%s %s %.0f %%", i ? "," : "", steps_part_names[most], m->causes[most] * 100);
+    for (size_t i = 0; i < n && shares[i].share >= STEPS_LEAST_SHARE; i++) {
+        if (shares[i].site)
+            steps_put_site(shares[i].site, name, sizeof name);
+        else
+            snprintf(name, sizeof name, "%s",
+                     shares[i].part == STEPS_SITE ? "elsewhere" : steps_part_names[shares[i].part]);
+        strbuf_addf(out, "%s %s %.0f %%", i ? "," : "", name, shares[i].share * 100);
     }
 }
