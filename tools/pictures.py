@@ -4,13 +4,14 @@
 
 usage: tools/pictures.py [--build DIR] [--python PATH] [--out DIR] [--warm-up S] [NAME ...]
 
-The job runs for real; what stands on the screens is what it does. Needs tmux, and a Python with torch.
+The job runs for real; what stands on the screens is what it does. Needs tmux, Chromium, and a Python with torch.
 """
 
 import argparse
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,8 @@ PICTURES = {
     "sql": (["7", QUERY, "F5"], r"rows? in ", 2),
 }
 FLAMEGRAPH = "flamegraph"  # of `probing flamegraph`: a file of its own, no screen
+REPORT = "report"  # of `probing report`: the beginning of the page, as Chromium shows it
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def renamed(text, place, name):
@@ -103,7 +106,7 @@ def wait_for_steps(job, log):
 
 def draw(args, folder, job, places):
     """Each screen with a program of its own: none shows what the one before has left."""
-    for name in (name for name in args.names or PICTURES if name != FLAMEGRAPH):
+    for name in (name for name in args.names or PICTURES if name not in (FLAMEGRAPH, REPORT)):
         keys, pattern, fills = PICTURES[name]
         terminal = Terminal(folder, name, [os.path.join(args.build, "probing-top"), "-d", "250ms", str(job.pid)])
         try:
@@ -133,19 +136,35 @@ def draw_flamegraph(args, job):
     print(path)
 
 
+def draw_report(args, folder, job):
+    """As docs/img/report.png, without the folders and the name of this machine."""
+    browser = next((path for path in map(shutil.which, BROWSERS) if path), None)
+    if not browser:
+        raise SystemExit("pictures: the report needs chromium")
+    page, path = os.path.join(folder, "report.html"), os.path.join(args.out, REPORT + ".png")
+    subprocess.run([os.path.join(args.build, "probing"), str(job.pid), "report", "--duration", "10", "-o", page], check=True)
+    with open(page, encoding="utf-8") as file:
+        text = file.read().replace(socket.gethostname(), "node-1").replace(ROOT + "/", "")
+    with open(page, "w", encoding="utf-8") as file:
+        file.write(re.sub(r"(?<=>)/[^<]*/(?=bin/python)", "/usr/", text))
+    subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={folder}/browser",
+                    "--window-size=1240,1300", f"--screenshot={path}", "file://" + page], check=True, stderr=subprocess.DEVNULL)
+    print(path)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--out", default=os.path.join(ROOT, "docs", "img"))
     parser.add_argument("--warm-up", type=float, default=15, help="seconds that the job trains before the first picture")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="of " + ", ".join((*PICTURES, FLAMEGRAPH)))
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of " + ", ".join((*PICTURES, FLAMEGRAPH, REPORT)))
     args = parser.parse_args()
     if not shutil.which("tmux"):
         raise SystemExit("pictures: needs tmux")
     for name in args.names:
-        if name not in (*PICTURES, FLAMEGRAPH):
-            parser.error(f"no picture {name}; there are {', '.join((*PICTURES, FLAMEGRAPH))}")
+        if name not in (*PICTURES, FLAMEGRAPH, REPORT):
+            parser.error(f"no picture {name}; there are {', '.join((*PICTURES, FLAMEGRAPH, REPORT))}")
     args.build = os.path.abspath(args.build)
     folder = os.path.join(args.build, "pictures")
     os.makedirs(folder, exist_ok=True)
@@ -160,6 +179,8 @@ def main():
         draw(args, folder, job, library_places(args.python))
         if not args.names or FLAMEGRAPH in args.names:
             draw_flamegraph(args, job)
+        if not args.names or REPORT in args.names:
+            draw_report(args, folder, job)
     finally:
         job.terminate()
         job.wait()

@@ -28,6 +28,7 @@
     X(nan)                                                                                                   \
     X(profile)                                                                                               \
     X(record)                                                                                                \
+    X(report)                                                                                                \
     X(flamegraph)                                                                                            \
     X(pprof)                                                                                                 \
     X(config)                                                                                                \

@@ -165,7 +165,7 @@ OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 MEMORY_KB = 256 * 1024
 LOOKS = (("backtrace", "--no-inject", "--locals", "--tasks"), ("backtrace", "--locals", "--tasks"),
          ("flamegraph", "--duration", "300ms", "--format", "folded"), ("flamegraph", "--duration", "300ms", "--format", "folded", "--no-inject"),
-         ("--export", "txt", "--once"))
+         ("report", "--duration", "300ms", "--format", "md"), ("--export", "txt", "--once"))
 FORGED = [("frames", "all"), ("codes", "all"), ("values", "all"),
           *(("threads", form) for form in ("itself", "circle", "empty", "deep", "idents", "stranger", "flipping", "place-1")),
           *(("interpreters", form) for form in ("itself", "circle", "thousands", "modules", "names", "threads", "said-0", "log-41", "key-2"))]

@@ -20,7 +20,7 @@ TRAIN = "import sys\nprint('trained', sys.argv[1:])\n"
 SHOWS = {"list": "PID", "inject": "process PID", "listen": "token", "launch": "trained ['--epochs', '3']", "backtrace": "MainThread",
          "dump": '"schema_version"', "execute": "script in PID", "repl": "2\n", "query": "lineno", "memory": "MiB", "config": "20",
          "status": '"schema_version"', "tables": "lineno"}
-FILES = {"flamegraph": "flame.svg", "pprof": "profile.pb.gz", "record": "run.db", "profile": "trace.json"}
+FILES = {"flamegraph": "flame.svg", "pprof": "profile.pb.gz", "record": "run.db", "profile": "trace.json", "report": "report.html"}
 
 
 def verbs(path):

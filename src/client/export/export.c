@@ -348,8 +348,10 @@ static int export_attached(const struct export_request *r, const struct export_f
 
 int export_run(const struct export_request *request, struct err *e) {
     const struct export_format *f = export_find(request->format, e);
-    if (!f)
-        return -1;
+    return f ? export_run_as(f, request, e) : -1;
+}
+
+int export_run_as(const struct export_format *f, const struct export_request *request, struct err *e) {
     const struct export_renderer *screen = export_screen(f, request);
     double usual_s = screen ? screen->duration_s : f->duration_s;
     double duration_s = request->once ? 0 : request->duration_s != 0 ? request->duration_s : usual_s;

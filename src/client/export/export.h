@@ -132,4 +132,7 @@ int export_check_option(const struct export_format *f, enum export_option option
 /* Run the export. 0, or -1 with the error; then nothing was written. */
 int export_run(const struct export_request *request, struct err *e);
 
+/* The same for a format that is not in the table; `format` of the request is ignored. */
+int export_run_as(const struct export_format *f, const struct export_request *request, struct err *e);
+
 #endif
