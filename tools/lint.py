@@ -35,7 +35,7 @@ MAY_INCLUDE = {
 # Within a folder: its rooms from below upwards; a room may include its own files, those of the folder itself, and of the rooms before it.
 # A room is a folder, or a file of the folder itself that stands above others.
 ROOMS = {
-    "agent": ["access", "tables", "python", "debug", "server", "torch", "sampler", "fork", "entry", "autostart", "remote_exec"],
+    "agent": ["access", "tables", "python", "alloc", "debug", "server", "torch", "sampler", "fork", "entry", "autostart", "remote_exec"],
     "client": ["target", "symbols", "session", "samples", "sql", "verdict", "export", "repl"],
     "store": ["ring", "sql", "recording"],
     "tui": ["keys", "theme", "model", "view", "term", "workers", "core", "screens", "host",

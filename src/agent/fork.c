@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "agent/alloc/alloc_samples.h"
 #include "agent/debug/debugger_state.h"
 #include "agent/debug/fatal.h"
 #include "agent/debug/pause.h"
@@ -24,8 +25,8 @@ static void fork_module_window(void) { module_window_set_child(true); }
 static void (*const fork_handlers[])(void) = {
     fds_close_in_child,      thread_spawner_in_child, signal_sampler_in_child, fatal_in_child,
     torch_spans_in_child,    step_values_in_child,    py_callbacks_in_child,   fork_module_window,
-    torch_profiler_in_child, endpoints_file_in_child, pause_in_child,          debugger_state_in_child,
-    threads_in_child,
+    alloc_samples_in_child,  torch_profiler_in_child, endpoints_file_in_child, pause_in_child,
+    debugger_state_in_child, threads_in_child,
 };
 
 static void (*fork_starter)(bool had_agent); /* atomic; NULL if children get no agent */

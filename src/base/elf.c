@@ -13,6 +13,7 @@
 #define ELF_MAX_SHDR 256
 #define ELF_NAME_MAX 256
 #define ELF_MAX_CHAIN 65536U
+#define ELF_IMPORT_NAME 32 /* of an imported function, with its NUL; longer ones are not searched for */
 #define ELF_MAX_FILE_SYMBOLS (4U * 1024 * 1024)
 
 static int elf_check_header(const Elf64_Ehdr *eh) {
@@ -51,6 +52,21 @@ static int elf_read_dynamic(struct elf_image *img, uint64_t size) {
             break;
         case DT_HASH:
             img->hash = elf_dyn_ptr(img, d.d_un.d_ptr);
+            break;
+        case DT_RELA:
+            img->relocs = elf_dyn_ptr(img, d.d_un.d_ptr);
+            break;
+        case DT_RELASZ:
+            img->relocs_size = d.d_un.d_val;
+            break;
+        case DT_RELACOUNT:
+            img->n_relative = d.d_un.d_val;
+            break;
+        case DT_JMPREL:
+            img->plt_relocs = elf_dyn_ptr(img, d.d_un.d_ptr);
+            break;
+        case DT_PLTRELSZ:
+            img->plt_relocs_size = d.d_un.d_val;
             break;
         case DT_DEBUG:
             img->r_debug = d.d_un.d_ptr;
@@ -246,6 +262,68 @@ void elf_find_functions(const struct elf_image *img, struct elf_function *list, 
                 }
         }
     }
+}
+
+/* Symbols of imported functions by their names; those that no symbol has are UINT32_MAX. */
+static void elf_find_imports(const struct elf_image *img, const char *const *names, size_t n,
+                             uint32_t *symbols) {
+    Elf64_Sym block[128];
+    uint32_t head[2]; /* of DT_GNU_HASH: nbuckets, symoffset; imported symbols come before those in it */
+    char name[ELF_IMPORT_NAME];
+    uint64_t count = 0;
+    if (img->gnu_hash && mem_read(img->mem, img->gnu_hash, head, sizeof head) == 0)
+        count = head[1];
+    if (count <= 1) /* none is in it: the offset may be anything */
+        count = elf_count_symbols(img);
+    for (size_t i = 0; i < n; i++)
+        symbols[i] = UINT32_MAX;
+    for (uint64_t i = 0; i < count && i < ELF_MAX_FILE_SYMBOLS; i += 128) {
+        uint64_t some = count - i < 128 ? count - i : 128;
+        if (mem_read(img->mem, img->symtab + i * sizeof block[0], block, some * sizeof block[0]) != 0)
+            return;
+        for (uint64_t k = 0; k < some; k++) {
+            if (block[k].st_shndx != SHN_UNDEF || block[k].st_name == 0 || block[k].st_name >= img->strsz ||
+                mem_read_cstr(img->mem, img->strtab + block[k].st_name, name, sizeof name) < 0)
+                continue;
+            for (size_t l = 0; l < n; l++)
+                if (strcmp(name, names[l]) == 0)
+                    symbols[l] = (uint32_t)(i + k);
+        }
+    }
+}
+
+#define ELF_MAX_RELOCS ((uint64_t)64 * 1024 * 1024) /* bytes */
+
+static void elf_each_reloc(const struct elf_image *img, uint64_t at, uint64_t size, const uint32_t *symbols,
+                           size_t n, void (*fn)(void *arg, size_t name, uint64_t slot), void *arg) {
+    Elf64_Rela block[128];
+    uint64_t count = (size < ELF_MAX_RELOCS ? size : ELF_MAX_RELOCS) / sizeof block[0];
+    for (uint64_t i = 0; at && i < count; i += 128) {
+        uint64_t some = count - i < 128 ? count - i : 128;
+        if (mem_read(img->mem, at + i * sizeof block[0], block, some * sizeof block[0]) != 0)
+            return;
+        for (uint64_t k = 0; k < some; k++) {
+            uint64_t type = ELF64_R_TYPE(block[k].r_info);
+            if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT)
+                continue;
+            for (size_t l = 0; l < n; l++)
+                if (ELF64_R_SYM(block[k].r_info) == symbols[l] && symbols[l] != UINT32_MAX)
+                    fn(arg, l, block[k].r_offset + img->bias);
+        }
+    }
+}
+
+void elf_each_import(const struct elf_image *img, const char *const *names, size_t n,
+                     void (*fn)(void *arg, size_t name, uint64_t slot), void *arg) {
+    uint32_t symbols[ELF_IMPORTS];
+    uint64_t skip = img->n_relative * sizeof(Elf64_Rela);
+    if (n > ELF_IMPORTS || !img->symtab || !img->strtab)
+        return;
+    elf_find_imports(img, names, n, symbols);
+    if (img->n_relative < ELF_MAX_RELOCS && skip < img->relocs_size)
+        elf_each_reloc(img, img->relocs ? img->relocs + skip : 0, img->relocs_size - skip, symbols, n, fn,
+                       arg);
+    elf_each_reloc(img, img->plt_relocs, img->plt_relocs_size, symbols, n, fn, arg);
 }
 
 static int elf_pread(int fd, void *buf, size_t len, uint64_t at) {

@@ -24,6 +24,8 @@ struct elf_image {
     uint64_t load_end;               /* end of the last PT_LOAD, run-time address */
     uint64_t relro_start, relro_end; /* PT_GNU_RELRO, run-time addresses; equal when absent */
     uint64_t eh_frame_hdr, dynamic;
+    /* relocations: run-time address and bytes; of the first, `n_relative` at the beginning have no symbol */
+    uint64_t relocs, relocs_size, n_relative, plt_relocs, plt_relocs_size;
     int type; /* ET_EXEC or ET_DYN */
 };
 
@@ -44,6 +46,13 @@ struct elf_function {
 
 /* Find the functions of `n` addresses in one pass over all symbols of the image. */
 void elf_find_functions(const struct elf_image *img, struct elf_function *list, size_t n);
+
+/* Call `fn` for each word of the image that the loader has filled, or will fill, with the address of a
+ * function that the image imports and whose name is one of `n` (at most ELF_IMPORTS): the index of the name, and the
+ * word's run-time address. */
+#define ELF_IMPORTS 16
+void elf_each_import(const struct elf_image *img, const char *const *names, size_t n,
+                     void (*fn)(void *arg, size_t name, uint64_t slot), void *arg);
 
 /* A section of the file behind `fd`: its link-time address, size and file offset. 0 or -1. */
 struct elf_section {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verb_memory: memory of a target from its tables: now, the maximum, and the trend. */
-#include "cli/cli.h"
+#include "cli/memory_trace.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -166,9 +166,13 @@ static void memory_put_text(const struct result *rows, struct strbuf *out) {
 
 static int memory_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                        struct err *e) {
-    const struct cli_read_options *mine = (const struct cli_read_options *)(const void *)o;
+    const struct memory_options *mine = (const struct memory_options *)(const void *)o;
     struct database *d;
-    if (cli_open_database(o, addr, mine->no_inject, &d, e) != 0)
+    if (mine->trace)
+        return memory_trace_exec(mine, addr, out, e);
+    if (mine->duration_s > 0 || mine->every > 0 || mine->top > 0)
+        return err_set(e, ERR_USAGE, "--seconds, --every and --top need --trace");
+    if (cli_open_database(o, addr, mine->read.no_inject, &d, e) != 0)
         return -1;
     struct result *rows = memory_ask(d, memory_history, e);
     if (rows && rows->n_rows == 0 && !database_is_recorded(d)) {
@@ -187,13 +191,28 @@ static int memory_exec(const struct cli_options *o, struct target_address *addr,
     return rc;
 }
 
+static const struct option_def memory_options[] = {
+    {"no-inject", 0, OPTION_FLAG, offsetof(struct memory_options, read.no_inject),
+     .help = "put no agent into the target: read it from outside"},
+    {"trace", 0, OPTION_FLAG, offsetof(struct memory_options, trace),
+     .help = "trace allocations for a while: who makes them, and what of them lives"},
+    {"seconds", 0, OPTION_SECONDS, offsetof(struct memory_options, duration_s), .arg = "TIME",
+     .help = "trace for so long, or until ^C (default: 10s)", .min = 0.1, .max = 86400},
+    {"every", 0, OPTION_BYTES, offsetof(struct memory_options, every), .arg = "BYTES",
+     .help = "mean distance of two samples (default: probing.memory_every, 512K)", .min = 1024,
+     .max = 1099511627776},
+    {"top", 0, OPTION_INT, offsetof(struct memory_options, top), .arg = "N",
+     .help = "print so many places (default: 20)", .min = 1, .max = 100000},
+    {.name = NULL},
+};
+
 const struct cli_verb verb_memory = {
     .name = "memory",
     .help = "memory of TARGET now, and where it has been going",
     .example = "probing 4242 memory",
     .needs_target = true,
     .many_targets = true,
-    .options = cli_read_options,
-    .options_size = sizeof(struct cli_read_options),
+    .options = memory_options,
+    .options_size = sizeof(struct memory_options),
     .exec = memory_exec,
 };

@@ -87,9 +87,10 @@ static bool self_attach(struct pystack_self *s) {
     const uint8_t *tstate = self_at(s->thread.tstate);
     if (!s->attached || s->n_regions < SELF_FIXED ||
         pystack_get_u64(self_at(ident + (uint64_t)s->attached), 0) != s->thread.tstate ||
-        pystack_get_u64(tstate, o->tstate_thread_id) != ident ||
-        pystack_get_u64(tstate, o->tstate_id) != s->thread.serial ||
-        pystack_get_u64(tstate, o->tstate_interp) != s->thread.interp)
+        pystack_get_u64(tstate, o->tstate_thread_id) != ident)
+        return false;
+    if (!s->own && (pystack_get_u64(tstate, o->tstate_id) != s->thread.serial ||
+                    pystack_get_u64(tstate, o->tstate_interp) != s->thread.interp))
         return false;
     self_add_chunk(s);
     /* In 3.15 the frame in which the chain ends is part of what the thread state is the first member of
@@ -433,6 +434,22 @@ void pystack_self_prepare(struct pystack *ps, struct pystack_self *s, const stru
     s->is_read = false;
 }
 
+void pystack_self_prepare_own(struct pystack *ps, struct pystack_self *s, const struct pystack_known *known) {
+    if (!ps->attached_searched)
+        ps->attached = pystack_find_attached(ps);
+    ps->attached_searched = true;
+    s->thread = (struct pystack_thread){.tid = 0};
+    s->own = true;
+    s->known = known;
+    s->native = NULL;
+    s->attached = ps->attached;
+    s->gil = s->gc = s->stack_low = s->stack_high = s->chunk = s->chunk_limit = 0;
+    s->n_regions = SELF_FIXED;
+    s->is_read = false;
+    s->reader.off = ps->reader.off;
+    mem_init_handler(&s->reader.mem, &ps->reader.mem);
+}
+
 /* The copy of `addr`, a part of the GIL or the collector's flag (`region`). */
 static const uint8_t *self_state(const struct pystack_self *s, size_t region, uint64_t addr) {
     const struct pystack_self_region *r = &s->regions[s->state_joined ? SELF_GIL : region];
@@ -479,7 +496,7 @@ static const uint8_t *self_read_tstate(struct pystack_self *s) {
     const uint8_t *tstate = s->bytes + s->regions[SELF_TSTATE].at;
     /* before 3.7 thread states have no number: belonging to this thread is enough */
     if (pystack_get_u64(tstate, o->tstate_thread_id) != (uint64_t)pthread_self() ||
-        (o->tstate_id >= 0 && pystack_get_u64(tstate, o->tstate_id) != s->thread.serial))
+        (!s->own && o->tstate_id >= 0 && pystack_get_u64(tstate, o->tstate_id) != s->thread.serial))
         return NULL;
     return tstate;
 }
@@ -509,6 +526,20 @@ void pystack_self_copy(struct pystack_self *s, uint64_t stack_pointer) {
     else
         self_follow(s, first, 0, false);
     self_read_keys(s);
+}
+
+void pystack_self_copy_own(struct pystack_self *s, uint64_t tstate) {
+    if (s->thread.tstate != tstate) {
+        s->n_regions = SELF_FIXED;
+        s->chunk = s->chunk_limit = 0;
+    } else {
+        pystack_self_reuse(s);
+    }
+    s->thread.tstate = tstate;
+    s->regions[SELF_TSTATE] =
+        (struct pystack_self_region){.addr = tstate, .len = (uint32_t)s->reader.off.tstate_size};
+    self_set_state(s);
+    pystack_self_copy(s, 0);
 }
 
 /* ---- afterwards ---- */

@@ -84,6 +84,7 @@ struct pystack_self {
      * Set after pystack_self_prepare; equal if that is not certain. */
     uint64_t stack_low, stack_high;
     int64_t attached; /* see pystack_find_attached */
+    bool own;         /* `thread` is whichever thread copies: see pystack_self_copy_own */
     /* the copy */
     enum pystack_self_end end;
     enum model_gil gil_state; /* held, none or unknown: a running thread does not wait */
@@ -121,6 +122,13 @@ void pystack_self_reuse(struct pystack_self *s);
 
 /* Copy the calling thread's frames. `stack_pointer` is where it was interrupted. Async-signal-safe. */
 void pystack_self_copy(struct pystack_self *s, uint64_t stack_pointer);
+
+/* Prepare `s`, with a `native` of NULL, for copies by any threads, one at a time. Not in a handler. */
+void pystack_self_prepare_own(struct pystack *ps, struct pystack_self *s, const struct pystack_known *known);
+
+/* Copy the calling thread's frames; it has the thread state at `tstate`. What is known of the GIL
+ * and the collector is unknown then. Async-signal-safe. */
+void pystack_self_copy_own(struct pystack_self *s, uint64_t tstate);
 
 /* The copy as frames (innermost first) in `arena`. Frames whose code is no longer certain have
  * neither name nor line and are counted in `*unknown`. Returns their number, or -1 if the copy

@@ -262,7 +262,7 @@ int wire_get_tables(const struct wire_message *m, struct wire_table *out, size_t
 int wire_get_arm(const struct wire_message *m, struct wire_arm *out, struct err *e) {
     static const char *const key = "what";
     struct codec_cursor what = {.at = NULL};
-    uint64_t steps = 0;
+    uint64_t steps = 0, every = 0;
     *out = (struct wire_arm){.what = ""};
     bool is = wire_message_method(m) == WIRE_ARM || wire_message_method(m) == WIRE_DISARM;
     if (get_expect(m, is, "request to arm something", e) != 0)
@@ -274,6 +274,8 @@ int wire_get_arm(const struct wire_message *m, struct wire_arm *out, struct err 
         return field_fail(e, "arm", "limit_s");
     get_uint(m, "steps", INT64_MAX, &steps);
     out->steps = (int64_t)steps;
+    get_uint(m, "every", INT64_MAX, &every);
+    out->every = (int64_t)every;
     if (get_flag(m, "dry", &out->dry) != 0)
         return field_fail(e, "arm", "dry");
     return get_flag(m, "compiled", &out->compiled) == 0 ? 0 : field_fail(e, "arm", "compiled");

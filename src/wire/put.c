@@ -68,7 +68,7 @@ int wire_put_config(struct strbuf *out, uint32_t id, const struct wire_config *c
 
 static int put_arm(struct strbuf *out, uint32_t id, enum wire_method method, const struct wire_arm *a) {
     put_request_head(out, id, method);
-    codec_write_map(out, 3U + (a->limit_s > 0) + a->dry);
+    codec_write_map(out, 3U + (a->limit_s > 0) + a->dry + (a->every > 0));
     codec_write_str(out, "what");
     codec_write_str(out, a->what);
     if (a->limit_s > 0) {
@@ -82,6 +82,10 @@ static int put_arm(struct strbuf *out, uint32_t id, enum wire_method method, con
     if (a->dry) {
         codec_write_str(out, "dry");
         codec_write_bool(out, true);
+    }
+    if (a->every > 0) {
+        codec_write_str(out, "every");
+        codec_write_uint(out, (uint64_t)a->every);
     }
     return put_done(out);
 }

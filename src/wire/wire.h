@@ -142,6 +142,7 @@ struct wire_arm {
     int64_t steps;  /* end after so many traced training steps; 0: no limit */
     bool compiled;  /* even under torch.compile, which then recompiles the model */
     bool dry;       /* estimate the cost only, where it is high */
+    int64_t every;  /* bytes between two sampled allocations; 0: as configured */
 };
 
 /* Parameters of `listen`. */

@@ -71,6 +71,7 @@ static const struct ring_column_def allocation_columns[] = {
     END,
 };
 DEF(job_memory_allocations, "memory_allocations", allocation_columns);
+DEF(job_of_later, "of_a_later_release", allocation_columns);
 
 void job_make(struct job *j, int64_t pid, int64_t rank) {
     *j = (struct job){.dir = "/tmp/store-test-XXXXXX", .pid = pid, .rank = rank};

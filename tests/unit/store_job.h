@@ -38,7 +38,7 @@ void job_samples(const struct job *j, double t0, size_t n);
 
 /* Definitions of tables that the project does not have yet but whose queries must run. */
 extern const struct ring_table_def job_profiling_data, job_torch_trace, job_training_logs, job_comm_metrics,
-    job_gpu_metrics, job_memory_allocations;
+    job_gpu_metrics, job_memory_allocations, job_of_later;
 
 /* A session over some jobs; now() is `now`. */
 struct sql *job_session(const struct job *jobs, size_t n, double now);

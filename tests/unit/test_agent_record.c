@@ -192,7 +192,7 @@ static void what_is_gone_is_noticed(void **state) {
     struct record r;
     struct ids *ids = calloc(1, sizeof *ids);
     (void)state;
-    assert_int_equal(config_set(&small, CONFIG_MAX_MEMORY, "", "1M", NULL), 0);
+    assert_int_equal(config_set(&small, CONFIG_MAX_MEMORY, "", "1200K", NULL), 0);
     assert_int_equal(thread_sampler_init(&p, ignore_flush, NULL), 0);
     record_init(&r, &small);
     record_begin(&r);

@@ -85,7 +85,7 @@ static uint64_t rows_of(const char *path) {
 
 static void all_tables_stay_within_the_limit(void **state) {
     (void)state;
-    static const size_t limits[] = {RING_TABLE_KEPT * (size_t)65536, (size_t)1024 * 1024, (size_t)5000000,
+    static const size_t limits[] = {RING_TABLE_KEPT * (size_t)65536, (size_t)2048 * 1024, (size_t)5000000,
                                     RING_SET_DEFAULT_BYTES, (size_t)256 * 1024 * 1024};
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         struct ring_set *s = open_set(limits[i]);
@@ -102,7 +102,7 @@ static void all_tables_stay_within_the_limit(void **state) {
 
 static void a_folder_is_alive_as_long_as_its_writer(void **state) {
     (void)state;
-    struct ring_set *s = open_set(1 << 20);
+    struct ring_set *s = open_set(2 << 20);
     char path[RING_DIR_PATH], file[RING_DIR_PATH + 64];
     (void)snprintf(path, sizeof path, "%s", ring_set_path(s));
     (void)snprintf(file, sizeof file, "%s/python.memory.ring", path);
@@ -118,7 +118,7 @@ static void a_folder_is_alive_as_long_as_its_writer(void **state) {
     assert_int_equal(rows_of(file), 10);
     assert_int_equal(ring_dir_alive(path), 1);
     /* Another one with the same pid, in another namespace, has a folder of its own. */
-    struct ring_set *other = open_set(1 << 20);
+    struct ring_set *other = open_set(2 << 20);
     assert_string_not_equal(ring_set_path(other), path);
     assert_int_equal(rows_of(file), 10);
     ring_set_close(other, true);
@@ -128,7 +128,7 @@ static void a_folder_is_alive_as_long_as_its_writer(void **state) {
     assert_int_equal(rows_of(file), 10);
     /* Not yet old, and not too large; then old. */
     assert_int_equal(ring_dir_prune(base, geteuid(), 1000, UINT64_MAX), 0);
-    assert_int_equal(ring_dir_prune(base, geteuid(), 1000, 2 << 20), 0);
+    assert_int_equal(ring_dir_prune(base, geteuid(), 1000, 4 << 20), 0);
     assert_int_equal(ring_dir_prune(base, geteuid(), 1e18, UINT64_MAX), 1);
     assert_int_equal(access(path, F_OK), -1);
 }
@@ -146,7 +146,7 @@ static void the_dead_take_no_more_than_they_may(void **state) {
         struct ring_owner other = owner;
         struct err e;
         other.start_ticks += (uint64_t)i + 1;
-        struct ring_set *s = ring_set_open(RING_TABLES, RING_TABLE_KEPT, &other, base, 1 << 20, &e);
+        struct ring_set *s = ring_set_open(RING_TABLES, RING_TABLE_KEPT, &other, base, 2 << 20, &e);
         assert_non_null(s);
         (void)snprintf(paths[i], RING_DIR_PATH, "%s", ring_set_path(s));
         ring_set_close(s, false);
@@ -168,13 +168,13 @@ static void the_dead_take_no_more_than_they_may(void **state) {
 
 static void a_new_agent_in_the_same_process_begins_anew(void **state) {
     (void)state;
-    struct ring_set *s = open_set(1 << 20);
+    struct ring_set *s = open_set(2 << 20);
     char path[RING_DIR_PATH], file[RING_DIR_PATH + 64];
     (void)snprintf(path, sizeof path, "%s", ring_set_path(s));
     (void)snprintf(file, sizeof file, "%s/python.memory.ring", path);
     append_memory(s, 3);
     ring_set_close(s, false);
-    s = open_set(1 << 20);
+    s = open_set(2 << 20);
     assert_string_equal(ring_set_path(s), path);
     assert_int_equal(rows_of(file), 0);
     ring_set_close(s, true);
@@ -191,7 +191,7 @@ static int count_one(const struct ring_dir_entry *entry, void *arg) {
 
 static void folders_are_found(void **state) {
     (void)state;
-    struct ring_set *s = open_set(1 << 20);
+    struct ring_set *s = open_set(2 << 20);
     char odd[RING_DIR_PATH];
     int seen = 0;
     (void)snprintf(odd, sizeof odd, "%s/not-a-pid", base);
@@ -231,7 +231,7 @@ static void a_folder_of_others_or_a_link_is_not_used(void **state) {
 
 static void rows_expire_by_each_tables_retention(void **state) {
     (void)state;
-    struct ring_set *s = open_set(1 << 20);
+    struct ring_set *s = open_set(2 << 20);
     for (int i = 0; i < 60; i++)
         append_memory(s, 100);
     ring_set_expire(s, 1000.0 + 24 * 3600 - 1);
@@ -360,7 +360,7 @@ static int in_a_full_tmpfs(void) {
 /* Too little room, or not to be written: the next place is taken, and it is said why. */
 static int elsewhere(void) {
     struct err e;
-    struct ring_set *s = ring_set_open(RING_TABLES, RING_TABLE_KEPT, &owner, base, (size_t)1 << 20, &e);
+    struct ring_set *s = ring_set_open(RING_TABLES, RING_TABLE_KEPT, &owner, base, (size_t)2 << 20, &e);
     if (!s || strncmp(ring_set_path(s), base, strlen(base)) == 0)
         return FAILED_HERE;
     if (!strstr(ring_set_note(s), base))
@@ -382,7 +382,7 @@ static int in_memory_only(void) {
     if (mount("tmpfs", "/dev/shm", "tmpfs", MS_RDONLY, NULL) != 0 ||
         mount("tmpfs", "/tmp", "tmpfs", MS_RDONLY, NULL) != 0)
         return CANNOT_MOUNT;
-    struct ring_set *s = ring_set_open(RING_TABLES, RING_TABLE_KEPT, &owner, NULL, (size_t)1 << 20, &e);
+    struct ring_set *s = ring_set_open(RING_TABLES, RING_TABLE_KEPT, &owner, NULL, (size_t)2 << 20, &e);
     if (!s || ring_set_path(s)[0] != '\0' || !ring_set_note(s)[0])
         return FAILED_HERE;
     union ring_value v[RING_MEMORY_COUNT] = {{.f = 1}, {.f = 2}, {.f = 3}, {.f = 4}, {.f = 5}, {.i = 6}};

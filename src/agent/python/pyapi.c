@@ -139,6 +139,11 @@ int pyapi_find(struct pyapi *api, uint64_t runtime, struct err *e) {
         memcpy(&api->PyGC_Disable, &disable, sizeof disable);
         memcpy(&api->PyGC_Enable, &enable, sizeof enable);
     }
+    void *get = dlsym(handle, "PyMem_GetAllocator"), *set = dlsym(handle, "PyMem_SetAllocator");
+    if (get && set) {
+        memcpy(&api->PyMem_GetAllocator, &get, sizeof get);
+        memcpy(&api->PyMem_SetAllocator, &set, sizeof set);
+    }
     api->library = handle;
     if (missing)
         pyapi_close(api);

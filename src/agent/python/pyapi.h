@@ -10,12 +10,22 @@
 #ifndef AGENT_PYTHON_PYAPI_H
 #define AGENT_PYTHON_PYAPI_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
 
 struct pyapi_object; /* a PyObject */
+
+/* PyMemAllocatorEx (Include/cpython/pymem.h). */
+struct pyapi_allocator {
+    void *ctx;
+    void *(*malloc)(void *ctx, size_t size);
+    void *(*calloc)(void *ctx, size_t n, size_t size);
+    void *(*realloc)(void *ctx, void *block, size_t size);
+    void (*free)(void *ctx, void *block);
+};
 
 /* Each with its name in CPython. */
 struct pyapi {
@@ -89,6 +99,9 @@ struct pyapi {
     int (*PySys_SetObject)(const char *name, struct pyapi_object *value);
     struct pyapi_object *(*PyBytes_FromStringAndSize)(const char *bytes, ssize_t size);
     int (*PyGC_Enable)(void);
+    /* both or none */
+    void (*PyMem_GetAllocator)(int domain, struct pyapi_allocator *out);
+    void (*PyMem_SetAllocator)(int domain, const struct pyapi_allocator *a);
     /* 3.6, which makes its GIL late; otherwise NULL, like the next */
     int (*PyEval_ThreadsInitialized)(void);
     void (*PyEval_InitThreads)(void);

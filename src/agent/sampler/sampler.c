@@ -67,7 +67,8 @@ static const struct pystack_info *sampler_info(const struct sampler *s) {
 static size_t sampler_bytes(struct sampler *s, const struct model_snapshot *snap) {
     return threads_stack_bytes(&s->stack) + sizeof *s + thread_sampler_bytes(&s->profile) +
            signal_sampler_bytes() + record_bytes(&s->always.record) + training_bytes(&s->training) +
-           (snap ? snap->arena.used : 0) + (s->ps ? pystack_native_bytes(s->ps) : 0);
+           alloc_trace_bytes(&s->probes.alloc) + (snap ? snap->arena.used : 0) +
+           (s->ps ? pystack_native_bytes(s->ps) : 0);
 }
 
 /* The cost of signals in the job's threads. */
@@ -163,6 +164,7 @@ static void sampler_lose(struct sampler *s) {
         worker_lose(s->mailbox->evaluator);
     sampler_flush(s);
     thread_sampler_pause(&s->profile);
+    probes_lose(&s->probes);
     pystack_close(s->ps);
     s->ps = NULL;
     s->opened_ns = 0;
@@ -180,6 +182,19 @@ struct pystack *sampler_pystack(struct sampler *s) {
     s->ps = pystack_open(0, &s->ps_error);
     sampler_publish(s, NULL);
     return s->ps;
+}
+
+/* For alloc_trace.h: the interpreter's reader, and numbers of stacks. */
+static struct pystack *sampler_get_pystack(void *arg) {
+    const struct sampler *s = arg;
+    return s->ps;
+}
+
+static int64_t sampler_number_stack(void *arg, const struct model_frame *frames, size_t n) {
+    struct sampler *s = arg;
+    uint32_t stack = thread_sampler_number(&s->profile, s->ps, frames, n);
+    struct record_samples samples = background_samples(&s->profile);
+    return record_number_stack(&s->always.record, &samples, stack);
 }
 
 /* Keep the signal's handler installed while it is wanted and the job does not object. */
@@ -836,7 +851,9 @@ struct sampler *sampler_start(struct mailbox *m, void (*wake)(void *arg), void *
     m->status.of.budget_pct = s->budget_pct = m->config.values[CONFIG_BUDGET];
     background_init(&s->always, m, life_is_invited());
     training_init(&s->training, &s->always.record, m->worker);
-    probes_init(&s->probes, m->worker, m, &s->training);
+    const struct alloc_trace_host host = {
+        .arg = s, .pystack = sampler_get_pystack, .number = sampler_number_stack};
+    probes_init(&s->probes, m->worker, m, &s->training, &host);
     cost_pace_init(&s->pace, clock_mono_ns() ^ (uint64_t)getpid());
     int rc = threads_create(&s->thread, sampler_main, s, false);
     if (rc == 0) {

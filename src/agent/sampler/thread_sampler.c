@@ -419,6 +419,15 @@ static int thread_sampler_add_stack(struct thread_sampler *p, struct pystack *ps
     return -1;
 }
 
+uint32_t thread_sampler_number(struct thread_sampler *p, struct pystack *ps, const struct model_frame *frames,
+                               size_t n) {
+    uint32_t number = trie_add(&p->trie, frames, n);
+    if (number != TRIE_FULL)
+        return number;
+    thread_sampler_new_epoch(p, ps);
+    return trie_add(&p->trie, frames, n);
+}
+
 static int thread_sampler_fail(struct thread_sampler *p, struct thread_sampler_thread *t) {
     p->read_errors++;
     t->looked = false;

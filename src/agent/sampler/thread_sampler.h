@@ -153,6 +153,10 @@ void thread_sampler_set_native(struct thread_sampler *p, struct pystack *ps, boo
  * is read again. */
 void thread_sampler_new_epoch(struct thread_sampler *p, struct pystack *ps);
 
+/* The number of a stack that is not a sample's, innermost frame first; TRIE_FULL without memory. */
+uint32_t thread_sampler_number(struct thread_sampler *p, struct pystack *ps, const struct model_frame *frames,
+                               size_t n);
+
 /* Sample all Python threads; `wanted_ns` is the mean time between ticks. */
 void thread_sampler_tick(struct thread_sampler *p, struct pystack *ps, uint64_t wanted_ns);
 

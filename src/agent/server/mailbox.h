@@ -27,7 +27,7 @@
 #define MAILBOX_MAX_ASKS 8   /* pending requests of one client */
 #define MAILBOX_MAX_NOTES 64 /* notifications that the server has not taken yet */
 #define MAILBOX_NEXT_SAMPLE SIZE_MAX
-#define MAILBOX_TABLES 16
+#define MAILBOX_TABLES 24
 #define MAILBOX_MAX_NOTE_BYTES ((size_t)8 * 1024 * 1024)
 /* Bytes waiting for all clients together, without the one answer being made. Read-only clients
  * may be anybody, so their part is one that a job does not notice. */

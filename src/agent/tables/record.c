@@ -358,6 +358,14 @@ bool record_take(struct record *r, struct record_samples *p) {
     return outgrown;
 }
 
+int64_t record_number_stack(struct record *r, const struct record_samples *p, uint32_t stack_id) {
+    if (!r->set)
+        return RING_INT_NULL;
+    if (r->ids.epoch != p->epoch)
+        record_epoch(r, p->epoch);
+    return record_stack(r, p->trie, stack_id);
+}
+
 /* ---- facts ---- */
 
 /*

@@ -212,6 +212,10 @@ struct record_gc_row {
 };
 void record_gc_event(struct record *r, const struct record_gc_row *row);
 
+/* The number of a stack of the trie in the tables, where it is written if it is not there yet;
+ * RING_INT_NULL if that is not possible. */
+int64_t record_number_stack(struct record *r, const struct record_samples *p, uint32_t stack_id);
+
 /* Append a row to a table, if the table exists. */
 void record_append(struct record *r, enum ring_table table, const union ring_value *row);
 

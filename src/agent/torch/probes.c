@@ -33,8 +33,8 @@
 
 static uint32_t probes_leaving; /* atomic: the agent is leaving; nothing is armed any more */
 
-void probes_init(struct probes *p, struct worker *worker, struct mailbox *mailbox,
-                 struct training *training) {
+void probes_init(struct probes *p, struct worker *worker, struct mailbox *mailbox, struct training *training,
+                 const struct alloc_trace_host *host) {
     *p = (struct probes){.worker = worker,
                          .mailbox = mailbox,
                          .training = training,
@@ -42,12 +42,14 @@ void probes_init(struct probes *p, struct worker *worker, struct mailbox *mailbo
                          .usual_ns = NAN,
                          .spread_pct = NAN};
     torch_profiler_init(&p->profiler, worker, training);
+    alloc_trace_init(&p->alloc, worker, training->record, host);
     __atomic_store_n(&probes_leaving, 0, __ATOMIC_RELEASE);
 }
 
 void probes_fini(struct probes *p) {
     module_window_close();
     torch_profiler_fini(&p->profiler);
+    alloc_trace_fini(&p->alloc);
     worker_release(p->worker, p->job);
     p->job = NULL;
 }
@@ -74,6 +76,18 @@ static bool probes_answer(struct probes *p, enum lease_kind kind, const struct e
     return kept != before;
 }
 
+/* Start what has its own phases. 0, or -1 with the error. */
+static int probes_start(struct probes *p, enum lease_kind kind, const struct wire_arm *want, uint64_t now_ns,
+                        struct err *e) {
+    double every = p->training->record->config.values[CONFIG_MEMORY_EVERY];
+    if (kind == LEASE_PROFILER)
+        return torch_profiler_begin(&p->profiler, want, now_ns, e);
+    if (kind == LEASE_ALLOC)
+        return alloc_trace_begin(&p->alloc, want->every > 0 ? (uint64_t)want->every : (uint64_t)every, now_ns,
+                                 e);
+    return 0;
+}
+
 /* 0, or -1 with the error. */
 static int probes_arm(struct probes *p, enum lease_kind kind, uint32_t owner, const struct wire_arm *want,
                       struct err *e) {
@@ -88,13 +102,16 @@ static int probes_arm(struct probes *p, enum lease_kind kind, uint32_t owner, co
         return -1;
     if (!first)
         return 0;
-    if (kind == LEASE_PROFILER && torch_profiler_begin(&p->profiler, &whole, now_ns, e) != 0) {
+    if (probes_start(p, kind, &whole, now_ns, e) != 0) {
         lease_end(&p->leases[kind]);
         return -1;
     }
     p->looks[kind] = 0;
     p->notes[kind][0] = '\0';
-    p->due_ns = p->next_ns = now_ns;
+    p->next_ns = now_ns;
+    if (kind == LEASE_ALLOC)
+        return 0;
+    p->due_ns = now_ns;
     if (kind == LEASE_TRACE)
         p->cost = (struct trace_cost){.n = 0};
     p->spread_pct = NAN;
@@ -118,11 +135,28 @@ void probes_take(struct probes *p, uint32_t peer, const struct mailbox_ask *ask)
     p->asks[p->n_asks++] = (struct probes_ask){.peer = peer, .id = ask->id, .kind = (enum lease_kind)kind};
 }
 
+/* Who allocates, as the configuration wants it. */
+static void probes_second_alloc(struct probes *p) {
+    const struct wire_arm want = {.compiled = false};
+    struct err e = {0};
+    bool on = p->training->record->config.values[CONFIG_MEMORY_TRACE] != 0;
+    if (on == p->alloc_on)
+        return;
+    if (on && probes_arm(p, LEASE_ALLOC, LEASE_BY_CONFIG, &want, &e) != 0)
+        probes_note(p, LEASE_ALLOC, e.text);
+    if (!on) {
+        lease_disarm(&p->leases[LEASE_ALLOC], LEASE_BY_CONFIG);
+        p->next_ns = clock_mono_ns();
+    }
+    p->alloc_on = on;
+}
+
 void probes_second(struct probes *p) {
     const char *text = p->training->record->config.torch_profiling;
     const struct wire_arm want = {.compiled = false};
     struct watch watch;
     struct err e = {0};
+    probes_second_alloc(p);
     if (strcmp(p->config, text) == 0)
         return;
     snprintf(p->config, sizeof p->config, "%s", text);
@@ -183,7 +217,7 @@ static void probes_release(struct probes *p) {
 static bool probes_wants(const struct probes *p, enum lease_kind *kind) {
     size_t i = LEASE_KIND_COUNT;
     while (i-- > 0)
-        if (p->leases[i].n && i != LEASE_PROFILER) {
+        if (p->leases[i].n && i != LEASE_PROFILER && i != LEASE_ALLOC) {
             *kind = (enum lease_kind)i;
             return true;
         }
@@ -418,6 +452,8 @@ static void probes_plan_poll(struct probes *p, uint64_t now_ns) {
         p->next_ns = now_ns + PROBES_POLL_NS;
     else if (yields && p->due_ns < p->next_ns)
         p->next_ns = p->due_ns;
+    if (p->alloc.next_ns < p->next_ns)
+        p->next_ns = p->alloc.next_ns;
 }
 
 /* It has its own phases, beside traced steps. True if a client was answered. */
@@ -431,6 +467,23 @@ static bool probes_poll_profiler(struct probes *p, bool leaving, uint64_t now_ns
     p->looks[LEASE_PROFILER] = p->profiler.seen;
     lease_end(l);
     return probes_answer(p, LEASE_PROFILER, end == TORCH_PROFILER_REFUSED ? &e : NULL);
+}
+
+/* The same for who allocates. */
+static bool probes_poll_alloc(struct probes *p, bool leaving, uint64_t now_ns) {
+    struct err e = {0};
+    struct lease *l = &p->leases[LEASE_ALLOC];
+    enum alloc_trace_end end = alloc_trace_poll(&p->alloc, l->n > 0 && !leaving, now_ns, &e);
+    p->looks[LEASE_ALLOC] = (int64_t)p->alloc.seen.samples;
+    if (end == ALLOC_TRACE_GOES_ON)
+        return p->alloc.phase == ALLOC_TRACE_RUNS && p->n_asks && probes_answer(p, LEASE_ALLOC, NULL);
+    lease_end(l);
+    return probes_answer(p, LEASE_ALLOC, end == ALLOC_TRACE_REFUSED ? &e : NULL);
+}
+
+void probes_lose(struct probes *p) {
+    alloc_trace_lose(&p->alloc);
+    p->next_ns = clock_mono_ns();
 }
 
 bool probes_poll(struct probes *p) {
@@ -448,8 +501,10 @@ bool probes_poll(struct probes *p) {
         probes_end_leave(p, now_ns);
     if (torch_profiler_is_busy(&p->profiler))
         answered = probes_poll_profiler(p, leaving, now_ns) || answered;
+    if (alloc_trace_is_busy(&p->alloc))
+        answered = probes_poll_alloc(p, leaving, now_ns) || answered;
     for (size_t i = 0; i < LEASE_KIND_COUNT; i++)
-        if (p->n_asks &&
+        if (p->n_asks && i != LEASE_ALLOC &&
             (p->leases[i].n == 0 || now_ns - p->leases[i].since_ns > PROBES_ANSWER_NS || p->looks[i] > 0))
             answered = probes_answer(p, (enum lease_kind)i, NULL) || answered;
     probes_plan_poll(p, now_ns);
@@ -477,6 +532,10 @@ void probes_publish(const struct probes *p) {
             note = p->profiler.note;
             file = p->profiler.phase == TORCH_PROFILER_IDLE ? p->profiler.file : "";
         }
+        if (i == LEASE_ALLOC) {
+            going = alloc_trace_is_in() && alloc_trace_is_busy(&p->alloc);
+            note = p->alloc.note[0] ? p->alloc.note : note;
+        }
         if (!l->n && !going && !note[0])
             continue;
         st->n_leases++;
@@ -486,8 +545,9 @@ void probes_publish(const struct probes *p) {
             .held_s = l->n ? (double)(now_ns - l->since_ns) / 1e9 : NAN,
             .left_s = next == LEASE_FOREVER ? NAN : (double)(next - now_ns) / 1e9,
             .looks = p->looks[i],
-            .cost_pct =
-                i == LEASE_TRACE && l->n ? trace_cost_pct(&p->cost, (double)(now_ns - l->since_ns)) : NAN,
+            .cost_pct = i == LEASE_TRACE && l->n   ? trace_cost_pct(&p->cost, (double)(now_ns - l->since_ns))
+                        : i == LEASE_ALLOC && l->n ? alloc_trace_pct(&p->alloc, now_ns)
+                                                   : NAN,
             .armed = going};
         for (size_t k = 0; k < l->n; k++)
             if (l->owners[k] == LEASE_BY_CONFIG)
@@ -511,7 +571,7 @@ int probes_leave(struct worker *w, struct err *e) {
     uint64_t until = clock_mono_ns() + PROBES_LEAVE_NS;
     __atomic_store_n(&probes_leaving, 1, __ATOMIC_RELEASE);
     module_window_close();
-    if (torch_profiler_leave(w, e) != 0) {
+    if (torch_profiler_leave(w, e) != 0 || alloc_trace_leave(w, e) != 0) {
         __atomic_store_n(&probes_leaving, 0, __ATOMIC_RELEASE);
         return -1;
     }

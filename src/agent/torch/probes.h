@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/alloc/alloc_trace.h"
 #include "agent/torch/nonfinite.h"
 #include "agent/server/lease.h"
 #include "agent/torch/trace_cost.h"
@@ -42,6 +43,7 @@ struct probes {
     struct training *training;
     struct lease leases[LEASE_KIND_COUNT];
     struct torch_profiler profiler; /* LEASE_PROFILER: it has its own phases */
+    struct alloc_trace alloc;       /* LEASE_ALLOC: the same */
     int64_t looks[LEASE_KIND_COUNT];
     char notes[LEASE_KIND_COUNT][400];
     struct probes_ask {
@@ -66,9 +68,11 @@ struct probes {
     double spread_pct;
     char config[CONFIG_TEXT_MAX]; /* the configuration's last value */
     bool config_on;
+    bool alloc_on; /* the configuration wants allocations to be traced */
 };
 
-void probes_init(struct probes *p, struct worker *worker, struct mailbox *mailbox, struct training *training);
+void probes_init(struct probes *p, struct worker *worker, struct mailbox *mailbox, struct training *training,
+                 const struct alloc_trace_host *host);
 void probes_fini(struct probes *p);
 
 /* A client wants to arm something, or to disarm it. Answered now or by probes_poll. */
@@ -79,6 +83,9 @@ void probes_second(struct probes *p);
 
 /* Continue. True if a client was answered. */
 bool probes_poll(struct probes *p);
+
+/* The interpreter is gone. */
+void probes_lose(struct probes *p);
 
 /* True if it waits for a job of the worker. */
 bool probes_waits(const struct probes *p);

@@ -383,6 +383,22 @@ static void database_note_withheld(struct database_target *t, const char *text) 
                               "not for who may only look: it needs the token that may do all");
 }
 
+/* Allocations are traced only where somebody has asked for it: an empty table says how to. */
+static void database_note_untraced(struct database *d, const char *text) {
+    static const char table[] = "memory_allocations";
+    static const struct sql_query one = {.max_rows = 1};
+    struct err e = {0};
+    if (d->n_targets == 0 || !strcasestr(text, table))
+        return;
+    struct sql_result *r =
+        sql_begin(d->sql, "SELECT 1 FROM memory_allocations LIMIT 1", &one, NULL, NULL, &e);
+    if (r && sql_next(r, &e) == 0)
+        live_virtual_note(&d->targets[0]->live, table,
+                          "nothing was traced so far: 'probing TARGET memory --trace' does for a while, "
+                          "'probing TARGET config memory_trace=on' until it is off");
+    sql_end(r);
+}
+
 struct sql_result *database_begin(struct database *d, const char *text, const struct sql_query *q,
                                   const char **tail, struct sql_error *where, struct err *e) {
     for (size_t i = 0; i < d->n_targets; i++) {
@@ -391,6 +407,7 @@ struct sql_result *database_begin(struct database *d, const char *text, const st
         database_note_withheld(d->targets[i], text);
     }
     training_logs_make(d->sql, text);
+    database_note_untraced(d, text);
     struct sql_result *r = sql_begin(d->sql, text, q, tail, where, e);
     /* sql_begin clears a cancel that came before it. */
     if (atomic_load(&d->cancelled))
