@@ -154,17 +154,17 @@ static void test_completion_and_new_tables(void **state) {
     struct app *a = sql_fixture_app(false);
     (void)state;
     sql_fixture_paste(a, "SELECT * FROM ");
-    fixture_press(a, "Tab Down");
-    assert_shown(a, "memory_allocations", true);
+    fixture_press(a, "Tab Down Down");
+    assert_shown(a, "probing.config", true);
     struct querier_answer look = {
         .kind = QUERIER_LIST_TABLES, .catalog = catalog_of_definitions(), .error_at = -1};
-    look.catalog->n_tables = 1;
+    look.catalog->n_tables = 2;
     app_query_tables(a);
     app_take_answer(a, &look);
-    assert_shown(a, "memory_allocations", true);
+    assert_shown(a, "probing.config", true);
     assert_shown(a, "one look at one thread", false);
     fixture_press(a, "Enter");
-    assert_shown(a, "FROM memory_allocations", true);
+    assert_shown(a, "FROM probing.config", true);
     app_free(a);
 }
 
