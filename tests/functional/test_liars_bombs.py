@@ -61,7 +61,8 @@ def run(tmp_path):
 @pytest.mark.parametrize("name", sorted(THREADS))
 def test_threads(run, probing, probing_top, name):
     with bombing(f"threads-{name}") as job:
-        for words in (["backtrace", "--locals", "--tasks"], ["backtrace", "--locals", "--tasks", "--json"], ["query", "SELECT * FROM python.backtrace"]):
+        for words in (["backtrace", "--locals", "--tasks"], ["backtrace", "--locals", "--tasks", "--json"], ["query", "SELECT * FROM python.backtrace"],
+                      ["report", "--duration", "0.3", "-o", "report.html"], ["report", "--duration", "0.3", "--json"]):
             run(probing.path, job.pid, *words)
         for words in (["txt", "--once"], ["json", "--once", "-o", "-"], ["folded", "--once", "-o", "-"]):
             run(probing_top.path, "--export", *words, job.pid)
@@ -79,8 +80,10 @@ def test_status(run, probing, name):
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", sorted(SAMPLES))
-def test_samples(run, probing_top, tmp_path, name):
+def test_samples(run, probing, probing_top, tmp_path, name):
     with bombing(f"samples-{name}") as job:
+        for form in ("html", "md"):
+            run(probing.path, job.pid, "report", "--duration", "1", "--format", form, "-o", tmp_path / form)
         # Streams that do not end are over before anything is written.
         for form in ("folded", "svg", "json", "pprof", "speedscope", "perfetto") if name.endswith("-once") else ("json", "perfetto"):
             run(probing_top.path, "--export", form, "--duration", "1", "-o", tmp_path / form, job.pid)

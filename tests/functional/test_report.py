@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import stat
 
 import pytest
@@ -226,6 +227,33 @@ def test_a_training_job_alive_recorded_and_dead(training_job, tmp_path):  # noqa
     # Of a recording the same each time but for when it was made.
     first, again = (re.sub("Made [-0-9: ]+ UTC", "", report("--format", "md", target=recording).stdout) for _ in range(2))
     assert first == again
+
+
+@pytest.mark.timeout(200)
+def test_a_recording_that_lies(job, probing, tmp_path, wait_until):
+    """Every text of every table is markup, every number is none that fits."""
+    probing(job.pid, "inject").ok()
+    wait_until(lambda: probing(job.pid, "query", "SELECT count(*) AS n FROM python.samples", "--json").ok().json()["rows"][0]["n"] > 20, 60, "samples",
+               interval=0.3)
+    honest, lying = tmp_path / "run.db", tmp_path / "lying.db"
+    probing(job.pid, "record", "-o", honest).ok()
+    shutil.copy(honest, lying)
+    with sqlite3.connect(lying) as db:
+        columns = db.execute("SELECT table_name, name, type FROM probing_columns").fetchall()
+        for table, column, _ in columns:
+            stored = table.replace(".", "_")
+            kind = {row[1]: row[2] for row in db.execute(f'PRAGMA table_info("{stored}")')}.get(column)
+            if kind == "TEXT" and column not in ("key", "state", "gil", "stage"):
+                db.execute(f'UPDATE "{stored}" SET "{column}" = ?', (MARKUP + MARKDOWN + TERMINAL,))
+            elif kind in ("REAL", "INTEGER") and column not in ("timestamp", "stack_id", "parent_id", "frame_id", "tid", "depth"):
+                db.execute(f'UPDATE "{stored}" SET "{column}" = ?', (1e308 if kind == "REAL" else -(1 << 62),))
+        for step in range(300):
+            db.execute("INSERT INTO python_steps(rank, host, pid, timestamp, step, duration_ms, data_ms, gc_ms, nonfinite) SELECT rank, host, pid, max(timestamp) + ?, "
+                       "?, ?, ?, ?, ? FROM python_samples", (step / 100, step, (1e308, -5.0, 1e-300, 10.0)[step % 4], 1e300, -1e300, MARKUP))
+    for recording in (honest, lying):
+        check_page(probing(recording, "report", "-o", "-").ok().stdout)
+        check_markdown(probing(recording, "report", "--format", "md").ok().stdout)
+        probing(recording, "report", "--json").ok().json()
 
 
 class Watched(Browser):

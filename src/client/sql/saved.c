@@ -85,6 +85,20 @@ const struct saved_query saved_queries[] = {
      "FROM system.threads_history\n"
      "WHERE timestamp > now() - interval '1 minute'\n"
      "GROUP BY tid ORDER BY taken_away DESC;"},
+    {"slow steps", "Where are slow training steps more often than others are?",
+     "WITH m AS (SELECT 1.2 * median(duration_ms) AS ms FROM python.steps\n"
+     "           WHERE timestamp > now() - interval '2 minutes'),\n"
+     "s AS (SELECT timestamp AS until, timestamp - duration_ms / 1000 AS since, duration_ms > ms AS slow\n"
+     "      FROM python.steps, m WHERE timestamp > now() - interval '2 minutes' AND duration_ms IS NOT "
+     "NULL),\n"
+     "x AS (SELECT slow, func, file, lineno FROM s\n"
+     "      JOIN python.samples p ON p.timestamp > since AND p.timestamp <= until AND tid = p.pid AND torn "
+     "IS NOT 1\n"
+     "      JOIN python.stacks k ON k.stack_id = p.stack_id JOIN python.frames f ON f.frame_id = "
+     "k.frame_id)\n"
+     "SELECT func, file, lineno, round(100.0 * sum(slow) / (SELECT sum(slow) FROM x), 1) AS slow_pct,\n"
+     "       round(100.0 * sum(NOT slow) / (SELECT sum(NOT slow) FROM x), 1) AS usual_pct\n"
+     "FROM x GROUP BY 1, 2, 3 HAVING slow_pct > usual_pct ORDER BY slow_pct - usual_pct DESC LIMIT 20;"},
     {"garbage", "Who collects garbage, and for what share of the time?",
      "SELECT thread, tid, round(100.0 * avg(gc), 2) AS gc_pct, sum(gc) AS collecting, count(*) AS samples\n"
      "FROM python.samples WHERE timestamp > now() - interval '10 minutes'\n"
