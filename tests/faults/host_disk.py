@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every step writes 64 MiB and waits until it is on the disk.
+"""Every step writes 50 pages, and waits for the disk after each.
 
 verdict: DISK
-words: .
+words: spill
 within: 20
 attach: before
 needs: disk
@@ -13,23 +13,19 @@ import tempfile
 from fault_job import Loop, began
 
 
-data = os.urandom(64 << 20)
-
-
-def spill(file):
-    file.seek(0)
-    file.write(data)
-    file.flush()
-    os.fsync(file.fileno())
+def spill(fd):
+    for page in range(50):
+        os.pwrite(fd, bytes(4096), 4096 * page)
 
 
 def train():
     loop = Loop(width=64)
     loop.go_on()
     began()
-    with tempfile.TemporaryFile(dir="/var/tmp") as file:
+    with tempfile.NamedTemporaryFile(dir="/var/tmp") as file:
+        fd = os.open(file.name, os.O_WRONLY | os.O_SYNC)
         while True:
-            spill(file)
+            spill(fd)
             loop.step()
 
 

@@ -43,6 +43,7 @@ def cpu_group(name):
 
 NEEDS = {
     "few-cpus": lambda: len(os.sched_getaffinity(0)) <= 8,
+    "two-cpus": lambda: len(os.sched_getaffinity(0)) <= 2,
     "compiler": lambda: True,
     "disk": lambda: os.access("/var/tmp", os.W_OK),
     "cpu-cgroup": lambda: os.geteuid() == 0,

@@ -23,9 +23,10 @@
 #define COLLECT_SMAPS_RSS ((int64_t)512 * 1024 * 1024)
 /* nor if that takes longer, because its memory is locked meanwhile */
 #define COLLECT_SMAPS_LONG_NS (5 * CLOCK_NS_PER_MS)
-/* what changes slowly, or is looked at over many seconds */
+/* what is looked at over many seconds; less often while the process does nothing */
 #define COLLECT_HOST_NS (10 * CLOCK_NS_PER_S)
-#define COLLECT_PRESSURE_NS (5 * CLOCK_NS_PER_S)
+#define COLLECT_HOST_IDLE_NS (30 * CLOCK_NS_PER_S)
+#define COLLECT_WORKS_PCT 1.0
 #define COLLECT_CPUS_MAX 8192
 #define COLLECT_FDS_MAX 65536
 #define COLLECT_FILE 4096
@@ -142,15 +143,14 @@ static void collect_read_rare(struct collect *c, uint64_t now_ns, struct collect
         out->throttled_s = cgroup_read_throttled_s(&c->groups);
         collect_done(&c->cgroup, now_ns, CLOCK_NS_PER_S, cpu);
     }
-    if (c->found_ns && collect_is_due(&c->pressure, now_ns, &cpu)) {
+    bool works = out->cpu_pct >= COLLECT_WORKS_PCT || out->major_faults > c->major_faults;
+    c->major_faults = out->major_faults;
+    if (c->found_ns && collect_is_due(&c->host, now_ns, &cpu)) {
         out->memory_pressure_s = cgroup_read_pressure_s(&c->groups, CGROUP_PRESSURE_MEMORY);
         out->io_pressure_s = cgroup_read_pressure_s(&c->groups, CGROUP_PRESSURE_IO);
-        collect_done(&c->pressure, now_ns, COLLECT_PRESSURE_NS, cpu);
-    }
-    if (c->found_ns && collect_is_due(&c->host, now_ns, &cpu)) {
         out->cpus = collect_count_cpus(&c->groups);
         out->steal_pct = collect_read_steal_pct(c);
-        collect_done(&c->host, now_ns, COLLECT_HOST_NS, cpu);
+        collect_done(&c->host, now_ns, works ? COLLECT_HOST_NS : COLLECT_HOST_IDLE_NS, cpu);
     }
     if (out->rss_bytes >= 0 && out->rss_bytes <= COLLECT_SMAPS_RSS &&
         collect_is_due(&c->smaps, now_ns, &cpu)) {

@@ -68,7 +68,8 @@ struct collect {
     bool threads_stretched; /* they are read less often than once a second, because of the cost */
     uint64_t process_ns, process_cpu_ns;
     int64_t process_threads; /* with the agent's; MODEL_UNKNOWN */
-    struct collect_rare fds, cgroup, smaps, host, pressure;
+    struct collect_rare fds, cgroup, smaps, host;
+    int64_t major_faults; /* at the last reading */
     uint64_t host_ticks, host_stolen; /* of /proc/stat at the last reading */
     bool keep; /* files that are read every second stay open: descriptors are the agent's alone */
     struct reread status, io, stat;

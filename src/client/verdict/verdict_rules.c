@@ -608,7 +608,13 @@ const struct verdict_rule verdict_rules[] = {
               "python.loaders WHERE " OF_PID " AND timestamp > now() - 5 GROUP BY loader)) SELECT CASE WHEN "
               "workers >= cpus THEN waits END AS share, workers, cpus FROM t, u, l",
      .threshold = 0.3,
-     .words = "{workers} DataLoader workers and the training want {cpus} CPUs: the training waits for one "
+     .needs = "python.loader_workers",
+     /* Others may have the CPUs: what the workers run counts. */
+     .more = CPUS ", w AS (SELECT sum(cpu_pct) / 100 AS run, sum(cpu_pct > 20) AS busy FROM "
+                  "python.loader_workers WHERE " OF_PID ") SELECT w.run, busy, busy + 1 > cpus AND w.run + "
+                  "coalesce(a.ran, 0) > 0.6 * cpus AS holds FROM w, a, u",
+     .more_needs = "python.loader_workers",
+     .words = "{busy} busy DataLoader workers and the training want {cpus} CPUs: the training waits for one "
               "{share:%} of the time (last " HOST_S " s)",
      .screen = "threads"},
     {.code = "HOST BUSY",
