@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every step writes 50 pages, and waits for the disk after each.
+"""Every step writes 64 MiB and waits until they are on the disk.
 
 verdict: DISK
 words: spill
@@ -12,20 +12,23 @@ import tempfile
 
 from fault_job import Loop, began
 
+data = os.urandom(64 << 20)
 
-def spill(fd):
-    for page in range(50):
-        os.pwrite(fd, bytes(4096), 4096 * page)
+
+def spill(file):
+    file.seek(0)
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def train():
     loop = Loop(width=64)
     loop.go_on()
     began()
-    with tempfile.NamedTemporaryFile(dir="/var/tmp") as file:
-        fd = os.open(file.name, os.O_WRONLY | os.O_SYNC)
+    with tempfile.TemporaryFile(dir="/var/tmp") as file:
         while True:
-            spill(fd)
+            spill(file)
             loop.step()
 
 
