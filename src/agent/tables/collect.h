@@ -69,7 +69,7 @@ struct collect {
     uint64_t process_ns, process_cpu_ns;
     int64_t process_threads; /* with the agent's; MODEL_UNKNOWN */
     struct collect_rare fds, cgroup, smaps, host;
-    int64_t major_faults; /* at the last reading */
+    int64_t major_faults;             /* at the last reading */
     uint64_t host_ticks, host_stolen; /* of /proc/stat at the last reading */
     bool keep; /* files that are read every second stay open: descriptors are the agent's alone */
     struct reread status, io, stat;
