@@ -123,6 +123,36 @@ const char *model_native_name(enum model_native n) {
     return n == MODEL_NATIVE_MERGED ? "merged" : n == MODEL_NATIVE_APART ? "apart" : NULL;
 }
 
+const char *model_wait_kind_name(enum model_wait_kind k) {
+    static const char *const names[MODEL_WAIT_KINDS] = {
+        [MODEL_WAIT_GIL] = "gil",
+        [MODEL_WAIT_LOCK] = "lock",
+        [MODEL_WAIT_RLOCK] = "rlock",
+        [MODEL_WAIT_CONDITION] = "condition",
+        [MODEL_WAIT_EVENT] = "event",
+        [MODEL_WAIT_SEMAPHORE] = "semaphore",
+        [MODEL_WAIT_BARRIER] = "barrier",
+        [MODEL_WAIT_QUEUE] = "queue",
+        [MODEL_WAIT_FUTURE] = "future",
+        [MODEL_WAIT_THREAD] = "thread",
+        [MODEL_WAIT_PROCESS_LOCK] = "process lock",
+        [MODEL_WAIT_NATIVE_LOCK] = "native lock",
+        [MODEL_WAIT_SLEEP] = "sleep",
+        [MODEL_WAIT_SOCKET] = "socket",
+        [MODEL_WAIT_PIPE] = "pipe",
+        [MODEL_WAIT_TERMINAL] = "terminal",
+        [MODEL_WAIT_FILE] = "file",
+        [MODEL_WAIT_FILE_LOCK] = "file lock",
+        [MODEL_WAIT_POLL] = "poll",
+        [MODEL_WAIT_LOOP] = "loop",
+        [MODEL_WAIT_CHILD] = "child",
+        [MODEL_WAIT_LOADER] = "loader",
+        [MODEL_WAIT_COLLECTIVE] = "collective",
+        [MODEL_WAIT_STOPPED] = "stopped",
+    };
+    return (unsigned)k < MODEL_WAIT_KINDS ? names[k] : NULL;
+}
+
 const char *model_task_state_name(enum model_task_state s) {
     switch (s) {
     case MODEL_TASK_PENDING:

@@ -122,6 +122,53 @@ struct model_task {
     size_t n_awaited_by;
 };
 
+/* What a thread that is off the CPU waits for. */
+enum model_wait_kind {
+    MODEL_WAIT_UNKNOWN = 0,
+    MODEL_WAIT_GIL,
+    MODEL_WAIT_LOCK, /* threading.Lock; those of a Condition too */
+    MODEL_WAIT_RLOCK,
+    MODEL_WAIT_CONDITION,
+    MODEL_WAIT_EVENT,
+    MODEL_WAIT_SEMAPHORE,
+    MODEL_WAIT_BARRIER,
+    MODEL_WAIT_QUEUE,
+    MODEL_WAIT_FUTURE,
+    MODEL_WAIT_THREAD,       /* the end of another thread */
+    MODEL_WAIT_PROCESS_LOCK, /* a lock or semaphore of multiprocessing */
+    MODEL_WAIT_NATIVE_LOCK,  /* a futex that is not of an object of Python */
+    MODEL_WAIT_SLEEP,
+    MODEL_WAIT_SOCKET,
+    MODEL_WAIT_PIPE,
+    MODEL_WAIT_TERMINAL,
+    MODEL_WAIT_FILE,
+    MODEL_WAIT_FILE_LOCK,
+    MODEL_WAIT_POLL, /* any of several descriptors */
+    MODEL_WAIT_LOOP, /* events of a loop of asyncio */
+    MODEL_WAIT_CHILD,
+    MODEL_WAIT_LOADER,     /* a batch of a DataLoader */
+    MODEL_WAIT_COLLECTIVE, /* other ranks, in torch.distributed */
+    MODEL_WAIT_STOPPED,    /* a signal that continues it */
+    MODEL_WAIT_KINDS
+};
+
+#define MODEL_WAIT_LIKELY 1U   /* for `tid` there are good reasons, but no proof */
+#define MODEL_WAIT_GUESSED 2U  /* of those: it may as well have let go since */
+#define MODEL_WAIT_TIMED 4U    /* it gives up by itself */
+#define MODEL_WAIT_DEADLOCK 8U /* it waits for a thread that, in the end, waits for this one */
+
+struct model_wait {
+    enum model_wait_kind kind;
+    uint32_t flags; /* MODEL_WAIT_... */
+    /* the thread and the process that hold it, or from which it comes, in the target's numbering; 0
+     * unknown */
+    uint64_t tid, pid;
+    uint64_t for_us;    /* it has waited for so long, at least; 0 unknown */
+    uint64_t left_us;   /* until it gives up or wakes up; 0 unknown */
+    const char *what;   /* "RLock cache.lock"; NULL unknown */
+    const char *detail; /* with values of the job: paths, addresses of peers; NULL none */
+};
+
 /* One OS thread of the target, with its Python stack if it has one. */
 struct model_thread {
     int64_t tid; /* as the target's own pid namespace numbers it */
@@ -143,6 +190,7 @@ struct model_thread {
     bool truncated;      /* frames beyond the limit were left out (the outermost ones) */
     uint64_t stopped_us; /* how long this snapshot stopped it; 0 not at all */
     uint64_t same_us;    /* for so long every sample had the same stack; 0 unknown */
+    struct model_wait wait;
     /* see client/symbols/native.h; before that, native frames stand in front of the Python
      * frames */
     enum model_native native;
@@ -384,6 +432,9 @@ const char *model_native_name(enum model_native n);
 
 /* "pending", "running", or NULL when unknown. */
 const char *model_task_state_name(enum model_task_state s);
+
+/* "lock", "rlock", ...; NULL unknown. */
+const char *model_wait_kind_name(enum model_wait_kind k);
 
 /* "python" or "native". */
 const char *model_frame_kind_name(enum model_frame_kind k);

@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/model_text.h"
+
+#define MODEL_JSON_WAIT_MAX 4096 /* bytes of the text about what a thread waits for */
+
 void model_json_put_known(struct json *j, const char *key, int64_t v) {
     if (v == MODEL_UNKNOWN)
         json_kv_null(j, key);
@@ -148,6 +152,38 @@ static void model_json_put_tasks(struct json *j, const char *key, const struct m
     json_array_end(j);
 }
 
+/* What the thread waits for; null if unknown. */
+static void model_json_put_wait(struct json *j, const struct model_snapshot *s,
+                                const struct model_thread *t) {
+    const struct model_wait *w = &t->wait;
+    struct strbuf text;
+    json_key(j, "waits_for");
+    if (w->kind == MODEL_WAIT_UNKNOWN) {
+        json_null(j);
+        return;
+    }
+    strbuf_init(&text, MODEL_JSON_WAIT_MAX);
+    model_text_put_wait(&text, s, t, false);
+    json_object_begin(j);
+    json_kv_string(j, "kind", model_wait_kind_name(w->kind));
+    json_kv_string(j, "text", strbuf_str(&text));
+    json_kv_string(j, "what", w->what);
+    json_kv_string(j, "detail", w->detail);
+    model_json_put_known(j, "tid", w->tid ? (int64_t)w->tid : MODEL_UNKNOWN);
+    model_json_put_known(j, "pid", w->pid ? (int64_t)w->pid : MODEL_UNKNOWN);
+    json_kv_string(j, "holder",
+                   !w->tid                         ? NULL
+                   : w->flags & MODEL_WAIT_GUESSED ? "perhaps"
+                   : w->flags & MODEL_WAIT_LIKELY  ? "likely"
+                                                   : "sure");
+    json_kv_bool(j, "gives_up", w->flags & MODEL_WAIT_TIMED);
+    json_kv_bool(j, "deadlock", w->flags & MODEL_WAIT_DEADLOCK);
+    json_kv_number(j, "for_s", w->for_us ? (double)w->for_us / 1e6 : NAN, 3);
+    json_kv_number(j, "left_s", w->left_us ? (double)w->left_us / 1e6 : NAN, 3);
+    json_object_end(j);
+    strbuf_fini(&text);
+}
+
 static void model_json_put_thread(struct json *j, const struct model_snapshot *s,
                                   const struct model_thread *t, bool locals, bool tasks) {
     char state[2] = {t->state, '\0'};
@@ -166,6 +202,7 @@ static void model_json_put_thread(struct json *j, const struct model_snapshot *s
     json_kv_bool(j, "torn", t->torn);
     json_kv_bool(j, "truncated", t->truncated);
     json_kv_uint(j, "stopped_us", t->stopped_us);
+    model_json_put_wait(j, s, t);
     if (t->native != MODEL_NATIVE_NONE)
         json_kv_string(j, "native_merge",
                        model_native_name(t->native)); /* null if native frames are unknown */

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -183,6 +184,102 @@ static void model_text_put_tasks(struct strbuf *out, const struct model_snapshot
     }
 }
 
+/* ---- what a thread waits for ---- */
+
+static const struct model_thread *model_text_find_thread(const struct model_snapshot *s, uint64_t tid) {
+    for (size_t i = 0; i < s->n_threads; i++)
+        if (tid && (uint64_t)s->threads[i].tid == tid)
+            return &s->threads[i];
+    return NULL;
+}
+
+/* "in func (file.py:7)", of the innermost Python frame. */
+static void model_text_put_place(struct strbuf *out, const struct model_thread *t) {
+    const struct model_frame *f = NULL;
+    for (size_t i = 0; i < t->n_frames && !f; i++)
+        if (t->frames[i].kind == MODEL_FRAME_PYTHON)
+            f = &t->frames[i];
+    if (!f)
+        return;
+    const char *slash = f->file ? strrchr(f->file, '/') : NULL;
+    strbuf_adds(out, " in ");
+    model_text_put_name(out, f->func);
+    strbuf_adds(out, " (");
+    model_text_put_name(out, slash ? slash + 1 : f->file);
+    if (f->line > 0)
+        strbuf_addf(out, ":%d", f->line);
+    strbuf_addc(out, ')');
+}
+
+static void model_text_put_wait_holder(struct strbuf *out, const struct model_snapshot *s,
+                                       const struct model_wait *w, bool brief) {
+    const struct model_thread *holder = model_text_find_thread(s, w->tid);
+    const char *name = holder ? holder->name ? holder->name : holder->native_name : NULL;
+    if (brief) {
+        strbuf_adds(out, w->flags & MODEL_WAIT_LIKELY ? " (likely " : " (");
+        if (name)
+            model_text_put_name(out, name);
+        else
+            strbuf_addf(out, "%" PRIu64, w->tid);
+        strbuf_addc(out, ')');
+        return;
+    }
+    strbuf_adds(out, w->kind == MODEL_WAIT_THREAD    ? ", which is"
+                     : w->flags & MODEL_WAIT_GUESSED ? ", perhaps held by "
+                     : w->flags & MODEL_WAIT_LIKELY  ? ", likely held by "
+                                                     : ", held by ");
+    if (w->kind != MODEL_WAIT_THREAD) {
+        model_text_put_name(out, name);
+        strbuf_addf(out, " (%" PRIu64 ")", w->tid);
+    } else
+        strbuf_addf(out, " %" PRIu64, w->tid);
+    if (holder)
+        model_text_put_place(out, holder);
+}
+
+static void model_text_put_seconds(struct strbuf *out, const char *before, double s, const char *after) {
+    char text[32];
+    if (s < 60)
+        snprintf(text, sizeof text, "%.1f s", s);
+    else
+        text_human_duration(text, sizeof text, s);
+    strbuf_addf(out, "%s%s%s", before, text, after);
+}
+
+void model_text_put_wait(struct strbuf *out, const struct model_snapshot *s, const struct model_thread *t,
+                         bool brief) {
+    const struct model_wait *w = &t->wait;
+    const char *what = w->what ? w->what : model_wait_kind_name(w->kind);
+    if (w->kind == MODEL_WAIT_UNKNOWN || !what)
+        return;
+    if (brief && w->flags & MODEL_WAIT_DEADLOCK)
+        strbuf_adds(out, "DEADLOCK: ");
+    model_text_put_name(out, what);
+    if (w->pid)
+        strbuf_addf(out, " (pid %" PRIu64 ")", w->pid);
+    if (w->detail) {
+        strbuf_adds(out, ": ");
+        model_text_put_name(out, w->detail);
+    }
+    if (w->tid)
+        model_text_put_wait_holder(out, s, w, brief);
+    if (w->left_us)
+        model_text_put_seconds(out, ", ", (double)w->left_us / 1e6,
+                               w->kind == MODEL_WAIT_SLEEP ? " left" : " until it gives up");
+    uint64_t for_us = t->same_us > w->for_us ? t->same_us : w->for_us;
+    if (!brief && for_us >= 1000000)
+        model_text_put_seconds(out, ", for at least ", (double)for_us / 1e6, "");
+}
+
+static void model_text_put_wait_line(struct strbuf *out, const struct model_snapshot *s,
+                                     const struct model_thread *t) {
+    if (t->wait.kind == MODEL_WAIT_UNKNOWN || t->wait.kind == MODEL_WAIT_GIL)
+        return; /* the thread's line has the GIL */
+    strbuf_addf(out, "    %swaits for ", t->wait.flags & MODEL_WAIT_DEADLOCK ? "DEADLOCK: " : "");
+    model_text_put_wait(out, s, t, false);
+    strbuf_addc(out, '\n');
+}
+
 static void model_text_put_thread_line(struct strbuf *out, const struct model_snapshot *s,
                                        const struct model_thread *t) {
     strbuf_adds(out, "Thread ");
@@ -206,6 +303,7 @@ static void model_text_put_thread(struct strbuf *out, const struct model_snapsho
                                   const struct model_thread *t, bool locals) {
     strbuf_addc(out, '\n');
     model_text_put_thread_line(out, s, t);
+    model_text_put_wait_line(out, s, t);
     model_text_put_native(out, t);
     for (size_t i = 0; i < t->n_frames; i++) {
         const struct model_frame *f = &t->frames[i];

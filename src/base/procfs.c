@@ -324,7 +324,7 @@ static int procfs_cmp_pid(const void *a, const void *b) {
 }
 
 /* Numeric entries of a directory. */
-static ssize_t procfs_list_numbers(const char *path, pid_t *out, size_t cap) {
+ssize_t procfs_list_numbers(const char *path, pid_t *out, size_t cap) {
     DIR *d = opendir(path);
     if (!d)
         return -1;
@@ -332,7 +332,7 @@ static ssize_t procfs_list_numbers(const char *path, pid_t *out, size_t cap) {
     for (struct dirent *e; (e = readdir(d));) {
         char *end;
         long v = strtol(e->d_name, &end, 10);
-        if (*end || v <= 0)
+        if (*end || v < 0)
             continue;
         if (n < cap)
             out[n] = (pid_t)v;

@@ -111,6 +111,9 @@ bool procfs_is_kernel_thread(const struct procfs_stat *st);
  * cap), or -1 with errno. */
 ssize_t procfs_list_tids(pid_t pid, pid_t *tids, size_t cap);
 
+/* The numbers that are names in a folder, such as /proc/PID/fd; like procfs_list_tids. */
+ssize_t procfs_list_numbers(const char *path, pid_t *out, size_t cap);
+
 /* All process ids in ascending order; like procfs_list_tids. */
 ssize_t procfs_list_pids(pid_t *pids, size_t cap);
 

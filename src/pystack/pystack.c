@@ -102,6 +102,7 @@ void pystack_close(struct pystack *ps) {
     if (!ps)
         return;
     pystack_native_fini(ps);
+    pystack_waits_fini(ps);
     mem_fini(&ps->reader.mem);
     pystack_names_fini(&ps->names);
     pystack_codes_fini(&ps->codes);

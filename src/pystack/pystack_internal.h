@@ -18,6 +18,9 @@
 #include "pystack/pystack.h"
 #include "pystack/reader.h"
 
+struct procfs_stat;
+struct waits;
+
 #define PYSTACK_MAX_INTERPRETERS 256
 #define PYSTACK_NAME_MAX 256                     /* bytes of a thread's name */
 #define PYSTACK_MAX_RAW (2 * PYSTACK_MAX_FRAMES) /* including those that stand for no function */
@@ -141,7 +144,11 @@ struct pystack {
     size_t native_hint;                /* of the thread being read */
     struct model_frame *native_frames; /* NATIVE_MAX_FRAMES; of the last thread read */
     size_t n_native_frames;
+    struct waits *waits; /* waits.h; NULL: no snapshot so far */
 };
+
+/* snapshot.c: CPU time of a thread, in our numbering. */
+uint64_t pystack_thread_cpu(const struct pystack *ps, pid_t tid, const struct procfs_stat *st);
 
 /* snapshot.c: true if the present snapshot has taken longer than it may. */
 bool pystack_is_late(const struct pystack *ps);
@@ -271,5 +278,8 @@ void pystack_native_attach(struct pystack *ps, pid_t outer_tid, bool copied, boo
                            struct model_thread *t, struct arena *arena);
 
 void pystack_native_fini(struct pystack *ps);
+
+/* waits.c */
+void pystack_waits_fini(struct pystack *ps);
 
 #endif

@@ -20,6 +20,7 @@
 #include "pystack/locals.h"
 #include "pystack/pystack_internal.h"
 #include "pystack/tasks.h"
+#include "pystack/waits.h"
 
 #define SNAPSHOT_ARENA_MAX ((size_t)48 << 20)
 /* the shortest time of a rate, once two snapshots are so far apart */
@@ -65,7 +66,7 @@ static uint64_t snapshot_ticks_ns(const struct procfs_stat *st) {
     return (st->utime_ticks + st->stime_ticks) * (CLOCK_NS_PER_S / (uint64_t)procfs_ticks_per_s());
 }
 
-static uint64_t snapshot_thread_cpu(const struct pystack *ps, pid_t tid, const struct procfs_stat *st) {
+uint64_t pystack_thread_cpu(const struct pystack *ps, pid_t tid, const struct procfs_stat *st) {
     uint64_t ns = ps->self ? clock_thread_cpu_ns(tid) : snapshot_read_schedstat(ps->pid, tid);
     return ns ? ns : snapshot_ticks_ns(st);
 }
@@ -118,7 +119,7 @@ static void snapshot_put_cpu(struct snapshot_work *w, pid_t tid, const struct pr
                              struct model_thread *t) {
     struct pystack *ps = w->ps;
     struct pystack_clock now = {
-        .tid = tid, .cpu_ns = snapshot_thread_cpu(ps, tid, st), .started = st->start_ticks};
+        .tid = tid, .cpu_ns = pystack_thread_cpu(ps, tid, st), .started = st->start_ticks};
     const struct pystack_clock *before =
         bsearch(&now, ps->clocks, ps->n_clocks, sizeof now, snapshot_cmp_clock);
     w->before = before && before->started == now.started ? before : NULL;
@@ -222,7 +223,7 @@ static void snapshot_put_locals(struct snapshot_work *w, pid_t tid, uint64_t cpu
     t->locals = pystack_locals_read(w->ps, w->tstate, t->frames, t->n_frames, running, &w->out->arena,
                                     &w->locals, &moved, &cut);
     bool ran = procfs_read_stat(w->ps->pid, tid, &st) != 0 || (!running && st.state == 'R') ||
-               (running && !w->ps->self) || snapshot_thread_cpu(w->ps, tid, &st) != cpu_before;
+               (running && !w->ps->self) || pystack_thread_cpu(w->ps, tid, &st) != cpu_before;
     t->torn = t->torn || moved || ran;
     w->out->incomplete = w->out->incomplete || cut;
 }
@@ -266,7 +267,7 @@ static bool snapshot_walk(struct snapshot_work *w, pid_t tid, uint64_t cpu, stru
     snapshot_put_python(w, t);
     snapshot_put_locals(w, tid, cpu, t);
     bool moved = copied && (procfs_read_stat(w->ps->pid, tid, &st) != 0 || st.state == 'R' ||
-                            snapshot_thread_cpu(w->ps, tid, &st) != cpu);
+                            pystack_thread_cpu(w->ps, tid, &st) != cpu);
     pystack_native_attach(w->ps, tid, copied, moved, t, &w->out->arena);
     return moved;
 }
@@ -293,10 +294,13 @@ static void snapshot_add_thread(struct snapshot_work *w, const struct pystack_ti
             return;
         *t = fresh;
         t->state = st.state;
-        cpu = snapshot_thread_cpu(w->ps, id->outer, &st);
+        cpu = pystack_thread_cpu(w->ps, id->outer, &st);
     }
     if (t->gc == 1) /* a thread's own copy may be of a later moment */
         out->gc_running = 1;
+    struct pystack_clock now = w->ps->clocks_next[w->n_clocks - 1];
+    now.cpu_ns = cpu;
+    pystack_waits_add(w->ps, &now, w->tstate, t->on_cpu == 0, out->n_threads - 1, out);
 }
 
 /* A GIL in use and a collection of any interpreter count for the process. */
@@ -405,8 +409,10 @@ int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_sk
     out->threads = arena_calloc(&out->arena, ps->n_tids ? ps->n_tids : 1, sizeof *out->threads);
     if (!out->threads)
         return err_set(e, ERR_FAILED, "out of memory for a snapshot of %zu threads", ps->n_tids);
+    pystack_waits_begin(ps, ps->n_tids);
     for (size_t i = 0; i < ps->n_tids; i++)
         snapshot_add_thread(&w, &ps->tids[i]);
+    pystack_waits_end(ps, w.threads, w.n_threads, out);
     snapshot_put_tasks(&w);
     snapshot_put_process(&w, total);
     snapshot_keep_clocks(&w);

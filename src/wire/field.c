@@ -433,7 +433,8 @@ void field_write_pairs(struct strbuf *out, const struct field_table *t, const vo
 static bool field_any_known(const struct field *f, size_t stride, const void *rows, size_t n) {
     for (size_t r = 0; r < n; r++) {
         const void *p = field_at(f, (const char *)rows + r * stride);
-        if (f->kind == FIELD_UINT32   ? *(const uint32_t *)p != 0
+        if (f->kind == FIELD_ENUM     ? *(const int *)p != 0
+            : f->kind == FIELD_UINT32 ? *(const uint32_t *)p != 0
             : f->kind == FIELD_UINT64 ? *(const uint64_t *)p != 0
                                       : *(const char *const *)p != NULL)
             return true;

@@ -22,9 +22,15 @@
 /* for whoever may change the job */
 #define F_ANY(type, member, name) F_OF(type, member, name, WIRE_CHANGES)
 /* A member that most messages do not use. */
-#define F_SPARSE(type, member, name)                                                                                                               \
-    {                                                                                                                                              \
-        .key = (name), .offset = offsetof(type, member), .sparse = true, .access = WIRE_READ_ONLY,                                               \
+#define F_SPARSE(type, member, name) F_SPARSE_OF(type, member, name, WIRE_READ_ONLY)
+#define F_SPARSE_ENUM(type, member, name, largest)                                                           \
+    {                                                                                                        \
+        .key = (name), .offset = offsetof(type, member), .kind = FIELD_ENUM, .max = (largest),               \
+        .sparse = true, .access = WIRE_READ_ONLY                                                             \
+    }
+#define F_SPARSE_OF(type, member, name, needs)                                                                                              \
+    {                                                                                                                                       \
+        .key = (name), .offset = offsetof(type, member), .sparse = true, .access = (needs),                                               \
         .kind = _Generic(((type *)0)->member, uint32_t : FIELD_UINT32, uint64_t : FIELD_UINT64,                          \
                          const char * : FIELD_STR) \
     }
@@ -92,6 +98,14 @@ static const struct field field_threads[] = {
     F(struct model_thread, gil_for_us, "gil_for_us"),
     F(struct model_thread, gc, "gc"),
     F_SPARSE(struct model_thread, same_us, "same_us"),
+    F_SPARSE_ENUM(struct model_thread, wait.kind, "wait_kind", MODEL_WAIT_KINDS - 1),
+    F_SPARSE(struct model_thread, wait.flags, "wait_flags"),
+    F_SPARSE(struct model_thread, wait.tid, "wait_tid"),
+    F_SPARSE(struct model_thread, wait.pid, "wait_pid"),
+    F_SPARSE(struct model_thread, wait.for_us, "wait_for_us"),
+    F_SPARSE(struct model_thread, wait.left_us, "wait_left_us"),
+    F_SPARSE(struct model_thread, wait.what, "wait_what"),
+    F_SPARSE_OF(struct model_thread, wait.detail, "wait_detail", WIRE_VALUES),
 };
 TABLE(FIELD_THREADS, struct model_thread, "threads", field_threads, 2048);
 

@@ -331,6 +331,7 @@ struct put_snapshot {
     struct intern in;
     uint32_t *stacks;
     struct model_thread *threads; /* rows as sent */
+    bool without_values;          /* for a reader that may not see values of the job */
     bool with_locals;
     struct field_locals *locals_frames; /* frames that have locals */
     size_t n_locals_frames;
@@ -414,6 +415,8 @@ static int put_snapshot_prepare(struct put_snapshot *p) {
     for (size_t i = 0; i < n; i++) {
         p->threads[i] = p->s->threads[i];
         p->threads[i].truncated |= put_depth_of(p, i) < p->s->threads[i].n_frames;
+        if (p->without_values)
+            p->threads[i].wait.detail = NULL;
         for (size_t d = 0; d < put_depth_of(p, i); d++)
             *at++ = intern_frame(&p->in, &p->s->threads[i].frames[d]);
     }
@@ -495,7 +498,8 @@ static void put_snapshot_write(struct strbuf *out, struct put_snapshot *p) {
 /* Write the body with as many frames as fit: a message that a reader must refuse is useless. */
 static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s, bool locals, bool extras,
                              size_t most) {
-    struct put_snapshot p = {.s = s, .with_locals = locals, .with_extras = extras};
+    const bool hide = most != 0;
+    struct put_snapshot p = {.s = s, .without_values = hide, .with_locals = locals, .with_extras = extras};
     size_t from = out->len;
     for (size_t i = 0; i < s->n_threads; i++)
         if (s->threads[i].n_frames > p.depth)
@@ -516,7 +520,11 @@ static int put_snapshot_body(struct strbuf *out, const struct model_snapshot *s,
             out->failed = true;
             return -1;
         }
-        p = (struct put_snapshot){.s = s, .with_locals = locals, .with_extras = extras, .depth = p.depth / 2};
+        p = (struct put_snapshot){.s = s,
+                                  .without_values = hide,
+                                  .with_locals = locals,
+                                  .with_extras = extras,
+                                  .depth = p.depth / 2};
         out->len = from;
     }
 }

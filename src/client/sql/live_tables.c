@@ -11,9 +11,11 @@
 #include "base/procfs.h"
 #include "client/session/call.h"
 #include "base/model_json.h"
+#include "base/model_text.h"
 #include "store/ring/ring_tables.h"
 
 #define LIVE_INTERVAL_MS 100 /* two snapshots show which threads are on the CPU */
+#define LIVE_WAIT_MAX 4096   /* bytes of the text about what a thread waits for */
 #define LIVE_LOCALS_MAX ((size_t)1024 * 1024)
 
 static bool live_wants(uint64_t columns, int column) { return columns >> column & 1; }
@@ -125,8 +127,8 @@ static pid_t live_find_tid(const struct live_tids *t, int64_t there) {
     return 0;
 }
 
-static int live_put_thread(pid_t pid, const struct live_tids *tids, const struct model_thread *th,
-                           struct sql_sink *sink) {
+static int live_put_thread(pid_t pid, const struct live_tids *tids, const struct model_snapshot *s,
+                           const struct model_thread *th, struct sql_sink *sink) {
     char wchan[64] = "";
     const struct model_frame *f = NULL;
     pid_t here = live_find_tid(tids, th->tid);
@@ -136,6 +138,10 @@ static int live_put_thread(pid_t pid, const struct live_tids *tids, const struct
     if (here > 0)
         live_read_wchan(pid, here, wchan, sizeof wchan);
     int state = ring_state_label(th->state);
+    const struct model_wait *w = &th->wait;
+    struct strbuf text;
+    strbuf_init(&text, LIVE_WAIT_MAX);
+    model_text_put_wait(&text, s, th, false);
     union ring_value row[RING_THREADS_COUNT] = {
         [RING_THREADS_TID].i = th->tid,
         [RING_THREADS_NAME].s = th->name,
@@ -148,21 +154,31 @@ static int live_put_thread(pid_t pid, const struct live_tids *tids, const struct
         [RING_THREADS_FUNC].s = f ? f->func : NULL,
         [RING_THREADS_FILE].s = f ? f->file : NULL,
         [RING_THREADS_LINENO].i = f && f->line > 0 ? f->line : RING_INT_NULL,
+        [RING_THREADS_WAITS_FOR].s = text.len ? strbuf_str(&text) : NULL,
+        [RING_THREADS_WAITS_KIND].s = model_wait_kind_name(w->kind),
+        [RING_THREADS_WAITS_TID].i = w->tid ? (int64_t)w->tid : RING_INT_NULL,
+        [RING_THREADS_WAITS_PID].i = w->pid ? (int64_t)w->pid : RING_INT_NULL,
+        [RING_THREADS_WAITS_SURE].i = w->tid ? !(w->flags & MODEL_WAIT_LIKELY) : RING_INT_NULL,
+        [RING_THREADS_WAITS_S].f = w->for_us ? (double)w->for_us / 1e6 : NAN,
+        [RING_THREADS_DEADLOCK].i = w->kind ? (w->flags & MODEL_WAIT_DEADLOCK) != 0 : RING_INT_NULL,
     };
-    return sql_sink_put(sink, row);
+    int rc = sql_sink_put(sink, row);
+    strbuf_fini(&text);
+    return rc;
 }
 
 static int live_scan_threads(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
     struct live_target *t = arg;
     struct model_snapshot s;
     struct live_tids tids = {.n = 0};
-    bool measured = live_wants(columns, RING_THREADS_ON_CPU) || live_wants(columns, RING_THREADS_CPU_PCT);
+    bool measured = live_wants(columns, RING_THREADS_ON_CPU) || live_wants(columns, RING_THREADS_CPU_PCT) ||
+                    live_wants(columns, RING_THREADS_WAITS_S);
     if (live_snapshot(t, measured, false, sink, &s, e) != 0)
         return live_failed(t, e);
     if (live_wants(columns, RING_THREADS_WCHAN))
         live_read_tids(t->addr.pid, &tids);
     for (size_t i = 0; i < s.n_threads; i++)
-        if (s.threads[i].has_python && live_put_thread(t->addr.pid, &tids, &s.threads[i], sink) != 0)
+        if (s.threads[i].has_python && live_put_thread(t->addr.pid, &tids, &s, &s.threads[i], sink) != 0)
             break;
     free(tids.here);
     free(tids.there);

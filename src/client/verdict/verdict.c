@@ -228,7 +228,12 @@ static int verdict_test(struct verdict_case *c, const struct verdict_rule *rule,
         return rc;
     if (!(c->values[0].number >= rule->threshold)) /* NAN if unknown */
         return 0;
-    return !rule->more || !verdict_has_table(s, rule->more_needs) || verdict_get_more(c, rule);
+    if (rule->more && verdict_has_table(s, rule->more_needs) && !verdict_get_more(c, rule))
+        return 0;
+    struct err ignored;
+    if (rule->also && verdict_has_table(s, rule->also_needs))
+        verdict_get_values(c, rule->also, &ignored);
+    return 1;
 }
 
 static void verdict_write(const char *words, const struct verdict *v, char *buf, size_t cap) {

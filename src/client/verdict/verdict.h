@@ -18,7 +18,7 @@
 #include "client/sql/database.h"
 
 #define VERDICT_VALUES 12 /* of the evidence of one verdict */
-#define VERDICT_TEXT 320
+#define VERDICT_TEXT 512
 #define VERDICT_BRIEF 96
 
 enum verdict_level {
@@ -44,6 +44,8 @@ struct verdict_rule {
     /* More evidence, queried only if the rule holds. A column called "holds" may still refuse.
      * NULL none. */
     const char *more, *more_needs;
+    /* Evidence beyond that, if there is any; NULL none. */
+    const char *also, *also_needs;
     /* With {column} or {column:kind}, see verdict_put_words; text in [brackets] is left out if
      * one of its values is unknown. */
     const char *words;
@@ -63,7 +65,7 @@ struct verdict_value {
     char name[24];
     enum sql_kind kind; /* SQL_INTEGER and SQL_REAL both have their value in `number` */
     double number;
-    char text[128];
+    char text[224];
 };
 
 struct verdict {

@@ -148,6 +148,11 @@
     " AND timestamp > now() - 20), u AS (SELECT cpus FROM system.process_history WHERE " OF_PID              \
     " AND timestamp > now() - 60 AND cpus IS NOT NULL ORDER BY timestamp DESC LIMIT 1) "
 
+/* What it waits for now; who holds the GIL, if it waits for that. */
+#define WAITS_FOR                                                                                            \
+    "SELECT CASE waits_kind WHEN 'gil' THEN iif(waits_tid IS NULL, NULL, replace(waits_for, 'the GIL, ', "   \
+    "'')) ELSE 'waiting for ' || waits_for END AS waits FROM python.threads WHERE " OF_THREAD
+
 /* Memory that has grown steadily since the first steps: in each third of the time, and along a
  * line. */
 #define CREEP(column)                                                                                        \
@@ -211,6 +216,29 @@ const struct verdict_rule verdict_rules[] = {
      .more = STANDS STANDS_STILL " AND leaf_file = '<probing>'" STANDS_MOST,
      .words = "no step for {age:s}: {who} is held by a debugger, in {func}",
      .screen = "threads"},
+    {.code = "DEADLOCK",
+     .level = VERDICT_BAD,
+     .is_state = true,
+     .help = "threads wait for each other: take the locks in the same order everywhere, or never wait with "
+             "a lock held",
+     .needs = "python.threads",
+     /* A look at all threads costs more than samples: only if the one that trains stands. */
+     .sql =
+         "SELECT CASE WHEN avg(on_cpu) < 0.2 THEN count(*) END AS looks FROM python.samples WHERE " OF_THREAD
+         " AND timestamp > now() - 4",
+     .threshold = 2,
+     .more =
+         "WITH d AS (SELECT * FROM python.threads WHERE " OF_PID
+         " AND deadlock AND waits_s >= 0.1), a AS (SELECT * FROM d ORDER BY tid LIMIT 1), b AS (SELECT d.* "
+         "FROM d JOIN a ON d.tid = a.waits_tid AND d.tid <> a.tid) SELECT (SELECT count(*) FROM d) > 0 AS "
+         "holds, (SELECT name || ' (' || tid || ') in ' || func FROM a) AS one, (SELECT file FROM a) AS "
+         "file, (SELECT lineno FROM a) AS line, (SELECT waits_for FROM a) AS waits, (SELECT name || ' (' || "
+         "tid || ') in ' || func FROM b) AS other, (SELECT file FROM b) AS other_file, (SELECT lineno FROM "
+         "b) AS other_line, (SELECT waits_for FROM b) AS other_waits",
+     .more_needs = "python.threads",
+     .words = "{one} ({file:file}:{line:n}) waits for {waits}[; {other} ({other_file:file}:{other_line:n}) "
+              "waits for {other_waits}]",
+     .screen = "threads"},
     /* A training job that has become a server. */
     {.code = "IDLE",
      .level = VERDICT_NOTE,
@@ -270,8 +298,10 @@ const struct verdict_rule verdict_rules[] = {
      .sure = "sampled",
      .threshold = 1,
      .more = STANDS STANDS_STILL STANDS_MOST,
+     .also = WAITS_FOR,
+     .also_needs = "python.threads",
      .words = "no step for {age:s}, the longest of the {n} before took {longest:s}[; {who} stands in {func} "
-              "({file:file}{line})][, in {leaf}][, {waiting}]",
+              "({file:file}{line})][, in {leaf}][, {waiting}][, {waits}]",
      .brief = "STUCK[ in {func}][, {waiting}]",
      .screen = "threads"},
     {.code = "BUSY",
@@ -343,8 +373,10 @@ const struct verdict_rule verdict_rules[] = {
      .threshold = 5,
      .more = "SELECT now() - coalesce(max(iif(cpu_pct > 0.2, timestamp, NULL)), min(timestamp)) AS since_s "
              "FROM system.threads_history WHERE " OF_PID " AND timestamp > now() - 3600",
+     .also = WAITS_FOR,
+     .also_needs = "python.threads",
      .words = "no thread of {threads} has run for {since_s:s}; {who} waits[ {lock}] at {func} "
-              "({file:file}{line})[, in the {phase} of a step]",
+              "({file:file}{line})[, in the {phase} of a step][, {waits}]",
      .brief = "HUNG in {func}",
      .screen = "threads"},
     {.code = "IDLE",
@@ -388,8 +420,10 @@ const struct verdict_rule verdict_rules[] = {
      "c.cpu, " WHO " FROM p, m, c",
      .sure = "inferred",
      .threshold = 0,
+     .also = WAITS_FOR,
+     .also_needs = "python.threads",
      .words = "no optimizer step was seen; {who} waits[ {what}] in {func} ({file:file}{line}), {share:%} of "
-              "the last " LAST_S " s[, {cpu:%} of a core]",
+              "the last " LAST_S " s[, {cpu:%} of a core][, {waits}]",
      .screen = "threads"},
     {.code = "NO STEPS",
      .level = VERDICT_NOTE,

@@ -8,7 +8,7 @@
 #include "client/verdict/verdict.h"
 
 #define WORDS_MIB 1048576.0
-#define WORDS_PART 256 /* of a part in brackets */
+#define WORDS_PART 400 /* of a part in brackets */
 
 const char *verdict_level_name(enum verdict_level level) {
     static const char *const names[] = {

@@ -9,6 +9,7 @@
 #include "tui/model/data.h"
 
 #define STACK_DEPTH_COLS 4
+#define STACK_WAITS_ROWS 4 /* with less, frames need the room */
 
 void stack_follow(struct stack_pane *p, const struct model_thread *t) {
     int n = t ? (int)t->n_frames : 0;
@@ -132,18 +133,24 @@ static void stack_draw_title(const struct stack_pane *p, const struct model_thre
     }
 }
 
-void stack_draw(struct stack_pane *p, const struct model_thread *t, const struct match *search, bool focused,
-                struct grid *g, struct rect area) {
-    list_fit(&p->list, t ? (int)t->n_frames : 0, area.rows - 1);
+void stack_draw(struct stack_pane *p, const struct model_thread *t, const char *waits,
+                const struct match *search, bool focused, struct grid *g, struct rect area) {
+    p->head = waits[0] && area.rows >= STACK_WAITS_ROWS ? 2 : 1;
+    list_fit(&p->list, t ? (int)t->n_frames : 0, area.rows - p->head);
     stack_draw_title(p, t, focused, g, area);
+    if (p->head > 1) {
+        bool dead = t && t->wait.flags & MODEL_WAIT_DEADLOCK;
+        int col = grid_text(g, area, 1, 1, ROLE_MUTED, dead ? "DEADLOCK: waits for " : "waits for ") + 1;
+        grid_text_fit(g, area, 1, col, area.cols - col, dead ? ROLE_STATE_STOP : ROLE_TEXT, GRID_LEFT, waits);
+    }
     if (t && t->n_frames == 0)
-        grid_text(g, area, 1, 1, ROLE_MUTED,
+        grid_text(g, area, p->head, 1, ROLE_MUTED,
                   t->has_python ? "no Python frame right now" : "a native thread: it has no Python stack");
     int func_cols = t ? stack_func_cols(t, area.cols) : 0;
     for (int i = 0; i < p->list.page && p->list.top + i < p->list.count; i++) {
         int depth = p->list.top + i;
-        stack_draw_frame(&t->frames[depth], depth, func_cols, p->scroll, g, area, i + 1);
-        struct rect row = {area.row + i + 1, area.col, 1, area.cols};
+        stack_draw_frame(&t->frames[depth], depth, func_cols, p->scroll, g, area, i + p->head);
+        struct rect row = {area.row + i + p->head, area.col, 1, area.cols};
         if (focused && depth == p->list.selected)
             grid_restyle(g, row, ROLE_SELECTION);
         match_highlight(search, g, row, 0);

@@ -17,15 +17,17 @@ struct stack_pane {
     int n_frames;
     struct list list; /* the selected and the first visible frame */
     int scroll;       /* columns scrolled to the right */
+    int head;         /* rows above the frames, as last drawn */
 };
 
 /* Follow a thread (NULL: none). The selected frame stays the same while inner frames come and
  * go. */
 void stack_follow(struct stack_pane *p, const struct model_thread *t);
 
-/* Draw title and frames. `focused`: it has the focus. */
-void stack_draw(struct stack_pane *p, const struct model_thread *t, const struct match *search, bool focused,
-                struct grid *g, struct rect area);
+/* Draw title, what the thread waits for ("": nothing is known) and frames. `focused`: it has the
+ * focus. */
+void stack_draw(struct stack_pane *p, const struct model_thread *t, const char *waits,
+                const struct match *search, bool focused, struct grid *g, struct rect area);
 
 /* Draw one frame in a row of `area`; function names get `func_cols` columns. */
 void stack_draw_frame(const struct model_frame *f, int depth, int func_cols, int scroll, struct grid *g,

@@ -211,15 +211,22 @@ static void threads_draw(void *state, struct app *app, struct grid *g, struct re
         line.rows = 0;
     }
     s->view.area = table;
+    /* Else the line above the stack has room for it, and the table has none. */
+    bool is_wide = area.cols >= LAYOUT_WIDE_COLS && table.cols >= THREAD_WIDE_COLS;
+    view_set_columns(&s->view, thread_columns, thread_n_columns - !is_wide);
     s->locals_area = locals_take_rect(&s->locals, &stack);
     s->stack_area = stack;
     if (table.rows > 0)
         view_draw(&s->view, g, table, threads_empty_text(s, app));
     for (int i = 0; i < line.rows; i++)
         grid_text(g, line, i, 0, ROLE_BORDER, glyph(g, GLYPH_VLINE));
-    if (stack.rows > 0)
-        stack_draw(&s->stack, threads_shown(s), &s->view.search, s->view.in_pane && !s->locals.focused, g,
-                   stack);
+    if (stack.rows > 0) {
+        char waits[512] = "";
+        if (threads_row(s))
+            thread_put_wait(threads_row(s), false, waits, sizeof waits);
+        stack_draw(&s->stack, threads_shown(s), waits, &s->view.search, s->view.in_pane && !s->locals.focused,
+                   g, stack);
+    }
     bool of_child = threads_child(s) != NULL;
     if (s->locals_area.rows > 0 && s->tasks)
         locals_draw_tasks(&s->locals, &app->data, threads_shown(s), of_child, &s->view.search, g,
@@ -566,8 +573,8 @@ static bool threads_mouse(void *state, struct app *app, const struct input_event
             list_wheel(&s->stack.list, wheel);
         else {
             s->view.in_pane = true;
-            if (e->row > s->stack_area.row)
-                list_select(&s->stack.list, s->stack.list.top + e->row - s->stack_area.row - 1);
+            if (e->row >= s->stack_area.row + s->stack.head)
+                list_select(&s->stack.list, s->stack.list.top + e->row - s->stack_area.row - s->stack.head);
         }
         return true;
     }

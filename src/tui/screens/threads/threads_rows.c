@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/model_text.h"
 #include "base/text.h"
 
 const char *thread_base_name(const char *path) {
@@ -206,6 +207,27 @@ static int thread_compare_file(const void *a, const void *b) {
     return order ? order : (x ? x->line : 0) - (y ? y->line : 0);
 }
 
+void thread_put_wait(const struct thread_row *row, bool brief, char *buf, size_t cap) {
+    struct strbuf text;
+    strbuf_init(&text, cap - 1);
+    model_text_put_wait(&text, row->snapshot, row->thread, brief);
+    snprintf(buf, cap, "%s", strbuf_str(&text));
+    strbuf_fini(&text);
+}
+
+static void thread_cell_wait(const void *row, struct table_cell *c) {
+    const struct model_wait *w = &thread_of(row)->wait;
+    thread_put_wait(row, true, c->text, sizeof c->text);
+    c->role = w->flags & MODEL_WAIT_DEADLOCK ? ROLE_STATE_STOP
+              : w->kind == MODEL_WAIT_GIL    ? ROLE_GIL_WAITING
+                                             : ROLE_MUTED;
+}
+
+static int thread_compare_wait(const void *a, const void *b) {
+    const struct model_wait *x = &thread_of(a)->wait, *y = &thread_of(b)->wait;
+    return x->kind != y->kind ? (int)x->kind - (int)y->kind : text_compare(x->what, y->what);
+}
+
 #define CPU_COLUMN 7
 
 const struct table_column thread_columns[] = {
@@ -279,7 +301,14 @@ const struct table_column thread_columns[] = {
      false,
      thread_cell_func,
      thread_compare_func},
-    {"FILE:LINE", "where in it, now", {14, 4, 4}, GRID_TAIL, false, thread_cell_file, thread_compare_file},
+    {"FILE:LINE", "where in it, now", {14, 4, 3}, GRID_TAIL, false, thread_cell_file, thread_compare_file},
+    {"WAITS FOR",
+     "what it waits for, and in brackets who holds it; in wide windows, and above the stack",
+     {19, 6, 4},
+     GRID_LEFT,
+     false,
+     thread_cell_wait,
+     thread_compare_wait},
     {NULL, NULL, {0, 0, 0}, GRID_LEFT, false, NULL, NULL},
 };
 const int thread_n_columns = (int)(sizeof thread_columns / sizeof thread_columns[0]) - 1;
@@ -340,8 +369,10 @@ void thread_rows_build(struct thread_rows *r, const struct data_shot *shot,
         if (!thread_is_shown(t, NULL, filter))
             continue;
         struct thread_row *row = &r->rows[r->n];
-        *row = (struct thread_row){
-            .thread = t, .age_s = data_stack_age(shot, i), .no_gil = shot->snapshot.gil_enabled == 0};
+        *row = (struct thread_row){.thread = t,
+                                   .snapshot = &shot->snapshot,
+                                   .age_s = data_stack_age(shot, i),
+                                   .no_gil = shot->snapshot.gil_enabled == 0};
         data_gil_share(shot, i, &row->gil_pct, &row->wait_pct);
         r->order[r->n] = &r->rows[r->n];
         r->n++;
@@ -374,6 +405,7 @@ static void thread_rows_add_child(struct thread_rows *r, struct thread_row **fre
             continue;
         struct thread_row *row = (*free_rows)++;
         *row = (struct thread_row){.thread = t,
+                                   .snapshot = &child->shot.snapshot,
                                    .age_s = data_stack_age(&child->shot, i),
                                    .no_gil = child->shot.snapshot.gil_enabled == 0,
                                    .child = child};

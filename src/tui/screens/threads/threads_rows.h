@@ -11,11 +11,12 @@
 /* A thread, with what only a series of snapshots shows. */
 struct thread_row {
     const struct model_thread *thread; /* in the shot */
-    double age_s;                      /* NAN: unknown */
-    double gil_pct, wait_pct;          /* shares of the newest snapshots; NAN: unknown */
-    bool no_gil;                       /* this Python has no GIL */
-    const struct data_child *child;    /* its process; NULL: the target itself */
-    char branch[TARGET_TREE_PREFIX];   /* before its name */
+    const struct model_snapshot *snapshot;
+    double age_s;                    /* NAN: unknown */
+    double gil_pct, wait_pct;        /* shares of the newest snapshots; NAN: unknown */
+    bool no_gil;                     /* this Python has no GIL */
+    const struct data_child *child;  /* its process; NULL: the target itself */
+    char branch[TARGET_TREE_PREFIX]; /* before its name */
 };
 
 /* Which rows are left out. */
@@ -37,6 +38,7 @@ struct thread_rows {
 /* The columns; the table ends with a NULL title. */
 extern const struct table_column thread_columns[];
 extern const int thread_n_columns;
+#define THREAD_WIDE_COLS 84 /* with less there is no room for the last of them */
 
 /* The column that threads are sorted by at first: CPU%. */
 int thread_column_cpu(void);
@@ -68,6 +70,9 @@ bool thread_matches(const struct model_thread *t, const struct match *m);
 
 /* Is it certain that the thread has not run since the last snapshot? */
 bool thread_is_idle(const struct model_thread *t);
+
+/* What it waits for, and who holds that, drawable, in short for the table; "": nothing is known. */
+void thread_put_wait(const struct thread_row *row, bool brief, char *buf, size_t cap);
 
 /* The frame that represents what the thread does; NULL: none. */
 const struct model_frame *thread_top(const struct model_thread *t);

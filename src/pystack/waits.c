@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* waits: see waits.h. */
+#include "pystack/waits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "pystack/loaders.h"
+#include "pystack/waits_internal.h"
+
+#define WAITS_NS_MAX (20 * CLOCK_NS_PER_MS)  /* for all threads of one snapshot, or */
+#define WAITS_NS_EACH (50 * CLOCK_NS_PER_US) /* for each, if they are many */
+#define WAITS_FRAMES_NEAR 24                 /* innermost frames in which a library is recognised */
+
+bool waits_is_late(const struct waits *w) {
+    return w->spent_ns + (clock_mono_ns() - w->entered_ns) > w->most_ns;
+}
+
+/* ---- frames ---- */
+
+bool waits_is_in(const struct model_frame *f, const char *file, const char *func) {
+    if (func) {
+        const char *dot = f->func ? strrchr(f->func, '.') : NULL;
+        if (!f->func || strcmp(dot ? dot + 1 : f->func, func) != 0)
+            return false;
+    }
+    size_t n = f->file ? strlen(f->file) : 0, m = strlen(file);
+    return n >= m && strcmp(f->file + n - m, file) == 0 && (n == m || f->file[n - m - 1] == '/');
+}
+
+/* A collective of torch.distributed: the outermost of the functions of that library in which the
+ * thread is. */
+static void waits_find_collective(struct waits_case *l) {
+    const char *func = NULL;
+    for (size_t i = 0; i < l->n && i < WAITS_FRAMES_NEAR; i++) {
+        const struct model_frame *f = &l->frames[i];
+        if (f->file && strstr(f->file, "/torch/distributed/")) {
+            func = f->func;
+            continue;
+        }
+        if (func)
+            break;
+    }
+    if (!func)
+        return;
+    l->e->kind = MODEL_WAIT_COLLECTIVE;
+    l->e->lock = l->e->ident = l->e->inode = 0;
+    l->e->detail[0] = '\0';
+    snprintf(l->e->what, sizeof l->e->what, "%.60s of torch.distributed", func);
+}
+
+/* ---- DataLoader ---- */
+
+/* The worker from which the next batch is to come. */
+struct waits_due {
+    int64_t batch, worker;
+};
+
+static int waits_match_due(struct pystack_reader *r, uint32_t index, uint64_t key, uint64_t value,
+                           void *arg) {
+    struct waits_due *due = arg;
+    uint64_t number, item, worker;
+    (void)index;
+    if (pystack_read_int(r, key, &number) != 0 || (int64_t)number != due->batch)
+        return 0;
+    if (mem_read_u64(&r->mem, value + (uint64_t)r->off.tuple_items, &item) == 0 &&
+        pystack_read_int(r, item, &worker) == 0 && worker < PYSTACK_LOADER_WORKERS)
+        due->worker = (int64_t)worker;
+    return 1;
+}
+
+static void waits_find_loader(struct waits_case *l) {
+    struct pystack_reader *r = &l->ps->reader;
+    struct pystack_loader *loader;
+    uint64_t info;
+    size_t i = 0;
+    while (i < l->n && i < WAITS_FRAMES_NEAR &&
+           !waits_is_in(&l->frames[i], "torch/utils/data/dataloader.py", "_try_get_data"))
+        i++;
+    if (i >= l->n || i >= WAITS_FRAMES_NEAR)
+        return;
+    uint64_t object = waits_self(l, i);
+    loader = malloc(sizeof *loader);
+    if (loader && object && pystack_read_loader(l->ps, object, loader) == 0 && loader->processes) {
+        struct waits_due due = {.batch = loader->received, .worker = -1};
+        if (loader->received >= 0 && pystack_attr_find(r, object, "_task_info", NULL, &info) == 0)
+            pystack_dict_each(r, info, waits_match_due, &due);
+        l->e->kind = MODEL_WAIT_LOADER;
+        l->e->lock = l->e->ident = l->e->pid = l->e->inode = 0;
+        l->e->detail[0] = '\0';
+        if (due.worker >= 0 && (size_t)due.worker < loader->n && loader->worker[due.worker].pid > 0) {
+            snprintf(l->e->what, sizeof l->e->what, "batch %lld of its DataLoader, from worker %lld",
+                     (long long)due.batch, (long long)due.worker);
+            waits_put_child(l, loader->worker[due.worker].pid, NULL);
+        } else {
+            snprintf(l->e->what, sizeof l->e->what, "a batch of its DataLoader");
+        }
+    }
+    free(loader);
+}
+
+/* ---- asyncio ---- */
+
+static void waits_find_loop(struct waits_case *l) {
+    for (size_t i = 0; i < l->n && i < 6; i++)
+        if (waits_is_in(&l->frames[i], "asyncio/base_events.py", "_run_once")) {
+            l->e->kind = MODEL_WAIT_LOOP;
+            l->e->pid = l->e->inode = 0;
+            l->e->detail[0] = '\0';
+            snprintf(l->e->what, sizeof l->e->what, "events of its asyncio loop");
+            return;
+        }
+}
+
+/* subprocess and multiprocessing ask again and again, or wait for a pipe that closes: the frames know
+ * whom they wait for. */
+static void waits_find_children(struct waits_case *l) {
+    uint64_t pid, at;
+    for (size_t i = 0; i < l->n && i < 4; i++) {
+        if (!waits_is_in(&l->frames[i], "subprocess.py", "_wait") &&
+            !waits_is_in(&l->frames[i], "multiprocessing/popen_fork.py", "wait"))
+            continue;
+        uint64_t object = waits_self(l, i);
+        if (object && pystack_attr_find(&l->ps->reader, object, "pid", NULL, &at) == 0 &&
+            pystack_read_int(&l->ps->reader, at, &pid) == 0 && pid <= INT32_MAX)
+            waits_put_child(l, (int64_t)pid, "child process");
+        return;
+    }
+}
+
+/* ---- one thread ---- */
+
+static void waits_find_kind(struct waits_case *l) {
+    struct waits_entry *e = l->e;
+    if (e->state == 'T' || e->state == 't') {
+        e->kind = MODEL_WAIT_STOPPED;
+        snprintf(e->what, sizeof e->what, "%s",
+                 e->state == 'T' ? "a signal to continue (it is stopped)" : "a debugger that has stopped it");
+        return;
+    }
+    if (e->gil == MODEL_GIL_WAITING) {
+        e->kind = MODEL_WAIT_GIL;
+        snprintf(e->what, sizeof e->what, "the GIL");
+        return;
+    }
+    int rc = procfs_read_syscall(l->ps->pid, e->tid, &l->call);
+    if (rc == 1 && e->state == 'D') {
+        e->kind = MODEL_WAIT_FILE;
+        snprintf(e->what, sizeof e->what, "a page of memory, from disk or swap");
+    }
+    if (rc != 0)
+        return;
+    if (l->call.nr == SYS_futex)
+        waits_find_futex(l);
+    else
+        waits_find_call(l);
+    waits_find_loop(l);
+    waits_find_children(l);
+    waits_find_collective(l);
+    waits_find_loader(l);
+}
+
+/* True if an answer like this stays true as long as the thread does not move. */
+static bool waits_lasts(const struct waits_entry *e) {
+    return e->known && e->kind != MODEL_WAIT_CHILD && e->kind != MODEL_WAIT_LOADER &&
+           e->kind != MODEL_WAIT_QUEUE;
+}
+
+static const struct waits_entry *waits_find_before(const struct waits *w, pid_t tid) {
+    size_t low = 0, high = w->n_before;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (w->before[middle].tid < tid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < w->n_before && w->before[low].tid == tid ? &w->before[low] : NULL;
+}
+
+static void waits_compute(struct pystack *ps, struct waits_entry *e, const struct model_thread *t) {
+    struct waits_case l = {.ps = ps, .w = ps->waits, .e = e, .t = t, .places = ps->places};
+    struct procfs_stat st;
+    l.frames = t->frames;
+    l.n = t->n_frames;
+    /* native frames stand before those that the walk has found */
+    for (; l.n && l.frames->kind == MODEL_FRAME_NATIVE; l.n--)
+        l.frames++;
+    waits_find_kind(&l);
+    /* It counts only if the thread has not moved meanwhile. */
+    e->known = procfs_read_stat(ps->pid, e->tid, &st) == 0 && st.state == e->state &&
+               pystack_thread_cpu(ps, e->tid, &st) == e->cpu_ns;
+}
+
+void pystack_waits_add(struct pystack *ps, const struct pystack_clock *clock, uint64_t tstate, bool same,
+                       size_t index, struct model_snapshot *out) {
+    struct waits *w = ps->waits;
+    struct model_thread *t = &out->threads[index];
+    if (!w || !t->has_python || w->n == w->cap || !ps->reader.off.type_name)
+        return;
+    struct waits_entry *e = &w->now[w->n++];
+    const struct waits_entry *before = waits_find_before(w, clock->tid);
+    same = same && before && before->started == clock->started && before->cpu_ns == clock->cpu_ns &&
+           before->tstate == tstate && before->state == t->state && before->gil == t->gil;
+    *e = same ? *before : (struct waits_entry){.tid = clock->tid};
+    if (same && waits_lasts(before)) {
+        e->index = index;
+        return;
+    }
+    *e = (struct waits_entry){.tid = clock->tid,
+                              .state = t->state,
+                              .gil = t->gil,
+                              .started = clock->started,
+                              .cpu_ns = clock->cpu_ns,
+                              .tstate = tstate,
+                              .index = index};
+    if (t->state == 'R' || t->torn || t->gil == MODEL_GIL_HOLDING)
+        return;
+    w->entered_ns = clock_mono_ns();
+    if (waits_is_late(w)) {
+        w->left_out++;
+        return;
+    }
+    waits_compute(ps, e, t);
+    w->spent_ns += clock_mono_ns() - w->entered_ns;
+    e->since_ns = same && before->known && before->kind == e->kind ? before->since_ns : w->now_ns;
+    if (same) {
+        e->looked = before->looked;
+        e->set = before->set;
+        e->n_claims = before->n_claims;
+        memcpy(e->claims, before->claims, sizeof e->claims);
+    }
+}
+
+/* ---- the snapshot ---- */
+
+void pystack_waits_begin(struct pystack *ps, size_t n) {
+    if (!ps->waits)
+        ps->waits = calloc(1, sizeof *ps->waits);
+    struct waits *w = ps->waits;
+    if (!w)
+        return;
+    w->now_ns = clock_mono_ns();
+    w->most_ns = n * WAITS_NS_EACH > WAITS_NS_MAX ? n * WAITS_NS_EACH : WAITS_NS_MAX;
+    w->spent_ns = 0;
+    w->n = w->left_out = w->n_wanted = 0;
+    memset(w->labels, 0, sizeof w->labels);
+    values_begin(&w->values, &ps->reader, -1);
+    if (n <= w->cap)
+        return;
+    struct waits_entry *now = realloc(w->now, n * sizeof *now);
+    w->now = now ? now : w->now;
+    struct waits_entry *before = realloc(w->before, n * sizeof *before);
+    w->before = before ? before : w->before;
+    if (now && before)
+        w->cap = n;
+}
+
+static int waits_compare(const void *a, const void *b) {
+    pid_t x = ((const struct waits_entry *)a)->tid, y = ((const struct waits_entry *)b)->tid;
+    return (x > y) - (x < y);
+}
+
+static void waits_put(struct waits *w, const struct waits_entry *e, struct model_snapshot *out) {
+    struct model_wait *wait = &out->threads[e->index].wait;
+    if (!e->known || e->kind == MODEL_WAIT_UNKNOWN)
+        return;
+    wait->kind = e->kind;
+    wait->flags |= e->flags;
+    wait->pid = e->pid;
+    wait->what = arena_strdup(&out->arena, e->what[0] ? e->what : NULL);
+    wait->detail = arena_strdup(&out->arena, e->detail[0] ? e->detail : NULL);
+    wait->for_us = e->since_ns && w->now_ns > e->since_ns ? (w->now_ns - e->since_ns) / CLOCK_NS_PER_US : 0;
+    if (e->deadline_ns > w->now_ns)
+        wait->left_us = (e->deadline_ns - w->now_ns) / CLOCK_NS_PER_US;
+}
+
+void pystack_waits_end(struct pystack *ps, const struct pystack_thread *threads, size_t n,
+                       struct model_snapshot *out) {
+    struct waits *w = ps->waits;
+    if (!w)
+        return;
+    w->entered_ns = clock_mono_ns();
+    waits_find_sockets(ps);
+    for (size_t i = 0; i < w->n; i++)
+        waits_put(w, &w->now[i], out);
+    waits_find_holders(ps, threads, n, out);
+    if (w->left_out && !out->note) {
+        char note[96];
+        snprintf(note, sizeof note, "what %zu threads wait for was left out: it took too long", w->left_out);
+        out->note = arena_strdup(&out->arena, note);
+    }
+    struct waits_entry *swap = w->before;
+    w->before = w->now;
+    w->now = swap;
+    w->n_before = w->n;
+    qsort(w->before, w->n_before, sizeof *w->before, waits_compare);
+}
+
+void pystack_waits_fini(struct pystack *ps) {
+    if (!ps->waits)
+        return;
+    free(ps->waits->now);
+    free(ps->waits->before);
+    free(ps->waits);
+}

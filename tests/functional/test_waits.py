@@ -1,0 +1,435 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What waiting threads wait for: by the agent and from outside, in jobs that know it."""
+
+import os
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from agent_job import job  # noqa: F401
+
+MINORS = ["3.9", "3.11", "3.12", "3.13"]
+
+HEAD = """
+import os, queue, socket, subprocess, sys, threading, time
+
+def start(function, *args, name=None):
+    thread = threading.Thread(target=function, args=args, name=name or function.__name__, daemon=True)
+    thread.start()
+    return thread
+
+def ready():
+    os.write(int(os.environ["READY_FD"]), b"ready\\n")
+    time.sleep(3600)
+"""
+
+# A thread for each kind; its name is the test's key.
+KINDS = HEAD + """
+class Cache:
+    def __init__(self):
+        self.lock = threading.Lock()
+
+cache, again, made = Cache(), threading.RLock(), threading.Condition()
+done, few, jobs, results = threading.Event(), threading.Semaphore(0), queue.Queue(), queue.Queue(2)
+meeting = threading.Barrier(3)
+taken = threading.Event()
+
+def holder():
+    with cache.lock:
+        with again:
+            taken.set()
+            while True:
+                time.sleep(0.05)
+
+def lock(cache):
+    with cache.lock:
+        pass
+
+def lock_acquire():
+    cache.lock.acquire()
+
+def lock_timeout():
+    cache.lock.acquire(timeout=3000)
+
+def rlock():
+    with again:
+        pass
+
+def condition():
+    with made:
+        made.wait()
+
+def event():
+    done.wait()
+
+def semaphore():
+    few.acquire()
+
+def barrier():
+    meeting.wait()
+
+def get():
+    jobs.get()
+
+def put():
+    for i in range(3):
+        results.put(i)
+
+def join(thread):
+    thread.join()
+
+def sleep():
+    time.sleep(3600)
+
+held = start(holder)
+taken.wait()
+for function in lock_acquire, lock_timeout, rlock, condition, event, semaphore, barrier, get, put, sleep:
+    start(function)
+start(lock, cache)
+start(join, held)
+ready()
+"""
+
+# What a thread says, and the thread that it names.
+SAYS = {
+    "lock": ("lock", "Lock cache.lock", "holder", "likely"),
+    "lock_acquire": ("lock", "Lock cache.lock", "holder", "likely"),
+    "lock_timeout": ("lock", "Lock cache.lock", "holder", "likely"),
+    "rlock": ("rlock", "RLock again", "holder", "sure"),
+    "condition": ("condition", "Condition made", None, None),
+    "event": ("event", "Event done", None, None),
+    "semaphore": ("semaphore", "Semaphore few", None, None),
+    "barrier": ("barrier", "Barrier meeting, 1 of 3 are there", None, None),
+    "get": ("queue", "Queue jobs, empty", None, None),
+    "put": ("queue", "Queue results, full (2)", None, None),
+    "join": ("thread", "the end of thread holder", "holder", "sure"),
+    "sleep": ("sleep", "sleep", None, None),
+}
+
+
+def dump(probing, pid, *options):
+    document = probing(str(pid), "dump", "--json", *options).ok().json()
+    return {t["name"]: t for t in document["threads"] if t["name"]}
+
+
+def waits(probing, pid, *options):
+    return {name: t["waits_for"] for name, t in dump(probing, pid, *options).items()}
+
+
+@pytest.mark.parametrize("how", ["agent", "outside"])
+@pytest.mark.parametrize("minor", MINORS)
+def test_kinds(target, probing, python_for, wait_until, minor, how):
+    j = target(KINDS, python=python_for(minor))
+    options = ["--no-inject"] if how == "outside" else []
+    threads = wait_until(lambda: (lambda d: d if all(n in d and d[n]["waits_for"] for n in SAYS) else None)(
+        dump(probing, j.pid, *options)), what="all threads to wait")
+    tids = {name: t["tid"] for name, t in threads.items()}
+    for name, (kind, what, holder, sure) in SAYS.items():
+        said = threads[name]["waits_for"]
+        assert said["kind"] == kind and (said["what"] == what or name == "sleep"), (name, said)
+        assert said["tid"] == (tids[holder] if holder else None) and said["holder"] == sure, (name, said)
+        assert not said["deadlock"]
+        assert said["gives_up"] == (name in ("lock_timeout", "sleep")), (name, said)
+    assert 2000 < threads["lock_timeout"]["waits_for"]["left_s"] <= 3000
+    if minor not in ("3.9",):  # before 3.11 time.sleep has no absolute end
+        assert 3000 < threads["sleep"]["waits_for"]["left_s"] <= 3600
+
+
+DEADLOCKS = {
+    "locks": ("Lock", "Lock", """
+def one():
+    with first:
+        here.wait()
+        with second:
+            pass
+
+def two():
+    with second:
+        here.wait()
+        with first:
+            pass
+"""),
+    "mixed": ("RLock", "Lock", """
+def one():
+    with first:
+        here.wait()
+        with second:
+            pass
+
+def two():
+    with second:
+        here.wait()
+        with first:
+            pass
+"""),
+    "twice": ("Lock", "Lock", """
+def one():
+    with first:
+        here.wait()
+        inner()
+
+def inner():
+    with first:
+        pass
+
+def two():
+    here.wait()
+    with first:
+        pass
+"""),
+}
+
+
+@pytest.mark.parametrize("how", ["agent", "outside"])
+@pytest.mark.parametrize("kind", DEADLOCKS)
+@pytest.mark.parametrize("minor", MINORS)
+def test_deadlock(target, probing, python_for, wait_until, minor, kind, how):
+    first, second, functions = DEADLOCKS[kind]
+    source = HEAD + f"first, second, here = threading.{first}(), threading.{second}(), threading.Barrier(2)\n" + functions
+    j = target(source + "start(one)\nstart(two)\nready()\n", python=python_for(minor))
+    options = ["--no-inject"] if how == "outside" else []
+
+    def said():
+        d = dump(probing, j.pid, *options)
+        return d if d["one"]["waits_for"] and d["one"]["waits_for"]["deadlock"] else None
+    threads = wait_until(said, what="the deadlock to be said")
+    one, two = threads["one"]["waits_for"], threads["two"]["waits_for"]
+    if kind == "twice":
+        assert one["tid"] == threads["one"]["tid"] and not two["deadlock"]
+        assert two["tid"] == threads["one"]["tid"]
+    else:
+        assert one["tid"] == threads["two"]["tid"] and two["tid"] == threads["one"]["tid"] and two["deadlock"]
+        assert one["what"] == f"{second} second" and two["what"] == f"{first} first"
+    text = probing(str(j.pid), "dump", *options).ok().stdout
+    assert "    DEADLOCK: waits for Lock" in text
+    rows = probing(str(j.pid), "query", "SELECT name, waits_for, waits_kind, waits_tid, deadlock FROM python.threads "
+                   "WHERE deadlock", "--format", "json").ok().json()["rows"]
+    assert {r["name"] for r in rows} == ({"one"} if kind == "twice" else {"one", "two"})
+
+
+# Locks that are taken again and again, a queue, a condition: never a deadlock, and never a thread that holds what it waits for.
+HEALTHY = HEAD + """
+one, two, made, jobs = threading.Lock(), threading.RLock(), threading.Condition(), queue.Queue(4)
+
+def both():
+    while True:
+        with one:
+            with two:
+                time.sleep(0.001)
+
+def produce():
+    while True:
+        jobs.put(1)
+
+def consume():
+    while True:
+        jobs.get()
+        with one:
+            pass
+
+def wake():
+    while True:
+        with made:
+            made.notify_all()
+        time.sleep(0.0005)
+
+def woken():
+    while True:
+        with made:
+            made.wait()
+            time.sleep(0.0005)
+
+for function in both, both, produce, consume, consume, wake, woken, woken, woken:
+    start(function)
+ready()
+"""
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_healthy_jobs_are_not_accused(target, probing, python_for, minor):
+    j = target(HEALTHY, python=python_for(minor))
+    for options in ([], ["--no-inject"]):
+        for _ in range(25):
+            document = probing(str(j.pid), "dump", "--json", *options).ok().json()
+            for t in document["threads"]:
+                said = t["waits_for"]
+                assert not said or (not said["deadlock"] and said["tid"] != t["tid"]), t
+
+
+FILES = HEAD + """
+quiet = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+listener = socket.create_server(("127.0.0.1", 0))
+own = os.pipe()
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"], stdout=subprocess.PIPE)
+stopped = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+
+def peer():
+    quiet.recv(100)
+
+def accept():
+    listener.accept()
+
+def pipe():
+    child.stdout.read()
+
+def nobody():
+    os.read(own[0], 1)
+
+def child_wait():
+    stopped.wait()
+
+def fifo():
+    os.read(0, 1)
+
+for function in peer, accept, pipe, nobody, child_wait:
+    start(function)
+print(child.pid, stopped.pid, listener.getsockname()[1], flush=True)
+os.write(int(os.environ["READY_FD"]), f"{child.pid} {stopped.pid} {listener.getsockname()[1]}\\n".encode())
+time.sleep(3600)
+"""
+
+
+@pytest.mark.parametrize("how", ["agent", "outside"])
+@pytest.mark.parametrize("minor", ["3.9", "3.11", "3.13"])
+def test_files(target, probing, python_for, wait_until, minor, how):
+    options = ["--no-inject"] if how == "outside" else []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        j = target(FILES, str(port), python=python_for(minor))
+        connection, _ = server.accept()
+        child, stopped, listens = map(int, j.ready.split())
+        names = "peer", "accept", "pipe", "nobody", "child_wait"
+        try:
+            os.kill(stopped, signal.SIGSTOP)
+            said = wait_until(lambda: (lambda d: d if all(d.get(n) for n in names) else None)(
+                waits(probing, j.pid, *options)), what="all threads to wait")
+            assert said["peer"]["kind"] == "socket" and f"peer 127.0.0.1:{port}, established" in said["peer"]["detail"]
+            assert "0 bytes to read" in said["peer"]["detail"]
+            assert said["accept"]["kind"] == "socket" and f"127.0.0.1:{listens}" in said["accept"]["detail"]
+            assert said["pipe"]["kind"] == "pipe" and said["pipe"]["pid"] == child
+            assert said["nobody"]["detail"] == "only this process has the other end"
+            assert said["child_wait"]["kind"] == "child" and said["child_wait"]["pid"] == stopped
+            assert "is stopped" in said["child_wait"]["detail"]
+            os.kill(stopped, signal.SIGCONT)
+            wait_until(lambda: "sleeps" in waits(probing, j.pid, *options)["child_wait"]["detail"],
+                       what="the child to sleep on")
+        finally:
+            connection.close()
+            for pid in child, stopped:
+                os.kill(pid, signal.SIGKILL)
+
+
+LOOP = HEAD + """
+import asyncio, concurrent.futures
+
+async def idle():
+    os.write(int(os.environ["READY_FD"]), b"ready\\n")
+    await asyncio.Event().wait()
+
+pool = concurrent.futures.ThreadPoolExecutor(2, "pool")
+started = threading.Barrier(3)
+for _ in range(2):
+    pool.submit(started.wait)
+started.wait()
+future = concurrent.futures.Future()
+start(lambda: future.result(), name="future")
+asyncio.run(idle())
+"""
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_loops_and_pools(target, probing, python_for, wait_until, minor):
+    j = target(LOOP, python=python_for(minor))
+    names = "MainThread", "pool_0", "pool_1", "future"
+    said = wait_until(lambda: (lambda d: d if all(d.get(n) for n in names) else None)(waits(probing, j.pid)),
+                      what="all threads to wait")
+    assert said["MainThread"]["what"] == "events of its asyncio loop"
+    assert said["pool_0"]["what"] == "work for its executor" and said["pool_1"]["kind"] == "queue"
+    assert said["future"]["kind"] == "future" and said["future"]["what"].startswith("Future")
+
+
+FILE_LOCK = HEAD + """
+import fcntl
+file = open(sys.argv[1], "w")
+start(lambda: fcntl.flock(file, fcntl.LOCK_EX), name="flock")
+ready()
+"""
+
+
+def test_file_locks_have_their_owner(target, probing, wait_until, tmp_path):
+    path = tmp_path / "lock"
+    owner = subprocess.Popen(["flock", path, "sleep", "3600"])
+    try:
+        wait_until(lambda: path.exists() and any(str(path.stat().st_ino) in line for line in open("/proc/locks")),
+                   what="the lock")
+        j = target(FILE_LOCK, str(path))
+        said = wait_until(lambda: waits(probing, j.pid).get("flock"), what="the thread to wait")
+        assert said["kind"] == "file lock" and str(path) in said["detail"] and said["pid"] > 0
+    finally:
+        owner.kill()
+        owner.wait()
+
+
+MANY = HEAD + """
+gate = threading.Lock()
+
+def worker():
+    with gate:
+        pass
+
+gate.acquire()
+threading.stack_size(65536)
+for i in range(1500):
+    start(worker)
+ready()
+"""
+
+
+def test_thousands_of_threads_are_bounded(target, probing, wait_until):
+    j = target(MANY, timeout=60)
+
+    def all_said():
+        d = probing(str(j.pid), "dump", "--json", timeout=60).ok().json()
+        waiting = [t for t in d["threads"] if t["waits_for"] and t["waits_for"]["kind"] == "lock"]
+        return len(waiting) >= 1500
+    wait_until(all_said, timeout=30, what="every thread's lock")
+    document = probing(str(j.pid), "dump", "--json", timeout=60).ok().json()
+    assert document["cost_us"] < 2000000
+
+
+VERDICT = HEAD + """
+first, second, here = threading.Lock(), threading.Lock(), threading.Barrier(2)
+
+def one():
+    with first:
+        here.wait()
+        with second:
+            pass
+
+def two():
+    with second:
+        here.wait()
+        with first:
+            pass
+
+threads = [start(one), start(two)]
+os.write(int(os.environ["READY_FD"]), b"ready\\n")
+for t in threads:
+    t.join()
+"""
+
+
+def test_a_deadlock_is_the_verdict(target, probing, wait_until):
+    j = target(VERDICT)
+    lines = VERDICT.splitlines()
+    where = [lines.index("        with second:") + 1, lines.index("        with first:") + 1]
+
+    def said():
+        verdicts = probing(str(j.pid), "verdict", "--json").ok().json()["verdicts"]
+        return next((v for v in verdicts if v["code"] == "DEADLOCK"), None)
+    verdict = wait_until(said, timeout=15, what="the verdict")
+    assert verdict["level"] == "bad"
+    for word in ("one (", "two (", f":{where[0]})", f":{where[1]})", "Lock first", "Lock second"):
+        assert word in verdict["text"], verdict
