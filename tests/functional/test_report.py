@@ -229,6 +229,33 @@ def test_a_training_job_alive_recorded_and_dead(training_job, tmp_path):  # noqa
     assert first == again
 
 
+KEEPS = '''
+import os, time
+kept = []
+
+def keep():
+    kept.append(bytearray(4 << 20))
+
+os.write(int(os.environ["READY_FD"]), b"ready\\n")
+while True:
+    time.sleep(0.05)
+    if len(kept) < 100:
+        keep()
+'''
+
+
+@pytest.mark.timeout(120)
+def test_who_allocated(target, probing, ptrace):
+    """Where allocations are traced."""
+    job = target(KEEPS, name="keeps_job.py")
+    probing(job.pid, "memory", "--trace", "--seconds", "4s", timeout=60).ok()
+    document = probing(job.pid, "report", "--duration", "0.2", "--json").ok().json()
+    most = document["allocations"][0]
+    assert most["function_name"] == "keep" and most["file"].endswith("keeps_job.py") and most["lineno"] == 6 and most["live_mb"] > 20, most
+    _, text = check_page(probing(job.pid, "report", "--duration", "0.2", "-o", "-").ok().stdout)
+    assert "Memory by the line that allocated it" in text
+
+
 @pytest.mark.timeout(200)
 def test_a_recording_that_lies(job, probing, tmp_path, wait_until):
     """Every text of every table is markup, every number is none that fits."""

@@ -53,6 +53,14 @@ static const struct {
                        "gpu_allocated_mb, round(max(gpu_reserved_mb), 1) AS gpu_reserved_mb, max(gc_objects) "
                        "AS gc_objects FROM python.memory, r GROUP BY CAST(300 * (timestamp - a) / span AS "
                        "INTEGER) ORDER BY 1"},
+    /* a row of each stack and second: what is live is said by the newest of a stack */
+    [REPORT_ALLOCATIONS] =
+        {"allocations", "Memory by the line that allocated it", "allocations were not traced",
+         "SELECT function_name, file, lineno, domain, round(sum(live) / 1048576.0, 2) AS "
+         "live_mb, round(sum(allocated) / 1048576.0, 2) AS allocated_mb FROM (SELECT "
+         "function_name, file, lineno, domain, sum(allocated_bytes) AS allocated, "
+         "live_bytes AS live, max(timestamp) FROM memory_allocations GROUP BY stack_id, "
+         "domain) GROUP BY 1, 2, 3, 4 ORDER BY sum(live) DESC, sum(allocated) DESC LIMIT 20"},
     [REPORT_LOADERS] = {"loaders", "Data loaders", "no DataLoader was seen",
                         "SELECT dataset, workers, prefetch, outstanding, ready, sent, received, "
                         "round(wait_ms, 3) AS wait_ms, batches AS batches_per_s, max(timestamp) AS seen_at "

@@ -443,6 +443,8 @@ int report_put_html(const struct report *r, struct strbuf *out) {
         return -1;
     html_put_stacks(r, out);
     html_put_memory(r, out);
+    if (r->tables[REPORT_ALLOCATIONS] && r->tables[REPORT_ALLOCATIONS]->n_rows)
+        html_put_table(r, out, REPORT_ALLOCATIONS);
     html_put_table(r, out, REPORT_LOADERS);
     if (r->tables[REPORT_WORKERS] && r->tables[REPORT_WORKERS]->n_rows)
         html_put_table(r, out, REPORT_WORKERS);
