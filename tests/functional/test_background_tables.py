@@ -16,7 +16,7 @@ from conftest import wait_until
 
 ALWAYS = {"PROBING_SAMPLE_RATE": "20", "PROBING_MAX_MEMORY": "2MB"}
 KEPT = {"python.samples", "python.stacks", "python.frames", "python.memory", "python.gc", "system.process_history",
-        "system.threads_history", "probing.status", "probing.facts", "python.steps", "profiling_data", "python.variables", "python.loaders",
+        "system.threads_history", "probing.status", "probing.facts", "python.steps", "profiling_data", "python.variables", "python.loaders", "memory_allocations",
         "python.torch_trace", "python.nonfinite", "probing.events"}
 
 
@@ -216,10 +216,9 @@ def test_a_small_shared_memory(job, data_dir, tmp_path):  # noqa: F811
             folder = begun(j, str(point))
             taken = sum(os.stat(os.path.join(folder, name)).st_size for name in os.listdir(folder))
             assert taken <= 2 << 20
-            with open(point / "fill", "wb") as f, pytest.raises(OSError):
+            with open(point / "fill", "wb", buffering=0) as f, pytest.raises(OSError):
                 while True:
                     f.write(b"x" * 65536)
-                    f.flush()
             rows = ring_file.Ring(os.path.join(folder, "python.samples.ring")).rows[-1]["timestamp"]
             wait_until(lambda: ring_file.read(folder, "python.samples")[-1]["timestamp"] > rows + 1, 30, "new rows")
             assert not any(client.call("status")["tables"]["lost"])
