@@ -32,7 +32,7 @@ struct alloc_samples_entry {
 };
 
 uint32_t alloc_samples_on;
-uint16_t alloc_samples_filter[1 << ALLOC_SAMPLES_FILTER_BITS] __attribute__((aligned(ALLOC_SAMPLES_PAGE)));
+uint8_t alloc_samples_filter[1 << ALLOC_SAMPLES_FILTER_BITS] __attribute__((aligned(ALLOC_SAMPLES_PAGE)));
 struct alloc_thread alloc_samples_threads[ALLOC_SAMPLES_THREADS] __attribute__((aligned(ALLOC_SAMPLES_PAGE)));
 static struct alloc_samples_entry alloc_samples_live[ALLOC_SAMPLES_BUCKETS][ALLOC_SAMPLES_WAYS]
     __attribute__((aligned(ALLOC_SAMPLES_PAGE)));
@@ -84,7 +84,7 @@ struct alloc_thread *alloc_samples_join(uint64_t self) {
 
 /* ---- live samples ---- */
 
-static uint16_t *alloc_samples_filter_of(const void *block) {
+static uint8_t *alloc_samples_filter_of(const void *block) {
     return &alloc_samples_filter[alloc_samples_hash(block) >> (64 - ALLOC_SAMPLES_FILTER_BITS)];
 }
 
@@ -265,12 +265,13 @@ void alloc_samples_take(struct alloc_thread *t, const void *block, size_t size, 
     int error = errno;
     __atomic_fetch_add(&alloc_samples_inside, 1, __ATOMIC_ACQUIRE);
     if (__atomic_load_n(&alloc_samples_on, __ATOMIC_ACQUIRE)) {
-        uint64_t begin_ns = clock_mono_ns();
+        /* not the time for which others had its CPU meanwhile */
+        uint64_t begin_ns = clock_self_cpu_ns();
         struct alloc_record r = {.size = size,
                                  .mean = t->mean,
                                  .serial = __atomic_add_fetch(&alloc_samples_serial, 1, __ATOMIC_RELAXED),
                                  .caller = (uint64_t)(uintptr_t)caller,
-                                 .taken_ns = begin_ns,
+                                 .taken_ns = clock_mono_ns(),
                                  .domain = (uint8_t)domain};
         struct alloc_samples_scratch *s = alloc_samples_claim(t);
         alloc_samples_draw(t);
@@ -287,7 +288,7 @@ void alloc_samples_take(struct alloc_thread *t, const void *block, size_t size, 
         if (s)
             __atomic_store_n(&s->busy, 0, __ATOMIC_RELEASE);
         alloc_samples_count(&alloc_samples_stats.samples, 1);
-        alloc_samples_count(&alloc_samples_stats.spent_ns, clock_mono_ns() - begin_ns);
+        alloc_samples_count(&alloc_samples_stats.spent_ns, clock_self_cpu_ns() - begin_ns);
     }
     __atomic_fetch_sub(&alloc_samples_inside, 1, __ATOMIC_RELEASE);
     errno = error;
