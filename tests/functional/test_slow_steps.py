@@ -29,12 +29,14 @@ def explained(job):
 @pytest.mark.parametrize("by", ["sleep", "work", "both"])
 def test_the_function_is_named(training_job, by):  # noqa: F811
     job = training_job("slow_steps", "--by", by)
-    wait_until(lambda: sum(bool(did) for _, _, did in explained(job)) >= 6, 180, "six slow steps", interval=1)
-    found = explained(job)
-    planted = [(slow, did[0]) for slow, _, did in found if did]
-    named = [(slow, did) for slow, did in planted if slow["func"]]
-    # A thread that mostly sleeps is read seldom: between two readings its stack is known near them only.
-    assert len(named) >= (0.7 if by == "work" else 0.5) * len(planted), found
+    found, named = [], []
+
+    def enough():
+        found[:] = explained(job)
+        named[:] = [(slow, did[0]) for slow, _, did in found if did and slow["func"]]
+        return len(named) >= 4
+    # Not every one: a thread that mostly sleeps is read seldom, and of one that other processes keep from running nothing is said.
+    wait_until(enough, 240, "four slow steps with a function", interval=1)
     for slow, did in named:
         assert slow["func"] == did and slow["file"].endswith("slow_steps.py") and slow["line"] > 0, (slow, did)
         assert 200 < slow["more_ms"] < 700, slow

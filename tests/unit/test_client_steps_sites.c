@@ -24,6 +24,7 @@ struct job {
     double times[SAMPLES];
     int64_t ids[SAMPLES];
     bool waits[SAMPLES];
+    double cpu_wait[SAMPLES]; /* a reading of that instead, if it is not 0 */
     size_t n_steps, n_samples;
     double now;
     struct result *stacks;
@@ -86,12 +87,16 @@ static void put_usual(struct job *j, int n) {
 
 /* Sites of all steps; the newest is the first. */
 static void find(struct job *j) {
-    static const char *const columns[] = {"timestamp", "stack_id", "waits"};
+    static const char *const columns[] = {"timestamp", "stack_id", "waits", "cpu_wait_s"};
     struct steps_span newest[STEPS];
-    struct result *r = named(columns, 3);
+    struct result *r = named(columns, 4);
     for (size_t i = j->n_samples; i-- > 0;) {
         assert_int_equal(result_add_row(r), 0);
         result_put_real(r, 0, j->times[i]);
+        if (j->cpu_wait[i] > 0) {
+            result_put_real(r, 3, j->cpu_wait[i]);
+            continue;
+        }
         result_put_int(r, 1, j->ids[i]);
         result_put_int(r, 2, j->waits[i]);
     }
@@ -194,6 +199,32 @@ static void test_the_gil(void **state) {
     end(&j);
 }
 
+static void put_reading(struct job *j, double waited_s) {
+    j->times[j->n_samples] = j->now;
+    j->cpu_wait[j->n_samples++] = waited_s;
+}
+
+/* A thread that other processes keep from running stands somewhere: nothing is said of that place. */
+static void test_it_was_kept_from_running(void **state) {
+    struct job j;
+    (void)state;
+    begin(&j);
+    put_usual(&j, 20);
+    put_reading(&j, 1.0);
+    put_step(&j, 400, (const int[]){5, 5, 5, 5, 0});
+    put_reading(&j, 1.25); /* for 250 of 300 ms */
+    put_usual(&j, 5);
+    put_reading(&j, 1.26);
+    put_step(&j, 400, (const int[]){5, 5, 5, 5, 0});
+    put_reading(&j, 1.30);
+    put_step(&j, 400, (const int[]){5, 5, 5, 5, 0}); /* not known yet */
+    find(&j);
+    assert_site(&j.sites[0], "save", 88, 300);
+    assert_site(&j.sites[1], "save", 88, 300);
+    assert_null(j.sites[7].func);
+    end(&j);
+}
+
 /* Circles, stacks without end, callers that are missing, lines that are none. */
 static void test_stacks_that_lie(void **state) {
     struct job j;
@@ -234,9 +265,9 @@ static void test_stacks_that_lie(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_function_and_its_line), cmocka_unit_test(test_nobody_is_accused_by_chance),
-        cmocka_unit_test(test_slow_steps_together),     cmocka_unit_test(test_the_gil),
-        cmocka_unit_test(test_stacks_that_lie),
+        cmocka_unit_test(test_a_function_and_its_line),  cmocka_unit_test(test_nobody_is_accused_by_chance),
+        cmocka_unit_test(test_slow_steps_together),      cmocka_unit_test(test_the_gil),
+        cmocka_unit_test(test_it_was_kept_from_running), cmocka_unit_test(test_stacks_that_lie),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

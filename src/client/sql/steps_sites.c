@@ -31,10 +31,11 @@
 
 int steps_sites_ask_samples(char *buf, size_t cap, double seconds) {
     int n = snprintf(buf, cap,
-                     "SELECT timestamp, stack_id, gil = 'waiting' AS waits, gc FROM python.samples WHERE "
-                     "timestamp > now() - %.0f AND torn IS NOT 1 AND " SITES_THREAD
-                     " ORDER BY timestamp DESC LIMIT %d",
-                     seconds, SITES_SAMPLES);
+                     "SELECT timestamp, stack_id, gil = 'waiting' AS waits, gc, NULL AS cpu_wait_s FROM "
+                     "python.samples WHERE timestamp > now() - %.0f AND torn IS NOT 1 AND " SITES_THREAD
+                     " UNION ALL SELECT timestamp, NULL, NULL, NULL, cpu_wait_s FROM system.threads_history "
+                     "WHERE timestamp > now() - %.0f AND " SITES_THREAD " ORDER BY timestamp DESC LIMIT %d",
+                     seconds, seconds, SITES_SAMPLES);
     return n > 0 && (size_t)n < cap ? 0 : -1;
 }
 
@@ -74,6 +75,11 @@ struct sites_sample {
     bool waits;
 };
 
+/* How long the thread has waited for a CPU until then. */
+struct sites_wait {
+    double at_s, waited_s;
+};
+
 struct sites {
     const struct steps_span *steps;
     const struct result *stacks;
@@ -90,6 +96,8 @@ struct sites {
     struct table numbers; /* of lines, by node and number */
     struct sites_sample *samples;
     size_t n_samples;
+    struct sites_wait *waits; /* newest first */
+    size_t n_waits;
     double usual, usual_waits, usual_ms; /* samples of ordinary steps; the mean length of these */
     double slow;                         /* steps with samples */
 };
@@ -208,13 +216,18 @@ static int sites_read_stacks(struct sites *s) {
 /* Samples with their steps; both are newest first. */
 static int sites_read_samples(struct sites *s, const struct result *r, size_t n_steps) {
     int time = result_find_column(r, "timestamp"), stack = result_find_column(r, "stack_id"),
-        waits = result_find_column(r, "waits");
+        waits = result_find_column(r, "waits"), cpu_wait = result_find_column(r, "cpu_wait_s");
     size_t at = 0;
     s->samples = malloc((r->n_rows + 1) * sizeof *s->samples);
-    if (!s->samples)
+    s->waits = malloc((r->n_rows + 1) * sizeof *s->waits);
+    if (!s->samples || !s->waits)
         return -1;
     for (size_t i = 0; i < r->n_rows; i++) {
-        double t = sites_number(r, i, time);
+        double t = sites_number(r, i, time), waited_s = sites_number(r, i, cpu_wait);
+        if (!isnan(waited_s)) {
+            s->waits[s->n_waits++] = (struct sites_wait){t, waited_s};
+            continue;
+        }
         while (at < n_steps && !(t > s->steps[at].from_s))
             at++;
         if (at == n_steps)
@@ -384,6 +397,26 @@ static bool sites_judge(struct sites *s, const struct sites_case *c, uint32_t *n
     return out->func != NULL;
 }
 
+/* The most that the thread has waited for a CPU within a step, in milliseconds, by the readings around
+ * it; 0: unknown. */
+static double sites_cpu_wait(const struct sites *s, const struct steps_span *step) {
+    double after_s = NAN, before_s = NAN;
+    for (size_t i = 0; i < s->n_waits && isnan(before_s); i++) {
+        if (s->waits[i].at_s >= step->to_s)
+            after_s = s->waits[i].waited_s;
+        if (s->waits[i].at_s <= step->from_s)
+            before_s = s->waits[i].waited_s;
+        else if (s->waits[i].at_s < step->to_s && isnan(after_s))
+            after_s = s->waits[i].waited_s; /* the newest reading is within the step */
+    }
+    return after_s > before_s ? 1000 * (after_s - before_s) : 0;
+}
+
+/* A thread that was kept from running stands somewhere, too: that place is not the reason. */
+static bool sites_was_kept(const struct sites *s, const struct steps_span *step) {
+    return sites_cpu_wait(s, step) >= SITES_SHARE * (sites_ms(step) - s->usual_ms);
+}
+
 /* Each slow step by itself; then those for which that did not suffice together. */
 static void sites_judge_all(struct sites *s, size_t n_steps, bool *is_in, bool *rest,
                             struct steps_site *out) {
@@ -394,7 +427,7 @@ static void sites_judge_all(struct sites *s, size_t n_steps, bool *is_in, bool *
         uint32_t step = s->samples[from].step;
         for (to = from; to < s->n_samples && s->samples[to].step == step; to++)
             ;
-        if (!s->steps[step].is_slow || step >= n_steps)
+        if (!s->steps[step].is_slow || step >= n_steps || sites_was_kept(s, &s->steps[step]))
             continue;
         memset(is_in + from, true, to - from);
         one = (struct sites_case){is_in, from, to, (double)(to - from), 1, sites_ms(&s->steps[step])};
@@ -431,6 +464,7 @@ static void sites_fini(struct sites *s) {
     free(s->of_row);
     free(s->nodes);
     free(s->samples);
+    free(s->waits);
 }
 
 int steps_sites_find(const struct steps_span *steps, size_t n, const struct result *samples,

@@ -28,7 +28,9 @@ struct steps_site {
     double more_ms;   /* more than in an ordinary step */
 };
 
-/* Rows of samples of one thread, newest first: timestamp, stack_id, waits; and of the stacks that
+/* Rows of samples of one thread, newest first: timestamp, stack_id, waits, and between them readings of
+ * how long it has waited for a CPU (cpu_wait_s; a step that waited for most of its excess has no site);
+ * and of the stacks that
  * they need: stack_id, parent_id, func, file, lineno. Fills `out` for each of `n` steps. 0, or -1
  * without memory: then nothing is known. */
 int steps_sites_find(const struct steps_span *steps, size_t n, const struct result *samples,
