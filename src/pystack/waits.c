@@ -166,8 +166,7 @@ static void waits_find_kind(struct waits_case *l) {
 
 /* True if an answer like this stays true as long as the thread does not move. */
 static bool waits_lasts(const struct waits_entry *e) {
-    return e->known && e->kind != MODEL_WAIT_CHILD && e->kind != MODEL_WAIT_LOADER &&
-           e->kind != MODEL_WAIT_QUEUE;
+    return e->known && e->kind != MODEL_WAIT_CHILD && e->kind != MODEL_WAIT_LOADER;
 }
 
 static const struct waits_entry *waits_find_before(const struct waits *w, pid_t tid) {

@@ -434,7 +434,8 @@ static int64_t waits_int_attr(struct pystack_reader *r, uint64_t object, const c
                : -1;
 }
 
-/* How full a queue is; its deque or list has its length where all have it. */
+/* Whether a queue is empty or full, which it is as long as threads wait for it; its deque or list has
+ * its length where all have it. */
 static void waits_put_queue(struct waits_case *l, uint64_t queue) {
     struct pystack_reader *r = &l->ps->reader;
     size_t at = strlen(l->e->what);
@@ -447,8 +448,6 @@ static void waits_put_queue(struct waits_case *l, uint64_t queue) {
         snprintf(l->e->what + at, sizeof l->e->what - at, ", empty");
     else if (most > 0 && n >= (uint64_t)most)
         snprintf(l->e->what + at, sizeof l->e->what - at, ", full (%lld)", (long long)n);
-    else
-        snprintf(l->e->what + at, sizeof l->e->what - at, ", %llu in it", (unsigned long long)n);
 }
 
 static void waits_put_barrier(struct waits_case *l, uint64_t barrier) {

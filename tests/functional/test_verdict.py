@@ -87,6 +87,7 @@ def test_stuck_and_on_again(training_job):  # noqa: F811
         said = wait_for(job, "STUCK")["STUCK"]
         assert said["level"] == "bad" and said["evidence"]["age"] >= 6
         assert "the main thread stands in" in said["text"] and ".py:" in said["text"]
+        assert "of its DataLoader, from worker" in said["text"] and "is stopped" in said["text"], said["text"]
         assert said["screen"] == "threads"
         text = job.probing(str(job.pid), "verdict").ok().stdout
         assert text.startswith("STUCK") and "INPUT-BOUND" not in text
