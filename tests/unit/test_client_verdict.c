@@ -258,6 +258,30 @@ static void stuck(void **state) {
     expect(&j, "HELD: no step for 30 s: the main thread is held by a debugger, in func_1\n");
 }
 
+/* What does not compute stands still sooner, unless workers may be busy for it. */
+static void stuck_asleep(void **state) {
+    (void)state;
+    struct job j = fresh();
+    double end_s = some_steps(&j, 100, 200, -1, 0);
+    add_samples(&j, end_s + 7, (struct looks){.n = 70, .functions = 1, .asleep = true});
+    struct verdicts v = judge(&j);
+    assert_non_null(find(&v, "STUCK"));
+    verdicts_fini(&v);
+    job_remove(&j);
+    for (double age_s = 7; age_s < 12; age_s += 4) {
+        j = fresh();
+        end_s = some_steps(&j, 100, 200, -1, 0);
+        add_samples(
+            &j, end_s + age_s,
+            (struct looks){
+                .n = 70, .functions = 1, .asleep = true, .file = "/x/torch/utils/data/dataloader.py"});
+        v = judge(&j);
+        assert_true(!find(&v, "BUSY") && !find(&v, "STUCK") == (age_s < 10));
+        verdicts_fini(&v);
+        job_remove(&j);
+    }
+}
+
 static void stuck_for_the_gil(void **state) {
     (void)state;
     struct job j = fresh();
@@ -693,8 +717,7 @@ static void waits_on_purpose(void **state) {
                     .n = 100, .functions = 1, .asleep = true, .file = "/x/torch/utils/data/dataloader.py"});
     add_clocks(&j, T0, (struct clocks){.n = 20, .wchan = {"do_epoll_wait", "futex_do_wait"}});
     struct verdicts v = judge(&j);
-    assert_non_null(find(&v, "HUNG"));
-    assert_non_null(strstr(find(&v, "HUNG")->text, "in the loader of a step"));
+    assert_true(!find(&v, "HUNG") && !find(&v, "IDLE") && find(&v, "WAITS")); /* workers may be busy */
     verdicts_fini(&v);
     job_remove(&j);
 }
@@ -817,6 +840,7 @@ int main(void) {
         cmocka_unit_test(a_job_that_is_fine),
         cmocka_unit_test(one_step_is_not_enough),
         cmocka_unit_test(stuck),
+        cmocka_unit_test(stuck_asleep),
         cmocka_unit_test(stuck_for_the_gil),
         cmocka_unit_test(evaluation_is_not_stuck),
         cmocka_unit_test(slow),

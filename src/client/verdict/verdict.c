@@ -357,7 +357,7 @@ int verdict_judge_ask(struct verdict_judge *j, struct verdicts *out, struct err 
         rc = verdict_find_window(j, t, e);
         rc = rc == 0 ? verdict_find_trainer(j, t, e) : rc;
         rc = rc == 0 ? verdict_find_first(j, t, e) : rc;
-        rc = rc == 0 ? verdict_places_take(j->db, t->pid, e) : rc;
+        rc = rc == 0 ? verdict_places_take(j->db, t->pid, t->window_s, e) : rc;
         rc = rc == 0 ? verdict_judge_target(j, t, out, e) : rc;
     }
     if (rc != 0) {

@@ -27,7 +27,8 @@ static const struct {
     {"phase", "optimizer", "%", "%/torch/optim/%"},
     {"phase", "optimizer", "%", "%/torch/amp/grad_scaler.py"},
     {"phase", "optimizer", "%", "%/torch/nn/utils/clip_grad.py"},
-    {"phase", "comm", "%", "%/torch/distributed/%"},
+    {"phase", "comm", "%", "%/torch/distributed/distributed\\_c10d.py"},
+    {"phase", "comm", "%", "%/torch/distributed/fsdp/%"},
     {"phase", "forward", "%", "%/torch/nn/%"},
     {"phase", "forward", "%", "%/torch/functional.py"},
     {"phase", "forward", "apply", "%/torch/autograd/function.py"},
@@ -37,9 +38,10 @@ static const struct {
     {"doing", "SAVING", "save_file", "%/safetensors/%"},
     {"doing", "SAVING", "sav%", "%/numpy/%"},
     {"doing", "SAVING", "dump", "%/joblib/%"},
-    {"doing", "SAVING", "save%", "own"},
-    {"doing", "SAVING", "%checkpoint%", "own"},
-    {"doing", "SAVING", "write_ckpt", "own"},
+    {"doing", "SAVING", "save", "own"},
+    {"doing", "SAVING", "save\\_%", "own"},
+    {"doing", "SAVING", "write\\_checkpoint%", "own"},
+    {"doing", "SAVING", "write\\_ckpt%", "own"},
     {"doing", "LOADING", "load", "%/torch/serialization.py"},
     {"doing", "LOADING", "%load%", "%/torch/distributed/checkpoint/%"},
     {"doing", "LOADING", "load_file", "%/safetensors/%"},
@@ -70,6 +72,7 @@ static const struct {
     {"wait", "1 process", "\\_try\\_wait", "%/subprocess.py"},
     {"wait", "1 process", "\\_communicate", "%/subprocess.py"},
     {"wait", "1 process", "%", "%/multiprocessing/popen\\_%"},
+    {"wait", "1 ranks", "%", "%/torch/distributed/%"},
     {"wait", "2 request", "accept", "%/multiprocessing/connection.py"},
     {"wait", "3 pipe", "%", "%/multiprocessing/connection.py"},
     {"wait", "3 pipe", "%", "%/multiprocessing/queues.py"},
@@ -99,6 +102,8 @@ static const struct {
 
 static const char *const places_tables[] = {
     "CREATE TEMP TABLE IF NOT EXISTS verdict_places(class TEXT, name TEXT, func TEXT, file TEXT)",
+    "CREATE TEMP TABLE IF NOT EXISTS verdict_steps(pid INTEGER, last REAL, age REAL, longest REAL, usual "
+    "REAL, steps INTEGER)",
     "CREATE TEMP TABLE IF NOT EXISTS verdict_frames(frame_id INTEGER PRIMARY KEY, func TEXT, file TEXT, "
     "lineno INTEGER, doing TEXT, phase TEXT, wait TEXT, is_import INTEGER, is_own INTEGER)",
     "CREATE TEMP TABLE IF NOT EXISTS verdict_stacks(stack_id INTEGER PRIMARY KEY, doing TEXT, phase TEXT, "
@@ -146,10 +151,13 @@ static const char places_stacks[] =
     "FROM up CROSS JOIN python.stacks k ON k.stack_id = up.parent WHERE level < 300), "
     "f AS MATERIALIZED (SELECT top, level, r.* "
     "FROM up CROSS JOIN temp.verdict_frames r ON r.frame_id = up.frame), "
-    "b AS MATERIALIZED (SELECT top, max(iif(doing IS NULL, NULL, level)) AS d, "
-    "max(iif(phase IS NULL, NULL, level)) AS p, min(iif(is_own, level, NULL)) AS o, "
+    "q AS MATERIALIZED (SELECT top, max(iif(phase IS NULL, NULL, level)) AS p, min(iif(is_own, level, NULL)) "
+    "AS o, "
     "min(iif(is_own AND func <> '<module>', level, NULL)) AS called, "
     "min(iif(is_import, level, NULL)) AS i, min(iif(level <= 4, wait, NULL)) AS w FROM f GROUP BY top), "
+    /* what a part of a step calls belongs to the step */
+    "b AS MATERIALIZED (SELECT q.*, (SELECT max(level) FROM f WHERE f.top = q.top AND doing IS NOT NULL "
+    "AND (doing = 'COMPILING' OR level > coalesce(q.p, -1))) AS d FROM q), "
     "c AS (SELECT f.top, min(level) AS at FROM f JOIN b ON b.top = f.top "
     "WHERE is_own AND level >= coalesce(b.d, b.o) GROUP BY f.top) "
     "SELECT b.top, coalesce(d.doing, "
@@ -162,16 +170,24 @@ static const char places_stacks[] =
     "LEFT JOIN c ON c.top = b.top LEFT JOIN f a ON a.top = b.top AND a.level = c.at "
     "LEFT JOIN f l ON l.top = b.top AND l.level = 0";
 
+/* The newest steps, once for all rules. */
+static const char places_steps[] =
+    "INSERT INTO temp.verdict_steps SELECT CAST(:pid AS INTEGER), max(timestamp), now() - max(timestamp), "
+    "coalesce(max(duration_ms), 0) / 1000, coalesce(median(duration_ms), 0) / 1000, count(*) "
+    "FROM python.steps WHERE pid = CAST(:pid AS INTEGER) AND timestamp > now() - :window";
+
 static const char *const places_takes[] = {
+    "DELETE FROM temp.verdict_steps WHERE pid = CAST(:pid AS INTEGER)",
+    places_steps,
     "DELETE FROM temp.verdict_stacks WHERE (SELECT count(*) FROM temp.verdict_stacks) > " PLACES_MOST,
     "DELETE FROM temp.verdict_frames WHERE (SELECT count(*) FROM temp.verdict_frames) > " PLACES_MOST,
     places_frames,
     places_stacks,
 };
 
-static int places_run(struct database *d, const char *text, int64_t pid, struct err *e) {
-    const struct sql_named named[] = {{":pid", (double)pid}};
-    struct sql_query q = {.timeout_s = PLACES_TIMEOUT_S, .named = named, .n_named = 1, .max_rows = 1};
+static int places_run(struct database *d, const char *text, int64_t pid, double window_s, struct err *e) {
+    const struct sql_named named[] = {{":pid", (double)pid}, {":window", window_s}};
+    struct sql_query q = {.timeout_s = PLACES_TIMEOUT_S, .named = named, .n_named = 2, .max_rows = 1};
     struct result *rows = database_take(d, text, &q, RESULT_BYTES, e);
     if (!rows)
         return -1;
@@ -189,21 +205,21 @@ static int places_fill(struct database *d, struct err *e) {
                     places[i].func, places[i].file);
     strbuf_adds(&text, ") WHERE NOT EXISTS (SELECT 1 FROM temp.verdict_places)");
     int rc = text.failed ? err_set(e, ERR_FAILED, "out of memory for verdicts")
-                         : places_run(d, strbuf_str(&text), 0, e);
+                         : places_run(d, strbuf_str(&text), 0, 0, e);
     strbuf_fini(&text);
     return rc;
 }
 
 int verdict_places_open(struct database *d, struct err *e) {
     for (size_t i = 0; i < sizeof places_tables / sizeof places_tables[0]; i++)
-        if (places_run(d, places_tables[i], 0, e) != 0)
+        if (places_run(d, places_tables[i], 0, 0, e) != 0)
             return -1;
     return places_fill(d, e);
 }
 
-int verdict_places_take(struct database *d, int64_t pid, struct err *e) {
+int verdict_places_take(struct database *d, int64_t pid, double window_s, struct err *e) {
     for (size_t i = 0; i < sizeof places_takes / sizeof places_takes[0]; i++)
-        if (places_run(d, places_takes[i], pid, e) != 0)
+        if (places_run(d, places_takes[i], pid, window_s, e) != 0)
             return -1;
     return 0;
 }

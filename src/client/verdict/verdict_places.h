@@ -9,10 +9,13 @@
  *     doing   SAVING, LOADING, EVALUATING, COMPILING, STARTING, LOGGING: by its outermost function
  *             of that kind; NULL none
  *     phase   loader, forward, backward, optimizer, comm: part of a training step; NULL none
- *     wait    request, process, pipe, thread: what its innermost functions wait for; NULL none
+ *     wait    request, process, ranks, pipe, thread: what its innermost functions wait for; NULL none
  *     own_*   func, file, lineno of the innermost frame of the job's own code
  *     at_*    of the job's own code where it does what `doing` says, else of own, else of leaf
  *     leaf_*  of the innermost frame
+ *
+ * And for each target what is known of its newest steps, in temp.verdict_steps(pid, last, age,
+ * longest, usual, steps): times in seconds, the number of steps.
  *
  * A stack keeps its number while an agent lives, so each is looked at once. Belongs to the thread
  * that has the database.
@@ -28,7 +31,8 @@
 /* Make the tables, unless they exist. 0, or -1 with the error. */
 int verdict_places_open(struct database *d, struct err *e);
 
-/* Add the stacks of a target that were sampled in the last seconds. 0, or -1 with the error. */
-int verdict_places_take(struct database *d, int64_t pid, struct err *e);
+/* Add the stacks of a target that were sampled in the last seconds; its steps are those of the
+ * last `window_s`. 0, or -1 with the error. */
+int verdict_places_take(struct database *d, int64_t pid, double window_s, struct err *e);
 
 #endif

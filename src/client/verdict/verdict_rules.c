@@ -44,28 +44,31 @@
 
 /* Where the training thread was in the last seconds, since the last step: its most frequent
  * function, and the share of the time. What computes for some seconds in one function has not
- * stopped yet: that takes longer to say. */
+ * stopped yet, and workers or other ranks may be busy: that takes longer to say. */
 #define STANDS                                                                                               \
-    "WITH e AS (SELECT max(timestamp) AS last FROM python.steps WHERE " OF_STEPS                             \
+    "WITH e AS (SELECT last FROM temp.verdict_steps WHERE " OF_PID                                           \
     "), c AS MATERIALIZED (SELECT v.*, gil, on_cpu FROM python.samples p CROSS JOIN temp.verdict_stacks v "  \
     "ON v.stack_id = p.stack_id WHERE " OF_THREAD " AND timestamp > max(now() - " STAND_S                    \
     ", (SELECT last FROM e))), f AS (SELECT leaf_file, coalesce(own_func, leaf_func) AS func, "              \
     "coalesce(own_file, leaf_file) AS file, iif(own_func IS NULL, leaf_line, own_line) AS lineno, "          \
     "nullif(leaf_func, own_func) AS leaf, count(*) AS same, sum(gil = 'waiting') AS waits, sum(on_cpu) AS "  \
-    "ran FROM c GROUP BY leaf_func, leaf_file) SELECT func, file, coalesce(':' || lineno, '') AS line, "     \
+    "ran, sum(coalesce(phase, '') IN ('loader', 'comm')) AS others FROM c GROUP BY leaf_func, leaf_file) "   \
+    "SELECT func, "                                                                                          \
+    "file, coalesce(':' || lineno, '') AS line, "                                                            \
     "leaf, CASE WHEN waits > 0.9 * same THEN 'waiting for the GIL' END AS waiting, " WHO                     \
     ", (SELECT count(*) FROM c) >= 10 AND "
 #define STANDS_STILL                                                                                         \
     "(same >= 0.9 * (SELECT count(*) FROM c) AND ((SELECT now() - last FROM e) >= 10 OR "                    \
-    "coalesce(ran, same) < 0.1 * same))"
+    "(others = 0 AND coalesce(ran, same) < 0.1 * same)))"
+/* It computes, or it is in one function after the other. */
+#define STANDS_NOT                                                                                           \
+    "NOT " STANDS_STILL " AND (same < 0.9 * (SELECT count(*) FROM c) OR coalesce(ran, same) >= 0.1 * same)"
 #define STANDS_MOST " AS holds FROM f ORDER BY same DESC LIMIT 1"
 
 /* The last seconds of the training thread, `s`, and what the kernel says of all threads, `h`. */
 #define LAST_S "5"
 #define NOW                                                                                                  \
-    "WITH e AS (SELECT max(timestamp) AS last, now() - max(timestamp) AS age, coalesce(max(duration_ms), 0)" \
-    " / 1000 AS longest, coalesce(median(duration_ms), 0) / 1000 AS usual, count(*) AS steps FROM "          \
-    "python.steps WHERE " OF_STEPS                                                                           \
+    "WITH e AS (SELECT last, age, longest, usual, steps FROM temp.verdict_steps WHERE " OF_PID               \
     "), s AS MATERIALIZED (SELECT p.timestamp AS t, p.on_cpu, p.gil, v.* FROM python.samples p CROSS JOIN "  \
     "temp.verdict_stacks v ON v.stack_id = p.stack_id WHERE p.pid = CAST(:pid AS INTEGER) AND p.tid = "      \
     "CAST(:tid AS INTEGER) AND p.timestamp > max(now() - " LAST_S                                            \
@@ -311,7 +314,7 @@ const struct verdict_rule verdict_rules[] = {
      .sql = AGE,
      .sure = "sampled",
      .threshold = 1,
-     .more = STANDS "NOT " STANDS_STILL STANDS_MOST,
+     .more = STANDS STANDS_NOT STANDS_MOST,
      .words = "no step for {age:s}, the longest of the {n} before took {longest:s}, but {who} works: lately "
               "mostly in {func} ({file:file}{line})",
      .screen = "flame"},
@@ -354,9 +357,8 @@ const struct verdict_rule verdict_rules[] = {
      .threshold = 0.5,
      .words = DOING_WORDS("{who} imports modules"),
      .screen = "flame"},
-    /* Training code, a lock whose holder is of this process too, or a device: nothing of these
-     * is waited for on purpose. Every other thread waits for a thread of the process, so nothing
-     * comes from outside. */
+    /* A lock, in the job's own code or within a step, and every other thread waits for a thread of
+     * the process: nothing comes from outside. Or a device. */
     {.code = "HUNG",
      .level = VERDICT_BAD,
      .is_state = true,
@@ -365,9 +367,10 @@ const struct verdict_rule verdict_rules[] = {
      ", q AS (SELECT now() - coalesce(max(iif(cpu_pct > 0.2, at, NULL)), min(at)) AS quiet, "
      "sum(tid <> CAST(:tid AS INTEGER) AND at > now() - 3 AND coalesce(wchan, '') NOT LIKE "
      "'futex%') AS others, count(DISTINCT tid) AS threads FROM h) SELECT CASE WHEN p.n >= 10 AND "
-     "share >= 0.9 AND " PURPOSE " IS NULL AND (phase IS NOT NULL OR (is_own AND wait IS NULL AND "
-     "locked > 0.9 AND others = 0) OR disk > 0.9) THEN quiet END AS quiet, func, file, line, "
-     "threads, iif(disk > 0.9, 'for a device', iif(locked > 0.9, 'for a lock', NULL)) AS lock, "
+     "share >= 0.9 AND ((locked > 0.9 AND others = 0 AND iif(phase IN ('forward', 'backward', "
+     "'optimizer'), coalesce(wait, 'thread') = 'thread', is_own AND wait IS NULL AND phase IS "
+     "NULL)) OR (disk > 0.9 AND quiet >= 15 AND NOT coalesce(" MOVES_DATA ", 0))) THEN quiet END AS "
+     "quiet, func, file, line, threads, iif(disk > 0.9, 'for a device', 'for a lock') AS lock, "
      "phase, " WHO " FROM p, q, m",
      .sure = "inferred",
      .threshold = 5,
@@ -610,7 +613,8 @@ const struct verdict_rule verdict_rules[] = {
          "ON v.stack_id = p.stack_id WHERE " OF_THREAD " AND " LATELY "), w AS (SELECT own_func, own_file, "
          "coalesce(':' || own_line, '') AS line, 1.0 * count(*) / (SELECT count(*) FROM s) AS share, EXISTS "
          "(SELECT 1 FROM s o WHERE o.own_func = s.own_func AND o.own_file = s.own_file AND o.phase IN "
-         "('backward', 'optimizer')) AS trains FROM s WHERE is_own AND own_func IS NOT NULL GROUP BY "
+         "('forward', 'backward', 'optimizer')) AS trains FROM s WHERE is_own AND own_func IS NOT NULL GROUP "
+         "BY "
          "own_func, "
          "own_file ORDER BY share DESC LIMIT 1) SELECT CASE WHEN (SELECT count(*) FROM s) >= " SAMPLES_NEEDED
          " AND (SELECT avg(phase IN ('forward', 'backward')) FROM s) > 0.02 AND (NOT trains OR share >= 0.5) "
@@ -626,7 +630,8 @@ const struct verdict_rule verdict_rules[] = {
     {.code = "OVERSUBSCRIBED",
      .level = VERDICT_WARN,
      .help = "torch.set_num_threads or OMP_NUM_THREADS: as many threads as CPUs, workers counted",
-     .sql = CPUS "SELECT CASE WHEN threads > cpus AND (a.ran > 0.6 * cpus OR threads > 2 * cpus) THEN wanted "
+     .sql = CPUS "SELECT CASE WHEN threads > cpus AND (a.ran > 0.6 * cpus OR (threads > 2 * cpus AND a.ran > "
+                 "0.15 * cpus)) THEN wanted "
                  "/ cpus END AS times, "
                  "threads, cpus, wanted, a.ran FROM a, u",
      .threshold = 1.5,
