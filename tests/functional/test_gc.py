@@ -37,7 +37,10 @@ ACTS = ["gc.collect(0)", "gc.collect(1)", "gc.collect(2)", "cycles(50)", "gc.col
 
 def rows(data_dir, j, table):
     folders = ring_file.folders(data_dir, j.pid)
-    return ring_file.read(folders[-1], table) if folders else []
+    try:
+        return ring_file.read(folders[-1], table) if folders else []
+    except FileNotFoundError:  # the folder is made first
+        return []
 
 
 def wait_for_seconds(data_dir, j, n):

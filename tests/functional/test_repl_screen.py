@@ -150,7 +150,7 @@ def test_percent_in_a_small_terminal(repl_screen, job):
     head = next(line for line in s.text().splitlines() if line.startswith("   tid | ") or " tid | " in line)
     assert head.rstrip().endswith("lineno") and len(head.rstrip()) <= 80, "a table is made to fit"
     enter(s, "%q SELECT * FROM python.threads")
-    s.wait_for(" on_cpu      | ")  # where that cannot be, each value has its line
+    s.wait_for(" deadlock    | ")  # where that cannot be, each value has its line
     s.type("%q SELECT func FROM python.backt")
     s.keys("Tab")
     s.wait_for(">>> %q SELECT func FROM python.backtrace")
