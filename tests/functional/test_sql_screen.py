@@ -27,6 +27,7 @@ SAVED = {
     "process": "read_bytes",
     "throttling": "swapped",
     "switches": "taken_away",
+    "slow steps": "usual_pct",
     "garbage": "gc_pct",
     "agent": "overhead_pct",
     "window": "gil_percent",
