@@ -5,8 +5,11 @@
 #include <stdio.h>
 
 #include "base/text.h"
+#include "client/export/export.h"
 #include "client/output.h"
 #include "client/target/target.h"
+
+#define CLI_NOTE_BYTES 4096
 
 const struct option_def cli_read_options[] = {
     {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_read_options, no_inject),
@@ -34,6 +37,21 @@ int cli_open_database(const struct cli_options *o, struct target_address *addr, 
         d = NULL;
     }
     *out = d;
+    return rc;
+}
+
+int cli_export(const struct export_format *f, struct export_request *request, struct err *e) {
+    struct strbuf note;
+    strbuf_init(&note, CLI_NOTE_BYTES);
+    request->note = &note;
+    int rc = export_run_as(f, request, e);
+    if (rc == 0 && note.len) {
+        char text[CLI_NOTE_BYTES];
+        text_sanitize(text, sizeof text, strbuf_str(&note));
+        output_say("probing: %s\n", text);
+    }
+    strbuf_fini(&note);
+    request->note = NULL;
     return rc;
 }
 

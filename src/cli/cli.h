@@ -102,6 +102,12 @@ int cli_open_database(const struct cli_options *o, struct target_address *addr, 
 /* Print a line on stderr about what the database cannot show, if there is anything. */
 void cli_note_database(struct database *d);
 
+struct export_format;
+struct export_request;
+
+/* Write an export, and print its note on stderr. 0, or -1 with the error. */
+int cli_export(const struct export_format *f, struct export_request *request, struct err *e);
+
 /* Options of verbs that only read: tables, memory. */
 struct cli_read_options {
     struct cli_options common; /* first */

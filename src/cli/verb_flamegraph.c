@@ -78,7 +78,6 @@ static int flamegraph_exec(const struct cli_options *o, struct target_address *a
     const struct export_format *f = flamegraph_format(mine, e);
     if (!f)
         return -1;
-    struct strbuf note;
     struct export_request request = {
         .target = o->targets.items[0],
         .address = addr,
@@ -92,20 +91,11 @@ static int flamegraph_exec(const struct cli_options *o, struct target_address *a
         .native = mine->native,
         .gentle = mine->gentle,
         .how = {.no_inject = mine->no_inject, .block = mine->block, .readonly = o->readonly},
-        .note = &note,
     };
     if (mine->unit && export_parse_unit(mine->unit, &request.unit, e) != 0)
         return -1;
     (void)out; /* an export is written to its own file, as a whole */
-    strbuf_init(&note, 4096);
-    int rc = export_run(&request, e);
-    if (rc == 0 && note.len) {
-        char text[4096];
-        text_sanitize(text, sizeof text, strbuf_str(&note));
-        output_say("probing: %s\n", text);
-    }
-    strbuf_fini(&note);
-    return rc;
+    return cli_export(f, &request, e);
 }
 
 static int pprof_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,

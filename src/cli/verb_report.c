@@ -48,7 +48,6 @@ static int report_exec(const struct cli_options *o, struct target_address *addr,
     if (!f)
         return -1;
     char file[64];
-    struct strbuf note;
     snprintf(file, sizeof file, "probing-report-%d.html", (int)addr->pid);
     if (addr->pid <= 0)
         snprintf(file, sizeof file, "probing-report.html");
@@ -61,18 +60,9 @@ static int report_exec(const struct cli_options *o, struct target_address *addr,
                   : f == &report_formats[0] ? file
                                             : NULL,
         .how = {.no_inject = mine->no_inject, .block = mine->block, .readonly = o->readonly},
-        .note = &note,
     };
     (void)out; /* it is written to its own file, as a whole */
-    strbuf_init(&note, 4096);
-    int rc = export_run_as(f, &request, e);
-    if (rc == 0 && note.len) {
-        char text[4096];
-        text_sanitize(text, sizeof text, strbuf_str(&note));
-        output_say("probing: %s\n", text);
-    }
-    strbuf_fini(&note);
-    return rc;
+    return cli_export(f, &request, e);
 }
 
 const struct cli_verb verb_report = {

@@ -29,7 +29,7 @@ struct flame_svg {
     double elapsed_s;     /* duration of the sampling; 0: one snapshot */
     const char *began;    /* start time as text; NULL unknown */
     double threshold_pct; /* frames with a smaller share of the whole are omitted */
-    size_t max_frames;    /* the threshold rises until no more frames than these are drawn */
+    size_t max_frames;    /* the most to draw: the threshold rises until they are enough */
 };
 
 /* 0, or -1 without memory (then `out` has failed). */

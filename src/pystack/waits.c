@@ -169,16 +169,9 @@ static bool waits_lasts(const struct waits_entry *e) {
     return e->known && e->kind != MODEL_WAIT_CHILD && e->kind != MODEL_WAIT_LOADER;
 }
 
-static const struct waits_entry *waits_find_before(const struct waits *w, pid_t tid) {
-    size_t low = 0, high = w->n_before;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (w->before[middle].tid < tid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < w->n_before && w->before[low].tid == tid ? &w->before[low] : NULL;
+static int waits_compare(const void *a, const void *b) {
+    pid_t x = ((const struct waits_entry *)a)->tid, y = ((const struct waits_entry *)b)->tid;
+    return (x > y) - (x < y);
 }
 
 static void waits_compute(struct pystack *ps, struct waits_entry *e, const struct model_thread *t) {
@@ -202,7 +195,9 @@ void pystack_waits_add(struct pystack *ps, const struct pystack_clock *clock, ui
     if (!w || !t->has_python || w->n == w->cap || !ps->reader.off.type_name)
         return;
     struct waits_entry *e = &w->now[w->n++];
-    const struct waits_entry *before = waits_find_before(w, clock->tid);
+    e->tid = clock->tid;
+    const struct waits_entry *before =
+        w->n_before ? bsearch(e, w->before, w->n_before, sizeof *e, waits_compare) : NULL;
     same = same && before && before->started == clock->started && before->cpu_ns == clock->cpu_ns &&
            before->tstate == tstate && before->state == t->state && before->gil == t->gil;
     *e = same ? *before : (struct waits_entry){.tid = clock->tid};
@@ -257,11 +252,6 @@ void pystack_waits_begin(struct pystack *ps, size_t n) {
     w->before = before ? before : w->before;
     if (now && before)
         w->cap = n;
-}
-
-static int waits_compare(const void *a, const void *b) {
-    pid_t x = ((const struct waits_entry *)a)->tid, y = ((const struct waits_entry *)b)->tid;
-    return (x > y) - (x < y);
 }
 
 static void waits_put(struct waits *w, const struct waits_entry *e, struct model_snapshot *out) {

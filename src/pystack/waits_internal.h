@@ -86,7 +86,7 @@ struct waits_case {
     struct procfs_syscall call;
 };
 
-/* True if there is no more time. */
+/* True if the time of this snapshot for waits is used up. */
 bool waits_is_late(const struct waits *w);
 
 /* The last part of the function's name is `func` and the file's path ends with `file`; NULL: any. */

@@ -5,7 +5,6 @@ verdict: DEADLOCK
 words: {here}
 within: 10
 attach: before
-pending: whom a thread waits for is read by another part (python.threads)
 """
 import threading
 import time

@@ -71,7 +71,7 @@ def cases(fine):
         if ("fine" in said) != fine or not (ALL or fine or "quick" in said):
             continue
         for when in said["attach"].split() if not fine else [""]:
-            marks = [pytest.mark.xfail(reason=said["pending"], strict=False)] if "pending" in said else []
+            marks = [pytest.mark.xfail(reason=said["pending"], strict=True)] if "pending" in said else []
             yield pytest.param(name, *([when] if when else []), id=f"{name}-{when}" if when else name, marks=marks)
 
 

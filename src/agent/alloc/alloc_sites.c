@@ -128,7 +128,11 @@ size_t alloc_sites_changed(const struct alloc_sites *s, uint32_t *list, size_t c
 
 void alloc_sites_settle(struct alloc_sites *s, uint32_t site) {
     struct alloc_site *of = &s->sites[site];
-    of->allocated = of->calls = of->freed = 0;
+    /* Rows have whole numbers: what was rounded off is part of the next one, so that sums over rows do
+     * not drift apart. */
+    of->allocated -= round(of->allocated);
+    of->calls -= round(of->calls);
+    of->freed -= round(of->freed);
     of->changed = false;
 }
 

@@ -68,7 +68,7 @@ bool alloc_sites_free(struct alloc_sites *s, uint32_t entry, uint64_t serial);
  * Returns their number. */
 size_t alloc_sites_changed(const struct alloc_sites *s, uint32_t *list, size_t cap);
 
-/* Its row is written. */
+/* Its row is written, with rounded numbers. */
 void alloc_sites_settle(struct alloc_sites *s, uint32_t site);
 
 size_t alloc_sites_bytes(const struct alloc_sites *s);

@@ -203,7 +203,7 @@
 const struct verdict_rule verdict_rules[] = {
     {.code = "ENDED",
      .level = VERDICT_NOTE,
-     .help = "its process runs no more, or this is a recording: all is about its last seconds",
+     .help = "the process has ended, or this is a recording: the rest describes its last seconds",
      .sql = "SELECT CAST(:ended AS INTEGER) AS ended, unixepoch('now', 'subsec') - now() AS ago",
      .threshold = 1,
      .words = "the newest rows are {ago:s} old: nothing came after them",
