@@ -4,6 +4,8 @@
 #
 #   make                     build/probing-top, build/probing, build/libprobing.so
 #   make deps                third-party libraries from pinned source into build/deps (once)
+#   make ZIG=1              the same with nothing of the system's within: for any Linux with glibc 2.17 or newer, in build/zig
+#   make dist               a tarball, a wheel and a .deb of that, in build/dist
 #   make demo test lint asan bench soak torture fuzz fuzz-record fuzz-smoke check-agent compdb fresh matrix man install clean
 #
 # Variables: BUILD (build), DEPS (build/deps), VENV (build/venv, a Python with torch), GREENLETS (build/greenlets, a module
@@ -11,6 +13,15 @@
 # ONLY, SAMPLES, SECONDS, N, PYTHONS and ROUNDS choose what `make soak` does and how much,
 # V=1 shows commands, WERROR=1 makes warnings errors, SAN=address,undefined builds with sanitisers.
 
+# The compiler of `make ZIG=1`, and what is built with it.
+ZIG_HOME ?= build/zig/zig
+ZIG_DEPS ?= build/zig/deps
+ifeq ($(ZIG),1)
+BUILD := build/zig
+DEPS := $(ZIG_DEPS)
+CC := $(abspath $(ZIG_HOME))/bin/cc
+CFLAGS := -O2 -g0
+endif
 BUILD ?= build
 DEPS ?= build/deps
 VENV ?= build/venv
@@ -45,5 +56,6 @@ include mk/test.mk
 include mk/check.mk
 include mk/manual.mk
 include mk/install.mk
+include mk/dist.mk
 
 -include $(ALL_OBJECTS:.o=.d)

@@ -56,6 +56,8 @@ $(BUILD)/obj/src/agent/python/helper.o: $(wildcard src/agent/python/units/*.py)
 $(BUILD)/obj/src/client/export/export_flame.o: src/client/export/export_svg.css src/client/export/export_svg.js
 $(BUILD)/obj/src/client/export/report_html.o: src/client/export/report.css
 
+$(MAIN_OBJECTS): $(BUILD)/gen/commit.h
+
 link_libs = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(MSGPACK_LIBS) $(1) -lm -ldl
 
 $(BUILD)/probing-top: $(BUILD)/obj/src/tui/main.o $(TUI_LIBS) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) $(BUILD)/link-flags
@@ -69,10 +71,10 @@ $(BUILD)/probing: $(BUILD)/obj/src/cli/main.o $(CLI_LIBS) $(WEBSOCKETS_LIBS) $(U
 # The agent goes into the job stripped; what a debugger needs lies beside it. The job's C library may be older than this
 # system's: the agent asks for the oldest version of each name (mk/agent.symver; x86-64), and does without those of libpthread
 # where it is only preloaded (mk/agent.weak).
-$(BUILD)/libprobing.so: $(call objects_of,agent) $(AGENT_LIBS) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) mk/agent.map mk/agent.symver mk/agent.weak $(BUILD)/link-flags
+$(BUILD)/libprobing.so: $(call objects_of,agent) $(AGENT_LIBS) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) mk/agent.map $(AGENT_SYMVER) mk/agent.weak $(BUILD)/link-flags
 	$(call say,LD,$@)
 	$(Q)$(CC) -r -nostdlib -o $@.o $(filter %.o,$^) $(filter-out -lm -ldl,$(call link_libs))
-	$(Q)$(if $(filter x86_64,$(ARCH)),objcopy --weaken-symbols=mk/agent.weak $@.o && objcopy --redefine-syms=mk/agent.symver $@.o)
+	$(Q)$(if $(filter x86_64,$(ARCH)),objcopy --weaken-symbols=mk/agent.weak $@.o && objcopy --redefine-syms=$(AGENT_SYMVER) $@.o)
 	$(Q)$(CC) $(AGENT_LDFLAGS) -o $@.debug $@.o -lm -ldl
 	$(Q)rm -f $@.o
 	$(Q)objcopy --strip-unneeded $@.debug $@.new
@@ -80,12 +82,17 @@ $(BUILD)/libprobing.so: $(call objects_of,agent) $(AGENT_LIBS) $(WEBSOCKETS_LIBS
 	$(Q)objcopy --add-gnu-debuglink=$@.debug $@.new
 	$(Q)mv $@.new $@
 
+# Zig's C library has only the old versions, and its linker knows no other names for them: our own replacements are left.
+$(BUILD)/agent.symver: mk/agent.symver
+	@mkdir -p $(@D)
+	$(Q)grep -v @ $< >$@
+
 $(BUILD)/themes/%: themes/%
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
 clean:
 	rm -rf $(BUILD)/obj $(BUILD)/lib $(BUILD)/gen $(BUILD)/tests $(BUILD)/bench $(BUILD)/asan $(BUILD)/fuzz $(BUILD)/lint \
-	    $(BUILD)/themes $(BUILD)/share $(BUILD)/tools $(BUILD)/flags $(BUILD)/link-flags $(BUILD)/probing $(BUILD)/probing-top $(BUILD)/libprobing.so \
+	    $(BUILD)/themes $(BUILD)/share $(BUILD)/tools $(BUILD)/flags $(BUILD)/link-flags $(BUILD)/agent.symver $(BUILD)/probing $(BUILD)/probing-top $(BUILD)/libprobing.so \
 	    $(BUILD)/libprobing.so.debug
 .PHONY: clean

@@ -4,7 +4,17 @@
 deps: $(DEPS)/stamp
 .PHONY: deps
 
+ifeq ($(ZIG),1)
+$(ZIG_HOME)/stamp: mk/zig.txt tools/zig.sh
+	$(Q)tools/zig.sh $(ZIG_HOME)
+
+$(DEPS)/stamp: deps.lock deps-static.lock tools/deps.sh tools/deps_static.sh $(ZIG_HOME)/stamp
+	$(Q)DEPS_CC=$(CC) tools/deps.sh --static $(DEPS)
+
+$(STATIC_LIBS): $(DEPS)/stamp ;
+else
 $(DEPS)/stamp: deps.lock tools/deps.sh
 	$(Q)tools/deps.sh $(DEPS)
+endif
 
 $(WEBSOCKETS_LIBS) $(UNWIND_LIBS): $(DEPS)/stamp ;

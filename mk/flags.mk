@@ -2,9 +2,14 @@
 # Compiler and linker flags. Everything is compiled position-independent with hidden symbols, so that one set of
 # objects serves both the programs and the agent.
 
+ifeq ($(ZIG),1) # it may have to be fetched first
+MACHINE := x86_64-linux-gnu
+IS_CLANG := clang
+else
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
-ARCH := $(firstword $(subst -, ,$(MACHINE)))
 IS_CLANG := $(findstring clang,$(shell $(CC) --version 2>/dev/null))
+endif
+ARCH := $(firstword $(subst -, ,$(MACHINE)))
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 -Wvla
 # snprintf and strncpy into a fixed buffer cut on purpose: text for a screen or a name of fixed size.
@@ -37,14 +42,36 @@ endif
 ifeq ($(IS_CLANG),)
 STUB_CFLAGS += -fno-tree-loop-distribute-patterns
 endif
+ifeq ($(ZIG),1) # which asks for SSE by name
+STUB_CFLAGS += -mno-sse -mno-sse2 -mno-mmx -mno-x87
+endif
 
 TEST_CFLAGS := $(ALL_CFLAGS) -Wno-missing-field-initializers -Itests -DPROBING_SOURCE_DIR=\"$(CURDIR)\"
 
 ALL_LDFLAGS := $(LDFLAGS) -pthread -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now -Wl,-z,noexecstack
 EXE_LDFLAGS := $(ALL_LDFLAGS) $(SAN_LDFLAGS) -pie
-AGENT_LDFLAGS := $(ALL_LDFLAGS) -shared -static-libgcc -Wl,-soname,libprobing.so -Wl,--exclude-libs,ALL \
+AGENT_LDFLAGS := $(ALL_LDFLAGS) -shared -static-libgcc -Wl,-soname,libprobing.so \
 	-Wl,-Bsymbolic -Wl,--version-script=mk/agent.map -Wl,-z,defs -Wl,--build-id
+ifeq ($(ZIG),1)
+EXE_LDFLAGS += -Wl,-s
+AGENT_SYMVER := $(BUILD)/agent.symver
+else
+AGENT_LDFLAGS += -Wl,--exclude-libs,ALL
+AGENT_SYMVER := mk/agent.symver
+endif
 
+WEBSOCKETS_LIBS := $(DEPS)/lib/libwebsockets.a
+UNWIND_LIBS := $(DEPS)/lib/libunwind-ptrace.a $(DEPS)/lib/libunwind-$(ARCH).a $(DEPS)/lib/libunwind.a
+ifeq ($(ZIG),1)
+static = $(patsubst %,$(DEPS)/lib/lib%.a,$(1))
+NCURSES_LIBS := $(call static,ncursesw)
+MSGPACK_LIBS := $(call static,msgpackc)
+SQLITE_LIBS := $(call static,sqlite3)
+ZLIB_LIBS := $(call static,z)
+EDIT_LIBS := $(call static,edit ncursesw)
+SYMBOL_LIBS := $(call static,dw elf eu lzma z iberty)
+STATIC_LIBS := $(sort $(NCURSES_LIBS) $(MSGPACK_LIBS) $(SQLITE_LIBS) $(ZLIB_LIBS) $(EDIT_LIBS) $(SYMBOL_LIBS))
+else
 NCURSES_LIBS := $(or $(shell pkg-config --libs ncursesw 2>/dev/null),-lncursesw -ltinfo)
 # Static; Debian 13 and later name it with a hyphen.
 MSGPACK_ARCHIVES := $(foreach a,libmsgpackc.a libmsgpack-c.a,$(filter /%,$(shell $(CC) -print-file-name=$(a) 2>/dev/null)))
@@ -56,10 +83,9 @@ ZLIB_ARCHIVE := $(filter /%,$(shell $(CC) -print-file-name=libz.a 2>/dev/null))
 ZLIB_LIBS ?= $(or $(ZLIB_ARCHIVE),-lz)
 # The line editor of `probing TARGET repl`.
 EDIT_LIBS ?= $(or $(shell pkg-config --libs libedit 2>/dev/null),-ledit)
-WEBSOCKETS_LIBS := $(DEPS)/lib/libwebsockets.a
 # Symbols of native frames, in the programs alone: elfutils, and a demangler for C++ and Rust.
 SYMBOL_LIBS := -ldw -lelf -l:libiberty.a
-UNWIND_LIBS := $(DEPS)/lib/libunwind-ptrace.a $(DEPS)/lib/libunwind-$(ARCH).a $(DEPS)/lib/libunwind.a
+endif
 
 # Objects are rebuilt when any of this changes.
 export PROBING_FLAGS := $(CC) $(ALL_CFLAGS) | $(STUB_CFLAGS) | $(TEST_CFLAGS)
@@ -75,6 +101,12 @@ $(BUILD)/link-flags: FORCE
 
 $(BUILD)/gen/version.h: FORCE
 	@$(call write_if_changed,'/* Generated from VERSION. */' '#pragma once' '#define PROBING_VERSION "$(VERSION)"')
+
+# Only src/*/main.c include it, so that a commit makes little anew. A source tree without git has a file COMMIT.
+COMMIT := $(or $(shell cat COMMIT 2>/dev/null),$(shell git describe --always --abbrev=12 --exclude '*' --dirty=+changes 2>/dev/null),unknown)
+
+$(BUILD)/gen/commit.h: FORCE
+	@$(call write_if_changed,'/* Generated. */' '#pragma once' '#define PROBING_COMMIT "$(COMMIT)"')
 
 FORCE:
 .PHONY: FORCE

@@ -8,7 +8,7 @@ else: the name of a script. Whatever fails is one line on stderr: the program go
 import os
 import sys
 
-AGENT = "@AGENT@"
+AGENT = "@AGENT@"  # a wheel has a path from this folder
 
 
 def start():
@@ -17,7 +17,8 @@ def start():
         del os.environ["PROBING"]  # not the processes that this one starts
     try:
         import ctypes
-        agent = ctypes.CDLL(os.environ.get("PROBING_AGENT") or AGENT)
+        here = os.path.dirname(os.path.abspath(__file__))
+        agent = ctypes.CDLL(os.environ.get("PROBING_AGENT") or os.path.join(here, AGENT))
         why = ctypes.create_string_buffer(256)
         if agent.probing_autostart(os.fsencode(wish), why, ctypes.c_size_t(len(why))) < 0:
             raise RuntimeError(why.value.decode("utf-8", "replace"))

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds the libraries of deps.lock, static and position-independent, into a folder (default build/deps).
+# Builds the libraries of deps.lock, static and position-independent, into a folder (default build/deps); with --static those of
+# deps-static.lock, too, and with the compiler $DEPS_CC.
 #
-# usage: tools/deps.sh [FOLDER]
+# usage: tools/deps.sh [--static] [FOLDER]
 #
 # A source comes from upstream's release address or, where that is out of reach, from the Debian source package through
 # the apt mirror this system already uses, in an apt configuration of its own: the system's lists are not touched.
@@ -13,7 +14,13 @@
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
-lock=$here/deps.lock
+locks=$here/deps.lock
+recipes=$0
+if [ "${1-}" = --static ]; then
+    shift
+    locks="$here/deps.lock $here/deps-static.lock"
+    recipes="$0 $here/tools/deps_static.sh"
+fi
 mkdir -p "${1:-$here/build/deps}"
 dest=$(cd "${1:-$here/build/deps}" && pwd)
 jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
@@ -28,7 +35,8 @@ CC=${DEPS_CC:-$(command -v gcc || command -v cc || command -v clang || true)}
 [ -n "$CC" ] || die "no C compiler; ./run deps installs what is needed"
 
 # What a finished build stands for: the pins and the way they are built.
-wanted=$(cat "$lock" "$0" | sha256sum | cut -d' ' -f1)
+# shellcheck disable=SC2086
+wanted=$(cat $locks $recipes | sha256sum | cut -d' ' -f1)
 done_already() { [ "$(cat "$dest/stamp" 2>/dev/null)" = "$wanted" ]; }
 
 exec 9>"$dest/.lock"
@@ -86,7 +94,7 @@ prepare_apt() {
     : >"$dest/apt/sources.list"
     system_archives | sort -u | while read -r uri key; do
         case $uri in *security*) continue ;; esac
-        for suite in trixie testing unstable; do
+        for suite in bookworm trixie testing unstable; do
             # A mirror need not carry every suite; one that is missing must not spoil the others.
             opts=${key:+signed-by=$key}
             printf 'deb-src [%s] %s %s main\n' "${opts:-arch=any}" "$uri" $suite
@@ -124,14 +132,14 @@ get_source() { # name version sha256 url -> $dest/src/name-version.tar
     file=$dest/src/$1-$2.tar
     sha_ok "$file" "$3" && return 0
     say "$1 $2: fetching upstream's release"
-    if fetch_upstream "$4" "$file.part" && sha_ok "$file.part" "$3"; then
+    if [ "$4" != - ] && fetch_upstream "$4" "$file.part" && sha_ok "$file.part" "$3"; then
         mv "$file.part" "$file"
         return 0
     fi
     rm -f "$file.part"
     say "$1 $2: upstream is out of reach, taking the Debian source package"
     fetch_debian "$1" "$3" "$file" && return 0
-    die "no source for $1 $2: tried $4 and the Debian source packages of this system's apt mirror (trixie, testing, unstable);" \
+    die "no source for $1 $2: tried $4 and the Debian source packages of this system's apt mirror (bookworm, trixie, testing, unstable);" \
         "put the file with SHA-256 $3 at $file and run make deps again"
 }
 
@@ -139,8 +147,10 @@ get_source() { # name version sha256 url -> $dest/src/name-version.tar
 
 unpack() { # name version
     rm -rf "$dest/work/$1"
-    mkdir -p "$dest/work/$1"
+    mkdir -p "$dest/work/$1" "$dest/licences/$1"
     tar -xf "$dest/src/$1-$2.tar" -C "$dest/work/$1" --strip-components=1
+    # What tools/third_party.py quotes.
+    (cd "$dest/work/$1" && find . -maxdepth 2 \( -name 'LICEN[CS]E*' -o -name 'COPYING*' \) -exec cp --parents {} "$dest/licences/$1/" \;)
 }
 
 logged() { # log command...
@@ -152,7 +162,8 @@ logged() { # log command...
     }
 }
 
-common_flags='-fPIC -fvisibility=hidden -ffunction-sections -fdata-sections'
+# The folder is not to be seen in what is built.
+common_flags="-fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -ffile-prefix-map=$dest=/deps"
 
 # What 4.3.5 does wrongly, mended in its source; a place that is not found is another version's, and ends the build.
 mend() { # file, how many lines say so then, sed script
@@ -251,12 +262,20 @@ build_libunwind() { # version
     logged libunwind make -C "$dest/work/libunwind" install
 }
 
+case $locks in
+*static*)
+    # shellcheck source=tools/deps_static.sh
+    . "$here/tools/deps_static.sh"
+    ;;
+esac
+
 rm -f "$dest/stamp"
-pins=$(sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$lock")
+# shellcheck disable=SC2086
+pins=$(cat $locks | sed -e 's/#.*//' -e '/^[[:space:]]*$/d')
 printf '%s\n' "$pins" | while read -r name version sha url; do
     get_source "$name" "$version" "$sha" "$url"
     say "$name $version: building"
-    build_"$name" "$version"
+    build_"$(printf '%s' "$name" | tr - _)" "$version"
 done
 for lib in libwebsockets libunwind libunwind-ptrace; do
     [ -f "$dest/lib/$lib.a" ] || die "the build of $lib.a left no library; see $dest/work"

@@ -8,11 +8,12 @@
 
 #include "base/text.h"
 #include "cli/cli.h"
+#include "client/about.h"
 #include "client/output.h"
 #include "client/symbols/symbols.h"
 #include "client/target/target.h"
 #include "client/target/tcp.h"
-#include "version.h"
+#include "commit.h"
 
 #define MAIN_OUTPUT_MAX ((size_t)144 * 1024 * 1024)
 
@@ -39,7 +40,7 @@ static int main_run(int argc, char **argv, struct strbuf *out, struct err *e) {
     if (rc != 0 || !line.options || !line.options->command)
         signal(SIGPIPE, SIG_IGN); /* a closed pipe is seen as EPIPE */
     if (rc == 0 && line.version)
-        strbuf_addf(out, "probing %s\n", PROBING_VERSION);
+        about_put(out, "probing", PROBING_COMMIT);
     else if (rc == 0 && line.help)
         cli_put_help(out, line.verb);
     else if (rc == 0)

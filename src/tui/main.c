@@ -17,6 +17,7 @@
 #include "base/config.h"
 #include "base/option.h"
 #include "base/text.h"
+#include "client/about.h"
 #include "client/export/export.h"
 #include "client/output.h"
 #include "client/symbols/symbols.h"
@@ -31,7 +32,7 @@
 #include "tui/screen_text.h"
 #include "tui/startup.h"
 #include "tui/theme/theme.h"
-#include "version.h"
+#include "commit.h"
 
 static void main_put_help(struct strbuf *out) {
     strbuf_adds(
@@ -263,7 +264,7 @@ static int main_run(int argc, char **argv, struct err *e) {
     if (o.help)
         main_put_help(&out);
     else if (o.version)
-        strbuf_addf(&out, "probing-top %s\n", PROBING_VERSION);
+        about_put(&out, "probing-top", PROBING_COMMIT);
     else if (o.list_keys || o.print_config || o.info)
         rc = main_put_settings(&o, &out, e);
     else if (extra)

@@ -23,10 +23,13 @@ static void startup_find_themes(struct startup *s) {
     if (len > 0) {
         exe[len] = '\0';
         const char *dir = dirname(exe);
-        snprintf(s->themes_beside, sizeof s->themes_beside, "%.*s/themes", CONFIG_FILE_PATH - 16, dir);
-        snprintf(s->themes_above, sizeof s->themes_above, "%.*s/../themes", CONFIG_FILE_PATH - 16, dir);
+        snprintf(s->themes_beside, sizeof s->themes_beside, "%.*s/themes", CONFIG_FILE_PATH - 32, dir);
+        snprintf(s->themes_above, sizeof s->themes_above, "%.*s/../themes", CONFIG_FILE_PATH - 32, dir);
+        snprintf(s->themes_installed, sizeof s->themes_installed, "%.*s/../share/probing-top/themes",
+                 CONFIG_FILE_PATH - 32, dir);
         s->theme_path.dirs[n++] = s->themes_beside;
         s->theme_path.dirs[n++] = s->themes_above;
+        s->theme_path.dirs[n++] = s->themes_installed;
     }
     s->theme_path.dirs[n] = PROBING_DATADIR "/themes";
 }

@@ -20,7 +20,8 @@
 struct startup {
     struct settings settings;
     char config_path[CONFIG_FILE_PATH]; /* "": nowhere */
-    char themes_user[CONFIG_FILE_PATH], themes_beside[CONFIG_FILE_PATH], themes_above[CONFIG_FILE_PATH];
+    char themes_user[CONFIG_FILE_PATH], themes_beside[CONFIG_FILE_PATH], themes_above[CONFIG_FILE_PATH],
+        themes_installed[CONFIG_FILE_PATH];
     struct theme_path theme_path; /* points into this struct */
     struct theme theme;
     struct strbuf warnings; /* one a line */

@@ -77,7 +77,8 @@ def test_escapes_are_not_printed(probing):
 
 def test_help_and_version(probing):
     version = open(os.path.join(ROOT, "VERSION"), encoding="ascii").read().strip()
-    assert probing("--version").ok().stdout == f"probing {version}\n"
+    lines = probing("--version").ok().stdout.splitlines()
+    assert lines[0] == f"probing {version}" and [line.split()[0] for line in lines[1:5]] == ["commit", "compiler", "C", "libraries"]
     text = probing("--help").ok().stdout
     for verb in ("list", "inject", "eject", "backtrace", "status"):
         assert f"\n  {verb} " in text
