@@ -29,9 +29,11 @@ done
 newest=$(readelf -VW "$agent" | grep -oE 'GLIBC_[0-9.]+' | sed 's/GLIBC_//' | sort -uV | tail -n 1)
 [ "$(printf '%s\n2.17\n' "$newest" | sort -V | tail -n 1)" = 2.17 ] || complain "needs glibc $newest; 2.17 must do (see mk/agent.symver)"
 
-# Preloaded into a program without threads, it must load where libpthread is a library of its own.
-for name in $(grep -v '^#' "$(dirname "$0")/../mk/agent.weak"); do
-    nm -D --undefined-only "$agent" | grep -qE "^ +U $name(@|\$)" && complain "insists on $name (see mk/agent.weak)"
+# Preloaded into a program without threads, it must load where libpthread is a library of its own (glibc before 2.34): of its names libc has these.
+in_libc='attr_(destroy|init|getdetachstate|setdetachstate)|cond_(broadcast|destroy|init|signal|timedwait|wait)|condattr_(destroy|init)'
+in_libc="$in_libc|equal|exit|mutex_(destroy|init|lock|unlock)|self|setcancelstate|setcanceltype"
+for name in $(nm -D --undefined-only "$agent" | sed -nE 's/^ +U ((pthread|sem|mq|timer|aio|shm)_[a-z_]+).*/\1/p' | grep -vxE "pthread_($in_libc)"); do
+    complain "insists on $name (see mk/agent.weak)"
 done
 
 exports=$(nm -D --defined-only "$agent" | awk '{ print $NF }' | sed 's/@.*//')

@@ -11,7 +11,6 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "client/sql/live_tables.h"
 #include "client/sql/training_logs.h"
 #include "store/ring/ring_tables.h"
 #include "store/ring/ring_words.h"
@@ -72,8 +71,7 @@ static void tables_fill(struct tables *t, struct sql *s, size_t targets) {
     for (size_t i = 0; i < sql_table_count(s) && t->n + RING_TABLE_COUNT + 1 < TABLES_MAX; i++)
         sql_table_info(s, i, &t->items[t->n++]);
     for (size_t i = 0; targets == 0 && i < RING_TABLE_COUNT; i++)
-        if (i < RING_TABLE_KEPT || live_tables_have(&RING_TABLES[i]))
-            tables_add_known(t, i);
+        tables_add_known(t, i);
     tables_add_logs(t);
     qsort(t->items, t->n, sizeof t->items[0], tables_compare);
 }

@@ -295,6 +295,8 @@ def test_what_is_set_is_done_at_once(job, data_dir, probing):  # noqa: F811
     assert config("probing.sample_rate").stdout == "20\n"
     listed = {c["key"]: c for c in config("--json").json()["config"]}
     assert listed["probing.max_memory"] == dict(listed["probing.max_memory"], value="2M", default="32M", set=True)
+    by_sql = probing("-t", str(j.pid), "query", "--json", "SELECT key, value, \"default\", help FROM probing.config").ok().json()["rows"]
+    assert by_sql == [{name: c[name] for name in ("key", "value", "default", "help")} for c in listed.values()]
     assert config("sample_rate=50Hz").stdout == "50\n"
     wait_until(lambda: ring_file.read(folder, "probing.status")[-1]["rate_hz"] == 50, 30, "the new rate")
     assert config("probing.sample_rate=0").stdout == "0\n"

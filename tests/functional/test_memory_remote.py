@@ -45,6 +45,8 @@ def test_the_process_and_its_threads(job, probing):
     assert there["threads"] > 2 and abs(there["rss_mb"] - here["rss_mb"]) < 64 and abs(there["uptime_s"] - here["uptime_s"]) < 60
     (unknown,) = query(address, "SELECT ppid, fds FROM system.process")
     assert unknown == {"ppid": None, "fds": None}
+    settings = [query(who, "SELECT key, value FROM probing.config") for who in (job.pid, address)]
+    assert settings[0] == settings[1] and {"key": "probing.sample_rate", "value": "10"} in settings[0], settings
     tids = [{row["tid"] for row in query(who, "SELECT tid FROM system.threads")} for who in (job.pid, address)]
     assert len(tids[1]) >= 2 and tids[1] <= tids[0] and job.pid in tids[1]
     states = query(address, f"SELECT state FROM system.threads WHERE tid = {job.pid}")

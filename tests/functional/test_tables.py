@@ -50,9 +50,11 @@ def test_what_is_listed_can_be_read(probing, job, ptrace):
     tables = probing("-t", job.pid, "tables", "--no-inject", "--json").ok().json()["tables"]
     assert {"python.backtrace", "system.process"} <= {table["name"] for table in tables}
     text = ";".join(f"SELECT count(*) AS n FROM {table['name']}" for table in tables)
-    counts = probing(job.pid, "query", "--no-inject", "--format", "csv", text).ok().stdout.split()
-    assert len(counts) == 2 * len(tables)
-    assert counts[1::2][[table["name"] for table in tables].index("system.process")] == "1"
+    answer = probing(job.pid, "query", "--no-inject", "--format", "csv", text).ok()
+    counts = dict(zip([table["name"] for table in tables], answer.stdout.split()[1::2]))
+    assert len(answer.stdout.split()) == 2 * len(tables)
+    assert counts["system.process"] == "1" and counts["probing.config"] == "0"
+    assert "probing.config: only an agent in the process can tell" in answer.stderr
 
 
 def test_an_unknown_table_suggests_one(probing):

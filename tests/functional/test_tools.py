@@ -148,6 +148,7 @@ def test_agent_brings_nothing_with_it(source_dir, build_dir):
 @pytest.mark.parametrize("source, flags, complaint", [
     ("int probing_start(void) { return 0; } int helper(void) { return 1; }", [], "shows the name helper"),
     ("#include <pthread.h>\nint probing_start(void) { return pthread_tryjoin_np(pthread_self(), 0); }", ["-D_GNU_SOURCE"], "needs glibc 2.3"),
+    ("#include <pthread.h>\nint probing_start(void) { return pthread_detach(pthread_self()); }", [], "insists on pthread_detach"),
     ("int probing_start(void) { return 0; }", ["-Wl,--no-as-needed", "-lpthread", "-l:libncursesw.so.6"], "needs libncursesw"),
     ("int probing_start(void) { return 0; }", ["-Wl,-z,execstack"], "executable stack"),
     ("int probing_start(void) { return 0; }", ["-Wl,-z,lazy"], "RELRO"),

@@ -421,6 +421,11 @@ static void once_a_second(void **state) {
     (void)record_list(&r, tables);
     assert_int_equal(tables[RING_PROCESS_HISTORY].rows, 0);
     assert_true(tables[RING_SAMPLES].bytes < 4 << 20);
+    assert_int_equal(config_set(&more, CONFIG_MAX_MEMORY, "", "1M", NULL), 0);
+    record_configure(&r, &more);
+    assert_non_null(r.set);
+    assert_string_equal(r.note, "");
+    assert_int_equal(record_list(&r, tables), RING_TABLE_KEPT);
     assert_int_equal(config_set(&more, CONFIG_MAX_MEMORY, "", "0", NULL), 0);
     record_configure(&r, &more);
     assert_null(r.set);

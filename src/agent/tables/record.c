@@ -228,6 +228,9 @@ static void record_owner(struct ring_owner *owner, char *host, size_t cap) {
     }
 }
 
+/* Whoever has set 1 MB keeps the tables when there is one more. */
+_Static_assert(RING_TABLE_KEPT *RING_SET_TABLE_MIN <= (size_t)1024 * 1024, "1 MB holds all tables");
+
 /* With the lock: make the tables, unless that was tried before. */
 static void record_open(struct record *r) {
     struct record_shared *t = &r->shared;

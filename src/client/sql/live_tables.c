@@ -190,7 +190,7 @@ typedef int live_scan(void *arg, uint64_t columns, struct sql_sink *sink, struct
 
 static const struct {
     enum ring_table table;
-    live_scan *scan;   /* NULL: no function reads it */
+    live_scan *scan;
     live_scan *remote; /* of a job on another machine */
     const char *key;   /* column that the query must name; NULL none */
 } live_tables[] = {
@@ -203,20 +203,10 @@ static const struct {
 _Static_assert(LIVE_TABLES <= LIVE_TABLES_MAX, "room for the tables");
 
 size_t live_tables_fill(struct live_target *t, struct sql_provider *out) {
-    size_t n = 0;
     for (size_t i = 0; i < LIVE_TABLES; i++)
-        if (live_tables[i].scan)
-            out[n++] =
-                (struct sql_provider){.def = &RING_TABLES[live_tables[i].table],
-                                      .key = live_tables[i].key,
-                                      .scan = t->addr.pid > 0 ? live_tables[i].scan : live_tables[i].remote,
-                                      .arg = t};
-    return n;
-}
-
-bool live_tables_have(const struct ring_table_def *def) {
-    for (size_t i = 0; i < LIVE_TABLES; i++)
-        if (&RING_TABLES[live_tables[i].table] == def)
-            return live_tables[i].scan != NULL;
-    return false;
+        out[i] = (struct sql_provider){.def = &RING_TABLES[live_tables[i].table],
+                                       .key = live_tables[i].key,
+                                       .scan = t->addr.pid > 0 ? live_tables[i].scan : live_tables[i].remote,
+                                       .arg = t};
+    return LIVE_TABLES;
 }

@@ -33,9 +33,6 @@ struct live_target {
  * number. */
 size_t live_tables_fill(struct live_target *t, struct sql_provider *out);
 
-/* True if living targets have this table. */
-bool live_tables_have(const struct ring_table_def *def);
-
 /* Scans, each of one table; see struct sql_provider. `arg` is the struct live_target.
  * live_proc.c: */
 int live_scan_process(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
@@ -55,8 +52,10 @@ int live_scan_loader_workers(void *arg, uint64_t columns, struct sql_sink *sink,
 int live_scan_loader_workers_remote(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 void live_loaders_free(struct live_loaders *l);
 
-/* live_virtual.c: any table that Python makes in the target; its agent knows it by name. */
+/* live_virtual.c: any table that Python makes in the target; its agent knows it by name. And the
+ * agent's settings. Without an agent there are no rows, but a note. */
 int live_scan_virtual(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
+int live_scan_config(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 
 /* Note why a table has no rows. */
 void live_virtual_note(struct live_target *t, const char *table, const char *why);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* live_virtual: tables that Python makes in the target when they are read: one request to its
- * agent. See live_tables.h. */
+/* live_virtual: what only the agent can tell: tables that Python makes in the target when they are
+ * read, and the agent's settings; one request each. See live_tables.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 
 #include "client/session/call.h"
 #include "client/sql/live_tables.h"
+#include "store/ring/ring_tables.h"
 
 #define LIVE_TEXT_BYTES ((size_t)64 * 1024) /* of all texts of a row */
 
@@ -127,15 +128,21 @@ static int live_virtual_read(struct live_target *t, const struct wire_message *a
     return rc;
 }
 
+/* True if there is an agent to ask; otherwise the note says that there is none. */
+static bool live_virtual_may_ask(struct live_target *t, const struct ring_table_def *def) {
+    bool agent = t->addr.mode == MODEL_MODE_AGENT && t->addr.path[0];
+    if (!agent)
+        live_virtual_note(t, def->name, "only an agent in the process can tell, and there is none");
+    return agent;
+}
+
 int live_scan_virtual(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
     struct live_target *t = arg;
     const struct ring_table_def *def = sql_sink_table(sink);
     struct wire_rows_ask ask = {.n_args = 0};
     (void)columns;
-    if (t->addr.mode != MODEL_MODE_AGENT || !t->addr.path[0]) {
-        live_virtual_note(t, def->name, "only an agent in the process can tell, and there is none");
+    if (!live_virtual_may_ask(t, def))
         return 0;
-    }
     snprintf(ask.table, sizeof ask.table, "%s", def->name);
     if (sql_sink_key(sink, &ask.args[0].number))
         snprintf(ask.args[ask.n_args++].key, sizeof ask.args[0].key, "%s", sql_sink_key_name(sink));
@@ -149,5 +156,41 @@ int live_scan_virtual(void *arg, uint64_t columns, struct sql_sink *sink, struct
     call_close(c);
     if (rc != 0)
         t->failure = *e;
+    return rc;
+}
+
+static void live_put_settings(struct live_target *t, const struct model_status *status,
+                              struct sql_sink *sink) {
+    if (!status->n_settings)
+        live_virtual_note(t, sql_sink_table(sink)->name,
+                          "the agent is of an older release and does not tell");
+    for (size_t i = 0; i < status->n_settings; i++) {
+        const struct model_setting *s = &status->settings[i];
+        union ring_value row[RING_CONFIG_COUNT] = {
+            [RING_CONFIG_KEY].s = s->key,
+            [RING_CONFIG_VALUE].s = s->value,
+            [RING_CONFIG_DEFAULT].s = s->default_value,
+            [RING_CONFIG_HELP].s = s->help,
+        };
+        if (sql_sink_put(sink, row) != 0)
+            return;
+    }
+}
+
+int live_scan_config(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+    struct live_target *t = arg;
+    struct model_status status;
+    (void)columns;
+    if (!live_virtual_may_ask(t, sql_sink_table(sink)))
+        return 0;
+    struct call *c = call_open_stoppable(&t->addr, live_virtual_stop, sink, e);
+    int rc = c ? call_status(c, &status, e) : -1;
+    if (rc == 0)
+        live_put_settings(t, &status, sink);
+    else
+        t->failure = *e;
+    if (c)
+        model_status_fini(&status);
+    call_close(c);
     return rc;
 }

@@ -13,8 +13,6 @@
 
 #include "store/ring/ring_dir.h"
 
-#define RING_SET_TABLE_MIN ((size_t)64 * 1024) /* of a table: its file and the writer's memory */
-
 struct ring_set {
     const struct ring_table_def *tables;
     size_t n;
