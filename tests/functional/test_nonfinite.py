@@ -440,6 +440,32 @@ def test_no_step_after_a_gradient(trainer, data_dir):
             assert calls == 20 or "1 gradient was not finite on the way, and no optimizer's step followed" in row["what"], row
 
 
+def test_late_gradients_without_effect(trainer, data_dir):
+    """Gradients that were not finite on their way, whose numbers were read when the search was over, and after which the optimizer's step showed that
+    the parameters' are finite: they are passed, and what came after them is found."""
+    j = trainer
+    with Client(j.start()) as client:
+        j.do("begin()")
+        wait_told(client)
+        j.do("end()")
+        for then, found in ((None, (None, "none")), ("backward", ("blocks.2.act", "backward")), ("weight.grad", ("extra", "gradient"))):
+            before = len(found_rows(data_dir, j))
+            j.do("set_to(place='nowhere')")  # weights are as they were at the beginning
+            client.call("arm", {"what": "nan", "steps": 20})
+            wait_until(lambda: (lease_of(client) or {"note": ""})["note"].startswith("looks at 20 steps"), timeout=60, what="the window", interval=0.05)
+            assert j.do("steps(2)") is None
+            j.do("set_to(place='later')")
+            assert j.do("steps(3)") is None
+            j.do(f"set_to(place={then!r})")
+            assert j.do("steps(2)") is None
+            if not then:
+                client.call("disarm", {"what": "nan"})
+            row = wait_until(lambda: found_rows(data_dir, j)[before:], timeout=60, what="the search to end", interval=0.05)[0]
+            assert (row["module"], row["stage"]) == found, (then, row)
+            if not then:
+                assert "3 gradients were not finite on the way, and reached no parameter" in row["what"], row
+
+
 def test_armed_before_torch_reports(trainer, data_dir):
     """Optimizers' steps are waited for, although none was reported yet when the search was armed."""
     j = trainer

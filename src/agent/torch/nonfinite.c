@@ -99,7 +99,8 @@ struct nonfinite_later {
     bool has_inputs;
     struct tensor_numbers inputs; /* of its call, as far as they were known immediately */
     size_t stack;                 /* where its text begins, plus one; 0 if unknown */
-    object *result;               /* owned, until it was read: then `numbers` has the result, if */
+    uint32_t stepped; /* the round of the optimizer's step after it, with parameters; 0 none yet */
+    object *result;   /* owned, until it was read: then `numbers` has the result, if */
     bool is_read;
     struct tensor_numbers numbers;
 };
@@ -118,6 +119,7 @@ static struct {
     struct nonfinite_counts counts;
     uint64_t bytes_left;
     uint64_t parameters; /* in this step */
+    uint32_t stepped;    /* the round of the last optimizer's step with parameters; 0 none yet */
     uint64_t model;      /* the first module that was called by no other; 0 none yet */
     uint64_t models;     /* its calls */
     struct nonfinite_input {
@@ -142,7 +144,7 @@ void nonfinite_clear(void) {
     bool has_optimizers = search.counts.has_optimizers;
     search.counts = (struct nonfinite_counts){.has_optimizers = has_optimizers};
     search.bytes_left = NONFINITE_BYTES;
-    search.parameters = search.model = search.models = 0;
+    search.parameters = search.model = search.models = search.stepped = 0;
     memset(search.inputs, 0, sizeof search.inputs);
 }
 
@@ -542,6 +544,13 @@ static void nonfinite_pass(void) {
     search.counts.passed++;
 }
 
+/* What arrives later will be judged by this step. */
+static void nonfinite_note_step(uint32_t round) {
+    search.stepped = round;
+    for (size_t i = search.n_laters; i-- > 0 && !search.laters[i].stepped;)
+        search.laters[i].stepped = round;
+}
+
 bool nonfinite_on_optimizer(uint64_t ns, object *optimizer) {
     const struct pyapi *api = &search.api;
     struct nonfinite_place at = {
@@ -554,6 +563,8 @@ bool nonfinite_on_optimizer(uint64_t ns, object *optimizer) {
     api->PyErr_Clear();
     if (search.parameters > search.counts.parameters)
         search.counts.parameters = search.parameters;
+    if (search.parameters)
+        nonfinite_note_step(at.round);
     if (search.n_gradients && !search.gradient.stack[0])
         stack_text_write(api, search.gradient.stack, sizeof search.gradient.stack);
     if (search.backward.is && search.parameters && !search.n_gradients && !search.n_laters)
@@ -587,20 +598,23 @@ void nonfinite_end(void) {
     search.begun = false;
 }
 
-static void nonfinite_settle_one(const struct nonfinite_later *l, const struct tensor_numbers *n) {
-    struct nonfinite_find *f = l->at.stage == NONFINITE_FORWARD ? &search.forward : &search.backward;
+static void nonfinite_settle_take(struct nonfinite_find *f, const struct nonfinite_later *l) {
     struct nonfinite_input inputs = {.has = l->has_inputs, .numbers = l->inputs};
-    if (!nonfinite_is_bad(n))
-        return;
-    if (l->at.stage == NONFINITE_GRADIENT) {
-        nonfinite_take_gradient(&l->at, n);
-        return;
-    }
     if (f->is && f->at.ns <= l->at.ns)
         return;
-    nonfinite_take(f, &l->at, n, &inputs);
+    nonfinite_take(f, &l->at, &l->numbers, &inputs);
     if (l->stack)
         snprintf(f->stack, sizeof f->stack, "%s", search.stacks + l->stack - 1);
+}
+
+/* Gradients on their way to parameters wait for all others: nonfinite_settle_backward. */
+static void nonfinite_settle_one(const struct nonfinite_later *l) {
+    if (!nonfinite_is_bad(&l->numbers))
+        return;
+    if (l->at.stage == NONFINITE_GRADIENT)
+        nonfinite_take_gradient(&l->at, &l->numbers);
+    else if (l->at.stage == NONFINITE_FORWARD)
+        nonfinite_settle_take(&search.forward, l);
 }
 
 /* When this returns, the device has done its work. */
@@ -626,17 +640,38 @@ static void nonfinite_settle_inputs(struct nonfinite_find *f) {
     }
 }
 
-/* The same that nonfinite_on_optimizer does immediately. */
+/* True if the optimizer's step of that round (0: there was none) has shown that all gradients of
+ * its parameters are finite. */
+static bool nonfinite_had_no_effect(uint32_t stepped) {
+    for (size_t i = 0; i < search.n_gradients; i++)
+        if (search.gradients[i].at.round == stepped)
+            return false;
+    for (size_t i = 0; i < search.n_laters; i++)
+        if (search.laters[i].at.stage == NONFINITE_GRADIENT && search.laters[i].at.round == stepped &&
+            !search.laters[i].is_read)
+            return false;
+    return stepped != 0;
+}
+
+/* The first gradient on its way to the parameters that was not finite and had an effect, or whose
+ * effect is not known; the others are passed, once for each step, as nonfinite_on_optimizer does
+ * immediately. */
 static void nonfinite_settle_backward(void) {
-    size_t parameters = 0;
+    uint32_t passed = 0;
+    bool is_now = search.backward.is; /* the search has ended with it */
     for (size_t i = 0; i < search.n_laters; i++) {
         const struct nonfinite_later *l = &search.laters[i];
-        bool of_it = l->at.stage == NONFINITE_GRADIENT && l->at.round == search.backward.at.round;
-        if (of_it && (!l->is_read || nonfinite_is_bad(&l->numbers)))
+        if (l->at.stage != NONFINITE_BACKWARD || !l->is_read || !nonfinite_is_bad(&l->numbers) ||
+            (passed && l->stepped == passed))
+            continue;
+        if (!nonfinite_had_no_effect(l->stepped)) {
+            nonfinite_settle_take(&search.backward, l);
             return;
-        parameters += of_it;
+        }
+        passed = l->stepped;
+        search.counts.passed++;
     }
-    if (search.backward.is && parameters && !search.n_gradients)
+    if (is_now && nonfinite_had_no_effect(search.stepped >= search.backward.at.round ? search.stepped : 0))
         nonfinite_pass();
 }
 
@@ -649,7 +684,7 @@ bool nonfinite_settle(struct worker *w) {
         l->is_read = tensor_read_read(l->result, &l->numbers) == 0;
         search.counts.unread += !l->is_read;
         if (l->is_read)
-            nonfinite_settle_one(l, &l->numbers);
+            nonfinite_settle_one(l);
         search.api.Py_DecRef(l->result);
     }
     if (search.settled == search.n_laters) {
