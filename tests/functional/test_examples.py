@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import wait_until
 
 EXAMPLES = ["train.py", "train_plain.py"]
 
@@ -53,9 +54,13 @@ def test_a_client_of_ones_own(source_dir, probing, target, any_python, ptrace):
         pytest.skip("needs the Python packages websockets and msgpack")
     job = target(os.path.join(source_dir, "examples", "train_plain.py"), python=any_python, ready=r"step +\d+ ")
     address = probing(str(job.pid), "listen", "--json").ok().json()["tcp"]["address"]
-    done = subprocess.run([sys.executable, client, address], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    rows = [line.split() for line in done.stdout.splitlines()]
-    assert rows[0][:2] == [str(job.pid), "MainThread"] and len(rows[0]) > 2 and rows[0][2] != "no", done.stdout
+
+    def rows():
+        done = subprocess.run([sys.executable, client, address], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        found = [line.split() for line in done.stdout.splitlines()]
+        assert found[0][:2] == [str(job.pid), "MainThread"] and len(found[0]) > 2, done.stdout
+        return found[0][2] != "no"
+    wait_until(rows, 60, "a look that the main thread had a processor for")
     with open(client, encoding="utf-8") as file:
         assert sum(bool(line.strip()) for line in file) <= 18

@@ -199,19 +199,21 @@ def test_the_text_shows_both_kinds(probing, target, native_calls, ptrace):
 def test_what_never_rests_is_never_put_together_wrongly(probing, target, each_python, ptrace):
     job = target(RESTLESS, python=each_python)
     legal = {"<lambda>": {"value", "work"}, "value": {"make"}, "make": {"work"}, "work": {"<module>"}, "<module>": set()}
-    seen = 0
-    for _ in range(4):
+    looks, merged, apart = 0, 0, []
+    while looks < 4 or (not merged and looks < 40):
+        looks += 1
         thread = look(probing, job, "--native")
         python = [f for f in thread["frames"] if f["kind"] == "python" and f["file"] == job.script]
-        assert thread["native_merge"] != "apart", names(thread)
+        if thread["native_merge"] == "apart":  # that is honest where hand-written code had no unwind information, and seldom
+            apart.append(names(thread))
         if thread["native_merge"] != "merged" or thread["torn"]:
             continue
-        seen += 1
+        merged += 1
         order = [f["func"].split(".")[-1] for f in python]
         assert order[-1] == "<module>", names(thread)
         for inner, outer in zip(order, order[1:]):
             assert outer in legal[inner], names(thread)
-    assert seen or job.alive()
+    assert merged and len(apart) <= 1, (looks, merged, apart)
 
 
 # --- against a debugger -----------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 
 import re
 
+from conftest import wait_until
+
 
 def test_help_and_version(probing_top, source_dir):
     help_text = probing_top("--help").ok().stdout
@@ -59,7 +61,10 @@ def test_without_a_terminal(probing_top):
 
 
 def test_screen_as_text(probing_top, plain_training, ptrace):
-    done = probing_top("--export", "txt", "--once", str(plain_training.pid), env={"COLUMNS": "100", "LC_ALL": "C.UTF-8"}).ok()
+    def whole():
+        found = probing_top("--export", "txt", "--once", str(plain_training.pid), env={"COLUMNS": "100", "LC_ALL": "C.UTF-8"}).ok()
+        return None if re.search(r"^Stack of MainThread .*moved while it was read", found.stdout, re.M) else found
+    done = wait_until(whole, 30, "a stack that does not move while it is read")
     lines = done.stdout.splitlines()
     assert f"pid {plain_training.pid}" in lines[0] and "CONNECTED" in lines[0]
     assert re.search(r"Python 3\.\d+\.\d+", lines[1])
