@@ -75,6 +75,20 @@ def pytest_runtest_call(item):
 
 # --- what tests take ----------------------------------------------------------------------------------------------
 
+# They take minutes (tests/run says how much at its end), and begin first, the longest at the beginning: otherwise one worker of pytest has them
+# still before it when the others are done.
+LONGEST = ("training_steps", "faults", "training_values", "steps", "liars_bombs", "training_losses", "verdict", "docs_agent", "memory_trace",
+           "nonfinite", "profiler", "report", "slow_steps", "numbers", "modules_trace", "torture", "pause", "catch_fatal", "tensors_freed",
+           "tensors", "training_loaders", "training_screens", "training_first_look", "training_checkpoints", "training_queries",
+           "training_verdicts", "inject_kill", "seed_commands", "verb_examples", "steps_screen", "timeline_screen", "liars_soak",
+           "outside_block", "bench", "race", "waits")
+
+
+def pytest_collection_modifyitems(items):
+    place = {f"test_{name}": number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.fspath.purebasename, len(place)))
+
+
 @pytest.fixture(autouse=True)
 def cpu(request):
     """tests/run tells it."""
