@@ -122,7 +122,7 @@ static int verdict_wait(struct verdict_judge *j, const struct cli_options *o,
                         struct err *e) {
     if (verdict_judge_wait(j, 0, out, e) != 0)
         return -1;
-    if (wait_s == 0 || (wait_s < 0 && verdicts_have_state(out)))
+    if (wait_s == 0 || (wait_s < 0 && verdicts_have_state(out) && !out->again))
         return 0;
     if (!verdicts_have_state(out))
         verdict_ask_first(addr, o->targets.n);

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cache of tensors without an end.
+r"""A cache of tensors without an end.
 
 verdict: MEMORY CREEP
-words: .
+words: held by features in train, a lru_cache: \d+ more Tensor \[256, 1024\]
 within: 20
 attach: before
-pending: it takes half a minute until growth is called steady; the part of memory does it in 20 s
 """
 import functools
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses are kept with their graphs.
+r"""Losses that nobody calls backward() of are kept with their graphs, as those of a validation without no_grad().
 
 verdict: MEMORY CREEP
-words: .
+words: held by losses in train, a list: \d+ more Tensor \[\] with its graph
 within: 20
 attach: before
-pending: what grows, made where, held by whom is the part of memory
 """
 from fault_job import Loop, began
 
@@ -16,7 +15,9 @@ def train():
     began()
     losses = []
     while True:
-        losses.append(loop.step())
+        loop.step()
+        inputs, classes = loop.random()
+        losses.append(loop.criterion(loop.model(inputs), classes))
 
 
 train()

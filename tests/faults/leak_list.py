@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every step keeps a megabyte in a list.
+r"""Every step keeps a megabyte in a list.
 
 verdict: MEMORY CREEP
-words: .
+words: held by kept in train, a list: \d+ more bytearray
 within: 20
 attach: before
-pending: it takes half a minute until growth is called steady; the part of memory does it in 20 s
 """
 from fault_job import Loop, began
 

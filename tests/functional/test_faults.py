@@ -177,9 +177,9 @@ def test_fine(name, fault, probing):
 
 
 def test_jobs_say_what_they_are():
-    """Thirty with a fault, ten without, and what they say can be read."""
+    """At least thirty with a fault and ten without, and what they say can be read."""
     faults = [said for said in JOBS.values() if "fine" not in said]
-    assert len(faults) >= 30 and len(JOBS) - len(faults) == 10
+    assert len(faults) >= 30 and len(JOBS) - len(faults) >= 10
     for name, said in JOBS.items():
         if "fine" in said:
             continue

@@ -45,6 +45,15 @@ def halver(n):
 def small(n):
     return [object() for _ in range(n)]
 
+def many(n):
+    for _ in range(n // 1000):
+        [object() for _ in range(1000)]
+    return True
+
+def pools(n):
+    kept.extend([bytes(200) for _ in range(n)])
+    return True
+
 def work(rounds, scale=1):
     """Of each round 10 KiB stay by keeper, 30 KiB go by churner, 20 KiB by halver of which half stays; or `scale` times as much."""
     for i in range(rounds):
@@ -350,6 +359,87 @@ def test_tracemalloc_below(worker, probing):
                 f"t.traceback[0].lineno == {lines_of(WORK)['keeper']})")
     row = found["keeper", "python"]
     assert row["allocated"] - row["freed"] == pytest.approx(kept, rel=0.02)
+
+
+def test_eject_below_another_allocator(worker, probing):
+    """tracemalloc above ours cannot be lifted: the agent goes, what stays passes calls on, and the job does not notice."""
+    j = worker()
+    with Client(j.endpoint) as client:
+        arm(client)
+        j.do("exec('import tracemalloc; tracemalloc.start()', globals())")
+        above = j.do("allocators()")
+        left = probing(str(j.pid), "eject")
+        assert left.status == 0 or len(left.stderr.splitlines()) == 1
+    assert j.do("allocators()") == above
+    assert j.do("work(200)") and j.do("tracemalloc.get_traced_memory()[0] > 0")
+    j.do("exec('tracemalloc.stop()', globals())")
+    assert j.do("work(200)") and j.target.alive()
+
+
+# --- jobs that are hard to follow --------------------------------------------------------------------------------
+
+def test_millions_of_small_objects(worker, probing):
+    """Samples are taken further apart where there are too many, a line says so, and no byte is missing from the sums."""
+    j = worker()
+    with Client(j.endpoint) as client:
+        arm(client, 1024)
+        for _ in range(40):  # a machine that is busy takes its time to measure
+            assert j.do("many(1000000)")
+            if "instead of" in (lease(client)["note"] or ""):
+                break
+        note = lease(client)["note"]
+        rounds = j.do("many(1)")
+        assert rounds and "instead of 1.00 KiB" in note
+        before = sum(row["allocated"] for row in sites(probing, j).values())
+        assert j.do("many(3000000)")
+        disarm(client)
+        allocated = sum(row["allocated"] for row in sites(probing, j).values()) - before
+    assert allocated == pytest.approx(3000000 * 16, rel=0.2) or allocated > 3000000 * 16
+    assert j.target.alive()
+
+
+def test_arenas_that_are_given_back(worker, probing):
+    """Pools whose arenas go back to the kernel, and come again at the same addresses for others, leave nothing alive."""
+    j = worker()
+    with Client(j.endpoint) as client:
+        arm(client, 65536)
+        for _ in range(3):
+            assert j.do("pools(200000)")
+            assert j.do("kept.clear() or work(100) and kept.clear() or True")
+        disarm(client)
+        found = sites(probing, j)
+    mine = [row for (name, _), row in found.items() if name in ("pools", "<listcomp>", "pools.<locals>.<listcomp>")]
+    allocated, freed = (sum(row[what] for row in mine) for what in ("allocated", "freed"))
+    assert allocated > 3 * 200000 * 200
+    assert freed == pytest.approx(allocated, rel=0.02)
+
+
+def jemalloc():
+    """Where it is installed; None."""
+    return next((path for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
+                 for path in (os.path.join(folder, "libjemalloc.so.2"),) if os.path.exists(path)), None)
+
+
+def test_preloaded_allocator(worker, probing):
+    """A malloc of the job's own is what libraries go on to call, and what is seen; its own memory is left alone."""
+    path = jemalloc()
+    if not path:
+        pytest.skip("needs libjemalloc2")
+    j = worker(env={"LD_PRELOAD": path})
+    assert path in open(f"/proc/{j.pid}/maps", encoding="utf-8").read()
+    j.do("native(2, 1)")  # its words are bound at their first calls: the program began with the library
+    before, pages, rights = j.do("allocators()"), *protected(j.pid)
+    with Client(j.endpoint) as client:
+        arm(client)
+        j.do("work(100, 60)")
+        j.do("native(100, 800000)")
+        disarm(client)
+        found = sites(probing, j)
+    assert found["keeper", "python"]["allocated"] == pytest.approx(60000 * 1024, rel=0.02)
+    assert found["native", "native"]["allocated"] == pytest.approx(100 * 800000, rel=0.02)
+    assert found["native", "native"]["freed"] == pytest.approx(found["native", "native"]["allocated"] / 2, rel=0.02)
+    assert j.do("allocators()") == before and protected(j.pid) == (pages, rights)
+    assert j.do("work(200)") and j.target.alive()
 
 
 # --- the verb ----------------------------------------------------------------------------------------------------

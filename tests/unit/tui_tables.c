@@ -268,6 +268,92 @@ struct result *tables_workers(enum tables_kind kind) {
     return r;
 }
 
+/* ---- memory ---- */
+
+struct result *tables_memory(enum tables_kind kind) {
+    struct result *r = tables_rows("timestamp|memory_mb|rss_mb|gpu_allocated_mb|gc_objects", NULL);
+    char line[128];
+    if (kind == TABLES_NAMES) {
+        put_line(r, "1700000000|-5|1e300||9223372036854775807");
+        put_line(r, "||||");
+    }
+    for (int i = 0; i < 120 && kind != TABLES_NONE && kind != TABLES_NAMES; i++) {
+        (void)snprintf(line, sizeof line, "%d.25|%d|%d|%s|%d", 1700000000 + i, 1000 + 4 * i, 990 + 4 * i,
+                       kind == TABLES_HUGE ? "80000" : "", 120000 + 50 * i);
+        put_line(r, line);
+    }
+    return r;
+}
+
+struct result *tables_memory_process(enum tables_kind kind) {
+    struct result *r = tables_rows("timestamp|pss_bytes|cgroup_memory_bytes|cgroup_limit_bytes", NULL);
+    char line[128];
+    for (int i = 0; i < 120 && kind != TABLES_NONE && kind != TABLES_NAMES; i++) {
+        (void)snprintf(line, sizeof line, "%d.25|%s|%lld|4294967296", 1700000000 + i,
+                       i % 10 ? "" : "943718400", (1100LL + 4 * i) << 20);
+        put_line(r, line);
+    }
+    return r;
+}
+
+struct result *tables_sites(enum tables_kind kind) {
+    static const char columns[] =
+        "function_name|file|lineno|domain|live_bytes|allocated_bytes|calls|stack_id";
+    static const char *const normal[] = {
+        "train_step|/home/ada/train.py|88|torch|209715200|524288000|1200|17",
+        "Linear.forward|/opt/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py|134|torch|62914560|"
+        "9663676416|88000|",
+        "tokenize|/home/ada/data/text.py|41|python|8388608|1073741824|410000|23",
+        "cv::imdecode|libopencv_core.so|0|native|0|262144000|300|",
+        "|||native|1048576|1048576|3|",
+        NULL};
+    static const char *const later[] = {"train_step|/home/ada/train.py|88|torch|241172480|555745280|1260|17",
+                                        "collate|/home/ada/data/text.py|77|python|1048576|2097152|20|29",
+                                        NULL};
+    static const char *const hostile[] = {
+        "evil\033[2J\xe8\xa8\x93|\xff/\xe2\x80\xae.py|-5|c\npu|9223372036854775807|1e300|-1|-3", "|||||||",
+        NULL};
+    struct result *r = tables_rows(columns, kind == TABLES_NAMES                         ? hostile
+                                            : kind == TABLES_LATER                       ? later
+                                            : kind == TABLES_NONE || kind == TABLES_HUGE ? NULL
+                                                                                         : normal);
+    char line[256];
+    for (int i = 0; i < 1000 && kind == TABLES_HUGE; i++) {
+        (void)snprintf(line, sizeof line, "function_%d|/job/part_%d.py|%d|python|%d|%d|%d|%d", i, i % 10, i,
+                       (1000 - i) << 16, (1000 - i) << 18, i, i);
+        put_line(r, line);
+    }
+    return r;
+}
+
+struct result *tables_alloc_stacks(enum tables_kind kind) {
+    static const char *const normal[] = {
+        "<module> (train.py);main (train.py);train_step (train.py)|209715200",
+        "<module> (train.py);main (train.py);train_step (train.py);Linear.forward (linear.py)|62914560",
+        "worker (text.py);tokenize (text.py)|8388608", NULL};
+    static const char *const hostile[] = {"evil\033[2J;\xe8\xa8\x93\xff;;a|9223372036854775807", ";;;|1",
+                                          "|5", "x|", NULL};
+    return tables_rows("stack|bytes", kind == TABLES_NONE ? NULL : kind == TABLES_NAMES ? hostile : normal);
+}
+
+struct result *tables_holders(enum tables_kind kind) {
+    static const char *const lines[] = {
+        "|all|||||||62.5||||54321",
+        "losses@train|list|Tensor []|4120|33512|940|7520|1|62.4|1||||",
+        "cache|lru_cache|Tensor [256, 1024]|512|536870912|40|41943040|0.5|62.4|0||0|",
+        "replay@main|list|tuple|9000|94371840|1200|12582912||62.4|0|1000||",
+        "history@train|tensor|Tensor [4096, 4096]|1|67108864|||||0|||",
+        NULL};
+    static const char *const hostile[] = {
+        "evil\033[2J\xe8\xa8\x93|\xff|c\npu|-1|9223372036854775807|-5|1e300|1e300|-2|7|-3|-9|",
+        "||||||||||||", NULL};
+    return tables_rows(
+        "holder|kind|of|count|bytes|growth|growth_bytes|growth_per_step|since_s|graphs|room|hits|looked",
+        kind == TABLES_NONE    ? NULL
+        : kind == TABLES_NAMES ? hostile
+                               : lines);
+}
+
 /* ---- answers ---- */
 
 /* Rules are as long-lived as verdict_rules. */
@@ -426,6 +512,16 @@ static struct result *rows_for(enum app_feed_id id, enum tables_kind kind) {
         return tables_steps(kind);
     case FEED_STEP_SAMPLES:
         return tables_step_looks(kind);
+    case FEED_MEMORY:
+        return tables_memory(kind);
+    case FEED_MEMORY_PROCESS:
+        return tables_memory_process(kind);
+    case FEED_MEMORY_SITES:
+        return tables_sites(kind);
+    case FEED_MEMORY_STACKS:
+        return tables_alloc_stacks(kind);
+    case FEED_MEMORY_HOLDERS:
+        return tables_holders(kind);
     default:
         return tables_rows("", NULL);
     }

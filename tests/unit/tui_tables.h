@@ -20,6 +20,11 @@ struct result *tables_steps(enum tables_kind kind);
 struct result *tables_step_looks(enum tables_kind kind);
 struct result *tables_loaders(enum tables_kind kind);
 struct result *tables_workers(enum tables_kind kind);
+struct result *tables_memory(enum tables_kind kind);
+struct result *tables_memory_process(enum tables_kind kind);
+struct result *tables_sites(enum tables_kind kind);
+struct result *tables_alloc_stacks(enum tables_kind kind);
+struct result *tables_holders(enum tables_kind kind);
 
 /* Verdicts of lines "code|level|text|screen|advice|brief|is_state". */
 struct verdicts tables_read_verdicts(const char *const *lines);

@@ -168,6 +168,7 @@ struct verdict_case {
     const struct verdict_target *target;
     struct verdict_value values[VERDICT_VALUES];
     size_t n;
+    bool again; /* evidence needs another look at the job */
 };
 
 static void verdict_add_value(struct verdict_case *c, const struct result *rows, size_t column) {
@@ -200,21 +201,28 @@ static int verdict_get_values(struct verdict_case *c, const char *text, struct e
     return there;
 }
 
-/* Query more evidence. True unless its column "holds" is false. A table that is made now may
- * fail: then there is no more evidence. */
-static bool verdict_get_more(struct verdict_case *c, const struct verdict_rule *rule) {
+/* Remove a value of the evidence since `from`. Its number; NAN if there is none of that name. */
+static double verdict_pull(struct verdict_case *c, size_t from, const char *name) {
+    for (size_t i = from; i < c->n; i++)
+        if (strcmp(c->values[i].name, name) == 0) {
+            double number = c->values[i].number;
+            memmove(&c->values[i], &c->values[i + 1], (--c->n - i) * sizeof c->values[0]);
+            return number;
+        }
+    return NAN;
+}
+
+/* Query more evidence. False if its column "holds" is. A table that is made now may fail: then there
+ * is no more evidence, and it holds unless it `must` have a column that says so. */
+static bool verdict_get_more(struct verdict_case *c, const char *text, bool must) {
     struct err e;
     size_t before = c->n;
-    bool must = strstr(rule->more, "AS holds") != NULL;
-    if (verdict_get_values(c, rule->more, &e) <= 0)
+    must = must && strstr(text, "AS holds") != NULL;
+    if (verdict_get_values(c, text, &e) <= 0)
         return !must;
-    for (size_t i = before; i < c->n; i++)
-        if (strcmp(c->values[i].name, "holds") == 0) {
-            bool holds = c->values[i].number > 0;
-            memmove(&c->values[i], &c->values[i + 1], (--c->n - i) * sizeof c->values[0]);
-            return holds;
-        }
-    return !must;
+    c->again = verdict_pull(c, before, "again") > 0 || c->again;
+    double holds = verdict_pull(c, before, "holds");
+    return isnan(holds) ? !must : holds > 0;
 }
 
 /* Whether the rule holds: 1, with its values in the case; 0; -1 with the error. */
@@ -228,12 +236,9 @@ static int verdict_test(struct verdict_case *c, const struct verdict_rule *rule,
         return rc;
     if (!(c->values[0].number >= rule->threshold)) /* NAN if unknown */
         return 0;
-    if (rule->more && verdict_has_table(s, rule->more_needs) && !verdict_get_more(c, rule))
+    if (rule->more && verdict_has_table(s, rule->more_needs) && !verdict_get_more(c, rule->more, true))
         return 0;
-    struct err ignored;
-    if (rule->also && verdict_has_table(s, rule->also_needs))
-        verdict_get_values(c, rule->also, &ignored);
-    return 1;
+    return !rule->also || !verdict_has_table(s, rule->also_needs) || verdict_get_more(c, rule->also, false);
 }
 
 static void verdict_write(const char *words, const struct verdict *v, char *buf, size_t cap) {
@@ -313,6 +318,7 @@ static int verdict_judge_target(struct verdict_judge *j, const struct verdict_ta
                 return -1;
             state = holds && rule->is_state ? rule : state;
         }
+    out->again = out->again || c.again;
     return 0;
 }
 
@@ -384,7 +390,7 @@ int verdict_judge_wait(struct verdict_judge *j, double wait_s, struct verdicts *
     for (;;) {
         if (database_refresh(j->db, e) != 0 || verdict_judge_ask(j, out, e) != 0)
             return -1;
-        bool enough = wait_s < 0 && verdicts_have_state(out);
+        bool enough = wait_s < 0 && verdicts_have_state(out) && !out->again;
         if (enough || database_is_recorded(j->db) || clock_epoch_s() >= until_s)
             return 0;
         verdicts_fini(out);

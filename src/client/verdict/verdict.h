@@ -17,7 +17,7 @@
 #include "base/strbuf.h"
 #include "client/sql/database.h"
 
-#define VERDICT_VALUES 12 /* of the evidence of one verdict */
+#define VERDICT_VALUES 16 /* of the evidence of one verdict */
 #define VERDICT_TEXT 512
 #define VERDICT_BRIEF 96
 
@@ -41,10 +41,10 @@ struct verdict_rule {
     const char *sql;
     double threshold;  /* the least measure at which it holds */
     const char *needs; /* a table that may be missing; NULL: those of sql and more always exist */
-    /* More evidence, queried only if the rule holds. A column called "holds" may still refuse.
-     * NULL none. */
+    /* More evidence, queried only if the rule holds. A column called "holds" may still refuse; one
+     * called "again" asks for another look at the job, in a second or two. NULL none. */
     const char *more, *more_needs;
-    /* Evidence beyond that, if there is any; NULL none. */
+    /* The same beyond that, if there is any; NULL none. */
     const char *also, *also_needs;
     /* With {column} or {column:kind}, see verdict_put_words; text in [brackets] is left out if
      * one of its values is unknown. */
@@ -89,6 +89,7 @@ struct verdicts {
     size_t n;
     struct verdict_fine *fine; /* looked at, states excepted, in the order of the rules */
     size_t n_fine;
+    bool again; /* more is known after another look, in a second or two */
 };
 
 void verdicts_fini(struct verdicts *v);
@@ -105,7 +106,8 @@ int verdict_judge_ask(struct verdict_judge *j, struct verdicts *out, struct err 
 /* True if it is known how a target progresses. */
 bool verdicts_have_state(const struct verdicts *v);
 
-/* The same again and again, until it is known how the job progresses, and for `wait_s` at most;
+/* The same again and again, until it is known how the job progresses and no evidence needs another
+ * look, and for `wait_s` at most;
  * < 0: for VERDICT_WAIT_S, 0: once. Waiting does not help with recordings. */
 #define VERDICT_WAIT_S 10.0
 int verdict_judge_wait(struct verdict_judge *j, double wait_s, struct verdicts *out, struct err *e);

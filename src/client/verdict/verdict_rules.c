@@ -156,19 +156,55 @@
     "SELECT CASE waits_kind WHEN 'gil' THEN iif(waits_tid IS NULL, NULL, replace(waits_for, 'the GIL, ', "   \
     "'')) ELSE 'waiting for ' || waits_for END AS waits FROM python.threads WHERE " OF_THREAD
 
-/* Memory that has grown steadily since the first steps: in each third of the time, and along a
- * line. */
-#define CREEP(column)                                                                                        \
+/* Memory that has grown steadily: in each third of the time since `from`, and along a line. */
+#define CREEP(column, from, enough)                                                                          \
     "WITH m AS (SELECT timestamp AS t, " column " AS mb FROM python.memory WHERE " OF_PID " AND " column     \
-    " IS NOT NULL AND timestamp > max(coalesce(:first, 0) + 15, now() - 600)), b AS (SELECT min(t) AS a, "   \
+    " IS NOT NULL AND timestamp > " from "), b AS (SELECT min(t) AS a, "                                     \
     "max(t) AS z, max(t) - min(t) AS span, count(*) AS n, avg(mb) AS mean, corr(mb, t) AS straight, "        \
     "regr_slope(mb, t) AS slope, regr_intercept(mb, t) AS base FROM m), q AS (SELECT avg(iif(t < a + span "  \
     "/ 3, mb, NULL)) AS q1, avg(iif(t >= a + span / 3 AND t < z - span / 3, mb, NULL)) AS q2, avg(iif(t >= " \
-    "z - span / 3, mb, NULL)) AS q3 FROM m, b) SELECT CASE WHEN n >= 30 AND span >= iif(:first IS NULL, "    \
-    "300, 30) AND straight > 0.95 AND slope * span >= 20 AND q2 - q1 > (q3 - q1) / 4 AND q3 - q2 > (q3 - "   \
+    "z - span / 3, mb, NULL)) AS q3 FROM m, b) SELECT CASE WHEN " enough                                     \
+    " AND straight > 0.95 AND q2 - q1 > (q3 - q1) / 4 AND q3 - q2 > (q3 - "                                  \
     "q1) / 4 THEN slope * span / mean END AS growth, slope * 60 AS a_minute, base + slope * a AS was, base " \
     "+ slope * z AS is_now, span, slope * (SELECT avg(duration_ms) / 1000 FROM python.steps WHERE " OF_STEPS \
     ") AS a_step, slope FROM b, q"
+/* Since the first steps. */
+#define CREEP_LONG(column)                                                                                   \
+    CREEP(column, "max(coalesce(:first, 0) + 15, now() - 600)",                                              \
+          "n >= 30 AND span >= iif(:first IS NULL, 300, 30) AND slope * span >= 20")
+/* In the last seconds, of a job that trains: nothing is said by that alone, since caches that fill
+ * look the same. */
+#define CREEP_S "12"
+#define CREEP_FAST                                                                                           \
+    CREEP("memory_mb", "max(:first + 2, now() - " CREEP_S ")",                                               \
+          ":first IS NOT NULL AND n >= 8 AND span >= 7 AND slope * span >= 64")
+
+/* What grows meanwhile: `k`, how quickly memory does, in bytes a second; `g`, what variables hold
+ * (a look at the job's objects, which the agent takes seldom); `h`, the holder that grows most,
+ * and `s`, the line whose allocations do, where they are traced. What has a bound, and room left,
+ * is not a leak yet. */
+#define GROWTH_RATE                                                                                          \
+    "k AS (SELECT regr_slope(memory_mb, timestamp) * 1048576 AS rate FROM python.memory WHERE " OF_PID       \
+    " AND timestamp > now() - " CREEP_S ")"
+#define GROWTH_HOLDERS                                                                                       \
+    "g AS MATERIALIZED (SELECT * FROM python.memory_growth WHERE " OF_PID "), l AS (SELECT max(looked) AS "  \
+    "looked, max(iif(kind = 'all', since_s, NULL)) IS NULL AS again FROM g), h AS (SELECT *, replace("       \
+    "holder, '@', ' in ') || ', a ' || kind || ': ' || growth || ' more ' || coalesce(of, 'elements') || "   \
+    "iif(graphs, ' with its graph', '') || iif(graphs, '', ' (' || human_bytes(growth_bytes) || ')') || "    \
+    "printf(' in %.1f s', since_s) AS says, growth_bytes / since_s AS rate FROM g WHERE growth > 0 AND "     \
+    "since_s > 0 AND holder IS NOT NULL)"
+#define GROWTH_LINES                                                                                         \
+    "s AS (SELECT coalesce(function_name, 'native code') || coalesce(' (' || replace(file, "                 \
+    "rtrim(file, replace(file, '/', '')), '') || coalesce(':' || lineno, '') || ')', '') || ', ' || "        \
+    "human_bytes(sum(allocated_bytes - freed_bytes)) || ' in " CREEP_S " s' AS says, sum(allocated_bytes - " \
+    "freed_bytes) / max(1, max(timestamp) - min(timestamp)) AS rate FROM memory_allocations WHERE " OF_PID   \
+    " AND timestamp > now() - " CREEP_S " GROUP BY function_name, file, lineno ORDER BY "                    \
+    "sum(allocated_bytes - freed_bytes) DESC LIMIT 1)"
+/* The line: only if it is a part of the growth that is worth a word. */
+#define GROWTH_SITE "(SELECT s.says FROM s, k WHERE s.rate > 0.2 * k.rate)"
+#define GROWTH_TAKES                                                                                         \
+    "memory grows by {a_minute:MiB} a minute[, {a_step:MiB} a step] (from {was:MiB} to {is_now:MiB} in "     \
+    "{span:s})[; held by {holder}][; allocated in {site}]"
 
 /*
  * Non-finite numbers in the newest steps: `n` of them, among `read` steps with a value. NULL: it
@@ -721,26 +757,72 @@ const struct verdict_rule verdict_rules[] = {
          "the process reads {reads:MiB} and writes {writes:MiB} a second]",
      .brief = "DISK[ in {func}]",
      .screen = "threads"},
+    /* What no job wants to keep, whatever else it keeps: the graphs of many steps. A cache is another
+     * matter: in the first epoch it never has what it is asked for. */
     {.code = "MEMORY CREEP",
      .level = VERDICT_WARN,
-     .help = "something is kept that should go: a list of losses with their graphs, a cache without an end",
-     .sql = CREEP("memory_mb"),
-     .threshold = 0.02,
+     .help = "graphs are kept step after step: keep loss.item() or loss.detach() instead of the loss, use "
+             "torch.no_grad() where nothing is trained",
+     .sql = CREEP_FAST,
+     .threshold = 0.01,
      .more =
-         "SELECT (cgroup_limit_bytes - cgroup_memory_bytes) / 1048576.0 AS room FROM system.process_history "
-         "WHERE " OF_PID " AND timestamp > now() - 10" LAST(1),
-     .words = "memory grows by {a_minute:MiB} a minute[, {a_step:MiB} a step] (from {was:MiB} to "
-              "{is_now:MiB} in {span:s})"
-              "[; there is room for {room:MiB} more]",
+         "WITH " GROWTH_HOLDERS ", " GROWTH_RATE ", " GROWTH_LINES
+         ", w AS (SELECT says FROM h WHERE graphs AND room IS NULL AND growth >= 20 AND growth_per_step >= "
+         "0.5 ORDER BY growth DESC LIMIT 1) SELECT w.says IS NOT NULL AS holds, again, w.says AS "
+         "holder, " GROWTH_SITE " AS site FROM l LEFT JOIN w",
+     .needs = "python.memory_growth",
+     .more_needs = "python.memory_growth",
+     .words = GROWTH_TAKES,
      .brief = "MEMORY CREEP {a_minute:MiB}/min",
-     .screen = "tensors"},
+     .screen = "memory"},
+    {.code = "MEMORY CREEP",
+     .level = VERDICT_WARN,
+     .help = "something is kept that should go: losses with their graphs, a cache without an end; "
+             "'probing PID memory --trace' names the line",
+     .sql = CREEP_LONG("memory_mb"),
+     .threshold = 0.02,
+     .more = "WITH " GROWTH_RATE ", " GROWTH_LINES
+             " SELECT (SELECT (cgroup_limit_bytes - cgroup_memory_bytes) / 1048576.0 FROM "
+             "system.process_history WHERE " OF_PID
+             " AND timestamp > now() - 10" LAST(1) ") AS room, " GROWTH_SITE " AS site",
+     /* A cache or a queue that has room left fills. */
+     .also =
+         "WITH " GROWTH_HOLDERS ", " GROWTH_RATE
+         ", w AS (SELECT * FROM h WHERE graphs OR rate > 0.2 * (SELECT rate FROM k) ORDER BY graphs DESC, "
+         "growth_bytes DESC LIMIT 1) SELECT coalesce(w.room, 0) <= 0 AS holds, again, w.says AS holder, "
+         "iif(w.says IS NULL AND NOT again, 'none of ' || looked || ' objects that variables reach, which "
+         "are not those that only C or C++ knows', NULL) AS blind FROM l LEFT JOIN w",
+     .also_needs = "python.memory_growth",
+     .words = GROWTH_TAKES "[; held by {blind}][; there is room for {room:MiB} more]",
+     .brief = "MEMORY CREEP {a_minute:MiB}/min",
+     .screen = "memory"},
+    /* Not yet known to be a leak: a cache that fills looks the same for a while. But what it is. */
+    {.code = "MEMORY CREEP",
+     .level = VERDICT_NOTE,
+     .help = "a leak, or a buffer or a cache that fills: look again in half a minute; 'probing PID memory "
+             "--trace' names the line that allocates it",
+     .sql = CREEP_FAST,
+     .threshold = 0.01,
+     .more =
+         "WITH " GROWTH_HOLDERS ", " GROWTH_RATE ", " GROWTH_LINES
+         ", w AS (SELECT * FROM h WHERE rate > 0.3 * (SELECT rate FROM k) ORDER BY growth_bytes DESC LIMIT "
+         "1) SELECT (w.says IS NOT NULL AND coalesce(w.room, 0) <= 0) OR (w.says IS NULL AND " GROWTH_SITE
+         " IS NOT NULL) AS holds, again, w.says AS holder, " GROWTH_SITE " AS site FROM l LEFT JOIN w",
+     .needs = "python.memory_growth",
+     .more_needs = "python.memory_growth",
+     .words = GROWTH_TAKES,
+     .brief = "MEMORY CREEP {a_minute:MiB}/min",
+     .screen = "memory"},
     {.code = "MEMORY CREEP",
      .level = VERDICT_WARN,
      .help = "tensors are kept that should go: losses with their graphs, outputs in a list",
-     .sql = CREEP("gpu_allocated_mb"),
+     .sql = CREEP_LONG("gpu_allocated_mb"),
      .threshold = 0.02,
+     .also = "WITH " GROWTH_HOLDERS ", w AS (SELECT says FROM h WHERE of LIKE '%cuda%' OR graphs ORDER BY "
+             "growth_bytes DESC LIMIT 1) SELECT again, w.says AS holder FROM l LEFT JOIN w",
+     .also_needs = "python.memory_growth",
      .words = "memory on GPUs grows by {a_minute:MiB} a minute[, {a_step:MiB} a step] (from {was:MiB} to "
-              "{is_now:MiB} in {span:s})",
+              "{is_now:MiB} in {span:s})[; held by {holder}]",
      .brief = "GPU MEMORY CREEP {a_minute:MiB}/min",
      .screen = "tensors"},
     {.code = "COMPUTE-BOUND",

@@ -17,7 +17,8 @@
 #define TENSORS ACTION_IN(CONTEXT_TENSORS)
 #define MODULES ACTION_IN(CONTEXT_MODULES)
 #define LOADER ACTION_IN(CONTEXT_LOADER)
-#define TREES (TENSORS | MODULES | LOADER) /* rows within rows */
+#define MEMORY ACTION_IN(CONTEXT_MEMORY)
+#define TREES (TENSORS | MODULES | LOADER | MEMORY) /* rows within rows */
 #define STEPS ACTION_IN(CONTEXT_STEPS)
 #define SHEETS (TREES | STEPS) /* tables from queries of the job's tables */
 #define TRAINING (MODULES | STEPS | OVERVIEW)
@@ -102,6 +103,8 @@ static const struct action_def action_fixed[] = {
      "steps that match: slow, nan, gc, data, 4711; !x hides"},
     {ACTION_FILTER, "filter", LOADER, {"F4", "\\"}, "Filter", 3,
      "show what matches by dataset or function; !x hides"},
+    {ACTION_FILTER, "filter", MEMORY, {"F4", "\\"}, "Filter", 3,
+     "show what matches by function, file, type; !x hides"},
     {ACTION_REFRESH, "refresh", TABLES, {"F5", "R"}, "Refresh", 8, "look again now"},
     {ACTION_REFRESH, "refresh", TREES, {"F5", "R"}, "Refresh", 6, "read the table again now; what it takes is said above"},
     {ACTION_SORT_NEXT, "sort-next", TABLES | TOP | SHEETS, {"F6", ">"}, "Sort", 4, "sort by the next column"},
@@ -116,17 +119,22 @@ static const struct action_def action_fixed[] = {
     {ACTION_HISTORY_NEWER, "newer", FRAMES, {"."}, NULL, 0, "the snapshot after; End or Space: the newest again"},
     {ACTION_FOCUS, "focus", PANES | TREES, {"Tab", "o", "S-Tab"}, "Pane", 6, "go to the other pane"},
     {ACTION_GROUP, "group", TENSORS, {"b"}, "Group", 2, "group by module, kind, shape, dtype, device, storage"},
+    {ACTION_GROUP, "view", MEMORY, {"b"}, "View", 1, "lines that allocate; the same as a flame graph; holders"},
     {ACTION_TENSOR_GROWTH, "growth", TENSORS, {"d"}, "Growth", 2, "what grew from step to step, by shape and owner; or not"},
     {ACTION_TENSOR_STATISTICS, "statistics", TENSORS | ROW, {"v"}, "Values", 3, "read its values: range, histogram; and what holds it"},
     {ACTION_OPEN_TENSOR, "open-tensor", TENSORS | ROW, {"Enter"}, "Details", 1, "all that is known of it; again: into that pane"},
     {ACTION_OPEN_MODULE, "open-module", MODULES | ROW, {"Enter"}, "Details", 1, "all that is known of it; again: into that pane"},
+    {ACTION_OPEN_MEMORY, "open-memory", MEMORY | ROW, {"Enter"}, "Details", 2, "all that is known of it; again: into that pane"},
     {ACTION_OPEN_LOADER, "open-loader", LOADER | ROW, {"Enter"}, "Details", 1, "all that is known of it; again: into that pane"},
+    {ACTION_MARK, "mark", MEMORY, {"M"}, "Mark", 5, "set the mark: GROWTH is what comes since then"},
     {ACTION_MARK, "mark", TENSORS, {"M"}, "Mark", 5, "set the mark: GROWTH is what comes since then"},
     {ACTION_FOLD, "fold", TREES, {"-"}, NULL, 0, "fold the row: hide what it holds"},
     {ACTION_UNFOLD, "unfold", TREES, {"+", "="}, NULL, 0, "unfold it"},
     {ACTION_FOLD_ALL, "fold-all", TREES, {"*"}, NULL, 0, "unfold all rows, or fold them"},
     {ACTION_TRACE, "trace", MODULES | ACTION_CHANGES, {"a"}, "Trace", 3,
      "time the modules of a step now and then; or no more"},
+    {ACTION_TRACE_MEMORY, "trace-memory", MEMORY | ACTION_CHANGES, {"a"}, "Trace", 0,
+     "trace allocations, which costs the job about 1 %; or stop"},
     {ACTION_NAN_SEARCH, "nan-hunt", TRAINING | ACTION_CHANGES, {"V"}, "NaN", 6,
      "find the first value that is NaN or infinite; or stop"},
     {ACTION_PROFILER, "profiler", TRAINING | ACTION_CHANGES, {"P"}, "Profile", 7,
@@ -139,6 +147,7 @@ static const struct action_def action_fixed[] = {
     SCREEN(TENSORS),
     SCREEN(MODULES),
     SCREEN(LOADER),
+    SCREEN(MEMORY),
     SCREEN(TIMELINE),
     SCREEN(STEPS),
     SCREEN(SQL),

@@ -230,7 +230,12 @@ enum app_feed_id {
     FEED_VERDICTS, /* not a query: see querier_judge */
     FEED_STEPS,
     FEED_STEP_SAMPLES,
-    FEED_STEP_STACKS, /* of these samples */
+    FEED_STEP_STACKS,    /* of these samples */
+    FEED_MEMORY,         /* its past, */
+    FEED_MEMORY_PROCESS, /* from the kernel, too */
+    FEED_MEMORY_SITES,   /* lines that allocate, */
+    FEED_MEMORY_STACKS,  /* their stacks, */
+    FEED_MEMORY_HOLDERS, /* and what variables hold */
     FEED_COUNT,
 };
 

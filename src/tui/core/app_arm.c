@@ -50,7 +50,7 @@ bool app_arm_act(struct app *a, enum action action) {
     if (!has_agent)
         app_refuse(a, "only an agent in the job can arm something in it, and there is none");
     else if (arm->mine) {
-        app_message(a, false, "%s: no more, after the step that goes on", arm_defs[kind].what);
+        app_message(a, false, "%s: %s", arm_defs[kind].what, arm_defs[kind].leaves);
         app_arm_request(a, kind, true, false);
     } else
         app_arm_begin(a, kind, arm_defs[kind].asks && !told);
@@ -65,7 +65,7 @@ static void app_arm_end(struct app *a, enum arm_kind kind) {
     if (arm->note[0])
         snprintf(arm->said, sizeof arm->said, "%s%s%s", arm->note, arm->file[0] ? ": " : "", arm->file);
     else if (arm->looks > 0)
-        snprintf(arm->said, sizeof arm->said, "%lld step%s seen", (long long)arm->looks,
+        snprintf(arm->said, sizeof arm->said, "%lld %s%s seen", (long long)arm->looks, def->counts,
                  arm->looks == 1 ? "" : "s");
     else /* or some since our last request */
         snprintf(arm->said, sizeof arm->said, "over");

@@ -29,7 +29,7 @@
  * current one. */
 static const struct {
     int gap, most;
-} app_draw_tabs_forms[] = {{2, 32}, {1, 32}, {1, 7}, {1, 6}, {1, 5}, {1, 4}, {1, 3}, {1, 0}};
+} app_draw_tabs_forms[] = {{2, 32}, {1, 32}, {1, 7}, {1, 6}, {1, 5}, {1, 4}, {1, 3}, {1, 2}, {1, 0}};
 /* Keys alone, except for the current one. */
 #define APP_DRAW_NUMBERS ((int)(sizeof app_draw_tabs_forms / sizeof app_draw_tabs_forms[0]) - 1)
 

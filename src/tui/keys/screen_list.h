@@ -24,6 +24,7 @@
     SCREEN(MODULES, modules)   /* the modules of models, as trees */      \
     SCREEN(STEPS, steps)       /* training steps and what they spend */   \
     SCREEN(LOADER, loader)     /* how the training gets its batches */    \
+    SCREEN(MEMORY, memory)     /* who allocates, and what holds it */     \
     SCREEN(PICKER, picker)     /* choice of a process */                  \
     SCREEN(HELP, help)         /* keys and commands */                    \
     SCREEN(MENU, menu)         /* what can be done with a row */          \

@@ -11,12 +11,20 @@
 
 #define ARMS_SETTLE_S 3.0 /* for the agent to report what it has accepted */
 
+#define ARMS_AFTER_STEP "no more, after the step that goes on"
+
 const struct arm_def arm_defs[ARM_KINDS] = {
-    [ARM_TRACE] = {"trace", ACTION_TRACE, 0, false,
-                   "modules are timed, a step now and then: see FORWARD; again: no more", NULL},
-    [ARM_NAN] = {"nan", ACTION_NAN_SEARCH, 0, false,
-                 "hunting for the first value that is no number, or infinite; again: no more", NULL},
-    [ARM_PROFILER] = {"profiler", ACTION_PROFILER, 3, true, "torch.profiler runs for 3 steps", NULL},
+    [ARM_TRACE] = {"trace", ACTION_TRACE, 0, false, "step",
+                   "modules are timed, a step now and then: see FORWARD; again: no more", ARMS_AFTER_STEP,
+                   NULL},
+    [ARM_NAN] = {"nan", ACTION_NAN_SEARCH, 0, false, "step",
+                 "hunting for the first value that is no number, or infinite; again: no more",
+                 ARMS_AFTER_STEP, NULL},
+    [ARM_PROFILER] = {"profiler", ACTION_PROFILER, 3, true, "step", "torch.profiler runs for 3 steps",
+                      ARMS_AFTER_STEP, NULL},
+    [ARM_ALLOC] = {"alloc", ACTION_TRACE_MEMORY, 0, false, "sample",
+                   "allocations are traced; the same key stops it, and so does leaving the program",
+                   "tracing stops, and its hooks are taken out", NULL},
 };
 
 enum arm_kind arms_find(enum action action) {
@@ -96,7 +104,8 @@ void arms_put(const struct arms *a, enum arm_kind kind, char *buf, size_t cap) {
         arms_say(buf, cap, ", for %s more", left);
     } else if (arm->owners > 0 && !arm->by_config)
         arms_say(buf, cap, ", until %s", arm->mine ? "disarmed" : "they go");
-    arms_say(buf, cap, "; %lld step%s seen", (long long)arm->looks, arm->looks == 1 ? "" : "s");
+    arms_say(buf, cap, "; %lld %s%s seen", (long long)arm->looks, arm_defs[kind].counts,
+             arm->looks == 1 ? "" : "s");
     if (!isnan(arm->cost_pct))
         arms_say(buf, cap, ", costs %.2f %%", arm->cost_pct);
     if (arm->note[0])

@@ -18,15 +18,16 @@
 
 #define ARMS_TEXT 256
 
-enum arm_kind { ARM_TRACE = 0, ARM_NAN, ARM_PROFILER, ARM_KINDS };
+enum arm_kind { ARM_TRACE = 0, ARM_NAN, ARM_PROFILER, ARM_ALLOC, ARM_KINDS };
 
 struct arm_def {
     const char *what; /* the agent's name for it */
     enum action action;
-    int64_t steps; /* how many steps it covers; 0: until it is disarmed */
-    bool asks;     /* the agent is asked for its cost first, and the key has to be pressed again */
-    /* Messages: it is armed; it has ended (NULL: the agent's own words). */
-    const char *begins, *ends;
+    int64_t steps;      /* how many steps it covers; 0: until it is disarmed */
+    bool asks;          /* the agent is asked for its cost first, and the key has to be pressed again */
+    const char *counts; /* what its looks are: steps, samples */
+    /* Messages: it is armed; it will end; it has ended (NULL: the agent's own words). */
+    const char *begins, *leaves, *ends;
 };
 
 extern const struct arm_def arm_defs[ARM_KINDS];

@@ -20,7 +20,7 @@ roots_LOOK = 3000000
 roots_HEAP = 1 << 9
 roots_NAMES = ('int', 'str', 'float', 'bool', 'NoneType', 'function', 'type', 'module', 'bytes')
 roots_LEAF, roots_LIST, roots_DICT, roots_SET, roots_INSTANCE, roots_FUNCTION, roots_METHOD = 0, 1, 2, 3, 4, 5, 6
-roots_TENSOR, roots_MODULE, roots_OPTIMIZER, roots_PARTIAL = 7, 8, 9, 10
+roots_TENSOR, roots_MODULE, roots_OPTIMIZER, roots_PARTIAL, roots_CACHE = 7, 8, 9, 10, 11
 roots_flags = type.__dict__['__flags__'].__get__
 roots_islice = types_named('itertools', 'islice') or (lambda i, a, b: list(i)[a:b])
 roots_clock = types_named('time', 'perf_counter_ns') or (lambda: 0)
@@ -39,6 +39,8 @@ def roots_refresh():
     g['roots_Tensor'] = types_named('torch', 'Tensor')
     g['roots_Parameter'] = types_named('torch.nn.parameter', 'Parameter')
     g['roots_Base'] = types_named('torch._C', 'TensorBase') or types_named('torch._C', '_TensorBase')
+    g['roots_Cache'] = types_named('functools', '_lru_cache_wrapper')
+    g['roots_refer'] = types_named('gc', 'get_referents')
     return roots_Tensor is not None and roots_Base is not None
 
 
@@ -46,7 +48,7 @@ def roots_new(args, on_module, on_tensor, on_own):
     leaves = {id(t): 0 for t in (int, float, str, bool, bytes, type(None))}
     return {'args': args, 'kinds': leaves, 'seen': [set() for _ in range(32)], 'stack': [], 'held': [], 'optimizers': [],
         'names': {}, 'looked': 0, 'met': 0, 'part': False, 'over': False, 'cut': 0, 'failed': 0, 'until': 0,
-        'suffix': '', 'root': '', 'tree': 0, 'modules': on_module, 'tensors': on_tensor, 'own': on_own,
+        'suffix': '', 'root': '', 'tree': 0, 'container': None, 'most': roots_LOOK, 'modules': on_module, 'tensors': on_tensor, 'own': on_own,
         'again': None, 'of': None}
 
 
@@ -86,6 +88,8 @@ def roots_classify(t):
         return roots_METHOD
     if t is roots_partial:
         return roots_PARTIAL
+    if t is roots_Cache and t is not None:
+        return roots_CACHE
     return roots_INSTANCE if roots_flags(t) & roots_HEAP and (roots_is_own(t) or t is types_Namespace) else roots_LEAF
 
 
@@ -124,6 +128,23 @@ def roots_attributes(o):
     return d if dict in types_mro(type(d)) else {}
 
 
+def roots_cache_info(o):
+    try:
+        hits, misses, most, now = types_dict(roots_Cache)['cache_info'](o)
+        return hits, misses, most, now
+    except Exception:
+        return None, None, 0, 0
+
+
+def roots_cached(o):
+    # Only of a cache without a bound: another has its results in a chain of its own.
+    if roots_refer is not None and roots_cache_info(o)[2] is None:
+        for d in roots_refer(o):
+            if type(d) is dict:
+                return d
+    return {}
+
+
 def roots_of_list(o, at, n):
     t = types_mro(type(o))
     if list in t:
@@ -136,6 +157,8 @@ def roots_of_list(o, at, n):
 
 
 def roots_items(o, kind, at, n):
+    if kind == roots_CACHE:
+        o, kind = roots_cached(o), roots_DICT
     if kind == roots_DICT:
         return list(roots_islice(dict.items(o), at, at + n))
     if kind == roots_SET:
@@ -166,6 +189,8 @@ def roots_contents(cell):
 
 def roots_label(walk, entry, key, at):
     kind, label = entry['kind'], entry['label']
+    if kind == roots_CACHE:
+        return label + '[...]'
     if kind == roots_LIST:
         return '%s[%d]' % (label, at)
     if kind == roots_DICT and not entry['globals']:
@@ -231,12 +256,14 @@ def roots_visit(walk, o, kind, label, base, steps, where, depth, later):
     elif depth > roots_DEPTH:
         walk['cut'] += 1
     else:
+        if walk['container'] is not None:
+            walk['container'](o, kind, label + walk['suffix'])
         roots_push(walk, o, kind, label, base, steps, where, depth)
 
 
 def roots_chunk(walk, entry):
     o, kind, at, n = entry['object'], entry['kind'], entry['at'], roots_CHUNK
-    if at >= roots_SURE and walk['met'] == entry['met'] and kind in (roots_LIST, roots_DICT):
+    if at >= roots_SURE and walk['met'] == entry['met'] and kind in (roots_LIST, roots_DICT, roots_CACHE):
         at = entry['at'] = at + (roots_EVERY - 1) * n
         walk['part'] = True
     if kind == roots_LIST:
@@ -357,7 +384,7 @@ def roots_go(walk):
             roots_let_go(walk)
             yield None
             walk['until'] = roots_clock() + roots_NS
-            if 'stop' in args or walk['over'] or walk['looked'] > roots_LOOK:
+            if 'stop' in args or walk['over'] or walk['looked'] > walk['most']:
                 walk['cut'] += 1
                 stack.clear()
                 return
@@ -442,7 +469,7 @@ def roots_end(walk):
     yield from roots_shed(walk['seen'])
     if walk['part']:
         yield 'of large containers without tensors at their beginning every %dth part was looked at' % roots_EVERY
-    if walk['looked'] > roots_LOOK:
+    if walk['looked'] > walk['most']:
         yield 'the walk ended after %d objects: there may be more' % walk['looked']
 
 

@@ -355,7 +355,9 @@ static void overview_add_arms(struct overview *s, const struct app *app) {
             continue;
         bool is_on = arms_is_on(&app->data.arms, (enum arm_kind)i);
         struct overview_line *l = overview_add(s, OVERVIEW_METER, arm_defs[i].what,
-                                               i == ARM_TRACE ? ACTION_SHOW_MODULES : ACTION_SHOW_STEPS);
+                                               i == ARM_TRACE   ? ACTION_SHOW_MODULES
+                                               : i == ARM_ALLOC ? ACTION_SHOW_MEMORY
+                                                                : ACTION_SHOW_STEPS);
         snprintf(l->value, sizeof l->value, is_on ? "armed" : "over");
         l->role = is_on ? ROLE_CONN_WAIT : ROLE_VALUE;
         overview_say(l, "%s", text);
