@@ -5,12 +5,9 @@ verdict: MEMORY CREEP
 words: allocated in keep \({here}\)
 within: 20
 attach: before
+traced: yes
 """
-import os
-
 from fault_job import Loop, began
-
-os.environ["PROBING_MEMORY_TRACE"] = "on"
 
 
 class Store:

@@ -8,6 +8,7 @@
     quick: yes                  a part of `make test`; the others are of `make soak ONLY=faults`
     pending: why                not built yet
     needs: compiler             see NEEDS
+    traced: yes                 its allocations are, by its environment
     fine: MOVING SLOW           instead of a verdict: only these codes, and notes
 """
 
@@ -106,6 +107,8 @@ def fault(target, torch_python, torch_fork, tmp_path, data_dir):  # noqa: ARG001
         env = {"FAULT_LOG": log, "OMP_NUM_THREADS": "1", "PROBING_MAX_MEMORY": "16MB", "PYTHONPATH": FOLDER}
         if when == "before":
             env["FAULT_GO"] = go
+        if "traced" in said:
+            env["PROBING_MEMORY_TRACE"] = "on"
         if said.get("needs") == "cpu-cgroup":
             group = cpu_group(f"probing-fault-{os.getpid()}")
             if not group:
