@@ -306,8 +306,8 @@ static void test_tabs(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
     struct input_event click = {.kind = INPUT_EVENT_MOUSE, .button = INPUT_CLICK, .row = 4};
     (void)state;
-    assert_non_null(strstr(fixture_draw(a, 24, 80), "[2 Threads] 3 Fla"));
-    assert_non_null(strstr(fixture_draw(a, 24, 80), "4 Top 5 Ten"));
+    assert_non_null(strstr(fixture_draw(a, 24, 80), "[2 Threads] 3 Fl"));
+    assert_non_null(strstr(fixture_draw(a, 24, 80), "4 To 5 Te"));
     while (app_draw_tab_at(a, 4, click.col) != ACTION_SHOW_TOP && click.col < 79)
         click.col++;
     app_input(a, &click);
