@@ -8,7 +8,6 @@
 #include "cli/cli.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,7 +35,7 @@ static const struct option_def verdict_options[] = {
     {"no-inject", 0, OPTION_FLAG, offsetof(struct verdict_options, no_inject),
      .help = "put no agent into the target: read it from outside"},
     {"why", 0, OPTION_FLAG, offsetof(struct verdict_options, why),
-     .help = "also how each verdict is known, and what was looked at and is fine"},
+     .help = "also a table of everything that was looked at: what was found, from what on it is said"},
     {.name = NULL},
 };
 
@@ -59,24 +58,43 @@ static bool verdict_is_of_many(const struct verdicts *v) {
     return false;
 }
 
-/* What was looked at and does not hold: first what is known, with how much it would take. */
-static void verdict_put_fine(const struct verdicts *v, struct strbuf *out) {
-    const char *before = "";
-    for (int known = 1; known >= 0; known--)
-        for (size_t i = 0; i < v->n_fine; i++) {
-            const struct verdict_fine *f = &v->fine[i];
-            if (isnan(f->measured) != !known)
-                continue;
-            strbuf_addf(out, "%-*s  %s: ", VERDICT_CODE,
-                        strcmp(before, known ? "fine" : "not known") ? known ? "fine" : "not known" : "",
-                        f->rule->code);
-            before = known ? "fine" : "not known";
-            if (known)
-                strbuf_addf(out, "%.3g, said from %.3g on", f->measured, f->rule->threshold);
-            else
-                strbuf_addf(out, "there is too little to say it, or none of it");
-            strbuf_addf(out, "%s\n", f->rule->moves ? " (of the steps)" : "");
+/* One row of the table; the code is left out if the row before has it. */
+static void verdict_put_check(const struct verdict_check *check, bool same, struct strbuf *out) {
+    struct strbuf found, from, reason;
+    strbuf_init(&found, 64);
+    strbuf_init(&from, 64);
+    strbuf_init(&reason, 256);
+    verdict_put_measure(check->rule, check->measured, &found);
+    if (check->rule->threshold > 0)
+        verdict_put_measure(check->rule, check->rule->threshold, &from);
+    else
+        strbuf_adds(&from, "any");
+    verdict_put_reason(check, &reason);
+    strbuf_addf(out, "%-*s  %-9s  %12s  %9s  %-8s  %s%s%s%s\n", VERDICT_CODE, same ? "" : check->rule->code,
+                verdict_result_name(check->result), strbuf_str(&found), strbuf_str(&from),
+                verdict_sure(check->rule), check->rule->checks ? check->rule->checks : check->rule->code,
+                reason.len ? " (" : "", strbuf_str(&reason), reason.len ? ")" : "");
+    strbuf_fini(&found);
+    strbuf_fini(&from);
+    strbuf_fini(&reason);
+}
+
+/* Everything that was looked at: first how the job gets on, then what may be wrong with it. */
+static void verdict_put_checks(const struct verdicts *v, bool many, struct strbuf *out) {
+    for (size_t i = 0; i < v->n_checks; i++) {
+        const struct verdict_check *check = &v->checks[i], *before = i ? &v->checks[i - 1] : NULL;
+        if (!before || before->pid != check->pid || before->rank != check->rank) {
+            strbuf_addc(out, '\n');
+            if (many && check->rank != RING_INT_NULL)
+                strbuf_addf(out, "rank %" PRId64 ", ", check->rank);
+            if (many)
+                strbuf_addf(out, "process %" PRId64 ":\n", check->pid);
+            strbuf_addf(out, "%-*s  %-9s  %12s  %9s  %-8s  %s\n", VERDICT_CODE, "VERDICT", "RESULT", "FOUND",
+                        "SAID FROM", "HOW", "WHAT WAS CHECKED");
+            before = NULL;
         }
+        verdict_put_check(check, before && strcmp(before->rule->code, check->rule->code) == 0, out);
+    }
 }
 
 static void verdict_put_text(const struct verdicts *v, bool why, struct strbuf *out) {
@@ -91,14 +109,11 @@ static void verdict_put_text(const struct verdicts *v, bool why, struct strbuf *
         strbuf_addf(out, "%s\n", one->text);
         if (one->rule->level != VERDICT_FINE)
             strbuf_addf(out, "%*s  %s\n", VERDICT_CODE, "", one->rule->help);
-        if (why)
-            strbuf_addf(out, "%*s  %s: %.3g, said from %.3g on\n", VERDICT_CODE, "", verdict_sure(one->rule),
-                        one->values[0].number, one->rule->threshold);
     }
-    if (why)
-        verdict_put_fine(v, out);
     if (v->n == 0)
         strbuf_adds(out, "nothing is known yet of its training: ask again, or --wait 30s\n");
+    if (why)
+        verdict_put_checks(v, many, out);
 }
 
 /* ---- judging ---- */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Twelve workers that compute, on few CPUs.
+"""Twelve workers that compute all the time, on few CPUs.
 
 verdict: OVERSUBSCRIBED
 words: workers
@@ -16,7 +16,7 @@ class Items(torch.utils.data.Dataset):
         return 1 << 20
 
     def __getitem__(self, index):
-        return torch.randn(512), sum(range(400000)) % 10
+        return torch.randn(512), sum(range(4000000)) % 10
 
 
 def train():

@@ -19,11 +19,16 @@ import time
 
 import pytest
 from conftest import ROOT, inject_in_time, wait_until
+from test_tui_tmux import Screen
 
 FOLDER = os.path.join(ROOT, "tests", "faults")
 ALL = os.environ.get("PROBING_FAULTS") == "all"
 SLOWER = 1 if ALL else 3  # tests beside this one take the machine
 WATCHED_S = float(os.environ.get("PROBING_FAULTS_SECONDS", "8"))  # each of the fine jobs
+LOG = os.environ.get("PROBING_FAULTS_LOG")  # of accusations of these
+LOOK_S = 3 if WATCHED_S > 60 else 0.5  # between two looks at them
+ACCUSING = (r"\b(SLOW|STUCK|HUNG|DEADLOCK|NAN|INPUT-BOUND|GC PAUSES|GIL CONTENTION|CHECKPOINT|RECOMPILING|LOGGING|OWN CODE|OVERSUBSCRIBED|"
+            r"THROTTLED|STEAL|SWAPPING|DISK|MEMORY CREEP)\b")  # on a screen
 AFTER_S = 2  # that a fault is there before the agent comes
 GROUPS = "/sys/fs/cgroup/cpu"
 
@@ -162,21 +167,56 @@ def test_fault(name, when, fault, probing):
     assert found[0]["advice"] and found[0]["measured"] >= found[0]["threshold"]
 
 
+@pytest.fixture
+def viewer(tmux, tmp_path, wait_until, probing_top):
+    """The Overview of somebody who looks all the while, at whose top the verdicts are."""
+    opened = []
+
+    def start(pid):
+        opened.append(Screen(tmux, tmp_path, 200, 50, wait_until))
+        opened[0].shell(f"{probing_top.path} {pid}")
+        opened[0].wait_for("CONNECTED", 60)
+        opened[0].keys("1")
+        return opened[0]
+    yield start
+    for screen in opened:
+        screen.close()
+
+
+def note(name, by, wrong):
+    """Each accusation, in the file that a long run keeps of them."""
+    print(name, by, wrong)
+    if LOG:
+        with open(LOG, "a", encoding="ascii") as log:
+            log.write(json.dumps({"job": name, "at": round(time.time(), 1), "by": by, "wrong": wrong}) + "\n")
+
+
 @pytest.mark.timeout(900 + int(WATCHED_S))
 @pytest.mark.parametrize("name", cases(fine=True))
-def test_fine(name, fault, probing):
-    """Nothing is said against it, however long one looks."""
+def test_fine(name, fault, probing, viewer):
+    """Nothing is said against it, however long one looks: to one who looks all the while, and to others who ask for the first time."""
     said, job = JOBS[name], fault(name, "after")
+    allowed = set(said["fine"].split())
     inject_in_time(probing, job.pid)
-    until, codes = time.time() + WATCHED_S, set()
+    screen = viewer(job.pid)
+    until, codes, wrong = time.time() + WATCHED_S, set(), []
     while time.time() < until or not codes:
         verdicts = judge(probing, job)
-        wrong = [v for v in verdicts if v["level"] in ("warning", "bad") and v["code"] not in said["fine"].split()]
-        assert not wrong, wrong
+        accused = [(v["code"], v["text"]) for v in verdicts if v["level"] in ("warning", "bad") and v["code"] not in allowed]
+        text = screen.text()
+        seen = sorted(set(re.findall(ACCUSING, text)) - allowed)
+        if accused:
+            wrong.append(accused)
+            note(name, "verdict", accused)
+        if seen:
+            wrong.append(seen)
+            note(name, "viewer", [line.strip() for line in text.split("\n") if re.search(ACCUSING, line)])
         codes |= {v["code"] for v in verdicts}
-        time.sleep(0.5)
+        assert job.run.alive(), job.run.output()
+        time.sleep(LOOK_S)
     print(f"{name}: {codes}")
-    assert codes & set(said["fine"].split()), codes
+    assert not wrong, wrong
+    assert codes & allowed, codes
 
 
 def test_jobs_say_what_they_are():

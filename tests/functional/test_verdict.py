@@ -2,6 +2,7 @@
 """probing PID verdict: what is said of real training jobs of which it is known what is the matter; and of those that are fine, nothing."""
 
 import os
+import re
 import signal
 
 import pytest
@@ -112,3 +113,75 @@ def test_no_torch_no_steps(target, probing):
     program = target('import os, time\nos.write(int(os.environ["READY_FD"]), b"ready\\n")\nwhile True: time.sleep(0.01)\n')
     document = probing(str(program.pid), "verdict", "--json").ok().json()
     assert [(one["code"], one["level"]) for one in document["verdicts"]] == [("IDLE", "note")]
+
+
+SLEEPS = 'import os, time\nos.write(int(os.environ["READY_FD"]), b"ready\\n")\nwhile True: time.sleep(0.01)\n'
+# What `--why` looks at in a job that sleeps: the verdict, from what on it is said, how it is known, and what of.
+WHY = """\
+HELD | 1 x | measured | time since the last step against what is usual, in a debugger
+DEADLOCK | 80 % | measured | threads that wait for each other, if the training thread is off the CPU: its share of the last 4 s
+IDLE | 90 % | inferred | no steps, and the training thread waits for requests, share of the last 5 s
+COMPILING | 50 % | sampled | torch's compiler, share of the last 5 s without a step
+SAVING | 50 % | sampled | saving, share of the last 5 s without a step
+LOADING | 50 % | sampled | loading, share of the last 5 s without a step
+EVALUATING | 50 % | sampled | evaluation, share of the last 5 s without a step
+BUSY | 1 x | sampled | time since the last step against what is usual, with a DataLoader worker at work
+STUCK | 1 x | sampled | time since the last step against what is usual, in one place
+BUSY | 1 x | sampled | time since the last step against what is usual, in several places
+WAITS | 1 x | sampled | time since the last step against what is usual, waiting
+SLOW | 1.5 x | measured | the newest tenth of the steps against those before (medians)
+MOVING | any | measured | steps that end
+STARTING | 50 % | sampled | imports, share of the last 5 s without a step
+HUNG | 5.0 s | inferred | time in which no thread has run, waiting for a lock or a device
+IDLE | 80 % | inferred | a wait as servers have it: requests, a sleep, a child; share of the last 5 s
+ENDED | yes | measured | a process that has ended, or a recording
+NAN | yes | measured | search for the first value that is not finite: outputs and gradients
+NAN | yes | measured | search for the first value that is not finite: backward hooks
+NAN | 1 | measured | losses that are not finite, of the last 200 steps
+NAN | 20 % | measured | gradients that are not finite, share of the steps that were read
+INPUT-BOUND | 30 % | measured | waiting for a batch, share of a step
+GC PAUSES | 5.0 % | measured | collecting garbage, share of a step
+GC PAUSES | 7.0 % | measured | collecting garbage, share of the last 20 s (where steps do not know it)
+GIL CONTENTION | 20 % | sampled | waiting for the GIL, share of the last 20 s
+CHECKPOINT | 10 % | sampled | saving, share of the last minute
+RECOMPILING | 10 % | sampled | torch's compiler after the first 10 s of steps, share of the last minute
+LOGGING | 15 % | sampled | logging, share of the last 20 s
+LOGGING | 20 % | sampled | writes that block, share of the last 20 s
+OWN CODE | 25 % | sampled | one function outside loader, forward, backward and optimizer, share of the last 20 s
+OVERSUBSCRIBED | 1.5 x | measured | threads that want to run against CPUs, last 15 s
+OVERSUBSCRIBED | 30 % | measured | DataLoader workers against CPUs: waiting for a CPU or for their batches, share of the time
+HOST BUSY | 30 % | measured | the training thread waits for a CPU that others have, share of the last 15 s
+THROTTLED | 10 % | measured | kept from running by its control group, share of the last 20 s
+STEAL | 20 % | measured | CPU time taken by the machine under this one
+SWAPPING | 10 % | measured | waiting for memory, share of the last 20 s, with pages that come from a disk
+PRESSURE | 20 % | measured | waiting for memory, share of the last 20 s, without such pages
+DISK | 30 % | sampled | the training thread waits for a device, share of the last 20 s
+COMPUTE-BOUND | 70 % | measured | forward, backward and optimizer, share of a step"""
+REASON = r" \((other evidence is against it|not enough data yet|no data about it|no table \S+|only while steps end( and nothing is wrong)?)\)$"
+WHY_ROW = re.compile(r"(?P<code>.{14})  (?P<result>said|fine|unknown|not asked) +(?P<found>\S.*?)  +(?P<from>\S.*?)  (?P<how>measured|sampled|inferred) +(?P<what>\S.*)")
+
+
+def test_why(target, probing):
+    """A table of everything that was looked at; the same in JSON."""
+    program = target(SLEEPS)
+    text = probing(str(program.pid), "verdict", "--why").ok().stdout
+    assert text.startswith("IDLE            the main thread waits on purpose, asleep, in <module> (")
+    table = text[text.index("\n\n") + 2:].splitlines()
+    assert table[0].split("  ")[0] == "VERDICT" and table[0].endswith("WHAT WAS CHECKED")
+    rows, code = [], ""
+    for line in table[1:]:
+        row = WHY_ROW.fullmatch(line)
+        assert row, line
+        code = row["code"].strip() or code
+        rows.append(dict(row.groupdict(), code=code))
+        assert (row["found"] == "-") == (row["result"] in ("unknown", "not asked")), line
+    assert [row["code"] for row in rows if row["result"] == "said"] == ["IDLE"]
+    assert {row["result"] for row in rows if row["code"] in ("GC PAUSES", "INPUT-BOUND")} <= {"not asked", "unknown", "fine"}
+    said = [f"{row['code']} | {row['from']} | {row['how']} | {re.sub(REASON, '', row['what'])}" for row in rows if row["code"] != "MEMORY CREEP"]
+    assert "\n".join(said) == WHY
+    looked = probing(str(program.pid), "verdict", "--json").ok().json()["checks"]
+    assert [one["code"] for one in looked if one["code"] != "MEMORY CREEP"] == [line.split(" | ")[0] for line in WHY.split("\n")]
+    for one in looked:
+        assert one["result"] in ("said", "fine", "unknown", "not asked") and one["sure"] in ("measured", "sampled", "inferred"), one
+        assert (one["measured"] is None) == (one["result"] in ("unknown", "not asked")), one
+        assert (one["reason"] is not None) or one["result"] in ("said", "fine"), one

@@ -433,3 +433,151 @@ def test_a_deadlock_is_the_verdict(target, probing, wait_until):
     assert verdict["level"] == "bad"
     for word in ("one (", "two (", f":{where[0]})", f":{where[1]})", "Lock first", "Lock second"):
         assert word in verdict["text"], verdict
+
+
+# Two threads with native mutexes, and two with one and a Lock: who has a mutex is not known, so there is no cycle.
+NATIVE = HEAD + """
+import ctypes
+libc = ctypes.CDLL(None)
+first, second, mutex = (ctypes.create_string_buffer(64) for _ in range(3))
+for m in first, second, mutex:
+    libc.pthread_mutex_init(m, None)
+lock, here, there = threading.Lock(), threading.Barrier(2), threading.Barrier(2)
+
+def one():
+    libc.pthread_mutex_lock(first)
+    here.wait()
+    libc.pthread_mutex_lock(second)
+
+def two():
+    libc.pthread_mutex_lock(second)
+    here.wait()
+    libc.pthread_mutex_lock(first)
+
+def with_lock():
+    with lock:
+        there.wait()
+        libc.pthread_mutex_lock(mutex)
+
+def with_mutex():
+    libc.pthread_mutex_lock(mutex)
+    there.wait()
+    with lock:
+        pass
+
+for function in one, two, with_lock, with_mutex:
+    start(function)
+ready()
+"""
+
+
+@pytest.mark.parametrize("how", ["agent", "outside"])
+@pytest.mark.parametrize("minor", ["3.9", "3.13"])
+def test_cycles_through_native_mutexes_are_not_known(target, probing, python_for, wait_until, minor, how):
+    j = target(NATIVE, python=python_for(minor))
+    options = ["--no-inject"] if how == "outside" else []
+    kinds = {"one": "native lock", "two": "native lock", "with_lock": "native lock", "with_mutex": "lock"}
+    threads = wait_until(lambda: (lambda d: d if all(n in d and (d[n]["waits_for"] or {}).get("kind") == kind for n, kind in kinds.items()) else None)(
+        dump(probing, j.pid, *options)), what="all threads to wait")
+    assert all(not t["waits_for"]["deadlock"] for t in threads.values() if t["waits_for"])
+    assert all(threads[name]["waits_for"]["tid"] is None for name in ("one", "two", "with_lock"))
+    assert threads["with_mutex"]["waits_for"]["tid"] == threads["with_lock"]["tid"]
+    assert threads["with_mutex"]["waits_for"]["holder"] == "likely"
+
+
+# Objects with the names and attributes of locks, that are none; and locks that are made and freed all the while.
+FAKES = HEAD + """
+class Lock:
+    def __init__(self):
+        self._lock = self._block = self
+        self._owner = threading.get_ident()
+        self._count = 1
+    def acquire(self):
+        time.sleep(3600)
+    __enter__ = acquire
+    def __exit__(self, *why):
+        pass
+
+class RLock(Lock):
+    pass
+
+class Condition:
+    _lock, _waiters = 7, [1, None, "x"]
+    def wait(self):
+        time.sleep(3600)
+
+class Event:
+    _cond, _flag = Condition, 3
+    def wait(self):
+        Condition().wait()
+
+class Queue:
+    mutex = not_empty = not_full = "none"
+    queue, maxsize = None, "many"
+    def get(self):
+        Event().wait()
+
+def enters(lock):
+    with lock:
+        pass
+
+def churns():
+    while True:
+        locks = [threading.Lock() for _ in range(50)]
+        for lock in locks:
+            lock.acquire()
+            lock.acquire(timeout=0.0005)
+        del locks, lock
+
+start(enters, Lock(), name="Lock")
+start(enters, RLock(), name="RLock")
+start(Condition().wait, name="Condition")
+start(Event().wait, name="Event")
+start(Queue().get, name="Queue")
+for _ in range(4):
+    start(churns)
+ready()
+"""
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_what_looks_like_a_lock_and_locks_that_are_freed(target, probing, python_for, wait_until, minor):
+    j = target(FAKES, python=python_for(minor))
+    fakes = "Lock", "RLock", "Condition", "Event", "Queue"
+    for options in ([], ["--no-inject"]):
+        wait_until(lambda: all((waits(probing, j.pid, *options).get(name) or {}).get("kind") == "sleep" for name in fakes),  # noqa: B023
+                   what="those that sleep to be seen")
+        for _ in range(20):
+            for t in dump(probing, j.pid, *options).values():
+                said = t["waits_for"]
+                assert not said or not said["deadlock"], t
+                if t["name"] in fakes:
+                    assert said is None or (said["kind"] == "sleep" and said["tid"] is None), t
+
+
+# In a network of its own: the peer is that of its network, whatever there is of the same number in ours.
+OTHER_NETWORK = HEAD + """
+import ctypes, fcntl, struct
+if ctypes.CDLL(None, use_errno=True).unshare(0x40000000) != 0:  # CLONE_NEWNET
+    os.write(int(os.environ["READY_FD"]), b"refused\\n")
+    sys.exit(0)
+control = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+fcntl.ioctl(control, 0x8914, struct.pack("16sh14x", b"lo", 0x1 | 0x40))  # SIOCSIFFLAGS: up and running
+server = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(server.getsockname())
+far, _ = server.accept()
+far.send(b"abc")
+start(lambda: (client.recv(3), client.recv(1)), name="peer")
+os.write(int(os.environ["READY_FD"]), f"{server.getsockname()[1]}\\n".encode())
+time.sleep(3600)
+"""
+
+
+@pytest.mark.parametrize("how", ["agent", "outside"])
+def test_sockets_of_another_network_namespace(target, probing, wait_until, how):
+    j = target(OTHER_NETWORK)
+    if j.ready.strip() == "refused":
+        pytest.skip("needs netns: no network of its own can be made")
+    options = ["--no-inject"] if how == "outside" else []
+    said = wait_until(lambda: (lambda d: d if d and d["detail"] else None)(waits(probing, j.pid, *options).get("peer")), what="its peer")
+    assert said["kind"] == "socket" and f"peer 127.0.0.1:{j.ready.strip()}, established, 0 bytes to read" in said["detail"], said

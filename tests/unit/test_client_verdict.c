@@ -54,7 +54,8 @@ struct looks {
 /* What the kernel says of two threads, once a second up to `to_s`. */
 struct clocks {
     int n;
-    double cpu_pct[2], wait_s; /* of one core; for a CPU, in each second */
+    double cpu_pct[2], wait_s; /* of one core; for a CPU, in each second, */
+    int waits_from;            /* from this one on */
     const char *wchan[2];
 };
 
@@ -80,8 +81,8 @@ static void add_frames(const struct job *j, int n, const char *file) {
     ring_close(frames);
 }
 
-/* Samples of the main thread and another one, up to `to_s`. */
-static void add_samples(const struct job *j, double to_s, struct looks l) {
+/* Samples of the main thread `tid` and another one, up to `to_s`. */
+static void add_samples_of(const struct job *j, double to_s, struct looks l, int64_t tid) {
     struct ring *r = job_table(j, &RING_TABLES[RING_SAMPLES], BYTES);
     add_frames(j, l.functions, l.file ? l.file : "/job/train.py");
     for (int i = 0; i < l.n; i++)
@@ -89,7 +90,7 @@ static void add_samples(const struct job *j, double to_s, struct looks l) {
             union ring_value v[RING_SAMPLES_COUNT];
             bool is_main = thread == 0;
             v[RING_SAMPLES_TIMESTAMP].f = to_s - (l.n - 1 - i) * 0.1;
-            v[RING_SAMPLES_TID].i = PID + thread;
+            v[RING_SAMPLES_TID].i = tid + thread;
             v[RING_SAMPLES_THREAD].s = is_main ? "MainThread" : "hog";
             v[RING_SAMPLES_STACK_ID].i = !is_main || i < l.same ? 1 : 1 + i % l.functions;
             v[RING_SAMPLES_ON_CPU].i = !l.asleep;
@@ -102,6 +103,8 @@ static void add_samples(const struct job *j, double to_s, struct looks l) {
         }
     ring_close(r);
 }
+
+static void add_samples(const struct job *j, double to_s, struct looks l) { add_samples_of(j, to_s, l, PID); }
 
 static void add_clocks(const struct job *j, double to_s, struct clocks c) {
     struct ring *r = job_table(j, &RING_TABLES[RING_THREAD_HISTORY], BYTES);
@@ -117,7 +120,7 @@ static void add_clocks(const struct job *j, double to_s, struct clocks c) {
             v[RING_THREAD_HISTORY_STATE].i = 1;
             v[RING_THREAD_HISTORY_CPU_PCT].f = c.cpu_pct[thread];
             v[RING_THREAD_HISTORY_WCHAN].s = c.wchan[thread];
-            v[RING_THREAD_HISTORY_CPU_WAIT_S].f = c.wait_s * i;
+            v[RING_THREAD_HISTORY_CPU_WAIT_S].f = i > c.waits_from ? c.wait_s * (i - c.waits_from) : 0;
             assert_int_equal(ring_append(r, v), 0);
         }
     ring_close(r);
@@ -141,16 +144,53 @@ static void add_process(const struct job *j, double to_s, double cpus, double th
     ring_close(r);
 }
 
+/* And of its memory, which grows by so much in each second. */
+static void add_memory_growth(const struct job *j, double to_s, int64_t bytes) {
+    struct ring *r = job_table(j, &RING_TABLES[RING_PROCESS_HISTORY], BYTES);
+    for (int i = 0; i < 20; i++) {
+        union ring_value v[RING_PROCESS_HISTORY_COUNT];
+        for (size_t k = 0; k < RING_PROCESS_HISTORY_COUNT; k++)
+            if (RING_TABLES[RING_PROCESS_HISTORY].columns[k].type == RING_DOUBLE)
+                v[k].f = NAN;
+            else
+                v[k].i = RING_INT_NULL;
+        v[RING_PROCESS_HISTORY_TIMESTAMP].f = to_s - (19 - i);
+        v[RING_PROCESS_HISTORY_RSS].i = 1000000000 + i * bytes;
+        assert_int_equal(ring_append(r, v), 0);
+    }
+    ring_close(r);
+}
+
+/* A DataLoader's iterator that has given so many batches. */
+static void add_loader(const struct job *j, double to_s, int64_t received) {
+    struct ring *r = job_table(j, &RING_TABLES[RING_LOADERS], BYTES);
+    union ring_value v[RING_LOADERS_COUNT];
+    for (size_t k = 0; k < RING_LOADERS_COUNT; k++)
+        v[k].i = RING_INT_NULL;
+    v[RING_LOADERS_TIMESTAMP].f = to_s;
+    v[RING_LOADERS_LOADER].i = 1;
+    v[RING_LOADERS_WORKERS].i = 2;
+    v[RING_LOADERS_RECEIVED].i = received;
+    v[RING_LOADERS_WAIT_MS].f = NAN;
+    v[RING_LOADERS_DATASET].s = NULL;
+    assert_int_equal(ring_append(r, v), 0);
+    ring_close(r);
+}
+
 /* ---- what is said ---- */
 
-static struct verdicts judge(const struct job *j) {
+static struct verdicts judge_many(const struct job *j, size_t n) {
     struct err e = {.text = ""};
-    struct target_address addr = {.pid = 0};
     struct verdicts out;
-    (void)snprintf(addr.recorded, sizeof addr.recorded, "%s", j->dir);
     struct database *d = database_open(&e);
     struct verdict_judge *judge = d ? verdict_judge_new(d) : NULL;
-    if (!judge || database_add(d, &addr, &e) != 0 || verdict_judge_ask(judge, &out, &e) != 0)
+    for (size_t i = 0; judge && i < n; i++) {
+        struct target_address addr = {.pid = 0};
+        (void)snprintf(addr.recorded, sizeof addr.recorded, "%s", j[i].dir);
+        if (database_add(d, &addr, &e) != 0)
+            fail_msg("%s", e.text);
+    }
+    if (!judge || verdict_judge_ask(judge, &out, &e) != 0)
         fail_msg("%s", e.text);
     verdicts_fini(&out); /* and the second time, from what it has learnt */
     if (verdict_judge_ask(judge, &out, &e) != 0)
@@ -159,6 +199,8 @@ static struct verdicts judge(const struct job *j) {
     database_close(d);
     return out;
 }
+
+static struct verdicts judge(const struct job *j) { return judge_many(j, 1); }
 
 static const struct verdict *find(const struct verdicts *v, const char *code) {
     for (size_t i = 0; i < v->n; i++)
@@ -282,6 +324,70 @@ static void stuck_asleep(void **state) {
     }
 }
 
+/* True if it is said of a job that has made `steps` of 200 ms and since then, for so long, looks like that. */
+static bool is_stuck(int steps, double age_s, struct looks l, int64_t growth, int64_t received) {
+    struct job j = fresh();
+    double end_s = some_steps(&j, steps, 200, -1, 0);
+    l.n = 100;
+    l.functions = 1;
+    add_samples(&j, end_s + age_s, l);
+    if (growth)
+        add_memory_growth(&j, end_s + age_s, growth);
+    if (received >= 0)
+        add_loader(&j, end_s + age_s, received);
+    struct verdicts v = judge(&j);
+    bool stuck = find(&v, "STUCK") != NULL;
+    assert_true(stuck || find(&v, "BUSY") || find(&v, "WAITS") || find(&v, "MOVING"));
+    assert_true(stuck || age_s < 30 || !find(&v, "MOVING")); /* nor is it said to move */
+    verdicts_fini(&v);
+    job_remove(&j);
+    return stuck;
+}
+
+/* The first steps, the first batch of a loader, and what grows or moves data while it computes take
+ * their time: nobody is accused of that. */
+static void slow_beginnings_are_not_stuck(void **state) {
+    (void)state;
+    const struct looks computes = {.n = 0}, sleeps = {.asleep = true},
+                       loads = {.asleep = true, .file = "/x/torch/utils/data/dataloader.py"};
+    assert_false(is_stuck(5, 50, computes, 0, -1));
+    assert_true(is_stuck(5, 65, computes, 0, -1));
+    assert_true(is_stuck(50, 30, computes, 0, -1));
+    assert_false(is_stuck(5, 15, sleeps, 0, -1));
+    assert_true(is_stuck(5, 25, sleeps, 0, -1));
+    assert_true(is_stuck(50, 15, sleeps, 0, -1));
+    assert_false(is_stuck(50, 30, computes, 1 << 20, -1)); /* 20 MB in the last 20 s */
+    assert_true(is_stuck(50, 30, computes, 1 << 10, -1));
+    assert_true(is_stuck(50, 30, sleeps, 1 << 20, -1)); /* whatever grows, this thread does nothing */
+    assert_false(is_stuck(50, 30, loads, 0, 0));
+    assert_true(is_stuck(50, 65, loads, 0, 0));
+    assert_true(is_stuck(50, 30, loads, 0, 7));
+}
+
+/* Stacks of two processes have the same numbers. */
+static void each_of_two_has_its_own_stacks(void **state) {
+    (void)state;
+    struct job j[2];
+    static const char *const files[] = {"/job/one.py", "/job/two.py"};
+    for (int i = 0; i < 2; i++) {
+        job_make(&j[i], PID + 100 * i, i);
+        double end_s = some_steps(&j[i], 100, 200, -1, 0);
+        add_samples_of(&j[i], end_s + 30, (struct looks){.n = 200, .functions = 1, .file = files[i]},
+                       PID + 100 * i);
+    }
+    struct verdicts v = judge_many(j, 2);
+    int found = 0;
+    for (size_t i = 0; i < v.n; i++)
+        if (strcmp(v.items[i].rule->code, "STUCK") == 0) {
+            assert_non_null(strstr(v.items[i].text, v.items[i].pid == PID ? "one.py:10" : "two.py:10"));
+            found++;
+        }
+    assert_int_equal(found, 2);
+    verdicts_fini(&v);
+    job_remove(&j[0]);
+    job_remove(&j[1]);
+}
+
 static void stuck_for_the_gil(void **state) {
     (void)state;
     struct job j = fresh();
@@ -334,6 +440,19 @@ static void slow(void **state) {
     expect(&j, "SLOW: the last 10 steps took 300 ms each, the 90 before them 200 ms (medians)\n");
     j = slower(295);
     expect(&j, MOVES("4.77 steps/s, 200 ms a step (median; 99 % within 295 ms; last 100 steps)"));
+    /* of which others have the CPUs: that is no fault of the job, unless they always had */
+    for (int always = 0; always < 2; always++) {
+        j = slower(320);
+        double end_s = T0 + 91 * 0.2 + 10 * 0.32;
+        add_clocks(
+            &j, end_s,
+            (struct clocks){.n = 20, .cpu_pct = {60, 0}, .wait_s = 0.4, .waits_from = always ? 0 : 16});
+        add_process(&j, end_s, 4, 0);
+        struct verdicts busy = judge(&j);
+        assert_true(!find(&busy, "SLOW") == !always);
+        verdicts_fini(&busy);
+        job_remove(&j);
+    }
     j = fresh(); /* long ones are as often as ever */
     struct steps s = begin_steps(&j);
     union ring_value v[RING_STEPS_COUNT];
@@ -814,6 +933,52 @@ static void rules_are_whole(void **state) {
     database_close(d);
 }
 
+/* What was looked at: what was said, what is fine, what is not known and why. */
+static void looks(void **state) {
+    (void)state;
+    struct job j = fresh();
+    double end_s = some_steps(&j, 100, 200, RING_STEPS_DATA_MS, 142);
+    add_samples(&j, end_s, (struct looks){.n = 100, .functions = 3, .waiting = 10});
+    struct verdicts v = judge(&j);
+    struct strbuf got;
+    strbuf_init(&got, 4096);
+    for (size_t i = 0; i < v.n_checks; i++) {
+        static const char *const shown[] = {"STUCK",      "MOVING", "INPUT-BOUND",  "GIL CONTENTION",
+                                            "CHECKPOINT", "STEAL",  "COMPUTE-BOUND"};
+        for (size_t k = 0; k < sizeof shown / sizeof shown[0]; k++) {
+            const struct verdict_check *one = &v.checks[i];
+            if (strcmp(one->rule->code, shown[k]) != 0)
+                continue;
+            (void)strbuf_addf(&got, "%s %s ", one->rule->code, verdict_result_name(one->result));
+            verdict_put_measure(one->rule, one->measured, &got);
+            (void)strbuf_adds(&got, " of ");
+            verdict_put_measure(one->rule, one->rule->threshold, &got);
+            (void)strbuf_adds(&got, " ");
+            verdict_put_reason(one, &got);
+            (void)strbuf_adds(&got, "\n");
+        }
+    }
+    assert_string_equal(strbuf_str(&got),
+                        "STUCK fine 0 x of 1 x \n"
+                        "MOVING said 5 steps/s of 0 steps/min \n"
+                        "INPUT-BOUND said 71 % of 30 % \n"
+                        "GIL CONTENTION fine 10 % of 20 % \n"
+                        "CHECKPOINT fine 0.0 % of 10 % \n"
+                        "STEAL unknown - of 20 % not enough data yet\n"
+                        "COMPUTE-BOUND not asked - of 70 % only while steps end and nothing is wrong\n");
+    strbuf_fini(&got);
+    verdicts_fini(&v);
+    job_remove(&j);
+}
+
+/* Each rule says what it looks at, in words that fit into a line. */
+static void rules_say_what_they_look_at(void **state) {
+    (void)state;
+    for (const struct verdict_rule *rule = verdict_rules; rule->code; rule++)
+        if (strcmp(rule->code, "MEMORY CREEP") != 0)
+            assert_true(rule->checks && rule->kind && strlen(rule->checks) < 100);
+}
+
 static void words(void **state) {
     (void)state;
     const struct verdict_value values[] = {
@@ -841,6 +1006,8 @@ int main(void) {
         cmocka_unit_test(one_step_is_not_enough),
         cmocka_unit_test(stuck),
         cmocka_unit_test(stuck_asleep),
+        cmocka_unit_test(slow_beginnings_are_not_stuck),
+        cmocka_unit_test(each_of_two_has_its_own_stacks),
         cmocka_unit_test(stuck_for_the_gil),
         cmocka_unit_test(evaluation_is_not_stuck),
         cmocka_unit_test(slow),
@@ -861,6 +1028,8 @@ int main(void) {
         cmocka_unit_test(oversubscribed),
         cmocka_unit_test(throttled),
         cmocka_unit_test(rules_are_whole),
+        cmocka_unit_test(looks),
+        cmocka_unit_test(rules_say_what_they_look_at),
         cmocka_unit_test(words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,18 +77,31 @@ static void document_put_evidence(struct json *j, const struct verdict *v) {
     json_object_end(j);
 }
 
-static void document_put_fine(struct json *j, const struct verdicts *v) {
-    json_key(j, "fine");
+/* The rules that were looked at, with what came of each. */
+static void document_put_checks(struct json *j, const struct verdicts *v) {
+    struct strbuf reason;
+    strbuf_init(&reason, 256);
+    json_key(j, "checks");
     json_array_begin(j);
-    for (size_t i = 0; i < v->n_fine; i++) {
+    for (size_t i = 0; i < v->n_checks; i++) {
+        const struct verdict_check *check = &v->checks[i];
+        strbuf_clear(&reason);
+        verdict_put_reason(check, &reason);
         json_object_begin(j);
-        json_kv_string(j, "code", v->fine[i].rule->code);
-        json_kv_int(j, "pid", v->fine[i].pid);
-        json_kv_number(j, "measured", v->fine[i].measured, 6);
-        json_kv_number(j, "threshold", v->fine[i].rule->threshold, 6);
+        json_kv_string(j, "code", check->rule->code);
+        json_kv_bool(j, "is_state", check->rule->is_state);
+        json_kv_int(j, "pid", check->pid);
+        json_kv_string(j, "what", check->rule->checks);
+        json_kv_string(j, "result", verdict_result_name(check->result));
+        json_kv_string(j, "reason", reason.len ? strbuf_str(&reason) : NULL);
+        json_kv_number(j, "measured", check->measured, 6);
+        json_kv_number(j, "threshold", check->rule->threshold, 6);
+        json_kv_string(j, "unit", check->rule->kind);
+        json_kv_string(j, "sure", verdict_sure(check->rule));
         json_object_end(j);
     }
     json_array_end(j);
+    strbuf_fini(&reason);
 }
 
 void document_put_verdicts(struct json *j, const struct verdicts *v) {
@@ -115,7 +128,7 @@ void document_put_verdicts(struct json *j, const struct verdicts *v) {
         json_object_end(j);
     }
     json_array_end(j);
-    document_put_fine(j, v);
+    document_put_checks(j, v);
 }
 
 /* ---- processes ---- */

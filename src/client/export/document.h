@@ -25,8 +25,8 @@ void document_put_backtrace(struct json *j, const struct model_target *target,
                             const struct model_snapshot *snapshot, const struct wire_threads *want,
                             const struct stack_counts *counts, double elapsed_s);
 
-/* Verdicts with their evidence, and the rules that do not hold: the members "verdicts" and "fine" of
- * `verdict --json` and of a report. */
+/* Verdicts with their evidence, and all rules that were looked at: the members "verdicts" and
+ * "checks" of `verdict --json` and of a report. */
 void document_put_verdicts(struct json *j, const struct verdicts *v);
 
 /* `list --json`. */

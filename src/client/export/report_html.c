@@ -177,20 +177,24 @@ static void html_put_verdict(struct strbuf *out, const struct verdict *v) {
     strbuf_adds(out, "</p>\n</div>\n");
 }
 
+static bool html_is_fine(const struct verdict_check *check) {
+    return !check->rule->is_state && (check->result == VERDICT_NOT_SAID || check->result == VERDICT_DENIED);
+}
+
 /* The rules that were tested and do not hold, each once. */
 static void html_put_fine(const struct verdicts *v, struct strbuf *out) {
     const char *before = "Looked at, and fine: ";
-    for (size_t i = 0; i < v->n_fine; i++) {
-        bool is_said = isnan(v->fine[i].measured);
+    for (size_t i = 0; i < v->n_checks; i++) {
+        bool is_said = !html_is_fine(&v->checks[i]);
         for (size_t k = 0; k < i; k++)
             is_said |=
-                !isnan(v->fine[k].measured) && strcmp(v->fine[k].rule->code, v->fine[i].rule->code) == 0;
+                html_is_fine(&v->checks[k]) && strcmp(v->checks[k].rule->code, v->checks[i].rule->code) == 0;
         for (size_t k = 0; k < v->n; k++)
-            is_said |= strcmp(v->items[k].rule->code, v->fine[i].rule->code) == 0;
+            is_said |= strcmp(v->items[k].rule->code, v->checks[i].rule->code) == 0;
         if (is_said)
             continue;
         strbuf_addf(out, "%s%s", *before == 'L' ? "<p class=\"soft\">" : "", before);
-        strbuf_adds(out, v->fine[i].rule->code);
+        strbuf_adds(out, v->checks[i].rule->code);
         before = ", ";
     }
     strbuf_adds(out, *before == 'L' ? "" : ".</p>\n");

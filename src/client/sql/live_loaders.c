@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/path.h"
 #include "base/procfs.h"
 #include "client/sql/live_tables.h"
 #include "pystack/loaders.h"
@@ -31,6 +32,8 @@ struct live_reader {
     bool used; /* by this scan */
 };
 
+#define LIVE_LOADERS_PLACE 256 /* bytes of a function with its file and line */
+
 /* State for the target and its workers. Used by the thread that owns the database. */
 struct live_loaders {
     struct live_reader *readers;
@@ -41,7 +44,7 @@ struct live_loaders {
 
 /* A worker, and the first reading of its CPU clock. */
 struct live_worker {
-    uint64_t loader, cpu_ns;
+    uint64_t loader, cpu_ns, wait_ns;
     size_t number;
     struct pystack_loader_worker at;
 };
@@ -65,6 +68,17 @@ static uint64_t live_loaders_cpu_ns(int64_t pid) {
     if (pid <= 0 || clock_getcpuclockid((pid_t)pid, &clock) != 0 || clock_gettime(clock, &t) != 0)
         return UINT64_MAX;
     return (uint64_t)t.tv_sec * CLOCK_NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* What the main thread of a process has waited for a CPU, so far (Documentation/scheduler/
+ * sched-stats.rst); UINT64_MAX unknown. */
+static uint64_t live_loaders_wait_ns(int64_t pid) {
+    char text[96];
+    unsigned long long ns;
+    if (pid <= 0 || procfs_read_file((pid_t)pid, 0, "schedstat", text, sizeof text) <= 0 ||
+        sscanf(text, "%*u %llu", &ns) != 1)
+        return UINT64_MAX;
+    return ns;
 }
 
 static int live_loaders_add(struct live_workers *w, const struct pystack_loader *l) {
@@ -205,8 +219,10 @@ static int live_loaders_list(struct live_target *t, pid_t pid, struct sql_sink *
     for (size_t i = 0; i < n && rc == 0; i++)
         if (pystack_read_loader(ps, addrs[i], l) == 0 && live_loaders_add(w, l) != 0)
             rc = err_set(e, ERR_FAILED, "out of memory for the workers");
-    for (size_t i = 0; w->here && i < w->n; i++)
+    for (size_t i = 0; w->here && i < w->n; i++) {
         w->items[i].cpu_ns = live_loaders_cpu_ns(w->items[i].at.pid);
+        w->items[i].wait_ns = live_loaders_wait_ns(w->items[i].at.pid);
+    }
     w->looked_ns = clock_mono_ns();
     free(l);
     if (ps && failed)
@@ -214,9 +230,26 @@ static int live_loaders_list(struct live_target *t, pid_t pid, struct sql_sink *
     return rc;
 }
 
-/* Fill in the current function of the worker's main thread; `s` owns the texts. */
-static void live_loaders_read_function(struct live_loaders *l, pid_t pid, struct model_snapshot *s,
-                                       union ring_value *row) {
+/* Write "func (file.py:7)" of the innermost frame that is not of a library, within the worker's loop: what
+ * is outside of it the worker has inherited by fork. False: there is none. */
+static bool live_loaders_put_own(const struct model_thread *t, char *buf, size_t cap) {
+    for (size_t i = 0; i < t->n_frames; i++) {
+        const struct model_frame *f = &t->frames[i];
+        if (!f->file || f->kind != MODEL_FRAME_PYTHON)
+            continue;
+        if (strstr(f->file, "/torch/utils/data/_utils/worker.py"))
+            return false;
+        if (path_is_library(f->file))
+            continue;
+        snprintf(buf, cap, "%.100s (%.100s:%d)", f->func ? f->func : "?", path_short(f->file), f->line);
+        return true;
+    }
+    return false;
+}
+
+/* Fill in the current function of the worker's main thread; `s` and `own` have the texts. */
+static void live_loaders_read_function(struct live_loaders *l, pid_t pid, struct model_snapshot *s, char *own,
+                                       size_t cap, union ring_value *row) {
     struct err e = {0};
     struct pystack *ps = live_loaders_open(l, pid, &e);
     bool read = ps && pystack_snapshot(ps, NULL, 0, s, &e) == 0;
@@ -227,6 +260,8 @@ static void live_loaders_read_function(struct live_loaders *l, pid_t pid, struct
         row[RING_LOADER_WORKERS_FUNC].s = th->frames[0].func;
         row[RING_LOADER_WORKERS_FILE].s = th->frames[0].file;
         row[RING_LOADER_WORKERS_LINENO].i = th->frames[0].line > 0 ? th->frames[0].line : RING_INT_NULL;
+        if (live_loaders_put_own(th, own, cap))
+            row[RING_LOADER_WORKERS_OWN].s = own;
     }
     if (ps && !read)
         live_loaders_drop(l, ps);
@@ -241,19 +276,22 @@ static int live_loaders_put(struct live_loaders *l, const struct live_workers *w
         [RING_LOADER_WORKERS_ALIVE].i = RING_INT_NULL,
         [RING_LOADER_WORKERS_STATE].i = RING_INT_NULL,
         [RING_LOADER_WORKERS_CPU_PCT].f = NAN,
+        [RING_LOADER_WORKERS_CPU_WAIT_PCT].f = NAN,
         [RING_LOADER_WORKERS_RSS_BYTES].i = RING_INT_NULL,
         [RING_LOADER_WORKERS_OUTSTANDING].i = k->at.outstanding < 0 ? RING_INT_NULL : k->at.outstanding,
         [RING_LOADER_WORKERS_LINENO].i = RING_INT_NULL,
     };
-    const uint64_t functions =
-        1U << RING_LOADER_WORKERS_FUNC | 1U << RING_LOADER_WORKERS_FILE | 1U << RING_LOADER_WORKERS_LINENO;
+    const uint64_t functions = 1U << RING_LOADER_WORKERS_FUNC | 1U << RING_LOADER_WORKERS_FILE |
+                               1U << RING_LOADER_WORKERS_LINENO | 1U << RING_LOADER_WORKERS_OWN;
+    char own[LIVE_LOADERS_PLACE];
     struct procfs_status st;
     struct model_snapshot s;
     memset(&s, 0, sizeof s);
     if (w->here && k->at.pid > 0) {
         bool there = procfs_read_status((pid_t)k->at.pid, 0, &st) == 0;
         bool alive = there && st.state != 'Z' && st.state != 'X';
-        uint64_t now_ns = clock_mono_ns(), cpu_ns = live_loaders_cpu_ns(k->at.pid);
+        uint64_t now_ns = clock_mono_ns(), cpu_ns = live_loaders_cpu_ns(k->at.pid),
+                 wait_ns = live_loaders_wait_ns(k->at.pid);
         int state = there ? ring_state_label(st.state) : -1;
         row[RING_LOADER_WORKERS_ALIVE].i = alive;
         row[RING_LOADER_WORKERS_STATE].i = state < 0 ? RING_INT_NULL : state;
@@ -261,8 +299,11 @@ static int live_loaders_put(struct live_loaders *l, const struct live_workers *w
         if (alive && cpu_ns != UINT64_MAX && k->cpu_ns <= cpu_ns && now_ns > w->looked_ns)
             row[RING_LOADER_WORKERS_CPU_PCT].f =
                 100.0 * (double)(cpu_ns - k->cpu_ns) / (double)(now_ns - w->looked_ns);
+        if (alive && wait_ns != UINT64_MAX && k->wait_ns <= wait_ns && now_ns > w->looked_ns)
+            row[RING_LOADER_WORKERS_CPU_WAIT_PCT].f =
+                100.0 * (double)(wait_ns - k->wait_ns) / (double)(now_ns - w->looked_ns);
         if (alive && (columns & functions))
-            live_loaders_read_function(l, (pid_t)k->at.pid, &s, row);
+            live_loaders_read_function(l, (pid_t)k->at.pid, &s, own, sizeof own, row);
     }
     int rc = sql_sink_put(sink, row);
     model_snapshot_fini(&s);
@@ -279,7 +320,7 @@ static int live_loaders_scan(struct live_target *t, pid_t pid, uint64_t columns,
         t->failure = *e;
         return -1;
     }
-    if (w.n && (columns >> RING_LOADER_WORKERS_CPU_PCT & 1))
+    if (w.n && (columns & (1U << RING_LOADER_WORKERS_CPU_PCT | 1U << RING_LOADER_WORKERS_CPU_WAIT_PCT)))
         live_loaders_pause(LIVE_LOADERS_INTERVAL_NS);
     for (size_t i = 0; i < w.n; i++)
         if (live_loaders_put(t->loaders, &w, &w.items[i], columns, sink) != 0)

@@ -28,11 +28,14 @@
 #define VERDICT_TIMEOUT_S 10.0  /* for one rule */
 #define VERDICT_ROUND_NS (500 * (long)CLOCK_NS_PER_MS) /* between two attempts */
 #define VERDICT_MOST_TARGETS 512                       /* others are not judged */
+#define VERDICT_WORKERS "python.loader_workers"        /* read once for all rules that need it */
+#define VERDICT_CHECKS 64                              /* for which room is made at a time */
 
 /* Facts about a target before its rules. */
 struct verdict_target {
     int64_t pid, rank;
-    double window_s; /* contains the newest steps */
+    double window_s;        /* contains the newest steps */
+    double taken_s, seen_s; /* see verdict_places.h */
     double steps, last_s, tid;
     double first_s; /* end of its first step; NAN unknown */
 };
@@ -76,7 +79,7 @@ void verdicts_fini(struct verdicts *v) {
     for (size_t i = 0; i < v->n; i++)
         free(v->items[i].values);
     free(v->items);
-    free(v->fine);
+    free(v->checks);
     memset(v, 0, sizeof *v);
 }
 
@@ -168,7 +171,8 @@ struct verdict_case {
     const struct verdict_target *target;
     struct verdict_value values[VERDICT_VALUES];
     size_t n;
-    bool again; /* evidence needs another look at the job */
+    bool again;       /* evidence needs another look at the job */
+    bool has_workers; /* they were looked at in this judgement */
 };
 
 static void verdict_add_value(struct verdict_case *c, const struct result *rows, size_t column) {
@@ -214,10 +218,12 @@ static double verdict_pull(struct verdict_case *c, size_t from, const char *name
 
 /* Query more evidence. False if its column "holds" is. A table that is made now may fail: then there
  * is no more evidence, and it holds unless it `must` have a column that says so. */
-static bool verdict_get_more(struct verdict_case *c, const char *text, bool must) {
+static bool verdict_get_more(struct verdict_case *c, const char *text, const char *needs, bool must) {
     struct err e;
     size_t before = c->n;
     must = must && strstr(text, "AS holds") != NULL;
+    if (!c->has_workers && needs && strcmp(needs, VERDICT_WORKERS) == 0)
+        c->has_workers = verdict_places_take_workers(c->judge->db, c->target->pid, &e) == 0;
     if (verdict_get_values(c, text, &e) <= 0)
         return !must;
     c->again = verdict_pull(c, before, "again") > 0 || c->again;
@@ -225,20 +231,28 @@ static bool verdict_get_more(struct verdict_case *c, const char *text, bool must
     return isnan(holds) ? !must : holds > 0;
 }
 
-/* Whether the rule holds: 1, with its values in the case; 0; -1 with the error. */
+/* Whether the rule holds: VERDICT_SAID, with its values in the case, or why not; -1 with the error. */
 static int verdict_test(struct verdict_case *c, const struct verdict_rule *rule, struct err *e) {
     struct sql *s = database_sql(c->judge->db);
     c->n = 0;
     if (!verdict_has_table(s, rule->needs))
-        return 0;
+        return VERDICT_NO_TABLE;
     int rc = verdict_get_values(c, rule->sql, e);
-    if (rc <= 0)
-        return rc;
-    if (!(c->values[0].number >= rule->threshold)) /* NAN if unknown */
-        return 0;
-    if (rule->more && verdict_has_table(s, rule->more_needs) && !verdict_get_more(c, rule->more, true))
-        return 0;
-    return !rule->also || !verdict_has_table(s, rule->also_needs) || verdict_get_more(c, rule->also, false);
+    if (rc < 0)
+        return -1;
+    if (rc == 0)
+        return VERDICT_NO_DATA;
+    if (isnan(c->values[0].number))
+        return VERDICT_UNKNOWN;
+    if (c->values[0].number < rule->threshold)
+        return VERDICT_NOT_SAID;
+    if (rule->more && verdict_has_table(s, rule->more_needs) &&
+        !verdict_get_more(c, rule->more, rule->more_needs, true))
+        return VERDICT_DENIED;
+    if (rule->also && verdict_has_table(s, rule->also_needs) &&
+        !verdict_get_more(c, rule->also, rule->also_needs, false))
+        return VERDICT_DENIED;
+    return VERDICT_SAID;
 }
 
 static void verdict_write(const char *words, const struct verdict *v, char *buf, size_t cap) {
@@ -268,16 +282,20 @@ static int verdict_say(struct verdicts *out, const struct verdict_case *c, const
     return 0;
 }
 
-/* Note that a rule was tested and does not hold. */
-static int verdict_note_fine(struct verdicts *out, const struct verdict_case *c,
-                             const struct verdict_rule *rule, struct err *e) {
-    struct verdict_fine *more = realloc(out->fine, (out->n_fine + 1) * sizeof *more);
-    if (!more)
-        return err_set(e, ERR_FAILED, "out of memory for verdicts");
-    out->fine = more;
-    double measured = c->n ? c->values[0].number : NAN;
-    out->fine[out->n_fine++] =
-        (struct verdict_fine){.rule = rule, .pid = c->target->pid, .measured = measured};
+/* Note what came of a rule. */
+static int verdict_note(struct verdicts *out, const struct verdict_case *c, const struct verdict_rule *rule,
+                        enum verdict_result result, struct err *e) {
+    if (out->n_checks % VERDICT_CHECKS == 0) {
+        struct verdict_check *more = realloc(out->checks, (out->n_checks + VERDICT_CHECKS) * sizeof *more);
+        if (!more)
+            return err_set(e, ERR_FAILED, "out of memory for verdicts");
+        out->checks = more;
+    }
+    out->checks[out->n_checks++] = (struct verdict_check){.rule = rule,
+                                                          .result = result,
+                                                          .pid = c->target->pid,
+                                                          .rank = c->target->rank,
+                                                          .measured = c->n ? c->values[0].number : NAN};
     return 0;
 }
 
@@ -308,15 +326,16 @@ static int verdict_judge_target(struct verdict_judge *j, const struct verdict_ta
         for (const struct verdict_rule *rule = verdict_rules; rule->code; rule++) {
             bool coming = state && state->moves;
             if (rule->is_state != (pass == 0) || (rule->is_state && state) ||
-                (pass == 1 && rule->moves && !coming) || verdict_was_said(out, from, rule->code) ||
-                (rule->is_alone && verdict_accuses(out, from)))
+                verdict_was_said(out, from, rule->code))
                 continue;
-            int holds = verdict_test(&c, rule, e);
-            if (holds < 0 || (holds && verdict_say(out, &c, rule, e) != 0))
+            bool asked =
+                !(pass == 1 && rule->moves && !coming) && !(rule->is_alone && verdict_accuses(out, from));
+            c.n = 0;
+            int result = asked ? verdict_test(&c, rule, e) : VERDICT_NOT_ASKED;
+            if (result < 0 || (result == VERDICT_SAID && verdict_say(out, &c, rule, e) != 0) ||
+                verdict_note(out, &c, rule, (enum verdict_result)result, e) != 0)
                 return -1;
-            if (!holds && !rule->is_state && verdict_note_fine(out, &c, rule, e) != 0)
-                return -1;
-            state = holds && rule->is_state ? rule : state;
+            state = result == VERDICT_SAID && rule->is_state ? rule : state;
         }
     out->again = out->again || c.again;
     return 0;
@@ -363,7 +382,10 @@ int verdict_judge_ask(struct verdict_judge *j, struct verdicts *out, struct err 
         rc = verdict_find_window(j, t, e);
         rc = rc == 0 ? verdict_find_trainer(j, t, e) : rc;
         rc = rc == 0 ? verdict_find_first(j, t, e) : rc;
-        rc = rc == 0 ? verdict_places_take(j->db, t->pid, t->window_s, e) : rc;
+        struct verdict_scope scope = {t->pid, t->tid, t->window_s, t->taken_s, t->seen_s};
+        rc = rc == 0 ? verdict_places_take(j->db, &scope, e) : rc;
+        t->taken_s = scope.taken_s;
+        t->seen_s = scope.seen_s;
         rc = rc == 0 ? verdict_judge_target(j, t, out, e) : rc;
     }
     if (rc != 0) {

@@ -17,7 +17,7 @@
 #include "base/strbuf.h"
 #include "client/sql/database.h"
 
-#define VERDICT_VALUES 16 /* of the evidence of one verdict */
+#define VERDICT_VALUES 20 /* of the evidence of one verdict */
 #define VERDICT_TEXT 512
 #define VERDICT_BRIEF 96
 
@@ -36,6 +36,8 @@ struct verdict_rule {
     bool moves;       /* of a state: steps end. Of the others: used only while steps end */
     bool is_alone;    /* left out if something else is wrong */
     const char *help; /* its meaning and remedy */
+    /* What is measured, and its kind as in the words, for `--why`; NULL: the code alone, a number. */
+    const char *checks, *kind;
     /* One row: the first column is the measure, NULL if unknown, the others are the evidence.
      * Named values: verdict.c. */
     const char *sql;
@@ -77,18 +79,32 @@ struct verdict {
     char brief[VERDICT_BRIEF]; /* the short form, with the code */
 };
 
-/* A rule that does not hold. */
-struct verdict_fine {
+/* What came of a rule. */
+enum verdict_result {
+    VERDICT_SAID = 0,
+    VERDICT_NOT_SAID,  /* measured, and below its threshold */
+    VERDICT_DENIED,    /* measured, and above it, but other evidence is against it */
+    VERDICT_UNKNOWN,   /* too little is known */
+    VERDICT_NO_DATA,   /* there is nothing to look at */
+    VERDICT_NO_TABLE,  /* the table that it needs is missing */
+    VERDICT_NOT_ASKED, /* it is only for jobs whose steps end, or that nothing else is said of */
+};
+
+/* A rule that was looked at. */
+struct verdict_check {
     const struct verdict_rule *rule;
-    int64_t pid;
+    enum verdict_result result;
+    int64_t pid, rank;
     double measured; /* NAN: not known, or too little is */
 };
 
 struct verdicts {
     struct verdict *items; /* the worst first, including targets that are fine */
     size_t n;
-    struct verdict_fine *fine; /* looked at, states excepted, in the order of the rules */
-    size_t n_fine;
+    /* States that were looked at, up to the one that holds, then all others, in the order of the
+     * rules; a second rule of a code that was said is left out. */
+    struct verdict_check *checks;
+    size_t n_checks;
     bool again; /* more is known after another look, in a second or two */
 };
 
@@ -114,7 +130,7 @@ int verdict_judge_wait(struct verdict_judge *j, double wait_s, struct verdicts *
 
 /* verdict_words.c: append the words of a rule with their values. Kinds: none as it is, "%" a
  * share, "ms" milliseconds, "s" seconds, "MiB" mebibytes, "rate" a second, "file" without its
- * folders, "n" a whole number, "cpus" one with a tenth. */
+ * folders, "n" a whole number, "cpus" one with a tenth, "x" how many times, "yes" yes or no. */
 void verdict_put_words(const char *words, const struct verdict_value *values, size_t n, struct strbuf *out);
 
 /* How a verdict is known: "measured", "sampled", "inferred". */
@@ -122,5 +138,14 @@ const char *verdict_sure(const struct verdict_rule *rule);
 
 /* The name of a level: "fine", "note", "warning", "bad". */
 const char *verdict_level_name(enum verdict_level level);
+
+/* "said", "fine", "unknown", "not asked". */
+const char *verdict_result_name(enum verdict_result result);
+
+/* Append why it came to that, where the numbers do not show it; or nothing. */
+void verdict_put_reason(const struct verdict_check *check, struct strbuf *out);
+
+/* Append a measure or threshold of a rule, "-" for NAN. */
+void verdict_put_measure(const struct verdict_rule *rule, double measured, struct strbuf *out);
 
 #endif

@@ -3,6 +3,7 @@
  * transformers, lightning, of the versions that the tests run with and those before. */
 #include "client/verdict/verdict_places.h"
 
+#include <math.h>
 #include <stddef.h>
 
 #include "base/strbuf.h"
@@ -100,40 +101,71 @@ static const struct {
     {"library", "", "%", "%/torch/%"},
 };
 
+#define PLACES_PID "pid = CAST(:pid AS INTEGER)"
+#define PLACES_S "60" /* seconds of samples */
+
+/* Files that are new, and the rows that know each: there are far fewer files than functions. */
+static const char *const places_files[] = {
+    "DELETE FROM temp.verdict_unseen",
+    "INSERT OR IGNORE INTO temp.verdict_unseen SELECT file FROM python.frames WHERE " PLACES_PID
+    " AND file IS NOT NULL AND file NOT IN (SELECT file FROM temp.verdict_files)",
+    "INSERT INTO temp.verdict_files SELECT file, NOT EXISTS (SELECT 1 FROM temp.verdict_places p WHERE "
+    "p.class = 'library' AND u.file LIKE p.file ESCAPE '\\') FROM temp.verdict_unseen u",
+    "INSERT INTO temp.verdict_matches SELECT u.file, p.rowid FROM temp.verdict_unseen u, "
+    "temp.verdict_places p WHERE p.class <> 'library' AND iif(p.file = 'own', (SELECT own FROM "
+    "temp.verdict_files f WHERE f.file = u.file), u.file LIKE p.file ESCAPE '\\')",
+};
+
 static const char *const places_tables[] = {
     "CREATE TEMP TABLE IF NOT EXISTS verdict_places(class TEXT, name TEXT, func TEXT, file TEXT)",
     "CREATE TEMP TABLE IF NOT EXISTS verdict_steps(pid INTEGER, last REAL, age REAL, longest REAL, usual "
-    "REAL, steps INTEGER)",
-    "CREATE TEMP TABLE IF NOT EXISTS verdict_frames(frame_id INTEGER PRIMARY KEY, func TEXT, file TEXT, "
-    "lineno INTEGER, doing TEXT, phase TEXT, wait TEXT, is_import INTEGER, is_own INTEGER)",
-    "CREATE TEMP TABLE IF NOT EXISTS verdict_stacks(stack_id INTEGER PRIMARY KEY, doing TEXT, phase TEXT, "
+    "REAL, steps INTEGER, n INTEGER)",
+    "CREATE TEMP TABLE IF NOT EXISTS verdict_recent(pid INTEGER, timestamp REAL, step INTEGER, duration_ms "
+    "REAL, data_ms REAL, forward_ms REAL, backward_ms REAL, optimizer_ms REAL, gc_ms REAL, loss REAL, "
+    "grad_norm REAL, nonfinite TEXT)",
+    "CREATE INDEX IF NOT EXISTS temp.verdict_recent_time ON verdict_recent(pid, timestamp)",
+    "CREATE TEMP TABLE IF NOT EXISTS verdict_looks(pid INTEGER, tid INTEGER, timestamp REAL, on_cpu "
+    "INTEGER, gil TEXT, gc INTEGER, stack_id INTEGER)",
+    "CREATE INDEX IF NOT EXISTS temp.verdict_looks_time ON verdict_looks(pid, tid, timestamp)",
+    "CREATE TEMP TABLE IF NOT EXISTS verdict_workers(pid INTEGER, worker INTEGER, worker_pid INTEGER, "
+    "cpu_pct REAL, cpu_wait_pct REAL, state TEXT, func TEXT, file TEXT, lineno INTEGER, own TEXT)",
+    "CREATE TEMP TABLE IF NOT EXISTS verdict_unseen(file TEXT PRIMARY KEY)",
+    "CREATE TEMP TABLE IF NOT EXISTS verdict_files(file TEXT PRIMARY KEY, own INTEGER)",
+    "CREATE TEMP TABLE IF NOT EXISTS verdict_matches(file TEXT, place INTEGER)",
+    "CREATE INDEX IF NOT EXISTS temp.verdict_matches_file ON verdict_matches(file)",
+    "CREATE TEMP TABLE IF NOT EXISTS verdict_new(stack_id INTEGER PRIMARY KEY)",
+    "CREATE TEMP TABLE IF NOT EXISTS verdict_frames(pid INTEGER, frame_id INTEGER, func TEXT, file TEXT, "
+    "lineno INTEGER, doing TEXT, phase TEXT, wait TEXT, is_import INTEGER, is_own INTEGER, PRIMARY KEY(pid, "
+    "frame_id)) WITHOUT ROWID",
+    "CREATE TEMP TABLE IF NOT EXISTS verdict_stacks(pid INTEGER, stack_id INTEGER, doing TEXT, phase TEXT, "
     "wait TEXT, own_func TEXT, own_file TEXT, own_line INTEGER, at_func TEXT, at_file TEXT, at_line "
-    "INTEGER, leaf_func TEXT, leaf_file TEXT, leaf_line INTEGER)",
+    "INTEGER, leaf_func TEXT, leaf_file TEXT, leaf_line INTEGER, PRIMARY KEY(pid, stack_id)) WITHOUT ROWID",
+    "CREATE TEMP VIEW IF NOT EXISTS verdict_seen AS SELECT p.pid, p.tid, p.timestamp, p.on_cpu, p.gil, "
+    "p.gc, v.doing, v.phase, v.wait, v.own_func, v.own_file, v.own_line, v.at_func, v.at_file, v.at_line, "
+    "v.leaf_func, v.leaf_file, v.leaf_line FROM temp.verdict_looks p CROSS JOIN temp.verdict_stacks v ON "
+    "v.pid = p.pid AND v.stack_id = p.stack_id",
 };
 
-/* What the first row of a class that knows the frame `r` says. */
+/* What the first row of a class that knows the frame `r` says: of those that know its file. A module
+ * that is imported does nothing of what its functions do. */
 /* clang-format off */
 #define PLACES_FIND(class)                                                                        \
-    "(SELECT p.name FROM temp.verdict_places p WHERE p.class = '" class "' "                      \
-    "AND ((r.own AND p.file = 'own') OR r.file LIKE p.file ESCAPE '\\') "                         \
-    "AND (r.func LIKE p.func ESCAPE '\\' OR r.func LIKE '%.' || p.func ESCAPE '\\') "            \
+    "(SELECT p.name FROM temp.verdict_matches m CROSS JOIN temp.verdict_places p "                \
+    "ON p.rowid = m.place WHERE m.file = r.file AND p.class = '" class "' "                       \
+    "AND (p.file <> 'own' OR r.own) AND r.func <> '<module>' AND (r.func LIKE p.func ESCAPE '\\' OR r.func LIKE '%.' || p.func ESCAPE '\\') "             \
     "ORDER BY p.rowid LIMIT 1)"
 /* clang-format on */
 
-#define PLACES_OWN                                                                                           \
-    "kind = 'python' AND NOT EXISTS (SELECT 1 FROM temp.verdict_places p "                                   \
-    "WHERE p.class = 'library' AND f.file LIKE p.file ESCAPE '\\')"
-
 /* Frames that are new. The body of a comprehension is not a function of the job's: its caller is. */
-static const char places_frames[] = "INSERT OR IGNORE INTO temp.verdict_frames "
-                                    "SELECT frame_id, func, file, lineno, "
+static const char places_frames[] =
+    "INSERT OR IGNORE INTO temp.verdict_frames SELECT CAST(:pid AS INTEGER), frame_id, func, file, lineno, "
     /* the class of each column */
     PLACES_FIND("doing") "," PLACES_FIND("phase") "," PLACES_FIND("wait") "," PLACES_FIND("import")
     /* is there one? */
     " IS NOT NULL, own AND func NOT LIKE '%<%comp>' AND func NOT LIKE '%<genexpr>' "
-    "FROM (SELECT frame_id, func, file, lineno, " PLACES_OWN " AS own "
-    "FROM python.frames f WHERE pid = CAST(:pid AS INTEGER) "
-    "AND frame_id NOT IN (SELECT frame_id FROM temp.verdict_frames)) r";
+    "FROM (SELECT frame_id, func, file, lineno, kind = 'python' AND (SELECT own FROM temp.verdict_files k "
+    "WHERE k.file = f.file) AS own FROM python.frames f WHERE " PLACES_PID
+    " AND frame_id NOT IN (SELECT frame_id FROM temp.verdict_frames WHERE " PLACES_PID ")) r";
 
 /* Stacks that are new, `up`: with all their frames, the innermost has level 0. Of each, `b`: the
  * level of its outermost frame that does something and of the outermost that is a part of a step,
@@ -142,15 +174,13 @@ static const char places_frames[] = "INSERT OR IGNORE INTO temp.verdict_frames "
  * any more. */
 static const char places_stacks[] =
     "INSERT OR IGNORE INTO temp.verdict_stacks "
-    "WITH RECURSIVE new(top) AS (SELECT DISTINCT stack_id FROM python.samples "
-    "WHERE pid = CAST(:pid AS INTEGER) AND timestamp > now() - 60 "
-    "AND stack_id NOT IN (SELECT stack_id FROM temp.verdict_stacks) LIMIT 4000), "
-    "up(top, frame, parent, level) AS (SELECT top, k.frame_id, k.parent_id, 0 "
-    "FROM new CROSS JOIN python.stacks k ON k.stack_id = top "
+    "WITH RECURSIVE "
+    "up(top, frame, parent, level) AS (SELECT n.stack_id, k.frame_id, k.parent_id, 0 "
+    "FROM temp.verdict_new n CROSS JOIN python.stacks k ON k.stack_id = n.stack_id AND k." PLACES_PID " "
     "UNION ALL SELECT top, k.frame_id, k.parent_id, level + 1 "
-    "FROM up CROSS JOIN python.stacks k ON k.stack_id = up.parent WHERE level < 300), "
+    "FROM up CROSS JOIN python.stacks k ON k.stack_id = up.parent AND k." PLACES_PID " WHERE level < 300), "
     "f AS MATERIALIZED (SELECT top, level, r.* "
-    "FROM up CROSS JOIN temp.verdict_frames r ON r.frame_id = up.frame), "
+    "FROM up CROSS JOIN temp.verdict_frames r ON r." PLACES_PID " AND r.frame_id = up.frame), "
     "q AS MATERIALIZED (SELECT top, max(iif(phase IS NULL, NULL, level)) AS p, min(iif(is_own, level, NULL)) "
     "AS o, "
     "min(iif(is_own AND func <> '<module>', level, NULL)) AS called, "
@@ -160,7 +190,7 @@ static const char places_stacks[] =
     "AND (doing = 'COMPILING' OR level > coalesce(q.p, -1))) AS d FROM q), "
     "c AS (SELECT f.top, min(level) AS at FROM f JOIN b ON b.top = f.top "
     "WHERE is_own AND level >= coalesce(b.d, b.o) GROUP BY f.top) "
-    "SELECT b.top, coalesce(d.doing, "
+    "SELECT CAST(:pid AS INTEGER), b.top, coalesce(d.doing, "
     "iif(i IS NOT NULL AND (called IS NULL OR called > i), 'STARTING', NULL)), p.phase, "
     "substr(b.w, 3), o.func, o.file, o.lineno, coalesce(a.func, o.func, l.func), "
     "coalesce(a.file, o.file, l.file), coalesce(a.lineno, o.lineno, l.lineno), l.func, l.file, l.lineno "
@@ -170,29 +200,75 @@ static const char places_stacks[] =
     "LEFT JOIN c ON c.top = b.top LEFT JOIN f a ON a.top = b.top AND a.level = c.at "
     "LEFT JOIN f l ON l.top = b.top AND l.level = 0";
 
-/* The newest steps, once for all rules. */
-static const char places_steps[] =
-    "INSERT INTO temp.verdict_steps SELECT CAST(:pid AS INTEGER), max(timestamp), now() - max(timestamp), "
-    "coalesce(max(duration_ms), 0) / 1000, coalesce(median(duration_ms), 0) / 1000, count(*) "
-    "FROM python.steps WHERE pid = CAST(:pid AS INTEGER) AND timestamp > now() - :window";
-
 static const char *const places_takes[] = {
-    "DELETE FROM temp.verdict_steps WHERE pid = CAST(:pid AS INTEGER)",
-    places_steps,
+    /* The newest second is read again: rows of several threads need not come in the order of time. */
+    "DELETE FROM temp.verdict_recent WHERE " PLACES_PID " AND (:fresh OR timestamp <= now() - :window OR "
+    "timestamp > (SELECT max(timestamp) FROM temp.verdict_recent WHERE " PLACES_PID ") - 1)",
+    "INSERT INTO temp.verdict_recent SELECT CAST(:pid AS INTEGER), timestamp, step, duration_ms, data_ms, "
+    "forward_ms, backward_ms, optimizer_ms, gc_ms, loss, grad_norm, nonfinite FROM python.steps "
+    "WHERE " PLACES_PID " AND timestamp > max(now() - :window, coalesce((SELECT max(timestamp) FROM "
+    "temp.verdict_recent WHERE " PLACES_PID "), 0))",
+    "DELETE FROM temp.verdict_looks WHERE " PLACES_PID " AND (tid <> CAST(:tid AS INTEGER) OR timestamp <= "
+    "now() - " PLACES_S " OR timestamp > (SELECT max(timestamp) FROM temp.verdict_looks WHERE " PLACES_PID
+    ") - 1)",
+    "INSERT INTO temp.verdict_looks SELECT CAST(:pid AS INTEGER), tid, timestamp, on_cpu, gil, gc, stack_id "
+    "FROM python.samples WHERE " PLACES_PID
+    " AND tid = CAST(:tid AS INTEGER) AND timestamp > max(now() - " PLACES_S
+    ", coalesce((SELECT max(timestamp) FROM temp.verdict_looks WHERE " PLACES_PID "), 0))",
+    "DELETE FROM temp.verdict_steps WHERE " PLACES_PID,
+    "INSERT INTO temp.verdict_steps SELECT CAST(:pid AS INTEGER), max(timestamp), now() - max(timestamp), "
+    "coalesce(max(duration_ms), 0) / 1000, coalesce(median(duration_ms), 0) / 1000, count(*), "
+    "count(duration_ms) FROM temp.verdict_recent WHERE " PLACES_PID,
     "DELETE FROM temp.verdict_stacks WHERE (SELECT count(*) FROM temp.verdict_stacks) > " PLACES_MOST,
     "DELETE FROM temp.verdict_frames WHERE (SELECT count(*) FROM temp.verdict_frames) > " PLACES_MOST,
-    places_frames,
-    places_stacks,
+    "DELETE FROM temp.verdict_matches WHERE (SELECT count(*) FROM temp.verdict_files) > " PLACES_MOST,
+    "DELETE FROM temp.verdict_files WHERE (SELECT count(*) FROM temp.verdict_files) > " PLACES_MOST,
+    "DELETE FROM temp.verdict_new",
 };
 
-static int places_run(struct database *d, const char *text, int64_t pid, double window_s, struct err *e) {
-    const struct sql_named named[] = {{":pid", (double)pid}, {":window", window_s}};
-    struct sql_query q = {.timeout_s = PLACES_TIMEOUT_S, .named = named, .n_named = 2, .max_rows = 1};
-    struct result *rows = database_take(d, text, &q, RESULT_BYTES, e);
-    if (!rows)
-        return -1;
-    result_unref(rows);
-    return 0;
+/* Stacks that have not been looked at; their number. */
+static const char *const places_new[] = {
+    "INSERT INTO temp.verdict_new SELECT DISTINCT stack_id FROM temp.verdict_looks WHERE " PLACES_PID
+    " AND timestamp >= :seen - 2 AND stack_id NOT IN (SELECT stack_id FROM temp.verdict_stacks "
+    "WHERE " PLACES_PID ") LIMIT 4000",
+    "SELECT count(*) FROM temp.verdict_new",
+};
+
+static const char *const places_looks[] = {places_frames, places_stacks};
+
+static const char *const places_workers[] = {
+    "DELETE FROM temp.verdict_workers WHERE " PLACES_PID,
+    "INSERT INTO temp.verdict_workers SELECT CAST(:pid AS INTEGER), worker, worker_pid, cpu_pct, "
+    "cpu_wait_pct, state, "
+    "func, file, lineno, own FROM python.loader_workers WHERE " PLACES_PID,
+};
+
+static const char *const places_newest[] = {
+    "SELECT max(timestamp) FROM temp.verdict_looks WHERE " PLACES_PID,
+};
+
+#define PLACES_RUN(d, texts, s, e) places_run(d, texts, sizeof texts / sizeof texts[0], s, e)
+
+/* The number in the first row of the last of these statements, 0 without one; -1 with the error. */
+static double places_run(struct database *d, const char *const *texts, size_t n,
+                         const struct verdict_scope *s, struct err *e) {
+    static const struct verdict_scope none;
+    s = s ? s : &none;
+    const struct sql_named named[] = {{":pid", (double)s->pid},
+                                      {":tid", s->tid},
+                                      {":window", s->window_s},
+                                      {":fresh", s->window_s != s->taken_s},
+                                      {":seen", s->seen_s}};
+    struct sql_query q = {.timeout_s = PLACES_TIMEOUT_S, .named = named, .n_named = 5, .max_rows = 1};
+    double number = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct result *rows = database_take(d, texts[i], &q, RESULT_BYTES, e);
+        if (!rows)
+            return -1;
+        number = rows->n_rows ? result_number(rows, 0, 0) : 0;
+        result_unref(rows);
+    }
+    return isnan(number) ? 0 : number;
 }
 
 /* The rows above, as rows of a table. */
@@ -204,22 +280,30 @@ static int places_fill(struct database *d, struct err *e) {
         strbuf_addf(&text, "%s('%s','%s','%s','%s')", i ? "," : "", places[i].class, places[i].name,
                     places[i].func, places[i].file);
     strbuf_adds(&text, ") WHERE NOT EXISTS (SELECT 1 FROM temp.verdict_places)");
-    int rc = text.failed ? err_set(e, ERR_FAILED, "out of memory for verdicts")
-                         : places_run(d, strbuf_str(&text), 0, 0, e);
+    double rc = text.failed ? err_set(e, ERR_FAILED, "out of memory for verdicts")
+                            : places_run(d, (const char *const[]){strbuf_str(&text)}, 1, NULL, e);
     strbuf_fini(&text);
-    return rc;
+    return rc < 0 ? -1 : 0;
 }
 
 int verdict_places_open(struct database *d, struct err *e) {
-    for (size_t i = 0; i < sizeof places_tables / sizeof places_tables[0]; i++)
-        if (places_run(d, places_tables[i], 0, 0, e) != 0)
-            return -1;
+    if (PLACES_RUN(d, places_tables, NULL, e) < 0)
+        return -1;
     return places_fill(d, e);
 }
 
-int verdict_places_take(struct database *d, int64_t pid, double window_s, struct err *e) {
-    for (size_t i = 0; i < sizeof places_takes / sizeof places_takes[0]; i++)
-        if (places_run(d, places_takes[i], pid, window_s, e) != 0)
-            return -1;
-    return 0;
+int verdict_places_take(struct database *d, struct verdict_scope *s, struct err *e) {
+    if (PLACES_RUN(d, places_takes, s, e) < 0)
+        return -1;
+    s->taken_s = s->window_s;
+    double n = PLACES_RUN(d, places_new, s, e);
+    if (n < 0 || (n > 0 && (PLACES_RUN(d, places_files, s, e) < 0 || PLACES_RUN(d, places_looks, s, e) < 0)))
+        return -1;
+    s->seen_s = PLACES_RUN(d, places_newest, s, e);
+    return s->seen_s < 0 ? -1 : 0;
+}
+
+int verdict_places_take_workers(struct database *d, int64_t pid, struct err *e) {
+    const struct verdict_scope scope = {.pid = pid};
+    return PLACES_RUN(d, places_workers, &scope, e) < 0 ? -1 : 0;
 }

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verdict_places: what a stack is about: it saves, it waits for requests, it is in a backward pass.
+ * verdict_places: what rules read of a target again and again, read once: its newest steps and
+ * samples, and what a stack is about: it saves, it waits for requests, it is in a backward pass.
  *
- * Functions that are known are rows of one table. What follows of them for each stack that was
- * sampled lately is in a temporary table of the database, so that rules can join it:
+ *   temp.verdict_recent   the rows of python.steps within the window
+ *   temp.verdict_looks    the samples of the training thread of the last minute:
+ *                                             (pid, tid, timestamp, on_cpu, gil, gc, stack_id)
+ *   temp.verdict_seen     a view: those samples of which the stack is known, with
+ *                         doing   SAVING, LOADING, EVALUATING, COMPILING, STARTING, LOGGING: by its outermost function
+ *                                 of that kind; NULL none
+ *                         phase   loader, forward, backward, optimizer, comm: part of a training step; NULL none
+ *                         wait    request, process, ranks, pipe, thread: what its innermost functions wait for; NULL none
+ *                         own_*   func, file, lineno of the innermost frame of the job's own code
+ *                         at_*    of the job's own code where it does what `doing` says, else of own, else of leaf
+ *                         leaf_*  of the innermost frame
  *
- *   temp.verdict_stacks(stack_id, doing, phase, wait, own_*, at_*, leaf_*)
- *     doing   SAVING, LOADING, EVALUATING, COMPILING, STARTING, LOGGING: by its outermost function
- *             of that kind; NULL none
- *     phase   loader, forward, backward, optimizer, comm: part of a training step; NULL none
- *     wait    request, process, ranks, pipe, thread: what its innermost functions wait for; NULL none
- *     own_*   func, file, lineno of the innermost frame of the job's own code
- *     at_*    of the job's own code where it does what `doing` says, else of own, else of leaf
- *     leaf_*  of the innermost frame
+ *   temp.verdict_steps    of the newest steps: (pid, last, age, longest, usual, steps, n): times in
+ *                                             seconds, the number of steps, and of those whose length is known
  *
- * And for each target what is known of its newest steps, in temp.verdict_steps(pid, last, age,
- * longest, usual, steps): times in seconds, the number of steps.
+ *   temp.verdict_workers  DataLoader workers, if they were asked for in this judgement
  *
- * A stack keeps its number while an agent lives, so each is looked at once. Belongs to the thread
- * that has the database.
+ * Functions that are known are rows of one table. A stack keeps its number while an agent lives, so
+ * each is looked at once; of steps and samples only new ones are read. Belongs to the thread that
+ * has the database.
  */
 #ifndef CLIENT_VERDICT_VERDICT_PLACES_H
 #define CLIENT_VERDICT_VERDICT_PLACES_H
@@ -31,8 +35,21 @@
 /* Make the tables, unless they exist. 0, or -1 with the error. */
 int verdict_places_open(struct database *d, struct err *e);
 
-/* Add the stacks of a target that were sampled in the last seconds; its steps are those of the
- * last `window_s`. 0, or -1 with the error. */
-int verdict_places_take(struct database *d, int64_t pid, double window_s, struct err *e);
+/* What is read of a target. */
+struct verdict_scope {
+    int64_t pid;
+    double tid;      /* the training thread */
+    double window_s; /* of its steps */
+    /* 0 at first: the window of the last time (another one is read from its beginning), and the newest sample that
+     * was read */
+    double taken_s, seen_s;
+};
+
+/* Bring the tables up to date for a target. 0, or -1 with the error. */
+int verdict_places_take(struct database *d, struct verdict_scope *s, struct err *e);
+
+/* Look at the DataLoader workers of a target, for temp.verdict_workers: that takes milliseconds for
+ * each. The table python.loader_workers must be there. 0, or -1 with the error. */
+int verdict_places_take_workers(struct database *d, int64_t pid, struct err *e);
 
 #endif

@@ -23,43 +23,56 @@
 /* The share of a part in the newest steps that have it: 40, or, if they are short, those of five
  * seconds, because a moment says little. */
 #define SHARE_OF(part)                                                                                       \
-    "WITH a AS (SELECT " part " AS p, duration_ms AS d, timestamp AS t, row_number() OVER (ORDER BY "        \
-    "timestamp DESC) AS i, max(timestamp) OVER () AS z FROM python.steps WHERE " OF_STEPS                    \
-    " AND duration_ms IS NOT NULL AND " part " IS NOT NULL) SELECT CASE WHEN count(*) >= 10 THEN sum(p) / "  \
-    "sum(d) END AS share, avg(p) AS " part ", avg(d) AS step_ms, max(p) AS longest_ms, count(*) AS n FROM "  \
-    "a WHERE i <= 40 OR t > z - 5"
+    "WITH z AS (SELECT min(timestamp) AS oldest, max(timestamp) AS newest FROM (SELECT timestamp FROM "      \
+    "temp.verdict_recent WHERE " OF_STEPS " AND duration_ms IS NOT NULL AND " part                           \
+    " IS NOT NULL" LAST(40) ")) SELECT CASE WHEN count(*) >= 10 THEN sum(" part                              \
+                            ") / sum(duration_ms) END AS share, avg(" part ") AS " part                      \
+                            ", avg(duration_ms) AS step_ms, max(" part                                       \
+                            ") AS longest_ms, count(*) AS n FROM temp.verdict_recent WHERE " OF_PID          \
+                            " AND timestamp >= (SELECT min(oldest, newest - 5) FROM z) AND duration_ms IS "  \
+                            "NOT NULL AND " part " IS NOT NULL"
 
 /* The time since the last step ended, against earlier ones: up to three times the longest, five
- * times the median and six seconds are normal. */
+ * times the median and six seconds are normal. The first steps say little of those that follow. */
 #define AGE                                                                                                  \
-    "WITH s AS (SELECT now() - max(timestamp) AS age, max(timestamp) AS since, max(duration_ms) / 1000 AS "  \
-    "longest, median(duration_ms) / 1000 AS usual, count(duration_ms) AS n FROM python.steps "               \
-    "WHERE " OF_STEPS                                                                                        \
-    ") SELECT CASE WHEN n >= 2 THEN age / max(6, 3 * longest, 5 * usual) END AS excess, age, longest, n, "   \
-    "since FROM s"
+    "SELECT CASE WHEN n >= 2 THEN age / max(iif(n < 10, 20, 6), 3 * longest, 5 * usual) END AS excess, "     \
+    "age, longest, n, last AS since FROM temp.verdict_steps WHERE " OF_PID
 
 #define WHO                                                                                                  \
     "CASE WHEN CAST(:tid AS INTEGER) = CAST(:pid AS INTEGER) THEN 'the main thread' ELSE 'the training "     \
     "thread' END AS who"
 
+/* What a thread that computes may leave behind it: memory that comes or goes, or data. */
+#define PROGRESSES                                                                                           \
+    "(SELECT max(rss_bytes) - min(rss_bytes) > 8e6 OR max(minor_faults) - min(minor_faults) > 2000 OR "      \
+    "max(coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) - min(coalesce(read_bytes, 0) + "             \
+    "coalesce(written_bytes, 0)) > 1e6 FROM system.process_history WHERE " OF_PID                            \
+    " AND timestamp > now() - " STAND_S ")"
+/* For how long it may compute in one function, or wait for workers or other ranks, before it has
+ * stopped: the first steps and the first batch of a loader take long. */
+#define PATIENCE                                                                                             \
+    "iif((SELECT steps FROM e) < 10 OR (others > 0 AND (SELECT received FROM python.loaders WHERE " OF_PID   \
+    " ORDER BY timestamp DESC LIMIT 1) = 0), 60, 10)"
+
 /* Where the training thread was in the last seconds, since the last step: its most frequent
  * function, and the share of the time. What computes for some seconds in one function has not
  * stopped yet, and workers or other ranks may be busy: that takes longer to say. */
 #define STANDS                                                                                               \
-    "WITH e AS (SELECT last FROM temp.verdict_steps WHERE " OF_PID                                           \
-    "), c AS MATERIALIZED (SELECT v.*, gil, on_cpu FROM python.samples p CROSS JOIN temp.verdict_stacks v "  \
-    "ON v.stack_id = p.stack_id WHERE " OF_THREAD " AND timestamp > max(now() - " STAND_S                    \
+    "WITH e AS (SELECT last, steps FROM temp.verdict_steps WHERE " OF_PID                                    \
+    "), c AS MATERIALIZED (SELECT * FROM temp.verdict_seen WHERE " OF_THREAD                                 \
+    " AND timestamp > max(now() - " STAND_S                                                                  \
     ", (SELECT last FROM e))), f AS (SELECT leaf_file, coalesce(own_func, leaf_func) AS func, "              \
     "coalesce(own_file, leaf_file) AS file, iif(own_func IS NULL, leaf_line, own_line) AS lineno, "          \
-    "nullif(leaf_func, own_func) AS leaf, count(*) AS same, sum(gil = 'waiting') AS waits, sum(on_cpu) AS "  \
-    "ran, sum(coalesce(phase, '') IN ('loader', 'comm')) AS others FROM c GROUP BY leaf_func, leaf_file) "   \
-    "SELECT func, "                                                                                          \
-    "file, coalesce(':' || lineno, '') AS line, "                                                            \
-    "leaf, CASE WHEN waits > 0.9 * same THEN 'waiting for the GIL' END AS waiting, " WHO                     \
-    ", (SELECT count(*) FROM c) >= 10 AND "
+    "nullif(leaf_func, own_func) AS leaf, count(*) AS same, max(timestamp) AS newest, sum(gil = 'waiting') " \
+    "AS waits, sum(on_cpu) AS ran, count(on_cpu) FILTER (WHERE timestamp > now() - 3) AS lately, "           \
+    "sum(on_cpu) FILTER (WHERE timestamp > now() - 3) AS ran_lately, sum(coalesce(phase, '') IN ('loader', " \
+    "'comm')) AS others FROM c GROUP BY leaf_func, leaf_file) SELECT func, file, coalesce(':' || lineno, "   \
+    "'') AS line, leaf, CASE WHEN waits > 0.9 * same THEN 'waiting for the GIL' END AS waiting, " WHO        \
+    ", (SELECT count(*) >= 10 OR (count(*) >= 4 AND max(timestamp) - min(timestamp) >= 3) FROM c) AND "
 #define STANDS_STILL                                                                                         \
-    "(same >= 0.9 * (SELECT count(*) FROM c) AND ((SELECT now() - last FROM e) >= 10 OR "                    \
-    "(others = 0 AND coalesce(ran, same) < 0.1 * same)))"
+    "(same >= 0.9 * (SELECT count(*) FROM c) AND CASE WHEN others = 0 AND (coalesce(ran, same) < 0.1 * "     \
+    "same OR (ran < 0.3 * same AND lately >= 2 AND ran_lately = 0)) THEN 1 WHEN (SELECT now() - last FROM "  \
+    "e) < " PATIENCE " THEN 0 ELSE coalesce(ran, same) < 0.1 * same OR NOT coalesce(" PROGRESSES ", 0) END)"
 /* It computes, or it is in one function after the other. */
 #define STANDS_NOT                                                                                           \
     "NOT " STANDS_STILL " AND (same < 0.9 * (SELECT count(*) FROM c) OR coalesce(ran, same) >= 0.1 * same)"
@@ -67,11 +80,14 @@
 
 /* The last seconds of the training thread, `s`, and what the kernel says of all threads, `h`. */
 #define LAST_S "5"
+/* Where a DataLoader worker is: in the job's own code, if it is there. */
+#define WORKER_PLACE                                                                                         \
+    "coalesce(own, func || ' (' || replace(file, rtrim(file, replace(file, '/', '')), '') || coalesce(':' "  \
+    "|| lineno, '') || ')')"
 #define NOW                                                                                                  \
     "WITH e AS (SELECT last, age, longest, usual, steps FROM temp.verdict_steps WHERE " OF_PID               \
-    "), s AS MATERIALIZED (SELECT p.timestamp AS t, p.on_cpu, p.gil, v.* FROM python.samples p CROSS JOIN "  \
-    "temp.verdict_stacks v ON v.stack_id = p.stack_id WHERE p.pid = CAST(:pid AS INTEGER) AND p.tid = "      \
-    "CAST(:tid AS INTEGER) AND p.timestamp > max(now() - " LAST_S                                            \
+    "), s AS MATERIALIZED (SELECT * FROM temp.verdict_seen WHERE " OF_THREAD                                 \
+    " AND timestamp > max(now() - " LAST_S                                                                   \
     ", coalesce((SELECT last FROM e), 0))), h AS MATERIALIZED (SELECT tid, cpu_pct, state, wchan, "          \
     "coalesce(name, native_name) AS name, timestamp AS at FROM system.threads_history WHERE " OF_PID         \
     " AND timestamp > now() - 30), m AS (SELECT count(*) AS known, max(cpu_pct) / 100 AS cpu, avg(state = "  \
@@ -86,10 +102,11 @@
  * where its clock moves, or (a save, a load) data does. */
 #define DOING(kind, alive)                                                                                   \
     NOW ", w AS (SELECT at_func AS func, at_file AS file, coalesce(':' || at_line, '') AS line, count(*) "   \
-        "AS n FROM s WHERE doing = '" kind "' GROUP BY at_func, at_file ORDER BY n DESC LIMIT 1) SELECT "    \
-        "CASE WHEN (SELECT count(*) FROM s) >= 10 AND (steps = 0 OR age > max(1.5, 3 * longest, 5 * "        \
-        "usual)) AND (m.known < 3 OR m.cpu >= 0.01 OR " alive ") THEN 1.0 * w.n / (SELECT count(*) FROM s) " \
-        "END AS share, func, file, line, age, " WHO " FROM e, m, w"
+        "AS n, max(timestamp) AS newest FROM s WHERE doing = '" kind                                         \
+        "' GROUP BY at_func, at_file ORDER BY n DESC LIMIT 1) SELECT CASE WHEN steps > 0 AND age <= "        \
+        "max(1.5, 3 * longest, 5 * usual) THEN 0 WHEN (SELECT count(*) FROM s) < 10 THEN NULL WHEN m.known " \
+        "< 3 OR m.cpu >= 0.01 OR " alive " THEN coalesce(1.0 * w.n / (SELECT count(*) FROM s), 0) ELSE 0 "   \
+        "END AS share, func, file, line, age, " WHO " FROM e, m LEFT JOIN w"
 #define MOVES_DATA                                                                                           \
     "(SELECT max(read_bytes + written_bytes) > min(read_bytes + written_bytes) FROM system.process_history " \
     "WHERE " OF_PID " AND timestamp > now() - " LAST_S ")"
@@ -99,9 +116,9 @@
 /* Where the training thread was most of the last seconds: its line, and what it waits for. */
 #define PLACE                                                                                                \
     ", p AS (SELECT at_func AS func, at_file AS file, coalesce(':' || at_line, '') AS line, phase, wait, "   \
-    "own_func = leaf_func AND own_line = leaf_line AS is_own, leaf_func AS leaf, count(*) AS n, 1.0 * "      \
-    "count(*) / (SELECT count(*) FROM s) AS share, avg(on_cpu) AS ran FROM s GROUP BY leaf_func, leaf_file " \
-    "ORDER BY n DESC LIMIT 1)"
+    "own_func = leaf_func AND own_line = leaf_line AS is_own, leaf_func AS leaf, count(*) AS n, "            \
+    "max(timestamp) AS newest, 1.0 * count(*) / (SELECT count(*) FROM s) AS share, avg(on_cpu) AS ran FROM " \
+    "s GROUP BY leaf_func, leaf_file ORDER BY n DESC LIMIT 1)"
 /* It waits on purpose, as servers do; NULL: not known. */
 #define PURPOSE                                                                                              \
     "CASE WHEN phase IS NOT NULL THEN NULL WHEN wait = 'request' THEN 'for requests' WHEN connection > 0.8 " \
@@ -113,19 +130,25 @@
 /* Runs of samples in which the training thread does one thing, within seconds that began so long
  * after the first step: their share, their number, and where. */
 #define RUNS(kind, seconds, after)                                                                           \
-    "WITH s AS MATERIALIZED (SELECT p.timestamp AS t, coalesce(doing = '" kind                               \
-    "', 0) AS is_it, lag(coalesce(doing = '" kind                                                            \
-    "', 0), 1, 0) OVER (ORDER BY p.timestamp) AS was, at_func, at_file, at_line FROM python.samples p "      \
-    "CROSS JOIN temp.verdict_stacks v ON v.stack_id = p.stack_id WHERE p.pid = CAST(:pid AS INTEGER) AND "   \
-    "p.tid = CAST(:tid AS INTEGER) AND p.timestamp > max(now() - " seconds ", coalesce(:first, 0) + " after  \
-    ")), w AS (SELECT at_func AS func, at_file AS file, coalesce(':' || at_line, '') AS line, count(*) AS "  \
-    "n FROM s WHERE is_it GROUP BY at_func, at_file ORDER BY n DESC LIMIT 1), a AS (SELECT avg(is_it) AS "   \
-    "share, count(*) AS looks, sum(is_it AND NOT was) AS runs, max(t) - min(t) AS span, min(t) AS a, "       \
-    "max(t) AS z FROM s) SELECT CASE WHEN looks >= " SAMPLES_NEEDED                                          \
-    " AND (runs >= 2 OR share > 0.5) THEN share END AS share, share * span / runs AS each_s, "               \
-    "nullif(round((SELECT count(*) "                                                                         \
-    "FROM python.steps WHERE " OF_PID " AND timestamp BETWEEN a AND z) / runs), 0) AS every, runs, span, "   \
-    "func, file, line, looks FROM a, w"
+    "WITH s AS MATERIALIZED (SELECT timestamp AS t, coalesce(doing = '" kind                                 \
+    "', 0) AS is_it, at_func, at_file, at_line FROM temp.verdict_seen WHERE EXISTS (SELECT 1 FROM "          \
+    "temp.verdict_stacks WHERE " OF_PID " AND doing = '" kind "') AND " OF_THREAD " AND " RUNS_TIME(         \
+        seconds,                                                                                             \
+        after) "), w AS (SELECT at_func AS func, at_file AS file, coalesce(':' || at_line, '') AS line, "    \
+               "count(*) AS n FROM s WHERE is_it GROUP BY at_func, at_file ORDER BY n DESC LIMIT 1), l AS "  \
+               "(SELECT t, is_it, lag(is_it, 1, 0) OVER (ORDER BY t) AS was FROM s WHERE EXISTS (SELECT 1 "  \
+               "FROM w)), b AS (SELECT count(*) AS runs, min(t) AS a, max(t) AS z FROM l WHERE is_it AND "   \
+               "NOT was), n AS (SELECT count(*) AS looks, min(timestamp) AS a, max(timestamp) AS z FROM "    \
+               "temp.verdict_looks WHERE " OF_THREAD " AND " RUNS_TIME(                                      \
+                   seconds,                                                                                  \
+                   after) "), a AS (SELECT coalesce(avg(is_it), 0) AS share, (SELECT runs FROM b) AS runs "  \
+                          "FROM s) SELECT CASE WHEN looks >= " SAMPLES_NEEDED                                \
+                          " THEN iif(runs >= 2 OR share > 0.5, share, 0) END AS share, share * (n.z - n.a) " \
+                          "/ runs AS each_s, iif(share < 0.05 OR runs < 2, NULL, (SELECT nullif(round(1.0 "  \
+                          "* count(*) / (runs - 1)), 0) FROM python.steps, b WHERE " OF_PID                  \
+                          " AND timestamp BETWEEN b.a AND b.z)) AS every, runs, n.z - n.a AS span, func, "   \
+                          "file, line, looks FROM n, a LEFT JOIN w"
+#define RUNS_TIME(seconds, after) "timestamp > max(now() - " seconds ", coalesce(:first, 0) + " after ")"
 
 /* Over the last seconds: what each thread ran and what it waited for a CPU, both in CPUs, `d`;
  * all of them, `a`; and what the process may use, `u`. */
@@ -139,6 +162,15 @@
     "WHERE " OF_PID " AND timestamp > now() - 60 AND cpus IS NOT NULL ORDER BY timestamp DESC LIMIT 1), t "  \
     "AS (SELECT waits FROM d WHERE tid = CAST(:tid AS INTEGER)) "
 
+/* The share of a time that threads waited for a CPU, of those that want one: a row for each that was
+ * read so many times. */
+#define WAITED(time, least)                                                                                  \
+    "SELECT (max(cpu_wait_s) - min(cpu_wait_s)) / (max(timestamp) - min(timestamp)) AS waits FROM "          \
+    "system.threads_history WHERE " OF_PID                                                                   \
+    " AND timestamp > max(now() - 120, (SELECT min(timestamp) FROM temp.verdict_recent WHERE " OF_STEPS      \
+    ")) AND " time " AND tid IN (SELECT tid FROM d WHERE ran > 0.1 OR tid = CAST(:tid AS INTEGER)) AND "     \
+    "cpu_wait_s IS NOT NULL GROUP BY tid HAVING count(*) >= " least
+
 /* How much of the last seconds a counter of the process has grown by. */
 #define GROWS(column)                                                                                        \
     "WITH g AS (SELECT timestamp AS t, " column " AS v FROM system.process_history WHERE " OF_PID            \
@@ -151,10 +183,15 @@
     " AND timestamp > now() - 20), u AS (SELECT cpus FROM system.process_history WHERE " OF_PID              \
     " AND timestamp > now() - 60 AND cpus IS NOT NULL ORDER BY timestamp DESC LIMIT 1) "
 
-/* What it waits for now; who holds the GIL, if it waits for that. */
+/* What it waits for now, who holds the GIL if it waits for that, what the thread waits for that holds
+ * what it wants. One look at all threads. */
 #define WAITS_FOR                                                                                            \
-    "SELECT CASE waits_kind WHEN 'gil' THEN iif(waits_tid IS NULL, NULL, replace(waits_for, 'the GIL, ', "   \
-    "'')) ELSE 'waiting for ' || waits_for END AS waits FROM python.threads WHERE " OF_THREAD
+    "WITH t AS MATERIALIZED (SELECT tid, name, waits_kind, waits_for, waits_tid FROM python.threads "        \
+    "WHERE " OF_PID "), m AS (SELECT * FROM t WHERE tid = CAST(:tid AS INTEGER)) SELECT CASE m.waits_kind "  \
+    "WHEN 'gil' THEN iif(m.waits_tid IS NULL, NULL, replace(m.waits_for, 'the GIL, ', '')) "                 \
+    "ELSE 'waiting for ' || m.waits_for END AS waits, h.name AS holder, h.waits_for AS "                     \
+    "holder_waits FROM m LEFT JOIN t h ON h.tid = m.waits_tid"
+#define WAITS_FOR_WORDS "[, {waits}][; {holder} waits for {holder_waits}]"
 
 /* Memory that has grown steadily: in each third of the time since `from`, and along a line. */
 #define CREEP(column, from, enough)                                                                          \
@@ -213,7 +250,7 @@
  */
 #define STEPS_NAN(column)                                                                                    \
     "WITH s AS (SELECT step, CASE WHEN nonfinite IN ('" column "', 'both') THEN 1 ELSE abs(" column          \
-    ") > 1.7e308 END AS is_bad FROM python.steps WHERE " OF_STEPS LAST(                                      \
+    ") > 1.7e308 END AS is_bad FROM temp.verdict_recent WHERE " OF_STEPS LAST(                               \
         200) "), c AS (SELECT coalesce(sum(is_bad), 0) AS bad, count(is_bad) AS read, count(*) AS n, "       \
              "min(iif(is_bad, step, NULL)) AS first, max(iif(is_bad, step, NULL)) AS last FROM s)"
 /* How many of them, in words. */
@@ -239,6 +276,8 @@
 const struct verdict_rule verdict_rules[] = {
     {.code = "ENDED",
      .level = VERDICT_NOTE,
+     .checks = "a process that has ended, or a recording",
+     .kind = "yes",
      .help = "the process has ended, or this is a recording: the rest describes its last seconds",
      .sql = "SELECT CAST(:ended AS INTEGER) AS ended, unixepoch('now', 'subsec') - now() AS ago",
      .threshold = 1,
@@ -247,6 +286,8 @@ const struct verdict_rule verdict_rules[] = {
     /* ---- how it gets on: the first that holds ---- */
     {.code = "HELD",
      .level = VERDICT_NOTE,
+     .checks = "time since the last step against what is usual, in a debugger",
+     .kind = "x",
      .is_state = true,
      .help =
          "by 'pause' or 'catch': it goes on by continue at their pdb, by --off, or when their time is over",
@@ -257,23 +298,24 @@ const struct verdict_rule verdict_rules[] = {
      .screen = "threads"},
     {.code = "DEADLOCK",
      .level = VERDICT_BAD,
+     .checks =
+         "threads that wait for each other, if the training thread is off the CPU: its share of the last 4 s",
+     .kind = "%",
      .is_state = true,
-     .help = "threads wait for each other: take the locks in the same order everywhere, or never wait with "
-             "a lock held",
+     .help = "threads wait for each other: take the locks in the same order everywhere, or never wait with a "
+             "lock held",
      .needs = "python.threads",
      /* A look at all threads costs more than samples: only if the one that trains stands. */
-     .sql =
-         "SELECT CASE WHEN avg(on_cpu) < 0.2 THEN count(*) END AS looks FROM python.samples WHERE " OF_THREAD
-         " AND timestamp > now() - 4",
-     .threshold = 2,
-     .more =
-         "WITH d AS (SELECT * FROM python.threads WHERE " OF_PID
-         " AND deadlock AND waits_s >= 0.1), a AS (SELECT * FROM d ORDER BY tid LIMIT 1), b AS (SELECT d.* "
-         "FROM d JOIN a ON d.tid = a.waits_tid AND d.tid <> a.tid) SELECT (SELECT count(*) FROM d) > 0 AS "
-         "holds, (SELECT name || ' (' || tid || ') in ' || func FROM a) AS one, (SELECT file FROM a) AS "
-         "file, (SELECT lineno FROM a) AS line, (SELECT waits_for FROM a) AS waits, (SELECT name || ' (' || "
-         "tid || ') in ' || func FROM b) AS other, (SELECT file FROM b) AS other_file, (SELECT lineno FROM "
-         "b) AS other_line, (SELECT waits_for FROM b) AS other_waits",
+     .sql = "SELECT CASE WHEN count(*) >= 2 THEN 1 - avg(on_cpu) END AS off_cpu FROM temp.verdict_looks "
+            "WHERE " OF_THREAD " AND timestamp > now() - 4",
+     .threshold = 0.8,
+     .more = "WITH d AS (SELECT * FROM python.threads WHERE " OF_PID
+             " AND deadlock AND waits_s >= 0.1), a AS (SELECT * FROM d ORDER BY tid LIMIT 1), b AS (SELECT "
+             "d.* FROM d JOIN a ON d.tid = a.waits_tid AND d.tid <> a.tid) SELECT (SELECT count(*) FROM d) > "
+             "0 AS holds, (SELECT name || ' (' || tid || ') in ' || func FROM a) AS one, (SELECT file FROM "
+             "a) AS file, (SELECT lineno FROM a) AS line, (SELECT waits_for FROM a) AS waits, (SELECT name "
+             "|| ' (' || tid || ') in ' || func FROM b) AS other, (SELECT file FROM b) AS other_file, "
+             "(SELECT lineno FROM b) AS other_line, (SELECT waits_for FROM b) AS other_waits",
      .more_needs = "python.threads",
      .words = "{one} ({file:file}:{line:n}) waits for {waits}[; {other} ({other_file:file}:{other_line:n}) "
               "waits for {other_waits}]",
@@ -281,18 +323,23 @@ const struct verdict_rule verdict_rules[] = {
     /* A training job that has become a server. */
     {.code = "IDLE",
      .level = VERDICT_NOTE,
+     .checks = "no steps, and the training thread waits for requests, share of the last " LAST_S " s",
+     .kind = "%",
      .is_state = true,
      .help = "it waits as a server does: nothing is wrong with that",
      .sql = NOW PLACE
-     ", a AS (" AGE ") SELECT CASE WHEN excess >= 1 AND phase IS NULL AND wait = 'request' "
-     "AND p.n >= 10 THEN share END AS share, func, file, line, a.age, 'for requests' AS purpose, "
-     "c.cpu, " WHO " FROM a, p, c",
+     ", a AS (" AGE
+     ") SELECT CASE WHEN excess < 1 THEN 0 WHEN p.n >= 10 THEN iif(phase IS NULL AND wait = 'request', "
+     "share, 0) END AS share, func, file, line, a.age, 'for requests' AS purpose, c.cpu, " WHO
+     " FROM c, a LEFT JOIN p",
      .sure = "inferred",
      .threshold = 0.9,
      .words = "no step for {age:s}: " IDLE_WORDS,
      .screen = "threads"},
     {.code = "COMPILING",
      .level = VERDICT_NOTE,
+     .checks = "torch's compiler, share of the last " LAST_S " s without a step",
+     .kind = "%",
      .is_state = true,
      .help = "torch.compile: the first steps, and each new shape or type, take long; the steps after that "
              "gain by it",
@@ -303,6 +350,8 @@ const struct verdict_rule verdict_rules[] = {
      .screen = "flame"},
     {.code = "SAVING",
      .level = VERDICT_NOTE,
+     .checks = "saving, share of the last " LAST_S " s without a step",
+     .kind = "%",
      .is_state = true,
      .help = "a checkpoint is written: steps go on after that",
      .sql = DOING("SAVING", MOVES_DATA),
@@ -312,6 +361,8 @@ const struct verdict_rule verdict_rules[] = {
      .screen = "flame"},
     {.code = "LOADING",
      .level = VERDICT_NOTE,
+     .checks = "loading, share of the last " LAST_S " s without a step",
+     .kind = "%",
      .is_state = true,
      .help = "a checkpoint, a model or data is read",
      .sql = DOING("LOADING", MOVES_DATA),
@@ -321,6 +372,8 @@ const struct verdict_rule verdict_rules[] = {
      .screen = "flame"},
     {.code = "EVALUATING",
      .level = VERDICT_NOTE,
+     .checks = "evaluation, share of the last " LAST_S " s without a step",
+     .kind = "%",
      .is_state = true,
      .help = "the model is evaluated: steps go on after that",
      .sql = DOING("EVALUATING", MOVES_DATA),
@@ -328,8 +381,31 @@ const struct verdict_rule verdict_rules[] = {
      .threshold = 0.5,
      .words = DOING_WORDS("{who} evaluates"),
      .screen = "flame"},
+    {.code = "BUSY",
+     .level = VERDICT_NOTE,
+     .checks = "time since the last step against what is usual, with a DataLoader worker at work",
+     .kind = "x",
+     .is_state = true,
+     .help = "a batch takes long: the Loader screen shows what each worker does",
+     .needs = "python.loader_workers",
+     .sql = AGE,
+     .sure = "sampled",
+     .threshold = 1,
+     .more = "WITH c AS (SELECT avg(coalesce(phase, '') = 'loader') AS waits, count(*) AS n FROM "
+             "temp.verdict_seen WHERE " OF_THREAD " AND timestamp > now() - " LAST_S
+             "), w AS (SELECT worker, worker_pid, " WORKER_PLACE
+             " AS place, cpu_pct, state FROM temp.verdict_workers WHERE " OF_PID
+             ") SELECT worker, worker_pid, place, " WHO
+             ", c.n >= 10 AND c.waits >= 0.9 AND (coalesce(cpu_pct, 0) > 20 OR state IN ('R', 'D')) AS holds "
+             "FROM w, c ORDER BY cpu_pct DESC LIMIT 1",
+     .more_needs = "python.loader_workers",
+     .words = "no step for {age:s}, the longest of the {n} before took {longest:s}: {who} waits for a batch, "
+              "and worker {worker:n} (pid {worker_pid:n}) works[, in {place}]",
+     .screen = "loader"},
     {.code = "STUCK",
      .level = VERDICT_BAD,
+     .checks = "time since the last step against what is usual, in one place",
+     .kind = "x",
      .is_state = true,
      .help = "steps have stopped, and the thread that trains does not move: the Threads screen has its whole "
              "stack",
@@ -340,11 +416,13 @@ const struct verdict_rule verdict_rules[] = {
      .also = WAITS_FOR,
      .also_needs = "python.threads",
      .words = "no step for {age:s}, the longest of the {n} before took {longest:s}[; {who} stands in {func} "
-              "({file:file}{line})][, in {leaf}][, {waiting}][, {waits}]",
+              "({file:file}{line})][, in {leaf}][, {waiting}]" WAITS_FOR_WORDS,
      .brief = "STUCK[ in {func}][, {waiting}]",
      .screen = "threads"},
     {.code = "BUSY",
      .level = VERDICT_NOTE,
+     .checks = "time since the last step against what is usual, in several places",
+     .kind = "x",
      .is_state = true,
      .help = "no step ends, but the thread that trains works: the Flame screen shows on what",
      .sql = AGE,
@@ -354,38 +432,68 @@ const struct verdict_rule verdict_rules[] = {
      .words = "no step for {age:s}, the longest of the {n} before took {longest:s}, but {who} works: lately "
               "mostly in {func} ({file:file}{line})",
      .screen = "flame"},
+    /* It waits, and may do so for a while. */
+    {.code = "WAITS",
+     .level = VERDICT_NOTE,
+     .checks = "time since the last step against what is usual, waiting",
+     .kind = "x",
+     .is_state = true,
+     .help = "what it waits for may come: a first batch, a slow worker, another rank; the Threads screen "
+             "shows it",
+     .sql = AGE,
+     .sure = "sampled",
+     .threshold = 1,
+     .more = STANDS "NOT " STANDS_STILL STANDS_MOST,
+     .also = WAITS_FOR,
+     .also_needs = "python.threads",
+     .words = "no step for {age:s}, the longest of the {n} before took {longest:s}; {who} waits in {func} "
+              "({file:file}{line})[, in {leaf}]" WAITS_FOR_WORDS,
+     .screen = "threads"},
+    /* Time in which its threads wait for CPUs that others have is taken off, then and now. */
     {.code = "SLOW",
      .level = VERDICT_WARN,
+     .checks = "the newest tenth of the steps against those before (medians)",
+     .kind = "x",
      .is_state = true,
      .moves = true,
      .help = "the newest tenth of the steps takes longer than those before: the Steps screen says what "
              "explains it",
-     .sql =
-         "WITH s AS (SELECT duration_ms AS d, row_number() OVER (ORDER BY timestamp DESC) AS i, count(*) "
-         "OVER () AS n FROM python.steps WHERE " OF_STEPS
-         " AND duration_ms IS NOT NULL), r AS (SELECT iif(10 * i "
-         "<= n, d, NULL) AS new, iif(10 * i <= n, NULL, d) AS old, n FROM s) SELECT CASE WHEN max(n) >= 60 "
-         "AND quantile(new, 0.25) > quantile(old, 0.75) THEN median(new) / median(old) END AS ratio, "
-         "median(new) AS new_ms, median(old) AS old_ms, count(new) AS newest, count(old) AS before FROM r",
+     .sql = CPUS ", c AS (SELECT timestamp AS at FROM temp.verdict_recent WHERE " OF_STEPS
+                 " AND duration_ms IS NOT NULL ORDER BY timestamp DESC LIMIT 1 OFFSET coalesce((SELECT n / "
+                 "10 FROM temp.verdict_steps WHERE " OF_PID
+                 "), 0)), r AS (SELECT iif(timestamp > at, duration_ms, NULL) AS new, iif(timestamp > at, "
+                 "NULL, duration_ms) AS old FROM c, temp.verdict_recent WHERE " OF_STEPS
+                 "), w AS (" WAITED("timestamp >= (SELECT at FROM c) - 1", "2") "), o AS (" WAITED(
+                     "timestamp < (SELECT at FROM c)",
+                     "3") "), q AS (SELECT count(*) AS n, median(new) / median(old) AS ratio, quantile(new, "
+                          "0.25) > quantile(old, 0.75) AS apart, median(new) AS new_ms, median(old) AS "
+                          "old_ms, count(new) AS newest, count(old) AS before FROM r) SELECT CASE WHEN n >= "
+                          "60 THEN iif(apart AND ratio >= 1.5, ratio * (1 - coalesce((SELECT min(max(waits), "
+                          "0.95) FROM w), 0)) / (1 - coalesce((SELECT min(max(waits), 0.95) FROM o), 0)), "
+                          "min(ratio, 1)) END AS ratio, new_ms, old_ms, newest, before FROM q",
      .threshold = 1.5,
      .words = "the last {newest:steps} took {new_ms:ms} each, the {before} before them {old_ms:ms} (medians)",
      .screen = "steps"},
     {.code = "MOVING",
      .level = VERDICT_FINE,
+     .checks = "steps that end",
+     .kind = "rate",
      .is_state = true,
      .moves = true,
      .help = "steps end as they did before",
-     .sql = "WITH s AS (SELECT timestamp, step, duration_ms FROM python.steps WHERE " OF_STEPS
-            " AND duration_ms IS NOT NULL" LAST(100) ") SELECT 1000 * count(*) / sum(duration_ms) AS rate, "
-                                                     "median(duration_ms) AS p50, quantile(duration_ms, "
-                                                     "0.99) AS p99, count(*) AS n, max(step) AS step, "
-                                                     "max(0, now() - max(timestamp)) AS age FROM s",
+     .sql = "WITH s AS (SELECT timestamp, step, duration_ms FROM temp.verdict_recent WHERE " OF_STEPS
+            " AND duration_ms IS NOT NULL" LAST(
+                100) ") SELECT 1000 * count(*) / sum(duration_ms) AS rate, median(duration_ms) AS p50, "
+                     "quantile(duration_ms, 0.99) AS p99, count(*) AS n, max(step) AS step, max(0, now() - "
+                     "max(timestamp)) AS age FROM s",
      .threshold = 0,
      .words = "{rate:rate}, {p50:ms} a step (median; 99 % within {p99:ms}; last {n:steps})",
      .screen = "steps"},
     /* ---- no step was seen, or too few ---- */
     {.code = "STARTING",
      .level = VERDICT_NOTE,
+     .checks = "imports, share of the last " LAST_S " s without a step",
+     .kind = "%",
      .is_state = true,
      .help = "modules are imported: the job has not begun yet",
      .sql = DOING("STARTING", MOVES_DATA),
@@ -397,17 +505,18 @@ const struct verdict_rule verdict_rules[] = {
      * the process: nothing comes from outside. Or a device. */
     {.code = "HUNG",
      .level = VERDICT_BAD,
+     .checks = "time in which no thread has run, waiting for a lock or a device",
+     .kind = "s",
      .is_state = true,
      .help = "nothing in the process runs: the Threads screen has all stacks, and whom each waits for",
      .sql = NOW PLACE
-     ", q AS (SELECT now() - coalesce(max(iif(cpu_pct > 0.2, at, NULL)), min(at)) AS quiet, "
-     "sum(tid <> CAST(:tid AS INTEGER) AND at > now() - 3 AND coalesce(wchan, '') NOT LIKE "
-     "'futex%') AS others, count(DISTINCT tid) AS threads FROM h) SELECT CASE WHEN p.n >= 10 AND "
-     "share >= 0.9 AND ((locked > 0.9 AND others = 0 AND iif(phase IN ('forward', 'backward', "
-     "'optimizer'), coalesce(wait, 'thread') = 'thread', is_own AND wait IS NULL AND phase IS "
-     "NULL)) OR (disk > 0.9 AND quiet >= 15 AND NOT coalesce(" MOVES_DATA ", 0))) THEN quiet END AS "
-     "quiet, func, file, line, threads, iif(disk > 0.9, 'for a device', 'for a lock') AS lock, "
-     "phase, " WHO " FROM p, q, m",
+     ", q AS (SELECT now() - coalesce(max(iif(cpu_pct > 0.2, at, NULL)), min(at)) AS quiet, sum(tid <> "
+     "CAST(:tid AS INTEGER) AND at > now() - 3 AND coalesce(wchan, '') NOT LIKE 'futex%') AS others, "
+     "count(DISTINCT tid) AS threads FROM h) SELECT CASE WHEN p.n >= 10 THEN iif(share >= 0.9 AND ((locked > "
+     "0.9 AND others = 0 AND iif(phase IN ('forward', 'backward', 'optimizer'), coalesce(wait, 'thread') = "
+     "'thread', is_own AND wait IS NULL AND phase IS NULL)) OR (disk > 0.9 AND quiet >= 15 AND NOT "
+     "coalesce(" MOVES_DATA ", 0))), quiet, 0) END AS quiet, func, file, line, threads, iif(disk > 0.9, 'for "
+     "a device', 'for a lock') AS lock, phase, " WHO " FROM p, q, m",
      .sure = "inferred",
      .threshold = 5,
      .more = "SELECT now() - coalesce(max(iif(cpu_pct > 0.2, timestamp, NULL)), min(timestamp)) AS since_s "
@@ -415,57 +524,64 @@ const struct verdict_rule verdict_rules[] = {
      .also = WAITS_FOR,
      .also_needs = "python.threads",
      .words = "no thread of {threads} has run for {since_s:s}; {who} waits[ {lock}] at {func} "
-              "({file:file}{line})[, in the {phase} of a step][, {waits}]",
+              "({file:file}{line})[, in the {phase} of a step]" WAITS_FOR_WORDS,
      .brief = "HUNG in {func}",
      .screen = "threads"},
     {.code = "IDLE",
      .level = VERDICT_NOTE,
+     .checks = "a wait as servers have it: requests, a sleep, a child; share of the last " LAST_S " s",
+     .kind = "%",
      .is_state = true,
      .help = "it waits as a server does: nothing is wrong with that",
-     .sql = NOW PLACE " SELECT CASE WHEN p.n >= 10 AND " PURPOSE " IS NOT NULL AND coalesce(c.cpu, 0) < 0.2 "
-                      "THEN share END AS share, func, file, line, " PURPOSE " AS purpose, c.cpu, " WHO
-                      " FROM p, m, c",
+     .sql = NOW PLACE
+     " SELECT CASE WHEN p.n >= 10 AND " PURPOSE
+     " IS NOT NULL AND coalesce(c.cpu, 0) < 0.2 THEN share END AS share, func, file, line, " PURPOSE
+     " AS purpose, c.cpu, " WHO " FROM p, m, c",
      .sure = "inferred",
      .threshold = 0.8,
      .words = IDLE_WORDS,
      .screen = "threads"},
     {.code = "BUSY",
      .level = VERDICT_NOTE,
+     .checks = "CPU used without any step, of a core",
+     .kind = "%",
      .is_state = true,
      .help = "no step of torch.optim was seen, but it works: the Flame screen shows on what",
-     .sql = NOW PLACE
-     ", w AS (SELECT own_func AS func, own_file AS file, coalesce(':' || own_line, '') AS "
-     "line, count(*) AS n FROM s WHERE on_cpu AND own_func IS NOT NULL GROUP BY own_func, own_file "
-     "ORDER BY n DESC LIMIT 1), o AS (SELECT name, sum(cpu_pct) AS busy FROM h WHERE tid <> "
-     "CAST(:tid AS INTEGER) AND at > now() - " LAST_S " GROUP BY tid ORDER BY busy DESC LIMIT 1) "
-     "SELECT CASE WHEN (SELECT count(*) FROM s) >= 10 THEN max(coalesce(c.cpu, 0), (SELECT "
-     "avg(on_cpu) FROM s)) END AS cpu, coalesce(w.func, p.func) AS func, coalesce(w.file, p.file) "
-     "AS file, coalesce(w.line, p.line) AS line, iif(m.cpu < 0.1 AND o.busy > 50, o.name, NULL) "
-     "AS thread, " WHO " FROM p, m, c LEFT JOIN w LEFT JOIN o",
+     .sql = NOW PLACE ", w AS (SELECT own_func AS func, own_file AS file, coalesce(':' || own_line, '') AS "
+                      "line, count(*) AS n FROM s WHERE on_cpu AND own_func IS NOT NULL GROUP BY own_func, "
+                      "own_file ORDER BY n DESC LIMIT 1), o AS (SELECT name, sum(cpu_pct) AS busy FROM h "
+                      "WHERE tid <> CAST(:tid AS INTEGER) AND at > now() - " LAST_S
+                      " GROUP BY tid ORDER BY busy DESC LIMIT 1) SELECT CASE WHEN (SELECT count(*) FROM s) "
+                      ">= 10 THEN max(coalesce(c.cpu, 0), (SELECT avg(on_cpu) FROM s)) END AS cpu, "
+                      "coalesce(w.func, p.func) AS func, coalesce(w.file, p.file) AS file, coalesce(w.line, "
+                      "p.line) AS line, iif(m.cpu < 0.1 AND o.busy > 50, o.name, NULL) AS thread, " WHO
+                      " FROM p, m, c LEFT JOIN w LEFT JOIN o",
      .sure = "sampled",
      .threshold = 0.2,
-     .words =
-         "no optimizer step was seen; it works, {cpu:%} of a core[, most of it thread {thread}]: {who} is "
-         "mostly in {func} ({file:file}{line})",
+     .words = "no optimizer step was seen; it works, {cpu:%} of a core[, most of it thread {thread}]: {who} "
+              "is mostly in {func} ({file:file}{line})",
      .screen = "flame"},
     /* It waits, and whether on purpose is not known. */
     {.code = "WAITS",
      .level = VERDICT_NOTE,
+     .checks = "one place, share of the last " LAST_S " s",
+     .kind = "%",
      .is_state = true,
      .help = "whether that is meant so is not known: the Threads screen has the stacks of all threads",
      .sql = NOW PLACE
-     " SELECT CASE WHEN p.n >= 10 THEN share END AS share, func, file, line, iif(wait = "
-     "'thread', 'for another thread', iif(wait = 'pipe', 'for another process', NULL)) AS what, "
-     "c.cpu, " WHO " FROM p, m, c",
+     " SELECT CASE WHEN p.n >= 10 THEN share END AS share, func, file, line, iif(wait = 'thread', 'for "
+     "another thread', iif(wait = 'pipe', 'for another process', NULL)) AS what, c.cpu, " WHO " FROM p, m, c",
      .sure = "inferred",
      .threshold = 0,
      .also = WAITS_FOR,
      .also_needs = "python.threads",
      .words = "no optimizer step was seen; {who} waits[ {what}] in {func} ({file:file}{line}), {share:%} of "
-              "the last " LAST_S " s[, {cpu:%} of a core][, {waits}]",
+              "the last " LAST_S " s[, {cpu:%} of a core]" WAITS_FOR_WORDS,
      .screen = "threads"},
     {.code = "NO STEPS",
      .level = VERDICT_NOTE,
+     .checks = "time that the agent has seen no optimizer step",
+     .kind = "s",
      .is_state = true,
      .help = "no optimizer step was seen yet: it loads, compiles or evaluates, or it does not train with "
              "torch.optim",
@@ -479,6 +595,8 @@ const struct verdict_rule verdict_rules[] = {
     /* ---- what is the matter ---- */
     {.code = "NAN",
      .level = VERDICT_BAD,
+     .checks = "search for the first value that is not finite: outputs and gradients",
+     .kind = "yes",
      .help = "the first place, of those that were looked at: what comes after it follows from it; "
              "python.nonfinite has its stack",
      .needs = "python.nonfinite",
@@ -489,6 +607,8 @@ const struct verdict_rule verdict_rules[] = {
      .screen = "modules"},
     {.code = "NAN",
      .level = VERDICT_WARN,
+     .checks = "search for the first value that is not finite: backward hooks",
+     .kind = "yes",
      .help = "what a module gave was finite, its gradient was not; with a GradScaler that is how it finds "
              "its scale, now and then",
      .needs = "python.nonfinite",
@@ -499,6 +619,8 @@ const struct verdict_rule verdict_rules[] = {
      .screen = "modules"},
     {.code = "NAN",
      .level = VERDICT_BAD,
+     .checks = "losses that are not finite, of the last 200 steps",
+     .kind = "n",
      .help = "training on is for nothing: go back to a checkpoint from before that step",
      .sql = STEPS_NAN("loss") "SELECT bad AS losses, first, last, read, n, " STEPS_NAN_OF " FROM c",
      .threshold = 1,
@@ -507,6 +629,8 @@ const struct verdict_rule verdict_rules[] = {
      .screen = "steps"},
     {.code = "NAN",
      .level = VERDICT_BAD,
+     .checks = "gradients that are not finite, share of the steps that were read",
+     .kind = "%",
      .help = "gradients overflow again and again: no step like this is of use",
      .sql = STEPS_NAN("grad_norm") "SELECT CASE WHEN read >= 10 THEN 1.0 * bad / read END AS share, bad, "
                                    "first, read, n, " STEPS_NAN_OF " FROM c",
@@ -516,68 +640,74 @@ const struct verdict_rule verdict_rules[] = {
      .screen = "steps"},
     {.code = "INPUT-BOUND",
      .level = VERDICT_WARN,
+     .checks = "waiting for a batch, share of a step",
+     .kind = "%",
      .moves = true,
      .help = "more workers, less work in Dataset.__getitem__, or data that is nearer",
      /* A thread that waits for the GIL in the loader's code would wait for it elsewhere too:
       * that is not the loader's fault. */
-     .sql =
-         "WITH l AS (SELECT avg(gil = 'waiting') AS waits FROM python.samples WHERE " OF_THREAD " AND " LATELY
-         " AND stack_id IN (SELECT stack_id FROM python.stacks k JOIN python.frames ON "
-         "python.frames.frame_id = k.frame_id WHERE file LIKE '%/torch/utils/data/%')) SELECT CASE WHEN "
-         "coalesce((SELECT waits FROM l), 0) < 0.5 THEN share END AS share, data_ms, step_ms, longest_ms, n "
-         "FROM (" SHARE_OF("data_ms") ")",
+     .sql = "WITH l AS (SELECT avg(gil = 'waiting') AS waits FROM temp.verdict_seen WHERE " OF_THREAD
+            " AND " LATELY
+            " AND phase = 'loader') SELECT CASE WHEN coalesce((SELECT waits FROM l), 0) < 0.5 THEN share "
+            "ELSE 0 END AS share, data_ms, step_ms, longest_ms, n FROM (" SHARE_OF("data_ms") ")",
      .threshold = 0.3,
      /* An idle worker waits for its queue. Unreadable ones do not count. */
-     .more = "WITH w AS (SELECT worker, worker_pid, func, file LIKE '%/multiprocessing/%' OR file LIKE "
-             "'%/selectors.py' "
-             "OR file LIKE '%/queue.py' AS idle FROM python.loader_workers WHERE " OF_PID
-             "), n AS (SELECT count(*) AS "
-             "n, sum(NOT idle) AS busy, count(idle) AS known FROM w) SELECT iif(busy = 1 AND known = n AND n "
-             "> 1, (SELECT "
-             "worker FROM w WHERE NOT idle), NULL) AS worker, (SELECT worker_pid FROM w WHERE NOT idle) AS "
-             "worker_pid, "
-             "(SELECT func FROM w WHERE NOT idle) AS func, iif(busy = n AND n > 1, n, NULL) AS busy, (SELECT "
-             "'the "
-             "training makes its batches itself: num_workers is 0' FROM python.loaders WHERE " OF_PID
-             " AND timestamp > "
-             "now() - 5 AND workers = 0 LIMIT 1) AS itself FROM n",
+     .more = "WITH w AS (SELECT worker, worker_pid, " WORKER_PLACE
+             " AS place, file LIKE '%/multiprocessing/%' OR file LIKE '%/selectors.py' OR file LIKE "
+             "'%/queue.py' AS idle FROM temp.verdict_workers WHERE " OF_PID
+             "), n AS (SELECT count(*) AS n, sum(NOT idle) AS busy, count(idle) AS known FROM w) SELECT "
+             "iif(busy = 1 AND known = n AND n > 1, (SELECT worker FROM w WHERE NOT idle), NULL) AS worker, "
+             "(SELECT worker_pid FROM w WHERE NOT idle) AS worker_pid, iif(busy > 1 OR (n = 1 AND busy = 1), "
+             "busy, NULL) AS busy, n AS workers, (SELECT place FROM w WHERE NOT idle GROUP BY place ORDER BY "
+             "count(*) DESC LIMIT 1) AS place FROM n",
      .more_needs = "python.loader_workers",
-     .words =
-         "{share:%} of a step waits for the loader ({data_ms:ms} of {step_ms:ms}, last {n:steps})[; worker "
-         "{worker:n} (pid {worker_pid:n}) is the slowest, in {func}][; all {busy:n} workers are busy][; "
-         "{itself}]",
-     .brief = "INPUT-BOUND[, worker {worker:n}][, all {busy:n} workers]",
+     .also =
+         "WITH l AS (SELECT workers FROM python.loaders WHERE " OF_PID
+         " AND timestamp > now() - 5 AND workers = 0 LIMIT 1) SELECT 'num_workers is 0' AS itself, own_func "
+         "AS func, own_file AS file, coalesce(':' || own_line, '') AS line FROM l, temp.verdict_seen "
+         "WHERE " OF_THREAD " AND " LATELY " AND phase = 'loader' AND own_func IS NOT NULL GROUP BY "
+         "own_func, own_file ORDER BY count(*) DESC LIMIT 1",
+     .words = "{share:%} of a step waits for the loader ({data_ms:ms} of {step_ms:ms}, last {n:steps})[; "
+              "worker {worker:n} (pid {worker_pid:n}) is the slowest, in {place}][; {busy:n} of {workers:n} "
+              "workers busy, mostly in {place}][; the training thread makes its batches itself ({itself}), "
+              "mostly in {func} ({file:file}{line})]",
+     .brief = "INPUT-BOUND[, worker {worker:n}][, {busy:n} workers busy]",
      .screen = "loader"},
     {.code = "GC PAUSES",
      .level = VERDICT_WARN,
+     .checks = "collecting garbage, share of a step",
+     .kind = "%",
      .moves = true,
      .help = "gc.freeze() once the model is there, gc.disable() and a gc.collect() now and then, or fewer "
              "objects",
      .sql = SHARE_OF("gc_ms"),
      .threshold = 0.05,
      .words = "{share:%} of a step goes into collecting garbage ({gc_ms:ms} of {step_ms:ms}, at most "
-              "{longest_ms:ms}, "
-              "last {n:steps})",
+              "{longest_ms:ms}, last {n:steps})",
      .screen = "steps"},
     {.code = "GC PAUSES",
      .level = VERDICT_WARN,
+     .checks = "collecting garbage, share of the last " SAMPLES_S " s (where steps do not know it)",
+     .kind = "%",
      .help = "gc.freeze() once the model is there, gc.disable() and a gc.collect() now and then, or fewer "
              "objects",
      .sql = "SELECT CASE WHEN count(gc) >= " SAMPLES_NEEDED
-            " AND NOT EXISTS (SELECT 1 FROM python.steps WHERE " OF_STEPS
+            " AND NOT EXISTS (SELECT 1 FROM temp.verdict_recent WHERE " OF_STEPS
             " AND gc_ms IS NOT NULL) THEN 1.0 * sum(gc) / count(gc) END AS share, count(gc) AS looks FROM "
-            "python.samples WHERE " OF_THREAD " AND " LATELY,
+            "temp.verdict_looks WHERE " OF_THREAD " AND " LATELY,
      .threshold = 0.07,
      .words =
          "{share:%} of the time the training thread collects garbage (last " SAMPLES_S " s, {looks} looks)",
      .screen = "steps"},
     {.code = "GIL CONTENTION",
      .level = VERDICT_WARN,
+     .checks = "waiting for the GIL, share of the last " SAMPLES_S " s",
+     .kind = "%",
      .help = "another thread of the process runs Python when the training would: give that work to a process "
              "of its own",
      .sql = "SELECT CASE WHEN count(gil) >= " SAMPLES_NEEDED
-            " THEN 1.0 * sum(gil = 'waiting') / count(gil) END AS share, "
-            "count(gil) AS looks FROM python.samples WHERE " OF_THREAD " AND " LATELY,
+            " THEN 1.0 * sum(gil = 'waiting') / count(gil) END AS share, count(gil) AS looks FROM "
+            "temp.verdict_looks WHERE " OF_THREAD " AND " LATELY,
      .sure = "sampled",
      .threshold = 0.2,
      .more = "SELECT thread AS holder, tid AS holder_tid, 1.0 * sum(gil = 'held') / count(gil) AS held FROM "
@@ -589,6 +719,8 @@ const struct verdict_rule verdict_rules[] = {
      .screen = "threads"},
     {.code = "CHECKPOINT",
      .level = VERDICT_WARN,
+     .checks = "saving, share of the last minute",
+     .kind = "%",
      .moves = true,
      .help = "save less often, fewer tensors, or on a thread or process of its own (async_save)",
      .sql = RUNS("SAVING", "60", "0"),
@@ -600,19 +732,23 @@ const struct verdict_rule verdict_rules[] = {
      .screen = "flame"},
     {.code = "RECOMPILING",
      .level = VERDICT_WARN,
+     .checks = "torch's compiler after the first 10 s of steps, share of the last minute",
+     .kind = "%",
      .moves = true,
-     .help =
-         "shapes or types change from step to step: pad to few sizes, mark_dynamic, or TORCH_LOGS=recompiles "
-         "says why",
+     .help = "shapes or types change from step to step: pad to few sizes, mark_dynamic, or "
+             "TORCH_LOGS=recompiles says why",
      .sql = RUNS("COMPILING", "60", "10"),
      .sure = "sampled",
      .threshold = 0.1,
-     .more = "SELECT count(*) AS steps_since, count(*) > 20 AS holds FROM python.steps WHERE " OF_STEPS,
+     .more =
+         "SELECT count(*) AS steps_since, count(*) > 20 AS holds FROM temp.verdict_recent WHERE " OF_STEPS,
      .words = "{share:%} of the time goes into compiling, {runs:n} times in {span:s}, in {func} "
               "({file:file}{line})",
      .screen = "flame"},
     {.code = "LOGGING",
      .level = VERDICT_WARN,
+     .checks = "logging, share of the last 20 s",
+     .kind = "%",
      .help = "write less, in larger pieces, or from another thread; who reads the pipe may be slow",
      .sql = RUNS("LOGGING", "20", "0"),
      .sure = "sampled",
@@ -621,16 +757,16 @@ const struct verdict_rule verdict_rules[] = {
      .screen = "flame"},
     {.code = "LOGGING",
      .level = VERDICT_WARN,
+     .checks = "writes that block, share of the last " SAMPLES_S " s",
+     .kind = "%",
      .help = "write less, in larger pieces, or from another thread; who reads the pipe may be slow",
-     .sql =
-         "WITH h AS (SELECT wchan LIKE '%pipe_write%' OR wchan LIKE 'n_tty_write' OR wchan LIKE "
-         "'%sock_alloc_send%' OR wchan LIKE 'balance_dirty%' AS blocks FROM system.threads_history "
-         "WHERE " OF_THREAD " AND " LATELY
-         "), s AS (SELECT own_func AS func, own_file AS file, coalesce(':' || "
-         "own_line, '') AS line, count(*) AS n FROM python.samples p CROSS JOIN temp.verdict_stacks v ON "
-         "v.stack_id = p.stack_id WHERE " OF_THREAD " AND " LATELY " AND NOT on_cpu AND phase IS NULL GROUP "
-         "BY own_func, own_line ORDER BY n DESC LIMIT 1) SELECT CASE WHEN count(blocks) >= 5 THEN "
-         "avg(blocks) END AS share, func, file, line FROM h, s",
+     .sql = "WITH h AS (SELECT wchan LIKE '%pipe_write%' OR wchan LIKE 'n_tty_write' OR wchan LIKE "
+            "'%sock_alloc_send%' OR wchan LIKE 'balance_dirty%' AS blocks FROM system.threads_history "
+            "WHERE " OF_THREAD " AND " LATELY
+            "), s AS (SELECT own_func AS func, own_file AS file, coalesce(':' || own_line, '') AS line, "
+            "count(*) AS n FROM temp.verdict_seen WHERE " OF_THREAD " AND " LATELY
+            " AND NOT on_cpu AND phase IS NULL GROUP BY own_func, own_line ORDER BY n DESC LIMIT 1) SELECT "
+            "CASE WHEN count(blocks) >= 5 THEN avg(blocks) END AS share, func, file, line FROM h LEFT JOIN s",
      .sure = "sampled",
      .threshold = 0.2,
      .words = "{share:%} of the time a write blocks, in {func} ({file:file}{line})",
@@ -640,23 +776,25 @@ const struct verdict_rule verdict_rules[] = {
      * needs more. */
     {.code = "OWN CODE",
      .level = VERDICT_WARN,
+     .checks =
+         "one function outside loader, forward, backward and optimizer, share of the last " SAMPLES_S " s",
+     .kind = "%",
      .moves = true,
      .help =
          "not every step, less of it, or on another thread or process: the Flame screen shows what it calls",
-     .sql =
-         "WITH s AS MATERIALIZED (SELECT v.*, doing IS NULL AND phase IS NULL AND coalesce(gil, '') <> "
-         "'waiting' AND NOT coalesce(gc, 0) AS is_own FROM python.samples p CROSS JOIN temp.verdict_stacks v "
-         "ON v.stack_id = p.stack_id WHERE " OF_THREAD " AND " LATELY "), w AS (SELECT own_func, own_file, "
-         "coalesce(':' || own_line, '') AS line, 1.0 * count(*) / (SELECT count(*) FROM s) AS share, EXISTS "
-         "(SELECT 1 FROM s o WHERE o.own_func = s.own_func AND o.own_file = s.own_file AND o.phase IN "
-         "('forward', 'backward', 'optimizer')) AS trains FROM s WHERE is_own AND own_func IS NOT NULL GROUP "
-         "BY "
-         "own_func, "
-         "own_file ORDER BY share DESC LIMIT 1) SELECT CASE WHEN (SELECT count(*) FROM s) >= " SAMPLES_NEEDED
-         " AND (SELECT avg(phase IN ('forward', 'backward')) FROM s) > 0.02 AND (NOT trains OR share >= 0.5) "
-         "AND NOT EXISTS (SELECT 1 FROM python.memory WHERE " OF_PID " AND timestamp > now() - 10 AND "
-         "gpu_allocated_mb > 0) THEN share END AS share, own_func AS func, own_file AS file, line, (SELECT "
-         "avg(is_own) FROM s) AS outside FROM w",
+     .sql = "WITH s AS MATERIALIZED (SELECT own_func, own_file, own_line, phase, doing IS NULL AND phase IS "
+            "NULL AND coalesce(gil, '') <> 'waiting' AND NOT coalesce(gc, 0) AS is_own FROM "
+            "temp.verdict_seen WHERE " OF_THREAD " AND " LATELY
+            "), w AS (SELECT own_func, own_file, coalesce(':' || own_line, '') AS line, 1.0 * count(*) / "
+            "(SELECT count(*) FROM s) AS share, EXISTS (SELECT 1 FROM s o WHERE o.own_func = s.own_func AND "
+            "o.own_file = s.own_file AND o.phase IN ('forward', 'backward', 'optimizer')) AS trains FROM s "
+            "WHERE is_own AND own_func IS NOT NULL GROUP BY own_func, own_file ORDER BY share DESC LIMIT 1) "
+            "SELECT CASE WHEN (SELECT count(*) FROM s) >= " SAMPLES_NEEDED
+            " AND (SELECT avg(phase IN ('forward', 'backward')) FROM s) > 0.02 AND NOT EXISTS (SELECT 1 FROM "
+            "python.memory WHERE " OF_PID
+            " AND timestamp > now() - 10 AND gpu_allocated_mb > 0) THEN iif(NOT trains OR share >= 0.5, "
+            "share, 0) END AS share, own_func AS func, own_file AS file, line, (SELECT avg(is_own) FROM s) "
+            "AS outside FROM (SELECT 1) LEFT JOIN w",
      .sure = "sampled",
      .threshold = 0.25,
      .words = "{share:%} of the time goes into {func} ({file:file}{line}): {outside:%} of a step is outside "
@@ -665,54 +803,66 @@ const struct verdict_rule verdict_rules[] = {
      .screen = "flame"},
     {.code = "OVERSUBSCRIBED",
      .level = VERDICT_WARN,
+     .checks = "threads that want to run against CPUs, last " HOST_S " s",
+     .kind = "x",
      .help = "torch.set_num_threads or OMP_NUM_THREADS: as many threads as CPUs, workers counted",
      .sql = CPUS "SELECT CASE WHEN threads > cpus AND (a.ran > 0.6 * cpus OR (threads > 2 * cpus AND a.ran > "
-                 "0.15 * cpus)) THEN wanted "
-                 "/ cpus END AS times, "
-                 "threads, cpus, wanted, a.ran FROM a, u",
+                 "0.15 * cpus)) THEN wanted / cpus END AS times, threads, cpus, wanted, a.ran FROM a, u",
      .threshold = 1.5,
      .words = "{threads} threads want {cpus} CPUs: they run on {ran:cpus} of them and want {wanted:cpus} at "
-              "a time "
-              "(last " HOST_S " s)",
+              "a time (last " HOST_S " s)",
      .screen = "threads"},
     {.code = "OVERSUBSCRIBED",
      .level = VERDICT_WARN,
+     .checks = "DataLoader workers against CPUs: waiting for a CPU or for their batches, share of the time",
+     .kind = "%",
      .help = "fewer DataLoader workers: they take the CPUs that the training needs",
-     .sql =
-         CPUS ", l AS (SELECT sum(workers) AS workers FROM (SELECT loader, max(workers) AS workers FROM "
-              "python.loaders WHERE " OF_PID " AND timestamp > now() - 5 GROUP BY loader)) SELECT CASE WHEN "
-              "workers >= cpus THEN waits END AS share, workers, cpus FROM t, u, l",
+     .sql = CPUS
+     ", l AS (SELECT sum(workers) AS workers FROM (SELECT loader, max(workers) AS workers FROM "
+     "python.loaders WHERE " OF_PID
+     " AND timestamp > now() - 5 GROUP BY loader)) SELECT CASE WHEN workers IS NULL THEN NULL WHEN workers < "
+     "cpus THEN 0 ELSE max(coalesce((SELECT waits FROM t), 0), coalesce((SELECT share FROM (" SHARE_OF(
+         "data_ms") ")), 0)) END AS share, workers, cpus, coalesce((SELECT waits FROM t) >= 0.3, 0) AS waits "
+                    "FROM u, l",
      .threshold = 0.3,
      .needs = "python.loader_workers",
      /* Others may have the CPUs: what the workers run counts. */
-     .more = CPUS ", w AS (SELECT sum(cpu_pct) / 100 AS run, sum(cpu_pct > 20) AS busy FROM "
-                  "python.loader_workers WHERE " OF_PID ") SELECT w.run, busy, busy + 1 > cpus AND w.run + "
-                  "coalesce(a.ran, 0) > 0.6 * cpus AS holds FROM w, a, u",
+     .more = CPUS ", w AS (SELECT sum(cpu_pct) / 100 AS run, sum(coalesce(cpu_pct, 0) + "
+                  "coalesce(cpu_wait_pct, 0)) / 100 AS wanted, sum(coalesce(cpu_pct, 0) + "
+                  "coalesce(cpu_wait_pct, 0) > 50) AS busy FROM temp.verdict_workers WHERE " OF_PID
+                  ") SELECT w.run, busy, wanted + coalesce((SELECT waits FROM t), 0) + coalesce(a.ran, 0) > "
+                  "1.5 * cpus AND busy >= cpus AND (w.run + coalesce(a.ran, 0) > 0.6 * cpus OR (busy >= 2 * "
+                  "cpus AND w.run > 0.15 * cpus)) AS holds FROM w, a, u",
      .more_needs = "python.loader_workers",
-     .words = "{busy} busy DataLoader workers and the training want {cpus} CPUs: the training waits for one "
-              "{share:%} of the time (last " HOST_S " s)",
+     .words = "{busy} busy DataLoader workers want {cpus} CPUs, and run on {run:cpus} of them: the training "
+              "waits {share:%} of the time for a CPU or for its batches",
      .screen = "threads"},
     {.code = "HOST BUSY",
      .level = VERDICT_NOTE,
+     .checks = "the training thread waits for a CPU that others have, share of the last " HOST_S " s",
+     .kind = "%",
      .help = "other processes of this machine have the CPUs: look with top, give the job CPUs of its own",
      .sql = CPUS "SELECT CASE WHEN threads <= cpus OR (a.ran <= 0.6 * cpus AND threads <= 2 * cpus) THEN "
-                 "waits END AS share, cpus, a.ran "
-                 "FROM t, u, a",
+                 "waits END AS share, cpus, a.ran FROM t, u, a",
      .threshold = 0.3,
      .words = "the training thread is ready to run and waits for a CPU {share:%} of the time (last " HOST_S
               " s), though the process uses {ran:cpus} of {cpus} CPUs",
      .screen = "threads"},
     {.code = "THROTTLED",
      .level = VERDICT_WARN,
+     .checks = "kept from running by its control group, share of the last 20 s",
+     .kind = "%",
      .help = "its control group has used up its CPU time: raise the limit (cpu.max), or use fewer threads",
      .sql = GROWS("throttled_s") "SELECT CASE WHEN span >= 4 THEN share / max(1, coalesce(cpus, 1)) END AS "
                                  "share, span, cpus FROM r, u",
      .threshold = 0.1,
-     .words = "its control group was kept from running {share:%} of the last {span:s}[: it may use {cpus} "
-              "CPUs]",
+     .words =
+         "its control group was kept from running {share:%} of the last {span:s}[: it may use {cpus} CPUs]",
      .screen = "overview"},
     {.code = "STEAL",
      .level = VERDICT_WARN,
+     .checks = "CPU time taken by the machine under this one",
+     .kind = "%",
      .help = "the machine under this virtual one gives the time to others: another host, or reserved CPUs",
      .sql = "SELECT CASE WHEN count(steal_pct) >= 1 THEN avg(steal_pct) / 100 END AS share FROM "
             "system.process_history WHERE " OF_PID " AND timestamp > now() - 30",
@@ -721,40 +871,43 @@ const struct verdict_rule verdict_rules[] = {
      .screen = "overview"},
     {.code = "SWAPPING",
      .level = VERDICT_WARN,
+     .checks = "waiting for memory, share of the last 20 s, with pages that come from a disk",
+     .kind = "%",
      .help = "memory is too small for what runs here: fewer workers, smaller caches, or a larger limit",
      .sql = GROWS("memory_pressure_s") "SELECT CASE WHEN span >= 9 AND faults >= 20 THEN share END AS share, "
                                        "span, faults, iif(swapped >= 1, swapped, NULL) AS swapped FROM r, b",
      .threshold = 0.1,
-     .words =
-         "memory is waited for {share:%} of the last {span:s}: {faults:n} pages a second come back from a "
-         "disk[; {swapped:MiB} of the process is swapped out]",
+     .words = "memory is waited for {share:%} of the last {span:s}: {faults:n} pages a second come back from "
+              "a disk[; {swapped:MiB} of the process is swapped out]",
      .screen = "overview"},
     {.code = "PRESSURE",
      .level = VERDICT_NOTE,
+     .checks = "waiting for memory, share of the last 20 s, without such pages",
+     .kind = "%",
      .help = "tasks beside this one wait for memory: it may be the next that does",
      .sql = GROWS("memory_pressure_s") "SELECT CASE WHEN span >= 9 AND faults < 20 THEN share END AS share, "
                                        "span FROM r, b",
      .threshold = 0.2,
-     .words = "some task of its control group, or of the machine, waits for memory {share:%} of the last "
-              "{span:s}",
+     .words =
+         "some task of its control group, or of the machine, waits for memory {share:%} of the last {span:s}",
      .screen = "overview"},
     {.code = "DISK",
      .level = VERDICT_WARN,
+     .checks = "the training thread waits for a device, share of the last " SAMPLES_S " s",
+     .kind = "%",
      .help = "nearer or faster storage, larger reads, fewer fsync; a loader's workers can wait instead",
-     .sql =
-         GROWS("read_bytes") ", h AS (SELECT avg(state = 'D') AS share, count(*) AS n FROM "
-                             "system.threads_history WHERE " OF_THREAD " AND " LATELY
-                             "), w AS (SELECT own_func AS func, own_file AS file, coalesce(':' || own_line, "
-                             "'') AS line, count(*) AS n FROM python.samples p CROSS JOIN "
-                             "temp.verdict_stacks v ON v.stack_id = p.stack_id WHERE " OF_THREAD
-                             " AND " LATELY " AND NOT on_cpu AND own_func IS NOT NULL GROUP BY own_func, "
-                             "own_line ORDER BY n DESC LIMIT 1) SELECT CASE WHEN h.n >= 5 THEN h.share END "
-                             "AS share, reads, writes, func, file, line FROM h, b LEFT JOIN w",
+     .sql = GROWS("read_bytes") ", h AS (SELECT avg(state = 'D') AS share, count(*) AS n FROM "
+                                "system.threads_history WHERE " OF_THREAD " AND " LATELY
+                                "), w AS (SELECT own_func AS func, own_file AS file, coalesce(':' || "
+                                "own_line, '') AS line, count(*) AS n FROM temp.verdict_seen WHERE " OF_THREAD
+                                " AND " LATELY
+                                " AND NOT on_cpu AND own_func IS NOT NULL GROUP BY own_func, own_line ORDER "
+                                "BY n DESC LIMIT 1) SELECT CASE WHEN h.n >= 5 THEN h.share END AS share, "
+                                "reads, writes, func, file, line FROM h, b LEFT JOIN w",
      .sure = "sampled",
      .threshold = 0.3,
-     .words =
-         "the training thread waits for a device {share:%} of the time[, in {func} ({file:file}{line})][; "
-         "the process reads {reads:MiB} and writes {writes:MiB} a second]",
+     .words = "the training thread waits for a device {share:%} of the time[, in {func} "
+              "({file:file}{line})][; the process reads {reads:MiB} and writes {writes:MiB} a second]",
      .brief = "DISK[ in {func}]",
      .screen = "threads"},
     /* What no job wants to keep, whatever else it keeps: the graphs of many steps. A cache is another
@@ -827,18 +980,22 @@ const struct verdict_rule verdict_rules[] = {
      .screen = "tensors"},
     {.code = "COMPUTE-BOUND",
      .level = VERDICT_FINE,
+     .checks = "forward, backward and optimizer, share of a step",
+     .kind = "%",
      .moves = true,
      .is_alone = true,
      .help = "the time goes where it should: what is left is to make the model itself faster",
      /* Waiting for the GIL is not computing: a tenth of the samples, however few, is enough to
       * say nothing. */
      .sql = "WITH s AS (SELECT forward_ms AS f, backward_ms AS b, optimizer_ms AS o, duration_ms AS d FROM "
-            "python.steps WHERE " OF_STEPS " AND forward_ms IS NOT NULL AND backward_ms IS NOT NULL AND "
-            "optimizer_ms IS NOT NULL AND duration_ms IS NOT NULL" LAST(
-                40) "), g AS (SELECT avg(gil = 'waiting') AS waits FROM python.samples WHERE " OF_THREAD
-                    " AND " LATELY ") SELECT CASE WHEN count(*) >= 3 AND coalesce((SELECT waits FROM g), 0) "
-                    "< 0.1 THEN sum(f + b + o) / sum(d) END AS share, avg(f) AS forward_ms, avg(b) AS "
-                    "backward_ms, avg(o) AS optimizer_ms, avg(d) AS step_ms, count(*) AS n FROM s",
+            "temp.verdict_recent WHERE " OF_STEPS
+            " AND forward_ms IS NOT NULL AND backward_ms IS NOT NULL AND optimizer_ms IS NOT NULL AND "
+            "duration_ms IS NOT NULL" LAST(
+                40) "), g AS (SELECT avg(gil = 'waiting') AS waits FROM temp.verdict_looks WHERE " OF_THREAD
+                    " AND " LATELY
+                    ") SELECT CASE WHEN count(*) >= 3 AND coalesce((SELECT waits FROM g), 0) < 0.1 THEN "
+                    "sum(f + b + o) / sum(d) END AS share, avg(f) AS forward_ms, avg(b) AS backward_ms, "
+                    "avg(o) AS optimizer_ms, avg(d) AS step_ms, count(*) AS n FROM s",
      .threshold = 0.7,
      .words = "{share:%} of a step is forward ({forward_ms:ms}), backward ({backward_ms:ms}) and optimizer "
               "({optimizer_ms:ms}), of {n:steps} that were looked into",

@@ -16,6 +16,28 @@ const char *verdict_level_name(enum verdict_level level) {
     return names[level];
 }
 
+const char *verdict_result_name(enum verdict_result result) {
+    static const char *const names[] = {
+        [VERDICT_SAID] = "said",          [VERDICT_NOT_SAID] = "fine",    [VERDICT_DENIED] = "fine",
+        [VERDICT_UNKNOWN] = "unknown",    [VERDICT_NO_TABLE] = "unknown", [VERDICT_NO_DATA] = "unknown",
+        [VERDICT_NOT_ASKED] = "not asked"};
+    return names[result];
+}
+
+void verdict_put_reason(const struct verdict_check *check, struct strbuf *out) {
+    if (check->result == VERDICT_DENIED)
+        strbuf_adds(out, "other evidence is against it");
+    else if (check->result == VERDICT_UNKNOWN)
+        strbuf_adds(out, "not enough data yet");
+    else if (check->result == VERDICT_NO_DATA)
+        strbuf_adds(out, "no data about it");
+    else if (check->result == VERDICT_NO_TABLE)
+        strbuf_addf(out, "no table %s", check->rule->needs);
+    else if (check->result == VERDICT_NOT_ASKED)
+        strbuf_adds(out, check->rule->is_alone ? "only while steps end and nothing is wrong"
+                                               : "only while steps end");
+}
+
 const char *verdict_sure(const struct verdict_rule *rule) { return rule->sure ? rule->sure : "measured"; }
 
 static void words_put_seconds(struct strbuf *out, double s) {
@@ -56,6 +78,10 @@ static void words_put_number(struct strbuf *out, const char *kind, double v) {
         strbuf_addf(out, "%.0f step%s", v, v == 1 ? "" : "s");
     else if (strcmp(kind, "cpus") == 0)
         strbuf_addf(out, "%.1f", v);
+    else if (strcmp(kind, "x") == 0)
+        strbuf_addf(out, "%.2g x", v);
+    else if (strcmp(kind, "yes") == 0)
+        strbuf_adds(out, v > 0 ? "yes" : "no");
     else if (strcmp(kind, "n") == 0)
         strbuf_addf(out, "%.0f", v);
     else
@@ -122,4 +148,11 @@ void verdict_put_words(const char *words, const struct verdict_value *values, si
         strbuf_fini(&part);
         at = close + 1;
     }
+}
+
+void verdict_put_measure(const struct verdict_rule *rule, double measured, struct strbuf *out) {
+    if (isnan(measured))
+        strbuf_addc(out, '-');
+    else
+        words_put_number(out, rule->kind ? rule->kind : "", measured);
 }
