@@ -83,13 +83,13 @@ def xz(data):
     return lzma.compress(data, preset=9)
 
 
-def common(build, contents, bindir, libdir, themes, share, compress=None):
+def common(build, contents, bindir, libdir, themes, share=None, compress=None):
     for name in PROGRAMS:
         contents.add(f"{bindir}{name}", read(build, name), 0o755)
     contents.add(f"{libdir}libprobing.so", read(build, "libprobing.so"), 0o755)
     for name in names(build, "themes"):
         contents.add(f"{themes}{name}", read(build, "themes", name))
-    for name in PROGRAMS:
+    for name in PROGRAMS if share else ():
         page = read(build, "share", "man", f"{name}.1")
         contents.add(f"{share}man/man1/{name}.1{'.gz' if compress else ''}", compress(page) if compress else page)
 
@@ -122,11 +122,11 @@ def metadata(o):
 
 
 def make_wheel(o):
-    """Programs in the scheme's bin, the agent in its lib/probing; the .pth and what it loads in site-packages, whose way to the agent is the
-    same in each environment: ../../../lib/probing."""
+    """Programs in the scheme's bin, all else in its lib/probing, which pip removes again, unlike folders of folders in share; the .pth and
+    what it loads in site-packages, whose way to the agent is the same in each environment: ../../../lib/probing."""
     c = Contents()
     info, data = f"probing_top-{o.version}.dist-info", f"probing_top-{o.version}.data"
-    common(o.build, c, f"{data}/scripts/", f"{data}/data/lib/probing/", f"{data}/data/share/probing-top/themes/", f"{data}/data/share/")
+    common(o.build, c, f"{data}/scripts/", f"{data}/data/lib/probing/", f"{data}/data/lib/probing/themes/")
     start = read(HERE, "python", "_probing_start.py").replace(b"@AGENT@", b"../../../lib/probing/libprobing.so")
     c.add("_probing_start.py", start)
     c.add("probing.pth", read(HERE, "python", "probing.pth"))
@@ -157,7 +157,7 @@ def ar(members, epoch):
 
 def make_deb(o):
     c = Contents()
-    common(o.build, c, "usr/bin/", "usr/lib/probing/", "usr/share/probing-top/themes/", "usr/share/", lambda page: gzipped(page, 0))
+    common(o.build, c, "usr/bin/", "usr/lib/probing/", "usr/lib/probing/themes/", "usr/share/", lambda page: gzipped(page, 0))
     completions(o.build, c, "usr/share/", "zsh/vendor-completions")
     c.add("usr/share/doc/probing-top/copyright",
           b"probing-top: Apache-2.0; on Debian the text of that licence is /usr/share/common-licenses/Apache-2.0.\n"

@@ -90,37 +90,42 @@ class Job:
 
 
 def screen(program, pid, word, timeout=30):
-    """The program in a terminal of its own, until the word is drawn; then q."""
+    """The program in a terminal of its own: on the screen of threads, until the word is drawn; then q."""
     child, terminal = pty.fork()
     if child == 0:
         try:
             become(True)()
             os.chdir(HOME)
             os.environ["HOME"] = HOME
-            os.execv(program, [program, "--screen", "threads", pid])
+            os.execv(program, [program, pid])
         finally:
             os._exit(127)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     os.kill(child, signal.SIGWINCH)
-    seen, end, left = b"", time.monotonic() + timeout, False
+    seen, end, asked, left, gone = b"", time.monotonic() + timeout, False, False, 0
     try:
-        while time.monotonic() < end:
+        while not gone and time.monotonic() < end:
             if select.select([terminal], [], [], 0.2)[0]:
                 try:
                     seen += os.read(terminal, 65536)
-                except OSError:
-                    break
+                except OSError:  # it has closed the terminal
+                    time.sleep(0.05)
+            if seen and not asked:
+                asked = True
+                os.write(terminal, b"2")
             if word in seen and not left:
                 left = True
                 os.write(terminal, b"q")
+            gone, status = os.waitpid(child, os.WNOHANG)
     finally:
-        if os.waitpid(child, os.WNOHANG)[0] == 0:
+        if not gone:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            if left:
-                raise Failed("the screen did not end by q")
+        os.close(terminal)
     if not left:
         raise Failed("the screen never showed %r:\n%r" % (word, seen[-2000:]))
+    if not gone or status != 0:
+        raise Failed("the screen did not end well by q: %s" % (status if gone else "it goes on"))
 
 
 def use(top, probing, python):
@@ -132,6 +137,7 @@ def use(top, probing, python):
         want(run(probing, job.pid, "backtrace", "--native"), "count_in_circles")
         screen(top, job.pid, b"count_in_circles")
         want(run(top, "--export", "txt", "--once", job.pid), "count_in_circles")
+        want(run(top, "--info"), "nord", "themes")
         run(top, "--export", "folded", "--duration", "1s", "-o", HOME + "/out.folded", job.pid)
         with open(HOME + "/out.folded", encoding="utf-8") as file:
             want(file.read(), "count_in_circles")
@@ -149,11 +155,7 @@ def use(top, probing, python):
 
 def use_from_the_start(probing, python):
     with Job(python, PROBING="1") as job:
-        text = run(probing, "list")
-        line = [line for line in text.splitlines() if job.pid in line.split()]
-        if not line or "agent" not in text:
-            raise Failed("PROBING=1 did not bring the agent in:\n" + text)
-        run(probing, job.pid, "status")
+        want(run(probing, job.pid, "status"), "came in by", "probing.pth")
         run(probing, job.pid, "eject")
 
 

@@ -18,7 +18,7 @@
 #define HISTORY_LOCK_TRIES 50 /* of 4 ms: others hold it for a write */
 #define HISTORY_LOCK_MS 4
 
-void history_path(const char *name, char *buf, size_t cap) {
+void history_where(const char *name, char *buf, size_t cap) {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     char dir[480];
     bool has_state = state && state[0] == '/', has_home = home && home[0] == '/';
@@ -26,16 +26,18 @@ void history_path(const char *name, char *buf, size_t cap) {
     int n = has_state  ? snprintf(dir, sizeof dir, "%s/probing-top", state)
             : has_home ? snprintf(dir, sizeof dir, "%s/.local/state/probing-top", home)
                        : -1;
-    if (n < 0 || (size_t)n >= sizeof dir)
-        return;
-    for (char *p = dir + 1; *p; p++)
+    if (n >= 0 && (size_t)n < sizeof dir)
+        snprintf(buf, cap, "%s/%s", dir, name);
+}
+
+void history_path(const char *name, char *buf, size_t cap) {
+    history_where(name, buf, cap);
+    for (char *p = buf + (buf[0] != '\0'); *p; p++)
         if (*p == '/') {
             *p = '\0';
-            mkdir(dir, 0700);
+            mkdir(buf, 0700);
             *p = '/';
         }
-    mkdir(dir, 0700);
-    snprintf(buf, cap, "%s/%s", dir, name);
 }
 
 /* ---- entries in memory ---- */

@@ -25,8 +25,11 @@ struct history {
     size_t bytes;
 };
 
-/* $XDG_STATE_HOME/probing-top/NAME, otherwise ~/.local/state/...; "" if neither is known. Makes
- * the folders. NAME is "history" for queries, "commands" for the command line. */
+/* $XDG_STATE_HOME/probing-top/NAME, otherwise ~/.local/state/...; "" if neither is known. NAME is
+ * "history" for queries, "commands" for the command line. */
+void history_where(const char *name, char *buf, size_t cap);
+
+/* The same, and makes the folders. */
 void history_path(const char *name, char *buf, size_t cap);
 
 /* Read `path`; "" keeps none. A missing file is empty. 0; -1 with the reason why entries will

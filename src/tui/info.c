@@ -36,7 +36,7 @@ static void info_put_paths(const struct startup *s, struct strbuf *out) {
     for (size_t i = 0; i < sizeof s->theme_path.dirs / sizeof s->theme_path.dirs[0] && s->theme_path.dirs[i];
          i++)
         info_path(out, i == 0 ? "themes" : "", s->theme_path.dirs[i]);
-    history_path("history", path, sizeof path);
+    history_where("history", path, sizeof path);
     info_path(out, "query history", path);
     saved_default_dir(path, sizeof path);
     info_path(out, "queries", path);

@@ -25,7 +25,7 @@ static void startup_find_themes(struct startup *s) {
         const char *dir = dirname(exe);
         snprintf(s->themes_beside, sizeof s->themes_beside, "%.*s/themes", CONFIG_FILE_PATH - 32, dir);
         snprintf(s->themes_above, sizeof s->themes_above, "%.*s/../themes", CONFIG_FILE_PATH - 32, dir);
-        snprintf(s->themes_installed, sizeof s->themes_installed, "%.*s/../share/probing-top/themes",
+        snprintf(s->themes_installed, sizeof s->themes_installed, "%.*s/../lib/probing/themes",
                  CONFIG_FILE_PATH - 32, dir);
         s->theme_path.dirs[n++] = s->themes_beside;
         s->theme_path.dirs[n++] = s->themes_above;
