@@ -183,12 +183,12 @@ static void man_top(void) {
 
 static void man_probing(void) {
     struct option_def rows[CLI_MAX_ROWS];
-    man_head("probing", "look into running Python and PyTorch processes");
-    printf(
-        ".SH SYNOPSIS\n.B probing\n\\fITARGET\\fR \\fIVERB\\fR [\\fIOPTION\\fR...]\n.br\n.B probing\n\\-t "
-        "\\fITARGET\\fR \\fIVERB\\fR [\\fIOPTION\\fR...]\n.SH DESCRIPTION\nThe same as probing\\-top shows, "
-        "for "
-        "scripts. Every verb but repl prints JSON with \\-\\-json.\n");
+    man_head("probing", "inspect running Python and PyTorch processes");
+    printf(".SH SYNOPSIS\n.B probing\n\\fITARGET\\fR \\fIVERB\\fR [\\fIOPTION\\fR...]\n.br\n.B probing\n\\-t "
+           "\\fITARGET\\fR \\fIVERB\\fR [\\fIOPTION\\fR...]\n.br\n.B probing\n\\fIVERB\\fR \\fITARGET\\fR "
+           "[\\fIOPTION\\fR...]\n.SH DESCRIPTION\nThe same as probing\\-top shows, "
+           "for "
+           "scripts. Every verb but repl prints JSON with \\-\\-json.\n");
     man_target();
     printf(".SH OPTIONS\n");
     cli_put_rows(NULL, rows);
@@ -204,6 +204,10 @@ static void man_probing(void) {
         }
         putchar('\n');
         man_line(v->help);
+        if (v->aliases) {
+            printf(".PP\nOther names: ");
+            man_line(v->aliases);
+        }
         if (v->example) {
             printf(".PP\n.EX\n    ");
             man_line(v->example);

@@ -50,11 +50,10 @@ int address_parse(struct address *a, const char *text, struct err *e) {
     if (!bad && colon && colon > text)
         snprintf(host, sizeof host, "%.*s", (int)(colon - text), text);
     if (bad || (text[0] && address_parse_port(port, &number) != 0) || address_parse_host(a, host) != 0)
-        return err_set(
-            e, ERR_USAGE,
-            "'%.60s' is no address to listen at: give one as 127.0.0.1:3344, [::1]:3344 or a port; "
-            "port 0 is one that is free",
-            text);
+        return err_set(e, ERR_USAGE,
+                       "'%.60s' is not an address: use HOST:PORT, e.g. 127.0.0.1:3344 or [::1]:3344 (port 0: "
+                       "any free port)",
+                       text);
     if (address_is_v6(a))
         a->at.v6.sin6_port = htons((uint16_t)number);
     else

@@ -196,8 +196,8 @@ int config_find(const char *name, struct err *e) {
     }
     const char *near = option_suggest(name + skip, names);
     if (near)
-        return err_set(e, ERR_USAGE, "there is no key '%s': did you mean %s%s?", name, CONFIG_PREFIX, near);
-    return err_set(e, ERR_USAGE, "there is no key '%s': 'config' without a key lists them", name);
+        return err_set(e, ERR_USAGE, "unknown setting '%s': did you mean %s%s?", name, CONFIG_PREFIX, near);
+    return err_set(e, ERR_USAGE, "unknown setting '%s': 'probing TARGET config' lists them", name);
 }
 
 int config_set(struct config *c, enum config_key key, const char *name, const char *text, struct err *e) {

@@ -255,6 +255,17 @@ static int option_unknown(const struct option_def *table, const char *arg, size_
     return err_set(e, ERR_USAGE, "unknown option %s: --help lists the options", word);
 }
 
+/* People mix -v and -V. */
+static int option_unknown_letter(const struct option_def *table, const char *arg, char letter,
+                                 struct err *e) {
+    bool is_upper = isupper((unsigned char)letter);
+    char other = (char)(is_upper ? tolower((unsigned char)letter) : toupper((unsigned char)letter));
+    const struct option_def *d = option_find_letter(table, other);
+    if (!d || other == letter)
+        return option_unknown(table, arg, strlen(arg), e);
+    return err_set(e, ERR_USAGE, "unknown option -%c: did you mean -%c (--%s)?", letter, other, d->name);
+}
+
 /* A position in the arguments. */
 struct option_cursor {
     const struct option_def *table;
@@ -289,7 +300,7 @@ static int option_take_letters(struct option_cursor *c, struct err *e) {
     for (size_t i = 1; arg[i]; i++) {
         const struct option_def *d = option_find_letter(c->table, arg[i]);
         if (!d)
-            return option_unknown(c->table, arg, strlen(arg), e);
+            return option_unknown_letter(c->table, arg, arg[i], e);
         bool has_rest = d->kind != OPTION_FLAG && arg[i + 1];
         if (option_take_value(c, d, has_rest ? arg + i + 1 : NULL, e) != 0)
             return -1;

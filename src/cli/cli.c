@@ -13,7 +13,7 @@
 
 const struct option_def cli_read_options[] = {
     {"no-inject", 0, OPTION_FLAG, offsetof(struct cli_read_options, no_inject),
-     .help = "put no agent into the target: read it from outside"},
+     .help = "do not load the agent: read the process from outside"},
     {.name = NULL},
 };
 

@@ -24,6 +24,8 @@
 struct cli_options {
     struct option_list targets; /* as typed; more than one only if the verb accepts many */
     const char *operand;        /* NULL: no operand */
+    const char *written;        /* the file of --output, where that is not the verb's own; NULL none */
+    const char *form;           /* of --format, where that is not the verb's own; NULL none */
     bool json;
     bool readonly; /* run no code in the job, change nothing in it, and inject no agent */
     bool help;
@@ -33,7 +35,9 @@ struct cli_options {
 
 struct cli_verb {
     const char *name;
-    const char *help; /* one line */
+    const char *aliases; /* other names, separated by spaces; NULL none */
+    const char *group;   /* heading of the help; verbs of one group stand together in VERBS */
+    const char *help;    /* one line */
     /* As typed in a shell, for the job 4242. A test runs it
      * (tests/functional/test_verb_examples.py). */
     const char *example;
@@ -62,8 +66,12 @@ struct cli_verb {
 /* All verbs in the order of the help; ends with NULL. */
 extern const struct cli_verb *const cli_verbs[];
 
-/* NULL if there is no such verb. */
+/* By its name or an alias; NULL if there is no such verb. */
 const struct cli_verb *cli_find_verb(const char *name);
+
+/* By the beginning of a name or alias that only one verb has; NULL none. `*several` (NULL: not
+ * wanted): two that have it, or NULL. */
+const struct cli_verb *cli_find_prefix(const char *word, const struct cli_verb *several[2]);
 
 #define CLI_MAX_ROWS 32
 
@@ -74,6 +82,9 @@ void cli_put_rows(const struct cli_verb *v, struct option_def *rows);
 /* Help of one verb, or of the program (NULL). */
 void cli_put_help(struct strbuf *out, const struct cli_verb *verb);
 
+/* What to type first: for who typed nothing. */
+void cli_put_examples(struct strbuf *out);
+
 /* ---- parse.c ---- */
 
 /* The parsed command line. */
@@ -81,6 +92,7 @@ struct cli_line {
     const struct cli_verb *verb; /* NULL: only help or the version is wanted */
     struct option_list targets;
     bool readonly, help, version;
+    bool nothing; /* no word was given: examples are wanted */
     const char *token;
     struct cli_options *options; /* of the verb, owned; NULL without a verb */
 };

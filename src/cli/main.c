@@ -33,20 +33,44 @@ static int main_run_verb(const struct cli_line *line, struct strbuf *out, struct
     return rc;
 }
 
+/* What the line asks for, to standard output or the file of --output. */
+static int main_run_line(const struct cli_line *line, struct strbuf *out, struct err *e) {
+    struct err dropped;
+    const char *path = line->options && !line->help ? line->options->written : NULL;
+    if (path && output_redirect(path, e) != 0)
+        return -1;
+    int rc = 0;
+    if (line->version)
+        about_put(out, "probing", PROBING_COMMIT);
+    else if (line->help)
+        cli_put_help(out, line->verb);
+    else
+        rc = main_run_verb(line, out, e);
+    if (rc == 0)
+        rc = output_write(NULL, out, e);
+    if (rc == 0)
+        return output_redirect_end(true, e);
+    output_redirect_end(false, &dropped);
+    return -1;
+}
+
+/* Exit status; or -1 with the error. */
 static int main_run(int argc, char **argv, struct strbuf *out, struct err *e) {
     struct cli_line line;
     int rc = cli_parse(argc, argv, &line, e);
     /* a command would inherit the ignored signal */
     if (rc != 0 || !line.options || !line.options->command)
         signal(SIGPIPE, SIG_IGN); /* a closed pipe is seen as EPIPE */
-    if (rc == 0 && line.version)
-        about_put(out, "probing", PROBING_COMMIT);
-    else if (rc == 0 && line.help)
-        cli_put_help(out, line.verb);
-    else if (rc == 0)
-        rc = main_run_verb(&line, out, e);
+    if (rc == 0 && line.nothing) {
+        cli_put_examples(out);
+        output_say_text(out);
+        cli_line_fini(&line);
+        return ERR_USAGE;
+    }
+    if (rc == 0)
+        rc = main_run_line(&line, out, e);
     cli_line_fini(&line);
-    return rc == 0 ? output_write(NULL, out, e) : -1;
+    return rc == 0 ? 0 : -1;
 }
 
 int main(int argc, char **argv) {
@@ -57,8 +81,8 @@ int main(int argc, char **argv) {
     strbuf_init(&out, MAIN_OUTPUT_MAX);
     int rc = main_run(argc, argv, &out, &e);
     strbuf_fini(&out);
-    if (rc == 0)
-        return 0;
+    if (rc >= 0)
+        return rc;
     char text[2 * sizeof e.text];
     text_sanitize(text, sizeof text, err_text(&e));
     output_say("probing: %s\n", text);

@@ -12,16 +12,59 @@
 
 #define PARSE_MAX_VERBS 64
 
-static int parse_unknown_verb(const char *word, struct err *e) {
+/* What people type that is not a verb, and what they want: the target stands between the parts. */
+static const struct {
+    const char *word, *before, *after;
+} parse_hints[] = {
+    {"top", "the screens are a program of their own: probing-top ", ""},
+    {"tui", "the screens are a program of their own: probing-top ", ""},
+    {"locals", "variables are an option of backtrace: probing ", " backtrace --locals"},
+    {"native", "native frames are an option of backtrace: probing ", " backtrace --native"},
+    {"tensors", "tensors are a screen of probing-top, and a table: probing ",
+     " query 'SELECT * FROM python.tensors'"},
+    {"modules", "modules are a screen of probing-top, and a table: probing ",
+     " query 'SELECT * FROM python.modules'"},
+    {"gil", "backtrace and verdict show who holds the GIL: probing ", " verdict"},
+};
+
+static bool parse_is_pid(const char *word) { return word[0] && word[strspn(word, "0123456789")] == '\0'; }
+
+/* A word that is a target rather than a mistyped verb: a pid, a script, an address. */
+static bool parse_is_target(const char *word) { return parse_is_pid(word) || strpbrk(word, ".:/"); }
+
+static int parse_no_verb(const char *target, struct err *e) {
+    return err_set(e, ERR_USAGE, "no verb given for %s. Try: probing %s dump, or probing-top %s", target,
+                   target, target);
+}
+
+/* `word` stands where a verb has to be, for `target` (NULL: none was given). */
+static int parse_unknown_verb(const char *word, const char *target, struct err *e) {
     const char *names[PARSE_MAX_VERBS];
+    const struct cli_verb *several[2];
     size_t n = 0;
+    for (size_t i = 0; i < sizeof parse_hints / sizeof parse_hints[0]; i++)
+        if (strcmp(parse_hints[i].word, word) == 0)
+            return err_set(e, ERR_USAGE, "%s%s%s", parse_hints[i].before, target ? target : "TARGET",
+                           parse_hints[i].after);
+    if (strncmp(word, "python", 6) == 0)
+        return err_set(e, ERR_USAGE,
+                       "'%s' is not a verb; to start a job with the agent in it: probing launch %s ...", word,
+                       word);
+    if (!target && parse_is_target(word))
+        return parse_no_verb(word, e);
+    if (target && parse_is_target(word))
+        return err_set(e, ERR_USAGE, "two targets, %s and %s: give one, or each with -t, and a verb", target,
+                       word);
+    if (!cli_find_prefix(word, several) && several[0])
+        return err_set(e, ERR_USAGE, "'%s' may be %s or %s: write more of it", word, several[0]->name,
+                       several[1]->name);
     for (const struct cli_verb *const *v = cli_verbs; *v && n + 1 < PARSE_MAX_VERBS; v++)
         names[n++] = (*v)->name;
     names[n] = NULL;
     const char *near = option_suggest(word, names);
     if (near)
         return err_set(e, ERR_USAGE, "unknown verb '%s': did you mean '%s'?", word, near);
-    return err_set(e, ERR_USAGE, "unknown verb '%s': 'probing --help' lists the verbs", word);
+    return err_set(e, ERR_USAGE, "unknown verb '%s': 'probing help' lists the verbs", word);
 }
 
 /* The remaining `n` words of the line are a command. */
@@ -38,13 +81,18 @@ static int parse_command(int n, int argc, char **argv, struct cli_line *line, st
 static int parse_operands(int n, const char **operands, struct cli_line *line, struct err *e) {
     const struct cli_verb *v = line->verb;
     bool known = line->targets.n || line->options->targets.n;
-    if (n > (v->operand != NULL) && v->needs_target && !known)
-        return err_set(e, ERR_USAGE, "the target comes before the verb: probing %s %s", operands[0], v->name);
+    /* VERB TARGET: the first word is the target, unless it can be the operand. */
+    if (n > 0 && !known && (n > 1 || (v->needs_target && !v->operand) || parse_is_pid(operands[0])) &&
+        (v->needs_target || v->many_targets)) {
+        line->targets.items[line->targets.n++] = operands[0];
+        operands++;
+        n--;
+    }
     if (n > 0 && !v->operand)
-        return err_set(e, ERR_USAGE, "'%s' after %s: it takes no operand", operands[0], v->name);
+        return err_set(e, ERR_USAGE, "%s takes no arguments (got '%s')", v->name, operands[0]);
     if (n > 1)
-        return err_set(e, ERR_USAGE, "'%s' after %s: it takes one operand, %s; quote it", operands[1],
-                       v->name, v->operand);
+        return err_set(e, ERR_USAGE, "%s takes one argument, %s (got '%s' too): quote it", v->name,
+                       v->operand, operands[1]);
     line->options->operand = n ? operands[0] : NULL;
     return 0;
 }
@@ -62,8 +110,8 @@ static int parse_targets(struct cli_line *line, struct err *e) {
         return err_set(e, ERR_USAGE, "two targets, %s and %s: give one", all->items[0], all->items[1]);
     if (v->needs_target && !all->n)
         return err_set(e, ERR_USAGE,
-                       "%s needs a target: probing TARGET %s; 'probing list' shows what there is", v->name,
-                       v->name);
+                       "%s needs a target: probing TARGET %s; 'probing list' shows the Python processes",
+                       v->name, v->name);
     if (!v->needs_target && !v->many_targets && all->n)
         return err_set(e, ERR_USAGE, "%s takes no target", v->name);
     return 0;
@@ -88,6 +136,10 @@ static int parse_verb(int argc, char **argv, const char **operands, struct cli_l
     line->options->readonly |= line->readonly;
     if (!line->options->token)
         line->options->token = line->token;
+    const char *form = line->options->form;
+    if (form && strcmp(form, "json") != 0 && strcmp(form, "text") != 0)
+        return err_set(e, ERR_USAGE, "%s has no format '%s': json or text", v->name, form);
+    line->options->json |= form && strcmp(form, "json") == 0;
     if (line->options->readonly && v->changes)
         return err_set(e, ERR_USAGE, "--readonly: %s would run code in the job or change it", v->name);
     if (v->takes_command)
@@ -95,13 +147,19 @@ static int parse_verb(int argc, char **argv, const char **operands, struct cli_l
     return parse_operands(n, operands, line, e) == 0 ? parse_targets(line, e) : -1;
 }
 
+/* The verb that `word` names, or begins to name if `next` (NULL: nothing follows) does not. */
+static const struct cli_verb *parse_find(const char *word, const char *next) {
+    const struct cli_verb *v = cli_find_verb(word);
+    return v || (next && cli_find_verb(next)) ? v : cli_find_prefix(word, NULL);
+}
+
 /* "help" or "help VERB". */
 static int parse_help(int argc, char **argv, struct cli_line *line, struct err *e) {
     line->help = true;
     if (argc == 0)
         return 0;
-    line->verb = cli_find_verb(argv[0]);
-    return line->verb ? 0 : parse_unknown_verb(argv[0], e);
+    line->verb = parse_find(argv[0], NULL);
+    return line->verb ? 0 : parse_unknown_verb(argv[0], NULL, e);
 }
 
 static int parse_line(int argc, char **argv, const char **operands, struct cli_line *line, struct err *e) {
@@ -113,18 +171,22 @@ static int parse_line(int argc, char **argv, const char **operands, struct cli_l
         if (n < 0)
             return -1;
         if (n == 0) {
-            if (line->help || line->version)
-                return 0;
-            return err_set(e, ERR_USAGE, "no verb given: 'probing --help' lists the verbs");
+            line->nothing = !line->help && !line->version;
+            return line->nothing && line->targets.n ? parse_no_verb(line->targets.items[0], e) : 0;
         }
         at = argc - n;
         if (strcmp(argv[at], "help") == 0)
             return parse_help(n - 1, argv + at + 1, line, e);
-        line->verb = cli_find_verb(argv[at]);
+        line->version |= strcmp(argv[at], "version") == 0;
+        const char *target = line->targets.n ? line->targets.items[0] : NULL;
+        line->verb = parse_find(argv[at], n > 1 && !target ? argv[at + 1] : NULL);
         if (line->verb || line->help || line->version)
             break;
-        if (line->targets.n || n == 1)
-            return parse_unknown_verb(argv[at], e);
+        const char *next = n > 1 ? argv[at + 1] : NULL;
+        bool is_program = next && strncmp(argv[at], "python", 6) == 0 && !parse_find(next, NULL);
+        /* `stack 4242`: the verb is the mistake */
+        if (target || !next || is_program || (parse_is_pid(next) && !parse_is_target(argv[at])))
+            return parse_unknown_verb(argv[at], target ? target : is_program ? NULL : next, e);
         /* TARGET VERB: the options after the target belong to the program, too. */
         line->targets.items[line->targets.n++] = argv[at];
     }

@@ -17,17 +17,17 @@ struct backtrace_options {
 
 static const struct option_def backtrace_options[] = {
     {"no-inject", 0, OPTION_FLAG, offsetof(struct backtrace_options, no_inject),
-     .help = "put no agent into the target: read it from outside"},
+     .help = "do not load the agent: read the process from outside"},
     {"block", 0, OPTION_FLAG, offsetof(struct backtrace_options, block),
-     .help = "the same, stopping running threads while they are read: exact stacks"},
+     .help = "like --no-inject, but stop each running thread while it is read: exact stacks"},
     {"locals", 'l', OPTION_FLAG, offsetof(struct backtrace_options, locals),
-     .help = "arguments and local variables of every frame, with their values"},
+     .help = "show the arguments and local variables of every frame"},
     {"native", 'n', OPTION_FLAG, offsetof(struct backtrace_options, native),
-     .help = "C and C++ frames too, in the order of the calls"},
+     .help = "show C and C++ frames too"},
     {"repr", 'r', OPTION_FLAG, offsetof(struct backtrace_options, repr),
-     .help = "the same, by the repr() of the job's own classes: runs code of the job"},
+     .help = "like --locals, but calls the job's own repr() methods"},
     {"tasks", 'a', OPTION_FLAG, offsetof(struct backtrace_options, tasks),
-     .help = "tasks of asyncio, with what each awaits, below the thread of their loop"},
+     .help = "show asyncio tasks below the thread of their loop, with what each awaits"},
     {.name = NULL},
 };
 
@@ -68,7 +68,9 @@ static int backtrace_exec(const struct cli_options *o, struct target_address *ad
 
 const struct cli_verb verb_backtrace = {
     .name = "backtrace",
-    .help = "every thread of TARGET with its Python stack, now",
+    .aliases = "bt stack stacks threads",
+    .group = "Look",
+    .help = "the Python stack of every thread, now",
     .example = "probing 4242 backtrace",
     .needs_target = true,
     .options = backtrace_options,
@@ -78,6 +80,7 @@ const struct cli_verb verb_backtrace = {
 
 const struct cli_verb verb_dump = {
     .name = "dump",
+    .group = "Look",
     .help = "the same as backtrace",
     .example = "probing 4242 dump --json",
     .needs_target = true,

@@ -19,15 +19,13 @@
 #define AT(member) offsetof(struct debug_verb_options, member)
 
 static const struct option_def catch_options[] = {
-    {"limit", 0, OPTION_SECONDS, AT(limit_s), .arg = "TIME",
-     .help = "how long a thread is kept that has raised (5m)", .min = 1, .max = WIRE_DEBUG_LIMIT_MAX_S},
+    {"limit", 0, OPTION_SECONDS, AT(limit_s), .arg = "TIME", .help = "hold the thread for at most TIME (5m)",
+     .min = 1, .max = WIRE_DEBUG_LIMIT_MAX_S},
     {"status", 0, OPTION_FLAG, AT(status),
-     .help =
-         "only say what is caught, and of an exception the traceback and where pdb is; of a process that has "
-         "ended, what was"},
-    {"off", 0, OPTION_FLAG, AT(off), .help = "catch nothing any more; a thread that is kept goes on"},
+     .help = "show what is caught: traceback and pdb address; for an ended process, what was caught"},
+    {"off", 0, OPTION_FLAG, AT(off), .help = "stop catching; a held thread continues"},
     {"timeout", 0, OPTION_SECONDS, AT(timeout_s), .arg = "TIME",
-     .help = "for it to begin in (10s); then nothing is begun", .min = 0.01, .max = WIRE_EVAL_TIMEOUT_MAX_S},
+     .help = "give up if it has not started after TIME (10s)", .min = 0.01, .max = WIRE_EVAL_TIMEOUT_MAX_S},
     {.name = NULL},
 };
 
@@ -130,8 +128,8 @@ static int catch_exec(const struct cli_options *o, struct target_address *addr, 
 
 const struct cli_verb verb_catch = {
     .name = "catch",
-    .help =
-        "keep a thread of TARGET that raises what nobody catches, for a while, with pdb over the traceback",
+    .group = "Code",
+    .help = "on an uncaught exception, hold the thread and serve post-mortem pdb",
     .example = "probing 4242 catch 127.0.0.1:3344",
     .needs_target = true,
     .changes = true,

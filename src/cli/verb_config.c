@@ -113,7 +113,8 @@ static int config_exec(const struct cli_options *o, struct target_address *addr,
 
 const struct cli_verb verb_config = {
     .name = "config",
-    .help = "settings of TARGET's agent; of one; or set one, at once",
+    .group = "Agent",
+    .help = "show or change agent settings",
     .example = "probing 4242 config probing.sample_rate=20",
     .needs_target = true,
     .operand = "[KEY[=VALUE]]",

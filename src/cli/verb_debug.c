@@ -21,17 +21,14 @@ static const struct debug_options debug_default = {.timeout_s = DEBUG_TIMEOUT_S}
 
 static const struct option_def debug_options[] = {
     {"path", 0, OPTION_STRING, AT(path), .arg = "DIR",
-     .help = "the folder that holds debugpy, instead of the job's own (what pip install --target DIR debugpy "
-             "makes)"},
-    {"status", 0, OPTION_FLAG, AT(status), .help = "only say whether debugpy listens there, and for whom"},
-    {"off", 0, OPTION_FLAG, AT(off), .help = "end it: a client is let go, threads that it holds go on"},
+     .help = "load debugpy from DIR (as made by pip install --target DIR debugpy), not from the job"},
+    {"status", 0, OPTION_FLAG, AT(status), .help = "show whether debugpy listens, and for whom"},
+    {"off", 0, OPTION_FLAG, AT(off), .help = "stop debugpy: disconnect the client, resume its threads"},
     {"exposed", 0, OPTION_FLAG, AT(exposed),
-     .help = "also where others can connect: at a HOST that they reach, beside other users, or in a job of "
-             "root's; "
-             "whoever connects "
-             "can run code in the job, no password is asked"},
+     .help = "allow an address that others can reach, or a job of root's; anyone who connects can run code "
+             "in the job without a password"},
     {"timeout", 0, OPTION_SECONDS, AT(timeout_s), .arg = "TIME",
-     .help = "for it to begin in (30s); then nothing is begun", .min = 0.01, .max = WIRE_EVAL_TIMEOUT_MAX_S},
+     .help = "give up if it has not started after TIME (30s)", .min = 0.01, .max = WIRE_EVAL_TIMEOUT_MAX_S},
     {.name = NULL},
 };
 
@@ -52,7 +49,8 @@ static int debug_exec(const struct cli_options *o, struct target_address *addr, 
 
 const struct cli_verb verb_debug = {
     .name = "debug",
-    .help = "debugpy in TARGET, for VS Code to attach to; it goes on meanwhile, and when that has left",
+    .group = "Code",
+    .help = "start debugpy in TARGET, for VS Code; the job keeps running",
     .example = "probing 4242 debug --status",
     .needs_target = true,
     .changes = true,

@@ -99,7 +99,9 @@ static int eject_exec(const struct cli_options *o, struct target_address *addr, 
 
 const struct cli_verb verb_eject = {
     .name = "eject",
-    .help = "end TARGET's agent: its threads and its socket go",
+    .aliases = "detach",
+    .group = "Agent",
+    .help = "remove the agent from TARGET",
     .example = "probing 4242 eject",
     .needs_target = true,
     .changes = true,

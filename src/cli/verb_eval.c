@@ -33,19 +33,15 @@ static const struct cli_eval_options eval_default = {.timeout_s = EVAL_TIMEOUT_S
 
 const struct option_def cli_eval_options[] = {
     {"timeout", 0, OPTION_SECONDS, AT(timeout_s), .arg = "TIME",
-     .help = "for it to begin and to end in (10s), in repl each statement; then it is interrupted, or never "
-             "begun",
-     .min = 0.01, .max = WIRE_EVAL_TIMEOUT_MAX_S},
+     .help = "time limit (10s; in repl for each statement); then the code is interrupted", .min = 0.01,
+     .max = WIRE_EVAL_TIMEOUT_MAX_S},
     {"frame", 0, OPTION_STRING, AT(frame), .arg = "TID:DEPTH",
-     .help = "with the names that this frame sees (see backtrace), instead of those of __main__; what it "
-             "assigns to "
-             "them is forgotten"},
-    {"main", 0, OPTION_FLAG, AT(main),
      .help =
-         "by the job's main thread, between two instructions of its Python; else by a thread of the agent's"},
+         "use the names of this frame (see backtrace) instead of __main__'s; assignments to them are lost"},
+    {"main", 0, OPTION_FLAG, AT(main),
+     .help = "run on the job's main thread (default: a thread of the agent)"},
     {"max-output", 0, OPTION_INT, AT(output_kib), .arg = "KIB",
-     .help = "cut what it prints, and its value, at so much (1024; in repl 64)", .min = 1,
-     .max = (double)WIRE_EVAL_OUTPUT_MAX / 1024},
+     .help = "truncate output at KIB (1024; repl 64)", .min = 1, .max = (double)WIRE_EVAL_OUTPUT_MAX / 1024},
     {.name = NULL},
 };
 
@@ -222,7 +218,8 @@ static int execute_exec(const struct cli_options *o, struct target_address *addr
 
 const struct cli_verb verb_eval = {
     .name = "eval",
-    .help = "run code in TARGET: what it prints, and the value of its last expression",
+    .group = "Code",
+    .help = "run code in TARGET; print its output and the value of its last expression",
     .example = "probing 4242 eval 'import sys; sys.version'",
     .needs_target = true,
     .changes = true,
@@ -235,7 +232,8 @@ const struct cli_verb verb_eval = {
 
 const struct cli_verb verb_execute = {
     .name = "execute",
-    .help = "the same with the code of a file of that name, or of standard input (-); else it is the code",
+    .group = "Code",
+    .help = "run a Python file (- for standard input) in TARGET",
     .example = "probing 4242 execute script.py",
     .needs_target = true,
     .changes = true,

@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "client/export/export.h"
@@ -28,28 +29,29 @@ struct flamegraph_options {
 
 static const struct option_def flamegraph_options[] = {
     {"format", 0, OPTION_STRING, AT(format), .arg = "FORMAT",
-     .help = "svg, or another that is made of samples: folded, json, ..."},
-    {"threads", 0, OPTION_FLAG, AT(threads), .help = "a frame for the thread"},
-    {"process", 0, OPTION_FLAG, AT(process), .help = "a frame for the process"},
-    {"unit", 0, OPTION_STRING, AT(unit), .arg = "UNIT", .help = "samples, or us"},
+     .help = "svg (default), folded, json, speedscope, perfetto or pprof"},
+    {"threads", 0, OPTION_FLAG, AT(threads), .help = "add a frame for the thread"},
+    {"process", 0, OPTION_FLAG, AT(process), .help = "add a frame for the process"},
+    {"unit", 0, OPTION_STRING, AT(unit), .arg = "UNIT", .help = "samples or us"},
     {.name = NULL},
 };
 
 /* The options that pprof has, too. */
 static const struct option_def flamegraph_more[] = {
-    {"output", 'o', OPTION_STRING, AT(output), .arg = "FILE", .help = "write there; - is standard output"},
-    {"duration", 0, OPTION_SECONDS, AT(duration_s), .arg = "TIME", .help = "sample for so long (5s)",
+    {"output", 'o', OPTION_STRING, AT(output), .arg = "FILE",
+     .help = "write to FILE (- is standard output; default on a terminal: flame-PID.svg)"},
+    {"duration", 'd', OPTION_SECONDS, AT(duration_s), .arg = "TIME", .help = "sample for TIME (5s)",
      .min = 0.001, .max = 86400},
-    {"rate", 0, OPTION_RATE, AT(rate_hz), .arg = "HZ", .help = "samples of each thread a second (100)",
+    {"rate", 0, OPTION_RATE, AT(rate_hz), .arg = "HZ", .help = "samples per second of each thread (100)",
      .min = WIRE_MIN_HZ, .max = WIRE_MAX_SAMPLE_HZ, .unit = "Hz"},
-    {"by-function", 0, OPTION_FLAG, AT(by_function), .help = "functions, not lines"},
-    {"native", 'n', OPTION_FLAG, AT(native), .help = "C and C++ frames too, as they were called"},
+    {"by-function", 0, OPTION_FLAG, AT(by_function), .help = "merge the lines of a function"},
+    {"native", 'n', OPTION_FLAG, AT(native), .help = "show C and C++ frames too"},
     {"gentle", 0, OPTION_FLAG, AT(gentle),
-     .help = "send no signals: stacks of threads that run may be torn, and are left out"},
+     .help = "send no signals; torn stacks of running threads are left out"},
     {"no-inject", 0, OPTION_FLAG, AT(no_inject),
-     .help = "put no agent into the target: read it from outside"},
+     .help = "do not load the agent: read the process from outside"},
     {"block", 0, OPTION_FLAG, AT(block),
-     .help = "the same, stopping running threads while they are read: exact stacks"},
+     .help = "like --no-inject, but stop each running thread while it is read: exact stacks"},
     {.name = NULL},
 };
 
@@ -92,6 +94,15 @@ static int flamegraph_exec(const struct cli_options *o, struct target_address *a
         .gentle = mine->gentle,
         .how = {.no_inject = mine->no_inject, .block = mine->block, .readonly = o->readonly},
     };
+    /* A page of SVG is of no use on a terminal. */
+    char name[64];
+    if (!mine->output && strcmp(f->name, "svg") == 0 && isatty(STDOUT_FILENO)) {
+        if (addr->pid > 0)
+            snprintf(name, sizeof name, "flame-%d.svg", (int)addr->pid);
+        else
+            snprintf(name, sizeof name, "flame.svg");
+        request.output = name;
+    }
     if (mine->unit && export_parse_unit(mine->unit, &request.unit, e) != 0)
         return -1;
     (void)out; /* an export is written to its own file, as a whole */
@@ -107,7 +118,9 @@ static int pprof_exec(const struct cli_options *o, struct target_address *addr, 
 
 const struct cli_verb verb_flamegraph = {
     .name = "flamegraph",
-    .help = "where TARGET's time goes: samples of a while as a flame graph (SVG)",
+    .aliases = "flame",
+    .group = "Profile",
+    .help = "sample for some seconds; write a flame graph (SVG)",
     .example = "probing 4242 flamegraph --duration 2s --output flame.svg",
     .needs_target = true,
     .options = flamegraph_options,
@@ -118,6 +131,7 @@ const struct cli_verb verb_flamegraph = {
 
 const struct cli_verb verb_pprof = {
     .name = "pprof",
+    .group = "Profile",
     .help = "the same samples as a profile for pprof",
     .example = "probing 4242 pprof --duration 2s --output profile.pb.gz",
     .needs_target = true,

@@ -24,16 +24,16 @@ struct inject_options {
 
 static const struct option_def inject_options[] = {
     {"timeout", 0, OPTION_SECONDS, offsetof(struct inject_options, timeout_s), .arg = "TIME",
-     .help = "give up after that (5s); the target is as before then", .min = 0.01, .max = 600},
+     .help = "give up after TIME (5s) and leave the target as it was", .min = 0.01, .max = 600},
     {"address", 'a', OPTION_STRING, offsetof(struct inject_options, address), .arg = "ADDR",
-     .help = "have it listen for TCP too, as 'listen ADDR' does"},
+     .help = "also listen for TCP at ADDR, like 'listen ADDR'"},
     {"background", 'b', OPTION_FLAG, offsetof(struct inject_options, listen),
-     .help = "the same; without -a at a free port of 127.0.0.1"},
+     .help = "also listen for TCP; without -a at a free port of 127.0.0.1"},
     {"pprof", 'P', OPTION_FLAG, offsetof(struct inject_options, profile),
      .help = "have it keep " INJECT_PROFILE_HZ " samples a second, as 'config sample_rate=" INJECT_PROFILE_HZ
              "' does"},
     {"crash", 'c', OPTION_FLAG, offsetof(struct inject_options, crash),
-     .help = "have it keep a thread with an exception that nobody catches, as 'catch' does"},
+     .help = "also hold a thread on an uncaught exception, like 'catch'"},
     {.name = NULL},
 };
 
@@ -41,11 +41,11 @@ static void inject_put_text(struct strbuf *out, const struct target_address *add
                             const struct inject_result *r) {
     pid_t pid = addr->pid;
     if (tcp_is(addr->path)) {
-        strbuf_addf(out, "the agent is there already, at %s\n", tcp_name(addr->path));
+        strbuf_addf(out, "the agent is already loaded, at %s\n", tcp_name(addr->path));
         return;
     }
     if (r->already) {
-        strbuf_addf(out, "process %d: the agent is there already, at unix:%s\n", (int)pid, r->endpoint);
+        strbuf_addf(out, "process %d: the agent is already loaded, at unix:%s\n", (int)pid, r->endpoint);
         return;
     }
     strbuf_addf(out, "process %d: agent %s in %.1f ms, at unix:%s\n", (int)pid,
@@ -117,7 +117,9 @@ static int inject_exec(const struct cli_options *o, struct target_address *addr,
 
 const struct cli_verb verb_inject = {
     .name = "inject",
-    .help = "put the agent into TARGET; an agent that is there already stays",
+    .aliases = "attach",
+    .group = "Agent",
+    .help = "load the agent into TARGET (a running agent is kept)",
     .example = "probing 4242 inject",
     .needs_target = true,
     .changes = true,

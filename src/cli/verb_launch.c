@@ -11,7 +11,7 @@ struct launch_options {
 
 static const struct option_def launch_options[] = {
     {"recursive", 'r', OPTION_FLAG, offsetof(struct launch_options, recursive),
-     .help = "in the Python processes that it starts, too (torchrun, DataLoader workers)"},
+     .help = "also in the Python processes it starts (torchrun, DataLoader workers)"},
     {.name = NULL},
 };
 
@@ -25,7 +25,9 @@ static int launch_exec(const struct cli_options *o, struct target_address *addr,
 
 const struct cli_verb verb_launch = {
     .name = "launch",
-    .help = "start a command with the agent in it",
+    .aliases = "run",
+    .group = "Agent",
+    .help = "start a program with the agent in it",
     .example = "probing launch python train.py --epochs 3",
     .changes = true,
     .takes_command = true,

@@ -27,7 +27,7 @@ struct list_options {
 
 static const struct option_def list_options[] = {
     {"tree", 0, OPTION_FLAG, offsetof(struct list_options, tree),
-     .help = "each process below the one that has started it"},
+     .help = "show child processes below their parent"},
     {.name = NULL},
 };
 
@@ -235,7 +235,9 @@ static int list_exec(const struct cli_options *o, struct target_address *addr, s
 
 const struct cli_verb verb_list = {
     .name = "list",
-    .help = "Python processes of this machine, and which can be attached to",
+    .aliases = "ps ls",
+    .group = "Look",
+    .help = "Python processes on this machine, and whether you can attach",
     .example = "probing list --tree",
     .options = list_options,
     .options_size = sizeof(struct list_options),

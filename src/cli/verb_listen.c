@@ -19,9 +19,9 @@ struct listen_options {
 
 static const struct option_def listen_options[] = {
     {"looking", 0, OPTION_FLAG, offsetof(struct listen_options, looking),
-     .help = "who comes in that way may look, and neither read values nor change anything"},
+     .help = "read-only clients: stacks and statistics, no variable values"},
     {"off", 0, OPTION_FLAG, offsetof(struct listen_options, off),
-     .help = "listen no more, and put out who came in that way"},
+     .help = "close the port and disconnect its clients"},
     {.name = NULL},
 };
 
@@ -30,7 +30,7 @@ int cli_listen(const struct target_address *addr, const char *address, bool look
     struct wire_listen want = {.looking = looking};
     struct address checked;
     if (tcp_is(addr->path))
-        return err_set(e, ERR_USAGE, "who may enter is said on the job's machine alone: give its pid");
+        return err_set(e, ERR_USAGE, "tokens are created only on the job's own machine: give its pid there");
     if (address && strcmp(address, "off") != 0 && address_parse(&checked, address, e) != 0)
         return -1;
     strncat(want.address, address ? address : "", sizeof want.address - 1);
@@ -85,7 +85,8 @@ static int listen_exec(const struct cli_options *o, struct target_address *addr,
 
 const struct cli_verb verb_listen = {
     .name = "listen",
-    .help = "have TARGET's agent listen for TCP, at ADDR or a free port of 127.0.0.1, or no more",
+    .group = "Agent",
+    .help = "open or close a TCP port of the agent (default: a free port on 127.0.0.1)",
     .example = "probing 4242 listen 127.0.0.1:3344",
     .needs_target = true,
     .changes = true,

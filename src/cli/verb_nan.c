@@ -18,11 +18,11 @@
 
 static const struct option_def nan_options[] = {
     {"steps", 'n', OPTION_INT, offsetof(struct armed_options, steps), .arg = "N",
-     .help = "look into so many steps at most (default: 2)", .min = 1, .max = 20},
+     .help = "search at most N steps (2)", .min = 1, .max = 20},
     {"for", 0, OPTION_SECONDS, offsetof(struct armed_options, duration_s), .arg = "TIME",
-     .help = "for so long at most, or until ^C (default: 10m)", .min = 0.1, .max = 86400},
+     .help = "stop after TIME, or at ^C (10m)", .min = 0.1, .max = 86400},
     {"compiled", 0, OPTION_FLAG, offsetof(struct armed_options, compiled),
-     .help = "even where torch.compile is used: the model is then compiled anew"},
+     .help = "allow torch.compile: the model is compiled again"},
     {.name = NULL},
 };
 
@@ -131,7 +131,8 @@ static int nan_exec(const struct cli_options *o, struct target_address *addr, st
 
 const struct cli_verb verb_nan = {
     .name = "nan",
-    .help = "the first value in TARGET's next training steps that is NaN or infinite: module, step, stack",
+    .group = "Training",
+    .help = "find the first NaN or infinity in the next training steps: module, step, stack",
     .example = "probing 4242 nan --steps 2",
     .needs_target = true,
     .options = nan_options,

@@ -10,12 +10,13 @@
 
 static const struct option_def pause_options[] = {
     {"limit", 0, OPTION_SECONDS, AT(limit_s), .arg = "TIME",
-     .help = "let go of the threads by then, whoever is connected (5m)", .min = 1,
+     .help = "resume the threads after TIME, even with a client connected (5m)", .min = 1,
      .max = WIRE_DEBUG_LIMIT_MAX_S},
-    {"status", 0, OPTION_FLAG, AT(status), .help = "only say whether they are held, and where"},
-    {"off", 0, OPTION_FLAG, AT(off), .help = "let go of them now"},
+    {"status", 0, OPTION_FLAG, AT(status),
+     .help = "show whether the threads are paused, and the address of pdb"},
+    {"off", 0, OPTION_FLAG, AT(off), .help = "resume the threads now"},
     {"timeout", 0, OPTION_SECONDS, AT(timeout_s), .arg = "TIME",
-     .help = "for it to begin in (10s); then nothing is begun", .min = 0.01, .max = WIRE_EVAL_TIMEOUT_MAX_S},
+     .help = "give up if it has not started after TIME (10s)", .min = 0.01, .max = WIRE_EVAL_TIMEOUT_MAX_S},
     {.name = NULL},
 };
 
@@ -26,8 +27,8 @@ static int pause_exec(const struct cli_options *o, struct target_address *addr, 
 
 const struct cli_verb verb_pause = {
     .name = "pause",
-    .help = "hold TARGET's threads, with pdb at ADDR (or a free port of 127.0.0.1) for nc; they go on by "
-            "continue",
+    .group = "Code",
+    .help = "pause all threads and serve pdb (connect with nc; continue resumes)",
     .example = "probing 4242 pause 127.0.0.1:3344 --limit 1m",
     .needs_target = true,
     .changes = true,

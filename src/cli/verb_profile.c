@@ -33,15 +33,13 @@ struct profile_options {
 
 static const struct option_def profile_options[] = {
     {"steps", 'n', OPTION_INT, offsetof(struct armed_options, steps), .arg = "N",
-     .help = "training steps (default: 3)", .min = 1, .max = 20},
+     .help = "training steps (3)", .min = 1, .max = 20},
     {"output", 'o', OPTION_STRING, offsetof(struct profile_options, output), .arg = "FILE",
-     .help =
-         "move the trace there (default: it stays where the job has written it, which is told, as one of the "
-         "newest 8)"},
+     .help = "move the trace to FILE (default: leave it where the job wrote it; the job keeps the last 8)"},
     {"yes", 'y', OPTION_FLAG, offsetof(struct profile_options, yes),
-     .help = "do not ask whether it may cost what is said"},
+     .help = "do not ask before a profile that may be expensive"},
     {"compiled", 0, OPTION_FLAG, offsetof(struct armed_options, compiled),
-     .help = "even where torch.compile is used: an optimizer may then be compiled anew"},
+     .help = "allow torch.compile: an optimizer may be compiled again"},
     {.name = NULL},
 };
 
@@ -60,7 +58,7 @@ static int profile_ask(const struct armed *a, bool yes, struct err *e) {
     if (yes)
         return 1;
     if (!isatty(STDIN_FILENO))
-        return err_set(e, ERR_USAGE, "nobody can be asked whether it may cost that: --yes");
+        return err_set(e, ERR_USAGE, "not a terminal, so nobody can confirm that cost: add --yes");
     output_say("go on? [y/N] ");
     return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
@@ -157,7 +155,8 @@ static int profile_exec(const struct cli_options *o, struct target_address *addr
 
 const struct cli_verb verb_profile = {
     .name = "profile",
-    .help = "torch.profiler for some training steps of TARGET: a trace file, and what took longest",
+    .group = "Training",
+    .help = "run torch.profiler for some training steps: a trace file, and the longest operations",
     .example = "probing 4242 profile --steps 1 --yes --output trace.json",
     .needs_target = true,
     .options = profile_options,

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@
 #include "client/output.h"
 #include "client/sql/result.h"
 
+#define QUERY_NAME_MAX 128
 #define QUERY_PIECE ((size_t)64 * 1024) /* bytes of rows that are written in one piece */
 #define QUERY_MAX_TEXT ((size_t)1024 * 1024)
 #define QUERY_LINE_MAX 512 /* of a statement in an error message */
@@ -43,13 +45,13 @@ static const struct option_def query_options[] = {
     {"format", 0, OPTION_STRING, offsetof(struct query_options, format), .arg = "FORMAT",
      .help = "table, json, ndjson or csv"},
     {"limit", 0, OPTION_INT, offsetof(struct query_options, limit), .arg = "ROWS",
-     .help = "at most so many rows of a statement (100000); 0 all", .min = 0, .max = 1e15},
+     .help = "print at most ROWS rows of a statement (100000); 0 is no limit", .min = 0, .max = 1e15},
     {"timeout", 0, OPTION_SECONDS, offsetof(struct query_options, timeout_s), .arg = "TIME",
-     .help = "end a statement that takes longer (60s); 0 never", .min = 0, .max = 1e6},
+     .help = "stop a statement that takes longer than TIME (60s); 0 is no limit", .min = 0, .max = 1e6},
     {"watch", 0, OPTION_SECONDS, offsetof(struct query_options, watch_s), .arg = "TIME",
-     .help = "run it again and again, so long after the end of each", .min = 0.05, .max = 86400},
+     .help = "run the query again TIME after the end of each run", .min = 0.05, .max = 86400},
     {"no-inject", 0, OPTION_FLAG, offsetof(struct query_options, no_inject),
-     .help = "put no agent into the target: read it from outside"},
+     .help = "do not load the agent: read the process from outside"},
     {.name = NULL},
 };
 
@@ -63,6 +65,29 @@ static void query_on_signal(int number) {
 }
 
 /* ---- the statements ---- */
+
+/* How other programs are asked for tables, or for the columns of one. */
+static const char *const query_table_words[] = {"\\dt",        "\\d",      ".tables", ".schema",
+                                                "show tables", "describe", "desc"};
+
+/* True if the text asks for tables as in psql, sqlite3 or MySQL; then `name` has the table's
+ * name, or is empty. */
+static bool query_asks_for_tables(const char *text, char *name, size_t cap) {
+    text += strspn(text, " \t\n");
+    for (size_t i = 0; i < sizeof query_table_words / sizeof query_table_words[0]; i++) {
+        size_t n = strlen(query_table_words[i]);
+        if (strncasecmp(text, query_table_words[i], n) != 0 || (text[n] && !strchr(" \t\n;", text[n])))
+            continue;
+        const char *rest = text + n + strspn(text + n, " \t\n;");
+        size_t len = strcspn(rest, " \t\n;");
+        if (len >= cap || rest[len + strspn(rest + len, " \t\n;")])
+            return false;
+        memcpy(name, rest, len);
+        name[len] = '\0';
+        return true;
+    }
+    return false;
+}
 
 static int query_read_stdin(struct strbuf *text, struct err *e) {
     char buf[4096];
@@ -248,7 +273,8 @@ static int query_round(const struct query_options *o, struct database *d, const 
     }
     if (rc == 0)
         query_print_notes();
-    return rc == 0 && ran == 0 ? err_set(e, ERR_USAGE, "there is no statement in the text") : rc;
+    return rc == 0 && ran == 0 ? err_set(e, ERR_USAGE, "no SQL given: probing TARGET query \"SELECT ...\"")
+                               : rc;
 }
 
 /* ---- again and again ---- */
@@ -286,6 +312,8 @@ static int query_watch(const struct query_options *o, struct database *d, const 
 
 /* End like an interrupted program: by the signal, so that a script that runs it ends, too. */
 static void query_end_by_signal(void) {
+    struct err dropped;
+    output_redirect_end(false, &dropped);
     signal(SIGINT, SIG_DFL);
     raise(SIGINT);
 }
@@ -322,6 +350,13 @@ static int query_exec(const struct cli_options *o, struct target_address *addr, 
         return err_set(e, ERR_USAGE, "--json and --format %s: give one", mine.format);
     strbuf_init(&text, QUERY_MAX_TEXT);
     int rc = query_get_text(&mine, &text, e);
+    char table[QUERY_NAME_MAX];
+    if (rc == 0 && query_asks_for_tables(strbuf_str(&text), table, sizeof table)) {
+        struct cli_read_options read = {.common = *o, .no_inject = mine.no_inject};
+        read.common.operand = table[0] ? table : NULL;
+        strbuf_fini(&text);
+        return cli_find_verb("tables")->exec(&read.common, addr, out, e);
+    }
     if (rc == 0)
         rc = cli_open_database(o, addr, mine.no_inject, &d, e);
     if (rc == 0 && (rc = query_run(&mine, d, f, strbuf_str(&text), out, e)) != 0 && out->len &&
@@ -337,7 +372,9 @@ static int query_exec(const struct cli_options *o, struct target_address *addr, 
 
 const struct cli_verb verb_query = {
     .name = "query",
-    .help = "SQL over what TARGET's tables hold, and over what it does now",
+    .aliases = "sql",
+    .group = "Data",
+    .help = "query live and recorded data with SQL",
     .example = "probing 4242 query 'SELECT func, file, lineno FROM python.backtrace LIMIT 5'",
     .needs_target = true,
     .many_targets = true,

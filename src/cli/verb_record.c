@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -31,11 +32,12 @@ struct record_options {
 
 static const struct option_def record_options[] = {
     {"output", 'o', OPTION_STRING, offsetof(struct record_options, output), .arg = "FILE",
-     .help = "the recording: a new file, that only you may read"},
-    {"duration", 0, OPTION_SECONDS, offsetof(struct record_options, duration_s), .arg = "TIME",
-     .help = "go on for so long, until ^C or its end; otherwise what there is now", .min = 0.001, .max = 1e7},
+     .help = "the recording: a new file, readable by you only"},
+    {"duration", 'd', OPTION_SECONDS, offsetof(struct record_options, duration_s), .arg = "TIME",
+     .help = "record for TIME, or until ^C or the end of the job (default: only what is there now)",
+     .min = 0.001, .max = 1e7},
     {"no-inject", 0, OPTION_FLAG, offsetof(struct record_options, no_inject),
-     .help = "put no agent into the target: read it from outside"},
+     .help = "do not load the agent: read the process from outside"},
     {.name = NULL},
 };
 
@@ -110,6 +112,11 @@ static int record_exec(const struct cli_options *o, struct target_address *addr,
     struct database *d;
     if (!mine->output || output_is_stdout(mine->output))
         return err_set(e, ERR_USAGE, "record needs the name of a file: -o run.db");
+    size_t n = strlen(mine->output);
+    if (n > 4 && strcmp(mine->output + n - 4, ".svg") == 0)
+        return err_set(e, ERR_USAGE,
+                       "record writes an SQLite file; for a flame graph: probing %s flamegraph -o %s",
+                       o->targets.items[0], mine->output);
     if (output_check(mine->output, e) != 0 || cli_open_database(o, addr, mine->no_inject, &d, e) != 0)
         return -1;
     /* From here on, before the file exists, ^C ends the recording in order. */
@@ -138,7 +145,8 @@ static int record_exec(const struct cli_options *o, struct target_address *addr,
 
 const struct cli_verb verb_record = {
     .name = "record",
-    .help = "what TARGET's tables hold, and what comes, into an SQLite file",
+    .group = "Profile",
+    .help = "record TARGET's tables to an SQLite file",
     .example = "probing 4242 record --duration 2s --output run.db",
     .needs_target = true,
     .many_targets = true,

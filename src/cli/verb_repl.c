@@ -40,7 +40,7 @@ static const struct cli_eval_options repl_default = {.timeout_s = REPL_TIMEOUT_S
 
 static const struct option_def repl_options[] = {
     {"keep-going", 0, OPTION_FLAG, offsetof(struct cli_eval_options, keep_going),
-     .help = "from a pipe: go on after a statement that fails; the exit status is 1 all the same"},
+     .help = "from a pipe: continue after a statement that fails; the exit status is still 1"},
     {.name = NULL},
 };
 
@@ -528,8 +528,9 @@ static int repl_exec(const struct cli_options *o, struct target_address *addr, s
     struct verb_repl v = {.repl = {.options = o, .given = *addr}, .keep_going = mine->keep_going};
     struct repl *r = &v.repl;
     (void)out;
-    if (o->json)
-        return err_set(e, ERR_USAGE, "repl is for people: --json is for eval and execute");
+    if (o->json || o->written)
+        return err_set(e, ERR_USAGE, "repl is for people: %s is for eval and execute",
+                       o->json ? "--json" : "--output");
     repl_engine_init(&r->engine, mine->timeout_s, mine->output_kib * 1024);
     r->engine.want.main = mine->main;
     r->face = (struct repl_face){.arg = r, .put = repl_put, .run = repl_run, .query = repl_query};
@@ -551,7 +552,8 @@ static int repl_exec(const struct cli_options *o, struct target_address *addr, s
 
 const struct cli_verb verb_repl = {
     .name = "repl",
-    .help = "type code that runs in TARGET, or %help; code from a pipe runs statement by statement",
+    .group = "Code",
+    .help = "type code that runs in TARGET (%help); a pipe runs statement by statement",
     .example = "echo '1 + 1' | probing 4242 repl",
     .needs_target = true,
     .changes = true,

@@ -32,7 +32,9 @@ static int status_exec(const struct cli_options *o, struct target_address *addr,
 
 const struct cli_verb verb_status = {
     .name = "status",
-    .help = "TARGET's agent about itself: cost, counters, clients",
+    .aliases = "info",
+    .group = "Agent",
+    .help = "agent status: overhead, counters, clients",
     .example = "probing 4242 status --json",
     .needs_target = true,
     .exec = status_exec,

@@ -161,7 +161,7 @@ static void tables_put_time(struct strbuf *out, double at) {
 
 static void tables_put_list(const struct sql_table_info *list, size_t n, struct strbuf *out) {
     strbuf_addf(out, "%-24s %10s %10s  %-20s  %-20s  %s\n", "TABLE", "ROWS", "SIZE", "OLDEST", "NEWEST",
-                "A ROW IS");
+                "CONTENTS");
     for (size_t i = 0; i < n; i++) {
         const struct sql_table_info *t = &list[i];
         char rows[24] = "now", size[24] = "-", help[256];
@@ -202,7 +202,7 @@ static void tables_put_one(const struct sql_table_info *t, struct strbuf *out) {
         text_human_bytes(kept, sizeof kept, t->bytes);
         strbuf_addf(out, "; %llu row%s in %s", (unsigned long long)t->rows, t->rows == 1 ? "" : "s", kept);
     }
-    strbuf_addf(out, "\n\n  %-22s %-10s %-7s %s\n", "COLUMN", "TYPE", "UNIT", "SAYS");
+    strbuf_addf(out, "\n\n  %-22s %-10s %-7s %s\n", "COLUMN", "TYPE", "UNIT", "DESCRIPTION");
     tables_fill_common(common);
     tables_put_rows(common, RING_COMMON_COLUMNS, out);
     tables_put_rows(t->columns, t->n_columns, out);
@@ -238,7 +238,8 @@ static int tables_exec(const struct cli_options *o, struct target_address *addr,
 
 const struct cli_verb verb_tables = {
     .name = "tables",
-    .help = "the tables of TARGET with their size and age; of one, every column",
+    .group = "Data",
+    .help = "list tables with their size and age; for one table, its columns",
     .example = "probing 4242 tables python.backtrace",
     .many_targets = true,
     .operand = "[NAME]",

@@ -20,12 +20,11 @@
 
 static const struct option_def trace_options[] = {
     {"steps", 'n', OPTION_INT, offsetof(struct armed_options, steps), .arg = "N",
-     .help = "until so many steps were looked into (default: 5, or all within the time)", .min = 1,
-     .max = 100000},
+     .help = "stop after N traced steps (default: 5, or all within the time)", .min = 1, .max = 100000},
     {"for", 0, OPTION_SECONDS, offsetof(struct armed_options, duration_s), .arg = "TIME",
-     .help = "for so long at most, or until ^C (default: 60s)", .min = 0.1, .max = 86400},
+     .help = "stop after TIME, or at ^C (60s)", .min = 0.1, .max = 86400},
     {"compiled", 0, OPTION_FLAG, offsetof(struct armed_options, compiled),
-     .help = "even where torch.compile is used: the model is then compiled anew"},
+     .help = "allow torch.compile: the model is compiled again"},
     {.name = NULL},
 };
 
@@ -136,8 +135,8 @@ static void trace_put_text(const struct armed *a, const struct result *steps, in
 
 /* Explain why there is no result. */
 static int trace_explain(const struct armed *a, struct err *e) {
-    return err_set(e, ERR_FAILED, "no training step was looked into%s%s", a->note[0] ? ": " : "",
-                   a->note[0] ? a->note : ": none has ended meanwhile; --for gives it more time");
+    return err_set(e, ERR_FAILED, "no training step was traced%s%s", a->note[0] ? ": " : "",
+                   a->note[0] ? a->note : ": none finished in that time (increase it with --for)");
 }
 
 /* Read the steps, once all traced ones are in the table. NULL with the error. */
@@ -212,7 +211,8 @@ static int trace_exec(const struct cli_options *o, struct target_address *addr, 
 
 const struct cli_verb verb_trace = {
     .name = "trace",
-    .help = "forward and backward time of each module of TARGET, in some training steps",
+    .group = "Training",
+    .help = "forward and backward time of each module, over some training steps",
     .example = "probing 4242 trace --steps 2",
     .needs_target = true,
     .options = trace_options,

@@ -30,10 +30,10 @@ static const struct verdict_options verdict_default = {.wait_s = -1};
 
 static const struct option_def verdict_options[] = {
     {"wait", 'w', OPTION_SECONDS, offsetof(struct verdict_options, wait_s), .arg = "TIME",
-     .help = "judge after so long; 0 at once (default: as soon as anything is known, 10s at most)", .min = 0,
+     .help = "wait TIME before judging; 0 is now (default: until there is data, at most 10s)", .min = 0,
      .max = 86400},
     {"no-inject", 0, OPTION_FLAG, offsetof(struct verdict_options, no_inject),
-     .help = "put no agent into the target: read it from outside"},
+     .help = "do not load the agent: read the process from outside"},
     {"why", 0, OPTION_FLAG, offsetof(struct verdict_options, why),
      .help = "also a table of everything that was looked at: what was found, from what on it is said"},
     {.name = NULL},
@@ -172,7 +172,8 @@ static int verdict_exec(const struct cli_options *o, struct target_address *addr
 
 const struct cli_verb verb_verdict = {
     .name = "verdict",
-    .help = "what is the matter with TARGET's training, in plain words with the evidence",
+    .group = "Look",
+    .help = "what is wrong, in plain words, with the evidence",
     .example = "probing 4242 verdict --wait 2s",
     .needs_target = true,
     .many_targets = true,

@@ -8,12 +8,17 @@
 /* In the order of the help. */
 #define VERBS(X)                                                                                             \
     X(list)                                                                                                  \
-    X(inject)                                                                                                \
-    X(eject)                                                                                                 \
-    X(listen)                                                                                                \
-    X(launch)                                                                                                \
     X(backtrace)                                                                                             \
     X(dump)                                                                                                  \
+    X(verdict)                                                                                               \
+    X(memory)                                                                                                \
+    X(report)                                                                                                \
+    X(flamegraph)                                                                                            \
+    X(pprof)                                                                                                 \
+    X(record)                                                                                                \
+    X(trace)                                                                                                 \
+    X(nan)                                                                                                   \
+    X(profile)                                                                                               \
     X(eval)                                                                                                  \
     X(execute)                                                                                               \
     X(repl)                                                                                                  \
@@ -22,15 +27,10 @@
     X(catch)                                                                                                 \
     X(query)                                                                                                 \
     X(tables)                                                                                                \
-    X(memory)                                                                                                \
-    X(verdict)                                                                                               \
-    X(trace)                                                                                                 \
-    X(nan)                                                                                                   \
-    X(profile)                                                                                               \
-    X(record)                                                                                                \
-    X(report)                                                                                                \
-    X(flamegraph)                                                                                            \
-    X(pprof)                                                                                                 \
+    X(launch)                                                                                                \
+    X(inject)                                                                                                \
+    X(eject)                                                                                                 \
+    X(listen)                                                                                                \
     X(config)                                                                                                \
     X(status)
 
@@ -41,36 +41,66 @@ VERBS(VERBS_DECLARE)
 
 const struct cli_verb *const cli_verbs[] = {VERBS(VERBS_ROW) NULL};
 
+/* Is one of the words in `names` the first `n` bytes of `word`, or, with `begins`, does one begin
+ * with them? */
+static bool verbs_are_names(const char *names, const char *word, size_t n, bool begins) {
+    while (names && *names) {
+        size_t len = strcspn(names, " ");
+        if (len >= n && (begins || len == n) && memcmp(names, word, n) == 0)
+            return true;
+        names += len + strspn(names + len, " ");
+    }
+    return false;
+}
+
 const struct cli_verb *cli_find_verb(const char *name) {
+    size_t n = strlen(name);
     for (const struct cli_verb *const *v = cli_verbs; *v; v++)
-        if (strcmp((*v)->name, name) == 0)
+        if (verbs_are_names((*v)->name, name, n, false) || verbs_are_names((*v)->aliases, name, n, false))
             return *v;
     return NULL;
+}
+
+const struct cli_verb *cli_find_prefix(const char *word, const struct cli_verb *several[2]) {
+    const struct cli_verb *found[2] = {NULL};
+    size_t n = strlen(word), count = 0;
+    for (const struct cli_verb *const *v = cli_verbs; *v && n > 0 && count < 2; v++)
+        if (verbs_are_names((*v)->name, word, n, true) || verbs_are_names((*v)->aliases, word, n, true))
+            found[count++] = *v;
+    if (several)
+        memcpy(several, found, sizeof found);
+    return count == 1 ? found[0] : NULL;
 }
 
 /* ---- options ---- */
 
 static const struct option_def verbs_program_options[] = {
     {"target", 't', OPTION_LIST, offsetof(struct cli_line, targets), .arg = "TARGET",
-     .help = "the process to look into"},
+     .help = "the process to inspect"},
+    {"pid", 'p', OPTION_LIST, offsetof(struct cli_line, targets), .arg = "PID", .help = "like --target"},
     {"readonly", 0, OPTION_FLAG, offsetof(struct cli_line, readonly),
-     .help = "change nothing in the job, run no code in it, and put no agent into it"},
+     .help = "run no code in the job, change nothing there, and load no agent"},
     {"token", 0, OPTION_STRING, offsetof(struct cli_line, token), .arg = "TOKEN",
-     .help = "for HOST:PORT: what 'listen' has printed; better in PROBING_TOKEN, which others cannot see"},
+     .help = "token for HOST:PORT, as 'listen' printed it (safer: PROBING_TOKEN in the environment)"},
     {"help", 'h', OPTION_FLAG, offsetof(struct cli_line, help),
      .help = "this help; after a verb, its options"},
-    {"version", 'V', OPTION_FLAG, offsetof(struct cli_line, version), .help = "the version"},
+    {"version", 'V', OPTION_FLAG, offsetof(struct cli_line, version), .help = "print the version"},
     {.name = NULL},
 };
 
 static const struct option_def verbs_common_options[] = {
     {"target", 't', OPTION_LIST, offsetof(struct cli_options, targets), .arg = "TARGET",
-     .help = "the process to look into"},
-    {"json", 0, OPTION_FLAG, offsetof(struct cli_options, json), .help = "print JSON"},
+     .help = "the process to inspect"},
+    {"pid", 'p', OPTION_LIST, offsetof(struct cli_options, targets), .arg = "PID", .help = "like --target"},
+    {"json", 'j', OPTION_FLAG, offsetof(struct cli_options, json), .help = "print JSON"},
+    {"format", 0, OPTION_STRING, offsetof(struct cli_options, form), .arg = "FORMAT",
+     .help = "json (like --json) or text"},
+    {"output", 'o', OPTION_STRING, offsetof(struct cli_options, written), .arg = "FILE",
+     .help = "write to FILE instead of standard output"},
     {"readonly", 0, OPTION_FLAG, offsetof(struct cli_options, readonly),
-     .help = "change nothing in the job, run no code in it, and put no agent into it"},
+     .help = "run no code in the job, change nothing there, and load no agent"},
     {"token", 0, OPTION_STRING, offsetof(struct cli_options, token), .arg = "TOKEN",
-     .help = "for HOST:PORT: what 'listen' has printed; better in PROBING_TOKEN, which others cannot see"},
+     .help = "token for HOST:PORT, as 'listen' printed it (safer: PROBING_TOKEN in the environment)"},
     {"help", 'h', OPTION_FLAG, offsetof(struct cli_options, help), .help = "this help"},
     {.name = NULL},
 };
@@ -81,21 +111,43 @@ static const struct option_def verbs_command_options[] = {
     {.name = NULL},
 };
 
+/* Append rows whose names are not there yet. */
+static size_t verbs_add_rows(struct option_def *rows, size_t n, const struct option_def *more) {
+    for (; more && more->name && n + 1 < CLI_MAX_ROWS; more++) {
+        bool known = false;
+        for (size_t i = 0; i < n && !known; i++)
+            known = strcmp(rows[i].name, more->name) == 0;
+        if (!known)
+            rows[n++] = *more;
+    }
+    return n;
+}
+
 void cli_put_rows(const struct cli_verb *v, struct option_def *rows) {
     size_t n = 0;
-    for (const struct option_def *d = v ? v->options : NULL; d && d->name && n + 1 < CLI_MAX_ROWS; d++)
-        rows[n++] = *d;
-    for (const struct option_def *d = v ? v->more : NULL; d && d->name && n + 1 < CLI_MAX_ROWS; d++)
-        rows[n++] = *d;
-    for (const struct option_def *d = !v                 ? verbs_program_options
-                                      : v->takes_command ? verbs_command_options
-                                                         : verbs_common_options;
-         d->name && n + 1 < CLI_MAX_ROWS; d++)
-        rows[n++] = *d;
+    if (v) {
+        n = verbs_add_rows(rows, n, v->options);
+        n = verbs_add_rows(rows, n, v->more);
+    }
+    n = verbs_add_rows(rows, n,
+                       !v                 ? verbs_program_options
+                       : v->takes_command ? verbs_command_options
+                                          : verbs_common_options);
     rows[n] = (struct option_def){.name = NULL};
 }
 
 /* ---- help ---- */
+
+#define VERBS_EXAMPLES                                                                                       \
+    "examples:\n"                                                                                            \
+    "    probing list                       Python processes on this machine\n"                              \
+    "    probing 4242 dump                  the stack of every thread\n"                                     \
+    "    probing 4242 verdict               what is wrong with it, and where\n"                              \
+    "    probing 4242 flamegraph -o x.svg   where the time goes\n"                                           \
+    "    probing 4242 memory                memory now, and its past\n"                                      \
+    "    probing 4242 query 'SELECT * FROM python.threads'\n"                                                \
+    "    probing 4242 eval 'len(model.layers)'\n"                                                            \
+    "    probing launch python train.py     start a job with the agent in it\n"
 
 static void verbs_put_help_of(struct strbuf *out, const struct cli_verb *v) {
     struct option_def rows[CLI_MAX_ROWS];
@@ -110,10 +162,17 @@ static void verbs_put_help_of(struct strbuf *out, const struct cli_verb *v) {
     else
         strbuf_addf(out, "usage: probing%s %s [OPTION...]%s%s\n", v->many_targets ? " [-t TARGET...]" : "",
                     v->name, operand[0] ? " " : "", v->takes_command ? " COMMAND [ARGUMENT...]" : operand);
+    if (v->aliases)
+        strbuf_addf(out, "\nother names: %s\n", v->aliases);
     if (v->example)
         strbuf_addf(out, "\nexample: %s\n", v->example);
     strbuf_adds(out, "\noptions:\n");
     option_format_help(rows, out);
+}
+
+void cli_put_examples(struct strbuf *out) {
+    strbuf_adds(out, VERBS_EXAMPLES "    probing help                       all verbs\n"
+                                    "    probing-top 4242                   the same as screens\n");
 }
 
 void cli_put_help(struct strbuf *out, const struct cli_verb *verb) {
@@ -121,15 +180,21 @@ void cli_put_help(struct strbuf *out, const struct cli_verb *verb) {
         verbs_put_help_of(out, verb);
         return;
     }
-    strbuf_adds(out, "probing: look into running Python and PyTorch processes\n\n"
+    strbuf_adds(out, "probing: inspect running Python and PyTorch processes\n\n"
                      "usage: probing TARGET VERB [OPTION...]\n"
-                     "       probing -t TARGET VERB [OPTION...]\n"
+                     "       probing VERB TARGET [OPTION...]\n"
                      "       probing list [OPTION...]\n"
                      "       probing launch [OPTION...] COMMAND [ARGUMENT...]\n"
-                     "       probing help [VERB]\n"
-                     "\nverbs:\n");
-    for (const struct cli_verb *const *v = cli_verbs; *v; v++)
+                     "       probing help [VERB]\n");
+    const char *group = NULL;
+    for (const struct cli_verb *const *v = cli_verbs; *v; v++) {
+        if (!group || ((*v)->group && strcmp(group, (*v)->group) != 0)) {
+            group = (*v)->group ? (*v)->group : "Verbs";
+            strbuf_addf(out, "\n%s:\n", group);
+        }
         strbuf_addf(out, "  %-12s %s\n", (*v)->name, (*v)->help);
+    }
+    strbuf_adds(out, "\n" VERBS_EXAMPLES);
     strbuf_adds(out, "\noptions:\n");
     option_format_help(verbs_program_options, out);
     strbuf_adds(
@@ -138,5 +203,6 @@ void cli_put_help(struct strbuf *out, const struct cli_verb *verb) {
         "unix:PATH of\n"
         "its socket.\n"
         "Every verb but repl prints JSON with --json. 'probing VERB --help' lists the options of a verb.\n"
+        "The beginning of a verb's name is enough.\n"
         "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target ended.\n");
 }

@@ -240,3 +240,44 @@ int output_write(const char *path, const struct strbuf *content, struct err *e) 
         failed = errno;
     return failed ? err_set_errno(e, ERR_FAILED, failed, "cannot write %s", path) : 0;
 }
+
+/* ---- standard output as a file ---- */
+
+static struct output_redirection {
+    struct output_file file; /* fd -1: written in place, or none */
+    const char *path;        /* NULL: none */
+} output_redirection = {.file = {.fd = -1}};
+
+int output_redirect(const char *path, struct err *e) {
+    struct output_redirection *r = &output_redirection;
+    struct stat st;
+    if (output_is_stdout(path))
+        return 0;
+    if (output_check_planted(path, e) != 0)
+        return -1;
+    bool in_place = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    int fd = in_place                                    ? open(path, O_WRONLY | O_CLOEXEC)
+             : output_file_begin(&r->file, path, e) == 0 ? r->file.fd
+                                                         : -1;
+    if (fd < 0)
+        return in_place ? err_set_errno(e, ERR_FAILED, errno, "cannot write %s", path) : -1;
+    int rc = dup2(fd, STDOUT_FILENO) < 0 ? err_set_errno(e, ERR_FAILED, errno, "cannot write %s", path) : 0;
+    if (in_place)
+        close(fd);
+    r->path = path;
+    if (rc != 0)
+        output_redirect_end(false, e);
+    return rc;
+}
+
+int output_redirect_end(bool keep, struct err *e) {
+    struct output_redirection *r = &output_redirection;
+    bool is_file = r->path && r->file.fd >= 0;
+    const char *path = r->path;
+    r->path = NULL;
+    if (is_file && keep)
+        return output_file_end(&r->file, path, e);
+    if (is_file)
+        output_file_drop(&r->file);
+    return 0;
+}

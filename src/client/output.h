@@ -33,6 +33,14 @@ int output_check(const char *path, struct err *e);
  * early has seen enough: that is not an error. 0, or -1. */
 int output_write(const char *path, const struct strbuf *content, struct err *e);
 
+/* From here on standard output is the file at `path`, which takes its name at output_redirect_end;
+ * "-" changes nothing. 0, or -1 with the error. */
+int output_redirect(const char *path, struct err *e);
+
+/* Give the file its name, or with `keep` false remove it. 0 (also if nothing was redirected), or
+ * -1 with the error. */
+int output_redirect_end(bool keep, struct err *e);
+
 /* Lines for users, to standard error: formatted like printf(3), or as they were built. */
 void output_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void output_say_text(const struct strbuf *text);

@@ -211,8 +211,8 @@ static int check_judge_permission(const struct check_facts *f, struct err *e) {
     if (f->our_cap_ptrace && f->our_ns_is_inner)
         return err_set(
             e, ERR_ATTACH,
-            "process %d lies outside the user namespace that this runs in, and only there this is root: "
-            "run this outside of the container, as root",
+            "process %d is in another user namespace, and you are root only inside this one: run this as "
+            "root on the host",
             pid);
     if (!f->our_cap_ptrace && f->has_more_caps)
         return err_set(
@@ -245,7 +245,7 @@ static int check_judge_program(const struct check_facts *f, struct err *e) {
                        pid);
     if (f->maps_known && f->libc == CHECK_LIBC_NOT_YET)
         return err_set(e, ERR_ATTACH,
-                       "process %d has only just begun (its C library is not there yet): try again", pid);
+                       "process %d is still starting (its C library is not loaded yet): try again", pid);
     if (f->maps_known && f->libc == CHECK_LIBC_NONE)
         return err_set(e, ERR_ATTACH,
                        "process %d is statically linked (it has no C library that can load an agent): it can "

@@ -166,9 +166,9 @@ static int remote_exec_give_up(struct remote_exec *d, uint64_t waited_ns, struct
     unsigned ms = (unsigned)(waited_ns / CLOCK_NS_PER_MS);
     remote_exec_describe_thread(d, what, sizeof what);
     if (remote_exec_take_back(d))
-        return err_set(e, ERR_ATTACH, "its main thread came to no safe point within %u ms (%s)", ms, what);
-    return err_set(e, ERR_ATTACH, "its main thread took the request and did not run it within %u ms (%s)", ms,
-                   what);
+        return err_set(e, ERR_ATTACH, "its main thread reached no safe point within %u ms (%s)", ms, what);
+    return err_set(e, ERR_ATTACH,
+                   "its main thread accepted the request but did not act on it within %u ms (%s)", ms, what);
 }
 
 /* Wait for the script's result. 0, or -1 with the error and everything undone. */

@@ -185,6 +185,15 @@ static int main_put_settings(const struct main_options *o, struct strbuf *out, s
     return rc;
 }
 
+/* A target that is not there is the first thing to know. */
+static int main_refuse_no_terminal(const struct attach_all *targets, struct err *e) {
+    struct target_address addr;
+    if (targets->n == 1 && target_resolve(targets->texts[0], &addr, e) != 0)
+        return -1;
+    return err_set(e, ERR_USAGE, "not a terminal: add --export txt --once%s for a screen as text",
+                   targets->n ? "" : " and a TARGET");
+}
+
 static int main_open(const struct main_options *o, struct startup *begun, struct attach_all *targets,
                      struct err *e) {
     const struct settings *set = &begun->settings;
@@ -207,8 +216,7 @@ static int main_open(const struct main_options *o, struct startup *begun, struct
         return err_set(e, ERR_USAGE, "--block stops threads, and %s says readonly = on: give one of them",
                        begun->config_path);
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-        return err_set(e, ERR_USAGE, "this is no terminal: use --export txt --once%s",
-                       targets->n ? "" : " with a TARGET");
+        return main_refuse_no_terminal(targets, e);
     int rc = startup_load_theme(begun, e);
     output_say("%s", strbuf_str(&begun->warnings));
     if (rc != 0)
@@ -229,19 +237,41 @@ static int main_open(const struct main_options *o, struct startup *begun, struct
     return host_run(&config, e);
 }
 
+/* One of several words is not a target: maybe it is a verb of `probing`, or a program to start. */
+static int main_explain_words(const char *const *typed, int n, struct err *e) {
+    struct err why = *e;
+    if (n < 2 || why.code != ERR_ATTACH)
+        return -1;
+    if (strncmp(typed[0], "python", 6) == 0)
+        err_set(e, ERR_ATTACH, "%s; to start a job with the agent in it: probing launch %s %s", why.text,
+                typed[0], typed[1]);
+    else if (typed[1][strspn(typed[1], "abcdefghijklmnopqrstuvwxyz")] == '\0')
+        err_set(e, ERR_ATTACH, "%s; verbs belong to the other program: probing %s %s", why.text, typed[0],
+                typed[1]);
+    return -1;
+}
+
 static int main_screens(const struct main_options *o, const char *const *typed, int n, struct err *e) {
     struct startup begun;
     struct attach_all *targets = calloc(1, sizeof *targets);
     if (!targets)
         return err_set(e, ERR_FAILED, "out of memory");
     int rc = startup_read(&begun, o, e);
-    if (rc == 0)
-        rc = attach_all_read(targets, typed, n, e);
+    if (rc == 0 && attach_all_read(targets, typed, n, e) != 0)
+        rc = main_explain_words(typed, n, e);
     if (rc == 0)
         rc = main_open(o, &begun, targets, e);
     startup_fini(&begun);
     free(targets);
     return rc;
+}
+
+/* An option was refused: maybe it is one of another program, which is done otherwise here. */
+static void main_explain_option(int argc, char **argv, struct err *e) {
+    for (int i = 1; i < argc; i++)
+        for (const struct main_hint *h = main_hints; h->flag; h++)
+            if (strcmp(argv[i], h->flag) == 0)
+                err_set(e, ERR_USAGE, "there is no %s: %s", h->flag, h->hint);
 }
 
 /* Exit status; or -1 with the error. */
@@ -252,8 +282,11 @@ static int main_run(int argc, char **argv, struct err *e) {
     if (!operands)
         return err_set(e, ERR_FAILED, "out of memory");
     int n = option_parse(main_table, &o, argc, argv, operands, false, e);
+    for (size_t i = 0; n >= 0 && i < o.targets.n && n < argc; i++)
+        operands[n++] = o.targets.items[i];
     const char *target = n > 0 ? operands[0] : NULL, *extra = n > 1 && o.export ? operands[1] : NULL;
     if (n < 0) {
+        main_explain_option(argc, argv, e);
         free(operands);
         return -1;
     }

@@ -18,10 +18,14 @@ struct main_options {
         gentle, locals, native, version, help;
     double duration_s;
     long rows, cols;
+    struct option_list targets; /* given as options */
     bool no_inject, block, readonly;
 };
 
 /* Ends with a NULL name. */
 extern const struct option_def main_table[];
+
+/* Options that people know from other programs, and what to do here. Ends with a NULL flag. */
+extern const struct main_hint { const char *flag, *hint; } main_hints[];
 
 #endif

@@ -55,17 +55,18 @@ def sleeper(target):
 # --- the command line -------------------------------------------------------------------------------------------
 
 def test_usage(probing):
-    refused(probing(), 2, "no verb given: 'probing --help' lists the verbs")
-    refused(probing("bactrace", "1"), 2, "unknown verb '1': 'probing --help' lists the verbs")
+    nothing = probing()
+    assert nothing.status == 2 and nothing.stdout == "" and nothing.stderr.startswith("examples:\n    probing list"), nothing
+    refused(probing("bactrace", "1"), 2, "unknown verb 'bactrace': did you mean 'backtrace'?")
     refused(probing("1", "bactrace"), 2, "unknown verb 'bactrace': did you mean 'backtrace'?")
     refused(probing("help", "bactrace"), 2, "unknown verb 'bactrace': did you mean 'backtrace'?")
     assert probing("help").ok().stdout == probing("--help").ok().stdout
     assert probing("help", "pause").ok().stdout == probing("pause", "--help").ok().stdout
-    refused(probing("1", "cluster", "x"), 2, "unknown verb 'cluster': 'probing --help' lists the verbs")
+    refused(probing("1", "cluster", "x"), 2, "unknown verb 'cluster': 'probing help' lists the verbs")
     refused(probing("--nonsense"), 2, "unknown option --nonsense: --help lists the options")
     refused(probing("1", "backtrace", "--jsn"), 2, "unknown option --jsn: did you mean --json?")
     refused(probing("backtrace"), 2,
-            "backtrace needs a target: probing TARGET backtrace; 'probing list' shows what there is")
+            "backtrace needs a target: probing TARGET backtrace; 'probing list' shows the Python processes")
     refused(probing("", "status"), 2, "the target is empty: give a pid, a name of a process, or unix:PATH")
     refused(probing("unix:", "status"), 2, "'unix:' needs the path of a socket: unix:PATH")
 

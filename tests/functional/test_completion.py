@@ -2,6 +2,7 @@
 """Completion at the prompt of the shells themselves: what Tab makes of a beginning, where the files lie as `make install` puts them."""
 
 import os
+import re
 import shutil
 
 import pytest
@@ -76,8 +77,7 @@ def test_what_tab_makes(prompt):
 
 def test_all_there_is_can_be_listed(prompt, probing, wait_until):
     """Every verb, as the program has it; options of one verb are not offered to another."""
-    verbs = [row.split()[0] for row in probing("--help").ok().stdout.partition("verbs:")[2].partition("options:")[0].splitlines() if row.startswith("  ") and row.split()]
-    verbs = [verb for verb in verbs if verb.isalpha()]
+    verbs = re.findall(r"^  (\w+) ", probing("--help").ok().stdout, re.M)
     assert {"list", "backtrace", "record"} <= set(verbs)
     prompt.type("probing ")
     prompt.keys("Tab", "Tab")

@@ -77,7 +77,7 @@ def test_the_client_goes(hog, door):
         client.send("eval", {"code": hog.code(f"mark_{where}").encode(), "name": "x", "timeout_s": 3600.0, "main": where})
         hog.wait_asked(f"mark_{where}")
         with hog.client(door) as other:
-            assert "only one piece" in other.call_error("eval", {"code": b"1", "timeout_s": 0.2})["message"]
+            assert "another eval is running" in other.call_error("eval", {"code": b"1", "timeout_s": 0.2})["message"]
             client.close()
             hog.wait_until(lambda: NOTHING in other.call_error("eval", {"code": b"1", "timeout_s": 0.2})["message"], 60, "it to be withdrawn")
     hog.let_go()

@@ -281,7 +281,7 @@ def test_two_at_the_same_time_load_one(job, tool, agent, ptrace):
     running.goes_on()
 
 
-# --- an agent that is there already ---------------------------------------------------------------------------------
+# --- an agent that is already loaded ---------------------------------------------------------------------------------
 
 def park(result):
     """The test agent closes its socket and ends its thread; its code stays."""

@@ -245,7 +245,7 @@ def test_a_program_that_has_only_just_begun(inject, agent, begun, tmp_path):
     program = compiled(tmp_path, "early", PAUSE, "-nostdlib", "-fPIE", "-pie", f"-Wl,--dynamic-linker={loader}")
     process = begun([program])
     wait_until(lambda: calls(process.pid, 34), 10, "the loader to pause")
-    refusal(inject(process.pid, agent), 3, "has only just begun", "try again")
+    refusal(inject(process.pid, agent), 3, "is still starting", "try again")
     assert process.poll() is None
 
 

@@ -214,7 +214,7 @@ for i in range(1000):
     with traced(running.pid):
         done = probing(str(running.pid), "inject", "--timeout", "1s")
         assert done.status == 3 and done.stderr.count("\n") == 1, done
-        assert re.search(r"its main thread came to no safe point within \d+ ms \(it is asleep in futex\)", done.stderr)
+        assert re.search(r"its main thread reached no safe point within \d+ ms \(it is asleep in futex\)", done.stderr)
         assert not files_left(running.pid)
         document = probing(str(running.pid), "backtrace", "--json").ok().json()
         assert document["target"]["mode"] == "readonly"

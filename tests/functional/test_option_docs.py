@@ -71,4 +71,4 @@ def test_adding_an_option(build_dir, tmp_path):
     assert said("--pause", "250ms", "--bell") == "pause 0.25, bell 1\n"
     assert said("--pause", "2h") == "--pause 2h: out of range, give 0 to 3600\n"
     assert said("quiet") == "PROBING_QUIET is on, by default 0\npause 0, bell 0\n"
-    assert said("quite") == "there is no key 'quite': did you mean probing.quiet?\n"
+    assert said("quite") == "unknown setting 'quite': did you mean probing.quiet?\n"

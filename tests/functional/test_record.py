@@ -151,7 +151,7 @@ def test_mistakes(probing, probing_top, job, recording, tmp_path):
     def refused(result, status, what):
         assert result.status == status and what in result.stderr and result.stderr.count("\n") == 1, result
     refused(probing(job.pid, "record", "--no-inject"), 2, "-o run.db")
-    refused(probing(job.pid, "record", "--no-inject", "-o", recording), 1, "is there already")
+    refused(probing(job.pid, "record", "--no-inject", "-o", recording), 1, "already exists")
     refused(probing(job.pid, "record", "--no-inject", "-o", tmp_path / "absent" / "run.db"), 1, "cannot write")
     refused(probing("-t", recording, "eject"), 4, "has ended")
     refused(probing("-t", recording, "backtrace", "--block"), 2, "--block")

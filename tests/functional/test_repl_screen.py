@@ -131,7 +131,7 @@ def test_each_line_with_percent(repl_screen, training, tmp_path):
     s.wait_for("Thread MainThread")
     enter(s, "while True: pass")
     s.keys("Enter")
-    s.wait_for("not done within 0.3 s: it was interrupted; %timeout S gives it longer")
+    s.wait_for("timed out after 0.3 s and was interrupted; %timeout S gives it longer")
     ask(s, "%q SELEC", "syntax error")
     ask(s, "%tensor", "did you mean '%tensors'?")
     s.keys("Up")

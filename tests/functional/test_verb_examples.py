@@ -25,7 +25,7 @@ FILES = {"flamegraph": "flame.svg", "pprof": "profile.pb.gz", "record": "run.db"
 
 def verbs(path):
     listed = subprocess.run([path, "--help"], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"^  (\w+) ", listed.split("\nverbs:\n")[1].split("\noptions:\n")[0], re.M)
+    return re.findall(r"^  (\w+) ", listed, re.M)
 
 
 def example_of(path, verb):

@@ -176,7 +176,7 @@ static void nothing_was_run(void **state) {
     if (calls_are_evaluating(&f.c)) { /* it has not failed yet */
         calls_poll(&f.c);
         text = answer(&f, 2, 2);
-        assert_true(!text || strstr(text, "only one piece is at a time"));
+        assert_true(!text || strstr(text, "another eval is running"));
         calls_forget(&f.c, 2);
     }
     text = wait_for(&f, 1, 1);

@@ -158,7 +158,7 @@ static void check_unknown_keys(void **state) {
     (void)state;
     assert_int_equal(config_find("probing.bugdet", &e), -1);
     assert_int_equal(e.code, ERR_USAGE);
-    assert_string_equal(e.text, "there is no key 'probing.bugdet': did you mean probing.budget?");
+    assert_string_equal(e.text, "unknown setting 'probing.bugdet': did you mean probing.budget?");
     assert_int_equal(config_find("nothing.like.it", &e), -1);
     assert_non_null(strstr(e.text, "lists them"));
 }

@@ -103,31 +103,89 @@ static void check_operands_and_many_targets(void **state) {
     assert_int_equal(number(&line, "limit"), 100000);
     assert_true(seconds(&line, "timeout") == 0);
     cli_line_fini(&line);
-    refuses("1 query SELECT 1", "'1' after query: it takes one operand, [SQL]; quote it");
-    refuses("query 1 SELECT", "the target comes before the verb: probing 1 query");
-    refuses("query SELECT", "query needs a target: probing TARGET query; 'probing list' shows what there is");
+    refuses("1 query SELECT 1", "query takes one argument, [SQL] (got '1' too): quote it");
+    refuses("query SELECT",
+            "query needs a target: probing TARGET query; 'probing list' shows the Python processes");
     refuses("-t 1 -t 2 status", "two targets, 1 and 2: give one");
 }
 
 static void check_mistakes(void **state) {
     (void)state;
-    refuses("", "no verb given: 'probing --help' lists the verbs");
-    refuses("12", "unknown verb '12': 'probing --help' lists the verbs");
+    refuses("12", "no verb given for 12. Try: probing 12 dump, or probing-top 12");
+    refuses("-t 12", "no verb given for 12. Try: probing 12 dump, or probing-top 12");
+    refuses("train.py", "no verb given for train.py. Try: probing train.py dump, or probing-top train.py");
     refuses("12 bactrace", "unknown verb 'bactrace': did you mean 'backtrace'?");
     refuses("-t 12 stauts", "unknown verb 'stauts': did you mean 'status'?");
-    refuses("12 tensorboard", "unknown verb 'tensorboard': 'probing --help' lists the verbs");
+    refuses("bactrace 12", "unknown verb 'bactrace': did you mean 'backtrace'?");
+    refuses("12 tensorboard", "unknown verb 'tensorboard': 'probing help' lists the verbs");
+    refuses("12 13 dump", "two targets, 12 and 13: give one, or each with -t, and a verb");
+    refuses("12 top", "the screens are a program of their own: probing-top 12");
+    refuses("top 12", "the screens are a program of their own: probing-top 12");
+    refuses("12 locals", "variables are an option of backtrace: probing 12 backtrace --locals");
+    refuses("python train.py",
+            "'python' is not a verb; to start a job with the agent in it: probing launch python ...");
+    refuses("12 l", "'l' may be list or launch: write more of it");
     refuses("backtrace",
-            "backtrace needs a target: probing TARGET backtrace; 'probing list' shows what there is");
-    refuses("backtrace 12", "the target comes before the verb: probing 12 backtrace");
-    refuses("12 backtrace 13", "'13' after backtrace: it takes no operand");
+            "backtrace needs a target: probing TARGET backtrace; 'probing list' shows the Python processes");
+    refuses("12 backtrace 13", "backtrace takes no arguments (got '13')");
     refuses("12 backtrace -t 13", "two targets, 12 and 13: give one");
     refuses("-t 12 list", "list takes no target");
     refuses("12 backtrace --jsn", "unknown option --jsn: did you mean --json?");
+    refuses("12 backtrace --format xml", "backtrace has no format 'xml': json or text");
     refuses("12 inject -Z 127.0.0.1:1", "unknown option -Z: --help lists the options");
-    refuses("12 inject -P 127.0.0.1:1", "'127.0.0.1:1' after inject: it takes no operand");
+    refuses("12 inject -P 127.0.0.1:1", "inject takes no arguments (got '127.0.0.1:1')");
     refuses("--frobnicate list", "unknown option --frobnicate: --help lists the options");
     refuses("-t", "--target needs a value: --target TARGET");
     refuses("12 inject --timeout never", "--timeout never: not a duration, give for example 2s or 250ms");
+}
+
+/* The verb first, other names, beginnings of names. */
+static void check_other_words(void **state) {
+    (void)state;
+    struct cli_line line;
+    struct err e;
+    accepts("dump 12", "dump", "12", false);
+    accepts("backtrace train.py --json", "backtrace", "train.py", true);
+    accepts("-p 12 dump", "dump", "12", false);
+    accepts("--pid 12 dump", "dump", "12", false);
+    accepts("dump --pid 12", "dump", "12", false);
+    accepts("12 dump --format json", "dump", "12", true);
+    accepts("12 dump -j", "dump", "12", true);
+    accepts("12 bt", "backtrace", "12", false);
+    accepts("stacks 12", "backtrace", "12", false);
+    accepts("12 threads", "backtrace", "12", false);
+    accepts("ps", "list", NULL, false);
+    accepts("12 sql", "query", "12", false);
+    accepts("12 attach", "inject", "12", false);
+    accepts("detach 12", "eject", "12", false);
+    accepts("12 flame", "flamegraph", "12", false);
+    accepts("12 backt", "backtrace", "12", false);
+    accepts("12 flameg --duration 1", "flamegraph", "12", false);
+    accepts("ver status", "status", "ver", false); /* a process whose name begins a verb's */
+    accepts("query 12", "query", "12", false);
+    accepts("tables 12", "tables", "12", false);
+    assert_int_equal(parse("query 1 SELECT", &line, &e), 0);
+    assert_string_equal(line.targets.items[0], "1");
+    assert_string_equal(line.options->operand, "SELECT");
+    cli_line_fini(&line);
+    assert_int_equal(parse("eval 1 2", &line, &e), 0);
+    assert_string_equal(line.targets.items[0], "1");
+    assert_string_equal(line.options->operand, "2");
+    cli_line_fini(&line);
+    assert_int_equal(parse("tables python.samples", &line, &e), 0);
+    assert_int_equal(line.targets.n, 0);
+    assert_string_equal(line.options->operand, "python.samples");
+    cli_line_fini(&line);
+    assert_int_equal(parse("run python x.py", &line, &e), 0);
+    assert_string_equal(line.verb->name, "launch");
+    assert_string_equal(line.options->command[1], "x.py");
+    cli_line_fini(&line);
+    assert_int_equal(parse("version", &line, &e), 0);
+    assert_true(line.version);
+    cli_line_fini(&line);
+    assert_int_equal(parse("", &line, &e), 0);
+    assert_true(line.nothing);
+    cli_line_fini(&line);
 }
 
 static void check_own_options(void **state) {
@@ -194,6 +252,7 @@ int main(void) {
         cmocka_unit_test(check_operands_and_many_targets),
         cmocka_unit_test(check_orders),
         cmocka_unit_test(check_mistakes),
+        cmocka_unit_test(check_other_words),
         cmocka_unit_test(check_own_options),
         cmocka_unit_test(check_command),
         cmocka_unit_test(check_help),

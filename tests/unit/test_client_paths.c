@@ -306,7 +306,7 @@ static void test_recordings(void **state) {
     assert_non_null(w);
     assert_int_equal(mode_of(path), 0600);
     assert_null(archive_create(path, &e));
-    assert_non_null(strstr(e.text, "is there already"));
+    assert_non_null(strstr(e.text, "already exists"));
     assert_int_equal(archive_finish(w, &e), 0);
     struct archive *a = archive_open(path, &e);
     assert_non_null(a);

@@ -277,7 +277,7 @@ static void other_files_are_refused_in_a_line(void **state) {
     assert_false(archive_is_one(path));
     refused("run.db: ");
     assert_null(archive_create(path, &e));
-    assert_non_null(strstr(e.text, "is there already"));
+    assert_non_null(strstr(e.text, "already exists"));
 }
 
 /* Views with the names of tables, columns of other types, texts where numbers should be: nothing is run, nothing is believed. */

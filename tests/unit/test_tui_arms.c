@@ -123,11 +123,11 @@ static void test_refused(void **state) {
     (void)state;
     fixture_press(a, "6 V");
     assert_string_equal(fake_host_take().arm.what, "nan");
-    (void)err_set(&why, ERR_FAILED, "the agent refuses 'arm': no");
+    (void)err_set(&why, ERR_FAILED, "no");
     app_arm_refused(a, &why);
     assert_false(arms_have_mine(&a->data.arms));
     fixture_press(a, "Home");
-    fixture_shows(a, 40, 160, "nan: the agent refuses 'arm': no");
+    fixture_shows(a, 40, 160, "nan: no");
     a->row_actions.readonly = true;
     fixture_press(a, "V");
     assert_string_equal(fake_host_take().arm.what, "");

@@ -108,7 +108,7 @@ static void test_the_commands(void **state) {
 
 static void test_refusals(void **state) {
     static const char *const bad[][2] = {
-        {"debug nonsense", "'nonsense' is no address"},
+        {"debug nonsense", "'nonsense' is not an address"},
         {"debug 0.0.0.0:0", "--exposed if that is wanted"},
         {"debug --off 4711", "--off goes with nothing else"},
         {"debug 1 2", "one address, not '2' too"},

@@ -68,7 +68,7 @@ static void test_top(void **state) {
     assert_hides(a, "DIFF");
     fixture_press(a, "d");
     assert_shows(a, "DIFF  last 10 s against the 10 s before");
-    assert_shows(a, "the last 10 s, for nothing was before all of it");
+    assert_shows(a, "comparing the last 10 s with the time before");
     fixture_press(a, "Left");
     assert_shows(a, "sorted by DELTA");
     /*                DELTA   %OWN  BEFORE  DTOTAL  %TOTAL  BEFORE */
@@ -265,7 +265,7 @@ static void test_two_windows(void **state) {
     fixture_press(a, "d");
     assert_hides(a, "DIFF");
     fixture_press(a, ": \"diff Space \"5s-9s Enter");
-    assert_shows(a, "no window: '5s-9s'");
+    assert_shows(a, "unknown window '5s-9s'");
     fixture_press(a, ": \"diff Space \"mark Enter");
     assert_shows(a, "there is no mark yet");
     fixture_press(a, ": \"diff Space \"/no/such.db Enter");

@@ -146,7 +146,7 @@ static void test_percent_runs_code(void **state) {
     assert_true(asked.timeout_s == 2.5 && asked.tid == 4242 && asked.depth == 3 && asked.keep);
     struct wire_evaluated slow = {.timed_out = true};
     app_repl_take(a, &slow);
-    fixture_shows(a, 24, 80, "not done within 2.5 s: it was interrupted; %timeout S gives it longer");
+    fixture_shows(a, 24, 80, "timed out after 2.5 s and was interrupted; %timeout S gives it longer");
     app_set_pid(a, 4711); /* that frame is not one of this target */
     app_set_pid(a, 4242);
     app_set_state(a, SESSION_CONNECTED, NULL, 0);

@@ -89,7 +89,7 @@ static void test_copy(void **state) {
     a = fixture_app(FIXTURE_NORMAL, 0, false);
     fixture_press(a, "y");
     assert_false(fake_host_take().copy);
-    assert_shows(a, "nothing is selected");
+    assert_shows(a, "select a row first");
     app_free(a);
 }
 
@@ -273,7 +273,7 @@ static void test_show_elsewhere(void **state) {
     assert_int_equal(((struct flame_state *)app_screen_top(a)->state)->query.tid, 4242);
     fixture_press(a, "T");
     assert_ptr_equal(app_screen_top(a)->def, &screen_top);
-    assert_null(strstr(a->message, "nothing is selected"));
+    assert_null(strstr(a->message, "select a row first"));
     fixture_press(a, "f");
     assert_ptr_equal(app_screen_top(a)->def, &screen_flame);
     app_free(a);
@@ -354,7 +354,7 @@ static void test_export_dialog(void **state) {
     assert_non_null(strstr(read_file(path), "train_step (train.py"));
     fixture_press(a, keys); /* it is there now */
     assert_false(fake_host_take().write);
-    assert_shows(a, "is there already");
+    assert_shows(a, "already exists");
     (void)unlink(path);
     (void)snprintf(path, sizeof path, "%s/screen.txt", dir);
     (void)snprintf(keys, sizeof keys, "2 : \"save-screen Space \"%s Enter", path);
@@ -366,7 +366,7 @@ static void test_export_dialog(void **state) {
     (void)snprintf(keys, sizeof keys, "x End Enter ctrl-u \"%s Enter", path);
     fixture_press(a, keys);
     assert_false(fake_host_take().write);
-    assert_shows(a, "is there already: Enter replaces it");
+    assert_shows(a, "already exists: Enter replaces it");
     fixture_press(a, "Esc");
     assert_ptr_equal(app_screen_top(a)->def, &screen_export);
     (void)snprintf(keys, sizeof keys, "Enter ctrl-u \"%s Enter Enter", path);

@@ -332,7 +332,7 @@ static void test_frames_are_tagged(void **state) {
            feed = weight(exported(a, "folded"), "Queue._feed");
     assert_true(step > 0 && feed > 0 && all > step + feed);
     fixture_press(a, "g s"); /* all threads: no frame */
-    assert_shows(a, "nothing is selected that could be tagged");
+    assert_shows(a, "select a row first");
     fixture_press(a, "/ \"train_step Enter s");
     assert_shows(a, "1 tagged");
     assert_shows(a, "\xe2\x9c\x93train_step");
@@ -406,7 +406,7 @@ static void test_trees_are_tagged(void **state) {
     assert_shows(a, "embed");
     assert_shows(a, "1 tagged");
     fixture_press(a, "Enter Enter s"); /* the pane has the keys */
-    assert_shows(a, "nothing is selected that could be tagged");
+    assert_shows(a, "select a row first");
     fixture_press(a, "Esc Esc U");
     assert_hides(a, "tagged");
     app_free(a);

@@ -203,7 +203,7 @@ static void test_command(void **state) {
     assert_drawn(a, "22:13:45.0 +3.5s");
     app_input_command(a, "window tomorrow");
     assert_int_equal(window_which(a), SAMPLE_STORE_SPAN);
-    assert_non_null(strstr(a->message, "no window: 'tomorrow'"));
+    assert_non_null(strstr(a->message, "unknown window 'tomorrow'"));
     app_free(a);
 }
 

@@ -125,9 +125,8 @@ static int evals_start(struct evals *v, const struct call *call, const struct mo
         return err_set(e, ERR_FAILED, "code is not run in this job: probing.eval is off");
     if (v->run)
         return err_set(e, ERR_FAILED,
-                       v->interrupted
-                           ? "code that was run before has not ended yet, though it was interrupted"
-                           : "other code is being run, and only one piece is at a time: try again");
+                       v->interrupted ? "busy: an earlier eval is still running (interrupted, but not ended)"
+                                      : "busy: another eval is running; try again");
     uint64_t now = clock_mono_ns();
     v->timeout_s = call->method == WIRE_EVAL ? call->want.code->timeout_s : call->want.debug->timeout_s;
     v->deadline_ns = now + (uint64_t)(v->timeout_s * 1e9);

@@ -289,7 +289,7 @@ static enum peer_verdict peer_eject(struct peer *p, const struct peer_request *r
     struct err e = {0};
     if (calls_are_evaluating(p->mailbox->calls))
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE,
-                                 "code that a client has had run in the job has not ended yet: try again");
+                                 "cannot remove the agent while an eval is running; try again later");
     if (p->mailbox->worker && p->mailbox->leave && p->mailbox->leave(p->mailbox->worker, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE, e.text);
     if (p->mailbox->worker && worker_leave(p->mailbox->worker, &e) != 0)

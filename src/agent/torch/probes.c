@@ -265,7 +265,7 @@ static void probes_begin_trace(struct probes *p, uint64_t now_ns) {
         probes_note(p, p->kind,
                     training->reports   ? "no training step has ended since the agent came"
                     : training->note[0] ? training->note
-                                        : "torch tells of no steps");
+                                        : "no training steps seen");
         p->due_ns = now_ns + CLOCK_NS_PER_S;
         return;
     }

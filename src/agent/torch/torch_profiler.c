@@ -365,9 +365,11 @@ int torch_profiler_begin(struct torch_profiler *p, const struct wire_arm *want, 
     const struct training *training = p->training;
     struct procfs_status st;
     if (torch_profiler_is_busy(p) || torch_profiler_is_in())
-        return err_set(e, ERR_FAILED, "the one before has not ended yet");
+        return err_set(e, ERR_FAILED, "an earlier profile is still running");
     if (!training->reports && (training->refused || !p->training->record->facts.torch[0]))
-        return err_set(e, ERR_FAILED, "%s", training->note[0] ? training->note : "torch tells of no steps");
+        return err_set(e, ERR_FAILED, "%s",
+                       training->note[0] ? training->note
+                                         : "no training steps seen (flamegraph profiles any Python)");
     if (procfs_read_status(getpid(), 0, &st) == 0 && st.tracer_pid > 0)
         return err_set(e, ERR_FAILED, "process %lld traces the job, as debuggers do",
                        (long long)st.tracer_pid);

@@ -25,6 +25,7 @@
 
 #define EXPORT_INTERVAL_MS 100 /* between the two snapshots that show what is on the CPU */
 #define EXPORT_RATE_HZ 100.0
+#define EXPORT_LONG_S 1.0    /* a shorter sampling is not announced on a terminal */
 #define EXPORT_TORN_SHARE 50 /* a larger share than one in so many is reported */
 #define EXPORT_OUTPUT_MAX ((size_t)112 * 1024 * 1024)
 #define EXPORT_RECORDED_MAX ((size_t)1 << 30) /* of a recording, and of tables */
@@ -264,6 +265,8 @@ static int export_collect(const struct export_format *f, double duration_s, cons
          past = call_get_target(c)->mode == MODEL_MODE_RECORDED;
     if (sample && r->native && call_set_native(c, true, e) != 0)
         return -1;
+    if (sample && !past && duration_s >= EXPORT_LONG_S && isatty(STDERR_FILENO))
+        output_say("sampling for %g s ...\n", duration_s);
     if (sample && call_sample(c, r->rate_hz != 0 ? r->rate_hz : EXPORT_RATE_HZ, past ? 0 : duration_s,
                               export_on_batch, sink, elapsed_s, e) != 0)
         return -1;
@@ -312,6 +315,20 @@ static void export_note_truncated(const struct export_request *r, const struct m
                 r->note->len ? "; " : "", length);
 }
 
+/* What was written where, for who does not see it: not if it goes to standard output. */
+static void export_note_written(const struct export_request *r, const struct export_data *data,
+                                const struct strbuf *out) {
+    char size[32];
+    if (!r->note || output_is_stdout(r->output))
+        return;
+    text_human_bytes(size, sizeof size, (double)out->len);
+    strbuf_addf(r->note, "%swrote %s (%s", r->note->len ? "; " : "", r->output, size);
+    if (data->elapsed_s > 0)
+        strbuf_addf(r->note, "; %" PRIu64 " samples, %.1f s", stack_counts_get_totals(data->counts)->samples,
+                    data->elapsed_s);
+    strbuf_addc(r->note, ')');
+}
+
 static int export_attached(const struct export_request *r, const struct export_format *f, double duration_s,
                            const struct target_address *addr, struct call *c, struct strbuf *out,
                            struct err *e) {
@@ -340,6 +357,8 @@ static int export_attached(const struct export_request *r, const struct export_f
             export_note_truncated(r, data.target);
         if (rc == 0 && sink.runs && r->note)
             export_lanes_note(sink.runs, sink.counts, r->note);
+        if (rc == 0)
+            export_note_written(r, &data, out);
     }
     export_sink_fini(&sink);
     model_snapshot_fini(&snapshot);

@@ -323,14 +323,6 @@ static int report_render(const struct export_data *data,
     int rc = report_begin(&r, data);
     if (rc == 0)
         rc = put(&r, out);
-    if (rc == 0 && data->request->note) {
-        char size[32];
-        const char *path = data->request->output;
-        text_human_bytes(size, sizeof size, (double)out->len);
-        if (path && strcmp(path, "-") != 0)
-            strbuf_addf(data->request->note, "wrote %s (%s; %" PRIu64 " samples, %.1f s)", path, size,
-                        stack_counts_get_totals(data->counts)->samples, data->elapsed_s);
-    }
     report_end(&r);
     return rc == 0 ? 0 : err_set(e, ERR_FAILED, "out of memory for the report");
 }

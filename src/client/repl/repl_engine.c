@@ -69,18 +69,17 @@ enum repl_ask repl_engine_end(struct repl_engine *r) {
 
 int repl_engine_explain(const struct wire_evaluated *v, double timeout_s, const char *remedy, struct err *e) {
     static const char unended[] =
-        "it catches KeyboardInterrupt, or is in C code; it is interrupted until it ends, and "
-        "no other code is run before that";
+        "the code is in C or catches KeyboardInterrupt, and keeps running; nothing else "
+        "can run until it ends";
     if (v->unended && !v->timed_out)
-        return err_set(e, ERR_FAILED, "interrupted, and not ended by that: %s", unended);
+        return err_set(e, ERR_FAILED, "interrupted: %s", unended);
     if (v->unended)
-        return err_set(e, ERR_FAILED, "not done within %g s, and not ended by interrupting it: %s", timeout_s,
-                       unended);
+        return err_set(e, ERR_FAILED, "timed out after %g s: %s", timeout_s, unended);
     if (v->timed_out)
-        return err_set(e, ERR_FAILED, "not done within %g s: it was interrupted%s", timeout_s, remedy);
+        return err_set(e, ERR_FAILED, "timed out after %g s and was interrupted%s", timeout_s, remedy);
     if (v->type.s)
-        return err_set(e, ERR_FAILED, "the code has raised %.*s",
-                       (int)(v->type.len < 200 ? v->type.len : 200), v->type.s);
+        return err_set(e, ERR_FAILED, "the code raised %.*s", (int)(v->type.len < 200 ? v->type.len : 200),
+                       v->type.s);
     return 0;
 }
 

@@ -231,7 +231,7 @@ static void call_on_deadline(void *arg) {
         return;
     }
     if (c->recorded)
-        err_set(&why, ERR_FAILED, "what was recorded is not read after %.0f s", CALL_READ_S);
+        err_set(&why, ERR_FAILED, "reading the recording timed out after %.0f s", CALL_READ_S);
     else
         err_set(&why, ERR_FAILED, "no answer from the agent within %u s", CALL_TIMEOUT_MS / 1000);
     call_fail(c, &why);

@@ -294,17 +294,17 @@ static int debug_read_address(const char *operand, char *host, long *port, struc
     if (colon) {
         size_t n = (size_t)(colon - operand);
         if (n == 0 || n >= DEBUG_COMMAND_HOST_MAX)
-            return err_set(e, ERR_USAGE, "'%s' is no address: debug takes [HOST:]PORT", operand);
+            return err_set(e, ERR_USAGE, "'%s' is not an address: debug takes [HOST:]PORT", operand);
         memcpy(host, operand, n);
         host[n] = '\0';
         digits = colon + 1;
     }
     *port = strtol(digits, &end, 10);
     if (end == digits || *end || digits[0] < '0' || digits[0] > '9' || *port > 65535)
-        return err_set(e, ERR_USAGE, "'%s' is no address: debug takes [HOST:]PORT, a port of 0 to 65535",
+        return err_set(e, ERR_USAGE, "'%s' is not an address: debug takes [HOST:]PORT, a port of 0 to 65535",
                        operand);
     if (host[strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")])
-        return err_set(e, ERR_USAGE, "'%s' is no name or IPv4 address of a host", host);
+        return err_set(e, ERR_USAGE, "'%s' is not the name or IPv4 address of a host", host);
     return 0;
 }
 

@@ -110,12 +110,12 @@ static void session_explain_denial(enum wire_method method, enum wire_error code
     bool runs = method == WIRE_EVAL || method == WIRE_COMPLETE || method == WIRE_DEBUG ||
                 method == WIRE_PAUSE || method == WIRE_CATCH;
     bool tables = method == WIRE_TABLES || method == WIRE_PULL || method == WIRE_ROWS;
-    if (tables)
+    if (tables || method == WIRE_ARM)
         err_set(why, ERR_FAILED, "%s", text);
     else if (code == WIRE_E_NOT_ALLOWED && runs)
         err_set(why, ERR_FAILED, "no code is run: %s", text);
     else
-        err_set(why, ERR_FAILED, "the agent refuses '%s': %s", wire_method_name(method), text);
+        err_set(why, ERR_FAILED, "the agent refused %s: %s", wire_method_name(method), text);
 }
 
 /* ---- names of native frames ---- */

@@ -129,5 +129,5 @@ void exit_reason_explain(const struct rings_place *place, pid_t pid, char *buf, 
     else if (status >= 0 && WIFEXITED(status))
         snprintf(buf, cap, "it exited with status %d", WEXITSTATUS(status));
     else
-        snprintf(buf, cap, "how it ended is not known: it is gone without a trace");
+        snprintf(buf, cap, "how it ended is unknown: it left no trace");
 }

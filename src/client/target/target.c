@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/endpoint.h"
 #include "base/model.h"
+#include "base/option.h"
 #include "base/procfs.h"
 #include "base/strbuf.h"
 #include "client/target/exit_reason.h"
@@ -230,6 +231,49 @@ static bool target_parent_matches(const struct target_process *list, const bool 
     return false;
 }
 
+#define TARGET_NAME_MAX 64
+
+/* Put the last part of the process's script, or module behind -m; "" if it has none. */
+static void target_put_script(const struct target_process *p, char *buf, size_t cap) {
+    buf[0] = '\0';
+    const char *w = p->cmdline + strcspn(p->cmdline, " ");
+    for (w += strspn(w, " "); *w == '-'; w += strspn(w, " "))
+        w += strcspn(w, " ");
+    size_t n = strcspn(w, " ");
+    for (size_t i = 0; i < n; i++)
+        if (w[i] == '/') {
+            w += i + 1;
+            n -= i + 1;
+            i = SIZE_MAX;
+        }
+    snprintf(buf, cap, "%.*s", (int)n, w);
+}
+
+/* No process has the name: find one that begins with it, or is nearly it. */
+static int target_refuse_name(const struct target_process *list, size_t n, const char *name, struct err *e) {
+    char(*scripts)[TARGET_NAME_MAX] = calloc(n + 1, sizeof *scripts);
+    const char **names = calloc(n + 1, sizeof *names), *near = NULL;
+    size_t len = strlen(name), count = 0;
+    for (size_t i = 0; scripts && names && i < n && len > 0; i++) {
+        target_put_script(&list[i], scripts[i], sizeof scripts[i]);
+        if (scripts[i][0])
+            names[count++] = scripts[i];
+        if (!near && strncmp(scripts[i], name, len) == 0)
+            near = scripts[i];
+    }
+    if (names && !near)
+        near = option_suggest(name, names);
+    if (near)
+        err_set(e, ERR_ATTACH, "no Python process is named '%s': did you mean '%s'?", name, near);
+    else if (strchr(name, ','))
+        err_set(e, ERR_ATTACH, "no Python process is named '%s': give each target with its own -t", name);
+    else
+        err_set(e, ERR_ATTACH, "no Python process is named '%s': 'probing list' shows them", name);
+    free(names);
+    free(scripts);
+    return -1;
+}
+
 static int target_choose(const struct target_process *list, const bool *match, size_t n, const char *name,
                          struct target_address *addr, struct err *e) {
     size_t found = 0;
@@ -244,7 +288,7 @@ static int target_choose(const struct target_process *list, const bool *match, s
     }
     int rc = 0;
     if (found == 0)
-        rc = err_set(e, ERR_ATTACH, "no Python process is named '%s': 'probing list' shows them", name);
+        rc = target_refuse_name(list, n, name, e);
     else if (found > 1)
         rc = err_set(e, ERR_ATTACH, "%zu processes are named '%s': give one of the pids %s", found, name,
                      strbuf_str(&pids));

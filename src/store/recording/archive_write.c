@@ -70,7 +70,7 @@ static int archive_make_file(const char *path, char *real, struct stat *st, stru
         return err_set_errno(e, ERR_FAILED, ENAMETOOLONG, "%s cannot be written", path);
     int fd = open(real, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST)
-        return err_set(e, ERR_FAILED, "%s is there already: give another name", path);
+        return err_set(e, ERR_FAILED, "%s already exists: choose another name", path);
     if (fd < 0)
         return err_set_errno(e, ERR_FAILED, errno, "%s cannot be written", path);
     int rc = fstat(fd, st);

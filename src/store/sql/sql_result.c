@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/option.h"
 #include "base/clock.h"
 #include "store/sql/sql_internal.h"
 #include "store/sql/sql_rewrite.h"
@@ -53,9 +54,31 @@ static long sql_error_at(struct sql *s) {
 #endif
 }
 
+#define SQL_NO_TABLE "no such table: "
+
+/* For a table that is not there, the one whose name is nearest, as text behind the error. */
+static void sql_put_near(const struct sql *s, const char *message, char *buf, size_t cap) {
+    const char *near = NULL;
+    buf[0] = '\0';
+    if (strncmp(message, SQL_NO_TABLE, strlen(SQL_NO_TABLE)) != 0)
+        return;
+    const char **names = calloc(2 * s->n_tables + 1, sizeof *names);
+    for (size_t i = 0, n = 0; names && i < s->n_tables; i++) {
+        names[n++] = s->tables[i]->full;
+        if (s->tables[i]->alias[0])
+            names[n++] = s->tables[i]->alias;
+    }
+    if (names)
+        near = option_suggest(message + strlen(SQL_NO_TABLE), names);
+    if (near)
+        snprintf(buf, cap, ": did you mean %s?", near);
+    free(names);
+}
+
 static int sql_explain(const struct sql_result *r, int rc, long at, struct err *e) {
     struct sql *s = r->s;
     size_t line, column;
+    char near[2 * RING_MAX_NAME + 32];
     if (s->denied[0])
         return err_set(e, ERR_FAILED, "%s", s->denied);
     if (rc == SQLITE_INTERRUPT && !atomic_load(&s->interrupted))
@@ -70,10 +93,11 @@ static int sql_explain(const struct sql_result *r, int rc, long at, struct err *
         return err_set(e, ERR_FAILED,
                        "the query needs more than %lld MB of memory; narrow it by a condition or LIMIT",
                        (long long)(SQL_MAX_MEMORY / (1024 * 1024)));
+    sql_put_near(s, sqlite3_errmsg(s->db), near, sizeof near);
     if (at < 0)
-        return err_set(e, ERR_FAILED, "%s", sqlite3_errmsg(s->db));
+        return err_set(e, ERR_FAILED, "%s%s", sqlite3_errmsg(s->db), near);
     sql_place(r, (size_t)at, &line, &column);
-    return err_set(e, ERR_FAILED, "%s (line %zu, column %zu)", sqlite3_errmsg(s->db), line, column);
+    return err_set(e, ERR_FAILED, "%s (line %zu, column %zu)%s", sqlite3_errmsg(s->db), line, column, near);
 }
 
 /* "timestamp", "integer": the declared type of the column; "" for an expression. */

@@ -40,7 +40,7 @@ void app_diff_toggle(struct app *a) {
     }
     if (!app_diff_has_before(a, window_which(a))) {
         a->window.which = SAMPLE_STORE_10S;
-        app_message(a, false, "the last 10 s, for nothing was before all of it; W: another time");
+        app_message(a, false, "comparing the last 10 s with the time before (W changes the window)");
     }
     app_screen_update_all(a);
 }

@@ -172,7 +172,7 @@ static void command_write(struct app *app, const char *name, const char *path) {
     if (!f)
         app_refuse(app, "%s", e.text);
     else if (!app_export(app, f, path, false, &exists) && exists)
-        app_refuse(app, "%s is there already: give another name", path);
+        app_refuse(app, "%s already exists: choose another name", path);
 }
 
 static void command_export(struct app *app, const char *argument) {

@@ -150,7 +150,7 @@ bool row_actions_act(struct app *app, enum action action) {
     strbuf_fini(&one);
     strbuf_fini(&whole);
     if (!done)
-        app_message(app, false, "nothing is selected that this could be done to");
+        app_message(app, false, "select a row first");
     return true;
 }
 

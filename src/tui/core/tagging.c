@@ -53,7 +53,7 @@ size_t tagging_count(struct app *app) {
 static void tagging_toggle(struct app *app, struct app_screen *s, struct tags *t) {
     int row = tagging_selected(app, s);
     if (row < 0) {
-        app_message(app, false, "nothing is selected that could be tagged");
+        app_message(app, false, "select a row first");
         return;
     }
     if (!tags_toggle(t, tagging_key(app, s, row))) {

@@ -156,9 +156,10 @@ static bool window_parse_span(const char *text, double now_s, double *from_s, do
 }
 
 static int window_refuse(const char *text, struct err *e) {
-    return err_set(e, ERR_USAGE,
-                   "no window: '%.40s' (10s, 60s, all, mark, or FROM-TO as in 22:13:20-22:13:25 or 30s-10s)",
-                   text);
+    return err_set(
+        e, ERR_USAGE,
+        "unknown window '%.40s' (use 10s, 60s, all, mark, or FROM-TO as in 22:13:20-22:13:25 or 30s-10s)",
+        text);
 }
 
 bool window_is_text(const char *text) {

@@ -79,7 +79,7 @@ static void export_begin(struct export_state *s, struct app *app, const char *pa
     if (!exists)
         return;
     snprintf(s->path, sizeof s->path, "%s", path);
-    app_refuse(app, "%s is there already: Enter replaces it, Esc does not", s->path);
+    app_refuse(app, "%s already exists: Enter replaces it, Esc does not", s->path);
 }
 
 static bool export_typed(void *state, struct app *app, enum action what, const char *text,

@@ -182,7 +182,7 @@ static void help_run(struct help_state *s, struct app *app) {
         return;
     }
     if (!action) {
-        app_message(app, false, "this line is nothing to do here");
+        app_message(app, false, "this line cannot be run here");
         return;
     }
     app_screen_pop(app);

@@ -27,7 +27,7 @@ def trace_open(compiled):
     registries = [types_named('torch.nn.modules.module', name) for name in ('_global_forward_pre_hooks', '_global_forward_hooks')]
     kinds = [types_named('torch', 'Tensor'), types_named('torch.nn.parameter', 'Parameter')]
     if kinds[0] is None or kinds[1] is None:
-        return 'torch is not imported, or not wholly'
+        return 'torch is not imported, or its import has not finished'
     if type(registries[0]) is not trace_Ordered or type(registries[1]) is not trace_Ordered:
         return 'this torch has no global hooks for modules'
     call = types_dict(types_named('torch.nn.modules.module', 'Module') or object).get('_call_impl')

@@ -120,7 +120,7 @@ static void tensor_one_ask(struct app *app, const struct tensor_row *t) {
     char text[APP_FEED_TEXT], size[24];
     const struct app_feed *f = app_feed_get(app, FEED_TENSOR);
     if (t->id == APP_FEED_UNKNOWN) {
-        app_refuse(app, "this tensor has no id to be asked by");
+        app_refuse(app, "cannot query this tensor: it has no id");
         return;
     }
     if (f->wanted || f->running) {
