@@ -20,7 +20,7 @@ def job(target, ptrace):
 def test_both_orders(job, probing, tmp_path):
     out = tmp_path / "flame.svg"
     done = probing("-t", job.pid, "flamegraph", "--duration", "0.5", "-o", out).ok()
-    assert done.stdout == "" and done.stderr == ""
+    assert done.stdout == "" and done.stderr.startswith("probing: wrote "), done
     assert frames_of(out.read_text(encoding="utf-8"))[0].weight > 0
     frames = frames_of(probing(job.pid, "flamegraph", "--duration", "0.5", "--by-function", "--unit", "samples").ok().stdout)
     assert "spin (svg_job.py)" in {frame.name for frame in frames}
@@ -37,7 +37,7 @@ def test_pprof(job, probing, tmp_path):
     out = tmp_path / "job.pb.gz"
     for order in ((job.pid, "pprof"), ("-t", job.pid, "pprof")):
         done = probing(*order, "--duration", "0.5", "--by-function", "-o", out).ok()
-        assert done.stdout == "" and done.stderr == ""
+        assert done.stdout == "" and done.stderr.startswith("probing: wrote "), done
         profile = Profile(out.read_bytes())
         assert "spin" in {frame[0] for sample in profile.samples for frame in sample["frames"]}
     refused = probing(job.pid, "pprof", "--json")
