@@ -8,6 +8,8 @@ T1, always on, by turning probing.steps on and off in turn in one run of a job, 
   operation  what telling one operation (an optimizer step, a fetched batch, a record_function) takes, ns
   others     what an operation costs more that is not told, ns
   small      a training step of a small model, in which telling weighs most: percent, with and without the looks at backward passes
+  phases     what a node of a backward pass takes more while forward and backward of every step are known, ns: of an operation, and of a parameter
+             (BACKWARD_WATCH_NODE_NS of the agent, by which it judges whether that may always be done)
   train      examples/train.py: operations a step and time of a step, and by that what telling, with the look at variables (losses from
              memory) that the agent itself has measured (CPU time of the thread), takes of it, percent
 T2, modules are traced:
@@ -33,6 +35,8 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "bench", "support"))
+sys.path.insert(1, os.path.join(ROOT, "tests", "functional"))
+import agent_wire  # noqa: E402
 import procs  # noqa: E402
 import windows  # noqa: E402
 
@@ -122,6 +126,44 @@ def measure_asked(build, python, pairs):
             "small_step_pct": windows.summary([a / b * 100 for a, b in more["step"]]), "agent_says_us": says[-1]["us_per_call"], "lost": says[-1]["lost"]}
 
 
+class Phases:
+    """Forward and backward of every step are known while it is there."""
+
+    def __init__(self, build, job):
+        self.build, self.job, self.pid, self.client = build, job, job.process.pid, None
+
+    def turn(self, on):
+        if self.client:
+            self.client.connection.close()
+        self.client = agent_wire.Client(status(self.build, self.pid)["endpoint"]) if on else None
+        if on:
+            self.client.call("arm", {"what": "phases", "steps": 0, "compiled": False})
+        until = time.monotonic() + 30
+        while status(self.build, self.pid)["steps"]["phases_on"] != on:
+            if time.monotonic() > until:
+                raise SystemExit("training: backward passes are not watched" if on else "training: backward passes go on being watched")
+            self.job.ask("step", 300)  # what they cost is judged by the time in which there are some
+
+
+NODES, PASSES = 2000, 30
+
+
+def measure_phases(build, python, pairs):
+    """The least of some passes: others on the machine only make them longer."""
+    more = {"chain": [], "leaves": []}
+    with Asked(build, python) as job:
+        phases = Phases(build, job)
+        for pair in range(pairs):
+            seen = {}
+            for on in (True, False) if pair % 2 else (False, True):
+                phases.turn(on)
+                seen[on] = {name: min(job.ask(name, NODES) for _ in range(PASSES)) for name in more}
+            for name, values in more.items():
+                values.append(seen[True][name] - seen[False][name])
+        phases.turn(False)
+    return {f"{name}_node_ns": windows.summary(values) for name, values in more.items()}
+
+
 class Running:
     """A job that runs until it is left, with an agent; it is ready when it has printed `word`."""
 
@@ -165,6 +207,7 @@ def measure_train(build, python, seconds, operation_ns):
         before, began = variables(job), time.time()
         time.sleep(seconds)
         after, ended = variables(job), time.time()
+        phases_pct = job.status()["steps"]["phases_pct"] or 0
         rows = job.query(f"""
             SELECT (SELECT count(*) FROM profiling_data WHERE timestamp > {began!r} AND timestamp <= {ended!r}) AS operations, count(*) AS steps,
                    avg(duration_ms) AS ms, count(loss) AS losses,
@@ -174,8 +217,8 @@ def measure_train(build, python, seconds, operation_ns):
     look_us = after["us_per_call"] or 0
     return {"steps": rows["steps"], "step_ms": round(rows["ms"], 3), "operations_per_step": round(per_step, 2),
             "looked_into": rows["looked"], "looked_ms": rows["looked_ms"], "with_loss": rows["losses"],
-            "look_us": look_us, "looks_per_step": round(looks, 3),
-            "told_pct": round((per_step * operation_ns + 1e3 * look_us * looks) / (rows["ms"] * 1e6) * 100, 5)}
+            "look_us": look_us, "looks_per_step": round(looks, 3), "phases_pct": phases_pct,
+            "told_pct": round((per_step * operation_ns + 1e3 * look_us * looks) / (rows["ms"] * 1e6) * 100 + phases_pct, 5)}
 
 
 # ---- T2 ----
@@ -294,16 +337,18 @@ def main():
     parser.add_argument("--python", default=os.environ.get("PYTHON", sys.executable))
     parser.add_argument("--pairs", type=int, default=12)
     parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--parts", default="operation,train,traced,look,hunt")
+    parser.add_argument("--parts", default="operation,phases,train,traced,look,hunt")
     args = parser.parse_args()
     parts, report, verdicts = set(args.parts.split(",")), {}, {}
-    if unknown := parts - {"operation", "train", "traced", "look", "hunt"}:
+    if unknown := parts - {"operation", "phases", "train", "traced", "look", "hunt"}:
         raise SystemExit(f"training: there is no part {', '.join(sorted(unknown))}")
     if "train" in parts or "operation" in parts:
         report = measure_asked(args.build, args.python, args.pairs)
     if "train" in parts:
         report["train"] = measure_train(args.build, args.python, args.seconds, report["operation_ns"]["median"])
         verdicts["told_pct"] = verdict(report["train"]["told_pct"], BUDGET_PCT)
+    if "phases" in parts:
+        report["phases"] = measure_phases(args.build, args.python, args.pairs)
     if "traced" in parts:
         report["traced"] = measure_traced(args.build, args.python, args.pairs, args.seconds)
         verdicts["traced_pct"] = dict(verdict(report["traced"]["more_pct"]["median"], TRACE_BUDGET_PCT),

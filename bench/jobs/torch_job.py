@@ -4,6 +4,8 @@
 record N   CPU time of N torch.profiler.record_function, per one
 idle N     the same of N additions of small tensors, which are not reported as operations
 step N     the same of N training steps of a small model, per step
+chain N    CPU time of a backward pass through N operations, per one
+leaves N   the same of one that ends in N parameters
 """
 
 import sys
@@ -33,12 +35,32 @@ def step():
     optimizer.step()
 
 
+def chain(n):
+    x = torch.ones(1, requires_grad=True)
+    for _ in range(n):
+        x = x + 1
+    return x
+
+
+def leaves(n):
+    return torch.stack([torch.ones((), requires_grad=True) for _ in range(n)]).sum()
+
+
+passes = {"chain": chain, "leaves": leaves}
+
+
 acts = {"record": record, "idle": idle, "step": step}
 for name in acts:
     acts[name]()
 print("ready", flush=True)
 for line in sys.stdin:
     name, n = line.split()
+    if name in passes:
+        end = passes[name](int(n))
+        begin = time.thread_time_ns()
+        end.backward()
+        print((time.thread_time_ns() - begin) / int(n), flush=True)
+        continue
     act = acts[name]
     begin = time.thread_time_ns()
     for _ in range(int(n)):

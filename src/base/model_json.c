@@ -321,6 +321,9 @@ static void model_json_put_hooks(struct json *j, const struct model_status *s) {
     else
         json_kv_null(j, "seen");
     json_kv_string(j, "note", s->steps_note);
+    json_kv_uint(j, "with_phases", s->phases);
+    json_kv_bool(j, "phases_on", s->phases_on);
+    json_kv_number(j, "phases_pct", s->phases_pct, 4);
     json_object_end(j);
 }
 

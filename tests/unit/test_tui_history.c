@@ -35,6 +35,13 @@ static void assert_hides(struct app *a, const char *what) { fixture_hides(a, 40,
 static bool same_text(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
 static bool same_number(double a, double b) { return isnan(a) ? isnan(b) : fabs(a - b) <= fabs(a) * 1e-6; }
 
+/* How long and until when is not kept. */
+static void assert_same_wait(const struct model_wait *a, const struct model_wait *b) {
+    assert_true(a->kind == b->kind && a->flags == b->flags && a->tid == b->tid && a->pid == b->pid);
+    assert_true(same_text(a->what, b->what) && same_text(a->detail, b->detail));
+    assert_true(b->for_us == 0 && b->left_us == 0);
+}
+
 static void assert_same_thread(const struct model_thread *a, const struct model_thread *b) {
     assert_int_equal(a->tid, b->tid);
     assert_true(a->ident == b->ident && a->state == b->state && a->on_cpu == b->on_cpu && a->gil == b->gil);
@@ -42,6 +49,7 @@ static void assert_same_thread(const struct model_thread *a, const struct model_
                 a->truncated == b->truncated);
     assert_true(same_text(a->name, b->name) && same_text(a->native_name, b->native_name));
     assert_true(same_number(a->cpu_pct, b->cpu_pct) && same_number(a->gil_for_us, b->gil_for_us));
+    assert_same_wait(&a->wait, &b->wait);
     assert_int_equal(a->n_frames, b->n_frames);
     for (size_t i = 0; i < a->n_frames; i++) {
         const struct model_frame *f = &a->frames[i], *g = &b->frames[i];
@@ -87,6 +95,45 @@ static void test_moments_are_what_was(void **state) {
     }
 }
 
+/* Each thread of the snapshot waits for something in turn; every fourth moment for nothing. */
+static void put_waits(struct model_snapshot *s, int i) {
+    char text[64];
+    for (size_t t = 0; t < s->n_threads && i % 4; t++) {
+        (void)snprintf(text, sizeof text, "Lock cache.lock_%d", i / 3);
+        s->threads[t].wait =
+            (struct model_wait){.kind = t % 2 ? MODEL_WAIT_LOCK : MODEL_WAIT_SOCKET,
+                                .flags = t % 2 ? MODEL_WAIT_LIKELY : 0,
+                                .tid = t % 2 ? (uint64_t)s->threads[0].tid : 0,
+                                .pid = t % 2 ? 0 : 77,
+                                .for_us = (uint64_t)i * 1000,
+                                .left_us = 5,
+                                .what = arena_strdup(&s->arena, text),
+                                .detail = t % 3 ? arena_strdup(&s->arena, "10.0.0.7:443") : NULL};
+    }
+}
+
+static void test_waits_are_what_was(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    for (int i = 2; i < 60; i++) {
+        struct model_snapshot s;
+        fixture_snapshot(&s, FIXTURE_NORMAL, i);
+        put_waits(&s, i);
+        app_take_snapshot(a, &s);
+        assert_kept(&a->data);
+    }
+    /* The screen shows the moment's own, and nothing where nothing was known. */
+    fixture_press(a, "2");
+    fixture_shows(a, 50, 200, "Lock cache.lock_19");
+    fixture_press(a, ",");
+    fixture_press(a, ",");
+    fixture_press(a, ",");
+    fixture_hides(a, 50, 200, "lock_19");
+    fixture_press(a, ",");
+    fixture_shows(a, 50, 200, "Lock cache.lock_18");
+    app_free(a);
+}
+
 #define MANY_THREADS 200
 #define MANY_FRAMES 60
 
@@ -124,6 +171,39 @@ static void many(struct data_shot *shot, long i, int busy, int lines) {
             th->frames[f].file = "/job/train.py";
         }
     }
+}
+
+/* Threads wait for something else each time: what is kept of it is bounded, and what is kept is right; for the rest nothing is
+ * said. */
+static void test_waits_are_bounded(void **state) {
+    struct snapshot_history *p = snapshot_history_new(0, 0);
+    size_t known = 0, unknown = 0;
+    (void)state;
+    for (long i = 0; i < 300; i++) {
+        struct data_shot shot, back;
+        char text[96];
+        many(&shot, i, 0, 0);
+        for (int t = 0; t < MANY_THREADS; t++) {
+            (void)snprintf(text, sizeof text, "batch %ld of its DataLoader, from worker %d", i, t);
+            shot.snapshot.threads[t].wait = (struct model_wait){
+                .kind = MODEL_WAIT_LOADER, .what = arena_strdup(&shot.snapshot.arena, text)};
+        }
+        snapshot_history_add(p, &shot);
+        assert_int_equal(snapshot_history_get(p, (uint64_t)i + 1, &back), 0);
+        for (int t = 0; t < MANY_THREADS; t++) {
+            const struct model_wait *wait = &back.snapshot.threads[t].wait;
+            known += wait->kind == MODEL_WAIT_LOADER;
+            unknown += wait->kind == MODEL_WAIT_UNKNOWN;
+            if (wait->kind != MODEL_WAIT_UNKNOWN)
+                assert_string_equal(wait->what, shot.snapshot.threads[t].wait.what);
+        }
+        data_shot_fini(&back);
+        data_shot_fini(&shot);
+        assert_true(snapshot_history_bytes(p) <
+                    SNAPSHOT_HISTORY_ROW_BYTES + 2 * SNAPSHOT_HISTORY_STACK_BYTES + MIB);
+    }
+    assert_true(known > 0 && unknown > 0 && known + unknown == (size_t)300 * MANY_THREADS);
+    snapshot_history_free(p);
 }
 
 static void assert_ordered(const struct snapshot_history *p) {
@@ -469,6 +549,8 @@ static void test_samples_of_a_recording(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_moments_are_what_was),
+        cmocka_unit_test(test_waits_are_what_was),
+        cmocka_unit_test(test_waits_are_bounded),
         cmocka_unit_test(test_memory_is_bounded),
         cmocka_unit_test(test_a_day),
         cmocka_unit_test(test_threads_that_come_and_go),

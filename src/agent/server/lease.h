@@ -27,6 +27,7 @@
     X(LEASE_TRACE, "trace", 0, 0, 0, "forward and backward time of each module, in some training steps")     \
     X(LEASE_NAN, "nan", 2, 20, 600, "the first number that is not finite, in the next training steps")       \
     X(LEASE_PROFILER, "profiler", 3, 20, 900, "torch.profiler, for some training steps: a file, and rows")   \
+    X(LEASE_PHASES, "phases", 0, 0, 0, "forward and backward of every training step")                        \
     X(LEASE_ALLOC, "alloc", 0, 0, 0, "who allocates memory, and what of it lives: sampled by bytes")
 
 enum lease_kind {

@@ -22,7 +22,8 @@ int mailbox_init(struct mailbox *m) {
                                         .collect_pct = NAN,
                                         .collect_us_per_s = NAN,
                                         .collect_threads_s = NAN,
-                                        .us_per_span = NAN}};
+                                        .us_per_span = NAN,
+                                        .phases_pct = NAN}};
     m->last_step = -1;
     m->rooms[0].most = MAILBOX_MOST;
     m->rooms[1].most = MAILBOX_LOOKERS_MOST;

@@ -88,6 +88,9 @@ static int probes_start(struct probes *p, enum lease_kind kind, const struct wir
     return 0;
 }
 
+/* Is it for traced steps? The others have phases of their own, or none. */
+static bool probes_is_traced(enum lease_kind kind) { return kind == LEASE_TRACE || kind == LEASE_NAN; }
+
 /* 0, or -1 with the error. */
 static int probes_arm(struct probes *p, enum lease_kind kind, uint32_t owner, const struct wire_arm *want,
                       struct err *e) {
@@ -109,7 +112,9 @@ static int probes_arm(struct probes *p, enum lease_kind kind, uint32_t owner, co
     p->looks[kind] = 0;
     p->notes[kind][0] = '\0';
     p->next_ns = now_ns;
-    if (kind == LEASE_ALLOC)
+    if (kind == LEASE_PHASES)
+        p->phased = p->training->phased;
+    if (!probes_is_traced(kind))
         return 0;
     p->due_ns = now_ns;
     if (kind == LEASE_TRACE)
@@ -217,7 +222,7 @@ static void probes_release(struct probes *p) {
 static bool probes_wants(const struct probes *p, enum lease_kind *kind) {
     size_t i = LEASE_KIND_COUNT;
     while (i-- > 0)
-        if (p->leases[i].n && i != LEASE_PROFILER && i != LEASE_ALLOC) {
+        if (p->leases[i].n && probes_is_traced((enum lease_kind)i)) {
             *kind = (enum lease_kind)i;
             return true;
         }
@@ -272,7 +277,7 @@ static void probes_begin_trace(struct probes *p, uint64_t now_ns) {
     /* ends of backward passes are needed: they are reported from now on */
     training->needs_backward = true;
     training_take(p->training);
-    if (!training->watches_backward && now_ns - p->due_ns < PROBES_BACKWARD_NS)
+    if (!training->backward.on && now_ns - p->due_ns < PROBES_BACKWARD_NS)
         return;
     size_t n = training_durations(p->training, p->left_ns, now_ns, before, PROBES_USUAL);
     p->usual_ns = trace_cost_median(before, n);
@@ -454,6 +459,8 @@ static void probes_plan_poll(struct probes *p, uint64_t now_ns) {
         p->next_ns = p->due_ns;
     if (p->alloc.next_ns < p->next_ns)
         p->next_ns = p->alloc.next_ns;
+    if (p->leases[LEASE_PHASES].n && p->next_ns > now_ns + PROBES_REST_NS)
+        p->next_ns = now_ns + PROBES_REST_NS;
 }
 
 /* It has its own phases, beside traced steps. True if a client was answered. */
@@ -481,6 +488,13 @@ static bool probes_poll_alloc(struct probes *p, bool leaving, uint64_t now_ns) {
     return probes_answer(p, LEASE_ALLOC, end == ALLOC_TRACE_REFUSED ? &e : NULL);
 }
 
+/* Forward and backward of every step: watched from the next time on that reports are taken. */
+static bool probes_poll_phases(struct probes *p, bool leaving) {
+    p->training->wants_phases = p->leases[LEASE_PHASES].n > 0 && !leaving;
+    p->looks[LEASE_PHASES] = (int64_t)(p->training->phased - p->phased);
+    return p->n_asks && probes_answer(p, LEASE_PHASES, NULL);
+}
+
 void probes_lose(struct probes *p) {
     alloc_trace_lose(&p->alloc);
     p->next_ns = clock_mono_ns();
@@ -503,6 +517,7 @@ bool probes_poll(struct probes *p) {
         answered = probes_poll_profiler(p, leaving, now_ns) || answered;
     if (alloc_trace_is_busy(&p->alloc))
         answered = probes_poll_alloc(p, leaving, now_ns) || answered;
+    answered = probes_poll_phases(p, leaving) || answered;
     for (size_t i = 0; i < LEASE_KIND_COUNT; i++)
         if (p->n_asks && i != LEASE_ALLOC &&
             (p->leases[i].n == 0 || now_ns - p->leases[i].since_ns > PROBES_ANSWER_NS || p->looks[i] > 0))
@@ -536,6 +551,10 @@ void probes_publish(const struct probes *p) {
             going = alloc_trace_is_in() && alloc_trace_is_busy(&p->alloc);
             note = p->alloc.note[0] ? p->alloc.note : note;
         }
+        if (i == LEASE_PHASES) { /* without an owner they may be known, too: that is not armed */
+            going = l->n && p->training->backward.on;
+            note = l->n ? p->training->note : "";
+        }
         if (!l->n && !going && !note[0])
             continue;
         st->n_leases++;
@@ -547,6 +566,7 @@ void probes_publish(const struct probes *p) {
             .looks = p->looks[i],
             .cost_pct = i == LEASE_TRACE && l->n   ? trace_cost_pct(&p->cost, (double)(now_ns - l->since_ns))
                         : i == LEASE_ALLOC && l->n ? alloc_trace_pct(&p->alloc, now_ns)
+                        : i == LEASE_PHASES        ? st->of.phases_pct
                                                    : NAN,
             .armed = going};
         for (size_t k = 0; k < l->n; k++)

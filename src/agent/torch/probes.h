@@ -44,6 +44,7 @@ struct probes {
     struct lease leases[LEASE_KIND_COUNT];
     struct torch_profiler profiler; /* LEASE_PROFILER: it has its own phases */
     struct alloc_trace alloc;       /* LEASE_ALLOC: the same */
+    uint64_t phased;                /* LEASE_PHASES: steps with phases at its beginning */
     int64_t looks[LEASE_KIND_COUNT];
     char notes[LEASE_KIND_COUNT][400];
     struct probes_ask {

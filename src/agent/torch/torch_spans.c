@@ -32,6 +32,7 @@
 #define TORCH_SPANS_BACKWARD 1 /* RecordScope::BACKWARD_FUNCTION */
 #define TORCH_SPANS_USER 7     /* RecordScope::USER_SCOPE */
 #define TORCH_SPANS_TIMED 64   /* one in so many is timed */
+#define TORCH_SPANS_PYTHON "Backward"
 #define TORCH_SPANS_LIBRARY "libtorch_cpu.so"
 /* for constructors, after its relocation was seen */
 #define TORCH_SPANS_SETTLE_NS (900 * CLOCK_NS_PER_MS)
@@ -73,6 +74,8 @@ static uint32_t torch_spans_torn;
 /* The backward pass, for the threads of the job: atomic. */
 static uint64_t torch_spans_last_ns; /* end of its last node */
 static uint32_t torch_spans_passing; /* it is in progress */
+static uint64_t torch_spans_nodes;   /* of all passes that were watched */
+static uint64_t torch_spans_wait_ns; /* see torch_spans_passes */
 static uint64_t torch_spans_ops;     /* counted */
 /* Key of an Optimizer.step for whose end module_hooks waits; 0 if none. */
 static uint64_t torch_spans_step;
@@ -155,13 +158,32 @@ static void torch_spans_on_end(const void *record, void *context) {
     torch_spans_timed(&torch_spans_ends, from);
 }
 
+/* Is it of a torch.autograd.Function in Python? Only the name of such a class ends so: it was made
+ * by torch from that of the function. */
+static bool torch_spans_is_python(const char *name) {
+    size_t len = name ? strlen(name) : 0, end = sizeof TORCH_SPANS_PYTHON - 1;
+    return len > end && name[len - 1] == TORCH_SPANS_PYTHON[end - 1] &&
+           memcmp(name + len - end, TORCH_SPANS_PYTHON, end) == 0;
+}
+
+/* A node of a pass begins: not its first, so the one before it has ended. */
+static void torch_spans_note_wait(const void *record) {
+    if (!torch_spans_is_python(torch_spans.name(record)))
+        return;
+    uint64_t now_ns = clock_mono_ns(), last_ns = __atomic_load_n(&torch_spans_last_ns, __ATOMIC_RELAXED);
+    if (now_ns > last_ns)
+        __atomic_add_fetch(&torch_spans_wait_ns, now_ns - last_ns, __ATOMIC_RELAXED);
+}
+
 static void *torch_spans_on_node(void **context, const void *record) {
     uint32_t passing = 0;
-    (void)record;
     *context = NULL;
-    if (!torch_spans_is_off() && !__atomic_load_n(&torch_spans_passing, __ATOMIC_RELAXED) &&
-        __atomic_compare_exchange_n(&torch_spans_passing, &passing, 1, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_RELAXED))
+    if (torch_spans_is_off())
+        return context;
+    if (__atomic_load_n(&torch_spans_passing, __ATOMIC_RELAXED))
+        torch_spans_note_wait(record);
+    else if (__atomic_compare_exchange_n(&torch_spans_passing, &passing, 1, false, __ATOMIC_ACQ_REL,
+                                         __ATOMIC_RELAXED))
         spans_begin(STEPS_BACKWARD, "backward");
     return context;
 }
@@ -170,6 +192,7 @@ static void torch_spans_on_node_end(const void *record, void *context) {
     (void)record;
     (void)context;
     __atomic_store_n(&torch_spans_last_ns, clock_mono_ns(), __ATOMIC_RELAXED);
+    __atomic_add_fetch(&torch_spans_nodes, 1, __ATOMIC_RELAXED);
 }
 
 static void *torch_spans_on_any(void **context, const void *record) {
@@ -363,6 +386,11 @@ bool torch_spans_watch_backward(bool on) {
     bool looks = torch_spans.backward != 0;
     torch_spans_unlock();
     return looks;
+}
+
+void torch_spans_passes(uint64_t *nodes, uint64_t *wait_ns) {
+    *nodes = __atomic_load_n(&torch_spans_nodes, __ATOMIC_RELAXED);
+    *wait_ns = __atomic_load_n(&torch_spans_wait_ns, __ATOMIC_RELAXED);
 }
 
 bool torch_spans_count(bool on) {

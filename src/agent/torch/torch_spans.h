@@ -4,7 +4,7 @@
  * collectives, record_function of the job, on any thread, without Python and without the GIL.
  *
  * at::addGlobalCallback for RecordScope::USER_SCOPE: nothing is patched, and other operations of
- * torch cost the same as before. For a share of the time also BACKWARD_FUNCTION, of which only
+ * torch cost the same as before. While they are watched also BACKWARD_FUNCTION, of which only
  * the first and the last of a pass are reported. The layout of the callback
  * (ATen/record_function.h) is C++ and not guaranteed: only versions are used for which it was
  * checked. Called by the sampler's thread.
@@ -34,6 +34,11 @@ void torch_spans_end(void);
 
 /* Also report backward passes, or no longer. False if that is not possible now. */
 bool torch_spans_watch_backward(bool on);
+
+/* The nodes of backward passes that were reported so far, and the time that those of Python (a
+ * torch.autograd.Function of the job) have waited at most to be reported: torch takes the GIL for
+ * their names. */
+void torch_spans_passes(uint64_t *nodes, uint64_t *wait_ns);
 
 /* Count all operations of torch, on any thread, or no longer (false if that is not possible
  * now); the number so far. */

@@ -11,11 +11,6 @@
 #include "base/clock.h"
 #include "pystack/scalars.h"
 
-/* for a complete step; a longer one is not waited for */
-#define TRAINING_BACKWARD_MAX_NS (5 * CLOCK_NS_PER_S)
-/* so many times as long they are not watched afterwards */
-#define TRAINING_BACKWARD_REST 19
-#define TRAINING_BACKWARD_PAUSE_NS CLOCK_NS_PER_S   /* and at least for that long */
 #define TRAINING_MANY_SPANS ((size_t)4 * SPANS_CAP) /* taken together */
 
 /* ---- python.variables ---- */
@@ -201,6 +196,7 @@ static void training_on_step(void *arg, const struct steps_step *s) {
     v[RING_STEPS_GC_MS].f = training_ms(s->gc_ns);
     training_put_reading(v, &s->reading);
     record_append(t->record, RING_STEPS, v);
+    t->phased += s->backward_ns != STEPS_UNKNOWN;
     t->ends[s->step % TRAINING_STEP_ENDS] = end;
     if (t->kept_since_ns && end.end_ns >= t->kept_since_ns && t->n_kept < TRAINING_STEPS_KEPT)
         t->kept[t->n_kept++] = end;
@@ -259,25 +255,17 @@ size_t training_durations(const struct training *t, uint64_t since_ns, uint64_t 
     return n;
 }
 
-static void training_rest_backward(struct training *t, uint64_t now_ns) {
-    uint64_t rest = TRAINING_BACKWARD_REST * (now_ns - t->watch_ns);
-    torch_spans_watch_backward(false);
-    steps_begin_backward(&t->steps, 0);
-    t->watches_backward = false;
-    t->watch_due_ns = now_ns + (rest > TRAINING_BACKWARD_PAUSE_NS ? rest : TRAINING_BACKWARD_PAUSE_NS);
-}
-
 /* Start or stop watching backward passes. */
 static void training_plan_backward(struct training *t, uint64_t now_ns) {
-    if (t->watches_backward && !t->needs_backward &&
-        (steps_has_backward(&t->steps) || now_ns - t->watch_ns > TRAINING_BACKWARD_MAX_NS))
-        training_rest_backward(t, now_ns);
-    else if (!t->watches_backward && (t->needs_backward || now_ns >= t->watch_due_ns) && t->steps.count > 0 &&
-             torch_spans_watch_backward(true)) {
-        t->watches_backward = true;
-        t->watch_ns = now_ns;
-        steps_begin_backward(&t->steps, now_ns);
-    }
+    struct backward_watch_now now = {.now_ns = now_ns,
+                                     .wanted = t->needs_backward || t->wants_phases,
+                                     .whole = steps_has_backward(&t->steps)};
+    torch_spans_passes(&now.nodes, &now.wait_ns);
+    bool due = backward_watch_is_due(&t->backward, &now);
+    if (due == t->backward.on || t->steps.count == 0 || !torch_spans_watch_backward(due))
+        return;
+    steps_begin_backward(&t->steps, due ? now_ns : 0);
+    backward_watch_turn(&t->backward, due, &now);
 }
 
 void training_take(struct training *t) {
@@ -329,7 +317,6 @@ static void training_start(struct training *t) {
             training_put_value(t, &old, NAN, RING_INT_NULL);
     t->lost = spans_lost();
     steps_expect(&t->steps, t->lost);
-    t->watch_due_ns = clock_mono_ns();
 }
 
 /* Stop torch's reports; then nothing is known of its steps. */
@@ -340,7 +327,9 @@ static void training_stop(struct training *t) {
                            .worker = t->worker,
                            .hooks = t->hooks,
                            .checkpoints = t->checkpoints,
-                           .loaders = t->loaders};
+                           .loaders = t->loaders,
+                           .wants_phases = t->wants_phases,
+                           .phased = t->phased};
 }
 
 /* Make torch report its operations, once it is loaded and as long as that is wanted. */
@@ -430,6 +419,10 @@ void training_publish(const struct training *t, struct mailbox_status *st) {
     st->of.spans = t->events;
     st->of.spans_lost = t->lost;
     st->of.us_per_span = torch_spans_us();
+    st->of.phases_on = t->backward.on;
+    st->of.phases = t->phased;
+    st->of.phases_pct =
+        t->backward.judged_ns ? 100 * (double)t->backward.cost_ns / (double)t->backward.judged_ns : NAN;
     st->hooks[0] = '\0';
     if (t->reports)
         snprintf(st->hooks, sizeof st->hooks, "at::addGlobalCallback of torch %.24s", t->record->facts.torch);

@@ -4,10 +4,10 @@
  * operations, checkpoints, watched values, data loaders.
  *
  * Torch reports its operations (torch_spans.h) once it is loaded, Python reports collections and
- * returns (hooks.h). Backward passes are watched for a twentieth of the time, for at least a
- * complete step each time: forward and backward are known for those steps. Writes python.steps,
- * profiling_data, python.variables, python.loaders, and single collections of python.gc. All
- * functions are called by the sampler's thread.
+ * returns (hooks.h). Backward passes are watched while somebody looks at steps, and as long as it
+ * costs next to nothing, otherwise now and then (backward_watch.h): forward and backward are known
+ * for those steps. Writes python.steps, profiling_data, python.variables, python.loaders, and
+ * single collections of python.gc. All functions are called by the sampler's thread.
  */
 #ifndef AGENT_TORCH_TRAINING_H
 #define AGENT_TORCH_TRAINING_H
@@ -20,6 +20,7 @@
 #include "agent/server/mailbox.h"
 #include "agent/tables/checkpoints.h"
 #include "agent/tables/record.h"
+#include "agent/torch/backward_watch.h"
 #include "agent/torch/hooks.h"
 #include "agent/torch/steps.h"
 #include "pystack/loaders.h"
@@ -57,11 +58,12 @@ struct training {
     struct record *record;
     struct worker *worker;
     struct hooks hooks;
-    bool reports;          /* torch reports its operations */
-    bool refused;          /* it cannot: `note` has the reason */
-    bool watches_backward; /* since watch_ns; otherwise from watch_due_ns on */
-    bool needs_backward;   /* a trace of modules needs them watched */
-    uint64_t watch_ns, watch_due_ns;
+    bool reports; /* torch reports its operations */
+    bool refused; /* it cannot: `note` has the reason */
+    struct backward_watch backward;
+    /* that backward passes are watched: for a trace of modules, and for who looks at steps */
+    bool needs_backward, wants_phases;
+    uint64_t phased; /* steps of which forward and backward are known */
     uint64_t events, lost;
     struct training_step_end ends[TRAINING_STEP_ENDS]; /* of the last steps, by their numbers */
     /* of the first steps that have ended since then; 0: none are kept */

@@ -189,7 +189,7 @@ static void text_put_slow_step(struct json *j, const struct steps_row *row) {
     json_kv_int(j, "step", row->step);
     json_kv_number(j, "duration_ms", row->ms, 3);
     json_kv_number(j, "times_median", row->slowness, 2);
-    json_kv_string(j, "part", site ? NULL : steps_part_name((enum steps_part)row->cause));
+    json_kv_string(j, "part", site ? NULL : steps_cause_name(row));
     json_kv_string(j, "func", site ? site->func : NULL);
     json_kv_string(j, "file", site && site->file && *site->file ? site->file : NULL);
     if (site && site->line > 0)

@@ -50,6 +50,16 @@ static void status_put_hook(struct strbuf *out, const char *what, bool on, uint6
     strbuf_addf(out, "\n");
 }
 
+/* Of how many steps forward and backward are known, and what that costs. */
+static void status_put_phases(struct strbuf *out, const struct model_status *s) {
+    strbuf_addf(out, "%-*s of %" PRIu64 " step%s, %s", STATUS_WIDTH, "phases", s->phases,
+                status_plural(s->phases), s->phases_on ? "now of every step" : "now and then");
+    if (!isnan(s->phases_pct))
+        strbuf_addf(out, ", about %.2g %% of the job's time%s", s->phases_pct,
+                    s->phases_on ? "" : " meanwhile");
+    strbuf_addf(out, "\n");
+}
+
 static void status_put_tables(struct strbuf *out, const struct model_status *s) {
     char size[32], span[32];
     strbuf_addf(out, "%-*s %.1f Hz always, for the tables\n", STATUS_WIDTH, "kept", s->always_hz);
@@ -169,6 +179,8 @@ void status_text_put(struct strbuf *out, const struct model_target *t, const str
                     s->spans_lost);
     if (s->hooks)
         status_put_number(out, "per operation", s->us_per_span, 2, " us");
+    if (s->hooks)
+        status_put_phases(out, s);
     if (s->steps_note)
         status_put_line(out, "no steps", s->steps_note);
     status_put_hook(out, "variables", s->looks_on, s->looks, "at Optimizer.step", s->us_per_look);

@@ -17,6 +17,12 @@ static const char *const steps_part_columns[STEPS_PARTS] = {
 
 const char *steps_part_name(enum steps_part part) { return steps_part_names[part]; }
 
+const char *steps_cause_name(const struct steps_row *row) {
+    if (row->cause == STEPS_REST && row->looks >= STEPS_SITES_LEAST)
+        return "nothing stands out";
+    return row->cause < 0 ? "" : steps_part_names[row->cause];
+}
+
 void steps_model_fini(struct steps_model *m) {
     free(m->rows);
     result_unref(m->stacks);
@@ -332,7 +338,7 @@ void steps_put_site(const struct steps_site *site, char *buf, size_t cap) {
 void steps_put_why(const struct steps_row *row, char *buf, size_t cap) {
     char site[224], ms[24];
     if (row->cause != STEPS_SITE) {
-        snprintf(buf, cap, "%s", row->cause < 0 ? "" : steps_part_name((enum steps_part)row->cause));
+        snprintf(buf, cap, "%s", steps_cause_name(row));
         return;
     }
     steps_put_site(&row->site, site, sizeof site);

@@ -53,6 +53,10 @@ struct steps_row {
     unsigned looks, waits, gcs;
 };
 
+/* The name of its cause: that of a part; "nothing stands out": it was sampled, but neither parts nor
+ * samples explain it; "": it was not slow. */
+const char *steps_cause_name(const struct steps_row *row);
+
 /* A site of slow steps, and its share of their excess. */
 struct steps_model_site {
     struct steps_site site; /* its more_ms is that of all of them */

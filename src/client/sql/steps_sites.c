@@ -14,7 +14,6 @@
 #include "base/table.h"
 
 #define SITES_USUAL 10    /* samples of ordinary steps that a comparison needs */
-#define SITES_LEAST 2     /* samples of a slow step in its site */
 #define SITES_SHARE 0.5   /* of the excess that a site explains */
 #define SITES_CHANCE 0.01 /* that of all slow steps one is accused by chance: less often than this */
 #define SITES_DEPTH 2048
@@ -298,7 +297,7 @@ static double sites_excess(const struct sites *s, const struct sites_case *c) {
 
 /* It explains the excess, and chance does not explain it. */
 static bool sites_explains(const struct sites *s, const struct sites_case *c, double count, double usual) {
-    return count >= SITES_LEAST && sites_more(s, c, count, usual) >= SITES_SHARE * sites_excess(s, c) &&
+    return count >= STEPS_SITES_LEAST && sites_more(s, c, count, usual) >= SITES_SHARE * sites_excess(s, c) &&
            sites_chance(count, c->samples, (usual + 0.5) / (s->usual + 1)) <= SITES_CHANCE / s->slow;
 }
 
@@ -344,7 +343,8 @@ static uint32_t sites_callee(const struct sites *s, const struct sites_case *c, 
     double most = SITES_SHARE * sites_excess(s, c);
     for (uint32_t i = node + 1; i < s->n_nodes; i++) {
         const struct sites_node *n = &s->nodes[i];
-        double more = n->parent == node && n->here >= SITES_LEAST ? sites_more(s, c, n->here, n->usual) : 0;
+        double more =
+            n->parent == node && n->here >= STEPS_SITES_LEAST ? sites_more(s, c, n->here, n->usual) : 0;
         if (more >= most) {
             best = i;
             most = more;
@@ -372,7 +372,7 @@ static bool sites_judge(struct sites *s, const struct sites_case *c, uint32_t *n
     double waits = 0;
     *out = (struct steps_site){.more_ms = NAN};
     *node = SITES_ROOT;
-    if (c->samples < SITES_LEAST || s->usual < SITES_USUAL || !(sites_excess(s, c) > 0))
+    if (c->samples < STEPS_SITES_LEAST || s->usual < SITES_USUAL || !(sites_excess(s, c) > 0))
         return false;
     for (size_t i = c->from; i < c->to; i++)
         waits += c->is_in[i] && s->samples[i].waits;
@@ -447,7 +447,7 @@ static void sites_judge_all(struct sites *s, size_t n_steps, bool *is_in, bool *
         for (to = from; to < s->n_samples && s->samples[to].step == step; to++)
             count += rest[to] && (site.file ? sites_frame_of(s, s->samples[to].row, node) != SITES_NONE
                                             : s->samples[to].waits);
-        if (count < SITES_LEAST || count < SITES_SHARE * (double)(to - from))
+        if (count < STEPS_SITES_LEAST || count < SITES_SHARE * (double)(to - from))
             continue;
         out[step] = site;
         out[step].more_ms = fmin(site.more_ms, sites_ms(&s->steps[step]) - s->usual_ms);

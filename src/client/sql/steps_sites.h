@@ -14,6 +14,8 @@
 
 #include "client/sql/result.h"
 
+#define STEPS_SITES_LEAST 2 /* samples of a slow step in its site: with fewer of it nothing is known */
+
 /* A step as it is compared; the newest comes first. */
 struct steps_span {
     double from_s, to_s; /* seconds since the epoch */

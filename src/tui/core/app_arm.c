@@ -86,14 +86,17 @@ void app_arm_take(struct app *a, const struct model_status *s) {
             app_arm_end(a, (enum arm_kind)i);
 }
 
-void app_arm_refused(struct app *a, const struct err *why) {
+bool app_arm_refused(struct app *a, const struct err *why) {
+    bool was_asked = false;
     for (size_t i = 0; i < ARM_KINDS; i++) {
         struct arm *arm = &a->data.arms.kinds[i];
         if (!arm->mine || arm->seen)
             continue;
         arm->mine = arm->trying = false;
         snprintf(arm->said, sizeof arm->said, "%s", why->text);
+        was_asked = true;
     }
+    return was_asked;
 }
 
 bool app_arm_wants_status(const struct app *a) {

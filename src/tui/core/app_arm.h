@@ -26,8 +26,8 @@ bool app_arm_act(struct app *a, enum action action);
 /* The agent's status: what is armed has ended, or continues. */
 void app_arm_take(struct app *a, const struct model_status *s);
 
-/* The agent's answer to `arm` was an error. */
-void app_arm_refused(struct app *a, const struct err *why);
+/* The agent's answer to `arm` was an error. True if it was to something that the user had armed. */
+bool app_arm_refused(struct app *a, const struct err *why);
 
 /* Should the agent be asked for its status now, because something is armed? */
 bool app_arm_wants_status(const struct app *a);

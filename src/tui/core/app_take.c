@@ -204,11 +204,24 @@ bool app_wants_status(const struct app *a) {
     return has_agent && (!was_asked || is_due || app_arm_wants_status(a));
 }
 
-bool app_shows_children(const struct app *a) {
+/* The screen that is shown, even if another one lies over it; NULL: none yet. */
+static const struct screen_def *app_shown(const struct app *a) {
     int i = a->n_screens - 1;
     while (i > 0 && !a->screens[i].def->is_tab)
         i--;
-    return i >= 0 && a->screens[i].def->shows_children;
+    return i >= 0 ? a->screens[i].def : NULL;
+}
+
+bool app_shows_children(const struct app *a) {
+    const struct screen_def *shown = app_shown(a);
+    return shown && shown->shows_children;
+}
+
+bool app_wants_phases(const struct app *a) {
+    const struct data *d = &a->data;
+    const struct screen_def *shown = app_shown(a);
+    return shown && shown->needs_phases && !a->row_actions.readonly && d->state == SESSION_CONNECTED &&
+           d->has_target && d->target.mode == MODEL_MODE_AGENT && !data_is_recorded(d) && !data_is_over(d);
 }
 
 bool app_needs_tick(const struct app *a) {

@@ -60,6 +60,9 @@ bool app_wants_status(const struct app *a);
 /* Does an open screen show the target's children, even below an overlay? */
 bool app_shows_children(const struct app *a);
 
+/* Are forward and backward of every step to be known, because their screen is shown? */
+bool app_wants_phases(const struct app *a);
+
 /* Does the display change with time alone (an age, a countdown)? */
 bool app_needs_tick(const struct app *a);
 

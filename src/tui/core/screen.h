@@ -94,6 +94,7 @@ struct screen_def {
     bool needs_samples;  /* the stream of samples runs while it is open */
     bool shows_children; /* the target's children are read often, while it is shown */
     bool tells_arms;     /* it shows what is armed in the job, and for whom */
+    bool needs_phases;   /* while it is shown, forward and backward of every step are known */
     /* While it is open, what the kernel says about the process is read, and the agent's status. */
     bool needs_vitals;
     /* It shows what was typed or has happened in this session: a single snapshot has no picture of

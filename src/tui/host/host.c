@@ -212,6 +212,7 @@ static void host_on_state(void *arg, enum session_state state, const struct err 
     host_set_time(r);
     app_set_state(r->app, state, why, r->session ? session_retry_in_s(r->session) : 0);
     host_do_noted(r);
+    host_follow_phases(r); /* a new connection has nothing armed */
     host_want_paint(r);
 }
 
@@ -240,6 +241,17 @@ void host_follow_samples(struct host *r, bool again) {
     r->sampling = wanted;
 }
 
+/* Not by the user: nothing is said of it, nor if it is refused. */
+void host_follow_phases(struct host *r) {
+    const struct wire_arm want = {.what = "phases"};
+    bool wanted = r->session && app_wants_phases(r->app);
+    if (wanted == r->phases)
+        return;
+    if (r->session)
+        (wanted ? session_arm : session_disarm)(r->session, &want, NULL);
+    r->phases = wanted;
+}
+
 static void host_on_snapshot(void *arg, struct model_snapshot *snapshot) {
     struct host *r = arg;
     host_set_time(r);
@@ -247,6 +259,7 @@ static void host_on_snapshot(void *arg, struct model_snapshot *snapshot) {
     host_proc_stats_poll(&r->proc_stats, r->app, r->session);
     host_do_noted(r);
     host_follow_samples(r, false);
+    host_follow_phases(r);
     host_open_term(r);
     host_want_paint(r);
     uint64_t late_us = (uint64_t)(app_delay_s(r->app) * 2.1e6);
@@ -313,9 +326,10 @@ static void host_on_reply(void *arg, enum wire_method method, const struct err *
         host_want_paint(r);
         return;
     }
+    bool unasked = method == WIRE_STATUS;
     if (error && method == WIRE_ARM)
-        app_arm_refused(r->app, error);
-    if (error && method != WIRE_STATUS) /* nobody requested that one */
+        unasked = !app_arm_refused(r->app, error);
+    if (error && !unasked) /* otherwise nobody requested that */
         app_message(r->app, true, "%s", error->text);
     host_want_paint(r);
 }
@@ -354,6 +368,9 @@ void host_close_session(struct host *r) {
     if (r->app)
         host_repl_leave(r->app, r->session);
     host_leave_children(r);
+    if (r->session && r->phases) /* it may go on in the background */
+        session_disarm(r->session, &(const struct wire_arm){.what = "phases"}, NULL);
+    r->phases = false;
     if (!r->app || !r->app->targets.n) /* otherwise it is kept there */
         session_free(r->session);
     r->session = NULL;
@@ -446,6 +463,7 @@ static void host_settle(struct host *r) {
     host_follow_pause(r);
     host_pace_children(r);
     host_follow_samples(r, false);
+    host_follow_phases(r);
 }
 
 static void host_on_input(void *arg) {

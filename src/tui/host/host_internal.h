@@ -84,6 +84,7 @@ struct host {
     struct host_noted noted;
     int signal_fd;
     bool sampling; /* samples are subscribed to */
+    bool phases;   /* forward and backward of every step are armed */
     bool native;   /* native frames are requested with them */
     bool slowed;   /* the view is frozen, and the streams are slow */
     /* Requested time between two batches of samples; 0: as the agent likes. */
@@ -131,6 +132,8 @@ void host_follow_pause(struct host *r);
 /* Subscribe to samples, or end that, as the app wants now; with all definitions once more if
  * `again`. */
 void host_follow_samples(struct host *r, bool again);
+/* Arm forward and backward of every step, or disarm it, as the screens that are open want it. */
+void host_follow_phases(struct host *r);
 
 /* Follow the processes that the target starts; stop that. */
 void host_follow_children(struct host *r, pid_t pid);

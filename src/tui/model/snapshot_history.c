@@ -19,7 +19,10 @@
 #define HISTORY_SHOT_MEMORY ((size_t)64 * 1024 * 1024)
 #define HISTORY_WHO 1024          /* threads that have ended but are still in some moments */
 #define HISTORY_TEXT (128 * 1024) /* bytes of names of threads */
-#define HISTORY_NEAR_S 1.0        /* what is younger counts as now */
+#define HISTORY_WAITS 2048        /* different things that threads wait for */
+#define HISTORY_WAIT_TEXT (256 * 1024)
+#define HISTORY_WAITS_REST 64 /* moments between two times at which they are sorted out */
+#define HISTORY_NEAR_S 1.0    /* what is younger counts as now */
 
 /* A thread, as long as its name stays the same. */
 struct history_who {
@@ -29,10 +32,20 @@ struct history_who {
     bool has_python;
 };
 
+/* What a thread waited for. How long and until when is not kept: it changes all the time. */
+struct history_wait {
+    enum model_wait_kind kind;
+    uint32_t flags;
+    uint64_t tid, pid;
+    char *what, *detail; /* owned; NULL: unknown */
+};
+
 /* A thread in a moment. Compared as bytes: all of them are set. */
 struct history_row {
     double since; /* its stack is unchanged since then; NAN: unknown */
-    uint32_t who, stack;
+    uint32_t stack;
+    uint16_t who;
+    uint16_t wait; /* 1 + its number; 0: it did not wait, or for what is not known */
     float cpu_pct, gil_for_us;
     char state;
     int8_t on_cpu, gc;
@@ -40,6 +53,9 @@ struct history_row {
     uint8_t known, held, waiting; /* how many of the newest observations of the GIL */
     uint8_t is_torn : 1, is_truncated : 1;
 };
+
+_Static_assert(HISTORY_WHO + 3 * HISTORY_MAX_THREADS < UINT16_MAX && HISTORY_WAITS < UINT16_MAX,
+               "numbers of a row");
 
 struct history_block {
     uint32_t refs; /* moments that share it */
@@ -61,7 +77,10 @@ struct snapshot_history {
     size_t n_blocks, bytes;  /* of moments, without blocks */
     struct history_who *who; /* only grows, until the stacks are sorted out */
     size_t n_who, cap_who;
-    size_t text_bytes; /* of names */
+    size_t text_bytes;          /* of names */
+    struct history_wait *waits; /* at most HISTORY_WAITS; only grows, until it is sorted out */
+    size_t n_waits, cap_waits, wait_bytes;
+    size_t waits_full; /* moments until it may be sorted out again */
     struct trie stacks;
 };
 
@@ -102,6 +121,11 @@ static void history_drop(struct snapshot_history *p, size_t at) {
     memmove(p->moments + at, p->moments + at + 1, (p->n - at) * sizeof *p->moments);
 }
 
+static void history_free_wait(struct history_wait *w) {
+    free(w->what);
+    free(w->detail);
+}
+
 void snapshot_history_free(struct snapshot_history *p) {
     if (!p)
         return;
@@ -113,13 +137,17 @@ void snapshot_history_free(struct snapshot_history *p) {
         free(p->who[i].native_name);
     }
     free(p->who);
+    for (size_t i = 0; i < p->n_waits; i++)
+        history_free_wait(&p->waits[i]);
+    free(p->waits);
     trie_reset(&p->stacks);
     free(p);
 }
 
 size_t snapshot_history_bytes(const struct snapshot_history *p) {
     return sizeof *p + p->bytes + p->cap * sizeof *p->moments + p->n_blocks * sizeof(struct history_block) +
-           p->cap_who * sizeof *p->who + p->text_bytes + trie_bytes(&p->stacks);
+           p->cap_who * sizeof *p->who + p->text_bytes + p->cap_waits * sizeof *p->waits + p->wait_bytes +
+           trie_bytes(&p->stacks);
 }
 
 size_t snapshot_history_count(const struct snapshot_history *p) { return p->n; }
@@ -187,6 +215,89 @@ static uint32_t history_find_who(struct snapshot_history *p, const struct model_
     return (uint32_t)p->n_who++;
 }
 
+/* Is a block the same as in the moment before? Then it has been counted. */
+static bool history_is_shared(const struct snapshot_history *p, size_t moment, size_t block) {
+    const struct history_snapshot *m = p->moments[moment], *before = moment ? p->moments[moment - 1] : NULL;
+    return before && block < history_blocks(before->n_threads) && before->blocks[block] == m->blocks[block];
+}
+
+static size_t history_wait_text(const struct history_wait *w) {
+    return (w->what ? strlen(w->what) + 1 : 0) + (w->detail ? strlen(w->detail) + 1 : 0);
+}
+
+static bool history_is_wait(const struct history_wait *w, const struct model_wait *wait) {
+    return w->kind == wait->kind && w->tid == wait->tid && w->pid == wait->pid && w->flags == wait->flags &&
+           text_same(w->what, wait->what) && text_same(w->detail, wait->detail);
+}
+
+/* Forget what no moment needs. Out of memory nothing is forgotten. */
+static void history_sort_waits(struct snapshot_history *p) {
+    uint32_t *moved = calloc(p->n_waits + 1, sizeof *moved);
+    size_t kept = 0;
+    p->waits_full = HISTORY_WAITS_REST;
+    if (!moved)
+        return;
+    for (size_t i = 0; i < p->n; i++)
+        for (size_t k = 0; k < p->moments[i]->n_threads; k++)
+            moved[p->moments[i]->blocks[k / HISTORY_BLOCK_ROWS]->rows[k % HISTORY_BLOCK_ROWS].wait] = 1;
+    p->wait_bytes = 0;
+    for (size_t i = 0; i < p->n_waits; i++) {
+        if (!moved[i + 1]) {
+            history_free_wait(&p->waits[i]);
+            continue;
+        }
+        p->waits[kept] = p->waits[i];
+        p->wait_bytes += history_wait_text(&p->waits[kept]);
+        moved[i + 1] = (uint32_t)++kept;
+    }
+    moved[0] = 0;
+    p->n_waits = kept;
+    for (size_t i = 0; i < p->n; i++)
+        for (size_t k = 0; k < p->moments[i]->n_threads; k++)
+            if (!history_is_shared(p, i, k / HISTORY_BLOCK_ROWS)) {
+                struct history_row *r =
+                    &p->moments[i]->blocks[k / HISTORY_BLOCK_ROWS]->rows[k % HISTORY_BLOCK_ROWS];
+                r->wait = (uint16_t)moved[r->wait];
+            }
+    free(moved);
+}
+
+/* Make room for what threads wait for, before a moment is taken. */
+static void history_tidy_waits(struct snapshot_history *p) {
+    bool is_full = p->n_waits >= HISTORY_WAITS || p->wait_bytes >= HISTORY_WAIT_TEXT;
+    if (is_full && p->waits_full == 0)
+        history_sort_waits(p);
+    else if (p->waits_full > 0)
+        p->waits_full--;
+}
+
+/* 1 + the number of what a thread waits for; 0: nothing, or there is no room: unknown. */
+static uint32_t history_find_wait(struct snapshot_history *p, const struct model_wait *wait, uint32_t hint) {
+    if (wait->kind == MODEL_WAIT_UNKNOWN)
+        return 0;
+    if (hint && history_is_wait(&p->waits[hint - 1], wait))
+        return hint;
+    for (size_t i = 0; i < p->n_waits; i++)
+        if (history_is_wait(&p->waits[i], wait))
+            return (uint32_t)i + 1;
+    if (p->n_waits >= HISTORY_WAITS || p->wait_bytes >= HISTORY_WAIT_TEXT ||
+        grow_array(&p->waits, sizeof *p->waits, p->n_waits + 1, &p->cap_waits) != 0)
+        return 0;
+    struct history_wait w = {.kind = wait->kind,
+                             .flags = wait->flags,
+                             .tid = wait->tid,
+                             .pid = wait->pid,
+                             .what = wait->what ? strdup(wait->what) : NULL,
+                             .detail = wait->detail ? strdup(wait->detail) : NULL};
+    if ((wait->what && !w.what) || (wait->detail && !w.detail)) {
+        history_free_wait(&w);
+        return 0;
+    }
+    p->waits[p->n_waits] = w;
+    p->wait_bytes += history_wait_text(&w);
+    return (uint32_t)++p->n_waits;
+}
+
 /* Frames of a stack, innermost first, as many as fit into `frames`; returns the depth of the
  * stack. */
 static size_t history_walk(const struct trie *stacks, uint32_t stack, struct model_frame *frames,
@@ -215,12 +326,6 @@ static uint32_t history_move_stack(const struct trie *from, uint32_t stack, stru
     return number;
 }
 
-/* Is a block the same as in the moment before? Then it has been counted. */
-static bool history_is_shared(const struct snapshot_history *p, size_t moment, size_t block) {
-    const struct history_snapshot *m = p->moments[moment], *before = moment ? p->moments[moment - 1] : NULL;
-    return before && block < history_blocks(before->n_threads) && before->blocks[block] == m->blocks[block];
-}
-
 /* New numbers for what rows name; `who` holds 1 + the new number, 0: none yet. */
 struct history_moved {
     struct trie stacks;
@@ -237,7 +342,7 @@ static int history_move_row(const struct snapshot_history *p, struct history_row
     if (!moved->who[r->who])
         moved->who[r->who] = (uint32_t)++moved->n_who;
     r->stack = stack;
-    r->who = moved->who[r->who] - 1;
+    r->who = (uint16_t)(moved->who[r->who] - 1);
     return 0;
 }
 
@@ -336,10 +441,12 @@ static int history_fill_block(struct snapshot_history *p, const struct data_shot
         const struct model_thread *t = &shot->snapshot.threads[i];
         struct history_row *r = &b->rows[i - first];
         uint32_t before = like ? like->rows[i - first].stack : 0;
-        r->who = history_find_who(p, t, hint);
+        uint32_t who = history_find_who(p, t, hint);
+        r->who = (uint16_t)who;
         r->stack = trie_add_like(&p->stacks, before, t->frames, t->n_frames);
-        if (r->who == UINT32_MAX || r->stack == TRIE_FULL)
+        if (who == UINT32_MAX || r->stack == TRIE_FULL)
             return -1;
+        r->wait = (uint16_t)history_find_wait(p, &t->wait, like ? like->rows[i - first].wait : 0);
         history_fill_row(r, shot, i);
     }
     return 0;
@@ -397,6 +504,7 @@ void snapshot_history_add(struct snapshot_history *p, const struct data_shot *sh
     if (shot->snapshot.n_threads > HISTORY_MAX_THREADS ||
         grow_array(&p->moments, sizeof *p->moments, p->n + 1, &p->cap) != 0)
         return;
+    history_tidy_waits(p);
     if (history_is_crowded(p, shot->snapshot.n_threads))
         history_sort_out(p);
     while (history_is_crowded(p, shot->snapshot.n_threads) && p->n > 0)
@@ -489,6 +597,15 @@ static void history_put_thread(const struct snapshot_history *p, const struct hi
                                .truncated = r->is_truncated};
     t->name = arena_strdup(&out->snapshot.arena, w->name);
     t->native_name = arena_strdup(&out->snapshot.arena, w->native_name);
+    if (r->wait) {
+        const struct history_wait *wait = &p->waits[r->wait - 1];
+        t->wait = (struct model_wait){.kind = wait->kind,
+                                      .flags = wait->flags,
+                                      .tid = wait->tid,
+                                      .pid = wait->pid,
+                                      .what = arena_strdup(&out->snapshot.arena, wait->what),
+                                      .detail = arena_strdup(&out->snapshot.arena, wait->detail)};
+    }
     history_put_frames(&p->stacks, r->stack, copies, &out->snapshot.arena, t);
     out->stack_hash[i] = isnan(r->since) ? 0 : 1;
     out->stack_since[i] = r->since;

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forward and backward of every step: where that costs next to nothing, and where somebody looks at steps; against the job's own log."""
+
+import agent_wire
+import pytest
+from conftest import wait_until
+from test_steps_screen import PATIENCE, screen_of  # noqa: F401
+from training_job import agree, took_ms, training_job  # noqa: F401
+
+pytestmark = pytest.mark.timeout(300)
+STEPS = 40
+BUDGET_PCT = 0.1
+
+
+def phased(row):
+    return row["forward_ms"] is not None and row["backward_ms"] is not None
+
+
+def wait_phased(job, steps=STEPS):
+    """Until the newest so many steps all have phases. Their rows."""
+    def newest():
+        rows = job.rows("python.steps")[-steps:]
+        return rows if len(rows) == steps and all(map(phased, rows)) else None
+    wait_until(newest, 120, f"phases of {steps} steps in turn", interval=0.3)
+    return newest()
+
+
+def lease(job):
+    return next((one for one in job.status()["leases"] if one["what"] == "phases"), None)
+
+
+@pytest.mark.parametrize("options", [(), ("--function",)], ids=["plain", "function"])
+def test_of_every_step_where_it_costs_nothing(training_job, options):  # noqa: F811
+    job = training_job("phases", *options)
+    wait_phased(job)
+    says = job.status()
+    assert says["steps"]["phases_on"] and 0 < says["steps"]["phases_pct"] < BUDGET_PCT and not lease(job), says["steps"]
+    rows = job.rows("python.steps")
+    pairs = job.end().match(rows)[1:]
+    pairs = [pair for pair in pairs if phased(pair[0])]
+    assert len(pairs) >= STEPS - 1
+    agree([(row["backward_ms"], step["backward_s"] * 1e3) for row, step in pairs], percent=5)
+    agree([(row["forward_ms"] + row["backward_ms"], (step["forward_s"] + step["backward_s"]) * 1e3) for row, step in pairs], percent=5)
+    assert all(row["duration_ms"] <= took_ms(step) + 5 and row["other_ms"] >= 0 for row, step in pairs)
+
+
+def test_of_every_step_while_somebody_looks(training_job):  # noqa: F811
+    job = training_job("phases", "--quick")
+    job.wait_steps(500)
+    rows = job.rows("python.steps")
+    assert 0 < sum(map(phased, rows)) < len(rows) / 2
+    with agent_wire.Client(job.status()["endpoint"]) as client:
+        client.call("arm", {"what": "phases", "steps": 0, "compiled": False})
+        wait_phased(job)
+        seen = lease(job)
+        assert seen["clients"] == 1 and seen["hooks_in"] and seen["looks"] > 0, seen
+        wait_until(lambda: (lease(job)["overhead_pct"] or 0) > BUDGET_PCT, 30, "the cost to be known")
+        client.call("disarm", {"what": "phases"})
+        wait_until(lambda: not job.status()["steps"]["phases_on"], 30, "it to end", interval=0.2)
+        client.call("arm", {"what": "phases", "steps": 0, "compiled": False})
+        wait_until(lambda: lease(job)["hooks_in"], 30, "it to begin again", interval=0.2)
+    # The client has gone.
+    wait_until(lambda: not lease(job) and not job.status()["steps"]["phases_on"], 30, "it to end", interval=0.2)
+    before = len(job.rows("python.steps"))
+    wait_until(lambda: len(job.rows("python.steps")) > before + STEPS, 60, "steps after it", interval=0.2)
+    assert not all(map(phased, job.rows("python.steps")[before:]))
+    truth = job.end()
+    pairs = [(row, step) for row, step in truth.match(job.rows("python.steps"))[1:] if phased(row)]
+    agree([(row["backward_ms"], step["backward_s"] * 1e3) for row, step in pairs], percent=10)
+
+
+def test_the_screen_asks_for_them(training_job, screen_of):  # noqa: F811
+    job = training_job("phases", "--quick")
+    s = screen_of(job, 160, 40)
+    assert lease(job) is None
+    s.type("E")
+    s.wait_for("[E Steps]", PATIENCE)
+    wait_until(lambda: lease(job), PATIENCE, "the screen to ask", interval=0.2)
+    assert lease(job)["clients"] == 1
+    s.type("2")
+    s.wait_for("[2 Threads]", PATIENCE)
+    wait_until(lambda: not lease(job), PATIENCE, "it to end with the screen", interval=0.2)
+    s.type("E")
+    wait_until(lambda: lease(job), PATIENCE, "the screen to ask again", interval=0.2)
+    s.type("q")
+    s.wait_for("status=0", PATIENCE)
+    wait_until(lambda: not lease(job), PATIENCE, "it to end with the program", interval=0.2)
