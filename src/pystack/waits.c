@@ -33,24 +33,30 @@ bool waits_is_in(const struct model_frame *f, const char *file, const char *func
 }
 
 /* A collective of torch.distributed: the outermost of the functions of that library in which the
- * thread is. */
+ * thread is, but for those that it wraps them in. */
 static void waits_find_collective(struct waits_case *l) {
-    const char *func = NULL;
+    const struct model_frame *found = NULL;
+    size_t at = 0;
     for (size_t i = 0; i < l->n && i < WAITS_FRAMES_NEAR; i++) {
         const struct model_frame *f = &l->frames[i];
-        if (f->file && strstr(f->file, "/torch/distributed/")) {
-            func = f->func;
-            continue;
-        }
-        if (func)
+        bool is_in = f->file && strstr(f->file, "/torch/distributed/");
+        if (!is_in && found)
             break;
+        if (is_in && (!found || !waits_is_in(f, "torch/distributed/c10d_logger.py", NULL))) {
+            found = f;
+            at = i;
+        }
     }
-    if (!func)
+    if (!found)
         return;
     l->e->kind = MODEL_WAIT_COLLECTIVE;
     l->e->lock = l->e->ident = l->e->inode = 0;
     l->e->detail[0] = '\0';
-    snprintf(l->e->what, sizeof l->e->what, "%.60s of torch.distributed", func);
+    uint64_t size =
+        waits_is_in(found, "torch/distributed/distributed_c10d.py", NULL) ? waits_find_group_size(l, at) : 0;
+    int n = snprintf(l->e->what, sizeof l->e->what, "%.60s of torch.distributed", found->func);
+    if (size && n > 0 && (size_t)n < sizeof l->e->what)
+        snprintf(l->e->what + n, sizeof l->e->what - (size_t)n, ", group of %llu", (unsigned long long)size);
 }
 
 /* ---- DataLoader ---- */

@@ -115,6 +115,10 @@ bool waits_is_a(struct waits *w, uint64_t object, const char *name);
 /* How the function of a frame calls the object ("self.lock"); "" if it does not show. */
 enum waits_place waits_find_label(struct waits_case *l, size_t frame, uint64_t object, char *buf, size_t cap);
 
+/* How many ranks the process group has that the function of a frame of torch.distributed has in its
+ * variable `group`; 0 unknown. */
+uint64_t waits_find_group_size(struct waits_case *l, size_t frame);
+
 /* What a thread that sleeps in futex(2) waits for. */
 void waits_find_futex(struct waits_case *l);
 

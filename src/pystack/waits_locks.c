@@ -282,6 +282,60 @@ enum waits_place waits_find_label(struct waits_case *l, size_t frame, uint64_t o
     return known->place;
 }
 
+/* ---- the group of a collective ---- */
+
+struct waits_group {
+    const struct waits_words *words;
+    uint64_t variable, ranks; /* 0: not found */
+    uint64_t n;
+};
+
+static bool waits_match_group(void *arg, size_t slot, const char *name, bool cell) {
+    struct waits_group *g = arg;
+    (void)cell;
+    if (strcmp(name, "group") != 0)
+        return true;
+    g->variable = slot < g->words->n_locals ? g->words->locals[slot] : 0;
+    return false;
+}
+
+static int waits_match_ranks(struct pystack_reader *r, uint32_t index, uint64_t key, uint64_t value,
+                             void *arg) {
+    struct waits_group *g = arg;
+    (void)r, (void)index;
+    if (key != g->variable)
+        return 0;
+    g->ranks = value;
+    return 1;
+}
+
+static int waits_count_rank(struct pystack_reader *r, uint32_t index, uint64_t key, uint64_t value,
+                            void *arg) {
+    struct waits_group *g = arg;
+    (void)r, (void)index, (void)key, (void)value;
+    g->n++;
+    return 0;
+}
+
+/* torch/distributed/distributed_c10d.py, 1.13 to 2.13: _pg_group_ranks is {group: {rank: its number in
+ * the group}}. */
+uint64_t waits_find_group_size(struct waits_case *l, size_t frame) {
+    struct pystack_reader *r = &l->ps->reader;
+    struct waits_words words;
+    struct waits_group g = {.words = &words};
+    uint64_t dict, groups;
+    if (frame >= l->n || waits_read_words(l->ps, l->places[frame], &words) != 0 ||
+        pystack_locals_each_name(r, words.code, waits_match_group, &g) != 0 || !g.variable)
+        return 0;
+    g.variable = waits_variable(l->ps, l->w, g.variable);
+    if ((dict = waits_globals(r, l->places[frame])) == 0 ||
+        pystack_dict_find(r, dict, "_pg_group_ranks", NULL, &groups) != 0 ||
+        pystack_dict_each(r, groups, waits_match_ranks, &g) != 1 ||
+        pystack_dict_each(r, g.ranks, waits_count_rank, &g) != 0)
+        return 0;
+    return g.n;
+}
+
 /* ---- the object of a futex ---- */
 
 /* The object of a bound method (of C or of Python) at `addr`; 0: it is none. `*exits`: the method is
