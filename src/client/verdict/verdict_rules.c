@@ -827,12 +827,13 @@ const struct verdict_rule verdict_rules[] = {
      .threshold = 0.3,
      .needs = "python.loader_workers",
      /* Others may have the CPUs: what the workers run counts. */
-     .more = CPUS ", w AS (SELECT sum(cpu_pct) / 100 AS run, sum(coalesce(cpu_pct, 0) + "
-                  "coalesce(cpu_wait_pct, 0)) / 100 AS wanted, sum(coalesce(cpu_pct, 0) + "
-                  "coalesce(cpu_wait_pct, 0) > 50) AS busy FROM temp.verdict_workers WHERE " OF_PID
-                  ") SELECT w.run, busy, wanted + coalesce((SELECT waits FROM t), 0) + coalesce(a.ran, 0) > "
-                  "1.5 * cpus AND busy >= cpus AND (w.run + coalesce(a.ran, 0) > 0.6 * cpus OR (busy >= 2 * "
-                  "cpus AND w.run > 0.15 * cpus)) AS holds FROM w, a, u",
+     .more =
+         CPUS ", w AS (SELECT sum(cpu_pct) / 100 AS run, sum(coalesce(cpu_pct, 0) + "
+              "coalesce(cpu_wait_pct, 0)) / 100 AS wanted, sum(coalesce(cpu_pct, 0) + "
+              "coalesce(cpu_wait_pct, 0) > 50) AS busy FROM temp.verdict_workers WHERE " OF_PID
+              ") SELECT w.run, busy, w.wanted + coalesce((SELECT waits FROM t), 0) + coalesce(a.ran, 0) > "
+              "1.5 * cpus AND busy >= cpus AND (w.run + coalesce(a.ran, 0) > 0.6 * cpus OR (busy >= 2 * "
+              "cpus AND w.run > 0.15 * cpus)) AS holds FROM w, a, u",
      .more_needs = "python.loader_workers",
      .words = "{busy} busy DataLoader workers want {cpus} CPUs, and run on {run:cpus} of them: the training "
               "waits {share:%} of the time for a CPU or for its batches",
@@ -914,6 +915,8 @@ const struct verdict_rule verdict_rules[] = {
      * matter: in the first epoch it never has what it is asked for. */
     {.code = "MEMORY CREEP",
      .level = VERDICT_WARN,
+     .checks = "memory of the last 12 s, the growth along a line; graphs of many steps that are kept",
+     .kind = "%",
      .help = "graphs are kept step after step: keep loss.item() or loss.detach() instead of the loss, use "
              "torch.no_grad() where nothing is trained",
      .sql = CREEP_FAST,
@@ -930,6 +933,8 @@ const struct verdict_rule verdict_rules[] = {
      .screen = "memory"},
     {.code = "MEMORY CREEP",
      .level = VERDICT_WARN,
+     .checks = "memory since the first steps, the growth along a line",
+     .kind = "%",
      .help = "something is kept that should go: losses with their graphs, a cache without an end; "
              "'probing PID memory --trace' names the line",
      .sql = CREEP_LONG("memory_mb"),
@@ -952,6 +957,8 @@ const struct verdict_rule verdict_rules[] = {
     /* Not yet known to be a leak: a cache that fills looks the same for a while. But what it is. */
     {.code = "MEMORY CREEP",
      .level = VERDICT_NOTE,
+     .checks = "memory of the last 12 s, the growth along a line; who holds it",
+     .kind = "%",
      .help = "a leak, or a buffer or a cache that fills: look again in half a minute; 'probing PID memory "
              "--trace' names the line that allocates it",
      .sql = CREEP_FAST,
@@ -968,6 +975,8 @@ const struct verdict_rule verdict_rules[] = {
      .screen = "memory"},
     {.code = "MEMORY CREEP",
      .level = VERDICT_WARN,
+     .checks = "memory on GPUs since the first steps, the growth along a line",
+     .kind = "%",
      .help = "tensors are kept that should go: losses with their graphs, outputs in a list",
      .sql = CREEP_LONG("gpu_allocated_mb"),
      .threshold = 0.02,
