@@ -193,6 +193,12 @@
     "holder_waits FROM m LEFT JOIN t h ON h.tid = m.waits_tid"
 #define WAITS_FOR_WORDS "[, {waits}][; {holder} waits for {holder_waits}]"
 
+/* A job with torch in which the agent is new: its first step may still end. */
+#define YOUNG                                                                                                \
+    "(coalesce((SELECT max(uptime_s) FROM probing.status WHERE " OF_PID                                      \
+    " AND timestamp > now() - 10), 9) < 3 AND EXISTS (SELECT 1 FROM probing.facts WHERE " OF_PID             \
+    " AND key = 'torch'))"
+
 /* Memory that has grown steadily: in each third of the time since `from`, and along a line. */
 #define CREEP(column, from, enough)                                                                          \
     "WITH m AS (SELECT timestamp AS t, " column " AS mb FROM python.memory WHERE " OF_PID " AND " column     \
@@ -552,7 +558,8 @@ const struct verdict_rule verdict_rules[] = {
                       "own_file ORDER BY n DESC LIMIT 1), o AS (SELECT name, sum(cpu_pct) AS busy FROM h "
                       "WHERE tid <> CAST(:tid AS INTEGER) AND at > now() - " LAST_S
                       " GROUP BY tid ORDER BY busy DESC LIMIT 1) SELECT CASE WHEN (SELECT count(*) FROM s) "
-                      ">= 10 THEN max(coalesce(c.cpu, 0), (SELECT avg(on_cpu) FROM s)) END AS cpu, "
+                      ">= 10 AND NOT " YOUNG
+                      " THEN max(coalesce(c.cpu, 0), (SELECT avg(on_cpu) FROM s)) END AS cpu, "
                       "coalesce(w.func, p.func) AS func, coalesce(w.file, p.file) AS file, coalesce(w.line, "
                       "p.line) AS line, iif(m.cpu < 0.1 AND o.busy > 50, o.name, NULL) AS thread, " WHO
                       " FROM p, m, c LEFT JOIN w LEFT JOIN o",
