@@ -314,6 +314,15 @@ def test_builtins_that_the_job_has_lost(noisy, probing):
     assert evaluate(probing, noisy.pid, "builtins.__dict__.update(lost)\n1 + 1")["result"] == "2"
 
 
+def test_a_job_that_has_not_imported_io(each_python, target, probing, ptrace):
+    """Of 3.14 a small script has not; the others are made to have lost it."""
+    job = target("import os, sys, time\nsys.modules.pop('io', None)\nos.write(int(os.environ['READY_FD']), b'ready\\n')\n"
+                 "while True: time.sleep(0.01)", python=each_python)
+    document = evaluate(probing, job.pid, "print('out')\n'io' in sys.modules")
+    assert (document["result"], document["output"]) == ("False", "out\n")
+    assert evaluate(probing, job.pid, "1/0", status=1)["error"]["type"] == "ZeroDivisionError"
+
+
 def test_interrupted_while_the_main_thread_waits(target, probing, tmp_path, wait_until, ptrace):
     """Nobody but the code itself runs Python."""
     job = target(WAITING, tmp_path)

@@ -7,9 +7,10 @@
 
 
 eval_ident = types_named('_thread', 'get_ident')
-eval_Raw = types_named('io', 'RawIOBase')
-eval_Text = types_named('io', 'TextIOWrapper')
-eval_Bytes = types_named('io', 'BytesIO')
+# io itself is not imported by every job (3.14)
+eval_Raw = types_named('io', 'RawIOBase') or types_named('_io', '_RawIOBase')
+eval_Text = types_named('_io', 'TextIOWrapper')
+eval_Bytes = types_named('_io', 'BytesIO')
 eval_Cell = type((lambda x: lambda: x)(1).__closure__[0])
 eval_process = [types_named('posix', name) for name in ('getpid', '_exit')]
 eval_content = types_dict(eval_Cell)['cell_contents'].__get__
