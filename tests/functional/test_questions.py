@@ -48,7 +48,7 @@ def test_keys_open_their_screens(probing_top):
 
 
 @pytest.fixture
-def run_job(fault, target, torch_python, torch_fork, probing, tmp_path):  # noqa: F811
+def run_job(fault, target, torch_python, torch_fork, probing, tmp_path, wait_until):  # noqa: F811
     def make(name):
         if name == "examples/train":
             out = target(os.path.join(ROOT, "examples", "train.py"), "--workers", "0", python=torch_python, fork=torch_fork,
@@ -61,7 +61,8 @@ def run_job(fault, target, torch_python, torch_fork, probing, tmp_path):  # noqa
         if when == "after":
             job.wait_fault()
         inject_in_time(probing, job.pid)
-        if when == "before":
+        if when == "before":  # a job is stuck only if it was seen to move
+            wait_until(lambda: "MOVING" in probing(job.pid, "verdict").stdout, 60, "steps")
             with open(job.go, "w", encoding="ascii"):
                 pass
             job.wait_fault()
