@@ -4,7 +4,6 @@
 fine: MOVING SLOW
 """
 import functools
-import time
 from collections import deque
 
 import torch
@@ -18,7 +17,7 @@ def features(number):
     return torch.full((1 << 18,), float(number))
 
 
-loop = Loop(width=128)
+loop = Loop(width=512)
 while True:
     loop.step()
     features(loop.steps)
@@ -27,4 +26,3 @@ while True:
     waves.append(bytearray(1 << 20))
     if len(waves) > 100:
         waves.clear()
-    time.sleep(0.02)
