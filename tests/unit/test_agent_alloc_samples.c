@@ -116,6 +116,24 @@ static void test_unseen_free(void **state) {
     assert_true(fabs(sites.sites[0].live - 100 * MEAN) < 1 && fabs(sites.sites[0].freed - 100 * MEAN) < 1);
 }
 
+/* A buffer that is made again and again, at one address, before anybody reads: each end is known. */
+static void test_one_address(void **state) {
+    static char block[8];
+    struct alloc_samples_stats stats;
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 200; i++) {
+            struct alloc_thread *t = alloc_samples_enter();
+            alloc_samples_leave(t, block, 100 * MEAN, ALLOC_NATIVE, NULL);
+            alloc_samples_forget(block);
+        }
+        assert_int_equal(read_all(), 200);
+        alloc_samples_get_stats(&stats);
+        assert_int_equal(stats.unfollowed, 0);
+        assert_true(fabs(sites.sites[0].live) < 1 && sites.sites[0].freed > 100 * MEAN);
+    }
+}
+
 /* A full ring drops samples, and counts them; nothing of them stays in the table. */
 static void test_full(void **state) {
     static char blocks[60000];
@@ -206,6 +224,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_live, begin, end),
         cmocka_unit_test_setup_teardown(test_nested, begin, end),
         cmocka_unit_test_setup_teardown(test_unseen_free, begin, end),
+        cmocka_unit_test_setup_teardown(test_one_address, begin, end),
         cmocka_unit_test_setup_teardown(test_full, begin, end),
         cmocka_unit_test_setup_teardown(test_again_and_again, begin, end),
         cmocka_unit_test_setup_teardown(test_child, begin, end),

@@ -92,18 +92,22 @@ static size_t alloc_samples_bucket_of(const void *block) {
     return (size_t)(alloc_samples_hash(block) >> 16) % ALLOC_SAMPLES_BUCKETS;
 }
 
-static uint32_t alloc_samples_insert(const void *block, uint64_t serial) {
+/* A list that grows, or a buffer made again and again, is sampled often at one address before the
+ * agent reads once. So where no entry of the bucket is free, one is taken over whose block is gone:
+ * `*ended` is its sample (0 none), whose end the new one's record reports. */
+static uint32_t alloc_samples_insert(const void *block, uint64_t serial, uint64_t *ended) {
     size_t bucket = alloc_samples_bucket_of(block);
-    for (size_t i = 0; i < ALLOC_SAMPLES_WAYS; i++) {
-        struct alloc_samples_entry *e = &alloc_samples_live[bucket][i];
-        uint64_t free = ALLOC_SAMPLES_FREE;
-        if (!__atomic_compare_exchange_n(&e->block, &free, ALLOC_SAMPLES_BUSY, false, __ATOMIC_ACQUIRE,
+    for (size_t i = 0; i < (size_t)2 * ALLOC_SAMPLES_WAYS; i++) {
+        struct alloc_samples_entry *e = &alloc_samples_live[bucket][i % ALLOC_SAMPLES_WAYS];
+        uint64_t was = i < ALLOC_SAMPLES_WAYS ? ALLOC_SAMPLES_FREE : ALLOC_SAMPLES_GONE;
+        if (!__atomic_compare_exchange_n(&e->block, &was, ALLOC_SAMPLES_BUSY, false, __ATOMIC_ACQUIRE,
                                          __ATOMIC_RELAXED))
             continue;
+        *ended = was == ALLOC_SAMPLES_GONE ? e->serial : 0;
         e->serial = serial;
         __atomic_fetch_add(alloc_samples_filter_of(block), 1, __ATOMIC_RELAXED);
         __atomic_store_n(&e->block, (uint64_t)(uintptr_t)block, __ATOMIC_RELEASE);
-        return (uint32_t)(bucket * ALLOC_SAMPLES_WAYS + i);
+        return (uint32_t)(bucket * ALLOC_SAMPLES_WAYS + i % ALLOC_SAMPLES_WAYS);
     }
     alloc_samples_count(&alloc_samples_stats.unfollowed, 1);
     return ALLOC_SAMPLES_NONE;
@@ -132,11 +136,13 @@ void alloc_samples_each_free(bool (*gone)(void *arg, uint32_t entry, uint64_t se
             size_t bucket = word * 64 + (size_t)__builtin_ctzll(bits);
             for (size_t i = 0; i < ALLOC_SAMPLES_WAYS; i++) {
                 struct alloc_samples_entry *e = &alloc_samples_live[bucket][i];
-                if (__atomic_load_n(&e->block, __ATOMIC_ACQUIRE) != ALLOC_SAMPLES_GONE)
+                uint64_t was = ALLOC_SAMPLES_GONE;
+                if (!__atomic_compare_exchange_n(&e->block, &was, ALLOC_SAMPLES_BUSY, false, __ATOMIC_ACQUIRE,
+                                                 __ATOMIC_RELAXED))
                     continue;
-                if (gone(arg, (uint32_t)(bucket * ALLOC_SAMPLES_WAYS + i), e->serial))
-                    __atomic_store_n(&e->block, ALLOC_SAMPLES_FREE, __ATOMIC_RELEASE);
-                else
+                bool done = gone(arg, (uint32_t)(bucket * ALLOC_SAMPLES_WAYS + i), e->serial);
+                __atomic_store_n(&e->block, done ? ALLOC_SAMPLES_FREE : ALLOC_SAMPLES_GONE, __ATOMIC_RELEASE);
+                if (!done)
                     __atomic_fetch_or(&alloc_samples_dirty[word], 1ULL << bucket % 64, __ATOMIC_RELAXED);
             }
         }
@@ -170,13 +176,18 @@ static struct alloc_record *alloc_samples_reserve(uint32_t length) {
     return alloc_samples_record(at + pad);
 }
 
-/* Nobody knows the block yet. */
-static void alloc_samples_withdraw(uint32_t entry, const void *block) {
+/* Nobody knows the block yet. The end of `ended`, which had the entry before (0 none), is still to
+ * be reported. */
+static void alloc_samples_withdraw(uint32_t entry, const void *block, uint64_t ended) {
     if (entry == ALLOC_SAMPLES_NONE)
         return;
+    size_t bucket = entry / ALLOC_SAMPLES_WAYS;
+    struct alloc_samples_entry *e = &alloc_samples_live[bucket][entry % ALLOC_SAMPLES_WAYS];
     __atomic_fetch_sub(alloc_samples_filter_of(block), 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&alloc_samples_live[entry / ALLOC_SAMPLES_WAYS][entry % ALLOC_SAMPLES_WAYS].block,
-                     ALLOC_SAMPLES_FREE, __ATOMIC_RELEASE);
+    e->serial = ended;
+    __atomic_store_n(&e->block, ended ? ALLOC_SAMPLES_GONE : ALLOC_SAMPLES_FREE, __ATOMIC_RELEASE);
+    if (ended)
+        __atomic_fetch_or(&alloc_samples_dirty[bucket / 64], 1ULL << bucket % 64, __ATOMIC_RELEASE);
 }
 
 /* 0, or -1 if there is no room. */
@@ -276,9 +287,10 @@ void alloc_samples_take(struct alloc_thread *t, const void *block, size_t size, 
         struct alloc_samples_scratch *s = alloc_samples_claim(t);
         alloc_samples_draw(t);
         alloc_samples_copy_frames(s, &r);
-        r.entry = alloc_samples_insert(block, r.serial);
+        uint64_t ended = 0;
+        r.entry = alloc_samples_insert(block, r.serial, &ended);
         if (alloc_samples_put(&r, s ? &s->self : NULL) != 0) {
-            alloc_samples_withdraw(r.entry, block);
+            alloc_samples_withdraw(r.entry, block, ended);
             alloc_samples_count(&alloc_samples_stats.lost, 1);
             alloc_samples_count(
                 &alloc_samples_stats.lost_bytes[domain],

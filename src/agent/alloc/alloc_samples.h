@@ -51,7 +51,9 @@ struct alloc_record {
     uint32_t length;   /* atomic: with everything; 0 not complete */
     uint32_t n_frames; /* UINT32_MAX: nothing, up to the end of the ring */
     uint32_t n_keys;
-    uint32_t entry; /* of the table of live samples; ALLOC_SAMPLES_NONE: not followed */
+    /* of the table of live samples; a sample that had it before has ended; ALLOC_SAMPLES_NONE: not
+     * followed */
+    uint32_t entry;
     uint64_t size, mean;
     uint64_t serial; /* of the sample, never 0 */
     uint64_t caller; /* address of an instruction of who called malloc; 0 for Python's */

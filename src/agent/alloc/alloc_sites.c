@@ -68,6 +68,20 @@ static uint32_t alloc_sites_get(struct alloc_sites *s, uint32_t stack, uint8_t d
     return site == TABLE_NONE ? alloc_sites_new(s, stack, domain) : site;
 }
 
+bool alloc_sites_free(struct alloc_sites *s, uint32_t entry, uint64_t serial) {
+    if (entry >= s->n_samples || s->samples[entry].serial != serial)
+        return false;
+    struct alloc_sites_sample *sample = &s->samples[entry];
+    sample->serial = 0;
+    if (sample->site == TABLE_NONE)
+        return true;
+    struct alloc_site *site = &s->sites[sample->site];
+    site->changed = true;
+    site->freed += sample->bytes;
+    site->live -= sample->bytes;
+    return true;
+}
+
 void alloc_sites_add(struct alloc_sites *s, uint32_t stack, uint8_t domain, struct alloc_sites_size of,
                      uint32_t entry, uint64_t serial) {
     double calls = alloc_sites_weight(of), bytes = calls * (double)of.size;
@@ -76,6 +90,8 @@ void alloc_sites_add(struct alloc_sites *s, uint32_t stack, uint8_t domain, stru
         s->homeless++;
         at = alloc_sites_get(s, 0, domain);
     }
+    if (entry < s->n_samples && s->samples[entry].serial)
+        alloc_sites_free(s, entry, s->samples[entry].serial);
     if (entry < s->n_samples)
         s->samples[entry] = (struct alloc_sites_sample){.serial = serial, .site = at, .bytes = bytes};
     if (at == TABLE_NONE)
@@ -94,20 +110,6 @@ void alloc_sites_add_unknown(struct alloc_sites *s, uint8_t domain, double bytes
         return;
     s->sites[at].changed = true;
     s->sites[at].allocated += bytes;
-}
-
-bool alloc_sites_free(struct alloc_sites *s, uint32_t entry, uint64_t serial) {
-    if (entry >= s->n_samples || s->samples[entry].serial != serial)
-        return false;
-    struct alloc_sites_sample *sample = &s->samples[entry];
-    sample->serial = 0;
-    if (sample->site == TABLE_NONE)
-        return true;
-    struct alloc_site *site = &s->sites[sample->site];
-    site->changed = true;
-    site->freed += sample->bytes;
-    site->live -= sample->bytes;
-    return true;
 }
 
 static double alloc_sites_moved(const struct alloc_site *site) { return site->allocated + site->freed; }

@@ -54,7 +54,8 @@ struct alloc_sites_size {
 /* How many allocations of that size a sample stands for. */
 double alloc_sites_weight(struct alloc_sites_size of);
 
-/* Add a sample. `entry` is its place until it is freed; UINT32_MAX: its end will not be seen. */
+/* Add a sample. `entry` is its place until it is freed; a sample that had it before has ended.
+ * UINT32_MAX: its end will not be seen. */
 void alloc_sites_add(struct alloc_sites *s, uint32_t stack, uint8_t domain, struct alloc_sites_size of,
                      uint32_t entry, uint64_t serial);
 
