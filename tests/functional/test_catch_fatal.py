@@ -250,7 +250,8 @@ def test_ends_as_without_us(probing, job, any_python, wait_until, what, way):
 
 
 def test_stack_overflow(probing, job, any_python, wait_until):
-    """Without a stack for signals the kernel ends it before anybody hears of it; with one, as faulthandler makes it, it is reported."""
+    """With a stack for signals, as faulthandler makes it, it is reported. Without one the kernel ends it before anybody hears of it; but
+    a thread that was sampled while it ran may have one of the agent's."""
     for more in ([], ["faulthandler"]):
         it = job(*more)
         arm(probing, it)
@@ -258,8 +259,9 @@ def test_stack_overflow(probing, job, any_python, wait_until):
         it.do("overflow")
         assert ending(it, wait_until)[0] == signal.SIGSEGV
         document = told(probing, it)
-        assert (document["fatal_signal"] is not None) == bool(more) and ("Segmentation fault" in it.output()) == bool(more)
-        if more:
+        assert ("Segmentation fault" in it.output()) == bool(more)
+        assert document["fatal_signal"] is not None or not more
+        if document["fatal_signal"]:
             assert "overflow (" in document["stack"]
 
 
