@@ -12,12 +12,17 @@
 #include "pystack/loaders.h"
 #include "pystack/waits_internal.h"
 
-#define WAITS_NS_MAX (20 * CLOCK_NS_PER_MS)  /* for all threads of one snapshot, or */
+#define WAITS_NS_MAX (20 * CLOCK_NS_PER_MS)  /* CPU time for all threads of one snapshot, or */
 #define WAITS_NS_EACH (50 * CLOCK_NS_PER_US) /* for each, if they are many */
 #define WAITS_FRAMES_NEAR 24                 /* innermost frames in which a library is recognised */
 
+#define WAITS_CLOCK_TIMES 10 /* as much by the clock, for what blocks */
+
+/* By the thread's own clock: on a busy machine its turns are short, and hardly anything would be
+ * known. */
 bool waits_is_late(const struct waits *w) {
-    return w->spent_ns + (clock_mono_ns() - w->entered_ns) > w->most_ns;
+    return w->spent_ns + (clock_self_cpu_ns() - w->entered_ns) > w->most_ns ||
+           clock_mono_ns() - w->now_ns > WAITS_CLOCK_TIMES * w->most_ns;
 }
 
 /* ---- frames ---- */
@@ -220,13 +225,13 @@ void pystack_waits_add(struct pystack *ps, const struct pystack_clock *clock, ui
                               .index = index};
     if (t->state == 'R' || t->torn || t->gil == MODEL_GIL_HOLDING)
         return;
-    w->entered_ns = clock_mono_ns();
+    w->entered_ns = clock_self_cpu_ns();
     if (waits_is_late(w)) {
         w->left_out++;
         return;
     }
     waits_compute(ps, e, t);
-    w->spent_ns += clock_mono_ns() - w->entered_ns;
+    w->spent_ns += clock_self_cpu_ns() - w->entered_ns;
     e->since_ns = same && before->known && before->kind == e->kind ? before->since_ns : w->now_ns;
     if (same) {
         e->looked = before->looked;
@@ -279,7 +284,7 @@ void pystack_waits_end(struct pystack *ps, const struct pystack_thread *threads,
     struct waits *w = ps->waits;
     if (!w)
         return;
-    w->entered_ns = clock_mono_ns();
+    w->entered_ns = clock_self_cpu_ns();
     waits_find_sockets(ps);
     for (size_t i = 0; i < w->n; i++)
         waits_put(w, &w->now[i], out);

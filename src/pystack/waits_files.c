@@ -211,7 +211,8 @@ void waits_find_sockets(struct pystack *ps) {
         if (waits_read_sockets(ps, tid, lists[i]) == 0)
             break;
     /* what is in no list is of another namespace, or of another kind */
-    for (size_t i = 0; i < w->n; i++)
+    bool is_whole = !waits_is_late(w);
+    for (size_t i = 0; is_whole && i < w->n; i++)
         if (w->now[i].inode && w->now[i].asked_ns == 0)
             w->now[i].asked_ns = w->now_ns;
 }

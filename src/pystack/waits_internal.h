@@ -64,7 +64,7 @@ struct waits {
     struct waits_entry *now, *before; /* by tid of ours */
     size_t n, n_before, cap;
     uint64_t now_ns;
-    /* time of this snapshot for waits: spent, its limit, and since when it is being spent again */
+    /* CPU time of this snapshot for waits: spent, its limit, and since when it is being spent again */
     uint64_t spent_ns, most_ns, entered_ns;
     size_t left_out; /* threads for which there was no time */
     struct values values;
