@@ -82,9 +82,9 @@ def test_a_thread_copies_itself_with_one_call_of_the_kernel(each_python, build_d
     """From 3.13 on with none while it has the GIL."""
     command = [sys.executable, os.path.join(ROOT, "bench", "handler.py"), "--build", build_dir, "--python", each_python]
     directly = has_attached_states(each_python) and not is_free_threaded(each_python)
-    costs = [(cost, 0 if directly else 1) for cost in run_command(command).json().values()]
+    costs = [(cost, 0 if directly else 1) for cost in run_command(command, timeout=200).json().values()]
     if directly:
-        costs += [(cost, 1) for cost in run_command(command + ["--released"]).json().values()]
+        costs += [(cost, 1) for cost in run_command(command + ["--released"], timeout=200).json().values()]
     for cost, reads in costs:
         assert cost["frames"] >= 25 and cost["reads"] == reads
         assert cost["pieces"] <= 16  # frames that are near each other, wherever the version has them, are read as one

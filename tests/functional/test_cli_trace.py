@@ -77,7 +77,7 @@ def test_nothing_to_trace(job, probing):  # noqa: F811
     done = probing(str(j.pid), "trace", "--for", "3s", timeout=60)
     assert done.status == 1 and done.stdout == "" and "no training step was traced: " in done.stderr, done
     assert done.stderr.count("\n") == 1
-    for words, why in ((["--steps", "0"], "--steps"), (["--for", "soon"], "--for"), (["fast"], "no operand")):
+    for words, why in ((["--steps", "0"], "--steps"), (["--for", "soon"], "--for"), (["fast"], "takes no arguments")):
         done = probing(str(j.pid), "trace", *words)
         assert done.status == 2 and why in done.stderr and done.stderr.count("\n") == 1, done
 
