@@ -41,7 +41,10 @@ def test_of_every_step_where_it_costs_nothing(training_job, options):  # noqa: F
     assert len(pairs) >= STEPS - 1
     agree([(row["backward_ms"], step["backward_s"] * 1e3) for row, step in pairs], percent=5)
     agree([(row["forward_ms"] + row["backward_ms"], (step["forward_s"] + step["backward_s"]) * 1e3) for row, step in pairs], percent=5)
-    assert all(row["duration_ms"] <= took_ms(step) + 5 and row["other_ms"] >= 0 for row, step in pairs)
+    assert all(row["other_ms"] >= 0 for row, _ in pairs), [row["other_ms"] for row, _ in pairs]
+    # the CPU may be taken away between the job's look at its clock and ours
+    longer = [(row["duration_ms"], took_ms(step)) for row, step in pairs if row["duration_ms"] > took_ms(step) + 5]
+    assert len(longer) <= len(pairs) // 10, longer
 
 
 def test_of_every_step_while_somebody_looks(training_job):  # noqa: F811
