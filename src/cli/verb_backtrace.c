@@ -19,7 +19,7 @@ static const struct option_def backtrace_options[] = {
     {"no-inject", 0, OPTION_FLAG, offsetof(struct backtrace_options, no_inject),
      .help = "do not load the agent: read the process from outside"},
     {"block", 0, OPTION_FLAG, offsetof(struct backtrace_options, block),
-     .help = "like --no-inject, but stop each running thread while it is read: exact stacks"},
+     .help = "like --no-inject, but stop running threads to read exact stacks"},
     {"locals", 'l', OPTION_FLAG, offsetof(struct backtrace_options, locals),
      .help = "show the arguments and local variables of every frame"},
     {"native", 'n', OPTION_FLAG, offsetof(struct backtrace_options, native),

@@ -32,7 +32,7 @@ static const struct option_def report_options[] = {
     {"no-inject", 0, OPTION_FLAG, AT(no_inject),
      .help = "do not load the agent: read the process from outside"},
     {"block", 0, OPTION_FLAG, AT(block),
-     .help = "like --no-inject, but stop each running thread while it is read: exact stacks"},
+     .help = "like --no-inject, but stop running threads to read exact stacks"},
     {.name = NULL},
 };
 

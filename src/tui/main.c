@@ -49,7 +49,7 @@ static void main_put_help(struct strbuf *out) {
         export_put_options(f, out);
         strbuf_addc(out, '\n');
     }
-    strbuf_addf(out, "\nA screen of --export txt is one of %s.\n", screen_picture_names());
+    strbuf_addf(out, "\nScreens of --export txt: %s.\n", screen_picture_names());
     strbuf_adds(out, "\nTHEME, for --theme NAME, is one of\n");
     startup_put_themes(out);
     strbuf_adds(out, "\nIn the screens ? shows the keys and q quits.\n"

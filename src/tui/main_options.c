@@ -31,7 +31,7 @@ const struct option_def main_table[] = {
     {"no-inject", 0, OPTION_FLAG, AT(no_inject),
      .help = "do not load the agent: read the process from outside"},
     {"block", 0, OPTION_FLAG, AT(block),
-     .help = "like --no-inject, but stop each running thread while it is read: exact stacks"},
+     .help = "like --no-inject, but stop running threads to read exact stacks"},
     {"readonly", 0, OPTION_FLAG, AT(readonly),
      .help = "change nothing in the job: use an agent that is there, or read from outside",
      .setting = "readonly", .value = "on"},

@@ -19,7 +19,7 @@ def test_list_keys(probing_top):
     lines = probing_top("--list-keys").ok().stdout.splitlines()
     keys = [tuple(line.split()[:2]) for line in lines]
     assert len(keys) == len(set(keys)), "a key is listed twice in a context"
-    assert {context for context, _ in keys} == {"threads", "stack", "top", "flame", "overview", "log", "targets", "menu", "export", "picker", "query", "complete", "result", "code", "names", "output", "help", "setup", "themes", "timeline", "tensors", "modules", "loader", "steps"}
+    assert {context for context, _ in keys} == {"threads", "stack", "top", "flame", "overview", "log", "targets", "menu", "export", "picker", "query", "complete", "result", "code", "names", "output", "help", "setup", "themes", "timeline", "tensors", "modules", "loader", "memory", "steps"}
     assert ("threads", "q") in keys and ("stack", "Space") in keys
 
 
@@ -57,7 +57,7 @@ def test_usage_errors(probing_top):
 def test_without_a_terminal(probing_top):
     done = probing_top()
     assert done.status == 2
-    assert "no terminal" in done.stderr and "--export" in done.stderr
+    assert "not a terminal" in done.stderr and "--export" in done.stderr
 
 
 def test_screen_as_text(probing_top, plain_training, ptrace):
