@@ -83,7 +83,7 @@ static void test_views(void **state) {
 static void test_tracing_by_a_key(void **state) {
     struct app *a = opened(TABLES_NONE);
     (void)state;
-    fixture_shows(a, 24, 80, "allocations are not traced: a starts it");
+    fixture_shows(a, 24, 80, "allocations are not traced: a starts it (1 % of a core, or more)");
     fixture_press(a, "a");
     struct fake_asked w = fake_host_take();
     assert_string_equal(w.arm.what, "alloc");

@@ -216,8 +216,8 @@ static double verdict_pull(struct verdict_case *c, size_t from, const char *name
     return NAN;
 }
 
-/* Query more evidence. False if its column "holds" is. A table that is made now may fail: then there
- * is no more evidence, and it holds unless it `must` have a column that says so. */
+/* Query more evidence. False if its column "holds" is. A table that is made now may fail: then the
+ * evidence is missing, and it holds unless it `must` have a column that says so. */
 static bool verdict_get_more(struct verdict_case *c, const char *text, const char *needs, bool must) {
     struct err e;
     size_t before = c->n;

@@ -11,15 +11,14 @@
 
 #define ARMS_SETTLE_S 3.0 /* for the agent to report what it has accepted */
 
-#define ARMS_AFTER_STEP "no more, after the step that goes on"
+#define ARMS_AFTER_STEP "stops after the current step"
 
 const struct arm_def arm_defs[ARM_KINDS] = {
     [ARM_TRACE] = {"trace", ACTION_TRACE, 0, false, "step",
-                   "modules are timed, a step now and then: see FORWARD; again: no more", ARMS_AFTER_STEP,
-                   NULL},
+                   "modules are timed, a step now and then: see FORWARD; the same key stops it",
+                   ARMS_AFTER_STEP, NULL},
     [ARM_NAN] = {"nan", ACTION_NAN_SEARCH, 0, false, "step",
-                 "hunting for the first value that is no number, or infinite; again: no more",
-                 ARMS_AFTER_STEP, NULL},
+                 "searching for the first NaN or infinity; the same key stops it", ARMS_AFTER_STEP, NULL},
     [ARM_PROFILER] = {"profiler", ACTION_PROFILER, 3, true, "step", "torch.profiler runs for 3 steps",
                       ARMS_AFTER_STEP, NULL},
     [ARM_ALLOC] = {"alloc", ACTION_TRACE_MEMORY, 0, false, "sample",

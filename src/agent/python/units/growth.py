@@ -208,6 +208,12 @@ def growth_row(state, key, group):
         group['room'], group['hits'], None)
 
 
+def growth_cut(rows):
+    # Those that grow most. Often, so that no piece has many to sort.
+    rows.sort(key=lambda row: (row[6] or 0, row[5] or 0, row[4]), reverse=True)
+    del rows[growth_ROWS:]
+
+
 def growth_each(args):
     yield growth_COLUMNS
     now = tensors_time()
@@ -236,13 +242,13 @@ def growth_each(args):
         rows.append(growth_row(state, key, group))
         at += 1
         if at % 100 == 0:
+            growth_cut(rows)
             yield None
     for key in [k for k in growth_ids if k not in state['groups']]:
         del growth_ids[key]
     yield None
-    rows.sort(key=lambda row: (row[6] or 0, row[5] or 0, row[4]), reverse=True)
+    growth_cut(rows)
     first = growth_state['first']
-    del rows[growth_ROWS:]
     rows.insert(0, (None, 'all', None, None, None, None, None, None, None if first is None else now - first, None, None, None,
         walk['looked'] + walk['met']))
     growth_state['first'] = now if first is None else first
@@ -251,5 +257,5 @@ def growth_each(args):
     for row in rows:
         yield row
     if state['lost']:
-        yield 'only %d kinds of holders are told apart' % growth_KEYS
+        yield 'only %d kinds of holders are distinguished' % growth_KEYS
     yield from roots_end(walk)

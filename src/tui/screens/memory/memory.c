@@ -265,10 +265,8 @@ static void memory_put_empty(struct memory_state *s, const struct app *app, char
     else if (is_on)
         snprintf(nothing, sizeof nothing, "allocations are traced: nothing of them lives yet");
     else
-        snprintf(
-            nothing, sizeof nothing,
-            "allocations are not traced: a starts it, for about 1 %% of a core; more if the job makes many "
-            "small objects");
+        snprintf(nothing, sizeof nothing,
+                 "allocations are not traced: a starts it (1 %% of a core, or more)");
     app_feed_put_empty(app, memory_feed(s), nothing, buf, cap);
     if (s->shown != MEMORY_HOLDERS && app_feed_get(app, memory_feed(s))->is_answered)
         snprintf(buf, cap, "%s", nothing); /* the note of the table is about the command line */
