@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the README's pictures: probing-top on the training job of examples/train.py, screen after screen, as docs/img/NAME.svg.
+"""Makes the README's pictures: probing-top on the training job of examples/train.py, screen after screen, as docs/img/NAME.svg, and
+docs/img/demo.svg, which moves: a terminal in which the fault of examples/slow_train.py is found.
 
 usage: tools/pictures.py [--build DIR] [--python PATH] [--out DIR] [--warm-up S] [NAME ...]
 
-The job runs for real; what stands on the screens is what it does. Needs tmux, Chromium, and a Python with torch.
+The jobs run for real; what stands on the screens is what they do. Needs tmux, Chromium, and a Python with torch.
 """
 
 import argparse
@@ -16,24 +17,41 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
+
+import screenshot
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COLUMNS, ROWS = 120, 36
 QUERY = "SELECT thread, count(*) AS samples, fold(stack_id) AS stack FROM python.samples GROUP BY tid, stack_id ORDER BY samples DESC LIMIT 12;"
 
-# name: keys that lead there from Threads, what must stand on the screen then, seconds in which it fills
+# name: the screen, keys that are pressed there, what must stand on it then, seconds in which it fills
 PICTURES = {
-    "threads": (["2"], r"Stack of MainThread", 3),
-    "flame": (["3", "/train_step", "Enter", "Escape", "o"], r"Called by[\s\S]*\d+ +\d+\.\d%", 12),
-    "overview": (["1"], r"COMPUTE-BOUND|steps/s", 15),
-    "steps": (["E"], r"steps/s", 30),
-    "timeline": (["9"], r"Timeline", 20),
-    "tensors": (["5", "*"], r"[1-9]\d* tensors +\S+ \S+ in", 8),
-    "modules": (["6", "*"], r"\d+ modules +\S+ parameters", 8),
-    "sql": (["7", QUERY, "F5"], r"rows? in ", 2),
+    "threads": ("threads", [], r"Stack of MainThread", 3),
+    "flame": ("flame", ["/train_step", "Enter", "Escape", "o"], r"Called by[\s\S]*\d+ +\d+\.\d%", 12),
+    "overview": ("overview", [], r"COMPUTE-BOUND|steps/s", 15),
+    "steps": ("steps", [], r"steps/s", 30),
+    "timeline": ("timeline", [], r"Timeline", 20),
+    "tensors": ("tensors", ["*"], r"[1-9]\d* tensors +\S+ \S+ in", 8),
+    "modules": ("modules", ["*"], r"\d+ modules +\S+ parameters", 8),
+    "memory": ("memory", ["a"], r"\d MiB[\s\S]*train\.py", 15),
+    "sql": ("sql", [QUERY, "F5"], r"rows? in ", 2),
 }
+# docs/img/demo.svg: keys, what must stand on the screen then, for how long it is shown, the line below it
+DEMO = "demo"
+DEMO_SIZE = (110, 30)
+DEMO_STEPS = [
+    (["probing-top {pid}"], r"probing-top \d+", 1.2, "A training job is slow. It was started as usual: nothing in it was prepared."),
+    (["Enter"], r"CONNECTED", 1.0, "Attached: the job was not restarted."),
+    ([":overview", "Enter"], r"INPUT-BOUND +\d+ % of a step[\s\S]*parse_sample", 6.0, "Overview: the verdict names the fault, the function and the line."),
+    (["Enter"], r"no workers", 4.0, "Enter: the loader has no workers; the training itself makes every batch, and waits for it."),
+    ([":flame", "Enter"], r"parse_sample", 4.0, "Flame: where the time goes."),
+    (["/parse_sample", "Enter"], r"parse_sample", 2.0, "/ finds the function, and its share of the time."),
+    (["Escape", "o"], r"float\(field\)[\s\S]*\d%|\d%[\s\S]*float\(field\)", 6.0, "o: its source, with the share of each line. Parse once, or use worker processes."),
+]
 FLAMEGRAPH = "flamegraph"  # of `probing flamegraph`: a file of its own, no screen
 REPORT = "report"  # of `probing report`: the beginning of the page, as Chromium shows it
+NAMES = (*PICTURES, FLAMEGRAPH, REPORT, DEMO)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -49,23 +67,27 @@ def renamed(text, place, name):
 
 
 class Terminal:
-    """probing-top in a tmux of its own."""
+    """A program in a tmux of its own."""
 
-    def __init__(self, folder, name, command):
+    def __init__(self, folder, name, command, size=(COLUMNS, ROWS), **env):
         self.socket = os.path.join(folder, name + ".tmux")
-        env = {k: v for k, v in os.environ.items() if k not in ("TMUX", "NO_COLOR", "LINES", "COLUMNS")}
+        self.columns, rows = size
+        env = {**{k: v for k, v in os.environ.items() if k not in ("TMUX", "NO_COLOR", "LINES", "COLUMNS")}, **env}
         env.update(LC_ALL="C.UTF-8", TERM="xterm-256color", XDG_CONFIG_HOME=folder, XDG_STATE_HOME=folder)
-        subprocess.run(["tmux", "-f", "/dev/null", "-S", self.socket, "new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), *command],
+        subprocess.run(["tmux", "-f", "/dev/null", "-S", self.socket, "new-session", "-d", "-x", str(self.columns), "-y", str(rows), *command],
                        env=env, check=True)
         self.tmux("set", "-g", "status", "off")
-        self.tmux("resize-window", "-x", str(COLUMNS), "-y", str(ROWS))
+        self.tmux("resize-window", "-x", str(self.columns), "-y", str(rows))
 
     def tmux(self, *args):
         return subprocess.run(["tmux", "-S", self.socket, *args], capture_output=True, text=True, check=True).stdout
 
+    def press(self, key):
+        self.tmux("send-keys", *(["-l"] if len(key) > 1 and key not in ("Enter", "Escape", "F5") else []), key)
+
     def keys(self, keys):
         for key in keys:
-            self.tmux("send-keys", *(["-l"] if len(key) > 1 and key not in ("Enter", "Escape", "F5") else []), key)
+            self.press(key)
             time.sleep(0.3)
 
     def wait_for(self, pattern, seconds=60):
@@ -75,17 +97,22 @@ class Terminal:
                 raise SystemExit(f"pictures: {pattern!r} did not come; there is\n{self.tmux('capture-pane', '-p')}")
             time.sleep(0.2)
 
-    def picture(self, path, places):
-        text = self.tmux("capture-pane", "-e", "-p", "-N")  # with the blanks at the end of lines: they have a background
+    def screen(self, places):
+        """With colours, and with the blanks at the end of lines: they have a background."""
+        text = self.tmux("capture-pane", "-e", "-p", "-N")
         for place, name in places:
             text = renamed(text, place, name)
-        svg = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "screenshot.py"), "--cols", str(COLUMNS)], input=text,
-                             capture_output=True, text=True, check=True).stdout
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(svg)
+        return text
 
     def end(self):
         subprocess.run(["tmux", "-S", self.socket, "kill-server"], capture_output=True, check=False)
+
+
+def write_picture(args, name, svg):
+    path = os.path.join(args.out, name + ".svg")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(svg)
+    print(path)
 
 
 def library_places(python):
@@ -104,24 +131,76 @@ def wait_for_steps(job, log):
         time.sleep(0.5)
 
 
+@contextmanager
+def training(args, folder, example):
+    """The process of that file of examples/, once it trains; on the screens it is /tmp/training/train.py."""
+    place, log = os.path.join(tempfile.gettempdir(), "training"), os.path.join(folder, "job.log")
+    os.makedirs(place, exist_ok=True)
+    shutil.copy(os.path.join(ROOT, "examples", example), os.path.join(place, "train.py"))
+    with open(log, "wb") as file:
+        job = subprocess.Popen([args.python, "train.py"], cwd=place, stdout=file, stderr=file)
+    try:
+        wait_for_steps(job, log)
+        time.sleep(args.warm_up)
+        yield job
+    finally:
+        job.terminate()
+        job.wait()
+
+
 def draw(args, folder, job, places):
     """Each screen with a program of its own: none shows what the one before has left."""
-    for name in (name for name in args.names or PICTURES if name not in (FLAMEGRAPH, REPORT)):
-        keys, pattern, fills = PICTURES[name]
+    for name in (name for name in args.names if name in PICTURES):
+        screen, keys, pattern, fills = PICTURES[name]
         terminal = Terminal(folder, name, [os.path.join(args.build, "probing-top"), "-d", "250ms", str(job.pid)])
         try:
             terminal.wait_for(r"CONNECTED")
-            terminal.wait_for(r"Stack of MainThread")
-            terminal.keys(keys[:1])
+            terminal.keys([":" + screen, "Enter"])
             time.sleep(fills)
-            terminal.keys(keys[1:])
+            terminal.keys(keys)
             terminal.wait_for(pattern)
             time.sleep(1)
-            path = os.path.join(args.out, name + ".svg")
-            terminal.picture(path, places)
-            print(path)
+            write_picture(args, name, screenshot.picture(terminal.screen(places), COLUMNS))
         finally:
             terminal.end()
+
+
+def draw_demo(args, folder, job, places):
+    """What a terminal shows while DEMO_STEPS are typed, four times a second, at the speed at which it happened."""
+    frames = []
+    os.makedirs(os.path.join(folder, "probing-top"), exist_ok=True)
+    with open(os.path.join(folder, "probing-top", "config"), "w", encoding="ascii") as file:
+        file.write("delay = 1s\n")  # the picture is as large as what changes in it
+    terminal = Terminal(folder, DEMO, ["bash", "--norc", "--noprofile"], DEMO_SIZE, PS1="$ ", PATH=args.build + ":" + os.environ["PATH"],
+                        HISTFILE="")
+
+    def take(seconds, caption):
+        until = time.monotonic() + seconds
+        while True:
+            frames.append((time.monotonic(), terminal.screen(places), caption))
+            left = until - time.monotonic()
+            if left <= 0:
+                break
+            time.sleep(min(0.25, left))
+
+    try:
+        for keys, pattern, seconds, caption in DEMO_STEPS:
+            for key in keys:
+                key = key.format(pid=job.pid)
+                for letter in [key] if key in ("Enter", "Escape") else key:
+                    terminal.press(letter)
+                    take(0.06, caption)
+            until = time.monotonic() + 30
+            while not re.search(pattern, terminal.tmux("capture-pane", "-p")):
+                if time.monotonic() > until:
+                    raise SystemExit(f"pictures: {pattern!r} did not come; there is\n{terminal.tmux('capture-pane', '-p')}")
+                take(0.25, caption)
+            take(seconds, caption)
+    finally:
+        terminal.end()
+    shown = screenshot.spans([(text, caption) for _, text, caption in frames])
+    times = [at for at, _, _ in frames] + [frames[-1][0] + 2]
+    write_picture(args, DEMO, screenshot.animation([(times[end] - times[first], *what) for first, end, what in shown], DEMO_SIZE[0]))
 
 
 def draw_flamegraph(args, job):
@@ -158,32 +237,28 @@ def main():
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--out", default=os.path.join(ROOT, "docs", "img"))
     parser.add_argument("--warm-up", type=float, default=15, help="seconds that the job trains before the first picture")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="of " + ", ".join((*PICTURES, FLAMEGRAPH, REPORT)))
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of " + ", ".join(NAMES))
     args = parser.parse_args()
     if not shutil.which("tmux"):
         raise SystemExit("pictures: needs tmux")
     for name in args.names:
-        if name not in (*PICTURES, FLAMEGRAPH, REPORT):
-            parser.error(f"no picture {name}; there are {', '.join((*PICTURES, FLAMEGRAPH, REPORT))}")
+        if name not in NAMES:
+            parser.error(f"no picture {name}; there are {', '.join(NAMES)}")
+    args.names = args.names or NAMES
     args.build = os.path.abspath(args.build)
     folder = os.path.join(args.build, "pictures")
     os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, "job.log"), "wb") as log:
-        place = os.path.join(tempfile.gettempdir(), "training")  # it is in the pictures
-        os.makedirs(place, exist_ok=True)
-        shutil.copy(os.path.join(ROOT, "examples", "train.py"), place)
-        job = subprocess.Popen([args.python, "train.py"], cwd=place, stdout=log, stderr=log)
-    try:
-        wait_for_steps(job, os.path.join(folder, "job.log"))
-        time.sleep(args.warm_up)
-        draw(args, folder, job, library_places(args.python))
-        if not args.names or FLAMEGRAPH in args.names:
-            draw_flamegraph(args, job)
-        if not args.names or REPORT in args.names:
-            draw_report(args, folder, job)
-    finally:
-        job.terminate()
-        job.wait()
+    places = library_places(args.python)
+    if set(args.names) != {DEMO}:
+        with training(args, folder, "train.py") as job:
+            draw(args, folder, job, places)
+            if FLAMEGRAPH in args.names:
+                draw_flamegraph(args, job)
+            if REPORT in args.names:
+                draw_report(args, folder, job)
+    if DEMO in args.names:
+        with training(args, folder, "slow_train.py") as job:
+            draw_demo(args, folder, job, places)
 
 
 if __name__ == "__main__":

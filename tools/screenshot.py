@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws a terminal screen as SVG: `tmux capture-pane -e -p -N -t PANE | tools/screenshot.py --cols 120 > docs/img/x.svg`.
+"""Draws a terminal screen as SVG: `tmux capture-pane -e -p -N -t PANE | tools/screenshot.py --cols 120 > docs/img/x.svg`;
+for tools/pictures.py also many screens, one after the other, as an SVG that moves.
 
 Reads text with SGR escape sequences (ECMA-48 8.3.117; 256 colours and RGB as xterm has them) and writes one <text>
 element a run of equal style. No dependency; the README's pictures are made with it.
@@ -16,6 +17,7 @@ OTHER = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][0-9A-B]|[=>]
 BASIC = ["#2e3436", "#cc0000", "#4e9a06", "#c4a000", "#3465a4", "#75507b", "#06989a", "#d3d7cf",
          "#555753", "#ef2929", "#8ae234", "#fce94f", "#729fcf", "#ad7fa8", "#34e2e2", "#eeeeec"]
 CELL_W, CELL_H, SIZE = 8.4, 18, 14
+PAPER, INK = "#1c1c22", "#d0d0d0"
 
 
 def indexed(n):
@@ -113,31 +115,93 @@ def words(text):
     return [(wide(text[:m.start()]), m.group()) for m in re.finditer(r"\S+(?: \S+)*", text)]
 
 
+def row_marks(line, row, style, paper, ink):
+    """The marks of one line of a screen; `style` carries over to the next line."""
+    out, y = [], 10 + row * CELL_H
+    for col, cols, text, (fg, bg, bold, dim, underline) in runs(line, style, paper, ink):
+        x = 10 + col * CELL_W
+        if bg != paper:
+            out.append(f'<rect x="{x:.1f}" y="{y}" width="{cols * CELL_W:.1f}" height="{CELL_H}" fill="{bg}"/>')
+        for at, word in words(text):
+            extra = (' font-weight="bold"' if bold else "") + (' opacity="0.65"' if dim else "")
+            extra += ' text-decoration="underline"' if underline else ""
+            extra += ' lengthAdjust="spacingAndGlyphs"' if not word.isascii() else ""  # blocks and lines leave no gaps
+            out.append(f'<text x="{x + at * CELL_W:.1f}" y="{y + 13.5}" fill="{fg}" textLength="{wide(word) * CELL_W:.1f}"{extra}>'
+                       f'{html.escape(word)}</text>')
+    return "\n".join(out)
+
+
+def screen_rows(text, paper, ink):
+    style = Style()
+    return [row_marks(line, row, style, paper, ink) for row, line in enumerate(text.rstrip("\n").split("\n"))]
+
+
+def page(cols, rows, paper, style, body):
+    w, h = cols * CELL_W + 20, rows * CELL_H + 20
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.0f} {h:.0f}">'
+    return "\n".join([head, "<!-- SPDX-License-Identifier: Apache-2.0 -->", *([f"<style>{style}</style>"] if style else []),
+                      f'<rect width="100%" height="100%" rx="6" fill="{paper}"/>',
+                      f'<g font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="{SIZE}">', body, "</g></svg>\n"])
+
+
+def picture(text, cols, paper=PAPER, ink=INK):
+    rows = screen_rows(text, paper, ink)
+    return page(cols, len(rows), paper, "", "\n".join(row for row in rows if row))
+
+
+def spans(values):
+    """[(first, end, value)] of equal values that follow each other."""
+    out = []
+    for at, value in enumerate(values):
+        if out and out[-1][2] == value:
+            out[-1][1] = at + 1
+        else:
+            out.append([at, at + 1, value])
+    return out
+
+
+def animation(frames, cols, paper=PAPER, ink=INK):
+    """
+    One SVG of [(seconds, text, caption)], each shown that long, without end; a line that does not change is drawn once. Viewers
+    that move nothing (prefers-reduced-motion, printing) show the last frame.
+    """
+    screens = [screen_rows(text, paper, ink) for _, text, _ in frames]
+    height = max(map(len, screens))
+    lines = [[screen[row] if row < len(screen) else "" for screen in screens] for row in range(height)]
+    lines.append([row_marks(f"\x1b[1;38;5;16;48;5;221m {caption}" + " " * (cols - 1 - wide(caption)), height + 0.5, Style(), paper, ink)
+                  for _, _, caption in frames])
+    ends, total = [0.0], 0.0
+    for seconds, _, _ in frames:
+        total += seconds
+        ends.append(total)
+    rules, body, named = [], [], {}
+    for line in lines:
+        for first, end, marks in spans(line):
+            if not marks:
+                continue
+            if (first, end) == (0, len(frames)):
+                body.append(marks)
+                continue
+            if (first, end) not in named:
+                named[first, end] = name = f"f{len(named)}"
+                steps = {0.0: "hidden", 100 * ends[first] / total: "visible"}
+                if end < len(frames):
+                    steps[100 * ends[end] / total] = "hidden"
+                rules.append(f"@keyframes {name}{{" + "".join(f"{at:.3f}%{{visibility:{seen}}}" for at, seen in steps.items()) + "}"
+                             f".{name}{{animation-name:{name}" + (";visibility:visible" if end == len(frames) else "") + "}")
+            body.append(f'<g class="f {named[first, end]}">{marks}</g>')
+    style = (f".f{{visibility:hidden;animation:{total:.2f}s step-end infinite}}" + "".join(rules)
+             + "@media (prefers-reduced-motion:reduce),print{.f{animation:none!important}}")
+    return page(cols, height + 2, paper, style, "\n".join(body))
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument("--cols", type=int, default=80)
-    ap.add_argument("--paper", default="#1c1c22")
-    ap.add_argument("--ink", default="#d0d0d0")
+    ap.add_argument("--paper", default=PAPER)
+    ap.add_argument("--ink", default=INK)
     args = ap.parse_args()
-    lines = sys.stdin.read().rstrip("\n").split("\n")
-    w, h = args.cols * CELL_W + 20, len(lines) * CELL_H + 20
-    print(f'<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.0f} {h:.0f}">')
-    print("<!-- SPDX-License-Identifier: Apache-2.0 -->")
-    print(f'<rect width="100%" height="100%" rx="6" fill="{args.paper}"/>')
-    print(f'<g font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="{SIZE}">')
-    style = Style()
-    for row, line in enumerate(lines):
-        y = 10 + row * CELL_H
-        for col, cols, text, (fg, bg, bold, dim, underline) in runs(line, style, args.paper, args.ink):
-            x = 10 + col * CELL_W
-            if bg != args.paper:
-                print(f'<rect x="{x:.1f}" y="{y}" width="{cols * CELL_W:.1f}" height="{CELL_H}" fill="{bg}"/>')
-            for at, word in words(text):
-                extra = (' font-weight="bold"' if bold else "") + (' opacity="0.65"' if dim else "")
-                extra += ' text-decoration="underline"' if underline else ""
-                print(f'<text x="{x + at * CELL_W:.1f}" y="{y + 13.5}" fill="{fg}" textLength="{wide(word) * CELL_W:.1f}"'
-                      f' lengthAdjust="spacingAndGlyphs"{extra}>{html.escape(word)}</text>')
-    print("</g></svg>")
+    sys.stdout.write(picture(sys.stdin.read(), args.cols, args.paper, args.ink))
 
 
 if __name__ == "__main__":

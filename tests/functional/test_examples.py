@@ -47,6 +47,13 @@ def test_ends_cleanly_when_told_to(example, target, wait_until, tmp_path, signum
         os.killpg(job.pid, 0)
 
 
+def test_the_fault_of_the_slow_job_is_named(source_dir, probing, target, torch_python, ptrace, wait_until):
+    """The job that the README's moving picture shows: what is wrong with it, and in which function of it."""
+    job = target(os.path.join(source_dir, "examples", "slow_train.py"), python=torch_python, ready=r"step +\d+ ")
+    verdict = re.compile(r"INPUT-BOUND .* of a step waits for the loader .*num_workers is 0.* in parse_sample \(slow_train\.py:\d+\)")
+    wait_until(lambda: verdict.search(probing(str(job.pid), "verdict").stdout), 60, "the verdict")
+
+
 def test_a_client_of_ones_own(source_dir, probing, target, any_python, ptrace):
     """The agent's messages by packages that others have written."""
     client = os.path.join(source_dir, "examples", "client.py")

@@ -10,8 +10,11 @@ import re
 import shutil
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import pytest
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def load(path, name):
@@ -485,6 +488,32 @@ def pictured(svg):
     return grounds, words
 
 
+def seen_at(svg, seconds):
+    """The words of a moving picture at a time, by its own style sheet."""
+    root = ElementTree.fromstring(svg)
+    style = root.find(SVG + "style").text
+    total = float(re.search(r"animation:([\d.]+)s", style)[1])
+    words = []
+    for text in root.iter(SVG + "text"):
+        group = next((group for group in root.iter(SVG + "g") if group.get("class") and text in list(group)), None)
+        if group is not None:
+            name = group.get("class").split()[1]
+            steps = re.search(rf"@keyframes {name}{{((?:[\d.]+%{{\w+:\w+}})+)}}", style)[1]
+            states = [(float(at), state) for at, state in re.findall(r"([\d.]+)%{visibility:(\w+)}", steps)]
+            if [state for at, state in states if at <= 100 * seconds / total][-1] == "hidden":
+                continue
+        words.append(text.text)
+    return words
+
+
+def test_a_moving_picture_shows_each_screen_in_its_time(source_dir):
+    screenshot = load(os.path.join(source_dir, "tools", "screenshot.py"), "probing_screenshot")
+    svg = screenshot.animation([(1, "same\none\n", "first"), (2, "same\n\x1b[31mtwo\x1b[0m\n", "first"), (1, "same\none\nthree", "last")], 12)
+    assert [seen_at(svg, at) for at in (0, 0.9, 1.1, 2.9, 3.1)] == [
+        ["same", "one", "first"], ["same", "one", "first"], ["same", "two", "first"], ["same", "two", "first"], ["same", "one", "three", "last"]]
+    assert svg.count(">same<") == 1 and svg.count(">first<") == 1
+
+
 def test_screenshot_of_a_known_screen(source_dir):
     """Grounds are as wide as their cells, blanks too; colours and what is reversed are those of the terminal."""
     screen = ("plain\n"
@@ -500,18 +529,20 @@ def test_screenshot_of_a_known_screen(source_dir):
                      (2, 3, "\u8a13", "#d0d0d0")]
 
 
-def test_picture_has_the_grounds_of_the_terminal(source_dir, tmux, tmp_path):
+def test_picture_has_the_grounds_of_the_terminal(source_dir, tmux, tmp_path, monkeypatch):
     """Also where a line ends in blanks."""
+    monkeypatch.syspath_prepend(os.path.join(source_dir, "tools"))
     pictures = load(os.path.join(source_dir, "tools", "pictures.py"), "probing_pictures")
     text = r"\033[48;5;24mbar    \033[0m\n\033[48;5;88mrest" + " " * (pictures.COLUMNS - 4) + r"\033[0m\n"
     text += r"/of/this/machine/a.py\033[1m:12\033[0m end\n\342\200\246machine/a.py end\ndrawn"
     terminal = pictures.Terminal(str(tmp_path), "known", ["sh", "-c", f"printf '{text}'; read end"])
     try:
         terminal.wait_for("drawn")
-        terminal.picture(str(tmp_path / "known.svg"), [("/of/this/machine", "/usr/lib")])  # what is here is nobody's business
+        # What is here is nobody's business.
+        svg = pictures.screenshot.picture(terminal.screen([("/of/this/machine", "/usr/lib")]), pictures.COLUMNS)
     finally:
         terminal.end()
-    grounds, words = pictured((tmp_path / "known.svg").read_text(encoding="utf-8"))
+    grounds, words = pictured(svg)
     assert grounds == [(0, 0, 7, "#005f87"), (1, 0, pictures.COLUMNS, "#870000")]
     assert [word[:3] for word in words] == [(0, 0, "bar"), (1, 0, "rest"), (2, 0, "/usr/lib/a.py"), (2, 13, ":12"), (2, 25, "end"),
                                              (3, 0, "\u2026usr/lib/a.py end"), (4, 0, "drawn")]
