@@ -110,7 +110,7 @@ def test_since_the_mark(screen, turning, probing_top, ptrace, wait_until):
     s.type("2,")
     s.wait_for(" behind", PATIENCE_S)
     s.keys("End")
-    s.wait_gone(" PAUSED ", PATIENCE_S)
+    s.wait_gone(" FROZEN ", PATIENCE_S)
     s.type("q")
     s.wait_for("status=0", PATIENCE_S)
     assert turning.alive()

@@ -111,7 +111,7 @@ def test_a_training_job(flame_screen, training):
     s.keys("Escape")  # what was searched for
     s.wait_gone("/train_step")
     s.keys("Space")
-    s.wait_for(" PAUSED ")
+    s.wait_for(" FROZEN ")
     # What stands below the header does not move while the job goes on; the line of the sampler tells of now.
     still = s.settled().split("\n")[7:]
     assert s.text().split("\n")[6].startswith(" sampling ")
@@ -119,14 +119,14 @@ def test_a_training_job(flame_screen, training):
     s.wait_until(lambda: training.counter() > step + 2, 90, "steps of the job")
     assert s.text().split("\n")[7:-3] == still[:-3]
     s.keys("Space")
-    s.wait_gone(" PAUSED ")
+    s.wait_gone(" FROZEN ")
     s.type("W")
     s.wait_for("last 10 s")
     s.type("i")
     s.wait_for("FLIP")
     assert "ZOOM train_step" in s.text()
     s.tmux("resize-window", "-x", "80", "-y", "24")
-    s.wait_for("F10Quit")
+    s.wait_for("F10 Quit")
     s.wait_for("ZOOM train_step")
     s.tmux("resize-window", "-x", "60", "-y", "12")
     s.wait_for("ZOOM train_step")

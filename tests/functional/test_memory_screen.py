@@ -44,7 +44,7 @@ def test_tracing_by_a_key(leaking, ptrace, probing_top, tmux, tmp_path, wait_unt
         s.type("a")
         s.wait_for("tracing: from here")
         s.wait_for(f"leaking.py:{LINE}")
-        s.wait_for("full: ")
+        s.wait_for("peak ")
         s.type("M")
         s.wait_for("GROWTH is what comes from here on")
         wait_until(lambda: re.search(r"MiB +\+[\d.]+ [KM]iB .* keep ", s.text()), 60, "growth since the mark")
@@ -98,4 +98,4 @@ def test_afterwards(leaking, ptrace, probing, probing_top, tmp_path, wait_until)
     leaking.process.wait(60)
     for what in (path, str(leaking.pid)):
         shown = picture(probing_top, what)
-        assert f"leaking.py:{LINE}" in shown and "full: " in shown and "a starts it" not in shown, shown
+        assert f"leaking.py:{LINE}" in shown and "peak " in shown and "a starts it" not in shown, shown

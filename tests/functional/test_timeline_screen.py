@@ -111,7 +111,7 @@ def test_turns_are_seen_in_their_order(timeline_screen, target):
     s.wait_lane("GIL held", "the GIL held", lambda lane: "\u2588" in lane)
 
     s.keys("Space")  # what is looked at stands
-    s.wait_for("PAUSED")
+    s.wait_for("FROZEN")
     s.keys("Up", "Up", "Up")
     s.back_to("omega")
     s.back_to("alpha")  # the end of a turn of it, which is twenty slices long

@@ -88,7 +88,7 @@ def test_a_paused_screen_is_woken_seldom(screen, target, probing, plain_training
         s.type("4")
         s.wait_for("%OWN")
     s.type(" ")
-    s.wait_for("PAUSED")
+    s.wait_for("FROZEN")
     s.read(2)  # what was under way
     # Of ten snapshots a second it would wake up ten times at least. Now there is one in five seconds, a batch of samples in as many,
     # and a few waits to each of them.

@@ -188,7 +188,7 @@ static void test_a_moment_of_the_past(void **state) {
     assert_shows(a, " 30.0    30.0");
     for (int i = 0; i < 10; i++)
         fixture_press(a, ",");
-    assert_shows(a, "PAUSED  at 22:13:30, 10.0s behind");
+    assert_shows(a, "FROZEN  at 22:13:30, 10.0s behind");
     assert_shows(a, "10.0s until 22:13:30");
     assert_hides(a, "sync");
     assert_shows(a, " 20.0    20.0");
@@ -201,7 +201,7 @@ static void test_a_moment_of_the_past(void **state) {
     fixture_press(a, "d Left");
     assert_shows(a, "DIFF  10.0s until 22:13:31 against the 10 s before, 1.0s of it known");
     fixture_press(a, "d End");
-    assert_hides(a, "PAUSED");
+    assert_hides(a, "FROZEN");
     assert_hides(a, "evaluate");
     double from_s, to_s;
     assert_false(sample_store_get_span(a->data.tally, SAMPLE_STORE_SPAN, &from_s, &to_s));

@@ -358,7 +358,7 @@ static void test_steps(void **state) {
     assert_false(a->data.paused);
     fixture_press(a, ",");
     assert_true(a->data.paused);
-    assert_shows(a, "PAUSED  at 22:13:11, 0.2s behind");
+    assert_shows(a, "FROZEN  at 22:13:11, 0.2s behind");
     assert_shows(a, "functional.py:128");
     fixture_press(a, ", ,");
     assert_shows(a, "0.8s behind");
@@ -374,13 +374,13 @@ static void test_steps(void **state) {
     assert_true(a->data.paused);
     for (int i = 0; i < 9; i++)
         fixture_press(a, ",");
-    assert_shows(a, "PAUSED  at 22:13:10, 2.5s behind");
+    assert_shows(a, "FROZEN  at 22:13:10, 2.5s behind");
     assert_shows(a, "functional.py:125");
     fixture_press(a, ",");
     assert_shows(a, "this is the oldest that is kept");
     fixture_press(a, "End");
     assert_false(a->data.paused);
-    assert_hides(a, "PAUSED");
+    assert_hides(a, "FROZEN");
     assert_shows(a, "functional.py:127");
     app_free(a);
 }
@@ -421,15 +421,15 @@ static void test_end(void **state) {
     assert_shows(a, "Stack of OMP worker (4261)");
     fixture_press(a, "g Space End"); /* frozen, and not stepped */
     assert_shows(a, "Stack of OMP worker (4261)");
-    assert_shows(a, "PAUSED");
+    assert_shows(a, "FROZEN");
     fixture_press(a, "g , G");
     assert_shows(a, "Stack of OMP worker (4261)");
-    assert_shows(a, "PAUSED");
+    assert_shows(a, "FROZEN");
     fixture_press(a, "g End");
-    assert_hides(a, "PAUSED");
+    assert_hides(a, "FROZEN");
     assert_shows(a, "Stack of MainThread");
     fixture_press(a, ", Space");
-    assert_hides(a, "PAUSED");
+    assert_hides(a, "FROZEN");
     app_free(a);
 }
 

@@ -102,7 +102,7 @@ static void test_nothing_is_read_while_paused(void **state) {
     (void)state;
     fixture_press(a, "Space v");
     assert_int_equal(fake_host_take().details.tid, 0);
-    assert_shows(a, "paused: values are read while the view moves");
+    assert_shows(a, "frozen: values are read while the view moves");
     look_again(a, FIXTURE_NOW_S + 5, 6);
     assert_int_equal(fake_host_take().details.tid, 0);
     fixture_press(a, "Space");

@@ -40,7 +40,7 @@ static void test_lines_and_meters(void **state) {
     (void)state;
     fixture_shows(a, 45, 160,
                   "1.44 GiB   +240 MiB a minute   38 % of its limit   traced: 269 MiB live of 10.7 GiB");
-    fixture_shows(a, 45, 160, "full: 4.00 GiB");
+    fixture_shows(a, 45, 160, "limit 4.00 GiB");
     fixture_shows(a, 45, 160, "objects");
     fixture_shows(a, 45, 160, "/home/ada/train.py:88");
     fixture_shows(a, 24, 80, "train_step");

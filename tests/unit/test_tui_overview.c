@@ -141,7 +141,7 @@ static void what_the_agent_costs(void **state) {
     assert_shows(a, 24, 80, "at most at a time, 12 times");
     fixture_samples(a, 40);
     assert_shows(a, 50, 200, "96 Hz");
-    assert_shows(a, 50, 200, "of 100 Hz a thread; 4 lost");
+    assert_shows(a, 50, 200, "of 100 Hz a thread; 4 dropped");
     struct model_snapshot next;
     fixture_snapshot(&next, FIXTURE_NORMAL, 4);
     app_take_snapshot(a, &next);
@@ -252,7 +252,7 @@ static void the_header_says_what_is_the_matter(void **state) {
     a = with_verdicts(worse);
     a->data.missed = 7;
     fixture_press(a, "3");
-    assert_shows(a, 24, 80, "lost 7"); /* has its place before what is cut */
+    assert_shows(a, 24, 80, "dropped 7"); /* has its place before what is cut */
     assert_shows(a, 24, 80, "sampling");
     assert_shows(a, 24, 80, "NAN in model.la");
     assert_shows(a, 12, 80, "NAN in model.la");
@@ -365,8 +365,8 @@ static void losses_are_added_up(void **state) {
         app_set_time(a, FIXTURE_NOW_S + i, FIXTURE_EPOCH_S + i);
         app_take_snapshot(a, &s);
     }
-    assert_int_equal(logged(a, "notifications lost: 1;"), 1); /* at once, then not for a while */
-    assert_int_equal(logged(a, "notifications lost: 10;"), 1);
+    assert_int_equal(logged(a, "notifications dropped: 1;"), 1); /* at once, then not for a while */
+    assert_int_equal(logged(a, "notifications dropped: 10;"), 1);
     app_free(a);
 }
 

@@ -329,7 +329,7 @@ static void test_meter_of_any_number(void **state) {
         struct meter m = {0};
         meter_add(&m, values[i]);
         grid_clear(&g);
-        meter_draw(&m, &g, grid_rect(&g), 0, 0, 1, 100, ROLE_METER_CPU);
+        meter_draw(&m, &g, grid_rect(&g), 0, 0, 1, (struct meter_scale){0, 100}, ROLE_METER_CPU);
         assert_ptr_equal(glyph_level(&g, values[i] / 100), glyph(&g, (enum glyph)(GLYPH_METER + levels[i])));
         assert_int_equal(g.cells[0].cp, levels[i] ? 0x2588 : ' '); /* the full block */
     }
@@ -347,8 +347,27 @@ static void test_meter(void **state) {
     assert_true(fabs(meter_mean(&m, 101) - 50) < 1e-9);
     assert_true(meter_max(&m, 10, 1) == 100);
     assert_int_equal(grid_init(&g, 1, 4), 0);
-    meter_draw(&m, &g, grid_rect(&g), 0, 0, 4, 100, ROLE_METER_CPU);
+    meter_draw(&m, &g, grid_rect(&g), 0, 0, 4, (struct meter_scale){0, 100}, ROLE_METER_CPU);
     assert_row(&g, 0, "\xe2\x96\x88 \xe2\x96\x88");
+    grid_fini(&g);
+}
+
+/* A constant is a flat low line however large it is; a value that has grown rises. */
+static void test_meter_trend(void **state) {
+    struct meter m = {0};
+    struct grid g;
+    (void)state;
+    assert_int_equal(grid_init(&g, 1, 4), 0);
+    for (int i = 0; i < 4; i++)
+        meter_add(&m, 3e9);
+    meter_draw(&m, &g, grid_rect(&g), 0, 0, 4, meter_trend(&m, METER_MAX), ROLE_METER_CPU);
+    assert_row(&g, 0, "\xe2\x96\x81\xe2\x96\x81\xe2\x96\x81\xe2\x96\x81");
+    meter_add(&m, 6e9);
+    grid_clear(&g);
+    meter_draw(&m, &g, grid_rect(&g), 0, 0, 4, meter_trend(&m, METER_MAX), ROLE_METER_CPU);
+    assert_row(&g, 0, "\xe2\x96\x81\xe2\x96\x81\xe2\x96\x81\xe2\x96\x88");
+    struct meter none = {0};
+    assert_true(meter_trend(&none, METER_MAX).full > meter_trend(&none, METER_MAX).empty);
     grid_fini(&g);
 }
 
@@ -360,6 +379,7 @@ int main(void) {
         cmocka_unit_test(test_list),         cmocka_unit_test(test_layout_columns),
         cmocka_unit_test(test_layout_panes), cmocka_unit_test(test_prompt),
         cmocka_unit_test(test_meter),        cmocka_unit_test(test_meter_of_any_number),
+        cmocka_unit_test(test_meter_trend),
     };
     (void)setlocale(LC_ALL, "C.UTF-8");
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,6 +59,10 @@
 /* clang-format off */
 /* In the order of the footer and of the help. */
 static const struct action_def action_fixed[] = {
+    {ACTION_SQL_TO_SHEET, "to-output", CODE, {"Esc", "F6"}, "Back", 0, "go to the output, where letters are keys"},
+    {ACTION_SQL_TO_SHEET, "to-result", EDIT, {"Esc", "F6"}, "Back", 0,
+     "go to the result, where letters are keys"},
+    {ACTION_BACK, "back", CHOICES, {"Esc"}, "Back", 0, "close the list"},
     SCREEN(HELP),
     {ACTION_SQL_RUN, "run", CODE | NAMES | ACTION_CHANGES, {"F5"}, "Run", 0, "run what is typed, as it is"},
     {ACTION_SQL_RUN, "run", EDIT | COMPLETE, {"F5"}, "Run", 0, "run the query; Enter does too after a ;"},
@@ -70,9 +74,6 @@ static const struct action_def action_fixed[] = {
     {ACTION_SQL_SAVED, "saved", SQL, {"F2"}, "Saved", 2, "queries that are often of use; Enter takes one"},
     {ACTION_SQL_TABLES, "tables", SQL, {"F4"}, "Tables", 2,
      "all tables and what they hold; Enter: the columns of one"},
-    {ACTION_SQL_TO_SHEET, "to-output", CODE, {"F6", "Esc"}, "Pane", 1, "go to the output, where letters are keys"},
-    {ACTION_SQL_TO_SHEET, "to-result", EDIT, {"F6", "Esc"}, "Pane", 1,
-     "go to the result, where letters are keys"},
     {ACTION_SQL_TO_EDITOR, "to-code", OUTPUT, {"F6", "i", "Tab", "S-Tab"}, "Pane", 1, "go to the code"},
     {ACTION_SQL_TO_EDITOR, "to-query", SHEET, {"F6", "i", "Tab", "S-Tab"}, "Pane", 1, "go to the query"},
     {ACTION_SQL_WATCH, "watch", SQL, {"F9"}, "Watch", 6,
@@ -113,7 +114,7 @@ static const struct action_def action_fixed[] = {
     {ACTION_SORT_CPU, "sort-cpu", TABLES, {"P"}, NULL, 0, "sort by CPU%, busiest first"},
     {ACTION_SLOWER, "slower", VIEWS, {"F7", "{"}, "Slower", 10, "ask for fewer snapshots a second"},
     {ACTION_FASTER, "faster", VIEWS, {"F8", "}"}, "Faster", 9, "ask for more snapshots a second"},
-    {ACTION_PAUSE, "pause", VIEWS, {"Space", "z", "Z"}, "Pause", 5,
+    {ACTION_PAUSE, "pause", VIEWS, {"Space", "z", "Z"}, "Freeze", 5,
      "freeze the view; data go on, Space shows the newest"},
     {ACTION_HISTORY_OLDER, "older", FRAMES, {","}, NULL, 0, "freeze the view and step back: the snapshot before"},
     {ACTION_HISTORY_NEWER, "newer", FRAMES, {"."}, NULL, 0, "the snapshot after; End or Space: the newest again"},
@@ -372,7 +373,6 @@ static const struct action_def action_fixed[] = {
      "mouse on or off; off, or Shift: the terminal selects text"},
     {ACTION_REDRAW, "redraw", TYPING, {"ctrl-l"}, NULL, 0, "paint the whole screen again"},
     {ACTION_SUSPEND, "suspend", TYPING, {"ctrl-z"}, NULL, 0, "stop and give the terminal back; fg returns"},
-    {ACTION_BACK, "back", CHOICES, {"Esc"}, NULL, 0, "close the list"},
     {ACTION_SQL_CANCEL, "cancel", CODE, {"ctrl-c"}, NULL, 0, "interrupt the code that runs; else empty the editor"},
     {ACTION_SQL_CANCEL, "cancel", OUTPUT, {"ctrl-c"}, NULL, 0, "interrupt the code that runs; else quit"},
     {ACTION_SQL_CANCEL, "cancel", EDIT, {"ctrl-c"}, NULL, 0,

@@ -51,7 +51,7 @@ static void app_diff_mark(struct app *a) {
         return;
     }
     if (a->data.paused) {
-        app_message(a, false, "paused: a mark is set while the view moves");
+        app_message(a, false, "frozen: a mark is set while the view moves");
         return;
     }
     if (sample_store_mark(a->data.tally, a->now_s) != 0) {

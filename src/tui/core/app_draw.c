@@ -139,46 +139,82 @@ enum action app_draw_tab_at(const struct app *a, int row, int col) {
 /* ---- status line and keys ---- */
 
 #define APP_DRAW_MAX_KEYS 24
+#define APP_DRAW_FOOTER_KEYS 8 /* nobody reads more of them */
+#define APP_DRAW_FOOTER_GAP 2
 
 struct app_draw_key {
-    const struct action_def *def;
+    enum action action; /* ACTION_NONE: it edits what is typed */
+    int rank;
     char key[ACTION_KEY_NAME], label[24];
     int col, width;
     bool shown;
 };
 
-static int app_draw_keys_width(const struct app_draw_key *items, int n) {
-    int sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += items[i].shown ? items[i].width : 0;
-    return sum;
+static void app_draw_keys_add(struct app_draw_key *items, int *n, const char *key, const char *label,
+                              bool is_on) {
+    struct app_draw_key *it = &items[(*n)++];
+    *it = (struct app_draw_key){.shown = true};
+    snprintf(it->key, sizeof it->key, "%s", key);
+    snprintf(it->label, sizeof it->label, "%s", label);
+    for (char *p = it->label; is_on && *p; p++)
+        *p = (char)toupper((unsigned char)*p);
+    it->width = text_width(it->key) + 1 + text_width(it->label);
 }
 
-/* The labels that fit into `cols`, their columns, and their number. */
-static int app_draw_keys_layout(struct app *a, int cols, struct app_draw_key *items) {
+/* The keys while a line is typed; returns their number. */
+static int app_draw_keys_of_prompt(const struct app *a, struct app_draw_key *items) {
+    bool is_command = a->prompt_for == ACTION_COMMAND_LINE;
+    int n = 0;
+    app_draw_keys_add(items, &n, "Esc", "Back", false);
+    app_draw_keys_add(items, &n, "Enter", is_command ? "Run" : "Accept", false);
+    if (is_command) {
+        app_draw_keys_add(items, &n, "Tab", "Complete", false);
+        app_draw_keys_add(items, &n, "Up", "Previous", false);
+    } else
+        app_draw_keys_add(items, &n, "ctrl-u", "Clear", false);
+    for (int i = 0; i < n; i++)
+        items[i].rank = i;
+    return n;
+}
+
+static int app_draw_keys_of_screen(struct app *a, struct app_draw_key *items) {
     struct app_screen *s = app_screen_top(a);
     enum action_context context = screen_context(s->def, s->state);
     int n = 0;
     for (const struct action_def *d = action_table(); d->action && n < APP_DRAW_MAX_KEYS; d++) {
-        uint32_t key = d->contexts & ACTION_IN(context) ? action_key(d, context, 0) : (uint32_t)INPUT_NONE;
-        if (!d->label || !key)
+        uint32_t code = d->contexts & ACTION_IN(context) ? action_key(d, context, 0) : (uint32_t)INPUT_NONE;
+        char key[ACTION_KEY_NAME];
+        if (!d->label || !code)
             continue;
-        struct app_draw_key *it = &items[n++];
-        *it = (struct app_draw_key){.def = d, .shown = true};
-        bool on = app_screen_is_on(s, a, d->action);
-        if (key == ' ')
-            snprintf(it->key, sizeof it->key, "Spc");
-        else
-            input_key_name(key, it->key, sizeof it->key);
-        snprintf(it->label, sizeof it->label, "%s ", d->label);
-        for (char *p = it->label; on && *p; p++)
-            *p = (char)toupper((unsigned char)*p);
-        it->width = text_width(it->key) + text_width(it->label);
+        input_key_name(code, key, sizeof key);
+        app_draw_keys_add(items, &n, key, d->label, app_screen_is_on(s, a, d->action));
+        items[n - 1].action = d->action;
+        items[n - 1].rank = d->rank;
     }
-    while (app_draw_keys_width(items, n) > cols) {
+    return n;
+}
+
+/* Their columns, and how many there are. */
+static int app_draw_keys_width(const struct app_draw_key *items, int n, int *shown) {
+    int sum = 0;
+    *shown = 0;
+    for (int i = 0; i < n; i++)
+        if (items[i].shown) {
+            sum += items[i].width + (*shown ? APP_DRAW_FOOTER_GAP : 0);
+            ++*shown;
+        }
+    return sum;
+}
+
+/* The most useful keys of what has the focus, as far as they fit into `cols`; returns the number of
+ * items. */
+static int app_draw_keys_layout(struct app *a, int cols, struct app_draw_key *items) {
+    int n = a->prompt_for ? app_draw_keys_of_prompt(a, items) : app_draw_keys_of_screen(a, items);
+    int shown;
+    while (app_draw_keys_width(items, n, &shown) > cols || shown > APP_DRAW_FOOTER_KEYS) {
         int victim = -1;
         for (int i = 0; i < n; i++)
-            if (items[i].shown && (victim < 0 || items[i].def->rank > items[victim].def->rank))
+            if (items[i].shown && (victim < 0 || items[i].rank > items[victim].rank))
                 victim = i;
         if (victim < 0)
             break;
@@ -187,12 +223,12 @@ static int app_draw_keys_layout(struct app *a, int cols, struct app_draw_key *it
     int col = 0;
     for (int i = 0; i < n; i++) {
         items[i].col = col;
-        col += items[i].shown ? items[i].width : 0;
+        col += items[i].shown ? items[i].width + APP_DRAW_FOOTER_GAP : 0;
     }
     return n;
 }
 
-/* The last line: the keys of the topmost screen. */
+/* The last line: the keys of the topmost screen, or of the line that is typed. */
 static void app_draw_keys(struct app *a, struct grid *g, struct rect area) {
     struct app_draw_key items[APP_DRAW_MAX_KEYS];
     int n = app_draw_keys_layout(a, area.cols, items);
@@ -202,7 +238,7 @@ static void app_draw_keys(struct app *a, struct grid *g, struct rect area) {
         if (!items[i].shown)
             continue;
         int col = items[i].col + grid_text(g, area, 0, items[i].col, ROLE_FOOTER_KEY, items[i].key);
-        grid_text(g, area, 0, col, ROLE_FOOTER_LABEL, items[i].label);
+        grid_text(g, area, 0, col + 1, ROLE_FOOTER_LABEL, items[i].label);
     }
 }
 
@@ -211,7 +247,7 @@ enum action app_draw_key_at(struct app *a, int col) {
     int n = app_draw_keys_layout(a, a->body.cols, items);
     for (int i = 0; i < n; i++)
         if (items[i].shown && col >= items[i].col && col < items[i].col + items[i].width)
-            return items[i].def->action;
+            return items[i].action;
     return ACTION_NONE;
 }
 
@@ -236,7 +272,7 @@ static void app_draw_status(struct app *a, struct grid *g, struct rect area) {
     if (a->data.paused) {
         char when[80];
         app_history_text(a, when, sizeof when);
-        col += grid_text(g, area, 0, col, ROLE_STATUS_ON, " PAUSED ");
+        col += grid_text(g, area, 0, col, ROLE_STATUS_ON, " FROZEN ");
         if (*when)
             col += 3 + grid_text(g, area, 0, col + 1, ROLE_STATUS, when);
     }

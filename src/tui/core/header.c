@@ -191,7 +191,7 @@ static void header_meters(const struct app *a, struct grid *g, struct rect area,
     header_fact(g, area, row, &col, "CPU", ROLE_VALUE, "%*s", narrow ? 0 : 6, text);
     if (width > 3) {
         double full = ceil(meter_max(&d->cpu, width, 1) / 100) * 100;
-        meter_draw(&d->cpu, g, area, row, col - 1, width, full, ROLE_METER_CPU);
+        meter_draw(&d->cpu, g, area, row, col - 1, width, (struct meter_scale){0, full}, ROLE_METER_CPU);
         col += width + 1;
     }
     char share[32];
@@ -202,7 +202,7 @@ static void header_meters(const struct app *a, struct grid *g, struct rect area,
         snprintf(share, sizeof share, "%.0f%%", mean);
     header_fact(g, area, row, &col, "GIL", ROLE_VALUE, "%*s", narrow ? 0 : 4, share);
     if (width > 3) {
-        meter_draw(&d->gil, g, area, row, col - 1, width, 100, ROLE_METER_GIL);
+        meter_draw(&d->gil, g, area, row, col - 1, width, (struct meter_scale){0, 100}, ROLE_METER_GIL);
         col += width + 1;
     }
     enum theme_role role = header_gil(d, text, sizeof text);
@@ -224,7 +224,7 @@ static void header_meters(const struct app *a, struct grid *g, struct rect area,
 static int header_needed(const struct app *a) {
     const struct data *d = &a->data;
     char text[32];
-    int lost = snprintf(text, sizeof text, "lost %llu", (unsigned long long)d->missed);
+    int lost = snprintf(text, sizeof text, "dropped %llu", (unsigned long long)d->missed);
     return (d->missed ? lost + HEADER_GAP : 0) +
            (d->live.valid && d->live.snapshot.incomplete ? (int)strlen("INCOMPLETE") + HEADER_GAP : 0) +
            (d->state == SESSION_CONNECTED && app_wants_samples(a) ? (int)strlen("sampling") + HEADER_GAP : 0);
@@ -245,7 +245,7 @@ static void header_service_rest(const struct app *a, struct grid *g, struct rect
     if (is_once)
         return;
     header_fact(g, other, row, &col, "every", ROLE_VALUE, "%g s", a->config.delay_s);
-    header_fact(g, d->missed ? area : other, row, &col, "lost", d->missed ? ROLE_CONN_WAIT : ROLE_VALUE,
+    header_fact(g, d->missed ? area : other, row, &col, "dropped", d->missed ? ROLE_CONN_WAIT : ROLE_VALUE,
                 "%llu", (unsigned long long)d->missed);
     if (d->live.valid && d->live.snapshot.incomplete)
         header_fact(g, area, row, &col, "", ROLE_CONN_WAIT, "INCOMPLETE");
@@ -286,7 +286,7 @@ static void header_service(const struct app *a, struct grid *g, struct rect area
                     : data_is_recorded(d) ? "read from what it left"
                                           : "read from outside");
     if (p && d->live.snapshot.sampling == MODEL_SAMPLING_GENTLE)
-        header_fact(g, area, row, &col, "running stacks may be torn:", ROLE_CONN_WAIT, "%llu of %llu were",
+        header_fact(g, area, row, &col, "torn stacks", ROLE_CONN_WAIT, "%llu of %llu",
                     (unsigned long long)d->torn, (unsigned long long)d->ran);
     header_service_rest(a, g, area, row, col);
 }

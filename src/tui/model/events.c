@@ -172,10 +172,11 @@ static void events_report_losses(struct events *q, const struct events_place *p)
     q->missed = q->missed_all;
     q->dropped = q->dropped_all;
     if (missed)
-        EVENTS_ADD(p, LOG_LEVEL_WARN, "notifications lost: %llu; they come faster than they are taken here",
+        EVENTS_ADD(p, LOG_LEVEL_WARN,
+                   "notifications dropped: %llu; they come faster than this program reads them",
                    (unsigned long long)missed);
     if (dropped)
-        EVENTS_ADD(p, LOG_LEVEL_WARN, "samples lost: %llu; shares are of those that came",
+        EVENTS_ADD(p, LOG_LEVEL_WARN, "samples dropped: %llu; shares are of those that arrived",
                    (unsigned long long)dropped);
 }
 

@@ -35,3 +35,18 @@ double meter_max(const struct meter *m, int n, double least) {
             least = meter_at(m, i);
     return least;
 }
+
+#define METER_TREND 4  /* a change by one part of so many takes the whole height */
+#define METER_LOWEST 8 /* a bar has so many heights */
+
+struct meter_scale meter_trend(const struct meter *m, int n) {
+    double least = NAN, most = NAN;
+    for (int i = 0; i < n && i < m->count; i++) {
+        least = fmin(least, meter_at(m, i));
+        most = fmax(most, meter_at(m, i));
+    }
+    double span = fmax(most - least, most / METER_TREND);
+    if (!(span > 0))
+        return (struct meter_scale){0, 1};
+    return (struct meter_scale){least - span / METER_LOWEST, least + span};
+}

@@ -22,4 +22,13 @@ double meter_mean(const struct meter *m, int n);
 /* Largest of the last `n` known values, at least `least`. */
 double meter_max(const struct meter *m, int n, double least);
 
+/* Values of an empty and of a full bar. */
+struct meter_scale {
+    double empty, full;
+};
+
+/* The scale of a value that has no limit, from its last `n` values: a constant is a flat low line,
+ * growth by a quarter rises to the top. */
+struct meter_scale meter_trend(const struct meter *m, int n);
+
 #endif

@@ -55,7 +55,7 @@
     X(ROLE_CONN_WAIT, "conn.wait", "connecting, reconnecting")                                               \
     X(ROLE_CONN_LOST, "conn.lost", "the target is gone")                                                     \
     X(ROLE_STATUS, "status", "the status line")                                                              \
-    X(ROLE_STATUS_ON, "status.on", "a mode that is on: paused, filtered")                                    \
+    X(ROLE_STATUS_ON, "status.on", "a mode that is on: frozen, filtered")                                    \
     X(ROLE_STATUS_BAD, "status.bad", "something that failed")                                                \
     X(ROLE_BANNER, "banner", "a line across the screen that must be seen")                                   \
     X(ROLE_FOOTER_KEY, "footer.key", "keys in the last line")                                                \

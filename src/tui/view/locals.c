@@ -49,7 +49,7 @@ static struct locals_view locals_find(const struct data *d, const struct model_t
     const struct model_thread *answer = data_locals_of(d, t->tid);
     if (!answer) {
         v.why = data_is_stepped(d) ? "unknown: values of that moment were not kept"
-                : d->paused        ? "paused: values are read while the view moves"
+                : d->paused        ? "frozen: values are read while the view moves"
                                    : v.why;
         return v;
     }
@@ -181,7 +181,7 @@ static struct locals_tasks_view locals_tasks_find(const struct data *d, const st
     if (!s) {
         if (t && t->has_python && d->paused)
             v.why = data_is_stepped(d) ? "unknown: tasks of that moment were not kept"
-                                       : "paused: tasks are read while the view moves";
+                                       : "frozen: tasks are read while the view moves";
         return v;
     }
     v.answer = s;

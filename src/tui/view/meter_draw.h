@@ -6,8 +6,8 @@
 #include "tui/model/meter.h"
 #include "tui/view/grid.h"
 
-/* Draw the last `width` values in one row, scaled so that `full` is a full bar. */
+/* Draw the last `width` values in one row. */
 void meter_draw(const struct meter *m, struct grid *g, struct rect area, int row, int col, int width,
-                double full, enum theme_role role);
+                struct meter_scale scale, enum theme_role role);
 
 #endif

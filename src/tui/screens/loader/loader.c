@@ -25,7 +25,7 @@
 #define LOADER_METER_ROWS 10       /* rows from which on there are meters */
 #define LOADER_LABEL 29            /* columns beside a meter, */
 #define LOADER_VALUE 7             /* the column where its value begins, */
-#define LOADER_FULL 15             /* and the column for the value of a full bar */
+#define LOADER_FULL 15             /* and the column for its peak or most */
 
 static const char loader_query[] =
     "SELECT * FROM python.loaders WHERE timestamp > now() - interval '4 minutes' ORDER BY timestamp";
@@ -117,14 +117,14 @@ static void loader_draw_meters(const struct loader_row *l, struct grid *g, struc
     double full = room > 0 ? room : meter_max(l->readies, METER_MAX, 1);
     grid_text(g, *area, 0, 1, ROLE_LABEL, "ready");
     grid_printf(g, *area, 0, LOADER_VALUE, ROLE_VALUE, isnan(l->ready) ? "?" : "%.0f", l->ready);
-    grid_printf(g, *area, 0, LOADER_FULL, ROLE_MUTED, "full: %.0f", full);
-    meter_draw(l->readies, g, *area, 0, LOADER_LABEL, width, full, ROLE_METER_CPU);
+    grid_printf(g, *area, 0, LOADER_FULL, ROLE_MUTED, "of %.0f", full);
+    meter_draw(l->readies, g, *area, 0, LOADER_LABEL, width, (struct meter_scale){0, full}, ROLE_METER_CPU);
     grid_text(g, *area, 1, 1, ROLE_LABEL, "wait");
     loader_put_wait(l->wait_ms, wait, sizeof wait);
     grid_text(g, *area, 1, LOADER_VALUE, ROLE_VALUE, wait);
     loader_put_wait(most, wait, sizeof wait);
-    grid_printf(g, *area, 1, LOADER_FULL, ROLE_MUTED, "full: %s", wait);
-    meter_draw(l->waits, g, *area, 1, LOADER_LABEL, width, most > 0 ? most : 1, ROLE_METER_GIL);
+    grid_printf(g, *area, 1, LOADER_FULL, ROLE_MUTED, "peak %s", wait);
+    meter_draw(l->waits, g, *area, 1, LOADER_LABEL, width, meter_trend(l->waits, METER_MAX), ROLE_METER_GIL);
     area->row += 2;
     area->rows -= 2;
 }

@@ -30,7 +30,7 @@
 #define MEMORY_METER_PART 4   /* which take this part of them at most */
 #define MEMORY_LABEL 34       /* columns beside a meter, */
 #define MEMORY_VALUE 9        /* the column where its value begins, */
-#define MEMORY_FULL 20        /* and the column for the value of a full bar */
+#define MEMORY_FULL 20        /* and the column for its peak or limit */
 #define MEMORY_SAME_S 3.0     /* tracing that began within so long of another is the same */
 
 static const char memory_history_query[] =
@@ -236,16 +236,19 @@ static void memory_draw_meters(const struct memory_state *s, struct grid *g, str
     width = width > METER_MAX ? METER_MAX : width;
     for (int i = 0; i < MEMORY_METERS && row < room; i++) {
         const struct meter *m = &s->history.meters[i];
-        double now = meter_at(m, 0), full = meter_max(m, METER_MAX, 0);
+        double now = meter_at(m, 0);
         if (isnan(now))
             continue;
-        full = i == MEMORY_METER_CGROUP && s->history.limit > 0 ? s->history.limit : full;
+        bool has_limit = i == MEMORY_METER_CGROUP && s->history.limit > 0;
+        struct meter_scale scale =
+            has_limit ? (struct meter_scale){0, s->history.limit} : meter_trend(m, METER_MAX);
         grid_text(g, *area, row, 1, ROLE_LABEL, kinds[i].name);
         memory_put_meter(now, i == MEMORY_METER_OBJECTS, text, sizeof text);
         grid_text(g, *area, row, MEMORY_VALUE, ROLE_VALUE, text);
-        memory_put_meter(full, i == MEMORY_METER_OBJECTS, text, sizeof text);
-        grid_printf(g, *area, row, MEMORY_FULL, ROLE_MUTED, "full: %s", text);
-        meter_draw(m, g, *area, row, MEMORY_LABEL, width, full > 0 ? full : 1, kinds[i].role);
+        memory_put_meter(has_limit ? s->history.limit : meter_max(m, METER_MAX, 0), i == MEMORY_METER_OBJECTS,
+                         text, sizeof text);
+        grid_printf(g, *area, row, MEMORY_FULL, ROLE_MUTED, "%s %s", has_limit ? "limit" : "peak", text);
+        meter_draw(m, g, *area, row, MEMORY_LABEL, width, scale, kinds[i].role);
         row++;
     }
     area->row += row;

@@ -89,7 +89,7 @@ static void overview_draw_meter(const struct overview_line *l, struct grid *g, s
     if (width > METER_MAX)
         width = METER_MAX;
     if (width)
-        meter_draw(l->meter, g, row, 0, col, width, l->full, l->meter_role);
+        meter_draw(l->meter, g, row, 0, col, width, l->scale, l->meter_role);
     col += width ? width + 1 : 0;
     if (col < row.cols)
         grid_text_fit(g, row, 0, col, row.cols - col, ROLE_TEXT, GRID_LEFT, l->text);
@@ -279,7 +279,7 @@ static bool overview_is_on(const void *state, const struct app *app, enum action
 
 static void overview_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct overview_state *s = state;
-    strbuf_adds(out, app->data.paused ? "Overview: functions stand still, meters go on" : "Overview");
+    strbuf_adds(out, app->data.paused ? "Overview: functions are frozen, meters are live" : "Overview");
     strbuf_addf(out, "   line %d of %d", s->list.selected + 1, s->summary.n);
 }
 

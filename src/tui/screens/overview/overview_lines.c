@@ -202,7 +202,7 @@ __attribute__((format(printf, 2, 3))) static void overview_say(struct overview_l
 static void overview_set_history(struct overview_line *l, const struct meter *m, double full,
                                  enum theme_role role) {
     l->meter = m;
-    l->full = full > 0 ? full : ceil(meter_max(m, METER_MAX, 1) / 100) * 100;
+    l->scale = (struct meter_scale){0, full > 0 ? full : ceil(meter_max(m, METER_MAX, 1) / 100) * 100};
     l->meter_role = role;
 }
 
@@ -290,9 +290,9 @@ static void overview_add_memory(struct overview *s, const struct app *app) {
     if (rss == MODEL_UNKNOWN && v)
         rss = v->rss_bytes;
     text_human_bytes(l->value, sizeof l->value, rss);
-    /* Without a limit there is no full bar: a constant is in the middle, a growing value rises. */
-    double full = limit > 0 ? (double)limit : 2 * meter_max(&d->pulse.meters[EVENTS_RSS], METER_MAX, 1);
-    overview_set_history(l, &d->pulse.meters[EVENTS_RSS], full, ROLE_METER_CPU);
+    overview_set_history(l, &d->pulse.meters[EVENTS_RSS], (double)limit, ROLE_METER_CPU);
+    if (limit <= 0)
+        l->scale = meter_trend(l->meter, METER_MAX);
     overview_say(l, "RAM; cgroup ");
     if (!v || v->group_bytes == MODEL_UNKNOWN) {
         overview_say(l, "?");
@@ -394,11 +394,11 @@ static void overview_add_rates(struct overview *s, const struct app *app) {
     overview_set_history(l, &d->pulse.meters[EVENTS_RATE], wanted_hz, ROLE_METER_CPU);
     uint64_t lost = h.dropped + h.undefined + h.left_out;
     if (is_past)
-        overview_say(l, "a thread, when it lived; %llu lost", (unsigned long long)lost);
+        overview_say(l, "a thread, while it ran; %llu dropped", (unsigned long long)lost);
     else
-        overview_say(l, "of %g Hz a thread; %llu lost", wanted_hz, (unsigned long long)lost);
+        overview_say(l, "of %g Hz a thread; %llu dropped", wanted_hz, (unsigned long long)lost);
     if (h.torn)
-        overview_say(l, ", %llu torn", (unsigned long long)h.torn);
+        overview_say(l, ", %llu torn and discarded", (unsigned long long)h.torn);
     if (lost || (!is_past && h.got_hz < EVENTS_RATE_LOW * wanted_hz))
         l->role = ROLE_CONN_WAIT;
     l = overview_add(s, OVERVIEW_METER, "snapshots", ACTION_SHOW_THREADS);
@@ -406,7 +406,7 @@ static void overview_add_rates(struct overview *s, const struct app *app) {
         snprintf(l->value, sizeof l->value, "%llu", (unsigned long long)d->received);
     else
         snprintf(l->value, sizeof l->value, "%.3g /s", 1 / app_delay_s(app));
-    overview_say(l, "%llu lost", (unsigned long long)d->missed);
+    overview_say(l, "%llu dropped", (unsigned long long)d->missed);
     if (d->live.valid && !isnan(d->live.snapshot.cost_us))
         overview_say(l, "; %.2f ms each", d->live.snapshot.cost_us / 1000);
     l->role = d->missed ? ROLE_CONN_WAIT : ROLE_VALUE;

@@ -48,7 +48,7 @@ struct overview_line {
     char value[24], text[OVERVIEW_TEXT];
     enum theme_role role;
     const struct meter *meter; /* NULL: no history */
-    double full;               /* value of a full bar */
+    struct meter_scale scale;
     enum theme_role meter_role;
     const struct overview_function *function;
     const struct log_entry *event;

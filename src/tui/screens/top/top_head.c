@@ -75,15 +75,15 @@ static void top_draw_query(const struct top_head *q, const struct app *app, stru
         top_fact(g, area, row, col, "GC", q->gc_pct >= TOP_MUCH_GC ? ROLE_CONN_WAIT : ROLE_VALUE, text);
 }
 
-/* The rate: of the newest batches, and the requested one. True: with the budget, which is why it
- * is lower. */
+/* The rate: of the newest batches, and the requested one. True: it is lower because of the budget,
+ * and says so. */
 static bool top_draw_rate(const struct sample_store_health *h, const struct app *app, struct grid *g,
                           struct rect area, int row, int *col) {
     double wanted_hz = app->config.sample_hz;
     char text[64], long_text[96];
     bool is_past = data_is_recorded(&app->data);
     if (is_past)
-        snprintf(text, sizeof text, "%.1f Hz, when it lived", h->got_hz);
+        snprintf(text, sizeof text, "%.1f Hz, while it ran", h->got_hz);
     else if (isnan(h->got_hz))
         snprintf(text, sizeof text, "? of %g Hz", wanted_hz);
     /* More than requested is by chance. */
@@ -92,7 +92,8 @@ static bool top_draw_rate(const struct sample_store_health *h, const struct app 
                  wanted_hz);
     bool is_low = !is_past && h->got_hz < wanted_hz * EVENTS_RATE_LOW;
     enum theme_role role = is_low ? ROLE_CONN_WAIT : ROLE_VALUE;
-    snprintf(long_text, sizeof long_text, "%s to stay within %g%%", text, h->budget_pct);
+    snprintf(long_text, sizeof long_text, "slowed to %.*f Hz to stay under %g %%", h->got_hz < 9.95 ? 1 : 0,
+             h->got_hz, h->budget_pct);
     if (!is_past && h->got_hz < wanted_hz * TOP_SLOW && cost_is_limiting(h->cost_pct, h->budget_pct) &&
         top_fact(g, area, row, col, "sampling", role, long_text))
         return true;
@@ -100,18 +101,15 @@ static bool top_draw_rate(const struct sample_store_health *h, const struct app 
     return false;
 }
 
-/* The cost of sampling, and its limit unless that was shown. */
-static void top_draw_cost(const struct sample_store_health *h, bool limit_shown, struct grid *g,
-                          struct rect area, int row, int *col) {
+/* The cost of sampling and its limit. */
+static void top_draw_cost(const struct sample_store_health *h, struct grid *g, struct rect area, int row,
+                          int *col) {
     char text[64], cost[24] = "?";
     if (isnan(h->budget_pct))
         return;
     if (!isnan(h->cost_pct))
         snprintf(cost, sizeof cost, "%.2f", h->cost_pct);
-    if (limit_shown)
-        snprintf(text, sizeof text, "%s%%", cost);
-    else
-        snprintf(text, sizeof text, "%s of %g%%", cost, h->budget_pct);
+    snprintf(text, sizeof text, "%s of %g%%", cost, h->budget_pct);
     top_fact(g, area, row, col, "cost", ROLE_VALUE, text);
 }
 
@@ -121,11 +119,12 @@ static void top_draw_torn(const struct sample_store_health *h, struct grid *g, s
     char text[64] = "?";
     bool may = h->mode == MODEL_SAMPLING_GENTLE;
     uint64_t seen = h->samples + h->torn + h->undefined;
-    if (seen)
-        snprintf(text, sizeof text, may ? "%llu did (%.2f%%)" : "%llu (%.2f%%)", (unsigned long long)h->torn,
+    if (seen && !h->torn)
+        snprintf(text, sizeof text, "0");
+    else if (seen)
+        snprintf(text, sizeof text, "%llu (%.2f%%)", (unsigned long long)h->torn,
                  (double)h->torn / (double)seen * 100);
-    top_fact(g, area, row, col, may ? "may tear:" : "torn", h->torn || may ? ROLE_CONN_WAIT : ROLE_VALUE,
-             text);
+    top_fact(g, area, row, col, "torn stacks", h->torn || may ? ROLE_CONN_WAIT : ROLE_VALUE, text);
 }
 
 /* The quality of the stream. Always the newest, also while frozen. */
@@ -136,20 +135,21 @@ static void top_draw_health(const struct app *app, struct grid *g, struct rect a
         sample_store_get_health(app->data.tally, &h);
     if (app->data.state != SESSION_CONNECTED)
         top_fact(g, area, row, col, "", ROLE_CONN_WAIT, "NOT SAMPLING");
-    else if (!data_is_recorded(&app->data) && !isnan(h.newest_s) &&
+    else if (!app->data.paused && !data_is_recorded(&app->data) && !isnan(h.newest_s) &&
              app->now_s - h.newest_s > fmax(TOP_SILENT_S, TOP_SILENT_WAITS / app->config.sample_hz)) {
         snprintf(text, sizeof text, "NO SAMPLES FOR %.0f s", app->now_s - h.newest_s);
         top_fact(g, area, row, col, "", ROLE_CONN_WAIT, text);
     }
-    bool limit_shown = top_draw_rate(&h, app, g, area, row, col);
+    bool is_limited = top_draw_rate(&h, app, g, area, row, col);
+    if (!is_limited) /* else the limit is what it costs */
+        top_draw_cost(&h, g, area, row, col);
     top_draw_torn(&h, g, area, row, col);
-    top_draw_cost(&h, limit_shown, g, area, row, col);
     snprintf(text, sizeof text, "%llu", (unsigned long long)(h.dropped + h.undefined + h.left_out));
-    top_fact(g, area, row, col, "lost", h.dropped + h.undefined + h.left_out ? ROLE_CONN_WAIT : ROLE_VALUE,
+    top_fact(g, area, row, col, "dropped", h.dropped + h.undefined + h.left_out ? ROLE_CONN_WAIT : ROLE_VALUE,
              text);
     snprintf(text, sizeof text, "%u", h.restarts);
     if (h.restarts)
-        top_fact(g, area, row, col, "too many stacks, begun anew", ROLE_CONN_WAIT, text);
+        top_fact(g, area, row, col, "too many stacks, restarted", ROLE_CONN_WAIT, text);
 }
 
 void top_head_draw(const struct top_head *head, const struct app *app, struct grid *g, struct rect area) {
