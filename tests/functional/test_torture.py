@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In and out of a hostile target and of the training example, some dozens of times (make torture and make soak: thousands)."""
+"""In and out of a hostile target and of the training example, a dozen times (make torture and make soak: thousands)."""
 
 import os
 import subprocess
@@ -27,12 +27,12 @@ def torture(build_dir, python, cycles, *more, timeout):
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("minor", ["3.9", "3.11", "3.13"])
-def test_a_hostile_target_is_not_harmed(build_dir, python_for, ptrace, minor):
-    report = torture(build_dir, python_for(minor), 20, timeout=380)
-    assert len(report["moments"]) >= 2 and len(report["deeds"]) >= 3
+@pytest.mark.parametrize("minor, cycles", [("3.9", 8), ("3.11", 12), ("3.13", 8)])
+def test_a_hostile_target_is_not_harmed(build_dir, python_for, ptrace, minor, cycles):
+    report = torture(build_dir, python_for(minor), cycles, timeout=380)
+    assert report["moments"] and len(report["deeds"]) >= 4
 
 
 @pytest.mark.timeout(500)
 def test_losses_are_those_of_an_undisturbed_run(build_dir, torch_python, ptrace):
-    torture(build_dir, torch_python, 15, "--training", timeout=480)
+    torture(build_dir, torch_python, 6, "--training", timeout=480)

@@ -58,6 +58,8 @@ class Torturer:
         self.stopped_us, self.total_us = [], []
         self.refused, self.refused_alone = {}, {}
         self.moments, self.deeds = {}, {}
+        self.first_deeds = [deed for deed, _ in self.DEEDS]  # each once, then as their weights say
+        self.rng.shuffle(self.first_deeds)
         self.notes, self.longest = [], {}
         self.started = time.monotonic()
         self.before = self.first = self.last = self.last_refusal = None
@@ -194,7 +196,7 @@ class Torturer:
         result = self.inject(alone)
         self.target.let_all_go()
         if result is not None:
-            deed = self.rng.choices([d for d, _ in self.DEEDS], [w for _, w in self.DEEDS])[0]
+            deed = self.first_deeds.pop() if self.first_deeds else self.rng.choices(*zip(*self.DEEDS))[0]
             self.last = (alone, result["moment"], deed.__name__[3:])
             self.deeds[deed.__name__[3:]] = self.deeds.get(deed.__name__[3:], 0) + 1
             try:

@@ -269,12 +269,29 @@ static void a_job_that_is_fine(void **state) {
     expect(&j, MOVES(USUAL));
 }
 
-/* One step, of which no time is known yet: no state. */
-static void one_step_is_not_enough(void **state) {
+/* One step, of which no time is known yet: no state, until it is long ago. Of two, one time is known. */
+static void one_step_says_little(void **state) {
     (void)state;
     struct job j = fresh();
     (void)some_steps(&j, 1, 200, -1, 0);
     expect(&j, "");
+    for (int steps = 1; steps <= 2; steps++) {
+        j = fresh();
+        double end_s = some_steps(&j, steps, 200, -1, 0);
+        add_samples(&j, end_s + 45, (struct looks){.n = 200, .functions = 1, .asleep = true});
+        expect(
+            &j,
+            steps == 1
+                ? "WAITS: no optimizer step was seen in the last 45 s; the main thread waits in func_1 "
+                  "(train.py:10), 100 % of the last 5 s\n"
+                : MOVES("5 steps/s, 200 ms a step (median; 99 % within 200 ms; last 1 step); none for 45 s"));
+        j = fresh();
+        end_s = some_steps(&j, steps, 200, -1, 0);
+        add_samples(&j, end_s + 65, (struct looks){.n = 200, .functions = 1, .asleep = true});
+        expect(&j, steps == 1 ? "STUCK: no step for 65 s; the main thread stands in func_1 (train.py:10)\n"
+                              : "STUCK: no step for 65 s, the longest of the 1 before took 200 ms; the main "
+                                "thread stands in func_1 (train.py:10)\n");
+    }
 }
 
 static void stuck(void **state) {
@@ -289,7 +306,7 @@ static void stuck(void **state) {
     j = fresh();
     end_s = some_steps(&j, 100, 200, -1, 0);
     add_samples(&j, end_s + 5.9, (struct looks){.n = 90, .functions = 1}); /* still within what may be */
-    expect(&j, MOVES(USUAL));
+    expect(&j, MOVES(USUAL "; none for 5.9 s"));
     j = fresh(); /* as long, and steps that take longer */
     end_s = some_steps(&j, 20, 12000, -1, 0);
     add_samples(&j, end_s + 30, (struct looks){.n = 200, .functions = 1});
@@ -1043,7 +1060,7 @@ int main(void) {
         cmocka_unit_test(nothing_known_nothing_said),
         cmocka_unit_test(no_steps),
         cmocka_unit_test(a_job_that_is_fine),
-        cmocka_unit_test(one_step_is_not_enough),
+        cmocka_unit_test(one_step_says_little),
         cmocka_unit_test(stuck),
         cmocka_unit_test(stuck_asleep),
         cmocka_unit_test(slow_beginnings_are_not_stuck),

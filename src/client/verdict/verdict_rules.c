@@ -35,8 +35,9 @@
 /* The time since the last step ended, against earlier ones: up to three times the longest, five
  * times the median and six seconds are normal. The first steps say little of those that follow. */
 #define AGE                                                                                                  \
-    "SELECT CASE WHEN n >= 2 THEN age / max(iif(n < 10, 20, 6), 3 * longest, 5 * usual) END AS excess, "     \
-    "age, longest, n, last AS since FROM temp.verdict_steps WHERE " OF_PID
+    "SELECT CASE WHEN steps > 0 THEN age / max(CASE WHEN n < 2 THEN 60 WHEN n < 10 THEN 20 ELSE 6 END, "     \
+    "3 * longest, 5 * usual) END AS excess, age, iif(n > 0, longest, NULL) AS longest, nullif(n, 0) AS n, "  \
+    "last AS since FROM temp.verdict_steps WHERE " OF_PID
 
 #define WHO                                                                                                  \
     "CASE WHEN CAST(:tid AS INTEGER) = CAST(:pid AS INTEGER) THEN 'the main thread' ELSE 'the training "     \
@@ -405,8 +406,9 @@ const struct verdict_rule verdict_rules[] = {
              ", c.n >= 10 AND c.waits >= 0.9 AND (coalesce(cpu_pct, 0) > 20 OR state IN ('R', 'D')) AS holds "
              "FROM w, c ORDER BY cpu_pct DESC LIMIT 1",
      .more_needs = "python.loader_workers",
-     .words = "no step for {age:s}, the longest of the {n} before took {longest:s}: {who} waits for a batch, "
-              "and worker {worker:n} (pid {worker_pid:n}) works[, in {place}]",
+     .words =
+         "no step for {age:s}[, the longest of the {n} before took {longest:s}]: {who} waits for a batch, "
+         "and worker {worker:n} (pid {worker_pid:n}) works[, in {place}]",
      .screen = "loader"},
     {.code = "STUCK",
      .level = VERDICT_BAD,
@@ -421,8 +423,9 @@ const struct verdict_rule verdict_rules[] = {
      .more = STANDS STANDS_STILL STANDS_MOST,
      .also = WAITS_FOR,
      .also_needs = "python.threads",
-     .words = "no step for {age:s}, the longest of the {n} before took {longest:s}[; {who} stands in {func} "
-              "({file:file}{line})][, in {leaf}][, {waiting}]" WAITS_FOR_WORDS,
+     .words =
+         "no step for {age:s}[, the longest of the {n} before took {longest:s}][; {who} stands in {func} "
+         "({file:file}{line})][, in {leaf}][, {waiting}]" WAITS_FOR_WORDS,
      .brief = "STUCK[ in {func}][, {waiting}]",
      .screen = "threads"},
     {.code = "BUSY",
@@ -435,8 +438,9 @@ const struct verdict_rule verdict_rules[] = {
      .sure = "sampled",
      .threshold = 1,
      .more = STANDS STANDS_NOT STANDS_MOST,
-     .words = "no step for {age:s}, the longest of the {n} before took {longest:s}, but {who} works: lately "
-              "mostly in {func} ({file:file}{line})",
+     .words =
+         "no step for {age:s}[, the longest of the {n} before took {longest:s}], but {who} works: lately "
+         "mostly in {func} ({file:file}{line})",
      .screen = "flame"},
     /* It waits, and may do so for a while. */
     {.code = "WAITS",
@@ -452,7 +456,7 @@ const struct verdict_rule verdict_rules[] = {
      .more = STANDS "NOT " STANDS_STILL STANDS_MOST,
      .also = WAITS_FOR,
      .also_needs = "python.threads",
-     .words = "no step for {age:s}, the longest of the {n} before took {longest:s}; {who} waits in {func} "
+     .words = "no step for {age:s}[, the longest of the {n} before took {longest:s}]; {who} waits in {func} "
               "({file:file}{line})[, in {leaf}]" WAITS_FOR_WORDS,
      .screen = "threads"},
     /* Time in which its threads wait for CPUs that others have is taken off, then and now. */
@@ -491,9 +495,11 @@ const struct verdict_rule verdict_rules[] = {
             " AND duration_ms IS NOT NULL" LAST(
                 100) ") SELECT 1000 * count(*) / sum(duration_ms) AS rate, median(duration_ms) AS p50, "
                      "quantile(duration_ms, 0.99) AS p99, count(*) AS n, max(step) AS step, max(0, now() - "
-                     "max(timestamp)) AS age FROM s",
+                     "max(timestamp)) AS age, iif(now() - max(timestamp) > max(3, 3 * max(duration_ms) / "
+                     "1000), now() - max(timestamp), NULL) AS quiet FROM s",
      .threshold = 0,
-     .words = "{rate:rate}, {p50:ms} a step (median; 99 % within {p99:ms}; last {n:steps})",
+     .words =
+         "{rate:rate}, {p50:ms} a step (median; 99 % within {p99:ms}; last {n:steps})[; none for {quiet:s}]",
      .screen = "steps"},
     /* ---- no step was seen, or too few ---- */
     {.code = "STARTING",
@@ -553,19 +559,20 @@ const struct verdict_rule verdict_rules[] = {
      .kind = "%",
      .is_state = true,
      .help = "no step of torch.optim was seen, but it works: the Flame screen shows on what",
-     .sql = NOW PLACE ", w AS (SELECT own_func AS func, own_file AS file, coalesce(':' || own_line, '') AS "
-                      "line, count(*) AS n FROM s WHERE on_cpu AND own_func IS NOT NULL GROUP BY own_func, "
-                      "own_file ORDER BY n DESC LIMIT 1), o AS (SELECT name, sum(cpu_pct) AS busy FROM h "
-                      "WHERE tid <> CAST(:tid AS INTEGER) AND at > now() - " LAST_S
-                      " GROUP BY tid ORDER BY busy DESC LIMIT 1) SELECT CASE WHEN (SELECT count(*) FROM s) "
-                      ">= 10 AND NOT " YOUNG
-                      " THEN max(coalesce(c.cpu, 0), (SELECT avg(on_cpu) FROM s)) END AS cpu, "
-                      "coalesce(w.func, p.func) AS func, coalesce(w.file, p.file) AS file, coalesce(w.line, "
-                      "p.line) AS line, iif(m.cpu < 0.1 AND o.busy > 50, o.name, NULL) AS thread, " WHO
-                      " FROM p, m, c LEFT JOIN w LEFT JOIN o",
+     .sql = NOW PLACE
+     ", w AS (SELECT own_func AS func, own_file AS file, coalesce(':' || own_line, '') AS "
+     "line, count(*) AS n FROM s WHERE on_cpu AND own_func IS NOT NULL GROUP BY own_func, "
+     "own_file ORDER BY n DESC LIMIT 1), o AS (SELECT name, sum(cpu_pct) AS busy FROM h "
+     "WHERE tid <> CAST(:tid AS INTEGER) AND at > now() - " LAST_S
+     " GROUP BY tid ORDER BY busy DESC LIMIT 1) SELECT CASE WHEN (SELECT count(*) FROM s) "
+     ">= 10 AND NOT " YOUNG " THEN max(coalesce(c.cpu, 0), (SELECT avg(on_cpu) FROM s)) END AS cpu, "
+     "coalesce(w.func, p.func) AS func, coalesce(w.file, p.file) AS file, coalesce(w.line, "
+     "p.line) AS line, iif(m.cpu < 0.1 AND o.busy > 50, o.name, NULL) AS thread, (SELECT age "
+     "FROM e) AS age, " WHO " FROM p, m, c LEFT JOIN w LEFT JOIN o",
      .sure = "sampled",
      .threshold = 0.2,
-     .words = "no optimizer step was seen; it works, {cpu:%} of a core[, most of it thread {thread}]: {who} "
+     .words = "no optimizer step was seen[ in the last {age:s}]; it works, {cpu:%} of a core[, most of it "
+              "thread {thread}]: {who} "
               "is mostly in {func} ({file:file}{line})",
      .screen = "flame"},
     /* It waits, and whether on purpose is not known. */
@@ -577,12 +584,14 @@ const struct verdict_rule verdict_rules[] = {
      .help = "whether that is meant so is not known: the Threads screen has the stacks of all threads",
      .sql = NOW PLACE
      " SELECT CASE WHEN p.n >= 10 THEN share END AS share, func, file, line, iif(wait = 'thread', 'for "
-     "another thread', iif(wait = 'pipe', 'for another process', NULL)) AS what, c.cpu, " WHO " FROM p, m, c",
+     "another thread', iif(wait = 'pipe', 'for another process', NULL)) AS what, c.cpu, (SELECT age FROM e) "
+     "AS age, " WHO " FROM p, m, c",
      .sure = "inferred",
      .threshold = 0,
      .also = WAITS_FOR,
      .also_needs = "python.threads",
-     .words = "no optimizer step was seen; {who} waits[ {what}] in {func} ({file:file}{line}), {share:%} of "
+     .words = "no optimizer step was seen[ in the last {age:s}]; {who} waits[ {what}] in {func} "
+              "({file:file}{line}), {share:%} of "
               "the last " LAST_S " s[, {cpu:%} of a core]" WAITS_FOR_WORDS,
      .screen = "threads"},
     {.code = "NO STEPS",

@@ -37,8 +37,9 @@ def main():
             job.optimize(optimizer.step)
             job.stepped(loss.detach(), optimizer)
             if job.step % job.args.every == 0:
+                state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
                 began = time.time()
-                save(job.args.how, {"model": model.state_dict(), "optimizer": optimizer.state_dict()}, folder)
+                save(job.args.how, state, folder)
                 job.did("checkpoint", began)
     job.finish(model, optimizer)
 
