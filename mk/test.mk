@@ -214,10 +214,10 @@ matrix: all tests
 
 .PHONY: soak matrix test asan tests-unit fuzz fuzz-record fuzz-smoke fuzz-build fuzzers bench demo
 
-# The README's table of Pythons, from the descriptor that the code uses.
-readme-versions: $(BUILD)/tests/tools/pystack_versions
-	tools/readme_versions.sh $(BUILD)
-.PHONY: readme-versions
+# The table of Pythons in docs/pythons.md, from the descriptor that the code uses.
+docs-versions: $(BUILD)/tests/tools/pystack_versions
+	tools/versions_table.sh $(BUILD)
+.PHONY: docs-versions
 
 # The pictures of the screens (tests/screens) as they are drawn now; read the difference before committing it.
 golden-update: $(BUILD)/tests/test_tui_screens $(BUILD)/tests/test_tui_matrix

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gen_manual: manual pages and the shells' completion, from the tables that the programs themselves are made of: options, verbs,
- * keys, commands, settings and formats. Runs when it is built (`make man`).
+ * gen_manual: manual pages, the shells' completion and the reference pages of docs/, from the tables that the programs themselves
+ * are made of: options, verbs, keys, commands, settings and formats. Runs when it is built (`make man`, `make docs`).
  *
  * usage: gen_manual man|bash|zsh|fish probing-top|probing
+ *        gen_manual page cli|keys|tables|settings|formats
  */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "base/option.h"
 #include "cli/cli.h"
 #include "client/export/export.h"
 #include "client/repl/magic.h"
+#include "gen_reference.h"
 #include "tui/core/action_keys.h"
 #include "tui/core/action_table.h"
 #include "tui/keys/action.h"
@@ -92,20 +95,64 @@ static void man_formats(void) {
     }
 }
 
+static void man_key(const struct action_def *d, enum action_context c) {
+    char keys[64];
+    action_keys_text(d, c, keys, sizeof keys);
+    man_tag(keys, d->name);
+    man_line(d->help);
+}
+
 static void man_keys(void) {
     printf(".SH KEYS\nThe user's file of settings can give every action other keys; these are those it "
-           "begins with.\n");
+           "begins with.\n.SS On most screens\n");
+    for (const struct action_def *d = action_table(); d->action; d++) {
+        int c = reference_common_context(d);
+        if (c >= 0)
+            man_key(d, (enum action_context)c);
+    }
     for (int c = 0; c < CONTEXT_COUNT; c++) {
-        printf(".SS ");
-        man_line(action_context_title((enum action_context)c));
+        bool any = false;
         for (const struct action_def *d = action_table(); d->action; d++) {
-            char keys[64];
-            if (!(d->contexts & ACTION_IN(c)))
+            if (!(d->contexts & ACTION_IN(c)) || !reference_differs(d, (enum action_context)c))
                 continue;
-            action_keys_text(d, (enum action_context)c, keys, sizeof keys);
-            man_tag(keys, d->name);
-            man_line(d->help);
+            if (!any) {
+                printf(".SS ");
+                man_line(action_context_title((enum action_context)c));
+            }
+            any = true;
+            man_key(d, (enum action_context)c);
         }
+    }
+}
+
+/* Variables of the environment that the program, or the job, reads. */
+static void man_variables(enum reference_reader reader) {
+    printf(".SH ENVIRONMENT\n");
+    for (const struct reference_variable *v = reference_variables; v->name; v++)
+        if (v->reader == REFERENCE_BOTH || v->reader == reader) {
+            man_tag(v->name, NULL);
+            man_line(v->help);
+        }
+    if (reader != REFERENCE_PROBING)
+        return;
+    printf(".SS Of the job\nRead where a job starts with the agent, or has it loaded.\n");
+    for (const struct reference_variable *v = reference_variables; v->name; v++)
+        if (v->reader == REFERENCE_JOB) {
+            man_tag(v->name, NULL);
+            man_line(v->help);
+        }
+    for (int i = 0; i < CONFIG_KEYS; i++) {
+        man_tag(config_defs[i].env, NULL);
+        man_line(config_defs[i].help);
+    }
+}
+
+/* Lines that can be typed, with what they do. */
+static void man_examples(const char *const (*lines)[2]) {
+    printf(".SH EXAMPLES\n");
+    for (; (*lines)[0]; lines++) {
+        man_tag((*lines)[0], NULL);
+        man_line((*lines)[1]);
     }
 }
 
@@ -140,6 +187,27 @@ static void man_settings(void) {
     }
 }
 
+static const char *const man_top_examples[][2] = {
+    {"probing-top", "choose one of the Python processes of this machine"},
+    {"probing-top 4242", "the screens, of this process"},
+    {"probing-top run.db", "of a recording"},
+    {"probing-top 4242 --diff run.db", "of the process, compared with a recording"},
+    {"probing-top --export txt --once 4242", "one screen as text, for scripts"},
+    {"probing-top --export speedscope --duration 10s -o job.json 4242", "ten seconds for speedscope"},
+    {NULL, NULL},
+};
+
+static const char *const man_probing_examples[][2] = {
+    {"probing list", "the Python processes of this machine"},
+    {"probing 4242 dump", "the stack of every thread"},
+    {"probing 4242 verdict", "what is wrong with it, and where"},
+    {"probing 4242 flamegraph -o flame.svg", "where the time goes"},
+    {"probing -t 4242 -t 4243 query 'SELECT rank, count(*) FROM python.samples GROUP BY rank'",
+     "two ranks in one table"},
+    {"probing launch python train.py", "start a job with the agent in it"},
+    {NULL, NULL},
+};
+
 static void man_target(void) {
     printf(".PP\n\\fITARGET\\fR is a pid, the name of a process (train.py), or unix:PATH of an "
            "agent\\(aqs socket.\n");
@@ -152,7 +220,8 @@ static void man_status(void) {
 static void man_top(void) {
     man_head("probing-top", "what every thread of a running Python process is doing");
     printf(
-        ".SH SYNOPSIS\n.B probing\\-top\n[\\fIOPTION\\fR...] [\\fITARGET\\fR]\n.SH DESCRIPTION\nShows live "
+        ".SH SYNOPSIS\n.B probing\\-top\n[\\fIOPTION\\fR...] [\\fITARGET\\fR...]\n.SH DESCRIPTION\nShows "
+        "live "
         "stacks of all threads of a Python process, who holds the GIL, and where the time goes. The job runs "
         "on, "
         "undisturbed.\n");
@@ -172,11 +241,8 @@ static void man_top(void) {
     man_line("themes of the user's own");
     man_tag("$XDG_STATE_HOME/probing-top/commands", NULL);
     man_line("the commands of before; history beside it has the queries");
-    printf(".SH ENVIRONMENT\n");
-    man_tag("VISUAL, EDITOR", NULL);
-    man_line("the editor that opens the file of a frame");
-    man_tag("NO_COLOR", NULL);
-    man_line("no colours, unless --color says otherwise");
+    man_variables(REFERENCE_TOP);
+    man_examples(man_top_examples);
     man_status();
     printf(".SH SEE ALSO\n.BR probing (1)\n");
 }
@@ -217,6 +283,8 @@ static void man_probing(void) {
         man_options(rows);
     }
     man_magics("At the prompt of repl, and from its pipe");
+    man_variables(REFERENCE_PROBING);
+    man_examples(man_probing_examples);
     man_status();
     printf(".SH SEE ALSO\n.BR probing\\-top (1)\n");
 }
@@ -427,6 +495,9 @@ int main(int argc, char **argv) {
             (strcmp(argv[2], "probing") == 0 ? kinds[i].probing : kinds[i].top)();
             return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
         }
-    fprintf(stderr, "usage: gen_manual man|bash|zsh|fish probing-top|probing\n");
+    if (argc == 3 && strcmp(argv[1], "page") == 0 && reference_put(argv[2]) == 0)
+        return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
+    fprintf(stderr, "usage: gen_manual man|bash|zsh|fish probing-top|probing\n"
+                    "       gen_manual page cli|keys|tables|settings|formats\n");
     return 2;
 }

@@ -136,7 +136,7 @@ extern const size_t pystack_offsets_table_size;
 /*
  * ---- the CPythons that are supported, one row each ----
  *
- * The one list from which discovery decides, errors speak and the README's table is made (tools/readme_versions.sh).
+ * The one list from which discovery decides, errors speak and the table of docs/pythons.md is made (tools/versions_table.sh).
  */
 
 /* Source of the offsets. */

@@ -546,7 +546,7 @@ def test_eject_with_requests_under_way(job, wait_until):
 # --- with what people have -----------------------------------------------------------------------------------------
 
 def test_curl(door, tmp_path):
-    """The line of the README."""
+    """The line of docs/remote.md."""
     if not shutil.which("curl"):
         pytest.skip("needs curl")
     out = tmp_path / "flamegraph.svg"

@@ -116,7 +116,7 @@ def test_who_may_not(job):
     assert j.do("'ran' in globals()") is False
 
 
-@pytest.mark.parametrize("document", ["README.md", os.path.join("docs", "reaching.md")])
+@pytest.mark.parametrize("document", [os.path.join("docs", "remote.md"), os.path.join("docs", "dev", "reaching.md")])
 def test_the_examples_of_the_documents(job, source_dir, document):
     """Each line of curl in them that runs code, typed as it stands there but for the address and what the job has."""
     if not shutil.which("curl"):

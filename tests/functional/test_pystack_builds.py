@@ -101,11 +101,11 @@ def test_the_runtime_that_lives_is_found(python_for, any_python, ptrace, embed, 
     assert check(run_dump, embed(AT_REST, prefix, other, library))["version"] == told
 
 
-def test_the_readme_lists_the_versions_that_the_code_supports(source_dir, build_dir):
+def test_the_page_lists_the_versions_that_the_code_supports(source_dir, build_dir):
     table = subprocess.run([os.path.join(build_dir, "tests", "tools", "pystack_versions")], check=True, capture_output=True,
                            text=True).stdout
-    with open(os.path.join(source_dir, "README.md"), encoding="utf-8") as readme:
-        assert f"<!-- versions -->\n{table}<!-- versions end -->\n" in readme.read(), "make readme-versions brings it up to date"
+    with open(os.path.join(source_dir, "docs", "pythons.md"), encoding="utf-8") as page:
+        assert f"<!-- versions -->\n{table}<!-- versions end -->\n" in page.read(), "make docs-versions brings it up to date"
     assert table.count("| 3.") >= 13
 
 

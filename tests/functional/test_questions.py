@@ -13,7 +13,7 @@ from test_faults import JOBS, fault  # noqa: F401
 PAGE = os.path.join(ROOT, "docs", "questions.md")
 PID = "4242"  # on the page
 PATIENCE = 60
-SECTION = re.compile(r"^## (?P<number>\d+)\. (?P<question>.+)$\n+(?P<where>.+)\n+```\n\$ (?P<command>.+)\n(?P<output>[^`]*)```\n<!-- shows: (?P<shows>.+) -->$", re.M)
+SECTION = re.compile(r"^## (?P<number>\d+)\. (?P<question>.+)$\n+(?P<where>(?:(?!```).+\n)+)\n*```\n\$ (?P<command>.+)\n(?P<output>[^`]*)```\n<!-- shows: (?P<shows>.+) -->$", re.M)
 
 
 def questions():

@@ -274,7 +274,7 @@ def test_at_the_unix_socket(job):
 
 
 def test_nc(job):
-    """The line of the README."""
+    """The line of docs/remote.md."""
     program = shutil.which("nc") or shutil.which("ncat")
     if not program:
         pytest.skip("needs nc")

@@ -33,8 +33,8 @@ def test_what_is_printed_can_be_read(probing_top, tmp_path):
 
 
 def test_the_example(probing_top, source_dir, tmp_path):
-    """The settings in README are read without a word."""
-    with open(os.path.join(source_dir, "README.md"), encoding="utf-8") as file:
+    """The settings in docs/settings.md are read without a word."""
+    with open(os.path.join(source_dir, "docs", "settings.md"), encoding="utf-8") as file:
         example = re.search(r"^ *```ini\n(.*?)^ *```", file.read(), re.M | re.S).group(1)
     path = tmp_path / "config"
     path.write_text(example)

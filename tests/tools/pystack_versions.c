@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack_versions: prints the supported versions of CPython as a table in Markdown, for the README (tools/readme_versions.sh).
+ * pystack_versions: prints the supported versions of CPython as a table in Markdown, for docs/pythons.md (tools/versions_table.sh).
  */
 #include <stdio.h>
 
 #include "pystack/offsets.h"
 
 static const char *versions_source(const struct pystack_version *v) {
-    return v->source == PYSTACK_SOURCE_PUBLISHED ? "what the interpreter publishes (`_Py_DebugOffsets`)"
-                                                 : "tables made from its headers";
+    return v->source == PYSTACK_SOURCE_PUBLISHED ? "`_Py_DebugOffsets`" : "its headers";
 }
 
 static const char *versions_tested(const struct pystack_version *v) {
@@ -20,14 +19,13 @@ static const char *versions_tested(const struct pystack_version *v) {
     case PYSTACK_TESTED_NOT:
         break;
     }
-    return "not on a live one: marked untested";
+    return "nothing yet";
 }
 
 int main(void) {
     size_t n;
     const struct pystack_version *rows = pystack_version_all(&n);
-    (void)puts("| CPython | where things are, from | stacks of running threads, by the agent | debug builds "
-               "| tested by |");
+    (void)puts("| CPython | offsets from | stacks of running threads | debug builds | tested by |");
     (void)puts("|---|---|---|---|---|");
     for (size_t i = 0; i < n; i++)
         (void)printf("| %d.%d%s | %s | %s | %s | %s |\n", rows[i].major, rows[i].minor,
