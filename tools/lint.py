@@ -91,8 +91,8 @@ SPEAKING = ["src/cli/", "src/client/", "src/tui/"]
 SPEAKERS = ["src/client/output.c", "src/cli/line.c", "src/tui/term/*"]
 PRINTING = re.compile(r"(?<![\w.>])(v?f?printf|puts|fputs|putchar|fputc|putc|fwrite|perror|v?dprintf)\s*\(")
 
-# Words and turns that a native reader stumbles over, and what to write instead: in comments of src/, in documents and in
-# docstrings. Text in backquotes is code.
+# Words and turns that a native reader stumbles over, and what to write instead: in comments and messages of src/, in documents and
+# in docstrings. Text in backquotes is code.
 DIALECT = [
     (r"oftener", "more often"),
     (r"in vain", "without success"),
@@ -112,7 +112,29 @@ DIALECT = [
     (r"doors?", "listener"),
     (r"(?:there|here|where)(?:of|upon|unto)|henceforth|hitherto|whence|thither|lest|thrice|till", "today's word"),
 ]
+# The same for messages alone, which comments may still use.
+MESSAGE_DIALECT = [
+    (r"tells?(?! apart\b)|told", "show, report, say"),
+    (r"(?:a|an|one|each|every|first|last|earlier|this|these|that|those|whose) looks?", "snapshot, sample"),
+    (r"look(?:s|ed|ing)? (?:at|into)|looks", "read, sample, trace, check"),
+    (r"may look", "has read-only access"),
+    (r"arms?|armed", "start"),
+    (r"(?:is|are|was|were) to be had", "is available"),
+    (r"not any more|any more", "no longer"),
+    (r"[,;] or not(?=\Z)", "toggle"),
+    (r"(?:let|lets|letting) (?:\w+ )?go on|goes? on", "continue"),
+    (r"whoever|nobody catches", "anyone who, uncaught"),
+    (r"for want of", "for lack of"),
+    (r"meanwhile", "in the meantime, while ..."),
+    (r"has? a list", "lists them"),
+    (r"(?:began|begun|begins?|begin) (?:another|again)", "start"),
+    (r"(?:is|are) had|shall", "is available, should"),
+    (r"(?:this|that|it) is no(?! \w+er\b| longer\b)", "not a"),
+]
 DIALECT_PATTERNS = [(re.compile(r"(?<![\w.-])(?:" + words.replace(" ", r"\s+") + r")(?!\w)", re.I), better) for words, better in DIALECT]
+MESSAGE_PATTERNS = DIALECT_PATTERNS + [(re.compile(r"(?<![\w.-])(?:" + words.replace(" ", r"\s+") + r")(?!\w)", re.I), better)
+                                       for words, better in MESSAGE_DIALECT]
+CODE_IN_TEXT = re.compile(r"\b(?:SELECT|INSERT|CREATE|WHERE|ORDER BY|PRAGMA)\b|^(?:import|from|def|for|try|except) |</|\bexcept\b")
 # Where such words stay: a prefix of a path, and what may be found there.
 DIALECT_ALLOWED = [
     ("docs/keys.md", r"no more|of before"),   # written by `make docs` from the table of actions
@@ -285,13 +307,34 @@ def prose_of(path, text):
                 yield node.body[0].value.lineno, without_code(ast.get_docstring(node, clean=False))
 
 
+def messages_of(text):
+    """Texts of C code that people may see: (line, text) of string literals with a space in them, those that follow each other joined.
+    SQL, Python and the like are code."""
+    literal = r'"(?:\\.|[^"\\\n])*"'
+    run = re.compile(rf"/\*.*?\*/|//[^\n]*|'(?:\\.|[^'\\\n])'|{literal}(?:[\s\\]*(?:PRI\w+\s*)?{literal})*", re.S)
+    for match in run.finditer(text):
+        if match.group(0)[0] == '"':
+            message = "".join(piece[1:-1] for piece in re.findall(literal, match.group(0)))
+            prose = re.sub(r"\\[nt]", " ", message).replace('\\"', '"').strip()
+            if " " in prose and not CODE_IN_TEXT.search(prose):
+                yield text.count("\n", 0, match.start()) + 1, prose
+
+
+def check_prose(path, line, prose, patterns, findings):
+    """Finds dialect in what people read, whether it is a comment, a document or a message."""
+    for pattern, better in patterns:
+        for match in pattern.finditer(prose):
+            words = " ".join(match.group(0).split())
+            if not any(path.startswith(prefix) and re.fullmatch(allowed, words, re.I) for prefix, allowed in DIALECT_ALLOWED):
+                findings.add(path, line + prose.count("\n", 0, match.start()), f"'{words}': write {better}")
+
+
 def check_dialect(path, text, findings):
     for line, prose in prose_of(path, text):
-        for pattern, better in DIALECT_PATTERNS:
-            for match in pattern.finditer(prose):
-                words = " ".join(match.group(0).split())
-                if not any(path.startswith(prefix) and re.fullmatch(allowed, words, re.I) for prefix, allowed in DIALECT_ALLOWED):
-                    findings.add(path, line + prose.count("\n", 0, match.start()), f"'{words}': write {better}")
+        check_prose(path, line, prose, DIALECT_PATTERNS, findings)
+    if path.startswith("src/") and path.endswith((".c", ".h", ".def")):
+        for line, prose in messages_of(text):
+            check_prose(path, line, prose, MESSAGE_PATTERNS, findings)
 
 
 def check_python_parses(path, text, findings):

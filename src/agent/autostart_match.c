@@ -116,6 +116,7 @@ int autostart_match_judge(const char *value, const char *words, size_t len, stru
         return autostart_match_is_named(value, words, len) ? AUTOSTART_MATCH_MATCH : AUTOSTART_MATCH_NONE;
     int matches = autostart_match_matches(value + sizeof AUTOSTART_MATCH_REGEX - 1, words, len);
     if (matches < 0)
-        return err_set(e, ERR_FAILED, "PROBING=%s is no pattern (POSIX extended): correct it", value);
+        return err_set(e, ERR_FAILED,
+                       "PROBING=%s is not a valid POSIX extended regular expression: correct it", value);
     return matches ? AUTOSTART_MATCH_MATCH : AUTOSTART_MATCH_NONE;
 }

@@ -10,7 +10,7 @@
 static const char *const agent_way_names[AGENT_WAYS] = {
     [AGENT_WAY_ASLEEP] = "a thread asleep in a system call",
     [AGENT_WAY_SAFE_POINT] = "a thread at a safe point",
-    [AGENT_WAY_REMOTE_EXEC] = "the interpreter's own door",
+    [AGENT_WAY_REMOTE_EXEC] = "the interpreter's remote debugging",
     [AGENT_WAY_PRELOADED] = "preloaded",
     [AGENT_WAY_PTH] = "probing.pth",
     [AGENT_WAY_FORKED] = "forked from a process with an agent",

@@ -176,19 +176,17 @@ int endpoint_check_peer(int fd, pid_t pid, struct err *e) {
                              (int)pid);
     /* 0: a process of an outer namespace, which has no number here. Only its user is known then. */
     if (who.pid != 0 && who.pid != pid)
-        return err_set(
-            e, ERR_ATTACH,
-            "process %d does not listen at its agent's socket itself: process %d (user %u) does; nothing was "
-            "sent to it",
-            (int)pid, (int)who.pid, (unsigned)who.uid);
+        return err_set(e, ERR_ATTACH,
+                       "another process listens at the agent's socket of process %d: process %d (user %u); "
+                       "nothing was sent to it",
+                       (int)pid, (int)who.pid, (unsigned)who.uid);
     if (procfs_read_status(pid, 0, &st) != 0)
         return err_set(e, ERR_LOST, "process %d has ended", (int)pid);
     if ((int64_t)who.uid != st.uid && (int64_t)who.uid != st.real_uid && (int64_t)who.uid != st.saved_uid)
-        return err_set(
-            e, ERR_ATTACH,
-            "at the agent's socket of process %d user %u listens, which is not its user (%lld); nothing was "
-            "sent to it",
-            (int)pid, (unsigned)who.uid, (long long)st.uid);
+        return err_set(e, ERR_ATTACH,
+                       "at the agent's socket of process %d user %u listens, who is not its owner (%lld); "
+                       "nothing was sent to it",
+                       (int)pid, (unsigned)who.uid, (long long)st.uid);
     return 0;
 }
 

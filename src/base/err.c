@@ -38,7 +38,7 @@ int err_set_errno(struct err *e, enum err_code code, int errnum, const char *fmt
 }
 
 const char *err_text(const struct err *e) {
-    return e->text[0] ? e->text : "it failed and gave no reason, most likely for want of memory: try again";
+    return e->text[0] ? e->text : "it failed without a reason, most likely for lack of memory: try again";
 }
 
 int err_exit_status(const struct err *e) { return (int)(e->code == ERR_OK ? ERR_FAILED : e->code); }

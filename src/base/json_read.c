@@ -19,7 +19,7 @@ struct json_cursor {
 };
 
 static int json_read_fail(const struct json_cursor *c, struct err *e) {
-    return err_set(e, ERR_USAGE, "that is no JSON object: at byte %zu of %zu", c->at, c->len);
+    return err_set(e, ERR_USAGE, "not a JSON object: error at byte %zu of %zu", c->at, c->len);
 }
 
 static int json_read_peek(const struct json_cursor *c) {

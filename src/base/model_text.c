@@ -73,7 +73,7 @@ static void model_text_put_head(struct strbuf *out, const struct model_target *t
     if (s->sampling == MODEL_SAMPLING_GENTLE)
         strbuf_adds(out, "Stacks of running threads may be torn; those that are say so\n");
     if (t->mode == MODEL_MODE_RECORDED) {
-        strbuf_adds(out, "As it was last: ");
+        strbuf_adds(out, "Last known state: ");
         model_text_put_name(out, t->mode_reason);
         strbuf_addc(out, '\n');
     }

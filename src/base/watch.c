@@ -141,8 +141,8 @@ int watch_parse(struct watch *w, const char *name, const char *text, struct err 
             return err_set(e, ERR_USAGE, "%s takes at most %d expressions", name, WATCH_MAX);
         if (watch_take_expr(&w->exprs[w->n++], item, n) != 0)
             return err_set(e, ERR_USAGE,
-                           "%s: '%.*s' is no expression like loss, model.scale or sizes[0]['a']@train", name,
-                           (int)n, item);
+                           "%s: '%.*s' is not an expression like loss, model.scale or sizes[0]['a']@train",
+                           name, (int)n, item);
     }
     return 0;
 }

@@ -20,7 +20,7 @@ const struct option_def cli_read_options[] = {
 int cli_find_agent(struct target_address *addr, struct err *e) {
     int there = target_find_endpoint(addr, e);
     if (there == 0)
-        return err_set(e, ERR_ATTACH, "process %d has no agent: 'probing %d inject' puts one there",
+        return err_set(e, ERR_ATTACH, "process %d has no agent: 'probing %d inject' loads one",
                        (int)addr->pid, (int)addr->pid);
     return there > 0 ? 0 : -1;
 }

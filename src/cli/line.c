@@ -182,7 +182,7 @@ struct line *line_new(const struct line_hooks *hooks, struct err *e) {
     l->history = history_init();
     l->el = el_init("probing", stdin, stdout, stderr);
     if (!l->el || !l->history) {
-        err_set(e, ERR_FAILED, "the terminal cannot be used to type at");
+        err_set(e, ERR_FAILED, "the terminal cannot be used for typing");
         line_free(l);
         return NULL;
     }

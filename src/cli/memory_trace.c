@@ -107,7 +107,7 @@ static void memory_trace_put_text(const struct armed *a, const struct result *ro
     text_human_bytes(live, sizeof live, lives);
     strbuf_addf(out, "%s allocated in %.1f s, of which %s live", allocated, seconds, live);
     if (!isnan(a->cost_pct))
-        strbuf_addf(out, "; tracing has cost %.2f %% of a core", a->cost_pct);
+        strbuf_addf(out, "; tracing cost %.2f %% of a core", a->cost_pct);
     strbuf_addf(out, "\n");
     text_sanitize(note, sizeof note, a->note);
     if (note[0])

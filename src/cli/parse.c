@@ -56,8 +56,7 @@ static int parse_unknown_verb(const char *word, const char *target, struct err *
         return err_set(e, ERR_USAGE, "two targets, %s and %s: give one, or each with -t, and a verb", target,
                        word);
     if (!cli_find_prefix(word, several) && several[0])
-        return err_set(e, ERR_USAGE, "'%s' may be %s or %s: write more of it", word, several[0]->name,
-                       several[1]->name);
+        return err_set(e, ERR_USAGE, "'%s' is ambiguous: %s or %s", word, several[0]->name, several[1]->name);
     for (const struct cli_verb *const *v = cli_verbs; *v && n + 1 < PARSE_MAX_VERBS; v++)
         names[n++] = (*v)->name;
     names[n] = NULL;

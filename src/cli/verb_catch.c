@@ -30,7 +30,7 @@ static const struct option_def catch_options[] = {
 };
 
 int cli_catch(struct target_address *addr, struct strbuf *out, struct err *e) {
-    static const char what[] = "the agent is in, but exceptions are not caught";
+    static const char what[] = "the agent is loaded, but exceptions are not caught";
     const struct debug_command_def *def = &debug_command_catch;
     const struct debug_command_request status = {
         .timeout_s = def->timeout_s, .limit_s = def->limit_s, .status = true};

@@ -29,7 +29,7 @@ static int config_read_operand(const char *operand, struct wire_config *c, bool 
         return -1;
     snprintf(c->key, sizeof c->key, "%s", config_defs[key].name);
     if (*set && config_defs[key].at_start)
-        return err_set(e, ERR_USAGE, "%s is taken when an agent starts: set %s in the job's environment",
+        return err_set(e, ERR_USAGE, "%s is read when an agent starts: set %s in the job's environment",
                        c->key, config_defs[key].env);
     config_init(&scratch);
     return *set ? config_set(&scratch, (enum config_key)key, c->key, c->value, e) : 0;
@@ -104,7 +104,7 @@ static int config_exec(const struct cli_options *o, struct target_address *addr,
     if (rc == 0) {
         rc = call_status(c, &status, e);
         if (rc == 0 && config_put(out, &status, wanted.key, o->json) == 0)
-            rc = err_set(e, ERR_FAILED, "the agent does not tell its settings: it is of an older release");
+            rc = err_set(e, ERR_FAILED, "the agent does not report its settings: it is an older release");
         model_status_fini(&status);
     }
     call_close(c);

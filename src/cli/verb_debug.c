@@ -43,7 +43,7 @@ static int debug_exec(const struct cli_options *o, struct target_address *addr, 
                                                .off = mine->off};
     int rc = debug_command_verb_run(&debug_command_debug, &wish, o->json, addr, out, e);
     if (rc == 0 && mine->exposed && o->json)
-        output_say("probing: whoever reaches this address can run code in the job, without a password\n");
+        output_say("probing: anyone who can reach this address can run code in the job without a password\n");
     return rc;
 }
 

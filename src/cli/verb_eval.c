@@ -113,8 +113,8 @@ static int eval_read_code(const char *operand, bool execute, struct strbuf *code
 int cli_eval_read_frame(const char *text, struct wire_eval *want, struct err *e) {
     if (!text || magic_read_frame(text, want))
         return 0;
-    return err_set(e, ERR_USAGE, "'%s' is no frame: --frame takes TID:DEPTH, where depth 0 is the innermost",
-                   text);
+    return err_set(e, ERR_USAGE,
+                   "'%s' is not a frame: --frame takes TID:DEPTH, where depth 0 is the innermost", text);
 }
 
 /* ---- the result ---- */
@@ -162,7 +162,7 @@ static int eval_put(const struct wire_eval *want, const struct wire_evaluated *v
     if (rc == 0 && !json && v->type.s)
         eval_put_errors(v);
     if (rc == 0 && !json && v->truncated)
-        output_say("probing: what there is was cut at %lld KiB: --max-output takes more\n",
+        output_say("probing: the output was truncated at %lld KiB: --max-output raises the limit\n",
                    (long long)(want->output_bytes / 1024));
     return rc == 0 && failed ? repl_engine_explain(v, want->timeout_s, "", e) : rc;
 }
@@ -172,9 +172,9 @@ struct call *cli_eval_open(struct target_address *addr, struct err *e) {
     if (target_reach(addr, &how, e) != 0)
         return NULL;
     if (addr->recorded[0])
-        err_set(e, ERR_LOST, "the process of %s has ended: no code can be run in it", addr->recorded);
+        err_set(e, ERR_LOST, "the process of %s has ended: it cannot run code", addr->recorded);
     else if (addr->mode == MODEL_MODE_READONLY)
-        err_set(e, ERR_ATTACH, "code is run by an agent, and none can be put into process %d: %s",
+        err_set(e, ERR_ATTACH, "running code needs an agent, which cannot be loaded into process %d: %s",
                 (int)addr->pid, addr->why);
     else
         return call_open(addr, e);

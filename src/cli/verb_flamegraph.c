@@ -69,7 +69,7 @@ static const struct export_format *flamegraph_format(const struct flamegraph_opt
     for (const struct export_format *g = export_formats; g->name; g++)
         if (g->wants_samples)
             strbuf_addf(&names, "%s%s", names.len ? "|" : "", g->name);
-    err_set(e, ERR_USAGE, "%s is not made of samples: give one of %s", f->name, strbuf_str(&names));
+    err_set(e, ERR_USAGE, "%s is not a profile format: give one of %s", f->name, strbuf_str(&names));
     strbuf_fini(&names);
     return NULL;
 }

@@ -134,7 +134,7 @@ static void list_put_endpoints(struct strbuf *out, const struct target_process *
             any = true;
         }
     if (any)
-        strbuf_addf(out, "\n%7s  %-8s  %-*s  %s\n", "PID", "DOOR", width, "ADDRESS", "WHO MAY ENTER");
+        strbuf_addf(out, "\n%7s  %-8s  %-*s  %s\n", "PID", "LISTENER", width, "ADDRESS", "ACCESS");
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < list[i].doors.n; k++) {
             const struct endpoints_one *one = &list[i].doors.all[k];
@@ -145,7 +145,7 @@ static void list_put_endpoints(struct strbuf *out, const struct target_process *
                         address, pad > 0 ? pad : 0, "", endpoints_who(one),
                         one->kind != ENDPOINTS_UNIX ? ""
                         : list[i].doors.eval == 0   ? "; probing.eval is off"
-                        : list[i].doors.eval < 0    ? "; what else is open is not known"
+                        : list[i].doors.eval < 0    ? "; other listeners are unknown"
                                                     : "");
         }
 }

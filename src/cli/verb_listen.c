@@ -44,12 +44,12 @@ void cli_put_listening(struct strbuf *out, const struct wire_listening *l) {
     strbuf_addf(out, "listening at %s\n", l->address);
     if (l->token[0])
         strbuf_addf(out, "token           %s\n", l->token);
-    strbuf_addf(out, "token to look   %s\n", l->looking_token);
+    strbuf_addf(out, "read-only token %s\n", l->looking_token);
     const char *end = strrchr(l->file, '.');
     int stem = end ? (int)(end - l->file) : 0;
     strbuf_addf(out,
-                "processes of the job's user on its machine may look without one; the tokens are not shown "
-                "again; they are in %s, and for curl: -H @%.*s.curl\n",
+                "processes of the job's user on its machine have read-only access without one; the tokens "
+                "are not shown again; they are in %s, and for curl: -H @%.*s.curl\n",
                 l->file, stem, l->file);
 }
 
@@ -68,7 +68,7 @@ static int listen_exec(const struct cli_options *o, struct target_address *addr,
     if (there < 0 || (there > 0 && cli_listen(addr, off ? "off" : o->operand, mine->looking, &got, e) != 0))
         return -1;
     if (!o->json && off)
-        strbuf_adds(out, "the agent listens for TCP no more\n");
+        strbuf_adds(out, "the agent no longer listens for TCP\n");
     else if (!o->json)
         cli_put_listening(out, &got);
     if (!o->json)

@@ -116,8 +116,7 @@ static void memory_put_trend(struct strbuf *out, const struct result *rows, size
     char span[32];
     double trend = memory_trend(rows, row);
     if (isnan(trend)) {
-        strbuf_addf(out, "  %-*s %-12s %s\n", MEMORY_LABEL, "trend", "unknown",
-                    "too little of the past is known");
+        strbuf_addf(out, "  %-*s %-12s %s\n", MEMORY_LABEL, "trend", "unknown", "not enough history yet");
         return;
     }
     text_human_duration(span, sizeof span, result_number(rows, row, MEMORY_TREND_S_COLUMN));
@@ -195,7 +194,7 @@ static const struct option_def memory_options[] = {
     {"no-inject", 0, OPTION_FLAG, offsetof(struct memory_options, read.no_inject),
      .help = "do not load the agent: read the process from outside"},
     {"trace", 0, OPTION_FLAG, offsetof(struct memory_options, trace),
-     .help = "trace allocations for some seconds: who makes them, and which stay"},
+     .help = "trace allocations for some seconds: where they are made and which ones stay"},
     {"seconds", 0, OPTION_SECONDS, offsetof(struct memory_options, duration_s), .arg = "TIME",
      .help = "trace for TIME, or until ^C (10s)", .min = 0.1, .max = 86400},
     {"every", 0, OPTION_BYTES, offsetof(struct memory_options, every), .arg = "BYTES",
@@ -209,7 +208,7 @@ static const struct option_def memory_options[] = {
 const struct cli_verb verb_memory = {
     .name = "memory",
     .group = "Look",
-    .help = "memory now, and its past",
+    .help = "memory now and its history",
     .example = "probing 4242 memory",
     .needs_target = true,
     .many_targets = true,

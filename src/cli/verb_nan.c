@@ -78,7 +78,7 @@ static void nan_put_text(const struct armed *a, const struct result *rows, struc
     text_sanitize(clean, sizeof clean, a->note);
     strbuf_addf(out, "%s\n", clean);
     if (!isnan(low))
-        strbuf_addf(out, "inputs from %.6g to %.6g, and %.0f numbers that are not finite\n", low, high,
+        strbuf_addf(out, "inputs from %.6g to %.6g, and %.0f non-finite numbers\n", low, high,
                     isnan(bad) ? 0 : bad);
     for (const char *at = nan_text(rows, "stack"); at && *at;) {
         const char *end = strstr(at, NAN_BETWEEN);
@@ -98,8 +98,8 @@ static struct result *nan_read(struct armed *a, struct err *e) {
             return rows;
         result_unref(rows);
         if (clock_epoch_s() >= until_s || !a->over) {
-            err_set(e, ERR_FAILED, "nothing was looked at: %s",
-                    a->note[0] ? a->note : "no training step has ended meanwhile; --for gives it more time");
+            err_set(e, ERR_FAILED, "nothing was checked: %s",
+                    a->note[0] ? a->note : "no training step ended in that time (increase it with --for)");
             return NULL;
         }
         if (call_rest(a->call, 0.1, e) != 0)

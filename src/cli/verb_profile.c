@@ -71,9 +71,9 @@ static int profile_run(struct armed *a, const struct cli_options *o, struct targ
     if (rc != 0 || armed_wait(a, want->dry ? PROFILE_COUNT_S : PROFILE_LONGEST_S, NULL, e) != 0)
         return -1;
     if (!a->over)
-        return err_set(e, ERR_FAILED, "interrupted: nothing is armed any more");
+        return err_set(e, ERR_FAILED, "interrupted: the profile was cancelled");
     if (!a->note[0])
-        return err_set(e, ERR_FAILED, "it ended without a word: somebody else has ended it");
+        return err_set(e, ERR_FAILED, "it was ended by another client");
     return want->dry || a->file[0] ? 0 : err_set(e, ERR_FAILED, "%s", a->note);
 }
 

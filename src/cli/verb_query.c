@@ -45,9 +45,9 @@ static const struct option_def query_options[] = {
     {"format", 0, OPTION_STRING, offsetof(struct query_options, format), .arg = "FORMAT",
      .help = "table, json, ndjson or csv"},
     {"limit", 0, OPTION_INT, offsetof(struct query_options, limit), .arg = "ROWS",
-     .help = "print at most ROWS rows of a statement (100000); 0 is no limit", .min = 0, .max = 1e15},
+     .help = "print at most ROWS rows of a statement (100000; 0: all)", .min = 0, .max = 1e15},
     {"timeout", 0, OPTION_SECONDS, offsetof(struct query_options, timeout_s), .arg = "TIME",
-     .help = "stop a statement that takes longer than TIME (60s); 0 is no limit", .min = 0, .max = 1e6},
+     .help = "stop a statement that takes longer than TIME (60s; 0: never)", .min = 0, .max = 1e6},
     {"watch", 0, OPTION_SECONDS, offsetof(struct query_options, watch_s), .arg = "TIME",
      .help = "run the query again TIME after the end of each run", .min = 0.05, .max = 86400},
     {"no-inject", 0, OPTION_FLAG, offsetof(struct query_options, no_inject),
@@ -100,7 +100,8 @@ static int query_read_stdin(struct strbuf *text, struct err *e) {
         if (n == 0)
             return 0;
         if (strbuf_add(text, buf, (size_t)n) != 0)
-            return err_set(e, ERR_FAILED, "standard input: more than %zu bytes are no query", QUERY_MAX_TEXT);
+            return err_set(e, ERR_FAILED, "standard input is longer than %zu bytes, the limit of a query",
+                           QUERY_MAX_TEXT);
     }
 }
 

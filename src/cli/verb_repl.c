@@ -194,7 +194,7 @@ static void repl_put(void *arg, enum repl_mark mark, const char *text, size_t le
     if (mark == REPL_ERROR || !len)
         return;
     if (mark == REPL_NOTE) {
-        strbuf_addf(out, "probing: %.*s: --max-output takes more\n", (int)len, text);
+        strbuf_addf(out, "probing: %.*s: --max-output raises the limit\n", (int)len, text);
         return;
     }
     cli_eval_put_text(out, &t, mark != REPL_VALUE || isatty(STDOUT_FILENO) == 1);
@@ -485,7 +485,7 @@ static int verb_next(struct verb_repl *v, struct err *e) {
                 return 1;
             if (c == '\0' || strbuf_addc(&v->text, c) != 0)
                 return err_set(e, ERR_FAILED, "line %u %s", v->number + 1,
-                               c ? "is longer than code may be" : "has a NUL: that is no code");
+                               c ? "is longer than code may be" : "has a NUL character, so it is not code");
         }
         struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
         int ready = poll(&p, 1, REPL_IDLE_MS);

@@ -98,7 +98,7 @@ static void trace_put_fewer(const struct armed *a, int64_t wanted, struct strbuf
     if (a->over && note[0])
         strbuf_adds(out, note);
     else
-        strbuf_addf(out, "%s%s%s", a->cut ? "it was interrupted" : "the time was over; --for gives it more",
+        strbuf_addf(out, "%s%s%s", a->cut ? "interrupted" : "timed out (increase the time with --for)",
                     note[0] ? ". " : "", note);
 }
 
@@ -107,7 +107,7 @@ static void trace_put_text(const struct armed *a, const struct result *steps, in
     double n = result_number(steps, 0, TRACE_STEPS_N), ms = result_number(steps, 0, TRACE_STEPS_MS);
     strbuf_addf(out, "%.0f step%s of %.3f ms", n, n == 1 ? "" : "s", ms);
     if (!isnan(a->cost_pct))
-        strbuf_addf(out, "; looking has cost %.2f %% of the time", a->cost_pct);
+        strbuf_addf(out, "; tracing cost %.2f %% of the time", a->cost_pct);
     if (n < (double)wanted)
         trace_put_fewer(a, wanted, out);
     strbuf_addf(out, "\n\n%-*s %-*s %12s %12s %8s %7s %12s\n", TRACE_NAME, "MODULE", TRACE_TYPE, "TYPE",

@@ -35,7 +35,7 @@ static const struct option_def verdict_options[] = {
     {"no-inject", 0, OPTION_FLAG, offsetof(struct verdict_options, no_inject),
      .help = "do not load the agent: read the process from outside"},
     {"why", 0, OPTION_FLAG, offsetof(struct verdict_options, why),
-     .help = "also a table of everything that was looked at: what was found, from what on it is said"},
+     .help = "also show every check: what was found, and its threshold"},
     {.name = NULL},
 };
 
@@ -111,7 +111,7 @@ static void verdict_put_text(const struct verdicts *v, bool why, struct strbuf *
             strbuf_addf(out, "%*s  %s\n", VERDICT_CODE, "", one->rule->help);
     }
     if (v->n == 0)
-        strbuf_adds(out, "nothing is known yet of its training: ask again, or --wait 30s\n");
+        strbuf_adds(out, "no verdict yet: try again, or use --wait 30s\n");
     if (why)
         verdict_put_checks(v, many, out);
 }

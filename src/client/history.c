@@ -145,7 +145,7 @@ static int history_check(int fd, const char *path, struct stat *st, struct err *
     if (fstat(fd, st) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "cannot read the history %s", path);
     if (!S_ISREG(st->st_mode) || st->st_uid != geteuid())
-        return err_set(e, ERR_FAILED, "what is typed is not kept: %s is no file of yours", path);
+        return err_set(e, ERR_FAILED, "history is not saved: %s is not your file", path);
     return 0;
 }
 
@@ -155,7 +155,7 @@ static int history_lock(const char *path, struct stat *st, struct err *e) {
         struct stat named;
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
         if (fd < 0)
-            return err_set_errno(e, ERR_FAILED, errno, "what is typed is not kept: cannot open %s", path);
+            return err_set_errno(e, ERR_FAILED, errno, "history is not saved: cannot open %s", path);
         if (history_check(fd, path, st, e) != 0) {
             close(fd);
             return -1;
@@ -169,7 +169,7 @@ static int history_lock(const char *path, struct stat *st, struct err *e) {
         if (!locked)
             poll(NULL, 0, HISTORY_LOCK_MS);
     }
-    return err_set(e, ERR_FAILED, "what is typed is not kept: %s is in use by someone else", path);
+    return err_set(e, ERR_FAILED, "history is not saved: %s is in use by another program", path);
 }
 
 int history_open(struct history *h, const char *path, struct err *e) {
@@ -180,7 +180,7 @@ int history_open(struct history *h, const char *path, struct err *e) {
         return 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 && errno != ENOENT)
-        return err_set_errno(e, ERR_FAILED, errno, "what is typed is not kept: cannot open %s", path);
+        return err_set_errno(e, ERR_FAILED, errno, "history is not saved: cannot open %s", path);
     if (fd >= 0) {
         strbuf_init(&text, 8 * HISTORY_MAX_BYTES);
         int rc = history_check(fd, path, &st, e);
@@ -270,7 +270,7 @@ int history_add(struct history *h, const char *text, struct err *e) {
     }
     int rc = history_append(h, fd, st.st_size, text);
     if (rc != 0)
-        err_set_errno(e, ERR_FAILED, errno, "what is typed is not kept: cannot write %s", h->path);
+        err_set_errno(e, ERR_FAILED, errno, "history is not saved: cannot write %s", h->path);
     close(fd);
     return rc;
 }

@@ -66,7 +66,7 @@ static void svg_put_time(const struct svg *s) {
     if (d->elapsed_s > 0)
         strbuf_addf(s->out, "for %.1f s", d->elapsed_s);
     else
-        strbuf_adds(s->out, "one look");
+        strbuf_adds(s->out, "one snapshot");
 }
 
 static void svg_put_name(const struct svg *s) {
@@ -98,7 +98,7 @@ static void svg_put_sampling(const struct svg *s) {
     strbuf_addf(s->out, "%" PRIu64 " sample%s of %zu thread%s", totals->samples,
                 totals->samples == 1 ? "" : "s", s->tree.threads, s->tree.threads == 1 ? "" : "s");
     if (d->elapsed_s > 0 && totals->kept_hz > 0)
-        strbuf_addf(s->out, ", each looked at %.1f times a second", totals->kept_hz);
+        strbuf_addf(s->out, ", each sampled %.1f times a second", totals->kept_hz);
     strbuf_adds(s->out, s->tree.in_us ? "; widths are the time of " : "; widths are samples of ");
     xml_put_text(s->out, d->choice ? d->choice : "all threads, waiting too", 0);
     uint64_t lost = totals->dropped + totals->undefined;
@@ -107,7 +107,7 @@ static void svg_put_sampling(const struct svg *s) {
     if (lost)
         strbuf_addf(s->out, "; %" PRIu64 " lost on the way", lost);
     if (totals->left_out)
-        strbuf_addf(s->out, "; %" PRIu64 " left out for want of room", totals->left_out);
+        strbuf_addf(s->out, "; %" PRIu64 " left out for lack of space", totals->left_out);
     if (d->target->mode == MODEL_MODE_READONLY)
         strbuf_adds(s->out, "; read from outside");
     else if (totals->mode == MODEL_SAMPLING_GENTLE)

@@ -121,7 +121,7 @@ int agentfile_read(const char *path, uint8_t **bytes, size_t *size, struct err *
     free(*bytes);
     *bytes = NULL;
     if (rc == -1)
-        return err_set(e, ERR_FAILED, "%s is no 64-bit x86 shared library: give the path of libprobing.so",
+        return err_set(e, ERR_FAILED, "%s is not a 64-bit x86 shared library: give the path of libprobing.so",
                        path);
     if (rc == -2)
         return err_set(e, ERR_FAILED, "%s is not the agent: it has no %s; give the path of libprobing.so",

@@ -41,11 +41,10 @@ static uint64_t borrow_mask(void) {
 /* The thread is gone, or we have released it. */
 static int borrow_lost(const struct borrow *b, struct err *e) {
     if (b->thread->replaced)
-        return err_set(
-            e, ERR_LOST,
-            "process %d began another program (exec) while it was being attached to: nothing was done to "
-            "that one",
-            (int)b->target->pid);
+        return err_set(e, ERR_LOST,
+                       "process %d started another program (exec) while it was being attached to: the new "
+                       "program was not touched",
+                       (int)b->target->pid);
     return target_lost(b->target, e);
 }
 

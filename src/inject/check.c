@@ -163,15 +163,13 @@ static int check_judge_state(const struct check_facts *f, struct err *e) {
         return err_set(e, ERR_ATTACH, "process %d (%s) has ended: there is nothing to attach to", pid,
                        f->name);
     if (f->kernel_thread)
-        return err_set(e, ERR_ATTACH,
-                       "process %d (%s) is a thread of the kernel: give the pid of a Python process", pid,
-                       f->name);
+        return err_set(e, ERR_ATTACH, "process %d (%s) is a kernel thread: give the pid of a Python process",
+                       pid, f->name);
     if (f->status.tracer_pid <= 0 && (state == 'T' || state == 't'))
-        return err_set(
-            e, ERR_ATTACH,
-            "process %d is stopped: let it go on with 'kill -CONT %d' first; until then it can only be "
-            "looked at from outside",
-            pid, pid);
+        return err_set(e, ERR_ATTACH,
+                       "process %d is stopped: continue it with 'kill -CONT %d' first; until then it can "
+                       "only be read from outside",
+                       pid, pid);
     return 0;
 }
 
@@ -186,8 +184,8 @@ static int check_judge_permission(const struct check_facts *f, struct err *e) {
     if (f->readable)
         return 0;
     if (f->replaced)
-        return err_set(e, ERR_LOST,
-                       "process %d ended, or began another program (exec), while it was looked at", pid);
+        return err_set(e, ERR_LOST, "process %d ended, or started another program (exec), while it was read",
+                       pid);
     if (!f->our_cap_ptrace && foreign)
         return err_set(e, ERR_ATTACH,
                        "process %d belongs to another user (uid %" PRId64 "): run this as that user or root",
@@ -206,8 +204,7 @@ static int check_judge_permission(const struct check_facts *f, struct err *e) {
             pid);
     if (!f->our_cap_ptrace && !f->dumpable)
         return err_set(e, ERR_ATTACH,
-                       "process %d does not let itself be looked at (it is not dumpable): run this as root",
-                       pid);
+                       "process %d is not dumpable, so only root may read it: run this as root", pid);
     if (f->our_cap_ptrace && f->our_ns_is_inner)
         return err_set(
             e, ERR_ATTACH,
@@ -239,30 +236,27 @@ static int check_judge_program(const struct check_facts *f, struct err *e) {
                        "process %d is a %s program, this build is for 64-bit x86: use one made for it", pid,
                        f->elf_class == ELFCLASS32 ? "32-bit" : "foreign");
     if (f->maps_known && f->libc == CHECK_LIBC_MUSL)
-        return err_set(e, ERR_ATTACH,
-                       "process %d runs on musl libc, the agent needs glibc: it can only be looked at from "
-                       "outside",
-                       pid);
+        return err_set(
+            e, ERR_ATTACH,
+            "process %d runs on musl libc, the agent needs glibc: it can only be read from outside", pid);
     if (f->maps_known && f->libc == CHECK_LIBC_NOT_YET)
         return err_set(e, ERR_ATTACH,
                        "process %d is still starting (its C library is not loaded yet): try again", pid);
     if (f->maps_known && f->libc == CHECK_LIBC_NONE)
         return err_set(e, ERR_ATTACH,
                        "process %d is statically linked (it has no C library that can load an agent): it can "
-                       "only be looked at from outside",
+                       "only be read from outside",
                        pid);
     if (f->no_proc)
-        return err_set(
-            e, ERR_ATTACH,
-            "process %d has no /proc in its container, which loading an agent needs: mount it there; "
-            "it can only be looked at from outside",
-            pid);
+        return err_set(e, ERR_ATTACH,
+                       "process %d has no /proc in its container, which loading an agent needs: mount it "
+                       "there; it can only be read from outside",
+                       pid);
     if (f->status.seccomp == 1)
-        return err_set(
-            e, ERR_ATTACH,
-            "process %d is in strict seccomp mode and would be killed by any new system call: it can "
-            "only be looked at from outside",
-            pid);
+        return err_set(e, ERR_ATTACH,
+                       "process %d is in strict seccomp mode and would be killed by any new system call: it "
+                       "can only be read from outside",
+                       pid);
     return 0;
 }
 
@@ -272,13 +266,13 @@ static int check_judge_threads(const struct check_facts *f, struct err *e) {
     if (f->status.tracer_pid > 0)
         return err_set(e, ERR_ATTACH,
                        "process %d is being traced by process %" PRId64
-                       "%s%s%s: end that one first; until then it can only be looked at from outside",
+                       "%s%s%s: end that one first; until then it can only be read from outside",
                        pid, f->status.tracer_pid, f->tracer[0] ? " (" : "", f->tracer,
                        f->tracer[0] ? ")" : "");
     if (f->status.shadow_stack)
         return err_set(e, ERR_ATTACH,
                        "process %d runs with a shadow stack (x86 CET), which does not allow a thread to be "
-                       "borrowed: it can only be looked at from outside",
+                       "borrowed: it can only be read from outside",
                        pid);
     return 0;
 }

@@ -205,7 +205,7 @@ static int inject_try(struct inject_job *job, bool late) {
         /* the time limit can be over before the first try */
         if (!job->e->text[0])
             err_set(job->e, ERR_ATTACH,
-                    "process %d: no time was left to attach to it: the machine is overloaded; try again",
+                    "process %d: no time left to attach: the machine is overloaded; try again",
                     (int)job->req->pid);
         return INJECT_RETRY;
     }
@@ -272,7 +272,7 @@ static int inject_by_remote_exec(struct inject_job *job) {
     if (rc != 0 && other.code == ERR_LOST)
         return target_lost(&(struct target){.pid = job->req->pid}, job->e);
     if (rc != 0)
-        return err_set(job->e, other.code, "%s; nor did its Python let us in: %s", why.text, other.text);
+        return err_set(job->e, other.code, "%s; its Python refused, too: %s", why.text, other.text);
     job->out->already = in.agent.result == AGENT_ALREADY;
     job->out->reused = in.reused;
     job->out->strategy = agent_way_name(AGENT_WAY_REMOTE_EXEC);

@@ -92,7 +92,7 @@ static int load_judge_file(int fd, const struct statx *ours, struct statx *st, c
     ssize_t n = readlink(self, link, sizeof link - 1);
     link[n > 0 ? n : 0] = '\0';
     if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, st) != 0)
-        *what = "it cannot be looked at";
+        *what = "it cannot be read";
     else if (S_ISFIFO(st->stx_mode))
         *what = "it is a FIFO";
     else if (S_ISSOCK(st->stx_mode))
@@ -234,18 +234,17 @@ static int load_too_late(struct target *t, const struct load_request *req, int32
     if (phase < 0)
         return 1;
     if (phase == STUB_STARTING) /* nobody can cancel it there */
-        return err_set(
-            e, ERR_ATTACH,
-            "process %d: the agent is still being started, which takes too long: it will be there soon "
-            "or end by itself; try again",
-            (int)t->pid);
+        return err_set(e, ERR_ATTACH,
+                       "process %d: the agent is still being started, which takes too long: it will be ready "
+                       "soon or end by itself; try again",
+                       (int)t->pid);
     if (req->stop_asked())
         return load_interrupted(t, e);
     const char *where = phase == STUB_LOADING
                             ? "waiting for its dynamic loader, which is busy loading something else"
                             : "waiting for a processor";
     return err_set(e, ERR_ATTACH,
-                   "process %d: the agent was not up in time (still %s); it is taken back, try again",
+                   "process %d: the agent was not up in time (still %s); the attach was undone, try again",
                    (int)t->pid, where);
 }
 
@@ -345,7 +344,7 @@ int load_agent(struct target *t, const struct load_request *req, struct stub_par
     int rc = load_run(t, req, out, e);
     /* On a machine that stalls for seconds the thread may live longer than we wait for it. */
     if (rc == -1 && req->stop_asked() && !load_is_gone(t, req->params_at))
-        return err_set(e, ERR_FAILED, "interrupted; what was begun in process %d ends by itself in a moment",
+        return err_set(e, ERR_FAILED, "interrupted; the attach in process %d ends by itself in a moment",
                        (int)t->pid);
     return rc;
 }

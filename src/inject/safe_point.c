@@ -50,7 +50,7 @@ static const char *const safe_point_refusal_text[SAFE_POINT_REFUSALS] = {
     [TARGET_THREADS] = "creating or ending a thread",
     [TARGET_ALLOCATOR] = "inside the memory allocator",
     [TARGET_LOADER] = "inside the dynamic loader",
-    [SAFE_POINT_MOVED] = "running on too fast to be caught",
+    [SAFE_POINT_MOVED] = "running too fast to be stopped at one",
     [SAFE_POINT_UNINTERRUPTIBLE] = "in an uninterruptible wait (state D)",
     [SAFE_POINT_STOPPED] = "stopped",
     [SAFE_POINT_LOADER_BUSY] = "waiting while a library is being loaded",
@@ -436,10 +436,9 @@ static int safe_point_explain(struct safe_point *m, uint64_t waited_ns, struct s
             snprintf(text + used, sizeof text - used, "%s%u %s", used ? ", " : "threads: ", m->refusals[i],
                      safe_point_refusal_text[i]);
     }
-    return err_set(e, ERR_ATTACH,
-                   "process %d: no safe moment within %u ms (%s); try again, or look at it without injecting",
-                   (int)m->t->pid, (unsigned)(waited_ns / CLOCK_NS_PER_MS),
-                   total ? text : "no thread was found");
+    return err_set(
+        e, ERR_ATTACH, "process %d: no safe point within %u ms (%s); try again, or use --no-inject",
+        (int)m->t->pid, (unsigned)(waited_ns / CLOCK_NS_PER_MS), total ? text : "no thread was found");
 }
 
 /* The strategies to catch a thread, in the order of each round. */

@@ -155,11 +155,10 @@ void target_fini(struct target *t) {
 int target_lost(const struct target *t, struct err *e) {
     if (procfs_is_ending(t->pid))
         return err_set(e, ERR_LOST, "process %d ended while it was being attached to", (int)t->pid);
-    return err_set(
-        e, ERR_LOST,
-        "process %d began another program (exec) while it was being attached to: nothing was done to "
-        "that one",
-        (int)t->pid);
+    return err_set(e, ERR_LOST,
+                   "process %d started another program (exec) while it was being attached to: the new "
+                   "program was not touched",
+                   (int)t->pid);
 }
 
 struct target_span {
@@ -375,23 +374,20 @@ int target_find_symbols(struct target *t, struct err *e) {
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
         *needed[i].at = target_symbol(t, needed[i].name, NULL);
         if (!*needed[i].at)
-            return err_set(
-                e, ERR_ATTACH,
-                "process %d: its C library has no %s, so nothing can be loaded into it; it can only be "
-                "looked at from outside",
-                (int)t->pid, needed[i].name);
+            return err_set(e, ERR_ATTACH,
+                           "process %d: its C library has no %s, so nothing can be loaded into it; it can "
+                           "only be read from outside",
+                           (int)t->pid, needed[i].name);
     }
     struct target_image *loader = target_open_image(t, t->loader);
     if (!loader || elf_find_symbol(&loader->elf, "_r_debug", &s->r_debug, NULL) != 0)
         return err_set(e, ERR_ATTACH,
-                       "process %d: its dynamic loader is not known here; it can only be looked at "
-                       "from outside",
+                       "process %d: its dynamic loader is not known here; it can only be read from outside",
                        (int)t->pid);
     target_find_gadgets(t);
     if (!s->syscall_ret || !s->sigreturn)
         return err_set(e, ERR_ATTACH,
-                       "process %d: its C library is not known here; it can only be looked at from "
-                       "outside",
+                       "process %d: its C library is not known here; it can only be read from outside",
                        (int)t->pid);
     target_add_ranges(t);
     return 0;

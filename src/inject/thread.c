@@ -37,12 +37,11 @@ static int thread_explain(const struct thread *t, int errnum, struct err *e) {
                        "thread %d of process %d is being traced by process %lld already: end that one first",
                        (int)t->tid, (int)t->pid, (long long)st.tracer_pid);
     if (procfs_read_status(0, 0, &st) == 0 && st.seccomp == 2)
-        return err_set(
-            e, ERR_ATTACH,
-            "not allowed to trace process %d: a seccomp filter that this runs under may forbid it (in a "
-            "container add the capability SYS_PTRACE, or run it with seccomp=unconfined); it can only "
-            "be looked at from outside",
-            (int)t->pid);
+        return err_set(e, ERR_ATTACH,
+                       "not allowed to trace process %d: a seccomp filter that this runs under may forbid it "
+                       "(in a container add the capability SYS_PTRACE, or run it with seccomp=unconfined); "
+                       "it can only be read from outside",
+                       (int)t->pid);
     return err_set_errno(e, ERR_ATTACH, errnum,
                          "not allowed to trace process %d (run as its user or root; in a container add the "
                          "capability SYS_PTRACE)",

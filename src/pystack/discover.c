@@ -362,7 +362,7 @@ static int discover_explain(struct discover *d, pid_t pid, struct err *e) {
                        (int)pid);
     case DISCOVER_ENDING:
         return err_set(e, ERR_ATTACH,
-                       "process %d is ending: its Python is being shut down, and what is left cannot be read",
+                       "process %d is ending: its Python is being shut down, and the rest cannot be read",
                        (int)pid);
     case DISCOVER_INCONSISTENT:
         return err_set(e, ERR_ATTACH,

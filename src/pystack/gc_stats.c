@@ -117,7 +117,7 @@ static int gc_stats_read(struct pystack *ps, uint64_t interp, int64_t id, void *
     uint8_t bytes[GC_STATS_BYTES];
     uint64_t at = gc_stats_at(ps, interp);
     if (!at) {
-        l->why = "where this Python counts garbage collections is not known";
+        l->why = "where this Python counts garbage collections is unknown";
         return 1;
     }
     if (l->n == PYSTACK_MAX_COUNTERS) {
@@ -131,7 +131,7 @@ static int gc_stats_read(struct pystack *ps, uint64_t interp, int64_t id, void *
     if (n == 0)
         return -1;
     if (gc_stats_parse(&ps->reader.off, bytes, n, out) != 0) {
-        l->why = "what the garbage collector has counted makes no sense";
+        l->why = "the garbage collector's counters are implausible";
         return 1;
     }
     out->settled = before == 0 && pystack_read_collecting(ps, interp) == 0;

@@ -59,7 +59,7 @@ static struct pystack *pystack_open_as(pid_t pid, const char *strategy, enum pys
     }
     if (!pystack_is_same(ps)) {
         *lack = PYSTACK_LACKS_START;
-        err_set(e, ERR_ATTACH, "process %d began another program (exec), or ended, while it was opened",
+        err_set(e, ERR_ATTACH, "process %d started another program (exec), or ended, while it was opened",
                 (int)pid);
         pystack_close(ps);
         return NULL;

@@ -422,7 +422,7 @@ int pystack_snapshot_locals(struct pystack *ps, const int64_t *skip, size_t n_sk
     if (!pystack_is_same(ps)) {
         if (procfs_is_gone(ps->pid))
             return snapshot_lost(ps, e);
-        return err_set(e, ERR_FAILED, "process %d began another program (exec) while it was read",
+        return err_set(e, ERR_FAILED, "process %d started another program (exec) while it was read",
                        (int)ps->pid);
     }
     out->cost_us = (double)(clock_mono_ns() - w.now_ns) / 1e3;

@@ -291,7 +291,8 @@ void pystack_waits_end(struct pystack *ps, const struct pystack_thread *threads,
     waits_find_holders(ps, threads, n, out);
     if (w->left_out && !out->note) {
         char note[96];
-        snprintf(note, sizeof note, "what %zu threads wait for was left out: it took too long", w->left_out);
+        snprintf(note, sizeof note, "the waits of %zu threads were left out: reading them took too long",
+                 w->left_out);
         out->note = arena_strdup(&out->arena, note);
     }
     struct waits_entry *swap = w->before;

@@ -485,7 +485,7 @@ void waits_put_child(struct waits_case *l, int64_t pid, const char *what) {
     const char *state = st.state == 'R'                      ? "runs"
                         : st.state == 'S' || st.state == 'I' ? "sleeps"
                         : st.state == 'D'                    ? "waits for a device (D)"
-                        : st.state == 'T'                    ? "is stopped: kill -CONT lets it go on"
+                        : st.state == 'T'                    ? "is stopped: kill -CONT continues it"
                         : st.state == 't'                    ? "is stopped by a debugger"
                         : st.state == 'Z' || st.state == 'X' ? "has ended"
                                                              : "";

@@ -64,7 +64,7 @@ static void info_put_terminal(const struct startup *s, struct strbuf *out) {
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_row > 0)
         strbuf_addf(out, "%-14s %d columns, %d rows\n", "size", w.ws_col, w.ws_row);
     else
-        strbuf_addf(out, "%-14s standard output is no terminal\n", "size");
+        strbuf_addf(out, "%-14s standard output is not a terminal\n", "size");
     strbuf_addf(out, "%-14s synchronized output, bracketed paste: sent, and ignored where not known\n",
                 "modes");
 }

@@ -35,13 +35,11 @@
 #include "commit.h"
 
 static void main_put_help(struct strbuf *out) {
-    strbuf_adds(
-        out,
-        "usage: probing-top [OPTION...] [TARGET...]\n\n"
-        "Shows what every thread of a running Python process is doing. The job runs on, undisturbed.\n"
-        "TARGET is a pid, the name of a process, HOST:PORT or unix:PATH of its agent; of several, or a name\n"
-        "that several have, one is shown at a time (p switches); without it there is a list to choose "
-        "from.\n\n");
+    strbuf_adds(out,
+                "usage: probing-top [OPTION...] [TARGET...]\n\nShows what every thread of a running Python "
+                "process is doing. The job keeps running, undisturbed.\nTARGET is a pid, the name of a "
+                "process, HOST:PORT or unix:PATH of its agent; of several, or a name\nthat several have, one "
+                "is shown at a time (p switches); without it there is a list to choose from.\n\n");
     option_format_help(main_table, out);
     strbuf_adds(out, "\nFORMAT is\n");
     for (const struct export_format *f = export_formats; f->name; f++) {

@@ -74,7 +74,7 @@ int wire_get_debug(const struct wire_message *m, struct wire_debug *out, struct 
     *out = (struct wire_debug){.limit_s = NAN};
     arena_init(&out->arena, DEBUG_PARAMS_MAX);
     if (!debug_is(method) || !m->body.at)
-        return err_set(e, ERR_FAILED, "message is not valid: it asks for no debugger");
+        return err_set(e, ERR_FAILED, "message is not valid: a request without a debugger");
     if (field_read_pairs(m->body, fields, out, &out->arena, e) != 0 ||
         (method == WIRE_DEBUG && debug_read_places(m, out, e) != 0))
         return -1;
@@ -132,7 +132,7 @@ int wire_get_debugger(const struct wire_message *m, enum wire_method method, str
     *out = (struct wire_debugger){.left_s = NAN, .limit_s = NAN};
     arena_init(&out->arena, DEBUG_ANSWER_MAX);
     if (!debug_is(method) || m->type != WIRE_RESPONSE || !m->body.at || m->error)
-        return err_set(e, ERR_FAILED, "message is not valid: it says nothing of a debugger");
+        return err_set(e, ERR_FAILED, "message is not valid: an answer without a debugger");
     if (field_read_pairs(m->body, field_debug_answer(method), out, &out->arena, e) != 0)
         return -1;
     if (method != WIRE_PAUSE)

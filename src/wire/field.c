@@ -479,7 +479,7 @@ static int field_find(struct codec_cursor map, const struct field_table *t, stru
     for (size_t i = 0; i < t->n; i++)
         keys[i] = t->fields[i].key;
     if (codec_find(map, keys, t->n, values) != 0)
-        return err_set(e, ERR_FAILED, "message is not valid: '%s' is no map", t->name);
+        return err_set(e, ERR_FAILED, "message is not valid: '%s' is not a map", t->name);
     return 0;
 }
 
@@ -505,7 +505,7 @@ int field_read_strings(struct codec_cursor array, struct field_strings *out, str
         return 0;
     size_t n;
     if (codec_read_array(&array, &n) != 0)
-        return err_set(e, ERR_FAILED, "message is not valid: 'strings' is no array");
+        return err_set(e, ERR_FAILED, "message is not valid: 'strings' is not an array");
     const char **list = arena_calloc(arena, n, sizeof *list);
     if (!list)
         return field_fail_memory(e, "strings");

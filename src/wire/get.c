@@ -265,7 +265,7 @@ int wire_get_arm(const struct wire_message *m, struct wire_arm *out, struct err 
     uint64_t steps = 0, every = 0;
     *out = (struct wire_arm){.what = ""};
     bool is = wire_message_method(m) == WIRE_ARM || wire_message_method(m) == WIRE_DISARM;
-    if (get_expect(m, is, "request to arm something", e) != 0)
+    if (get_expect(m, is, "request to start something", e) != 0)
         return -1;
     if (!m->body.at || codec_find(m->body, &key, 1, &what) != 0 ||
         get_text(what, out->what, sizeof out->what) != 0)

@@ -41,7 +41,7 @@ int wire_get_listen(const struct wire_message *m, struct wire_listen *out, struc
     struct codec_token t;
     *out = (struct wire_listen){.address = ""};
     if (wire_message_method(m) != WIRE_LISTEN)
-        return err_set(e, ERR_FAILED, "message is not valid: it asks for no door");
+        return err_set(e, ERR_FAILED, "message is not valid: a request without a listener");
     if (!m->body.at || codec_find(m->body, keys, 2, value) != 0 ||
         listen_text(value[0], out->address, sizeof out->address) != 0)
         return field_fail(e, "listen", keys[0]);
@@ -74,7 +74,7 @@ int wire_get_listening(const struct wire_message *m, struct wire_listening *out,
     struct codec_cursor value[LISTEN_TEXTS] = {{.at = NULL}};
     *out = (struct wire_listening){.address = ""};
     if (m->type != WIRE_RESPONSE || !m->body.at || m->error)
-        return err_set(e, ERR_FAILED, "message is not valid: it tells of no door");
+        return err_set(e, ERR_FAILED, "message is not valid: an answer without a listener");
     if (codec_find(m->body, listen_keys, LISTEN_TEXTS, value) != 0)
         return field_fail(e, "listening", listen_keys[0]);
     for (size_t i = 0; i < LISTEN_TEXTS; i++)

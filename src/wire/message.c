@@ -28,7 +28,7 @@ static int message_read_id(struct wire_message *m, struct codec_cursor *c, struc
     struct codec_token t;
     uint64_t id;
     if (codec_read(c, &t) != 0 || codec_token_uint(&t, UINT32_MAX, &id) != 0)
-        return message_fail(e, "its id is no number");
+        return message_fail(e, "its id is not a number");
     m->id = (uint32_t)id;
     return 0;
 }
@@ -36,7 +36,7 @@ static int message_read_id(struct wire_message *m, struct codec_cursor *c, struc
 static int message_read_method(struct wire_message *m, struct codec_cursor *c, struct err *e) {
     struct codec_token t;
     if (codec_read(c, &t) != 0 || t.type != CODEC_STR)
-        return message_fail(e, "its method is no string");
+        return message_fail(e, "its method is not a string");
     m->method = message_find_method(&t);
     m->notification = message_find_notification(&t);
     return 0;
@@ -54,7 +54,7 @@ static int message_read_error(struct wire_message *m, struct codec_cursor *c, st
         return 0;
     }
     if (codec_find(*c, keys, 2, values) != 0 || codec_skip(c) != 0)
-        return message_fail(e, "its error is no map");
+        return message_fail(e, "its error is not a map");
     uint64_t code;
     if (!values[0].at || codec_read(&values[0], &t) != 0 || codec_token_uint(&t, UINT8_MAX, &code) != 0)
         return message_fail(e, "its error has no code");
@@ -74,7 +74,7 @@ static int message_read_body(struct wire_message *m, struct codec_cursor *c, str
     struct codec_token t;
     struct codec_cursor at = *c;
     if (codec_read(&at, &t) != 0 || (t.type != CODEC_MAP && t.type != CODEC_NIL))
-        return message_fail(e, "its params or result are no map");
+        return message_fail(e, "its params or result are not a map");
     if (t.type == CODEC_MAP)
         m->body = *c;
     return 0;
@@ -86,10 +86,10 @@ static int message_read(struct wire_message *m, struct err *e) {
     size_t n;
     uint64_t type;
     if (codec_check(m->bytes, m->len) != 0)
-        return message_fail(e, "it is no MessagePack, cut off, or nested too deeply");
+        return message_fail(e, "it is not MessagePack, truncated, or nested too deeply");
     if (codec_read_array(&c, &n) != 0 || n == 0 || codec_read(&c, &t) != 0 ||
         codec_token_uint(&t, WIRE_NOTIFY, &type) != 0)
-        return message_fail(e, "it is no MessagePack-RPC");
+        return message_fail(e, "it is not MessagePack-RPC");
     m->type = (enum wire_type)type;
     if (n != (m->type == WIRE_NOTIFY ? 3U : 4U))
         return message_fail(e, "it has a wrong number of elements");

@@ -56,7 +56,7 @@ int wire_get_rows_ask(const struct wire_message *m, struct wire_rows_ask *out, s
     size_t n = 0;
     *out = (struct wire_rows_ask){.table = ""};
     if (wire_message_method(m) != WIRE_ROWS)
-        return err_set(e, ERR_FAILED, "message is not valid: it asks for no rows");
+        return err_set(e, ERR_FAILED, "message is not valid: a request without rows");
     if (!m->body.at || codec_find(m->body, keys, 2, value) != 0 || !value[0].at ||
         codec_read(&value[0], &t) != 0 || rows_text(&t, out->table, sizeof out->table) != 0)
         return field_fail(e, "rows", keys[0]);

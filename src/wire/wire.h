@@ -39,28 +39,28 @@
     X(WIRE_THREADS, "threads", WIRE_READ_ONLY, "all threads with their stacks, once")                        \
     X(WIRE_SUBSCRIBE, "subscribe", WIRE_READ_ONLY, "start a stream at a rate: 'threads' or 'samples'")       \
     X(WIRE_UNSUBSCRIBE, "unsubscribe", WIRE_READ_ONLY, "end a stream")                                       \
-    X(WIRE_STATUS, "status", WIRE_READ_ONLY, "the agent about itself: cost, counters, clients")              \
+    X(WIRE_STATUS, "status", WIRE_READ_ONLY, "agent status: overhead, counters, clients")                    \
     X(WIRE_EJECT, "eject", WIRE_CHANGES,                                                                     \
       "end the agent: threads, socket and hooks go, the code stays parked")                                  \
-    X(WIRE_CONFIG, "config", WIRE_CHANGES,                                                                   \
-      "set 'key' to 'value', at once; what is set now is part of status")                                    \
-    X(WIRE_TABLES, "tables", WIRE_READ_ONLY, "the tables that are kept: what the file of each begins with")  \
-    X(WIRE_PULL, "pull", WIRE_READ_ONLY, "rows of a table that a copy of it does not have yet")              \
+    X(WIRE_CONFIG, "config", WIRE_CHANGES, "set 'key' to 'value' immediately; status has all settings")      \
+    X(WIRE_TABLES, "tables", WIRE_READ_ONLY, "the tables that are kept: the head of each one's file")        \
+    X(WIRE_PULL, "pull", WIRE_READ_ONLY, "rows of a table that its copy does not have yet")                  \
     X(WIRE_ROWS, "rows", WIRE_VALUES, "rows of a table that Python makes in the job when it is asked")       \
     X(WIRE_ARM, "arm", WIRE_CHANGES,                                                                         \
-      "arm 'what' in the job, until this client goes, disarms it, or its time is over")                      \
-    X(WIRE_DISARM, "disarm", WIRE_CHANGES, "this client wants 'what' no longer")                             \
-    X(WIRE_EVAL, "eval", WIRE_CHANGES, "run code in the job: what it prints and gives, or raises")           \
+      "start 'what' in the job, until this client leaves, ends it, or the time is over")                     \
+    X(WIRE_DISARM, "disarm", WIRE_CHANGES, "end 'what' for this client")                                     \
+    X(WIRE_EVAL, "eval", WIRE_CHANGES, "run code in the job: its output, its value or its exception")        \
     X(WIRE_COMPLETE, "complete", WIRE_CHANGES,                                                               \
-      "names that the end of code may mean; or ('whole') whether more must come")                            \
-    X(WIRE_INTERRUPT, "interrupt", WIRE_CHANGES, "end the code that this client has run, or withdraw it")    \
-    X(WIRE_LISTEN, "listen", WIRE_OWNS, "open or close the agent's TCP door; gives its address and tokens")  \
-    X(WIRE_DEBUG, "debug", WIRE_CHANGES, "begin or end debugpy in the job; or only say how it stands")       \
+      "completions of the end of code; or ('whole') whether the code is complete")                           \
+    X(WIRE_INTERRUPT, "interrupt", WIRE_CHANGES, "end the code that this client has run, or cancel it")      \
+    X(WIRE_LISTEN, "listen", WIRE_OWNS,                                                                      \
+      "open or close the agent's TCP listener; gives its address and tokens")                                \
+    X(WIRE_DEBUG, "debug", WIRE_CHANGES, "start or stop debugpy in the job; or only show its state")         \
     X(WIRE_PAUSE, "pause", WIRE_CHANGES,                                                                     \
-      "hold the job's threads, with pdb at an address, or let go of them; or only say how they stand")       \
+      "pause the job's threads, with pdb at an address, or resume them; or only show their state")           \
     X(WIRE_CATCH, "catch", WIRE_CHANGES,                                                                     \
-      "keep a thread that raises what nobody catches, with pdb at an address, or no longer; or only say "    \
-      "what is kept")
+      "hold a thread on an uncaught exception, with pdb at an address, or stop doing so; or only show "      \
+      "what is held")
 
 /* Notifications. */
 #define WIRE_NOTIFICATIONS(X)                                                                                \

@@ -131,7 +131,7 @@ def check_opened(screen, probing_top, pid):
 def test_preloaded(target, probing, agent_file, some_python):
     job = target(WAITS, python=some_python, env={"LD_PRELOAD": agent_file})
     check_found(probing, job.pid, "preloaded")
-    assert "came in by     preloaded\n" in probing(str(job.pid), "status").ok().stdout
+    assert "loaded by      preloaded\n" in probing(str(job.pid), "status").ok().stdout
     seen = json.loads(job.ready)
     assert seen["LD_PRELOAD"] == agent_file  # who preloads means the children, too
 
@@ -216,7 +216,7 @@ def test_training_by_environment(target, probing, probing_top, screen, environme
 
 @pytest.mark.parametrize("wish, agent, said", [
     ("1", "/nonexistent/libprobing.so", "/nonexistent/libprobing.so"),
-    ("regex:(", None, "PROBING=regex:( is no pattern (POSIX extended): correct it")])
+    ("regex:(", None, "PROBING=regex:( is not a valid POSIX extended regular expression: correct it")])
 def test_what_fails_is_one_line(environment, any_python, wish, agent, said):
     env = {"PROBING": wish}
     if agent:
@@ -385,7 +385,7 @@ def elf(path, bits=64, loader=None):
 
 def test_launch_says_what_takes_no_agent(probing, tmp_path):
     for made, said in ((elf(tmp_path / "old", 32), "is a 32-bit program"),
-                       (elf(tmp_path / "static"), "is statically linked and takes no agent"),
+                       (elf(tmp_path / "static"), "is statically linked and cannot load the agent"),
                        (elf(tmp_path / "musl", loader="/lib/ld-musl-x86_64.so.1"), "runs on musl libc")):
         done = probing("launch", made)
         assert done.status == 3 and done.stdout == "" and done.stderr.count("\n") == 1

@@ -196,7 +196,7 @@ def test_a_folder_that_cannot_be_written_is_passed_over(job, tmp_path):  # noqa:
     with Client(j.start()) as client:
         wait_until(lambda: client.call("status")["data_dir"], 30, "a folder")
         status = client.call("status")
-        assert "not a folder of ours alone" in status["collect_note"]
+        assert "not a private folder of this user" in status["collect_note"]
         assert not status["data_dir"].startswith(str(base)) and os.path.isdir(status["data_dir"])
         client.call("eject")
         wait_until(lambda: not os.path.exists(status["data_dir"]), 30, "the tables to go")
@@ -321,4 +321,4 @@ def test_a_torch_of_which_the_version_is_not_to_be_found(job):  # noqa: F811
         assert j.do("sys.modules.update(torch=type(sys)('torch'))") is None
         def said():
             return client.call("status")["steps_note"]
-        assert wait_until(said, timeout=60, what="why there are no steps", interval=0.1) == "torch is imported, but no file of it was found that says its version"
+        assert wait_until(said, timeout=60, what="why there are no steps", interval=0.1) == "torch is imported, but no file with its version was found"

@@ -83,7 +83,7 @@ def test_main_thread(probing, target, python_for, wait_until, minor):
         return rows and rows[0]["text"]
     event = wait_until(row, 60, "the row of the table")
     assert document["address"] in event and event.endswith("ValueError: it is mainmain\n")
-    assert "the job goes on: continue" in talker.leave("continue")
+    assert "the job continues: continue" in talker.leave("continue")
     wait_until(lambda: not job.alive(), 60, "it to end as it would have")
     assert job.process.wait(30) == 1 and job.output() == document["traceback"]
 
@@ -96,7 +96,7 @@ def test_another_thread(probing, target, python_for, wait_until, minor):
     arm(probing, job, "127.0.0.1:0")
     for way in ("quit", "leave", "limit"):
         if way == "limit":
-            assert probing(str(job.pid), "catch", "--off").ok().stdout == "exceptions are caught no more\n"
+            assert probing(str(job.pid), "catch", "--off").ok().stdout == "exceptions are no longer caught\n"
             assert value(probing, job, HOOKS) == [True, True]
             arm(probing, job, "--limit", "2s")
         in_thread(probing, job)
@@ -134,7 +134,7 @@ def test_the_training_example_ends_when_it_is_let_go(probing, training, wait_unt
     pid = str(training.pid)
     probing(pid, "catch").ok()
     probing(pid, "eval", "loss_of = None").ok()
-    wait_until(lambda: "is kept until continue" in probing(pid, "catch", "--status").ok().stdout, 60, "the exception")
+    wait_until(lambda: "is held until continue" in probing(pid, "catch", "--status").ok().stdout, 60, "the exception")
     probing(pid, "catch", "--off").ok()
     wait_until(lambda: not training.alive(), 60, "its end")
     assert training.process.returncode == 1 and "TypeError: 'NoneType' object is not callable" in training.output()

@@ -293,7 +293,7 @@ def test_silence(probing, server):
     path = server(lambda c: None)
     started = time.monotonic()
     refused(probing(f"unix:{path}", "backtrace"), 3,
-            f"{path} accepts connections but does not answer as an agent does: it is none, or it hangs; try again, or give a pid")
+            f"{path} accepts connections but does not answer like an agent: it may be another program, or it hangs; try again, or give a pid")
     assert time.monotonic() - started < 10
 
 
@@ -304,7 +304,7 @@ def test_huge_length(probing, server):
     path = server(serve)
     refused(probing(f"unix:{path}", "status"), 3,
             f"{path} does not speak probing.v1 (it announced a message of more than 1048576 bytes): "
-            "is it an agent of another version? eject it and inject again")
+            "is it an agent of another version? Eject it and inject again")
 
 
 def test_stale_socket(probing, tmp_path):

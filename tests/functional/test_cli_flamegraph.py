@@ -47,7 +47,7 @@ def test_pprof(job, probing, tmp_path):
 def test_refusals(job, probing, tmp_path):
     pid = str(job.pid)
     for args, text in (
-        (["--format", "csv"], "csv is not made of samples: give one of json|folded|svg|pprof|speedscope|perfetto"),
+        (["--format", "csv"], "csv is not a profile format: give one of json|folded|svg|pprof|speedscope|perfetto"),
         (["--format", "fodled"], "unknown export format 'fodled': did you mean 'folded'?"),
         (["--json", "--format", "svg"], "--json and the format svg exclude each other"),
         (["--json", "--threads"], "--threads is for --export folded"),

@@ -92,6 +92,6 @@ def test_as_many_as_were_asked_for(training, probing):
     wait_until(lambda: not leases(watcher), timeout=60, what="the lease to end", interval=0.05)
     lines = probing(str(j.pid), "trace", "--steps", "90000", "--for", "6s", timeout=90).ok().stdout.splitlines()
     assert 1 <= int(lines[0].split()[0]) < 90000
-    assert lines[1].startswith("90000 were asked for: the time was over; --for gives it more"), lines[:3]
+    assert lines[1].startswith("90000 were asked for: timed out (increase the time with --for)"), lines[:3]
     wait_until(lambda: not leases(watcher), timeout=60, what="the lease to end", interval=0.05)
     wait_no_hooks(j, "the hooks to be gone")

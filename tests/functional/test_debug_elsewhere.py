@@ -100,7 +100,7 @@ def test_another_address_of_this_machine(probing, target, any_python, debugpy_fo
     probing(str(job.pid), "debug", "--off", timeout=60).ok()
     done = begin(probing, job, *options, "0.0.0.0:0")
     document = done.json()
-    assert done.stderr == "probing: whoever reaches this address can run code in the job, without a password\n"
+    assert done.stderr == "probing: anyone who can reach this address can run code in the job without a password\n"
     assert document["host"] == "0.0.0.0" and document["launch"]["connect"] == {"host": "127.0.0.1", "port": document["port"]}
     for host in ("127.0.0.2", "127.0.0.1"):
         frame = hold_once(DapClient(document["port"], host=host), job.script, line)

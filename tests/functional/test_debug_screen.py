@@ -105,7 +105,7 @@ def test_pause_and_catch(repl_screen, job, probing, wait_until):  # noqa: F811
     wait_until(lambda: "not paused" in said(probing, job, "pause"), 60, "it to go on")
     counts_on(probing, job, wait_until)
     command(s, "catch")
-    s.wait_for("an exception that nobody catches")
+    s.wait_for("an uncaught exception")
     command(s, "pause-job")
     wait_until(lambda: "paused:" in said(probing, job, "pause"), 60, "it to be held again")
     leave(s)  # both end with it

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole way, on a real PyTorch training: find, inject, look, leave; and the job goes on as if nothing had been."""
+"""The whole way, on a real PyTorch training: find, inject, look, leave; and the job continues as if nothing had been."""
 
 import ast
 import os
@@ -217,7 +217,7 @@ def test_inject_status_eject(training, probing, ptrace):
 
 @pytest.mark.timeout(240)
 def test_client_killed(training, probing, probing_top, ptrace, tmp_path):
-    """SIGKILL in the middle of a stream: the job goes on, the agent drops the client, and can still be ejected."""
+    """SIGKILL in the middle of a stream: the job continues, the agent drops the client, and can still be ejected."""
     pid = str(training.pid)
     out = tmp_path / "stacks.folded"
     client = subprocess.Popen([probing_top.path, "--export", "folded", "--duration", "60", "-o", str(out), pid],

@@ -269,7 +269,7 @@ def test_pprof_itself_reads_it(go, recording, probing_top, tmp_path):
 def test_refusals(probing_top):
     once = probing_top("--export", "pprof", "--once", "1")
     assert once.status == 2 and once.stdout == ""
-    assert once.stderr == "probing-top: --once is not for pprof: one look has no length; give a --duration\n"
+    assert once.stderr == "probing-top: --once is not for pprof: one snapshot has no duration; give a --duration\n"
     unit = probing_top("--export", "pprof", "--unit", "us", "1")
     assert unit.status == 2 and unit.stderr.startswith("probing-top: --unit is for --export ") and unit.stderr.endswith(", not for pprof\n")
 

@@ -70,7 +70,7 @@ def test_picture(job, probing_top, tmp_path):
     evil = [frame for frame in frames if frame.name.startswith("evil (")]
     assert evil and evil[0].kind == "o"
     assert {frame.kind for frame in frames if "(threading.py:" in frame.name} == {"l"}
-    assert f"process {job.pid} on " in text and re.search(r"\d+ samples of 2 threads, each looked at [\d.]+ times a second", text)
+    assert f"process {job.pid} on " in text and re.search(r"\d+ samples of 2 threads, each sampled [\d.]+ times a second", text)
     assert sum(frame.own for frame in frames) == pytest.approx(frames[0].weight, abs=len(frames))
 
 

@@ -299,7 +299,7 @@ def test_status_and_config(job):
 
 
 def test_gil_held_for_ever(job, wait_until):
-    """What needs no Python is answered; what does says that it cannot be known now."""
+    """What needs no Python is answered; what does says that it is not available now."""
     j = job()
     address = owner(listen(j.start()))
     j.tell("keep_the_gil()")

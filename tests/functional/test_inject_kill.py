@@ -84,7 +84,7 @@ def ask_everywhere(stepper, victim, agent_path):
         what = f"{victim.kind}, asked after step {number}: {done.steps}: {done.stderr}"
         assert done.stderr.count("\n") == 1, what
         said = f"interrupted; process {victim.pid} is as it was\n"
-        late = f"interrupted; what was begun in process {victim.pid} ends by itself in a moment\n"  # the machine stood still
+        late = f"interrupted; the attach in process {victim.pid} ends by itself in a moment\n"  # the machine stood still
         if done.stderr != late:
             assert victim.same() is None, f"{what}: {victim.same()}"  # at once: it has not left anything to be done
         victim.settle(what)

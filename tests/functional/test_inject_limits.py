@@ -69,7 +69,7 @@ def test_the_loader_is_busy(held, inject, agent):
     running, path = held("threading.Thread(target=ctypes.CDLL(sys.argv[2]).hold_phdr, daemon=True).start()" + SLEEP)
     running.goes_on()
     before = snapshot(running)
-    refused(inject(running.pid, agent, 1000), "waiting for its dynamic loader", "taken back")
+    refused(inject(running.pid, agent, 1000), "waiting for its dynamic loader", "was undone")
     running.goes_on()
     tids = before[2]
     assert running.masks(tids) == before[3]
@@ -88,7 +88,7 @@ ctypes.CDLL(sys.argv[2]).hold_vfork()
 """ + SLEEP.replace("ready()", ""))
     wait_until(lambda: running.target.state() == "D", 20, "the parent of a vfork")
     before = snapshot(running)
-    refused(inject(running.pid, agent, 500), "no safe moment", "its thread is in an uninterruptible wait (state D)")
+    refused(inject(running.pid, agent, 500), "no safe point", "its thread is in an uninterruptible wait (state D)")
     assert running.target.state() == "D"
     path.unlink()
     check_nothing_left(running, before)
@@ -120,7 +120,7 @@ def test_a_job_that_hardly_gets_a_processor(job, inject, broken_agent):
 
 
 def test_hardly_any_time(job, probing):
-    """Whatever the time was too short for is named, and the job goes on."""
+    """Whatever the time was too short for is named, and the job continues."""
     running = job(SLEEP)
     for _ in range(15):
         done = probing(str(running.pid), "inject", "--timeout", "0.01")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The injector on live jobs, with a tiny agent of the tests' own: the job goes on, and nothing is left."""
+"""The injector on live jobs, with a tiny agent of the tests' own: the job continues, and nothing is left."""
 
 import json
 import os
@@ -184,7 +184,7 @@ def test_an_agent_that_is_slow_to_start(job, inject, compile_agent):
     slow = compile_agent("slow", "-DAGENT_TEST_SLOW=8")
     result = inject(running.pid, slow, timeout_ms=3000)
     assert result.status == 3 and "try again" in result.stderr
-    assert "still being started" in result.stderr or "taken back" in result.stderr  # a busy machine did not get so far
+    assert "still being started" in result.stderr or "was undone" in result.stderr  # a busy machine did not get so far
     found = []
 
     def there():

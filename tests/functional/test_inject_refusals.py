@@ -55,7 +55,7 @@ def test_a_job_that_is_killed_meanwhile(target, probing_top, ptrace, tmp_path):
         running.process.kill()
         out, err = looker.communicate(timeout=60)
         assert out == "" and err.count("\n") == 1 and "ended" in err, (looker.returncode, err)
-        assert "safe moment" not in err and "nothing listens" not in err, err
+        assert "safe point" not in err and "nothing listens" not in err, err
         assert looker.returncode == 4 or "there is nothing to" in err, (looker.returncode, err)
         running.process.wait()
         seen.add(looker.returncode)
@@ -265,7 +265,7 @@ int main(void) { prctl(PR_SET_DUMPABLE, 0); for (;;) pause(); }
         wait_until(lambda: calls(process.pid, 34), 10, "the program to pause")
         done = subprocess.run([copy, str(process.pid), agent], capture_output=True, text=True, **nobody)
     assert done.returncode == 3 and done.stderr.count("\n") == 1, done
-    assert "does not let itself be looked at (it is not dumpable): run this as root" in done.stderr
+    assert "is not dumpable, so only root may read it: run this as root" in done.stderr
     assert process.poll() is None
 
 
@@ -315,8 +315,8 @@ def test_from_a_sandbox_of_our_own(job, probing, ptrace):
 
 
 @pytest.mark.parametrize("content,words", [(None, ["cannot open"]), (b"", ["not the agent"]),
-                                           (b"#!/bin/sh\n" * 100, ["no 64-bit x86 shared library"]),
-                                           (b"\x7fELF\x02\x01\x01" + bytes(200), ["no 64-bit x86 shared library"])],
+                                           (b"#!/bin/sh\n" * 100, ["not a 64-bit x86 shared library"]),
+                                           (b"\x7fELF\x02\x01\x01" + bytes(200), ["not a 64-bit x86 shared library"])],
                          ids=["missing", "empty", "script", "broken"])
 def test_a_file_that_is_no_agent(job, inject, tmp_path, content, words):
     running = job(SLEEP)
@@ -381,7 +381,7 @@ def test_a_thread_that_must_not_be_borrowed(job, inject, agent, compile_hold, na
             return file.read().startswith("34 ")
     wait_until(asleep_in_pause, 10, "the thread to sleep where it shall")
     before = snapshot(running)
-    refusal(inject(running.pid, agent, 300), 3, "its thread is " + why, "no safe moment")
+    refusal(inject(running.pid, agent, 300), 3, "its thread is " + why, "no safe point")
     assert snapshot(running) == before
     wait_until(asleep_in_pause, 5, "the thread to sleep on")
 
@@ -399,7 +399,7 @@ state.value = 1
 open(sys.argv[1] + ".loading", "w").close()
 threading.Thread(target=follow, daemon=True).start()
 """ + SLEEP)
-    refusal(inject(running.pid, agent, 600), 3, "no safe moment", "a library is being loaded")
+    refusal(inject(running.pid, agent, 600), 3, "no safe point", "a library is being loaded")
     running.goes_on()
     os.unlink(running.path + ".loading")
 

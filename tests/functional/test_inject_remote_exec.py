@@ -16,7 +16,7 @@ from inject_support import SLEEP, job
 
 __all__ = ["job"]  # fixtures
 
-DOOR = "the interpreter's own door"
+DOOR = "the interpreter's remote debugging"
 NEW = ("3.14", "3.15")
 
 
@@ -188,7 +188,7 @@ def test_turned_off(job, probing, ptrace, new_python):
             assert done.status == 3 and done.stderr.count("\n") == 1, done
             assert f"traced by process {tracer}" in done.stderr and "PYTHON_DISABLE_REMOTE_DEBUG" in done.stderr
             row = listed(probing, running.pid)
-            assert (row["inspectable"], row["by_door"]) == (False, False) and "nor would its Python let us in" in row["why_not"]
+            assert (row["inspectable"], row["by_door"]) == (False, False) and "its Python refused, too" in row["why_not"]
             document = probing(str(running.pid), "backtrace", "--json").ok().json()
             assert document["target"]["mode"] == "readonly"
         check_nothing_of_ours(running)

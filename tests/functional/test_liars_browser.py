@@ -114,7 +114,7 @@ async function attack(origin, text, paths) {
 }
 """
 PATHS = ["/", "/backtrace", "/status", "/tables/probing.events", "/config", "/openapi.json"]
-REFUSED = "the Host of a request must be the address of this door, or localhost\n"
+REFUSED = "the Host of a request must be this listener's address or localhost\n"
 
 
 class Server:
@@ -237,7 +237,7 @@ def test_no_page_gets_anything(page, agent, target, probing, wait_until, tmp_pat
 
 
 def test_no_page_speaks_to_debugpy(page, target, probing, any_python, debugpy_for, wait_until, tmp_path):
-    """It may end debugpy, which has no password and does not take other messages than a debugger's well; the job goes on, and debugpy starts again."""
+    """It may end debugpy, which has no password and does not take other messages than a debugger's well; the job continues, and debugpy starts again."""
     job, options = target(DEBUG_JOB), debugpy_for(any_python)
     port = begin(probing, job, options)
     with Browser(tmp_path, *OPTIONS) as browser:

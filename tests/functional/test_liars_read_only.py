@@ -214,7 +214,7 @@ def columns_as_said(visitor, rows):
         hidden = {name for name, gets in columns.items() if gets == "NULL"}
         for row in got["rows"]:
             assert all(row[name] is None for name in hidden), (table, row)
-        assert ("may only look" in (got["note"] or "")) == bool(hidden) and all(name in got["note"] for name in hidden), got["note"]
+        assert ("read-only clients" in (got["note"] or "")) == bool(hidden) and all(name in got["note"] for name in hidden), got["note"]
         known[table] = {name for name in columns if any(row[name] is not None for row in got["rows"])}
         for form in ("csv", "ndjson"):
             assert visitor.ask(f"/tables/{table}?limit=5000&format={form}").status == 200
@@ -243,7 +243,7 @@ def text_as_said(visitor, rows):
     for command, gets in rows.items():
         if command not in ("help", "token", "quit"):
             said = visitor.text([command + (" 6 * 7" if command == "py" else "")])
-            assert ("may only look" in said) == (gets[visitor.name] == "refused"), (visitor.name, command, said)
+            assert ("this client is read-only" in said) == (gets[visitor.name] == "refused"), (visitor.name, command, said)
 
 
 @pytest.mark.parametrize("name", ["owner", "token", "looker", "local"])
@@ -289,9 +289,9 @@ def test_what_the_client_shows(planted, probing):
     _, door = planted
     afar = {"PROBING_TOKEN": door["looking_token"]}
     said = probing(door["address"], "query", "SELECT text FROM probing.events", "--format", "json", env=afar).ok()
-    assert said.json()["rows"] == [] and "probing.events: not for who may only look" in said.stdout + said.stderr
+    assert said.json()["rows"] == [] and "probing.events: not for read-only clients" in said.stdout + said.stderr
     said = probing(door["address"], "query", "SELECT count(*) AS n FROM python.samples", "--format", "json", env=afar).ok()
-    assert said.json()["rows"][0]["n"] > 0 and "only look" not in said.stdout + said.stderr
+    assert said.json()["rows"][0]["n"] > 0 and "read-only clients" not in said.stdout + said.stderr
     for verb in ("status", "backtrace"):
         said = probing(door["address"], verb, env=afar).ok()
         assert SECRETS["argv"] not in said.stdout + said.stderr

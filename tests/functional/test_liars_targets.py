@@ -134,7 +134,7 @@ def test_another_program_begins(liar, build_dir, name, nth):
     process = liar(name, LIAR_NTH=str(nth))
     status, out, err, seconds = attach(build_dir, process.pid, "inject", "--timeout", "4s")
     assert (status, out) == (4, ""), (status, out, err)
-    assert err == f"probing: process {process.pid} began another program (exec) while it was being attached to: nothing was done to that one\n"
+    assert err == f"probing: process {process.pid} started another program (exec) while it was being attached to: the new program was not touched\n"
     assert seconds < 15 and process.poll() is None
     assert not [name for name in threads(process.pid) if name.startswith("probing")]
     with open(f"/proc/{process.pid}/status", encoding="ascii", errors="replace") as text:
@@ -253,7 +253,7 @@ def test_a_page_that_does_not_come(slow, target, build_dir, ptrace):
     folder, end = slow
     job = target(MAPS_SLOW, folder / "libc.so.6")
     status, out, err, seconds = attach(build_dir, job.pid, "inject", "--timeout", "2s")
-    assert status == 3 and "holds up whoever looks at it" in err and err.count("\n") == 1, (status, out, err)
+    assert status == 3 and "blocks its reader" in err and err.count("\n") == 1, (status, out, err)
     assert seconds < 15
     for sent in (signal.SIGINT, signal.SIGTERM):
         status, out, err, seconds = attach(build_dir, job.pid, "inject", "--timeout", "60s", sent=sent)

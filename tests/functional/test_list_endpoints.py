@@ -32,7 +32,7 @@ def doors(probing, job, **more):
 def lines(probing, job):
     """The lines of this job in the table of listeners of the text."""
     _, _, below = probing("list", timeout=60).ok().stdout.partition("\n\n")
-    assert not below or re.match(r" +PID  DOOR +ADDRESS +WHO MAY ENTER\n", below), below
+    assert not below or re.match(r" +PID  LISTENER +ADDRESS +ACCESS\n", below), below
     return [re.split(r"  +", line.strip())[1:] for line in below.splitlines() if line.split()[0] == str(job.pid)]
 
 
@@ -60,7 +60,7 @@ def test_each_door(probing, target, any_python):
     assert row_of(probing, job.pid)["tcp"] == address
     address = probing(str(job.pid), "listen", "[::1]:0", "--looking", "--json").ok().json()["tcp"]["address"]
     assert doors(probing, job)["tcp"] == {"address": address, "token": True, "looking": True}
-    assert ["TCP", address, "the job's user may look, others with the token; nobody may more"] in lines(probing, job)
+    assert ["TCP", address, "read-only: the job's user, others with the token"] in lines(probing, job)
 
     probing(str(job.pid), "config", "probing.eval=off").ok()
     assert row_of(probing, job.pid)["eval"] is False
@@ -79,7 +79,7 @@ def test_paused(probing, target, any_python, wait_until):
     job = target(JOB)
     held = pause(probing, job)
     assert doors(probing, job)["pause"] == {"address": held["address"], "token": True, "looking": False}
-    assert ["paused", held["address"], "pdb; whoever has its token"] in lines(probing, job)
+    assert ["paused", held["address"], "pdb; anyone with its token"] in lines(probing, job)
     talker = Talker(held["address"], held["token"])
     talker.prompt()
     assert "pause" in doors(probing, job)
@@ -97,7 +97,7 @@ def test_caught(probing, target, any_python, wait_until):
     in_thread(probing, job)
     address = wait_until(lambda: doors(probing, job).get("catch"), 60, "the exception")["address"]
     assert address == caught(probing, job, wait_until)["address"]
-    assert ["caught", address, "pdb; whoever has its token"] in lines(probing, job)
+    assert ["caught", address, "pdb; anyone with its token"] in lines(probing, job)
     probing(str(job.pid), "catch", "--off").ok()
     assert set(doors(probing, job)) == {"unix"}
 
@@ -107,7 +107,7 @@ def test_debugpy(probing, target, any_python, debugpy_for):
     began = probing(str(job.pid), "debug", "--json", "--exposed", "--timeout", "90", *debugpy_for(any_python), timeout=120).ok().json()
     address = f"127.0.0.1:{began['port']}"
     assert doors(probing, job)["debugpy"] == {"address": address, "token": False, "looking": False}
-    assert ["debugpy", address, "whoever reaches the address, without a token"] in lines(probing, job)
+    assert ["debugpy", address, "anyone who can reach the address, without a token"] in lines(probing, job)
     probing(str(job.pid), "debug", "--off", timeout=60).ok()
     assert set(doors(probing, job)) == {"unix"}
 
@@ -137,7 +137,7 @@ def test_a_file_that_others_may_read_or_is_none_is_not_believed(probing, target,
     job = target(JOB)
     pause(probing, job)
     file = opened(socket_of(probing, job))
-    unknown = "the job's user and root; what else is open is not known"
+    unknown = "the job's user and root; other listeners are unknown"
     os.chmod(file, 0o644)
     assert set(doors(probing, job)) == {"unix"} and row_of(probing, job.pid)["eval"] is None
     assert [line[2] for line in lines(probing, job)] == [unknown]

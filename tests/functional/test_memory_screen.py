@@ -46,7 +46,7 @@ def test_tracing_by_a_key(leaking, ptrace, probing_top, tmux, tmp_path, wait_unt
         s.wait_for(f"leaking.py:{LINE}")
         s.wait_for("peak ")
         s.type("M")
-        s.wait_for("GROWTH is what comes from here on")
+        s.wait_for("GROWTH counts from here")
         wait_until(lambda: re.search(r"MiB +\+[\d.]+ [KM]iB .* keep ", s.text()), 60, "growth since the mark")
         s.type("b")
         s.wait_for("all that lives ")

@@ -453,7 +453,7 @@ def test_verb(worker, probing):
     assert found["churner"]["line"] == lines_of(WORK)["churner"] and found["churner"]["file"].endswith("work.py")
     assert found["churner"]["domain"] == "python" and found["churner"]["allocated_bytes"] > found["keeper"]["allocated_bytes"]
     lines = probing(str(j.pid), "memory", "--trace", "--seconds", "1", timeout=60).ok().stdout.splitlines()
-    assert re.match(r"\S+ \S+ allocated in \d+\.\d s, of which .* live; tracing has cost \d+\.\d+ % of a core", lines[0])
+    assert re.match(r"\S+ \S+ allocated in \d+\.\d s, of which .* live; tracing cost \d+\.\d+ % of a core", lines[0])
     assert any("churner (work.py:" in line for line in lines)
     with Client(j.endpoint) as client:
         assert is_out(client)

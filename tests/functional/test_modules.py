@@ -55,7 +55,7 @@ def test_without_torch_there_is_a_note(job):  # noqa: F811
 
 def test_an_unknown_table_is_an_error(job):  # noqa: F811
     with Client(job().start()) as client:
-        assert "makes no table 'python.nothing'" in client.call_error("rows", {"table": "python.nothing"})["message"]
+        assert "has no table 'python.nothing'" in client.call_error("rows", {"table": "python.nothing"})["message"]
         assert client.call_error("rows", {})["code"] == 2
 
 

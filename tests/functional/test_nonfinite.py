@@ -290,7 +290,7 @@ def test_a_place_that_is_known(trainer, data_dir):
             if numbers:
                 assert (row["nan"], row["inf"], row["elements"]) == numbers, (place, row)
             assert what in lease["note"] and kind in lease["note"], lease
-            assert "keyword is not known" not in lease["note"], lease
+            assert "keyword arguments" not in lease["note"], lease
             if place in ("keyword", "masked"):  # what went in by keyword, as it was before
                 assert row["input_max"] == 7000 and row["input_nonfinite"] == (5 if place == "keyword" else 0), row
                 assert row["input_min"] == -9000 if place == "masked" else row["input_min"] > -9000, row
@@ -387,7 +387,7 @@ def test_ends_before(trainer, data_dir):
             if ends == "gone":
                 client.close()
             wait_until(lambda: j.do("hooks()") == 0, timeout=60, what=f"the hooks to be gone by {ends}", interval=0.05)
-            lease = wait_until(lambda: (lambda l: l if l["owners"] == 0 and "its time was over" in l["note"] else None)(lease_of(watcher)), timeout=30, what="a note", interval=0.05)
+            lease = wait_until(lambda: (lambda l: l if l["owners"] == 0 and "it timed out" in l["note"] else None)(lease_of(watcher)), timeout=30, what="a note", interval=0.05)
             assert "nothing non-finite in 0 " in lease["note"] and " of 2" in lease["note"], lease
             if ends != "gone":
                 client.close()
@@ -437,7 +437,7 @@ def test_no_step_after_a_gradient(trainer, data_dir):
             client.call("disarm", {"what": "nan"})
             row = wait_until(lambda: found_rows(data_dir, j)[before:], timeout=60, what="the search to end", interval=0.05)[0]
             assert row["stage"] == stage, (place, calls, of_other, row)
-            assert calls == 20 or "1 gradient was not finite on the way, and no optimizer's step followed" in row["what"], row
+            assert calls == 20 or "1 intermediate gradient was not finite, with no optimizer step after it" in row["what"], row
 
 
 def test_late_gradients_without_effect(trainer, data_dir):
@@ -463,7 +463,7 @@ def test_late_gradients_without_effect(trainer, data_dir):
             row = wait_until(lambda: found_rows(data_dir, j)[before:], timeout=60, what="the search to end", interval=0.05)[0]
             assert (row["module"], row["stage"]) == found, (then, row)
             if not then:
-                assert "3 gradients were not finite on the way, and reached no parameter" in row["what"], row
+                assert "3 intermediate gradients were not finite, and reached no parameter" in row["what"], row
 
 
 def test_armed_before_torch_reports(trainer, data_dir):
@@ -486,7 +486,7 @@ def test_a_scaler_that_leaves_out_steps(training_job):  # noqa: F811
         row = wait_until(lambda: job.rows("python.nonfinite"), timeout=120, what="the hunt to end", interval=0.1)[0]
     assert row["stage"] == "none", str(row)
     assert "nothing non-finite in 20 steps" in row["what"], str(row)
-    assert "not finite on the way, and reached no parameter" in row["what"], row
+    assert "not finite, and reached no parameter" in row["what"], row
     assert job.end().totals["steps"] > 20
 
 

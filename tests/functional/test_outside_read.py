@@ -196,7 +196,7 @@ def test_no_safe_moment(target, probing, ptrace, tmp_path):
     wait_until(lambda: open(f"/proc/{job.pid}/syscall", encoding="ascii").read().startswith("34 "), what="pause")
     before = inside(job)
     document = probing(str(job.pid), "backtrace", "--json").ok().json()
-    assert document["target"]["mode"] == "readonly" and "no safe moment" in document["target"]["mode_reason"]
+    assert document["target"]["mode"] == "readonly" and "no safe point" in document["target"]["mode_reason"]
     assert document["threads"][0]["frames"][0]["line"] == 4
     assert inside(job) == before
 

@@ -295,7 +295,7 @@ def test_off_eject_and_a_signal_let_go(probing, target, any_python, wait_until):
     document = pause(probing, job)
     again = probing(str(job.pid), "pause", timeout=60)
     assert again.status == 1 and again.stderr == f"probing: the job is paused already, at {document['address']}: pause --off ends that\n"
-    assert probing(str(job.pid), "pause", "--off").ok().stdout == "the job goes on\n"
+    assert probing(str(job.pid), "pause", "--off").ok().stdout == "the job continues\n"
     assert probing(str(job.pid), "pause", "--off").ok().stdout == "the job is not paused\n"
     goes_on(probing, job, wait_until)
     document = pause(probing, job)

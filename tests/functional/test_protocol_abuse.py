@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What means harm at the agent's listeners: nobody gets in, the job goes on, others are served meanwhile, and nothing of it stays."""
+"""What means harm at the agent's listeners: nobody gets in, the job continues, others are served meanwhile, and nothing of it stays."""
 
 import os
 import resource
@@ -212,7 +212,7 @@ class Flood:
         self.rss = rss(watch.job.pid)
 
     def look(self):
-        """Nobody more than there is room for; some descriptors and little memory; the job goes on, and the other listener serves."""
+        """Nobody more than there is room for; some descriptors and little memory; the job continues, and the other listener serves."""
         door, = door_of(self.watch.endpoint)
         assert door["waiting"] + door["clients"] <= ROOM
         assert len(os.listdir(f"/proc/{self.watch.job.pid}/fd")) - self.fds <= ROOM + 8

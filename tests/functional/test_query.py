@@ -255,21 +255,21 @@ def test_the_place_is_shown_to_people(job, probing, ptrace):
 
 @pytest.mark.parametrize("text", [ENDLESS, EXPLODES])
 def test_what_does_not_end_is_ended(ask, text):
-    refused(ask("--timeout", "300ms", text), 1, "ended after 0.3 s")
+    refused(ask("--timeout", "300ms", text), 1, "timed out after 0.3 s")
 
 
 def test_what_could_not_be_told_is_said(ask):
     """Of each statement, of each of its tables, and once as long as it stays the same."""
-    tensors, modules = (f"python.{name}: only an agent in the process can tell, and there is none" for name in ("tensors", "modules"))
+    tensors, modules = (f"python.{name}: it needs an agent in the process, and there is none" for name in ("tensors", "modules"))
     done = ask("SELECT count(*) FROM python.tensors; SELECT count(*) FROM python.tensors; SELECT 1;"
                "SELECT (SELECT count(*) FROM python.tensors) + (SELECT count(*) FROM python.modules)").ok()
-    said = [line for line in done.stderr.splitlines() if "can tell" in line]
+    said = [line for line in done.stderr.splitlines() if "needs an agent" in line]
     assert said == [f"probing: {tensors}", f"probing: {tensors}; {modules}"], done
 
 
 def test_nothing_to_do_is_a_mistake(ask, probing, job, tmp_path):
-    refused(ask(stdin=""), 2, "no statement")
-    refused(ask("-- nothing"), 2, "no statement")
+    refused(ask(stdin=""), 2, "no SQL given")
+    refused(ask("-- nothing"), 2, "no SQL given")
     refused(ask("-f", tmp_path / "absent.sql"), 1, "absent.sql cannot be read")
     refused(ask("-f", tmp_path / "absent.sql", "SELECT 1"), 2, "give one")
     refused(ask("--format", "jsn", "SELECT 1"), 2, "did you mean 'json'?")

@@ -133,7 +133,7 @@ def test_one_that_was_cut_opens_and_says_so(probing, recording):
     assert done.status == 0 and done.stdout == "a\n1\n" and "damaged or was cut" in done.stderr, done
     os.truncate(recording, size // 20)
     done = probing("-t", recording, "query", "SELECT 1 AS a")
-    assert done.status == 1 and done.stdout == "" and f"{recording}: it is damaged or was cut: what tables it has cannot be read" in done.stderr, done
+    assert done.status == 1 and done.stdout == "" and f"{recording}: it is damaged or was cut: its list of tables cannot be read" in done.stderr, done
 
 
 def test_exports(probing_top, job, recording, tmp_path):

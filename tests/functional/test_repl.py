@@ -118,12 +118,12 @@ def test_failures(job, piped):
     assert (done.status, done.stdout) == (1, "3\n")
     told = [line for line in done.stderr.splitlines() if line.startswith("probing: ")]
     assert told == ["probing: line 1: the code raised ZeroDivisionError", "probing: line 2: the code raised SyntaxError",
-                    "probing: line 3: there is no '%nothing': %help lists what there is", told[3], "probing: 4 of the statements failed"]
+                    "probing: line 3: there is no '%nothing': %help lists the commands", told[3], "probing: 4 of the statements failed"]
     assert re.match(r"probing: line 5: the code raised (SyntaxError|IndentationError)", told[3])
 
 
 def test_bad_input(job, piped, probing):
-    for options, why in ((["--frame", "x"], "'x' is no frame"), (["--json"], "--json is for eval"), (["more"], "takes no arguments"),
+    for options, why in ((["--frame", "x"], "'x' is not a frame"), (["--json"], "--json is for eval"), (["more"], "takes no arguments"),
                          (["--timeout", "0"], "timeout"), (["--readonly"], "--readonly: repl would run code")):
         done = piped(job, "open('/tmp/never', 'w')\n", *options)
         assert done.status == 2 and why in done.stderr and done.stderr.count("\n") == 1, done
@@ -147,7 +147,7 @@ def test_limits(job, piped, wait_until):
     done = piped(job, "%timeout 0.2\nwhile True: pass\n", "--keep-going")
     assert "timed out after 0.2 s" in done.stderr
     done = piped(job, "'x' * 5000\nprint('y' * 5000)\n", "--max-output", "1").ok()
-    assert len(done.stdout) < 2 * 1100 and done.stderr.count("was cut at 1 KiB: --max-output takes more") == 2
+    assert len(done.stdout) < 2 * 1100 and done.stderr.count("was truncated at 1 KiB: --max-output raises the limit") == 2
 
 
 def test_a_frame_and_the_main_thread(job, piped):
@@ -213,7 +213,7 @@ def test_each_magic(training, piped, probing):
         elif not operand.startswith("["):
             assert f"{name} takes {operand}" in piped(training, f"{name}\n").stderr
     assert "func" in piped(training, f"%bt {tid}\n").ok().stdout
-    for wrong, why in (("%bt x", "'x' is no thread"), ("%timeout never", "'never' is no time"), ("%frame x", "is no frame"),
+    for wrong, why in (("%bt x", "'x' is not a thread"), ("%timeout never", "'never' is not a time"), ("%frame x", "is not a frame"),
                        ("%q SELEC", "SELEC"), ("%tensor", "did you mean '%tensors'?")):
         done = piped(training, wrong + "\n")
         assert done.status == 1 and why in done.stderr, done

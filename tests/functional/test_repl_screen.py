@@ -32,7 +32,7 @@ def repl_screen(tmux, tmp_path, wait_until, probing_top):
         s.type("J")
         if opens:
             s.wait_for(" Code ")
-            s.wait_for("What is typed here runs in the job")
+            s.wait_for("Code typed here runs in the job")
         return s
 
     yield start
@@ -119,7 +119,7 @@ def test_each_line_with_percent(repl_screen, training, tmp_path):
     listed = re.findall(r"^ (%\w+) ", s.text(), re.M)
     tid = training.pid
     expected = {
-        "%help": ("%help", "Everything else is code of the job"), "%bt": (f"%bt {tid}", "| train "), "%q": ("%q SELECT 6 * 7 AS answer", "     42"),
+        "%help": ("%help", "Everything else is code that runs in the job"), "%bt": (f"%bt {tid}", "| train "), "%q": ("%q SELECT 6 * 7 AS answer", "     42"),
         "%tensors": ("%tensors", "weight"), "%modules": ("%modules", "LayerNorm"), "%steps": ("%steps", "duration_ms"),
         "%threads": ("%threads", "MainThread"), "%status": ("%status", "probing.events"), "%who": ("%who", "train_step               function"),
         "%time": ("%time 21 * 2", " ms in the job"), "%timeout": ("%timeout 0.3", ""), "%frame": ("%frame off", ""),
@@ -131,7 +131,7 @@ def test_each_line_with_percent(repl_screen, training, tmp_path):
     s.wait_for("Thread MainThread")
     enter(s, "while True: pass")
     s.keys("Enter")
-    s.wait_for("timed out after 0.3 s and was interrupted; %timeout S gives it longer")
+    s.wait_for("timed out after 0.3 s and was interrupted; %timeout S raises the limit")
     ask(s, "%q SELEC", "syntax error")
     ask(s, "%tensor", "did you mean '%tensors'?")
     s.keys("Up")
@@ -181,13 +181,13 @@ def test_percent_in_a_small_terminal(repl_screen, job):
 def test_looks_need_no_agent(repl_screen, job):
     """From outside, and when the job has ended: what can be seen is; code is not run."""
     s = repl_screen(job.pid, "--no-inject")
-    s.wait_for("code is run by an agent in the job, and there is none")
+    s.wait_for("code needs an agent in the job, and there is none")
     enter(s, "%threads")
     s.wait_for("(1 row, ")
     assert "MainThr" in s.text()
     enter(s, "%bt")
     s.wait_for("Thread MainThread")
-    ask(s, "%who", "code is run by an agent")
+    ask(s, "%who", "code needs an agent")
 
 
 def test_tables_of_a_job_that_has_ended(repl_screen, job):
@@ -206,9 +206,9 @@ def test_pasted_text_is_no_keys(repl_screen, job):
     s.tmux("set-buffer", "-b", "code", buffer)
     s.tmux("paste-buffer", "-p", "-r", "-b", "code")
     s.wait_for("qQJ = 5")
-    assert ">>> for i in range(2):" in s.text() and "What is typed here" in s.text(), "it is not run by itself"
+    assert ">>> for i in range(2):" in s.text() and "Code typed here" in s.text(), "it is not run by itself"
     s.keys("F5")
-    s.wait_gone("What is typed here")
+    s.wait_gone("Code typed here")
     enter(s, "qQJ, q")
     s.wait_for(" (5, 1)")
 
@@ -237,13 +237,13 @@ def test_who_may_not(repl_screen, job, probing):
     s.wait_for("--readonly: repl would run code in the job or change it")
     assert "J Rep" not in s.text()
     s = repl_screen(job.pid, "--no-inject")
-    s.wait_for("code is run by an agent in the job, and there is none")
+    s.wait_for("code needs an agent in the job, and there is none")
     enter(s, "count")
     s.wait_for(">>> count")
     door = probing(str(job.pid), "listen", "127.0.0.1:0", "--json").ok().json()["tcp"]
     s = repl_screen(door["address"], "--token", door["looking_token"])
     enter(s, "count")
-    s.wait_for("no code is run: who came in as you did may only look")
+    s.wait_for("no code was run: this client is read-only")
     s = repl_screen(door["address"])
     enter(s, "count * 6")
     s.wait_for(" 42")

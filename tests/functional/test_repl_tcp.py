@@ -65,15 +65,15 @@ def test_who_may_only_look(door, probing, typed):
         options = [] if more else ["--token", token]
         done = probing("-t", address, *options, "repl", stdin="count\n", timeout=90, **more)
         assert (done.status, done.stdout) == (1, "")
-        assert done.stderr == ("probing: line 1: no code is run: who came in as you did may only look: "
-                               "this reads values of the job, or changes it, which takes the token that listen has named\n")
+        assert done.stderr == ("probing: line 1: no code was run: this client is read-only: "
+                               "reading values of the job or changing it takes the full-access token that listen printed\n")
     done = probing("-t", address, "repl", "--keep-going", "--token", token, stdin="count\n%bt\n", timeout=90)
     assert done.status == 1 and "Thread " in done.stdout
     assert "no code is run" in probing("-t", address, "--token", token, "eval", "1").stderr
     done = probing("-t", address, "--token", "0" * 48, "repl", stdin="1\n", timeout=90)
     assert done.status == 3 and "does not let this client in" in done.stderr
     t = typed(address, "--token", token)
-    enter(t, "count\n", "no code is run: who came in as you did may only look")
+    enter(t, "count\n", "no code was run: this client is read-only")
     enter(t, "%threads\n", "gil")
     t.type("\x04")
     assert os.WEXITSTATUS(t.wait()) == 0

@@ -218,7 +218,7 @@ def test_a_training_job_alive_recorded_and_dead(training_job, tmp_path):  # noqa
 
     for ended in (recording, job.pid):
         _, text = check_page(report("-o", "-", target=ended).stdout)
-        assert "this is what it left" in text and "INPUT-BOUND" in text
+        assert "this is its last known state" in text and "INPUT-BOUND" in text
         document = report("--json", target=ended).json()
         assert document["sampling"]["samples"] > 10 and document["steps"] and document["functions"]
         assert document["backtrace"]["target"]["mode"] == "recorded" and document["backtrace"]["threads"]

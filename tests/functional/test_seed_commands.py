@@ -41,9 +41,9 @@ def paused(done, folder):
 LINES = [
     ("probing -t PID inject", lambda done, folder: "process PID" in done.stdout and "agent" in done.stdout),
     ("probing PID inject -P -c -b -a 127.0.0.1:0", lambda done, folder: "127.0.0.1:" in done.stdout and "100 samples a second" in done.stdout
-     and "nobody catches" in done.stdout),
-    ("probing PID inject -c", lambda done, folder: "nobody catches" in done.stdout),  # again, as it was
-    ("probing PID catch --off", lambda done, folder: "caught no more" in done.stdout),
+     and "uncaught exception" in done.stdout),
+    ("probing PID inject -c", lambda done, folder: "uncaught exception" in done.stdout),  # again, as it was
+    ("probing PID catch --off", lambda done, folder: "no longer caught" in done.stdout),
     ("probing -t PID backtrace", lambda done, folder: " train (" in done.stdout and "MainThread" in done.stdout),
     ("probing PID dump", lambda done, folder: " train (" in done.stdout and "MainThread" in done.stdout),
     ('probing -t PID eval "import threading; print([t.name for t in threading.enumerate()])"', lambda done, folder: "'MainThread'" in done.stdout),
@@ -61,7 +61,7 @@ LINES = [
     ("probing -t PID config probing.max_memory=1GB", lambda done, folder: done.stdout == "1G\n"),
     ("probing PID listen 127.0.0.1:0", lambda done, folder: "127.0.0.1:" in done.stdout and "token" in done.stdout),
     ("probing PID pause 127.0.0.1:0", paused),
-    ("probing PID catch", lambda done, folder: "an exception that nobody catches, on any thread, will keep its thread" in done.stdout),
+    ("probing PID catch", lambda done, folder: "an uncaught exception on any thread will hold its thread" in done.stdout),
 ]
 
 

@@ -62,7 +62,7 @@ def in_the_moment(any_python, tmp_path):
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 @pytest.mark.parametrize("words, answer", [
-    ("inject --timeout 60s", "agent injected"), ("eval 6*7", "42\n"), ("backtrace", "Thread "), ("catch", "an exception that nobody catches"), ("listen", "127.0.0.1:"),
+    ("inject --timeout 60s", "agent injected"), ("eval 6*7", "42\n"), ("backtrace", "Thread "), ("catch", "an uncaught exception"), ("listen", "127.0.0.1:"),
     ("query 'SELECT 6*7 AS n'", "42"), ("backtrace --no-inject", "Thread "),
 ])
 def test_verbs(in_the_moment, probing, ptrace, shell, words, answer):

@@ -50,7 +50,7 @@ def test_steps_of_a_slow_loader(training_job, screen_of):  # noqa: F811
     assert cause and cause[2] == "data", text
     assert re.search(r"^ step time +\d", text, re.M) and re.search(r"^ loader wait +\d+ %", text, re.M)
     s.type(" ")
-    s.wait_for("Steps stand still", PATIENCE)
+    s.wait_for("Steps have stopped", PATIENCE)
     frozen, was = newest(s), rate(s)
     before = job.count()
     job.wait_steps(50)

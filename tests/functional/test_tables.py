@@ -54,7 +54,7 @@ def test_what_is_listed_can_be_read(probing, job, ptrace):
     counts = dict(zip([table["name"] for table in tables], answer.stdout.split()[1::2]))
     assert len(answer.stdout.split()) == 2 * len(tables)
     assert counts["system.process"] == "1" and counts["probing.config"] == "0"
-    assert "probing.config: only an agent in the process can tell" in answer.stderr
+    assert "probing.config: it needs an agent in the process" in answer.stderr
 
 
 def test_an_unknown_table_suggests_one(probing):

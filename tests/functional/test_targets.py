@@ -129,7 +129,7 @@ def test_collections_are_logged(patient, target, probing_top, ptrace):
     s.wait_for("garbage collection: about")
     s.wait_for("last long one")
     s.type("8")
-    s.wait_for("an agent reports")
+    s.wait_for("connected to agent")
     s.wait_for(" ms in MainThread")
     s.type("q")
     s.wait_for("status=0")

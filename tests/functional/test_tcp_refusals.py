@@ -31,7 +31,7 @@ def door(target, probing, ptrace):
 
 
 KINDS = [
-    ("a wrong token", {"token": "0" * 48}, 401, "that is not the token of this door"),
+    ("a wrong token", {"token": "0" * 48}, 401, "wrong token for this listener"),
     ("a web page", {"headers": ["Origin: http://evil.example"]}, 403, "a web page of another server"),
     ("a name", {"host": "evil.example:3344"}, 403, "the Host of a request"),
 ]
@@ -58,7 +58,7 @@ def test_looking_only(door, wait_until):
     with TcpClient(d.address, token=d.tcp["looking_token"]) as client:
         assert client.call_error("config", {"key": "probing.budget", "value": "1"})["code"] == 5
     (row,) = wait_until(d.rows, 60, "the row")
-    assert row["client_uid"] == os.geteuid() and row["text"].startswith("'config': who came in as you did may only look")
+    assert row["client_uid"] == os.geteuid() and row["text"].startswith("'config': this client is read-only")
 
 
 def test_too_many(door, wait_until):

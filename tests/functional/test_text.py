@@ -72,11 +72,11 @@ def test_what_can_be_said(job, wait_until):
     door = listen(j.start())
     j.do("spawn('deep', recurse, 5)")
     with Talk(door["address"]) as talk:
-        assert "deep" in talk.say("threads") and "may only look" in talk.say("py 1")  # that much without the token
-        assert talk.say(f"token {door['looking_token']}") == "" and "may only look" in talk.say("py 1")
+        assert "deep" in talk.say("threads") and "this client is read-only" in talk.say("py 1")  # that much without the token
+        assert talk.say(f"token {door['looking_token']}") == "" and "this client is read-only" in talk.say("py 1")
         assert talk.say(f"token {door['token']}") == "" and talk.say("py 1") == "1\n"
         assert talk.say(f"token {door['looking_token']}") == "" and talk.say("py 2") == "2\n"
-        assert "not the token" in talk.say("token x")
+        assert "wrong token" in talk.say("token x")
     with Talk(door["address"], door["token"]) as talk:
         for name in ("help", "token", "threads", "bt", "py", "tables", "status", "quit"):
             assert f"\n{name} " in "\n" + talk.say("help")
@@ -123,7 +123,7 @@ def test_who_may_say_what(job, source_dir, looking):
                 assert said == ""
                 said = talk.say(name + (" 1" if name == "py" else ""))
                 allowed = not method or LEVELS.index(needs[method]) <= LEVELS.index(most)
-                assert ("may only look" in said) == (not allowed), (name, said)
+                assert ("this client is read-only" in said) == (not allowed), (name, said)
 
 
 def test_a_wrong_token_is_slowed(job):
@@ -134,7 +134,7 @@ def test_a_wrong_token_is_slowed(job):
     for _ in range(20):
         with Talk(door["address"], uid=STRANGER) as talk:
             seen.append(talk.say("token wrong"))
-    assert "not the token" in seen[0] and any("wait" in s for s in seen) and all(s.endswith("[closed]") for s in seen)
+    assert "wrong token" in seen[0] and any("wait" in s for s in seen) and all(s.endswith("[closed]") for s in seen)
     with Talk(door["address"]) as talk:
         assert talk.say("threads")
 

@@ -204,6 +204,8 @@ def complaints(lint, path, text):
     ("src/base/a.h", HEAD + "/* The client asks, and\n * is told why. */\n", "a.h:3: 'is told': write is shown"),
     ("src/wire/a.c", HEAD + "/* so that the thread wakes up no oftener */\n", "a.c:2: 'oftener': write more often"),
     ("src/store/a.c", HEAD + "int x; /* looked up anew */\n", "'anew': write again"),
+    ("src/cli/a.c", HEAD + 'const char *a = "%s is "\n                "no picture";\n', "a.c:2: 'is no picture': write is not a"),
+    ("src/store/a.def", HEAD + 'COLUMN(A, "at", TEXT, "the time of the last look")\n', "a.def:2: 'last look': write snapshot"),
     ("docs/a.md", "One.\n\nWhat is no\nPython is refused.\n", "docs/a.md:3: 'is no Python': write is not a"),
     ("README.md", "The row of before is shown.\n", "README.md:1: 'of before': write earlier"),
     ("tests/a.py", '# SPDX-License-Identifier: Apache-2.0\n"""Looks in vain."""\n', "a.py:2: 'in vain': write without success"),
@@ -221,7 +223,7 @@ def test_lint_finds(lint, path, text, expected):
     ("src/agent/a.c", HEAD + "/* abort() and stderr in words */\nvoid f(struct s *s)\n{\n    s->exit();\n    log_line(\"exit(1)\");\n}\n"),
     ("src/client/output.c", HEAD + 'void f(void)\n{\n    (void)fwrite("x", 1, 1, stderr);\n}\n'),
     ("src/client/a.c", HEAD + 'void f(char *b)\n{\n    (void)snprintf(b, 2, "x");\n}\n'),
-    ("src/base/a.c", HEAD + 'const char *f(void)\n{\n    return "no such agent is told"; /* `anew`: there is no file, and there\n * is no link */\n}\n'),
+    ("src/base/a.c", HEAD + 'const char *f(void)\n{\n    return "of no use"; /* `anew`: there is no file, and there\n * is no link */\n}\n'),
     ("docs/a.md", "`for ever` is a name; it runs until it is told to stop, and no longer. There is no more room.\n"),
     ("src/base/a.c", HEAD + "#define ARRAY_LEN(a) (sizeof(a) / sizeof *(a))\nstatic const int t[] = {\n" + "    1,\n" * 100 + "};\n"),
 ])

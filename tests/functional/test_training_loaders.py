@@ -131,8 +131,8 @@ def test_by_an_address(training_job):  # noqa: F811
     if "unshare" in inside.stderr:
         pytest.skip(f"needs namespaces: {inside.stderr.strip()}")
     assert inside.returncode == 0 and '"rows":[]' in inside.stdout.replace(" ", "").replace("\n", ""), inside
-    assert inside.stderr == ("probing: python.loader_workers: made of /proc on the job's machine, "
-                             "and the job is none of this one's processes\n")
+    assert inside.stderr == ("probing: python.loader_workers: made from /proc on the job's machine, "
+                             "and the job runs on another one\n")
 
 
 @pytest.mark.timeout(120)

@@ -79,7 +79,7 @@ def test_tensors_and_one_of_them(training_screen):
     s.wait_for("held by")
     s.wait_for("histogram")
     s.keys("d")
-    s.wait_for("what grew")
+    s.wait_for("growth ")
 
 
 def test_a_watched_variable(training_screen, probing, training, wait_until):

@@ -102,7 +102,7 @@ def test_a_terminal_that_goes_disarms(opened, key, what, to):
         os.kill(job.pid, signal.SIGSTOP)  # no step ends by itself: it is armed when the client goes
         try:
             screen.keys(key)
-            screen.wait_for({"trace": "modules are timed", "nan": "hunting for"}[what], 60)
+            screen.wait_for({"trace": "timing modules", "nan": "hunting for"}[what], 60)
             os.kill(top, number)
         finally:
             os.kill(job.pid, signal.SIGCONT)
@@ -135,7 +135,7 @@ def test_a_profiler_is_run_by_the_second_key_alone(opened):
     screen = look()
     to_steps(screen)
     screen.keys("P")
-    screen.wait_for("the same key again does it", 120)
+    screen.wait_for("press the key again to do it", 120)
     wait_none(job, "profiler")
     assert not [row for row in job.rows("profiling_data") if row["kind"] == "profiler"]
     screen.keys("P")

@@ -36,7 +36,7 @@ def test_usage_errors(probing_top):
         (["--screen", "flame", "1"], "--screen is for --export"),
         (["--export", "json", "--screen", "flame", "1"], "--screen is for --export txt, not for json"),
         (["--export", "txt", "--screen", "flme", "1"], "unknown screen 'flme': did you mean 'flame'?"),
-        (["--export", "txt", "--screen", "flame", "--once", "1"], "--once is one look"),
+        (["--export", "txt", "--screen", "flame", "--once", "1"], "--once is one snapshot"),
         (["--export", "txt", "--rows", "20", "1"], "--rows is for --screen"),
         (["--rate", "0", "1"], "--rate takes a number from 0.1 to 1000 (Hz), not '0'"),
         (["--rate", "1001", "--export", "folded", "1"], "--rate takes a number from 0.1 to 1000 (Hz), not '1001'"),

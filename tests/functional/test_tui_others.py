@@ -39,9 +39,9 @@ def test_the_header_says_who_else_is_there(target, ptrace, probing, probing_top,
             assert other.stdout.readline() == "in\n"
             s.wait_for("others 1")
             s.type("8")
-            s.wait_for("somebody else is connected to the agent: 1 other process")
+            s.wait_for("other clients of the agent: 1 process")
             other.communicate()
         s.wait_gone("others 1")
-        s.wait_for("nobody else is connected to the agent any more")
+        s.wait_for("no other client is connected to the agent")
     finally:
         s.close()

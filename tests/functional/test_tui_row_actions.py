@@ -52,7 +52,7 @@ def test_editor_opens_the_frame(terminal, plain_training, ptrace, editor, tmp_pa
     assert LEAVE_SCREEN in t.output
     repainted(t, wait_until, 2)
     t.type("?")
-    t.wait_for("searches, Enter does", timeout=60)
+    t.wait_for("searches, Enter runs", timeout=60)
     t.type("Q")
     assert os.WEXITSTATUS(t.wait(timeout=60)) == 0
     t.assert_restored()
@@ -67,7 +67,7 @@ def test_interrupt_is_the_editors(terminal, plain_training, ptrace, editor, tmp_
     t.type("\x03")
     repainted(t, wait_until, 2)
     t.type("?")
-    t.wait_for("searches, Enter does", timeout=60)
+    t.wait_for("searches, Enter runs", timeout=60)
     t.type("Q")
     assert os.WEXITSTATUS(t.wait(timeout=60)) == 0
     t.assert_restored()
@@ -94,7 +94,7 @@ def test_copy_menu_and_paste(terminal, plain_training, ptrace, tmp_path, wait_un
     assert re.fullmatch(r"/\S+\.py:\d+ \S.*", text)
     t.wait_for("copied the frame", timeout=60)
     t.type("\x1b[<2;10;8M\x1b[<2;10;8m")  # the right button
-    t.wait_for("What to do with it", timeout=60)
+    t.wait_for("Actions", timeout=60)
     t.type("q:")  # not ESC, which with a key right behind it is Alt and that key
     t.type("\x1b[200~q\rq\r\x1b[201~")  # nothing of it is run
     t.wait_for("q q", timeout=60)

@@ -85,7 +85,8 @@ static void check_patterns(void **state) {
     assert_int_equal(judge("regex:^train", "python|train.py"), AUTOSTART_MATCH_NONE);
     assert_int_equal(autostart_match_judge("regex:(", "python", 7, &e), -1);
     assert_int_equal(e.code, ERR_FAILED);
-    assert_string_equal(e.text, "PROBING=regex:( is no pattern (POSIX extended): correct it");
+    assert_string_equal(e.text,
+                        "PROBING=regex:( is not a valid POSIX extended regular expression: correct it");
 }
 
 static void check_scripts(void **state) {

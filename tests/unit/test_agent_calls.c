@@ -113,7 +113,7 @@ static void refused(void **state) {
     begin(&f, 1);
     assert_int_equal(rows(&f, 1, 7, "python.nothing"), 0);
     calls_poll(&f.c);
-    assert_string_equal(answer(&f, 1, 7), "this agent makes no table 'python.nothing'");
+    assert_string_equal(answer(&f, 1, 7), "this agent has no table 'python.nothing'");
     assert_int_equal(mailbox_configure(&f.m, "probing.eval", "off", NULL), 0);
     assert_int_equal(eval(&f, 1, 8, 0), 0);
     calls_poll(&f.c);

@@ -457,8 +457,8 @@ static void check_folder_that_is_spoilt(void **state) {
         skip();
     }
     assert_int_equal(spoilt_in_child(spoil_mode, 54321, "mode 0755"), 0);
-    assert_int_equal(spoilt_in_child(spoil_link, 54321, "no folder"), 0);
-    assert_int_equal(spoilt_in_child(spoil_file, 54321, "no folder"), 0);
+    assert_int_equal(spoilt_in_child(spoil_link, 54321, "not a folder"), 0);
+    assert_int_equal(spoilt_in_child(spoil_file, 54321, "not a folder"), 0);
     /* Of somebody else: the user cannot take it away. */
     assert_int_equal(spoilt_in_child(spoil_owner, 0, NULL), 0);
     assert_int_equal(spoilt_in_child(spoil_link, 0, NULL), 0);

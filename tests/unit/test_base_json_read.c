@@ -141,7 +141,7 @@ static void test_what_is_refused(void **state) {
                                        "\xef\xbb\xbf{}",
                                        "{\"flag\":true}x"};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
-        refuses(none[i], "that is no JSON object: at byte ");
+        refuses(none[i], "not a JSON object: error at byte ");
     refuses("{\"x\":1}", "there is no such key: there are text, number, integer, flag");
     refuses("{\"tex\":1}", "no such key");
     refuses("{\"\":1}", "no such key");

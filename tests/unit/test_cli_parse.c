@@ -124,7 +124,7 @@ static void check_mistakes(void **state) {
     refuses("12 locals", "variables are an option of backtrace: probing 12 backtrace --locals");
     refuses("python train.py",
             "'python' is not a verb; to start a job with the agent in it: probing launch python ...");
-    refuses("12 l", "'l' may be list or launch: write more of it");
+    refuses("12 l", "'l' is ambiguous: list or launch");
     refuses("backtrace",
             "backtrace needs a target: probing TARGET backtrace; 'probing list' shows the Python processes");
     refuses("12 backtrace 13", "backtrace takes no arguments (got '13')");

@@ -203,8 +203,7 @@ static void check_note(void **state) {
         see(w, 0.1 * i, 7, 3);
     take(w, 100000);
     export_lanes_note(w->tracks, w->fold, &note);
-    assert_string_equal(strbuf_str(&note),
-                        "only the last 6 s are in it: no more is kept in the order of time");
+    assert_string_equal(strbuf_str(&note), "only the last 6 s are included: older samples have no time");
     static struct spans s;
     walk(w, 7, &s);
     assert_int_equal(s.n, 1);

@@ -110,9 +110,8 @@ static void the_target_says_that_it_is_past(void **state) {
     assert_int_equal(t->rank, 2);
     assert_string_equal(t->host, "here");
     assert_true(fabs(t->seen_until - LAST) < 1e-3);
-    assert_string_equal(t->mode_reason, "last seen 2023-11-14 22:15:19Z; how it ended is unknown: it "
-                                        "left no trace; its interpreter had "
-                                        "ended by then");
+    assert_string_equal(t->mode_reason, "last seen 2023-11-14 22:15:19Z; exit status unknown: it left no "
+                                        "record; its interpreter had ended by then");
     assert_string_equal(t->cmdline, "python train.py --lr 1");
     assert_string_equal(t->exe, "/usr/bin/python3");
     assert_string_equal(t->python, "3.11.2");

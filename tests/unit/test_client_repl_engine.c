@@ -105,7 +105,7 @@ static void test_answers(void **state) {
     shows(&r, &v, "V:out\n\nV:7\n", "");
     r.timed = true;
     v.truncated = true;
-    shows(&r, &v, "V:out\n\nV:7\nV:1234 ms in the job\nN:what there is was cut at 4 KiB\n", "");
+    shows(&r, &v, "V:out\n\nV:7\nV:1234 ms in the job\nN:the output was truncated at 4 KiB\n", "");
     /* A traceback explains what an exception without one does not. */
     r.timed = false;
     v = (struct wire_evaluated){.type = text_of("KeyError"), .traceback = text_of("Traceback ...")};
@@ -115,8 +115,8 @@ static void test_answers(void **state) {
     shows(&r, &v, "E:the code raised KeyError\n", "the code raised KeyError");
     assert_false(r.explained);
     v = (struct wire_evaluated){.timed_out = true, .traceback = text_of("T")};
-    shows(&r, &v, "T:T\nE:timed out after 60 s and was interrupted; %timeout S gives it longer\n",
-          "timed out after 60 s and was interrupted; %timeout S gives it longer");
+    shows(&r, &v, "T:T\nE:timed out after 60 s and was interrupted; %timeout S raises the limit\n",
+          "timed out after 60 s and was interrupted; %timeout S raises the limit");
     struct err e;
     v.unended = true;
     assert_int_equal(repl_engine_explain(&v, 2, "", &e), -1);

@@ -129,7 +129,7 @@ static void test_source(void **state) {
     assert_int_equal(source_read(&s, 0, path, 6, &e), -1);
     assert_non_null(strstr(s.why.text, "has no line 6"));
     assert_int_equal(source_read(&s, 0, folder, 1, &e), -1);
-    assert_non_null(strstr(s.why.text, "no regular file"));
+    assert_non_null(strstr(s.why.text, "not a regular file"));
     assert_int_equal(source_read(&s, 0, "<frozen importlib._bootstrap>", 1, &e), -1);
     assert_int_equal(source_read(&s, 0, "relative.py", 1, &e), -1);
     assert_int_equal(source_read(&s, 0, "/nonexistent/x.py", 1, &e), -1);

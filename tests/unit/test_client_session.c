@@ -359,7 +359,7 @@ static void check_silent(void **state) {
 
 static void check_closes(void **state) {
     (void)state;
-    check_manner(FAKE_CLOSES, "closes the connection unanswered");
+    check_manner(FAKE_CLOSES, "closes the connection without an answer");
 }
 
 static void check_not_websocket(void **state) {

@@ -285,7 +285,7 @@ static void test_history_bad_files(void **state) {
     assert_int_equal(unlink(p->path), 0);
     assert_int_equal(symlink("/etc/passwd", p->path), 0);
     assert_int_equal(history_open(&h, p->path, &e), -1);
-    assert_non_null(strstr(e.text, "not kept"));
+    assert_non_null(strstr(e.text, "not saved"));
     assert_int_equal(history_add(&h, "SELECT 4;", &e), 0); /* in memory */
     assert_int_equal(h.n, 1);
     history_fini(&h);

@@ -106,7 +106,7 @@ static void check_frames(void **state) {
     assert_true(has(svg, "process 123 on node7, Python 3.11.7, torch 2.13.0, rank 3; 2026-11-"));
     assert_true(has(svg, "for 2.0 s"));
     assert_true(
-        has(svg, ">150 samples of 3 threads, each looked at 100.0 times a second; widths are the time"));
+        has(svg, ">150 samples of 3 threads, each sampled 100.0 times a second; widths are the time"));
     assert_true(has(svg, "Threads without Python are not drawn (0.5000 s): --threads shows them."));
     frames = frames_of(svg);
     /* start, weight, depth, own: microseconds */

@@ -330,7 +330,7 @@ static void a_database_reads_them(void **state) {
     fake_agent_stop(a);
     assert_int_equal(database_refresh(d, &e), 0);
     job_expect(database_sql(d), text, rows);
-    assert_non_null(strstr(database_note(d), "nothing newer could be copied"));
+    assert_non_null(strstr(database_note(d), "newer rows could not be copied"));
     free(rows);
     database_close(d);
     table_close(&t);

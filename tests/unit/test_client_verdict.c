@@ -566,7 +566,7 @@ static void compute_bound(void **state) {
     struct job j = computing(60);
     expect(&j, MOVES(USUAL) "COMPUTE-BOUND: 70 % of a step is forward (60 ms), backward (60 ms) and "
                             "optimizer (20 ms), "
-                            "of 5 steps that were looked into\n");
+                            "of 5 steps that were traced\n");
     j = computing(59);
     expect(&j, MOVES(USUAL));
 }
@@ -613,9 +613,10 @@ static void gc_pauses(void **state) {
     j = fresh(); /* where steps do not know it, by samples */
     double end_s = some_steps(&j, 100, 200, -1, 0);
     add_samples(&j, end_s, (struct looks){.n = 100, .functions = 3, .gc = 7});
-    expect(&j,
-           "GC PAUSES: 7.0 % of the time the training thread collects garbage (last 20 s, 100 looks)\n" MOVES(
-               USUAL));
+    expect(
+        &j,
+        "GC PAUSES: 7.0 % of the time the training thread collects garbage (last 20 s, 100 samples)\n" MOVES(
+            USUAL));
     j = fresh();
     end_s = some_steps(&j, 100, 200, -1, 0);
     add_samples(&j, end_s, (struct looks){.n = 100, .functions = 3, .gc = 6});

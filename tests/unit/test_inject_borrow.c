@@ -206,7 +206,7 @@ static void test_another_program(void **state) {
     assert_int_equal(mem_read(&now, before.rsp - sizeof under, under, sizeof under), 0);
     assert_int_equal(borrow_begin(&other, &target, &thread, clock_mono_ns() + LONGEST_NS, &e), -1);
     assert_int_equal(e.code, ERR_LOST);
-    assert_non_null(strstr(e.text, "began another program"));
+    assert_non_null(strstr(e.text, "started another program"));
     assert_int_equal(thread_get_regs(&thread, &after), 0);
     assert_memory_equal(&before, &after, sizeof before);
     assert_int_equal(mem_read(&now, before.rsp - sizeof later, later, sizeof later), 0);

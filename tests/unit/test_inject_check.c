@@ -61,7 +61,7 @@ static void test_no_proc(void **state) {
     struct check_facts f = fine();
     (void)state;
     f.no_proc = true;
-    refused(&f, "has no /proc", "only be looked at from outside");
+    refused(&f, "has no /proc", "only be read from outside");
 }
 
 static void test_fine(void **state) {

@@ -557,7 +557,7 @@ static void check_counters(struct fixture *f, const struct pystack_offsets *off)
     if (off->gc_item_size == 0) {
         assert_true(off->minor < 6);
         (void)fixture_frames(f);
-        expect_no_counters(f, "not known");
+        expect_no_counters(f, "unknown");
         fixture_end(f);
         return;
     }
@@ -569,7 +569,7 @@ static void check_counters(struct fixture *f, const struct pystack_offsets *off)
     collecting =
         (off->gc_place == PYSTACK_GC_RUNTIME ? f->py.runtime : f->py.interp) + (uint64_t)off->gc_collecting;
     if (off->gc_place == PYSTACK_GC_STATIC) {
-        expect_no_counters(f, "not known");
+        expect_no_counters(f, "unknown");
         collecting = image_alloc(&f->img, 8);
         f->ps->static_gc_stats = at[0];
         f->ps->static_collecting = collecting;
@@ -582,9 +582,9 @@ static void check_counters(struct fixture *f, const struct pystack_offsets *off)
     put_counters(f, at[0], 17); /* the first of them may be the latest, too */
     expect_counters(f, 17, false);
     put_counters(f, at[0], -1);
-    expect_no_counters(f, "no sense");
+    expect_no_counters(f, "implausible");
     put_counters(f, at[0], (int64_t)1 << 50);
-    expect_no_counters(f, "no sense");
+    expect_no_counters(f, "implausible");
     fixture_end(f);
 }
 

@@ -266,7 +266,7 @@ static void other_files_are_refused_in_a_line(void **state) {
     assert_int_equal(sqlite3_exec(db, "CREATE TABLE t(a)", NULL, NULL, NULL), SQLITE_OK);
     (void)sqlite3_close(db);
     assert_true(archive_is_one(path));
-    refused("no recording of this program");
+    refused("not a recording of this program");
     write_both();
     assert_int_equal(truncate(path, 600), 0);
     refused("run.db: ");

@@ -220,7 +220,7 @@ static void a_folder_of_others_or_a_link_is_not_used(void **state) {
     assert_int_equal(mkdir(link, 0700), 0);
     assert_int_equal(chmod(link, 0777), 0);
     assert_int_equal(ring_dir_create(link, 1, 1, path, &e), -1);
-    assert_non_null(strstr(e.text, "not a folder of ours alone"));
+    assert_non_null(strstr(e.text, "not a private folder of this user"));
     (void)rmdir(link);
     assert_int_equal(ring_dir_create("/proc/nothing", 1, 1, path, &e), -1);
     assert_int_equal(ring_dir_base(path, 0, "relative", 0, 0), -1);

@@ -399,7 +399,7 @@ static void time_and_rows_are_limited(void **state) {
         struct sql_result *r = sql_begin(s, slow[i], &q, NULL, NULL, &e);
         assert_non_null(r);
         assert_int_equal(sql_next(r, &e), -1);
-        assert_non_null(strstr(e.text, "ended after 0.05 s"));
+        assert_non_null(strstr(e.text, "timed out after 0.05 s"));
         sql_end(r);
     }
     q = (struct sql_query){.max_rows = 3};

@@ -100,7 +100,7 @@ static void test_profiler_asks_first(void **state) {
         l.owners = 0;
         l.note = "it would take 2 s";
         tell(a, &l);
-        assert_string_equal(a->message, "it would take 2 s; the same key again does it");
+        assert_string_equal(a->message, "it would take 2 s; press the key again to do it");
         app_set_time(a, a->now_s + 100, a->epoch_s + 100);
     }
     fixture_press(a, "P");

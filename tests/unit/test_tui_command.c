@@ -249,7 +249,7 @@ static void test_paste(void **state) {
 static void test_help_lists_commands(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     (void)state;
-    fixture_press(a, "? / \"look Space \"at Space \"another Enter");
+    fixture_press(a, "? / \"attach Space \"to Space \"another Enter");
     assert_shows(a, ":attach PID");
     fixture_press(a, "Enter");
     assert_int_equal(a->prompt_for, ACTION_COMMAND_LINE);

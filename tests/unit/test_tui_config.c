@@ -100,14 +100,14 @@ static void test_warnings(void **state) {
         "config:4: mouse takes on or off, not 'perhaps'\n"
         "config:5: color takes auto, always, never, 16 or 256, not 'pink'\n"
         "config:6: there is no section [keyes]: [settings] and [keys] are\n"
-        "config:9: 'budget' names no action: write CONTEXT.ACTION, such as threads.pause\n"
+        "config:9: 'budget' is not an action: write CONTEXT.ACTION, such as threads.pause\n"
         "config:10: there is no context 'thread': did you mean threads?\n"
         "config:11: threads has no action 'pawse': did you mean threads.pause?\n"
         "config:12: there is no key 'nokey': keys are named as in --list-keys (q, Space, ctrl-l, F3)\n"
-        "config:13: no key is named: 'none' if there shall be none\n"
-        "config:14: an action has 4 keys at most\n"
+        "config:13: no key given: write 'none' for no key\n"
+        "config:14: an action can have at most 4 keys\n"
         "config:15: in query letters are typed: give a key with ctrl- or alt-, or a function key\n"
-        "config:16: a terminal sends Enter for ctrl-m: name that one\n");
+        "config:16: terminals send Enter for ctrl-m: use that name\n");
     assert_string_equal(s.values[SETTINGS_DELAY], "250ms");
     assert_true(settings_is_on(&s, SETTINGS_MOUSE));
     assert_int_equal(action_find(CONTEXT_THREADS, ' '), ACTION_PAUSE);
@@ -327,7 +327,7 @@ static void test_never_through_a_link(void **state) {
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkdir(path, 0700), 0);
     assert_int_equal(config_file_save(&s, path, &e), -1);
-    assert_non_null(strstr(e.text, "is no regular file"));
+    assert_non_null(strstr(e.text, "is not a regular file"));
     assert_int_equal(rmdir(path), 0);
     assert_int_equal(config_file_save(&s, "", &e), -1);
     assert_non_null(strstr(e.text, "HOME"));

@@ -93,14 +93,14 @@ static void test_the_commands(void **state) {
     app_input_command(a, "pause-job --off");
     debug_command_asked(a, WIRE_PAUSE, WIRE_DEBUG_END, 0);
     repl_fixture_answer_debug(a, &ended);
-    fixture_shows(a, 24, 80, "the job goes on");
+    fixture_shows(a, 24, 80, "the job continues");
     fixture_press(a, "y");
-    assert_string_equal(fake_host.text, "the job goes on\n");
+    assert_string_equal(fake_host.text, "the job continues\n");
     app_input_command(a, "catch");
     assert_true(a->debug.want.limit_s == 300);
     debug_command_asked(a, WIRE_CATCH, WIRE_DEBUG_BEGIN, 0);
     repl_fixture_answer_debug(a, &(struct wire_debugger){.on = true, .limit_s = 300, .all_threads = true});
-    fixture_shows(a, 24, 80, "an exception that nobody catches, on any thread");
+    fixture_shows(a, 24, 80, "an uncaught exception on any thread");
     app_input_command(a, "catch --status");
     debug_command_asked(a, WIRE_CATCH, WIRE_DEBUG_STATUS, 0);
     app_free(a);
@@ -109,8 +109,8 @@ static void test_the_commands(void **state) {
 static void test_refusals(void **state) {
     static const char *const bad[][2] = {
         {"debug nonsense", "'nonsense' is not an address"},
-        {"debug 0.0.0.0:0", "--exposed if that is wanted"},
-        {"debug --off 4711", "--off goes with nothing else"},
+        {"debug 0.0.0.0:0", "add --exposed if that is intended"},
+        {"debug --off 4711", "--off cannot be combined with other options"},
         {"debug 1 2", "one address, not '2' too"},
         {"debug --of", "--off"},
         {"pause-job --limit never", "--limit"},
@@ -147,7 +147,7 @@ static void test_refusals(void **state) {
     a->data.target.mode = MODEL_MODE_READONLY;
     fixture_press(a, "B");
     assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
-    fixture_shows(a, 24, 80, "code is run by an agent in the job, and there is none");
+    fixture_shows(a, 24, 80, "code needs an agent in the job, and there is none");
     app_free(a);
 }
 
@@ -206,7 +206,7 @@ static void test_what_is_held(void **state) {
     fixture_shows(a, 24, 80, "debuggers debug at 127.0.0.1:5678, catch");
     fixture_press(a, "8");
     fixture_shows(a, 24, 80, "PAUSED by process 42");
-    fixture_shows(a, 24, 80, "no thread of the job is held by a debugger any more");
+    fixture_shows(a, 24, 80, "no thread of the job is held by a debugger now");
     s.n_holds = 0;
     app_take_status(a, &s);
     fixture_hides(a, 24, 80, "debuggers");

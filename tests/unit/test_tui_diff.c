@@ -68,7 +68,7 @@ static void test_top(void **state) {
     assert_hides(a, "DIFF");
     fixture_press(a, "d");
     assert_shows(a, "DIFF  last 10 s against the 10 s before");
-    assert_shows(a, "comparing the last 10 s with the time before");
+    assert_shows(a, "comparing the last 10 s with the 10 s before");
     fixture_press(a, "Left");
     assert_shows(a, "sorted by DELTA");
     /*                DELTA   %OWN  BEFORE  DTOTAL  %TOTAL  BEFORE */
@@ -119,7 +119,7 @@ static void test_flame(void **state) {
     assert_shows(a, "-load  -20.0");
     assert_hides(a, "evaluate");
     fixture_press(a, "/ \"main Enter");
-    assert_shows(a, "now 100.0%  before 100.0%  delta 0.0  called no more: evaluate 20.0%");
+    assert_shows(a, "now 100.0%  before 100.0%  delta 0.0  no longer called: evaluate 20.0%");
     fixture_press(a, "Esc / \"sync Enter");
     assert_shows(a, "now 30.0%  before 0.0%  delta +30.0");
     fixture_press(a, "Esc d");
@@ -135,11 +135,11 @@ static void test_what_is_not_known(void **state) {
     fixture_press(a, "4");
     diff_fixture_feed(a, 5, DIFF_FIXTURE_NOW);
     fixture_press(a, "d Left");
-    assert_shows(a, "last 10 s against the 10 s before: nothing is known of it");
+    assert_shows(a, "last 10 s against the 10 s before: no data");
     assert_shows(a, "      ?   50.0       ?       ?    50.0       ? forward");
     diff_fixture_feed(a, 10, DIFF_FIXTURE_NOW);
     fixture_press(a, "d d Left");
-    assert_shows(a, "last 10 s against the 10 s before, 5.0s of it known");
+    assert_shows(a, "last 10 s against the 10 s before, data for 5.0s of it");
     app_free(a);
 }
 
@@ -199,7 +199,7 @@ static void test_a_moment_of_the_past(void **state) {
     assert_shows(a, "sync");
     assert_shows(a, "evaluate");
     fixture_press(a, "d Left");
-    assert_shows(a, "DIFF  10.0s until 22:13:31 against the 10 s before, 1.0s of it known");
+    assert_shows(a, "DIFF  10.0s until 22:13:31 against the 10 s before, data for 1.0s of it");
     fixture_press(a, "d End");
     assert_hides(a, "FROZEN");
     assert_hides(a, "evaluate");
@@ -232,7 +232,7 @@ static void test_mark(void **state) {
     assert_shows(a, "nothing to mark");
     diff_fixture_feed(a, 10, DIFF_FIXTURE_BEFORE);
     fixture_press(a, "M");
-    assert_shows(a, "marked: ");
+    assert_shows(a, "mark set: ");
     diff_fixture_feed(a, 4, DIFF_FIXTURE_NOW);
     fixture_press(a, "W W W");
     assert_shows(a, "since mark 4.0s");
@@ -318,7 +318,7 @@ static void test_spans_of_the_timeline(void **state) {
     assert_shows(a, "    0.0 sync");
     assert_shows(a, "   40.0 load");
     fixture_press(a, "9 d");
-    assert_shows(a, "nothing is compared");
+    assert_shows(a, "comparison off");
     fixture_press(a, "d");
     assert_shows(a, "span of 5.0s against 22:1");
     app_free(a);

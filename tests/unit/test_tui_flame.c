@@ -212,7 +212,7 @@ static void test_threads(void **state) {
     assert_shows(a, "threads all (4)");
     fixture_press(a, "[ a");
     assert_shows(a, "time GIL HELD");
-    assert_shows(a, "nothing of this thread");
+    assert_shows(a, "no samples of this thread");
     fixture_press(a, "A");
     assert_shows(a, "threads all (4)");
     assert_shows(a, "time WALL");
@@ -237,7 +237,7 @@ static void test_search_says_how_much(void **state) {
     fixture_press(a, "Enter"); /* within what is zoomed */
     assert_shows(a, "/_call|Block: 2, 100.0% of the zoom");
     fixture_press(a, "Esc Esc n");
-    assert_string_equal(a->message, "nothing was searched for: / searches");
+    assert_string_equal(a->message, "no search yet: / searches");
     app_free(a);
 }
 

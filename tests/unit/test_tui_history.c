@@ -370,14 +370,14 @@ static void test_steps(void **state) {
     assert_shows(a, "0.0s behind");
     assert_shows(a, "functional.py:127");
     fixture_press(a, ".");
-    assert_shows(a, "this is the newest that was taken");
+    assert_shows(a, "this is the newest snapshot");
     assert_true(a->data.paused);
     for (int i = 0; i < 9; i++)
         fixture_press(a, ",");
     assert_shows(a, "FROZEN  at 22:13:10, 2.5s behind");
     assert_shows(a, "functional.py:125");
     fixture_press(a, ",");
-    assert_shows(a, "this is the oldest that is kept");
+    assert_shows(a, "this is the oldest snapshot that is kept");
     fixture_press(a, "End");
     assert_false(a->data.paused);
     assert_hides(a, "FROZEN");
@@ -523,7 +523,7 @@ static void test_a_recording(void **state) {
     assert_shows(a, "s behind, of the last 59.8s");
     for (int i = 0; i < 240; i++)
         fixture_press(a, ",");
-    assert_shows(a, "begins with this: the last 59.8s; SQL");
+    assert_shows(a, "the oldest of the last 59.8s shown here; SQL");
     app_free(a);
 }
 
@@ -542,7 +542,7 @@ static void test_samples_of_a_recording(void **state) {
     fixture_press(a, "3");
     assert_shows(a, "s behind");
     assert_shows(a, "train_step");
-    assert_hides(a, "no samples are known");
+    assert_hides(a, "no samples of this time");
     app_free(a);
 }
 

@@ -133,7 +133,7 @@ static void test_values_are_those_of_the_selected_frame(void **state) {
     fixture_press(a, "k");
     assert_shows(a, "Locals of train_step, line 203");
     fixture_press(a, "g");
-    assert_shows(a, "this frame was not there any more");
+    assert_shows(a, "this frame had ended");
     app_free(a);
 }
 

@@ -88,7 +88,7 @@ static void test_tracing_by_a_key(void **state) {
     struct fake_asked w = fake_host_take();
     assert_string_equal(w.arm.what, "alloc");
     assert_false(w.disarm || w.arm.dry);
-    assert_non_null(strstr(a->message, "allocations are traced"));
+    assert_non_null(strstr(a->message, "tracing allocations"));
     tell(a, 10);
     fixture_press(a, "R");
     /* Only rows since tracing began are asked for. */
@@ -98,7 +98,7 @@ static void test_tracing_by_a_key(void **state) {
     assert_non_null(strstr(app_feed_get(a, FEED_MEMORY_SITES)->text, begun));
     tables_answer_all(a, TABLES_NONE);
     fixture_shows(a, 45, 160, "tracing: from here, until disarmed; 1200 samples seen, costs 0.64 %");
-    fixture_shows(a, 45, 160, "nothing of them lives yet");
+    fixture_shows(a, 45, 160, "none is live yet");
     fixture_press(a, "a");
     w = fake_host_take();
     assert_true(w.disarm && strcmp(w.arm.what, "alloc") == 0);

@@ -94,18 +94,18 @@ static void who_else_is_there(void **state) {
     app_take_status(a, &s);
     assert_shows(a, 24, 80, "armed nan (by others)");
     assert_shows(a, 24, 80, "others 2");
-    assert_int_equal(logged(a, "somebody else is connected to the agent: 2 other processes"), 1);
+    assert_int_equal(logged(a, "other clients of the agent: 2 processes"), 1);
     app_take_status(a, &s);
-    assert_int_equal(logged(a, "somebody else is connected"), 1);
+    assert_int_equal(logged(a, "other clients of the agent"), 1);
     s.client_processes = 2;
     lease.owners = 0;
     lease.by_config = true;
     app_take_status(a, &s);
     assert_shows(a, 24, 80, "armed nan (by its settings)");
-    assert_int_equal(logged(a, "of others 1 still connected"), 1);
+    assert_int_equal(logged(a, "other clients still connected to the agent: 1"), 1);
     s.client_processes = 1;
     app_take_status(a, &s);
-    assert_int_equal(logged(a, "nobody else is connected"), 1);
+    assert_int_equal(logged(a, "no other client is connected"), 1);
     assert_hides(a, "others");
     s.client_processes = 0; /* an agent that does not tell */
     app_take_status(a, &s);
@@ -128,7 +128,7 @@ static void what_the_agent_costs(void **state) {
     assert_true(app_wants_proc_stats(a) && app_wants_status(a));
     assert_shows(a, 50, 200, "of a core, at most ? %");
     app_take_status(a, &s);
-    assert_int_equal(logged(a, "the agent came in by borrowed thread"), 1);
+    assert_int_equal(logged(a, "the agent was loaded by borrowed thread"), 1);
     assert_shows(a, 50, 200, "of a core, at most 1 %; 1.90 MiB; by borrowed thread");
     assert_hides(a, "GIL by agent");
     s.gil_holds = 12;
@@ -208,7 +208,7 @@ static void verdicts_come_first(void **state) {
     app_set_time(a, a->now_s + 2, a->epoch_s + 2);
     app_screen_update_all(a); /* it is asked again; fewer lines above do not move what is selected */
     tables_answer_verdicts(a, tables_verdicts(TABLES_NONE));
-    assert_shows(a, 50, 200, "verdict        nothing is known yet of its training");
+    assert_shows(a, 50, 200, "verdict        no verdict on its training yet");
     assert_hides(a, "STUCK");
     assert_hides(a, line);
     app_set_time(a, a->now_s + 2, a->epoch_s + 2);
@@ -351,7 +351,7 @@ static void collections_are_seen_in_snapshots_too(void **state) {
         s.threads[0].gc = i >= 1 && i <= 3;
         app_take_snapshot(a, &s);
     }
-    assert_int_equal(logged(a, "garbage collection at every look for 500 ms in MainThread"), 1);
+    assert_int_equal(logged(a, "garbage collection in every snapshot for 500 ms in MainThread"), 1);
     app_free(a);
 }
 
@@ -413,7 +413,7 @@ static void the_connection(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
     struct err why = {ERR_FAILED, "the connection broke"}, end = {ERR_LOST, "process 4242 has ended"};
     (void)state;
-    assert_int_equal(logged(a, "an agent reports"), 1);
+    assert_int_equal(logged(a, "connected to agent"), 1);
     app_set_state(a, SESSION_RECONNECTING, &why, 1);
     app_set_state(a, SESSION_RECONNECTING, &why, 2);
     assert_int_equal(logged(a, "reconnecting: the connection broke"), 1);
@@ -437,7 +437,7 @@ static void the_log_follows_its_end(void **state) {
     log_add(a->log, FIXTURE_EPOCH_S + 60, LOG_LEVEL_BAD, "event number 60.");
     assert_shows(a, 24, 80, "22:14:20 E event number 60.");
     fixture_press(a, "Home");
-    assert_shows(a, 24, 80, "an agent reports");
+    assert_shows(a, 24, 80, "connected to agent");
     for (int i = 61; i < LOG_ENTRIES + 20; i++)
         log_add(a->log, FIXTURE_EPOCH_S + i, LOG_LEVEL_INFO, "event number %d.", i);
     assert_shows(a, 24, 80, "older ones are gone");

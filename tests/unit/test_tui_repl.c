@@ -146,7 +146,7 @@ static void test_percent_runs_code(void **state) {
     assert_true(asked.timeout_s == 2.5 && asked.tid == 4242 && asked.depth == 3 && asked.keep);
     struct wire_evaluated slow = {.timed_out = true};
     app_repl_take(a, &slow);
-    fixture_shows(a, 24, 80, "timed out after 2.5 s and was interrupted; %timeout S gives it longer");
+    fixture_shows(a, 24, 80, "timed out after 2.5 s and was interrupted; %timeout S raises the limit");
     app_set_pid(a, 4711); /* that frame is not one of this target */
     app_set_pid(a, 4242);
     app_set_state(a, SESSION_CONNECTED, NULL, 0);
@@ -166,7 +166,7 @@ static void test_looks_take_time(void **state) {
     app_set_time(a, a->now_s + 3, a->epoch_s + 3);
     fixture_shows(a, 24, 80, "looking 3 s: ctrl-c ends it");
     fixture_press(a, "m Tab"); /* nothing else can be asked now */
-    fixture_shows(a, 24, 80, "a look is under way: ctrl-c ends it");
+    fixture_shows(a, 24, 80, "a request is running: ctrl-c ends it");
     fixture_press(a, "ctrl-u");
     app_set_state(a, SESSION_RECONNECTING, &why, 1);
     assert_int_equal(a->repl.engine.asked, REPL_QUERY);
@@ -214,7 +214,7 @@ static void test_completing_percent(void **state) {
     assert_int_equal(a->query.pending, APP_QUERY_TABLES); /* which tables there are is known soon */
     fixture_press(a, "Tab");
     fixture_shows(a, 24, 80, "1 of 4");
-    fixture_shows(a, 24, 80, "CODE: run code, and say how long it took");
+    fixture_shows(a, 24, 80, "CODE: run code and show how long it took");
     repl_fixture_type(a, "h");
     fixture_press(a, "Enter");
     fixture_shows(a, 24, 80, ">>> %threads");
@@ -226,7 +226,7 @@ static void test_completing_percent(void **state) {
     fixture_press(a, "ctrl-u");
     repl_fixture_type(a, "%q SELECT 'x");
     fixture_press(a, "Tab");
-    fixture_shows(a, 24, 80, "nothing is known that goes on like this");
+    fixture_shows(a, 24, 80, "no completion");
     fixture_press(a, "ctrl-u");
     repl_fixture_type(a, "%time model.la");
     fixture_press(a, "Tab");
@@ -255,7 +255,7 @@ static void test_completion(void **state) {
     fixture_shows(a, 24, 80, ">>> os.path");
     fixture_press(a, "ctrl-u");
     repl_fixture_complete(a, "zzz", "");
-    fixture_shows(a, 24, 80, "the job knows no name");
+    fixture_shows(a, 24, 80, "the job has no name");
     fixture_press(a, "ctrl-u Tab"); /* where nothing stands it indents */
     assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
     fixture_press(a, "ctrl-u c o Tab");
@@ -332,7 +332,7 @@ static void test_it_is_kept(void **state) {
     fixture_shows(a, 24, 80, ">>> 1 + 1");
     fixture_shows(a, 24, 80, ">>> half");
     assert_true(a->data.paused);
-    fixture_shows(a, 24, 80, "whatever the view shows");
+    fixture_shows(a, 24, 80, "not at the time shown");
     fixture_press(a, "ctrl-u");
     repl_fixture_run(a, "6 * 7", NULL, "42", NULL);
     fixture_shows(a, 24, 80, "42");
@@ -341,13 +341,13 @@ static void test_it_is_kept(void **state) {
 
 /* Who cannot run code is told so, once, and nothing is asked. */
 static void test_refusals(void **state) {
-    struct err why = {ERR_FAILED, "no code is run: who came in as you did may only look"};
+    struct err why = {ERR_FAILED, "no code was run: this client is read-only"};
     struct app *a = repl_app();
     (void)state;
     repl_fixture_type(a, "1");
     fixture_press(a, "Enter");
     app_repl_refused(a, &why);
-    fixture_shows(a, 24, 80, "no code is run: who came in");
+    fixture_shows(a, 24, 80, "no code was run: this client");
     fixture_shows(a, 24, 80, ">>> 1"); /* it was not run, and is there still */
     fixture_press(a, "F5");
     repl_fixture_asked(a, REPL_RUN, "1");
@@ -369,7 +369,7 @@ static void test_refusals(void **state) {
     a->data.target.mode = MODEL_MODE_READONLY;
     fixture_press(a, "J 1 Enter");
     assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
-    fixture_shows(a, 24, 80, "code is run by an agent in the job, and there is none");
+    fixture_shows(a, 24, 80, "code needs an agent in the job, and there is none");
     app_free(a);
 
     a = fixture_app(FIXTURE_NORMAL, 3, false);
@@ -412,7 +412,7 @@ static void test_much_is_said(void **state) {
     assert_in_range(a->repl.log.len, 100000, APP_REPL_LOG + 70000);
     fixture_shows(a, 24, 80, "42");
     fixture_press(a, "Esc g");
-    fixture_shows(a, 24, 80, "what was before is no longer kept");
+    fixture_shows(a, 24, 80, "earlier output is no longer kept");
     free(text);
     app_free(a);
 }

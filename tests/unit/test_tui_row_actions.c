@@ -213,7 +213,7 @@ static void test_menu(void **state) {
     (void)state;
     fixture_press(a, "m");
     assert_ptr_equal(app_screen_top(a)->def, &screen_menu);
-    assert_shows(a, "What to do with it");
+    assert_shows(a, "Actions");
     assert_shows(a, "show the variables of the selected frame");
     assert_shows(a, "4242 MainThread");        /* the screen below is there still */
     assert_hides(a, "open the child process"); /* it is of none */
@@ -248,7 +248,7 @@ static void test_menu_by_mouse(void **state) {
     struct input_event e = {.kind = INPUT_EVENT_MOUSE, .button = INPUT_MENU, .row = 8, .col = 10};
     app_input(a, &e);
     assert_ptr_equal(app_screen_top(a)->def, &screen_menu);
-    assert_shows(a, "What to do with it");
+    assert_shows(a, "Actions");
     e = (struct input_event){.kind = INPUT_EVENT_MOUSE, .button = INPUT_CLICK, .row = 23, .col = 79};
     e.row = 5; /* beside it */
     e.col = 0;
@@ -459,7 +459,7 @@ static void test_export_refuses(void **state) {
     fixture_press(a, ": \"export Space \"fold Space \"/tmp/x Enter");
     assert_shows(a, "did you mean 'folded'");
     fixture_press(a, ": \"export Space \"txt Space \"- Enter");
-    assert_shows(a, "'-' is no name of a file");
+    assert_shows(a, "'-' is not a file name");
     fixture_press(a, ": \"export Space \"txt Space \"/no/such/folder/x Enter");
     assert_shows(a, "cannot write /no/such/folder/x");
     fixture_press(a, ": \"export Space \"csv Space \"/tmp/x Enter");
@@ -481,7 +481,7 @@ static void test_settings_by_command(void **state) {
     assert_true(a->message_is_bad);
     assert_true(a->config.delay_s == 2);
     fixture_press(a, ": \"set Enter");
-    assert_shows(a, "what? :set NAME=VALUE");
+    assert_shows(a, "which setting? :set NAME=VALUE");
     fixture_press(a, ": \"set Space \"mou Tab");
     assert_string_equal(a->prompt.text, "set mouse=");
     fixture_press(a, "\"of Tab");
@@ -503,7 +503,7 @@ static void test_readonly(void **state) {
     assert_hides(a, "--readonly");
     a->row_actions.readonly = false;
     fixture_press(a, "r");
-    assert_shows(a, "which is run in it");
+    assert_shows(a, "which runs its code");
     app_free(a);
 }
 

@@ -323,8 +323,7 @@ static struct app *scene_sql_gone(bool ascii) {
     struct err why = {ERR_LOST, "process 4242 has ended"};
     app_set_state(a, SESSION_LOST, &why, 0);
     (void)snprintf(a->query.note, sizeof a->query.note,
-                   "no history of process 4242: no agent collects it; "
-                   "tables of what is now can be read");
+                   "no history of process 4242: no agent collects it; live tables can be read");
     a->query.answer.is_past = true;
     return a;
 }

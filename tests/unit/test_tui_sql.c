@@ -145,7 +145,7 @@ static void test_completion(void **state) {
     assert_shown(a, "keyword", false);
     sql_fixture_paste(a, "zzzz");
     fixture_press(a, "Tab");
-    assert_shown(a, "nothing is known", true);
+    assert_shown(a, "no completion", true);
     app_free(a);
 }
 
@@ -162,7 +162,7 @@ static void test_completion_and_new_tables(void **state) {
     app_query_tables(a);
     app_take_answer(a, &look);
     assert_shown(a, "probing.config", true);
-    assert_shown(a, "one look at one thread", false);
+    assert_shown(a, "a sample of a thread", false);
     fixture_press(a, "Enter");
     assert_shown(a, "FROM probing.config", true);
     app_free(a);
@@ -215,7 +215,7 @@ static void test_cancel(void **state) {
     struct querier_answer answer = {.kind = QUERIER_RUN, .error_at = -1, .elapsed_s = 3.3, .cancelled = true};
     (void)err_set(&answer.error, ERR_FAILED, "the query was interrupted");
     app_take_answer(a, &answer);
-    assert_shown(a, "was ended after 3.3 s", true);
+    assert_shown(a, "timed out after 3.3 s", true);
     assert_shown(a, "SELECT slow();", true);
     fixture_press(a, "ctrl-c"); /* nothing runs: the text goes, and can be had back */
     assert_shown(a, "SELECT slow();", false);
@@ -233,9 +233,9 @@ static void test_result_keys(void **state) {
     fixture_press(a, "Esc Right Right Right s");
     assert_shown(a, "sorted by share", true);
     fixture_press(a, "F");
-    assert_shown(a, "How often each share", true);
+    assert_shown(a, "Counts of share", true);
     fixture_press(a, "q D");
-    assert_shown(a, "Figures of share", true);
+    assert_shown(a, "Statistics of share", true);
     assert_shown(a, "median", true);
     fixture_press(a, "Esc Right Enter");
     assert_shown(a, "stack of row 1", true);
@@ -261,7 +261,7 @@ static void test_lists(void **state) {
     fixture_press(a, "F4 / \"python.gc Enter");
     assert_shown(a, "garbage collections", true);
     fixture_press(a, "Enter");
-    assert_shown(a, "how long they took", true);
+    assert_shown(a, "duration", true);
     fixture_press(a, "Enter"); /* types a name */
     assert_shown(a, "rank", true);
     fixture_press(a, "ctrl-c F2");

@@ -162,7 +162,7 @@ static void why_there_are_none(void **state) {
     fixture_press(a, "E");
     assert_shows(a, 24, 80, "reading ...");
     tables_answer(a, FEED_STEPS, tables_steps(TABLES_NONE));
-    assert_shows(a, 24, 100, "no optimizer step seen yet: none has ended since the agent came in");
+    assert_shows(a, 24, 100, "no optimizer step seen yet: none has ended since the agent was loaded");
     a->data.pulse.status_at_s = 1;
     s.steps_note = "torch 9.9 is not known: its callbacks are left alone";
     app_take_status(a, &s);
@@ -170,7 +170,7 @@ static void why_there_are_none(void **state) {
                  "no optimizer step seen yet: torch 9.9 is not known: its callbacks are left alone");
     s.steps_note = NULL;
     app_take_status(a, &s);
-    assert_shows(a, 24, 100, "no optimizer step seen yet: torch does not tell of them yet");
+    assert_shows(a, 24, 100, "no optimizer step seen yet: torch does not report steps yet");
     app_free(a);
 }
 
@@ -217,7 +217,7 @@ static void freezing(void **state) {
     app_feed_ask(a, FEED_STEPS, "x");
     tables_answer(a, FEED_STEPS, tables_steps(TABLES_LATER));
     assert_shows(a, 24, 80, "  4711 ");
-    assert_shows(a, 24, 80, "Steps stand still: 150");
+    assert_shows(a, 24, 80, "Steps have stopped: 150");
     fixture_press(a, "Space");
     assert_shows(a, 24, 80, "  4712 ");
     app_free(a);

@@ -312,7 +312,7 @@ static void test_values_of_one(void **state) {
     fixture_press(a, "v");
     tables_answer(a, FEED_TENSOR, tables_rows("id", NULL));
     tables_answer(a, FEED_HOLDERS, tables_rows("id|holder|kind|root", holders));
-    assert_shown(a, "it is not there any more");
+    assert_shown(a, "it no longer exists");
     assert_shown(a, "kept@train   in train");
     fixture_press(a, "j");
     assert_not_shown(a, "kept@train");
@@ -357,13 +357,13 @@ static void test_loader_rows(void **state) {
 static void test_loader_screen(void **state) {
     struct app *a = loader_app(TABLES_NORMAL);
     (void)state;
-    assert_shown(a, "TextDataset   no batch is ready, 4 are being made   a batch is waited for 88.5 ms");
+    assert_shown(a, "TextDataset   no batch is ready, 4 are being made   waiting 88.5 ms for a batch");
     assert_shown(a, "tokenize");
     assert_shown(a, "dead"); /* one of its workers */
     assert_shown(a, "ready 0");
     assert_not_shown(a, "Before");
     fixture_press(a, "G");
-    assert_shown(a, "batches are made by the training itself");
+    assert_shown(a, "the training makes its batches itself");
     fixture_press(a, "Esc"); /* it lies over the screen before */
     assert_string_equal(app_screen_top(a)->def->name, "threads");
     app_free(a);
@@ -391,10 +391,10 @@ static void test_loader_while_paused(void **state) {
     tables_answer(a, FEED_LOADERS, tables_rows(columns, turns));
     assert_not_shown(a, "Items");
     app_set_paused(a, false);
-    assert_shown(a, "Items   2 of 4 batches are ready   the one in turn is waited for 31.9 ms");
+    assert_shown(a, "Items   2 of 4 batches are ready   waiting 31.9 ms for the next one");
     fixture_press(a, "R");
     tables_answer(a, FEED_LOADERS, tables_rows(columns, all));
-    assert_shown(a, "Items   4 of 4 batches are ready   a batch is waited for 2.8 ms");
+    assert_shown(a, "Items   4 of 4 batches are ready   waiting 2.8 ms for a batch");
     app_free(a);
 }
 

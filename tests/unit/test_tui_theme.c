@@ -219,8 +219,9 @@ static void test_names_that_mean_something_else(void **state) {
     struct strbuf w;
     (void)state;
     parse(&t, "inherit = light\ninherit = mono\n[palette]\ndim = #ffffff\n[roles]\ntext = red\n", &w);
-    assert_string_equal(strbuf_str(&w), "x.theme:2: inherited already, this is too much: 'mono'\n"
-                                        "x.theme:4: this name means something else in a role: 'dim'\n");
+    assert_string_equal(
+        strbuf_str(&w),
+        "x.theme:2: inherits more than once: 'mono'\nx.theme:4: this name is reserved in a role: 'dim'\n");
     assert_int_equal(theme_resolve(&t, ROLE_TEXT, THEME_256).fg, 1);
     strbuf_fini(&w);
 }

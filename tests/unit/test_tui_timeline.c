@@ -301,7 +301,7 @@ static void test_unknown(void **state) {
     for (int i = 0; i < 25; i++)
         fixture_press(a, "Left");
     assert_shown(a, "22:13:23.4", true);
-    assert_shown(a, "nothing is known of this time", true);
+    assert_shown(a, "no data for this time", true);
     app_set_pid(a, 77); /* another target */
     app_set_pid(a, 78);
     assert_shown(a, "compute", false);

@@ -108,13 +108,13 @@ static void test_missing(void **state) {
     assert_true(window_select(a, at - 4, at - 2));
     assert_string_equal(missing_of(a), "");
     assert_true(window_select(a, at - 60, at - 2));
-    assert_string_equal(missing_of(a), "first 30.2s not known");
-    assert_drawn(a, "first 30.2s not known");
+    assert_string_equal(missing_of(a), "no data for the first 30.2s");
+    assert_drawn(a, "no data for the first 30.2s");
     assert_true(window_select(a, at - 4, at + 2.5));
-    assert_string_equal(missing_of(a), "last 2.5s not known");
+    assert_string_equal(missing_of(a), "no data for the last 2.5s");
     assert_true(window_select(a, at - 600, at - 590));
-    assert_string_equal(missing_of(a), "nothing of it known");
-    assert_non_null(strstr(a->message, "nothing is known of that time"));
+    assert_string_equal(missing_of(a), "no data for it");
+    assert_non_null(strstr(a->message, "no data for that time"));
     window_show(a, SAMPLE_STORE_10S);
     assert_string_equal(missing_of(a), "");
     assert_false(window_select(a, at, at));

@@ -276,12 +276,12 @@ static void alloc_trace_describe(struct alloc_trace *t, const struct alloc_sampl
         ALLOC_TRACE_ADD("%llu of %llu samples were dropped. ", (unsigned long long)now->lost,
                         (unsigned long long)now->samples);
     if (now->unfollowed)
-        ALLOC_TRACE_ADD("the table of live blocks was full: %llu samples count as live for ever. ",
+        ALLOC_TRACE_ADD("the table of live blocks was full: %llu samples count as live until tracing ends. ",
                         (unsigned long long)now->unfollowed);
     if (t->overflowed || t->sites.homeless)
-        ALLOC_TRACE_ADD("there are too many different stacks: the newest are not told apart. ");
+        ALLOC_TRACE_ADD("there are too many different stacks: the newest ones are merged. ");
     if (now->strangers)
-        ALLOC_TRACE_ADD("there are too many threads: %llu allocations were not looked at. ",
+        ALLOC_TRACE_ADD("there are too many threads: %llu allocations were not sampled. ",
                         (unsigned long long)now->strangers);
 #undef ALLOC_TRACE_ADD
     if (n > 1 && n < sizeof t->note)
@@ -480,7 +480,7 @@ static bool alloc_trace_end_leave(struct alloc_trace *t, uint64_t now_ns) {
     }
     if (!t->job) {
         if (now_ns >= t->retry_ns && alloc_trace_submit(t, ALLOC_TRACE_REMOVE, now_ns, &e) != 0) {
-            snprintf(t->note, sizeof t->note, "hooks stay in the job for now, and do nothing: %s", e.text);
+            snprintf(t->note, sizeof t->note, "unused hooks stay in the job for now: %s", e.text);
             t->retry_ns = now_ns + ALLOC_TRACE_RETRY_NS;
         }
         return false;
@@ -490,16 +490,15 @@ static bool alloc_trace_end_leave(struct alloc_trace *t, uint64_t now_ns) {
         return false;
     int stay = alloc_trace_job_of(t->job)->stay, changed = alloc_trace_job_of(t->job)->changed;
     if (end == WORKER_FAILED)
-        snprintf(t->note, sizeof t->note, "hooks are still in the job, and do nothing: %s", t->job->why);
+        snprintf(t->note, sizeof t->note, "unused hooks are still in the job: %s", t->job->why);
     else if (stay)
-        snprintf(
-            t->note, sizeof t->note,
-            "another allocator was put above ours meanwhile (tracemalloc?): %d of 3 hooks stay below it, "
-            "and only pass calls on",
-            stay);
+        snprintf(t->note, sizeof t->note,
+                 "another allocator was installed above ours (tracemalloc?): %d of 3 hooks stay below it and "
+                 "only pass calls on",
+                 stay);
     else if (changed)
         snprintf(t->note, sizeof t->note,
-                 "%d words of libraries were changed by somebody else meanwhile, and stay as they are",
+                 "%d pointers of libraries were changed by other code in the meantime and stay as they are",
                  changed);
     alloc_trace_release(t);
     t->retry_ns = now_ns + ALLOC_TRACE_RETRY_NS;
@@ -582,8 +581,7 @@ int alloc_trace_leave(struct worker *w, struct err *e) {
     __atomic_store_n(&alloc_trace_leaving, 0, __ATOMIC_RELEASE);
     return err_set(
         e, ERR_FAILED,
-        "hooks are in the job's allocators and cannot be taken out before the GIL can be acquired: "
-        "try again when the job gets on");
+        "hooks in the job's allocators cannot be removed before the GIL is acquired: try again later");
 }
 
 size_t alloc_trace_bytes(const struct alloc_trace *t) {

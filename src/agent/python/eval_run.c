@@ -18,7 +18,7 @@
 #define EVAL_ARENA ((size_t)1024 * 1024)
 /* for the output of a call, which is discarded, and for a traceback */
 #define EVAL_CALL_BYTES 65536
-#define EVAL_GONE "the frame is there no longer: its thread has gone on"
+#define EVAL_GONE "the frame has ended: its thread moved on"
 
 #define EVAL_NAME(name) [EVAL_##name] = "eval_" #name,
 static const char *const eval_functions[EVAL_FUNCTION_COUNT] = {EVAL_FUNCTIONS(EVAL_NAME)};
@@ -43,7 +43,7 @@ static int eval_copy_place(struct eval_run *run, const struct model_snapshot *s,
                        t->n_frames, tid, t->n_frames - 1);
     const struct model_locals *from = t->locals ? t->locals[run->want.depth] : NULL;
     if (!from)
-        return err_set(e, ERR_FAILED, "frame %lld:%lld went on while it was read: try again", tid,
+        return err_set(e, ERR_FAILED, "frame %lld:%lld ran on while it was read: try again", tid,
                        (long long)run->want.depth);
     run->place = (struct eval_place){.ident = t->ident, .locals = *from};
     run->place.locals.items = NULL;
@@ -193,7 +193,7 @@ static int eval_find_names(struct eval_run *run, struct worker *w, char *why) {
     }
     if (!globals || !locals) {
         snprintf(why, WORKER_WHY_MAX,
-                 worker_runs_beside(w) ? "without a GIL a frame does not stand still to be looked into"
+                 worker_runs_beside(w) ? "a frame cannot be read safely in a Python without a GIL"
                                        : EVAL_GONE);
         return -1;
     }
@@ -212,7 +212,7 @@ static int eval_prepare(struct eval_run *run, struct worker *w, char *why) {
     run->api = *worker_api(w);
     run->api.library = NULL;
     const struct pyapi *api = &run->api;
-    snprintf(why, WORKER_WHY_MAX, "this Python cannot be asked to run code");
+    snprintf(why, WORKER_WHY_MAX, "this Python has no way to run code for the agent");
     for (size_t i = 0; i < EVAL_FUNCTION_COUNT; i++) {
         run->functions[i] = worker_helper(w, eval_functions[i]);
         if (!run->functions[i])

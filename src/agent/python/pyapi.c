@@ -147,7 +147,7 @@ int pyapi_find(struct pyapi *api, uint64_t runtime, struct err *e) {
     api->library = handle;
     if (missing)
         pyapi_close(api);
-    return missing ? err_set(e, ERR_FAILED, "this Python shows no %s", missing) : 0;
+    return missing ? err_set(e, ERR_FAILED, "this Python has no %s", missing) : 0;
 }
 
 int pyapi_get_text(const struct pyapi *api, struct pyapi_object *o, char *buf, size_t cap) {

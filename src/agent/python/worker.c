@@ -257,7 +257,7 @@ static bool worker_do_for_a_while(struct worker *w, struct worker_job *job, uint
         bool unwanted = job->unwanted || w->stop;
         worker_unlock(w);
         if (unwanted) {
-            snprintf(job->why, sizeof job->why, "nobody waits for it any more");
+            snprintf(job->why, sizeof job->why, "the client has gone");
             more = job->begun && job->drain && job->drain(job, w);
         } else
             more = worker_step(w, job);
@@ -356,8 +356,8 @@ static int worker_open(struct worker *w, struct err *e) {
     bool foreign = w->in_job && pystack_own_file(w->ps) >= 0;
     if (foreign)
         err_set(e, ERR_FAILED,
-                "process_vm_readv is refused in this process (a seccomp filter), and no file of "
-                "ours may be opened among the job's");
+                "process_vm_readv is refused in this process (a seccomp filter), and the agent may not open "
+                "a file in the job");
     if (foreign || pyapi_find(&w->api, pystack_get_info(w->ps)->runtime, e) != 0) {
         pystack_close(w->ps);
         w->ps = NULL;
@@ -487,7 +487,7 @@ int worker_submit(struct worker *w, struct worker_job *job, struct err *e) {
     else if (w->left)
         err_set(e, ERR_FAILED, "the agent is leaving");
     else if (w->n_jobs == WORKER_MAX_JOBS)
-        err_set(e, ERR_FAILED, "the python worker has not got through what it was asked before");
+        err_set(e, ERR_FAILED, "the python worker is still busy with earlier requests");
     else
         rc = worker_start(w, e);
     if (rc == 0) {
@@ -571,8 +571,8 @@ int worker_leave(struct worker *w, struct err *e) {
         pthread_join(w->thread, NULL);
     return gone ? 0
                 : err_set(e, ERR_FAILED,
-                          "the agent's Python thread waits for the GIL, or runs a repr() of the job, and "
-                          "cannot end before that does: try again when the job gets on");
+                          "the agent's Python thread waits for the GIL or runs a repr() of the job: try "
+                          "again when it has finished");
 }
 
 void worker_free(struct worker *w) {

@@ -217,15 +217,15 @@ static bool rows_begin(struct rows_job *job, struct worker *w) {
     if (job->rows)
         return false;
     if (!job->args && rows_make_args(job, api) != 0)
-        rows_fail(job, "no memory for a question to Python");
+        rows_fail(job, "no memory for a request to Python");
     else if (job->told < job->n_roots && !worker_runs_beside(w)) {
         if (rows_send_roots(job, api) != 0)
-            rows_fail(job, "no memory for a question to Python");
+            rows_fail(job, "no memory for a request to Python");
     } else {
         struct pyapi_object *function = worker_helper(w, job->function);
         job->rows = function ? api->PyObject_CallFunctionObjArgs(function, job->args, NULL) : NULL;
         if (!job->rows)
-            rows_fail(job, "this Python cannot be asked for it");
+            rows_fail(job, "this Python does not support it");
     }
     api->PyErr_Clear();
     return true;
@@ -398,7 +398,7 @@ static bool rows_go_on(struct rows_job *job, struct worker *w) {
     for (bool again = true; again;) {
         struct pyapi_object *o = api->PyIter_Next(job->rows);
         if (!o && api->PyErr_Occurred())
-            rows_fail(job, "Python could not be asked for it");
+            rows_fail(job, "the request could not be made in Python");
         if (!o)
             return false;
         again = rows_take_item(job, w, o);
@@ -507,8 +507,7 @@ static int rows_copy_roots(struct rows_job *job, const struct model_snapshot *s)
                 rows_add_locals(job, &s->threads[i], d - 1);
     }
     if (job->roots_cut)
-        snprintf(job->note, sizeof job->note, "only %d variables of frames were looked at",
-                 WORKER_ROWS_ROOTS);
+        snprintf(job->note, sizeof job->note, "only %d variables of frames were read", WORKER_ROWS_ROOTS);
     return job->arena.failed ? -1 : 0;
 }
 

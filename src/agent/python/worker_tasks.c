@@ -78,7 +78,7 @@ static bool tasks_begin(struct tasks_job *job, struct worker *w) {
     if (limit)
         api->Py_DecRef(limit);
     if (!job->tasks)
-        memcpy(job->job.why, "asyncio could not be asked", sizeof "asyncio could not be asked");
+        memcpy(job->job.why, "asyncio could not be read", sizeof "asyncio could not be read");
     return job->tasks != NULL;
 }
 
@@ -90,7 +90,7 @@ static bool tasks_step(struct worker_job *base, struct worker *w) {
     struct pyapi_object *row = api->PyIter_Next(job->tasks);
     if (!row) {
         if (api->PyErr_Occurred())
-            memcpy(base->why, "asyncio could not be asked", sizeof "asyncio could not be asked");
+            memcpy(base->why, "asyncio could not be read", sizeof "asyncio could not be read");
         return false;
     }
     ssize_t n = api->PyTuple_Size(row); /* -1: None */

@@ -73,7 +73,7 @@ static void pending_snapshots_start(struct pending_snapshots *c, struct pending_
             c, item, worker_values_new(&item->snapshot, all ? 0 : tid, own, item->deadline_ns),
             pending_snapshots_note_values);
     if (tasks && !item->snapshot.tasks && c->memory_tells_tasks)
-        pending_snapshots_note_tasks(item, "what asyncio tells of them cannot be read");
+        pending_snapshots_note_tasks(item, "asyncio's records of them cannot be read");
     else if (tasks && !item->snapshot.tasks)
         item->tasks = pending_snapshots_submit(c, item, worker_tasks_new(item->deadline_ns),
                                                pending_snapshots_note_tasks);
@@ -92,8 +92,7 @@ void pending_snapshots_begin(struct pending_snapshots *c, const struct reply_to 
     if (room)
         pending_snapshots_start(c, item);
     else
-        pending_snapshots_note(item, "memory alone was read",
-                               "too many questions wait for the python worker");
+        pending_snapshots_note(item, "only memory was read", "too many requests wait for the python worker");
     if (!item->values && !item->tasks)
         pending_snapshots_answer(c, item);
 }

@@ -201,7 +201,7 @@ static int64_t sampler_number_stack(void *arg, const struct model_frame *frames,
 static void sampler_choose_mode(struct sampler *s, bool gentle) {
     const struct pystack_info *info = sampler_info(s);
     if (info && !signal_sampler_is_armed() && !pystack_self_supports(info)) {
-        err_set(&s->exact_error, ERR_FAILED, "threads of Python %s cannot be asked", info->version);
+        err_set(&s->exact_error, ERR_FAILED, "threads of Python %s cannot sample themselves", info->version);
         s->exact_off = true;
     }
     if (info && pystack_own_file(s->ps) >= 0) {

@@ -24,14 +24,14 @@ int lease_find(const char *name, struct err *e) {
         if (strcmp(lease_names[i], name) == 0)
             return i;
     const char *near = option_suggest(name, lease_names);
-    return err_set(e, ERR_USAGE, "nothing that can be armed is called '%s'%s%s%s", name,
-                   near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+    return err_set(e, ERR_USAGE, "there is no lease named '%s'%s%s%s", name, near ? ": did you mean " : "",
+                   near ? near : "", near ? "?" : "");
 }
 
 int lease_fit(enum lease_kind kind, struct wire_arm *want, struct err *e) {
     int64_t most = lease_limits[kind].most;
     if (most && want->steps > most)
-        return err_set(e, ERR_USAGE, "'%s' looks into up to %lld steps, not %lld", lease_names[kind],
+        return err_set(e, ERR_USAGE, "'%s' traces up to %lld steps, not %lld", lease_names[kind],
                        (long long)most, (long long)want->steps);
     if (want->steps == 0)
         want->steps = lease_limits[kind].steps;

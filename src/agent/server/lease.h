@@ -25,10 +25,10 @@
  * (0: no limit), description). In a conflict the later row has priority. */
 #define LEASE_KINDS(X)                                                                                       \
     X(LEASE_TRACE, "trace", 0, 0, 0, "forward and backward time of each module, in some training steps")     \
-    X(LEASE_NAN, "nan", 2, 20, 600, "the first number that is not finite, in the next training steps")       \
+    X(LEASE_NAN, "nan", 2, 20, 600, "the first non-finite number in the next training steps")                \
     X(LEASE_PROFILER, "profiler", 3, 20, 900, "torch.profiler, for some training steps: a file, and rows")   \
     X(LEASE_PHASES, "phases", 0, 0, 0, "forward and backward of every training step")                        \
-    X(LEASE_ALLOC, "alloc", 0, 0, 0, "who allocates memory, and what of it lives: sampled by bytes")
+    X(LEASE_ALLOC, "alloc", 0, 0, 0, "where memory is allocated and how much of it is live: sampled by bytes")
 
 enum lease_kind {
 #define LEASE_ENUM(kind, name, steps, most, limit_s, help) kind,

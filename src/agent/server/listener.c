@@ -36,10 +36,10 @@ static int listener_check_dir(const char *dir, struct err *e) {
             break;
         /* gone: see listener_listen */
         if (errno != ENOENT || --tries == 0)
-            return err_set_errno(e, ERR_FAILED, errno, "folder %s cannot be seen", dir);
+            return err_set_errno(e, ERR_FAILED, errno, "folder %s cannot be read", dir);
     } while (true);
     if (!S_ISDIR(st.st_mode))
-        return err_set(e, ERR_FAILED, "%s is no folder: remove it and try again", dir);
+        return err_set(e, ERR_FAILED, "%s is not a folder: remove it and try again", dir);
     if (st.st_uid != geteuid())
         return err_set(e, ERR_FAILED, "folder %s belongs to user %u: it must be removed", dir,
                        (unsigned)st.st_uid);
@@ -54,7 +54,7 @@ static int listener_check_dir(const char *dir, struct err *e) {
 static int listener_clear_path(const char *path, struct err *e) {
     struct stat st;
     if (lstat(path, &st) != 0)
-        return errno == ENOENT ? 0 : err_set_errno(e, ERR_FAILED, errno, "%s cannot be seen", path);
+        return errno == ENOENT ? 0 : err_set_errno(e, ERR_FAILED, errno, "%s cannot be read", path);
     if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
         return err_set(e, ERR_FAILED, "%s is not a socket of this user: remove it and try again", path);
     int alive = endpoint_probe(path);

@@ -268,7 +268,7 @@ int mailbox_configure(struct mailbox *m, const char *key, const char *value, str
     if (k < 0)
         return -1;
     if (config_defs[k].at_start)
-        return err_set(e, ERR_USAGE, "%s is taken when an agent starts: set %s for the job",
+        return err_set(e, ERR_USAGE, "%s is read when an agent starts: set %s for the job",
                        config_defs[k].name, config_defs[k].env);
     mailbox_lock(m);
     int rc = config_set(&m->config, (enum config_key)k, config_defs[k].name, value, e);

@@ -26,7 +26,7 @@
 #define NET_ADMISSION_HEADER 192
 #define NET_ADMISSION_BEARER "Bearer "
 #define NET_ADMISSION_SITE "sec-fetch-site:"
-#define NET_ADMISSION_PAGE "a web page of another server asks: that is not answered"
+#define NET_ADMISSION_PAGE "refused: the request comes from a web page of another server"
 
 struct net_admission {
     struct lws_context *context;
@@ -227,7 +227,7 @@ static const char *net_admission_judge_page(struct lws *wsi, const struct addres
     bool has_host, has_origin;
     const char *host = net_admission_header(wsi, WSI_TOKEN_HOST, host_text, sizeof host_text, &has_host);
     if (!access_is_host(host, near))
-        return "the Host of a request must be the address of this door, or localhost";
+        return "the Host of a request must be this listener's address or localhost";
     static const enum lws_token_indexes origins[] = {WSI_TOKEN_ORIGIN, WSI_TOKEN_SWORIGIN};
     for (size_t i = 0; i < sizeof origins / sizeof origins[0]; i++) {
         const char *origin =
@@ -287,16 +287,16 @@ static unsigned net_admission_weigh_up(struct net_admission *d, struct net_conne
         return 0;
     }
     if (is == ACCESS_NOT_NOW) {
-        *why = "too many come at a time to find out who they are: try again";
+        *why = "too many connections at a time: try again";
         return HTTP_STATUS_SERVICE_UNAVAILABLE;
     }
     if (!c->known && access_must_wait(&d->access, far, c->peer.uid, now)) {
-        *why = "too many tries with a wrong token, or none: wait";
+        *why = "too many attempts without the right token: wait";
         return 429;
     }
     if (!c->known)
         access_note_failure(&d->access, far, c->peer.uid, now);
-    *why = tried ? "that is not the token of this door" : NULL;
+    *why = tried ? "wrong token for this listener" : NULL;
     return HTTP_STATUS_UNAUTHORIZED;
 }
 
@@ -327,7 +327,7 @@ const char *net_admission_judge_text(struct net_admission *d, struct net_connect
     if (!c->tcp || (c->entered && !token))
         return NULL;
     if (!d->listening || access_ends(c->fd, &near, &far) != 0)
-        return "this door is closed";
+        return "this listener is closed";
     enum wire_access has = token ? net_admission_weigh(d, token) : WIRE_NOTHING;
     if (c->entered && has != WIRE_NOTHING) {
         c->may = has > c->may ? has : c->may;
@@ -396,7 +396,7 @@ int net_admission_open(struct net_admission *d, const struct wire_listen *want, 
     struct tcp_listener door;
     struct address where;
     if (!d)
-        return err_set(e, ERR_FAILED, "no memory for a TCP door");
+        return err_set(e, ERR_FAILED, "no memory for a TCP listener");
     if (address_parse(&where, want->address, e) != 0)
         return -1;
     net_admission_close(d);

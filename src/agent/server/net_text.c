@@ -52,13 +52,13 @@ struct text_command {
 
 static const struct text_command text_commands[] = {
     {"help", "", "these lines", NULL, NULL, NULL, false},
-    {"token", "TOKEN", "to read values and run code; who is no user of the job's says it first", NULL, NULL,
-     NULL, false},
+    {"token", "TOKEN", "log in, to read values and run code; needed unless you are the job's user", NULL,
+     NULL, NULL, false},
     {"threads", "", "a line for each thread", "GET", "/threads", NULL, false},
     {"bt", "[TID]", "every thread with its stack, or one", "GET", "/backtrace", "thread", false},
     {"py", "CODE", "run a line of Python in the job", "POST", "/eval", NULL, true},
-    {"tables", "", "the tables, with how many rows they have", "GET", "/tables.txt", NULL, false},
-    {"status", "", "the agent about itself", "GET", "/status.txt", NULL, false},
+    {"tables", "", "the tables, with their number of rows", "GET", "/tables.txt", NULL, false},
+    {"status", "", "the agent's overhead, counters and clients", "GET", "/status.txt", NULL, false},
     {"quit", "", "close the connection", NULL, NULL, NULL, false},
 };
 
@@ -102,7 +102,7 @@ static void text_ask(struct net_text_context *h, struct net_text *t, const struc
         snprintf(arg, sizeof arg, "%s=%.40s", command->param, rest);
         q.n_args = 1;
     } else if (*rest && !command->body) {
-        strbuf_addf(&t->out, "%s takes nothing: help tells more\n", command->name);
+        strbuf_addf(&t->out, "%s takes no arguments: see help\n", command->name);
         return;
     }
     if (command->body) {

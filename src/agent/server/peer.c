@@ -18,7 +18,7 @@
 #define PEER_PULLING "the answer to the last 'pull', 'rows' or 'eval' was not read yet"
 
 #define PEER_WITHHELD                                                                                        \
-    "this table holds values of the job, or code that was run in it: that needs the token that may do all"
+    "this table holds values of the job, or code that was run in it: it needs the full-access token"
 
 bool peer_is_read_only(const struct peer *p) { return p->may < WIRE_CHANGES; }
 
@@ -171,9 +171,9 @@ static enum peer_verdict peer_config(struct peer *p, const struct peer_request *
     if (wire_get_config(r->m, &c, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
     if (p->may < WIRE_OWNS && mailbox_would_allow_eval(p->mailbox, c.key, c.value))
-        return peer_deny(p, r,
-                         "probing.eval is off, and is not switched on again from afar: use the "
-                         "agent's own socket");
+        return peer_deny(
+            p, r,
+            "probing.eval is off and cannot be switched on from another machine: use the agent's own socket");
     if (mailbox_configure(p->mailbox, c.key, c.value, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
     return peer_answer_ok(p, r->id);
@@ -253,7 +253,7 @@ static enum peer_verdict peer_listen(struct peer *p, const struct peer_request *
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, e.text);
     if (!p->listen || p->listen(p->listen_arg, &want, &got, &e) != 0)
         return peer_answer_error(p, r->id, WIRE_E_UNAVAILABLE,
-                                 p->listen ? e.text : "there are no doors here");
+                                 p->listen ? e.text : "this agent has no listeners");
     strbuf_init(&b, WIRE_MAX_MESSAGE);
     wire_put_listening(&b, r->id, &got);
     return peer_answer(p, &b);
@@ -334,7 +334,7 @@ static enum peer_verdict peer_dispatch(struct peer *p, const struct peer_request
         return peer_answer_error(p, r->id, WIRE_E_BAD_PARAMS, "the first request must be hello");
     if (wire_method_access(method) > p->may)
         return peer_deny(p, r,
-                         p->may >= WIRE_CHANGES ? "that is done by the agent's own socket alone: give its pid"
+                         p->may >= WIRE_CHANGES ? "only the agent's own socket allows that: give the pid"
                                                 : PEER_READ_ONLY);
     return peer_methods[method](p, r);
 }

@@ -37,8 +37,8 @@ typedef int peer_listen_fn(void *arg, const struct wire_listen *want, struct wir
 /* The answer to a client without the access: reading values or changing anything requires the
  * token. */
 #define PEER_READ_ONLY                                                                                       \
-    "who came in as you did may only look: this reads values of the job, or changes it, which takes the "    \
-    "token that listen has named"
+    "this client is read-only: reading values of the job or changing it takes the full-access token that "   \
+    "listen printed"
 
 struct peer {
     uint32_t id;

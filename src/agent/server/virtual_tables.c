@@ -50,8 +50,8 @@ void virtual_tables_begin(struct virtual_tables *m, struct call *call, const str
     struct virtual_tables_item *item = virtual_tables_find_free(m);
     struct err e = {0};
     if (!table || !item) {
-        (void)(table ? err_set(&e, ERR_FAILED, "too many questions wait for the python worker")
-                     : err_set(&e, ERR_FAILED, "this agent makes no table '%s'", ask->table));
+        (void)(table ? err_set(&e, ERR_FAILED, "too many requests wait for the python worker")
+                     : err_set(&e, ERR_FAILED, "this agent has no table '%s'", ask->table));
         call_answer_error(call, &e);
         return;
     }
@@ -65,7 +65,7 @@ void virtual_tables_begin(struct virtual_tables *m, struct call *call, const str
         job->on_end_arg = m->arg;
     }
     if (!job || worker_submit(m->worker, job, &e) != 0) {
-        virtual_tables_answer_none(call, job ? e.text : "no memory for the question");
+        virtual_tables_answer_none(call, job ? e.text : "no memory for the request");
         if (job)
             job->fini(job);
         return;

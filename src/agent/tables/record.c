@@ -608,7 +608,7 @@ void record_gc_counts(struct record *r, const struct pystack_gc *now, size_t n, 
         if (gc_went_back(&s->at, &now[i])) {
             s->at = now[i];
             memset(r->gc.told, 0, sizeof r->gc.told);
-            next.note = "the garbage collector's counters went back: collections of that second are missing";
+            next.note = "the garbage collector's counters were reset: collections of that second are missing";
         } else {
             gc_report(r, &s->at, &now[i], timestamp);
         }

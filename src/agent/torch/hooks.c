@@ -163,8 +163,8 @@ static void hooks_take(struct hooks *h, struct worker *w) {
         py_callbacks_begin();
         if (j->no_monitoring)
             snprintf(h->note, sizeof h->note,
-                     "values of functions are told at optimizer steps alone: this Python has no "
-                     "sys.monitoring, or all of it is in use");
+                     "variables of functions are read at optimizer steps only: sys.monitoring is missing or "
+                     "fully in use");
     } else
         h->on = false;
     worker_release(w, h->job);

@@ -485,7 +485,7 @@ static object *module_ask_unit(struct worker *w, bool is_search, bool compiled, 
     if (is_tuple)
         return answer;
     if (!answer || pyapi_get_text(api, answer, why, MODULE_HOOKS_WHY) != 0)
-        snprintf(why, MODULE_HOOKS_WHY, "torch could not be asked");
+        snprintf(why, MODULE_HOOKS_WHY, "torch could not be read");
     if (answer)
         api->Py_DecRef(answer);
     return NULL;

@@ -98,9 +98,9 @@ static int probes_arm(struct probes *p, enum lease_kind kind, uint32_t owner, co
     struct wire_arm whole = *want;
     bool first = p->leases[kind].n == 0;
     if (want->dry && kind != LEASE_PROFILER)
-        return err_set(e, ERR_USAGE, "what %s costs is not known before it has begun", lease_name(kind));
+        return err_set(e, ERR_USAGE, "the cost of %s is not known before it starts", lease_name(kind));
     if (kind == LEASE_PROFILER && !first)
-        return err_set(e, ERR_FAILED, "another client has it now: try again when that is over");
+        return err_set(e, ERR_FAILED, "another client is using it: try again later");
     if (lease_fit(kind, &whole, e) != 0 || lease_arm(&p->leases[kind], owner, &whole, now_ns, e) != 0)
         return -1;
     if (!first)
@@ -132,7 +132,7 @@ void probes_take(struct probes *p, uint32_t peer, const struct mailbox_ask *ask)
         return;
     }
     if (kind >= 0 && p->n_asks == PROBES_ASKS)
-        kind = err_set(&e, ERR_FAILED, "too many wait for an answer");
+        kind = err_set(&e, ERR_FAILED, "too many requests are waiting");
     if (kind < 0 || probes_arm(p, (enum lease_kind)kind, peer, &ask->arm, &e) != 0) {
         reply_error(p->mailbox, peer, ask->id, &e);
         return;
@@ -268,7 +268,7 @@ static void probes_begin_trace(struct probes *p, uint64_t now_ns) {
     }
     if (!training->reports || training->steps.count == 0) {
         probes_note(p, p->kind,
-                    training->reports   ? "no training step has ended since the agent came"
+                    training->reports   ? "no training step has ended since the agent was loaded"
                     : training->note[0] ? training->note
                                         : "no training steps seen");
         p->due_ns = now_ns + CLOCK_NS_PER_S;
@@ -578,8 +578,7 @@ void probes_publish(const struct probes *p) {
         snprintf(to->file, sizeof to->file, "%s", file);
         if (i == LEASE_TRACE && l->n && !to->note[0] && !isnan(p->spread_pct))
             snprintf(to->note, sizeof to->note,
-                     "fewer steps than probing.trace_rate are looked into: those would take %.2g %% of "
-                     "the time",
+                     "fewer steps than probing.trace_rate are traced: those would take %.2g %% of the time",
                      p->spread_pct);
     }
     pthread_mutex_unlock(&p->mailbox->lock);
@@ -613,8 +612,6 @@ int probes_leave(struct worker *w, struct err *e) {
     if (out)
         return 0;
     __atomic_store_n(&probes_leaving, 0, __ATOMIC_RELEASE);
-    return err_set(
-        e, ERR_FAILED,
-        "hooks are in torch's modules and cannot be taken out before the GIL can be acquired: try again "
-        "when the job gets on");
+    return err_set(e, ERR_FAILED,
+                   "hooks in torch's modules cannot be removed before the GIL is acquired: try again later");
 }

@@ -67,7 +67,7 @@ static bool probes_job_enter_step(struct worker_job *base, struct worker *w) {
         return probes_job_wait(job, w);
     if (rc == 0)
         snprintf(base->why, sizeof base->why,
-                 "hooks were not put in: there was always a thread within a module");
+                 "hooks were not installed: some thread was always inside a module");
     return false;
 }
 

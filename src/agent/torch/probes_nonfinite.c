@@ -18,8 +18,8 @@
 void probes_nonfinite_begin(struct probes *p) {
     p->wanted = p->leases[LEASE_NAN].n ? p->leases[LEASE_NAN].steps_left : 1;
     snprintf(p->notes[LEASE_NAN], sizeof p->notes[LEASE_NAN],
-             "looks at %lld steps, which take longer: about 0.5 s for each GiB that modules take and "
-             "give, and of gradients",
+             "checks %lld steps, which take longer: about 0.5 s for each GiB that modules take and give, and "
+             "of gradients",
              (long long)p->wanted);
     training_keep_ends(p->training, clock_mono_ns());
     module_hooks_open(MODULE_MODE_NUMBERS, (unsigned)p->wanted, p->training->steps.per_step);
@@ -65,12 +65,12 @@ static void nonfinite_put_nothing(struct strbuf *out, const struct probes *p, si
     if (anyhow)
         strbuf_adds(out, " of a model (no Optimizer.step was seen to end)");
     if ((int64_t)steps < p->wanted)
-        strbuf_addf(out, " of %lld, then its time was over", (long long)p->wanted);
-    strbuf_addf(out, ": %zu module%s, %llu gradient%s of parameters looked at", modules,
+        strbuf_addf(out, " of %lld, then it timed out", (long long)p->wanted);
+    strbuf_addf(out, ": %zu module%s, %llu gradient%s of parameters checked", modules,
                 nonfinite_plural(modules), (unsigned long long)c->parameters,
                 nonfinite_plural(c->parameters));
     if (!c->has_optimizers)
-        strbuf_adds(out, " (this torch does not tell when an optimizer's step begins)");
+        strbuf_adds(out, " (this torch does not report when an optimizer's step begins)");
 }
 
 /* What was not checked, and the time of the checks. */
@@ -78,17 +78,17 @@ static void nonfinite_put_counts(struct strbuf *out) {
     const struct nonfinite_counts *c = nonfinite_get_counts();
     uint64_t not = c->skipped + c->unread;
     if (c->undecided)
-        strbuf_addf(out, "; %llu gradient%s on the way, and no optimizer's step followed",
+        strbuf_addf(out, "; %llu intermediate gradient%s, with no optimizer step after it",
                     (unsigned long long)c->undecided,
                     c->undecided == 1 ? " was not finite" : "s were not finite");
     if (not )
-        strbuf_addf(out, "; not looked at: %llu tensor%s of kinds that cannot be", (unsigned long long)not,
+        strbuf_addf(out, "; not checked: %llu tensor%s of unsupported kinds", (unsigned long long)not,
                     nonfinite_plural(not ));
     if (c->passed)
-        strbuf_addf(out, "; %llu gradient%s on the way, and reached no parameter",
+        strbuf_addf(out, "; %llu intermediate gradient%s, and reached no parameter",
                     (unsigned long long)c->passed, c->passed == 1 ? " was not finite" : "s were not finite");
     if (c->unlooked)
-        strbuf_addf(out, "; what %llu call%s of modules got by keyword is not known",
+        strbuf_addf(out, "; keyword arguments of %llu call%s of modules are unknown",
                     (unsigned long long)c->unlooked, nonfinite_plural(c->unlooked));
     if (c->beyond)
         strbuf_addf(out, "; %llu tensor%s beyond %llu GiB a step", (unsigned long long)c->beyond,

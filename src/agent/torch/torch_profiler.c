@@ -340,8 +340,8 @@ static void torch_profiler_put_cost(struct torch_profiler *p) {
     char bytes[32];
     text_human_bytes(bytes, sizeof bytes, p->expected * TORCH_PROFILER_OP_FILE);
     snprintf(p->note, sizeof p->note,
-             "%lld step%s: about %.0f operations: the job will stand still for about %.2g s when they "
-             "end, and a file of about %s is written",
+             "%lld step%s: about %.0f operations: the job will stop for about %.2g s when they end, and a "
+             "file of about %s is written",
              (long long)p->steps, p->steps == 1 ? "" : "s", p->expected,
              TORCH_PROFILER_BASE_S + p->expected * TORCH_PROFILER_OP_US / 1e6, bytes);
 }
@@ -504,7 +504,7 @@ static void torch_profiler_poll_runs(struct torch_profiler *p, bool wanted, uint
     if (!torch_profiler_is_overdue(p, wanted, now_ns) && !torch_profiler_get(&torch_profiler_hurry))
         return;
     if (torch_profiler_turn(TORCH_PROFILER_WAITS, TORCH_PROFILER_OFF)) {
-        snprintf(p->note, sizeof p->note, "no optimizer has taken a step: nothing was profiled");
+        snprintf(p->note, sizeof p->note, "nothing was profiled: no optimizer took a step");
         torch_profiler_begin_leave(p, now_ns);
         return;
     }
@@ -570,9 +570,8 @@ static void torch_profiler_report_found(struct torch_profiler *p, const struct t
     char bytes[32];
     uint32_t ended = torch_profiler_get(&torch_profiler_over);
     text_human_bytes(bytes, sizeof bytes, f->bytes);
-    snprintf(p->note, sizeof p->note,
-             "%u step%s, %lld operations, %s of a trace; the job stood still for %.2g s", ended,
-             ended == 1 ? "" : "s", (long long)f->events, bytes, (double)f->pause_us / 1e6);
+    snprintf(p->note, sizeof p->note, "%u step%s, %lld operations, %s of a trace; the job stopped for %.2g s",
+             ended, ended == 1 ? "" : "s", (long long)f->events, bytes, (double)f->pause_us / 1e6);
 }
 
 static enum torch_profiler_end torch_profiler_poll_leaves(struct torch_profiler *p, bool wanted,
@@ -649,8 +648,6 @@ int torch_profiler_leave(struct worker *w, struct err *e) {
     }
     if (!torch_profiler_is_in())
         return 0;
-    return err_set(
-        e, ERR_FAILED,
-        "torch.profiler runs in the job, and only its own thread can end it: try again when that has "
-        "got on");
+    return err_set(e, ERR_FAILED,
+                   "torch.profiler runs in the job, and only its own thread can end it: try again later");
 }

@@ -65,7 +65,7 @@ static void torch_profiler_job_read_note(struct torch_profiler_job *job, struct 
     const struct pyapi *api = worker_api(w);
     struct pyapi_object *text = torch_profiler_job_call(w, "profiler_note", NULL, NULL);
     if (!text || pyapi_get_text(api, text, job->note, sizeof job->note) != 0)
-        torch_profiler_job_fail(job, "this Python cannot be asked for it");
+        torch_profiler_job_fail(job, "this Python does not support it");
     if (text)
         api->Py_DecRef(text);
 }

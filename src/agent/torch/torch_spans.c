@@ -249,11 +249,10 @@ static int torch_spans_check(struct elf_image *image, struct mem *m, struct err 
     if (settled)
         return 0;
     if (state == LOADED_SEVERAL)
-        return err_set(e, ERR_FAILED,
-                       "two " TORCH_SPANS_LIBRARY " are mapped: which one trains is not known");
+        return err_set(e, ERR_FAILED, "two " TORCH_SPANS_LIBRARY " are loaded: which one trains is unknown");
     if (state == LOADED_UNTOLD)
         return err_set(e, ERR_FAILED,
-                       TORCH_SPANS_LIBRARY " has no RELRO: it cannot be seen that it is loaded wholly");
+                       TORCH_SPANS_LIBRARY " has no RELRO: whether it is fully loaded is unknown");
     if (state != LOADED_RELOCATED) {
         torch_spans.ready_ns = 0;
         err_set(e, ERR_FAILED, TORCH_SPANS_LIBRARY " is not loaded yet");
@@ -350,8 +349,8 @@ static void torch_spans_inherit(void) {
 
 int torch_spans_begin(const char *version, struct err *e) {
     if (!torch_spans_knows(version))
-        return err_set(e, ERR_FAILED, "torch %s: its operations cannot be told, its callbacks are not known",
-                       version);
+        return err_set(e, ERR_FAILED,
+                       "torch %s: its operations cannot be reported, its callbacks are unknown", version);
     if (__atomic_load_n(&torch_spans_torn, __ATOMIC_SEQ_CST))
         return err_set(e, ERR_FAILED, "torch was being called by the agent when this process was forked off");
     if (torch_spans_is_off() || (torch_spans.pid && torch_spans.pid != getpid()))

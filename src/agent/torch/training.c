@@ -339,9 +339,7 @@ static void training_choose(struct training *t) {
     /* the calling convention of its callbacks depends on its version */
     if (wanted && !begun && !r->facts.torch[0])
         snprintf(t->note, sizeof t->note, "%s",
-                 r->facts.torch_module
-                     ? "torch is imported, but no file of it was found that says its version"
-                     : "");
+                 r->facts.torch_module ? "torch is imported, but no file with its version was found" : "");
     if (!wanted && begun)
         training_stop(t);
     else if (wanted && !begun && r->facts.torch[0])
@@ -402,11 +400,10 @@ static void training_publish_hooks(const struct training *t, struct mailbox_stat
     st->of.returns_on = t->hooks.functions > 0;
     if (st->of.looks_on && !t->hooks.note[0] && !pystack_scalar_knows_torch(torch))
         snprintf(st->hooks_note, sizeof st->hooks_note,
-                 "losses and values that are tensors of torch %.24s: how these lie in memory is not known",
-                 torch);
+                 "losses and values that are tensors of torch %.24s: their memory layout is unknown", torch);
     else if (st->of.looks_on && !t->hooks.note[0] && step_values_skipped() > step_values_count() / 10)
         snprintf(st->hooks_note, sizeof st->hooks_note,
-                 "loss and the like are read at %.3g %% of steps so far: they may take %.3g %% of the job's "
+                 "loss and other values are read at %.3g %% of steps, to stay within %.3g %% of the job's "
                  "time (probing.look_share)",
                  100 * (double)step_values_count() / (double)(step_values_count() + step_values_skipped()),
                  t->record->config.values[CONFIG_TRACE_SHARE]);

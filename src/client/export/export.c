@@ -43,7 +43,7 @@ const struct export_format export_formats[] = {
      EXPORT_TAKES_DURATION | EXPORT_TAKES_RATE | EXPORT_TAKES_LOCALS | EXPORT_TAKES_NATIVE},
     {"ndjson", "rows of --sql, a JSON object a line", 0, false, false, true, NULL, 0},
     {"csv", "rows of --sql, separated by commas", 0, false, false, true, NULL, 0},
-    {"sqlite", "a recording: what all tables hold, as an SQLite file", 0, false, false, false, NULL,
+    {"sqlite", "a recording: all tables, as an SQLite file", 0, false, false, false, NULL,
      EXPORT_TAKES_DURATION | EXPORT_IS_BINARY},
     {"folded", "sampled stacks, one line each, for flame graph programs", 5, true, false, false,
      export_render_folded, EXPORT_TAKES_STACKS},
@@ -192,12 +192,12 @@ static int export_check(const struct export_request *r, const struct export_form
     if (r->once && r->duration_s > 0)
         return err_set(e, ERR_USAGE, "--once and --duration exclude each other");
     if (r->once && (f->takes & EXPORT_NEEDS_TIME))
-        return err_set(e, ERR_USAGE, "--once is not for %s: one look has no length; give a --duration",
+        return err_set(e, ERR_USAGE, "--once is not for %s: one snapshot has no duration; give a --duration",
                        f->name);
     if ((f->takes & EXPORT_IS_BINARY) && output_is_stdout(r->output) && isatty(STDOUT_FILENO))
         return err_set(e, ERR_USAGE, "%s is binary and not for a terminal: give -o FILE, or a pipe", f->name);
     if (r->unit == EXPORT_US && duration_s == 0)
-        return err_set(e, ERR_USAGE, "--unit us needs a --duration: one look has no length");
+        return err_set(e, ERR_USAGE, "--unit us needs a --duration: one snapshot has no duration");
     if (export_check_options(r, f, e) != 0)
         return -1;
     if (r->rate_hz != 0 && (duration_s == 0 || !(f->wants_samples || export_screen(f, r))))
@@ -209,7 +209,7 @@ static int export_check(const struct export_request *r, const struct export_form
             "--native with --no-inject needs --block too: native frames of a thread are known from "
             "outside only while it is stopped");
     if (r->once && export_screen(f, r))
-        return err_set(e, ERR_USAGE, "--once is one look, and this screen is made of samples: leave it out");
+        return err_set(e, ERR_USAGE, "--once is one snapshot, and this screen needs samples: leave it out");
     if (f->render == export_render_txt && !r->screen)
         return err_set(e, ERR_USAGE, "this program has no screen to export as txt");
     return output_check(r->output, e);
@@ -311,8 +311,8 @@ static void export_note_truncated(const struct export_request *r, const struct m
     if (!r->note || target->mode != MODEL_MODE_RECORDED || !target->seen_is_cut)
         return;
     text_human_duration(length, sizeof length, target->seen_s);
-    strbuf_addf(r->note, "%sof the recording, its last %s: there is more, which 'query' has",
-                r->note->len ? "; " : "", length);
+    strbuf_addf(r->note, "%sthe last %s of the recording; 'query' reads all of it", r->note->len ? "; " : "",
+                length);
 }
 
 /* What was written where, for who does not see it: not if it goes to standard output. */

@@ -94,7 +94,7 @@ void export_lanes_note(const struct thread_runs *runs, const struct stack_counts
     uint64_t missing = thread_runs_left_out(runs);
     uint32_t first = thread_runs_first_tick(runs), end = thread_runs_end_tick(runs);
     if (!isnan(thread_runs_forgotten_s(runs)) && end > first)
-        strbuf_addf(note, "%sonly the last %.0f s are in it: no more is kept in the order of time",
+        strbuf_addf(note, "%sonly the last %.0f s are included: older samples have no time",
                     note->len ? "; " : "",
                     thread_runs_tick_time(runs, end - 1) - thread_runs_tick_time(runs, first));
     else if (missing > 0)

@@ -280,7 +280,7 @@ void report_put_sources(const struct report *r, struct strbuf *out) {
         strbuf_addc(out, '\n');
     }
     if (t->mode == MODEL_MODE_RECORDED)
-        strbuf_addf(out, "the job has ended: this is what it left%s%s\n", t->mode_reason ? ": " : "",
+        strbuf_addf(out, "the job has ended: this is its last known state%s%s\n", t->mode_reason ? ": " : "",
                     t->mode_reason ? t->mode_reason : "");
     if (t->mode == MODEL_MODE_READONLY)
         strbuf_addf(out, "read from outside%s%s\n", t->mode_reason ? ": " : "",

@@ -120,7 +120,7 @@ void report_put_steps_chart(struct strbuf *out, const struct result *steps) {
     chart_begin(out, "duration of steps");
     for (int i = 0; i < CHART_PARTS; i++)
         chart_put_label(out, &x, chart_parts[i].class, chart_parts[i].label);
-    chart_put_label(out, &x, "p-rest", "rest, or not looked into");
+    chart_put_label(out, &x, "p-rest", "rest, or not traced");
     chart_put_scale(out, 0, most, "ms");
     for (size_t i = 0; i < bars; i++) {
         size_t from = i * each, to = from + each < n ? from + each : n;

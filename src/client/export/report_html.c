@@ -183,7 +183,7 @@ static bool html_is_fine(const struct verdict_check *check) {
 
 /* The rules that were tested and do not hold, each once. */
 static void html_put_fine(const struct verdicts *v, struct strbuf *out) {
-    const char *before = "Looked at, and fine: ";
+    const char *before = "Checked and fine: ";
     for (size_t i = 0; i < v->n_checks; i++) {
         bool is_said = !html_is_fine(&v->checks[i]);
         for (size_t k = 0; k < i; k++)
@@ -206,7 +206,7 @@ static void html_put_verdicts(const struct report *r, struct strbuf *out) {
         html_put_verdict(out, &r->verdicts.items[i]);
     if (r->verdicts.n == 0)
         html_put_missing(out, r->verdicts_error.code != ERR_OK ? err_text(&r->verdicts_error)
-                                                               : "nothing is known yet of its training");
+                                                               : "no verdict on its training yet");
     html_put_fine(&r->verdicts, out);
 }
 

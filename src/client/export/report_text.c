@@ -53,7 +53,7 @@ static void text_put_verdicts(const struct report *r, struct strbuf *text) {
     if (r->verdicts.n == 0)
         strbuf_addf(text, "%s\n",
                     r->verdicts_error.code != ERR_OK ? err_text(&r->verdicts_error)
-                                                     : "nothing is known yet of its training");
+                                                     : "no verdict on its training yet");
 }
 
 static void text_put_fact(struct strbuf *text, const char *name, const char *value) {

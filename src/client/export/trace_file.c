@@ -138,7 +138,7 @@ int trace_file_move(pid_t pid, const char *told, const char *output, bool (*stop
     text_sanitize(clean, sizeof clean, told);
     if (pid <= 0 || rings_owner(pid, &owner) != 0)
         return err_set(e, ERR_FAILED,
-                       "the trace is where the job is, in its %.300s: it cannot be moved from there", clean);
+                       "the trace is on the job's machine, in %.300s: it cannot be moved from here", clean);
     const char *name = trace_file_name(told, owner.pid);
     if (!name)
         return err_set(e, ERR_FAILED,

@@ -29,8 +29,8 @@ static int magic_read_help(struct magic *out, const char *operand, struct wire_e
         snprintf(head, sizeof head, "%s %s", m->name, m->operand ? m->operand : "");
         strbuf_addf(&out->text, "%-20s %s\n", head, m->help);
     }
-    strbuf_adds(&out->text, "Everything else is code of the job. Tab completes, an empty line ends a block,\n"
-                            "^C interrupts; _ is the last value.\n");
+    strbuf_adds(&out->text, "Everything else is code that runs in the job. Tab completes, an empty line ends "
+                            "a block,\n^C interrupts; _ is the last value.\n");
     return 0;
 }
 
@@ -43,7 +43,7 @@ static int magic_read_bt(struct magic *out, const char *operand, struct wire_eva
     errno = 0;
     long long tid = strtoll(operand, &end, 10);
     if (*end || tid <= 0 || errno)
-        return err_set(e, ERR_FAILED, "'%s' is no thread: %%bt takes its number, see %%threads", operand);
+        return err_set(e, ERR_FAILED, "'%s' is not a thread: %%bt takes a thread id, see %%threads", operand);
     out->kind = MAGIC_QUERY;
     strbuf_addf(&out->text,
                 "SELECT depth, func, file, lineno FROM python.backtrace WHERE tid = %lld ORDER BY depth",
@@ -57,7 +57,7 @@ static int magic_read_timeout(struct magic *out, const char *operand, struct wir
     (void)out;
     if (end == operand || (*end && strcmp(end, "s") != 0) || !isfinite(s) || s < 0.01 ||
         s > WIRE_EVAL_TIMEOUT_MAX_S)
-        return err_set(e, ERR_FAILED, "'%s' is no time: %%timeout takes seconds from 0.01 to %g", operand,
+        return err_set(e, ERR_FAILED, "'%s' is not a time: %%timeout takes seconds from 0.01 to %g", operand,
                        WIRE_EVAL_TIMEOUT_MAX_S);
     want->timeout_s = s;
     return 0;
@@ -80,16 +80,13 @@ static int magic_set_frame(struct magic *out, const char *operand, struct wire_e
     if (strcmp(operand, "off") == 0)
         want->tid = want->depth = 0;
     else if (!magic_read_frame(operand, want))
-        return err_set(e, ERR_FAILED, "'%s' is no frame: %%frame takes TID:DEPTH, or off", operand);
+        return err_set(e, ERR_FAILED, "'%s' is not a frame: %%frame takes TID:DEPTH, or off", operand);
     return 0;
 }
 
 const struct magic_def magics[] = {
     {.name = "%help", .help = "these", .read = magic_read_help},
-    {.name = "%bt",
-     .operand = "[TID]",
-     .help = "stacks of all threads, now; or of one",
-     .read = magic_read_bt},
+    {.name = "%bt", .operand = "[TID]", .help = "stacks of all threads, or of one", .read = magic_read_bt},
     {.name = "%q",
      .operand = "SQL",
      .help = "SQL over its tables (python.steps, python.memory, ...)",
@@ -112,28 +109,22 @@ const struct magic_def magics[] = {
              "round(optimizer_ms, 1) AS optim_ms, round(loss, 4) AS loss FROM python.steps "
              "ORDER BY step DESC LIMIT 10"},
     {.name = "%threads",
-     .help = "threads, and what they do now",
+     .help = "threads and their current functions",
      .kind = MAGIC_QUERY,
      .text = "SELECT tid, name, state, gil, round(cpu_pct, 1) AS cpu_pct, func, file, lineno FROM "
              "python.threads"},
-    {.name = "%status",
-     .help = "the agent: what it costs, who is connected",
-     .kind = MAGIC_STATUS,
-     .text = ""},
+    {.name = "%status", .help = "the agent: overhead and clients", .kind = MAGIC_STATUS, .text = ""},
     {.name = "%who",
      .help = "names of __main__ (or of the frame), with their types",
      .kind = MAGIC_RUN,
      .text = MAGIC_WHO},
     {.name = "%time",
      .operand = "CODE",
-     .help = "run code, and say how long it took",
+     .help = "run code and show how long it took",
      .takes = MAGIC_TAKES_CODE,
      .kind = MAGIC_RUN,
      .timed = true},
-    {.name = "%timeout",
-     .operand = "S",
-     .help = "interrupt code that takes longer",
-     .read = magic_read_timeout},
+    {.name = "%timeout", .operand = "S", .help = "set the time limit of code", .read = magic_read_timeout},
     {.name = "%frame",
      .operand = "TID:DEPTH|off",
      .help = "run code with the names of this frame (see %bt TID)",
@@ -171,7 +162,7 @@ static int magic_unknown(const char *word, struct err *e) {
     near = option_suggest(word, names);
     if (near)
         return err_set(e, ERR_FAILED, "there is no '%s': did you mean '%s'?", word, near);
-    return err_set(e, ERR_FAILED, "there is no '%s': %%help lists what there is", word);
+    return err_set(e, ERR_FAILED, "there is no '%s': %%help lists the commands", word);
 }
 
 /* `operand`: without blanks around it. */

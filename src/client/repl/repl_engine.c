@@ -89,7 +89,7 @@ int repl_engine_put(struct repl_engine *r, const struct wire_evaluated *v, const
     face->put(face->arg, REPL_VALUE, v->output.s, v->output.len);
     face->put(face->arg, REPL_VALUE, v->result.s, v->result.len);
     face->put(face->arg, REPL_TRACEBACK, v->traceback.s, v->traceback.len);
-    int rc = repl_engine_explain(v, r->want.timeout_s, "; %timeout S gives it longer", e);
+    int rc = repl_engine_explain(v, r->want.timeout_s, "; %timeout S raises the limit", e);
     r->explained = rc != 0 && v->traceback.s && !v->timed_out && !v->unended;
     if (rc != 0 && !r->explained)
         face->put(face->arg, REPL_ERROR, e->text, strlen(e->text));
@@ -99,7 +99,7 @@ int repl_engine_put(struct repl_engine *r, const struct wire_evaluated *v, const
         face->put(face->arg, REPL_VALUE, text, strlen(text));
     }
     if (v->truncated) {
-        snprintf(text, sizeof text, "what there is was cut at %lld KiB",
+        snprintf(text, sizeof text, "the output was truncated at %lld KiB",
                  (long long)(r->want.output_bytes / 1024));
         face->put(face->arg, REPL_NOTE, text, strlen(text));
     }

@@ -192,7 +192,7 @@ static void call_on_samples(void *arg, struct model_sample_batch *batch) {
     struct call *c = arg;
     if (c->on_batch && c->on_batch(c->batch_arg, batch) != 0) {
         struct err why;
-        err_set(&why, ERR_FAILED, "there is no room for so many different stacks: take fewer seconds");
+        err_set(&why, ERR_FAILED, "too many different stacks: sample for fewer seconds");
         call_fail(c, &why);
     }
 }

@@ -33,7 +33,7 @@ int debug_command_request_wire(const struct debug_command_def *def, const struct
                                .leased = r->leased};
     arena_init(&out->arena, DEBUG_COMMAND_ARENA);
     if ((r->off || r->status) && (r->address || r->path || r->exposed || (r->off && r->status)))
-        return err_set(e, ERR_USAGE, "--%s goes with nothing else", r->off ? "off" : "status");
+        return err_set(e, ERR_USAGE, "--%s cannot be combined with other options", r->off ? "off" : "status");
     if (out->action != WIRE_DEBUG_BEGIN)
         return 0;
     if (def->fill(out, r, pid, e) != 0)
@@ -51,7 +51,7 @@ int debug_command_check(const struct debug_command_def *def, const struct wire_d
                         const char *what, struct err *e) {
     char text[DEBUG_COMMAND_TEXT];
     if (d->timed_out || d->unended)
-        return err_set(e, ERR_FAILED, "%s within %g s, and was interrupted%s", what, timeout_s,
+        return err_set(e, ERR_FAILED, "%s within %g s and was interrupted%s", what, timeout_s,
                        d->unended ? "; it has not ended yet" : "");
     if (d->raised)
         return err_set(e, ERR_FAILED, "%s: %s", what, debug_command_clean(d->raised, text));
@@ -122,7 +122,7 @@ static void pdb_put_entry(struct strbuf *out, const struct wire_debugger *d, pid
     char place[ADDRESS_MAX], token[DEBUG_COMMAND_TEXT];
     if (!pdb_get_place(d, place, sizeof place, token))
         return;
-    strbuf_addf(out, "to connect, and to say the token as the first line:\nnc %s\n%s\nor, in one line:\n",
+    strbuf_addf(out, "to connect, then type the token as the first line:\nnc %s\n%s\nor, in one line:\n",
                 place, token);
     pdb_put_copy(out, d, pid);
 }
@@ -172,7 +172,7 @@ static void pause_put_json(struct strbuf *out, const struct wire_debugger *d, pi
 static void pause_put_text(struct strbuf *out, const struct wire_debugger *d, pid_t pid) {
     char address[DEBUG_COMMAND_TEXT], name[DEBUG_COMMAND_TEXT], where[DEBUG_COMMAND_TEXT];
     if (!d->on) {
-        strbuf_adds(out, d->was ? "the job goes on\n" : "the job is not paused\n");
+        strbuf_adds(out, d->was ? "the job continues\n" : "the job is not paused\n");
         return;
     }
     size_t held = 0;
@@ -185,9 +185,9 @@ static void pause_put_text(struct strbuf *out, const struct wire_debugger *d, pi
         strbuf_addf(out, "  %-16s ", debug_command_clean(t->name, name));
         (void)(t->tid > 0 ? strbuf_addf(out, "%8" PRId64, t->tid) : strbuf_addf(out, "%8s", "?"));
         strbuf_addf(out, "  %s%s\n", debug_command_clean(t->where, where),
-                    t->held ? "" : "; it is held when it comes back");
+                    t->held ? "" : "; it is held when it returns");
     }
-    strbuf_addf(out, "let go by continue, when its client leaves, by --off, or in %.0f s\n", pdb_left_s(d));
+    strbuf_addf(out, "resumed by continue, when its client leaves, by --off, or in %.0f s\n", pdb_left_s(d));
     pdb_put_entry(out, d, pid);
 }
 
@@ -248,22 +248,22 @@ static void catch_put_json(struct strbuf *out, const struct wire_debugger *d, pi
 static void catch_put_text(struct strbuf *out, const struct wire_debugger *d, pid_t pid) {
     char text[DEBUG_COMMAND_TEXT];
     if (!d->on) {
-        strbuf_adds(out, d->was ? "exceptions are caught no more\n" : "exceptions are not caught\n");
+        strbuf_adds(out, d->was ? "exceptions are no longer caught\n" : "exceptions are not caught\n");
         return;
     }
     if (!d->exception) {
-        strbuf_addf(out, "an exception that nobody catches, %s, will keep its thread for",
+        strbuf_addf(out, "an uncaught exception %s will hold its thread for",
                     d->all_threads ? "on any thread" : "on the main thread");
-        strbuf_addf(out, " %.0f s, with pdb: --status tells where\n", d->limit_s);
+        strbuf_addf(out, " %.0f s, with pdb: --status shows where\n", d->limit_s);
         if (d->signals && d->signals[0])
-            strbuf_addf(out, "stacks of all threads will be kept at %s\n",
+            strbuf_addf(out, "on %s, stacks of all threads will be saved\n",
                         debug_command_clean(d->signals, text));
         if (d->left_alone && d->left_alone[0])
             strbuf_addf(out, "left alone: %s\n", debug_command_clean(d->left_alone, text));
         return;
     }
     catch_put_traceback(out, d->traceback);
-    strbuf_addf(out, "%s is kept until continue, --off, or for %.0f s more\n",
+    strbuf_addf(out, "%s is held until continue, --off, or for another %.0f s\n",
                 debug_command_clean(d->thread, text), pdb_left_s(d));
     pdb_put_entry(out, d, pid);
 }
@@ -274,8 +274,8 @@ const struct debug_command_def debug_command_catch = {
     .method = WIRE_CATCH,
     .timeout_s = 10,
     .limit_s = 300,
-    .failed = "nothing was begun",
-    .ended = "it raises nothing",
+    .failed = "nothing was started",
+    .ended = "it will raise nothing",
     .who = "an agent catches exceptions",
     .fill = pdb_fill,
     .put_text = catch_put_text,
@@ -363,8 +363,8 @@ static int debug_fill(struct wire_debug *out, const struct debug_command_request
         return -1;
     if (!debug_is_loopback(host) && !r->exposed)
         return err_set(e, ERR_USAGE,
-                       "others reach %s, and whoever connects can run code in the job, without a password: "
-                       "--exposed if that is wanted",
+                       "%s is reachable from other machines, and anyone who connects can run code in the job "
+                       "without a password: add --exposed if that is intended",
                        host);
     bool same = debug_same_files(pid);
     if (r->path && same && !realpath(r->path, real))
@@ -383,14 +383,14 @@ static int debug_check(const struct wire_debugger *d, struct err *e) {
     if (d->missing && strcmp(d->missing, "debugpy") == 0)
         return err_set(
             e, ERR_FAILED,
-            "the job's Python has no debugpy, and none of its version is here: pip install it into "
+            "the job's Python has no debugpy, and this machine has none for its version: pip install it into "
             "the job's environment, or pip install --target DIR debugpy and give --path DIR");
     if (d->missing)
         return err_set(e, ERR_FAILED,
                        "there is no debugpy in '%s' that the job sees: --path takes the folder "
                        "that holds it (pip install --target DIR debugpy)",
                        debug_command_clean(d->missing, text));
-    return !d->on || (d->host && d->cwd) ? 0 : err_set(e, ERR_FAILED, "the agent has not answered");
+    return !d->on || (d->host && d->cwd) ? 0 : err_set(e, ERR_FAILED, "the agent did not answer");
 }
 
 /* The configuration for VS Code's launch.json. */
@@ -450,8 +450,8 @@ static void debug_put_text(struct strbuf *out, const struct wire_debugger *d, pi
     strbuf_addf(out, "debugpy listens on %s:%d, %s\n", debug_command_clean(d->host, text), d->port,
                 d->client ? "a client is attached" : "no client is attached");
     strbuf_addf(out,
-                "every user of %s can connect to it, without a password, and run code as %s: end it when "
-                "you are done (--off)\n",
+                "every user of %s can connect without a password and run code as %s: stop it when you are "
+                "done (--off)\n",
                 debug_is_loopback(d->host) ? "the job's machine" : "a machine that reaches it",
                 d->user ? debug_command_clean(d->user, text) : "the job's user");
     strbuf_adds(out, "for .vscode/launch.json, in \"configurations\":\n");
@@ -462,7 +462,7 @@ static void debug_put_text(struct strbuf *out, const struct wire_debugger *d, pi
         strbuf_adds(out,
                     "from another machine, connect to a name or address of this one instead of 127.0.0.1\n");
     if (d->compiles)
-        strbuf_adds(out, "breakpoints are not met in what torch.compile has compiled\n");
+        strbuf_adds(out, "breakpoints do not work in code that torch.compile has compiled\n");
 }
 
 /* Only the configuration, for the editor's file. */
@@ -480,9 +480,9 @@ const struct debug_command_def debug_command_debug = {
     .command = "debug",
     .method = WIRE_DEBUG,
     .timeout_s = 30,
-    .failed = "debugpy did not begin",
+    .failed = "debugpy did not start",
     .ended = "it cannot be debugged",
-    .who = "debugpy is begun by an agent",
+    .who = "debugpy needs an agent",
     .fill = debug_fill,
     .check = debug_check,
     .put_text = debug_put_text,

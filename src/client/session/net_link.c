@@ -410,13 +410,12 @@ static int net_link_check_protocol(struct lws *wsi) {
 
 /* The agent's answer to clients that it refuses. */
 static const char *net_link_said_no(const struct net_link *link, int status) {
-    return status == 401 && link->token[0] ? "it does not take the token that is known here: give the one "
-                                             "that 'listen' printed with --token "
-                                             "or PROBING_TOKEN"
+    return status == 401 && link->token[0]
+               ? "wrong token: give the one that 'listen' printed with --token or PROBING_TOKEN"
            : status == 401
-               ? "it wants a token: give the one that 'listen' printed with --token or PROBING_TOKEN"
-           : status == 403 ? "it is not asked by that name: give its address as a number"
-           : status == 429 ? "there were too many tries with a wrong token: wait some seconds"
+               ? "it needs a token: give the one that 'listen' printed with --token or PROBING_TOKEN"
+           : status == 403 ? "it does not accept that host name: give its address as a number"
+           : status == 429 ? "too many attempts with a wrong token: wait some seconds"
                            : NULL;
 }
 

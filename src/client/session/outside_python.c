@@ -197,8 +197,8 @@ static int outside_python_details(void *arg, const struct wire_threads *want, st
         return -1;
     if (want->tasks && !out->tasks)
         out->note = pystack_knows_tasks(o->ps)
-                        ? "tasks are not known: what asyncio tells of them cannot be read"
-                        : "tasks are not known: before Python 3.14 an agent has to ask for them";
+                        ? "tasks are not known: asyncio's records of them cannot be read"
+                        : "tasks are unknown: before Python 3.14 reading them needs an agent";
     if (want->tid)
         model_snapshot_keep(out, want->tid);
     if (want->native)

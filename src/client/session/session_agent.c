@@ -41,8 +41,8 @@ static void session_explain_silence(const struct target_address *addr, bool gree
         addr->pid > 0 && procfs_read_stat(addr->pid, 0, &st) == 0 && (st.state == 'T' || st.state == 't');
     if (stopped && procfs_read_status(addr->pid, 0, &status) == 0 && status.tracer_pid > 0)
         err_set(why, ERR_ATTACH,
-                "process %d is stopped by process %lld, which traces it, so its agent cannot answer: let "
-                "it go on there",
+                "process %d is stopped by process %lld, which traces it, so its agent cannot answer: "
+                "continue it there",
                 (int)addr->pid, (long long)status.tracer_pid);
     else if (stopped)
         err_set(why, ERR_ATTACH,
@@ -52,8 +52,8 @@ static void session_explain_silence(const struct target_address *addr, bool gree
         err_set(why, ERR_FAILED, "%s does not answer", session_what(addr, what, sizeof what));
     else
         err_set(why, ERR_ATTACH,
-                "%s accepts connections but does not answer as an agent does: it is none, or it hangs; "
-                "try again, or give a pid",
+                "%s accepts connections but does not answer like an agent: it may be another program, or it "
+                "hangs; try again, or give a pid",
                 tcp_name(addr->path));
 }
 
@@ -79,7 +79,8 @@ static void session_explain_unreachable(const struct target_address *addr, bool 
         err_set(why, ERR_ATTACH, "cannot connect to %s: %s", addr->path, how);
     else
         err_set(why, ERR_ATTACH,
-                "%s closes the connection unanswered: it is no agent, or it refuses this user", addr->path);
+                "%s closes the connection without an answer: it is not an agent, or it refuses this user",
+                addr->path);
 }
 
 /* The peer does not speak the protocol. */
@@ -87,7 +88,7 @@ static void session_explain_protocol(const struct target_address *addr, bool gre
                                      struct err *why) {
     char what[320];
     err_set(why, greeted ? ERR_FAILED : ERR_ATTACH,
-            "%s does not speak %s (%s): is it an agent of another version? eject it and inject again",
+            "%s does not speak %s (%s): is it an agent of another version? Eject it and inject again",
             greeted ? session_what(addr, what, sizeof what) : tcp_name(addr->path), WIRE_PROTOCOL, how);
 }
 
@@ -113,7 +114,7 @@ static void session_explain_denial(enum wire_method method, enum wire_error code
     if (tables || method == WIRE_ARM)
         err_set(why, ERR_FAILED, "%s", text);
     else if (code == WIRE_E_NOT_ALLOWED && runs)
-        err_set(why, ERR_FAILED, "no code is run: %s", text);
+        err_set(why, ERR_FAILED, "no code was run: %s", text);
     else
         err_set(why, ERR_FAILED, "the agent refused %s: %s", wire_method_name(method), text);
 }

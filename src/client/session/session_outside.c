@@ -106,8 +106,7 @@ static int session_outside_request(struct session *base, enum wire_method m, str
     if (session_outside_check(s, e) != 0)
         return -1;
     if (m != WIRE_THREADS)
-        return err_set(e, ERR_FAILED,
-                       "process %d is read from outside, no agent is asked: '%s' is for agents",
+        return err_set(e, ERR_FAILED, "process %d is read from outside: '%s' needs an agent",
                        (int)s->addr.pid, wire_method_name(m));
     return outside_ask_snapshot(s->reader, e);
 }

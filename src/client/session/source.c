@@ -52,14 +52,14 @@ static int source_ask(struct session *s, enum wire_method m, const void *params,
 }
 
 int session_configure(struct session *s, const struct wire_config *c, struct err *e) {
-    return source_ask(s, WIRE_CONFIG, c, 0, "there is no agent whose settings could be changed", e);
+    return source_ask(s, WIRE_CONFIG, c, 0, "changing settings needs an agent, and there is none", e);
 }
 
 int session_listen(struct session *s, const struct wire_listen *want, struct err *e) {
-    return source_ask(s, WIRE_LISTEN, want, 0, "there is no agent that could listen", e);
+    return source_ask(s, WIRE_LISTEN, want, 0, "listening needs an agent, and there is none", e);
 }
 
-#define SOURCE_NOTHING_ARMS "there is no agent in the job that could arm anything in it"
+#define SOURCE_NOTHING_ARMS "this needs an agent in the job, and there is none"
 
 int session_arm(struct session *s, const struct wire_arm *want, struct err *e) {
     return source_ask(s, WIRE_ARM, want, SESSION_ARM_S, SOURCE_NOTHING_ARMS, e);
@@ -73,7 +73,7 @@ int session_ask_details(struct session *s, const struct wire_threads *want, stru
     return s->source->ask_details(s, want, e);
 }
 
-#define SOURCE_NOTHING_RUNS "code is run by an agent, and there is none in the target"
+#define SOURCE_NOTHING_RUNS "running code needs an agent, and there is none in the target"
 
 int session_eval(struct session *s, const struct wire_eval *want, struct err *e) {
     return source_ask(s, want->complete ? WIRE_COMPLETE : WIRE_EVAL, want, want->timeout_s + SESSION_EVAL_S,
@@ -85,7 +85,7 @@ int session_debug(struct session *s, enum wire_method method, const struct wire_
 }
 
 int session_ask(struct session *s, enum wire_method m, const void *params, double patience_s, struct err *e) {
-    return source_ask(s, m, params, patience_s, "there is no agent that could be asked for tables", e);
+    return source_ask(s, m, params, patience_s, "tables need an agent, and there is none", e);
 }
 
 int session_interrupt(struct session *s, struct err *e) { return session_request(s, WIRE_INTERRUPT, e); }

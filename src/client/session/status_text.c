@@ -62,11 +62,12 @@ static void status_put_phases(struct strbuf *out, const struct model_status *s) 
 
 static void status_put_tables(struct strbuf *out, const struct model_status *s) {
     char size[32], span[32];
-    strbuf_addf(out, "%-*s %.1f Hz always, for the tables\n", STATUS_WIDTH, "kept", s->always_hz);
+    strbuf_addf(out, "%-*s %.1f Hz, for the tables\n", STATUS_WIDTH, "kept", s->always_hz);
     status_put_line(out, "tables in", s->data_dir ? s->data_dir : s->n_tables ? "memory only" : "none");
     status_put_number(out, "their cost", s->collect_pct, 4, " % of a core, beside sampling");
     if (!isnan(s->collect_threads_s))
-        status_put_number(out, "threads every", s->collect_threads_s, 1, " s, for what a look at all costs");
+        status_put_number(out, "threads every", s->collect_threads_s, 1,
+                          " s, because of the cost of a snapshot");
     if (s->collect_missed)
         strbuf_addf(out, "%-*s %" PRIu64 " sample%s in no table\n", STATUS_WIDTH, "missed", s->collect_missed,
                     s->collect_missed == 1 ? " is" : "s are");
@@ -110,7 +111,7 @@ static void status_put_debuggers(struct strbuf *out, const struct model_status *
         char text[512], clean[600], what[128];
         snprintf(text, sizeof text, "%s%s%s%s%s%s", h->state ? h->state : "?", h->text ? ": " : "",
                  h->text ? h->text : "", h->address ? ", at " : "", h->address ? h->address : "",
-                 h->used ? ", somebody is connected" : "");
+                 h->used ? ", clients are connected" : "");
         text_sanitize(clean, sizeof clean, text);
         text_sanitize(what, sizeof what, h->what ? h->what : "?");
         strbuf_addf(out, "%-*s %s", STATUS_WIDTH, what, clean);
@@ -141,7 +142,7 @@ void status_text_put(struct strbuf *out, const struct model_target *t, const str
     if (t->torch)
         status_put_line(out, "torch", t->torch);
     status_put_line(out, "agent", s->agent_version);
-    status_put_line(out, "came in by", s->strategy);
+    status_put_line(out, "loaded by", s->strategy);
     status_put_line(out, "endpoint", s->endpoint);
     status_put_endpoints(out, s);
     status_put_debuggers(out, s);
@@ -172,10 +173,10 @@ void status_text_put(struct strbuf *out, const struct model_target *t, const str
                 s->read_errors);
     if (s->hooks) {
         text_sanitize(text, sizeof text, s->hooks);
-        strbuf_addf(out, "%-*s %" PRIu64 ", told by %s\n", STATUS_WIDTH, "steps", s->steps, text);
+        strbuf_addf(out, "%-*s %" PRIu64 ", reported by %s\n", STATUS_WIDTH, "steps", s->steps, text);
     }
     if (s->hooks)
-        strbuf_addf(out, "%-*s %" PRIu64 ", lost %" PRIu64 "\n", STATUS_WIDTH, "told", s->spans,
+        strbuf_addf(out, "%-*s %" PRIu64 ", lost %" PRIu64 "\n", STATUS_WIDTH, "operations", s->spans,
                     s->spans_lost);
     if (s->hooks)
         status_put_number(out, "per operation", s->us_per_span, 2, " us");
@@ -187,7 +188,7 @@ void status_text_put(struct strbuf *out, const struct model_target *t, const str
     status_put_hook(out, "garbage", s->gc_on, s->gc_told, "by gc.callbacks", s->us_per_gc);
     status_put_hook(out, "returns", s->returns_on, s->returns_told, "by sys.monitoring", s->us_per_return);
     if (s->hooks_note)
-        status_put_line(out, "not told", s->hooks_note);
+        status_put_line(out, "not reported", s->hooks_note);
     if (s->note)
         status_put_line(out, "note", s->note);
     status_put_tables(out, s);

@@ -131,7 +131,7 @@ static int database_inspect(const struct target_address *addr, struct database_s
     enum guard_end end = guard_run(database_search, s, sizeof *s, TARGET_POLL_MS);
     return end == GUARD_DONE ? 0
            : end == GUARD_NONE
-               ? err_set_errno(e, ERR_FAILED, errno, "no process can be made that looks at others")
+               ? err_set_errno(e, ERR_FAILED, errno, "cannot start the process that reads others")
                : guard_explain_blocked(addr->pid, addr->path, TARGET_POLL_MS, e);
 }
 
@@ -246,9 +246,9 @@ static int database_add_recorded(struct database *d, struct database_target *t, 
         return database_add_recording(d, t, e);
     int there = rings_inspect(t->live.addr.recorded, &t->place, e);
     if (there <= 0)
-        return there < 0
-                   ? -1
-                   : err_set(e, ERR_ATTACH, "%s: no tables of a process lie there", t->live.addr.recorded);
+        return there < 0 ? -1
+                         : err_set(e, ERR_ATTACH, "%s: there are no tables of a process in it",
+                                   t->live.addr.recorded);
     t->has_place = true;
     struct sql_target target = {
         .pid = RING_INT_NULL, .rank = RING_INT_NULL, .ring_dir = t->place.path, .owner = t->place.owner};
@@ -260,7 +260,8 @@ static int database_add_recorded(struct database *d, struct database_target *t, 
     if (t->place.owner != geteuid()) {
         char user[64];
         target_user_name(t->place.owner, user, sizeof user);
-        snprintf(d->recording, sizeof d->recording, "tables of user %s: what they say is his word", user);
+        snprintf(d->recording, sizeof d->recording,
+                 "tables of user %s: they are only as trustworthy as that user", user);
     }
     return 0;
 }
@@ -326,11 +327,11 @@ static bool database_note_target(struct database *d, const struct database_targe
     int64_t pid = t->live.addr.pid > 0 || !t->copies ? t->live.addr.pid : table_mirror_pid(t->copies);
     if (t->copies && files) {
         if (t->uncopied.code != ERR_OK)
-            snprintf(d->note, sizeof d->note, "process %lld: nothing newer could be copied: %s",
+            snprintf(d->note, sizeof d->note, "process %lld: newer rows could not be copied: %s",
                      (long long)pid, t->uncopied.text);
         else if (table_mirror_behind(t->copies))
             snprintf(d->note, sizeof d->note,
-                     "process %lld: not all of its tables have been copied yet: ask again", (long long)pid);
+                     "process %lld: not all of its tables have been copied yet: try again", (long long)pid);
         else if (table_mirror_missing(t->copies) > 0)
             snprintf(d->note, sizeof d->note,
                      "process %lld: %llu rows were overwritten before they could be copied", (long long)pid,
@@ -346,7 +347,7 @@ static bool database_note_target(struct database *d, const struct database_targe
         : t->uncopied.code != ERR_OK
             ? t->uncopied.text
             : "its agent keeps no tables, or they cannot be reached ('probing status' says more)";
-    snprintf(d->note, sizeof d->note, "no history of process %lld: %s; tables of what is now can be read",
+    snprintf(d->note, sizeof d->note, "no history of process %lld: %s; live tables can be read",
              (long long)pid, why);
     return true;
 }
@@ -379,8 +380,7 @@ static void database_note_withheld(struct database_target *t, const char *text) 
     const char *name;
     for (size_t i = 0; t->copies && (name = table_mirror_withheld(t->copies, i)) != NULL; i++)
         if (strcasestr(text, name) || (strcmp(name, values) == 0 && strcasestr(text, logs)))
-            live_virtual_note(&t->live, name,
-                              "not for who may only look: it needs the token that may do all");
+            live_virtual_note(&t->live, name, "not for read-only clients: it needs the full-access token");
 }
 
 /* Allocations are traced only where somebody has asked for it: an empty table says how to. */
@@ -394,7 +394,7 @@ static void database_note_untraced(struct database *d, const char *text) {
         sql_begin(d->sql, "SELECT 1 FROM memory_allocations LIMIT 1", &one, NULL, NULL, &e);
     if (r && sql_next(r, &e) == 0)
         live_virtual_note(&d->targets[0]->live, table,
-                          "nothing was traced so far: 'probing TARGET memory --trace' does for a while, "
+                          "nothing was traced so far: 'probing TARGET memory --trace' traces for a while, "
                           "'probing TARGET config memory_trace=on' until it is off");
     sql_end(r);
 }

@@ -343,6 +343,6 @@ int live_scan_loader_workers_remote(void *arg, uint64_t columns, struct sql_sink
     if (pid > 0)
         return live_loaders_scan(t, pid, columns, sink, e);
     live_virtual_note(t, sql_sink_table(sink)->name,
-                      "made of /proc on the job's machine, and the job is none of this one's processes");
+                      "made from /proc on the job's machine, and the job runs on another one");
     return 0;
 }

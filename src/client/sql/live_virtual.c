@@ -132,7 +132,7 @@ static int live_virtual_read(struct live_target *t, const struct wire_message *a
 static bool live_virtual_may_ask(struct live_target *t, const struct ring_table_def *def) {
     bool agent = t->addr.mode == MODEL_MODE_AGENT && t->addr.path[0];
     if (!agent)
-        live_virtual_note(t, def->name, "only an agent in the process can tell, and there is none");
+        live_virtual_note(t, def->name, "it needs an agent in the process, and there is none");
     return agent;
 }
 
@@ -163,7 +163,7 @@ static void live_put_settings(struct live_target *t, const struct model_status *
                               struct sql_sink *sink) {
     if (!status->n_settings)
         live_virtual_note(t, sql_sink_table(sink)->name,
-                          "the agent is of an older release and does not tell");
+                          "the agent is an older release and does not report it");
     for (size_t i = 0; i < status->n_settings; i++) {
         const struct model_setting *s = &status->settings[i];
         union ring_value row[RING_CONFIG_COUNT] = {

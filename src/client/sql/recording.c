@@ -335,7 +335,7 @@ int recording_load(struct recording *out, struct database *d, size_t max_rows, s
     arena_init(&out->arena, RECORDING_MEMORY);
     if (sql_target_count(database_sql(d)) > 1)
         return err_set(e, ERR_FAILED,
-                       "the recording is of %zu processes: 'probing -t FILE query' asks them all",
+                       "the recording has %zu processes: 'probing -t FILE query' reads them all",
                        sql_target_count(database_sql(d)));
     if (recording_choose_window(&l, d, e) != 0)
         return -1;

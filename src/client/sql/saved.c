@@ -71,7 +71,7 @@ const struct saved_query saved_queries[] = {
      "       read_bytes, written_bytes, throttled_s\n"
      "FROM system.process_history\n"
      "WHERE timestamp > now() - interval '5 minutes' ORDER BY timestamp DESC;"},
-    {"throttling", "Was it kept from running, or short of memory, by its cgroup?",
+    {"throttling", "Was it throttled, or short of memory, because of its cgroup?",
      "SELECT max(throttled_s) - min(throttled_s) AS throttled_s,\n"
      "       human_bytes(max(cgroup_memory_bytes)) AS used, human_bytes(max(cgroup_limit_bytes)) AS "
      "may_use,\n"
@@ -103,11 +103,11 @@ const struct saved_query saved_queries[] = {
      "SELECT thread, tid, round(100.0 * avg(gc), 2) AS gc_pct, sum(gc) AS collecting, count(*) AS samples\n"
      "FROM python.samples WHERE timestamp > now() - interval '10 minutes'\n"
      "GROUP BY tid ORDER BY gc_pct DESC;"},
-    {"agent", "What does looking cost the job?",
+    {"agent", "What does sampling cost the job?",
      "SELECT timestamp, round(overhead_pct, 3) AS overhead_pct, rate_hz, samples, torn, dropped,\n"
      "       us_per_sample, human_bytes(rss_bytes) AS memory, clients\n"
      "FROM probing.status ORDER BY timestamp DESC LIMIT 60;"},
-    {"window", "What did the window of the screens hold: a span of the Timeline, the last 10 s, ..?",
+    {"window", "Which samples are in the screens' window (a span of the Timeline, the last 10 s, ...)?",
      "SELECT thread, f.func, f.file, count(*) AS samples,\n"
      "       round(100.0 * sum(s.on_cpu) / count(*), 1) AS on_cpu_percent,\n"
      "       round(100.0 * sum(s.gil = 'held') / count(*), 1) AS gil_percent\n"
@@ -210,7 +210,7 @@ int saved_write(const char *dir, const char *name, const char *sql, struct err *
     if (!saved_is_name(name))
         return err_set(e, ERR_USAGE, "a name has 1 to 60 characters, no /, and does not begin with . or -");
     if (!*dir)
-        return err_set(e, ERR_FAILED, "there is no place to keep queries in: set HOME or XDG_CONFIG_HOME");
+        return err_set(e, ERR_FAILED, "there is no folder for queries: set HOME or XDG_CONFIG_HOME");
     int n = snprintf(path, sizeof path, "%s/", dir);
     for (char *p = path + 1; n > 0 && (size_t)n < sizeof path && *p; p++)
         if (*p == '/') {
@@ -225,7 +225,7 @@ int saved_write(const char *dir, const char *name, const char *sql, struct err *
     strbuf_adds(&text, sql);
     if (text.len && text.data[text.len - 1] != '\n')
         strbuf_addc(&text, '\n');
-    int rc = text.failed ? err_set(e, ERR_FAILED, "the query is too long to be kept: 64 KiB at most")
+    int rc = text.failed ? err_set(e, ERR_FAILED, "the query is too long to be saved: the limit is 64 KiB")
                          : output_write(path, &text, e);
     strbuf_fini(&text);
     return rc;

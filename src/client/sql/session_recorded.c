@@ -179,8 +179,7 @@ static int session_recorded_ask(struct session_recorded *s, struct err *e) {
 static int session_recorded_request(struct session *base, enum wire_method m, struct err *e) {
     struct session_recorded *s = session_recorded_of(base);
     if (m != WIRE_THREADS)
-        return err_set(e, ERR_LOST, "the process has ended, no agent is asked: '%s' is for living ones",
-                       wire_method_name(m));
+        return err_set(e, ERR_LOST, "the process has ended: '%s' needs a running one", wire_method_name(m));
     s->want_snapshot = true;
     return session_recorded_ask(s, e);
 }

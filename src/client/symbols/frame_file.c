@@ -65,9 +65,9 @@ static int frame_file_check_root(pid_t pid, const char *path, const char *clean,
     if (geteuid() != 0 || !(below ? frame_file_is_others(root, path + n)
                                   : !realpath(path, real) || frame_file_is_others("", real)))
         return 0;
-    return err_set(
-        e, ERR_FAILED,
-        "other users may change %s, and an editor obeys what a file says: it is not opened as root", clean);
+    return err_set(e, ERR_FAILED,
+                   "other users may change %s, and editors run commands from files: it is not opened as root",
+                   clean);
 }
 
 int frame_file_find(pid_t pid, const char *file, char *buf, size_t cap, struct err *e) {
@@ -78,7 +78,7 @@ int frame_file_find(pid_t pid, const char *file, char *buf, size_t cap, struct e
         return err_set(e, ERR_FAILED, "this frame has no file: its code was not read from one");
     text_sanitize(clean, sizeof clean, file);
     if (*file != '/' && pid <= 0)
-        return err_set(e, ERR_FAILED, "cannot tell where %s is: its process is gone", clean);
+        return err_set(e, ERR_FAILED, "cannot determine where %s is: its process has ended", clean);
     if (*file != '/')
         n = snprintf(buf, cap, "/proc/%ld/cwd/%s", (long)pid, file);
     else if (pid > 0 && !frame_file_same_root(pid))
@@ -90,6 +90,6 @@ int frame_file_find(pid_t pid, const char *file, char *buf, size_t cap, struct e
     if (access(buf, R_OK) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "cannot read %s here", clean);
     if (stat(buf, &st) != 0 || !S_ISREG(st.st_mode))
-        return err_set(e, ERR_FAILED, "%s is no file that can be edited", clean);
+        return err_set(e, ERR_FAILED, "%s is not a file that can be edited", clean);
     return frame_file_check_root(pid, buf, clean, e);
 }

@@ -87,9 +87,9 @@ int source_read(struct source_text *out, pid_t pid, const char *path, int from, 
     FILE *f = NULL;
     int fd = *path == '<' || !*path ? -1 : source_open(pid, path), rc = -1;
     if (*path == '<' || !*path)
-        err_set(e, ERR_FAILED, "it is not from a file");
+        err_set(e, ERR_FAILED, "it does not come from a file");
     else if (fd < 0 && errno == EINVAL)
-        err_set(e, ERR_FAILED, "%s is no regular file", path);
+        err_set(e, ERR_FAILED, "%s is not a regular file", path);
     else if (fd < 0)
         err_set_errno(e, ERR_FAILED, errno, "cannot read %s", path);
     else if (!(f = fdopen(fd, "r")))

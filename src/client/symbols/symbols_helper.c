@@ -263,6 +263,6 @@ int symbols_helper_ask(struct symbols_helper *h, const struct symbols_question *
             return helper_give_up(h, "took too much time", path);
         if (n >= 0)
             return n;
-        return text->failed ? -1 : helper_give_up(h, "gave an answer without sense", path);
+        return text->failed ? -1 : helper_give_up(h, "gave an invalid answer", path);
     }
 }

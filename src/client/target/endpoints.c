@@ -13,10 +13,10 @@
 
 const struct endpoints_kind_row endpoints_kinds[ENDPOINTS_KINDS] = {
     [ENDPOINTS_UNIX] = {"unix", "unix", false, "the job's user and root"},
-    [ENDPOINTS_TCP] = {"tcp", "TCP", true, "the job's user may look; all else takes the token"},
-    [ENDPOINTS_PAUSE] = {"pause", "paused", true, "pdb; whoever has its token"},
-    [ENDPOINTS_CATCH] = {"catch", "caught", true, "pdb; whoever has its token"},
-    [ENDPOINTS_DEBUGPY] = {"debugpy", "debugpy", false, "whoever reaches the address, without a token"},
+    [ENDPOINTS_TCP] = {"tcp", "TCP", true, "the job's user is read-only; full access takes the token"},
+    [ENDPOINTS_PAUSE] = {"pause", "paused", true, "pdb; anyone with its token"},
+    [ENDPOINTS_CATCH] = {"catch", "caught", true, "pdb; anyone with its token"},
+    [ENDPOINTS_DEBUGPY] = {"debugpy", "debugpy", false, "anyone who can reach the address, without a token"},
 };
 
 static struct endpoints_one *endpoints_add(struct endpoints *d, enum endpoints_kind kind,
@@ -70,6 +70,6 @@ void endpoints_read(struct endpoints *d, pid_t pid, const char *socket) {
 }
 
 const char *endpoints_who(const struct endpoints_one *door) {
-    return door->looking ? "the job's user may look, others with the token; nobody may more"
+    return door->looking ? "read-only: the job's user, others with the token"
                          : endpoints_kinds[door->kind].who;
 }

@@ -121,7 +121,7 @@ void exit_reason_explain(const struct rings_place *place, pid_t pid, char *buf, 
     if (place->alive)
         snprintf(buf, cap, "its tables are still being written");
     else if (exit_reason_for_memory(pid, place->modified_at))
-        snprintf(buf, cap, "the kernel killed it for want of memory, as its log says");
+        snprintf(buf, cap, "the kernel killed it because memory ran out, according to its log");
     else if ((status < 0 || WIFSIGNALED(status)) && exit_reason_by_signal(place, fatal, sizeof fatal))
         snprintf(buf, cap, "killed by %s", fatal);
     else if (status >= 0 && WIFSIGNALED(status))
@@ -129,5 +129,5 @@ void exit_reason_explain(const struct rings_place *place, pid_t pid, char *buf, 
     else if (status >= 0 && WIFEXITED(status))
         snprintf(buf, cap, "it exited with status %d", WEXITSTATUS(status));
     else
-        snprintf(buf, cap, "how it ended is unknown: it left no trace");
+        snprintf(buf, cap, "exit status unknown: it left no record");
 }

@@ -42,8 +42,8 @@ static int launch_check_elf(int fd, const Elf64_Ehdr *eh, const char *path, stru
     int rc = eh->e_phentsize == sizeof(Elf64_Phdr) ? launch_read_loader(fd, eh, loader, sizeof loader) : -1;
     if (rc == 0)
         return err_set(e, ERR_ATTACH,
-                       "%s is statically linked and takes no agent: start it without, then 'probing PID "
-                       "backtrace --no-inject'",
+                       "%s is statically linked and cannot load the agent: start it without, then 'probing "
+                       "PID backtrace --no-inject'",
                        path);
     if (rc > 0 && strstr(loader, "ld-musl-"))
         return err_set(e, ERR_ATTACH,

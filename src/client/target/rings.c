@@ -128,12 +128,10 @@ int rings_find_dead(int64_t pid, struct rings_place *out, struct err *e) {
     rings_search_below("/tmp", &s);
     if (!s.others)
         return s.found;
-    return err_set(
-        e, ERR_ATTACH,
-        "process %" PRId64
-        " has ended, and several users say that they have its tables: name the folder: %s, or another "
-        "probing-UID in /dev/shm or /tmp",
-        pid, out->path);
+    return err_set(e, ERR_ATTACH,
+                   "process %" PRId64 " has ended, and several users have tables of it: name the folder: %s, "
+                   "or another probing-UID in /dev/shm or /tmp",
+                   pid, out->path);
 }
 
 static bool rings_is_table(const char *name) {

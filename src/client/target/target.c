@@ -50,12 +50,11 @@ static bool target_is_hidden(pid_t pid, struct err *e) {
     enum procfs_hiding hiding = procfs_hiding();
     if (hiding == PROCFS_HIDES_NOTHING || (kill(pid, 0) != 0 && errno != EPERM))
         return false;
-    err_set(
-        e, ERR_ATTACH,
-        hiding == PROCFS_HIDES_ALL
-            ? "process %d cannot be looked at: /proc is not mounted here ('mount -t proc proc /proc' as root)"
-            : "process %d is not visible: /proc is mounted with hidepid: run this as root or its user",
-        (int)pid);
+    err_set(e, ERR_ATTACH,
+            hiding == PROCFS_HIDES_ALL
+                ? "process %d cannot be read: /proc is not mounted here ('mount -t proc proc /proc' as root)"
+                : "process %d is not visible: /proc is mounted with hidepid: run this as root or its user",
+            (int)pid);
     return true;
 }
 
@@ -86,9 +85,9 @@ static int target_within(void (*work)(void *arg), void *arg, size_t size, pid_t 
     case GUARD_DONE:
         return 0;
     case GUARD_NONE:
-        return err_set_errno(e, ERR_FAILED, errno, "no process can be made that looks at others");
+        return err_set_errno(e, ERR_FAILED, errno, "cannot start the process that reads others");
     case GUARD_BROKEN:
-        return err_set(e, ERR_ATTACH, "what looked at %s has crashed", pid > 0 ? "its files" : path);
+        return err_set(e, ERR_ATTACH, "the process that read %s has crashed", pid > 0 ? "its files" : path);
     case GUARD_INTERRUPTED:
     case GUARD_BLOCKED:
         break;
@@ -335,7 +334,7 @@ static int target_resolve_recording(const char *path, struct target_address *add
     }
     int there = rings_inspect(path, &place, e);
     if (there == 0)
-        err_set(e, ERR_ATTACH, "%s: no tables of a process lie there", path);
+        err_set(e, ERR_ATTACH, "%s: there are no tables of a process in it", path);
     if (there <= 0) {
         e->code = ERR_ATTACH;
         return -1;
@@ -422,11 +421,10 @@ int target_find_agent(char *buf, size_t cap, struct err *e) {
 
 /* The error for a request that needs an agent when the process has ended. */
 static int target_no_agent(const struct target_address *addr, struct err *e) {
-    return err_set(
-        e, ERR_LOST,
-        "the process of %s has ended (%s): only its tables are left, which backtrace, query, tables, "
-        "memory and catch --status read",
-        addr->recorded, addr->why);
+    return err_set(e, ERR_LOST,
+                   "the process of %s has ended (%s): only its tables remain, which backtrace, query, "
+                   "tables, memory and catch --status read",
+                   addr->recorded, addr->why);
 }
 
 /* ---- facts about a living target ---- */
@@ -562,7 +560,7 @@ static int target_find_remote_exec(void *arg, const struct mem *mem, struct inje
     if (pystack_find_remote_exec(python, &door, e) != 0)
         return -1;
     if (!pystack_is_same(python))
-        return err_set(e, ERR_ATTACH, "it began another program (exec) meanwhile");
+        return err_set(e, ERR_ATTACH, "it started another program (exec) in the meantime");
     *out = (struct inject_remote_exec){.path = door.path,
                                        .path_size = door.path_size,
                                        .pending = door.pending,
@@ -597,7 +595,7 @@ static int target_inject(struct target_facts *f, pid_t pid, unsigned timeout_ms,
     if (pystack_get_info(python)->finalizing) {
         *refused = true;
         err_set(e, ERR_ATTACH,
-                "process %d is ending: its Python is being shut down, and can only be looked at from outside",
+                "process %d is ending: its Python is being shut down and can only be read from outside",
                 (int)pid);
     } else if (may == INJECT_ONLY_REMOTE_EXEC && !request.find_remote_exec) {
         *refused = true;
@@ -755,18 +753,18 @@ static int target_do(struct target_work *w) {
     case GUARD_NONE:
         return err_set_errno(&w->error, ERR_FAILED, errno, "no process can be made that attaches");
     case GUARD_BROKEN:
-        return err_set(&w->error, ERR_ATTACH,
-                       "what attaches to process %d has crashed: nothing is known of it", pid);
+        return err_set(
+            &w->error, ERR_ATTACH,
+            "the process that attaches to process %d has crashed: the state of the attach is unknown", pid);
     case GUARD_INTERRUPTED:
-        return err_set(&w->error, ERR_ATTACH,
-                       "interrupted; process %d held up whoever looked at it, and was left", pid);
+        return err_set(&w->error, ERR_ATTACH, "interrupted; process %d blocked its reader and was given up",
+                       pid);
     case GUARD_BLOCKED:
         break;
     }
     return err_set(
         &w->error, ERR_ATTACH,
-        "process %d holds up whoever looks at it (its memory or its file system does not answer): given "
-        "up after %u s",
+        "process %d blocks its reader (its memory or its file system does not answer): given up after %u s",
         pid, (unsigned)((clock_mono_ns() - began) / CLOCK_NS_PER_S));
 }
 

@@ -115,7 +115,7 @@ static bool target_has_remote_exec(pid_t pid, struct err *why) {
     bool open = has && pystack_find_remote_exec(ps, &door, &shut) == 0;
     pystack_close(ps);
     if (has && !open)
-        err_set(why, barred.code, "%s; nor would its Python let us in: %s", barred.text, shut.text);
+        err_set(why, barred.code, "%s; its Python refused, too: %s", barred.text, shut.text);
     return open;
 }
 
@@ -229,10 +229,8 @@ static int target_add_blocked(struct target_making *m, pid_t pid, unsigned waite
     if (waited_ms)
         guard_explain_blocked(pid, NULL, waited_ms, &why);
     else
-        err_set(
-            &why, ERR_ATTACH,
-            "process %d was not looked at: others of its user hold up whoever looks, or who looked crashed",
-            (int)pid);
+        err_set(&why, ERR_ATTACH,
+                "process %d was not read: other processes of its user block or crash the reader", (int)pid);
     snprintf(p.why_not, sizeof p.why_not, "%.*s", (int)sizeof p.why_not - 1, why.text);
     m->n_held += waited_ms != 0;
     return target_add(m, &p, name);
@@ -274,7 +272,7 @@ static int target_inspect_some(struct target_making *m, struct err *e) {
         return target_add_blocked(m, pid, waited_ms) == 0 ? 0 : err_set(e, ERR_FAILED, TARGET_NO_MEMORY);
     }
     if (guard_start(&g, target_inspect_rest, m, 0, TARGET_LIST_MS) != 0)
-        return err_set_errno(e, ERR_FAILED, errno, "no process can be made that looks at others");
+        return err_set_errno(e, ERR_FAILED, errno, "cannot start the process that reads others");
     int rc = 0, heard = 1;
     while (rc == 0 && m->at < m->n_pids && !m->skip[m->at] &&
            (heard = target_hear(&g, &found, limit_ms)) > 0) {

@@ -41,7 +41,7 @@ int tcp_resolve(const char *text, char *path, size_t cap, struct err *e) {
     if (address_parse_host(&a, host) != 0) {
         int rc = getaddrinfo(host, colon + 1, &hints, &found);
         if (rc != 0)
-            return err_set(e, ERR_ATTACH, "%s: the name %s is not known: %s", text, host, gai_strerror(rc));
+            return err_set(e, ERR_ATTACH, "%s: unknown host %s: %s", text, host, gai_strerror(rc));
         memcpy(&a.at, found->ai_addr, found->ai_addrlen);
         a.len = found->ai_addrlen;
         freeaddrinfo(found);

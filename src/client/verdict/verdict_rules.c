@@ -139,16 +139,16 @@
                "count(*) AS n FROM s WHERE is_it GROUP BY at_func, at_file ORDER BY n DESC LIMIT 1), l AS "  \
                "(SELECT t, is_it, lag(is_it, 1, 0) OVER (ORDER BY t) AS was FROM s WHERE EXISTS (SELECT 1 "  \
                "FROM w)), b AS (SELECT count(*) AS runs, min(t) AS a, max(t) AS z FROM l WHERE is_it AND "   \
-               "NOT was), n AS (SELECT count(*) AS looks, min(timestamp) AS a, max(timestamp) AS z FROM "    \
+               "NOT was), n AS (SELECT count(*) AS taken, min(timestamp) AS a, max(timestamp) AS z FROM "    \
                "temp.verdict_looks WHERE " OF_THREAD " AND " RUNS_TIME(                                      \
                    seconds,                                                                                  \
                    after) "), a AS (SELECT coalesce(avg(is_it), 0) AS share, (SELECT runs FROM b) AS runs "  \
-                          "FROM s) SELECT CASE WHEN looks >= " SAMPLES_NEEDED                                \
+                          "FROM s) SELECT CASE WHEN taken >= " SAMPLES_NEEDED                                \
                           " THEN iif(runs >= 2 OR share > 0.5, share, 0) END AS share, share * (n.z - n.a) " \
                           "/ runs AS each_s, iif(share < 0.05 OR runs < 2, NULL, (SELECT nullif(round(1.0 "  \
                           "* count(*) / (runs - 1)), 0) FROM python.steps, b WHERE " OF_PID                  \
                           " AND timestamp BETWEEN b.a AND b.z)) AS every, runs, n.z - n.a AS span, func, "   \
-                          "file, line, looks FROM n, a LEFT JOIN w"
+                          "file, line, taken FROM n, a LEFT JOIN w"
 #define RUNS_TIME(seconds, after) "timestamp > max(now() - " seconds ", coalesce(:first, 0) + " after ")"
 
 /* Over the last seconds: what each thread ran and what it waited for a CPU, both in CPUs, `d`;
@@ -285,7 +285,7 @@ const struct verdict_rule verdict_rules[] = {
      .level = VERDICT_NOTE,
      .checks = "a process that has ended, or a recording",
      .kind = "yes",
-     .help = "the process has ended, or this is a recording: the rest describes its last seconds",
+     .help = "the process has ended, or this is a recording: everything below describes its last seconds",
      .sql = "SELECT CAST(:ended AS INTEGER) AS ended, unixepoch('now', 'subsec') - now() AS ago",
      .threshold = 1,
      .words = "the newest rows are {ago:s} old: nothing came after them",
@@ -296,8 +296,7 @@ const struct verdict_rule verdict_rules[] = {
      .checks = "time since the last step against what is usual, in a debugger",
      .kind = "x",
      .is_state = true,
-     .help =
-         "by 'pause' or 'catch': it goes on by continue at their pdb, by --off, or when their time is over",
+     .help = "by 'pause' or 'catch': it resumes by continue in pdb, by --off, or at the time limit",
      .sql = AGE,
      .threshold = 1,
      .more = STANDS STANDS_STILL " AND leaf_file = '<probing>'" STANDS_MOST,
@@ -581,7 +580,7 @@ const struct verdict_rule verdict_rules[] = {
      .checks = "one place, share of the last " LAST_S " s",
      .kind = "%",
      .is_state = true,
-     .help = "whether that is meant so is not known: the Threads screen has the stacks of all threads",
+     .help = "whether that is intended is unknown: the Threads screen has the stacks of all threads",
      .sql = NOW PLACE
      " SELECT CASE WHEN p.n >= 10 THEN share END AS share, func, file, line, iif(wait = 'thread', 'for "
      "another thread', iif(wait = 'pipe', 'for another process', NULL)) AS what, c.cpu, (SELECT age FROM e) "
@@ -613,8 +612,7 @@ const struct verdict_rule verdict_rules[] = {
      .level = VERDICT_BAD,
      .checks = "search for the first value that is not finite: outputs and gradients",
      .kind = "yes",
-     .help = "the first place, of those that were looked at: what comes after it follows from it; "
-             "python.nonfinite has its stack",
+     .help = "the first place that was found: later ones follow from it; python.nonfinite has its stack",
      .needs = "python.nonfinite",
      .sql = HUNTED("stage IN ('forward', 'gradient')"),
      .threshold = 1,
@@ -625,8 +623,8 @@ const struct verdict_rule verdict_rules[] = {
      .level = VERDICT_WARN,
      .checks = "search for the first value that is not finite: backward hooks",
      .kind = "yes",
-     .help = "what a module gave was finite, its gradient was not; with a GradScaler that is how it finds "
-             "its scale, now and then",
+     .help = "what a module gave was finite, its gradient was not; with a GradScaler that is normal now and "
+             "then, while it finds its scale",
      .needs = "python.nonfinite",
      .sql = HUNTED("stage = 'backward'"),
      .threshold = 1,
@@ -637,7 +635,7 @@ const struct verdict_rule verdict_rules[] = {
      .level = VERDICT_BAD,
      .checks = "losses that are not finite, of the last 200 steps",
      .kind = "n",
-     .help = "training on is for nothing: go back to a checkpoint from before that step",
+     .help = "further training is useless: go back to a checkpoint from before that step",
      .sql = STEPS_NAN("loss") "SELECT bad AS losses, first, last, read, n, " STEPS_NAN_OF " FROM c",
      .threshold = 1,
      .words = "the loss was not a finite number in {which}, first in step {first}, last in step {last}",
@@ -647,7 +645,7 @@ const struct verdict_rule verdict_rules[] = {
      .level = VERDICT_BAD,
      .checks = "gradients that are not finite, share of the steps that were read",
      .kind = "%",
-     .help = "gradients overflow again and again: no step like this is of use",
+     .help = "gradients overflow repeatedly: such steps have no effect",
      .sql = STEPS_NAN("grad_norm") "SELECT CASE WHEN read >= 10 THEN 1.0 * bad / read END AS share, bad, "
                                    "first, read, n, " STEPS_NAN_OF " FROM c",
      .threshold = 0.2,
@@ -709,11 +707,11 @@ const struct verdict_rule verdict_rules[] = {
              "objects",
      .sql = "SELECT CASE WHEN count(gc) >= " SAMPLES_NEEDED
             " AND NOT EXISTS (SELECT 1 FROM temp.verdict_recent WHERE " OF_STEPS
-            " AND gc_ms IS NOT NULL) THEN 1.0 * sum(gc) / count(gc) END AS share, count(gc) AS looks FROM "
+            " AND gc_ms IS NOT NULL) THEN 1.0 * sum(gc) / count(gc) END AS share, count(gc) AS taken FROM "
             "temp.verdict_looks WHERE " OF_THREAD " AND " LATELY,
      .threshold = 0.07,
      .words =
-         "{share:%} of the time the training thread collects garbage (last " SAMPLES_S " s, {looks} looks)",
+         "{share:%} of the time the training thread collects garbage (last " SAMPLES_S " s, {taken} samples)",
      .screen = "steps"},
     {.code = "GIL CONTENTION",
      .level = VERDICT_WARN,
@@ -722,7 +720,7 @@ const struct verdict_rule verdict_rules[] = {
      .help = "another thread of the process runs Python when the training would: give that work to a process "
              "of its own",
      .sql = "SELECT CASE WHEN count(gil) >= " SAMPLES_NEEDED
-            " THEN 1.0 * sum(gil = 'waiting') / count(gil) END AS share, count(gil) AS looks FROM "
+            " THEN 1.0 * sum(gil = 'waiting') / count(gil) END AS share, count(gil) AS taken FROM "
             "temp.verdict_looks WHERE " OF_THREAD " AND " LATELY,
      .sure = "sampled",
      .threshold = 0.2,
@@ -858,7 +856,7 @@ const struct verdict_rule verdict_rules[] = {
      .level = VERDICT_NOTE,
      .checks = "the training thread waits for a CPU that others have, share of the last " HOST_S " s",
      .kind = "%",
-     .help = "other processes of this machine have the CPUs: look with top, give the job CPUs of its own",
+     .help = "other processes of this machine use the CPUs: check with top, give the job CPUs of its own",
      .sql = CPUS "SELECT CASE WHEN threads <= cpus OR (a.ran <= 0.6 * cpus AND threads <= 2 * cpus) THEN "
                  "waits END AS share, cpus, a.ran FROM t, u, a",
      .threshold = 0.3,
@@ -951,8 +949,8 @@ const struct verdict_rule verdict_rules[] = {
      .level = VERDICT_WARN,
      .checks = "memory since the first steps, the growth along a line",
      .kind = "%",
-     .help = "something is kept that should go: losses with their graphs, a cache without an end; "
-             "'probing PID memory --trace' names the line",
+     .help = "something is kept that should be freed: losses with their graphs, an unbounded cache; 'probing "
+             "PID memory --trace' names the line",
      .sql = CREEP_LONG("memory_mb"),
      .threshold = 0.02,
      .more = "WITH " GROWTH_RATE ", " GROWTH_LINES
@@ -975,8 +973,8 @@ const struct verdict_rule verdict_rules[] = {
      .level = VERDICT_NOTE,
      .checks = "memory of the last 12 s, the growth along a line; who holds it",
      .kind = "%",
-     .help = "a leak, or a buffer or a cache that fills: look again in half a minute; 'probing PID memory "
-             "--trace' names the line that allocates it",
+     .help = "a leak, or a buffer or cache that is filling: check again in half a minute; 'probing PID "
+             "memory --trace' names the line that allocates it",
      .sql = CREEP_FAST,
      .threshold = 0.01,
      .more =
@@ -993,7 +991,7 @@ const struct verdict_rule verdict_rules[] = {
      .level = VERDICT_WARN,
      .checks = "memory on GPUs since the first steps, the growth along a line",
      .kind = "%",
-     .help = "tensors are kept that should go: losses with their graphs, outputs in a list",
+     .help = "tensors are kept that should be freed: losses with their graphs, outputs in a list",
      .sql = CREEP_LONG("gpu_allocated_mb"),
      .threshold = 0.02,
      .also = "WITH " GROWTH_HOLDERS ", w AS (SELECT says FROM h WHERE of LIKE '%cuda%' OR graphs ORDER BY "
@@ -1023,7 +1021,7 @@ const struct verdict_rule verdict_rules[] = {
                     "avg(o) AS optimizer_ms, avg(d) AS step_ms, count(*) AS n FROM s",
      .threshold = 0.7,
      .words = "{share:%} of a step is forward ({forward_ms:ms}), backward ({backward_ms:ms}) and optimizer "
-              "({optimizer_ms:ms}), of {n:steps} that were looked into",
+              "({optimizer_ms:ms}), of {n:steps} that were traced",
      .screen = "steps"},
     {.code = NULL},
 };

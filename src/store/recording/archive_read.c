@@ -115,7 +115,7 @@ static void archive_say(struct archive *a, const char *text, const char *name, c
 
 static void archive_add_note(struct archive *a, const char *what) {
     archive_say(a, "the recording is damaged or was cut: what can be read of it is shown", what,
-                a->guard.operations ? sqlite3_errmsg(a->db) : "reading it does not end");
+                a->guard.operations ? sqlite3_errmsg(a->db) : "reading it takes too long");
 }
 
 static void archive_copy_text(char *buf, size_t cap, sqlite3_stmt *st, int column) {
@@ -361,7 +361,7 @@ static void archive_add_target(struct archive *a, sqlite3_stmt *st) {
         t.rank = sqlite3_column_int64(st, 1);
     archive_copy_text(t.host, sizeof t.host, st, 2);
     if (sqlite3_column_bytes(st, 2) != (int)strlen(t.host)) {
-        archive_say(a, "not all of the recording is shown", "host", "a name that can be none");
+        archive_say(a, "not all of the recording is shown", "host", "an invalid name");
         return;
     }
     for (size_t i = 0; i < a->n_targets; i++)
@@ -417,7 +417,7 @@ static void archive_each(struct archive *a, bool load, bool *skip) {
         bool whole = archive_read_def(a, st, d);
         if (!whole || archive_was_seen(seen, n, d->name))
             archive_say(a, "not all of the recording is shown", d->name,
-                        whole ? "there are two of that name" : "not a table as this program writes it");
+                        whole ? "there are two with that name" : "not a table as this program writes it");
         else if (!skip[n])
             skip[n] = !archive_take(a, d, load);
         snprintf(seen[n], sizeof seen[n], "%s", whole ? d->name : "");
@@ -433,7 +433,8 @@ static int archive_check(struct archive *a, const char *path, struct err *e) {
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         archive_read_real(a, tables[i], &real);
         if (real.n == 0)
-            return err_set(e, ERR_FAILED, "%s: no recording of this program: no table %s", path, tables[i]);
+            return err_set(e, ERR_FAILED, "%s: not a recording of this program: no table %s", path,
+                           tables[i]);
     }
     sqlite3_stmt *st = archive_ask(
         a, sqlite3_mprintf("SELECT value FROM probing_recording NOT INDEXED WHERE key = 'schema_version'"));
@@ -444,7 +445,7 @@ static int archive_check(struct archive *a, const char *path, struct err *e) {
     if (version > ARCHIVE_SCHEMA_VERSION)
         return err_set(e, ERR_FAILED, "%s: a recording of a newer version (%d): read it with that", path,
                        version);
-    return err_set(e, ERR_FAILED, "%s: no recording of this program: %s", path, sqlite3_errmsg(a->db));
+    return err_set(e, ERR_FAILED, "%s: not a recording of this program: %s", path, sqlite3_errmsg(a->db));
 }
 
 /* `cut`: the file is shorter than its header says. */
@@ -471,8 +472,8 @@ struct archive *archive_open(const char *path, struct err *e) {
     }
     if (archive_wants_log(path)) {
         err_set(e, ERR_FAILED,
-                "%s: it asks for a write-ahead log, which recordings have not: sqlite3 FILE 'PRAGMA "
-                "journal_mode = DELETE' takes that from it",
+                "%s: it uses a write-ahead log, which recordings do not: sqlite3 FILE 'PRAGMA journal_mode = "
+                "DELETE' changes that",
                 path);
         free(a);
         return NULL;
@@ -487,7 +488,7 @@ struct archive *archive_open(const char *path, struct err *e) {
     }
     if (rc != SQLITE_OK)
         err_set(e, ERR_FAILED, "%s: %s%s", path,
-                rc == SQLITE_CORRUPT ? "it is damaged or was cut: what tables it has cannot be read: " : "",
+                rc == SQLITE_CORRUPT ? "it is damaged or was cut: its list of tables cannot be read: " : "",
                 sqlite3_errmsg(a->db));
     if (rc == SQLITE_OK)
         archive_list_tables(a);

@@ -109,7 +109,7 @@ struct archive_writer *archive_create(const char *path, struct err *e) {
     if (sqlite3_open_v2(real, &w->db, flags, NULL) != SQLITE_OK) {
         err_set(e, ERR_FAILED, "%s cannot be written: %s", path, sqlite3_errmsg(w->db));
     } else if (!archive_is_created(real, &made)) {
-        err_set(e, ERR_FAILED, "%s cannot be written: somebody else has put another file there", path);
+        err_set(e, ERR_FAILED, "%s cannot be written: another program has replaced the file", path);
     } else if (archive_exec(w, schema, e) == 0 && archive_exec(w, text, e) == 0) {
         return w;
     }

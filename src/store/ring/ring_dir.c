@@ -80,7 +80,7 @@ int ring_dir_create(const char *base, int64_t pid, uint64_t start_ticks, char *p
         return err_set_errno(e, ERR_FAILED, errno, "%s: cannot be made", base);
     int own = ring_dir_open_own(base);
     if (own < 0)
-        return err_set_errno(e, ERR_FAILED, errno, "%s: is not a folder of ours alone", base);
+        return err_set_errno(e, ERR_FAILED, errno, "%s: is not a private folder of this user", base);
     close(own);
     int problem = EEXIST;
     for (int i = 1; i <= RING_DIR_SAME_PID; i++) {
@@ -99,7 +99,7 @@ int ring_dir_create(const char *base, int64_t pid, uint64_t start_ticks, char *p
         if (dir >= 0)
             close(dir);
     }
-    return err_set_errno(e, ERR_FAILED, problem, "%s: is used by another", path);
+    return err_set_errno(e, ERR_FAILED, problem, "%s: is used by another process", path);
 }
 
 int ring_dir_begin_file(int dir, const char *table) {

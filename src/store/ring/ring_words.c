@@ -12,10 +12,10 @@ const struct ring_column_def ring_common_columns[RING_COMMON_COLUMNS] = {
 
 const struct ring_cost_words *ring_cost_words(enum ring_cost cost) {
     static const struct ring_cost_words words[] = {
-        [RING_COST_NOW] = {"now", "when read", "made when it is read: one look"},
+        [RING_COST_NOW] = {"now", "when read", "made when it is read: one snapshot"},
         [RING_COST_BACKGROUND] = {"always", "always", "collected always, at most 0.1 % of a core"},
         [RING_COST_STEPS] = {"steps", "each step", "collected at every step, at most 0.5 % of a core"},
-        [RING_COST_PROBE] = {"probe", "on request", "collected while somebody asks for it"},
+        [RING_COST_PROBE] = {"probe", "on request", "collected on request"},
     };
     return &words[(size_t)cost < sizeof words / sizeof words[0] ? cost : RING_COST_NOW];
 }

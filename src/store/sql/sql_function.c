@@ -16,7 +16,7 @@
 #define SQL_TIME_MAX 253402300800.0
 
 static const struct sql_function_info sql_function_list[] = {
-    {"now", "()", "this moment, in seconds since the epoch; the last moment of a recording"},
+    {"now", "()", "the current time, in seconds since the epoch; of a recording its last moment"},
     {"interval", "(text)", "seconds: interval '5 minutes', interval '1 hour 30 min'"},
     {"hour", "(time)", "hour of the day, 0 to 23, UTC"},
     {"minute", "(time)", "minute of the hour, 0 to 59"},

@@ -83,7 +83,7 @@ static int sql_explain(const struct sql_result *r, int rc, long at, struct err *
         return err_set(e, ERR_FAILED, "%s", s->denied);
     if (rc == SQLITE_INTERRUPT && !atomic_load(&s->interrupted))
         return err_set(e, ERR_FAILED,
-                       "the query was ended after %g s; give it more time or a narrower condition",
+                       "the query timed out after %g s; give it more time or a narrower condition",
                        r->timeout_s);
     if (rc == SQLITE_INTERRUPT)
         return err_set(e, ERR_FAILED, "the query was interrupted");

@@ -144,13 +144,13 @@ static int action_parse_key(struct action_keys *keys, char *word, struct err *e)
     if (same) {
         char name[ACTION_KEY_NAME];
         input_key_name(key, name, sizeof name);
-        return err_set(e, ERR_USAGE, "a terminal sends %s for %s: name that one", same, name);
+        return err_set(e, ERR_USAGE, "terminals send %s for %s: use that name", same, name);
     }
     for (size_t i = 0; i < keys->n; i++)
         if (keys->codes[i] == key)
             return 0;
     if (keys->n == ACTION_MAX_KEYS)
-        return err_set(e, ERR_USAGE, "an action has %d keys at most", ACTION_MAX_KEYS);
+        return err_set(e, ERR_USAGE, "an action can have at most %d keys", ACTION_MAX_KEYS);
     keys->codes[keys->n++] = key;
     return 0;
 }
@@ -165,7 +165,7 @@ static int action_parse_keys(struct action_keys *keys, const char *text, struct 
     for (char *word = strtok_r(copy, " \t", &save); word; word = strtok_r(NULL, " \t", &save))
         if (action_parse_key(keys, word, e) != 0)
             return -1;
-    return keys->n ? 0 : err_set(e, ERR_USAGE, "no key is named: 'none' if there shall be none");
+    return keys->n ? 0 : err_set(e, ERR_USAGE, "no key given: write 'none' for no key");
 }
 
 static int action_no_context(const char *name, struct err *e) {
@@ -218,7 +218,7 @@ int action_bind_keys(const char *name, const char *text, int line, struct err *e
     char context[32];
     const char *dot = strchr(name, '.');
     if (!dot || dot == name || !dot[1] || (size_t)(dot - name) >= sizeof context)
-        return err_set(e, ERR_USAGE, "'%s' names no action: write CONTEXT.ACTION, such as threads.pause",
+        return err_set(e, ERR_USAGE, "'%s' is not an action: write CONTEXT.ACTION, such as threads.pause",
                        name);
     memcpy(context, name, (size_t)(dot - name));
     context[dot - name] = '\0';
@@ -325,7 +325,7 @@ void action_print_keys(const char *source, struct strbuf *out) {
             if (line > 0)
                 strbuf_addf(out, "# %s:%d\n", source, line);
             else if (line == 0)
-                strbuf_addf(out, "# what other lines of %s leave\n", source);
+                strbuf_addf(out, "# keys that other lines of %s leave\n", source);
             strbuf_addf(out, "%s.%s = %s\n", action_context_name(c), a->name, *keys ? keys : "none");
         }
     }

@@ -32,7 +32,7 @@ static void app_arm_begin(struct app *a, enum arm_kind kind, bool dry) {
     arm->asked_s = a->now_s;
     arm->said[0] = '\0';
     if (dry)
-        app_message(a, false, "counting what a step does, to tell what %s would cost ...",
+        app_message(a, false, "counting a step's operations to estimate the cost of %s ...",
                     arm_defs[kind].what);
     else
         app_message(a, false, "%s", arm_defs[kind].begins);
@@ -48,7 +48,7 @@ bool app_arm_act(struct app *a, enum action action) {
     bool has_agent = d->state == SESSION_CONNECTED && d->has_target && d->target.mode == MODEL_MODE_AGENT;
     bool told = arm->trying && !arm->mine && a->now_s - arm->asked_s <= ARM_CONFIRM_S && arm->said[0];
     if (!has_agent)
-        app_refuse(a, "only an agent in the job can arm something in it, and there is none");
+        app_refuse(a, "this needs an agent in the job, and there is none");
     else if (arm->mine) {
         app_message(a, false, "%s: %s", arm_defs[kind].what, arm_defs[kind].leaves);
         app_arm_request(a, kind, true, false);
@@ -73,7 +73,7 @@ static void app_arm_end(struct app *a, enum arm_kind kind) {
         app_message(a, false, "%s: %s", def->what, arm->said);
     else {
         arm->asked_s = a->now_s;
-        app_message(a, false, "%s; the same key again does it", arm->said);
+        app_message(a, false, "%s; press the key again to do it", arm->said);
     }
     app_screen_update_all(a);
 }
@@ -165,8 +165,7 @@ int app_arm_turn_watch(const char *before, const char *expr, char *value, size_t
     strbuf_fini(&text);
     strbuf_fini(&one);
     if (!fits)
-        return err_set(e, ERR_USAGE, "nothing else can be watched: the watch list takes %zu bytes at most",
-                       cap - 1);
+        return err_set(e, ERR_USAGE, "the watch list is full: it takes at most %zu bytes", cap - 1);
     if (watch_parse(&wanted, ARM_WATCH_SETTING, all, e) != 0)
         return -1;
     snprintf(value, cap, "%.*s", (int)cap - 1, all);
@@ -177,7 +176,7 @@ void app_arm_watch(struct app *a, const char *name, const char *func) {
     const char *dot = strrchr(func, '.');
     bool has_agent = a->data.state == SESSION_CONNECTED && a->data.target.mode == MODEL_MODE_AGENT;
     if (!has_agent) {
-        app_refuse(a, "values can only be watched by an agent in the job, and there is none");
+        app_refuse(a, "watching values needs an agent in the job, and there is none");
         return;
     }
     snprintf(a->watch.expr, sizeof a->watch.expr, "%.120s@%.120s", name, dot && dot[1] ? dot + 1 : func);
@@ -211,7 +210,7 @@ void app_arm_take_watch(struct app *a, const struct model_status *s) {
             app_message(a, false, "watching %s at %s: training_logs in SQL (7)", w->expr,
                         app_arm_watches_returns(a) ? "steps and returns" : "optimizer steps within it");
         else
-            app_message(a, false, "%s is not watched any more", w->expr);
+            app_message(a, false, "%s is no longer watched", w->expr);
         if (a->host.configure(a->host.arg, &wanted, &e) != 0)
             app_message(a, true, "%s", e.text);
     }

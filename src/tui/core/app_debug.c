@@ -23,7 +23,7 @@ struct debug_command_line {
 #define AT(member) offsetof(struct debug_command_line, member)
 #define DEBUG_COMMAND_COMMON                                                                                 \
     {"off", 0, OPTION_FLAG, AT(wish.off), .help = "end it"},                                                 \
-        {"status", 0, OPTION_FLAG, AT(wish.status), .help = "only say how it stands"}, {                     \
+        {"status", 0, OPTION_FLAG, AT(wish.status), .help = "only show its state"}, {                        \
         "keep", 0, OPTION_FLAG, AT(keep), .help = "it stays when probing-top ends"                           \
     }
 
@@ -90,7 +90,7 @@ static int debug_command_parse(const struct debug_command_def *def, char *words,
     argv[0] = name;
     for (char *word = strtok_r(words, " ", &at); word; word = strtok_r(NULL, " ", &at)) {
         if (argc == DEBUG_COMMAND_WORDS)
-            return err_set(e, ERR_USAGE, "that is too much");
+            return err_set(e, ERR_USAGE, "too many arguments");
         argv[argc++] = word;
     }
     argv[argc] = NULL;
@@ -156,7 +156,7 @@ static void app_debug_put(struct app *a, const struct wire_debugger *what) {
     app_message(a, false, "%.*s", (int)strcspn(strbuf_str(&text), "\n"), strbuf_str(&text));
     if (t->exposed)
         app_repl_say(a, PAGER_BAD,
-                     "whoever reaches this address can run code in the job, without a password");
+                     "anyone who can reach this address can run code in the job without a password");
     strbuf_clear(&a->repl.last);
     def->put_copy(&a->repl.last, what, a->pid);
     if (!a->repl.last.len)

@@ -40,7 +40,7 @@ void app_diff_toggle(struct app *a) {
     }
     if (!app_diff_has_before(a, window_which(a))) {
         a->window.which = SAMPLE_STORE_10S;
-        app_message(a, false, "comparing the last 10 s with the time before (W changes the window)");
+        app_message(a, false, "comparing the last 10 s with the 10 s before (W changes the window)");
     }
     app_screen_update_all(a);
 }
@@ -59,7 +59,7 @@ static void app_diff_mark(struct app *a) {
         return;
     }
     app_screen_update_all(a);
-    app_message(a, false, "marked: W shows what comes from now on, d compares it with what was before");
+    app_message(a, false, "mark set: W shows the time since, d compares it with the time before");
 }
 
 bool app_diff_act(struct app *a, enum action action) {
@@ -82,7 +82,7 @@ void app_diff_say(struct app *a) {
     char text[160];
     struct app_diff_side side;
     if (!a->diff.on) {
-        app_message(a, false, "nothing is compared");
+        app_message(a, false, "comparison off");
         return;
     }
     app_diff_find(a, window_which(a), 0, &side); /* say which part of it is known */
@@ -92,7 +92,7 @@ void app_diff_say(struct app *a) {
 
 bool app_diff_choose_span(struct app *a, double from_s, double to_s) {
     if (!a->data.tally) {
-        app_refuse(a, "there are no samples yet: Flame (3) or Timeline (9) has them sent");
+        app_refuse(a, "there are no samples yet: Flame and Timeline start sampling");
         return false;
     }
     if (!(from_s < to_s)) {

@@ -50,7 +50,8 @@ const char *app_export_why_not(const struct app *app, const struct export_format
     case APP_EXPORT_SAMPLES:
         if (app->data.tally)
             sample_store_get_health(app->data.tally, &h);
-        return app->data.has_target && h.samples ? NULL : "there are no samples: 3 or 4 begins to take them";
+        return app->data.has_target && h.samples ? NULL
+                                                 : "there are no samples yet: Flame and Top start sampling";
     case APP_EXPORT_NOTHING:
         break;
     }
@@ -276,7 +277,7 @@ bool app_export(struct app *app, const struct export_format *f, const char *path
         return false;
     }
     if (output_is_stdout(path) || !*path || !output_expand(path, whole, sizeof whole)) {
-        app_refuse(app, "'%s' is no name of a file", path);
+        app_refuse(app, "'%s' is not a file name", path);
         return false;
     }
     if (!overwrite && access(whole, F_OK) == 0) {

@@ -142,7 +142,7 @@ void app_feed_put_empty(const struct app *a, enum app_feed_id id, const char *no
     else if (f->failed_s > 0)
         text = f->error.text;
     else if (!f->is_answered && a->data.state != SESSION_CONNECTED)
-        text = a->data.state == SESSION_CONNECTING ? "connecting to the agent ..." : "nothing was received";
+        text = a->data.state == SESSION_CONNECTING ? "connecting to the agent ..." : "no data received";
     else if (!f->is_answered)
         text = "reading ...";
     else if (is_torch && a->data.has_target && !a->data.target.torch)

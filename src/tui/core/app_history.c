@@ -29,7 +29,7 @@ static bool app_history_is_filtered(const struct app *a, char *length, size_t ca
 static void app_history_say_first(struct app *a) {
     char length[32];
     if (app_history_is_filtered(a, length, sizeof length))
-        app_message(a, false, "what is shown here begins with this: the last %s; SQL (7) has all", length);
+        app_message(a, false, "this is the oldest of the last %s shown here; SQL has all", length);
     else
         app_message(a, false, "this is the first that is known");
 }
@@ -45,10 +45,9 @@ static void app_history_say_end(struct app *a, int step) {
         app_history_say_first(a);
     else if (step > 0)
         app_message(a, false,
-                    d->paused ? "this is the newest that was taken; Space goes on"
-                              : "this is now: , steps back");
+                    d->paused ? "this is the newest snapshot; Space resumes" : "this is now: , steps back");
     else
-        app_message(a, false, "this is the oldest that is kept");
+        app_message(a, false, "this is the oldest snapshot that is kept");
 }
 
 static void app_history_step(struct app *a, int step) {
@@ -56,7 +55,7 @@ static void app_history_step(struct app *a, int step) {
     if (done == DATA_STEP_DONE)
         app_screen_update_all(a);
     else if (done == DATA_STEP_FAILED)
-        app_message(a, true, "out of memory for what was before");
+        app_message(a, true, "out of memory for the history");
     else
         app_history_say_end(a, step);
 }
@@ -103,7 +102,7 @@ bool app_history_act(struct app *a, enum action action) {
 void app_history_enter_span(struct app *a, double from_s, double to_s) {
     enum data_step done = data_step_into(&a->data, from_s, to_s);
     if (done == DATA_STEP_FAILED)
-        app_message(a, true, "out of memory for what was before");
+        app_message(a, true, "out of memory for the history");
     if (done != DATA_STEP_DONE)
         return;
     a->history.into_span = true;
@@ -189,13 +188,13 @@ void app_history_known_text(const struct app *a, enum sample_store_window which,
     buf[0] = '\0';
     if (!a->data.tally || !sample_store_get_span_health(a->data.tally, which, &h) ||
         !(h.known_until_s - h.known_from_s > 0)) {
-        snprintf(buf, cap, ": nothing is known of it");
+        snprintf(buf, cap, ": no data");
         return;
     }
     if (h.to_s - h.from_s - (h.known_until_s - h.known_from_s) <= HISTORY_UNKNOWN_S)
         return;
     time_text_length(h.known_until_s - h.known_from_s, known, sizeof known);
-    snprintf(buf, cap, ", %s of it known", known);
+    snprintf(buf, cap, ", data for %s of it", known);
 }
 
 bool app_history_window_text(const struct app *a, enum sample_store_window chosen, char *buf, size_t cap) {

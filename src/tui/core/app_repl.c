@@ -57,7 +57,7 @@ static void app_repl_trim(struct app_repl *r) {
     const char *text = strbuf_str(&r->log), *from = text + r->log.len / 2;
     const char *line = memchr(from, '\n', (size_t)(text + r->log.len - from));
     strbuf_init(&kept, 4 * APP_REPL_LOG);
-    strbuf_addf(&kept, "%cwhat was before is no longer kept\n", PAGER_MUTED);
+    strbuf_addf(&kept, "%cearlier output is no longer kept\n", PAGER_MUTED);
     if (line)
         strbuf_add(&kept, line + 1, (size_t)(text + r->log.len - line - 1));
     strbuf_fini(&r->log);
@@ -77,7 +77,7 @@ const char *app_repl_why_not(const struct app *a) {
         return "not connected to the job: no code can be run now";
     if (d->target.mode == MODEL_MODE_AGENT)
         return NULL;
-    snprintf(why, sizeof why, "code is run by an agent in the job, and there is none%s%.300s",
+    snprintf(why, sizeof why, "running code needs an agent in the job, and there is none%s%.300s",
              d->target.mode_reason ? ": " : "", d->target.mode_reason ? d->target.mode_reason : "");
     return why;
 }
@@ -85,7 +85,7 @@ const char *app_repl_why_not(const struct app *a) {
 const char *app_repl_why_busy(const struct app *a) {
     if (!a->repl.engine.asked)
         return NULL;
-    return a->repl.engine.asked == REPL_QUERY ? "a look is under way: ctrl-c ends it"
+    return a->repl.engine.asked == REPL_QUERY ? "a request is running: ctrl-c ends it"
                                               : "code runs: ctrl-c ends it";
 }
 

@@ -114,7 +114,7 @@ bool app_screen_act(const struct app_screen *s, struct app *app, enum action act
     struct view *v = app_screen_view(s);
     enum view_result result = v ? view_act(v, app, action) : VIEW_IGNORED;
     if (result == VIEW_NO_SEARCH)
-        app_message(app, false, "nothing was searched for: / searches");
+        app_message(app, false, "no search yet: / searches");
     else if (result == VIEW_NO_MATCH)
         app_refuse(app, "nothing matches '%s'", v->search.text);
     return result != VIEW_IGNORED;

@@ -160,7 +160,8 @@ static void command_diff(struct app *app, const char *argument) {
     else if (action_row(ACTION_DIFF, context))
         app_input_act(app, ACTION_DIFF);
     else
-        app_refuse(app, "with what? :diff before, a window as of :window, two of them, or a recording");
+        app_refuse(app,
+                   "compare with what? :diff before, a window as in :window, two windows, or a recording");
 }
 
 /* ---- files ---- */
@@ -233,7 +234,7 @@ static void command_set(struct app *app, const char *argument) {
     snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1), argument);
     int key = *name ? settings_find(name, &e) : -1;
     if (!*name)
-        app_refuse(app, "what? :set NAME=VALUE, or :set NAME says what it is; Tab lists the names");
+        app_refuse(app, "which setting? :set NAME=VALUE changes it, :set NAME shows it; Tab lists the names");
     else if (key < 0)
         app_refuse(app, "%s", e.text);
     else if (*value && *value != '=')
@@ -297,7 +298,7 @@ static void command_complete_window(struct app *app, struct command_choices *out
 static void command_complete_diff(struct app *app, struct command_choices *out) {
     if (!command_next_word(out)) {
         command_offer(out, "before", "with the time before the window");
-        command_offer(out, "off", "nothing is compared");
+        command_offer(out, "off", "comparison off");
     }
     command_complete_window(app, out);
 }
@@ -332,26 +333,26 @@ static void command_complete_debuggers(struct app *app, struct command_choices *
 const struct command_def command_table[] = {
     {"thread", "TID|NAME|all", "go to a thread; in Flame and Top: its samples", ANYWHERE,
      command_thread, command_complete_thread},
-    {"window", "10s|FROM-TO", "the time that all screens look at, as W does", ANYWHERE,
+    {"window", "10s|FROM-TO", "the window of all screens, as W", ANYWHERE,
      command_window, command_complete_window},
     {"search", "TEXT", "search, as / does", ANYWHERE, command_search, NULL},
-    {"filter", "[TEXT]", "show what matches, as \\ does; nothing: all", ANYWHERE, command_filter, NULL},
-    {"set", "NAME[=VALUE]", "change a setting, or say what it is", ANYWHERE, command_set, command_complete_set},
-    {"theme", "[NAME|FILE]", "another theme; nothing: choose one by looking at them", ANYWHERE, command_theme,
+    {"filter", "[TEXT]", "show rows that match, as \\; empty: all", ANYWHERE, command_filter, NULL},
+    {"set", "NAME[=VALUE]", "change or show a setting", ANYWHERE, command_set, command_complete_set},
+    {"theme", "[NAME|FILE]", "change the theme; empty: choose from a list", ANYWHERE, command_theme,
      command_complete_theme},
-    {"export", "FORMAT [FILE]", "write what is shown to a file, as x does", ANYWHERE,
+    {"export", "FORMAT [FILE]", "write the screen's data to a file, as x", ANYWHERE,
      command_export, command_complete_export},
     {"save-screen", "[FILE]", "write the screen to a file, as text", ANYWHERE, command_save_screen, NULL},
     {"target", "NUMBER|PID", "show another target", ANYWHERE, command_target, command_complete_target},
     {"diff", "[[A] B|FILE]", "compare window A with B (30s-10s), time before, FILE", ANYWHERE,
      command_diff, command_complete_diff},
-    {"debug", "[ADDR|--off]", "debugpy listens in the job, as B does; --path DIR", ANYWHERE, command_debug,
+    {"debug", "[ADDR|--off]", "start debugpy in the job, as B; --path DIR", ANYWHERE, command_debug,
      command_complete_debug},
-    {"pause-job", "[ADDR]", "hold the job's threads, with pdb for nc; --off", ANYWHERE,
+    {"pause-job", "[ADDR]", "pause the job's threads and serve pdb; --off", ANYWHERE,
      command_pause_job, command_complete_debuggers},
-    {"catch", "[ADDR|--off]", "keep a thread that raises what nobody catches, for pdb", ANYWHERE, command_catch,
+    {"catch", "[ADDR|--off]", "on an uncaught exception, hold the thread for pdb", ANYWHERE, command_catch,
      command_complete_debuggers},
-    {"attach", "PID", "look at another process", ANYWHERE, command_attach, NULL},
+    {"attach", "PID", "attach to another process", ANYWHERE, command_attach, NULL},
     {"help", "", "show all keys and commands", ANYWHERE, command_help, NULL},
     {"q", "", "quit; the job runs on", ANYWHERE, command_quit, NULL},
     {NULL, NULL, NULL, 0, NULL, NULL},

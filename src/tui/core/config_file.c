@@ -281,7 +281,7 @@ static int config_save_check(const char *path, struct err *e) {
         return err_set(e, ERR_FAILED,
                        "settings are not saved: %s is a link; write them into the file it leads to", path);
     if (!S_ISREG(st.st_mode))
-        return err_set(e, ERR_FAILED, "settings are not saved: %s is no regular file", path);
+        return err_set(e, ERR_FAILED, "settings are not saved: %s is not a regular file", path);
     if (st.st_uid != geteuid())
         return err_set(e, ERR_FAILED, "settings are not saved: %s belongs to another user", path);
     return 0;

@@ -283,7 +283,7 @@ static void header_service(const struct app *a, struct grid *g, struct rect area
     else
         header_fact(g, area, row, &col, "no agent", ROLE_VALUE, "%s",
                     d->target.blocking    ? "running threads are stopped while they are read"
-                    : data_is_recorded(d) ? "read from what it left"
+                    : data_is_recorded(d) ? "read from its last tables"
                                           : "read from outside");
     if (p && d->live.snapshot.sampling == MODEL_SAMPLING_GENTLE)
         header_fact(g, area, row, &col, "torn stacks", ROLE_CONN_WAIT, "%llu of %llu",

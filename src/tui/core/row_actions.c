@@ -117,7 +117,7 @@ static bool row_actions_show(struct app *app, const struct screen_pick *what, en
         what->frame && what->frame->kind == MODEL_FRAME_NATIVE && !app_screen_shows_native(app, s->def->keys);
     if (!s->def->show || !s->def->show(s->state, app, what))
         app_message(app, false,
-                    screen == ACTION_SHOW_THREADS ? "the thread is not there any more"
+                    screen == ACTION_SHOW_THREADS ? "the thread has ended"
                     : is_hidden                   ? "native frames are hidden here: c shows them"
                                                   : "there are no samples of it yet");
     return true;

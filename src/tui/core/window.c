@@ -61,8 +61,7 @@ bool window_select(struct app *a, double from_s, double to_s) {
     }
     sample_store_get_span_health(a->data.tally, SAMPLE_STORE_SPAN, &h);
     if (isnan(h.known_from_s))
-        app_message(a, false,
-                    "nothing is known of that time: the samples in memory begin later, or have not come");
+        app_message(a, false, "no data for that time: the samples in memory begin later or have not arrived");
     window_show(a, SAMPLE_STORE_SPAN);
     app_history_enter_span(a, from_s, to_s);
     return true;
@@ -172,14 +171,14 @@ int window_parse(struct app *a, const char *text, struct err *e) {
     int name = window_find_name(text);
     if (name >= 0) {
         if (!window_has(a, window_names[name].which))
-            return err_set(e, ERR_USAGE, "there is no mark yet: M sets it");
+            return err_set(e, ERR_USAGE, "there is no mark yet: M sets one");
         window_show(a, window_names[name].which);
         return 0;
     }
     if (!window_parse_span(text, window_now(a), &from_s, &to_s) || !(from_s < to_s))
         return window_refuse(text, e);
     if (!a->data.tally)
-        return err_set(e, ERR_USAGE, "there are no samples yet: Flame (3) or Timeline (9) has them sent");
+        return err_set(e, ERR_USAGE, "there are no samples yet: Flame and Timeline start sampling");
     window_select(a, from_s, to_s);
     return 0;
 }
@@ -187,11 +186,11 @@ int window_parse(struct app *a, const char *text, struct err *e) {
 int window_parse_range(const struct app *a, const char *text, double *from_s, double *to_s, struct err *e) {
     int name = window_find_name(text);
     if (!a->data.tally)
-        return err_set(e, ERR_USAGE, "there are no samples yet: Flame (3) or Timeline (9) has them sent");
+        return err_set(e, ERR_USAGE, "there are no samples yet: Flame and Timeline start sampling");
     if (name >= 0 && !window_has(a, window_names[name].which))
-        return err_set(e, ERR_USAGE, "there is no mark yet: M sets it");
+        return err_set(e, ERR_USAGE, "there is no mark yet: M sets one");
     if (name >= 0 && !app_history_times(a, window_names[name].which, from_s, to_s))
-        return err_set(e, ERR_USAGE, "nothing is known of that time yet");
+        return err_set(e, ERR_USAGE, "no data for that time yet");
     if (name < 0 && (!window_parse_span(text, window_now(a), from_s, to_s) || !(*from_s < *to_s)))
         return window_refuse(text, e);
     return 0;
@@ -250,12 +249,12 @@ void window_put_missing(const struct app *a, char *buf, size_t cap) {
         !sample_store_get_span_health(a->data.tally, SAMPLE_STORE_SPAN, &h))
         return;
     if (isnan(h.known_from_s))
-        snprintf(buf, cap, "nothing of it known");
+        snprintf(buf, cap, "no data for it");
     else if (h.known_from_s - h.from_s > WINDOW_SLACK_S) {
         time_text_length(h.known_from_s - h.from_s, length, sizeof length);
-        snprintf(buf, cap, "first %s not known", length);
+        snprintf(buf, cap, "no data for the first %s", length);
     } else if (h.to_s - h.known_until_s > WINDOW_SLACK_S) {
         time_text_length(h.to_s - h.known_until_s, length, sizeof length);
-        snprintf(buf, cap, "last %s not known", length);
+        snprintf(buf, cap, "no data for the last %s", length);
     }
 }

@@ -85,8 +85,7 @@ int attach_finish(struct attach *a, struct target_address *addr, struct err *e) 
     waitpid(a->helper, NULL, in_time ? 0 : WNOHANG);
     *a = (struct attach){.fd = -1};
     if (!in_time)
-        return err_set(e, ERR_ATTACH,
-                       "attaching takes more than %d s: try again, or look with 'probing status'",
+        return err_set(e, ERR_ATTACH, "attaching takes more than %d s: try again, or see 'probing status'",
                        ATTACH_LONGEST_MS / 1000);
     if (n != (ssize_t)sizeof answer)
         return err_set(e, ERR_FAILED, "the helper that attaches ended without an answer");

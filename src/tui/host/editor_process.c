@@ -114,7 +114,7 @@ int editor_process_finish(struct editor_process *p, struct err *e) {
     while (pid < 0 && errno == EINTR);
     editor_forget(p);
     if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) >= EDITOR_NOT_RUN && WEXITSTATUS(status) < 128)
-        return err_set(e, ERR_FAILED, "cannot run the editor '%s': set VISUAL or EDITOR to one that is there",
+        return err_set(e, ERR_FAILED, "cannot run the editor '%s': set VISUAL or EDITOR to one that exists",
                        p->command);
     return 0;
 }

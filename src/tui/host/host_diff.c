@@ -13,7 +13,7 @@ int host_diff_resolve(const char *text, struct target_address *addr, struct err 
     if (addr->recorded[0])
         return 0;
     return err_set(e, ERR_USAGE,
-                   "'%.200s' is alive: --diff takes a recording, or a process that has ended; 'probing PID "
+                   "'%.200s' is running: --diff takes a recording, or a process that has ended; 'probing PID "
                    "record -o FILE' makes one",
                    text);
 }

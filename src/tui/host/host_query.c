@@ -218,13 +218,13 @@ void host_query_set_target(struct host_query *q, const struct target_address *ad
     /* Nobody will answer it. */
     if (q->app->query.running && q->app->query.pending == APP_QUERY_NONE) {
         struct querier_answer answer = {.kind = QUERIER_RUN, .error_at = -1};
-        err_set(&answer.error, ERR_FAILED, "the target is another one now: run the query again");
+        err_set(&answer.error, ERR_FAILED, "the target has changed: run the query again");
         app_take_answer(q->app, &answer);
     }
     q->app->feeds.feeds[q->feed_id].running = false; /* nobody will answer it */
     if (had_magic) {
         struct err why;
-        err_set(&why, ERR_FAILED, "the target is another one now: ask again");
+        err_set(&why, ERR_FAILED, "the target has changed: try again");
         host_query_refuse_magic(q, &why);
     }
     if (addr) { /* waited for the end of another one */

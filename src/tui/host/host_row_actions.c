@@ -25,9 +25,9 @@ static void host_row_actions_copy_to_file(struct host_row_actions *h, const char
     strbuf_init(&text, 0);
     strbuf_add(&text, copied, len);
     if (!*path)
-        app_message(h->app, true, "nothing is copied: %s, and there is no folder for a file", why);
+        app_message(h->app, true, "nothing was copied: %s, and there is no folder for a file", why);
     else if (text.failed || output_write(path, &text, &e) != 0)
-        app_message(h->app, true, "nothing is copied: %s", text.failed ? "out of memory" : e.text);
+        app_message(h->app, true, "nothing was copied: %s", text.failed ? "out of memory" : e.text);
     else
         app_message(h->app, false, "%s: %s, %zu bytes, is in %s", why, what, len, path);
     strbuf_fini(&text);

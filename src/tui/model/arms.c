@@ -15,15 +15,14 @@
 
 const struct arm_def arm_defs[ARM_KINDS] = {
     [ARM_TRACE] = {"trace", ACTION_TRACE, 0, false, "step",
-                   "modules are timed, a step now and then: see FORWARD; the same key stops it",
-                   ARMS_AFTER_STEP, NULL},
+                   "timing modules in some steps: see FORWARD; the same key stops it", ARMS_AFTER_STEP, NULL},
     [ARM_NAN] = {"nan", ACTION_NAN_SEARCH, 0, false, "step",
                  "searching for the first NaN or infinity; the same key stops it", ARMS_AFTER_STEP, NULL},
     [ARM_PROFILER] = {"profiler", ACTION_PROFILER, 3, true, "step", "torch.profiler runs for 3 steps",
                       ARMS_AFTER_STEP, NULL},
     [ARM_ALLOC] = {"alloc", ACTION_TRACE_MEMORY, 0, false, "sample",
-                   "allocations are traced; the same key stops it, and so does leaving the program",
-                   "tracing stops, and its hooks are taken out", NULL},
+                   "tracing allocations; the same key stops it, as does quitting",
+                   "tracing stops and its hooks are removed", NULL},
 };
 
 enum arm_kind arms_find(enum action action) {

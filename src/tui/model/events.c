@@ -64,28 +64,28 @@ void events_see_target(struct data *d, bool is_first, const struct events_place 
         return;
     const char *python = t->python ? t->python : "?";
     if (t->mode == MODEL_MODE_AGENT)
-        EVENTS_ADD(p, LOG_LEVEL_INFO, "pid %lld, Python %s: an agent reports (%s)", (long long)t->pid, python,
+        EVENTS_ADD(p, LOG_LEVEL_INFO, "pid %lld, Python %s: connected to agent %s", (long long)t->pid, python,
                    t->agent_version ? t->agent_version : "version unknown");
     else if (t->mode == MODEL_MODE_RECORDED)
-        EVENTS_ADD(p, LOG_LEVEL_INFO, "pid %lld, Python %s: read from what it left: %s", (long long)t->pid,
+        EVENTS_ADD(p, LOG_LEVEL_INFO, "pid %lld, Python %s: read from its last tables: %s", (long long)t->pid,
                    python, t->mode_reason ? t->mode_reason : "it has ended");
     else
         EVENTS_ADD(p, LOG_LEVEL_WARN, "pid %lld, Python %s: read from outside: %s", (long long)t->pid, python,
                    t->mode_reason ? t->mode_reason : "there is no agent");
     if (t->python_untested)
-        EVENTS_ADD(p, LOG_LEVEL_WARN, "nobody runs tests over Python %s: what is shown may be wrong", python);
+        EVENTS_ADD(p, LOG_LEVEL_WARN, "Python %s is not tested: data may be wrong", python);
 }
 
 /* How many other clients are there? We are one. */
 static void events_see_others(struct events *q, const struct model_status *s, const struct events_place *p) {
     int64_t others = s->client_processes > 0 ? s->client_processes - 1 : 0;
     if (others > q->others)
-        EVENTS_ADD(p, LOG_LEVEL_INFO, "somebody else is connected to the agent: %lld other process%s",
-                   (long long)others, others == 1 ? "" : "es");
+        EVENTS_ADD(p, LOG_LEVEL_INFO, "other clients of the agent: %lld process%s", (long long)others,
+                   others == 1 ? "" : "es");
     else if (others < q->others && others == 0)
-        EVENTS_ADD(p, LOG_LEVEL_INFO, "nobody else is connected to the agent any more");
+        EVENTS_ADD(p, LOG_LEVEL_INFO, "no other client is connected to the agent");
     else if (others < q->others)
-        EVENTS_ADD(p, LOG_LEVEL_INFO, "of others %lld still connected to the agent", (long long)others);
+        EVENTS_ADD(p, LOG_LEVEL_INFO, "other clients still connected to the agent: %lld", (long long)others);
     q->others = others;
 }
 
@@ -97,7 +97,7 @@ static void events_see_debuggers(struct data *d, const struct model_status *s, c
     if (!stopped && debuggers_put_line(&d->holds, p->now_s, line, sizeof line))
         EVENTS_ADD(p, LOG_LEVEL_WARN, "%s", line);
     else if (stopped && !debuggers_stop(&d->holds))
-        EVENTS_ADD(p, LOG_LEVEL_INFO, "no thread of the job is held by a debugger any more");
+        EVENTS_ADD(p, LOG_LEVEL_INFO, "no thread of the job is held by a debugger now");
 }
 
 void events_see_status(struct data *d, const struct model_status *s, const struct events_place *p) {
@@ -113,7 +113,7 @@ void events_see_status(struct data *d, const struct model_status *s, const struc
     q->steps_told = s->hooks != NULL;
     text_sanitize(q->steps_note, sizeof q->steps_note, s->steps_note ? s->steps_note : "");
     if (!*q->way)
-        EVENTS_ADD(p, LOG_LEVEL_INFO, "the agent came in by %s", s->strategy);
+        EVENTS_ADD(p, LOG_LEVEL_INFO, "the agent was loaded by %s", s->strategy);
     text_sanitize(q->way, sizeof q->way, s->strategy);
 }
 
@@ -127,7 +127,7 @@ static void events_set_stopped(struct data *d, char state, int64_t tracer, const
         return;
     q->stopped = stopped;
     if (!stopped) {
-        EVENTS_ADD(p, LOG_LEVEL_INFO, "the job goes on: it was stopped for %.1f s",
+        EVENTS_ADD(p, LOG_LEVEL_INFO, "the job continues: it was stopped for %.1f s",
                    p->now_s - q->stopped_at_s);
         return;
     }
@@ -136,7 +136,7 @@ static void events_set_stopped(struct data *d, char state, int64_t tracer, const
         EVENTS_ADD(p, LOG_LEVEL_WARN, "the job is stopped by process %lld, which traces it",
                    (long long)tracer);
     else
-        EVENTS_ADD(p, LOG_LEVEL_WARN, "the job is stopped: SIGCONT lets it go on");
+        EVENTS_ADD(p, LOG_LEVEL_WARN, "the job is stopped: SIGCONT continues it");
 }
 
 void events_see_proc_stats(struct data *d, const struct proc_stats *v, const struct events_place *p) {
@@ -152,7 +152,7 @@ void events_see_time(struct data *d, double delay_s, const struct events_place *
         p->now_s - d->live.arrived_s <= longest)
         return;
     q->silent = true;
-    EVENTS_ADD(p, LOG_LEVEL_WARN, "no data for %.0f s, though the connection stands", longest);
+    EVENTS_ADD(p, LOG_LEVEL_WARN, "no data for %.0f s, though connected", longest);
 }
 
 /* ---- what is lost ---- */
@@ -200,7 +200,7 @@ static void events_end_run(struct data *d, struct events_run *run, double period
         q->gc_s = took;
         q->gc_at_s = run->last_s;
         log_add_of(p->log, p->pid, run->last_s, LOG_LEVEL_WARN, "%s%.0f ms in %s",
-                   by_samples ? "garbage collection: about " : "garbage collection at every look for ",
+                   by_samples ? "garbage collection: about " : "garbage collection in every snapshot for ",
                    took * 1000, q->gc_who);
     }
     run->tid = 0;

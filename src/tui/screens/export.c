@@ -45,7 +45,7 @@ static void export_draw(void *state, struct app *app, struct grid *g, struct rec
     struct rect head = {s->box.row, s->box.col, 1, cols};
     grid_fill(g, s->box, ROLE_STATUS);
     grid_fill(g, head, ROLE_TITLE_FOCUS);
-    grid_text(g, head, 0, 1, ROLE_TITLE_FOCUS, "Write what is shown to a file, as");
+    grid_text(g, head, 0, 1, ROLE_TITLE_FOCUS, "Write the screen's data to a file, as");
     list_fit(&s->list, s->n, rows - 1);
     for (int i = 0; i < s->list.page && s->list.top + i < s->n; i++) {
         int at = s->list.top + i;
@@ -131,7 +131,7 @@ static bool export_mouse(void *state, struct app *app, const struct input_event 
 static void export_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct export_state *s = state;
     (void)app;
-    strbuf_addf(out, "Export   %d formats can be made of this   Enter takes one, Esc closes", s->n);
+    strbuf_addf(out, "Export   %d formats   Enter selects one, Esc closes", s->n);
 }
 
 const struct screen_def screen_export = {
@@ -143,7 +143,7 @@ const struct screen_def screen_export = {
                {"x"},
                NULL,
                0,
-               "write what is shown to a file: svg, folded, txt, ..."}},
+               "write the screen's data to a file: svg, folded, ..."}},
     .is_overlay = true,
     .state_size = sizeof(struct export_state),
     .init = export_init,

@@ -141,15 +141,13 @@ static void help_init(void *state, struct app *app) {
     help_add(s, (struct help_line){.heading = "Columns of the Top screen"});
     for (int i = 0; i < top_n_columns; i++)
         help_add(s, (struct help_line){.name = top_columns[i].title, .text = top_columns[i].help});
-    help_add(s,
-             (struct help_line){.heading = "Commands, behind the colon; besides, every name of an action"});
+    help_add(s, (struct help_line){.heading = "Commands, after the colon; every action's name works, too"});
     for (const struct command_def *d = command_rows(); d->name; d++)
         help_add(s, (struct help_line){.command = d, .works_below = (d->contexts & ACTION_IN(here)) != 0});
     help_add(s, (struct help_line){.heading = "In the command line"});
-    help_add(s, (struct help_line){.name = "Tab",
-                                   .text = "list what may stand there; Enter takes what is selected"});
-    help_add(s, (struct help_line){.name = "Up Down",
-                                   .text = "commands of before, that begin with what is typed"});
+    help_add(s, (struct help_line){.name = "Tab", .text = "list the choices; Enter takes the selected one"});
+    help_add(
+        s, (struct help_line){.name = "Up Down", .text = "earlier commands that begin with the typed text"});
     help_add(s, (struct help_line){.heading = "In a search or filter"});
     help_add(s, (struct help_line){.name = "Enter Esc", .text = "keep it, or drop it"});
     help_add(s, (struct help_line){.name = "ctrl-u ctrl-w", .text = "delete to the start, delete a word"});
@@ -199,7 +197,7 @@ static bool help_act(void *state, struct app *app, enum action action) {
 static void help_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct help_state *s = state;
     (void)app;
-    strbuf_addf(out, "Help   line %d of %d   / searches, Enter does the selected entry, q closes",
+    strbuf_addf(out, "Help   line %d of %d   / searches, Enter runs the selected entry, q closes",
                 s->view.list.selected + 1, s->n);
 }
 

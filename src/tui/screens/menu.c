@@ -80,7 +80,7 @@ static void menu_draw(void *state, struct app *app, struct grid *g, struct rect 
     struct rect head = {s->box.row, s->box.col, 1, s->box.cols};
     grid_fill(g, s->box, ROLE_STATUS);
     grid_fill(g, head, ROLE_TITLE_FOCUS);
-    grid_text(g, head, 0, 1, ROLE_TITLE_FOCUS, "What to do with it");
+    grid_text(g, head, 0, 1, ROLE_TITLE_FOCUS, "Actions");
     if (s->n == 0)
         grid_text(g, s->box, 1, 1, ROLE_STATUS, s->n_all ? "nothing matches" : "nothing is selected");
     list_fit(&s->list, s->n, s->box.rows - 1);
@@ -166,8 +166,7 @@ static bool menu_mouse(void *state, struct app *app, const struct input_event *e
 static void menu_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct menu_state *s = state;
     (void)app;
-    strbuf_addf(out, "Menu   %d of %d   Enter does it, so does its key; / narrows, Esc closes", s->n,
-                s->n_all);
+    strbuf_addf(out, "Menu   %d of %d   Enter or its key runs it; / narrows, Esc closes", s->n, s->n_all);
 }
 
 const struct screen_def screen_menu = {

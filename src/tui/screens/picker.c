@@ -232,7 +232,7 @@ static void picker_fini(void *state) {
 static void picker_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct picker_state *s = state;
     grid_text(g, area, 0, 1, ROLE_TEXT,
-              s->view.own_tags.n       ? "Which Python processes? Enter attaches to those that are tagged."
+              s->view.own_tags.n       ? "Which Python processes? Enter attaches to the tagged ones."
               : layout_has_panes(area) ? "Which Python process? Enter attaches; the job is not disturbed."
                                        : "Which Python process? Enter attaches.");
     if (*app->hidden)
@@ -242,7 +242,7 @@ static void picker_draw(void *state, struct app *app, struct grid *g, struct rec
     view_draw(&s->view, g, area,
               !app->has_processes ? "looking ..."
               : app->n_processes  ? "no process matches: A shows all"
-                                  : "no Python process is running: start a job, F5 looks again");
+                                  : "no Python process is running: start a job, F5 refreshes");
 }
 
 /* ---- actions ---- */
@@ -331,7 +331,7 @@ static void picker_status(const void *state, const struct app *app, struct strbu
 
 const struct screen_def screen_picker = {
     .name = "picker",
-    .title = "Choice of a process",
+    .title = "Choose a process",
     .state_size = sizeof(struct picker_state),
     .init = picker_init,
     .fini = picker_fini,

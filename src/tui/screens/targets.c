@@ -225,7 +225,7 @@ static void targets_status(const void *state, const struct app *app, struct strb
     if (data_is_over(d) && *d->why.text)
         strbuf_addf(out, "   %s", d->why.text);
     else if (targets_count(app) == 1)
-        strbuf_adds(out, "   several are given at the start: probing-top TARGET TARGET ...");
+        strbuf_adds(out, "   start with several: probing-top TARGET TARGET ...");
     else
         strbuf_adds(out, "   Enter shows the selected one");
 }

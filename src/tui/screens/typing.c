@@ -44,9 +44,9 @@ const char *typing_step_history(struct typing *t, const struct history *h, int s
     long n = (long)h->n, at = t->history_at < 0 ? n : t->history_at;
     why[0] = '\0';
     if (n == 0)
-        snprintf(why, sizeof why, "no %s was run yet", what);
+        snprintf(why, sizeof why, "no earlier %s", what);
     else if (at + step < 0)
-        snprintf(why, sizeof why, "this is the oldest %s that is kept", what);
+        snprintf(why, sizeof why, "this is the oldest saved %s", what);
     else
         typing_show_entry(t, h, at + step);
     return why[0] ? why : NULL;

@@ -217,7 +217,7 @@ static void theme_read_palette(struct theme_reader *r, const char *key, const ch
         return;
     }
     if (theme_parse_attr(key, &attrs) || strcmp(key, "-") == 0) {
-        theme_warn(r, "this name means something else in a role:", key);
+        theme_warn(r, "this name is reserved in a role:", key);
         return;
     }
     size_t i = 0;
@@ -280,7 +280,7 @@ static void theme_read_top(struct theme_reader *r, const char *key, const char *
     else if (strcmp(key, "inherit16") == 0 && !r->inherits16)
         theme_read_inherit16(r, value);
     else if (strncmp(key, "inherit", strlen("inherit")) == 0)
-        theme_warn(r, "inherited already, this is too much:", value);
+        theme_warn(r, "inherits more than once:", value);
     else
         theme_warn(r, "unknown setting", key);
 }
@@ -409,7 +409,7 @@ static int theme_load_depth(struct theme *t, const char *name, const struct them
                             struct strbuf *warnings, int depth, struct err *e) {
     theme_init_default(t);
     if (depth > THEME_MAX_DEPTH)
-        return err_set(e, ERR_USAGE, "theme %s inherits itself, or more than %d others", name,
+        return err_set(e, ERR_USAGE, "theme %s inherits itself or more than %d others", name,
                        THEME_MAX_DEPTH);
     if (strchr(name, '/')) {
         if (theme_read_file(t, name, path, warnings, depth) == 0)

@@ -55,7 +55,7 @@ static struct locals_view locals_find(const struct data *d, const struct model_t
     }
     int at = locals_find_frame(answer, t, depth);
     if (at < 0) {
-        v.why = "this frame was not there any more when the values were read";
+        v.why = "this frame had ended when the values were read";
         return v;
     }
     v.frame = &answer->frames[at];

@@ -62,7 +62,7 @@ void export_job_do(struct export_job *j) {
                                      .until_s = j->until_s};
     int rc = j->cut.counts ? j->format->render(&data, &j->text, &j->error) : 0;
     if (rc == 0 && j->text.failed)
-        rc = err_set(&j->error, ERR_FAILED, "it is too long, or memory is short");
+        rc = err_set(&j->error, ERR_FAILED, "it is too long or memory is short");
     if (rc == 0)
         rc = output_write(j->path, &j->text, &j->error);
     if (rc == 0)
@@ -96,7 +96,7 @@ int exporter_fd(const struct exporter *x) { return x->work.fd; }
 int exporter_start(struct exporter *x, struct export_job *j, struct err *e) {
     if (x->work.is_running) {
         export_job_free(j);
-        return err_set(e, ERR_FAILED, "an export is under way: wait for its end");
+        return err_set(e, ERR_FAILED, "an export is running: wait for its end");
     }
     x->job = j;
     int rc = work_start(&x->work, exporter_run, x);

@@ -83,7 +83,7 @@ static int querier_export_write(const struct querier_export *x, const atomic_boo
     if (!rows || text.failed)
         rc = err_set(e, ERR_FAILED, "out of memory for the export");
     else if (atomic_load(ending))
-        rc = err_set(e, ERR_FAILED, "the export was ended, nothing is written");
+        rc = err_set(e, ERR_FAILED, "the export was cancelled, nothing was written");
     else
         rc = output_write(x->path, &text, e);
     strbuf_fini(&text);
@@ -174,7 +174,7 @@ static int querier_open_tables(struct querier *q, struct err *e) {
     struct magic_way way = {.addr = &q->address, .stop = querier_is_ending, .stop_arg = q, .cols = q->cols};
     bool is_query = q->magic.kind == MAGIC_QUERY;
     if (!q->has_address)
-        return err_set(e, ERR_FAILED, "there is no job to look at");
+        return err_set(e, ERR_FAILED, "there is no job to query");
     if (is_query && (querier_open(q, e) != 0 || database_refresh(q->db, e) != 0))
         return -1;
     way.database = q->db;
@@ -305,7 +305,7 @@ int querier_run(struct querier *q, const char *text, struct err *e) {
 int querier_do(struct querier *q, struct magic *m, int cols, struct err *e) {
     if (q->busy) {
         magic_fini(m);
-        return err_set(e, ERR_FAILED, "a look is under way: ctrl-c ends it");
+        return err_set(e, ERR_FAILED, "a request is running: ctrl-c ends it");
     }
     magic_fini(&q->magic);
     q->magic = *m;

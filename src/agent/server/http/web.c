@@ -52,10 +52,9 @@ void web_fail(struct web *w, unsigned status, const char *fmt, ...) {
 void web_done(struct web *w) {
     if (w->out.failed && w->out.limit < WEB_MAX_ANSWER) {
         web_fail(w, 503,
-                 w->may < WIRE_CHANGES
-                     ? "the answer is longer than the %zu bytes that are left for those who may "
-                       "only look: try again, or with the token that may do all"
-                     : "the answer is longer than the %zu bytes that are left: try again",
+                 w->may < WIRE_CHANGES ? "the answer is longer than the %zu bytes left for read-only "
+                                         "clients: try again, or use the full-access token"
+                                       : "the answer is longer than the %zu bytes that are left: try again",
                  w->out.limit);
         return;
     }
@@ -72,7 +71,7 @@ void web_done(struct web *w) {
 
 void web_ask(struct web *w, struct strbuf *message, double wait_s) {
     if (local_client_send(&w->client, message) != 0)
-        web_fail(w, 503, "the agent has no memory to be asked");
+        web_fail(w, 503, "the agent has no memory for the request");
     else
         w->due_ns = clock_mono_ns() + (uint64_t)(wait_s * 1e9);
 }
@@ -128,9 +127,9 @@ static const struct web_route *web_find(struct web *w, const struct web_request 
                  r->verb == WEB_GET ? "GET, HEAD" : web_verbs[r->verb]);
     }
     if (w->allow[0])
-        web_fail(w, 405, "%s is not done with this: %s", q->verb, w->allow);
+        web_fail(w, 405, "%s is not supported here: %s", q->verb, w->allow);
     else
-        web_fail(w, 404, "there is no such thing here: / has a list");
+        web_fail(w, 404, "there is no such page: / lists them");
     return NULL;
 }
 
@@ -182,7 +181,7 @@ static void web_choose(struct web *w, const struct web_request *q, enum web_form
             w->form = (enum web_form)f;
             return;
         }
-    web_fail(w, 406, "this is to be had as %s only: / has a list", web_forms[r->default_value].type);
+    web_fail(w, 406, "this is available as %s only: / lists the formats", web_forms[r->default_value].type);
 }
 
 /* ---- parameters ---- */
@@ -193,7 +192,7 @@ static void web_take_format(struct web *w, struct web_value *v, const char *text
             *v = (struct web_value){.given = true, .number = f};
             return;
         }
-    web_fail(w, 400, "format: there is no such form of this: / has a list");
+    web_fail(w, 400, "format: this has no such format: / lists them");
 }
 
 static void web_take_value(struct web *w, const struct web_param_def *d, struct web_value *v,
@@ -225,7 +224,7 @@ static void web_take_args(struct web *w, const struct web_request *q) {
                (strlen(defs[i].name) != len || strncmp(defs[i].name, q->args[a], len) != 0))
             i++;
         if (i == WEB_PARAMS || !defs[i].name)
-            web_fail(w, 400, "there is no such parameter of %s: / has a list", w->route->path);
+            web_fail(w, 400, "%s has no such parameter: / lists them", w->route->path);
         else
             web_take_value(w, &defs[i], &w->values[i], q->args[a] + len + (q->args[a][len] == '='));
     }
@@ -250,7 +249,7 @@ static void web_judge_body(struct web *w, const struct web_request *q) {
         web_fail(w, 415, "the content type of the body must be %s%s", r->takes,
                  r->takes_json ? " or application/json" : "");
     else if (r->takes && q->body_len == 0)
-        web_fail(w, 400, "a body is needed: / has a list");
+        web_fail(w, 400, "a body is needed: / describes it");
     else if (r->takes && q->body_len > r->body_max)
         web_fail(w, 413, "the body may have %zu bytes at most", r->body_max);
 }
@@ -384,7 +383,7 @@ void web_accept(struct web *w, struct queue_item *item) {
     if (!w->client.begun)
         queue_item_free(item);
     else if (peer_accept(&w->client.peer, item) != PEER_OK)
-        web_fail(w, 503, "too much waits to be answered");
+        web_fail(w, 503, "too many answers are pending");
     web_pump(w);
 }
 
@@ -395,7 +394,7 @@ void web_poll(struct web *w, uint64_t now_ns) {
     if (w->route->over && !w->asked_target)
         w->route->over(w);
     else
-        web_fail(w, 503, "the agent has not answered in time");
+        web_fail(w, 503, "the agent did not answer in time");
     web_pump(w);
 }
 

@@ -37,15 +37,15 @@ enum change_key {
 static const struct json_field change_keys[CHANGE_KEYS] = {
     [CHANGE_CODE] = {.name = "code", .help = "Python", .most = WIRE_EVAL_CODE_MAX},
     [CHANGE_NAME] = {.name = "name",
-                     .help = "what tracebacks call it",
+                     .help = "its name in tracebacks",
                      .most = sizeof((struct wire_eval *)0)->name - 1},
     [CHANGE_TIMEOUT] = {.name = "timeout_s",
-                        .help = "it is interrupted after so many seconds",
+                        .help = "interrupt it after this many seconds",
                         .type = JSON_FIELD_NUMBER,
                         .least = CHANGE_TIMEOUT_LEAST,
                         .most = CHANGE_TIMEOUT_MOST},
     [CHANGE_OUTPUT_BYTES] = {.name = "output_bytes",
-                             .help = "of what it prints, and of each other text, at most",
+                             .help = "the limit of its output, and of each other text",
                              .type = JSON_FIELD_INTEGER,
                              .most = (double)CHANGE_OUTPUT},
     [CHANGE_MAIN] = {.name = "main",
@@ -169,10 +169,10 @@ static void web_put_evaluated(struct strbuf *out, const struct wire_evaluated *v
             strbuf_addc(out, '\n');
     }
     if (v->truncated)
-        strbuf_adds(out, "(a text was longer, and is cut)\n");
+        strbuf_adds(out, "(a text was too long and was truncated)\n");
     if (v->timed_out)
-        strbuf_adds(out, v->unended ? "(not done in time, and not ended by interrupting it yet)\n"
-                                    : "(not done in time: it was interrupted)\n");
+        strbuf_adds(out, v->unended ? "(timed out; it was interrupted but has not ended yet)\n"
+                                    : "(timed out: it was interrupted)\n");
 }
 
 void web_eval_take(struct web *w, const struct wire_message *m) {
@@ -202,10 +202,10 @@ enum setting_key { SETTING_KEY, SETTING_VALUE, SETTING_KEYS };
 
 static const struct json_field setting_keys[SETTING_KEYS] = {
     [SETTING_KEY] = {.name = "key",
-                     .help = "one of those that GET /config tells of",
+                     .help = "one of those that GET /config lists",
                      .most = sizeof((struct wire_config *)0)->key - 1},
     [SETTING_VALUE] = {.name = "value",
-                       .help = "what it is to be, as text",
+                       .help = "the new value, as text",
                        .most = sizeof((struct wire_config *)0)->value - 1},
 };
 
@@ -258,7 +258,7 @@ void web_config_begin(struct web *w) {
         return;
     }
     if (!web_has_json(w) && !web_take_setting(w, &want)) {
-        web_fail(w, 400, "the body must be KEY=VALUE, one of those that /config tells of");
+        web_fail(w, 400, "the body must be KEY=VALUE, one of those that /config lists");
         return;
     }
     strbuf_init(&b, WIRE_MAX_MESSAGE);

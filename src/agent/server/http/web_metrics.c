@@ -72,7 +72,7 @@ void web_metrics_put(const struct model_target *t, const struct model_status *s,
     double memory = s->rss_bytes < 0 ? NAN : (double)s->rss_bytes;
     double steps = s->hooks ? (double)s->steps : NAN;
     metrics_put_info(t, s, out);
-    metrics_put(out, "probing_uptime_seconds", "Time since the agent came into the job.", false, s->uptime_s);
+    metrics_put(out, "probing_uptime_seconds", "Time since the agent was loaded.", false, s->uptime_s);
     metrics_put(out, "probing_cpu_seconds_total", "CPU time of the agent's threads.", true, s->cpu_s);
     metrics_put(out, "probing_memory_bytes", "Memory that the agent holds, beside its tables.", false,
                 memory);
@@ -81,16 +81,15 @@ void web_metrics_put(const struct model_target *t, const struct model_status *s,
     metrics_put(out, "probing_budget_ratio", "What the sampler may cost at most, of one core.", false,
                 s->budget_pct / 100);
     metrics_put(out, "probing_clients", "WebSocket clients that are connected.", false, (double)s->clients);
-    metrics_put(out, "probing_samples_total", "Looks at threads.", true, (double)s->samples);
-    metrics_put(out, "probing_torn_samples_total", "Looks at threads that moved meanwhile.", true,
-                (double)s->torn);
+    metrics_put(out, "probing_samples_total", "Samples of threads.", true, (double)s->samples);
+    metrics_put(out, "probing_torn_samples_total", "Samples of threads that moved while they were read.",
+                true, (double)s->torn);
     metrics_put(out, "probing_dropped_samples_total", "Samples that clients were too slow for.", true,
                 (double)s->dropped);
     metrics_put(out, "probing_gil_holds_total", "How often the agent has had the GIL.", true,
                 (double)s->gil_holds);
     metrics_put(out, "probing_gil_refused_total",
-                "What was asked of Python and not done, mostly for want of the GIL.", true,
-                (double)s->gil_refused);
+                "Requests to Python that failed, mostly for lack of the GIL.", true, (double)s->gil_refused);
     metrics_put(out, "probing_steps_total", "Training steps seen.", true, steps);
     metrics_put(out, "probing_read_errors_total",
                 "Reads of the interpreter that were refused or inconsistent.", true, (double)s->read_errors);

@@ -128,15 +128,15 @@ static void openapi_put_answers(struct json *j, const struct web_route *r, unsig
         const char *status, *what;
     } others[] = {{"400", "a parameter is not as it must be"},
                   {"401", "a token is needed"},
-                  {"403", "this is not done for who asks"},
-                  {"404", "there is no such thing"},
-                  {"406", "it is not to be had in such a form"},
-                  {"429", "too much is under way, or too many tries: later"},
+                  {"403", "this client may not do that"},
+                  {"404", "there is no such page"},
+                  {"406", "it is not available in that format"},
+                  {"429", "too many requests or attempts: try again later"},
                   {"b411", "the body must come with its length"}, /* those with a body */
                   {"b413", "the body is too long"},
-                  {"b415", "the body is not of the type that it must be"},
-                  {"b504", "the code was not done in time"},
-                  {"503", "it cannot be known now"}};
+                  {"b415", "the body has the wrong content type"},
+                  {"b504", "the code timed out"},
+                  {"503", "not available now"}};
     json_key(j, "responses");
     json_object_begin(j);
     json_key(j, "200");

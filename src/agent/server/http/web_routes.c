@@ -9,16 +9,16 @@
 #define TID_MOST 4194304.0 /* PID_MAX_LIMIT of the kernel */
 
 #define PARAM_THREAD                                                                                         \
-    { "thread", "only this thread, by its number", WEB_INTEGER, 1, TID_MOST, 0 }
+    { "thread", "only this thread, by its id", WEB_INTEGER, 1, TID_MOST, 0 }
 #define PARAM_FORMAT                                                                                         \
-    { "format", "the form of the answer", WEB_FORMAT, 0, 0, NAN }
+    { "format", "the format of the answer", WEB_FORMAT, 0, 0, NAN }
 
 const struct web_route web_routes[] = {
     {.path = "/",
      .asks = WIRE_STATUS,
      .forms = FORM(WEB_HTML) | FORM(WEB_TXT),
      .default_value = WEB_HTML,
-     .summary = "What there is: this page",
+     .summary = "The list of pages: this page",
      .begin = web_page_begin},
     {.path = "/openapi.json",
      .asks = WIRE_STATUS,
@@ -50,8 +50,8 @@ const struct web_route web_routes[] = {
      .default_value = WEB_SVG,
      .dotted = true,
      .needs_target = true,
-     .summary = "Where time goes: threads are looked at for some seconds, then the answer comes",
-     .params = {{"seconds", "for so long", WEB_NUMBER, 0.1, 60, 3}, PARAM_THREAD},
+     .summary = "Where time goes: threads are sampled for some seconds before the answer",
+     .params = {{"seconds", "the duration", WEB_NUMBER, 0.1, 60, 3}, PARAM_THREAD},
      .begin = web_flamegraph_begin,
      .take = web_flamegraph_take,
      .over = web_flamegraph_over},
@@ -68,10 +68,9 @@ const struct web_route web_routes[] = {
      .forms = FORM(WEB_JSON) | FORM(WEB_NDJSON) | FORM(WEB_CSV),
      .default_value = WEB_JSON,
      .summary = "Rows of a table: the newest, or those after a time",
-     .params = {{"since",
-                 "only rows later than that, in seconds since the epoch; the oldest of them come first",
-                 WEB_NUMBER, 0, 1e11, NAN},
-                {"limit", "so many rows at most; those of one moment are not parted", WEB_INTEGER, 1, 5000,
+     .params = {{"since", "only rows later than that, in seconds since the epoch, oldest first", WEB_NUMBER,
+                 0, 1e11, NAN},
+                {"limit", "the limit of rows; rows of one moment are kept together", WEB_INTEGER, 1, 5000,
                  1000},
                 {"id", "of which tensor: python.tensor_statistics, python.tensor_holders", WEB_INTEGER, 0,
                  9e15, NAN},
@@ -84,7 +83,7 @@ const struct web_route web_routes[] = {
      .default_value = WEB_JSON,
      .dotted = true,
      .needs_target = true,
-     .summary = "The agent about itself: what it costs, what it has seen, who is connected",
+     .summary = "The agent's overhead, counters and clients",
      .begin = web_status_begin,
      .take = web_status_take},
     {.path = "/metrics",
@@ -100,7 +99,7 @@ const struct web_route web_routes[] = {
      .forms = FORM(WEB_JSON) | FORM(WEB_TXT),
      .default_value = WEB_JSON,
      .dotted = true,
-     .summary = "What is set",
+     .summary = "The settings",
      .begin = web_status_begin,
      .take = web_status_take},
     {.verb = WEB_PUT,
@@ -112,7 +111,7 @@ const struct web_route web_routes[] = {
      .takes_json = true,
      .put_schema = web_config_put_schema,
      .body_max = 384,
-     .summary = "Set one thing: the body is KEY=VALUE, or JSON with a key and a value",
+     .summary = "Change a setting: the body is KEY=VALUE, or JSON with a key and a value",
      .begin = web_config_begin,
      .take = web_config_take},
     {.verb = WEB_POST,
@@ -124,9 +123,9 @@ const struct web_route web_routes[] = {
      .takes_json = true,
      .put_schema = web_eval_put_schema,
      .body_max = WIRE_EVAL_CODE_MAX,
-     .summary = "Run code in the job, with the names of __main__: the body is Python, or JSON with "
-                "it as code (keys: /openapi.json); what it gives, prints or raises",
-     .params = {{"timeout", "it is interrupted after so many seconds", WEB_NUMBER, CHANGE_TIMEOUT_LEAST,
+     .summary = "Run code in the job, with the names of __main__: the body is Python, or JSON with it as "
+                "code (keys: /openapi.json); the answer is its value, its output or its exception",
+     .params = {{"timeout", "interrupt it after this many seconds", WEB_NUMBER, CHANGE_TIMEOUT_LEAST,
                  CHANGE_TIMEOUT_MOST, 10},
                 PARAM_FORMAT},
      .begin = web_eval_begin,

@@ -197,7 +197,7 @@ void web_flamegraph_take(struct web *w, const struct wire_message *m) {
 void web_flamegraph_over(struct web *w) {
     struct strbuf b;
     if (w->stage != FLAME_LOOKING) {
-        web_fail(w, 503, "the agent has not answered in time");
+        web_fail(w, 503, "the agent did not answer in time");
         return;
     }
     w->stage = FLAME_ENDING;

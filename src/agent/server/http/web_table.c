@@ -238,7 +238,7 @@ static void table_read(struct web *w, const struct ring_table_def *def, struct r
     }
     size_t used = strlen(note);
     if (used)
-        snprintf(note + used, sizeof note - used, ": not for who may only look");
+        snprintf(note + used, sizeof note - used, ": not for read-only clients");
     table_begin(&t);
     table_put_chunks(&t, r, &request);
     table_end(&t, request.full, note);
@@ -249,8 +249,7 @@ static void table_open(struct web *w, const struct ring_table_def *def, const ch
     char path[RING_DIR_PATH];
     struct err e;
     if (!dir) {
-        web_fail(w, 503,
-                 "there are no tables yet, or they have no folder: then ask for them by the WebSocket");
+        web_fail(w, 503, "there are no tables yet, or they have no folder: use the WebSocket instead");
         return;
     }
     int n = snprintf(path, sizeof path, "%s/%s" RING_DIR_SUFFIX, dir, def->name);
@@ -322,7 +321,7 @@ static void table_ask_virtual(struct web *w, const struct ring_table_def *def) {
     const struct web_value *id = web_get(w, "id");
     struct strbuf b;
     if (web_get(w, "since")->given) {
-        web_fail(w, 400, "since: rows of %s are of now", def->name);
+        web_fail(w, 400, "since: rows of %s are live and have no past", def->name);
         return;
     }
     snprintf(ask.table, sizeof ask.table, "%s", def->name);
@@ -340,18 +339,17 @@ static void table_ask_virtual(struct web *w, const struct ring_table_def *def) {
 void web_table_begin(struct web *w) {
     const struct ring_table_def *def = ring_table_find(w->name);
     if (!def) {
-        web_fail(w, 404, "there is no such table: /tables has a list");
+        web_fail(w, 404, "there is no such table: /tables lists them");
         return;
     }
     ptrdiff_t i = def - RING_TABLES;
     if (virtual_tables_find_table(def->name))
         table_ask_virtual(w, def);
     else if (i >= RING_TABLE_KEPT)
-        web_fail(w, 404,
-                 "%s is made by the client of what /backtrace, /status and /config tell: probing query",
+        web_fail(w, 404, "%s is made by the client from /backtrace, /status and /config: use 'probing query'",
                  def->name);
     else if (web_get(w, "id")->given)
-        web_fail(w, 400, "id: rows of %s are not asked for by it", def->name);
+        web_fail(w, 400, "id: %s takes no id", def->name);
     /* its answer has the folder */
     else
         web_status_begin(w);

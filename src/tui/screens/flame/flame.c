@@ -186,7 +186,7 @@ static const char *flame_typed_before(const void *state, enum action what) {
 
 static void flame_search_on(struct flame_state *s, struct app *app, int step) {
     if (!s->search.active)
-        app_message(app, false, "nothing was searched for: / searches");
+        app_message(app, false, "no search yet: / searches");
     else if (!flame_search_step(s, step))
         app_refuse(app, "nothing %smatches '%s'", s->zoom == FLAME_ROOT ? "" : "in the zoomed part ",
                    s->search.text);
@@ -454,16 +454,16 @@ static void flame_draw_gone(const struct flame_state *s, struct grid *g, struct 
         flame_gone_name(s, gone[shown].node, name, sizeof name);
         snprintf(text, sizeof text, "%s %.1f%%", name, gone[shown].before_pct);
         int need = grid_text_width(g, text) + 1,
-            label = shown ? 0 : grid_text_width(g, "called no more:") + 1;
+            label = shown ? 0 : grid_text_width(g, "no longer called:") + 1;
         if (*col + need + label + (shown + 1 < n ? 6 : 0) > area.cols)
             break;
         if (!shown)
-            *col += grid_text(g, area, row, *col, ROLE_LABEL, "called no more:") + 1;
+            *col += grid_text(g, area, row, *col, ROLE_LABEL, "no longer called:") + 1;
         *col += grid_text(g, area, row, *col, ROLE_DIFF_LESS_2, text) + 1;
     }
     if (shown < n)
         *col +=
-            grid_printf(g, area, row, *col, ROLE_LABEL, shown ? "+%zu" : "called no more: %zu", n - shown);
+            grid_printf(g, area, row, *col, ROLE_LABEL, shown ? "+%zu" : "no longer called: %zu", n - shown);
 }
 
 void flame_draw_compared(const struct flame_state *s, const struct app *app, struct grid *g, struct rect area,

@@ -185,9 +185,9 @@ static void flame_draw_cells(struct flame_state *s, const struct app *app, struc
 
 static void flame_empty_text(const struct flame_state *s, const struct app *app, char *buf, size_t cap) {
     static const char *const none[] = {
-        [FLAME_ON_CPU] = "next to nothing was on the CPU: a shows all time",
+        [FLAME_ON_CPU] = "almost nothing ran on the CPU: a includes waiting time",
         [FLAME_ALL_TIME] = "no samples in this time",
-        [FLAME_GIL_HOLDING] = "nobody was seen holding the GIL: a shows time on the CPU",
+        [FLAME_GIL_HOLDING] = "no thread was seen holding the GIL: a shows time on the CPU",
     };
     struct sample_store_health h = {0};
     const char *text = NULL;
@@ -200,11 +200,11 @@ static void flame_empty_text(const struct flame_state *s, const struct app *app,
     else if (s->tags->only && h.samples >= FLAME_FIRST_SAMPLES)
         text = "no stack has a frame that is tagged: A shows all";
     else if (data_is_stepped(&app->data))
-        text = "no samples are known of this time: they come while Flame or Top is open";
+        text = "no samples of this time: sampling runs while Flame or Top is open";
     else if (app->data.paused)
-        text = "paused before there was anything: Space shows the newest";
+        text = "frozen before there was any data: Space shows the newest";
     else if (h.samples >= FLAME_FIRST_SAMPLES && s->query.tid)
-        text = "nothing of this thread: ] and [ go to others, a shows other time";
+        text = "no samples of this thread: ] and [ go to others, a shows other time";
     else if (h.samples >= FLAME_FIRST_SAMPLES)
         text = none[s->query.time];
     top_head_empty(app, FLAME_FIRST_SAMPLES, buf, cap);

@@ -84,16 +84,16 @@ static void loader_put_line(const struct loader_row *l, struct strbuf *out) {
         return;
     strbuf_addf(out, "%s", l->dataset ? l->dataset : "a loader");
     if (!(l->workers > 0))
-        strbuf_adds(out, "   no workers: batches are made by the training itself");
+        strbuf_adds(out, "   no workers: the training makes its batches itself");
     else if (l->ready > 0 && l->under_way >= l->ready)
         strbuf_addf(out, "   %.0f of %.0f batches are ready", l->ready, l->under_way);
     else if (!isnan(l->ready))
         strbuf_addf(out, "   no batch is ready, %.0f are being made", l->under_way);
     /* Of another worker. */
     if (l->ready > 0 && l->ready < l->under_way && l->wait_ms >= LOADER_WAITS_MS)
-        strbuf_addf(out, "   the one in turn is waited for %.1f ms", l->wait_ms);
+        strbuf_addf(out, "   waiting %.1f ms for the next one", l->wait_ms);
     else if (!isnan(l->wait_ms))
-        strbuf_addf(out, "   a batch is waited for %.1f ms", l->wait_ms);
+        strbuf_addf(out, "   waiting %.1f ms for a batch", l->wait_ms);
 }
 
 /* In seven columns: "6.9 ms", "191 ms", "1.9 s". */

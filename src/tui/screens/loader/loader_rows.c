@@ -157,7 +157,7 @@ static const struct table_column loader_columns[] = {
     {"LOADER", "class of its dataset, and how many workers; below it each of them", {20, 2, 0}, GRID_LEFT, false, loader_cell_name, loader_compare_name},
     {"READY", "batches that are made and wait; 0: the training waits", {5, 0, 0}, GRID_RIGHT, true, loader_cell_ready, loader_compare_ready},
     {"ASKED", "batches asked for and not given out, of how many there may be", {7, 0, 4}, GRID_RIGHT, true, loader_cell_under_way, loader_compare_under_way},
-    {"WAIT", "ms that the training waited for a batch, the last second", {8, 0, 1}, GRID_RIGHT, true, loader_cell_wait, loader_compare_wait_ms},
+    {"WAIT", "ms that the training waited for a batch in the last second", {8, 0, 1}, GRID_RIGHT, true, loader_cell_wait, loader_compare_wait_ms},
     {"/S", "batches the last second", {5, 0, 7}, GRID_RIGHT, true, loader_cell_batches, loader_compare_batches},
     {"PID", "of the worker", {8, 0, 6}, GRID_RIGHT, false, loader_cell_pid, loader_compare_pid},
     {"S", "state of the worker, as the kernel calls it; dead", {4, 0, 5}, GRID_LEFT, false, loader_cell_state, loader_compare_state},

@@ -266,7 +266,7 @@ static void memory_put_empty(struct memory_state *s, const struct app *app, char
     else if (data_is_recorded(&app->data) || data_is_over(&app->data))
         snprintf(nothing, sizeof nothing, "its allocations were not traced");
     else if (is_on)
-        snprintf(nothing, sizeof nothing, "allocations are traced: nothing of them lives yet");
+        snprintf(nothing, sizeof nothing, "allocations are traced: none is live yet");
     else
         snprintf(nothing, sizeof nothing,
                  "allocations are not traced: a starts it (1 %% of a core, or more)");
@@ -327,12 +327,12 @@ static bool memory_is_on(const void *state, const struct app *app, enum action a
 static void memory_set_mark(struct memory_state *s, struct app *app) {
     const struct app_feed *f = app_feed_get(app, FEED_MEMORY_SITES);
     if (!s->sites_rows.n) {
-        app_message(app, false, "no allocations are known yet to be compared with");
+        app_message(app, false, "there are no allocations yet to compare with");
         return;
     }
     memory_mark_set(&s->mark, &s->sites_rows);
     memory_sites_build(&s->sites_rows, f->rows, &s->mark, &s->sites);
-    app_message(app, false, "mark set: GROWTH is what comes from here on");
+    app_message(app, false, "mark set: GROWTH counts from here");
 }
 
 static void memory_next_view(struct memory_state *s, struct app *app) {

@@ -160,10 +160,10 @@ static const struct table_column memory_sites_columns[] = {
 };
 static const struct table_column memory_holders_columns[] = {
     {"BYTES", "an estimate from the newest elements", {10, 0, 0}, GRID_RIGHT, true, memory_cell_bytes, memory_compare_bytes},
-    {"GROWTH", "bytes more than at an earlier look", {10, 0, 1}, GRID_RIGHT, true, memory_cell_growth, memory_compare_growth},
+    {"GROWTH", "bytes more than in an earlier snapshot", {10, 0, 1}, GRID_RIGHT, true, memory_cell_growth, memory_compare_growth},
     {"COUNT", "elements", {8, 0, 2}, GRID_RIGHT, true, memory_cell_count, memory_compare_count},
-    {"MORE", "elements more than at that look", {7, 0, 4}, GRID_RIGHT, true, memory_cell_more, memory_compare_more},
-    {"SINCE", "age of that look", {6, 0, 6}, GRID_RIGHT, true, memory_cell_since, memory_compare_since_s},
+    {"MORE", "elements more than in that snapshot", {7, 0, 4}, GRID_RIGHT, true, memory_cell_more, memory_compare_more},
+    {"SINCE", "age of that snapshot", {6, 0, 6}, GRID_RIGHT, true, memory_cell_since, memory_compare_since_s},
     {"ROOM", "elements that a bounded cache or queue has room for", {8, 0, 7}, GRID_RIGHT, true, memory_cell_capacity, memory_compare_room},
     {"KIND", "list, dict, set, lru_cache; tensor: one that no container holds", {9, 0, 5}, GRID_LEFT, false, memory_cell_kind, memory_compare_kind},
     {"HOLDER", "how it is reached: NAME@FUNCTION, or a global", {18, 3, 0}, GRID_LEFT, false, memory_cell_name, memory_compare_name},

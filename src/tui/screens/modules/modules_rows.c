@@ -189,15 +189,15 @@ static bool module_matches(const void *node, const struct match *m) {
     {"FORWARD", "ms of its forward, of a step that was traced", ms, GRID_RIGHT, true, module_cell_forward, module_compare_forward_ms}, \
     {"BACKWARD", "ms of its backward", ms_too, GRID_RIGHT, true, module_cell_backward, module_compare_backward_ms}, \
     {"TIME", "both, beside the module that takes most", bar, GRID_LEFT, true, module_cell_bar, module_compare_share}, \
-    {"NAN", "what had values that are no numbers", {4, 0, 1}, GRID_LEFT, true, module_cell_nan, module_compare_is_nan}, \
+    {"NAN", "where values were NaN or infinite", {4, 0, 1}, GRID_LEFT, true, module_cell_nan, module_compare_is_nan}, \
     {"GRAD", "norm of its gradients", {8, 0, 5}, GRID_RIGHT, true, module_cell_grad, module_compare_grad_norm}, \
-    {"BYTES", "what its parameters and buffers take", {8, 0, 6}, GRID_RIGHT, true, module_cell_bytes, module_compare_bytes}, \
+    {"BYTES", "bytes of its parameters and buffers", {8, 0, 6}, GRID_RIGHT, true, module_cell_bytes, module_compare_bytes}, \
     {"DTYPE", "type of its parameters", {8, 0, 7}, GRID_LEFT, false, module_cell_dtype, module_compare_dtype}, \
     {"MODE", "train or eval; is it compiled", {14, 0, 12}, GRID_LEFT, false, module_cell_mode, module_compare_training}, \
     {"DEVICE", "where it is", {7, 0, 8}, GRID_LEFT, false, module_cell_device, module_compare_device}, \
-    {"OUTPUT", "bytes of what it gave", {8, 0, 9}, GRID_RIGHT, true, module_cell_activation, module_compare_activation_bytes}, \
-    {"CALLS", "how often it was called in a step", {5, 0, 10}, GRID_RIGHT, true, module_cell_calls, module_compare_calls}, \
-    {"HOOKS", "hooks on it that are not ours", {5, 0, 11}, GRID_RIGHT, true, module_cell_hooks, module_compare_hooks}
+    {"OUTPUT", "bytes of its outputs", {8, 0, 9}, GRID_RIGHT, true, module_cell_activation, module_compare_activation_bytes}, \
+    {"CALLS", "calls in a step", {5, 0, 10}, GRID_RIGHT, true, module_cell_calls, module_compare_calls}, \
+    {"HOOKS", "hooks that are not probing's", {5, 0, 11}, GRID_RIGHT, true, module_cell_hooks, module_compare_hooks}
 #define MODULE_MS {8, 0, 1}
 #define MODULE_MS_TOO {8, 0, 2}
 #define MODULE_BAR_SIZE {MODULE_BAR, 0, 4}

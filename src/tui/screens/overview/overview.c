@@ -195,7 +195,7 @@ static void overview_open(struct overview_state *s, struct app *app) {
     struct overview_line line = s->summary.lines[s->list.selected];
     char func[128] = "";
     if (!line.opens) {
-        app_message(app, false, "this line leads nowhere");
+        app_message(app, false, "this line opens no screen");
         return;
     }
     if (line.function)
@@ -203,7 +203,7 @@ static void overview_open(struct overview_state *s, struct app *app) {
     app_input_act(app, line.opens); /* this screen is closed from here on */
     struct app_screen *top = app_screen_top(app);
     if (*func && app_screen_can_type(top) && !app_screen_typed(top, app, ACTION_SEARCH, func, SCREEN_ACCEPT))
-        app_message(app, false, "searching for '%s': it comes with the next samples", func);
+        app_message(app, false, "searching for '%s' in the next samples", func);
 }
 
 static bool overview_act(void *state, struct app *app, enum action action) {

@@ -42,7 +42,7 @@ static const struct {
                        {"in a device", "in a device"},
                        {"sleeps", "sleep"},
                        {"stopped", "stopped"},
-                       {"of which that is unknown", "of which that is unknown"}};
+                       {"of which it is unknown", "of which it is unknown"}};
 #define OVERVIEW_STATES (sizeof overview_states / sizeof overview_states[0])
 
 static size_t overview_state(const struct model_thread *t) {
@@ -330,7 +330,8 @@ static void overview_add_agent(struct overview *s, const struct app *app) {
     char memory[24];
     if (d->has_target && d->target.mode != MODEL_MODE_AGENT) {
         snprintf(l->value, sizeof l->value, "none");
-        overview_say(l, data_is_recorded(d) ? "read from what the process left" : "read from outside");
+        overview_say(l,
+                     data_is_recorded(d) ? "read from the last tables of the process" : "read from outside");
         return;
     }
     overview_put_percent(l->value, sizeof l->value, p ? p->agent_cpu_pct : NAN);

@@ -68,6 +68,6 @@ int overview_verdicts_lines(const struct app *app, int cols, struct overview_lin
     }
     if (n)
         return n;
-    app_feed_put_empty(app, FEED_VERDICTS, "nothing is known yet of its training", empty, sizeof empty);
+    app_feed_put_empty(app, FEED_VERDICTS, "no verdict on its training yet", empty, sizeof empty);
     return verdicts_add(out, 0, 1, "verdict", empty, 1000, ROLE_VALUE, ACTION_NONE);
 }

@@ -144,7 +144,7 @@ static bool repl_act_output(struct repl_state *s, struct app *app, enum action a
     case ACTION_SEARCH_NEXT:
     case ACTION_SEARCH_PREV:
         if (!s->pager.search.active)
-            app_message(app, false, "nothing was searched for: / searches");
+            app_message(app, false, "no search yet: / searches");
         else if (!pager_find(&s->pager, s->out_area.cols, action == ACTION_SEARCH_NEXT ? 1 : -1))
             app_refuse(app, "nothing matches '%s'", s->pager.search.text);
         s->follows = false;
@@ -571,7 +571,7 @@ static void repl_take_names(struct repl_state *s, struct app *app) {
         return;
     s->any_case = false;
     repl_offer(s, app, repl_word(e), strbuf_str(&r->names), r->names.len,
-               "the job knows no name that goes on like this");
+               "the job has no name that starts like this");
 }
 
 static void repl_ask_names(struct repl_state *s, struct app *app, size_t from) {
@@ -602,7 +602,7 @@ static void repl_complete_magic(struct repl_state *s, struct app *app) {
     if (how == MAGIC_COMPLETES_CODE)
         repl_ask_names(s, app, from);
     else
-        repl_offer(s, app, from, strbuf_str(&words), words.len, "nothing is known that goes on like this");
+        repl_offer(s, app, from, strbuf_str(&words), words.len, "no completion");
     strbuf_fini(&words);
     free(before);
 }
@@ -685,10 +685,10 @@ static int repl_draw_words(struct grid *g, struct rect area, int row, enum theme
 
 static void repl_draw_nothing(const struct app *app, struct grid *g, struct rect area) {
     static const char *const lines[] = {
-        "What is typed here runs in the job, with the names of its __main__.",
+        "Code typed here runs in the job, with the names of its __main__.",
         "Enter runs a statement, an empty line ends a block; _ is the last value.",
-        "Tab completes names as the job has them, ctrl-r finds code of before.",
-        "ctrl-c ends what runs. Esc: to the output, where letters are keys.",
+        "Tab completes names of the job, ctrl-r finds earlier code.",
+        "ctrl-c interrupts. Esc: to the output, where letters are keys.",
         "%help lists commands of our own: %bt, %q SQL, %tensors, %steps, ...",
     };
     const char *why = app_repl_why_not(app);
@@ -720,7 +720,7 @@ static void repl_draw_where(const struct app *app, struct grid *g, struct rect l
         snprintf(text, sizeof text, "runs in the job, with the names of frame %lld:%lld; %%frame off",
                  (long long)want->tid, (long long)want->depth);
     else if (data_is_recorded(&app->data) || app->data.paused)
-        snprintf(text, sizeof text, "runs in the job now, whatever the view shows");
+        snprintf(text, sizeof text, "runs in the job now, not at the time shown");
     grid_text_fit(g, line, 0, col, line.cols - col, ROLE_TABLE_HEAD, GRID_LEFT, text);
 }
 
@@ -795,7 +795,7 @@ static void repl_status(const void *state, const struct app *app, struct strbuf 
         return;
     }
     if (s->n_ahead)
-        strbuf_addf(out, "%d key%s wait for the end of what runs", s->n_ahead, s->n_ahead == 1 ? "" : "s");
+        strbuf_addf(out, "%d key%s wait for the running code", s->n_ahead, s->n_ahead == 1 ? "" : "s");
     else if (s->typing.history_at >= 0)
         strbuf_addf(out, "code %ld of %zu that was run", s->typing.history_at + 1,
                     app->repl.engine.history.n);

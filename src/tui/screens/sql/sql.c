@@ -224,7 +224,7 @@ const struct screen_def screen_sql = {
     .name = "sql",
     .title = "SQL",
     .is_tab = true,
-    .opens = {SCREEN_TAB_KEY(SQL, "sql", "7", "the SQL screen: queries over what the job did and does")},
+    .opens = {SCREEN_TAB_KEY(SQL, "sql", "7", "the SQL screen: queries over history and live tables")},
     .contexts = {{CONTEXT_SQL, "query", "SQL: the query"},
                  {CONTEXT_SQL_COMPLETE, "complete", "SQL: words to complete with"},
                  {CONTEXT_SQL_SHEET, "result", "SQL: the result"}},
@@ -379,7 +379,7 @@ static void sql_accept(struct sql_state *s) {
 
 static void sql_complete_word(struct sql_state *s, struct app *app) {
     if (!sql_find_completion(s, app)) {
-        app_message(app, false, "nothing is known that goes on like this");
+        app_message(app, false, "no completion");
         return;
     }
     const struct sql_completion *c = &s->completion;

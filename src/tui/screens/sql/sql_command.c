@@ -44,7 +44,7 @@ void sql_watch(struct sql_state *s, struct app *app, double every_s) {
     if (every_s > 0)
         app_message(app, false, "the query runs every %g s; F9 ends it", every_s);
     else if (was_on)
-        app_message(app, false, "the query is run no more by itself");
+        app_message(app, false, "the query no longer repeats");
 }
 
 /* ---- commands ---- */
@@ -84,7 +84,7 @@ static void sql_command_export(struct app *app, const char *path) {
     snprintf(x.format, sizeof x.format, "%s", format);
     if (!output_expand(path, x.path, sizeof x.path) || sql_copy_shown(&v->sheet, &x) != 0) {
         querier_export_fini(&x);
-        app_message(app, true, "the export cannot be begun: the name is too long, or memory is short");
+        app_message(app, true, "the export cannot be started: the name is too long, or memory is short");
         return;
     }
     app_write(app, &x);
@@ -120,7 +120,7 @@ static void sql_command_save(struct app *app, const char *name) {
 
 static void sql_complete_watch(struct app *app, struct command_choices *out) {
     (void)app;
-    command_offer(out, "off", "no more");
+    command_offer(out, "off", "stop");
     command_offer(out, "2", "every 2 s");
     command_offer(out, "10", "every 10 s");
     command_offer(out, "60", "every minute");

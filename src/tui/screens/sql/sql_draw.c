@@ -27,7 +27,7 @@ static void sql_draw_title(const struct sql_state *s, const struct app *app, str
     if (q->watch_s > 0)
         col += grid_printf(g, line, 0, col, ROLE_STATUS_ON, " every %g s ", q->watch_s) + 1;
     if (q->answer.is_past)
-        grid_text(g, line, 0, col, ROLE_TABLE_HEAD, "the past: now() is the last moment there is");
+        grid_text(g, line, 0, col, ROLE_TABLE_HEAD, "ended: now() is the last recorded moment");
 }
 
 static void sql_draw_editor(struct sql_state *s, struct app *app, struct grid *g, struct rect area) {
@@ -50,7 +50,8 @@ static void sql_result_facts(const struct sql_view *v, const struct app *app, ch
     const struct result *r = v->sheet.rows;
     char lost[64] = "";
     if (a->lost)
-        snprintf(lost, sizeof lost, "   %llu chunks were overwritten meanwhile", (unsigned long long)a->lost);
+        snprintf(lost, sizeof lost, "   %llu chunks were overwritten while they were read",
+                 (unsigned long long)a->lost);
     snprintf(buf, cap, "%zu row%s in %.*f ms%s", r->n_rows, r->n_rows == 1 ? "" : "s",
              a->elapsed_s < 0.01 ? 1 : 0, a->elapsed_s * 1000, lost);
 }
@@ -74,10 +75,10 @@ static void sql_draw_view_title(const struct sql_state *s, const struct sql_view
 
 static void sql_draw_nothing(const struct app *app, struct grid *g, struct rect area) {
     static const char *const lines[] = {
-        "Tables of what was: python.samples, memory_usage, system.process_history, ...",
-        "Tables of what is now: python.backtrace, python.threads, system.threads, ...",
+        "History: python.samples, memory_usage, system.process_history, ...",
+        "Live tables: python.backtrace, python.threads, system.threads, ...",
         "",
-        "ctrl-r finds a query of before. In the result (Esc): letters are keys,",
+        "ctrl-r finds an earlier query. In the result (Esc): letters are keys,",
         "s sorts, D describes and F counts a column, x shows a value a line.",
     };
     if (app->query.running)

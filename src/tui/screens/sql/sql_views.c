@@ -138,7 +138,7 @@ void sql_take_answer(struct sql_state *s, struct app *app) {
     s->answers = app->query.answers;
     editor_mark_error(&s->typing.editor, -1);
     if (answer->cancelled)
-        app_message(app, false, "the query was ended after %.1f s", answer->elapsed_s);
+        app_message(app, false, "the query timed out after %.1f s", answer->elapsed_s);
     else if (answer->error.code != ERR_OK) {
         sql_show_error(s, answer);
         app->query.watch_s = 0;
@@ -261,9 +261,9 @@ static void sql_open_figures(struct sql_state *s, struct app *app, const struct 
     const char *name = sheet->rows->columns[column].name;
     struct result *rows =
         frequency ? result_frequency(sheet->rows, column) : result_describe(sheet->rows, column);
-    snprintf(title, sizeof title, frequency ? "How often each %s" : "Figures of %s", name);
+    snprintf(title, sizeof title, frequency ? "Counts of %s" : "Statistics of %s", name);
     if (!rows) {
-        app_message(app, true, "out of memory for the figures");
+        app_message(app, true, "out of memory for the statistics");
         return;
     }
     struct sql_view *v = sql_push_view(s, SQL_VIEW_FIGURES, rows, title);
@@ -278,7 +278,7 @@ static void sql_open_figures(struct sql_state *s, struct app *app, const struct 
 
 static void sql_search_on(const struct match *search, struct app *app, bool found) {
     if (!search->active)
-        app_message(app, false, "nothing was searched for: / searches");
+        app_message(app, false, "no search yet: / searches");
     else if (!found)
         app_refuse(app, "nothing matches '%s'", search->text);
 }
@@ -316,7 +316,7 @@ bool sql_act_view(struct sql_state *s, struct app *app, enum action action) {
         return true;
     case ACTION_SHEET_BAR:
         if (!v->sheet.columns[v->sheet.column].numeric)
-            app_message(app, false, "bars are for numbers: this column has none, or others too");
+            app_message(app, false, "bars need a column with numbers only");
         break;
     case ACTION_SEARCH_NEXT:
     case ACTION_SEARCH_PREV:

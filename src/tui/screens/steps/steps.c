@@ -153,7 +153,7 @@ static const struct table_column steps_columns[] = {
     {"LOSS", "where it is found", {8, 0, 2}, GRID_RIGHT, true, steps_cell_loss, steps_compare_loss},
     {"GRAD", "norm of the gradients", {8, 0, 5}, GRID_RIGHT, true, steps_cell_grad, steps_compare_grad},
     {"LR", "learning rate", {8, 0, 6}, GRID_RIGHT, true, steps_cell_lr, steps_compare_lr},
-    {"WHY", "where most of what a slow one took more went: a part, or, by its samples, a function", {9, 1, 1}, GRID_LEFT, true, steps_cell_why, steps_compare_why},
+    {"WHY", "where the extra time of a slow step went: a part or, by its samples, a function", {9, 1, 1}, GRID_LEFT, true, steps_cell_why, steps_compare_why},
 };
 /* clang-format on */
 
@@ -335,8 +335,8 @@ static int steps_choose(const struct steps_state *s, int rows, struct steps_line
         {"loader wait", "loader", line_data, ROLE_STATE_DISK, 1, true, true, m->has_data,
          "no DataLoader is seen"},
         {"GC", "gc", line_gc, ROLE_STATE_STOP, 1, true, true, m->has_gc || m->has_looks,
-         "not known: no looks"},
-        {"GIL wait", "gil", line_gil, ROLE_STATE_STOP, 1, true, true, m->has_looks, "not known: no looks"},
+         "unknown: no samples"},
+        {"GIL wait", "gil", line_gil, ROLE_STATE_STOP, 1, true, true, m->has_looks, "unknown: no samples"},
     };
     int room = rows - 5, used = 0; /* the table has at least five */
     *n = 0;
@@ -563,9 +563,9 @@ static void steps_put_empty(const struct app *app, char *buf, size_t cap) {
     else if (!*why && *p->steps_note)
         snprintf(why, sizeof why, "%s", p->steps_note);
     else if (!*why && is_agent && p->status_at_s > 0 && !p->steps_told)
-        snprintf(why, sizeof why, "torch does not tell of them yet");
+        snprintf(why, sizeof why, "torch does not report steps yet");
     else if (!*why)
-        snprintf(why, sizeof why, "none has ended since the agent came in");
+        snprintf(why, sizeof why, "none has ended since the agent was loaded");
     snprintf(buf, cap, "no optimizer step seen yet: %s", why);
 }
 
@@ -595,7 +595,7 @@ static void steps_draw(void *state, struct app *app, struct grid *g, struct rect
 
 static void steps_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct steps_state *s = state;
-    outline_status(&s->table, app->data.paused ? "Steps stand still:" : "Steps", out);
+    outline_status(&s->table, app->data.paused ? "Steps have stopped:" : "Steps", out);
     if (s->zoom > 1)
         strbuf_addf(out, "   %u a column", s->zoom);
 }

@@ -132,7 +132,7 @@ static void tensor_one_ask(struct app *app, const struct tensor_row *t) {
     app_feed_ask(app, FEED_TENSOR, text);
     tensor_one_query("python.tensor_holders", t->id, text, sizeof text);
     app_feed_ask(app, FEED_HOLDERS, text);
-    app_message(app, false, "its values (%s, in slices) and what holds it were asked for", size);
+    app_message(app, false, "its values (%s, in slices) and its holders were requested", size);
 }
 
 /* The feed, if it is about that tensor; NULL: it is not. */
@@ -152,7 +152,7 @@ static bool tensor_one_why(struct facts *f, const struct app_feed *feed) {
     else if (feed->failed_s > 0)
         facts_add(f, "", ROLE_STATUS_BAD, "%s", feed->error.text);
     else if (!feed->rows || !feed->rows->n_rows)
-        facts_add(f, "", ROLE_MUTED, "%s", feed->note[0] ? feed->note : "it is not there any more");
+        facts_add(f, "", ROLE_MUTED, "%s", feed->note[0] ? feed->note : "it no longer exists");
     else
         return false;
     return true;
@@ -182,7 +182,7 @@ static void tensor_one_add(struct facts *f, const struct app *app, const struct 
     char size[24];
     if (!values || !holders) {
         text_human_bytes(size, sizeof size, t->bytes);
-        facts_add(f, "", ROLE_STATUS_ON, "v reads its values (%s, in slices), and what holds it", size);
+        facts_add(f, "", ROLE_STATUS_ON, "v reads its values (%s, in slices) and its holders", size);
         return;
     }
     facts_add(f, "", ROLE_TITLE, "values");
@@ -201,7 +201,7 @@ static void tensor_one_add(struct facts *f, const struct app *app, const struct 
 static void tensors_put_totals(const struct tensors_state *s, struct strbuf *out) {
     char size[24], growth[24];
     if (s->in_growth) {
-        strbuf_addf(out, "what grew   %zu kinds of tensors", s->growth_rows.n);
+        strbuf_addf(out, "growth   %zu kinds of tensors", s->growth_rows.n);
         return;
     }
     if (!s->table.rows)
@@ -272,14 +272,14 @@ static bool tensors_is_on(const void *state, const struct app *app, enum action 
 
 static void tensors_set_mark(struct tensors_state *s, struct app *app) {
     if (!s->table.rows) {
-        app_message(app, false, "there are no tensors yet to be compared with");
+        app_message(app, false, "there are no tensors yet to compare with");
         return;
     }
     tensor_table_fini(&s->mark);
     tensor_table_init(&s->mark, s->table.rows);
     s->has_mark = true;
     tensors_rebuild(s);
-    app_message(app, false, "marked: GROWTH is what comes from here on");
+    app_message(app, false, "mark set: GROWTH counts from here");
 }
 
 /* The next way to group; the selection stays on the tensor, in its new group. */

@@ -109,7 +109,7 @@ static const struct table_column growth_columns[] = {
     {"BYTES", "what they take", {9, 0, 5}, GRID_RIGHT, true, growth_cell_bytes, growth_compare_bytes},
     {"KIND", "parameter, buffer, gradient, optimizer, local, global, attribute", {9, 0, 6}, GRID_LEFT, false, growth_cell_kind, growth_compare_kind},
     {"DTYPE", "type of their elements", {8, 0, 7}, GRID_LEFT, false, growth_cell_dtype, growth_compare_dtype},
-    {"SINCE", "the step that they are compared with", {7, 0, 8}, GRID_RIGHT, true, growth_cell_since, growth_compare_since_step},
+    {"SINCE", "the step of the earlier snapshot", {7, 0, 8}, GRID_RIGHT, true, growth_cell_since, growth_compare_since_step},
     {"DEVICE", "where they are", {7, 0, 9}, GRID_LEFT, false, growth_cell_device, growth_compare_device},
 };
 /* clang-format on */

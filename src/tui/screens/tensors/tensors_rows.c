@@ -156,15 +156,15 @@ enum { TENSOR_COLUMN_BYTES = 2 };
 
 /* clang-format off */
 #define TENSOR_COLUMNS(growth_size)                                                                                  \
-    {"NAME", "what holds it, as a path of names; of a group: how many there are", {26, 3, 0}, GRID_MIDDLE, false, tensor_cell_name, tensor_compare_name}, \
+    {"NAME", "its owner, as a path of names; of a group: how many there are", {26, 3, 0}, GRID_MIDDLE, false, tensor_cell_name, tensor_compare_name}, \
     {"SHAPE", "its sizes", {13, 1, 2}, GRID_LEFT, false, tensor_cell_shape, tensor_compare_shape}, \
-    {"BYTES", "what its elements take; of a group: its storages, each once", {8, 0, 0}, GRID_RIGHT, true, tensor_cell_bytes, tensor_compare_bytes}, \
-    {"GROWTH", "bytes more than when M was pressed", growth_size, GRID_RIGHT, true, tensor_cell_growth, tensor_compare_growth}, \
+    {"BYTES", "bytes of its elements; of a group: of its storages, each once", {8, 0, 0}, GRID_RIGHT, true, tensor_cell_bytes, tensor_compare_bytes}, \
+    {"GROWTH", "bytes more than at the mark (M)", growth_size, GRID_RIGHT, true, tensor_cell_growth, tensor_compare_growth}, \
     {"DTYPE", "type of its elements", {8, 0, 4}, GRID_LEFT, false, tensor_cell_dtype, tensor_compare_dtype}, \
     {"KIND", "parameter, buffer, gradient, optimizer, local, global, attribute", {9, 0, 5}, GRID_LEFT, false, tensor_cell_kind, tensor_compare_kind}, \
     {"AGE", "since it was first seen", {7, 0, 6}, GRID_RIGHT, true, tensor_cell_age, tensor_compare_age_s}, \
     {"DEVICE", "where it is", {7, 0, 7}, GRID_LEFT, false, tensor_cell_device, tensor_compare_device}, \
-    {"GRAD", "does it need a gradient, and has it one", {5, 0, 8}, GRID_LEFT, true, tensor_cell_grad, tensor_compare_grad}, \
+    {"GRAD", "whether it needs a gradient and whether it has one", {5, 0, 8}, GRID_LEFT, true, tensor_cell_grad, tensor_compare_grad}, \
     {"TYPE", "its class", {10, 0, 9}, GRID_LEFT, false, tensor_cell_type, tensor_compare_type}, \
     {"MODULE", "the module that has it", {12, 1, 10}, GRID_LEFT, false, tensor_cell_module, tensor_compare_module}
 

@@ -198,7 +198,7 @@ static const char *threads_empty_text(const struct threads_state *s, const struc
     case SESSION_FAILED:
         break;
     }
-    return "nothing was received";
+    return "no data received";
 }
 
 static void threads_draw(void *state, struct app *app, struct grid *g, struct rect area) {
@@ -282,7 +282,7 @@ static bool threads_search(struct threads_state *s, struct app *app, int from, i
 
 static void threads_search_on(struct threads_state *s, struct app *app, int step) {
     if (!s->view.search.active) {
-        app_message(app, false, "nothing was searched for: / searches");
+        app_message(app, false, "no search yet: / searches");
         return;
     }
     int from = s->view.in_pane ? s->stack.list.selected : s->view.list.selected;
@@ -442,7 +442,7 @@ static bool threads_do(struct threads_state *s, struct app *app, enum action act
     case ACTION_REPR:
         s->repr = !s->repr;
         app_message(app, false,
-                    s->repr ? "variables: by the repr() of the job's own classes, which is run in it"
+                    s->repr ? "variables: by the job's own repr(), which runs its code"
                             : "variables: without running code of the job");
         return true;
     case ACTION_NATIVE:

@@ -101,7 +101,7 @@ static const char *timeline_typed_before(const void *state, enum action what) {
 
 static void timeline_search_on(struct timeline_state *s, struct app *app, int step) {
     if (!s->search.active)
-        app_message(app, false, "nothing was searched for: / searches");
+        app_message(app, false, "no search yet: / searches");
     else if (!timeline_search(s, app, step))
         app_refuse(app, "nothing that is shown matches '%s'", s->search.text);
 }
@@ -135,7 +135,7 @@ static void timeline_enter(struct timeline_state *s, struct app *app) {
     s->selecting = false;
     char text[WINDOW_TEXT];
     window_put_text(app, text, sizeof text);
-    app_message(app, false, "%s: the window of Flame, Top and SQL (:from, :to)%s; Esc lets it go", text,
+    app_message(app, false, "%s: the window of Flame, Top and SQL (:from, :to)%s; Esc clears it", text,
                 data_is_stepped(&app->data) ? "; Threads shows its last moment" : "");
 }
 

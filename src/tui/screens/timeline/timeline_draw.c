@@ -328,8 +328,8 @@ static void timeline_put_share(char *buf, size_t cap, const char *what, uint8_t 
 
 /* Words for a slice without a known function. */
 static const char *timeline_words(const struct timeline_cell *c) {
-    return !c || c->state == TIMELINE_UNSAMPLED ? "nothing is known of this time"
-           : c->state == TIMELINE_ABSENT        ? "the thread was not there"
+    return !c || c->state == TIMELINE_UNSAMPLED ? "no data for this time"
+           : c->state == TIMELINE_ABSENT        ? "the thread did not exist"
            : c->state == TIMELINE_TORN          ? "torn: it moved while it was read"
            : c->function == TIMELINE_NO_FRAME   ? "(no Python frame)"
                                                 : NULL;
@@ -399,9 +399,9 @@ static void timeline_empty_text(const struct timeline_state *s, const struct app
     else if (s->view.cols && timeline_count_lanes(s->timeline) && !s->n_shown)
         text = s->filter.active || s->hides_idle || app->threads.only
                    ? "nothing matches: A shows all"
-                   : "nothing is known of this time: End goes to now";
+                   : "no data for this time: End goes to now";
     else if (app->data.paused)
-        text = "paused before there was anything: Space shows the newest";
+        text = "frozen before there was any data: Space shows the newest";
     top_head_empty(app, TIMELINE_FIRST_SAMPLES, buf, cap);
     bool is_early = app->data.state == SESSION_CONNECTED && *buf;
     if (!is_early && (text || !*buf))
@@ -478,7 +478,7 @@ void timeline_status(const void *state, const struct app *app, struct strbuf *ou
     if (s->n_shown > (size_t)s->area.rows && !s->by_depth)
         strbuf_addf(out, "   threads %d-%d of %zu", s->top + 1, s->top + s->area.rows, s->n_shown);
     if (s->timeline && timeline_left_out(s->timeline))
-        strbuf_addf(out, "   %zu threads too many", timeline_left_out(s->timeline));
+        strbuf_addf(out, "   %zu threads not shown", timeline_left_out(s->timeline));
     if (s->filter.active)
         strbuf_addf(out, "   FILTER %s", s->filter.text);
     if (app_screen_shows_native(app, CONTEXT_TIMELINE))

@@ -245,13 +245,13 @@ static void top_empty_text(const struct top_state *s, const struct app *app, cha
     if (s->table.n && s->table.samples >= TOP_FIRST_SAMPLES)
         text = "nothing matches: A shows all";
     else if (data_is_stepped(&app->data))
-        text = "no samples are known of this time: they come while Flame or Top is open";
+        text = "no samples of this time: sampling runs while Flame or Top is open";
     else if (app->data.paused)
         text = "frozen before the first sample: Space shows the latest";
     else if (s->table.n_tids && s->query.tid && top_thread_at(s) < 0)
         text = "this thread has no samples in this time: ] and [ go to others";
     else if (h.samples >= TOP_FIRST_SAMPLES && s->query.on_cpu)
-        text = "next to nothing was on the CPU: a shows all samples";
+        text = "almost nothing ran on the CPU: a includes waiting time";
     top_head_empty(app, TOP_FIRST_SAMPLES, buf, cap);
     bool is_early = app->data.state == SESSION_CONNECTED && *buf;
     if (!is_early && (text || !*buf))

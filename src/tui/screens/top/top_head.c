@@ -172,5 +172,5 @@ void top_head_empty(const struct app *app, unsigned first, char *buf, size_t cap
     else if (app->data.state == SESSION_RECONNECTING)
         snprintf(buf, cap, "the connection broke; trying again ...");
     else if (app->data.state != SESSION_CONNECTED)
-        snprintf(buf, cap, "nothing was sampled");
+        snprintf(buf, cap, "no samples");
 }
