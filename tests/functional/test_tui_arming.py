@@ -102,7 +102,7 @@ def test_a_terminal_that_goes_disarms(opened, key, what, to):
         os.kill(job.pid, signal.SIGSTOP)  # no step ends by itself: it is armed when the client goes
         try:
             screen.keys(key)
-            screen.wait_for({"trace": "timing modules", "nan": "hunting for"}[what], 60)
+            screen.wait_for({"trace": "timing modules", "nan": "searching for"}[what], 60)
             os.kill(top, number)
         finally:
             os.kill(job.pid, signal.SIGCONT)
