@@ -992,6 +992,19 @@ static void rules_are_whole(void **state) {
     database_close(d);
 }
 
+/* Evidence that could not be read is not evidence against a verdict. */
+static void failed_evidence_is_said(void **state) {
+    (void)state;
+    struct verdict_check check = {
+        .rule = verdict_rules, .result = VERDICT_FAILED, .why = "no such column: cpus"};
+    struct strbuf got;
+    strbuf_init(&got, 256);
+    verdict_put_reason(&check, &got);
+    assert_string_equal(strbuf_str(&got), "evidence could not be read: no such column: cpus");
+    assert_string_equal(verdict_result_name(VERDICT_FAILED), "unknown");
+    strbuf_fini(&got);
+}
+
 /* What was looked at: what was said, what is fine, what is not known and why. */
 static void looks(void **state) {
     (void)state;
@@ -1087,6 +1100,7 @@ int main(void) {
         cmocka_unit_test(oversubscribed),
         cmocka_unit_test(throttled),
         cmocka_unit_test(rules_are_whole),
+        cmocka_unit_test(failed_evidence_is_said),
         cmocka_unit_test(looks),
         cmocka_unit_test(rules_say_what_they_look_at),
         cmocka_unit_test(words),

@@ -173,6 +173,7 @@ struct verdict_case {
     size_t n;
     bool again;       /* evidence needs another look at the job */
     bool has_workers; /* they were looked at in this judgement */
+    char why[VERDICT_WHY];
 };
 
 static void verdict_add_value(struct verdict_case *c, const struct result *rows, size_t column) {
@@ -216,19 +217,24 @@ static double verdict_pull(struct verdict_case *c, size_t from, const char *name
     return NAN;
 }
 
-/* Query more evidence. False if its column "holds" is. A table that is made now may fail: then the
- * evidence is missing, and it holds unless it `must` have a column that says so. */
-static bool verdict_get_more(struct verdict_case *c, const char *text, const char *needs, bool must) {
+/* Query more evidence. A table that is made now may fail: then the evidence is missing. VERDICT_SAID;
+ * VERDICT_DENIED: its column "holds" is false; or VERDICT_FAILED with the reason in the case. */
+static enum verdict_result verdict_get_more(struct verdict_case *c, const char *text, const char *needs) {
     struct err e;
     size_t before = c->n;
-    must = must && strstr(text, "AS holds") != NULL;
     if (!c->has_workers && needs && strcmp(needs, VERDICT_WORKERS) == 0)
         c->has_workers = verdict_places_take_workers(c->judge->db, c->target->pid, &e) == 0;
-    if (verdict_get_values(c, text, &e) <= 0)
-        return !must;
+    int rc = verdict_get_values(c, text, &e);
+    if (rc < 0) {
+        snprintf(c->why, sizeof c->why, "%s", e.text);
+        return VERDICT_FAILED;
+    }
+    bool has_opinion = strstr(text, "AS holds") != NULL;
+    if (rc == 0)
+        return has_opinion ? VERDICT_DENIED : VERDICT_SAID;
     c->again = verdict_pull(c, before, "again") > 0 || c->again;
     double holds = verdict_pull(c, before, "holds");
-    return isnan(holds) ? !must : holds > 0;
+    return !has_opinion || holds > 0 ? VERDICT_SAID : VERDICT_DENIED;
 }
 
 /* Whether the rule holds: VERDICT_SAID, with its values in the case, or why not; -1 with the error. */
@@ -246,13 +252,15 @@ static int verdict_test(struct verdict_case *c, const struct verdict_rule *rule,
         return VERDICT_UNKNOWN;
     if (c->values[0].number < rule->threshold)
         return VERDICT_NOT_SAID;
-    if (rule->more && verdict_has_table(s, rule->more_needs) &&
-        !verdict_get_more(c, rule->more, rule->more_needs, true))
-        return VERDICT_DENIED;
-    if (rule->also && verdict_has_table(s, rule->also_needs) &&
-        !verdict_get_more(c, rule->also, rule->also_needs, false))
-        return VERDICT_DENIED;
-    return VERDICT_SAID;
+    enum verdict_result more = VERDICT_SAID, also = VERDICT_SAID;
+    if (rule->more && verdict_has_table(s, rule->more_needs))
+        more = verdict_get_more(c, rule->more, rule->more_needs);
+    /* without an opinion of its own it only adds to the words */
+    if (more != VERDICT_SAID && (more == VERDICT_DENIED || strstr(rule->more, "AS holds")))
+        return (int)more;
+    if (rule->also && verdict_has_table(s, rule->also_needs))
+        also = verdict_get_more(c, rule->also, rule->also_needs);
+    return also == VERDICT_DENIED ? VERDICT_DENIED : VERDICT_SAID;
 }
 
 static void verdict_write(const char *words, const struct verdict *v, char *buf, size_t cap) {
@@ -291,11 +299,14 @@ static int verdict_note(struct verdicts *out, const struct verdict_case *c, cons
             return err_set(e, ERR_FAILED, "out of memory for verdicts");
         out->checks = more;
     }
-    out->checks[out->n_checks++] = (struct verdict_check){.rule = rule,
-                                                          .result = result,
-                                                          .pid = c->target->pid,
-                                                          .rank = c->target->rank,
-                                                          .measured = c->n ? c->values[0].number : NAN};
+    struct verdict_check *check = &out->checks[out->n_checks++];
+    *check = (struct verdict_check){.rule = rule,
+                                    .result = result,
+                                    .pid = c->target->pid,
+                                    .rank = c->target->rank,
+                                    .measured = c->n ? c->values[0].number : NAN};
+    if (result == VERDICT_FAILED)
+        snprintf(check->why, sizeof check->why, "%s", c->why);
     return 0;
 }
 

@@ -79,11 +79,14 @@ struct verdict {
     char brief[VERDICT_BRIEF]; /* the short form, with the code */
 };
 
+#define VERDICT_WHY 120
+
 /* What came of a rule. */
 enum verdict_result {
     VERDICT_SAID = 0,
     VERDICT_NOT_SAID,  /* measured, and below its threshold */
     VERDICT_DENIED,    /* measured, and above it, but other evidence is against it */
+    VERDICT_FAILED,    /* measured, and above it, but other evidence could not be read */
     VERDICT_UNKNOWN,   /* too little is known */
     VERDICT_NO_DATA,   /* there is nothing to look at */
     VERDICT_NO_TABLE,  /* the table that it needs is missing */
@@ -95,7 +98,8 @@ struct verdict_check {
     const struct verdict_rule *rule;
     enum verdict_result result;
     int64_t pid, rank;
-    double measured; /* NAN: not known, or too little is */
+    double measured;       /* NAN: not known, or too little is */
+    char why[VERDICT_WHY]; /* of VERDICT_FAILED */
 };
 
 struct verdicts {

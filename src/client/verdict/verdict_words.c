@@ -18,15 +18,17 @@ const char *verdict_level_name(enum verdict_level level) {
 
 const char *verdict_result_name(enum verdict_result result) {
     static const char *const names[] = {
-        [VERDICT_SAID] = "said",          [VERDICT_NOT_SAID] = "fine",    [VERDICT_DENIED] = "fine",
-        [VERDICT_UNKNOWN] = "unknown",    [VERDICT_NO_TABLE] = "unknown", [VERDICT_NO_DATA] = "unknown",
-        [VERDICT_NOT_ASKED] = "not asked"};
+        [VERDICT_SAID] = "said",           [VERDICT_NOT_SAID] = "fine",    [VERDICT_DENIED] = "fine",
+        [VERDICT_UNKNOWN] = "unknown",     [VERDICT_NO_TABLE] = "unknown", [VERDICT_NO_DATA] = "unknown",
+        [VERDICT_NOT_ASKED] = "not asked", [VERDICT_FAILED] = "unknown"};
     return names[result];
 }
 
 void verdict_put_reason(const struct verdict_check *check, struct strbuf *out) {
     if (check->result == VERDICT_DENIED)
         strbuf_adds(out, "other evidence is against it");
+    else if (check->result == VERDICT_FAILED)
+        strbuf_addf(out, "evidence could not be read: %s", check->why);
     else if (check->result == VERDICT_UNKNOWN)
         strbuf_adds(out, "not enough data yet");
     else if (check->result == VERDICT_NO_DATA)
