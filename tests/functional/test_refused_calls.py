@@ -8,7 +8,7 @@ import pytest
 
 from agent_job import job
 from agent_wire import Client, threads_of
-from conftest import effective_capabilities
+from conftest import effective_capabilities, wait_until
 from hostile_support import wait_long, Watch
 
 __all__ = ["job"]
@@ -84,9 +84,9 @@ def test_a_thread_with_a_filter_of_its_own_is_not_asked(job, build_dir, error):
         watch = Watch(client)
         watch.of("hot", 30)
         watch.of("other", 30)
-        status = client.call("status")
-        assert status["sampling"] == "exact"
-        assert status["signals_refused"] > 0 and status["exact"] > 0
+        assert client.call("status")["sampling"] == "exact"
+        wait_until(lambda: (status := client.call("status"))["signals_refused"] > 0 and status["exact"] > 0, 60,
+                   "the one to be refused and the other to copy itself")
     assert j.target.alive()
 
 

@@ -21,7 +21,7 @@
 #include "pystack/pystack.h"
 #include "pystack/self.h"
 
-#define HANDLER_TIMES 1001
+#define HANDLER_MOST 1001
 #define HANDLER_CACHE_BYTES ((size_t)16 << 20)
 #define HANDLER_LINE 64
 /* Copies, and the time between them, until the decoder believes the code: the handler need not describe it then. */
@@ -40,8 +40,8 @@ struct handler_cost {
     double frames, pieces, bytes, range_bytes, reads;
 };
 
-/* 0, or -1 and a line on stderr. */
-__attribute__((visibility("default"))) int handler_measure(int is_cold, struct handler_cost *out);
+/* Times each part so often, HANDLER_MOST at most. 0, or -1 and a line on stderr. */
+__attribute__((visibility("default"))) int handler_measure(int is_cold, int times, struct handler_cost *out);
 
 static struct {
     struct pystack *ps;
@@ -53,7 +53,8 @@ static struct {
     size_t n_ranges;
     uint8_t *cache;
     uint8_t bytes[PYSTACK_SELF_BYTES];
-    double spent[HANDLER_TIMES];
+    double spent[HANDLER_MOST];
+    size_t times;
 } handler;
 
 static void handler_nothing(int sig) { (void)sig; }
@@ -96,15 +97,15 @@ static int handler_order(const void *a, const void *b) {
 }
 
 static double handler_median(void (*part)(void), int is_cold) {
-    for (int i = 0; i < HANDLER_TIMES; i++) {
+    for (size_t i = 0; i < handler.times; i++) {
         if (is_cold)
             handler_empty_caches();
         uint64_t from = clock_mono_ns();
         part();
         handler.spent[i] = (double)(clock_mono_ns() - from);
     }
-    qsort(handler.spent, HANDLER_TIMES, sizeof handler.spent[0], handler_order);
-    return handler.spent[HANDLER_TIMES / 2];
+    qsort(handler.spent, handler.times, sizeof handler.spent[0], handler_order);
+    return handler.spent[handler.times / 2];
 }
 
 static int handler_find(void) {
@@ -198,9 +199,10 @@ static double handler_find_ranges(void) {
     return bytes;
 }
 
-int handler_measure(int is_cold, struct handler_cost *out) {
+int handler_measure(int is_cold, int times, struct handler_cost *out) {
     struct sigaction nothing = {.sa_handler = handler_nothing, .sa_flags = SA_RESTART};
     struct err e = {0};
+    handler.times = times > 0 && times < HANDLER_MOST ? (size_t)times : HANDLER_MOST;
     if (!handler.ps)
         handler.ps = pystack_open(0, &e);
     if (!handler.cache)
