@@ -29,7 +29,7 @@ const struct reference_variable reference_variables[] = {
     {"XDG_CONFIG_HOME", REFERENCE_TOP, "folder of settings, themes and queries (default: ~/.config)"},
     {"XDG_STATE_HOME", REFERENCE_BOTH, "folder of the histories (default: ~/.local/state)"},
     {"VISUAL, EDITOR", REFERENCE_TOP, "the editor that opens the file of a frame"},
-    {"NO_COLOR", REFERENCE_BOTH, "no colours, unless --color says otherwise"},
+    {"NO_COLOR", REFERENCE_BOTH, "no colours, unless --color asks for them"},
     {"VIRTUAL_ENV, PATH", REFERENCE_PROBING, "where 'debug' looks for debugpy if the job has none"},
     {"PROBING", REFERENCE_JOB,
      "where the wheel is installed: 1 loads the agent when Python starts, 2 also in the processes that it "

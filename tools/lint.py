@@ -135,16 +135,28 @@ DIALECT_PATTERNS = [(re.compile(r"(?<![\w.-])(?:" + words.replace(" ", r"\s+") +
 MESSAGE_PATTERNS = DIALECT_PATTERNS + [(re.compile(r"(?<![\w.-])(?:" + words.replace(" ", r"\s+") + r")(?!\w)", re.I), better)
                                        for words, better in MESSAGE_DIALECT]
 CODE_IN_TEXT = re.compile(r"\b(?:SELECT|INSERT|CREATE|WHERE|ORDER BY|PRAGMA)\b|^(?:import|from|def|for|try|except) |</|\bexcept\b")
+# The same for what users read first: README and the pages of docs/.
+PAGE_DIALECT = [
+    (r"(?:told|tells?|telling)(?! to\b| apart\b)", "report, show, record"),
+    (r"says(?! no\b)", "shows, reports, has"),
+    (r"(?:a|one|each|every|first|last|earlier|later|next|two|these|\d+) looks?(?! at| like| in| up| for)", "sample, snapshot"),
+    (r"looking (?:took|takes|costs?|has|may)", "the overhead"),
+]
+PAGE_PATTERNS = DIALECT_PATTERNS + [(re.compile(r"(?<![\w.-])(?:" + words.replace(" ", r"\s+") + r")(?!\w)", re.I), better)
+                                    for words, better in PAGE_DIALECT]
+USERS_PAGES = re.compile(r"(?:README|CONTRIBUTING|CHANGELOG)\.md|docs/[\w-]+\.md")
+PAGE_COLUMNS = 100
+SENTENCE_WORDS = 25  # of README
 # Where such words stay: a prefix of a path, and what may be found there.
 DIALECT_ALLOWED = [
-    ("docs/keys.md", r"no more|of before"),   # written by `make docs` from the table of actions
     ("docs/access.md", r"doors?"),   # written by `make access`; `doors` is a key of `status --json`
 ]
 
 NO_LICENCE_LINE = ["*.md", "*.png", "LICENSE", "VERSION", "tests/*/golden/*", "tests/golden/*", "tests/fuzz/corpus/*", "*.json", "*.txt"]
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK"]) + r")\b")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(work|root|home/\w+|Users)/")
-DOCUMENTED_PATH = re.compile(r"`((?:src|tests|tools|docs|bench|examples|themes|mk|\.ci)/[\w./-]+|[A-Z][A-Za-z.]+\.md)`|\]\(([\w./-]+)\)")
+DOCUMENTED_PATH = re.compile(r"`((?:src|tests|tools|docs|bench|examples|themes|mk|\.ci)/[\w./-]+|[A-Z][A-Za-z.]+\.md)`")
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)")
 
 
 class Findings:
@@ -331,10 +343,61 @@ def check_prose(path, line, prose, patterns, findings):
 
 def check_dialect(path, text, findings):
     for line, prose in prose_of(path, text):
-        check_prose(path, line, prose, DIALECT_PATTERNS, findings)
+        check_prose(path, line, prose, PAGE_PATTERNS if USERS_PAGES.fullmatch(path) else DIALECT_PATTERNS, findings)
     if path.startswith("src/") and path.endswith((".c", ".h", ".def")):
         for line, prose in messages_of(text):
             check_prose(path, line, prose, MESSAGE_PATTERNS, findings)
+
+
+def check_page(path, text, findings):
+    """Lines of a document as wide as a terminal; outputs that are quoted, comments and the tables for those who build it may be wider."""
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        wide_table = line.startswith("|") and path not in ("README.md",) and (path.startswith("docs/dev/") or path == "docs/access.md")
+        quoted = (fenced or line.startswith("<!--")) and path != "README.md"
+        if len(line) > PAGE_COLUMNS and not wide_table and not quoted:
+            findings.add(path, number, f"a line of {len(line)} columns; {PAGE_COLUMNS} are allowed")
+
+
+def check_sentences(path, text, findings):
+    """Sentences that can be read at a first glance."""
+    prose = re.sub(r"```.*?```|^\|.*?$|^#.*?$", lambda m: re.sub(r"[^\n]", "", m.group(0)), text, flags=re.S | re.M)
+    prose = re.sub(r"`[^`]*`", "code", re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", prose))
+    start = 0
+    for match in re.finditer(r"[.?!](?=\s)|\n\s*\n|\n- |\Z", prose):
+        words = prose[start:match.start()].split()
+        if len(words) > SENTENCE_WORDS:
+            findings.add(path, prose.count("\n", 0, match.start()) + 1, f"a sentence of {len(words)} words: {' '.join(words[:6])} ...")
+        start = match.end()
+
+
+def anchors_of(text):
+    """The names that GitHub gives headings."""
+    titles = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", text, flags=re.S), re.M)
+    return {re.sub(r"[^\w -]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def check_links(path, text, findings):
+    """A link within the project names a file that is there, and a heading that it has."""
+    prose = re.sub(r"```.*?```|`[^`\n]*`", lambda code: re.sub(r"[^\n]", "_", code.group(0)), text, flags=re.S)
+    for match in LINK.finditer(prose):
+        target = os.path.normpath(os.path.join(os.path.dirname(path), match.group(1))) if match.group(1) else path
+        number = text.count("\n", 0, match.start()) + 1
+        if not os.path.exists(os.path.join(ROOT, target)):
+            findings.add(path, number, f"a link to {target}, which does not exist")
+        elif match.group(2) and match.group(2) not in anchors_of(read(target)):
+            findings.add(path, number, f"a link to #{match.group(2)} of {target}, which has no such heading")
+
+
+def check_markdown(path, text, findings):
+    check_documents(path, text, findings)
+    check_links(path, text, findings)
+    if path.startswith("docs/") or path == "README.md":
+        check_page(path, text, findings)
+    if path == "README.md":
+        check_sentences(path, text, findings)
 
 
 def check_python_parses(path, text, findings):
@@ -372,7 +435,7 @@ def check_printing(path, code, findings):
 def check_documents(path, text, findings):
     for number, line in enumerate(text.splitlines(), 1):
         for match in DOCUMENTED_PATH.finditer(line):
-            named = (match.group(1) or match.group(2)).rstrip(".")
+            named = match.group(1).rstrip(".")
             places = [named, os.path.join(os.path.dirname(path), named)]
             placeholder = re.search(r"[A-Z]{4,}(?!\.md)|\.\.\.", named) and not named.endswith(".md")
             if placeholder or any(os.path.exists(os.path.join(ROOT, p)) for p in places):
@@ -433,7 +496,7 @@ def check_file(path, findings):
     if is_python(path, text):
         check_python_parses(path, text, findings)
     if path.endswith(".md"):
-        check_documents(path, text, findings)
+        check_markdown(path, text, findings)
     if path.startswith(("src/", "docs/", "tools/")) or path.endswith((".md", ".py")):
         check_dialect(path, text, findings)
 

@@ -36,7 +36,7 @@ SHOWN_BY = {
     "under a seccomp filter that would kill it": "test_a_sandbox_that_kills",
     "cannot make a memory file": "test_a_sandbox_that_forbids_what_it_takes",
     "has no /proc in its container": "test_inject_proc",
-    "no safe moment within": "test_a_thread_that_must_not_be_borrowed",
+    "no safe point within": "test_a_thread_that_must_not_be_borrowed",
     "reached no safe point within": "test_a_main_thread_that_does_not_come",
     "PYTHON_DISABLE_REMOTE_DEBUG": "test_turned_off",
     "has ended and is a zombie": "test_a_zombie",

@@ -179,6 +179,8 @@ def complaints(lint, path, text):
     lint.check_dialect(path, text, findings)
     if path.endswith((".c", ".h")):
         lint.check_c_file(path, text, findings)
+    if path.endswith(".md"):
+        lint.check_markdown(path, text, findings)
     return findings.lines
 
 
@@ -208,6 +210,12 @@ def complaints(lint, path, text):
     ("src/store/a.def", HEAD + 'COLUMN(A, "at", TEXT, "the time of the last look")\n', "a.def:2: 'last look': write snapshot"),
     ("docs/a.md", "One.\n\nWhat is no\nPython is refused.\n", "docs/a.md:3: 'is no Python': write is not a"),
     ("README.md", "The row of before is shown.\n", "README.md:1: 'of before': write earlier"),
+    ("docs/a.md", "The screen\nsays why.\n", "docs/a.md:2: 'says': write shows"),
+    ("docs/a.md", "One look is cheap.\n", "'One look': write sample"),
+    ("docs/a.md", "word " * 21 + "\n", "docs/a.md:1: a line of 105 columns"),
+    ("README.md", "One.\n\n" + "\n".join(["word"] * 26) + ".\n", "README.md:28: a sentence of 26 words"),
+    ("docs/a.md", "See [there](nowhere.md).\n\n```\n[here](nowhere.md)\n```\n", "docs/a.md:1: a link to docs/nowhere.md"),
+    ("docs/a.md", "See [there](../README.md#no-such-heading).\n", "a link to #no-such-heading of README.md"),
     ("tests/a.py", '# SPDX-License-Identifier: Apache-2.0\n"""Looks in vain."""\n', "a.py:2: 'in vain': write without success"),
     ("tools/a.py", '# SPDX-License-Identifier: Apache-2.0\ndef f():\n    """Reads\n    two files at once."""\n', "a.py:4: 'two files at once'"),
 ])
@@ -224,6 +232,8 @@ def test_lint_finds(lint, path, text, expected):
     ("src/client/output.c", HEAD + 'void f(void)\n{\n    (void)fwrite("x", 1, 1, stderr);\n}\n'),
     ("src/client/a.c", HEAD + 'void f(char *b)\n{\n    (void)snprintf(b, 2, "x");\n}\n'),
     ("src/base/a.c", HEAD + 'const char *f(void)\n{\n    return "of no use"; /* `anew`: there is no file, and there\n * is no link */\n}\n'),
+    ("docs/a.md", "See [there](../README.md#what-does-it-cost).\n\n```text\n" + "word " * 30 + "\n```\n"),
+    ("docs/dev/a.md", "| " + "word " * 30 + " |\n"),
     ("docs/a.md", "`for ever` is a name; it runs until it is told to stop, and no longer. There is no more room.\n"),
     ("src/base/a.c", HEAD + "#define ARRAY_LEN(a) (sizeof(a) / sizeof *(a))\nstatic const int t[] = {\n" + "    1,\n" * 100 + "};\n"),
 ])

@@ -29,13 +29,13 @@ static const struct visitor {
     enum wire_access may;
 } visitors[] = {
     {"owner", "the job's user, or root, by the agent's unix socket", WIRE_OWNS},
-    {"token", "whoever says the token that may do all, by TCP", WIRE_CHANGES},
+    {"token", "whoever has the token that may do all, by TCP", WIRE_CHANGES},
     {"looker",
-     "whoever says the token to look, by TCP; by a door opened with `--looking` everybody who may enter",
+     "whoever has the token to look, by TCP; everybody who may enter a listener opened by `--looking`",
      WIRE_READ_ONLY},
     {"local",
-     "a process of the job's user in its user, pid and mount namespaces, by TCP on loopback, that says no "
-     "token",
+     "a process of the job's user in its user, pid and mount namespaces, by TCP on loopback, without "
+     "a token",
      WIRE_READ_ONLY},
     {"stranger", "everybody else", WIRE_NOTHING},
 };
@@ -121,17 +121,19 @@ static void put_routes(struct strbuf *out) {
 
 static void put_tables(struct strbuf *out) {
     char name[160];
-    (void)strbuf_adds(out, "\n## Tables\n\nRows of a table travel with all its columns (`pull`): who may not "
-                           "see one of them is given none. By HTTP\n"
-                           "the columns that one may not see are NULL.\n\n");
+    (void)strbuf_adds(
+        out, "\n## Tables\n\n"
+             "Rows of a table travel with all its columns (`pull`): whoever may not see one of them is\n"
+             "given none. By HTTP the columns that one may not see are NULL.\n\n");
     put_head(out, "table by `pull`", "it");
     for (size_t i = 0; i < RING_TABLE_KEPT; i++) {
         (void)snprintf(name, sizeof name, "`%s`", RING_TABLES[i].name);
         put_row(out, name, ring_table_access(&RING_TABLES[i]), "withheld");
     }
-    (void)strbuf_adds(out, "\n## Columns\n\nOf tables that are kept, by HTTP; of those that Python makes in "
-                           "the job, by `rows`; of the others, which "
-                           "the client makes of answers,\nas their fields come.\n\n");
+    (void)strbuf_adds(
+        out, "\n## Columns\n\n"
+             "Of tables that are kept, by HTTP; of those that Python makes in the job, by `rows`; of the\n"
+             "others, which the client makes of answers, as their fields come.\n\n");
     put_head(out, "column", "it");
     for (size_t i = 0; i < RING_TABLE_COUNT; i++)
         for (const struct ring_column_def *c = RING_TABLES[i].columns; c->name; c++) {
@@ -182,22 +184,22 @@ static void put_fields(struct strbuf *out) {
 }
 
 static void put_all(struct strbuf *out) {
-    (void)strbuf_adds(out, "# Who may see and do what\n\nThis page is made of the tables that the agent goes "
-                           "by (`make access`): methods (`src/wire/wire.h`), columns\n"
-                           "(`src/store/ring/ring_tables.c`), fields (`src/wire/field_tables.c`), routes "
-                           "(`src/agent/server/http/web_routes.c`). `tests/unit/test_agent_matrix.c`\n"
-                           "holds it against them, `tests/functional/test_liars_read_only.py` against a "
-                           "running agent, for each visitor at each door.\n\n"
-                           "What something does to the job, from the least to the most: it *looks* (stacks, "
-                           "samples, tables, status); it shows *values*\n"
-                           "of the job's variables, its command line, or code that somebody has had run; it "
-                           "*changes* the job, or runs code in it; it\n"
-                           "*owns*: says who may enter. Whoever may do one may do those before it.\n\n| "
-                           "visitor | who | may |\n|---|---|---|\n");
+    (void)strbuf_adds(
+        out, "# Who may see and do what\n\n"
+             "This page is made from the tables that the agent uses (`make access`): methods\n"
+             "(`src/wire/wire.h`), columns (`src/store/ring/ring_tables.c`), fields\n"
+             "(`src/wire/field_tables.c`), routes (`src/agent/server/http/web_routes.c`). Tests hold it\n"
+             "against them (`tests/unit/test_agent_matrix.c`), and against a running agent, for each\n"
+             "visitor at each listener (`tests/functional/test_liars_read_only.py`).\n\n"
+             "What something does to the job, from the least to the most: it *looks* (stacks, samples,\n"
+             "tables, status); it shows *values* of the job's variables, its command line, or code that\n"
+             "somebody has had run; it *changes* the job, or runs code in it; it *owns*: decides who may\n"
+             "enter. Whoever may do one may do those before it.\n\n"
+             "| visitor | who | may |\n|---|---|---|\n");
     for (size_t v = 0; v < VISITORS; v++)
         (void)strbuf_addf(out, "| %s | %s | %s |\n", visitors[v].name, visitors[v].who,
                           needs[visitors[v].may]);
-    (void)strbuf_adds(out, "\n| door |");
+    (void)strbuf_adds(out, "\n| listener |");
     for (size_t v = 0; v < VISITORS; v++)
         (void)strbuf_addf(out, " %s |", visitors[v].name);
     (void)strbuf_adds(out, "\n|---|---|---|---|---|---|\n");
