@@ -19,6 +19,7 @@ import fcntl
 HERE = os.path.dirname(os.path.abspath(__file__))
 UID = 1000
 HOME = "/home/someone"
+ENV = HOME + "/env"
 JOB = """
 import threading, time
 def wait_for_nothing():
@@ -174,13 +175,14 @@ def tarball():
 
 
 def wheel():
-    run(HOME + "/env/bin/python", "-m", "pip", "-q", "--no-cache-dir", "--disable-pip-version-check", "install", "--no-index",
+    """In a virtual environment, or in the conda-like Python at the same place."""
+    run(ENV + "/bin/python3", "-m", "pip", "-q", "--no-cache-dir", "--disable-pip-version-check", "install", "--no-index",
         only("*.whl"))
     try:
-        use(HOME + "/env/bin/probing-top", HOME + "/env/bin/probing", HOME + "/env/bin/python")
-        use_from_the_start(HOME + "/env/bin/probing", HOME + "/env/bin/python")
+        use(ENV + "/bin/probing-top", ENV + "/bin/probing", ENV + "/bin/python3")
+        use_from_the_start(ENV + "/bin/probing", ENV + "/bin/python3")
     finally:
-        run(HOME + "/env/bin/python", "-m", "pip", "-q", "--disable-pip-version-check", "uninstall", "-y", "probing-top")
+        run(ENV + "/bin/python3", "-m", "pip", "-q", "--disable-pip-version-check", "uninstall", "-y", "probing-top")
 
 
 def deb():
@@ -202,12 +204,15 @@ def main():
         with open("/etc/passwd", "a", encoding="utf-8") as file:
             file.write("someone:x:%d:%d::%s:/bin/sh\n" % (UID, UID, HOME))
     if kind == "wheel":
-        run("/usr/bin/python3", "-m", "venv", HOME + "/env")
-        run(HOME + "/env/bin/python", "-m", "pip", "--version")
+        run("/usr/bin/python3", "-m", "venv", ENV)
+    elif kind == "conda":
+        run("cp", "-r", os.path.join(HERE, "conda"), ENV)
+    if kind in ("wheel", "conda"):
+        run(ENV + "/bin/python3", "-m", "pip", "--version")
     before = files()
     before_tables = tables()
     try:
-        {"tarball": tarball, "wheel": wheel, "deb": deb}[kind]()
+        {"tarball": tarball, "wheel": wheel, "conda": wheel, "deb": deb}[kind]()
         left = sorted(files() - before)
         # pip and python write what they compiled of themselves when they first run.
         left = [path for path in left if "__pycache__" not in path or "probing" in path]
@@ -221,7 +226,7 @@ def main():
     with open("/etc/os-release", encoding="utf-8") as file:
         system = [line.split("=")[1].strip().strip('"') for line in file if line.startswith("PRETTY_NAME")]
     print("matrix-install: %s: the %s installed, used and removed; tables left in /dev/shm: %d"
-          % (system[0], kind, len(tables() - before_tables)))
+          % (system[0], {"conda": "wheel in a conda-like Python"}.get(kind, kind), len(tables() - before_tables)))
     return 0
 
 
