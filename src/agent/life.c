@@ -55,6 +55,11 @@ static void life_unlock(void) { pthread_mutex_unlock(&life.lock); }
 
 /* ---- fork ---- */
 
+/* What pthread_atfork calls (Linux Standard Base, Core): that one is in libpthread before glibc 2.34, which a
+ * program without threads has not loaded. */
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *library);
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
 bool life_in_child(void) {
     bool had_agent = life.state == LIFE_RUNNING || life.state == LIFE_STARTING;
     life = (struct life){.lock = PTHREAD_MUTEX_INITIALIZER, .fork_set = true};
@@ -62,7 +67,7 @@ bool life_in_child(void) {
 }
 
 static int life_set_handler(void (*in_child)(void)) {
-    if (!life.fork_set && pthread_atfork(NULL, NULL, in_child) != 0)
+    if (!life.fork_set && __register_atfork(NULL, NULL, in_child, &__dso_handle) != 0)
         return -1;
     life.fork_set = true;
     return 0;
