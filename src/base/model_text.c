@@ -239,22 +239,19 @@ static void model_text_put_wait_holder(struct strbuf *out, const struct model_sn
 
 static void model_text_put_seconds(struct strbuf *out, const char *before, double s, const char *after) {
     char text[32];
-    if (s < 60)
+    if (s < 0.05)
+        snprintf(text, sizeof text, "under 0.1 s");
+    else if (s < 60)
         snprintf(text, sizeof text, "%.1f s", s);
     else
         text_human_duration(text, sizeof text, s);
     strbuf_addf(out, "%s%s%s", before, text, after);
 }
 
-void model_text_put_wait(struct strbuf *out, const struct model_snapshot *s, const struct model_thread *t,
-                         bool brief) {
+/* Who has what the thread waits for, and for how long. */
+static void model_text_put_wait_details(struct strbuf *out, const struct model_snapshot *s,
+                                        const struct model_thread *t, bool brief) {
     const struct model_wait *w = &t->wait;
-    const char *what = w->what ? w->what : model_wait_kind_name(w->kind);
-    if (w->kind == MODEL_WAIT_UNKNOWN || !what)
-        return;
-    if (brief && w->flags & MODEL_WAIT_DEADLOCK)
-        strbuf_adds(out, "DEADLOCK: ");
-    model_text_put_name(out, what);
     if (w->pid)
         strbuf_addf(out, " (pid %" PRIu64 ")", w->pid);
     if (w->detail) {
@@ -271,12 +268,29 @@ void model_text_put_wait(struct strbuf *out, const struct model_snapshot *s, con
         model_text_put_seconds(out, ", for at least ", (double)for_us / 1e6, "");
 }
 
+void model_text_put_wait(struct strbuf *out, const struct model_snapshot *s, const struct model_thread *t,
+                         bool brief) {
+    const struct model_wait *w = &t->wait;
+    const char *what = w->what ? w->what : model_wait_kind_name(w->kind);
+    if (w->kind == MODEL_WAIT_UNKNOWN || !what)
+        return;
+    if (brief && w->flags & MODEL_WAIT_DEADLOCK)
+        strbuf_adds(out, "DEADLOCK: ");
+    model_text_put_name(out, what);
+    model_text_put_wait_details(out, s, t, brief);
+}
+
 static void model_text_put_wait_line(struct strbuf *out, const struct model_snapshot *s,
                                      const struct model_thread *t) {
     if (t->wait.kind == MODEL_WAIT_UNKNOWN || t->wait.kind == MODEL_WAIT_GIL)
         return; /* the thread's line has the GIL */
-    strbuf_addf(out, "    %swaits for ", t->wait.flags & MODEL_WAIT_DEADLOCK ? "DEADLOCK: " : "");
-    model_text_put_wait(out, s, t, false);
+    if (t->wait.kind == MODEL_WAIT_SLEEP) {
+        strbuf_adds(out, "    sleeping");
+        model_text_put_wait_details(out, s, t, false);
+    } else {
+        strbuf_addf(out, "    %swaits for ", t->wait.flags & MODEL_WAIT_DEADLOCK ? "DEADLOCK: " : "");
+        model_text_put_wait(out, s, t, false);
+    }
     strbuf_addc(out, '\n');
 }
 

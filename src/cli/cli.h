@@ -133,6 +133,10 @@ extern const struct option_def cli_read_options[];
  * `out`, unless that is NULL. 0, or -1 with the error. */
 int cli_catch(struct target_address *addr, struct strbuf *out, struct err *e);
 
+/* verb_listen.c: check an address to listen at. One that other machines can reach needs `exposed`. 0,
+ * or -1 with ERR_USAGE. */
+int cli_check_listen(const char *address, bool exposed, struct err *e);
+
 /* verb_listen.c: make an existing agent listen at `address` (NULL: a free one; "off": nowhere).
  * 0, or -1 with the error. */
 int cli_listen(const struct target_address *addr, const char *address, bool looking,

@@ -19,7 +19,7 @@ struct inject_options {
     double timeout_s;          /* 0: the injector's own */
     const char *address;       /* to listen at; NULL: none */
     bool listen;               /* at any free address */
-    bool profile, crash;
+    bool profile, crash, exposed;
 };
 
 static const struct option_def inject_options[] = {
@@ -29,6 +29,8 @@ static const struct option_def inject_options[] = {
      .help = "also listen for TCP at ADDR, like 'listen ADDR'"},
     {"background", 'b', OPTION_FLAG, offsetof(struct inject_options, listen),
      .help = "also listen for TCP; without -a at a free port of 127.0.0.1"},
+    {"exposed", 0, OPTION_FLAG, offsetof(struct inject_options, exposed),
+     .help = "allow -a with an address that other machines can reach, like 'listen --exposed'"},
     {"pprof", 'P', OPTION_FLAG, offsetof(struct inject_options, profile),
      .help = "have it keep " INJECT_PROFILE_HZ " samples a second, as 'config sample_rate=" INJECT_PROFILE_HZ
              "' does"},
@@ -83,9 +85,8 @@ static int inject_exec(const struct cli_options *o, struct target_address *addr,
     const struct inject_options *mine = (const struct inject_options *)(const void *)o;
     struct inject_result result;
     struct wire_listening door = {.address = ""};
-    struct address checked;
     bool listen = mine->listen || mine->address;
-    if (mine->address && address_parse(&checked, mine->address, e) != 0)
+    if (mine->address && cli_check_listen(mine->address, mine->exposed, e) != 0)
         return -1;
     if (tcp_is(addr->path)) { /* is an agent there? */
         struct call *c = call_open(addr, e);

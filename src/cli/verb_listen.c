@@ -14,25 +14,37 @@
 
 struct listen_options {
     struct cli_options common; /* first */
-    bool looking, off;
+    bool looking, off, exposed;
 };
 
 static const struct option_def listen_options[] = {
     {"looking", 0, OPTION_FLAG, offsetof(struct listen_options, looking),
      .help = "read-only clients: stacks and statistics, no variable values"},
+    {"exposed", 0, OPTION_FLAG, offsetof(struct listen_options, exposed),
+     .help = "allow an address that other machines can reach; the connection is not encrypted"},
     {"off", 0, OPTION_FLAG, offsetof(struct listen_options, off),
      .help = "close the port and disconnect its clients"},
     {.name = NULL},
 };
 
+int cli_check_listen(const char *address, bool exposed, struct err *e) {
+    struct address checked;
+    if (address_parse(&checked, address, e) != 0)
+        return -1;
+    if (exposed || address_is_loopback(&checked))
+        return 0;
+    return err_set(
+        e, ERR_USAGE,
+        "%s is reachable from other machines, and the connection is not encrypted: add --exposed if "
+        "that is intended",
+        address);
+}
+
 int cli_listen(const struct target_address *addr, const char *address, bool looking,
                struct wire_listening *out, struct err *e) {
     struct wire_listen want = {.looking = looking};
-    struct address checked;
     if (tcp_is(addr->path))
         return err_set(e, ERR_USAGE, "tokens are created only on the job's own machine: give its pid there");
-    if (address && strcmp(address, "off") != 0 && address_parse(&checked, address, e) != 0)
-        return -1;
     strncat(want.address, address ? address : "", sizeof want.address - 1);
     struct call *c = call_open(addr, e);
     int rc = c ? call_listen(c, &want, out, e) : -1;
@@ -58,10 +70,9 @@ static int listen_exec(const struct cli_options *o, struct target_address *addr,
     const struct listen_options *mine = (const struct listen_options *)(const void *)o;
     bool off = mine->off || (o->operand && strcmp(o->operand, "off") == 0);
     struct wire_listening got = {.address = ""};
-    struct address checked;
     if (mine->off && o->operand)
         return err_set(e, ERR_USAGE, "--off takes no address");
-    if (!off && o->operand && address_parse(&checked, o->operand, e) != 0)
+    if (!off && o->operand && cli_check_listen(o->operand, mine->exposed, e) != 0)
         return -1;
     /* Without an agent nothing listens. */
     int there = off ? target_find_endpoint(addr, e) : target_attach(addr, 0, NULL, e) == 0 ? 1 : -1;

@@ -73,7 +73,7 @@ def test_main_thread(probing, target, python_for, wait_until, minor):
     talker = Talker(document["address"], document["token"])
     assert "ValueError: it is mainmain in MainThread" in talker.prompt()
     assert "fail()" in talker.ask("where") and talker.ask("p cause").strip() == "'mainmain'"
-    assert "<module>()" in talker.ask("up") + talker.ask("up") and "not stepped" in talker.ask("next")
+    assert "<module>()" in talker.ask("up") + talker.ask("up") and "but not step" in talker.ask("next")
     threads = talker.ask("threads")
     assert "MainThread" in threads and "has raised at" in threads and "fail" in threads and job.alive()
     query = ("query", "SELECT text FROM probing.events WHERE kind = 'uncaught exception'", "--json")
@@ -181,7 +181,7 @@ def test_no_descriptor_is_left(probing, target, any_python, wait_until):
 
 def test_bad_input(probing, target, any_python):
     job = target(JOB)
-    for bad, said in ((["nonsense"], "nonsense"), (["--off", "--status"], "nothing else"), (["--status", "1"], "nothing else")):
+    for bad, said in ((["nonsense"], "nonsense"), (["--off", "--status"], "cannot be combined"), (["--status", "1"], "cannot be combined")):
         done = probing(str(job.pid), "catch", *bad)
         assert done.status == 2 and said in done.stderr and done.stderr.count("\n") == 1, done
     with socket.socket() as taken:

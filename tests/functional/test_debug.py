@@ -197,7 +197,7 @@ def test_what_cannot_be(probing, target, any_python, debugpy_for, tmp_path):
         taken.listen()
         assert "in use" in begin_again(probing, job, [*options, str(taken.getsockname()[1])])
     for bad, said in ((["0.0.0.0:0"], "--exposed"), (["nonsense"], "not an address"), (["127.0.0.1:99999"], "not an address"),
-                      (["--off", "--status"], "nothing else"), (["--path", "/nonexistent/x"], "there is no folder")):
+                      (["--off", "--status"], "cannot be combined"), (["--path", "/nonexistent/x"], "there is no folder")):
         done = probing(str(job.pid), "debug", *bad)
         assert done.status == 2 and said in done.stderr and done.stderr.count("\n") == 1, done
     done = probing("--readonly", str(job.pid), "debug")

@@ -314,6 +314,15 @@ def test_builtins_that_the_job_has_lost(noisy, probing):
     assert evaluate(probing, noisy.pid, "builtins.__dict__.update(lost)\n1 + 1")["result"] == "2"
 
 
+@pytest.mark.parametrize("code, why", [("del sys.modules['__main__']", "the job has no module __main__ to run code in"),
+                                       ("sys.modules['__main__'] = 5", "cannot prepare the code: AttributeError: ")])
+def test_what_cannot_be_prepared_is_named(noisy, probing, code, why):
+    """A __main__ that is gone, and one that is something else, are two errors."""
+    evaluate(probing, noisy.pid, f"import sys\nsys.whole = sys.modules['__main__']\n{code}")
+    done = probing(str(noisy.pid), "eval", "1")
+    assert done.status == 1 and why in done.stderr and done.stderr.count("\n") == 1, done
+
+
 def test_a_job_that_has_not_imported_io(each_python, target, probing, ptrace):
     """Of 3.14 a small script has not; the others are made to have lost it."""
     job = target("import os, sys, time\nsys.modules.pop('io', None)\nos.write(int(os.environ['READY_FD']), b'ready\\n')\n"

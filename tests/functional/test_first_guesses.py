@@ -92,6 +92,11 @@ PROBING = (
     ("PID execute nosuch.py", 2, "nosuch.py"),
     ("PID eval", 2, "eval"),
     ("PID verd", WORKS, ""),
+    ("PID listen 0.0.0.0:0", 2, "0.0.0.0:0 is reachable from other machines"),
+    ("PID listen '[::]:0'", 2, "--exposed"),
+    ("PID inject -a '*:0'", 2, "--exposed"),
+    ("PID listen 0.0.0.0:0 --exposed", WORKS, "listening at 0.0.0.0:"),
+    ("PID listen off", WORKS, "no longer listens"),
     ("PID detach", WORKS, "PID"),
 )
 TOP = (

@@ -282,7 +282,7 @@ def test_a_place_that_is_known(trainer, data_dir):
         wait_told(client)
         row, lease = hunt(client, data_dir, j)
         assert row["stage"] == "none" and row["module"] is None and "nothing non-finite in 2 steps: 19 modules, 9 gradients" in row["what"], row
-        assert lease["note"].startswith("nothing non-finite") and lease["looks"] == 2 and "not looked at" in lease["note"]
+        assert lease["note"].startswith("nothing non-finite") and lease["looks"] == 2 and "not checked" in lease["note"]
         for place, (module, kind, stage, what, numbers) in PLACES.items():
             j.do(f"set_to(place={place!r})")
             row, lease = hunt(client, data_dir, j)
@@ -430,7 +430,7 @@ def test_no_step_after_a_gradient(trainer, data_dir):
             before = len(found_rows(data_dir, j))
             j.do(f"set_to(place=None, takes_steps=True, calls_of_other={of_other})")
             client.call("arm", {"what": "nan", "steps": 20})
-            wait_until(lambda: (lease_of(client) or {"note": ""})["note"].startswith("looks at 20 steps"), timeout=60, what="the window", interval=0.05)
+            wait_until(lambda: (lease_of(client) or {"note": ""})["note"].startswith("checks 20 steps"), timeout=60, what="the window", interval=0.05)
             assert j.do("steps(3)") is None
             j.do(f"set_to(place={place!r}, takes_steps=False)")
             assert j.do(f"steps({calls})") is None
@@ -452,7 +452,7 @@ def test_late_gradients_without_effect(trainer, data_dir):
             before = len(found_rows(data_dir, j))
             j.do("set_to(place='nowhere')")  # weights are as they were at the beginning
             client.call("arm", {"what": "nan", "steps": 20})
-            wait_until(lambda: (lease_of(client) or {"note": ""})["note"].startswith("looks at 20 steps"), timeout=60, what="the window", interval=0.05)
+            wait_until(lambda: (lease_of(client) or {"note": ""})["note"].startswith("checks 20 steps"), timeout=60, what="the window", interval=0.05)
             assert j.do("steps(2)") is None
             j.do("set_to(place='later')")
             assert j.do("steps(3)") is None

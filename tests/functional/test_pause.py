@@ -355,8 +355,8 @@ def test_another_user_says_the_token(probing, target, any_python, wait_until):
 
 def test_bad_input(probing, target, any_python):
     job = target(JOB)
-    for bad, said in ((["nonsense"], "nonsense"), (["127.0.0.1:99999"], "99999"), (["--off", "--status"], "nothing else"),
-                      (["--off", "1234"], "nothing else"), (["--limit", "0s"], "limit")):
+    for bad, said in ((["nonsense"], "nonsense"), (["127.0.0.1:99999"], "99999"), (["--off", "--status"], "cannot be combined"),
+                      (["--off", "1234"], "cannot be combined"), (["--limit", "0s"], "limit")):
         done = probing(str(job.pid), "pause", *bad)
         assert done.status == 2 and said in done.stderr and done.stderr.count("\n") == 1, done
     done = probing("--readonly", str(job.pid), "pause")

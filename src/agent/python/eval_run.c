@@ -206,6 +206,46 @@ static int eval_find_names(struct eval_run *run, struct worker *w, char *why) {
     return rc == 0 && !n.failed ? 0 : -1;
 }
 
+/* Append the text of `o` to `why`; consumes it. NULL is nothing. */
+static void eval_append(const struct pyapi *api, struct pyapi_object *o, char *why) {
+    struct pyapi_object *bytes = o ? api->PyUnicode_AsEncodedString(o, "utf-8", "replace") : NULL;
+    char *text;
+    ssize_t len;
+    size_t used = strlen(why);
+    if (bytes && api->PyBytes_AsStringAndSize(bytes, &text, &len) == 0)
+        snprintf(why + used, WORKER_WHY_MAX - used, "%.*s", (int)len, text);
+    if (bytes)
+        api->Py_DecRef(bytes);
+    if (o)
+        api->Py_DecRef(o);
+    api->PyErr_Clear();
+}
+
+/* Why eval_open has failed: its exception. */
+static void eval_explain(const struct eval_run *run, char *why) {
+    const struct pyapi *api = &run->api;
+    struct pyapi_object *type = NULL, *value = NULL, *tb = NULL;
+    if (!run->call && !run->names && !api->PyDict_GetItemString(api->PyImport_GetModuleDict(), "__main__")) {
+        snprintf(why, WORKER_WHY_MAX, "the job has no module __main__ to run code in");
+        api->PyErr_Clear();
+        return;
+    }
+    api->PyErr_Fetch(&type, &value, &tb);
+    snprintf(why, WORKER_WHY_MAX, "cannot prepare the code: %s", type ? "" : "no memory");
+    if (type) {
+        api->PyErr_NormalizeException(&type, &value, &tb);
+        eval_append(api, api->PyObject_GetAttrString(type, "__name__"), why);
+        size_t used = strlen(why);
+        snprintf(why + used, WORKER_WHY_MAX - used, ": ");
+        if (value)
+            eval_append(api, api->PyObject_CallFunctionObjArgs(api->PyUnicode_Type, value, NULL), why);
+    }
+    struct pyapi_object *all[] = {type, value, tb};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i])
+            api->Py_DecRef(all[i]);
+}
+
 /* Prepare everything that the run needs, so that it needs nothing of the worker later. 0, or -1
  * with why. */
 static int eval_prepare(struct eval_run *run, struct worker *w, char *why) {
@@ -241,7 +281,7 @@ static int eval_prepare(struct eval_run *run, struct worker *w, char *why) {
     eval_drop(run, &name);
     eval_drop(run, &limit);
     if (!run->self) {
-        snprintf(why, WORKER_WHY_MAX, "the job has no module __main__ to run code in");
+        eval_explain(run, why);
         return -1;
     }
     why[0] = '\0';

@@ -55,7 +55,7 @@ static void nonfinite_put_find(struct strbuf *out, const struct nonfinite_verdic
         strbuf_addf(out, "; its %s is not finite either", v->find->parameter);
 }
 
-/* "nothing non-finite in 2 steps: 37 modules, 74 gradients of parameters; looking took 3.1 ms" */
+/* "nothing non-finite in 2 steps: 37 modules, 74 gradients of parameters; the search took 3.1 ms" */
 static void nonfinite_put_nothing(struct strbuf *out, const struct probes *p, size_t modules) {
     const struct nonfinite_counts *c = nonfinite_get_counts();
     bool anyhow = module_window_is_anyhow();
@@ -93,7 +93,7 @@ static void nonfinite_put_counts(struct strbuf *out) {
     if (c->beyond)
         strbuf_addf(out, "; %llu tensor%s beyond %llu GiB a step", (unsigned long long)c->beyond,
                     nonfinite_plural(c->beyond), (unsigned long long)(NONFINITE_BYTES >> 30));
-    strbuf_addf(out, "; looking took %.3g ms", (double)c->own_ns / 1e6);
+    strbuf_addf(out, "; the search took %.3g ms", (double)c->own_ns / 1e6);
 }
 
 static int64_t nonfinite_known(uint64_t v) { return v > INT64_MAX ? RING_INT_NULL : (int64_t)v; }

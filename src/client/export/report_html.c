@@ -183,7 +183,7 @@ static bool html_is_fine(const struct verdict_check *check) {
 
 /* The rules that were tested and do not hold, each once. */
 static void html_put_fine(const struct verdicts *v, struct strbuf *out) {
-    const char *before = "Checked and fine: ";
+    bool any = false;
     for (size_t i = 0; i < v->n_checks; i++) {
         bool is_said = !html_is_fine(&v->checks[i]);
         for (size_t k = 0; k < i; k++)
@@ -193,11 +193,11 @@ static void html_put_fine(const struct verdicts *v, struct strbuf *out) {
             is_said |= strcmp(v->items[k].rule->code, v->checks[i].rule->code) == 0;
         if (is_said)
             continue;
-        strbuf_addf(out, "%s%s", *before == 'L' ? "<p class=\"soft\">" : "", before);
+        strbuf_adds(out, any ? ", " : "<p class=\"soft\">Checked and fine: ");
         strbuf_adds(out, v->checks[i].rule->code);
-        before = ", ";
+        any = true;
     }
-    strbuf_adds(out, *before == 'L' ? "" : ".</p>\n");
+    strbuf_adds(out, any ? ".</p>\n" : "");
 }
 
 static void html_put_verdicts(const struct report *r, struct strbuf *out) {

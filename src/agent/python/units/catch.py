@@ -9,7 +9,7 @@
 
 catch_state = {}
 catch_signals = 'SIGSEGV', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGABRT'  # in the order of agent/debug/fatal.c
-CATCH_STEPS = 'what has raised has ended: it is looked at, and not stepped'
+CATCH_STEPS = 'the function that raised has ended: you can inspect it, but not step'
 
 
 def catch_modules():
@@ -68,7 +68,7 @@ def catch_hold(kind, value, traceback, name):
     if types_named('posix', 'getpid')() != on['process'] or catch_state.setdefault('by', me) is not me:
         return
     t = pdb_server_Session(on['limit'], catch_banner, CATCH_STEPS)
-    t.held, t.holds, t.over, t.serve, t.show = {}, False, 'the job goes on', catch_serve, catch_show
+    t.held, t.holds, t.over, t.serve, t.show = {}, False, 'the job continues', catch_serve, catch_show
     t.name, t.traceback, t.kept = name, traceback, eval_ident()
     try:
         t.frame = catch_inner(traceback).tb_frame

@@ -301,7 +301,7 @@ def debug_begin(host, port, given, others, exposed):
     crowd = None if exposed else debug_crowd()
     if crowd:
         return debug_say(refused='every user of the machine could connect, without a password, and run code as %s (%s): '
-            '--exposed if that is wanted' % (debug_as(), crowd))
+            'add --exposed if that is intended' % (debug_as(), crowd))
     why = debug_busy()
     if why:
         return debug_say(refused=why + ': nothing was done')

@@ -169,7 +169,7 @@ def profiler_open(tell, compiled):
     if any(profiler_torch(name) is None for name in names):
         return 'torch is not imported, not wholly, or has no such profiler'
     if any(type(types_named(module, name)) is not trace_Ordered for module, name, file, function in profiler_REGISTRIES):
-        return 'this torch has no hooks for all optimizers (from 2.0 on): there is no moment at which to begin'
+        return 'this torch has no hooks for all optimizers (from 2.0 on): there is no point at which to start'
     if not compiled and trace_compiled():
         return 'torch.compile is used here: a hook may have an optimizer compiled anew; say that it may be (--compiled)'
     clock = types_named('time', 'perf_counter')

@@ -468,7 +468,7 @@ def roots_local(walk, o, name, i):
 def roots_end(walk):
     yield from roots_shed(walk['seen'])
     if walk['part']:
-        yield 'of large containers without tensors at their beginning every %dth part was looked at' % roots_EVERY
+        yield 'of large containers without tensors at their beginning every %dth part was read' % roots_EVERY
     if walk['looked'] > walk['most']:
         yield 'the walk ended after %d objects: there may be more' % walk['looked']
 

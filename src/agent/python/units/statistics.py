@@ -34,7 +34,7 @@ def statistics_find(args, wanted, found):
 
 def statistics_refusal(t, known):
     if known[1] is None or known[2] is None or known[3] is None:
-        return 'only numbers that are laid out by shape and strides can be looked at: this is %s' % facts_class(type(t))
+        return 'only numbers that are laid out by shape and strides can be read: this is %s' % facts_class(type(t))
     if known[0] not in facts_KINDS:
         return 'nothing is known of numbers of type %s' % known[0]
     if known[4] is None or known[4] == 'meta':
@@ -52,7 +52,7 @@ def statistics_each(args):
     yield from statistics_find(args, wanted, found)
     t = found[0]() if found else None
     if t is None:
-        yield 'no tensor with this id is reached any more'
+        yield 'no tensor with this id is reachable now'
         return
     known = facts_read(t)
     why = statistics_refusal(t, known)

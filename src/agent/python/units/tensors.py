@@ -171,7 +171,7 @@ def tensors_each(args):
     yield from tensors_forget(args)
     yield from tensors_walk(state)
     if more:
-        yield 'only the first %d tensors are told' % tensors_ROWS
+        yield 'only the first %d tensors are listed' % tensors_ROWS
     for at, row in enumerate(rows):
         row[10] = shared[row[8]] > 1 if row[8] is not None else None
         yield tuple(row)
@@ -219,7 +219,7 @@ def tensors_growth_each(args):
     state = tensors_state(args, emit)
     yield from tensors_walk(state)
     if lost:
-        yield 'only %d kinds of tensors are told apart' % tensors_GROUPS
+        yield 'only %d kinds of tensors are distinguished' % tensors_GROUPS
     then = tensors_compare(state, groups)
     for key in set(groups) | set(then[2]):
         yield tensors_growth_row(state, then, key, groups.get(key, (0, 0)), then[2].get(key, (0, 0)))
