@@ -80,7 +80,6 @@ static int main_check(const struct main_options *o, struct err *e) {
                         : o->by_function     ? "--by-function"
                         : o->locals          ? "--locals"
                         : o->native          ? "--native"
-                        : o->screen          ? "--screen"
                         : o->rows            ? "--rows"
                         : o->cols            ? "--cols"
                                              : NULL;

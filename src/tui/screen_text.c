@@ -10,6 +10,7 @@
 #include "tui/model/data.h"
 #include "tui/core/app.h"
 #include "tui/core/app_draw.h"
+#include "tui/core/screen.h"
 #include "tui/core/app_life.h"
 #include "tui/core/header.h"
 #include "tui/view/stack.h"
@@ -88,7 +89,7 @@ int screen_text_render(void *arg, const struct target_address *addr, const struc
                        const struct model_snapshot *snapshot, struct strbuf *out, struct err *e) {
     (void)addr; /* the export has nothing from the tables */
     const struct screen_text_config *config = arg;
-    struct app_config app_config = {.ascii = config->ascii, .delay_s = 0};
+    struct app_config app_config = {.ascii = config->ascii, .delay_s = 0, .screen = &screen_threads};
     struct app *app = app_new(&app_config);
     struct grid g;
     if (!app || grid_init(&g, SCREEN_TEXT_HEADER,

@@ -116,7 +116,7 @@ def check_found(probing, pid, strategy):
 def check_opened(screen, probing_top, pid):
     """A person opens it by its pid, and sees where it trains, through the agent that is there."""
     s = screen(columns=120, rows=40)
-    s.shell(f"{probing_top.path} {pid}; echo status=$?")
+    s.shell(f"{probing_top.path} --screen threads {pid}; echo status=$?")
     s.wait_for("CONNECTED", 60)
     s.wait_for("Stack of MainThread", 60)
     s.wait_for("train.py:", 60)

@@ -76,7 +76,7 @@ def test_the_tree(family, probing):
 
 def test_children_below_their_parent(family, screen, probing, probing_top, ptrace):
     s = screen(columns=120, rows=40)
-    s.shell(f"{probing_top.path} {family.pid}; echo status=$?")
+    s.shell(f"{probing_top.path} --screen threads {family.pid}; echo status=$?")
     s.wait_for("main_of_the_job")
     s.wait_for("collate_in_worker")
     s.wait_for("serve_by_shell")
@@ -114,7 +114,7 @@ def test_children_below_their_parent(family, screen, probing, probing_top, ptrac
 
 def test_children_of_a_job_that_is_read_from_outside(family, screen, probing_top):
     s = screen(columns=120, rows=40)
-    s.shell(f"{probing_top.path} --no-inject {family.pid}")
+    s.shell(f"{probing_top.path} --screen threads --no-inject {family.pid}")
     s.wait_for("main_of_the_job")
     s.wait_for("serve_by_shell")
     s.type(f"/{family.served}")
@@ -127,7 +127,7 @@ def test_children_of_a_job_that_is_read_from_outside(family, screen, probing_top
 
 def test_the_picker_shows_the_tree(family, screen, probing_top):
     s = screen(columns=160, rows=50)
-    s.shell(probing_top.path)
+    s.shell(f"{probing_top.path} --screen threads")
     s.wait_for("Which Python process?")
     s.type("\\family.py")
     s.keys("Enter")
@@ -151,7 +151,7 @@ for i, batch in enumerate(torch.utils.data.DataLoader(Slow(), batch_size=4, num_
         os.write(int(os.environ["READY_FD"]), b"ready\\n")
 """, python=torch_python, timeout=120)
     s = screen(columns=160, rows=50)
-    s.shell(f"{probing_top.path} {job.pid}")
+    s.shell(f"{probing_top.path} --screen threads {job.pid}")
     wait_until(lambda: sum("__getitem__" in line and "─" in line for line in s.text().splitlines()) == workers, 30,
                "the workers in their data set")
     s.keys("q")

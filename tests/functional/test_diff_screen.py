@@ -85,11 +85,11 @@ def wait_delta(s, wait_until, function, low, high):
 
 
 def test_since_the_mark(screen, turning, probing_top, ptrace, wait_until):
-    s = screen(f"{probing_top.path} {turning.pid}")
+    s = screen(f"{probing_top.path} --screen threads {turning.pid}")
     s.wait_for("Stack of ", PATIENCE_S)
     s.type("4")
     wait_until(lambda: re.search(r"^ *[0-9.]+ +[0-9.]+ +[0-9.]+s +[0-9.]+s first_work", s.text(), re.M), PATIENCE_S, "samples")
-    s.type("M")
+    s.type("'")
     s.wait_for("marked: ", PATIENCE_S)
     turning.turn()
     s.wait_for("second_work", PATIENCE_S)
@@ -130,7 +130,7 @@ def test_two_recordings(screen, turning, probing, probing_top, tmp_path, ptrace,
     probing(turning.pid, "record", "-o", paths[1]).ok()
     refused = probing_top("--diff", turning.pid, "--export", "txt", "--once", paths[1])
     assert refused.status == 2 and "--diff is for the screens" in refused.stderr
-    s = screen(f"{probing_top.path} {paths[1]} --diff {paths[0]}")
+    s = screen(f"{probing_top.path} --screen threads {paths[1]} --diff {paths[0]}")
     s.wait_for("Stack of ", PATIENCE_S)
     s.type("4")
     s.wait_for("against recording ", PATIENCE_S)

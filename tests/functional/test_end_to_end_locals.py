@@ -113,7 +113,7 @@ def test_bad_params_are_refused(target, probing, ptrace, params):
 def test_the_screen(screen, target, probing_top, ptrace, how):  # noqa: F811
     job = target(JOB)
     s = screen(100, 30)
-    s.shell(f"{probing_top.path} {how} {job.pid}; echo status=$?")
+    s.shell(f"{probing_top.path} --screen threads {how} {job.pid}; echo status=$?")
     s.wait_for("Stack of MainThread")
     assert "hunter2" not in s.text()
     s.type("v")

@@ -150,13 +150,13 @@ def test_the_screen_lives_on(silent, probing, probing_top, tmux, tmp_path, wait_
     inject_in_time(probing, silent.pid)
     s = PatientScreen(tmux, tmp_path, 120, 24, wait_until)
     try:
-        s.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} {silent.pid}; echo status=$?")
+        s.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} --screen threads {silent.pid}; echo status=$?")
         s.wait_for("Stack of MainThread")
         silent.tell("hang 0")
         os.kill(silent.pid, signal.SIGSTOP)  # an agent that does not answer is given up
         s.wait_for("RECONNECTING")
         os.kill(silent.pid, signal.SIGCONT)
-        s.type("8")
+        s.type("L")
         s.wait_for(f"{silent.pid}: its file system or its")
         silent.tell("go")
         s.wait_gone("RECONNECTING")
@@ -177,7 +177,7 @@ def test_the_picker_lives_on(silent, target, probing_top, tmux, tmp_path, wait_u
     silent.mount().tell("hang 0")
     s = PatientScreen(tmux, tmp_path, 140, 100, wait_until)
     try:
-        s.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path}; echo status=$?")
+        s.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} --screen threads; echo status=$?")
         s.wait_for(f" {job.pid} ")
         s.wait_for(f" {silent.pid} ")
         s.type("q")

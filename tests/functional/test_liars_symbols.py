@@ -294,9 +294,9 @@ def test_a_helper_that_crashes(looking):
 
 def test_a_helper_that_crashes_behind_a_screen(probing_top, slow_job):
     from test_tui_pty import Terminal
-    screen = Terminal([probing_top.path, "--no-inject", "--block", str(slow_job.pid)], rows=40, columns=160)
+    screen = Terminal([probing_top.path, "--screen", "threads", "--no-inject", "--block", str(slow_job.pid)], rows=40, columns=160)
     try:
-        screen.wait_for("F10")
+        screen.wait_for("Quit")
         screen.type(":threads\r")
         screen.wait_for("MainThread")
         screen.type("c")

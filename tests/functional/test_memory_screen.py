@@ -37,15 +37,17 @@ def test_tracing_by_a_key(leaking, ptrace, probing_top, tmux, tmp_path, wait_unt
     """From "not traced" to the line, its flame, its holder; and out again."""
     s = PatientScreen(tmux, tmp_path, 120, 32, wait_until)
     try:
-        s.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} {leaking.pid}; echo status=$?")
+        s.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} --screen threads {leaking.pid}; echo status=$?")
         s.wait_for("Stack of MainThread")
-        s.type("O")
-        s.wait_for("allocations are not traced: a starts it")
-        s.type("a")
+        s.type("M")
+        s.wait_for("allocations are not traced: X starts it")
+        s.type("X")
+        s.wait_for("Trace allocations?")
+        s.type("y")
         s.wait_for("tracing: from here")
         s.wait_for(f"leaking.py:{LINE}")
         s.wait_for("peak ")
-        s.type("M")
+        s.type("'")
         s.wait_for("GROWTH counts from here")
         wait_until(lambda: re.search(r"MiB +\+[\d.]+ [KM]iB .* keep ", s.text()), 60, "growth since the mark")
         s.type("b")
@@ -55,7 +57,7 @@ def test_tracing_by_a_key(leaking, ptrace, probing_top, tmux, tmp_path, wait_unt
         s.wait_for("bytearray")
         wait_until(lambda: re.search(r"\+[\d.]+ [KM]iB +\d+ +\+\d+ +\d+ s +no bound list +kept ", s.text()), 60, "its holder to grow")
         s.type("b")
-        s.type("a")
+        s.type("X")
         s.wait_gone("tracing: from here")
         s.type("q")
         s.type("q")
@@ -70,12 +72,12 @@ def test_read_only(leaking, ptrace, probing, probing_top, tmux, tmp_path, wait_u
     probing(str(leaking.pid), "config", "memory_trace=on").ok()
     s = PatientScreen(tmux, tmp_path, 80, 24, wait_until)
     try:
-        s.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} --readonly {leaking.pid}; echo status=$?")
+        s.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} --screen threads --readonly {leaking.pid}; echo status=$?")
         s.wait_for("Stack of MainThread")
-        s.type("O")
+        s.type("M")
         s.wait_for("by its settings")
         s.wait_for("keep")
-        s.type("a")
+        s.type("X")
         s.wait_for("readonly")
     finally:
         s.close()
@@ -98,4 +100,4 @@ def test_afterwards(leaking, ptrace, probing, probing_top, tmp_path, wait_until)
     leaking.process.wait(60)
     for what in (path, str(leaking.pid)):
         shown = picture(probing_top, what)
-        assert f"leaking.py:{LINE}" in shown and "peak " in shown and "a starts it" not in shown, shown
+        assert f"leaking.py:{LINE}" in shown and "peak " in shown and "X starts it" not in shown, shown

@@ -36,11 +36,13 @@ def check(job, row):
 def test_by_one_key(nan_job, tmux, tmp_path, wait_until, probing_top, probing, ptrace):
     screen = Screen(tmux, tmp_path, 160, 45, wait_until)
     try:
-        screen.shell(f"{probing_top.path} {nan_job.pid}")
+        screen.shell(f"{probing_top.path} --screen threads {nan_job.pid}")
         screen.wait_for("CONNECTED", 90)
-        screen.keys("6")
+        screen.keys("8")
         screen.wait_for("parameters", 90)
         screen.keys("V")
+        screen.wait_for("Search the next steps for NaN?")
+        screen.keys("y")
         row = found(nan_job)
         check(nan_job, row)
         screen.wait_for("hidden.1", 60)  # said where it was asked for

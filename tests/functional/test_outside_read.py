@@ -342,10 +342,10 @@ def test_on_a_terminal(probing_top, plain_training, ptrace):
     from test_tui_pty import Terminal
     for option in OPTIONS:
         before = inside(plain_training)
-        screen = Terminal([probing_top.path, option, str(plain_training.pid)], rows=40, columns=140)
+        screen = Terminal([probing_top.path, "--screen", "threads", option, str(plain_training.pid)], rows=40, columns=140)
         try:
             screen.wait_for("READ-ONLY")
-            screen.wait_for("F10")
+            screen.wait_for("Quit")
             screen.type("+")
             screen.type("q")
             assert os.WEXITSTATUS(screen.wait()) == 0
@@ -353,9 +353,9 @@ def test_on_a_terminal(probing_top, plain_training, ptrace):
         finally:
             screen.close()
         assert inside(plain_training)[0] == before[0] and plain_training.state() in ("R", "S")
-    screen = Terminal([probing_top.path, "--no-inject", str(plain_training.pid)], rows=40, columns=140)
+    screen = Terminal([probing_top.path, "--screen", "threads", "--no-inject", str(plain_training.pid)], rows=40, columns=140)
     try:
-        screen.wait_for("F10")
+        screen.wait_for("Quit")
         plain_training.process.kill()
         screen.wait_for("TARGET GONE")
         screen.type("q")
@@ -367,7 +367,7 @@ def test_on_a_terminal(probing_top, plain_training, ptrace):
 def test_picked_on_a_terminal(traced, probing_top):
     """One that can only be read is in the list of processes like any other."""
     from test_tui_pty import Terminal
-    screen = Terminal([probing_top.path], rows=40, columns=140)
+    screen = Terminal([probing_top.path, "--screen", "threads"], rows=40, columns=140)
     try:
         screen.wait_for("Python processes")
         screen.type("\\" + os.path.dirname(traced.script) + "\r")
@@ -382,7 +382,7 @@ def test_picked_on_a_terminal(traced, probing_top):
 
 def test_refused_on_a_terminal(traced, probing_top):
     from test_tui_pty import Terminal
-    screen = Terminal([probing_top.path, str(traced.pid)], rows=40, columns=140)
+    screen = Terminal([probing_top.path, "--screen", "threads", str(traced.pid)], rows=40, columns=140)
     try:
         screen.wait_for(f"READ-ONLY: process {traced.pid} is being traced by process")
         screen.type("q")

@@ -114,7 +114,7 @@ def test_after_a_kill(training, ask, probing, probing_top, tmux, tmp_path):
     # On the screen.
     screen = PatientScreen(tmux, tmp_path, 120, 40, wait_until)
     try:
-        screen.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} {job.pid}; echo status=$?")
+        screen.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} --screen threads {job.pid}; echo status=$?")
         screen.wait_for("Stack of MainThread")
         screen.wait_for(f"{job.name}:")
         screen.wait_for("last seen")
@@ -126,7 +126,7 @@ def test_after_a_kill(training, ask, probing, probing_top, tmux, tmp_path):
         screen.keys("End")
         screen.wait_gone("s behind")
         screen.wait_for("train_step")
-        screen.type("7")
+        screen.type("S")
         screen.wait_for("SELECT ... ; and Enter runs it")
         type_query(screen, "SELECT count(*) || ' looks' AS n FROM python.samples;")
         screen.keys("Enter")
@@ -165,7 +165,7 @@ def test_a_long_recording(training, ask, probing, probing_top, tmux, tmp_path):
         return re.search(r" 10m0\ds behind ", screen.text())
 
     try:
-        screen.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} {path}; echo status=$?")
+        screen.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} --screen threads {path}; echo status=$?")
         screen.wait_for("Stack of MainThread")
         screen.type(":window 11m-9m")
         screen.keys("Enter")

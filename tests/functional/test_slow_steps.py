@@ -47,8 +47,8 @@ def test_the_function_is_named(training_job, by):  # noqa: F811
 def test_on_the_screen(training_job, screen_of):  # noqa: F811
     job = training_job("slow_steps")
     s = screen_of(job, 160, 40)
-    s.type("E")
-    s.wait_for("[E Steps]", PATIENCE)
+    s.type("6")
+    s.wait_for("[6 Steps]", PATIENCE)
     wait_until(lambda: re.search(r"slow \(over .* in all: .*(wait_for_storage|evaluate_metrics) \(slow_steps\.py:\d+\) \d+ %", s.text()), PATIENCE,
                "the functions to be named")
     s.type("\\slow")

@@ -55,9 +55,9 @@ def sql_screen(tmux, tmp_path, wait_until, plain_training, probing_top, ptrace):
         s = PatientScreen(tmux, folder, columns, rows, wait_until)
         opened.append(s)
         state = tmp_path / "state"
-        s.shell(f"XDG_STATE_HOME={state} XDG_CONFIG_HOME={state} {probing_top.path} {pid or plain_training.pid}; echo status=$?")
+        s.shell(f"XDG_STATE_HOME={state} XDG_CONFIG_HOME={state} {probing_top.path} --screen threads {pid or plain_training.pid}; echo status=$?")
         s.wait_for("Stack of MainThread")
-        s.type("7")
+        s.type("S")
         s.wait_for("SELECT ... ; and Enter runs it")
         return s
 
@@ -95,11 +95,11 @@ def test_a_query_from_its_name_to_a_file(sql_screen, plain_training, tmp_path, w
     s.wait_for("MainThread")
     s.keys("Escape")
     s.wait_for("tid, column 1 of 3")
-    s.type("s")
+    s.keys("F6")
     s.wait_for("sorted by tid")
     tids = [int(tid) for tid in re.findall(r"^ *(\d+) \S+ +[RSDTtZXI] *$", s.text(), re.M)]
     assert len(tids) >= 2 and tids == sorted(tids, reverse=True)
-    s.type("s")
+    s.keys("F6")
     wait_until(lambda: [int(t) for t in re.findall(r"^ *(\d+) \S+ +[RSDTtZXI] *$", s.text(), re.M)] == sorted(tids), 60, "the other order")
     path = tmp_path / "out.csv"
     s.type(f":export {path}")
@@ -113,17 +113,17 @@ def test_a_query_from_its_name_to_a_file(sql_screen, plain_training, tmp_path, w
     s.keys("Enter")
     wait_until((tmp_path / "out.json").exists, 60, "the file")
     assert len(json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["rows"]) == len(tids)
-    s.type("x")
+    s.type("v")
     s.wait_for("row 1 ")
-    s.type("x")
+    s.type("v")
     s.keys("Right")
-    s.type("F")
+    s.type("%")
     s.wait_for("Counts of name")
     s.keys("Escape")
     s.wait_for(" Result  ")
     s.type("2")
     s.wait_for("Stack of ")
-    s.type("7")
+    s.type("S")
     s.wait_for("rows in")  # as it was left
     s.type("q")
     s.wait_for("status=0")
@@ -136,8 +136,8 @@ def test_cancel_a_slow_query_and_recall_it_tomorrow(sql_screen, tmp_path):
     s.keys("Enter")
     s.wait_for("ctrl-c ends it")
     s.keys("Escape")  # the screen answers meanwhile
-    s.wait_for("i goes to the query")
-    s.type("i")
+    s.wait_for("o goes to the query")
+    s.type("o")
     s.keys("C-c")
     s.wait_for("the query timed out after")
     s.keys("C-c")  # now it empties the editor

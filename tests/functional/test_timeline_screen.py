@@ -83,9 +83,9 @@ def timeline_screen(tmux, tmp_path, wait_until, probing_top, ptrace):
         s = PatientScreen(tmux, tmp_path, columns, rows, wait_until)
         opened.append(s)
         state = tmp_path / "state"
-        s.shell(f"XDG_STATE_HOME={state} XDG_CONFIG_HOME={state} {probing_top.path} {job.pid}; echo status=$?")
+        s.shell(f"XDG_STATE_HOME={state} XDG_CONFIG_HOME={state} {probing_top.path} --screen threads {job.pid}; echo status=$?")
         s.wait_for("Stack of ")
-        s.type("9")
+        s.type("5")
         s.wait_for("slices of 100ms")
         return s
 
@@ -104,20 +104,20 @@ def test_turns_are_seen_in_their_order(timeline_screen, target):
     """Blocks of one function and the other in turn; a thread that waits all the time; the span of one is the window of all screens."""
     job = target(TURNS_JOB, name="turns_job.py")
     s = timeline_screen(job)
-    s.type("o")  # colour all time
+    s.type("a")  # colour all time
     s.wait_for("time WALL")
     s.wait_lane("MainThread", "three turns", lambda lane: len(turns(lane)) >= 3)
     s.wait_lane("dozing", "one who waits", lambda lane: "doze" in lane and "alpha" not in lane)
     s.wait_lane("GIL held", "the GIL held", lambda lane: "\u2588" in lane)
 
-    s.keys("Space")  # what is looked at stands
+    s.type("Z")  # what is looked at stands
     s.wait_for("FROZEN")
     s.keys("Up", "Up", "Up")
     s.back_to("omega")
     s.back_to("alpha")  # the end of a turn of it, which is twenty slices long
     s.step_back()
     s.step_back()
-    s.keys("v", "Left", "Left", "Left", "Left")
+    s.keys("s", "Left", "Left", "Left", "Left")
     s.wait_for("SELECT 500ms")
     s.keys("Enter")
     s.wait_for("+500ms")
@@ -129,7 +129,7 @@ def test_turns_are_seen_in_their_order(timeline_screen, target):
         s.wait_for("alpha")
         s.wait_gone("omega")
 
-    s.type("7")
+    s.type("S")
     s.wait_for("and Enter runs it")
     s.type("SELECT 'did ' || group_concat(DISTINCT f.func) FROM python.samples s JOIN python.stacks k ON k.stack_id = s.stack_id "
            "JOIN python.frames f ON f.frame_id = k.frame_id WHERE s.timestamp >= :from AND s.timestamp < :to AND f.func <> 'doze'")

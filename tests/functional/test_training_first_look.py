@@ -113,11 +113,11 @@ def first_look(s, command, state, n_modules):
     s.wait_for("CONNECTED", PATIENCE)
     s.type("1")
     wait_until(lambda: re.search(r"^ (MOVING|SLOW) +.*(steps/s|\d steps took)", s.text(), re.M), PATIENCE, "the verdict")
-    s.type("6")
+    s.type("8")
     s.wait_for(f"{n_modules} modules", PATIENCE)
-    s.type("5")
+    s.type("7")
     wait_until(lambda: re.search(r"^ *\d+ tensors +\S+ \S+ in \d+ storages", s.text(), re.M), PATIENCE, "the tensors")
-    s.type("E")
+    s.type("6")
     row = r"^ +(\d+) +\S+ m?s +[\d.]+x.(?: +\S+(?: m?s)?)+? +(\d+\.\d+)  +— "
     found = wait_until(lambda: re.search(row, s.text(), re.M), PATIENCE, "a step's loss")
     took = time.monotonic() - began  # 5 s are promised of a machine that has nothing else to do

@@ -76,14 +76,14 @@ def test_the_screen_asks_for_them(training_job, screen_of):  # noqa: F811
     job = training_job("phases", "--quick")
     s = screen_of(job, 160, 40)
     assert lease(job) is None
-    s.type("E")
-    s.wait_for("[E Steps]", PATIENCE)
+    s.type("6")
+    s.wait_for("[6 Steps]", PATIENCE)
     wait_until(lambda: lease(job), PATIENCE, "the screen to ask", interval=0.2)
     assert lease(job)["clients"] == 1
     s.type("2")
     s.wait_for("[2 Threads]", PATIENCE)
     wait_until(lambda: not lease(job), PATIENCE, "it to end with the screen", interval=0.2)
-    s.type("E")
+    s.type("6")
     wait_until(lambda: lease(job), PATIENCE, "the screen to ask again", interval=0.2)
     s.type("q")
     s.wait_for("status=0", PATIENCE)

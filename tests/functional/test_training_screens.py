@@ -30,7 +30,7 @@ def training_screen(tmux, tmp_path, wait_until, training, probing_top, ptrace):
     def start(columns=160, rows=45):
         s = PatientScreen(tmux, tmp_path, columns, rows, wait_until)
         opened.append(s)
-        s.shell(f"{probing_top.path} {training.pid}")
+        s.shell(f"{probing_top.path} --screen threads {training.pid}")
         s.wait_for("CONNECTED")
         return s
 
@@ -42,7 +42,7 @@ def training_screen(tmux, tmp_path, wait_until, training, probing_top, ptrace):
 def test_modules_are_those_of_the_model(training_screen, probing, training):
     rows = probing(str(training.pid), "query", "SELECT path, parameters FROM python.modules", "--format", "json").ok().json()
     s = training_screen()
-    s.keys("6")
+    s.keys("8")
     found = s.wait_match(r"^ *(\d+) modules +(\S+) parameters", "the modules")
     assert int(found[1]) == len(rows["rows"])
     s.wait_match(r"^. model +CharTransformer", "the model")
@@ -58,12 +58,12 @@ def test_modules_are_those_of_the_model(training_screen, probing, training):
 
 def test_tensors_and_one_of_them(training_screen):
     s = training_screen()
-    s.keys("5")
+    s.keys("7")
     s.wait_match(r"^ *\d+ tensors +\S+ \S+ in \d+ storages", "the tensors")
     s.wait_for("read in")
     s.keys("t")
     s.wait_match(r"^model\.blocks\.\d", "tensors of the model")
-    s.keys("M")
+    s.keys("'")
     s.wait_for("GROWTH")
     s.keys("/")
     s.type("tokens.weight")
@@ -71,7 +71,7 @@ def test_tensors_and_one_of_them(training_screen):
     s.wait_for("/tokens.weight:")
     s.keys("Escape")
     s.wait_gone("/tokens.weight:")
-    s.keys("s")
+    s.keys("Space")
     s.wait_for("1 tagged")
     s.keys("U")
     s.wait_gone("1 tagged")
@@ -89,10 +89,10 @@ def test_a_watched_variable(training_screen, probing, training, wait_until):
     s.keys("/")
     s.type("train_step")
     s.keys("Enter")
-    s.keys("Tab")
+    s.keys("o")
     s.wait_for(" Locals of train_step")
-    s.keys("W")
-    s.wait_for("watching")
+    s.keys("w")
+    s.wait_for("recording ")
 
     def is_set():
         return "@train" in probing(str(training.pid), "config", "torch_profiling").ok().stdout

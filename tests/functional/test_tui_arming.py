@@ -45,7 +45,7 @@ def opened(training_job, tmux, tmp_path, wait_until, probing_top, ptrace):  # no
         folder.mkdir()
         screen = Screen(tmux, folder, 160, 45, wait_until)
         screens.append(screen)
-        screen.shell(f"{probing_top.path} {job.pid}; echo LEFT-$?")
+        screen.shell(f"{probing_top.path} --screen threads {job.pid}; echo LEFT-$?")
         screen.wait_for("CONNECTED", 90)
         return screen
 
@@ -55,12 +55,12 @@ def opened(training_job, tmux, tmp_path, wait_until, probing_top, ptrace):  # no
 
 
 def to_modules(screen):
-    screen.keys("6")
+    screen.keys("8")
     screen.wait_for("parameters", 90)
 
 
 def to_steps(screen):
-    screen.keys("E")
+    screen.keys("6")
     screen.wait_for("steps/s", 90)
 
 
@@ -74,14 +74,17 @@ def test_one_key_arms_and_disarms(opened):
     job, look = opened
     screen = look()
     to_modules(screen)
-    screen.keys("a")
+    screen.keys("X")
+    screen.wait_for("Time the modules of some training steps?", 60)
+    assert not lease(job, "trace") or not lease(job, "trace")["owners"]
+    screen.keys("y")
     wait_held(job, "trace")
     wait(lambda: lease(job, "trace")["looks"] >= 2, 90, "steps to be looked into", interval=0.1)
-    screen.keys("a")
+    screen.keys("X")
     wait(lambda: re.search(r"trace: (no more|over|\d+ steps? seen)", screen.text()), 60, "that it ends, or has ended")
     wait_none(job, "trace")
     screen.wait_gone("trace: no more", 60)  # the next key is another wish
-    screen.keys("a")
+    screen.keys("X")
     wait_held(job, "trace")
     leave(screen)
     wait_none(job, "trace")
@@ -90,7 +93,7 @@ def test_one_key_arms_and_disarms(opened):
     job.end()
 
 
-@pytest.mark.parametrize("key, what, to", [("a", "trace", to_modules), ("V", "nan", to_steps)])
+@pytest.mark.parametrize("key, what, to", [("X", "trace", to_modules), ("V", "nan", to_steps)])
 def test_a_terminal_that_goes_disarms(opened, key, what, to):
     """A client that is killed, and one whose terminal is closed; a job that is stopped meanwhile has it armed still."""
     job, look = opened
@@ -102,6 +105,8 @@ def test_a_terminal_that_goes_disarms(opened, key, what, to):
         os.kill(job.pid, signal.SIGSTOP)  # no step ends by itself: it is armed when the client goes
         try:
             screen.keys(key)
+            screen.wait_for({"trace": "Time the modules", "nan": "Search the next steps"}[what], 60)
+            screen.keys("y")
             screen.wait_for({"trace": "timing modules", "nan": "searching for"}[what], 60)
             os.kill(top, number)
         finally:
@@ -121,6 +126,8 @@ def test_a_hunt_ends_by_itself(opened):
     screen = look()
     to_steps(screen)
     screen.keys("V")
+    screen.wait_for("Search the next steps for NaN?", 60)
+    screen.keys("y")
     screen.wait_for("nothing non-finite in", 90)
     row = wait(lambda: job.rows("python.nonfinite"), 60, "its row", interval=0.1)[-1]
     assert row["stage"] == "none"
@@ -134,11 +141,11 @@ def test_a_profiler_is_run_by_the_second_key_alone(opened):
     job, look = opened
     screen = look()
     to_steps(screen)
-    screen.keys("P")
+    screen.keys("K")
     screen.wait_for("press the key again to do it", 120)
     wait_none(job, "profiler")
     assert not [row for row in job.rows("profiling_data") if row["kind"] == "profiler"]
-    screen.keys("P")
+    screen.keys("K")
     wait(lambda: [row for row in job.rows("profiling_data") if row["kind"] == "profiler"], 120, "rows of the profiler", interval=0.2)
     wait_none(job, "profiler")
     leave(screen)

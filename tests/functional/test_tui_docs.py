@@ -67,7 +67,7 @@ def test_adding_a_screen(build_dir, tmp_path):
     insert(tmp_path / "tui" / "keys" / "screen_list.h", r"^ *\/\* a new one", row)
     keys = build_from_copy(build_dir, tmp_path, LIST_KEYS, "keys")
     listed = subprocess.run([keys], capture_output=True, text=True, check=True).stdout
-    assert re.search(r"^threads +X +command +show the whole command line$", listed, re.M)
+    assert re.search(r"^threads +& +command +show the whole command line$", listed, re.M)
     assert re.search(r"^command +q +quit ", listed, re.M)
 
 

@@ -52,7 +52,7 @@ int main(int argc, char **argv) {
     action_list_keys(&b);
     puts(strbuf_str(&b));
     strbuf_fini(&b);
-    return action_find(CONTEXT_THREADS, argc == 3 ? 'b' : 'X') == ACTION_BUSIEST ? 0 : 1;
+    return action_find(CONTEXT_THREADS, argc == 3 ? 'b' : '&') == ACTION_BUSIEST ? 0 : 1;
 }
 """
 
@@ -69,11 +69,11 @@ def test_adding_a_key(copy, build_dir):
     keys = build_from_copy(build_dir, copy.root, PRESS, "press")
     listed = subprocess.run([keys], capture_output=True, text=True)
     assert listed.returncode == 0
-    assert re.search(r"^threads +X +busiest +go to the thread that takes most of the CPU$", listed.stdout, re.M)
+    assert re.search(r"^threads +& +busiest +go to the thread that takes most of the CPU$", listed.stdout, re.M)
     changed, given = re.search(r"^(\S+) = (.*)$", settings, re.M).groups()
     listed = subprocess.run([keys, changed, given], capture_output=True, text=True)
     assert listed.returncode == 0, listed.stdout
-    assert re.search(r"^threads +ctrl-b +busiest ", listed.stdout, re.M) and "threads  X " not in listed.stdout
+    assert re.search(r"^threads +ctrl-b +busiest ", listed.stdout, re.M) and "threads  & " not in listed.stdout
 
 
 LOOKS = r"""

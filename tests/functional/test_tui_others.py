@@ -32,13 +32,13 @@ def test_the_header_says_who_else_is_there(target, ptrace, probing, probing_top,
     endpoint = probing(str(job.pid), "inject").ok().stdout.split("unix:")[1].split()[0]
     s = PatientScreen(tmux, tmp_path, 100, 24, wait_until)
     try:
-        s.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} {job.pid}; echo status=$?")
+        s.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} --screen threads {job.pid}; echo status=$?")
         s.wait_for("Stack of MainThread")
         with subprocess.Popen([sys.executable, "-c", OTHER, __file__.rpartition("/")[0], endpoint], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, text=True) as other:
             assert other.stdout.readline() == "in\n"
             s.wait_for("others 1")
-            s.type("8")
+            s.type("L")
             s.wait_for("other clients of the agent: 1 process")
             other.communicate()
         s.wait_gone("others 1")

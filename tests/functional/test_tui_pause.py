@@ -65,7 +65,7 @@ def screen(probing_top):
     opened = []
 
     def start(*options):
-        opened.append(Screen(probing_top.path, *options))
+        opened.append(Screen(probing_top.path, "--screen", "threads", *options))
         return opened[-1]
     yield start
     for one in opened:
@@ -87,7 +87,7 @@ def test_a_paused_screen_is_woken_seldom(screen, target, probing, plain_training
     if view == "top":
         s.type("4")
         s.wait_for("%OWN")
-    s.type(" ")
+    s.type("Z")
     s.wait_for("FROZEN")
     s.read(2)  # what was under way
     # Of ten snapshots a second it would wake up ten times at least. Now there is one in five seconds, a batch of samples in as many,
@@ -95,6 +95,6 @@ def test_a_paused_screen_is_woken_seldom(screen, target, probing, plain_training
     paused = rate(s, 8)
     assert paused < 3, paused
     # It goes on at once, as fast as before.
-    s.type(" ")
+    s.type("Z")
     wait_until(lambda: rate(s, 1) > 6, 60, "it to go on")
     assert plain_training.alive()

@@ -103,7 +103,7 @@ def terminal(probing_top):
     opened = []
 
     def start(*args, **options):
-        opened.append(Terminal([probing_top.path, *map(str, args)], **options))
+        opened.append(Terminal([probing_top.path, "--screen", "threads", *map(str, args)], **options))
         return opened[-1]
 
     yield start
@@ -241,7 +241,7 @@ def test_user_theme_by_name(terminal, plain_training, tmp_path, ptrace):
     folder.mkdir(parents=True)
     (folder / "mine.theme").write_text("[roles]\nfooter.label = 201 202\n")
     t = terminal("--theme", "mine", plain_training.pid, env={"XDG_CONFIG_HOME": str(tmp_path)})
-    t.wait_for("F10")
+    t.wait_for("Quit")
     t.wait_for_stack()
     assert b"48;5;202m" in t.output
 

@@ -131,7 +131,7 @@ def test_readonly_injects_nothing(terminal, plain_training, ptrace, probing):
     t = terminal("--readonly", plain_training.pid)
     t.wait_for_stack(timeout=60)
     t.wait_for("no agent", timeout=60)
-    t.type("r")
+    t.type("E")
     t.wait_for("--readonly: repr", timeout=60)
     t.type("3q")
     assert os.WEXITSTATUS(t.wait(timeout=60)) == 0

@@ -45,13 +45,13 @@ def test_the_example(probing_top, source_dir, tmp_path):
 def test_a_file_with_mistakes(probing_top, tmp_path):
     """Each is a line on stderr that says where; the rest is in effect."""
     path = tmp_path / "config"
-    path.write_text("delay = soon\nmoose = on\n[keys]\nthreads.pause = X\nthreads.locals = X\n")
+    path.write_text("delay = soon\nmoose = on\n[keys]\nthreads.freeze = X\nthreads.locals = X\n")
     done = probing_top("--list-keys", env=named(path)).ok()
     assert done.stderr.splitlines() == [
         f"{path}:1: delay takes tenths of a second, or a time such as 250ms or 2s, from 33ms to 60s, not 'soon'",
         f"{path}:2: there is no setting 'moose': did you mean mouse?",
-        f"{path}:5: in threads 'X' is pause already, by line 4: give locals another"]
-    assert "threads  X          pause " in done.stdout and "threads  Space" not in done.stdout
+        f"{path}:5: in threads 'X' is freeze already, by line 4: give locals another"]
+    assert "threads  X          freeze " in done.stdout and "threads  Z " not in done.stdout
 
 
 def test_a_key_of_ones_own(terminal, tmp_path):
@@ -117,10 +117,10 @@ def test_a_mistake_is_the_same_at_the_start_and_later(tmux, plain_training, prob
     theme.write_text("[roles]\ntext = #yyy\n")
     s = Screen(tmux, tmp_path, 200, 50, wait_until)
     try:
-        s.shell(f"{probing_top.path} --theme {theme} {plain_training.pid}")
+        s.shell(f"{probing_top.path} --screen threads --theme {theme} {plain_training.pid}")
         s.wait_for("Stack of MainThread")
         s.wait_for(f" {theme}:2: bad colour '#yyy'")
-        s.type("8")
+        s.type("L")
         s.wait_for(f"! {theme}:2: bad colour '#yyy'")
         theme.write_text("[roles]\n\ntext = #zzz\n")
         s.wait_for(f"! {theme}:3: bad colour '#zzz'")
@@ -137,7 +137,7 @@ def test_a_theme_is_looked_at_kept_and_saved(terminal, tmp_path):
     (folder / "aaa.theme").write_text(theme_text(201))
     env = {**named(config), "XDG_CONFIG_HOME": str(tmp_path)}
     t = terminal(env=env)
-    t.wait_for("F10")
+    t.wait_for("Quit")
     assert not shows(t, 201)
     t.type("\x1bt")
     t.wait_for("(in use)")

@@ -107,7 +107,7 @@ def test_a_storm_of_sizes(storm, terminal):  # noqa: F811
     resize(t, 24, 80)
     t.type("2")
     deadline = time.monotonic() + 30
-    while b"F10" not in t.output or b"sorted by" not in t.output:
+    while b"Quit" not in t.output or b"sorted by" not in t.output:
         assert time.monotonic() < deadline and t.poll() is None, t.output[-2000:]
         t.output = b""
         t.type("\x0c")  # paint all of it

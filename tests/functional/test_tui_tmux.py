@@ -86,14 +86,14 @@ def test_first_minute(screen, plain_training, probing_top, ptrace):
     """Start, find the training function, look round, resize, read the help, quit: the terminal is as it was."""
     s = screen()
     before = s.result("stty -a")
-    s.shell(f"{probing_top.path} {plain_training.pid}; echo status=$?")
+    s.shell(f"{probing_top.path} --screen threads {plain_training.pid}; echo status=$?")
     s.wait_for("CONNECTED")
     s.wait_for("Stack of MainThread")
     s.wait_for("train_plain.py:")
     s.wait_for("main ")
-    s.keys("Tab", "G")
+    s.keys("o", "G")
     s.wait_for("<module>")
-    s.keys("Tab")
+    s.keys("o")
     s.type("<<<<<<<")  # an order that does not change by itself
     s.wait_for("sorted by TID")
     s.type("]")
@@ -112,20 +112,20 @@ def test_first_minute(screen, plain_training, probing_top, ptrace):
     s.wait_for("FILTER main")
     s.type("A")
     s.wait_gone("FILTER main")
-    s.keys("Space")
+    s.type("Z")
     s.wait_for(" FROZEN ")
-    s.keys("Space")
+    s.type("Z")
     s.wait_gone(" FROZEN ")
     s.tmux("resize-window", "-x", "160", "-y", "40")
     s.wait_for("\u2502")
     s.tmux("resize-window", "-x", "20", "-y", "5")
     s.wait_for("needs 40x12")
     s.tmux("resize-window", "-x", "80", "-y", "24")
-    s.wait_for("F10 Quit")
+    s.wait_for("q Quit")
     s.type("?")
     s.wait_for("show all keys and what they do")
     s.type("q")
-    s.wait_for("F10 Quit")
+    s.wait_for("q Quit")
     s.type("q")
     s.wait_for("status=0")
     s.shell("clear")
@@ -135,7 +135,7 @@ def test_first_minute(screen, plain_training, probing_top, ptrace):
 
 def test_suspend_and_return(screen, plain_training, probing_top, ptrace):
     s = screen()
-    s.shell(f"{probing_top.path} {plain_training.pid}; echo status=$?")
+    s.shell(f"{probing_top.path} --screen threads {plain_training.pid}; echo status=$?")
     s.wait_for("Stack of MainThread")
     s.keys("C-z")
     s.wait_for("Stopped")
@@ -143,18 +143,18 @@ def test_suspend_and_return(screen, plain_training, probing_top, ptrace):
     s.shell("fg")
     s.wait_for("Stack of MainThread")
     s.type("q")
-    s.wait_gone("F10 Quit")
+    s.wait_gone("q Quit")
 
 
 def test_the_target_ends(screen, plain_training, probing_top, ptrace):
     """The last snapshot stays, a banner says what happened, and leaving says 4."""
     s = screen(100, 30)
-    s.shell(f"{probing_top.path} {plain_training.pid}; echo status=$?")
+    s.shell(f"{probing_top.path} --screen threads {plain_training.pid}; echo status=$?")
     s.wait_for("Stack of MainThread")
     plain_training.end()
     s.wait_for("TARGET GONE")
     assert "Stack of MainThread" in s.text()
-    s.keys("Tab", "G")
+    s.keys("o", "G")
     s.wait_for("<module>")
     s.type("q")
     s.wait_for("status=4")
@@ -162,7 +162,7 @@ def test_the_target_ends(screen, plain_training, probing_top, ptrace):
 
 def test_picker(screen, plain_training, probing_top, ptrace):
     s = screen(120, 30)
-    s.shell(f"{probing_top.path} --ascii; echo status=$?")
+    s.shell(f"{probing_top.path} --screen threads --ascii; echo status=$?")
     s.wait_for("Which Python process?")
     s.type(f"\\{plain_training.pid}")
     s.keys("Enter")
@@ -179,7 +179,7 @@ def test_picker_reads_from_outside_and_says_why(screen, target, probing_top, ptr
     """A process that cannot be injected into is read from outside, and the screen says why."""
     job = target("import os, time\nos.write(int(os.environ['READY_FD']), b'ready\\n')\ntime.sleep(1000)\n")
     s = screen(200, 30)
-    s.shell(f"{probing_top.path}; echo status=$?")
+    s.shell(f"{probing_top.path} --screen threads; echo status=$?")
     s.wait_for("Which Python process?")
     s.type(f"\\{job.pid}")
     s.keys("Enter")
@@ -241,7 +241,7 @@ def test_top(screen, target, probing_top, probing, ptrace, wait_until):
         found = re.search(r"samples (\d+)", s.text())
         return found and int(found[1]) >= at_least
 
-    s.shell(f"{probing_top.path} {job.pid}; echo status=$?")
+    s.shell(f"{probing_top.path} --screen threads {job.pid}; echo status=$?")
     s.wait_for("Stack of MainThread")
     assert probing(str(job.pid), "status", "--json").ok().json()["sampler"]["rate_hz"] == 0
     s.type("4")
@@ -265,7 +265,7 @@ def test_top(screen, target, probing_top, probing, ptrace, wait_until):
     s.keys("Enter", "Enter")
     s.wait_for("Calls of busy_b")
     s.wait_for("called by")
-    s.type("0")
+    s.type("z")
     s.wait_for("counting from zero")
     s.type("2")
     s.wait_for("Stack of ")

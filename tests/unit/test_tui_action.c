@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <ctype.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,6 +52,66 @@ static void test_no_key_twice_in_a_context(void **state) {
     assert_int_equal(bad, 0);
 }
 
+/* Does the row close the screen that another row opens with that key? */
+static bool closes_what_it_opened(const struct action_def *row, const struct action_def *opens) {
+    const struct screen_def *def = screen_of_action(opens->action);
+    return def && row->action == ACTION_QUIT && (row->contexts & ~screen_contexts(def)) == 0;
+}
+
+static bool is_one_thing(const struct action_def *a, const struct action_def *b) {
+    return a->action == b->action || (a->label && b->label && strcmp(a->label, b->label) == 0) ||
+           closes_what_it_opened(a, b) || closes_what_it_opened(b, a);
+}
+
+/* A letter or a digit does one thing on all screens: one action, or actions that the footer calls by one word. */
+static void test_a_letter_means_one_thing(void **state) {
+    (void)state;
+    int bad = 0;
+    for (const struct action_def *a = action_table(); a->action; a++)
+        for (const struct action_def *b = a + 1; b->action; b++)
+            for (int i = 0; i < ACTION_MAX_KEYS && a->keys[i]; i++)
+                for (int k = 0; k < ACTION_MAX_KEYS && b->keys[k]; k++)
+                    if (strcmp(a->keys[i], b->keys[k]) == 0 && strlen(a->keys[i]) == 1 &&
+                        isalnum((unsigned char)a->keys[i][0]) && !is_one_thing(a, b)) {
+                        print_error("%s is both %s and %s\n", a->keys[i], a->name, b->name);
+                        bad++;
+                    }
+    assert_int_equal(bad, 0);
+}
+
+/* Who knows htop finds its keys. */
+static void test_keys_of_htop(void **state) {
+    static const struct {
+        const char *key;
+        enum action action;
+    } keys[] = {{"F1", ACTION_SHOW_HELP},  {"h", ACTION_SHOW_HELP},     {"?", ACTION_SHOW_HELP},
+                {"F2", ACTION_SHOW_SETUP}, {"F3", ACTION_SEARCH},       {"/", ACTION_SEARCH},
+                {"F4", ACTION_FILTER},     {"\\", ACTION_FILTER},       {"F6", ACTION_SORT_NEXT},
+                {">", ACTION_SORT_NEXT},   {"<", ACTION_SORT_PREV},     {"I", ACTION_SORT_INVERT},
+                {"P", ACTION_SORT_CPU},    {"F10", ACTION_QUIT},        {"q", ACTION_QUIT},
+                {"Space", ACTION_TAG},     {"U", ACTION_UNTAG},         {"Z", ACTION_PAUSE},
+                {"H", ACTION_HIDE_NATIVE}, {"Tab", ACTION_SCREEN_NEXT}, {"S-Tab", ACTION_SCREEN_PREV},
+                {"#", ACTION_METERS},      {"ctrl-l", ACTION_REDRAW}};
+    (void)state;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        assert_int_equal(action_find(CONTEXT_THREADS, input_key_parse(keys[i].key)), keys[i].action);
+    assert_int_equal(action_find(CONTEXT_MODULES, input_key_parse("F5")), ACTION_TREE);
+    assert_int_equal(action_find(CONTEXT_TENSORS, input_key_parse("t")), ACTION_TREE);
+}
+
+/* Tab goes round the screens, and back. */
+static void test_next_and_previous_screen(void **state) {
+    (void)state;
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    fixture_press(a, "Tab Tab");
+    assert_ptr_equal(app_screen_top(a)->def, &screen_top);
+    fixture_press(a, "S-Tab S-Tab S-Tab S-Tab");
+    assert_ptr_equal(app_screen_top(a)->def, &screen_memory);
+    fixture_press(a, "Tab");
+    assert_ptr_equal(app_screen_top(a)->def, &screen_overview);
+    app_free(a);
+}
+
 static void test_rows_are_complete(void **state) {
     (void)state;
     bool seen[ACTION_COUNT] = {false};
@@ -79,7 +140,7 @@ static void test_find(void **state) {
     assert_int_equal(action_find(CONTEXT_STACK, INPUT_ESC), ACTION_BACK);
     assert_int_equal(action_find(CONTEXT_PICKER, INPUT_ENTER), ACTION_ATTACH);
     assert_int_equal(action_find(CONTEXT_HELP, INPUT_ENTER), ACTION_RUN_ENTRY);
-    assert_int_equal(action_find(CONTEXT_PICKER, ' '), ACTION_NONE);
+    assert_int_equal(action_find(CONTEXT_OVERVIEW, ' '), ACTION_NONE);
     assert_int_equal(action_find(CONTEXT_THREADS, 0x1f525), ACTION_NONE);
     assert_null(action_row(ACTION_ATTACH, CONTEXT_THREADS));
 }
@@ -115,7 +176,7 @@ static void test_list_keys(void **state) {
     (void)state;
     strbuf_init(&out, 1 << 20);
     action_list_keys(&out);
-    assert_non_null(strstr(strbuf_str(&out), "threads  Space      pause "));
+    assert_non_null(strstr(strbuf_str(&out), "threads  Z          freeze "));
     assert_non_null(strstr(strbuf_str(&out), "picker   Enter      attach "));
     strbuf_fini(&out);
 }
@@ -129,13 +190,13 @@ static const char *keys_to(int context) {
     case CONTEXT_STACK:
         return "Enter";
     case CONTEXT_SQL_COMPLETE:
-        return "7 Tab";
+        return "S Tab";
     case CONTEXT_SQL_SHEET:
-        return "7 F4";
+        return "S F4";
     case CONTEXT_REPL_COMPLETE:
-        return "J";
+        return "R";
     case CONTEXT_REPL_OUTPUT:
-        return "J Esc";
+        return "R Esc";
     default:
         for (const struct screen_def *const *s = screen_list; *s; s++)
             if (screen_contexts(*s) & ACTION_IN(context))
@@ -166,6 +227,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keys_parse_and_print),
         cmocka_unit_test(test_no_key_twice_in_a_context),
+        cmocka_unit_test(test_a_letter_means_one_thing),
+        cmocka_unit_test(test_keys_of_htop),
+        cmocka_unit_test(test_next_and_previous_screen),
         cmocka_unit_test(test_rows_are_complete),
         cmocka_unit_test(test_no_name_twice_in_a_context),
         cmocka_unit_test(test_find),

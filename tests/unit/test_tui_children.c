@@ -62,11 +62,11 @@ static void test_children(void **state) {
     fixture_children(&l, 1); /* the selection stays with its thread */
     app_take_children(a, &l);
     assert_shows(a, "Stack of QueueFeederThread");
-    fixture_press(a, "Space"); /* paused: nothing moves */
+    fixture_press(a, "Z"); /* paused: nothing moves */
     fixture_children(&l, 7);
     app_take_children(a, &l);
     assert_shows(a, "train.py:45");
-    fixture_press(a, "Space");
+    fixture_press(a, "Z");
     assert_shows(a, "train.py:51");
     fixture_press(a, "k C");
     assert_int_equal(fake_host_take().attach, 4301);
@@ -122,7 +122,7 @@ static void test_where_they_are_shown(void **state) {
     assert_false(app_shows_children(a));
     fixture_press(a, "?");
     assert_false(app_shows_children(a));
-    fixture_press(a, "Esc E");
+    fixture_press(a, "Esc 6");
     assert_false(app_shows_children(a));
     fixture_press(a, "2");
     assert_true(app_shows_children(a));

@@ -62,10 +62,10 @@ static void test_actions_do_what_their_keys_do(void **state) {
     (void)state;
     type_line(a, "hide-native");
     assert_shows(a, "Threads 3 of 6   native hidden");
-    type_line(a, "  pause  ");
+    type_line(a, "  freeze  ");
     assert_true(a->data.paused);
-    type_line(a, "pause now");
-    assert_shows(a, ":pause takes no argument");
+    type_line(a, "freeze now");
+    assert_shows(a, ":freeze takes no argument");
     type_line(a, "flame");
     assert_ptr_equal(app_screen_top(a)->def, &screen_flame);
     type_line(a, "hide-native"); /* there is none such here */

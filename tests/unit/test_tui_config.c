@@ -90,9 +90,10 @@ static void test_warnings(void **state) {
     struct settings s = parse_with(
         "nonsense\ndelai = 5\ndelay = soon\nmouse = perhaps\ncolor = pink\n[keyes]\nx = y\n[keys]\nbudget = "
         "5\n"
-        "thread.pause = x\nthreads.pawse = x\nthreads.pause = nokey\nthreads.pause =\nthreads.pause = a b c "
+        "thread.freeze = x\nthreads.frieze = x\nthreads.freeze = nokey\nthreads.freeze =\nthreads.freeze = a "
+        "b c "
         "d e\n"
-        "query.run = r\nthreads.pause = ctrl-m\n",
+        "query.run = r\nthreads.freeze = ctrl-m\n",
         "config:1: no '=': lines are 'setting = value'\n"
         "config:2: there is no setting 'delai': did you mean delay?\n"
         "config:3: delay takes tenths of a second, or a time such as 250ms or 2s, from 33ms to 60s, not "
@@ -100,9 +101,9 @@ static void test_warnings(void **state) {
         "config:4: mouse takes on or off, not 'perhaps'\n"
         "config:5: color takes auto, always, never, 16 or 256, not 'pink'\n"
         "config:6: there is no section [keyes]: [settings] and [keys] are\n"
-        "config:9: 'budget' is not an action: write CONTEXT.ACTION, such as threads.pause\n"
+        "config:9: 'budget' is not an action: write CONTEXT.ACTION, such as threads.freeze\n"
         "config:10: there is no context 'thread': did you mean threads?\n"
-        "config:11: threads has no action 'pawse': did you mean threads.pause?\n"
+        "config:11: threads has no action 'frieze': did you mean threads.freeze?\n"
         "config:12: there is no key 'nokey': keys are named as in --list-keys (q, Space, ctrl-l, F3)\n"
         "config:13: no key given: write 'none' for no key\n"
         "config:14: an action can have at most 4 keys\n"
@@ -110,7 +111,7 @@ static void test_warnings(void **state) {
         "config:16: terminals send Enter for ctrl-m: use that name\n");
     assert_string_equal(s.values[SETTINGS_DELAY], "250ms");
     assert_true(settings_is_on(&s, SETTINGS_MOUSE));
-    assert_int_equal(action_find(CONTEXT_THREADS, ' '), ACTION_PAUSE);
+    assert_int_equal(action_find(CONTEXT_THREADS, 'Z'), ACTION_PAUSE);
 }
 
 /* Whatever a line holds is drawn as nothing but text, and a warning stays one line. */
@@ -129,7 +130,7 @@ static void test_a_key_is_given_to_another(void **state) {
     char text[64];
     (void)state;
     (void)parse_with(
-        "[keys]\nflame.zoom-in = X Enter\nthreads.pause = CTRL-p\n",
+        "[keys]\nflame.zoom-in = X Enter\nthreads.freeze = CTRL-p\n",
         "config:3: there is no key 'CTRL-p': keys are named as in --list-keys (q, Space, ctrl-l, F3)\n");
     assert_int_equal(action_find(CONTEXT_FLAME, 'X'), ACTION_FLAME_ZOOM);
     assert_int_equal(action_find(CONTEXT_FLAME, INPUT_ENTER), ACTION_FLAME_ZOOM);
@@ -146,10 +147,10 @@ static void test_a_key_is_given_to_another(void **state) {
 /* One of several keys of another action is taken without a word; its only one with a line. */
 static void test_a_key_is_taken(void **state) {
     (void)state;
-    (void)parse_with("[keys]\nthreads.refresh = z\n", "");
-    assert_int_equal(action_find(CONTEXT_THREADS, 'z'), ACTION_REFRESH);
-    assert_int_equal(action_find(CONTEXT_THREADS, ' '), ACTION_PAUSE);
-    assert_int_equal(action_find(CONTEXT_STACK, 'z'), ACTION_PAUSE); /* another context */
+    (void)parse_with("[keys]\nthreads.refresh = t\n", "");
+    assert_int_equal(action_find(CONTEXT_THREADS, 't'), ACTION_REFRESH);
+    assert_int_equal(action_find(CONTEXT_THREADS, input_key_parse("F5")), ACTION_TASKS);
+    assert_int_equal(action_find(CONTEXT_STACK, 't'), ACTION_TASKS); /* another context */
     (void)parse_with("[keys]\nthreads.refresh = v\n", "config:2: in threads 'v' was the only key of locals: "
                                                       "give it another, threads.locals = KEY (or none)\n");
     assert_int_equal(action_find(CONTEXT_THREADS, 'v'), ACTION_REFRESH);
@@ -160,8 +161,8 @@ static void test_a_key_is_taken(void **state) {
 /* Two keys may change places, in either order of the lines. */
 static void test_keys_change_places(void **state) {
     (void)state;
-    (void)parse_with("[keys]\nthreads.locals = r\nthreads.repr = v\n", "");
-    assert_int_equal(action_find(CONTEXT_THREADS, 'r'), ACTION_LOCALS);
+    (void)parse_with("[keys]\nthreads.locals = E\nthreads.repr = v\n", "");
+    assert_int_equal(action_find(CONTEXT_THREADS, 'E'), ACTION_LOCALS);
     assert_int_equal(action_find(CONTEXT_THREADS, 'v'), ACTION_REPR);
 }
 
@@ -176,11 +177,11 @@ static void test_two_lines_want_a_key(void **state) {
 
 static void test_in_all_contexts(void **state) {
     (void)state;
-    (void)parse_with("[keys]\nall.quit-now = X\nall.help = alt-h\n", "");
-    assert_int_equal(action_find(CONTEXT_THREADS, 'X'), ACTION_QUIT_NOW);
-    assert_int_equal(action_find(CONTEXT_FLAME, 'X'), ACTION_QUIT_NOW);
+    (void)parse_with("[keys]\nall.quit-now = ~\nall.help = alt-h\n", "");
+    assert_int_equal(action_find(CONTEXT_THREADS, '~'), ACTION_QUIT_NOW);
+    assert_int_equal(action_find(CONTEXT_FLAME, '~'), ACTION_QUIT_NOW);
     assert_int_equal(action_find(CONTEXT_THREADS, 'Q'), ACTION_NONE);
-    assert_int_equal(action_find(CONTEXT_SQL, 'X'), ACTION_NONE); /* it is typed there */
+    assert_int_equal(action_find(CONTEXT_SQL, '~'), ACTION_NONE); /* it is typed there */
     assert_int_equal(action_find(CONTEXT_SQL, INPUT_ALT | 'h'), ACTION_SHOW_HELP);
 }
 
@@ -224,7 +225,7 @@ static void test_edit(void **state) {
     edit(&s, "# why\ntheme = light\n# it is so\ndelay = 5\nno such = thing\n[keys]\ntheme = x\n",
          "# why\ntheme = nord\n# it is so\ndelay = 5\nno such = thing\n[keys]\ntheme = x\n");
     edit(&s, "delay = 5", "delay = 5\ntheme = nord\n");
-    edit(&s, "[keys]\nthreads.pause = x\n", "theme = nord\n[keys]\nthreads.pause = x\n");
+    edit(&s, "[keys]\nthreads.freeze = x\n", "theme = nord\n[keys]\nthreads.freeze = x\n");
     edit(&s, "[settings]\ndelay = 5\n\n[keys]\na = b\n[more]\n",
          "[settings]\ndelay = 5\n\ntheme = nord\n[keys]\na = b\n[more]\n");
 }
@@ -288,7 +289,7 @@ static void test_save_and_read(void **state) {
 /* What is printed is read again without a word, and gives the same. */
 static void test_print_and_read(void **state) {
     struct settings s =
-        parse_with("delay = 7\nfilter = x\n[keys]\nthreads.pause = X\nthreads.meters = =\n", "");
+        parse_with("delay = 7\nfilter = x\n[keys]\nthreads.freeze = X\nthreads.meters = =\n", "");
     struct strbuf first, second, w;
     (void)state;
     strbuf_init(&first, 1 << 20);
@@ -304,7 +305,7 @@ static void test_print_and_read(void **state) {
     assert_int_equal(action_find(CONTEXT_STACK, '#'), ACTION_METERS);
     assert_non_null(strstr(strbuf_str(&first), "from: file\ndelay = 700ms\n"));
     assert_non_null(strstr(strbuf_str(&first), "from: default\ntheme = default\n"));
-    assert_non_null(strstr(strbuf_str(&first), "# config:4\nthreads.pause = X\n"));
+    assert_non_null(strstr(strbuf_str(&first), "# config:4\nthreads.freeze = X\n"));
     strbuf_fini(&first);
     strbuf_fini(&second);
 }

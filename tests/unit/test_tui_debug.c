@@ -52,7 +52,7 @@ static void asks_to_debug(struct app *a, int port) {
 static void test_the_key(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     (void)state;
-    fixture_press(a, "2 B");
+    fixture_press(a, "2 B y");
     assert_ptr_equal(app_screen_top(a)->def, &screen_repl);
     assert_true(a->debug.want.leased); /* it ends with us */
     asks_to_debug(a, 0);
@@ -156,7 +156,7 @@ static void test_the_connection_breaks(void **state) {
     struct err why = {ERR_FAILED, "it closed"};
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     (void)state;
-    fixture_press(a, "B");
+    fixture_press(a, "B y");
     asks_to_debug(a, 0);
     repl_fixture_answer_debug(a, &listening);
     app_set_state(a, SESSION_RECONNECTING, &why, 1);
@@ -204,7 +204,7 @@ static void test_what_is_held(void **state) {
     app_take_status(a, &s);
     fixture_hides(a, 24, 80, "KEPT");
     fixture_shows(a, 24, 80, "debuggers debug at 127.0.0.1:5678, catch");
-    fixture_press(a, "8");
+    fixture_press(a, "L");
     fixture_shows(a, 24, 80, "PAUSED by process 42");
     fixture_shows(a, 24, 80, "no thread of the job is held by a debugger now");
     s.n_holds = 0;

@@ -99,12 +99,12 @@ static void test_it_moves_along(void **state) {
     diff_fixture_feed(a, 10, DIFF_FIXTURE_BEFORE);
     assert_shows(a, "  -30.0    0.0    30.0   -30.0     0.0    30.0 sync");
     diff_fixture_feed(a, 2, DIFF_FIXTURE_BEFORE);
-    fixture_press(a, "Space");
+    fixture_press(a, "Z");
     const char *still = "  -24.0    0.0    24.0   -24.0     0.0    24.0 sync";
     assert_shows(a, still);
     diff_fixture_feed(a, 10, DIFF_FIXTURE_NOW);
     assert_shows(a, still);
-    fixture_press(a, "Space");
+    fixture_press(a, "Z");
     assert_shows(a, "  +30.0   30.0     0.0   +30.0    30.0     0.0 sync");
     app_free(a);
 }
@@ -161,7 +161,7 @@ static void test_recording(void **state) {
     fixture_press(a, "] Left"); /* its main thread has another number, and the same name */
     assert_shows(a, "thread MainThread (4242)");
     assert_shows(a, "  -20.0    0.0    20.0   -20.0     0.0    20.0 evaluate");
-    fixture_press(a, "[ / \"evaluate Enter Enter L L");
+    fixture_press(a, "[ / \"evaluate Enter Enter l l");
     fixture_press(a, "3");
     assert_shows(a, "+sync  +30.0");
     app_diff_fail(a, "it is no recording");
@@ -228,10 +228,10 @@ static void test_a_span_is_kept(void **state) {
 static void test_mark(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 0, false);
     (void)state;
-    fixture_press(a, "4 M");
+    fixture_press(a, "4 '");
     assert_shows(a, "nothing to mark");
     diff_fixture_feed(a, 10, DIFF_FIXTURE_BEFORE);
-    fixture_press(a, "M");
+    fixture_press(a, "'");
     assert_shows(a, "mark set: ");
     diff_fixture_feed(a, 4, DIFF_FIXTURE_NOW);
     fixture_press(a, "W W W");
@@ -258,9 +258,9 @@ static void test_two_windows(void **state) {
     assert_shows(a, "  +30.0   30.0     0.0   +30.0    30.0     0.0 sync");
     fixture_press(a, "3");
     assert_shows(a, "DIFF  span of 10.0s against 22:1");
-    fixture_press(a, "Space"); /* frozen, it is the same */
+    fixture_press(a, "Z"); /* frozen, it is the same */
     assert_shows(a, "DIFF  span of 10.0s against 22:1");
-    fixture_press(a, "Space D");
+    fixture_press(a, "Z D");
     assert_shows(a, "DIFF  span of 10.0s against the 10.0s before");
     fixture_press(a, "d");
     assert_hides(a, "DIFF");
@@ -298,16 +298,16 @@ static void test_back_from_a_recording(void **state) {
 
 /* A span of the Timeline is the window, another one what it is compared with. */
 static void test_spans_of_the_timeline(void **state) {
-    struct app *a = diff_app("9");
+    struct app *a = diff_app("5");
     (void)state;
     (void)fixture_draw(a, 40, 120);
     for (int i = 0; i < 2; i++) { /* the last 5 s; the 5 s that end 10 s ago */
         fixture_press(a, "End");
         for (int k = 0; i && k < 102; k++)
-            fixture_press(a, "h");
-        fixture_press(a, "v");
+            fixture_press(a, "Left");
+        fixture_press(a, "s");
         for (int k = 0; k < 49; k++)
-            fixture_press(a, "h");
+            fixture_press(a, "Left");
         assert_shows(a, "SELECT 5.0s");
         fixture_press(a, i ? "d" : "Enter");
     }
@@ -317,7 +317,7 @@ static void test_spans_of_the_timeline(void **state) {
     assert_shows(a, "DIFF  span of 5.0s against 22:1");
     assert_shows(a, "    0.0 sync");
     assert_shows(a, "   40.0 load");
-    fixture_press(a, "9 d");
+    fixture_press(a, "5 d");
     assert_shows(a, "comparison off");
     fixture_press(a, "d");
     assert_shows(a, "span of 5.0s against 22:1");

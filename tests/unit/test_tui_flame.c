@@ -82,7 +82,7 @@ static void test_first_look(void **state) {
     assert_shows(a, "time GIL HELD");
     fixture_press(a, "4");
     assert_shows(a, "sorted by %OWN");
-    fixture_press(a, "3 7");
+    fixture_press(a, "3 S");
     assert_int_equal(screen_context(app_screen_top(a)->def, app_screen_top(a)->state), CONTEXT_SQL);
     app_free(a);
 }
@@ -106,8 +106,8 @@ static void test_shares_are_those_of_top(void **state) {
 
 /* Selection and zoom are a frame's: they stay, whatever comes in and whatever is added up. */
 static void test_it_stays_on_the_frame(void **state) {
-    static const char *const others[] = {"W", "W", "W", "a", "a", "a", "L", "L",
-                                         "L", "+", "+", "-", "-", "i", "i"};
+    static const char *const others[] = {"W", "W", "W", "a", "a", "a", "l", "l",
+                                         "l", "+", "+", "-", "-", "F", "F"};
     struct app *a = flame_app(8);
     (void)state;
     fixture_press(a, "/ \"linear Enter Esc k Enter j");
@@ -148,7 +148,7 @@ static void test_a_frame_that_is_gone(void **state) {
     fixture_press(a, "Enter"); /* of nothing there is no share */
     assert_shows(a, "ZOOM AdamW.step 0.0%");
     assert_shows(a, "of zoom ?");
-    fixture_press(a, "0");
+    fixture_press(a, "z");
     assert_hides(a, "nan");
     app_free(a);
 }
@@ -158,7 +158,7 @@ static void test_moving(void **state) {
     (void)state;
     fixture_press(a, "j");
     assert_shows(a, " (no Python frame)\n"); /* one of the two with the most */
-    fixture_press(a, "g j l l");
+    fixture_press(a, "g j Right Right");
     fixture_press(a, "g / \"<module> Enter Esc");
     assert_shows(a, " <module>  /home/ada");
     fixture_press(a, "j");
@@ -171,10 +171,10 @@ static void test_moving(void **state) {
     assert_shows(a, " main  /home/ada");
     fixture_press(a, "PgDn");
     assert_shows(a, " linear  /usr/lib");
-    fixture_press(a, "h"); /* to another caller's callee in the row, or nowhere */
+    fixture_press(a, "Left"); /* to another caller's callee in the row, or nowhere */
     fixture_press(a, "PgUp");
     assert_shows(a, "\n all threads\n");
-    fixture_press(a, "i G");
+    fixture_press(a, "F G");
     assert_shows(a, " linear  /usr/lib");
     fixture_press(a, "j"); /* the caller is below now */
     assert_shows(a, " Module._call_impl  /usr/lib");
@@ -264,17 +264,17 @@ static void test_filter(void **state) {
 static void test_pause(void **state) {
     struct app *a = flame_app(8);
     (void)state;
-    fixture_press(a, "Space");
+    fixture_press(a, "Z");
     char before[40 * 1000];
     (void)snprintf(before, sizeof before, "%s", strstr(fixture_draw(a, 40, 120), "\u258fall threads"));
     fixture_samples(a, 5);
     assert_string_equal(strstr(fixture_draw(a, 40, 120), "\u258fall threads"), before);
     assert_shows(a, "samples 583");
-    fixture_press(a, "L W"); /* the same samples, looked at in another way */
+    fixture_press(a, "l W"); /* the same samples, looked at in another way */
     assert_shows(a, "samples 583");
-    fixture_press(a, "Space W W L L");
+    fixture_press(a, "Z W W l l");
     assert_hides(a, "samples 583");
-    fixture_press(a, "0");
+    fixture_press(a, "z");
     assert_shows(a, "sampling ...");
     fixture_samples(a, 1);
     assert_shows(a, "samples 73");
@@ -284,11 +284,11 @@ static void test_pause(void **state) {
 static void test_granularity(void **state) {
     struct app *a = flame_app(8);
     (void)state;
-    fixture_press(a, "L");
+    fixture_press(a, "l");
     assert_shows(a, "by line");
     assert_shows(a, "train_step:203");
     assert_shows(a, "train_step:207");
-    fixture_press(a, "/ \"AdamW Enter Esc k L"); /* a line's module */
+    fixture_press(a, "/ \"AdamW Enter Esc k l"); /* a line's module */
     assert_shows(a, "by module");
     assert_shows(a, " train.py  /home/ada/jobs/train.py");
     fixture_press(a, "]");
@@ -333,7 +333,7 @@ static void test_mouse(void **state) {
     assert_shows(a, "ZOOM Block.forward");
     app_input(a, &wheel);
     assert_shows(a, " Module._call_impl  /usr");
-    fixture_press(a, "i Esc");
+    fixture_press(a, "F Esc");
     click(a, "AdamW.step");
     assert_shows(a, " AdamW.step  /usr");
     app_free(a);
@@ -354,7 +354,7 @@ static void test_another_target(void **state) {
     assert_shows(a, "sampling ...");
     fixture_press(a, "3");
     assert_shows(a, "sampling ...");
-    fixture_press(a, "j l Enter u L W ] / \"x Enter n");
+    fixture_press(a, "j Right Enter u l W ] / \"x Enter n");
     fixture_press(a, "A Esc");
     fixture_samples(a, 3);
     assert_shows(a, "all threads  100.0%");
@@ -365,9 +365,9 @@ static void test_another_target(void **state) {
 
 /* Every key at every size: nothing is drawn outside, nothing reads what is not there. */
 static void test_random_keys(void **state) {
-    static const char *const keys[] = {"j", "k", "h",    "l",      "Enter",       "u",           "Esc", "L",
-                                       "a", "W", "]",    "[",      "i",           "+",           "-",   "n",
-                                       "N", "G", "g",    "A",      "0",           "Space",       "2",   "3",
+    static const char *const keys[] = {"j", "k", "Left", "Right",  "Enter",       "u",           "Esc", "l",
+                                       "a", "W", "]",    "[",      "F",           "+",           "-",   "n",
+                                       "N", "G", "g",    "A",      "z",           "Z",           "2",   "3",
                                        "4", "3", "PgDn", "ctrl-u", "/ \"o Enter", "\\ \"a Enter"};
     struct app *a = flame_app(3);
     uint64_t random = 7;
@@ -423,12 +423,12 @@ static void test_details(void **state) {
     assert_true(fake_host.asked.read_source);
     give_source(a, "cannot read /home/ada/jobs/train.py: Permission denied");
     assert_shows(a, "Permission denied");
-    fixture_press(a, "L L"); /* by module */
+    fixture_press(a, "l l"); /* by module */
     assert_shows(a, "lines are of functions");
     const char *narrow = fixture_draw(a, 12, 40); /* the pane alone */
     assert_non_null(strstr(narrow, "Called by"));
     assert_null(strstr(narrow, "all threads  100"));
-    fixture_press(a, "Tab");
+    fixture_press(a, "o");
     assert_hides(a, "Called by");
     app_free(a);
 }
@@ -436,9 +436,9 @@ static void test_details(void **state) {
 static void test_one_module(void **state) {
     struct app *a = flame_app(40);
     (void)state;
-    fixture_press(a, "a a f");
+    fixture_press(a, "a a |");
     assert_shows(a, "select a frame");
-    fixture_press(a, "/ \"_call_impl Enter f");
+    fixture_press(a, "/ \"_call_impl Enter |");
     assert_shows(a, "module torch.nn.modules.module  100.0%");
     assert_shows(a, "MODULE torch.nn.modules.module");
     assert_shows(a, "Block.forward");
@@ -449,7 +449,7 @@ static void test_one_module(void **state) {
     fixture_press(a, "Esc Esc"); /* the search, then this */
     assert_hides(a, "MODULE");
     assert_shows(a, "AdamW.step");
-    fixture_press(a, "/ \"_call_impl Enter f A");
+    fixture_press(a, "/ \"_call_impl Enter | A");
     assert_hides(a, "MODULE");
     app_free(a);
 }

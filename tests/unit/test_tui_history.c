@@ -370,7 +370,7 @@ static void test_steps(void **state) {
     assert_shows(a, "0.0s behind");
     assert_shows(a, "functional.py:127");
     fixture_press(a, ".");
-    assert_shows(a, "this is the newest snapshot");
+    assert_shows(a, "this is the latest snapshot");
     assert_true(a->data.paused);
     for (int i = 0; i < 9; i++)
         fixture_press(a, ",");
@@ -406,9 +406,9 @@ static void test_a_span_is_stepped_into(void **state) {
     assert_false(a->data.paused);
     assert_true(window_select(a, newest - 1, newest + 5));
     assert_true(data_shown(&a->data)->snapshot.timestamp == newest);
-    fixture_press(a, "Space");
+    fixture_press(a, "Z");
     assert_false(a->data.paused);
-    fixture_press(a, "Space");
+    fixture_press(a, "Z");
     window_let_go(a); /* the user has frozen it himself since */
     assert_true(a->data.paused);
     app_free(a);
@@ -419,7 +419,7 @@ static void test_end(void **state) {
     (void)state;
     fixture_press(a, "End");
     assert_shows(a, "Stack of OMP worker (4261)");
-    fixture_press(a, "g Space End"); /* frozen, and not stepped */
+    fixture_press(a, "g Z End"); /* frozen, and not stepped */
     assert_shows(a, "Stack of OMP worker (4261)");
     assert_shows(a, "FROZEN");
     fixture_press(a, "g , G");
@@ -428,7 +428,7 @@ static void test_end(void **state) {
     fixture_press(a, "g End");
     assert_hides(a, "FROZEN");
     assert_shows(a, "Stack of MainThread");
-    fixture_press(a, ", Space");
+    fixture_press(a, ", Z");
     assert_hides(a, "FROZEN");
     app_free(a);
 }
@@ -437,7 +437,7 @@ static void test_end(void **state) {
 static void test_steps_from_a_frozen_view(void **state) {
     struct app *a = history_app();
     (void)state;
-    fixture_press(a, "Space");
+    fixture_press(a, "Z");
     next_snapshot(a, 9);
     next_snapshot(a, 10);
     assert_shows(a, "functional.py:125");
@@ -523,7 +523,7 @@ static void test_a_recording(void **state) {
     assert_shows(a, "s behind, of the last 59.8s");
     for (int i = 0; i < 240; i++)
         fixture_press(a, ",");
-    assert_shows(a, "the oldest of the last 59.8s shown here; SQL");
+    assert_shows(a, "the oldest of the 59.8s shown here; SQL");
     app_free(a);
 }
 

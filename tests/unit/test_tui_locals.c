@@ -100,12 +100,12 @@ static void test_another_thread_is_asked_for_at_once(void **state) {
 static void test_nothing_is_read_while_paused(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
     (void)state;
-    fixture_press(a, "Space v");
+    fixture_press(a, "Z v");
     assert_int_equal(fake_host_take().details.tid, 0);
     assert_shows(a, "frozen: values are read while the view moves");
     look_again(a, FIXTURE_NOW_S + 5, 6);
     assert_int_equal(fake_host_take().details.tid, 0);
-    fixture_press(a, "Space");
+    fixture_press(a, "Z");
     assert_int_equal(fake_host_take().details.tid, 4242);
     app_free(a);
 }
@@ -174,7 +174,7 @@ static void test_what_could_not_be_had_is_said(void **state) {
     s.n_tasks = 0;
     app_take_locals(a, &s);
     assert_shows(a, "it runs no loop with tasks");
-    fixture_press(a, "Enter v j j j j j w");
+    fixture_press(a, "Enter v j j j j j O");
     fixture_locals(&s);
     s.note = "values are only named: thread 7 holds it";
     app_take_locals(a, &s);
@@ -188,9 +188,9 @@ static void test_own_reprs_are_asked_for_by_a_key(void **state) {
     (void)state;
     fixture_press(a, "v");
     assert_false(fake_host_take().details.repr);
-    fixture_press(a, "r");
+    fixture_press(a, "E y");
     assert_true(fake_host_take().details.repr);
-    fixture_press(a, "r");
+    fixture_press(a, "E");
     struct wire_threads want = fake_host_take().details;
     assert_true(want.tid == 4242 && want.locals && !want.repr);
     app_free(a);
@@ -202,13 +202,13 @@ static void test_the_keys_go_round_three_panes(void **state) {
     fixture_press(a, "Enter v j j j j j");
     answer(a);
     (void)draw(a, 24);
-    fixture_press(a, "Tab G");
+    fixture_press(a, "o G");
     assert_non_null(strstr(draw(a, 24), "a_name_that_is_much"));
-    fixture_press(a, "l l l l l l l l l l l l l l");
+    fixture_press(a, "Right Right Right Right Right Right Right Right Right Right Right Right Right Right");
     assert_null(strstr(draw(a, 24), "OrderedDict({"));
     fixture_press(a, "Esc g");
     assert_shows(a, "Locals of linear");
-    fixture_press(a, "Tab Tab j");
+    fixture_press(a, "o o j");
     assert_hides(a, "Stack of MainThread");
     app_free(a);
 }

@@ -21,7 +21,7 @@
 static struct app *opened(enum tables_kind kind) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     assert_non_null(a);
-    fixture_press(a, "O");
+    fixture_press(a, "M");
     tables_answer_all(a, kind);
     return a;
 }
@@ -51,9 +51,9 @@ static void test_lines_and_meters(void **state) {
 static void test_growth_since_the_mark(void **state) {
     struct app *a = opened(TABLES_NORMAL);
     (void)state;
-    fixture_press(a, "M");
+    fixture_press(a, "'");
     assert_non_null(strstr(a->message, "mark set"));
-    fixture_press(a, "R");
+    fixture_press(a, "r");
     tables_answer_all(a, TABLES_LATER);
     fixture_shows(a, 45, 160, "+30.0 MiB"); /* was there */
     fixture_shows(a, 45, 160, "+1.00 MiB"); /* is new */
@@ -68,7 +68,7 @@ static void test_views(void **state) {
     fixture_shows(a, 45, 160, "all that lives   268 MiB, 100.0 %");
     fixture_press(a, "j j j");
     fixture_shows(a, 45, 160, "train_step (train.py)   260 MiB, 97.0 %");
-    fixture_press(a, "k k l");
+    fixture_press(a, "k k Right");
     fixture_shows(a, 45, 160, "worker (text.py)   8.00 MiB, 3.0 %");
     fixture_press(a, "b");
     tables_answer_all(a, TABLES_NORMAL);
@@ -83,14 +83,14 @@ static void test_views(void **state) {
 static void test_tracing_by_a_key(void **state) {
     struct app *a = opened(TABLES_NONE);
     (void)state;
-    fixture_shows(a, 24, 80, "allocations are not traced: a starts it (1 % of a core, or more)");
-    fixture_press(a, "a");
+    fixture_shows(a, 24, 80, "allocations are not traced: X starts it (1 % of a core, or more)");
+    fixture_press(a, "X y");
     struct fake_asked w = fake_host_take();
     assert_string_equal(w.arm.what, "alloc");
     assert_false(w.disarm || w.arm.dry);
     assert_non_null(strstr(a->message, "tracing allocations"));
     tell(a, 10);
-    fixture_press(a, "R");
+    fixture_press(a, "r");
     /* Only rows since tracing began are asked for. */
     assert_non_null(strstr(app_feed_get(a, FEED_MEMORY_SITES)->text, "timestamp >= "));
     char begun[64];
@@ -99,7 +99,7 @@ static void test_tracing_by_a_key(void **state) {
     tables_answer_all(a, TABLES_NONE);
     fixture_shows(a, 45, 160, "tracing: from here, until disarmed; 1200 samples seen, costs 0.64 %");
     fixture_shows(a, 45, 160, "none is live yet");
-    fixture_press(a, "a");
+    fixture_press(a, "X");
     w = fake_host_take();
     assert_true(w.disarm && strcmp(w.arm.what, "alloc") == 0);
     tell(a, NAN);

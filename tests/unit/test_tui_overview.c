@@ -225,6 +225,25 @@ static struct app *with_verdicts(const char *const *lines) {
     return a;
 }
 
+/* Steps a second, loss and GPU memory come from the job's tables; they go when they are not known any more. */
+static void the_header_is_about_the_job(void **state) {
+    static const char *const row[] = {"12.34|0.02134|3072.0", NULL};
+    struct app *a = fixture_app(FIXTURE_NORMAL, 12, false);
+    (void)state;
+    assert_shows(a, 24, 80, "steps ?  memory 1.20 GiB ");
+    tables_answer(a, FEED_JOB, tables_rows("rate|loss|gpu_mb", row));
+    assert_shows(a, 24, 80, "steps 12/s  loss 0.02134  memory 1.20 GiB ");
+    assert_shows(a, 24, 80, "  GPU 3.00 GiB");
+    app_set_time(a, a->now_s + 100, a->epoch_s + 100);
+    assert_hides(a, "loss 0.02134");
+    app_free(a);
+    a = fixture_app(FIXTURE_NORMAL, 12, false); /* a job without torch has none of that */
+    a->data.target.torch = NULL;
+    assert_hides(a, "steps");
+    assert_shows(a, 24, 80, " memory 1.20 GiB ");
+    app_free(a);
+}
+
 /* The worst in few words, on whatever screen; a state with its cause. */
 static void the_header_says_what_is_the_matter(void **state) {
     static const char *const slow[] = {"SLOW|2|x|steps|x|SLOW|1",
@@ -234,7 +253,7 @@ static void the_header_says_what_is_the_matter(void **state) {
     static const char *const worse[] = {
         "NAN|3|x|modules|x|NAN in model.layers.11.attention.output.dense of all|0", "SLOW|2|x|steps|x|SLOW|1",
         NULL};
-    static const char *const screens[] = {"1", "2", "3", "4", "5", "6", "7", "8", "9", "E", "K", "p"};
+    static const char *const screens[] = {"1", "2", "3", "4", "5", "6", "7", "8", "9", "L", "M", "p"};
     (void)state;
     struct app *a = with_verdicts(slow);
     for (size_t i = 0; i < sizeof screens / sizeof screens[0]; i++) {
@@ -242,18 +261,18 @@ static void the_header_says_what_is_the_matter(void **state) {
         assert_shows(a, 24, 80, "SLOW: INPUT-BOUND, worker 2");
         assert_shows(a, 24, 80, "agent 0.3%"); /* what must be seen is */
         assert_shows(a, 50, 200, "SLOW: INPUT-BOUND, worker 2");
-        assert_shows(a, 50, 200, "every 0.25 s");
+        assert_shows(a, 50, 200, "threads 6");
     }
     app_free(a);
     a = with_verdicts(fine);
     assert_hides(a, "MOVING");
-    assert_shows(a, 24, 80, "seen 12");
+    assert_shows(a, 24, 80, "Python 3.11.7");
     app_free(a);
     a = with_verdicts(worse);
     a->data.missed = 7;
     fixture_press(a, "3");
     assert_shows(a, 24, 80, "dropped 7"); /* has its place before what is cut */
-    assert_shows(a, 24, 80, "sampling");
+    assert_shows(a, 24, 80, "agent 0.3%");
     assert_shows(a, 24, 80, "NAN in model.la");
     assert_shows(a, 12, 80, "NAN in model.la");
     assert_hides(a, "SLOW");
@@ -404,7 +423,7 @@ static void slower_samples_are_told_once(void **state) {
         b.n_samples = 1;
         app_take_samples(a, &b);
     }
-    assert_int_equal(logged(a, "sampling 40 of 100 Hz to stay within 1 % of a core"), 1);
+    assert_int_equal(logged(a, "sampling slowed to 40 of 100 Hz to stay under 1 % of a core"), 1);
     assert_int_equal(logged(a, "sampling 100 of 100 Hz again"), 1);
     app_free(a);
 }
@@ -431,7 +450,7 @@ static void the_log_follows_its_end(void **state) {
     (void)state;
     for (int i = 0; i < 60; i++)
         log_add(a->log, FIXTURE_EPOCH_S + i, LOG_LEVEL_INFO, "event number %d.", i);
-    fixture_press(a, "8");
+    fixture_press(a, "L");
     assert_shows(a, 24, 80, "event number 59.");
     assert_shows(a, 24, 80, "follows what comes");
     log_add(a->log, FIXTURE_EPOCH_S + 60, LOG_LEVEL_BAD, "event number 60.");
@@ -452,7 +471,7 @@ static void the_log_is_searched_and_filtered(void **state) {
     (void)state;
     for (int i = 0; i < 30; i++)
         log_add(a->log, FIXTURE_EPOCH_S, i % 10 ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "event number %d.", i);
-    fixture_press(a, "8 / \"number|7. Enter");
+    fixture_press(a, "L / \"number|7. Enter");
     fixture_press(a, "\\ \"warning Enter");
     assert_shows(a, 24, 80, "Log 3 of 32");
     assert_shows(a, 24, 80, "! event number 20.");
@@ -470,7 +489,7 @@ static void long_entries_are_written_out(void **state) {
     log_add(a->log, FIXTURE_EPOCH_S, LOG_LEVEL_BAD,
             "cannot attach: ptrace is refused by the kernel, because kernel.yama.ptrace_scope is 1 and this "
             "process is not its parent: run as root, or with CAP_SYS_PTRACE");
-    fixture_press(a, "8");
+    fixture_press(a, "L");
     assert_shows(a, 24, 80, "The selected entry");
     assert_shows(a, 24, 80, "and this process is not its parent: run as root");
     app_free(a);
@@ -485,6 +504,7 @@ int main(void) {
         cmocka_unit_test(what_is_unknown),
         cmocka_unit_test(functions_lead_to_flame),
         cmocka_unit_test(verdicts_come_first),
+        cmocka_unit_test(the_header_is_about_the_job),
         cmocka_unit_test(the_header_says_what_is_the_matter),
         cmocka_unit_test(the_header_asks_seldom),
         cmocka_unit_test(scrolls_where_it_is_low),

@@ -23,7 +23,7 @@
 
 static struct app *repl_app(void) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
-    fixture_press(a, "J");
+    fixture_press(a, "R");
     assert_ptr_equal(app_screen_top(a)->def, &screen_repl);
     return a;
 }
@@ -94,7 +94,7 @@ static void test_lines_with_percent(void **state) {
     repl_fixture_look(a, "%bt", MAGIC_STACKS, "Thread MainThread (4242) R\n    work (job.py:4)\n", NULL);
     fixture_shows(a, 24, 80, ">>> %bt");
     fixture_shows(a, 24, 80, "    work (job.py:4)");
-    fixture_press(a, "Esc y i"); /* what came last is what is copied */
+    fixture_press(a, "Esc y o"); /* what came last is what is copied */
     assert_string_equal(fake_host.text, "Thread MainThread (4242) R\n    work (job.py:4)\n");
     repl_fixture_look(a, "%q SELECT 6 * 7 AS answer", MAGIC_QUERY, "answer\n42\n", NULL);
     assert_int_equal(fake_host.magic_cols, 78);
@@ -317,7 +317,7 @@ static void test_output_scrolls(void **state) {
     assert_string_equal(fake_host.text, "2");
     fixture_press(a, "Y");
     assert_non_null(strstr(fake_host.text, ">>> print(log)\nline 0 of it\n"));
-    fixture_press(a, "G i x");
+    fixture_press(a, "G o x");
     fixture_shows(a, 24, 80, ">>> x");
     app_free(a);
 }
@@ -328,7 +328,7 @@ static void test_it_is_kept(void **state) {
     (void)state;
     repl_fixture_run(a, "1 + 1", NULL, "2", NULL);
     repl_fixture_type(a, "half");
-    fixture_press(a, "Esc 2 Space J i");
+    fixture_press(a, "Esc 2 Z R o");
     fixture_shows(a, 24, 80, ">>> 1 + 1");
     fixture_shows(a, 24, 80, ">>> half");
     assert_true(a->data.paused);
@@ -367,16 +367,16 @@ static void test_refusals(void **state) {
 
     a = fixture_app(FIXTURE_NORMAL, 3, false);
     a->data.target.mode = MODEL_MODE_READONLY;
-    fixture_press(a, "J 1 Enter");
+    fixture_press(a, "R 1 Enter");
     assert_int_equal(a->repl.engine.asked, REPL_NOTHING);
     fixture_shows(a, 24, 80, "code needs an agent in the job, and there is none");
     app_free(a);
 
     a = fixture_app(FIXTURE_NORMAL, 3, false);
-    fixture_shows(a, 24, 200, "J Repl");
+    fixture_shows(a, 24, 200, "R Repl");
     a->row_actions.readonly = true;
-    fixture_hides(a, 24, 200, "J Repl");
-    fixture_press(a, "J");
+    fixture_hides(a, 24, 200, "R Repl");
+    fixture_press(a, "R");
     assert_ptr_not_equal(app_screen_top(a)->def, &screen_repl);
     fixture_shows(a, 24, 80, "--readonly: repl would run code in the job");
     app_free(a);

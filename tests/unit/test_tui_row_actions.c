@@ -81,7 +81,7 @@ static void test_copy(void **state) {
     assert_true(fake_host_take().copy);
     assert_string_equal(fake_host.what, "the stack");
     app_message(a, true, "what went wrong\033[2J");
-    fixture_press(a, "8 y");
+    fixture_press(a, "L y");
     assert_true(fake_host_take().copy);
     assert_int_equal(strncmp(fake_host.text, "what went wrong", 15), 0);
     assert_null(strchr(fake_host.text, '\033'));
@@ -214,7 +214,7 @@ static void test_menu(void **state) {
     fixture_press(a, "m");
     assert_ptr_equal(app_screen_top(a)->def, &screen_menu);
     assert_shows(a, "Actions");
-    assert_shows(a, "show the variables of the selected frame");
+    assert_shows(a, "toggle the variables of the selected frame");
     assert_shows(a, "4242 MainThread");        /* the screen below is there still */
     assert_hides(a, "open the child process"); /* it is of none */
     fixture_press(a, "/ \"variables Space \"of Enter");
@@ -408,11 +408,11 @@ static void test_export_of_what_was_chosen(void **state) {
     assert_non_null(strstr(text, "train_step (train.py) "));
     assert_says(a, "all threads, on the CPU; ");
     assert_null(strstr(text, "train.py:"));
-    fixture_press(a, "L");
+    fixture_press(a, "l");
     assert_non_null(strstr(export_of(a, "folded"), "train_step (train.py:"));
-    fixture_press(a, "L");
+    fixture_press(a, "l");
     assert_null(strstr(export_of(a, "folded"), "train_step"));
-    fixture_press(a, "L a \\ \"train_step Enter ]");
+    fixture_press(a, "l a \\ \"train_step Enter ]");
     text = export_of(a, "svg");
     assert_says(a, "MainThread (4242), waiting too, stacks with 'train_step'; ");
     assert_non_null(strstr(text, "widths are the time of MainThread (4242), waiting too, stacks with "
@@ -495,14 +495,14 @@ static void test_readonly(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     (void)state;
     a->row_actions.readonly = true;
-    fixture_press(a, "r");
+    fixture_press(a, "E");
     assert_shows(a, "--readonly: repr would run code in the job");
     fixture_press(a, ": \"repr Enter");
     assert_shows(a, "--readonly: repr");
     fixture_press(a, "v"); /* that only reads */
     assert_hides(a, "--readonly");
     a->row_actions.readonly = false;
-    fixture_press(a, "r");
+    fixture_press(a, "E y");
     assert_shows(a, "which runs its code");
     app_free(a);
 }

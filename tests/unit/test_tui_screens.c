@@ -35,7 +35,7 @@ static struct app *scene_normal(bool ascii) { return fixture_app(FIXTURE_NORMAL,
 
 static struct app *scene_paused(bool ascii) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 9, ascii);
-    fixture_press(a, "Space");
+    fixture_press(a, "Z");
     struct model_snapshot s;
     fixture_snapshot(&s, FIXTURE_NORMAL, 30);
     app_take_snapshot(a, &s);
@@ -63,7 +63,7 @@ static struct app *scene_stack(bool ascii) {
 /* Names and stack are scrolled sideways: signs stand where text goes on. */
 static struct app *scene_scrolled(bool ascii) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
-    fixture_press(a, "l Enter l l");
+    fixture_press(a, "Right Enter Right Right");
     return a;
 }
 
@@ -145,7 +145,7 @@ static struct app *scene_top_calls(bool ascii) {
 
 static struct app *scene_top_lines(bool ascii) {
     struct app *a = scene_top(ascii);
-    fixture_press(a, "L W a ] + + + + \\ \"train Enter Space");
+    fixture_press(a, "l W a ] + + + + \\ \"train Enter Z");
     return a;
 }
 
@@ -165,7 +165,7 @@ static struct app *scene_flame(bool ascii) {
 /* Deep in the tree, flipped, all time, by line, with what was searched for. */
 static struct app *scene_flame_zoom(bool ascii) {
     struct app *a = scene_flame(ascii);
-    fixture_press(a, "a L / \"forward Enter k Enter j j i");
+    fixture_press(a, "a l / \"forward Enter k Enter j j F");
     return a;
 }
 
@@ -178,7 +178,7 @@ static struct app *scene_flame_thread(bool ascii) {
 /* The view stands, whatever comes; names that nobody should draw as they are, in stacks that match. */
 static struct app *scene_flame_paused(bool ascii) {
     struct app *a = scene_flame(ascii);
-    fixture_press(a, "a \\ \"evil|AdamW Enter Space j j l");
+    fixture_press(a, "a \\ \"evil|AdamW Enter Z j j Right");
     fixture_samples(a, 40);
     return a;
 }
@@ -186,7 +186,7 @@ static struct app *scene_flame_paused(bool ascii) {
 /* Modules that are below a tenth share a cell, where one of them is selected. */
 static struct app *scene_flame_modules(bool ascii) {
     struct app *a = scene_flame(ascii);
-    fixture_press(a, "a a + + + + + + L L j l l");
+    fixture_press(a, "a a + + + + + + l l j Right Right");
     fixture_press(a, "a a");
     return a;
 }
@@ -241,7 +241,7 @@ static struct app *scene_log(bool ascii) {
                "the target is gone: process 4301 \033[2J was killed by signal 9 \xe8\xa8\x93\xe7\xb7\xb4, "
                "and what it was doing when "
                "that happened is on the screen still");
-    fixture_press(a, "8");
+    fixture_press(a, "L");
     return a;
 }
 
@@ -281,14 +281,14 @@ static struct app *scene_sql_result(bool ascii) {
                       "WHERE thread <> 'loader-1' LIMIT 40; -- the newest");
     fixture_press(a, "Enter");
     sql_fixture_answer(a, sql_fixture_rows(40), 0.0123);
-    fixture_press(a, "Esc j j Right Right Right s b");
+    fixture_press(a, "Esc j j Right Right Right F6 !");
     return a;
 }
 
 static struct app *scene_sql_complete(bool ascii) {
     struct app *a = sql_fixture_app(ascii);
     sql_fixture_paste(a, "SELECT * FROM python.samples WHERE t");
-    fixture_press(a, "Tab Down");
+    fixture_press(a, "o Down");
     return a;
 }
 

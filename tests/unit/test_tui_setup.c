@@ -107,7 +107,7 @@ static void test_a_file_that_is_in_no_folder(void **state) {
 static void test_setup_changes_at_once(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
     (void)state;
-    fixture_press(a, "S / \"mouse Enter Enter");
+    fixture_press(a, "F2 / \"mouse Enter Enter");
     assert_false(a->mouse);
     assert_shows(a, "changed, not saved");
     assert_shows(a, "1 changed and not saved");
@@ -164,7 +164,7 @@ static void test_by_command(void **state) {
 static void test_setup_opens_the_themes(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
     (void)state;
-    fixture_press(a, "S / \"theme Enter Esc Enter");
+    fixture_press(a, "F2 / \"theme Enter Esc Enter");
     assert_string_equal(app_screen_top(a)->def->name, "themes");
     app_take_themes(a, names, sizeof names / sizeof names[0]);
     assert_shows(a, "Stack of MainThread"); /* not the setup */
@@ -182,10 +182,10 @@ static void test_saving_is_a_wish(void **state) {
     fixture_press(a, "ctrl-t F12");
     assert_true(fake_host_take().save_settings);
     assert_int_equal(a->settings.origins[SETTINGS_MOUSE], SETTINGS_BY_KEY);
-    fixture_press(a, "S");
+    fixture_press(a, "F2");
     assert_shows(a, "/home/ada/.config/probing-top/config");
     assert_false(fake_host_take().save_settings);
-    fixture_press(a, "s");
+    fixture_press(a, "F12");
     assert_true(fake_host_take().save_settings);
     app_free(a);
 }
@@ -198,7 +198,7 @@ static struct input_event event(enum input_button button, int row, int col) {
 static void test_mouse_and_sizes(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 2, false);
     (void)state;
-    fixture_press(a, "S");
+    fixture_press(a, "F2");
     const char *screen = fixture_draw(a, 24, 80), *line = strstr(screen, " mouse ");
     int row = 0;
     for (const char *p = screen; p < line; p++)

@@ -150,7 +150,7 @@ static void assert_shows(struct app *a, int rows, int cols, const char *what) {
 
 static struct app *opened(enum tables_kind kind) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
-    fixture_press(a, "E");
+    fixture_press(a, "6");
     tables_answer_all(a, kind);
     return a;
 }
@@ -159,7 +159,7 @@ static void why_there_are_none(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     struct model_status s = {.strategy = "borrowed thread", .budget_pct = 1};
     (void)state;
-    fixture_press(a, "E");
+    fixture_press(a, "6");
     assert_shows(a, 24, 80, "reading ...");
     tables_answer(a, FEED_STEPS, tables_steps(TABLES_NONE));
     assert_shows(a, 24, 100, "no optimizer step seen yet: none has ended since the agent was loaded");
@@ -210,7 +210,7 @@ static void slow_ones_alone(void **state) {
 static void freezing(void **state) {
     struct app *a = opened(TABLES_NORMAL);
     (void)state;
-    fixture_press(a, "Space");
+    fixture_press(a, "Z");
     app_set_time(a, a->now_s + 3, a->epoch_s + 3);
     app_screen_update_all(a);
     assert_false(a->feeds.feeds[FEED_STEPS].wanted);
@@ -218,7 +218,7 @@ static void freezing(void **state) {
     tables_answer(a, FEED_STEPS, tables_steps(TABLES_LATER));
     assert_shows(a, 24, 80, "  4711 ");
     assert_shows(a, 24, 80, "Steps have stopped: 150");
-    fixture_press(a, "Space");
+    fixture_press(a, "Z");
     assert_shows(a, 24, 80, "  4712 ");
     app_free(a);
 }
@@ -228,7 +228,7 @@ static void what_is_asked(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     const struct app_feed *f = app_feed_get(a, FEED_STEPS);
     (void)state;
-    fixture_press(a, "E");
+    fixture_press(a, "6");
     assert_non_null(strstr(f->text, "now() - 64 ORDER BY timestamp DESC LIMIT 256"));
     tables_answer_all(a, TABLES_NORMAL);
     app_screen_update_all(a);
@@ -252,7 +252,7 @@ static void how_much_is_read(void **state) {
                        1000 - i);
         lines[i] = text[i];
     }
-    fixture_press(a, "E");
+    fixture_press(a, "6");
     assert_non_null(strstr(looks->text, "> now() - 6")); /* 60 s or 64: no older than steps */
     for (int tries = 0; tries < 9 && f->wanted; tries++) {
         tables_answer(a, FEED_STEPS, tables_rows(COLUMNS, lines));

@@ -27,7 +27,7 @@
 
 static struct app *tensors_app(void) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
-    fixture_press(a, "5");
+    fixture_press(a, "7");
     tables_answer(a, FEED_TENSORS, tables_tensors(TABLES_NORMAL));
     return a;
 }
@@ -99,7 +99,7 @@ static void test_mark_and_growth(void **state) {
     struct app *a = tensors_app();
     (void)state;
     assert_not_shown(a, "GROWTH");
-    fixture_press(a, "M");
+    fixture_press(a, "'");
     assert_shown(a, "GROWTH");
     app_set_time(a, a->now_s + 6, a->epoch_s + 6);
     struct model_snapshot s;
@@ -120,8 +120,8 @@ static void test_folding(void **state) {
     assert_not_shown(a, "attn.qkv.weight");
     fixture_press(a, "/ \"qkv Enter"); /* what is folded away is found */
     assert_shown(a, "attn.qkv.weight");
-    fixture_press(a, "Esc h");
-    fixture_press(a, "h");
+    fixture_press(a, "Esc Left");
+    fixture_press(a, "Left");
     assert_not_shown(a, "attn.qkv.weight");
     fixture_press(a, "*");
     assert_shown(a, "attn.mask");
@@ -137,7 +137,7 @@ static void test_folding(void **state) {
 static void test_selection_stays(void **state) {
     struct app *a = tensors_app();
     (void)state;
-    fixture_press(a, "t / \"history Enter Esc R");
+    fixture_press(a, "t / \"history Enter Esc r");
     tables_answer(a, FEED_TENSORS, tables_tensors(TABLES_LATER));
     struct screen_pick what = {0};
     struct strbuf one, whole;
@@ -154,13 +154,13 @@ static void test_selection_stays(void **state) {
 static void test_failures_are_said(void **state) {
     struct app *a = tensors_app();
     (void)state;
-    fixture_press(a, "R");
+    fixture_press(a, "r");
     tables_fail(a, FEED_TENSORS, "the GIL is held since 12 s by MainThread");
     assert_shown(a, "the GIL is held since 12 s by MainThread");
     assert_shown(a, "s old");
     assert_shown(a, "model.layers.0 (2)");
     app_set_time(a, a->now_s + 30, a->epoch_s + 30);
-    fixture_press(a, "R"); /* no rows, and why: as when the GIL could not be acquired */
+    fixture_press(a, "r"); /* no rows, and why: as when the GIL could not be acquired */
     struct querier_answer none = {.kind = QUERIER_RUN, .rows = tables_tensors(TABLES_NONE)};
     (void)snprintf(none.note, sizeof none.note,
                    "python.tensors: could not acquire the GIL within 500 ms: hog holds it");
@@ -169,7 +169,7 @@ static void test_failures_are_said(void **state) {
     assert_shown(a, "model.layers.0 (2)");
     app_free(a);
     a = fixture_app(FIXTURE_NORMAL, 3, false);
-    fixture_press(a, "5");
+    fixture_press(a, "7");
     assert_shown(a, "reading");
     tables_fail(a, FEED_TENSORS, "the GIL is held since 12 s by MainThread");
     assert_shown(a, "the GIL is held since 12 s by MainThread");
@@ -177,7 +177,7 @@ static void test_failures_are_said(void **state) {
     app_free(a);
     a = fixture_app(FIXTURE_UNKNOWN, 1, false);
     a->data.target.torch = NULL;
-    fixture_press(a, "5");
+    fixture_press(a, "7");
     tables_answer(a, FEED_TENSORS, tables_tensors(TABLES_NONE));
     assert_shown(a, "has not imported torch");
     app_free(a);
@@ -195,7 +195,7 @@ static void test_when_it_is_asked(void **state) {
     assert_false(f->wanted);
     app_set_paused(a, false);
     assert_true(f->wanted && f->again); /* by itself: its picture may wait for the next one */
-    fixture_press(a, "R");
+    fixture_press(a, "r");
     assert_true(f->wanted && !f->again); /* somebody waits for it */
     a->feeds.feeds[FEED_TENSORS].elapsed_s = 0;
     struct querier_answer slow = {.kind = QUERIER_RUN, .rows = tables_tensors(TABLES_NORMAL), .elapsed_s = 2};
@@ -207,7 +207,7 @@ static void test_when_it_is_asked(void **state) {
     fixture_press(a, "?");
     app_screen_update_all(a);
     assert_false(f->wanted);
-    fixture_press(a, "Esc 2 5");
+    fixture_press(a, "Esc 2 7");
     assert_true(f->wanted);
     app_free(a);
 }
@@ -216,7 +216,7 @@ static void test_when_it_is_asked(void **state) {
 
 static struct app *modules_app(enum tables_kind kind) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
-    fixture_press(a, "6");
+    fixture_press(a, "8");
     tables_answer(a, FEED_MODULES, tables_modules(kind));
     return a;
 }
@@ -247,7 +247,7 @@ static void test_module_times(void **state) {
     assert_shown(a, "2 with NaN or Inf");
     fixture_press(a, "Enter");
     assert_shown(a, "own_parameters");
-    fixture_press(a, "Esc R");
+    fixture_press(a, "Esc r");
     tables_answer(a, FEED_MODULES, tables_modules(TABLES_LATER));
     assert_not_shown(a, "FORWARD");
     assert_shown(a, "not traced");
@@ -264,7 +264,7 @@ static void test_module_rows_may_lie(void **state) {
     a = modules_app(TABLES_HUGE);
     fixture_press(a, "*");
     assert_shown(a, "Modules 10000");
-    fixture_press(a, "G h h h h");
+    fixture_press(a, "G Left Left Left Left");
     (void)fixture_draw(a, 24, 80);
     app_free(a);
 }
@@ -323,7 +323,7 @@ static void test_values_of_one(void **state) {
 
 static struct app *loader_app(enum tables_kind kind) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
-    fixture_press(a, "K");
+    fixture_press(a, "9");
     tables_answer(a, FEED_LOADERS, tables_loaders(kind));
     tables_answer(a, FEED_LOADER_WORKERS, tables_workers(kind));
     return a;
@@ -381,18 +381,18 @@ static void test_loader_while_paused(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     (void)state;
     app_set_paused(a, true);
-    fixture_press(a, "K");
+    fixture_press(a, "9");
     tables_answer(a, FEED_LOADERS, tables_loaders(TABLES_NORMAL));
     assert_not_shown(a, "worker 1");
     tables_answer(a, FEED_LOADER_WORKERS, tables_workers(TABLES_NORMAL));
     assert_shown(a, "worker 1");
     assert_shown(a, "    5151");
-    fixture_press(a, "R");
+    fixture_press(a, "r");
     tables_answer(a, FEED_LOADERS, tables_rows(columns, turns));
     assert_not_shown(a, "Items");
     app_set_paused(a, false);
     assert_shown(a, "Items   2 of 4 batches are ready   waiting 31.9 ms for the next one");
-    fixture_press(a, "R");
+    fixture_press(a, "r");
     tables_answer(a, FEED_LOADERS, tables_rows(columns, all));
     assert_shown(a, "Items   4 of 4 batches are ready   waiting 2.8 ms for a batch");
     app_free(a);
@@ -437,13 +437,13 @@ static void test_watch_a_local(void **state) {
     struct model_setting setting = {.key = "probing.torch_profiling", .value = "on,exprs=lr@f"};
     struct model_status status = {.settings = &setting, .n_settings = 1};
     (void)state;
-    fixture_press(a, "W");
+    fixture_press(a, "w");
     assert_non_null(strstr(a->message, "no variable is selected"));
     fixture_press(a, "Enter j j j j j v");
     fixture_locals(&s);
     app_take_locals(a, &s);
     (void)fixture_draw(a, 40, 100);
-    fixture_press(a, "Tab W");
+    fixture_press(a, "o w");
     struct fake_asked w = fake_host_take();
     assert_true(w.status);
     assert_string_equal(w.config.key, "");
@@ -453,14 +453,14 @@ static void test_watch_a_local(void **state) {
     assert_non_null(strstr(w.config.value, "on,exprs=lr@f,"));
     assert_non_null(strstr(a->message, "at optimizer steps within it: training_logs"));
     a->data.target.python = "3.12.1";
-    fixture_press(a, "W");
+    fixture_press(a, "w");
     app_take_status(a, &status);
     assert_non_null(strstr(a->message, "at steps and returns: training_logs"));
     (void)fake_host_take();
     app_take_status(a, &status); /* once */
     assert_string_equal(fake_host_take().config.key, "");
     a->row_actions.readonly = true;
-    fixture_press(a, "W");
+    fixture_press(a, "w");
     assert_non_null(strstr(a->message, "--readonly"));
     app_free(a);
 }

@@ -100,10 +100,10 @@ static void test_tags_are_a_set(void **state) {
 static void test_threads_stay_tagged(void **state) {
     struct app *a = with_samples();
     (void)state;
-    fixture_press(a, "s"); /* the main thread; the next row is selected then */
+    fixture_press(a, "Space"); /* the main thread; the next row is selected then */
     assert_shows(a, "1 tagged");
     assert_true(tags_has(&a->threads, 4242));
-    fixture_press(a, "Down s");
+    fixture_press(a, "Down Space");
     assert_shows(a, "2 tagged");
     assert_shows(a, "\xe2\x9c\x93    4242 MainThread");
     fixture_press(a, "< I");
@@ -115,7 +115,7 @@ static void test_threads_stay_tagged(void **state) {
     assert_hides(a, "OMP worker");
     feed_snapshot(a, 91);
     assert_hides(a, "OMP worker");
-    fixture_press(a, "9"); /* the same threads there */
+    fixture_press(a, "5"); /* the same threads there */
     assert_shows(a, "\xe2\x9c\x93 MainThread");
     assert_hides(a, "red");
     app_input_key(a, '"');
@@ -132,7 +132,7 @@ static void test_threads_stay_tagged(void **state) {
 static void test_threads_are_copied(void **state) {
     struct app *a = with_samples();
     (void)state;
-    fixture_press(a, "s Down s");
+    fixture_press(a, "Space Down Space");
     const char *text = copied(a, "y");
     assert_non_null(strstr(text, "4242 MainThread /"));
     assert_int_equal(strncmp(fake_host.what, "2 tagged rows", 14), 0);
@@ -191,7 +191,7 @@ static void test_exports_of_threads(void **state) {
            all = weight(exported(a, "folded"), NULL);
     double feeder = weight(exported(a, "folded"), "Queue._feed");
     assert_true(main_thread > 0 && feeder > 0 && all > main_thread + feeder);
-    fixture_press(a, "s Down s");
+    fixture_press(a, "Space Down Space");
     assert_shows(a, "2 tagged");
     const char *text = exported(a, "json");
     assert_non_null(strstr(text, "\"tid\": 4242"));
@@ -201,7 +201,7 @@ static void test_exports_of_threads(void **state) {
     assert_non_null(strstr(text, "MainThread"));
     assert_null(strstr(text, "OMP worker"));
     assert_shows(a, "OMP worker"); /* the screen is as it was */
-    fixture_press(a, "k k s");     /* the feeder alone is left */
+    fixture_press(a, "k k Space"); /* the feeder alone is left */
     assert_false(tags_has(&a->threads, 4242));
     assert_true(weight(exported(a, "folded"), NULL) == feeder);
     app_free(a);
@@ -215,10 +215,10 @@ static void test_exports_of_functions(void **state) {
     double step = weight(exported(a, "folded"), "train_step"),
            feed = weight(exported(a, "folded"), "Queue._feed");
     assert_true(step > 0 && feed > 0 && all > step + feed);
-    fixture_press(a, "/ \"train_step Enter s");
+    fixture_press(a, "/ \"train_step Enter Space");
     assert_shows(a, "1 tagged");
     assert_true(weight(exported(a, "folded"), NULL) == step);
-    fixture_press(a, "/ \"Queue._feed Enter s");
+    fixture_press(a, "/ \"Queue._feed Enter Space");
     assert_true(weight(exported(a, "folded"), NULL) == step + feed);
     app_input_key(a, '"');
     assert_shows(a, "Functions 2 of");
@@ -226,7 +226,7 @@ static void test_exports_of_functions(void **state) {
     const char *text = copied(a, "Y");
     assert_non_null(strstr(text, "train_step\n"));
     assert_non_null(strstr(text, "Queue._feed\n"));
-    fixture_press(a, "L"); /* lines are other rows */
+    fixture_press(a, "l"); /* lines are other rows */
     app_input_key(a, 'A');
     fixture_press(a, "y");
     assert_shows(a, "none of the tagged rows is shown");
@@ -256,7 +256,7 @@ static void test_rows_of_a_result(void **state) {
     sql_fixture_paste(a, "SELECT * FROM t;");
     fixture_press(a, "Enter");
     sql_fixture_answer(a, rows_from(0, 10), 0.01);
-    fixture_press(a, "Esc j j t j t"); /* rows 2 and 4 */
+    fixture_press(a, "Esc j j Space j Space"); /* rows 2 and 4 */
     assert_shows(a, "2 tagged");
     assert_string_equal(copied(a, "Y"), "2\trow-2\n4\trow-4\n");
     app_input_key(a, '"');
@@ -306,9 +306,9 @@ static void test_events(void **state) {
     (void)state;
     for (int i = 0; i < 4; i++)
         log_add(a->log, FIXTURE_EPOCH_S + i, LOG_LEVEL_INFO, "event %d", i);
-    fixture_press(a, "8");
+    fixture_press(a, "L");
     (void)fixture_draw(a, 24, 80);
-    fixture_press(a, "s k k s"); /* the last one; two before it */
+    fixture_press(a, "Space k k Space"); /* the last one; two before it */
     log_add(a->log, FIXTURE_EPOCH_S + 9, LOG_LEVEL_INFO, "one more");
     assert_shows(a, "2 tagged");
     assert_string_equal(copied(a, "y"), "event 1\nevent 3\n");
@@ -331,14 +331,14 @@ static void test_frames_are_tagged(void **state) {
     double all = weight(exported(a, "folded"), NULL), step = weight(exported(a, "folded"), "train_step"),
            feed = weight(exported(a, "folded"), "Queue._feed");
     assert_true(step > 0 && feed > 0 && all > step + feed);
-    fixture_press(a, "g s"); /* all threads: no frame */
+    fixture_press(a, "g Space"); /* all threads: no frame */
     assert_shows(a, "select a row first");
-    fixture_press(a, "/ \"train_step Enter s");
+    fixture_press(a, "/ \"train_step Enter Space");
     assert_shows(a, "1 tagged");
     assert_shows(a, "\xe2\x9c\x93train_step");
     assert_true(weight(exported(a, "folded"), NULL) == step);
     assert_non_null(strstr(a->message, "1 tagged row of all threads"));
-    fixture_press(a, "/ \"Queue._feed Enter s");
+    fixture_press(a, "/ \"Queue._feed Enter Space");
     assert_true(weight(exported(a, "folded"), NULL) == step + feed);
     const char *text = copied(a, "Y");
     assert_non_null(strstr(text, "% total "));
@@ -351,9 +351,9 @@ static void test_frames_are_tagged(void **state) {
     assert_true(weight(exported(a, "folded"), NULL) == step + feed);
     fixture_press(a, "4"); /* the same functions there */
     assert_shows(a, "Functions 2 of");
-    fixture_press(a, "3 L"); /* lines are others */
+    fixture_press(a, "3 l"); /* lines are others */
     assert_shows(a, "no stack has a frame that is tagged");
-    fixture_press(a, "L L A");
+    fixture_press(a, "l l A");
     assert_shows(a, "   2 tagged");
     fixture_press(a, "4 U 3");
     assert_hides(a, "tagged");
@@ -364,10 +364,10 @@ static void test_frames_are_tagged(void **state) {
 static void test_modules_are_tagged(void **state) {
     struct app *a = with_samples();
     (void)state;
-    fixture_press(a, "3 A L L");
+    fixture_press(a, "3 A l l");
     (void)fixture_draw(a, 24, 80);
     fixture_press(a, "/ \"queues.py Enter");
-    fixture_press(a, "s");
+    fixture_press(a, "Space");
     assert_shows(a, "1 tagged");
     double some = weight(exported(a, "folded"), NULL);
     fixture_press(a, "U");
@@ -380,7 +380,7 @@ static void test_modules_are_tagged(void **state) {
 
 static struct app *with_modules(void) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
-    fixture_press(a, "6");
+    fixture_press(a, "8");
     tables_answer(a, FEED_MODULES, tables_modules(TABLES_NORMAL));
     (void)fixture_draw(a, 24, 80);
     return a;
@@ -390,7 +390,7 @@ static struct app *with_modules(void) {
 static void test_trees_are_tagged(void **state) {
     struct app *a = with_modules();
     (void)state;
-    fixture_press(a, "/ \"layers.1.attn Enter Esc s");
+    fixture_press(a, "/ \"layers.1.attn Enter Esc Space");
     assert_shows(a, "1 tagged");
     assert_non_null(strstr(copied(a, "y"), "layers.1.attn\n"));
     app_input_key(a, '"');
@@ -398,14 +398,14 @@ static void test_trees_are_tagged(void **state) {
     assert_shows(a, "attn");
     assert_shows(a, "layers");
     assert_hides(a, "embed");
-    fixture_press(a, "R"); /* it stays so when the rows come anew */
+    fixture_press(a, "r"); /* it stays so when the rows come anew */
     tables_answer(a, FEED_MODULES, tables_modules(TABLES_NORMAL));
     assert_shows(a, "ONLY 1 tagged");
     assert_hides(a, "embed");
     fixture_press(a, "A");
     assert_shows(a, "embed");
     assert_shows(a, "1 tagged");
-    fixture_press(a, "Enter Enter s"); /* the pane has the keys */
+    fixture_press(a, "Enter Enter Space"); /* the pane has the keys */
     assert_shows(a, "select a row first");
     fixture_press(a, "Esc Esc U");
     assert_hides(a, "tagged");
@@ -416,15 +416,15 @@ static void test_trees_are_tagged(void **state) {
 static void test_groups_are_tagged(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     (void)state;
-    fixture_press(a, "5");
+    fixture_press(a, "7");
     tables_answer(a, FEED_TENSORS, tables_tensors(TABLES_NORMAL));
-    fixture_press(a, "s"); /* a group */
+    fixture_press(a, "Space"); /* a group */
     assert_shows(a, "1 tagged");
     app_input_key(a, '"');
     assert_shows(a, "\xe2\x96\xb8"); /* folded */
     const char *text = copied(a, "Y");
     assert_int_equal(strchr(text, '\n') - text, (long)strlen(text) - 1); /* one line */
-    fixture_press(a, "U / \"qkv Enter Esc s h h h h");
+    fixture_press(a, "U / \"qkv Enter Esc Space Left Left Left Left");
     app_input_key(a, '"');
     assert_shows(a, "qkv");
     fixture_press(a, "-"); /* nothing hides it */
@@ -441,10 +441,10 @@ static void test_steps_are_tagged(void **state) {
     fixture_press(a, "3 A");
     (void)fixture_draw(a, 24, 80);
     double all = weight(exported(a, "folded"), NULL);
-    fixture_press(a, "E");
+    fixture_press(a, "6");
     tables_answer_all(a, TABLES_NORMAL);
     (void)fixture_draw(a, 24, 80);
-    fixture_press(a, "j s s");
+    fixture_press(a, "j Space Space");
     assert_shows(a, "2 tagged");
     const char *text = copied(a, "y");
     assert_string_equal(text, "4710\n4709\n");
@@ -463,7 +463,7 @@ static void test_processes_are_tagged(void **state) {
     struct app *a = fixture_picker(false);
     (void)state;
     (void)fixture_draw(a, 24, 80);
-    fixture_press(a, "s s");
+    fixture_press(a, "Space Space");
     assert_shows(a, "2 tagged");
     long first = 0, second = 0;
     assert_int_equal(sscanf(copied(a, "y"), "%ld\n%ld\n", &first, &second), 2);
@@ -482,7 +482,7 @@ static void test_processes_are_tagged(void **state) {
     app_free(a);
     a = fixture_picker(false); /* one of them alone */
     (void)fixture_draw(a, 24, 80);
-    fixture_press(a, "j s Enter");
+    fixture_press(a, "j Space Enter");
     assert_false(a->attaches_several);
     assert_int_equal(fake_host_take().attach, second);
     app_free(a);
@@ -493,7 +493,7 @@ static void test_targets_are_tagged(void **state) {
     (void)state;
     for (int i = 0; i < 3; i++)
         assert_int_equal(targets_add(a, i ? 7000 + i : 4242, "serve"), i);
-    fixture_press(a, "p j s s");
+    fixture_press(a, "p j Space Space");
     assert_shows(a, "2 tagged");
     assert_string_equal(copied(a, "y"), "7001\n7002\n");
     app_input_key(a, '"');
@@ -505,7 +505,7 @@ static void test_targets_are_tagged(void **state) {
     fixture_press(a, "p"); /* closed and opened again, it has the same tags and shows no others */
     assert_shows(a, "ONLY 2 tagged");
     assert_string_equal(copied(a, "y"), "7001\n7002\n");
-    fixture_press(a, "A s");
+    fixture_press(a, "A Space");
     assert_shows(a, "1 tagged");
     fixture_press(a, "Esc p");
     assert_string_equal(copied(a, "y"), "7002\n");
@@ -517,7 +517,7 @@ static void test_tags_end_with_the_target(void **state) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
     (void)state;
     app_set_pid(a, 4242);
-    fixture_press(a, "p s");
+    fixture_press(a, "p Space");
     assert_shows(a, "1 tagged");
     fixture_press(a, "Esc p");
     assert_shows(a, "1 tagged");
@@ -533,18 +533,18 @@ static void test_tags_end_with_the_target(void **state) {
 static void test_menu_of_timeline(void **state) {
     struct app *a = with_samples();
     (void)state;
-    fixture_press(a, "9");
+    fixture_press(a, "5");
     (void)fixture_draw(a, 24, 80);
-    fixture_press(a, "h h h m");
+    fixture_press(a, "Left Left Left m");
     assert_ptr_equal(app_screen_top(a)->def, &screen_menu);
     assert_shows(a, "open the frame's file");
     assert_shows(a, "show its thread in Threads");
     fixture_press(a, "Esc");
     assert_non_null(strstr(copied(a, "Y"), "4242 MainThread\n  /"));
-    fixture_press(a, "j t");
+    fixture_press(a, "j J");
     assert_ptr_equal(app_screen_top(a)->def, &screen_threads);
     assert_shows(a, "Stack of QueueFeederThread");
-    fixture_press(a, "9 f");
+    fixture_press(a, "5 f");
     assert_ptr_equal(app_screen_top(a)->def, &screen_flame);
     assert_shows(a, "QueueFeeder");
     app_free(a);
@@ -558,7 +558,7 @@ static void test_menu_of_overview(void **state) {
     (void)fixture_draw(a, 50, 200);
     for (int i = 0; i < 24 && !strstr(copied(a, "Y"), "main thread"); i++)
         fixture_press(a, "j");
-    fixture_press(a, "t");
+    fixture_press(a, "J");
     assert_ptr_equal(app_screen_top(a)->def, &screen_threads);
     assert_shows(a, "Stack of MainThread");
     fixture_press(a, "1");
@@ -575,7 +575,7 @@ static void test_menu_of_overview(void **state) {
 
 /* The right button selects what is there, and opens the menu. */
 static void test_menus_by_mouse(void **state) {
-    static const char *const screens[] = {"1", "8", "9"};
+    static const char *const screens[] = {"1", "L", "5"};
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct app *a = with_samples();

@@ -121,7 +121,7 @@ static void one_ends_the_others_go_on(void **state) {
     fixture_press(a, "p j");
     assert_shows(a, "GONE");
     assert_shows(a, "process 7001 was killed by signal 9");
-    fixture_press(a, "q 8");
+    fixture_press(a, "q L");
     assert_shows(a, "7001: the target is gone: process 7001 was killed by signal 9");
     targets_show(a, 1);
     fixture_press(a, "2");
@@ -178,7 +178,7 @@ static void one_alone(void **state) {
 
 /* Any switching, data and ends, with any screen open. */
 static void anything(void **state) {
-    static const char *const keys[] = {"1", "2",   "3",     "4",     "8", "p", "q",
+    static const char *const keys[] = {"1", "2",   "3",     "4",     "L", "p", "q",
                                        "j", "End", "Enter", "Space", "a", "H", "?"};
     struct app *a = several();
     (void)state;

@@ -69,7 +69,7 @@ static void feed(struct app *a, int from, int to) {
 
 static struct app *made(int seconds) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
-    fixture_press(a, "9");
+    fixture_press(a, "5");
     assert_string_equal(app_screen_top(a)->def->name, "timeline");
     feed(a, 0, seconds);
     (void)fixture_draw(a, ROWS, COLS);
@@ -117,7 +117,7 @@ static void test_lanes(void **state) {
     assert_line(a, "GIL held", "\xe2\x96\x88");
     assert_line(a, "from ", "22:13:2");
     assert_shown(a, "22:13:26.9  90ms ago", true); /* of the newest slice */
-    fixture_press(a, "a");                         /* who did not run is hidden */
+    fixture_press(a, "i");                         /* who did not run is hidden */
     assert_string_equal(line_of(a, "Waiter"), "");
     assert_line(a, "Late", "(no");
     fixture_press(a, "A");
@@ -143,7 +143,7 @@ static void test_following(void **state) {
     assert_shown(a, "22:13:28.9", true);
     feed(a, 9, 10);
     assert_shown(a, "22:13:29.9", true);
-    fixture_press(a, "Space"); /* paused: nothing moves, but one can look around */
+    fixture_press(a, "Z"); /* paused: nothing moves, but one can look around */
     (void)snprintf(before, sizeof before, "%s", line_of(a, "MainThread"));
     feed(a, 10, 12);
     assert_string_equal(line_of(a, "MainThread"), before);
@@ -151,7 +151,7 @@ static void test_following(void **state) {
     assert_shown(a, "22:13:20.0", true);
     fixture_press(a, "End");
     assert_shown(a, "22:13:29.9", true);
-    fixture_press(a, "Space");
+    fixture_press(a, "Z");
     assert_shown(a, "22:13:31.9", true);
     app_free(a);
 }
@@ -172,7 +172,7 @@ static void test_zoom(void **state) {
     for (int i = 0; i < 12; i++)
         fixture_press(a, "-");
     assert_shown(a, "slices of 10.0s", true);
-    fixture_press(a, "H H H L End");
+    fixture_press(a, "S-Left S-Left S-Left S-Right End");
     for (int i = 0; i < 20; i++)
         fixture_press(a, "+");
     assert_shown(a, "slices of 10ms", true);
@@ -189,9 +189,9 @@ static void test_span(void **state) {
     for (int i = 0; i < 4; i++)
         fixture_press(a, "Left"); /* the last one of second 10 */
     assert_shown(a, "22:13:30.8", true);
-    fixture_press(a, "v");
+    fixture_press(a, "s");
     for (int i = 0; i < 9; i++)
-        fixture_press(a, "h");
+        fixture_press(a, "Left");
     assert_shown(a, "SELECT 2.0s", true);
     fixture_press(a, "Enter");
     assert_int_equal(window_which(a), SAMPLE_STORE_SPAN);
@@ -200,14 +200,14 @@ static void test_span(void **state) {
     assert_shown(a, "the window of Flame", true);
     assert_shown(a, "22:13:29.0 +2.0s", true);
     assert_int_equal(a->message[0] != '\0', 1);
-    fixture_press(a, "4 a L");
+    fixture_press(a, "4 a l");
     assert_shown(a, "samples 600", true);
     fixture_press(a, "3");
     assert_shown(a, "22:13:29.0 +2.0s", true);
-    fixture_press(a, "9 Esc");
+    fixture_press(a, "5 Esc");
     assert_int_equal(window_which(a), SAMPLE_STORE_ALL);
     assert_false(sample_store_get_span(a->data.tally, SAMPLE_STORE_SPAN, &from, &to));
-    fixture_press(a, "v Left Left Esc"); /* given up */
+    fixture_press(a, "s Left Left Esc"); /* given up */
     assert_shown(a, "SELECT", false);
     assert_int_equal(window_which(a), SAMPLE_STORE_ALL);
     app_free(a);
@@ -218,7 +218,7 @@ static void test_selecting_stands(void **state) {
     struct app *a = made(8);
     double from, to;
     (void)state;
-    fixture_press(a, "v Left");
+    fixture_press(a, "s Left");
     feed(a, 8, 10);
     fixture_press(a, "Right"); /* back where it began */
     assert_shown(a, "SELECT 100ms", true);
@@ -328,22 +328,22 @@ static void test_moment(void **state) {
     (void)state;
     fixture_press(a, ", , ,");
     assert_true(data_is_stepped(&a->data));
-    fixture_press(a, "9");
+    fixture_press(a, "5");
     assert_shown(a, "22:13:56.9", true);
     assert_shown(a, "LIVE", false);
-    fixture_press(a, "2 , 9"); /* and goes with it */
+    fixture_press(a, "2 , 5"); /* and goes with it */
     assert_shown(a, "22:13:55.9", true);
     fixture_press(a, "2");
     for (int i = 0; i < 20; i++) /* further than there is room for */
         fixture_press(a, ",");
-    fixture_press(a, "9");
+    fixture_press(a, "5");
     assert_shown(a, "22:13:35.9", true);
     assert_line(a, "MainThread", "load");
     fixture_press(a, "Left Left"); /* one can look around */
     assert_shown(a, "22:13:35.7", true);
-    fixture_press(a, "2 . 9");
+    fixture_press(a, "2 . 5");
     assert_shown(a, "22:13:36.9", true);
-    fixture_press(a, "Space");
+    fixture_press(a, "Z");
     assert_false(data_is_stepped(&a->data));
     assert_shown(a, "LIVE", true);
     assert_shown(a, "22:13:59.9", true);
@@ -361,11 +361,11 @@ static void test_moment_of_a_new_screen(void **state) {
         s.timestamp = FIXTURE_EPOCH_S + second + 0.95;
         app_take_snapshot(a, &s);
     }
-    fixture_press(a, ", , 9");
+    fixture_press(a, ", , 5");
     assert_true(data_is_stepped(&a->data));
     assert_shown(a, "22:13:20.9", true);
     assert_shown(a, "LIVE", false);
-    fixture_press(a, "Space");
+    fixture_press(a, "Z");
     assert_shown(a, "LIVE", true);
     app_free(a);
 }
@@ -374,11 +374,11 @@ static void test_moment_of_a_new_screen(void **state) {
 static void test_moment_of_a_view_that_stands(void **state) {
     struct app *a = made_of_moments(8);
     (void)state;
-    fixture_press(a, "9 Left Left");
+    fixture_press(a, "5 Left Left");
     assert_shown(a, "22:13:27.7", true);
-    fixture_press(a, "2 , , 9");
+    fixture_press(a, "2 , , 5");
     assert_shown(a, "22:13:25.9", true);
-    fixture_press(a, "Space");
+    fixture_press(a, "Z");
     assert_shown(a, "22:13:25.9", true);
     assert_shown(a, "LIVE", false);
     app_free(a);

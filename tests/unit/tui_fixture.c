@@ -16,6 +16,7 @@
 
 #include "base/text.h"
 #include "tui/core/app_draw.h"
+#include "tui/core/screen.h"
 #include "tui/core/app_input.h"
 #include "tui/core/app_life.h"
 #include "tui/core/app_take.h"
@@ -397,7 +398,8 @@ void fixture_samples(struct app *a, int batches) {
 }
 
 struct app *fixture_app(enum fixture_kind kind, int steps, bool ascii) {
-    struct app_config config = {.delay_s = 0.25, .ascii = ascii, .mouse = true, .host = fake_host_begin()};
+    struct app_config config = {
+        .delay_s = 0.25, .ascii = ascii, .mouse = true, .screen = &screen_threads, .host = fake_host_begin()};
     struct app *a = app_new(&config);
     if (!a)
         return NULL;
@@ -415,8 +417,12 @@ struct app *fixture_app(enum fixture_kind kind, int steps, bool ascii) {
 }
 
 struct app *fixture_picker(bool ascii) {
-    struct app_config config = {
-        .delay_s = 0.25, .ascii = ascii, .mouse = true, .pick = true, .host = fake_host_begin()};
+    struct app_config config = {.delay_s = 0.25,
+                                .ascii = ascii,
+                                .mouse = true,
+                                .pick = true,
+                                .screen = &screen_threads,
+                                .host = fake_host_begin()};
     struct app *a = app_new(&config);
     size_t n = 0;
     if (!a)

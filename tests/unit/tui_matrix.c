@@ -97,7 +97,7 @@ static struct app *matrix_make_sql(enum matrix_state state, bool ascii) {
                          "FROM python.samples WHERE thread <> '\xe8\xa8\x93\xe7\xb7\xb4' LIMIT 40;");
     fixture_press(a, "Enter");
     sql_fixture_answer(a, sql_fixture_rows(state == MATRIX_HUGE ? 100000 : 40), 0.0123);
-    fixture_press(a, "Esc j j Right Right Right s b");
+    fixture_press(a, "Esc j j Right Right Right Space b");
     if (state == MATRIX_FILTERED)
         fixture_press(a, "/ \"evil Enter");
     if (state == MATRIX_DISCONNECTED)
@@ -109,7 +109,7 @@ static struct app *matrix_make_setup(enum matrix_state state, bool ascii) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
     assert_non_null(a);
     a->config.config_path = "/home/ada/.config/probing-top/config";
-    fixture_press(a, state == MATRIX_FILTERED ? "S / \"theme Enter" : "S j j Right");
+    fixture_press(a, state == MATRIX_FILTERED ? "F2 / \"theme Enter" : "F2 j j Right");
     return a;
 }
 
@@ -139,7 +139,7 @@ static struct app *matrix_make_tables(enum matrix_state state, bool ascii, const
     fixture_press(a, state == MATRIX_FILTERED ? filter : moves);
     if (state == MATRIX_PAUSED) {
         app_set_paused(a, true);
-        fixture_press(a, "R");
+        fixture_press(a, "r");
         tables_answer_all(a, TABLES_LATER);
     }
     if (state == MATRIX_DISCONNECTED)
@@ -148,19 +148,19 @@ static struct app *matrix_make_tables(enum matrix_state state, bool ascii, const
 }
 
 static struct app *matrix_make_tensors(enum matrix_state state, bool ascii) {
-    return matrix_make_tables(state, ascii, "5", "* j j", "\\ \"layers|train Enter");
+    return matrix_make_tables(state, ascii, "7", "* j j", "\\ \"layers|train Enter");
 }
 
 static struct app *matrix_make_modules(enum matrix_state state, bool ascii) {
-    return matrix_make_tables(state, ascii, "6", "* j j", "\\ \"attn|Linear Enter");
+    return matrix_make_tables(state, ascii, "8", "* j j", "\\ \"attn|Linear Enter");
 }
 
 static struct app *matrix_make_loader(enum matrix_state state, bool ascii) {
-    return matrix_make_tables(state, ascii, "K", "j j", "\\ \"collate|Text Enter");
+    return matrix_make_tables(state, ascii, "9", "j j", "\\ \"collate|Text Enter");
 }
 
 static struct app *matrix_make_memory(enum matrix_state state, bool ascii) {
-    return matrix_make_tables(state, ascii, "O", "M j", "\\ \"train|token Enter");
+    return matrix_make_tables(state, ascii, "M", "' j", "\\ \"train|token Enter");
 }
 
 /* Long enough for the largest terminal to be full of it. */
@@ -176,7 +176,7 @@ static const char *matrix_repl_lines(void) {
 static struct app *matrix_make_repl(enum matrix_state state, bool ascii) {
     struct app *a = fixture_app(matrix_kind(state), 3, ascii);
     assert_non_null(a);
-    fixture_press(a, "J");
+    fixture_press(a, "R");
     if (state == MATRIX_EMPTY)
         return a;
     repl_fixture_run(a, "model.lr * 2", NULL, "0.0006", NULL);

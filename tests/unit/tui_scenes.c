@@ -21,7 +21,7 @@ static struct app *scenes_open(bool ascii, const char *keys) {
 
 struct app *scenes_tagged(bool ascii) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 24, ascii);
-    fixture_press(a, "s j s");
+    fixture_press(a, "Space j Space");
     return a;
 }
 
@@ -31,7 +31,7 @@ struct app *scenes_tagged_timeline(bool ascii) {
 
 struct app *scenes_tagged_top(bool ascii) {
     struct app *a = scenes_open(ascii, "4");
-    fixture_press(a, "j s j s");
+    fixture_press(a, "j Space j Space");
     app_input_key(a, '"');
     return a;
 }
@@ -42,7 +42,7 @@ struct app *scenes_tagged_sql(bool ascii) {
                       "SELECT timestamp, tid, thread, share, fold(stack_id) AS stack FROM python.samples;");
     fixture_press(a, "Enter");
     sql_fixture_answer(a, sql_fixture_rows(40), 0.0123);
-    fixture_press(a, "Esc j j t j t");
+    fixture_press(a, "Esc j j Space j Space");
     return a;
 }
 
@@ -50,28 +50,28 @@ struct app *scenes_tagged_log(bool ascii) {
     struct app *a = scenes_open(ascii, "1");
     log_add(a->log, FIXTURE_EPOCH_S + 10, LOG_LEVEL_WARN, "garbage collection: about 90 ms in MainThread");
     log_add_of(a->log, 4301, FIXTURE_EPOCH_S + 30, LOG_LEVEL_BAD, "the target is gone: process 4301 \033[2J");
-    fixture_press(a, "8 k s k k s");
+    fixture_press(a, "L k Space k k Space");
     return a;
 }
 
 /* A function that is there twice, and one of those it calls. */
 struct app *scenes_tagged_flame(bool ascii) {
     struct app *a = scenes_open(ascii, "3");
-    fixture_press(a, "j s j j s");
+    fixture_press(a, "j Space j j Space");
     return a;
 }
 
 struct app *scenes_tagged_picker(bool ascii) {
     struct app *a = fixture_picker(ascii);
-    fixture_press(a, "s j s");
+    fixture_press(a, "Space j Space");
     return a;
 }
 
 struct app *scenes_tagged_modules(bool ascii) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
-    fixture_press(a, "6");
+    fixture_press(a, "8");
     tables_answer(a, FEED_MODULES, tables_modules(TABLES_NORMAL));
-    fixture_press(a, "j j s");
+    fixture_press(a, "j j Space");
     return a;
 }
 
@@ -83,7 +83,7 @@ struct app *scenes_tagged_modules_only(bool ascii) {
 
 struct app *scenes_menu_timeline(bool ascii) {
     struct app *a = scenes_tagged_timeline(ascii);
-    fixture_press(a, "h h h m");
+    fixture_press(a, "Left Left Left m");
     return a;
 }
 
@@ -95,14 +95,14 @@ struct app *scenes_menu_overview(bool ascii) {
 
 struct app *scenes_spans(bool ascii) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 0, ascii);
-    fixture_press(a, "9");
+    fixture_press(a, "5");
     diff_fixture_feed(a, 3, DIFF_FIXTURE_BEFORE);
     diff_fixture_feed(a, 3, DIFF_FIXTURE_NOW);
     (void)fixture_draw(a, 24, 80);
     for (int i = 0; i < 2; i++) {
-        fixture_press(a, "End h h h h v");
+        fixture_press(a, "End Left Left Left Left s");
         for (int k = 0; k < 15; k++)
-            fixture_press(a, "h");
+            fixture_press(a, "Left");
         fixture_press(a, i ? "h h h h h h h h h h h h h h v h h h h h h h h h d" : "Enter");
     }
     return a;

@@ -45,7 +45,7 @@ struct result *sql_fixture_rows(size_t n) {
 
 struct app *sql_fixture_app(bool ascii) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 24, ascii);
-    fixture_press(a, "7");
+    fixture_press(a, "S");
     assert_int_equal(a->query.pending, APP_QUERY_TABLES);
     a->query.pending = APP_QUERY_NONE;
     struct querier_answer look = {

@@ -218,7 +218,7 @@ int action_bind_keys(const char *name, const char *text, int line, struct err *e
     char context[32];
     const char *dot = strchr(name, '.');
     if (!dot || dot == name || !dot[1] || (size_t)(dot - name) >= sizeof context)
-        return err_set(e, ERR_USAGE, "'%s' is not an action: write CONTEXT.ACTION, such as threads.pause",
+        return err_set(e, ERR_USAGE, "'%s' is not an action: write CONTEXT.ACTION, such as threads.freeze",
                        name);
     memcpy(context, name, (size_t)(dot - name));
     context[dot - name] = '\0';

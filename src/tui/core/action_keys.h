@@ -4,7 +4,7 @@
  *
  * The table has names of keys. They are resolved to codes (keys/input.h) once, as those of the
  * user's file are when it is loaded, so that a key press compares codes. The file may give an
- * action other keys in a context: "threads.pause" has "p Space". It is checked line by line; a
+ * action other keys in a context: "threads.freeze" has "p Z". It is checked line by line; a
  * wrong line changes nothing and gives a reason. When all lines are loaded, keys that two actions
  * of a context would share are settled: the user's line wins over the table, the earlier of two
  * lines over the later. Used by the thread that draws.
@@ -26,7 +26,7 @@ enum action action_find(enum action_context context, uint32_t key);
  * INPUT_NONE after the last one. */
 uint32_t action_key(const struct action_def *row, enum action_context context, size_t i);
 
-/* Keys of a row in a context as text: "F3 /"; "" when it has none. */
+/* Keys of a row in a context as text: "/ F3"; "" when it has none. */
 void action_keys_text(const struct action_def *row, enum action_context context, char *buf, size_t cap);
 
 /* Give "CONTEXT.ACTION" ("all.ACTION": in every context that has it) the keys named in `text`,

@@ -132,11 +132,12 @@ struct app_config {
     double sample_hz; /* the rate that is requested where a screen needs samples; 0: the default */
     bool ascii;
     bool mouse;
-    const char *filter; /* at the start; NULL: none */
-    bool pick;          /* start by choosing a process */
-    bool readonly;      /* refuse actions that change the target */
-    bool is_utf8;       /* the locale uses UTF-8 */
-    bool hide_idle;     /* at the start */
+    const char *filter;              /* at the start; NULL: none */
+    bool pick;                       /* start by choosing a process */
+    const struct screen_def *screen; /* the first; NULL: as the settings say */
+    bool readonly;                   /* refuse actions that change the target */
+    bool is_utf8;                    /* the locale uses UTF-8 */
+    bool hide_idle;                  /* at the start */
     /* The user's settings: delay, rate, ascii, mouse, filter, ... come from there; NULL: from above */
     const struct settings *settings;
     const char *config_path;     /* where settings are saved; "" or NULL: nowhere */
@@ -155,6 +156,7 @@ struct app_screen {
 /* app_draw.h: where the names of the screens were drawn. */
 struct app_tabs {
     int row, col; /* row -1: nowhere */
+    int cols;     /* that they may take */
     int form;     /* how they were written, see app_draw.c */
 };
 
@@ -228,6 +230,7 @@ enum app_feed_id {
     FEED_LOADERS,
     FEED_LOADER_WORKERS,
     FEED_VERDICTS, /* not a query: see querier_judge */
+    FEED_JOB,      /* what the header says of the training: a row */
     FEED_STEPS,
     FEED_STEP_SAMPLES,
     FEED_STEP_STACKS,    /* of these samples */
@@ -332,6 +335,12 @@ struct command_line {
     struct list list;
 };
 
+/* app_ask.h: a question before something is done to the job. */
+struct app_ask {
+    enum action action;        /* that waits for the answer; ACTION_NONE: nothing is asked */
+    bool agreed[ACTION_COUNT]; /* to these, in this session */
+};
+
 /* row_actions.h: what is done with the selected row. */
 struct row_actions {
     int menu_row, menu_col; /* where the menu was opened with the mouse; -1: by a key */
@@ -396,6 +405,7 @@ struct app {
     struct app_feeds feeds; /* tables that screens show */
     struct app_watch watch;
     struct command_line command;
+    struct app_ask ask;
     struct row_actions row_actions;
     pid_t attach_more[TARGETS_MAX]; /* to be attached to next: several were chosen together */
     int n_attach_more;

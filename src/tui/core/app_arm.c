@@ -207,10 +207,10 @@ void app_arm_take_watch(struct app *a, const struct model_status *s) {
         app_message(a, true, "%s", e.text);
     else {
         if (on)
-            app_message(a, false, "watching %s at %s: training_logs in SQL (7)", w->expr,
+            app_message(a, false, "recording %s at %s: training_logs in SQL (S)", w->expr,
                         app_arm_watches_returns(a) ? "steps and returns" : "optimizer steps within it");
         else
-            app_message(a, false, "%s is no longer watched", w->expr);
+            app_message(a, false, "%s is no longer recorded", w->expr);
         if (a->host.configure(a->host.arg, &wanted, &e) != 0)
             app_message(a, true, "%s", e.text);
     }

@@ -11,6 +11,7 @@
 #include "tui/core/action_keys.h"
 #include "tui/core/action_table.h"
 #include "tui/core/app.h"
+#include "tui/core/app_ask.h"
 #include "tui/core/app_history.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/command.h"
@@ -22,81 +23,119 @@
 
 /* ---- the line of tabs ---- */
 
-#define APP_DRAW_MAX_TABS 16
+#define APP_DRAW_MAX_TABS 20
 #define APP_DRAW_TABS_ROWS 24 /* from here on the line of tabs has a row of its own */
 
-/* Forms of the line, the widest first: columns between names, and columns of names other than the
- * current one. */
-static const struct {
-    int gap, most;
-} app_draw_tabs_forms[] = {{2, 32}, {1, 32}, {1, 7}, {1, 6}, {1, 5}, {1, 4}, {1, 3}, {1, 2}, {1, 0}};
-/* Keys alone, except for the current one. */
-#define APP_DRAW_NUMBERS ((int)(sizeof app_draw_tabs_forms / sizeof app_draw_tabs_forms[0]) - 1)
+/* Forms of the line, the widest first. */
+enum app_draw_tabs_form {
+    APP_DRAW_SPACED,  /* two columns between whole words */
+    APP_DRAW_CLOSE,   /* one */
+    APP_DRAW_NEAREST, /* whole words of those that are nearest to the current one */
+    APP_DRAW_KEYS,    /* keys alone, except for the current one */
+};
 
 struct app_draw_tabs_item {
     enum action action;
+    enum theme_role role;
     bool is_on;
     char text[32];
     int col, width;
 };
 
-/* The tab that is shown, or that is below an overlay. */
-static const struct screen_def *app_draw_tabs_current(const struct app *a) {
-    for (int i = a->n_screens - 1; i >= 0; i--)
-        if (a->screens[i].def->is_tab)
-            return a->screens[i].def;
-    return NULL;
+static void app_draw_tabs_add(struct app_draw_tabs_item *items, int *n, enum action action,
+                              const char *text) {
+    struct app_draw_tabs_item *it = &items[(*n)++];
+    *it = (struct app_draw_tabs_item){.action = action, .role = ROLE_LABEL};
+    snprintf(it->text, sizeof it->text, "%s", text);
+    it->width = text_width(it->text);
 }
 
-/* Screens that can change the job are not offered if that is refused. */
-static bool app_draw_tabs_is_refused(const struct app *a, enum action action) {
-    for (const struct action_def *d = action_table(); a->row_actions.readonly && d->action; d++)
-        if (d->action == action && (d->contexts & ACTION_CHANGES))
-            return true;
-    return false;
-}
-
-/* All tabs in their order, from column `col`, in one of the forms; returns their number. */
-static int app_draw_tabs_layout(const struct app *a, int form, int col, struct app_draw_tabs_item *items) {
-    const struct screen_def *current = app_draw_tabs_current(a);
+/* All tabs in their order; returns their number. *current: the one that is shown. */
+static int app_draw_tabs_all(const struct app *a, bool keys_alone, struct app_draw_tabs_item *items,
+                             int *current) {
+    const struct screen_def *shown = app_screen_tab(a), *def;
     int n = 0;
-    for (char number = '1'; number <= 'Z' && n < APP_DRAW_MAX_TABS; number++)
-        for (const struct screen_def *const *s = screen_list; *s; s++) {
-            struct app_draw_tabs_item *it = &items[n];
-            if (screen_tab_key(*s) != number || app_draw_tabs_is_refused(a, (*s)->opens[0].action))
+    *current = 0;
+    for (int i = 0; (def = screen_tab(i)) && n < APP_DRAW_MAX_TABS; i++) {
+        char text[sizeof items->text];
+        if (!app_screen_is_offered(a, def))
+            continue;
+        bool is_on = def == shown, is_short = keys_alone && !is_on;
+        snprintf(text, sizeof text, "%s%c%s%s%s", is_on ? "[" : "", screen_tab_key(def), is_short ? "" : " ",
+                 is_short ? "" : def->title, is_on ? "]" : "");
+        app_draw_tabs_add(items, &n, def->opens[0].action, text);
+        items[n - 1].is_on = is_on;
+        if (is_on)
+            *current = n - 1;
+        else if (def->needs_torch && a->data.has_target && !a->data.target.torch)
+            items[n - 1].role = ROLE_MUTED;
+    }
+    return n;
+}
+
+static int app_draw_tabs_width(const struct app_draw_tabs_item *items, int first, int last, int gap) {
+    int width = 0;
+    for (int i = first; i <= last; i++)
+        width += items[i].width + (i > first ? gap : 0);
+    return width;
+}
+
+/* Keep the tabs around the current one that fit, with marks where some are left out. Returns their
+ * number. */
+static int app_draw_tabs_near(struct app_draw_tabs_item *items, int n, int current, int cols, bool ascii) {
+    struct app_draw_tabs_item kept[APP_DRAW_MAX_TABS + 2];
+    int first = current, last = current, n_kept = 0;
+    for (bool grows = true; grows;) {
+        grows = false;
+        for (int side = 0; side < 2; side++) {
+            int from = first - (side == 1), to = last + (side == 0);
+            int marks = (from > 0 ? 3 : 0) + (to < n - 1 ? 3 : 0);
+            if (from < 0 || to >= n || app_draw_tabs_width(items, from, to, 2) + marks > cols)
                 continue;
-            *it = (struct app_draw_tabs_item){.action = (*s)->opens[0].action, .is_on = *s == current};
-            int most = it->is_on ? (int)sizeof it->text : app_draw_tabs_forms[form].most;
-            snprintf(it->text, sizeof it->text, it->is_on ? "[%c%s%.*s]" : "%c%s%.*s", number,
-                     most ? " " : "", most, (*s)->title);
-            it->col = col;
-            it->width = text_width(it->text);
-            col += it->width + app_draw_tabs_forms[form].gap;
-            n++;
-            break;
+            first = from;
+            last = to;
+            grows = true;
         }
+    }
+    if (first > 0)
+        app_draw_tabs_add(kept, &n_kept, ACTION_SCREEN_PREV, ascii ? "<" : "\xe2\x80\xb9");
+    for (int i = first; i <= last; i++)
+        kept[n_kept++] = items[i];
+    if (last < n - 1)
+        app_draw_tabs_add(kept, &n_kept, ACTION_SCREEN_NEXT, ascii ? ">" : "\xe2\x80\xba");
+    memcpy(items, kept, (size_t)n_kept * sizeof *items);
+    return n_kept;
+}
+
+/* The tabs from column `col` on, in `cols` columns; returns their number. */
+static int app_draw_tabs_layout(const struct app *a, enum app_draw_tabs_form form, int col, int cols,
+                                bool ascii, struct app_draw_tabs_item *items) {
+    int current, n = app_draw_tabs_all(a, form == APP_DRAW_KEYS, items, &current);
+    int gap = form == APP_DRAW_SPACED || form == APP_DRAW_NEAREST ? 2 : 1;
+    if (form == APP_DRAW_NEAREST)
+        n = app_draw_tabs_near(items, n, current, cols, ascii);
+    for (int i = 0; i < n; i++) {
+        items[i].col = col;
+        col += items[i].width + gap;
+    }
     return n;
 }
 
 /* Draw them from column `col` of the first row, and note where they are. Returns the column after
  * them. */
-static int app_draw_tabs_put(struct app *a, struct grid *g, struct rect area, int col, int form,
-                             enum theme_role role, enum theme_role role_on) {
-    struct app_draw_tabs_item items[APP_DRAW_MAX_TABS];
-    int n = app_draw_tabs_layout(a, form, col, items);
-    a->tabs = (struct app_tabs){.row = area.row, .col = col, .form = form};
+static int app_draw_tabs_put(struct app *a, struct grid *g, struct rect area, int col, int cols,
+                             enum app_draw_tabs_form form, bool in_status) {
+    struct app_draw_tabs_item items[APP_DRAW_MAX_TABS + 2];
+    int n = app_draw_tabs_layout(a, form, col, cols, g->ascii, items);
+    a->tabs = (struct app_tabs){.row = area.row, .col = col, .cols = cols, .form = form};
     for (int i = 0; i < n; i++) {
-        grid_text(g, area, 0, items[i].col, items[i].is_on ? role_on : role, items[i].text);
+        enum theme_role role = in_status        ? items[i].is_on ? ROLE_STATUS_ON : ROLE_STATUS
+                               : items[i].is_on ? ROLE_TITLE_FOCUS
+                                                : items[i].role;
+        grid_text(g, area, 0, items[i].col, role, items[i].text);
         col = items[i].col + items[i].width;
     }
     return col;
-}
-
-/* The columns that they take. */
-static int app_draw_tabs_width(const struct app *a, int form) {
-    struct app_draw_tabs_item items[APP_DRAW_MAX_TABS];
-    int n = app_draw_tabs_layout(a, form, 0, items);
-    return n ? items[n - 1].col + items[n - 1].width : 0;
 }
 
 static bool app_draw_tabs_are_shown(const struct app *a) { return a->screens[0].def->is_tab; }
@@ -106,30 +145,39 @@ static int app_draw_tabs_rows(const struct app *a, int screen_rows) {
     return app_draw_tabs_are_shown(a) && !a->folded && screen_rows >= APP_DRAW_TABS_ROWS;
 }
 
+/* The columns of a whole form. */
+static int app_draw_tabs_cols(const struct app *a, enum app_draw_tabs_form form) {
+    struct app_draw_tabs_item items[APP_DRAW_MAX_TABS + 2];
+    int n = app_draw_tabs_layout(a, form, 0, 0, false, items);
+    return n ? items[n - 1].col + items[n - 1].width : 0;
+}
+
 /* Draw the line. */
 static void app_draw_tabs(struct app *a, struct grid *g, struct rect area) {
     const struct screen_def *top = app_screen_top(a)->def;
     grid_fill(g, area, ROLE_TEXT);
-    int form = 0, after = top->is_tab ? 1 : text_width(top->title) + 5;
-    while (form < APP_DRAW_NUMBERS && app_draw_tabs_width(a, form) + after > area.cols)
+    int room = area.cols - 2 - (top->is_tab ? 0 : text_width(top->title) + 4);
+    enum app_draw_tabs_form form = APP_DRAW_SPACED;
+    while (form < APP_DRAW_NEAREST && app_draw_tabs_cols(a, form) > room)
         form++;
-    int col = app_draw_tabs_put(a, g, area, 1, form, ROLE_LABEL, ROLE_TITLE_FOCUS);
+    int col = app_draw_tabs_put(a, g, area, 1, room, form, false);
     if (!top->is_tab)
         grid_printf(g, area, 0, col + 2, ROLE_TITLE, "> %s", top->title);
 }
 
 /* Draw the folded form at the right end of the status line; returns its columns. */
 static int app_draw_folded_tabs(struct app *a, struct grid *g, struct rect area) {
-    int width = app_draw_tabs_width(a, APP_DRAW_NUMBERS) + 1;
+    int width = app_draw_tabs_cols(a, APP_DRAW_KEYS) + 1;
     if (!app_draw_tabs_are_shown(a) || a->tabs.row >= 0 || width > area.cols / 2)
         return 0;
-    app_draw_tabs_put(a, g, area, area.cols - width, APP_DRAW_NUMBERS, ROLE_STATUS, ROLE_STATUS_ON);
+    app_draw_tabs_put(a, g, area, area.cols - width, width, APP_DRAW_KEYS, true);
     return width + 1;
 }
 
 enum action app_draw_tab_at(const struct app *a, int row, int col) {
-    struct app_draw_tabs_item items[APP_DRAW_MAX_TABS];
-    int n = app_draw_tabs_layout(a, a->tabs.form, a->tabs.col, items);
+    struct app_draw_tabs_item items[APP_DRAW_MAX_TABS + 2];
+    int n = app_draw_tabs_layout(a, (enum app_draw_tabs_form)a->tabs.form, a->tabs.col, a->tabs.cols,
+                                 a->config.ascii, items);
     for (int i = 0; row == a->tabs.row && i < n; i++)
         if (col >= items[i].col && col < items[i].col + items[i].width)
             return items[i].action;
@@ -161,10 +209,15 @@ static void app_draw_keys_add(struct app_draw_key *items, int *n, const char *ke
     it->width = text_width(it->key) + 1 + text_width(it->label);
 }
 
-/* The keys while a line is typed; returns their number. */
+/* The keys while a line is typed or a question is open; returns their number. */
 static int app_draw_keys_of_prompt(const struct app *a, struct app_draw_key *items) {
     bool is_command = a->prompt_for == ACTION_COMMAND_LINE;
     int n = 0;
+    if (a->ask.action) {
+        app_draw_keys_add(items, &n, "y", "Yes", false);
+        app_draw_keys_add(items, &n, "n", "No", false);
+        return n;
+    }
     app_draw_keys_add(items, &n, "Esc", "Back", false);
     app_draw_keys_add(items, &n, "Enter", is_command ? "Run" : "Accept", false);
     if (is_command) {
@@ -209,7 +262,8 @@ static int app_draw_keys_width(const struct app_draw_key *items, int n, int *sho
 /* The most useful keys of what has the focus, as far as they fit into `cols`; returns the number of
  * items. */
 static int app_draw_keys_layout(struct app *a, int cols, struct app_draw_key *items) {
-    int n = a->prompt_for ? app_draw_keys_of_prompt(a, items) : app_draw_keys_of_screen(a, items);
+    int n = a->prompt_for || a->ask.action ? app_draw_keys_of_prompt(a, items)
+                                           : app_draw_keys_of_screen(a, items);
     int shown;
     while (app_draw_keys_width(items, n, &shown) > cols || shown > APP_DRAW_FOOTER_KEYS) {
         int victim = -1;
@@ -257,6 +311,12 @@ static void app_draw_status(struct app *a, struct grid *g, struct rect area) {
     if (a->prompt_for) {
         prompt_draw(&a->prompt, g, area, a->prompt_failed, &a->cursor_col);
         a->cursor_row = area.row;
+        return;
+    }
+    if (a->ask.action) {
+        grid_fill(g, area, ROLE_STATUS_ON);
+        grid_text_fit(g, area, 0, 1, area.cols - 1, ROLE_STATUS_ON, GRID_LEFT,
+                      app_ask_question(a->ask.action));
         return;
     }
     grid_fill(g, area, ROLE_STATUS);

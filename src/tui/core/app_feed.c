@@ -161,6 +161,17 @@ void app_feed_put_empty(const struct app *a, enum app_feed_id id, const char *no
 #define FEED_BADGE_SNAPSHOTS 8    /* before the first one, so that the program starts quickly */
 #define FEED_BADGE_STAYS_S 75.0   /* an older one is not shown */
 
+#define FEED_JOB_EVERY_S 2.0
+
+/* Steps a second, the newest loss, what tensors take on GPUs. */
+static const char feed_job_query[] =
+    "SELECT (count(*) - 1) / nullif(max(timestamp) - min(timestamp), 0) AS rate, (SELECT loss FROM "
+    "python.steps "
+    "WHERE timestamp > now() - 60 AND loss IS NOT NULL ORDER BY timestamp DESC LIMIT 1) AS loss, (SELECT "
+    "gpu_allocated_mb FROM python.memory WHERE timestamp > now() - 60 ORDER BY timestamp DESC LIMIT 1) AS "
+    "gpu_mb "
+    "FROM python.steps WHERE timestamp > now() - 20";
+
 void app_feed_follow_badge(struct app *app) {
     const struct app_feed *f = app_feed_get(app, FEED_VERDICTS);
     const struct data *d = &app->data;
@@ -168,6 +179,8 @@ void app_feed_follow_badge(struct app *app) {
     if (!d->has_target || d->target.mode != MODEL_MODE_AGENT || d->received < FEED_BADGE_SNAPSHOTS ||
         d->paused)
         return; /* from outside there are no tables; the Overview says that a target has ended */
+    if (d->target.torch)
+        app_feed_follow(app, FEED_JOB, feed_job_query, FEED_JOB_EVERY_S);
     every_s = every_s < FEED_BADGE_EVERY_S ? FEED_BADGE_EVERY_S : every_s;
     app_feed_follow_verdicts(app, every_s < FEED_BADGE_LONGEST_S ? every_s : FEED_BADGE_LONGEST_S);
 }

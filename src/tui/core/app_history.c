@@ -29,7 +29,7 @@ static bool app_history_is_filtered(const struct app *a, char *length, size_t ca
 static void app_history_say_first(struct app *a) {
     char length[32];
     if (app_history_is_filtered(a, length, sizeof length))
-        app_message(a, false, "this is the oldest of the last %s shown here; SQL has all", length);
+        app_message(a, false, "the oldest of the %s shown here; SQL (S) has all", length);
     else
         app_message(a, false, "this is the first that is known");
 }
@@ -45,7 +45,7 @@ static void app_history_say_end(struct app *a, int step) {
         app_history_say_first(a);
     else if (step > 0)
         app_message(a, false,
-                    d->paused ? "this is the newest snapshot; Space resumes" : "this is now: , steps back");
+                    d->paused ? "this is the latest snapshot; Z resumes" : "this is now: , steps back");
     else
         app_message(a, false, "this is the oldest snapshot that is kept");
 }

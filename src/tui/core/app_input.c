@@ -10,6 +10,7 @@
 #include "tui/core/action_table.h"
 #include "tui/core/app.h"
 #include "tui/core/app_arm.h"
+#include "tui/core/app_ask.h"
 #include "tui/core/app_debug.h"
 #include "tui/core/app_diff.h"
 #include "tui/core/app_history.h"
@@ -61,6 +62,10 @@ static bool app_input_act_common(struct app *a, enum action action) {
         a->host.set_mouse(a->host.arg, a->mouse);
         app_message(a, false, a->mouse ? "mouse on" : "mouse off: the terminal selects text");
         return true;
+    case ACTION_SCREEN_NEXT:
+    case ACTION_SCREEN_PREV:
+        app_screen_step(a, action == ACTION_SCREEN_NEXT ? 1 : -1);
+        return true;
     case ACTION_METERS:
         a->folded = !a->folded;
         return true;
@@ -95,16 +100,20 @@ static bool app_input_act_common(struct app *a, enum action action) {
     }
 }
 
-void app_input_act(struct app *a, enum action action) {
+/* Do it without a question. */
+static void app_input_do(struct app *a, enum action action) {
     struct app_screen *s = app_screen_top(a);
-    a->dirty = true;
-    if (row_actions_refuses(a, action))
-        return;
     if (app_screen_act(s, a, action))
         return;
     if (!app_screen_open(a, action))
         (void)(app_history_act(a, action) || app_diff_act(a, action) || tagging_act(a, action) ||
                app_arm_act(a, action) || app_debug_act(a, action) || app_input_act_common(a, action));
+}
+
+void app_input_act(struct app *a, enum action action) {
+    a->dirty = true;
+    if (!row_actions_refuses(a, action) && !app_ask_first(a, action))
+        app_input_do(a, action);
 }
 
 /* ---- a line from behind the colon ---- */
@@ -190,6 +199,12 @@ void app_input_key(struct app *a, uint32_t key) {
     a->dirty = true;
     struct app_screen *s = app_screen_top(a);
     enum action action = action_find(screen_context(s->def, s->state), key);
+    if (a->ask.action && !a->too_small) {
+        a->message[0] = '\0';
+        if (app_ask_answer(a, key, &action))
+            app_input_do(a, action);
+        return;
+    }
     if (a->prompt_for == ACTION_COMMAND_LINE && !a->too_small) {
         if (command_line_key(a, key))
             app_input_typed_command(a);
@@ -235,7 +250,7 @@ static void app_input_open_menu(struct app *a, const struct input_event *e) {
 
 static void app_input_mouse(struct app *a, const struct input_event *e) {
     struct app_screen *s = app_screen_top(a);
-    if (a->prompt_for || a->too_small)
+    if (a->prompt_for || a->ask.action || a->too_small)
         return;
     if (e->row == a->footer_row && e->button == INPUT_CLICK) {
         enum action action = app_draw_key_at(a, e->col);
@@ -263,6 +278,8 @@ void app_input(struct app *a, const struct input_event *e) {
         app_input_mouse(a, e);
         break;
     case INPUT_EVENT_PASTE:
+        if (a->ask.action) /* nor is it an answer */
+            break;
         if (!a->prompt_for) { /* pasted text is not a series of keys */
             struct app_screen *s = app_screen_top(a);
             if (s->def->paste && !a->too_small)

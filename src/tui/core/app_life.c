@@ -19,9 +19,13 @@
 #include "tui/core/screen.h"
 #include "tui/core/targets.h"
 
-/* Open the screen that the settings name as the first. */
+/* Open the first screen: the one that was asked for, or that of the settings. */
 static void app_life_open_first_screen(struct app *a) {
-    const struct screen_def *tab;
+    const struct screen_def *tab = a->config.screen;
+    if (tab) {
+        app_screen_open(a, tab->opens[0].action);
+        return;
+    }
     for (int i = 0; (tab = screen_tab(i)); i++)
         if (strcmp(tab->name, a->settings.values[SETTINGS_SCREEN]) == 0)
             app_input_act(a, tab->opens[0].action);

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "tui/core/action_table.h"
 #include "tui/core/app.h"
 #include "tui/core/app_feed.h"
 #include "tui/view/view.h"
@@ -79,6 +80,32 @@ bool app_screen_open(struct app *a, enum action action) {
     if (app_screen_top(a)->def != def)
         app_screen_push(a, def);
     return app_screen_top(a)->def == def;
+}
+
+bool app_screen_is_offered(const struct app *a, const struct screen_def *def) {
+    for (const struct action_def *d = action_table(); a->row_actions.readonly && d->action; d++)
+        if (d->action == def->opens[0].action && (d->contexts & ACTION_CHANGES))
+            return false;
+    return true;
+}
+
+const struct screen_def *app_screen_tab(const struct app *a) {
+    for (int i = a->n_screens - 1; i >= 0; i--)
+        if (a->screens[i].def->is_tab)
+            return a->screens[i].def;
+    return NULL;
+}
+
+void app_screen_step(struct app *a, int step) {
+    const struct screen_def *current = app_screen_tab(a);
+    int at = 0, n = 0;
+    for (; screen_tab(n); n++)
+        if (screen_tab(n) == current)
+            at = n;
+    do
+        at = (at + step + n) % n;
+    while (!app_screen_is_offered(a, screen_tab(at)));
+    app_screen_open(a, screen_tab(at)->opens[0].action);
 }
 
 void app_screen_update_all(struct app *a) {

@@ -15,6 +15,15 @@ void app_screen_pop(struct app *a);
 /* Close all screens, including those that were kept. */
 void app_screen_drop_all(struct app *a);
 
+/* Can it be opened? Screens that change the job are not offered if that is refused. */
+bool app_screen_is_offered(const struct app *a, const struct screen_def *def);
+
+/* The tab that is shown, or that is below what is shown; NULL: there is none. */
+const struct screen_def *app_screen_tab(const struct app *a);
+
+/* Show the tab after (1) or before (-1) it, round and round. */
+void app_screen_step(struct app *a, int step);
+
 /* Open the screen of an action as its key does; it is topmost then. False: the action opens
  * none. */
 bool app_screen_open(struct app *a, enum action action);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * header: the header above every screen: which process, what it costs, who holds the GIL, the
- * quality of the connection.
+ * header: the header above every screen: which process, how its training goes, its memory, CPU and
+ * GIL, what is wrong; and in one field what this program costs it.
  *
  * Always from the newest data, also while the view is frozen. Unknown values are "?".
  */
@@ -28,6 +28,9 @@
 #define HEADER_LEAST 14 /* columns that a verdict needs to be useful */
 #define HEADER_VERDICT 128
 #define HEADER_MUCH_GC 20 /* percent of the time that are worth a highlight */
+#define HEADER_TREND 8    /* columns of the memory's past */
+/* The training's facts are not shown when they are older. */
+#define HEADER_TRAINING_STAYS_S 20.0
 
 int header_rows(const struct app *app, int screen_rows) {
     if (app->screens[0].def == &screen_picker || app->folded)
@@ -112,19 +115,70 @@ static void header_identity(const struct app *a, struct grid *g, struct rect are
     grid_text(g, area, row, col, role, connection);
 }
 
-/* The process: Python, torch, rank, uptime, threads, memory, garbage collection. */
-static void header_facts(const struct app *a, struct grid *g, struct rect area, int row) {
+/* What this program costs the job, at the right end; returns the columns before it. */
+static int header_cost(const struct app *a, struct grid *g, struct rect area, int row) {
+    const struct data *d = &a->data;
+    char cost[32];
+    if (d->has_target && d->target.mode != MODEL_MODE_AGENT)
+        return area.cols;
+    header_percent(cost, sizeof cost, d->live.valid ? d->live.snapshot.process.agent_cpu_pct : NAN);
+    int width = text_width("agent ") + text_width(cost), at = area.cols - 1 - width;
+    if (at < 1)
+        return area.cols;
+    header_fact(g, area, row, &at, "agent", ROLE_MUTED, "%s", cost);
+    return area.cols - 1 - width - HEADER_GAP;
+}
+
+/* A number of the newest row of the training's facts; NAN: not known. */
+static double header_training(const struct app *a, const char *column) {
+    const struct app_feed *f = app_feed_get(a, FEED_JOB);
+    if (!f->rows || !f->rows->n_rows || a->now_s - f->answered_s > HEADER_TRAINING_STAYS_S)
+        return NAN;
+    return app_feed_number(f->rows, 0, app_feed_column(f->rows, column));
+}
+
+/* The job: steps a second, loss, memory and how it moves, GPU, garbage collection. */
+static void header_job(const struct app *a, struct grid *g, struct rect area, int row) {
+    const struct data *d = &a->data;
+    const struct model_process *p = d->live.valid ? &d->live.snapshot.process : NULL;
+    const struct meter *past = &d->pulse.meters[EVENTS_RSS];
+    char text[64];
+    int col = 1;
+    area.cols = header_cost(a, g, area, row);
+    double rate = header_training(a, "rate"), loss = header_training(a, "loss"),
+           gpu_mb = header_training(a, "gpu_mb");
+    if (!isnan(rate))
+        header_fact(g, area, row, &col, "steps", ROLE_VALUE, "%.*f/s",
+                    rate < 1      ? 2
+                    : rate < 9.95 ? 1
+                                  : 0,
+                    rate);
+    else if (d->has_target && d->target.torch)
+        header_fact(g, area, row, &col, "steps", ROLE_VALUE, "?");
+    if (!isnan(loss))
+        header_fact(g, area, row, &col, "loss", ROLE_VALUE, "%.4g", loss);
+    text_human_bytes(text, sizeof text, p ? p->rss_bytes : MODEL_UNKNOWN);
+    header_fact(g, area, row, &col, "memory", ROLE_VALUE, "%s", text);
+    if (p && col + HEADER_TREND < area.cols) {
+        meter_draw(past, g, area, row, col - 1, HEADER_TREND, meter_trend(past, METER_MAX), ROLE_METER_CPU);
+        col += HEADER_TREND + 1;
+    }
+    if (gpu_mb > 0) {
+        text_human_bytes(text, sizeof text, (int64_t)(gpu_mb * (1 << 20)));
+        header_fact(g, area, row, &col, "GPU", ROLE_VALUE, "%s", text);
+    }
+    double gc = meter_mean(&d->gc, HEADER_MEAN);
+    if (!isnan(gc))
+        header_fact(g, area, row, &col, "GC", gc >= HEADER_MUCH_GC ? ROLE_CONN_WAIT : ROLE_VALUE, "%.0f%%",
+                    gc);
+}
+
+/* What it is: Python, torch, rank, uptime, threads, machine. */
+static void header_facts(const struct app *a, struct grid *g, struct rect area, int row, int col) {
     const struct data *d = &a->data;
     const struct model_process *p = d->live.valid ? &d->live.snapshot.process : NULL;
     char text[64];
-    int col = 1;
     const char *python = d->has_target ? d->target.python : NULL;
-    header_fact(g, area, row, &col, "Python", ROLE_VALUE, "%s%s", python ? python : "?",
-                d->has_target && d->target.python_untested ? " (untested)" : "");
-    if (d->has_target && d->target.torch)
-        header_fact(g, area, row, &col, "torch", ROLE_VALUE, "%s", d->target.torch);
-    if (d->has_target && d->target.rank != MODEL_UNKNOWN)
-        header_fact(g, area, row, &col, "rank", ROLE_VALUE, "%lld", (long long)d->target.rank);
     text_human_duration(text, sizeof text, p ? p->uptime_s : NAN);
     header_fact(g, area, row, &col, "up", ROLE_VALUE, "%s", text);
     if (!p)
@@ -133,12 +187,12 @@ static void header_facts(const struct app *a, struct grid *g, struct rect area, 
         header_fact(g, area, row, &col, "threads", ROLE_VALUE, "%lld", (long long)p->n_threads);
     else /* the job's own: a snapshot leaves out those of the agent */
         header_fact(g, area, row, &col, "threads", ROLE_VALUE, "%zu", d->live.snapshot.n_threads);
-    text_human_bytes(text, sizeof text, p ? p->rss_bytes : MODEL_UNKNOWN);
-    header_fact(g, area, row, &col, "RSS", ROLE_VALUE, "%s", text);
-    double gc = meter_mean(&d->gc, HEADER_MEAN);
-    if (!isnan(gc))
-        header_fact(g, area, row, &col, "GC", gc >= HEADER_MUCH_GC ? ROLE_CONN_WAIT : ROLE_VALUE, "%.0f%%",
-                    gc);
+    if (d->has_target && d->target.rank != MODEL_UNKNOWN)
+        header_fact(g, area, row, &col, "rank", ROLE_VALUE, "%lld", (long long)d->target.rank);
+    header_fact(g, area, row, &col, "Python", ROLE_VALUE, "%s%s", python ? python : "?",
+                d->has_target && d->target.python_untested ? " (untested)" : "");
+    if (d->has_target && d->target.torch)
+        header_fact(g, area, row, &col, "torch", ROLE_VALUE, "%s", d->target.torch);
     if (d->has_target && d->target.host)
         header_fact(g, area, row, &col, "on", ROLE_MUTED, "%s", d->target.host);
 }
@@ -220,75 +274,39 @@ static void header_meters(const struct app *a, struct grid *g, struct rect area,
         header_verdict(a, g, area, row, col);
 }
 
-/* Columns beside a verdict for what is always shown. */
-static int header_needed(const struct app *a) {
+/* Warnings, then what the process is; the verdict at the right end. */
+static void header_state(const struct app *a, struct grid *g, struct rect area, int row) {
     const struct data *d = &a->data;
-    char text[32];
-    int lost = snprintf(text, sizeof text, "dropped %llu", (unsigned long long)d->missed);
-    return (d->missed ? lost + HEADER_GAP : 0) +
-           (d->live.valid && d->live.snapshot.incomplete ? (int)strlen("INCOMPLETE") + HEADER_GAP : 0) +
-           (d->state == SESSION_CONNECTED && app_wants_samples(a) ? (int)strlen("sampling") + HEADER_GAP : 0);
-}
-
-/* What follows the agent's cost. Beside a verdict, less important fields are dropped. */
-static void header_service_rest(const struct app *a, struct grid *g, struct rect area, int row, int col) {
-    const struct data *d = &a->data;
-    const struct model_process *p = d->live.valid ? &d->live.snapshot.process : NULL;
-    bool is_once = a->config.delay_s <= 0 || data_is_recorded(d); /* a single snapshot */
-    int verdict = header_verdict(a, g, area, row, col + (is_once ? 0 : header_needed(a)));
-    bool is_said = verdict < area.cols;
-    area.cols = is_said ? verdict - 1 : area.cols;
-    struct rect other = area; /* for fields that are dropped */
-    other.cols -= is_said && !is_once ? header_needed(a) : 0;
-    if (p && !isnan(d->live.snapshot.cost_us))
-        header_fact(g, other, row, &col, "snapshot", ROLE_VALUE, "%.2f ms", d->live.snapshot.cost_us / 1000);
-    if (is_once)
-        return;
-    header_fact(g, other, row, &col, "every", ROLE_VALUE, "%g s", a->config.delay_s);
-    header_fact(g, d->missed ? area : other, row, &col, "dropped", d->missed ? ROLE_CONN_WAIT : ROLE_VALUE,
-                "%llu", (unsigned long long)d->missed);
-    if (d->live.valid && d->live.snapshot.incomplete)
-        header_fact(g, area, row, &col, "", ROLE_CONN_WAIT, "INCOMPLETE");
-    header_fact(g, other, row, &col, "seen", ROLE_VALUE, "%llu", (unsigned long long)d->received);
-    if (d->state == SESSION_CONNECTED && app_wants_samples(a))
-        header_fact(g, area, row, &col, "", ROLE_CONN_OK, "sampling");
-}
-
-/* Our own cost and the age of the data. */
-static void header_service(const struct app *a, struct grid *g, struct rect area, int row) {
-    const struct data *d = &a->data;
-    const struct model_process *p = d->live.valid ? &d->live.snapshot.process : NULL;
-    char cost[32], memory[32] = "?";
+    char text[160];
     int col = 1;
     double age = d->live.valid ? a->now_s - d->live.arrived_s : 0;
     if ((app_needs_tick(a) || app_is_late(a)) && age >= 1) {
-        text_human_duration(cost, sizeof cost, age);
-        header_fact(g, area, row, &col, "", ROLE_CONN_WAIT, "DATA %s OLD", cost);
+        text_human_duration(text, sizeof text, age);
+        header_fact(g, area, row, &col, "", ROLE_CONN_WAIT, "DATA %s OLD", text);
     }
-    char arms[64];
-    arms_put_names(&d->arms, arms, sizeof arms);
-    if (arms[0])
-        header_fact(g, area, row, &col, "armed", ROLE_CONN_WAIT, "%s", arms);
-    char debuggers[160];
-    debuggers_put_names(&d->holds, debuggers, sizeof debuggers);
-    if (debuggers[0] && d->state == SESSION_CONNECTED)
-        header_fact(g, area, row, &col, "debuggers", ROLE_CONN_WAIT, "%s", debuggers);
-    bool has_agent = !d->has_target || d->target.mode == MODEL_MODE_AGENT;
+    arms_put_names(&d->arms, text, sizeof text);
+    if (text[0])
+        header_fact(g, area, row, &col, "armed", ROLE_CONN_WAIT, "%s", text);
+    debuggers_put_names(&d->holds, text, sizeof text);
+    if (text[0] && d->state == SESSION_CONNECTED)
+        header_fact(g, area, row, &col, "debuggers", ROLE_CONN_WAIT, "%s", text);
     if (d->pulse.others > 0 && d->state == SESSION_CONNECTED)
         header_fact(g, area, row, &col, "others", ROLE_CONN_WAIT, "%lld", (long long)d->pulse.others);
-    header_percent(cost, sizeof cost, p ? p->agent_cpu_pct : NAN);
-    text_human_bytes(memory, sizeof memory, p ? p->agent_rss_bytes : MODEL_UNKNOWN);
-    if (has_agent)
-        header_fact(g, area, row, &col, "agent", ROLE_VALUE, "%s %s", cost, memory);
-    else
+    if (d->missed && a->config.delay_s > 0)
+        header_fact(g, area, row, &col, "dropped", ROLE_CONN_WAIT, "%llu", (unsigned long long)d->missed);
+    if (d->live.valid && d->live.snapshot.incomplete)
+        header_fact(g, area, row, &col, "", ROLE_CONN_WAIT, "INCOMPLETE");
+    if (d->has_target && d->target.mode != MODEL_MODE_AGENT)
         header_fact(g, area, row, &col, "no agent", ROLE_VALUE, "%s",
                     d->target.blocking    ? "running threads are stopped while they are read"
                     : data_is_recorded(d) ? "read from its last tables"
                                           : "read from outside");
-    if (p && d->live.snapshot.sampling == MODEL_SAMPLING_GENTLE)
+    if (d->live.valid && d->live.snapshot.sampling == MODEL_SAMPLING_GENTLE)
         header_fact(g, area, row, &col, "torn stacks", ROLE_CONN_WAIT, "%llu of %llu",
                     (unsigned long long)d->torn, (unsigned long long)d->ran);
-    header_service_rest(a, g, area, row, col);
+    int verdict = header_verdict(a, g, area, row, col);
+    area.cols = verdict < area.cols ? verdict - 1 : area.cols;
+    header_facts(a, g, area, row, col);
 }
 
 void header_draw(const struct app *app, struct grid *g, struct rect area) {
@@ -298,9 +316,9 @@ void header_draw(const struct app *app, struct grid *g, struct rect area) {
     }
     header_identity(app, g, area, 0);
     if (area.rows >= 4) {
-        header_facts(app, g, area, 1);
+        header_job(app, g, area, 1);
         header_meters(app, g, area, 2, true);
-        header_service(app, g, area, 3);
+        header_state(app, g, area, 3);
     } else if (area.rows >= 2) {
         header_meters(app, g, area, 1, false);
     }

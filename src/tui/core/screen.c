@@ -14,19 +14,9 @@ const struct screen_def *screen_of_action(enum action action) {
 }
 
 const struct screen_def *screen_tab(int i) {
-    static const struct screen_def *const first[] = {&screen_overview, &screen_threads, &screen_flame,
-                                                     &screen_top,      &screen_sql,     &screen_repl};
-    int n_first = (int)(sizeof first / sizeof first[0]);
-    if (i < n_first)
-        return first[i];
-    i -= n_first;
-    for (const struct screen_def *const *s = screen_list; *s; s++) {
-        bool is_first = false;
-        for (int k = 0; k < n_first; k++)
-            is_first |= first[k] == *s;
-        if ((*s)->is_tab && !is_first && i-- == 0)
+    for (const struct screen_def *const *s = screen_list; *s; s++)
+        if ((*s)->is_tab && i-- == 0)
             return *s;
-    }
     return NULL;
 }
 

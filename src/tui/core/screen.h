@@ -90,6 +90,7 @@ struct screen_def {
     const char *title; /* in the line of tabs */
     /* A tab beside others, at the first key that opens it; else above another screen */
     bool is_tab;
+    bool needs_torch;    /* it shows what torch has: its tab is dim in a job without it */
     bool is_overlay;     /* drawn over the screen below, which stays visible */
     bool needs_samples;  /* the stream of samples runs while it is open */
     bool shows_children; /* the target's children are read often, while it is shown */

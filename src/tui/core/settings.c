@@ -29,13 +29,8 @@ static const char *settings_header(int i) {
 
 /* The tabs; other screens are opened from one of these. */
 static const char *settings_screen(int i) {
-    if (i == 0)
-        return screen_threads.name;
-    const struct screen_def *tab;
-    for (int k = 0; (tab = screen_tab(k)); k++)
-        if (tab != &screen_threads && --i == 0)
-            return tab->name;
-    return NULL;
+    const struct screen_def *tab = screen_tab(i);
+    return tab ? tab->name : NULL;
 }
 
 static const char *settings_switch(int i) {
@@ -88,7 +83,7 @@ const struct option_def settings_table[] = {
                         .help = "use the mouse; off: the terminal selects text"},
     [SETTINGS_SCREEN] = {.name = "screen",
                          .kind = OPTION_CHOICE,
-                         .default_value = "threads",
+                         .default_value = "overview",
                          .takes = "the name of a screen",
                          .help = "the first screen",
                          .choice = settings_screen,

@@ -171,7 +171,7 @@ int window_parse(struct app *a, const char *text, struct err *e) {
     int name = window_find_name(text);
     if (name >= 0) {
         if (!window_has(a, window_names[name].which))
-            return err_set(e, ERR_USAGE, "there is no mark yet: M sets one");
+            return err_set(e, ERR_USAGE, "there is no mark yet: ' sets it");
         window_show(a, window_names[name].which);
         return 0;
     }
@@ -188,7 +188,7 @@ int window_parse_range(const struct app *a, const char *text, double *from_s, do
     if (!a->data.tally)
         return err_set(e, ERR_USAGE, "there are no samples yet: Flame and Timeline start sampling");
     if (name >= 0 && !window_has(a, window_names[name].which))
-        return err_set(e, ERR_USAGE, "there is no mark yet: M sets one");
+        return err_set(e, ERR_USAGE, "there is no mark yet: ' sets it");
     if (name >= 0 && !app_history_times(a, window_names[name].which, from_s, to_s))
         return err_set(e, ERR_USAGE, "no data for that time yet");
     if (name < 0 && (!window_parse_span(text, window_now(a), from_s, to_s) || !(*from_s < *to_s)))

@@ -44,6 +44,8 @@ _Static_assert(CONTEXT_COUNT <= 28, "contexts and what stands beside them share 
 enum action {
     ACTION_NONE = 0,
     SCREEN_LIST(ACTION_OF_SCREEN, ACTION_NOTHING) /* each opens a screen */
+    ACTION_SCREEN_NEXT,
+    ACTION_SCREEN_PREV,
     ACTION_UP,
     ACTION_DOWN,
     ACTION_LEFT,

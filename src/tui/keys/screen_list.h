@@ -4,39 +4,39 @@
  *
  * SCREEN(NAME, name) is the screen that a file of screens/ defines as `screen_name`. The row makes
  * its context CONTEXT_NAME, where its keys are read, and the action ACTION_SHOW_NAME, which opens
- * it. CONTEXT(NAME) is another context of the screen above it: a pane with keys of its own. The
- * help and --list-keys have the contexts in this order.
+ * it. CONTEXT(NAME) is another context of the screen above it: a pane with keys of its own. The line
+ * of tabs, the help and --list-keys have them in this order.
  */
 #ifndef TUI_KEYS_SCREEN_LIST_H
 #define TUI_KEYS_SCREEN_LIST_H
 
 /* clang-format off */
 #define SCREEN_LIST(SCREEN, CONTEXT)                                      \
+    SCREEN(OVERVIEW, overview) /* meters, functions, events */            \
     SCREEN(THREADS, threads)   /* threads and the stack of one */         \
     CONTEXT(STACK)                                                        \
-    SCREEN(TOP, top)           /* functions by their share of the time */ \
     SCREEN(FLAME, flame)       /* calls as wide as their share of time */ \
-    SCREEN(OVERVIEW, overview) /* meters, functions, events */            \
-    SCREEN(LOG, log)           /* what happened */                        \
-    SCREEN(TARGETS, targets)   /* several targets, to switch between */   \
+    SCREEN(TOP, top)           /* functions by their share of the time */ \
     SCREEN(TIMELINE, timeline) /* what each thread did when */            \
+    SCREEN(STEPS, steps)       /* training steps and what they spend */   \
     SCREEN(TENSORS, tensors)   /* all tensors, and which grow */          \
     SCREEN(MODULES, modules)   /* the modules of models, as trees */      \
-    SCREEN(STEPS, steps)       /* training steps and what they spend */   \
     SCREEN(LOADER, loader)     /* how the training gets its batches */    \
-    SCREEN(MEMORY, memory)     /* who allocates, and what holds it */     \
-    SCREEN(PICKER, picker)     /* choice of a process */                  \
-    SCREEN(HELP, help)         /* keys and commands */                    \
-    SCREEN(MENU, menu)         /* what can be done with a row */          \
-    SCREEN(EXPORT, export)     /* what is shown, to a file */             \
-    SCREEN(SETUP, setup)       /* what can be set */                      \
-    SCREEN(THEMES, themes)     /* choice of a theme */                    \
     SCREEN(SQL, sql)           /* queries; a query is typed */            \
     CONTEXT(SQL_COMPLETE)      /* the same, with a list to choose from */ \
     CONTEXT(SQL_SHEET)         /* its result */                           \
     SCREEN(REPL, repl)         /* code that runs in the job; typed */     \
     CONTEXT(REPL_COMPLETE)     /* with a list to choose from */           \
     CONTEXT(REPL_OUTPUT)       /* its output */                           \
+    SCREEN(LOG, log)           /* what happened */                        \
+    SCREEN(MEMORY, memory)     /* who allocates, and what holds it */     \
+    SCREEN(TARGETS, targets)   /* several targets, to switch between */   \
+    SCREEN(PICKER, picker)     /* choice of a process */                  \
+    SCREEN(HELP, help)         /* keys and commands */                    \
+    SCREEN(MENU, menu)         /* what can be done with a row */          \
+    SCREEN(EXPORT, export)     /* what is shown, to a file */             \
+    SCREEN(SETUP, setup)       /* what can be set */                      \
+    SCREEN(THEMES, themes)     /* choice of a theme */                    \
     /* a new one stands above this line */
 /* clang-format on */
 

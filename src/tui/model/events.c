@@ -290,8 +290,8 @@ static void events_see_rate(struct data *d, const struct model_sample_batch *b, 
     if (q->low_batches == EVENTS_LOW_BATCHES && !q->is_low) {
         q->is_low = true;
         if (cost_is_limiting(b->cost_pct, b->budget_pct))
-            EVENTS_ADD(p, LOG_LEVEL_WARN, "sampling %.0f of %g Hz to stay within %g %% of a core", hz,
-                       asked_hz, b->budget_pct);
+            EVENTS_ADD(p, LOG_LEVEL_WARN, "sampling slowed to %.0f of %g Hz to stay under %g %% of a core",
+                       hz, asked_hz, b->budget_pct);
         else
             EVENTS_ADD(p, LOG_LEVEL_WARN, "sampling only %.0f of %g Hz", hz, asked_hz);
     } else if (q->is_low && hz >= EVENTS_RATE_WELL * asked_hz) {

@@ -207,7 +207,7 @@ const struct screen_def screen_help = {
     .opens = {{ACTION_SHOW_HELP,
                "help",
                ACTION_LETTERS & ~ACTION_IN(CONTEXT_HELP),
-               {"F1", "?"},
+               {"?", "F1", "h"},
                "Help",
                0,
                "show all keys and what they do"},

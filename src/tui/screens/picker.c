@@ -242,7 +242,7 @@ static void picker_draw(void *state, struct app *app, struct grid *g, struct rec
     view_draw(&s->view, g, area,
               !app->has_processes ? "looking ..."
               : app->n_processes  ? "no process matches: A shows all"
-                                  : "no Python process is running: start a job, F5 refreshes");
+                                  : "no Python process is running: start a job, r refreshes");
 }
 
 /* ---- actions ---- */

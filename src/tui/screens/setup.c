@@ -163,8 +163,8 @@ static void setup_status(const void *state, const struct app *app, struct strbuf
 const struct screen_def screen_setup = {
     .name = "setup",
     .title = "Setup",
-    .opens = {{ACTION_SHOW_SETUP, "setup", SETUP_FROM, {"F2", "S"}, NULL, 0, "settings"},
-              {ACTION_SHOW_SETUP, "setup", ACTION_IN(CONTEXT_SQL_SHEET), {"S"}, NULL, 0, "settings"}},
+    .opens = {{ACTION_SHOW_SETUP, "setup", SETUP_FROM, {"F2", "alt-s"}, NULL, 0, "settings"},
+              {ACTION_SHOW_SETUP, "setup", ACTION_IN(CONTEXT_SQL_SHEET), {"alt-s"}, NULL, 0, "settings"}},
     .state_size = sizeof(struct setup_state),
     .init = setup_init,
     .keys = CONTEXT_SETUP,

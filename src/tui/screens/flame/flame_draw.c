@@ -202,7 +202,7 @@ static void flame_empty_text(const struct flame_state *s, const struct app *app,
     else if (data_is_stepped(&app->data))
         text = "no samples of this time: sampling runs while Flame or Top is open";
     else if (app->data.paused)
-        text = "frozen before there was any data: Space shows the newest";
+        text = "frozen before the first sample: Z shows the latest";
     else if (h.samples >= FLAME_FIRST_SAMPLES && s->query.tid)
         text = "no samples of this thread: ] and [ go to others, a shows other time";
     else if (h.samples >= FLAME_FIRST_SAMPLES)
@@ -351,6 +351,8 @@ void flame_status(const void *state, const struct app *app, struct strbuf *out) 
         strbuf_addf(out, "ZOOM %s %s", name, share);
     else
         strbuf_adds(out, "Flame");
+    if (s->flipped)
+        strbuf_adds(out, "   flipped");
     if (flame_module_frame(s)) {
         char module[FLAME_NAME];
         flame_module_name(flame_module_frame(s), name, sizeof name);
@@ -537,7 +539,7 @@ static const char *details_no_source(const struct flame_state *s, const struct a
     if (!f)
         return "no frame";
     if (s->query.by == FLAME_BY_MODULE)
-        return "lines are of functions: L shows those";
+        return "lines are of functions: l shows those";
     if (f->kind == MODEL_FRAME_NATIVE && !f->file)
         return "a native frame: its source is not known";
     if (!f->file || details_line(s, f) <= 0)

@@ -269,7 +269,7 @@ static void memory_put_empty(struct memory_state *s, const struct app *app, char
         snprintf(nothing, sizeof nothing, "allocations are traced: none is live yet");
     else
         snprintf(nothing, sizeof nothing,
-                 "allocations are not traced: a starts it (1 %% of a core, or more)");
+                 "allocations are not traced: X starts it (1 %% of a core, or more)");
     app_feed_put_empty(app, memory_feed(s), nothing, buf, cap);
     if (s->shown != MEMORY_HOLDERS && app_feed_get(app, memory_feed(s))->is_answered)
         snprintf(buf, cap, "%s", nothing); /* the note of the table is about the command line */
@@ -398,7 +398,7 @@ const struct screen_def screen_memory = {
     .name = "memory",
     .title = "Memory",
     .is_tab = true,
-    .opens = {SCREEN_TAB_KEY(MEMORY, "memory", "O",
+    .opens = {SCREEN_TAB_KEY(MEMORY, "memory", "M",
                              "the Memory screen: which lines allocate, what holds it")},
     .is_kept = true,
     .tells_arms = true,

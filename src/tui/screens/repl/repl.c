@@ -115,7 +115,7 @@ static bool repl_typed_key(void *state, struct app *app, uint32_t key) {
 static void repl_paste(void *state, struct app *app, const char *text) {
     struct repl_state *s = state;
     if (s->in_output) {
-        app_message(app, false, "i goes to the code, where text can be pasted");
+        app_message(app, false, "o goes to the code, where text can be pasted");
         return;
     }
     editor_paste(&s->typing.editor, text);
@@ -227,7 +227,7 @@ const struct screen_def screen_repl = {
     .opens = {{ACTION_SHOW_REPL,
                "repl",
                ACTION_TABS | ACTION_CHANGES,
-               {"J"},
+               {"R"},
                NULL,
                0,
                "the Repl screen: code that runs in the job"}},

@@ -65,7 +65,7 @@ static bool sql_key(void *state, struct app *app, uint32_t key) {
 static void sql_paste(void *state, struct app *app, const char *text) {
     struct sql_state *s = state;
     if (s->in_sheet) {
-        app_message(app, false, "i goes to the query, where text can be pasted");
+        app_message(app, false, "o goes to the query, where text can be pasted");
         return;
     }
     editor_paste(&s->typing.editor, text);
@@ -224,7 +224,7 @@ const struct screen_def screen_sql = {
     .name = "sql",
     .title = "SQL",
     .is_tab = true,
-    .opens = {SCREEN_TAB_KEY(SQL, "sql", "7", "the SQL screen: queries over history and live tables")},
+    .opens = {SCREEN_TAB_KEY(SQL, "sql", "S", "the SQL screen: queries over history and live tables")},
     .contexts = {{CONTEXT_SQL, "query", "SQL: the query"},
                  {CONTEXT_SQL_COMPLETE, "complete", "SQL: words to complete with"},
                  {CONTEXT_SQL_SHEET, "result", "SQL: the result"}},

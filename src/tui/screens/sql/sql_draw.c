@@ -79,7 +79,7 @@ static void sql_draw_nothing(const struct app *app, struct grid *g, struct rect 
         "Live tables: python.backtrace, python.threads, system.threads, ...",
         "",
         "ctrl-r finds an earlier query. In the result (Esc): letters are keys,",
-        "s sorts, D describes and F counts a column, x shows a value a line.",
+        "F6 sorts, = describes, % counts a column, v shows a value a line.",
     };
     if (app->query.running)
         return;
@@ -235,7 +235,7 @@ void sql_status(const void *state, const struct app *app, struct strbuf *out) {
         if (sql_view_is_sheet(v))
             sql_sheet_status(&v->sheet, out);
         else
-            strbuf_adds(out, "i goes to the query, Esc goes back");
+            strbuf_adds(out, "o goes to the query, Esc goes back");
         return;
     }
     if (s->typing.completing) {

@@ -349,7 +349,7 @@ static void threads_show_locals(struct threads_state *s, struct app *app, bool t
     bool is_drawn = s->view.area.rows + s->stack_area.rows > 0;
     int rows = s->stack_area.rows + s->locals_area.rows; /* one of the two may be open already */
     if (s->locals.open && is_drawn && rows < 2 * LOCALS_MIN_ROWS)
-        app_message(app, false, "no room for %s here: Tab and w give the stack the whole body",
+        app_message(app, false, "no room for %s here: o and O give the stack the whole body",
                     tasks ? "tasks" : "the variables");
 }
 
@@ -424,7 +424,7 @@ static void threads_watch(const struct threads_state *s, struct app *app) {
     if (shown && locals_pick(&s->locals, &app->data, threads_shown(s), s->stack.list.selected, &name, &func))
         app_arm_watch(app, name, func);
     else
-        app_message(app, false, "no variable is selected: v shows them, Tab goes there");
+        app_message(app, false, "no variable is selected: v shows them, o goes there");
 }
 
 static bool threads_do(struct threads_state *s, struct app *app, enum action action) {

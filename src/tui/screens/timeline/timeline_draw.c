@@ -401,7 +401,7 @@ static void timeline_empty_text(const struct timeline_state *s, const struct app
                    ? "nothing matches: A shows all"
                    : "no data for this time: End goes to now";
     else if (app->data.paused)
-        text = "frozen before there was any data: Space shows the newest";
+        text = "frozen before the first sample: Z shows the latest";
     top_head_empty(app, TIMELINE_FIRST_SAMPLES, buf, cap);
     bool is_early = app->data.state == SESSION_CONNECTED && *buf;
     if (!is_early && (text || !*buf))

@@ -247,7 +247,7 @@ static void top_empty_text(const struct top_state *s, const struct app *app, cha
     else if (data_is_stepped(&app->data))
         text = "no samples of this time: sampling runs while Flame or Top is open";
     else if (app->data.paused)
-        text = "frozen before the first sample: Space shows the latest";
+        text = "frozen before the first sample: Z shows the latest";
     else if (s->table.n_tids && s->query.tid && top_thread_at(s) < 0)
         text = "this thread has no samples in this time: ] and [ go to others";
     else if (h.samples >= TOP_FIRST_SAMPLES && s->query.on_cpu)
