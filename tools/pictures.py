@@ -35,7 +35,7 @@ PICTURES = {
     "tensors": ("tensors", ["*"], r"[1-9]\d* tensors +\S+ \S+ in", 8),
     "modules": ("modules", ["*"], r"\d+ modules +\S+ parameters", 8),
     "memory": ("memory", ["a"], r"\d MiB[\s\S]*train\.py", 15),
-    "sql": ("sql", [QUERY, "F5"], r"rows? in ", 2),
+    "sql": ("sql " + QUERY, [], r"rows? in ", 2),
 }
 # docs/img/demo.svg: keys, what must stand on the screen then, for how long it is shown, the line below it
 DEMO = "demo"
@@ -167,7 +167,7 @@ def draw(args, folder, job, places):
 
 def draw_demo(args, folder, job, places):
     """What a terminal shows while DEMO_STEPS are typed, four times a second, at the speed at which it happened."""
-    frames = []
+    frames, folder = [], os.path.join(folder, DEMO)  # with settings of its own
     os.makedirs(os.path.join(folder, "probing-top"), exist_ok=True)
     with open(os.path.join(folder, "probing-top", "config"), "w", encoding="ascii") as file:
         file.write("delay = 1s\n")  # the picture is as large as what changes in it
