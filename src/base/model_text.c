@@ -5,8 +5,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/text.h"
 
 #define MODEL_TEXT_NAME_MAX 1024
@@ -341,6 +343,16 @@ static bool model_text_has_thread(const struct model_snapshot *s, int64_t tid) {
     return false;
 }
 
+static void model_text_put_foot(struct strbuf *out, const struct model_snapshot *s) {
+    if (s->note) {
+        strbuf_adds(out, "\n(");
+        model_text_put_name(out, s->note);
+        strbuf_adds(out, ")\n");
+    }
+    if (s->incomplete)
+        strbuf_adds(out, "\n(a limit left threads, frames or tasks out)\n");
+}
+
 void model_text_put_backtrace(struct strbuf *out, const struct model_target *t,
                               const struct model_snapshot *s, bool locals) {
     model_text_put_head(out, t, s);
@@ -352,13 +364,172 @@ void model_text_put_backtrace(struct strbuf *out, const struct model_target *t,
             strbuf_adds(out, "\nTasks of a loop whose thread is not known\n");
             model_text_put_tasks(out, s, s->tasks[i].tid);
         }
-    if (s->note) {
-        strbuf_adds(out, "\n(");
-        model_text_put_name(out, s->note);
-        strbuf_adds(out, ")\n");
+    model_text_put_foot(out, s);
+}
+
+/* ---- for a terminal ---- */
+
+#define SUMMARY_BOLD "\x1b[1m"
+#define SUMMARY_DIM "\x1b[2m"
+#define SUMMARY_WARN "\x1b[33m"
+#define SUMMARY_PLAIN "\x1b[0m"
+#define SUMMARY_ELLIPSIS "..."
+#define SUMMARY_PATH_LEAST 12 /* columns that remain of a path */
+
+struct summary {
+    struct strbuf *out;
+    const struct model_snapshot *s;
+    int width;
+    bool colour;
+};
+
+static void summary_paint(const struct summary *m, const char *colour) {
+    if (m->colour)
+        strbuf_adds(m->out, colour);
+}
+
+static bool summary_same_text(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* True if both threads are at the same place, in the same state. */
+static bool summary_is_equal(const struct model_thread *a, const struct model_thread *b) {
+    if (a->n_frames != b->n_frames || a->n_frames == 0 || a->state != b->state || a->gil != b->gil ||
+        a->wait.kind != b->wait.kind || a->wait.flags != b->wait.flags || a->wait.tid != b->wait.tid ||
+        a->truncated != b->truncated || !summary_same_text(a->wait.what, b->wait.what) ||
+        !summary_same_text(a->wait.detail, b->wait.detail))
+        return false;
+    for (size_t i = 0; i < a->n_frames; i++) {
+        const struct model_frame *f = &a->frames[i], *g = &b->frames[i];
+        if (f->kind != g->kind || f->line != g->line || f->address != g->address ||
+            !summary_same_text(f->func, g->func) || !summary_same_text(f->file, g->file))
+            return false;
     }
-    if (s->incomplete)
-        strbuf_adds(out, "\n(a limit left threads, frames or tasks out)\n");
+    return true;
+}
+
+/* The end of a path that fits into `room` columns. */
+static void summary_put_path(const struct summary *m, const char *path, int room) {
+    char clean[MODEL_TEXT_NAME_MAX];
+    text_sanitize(clean, sizeof clean, path ? path : "?");
+    const char *from = clean, *end = clean + strlen(clean);
+    if (room < SUMMARY_PATH_LEAST)
+        room = SUMMARY_PATH_LEAST;
+    if (text_width(clean) <= room) {
+        strbuf_adds(m->out, clean);
+        return;
+    }
+    while (from < end && text_width(from) > room - (int)strlen(SUMMARY_ELLIPSIS)) {
+        uint32_t cp;
+        from += text_utf8_next(from, (size_t)(end - from), &cp);
+    }
+    strbuf_adds(m->out, SUMMARY_ELLIPSIS);
+    strbuf_adds(m->out, from);
+}
+
+static void summary_put_frame(const struct summary *m, const struct model_frame *f) {
+    char func[MODEL_TEXT_NAME_MAX], line[16] = "";
+    bool native = f->kind == MODEL_FRAME_NATIVE;
+    if (native) {
+        summary_paint(m, SUMMARY_DIM);
+        model_text_put_native_frame(m->out, f);
+        summary_paint(m, SUMMARY_PLAIN);
+        return;
+    }
+    text_sanitize(func, sizeof func, f->func ? f->func : "?");
+    if (f->line > 0)
+        snprintf(line, sizeof line, ":%d", f->line);
+    bool library = !f->file || path_is_library(f->file);
+    summary_paint(m, library ? SUMMARY_DIM : "");
+    strbuf_addf(m->out, "    %s (", func);
+    summary_put_path(m, f->file, m->width - 4 - text_width(func) - 2 - (int)strlen(line) - 1);
+    strbuf_addf(m->out, "%s)", line);
+    summary_paint(m, library ? SUMMARY_PLAIN : "");
+    strbuf_addc(m->out, '\n');
+}
+
+/* "sleeping, 0.4 s left", "waiting for RLock cache, held by ...", "running". */
+static void summary_put_state(const struct summary *m, const struct model_thread *t) {
+    const char *state = t->on_cpu == 1 ? "running" : "sleeping";
+    if (t->wait.kind == MODEL_WAIT_SLEEP) {
+        strbuf_adds(m->out, "sleeping");
+        model_text_put_wait_details(m->out, m->s, t, false);
+        return;
+    }
+    if (t->wait.kind != MODEL_WAIT_UNKNOWN && t->wait.kind != MODEL_WAIT_GIL) {
+        summary_paint(m, t->wait.flags & MODEL_WAIT_DEADLOCK ? SUMMARY_WARN : "");
+        strbuf_adds(m->out, t->wait.flags & MODEL_WAIT_DEADLOCK ? "DEADLOCK: waiting for " : "waiting for ");
+        model_text_put_wait(m->out, m->s, t, false);
+        summary_paint(m, t->wait.flags & MODEL_WAIT_DEADLOCK ? SUMMARY_PLAIN : "");
+        return;
+    }
+    if (t->state == 'R')
+        state = "running";
+    else if (t->state == 'D')
+        state = "waiting for a device";
+    else if (t->state == 'T' || t->state == 't')
+        state = "stopped";
+    else if (t->state == 'Z' || t->state == 'X')
+        state = "ended";
+    strbuf_adds(m->out, state);
+}
+
+static void summary_put_name(const struct summary *m, const struct model_thread *t) {
+    model_text_put_name(m->out, t->name ? t->name : t->native_name);
+    strbuf_addf(m->out, " (%" PRId64 ")", t->tid);
+}
+
+/* One thread, or several with the same stack. */
+static void summary_put_group(const struct summary *m, size_t first, bool *is_done) {
+    const struct model_thread *t = &m->s->threads[first];
+    size_t n = 0;
+    for (size_t i = first; i < m->s->n_threads; i++)
+        n += !is_done[i] && (i == first || summary_is_equal(t, &m->s->threads[i]));
+    strbuf_addc(m->out, '\n');
+    summary_paint(m, SUMMARY_BOLD);
+    if (n > 1)
+        strbuf_addf(m->out, "%zu threads: ", n);
+    else
+        strbuf_adds(m->out, "Thread ");
+    size_t put = 0;
+    for (size_t i = first; i < m->s->n_threads; i++)
+        if (!is_done[i] && (i == first || summary_is_equal(t, &m->s->threads[i]))) {
+            strbuf_adds(m->out, put++ ? ", " : "");
+            summary_put_name(m, &m->s->threads[i]);
+            is_done[i] = true;
+        }
+    summary_paint(m, SUMMARY_PLAIN);
+    strbuf_adds(m->out, n > 1 ? "\n    each " : "  ");
+    summary_put_state(m, t);
+    if (t->gil == MODEL_GIL_WAITING || t->gil == MODEL_GIL_HOLDING)
+        model_text_put_thread_gil(m->out, m->s, t);
+    if (t->gc == 1)
+        strbuf_adds(m->out, ", collecting garbage");
+    if (n == 1 && !isnan(t->cpu_pct) && t->cpu_pct >= 0.5)
+        strbuf_addf(m->out, ", CPU %.0f %%", t->cpu_pct);
+    if (t->torn)
+        strbuf_adds(m->out, ", moved while it was read");
+    if (!t->has_python)
+        strbuf_adds(m->out, ", no Python");
+    strbuf_addc(m->out, '\n');
+    model_text_put_native(m->out, t);
+    for (size_t i = 0; i < t->n_frames; i++)
+        summary_put_frame(m, &t->frames[i]);
+    if (t->truncated)
+        strbuf_adds(m->out, "    ... (outer frames left out)\n");
+}
+
+void model_text_put_summary(struct strbuf *out, const struct model_target *t, const struct model_snapshot *s,
+                            int width, bool colour) {
+    const struct summary m = {.out = out, .s = s, .width = width, .colour = colour};
+    bool *is_done = calloc(s->n_threads + 1, sizeof *is_done);
+    out->failed = out->failed || !is_done;
+    model_text_put_head(out, t, s);
+    for (size_t i = 0; is_done && i < s->n_threads; i++)
+        if (!is_done[i])
+            summary_put_group(&m, i, is_done);
+    free(is_done);
+    model_text_put_foot(out, s);
 }
 
 void model_text_put_threads(struct strbuf *out, const struct model_snapshot *s) {

@@ -6,6 +6,7 @@
 #include "base/model_text.h"
 #include "client/session/call.h"
 #include "client/export/document.h"
+#include "client/output.h"
 #include "client/target/target.h"
 
 #define BACKTRACE_INTERVAL_MS 100 /* two snapshots show which threads are on the CPU */
@@ -59,7 +60,11 @@ static int backtrace_exec(const struct cli_options *o, struct target_address *ad
         document_put_backtrace(&j, call_get_target(c), &snapshot, &want, NULL, 0);
         strbuf_addc(out, '\n');
     } else if (rc == 0) {
-        model_text_put_backtrace(out, call_get_target(c), &snapshot, want.locals);
+        int width = o->written || want.locals || want.tasks ? 0 : output_columns();
+        if (width > 0)
+            model_text_put_summary(out, call_get_target(c), &snapshot, width, output_has_colour());
+        else
+            model_text_put_backtrace(out, call_get_target(c), &snapshot, want.locals);
     }
     model_snapshot_fini(&snapshot);
     call_close(c);

@@ -8,12 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/json.h"
 #include "base/text.h"
 #include "client/export/document.h"
+#include "client/output.h"
 #include "client/target/target.h"
 #include "client/target/target_tree.h"
 
@@ -150,12 +149,6 @@ static void list_put_endpoints(struct strbuf *out, const struct target_process *
         }
 }
 
-/* Columns of the terminal, or 0 if the output is not a terminal: then nothing is cut. */
-static int list_screen_width(void) {
-    struct winsize w;
-    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
-}
-
 static void list_put_table(struct strbuf *out, const struct list_row *list, size_t n) {
     int widths[LIST_N_COLUMNS];
     char cell[LIST_CELL_MAX];
@@ -167,7 +160,7 @@ static void list_put_table(struct strbuf *out, const struct list_row *list, size
             widths[i] = w > widths[i] ? w : widths[i];
         }
     }
-    int screen = list_screen_width();
+    int screen = output_columns();
     list_put_row(out, NULL, widths, screen);
     for (size_t k = 0; k < n; k++)
         list_put_row(out, &list[k], widths, screen);

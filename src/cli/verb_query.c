@@ -182,7 +182,10 @@ static int query_put_whole(const struct query_options *o, struct database *d, co
         database_explain(d, e);
         return -1;
     }
-    if (rows->n_columns > 0)
+    int columns = strcmp(f->name, "table") == 0 ? output_columns() : 0;
+    if (rows->n_columns > 0 && columns > 0)
+        result_put_fitted(rows, columns, out);
+    else if (rows->n_columns > 0)
         result_write(rows, f, isatty(STDOUT_FILENO), out);
     result_unref(rows);
     return 0;

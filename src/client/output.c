@@ -9,12 +9,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define OUTPUT_COLUMNS 80 /* of a terminal that does not know its size */
 #define OUTPUT_PIECE ((size_t)256 * 1024)
 
 bool output_is_stdout(const char *path) { return !path || strcmp(path, "-") == 0; }
+
+int output_columns(void) {
+    struct winsize w;
+    if (!isatty(STDOUT_FILENO))
+        return 0;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : OUTPUT_COLUMNS;
+}
+
+bool output_has_colour(void) {
+    const char *off = getenv("NO_COLOR"), *term = getenv("TERM");
+    return isatty(STDOUT_FILENO) && !(off && *off) && term && *term && strcmp(term, "dumb") != 0;
+}
 
 bool output_expand(const char *path, char *out, size_t cap) {
     const char *home = path[0] == '~' && path[1] == '/' ? getenv("HOME") : NULL;

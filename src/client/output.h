@@ -21,6 +21,12 @@
 /* True if `path` means standard output (NULL or "-"). */
 bool output_is_stdout(const char *path);
 
+/* Columns of the terminal that standard output is, or 0 if it is none. */
+int output_columns(void);
+
+/* True if standard output is a terminal that wants colours: NO_COLOR is not set, TERM not dumb. */
+bool output_has_colour(void);
+
 /* Expand "~/x" to the home folder; anything else is unchanged. False if it is too long. */
 bool output_expand(const char *path, char *out, size_t cap);
 

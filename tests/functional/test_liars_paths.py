@@ -202,7 +202,7 @@ def on_terminal(command, timeout=60, stderr_too=True):
     """(status, what came to the terminal) of a program whose standard output and error are one."""
     master, slave = pty.openpty()
     with subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=slave, stderr=slave if stderr_too else None,
-                          env=dict(os.environ, LC_ALL="C.UTF-8", TERM="xterm")) as process:
+                          env=dict(os.environ, LC_ALL="C.UTF-8", TERM="xterm", NO_COLOR="1")) as process:
         os.close(slave)
         seen, deadline = b"", time.monotonic() + timeout
         try:
@@ -258,7 +258,7 @@ def test_what_an_agent_says_is_not_obeyed(observed, probing, probing_top, lie):
             assert obeyed(seen) == [], (words, status_, seen)
         exported = on_terminal([probing_top.path, "--export", "json", "--once", str(job.pid)])
         assert obeyed(exported[1]) == [], exported
-    for word in (b"entered 1", b", 2 s left", b" 1 row,", b"told by"):
+    for word in (b"entered 1", b", 2 s left", b" 1 row,", b"reported by"):
         assert shown["status"][0] == 0 and word in shown["status"][1], shown["status"]
     assert b"chrome://tracing" in shown["profile --yes"][1] or shown["profile --yes"][0] == 1, shown["profile --yes"]
 

@@ -162,7 +162,8 @@ const struct result_format *result_find_format(const char *name, struct err *e);
 
 void result_write(const struct result *r, const struct result_format *f, bool terminal, struct strbuf *out);
 
-/* Like the first format. If a line would be wider than `cols`, texts are cut, the widest first;
+/* Like the first format, for a terminal: rank, host and pid that are equal in all rows stand below them. If
+ * a line would be wider than `cols`, texts are cut, the widest first;
  * if that is not enough, each value has a line of its own. 0: full width. */
 void result_put_fitted(const struct result *r, int cols, struct strbuf *out);
 

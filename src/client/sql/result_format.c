@@ -147,29 +147,48 @@ static void result_put_padded(struct strbuf *out, const char *text, int width, b
     result_pad(out, right || last ? 0 : pad, ' ');
 }
 
-static void result_put_foot(const struct result *r, struct strbuf *out) {
+#define RESULT_HIDDEN (-1) /* width of a column that is not drawn */
+
+static void result_put_foot(const struct result *r, const int *width, struct result_pen *pen,
+                            struct strbuf *out) {
     double ms = r->elapsed_s * 1000;
     strbuf_addf(out, "(%zu row%s%s, ", r->n_rows, r->n_rows == 1 ? "" : "s",
                 r->truncated ? ", and more" : "");
+    bool any = false;
+    for (size_t i = 0; i < r->n_columns; i++)
+        if (width[i] == RESULT_HIDDEN) {
+            strbuf_addf(out, "%s%s ", any ? ", " : "all of ", result_draw_name(r, i, pen));
+            strbuf_adds(out, result_draw_cell(r, 0, i, pen));
+            any = true;
+        }
+    strbuf_adds(out, any ? ", " : "");
     strbuf_addf(out, ms < 999.5 ? "%.3g ms)\n" : "%.0f ms)\n", ms);
 }
 
 static void result_put_lines(const struct result *r, const int *width, const bool *right,
                              struct result_pen *pen, struct strbuf *out) {
-    size_t n = r->n_columns;
-    for (size_t i = 0; i < n; i++) {
-        strbuf_adds(out, i ? " | " : "");
+    size_t n = r->n_columns, first = 0;
+    while (first < n && width[first] == RESULT_HIDDEN)
+        first++;
+    for (size_t i = first; i < n; i++) {
+        if (width[i] == RESULT_HIDDEN)
+            continue;
+        strbuf_adds(out, i > first ? " | " : "");
         result_put_padded(out, result_draw_name(r, i, pen), width[i], right[i], i + 1 == n);
     }
     strbuf_addc(out, '\n');
-    for (size_t i = 0; i < n; i++) {
-        strbuf_adds(out, i ? "-+-" : "");
+    for (size_t i = first; i < n; i++) {
+        if (width[i] == RESULT_HIDDEN)
+            continue;
+        strbuf_adds(out, i > first ? "-+-" : "");
         result_pad(out, width[i], '-');
     }
     strbuf_addc(out, '\n');
     for (size_t row = 0; row < r->n_rows; row++) {
-        for (size_t i = 0; i < n; i++) {
-            strbuf_adds(out, i ? " | " : "");
+        for (size_t i = first; i < n; i++) {
+            if (width[i] == RESULT_HIDDEN)
+                continue;
+            strbuf_adds(out, i > first ? " | " : "");
             result_put_padded(out, result_draw_cell(r, row, i, pen), width[i], right[i], i + 1 == n);
         }
         strbuf_addc(out, '\n');
@@ -192,22 +211,28 @@ static void result_measure(const struct result *r, int *width, bool *right, stru
 
 /* Width of a line if texts are no wider than `most`. */
 static long result_line_width(const struct result *r, const int *width, const bool *right, int most) {
-    long sum = r->n_columns ? 3 * ((long)r->n_columns - 1) : 0;
+    long sum = 0;
     for (size_t i = 0; i < r->n_columns; i++)
-        sum += right[i] || width[i] < most ? width[i] : most;
-    return sum;
+        if (width[i] != RESULT_HIDDEN)
+            sum += 3 + (right[i] || width[i] < most ? width[i] : most);
+    return sum > 3 ? sum - 3 : sum;
 }
 
 /* One row below the other, one value a line. */
-static void result_put_vertical(const struct result *r, struct result_pen *pen, struct strbuf *out) {
+static void result_put_vertical(const struct result *r, const int *width, struct result_pen *pen,
+                                struct strbuf *out) {
     int widest = 0;
     for (size_t i = 0; i < r->n_columns; i++) {
+        if (width[i] == RESULT_HIDDEN)
+            continue;
         int w = text_width(result_draw_name(r, i, pen));
         widest = w > widest ? w : widest;
     }
     for (size_t row = 0; row < r->n_rows; row++) {
         strbuf_addf(out, "-- %zu --\n", row + 1);
         for (size_t i = 0; i < r->n_columns; i++) {
+            if (width[i] == RESULT_HIDDEN)
+                continue;
             result_put_padded(out, result_draw_name(r, i, pen), widest, false, false);
             strbuf_addf(out, " | %s\n", result_draw_cell(r, row, i, pen));
         }
@@ -230,6 +255,24 @@ static void result_fit(const struct result *r, int *width, const bool *right, in
             width[i] = least;
 }
 
+/* Hide the columns that name the target where all rows are of one. */
+static void result_hide_constants(const struct result *r, int *width, struct result_pen *pen) {
+    static const char *const names[] = {"rank", "host", "pid"};
+    if (r->n_rows < 2 || r->n_columns <= sizeof names / sizeof names[0])
+        return;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(r->columns[i].name, names[i]) != 0)
+            return; /* not a table of targets */
+        char *first = strdup(result_draw_cell(r, 0, i, pen));
+        bool same = first != NULL;
+        for (size_t row = 1; same && row < r->n_rows; row++)
+            same = strcmp(first, result_draw_cell(r, row, i, pen)) == 0;
+        free(first);
+        if (same)
+            width[i] = RESULT_HIDDEN;
+    }
+}
+
 void result_put_fitted(const struct result *r, int cols, struct strbuf *out) {
     int *width = calloc(r->n_columns + 1, sizeof *width);
     bool *right = calloc(r->n_columns + 1, sizeof *right);
@@ -238,12 +281,14 @@ void result_put_fitted(const struct result *r, int cols, struct strbuf *out) {
     if (width && right) {
         result_measure(r, width, right, &pen);
         if (cols > 0)
+            result_hide_constants(r, width, &pen);
+        if (cols > 0)
             result_fit(r, width, right, cols);
         if (cols > 0 && result_line_width(r, width, right, cols) > cols)
-            result_put_vertical(r, &pen, out);
+            result_put_vertical(r, width, &pen, out);
         else
             result_put_lines(r, width, right, &pen, out);
-        result_put_foot(r, out);
+        result_put_foot(r, width, &pen, out);
     }
     out->failed = out->failed || !width || !right || pen.text.failed;
     strbuf_fini(&pen.text);
