@@ -166,7 +166,7 @@ def test_keyboard_interrupt_is_a_key(terminal, plain_training, ptrace):
     t.type("\x03")  # cancels the search
     t.wait_for("Threads ")
     t.type("?")
-    t.wait_for("show all keys")
+    t.wait_for("shows all keys")
     assert t.poll() is None
     t.type("\x03")
     assert os.WEXITSTATUS(t.wait()) == 0

@@ -63,7 +63,7 @@ def test_ten_megabytes_a_second(storm, terminal):  # noqa: F811
         assert t.read(0.05)
         t.output = t.output[-100000:]
     t.type("?")
-    t.wait_for("show all keys and what they do")
+    t.wait_for("shows all keys and commands")
     assert t.poll() is None and rss_mb(t.pid) < 200
     os.kill(t.pid, signal.SIGTERM)
     assert os.WEXITSTATUS(t.wait()) == 0
@@ -86,7 +86,7 @@ def test_a_terminal_that_nobody_reads_does_not_hold_up_the_socket(storm, termina
         time.sleep(0.02)
     assert t.poll() is None
     t.type("?")
-    t.wait_for("show all keys and what they do", timeout=60)
+    t.wait_for("shows all keys and commands", timeout=60)
     os.kill(t.pid, signal.SIGTERM)
     assert os.WEXITSTATUS(t.wait()) == 0
     t.assert_restored()

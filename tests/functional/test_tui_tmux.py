@@ -123,7 +123,7 @@ def test_first_minute(screen, plain_training, probing_top, ptrace):
     s.tmux("resize-window", "-x", "80", "-y", "24")
     s.wait_for("q Quit")
     s.type("?")
-    s.wait_for("show all keys and what they do")
+    s.wait_for("shows all keys and commands")
     s.type("q")
     s.wait_for("q Quit")
     s.type("q")

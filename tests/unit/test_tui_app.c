@@ -297,7 +297,7 @@ static void test_mouse(void **state) {
     assert_int_equal(a->n_screens, 2);
     struct input_event wheel = {.kind = INPUT_EVENT_MOUSE, .button = INPUT_WHEEL_DOWN, .row = 10, .col = 10};
     app_input(a, &wheel);
-    assert_shows(a, "Help   line");
+    assert_shows(a, "Keys of ");
     app_free(a);
 }
 
@@ -334,6 +334,31 @@ static void test_help_runs_entries(void **state) {
     assert_true(a->data.paused);
     fixture_press(a, "? / \"attach Enter Enter"); /* of another screen: nothing happens */
     assert_int_equal(a->n_screens, 2);
+    app_free(a);
+}
+
+/* The keys of the screen below on one page, in groups; again: all of them. */
+static void test_help_is_a_page_first(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+    (void)state;
+    fixture_press(a, "?");
+    assert_shows(a, "Keys of Threads   ? shows all keys");
+    assert_shows(a, " Move");
+    assert_shows(a, " Show");
+    assert_shows(a, " Act");
+    assert_shows(a, " Screens");
+    assert_shows(a, "Z        freeze");
+    assert_shows(a, "/ F3     search");
+    assert_hides(a, "zoom in"); /* of Flame */
+    fixture_press(a, "?");
+    assert_shows(a, "Help   line ");
+    fixture_press(a, "?");
+    assert_shows(a, "Keys of Threads");
+    fixture_press(a, "q 3 ?");
+    assert_shows(a, "Keys of Flame");
+    assert_shows(a, "zoom in");
+    fixture_press(a, "Esc");
+    assert_hides(a, "Keys of");
     app_free(a);
 }
 
@@ -572,6 +597,7 @@ int main(void) {
         cmocka_unit_test(test_mouse),
         cmocka_unit_test(test_tabs),
         cmocka_unit_test(test_help_runs_entries),
+        cmocka_unit_test(test_help_is_a_page_first),
         cmocka_unit_test(test_picker),
         cmocka_unit_test(test_picker_filters_what_comes_later),
         cmocka_unit_test(test_ages),

@@ -241,8 +241,37 @@ static void test_the_panes_change_places(void **state) {
     assert_in_range(shown, 1, 18); /* of 19 sizes */
 }
 
+/* Where there is room beside the threads, the variables are open from the start, until a key closes them. */
+static void test_wide_screens_have_them_open(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 4, false);
+    struct model_snapshot s;
+    (void)state;
+    (void)fixture_draw(a, 45, 120);
+    fixture_snapshot(&s, FIXTURE_NORMAL, 5);
+    app_take_snapshot(a, &s);
+    assert_false(fake_host_take().details.locals);
+    (void)fixture_draw(a, 45, 160);
+    fixture_snapshot(&s, FIXTURE_NORMAL, 6);
+    app_take_snapshot(a, &s);
+    assert_true(fake_host_take().details.locals);
+    fixture_locals(&s);
+    app_take_locals(a, &s);
+    fixture_shows(a, 45, 160, " Locals of ");
+    fixture_press(a, "v");
+    fixture_hides(a, 45, 160, " Locals of ");
+    fixture_snapshot(&s, FIXTURE_NORMAL, 7);
+    app_take_snapshot(a, &s);
+    fixture_hides(a, 45, 160, " Locals of ");
+    app_free(a);
+    a = fixture_app(FIXTURE_NORMAL, 4, false); /* only an agent reads them without stopping threads */
+    a->data.target.mode = MODEL_MODE_READONLY;
+    fixture_hides(a, 45, 160, " Locals of ");
+    app_free(a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wide_screens_have_them_open),
         cmocka_unit_test(test_values_are_asked_for_while_they_are_shown),
         cmocka_unit_test(test_another_thread_is_asked_for_at_once),
         cmocka_unit_test(test_nothing_is_read_while_paused),

@@ -103,7 +103,9 @@ struct app *scenes_spans(bool ascii) {
         fixture_press(a, "End Left Left Left Left s");
         for (int k = 0; k < 15; k++)
             fixture_press(a, "Left");
-        fixture_press(a, i ? "h h h h h h h h h h h h h h v h h h h h h h h h d" : "Enter");
+        fixture_press(a, i ? "Left Left Left Left Left Left Left Left Left Left Left Left Left Left s Left "
+                             "Left Left Left Left Left Left Left Left d"
+                           : "Enter");
     }
     return a;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * help: every key and what it does, from the action table; every command, from the command table;
- * the meaning of columns, from their tables. Enter runs the selected entry on the screen below.
+ * help: first the keys of the screen below on one page, in groups. `?` again: a list of every key and
+ * what it does, from the action table; every command, from the command table; the meaning of columns,
+ * from their tables. There Enter runs the selected entry on the screen below.
  */
 #include "tui/core/action_keys.h"
 #include "tui/core/action_table.h"
@@ -15,6 +16,7 @@
 
 #include "base/text.h"
 #include "tui/core/screen.h"
+#include "tui/view/list.h"
 #include "tui/view/view.h"
 #include "tui/view/table.h"
 #include "tui/screens/threads/threads_rows.h"
@@ -36,11 +38,150 @@ struct help_line {
 };
 
 struct help_state {
+    bool lists; /* the list is shown; else the page */
+    enum action_context below;
     struct help_line lines[HELP_MAX_LINES];
     int n;
     struct view view;
     bool readonly;
 };
+
+/* ---- the page: the keys of one screen ---- */
+
+enum help_group { HELP_MOVE, HELP_SHOW, HELP_ACT, HELP_SCREENS, HELP_GROUPS };
+
+#define HELP_ENTRY_COLS 26 /* of the page: keys and words */
+#define HELP_PAGE_KEYS 8
+#define HELP_PAGE_MAX 128
+
+static enum help_group help_group_of(const struct action_def *d) {
+    if (screen_of_action(d->action) && d->action != ACTION_SHOW_MENU && d->action != ACTION_SHOW_EXPORT)
+        return HELP_SCREENS;
+    switch ((int)d->action) {
+    case ACTION_SCREEN_NEXT:
+    case ACTION_SCREEN_PREV:
+    case ACTION_COMMAND_LINE:
+    case ACTION_BACK:
+    case ACTION_QUIT:
+    case ACTION_QUIT_NOW:
+    case ACTION_SUSPEND:
+    case ACTION_REDRAW:
+    case ACTION_SAVE_SETTINGS:
+    case ACTION_SWITCH_TARGET:
+        return HELP_SCREENS;
+    case ACTION_UP:
+    case ACTION_DOWN:
+    case ACTION_LEFT:
+    case ACTION_RIGHT:
+    case ACTION_HALF_UP:
+    case ACTION_HALF_DOWN:
+    case ACTION_PAGE_UP:
+    case ACTION_PAGE_DOWN:
+    case ACTION_FIRST:
+    case ACTION_LAST:
+    case ACTION_END:
+    case ACTION_SEARCH:
+    case ACTION_SEARCH_NEXT:
+    case ACTION_SEARCH_PREV:
+    case ACTION_THREAD_PREV:
+    case ACTION_THREAD_NEXT:
+    case ACTION_HISTORY_OLDER:
+    case ACTION_HISTORY_NEWER:
+    case ACTION_SCROLL_LEFT:
+    case ACTION_SCROLL_RIGHT:
+    case ACTION_TIME_BACK:
+    case ACTION_TIME_FORTH:
+    case ACTION_FOCUS:
+    case ACTION_SQL_TO_SHEET:
+    case ACTION_SQL_TO_EDITOR:
+        return HELP_MOVE;
+    case ACTION_SHOW_MENU:
+    case ACTION_SHOW_EXPORT:
+    case ACTION_REFRESH:
+    case ACTION_MARK:
+    case ACTION_ZERO:
+        return HELP_ACT;
+    default:
+        return d->contexts & (ACTION_FOR_ROW | ACTION_CHANGES) ? HELP_ACT : HELP_SHOW;
+    }
+}
+
+/* Is it on the page? Arrows and keys of typing speak for themselves; what every terminal program has is
+ * in the list. */
+static bool help_is_on_page(const struct action_def *d) {
+    const struct screen_def *opens = screen_of_action(d->action);
+    if (opens && opens->is_tab) /* the line of tabs has it */
+        return false;
+    switch ((int)d->action) {
+    case ACTION_UP:
+    case ACTION_DOWN:
+    case ACTION_HALF_UP:
+    case ACTION_HALF_DOWN:
+    case ACTION_PAGE_UP:
+    case ACTION_PAGE_DOWN:
+    case ACTION_MOUSE:
+    case ACTION_REDRAW:
+    case ACTION_SUSPEND:
+    case ACTION_SAVE_SETTINGS:
+        return false;
+    default:
+        return d->action < ACTION_EDIT_LEFT || d->action > ACTION_EDIT_REDO;
+    }
+}
+
+/* The words of an entry: its name, as :NAME takes it, with blanks. */
+static void help_put_words(const struct action_def *d, char *buf, size_t cap) {
+    snprintf(buf, cap, "%s", d->name);
+    for (char *p = buf; *p; p++)
+        *p = *p == '-' ? ' ' : *p;
+}
+
+/* Draw the page: groups below each other, in as many columns as there is room for. */
+static void help_draw_page(const struct help_state *s, struct grid *g, struct rect area) {
+    static const char *const titles[HELP_GROUPS] = {"Move", "Show", "Act", "Screens"};
+    const struct action_def *entries[HELP_PAGE_MAX]; /* NULL: a title */
+    int n = 0, group_of[HELP_PAGE_MAX], cols = area.cols / HELP_ENTRY_COLS;
+    for (int group = 0; group < HELP_GROUPS; group++) {
+        bool titled = false;
+        for (const struct action_def *d = action_table(); d->action && n + 1 < HELP_PAGE_MAX; d++) {
+            if (!(d->contexts & ACTION_IN(s->below)) || !action_key(d, s->below, 0) || !help_is_on_page(d) ||
+                (int)help_group_of(d) != group)
+                continue;
+            if (!titled) {
+                group_of[n] = group;
+                entries[n++] = NULL;
+            }
+            titled = true;
+            group_of[n] = group;
+            entries[n++] = d;
+        }
+    }
+    cols = cols < 1 ? 1 : cols;
+    int width = area.cols / cols, rows = (n + cols - 1) / cols;
+    rows = rows < area.rows ? rows : area.rows;
+    for (int i = 0; i < n && i < rows * cols; i++) {
+        int col = i / rows * width, row = i % rows;
+        if (i == rows * cols - 1 && i < n - 1) {
+            grid_text(g, area, row, col + 2, ROLE_MUTED, "... and more: ?");
+            break;
+        }
+        char keys[ACTION_MAX_KEYS * ACTION_KEY_NAME], words[64];
+        if (!entries[i]) {
+            grid_text(g, area, row, col + 1, ROLE_HELP_GROUP, titles[group_of[i]]);
+            continue;
+        }
+        action_keys_text(entries[i], s->below, keys, sizeof keys);
+        while (text_width(keys) > HELP_PAGE_KEYS && strrchr(keys, ' '))
+            *strrchr(keys, ' ') = '\0';
+        help_put_words(entries[i], words, sizeof words);
+        grid_text_fit(g, area, row, col + 2, HELP_PAGE_KEYS, ROLE_HELP_KEY, GRID_LEFT, keys);
+        grid_text_fit(g, area, row, col + HELP_PAGE_KEYS + 3, width - HELP_PAGE_KEYS - 3,
+                      s->readonly && (entries[i]->contexts & ACTION_CHANGES) ? ROLE_MUTED : ROLE_TEXT,
+                      GRID_LEFT, words);
+    }
+}
+
+/* ---- the list: all keys ---- */
 
 static void help_add(struct help_state *s, struct help_line line) {
     if (s->n < HELP_MAX_LINES)
@@ -119,6 +260,7 @@ static void help_init(void *state, struct app *app) {
     /* Help is never the only screen. */
     const struct app_screen *below = &app->screens[app->n_screens - 2];
     enum action_context here = screen_context(below->def, below->state);
+    s->below = here;
     help_add(s, (struct help_line){.heading = action_context_title(here)});
     for (const struct action_def *d = action_table(); d->action; d++)
         if (d->contexts & ACTION_IN(here))
@@ -160,6 +302,10 @@ static void help_init(void *state, struct app *app) {
 static void help_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct help_state *s = state;
     (void)app;
+    if (!s->lists) {
+        help_draw_page(s, g, area);
+        return;
+    }
     if (!layout_has_panes(area)) {
         area.rows -= HELP_WHOLE_ROWS;
         help_draw_whole(&s->lines[s->view.list.selected], g,
@@ -188,15 +334,30 @@ static void help_run(struct help_state *s, struct app *app) {
 }
 
 static bool help_act(void *state, struct app *app, enum action action) {
+    struct help_state *s = state;
+    if (!s->lists) { /* the page has nothing to select: what moves or searches gets the list */
+        bool is_own = action == ACTION_SHOW_HELP || action == ACTION_RUN_ENTRY;
+        s->lists = is_own || action == ACTION_SEARCH || list_move(&s->view.list, action);
+        return s->lists && action != ACTION_SEARCH;
+    }
+    if (action == ACTION_SHOW_HELP) {
+        s->lists = false;
+        return true;
+    }
     if (action != ACTION_RUN_ENTRY)
         return false;
-    help_run(state, app);
+    help_run(s, app);
     return true;
 }
 
 static void help_status(const void *state, const struct app *app, struct strbuf *out) {
     const struct help_state *s = state;
     (void)app;
+    if (!s->lists) {
+        strbuf_addf(out, "Keys of %s   ? shows all keys and commands, q closes",
+                    action_context_title(s->below));
+        return;
+    }
     strbuf_addf(out, "Help   line %d of %d   / searches, Enter runs the selected entry, q closes",
                 s->view.list.selected + 1, s->n);
 }
@@ -206,12 +367,18 @@ const struct screen_def screen_help = {
     .title = "Help",
     .opens = {{ACTION_SHOW_HELP,
                "help",
-               ACTION_LETTERS & ~ACTION_IN(CONTEXT_HELP),
+               ACTION_LETTERS,
                {"?", "F1", "h"},
                "Help",
                0,
-               "show all keys and what they do"},
-              {ACTION_SHOW_HELP, "help", ACTION_TYPED, {"F1"}, "Help", 0, "show all keys and what they do"}},
+               "the keys of this screen; again: all keys and commands"},
+              {ACTION_SHOW_HELP,
+               "help",
+               ACTION_TYPED,
+               {"F1"},
+               "Help",
+               0,
+               "the keys of this screen; again: all keys and commands"}},
     .state_size = sizeof(struct help_state),
     .init = help_init,
     .keys = CONTEXT_HELP,

@@ -34,6 +34,7 @@ struct threads_state {
     bool native; /* the stack includes native frames */
     /* Below the stack; it can have the focus only while the stack has it. */
     struct locals_pane locals;
+    bool opened;                         /* it was, by itself or by a key: from then on keys decide */
     bool tasks;                          /* it shows tasks, not variables */
     bool repr;                           /* variables by the repr() of the job's own classes */
     bool zoomed;                         /* the focused pane fills the body */
@@ -46,6 +47,7 @@ static bool threads_show(void *state, struct app *app, const struct screen_pick 
 static bool threads_mouse(void *state, struct app *app, const struct input_event *e);
 
 #define THREADS_SCROLL 8
+#define THREADS_LOCALS_COLS 160 /* from here on the variables are open from the start */
 
 /* The selected row; NULL: none. */
 static const struct thread_row *threads_row(const struct threads_state *s) {
@@ -204,6 +206,10 @@ static const char *threads_empty_text(const struct threads_state *s, const struc
 static void threads_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct threads_state *s = state;
     struct rect table, stack, line;
+    bool reads = app->data.state == SESSION_CONNECTED && app->data.has_target &&
+                 app->data.target.mode == MODEL_MODE_AGENT;
+    if (!s->opened && reads && area.cols >= THREADS_LOCALS_COLS)
+        s->opened = s->locals.open = true;
     layout_panes(area, (int)s->rows.n + 1, &table, &stack, &line);
     if (s->zoomed || !layout_has_panes(area)) {
         table = stack = area;
@@ -342,6 +348,7 @@ static void threads_next_pane(struct threads_state *s) {
 /* Open the pane below the stack with variables or tasks; again: close it. */
 static void threads_show_locals(struct threads_state *s, struct app *app, bool tasks) {
     s->locals.open = !s->locals.open || s->tasks != tasks;
+    s->opened = true;
     s->tasks = tasks;
     s->locals.focused = false;
     s->locals.scroll = 0;
