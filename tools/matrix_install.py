@@ -156,7 +156,7 @@ def use(top, probing, python):
 
 def use_from_the_start(probing, python):
     with Job(python, PROBING="1") as job:
-        want(run(probing, job.pid, "status"), "came in by", "probing.pth")
+        want(run(probing, job.pid, "status"), "loaded by", "probing.pth")
         run(probing, job.pid, "eject")
 
 

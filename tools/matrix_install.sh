@@ -30,8 +30,8 @@ put_conda() { # folder
     local program
     mkdir "$1"
     tar -C "$conda_python" --exclude=test --exclude=__pycache__ --exclude='*.a' -c bin lib | tar -x -C "$1"
-    for program in "$1"/bin/python3.[0-9]*; do
-        case $program in *-config) ;; *) patchelf --set-rpath "\$ORIGIN/../lib" "$program" || return 1 ;; esac
+    for program in "$1"/bin/python3.[0-9] "$1"/bin/python3.[0-9][0-9]; do
+        [ ! -f "$program" ] || patchelf --set-rpath "\$ORIGIN/../lib" "$program" || return 1
     done
 }
 
