@@ -90,7 +90,7 @@ def test_since_the_mark(screen, turning, probing_top, ptrace, wait_until):
     s.type("4")
     wait_until(lambda: re.search(r"^ *[0-9.]+ +[0-9.]+ +[0-9.]+s +[0-9.]+s first_work", s.text(), re.M), PATIENCE_S, "samples")
     s.type("'")
-    s.wait_for("marked: ", PATIENCE_S)
+    s.wait_for("mark set: ", PATIENCE_S)
     turning.turn()
     s.wait_for("second_work", PATIENCE_S)
     s.type(":window mark")

@@ -255,8 +255,8 @@ def test_files_and_standard_input(noisy, probing, tmp_path):
 
 
 def test_bad_options(noisy, probing):
-    for arguments, why in ((["eval"], "needs code"), (["execute"], "needs a file"), (["eval", "1", "--frame", "x"], "is no frame"),
-                           (["eval", "1", "--frame", "1:x"], "is no frame"), (["eval", "1", "--timeout", "0"], "timeout"),
+    for arguments, why in ((["eval"], "needs code"), (["execute"], "needs a file"), (["eval", "1", "--frame", "x"], "is not a frame"),
+                           (["eval", "1", "--frame", "1:x"], "is not a frame"), (["eval", "1", "--timeout", "0"], "timeout"),
                            (["eval", "1", "--max-output", "99999999"], "max-output"), (["eval", "1", "2"], "one argument")):
         done = probing(str(noisy.pid), *arguments)
         assert done.status == 2 and why in done.stderr and done.stderr.count("\n") == 1, done
@@ -280,7 +280,7 @@ def test_limits(noisy, probing):
     document = evaluate(probing, noisy.pid, "'z' * 10**8", "--max-output", "2", "--timeout", "60s")
     assert document["result"] == "'" + "z" * 2047 and document["truncated"]
     done = probing(str(noisy.pid), "eval", "'z' * 10**6", "--max-output", "1")
-    assert done.status == 0 and len(done.stdout) == 1025 and "was cut at 1 KiB" in done.stderr
+    assert done.status == 0 and len(done.stdout) == 1025 and "was truncated at 1 KiB" in done.stderr
     odd = evaluate(probing, noisy.pid, r"import sys; sys.stdout.buffer.write(b'a\xff\0b'); print('\ud800'); '\0'")
     assert odd["output"] == "a\ufffd\0b\\ud800\n" and odd["result"] == r"'\x00'"
     raised = evaluate(probing, noisy.pid, "raise ValueError('m' * 10**7)", "--max-output", "4", status=1)

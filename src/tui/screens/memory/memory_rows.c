@@ -150,7 +150,7 @@ enum { MEMORY_COLUMN_BYTES = 0, MEMORY_COLUMN_GROWTH = 1 };
 /* clang-format off */
 static const struct table_column memory_sites_columns[] = {
     {"LIVE", "bytes that were allocated there since tracing began and not freed", {10, 0, 0}, GRID_RIGHT, true, memory_cell_bytes, memory_compare_bytes},
-    {"GROWTH", "bytes more than at the mark (M)", {10, 0, 1}, GRID_RIGHT, true, memory_cell_growth, memory_compare_growth},
+    {"GROWTH", "bytes more than at the mark", {10, 0, 1}, GRID_RIGHT, true, memory_cell_growth, memory_compare_growth},
     {"%LIVE", "share of all that lives", {5, 0, 4}, GRID_RIGHT, true, memory_cell_share, memory_compare_share},
     {"ALLOCATED", "bytes that were allocated there, freed or not", {10, 0, 5}, GRID_RIGHT, true, memory_cell_allocated, memory_compare_allocated},
     {"CALLS", "allocations there", {7, 0, 6}, GRID_RIGHT, true, memory_cell_calls, memory_compare_calls},
