@@ -160,7 +160,7 @@ def test_a_trace_and_rows(training, data_dir):
     before = j.do("left()")
     j.do("begin()")
     dry = profile(client, dry=True, steps=2)
-    assert "2 steps: about" in dry["note"] and "stand still" in dry["note"] and dry["file"] is None
+    assert "2 steps: about" in dry["note"] and "the job will stop for" in dry["note"] and dry["file"] is None
     assert j.do("left()") == before
     done = profile(client, steps=2)
     assert done["note"].startswith("2 steps, ") and done["looks"] == 2
@@ -360,7 +360,7 @@ def test_on_the_command_line(training, probing, tmp_path):
     j.do("begin()")
     output = str(tmp_path / "trace.json")
     refused = probing(str(j.pid), "profile", "-o", output, timeout=90, stdin="")
-    assert refused.status == 2 and "stand still" in refused.stderr and "--yes" in refused.stderr and not os.path.exists(output)
+    assert refused.status == 2 and "the job will stop for" in refused.stderr and "--yes" in refused.stderr and not os.path.exists(output)
     done = probing(str(j.pid), "profile", "--steps", "2", "--yes", "--json", "-o", output, timeout=120).ok()
     document = done.json()
     assert document["file"] == output and document["steps"] == 2 and not lease(client)["armed"]
