@@ -196,7 +196,7 @@ def looks(answers):
 
 def nothing(answers):
     for name in ("text", "py"):
-        assert answers.pop(name).startswith(("a token is needed", "too many tries")), answers
+        assert answers.pop(name).startswith(("a token is needed", "too many attempts")), answers
     assert set(answers.values()) <= {401, 429}, answers
 
 
