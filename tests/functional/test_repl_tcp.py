@@ -69,7 +69,7 @@ def test_who_may_only_look(door, probing, typed):
                                "reading values of the job or changing it takes the full-access token that listen printed\n")
     done = probing("-t", address, "repl", "--keep-going", "--token", token, stdin="count\n%bt\n", timeout=90)
     assert done.status == 1 and "Thread " in done.stdout
-    assert "no code is run" in probing("-t", address, "--token", token, "eval", "1").stderr
+    assert "no code was run" in probing("-t", address, "--token", token, "eval", "1").stderr
     done = probing("-t", address, "--token", "0" * 48, "repl", stdin="1\n", timeout=90)
     assert done.status == 3 and "does not let this client in" in done.stderr
     t = typed(address, "--token", token)
