@@ -300,7 +300,7 @@ def test_numbers_of_the_overview(jobs, name):
     text = seen.screen("overview")
     assert "reading ..." not in text and "cgroup ?" not in text  # also of no limit it is known what the group takes
     assert number(r"^ threads +(\d+)", text) == number(r" threads (\d+)", text) == seen.before["own_threads"]
-    assert number(r"^ snapshots +(\S+) 0 lost", text) == 1
+    assert number(r"^ snapshots +(\S+) 0 dropped", text) == 1
     cpu = number(r"^ CPU +([\d.]+) %", text)
     parts = [number(rf"^  {label} +([\d.]+) %", text) for label in ("main thread", "Python threads", "native threads")]
     assert sum(parts) <= cpu + 3 and cpu <= 100 * (os.cpu_count() + 1)

@@ -93,7 +93,7 @@ def test_what_can_be_said(job, wait_until):
         assert str(j.pid) in talk.say("status")
         assert "whole number" in talk.say("bt x") and "no such thread" in talk.say("bt 4194304")
         assert "no such command" in talk.say("nonsense") and talk.say("") == ""
-        assert "takes nothing" in talk.say("threads now")
+        assert "takes no arguments" in talk.say("threads now")
         talk.sock.sendall(b"py 1\npy 2\npy 3\nquit\npy 4\n")  # in their order, and nothing after the end
         assert read_all(talk.sock) == b"1\n" + PROMPT + b"2\n" + PROMPT + b"3\n" + PROMPT
 

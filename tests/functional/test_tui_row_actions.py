@@ -52,7 +52,7 @@ def test_editor_opens_the_frame(terminal, plain_training, ptrace, editor, tmp_pa
     assert LEAVE_SCREEN in t.output
     repainted(t, wait_until, 2)
     t.type("?")
-    t.wait_for("searches, Enter runs", timeout=60)
+    t.wait_for("shows all keys and commands", timeout=60)
     t.type("Q")
     assert os.WEXITSTATUS(t.wait(timeout=60)) == 0
     t.assert_restored()
@@ -67,7 +67,7 @@ def test_interrupt_is_the_editors(terminal, plain_training, ptrace, editor, tmp_
     t.type("\x03")
     repainted(t, wait_until, 2)
     t.type("?")
-    t.wait_for("searches, Enter runs", timeout=60)
+    t.wait_for("shows all keys and commands", timeout=60)
     t.type("Q")
     assert os.WEXITSTATUS(t.wait(timeout=60)) == 0
     t.assert_restored()
