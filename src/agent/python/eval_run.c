@@ -225,14 +225,14 @@ static void eval_append(const struct pyapi *api, struct pyapi_object *o, char *w
 static void eval_explain(const struct eval_run *run, char *why) {
     const struct pyapi *api = &run->api;
     struct pyapi_object *type = NULL, *value = NULL, *tb = NULL;
+    /* first of all: nothing is to be looked up while an exception is set */
+    api->PyErr_Fetch(&type, &value, &tb);
     if (!run->call && !run->names && !api->PyDict_GetItemString(api->PyImport_GetModuleDict(), "__main__")) {
         snprintf(why, WORKER_WHY_MAX, "the job has no module __main__ to run code in");
-        api->PyErr_Clear();
-        return;
-    }
-    api->PyErr_Fetch(&type, &value, &tb);
-    snprintf(why, WORKER_WHY_MAX, "cannot prepare the code: %s", type ? "" : "no memory");
-    if (type) {
+    } else if (!type) {
+        snprintf(why, WORKER_WHY_MAX, "cannot prepare the code: no memory");
+    } else {
+        snprintf(why, WORKER_WHY_MAX, "cannot prepare the code: ");
         api->PyErr_NormalizeException(&type, &value, &tb);
         eval_append(api, api->PyObject_GetAttrString(type, "__name__"), why);
         size_t used = strlen(why);
@@ -244,6 +244,7 @@ static void eval_explain(const struct eval_run *run, char *why) {
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i])
             api->Py_DecRef(all[i]);
+    api->PyErr_Clear();
 }
 
 /* Prepare everything that the run needs, so that it needs nothing of the worker later. 0, or -1
