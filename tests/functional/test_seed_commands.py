@@ -49,9 +49,9 @@ LINES = [
     ('probing -t PID eval "import threading; print([t.name for t in threading.enumerate()])"', lambda done, folder: "'MainThread'" in done.stdout),
     ("probing PID execute script.py", lambda done, folder: done.stdout == "pid PID\n"),
     ('probing PID execute "import traceback;traceback.print_stack()"', lambda done, folder: 'File "' in done.stdout + done.stderr),
-    # Of the main thread, which may be in `train` itself.
+    # Of the main thread, which may be in `train` itself, or deep in torch.
     ('probing -t PID query "SELECT func, file, lineno FROM python.backtrace LIMIT 5"',
-     lambda done, folder: re.search(r"\([345] rows", done.stdout) and "train.py" in done.stdout),
+     lambda done, folder: re.search(r"\([345] rows", done.stdout) and re.search(r"\.py +\| +\d+\n", done.stdout)),
     ("probing -t PID memory", lambda done, folder: "MiB" in done.stdout),
     ("probing -t PID flamegraph", svg),
     ("probing PID pprof", gzipped),

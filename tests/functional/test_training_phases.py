@@ -50,10 +50,12 @@ def test_of_every_step_where_it_costs_nothing(training_job, options):  # noqa: F
 def test_of_every_step_while_somebody_looks(training_job):  # noqa: F811
     job = training_job("phases", "--quick")
     job.wait_steps(500)
-    rows = job.rows("python.steps")
-    assert 0 < sum(map(phased, rows)) < len(rows) / 2
+    # now and then without anybody who looks
+    wait_until(lambda: 0 < sum(map(phased, rows := job.rows("python.steps"))) < len(rows) / 2, 60, "phases of some steps", interval=0.2)
     with agent_wire.Client(job.status()["endpoint"]) as client:
         client.call("arm", {"what": "phases", "steps": 0, "compiled": False})
+        # by then the newest steps could have phases without it
+        wait_until(lambda: lease(job)["hooks_in"], 30, "it to begin", interval=0.2)
         wait_phased(job)
         seen = lease(job)
         assert seen["clients"] == 1 and seen["hooks_in"] and seen["looks"] > 0, seen
