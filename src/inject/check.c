@@ -64,6 +64,47 @@ static void check_read_ours(struct check_facts *f) {
     f->ptrace_scope = check_ptrace_scope();
 }
 
+/* True if the users of the process are mapped in another way than ours: then it is in another
+ * user namespace. */
+static bool check_is_other_user_ns(pid_t pid) {
+    char ours[1024], its[1024];
+    return procfs_read_file(0, 0, "uid_map", ours, sizeof ours) >= 0 &&
+           procfs_read_file(pid, 0, "uid_map", its, sizeof its) >= 0 && strcmp(ours, its) != 0;
+}
+
+/* The AppArmor profile that confines this program, or "". SELinux has a context of another form
+ * in the same file. */
+static void check_read_apparmor(char *profile, size_t cap) {
+    static const char enforced[] = " (enforce)";
+    char label[128];
+    profile[0] = '\0';
+    if (procfs_read_file(0, 0, "attr/apparmor/current", label, sizeof label) <= 0 &&
+        procfs_read_file(0, 0, "attr/current", label, sizeof label) <= 0)
+        return;
+    char *mode = strstr(label, enforced);
+    if (mode) {
+        *mode = '\0';
+        text_sanitize(profile, cap, label);
+    }
+}
+
+static bool check_selinux_denies(void) {
+    struct strbuf text;
+    strbuf_init(&text, 16);
+    bool denies =
+        strbuf_read_file(&text, "/sys/fs/selinux/booleans/deny_ptrace") == 0 && strbuf_str(&text)[0] == '1';
+    strbuf_fini(&text);
+    return denies;
+}
+
+/* The facts that explain a refusal of the kernel. */
+static void check_read_obstacles(struct check_facts *f) {
+    f->other_user_ns = check_is_other_user_ns(f->pid);
+    check_read_apparmor(f->apparmor, sizeof f->apparmor);
+    f->selinux_denies = check_selinux_denies();
+    container_find_slurm_job(f->pid, f->slurm_job, sizeof f->slurm_job);
+}
+
 static bool check_is_descendant(pid_t pid) {
     struct procfs_stat st;
     for (int i = 0; i < CHECK_MAX_ANCESTORS && pid > 1; i++) {
@@ -125,6 +166,7 @@ void check_gather(pid_t pid, const struct mem *mem, struct check_facts *f) {
     struct stat st;
     struct procfs_stat kernel;
     *f = (struct check_facts){.pid = pid, .our_uid = (int64_t)geteuid()};
+    container_find(&f->here);
     f->exists = pid > 0 && procfs_read_status(pid, 0, &f->status) == 0;
     if (!f->exists)
         return;
@@ -143,6 +185,8 @@ void check_gather(pid_t pid, const struct mem *mem, struct check_facts *f) {
     check_read_proc(f);
     if (!f->kernel_thread)
         check_read_maps(f, mem);
+    if (!f->readable)
+        check_read_obstacles(f);
 }
 
 /* --- judgement ------------------------------------------------------------------------------------------------- */
@@ -150,8 +194,12 @@ void check_gather(pid_t pid, const struct mem *mem, struct check_facts *f) {
 static int check_judge_state(const struct check_facts *f, struct err *e) {
     int pid = (int)f->pid;
     char state = f->status.state;
-    if (!f->exists)
-        return err_set(e, ERR_ATTACH, "no process %d: check the pid with 'probing list'", pid);
+    if (!f->exists) {
+        char what[32], text[sizeof e->text];
+        snprintf(what, sizeof what, "process %d", pid);
+        container_put_missing(&f->here, what, text, sizeof text);
+        return err_set(e, ERR_ATTACH, "%s", text);
+    }
     if (f->status.tgid > 0 && f->status.tgid != pid)
         return err_set(e, ERR_ATTACH, "%d is a thread of process %" PRId64 ": give that pid", pid,
                        f->status.tgid);
@@ -173,60 +221,92 @@ static int check_judge_state(const struct check_facts *f, struct err *e) {
     return 0;
 }
 
-static int check_judge_permission(const struct check_facts *f, struct err *e) {
+/* What allows tracing where Yama forbids it. A user of a cluster has neither root nor the sysctl,
+ * but starts the job. */
+static const char *check_scope_remedy(const struct check_facts *f) {
+    if (f->here.kind != CONTAINER_NONE)
+        return container_remedy(f->here.kind);
+    if (f->here.slurm_job[0] || f->slurm_job[0])
+        return "start the job with 'srun probing launch'";
+    return "run this as root, or 'sysctl kernel.yama.ptrace_scope=0'";
+}
+
+/* The kernel refuses without a reason that is known: a filter around us, or a policy. */
+static int check_refuse_policy(const struct check_facts *f, struct err *e) {
+    int pid = (int)f->pid;
+    char by[sizeof f->apparmor + 32] = "its container or security policy forbids it", remedy[128];
+    snprintf(remedy, sizeof remedy, "%s", container_remedy(f->here.kind));
+    if (f->our_seccomp == 2) {
+        snprintf(by, sizeof by, "a seccomp filter that this runs under may forbid it");
+        snprintf(remedy, sizeof remedy, "%s", container_filter_remedy(f->here.kind));
+    }
+    /* The job's own step is under neither our filter nor our policy. */
+    if (f->here.kind == CONTAINER_NONE && f->slurm_job[0] && strcmp(f->slurm_job, f->here.slurm_job) != 0)
+        snprintf(remedy, sizeof remedy,
+                 "run this in its job, 'srun --jobid=%s --overlap --pty probing-top %d'", f->slurm_job, pid);
+    if (f->selinux_denies) {
+        snprintf(by, sizeof by, "SELinux forbids it (deny_ptrace is on)");
+        snprintf(remedy, sizeof remedy, "run 'setsebool deny_ptrace off' as root");
+    } else if (f->our_seccomp != 2 && f->apparmor[0]) {
+        snprintf(by, sizeof by, "the AppArmor profile %s of this program may forbid it", f->apparmor);
+    }
+    return err_set(e, ERR_ATTACH, "not allowed to attach to process %d: %s: %s", pid, by, remedy);
+}
+
+/* Reasons that the capability SYS_PTRACE would overcome. */
+static int check_judge_capability(const struct check_facts *f, struct err *e) {
     int pid = (int)f->pid;
     bool foreign = f->status.uid != f->our_uid;
+    if (foreign && f->our_uid != 0)
+        return err_set(e, ERR_ATTACH,
+                       "process %d belongs to another user (uid %" PRId64 "): run this as that user or root",
+                       pid, f->status.uid);
+    if (foreign)
+        return err_set(e, ERR_ATTACH,
+                       "process %d belongs to another user (uid %" PRId64 "), and this root lacks the "
+                       "capability SYS_PTRACE: %s",
+                       pid, f->status.uid,
+                       f->here.kind == CONTAINER_NONE ? "run this as that user"
+                                                      : container_remedy(f->here.kind));
+    if (f->ptrace_scope == 2 || (f->ptrace_scope == 1 && !f->descendant))
+        return err_set(e, ERR_ATTACH,
+                       "not allowed to attach to process %d: kernel.yama.ptrace_scope is %d: %s", pid,
+                       f->ptrace_scope, check_scope_remedy(f));
+    if (!f->dumpable)
+        return err_set(e, ERR_ATTACH, "process %d is not dumpable, so only root may read it: %s", pid,
+                       container_remedy(f->here.kind));
+    if (f->our_ns_is_inner && f->other_user_ns)
+        return err_set(e, ERR_ATTACH,
+                       "process %d is in another user namespace than this program: run this on the host, "
+                       "outside of both",
+                       pid);
+    if (f->has_more_caps)
+        return err_set(e, ERR_ATTACH, "process %d has capabilities that this program lacks: %s", pid,
+                       container_remedy(f->here.kind));
+    return 0;
+}
+
+static int check_judge_permission(const struct check_facts *f, struct err *e) {
+    int pid = (int)f->pid;
     if (f->ptrace_scope >= 3)
         return err_set(e, ERR_ATTACH,
                        "not allowed to attach to process %d: kernel.yama.ptrace_scope is 3, which forbids it "
-                       "to everyone until the next boot",
+                       "to everyone until the next boot: start the job with 'probing launch'",
                        pid);
     if (f->readable)
         return 0;
     if (f->replaced)
         return err_set(e, ERR_LOST, "process %d ended, or started another program (exec), while it was read",
                        pid);
-    if (!f->our_cap_ptrace && foreign)
-        return err_set(e, ERR_ATTACH,
-                       "process %d belongs to another user (uid %" PRId64 "): run this as that user or root",
-                       pid, f->status.uid);
-    if (!f->our_cap_ptrace && f->ptrace_scope == 2)
-        return err_set(
-            e, ERR_ATTACH,
-            "not allowed to attach to process %d: kernel.yama.ptrace_scope is 2: run this as root, or "
-            "'sysctl kernel.yama.ptrace_scope=0'",
-            pid);
-    if (!f->our_cap_ptrace && f->ptrace_scope == 1 && !f->descendant)
-        return err_set(
-            e, ERR_ATTACH,
-            "not allowed to attach to process %d: kernel.yama.ptrace_scope is 1: run this as root, or "
-            "'sysctl kernel.yama.ptrace_scope=0'",
-            pid);
-    if (!f->our_cap_ptrace && !f->dumpable)
-        return err_set(e, ERR_ATTACH,
-                       "process %d is not dumpable, so only root may read it: run this as root", pid);
+    if (!f->our_cap_ptrace && check_judge_capability(f, e) != 0)
+        return -1;
     if (f->our_cap_ptrace && f->our_ns_is_inner)
         return err_set(
             e, ERR_ATTACH,
             "process %d is in another user namespace, and you are root only inside this one: run this as "
             "root on the host",
             pid);
-    if (!f->our_cap_ptrace && f->has_more_caps)
-        return err_set(
-            e, ERR_ATTACH,
-            "process %d has capabilities that this program lacks: run this as root (in a container "
-            "add the capability SYS_PTRACE)",
-            pid);
-    if (f->our_seccomp == 2)
-        return err_set(
-            e, ERR_ATTACH,
-            "not allowed to attach to process %d: a seccomp filter that this runs under may forbid "
-            "it (in a container add the capability SYS_PTRACE, or run it with seccomp=unconfined)",
-            pid);
-    return err_set(e, ERR_ATTACH,
-                   "not allowed to attach to process %d: its container or security policy forbids it (in a "
-                   "container add the capability SYS_PTRACE)",
-                   pid);
+    return check_refuse_policy(f, e);
 }
 
 static int check_judge_program(const struct check_facts *f, struct err *e) {

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/container.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/procfs.h"
@@ -46,9 +47,15 @@ struct check_facts {
     /* we are in a user namespace that maps only a part of the users: root there is root of that
      * part */
     bool our_ns_is_inner;
-    int our_seccomp;    /* as status.seccomp, of this process */
-    bool has_more_caps; /* it has capabilities that we lack: then the same user is not enough */
-    int ptrace_scope;   /* kernel.yama.ptrace_scope; 0 without Yama */
+    int our_seccomp;       /* as status.seccomp, of this process */
+    bool has_more_caps;    /* it has capabilities that we lack: then the same user is not enough */
+    int ptrace_scope;      /* kernel.yama.ptrace_scope; 0 without Yama */
+    struct container here; /* where this program runs */
+    /* the rest is known only of a process that is not readable */
+    bool other_user_ns;                /* its users are mapped in another way than ours */
+    char apparmor[64];                 /* AppArmor profile that confines us, sanitised; "" none */
+    bool selinux_denies;               /* SELinux's deny_ptrace is on */
+    char slurm_job[CONTAINER_JOB_MAX]; /* the Slurm job it belongs to; "" none, or unknown */
 };
 
 /* `mem`: the memory opened before, or NULL. */

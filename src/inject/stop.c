@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "base/procfs.h"
 #include "inject/syscall_restart.h"
 #include "inject/check.h"
@@ -46,6 +47,7 @@ static bool stop_is_ours(int64_t tracer) {
 static int stop_check_now(pid_t pid, bool *is_busy, struct err *e) {
     struct stop_trial trial = {.pid = pid};
     struct procfs_status st;
+    struct container here;
     pthread_t thread;
     *is_busy = false;
     if (procfs_is_gone(pid) || procfs_read_status(pid, 0, &st) != 0)
@@ -66,10 +68,10 @@ static int stop_check_now(pid_t pid, bool *is_busy, struct err *e) {
     pthread_join(thread, NULL);
     if (trial.errnum) {
         *is_busy = procfs_read_status(pid, 0, &st) == 0 && st.tracer_pid > 0; /* since the check */
-        return err_set_errno(e, ERR_ATTACH, trial.errnum,
-                             "not allowed to stop threads of process %d (run as its user or root; in a "
-                             "container add the capability SYS_PTRACE), or read without --block",
-                             (int)pid);
+        container_find(&here);
+        return err_set(e, ERR_ATTACH,
+                       "not allowed to stop threads of process %d (%s): %s, or read without --block",
+                       (int)pid, strerror(trial.errnum), container_remedy(here.kind));
     }
     return 0;
 }

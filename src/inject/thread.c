@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "base/procfs.h"
 #include "inject/syscall_restart.h"
 
@@ -36,16 +37,15 @@ static int thread_explain(const struct thread *t, int errnum, struct err *e) {
         return err_set(e, ERR_ATTACH,
                        "thread %d of process %d is being traced by process %lld already: end that one first",
                        (int)t->tid, (int)t->pid, (long long)st.tracer_pid);
+    struct container here;
+    container_find(&here);
     if (procfs_read_status(0, 0, &st) == 0 && st.seccomp == 2)
         return err_set(e, ERR_ATTACH,
-                       "not allowed to trace process %d: a seccomp filter that this runs under may forbid it "
-                       "(in a container add the capability SYS_PTRACE, or run it with seccomp=unconfined); "
-                       "it can only be read from outside",
-                       (int)t->pid);
-    return err_set_errno(e, ERR_ATTACH, errnum,
-                         "not allowed to trace process %d (run as its user or root; in a container add the "
-                         "capability SYS_PTRACE)",
-                         (int)t->pid);
+                       "not allowed to trace process %d, only to read it: a seccomp filter that this runs "
+                       "under may forbid it: %s",
+                       (int)t->pid, container_filter_remedy(here.kind));
+    return err_set(e, ERR_ATTACH, "not allowed to trace process %d, only to read it (%s): %s", (int)t->pid,
+                   strerror(errnum), container_remedy(here.kind));
 }
 
 void thread_nap(long *nap_ns) {

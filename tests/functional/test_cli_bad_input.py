@@ -91,10 +91,11 @@ def test_help_and_version(probing):
 
 @pytest.mark.parametrize("verb", ATTACHING)
 def test_no_such_process(probing, verb):
-    refused(probing("99999999", verb), 3, "no process 99999999: 'probing list' shows the Python processes")
-    refused(probing("99999999999999999999", verb), 3,
-            "no process 99999999999999999999: 'probing list' shows the Python processes")
-    refused(probing("no-such-name", verb), 3, "no Python process is named 'no-such-name': 'probing list' shows them")
+    for target, what in (("99999999", "process 99999999"), ("99999999999999999999", "process 99999999999999999999"),
+                         ("no-such-name", "Python process is named 'no-such-name'")):
+        result = probing(target, verb)
+        here = " in this container" if "container" in result.stderr else ""
+        refused(result, 3, f"no {what}{here}: 'probing list' shows the Python processes")
     refused(probing("127.0.0.1:3344", verb), 3,
             "no agent answers at 127.0.0.1:3344: 'probing list' shows where those of this machine listen")
 

@@ -265,7 +265,7 @@ int main(void) { prctl(PR_SET_DUMPABLE, 0); for (;;) pause(); }
         wait_until(lambda: calls(process.pid, 34), 10, "the program to pause")
         done = subprocess.run([copy, str(process.pid), agent], capture_output=True, text=True, **nobody)
     assert done.returncode == 3 and done.stderr.count("\n") == 1, done
-    assert "is not dumpable, so only root may read it: run this as root" in done.stderr
+    assert "is not dumpable, so only root may read it: run this " in done.stderr
     assert process.poll() is None
 
 
@@ -307,7 +307,7 @@ def test_from_a_sandbox_of_our_own(job, probing, ptrace):
     """A filter forbids ptrace to us: nothing is borrowed, and the job is read from outside, by the same program."""
     running = job(SLEEP, env={"PYTHON_DISABLE_REMOTE_DEBUG": "1"})
     shut_in = [sys.executable, "-c", without_ptrace(), probing.path, str(running.pid)]
-    refusal(run_command([*shut_in, "inject"]), 3, "a seccomp filter that this runs under", "seccomp=unconfined", "from outside")
+    refusal(run_command([*shut_in, "inject"]), 3, "only to read it: a seccomp filter that this runs under may forbid it: ")
     document = run_command([*shut_in, "backtrace", "--json"]).ok().json()
     assert document["target"]["mode"] == "readonly" and "seccomp" in document["target"]["mode_reason"]
     assert any(frame["func"] == "<module>" for thread in document["threads"] for frame in thread["frames"])
@@ -429,8 +429,91 @@ def test_from_an_inner_user_namespace(job, tool, agent):
     running = job(SLEEP)
     done = subprocess.run([unshare, "-U", "-r", tool, str(running.pid), agent], capture_output=True, text=True)
     assert done.returncode == 3 and done.stderr.count("\n") == 1, done
-    assert "outside the user namespace" in done.stderr or "another user" in done.stderr, done
+    assert "is in another user namespace, and you are root only inside this one: run this as root on the host\n" in done.stderr, done
     running.goes_on()
+
+
+@pytest.fixture
+def nobody_may_run(probing):
+    """The program where another user may run it, and a Python of theirs; or a skip."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: to be another user")
+    for command in ([probing.path, "--version"], [SYSTEM_PYTHON, "-c", "pass"]):
+        try:
+            subprocess.run(command, check=True, capture_output=True, **NOBODY)
+        except (OSError, subprocess.CalledProcessError) as e:
+            pytest.skip(f"needs openbuild: another user may not run {command[0]}: {e}")
+    return probing.path
+
+
+SYSTEM_PYTHON = "/usr/bin/python3"
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
+WAIT = "import time\nprint('ready', flush=True)\nwhile True: time.sleep(0.01)\n"
+
+
+def started(begun, command):
+    process = begun(command, stdout=subprocess.PIPE, text=True, **NOBODY)
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def test_from_a_user_namespace_beside_it(nobody_may_run, begun):
+    """As two containers of one user: neither may trace the other; outside of both, that user may."""
+    alone = ["unshare", "-U", "-r"]
+    if not shutil.which("unshare") or subprocess.run([*alone, "true"], capture_output=True, **NOBODY).returncode:
+        pytest.skip("needs userns: no user namespace can be made")
+    job = started(begun, [*alone, SYSTEM_PYTHON, "-c", WAIT])
+    command = [nobody_may_run, str(job.pid), "backtrace"]
+    done = subprocess.run(["unshare", "-U", *command], capture_output=True, text=True, **NOBODY)
+    assert done.returncode == 3 and done.stderr == (
+        f"probing: process {job.pid} is in another user namespace than this program: run this on the host, outside of both\n"), done
+    outside = subprocess.run(command, capture_output=True, text=True, **NOBODY)
+    assert outside.returncode == 0 and "MainThread" in outside.stdout, outside
+    assert job.poll() is None
+
+
+def without_capability(*command):
+    """A command whose root may not trace others, as Docker's."""
+    return ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace", *map(str, command)]
+
+
+# What marks the place that this program runs in, and the remedy that it names.
+PLACES = {
+    "kubernetes": ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "true", "run this in 'kubectl debug --profile=general'"),
+    "podman": ({}, "mount -t tmpfs none /run && : > /run/.containerenv", "run this with 'podman exec --privileged'"),
+    "apptainer": ({"APPTAINER_CONTAINER": "/x.sif"}, "true", "run this outside of the container"),
+}
+
+
+@pytest.mark.parametrize("place", sorted(PLACES))
+def test_a_root_that_lacks_the_capability(nobody_may_run, begun, place):
+    """The job is of another user: a root of a container is allowed no more than that user."""
+    env, mark, remedy = PLACES[place]
+    if not shutil.which("setpriv") or subprocess.run(without_capability("true"), capture_output=True).returncode:
+        pytest.skip("needs setpriv: not installed, or not allowed")
+    job = started(begun, [SYSTEM_PYTHON, "-c", WAIT])
+    command = without_capability(nobody_may_run, job.pid, "inject")
+    done = run_command(["unshare", "-m", "sh", "-c", f'{mark} && exec "$@"', "sh", *command], env=env)
+    if "mount" in done.stderr:
+        pytest.skip(f"needs mounts: {done.stderr}")
+    refusal(done, 3, f"belongs to another user (uid {NOBODY['user']}), and this root lacks the capability SYS_PTRACE: {remedy}")
+    assert job.poll() is None
+
+
+def test_a_thread_is_not_a_process(job, inject, agent):
+    running = job("threading.Thread(target=time.sleep, args=(1e6,), daemon=True).start()\n" + SLEEP)
+    tid = next(tid for tid in os.listdir(f"/proc/{running.pid}/task") if int(tid) != running.pid)
+    refusal(inject(int(tid), agent), 3, f"{tid} is a thread of process {running.pid}: give that pid")
+    running.goes_on()
+
+
+def test_a_process_of_another_node(probing):
+    """In a shell of a Slurm job, a pid or a name that is not here may be on another of its nodes."""
+    for target in ("99999999", "no-such-script.py"):
+        elsewhere = probing(target, "status", env={"SLURM_JOB_ID": "4711"})
+        refusal(elsewhere, 3, "on this node: run this on a node of the job, 'srun --jobid=4711 --overlap --pty probing-top'")
+        here = probing(target, "status", env={"SLURM_JOB_ID": "4711", "SLURMD_NODENAME": "n1", "SLURM_JOB_NUM_NODES": "1"})
+        refusal(here, 3, ": 'probing list' shows the Python processes")
 
 
 # Refuses one system call by an errno, to this process and what it starts (seccomp(2), BPF by hand).

@@ -133,7 +133,7 @@ static void test_only_by_door(void **state) {
     f.status.shadow_stack = true;
     barred(&f, "shadow stack", "from outside");
     f.readable = false;
-    refused(&f, "not allowed", "SYS_PTRACE");
+    refused(&f, "not allowed", "as root");
     f = fine();
     f.status.shadow_stack = true;
     f.libc = CHECK_LIBC_NONE;
@@ -144,7 +144,11 @@ static void test_permissions(void **state) {
     (void)state;
     struct check_facts f = fine();
     f.readable = false;
-    refused(&f, "not allowed", "SYS_PTRACE");
+    refused(&f, "not allowed", ": run this as root");
+    f.here.kind = CONTAINER_OTHER;
+    refused(&f, "security policy", "SYS_PTRACE");
+    f = fine();
+    f.readable = false;
     f.status.uid = 0;
     refused(&f, "another user (uid 0)", "root");
     f = fine();
@@ -152,12 +156,12 @@ static void test_permissions(void **state) {
     f.ptrace_scope = 1;
     refused(&f, "ptrace_scope is 1", "sysctl kernel.yama.ptrace_scope=0");
     f.descendant = true; /* allowed by Yama: something else forbids it */
-    refused(&f, "policy", "SYS_PTRACE");
+    refused(&f, "policy", "root");
     f.ptrace_scope = 2;
     refused(&f, "ptrace_scope is 2", "root");
     f = fine();
     f.ptrace_scope = 3;
-    refused(&f, "ptrace_scope is 3", "next boot");
+    refused(&f, "ptrace_scope is 3", "probing launch");
     f = fine();
     f.readable = f.dumpable = false;
     refused(&f, "not dumpable", "root");

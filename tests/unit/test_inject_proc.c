@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every refusal of inject_check from a /proc that is made up: a file system of our own is laid over /proc in a mount
- * namespace of a child, which asks and sends the answer back. What is read of memory is the child's own.
+ * namespace of a child, which asks and sends the answer back. What is read of memory is the child's own. Its root is a
+ * folder there, with the marks of a container, and its environment the case's.
  */
 #include <elf.h>
 #include <inttypes.h>
@@ -31,13 +32,19 @@
 struct proc_case {
     const char *name;
     const char *state; /* "S (sleeping)" */
-    int uid, tracer, seccomp, our_seccomp, owner;
-    unsigned flags;              /* of linux/sched.h */
-    const char *caps, *our_caps; /* "0000000000000000" */
-    const char *uid_map;         /* of ours; "0 0 4294967295" */
-    const char *scope;           /* of Yama; NULL: there is none */
-    const char *features;        /* x86_Thread_features */
-    const char *maps;            /* names of what is mapped; "ld-linux-x86-64.so.2 libc.so.6" */
+    int uid, our_uid, tracer, seccomp, our_seccomp, owner;
+    unsigned flags;               /* of linux/sched.h */
+    const char *caps, *our_caps;  /* "0000000000000000" */
+    const char *uid_map;          /* of ours; "0 0 4294967295" */
+    const char *scope;            /* of Yama; NULL: there is none */
+    const char *features;         /* x86_Thread_features */
+    const char *maps;             /* names of what is mapped; "ld-linux-x86-64.so.2 libc.so.6" */
+    const char *env;              /* of the child that asks; "A=1 B=2" */
+    const char *mark;             /* a file in its root; "/.dockerenv" */
+    const char *first_cgroup;     /* cgroup of process 1 */
+    const char *cgroup, *its_map; /* cgroup and uid_map of the process */
+    const char *label;            /* of ours in attr/current */
+    bool selinux;                 /* deny_ptrace is on */
     bool is_unreadable, has_no_exe, is_32_bit, is_missing, has_parent, has_no_proc;
     const char *why, *remedy; /* NULL: it may be injected into */
 };
@@ -45,7 +52,27 @@ struct proc_case {
 static const struct proc_case cases[] = {
     {.name = "fine"},
     {.name = "fine, sandboxed as a container", .seccomp = 2, .our_seccomp = 2},
-    {.name = "gone", .is_missing = true, .why = "no process", .remedy = "probing list"},
+    {.name = "gone", .is_missing = true, .why = "no process", .remedy = ": 'probing list'"},
+    {.name = "gone, or of the host",
+     .is_missing = true,
+     .mark = "/.dockerenv",
+     .why = "in this container",
+     .remedy = "probing list"},
+    {.name = "on another node",
+     .is_missing = true,
+     .env = "SLURM_JOB_ID=77",
+     .why = "on this node",
+     .remedy = "'srun --jobid=77 --overlap --pty probing-top'"},
+    {.name = "on another node of several",
+     .is_missing = true,
+     .env = "SLURM_JOB_ID=78 SLURMD_NODENAME=n1 SLURM_JOB_NUM_NODES=2",
+     .why = "on this node: run",
+     .remedy = "'srun --jobid=78 --overlap --pty probing-top'"},
+    {.name = "gone on the only node",
+     .is_missing = true,
+     .env = "SLURM_JOB_ID=77 SLURMD_NODENAME=n1 SLURM_JOB_NUM_NODES=1",
+     .why = "no process",
+     .remedy = ": 'probing list'"},
     {.name = "zombie", .state = "Z (zombie)", .why = "zombie", .remedy = "nothing to attach to"},
     {.name = "on its way out",
      .flags = 0x4,
@@ -64,19 +91,96 @@ static const struct proc_case cases[] = {
      .scope = "1",
      .why = "ptrace_scope is 1",
      .remedy = "ptrace_scope=0"},
+    {.name = "Yama 1 in Docker",
+     .is_unreadable = true,
+     .scope = "1",
+     .mark = "/.dockerenv",
+     .why = "ptrace_scope is 1: run this with",
+     .remedy = "'docker exec --privileged', or start the container with --cap-add=SYS_PTRACE"},
+    {.name = "Yama 1 in podman",
+     .is_unreadable = true,
+     .scope = "1",
+     .mark = "/run/.containerenv",
+     .why = "ptrace_scope is 1: run this with ",
+     .remedy = "'podman exec --privileged'"},
+    {.name = "Yama 1 in podman, by its variable",
+     .is_unreadable = true,
+     .scope = "1",
+     .env = "container=podman",
+     .why = "ptrace_scope is 1: run this with ",
+     .remedy = "'podman exec --privileged'"},
+    {.name = "Yama 1 in a pod",
+     .is_unreadable = true,
+     .scope = "1",
+     .env = "KUBERNETES_SERVICE_HOST=10.0.0.1",
+     .mark = "/.dockerenv",
+     .why = "ptrace_scope is 1: run this in",
+     .remedy = "'kubectl debug --profile=general'"},
+    {.name = "Yama 1 in a pod, by its control group",
+     .is_unreadable = true,
+     .scope = "1",
+     .first_cgroup = "0::/kubepods.slice/kubepods-burstable.slice/cri-containerd-ab.scope",
+     .why = "ptrace_scope is 1: run this in",
+     .remedy = "'kubectl debug --profile=general'"},
+    {.name = "Yama 1 in Docker, by its control group",
+     .is_unreadable = true,
+     .scope = "1",
+     .first_cgroup = "9:memory:/docker/abcdef",
+     .why = "ptrace_scope is 1: run this with",
+     .remedy = "docker exec --privileged"},
+    {.name = "Yama 1 in Apptainer",
+     .is_unreadable = true,
+     .scope = "1",
+     .mark = "/.singularity.d",
+     .env = "SLURM_JOB_ID=77",
+     .why = "ptrace_scope is 1: run this outside",
+     .remedy = "outside of the container"},
+    {.name = "Yama 1 in another container",
+     .is_unreadable = true,
+     .scope = "1",
+     .env = "container=lxc",
+     .why = "ptrace_scope is 1: run this as root on",
+     .remedy = "capability SYS_PTRACE to the container"},
+    {.name = "Yama 1 in a Slurm job",
+     .is_unreadable = true,
+     .scope = "1",
+     .env = "SLURM_JOB_ID=77",
+     .why = "ptrace_scope is 1: start",
+     .remedy = "start the job with 'srun probing launch'"},
+    {.name = "Yama 1 of a Slurm job",
+     .is_unreadable = true,
+     .scope = "1",
+     .cgroup = "0::/system.slice/slurmstepd.scope/job_77/step_0/user/task_0",
+     .why = "ptrace_scope is 1: start",
+     .remedy = "start the job with 'srun probing launch'"},
     {.name = "Yama 1, a child of ours",
      .is_unreadable = true,
      .scope = "1",
      .has_parent = true,
      .why = "security policy",
-     .remedy = "SYS_PTRACE"},
+     .remedy = "run this as root"},
     {.name = "Yama 2", .is_unreadable = true, .scope = "2", .why = "ptrace_scope is 2", .remedy = "as root"},
-    {.name = "Yama 3", .scope = "3", .why = "ptrace_scope is 3", .remedy = "next boot"},
+    {.name = "Yama 3",
+     .scope = "3",
+     .why = "ptrace_scope is 3",
+     .remedy = "start the job with 'probing launch'"},
     {.name = "another user",
      .is_unreadable = true,
      .uid = 1000,
      .why = "another user (uid 1000)",
+     .our_uid = 1001,
      .remedy = "that user or root"},
+    {.name = "another user, of a root without the capability",
+     .is_unreadable = true,
+     .uid = 1000,
+     .why = "(uid 1000), and this root lacks the capability",
+     .remedy = ": run this as that user"},
+    {.name = "another user, of a container's root",
+     .is_unreadable = true,
+     .uid = 1000,
+     .mark = "/.dockerenv",
+     .why = "(uid 1000), and this root lacks the capability SYS_PTRACE: ",
+     .remedy = "docker exec --privileged"},
     {.name = "not dumpable", .is_unreadable = true, .owner = 7, .why = "not dumpable", .remedy = "as root"},
     {.name = "outside of our user namespace",
      .is_unreadable = true,
@@ -85,17 +189,70 @@ static const struct proc_case cases[] = {
      .uid_map = "0 1000 1",
      .why = "another user namespace",
      .remedy = "root on the host"},
+    {.name = "beside our user namespace",
+     .is_unreadable = true,
+     .uid_map = "0 1000 1",
+     .its_map = "0 4294967295 1",
+     .caps = ALL_CAPS,
+     .why = "another user namespace than this program",
+     .remedy = "run this on the host"},
     {.name = "no capability",
      .is_unreadable = true,
      .caps = ALL_CAPS,
      .why = "has capabilities that this program lacks",
-     .remedy = "SYS_PTRACE"},
+     .remedy = "run this as root"},
     {.name = "our seccomp",
      .is_unreadable = true,
      .our_seccomp = 2,
      .why = "seccomp filter",
-     .remedy = "seccomp=unconfined"},
-    {.name = "a policy", .is_unreadable = true, .why = "security policy", .remedy = "SYS_PTRACE"},
+     .remedy = "outside of that sandbox"},
+    {.name = "our seccomp in Docker",
+     .is_unreadable = true,
+     .our_seccomp = 2,
+     .mark = "/.dockerenv",
+     .why = "seccomp filter that this runs under may forbid it: start",
+     .remedy = ": start the container with --cap-add=SYS_PTRACE"},
+    {.name = "our seccomp in a pod",
+     .is_unreadable = true,
+     .our_seccomp = 2,
+     .mark = "/var/run/secrets/kubernetes.io",
+     .why = "seccomp filter that this runs under may forbid it: run",
+     .remedy = "kubectl debug --profile=general"},
+    {.name = "our seccomp, and its Slurm job",
+     .is_unreadable = true,
+     .our_seccomp = 2,
+     .cgroup = "5:pids:/\n1:freezer:/slurm/uid_1000/job_77/step_batch/task_0\n0::/",
+     .why = "seccomp filter that this runs under may forbid it: run this in its job",
+     .remedy = "'srun --jobid=77 --overlap --pty probing-top 99999999'"},
+    {.name = "a policy", .is_unreadable = true, .why = "security policy", .remedy = "run this as root"},
+    {.name = "a policy, in the same Slurm job",
+     .is_unreadable = true,
+     .env = "SLURM_JOB_ID=77",
+     .cgroup = "0::/system.slice/slurmstepd.scope/job_77/step_0/user/task_0",
+     .why = "security policy",
+     .remedy = "run this as root"},
+    {.name = "a control group of another's making",
+     .is_unreadable = true,
+     .cgroup = "0::/slurm/job_7;reboot/x",
+     .why = "security policy",
+     .remedy = "run this as root"},
+    {.name = "AppArmor",
+     .is_unreadable = true,
+     .label = "docker-default (enforce)\n",
+     .mark = "/.dockerenv",
+     .why = "the AppArmor profile docker-default of this program may forbid it",
+     .remedy = "docker exec --privileged"},
+    {.name = "AppArmor that only complains",
+     .is_unreadable = true,
+     .label = "docker-default (complain)\n",
+     .why = "security policy",
+     .remedy = "run this as root"},
+    {.name = "SELinux",
+     .is_unreadable = true,
+     .label = "unconfined_u:unconfined_r:unconfined_t:s0",
+     .selinux = true,
+     .why = "SELinux forbids it (deny_ptrace is on)",
+     .remedy = "'setsebool deny_ptrace off' as root"},
     {.name = "strict seccomp", .seccomp = 1, .why = "strict seccomp", .remedy = "killed"},
     {.name = "musl", .maps = "ld-musl-x86_64.so.1", .why = "musl", .remedy = "from outside"},
     {.name = "static", .maps = "python3.11", .why = "statically linked", .remedy = "from outside"},
@@ -146,6 +303,38 @@ static void put_maps(const char *path, const char *names) {
 
 static const char * or (const char *text, const char *default_value) { return text ? text : default_value; }
 
+/* Make the folders above a file, and the file; as `test -e` sees it, a folder would do. */
+static void put_in_root(const char *root, const char *path, const char *text) {
+    char full[128];
+    size_t n = (size_t)snprintf(full, sizeof full, "%s%s", root, path);
+    for (size_t i = strlen(root) + 1; i < n; i++)
+        if (full[i] == '/') {
+            full[i] = '\0';
+            (void)mkdir(full, 0755);
+            full[i] = '/';
+        }
+    put(full, "%s", text);
+}
+
+/* Go into a root of the case's own, with /proc in it; the environment and the user are its own, too. */
+static bool move_in(const struct proc_case *c) {
+    char words[256], *rest = words, *word;
+    (void)mkdir("/proc/jail", 0755);
+    if (c->mark)
+        put_in_root("/proc/jail", c->mark, "");
+    if (c->selinux)
+        put_in_root("/proc/jail", "/sys/fs/selinux/booleans/deny_ptrace", "1 1");
+    (void)mkdir("/proc/jail/proc", 0755);
+    if (mount("/proc", "/proc/jail/proc", NULL, MS_BIND | MS_REC, NULL) != 0 || chroot("/proc/jail") != 0 ||
+        chdir("/") != 0 || clearenv() != 0)
+        return false;
+    (void)snprintf(words, sizeof words, "%s", c->env ? c->env : "");
+    while ((word = strsep(&rest, " ")))
+        if (*word && putenv(strdup(word)) != 0)
+            return false;
+    return !c->our_uid || seteuid((uid_t)c->our_uid) == 0;
+}
+
 /* Lay a /proc with the case's process over the real one. Its pid, or -1 where that is not allowed. */
 static pid_t lay_out(const struct proc_case *c) {
     pid_t pid = c->is_unreadable ? NOBODY : getpid();
@@ -164,10 +353,13 @@ static pid_t lay_out(const struct proc_case *c) {
         "Name:\ttest\nState:\tR (running)\nTgid:\t1\nPPid:\t1\nUid:\t0\t0\t0\t0\nCapEff:\t%s\nSeccomp:\t%d\n",
         or (c->our_caps, "0000000000000000"), c->our_seccomp);
     put("/proc/self/uid_map", "%s\n", or (c->uid_map, "0 0 4294967295"));
+    (void)mkdir("/proc/self/attr", 0755);
+    put("/proc/self/attr/current", "%s", or (c->label, "unconfined\n"));
+    put("/proc/1/cgroup", "%s\n", or (c->first_cgroup, "0::/init.scope"));
     if (c->scope)
         put("/proc/sys/kernel/yama/ptrace_scope", "%s\n", c->scope);
     if (c->is_missing)
-        return pid;
+        return move_in(c) ? pid : -1;
     int n = snprintf(path, sizeof path, "/proc/%d", (int)pid);
     (void)mkdir(path, 0755);
     (void)mkdir("/proc/folder", 0755);
@@ -192,6 +384,10 @@ static pid_t lay_out(const struct proc_case *c) {
     (void)snprintf(path + n, sizeof path - (size_t)n, "/stat");
     put(path, "%d (python3) %c %d 1 1 0 -1 %u 0 0 0 0 0 0 0 0 20 0 1 0 1 1 1\n", (int)pid,
         or (c->state, "S")[0], c->has_parent ? (int)getpid() : 1, c->flags);
+    (void)snprintf(path + n, sizeof path - (size_t)n, "/cgroup");
+    put(path, "%s\n", or (c->cgroup, "0::/user.slice"));
+    (void)snprintf(path + n, sizeof path - (size_t)n, "/uid_map");
+    put(path, "%s\n", or (c->its_map, "0 0 4294967295"));
     (void)snprintf(path + n, sizeof path - (size_t)n, "/task");
     (void)mkdir(path, 0755);
     (void)snprintf(path + n, sizeof path - (size_t)n, "/maps");
@@ -209,7 +405,7 @@ static pid_t lay_out(const struct proc_case *c) {
     put_elf(link, c->is_32_bit);
     if (!c->has_no_exe && symlink(link, path) != 0)
         return -1;
-    return pid;
+    return move_in(c) ? pid : -1;
 }
 
 /* What inject_check says in a child for which /proc is made up; "" nothing. False where that is not allowed. */

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "base/endpoint.h"
 #include "base/model.h"
 #include "base/option.h"
@@ -56,6 +57,15 @@ static bool target_is_hidden(pid_t pid, struct err *e) {
                 : "process %d is not visible: /proc is mounted with hidepid: run this as root or its user",
             (int)pid);
     return true;
+}
+
+/* No `what` ("process 4242") is here. */
+static int target_refuse_missing(const char *what, struct err *e) {
+    struct container here;
+    char text[sizeof e->text];
+    container_find(&here);
+    container_put_missing(&here, what, text, sizeof text);
+    return err_set(e, ERR_ATTACH, "%s", text);
 }
 
 /* Use the recording at `place` as the target; `pid` in our numbering, 0 unknown. */
@@ -126,8 +136,11 @@ static int target_resolve_pid(const char *text, struct target_address *addr, str
     bool is_there = may_be && procfs_read_status((pid_t)pid, 0, &st) == 0;
     if (may_be && !is_there && target_is_hidden((pid_t)pid, e))
         return -1;
-    if (!is_there)
-        return err_set(e, ERR_ATTACH, "no process %s: 'probing list' shows the Python processes", text);
+    if (!is_there) {
+        char what[64];
+        snprintf(what, sizeof what, "process %.40s", text);
+        return target_refuse_missing(what, e);
+    }
     if (st.tgid > 0 && st.tgid != pid)
         return err_set(e, ERR_ATTACH, "%ld is a thread of process %lld: give that pid", pid,
                        (long long)st.tgid);
@@ -262,12 +275,15 @@ static int target_refuse_name(const struct target_process *list, size_t n, const
     }
     if (names && !near)
         near = option_suggest(name, names);
-    if (near)
+    if (near) {
         err_set(e, ERR_ATTACH, "no Python process is named '%s': did you mean '%s'?", name, near);
-    else if (strchr(name, ','))
+    } else if (strchr(name, ',')) {
         err_set(e, ERR_ATTACH, "no Python process is named '%s': give each target with its own -t", name);
-    else
-        err_set(e, ERR_ATTACH, "no Python process is named '%s': 'probing list' shows them", name);
+    } else {
+        char what[320];
+        snprintf(what, sizeof what, "Python process is named '%.256s'", name);
+        target_refuse_missing(what, e);
+    }
     free(names);
     free(scripts);
     return -1;
