@@ -289,212 +289,122 @@ static void man_probing(void) {
     printf(".SH SEE ALSO\n.BR probing\\-top (1)\n");
 }
 
-/* ---- completion ---- */
+/* ---- completion ----
+ *
+ * The programs themselves know what may stand where (client/complete.h); a script only passes the
+ * words on, and the answer back.
+ */
 
-/* What may stand after an option. */
-static bool takes_format(const struct option_def *d) { return d->arg && strcmp(d->name, "export") == 0; }
-static bool takes_file(const struct option_def *d) { return d->arg && strstr(d->arg, "FILE"); }
+/* Bash takes = and : for the ends of words, and quotes for a part of them; the second argument is
+ * what it replaces. */
+static const char bash_script[] =
+    "# Made by tools/gen_manual.c.\n"
+    "FUNCTION() {\n"
+    "    local i line word files= program=${1/#\\~/$HOME} words=() joins=\n"
+    "    for ((i = 1; i <= COMP_CWORD; i++)); do\n"
+    "        word=${COMP_WORDS[i]}\n"
+    "        ((i < COMP_CWORD)) || [[ $word == *[=:] ]] || word=$2\n"
+    "        if [[ ${#words[@]} -gt 0 && ( $joins || $word == [=:]* ) ]]; then\n"
+    "            words[${#words[@]}-1]+=$word\n"
+    "        else\n"
+    "            words+=(\"$word\")\n"
+    "        fi\n"
+    "        joins=\n"
+    "        [[ $word == [=:] ]] && joins=1\n"
+    "    done\n"
+    "    word=${words[${#words[@]}-1]}\n"
+    "    COMPREPLY=()\n"
+    "    while IFS= read -r line; do\n"
+    "        case $line in\n"
+    "        :files) files=-f ;;\n"
+    "        :commands) files=-c ;;\n"
+    "        *) line=${line%%$'\\t'*} COMPREPLY+=(\"${line#\"${word%\"$2\"}\"}\") ;;\n"
+    "        esac\n"
+    "    done < <(\"$program\" __complete \"${words[@]}\" 2>/dev/null </dev/null)\n"
+    "    if [[ $files ]]; then\n"
+    "        compopt -o filenames 2>/dev/null\n"
+    "        while IFS= read -r line; do\n"
+    "            COMPREPLY+=(\"$line\")\n"
+    "        done < <(compgen $files -- \"$2\")\n"
+    "    elif [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]]; then\n"
+    "        compopt -o nospace 2>/dev/null\n"
+    "    fi\n"
+    "}\n"
+    "complete -F FUNCTION PROGRAM\n";
 
-static void put_formats(const char *between) {
-    for (const struct export_format *f = export_formats; f->name; f++)
-        printf("%s%s", f == export_formats ? "" : between, f->name);
-}
+static const char zsh_script[] =
+    "#compdef PROGRAM\n"
+    "# Made by tools/gen_manual.c.\n"
+    "local -a plain open\n"
+    "local line text other=\n"
+    "for line in \"${(@f)$(${${(Q)words[1]}/#\\~/$HOME} __complete \"${(@Q)words[2,CURRENT-1]}\" "
+    "\"$IPREFIX$PREFIX\" 2>/dev/null </dev/null)}\"; do\n"
+    "    case $line in\n"
+    "    '') continue ;;\n"
+    "    :files | :commands) other=$line; continue ;;\n"
+    "    esac\n"
+    "    text=${${line%%$'\\t'*}//:/\\\\:}:${line#*$'\\t'}\n"
+    "    if [[ ${line%%$'\\t'*} == *= ]]; then open+=(\"$text\"); else plain+=(\"$text\"); fi\n"
+    "done\n"
+    "(( $#open )) && _describe -V 'PROGRAM' open -S ''\n"
+    "(( $#plain )) && _describe -V 'PROGRAM' plain\n"
+    "case $other in\n"
+    ":files) compset -P '--*='; _files ;;\n"
+    ":commands) _command_names -e ;;\n"
+    "esac\n";
 
-static void put_names(const struct option_def *rows) {
-    for (const struct option_def *d = rows; d->name; d++)
-        printf("%s--%s", d == rows ? "" : " ", d->name);
-}
+static const char fish_script[] =
+    "# Made by tools/gen_manual.c.\n"
+    "function _FUNCTION\n"
+    "    set -l words (commandline -opc)\n"
+    "    set -l now (commandline -ct)\n"
+    "    set -l program (string replace -r '^~' $HOME -- $words[1])\n"
+    "    set -e words[1]\n"
+    "    for line in ($program __complete $words (string replace -r '^[\"\\']' '' -- $now) 2>/dev/null "
+    "</dev/null)\n"
+    "        switch $line\n"
+    "            case :files\n"
+    "                set -l before (string match -r -- '^--[^=]*=|^' $now)\n"
+    "                for path in (__fish_complete_path (string replace -r -- '^--[^=]*=' '' $now))\n"
+    "                    echo $before$path\n"
+    "                end\n"
+    "            case :commands\n"
+    "                __fish_complete_command\n"
+    "            case '*'\n"
+    "                printf '%s\\n' $line\n"
+    "        end\n"
+    "    end\n"
+    "end\n"
+    "complete -c PROGRAM -f -k -a '(_FUNCTION)'\n";
 
-static void put_verbs(void) {
-    for (const struct cli_verb *const *v = cli_verbs; *v; v++)
-        printf("%s%s", v == cli_verbs ? "" : " ", (*v)->name);
-}
-
-/* Cases of an option's argument: `$previous` is the word before. */
-static void bash_arguments(const struct option_def *rows) {
-    for (const struct option_def *d = rows; d->name; d++) {
-        if (!d->arg)
-            continue;
-        printf("        --%s", d->name);
-        if (d->letter)
-            printf("|-%c", d->letter);
-        printf(") ");
-        if (takes_format(d)) {
-            printf("COMPREPLY=($(compgen -W '");
-            put_formats(" ");
-            printf("' -- \"$word\")); return ;;\n");
-        } else if (takes_file(d))
-            printf("COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n");
-        else
-            printf("return ;;\n");
-    }
-}
-
-static void bash_top(void) {
-    printf("# Made by tools/gen_manual.c.\n_probing_top() {\n    local word=${COMP_WORDS[COMP_CWORD]} "
-           "previous=${COMP_WORDS[COMP_CWORD-1]}\n    COMPREPLY=()\n    case $previous in\n");
-    bash_arguments(main_table);
-    printf("    esac\n    if [[ $word == -* ]]; then\n        COMPREPLY=($(compgen -W '");
-    put_names(main_table);
-    printf("' -- \"$word\"))\n    fi\n}\ncomplete -F _probing_top probing-top\n");
-}
-
-static void bash_probing(void) {
-    struct option_def rows[CLI_MAX_ROWS];
-    printf(
-        "# Made by tools/gen_manual.c.\n_probing() {\n    local word=${COMP_WORDS[COMP_CWORD]} verb= i\n    "
-        "COMPREPLY=()\n    for ((i = 1; i < COMP_CWORD; i++)); do\n        case ${COMP_WORDS[i]} in\n");
-    for (const struct cli_verb *const *v = cli_verbs; *v; v++)
-        printf("        %s) verb=%s ;;\n", (*v)->name, (*v)->name);
-    printf("        esac\n    done\n    case $verb in\n");
-    for (const struct cli_verb *const *at = cli_verbs; *at; at++) {
-        const struct cli_verb *v = *at;
-        cli_put_rows(v, rows);
-        printf("    %s) COMPREPLY=($(compgen -W '", v->name);
-        put_names(rows);
-        printf("' -- \"$word\")) ;;\n");
-    }
-    cli_put_rows(NULL, rows);
-    printf("    *) COMPREPLY=($(compgen -W '");
-    put_names(rows);
-    putchar(' ');
-    put_verbs();
-    printf("' -- \"$word\")) ;;\n    esac\n    if [[ $word != -* && ${#COMPREPLY[@]} -eq 0 ]]; then\n        "
-           "COMPREPLY=($(compgen -f -- \"$word\"))\n    fi\n}\ncomplete -F _probing probing\n");
-}
-
-/* Help within single quotes, and within the brackets of _arguments. */
-static void zsh_text(const char *s) {
-    for (; *s; s++)
-        if (*s == '\'')
-            fputs("'\\''", stdout);
-        else if (*s == '[' || *s == ']' || *s == ':' || *s == '\\')
-            printf("\\%c", *s);
-        else
-            putchar(*s);
-}
-
-static void zsh_argument(const struct option_def *d) {
-    if (!d->arg)
-        return;
-    printf(":");
-    zsh_text(d->arg);
-    printf(":");
-    if (takes_format(d)) {
-        printf("(");
-        put_formats(" ");
-        printf(")");
-    } else if (takes_file(d))
-        printf("_files");
-}
-
-static void zsh_options(const struct option_def *rows, const char *indent) {
-    for (const struct option_def *d = rows; d->name; d++)
-        for (int letter = 0; letter < (d->letter ? 2 : 1); letter++) {
-            const char *more = d->kind == OPTION_LIST ? "*" : "";
-            if (letter)
-                printf("%s'%s-%c%s[", indent, more, d->letter, d->arg ? "+" : "");
-            else
-                printf("%s'%s--%s%s[", indent, more, d->name, d->arg ? "=" : "");
-            zsh_text(d->help);
-            printf("]");
-            zsh_argument(d);
-            printf("' \\\n");
-        }
-}
-
-static void zsh_top(void) {
-    printf("#compdef probing-top\n# Made by tools/gen_manual.c.\n_arguments -s -S \\\n");
-    zsh_options(main_table, "    ");
-    printf("    ':target:_pids'\n");
-}
-
-static void zsh_probing(void) {
-    struct option_def rows[CLI_MAX_ROWS];
-    printf("#compdef probing\n# Made by tools/gen_manual.c.\nlocal verb= word\nfor word in "
-           "${words[2,CURRENT-1]}; do\n    "
-           "case $word in\n    ");
-    for (const struct cli_verb *const *v = cli_verbs; *v; v++)
-        printf("%s%s", v == cli_verbs ? "" : "|", (*v)->name);
-    printf(") verb=$word ;;\n    esac\ndone\ncase $verb in\n");
-    for (const struct cli_verb *const *at = cli_verbs; *at; at++) {
-        const struct cli_verb *v = *at;
-        cli_put_rows(v, rows);
-        printf("%s)\n    _arguments -s -S \\\n", v->name);
-        zsh_options(rows, "        ");
-        printf("        '*:argument:_files' ;;\n");
-    }
-    cli_put_rows(NULL, rows);
-    printf("*)\n    _arguments -s -S \\\n");
-    zsh_options(rows, "        ");
-    printf("        '*:verb:(");
-    put_verbs();
-    printf(")' ;;\nesac\n");
-}
-
-static void fish_text(const char *s) {
-    for (; *s; s++) {
-        if (*s == '\'' || *s == '\\')
-            putchar('\\');
-        putchar(*s);
-    }
-}
-
-static void fish_options(const char *program, const char *when, const struct option_def *rows) {
-    for (const struct option_def *d = rows; d->name; d++) {
-        printf("complete -c %s%s -l %s", program, when, d->name);
-        if (d->letter)
-            printf(" -s %c", d->letter);
-        printf(" -d '");
-        fish_text(d->help);
-        printf("'");
-        if (takes_format(d)) {
-            printf(" -x -a '");
-            put_formats(" ");
-            printf("'");
-        } else if (d->arg)
-            printf(takes_file(d) ? " -r" : " -x");
-        putchar('\n');
-    }
-}
-
-static void fish_top(void) {
-    printf("# Made by tools/gen_manual.c.\n");
-    fish_options("probing-top", "", main_table);
-}
-
-static void fish_probing(void) {
-    struct option_def rows[CLI_MAX_ROWS];
-    char when[128];
-    printf("# Made by tools/gen_manual.c.\nset -l verbs ");
-    put_verbs();
-    putchar('\n');
-    cli_put_rows(NULL, rows);
-    fish_options("probing", " -n \"not __fish_seen_subcommand_from $verbs\"", rows);
-    for (const struct cli_verb *const *at = cli_verbs; *at; at++) {
-        const struct cli_verb *v = *at;
-        printf("complete -c probing -n \"not __fish_seen_subcommand_from $verbs\" -a %s -d '", v->name);
-        fish_text(v->help);
-        printf("'\n");
-        cli_put_rows(v, rows);
-        snprintf(when, sizeof when, " -n '__fish_seen_subcommand_from %s'", v->name);
-        fish_options("probing", when, rows);
-    }
+/* PROGRAM and FUNCTION stand for the names. */
+static void put_script(const char *script, const char *program) {
+    bool is_top = strcmp(program, "probing") != 0;
+    while (*script)
+        if (strncmp(script, "PROGRAM", 7) == 0) {
+            fputs(program, stdout);
+            script += 7;
+        } else if (strncmp(script, "FUNCTION", 8) == 0) {
+            fputs(is_top ? "_probing_top" : "_probing", stdout);
+            script += 8;
+        } else
+            putchar(*script++);
 }
 
 int main(int argc, char **argv) {
     static const struct {
-        const char *kind;
-        void (*top)(void), (*probing)(void);
-    } kinds[] = {{"man", man_top, man_probing},
-                 {"bash", bash_top, bash_probing},
-                 {"zsh", zsh_top, zsh_probing},
-                 {"fish", fish_top, fish_probing}};
-    for (size_t i = 0; argc == 3 && i < sizeof kinds / sizeof kinds[0]; i++)
-        if (strcmp(argv[1], kinds[i].kind) == 0) {
-            (strcmp(argv[2], "probing") == 0 ? kinds[i].probing : kinds[i].top)();
-            return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
+        const char *shell, *script;
+    } completions[] = {{"bash", bash_script}, {"zsh", zsh_script}, {"fish", fish_script}};
+    bool done = argc == 3 && strcmp(argv[1], "man") == 0;
+    if (done)
+        (strcmp(argv[2], "probing") == 0 ? man_probing : man_top)();
+    for (size_t i = 0; argc == 3 && i < sizeof completions / sizeof completions[0]; i++)
+        if (strcmp(argv[1], completions[i].shell) == 0) {
+            put_script(completions[i].script, argv[2]);
+            done = true;
         }
+    if (done)
+        return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
     if (argc == 3 && strcmp(argv[1], "page") == 0 && reference_put(argv[2]) == 0)
         return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
     fprintf(stderr, "usage: gen_manual man|bash|zsh|fish probing-top|probing\n"

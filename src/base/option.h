@@ -62,10 +62,11 @@ struct option_def {
     const char *env;  /* variable of the environment; NULL none */
     const char *unit; /* of a number, as it is printed; of a flag too */
     double default_number;
-    const char *default_value;       /* of a setting that is kept as text */
-    const char *takes;               /* what it takes, in words; NULL: by kind and range */
-    const char *takes_long;          /* the same where a value was refused; NULL: as `takes` */
-    const char *(*choice)(int i);    /* OPTION_CHOICE: the words; NULL after the last */
+    const char *default_value; /* of a setting that is kept as text */
+    const char *takes;         /* what it takes, in words; NULL: by kind and range */
+    const char *takes_long;    /* the same where a value was refused; NULL: as `takes` */
+    /* The words of OPTION_CHOICE, and those of a flag that takes only some; NULL after the last */
+    const char *(*choice)(int i);
     bool (*check)(const char *text); /* what a value has to be beyond its kind; NULL nothing */
     bool at_start;                   /* a change is for the next start */
 };

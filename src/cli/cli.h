@@ -101,6 +101,11 @@ struct cli_line {
 int cli_parse(int argc, char **argv, struct cli_line *line, struct err *e);
 void cli_line_fini(struct cli_line *line);
 
+/* ---- complete.c ---- */
+
+/* Append what Tab offers for the last of the words behind the program's name (client/complete.h). */
+void cli_complete(int n, char *const *words, struct strbuf *out);
+
 /* ---- cli.c ---- */
 
 /* Find the socket of an agent that the target already has; the error explains how to inject one.

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "client/about.h"
+#include "client/complete.h"
 #include "client/output.h"
 #include "client/symbols/symbols.h"
 #include "client/target/target.h"
@@ -57,6 +58,10 @@ static int main_run_line(const struct cli_line *line, struct strbuf *out, struct
 /* Exit status; or -1 with the error. */
 static int main_run(int argc, char **argv, struct strbuf *out, struct err *e) {
     struct cli_line line;
+    if (argc > 1 && strcmp(argv[1], COMPLETE_COMMAND) == 0) {
+        cli_complete(argc - 2, argv + 2, out);
+        return output_write(NULL, out, e);
+    }
     int rc = cli_parse(argc, argv, &line, e);
     /* a command would inherit the ignored signal */
     if (rc != 0 || !line.options || !line.options->command)

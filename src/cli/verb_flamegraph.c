@@ -27,12 +27,23 @@ struct flamegraph_options {
 
 #define AT(field) offsetof(struct flamegraph_options, field)
 
+/* Formats that are made of samples. */
+static const char *flamegraph_choose_format(int i) {
+    const struct export_format *f = export_formats;
+    for (; f->name; f++)
+        if (f->wants_samples && i-- == 0)
+            break;
+    return f->name;
+}
+
 static const struct option_def flamegraph_options[] = {
     {"format", 0, OPTION_STRING, AT(format), .arg = "FORMAT",
-     .help = "svg (default), folded, json, speedscope, perfetto or pprof"},
+     .help = "svg (default), folded, json, speedscope, perfetto or pprof",
+     .choice = flamegraph_choose_format},
     {"threads", 0, OPTION_FLAG, AT(threads), .help = "add a frame for the thread"},
     {"process", 0, OPTION_FLAG, AT(process), .help = "add a frame for the process"},
-    {"unit", 0, OPTION_STRING, AT(unit), .arg = "UNIT", .help = "samples or us"},
+    {"unit", 0, OPTION_STRING, AT(unit), .arg = "UNIT", .help = "samples or us",
+     .choice = export_choose_unit},
     {.name = NULL},
 };
 

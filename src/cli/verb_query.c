@@ -39,11 +39,13 @@ struct query_options {
 
 static const struct query_options query_default = {.limit = 100000, .timeout_s = 60};
 
+static const char *query_choose_format(int i) { return result_formats[i].name; }
+
 static const struct option_def query_options[] = {
     {"file", 'f', OPTION_STRING, offsetof(struct query_options, file), .arg = "FILE",
      .help = "read the statements from FILE; - is standard input"},
     {"format", 0, OPTION_STRING, offsetof(struct query_options, format), .arg = "FORMAT",
-     .help = "table, json, ndjson or csv"},
+     .help = "table, json, ndjson or csv", .choice = query_choose_format},
     {"limit", 0, OPTION_INT, offsetof(struct query_options, limit), .arg = "ROWS",
      .help = "print at most ROWS rows of a statement (100000; 0: all)", .min = 0, .max = 1e15},
     {"timeout", 0, OPTION_SECONDS, offsetof(struct query_options, timeout_s), .arg = "TIME",

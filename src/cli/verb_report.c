@@ -18,9 +18,11 @@ struct report_options {
 
 #define AT(field) offsetof(struct report_options, field)
 
+static const char *report_choose_format(int i) { return report_formats[i].name; }
+
 static const struct option_def report_options[] = {
     {"format", 0, OPTION_STRING, AT(format), .arg = "FORMAT",
-     .help = "html (one page), md (short, for an issue) or json"},
+     .help = "html (one page), md (short, for an issue) or json", .choice = report_choose_format},
     {"output", 'o', OPTION_STRING, AT(output), .arg = "FILE",
      .help = "write to FILE; - is standard output (default: probing-report-PID.html; other formats -)"},
     {"duration", 'd', OPTION_SECONDS, AT(duration_s), .arg = "TIME", .help = "sample for TIME (5s)",

@@ -88,13 +88,18 @@ static const struct option_def verbs_program_options[] = {
     {.name = NULL},
 };
 
+static const char *verbs_choose_format(int i) {
+    static const char *const words[] = {"json", "text", NULL};
+    return words[i];
+}
+
 static const struct option_def verbs_common_options[] = {
     {"target", 't', OPTION_LIST, offsetof(struct cli_options, targets), .arg = "TARGET",
      .help = "the process to inspect"},
     {"pid", 'p', OPTION_LIST, offsetof(struct cli_options, targets), .arg = "PID", .help = "like --target"},
     {"json", 'j', OPTION_FLAG, offsetof(struct cli_options, json), .help = "print JSON"},
     {"format", 0, OPTION_STRING, offsetof(struct cli_options, form), .arg = "FORMAT",
-     .help = "json (like --json) or text"},
+     .help = "json (like --json) or text", .choice = verbs_choose_format},
     {"output", 'o', OPTION_STRING, offsetof(struct cli_options, written), .arg = "FILE",
      .help = "write to FILE instead of standard output"},
     {"readonly", 0, OPTION_FLAG, offsetof(struct cli_options, readonly),

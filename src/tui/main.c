@@ -18,6 +18,7 @@
 #include "base/option.h"
 #include "base/text.h"
 #include "client/about.h"
+#include "client/complete.h"
 #include "client/export/export.h"
 #include "client/output.h"
 #include "client/symbols/symbols.h"
@@ -25,6 +26,7 @@
 #include "tui/core/action_keys.h"
 #include "tui/host/attach_all.h"
 #include "tui/info.h"
+#include "tui/main_complete.h"
 #include "tui/main_options.h"
 #include "tui/host/host.h"
 #include "tui/host/host_diff.h"
@@ -271,9 +273,20 @@ static void main_explain_option(int argc, char **argv, struct err *e) {
                 err_set(e, ERR_USAGE, "there is no %s: %s", h->flag, h->hint);
 }
 
+static int main_put_completion(int n, char *const *words, struct err *e) {
+    struct strbuf out;
+    strbuf_init(&out, 1 << 20);
+    main_complete(n, words, &out);
+    int rc = output_write(NULL, &out, e);
+    strbuf_fini(&out);
+    return rc;
+}
+
 /* Exit status; or -1 with the error. */
 static int main_run(int argc, char **argv, struct err *e) {
     struct main_options o;
+    if (argc > 1 && strcmp(argv[1], COMPLETE_COMMAND) == 0)
+        return main_put_completion(argc - 2, argv + 2, e);
     const char **operands = calloc((size_t)argc + 1, sizeof *operands);
     memset(&o, 0, sizeof o);
     if (!operands)

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "client/export/export.h"
 #include "tui/screen_picture.h"
 
 #define AT(field) offsetof(struct main_options, field)
@@ -57,7 +58,7 @@ const struct option_def main_table[] = {
     {"no-mouse", 'M', OPTION_FLAG, AT(no_mouse), .help = "leave the mouse to the terminal",
      .setting = "mouse", .value = "off"},
     {"export", 0, OPTION_STRING, AT(export), .arg = "FORMAT",
-     .help = "write an export instead of opening the screens"},
+     .help = "write an export instead of opening the screens", .choice = export_choose_format},
     {"output", 'o', OPTION_STRING, AT(output), .arg = "FILE",
      .help = "with --export: write to FILE; - is standard output"},
     {"sql", 0, OPTION_STRING, AT(sql), .arg = "QUERY",
@@ -70,7 +71,8 @@ const struct option_def main_table[] = {
     {"by-function", 0, OPTION_FLAG, AT(by_function), .help = "with --export: merge the lines of a function"},
     {"locals", 0, OPTION_FLAG, AT(locals), .help = "with --export: add the variables of every frame"},
     {"native", 'n', OPTION_FLAG, AT(native), .help = "with --export: add C and C++ frames"},
-    {"unit", 0, OPTION_STRING, AT(unit), .arg = "UNIT", .help = "with --export: samples or us"},
+    {"unit", 0, OPTION_STRING, AT(unit), .arg = "UNIT", .help = "with --export: samples or us",
+     .choice = export_choose_unit},
     {"rows", 0, OPTION_INT, AT(rows), .arg = "N",
      .help = "with --screen: height of the screen ($LINES, the terminal's, 40)", .min = 1,
      .max = SCREEN_PICTURE_MAX},

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STARTUP_MAX_THEMES 64
 #define STARTUP_WARNINGS ((size_t)64 * 1024)
 
 /* Where themes are: the user's, those beside this program, the installed ones. */
@@ -75,11 +74,15 @@ int startup_load_theme(struct startup *s, struct err *e) {
     return 0;
 }
 
-void startup_put_themes(struct strbuf *out) {
-    char names[STARTUP_MAX_THEMES][THEME_MAX_NAME];
+size_t startup_list_themes(char names[][THEME_MAX_NAME], size_t max) {
     struct startup s = {.config_path = ""};
     startup_find_themes(&s);
-    size_t n = theme_list(&s.theme_path, names, STARTUP_MAX_THEMES), cols = 0;
+    return theme_list(&s.theme_path, names, max);
+}
+
+void startup_put_themes(struct strbuf *out) {
+    char names[STARTUP_MAX_THEMES][THEME_MAX_NAME];
+    size_t n = startup_list_themes(names, STARTUP_MAX_THEMES), cols = 0;
     for (size_t i = 0; i < n; i++) {
         cols = cols + strlen(names[i]) + 1 > 78 ? 0 : cols;
         strbuf_addf(out, "%s%s", cols ? " " : i ? "\n  " : "  ", names[i]);

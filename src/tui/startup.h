@@ -36,7 +36,12 @@ void startup_fini(struct startup *s);
  * by the default. */
 int startup_load_theme(struct startup *s, struct err *e);
 
-/* Names of the themes that are found, for --help. */
+#define STARTUP_MAX_THEMES 64
+
+/* Names of the themes that are found, at most `max`. Returns their number. */
+size_t startup_list_themes(char names[][THEME_MAX_NAME], size_t max);
+
+/* The same for --help. */
 void startup_put_themes(struct strbuf *out);
 
 #endif

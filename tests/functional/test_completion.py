@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from conftest import run_command
 from test_tui_tmux import Screen
 
 # Where each shell looks for a program's file below a folder, and how it is started on that folder alone.
@@ -42,6 +43,7 @@ def prompt(request, tmux, tmp_path, build_dir, wait_until):
     (folder / name).write_text(text.format(folder=folder))
     (folder / "job.db").write_text("")
     s = Screen(tmux, tmp_path, 120, 40, wait_until)
+    s.shell_name = shell
     s.shell(f"cd {folder} && PATH={build_dir}:$PATH && clear && {start.format(folder=folder)}")
     s.wait_for("ready>", 60)
     yield s
@@ -73,6 +75,77 @@ def test_what_tab_makes(prompt):
     tab(prompt, "probing-top --read", "probing-top --readonly")
     tab(prompt, "probing-top --export folde", "probing-top --export folded")
     tab(prompt, "probing-top --export sqlite -o jo", "probing-top --export sqlite -o job.db")
+
+
+JOB = """
+import os, time
+
+os.write(int(os.environ["READY_FD"]), b"ready\\n")
+while True:
+    time.sleep(0.01)
+"""
+
+
+def test_what_there_is_in_a_job(prompt, target):
+    """Pids, tables, columns and settings, where each may stand."""
+    job = target(JOB, name="completed_job.py")
+    tab(prompt, f"probing {str(job.pid)}", f"probing {job.pid}")
+    tab(prompt, f"probing {job.pid} dum", f"probing {job.pid} dump")
+    tab(prompt, f"probing -t {job.pid} repor", f"probing -t {job.pid} report")
+    tab(prompt, f"probing backtrace {job.pid} --bloc", f"probing backtrace {job.pid} --block")
+    tab(prompt, "probing tables python.backt", "probing tables python.backtrace")
+    tab(prompt, f"probing {job.pid} tables python.step", f"probing {job.pid} tables python.steps")
+    tab(prompt, f"probing {job.pid} config probing.sample_r", f"probing {job.pid} config probing.sample_rate=")
+    tab(prompt, f"probing {job.pid} config sample_r", f"probing {job.pid} config sample_rate=")
+    tab(prompt, f"probing {job.pid} config probing.gentle=of", f"probing {job.pid} config probing.gentle=off")
+    tab(prompt, f"probing report {job.pid} --format=htm", f"probing report {job.pid} --format=html")
+    tab(prompt, f"probing flamegraph {job.pid} -o jo", f"probing flamegraph {job.pid} -o job.db")
+    tab(prompt, "probing jo", "probing job.db")
+    tab(prompt, "probing-top --theme nor", "probing-top --theme nord")
+    tab(prompt, "probing-top --screen time", "probing-top --screen timeline")
+    tab(prompt, "probing launch dirnam", "probing launch dirname")
+    query(prompt, "probing query 'SELECT * FROM python.backt", "probing query 'SELECT * FROM python.backtrace")
+    query(prompt, "probing query 'SELECT count(*) FROM python.steps WHERE durat",
+          "probing query 'SELECT count(*) FROM python.steps WHERE duration_ms")
+
+
+def query(s, beginning, whole):
+    """The same within an open quote, which some shells close."""
+    s.type(beginning)
+    s.keys("Tab")
+    try:
+        s.wait_until(lambda: line(s).strip().removesuffix("'") == f"ready> {whole}", 30, f"{whole!r} at the prompt")
+    except pytest.fail.Exception as failure:
+        pytest.fail(f"{failure.msg}:\n{s.text()}")
+    s.keys("C-u")
+    s.wait_until(lambda: line(s).strip() == "ready>", 30, "an empty prompt")
+
+
+def test_pids_have_their_commands(prompt, target):
+    """Where the shell shows descriptions; after a verb that wants a target, and after -t."""
+    jobs = [target(JOB, name=f"completed_{i}.py") for i in range(2)]
+    for beginning in ("probing backtrace ", "probing -t ", "probing-top "):
+        prompt.type(beginning)
+        prompt.keys(*["Tab"] * (2 if prompt.shell_name == "bash" else 1))  # more choose from the list
+        for job in jobs:
+            prompt.wait_for(str(job.pid), 30)
+        if prompt.shell_name != "bash":
+            prompt.wait_for("completed_0.py", 30)
+        prompt.keys("C-u")
+        prompt.wait_until(lambda: line(prompt).strip() == "ready>", 30, "an empty prompt")
+        prompt.keys("C-l")
+        prompt.wait_gone(str(jobs[0].pid), 30)
+
+
+def test_nothing_is_asked_of_a_process(probing, target):
+    """Its pid and command come from /proc: no agent is loaded, no thread stopped, no memory read."""
+    if not shutil.which("strace"):
+        pytest.skip("needs strace: not installed")
+    job = target(JOB, name="left_alone.py")
+    done = run_command(["strace", "-f", "-e", "trace=ptrace,process_vm_readv,connect,kill,tgkill", probing.path, "__complete", "backtrace", ""])
+    assert f"{job.pid}\t" in done.stdout and "left_alone.py" in done.stdout
+    assert not re.search(r"(ptrace|process_vm_readv|connect)\(", done.stderr), done.stderr
+    assert not re.search(rf"kill\({job.pid}\b", done.stderr), done.stderr
 
 
 def test_all_there_is_can_be_listed(prompt, probing, wait_until):

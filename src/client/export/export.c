@@ -92,6 +92,13 @@ const struct export_format *export_find(const char *name, struct err *e) {
     return NULL;
 }
 
+const char *export_choose_format(int i) { return export_formats[i].name; }
+
+const char *export_choose_unit(int i) {
+    static const char *const words[] = {"samples", "us", NULL};
+    return words[i];
+}
+
 int export_parse_unit(const char *name, enum export_unit *out, struct err *e) {
     if (strcmp(name, "samples") == 0)
         *out = EXPORT_SAMPLES;

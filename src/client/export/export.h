@@ -119,6 +119,10 @@ const struct export_format *export_find(const char *name, struct err *e);
 /* "json|ndjson|.." for help; owned by the call's static buffer. */
 const char *export_format_names(void);
 
+/* The names of the formats and of the units, for option_def.choice. */
+const char *export_choose_format(int i);
+const char *export_choose_unit(int i);
+
 /* Unit by name ("samples", "us"). 0, or -1 with ERR_USAGE. */
 int export_parse_unit(const char *name, enum export_unit *out, struct err *e);
 

@@ -50,6 +50,10 @@ void target_user_name(int64_t uid, char *buf, size_t cap);
 ssize_t target_list(struct target_process **out, struct err *e);
 void target_list_free(struct target_process *list, size_t n);
 
+/* The same, as far as the kernel knows it within `limit_ms`: pid, command line, CPU and memory.
+ * Nothing is connected to, and a process that blocks its readers is left out. */
+ssize_t target_list_brief(struct target_process **out, unsigned limit_ms, struct err *e);
+
 #define TARGET_HIDDEN_MAX 160
 
 /* One line about processes that this user cannot see, and so are not in the list; "" if there is

@@ -154,7 +154,7 @@ struct target_found {
     char cmdline[TARGET_CMDLINE_MAX + 1];
 };
 
-static void target_inspect(struct target_found *f, pid_t pid) {
+static void target_inspect(struct target_found *f, pid_t pid, bool brief) {
     struct target_process *p = &f->process;
     struct strbuf cmd;
     f->pid = pid;
@@ -166,6 +166,8 @@ static void target_inspect(struct target_found *f, pid_t pid) {
     if (cmd.len)
         snprintf(f->cmdline, sizeof f->cmdline, "%s", strbuf_str(&cmd));
     strbuf_fini(&cmd);
+    if (brief)
+        return;
     target_fill_python(p);
     if (pystack_find_torch(pid, p->torch, sizeof p->torch) != 0)
         p->torch[0] = '\0';
@@ -179,6 +181,8 @@ struct target_making {
     size_t n_pids, at;
     struct target_process *list;
     size_t n, cap, n_held;
+    bool brief;        /* only what the kernel knows, */
+    uint64_t until_ns; /* and what is known by then */
 };
 
 /* The child's work: inspect the processes from `at` on. */
@@ -189,7 +193,7 @@ static void target_inspect_rest(void *arg, int fd) {
         if (m->skip[i])
             continue;
         memset(&found, 0, offsetof(struct target_found, cmdline) + 1);
-        target_inspect(&found, m->pids[i]);
+        target_inspect(&found, m->pids[i], m->brief);
         size_t size = found.python ? offsetof(struct target_found, cmdline) + strlen(found.cmdline) + 1
                                    : offsetof(struct target_found, process);
         if (send(fd, &found, size, MSG_NOSIGNAL) != (ssize_t)size)
@@ -212,7 +216,8 @@ static int target_add(struct target_making *m, const struct target_process *p, c
     mine->cmdline = strdup(cmdline);
     if (!mine->cmdline)
         return -1;
-    target_user_name(mine->uid, mine->user, sizeof mine->user);
+    if (!m->brief) /* a service may be asked for it */
+        target_user_name(mine->uid, mine->user, sizeof mine->user);
     m->n++;
     return 0;
 }
@@ -260,14 +265,27 @@ static int target_hear(const struct guard *g, struct target_found *found, unsign
     return rc <= 0 ? 0 : recv(g->fd, found, sizeof *found, MSG_DONTWAIT) > 0 ? 1 : -1;
 }
 
+/* How long to wait for one report. */
+static unsigned target_patience_ms(const struct target_making *m) {
+    uint64_t now = clock_mono_ns();
+    if (!m->brief)
+        return m->n_held ? TARGET_RETRY_MS : TARGET_POLL_MS;
+    uint64_t left_ms = m->until_ns > now ? (m->until_ns - now) / CLOCK_NS_PER_MS : 0;
+    return left_ms < TARGET_RETRY_MS ? (unsigned)left_ms : TARGET_RETRY_MS;
+}
+
 /* Collect the reports of one child, until it ends or a process blocks it. 0, or -1 with the
  * error. */
 static int target_inspect_some(struct target_making *m, struct err *e) {
     struct target_found found;
     struct guard g;
-    unsigned limit_ms = m->n_held ? TARGET_RETRY_MS : TARGET_POLL_MS;
+    unsigned limit_ms = target_patience_ms(m);
     if (m->skip[m->at] || target_is_enough(m, m->pids[m->at])) {
         pid_t pid = m->pids[m->at];
+        if (m->brief) {
+            m->at++;
+            return 0;
+        }
         unsigned waited_ms = m->skip[m->at++] ? TARGET_POLL_MS : 0;
         return target_add_blocked(m, pid, waited_ms) == 0 ? 0 : err_set(e, ERR_FAILED, TARGET_NO_MEMORY);
     }
@@ -280,14 +298,14 @@ static int target_inspect_some(struct target_making *m, struct err *e) {
         if (!found.python)
             continue;
         /* Yama may let only the ancestors of a process trace it: we are one, the child is not. */
-        if (!found.process.inspectable && inject_is_for_parents(found.pid))
-            target_inspect(&found, found.pid);
+        if (!m->brief && !found.process.inspectable && inject_is_for_parents(found.pid))
+            target_inspect(&found, found.pid, false);
         if (found.python)
             rc = target_add(m, &found.process, found.cmdline);
     }
     pid_t pid = heard <= 0 ? m->pids[m->at++] : 0;
     guard_stop(&g, pid);
-    if (pid)
+    if (pid && !m->brief)
         rc = target_add_blocked(m, pid, heard == 0 ? limit_ms : 0);
     return rc == 0 ? 0 : err_set(e, ERR_FAILED, TARGET_NO_MEMORY);
 }
@@ -320,14 +338,18 @@ static ssize_t target_all_pids(pid_t **out, struct err *e) {
     return n > TARGET_MAX_PIDS ? TARGET_MAX_PIDS : n;
 }
 
-ssize_t target_list(struct target_process **out, struct err *e) {
+/* `limit_ms` > 0: the brief list. */
+static ssize_t target_make_list(struct target_process **out, unsigned limit_ms, struct err *e) {
     *out = NULL;
     pid_t *pids = NULL;
     ssize_t n_pids = procfs_hiding() == PROCFS_HIDES_ALL ? 0 : target_all_pids(&pids, e);
     if (n_pids < 0)
         return -1;
     bool *skip = calloc((size_t)n_pids + 1, sizeof *skip);
-    struct target_making m = {.pids = pids, .skip = skip};
+    struct target_making m = {.pids = pids,
+                              .skip = skip,
+                              .brief = limit_ms > 0,
+                              .until_ns = clock_mono_ns() + limit_ms * CLOCK_NS_PER_MS};
     pid_t self = getpid();
     for (ssize_t i = 0; i < n_pids; i++)
         if (pids[i] != self)
@@ -335,7 +357,7 @@ ssize_t target_list(struct target_process **out, struct err *e) {
     for (size_t i = 0; skip && i < m.n_pids; i++)
         skip[i] = guard_is_blocked(pids[i]);
     int rc = skip ? 0 : err_set(e, ERR_FAILED, TARGET_NO_MEMORY);
-    while (rc == 0 && m.at < m.n_pids)
+    while (rc == 0 && m.at < m.n_pids && !(m.brief && clock_mono_ns() >= m.until_ns))
         rc = target_inspect_some(&m, e);
     free(skip);
     free(pids);
@@ -347,6 +369,12 @@ ssize_t target_list(struct target_process **out, struct err *e) {
         m.list[i].parent = target_find_parent(m.list, m.n, m.list[i].ppid);
     *out = m.list;
     return (ssize_t)m.n;
+}
+
+ssize_t target_list(struct target_process **out, struct err *e) { return target_make_list(out, 0, e); }
+
+ssize_t target_list_brief(struct target_process **out, unsigned limit_ms, struct err *e) {
+    return target_make_list(out, limit_ms ? limit_ms : 1, e);
 }
 
 void target_hidden(char *buf, size_t cap) {
