@@ -4,6 +4,7 @@
 import os
 import re
 import signal
+import subprocess
 import time
 
 import pytest
@@ -146,6 +147,44 @@ def both():
     assert sum(counts) > 100
     # of 1,200 samples the deviation is 1.3 %, of 6,000 0.6 %
     assert abs(counts[0] / sum(counts) - true) < (0.01 if LONG else 0.05), (counts, true)
+
+
+@pytest.fixture
+def rivals(any_python):
+    """Two processes that want the same CPU, which it returns."""
+    cpu = min(os.sched_getaffinity(0))
+    made = [subprocess.Popen([any_python, "-c", f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"]) for _ in range(2)]
+    yield cpu
+    for one in made:
+        one.kill()
+        one.wait()
+
+
+@pytest.mark.timeout(120)
+def test_a_thread_whose_cpu_others_have_is_where_it_ran(job, rivals):
+    """It computes, which takes three times as long as it has the CPU, and sleeps: no sample is of the sleep before that begins."""
+    j = job()
+    define_in(j, f"""
+naps = []
+def nap():
+    began = time.time()
+    time.sleep(0.06)
+    naps.append([began, time.time()])
+def turns():
+    os.sched_setaffinity(0, {{{rivals}}})
+    while True:
+        end = time.thread_time() + 0.15
+        while time.thread_time() < end:
+            hot_inner()
+        nap()
+""")
+    j.do("spawn('turns', turns)")
+    samples, _ = account(j, "turns", max(SECONDS, 10))
+    naps = j.do("list(naps)")
+    seen = [s["timestamp"] for s in samples if s["frames"][0].rpartition(".")[2] == "nap" and not s["torn"] and s["timestamp"] < naps[-1][1]]
+    astray = [at for at in seen if not any(began - 0.02 < at < ended + 0.02 for began, ended in naps)]
+    assert len(seen) > 30 and len(astray) < len(seen) / 20, (len(seen), len(astray))
+    assert sum(s["torn"] for s in samples) < len(samples) / 5
 
 
 def test_timers_that_are_refused_are_done_without(job):

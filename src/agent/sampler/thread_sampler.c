@@ -54,7 +54,9 @@
 #define THREAD_SAMPLER_OWED 5.0
 /* instead of a row of cells: there was no time for the thread */
 #define THREAD_SAMPLER_SKIPPED (-2)
-#define THREAD_SAMPLER_GONE 2 /* on_cpu of a cell: the thread has ended by then, or nothing is known of it */
+/* on_cpu of a cell: the thread has ended by then, or nothing is known of it; nothing was put there yet */
+#define THREAD_SAMPLER_GONE 2
+#define THREAD_SAMPLER_OPEN 3
 
 int thread_sampler_init(struct thread_sampler *p, void (*flush)(void *arg), void *arg) {
     *p = (struct thread_sampler){.epoch = 1, .flush = flush, .arg = arg};
@@ -740,6 +742,54 @@ static void thread_sampler_fill_unknown(const struct thread_sampler_thread *t,
                                                : (struct thread_sampler_cell){.on_cpu = THREAD_SAMPLER_GONE};
 }
 
+/* The copy that was made closest to `time_s`. */
+static const struct thread_sampler_state *thread_sampler_nearest_copy(const struct thread_sampler *p,
+                                                                      double time_s) {
+    size_t k = 0;
+    while (k + 1 < p->n_states && p->states[k + 1].timestamp - time_s <= time_s - p->states[k].timestamp)
+        k++;
+    return &p->states[k];
+}
+
+/* Was no copy made between the two times? */
+static bool thread_sampler_is_gap(const struct thread_sampler *p, double from_s, double until_s) {
+    for (size_t k = 0; k < p->n_states; k++)
+        if (p->states[k].timestamp > from_s && p->states[k].timestamp < until_s)
+            return false;
+    return true;
+}
+
+/* The share of `span_ns` that the thread was ready to run and others had the CPU. */
+static double thread_sampler_wait_share(struct thread_sampler_thread *t, uint64_t span_ns) {
+    uint64_t before = t->wait_ns;
+    bool known = t->wait_known;
+    t->wait_known = procfs_read_cpu_wait(0, (pid_t)t->py.tid, &t->wait_ns) == 0;
+    if (!known || !t->wait_known || t->wait_ns < before || span_ns == 0)
+        return 0;
+    return fmin((double)(t->wait_ns - before) / (double)span_ns, 1);
+}
+
+/* Of the ticks off the CPU with a copy between them and each drain that found it off the CPU, those
+ * that it waited for a CPU, spread evenly: it did what the nearest copy shows. */
+static void thread_sampler_fill_waits(const struct thread_sampler *p, struct thread_sampler_thread *t,
+                                      struct thread_sampler_cell *cells, const double *times, size_t n,
+                                      const struct thread_sampler_state *before, double wait_share) {
+    size_t between[THREAD_SAMPLER_PASSED], n_between = 0;
+    for (size_t i = 0; i < n; i++)
+        if (cells[i].on_cpu == THREAD_SAMPLER_OPEN &&
+            !(before->timestamp > 0 && thread_sampler_is_gap(p, before->timestamp, times[i])) &&
+            !(t->rests && thread_sampler_is_gap(p, times[i], t->rest.timestamp)))
+            between[n_between++] = i;
+    double due = wait_share * (double)n + t->wait_owed;
+    size_t waits = due < 0.5 ? 0 : (size_t)(due + 0.5);
+    waits = waits < n_between ? waits : n_between;
+    t->wait_owed = fmin(due - (double)waits, 0.5);
+    for (size_t k = 0; k < n_between; k++)
+        if ((k + 1) * waits / n_between > k * waits / n_between)
+            cells[between[k]] =
+                thread_sampler_cell(thread_sampler_nearest_copy(p, times[between[k]]), false, false);
+}
+
 /* What is known of the thread off the CPU at `time_s`; NULL if nothing is. `before`: the drain at
  * the beginning, if it found it so. */
 static const struct thread_sampler_state *thread_sampler_find_off(const struct thread_sampler *p,
@@ -755,10 +805,7 @@ static const struct thread_sampler_state *thread_sampler_find_off(const struct t
     if (t->rest.timestamp > 0 && fabs(time_s - t->rest.timestamp) < THREAD_SAMPLER_NEAR_S)
         return &t->rest;
     /* one that is nearly always on a CPU has lost it for a moment where it ran */
-    for (size_t k = 0; hardly && k < p->n_states; k++)
-        if (k + 1 == p->n_states || p->states[k + 1].timestamp - time_s > time_s - p->states[k].timestamp)
-            return &p->states[k];
-    return NULL;
+    return hardly && p->n_states ? thread_sampler_nearest_copy(p, time_s) : NULL;
 }
 
 /* The ticks that are left: off the CPU. Until it ran for the first time, and since it did for the
@@ -769,12 +816,12 @@ static void thread_sampler_fill_off(const struct thread_sampler *p, const struct
                                     const struct thread_sampler_state *before, double share) {
     double ended_s = p->n_states ? p->states[p->n_states - 1].timestamp : 0;
     size_t first = 0, end = n;
-    while (first < n && !cells[first].on_cpu)
+    while (first < n && cells[first].on_cpu == THREAD_SAMPLER_OPEN)
         first++;
-    while (end > first && !cells[end - 1].on_cpu)
+    while (end > first && cells[end - 1].on_cpu == THREAD_SAMPLER_OPEN)
         end--;
     for (size_t i = 0; i < n; i++) {
-        if (cells[i].on_cpu)
+        if (cells[i].on_cpu != THREAD_SAMPLER_OPEN)
             continue;
         const struct thread_sampler_state *m = NULL;
         if (first < n && i < first && before->timestamp > 0)
@@ -812,11 +859,15 @@ static void thread_sampler_fill(struct thread_sampler *p, struct pystack *ps, st
     bool wanders = rested && t->rests && before.stack_id != t->rest.stack_id;
     if ((mixed || wanders) && p->drain_ns > THREAD_SAMPLER_MIXED_NS)
         p->drain_ns = THREAD_SAMPLER_MIXED_NS;
-    memset(cells, 0, n * sizeof *cells);
+    double wait_share = thread_sampler_wait_share(t, span_ns);
+    for (size_t i = 0; i < n; i++)
+        cells[i] = (struct thread_sampler_cell){.on_cpu = THREAD_SAMPLER_OPEN};
     if (p->n_states)
         thread_sampler_fill_on(p, cells, times, n, on);
     else
         thread_sampler_fill_unknown(t, cells, n, on, rested, !is_new);
+    if (p->n_states)
+        thread_sampler_fill_waits(p, t, cells, times, n, &before, wait_share);
     thread_sampler_fill_off(p, t, cells, times, n, &before, share);
     if (p->n_states && on == 0 && p->epoch == epoch)
         t->spare = p->states[p->n_states - 1];
@@ -965,8 +1016,8 @@ void thread_sampler_set_timed(struct thread_sampler *p, struct pystack *ps, bool
     for (size_t i = 0; i < p->n_threads; i++) {
         struct thread_sampler_thread *t = &p->threads[i];
         t->timer = SIGNAL_SAMPLER_TIMER_OFF;
-        t->rests = false;
-        t->rest.timestamp = t->spare.timestamp = t->owed = 0;
+        t->rests = t->wait_known = false;
+        t->rest.timestamp = t->spare.timestamp = t->owed = t->wait_owed = 0;
     }
     if (!timed)
         signal_sampler_stop_timers();

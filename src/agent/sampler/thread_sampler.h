@@ -11,7 +11,9 @@
  * With timers on the threads' CPU clocks (`timed`) running threads copy themselves, and ticks need no
  * wake-up: all since the last drain are recorded at the next one. How many of them a thread spent
  * on a CPU is what its clock says, and its stacks at those are its copies; at the others it has
- * the stack in which the nearest drain found it off the CPU.
+ * the stack in which the nearest drain found it off the CPU. A thread that others keep off the CPU
+ * is where it last ran: the kernel counts for how long, and so many ticks that no drain can vouch
+ * for have the stack of the nearest copy.
  *
  * Stacks become numbers of a trie; when that is full, the collected samples are sent, all numbers
  * are forgotten and the epoch counts up. Belongs to the sampler's thread.
@@ -83,6 +85,9 @@ struct thread_sampler_thread {
     struct thread_sampler_state rest;  /* the last drain that found it so */
     struct thread_sampler_state spare; /* a copy for which there was no tick yet */
     double owed;                       /* ticks on a CPU by its clock, less those recorded */
+    bool wait_known;                   /* how long it had waited for a CPU by the last drain: */
+    uint64_t wait_ns;
+    double wait_owed; /* ticks of that, less those recorded */
     long cells;                        /* its row of cells at this drain; -1: it slept all the time */
     char *name;                        /* owned; NULL if unknown */
     char native_name[16];

@@ -225,6 +225,7 @@ static int collect_read_thread(struct collect_thread *t, const struct collect_th
                                uint64_t now_ns, uint64_t elapsed_ns) {
     struct procfs_stat stat;
     char text[COLLECT_STATUS];
+    uint64_t wait_ns;
     *t = before
              ? *before
              : (struct collect_thread){
@@ -246,12 +247,8 @@ static int collect_read_thread(struct collect_thread *t, const struct collect_th
     t->major_faults = stat.major_faults;
     t->cpu = stat.cpu;
     snprintf(t->native_name, sizeof t->native_name, "%s", stat.comm);
-    /* Time on a CPU, time ready for one, turns (Documentation/scheduler/sched-stats.rst). */
-    if (!still && procfs_read_file(0, tid, "schedstat", text, sizeof text) > 0) {
-        char *end;
-        strtoull(text, &end, 10);
-        t->cpu_wait_s = end != text ? (double)strtoull(end, NULL, 10) / 1e9 : NAN;
-    }
+    if (!still)
+        t->cpu_wait_s = procfs_read_cpu_wait(0, tid, &wait_ns) == 0 ? (double)wait_ns / 1e9 : NAN;
     if (same)
         return 0;
     t->voluntary = t->involuntary = MODEL_UNKNOWN;
