@@ -153,6 +153,10 @@ test: all tests
 	@$(TEST_MEANS) \
 	    tests/run --build $(BUILD) $(TEST_ARGS)
 
+# With the long ones.
+test-all: TEST_ARGS += --long
+test-all: test
+
 asan:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan DEPS=$(DEPS) SAN=address,undefined tests-unit
 	@LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 \
@@ -212,7 +216,7 @@ MATRIX_ARGS ?=
 matrix: all tests
 	@tools/matrix.sh $(BUILD) $(MATRIX_ARGS)
 
-.PHONY: soak matrix test asan tests-unit fuzz fuzz-record fuzz-smoke fuzz-build fuzzers bench demo
+.PHONY: soak matrix test test-all asan tests-unit fuzz fuzz-record fuzz-smoke fuzz-build fuzzers bench demo
 
 # The table of Pythons in docs/pythons.md, from the descriptor that the code uses.
 docs-versions: $(BUILD)/tests/tools/pystack_versions

@@ -53,6 +53,7 @@ def wait_until_fixture():
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "timeout(seconds): the longest this test may take")
+    config.addinivalue_line("markers", "long: many rounds or many jobs; tests/run runs it with --long only")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -84,9 +85,21 @@ LONGEST = ("training_steps", "faults", "training_values", "steps", "liars_bombs"
            "outside_block", "bench", "race", "waits")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    leave_out(config, items, os.environ.get("PROBING_TEST_EXCEPT"))
     place = {f"test_{name}": number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.fspath.purebasename, len(place)))
+
+
+def leave_out(config, items, passed):
+    """Those that have passed elsewhere (tests/run --except)."""
+    if not passed:
+        return
+    with open(passed, encoding="utf-8") as file:
+        names = set(file.read().splitlines())
+    out = [item for item in items if f"{item.fspath.purebasename}: {item.name}" in names]
+    config.hook.pytest_deselected(items=out)
+    items[:] = [item for item in items if item not in set(out)]
 
 
 @pytest.fixture(autouse=True)
