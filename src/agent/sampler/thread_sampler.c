@@ -751,7 +751,7 @@ static const struct thread_sampler_state *thread_sampler_nearest_copy(const stru
     return &p->states[k];
 }
 
-/* Was no copy made between the two times? */
+/* True if no copy was made between the two times. */
 static bool thread_sampler_is_gap(const struct thread_sampler *p, double from_s, double until_s) {
     for (size_t k = 0; k < p->n_states; k++)
         if (p->states[k].timestamp > from_s && p->states[k].timestamp < until_s)

@@ -88,8 +88,8 @@ struct thread_sampler_thread {
     bool wait_known;                   /* how long it had waited for a CPU by the last drain: */
     uint64_t wait_ns;
     double wait_owed; /* ticks of that, less those recorded */
-    long cells;                        /* its row of cells at this drain; -1: it slept all the time */
-    char *name;                        /* owned; NULL if unknown */
+    long cells;       /* its row of cells at this drain; -1: it slept all the time */
+    char *name;       /* owned; NULL if unknown */
     char native_name[16];
     uint64_t names_at_ns; /* when the native name was read */
     uint64_t names;       /* value of profile.names at the last change of a name */
