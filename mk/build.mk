@@ -52,6 +52,9 @@ $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags $(BUILD)/gen/version.h | $(DEPS)/st
 # Source that the agent runs in the job is built in as it is.
 $(BUILD)/obj/src/agent/python/helper.o: $(wildcard src/agent/python/units/*.py)
 
+# So are the jobs of the tour.
+$(BUILD)/obj/src/tui/host/tour_job.o: examples/slow_train.py examples/train_plain.py
+
 # So are style and script of the flame graph that is written as SVG, and the style of a report.
 $(BUILD)/obj/src/client/export/export_flame.o: src/client/export/export_svg.css src/client/export/export_svg.js
 $(BUILD)/obj/src/client/export/report_html.o: src/client/export/report.css

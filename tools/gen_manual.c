@@ -188,6 +188,7 @@ static void man_settings(void) {
 }
 
 static const char *const man_top_examples[][2] = {
+    {"probing-top --tour", "what each screen is for, on a job that is started for it"},
     {"probing-top", "choose one of the Python processes of this machine"},
     {"probing-top 4242", "the screens, of this process"},
     {"probing-top run.db", "of a recording"},

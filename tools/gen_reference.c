@@ -29,6 +29,8 @@ const struct reference_variable reference_variables[] = {
     {"XDG_CONFIG_HOME", REFERENCE_TOP, "folder of settings, themes and queries (default: ~/.config)"},
     {"XDG_STATE_HOME", REFERENCE_BOTH, "folder of the histories (default: ~/.local/state)"},
     {"VISUAL, EDITOR", REFERENCE_TOP, "the editor that opens the file of a frame"},
+    {"PYTHON", REFERENCE_TOP,
+     "the Python that runs the job of --tour (default: python3 with torch, or without)"},
     {"NO_COLOR", REFERENCE_BOTH, "no colours, unless --color asks for them"},
     {"VIRTUAL_ENV, PATH", REFERENCE_PROBING, "where 'debug' looks for debugpy if the job has none"},
     {"PROBING", REFERENCE_JOB,

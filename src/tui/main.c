@@ -30,6 +30,7 @@
 #include "tui/main_options.h"
 #include "tui/host/host.h"
 #include "tui/host/host_diff.h"
+#include "tui/host/tour_job.h"
 #include "tui/screen_picture.h"
 #include "tui/screen_text.h"
 #include "tui/startup.h"
@@ -41,7 +42,8 @@ static void main_put_help(struct strbuf *out) {
                 "usage: probing-top [OPTION...] [TARGET...]\n\nShows what every thread of a running Python "
                 "process is doing. The job keeps running, undisturbed.\nTARGET is a pid, the name of a "
                 "process, HOST:PORT or unix:PATH of its agent; of several, or a name\nthat several have, one "
-                "is shown at a time (p switches); without it there is a list to choose from.\n\n");
+                "is shown at a time (p switches); without it there is a list to choose from.\n"
+                "New here? probing-top --tour\n\n");
     option_format_help(main_table, out);
     strbuf_adds(out, "\nFORMAT is\n");
     for (const struct export_format *f = export_formats; f->name; f++) {
@@ -102,6 +104,8 @@ static int main_check(const struct main_options *o, struct err *e) {
         return -1;
     if (o->rows && !o->screen)
         return err_set(e, ERR_USAGE, "--rows is for --screen: without it all threads are written");
+    if (o->tour && o->export)
+        return err_set(e, ERR_USAGE, "--tour is for the screens, not for --export");
     if (o->diff && o->export)
         return err_set(e, ERR_USAGE, "--diff is for the screens, not for --export");
     return theme_choose_depth(o->color, NULL, 256, &depth, e);
@@ -200,6 +204,7 @@ static int main_open(const struct main_options *o, struct startup *begun, struct
     struct host_config config = {
         .app = {.pick = targets->n == 0,
                 .is_utf8 = term_is_utf8(),
+                .tour = o->tour,
                 .settings = set,
                 .config_path = begun->config_path},
         .term = {.in_fd = STDIN_FILENO, .out_fd = STDOUT_FILENO, .theme = &begun->theme},
@@ -265,6 +270,26 @@ static int main_screens(const struct main_options *o, const char *const *typed, 
     return rc;
 }
 
+/* The screens, on a job of our own. */
+static int main_tour(const struct main_options *o, int n_targets, struct err *e) {
+    struct tour_job job;
+    char pid[16];
+    if (n_targets)
+        return err_set(e, ERR_USAGE, "--tour starts a job of its own: give no TARGET with it");
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+        return err_set(e, ERR_USAGE, "not a terminal: --tour needs one");
+    if (tour_job_start(&job, e) != 0)
+        return -1;
+    snprintf(pid, sizeof pid, "%d", (int)job.pid);
+    const char *const typed[] = {pid};
+    int rc = main_screens(o, typed, 1, e);
+    tour_job_end(&job);
+    if (rc == 0)
+        output_say("probing-top: the tour is over, and its job has ended. For your own job: probing-top "
+                   "PID, or probing-top to choose one\n");
+    return rc;
+}
+
 /* An option was refused: maybe it is one of another program, which is done otherwise here. */
 static void main_explain_option(int argc, char **argv, struct err *e) {
     for (int i = 1; i < argc; i++)
@@ -313,7 +338,9 @@ static int main_run(int argc, char **argv, struct err *e) {
     else if (extra)
         rc = err_set(e, ERR_USAGE, "--export takes one TARGET: '%s' is too many", extra);
     else if ((rc = main_check(&o, e)) == 0)
-        rc = o.export ? main_export(&o, target, e) : main_screens(&o, operands, n, e);
+        rc = o.export ? main_export(&o, target, e)
+             : o.tour ? main_tour(&o, n, e)
+                      : main_screens(&o, operands, n, e);
     if (rc == 0 && out.len)
         rc = output_write(NULL, &out, e);
     strbuf_fini(&out);

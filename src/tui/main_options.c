@@ -29,6 +29,7 @@ const struct option_def main_table[] = {
     {"target", 't', OPTION_LIST, AT(targets), .arg = "TARGET",
      .help = "the process to show; like TARGET alone"},
     {"pid", 'p', OPTION_LIST, AT(targets), .arg = "PID", .help = "like --target"},
+    {"tour", 0, OPTION_FLAG, AT(tour), .help = "show what each screen is for, on a job started for it"},
     {"no-inject", 0, OPTION_FLAG, AT(no_inject),
      .help = "do not load the agent: read the process from outside"},
     {"block", 0, OPTION_FLAG, AT(block),

@@ -19,7 +19,7 @@ struct main_options {
     double duration_s;
     long rows, cols;
     struct option_list targets; /* given as options */
-    bool no_inject, block, readonly;
+    bool no_inject, block, readonly, tour;
 };
 
 /* Ends with a NULL name. */

@@ -25,6 +25,7 @@
 #include "tui/core/app_life.h"
 #include "tui/core/app_take.h"
 #include "tui/core/targets.h"
+#include "tui/core/tour.h"
 
 struct scene {
     const char *name;
@@ -389,7 +390,25 @@ static struct app *scene_flame_diff(bool ascii) {
     return a;
 }
 
+static struct app *scene_tour(bool ascii) {
+    struct app *a = scene_normal(ascii);
+    tour_begin(a);
+    fixture_press(a, "Enter Enter");
+    fixture_samples(a, 40);
+    return a;
+}
+
+static struct app *scene_tour_sql(bool ascii) {
+    struct app *a = scene_normal(ascii);
+    tour_begin(a);
+    for (int i = 0; i < 8; i++)
+        fixture_press(a, "Enter");
+    return a;
+}
+
 static const struct scene scenes[] = {
+    {"tour", scene_tour},
+    {"tour-sql", scene_tour_sql},
     {"tagged", scenes_tagged},
     {"tagged-timeline", scenes_tagged_timeline},
     {"tagged-top", scenes_tagged_top},

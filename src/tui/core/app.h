@@ -138,6 +138,7 @@ struct app_config {
     bool readonly;                   /* refuse actions that change the target */
     bool is_utf8;                    /* the locale uses UTF-8 */
     bool hide_idle;                  /* at the start */
+    bool tour;                       /* begin with the tour (tour.h) */
     /* The user's settings: delay, rate, ascii, mouse, filter, ... come from there; NULL: from above */
     const struct settings *settings;
     const char *config_path;     /* where settings are saved; "" or NULL: nowhere */
@@ -341,6 +342,14 @@ struct app_ask {
     bool agreed[ACTION_COUNT]; /* to these, in this session */
 };
 
+/* tour.h: the walk through the screens. */
+struct app_tour {
+    bool on;
+    int page;       /* of tour_pages */
+    unsigned typed; /* pages whose text is in the editor: 1 << page */
+    bool is_typing; /* keys go to the editor */
+};
+
 /* row_actions.h: what is done with the selected row. */
 struct row_actions {
     int menu_row, menu_col; /* where the menu was opened with the mouse; -1: by a key */
@@ -406,6 +415,7 @@ struct app {
     struct app_watch watch;
     struct command_line command;
     struct app_ask ask;
+    struct app_tour tour;
     struct row_actions row_actions;
     pid_t attach_more[TARGETS_MAX]; /* to be attached to next: several were chosen together */
     int n_attach_more;

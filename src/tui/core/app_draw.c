@@ -17,6 +17,7 @@
 #include "tui/core/command.h"
 #include "tui/core/header.h"
 #include "tui/core/screen.h"
+#include "tui/core/tour.h"
 #include "tui/keys/action.h"
 #include "tui/keys/input.h"
 #include "tui/view/layout.h"
@@ -403,6 +404,8 @@ void app_draw(struct app *a, struct grid *g) {
     struct rect rest = grid_rect(g);
     app_draw_keys(a, g, app_draw_take_rows(&rest, -1));
     struct rect status = app_draw_take_rows(&rest, -1);
+    if (a->tour.on)
+        tour_draw(a, g, app_draw_take_rows(&rest, -tour_rows(a, g->rows)));
     header_draw(a, g, app_draw_take_rows(&rest, header_rows(a, g->rows)));
     if (app_draw_tabs_rows(a, g->rows))
         app_draw_tabs(a, g, app_draw_take_rows(&rest, 1));

@@ -21,6 +21,7 @@
 #include "tui/core/row_actions.h"
 #include "tui/core/screen.h"
 #include "tui/core/tagging.h"
+#include "tui/core/tour.h"
 #include "tui/keys/input.h"
 
 /* ---- what an action does: on the topmost screen, or on any ---- */
@@ -220,6 +221,8 @@ void app_input_key(struct app *a, uint32_t key) {
         return;
     }
     a->message[0] = '\0';
+    if (tour_key(a, key))
+        return;
     /* Whatever the letter means elsewhere. */
     if (a->too_small && (key == 'q' || key == INPUT_CTRL + 'c')) {
         app_quit(a);

@@ -18,6 +18,7 @@
 #include "tui/core/row_actions.h"
 #include "tui/core/screen.h"
 #include "tui/core/targets.h"
+#include "tui/core/tour.h"
 
 /* Open the first screen: the one that was asked for, or that of the settings. */
 static void app_life_open_first_screen(struct app *a) {
@@ -53,7 +54,9 @@ struct app *app_new(const struct app_config *config) {
         app_free(a);
         return NULL;
     }
-    if (!config->pick)
+    if (config->tour)
+        tour_begin(a);
+    else if (!config->pick)
         app_life_open_first_screen(a);
     if (config->diff)
         a->host.open_diff(a->host.arg, config->diff);
