@@ -14,7 +14,9 @@
 
 #include "tui/core/app.h"
 #include "tui/core/app_feed.h"
+#include "base/text.h"
 #include "tui/core/app_history.h"
+#include "tui/core/app_input.h"
 #include "tui/core/app_life.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/app_take.h"
@@ -182,6 +184,62 @@ static void functions_lead_to_flame(void **state) {
     assert_shows(a, 50, 200, "line 16 of");
     fixture_press(a, "g j Enter");
     assert_string_equal(app_screen_top(a)->def->name, "threads");
+    app_free(a);
+}
+
+/* Lines of the screen with that in them. */
+static int lines_with(struct app *a, int rows, const char *what) {
+    int n = 0;
+    for (const char *at = fixture_draw(a, rows, 160); (at = strstr(at, what)); at++)
+        n++;
+    return n;
+}
+
+/* The row and column where a text is on the last drawn screen. */
+static struct input_event click_at(struct app *a, int rows, int cols, const char *what) {
+    const char *text = fixture_draw(a, rows, cols), *at = strstr(text, what), *line = text;
+    struct input_event e = {.kind = INPUT_EVENT_MOUSE, .button = INPUT_CLICK};
+    if (!at)
+        fail_msg("'%s' is not on the screen:\n%s", what, text);
+    for (const char *p = text; p < at; p++)
+        if (*p == '\n') {
+            e.row++;
+            line = p + 1;
+        }
+    char left[1024];
+    (void)snprintf(left, sizeof left, "%.*s", (int)(at - line), line);
+    e.col = text_width(left);
+    return e;
+}
+
+/* In two columns the flame graph is below events, which give way to it; a click on a cell leads to Flame. */
+static void a_small_flame_graph(void **state) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    (void)state;
+    fixture_press(a, "1");
+    assert_shows(a, 45, 160, "Flame: no samples yet");
+    assert_shows(a, 45, 160, "sampling ...");
+    fixture_samples(a, 40);
+    for (int i = 0; i < 8; i++)
+        log_add_of(a->log, 100 + i, FIXTURE_EPOCH_S + 40 + i, LOG_LEVEL_INFO, "event %d", i);
+    assert_shows(a, 45, 160, "Flame: time on the CPU, over 10.0s");
+    assert_shows(a, 45, 160, "train_step  92.0%");
+    assert_shows(a, 45, 160, "Module._call_impl  35.7%");
+    assert_int_equal(lines_with(a, 45, " event "), 8);
+    assert_int_equal(lines_with(a, 30, " event "), 7);
+    assert_shows(a, 30, 160, "Module._call_impl  35.7%");
+    assert_int_equal(lines_with(a, 22, " event "), 3);
+    assert_shows(a, 22, 160, "train_step  92.0%");
+    assert_int_equal(lines_with(a, 20, " event "), 7); /* no room for it */
+    fixture_hides(a, 20, 160, "Flame: time");
+    fixture_hides(a, 24, 80, "Flame: time");
+    struct input_event e = click_at(a, 45, 160, "Block.forward");
+    app_input(a, &e);
+    assert_string_equal(app_screen_top(a)->def->name, "flame");
+    assert_shows(a, 45, 160, " Block.forward  ");
+    assert_shows(a, 45, 160, "total 55.8%");
+    fixture_press(a, "1 G Enter"); /* its heading is the last line */
+    assert_string_equal(app_screen_top(a)->def->name, "flame");
     app_free(a);
 }
 
@@ -503,6 +561,7 @@ int main(void) {
         cmocka_unit_test(what_the_agent_costs),
         cmocka_unit_test(what_is_unknown),
         cmocka_unit_test(functions_lead_to_flame),
+        cmocka_unit_test(a_small_flame_graph),
         cmocka_unit_test(verdicts_come_first),
         cmocka_unit_test(the_header_is_about_the_job),
         cmocka_unit_test(the_header_says_what_is_the_matter),

@@ -155,6 +155,32 @@ static void flame_fini(void *state) {
     free(s->shown.frames);
 }
 
+/* ---- the cells alone ---- */
+
+void flame_picture_init(struct flame_state *s) {
+    static const struct tags none;
+    s->samples = sample_flame_new();
+    s->flame = s->samples ? sample_flame_tree(s->samples) : NULL;
+    s->tags = &none;
+}
+
+void flame_picture_fini(struct flame_state *s) { flame_fini(s); }
+
+void flame_picture_follow(struct flame_state *s, struct app *app, enum flame_time time) {
+    bool is_other = s->query.time != time;
+    s->query.time = time;
+    if (is_other)
+        flame_rebuild(s, app);
+    else
+        flame_follow_tally(s, app);
+}
+
+const struct model_frame *flame_picture_at(const struct flame_state *s, int row, int col) {
+    const struct flame_cell *c =
+        flame_is_there(s) ? flame_layout_at(&s->layout, row - s->area.row, col - s->area.col) : NULL;
+    return c && c->node != FLAME_NO_NODE ? flame_frame(s->flame, c->node) : NULL;
+}
+
 /* ---- search and filter ---- */
 
 static bool flame_take_text(struct flame_state *s, struct app *app, enum action what, const char *text,

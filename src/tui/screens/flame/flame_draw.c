@@ -170,7 +170,8 @@ static void flame_draw_cell(const struct flame_state *s, const struct app *app, 
         grid_text_fit(g, cell, 0, 1, room, role, GRID_LEFT, text);
 }
 
-static void flame_draw_cells(struct flame_state *s, const struct app *app, struct grid *g) {
+/* `marks`: the selected cell is marked. */
+static void flame_draw_cells(struct flame_state *s, const struct app *app, struct grid *g, bool marks) {
     struct flame_view view = {.zoom = s->zoom,
                               .cols = s->area.cols,
                               .top = s->top,
@@ -178,7 +179,7 @@ static void flame_draw_cells(struct flame_state *s, const struct app *app, struc
                               .permille = (int)(flame_threshold_pct(s) * 10 + 0.5)};
     if (flame_layout_build(&s->layout, s->flame, &view) != 0)
         return;
-    const struct flame_cell *selected = flame_layout_find(&s->layout, s->flame, s->selected);
+    const struct flame_cell *selected = marks ? flame_layout_find(&s->layout, s->flame, s->selected) : NULL;
     for (size_t i = 0; i < s->layout.n; i++)
         flame_draw_cell(s, app, g, &s->layout.cells[i], &s->layout.cells[i] == selected);
 }
@@ -315,24 +316,43 @@ static void flame_draw_head(const struct flame_state *s, const struct app *app, 
     top_head_draw(&facts, app, g, area);
 }
 
+/* Are there enough samples for a picture? */
+static bool flame_has_cells(const struct flame_state *s) {
+    return flame_is_there(s) && s->built_samples >= FLAME_FIRST_SAMPLES &&
+           flame_node(s->flame, FLAME_ROOT)->total.samples > 0;
+}
+
+static void flame_draw_empty(const struct flame_state *s, const struct app *app, struct grid *g,
+                             struct rect area) {
+    char text[128];
+    flame_empty_text(s, app, text, sizeof text);
+    grid_text(g, area, area.rows > 1 ? 1 : 0, 2, ROLE_MUTED, text);
+}
+
+void flame_picture_draw(struct flame_state *s, const struct app *app, struct grid *g, struct rect area) {
+    s->area = area;
+    s->layout.n = 0;
+    if (flame_has_cells(s))
+        flame_draw_cells(s, app, g, false);
+    else
+        flame_draw_empty(s, app, g, area);
+}
+
 void flame_draw(void *state, struct app *app, struct grid *g, struct rect area) {
     struct flame_state *s = state;
     int two = area.rows >= FLAME_TWO_LINES ? 2 : 1;
     flame_draw_head(s, app, g, (struct rect){area.row, area.col, two, area.cols});
-    bool is_shown = flame_is_there(s) && s->built_samples >= FLAME_FIRST_SAMPLES &&
-                    flame_node(s->flame, FLAME_ROOT)->total.samples > 0;
+    bool is_shown = flame_has_cells(s);
     s->area = (struct rect){area.row + two, area.col, area.rows - 2 * two, area.cols};
     struct rect cells = s->area, details = flame_take_details(s, &s->area);
     s->layout.n = 0;
     if (!is_shown) {
-        char text[128];
-        flame_empty_text(s, app, text, sizeof text);
-        grid_text(g, s->area, s->area.rows > 1 ? 1 : 0, 2, ROLE_MUTED, text);
+        flame_draw_empty(s, app, g, s->area);
         return;
     }
     flame_select(s, s->selected); /* the height may have changed */
     if (s->area.rows > 0)
-        flame_draw_cells(s, app, g);
+        flame_draw_cells(s, app, g, true);
     if (details.rows > 0)
         flame_draw_details(s, app, g, details);
     flame_draw_selected(s, app, g, (struct rect){cells.row + cells.rows, area.col, two, area.cols});

@@ -147,6 +147,18 @@ bool flame_show(void *state, struct app *app, const struct screen_pick *what);
 void flame_draw(void *state, struct app *app, struct grid *g, struct rect area);
 void flame_status(const void *state, const struct app *app, struct strbuf *out);
 
+/* ---- the cells alone, within another screen: nothing is selected, searched or tagged there ---- */
+
+void flame_picture_init(struct flame_state *s);
+void flame_picture_fini(struct flame_state *s);
+
+/* Update the tree of that kind of time, if it is due. */
+void flame_picture_follow(struct flame_state *s, struct app *app, enum flame_time time);
+void flame_picture_draw(struct flame_state *s, const struct app *app, struct grid *g, struct rect area);
+
+/* The frame at a place of the terminal; NULL: none is drawn there. Borrowed from the samples. */
+const struct model_frame *flame_picture_at(const struct flame_state *s, int row, int col);
+
 /* Name of a module for people, from one of its frames. */
 void flame_module_name(const struct model_frame *f, char *buf, size_t cap);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * overview: the Overview screen: what the job costs and waits for, its functions, its events. Enter
- * on a line opens the screen that it is about. Two columns if it is wide; scrolls if it is low.
+ * on a line opens the screen that it is about. Two columns if it is wide, with a small flame graph;
+ * scrolls if it is low.
  * While the view is frozen functions stand still; meters go on, as the header does.
  */
 #include "tui/core/app.h"
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "tui/view/pick.h"
+#include "tui/screens/flame/flame_state.h"
 #include "tui/screens/log.h"
 #include "tui/screens/overview/overview_lines.h"
 #include "tui/screens/overview/overview_verdicts.h"
@@ -27,6 +29,9 @@
 #define OVERVIEW_VALUE_COLS 9
 #define OVERVIEW_NARROW 60 /* from here on there is room for histories */
 #define OVERVIEW_WHEEL 3
+#define OVERVIEW_FLAME_ROWS 8 /* of cells: events give way to them, */
+#define OVERVIEW_LEAST_EVENTS 3
+#define OVERVIEW_FLAME_LEAST 4 /* and without so many there is no flame graph */
 
 struct overview_state {
     struct overview_functions functions;
@@ -39,6 +44,7 @@ struct overview_state {
     char selected[128]; /* the selected function; "": none */
     bool is_wide;
     struct rect area;
+    struct flame_state flame;
 };
 
 /* Row of a line: in its column, if there are two. */
@@ -52,6 +58,33 @@ static int overview_row(const struct overview_state *s, int line) {
 /* Columns of a line on the left. */
 static int overview_cols(const struct overview_state *s) {
     return s->is_wide ? s->area.cols / 2 : s->area.cols;
+}
+
+/* Rows on the right that functions, events and the headings leave. */
+static int overview_rest(const struct overview_state *s, const struct app *app, size_t most) {
+    size_t n = log_count(app->log), events = n < most ? n : most;
+    return s->area.rows - s->functions.n - (int)events - 3;
+}
+
+static void overview_make(struct overview_state *s, const struct app *app) {
+    struct overview_form form = {.cols = overview_cols(s), .events = OVERVIEW_EVENTS};
+    while (s->is_wide && form.events > OVERVIEW_LEAST_EVENTS &&
+           overview_rest(s, app, form.events) < OVERVIEW_FLAME_ROWS)
+        form.events--;
+    form.has_flame = s->is_wide && overview_rest(s, app, form.events) >= OVERVIEW_FLAME_LEAST;
+    if (s->is_wide && !form.has_flame)
+        form.events = OVERVIEW_EVENTS;
+    overview_build(&s->summary, app, &s->functions, &form);
+}
+
+static bool overview_has_flame(const struct overview_state *s) {
+    const struct overview_line *last = &s->summary.lines[s->summary.n - 1];
+    return s->summary.n > 0 && last->kind == OVERVIEW_TITLE && last->opens == ACTION_SHOW_FLAME;
+}
+
+static void overview_follow_flame(struct overview_state *s, struct app *app) {
+    if (overview_has_flame(s))
+        flame_picture_follow(&s->flame, app, s->functions.on_cpu ? FLAME_ON_CPU : FLAME_ALL_TIME);
 }
 
 static void overview_update(void *state, struct app *app) {
@@ -69,14 +102,19 @@ static void overview_update(void *state, struct app *app) {
     }
     if (app_screen_top(app)->state == state)
         overview_verdicts_follow(app);
-    overview_build(&s->summary, app, &s->functions, overview_cols(s));
+    overview_make(s, app);
+    overview_follow_flame(s, app);
 }
 
 static void overview_init(void *state, struct app *app) {
     struct overview_state *s = state;
     s->picked_s = -INFINITY;
+    s->functions.on_cpu = true;
+    flame_picture_init(&s->flame);
     overview_update(s, app);
 }
+
+static void overview_fini(void *state) { flame_picture_fini(&((struct overview_state *)state)->flame); }
 
 /* ---- drawing ---- */
 
@@ -168,7 +206,7 @@ static void overview_draw(void *state, struct app *app, struct grid *g, struct r
     struct overview_state *s = state;
     s->area = area;
     s->is_wide = area.cols >= LAYOUT_WIDE_COLS;
-    overview_build(&s->summary, app, &s->functions, overview_cols(s));
+    overview_make(s, app);
     overview_settle(s);
     overview_fit(s, area.rows);
     int left = overview_cols(s);
@@ -186,6 +224,14 @@ static void overview_draw(void *state, struct app *app, struct grid *g, struct r
     }
     for (int row = 0; s->is_wide && row < area.rows; row++)
         grid_text(g, area, row, left, ROLE_BORDER, glyph(g, GLYPH_VLINE));
+    s->flame.area.rows = 0;
+    int above = overview_row(s, s->summary.n - 1) + 1 - s->list.top;
+    if (!overview_has_flame(s) || above >= area.rows)
+        return;
+    overview_follow_flame(s, app); /* the first time that there is room */
+    flame_picture_draw(
+        &s->flame, app, g,
+        (struct rect){area.row + above, area.col + left + 1, area.rows - above, area.cols - left - 1});
 }
 
 /* ---- actions ---- */
@@ -247,6 +293,20 @@ static bool overview_pick(const void *state, const struct app *app, struct scree
     return true;
 }
 
+/* A click on a cell opens Flame, with that frame selected. */
+static bool overview_click_flame(struct overview_state *s, struct app *app, const struct input_event *e) {
+    int row = e->row - s->flame.area.row;
+    bool is_there = row >= 0 && row < s->flame.area.rows && e->col >= s->flame.area.col;
+    struct screen_pick what = {.frame = is_there ? flame_picture_at(&s->flame, e->row, e->col) : NULL};
+    if (!is_there)
+        return false;
+    app_input_act(app, ACTION_SHOW_FLAME);
+    struct app_screen *top = app_screen_top(app);
+    if (what.frame && top->def->show)
+        top->def->show(top->state, app, &what);
+    return true;
+}
+
 static bool overview_mouse(void *state, struct app *app, const struct input_event *e) {
     struct overview_state *s = state;
     if (e->button != INPUT_CLICK && e->button != INPUT_MENU) {
@@ -255,6 +315,8 @@ static bool overview_mouse(void *state, struct app *app, const struct input_even
         overview_note(s);
         return true;
     }
+    if (e->button == INPUT_CLICK && overview_click_flame(s, app, e))
+        return true;
     bool right = s->is_wide && e->col > s->area.col + s->area.cols / 2;
     for (int i = 0; i < s->summary.n; i++) {
         bool here = !s->is_wide || s->summary.lines[i].is_right == right;
@@ -295,6 +357,7 @@ const struct screen_def screen_overview = {
     .tells_arms = true,
     .state_size = sizeof(struct overview_state),
     .init = overview_init,
+    .fini = overview_fini,
     .keys = CONTEXT_OVERVIEW,
     .draw = overview_draw,
     .act = overview_act,

@@ -497,8 +497,8 @@ static void overview_add_functions(struct overview *s, const struct app *app,
     }
 }
 
-static void overview_add_events(struct overview *s, const struct app *app) {
-    size_t n = log_count(app->log), first = n > OVERVIEW_EVENTS ? n - OVERVIEW_EVENTS : 0;
+static void overview_add_events(struct overview *s, const struct app *app, size_t most) {
+    size_t n = log_count(app->log), first = n > most ? n - most : 0;
     struct overview_line *l = overview_add(s, OVERVIEW_TITLE, "Events", ACTION_SHOW_LOG);
     l->is_right = true;
     overview_say(l, n ? "newest first" : "none yet");
@@ -509,10 +509,23 @@ static void overview_add_events(struct overview *s, const struct app *app) {
     }
 }
 
+/* The heading of the flame graph, which is drawn below it. */
+static void overview_add_flame(struct overview *s, const struct app *app,
+                               const struct overview_functions *functions) {
+    char window[WINDOW_TEXT];
+    struct overview_line *l = overview_add(s, OVERVIEW_TITLE, "Flame", ACTION_SHOW_FLAME);
+    l->is_right = true;
+    window_put_text(app, window, sizeof window);
+    if (*window)
+        overview_say(l, "%s, %s", functions->on_cpu ? "time on the CPU" : "all time", window);
+    else
+        overview_say(l, "no samples yet");
+}
+
 void overview_build(struct overview *out, const struct app *app, const struct overview_functions *functions,
-                    int cols) {
-    out->n = out->n_verdicts =
-        overview_verdicts_lines(app, cols - OVERVIEW_LABEL_COLS - 2, out->lines, OVERVIEW_VERDICT_LINES);
+                    const struct overview_form *form) {
+    out->n = out->n_verdicts = overview_verdicts_lines(app, form->cols - OVERVIEW_LABEL_COLS - 2, out->lines,
+                                                       OVERVIEW_VERDICT_LINES);
     overview_add_cpu(out, app);
     overview_add_gil(out, app);
     overview_add_gc(out, app);
@@ -523,5 +536,7 @@ void overview_build(struct overview *out, const struct app *app, const struct ov
     overview_add_rates(out, app);
     overview_add_threads(out, app);
     overview_add_functions(out, app, functions);
-    overview_add_events(out, app);
+    overview_add_events(out, app, form->events);
+    if (form->has_flame)
+        overview_add_flame(out, app, functions);
 }

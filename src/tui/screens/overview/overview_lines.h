@@ -14,8 +14,15 @@
 void overview_pick_functions(struct overview_functions *out, const struct sample_store *tally,
                              enum sample_store_window window);
 
-/* Make all lines from what is known now, for a column that is `cols` wide. */
+/* What there is room for. */
+struct overview_form {
+    int cols;       /* of a line on the left */
+    size_t events;  /* that are listed at most */
+    bool has_flame; /* a flame graph is below the lines on the right */
+};
+
+/* Make all lines from what is known now. */
 void overview_build(struct overview *out, const struct app *app, const struct overview_functions *functions,
-                    int cols);
+                    const struct overview_form *form);
 
 #endif
