@@ -236,6 +236,11 @@ pictures: all
 	$(PYTHON3) tools/pictures.py --build $(BUILD) --python "$$(tools/python_with_torch.sh $(VENV))" $(PICTURES)
 .PHONY: pictures
 
+# Those of docs/dev/terminals.md; needs GNU screen, too.
+terminal-pictures: all
+	$(PYTHON3) tools/terminals.py --build $(BUILD) --python "$$(tools/python_with_torch.sh $(VENV))" $(PICTURES)
+.PHONY: terminal-pictures
+
 # docs/access.md: who may see and do what, from the tables that the agent goes by.
 access: $(BUILD)/tests/test_agent_matrix
 	$(Q)$(BUILD)/tests/test_agent_matrix --write

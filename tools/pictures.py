@@ -67,14 +67,17 @@ def renamed(text, place, name):
 
 
 class Terminal:
-    """A program in a tmux of its own."""
+    """A program in a tmux of its own; `setup`: lines of tmux's configuration."""
 
-    def __init__(self, folder, name, command, size=(COLUMNS, ROWS), **env):
+    def __init__(self, folder, name, command, size=(COLUMNS, ROWS), setup="", **env):
         self.socket = os.path.join(folder, name + ".tmux")
         self.columns, rows = size
         env = {**{k: v for k, v in os.environ.items() if k not in ("TMUX", "NO_COLOR", "LINES", "COLUMNS")}, **env}
         env.update(LC_ALL="C.UTF-8", TERM="xterm-256color", XDG_CONFIG_HOME=folder, XDG_STATE_HOME=folder)
-        subprocess.run(["tmux", "-f", "/dev/null", "-S", self.socket, "new-session", "-d", "-x", str(self.columns), "-y", str(rows), *command],
+        config = os.path.join(folder, name + ".conf")
+        with open(config, "w", encoding="ascii") as file:
+            file.write(setup)
+        subprocess.run(["tmux", "-f", config, "-S", self.socket, "new-session", "-d", "-x", str(self.columns), "-y", str(rows), *command],
                        env=env, check=True)
         self.tmux("set", "-g", "status", "off")
         self.tmux("resize-window", "-x", str(self.columns), "-y", str(rows))

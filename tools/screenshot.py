@@ -17,13 +17,14 @@ OTHER = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][0-9A-B]|[=>]
 BASIC = ["#2e3436", "#cc0000", "#4e9a06", "#c4a000", "#3465a4", "#75507b", "#06989a", "#d3d7cf",
          "#555753", "#ef2929", "#8ae234", "#fce94f", "#729fcf", "#ad7fa8", "#34e2e2", "#eeeeec"]
 CELL_W, CELL_H, SIZE = 8.4, 18, 14
+MISSING = "\u25a0"  # what stands for a character that the font lacks
 PAPER, INK = "#1c1c22", "#d0d0d0"
 
 
-def indexed(n):
+def indexed(n, palette=None):
     """xterm's 256 colours: 16 basic, a 6x6x6 cube, 24 greys."""
     if n < 16:
-        return BASIC[n]
+        return (palette or BASIC)[n]
     if n < 232:
         n -= 16
         levels = [0, 95, 135, 175, 215, 255]
@@ -33,7 +34,11 @@ def indexed(n):
 
 
 class Style:
-    def __init__(self):
+    """`palette`: the 16 basic colours; `bright_bold`: bold text has the bright half of them, as on a console; `characters`: all that the
+    font has, None: any."""
+
+    def __init__(self, palette=BASIC, bright_bold=False, characters=None):
+        self.palette, self.bright_bold, self.characters = palette, bright_bold, characters
         self.reset()
 
     def reset(self):
@@ -44,7 +49,7 @@ class Style:
         """The colour after 38 or 48; consumes its codes."""
         kind = codes.pop(0) if codes else 5
         if kind == 5:
-            return indexed(codes.pop(0) if codes else 7)
+            return indexed(codes.pop(0) if codes else 7, self.palette)
         rgb = [codes.pop(0) if codes else 0 for _ in range(3)]
         return "#%02x%02x%02x" % tuple(rgb)
 
@@ -65,12 +70,14 @@ class Style:
             elif c in (39, 49):
                 setattr(self, "fg" if c == 39 else "bg", None)
             elif 30 <= c <= 37 or 90 <= c <= 97:
-                self.fg = BASIC[c - 30 if c < 90 else c - 82]
+                self.fg = self.palette[c - 30 if c < 90 else c - 82]
             elif 40 <= c <= 47 or 100 <= c <= 107:
-                self.bg = BASIC[c - 40 if c < 100 else c - 92]
+                self.bg = self.palette[c - 40 if c < 100 else c - 92]
 
     def key(self, paper, ink):
         fg, bg = self.fg or ink, self.bg or paper
+        if self.bold and self.bright_bold:
+            fg = dict(zip(self.palette[:8], self.palette[8:])).get(fg, fg)
         if self.reverse:
             fg, bg = bg, fg
         return fg, bg, self.bold, self.dim, self.underline
@@ -96,11 +103,12 @@ def runs(line, style, paper, ink):
             at = m.end()
             continue
         key, w = style.key(paper, ink), width(line[at])
+        shown = line[at] if style.characters is None or line[at] in style.characters else MISSING
         if out and out[-1][3] == key:
             out[-1][1] += w
-            out[-1][2] += line[at]
+            out[-1][2] += shown
         else:
-            out.append([col, w, line[at], key])
+            out.append([col, w, shown, key])
         col += w
         at += 1
     return out
@@ -131,8 +139,8 @@ def row_marks(line, row, style, paper, ink):
     return "\n".join(out)
 
 
-def screen_rows(text, paper, ink):
-    style = Style()
+def screen_rows(text, paper, ink, **look):
+    style = Style(**look)
     return [row_marks(line, row, style, paper, ink) for row, line in enumerate(text.rstrip("\n").split("\n"))]
 
 
@@ -144,8 +152,9 @@ def page(cols, rows, paper, style, body):
                       f'<g font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="{SIZE}">', body, "</g></svg>\n"])
 
 
-def picture(text, cols, paper=PAPER, ink=INK):
-    rows = screen_rows(text, paper, ink)
+def picture(text, cols, paper=PAPER, ink=INK, **look):
+    """`look`: of Style."""
+    rows = screen_rows(text, paper, ink, **look)
     return page(cols, len(rows), paper, "", "\n".join(row for row in rows if row))
 
 

@@ -60,7 +60,10 @@ static void info_put_terminal(const struct startup *s, struct strbuf *out) {
     strbuf_addf(out, "%-14s %s of %d that terminfo names; color = %s%s\n", "colours", depths[depth],
                 colors < 0 ? 0 : colors, s->settings.values[SETTINGS_COLOR],
                 no_color && *no_color ? ", NO_COLOR is set" : "");
-    strbuf_addf(out, "%-14s %s\n", "characters", term_is_utf8() ? "UTF-8" : "ASCII: the locale is not UTF-8");
+    strbuf_addf(out, "%-14s %s\n", "characters",
+                term_draws_unicode(type) ? "UTF-8"
+                : term_is_utf8()         ? "ASCII: the Linux console's font has few others"
+                                         : "ASCII: the locale is not UTF-8");
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_row > 0)
         strbuf_addf(out, "%-14s %d columns, %d rows\n", "size", w.ws_col, w.ws_row);
     else

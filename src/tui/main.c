@@ -203,7 +203,7 @@ static int main_open(const struct main_options *o, struct startup *begun, struct
     struct target_address diff;
     struct host_config config = {
         .app = {.pick = targets->n == 0,
-                .is_utf8 = term_is_utf8(),
+                .is_utf8 = term_draws_unicode(getenv("TERM")),
                 .tour = o->tour,
                 .settings = set,
                 .config_path = begun->config_path},

@@ -5,6 +5,7 @@
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -66,7 +67,12 @@ void startup_fini(struct startup *s) { strbuf_fini(&s->warnings); }
 int startup_load_theme(struct startup *s, struct err *e) {
     struct err why = {0};
     const char *name = s->settings.values[SETTINGS_THEME];
+    bool is_auto = strcmp(name, THEME_AUTO) == 0;
+    if (is_auto)
+        name = theme_auto_name(theme_background_by_env(getenv("COLORFGBG")));
     if (theme_load(&s->theme, name, &s->theme_path, &s->warnings, &why) == 0)
+        return 0;
+    if (is_auto) /* the others are files, which may be missing */
         return 0;
     if (s->settings.origins[SETTINGS_THEME] == SETTINGS_BY_COMMAND_LINE)
         return err_set(e, why.code, "%s", why.text);

@@ -541,6 +541,17 @@ def test_screenshot_of_a_known_screen(source_dir):
                      (2, 3, "\u8a13", "#d0d0d0")]
 
 
+def test_a_picture_of_another_terminal(source_dir):
+    """Its own sixteen colours, bold text in the bright ones, and a box for what its font lacks: a Linux console."""
+    screenshot = load(os.path.join(source_dir, "tools", "screenshot.py"), "probing_screenshot")
+    colors = [f"#0000{i:02x}" for i in range(16)]
+    svg = screenshot.picture("\x1b[31ma\x1b[1mb\x1b[0m \x1b[1;38;5;4mc\x1b[0m\x1b[42m \x1b[0m\u2588\u2581", 9, "#000000", "#aaaaaa", palette=colors,
+                             bright_bold=True, characters=set("abc \u2588"))
+    grounds, words = pictured(svg)
+    assert words == [(0, 0, "a", "#000001"), (0, 1, "b", "#000009"), (0, 3, "c", "#00000c"), (0, 5, "\u2588\u25a0", "#aaaaaa")]
+    assert grounds == [(0, 4, 1, "#000002")]
+
+
 def test_picture_has_the_grounds_of_the_terminal(source_dir, tmux, tmp_path, monkeypatch):
     """Also where a line ends in blanks."""
     monkeypatch.syspath_prepend(os.path.join(source_dir, "tools"))

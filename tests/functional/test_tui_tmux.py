@@ -133,6 +133,34 @@ def test_first_minute(screen, plain_training, probing_top, ptrace):
     assert plain_training.alive() and plain_training.state() in "RSD"
 
 
+@pytest.mark.parametrize("background, ground", [("#ffffff", "188"), ("#101010", "236")], ids=["light", "dark"])
+def test_the_theme_of_the_background(screen, plain_training, probing_top, ptrace, wait_until, background, ground):
+    """tmux answers for its own background; the line with the names of columns has the ground of that theme. A theme that is named stays."""
+    s = screen()
+    s.tmux("set-option", "-g", "window-style", f"bg={background}")
+    heading = re.compile(rf"\x1b\[[\d;]*48;5;{ground}[\d;]*m +TID")
+    s.shell(f"{probing_top.path} --screen threads {plain_training.pid}")
+    s.wait_for("Stack of MainThread")
+    wait_until(lambda: heading.search(s.tmux("capture-pane", "-e", "-p")), 15, "the theme of the background")
+    s.type("q")
+    s.wait_gone("Stack of MainThread")
+    s.shell(f"{probing_top.path} --theme nord --screen threads {plain_training.pid}")
+    s.wait_for("Stack of MainThread")
+    assert not heading.search(s.tmux("capture-pane", "-e", "-p"))
+
+
+def test_on_a_console_all_is_ascii(screen, plain_training, probing_top, ptrace):
+    """Its font has few other characters, though the locale has them all."""
+    s = screen()
+    s.shell(f"TERM=linux {probing_top.path} --screen flame {plain_training.pid}; clear")
+    s.wait_for("[<module>")
+    assert s.text().isascii()
+    s.type("q")
+    s.wait_gone("[<module>")
+    s.shell(f"{probing_top.path} --screen flame {plain_training.pid}")
+    s.wait_for("\u258f<module>")
+
+
 def test_suspend_and_return(screen, plain_training, probing_top, ptrace):
     s = screen()
     s.shell(f"{probing_top.path} --screen threads {plain_training.pid}; echo status=$?")

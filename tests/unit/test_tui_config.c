@@ -304,7 +304,7 @@ static void test_print_and_read(void **state) {
     assert_int_equal(action_find(CONTEXT_THREADS, '='), ACTION_METERS);
     assert_int_equal(action_find(CONTEXT_STACK, '#'), ACTION_METERS);
     assert_non_null(strstr(strbuf_str(&first), "from: file\ndelay = 700ms\n"));
-    assert_non_null(strstr(strbuf_str(&first), "from: default\ntheme = default\n"));
+    assert_non_null(strstr(strbuf_str(&first), "from: default\ntheme = auto\n"));
     assert_non_null(strstr(strbuf_str(&first), "# config:4\nthreads.freeze = X\n"));
     strbuf_fini(&first);
     strbuf_fini(&second);

@@ -20,7 +20,7 @@
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
 
-static char names[][THEME_MAX_NAME] = {"default", "light", "mono", "nord"};
+static char names[][THEME_MAX_NAME] = {"auto", "light", "mono", "nord"};
 
 static void assert_shows(struct app *a, const char *what) { fixture_shows(a, 24, 80, what); }
 
@@ -43,7 +43,7 @@ static struct app *choosing(void) {
 static void test_moving_shows(void **state) {
     struct app *a = choosing();
     (void)state;
-    assert_shows(a, " default (in use)");
+    assert_shows(a, " auto (in use)");
     assert_shows(a, "MainThread"); /* the screen below */
     assert_string_equal(theme_asked(), "");
     fixture_press(a, "j");
@@ -52,7 +52,7 @@ static void test_moving_shows(void **state) {
     assert_string_equal(theme_asked(), "nord");
     fixture_press(a, "/ \"mono Enter");
     assert_string_equal(theme_asked(), "mono");
-    assert_string_equal(a->settings.values[SETTINGS_THEME], "default");
+    assert_string_equal(a->settings.values[SETTINGS_THEME], "auto");
     app_free(a);
 }
 
@@ -119,7 +119,7 @@ static void test_setup_changes_at_once(void **state) {
     assert_true(a->config.delay_s > 0.25);
     fixture_press(a, "/ \"color Enter Right");
     assert_string_equal(a->settings.values[SETTINGS_COLOR], "always");
-    assert_string_equal(theme_asked(), "default");
+    assert_string_equal(theme_asked(), "auto");
     app_free(a);
 }
 

@@ -118,6 +118,93 @@ static void test_paste_and_mouse(void **state) {
     rig_close(&r);
 }
 
+static void type_bytes(struct rig *r, const char *bytes) {
+    assert_int_equal(write(r->in[1], bytes, strlen(bytes)), (ssize_t)strlen(bytes));
+}
+
+static void next_key_is(struct rig *r, const char *key) {
+    struct input_event e;
+    char name[32];
+    assert_true(term_read(r->term, &e));
+    assert_int_equal(e.kind, INPUT_EVENT_KEY);
+    input_key_name(e.key, name, sizeof name);
+    assert_string_equal(name, key);
+}
+
+static void next_answer_is(struct rig *r, const char *color) {
+    struct input_event e;
+    assert_true(term_read(r->term, &e));
+    assert_int_equal(e.kind, INPUT_EVENT_BACKGROUND);
+    assert_string_equal(e.text, color);
+}
+
+/* The terminal's answer comes among what is typed, in pieces, and is no keys; what only looks like one costs itself. */
+static void test_background(void **state) {
+    char buf[4096];
+    struct rig r;
+    struct input_event e;
+    (void)state;
+    rig_open(&r, 24, 80);
+    (void)rig_drain(&r, buf, sizeof buf);
+    (void)unsetenv("STY");
+    term_ask_background(r.term);
+    (void)rig_drain(&r, buf, sizeof buf);
+    assert_non_null(strstr(buf, "\033]11;?\033\\"));
+    type_bytes(&r, "j\x1b]11;rgb:ffff/ffff/ffff\x1b\\k");
+    next_key_is(&r, "j");
+    next_answer_is(&r, "rgb:ffff/ffff/ffff");
+    next_key_is(&r, "k");
+    type_bytes(&r, "\x1b]11;rgb:00/2b");
+    assert_false(term_read(r.term, &e));
+    type_bytes(&r, "/36\x07q");
+    next_answer_is(&r, "rgb:00/2b/36");
+    next_key_is(&r, "q");
+    type_bytes(&r, "\x1b]11;rgb:zx"); /* it ends at what does not belong to it */
+    next_key_is(&r, "z");
+    next_key_is(&r, "x");
+    type_bytes(&r, "\x1b]11;rgb:00001111222233334444555566667777abq"); /* or is too long */
+    while (term_read(r.term, &e))
+        assert_int_equal(e.kind, INPUT_EVENT_KEY);
+    type_bytes(&r, "\x1b\\");
+    next_key_is(&r, "alt-\\");
+    (void)setenv("STY", "1.x", 1);
+    term_ask_background(r.term);
+    assert_int_equal(rig_drain(&r, buf, sizeof buf), 0);
+    (void)unsetenv("STY");
+    rig_close(&r);
+}
+
+/* A terminal that might print the question is not asked. */
+static void test_who_is_asked(void **state) {
+    static const struct {
+        const char *type;
+        bool is_asked, draws;
+    } cases[] = {
+        {"linux", false, false}, {"vt100", false, true}, {"xterm", true, true}, {"screen", true, true}};
+    char buf[8192];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rig r;
+        struct err e;
+        rig_open(&r, 24, 80);
+        term_close(r.term);
+        struct term_config c = {.type = cases[i].type,
+                                .in_fd = r.in[0],
+                                .out_fd = r.out[1],
+                                .rows = 24,
+                                .cols = 80,
+                                .theme = &r.theme};
+        r.term = term_open(&c, &e);
+        assert_non_null(r.term);
+        (void)rig_drain(&r, buf, sizeof buf);
+        term_ask_background(r.term);
+        (void)rig_drain(&r, buf, sizeof buf);
+        assert_int_equal(strstr(buf, "\033]11;?") != NULL, cases[i].is_asked);
+        assert_int_equal(term_draws_unicode(cases[i].type), cases[i].draws);
+        rig_close(&r);
+    }
+}
+
 /* A paste without an end, or longer than any buffer, is bounded. */
 static void test_endless_paste(void **state) {
     struct rig r;
@@ -236,6 +323,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_paste_and_mouse),
+        cmocka_unit_test(test_background),
+        cmocka_unit_test(test_who_is_asked),
         cmocka_unit_test(test_endless_paste),
         cmocka_unit_test(test_frames),
         cmocka_unit_test(test_stalled_terminal),

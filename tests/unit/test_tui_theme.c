@@ -241,7 +241,7 @@ static void test_files_are_known(void **state) {
 }
 
 static void test_list(void **state) {
-    char dir[] = "/tmp/probing-theme-XXXXXX", path[80], names[4][THEME_MAX_NAME];
+    char dir[] = "/tmp/probing-theme-XXXXXX", path[80], names[8][THEME_MAX_NAME];
     static const char *const files[] = {"b.theme", "a.theme", ".theme", ".x.theme", "other.txt"};
     (void)state;
     assert_non_null(mkdtemp(dir));
@@ -250,10 +250,11 @@ static void test_list(void **state) {
         write_text(path, "");
     }
     struct theme_path twice = {.dirs = {dir, "/no/such/dir", dir}};
-    assert_int_equal(theme_list(&twice, names, 4), 3);
+    assert_int_equal(theme_list(&twice, names, 8), 4);
     assert_string_equal(names[0], "a");
-    assert_string_equal(names[1], "b");
-    assert_string_equal(names[2], "default");
+    assert_string_equal(names[1], "auto");
+    assert_string_equal(names[2], "b");
+    assert_string_equal(names[3], "default");
     assert_int_equal(theme_list(&twice, names, 2), 2);
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         (void)snprintf(path, sizeof path, "%s/%s", dir, files[i]);
@@ -310,12 +311,59 @@ static void test_depth_rule(void **state) {
     assert_int_equal(e.code, ERR_USAGE);
 }
 
+/* Which theme "auto" is. What cannot be understood is unknown, and then it is the dark one. */
+static void test_background(void **state) {
+    static const struct {
+        const char *text;
+        enum theme_background background;
+    } envs[] = {{NULL, THEME_BACKGROUND_UNKNOWN},
+                {"", THEME_BACKGROUND_UNKNOWN},
+                {"15", THEME_BACKGROUND_UNKNOWN},
+                {"0;", THEME_BACKGROUND_UNKNOWN},
+                {"0;default", THEME_BACKGROUND_UNKNOWN},
+                {"0;15x", THEME_BACKGROUND_UNKNOWN},
+                {"0;-7", THEME_BACKGROUND_UNKNOWN},
+                {"0;16", THEME_BACKGROUND_UNKNOWN},
+                {"0;99999999999999999999", THEME_BACKGROUND_UNKNOWN},
+                {"15;0", THEME_BACKGROUND_DARK},
+                {"15;default;8", THEME_BACKGROUND_DARK},
+                {"0;15", THEME_BACKGROUND_LIGHT},
+                {"0;default;7", THEME_BACKGROUND_LIGHT}},
+      colors[] = {{"", THEME_BACKGROUND_UNKNOWN},
+                  {"#ffffff", THEME_BACKGROUND_UNKNOWN},
+                  {"rgb", THEME_BACKGROUND_UNKNOWN},
+                  {"rgb:", THEME_BACKGROUND_UNKNOWN},
+                  {"rgb:ff/ff", THEME_BACKGROUND_UNKNOWN},
+                  {"rgb:ff/ff/", THEME_BACKGROUND_UNKNOWN},
+                  {"rgb:-1/ff/ff", THEME_BACKGROUND_UNKNOWN},
+                  {"rgb:fffff/ff/ff", THEME_BACKGROUND_UNKNOWN},
+                  {"rgb:ffff/ffff/ffff", THEME_BACKGROUND_LIGHT},
+                  {"rgba:fdfd/f6f6/e3e3/ffff", THEME_BACKGROUND_LIGHT},
+                  {"rgb:f/f/f", THEME_BACKGROUND_LIGHT},
+                  {"rgb:00/2b/36", THEME_BACKGROUND_DARK},
+                  {"rgb:0000/0000/ffff", THEME_BACKGROUND_DARK}};
+    (void)state;
+    for (size_t i = 0; i < sizeof envs / sizeof envs[0]; i++)
+        assert_int_equal(theme_background_by_env(envs[i].text), envs[i].background);
+    for (size_t i = 0; i < sizeof colors / sizeof colors[0]; i++)
+        assert_int_equal(theme_background_by_color(colors[i].text), colors[i].background);
+    assert_string_equal(theme_auto_name(THEME_BACKGROUND_LIGHT), "light");
+    assert_string_equal(theme_auto_name(THEME_BACKGROUND_DARK), "default");
+    assert_string_equal(theme_auto_name(THEME_BACKGROUND_UNKNOWN), "default");
+    struct theme t, same;
+    struct err e = {0};
+    theme_init_default(&same);
+    assert_int_equal(theme_load(&t, THEME_AUTO, NULL, NULL, &e), 0);
+    assert_memory_equal(&t, &same, sizeof t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_built_in_is_the_file),
         cmocka_unit_test(test_shipped_themes_are_clean),
         cmocka_unit_test(test_mono_theme_has_no_colour),
         cmocka_unit_test(test_roles_differ),
+        cmocka_unit_test(test_background),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_override_for_16),
         cmocka_unit_test(test_warnings),

@@ -58,9 +58,10 @@ static struct theme load(const char *name) {
 static void test_all_that_is_shipped_is_known(void **state) {
     char names[32][THEME_MAX_NAME];
     (void)state;
-    assert_int_equal(theme_list(&shipped, names, 32), N_THEMES);
+    assert_int_equal(theme_list(&shipped, names, 32), 1 + N_THEMES);
+    assert_string_equal(names[0], THEME_AUTO); /* a name without a file */
     for (size_t i = 0; i < N_THEMES; i++)
-        assert_string_equal(names[i], themes[i].name);
+        assert_string_equal(names[i + 1], themes[i].name);
 }
 
 static void test_no_warning(void **state) {
@@ -208,6 +209,63 @@ static void test_text_can_be_read(void **state) {
     assert_int_equal(bad, 0);
 }
 
+/* The sixteen colours are the terminal's. */
+static const struct palette {
+    const char *name;
+    bool bold_is_bright; /* the foreground of bold text is of the bright half */
+    uint32_t colors[16];
+} palettes[] = {
+    {"xterm",
+     false,
+     {0x000000, 0xcd0000, 0x00cd00, 0xcdcd00, 0x0000ee, 0xcd00cd, 0x00cdcd, 0xe5e5e5, 0x7f7f7f, 0xff0000,
+      0x00ff00, 0xffff00, 0x5c5cff, 0xff00ff, 0x00ffff, 0xffffff}},
+    {"Linux console",
+     true,
+     {0x000000, 0xaa0000, 0x00aa00, 0xaa5500, 0x0000aa, 0xaa00aa, 0x00aaaa, 0xaaaaaa, 0x555555, 0xff5555,
+      0x55ff55, 0xffff55, 0x5555ff, 0xff55ff, 0x55ffff, 0xffffff}},
+    {"Tango",
+     false,
+     {0x2e3436, 0xcc0000, 0x4e9a06, 0xc4a000, 0x3465a4, 0x75507b, 0x06989a, 0xd3d7cf, 0x555753, 0xef2929,
+      0x8ae234, 0xfce94f, 0x729fcf, 0xad7fa8, 0x34e2e2, 0xeeeeec}},
+};
+
+static struct shown shown_in(const struct theme *t, const struct shipped *s, enum theme_role role,
+                             enum theme_depth depth, const struct palette *p) {
+    struct theme_attrs look = theme_resolve(t, role, depth);
+    if (p->bold_is_bright && (look.attrs & THEME_BOLD) && look.fg >= 0 && look.fg < 8)
+        look.fg += 8;
+    struct shown out = {look.fg < 0 ? s->ink : p->colors[look.fg],
+                        look.bg < 0 ? s->ground : p->colors[look.bg], look.attrs};
+    if (look.attrs & THEME_REVERSE)
+        out = (struct shown){out.bg, out.fg, look.attrs};
+    return out;
+}
+
+/* Less than with 256 colours: there are few to choose from. */
+static void test_text_can_be_read_with_few_colours(void **state) {
+    int bad = 0;
+    (void)state;
+    for (size_t i = 0; i < N_THEMES; i++) {
+        struct theme t = load(themes[i].name);
+        for (size_t k = 0; k < sizeof palettes / sizeof palettes[0]; k++)
+            for (int depth = THEME_8; depth <= THEME_16; depth++)
+                for (int role = 0; role < ROLE_COUNT; role++) {
+                    struct shown s = shown_in(&t, &themes[i], (enum theme_role)role, (enum theme_depth)depth,
+                                              &palettes[k]);
+                    if (palettes[k].bold_is_bright && themes[i].ground)
+                        continue; /* a console is dark */
+                    double c = contrast(s.fg, s.bg);
+                    if (is_graphic((enum theme_role)role) || c >= 2.3)
+                        continue;
+                    print_error("%s, %d colours of %s: %s is %06x on %06x: %.2f\n", themes[i].name,
+                                depth == THEME_8 ? 8 : 16, palettes[k].name,
+                                theme_role_name((enum theme_role)role), s.fg, s.bg, c);
+                    bad++;
+                }
+    }
+    assert_int_equal(bad, 0);
+}
+
 /* Two roles that lie side by side: their grounds, or their inks and attributes where the ground is the same. */
 static bool differ(const struct shown *a, const struct shown *b, char cone, double least) {
     return distance(cone, a->bg, b->bg) >= least || distance(cone, a->fg, b->fg) >= 2 * least ||
@@ -340,6 +398,7 @@ int main(void) {
         cmocka_unit_test(test_no_warning),
         cmocka_unit_test(test_the_eyes_are_right),
         cmocka_unit_test(test_text_can_be_read),
+        cmocka_unit_test(test_text_can_be_read_with_few_colours),
         cmocka_unit_test(test_what_is_selected_or_found_stands_out),
         cmocka_unit_test(test_the_colour_blind_tell_apart),
         cmocka_unit_test(test_others_do_not),

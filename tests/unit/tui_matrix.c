@@ -114,7 +114,7 @@ static struct app *matrix_make_setup(enum matrix_state state, bool ascii) {
 }
 
 static struct app *matrix_make_themes(enum matrix_state state, bool ascii) {
-    static char names[][THEME_MAX_NAME] = {"default", "light", "mine", "mono"};
+    static char names[][THEME_MAX_NAME] = {"auto", "light", "mine", "mono"};
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
     assert_non_null(a);
     fixture_press(a, "alt-t");

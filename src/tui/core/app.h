@@ -136,7 +136,7 @@ struct app_config {
     bool pick;                       /* start by choosing a process */
     const struct screen_def *screen; /* the first; NULL: as the settings say */
     bool readonly;                   /* refuse actions that change the target */
-    bool is_utf8;                    /* the locale uses UTF-8 */
+    bool is_utf8;                    /* more than ASCII can be drawn */
     bool hide_idle;                  /* at the start */
     bool tour;                       /* begin with the tour (tour.h) */
     /* The user's settings: delay, rate, ascii, mouse, filter, ... come from there; NULL: from above */

@@ -298,6 +298,7 @@ void app_input(struct app *a, const struct input_event *e) {
         prompt_paste(&a->prompt, e->text);
         app_input_prompt_result(a, PROMPT_CHANGED);
         break;
+    case INPUT_EVENT_BACKGROUND: /* the host's */
     case INPUT_EVENT_NONE:
         break;
     }

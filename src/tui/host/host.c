@@ -173,6 +173,7 @@ void host_open_term(struct host *r) {
         return;
     }
     r->row_actions.term = r->term;
+    host_theme_ask(&r->theme);
     r->input = loop_watch_fd(r->loop, r->config->term.in_fd, host_on_input, r, &e);
     if (!r->input)
         host_fail(r, &e);
@@ -473,6 +474,8 @@ static void host_on_input(void *arg) {
     host_set_time(r);
     while (!r->stopping && !host_row_actions_is_editing(&r->row_actions) && term_read(r->term, &e)) {
         any = true;
+        if (e.kind == INPUT_EVENT_BACKGROUND)
+            host_theme_take_background(&r->theme, e.text);
         app_input(r->app, &e);
         host_settle(r);
     }

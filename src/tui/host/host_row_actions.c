@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "client/symbols/frame_file.h"
@@ -21,7 +22,11 @@ static void host_row_actions_copy_to_file(struct host_row_actions *h, const char
     char path[512];
     struct strbuf text;
     struct err e;
+    const char *user = getenv("HOME");
+    size_t home = 0; /* of the path: the message is one line, with the path first */
     history_path("copied", path, sizeof path);
+    if (user && *user && strncmp(path, user, strlen(user)) == 0 && path[strlen(user)] == '/')
+        home = strlen(user);
     strbuf_init(&text, 0);
     strbuf_add(&text, copied, len);
     if (!*path)
@@ -29,7 +34,7 @@ static void host_row_actions_copy_to_file(struct host_row_actions *h, const char
     else if (text.failed || output_write(path, &text, &e) != 0)
         app_message(h->app, true, "nothing was copied: %s", text.failed ? "out of memory" : e.text);
     else
-        app_message(h->app, false, "%s: %s, %zu bytes, is in %s", why, what, len, path);
+        app_message(h->app, false, "%s is in %s%s: %s", what, home ? "~" : "", path + home, why);
     strbuf_fini(&text);
 }
 

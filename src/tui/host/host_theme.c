@@ -3,6 +3,7 @@
 #include "tui/host/host_theme.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -100,6 +101,26 @@ static void host_theme_warn(struct host_theme *l, const char *warnings) {
     host_theme_log(l, warnings);
 }
 
+static bool host_theme_is_auto(const char *name) { return strcmp(name, THEME_AUTO) == 0; }
+
+/* The theme that the name stands for. */
+static const char *host_theme_resolve(const struct host_theme *l, const char *name) {
+    return host_theme_is_auto(name) ? theme_auto_name(l->background) : name;
+}
+
+void host_theme_ask(struct host_theme *l) {
+    if (*l->term && host_theme_is_auto(l->name) && l->background == THEME_BACKGROUND_UNKNOWN)
+        term_ask_background(*l->term);
+}
+
+void host_theme_take_background(struct host_theme *l, const char *color) {
+    enum theme_background background = theme_background_by_color(color);
+    bool changes = strcmp(theme_auto_name(background), theme_auto_name(l->background)) != 0;
+    l->background = background;
+    if (changes && host_theme_is_auto(l->name))
+        host_theme_load(l, l->name);
+}
+
 void host_theme_load(struct host_theme *l, const char *name) {
     struct theme_files files = {.n = 0};
     struct theme_path path = l->path;
@@ -108,12 +129,17 @@ void host_theme_load(struct host_theme *l, const char *name) {
     struct err e = {0};
     path.files = &files;
     strbuf_init(&warnings, HOST_THEME_WARNINGS);
-    int rc = theme_load(&made, name, &path, &warnings, &e);
+    int rc = theme_load(&made, host_theme_resolve(l, name), &path, &warnings, &e);
+    if (rc != 0 && host_theme_is_auto(name)) { /* files may be missing; "default" is compiled in */
+        theme_init_default(&made);
+        rc = 0;
+    }
     if (rc == 0) {
         l->theme = made;
         l->files = files;
         if (name != l->name)
             snprintf(l->name, sizeof l->name, "%s", name);
+        host_theme_ask(l);
         host_theme_watch(l);
         host_theme_warn(l, strbuf_str(&warnings));
         host_theme_show(l);
@@ -145,9 +171,10 @@ void host_theme_begin(struct host_theme *l, const struct term_config *term, cons
         l->wd[i] = -1;
     l->watch = l->inotify >= 0 ? loop_watch_fd(l->loop, l->inotify, host_theme_on_event, l, &e) : NULL;
     snprintf(l->name, sizeof l->name, "%s", l->app->settings.values[SETTINGS_THEME]);
+    l->background = theme_background_by_env(getenv("COLORFGBG"));
     /* Which files to watch. */
     found.files = &l->files;
-    if (path && theme_load(&made, l->name, &found, NULL, &e) == 0)
+    if (path && theme_load(&made, host_theme_resolve(l, l->name), &found, NULL, &e) == 0)
         host_theme_watch(l);
     if (warnings)
         host_theme_warn(l, warnings);

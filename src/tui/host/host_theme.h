@@ -23,7 +23,8 @@ struct host_theme {
 
     struct theme theme; /* the one that is shown */
     struct theme_path path;
-    char name[SETTINGS_TEXT]; /* its name */
+    char name[SETTINGS_TEXT]; /* its name; may be THEME_AUTO */
+    enum theme_background background;
     struct theme_files files;
     int inotify; /* -1: files cannot be watched */
     struct loop_watch *watch;
@@ -42,6 +43,12 @@ struct term *host_theme_open(const struct host_theme *l, const struct term_confi
 /* Load the theme `name`, or (l->name) read the current one again. If there is none of that name
  * nothing changes. */
 void host_theme_load(struct host_theme *l, const char *name);
+
+/* Ask the terminal for its background, if the theme depends on it and it is unknown. */
+void host_theme_ask(struct host_theme *l);
+
+/* The terminal's answer, a colour. */
+void host_theme_take_background(struct host_theme *l, const char *color);
 
 /* Give the app the names of all themes. */
 void host_theme_list(struct host_theme *l);

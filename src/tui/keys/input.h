@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * input: what the user does, as the rest of the program sees it: keys, the mouse, pasted text.
+ * input: what the user does, as the rest of the program sees it: keys, the mouse, pasted text; and
+ * what the terminal answers.
  *
  * A key is a number: a Unicode code point, one of INPUT_..., or either of them with INPUT_ALT. The
  * terminal's own codes stay in term/. Keys have names ("ctrl-l", "F3", "Space"), which the action
@@ -39,7 +40,14 @@ enum input_key {
     INPUT_ALT = 0x400000,  /* bit: with Alt */
 };
 
-enum input_kind { INPUT_EVENT_NONE = 0, INPUT_EVENT_KEY, INPUT_EVENT_MOUSE, INPUT_EVENT_PASTE };
+/* INPUT_EVENT_BACKGROUND: the terminal's answer to term_ask_background. */
+enum input_kind {
+    INPUT_EVENT_NONE = 0,
+    INPUT_EVENT_KEY,
+    INPUT_EVENT_MOUSE,
+    INPUT_EVENT_PASTE,
+    INPUT_EVENT_BACKGROUND
+};
 
 /* INPUT_MENU: the right button; a screen selects the row there, as with a click, and does nothing
  * else. */
@@ -50,7 +58,7 @@ struct input_event {
     uint32_t key;             /* INPUT_EVENT_KEY */
     enum input_button button; /* INPUT_EVENT_MOUSE */
     int row, col;             /* INPUT_EVENT_MOUSE, from 0 */
-    const char *text;         /* INPUT_EVENT_PASTE: borrowed for the call */
+    const char *text;         /* INPUT_EVENT_PASTE, or the colour: borrowed for the call */
 };
 
 /* Name of a key: "q", "Space", "ctrl-l", "alt-x", "F3", "S-F3". */

@@ -32,6 +32,7 @@
 
 struct term {
     SCREEN *screen;
+    char type[64];     /* terminfo's name */
     FILE *in, *out;    /* ncurses' ends: the terminal's input, the memory file */
     int in_fd, out_fd; /* the terminal; out_fd does not block */
     int frame_fd;      /* the memory file that ncurses writes to */
@@ -55,6 +56,10 @@ struct term {
 };
 
 bool term_is_utf8(void) { return strcmp(nl_langinfo(CODESET), "UTF-8") == 0; }
+
+bool term_draws_unicode(const char *type) {
+    return term_is_utf8() && !(type && strncmp(type, "linux", 5) == 0);
+}
 
 enum theme_depth term_depth(const struct term *t) { return t->depth; }
 
@@ -192,6 +197,7 @@ static int term_start_curses(struct term *t, const struct term_config *config, s
     t->screen = newterm(type, t->out, t->in);
     if (!t->screen)
         return err_set(e, ERR_FAILED, "the terminal type '%s' cannot be used: try TERM=xterm-256color", type);
+    snprintf(t->type, sizeof t->type, "%s", type);
     set_term(t->screen);
     t->colors = tigetnum("colors");
     t->no_color = config->no_color;
@@ -338,6 +344,25 @@ void term_suspend(struct term *t) {
     term_take(t);
 }
 
+/* Kinds that answer, or at least do not print the question: emulators of xterm. Within GNU screen
+ * nobody answers. */
+static bool term_may_ask(const char *type) {
+    static const char *const kinds[] = {"xterm",   "tmux", "screen", "rxvt", "foot",    "alacritty", "kitty",
+                                        "konsole", "vte",  "gnome",  "st-",  "wezterm", "mintty",    "iterm"};
+    const char *in_screen = getenv("STY");
+    for (size_t i = 0; type && i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strncmp(type, kinds[i], strlen(kinds[i])) == 0)
+            return !(in_screen && *in_screen);
+    return false;
+}
+
+void term_ask_background(struct term *t) {
+    if (!term_may_ask(t->type))
+        return;
+    strbuf_adds(&t->pending, "\033]11;?\033\\");
+    term_flush(t);
+}
+
 void term_copy(struct term *t, const char *text, size_t len) {
     term_clipboard_put(&t->pending, text, len);
     term_flush(t);
@@ -437,7 +462,7 @@ bool term_is_gone(const struct term *t) {
 
 const char *term_clipboard_why_not(const char *type, const char *screen) {
     if (screen && *screen)
-        return "GNU screen passes no clipboard on";
+        return "GNU screen does not pass a clipboard on";
     if (type && strcmp(type, "linux") == 0)
         return "the Linux console has no clipboard";
     if (type && (strncmp(type, "vt1", 3) == 0 || strncmp(type, "vt2", 3) == 0 || strcmp(type, "dumb") == 0))

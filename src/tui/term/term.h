@@ -75,6 +75,10 @@ void term_take(struct term *t);
 /* Stop as ctrl-z does, leaving the terminal as it is; returns when continued. */
 void term_stop(void);
 
+/* Ask the terminal for its background, if it is of a kind that answers or ignores the question
+ * (OSC 11; xterm's ctlseqs). The answer is an event of term_read, at any later time or never. */
+void term_ask_background(struct term *t);
+
 /* Send a text to the terminal's clipboard (term_clipboard_put). */
 void term_copy(struct term *t, const char *text, size_t len);
 
@@ -83,6 +87,10 @@ enum theme_depth term_depth(const struct term *t);
 
 /* Does the locale say UTF-8? */
 bool term_is_utf8(void);
+
+/* Can a terminal of this type (TERM; may be NULL) draw more than ASCII? A font of the Linux console
+ * has 256 or 512 characters, and few of ours are among them. */
+bool term_draws_unicode(const char *type);
 
 /* ---- the clipboard of the terminal ---- */
 

@@ -2,12 +2,13 @@
 /* term_key: see term_key.h. */
 #include "tui/term/term_key.h"
 
+#include <ctype.h>
 #include <ncurses.h>
 #include <string.h>
 
 #include "base/text.h"
 
-enum { TERM_PASTE_BEGIN = KEY_MAX + 1, TERM_PASTE_END };
+enum { TERM_PASTE_BEGIN = KEY_MAX + 1, TERM_PASTE_END, TERM_ANSWER_BEGIN, TERM_STRING_END };
 
 static const struct {
     unsigned curses;
@@ -39,9 +40,13 @@ static const struct {
 void term_key_init(void) {
     define_key("\033[200~", TERM_PASTE_BEGIN);
     define_key("\033[201~", TERM_PASTE_END);
+    define_key("\033]11;", TERM_ANSWER_BEGIN);
+    define_key("\033\\", TERM_STRING_END);
 }
 
 static uint32_t term_key_special(unsigned code) {
+    if (code == TERM_STRING_END)
+        return INPUT_ALT | '\\';
     for (size_t i = 0; i < sizeof term_key_codes / sizeof term_key_codes[0]; i++)
         if (term_key_codes[i].curses == code)
             return term_key_codes[i].key;
@@ -83,6 +88,21 @@ static void term_key_add_paste(struct term_keys *k, unsigned ch) {
     if (k->paste_len + 5 > sizeof k->paste)
         return;
     k->paste_len += text_utf8_put(ch == '\r' ? '\n' : ch, k->paste + k->paste_len);
+}
+
+/* Take one more of an answer, "rgb:ffff/ffff/ffff" and BEL or ESC \. 1: it is complete; 0: not yet;
+ * -1: this does not belong to it, so the answer is dropped. */
+static int term_key_add_answer(struct term_keys *k, int rc, unsigned ch) {
+    bool ends = (rc == OK && ch == '\a') || (rc == KEY_CODE_YES && ch == TERM_STRING_END);
+    bool fits = rc == OK && ch < 0x80 && (isxdigit((int)ch) || strchr("rgba:/", (int)ch)) && ch &&
+                k->answer_len + 1 < sizeof k->answer;
+    if (fits) {
+        k->answer[k->answer_len++] = (char)ch;
+        return 0;
+    }
+    k->answer[k->answer_len] = '\0';
+    k->answering = false;
+    return ends ? 1 : -1;
 }
 
 /* ncurses parses everything that has arrived and returns the newest first; a click may be among the
@@ -134,7 +154,19 @@ bool term_key_read(struct term_keys *k, struct input_event *e) {
         if ((rc = term_key_get(k, &ch)) == ERR)
             return false;
         memset(e, 0, sizeof *e);
-        if (rc == KEY_CODE_YES && ch == TERM_PASTE_BEGIN) {
+        if (k->answering) {
+            int done = term_key_add_answer(k, rc, ch);
+            if (done > 0) {
+                *e = (struct input_event){.kind = INPUT_EVENT_BACKGROUND, .text = k->answer};
+                return true;
+            }
+            if (done == 0)
+                continue;
+        }
+        if (rc == KEY_CODE_YES && ch == TERM_ANSWER_BEGIN) {
+            k->answering = true;
+            k->answer_len = 0;
+        } else if (rc == KEY_CODE_YES && ch == TERM_PASTE_BEGIN) {
             k->pasting = true;
             k->paste_len = 0;
         } else if (rc == KEY_CODE_YES && ch == TERM_PASTE_END) {

@@ -20,9 +20,13 @@ struct term_keys {
     bool pasting;
     size_t paste_len;
     char paste[TERM_KEY_MAX_PASTE];
+    bool answering; /* the terminal's answer about its background has begun */
+    size_t answer_len;
+    char answer[32];
 };
 
-/* Make ncurses recognise the marks around pasted text. Call it after newterm. */
+/* Make ncurses recognise the marks around pasted text and the terminal's answer. Call it after
+ * newterm. */
 void term_key_init(void);
 
 /* Next event on stdscr; false: none now. */

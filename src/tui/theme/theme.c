@@ -432,5 +432,6 @@ static int theme_load_depth(struct theme *t, const char *name, const struct them
 
 int theme_load(struct theme *t, const char *name_or_file, const struct theme_path *path,
                struct strbuf *warnings, struct err *e) {
-    return theme_load_depth(t, name_or_file, path, warnings, 0, e);
+    const char *name = strcmp(name_or_file, THEME_AUTO) == 0 ? "default" : name_or_file;
+    return theme_load_depth(t, name, path, warnings, 0, e);
 }

@@ -152,7 +152,21 @@ struct theme_path {
     struct theme_files *files; /* gets the files that are read; NULL: not needed */
 };
 
-/* Load by name or file into `t`. Warnings are appended to `warnings` (may be NULL), a line each. -1
+/* The name that stands for the theme of the terminal's background: "light" on a light one, else
+ * "default". */
+#define THEME_AUTO "auto"
+
+enum theme_background { THEME_BACKGROUND_UNKNOWN = 0, THEME_BACKGROUND_DARK, THEME_BACKGROUND_LIGHT };
+
+/* The background by COLORFGBG ("15;0": the last is its colour, as rxvt and Konsole set it; may be
+ * NULL), and by the colour of a terminal's answer: "rgb:ffff/ffff/ffff" or with fewer digits. */
+enum theme_background theme_background_by_env(const char *colorfgbg);
+enum theme_background theme_background_by_color(const char *color);
+
+/* The theme that THEME_AUTO is there. */
+const char *theme_auto_name(enum theme_background background);
+
+/* Load by name or file into `t`; THEME_AUTO is "default" here. Warnings are appended to `warnings` (may be NULL), a line each. -1
  * with ERR_USAGE if there is no such theme; `t` is the default then. */
 int theme_load(struct theme *t, const char *name_or_file, const struct theme_path *path,
                struct strbuf *warnings, struct err *e);
@@ -167,8 +181,8 @@ void theme_parse(struct theme *t, const char *text, size_t len, const char *sour
  * it is the terminal's own. */
 struct theme_attrs theme_resolve(const struct theme *t, enum theme_role role, enum theme_depth depth);
 
-/* Names of the themes in the folders, sorted, each once; "default" is always one of them. Returns
- * how many, `cap` at most. */
+/* Names of the themes in the folders, sorted, each once; THEME_AUTO and "default" are always among
+ * them. Returns how many, `cap` at most. */
 size_t theme_list(const struct theme_path *path, char (*names)[THEME_MAX_NAME], size_t cap);
 
 const char *theme_role_name(enum theme_role role);

@@ -4,10 +4,12 @@
  *
  * What a role leaves to the default is taken from the role text, so a theme sets its own background
  * by giving text one. xterm's palette: 16 named colours, a 6x6x6 cube with the levels below, 24
- * greys from 8 in steps of 10. Pure functions.
+ * greys from 8 in steps of 10. Decides also whether a background is light. Pure functions.
  */
 #include "tui/theme/theme.h"
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const uint32_t theme_xterm16[16] = {
@@ -116,4 +118,44 @@ int theme_choose_depth(const char *when, const char *no_color, int colors, enum 
         return err_set(e, ERR_USAGE, "--color takes auto, always, never, 16 or 256, not '%s'", when);
     }
     return 0;
+}
+
+/* ---- the terminal's background ---- */
+
+/* Of xterm's palette, white and bright white are light; Vim and Emacs draw the same line. */
+enum theme_background theme_background_by_env(const char *colorfgbg) {
+    const char *last = colorfgbg ? strrchr(colorfgbg, ';') : NULL;
+    char *end;
+    if (!last || !isdigit((unsigned char)last[1]))
+        return THEME_BACKGROUND_UNKNOWN;
+    long color = strtol(last + 1, &end, 10);
+    if (*end || color > 15)
+        return THEME_BACKGROUND_UNKNOWN;
+    return color == 7 || color == 15 ? THEME_BACKGROUND_LIGHT : THEME_BACKGROUND_DARK;
+}
+
+/* XParseColor's form: each part has 1 to 4 digits, of which as many are the whole. */
+enum theme_background theme_background_by_color(const char *color) {
+    static const int weights[3] = {299, 587, 114}; /* of red, green, blue in lightness (ITU-R BT.601) */
+    double light = 0;
+    const char *p = strchr(color, ':');
+    if (!p || strncmp(color, "rgb", 3) != 0)
+        return THEME_BACKGROUND_UNKNOWN;
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        p++;
+        if (!isxdigit((unsigned char)*p))
+            return THEME_BACKGROUND_UNKNOWN;
+        unsigned long v = strtoul(p, &end, 16);
+        long digits = end - p;
+        if (digits > 4 || (i < 2 && *end != '/'))
+            return THEME_BACKGROUND_UNKNOWN;
+        light += weights[i] * (double)v / (double)((1UL << 4 * digits) - 1);
+        p = end;
+    }
+    return light > 500 ? THEME_BACKGROUND_LIGHT : THEME_BACKGROUND_DARK;
+}
+
+const char *theme_auto_name(enum theme_background background) {
+    return background == THEME_BACKGROUND_LIGHT ? "light" : "default";
 }

@@ -24,6 +24,7 @@ static int theme_compare_names(const void *a, const void *b) { return strcmp(a, 
 
 size_t theme_list(const struct theme_path *path, char (*names)[THEME_MAX_NAME], size_t cap) {
     size_t n = theme_add_name(names, 0, cap, "default", strlen("default"));
+    n = theme_add_name(names, n, cap, THEME_AUTO, strlen(THEME_AUTO));
     for (size_t i = 0; i < sizeof path->dirs / sizeof path->dirs[0] && path->dirs[i]; i++) {
         DIR *dir = opendir(path->dirs[i]);
         const struct dirent *d;

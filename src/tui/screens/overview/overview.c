@@ -27,7 +27,6 @@
 
 #define OVERVIEW_PICK_S 0.9 /* between two additions of the functions */
 #define OVERVIEW_VALUE_COLS 9
-#define OVERVIEW_NARROW 60 /* from here on there is room for histories */
 #define OVERVIEW_WHEEL 3
 #define OVERVIEW_FLAME_ROWS 8 /* of cells: events give way to them, */
 #define OVERVIEW_LEAST_EVENTS 3
@@ -149,11 +148,14 @@ static void overview_draw_function(const struct overview_function *f, struct gri
 
 static void overview_draw_line(const struct overview_line *l, struct grid *g, struct rect row) {
     switch (l->kind) {
-    case OVERVIEW_VERDICT:
-        grid_text_fit(g, row, 0, 1, OVERVIEW_LABEL_COLS, l->role, GRID_LEFT, l->label);
-        grid_text_fit(g, row, 0, 1 + OVERVIEW_LABEL_COLS, row.cols - 1 - OVERVIEW_LABEL_COLS, ROLE_TEXT,
-                      GRID_LEFT, l->text);
+    case OVERVIEW_VERDICT: {
+        int text = 1 + overview_verdicts_indent(row.cols);
+        if (l->label[0])
+            grid_text_fit(g, row, 0, 1, row.cols - 1, l->role, GRID_LEFT, l->label);
+        if (l->text[0])
+            grid_text_fit(g, row, 0, text, row.cols - text, ROLE_TEXT, GRID_LEFT, l->text);
         break;
+    }
     case OVERVIEW_METER:
         overview_draw_meter(l, g, row);
         break;

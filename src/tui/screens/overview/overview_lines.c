@@ -524,8 +524,7 @@ static void overview_add_flame(struct overview *s, const struct app *app,
 
 void overview_build(struct overview *out, const struct app *app, const struct overview_functions *functions,
                     const struct overview_form *form) {
-    out->n = out->n_verdicts = overview_verdicts_lines(app, form->cols - OVERVIEW_LABEL_COLS - 2, out->lines,
-                                                       OVERVIEW_VERDICT_LINES);
+    out->n = out->n_verdicts = overview_verdicts_lines(app, form->cols, out->lines);
     overview_add_cpu(out, app);
     overview_add_gil(out, app);
     overview_add_gc(out, app);

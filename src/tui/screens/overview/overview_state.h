@@ -14,8 +14,9 @@
 
 #define OVERVIEW_FUNCTIONS 10 /* that are listed */
 #define OVERVIEW_EVENTS 8     /* that are listed */
-#define OVERVIEW_LINES 56
+#define OVERVIEW_LINES 64
 #define OVERVIEW_LABEL_COLS 15
+#define OVERVIEW_NARROW 60 /* from here on there is room for histories, and for text beside names */
 #define OVERVIEW_TEXT 200
 
 enum overview_kind {

@@ -39,28 +39,35 @@ static size_t verdicts_break(const char *text, int cols) {
     return at ? at : fits;
 }
 
-/* Add one text as lines; returns their number. */
+/* 0: the area is not known yet. */
+static bool verdicts_is_narrow(int cols) { return cols > 0 && cols < OVERVIEW_NARROW; }
+
+int overview_verdicts_indent(int cols) { return verdicts_is_narrow(cols) ? 2 : OVERVIEW_LABEL_COLS; }
+
+/* Add one text as lines; returns their number. In a narrow column the name has a line of its own. */
 static int verdicts_add(struct overview_line *out, int n, int max, const char *label, const char *text,
                         int cols, enum theme_role role, enum action opens) {
+    int width = cols - overview_verdicts_indent(cols) - 2;
+    width = width < 20 ? 20 : width;
     for (bool first = true; n < max && (first || *text); first = false) {
         struct overview_line *l = &out[n++];
-        size_t len = verdicts_break(text, cols);
+        bool alone = first && verdicts_is_narrow(cols);
+        size_t len = alone ? 0 : verdicts_break(text, width);
         *l = (struct overview_line){
             .kind = OVERVIEW_VERDICT, .label = first ? label : "", .role = role, .opens = opens};
         snprintf(l->text, sizeof l->text, "%.*s", (int)len, text);
         for (text += len; *text == ' '; text++)
             ;
-        if (len == 0)
+        if (len == 0 && !alone)
             break;
     }
     return n;
 }
 
-int overview_verdicts_lines(const struct app *app, int cols, struct overview_line *out, int max) {
+int overview_verdicts_lines(const struct app *app, int cols, struct overview_line *out) {
     const struct app_feed *f = app_feed_get(app, FEED_VERDICTS);
     char empty[sizeof f->error.text + 64];
-    int n = 0;
-    cols = cols < 20 ? 20 : cols;
+    int n = 0, max = verdicts_is_narrow(cols) ? OVERVIEW_VERDICT_LINES_NARROW : OVERVIEW_VERDICT_LINES;
     for (size_t i = 0; i < f->verdicts.n; i++) {
         const struct verdict *v = &f->verdicts.items[i];
         n = verdicts_add(out, n, max, v->rule->code, v->text, cols, overview_verdict_role(v->rule->level),
@@ -69,5 +76,7 @@ int overview_verdicts_lines(const struct app *app, int cols, struct overview_lin
     if (n)
         return n;
     app_feed_put_empty(app, FEED_VERDICTS, "no verdict on its training yet", empty, sizeof empty);
+    if (verdicts_is_narrow(cols))
+        return verdicts_add(out, 0, 4, "verdict", empty, cols, ROLE_VALUE, ACTION_NONE);
     return verdicts_add(out, 0, 1, "verdict", empty, 1000, ROLE_VALUE, ACTION_NONE);
 }

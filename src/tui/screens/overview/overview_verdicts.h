@@ -9,14 +9,19 @@
 #include "tui/core/app.h"
 #include "tui/screens/overview/overview_state.h"
 
+/* Most lines of verdicts; in a narrow column each takes more. */
 #define OVERVIEW_VERDICT_LINES 8
+#define OVERVIEW_VERDICT_LINES_NARROW 16
 
 /* Request them, if they are due; every two seconds. */
 void overview_verdicts_follow(struct app *app);
 
-/* Make the lines: texts at most `cols` wide, continued in lines without a label. Returns how many.
- * A line also says why there are none. */
-int overview_verdicts_lines(const struct app *app, int cols, struct overview_line *out, int max);
+/* Column of the text, behind the name of a verdict; in a narrow area below it. */
+int overview_verdicts_indent(int cols);
+
+/* Make the lines for an area of `cols`, OVERVIEW_VERDICT_LINES_NARROW at most: texts are continued in lines without a name. Returns how
+ * many. A line also explains why there are none. */
+int overview_verdicts_lines(const struct app *app, int cols, struct overview_line *out);
 
 /* The role of a level (enum verdict_level). */
 enum theme_role overview_verdict_role(int64_t level);
