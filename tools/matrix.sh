@@ -193,7 +193,7 @@ test_row() { # suite python minor
     else
         say "$2 of Debian $1: its C library is too old for what the tests load into jobs; sampling is not tried"
     fi
-    PROBING_TEST_REQUIRE=py$3,ptrace,roots "$here/tests/run" --build "$build" --part functional --match "$match" -- \
+    PROBING_TEST_REQUIRE=py$3,ptrace,roots "$here/tests/run" --build "$build" --part functional --long --match "$match" -- \
         "${arguments[@]}"
 }
 

@@ -78,26 +78,35 @@ def pytest_runtest_call(item):
 
 # They take minutes (tests/run says how much at its end), and begin first, the longest at the beginning: otherwise one worker of pytest has them
 # still before it when the others are done.
-LONGEST = ("training_steps", "faults", "training_values", "steps", "liars_bombs", "training_losses", "verdict", "docs_agent", "memory_trace",
-           "nonfinite", "profiler", "report", "slow_steps", "numbers", "modules_trace", "torture", "pause", "catch_fatal", "tensors_freed",
-           "tensors", "training_loaders", "training_screens", "training_first_look", "training_checkpoints", "training_queries",
-           "training_verdicts", "inject_kill", "seed_commands", "verb_examples", "steps_screen", "timeline_screen", "liars_soak",
-           "outside_block", "bench", "race", "waits")
+LONGEST = ("liars_targets", "liars_bombs", "training_steps", "faults", "training_values", "steps", "training_losses", "verdict", "docs_agent",
+           "profiler", "gc", "liars_paths", "liars_silent", "memory_trace", "nonfinite", "report", "slow_steps", "numbers", "modules_trace", "torture",
+           "pause", "catch_fatal", "tensors_freed", "tensors", "training_loaders", "training_screens", "training_first_look", "training_checkpoints",
+           "training_queries", "training_verdicts", "inject_kill", "seed_commands", "verb_examples", "steps_screen", "timeline_screen",
+           "liars_soak", "outside_block", "bench", "race", "waits")
+
+# These wait most of their time, for time limits of the product, and compare no times: tests/run runs them beside the others.
+WAITING = {f"test_{name}" for name in (
+    "agent_peers", "catch", "cli_bad_input", "cli_trace", "debug", "debug_screen", "docs_agent", "failing", "gc", "http", "liars_bombs",
+    "liars_browser", "liars_endpoints", "liars_paths", "liars_read_only", "liars_silent", "liars_soak", "liars_symbols", "liars_targets",
+    "memory_growth", "memory_screen", "memory_trace", "modules_trace", "packages", "profiler", "protocol_abuse", "record", "seed_commands",
+    "starting_targets", "tasks", "tcp_listener", "text", "tui_others", "tui_pty", "verb_examples", "ws_conformance")}
 
 
 def pytest_collection_modifyitems(config, items):
-    leave_out(config, items, os.environ.get("PROBING_TEST_EXCEPT"))
+    pool, passed = os.environ.get("PROBING_TEST_POOL"), os.environ.get("PROBING_TEST_EXCEPT")
+    if passed:
+        with open(passed, encoding="utf-8") as file:
+            names = set(file.read().splitlines())
+        leave_out(config, items, lambda item: f"{item.fspath.purebasename}: {item.name}" in names)
+    if pool:
+        leave_out(config, items, lambda item: (item.fspath.purebasename in WAITING) != (pool == "waiting"))
     place = {f"test_{name}": number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.fspath.purebasename, len(place)))
 
 
-def leave_out(config, items, passed):
-    """Those that have passed elsewhere (tests/run --except)."""
-    if not passed:
-        return
-    with open(passed, encoding="utf-8") as file:
-        names = set(file.read().splitlines())
-    out = [item for item in items if f"{item.fspath.purebasename}: {item.name}" in names]
+def leave_out(config, items, condition):
+    """What tests/run runs elsewhere, or what has passed elsewhere (--except)."""
+    out = [item for item in items if condition(item)]
     config.hook.pytest_deselected(items=out)
     items[:] = [item for item in items if item not in set(out)]
 

@@ -45,6 +45,7 @@ def tables_of(tmp_path):
     return draw
 
 
+@pytest.mark.long
 @pytest.mark.timeout(80)
 def test_ours_and_another_sampler_on_one_job(measure, tables_of, tmp_path):
     for name, text in (("good", OTHER), ("bad", OTHER.replace("= -x", "= -y"))):
@@ -65,6 +66,7 @@ def test_ours_and_another_sampler_on_one_job(measure, tables_of, tmp_path):
     assert row[0] == "python, 10 threads, 9 idle with 3 frames" and float(row[1]) == round(ours["cost_pct"], 2)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(80)
 def test_wake_ups_of_agent_and_client(measure, tables_of):
     out = measure("--only", "wakeups")

@@ -78,6 +78,7 @@ def cases(fine):
             continue
         for when in said["attach"].split() if not fine else [""]:
             marks = [pytest.mark.xfail(reason=said["pending"], strict=True)] if "pending" in said else []
+            marks += [pytest.mark.long] if fine or when == "before" else []
             yield pytest.param(name, *([when] if when else []), id=f"{name}-{when}" if when else name, marks=marks)
 
 

@@ -59,6 +59,7 @@ def kill_everywhere(stepper, victim, agent_path, when):
     raise AssertionError(f"more than {MOST_STEPS} steps")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1500 if FULL else 600)
 def test_killed_after_every_step(victims, stepper, inject, broken_agent, agent):
     def matrix(victim):
@@ -96,6 +97,7 @@ def ask_everywhere(stepper, victim, agent_path):
     raise AssertionError(f"more than {MOST_STEPS} steps")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_asked_to_end_after_every_step(victims, stepper, broken_agent):
     def matrix(victim):
@@ -108,6 +110,7 @@ def test_asked_to_end_after_every_step(victims, stepper, broken_agent):
     in_parallel(matrix, victims)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_signal_for_the_job_at_every_step(target, tmp_path, build_dir, vectors, stepper, broken_agent):
     """It arrives once, with all that it carries, whether the injector lives or dies at that moment."""

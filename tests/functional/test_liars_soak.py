@@ -31,18 +31,21 @@ def test_the_box_sees_what_changes(build_dir):
     liars(build_dir, "box.py", timeout=60)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_hostile_targets(build_dir):
     found = rows(liars(build_dir, "run", "--build", build_dir, "--only", "targets", "--attaches", "4", timeout=280), "target")
     assert sum(row["attaches"] == 4 for row in found) >= 3
 
 
+@pytest.mark.long
 @pytest.mark.timeout(200)
 def test_verbs_before_an_agent_that_lies(build_dir):
     found = rows(liars(build_dir, "run", "--build", build_dir, "--only", "verbs", "--verbs", "2", "--share", "0.25", timeout=180), "round")
     assert len(found) == 2 and all(row["lies"] > 50 for row in found)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(200)
 def test_sessions_before_an_agent_that_lies(build_dir):
     found = rows(liars(build_dir, "run", "--build", build_dir, "--only", "lies", "--lies", "3000", timeout=180), "session")

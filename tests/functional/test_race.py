@@ -99,6 +99,7 @@ def test_what_is_impossible_is_seen():
     assert impossible(["nobody", "make_code"], known)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(int(SECONDS) * 2 + 110)
 @pytest.mark.parametrize("minor", ["3.9", "3.12"])
 def test_everything_at_once(job, python_for, build_dir, minor):
@@ -122,6 +123,7 @@ def test_everything_at_once(job, python_for, build_dir, minor):
     assert j.target.alive() and j.do("1 + 1") == 2
 
 
+@pytest.mark.long
 @pytest.mark.timeout(int(SECONDS) * 2 + 110)
 @pytest.mark.parametrize("minor", ["3.8", "3.11", "3.13"])
 def test_everything_at_once_without_a_budget(python_for, build_dir, minor):

@@ -145,6 +145,7 @@ def make_long(path, seconds):
             db.execute(f"UPDATE {table} SET timestamp = timestamp - ? WHERE timestamp < ?", (seconds, newest - 2))
 
 
+@pytest.mark.long
 def test_a_long_recording(training, ask, probing, probing_top, tmux, tmp_path):
     """What was ten minutes before its end is there as the end is."""
     job = training()

@@ -26,6 +26,7 @@ def torture(build_dir, python, cycles, *more, timeout):
     return report
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("minor, cycles", [("3.9", 8), ("3.11", 12), ("3.13", 8)])
 def test_a_hostile_target_is_not_harmed(build_dir, python_for, ptrace, minor, cycles):

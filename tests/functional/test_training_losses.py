@@ -17,7 +17,7 @@ def lease(job):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", list(JOBS))
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name == "cnn" else [pytest.mark.long]) for name in JOBS])
 def test_losses_are_the_same_to_the_bit(training_job, name):  # noqa: F811
     job = training_job(name, *JOBS[name], env={"PROBING_TRACE_RATE": "100"})
     pid = str(job.pid)

@@ -101,6 +101,7 @@ def test_several_optimizers_without_a_loader(training_job):  # noqa: F811
     agree([(mean, (last - first) / len(done) * 1e3)], percent=10)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_the_compiler_of_torch(training_job, torch_python, tmp_path):  # noqa: F811
     """torch.compile with the compiler that is torch's own choice."""

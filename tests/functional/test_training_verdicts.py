@@ -21,6 +21,7 @@ def test_a_loss_that_is_no_number(training_job):  # noqa: F811
 LOOKED_AT_S = 4
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_jobs_that_are_fine(training_job):  # noqa: F811
     """Nothing is said against them but what is so, while the machine has other things to do. Each by itself: test_training_steps.py."""

@@ -79,6 +79,7 @@ def rate(screen, seconds):
     return (screen.switches() - before) / (time.monotonic() - began)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("view", ["threads", "top"])
 def test_a_paused_screen_is_woken_seldom(screen, target, probing, plain_training, ptrace, view):
     inject_in_time(probing, plain_training.pid)

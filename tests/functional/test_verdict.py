@@ -53,7 +53,8 @@ def test_a_job_that_is_fine(training_job):  # noqa: F811
 
 
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("name,code", [("slow_loader", "INPUT-BOUND"), ("gc_bomb", "GC PAUSES"), ("gil_hog", "GIL CONTENTION"), ("leak", "MEMORY CREEP")])
+@pytest.mark.parametrize("name,code", [("slow_loader", "INPUT-BOUND"), ("gc_bomb", "GC PAUSES"), ("gil_hog", "GIL CONTENTION"),
+                                       pytest.param("leak", "MEMORY CREEP", marks=pytest.mark.long)])
 def test_what_is_the_matter(training_job, name, code):  # noqa: F811
     # It has to grow for half a minute, which need not be one of work.
     job = training_job(name, *(["--wait", 0.03] if code == "MEMORY CREEP" else []))
