@@ -13,6 +13,7 @@
 
 #include "tui/keys/action.h"
 #include "tui/core/app.h"
+#include "tui/core/action_table.h"
 #include "tui/core/app_life.h"
 #include "tui/core/app_draw.h"
 #include "tui/core/app_input.h"
@@ -362,6 +363,33 @@ static void test_help_is_a_page_first(void **state) {
     app_free(a);
 }
 
+static void draw_nothing(void *state, struct app *app, struct grid *g, struct rect area) {
+    (void)state;
+    (void)app;
+    (void)g;
+    (void)area;
+}
+
+/* The page of every screen and pane fits, with whole words, into the smallest usual terminal. */
+static void test_help_fits(void **state) {
+    (void)state;
+    for (int c = 0; c < CONTEXT_COUNT; c++) {
+        struct app *a = fixture_app(FIXTURE_NORMAL, 1, false);
+        const struct screen_def below = {
+            .name = "any", .title = "any", .keys = (enum action_context)c, .draw = draw_nothing};
+        app_screen_push(a, &below);
+        app_screen_push(a, &screen_help);
+        const char *page = strchr(fixture_draw(a, 24, 80), '\n');
+        for (int row = 0; row < 4; row++) /* below the header and the tabs */
+            page = strchr(page + 1, '\n');
+        if (strstr(page, "\xe2\x80\xa6") || strstr(page, "and more"))
+            fail_msg("the help of %s does not fit:\n%s", action_context_name((enum action_context)c), page);
+        app_screen_pop(a);
+        app_screen_pop(a);
+        app_free(a);
+    }
+}
+
 /* A filter that is typed before the processes are there holds for them. */
 static void test_picker_filters_what_comes_later(void **state) {
     struct app_config config = {.delay_s = 0.25, .mouse = true, .pick = true, .host = fake_host_begin()};
@@ -598,6 +626,7 @@ int main(void) {
         cmocka_unit_test(test_tabs),
         cmocka_unit_test(test_help_runs_entries),
         cmocka_unit_test(test_help_is_a_page_first),
+        cmocka_unit_test(test_help_fits),
         cmocka_unit_test(test_picker),
         cmocka_unit_test(test_picker_filters_what_comes_later),
         cmocka_unit_test(test_ages),

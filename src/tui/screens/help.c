@@ -16,6 +16,7 @@
 
 #include "base/text.h"
 #include "tui/core/screen.h"
+#include "tui/keys/input.h"
 #include "tui/view/list.h"
 #include "tui/view/view.h"
 #include "tui/view/table.h"
@@ -50,7 +51,8 @@ struct help_state {
 
 enum help_group { HELP_MOVE, HELP_SHOW, HELP_ACT, HELP_SCREENS, HELP_GROUPS };
 
-#define HELP_ENTRY_COLS 26 /* of the page: keys and words */
+#define HELP_ENTRY_COLS 26 /* of the page: keys and words, */
+#define HELP_FULL_COLS 70  /* or a line of help */
 #define HELP_PAGE_KEYS 8
 #define HELP_PAGE_MAX 128
 
@@ -115,6 +117,8 @@ static bool help_is_on_page(const struct action_def *d) {
     switch ((int)d->action) {
     case ACTION_UP:
     case ACTION_DOWN:
+    case ACTION_LEFT:
+    case ACTION_RIGHT:
     case ACTION_HALF_UP:
     case ACTION_HALF_DOWN:
     case ACTION_PAGE_UP:
@@ -129,55 +133,152 @@ static bool help_is_on_page(const struct action_def *d) {
     }
 }
 
-/* The words of an entry: its name, as :NAME takes it, with blanks. */
-static void help_put_words(const struct action_def *d, char *buf, size_t cap) {
-    snprintf(buf, cap, "%s", d->name);
+/* Two actions that are one entry, because each undoes the other. */
+static const struct help_pair {
+    enum action first, second;
+    const char *words; /* of both; NULL: their names */
+} help_pairs[] = {
+    {ACTION_SEARCH_NEXT, ACTION_SEARCH_PREV, "other matches"},
+    {ACTION_SORT_PREV, ACTION_SORT_NEXT, "sort by column"},
+    {ACTION_SLOWER, ACTION_FASTER, NULL},
+    {ACTION_HISTORY_OLDER, ACTION_HISTORY_NEWER, NULL},
+    {ACTION_THREAD_PREV, ACTION_THREAD_NEXT, "other threads"},
+    {ACTION_FIRST, ACTION_LAST, NULL},
+    {ACTION_SCROLL_LEFT, ACTION_SCROLL_RIGHT, "scroll"},
+    {ACTION_FOLD, ACTION_UNFOLD, NULL},
+    {ACTION_TIME_BACK, ACTION_TIME_FORTH, "move in time"},
+    {ACTION_TIME_SHORTER, ACTION_TIME_LONGER, NULL},
+    {ACTION_THRESHOLD_UP, ACTION_THRESHOLD_DOWN, "small frames"},
+    {ACTION_DIFF, ACTION_DIFF_BEFORE, "compare"},
+    {ACTION_SCREEN_NEXT, ACTION_SCREEN_PREV, "other screens"},
+    {ACTION_SHEET_DESCEND, ACTION_SHEET_ASCEND, "sort down, up"},
+    {ACTION_SQL_PREVIOUS, ACTION_SQL_NEXT, "history"},
+    {ACTION_SHEET_NARROW, ACTION_SHEET_WIDEN, "column width"},
+    {ACTION_SHEET_FIRST_COLUMN, ACTION_SHEET_LAST_COLUMN, "outer columns"},
+    {ACTION_COPY, ACTION_COPY_ROW, NULL},
+    {ACTION_QUIT, ACTION_QUIT_NOW, NULL},
+};
+
+/* The row of the action that shares the entry of `d` in a context; NULL: it has its own. `*is_second`:
+ * the other one has the entry. */
+static const struct action_def *help_other(const struct action_def *d, enum action_context context,
+                                           const struct help_pair **pair, bool *is_second) {
+    *is_second = false;
+    for (size_t i = 0; i < sizeof help_pairs / sizeof help_pairs[0]; i++) {
+        *pair = &help_pairs[i];
+        *is_second = (*pair)->second == d->action;
+        if ((*pair)->first != d->action && !*is_second)
+            continue;
+        const struct action_def *other = action_row(*is_second ? (*pair)->first : (*pair)->second, context);
+        bool has_key = other && action_key(other, context, 0);
+        *is_second &= has_key;
+        return has_key ? other : NULL;
+    }
+    return NULL;
+}
+
+/* The words of an entry: the name, as :NAME takes it, with blanks. */
+static void help_put_words(const struct action_def *d, const struct action_def *other,
+                           const struct help_pair *pair, char *buf, size_t cap) {
+    if (other && pair->words)
+        snprintf(buf, cap, "%s", pair->words);
+    else
+        snprintf(buf, cap, "%s%s%s", d->name, other ? ", " : "", other ? other->name : "");
     for (char *p = buf; *p; p++)
         *p = *p == '-' ? ' ' : *p;
 }
 
-/* Draw the page: groups below each other, in as many columns as there is room for. */
-static void help_draw_page(const struct help_state *s, struct grid *g, struct rect area) {
-    static const char *const titles[HELP_GROUPS] = {"Move", "Show", "Act", "Screens"};
-    const struct action_def *entries[HELP_PAGE_MAX]; /* NULL: a title */
-    int n = 0, group_of[HELP_PAGE_MAX], cols = area.cols / HELP_ENTRY_COLS;
+/* Its keys as far as there is room; of two actions one each, a character if there is one. */
+static void help_put_keys(const struct action_def *d, const struct action_def *other,
+                          enum action_context context, char *buf, size_t cap) {
+    const struct action_def *const both[] = {d, other};
+    if (!other) {
+        action_keys_text(d, context, buf, cap);
+        while (text_width(buf) > HELP_PAGE_KEYS && strrchr(buf, ' '))
+            *strrchr(buf, ' ') = '\0';
+        return;
+    }
+    buf[0] = '\0';
+    for (int i = 0; i < 2; i++) {
+        uint32_t key = action_key(both[i], context, 0), next;
+        for (int k = 1; key > INPUT_SPECIAL && (next = action_key(both[i], context, k)); k++)
+            key = next < INPUT_SPECIAL ? next : key;
+        char name[ACTION_KEY_NAME];
+        input_key_name(key, name, sizeof name);
+        size_t n = strlen(buf);
+        if (i == 0 || text_width(buf) + 1 + text_width(name) <= HELP_PAGE_KEYS)
+            snprintf(buf + n, cap - n, "%s%s", i ? " " : "", name);
+    }
+}
+
+/* An entry of the page: a title, an action, or two of them. */
+struct help_entry {
+    enum help_group group;
+    const struct action_def *def, *other; /* NULL: a title; NULL: no other */
+    const struct help_pair *pair;
+};
+
+/* All entries in their order; returns their number. `pairs`: some actions share one. */
+static int help_make_page(const struct help_state *s, bool pairs, struct help_entry *entries) {
+    int n = 0;
     for (int group = 0; group < HELP_GROUPS; group++) {
         bool titled = false;
         for (const struct action_def *d = action_table(); d->action && n + 1 < HELP_PAGE_MAX; d++) {
+            struct help_entry entry = {.group = (enum help_group)group, .def = d};
+            bool is_second = false;
             if (!(d->contexts & ACTION_IN(s->below)) || !action_key(d, s->below, 0) || !help_is_on_page(d) ||
                 (int)help_group_of(d) != group)
                 continue;
-            if (!titled) {
-                group_of[n] = group;
-                entries[n++] = NULL;
-            }
+            if (pairs)
+                entry.other = help_other(d, s->below, &entry.pair, &is_second);
+            if (is_second)
+                continue;
+            if (!titled)
+                entries[n++] = (struct help_entry){.group = entry.group};
             titled = true;
-            group_of[n] = group;
-            entries[n++] = d;
+            entries[n++] = entry;
         }
     }
-    cols = cols < 1 ? 1 : cols;
+    return n;
+}
+
+static void help_draw_entry(const struct help_state *s, const struct help_entry *entry, bool is_full,
+                            struct grid *g, struct rect area) {
+    static const char *const titles[HELP_GROUPS] = {"Move", "Show", "Act", "Screens"};
+    char keys[ACTION_MAX_KEYS * ACTION_KEY_NAME], words[64];
+    if (!entry->def) {
+        grid_text(g, area, 0, 1, ROLE_HELP_GROUP, titles[entry->group]);
+        return;
+    }
+    help_put_keys(entry->def, entry->other, s->below, keys, sizeof keys);
+    help_put_words(entry->def, entry->other, entry->pair, words, sizeof words);
+    grid_text_fit(g, area, 0, 2, HELP_PAGE_KEYS, ROLE_HELP_KEY, GRID_LEFT, keys);
+    grid_text_fit(g, area, 0, HELP_PAGE_KEYS + 3, area.cols - HELP_PAGE_KEYS - 3,
+                  s->readonly && (entry->def->contexts & ACTION_CHANGES) ? ROLE_MUTED : ROLE_TEXT, GRID_LEFT,
+                  is_full ? entry->def->help : words);
+}
+
+/* Draw the page: groups below each other, in as many columns as are needed: with the whole help of
+ * each action, if there is room, else with its name. */
+static void help_draw_page(const struct help_state *s, struct grid *g, struct rect area) {
+    struct help_entry entries[HELP_PAGE_MAX];
+    int n = help_make_page(s, false, entries), cols = area.cols / HELP_FULL_COLS;
+    bool is_full = n <= cols * area.rows;
+    if (!is_full) {
+        n = help_make_page(s, true, entries);
+        cols = area.cols / HELP_ENTRY_COLS > 1 ? area.cols / HELP_ENTRY_COLS : 1;
+    }
+    int needed = area.rows > 0 ? (n + area.rows - 1) / area.rows : cols;
+    cols = needed < 1 ? 1 : needed < cols ? needed : cols;
     int width = area.cols / cols, rows = (n + cols - 1) / cols;
     rows = rows < area.rows ? rows : area.rows;
     for (int i = 0; i < n && i < rows * cols; i++) {
-        int col = i / rows * width, row = i % rows;
+        struct rect entry = {area.row + i % rows, area.col + i / rows * width, 1, width};
         if (i == rows * cols - 1 && i < n - 1) {
-            grid_text(g, area, row, col + 2, ROLE_MUTED, "... and more: ?");
+            grid_text(g, entry, 0, 2, ROLE_MUTED, "... and more: ?");
             break;
         }
-        char keys[ACTION_MAX_KEYS * ACTION_KEY_NAME], words[64];
-        if (!entries[i]) {
-            grid_text(g, area, row, col + 1, ROLE_HELP_GROUP, titles[group_of[i]]);
-            continue;
-        }
-        action_keys_text(entries[i], s->below, keys, sizeof keys);
-        while (text_width(keys) > HELP_PAGE_KEYS && strrchr(keys, ' '))
-            *strrchr(keys, ' ') = '\0';
-        help_put_words(entries[i], words, sizeof words);
-        grid_text_fit(g, area, row, col + 2, HELP_PAGE_KEYS, ROLE_HELP_KEY, GRID_LEFT, keys);
-        grid_text_fit(g, area, row, col + HELP_PAGE_KEYS + 3, width - HELP_PAGE_KEYS - 3,
-                      s->readonly && (entries[i]->contexts & ACTION_CHANGES) ? ROLE_MUTED : ROLE_TEXT,
-                      GRID_LEFT, words);
+        help_draw_entry(s, &entries[i], is_full, g, entry);
     }
 }
 
