@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "client/progress.h"
 
 #define ARMED_POLL_S 0.1 /* between two checks of the lease */
 #define ARMED_ABSENT 2   /* checks that do not find the lease: it is over */
@@ -74,12 +75,41 @@ int armed_begin(struct armed *a, const struct cli_options *o, struct target_addr
     return call_arm(a->call, want, e);
 }
 
-int armed_wait(struct armed *a, double duration_s, bool (*is_done)(struct armed *a), struct err *e) {
+/* What the user waits for. */
+static void armed_show(const struct armed *a, double duration_s) {
+    static const struct {
+        const char *what, *text, *unit;
+        bool has_time; /* it takes all of its time */
+    } kinds[] = {
+        {"trace", "tracing", "steps", false},
+        {"nan", "searching", "steps", false},
+        {"profiler", "profiling", "steps", false},
+        {"alloc", "tracing allocations", "samples", true},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(a->want.what, kinds[i].what) == 0)
+            progress_begin(a->want.dry ? "counting operations" : kinds[i].text,
+                           kinds[i].has_time ? duration_s : 0, "^C ends it");
+}
+
+static void armed_show_steps(const struct armed *a) {
+    bool is_alloc = strcmp(a->want.what, "alloc") == 0;
+    if (is_alloc)
+        progress_note("%lld samples", (long long)a->looks);
+    else if (a->want.steps > 0)
+        progress_note("%lld of %lld steps", (long long)a->looks, (long long)a->want.steps);
+    else
+        progress_note("%lld steps", (long long)a->looks);
+}
+
+static int armed_wait_for(struct armed *a, double duration_s, bool (*is_done)(struct armed *a),
+                          struct err *e) {
     double until_s = clock_epoch_s() + duration_s;
     for (;;) {
         double now_s = clock_epoch_s();
         if (armed_poll(a, e) != 0)
             return -1;
+        armed_show_steps(a);
         bool enough = a->want.steps > 0 && a->looks >= a->want.steps && !a->ends;
         a->cut = armed_interrupted != 0;
         if (enough || a->over || a->cut || now_s >= until_s || (is_done && is_done(a)))
@@ -87,6 +117,13 @@ int armed_wait(struct armed *a, double duration_s, bool (*is_done)(struct armed 
         if (call_rest(a->call, fmin(ARMED_POLL_S, until_s - now_s), e) != 0)
             return -1;
     }
+}
+
+int armed_wait(struct armed *a, double duration_s, bool (*is_done)(struct armed *a), struct err *e) {
+    armed_show(a, duration_s);
+    int rc = armed_wait_for(a, duration_s, is_done, e);
+    progress_end();
+    return rc;
 }
 
 int armed_renew(struct armed *a, int64_t steps, struct err *e) {

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "client/export/export.h"
 #include "client/output.h"
+#include "client/progress.h"
 #include "client/target/target.h"
 
 #define CLI_NOTE_BYTES 4096
@@ -30,8 +31,10 @@ int cli_open_database(const struct cli_options *o, struct target_address *addr, 
     struct target_options how = {.no_inject = no_inject, .readonly = o->readonly};
     struct database *d = database_open(e);
     int rc = d ? 0 : -1;
+    progress_begin("attaching", 0, NULL);
     for (size_t i = 0; rc == 0 && i < o->targets.n; i++)
         rc = target_reach(&addr[i], &how, e) == 0 ? database_add(d, &addr[i], e) : -1;
+    progress_end();
     if (rc != 0) {
         database_close(d);
         d = NULL;

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main: `probing`, one verb a run. Prints the verb's output, or one line on stderr. */
+#include <limits.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/text.h"
 #include "cli/cli.h"
 #include "client/about.h"
 #include "client/complete.h"
 #include "client/output.h"
+#include "client/progress.h"
 #include "client/symbols/symbols.h"
 #include "client/target/target.h"
 #include "client/target/tcp.h"
@@ -34,6 +37,17 @@ static int main_run_verb(const struct cli_line *line, struct strbuf *out, struct
     return rc;
 }
 
+/* As of an export (client/export/export.c). */
+static void main_say_written(const char *path) {
+    struct stat st;
+    char size[32], clean[PATH_MAX];
+    text_sanitize(clean, sizeof clean, path);
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return;
+    text_human_bytes(size, sizeof size, (double)st.st_size);
+    output_say("probing: wrote %s (%s)\n", clean, size);
+}
+
 /* What the line asks for, to standard output or the file of --output. */
 static int main_run_line(const struct cli_line *line, struct strbuf *out, struct err *e) {
     struct err dropped;
@@ -47,10 +61,16 @@ static int main_run_line(const struct cli_line *line, struct strbuf *out, struct
         cli_put_help(out, line->verb);
     else
         rc = main_run_verb(line, out, e);
+    progress_end();
     if (rc == 0)
         rc = output_write(NULL, out, e);
     if (rc == 0)
-        return output_redirect_end(true, e);
+        rc = output_redirect_end(true, e);
+    if (rc == 0) {
+        if (path && !output_is_stdout(path))
+            main_say_written(path);
+        return 0;
+    }
     output_redirect_end(false, &dropped);
     return -1;
 }

@@ -5,13 +5,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/armed.h"
-#include "client/output.h"
 
 #define MEMORY_TRACE_SCHEMA_VERSION 1
 #define MEMORY_TRACE_DURATION_S 10.0 /* default */
@@ -151,9 +149,6 @@ int memory_trace_exec(const struct memory_options *o, struct target_address *add
     if (o->read.common.readonly)
         return err_set(e, ERR_USAGE, "--trace puts hooks into the target: not with --readonly");
     int rc = armed_begin(&a, &o->read.common, addr, &want, e);
-    if (rc == 0 && isatty(STDERR_FILENO))
-        output_say("probing: tracing allocations for %g s; samples take 1 %% of a core at most; ^C ends it\n",
-                   duration_s);
     if (rc == 0)
         rc = armed_wait(&a, duration_s, NULL, e);
     double seconds = clock_epoch_s() - a.began_s;

@@ -19,6 +19,7 @@
 #include "client/export/document.h"
 #include "client/repl/repl_engine.h"
 #include "client/output.h"
+#include "client/progress.h"
 #include "client/target/target.h"
 #include "wire/eval_json.h"
 
@@ -196,7 +197,9 @@ static int eval_run(const struct cli_options *o, bool execute, struct target_add
         rc = eval_read_code(o->operand, execute, &code, &want, e);
     if (rc == 0) {
         c = cli_eval_open(addr, e);
+        progress_begin("running", 0, "^C interrupts it");
         rc = c ? call_eval(c, &want, &texts, &what, e) : -1;
+        progress_end();
     }
     if (rc == 0)
         rc = eval_put(&want, &what, o->json, out, e);

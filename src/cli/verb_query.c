@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "client/sql/database.h"
 #include "client/output.h"
+#include "client/progress.h"
 #include "client/sql/result.h"
 
 #define QUERY_NAME_MAX 128
@@ -230,6 +231,7 @@ static int query_put_rows(struct database *d, const struct result_format *f, str
         rc = 0;
         if (out->len < QUERY_PIECE || out->failed)
             continue;
+        progress_end(); /* from here on the rows are seen */
         uint64_t began = clock_mono_ns();
         rc = output_write(NULL, out, e);
         sql_extend(r, clock_mono_ns() - began);
@@ -252,13 +254,16 @@ static int query_statement(const struct query_options *o, struct database *d, co
                            struct err *e) {
     struct sql_query q = {.max_rows = (uint64_t)o->limit, .timeout_s = o->timeout_s, .whole = whole};
     struct sql_error where = {.at = -1};
+    progress_begin("querying", 0, "^C ends it");
     struct sql_result *r = database_begin(d, text, &q, tail, &where, e);
     if (!r) {
+        progress_end();
         if (e->code != ERR_OK)
             query_show_place(whole, where.at);
         return e->code == ERR_OK ? 0 : -1;
     }
     int rc = f->put_row ? query_put_rows(d, f, r, out, e) : query_put_whole(o, d, f, r, out, e);
+    progress_end();
     if (rc == 0) {
         query_note_limits(o, r);
         query_note_database(d);

@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/procfs.h"
 #include "client/output.h"
+#include "client/progress.h"
 #include "store/recording/archive.h"
 
 #define RECORD_SCHEMA_VERSION 1
@@ -77,6 +78,7 @@ static int record_run(const struct record_options *o, const struct target_addres
         last = last || *ended;
         if (database_refresh(d, e) != 0 || archive_append(w, database_sql(d), false, e) != 0)
             return -1;
+        progress_note("%" PRIu64 " rows", archive_rows(w));
         if (last)
             break;
         record_wait(end_ns);
@@ -90,8 +92,9 @@ static void record_put(const struct record_options *o, uint64_t rows, double sec
                        struct strbuf *out) {
     struct json j;
     if (!o->common.json) {
-        strbuf_addf(out, "%s: %" PRIu64 " rows in %.1f s%s; 'probing-top %s' opens it, as does sqlite3\n",
-                    o->output, rows, seconds, ended ? ", at the end of the job" : "", o->output);
+        strbuf_addf(out,
+                    "wrote %s (%" PRIu64 " rows, %.1f s%s); 'probing-top %s' opens it, as does sqlite3\n",
+                    o->output, rows, seconds, ended ? ", to the end of the job" : "", o->output);
         return;
     }
     json_init(&j, out, 2);
@@ -126,6 +129,7 @@ static int record_exec(const struct cli_options *o, struct target_address *addr,
     struct archive_writer *w = archive_create(mine->output, e);
     uint64_t began = clock_mono_ns(), rows = 0;
     bool ended = false;
+    progress_begin("recording", mine->duration_s, mine->duration_s > 0 ? "^C ends it" : NULL);
     int rc = w ? record_run(mine, addr, d, w, &ended, e) : -1;
     if (w) {
         struct err late;
@@ -133,6 +137,7 @@ static int record_exec(const struct cli_options *o, struct target_address *addr,
         int closed = archive_finish(w, rc == 0 ? e : &late);
         rc = rc == 0 ? closed : rc;
     }
+    progress_end();
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     if (rc == 0) {

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "client/export/document.h"
 #include "client/session/call.h"
+#include "client/progress.h"
 #include "client/verdict/verdict.h"
 
 #define VERDICT_SCHEMA_VERSION 1
@@ -142,7 +143,10 @@ static int verdict_wait(struct verdict_judge *j, const struct cli_options *o,
     if (!verdicts_have_state(out))
         verdict_ask_first(addr, o->targets.n);
     verdicts_fini(out);
-    return verdict_judge_wait(j, wait_s, out, e);
+    progress_begin("watching the job", wait_s > 0 ? wait_s : 0, NULL);
+    int rc = verdict_judge_wait(j, wait_s, out, e);
+    progress_end();
+    return rc;
 }
 
 static int verdict_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/text.h"
 
 #define OUTPUT_COLUMNS 80 /* of a terminal that does not know its size */
 #define OUTPUT_PIECE ((size_t)256 * 1024)
@@ -125,8 +128,42 @@ static int output_put(int fd, const struct strbuf *content, bool guard) {
     return rc;
 }
 
+/* ---- a line that is replaced ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    size_t cols; /* that it takes now */
+} output_line = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+bool output_is_watched(void) { return isatty(STDERR_FILENO) == 1; }
+
+/* With the lock. Blanks erase on every terminal. */
+static void output_replace_line(const char *line) {
+    struct winsize w;
+    char text[512];
+    int cols = ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : OUTPUT_COLUMNS;
+    size_t fits = text_fit(line, cols - 1), n = (size_t)text_width(line);
+    if (line[fits])
+        n = (size_t)cols - 1;
+    size_t blanks = output_line.cols > n ? output_line.cols - n : 0;
+    int len = snprintf(text, sizeof text, "\r%.*s%*s%s", (int)fits, line, (int)blanks, "", *line ? "" : "\r");
+    if (len > 0 && (size_t)len < sizeof text)
+        output_put_bytes(STDERR_FILENO, text, (size_t)len);
+    output_line.cols = n;
+}
+
+void output_progress(const char *line) {
+    pthread_mutex_lock(&output_line.lock);
+    if (*line || output_line.cols)
+        output_replace_line(line);
+    pthread_mutex_unlock(&output_line.lock);
+}
+
 /* A failure cannot be reported to anybody. A log of stderr is read on a terminal some day. */
-void output_say_text(const struct strbuf *text) { output_put(STDERR_FILENO, text, true); }
+void output_say_text(const struct strbuf *text) {
+    output_progress("");
+    output_put(STDERR_FILENO, text, true);
+}
 
 void output_say(const char *fmt, ...) {
     struct strbuf text;

@@ -51,6 +51,13 @@ int output_redirect_end(bool keep, struct err *e);
 void output_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void output_say_text(const struct strbuf *text);
 
+/* True if standard error is a terminal. */
+bool output_is_watched(void);
+
+/* Show a line at the cursor of that terminal, in place of the last one; "" removes it. What is said
+ * otherwise removes it, too. Any thread. */
+void output_progress(const char *line);
+
 /* Append the part of `text` that is safe for a terminal. 0, or -1 if it did not fit. */
 int output_guard(struct strbuf *out, const char *text, size_t len);
 

@@ -116,7 +116,7 @@ def test_the_end_of_the_job_ends_it(probing, job, tmp_path, wait_until, as_json)
     job.process.kill()
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    assert json.loads(out)["ended"] is True if as_json else "at the end of the job" in out
+    assert json.loads(out)["ended"] is True if as_json else "to the end of the job" in out
     assert in_sqlite(path, "SELECT count(*) FROM probing_recording WHERE key = 'ended_at'") == [(1,)]
 
 

@@ -18,6 +18,7 @@
 #include "client/export/export_formats.h"
 #include "client/export/export_lanes.h"
 #include "client/output.h"
+#include "client/progress.h"
 #include "flame/stack_counts.h"
 #include "client/samples/thread_runs.h"
 #include "client/session/call.h"
@@ -25,7 +26,6 @@
 
 #define EXPORT_INTERVAL_MS 100 /* between the two snapshots that show what is on the CPU */
 #define EXPORT_RATE_HZ 100.0
-#define EXPORT_LONG_S 1.0    /* a shorter sampling is not announced on a terminal */
 #define EXPORT_TORN_SHARE 50 /* a larger share than one in so many is reported */
 #define EXPORT_OUTPUT_MAX ((size_t)112 * 1024 * 1024)
 #define EXPORT_RECORDED_MAX ((size_t)1 << 30) /* of a recording, and of tables */
@@ -250,6 +250,9 @@ static int export_on_batch(void *arg, struct model_sample_batch *batch) {
         return sink->screen->take(sink->screen->arg, sink->target, batch);
     if (stack_counts_add_batch(sink->counts, batch) != 0)
         return -1;
+    uint64_t samples = stack_counts_get_totals(sink->counts)->samples;
+    if (samples)
+        progress_note("%" PRIu64 " samples", samples);
     const uint32_t *entries = stack_counts_batch_entries(sink->counts);
     for (size_t i = 0; sink->runs && i < batch->n_samples; i++) {
         const struct model_sample *s = &batch->samples[i];
@@ -272,8 +275,10 @@ static int export_collect(const struct export_format *f, double duration_s, cons
          past = call_get_target(c)->mode == MODEL_MODE_RECORDED;
     if (sample && r->native && call_set_native(c, true, e) != 0)
         return -1;
-    if (sample && !past && duration_s >= EXPORT_LONG_S && isatty(STDERR_FILENO))
-        output_say("sampling for %g s ...\n", duration_s);
+    if (past)
+        progress_begin("reading the recording", 0, NULL);
+    else
+        progress_begin(sample ? "sampling" : "measuring", duration_s, NULL);
     if (sample && call_sample(c, r->rate_hz != 0 ? r->rate_hz : EXPORT_RATE_HZ, past ? 0 : duration_s,
                               export_on_batch, sink, elapsed_s, e) != 0)
         return -1;
@@ -322,7 +327,8 @@ static void export_note_truncated(const struct export_request *r, const struct m
                 length);
 }
 
-/* What was written where, for who does not see it: not if it goes to standard output. */
+/* What was written where, for who does not see it: not if it goes to standard output. `data`: what it
+ * was made of; NULL: of tables. */
 static void export_note_written(const struct export_request *r, const struct export_data *data,
                                 const struct strbuf *out) {
     char size[32];
@@ -330,7 +336,7 @@ static void export_note_written(const struct export_request *r, const struct exp
         return;
     text_human_bytes(size, sizeof size, (double)out->len);
     strbuf_addf(r->note, "%swrote %s (%s", r->note->len ? "; " : "", r->output, size);
-    if (data->elapsed_s > 0)
+    if (data && data->elapsed_s > 0)
         strbuf_addf(r->note, "; %" PRIu64 " samples, %.1f s", stack_counts_get_totals(data->counts)->samples,
                     data->elapsed_s);
     strbuf_addc(r->note, ')');
@@ -353,6 +359,7 @@ static int export_attached(const struct export_request *r, const struct export_f
         data.until_s = data.target->mode == MODEL_MODE_RECORDED ? data.target->seen_until : clock_epoch_s();
         data.counts = sink.counts;
         data.runs = sink.runs;
+        progress_begin("writing", 0, NULL);
         rc = f->render(&data, out, e);
         if (rc != 0 && out->failed)
             err_set(e, ERR_FAILED,
@@ -388,13 +395,20 @@ int export_run_as(const struct export_format *f, const struct export_request *re
         addr = *request->address;
     else if (target_resolve(request->target, &addr, e) != 0)
         return -1;
-    if (target_reach(&addr, &request->how, e) != 0)
+    progress_begin("attaching", 0, NULL);
+    int reached = target_reach(&addr, &request->how, e);
+    progress_end();
+    if (reached != 0)
         return -1;
     struct strbuf out;
     bool tables = request->sql || !f->render;
     strbuf_init(&out, tables || addr.recorded[0] ? EXPORT_RECORDED_MAX : EXPORT_OUTPUT_MAX);
     if (tables) {
+        progress_begin(request->sql ? "querying" : "recording", request->sql ? 0 : duration_s, NULL);
         int rc = export_run_tables(request, duration_s, &addr, &out, e);
+        progress_end();
+        if (rc == 0)
+            export_note_written(request, NULL, &out);
         if (rc == 0)
             rc = output_write(request->output, &out, e);
         strbuf_fini(&out);
@@ -406,6 +420,7 @@ int export_run_as(const struct export_format *f, const struct export_request *re
     call_set_sampling(c, request->gentle ? MODEL_SAMPLING_GENTLE : MODEL_SAMPLING_EXACT);
     call_set_budget(c, request->budget_pct);
     int rc = export_attached(request, f, duration_s, &addr, c, &out, e);
+    progress_end();
     if (rc == 0)
         rc = output_write(request->output, &out, e);
     strbuf_fini(&out);

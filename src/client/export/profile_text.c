@@ -10,8 +10,8 @@ void profile_text_put(struct strbuf *out, const char *note, const char *file, co
     char text[1024], where[1024];
     text_sanitize(text, sizeof text, note);
     text_sanitize(where, sizeof where, file);
-    strbuf_addf(out, "%s\n%s: ui.perfetto.dev and chrome://tracing open it\n\n%-*s %12s %9s\n", text, where,
-                PROFILE_TEXT_WIDTH, "OPERATION", "TOTAL MS", "CALLS");
+    strbuf_addf(out, "%s\nwrote %s; ui.perfetto.dev and chrome://tracing open it\n\n%-*s %12s %9s\n", text,
+                where, PROFILE_TEXT_WIDTH, "OPERATION", "TOTAL MS", "CALLS");
     for (size_t i = 0; i < rows->n_rows; i++) {
         const char *operation = result_string(rows, i, PROFILE_TEXT_OPERATION);
         char name[256];

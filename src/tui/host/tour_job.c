@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/endpoint.h"
 #include "client/output.h"
+#include "client/progress.h"
 #include "client/target/launch.h"
 
 #define TOUR_JOB_FILE "train.py"
@@ -351,7 +352,13 @@ static int tour_job_try(struct tour_job *j, struct err *e) {
     j->fd = -1;
     output_say("probing-top: starting a job for the tour: %s, %s\n", j->python,
                j->has_torch ? "with torch" : "without torch");
-    if (tour_job_write_files(j, e) == 0 && tour_job_start_guardian(j, e) == 0 && tour_job_wait(j, e) == 0)
+    int rc = tour_job_write_files(j, e) == 0 ? tour_job_start_guardian(j, e) : -1;
+    if (rc == 0) {
+        progress_begin("waiting for its first step", 0, "^C ends it");
+        rc = tour_job_wait(j, e);
+        progress_end();
+    }
+    if (rc == 0)
         return 0;
     if (j->guardian <= 0)
         tour_job_remove_files(j);
