@@ -361,7 +361,7 @@ static void timeline_draw_facts(const struct timeline_state *s, const struct app
     timeline_put_share(gil, sizeof gil, "GIL held", c->gil);
     timeline_put_share(waits, sizeof waits, "waited for", c->waiting);
     timeline_put_share(gc, sizeof gc, "GC", c->gc);
-    col = grid_printf(g, area, 1, 0, ROLE_VALUE, "%u look%s  %s  %s  %s  %s  ", c->looks,
+    col = grid_printf(g, area, 1, 0, ROLE_VALUE, "%u sample%s  %s  %s  %s  %s  ", c->looks,
                       c->looks == 1 ? "" : "s", cpu, gil, waits, gc);
     const char *file = f && f->file ? f->file : f && f->module ? f->module : "";
     if (*file && area.cols - col > 8)
