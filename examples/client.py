@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent from a program of one's own: probing PID listen 127.0.0.1:3344, then python client.py 127.0.0.1:3344 says where each thread is.
-Needs the packages websockets and msgpack; src/wire/wire.h says what messages there are."""
+"""A client of the agent: after `probing PID listen 127.0.0.1:3344`, `python client.py 127.0.0.1:3344` prints the function of each thread.
+Needs the packages websockets and msgpack; src/wire/wire.h describes the messages."""
 import asyncio, sys, msgpack, websockets
 
 

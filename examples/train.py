@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small, real training job to look at with probing-top: a character-level transformer on CPU.
+"""A small, real training job to try probing-top on: a character-level transformer on CPU.
 
 It learns sums and weekday rules written out as text that the program makes itself, with AdamW, a learning rate
-schedule and a DataLoader with two worker processes. It runs until it is told to stop (--steps, ^C or SIGTERM).
+schedule and a DataLoader with two worker processes. It runs until it is stopped (--steps, ^C or SIGTERM).
 """
 
 import argparse
@@ -260,7 +260,7 @@ def train(model, loader, held_out, args, stop, on_evaluate):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description="Train a small character-level transformer, for ever by default.")
+    parser = argparse.ArgumentParser(description="Train a small character-level transformer, without end by default.")
     parser.add_argument("--steps", type=int, default=0, help="stop after this many steps (default: never)")
     parser.add_argument("--batch", type=int, default=32, help="windows in a batch")
     parser.add_argument("--length", type=int, default=64, help="characters in a window")

@@ -2,7 +2,7 @@
 """The shape of a training job without torch: loader threads, a model in pure Python, a loss that falls.
 
 A bigram character model is trained by gradient descent on text that the program makes itself. Two threads prepare
-batches and hand them over in a queue. It runs until it is told to stop (--steps, ^C or SIGTERM).
+batches and hand them over in a queue. It runs until it is stopped (--steps, ^C or SIGTERM).
 """
 
 import argparse
@@ -162,7 +162,7 @@ def train(model, loader, args, stop):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description="Train a bigram model in pure Python, for ever by default.")
+    parser = argparse.ArgumentParser(description="Train a bigram model in pure Python, without end by default.")
     parser.add_argument("--steps", type=int, default=0, help="stop after this many steps (default: never)")
     parser.add_argument("--batch", type=int, default=512, help="pairs in a batch")
     parser.add_argument("--lr", type=float, default=0.05, help="highest learning rate")

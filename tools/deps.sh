@@ -174,7 +174,7 @@ mend() { # file, how many lines say so then, sed script
 }
 
 mend_libwebsockets() {
-    # It goes on using a connection that it freed when the peer closes before the handshake is written: the caller is told "alive" (0)
+    # It goes on using a connection that it freed when the peer closes before the handshake is written: it returns "alive" (0)
     # instead of "gone" (-1).
     mend roles/http/client/client-http.c 1 '/"cws"\);/{n;s|return 0;|return -1; /* mended */|;}'
     # A server must close where a frame comes without a mask (RFC 6455, 5.1); it reads them.

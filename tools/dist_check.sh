@@ -23,7 +23,7 @@ build() { # folder
     mkdir -p "$work/$1/build/zig/deps"
     git archive HEAD | tar -x -C "$work/$1"
     printf '%s\n' "$commit" >"$work/$1/COMMIT"
-    # Fetched once; a source is taken by its SHA-256 whoever has put it there.
+    # Fetched once; a source is taken by its SHA-256, from wherever it came.
     cp -r "$here/build/zig/deps/src" "$work/$1/build/zig/deps/" 2>/dev/null || true
     make -C "$work/$1" --no-print-directory -j"${JOBS:-2}" ZIG_HOME="$here/build/zig/zig" dist >"$work/$1.log" 2>&1 || {
         tail -n 25 "$work/$1.log" >&2

@@ -19,7 +19,7 @@ been busy with something else.
 
 What makes a target fall lies in BUILD/found, what it has learnt in BUILD/corpus, where the next run goes on; the committed corpus is
 only read. Options for libFuzzer that a target needs stand in tests/fuzz/NAME.options, "max_len = 512" a line; in capitals, "FUZZ_BLOCK_MB = 2",
-is what stands in its environment (tests/fuzz/blocks.c).
+is taken from its environment (tests/fuzz/blocks.c).
 """
 
 import argparse
@@ -44,12 +44,12 @@ RECORD = os.path.join(ROOT, "tests", "fuzz", "executions.json")
 class Counts:
     """What each target has had, in a file: executions since it last fell, or its source was another."""
 
-    def __init__(self, build, anew=False):
+    def __init__(self, build, again=False):
         self.path = os.path.join(build, "corpus", "executions.json")
         self.build, self.digests = build, {}
         self.lock = threading.Lock()
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
-        if anew:
+        if again:
             self.write({})
         elif not os.path.exists(self.path):
             self.write(read_counts(RECORD))
@@ -60,7 +60,7 @@ class Counts:
         return row if row and row["source"] == source else {"source": source, "executions": 0, "seconds": 0, "cov": 0, "ft": 0}
 
     def digest(self, name):
-        """Of all that is linked; without a map of that the harness alone, None: there is none."""
+        """Of all that is linked; without a map of that, of the harness alone; None if it is missing."""
         if name not in self.digests:
             self.digests[name] = digest(linked(self.build, name) or [os.path.join(ROOT, "tests", "fuzz", name + ".c")])
         return self.digests[name]
@@ -92,7 +92,7 @@ def read_counts(path):
 
 
 def linked(build, name):
-    """The sources and headers of all objects that are linked into a target; [] where nothing tells."""
+    """The sources and headers of all objects that are linked into a target; [] if nothing lists them."""
     try:
         with open(os.path.join(build, "fuzzers", name + ".map"), encoding="utf-8", errors="replace") as file:
             objects = set(re.findall(r"^(?:LOAD )?(\S+/lib\w+\.a\(\S+\.o\)|\S+\.o(?=\s))", file.read(), re.M))
@@ -103,7 +103,7 @@ def linked(build, name):
         member = re.fullmatch(r".*/lib(\w+)\.a\((\S+)\.o\)", path)
         if not member:
             lists.add(os.path.join(ROOT, path)[:-2] + ".d")
-        else:  # folders are not told: all of that name count
+        else:  # folders are unknown: all of that name count
             folder = os.path.join(build, "obj", *(("tests",) if member[1] == "testsupport" else ("src", member[1])))
             lists.update(glob.glob(os.path.join(folder, "**", member[2] + ".d"), recursive=True))
     files = {os.path.join(ROOT, "deps.lock")}
@@ -148,9 +148,9 @@ def options(name):
 
 
 def execute(command, own, log, stop):
-    """The status of the command; when it is to end it is asked to, and tells what it had."""
+    """The status of the command; at its end it is asked to stop, and prints what it found."""
     # Freed memory is kept back for what a few inputs use, not for 256 MB of them: those would be pages never in a cache. Who allocated
-    # it is told when what was found is run again. A checked strstr() measures all the rest of the text at each call.
+    # it is reported when the finding is run again. A checked strstr() measures all the rest of the text at each call.
     env = {"ASAN_OPTIONS": "quarantine_size_mb=2:thread_local_quarantine_size_kb=256:malloc_context_size=2:intercept_strstr=0", **own, **os.environ}
     with open(log, "wb") as file, subprocess.Popen(command, stdout=file, stderr=file, env=env, start_new_session=True) as process:
         while True:
@@ -183,7 +183,7 @@ def piece(build, name, runs, seconds, stop):
     status = execute(command + folders(build, name[len("fuzz_"):]), own, log, stop)
     with open(log, encoding="utf-8", errors="replace") as file:
         text = file.read()
-    # One that fell says in its statistics how many there were, or at least in the last line that it wrote about them.
+    # One that failed has their number in its statistics, or at least in the last line that it wrote about them.
     executions = re.findall(r"stat::number_of_executed_units: (\d+)", text) or re.findall(r"^#(\d+)\t", text, re.M)
     artifact = re.findall(r"Test unit written to (\S+)", text) if status else []  # else only what took long
     if not artifact and "libFuzzer: run interrupted" in text:

@@ -5,7 +5,7 @@
 usage: tools/gen_line_fixtures.py [-o FILE] PYTHON...
 
 Each row: version, function, form (enum pystack_line_style), first line, table in hex ("-": empty), and start-end=line of
-each range of bytes of the code, line 0 where there is none. The sources are made here, so that the tables have large steps, steps
+each range of bytes of the code, line 0 without one. The sources are made here, so that the tables have large steps, steps
 back, ranges without a line and long entries.
 """
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Gives the tests a greenlet module for every Python they find: FOLDER/3.11/greenlet and so on, by that Python's own pip. Nothing is
-# installed into the Pythons themselves. Without a network there is none, and the tests that want one are skipped.
+# installed into the Pythons themselves. Without a network the tests that need one are skipped.
 #
 # usage: tools/greenlets.sh FOLDER [MODULE [WANTED [OLDEST]]]     prints FOLDER's absolute path
 #

@@ -20,7 +20,7 @@ fail() { printf 'install-python: %s\n' "$*" >&2; exit 1; }
 folder=$(PROBING=0 "$python" -c '
 import site, sysconfig
 print((getattr(site, "getsitepackages", list)() or [sysconfig.get_paths()["purelib"]])[0])' 2>/dev/null) ||
-    fail "$python is no Python that can be asked for its site-packages"
+    fail "$python does not report its site-packages: give a Python"
 folder=$destdir$folder
 
 case $what in

@@ -25,7 +25,7 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 say() { printf 'matrix: %s\n' "$*"; }
 die() { printf 'matrix: %s\n' "$*" >&2; exit 1; }
 
-# suite, name of the Python in it, minor version that the tests know it by ("refused": it is told why not), packages
+# suite, name of the Python in it, minor version that the tests know it by ("refused": with the reason), packages
 MATRIX=(
     "sid python3.13 3.13 python3.13"
     "sid python3.13d 3.13 python3.13-dbg"
@@ -179,7 +179,7 @@ test_row() { # suite python minor
             --part functional --match test_a_debug_build -- "${arguments[@]}"
         return
     fi
-    # What is tried on each Python; of sampling also what is tried on one that is at hand, and several threads at once; and the
+    # What is tried on each Python; of sampling also what is tried on one that is at hand, and several threads together; and the
     # root as a container's, with the C library in it.
     local known=$build/tests/known/known.so modules="test_pystack or test_end_to_end or test_autostart or test_python_versions or test_locals or test_outside or test_worker"
     local match="(($modules or test_tasks or test_native or test_inject_remote_exec) and $3) or another_system"

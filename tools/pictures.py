@@ -5,7 +5,7 @@ docs/img/demo.svg, which moves: a terminal in which the fault of examples/slow_t
 
 usage: tools/pictures.py [--build DIR] [--python PATH] [--out DIR] [--warm-up S] [NAME ...]
 
-The jobs run for real; what stands on the screens is what they do. Needs tmux, Chromium, and a Python with torch.
+The jobs and the screens are real. Needs tmux, Chromium, and a Python with torch.
 """
 
 import argparse
@@ -56,7 +56,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def renamed(text, place, name):
-    """`text` with files of a folder in another one, also where the beginning is cut: what stands behind them stays in its column."""
+    """`text` with files of a folder in another one, also where the beginning is cut: the text after them stays in its column."""
     cut = "|".join("\u2026" + re.escape(place[at:]) for at in range(1, len(place)))
 
     def put(m):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Prints the path of a Python that has torch: the caller's $PYTHON, else python3, else a virtual environment that it
-# makes under build/ and keeps. What it does is said on stderr; status 1 when there is none to be had.
+# makes under build/ and keeps. It reports on stderr what it does; status 1 if none is available.
 #
 # usage: tools/python_with_torch.sh [VENV-FOLDER]
 

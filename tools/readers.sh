@@ -3,7 +3,7 @@
 #
 # Gives the tests what other programs' authors have published about the files that exports write: Perfetto's and pprof's classes of
 # Protocol Buffers and a reader of JSON schemas (pip, for the Python that runs the tests), and speedscope's schema (npm). Nothing is installed
-# anywhere else. Without a network there is none of it, and the tests that want it are skipped.
+# anywhere else. Without a network the tests that need it are skipped.
 #
 # usage: tools/readers.sh FOLDER      prints FOLDER's absolute path; in it python/ and speedscope.json
 

@@ -92,7 +92,7 @@ class Visitor:
     """One who comes by the unix socket, or by TCP as some user with some token."""
 
     def __init__(self, endpoint, door, name):
-        uid, token = {"owner": (None, None), "token": (STRANGER, door["token"]), "looker": (STRANGER + 1, door["looking_token"]),
+        uid, token = {"owner": (None, None), "token": (STRANGER, door["token"]), "reader": (STRANGER + 1, door["looking_token"]),
                       "local": (None, None), "stranger": (STRANGER + 2, None)}[name]
         self.endpoint, self.address = endpoint, None if name == "owner" else door["address"]
         self.name, self.uid, self.token, self.heard = name, uid, token, Heard()
@@ -246,7 +246,7 @@ def text_as_said(visitor, rows):
             assert ("this client is read-only" in said) == (gets[visitor.name] == "refused"), (visitor.name, command, said)
 
 
-@pytest.mark.parametrize("name", ["owner", "token", "looker", "local"])
+@pytest.mark.parametrize("name", ["owner", "token", "reader", "local"])
 def test_the_matrix(planted, source_dir, name):
     """Every method, table, column, route and command is really asked for; what comes is what the page says, and of the secrets just
     what may be seen: all, or none."""
@@ -388,7 +388,7 @@ def settled(endpoint, pid):
 
 
 @pytest.mark.parametrize("asked", ASKED)
-def test_a_looker_does_not_move_the_jobs_memory(deep, asked):
+def test_a_reader_does_not_move_the_jobs_memory(deep, asked):
     """As many as the listener takes, each asks 34 times and reads nothing: 8 MB at most, which are given back; others are served meanwhile."""
     j, endpoint, door = deep
     forget_peak(j.pid)

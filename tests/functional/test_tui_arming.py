@@ -81,9 +81,9 @@ def test_one_key_arms_and_disarms(opened):
     wait_held(job, "trace")
     wait(lambda: lease(job, "trace")["looks"] >= 2, 90, "steps to be looked into", interval=0.1)
     screen.keys("X")
-    wait(lambda: re.search(r"trace: (no more|over|\d+ steps? seen)", screen.text()), 60, "that it ends, or has ended")
+    wait(lambda: re.search(r"trace: (stops after|over|\d+ steps? seen)", screen.text()), 60, "that it ends, or has ended")
     wait_none(job, "trace")
-    screen.wait_gone("trace: no more", 60)  # the next key is another wish
+    screen.wait_gone("trace: stops after", 60)  # the next key is another wish
     screen.keys("X")
     wait_held(job, "trace")
     leave(screen)

@@ -29,34 +29,41 @@ static const struct visitor {
     enum wire_access may;
 } visitors[] = {
     {"owner", "the job's user, or root, by the agent's unix socket", WIRE_OWNS},
-    {"token", "whoever has the token that may do all, by TCP", WIRE_CHANGES},
-    {"looker",
-     "whoever has the token to look, by TCP; everybody who may enter a listener opened by `--looking`",
+    {"token", "anyone with the full token, by TCP", WIRE_CHANGES},
+    {"reader",
+     "anyone with the read-only token, by TCP; everyone who is let in by a listener that was opened with "
+     "`listen --looking`",
      WIRE_READ_ONLY},
     {"local",
-     "a process of the job's user in its user, pid and mount namespaces, by TCP on loopback, without "
-     "a token",
+     "a process of the job's user in its user, pid and mount namespaces, by TCP on the loopback, without a "
+     "token",
      WIRE_READ_ONLY},
-    {"stranger", "everybody else", WIRE_NOTHING},
+    {"stranger", "everyone else", WIRE_NOTHING},
 };
 
 #define VISITORS (sizeof visitors / sizeof visitors[0])
 
 static const char *const needs[] = {[WIRE_NOTHING] = "nothing",
-                                    [WIRE_READ_ONLY] = "looks",
+                                    [WIRE_READ_ONLY] = "reads",
                                     [WIRE_VALUES] = "values",
                                     [WIRE_CHANGES] = "changes",
                                     [WIRE_OWNS] = "owns"};
 
-/* Which door is open to whom; at each that is, one may what the row of the visitor says. At pdb, which has a token of its own for each
- * pause, one may do all. */
+/* Which listener lets whom in. At pdb, which has a token of its own for each pause, and at debugpy one may do all. */
 static const struct {
-    const char *door;
+    const char *listener;
     const char *to[VISITORS];
-} doors[] = {
+} listeners[] = {
     {"unix socket: WebSocket, HTTP, text", {"yes", "-", "-", "-", "-"}},
-    {"TCP: WebSocket, HTTP, text", {"-", "yes", "yes", "yes", "-"}},
+    {"TCP on the loopback (`listen`): WebSocket, HTTP, text", {"-", "yes", "yes", "yes", "-"}},
+    {"TCP that other machines reach (`listen --exposed`, `inject -a ADDR --exposed`): the same, not "
+     "encrypted",
+     {"-", "yes", "yes", "yes", "-"}},
     {"pdb of `pause` and `catch`", {"its token", "its token", "its token", "its token", "its token"}},
+    {"debugpy on the loopback (`debug`): not started where another user could connect",
+     {"no token", "-", "-", "no token", "-"}},
+    {"debugpy that others reach (`debug --exposed`)",
+     {"no token", "no token", "no token", "no token", "no token"}},
 };
 
 static void put_head(struct strbuf *out, const char *first, const char *second) {
@@ -69,7 +76,7 @@ static void put_head(struct strbuf *out, const char *first, const char *second) 
     (void)strbuf_addc(out, '\n');
 }
 
-/* A row: what those are given who may see it, and who may not but may look. */
+/* A row: what those get who may see it, and those who may not but have read-only access. */
 static void put_row(struct strbuf *out, const char *name, enum wire_access access, const char *lacks) {
     (void)strbuf_addf(out, "| %s | %s |", name, needs[access]);
     for (size_t v = 0; v < VISITORS; v++)
@@ -83,7 +90,7 @@ static void put_row(struct strbuf *out, const char *name, enum wire_access acces
 static void put_methods(struct strbuf *out) {
     char name[96];
     (void)strbuf_adds(out, "\n## Methods\n\n");
-    put_head(out, "method", "it");
+    put_head(out, "method", "access");
     for (int m = 0; m < WIRE_METHOD_COUNT; m++) {
         (void)snprintf(name, sizeof name, "`%s`", wire_method_name((enum wire_method)m));
         put_row(out, name, wire_method_access((enum wire_method)m), "refused");
@@ -96,8 +103,8 @@ static void put_methods(struct strbuf *out) {
 static void put_routes(struct strbuf *out) {
     char name[160];
     const char *verb, *path, *command;
-    (void)strbuf_adds(out, "\n## Routes of HTTP\n\nEach is what its method is.\n\n");
-    put_head(out, "route", "it");
+    (void)strbuf_adds(out, "\n## Routes of HTTP\n\nEach has the access of its method.\n\n");
+    put_head(out, "route", "access");
     for (size_t i = 0; i < web_n_routes; i++) {
         const struct web_route *r = &web_routes[i];
         (void)snprintf(name, sizeof name, "`%s %s`: `%s`", web_verb_name(r->verb), r->path,
@@ -106,7 +113,7 @@ static void put_routes(struct strbuf *out) {
     }
     put_row(out, "`GET /tables/{name}` of a table made in the job: `rows`", WIRE_VALUES, "refused");
     (void)strbuf_adds(out, "\n## Commands of text\n\nEach is a route by another name.\n\n");
-    put_head(out, "command", "it");
+    put_head(out, "command", "access");
     for (size_t i = 0; (command = net_text_command(i, &verb, &path)) != NULL; i++) {
         enum wire_access access = WIRE_READ_ONLY;
         size_t len = path ? strcspn(path, ".") : 0;
@@ -123,18 +130,18 @@ static void put_tables(struct strbuf *out) {
     char name[160];
     (void)strbuf_adds(
         out, "\n## Tables\n\n"
-             "Rows of a table travel with all its columns (`pull`): whoever may not see one of them is\n"
-             "given none. By HTTP the columns that one may not see are NULL.\n\n");
-    put_head(out, "table by `pull`", "it");
+             "`pull` sends rows with all columns of a table, so a visitor who may not see one of them gets\n"
+             "no rows. By HTTP the columns that a visitor may not see are NULL.\n\n");
+    put_head(out, "table by `pull`", "access");
     for (size_t i = 0; i < RING_TABLE_KEPT; i++) {
         (void)snprintf(name, sizeof name, "`%s`", RING_TABLES[i].name);
         put_row(out, name, ring_table_access(&RING_TABLES[i]), "withheld");
     }
     (void)strbuf_adds(
         out, "\n## Columns\n\n"
-             "Of tables that are kept, by HTTP; of those that Python makes in the job, by `rows`; of the\n"
-             "others, which the client makes of answers, as their fields come.\n\n");
-    put_head(out, "column", "it");
+             "Columns of stored tables are read by HTTP, those of tables that Python makes in the job by\n"
+             "`rows`. The client makes the other tables from answers, whose fields are below.\n\n");
+    put_head(out, "column", "access");
     for (size_t i = 0; i < RING_TABLE_COUNT; i++)
         for (const struct ring_column_def *c = RING_TABLES[i].columns; c->name; c++) {
             (void)snprintf(name, sizeof name, "`%s.%s`", RING_TABLES[i].name, c->name);
@@ -173,7 +180,7 @@ static void put_fields(struct strbuf *out) {
                                      "catch"};
     char name[160];
     (void)strbuf_adds(out, "\n## Fields of answers and notifications\n\n");
-    put_head(out, "field", "it");
+    put_head(out, "field", "access");
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         for (size_t k = 0; k < tables[i]->n; k++) {
             (void)snprintf(name, sizeof name, "%s: `%s`", of[i], tables[i]->fields[k].key);
@@ -186,15 +193,16 @@ static void put_fields(struct strbuf *out) {
 static void put_all(struct strbuf *out) {
     (void)strbuf_adds(
         out, "# Who may see and do what\n\n"
-             "This page is made from the tables that the agent uses (`make access`): methods\n"
+             "`make access` writes this page from the tables that the agent uses: methods\n"
              "(`src/wire/wire.h`), columns (`src/store/ring/ring_tables.c`), fields\n"
-             "(`src/wire/field_tables.c`), routes (`src/agent/server/http/web_routes.c`). Tests hold it\n"
-             "against them (`tests/unit/test_agent_matrix.c`), and against a running agent, for each\n"
-             "visitor at each listener (`tests/functional/test_liars_read_only.py`).\n\n"
-             "What something does to the job, from the least to the most: it *looks* (stacks, samples,\n"
-             "tables, status); it shows *values* of the job's variables, its command line, or code that\n"
-             "somebody has had run; it *changes* the job, or runs code in it; it *owns*: decides who may\n"
-             "enter. Whoever may do one may do those before it.\n\n"
+             "(`src/wire/field_tables.c`), routes (`src/agent/server/http/web_routes.c`). Tests compare it\n"
+             "with them (`tests/unit/test_agent_matrix.c`) and with a running agent, for each visitor at\n"
+             "each listener (`tests/functional/test_liars_read_only.py`).\n\n"
+             "There are four levels of access, each with those before it:\n\n"
+             "- *reads*: stacks, samples, tables and status\n"
+             "- *values*: values of the job's variables, its command line, and code that was run in it\n"
+             "- *changes*: changes the job, or runs code in it\n"
+             "- *owns*: decides who else has access\n\n"
              "| visitor | who | may |\n|---|---|---|\n");
     for (size_t v = 0; v < VISITORS; v++)
         (void)strbuf_addf(out, "| %s | %s | %s |\n", visitors[v].name, visitors[v].who,
@@ -203,10 +211,10 @@ static void put_all(struct strbuf *out) {
     for (size_t v = 0; v < VISITORS; v++)
         (void)strbuf_addf(out, " %s |", visitors[v].name);
     (void)strbuf_adds(out, "\n|---|---|---|---|---|---|\n");
-    for (size_t i = 0; i < sizeof doors / sizeof doors[0]; i++) {
-        (void)strbuf_addf(out, "| %s |", doors[i].door);
+    for (size_t i = 0; i < sizeof listeners / sizeof listeners[0]; i++) {
+        (void)strbuf_addf(out, "| %s |", listeners[i].listener);
         for (size_t v = 0; v < VISITORS; v++)
-            (void)strbuf_addf(out, " %s |", doors[i].to[v]);
+            (void)strbuf_addf(out, " %s |", listeners[i].to[v]);
         (void)strbuf_addc(out, '\n');
     }
     put_methods(out);

@@ -44,8 +44,8 @@ static void test_trace_is_armed_and_disarmed(void **state) {
     tell(a, &l);
     assert_true(app_arm_wants_status(a));
     fixture_shows(a, 40, 160,
-                  "trace: from here and by 1 other client, until disarmed; 1 step seen, costs 0.25 %");
-    fixture_shows(a, 40, 160, "armed trace");
+                  "module trace: from here and by 1 other client, until stopped; 1 step seen, costs 0.25 %");
+    fixture_shows(a, 40, 160, "running module trace");
     fixture_press(a, "1");
     fixture_shows(a, 40, 200, "from here and by 1 other client");
     fixture_press(a, "8 X");
@@ -57,12 +57,12 @@ static void test_trace_is_armed_and_disarmed(void **state) {
     l.armed = true; /* the step goes on */
     tell(a, &l);
     fixture_press(a, "Home");
-    fixture_shows(a, 40, 160, "trace: ending; 7 steps seen");
+    fixture_shows(a, 40, 160, "module trace: ending; 7 steps seen");
     tell(a, NULL);
-    assert_string_equal(a->message, "trace: 7 steps seen");
-    fixture_hides(a, 40, 160, "armed trace");
+    assert_string_equal(a->message, "module trace: 7 steps seen");
+    fixture_hides(a, 40, 160, "running module trace");
     fixture_press(a, "Home");
-    fixture_shows(a, 40, 160, "trace: 7 steps seen");
+    fixture_shows(a, 40, 160, "module trace: 7 steps seen");
     app_free(a);
 }
 
@@ -77,8 +77,9 @@ static void test_armed_by_others(void **state) {
     l.note = "torch tells of no\033 steps";
     tell(a, &l);
     fixture_press(a, "8");
-    fixture_shows(a, 40, 160,
-                  "nan: by 1 client and by its settings, for 42s more; 0 steps seen; torch tells of no");
+    fixture_shows(
+        a, 40, 160,
+        "NaN search: by 1 client and by its settings, for 42s more; 0 steps seen; torch tells of no");
     fixture_hides(a, 40, 160, "\033");
     assert_false(arms_have_mine(&a->data.arms));
     tell(a, NULL);
@@ -129,7 +130,7 @@ static void test_refused(void **state) {
     app_arm_refused(a, &why);
     assert_false(arms_have_mine(&a->data.arms));
     fixture_press(a, "Home");
-    fixture_shows(a, 40, 160, "nan: no");
+    fixture_shows(a, 40, 160, "NaN search: no");
     a->row_actions.readonly = true;
     fixture_press(a, "V");
     assert_string_equal(fake_host_take().arm.what, "");

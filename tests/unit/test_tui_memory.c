@@ -97,7 +97,7 @@ static void test_tracing_by_a_key(void **state) {
     (void)snprintf(begun, sizeof begun, "timestamp >= %.0f ", a->epoch_s - 10);
     assert_non_null(strstr(app_feed_get(a, FEED_MEMORY_SITES)->text, begun));
     tables_answer_all(a, TABLES_NONE);
-    fixture_shows(a, 45, 160, "tracing: from here, until disarmed; 1200 samples seen, costs 0.64 %");
+    fixture_shows(a, 45, 160, "tracing: from here, until stopped; 1200 samples seen, costs 0.64 %");
     fixture_shows(a, 45, 160, "none is live yet");
     fixture_press(a, "X");
     w = fake_host_take();

@@ -94,7 +94,7 @@ static void who_else_is_there(void **state) {
     s.leases = &lease;
     s.n_leases = 1;
     app_take_status(a, &s);
-    assert_shows(a, 24, 80, "armed nan (by others)");
+    assert_shows(a, 24, 80, "running NaN search (by others)");
     assert_shows(a, 24, 80, "others 2");
     assert_int_equal(logged(a, "other clients of the agent: 2 processes"), 1);
     app_take_status(a, &s);
@@ -103,7 +103,7 @@ static void who_else_is_there(void **state) {
     lease.owners = 0;
     lease.by_config = true;
     app_take_status(a, &s);
-    assert_shows(a, 24, 80, "armed nan (by its settings)");
+    assert_shows(a, 24, 80, "running NaN search (by its settings)");
     assert_int_equal(logged(a, "other clients still connected to the agent: 1"), 1);
     s.client_processes = 1;
     app_take_status(a, &s);

@@ -33,7 +33,7 @@ static void app_arm_begin(struct app *a, enum arm_kind kind, bool dry) {
     arm->said[0] = '\0';
     if (dry)
         app_message(a, false, "counting a step's operations to estimate the cost of %s ...",
-                    arm_defs[kind].what);
+                    arm_defs[kind].name);
     else
         app_message(a, false, "%s", arm_defs[kind].begins);
     app_arm_request(a, kind, false, dry);
@@ -50,7 +50,7 @@ bool app_arm_act(struct app *a, enum action action) {
     if (!has_agent)
         app_refuse(a, "this needs an agent in the job, and there is none");
     else if (arm->mine) {
-        app_message(a, false, "%s: %s", arm_defs[kind].what, arm_defs[kind].leaves);
+        app_message(a, false, "%s: %s", arm_defs[kind].name, arm_defs[kind].leaves);
         app_arm_request(a, kind, true, false);
     } else
         app_arm_begin(a, kind, arm_defs[kind].asks && !told);
@@ -70,7 +70,7 @@ static void app_arm_end(struct app *a, enum arm_kind kind) {
     else /* or some since our last request */
         snprintf(arm->said, sizeof arm->said, "over");
     if (!arm->trying)
-        app_message(a, false, "%s: %s", def->what, arm->said);
+        app_message(a, false, "%s: %s", def->name, arm->said);
     else {
         arm->asked_s = a->now_s;
         app_message(a, false, "%s; press the key again to do it", arm->said);
@@ -124,7 +124,7 @@ void app_arm_put_all(const struct app *a, char *buf, size_t cap) {
         size_t used = strlen(buf);
         app_arm_put(a, (enum arm_kind)i, text, sizeof text);
         if (text[0])
-            snprintf(buf + used, cap - used, "%s%s: %s", used ? "   " : "", arm_defs[i].what, text);
+            snprintf(buf + used, cap - used, "%s%s: %s", used ? "   " : "", arm_defs[i].name, text);
     }
 }
 

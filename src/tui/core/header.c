@@ -286,7 +286,7 @@ static void header_state(const struct app *a, struct grid *g, struct rect area, 
     }
     arms_put_names(&d->arms, text, sizeof text);
     if (text[0])
-        header_fact(g, area, row, &col, "armed", ROLE_CONN_WAIT, "%s", text);
+        header_fact(g, area, row, &col, "running", ROLE_CONN_WAIT, "%s", text);
     debuggers_put_names(&d->holds, text, sizeof text);
     if (text[0] && d->state == SESSION_CONNECTED)
         header_fact(g, area, row, &col, "debuggers", ROLE_CONN_WAIT, "%s", text);

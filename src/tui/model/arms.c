@@ -14,13 +14,13 @@
 #define ARMS_AFTER_STEP "stops after the current step"
 
 const struct arm_def arm_defs[ARM_KINDS] = {
-    [ARM_TRACE] = {"trace", ACTION_TRACE, 0, false, "step",
+    [ARM_TRACE] = {"trace", "module trace", ACTION_TRACE, 0, false, "step",
                    "timing modules in some steps: see FORWARD; the same key stops it", ARMS_AFTER_STEP, NULL},
-    [ARM_NAN] = {"nan", ACTION_NAN_SEARCH, 0, false, "step",
+    [ARM_NAN] = {"nan", "NaN search", ACTION_NAN_SEARCH, 0, false, "step",
                  "searching for the first NaN or infinity; the same key stops it", ARMS_AFTER_STEP, NULL},
-    [ARM_PROFILER] = {"profiler", ACTION_PROFILER, 3, true, "step", "torch.profiler runs for 3 steps",
-                      ARMS_AFTER_STEP, NULL},
-    [ARM_ALLOC] = {"alloc", ACTION_TRACE_MEMORY, 0, false, "sample",
+    [ARM_PROFILER] = {"profiler", "torch.profiler", ACTION_PROFILER, 3, true, "step",
+                      "torch.profiler runs for 3 steps", ARMS_AFTER_STEP, NULL},
+    [ARM_ALLOC] = {"alloc", "memory trace", ACTION_TRACE_MEMORY, 0, false, "sample",
                    "tracing allocations; the same key stops it, as does quitting",
                    "tracing stops and its hooks are removed", NULL},
 };
@@ -101,7 +101,7 @@ void arms_put(const struct arms *a, enum arm_kind kind, char *buf, size_t cap) {
         text_human_duration(left, sizeof left, arm->left_s);
         arms_say(buf, cap, ", for %s more", left);
     } else if (arm->owners > 0 && !arm->by_config)
-        arms_say(buf, cap, ", until %s", arm->mine ? "disarmed" : "they go");
+        arms_say(buf, cap, ", until %s", arm->mine ? "stopped" : "they disconnect");
     arms_say(buf, cap, "; %lld %s%s seen", (long long)arm->looks, arm_defs[kind].counts,
              arm->looks == 1 ? "" : "s");
     if (!isnan(arm->cost_pct))
@@ -116,7 +116,7 @@ void arms_put_names(const struct arms *a, char *buf, size_t cap) {
         if (arms_is_on(a, (enum arm_kind)i)) {
             const struct arm *arm = &a->kinds[i];
             bool by_others = arm->owners > (arm->mine ? 1 : 0);
-            arms_say(buf, cap, "%s%s%s", buf[0] ? ", " : "", arm_defs[i].what,
+            arms_say(buf, cap, "%s%s%s", buf[0] ? ", " : "", arm_defs[i].name,
                      by_others                      ? " (by others)"
                      : arm->by_config && !arm->mine ? " (by its settings)"
                                                     : "");

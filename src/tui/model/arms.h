@@ -22,6 +22,7 @@ enum arm_kind { ARM_TRACE = 0, ARM_NAN, ARM_PROFILER, ARM_ALLOC, ARM_KINDS };
 
 struct arm_def {
     const char *what; /* the agent's name for it */
+    const char *name; /* for people */
     enum action action;
     int64_t steps;      /* how many steps it covers; 0: until it is disarmed */
     bool asks;          /* the agent is asked for its cost first, and the key has to be pressed again */
@@ -66,7 +67,7 @@ bool arms_is_on(const struct arms *a, enum arm_kind kind);
  * more, 5 steps"; "": for nobody. */
 void arms_put(const struct arms *a, enum arm_kind kind, char *buf, size_t cap);
 
-/* The names of everything that is armed: "trace, nan"; "": nothing. */
+/* The names of everything that is on: "module trace, NaN search (by others)"; "": nothing. */
 void arms_put_names(const struct arms *a, char *buf, size_t cap);
 
 #endif

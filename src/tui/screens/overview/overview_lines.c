@@ -355,11 +355,11 @@ static void overview_add_arms(struct overview *s, const struct app *app) {
         if (!text[0])
             continue;
         bool is_on = arms_is_on(&app->data.arms, (enum arm_kind)i);
-        struct overview_line *l = overview_add(s, OVERVIEW_METER, arm_defs[i].what,
+        struct overview_line *l = overview_add(s, OVERVIEW_METER, arm_defs[i].name,
                                                i == ARM_TRACE   ? ACTION_SHOW_MODULES
                                                : i == ARM_ALLOC ? ACTION_SHOW_MEMORY
                                                                 : ACTION_SHOW_STEPS);
-        snprintf(l->value, sizeof l->value, is_on ? "armed" : "over");
+        snprintf(l->value, sizeof l->value, is_on ? "on" : "over");
         l->role = is_on ? ROLE_CONN_WAIT : ROLE_VALUE;
         overview_say(l, "%s", text);
     }
