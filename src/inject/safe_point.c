@@ -532,10 +532,8 @@ static int safe_point_search(struct safe_point *m, struct thread *out, uint64_t 
         size_t n = safe_point_list(m, list, tids);
         rc = safe_point_round(m, out, list, n, deadline, found);
         if (rc == -1)
-            err_set(e, ERR_ATTACH,
-                    "process %d: thread %d does not stop: it is in a system call that cannot be "
-                    "interrupted; try again",
-                    (int)m->t->pid, (int)out->tid);
+            err_set(e, ERR_ATTACH, "process %d: thread %d does not stop: %s; try again", (int)m->t->pid,
+                    (int)out->tid, thread_why_not_stopped(out));
         if (rc != 1)
             break;
         if (mem_is_gone(&m->t->mem))

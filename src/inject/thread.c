@@ -197,6 +197,14 @@ int thread_seize(struct thread *t, struct err *e) {
     return 0;
 }
 
+const char *thread_why_not_stopped(const struct thread *t) {
+    struct procfs_stat stat;
+    char state = procfs_read_stat(t->pid, t->tid, &stat) == 0 ? stat.state : '?';
+    return state == 'D'   ? "it is in a system call that cannot be interrupted"
+           : state == 'R' ? "it gets no CPU, the machine is too busy"
+                          : "the reason is not known";
+}
+
 int thread_stop(struct thread *t, uint64_t wait_ns, struct err *e) {
     if (thread_seize(t, e) != 0)
         return -1;
@@ -209,9 +217,8 @@ int thread_stop(struct thread *t, uint64_t wait_ns, struct err *e) {
     thread_hurry(false);
     if (!t->seized)
         return err_set(e, ERR_FAILED, "thread %d of process %d ended", (int)t->tid, (int)t->pid);
-    return err_set(e, ERR_FAILED,
-                   "thread %d of process %d did not stop: it is in a system call that cannot be interrupted",
-                   (int)t->tid, (int)t->pid);
+    return err_set(e, ERR_FAILED, "thread %d of process %d did not stop: %s", (int)t->tid, (int)t->pid,
+                   thread_why_not_stopped(t));
 }
 
 void thread_release(struct thread *t) {

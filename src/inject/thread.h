@@ -57,6 +57,9 @@ void thread_relax(void);
  * within `wait_ns`: then it stays seized until the calling task ends, which lets it go). */
 int thread_stop(struct thread *t, uint64_t wait_ns, struct err *e);
 
+/* Why a thread that was asked to stop has not done so yet: a clause about "it". */
+const char *thread_why_not_stopped(const struct thread *t);
+
 /* Wait a little, each time longer (from 20 to 300 us; `nap_ns` starts at 0): who polls without
  * rest on a busy machine keeps the processor from the thread it waits for. */
 void thread_nap(long *nap_ns);

@@ -116,6 +116,6 @@ class Stepper:
         env = dict(os.environ, STEP_TO_JOB=str(int(to_job)))
         for _ in range(20):
             done = Injection(subprocess.run(command, capture_output=True, text=True, timeout=120, env=env), when)
-            if done.signalled or "try again" not in done.stderr:
-                break  # else the machine was too busy for that step to be come to
+            if "try again" not in done.stderr:
+                break  # else the machine was too busy for that step
         return done

@@ -54,7 +54,7 @@ def pools(n):
     kept.extend([bytes(200) for _ in range(n)])
     return True
 
-def work(rounds, scale=1):
+def work(rounds, scale=1, pause_s=0.01):
     """Of each round 10 KiB stay by keeper, 30 KiB go by churner, 20 KiB by halver of which half stays; or `scale` times as much."""
     for i in range(rounds):
         keeper(10240 * scale)
@@ -63,7 +63,7 @@ def work(rounds, scale=1):
         if i % 2:
             halves.pop()
         if i % 10 == 0:
-            time.sleep(0.01)
+            time.sleep(pause_s)
     return True
 
 stop = threading.Event()
@@ -90,7 +90,7 @@ def fork():
     if pid == 0:
         status = 1
         try:
-            work(2000)
+            work(2000, pause_s=0)
             kept.clear()
             status = 0
         finally:

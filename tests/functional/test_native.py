@@ -312,7 +312,7 @@ def test_a_torch_operation_is_as_gdb_shows_it(probing, target, torch_python, gdb
 def test_a_stopped_torch_process_is_as_gdb_shows_it(probing, target, torch_python, gdb):
     """Stopped in the middle of an operation: nobody moves between the two looks."""
     job = target(TORCH_COMPUTE, python=torch_python, timeout=150)
-    for _ in range(20):
+    for _ in range(60):
         os.kill(job.pid, signal.SIGSTOP)
         wait_until(lambda: job.state() == "T", 20, "the job to stop")
         thread = look(probing, job, "--native", "--block")

@@ -98,7 +98,7 @@ def test_driver_tells_a_busy_machine_from_a_fault(driver, tmp_path, monkeypatch)
     (tmp_path / "tests" / "functional" / "test_a.py").write_text(UNSTEADY)
     monkeypatch.setattr(driver, "ROOT", str(tmp_path))
     count = driver.Count(set())
-    driver.run_functional("", dict(os.environ, SCRATCH=str(tmp_path)), [], 1, count)
+    driver.run_functional("", dict(os.environ, SCRATCH=str(tmp_path)), False, [], 1, count)
     assert count.passed == 1, "what is unsteady has not passed"
     assert [(name, "it took too long" in why) for name, why in count.unsteady] == [("test_a: test_of_a_busy_machine[a b]", True)]
     failed = dict(count.failures)
@@ -112,7 +112,7 @@ def test_driver_gives_many_failures_no_second_try(driver, tmp_path, monkeypatch)
         UNSTEADY + "\n\n@pytest.mark.parametrize('n', range(1))\ndef test_many(n):\n    assert not once(f'many{n}')\n")
     monkeypatch.setattr(driver, "ROOT", str(tmp_path))
     count = driver.Count(set())
-    driver.run_functional("", dict(os.environ, SCRATCH=str(tmp_path)), [], 1, count)
+    driver.run_functional("", dict(os.environ, SCRATCH=str(tmp_path)), False, [], 1, count)
     assert (count.passed, len(count.failures), count.unsteady) == (1, 4, [])
 
 
