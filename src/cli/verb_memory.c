@@ -123,6 +123,16 @@ static void memory_put_trend(struct strbuf *out, const struct result *rows, size
     strbuf_addf(out, "  %-*s %+.2f MiB a minute, over %s\n", MEMORY_LABEL, "trend", trend, span);
 }
 
+/* Nothing if it is unknown: most jobs have no GPU, and no agent reads torch's allocator yet. */
+static void memory_put_gpu(struct strbuf *out, const struct result *rows, size_t row) {
+    double tensors = result_number(rows, row, MEMORY_GPU_ALLOCATED) * MEMORY_MIB,
+           reserved = result_number(rows, row, MEMORY_GPU_RESERVED) * MEMORY_MIB;
+    if (!isnan(tensors))
+        memory_put_size(out, "GPU tensors", tensors, "");
+    if (!isnan(reserved))
+        memory_put_size(out, "GPU reserved", reserved, "by torch's allocator");
+}
+
 static void memory_put_text(const struct result *rows, struct strbuf *out) {
     for (size_t row = 0; row < rows->n_rows; row++) {
         char host[256], limit[64] = "";
@@ -144,9 +154,7 @@ static void memory_put_text(const struct result *rows, struct strbuf *out) {
         memory_put_size(out, "at most", result_number(rows, row, MEMORY_MOST) * MEMORY_MIB,
                         "in the last 10 minutes");
         memory_put_trend(out, rows, row);
-        memory_put_size(out, "GPU tensors", result_number(rows, row, MEMORY_GPU_ALLOCATED) * MEMORY_MIB, "");
-        memory_put_size(out, "GPU reserved", result_number(rows, row, MEMORY_GPU_RESERVED) * MEMORY_MIB,
-                        "by torch's allocator");
+        memory_put_gpu(out, rows, row);
         if (isnan(objects))
             strbuf_addf(out, "  %-*s unknown\n", MEMORY_LABEL, "Python objects");
         else

@@ -71,3 +71,4 @@ def test_memory_without_an_agent_is_what_the_kernel_says(probing, job, ptrace):
     assert told["trend_mb_per_min"] is None and told["gpu_allocated_mb"] is None
     text = probing(job.pid, "memory", "--no-inject").ok().stdout
     assert text.startswith(f"Process {job.pid} on ") and "unknown" in text
+    assert "GPU" not in text  # of which nothing is known
