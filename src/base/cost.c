@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "base/clock.h"
 #include "base/hash.h"
 
 #define COST_MEMORY 8.0     /* runs that the mean looks back */
@@ -31,6 +30,14 @@ uint64_t cost_interval_ns(const struct cost *c, uint64_t wanted_ns, double budge
     double least = c->run_ns * 100.0 / budget_pct;
     *stretched = least > (double)wanted_ns * 1.05;
     return least > (double)wanted_ns ? (uint64_t)least : wanted_ns;
+}
+
+uint64_t cost_stream_ns(const struct cost *c, uint64_t wanted_ns, double budget_pct, bool *stretched) {
+    bool beyond;
+    uint64_t interval = cost_interval_ns(c, wanted_ns, budget_pct, stretched);
+    uint64_t most = cost_interval_ns(c, wanted_ns, COST_STREAM_BUDGETS * budget_pct, &beyond);
+    most = most > COST_STREAM_NS ? most : COST_STREAM_NS;
+    return interval < most ? interval : most;
 }
 
 bool cost_is_limiting(double cost_pct, double budget_pct) {

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
+
 #define COST_BUDGET_PCT 1.0 /* of one core, for everything the sampler does */
 
 /* Cost of one kind of work: a moving mean over about the last eight runs. The first runs find
@@ -26,6 +28,12 @@ void cost_add(struct cost *c, uint64_t run_ns);
 /* The interval between two runs: `wanted_ns`, or more if that would cost more than `budget_pct`
  * of one core. Sets `*stretched` when it is longer by more than a twentieth. */
 uint64_t cost_interval_ns(const struct cost *c, uint64_t wanted_ns, double budget_pct, bool *stretched);
+
+/* The same of what somebody watches, which has to move: once a second, although that costs more than
+ * the budget, as long as it is not ten times as much. */
+#define COST_STREAM_NS CLOCK_NS_PER_S
+#define COST_STREAM_BUDGETS 10.0
+uint64_t cost_stream_ns(const struct cost *c, uint64_t wanted_ns, double budget_pct, bool *stretched);
 
 /* Is the budget the reason for a rate that is lower than requested? True if the measured cost
  * reaches at least half of it; NAN: unknown. */

@@ -20,7 +20,7 @@
 
 #define EJECT_DEADLINE_NS (5 * CLOCK_NS_PER_S)
 #define EJECT_POLL_NS (10 * CLOCK_NS_PER_MS)
-#define EJECT_MAX_TIDS 4096
+#define EJECT_MAX_TIDS 65536
 #define EJECT_THREAD_PREFIX "probing" /* the agent's threads have names with this prefix */
 
 /* The number of threads of `pid` that belong to the agent. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 
 #define NAMES_AGE_NS CLOCK_NS_PER_S
 /* after a failure, or if a thread is missing */
@@ -29,12 +30,14 @@
 static void names_clear(struct pystack_names *names) {
     for (size_t i = 0; i < names->n; i++)
         free(names->items[i].text);
+    table_clear(&names->places);
     names->n = 0;
 }
 
 void pystack_names_fini(struct pystack_names *names) {
     names_clear(names);
     free(names->items);
+    table_fini(&names->places);
     *names = (struct pystack_names){0};
 }
 
@@ -58,8 +61,10 @@ static int names_add(struct pystack_names *names, int64_t interpreter, uint64_t 
         names->cap = cap;
     }
     char *copy = strdup(text);
-    if (!copy)
+    if (!copy || table_add(&names->places, hash_mix(ident), (uint32_t)names->n) != 0) {
+        free(copy);
         return -1;
+    }
     names->items[names->n++] =
         (struct pystack_name){.interpreter = interpreter, .ident = ident, .text = copy};
     return 0;
@@ -132,8 +137,7 @@ static void names_read(struct pystack *ps, uint64_t now) {
     bool ok = pystack_each_interpreter(ps, names_read_interpreter, &n) >= 0 && !n.failed;
     old->took_ns = n.next.took_ns = clock_mono_ns() - now;
     if (!ok && ++old->failures < NAMES_FAILURES_MAX) {
-        names_clear(&n.next);
-        free(n.next.items);
+        pystack_names_fini(&n.next);
         return;
     }
     n.next.tried_ns = now;
@@ -142,24 +146,27 @@ static void names_read(struct pystack *ps, uint64_t now) {
     *old = n.next;
 }
 
+/* The name of the thread state's identifier; NULL none. */
+static struct pystack_name *names_place(const struct pystack_names *names, const struct pystack_thread *t) {
+    size_t at = TABLE_BEGIN;
+    for (uint32_t i; t->ident && (i = table_next(&names->places, hash_mix(t->ident), &at)) != TABLE_NONE;)
+        if (names->items[i].ident == t->ident && names->items[i].interpreter == t->interpreter)
+            return &names->items[i];
+    return NULL;
+}
+
 /* Note which thread state has each name now: a later thread may get the same identifier. */
 static void names_bind(struct pystack_names *names, const struct pystack_thread *threads, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < names->n; j++) {
-            struct pystack_name *name = &names->items[j];
-            if (name->ident == threads[i].ident && name->interpreter == threads[i].interpreter &&
-                !name->serial)
-                name->serial = threads[i].serial;
-        }
+    for (size_t i = 0; i < n; i++) {
+        struct pystack_name *name = names_place(names, &threads[i]);
+        if (name && !name->serial)
+            name->serial = threads[i].serial;
+    }
 }
 
 static const char *names_find(const struct pystack_names *names, const struct pystack_thread *t) {
-    for (size_t i = 0; t->ident && i < names->n; i++) {
-        const struct pystack_name *name = &names->items[i];
-        if (name->ident == t->ident && name->interpreter == t->interpreter)
-            return name->serial == t->serial ? name->text : NULL;
-    }
-    return NULL;
+    const struct pystack_name *name = names_place(names, t);
+    return name && name->serial == t->serial ? name->text : NULL;
 }
 
 /* Python's main thread, where threading does not name it: the oldest remaining thread of the

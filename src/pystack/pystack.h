@@ -23,7 +23,7 @@
 #define PYSTACK_MAX_FRAMES 2048 /* frames kept of one stack */
 /* fewer for fuzzers, so that they reach the last one: mk/test.mk */
 #ifndef PYSTACK_MAX_THREADS
-#define PYSTACK_MAX_THREADS 4096 /* threads of one process */
+#define PYSTACK_MAX_THREADS 16384 /* threads of one process */
 #endif
 
 struct pystack;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/table.h"
 #include "pystack/codes.h"
 #include "pystack/dicts.h"
 #include "pystack/native.h"
@@ -39,6 +40,7 @@ struct pystack_name {
 struct pystack_names {
     struct pystack_name *items;
     size_t n, cap;
+    struct table places;                             /* of identifiers */
     uint64_t tried_ns;                               /* last attempt to read them; 0 never */
     uint64_t took_ns;                                /* time of that attempt */
     unsigned failures;                               /* in a row */

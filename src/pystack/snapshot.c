@@ -233,8 +233,10 @@ static void snapshot_put_python(struct snapshot_work *w, struct model_thread *t)
     if (!w->interpreter_read)
         return;
     if (!p) {
-        t->gil = MODEL_GIL_NONE; /* no thread state: it can neither hold nor want it */
-        t->gc = 0;
+        /* no thread state: it can neither hold nor want it, unless the list was cut */
+        bool cut = w->n_threads >= PYSTACK_MAX_THREADS;
+        t->gil = cut ? MODEL_GIL_UNKNOWN : MODEL_GIL_NONE;
+        t->gc = cut ? MODEL_UNKNOWN : 0;
         return;
     }
     /* One that runs nothing has no frames; then another may have. */

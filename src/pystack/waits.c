@@ -254,6 +254,7 @@ void pystack_waits_begin(struct pystack *ps, size_t n) {
     w->spent_ns = 0;
     w->n = w->left_out = w->n_wanted = 0;
     memset(w->labels, 0, sizeof w->labels);
+    memset(w->acquirers, 0, sizeof w->acquirers);
     values_begin(&w->values, &ps->reader, -1);
     if (n <= w->cap)
         return;
@@ -285,6 +286,8 @@ void pystack_waits_end(struct pystack *ps, const struct pystack_thread *threads,
     if (!w)
         return;
     w->entered_ns = clock_self_cpu_ns();
+    /* as much again, so that many waits do not hide their holders */
+    w->most_ns *= 2;
     waits_find_sockets(ps);
     for (size_t i = 0; i < w->n; i++)
         waits_put(w, &w->now[i], out);
@@ -307,5 +310,7 @@ void pystack_waits_fini(struct pystack *ps) {
         return;
     free(ps->waits->now);
     free(ps->waits->before);
+    table_fini(&ps->waits->tids);
+    table_fini(&ps->waits->idents);
     free(ps->waits);
 }

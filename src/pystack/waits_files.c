@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,7 +224,9 @@ void waits_find_sockets(struct pystack *ps) {
 struct waits_ends {
     pid_t pids[WAITS_ENDS];
     size_t n;
-    bool own, cut;
+    bool own;
+    bool cut;    /* there was no time, or no room, for all */
+    bool hidden; /* some may not be read, or are not visible from here */
 };
 
 /* flags of /proc/PID/fdinfo/FD: the low bits are O_RDONLY, O_WRONLY or O_RDWR. -1 unknown. */
@@ -238,33 +241,46 @@ static int waits_open_mode(pid_t pid, int fd) {
 }
 
 /* Whether the process has the other end open. */
-static bool waits_has_end(pid_t pid, const char *link, int wanted, struct waits *w) {
+static bool waits_has_end(pid_t pid, const char *link, int wanted, struct waits *w, struct waits_ends *out) {
     char path[64], other[WAITS_LINK_MAX];
     pid_t fds[WAITS_FDS];
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
     ssize_t n = procfs_list_numbers(path, fds, WAITS_FDS);
+    out->hidden |= n < 0 && errno != ENOENT && errno != ESRCH; /* those have ended */
+    out->cut |= n > WAITS_FDS;
     for (ssize_t i = 0; i < n && i < WAITS_FDS && !waits_is_late(w); i++) {
         snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, (int)fds[i]);
         ssize_t len = readlink(path, other, sizeof other - 1);
+        out->hidden |= len < 0 && errno != ENOENT && errno != ESRCH;
         if (len < 0 || (size_t)len != strlen(link) || memcmp(other, link, (size_t)len) != 0)
             continue;
         int mode = waits_open_mode(pid, (int)fds[i]);
         if (mode == wanted || mode == O_RDWR)
             return true;
+        out->hidden |= mode < 0;
     }
+    out->cut |= waits_is_late(w);
     return false;
+}
+
+/* True if /proc shows every process of the machine: this one is in the first namespace of pids
+ * (include/linux/proc_ns.h, PROC_PID_INIT_INO), and nothing is hidden from it. */
+static bool waits_sees_all(void) {
+    struct stat st;
+    return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == 0xEFFFFFFCU &&
+           procfs_hiding() == PROCFS_HIDES_NOTHING;
 }
 
 /* Processes of other users give no list of their descriptors, at the cost of one call. */
 static void waits_find_ends(struct waits_case *l, const char *link, int wanted, struct waits_ends *out) {
     pid_t *pids = calloc(WAITS_PIDS, sizeof *pids), own = l->ps->pid ? l->ps->pid : getpid();
     ssize_t n = pids ? procfs_list_pids(pids, WAITS_PIDS) : -1;
-    *out = (struct waits_ends){.cut = n < 0 || n > WAITS_PIDS};
-    out->own = waits_has_end(own, link, wanted, l->w);
+    *out = (struct waits_ends){.cut = n < 0 || n > WAITS_PIDS, .hidden = !waits_sees_all()};
+    out->own = waits_has_end(own, link, wanted, l->w, out);
     /* the youngest first: children rather than those that were there before */
     for (ssize_t i = n < WAITS_PIDS ? n : WAITS_PIDS; i-- > 0 && out->n < WAITS_ENDS;) {
         out->cut = out->cut || waits_is_late(l->w);
-        if (!waits_is_late(l->w) && pids[i] != own && waits_has_end(pids[i], link, wanted, l->w))
+        if (!waits_is_late(l->w) && pids[i] != own && waits_has_end(pids[i], link, wanted, l->w, out))
             out->pids[out->n++] = pids[i];
     }
     free(pids);
@@ -282,9 +298,12 @@ static void waits_find_pipe(struct waits_case *l, int fd, const char *link, bool
         if (procfs_read_comm(ends.pids[0], 0, comm, sizeof comm) == 0)
             text_sanitize(e->detail, sizeof e->detail, comm);
     } else if (ends.n == 0 && ends.own && !ends.cut)
-        snprintf(e->detail, sizeof e->detail, "only this process has the other end");
-    else if (ends.n == 0 && !ends.cut && procfs_hiding() == PROCFS_HIDES_NOTHING && geteuid() == 0)
-        snprintf(e->detail, sizeof e->detail, "no process has the other end");
+        snprintf(e->detail, sizeof e->detail, "%s",
+                 ends.hidden ? "this process has the other end, and no other that may be read"
+                             : "only this process has the other end");
+    else if (ends.n == 0 && !ends.cut)
+        snprintf(e->detail, sizeof e->detail, "no process%s has the other end",
+                 ends.hidden ? " that may be read" : "");
     else if (ends.n > 1)
         snprintf(e->detail, sizeof e->detail, "several processes have the other end (%d, %d%s)",
                  (int)ends.pids[0], (int)ends.pids[1], ends.n > 2 || ends.own || ends.cut ? ", ..." : "");
@@ -479,7 +498,9 @@ void waits_put_child(struct waits_case *l, int64_t pid, const char *what) {
     if (pid <= 0 || l->ps->other_namespace)
         return;
     if (procfs_read_stat((pid_t)pid, 0, &st) != 0) {
-        snprintf(e->detail, sizeof e->detail, "%s", errno == ENOENT || errno == ESRCH ? "gone" : "");
+        /* /proc may hide one of another user */
+        if ((errno == ENOENT || errno == ESRCH) && kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+            snprintf(e->detail, sizeof e->detail, "gone");
         return;
     }
     const char *state = st.state == 'R'                      ? "runs"
@@ -505,21 +526,28 @@ static int64_t waits_pidfd(struct waits_case *l, int fd) {
     return at && sscanf(at + 5, "%lld", &pid) == 1 && pid > 0 && !l->ps->other_namespace ? pid : 0;
 }
 
-/* The process whose lock on the same file is in /proc/locks; the one that waits is marked there with
- * "->". 0 unknown. */
-static uint64_t waits_lock_owner(const struct stat *st) {
+/* The process whose lock on the file process `waiter` waits for, by /proc/locks: there those that
+ * wait follow the lock that they wait for, marked with "->" (fs/locks.c, lock_get_status). Others may
+ * have locks on other parts of the same file. 0 unknown, or several. */
+static uint64_t waits_lock_owner(const struct stat *st, pid_t waiter) {
     char line[256];
     unsigned major, minor;
     unsigned long long inode;
-    long long pid, found = 0;
+    long long pid, owner = 0, found = 0;
     size_t total = 0;
     FILE *f = fopen("/proc/locks", "re");
-    while (f && !found && total < WAITS_NET_BYTES && fgets(line, sizeof line, f)) {
+    while (f && found >= 0 && total < WAITS_NET_BYTES && fgets(line, sizeof line, f)) {
+        const char *mark = strstr(line, "-> ");
         total += strlen(line);
-        if (!strstr(line, "->") &&
-            sscanf(line, "%*s %*s %*s %*s %lld %x:%x:%llu", &pid, &major, &minor, &inode) == 4 &&
-            major == major(st->st_dev) && minor == minor(st->st_dev) && inode == st->st_ino)
-            found = pid;
+        /* without "1: " or "1: -> " */
+        const char *rest = mark ? mark + 2 : strchr(line, ' ');
+        if (!rest || sscanf(rest, "%*s %*s %*s %lld %x:%x:%llu", &pid, &major, &minor, &inode) != 4)
+            continue;
+        if (!mark)
+            owner = pid;
+        else if (pid == waiter && major == major(st->st_dev) && minor == minor(st->st_dev) &&
+                 inode == st->st_ino)
+            found = !found || found == owner ? owner : -1;
     }
     if (f)
         fclose(f);
@@ -539,7 +567,7 @@ static void waits_find_file_lock(struct waits_case *l, int fd) {
              (int)e->tid, fd);
     if (l->ps->other_namespace || stat(path, &st) != 0)
         return;
-    e->pid = waits_lock_owner(&st);
+    e->pid = waits_lock_owner(&st, l->ps->pid ? l->ps->pid : getpid());
     size_t at = strlen(e->detail);
     if (e->pid && procfs_read_comm((pid_t)e->pid, 0, comm, sizeof comm) == 0) {
         char clean[32];

@@ -6,6 +6,7 @@
 #define PYSTACK_WAITS_INTERNAL_H
 
 #include "base/procfs.h"
+#include "base/table.h"
 #include "pystack/values_internal.h"
 #include "pystack/pystack_internal.h"
 
@@ -60,6 +61,12 @@ struct waits_label {
     char text[WAITS_LABEL];
 };
 
+/* Whether a function has the name "acquire". */
+struct waits_acquirer {
+    uint64_t code;
+    bool acquires;
+};
+
 struct waits {
     struct waits_entry *now, *before; /* by tid of ours */
     size_t n, n_before, cap;
@@ -69,9 +76,12 @@ struct waits {
     size_t left_out; /* threads for which there was no time */
     struct values values;
     struct waits_label labels[WAITS_LABELS];
+    struct waits_acquirer acquirers[WAITS_LABELS];
     /* locks whose holders are wanted, and a number for this set of them */
     uint64_t wanted[WAITS_LOCKS], wanted_set;
     size_t n_wanted;
+    /* places of the snapshot's threads by number, of the interpreter's by identifier */
+    struct table tids, idents;
 };
 
 /* A thread being looked at. */

@@ -26,6 +26,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "pystack/locals.h"
 
@@ -161,6 +162,14 @@ static bool waits_uses(struct pystack_reader *r, uint64_t code, const char *want
         if (waits_read_name(r, names, i, name, sizeof name) && strcmp(name, wanted) == 0)
             return true;
     return false;
+}
+
+/* True if the function has the name "acquire": many threads are in the same functions. */
+static bool waits_acquires(struct waits *w, struct pystack_reader *r, uint64_t code) {
+    struct waits_acquirer *known = &w->acquirers[(code >> 5) % WAITS_LABELS];
+    if (known->code != code)
+        *known = (struct waits_acquirer){.code = code, .acquires = waits_uses(r, code, "acquire")};
+    return known->acquires;
 }
 
 struct waits_naming {
@@ -760,7 +769,7 @@ static void waits_scan_stack(struct waits_scan *s, const struct waits_words *wor
 static void waits_scan_acquires(struct waits_scan *s, uint64_t frame, const struct waits_words *words) {
     struct waits_case l = {.ps = s->ps, .w = s->w, .e = s->e, .places = &frame, .n = 1};
     char label[WAITS_LABEL];
-    if (!waits_uses(&s->ps->reader, words->code, "acquire"))
+    if (!waits_acquires(s->w, &s->ps->reader, words->code))
         return;
     for (size_t i = 0; i < s->w->n_wanted; i++) {
         enum waits_place place = waits_find_label(&l, 0, s->w->wanted[i], label, sizeof label);
@@ -775,17 +784,21 @@ static void waits_scan_thread(struct waits_scan *s) {
     struct pystack_raw_frame f;
     uint64_t at;
     s->e->n_claims = 0;
-    s->e->looked = true;
+    s->e->looked = false;
     if (pystack_read_first_frame(s->ps, s->e->tstate, &at) != 0)
-        return;
-    for (size_t i = 0; i < WAITS_SCAN_FRAMES && at && !waits_is_late(s->w); i++, at = f.previous) {
-        if (pystack_read_raw_frame(s->ps, at, &f) != 0)
+        at = 0;
+    for (size_t i = 0; i < WAITS_SCAN_FRAMES && at; i++, at = f.previous) {
+        if (waits_is_late(s->w))
             return;
+        if (pystack_read_raw_frame(s->ps, at, &f) != 0)
+            break;
         if (pystack_is_shim(&s->ps->reader.off, &f) || waits_read_words(s->ps, at, &words) != 0)
             continue;
         waits_scan_stack(s, &words);
         waits_scan_acquires(s, at, &words);
     }
+    s->e->looked = true;
+    s->e->set = s->w->wanted_set;
 }
 
 /* How sure it is that a thread holds a lock: 2 inside `with`, 1 it may have acquired it, 0 not. */
@@ -827,9 +840,24 @@ static struct waits_holder waits_find_holder(const struct waits *w, uint64_t loc
                                  .flags = MODEL_WAIT_LIKELY | (how == 1 ? MODEL_WAIT_GUESSED : 0)};
 }
 
-static uint64_t waits_tid_of(const struct pystack_thread *threads, size_t n, uint64_t ident) {
+/* Fill in the tables of numbers and identifiers. 0, or -1 without memory. */
+static int waits_index(struct waits *w, const struct pystack_thread *threads, size_t n,
+                       const struct model_snapshot *s) {
+    table_clear(&w->tids);
+    table_clear(&w->idents);
+    for (size_t i = 0; i < s->n_threads; i++)
+        if (table_add(&w->tids, hash_mix((uint64_t)s->threads[i].tid), (uint32_t)i) != 0)
+            return -1;
     for (size_t i = 0; i < n; i++)
-        if (ident && threads[i].ident == ident && threads[i].tid > 0)
+        if (table_add(&w->idents, hash_mix(threads[i].ident), (uint32_t)i) != 0)
+            return -1;
+    return 0;
+}
+
+static uint64_t waits_tid_of(const struct waits *w, const struct pystack_thread *threads, uint64_t ident) {
+    size_t at = TABLE_BEGIN;
+    for (uint32_t i; ident && (i = table_next(&w->idents, hash_mix(ident), &at)) != TABLE_NONE;)
+        if (threads[i].ident == ident && threads[i].tid > 0)
             return (uint64_t)threads[i].tid;
     return 0;
 }
@@ -872,11 +900,12 @@ static uint64_t waits_number_set(const struct waits *w) {
 }
 
 /* Its place among the threads; their number: it is not there. */
-static size_t waits_find_thread(const struct model_snapshot *s, uint64_t tid) {
-    size_t i = 0;
-    while (i < s->n_threads && (uint64_t)s->threads[i].tid != tid)
-        i++;
-    return i;
+static size_t waits_find_thread(const struct waits *w, const struct model_snapshot *s, uint64_t tid) {
+    size_t at = TABLE_BEGIN;
+    for (uint32_t i; (i = table_next(&w->tids, hash_mix(tid), &at)) != TABLE_NONE;)
+        if ((uint64_t)s->threads[i].tid == tid)
+            return i;
+    return s->n_threads;
 }
 
 /* True if the thread waits, forever, for the one that `tid` names, as far as that is more than a
@@ -887,19 +916,19 @@ static bool waits_forever(const struct model_wait *w) {
 }
 
 /* Mark the cycles of threads each of which waits for the next. */
-static void waits_find_cycles(struct model_snapshot *s) {
+static void waits_find_cycles(const struct waits *w, struct model_snapshot *s) {
     uint32_t *walk = arena_calloc(&s->arena, s->n_threads, sizeof *walk); /* the first that came by */
     for (size_t first = 0; walk && first < s->n_threads; first++) {
         size_t i = first;
         while (i < s->n_threads && walk[i] == 0 && waits_forever(&s->threads[i].wait)) {
             walk[i] = (uint32_t)first + 1;
-            i = waits_find_thread(s, s->threads[i].wait.tid);
+            i = waits_find_thread(w, s, s->threads[i].wait.tid);
         }
         if (i == s->n_threads || walk[i] != first + 1)
             continue;
         while (!(s->threads[i].wait.flags & MODEL_WAIT_DEADLOCK)) {
             s->threads[i].wait.flags |= MODEL_WAIT_DEADLOCK;
-            i = waits_find_thread(s, s->threads[i].wait.tid);
+            i = waits_find_thread(w, s, s->threads[i].wait.tid);
         }
     }
 }
@@ -908,20 +937,20 @@ void waits_find_holders(struct pystack *ps, const struct pystack_thread *threads
                         struct model_snapshot *out) {
     struct waits *w = ps->waits;
     size_t k;
+    if (waits_index(w, threads, n, out) != 0)
+        return;
     for (size_t i = 0; i < w->n; i++)
         if (w->now[i].known && w->now[i].kind == MODEL_WAIT_LOCK)
             waits_want(w, w->now[i].lock);
     w->wanted_set = waits_number_set(w);
-    for (size_t i = 0; i < w->n && w->n_wanted; i++) {
+    for (size_t i = 0; i < w->n && w->n_wanted && !waits_is_late(w); i++) {
         struct waits_entry *e = &w->now[i];
         struct waits_scan scan = {.ps = ps, .w = w, .e = e};
-        if (e->looked && e->set == w->wanted_set && e->known)
-            continue;
-        waits_scan_thread(&scan);
-        e->set = w->wanted_set;
+        if (!e->looked || e->set != w->wanted_set || !e->known)
+            waits_scan_thread(&scan);
     }
     /* Whoever is not looked at may hold it as well: then nobody is named. */
-    bool late = w->n_wanted && waits_is_late(w);
+    bool late = w->n_wanted && (waits_is_late(w) || n >= PYSTACK_MAX_THREADS);
     struct waits_holder holders[WAITS_LOCKS];
     for (size_t i = 0; i < w->n_wanted; i++)
         holders[i] = waits_find_holder(w, w->wanted[i], out);
@@ -933,9 +962,9 @@ void waits_find_holders(struct pystack *ps, const struct pystack_thread *threads
         if (e->kind == MODEL_WAIT_GIL && out->gil_tid > 0)
             wait->tid = (uint64_t)out->gil_tid;
         else if (e->kind == MODEL_WAIT_THREAD)
-            wait->tid = waits_tid_of(threads, n, e->ident);
+            wait->tid = waits_tid_of(w, threads, e->ident);
         else if (e->kind == MODEL_WAIT_RLOCK)
-            wait->tid = waits_tid_of(threads, n, waits_owner(ps, e));
+            wait->tid = waits_tid_of(w, threads, waits_owner(ps, e));
         else if (e->kind == MODEL_WAIT_LOCK && !late && (k = waits_place_of(w, e->lock)) < w->n_wanted) {
             wait->tid = holders[k].tid;
             wait->flags |= holders[k].flags;
@@ -943,5 +972,5 @@ void waits_find_holders(struct pystack *ps, const struct pystack_thread *threads
     }
     for (size_t i = 0; i < w->n; i++)
         waits_check(ps, &w->now[i], out);
-    waits_find_cycles(out);
+    waits_find_cycles(w, out);
 }

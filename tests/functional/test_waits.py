@@ -309,7 +309,9 @@ def test_files(target, probing, python_for, wait_until, minor, how):
             assert "0 bytes to read" in said["peer"]["detail"]
             assert said["accept"]["kind"] == "socket" and f"127.0.0.1:{listens}" in said["accept"]["detail"]
             assert said["pipe"]["kind"] == "pipe" and said["pipe"]["pid"] == child
-            assert said["nobody"]["detail"] == "only this process has the other end"
+            # some descriptors of other processes may not be read, by root either
+            assert said["nobody"]["detail"] in ("only this process has the other end",
+                                                "this process has the other end, and no other that may be read")
             assert said["child_wait"]["kind"] == "child" and said["child_wait"]["pid"] == stopped
             assert "is stopped" in said["child_wait"]["detail"]
             os.kill(stopped, signal.SIGCONT)
@@ -366,10 +368,135 @@ def test_file_locks_have_their_owner(target, probing, wait_until, tmp_path):
                    what="the lock")
         j = target(FILE_LOCK, str(path))
         said = wait_until(lambda: waits(probing, j.pid).get("flock"), what="the thread to wait")
-        assert said["kind"] == "file lock" and str(path) in said["detail"] and said["pid"] > 0
+        assert said["kind"] == "file lock" and str(path) in said["detail"] and said["pid"] == owner.pid
     finally:
         owner.kill()
         owner.wait()
+
+
+# The first byte is locked by one process, the next hundred by another; the job waits for some of those.
+LOCK_BYTES = """
+import fcntl, os, sys, time
+file = open(sys.argv[1], "r+")
+fcntl.lockf(file, fcntl.LOCK_EX, int(sys.argv[2]), int(sys.argv[3]))
+os.write(1, b"locked\\n")
+time.sleep(3600)
+"""
+WAIT_FOR_BYTES = HEAD + """
+import fcntl
+file = open(sys.argv[1], "r+")
+start(lambda: fcntl.lockf(file, fcntl.LOCK_EX, 10, 50), name="lockf")
+ready()
+"""
+
+
+@pytest.mark.parametrize("how", ["agent", "outside"])
+def test_who_has_another_part_of_the_file_is_not_named(target, probing, wait_until, tmp_path, any_python, how):
+    path = tmp_path / "parts"
+    path.write_bytes(b"x" * 200)
+    options = ["--no-inject"] if how == "outside" else []
+    owners = []
+    try:
+        for part in (100, 1), (1, 0), (20, 150):
+            owners.append(subprocess.Popen([any_python, "-c", LOCK_BYTES, path, *map(str, part)], stdout=subprocess.PIPE))
+            assert owners[-1].stdout.readline() == b"locked\n"
+        j = target(WAIT_FOR_BYTES, str(path))
+        said = wait_until(lambda: waits(probing, j.pid, *options).get("lockf"), what="the thread to wait")
+        assert said["kind"] == "file lock" and said["pid"] == owners[0].pid, (said, [o.pid for o in owners])
+    finally:
+        for owner in owners:
+            owner.kill()
+            owner.wait()
+            owner.stdout.close()
+
+
+# A job that is nobody now, in a namespace in which it may see no process of another user; what it waits for is root's.
+HIDDEN = HEAD + """
+import ctypes
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"], stdout=subprocess.PIPE)
+lock, taken = threading.Lock(), threading.Event()
+if sys.argv[1] == "nobody":
+    os.setresgid(65534, 65534, 65534)
+    os.setresuid(65534, 65534, 65534)
+    ctypes.CDLL(None).prctl(4, 1)  # PR_SET_DUMPABLE: as if it had begun so
+
+def holder():
+    with lock:
+        taken.set()
+        time.sleep(3600)
+
+def locks():
+    with lock:
+        pass
+
+def child_wait():
+    child.wait()
+
+def pipe():
+    child.stdout.read()
+
+start(holder)
+taken.wait()
+for function in locks, child_wait, pipe:
+    start(function)
+os.write(int(os.environ["READY_FD"]), f"{child.pid} {child.stdout.fileno()}\\n".encode())
+time.sleep(3600)
+"""
+
+
+@pytest.fixture
+def in_namespaces(tmp_path, any_python):
+    """Starts HIDDEN by a command that makes namespaces; (pid of the job, what it wrote)."""
+    started = []
+
+    def run(unshare, who):
+        if subprocess.run(["unshare", *unshare, "sh", "-c", "mount -t proc -o hidepid=2 proc /proc"], capture_output=True).returncode:
+            pytest.skip("needs namespaces: /proc may not be mounted in one")
+        path = tmp_path / "hidden.py"
+        path.write_text(HIDDEN)
+        reader, writer = os.pipe()
+        started.append(subprocess.Popen(
+            ["unshare", *unshare, "sh", "-c", 'mount -t proc -o hidepid=2 proc /proc && exec "$@"', "sh", any_python, path, who],
+            pass_fds=(writer,), stdin=subprocess.DEVNULL, start_new_session=True, env=dict(os.environ, READY_FD=str(writer))))
+        os.close(writer)
+        with os.fdopen(reader) as ready:
+            words = ready.readline().split()
+        assert len(words) == 2
+        with open(f"/proc/{started[-1].pid}/task/{started[-1].pid}/children", encoding="ascii") as children:
+            below = children.read().split()
+        return int(below[0]) if "-f" in unshare else started[-1].pid, *map(int, words)
+
+    yield run
+    for process in started:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def hidden_waits(probing, pid, wait_until, *options):
+    names = "locks", "child_wait", "pipe"
+    threads = wait_until(lambda: (lambda d: d if all(d.get(n, {}).get("waits_for") for n in names) else None)(
+        dump(probing, pid, *options)), what="all threads to wait")
+    said = threads["locks"]["waits_for"]
+    assert said["what"] == "Lock lock" and said["tid"] == threads["holder"]["tid"]
+    return {name: threads[name]["waits_for"] for name in names}
+
+
+def test_what_proc_hides_is_not_known(in_namespaces, probing, ptrace, wait_until):
+    pid, child, fd = in_namespaces(["-m"], "nobody")
+    said = hidden_waits(probing, pid, wait_until)
+    assert said["child_wait"]["kind"] == "child" and said["child_wait"]["pid"] == child and not said["child_wait"]["detail"], said
+    assert said["pipe"]["what"] == f"pipe {fd}" and said["pipe"]["pid"] is None
+    assert said["pipe"]["detail"] == "no process that may be read has the other end"
+    said = hidden_waits(probing, pid, wait_until, "--no-inject")
+    assert said["pipe"]["pid"] == child and "sleeps" in said["child_wait"]["detail"]
+
+
+def test_numbers_of_another_namespace_are_not_ours(in_namespaces, probing, ptrace, wait_until):
+    pid, child, _ = in_namespaces(["-m", "-p", "-f"], "root")
+    said = hidden_waits(probing, pid, wait_until)
+    assert said["child_wait"]["pid"] == said["pipe"]["pid"] == child and "sleeps" in said["child_wait"]["detail"]
+    said = hidden_waits(probing, pid, wait_until, "--no-inject")
+    assert said["child_wait"]["pid"] == child and not said["child_wait"]["detail"] and said["pipe"]["pid"] is None
 
 
 MANY = HEAD + """
@@ -397,6 +524,88 @@ def test_thousands_of_threads_are_bounded(target, probing, wait_until):
     wait_until(all_said, timeout=30, what="every thread's lock")
     document = probing(str(j.pid), "dump", "--json", timeout=60).ok().json()
     assert document["cost_us"] < 2000000
+
+
+# So many that a limit or a search through all of them for each of them would show.
+CROWD = HEAD + """
+gate, again, taken = threading.Lock(), threading.RLock(), threading.Event()
+
+def holder():
+    with gate:
+        with again:
+            taken.set()
+            time.sleep(3600)
+
+def locks():
+    with gate:
+        pass
+
+def rlocks():
+    with again:
+        pass
+
+start(holder)
+taken.wait()
+threading.stack_size(65536)
+made = 0
+try:
+    while made < 10000:
+        start(rlocks if made % 2 else locks)
+        made += 1
+except (RuntimeError, MemoryError):
+    pass
+os.write(int(os.environ["READY_FD"]), f"{made}\\n".encode())
+with gate:
+    pass
+"""
+
+
+@pytest.fixture
+def crowd(target):
+    j = target(CROWD, timeout=120)
+    j.made = int(j.ready)
+    if j.made < 5000:
+        pytest.skip(f"needs threads: a process may have {j.made} here")
+    return j
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("how", ["agent", "outside"])
+def test_ten_thousand_threads(crowd, probing, wait_until, how):
+    options = ["--no-inject"] if how == "outside" else []
+
+    def crowded():
+        """Once all are read, in a machine that has time for it; nothing that is said before is wrong."""
+        document = probing(str(crowd.pid), "dump", "--json", *options, timeout=60).ok().json()
+        threads = {t["name"]: t for t in document["threads"]}
+        holder = threads["holder"]["tid"]
+        for t in document["threads"]:
+            said = t["waits_for"]
+            assert not said or (not said["deadlock"] and said["tid"] in (None, holder)), t
+        assert len(document["threads"]) == crowd.made + 2
+        named = [t for t in document["threads"] if t["waits_for"] and t["waits_for"]["tid"] == holder]
+        return document if len(named) == crowd.made + 1 and not document["incomplete"] else None
+    document = wait_until(crowded, timeout=120, what="all waits and their holder")
+    assert all(t["has_python"] and t["frames"] for t in document["threads"])
+    kinds = [t["waits_for"]["kind"] for t in document["threads"]]
+    assert kinds.count("lock") == crowd.made // 2 + 1 + crowd.made % 2 and kinds.count("rlock") == crowd.made // 2
+    rows = probing(str(crowd.pid), "query", "SELECT count(*) AS n, count(DISTINCT waits_tid) AS holders FROM python.threads", *options,
+                   "--format", "json", timeout=60).ok().json()["rows"]
+    assert rows[0]["n"] == crowd.made + 2 and rows[0]["holders"] <= 1
+    probing(str(crowd.pid), "verdict", *options, timeout=60).ok()
+    if how == "agent":
+        status = probing(str(crowd.pid), "status", "--json").ok().json()
+        assert status["rss_bytes"] < 64 << 20
+        probing(str(crowd.pid), "eject", timeout=60).ok()
+        assert len(crowd.tids()) == crowd.made + 2
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("how", ["agent", "outside"])
+def test_ten_thousand_threads_on_the_screen(crowd, probing_top, how):
+    options = ["--no-inject"] if how == "outside" else []
+    text = probing_top("--export", "txt", "--screen", "threads", *options, str(crowd.pid), timeout=120).ok().stdout
+    assert f"threads {crowd.made + 2}" in text
 
 
 VERDICT = HEAD + """

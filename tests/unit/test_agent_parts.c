@@ -429,6 +429,26 @@ static void check_interval_keeps_the_budget(void **state) {
     assert_false(stretched);
 }
 
+static void check_a_stream_moves(void **state) {
+    (void)state;
+    struct cost c = {0};
+    bool stretched = false;
+    const struct {
+        uint64_t run_ms, wanted_ms, is_ms;
+    } cases[] = {
+        {1, 250, 250},    /* within the budget */
+        {5, 250, 500},    /* stretched, to stay within */
+        {50, 250, 1000},  /* once a second, for five times the budget */
+        {400, 250, 4000}, /* ten times the budget is the limit */
+        {400, 9000, 9000}, {50, 3000, 3000},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        c = (struct cost){.run_ns = (double)cases[i].run_ms * 1e6, .runs = 10};
+        assert_int_equal(cost_stream_ns(&c, cases[i].wanted_ms * CLOCK_NS_PER_MS, 1.0, &stretched),
+                         cases[i].is_ms * CLOCK_NS_PER_MS);
+    }
+}
+
 static void check_cost_forgives_one_and_believes_many(void **state) {
     (void)state;
     struct cost c = {0};
@@ -605,6 +625,7 @@ int main(void) {
         cmocka_unit_test(check_mailbox_is_bounded),
         cmocka_unit_test(check_who_leaves_is_answered_last),
         cmocka_unit_test(check_interval_keeps_the_budget),
+        cmocka_unit_test(check_a_stream_moves),
         cmocka_unit_test(check_cost_forgives_one_and_believes_many),
         cmocka_unit_test(check_meter_looks_at_the_last_seconds),
         cmocka_unit_test(check_pace_is_poisson),

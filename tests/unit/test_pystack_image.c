@@ -328,6 +328,33 @@ static void test_lists_of_threads(void **state) {
     for_each_version(check_threads_list);
 }
 
+/* A thread of the kernel's list that the interpreter's list lacks has no thread state, unless that list was cut. */
+static void check_cut_list(struct fixture *f, const struct pystack_offsets *off) {
+    struct model_snapshot s;
+    struct err e;
+    for (int cut = 0; cut < 2; cut++) {
+        fixture_begin(f, off, "x");
+        if (cut)
+            image_put_u64(&f->img, f->py.tstate, off->tstate_next, f->py.tstate);
+        struct mem m;
+        image_open(&f->img, &m);
+        f->ps = pystack_open_memory(&m, off, f->py.runtime);
+        assert_int_equal(pystack_snapshot(f->ps, NULL, 0, &s, &e), 0);
+        assert_true(s.n_threads > 0);
+        assert_false(s.threads[0].has_python);
+        assert_int_equal(s.incomplete, cut);
+        assert_int_equal(s.threads[0].gil, cut ? MODEL_GIL_UNKNOWN : MODEL_GIL_NONE);
+        assert_int_equal(s.threads[0].gc, cut ? MODEL_UNKNOWN : 0);
+        model_snapshot_fini(&s);
+        fixture_end(f);
+    }
+}
+
+static void test_a_cut_list_proves_nothing(void **state) {
+    (void)state;
+    for_each_version(check_cut_list);
+}
+
 /* Up to 3.6 two static variables name the first interpreter, until a second one tells which of them is the list. */
 static void check_static_lists(struct fixture *f, const struct pystack_offsets *off) {
     if (off->gil_place != PYSTACK_GIL_STATIC)
@@ -605,6 +632,7 @@ int main(void) {
         cmocka_unit_test(test_what_makes_no_sense_is_torn),
         cmocka_unit_test(test_the_innermost_frames_are_kept),
         cmocka_unit_test(test_lists_of_threads),
+        cmocka_unit_test(test_a_cut_list_proves_nothing),
         cmocka_unit_test(test_which_variable_is_the_list),
         cmocka_unit_test(test_code_in_a_place_used_again),
         cmocka_unit_test(test_a_stack_of_two_moments_is_torn),

@@ -575,13 +575,10 @@ static bool sampler_wants_timers(struct sampler *s, const struct sampler_plan *p
 
 /* Between two ticks, as the budget allows. */
 static uint64_t sampler_tick_interval(struct sampler *s, uint64_t wanted_ns, double budget_pct) {
-    uint64_t mean = cost_interval_ns(&s->spending.tick, wanted_ns, budget_pct, &s->stretched_samples);
-    if (mean > SAMPLER_SLOWEST_NS && mean > wanted_ns)
-        mean = wanted_ns > SAMPLER_SLOWEST_NS ? wanted_ns : SAMPLER_SLOWEST_NS;
-    return mean;
+    return cost_stream_ns(&s->spending.tick, wanted_ns, budget_pct, &s->stretched_samples);
 }
 
-/* Use timers, or no longer. A tick then costs its signals alone, or again a wake-up. */
+/* Use timers, or no longer. A tick then costs a part of a drain, or again a wake-up. */
 static void sampler_set_timed(struct sampler *s, bool timed) {
     if (timed != s->profile.timed)
         s->spending.tick = s->spending.drain = (struct cost){0};
@@ -620,8 +617,7 @@ static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) 
         return;
     }
     uint64_t drain_ns = sampler_drain_interval(s, budget);
-    double drains = s->spending.drain.run_ns / (double)drain_ns * 100.0;
-    s->mean_ns = sampler_tick_interval(s, wanted, sampler_budget_left(budget, drains));
+    s->mean_ns = sampler_tick_interval(s, wanted, budget);
     sampler_draw_drain(s, drain_ns);
 }
 
@@ -887,12 +883,10 @@ void sampler_stop(struct sampler *s) {
 
 /* Time between two snapshots of a stream. */
 static uint64_t sampler_snapshot_interval(struct sampler *s, double rate_hz) {
-    uint64_t wanted = (uint64_t)(1e9 / rate_hz);
     bool stretched;
-    uint64_t interval = cost_interval_ns(&s->snapshot_cost, wanted, s->budget_pct, &stretched);
+    uint64_t interval =
+        cost_stream_ns(&s->snapshot_cost, (uint64_t)(1e9 / rate_hz), s->budget_pct, &stretched);
     s->stretched_snapshots |= stretched;
-    if (interval > SAMPLER_SLOWEST_NS && interval > wanted)
-        interval = wanted > SAMPLER_SLOWEST_NS ? wanted : SAMPLER_SLOWEST_NS;
     return interval;
 }
 

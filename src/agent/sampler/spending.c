@@ -55,7 +55,7 @@ void spending_drain(struct spending *s, uint64_t signals_ns, size_t n_ticks) {
     uint64_t signals, own = spending_since(s, signals_ns, &signals);
     cost_add(&s->drain, own);
     if (n_ticks)
-        cost_add(&s->tick, signals / n_ticks);
+        cost_add(&s->tick, (own + signals) / n_ticks);
 }
 
 double spending_batches_pct(const struct spending *s, uint64_t interval_ns) {

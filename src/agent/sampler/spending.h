@@ -39,8 +39,8 @@ void spending_batch(struct spending *s, uint64_t cpu_ns);
 /* A tick ends; `signals_ns`: the cost of signals in the job's threads so far. */
 void spending_tick(struct spending *s, uint64_t signals_ns);
 
-/* With timers: a drain of the `n_ticks` since the last one ends. Then a tick costs its signals
- * alone. */
+/* With timers: a drain of the `n_ticks` since the last one ends. A tick costs its signals and its
+ * part of the drain: of thousands of threads each tick is thousands of rows. */
 void spending_drain(struct spending *s, uint64_t signals_ns, size_t n_ticks);
 
 /* Percent of a core that batches use if one is sent every `interval_ns`. */

@@ -1080,15 +1080,16 @@ int thread_sampler_get_batch(const struct thread_sampler *p, const struct queue_
 
 void thread_sampler_put_same(const struct thread_sampler *p, struct model_snapshot *s) {
     uint64_t now = clock_mono_ns();
-    size_t hint = 0;
+    size_t hint = 0, n = p->n_threads;
     for (size_t i = 0; i < s->n_threads; i++)
-        for (size_t k = 0; k < p->n_threads && s->threads[i].has_python; k++) {
-            size_t at = (hint + k) % p->n_threads; /* both lists have almost the same order */
+        for (size_t k = 0; k < n && s->threads[i].has_python; k++) {
+            /* both lists have almost the same order, or the opposite one */
+            size_t at = (hint + (k % 2 ? (k + 1) / 2 : n - k / 2)) % n;
             const struct thread_sampler_thread *t = &p->threads[at];
             if (t->py.tid != s->threads[i].tid || !t->looked)
                 continue;
             s->threads[i].same_us = (now - t->changed_ns) / CLOCK_NS_PER_US + 1;
-            hint = at + 1;
+            hint = at;
             break;
         }
 }

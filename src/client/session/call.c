@@ -18,6 +18,7 @@
 #define CALL_READ_S 600.0 /* for a large recording on a slow disk */
 /* nobody watches the samples arrive, and each batch costs the job something */
 #define CALL_BATCH_S 1.0
+#define CALL_SNAPSHOT_S (SESSION_SNAPSHOT_S + 2)
 #define CALL_NATIVE_S 60 /* reading the symbols of large libraries takes time */
 #define CALL_STOP_POLL_US (20 * 1000ULL)
 #define CALL_GRACE_US (500 * 1000ULL) /* time for the reason of a broken connection to arrive */
@@ -48,6 +49,7 @@ struct call {
     bool disconnected; /* it broke, or the session has ended */
     bool in_time;      /* the deadline is a normal end, not a failure */
     bool recorded;     /* there is no agent: the answer takes as long as reading the tables */
+    double limit_s;    /* of the present wait */
     double reply_s;    /* how long the last samples may take to arrive; 0: as any answer */
     struct err error;
     struct model_snapshot *snapshot; /* the place for the answer */
@@ -233,7 +235,7 @@ static void call_on_deadline(void *arg) {
     if (c->recorded)
         err_set(&why, ERR_FAILED, "reading the recording timed out after %.0f s", CALL_READ_S);
     else
-        err_set(&why, ERR_FAILED, "no answer from the agent within %u s", CALL_TIMEOUT_MS / 1000);
+        err_set(&why, ERR_FAILED, "no answer from the agent within %.0f s", c->limit_s);
     call_fail(c, &why);
 }
 
@@ -254,6 +256,7 @@ static int call_wait(struct call *c, enum call_await what, double timeout_s, str
     c->in_time = what == CALL_TIME;
     if (c->recorded && !c->in_time)
         timeout_s = CALL_READ_S;
+    c->limit_s = timeout_s;
     loop_timer_set(c->deadline, c->broken ? CALL_GRACE_US : (uint64_t)(timeout_s * 1e6));
     if (c->look)
         loop_timer_set(c->look, CALL_STOP_POLL_US);
@@ -333,7 +336,7 @@ int call_snapshot(struct call *c, struct model_snapshot *out, struct err *e) {
     c->snapshot = out;
     if (session_request(c->session, WIRE_THREADS, e) != 0)
         return call_not_taken(c, e);
-    return call_wait(c, CALL_SNAPSHOT, CALL_TIMEOUT_MS / 1000.0, e);
+    return call_wait(c, CALL_SNAPSHOT, CALL_SNAPSHOT_S, e);
 }
 
 /* Take a first snapshot, and wait until it is time for the second. */
@@ -353,7 +356,7 @@ int call_details(struct call *c, const struct wire_threads *want, struct model_s
     c->snapshot = out;
     if (session_ask_details(c->session, want, e) != 0)
         return -1;
-    return call_wait(c, CALL_SNAPSHOT, want->native ? CALL_NATIVE_S : CALL_TIMEOUT_MS / 1000.0, e);
+    return call_wait(c, CALL_SNAPSHOT, want->native ? CALL_NATIVE_S : CALL_SNAPSHOT_S, e);
 }
 
 int call_details_measured(struct call *c, const struct wire_threads *want, unsigned interval_ms,

@@ -11,8 +11,6 @@
 #include "base/work.h"
 
 #define OUTSIDE_BATCH_NS (250 * CLOCK_NS_PER_MS)
-/* a stream never becomes slower than this: the picture has to move */
-#define OUTSIDE_SLOWEST_NS CLOCK_NS_PER_S
 #define OUTSIDE_TEND_NS (2 * CLOCK_NS_PER_MS)
 #define OUTSIDE_STOP_S 2
 #define OUTSIDE_NEVER WORK_FOREVER
@@ -205,10 +203,7 @@ static void outside_flush(void *arg) {
 /* The interval between two runs of work with that cost, within the budget. */
 static uint64_t outside_interval(const struct outside *o, const struct cost *cost, double rate_hz) {
     bool stretched;
-    uint64_t wanted = (uint64_t)(1e9 / rate_hz);
-    uint64_t interval = cost_interval_ns(cost, wanted, o->budget_pct, &stretched);
-    uint64_t most = wanted > OUTSIDE_SLOWEST_NS ? wanted : OUTSIDE_SLOWEST_NS;
-    return interval < most ? interval : most;
+    return cost_stream_ns(cost, (uint64_t)(1e9 / rate_hz), o->budget_pct, &stretched);
 }
 
 static void outside_tick(struct outside *o) {

@@ -68,6 +68,7 @@ double session_retry_in_s(const struct session *s);
 /* Send a request; answers arrive through the handlers. Streams are requested again after a
  * reconnect. 0 or -1. */
 /* threads, status, eject */
+#define SESSION_SNAPSHOT_S 10.0 /* the longest wait for threads: 10,000 take seconds */
 int session_request(struct session *s, enum wire_method m, struct err *e);
 /* Change a setting. The answer arrives through on_reply. 0 or -1. */
 int session_configure(struct session *s, const struct wire_config *c, struct err *e);

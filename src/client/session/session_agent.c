@@ -338,6 +338,7 @@ static uint32_t session_expect(struct session_agent *s, enum wire_method m, doub
         p->id = ++s->next_id ? s->next_id : ++s->next_id;
         p->method = m;
         p->details = p->native = p->samples = false;
+        patience_s = m == WIRE_THREADS ? SESSION_SNAPSHOT_S : patience_s;
         p->deadline_ns =
             clock_mono_ns() + (patience_s > 0 ? (uint64_t)(patience_s * 1e9) : SESSION_ANSWER_TIMEOUT_NS);
         return p->id;

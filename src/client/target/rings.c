@@ -20,7 +20,7 @@
 #include "store/ring/ring_tables.h"
 
 #define RINGS_VARIABLE "PROBING_DATA_DIR"
-#define RINGS_MAX_TIDS 4096
+#define RINGS_MAX_TIDS 65536
 
 struct rings_search {
     int64_t pid;
@@ -226,7 +226,8 @@ size_t rings_open_memory(pid_t pid, int *fds, size_t cap) {
     }
     ssize_t found = procfs_list_tids(pid, list, RINGS_MAX_TIDS);
     size_t n = 0;
-    for (ssize_t i = 0; n == 0 && i < found && i < RINGS_MAX_TIDS; i++)
+    /* the agent's threads are among the newest */
+    for (ssize_t i = found < RINGS_MAX_TIDS ? found : RINGS_MAX_TIDS; n == 0 && i-- > 0;)
         n = rings_open_of_thread(pid, list[i], st.uid, fds, cap);
     free(list);
     return n;
