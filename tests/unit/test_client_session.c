@@ -328,7 +328,7 @@ static void check_mute_agent_is_left(void **state) {
     struct seen s;
     start(&s, &addr);
     run_until(&s, is_connected);
-    assert_int_equal(session_request(s.session, WIRE_THREADS, NULL), 0);
+    assert_int_equal(session_request(s.session, WIRE_STATUS, NULL), 0);
     run_until(&s, is_reconnecting);
     assert_non_null(strstr(s.why.text, "does not answer"));
     finish(&s);
