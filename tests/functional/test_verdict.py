@@ -122,19 +122,19 @@ WHY = """\
 HELD | 1 x | measured | time since the last step against what is usual, in a debugger
 DEADLOCK | 80 % | measured | threads that wait for each other, if the training thread is off the CPU: its share of the last 4 s
 IDLE | 90 % | inferred | no steps, and the training thread waits for requests, share of the last 5 s
+IDLE | 80 % | inferred | a wait as servers have it: requests, a sleep, a child; share of the last 5 s
 COMPILING | 50 % | sampled | torch's compiler, share of the last 5 s without a step
 SAVING | 50 % | sampled | saving, share of the last 5 s without a step
 LOADING | 50 % | sampled | loading, share of the last 5 s without a step
 EVALUATING | 50 % | sampled | evaluation, share of the last 5 s without a step
 BUSY | 1 x | sampled | time since the last step against what is usual, with a DataLoader worker at work
-STUCK | 1 x | sampled | time since the last step against what is usual, in one place
 BUSY | 1 x | sampled | time since the last step against what is usual, in several places
+STUCK | 1 x | sampled | time since the last step against what is usual, in one place
 WAITS | 1 x | sampled | time since the last step against what is usual, waiting
 SLOW | 1.5 x | measured | the newest tenth of the steps against those before (medians)
 MOVING | any | measured | steps that end
 STARTING | 50 % | sampled | imports, share of the last 5 s without a step
 HUNG | 5.0 s | inferred | time in which no thread has run, waiting for a lock or a device
-IDLE | 80 % | inferred | a wait as servers have it: requests, a sleep, a child; share of the last 5 s
 ENDED | yes | measured | a process that has ended, or a recording
 NAN | yes | measured | search for the first value that is not finite: outputs and gradients
 NAN | yes | measured | search for the first value that is not finite: backward hooks

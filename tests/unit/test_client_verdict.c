@@ -15,6 +15,7 @@
 
 #include "client/verdict/verdict.h"
 #include "client/verdict/verdict_places.h"
+#include "store/ring/ring_reader.h"
 #include "store/ring/ring_tables.h"
 #include "unit/store_job.h"
 #include "unit/verdict_steps.h"
@@ -992,17 +993,98 @@ static void rules_are_whole(void **state) {
     database_close(d);
 }
 
-/* Evidence that could not be read is not evidence against a verdict. */
-static void failed_evidence_is_said(void **state) {
-    (void)state;
-    struct verdict_check check = {
-        .rule = verdict_rules, .result = VERDICT_FAILED, .why = "no such column: cpus"};
+static int scan_fails(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+    int *scans = arg;
+    (void)columns, (void)sink;
+    ++*scans;
+    return err_set(e, ERR_FAILED, "the agent in process 4711 does not answer");
+}
+
+static int scan_is_empty(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+    int *scans = arg;
+    (void)columns, (void)sink, (void)e;
+    ++*scans;
+    return 0;
+}
+
+/* What came of DEADLOCK in a job that stands, whose threads are read by `scan`: "result (reason)", and what is said of its state. */
+static void expect_deadlock(int (*scan)(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e),
+                            const char *expected, const char *measured) {
+    int scans = 0;
+    const struct sql_provider threads = {.def = &RING_TABLES[RING_THREADS], .scan = scan, .arg = &scans};
+    struct job j = fresh();
+    double end_s = some_steps(&j, 100, 200, -1, 0);
+    add_samples(&j, end_s + 30, (struct looks){.n = 200, .functions = 1, .asleep = true});
+    struct err e = {.text = ""};
+    struct verdicts v;
+    struct database *d = database_open(&e);
+    struct verdict_judge *judge = d ? verdict_judge_new(d) : NULL;
+    assert_non_null(judge);
+    const struct sql_target target = {.pid = PID,
+                                      .rank = RING_INT_NULL,
+                                      .ring_dir = j.dir,
+                                      .owner = RING_ANY_UID,
+                                      .providers = &threads,
+                                      .n_providers = 1};
+    if (sql_add_target(database_sql(d), &target, &e) != 0)
+        fail_msg("%s", e.text);
+    sql_set_now(database_sql(d), sql_newest(database_sql(d)));
+    if (verdict_judge_ask(judge, &v, &e) != 0)
+        fail_msg("%s", e.text);
+    assert_true(scans > 0);
     struct strbuf got;
-    strbuf_init(&got, 256);
-    verdict_put_reason(&check, &got);
-    assert_string_equal(strbuf_str(&got), "evidence could not be read: no such column: cpus");
-    assert_string_equal(verdict_result_name(VERDICT_FAILED), "unknown");
+    strbuf_init(&got, 512);
+    for (size_t i = 0; i < v.n_checks; i++)
+        if (strcmp(v.checks[i].rule->code, "DEADLOCK") == 0) {
+            strbuf_addf(&got, "%s (", verdict_result_name(v.checks[i].result));
+            verdict_put_reason(&v.checks[i], &got);
+            strbuf_adds(&got, ") ");
+            verdict_put_measure(v.checks[i].rule, v.checks[i].measured, &got);
+        }
+    assert_non_null(strstr(strbuf_str(&got), expected));
+    assert_non_null(strstr(strbuf_str(&got), measured));
+    assert_null(find(&v, "DEADLOCK"));
+    assert_non_null(find(&v, "STUCK")); /* it does without what could not be read */
     strbuf_fini(&got);
+    verdicts_fini(&v);
+    verdict_judge_free(judge);
+    database_close(d);
+    job_remove(&j);
+}
+
+/* Evidence that could not be read is not evidence against a verdict, nor for one. */
+static void evidence_that_cannot_be_read(void **state) {
+    (void)state;
+    expect_deadlock(scan_fails,
+                    "unknown (evidence could not be read: the agent in process 4711 does not answer)",
+                    ") 100 %");
+    expect_deadlock(scan_is_empty, "fine (other evidence is against it)", ") 100 %");
+}
+
+/* Each code is in one place, with all its rows; rules of a code are in the order in which they are tested. */
+static void checks_of_a_code_are_together(void **state) {
+    (void)state;
+    struct job jobs[2];
+    for (size_t i = 0; i < 2; i++) {
+        job_make(&jobs[i], PID + (int64_t)i, (int64_t)i);
+        add_status(&jobs[i], T0, 2);
+    }
+    struct verdicts v = judge_many(jobs, 2);
+    size_t busy = 0;
+    for (size_t i = 1; i < v.n_checks; i++) {
+        const struct verdict_check *c = &v.checks[i], *before = c - 1;
+        busy += strcmp(c->rule->code, "BUSY") == 0;
+        if (c->pid == before->pid && strcmp(c->rule->code, before->rule->code) == 0) {
+            assert_true(c->rule > before->rule);
+            continue;
+        }
+        for (size_t k = 0; k < i; k++)
+            assert_false(v.checks[k].pid == c->pid && strcmp(v.checks[k].rule->code, c->rule->code) == 0);
+    }
+    assert_int_equal(busy, 2 * 3);
+    verdicts_fini(&v);
+    for (size_t i = 0; i < 2; i++)
+        job_remove(&jobs[i]);
 }
 
 /* What was looked at: what was said, what is fine, what is not known and why. */
@@ -1100,7 +1182,8 @@ int main(void) {
         cmocka_unit_test(oversubscribed),
         cmocka_unit_test(throttled),
         cmocka_unit_test(rules_are_whole),
-        cmocka_unit_test(failed_evidence_is_said),
+        cmocka_unit_test(evidence_that_cannot_be_read),
+        cmocka_unit_test(checks_of_a_code_are_together),
         cmocka_unit_test(looks),
         cmocka_unit_test(rules_say_what_they_look_at),
         cmocka_unit_test(words),

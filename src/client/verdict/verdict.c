@@ -327,12 +327,25 @@ static bool verdict_was_said(const struct verdicts *v, size_t from, const char *
     return false;
 }
 
+/* Move checks with the code of an earlier one behind that one: a reader wants all about it at once. */
+static void verdict_group_checks(struct verdict_check *checks, size_t n) {
+    for (size_t i = 1, to; i < n; i++) {
+        struct verdict_check moved = checks[i];
+        for (to = i; to > 0 && strcmp(checks[to - 1].rule->code, moved.rule->code) != 0;)
+            to--;
+        if (to == 0)
+            continue;
+        memmove(&checks[to + 1], &checks[to], (i - to) * sizeof checks[0]);
+        checks[to] = moved;
+    }
+}
+
 /* All verdicts about a target: states first, because the others depend on them. */
 static int verdict_judge_target(struct verdict_judge *j, const struct verdict_target *t, struct verdicts *out,
                                 struct err *e) {
     struct verdict_case c = {.judge = j, .target = t};
     const struct verdict_rule *state = NULL;
-    size_t from = out->n;
+    size_t from = out->n, first = out->n_checks;
     for (int pass = 0; pass < 2; pass++)
         for (const struct verdict_rule *rule = verdict_rules; rule->code; rule++) {
             bool coming = state && state->moves;
@@ -348,6 +361,7 @@ static int verdict_judge_target(struct verdict_judge *j, const struct verdict_ta
                 return -1;
             state = result == VERDICT_SAID && rule->is_state ? rule : state;
         }
+    verdict_group_checks(out->checks + first, out->n_checks - first);
     out->again = out->again || c.again;
     return 0;
 }

@@ -106,7 +106,7 @@ struct verdicts {
     struct verdict *items; /* the worst first, including targets that are fine */
     size_t n;
     /* States that were looked at, up to the one that holds, then all others, in the order of the
-     * rules; a second rule of a code that was said is left out. */
+     * rules, but those of one code together; a second rule of a code that was said is left out. */
     struct verdict_check *checks;
     size_t n_checks;
     bool again; /* more is known after another look, in a second or two */
