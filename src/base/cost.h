@@ -45,6 +45,9 @@ struct cost_meter {
     int n;
 };
 
+/* So long what was used before the first seconds is part of the figure. */
+#define COST_METER_S 10.0
+
 /* Add the CPU time used until `now_ns` (monotonic). Returns percent of one core since a time 1
  * to 10 s ago, or since the first call; NAN at the first call. */
 double cost_meter_add(struct cost_meter *m, uint64_t now_ns, uint64_t cpu_ns);

@@ -128,10 +128,16 @@ static void what_the_agent_costs(void **state) {
     (void)state;
     fixture_press(a, "1");
     assert_true(app_wants_proc_stats(a) && app_wants_status(a));
-    assert_shows(a, 50, 200, "of a core, at most ? %");
+    assert_shows(a, 50, 200, "of a core, budget ? %");
     app_take_status(a, &s);
     assert_int_equal(logged(a, "the agent was loaded by borrowed thread"), 1);
-    assert_shows(a, 50, 200, "of a core, at most 1 %; 1.90 MiB; by borrowed thread");
+    assert_shows(a, 50, 200, "of a core, budget 1 %; 1.90 MiB; by borrowed thread");
+    s.uptime_s = 3;
+    app_take_status(a, &s);
+    assert_shows(a, 50, 200, "of a core, loading included, budget 1 %; 1.90 MiB");
+    s.uptime_s = 11;
+    app_take_status(a, &s);
+    assert_shows(a, 50, 200, "of a core, budget 1 %; 1.90 MiB; by borrowed thread");
     assert_hides(a, "GIL by agent");
     s.gil_holds = 12;
     s.us_longest_gil_hold = NAN;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cost.h"
 #include "base/text.h"
 
 #define STATUS_WIDTH 14
@@ -151,7 +152,8 @@ void status_text_put(struct strbuf *out, const struct model_target *t, const str
     status_put_number(out, "agent CPU", s->cpu_s, 3, " s");
     text_human_bytes(text, sizeof text, s->rss_bytes);
     status_put_line(out, "agent memory", text);
-    status_put_number(out, "agent cost", s->overhead_pct, 3, " % of a core");
+    status_put_number(out, "agent cost", s->overhead_pct, 3,
+                      s->uptime_s < COST_METER_S ? " % of a core, loading included" : " % of a core");
     status_put_clients(out, s);
     status_put_rate(out, s);
     strbuf_addf(out, "%-*s %g %% of a core\n", STATUS_WIDTH, "budget", s->budget_pct);

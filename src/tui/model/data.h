@@ -69,6 +69,7 @@ struct events {
     struct proc_stats vitals; /* valid where vitals_at_s > 0 */
     double vitals_at_s;       /* when they were read, on the caller's clock */
     double budget_pct;        /* % of one core that observing may cost; 0: unknown */
+    double agent_began_s;     /* when it was loaded, on the caller's clock; 0: unknown */
     double status_at_s;       /* when the agent was last asked for its status; 0: never */
     int64_t others;           /* other clients of the agent, as far as it reports them */
     bool steps_told;          /* torch reports training steps */

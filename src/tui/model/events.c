@@ -104,6 +104,8 @@ void events_see_status(struct data *d, const struct model_status *s, const struc
     struct events *q = &d->pulse;
     if (!isnan(s->budget_pct) && s->budget_pct > 0)
         q->budget_pct = s->budget_pct;
+    if (s->uptime_s > 0)
+        q->agent_began_s = p->now_s - s->uptime_s;
     events_see_others(q, s, p);
     events_see_debuggers(d, s, p);
     if (!s->strategy)

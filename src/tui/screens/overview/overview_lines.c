@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cost.h"
 #include "base/text.h"
 #include "client/samples/sample_store_table.h"
 #include "tui/core/app_arm.h"
@@ -337,13 +338,16 @@ static void overview_add_agent(struct overview *s, const struct app *app) {
     overview_put_percent(l->value, sizeof l->value, p ? p->agent_cpu_pct : NAN);
     overview_set_history(l, &d->pulse.meters[EVENTS_AGENT], 0, ROLE_METER_CPU);
     text_human_bytes(memory, sizeof memory, p ? p->agent_rss_bytes : MODEL_UNKNOWN);
+    /* what it took to load and to find all is not sampling, which the budget is for */
+    bool young = d->pulse.agent_began_s != 0 && app->now_s - d->pulse.agent_began_s < COST_METER_S;
+    overview_say(l, young ? "of a core, loading included" : "of a core");
     if (d->pulse.budget_pct > 0)
-        overview_say(l, "of a core, at most %g %%; %s", d->pulse.budget_pct, memory);
+        overview_say(l, ", budget %g %%; %s", d->pulse.budget_pct, memory);
     else
-        overview_say(l, "of a core, at most ? %%; %s", memory);
+        overview_say(l, ", budget ? %%; %s", memory);
     if (*d->pulse.way)
         overview_say(l, "; by %s", d->pulse.way);
-    if (p && d->pulse.budget_pct > 0 && p->agent_cpu_pct > d->pulse.budget_pct * 1.5)
+    if (!young && p && d->pulse.budget_pct > 0 && p->agent_cpu_pct > d->pulse.budget_pct * 1.5)
         l->role = ROLE_CONN_WAIT;
 }
 
