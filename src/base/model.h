@@ -243,7 +243,7 @@ struct model_target {
     const char *exe;
     const char *python; /* "3.11.7" */
     const char *torch;  /* "2.13.0"; NULL if torch is not loaded, as far as can be seen */
-    int64_t rank;       /* from RANK in the environment; MODEL_UNKNOWN */
+    int64_t rank;       /* from the environment (base/rank_env.h); MODEL_UNKNOWN */
     double started_at;  /* seconds since the epoch; NAN unknown */
     enum model_mode mode;
     /* read-only: the reason; recorded: how it ended; NULL unknown or neither */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* facts: what a process is, for the answer to hello: from procfs and from discovery. Any thread. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/procfs.h"
+#include "base/rank_env.h"
 #include "base/strbuf.h"
 #include "pystack/mapped.h"
 #include "pystack/pystack.h"
@@ -15,15 +15,6 @@
 
 #define FACTS_ARENA ((size_t)256 * 1024)
 #define FACTS_CMDLINE ((size_t)64 * 1024)
-
-static int64_t facts_read_rank(pid_t pid) {
-    char value[32], *end;
-    if (procfs_read_environ(pid, "RANK", value, sizeof value) != 0 || !value[0])
-        return MODEL_UNKNOWN;
-    errno = 0;
-    long long rank = strtoll(value, &end, 10);
-    return errno || *end || rank < 0 ? MODEL_UNKNOWN : (int64_t)rank;
-}
 
 /* True if our host name is the process's too. A container may have another, which cannot be read
  * from here. */
@@ -48,7 +39,9 @@ void pystack_read_target(pid_t pid, const struct pystack_info *info, struct mode
         out->uid = known ? st.uid : MODEL_UNKNOWN;
     }
     arena_init(&out->arena, FACTS_ARENA);
-    out->rank = facts_read_rank(pid);
+    out->rank = rank_env_rank(pid);
+    if (out->rank < 0)
+        out->rank = MODEL_UNKNOWN;
     out->started_at = procfs_started_at(pid);
     if (facts_same_host(pid) && gethostname(text, sizeof text) == 0) {
         text[sizeof text - 1] = '\0';

@@ -14,6 +14,7 @@
 #include "agent/threads.h"
 #include "base/clock.h"
 #include "base/procfs.h"
+#include "base/rank_env.h"
 #include "base/strbuf.h"
 #include "pystack/native.h"
 #include "pystack/pystack.h"
@@ -212,7 +213,6 @@ static void record_prune(const struct record *r) {
 
 static void record_owner(struct ring_owner *owner, char *host, size_t cap) {
     struct procfs_stat st = {.start_ticks = 0};
-    char text[32], *end;
     host[0] = '\0';
     if (gethostname(host, cap) == 0)
         host[cap - 1] = '\0';
@@ -222,10 +222,9 @@ static void record_owner(struct ring_owner *owner, char *host, size_t cap) {
                                  .rank = RING_INT_NULL,
                                  .host = host[0] ? host : NULL,
                                  .started_at = procfs_started_at(0)};
-    if (procfs_read_environ(0, "RANK", text, sizeof text) == 0) {
-        long long rank = strtoll(text, &end, 10);
-        owner->rank = end != text && !*end && rank >= 0 ? rank : RING_INT_NULL;
-    }
+    int32_t rank = rank_env_rank(0);
+    if (rank >= 0)
+        owner->rank = rank;
 }
 
 /* Whoever has set 1 MB keeps the tables when there is one more. */

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/procfs.h"
+#include "base/rank_env.h"
 #include "client/sql/table_mirror.h"
 #include "client/guard.h"
 #include "client/sql/live_tables.h"
@@ -91,13 +92,9 @@ static void database_set_now(struct database *d) {
 
 bool database_is_recorded(const struct database *d) { return d->n_targets > 0 && d->n_living == 0; }
 
-/* RANK in the environment, as torchrun sets it. */
 static int64_t database_rank(pid_t pid) {
-    char text[32], *end;
-    if (pid <= 0 || procfs_read_environ(pid, "RANK", text, sizeof text) != 0)
-        return RING_INT_NULL;
-    long rank = strtol(text, &end, 10);
-    return end == text || *end || rank < 0 ? RING_INT_NULL : rank;
+    int32_t rank = pid > 0 ? rank_env_rank(pid) : -1;
+    return rank < 0 ? RING_INT_NULL : rank;
 }
 
 /* True if the agent has just started. */

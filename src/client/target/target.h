@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/rank_env.h"
 #include "client/target/endpoints.h"
 #include "client/target/target_address.h"
 #include "inject/inject.h"
@@ -27,6 +28,7 @@ struct target_process {
     char *cmdline;  /* owned */
     double cpu_pct; /* since it started */
     double uptime_s;
+    uint64_t start_ticks; /* when it started, since boot; 0 unknown */
     int64_t rss_bytes;
     int64_t threads;
     char python[32];        /* "3.11" from its mappings; "" unknown */
@@ -39,7 +41,9 @@ struct target_process {
     bool readable; /* this user may read it from outside, whether inspectable or not */
     /* reading it blocked, so only the kernel's facts are known; why_not explains this */
     bool held;
-    char why_not[320]; /* if not inspectable */
+    char why_not[320];   /* if not inspectable */
+    struct rank_env env; /* what its launcher made it; no rank where that may not be read */
+    uint64_t net_ns;     /* number of its network namespace; 0 unknown */
 };
 
 /* The name of a user of this machine, or the number of a user without a name. */

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -90,7 +91,10 @@ static void target_fill_times(struct target_process *p) {
     double started = procfs_started_at(p->pid);
     p->uptime_s = isnan(started) ? NAN : clock_epoch_s() - started;
     p->cpu_pct = NAN;
-    if (procfs_read_stat(p->pid, 0, &st) == 0 && p->uptime_s > 0)
+    if (procfs_read_stat(p->pid, 0, &st) != 0)
+        return;
+    p->start_ticks = st.start_ticks;
+    if (p->uptime_s > 0)
         p->cpu_pct =
             (double)(st.utime_ticks + st.stime_ticks) / (double)procfs_ticks_per_s() / p->uptime_s * 100.0;
 }
@@ -146,6 +150,15 @@ static int target_fill_known(struct target_process *p, pid_t pid, char *name, si
     return 0;
 }
 
+/* What its launcher made it. */
+static void target_fill_rank(struct target_process *p) {
+    char path[32];
+    struct stat st;
+    rank_env_read(&p->env, p->pid);
+    snprintf(path, sizeof path, "/proc/%d/ns/net", (int)p->pid);
+    p->net_ns = stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
 /* The result of inspecting one process; sent as far as it is filled. */
 struct target_found {
     pid_t pid;
@@ -166,6 +179,7 @@ static void target_inspect(struct target_found *f, pid_t pid, bool brief) {
     if (cmd.len)
         snprintf(f->cmdline, sizeof f->cmdline, "%s", strbuf_str(&cmd));
     strbuf_fini(&cmd);
+    target_fill_rank(p);
     if (brief)
         return;
     target_fill_python(p);

@@ -5,7 +5,8 @@
 #include <stddef.h>
 
 const struct ring_column_def ring_common_columns[RING_COMMON_COLUMNS] = {
-    {"rank", RING_INT64, NULL, "the target's RANK; NULL when it has none", NULL, WIRE_READ_ONLY},
+    {"rank", RING_INT64, NULL, "the target's rank, from its launcher's variables; NULL when it has none",
+     NULL, WIRE_READ_ONLY},
     {"host", RING_TEXT, NULL, "the machine it runs on", NULL, WIRE_READ_ONLY},
     {"pid", RING_INT64, NULL, "the target, as it numbers itself", NULL, WIRE_READ_ONLY},
 };
