@@ -34,7 +34,8 @@ struct cli_options {
 };
 
 struct cli_verb {
-    const char *name;
+    const char *name;    /* one word, or two: "cluster nodes" */
+    const char *noun;    /* the first of two: "cluster"; NULL: there is one */
     const char *aliases; /* other names, separated by spaces; NULL none */
     const char *group;   /* heading of the help; verbs of one group stand together in VERBS */
     const char *help;    /* one line */
@@ -42,6 +43,8 @@ struct cli_verb {
      * (tests/functional/test_verb_examples.py). */
     const char *example;
     bool needs_target;
+    /* it accepts one target, a job, or none, and finds it itself (client/fleet/jobs_here.h) */
+    bool takes_job;
     /* it runs code in the job, or changes it: --readonly refuses it */
     bool changes;
     /* it accepts several targets; or none, if it does not need one */
@@ -66,12 +69,18 @@ struct cli_verb {
 /* All verbs in the order of the help; ends with NULL. */
 extern const struct cli_verb *const cli_verbs[];
 
-/* By its name or an alias; NULL if there is no such verb. */
+/* By its name of one word or an alias; NULL if there is no such verb. */
 const struct cli_verb *cli_find_verb(const char *name);
 
 /* By the beginning of a name or alias that only one verb has; NULL none. `*several` (NULL: not
  * wanted): two that have it, or NULL. */
 const struct cli_verb *cli_find_prefix(const char *word, const struct cli_verb *several[2]);
+
+/* Is `word` the first word of the names of several verbs? */
+bool cli_is_noun(const char *word);
+
+/* The verb of that noun by its second word, or the beginning of it that only one has; NULL. */
+const struct cli_verb *cli_find_of_noun(const char *noun, const char *word);
 
 #define CLI_MAX_ROWS 32
 
@@ -82,6 +91,9 @@ void cli_put_rows(const struct cli_verb *v, struct option_def *rows);
 /* Help of one verb, or of the program (NULL). */
 void cli_put_help(struct strbuf *out, const struct cli_verb *verb);
 
+/* Help of the verbs of a noun. */
+void cli_put_noun_help(struct strbuf *out, const char *noun);
+
 /* What to type first: for who typed nothing. */
 void cli_put_examples(struct strbuf *out);
 
@@ -91,6 +103,7 @@ void cli_put_examples(struct strbuf *out);
 struct cli_line {
     const struct cli_verb *verb; /* NULL: only help or the version is wanted */
     struct option_list targets;
+    const char *noun; /* help about the verbs of this noun is wanted; NULL: it is not */
     bool readonly, help, version;
     bool nothing; /* no word was given: examples are wanted */
     const char *token;
@@ -149,6 +162,14 @@ int cli_listen(const struct target_address *addr, const char *address, bool look
 
 /* Print the addresses where it listens, and the tokens. */
 void cli_put_listening(struct strbuf *out, const struct wire_listening *l);
+
+/* verb_inject.c: block the signals that ask this program to end: injecting finds them among the
+ * pending ones, and undoes its work in the target first. */
+void cli_defer_signals(void);
+
+/* verb_eject.c: end the agent of a process, and check that it is gone. 1 done, 0 there was none, -1
+ * with the error. */
+int cli_eject(struct target_address *addr, struct err *e);
 
 struct call;
 

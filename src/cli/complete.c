@@ -13,6 +13,7 @@
 /* What the words before the last one are. */
 struct complete_line {
     const struct cli_verb *verb;    /* NULL: none yet */
+    const char *noun;               /* the first word of a verb that has two; NULL: none yet */
     bool help;                      /* 'help' stands in its place */
     bool has_target, has_operand;   /* also as options */
     bool in_command;                /* the words belong to the command that the verb starts */
@@ -21,14 +22,22 @@ struct complete_line {
     struct option_def rows[CLI_MAX_ROWS];
 };
 
-static bool complete_takes_target(const struct cli_verb *v) { return v->needs_target || v->many_targets; }
+static bool complete_takes_target(const struct cli_verb *v) {
+    return v->needs_target || v->many_targets || v->takes_job;
+}
 
 static bool complete_is_target_option(const struct option_def *d) {
     return strcmp(d->name, "target") == 0 || strcmp(d->name, "pid") == 0;
 }
 
 static void complete_read_operand(struct complete_line *l, const char *word) {
-    if (!l->verb && !l->help) {
+    if (!l->verb && cli_is_noun(word)) {
+        l->noun = word;
+        l->rows[0].name = NULL; /* options stand behind the second word */
+    } else if (!l->verb && l->noun) {
+        l->verb = cli_find_of_noun(l->noun, word);
+        cli_put_rows(l->verb, l->rows);
+    } else if (!l->verb && !l->help) {
         l->verb = cli_find_verb(word);
         if (!l->verb && l->has_target)
             l->verb = cli_find_prefix(word, NULL);
@@ -40,7 +49,7 @@ static void complete_read_operand(struct complete_line *l, const char *word) {
     else if (l->verb->takes_command)
         l->in_command = true;
     else if (!l->has_target && complete_takes_target(l->verb) &&
-             (l->verb->needs_target || word[strspn(word, "0123456789")] == '\0'))
+             (l->verb->needs_target || l->verb->takes_job || word[strspn(word, "0123456789")] == '\0'))
         l->has_target = true;
     else
         l->has_operand = true;
@@ -67,8 +76,14 @@ static void complete_read_word(struct complete_line *l, const char *word) {
 
 static void complete_put_verbs(struct complete *c, bool with_help) {
     size_t before = c->n;
-    for (const struct cli_verb *const *v = cli_verbs; *v; v++)
-        complete_put(c, (*v)->name, (*v)->help);
+    const char *noun = "";
+    for (const struct cli_verb *const *v = cli_verbs; *v; v++) {
+        if (!(*v)->noun)
+            complete_put(c, (*v)->name, (*v)->help);
+        else if (strcmp((*v)->noun, noun) != 0)
+            complete_put(c, (*v)->noun, "all ranks of a job");
+        noun = (*v)->noun ? (*v)->noun : "";
+    }
     if (with_help)
         complete_put(c, "help", "all verbs; help VERB: one");
     for (const struct cli_verb *const *v = cli_verbs; *v && c->n == before; v++) {
@@ -86,9 +101,20 @@ static void complete_put_verbs(struct complete *c, bool with_help) {
     }
 }
 
+static void complete_put_seconds(struct complete *c, const char *noun) {
+    for (const struct cli_verb *const *v = cli_verbs; *v; v++)
+        if ((*v)->noun && strcmp((*v)->noun, noun) == 0)
+            complete_put(c, (*v)->name + strlen(noun) + 1, (*v)->help);
+}
+
 static void complete_put_operand(struct complete *c, const struct complete_line *l) {
     const struct cli_verb *v = l->verb;
-    if (l->help && !l->has_operand)
+    if (l->noun && !v)
+        complete_put_seconds(c, l->noun);
+    else if (v && v->takes_job && !l->has_target) {
+        complete_put_jobs(c);
+        complete_put_targets(c);
+    } else if (l->help && !l->has_operand)
         complete_put_verbs(c, false);
     else if (!l->help && !v) {
         complete_put_verbs(c, !l->has_target);

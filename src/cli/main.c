@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "client/about.h"
 #include "client/complete.h"
+#include "client/fleet/jobs_here.h"
 #include "client/output.h"
 #include "client/progress.h"
 #include "client/symbols/symbols.h"
@@ -21,19 +22,67 @@
 
 #define MAIN_OUTPUT_MAX ((size_t)144 * 1024 * 1024)
 
+/* The targets with the ranks of a job in place of its name. */
+struct main_targets {
+    struct option_list list;
+    char pids[OPTION_LIST_MAX][16];
+};
+
+static int main_add_pid(struct main_targets *t, pid_t pid, struct err *e) {
+    if (t->list.n == OPTION_LIST_MAX)
+        return err_set(e, ERR_USAGE, "more than %d targets: job:NAME/0-7 is a part of a job",
+                       OPTION_LIST_MAX);
+    snprintf(t->pids[t->list.n], sizeof t->pids[0], "%d", (int)pid);
+    t->list.items[t->list.n] = t->pids[t->list.n];
+    t->list.n++;
+    return 0;
+}
+
+static int main_add_job(struct main_targets *t, const char *text, bool one, struct err *e) {
+    pid_t *pids, pid;
+    if (one)
+        return jobs_here_resolve_one(text, &pid, e) == 0 ? main_add_pid(t, pid, e) : -1;
+    ssize_t n = jobs_here_resolve(text, &pids, e);
+    int rc = n < 0 ? -1 : 0;
+    for (ssize_t i = 0; rc == 0 && i < n; i++)
+        rc = main_add_pid(t, pids[i], e);
+    free(pids);
+    return rc;
+}
+
+static int main_expand(struct main_targets *t, const struct cli_line *line, struct err *e) {
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < line->targets.n; i++) {
+        const char *text = line->targets.items[i];
+        if (jobs_is_target(text))
+            rc = main_add_job(t, text, !line->verb->many_targets, e);
+        else if (t->list.n == OPTION_LIST_MAX)
+            rc = err_set(e, ERR_USAGE, "more than %d targets", OPTION_LIST_MAX);
+        else
+            t->list.items[t->list.n++] = text;
+    }
+    return rc;
+}
+
 /* Resolve the targets and run the verb. */
 static int main_run_verb(const struct cli_line *line, struct strbuf *out, struct err *e) {
-    size_t n = line->targets.n;
     tcp_set_token(line->options->token);
-    if (n == 0)
+    if (line->targets.n == 0 || line->verb->takes_job)
         return line->verb->exec(line->options, NULL, out, e);
-    struct target_address *addr = calloc(n, sizeof *addr);
-    int rc = addr ? 0 : err_set(e, ERR_FAILED, "out of memory for %zu targets", n);
+    struct main_targets *t = calloc(1, sizeof *t);
+    int rc = t ? main_expand(t, line, e) : err_set(e, ERR_FAILED, "out of memory for the targets");
+    size_t n = t ? t->list.n : 0;
+    struct target_address *addr = calloc(n + 1, sizeof *addr);
+    if (rc == 0 && !addr)
+        rc = err_set(e, ERR_FAILED, "out of memory for %zu targets", n);
     for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = target_resolve(line->targets.items[i], &addr[i], e);
-    if (rc == 0)
+        rc = target_resolve(t->list.items[i], &addr[i], e);
+    if (rc == 0) {
+        line->options->targets = t->list;
         rc = line->verb->exec(line->options, addr, out, e);
+    }
     free(addr);
+    free(t);
     return rc;
 }
 
@@ -57,6 +106,8 @@ static int main_run_line(const struct cli_line *line, struct strbuf *out, struct
     int rc = 0;
     if (line->version)
         about_put(out, "probing", PROBING_COMMIT);
+    else if (line->help && line->noun && !line->verb)
+        cli_put_noun_help(out, line->noun);
     else if (line->help)
         cli_put_help(out, line->verb);
     else

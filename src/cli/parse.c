@@ -58,7 +58,7 @@ static int parse_unknown_verb(const char *word, const char *target, struct err *
     if (!cli_find_prefix(word, several) && several[0])
         return err_set(e, ERR_USAGE, "'%s' is ambiguous: %s or %s", word, several[0]->name, several[1]->name);
     for (const struct cli_verb *const *v = cli_verbs; *v && n + 1 < PARSE_MAX_VERBS; v++)
-        names[n++] = (*v)->name;
+        names[n++] = (*v)->noun ? (*v)->noun : (*v)->name;
     names[n] = NULL;
     const char *near = option_suggest(word, names);
     if (near)
@@ -81,8 +81,9 @@ static int parse_operands(int n, const char **operands, struct cli_line *line, s
     const struct cli_verb *v = line->verb;
     bool known = line->targets.n || line->options->targets.n;
     /* VERB TARGET: the first word is the target, unless it can be the operand. */
-    if (n > 0 && !known && (n > 1 || (v->needs_target && !v->operand) || parse_is_pid(operands[0])) &&
-        (v->needs_target || v->many_targets)) {
+    bool is_target = n > 1 || ((v->needs_target || v->takes_job) && !v->operand);
+    if (n > 0 && !known && (is_target || parse_is_pid(operands[0])) &&
+        (v->needs_target || v->many_targets || v->takes_job)) {
         line->targets.items[line->targets.n++] = operands[0];
         operands++;
         n--;
@@ -105,13 +106,13 @@ static int parse_targets(struct cli_line *line, struct err *e) {
     for (size_t i = 0; i < mine->n; i++)
         all->items[all->n++] = mine->items[i];
     *mine = *all;
-    if (all->n > 1 && v->needs_target && !v->many_targets)
+    if (all->n > 1 && (v->needs_target || v->takes_job) && !v->many_targets)
         return err_set(e, ERR_USAGE, "two targets, %s and %s: give one", all->items[0], all->items[1]);
     if (v->needs_target && !all->n)
         return err_set(e, ERR_USAGE,
                        "%s needs a target: probing TARGET %s; 'probing list' shows the Python processes",
                        v->name, v->name);
-    if (!v->needs_target && !v->many_targets && all->n)
+    if (!v->needs_target && !v->many_targets && !v->takes_job && all->n)
         return err_set(e, ERR_USAGE, "%s takes no target", v->name);
     return 0;
 }
@@ -149,7 +150,37 @@ static int parse_verb(int argc, char **argv, const char **operands, struct cli_l
 /* The verb that `word` names, or begins to name if `next` (NULL: nothing follows) does not. */
 static const struct cli_verb *parse_find(const char *word, const char *next) {
     const struct cli_verb *v = cli_find_verb(word);
-    return v || (next && cli_find_verb(next)) ? v : cli_find_prefix(word, NULL);
+    return v || (next && (cli_find_verb(next) || cli_is_noun(next))) ? v : cli_find_prefix(word, NULL);
+}
+
+/* `word` stands where the second word of a verb has to be. */
+static int parse_unknown_second(const char *noun, const char *word, struct err *e) {
+    const char *names[PARSE_MAX_VERBS];
+    size_t n = 0;
+    for (const struct cli_verb *const *v = cli_verbs; *v && n + 1 < PARSE_MAX_VERBS; v++)
+        if ((*v)->noun && strcmp((*v)->noun, noun) == 0)
+            names[n++] = (*v)->name + strlen(noun) + 1;
+    names[n] = NULL;
+    const char *near = word ? option_suggest(word, names) : NULL;
+    if (near)
+        return err_set(e, ERR_USAGE, "unknown verb '%s %s': did you mean '%s %s'?", noun, word, noun, near);
+    if (word)
+        return err_set(e, ERR_USAGE, "unknown verb '%s %s': 'probing help %s' lists them", noun, word, noun);
+    return err_set(e, ERR_USAGE, "%s needs a second word: 'probing help %s' lists them", noun, noun);
+}
+
+/* argv[0] is a noun: the verb has two words. */
+static int parse_noun(int argc, char **argv, const char **operands, struct cli_line *line, struct err *e) {
+    const char *second = argc > 1 ? argv[1] : NULL;
+    if (second && (line->help || strcmp(second, "--help") == 0 || strcmp(second, "-h") == 0)) {
+        line->help = true;
+        line->noun = argv[0];
+        return 0;
+    }
+    line->verb = second ? cli_find_of_noun(argv[0], second) : NULL;
+    if (!line->verb)
+        return parse_unknown_second(argv[0], second, e);
+    return line->version ? 0 : parse_verb(argc - 1, argv + 1, operands, line, e);
 }
 
 /* "help" or "help VERB". */
@@ -157,6 +188,11 @@ static int parse_help(int argc, char **argv, struct cli_line *line, struct err *
     line->help = true;
     if (argc == 0)
         return 0;
+    if (cli_is_noun(argv[0])) {
+        line->noun = argv[0];
+        line->verb = argc > 1 ? cli_find_of_noun(argv[0], argv[1]) : NULL;
+        return line->verb || argc == 1 ? 0 : parse_unknown_second(argv[0], argv[1], e);
+    }
     line->verb = parse_find(argv[0], NULL);
     return line->verb ? 0 : parse_unknown_verb(argv[0], NULL, e);
 }
@@ -176,6 +212,8 @@ static int parse_line(int argc, char **argv, const char **operands, struct cli_l
         at = argc - n;
         if (strcmp(argv[at], "help") == 0)
             return parse_help(n - 1, argv + at + 1, line, e);
+        if (cli_is_noun(argv[at]))
+            return parse_noun(argc - at, argv + at, operands, line, e);
         line->version |= strcmp(argv[at], "version") == 0;
         const char *target = line->targets.n ? line->targets.items[0] : NULL;
         line->verb = parse_find(argv[at], n > 1 && !target ? argv[at + 1] : NULL);

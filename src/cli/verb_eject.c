@@ -56,8 +56,7 @@ static int eject_wait_gone(const struct target_address *addr, struct err *e) {
     }
 }
 
-/* 1 ejected, 0 no agent was there, -1. */
-static int eject_agent(struct target_address *addr, struct err *e) {
+int cli_eject(struct target_address *addr, struct err *e) {
     int there = target_find_endpoint(addr, e);
     if (there <= 0)
         return there;
@@ -71,7 +70,7 @@ static int eject_agent(struct target_address *addr, struct err *e) {
 
 static int eject_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                       struct err *e) {
-    int ejected = eject_agent(addr, e);
+    int ejected = cli_eject(addr, e);
     if (ejected < 0)
         return -1;
     if (!o->json) {

@@ -61,9 +61,7 @@ static void inject_put_text(struct strbuf *out, const struct target_address *add
                 r->borrowed_tid, r->moment, (double)r->stopped_us / 1000.0);
 }
 
-/* SIGINT and SIGTERM are blocked: the injector looks for them among the pending signals,
- * finishes its work in the target, reports, and only then ends. */
-static void cli_defer_signals(void) {
+void cli_defer_signals(void) {
     sigset_t asked;
     sigemptyset(&asked);
     sigaddset(&asked, SIGINT);

@@ -32,7 +32,11 @@
     X(eject)                                                                                                 \
     X(listen)                                                                                                \
     X(config)                                                                                                \
-    X(status)
+    X(status)                                                                                                \
+    X(cluster_nodes)                                                                                         \
+    X(cluster_ranks)                                                                                         \
+    X(cluster_attach)                                                                                        \
+    X(cluster_detach)
 
 #define VERBS_DECLARE(name) extern const struct cli_verb verb_##name;
 #define VERBS_ROW(name) &verb_##name,
@@ -40,6 +44,9 @@
 VERBS(VERBS_DECLARE)
 
 const struct cli_verb *const cli_verbs[] = {VERBS(VERBS_ROW) NULL};
+
+/* The name, where it is one word. */
+static const char *verbs_word(const struct cli_verb *v) { return v->noun ? NULL : v->name; }
 
 /* Is one of the words in `names` the first `n` bytes of `word`, or, with `begins`, does one begin
  * with them? */
@@ -56,7 +63,7 @@ static bool verbs_are_names(const char *names, const char *word, size_t n, bool 
 const struct cli_verb *cli_find_verb(const char *name) {
     size_t n = strlen(name);
     for (const struct cli_verb *const *v = cli_verbs; *v; v++)
-        if (verbs_are_names((*v)->name, name, n, false) || verbs_are_names((*v)->aliases, name, n, false))
+        if (verbs_are_names(verbs_word(*v), name, n, false) || verbs_are_names((*v)->aliases, name, n, false))
             return *v;
     return NULL;
 }
@@ -65,11 +72,35 @@ const struct cli_verb *cli_find_prefix(const char *word, const struct cli_verb *
     const struct cli_verb *found[2] = {NULL};
     size_t n = strlen(word), count = 0;
     for (const struct cli_verb *const *v = cli_verbs; *v && n > 0 && count < 2; v++)
-        if (verbs_are_names((*v)->name, word, n, true) || verbs_are_names((*v)->aliases, word, n, true))
+        if (verbs_are_names(verbs_word(*v), word, n, true) || verbs_are_names((*v)->aliases, word, n, true))
             found[count++] = *v;
     if (several)
         memcpy(several, found, sizeof found);
     return count == 1 ? found[0] : NULL;
+}
+
+bool cli_is_noun(const char *word) {
+    for (const struct cli_verb *const *v = cli_verbs; *v; v++)
+        if ((*v)->noun && strcmp((*v)->noun, word) == 0)
+            return true;
+    return false;
+}
+
+const struct cli_verb *cli_find_of_noun(const char *noun, const char *word) {
+    const struct cli_verb *found = NULL;
+    size_t n = strlen(word), count = 0;
+    for (const struct cli_verb *const *v = cli_verbs; *v && n > 0; v++) {
+        if (!(*v)->noun || strcmp((*v)->noun, noun) != 0)
+            continue;
+        const char *second = (*v)->name + strlen(noun) + 1;
+        if (strcmp(second, word) == 0)
+            return *v;
+        if (strncmp(second, word, n) == 0) {
+            found = *v;
+            count++;
+        }
+    }
+    return count == 1 ? found : NULL;
 }
 
 /* ---- options ---- */
@@ -143,6 +174,8 @@ void cli_put_rows(const struct cli_verb *v, struct option_def *rows) {
 
 /* ---- help ---- */
 
+#define VERBS_WIDTH "16" /* of names in a list */
+
 #define VERBS_EXAMPLES                                                                                       \
     "examples:\n"                                                                                            \
     "    probing list                       Python processes on this machine\n"                              \
@@ -154,6 +187,10 @@ void cli_put_rows(const struct cli_verb *v, struct option_def *rows) {
     "    probing 4242 eval 'len(model.layers)'\n"                                                            \
     "    probing launch python train.py     start a job with the agent in it\n"
 
+#define VERBS_JOB                                                                                            \
+    "\nJOB is the name of a job (train.py-c4f2), its script or its hash alone, or the pid of a rank or a\n"  \
+    "launcher; /0-3,7 behind it means these ranks. Without JOB it is the only job of this machine.\n"
+
 static void verbs_put_help_of(struct strbuf *out, const struct cli_verb *v) {
     struct option_def rows[CLI_MAX_ROWS];
     const char *operand = v->operand ? v->operand : "";
@@ -164,6 +201,9 @@ static void verbs_put_help_of(struct strbuf *out, const struct cli_verb *v) {
             out, "usage: probing TARGET %s [OPTION...]%s%s\n       probing -t TARGET%s %s [OPTION...]%s%s\n",
             v->name, operand[0] ? " " : "", operand, v->many_targets ? " [-t TARGET...]" : "", v->name,
             operand[0] ? " " : "", operand);
+    else if (v->takes_job)
+        strbuf_addf(out, "usage: probing %s [JOB] [OPTION...]%s%s\n%s", v->name, operand[0] ? " " : "",
+                    operand, VERBS_JOB);
     else
         strbuf_addf(out, "usage: probing%s %s [OPTION...]%s%s\n", v->many_targets ? " [-t TARGET...]" : "",
                     v->name, operand[0] ? " " : "", v->takes_command ? " COMMAND [ARGUMENT...]" : operand);
@@ -173,6 +213,14 @@ static void verbs_put_help_of(struct strbuf *out, const struct cli_verb *v) {
         strbuf_addf(out, "\nexample: %s\n", v->example);
     strbuf_adds(out, "\noptions:\n");
     option_format_help(rows, out);
+}
+
+void cli_put_noun_help(struct strbuf *out, const char *noun) {
+    strbuf_addf(out, "probing %s:\n\n", noun);
+    for (const struct cli_verb *const *v = cli_verbs; *v; v++)
+        if ((*v)->noun && strcmp((*v)->noun, noun) == 0)
+            strbuf_addf(out, "  %-" VERBS_WIDTH "s %s\n", (*v)->name, (*v)->help);
+    strbuf_addf(out, "\n'probing %s VERB --help' lists the options of a verb.\n", noun);
 }
 
 void cli_put_examples(struct strbuf *out) {
@@ -197,16 +245,16 @@ void cli_put_help(struct strbuf *out, const struct cli_verb *verb) {
             group = (*v)->group ? (*v)->group : "Verbs";
             strbuf_addf(out, "\n%s:\n", group);
         }
-        strbuf_addf(out, "  %-12s %s\n", (*v)->name, (*v)->help);
+        strbuf_addf(out, "  %-" VERBS_WIDTH "s %s\n", (*v)->name, (*v)->help);
     }
     strbuf_adds(out, "\n" VERBS_EXAMPLES);
     strbuf_adds(out, "\noptions:\n");
     option_format_help(verbs_program_options, out);
     strbuf_adds(
         out,
-        "\nTARGET is a pid, the name of a process (train.py), HOST:PORT where an agent listens, or "
+        "\nTARGET is a pid, the name of a process (train.py), HOST:PORT where an agent listens, "
         "unix:PATH of\n"
-        "its socket.\n"
+        "its socket, or job:NAME, the ranks of a job ('probing cluster nodes'); job:NAME/3 is one of them.\n"
         "Every verb but repl prints JSON with --json. 'probing VERB --help' lists the options of a verb.\n"
         "The beginning of a verb's name is enough.\n"
         "Exit status: 0 done, 1 failed, 2 usage, 3 cannot attach, 4 the target ended.\n");

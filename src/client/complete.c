@@ -9,6 +9,7 @@
 #include "base/config.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "client/fleet/jobs_here.h"
 #include "client/sql/catalog.h"
 #include "client/sql/sql_complete.h"
 #include "client/target/target.h"
@@ -118,6 +119,18 @@ void complete_put_targets(struct complete *c) {
         complete_put_files(c);
 }
 
+void complete_put_jobs(struct complete *c) {
+    struct jobs_here h;
+    struct err e;
+    int rc = jobs_here_read(&h, COMPLETE_LIST_MS, &e);
+    for (size_t i = 0; rc == 0 && i < h.jobs.n; i++) {
+        char help[64];
+        snprintf(help, sizeof help, "%zu of %d ranks", h.jobs.items[i].n_ranks, h.jobs.items[i].world);
+        complete_put(c, h.jobs.items[i].name, help);
+    }
+    jobs_here_fini(&h);
+}
+
 void complete_put_tables(struct complete *c) {
     struct catalog *all = catalog_of_definitions();
     for (size_t i = 0; all && i < all->n_tables; i++)
@@ -203,9 +216,9 @@ void complete_put_named(struct complete *c, const char *name) {
         const char *name;
         void (*put)(struct complete *c);
     } kinds[] = {
-        {"TARGET", complete_put_targets}, {"PID", complete_put_targets}, {"TABLE", complete_put_tables},
-        {"KEY", complete_put_settings},   {"SQL", complete_put_sql},     {"QUERY", complete_put_sql},
-        {"FILE", complete_put_files},     {"DIR", complete_put_files},
+        {"TARGET", complete_put_targets}, {"JOB", complete_put_jobs},     {"PID", complete_put_targets},
+        {"TABLE", complete_put_tables},   {"KEY", complete_put_settings}, {"SQL", complete_put_sql},
+        {"QUERY", complete_put_sql},      {"FILE", complete_put_files},   {"DIR", complete_put_files},
     };
     for (size_t i = 0; name && i < sizeof kinds / sizeof kinds[0]; i++)
         if (complete_is_named(name, kinds[i].name))

@@ -43,6 +43,9 @@ void complete_put_options(struct complete *c, const struct option_def *rows);
 /* Pids of Python processes, with their commands; files, if nothing was offered for what is typed. */
 void complete_put_targets(struct complete *c);
 
+/* Names of the jobs of this machine. */
+void complete_put_jobs(struct complete *c);
+
 void complete_put_tables(struct complete *c);
 
 /* The agent's settings: KEY=, and values behind the = where they are words. */
@@ -51,7 +54,7 @@ void complete_put_settings(struct complete *c);
 /* The next word of a query: tables after FROM, columns, functions, keywords. */
 void complete_put_sql(struct complete *c);
 
-/* By the name of what is expected, as help has it: TARGET, PID, FILE, DIR, TABLE, SQL, QUERY,
+/* By the name of what is expected, as help has it: TARGET, JOB, PID, FILE, DIR, TABLE, SQL, QUERY,
  * KEY=VALUE; also one of several ("FILE|-|CODE"). Anything else has no completion. */
 void complete_put_named(struct complete *c, const char *name);
 

@@ -20,6 +20,7 @@
 #include "client/about.h"
 #include "client/complete.h"
 #include "client/export/export.h"
+#include "client/fleet/jobs_here.h"
 #include "client/output.h"
 #include "client/symbols/symbols.h"
 #include "client/target/tcp.h"
@@ -155,6 +156,14 @@ static int main_run_export(const struct main_options *o, const char *target, dou
 
 static int main_export(const struct main_options *o, const char *target, struct err *e) {
     double rate_hz = 0;
+    char rank[16];
+    pid_t pid = 0;
+    if (target && jobs_is_target(target)) {
+        if (jobs_here_resolve_one(target, &pid, e) != 0)
+            return -1;
+        snprintf(rank, sizeof rank, "%d", (int)pid);
+        target = rank;
+    }
     if (o->rate && option_read(&settings_table[SETTINGS_RATE], "--rate", o->rate, &rate_hz, e) != 0)
         return -1;
     int cols = main_text_size(o->cols, "COLUMNS", false, 80);

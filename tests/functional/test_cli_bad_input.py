@@ -62,7 +62,15 @@ def test_usage(probing):
     refused(probing("help", "bactrace"), 2, "unknown verb 'bactrace': did you mean 'backtrace'?")
     assert probing("help").ok().stdout == probing("--help").ok().stdout
     assert probing("help", "pause").ok().stdout == probing("pause", "--help").ok().stdout
-    refused(probing("1", "cluster", "x"), 2, "unknown verb 'cluster': 'probing help' lists the verbs")
+    refused(probing("clustre"), 2, "unknown verb 'clustre': did you mean 'cluster'?")
+    refused(probing("cluster"), 2, "cluster needs a second word: 'probing help cluster' lists them")
+    refused(probing("1", "cluster", "x"), 2, "unknown verb 'cluster x': 'probing help cluster' lists them")
+    refused(probing("cluster", "noodes"), 2, "unknown verb 'cluster noodes': did you mean 'cluster nodes'?")
+    refused(probing("help", "cluster", "x"), 2, "unknown verb 'cluster x': 'probing help cluster' lists them")
+    refused(probing("cluster", "ranks", "1", "2"), 2, "cluster ranks takes no arguments (got '2')")
+    refused(probing("-t", "1", "-t", "2", "cluster", "ranks"), 2, "two targets, 1 and 2: give one")
+    refused(probing("--readonly", "cluster", "attach"), 2, "--readonly: cluster attach would run code in the job or change it")
+    refused(probing("cluster", "nodes", "--format", "xml"), 2, "unknown format 'xml': give one of table, json, ndjson, csv")
     refused(probing("--nonsense"), 2, "unknown option --nonsense: --help lists the options")
     refused(probing("1", "backtrace", "--jsn"), 2, "unknown option --jsn: did you mean --json?")
     refused(probing("backtrace"), 2,

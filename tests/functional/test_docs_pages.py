@@ -87,9 +87,11 @@ def test_commands_exist(page, probing, probing_top):
             if not words or not re.fullmatch(r"[a-z]+", words[0]) or words[0] == "help":
                 continue
             verb = words[0]
+            if verb == "cluster":
+                verb = " ".join(words[:2])
         if (program, verb) not in help_of:
             run = probing if program == "probing" else probing_top
-            help_of[program, verb] = run(*([verb] if verb else []), "--help").ok().stdout
+            help_of[program, verb] = run(*verb.split(), "--help").ok().stdout
         end = words.index("launch") + 3 if "launch" in words else len(words)
         for option in re.findall(r"(?<![\w-])(--[a-z][\w-]+)", " ".join(words[:end])):
             assert option in help_of[program, verb] or option in ("--export",), f"{page}: {program} {verb} has no {option}"
@@ -104,8 +106,8 @@ def test_made_pages_are_up_to_date(name, build_dir):
 @pytest.fixture
 def jobs_of(run_job, target, torch_python, torch_fork, probing, wait_until):  # noqa: F811
     """The jobs that a page names, with the agent in them, in the order of the pids 4242, 4243."""
-    def plain(name):
-        job = target(os.path.join(ROOT, name), ready=r"step +\d+ ", env={"OMP_NUM_THREADS": "1"}, timeout=180,
+    def plain(name, **env):
+        job = target(os.path.join(ROOT, name), ready=r"step +\d+ ", env={"OMP_NUM_THREADS": "1", **env}, timeout=180,
                      **({} if "plain" in name else {"python": torch_python, "fork": torch_fork}))
         inject_in_time(probing, job.pid)
         return job
@@ -116,6 +118,9 @@ def jobs_of(run_job, target, torch_python, torch_fork, probing, wait_until):  # 
         name = re.search(r"(?:examples|tests/faults)/\w+\.py", about)[0]
         if about.startswith("two of "):
             return [plain(name), plain(name)]
+        if about.startswith("two ranks of "):
+            key = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+            return [plain(name, RANK=str(rank), LOCAL_RANK=str(rank), **key) for rank in range(2)]
         job = run_job(name[:-3]) if name.startswith("tests/") or name.endswith("/train.py") else plain(name)
         if "ended by SIGKILL" in about:
             query = "SELECT count(*) AS n FROM python.samples"

@@ -19,17 +19,17 @@ TRAIN = "import sys\nprint('trained', sys.argv[1:])\n"
 # What shows that it did it, in what it prints; or the file that it writes. Of others that they end well and print something is enough.
 SHOWS = {"list": "PID", "inject": "process PID", "listen": "token", "launch": "trained ['--epochs', '3']", "backtrace": "MainThread",
          "dump": '"schema_version"', "execute": "script in PID", "repl": "2\n", "query": "lineno", "memory": "MiB", "config": "20",
-         "status": '"schema_version"', "tables": "lineno"}
+         "status": '"schema_version"', "tables": "lineno", "cluster attach": "already loaded", "cluster detach": "ejected"}
 FILES = {"flamegraph": "flame.svg", "pprof": "profile.pb.gz", "record": "run.db", "profile": "trace.json", "report": "report.html"}
 
 
 def verbs(path):
     listed = subprocess.run([path, "--help"], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"^  (\w+) ", listed, re.M)
+    return re.findall(r"^  (\w+(?: \w+)?)  +", listed, re.M)
 
 
 def example_of(path, verb):
-    done = subprocess.run([path, verb, "--help"], capture_output=True, text=True, check=True)
+    done = subprocess.run([path, *verb.split(), "--help"], capture_output=True, text=True, check=True)
     found = re.findall(r"^example: (.*)$", done.stdout, re.M)
     assert len(found) == 1, f"{verb} has no example: .example of its struct in src/cli/verb_{verb}.c"
     return found[0]
@@ -42,7 +42,7 @@ def test_each_has_one_that_is_of_it(build_dir, probing):
     assert len(names) >= 20
     for verb in names:
         example = example_of(probing.path, verb)
-        assert verb in shlex.split(example) and "probing" in shlex.split(example), example
+        assert f" {verb}" in example and "probing" in shlex.split(example), example
         assert f"    {example}\n" in page, example
 
 
@@ -58,7 +58,7 @@ def job(torch_python, tmp_path_factory):
     output = folder / "job.txt"
     with open(output, "wb") as file:
         made = subprocess.Popen([torch_python, "-u", EXAMPLE, "--workers", "0"], stdout=file, stderr=file, cwd=folder,
-                                env=dict(os.environ, OMP_NUM_THREADS="1"))
+                                env=dict(os.environ, OMP_NUM_THREADS="1", RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1"))
     wait_until(lambda: "loss" in output.read_text() or made.poll() is not None, 120, "its first steps", interval=0.1)
     assert made.poll() is None, output.read_text()
     yield made

@@ -471,7 +471,7 @@ const struct job_member *jobs_member(const struct jobs *jobs, pid_t pid, const s
 }
 
 static bool job_is_named(const struct job *job, const char *text) {
-    return strcmp(job->name, text) == 0 || strcmp(job->name + job->title + 1, text) == 0 ||
+    return strcmp(job->name + job->title + 1, text) == 0 ||
            (strlen(text) == job->title && strncmp(job->name, text, job->title) == 0);
 }
 
@@ -519,6 +519,10 @@ const struct job *jobs_choose(const struct jobs *jobs, const char *text, struct 
                 text);
         return NULL;
     }
+    /* a script may have the whole name of another job */
+    for (size_t i = 0; i < jobs->n; i++)
+        if (strcmp(jobs->items[i].name, text) == 0)
+            return &jobs->items[i];
     for (int several = 1; several >= 0 && n == 0; several--)
         for (size_t i = 0; i < jobs->n; i++)
             if (text[0] ? job_is_named(&jobs->items[i], text) : !several || jobs->items[i].world != 1) {

@@ -3,8 +3,10 @@
 #include "tui/host/attach_all.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "client/fleet/jobs_here.h"
 #include "tui/host/attach.h"
 
 /* `alone`: it is the only one, and only the helper examines it. */
@@ -27,11 +29,36 @@ static int attach_all_add(struct attach_all *all, const char *text, bool alone, 
     return 0;
 }
 
+static int attach_all_add_pid(struct attach_all *all, pid_t pid, struct err *e) {
+    char text[24];
+    snprintf(text, sizeof text, "%ld", (long)pid);
+    return attach_all_add(all, text, false, e);
+}
+
+/* The ranks of a job. */
+static int attach_all_add_job(struct attach_all *all, const char *text, struct err *e) {
+    pid_t *pids;
+    ssize_t n = jobs_here_resolve(text, &pids, e);
+    int rc = n < 0 ? -1 : 0;
+    if (n > TARGETS_MAX)
+        rc = err_set(e, ERR_USAGE,
+                     "no more than %d targets at a time: '%s' has %zd ranks here, and %s/0-%d is a part",
+                     TARGETS_MAX, text, n, text, TARGETS_MAX - 1);
+    for (ssize_t i = 0; rc == 0 && i < n; i++)
+        rc = attach_all_add_pid(all, pids[i], e);
+    free(pids);
+    return rc;
+}
+
 int attach_all_read(struct attach_all *all, const char *const *typed, int n, struct err *e) {
     all->n = 0;
     for (int i = 0; i < n; i++) {
         pid_t pids[TARGETS_MAX];
-        char pid[24];
+        if (jobs_is_target(typed[i])) {
+            if (attach_all_add_job(all, typed[i], e) != 0)
+                return -1;
+            continue;
+        }
         size_t named = target_named(typed[i], pids, TARGETS_MAX);
         if (named > TARGETS_MAX)
             return err_set(e, ERR_USAGE,
@@ -39,11 +66,9 @@ int attach_all_read(struct attach_all *all, const char *const *typed, int n, str
                            TARGETS_MAX, typed[i], named);
         if (named < 2 && attach_all_add(all, typed[i], n == 1, e) != 0)
             return -1;
-        for (size_t k = 0; named > 1 && k < named; k++) {
-            snprintf(pid, sizeof pid, "%ld", (long)pids[k]);
-            if (attach_all_add(all, pid, false, e) != 0)
+        for (size_t k = 0; named > 1 && k < named; k++)
+            if (attach_all_add_pid(all, pids[k], e) != 0)
                 return -1;
-        }
     }
     return 0;
 }

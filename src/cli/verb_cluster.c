@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verb_cluster: the ranks of a job together: which there are, the agent into all of them, and out. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "client/fleet/job_each.h"
+#include "client/fleet/job_rows.h"
+#include "client/output.h"
+#include "client/progress.h"
+
+#define CLUSTER_RANGES 16 /* of a set of ranks in a note */
+
+struct cluster_options {
+    struct cli_options common; /* first */
+    const char *format;
+};
+
+static const char *cluster_choose_format(int i) { return result_formats[i].name; }
+
+static const struct option_def cluster_options[] = {
+    {"format", 0, OPTION_STRING, offsetof(struct cluster_options, format), .arg = "FORMAT",
+     .help = "table, json, ndjson or csv", .choice = cluster_choose_format},
+    {.name = NULL},
+};
+
+static const char *cluster_operand(const struct cli_options *o) {
+    return o->targets.n ? o->targets.items[0] : NULL;
+}
+
+/* What a verb works on. */
+struct cluster {
+    struct jobs_here here;
+    const struct job *job; /* NULL: all, if the verb takes that */
+    struct rank_set ranks;
+    const struct result_format *format;
+    uint64_t began_ns;
+};
+
+/* Find the job that is named; `all`: without a name all of them. 0, or -1 with the error. */
+static int cluster_open(struct cluster *c, const struct cli_options *o, bool all, struct err *e) {
+    const struct cluster_options *mine = (const struct cluster_options *)(const void *)o;
+    const char *name = cluster_operand(o);
+    *c = (struct cluster){.format = result_find_format(o->json        ? "json"
+                                                       : mine->format ? mine->format
+                                                                      : result_formats[0].name,
+                                                       e)};
+    if (!c->format)
+        return -1;
+    c->began_ns = clock_mono_ns();
+    progress_begin("finding the ranks", 0, NULL);
+    int rc = jobs_here_read(&c->here, 0, e);
+    progress_end();
+    if (rc == 0 && (name || !all)) {
+        c->job = jobs_here_choose(&c->here, name ? name : "", &c->ranks, e);
+        rc = c->job ? 0 : -1;
+    }
+    return rc;
+}
+
+static void cluster_close(struct cluster *c) {
+    rank_set_fini(&c->ranks);
+    jobs_here_fini(&c->here);
+}
+
+/* `rows` is released. 0, or -1 with the error. */
+static int cluster_put(const struct cluster *c, struct result *rows, struct strbuf *out, struct err *e) {
+    if (!rows)
+        return err_set(e, ERR_FAILED, "out of memory for the rows");
+    int columns = output_columns();
+    rows->elapsed_s = (double)(clock_mono_ns() - c->began_ns) / 1e9;
+    if (c->format == &result_formats[0] && columns > 0)
+        result_put_fitted(rows, columns, out);
+    else
+        result_write(rows, c->format, isatty(STDOUT_FILENO), out);
+    result_unref(rows);
+    return 0;
+}
+
+/* ---- which there are ---- */
+
+static int cluster_nodes_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                              struct err *e) {
+    (void)addr;
+    struct cluster c;
+    int rc = cluster_open(&c, o, true, e);
+    if (rc == 0)
+        rc = cluster_put(&c, job_rows_nodes(&c.here, c.job), out, e);
+    cluster_close(&c);
+    return rc;
+}
+
+static int cluster_ranks_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                              struct err *e) {
+    (void)addr;
+    struct cluster c;
+    const char *name = cluster_operand(o);
+    int rc = cluster_open(&c, o, true, e);
+    bool some = name && strchr(name, '/');
+    if (rc == 0)
+        rc = cluster_put(&c, job_rows_ranks(&c.here, c.job, some ? &c.ranks : NULL), out, e);
+    cluster_close(&c);
+    return rc;
+}
+
+/* ---- work with each rank ---- */
+
+static const char *cluster_attached(const struct job_task *t) {
+    return t->rc < 0           ? "failed"
+           : t->result.already ? "already loaded"
+           : t->result.reused  ? "started again"
+                               : "loaded";
+}
+
+static const char *cluster_detached(const struct job_task *t) {
+    return t->rc < 0 ? "failed" : t->rc == 0 ? "none there" : "ejected";
+}
+
+static void cluster_eject(struct job_task *task) {
+    struct target_address addr = {.pid = task->pid};
+    task->rc = cli_eject(&addr, &task->error);
+}
+
+/* The error for the ranks that failed. */
+static int cluster_explain(const struct job_task *tasks, size_t n, const char *what, struct err *e) {
+    const struct job_task *first = NULL;
+    size_t failed = 0;
+    bool lost = true;
+    for (size_t i = 0; i < n; i++)
+        if (tasks[i].rc < 0) {
+            first = first ? first : &tasks[i];
+            lost &= tasks[i].error.code == ERR_LOST;
+            failed++;
+        }
+    if (!failed)
+        return 0;
+    return err_set(e, lost ? ERR_LOST : ERR_ATTACH, "%zu of %zu ranks could not be %s: rank %d: %.380s",
+                   failed, n, what, first->rank, err_text(&first->error));
+}
+
+/* Say what is not here: it is in the rows of programs. */
+static void cluster_note_missing(const struct job *job) {
+    struct strbuf text;
+    strbuf_init(&text, 0);
+    rank_set_put(&job->missing, CLUSTER_RANGES, &text);
+    if (job->missing.n)
+        output_say("probing: job %s has no process here for rank %s of %d\n", job->name, strbuf_str(&text),
+                   job->world);
+    strbuf_clear(&text);
+    rank_set_put(&job->elsewhere, CLUSTER_RANGES, &text);
+    if (job->elsewhere.n)
+        output_say("probing: job %s: ranks %s are on other hosts, or have ended\n", job->name,
+                   strbuf_str(&text));
+    strbuf_fini(&text);
+}
+
+static int cluster_work(const struct cluster *c, void (*work)(struct job_task *),
+                        const char *(*done)(const struct job_task *), const char *progress, const char *what,
+                        struct strbuf *out, struct err *e) {
+    struct job_task *tasks = calloc(c->job->n_ranks + 1, sizeof *tasks);
+    size_t n = 0;
+    if (!tasks)
+        return err_set(e, ERR_FAILED, "out of memory for the ranks");
+    for (size_t i = 0; i < c->job->n_ranks; i++)
+        if (rank_set_has(&c->ranks, c->job->members[i].rank))
+            tasks[n++] = (struct job_task){.pid = c->job->members[i].pid, .rank = c->job->members[i].rank};
+    progress_begin(progress, 0, NULL);
+    job_each(tasks, n, work);
+    progress_end();
+    int rc = cluster_put(c, job_rows_tasks(&c->here, c->job, tasks, n, done), out, e);
+    /* the rows are printed, whatever became of some */
+    if (rc == 0 && cluster_explain(tasks, n, what, e) != 0) {
+        struct err why = *e;
+        output_write(NULL, out, e);
+        *e = why;
+        rc = -1;
+    }
+    free(tasks);
+    return rc;
+}
+
+static int cluster_attach_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                               struct err *e) {
+    (void)addr;
+    struct cluster c;
+    cli_defer_signals();
+    int rc = cluster_open(&c, o, false, e);
+    if (rc == 0)
+        cluster_note_missing(c.job);
+    if (rc == 0)
+        rc = cluster_work(&c, job_attach, cluster_attached, "attaching", "attached to", out, e);
+    cluster_close(&c);
+    return rc;
+}
+
+static int cluster_detach_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                               struct err *e) {
+    (void)addr;
+    struct cluster c;
+    int rc = cluster_open(&c, o, false, e);
+    if (rc == 0)
+        rc = cluster_work(&c, cluster_eject, cluster_detached, "ejecting", "detached from", out, e);
+    cluster_close(&c);
+    return rc;
+}
+
+/* ---- verbs ---- */
+
+const struct cli_verb verb_cluster_nodes = {
+    .name = "cluster nodes",
+    .noun = "cluster",
+    .group = "Cluster",
+    .help = "jobs of this machine: their ranks, and which are missing",
+    .example = "probing cluster nodes",
+    .takes_job = true,
+    .options = cluster_options,
+    .options_size = sizeof(struct cluster_options),
+    .exec = cluster_nodes_exec,
+};
+
+const struct cli_verb verb_cluster_ranks = {
+    .name = "cluster ranks",
+    .noun = "cluster",
+    .group = "Cluster",
+    .help = "the ranks of a job: their processes, and whether they have an agent",
+    .example = "probing cluster ranks",
+    .takes_job = true,
+    .options = cluster_options,
+    .options_size = sizeof(struct cluster_options),
+    .exec = cluster_ranks_exec,
+};
+
+const struct cli_verb verb_cluster_attach = {
+    .name = "cluster attach",
+    .noun = "cluster",
+    .group = "Cluster",
+    .help = "load the agent into every rank of a job",
+    .example = "probing cluster attach job:4242",
+    .takes_job = true,
+    .changes = true,
+    .options = cluster_options,
+    .options_size = sizeof(struct cluster_options),
+    .exec = cluster_attach_exec,
+};
+
+const struct cli_verb verb_cluster_detach = {
+    .name = "cluster detach",
+    .noun = "cluster",
+    .group = "Cluster",
+    .help = "remove the agent from every rank of a job",
+    .example = "probing cluster detach job:4242",
+    .takes_job = true,
+    .changes = true,
+    .options = cluster_options,
+    .options_size = sizeof(struct cluster_options),
+    .exec = cluster_detach_exec,
+};
