@@ -237,7 +237,7 @@ def test_installed_and_taken_out(environment, any_python, agent_file, tmp_path):
     assert not any("probing" in name for _, _, names in os.walk(tmp_path / "environment") for name in names)
     assert install(python, "/nonexistent/libprobing.so").status == 1
     assert "which Python?" in install("", agent_file).stderr
-    assert "is no Python" in install("/bin/cat", agent_file).stderr
+    assert "/bin/cat does not report its site-packages" in install("/bin/cat", agent_file).stderr
 
 
 # --- what is started by it ----------------------------------------------------------------------------------------

@@ -218,9 +218,13 @@ def on_terminal(command, timeout=60, stderr_too=True):
         return process.wait(), seen
 
 
+# What a verb writes and removes again while it works.
+PROGRESS = rb"(?:\r[a-z ]+: \d+ s)+\r +\r"
+
+
 def obeyed(seen):
     """What of it a terminal would obey, or show out of its order."""
-    text = seen.replace(b"\r\n", b"\n").decode("utf-8")  # which it must be
+    text = re.sub(PROGRESS, b"", seen).replace(b"\r\n", b"\n").decode("utf-8")  # which it must be
     return re.findall("[^\\n\\t\\x20-\\x7e\\u00a0-\\U0010ffff]|[\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]", text)
 
 

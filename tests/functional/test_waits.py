@@ -549,7 +549,7 @@ taken.wait()
 threading.stack_size(65536)
 made = 0
 try:
-    while made < 10000:
+    while made < int(sys.argv[1]):
         start(rlocks if made % 2 else locks)
         made += 1
 except (RuntimeError, MemoryError):
@@ -560,32 +560,37 @@ with gate:
 """
 
 
+# Ten thousand of them take the machine from the tests beside this one (`make soak ONLY=threads`).
+THREADS = int(os.environ.get("PROBING_TEST_THREADS", "2000"))
+
+
 @pytest.fixture
 def crowd(target):
-    j = target(CROWD, timeout=120)
+    j = target(CROWD, str(THREADS), timeout=120)
     j.made = int(j.ready)
-    if j.made < 5000:
+    if j.made < THREADS // 2:
         pytest.skip(f"needs threads: a process may have {j.made} here")
     return j
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.long
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("how", ["agent", "outside"])
-def test_ten_thousand_threads(crowd, probing, wait_until, how):
+def test_thousands_of_threads(crowd, probing, wait_until, how):
     options = ["--no-inject"] if how == "outside" else []
 
     def crowded():
         """Once all are read, in a machine that has time for it; nothing that is said before is wrong."""
         document = probing(str(crowd.pid), "dump", "--json", *options, timeout=60).ok().json()
         threads = {t["name"]: t for t in document["threads"]}
-        holder = threads["holder"]["tid"]
+        holder = threads["holder"]["tid"] if "holder" in threads else None
         for t in document["threads"]:
             said = t["waits_for"]
             assert not said or (not said["deadlock"] and said["tid"] in (None, holder)), t
-        assert len(document["threads"]) == crowd.made + 2
+        assert len(document["threads"]) == crowd.made + 2 or document["incomplete"]
         named = [t for t in document["threads"] if t["waits_for"] and t["waits_for"]["tid"] == holder]
         return document if len(named) == crowd.made + 1 and not document["incomplete"] else None
-    document = wait_until(crowded, timeout=120, what="all waits and their holder")
+    document = wait_until(crowded, timeout=300, what="all waits and their holder")
     assert all(t["has_python"] and t["frames"] for t in document["threads"])
     kinds = [t["waits_for"]["kind"] for t in document["threads"]]
     assert kinds.count("lock") == crowd.made // 2 + 1 + crowd.made % 2 and kinds.count("rlock") == crowd.made // 2
@@ -600,9 +605,10 @@ def test_ten_thousand_threads(crowd, probing, wait_until, how):
         assert len(crowd.tids()) == crowd.made + 2
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.long
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("how", ["agent", "outside"])
-def test_ten_thousand_threads_on_the_screen(crowd, probing_top, how):
+def test_thousands_of_threads_on_the_screen(crowd, probing_top, how):
     options = ["--no-inject"] if how == "outside" else []
     text = probing_top("--export", "txt", "--screen", "threads", *options, str(crowd.pid), timeout=120).ok().stdout
     assert f"threads {crowd.made + 2}" in text
