@@ -4,6 +4,11 @@
 # do not use, or what would make them load other libraries.
 # shellcheck shell=sh disable=SC2154
 
+# What only these libraries need: elfutils m4, SQLite tclsh, ncurses tic, the archives of sources the rest.
+for tool in m4 tclsh tic xz bzip2; do
+    command -v $tool >/dev/null 2>&1 || die "$tool is missing; ./run dist installs what is needed"
+done
+
 static_flags="-O2 -g0 $common_flags"
 
 # An archive of sources, without the library's own way of building it.

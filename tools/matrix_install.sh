@@ -29,7 +29,7 @@ conda_python=${CONDA_PYTHON:-$(find "$HOME"/.pyenv/versions -maxdepth 1 -name '3
 put_conda() { # folder
     local program
     mkdir "$1"
-    tar -C "$conda_python" --exclude=test --exclude=__pycache__ --exclude='*.a' -c bin lib | tar -x -C "$1"
+    tar -C "$conda_python" --exclude=test --exclude=__pycache__ --exclude='*.a' -c bin lib | tar -x -C "$1" || return 1
     for program in "$1"/bin/python3.[0-9] "$1"/bin/python3.[0-9][0-9]; do
         [ ! -f "$program" ] || patchelf --set-rpath "\$ORIGIN/../lib" "$program" || return 1
     done
@@ -64,7 +64,7 @@ for suite in $suites; do
         touch "$work/$suite.made"
     fi
     for kind in ${KINDS:-tarball wheel deb conda}; do
-        if [ "$kind" = conda ] && { is_too_old "$suite" || [ ! -d "$conda_python/bin" ] || ! command -v patchelf >/dev/null; }; then
+        if [ "$kind" = conda ] && { is_too_old "$suite" || [ -z "$conda_python" ] || [ ! -d "$conda_python/bin" ] || ! command -v patchelf >/dev/null; }; then
             say "$suite: no conda-like Python: it takes patchelf, CONDA_PYTHON and a C library as new as its own"
             continue
         fi
