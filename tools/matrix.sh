@@ -181,7 +181,7 @@ test_row() { # suite python minor
     fi
     # What is tried on each Python; of sampling also what is tried on one that is at hand, and several threads together; and the
     # root as a container's, with the C library in it.
-    local known=$build/tests/known/known.so modules="test_pystack or test_end_to_end or test_autostart or test_python_versions or test_locals or test_outside or test_worker"
+    local known=$build/tests/known/known.so modules="test_pystack or test_end_to_end or test_autostart or test_python_versions or test_locals or test_outside or test_worker or test_waits"
     local match="(($modules or test_tasks or test_native or test_inject_remote_exec) and $3) or another_system"
     export PROBING_TEST_ROOTS=$root=/usr/bin/$2
     "$here/bench/known_answer.py" --build "$build" --samples "$samples" --seconds 60 --mode no-inject,block --python "$launcher" ||

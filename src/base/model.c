@@ -149,6 +149,7 @@ const char *model_wait_kind_name(enum model_wait_kind k) {
         [MODEL_WAIT_LOADER] = "loader",
         [MODEL_WAIT_COLLECTIVE] = "collective",
         [MODEL_WAIT_STOPPED] = "stopped",
+        [MODEL_WAIT_UNRECORDED] = "not recorded",
     };
     return (unsigned)k < MODEL_WAIT_KINDS ? names[k] : NULL;
 }

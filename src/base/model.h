@@ -149,6 +149,7 @@ enum model_wait_kind {
     MODEL_WAIT_LOADER,     /* a batch of a DataLoader */
     MODEL_WAIT_COLLECTIVE, /* other ranks, in torch.distributed */
     MODEL_WAIT_STOPPED,    /* a signal that continues it */
+    MODEL_WAIT_UNRECORDED, /* not known, of a thread that sleeps in a recording */
     MODEL_WAIT_KINDS
 };
 
@@ -168,6 +169,10 @@ struct model_wait {
     const char *what;   /* "RLock cache.lock"; NULL unknown */
     const char *detail; /* with values of the job: paths, addresses of peers; NULL none */
 };
+
+static inline bool model_wait_is_known(const struct model_wait *w) {
+    return w->kind != MODEL_WAIT_UNKNOWN && w->kind != MODEL_WAIT_UNRECORDED;
+}
 
 /* One OS thread of the target, with its Python stack if it has one. */
 struct model_thread {

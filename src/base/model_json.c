@@ -158,7 +158,7 @@ static void model_json_put_wait(struct json *j, const struct model_snapshot *s,
     const struct model_wait *w = &t->wait;
     struct strbuf text;
     json_key(j, "waits_for");
-    if (w->kind == MODEL_WAIT_UNKNOWN) {
+    if (!model_wait_is_known(w)) {
         json_null(j);
         return;
     }

@@ -265,9 +265,9 @@ static void model_text_put_wait_details(struct strbuf *out, const struct model_s
     if (w->left_us)
         model_text_put_seconds(out, ", ", (double)w->left_us / 1e6,
                                w->kind == MODEL_WAIT_SLEEP ? " left" : " until it gives up");
-    uint64_t for_us = t->same_us > w->for_us ? t->same_us : w->for_us;
-    if (!brief && for_us >= 1000000)
-        model_text_put_seconds(out, ", for at least ", (double)for_us / 1e6, "");
+    /* not for how long it has had the same stack: it may have waited again and again */
+    if (!brief && w->for_us >= 1000000)
+        model_text_put_seconds(out, ", for at least ", (double)w->for_us / 1e6, "");
 }
 
 void model_text_put_wait(struct strbuf *out, const struct model_snapshot *s, const struct model_thread *t,
@@ -276,6 +276,10 @@ void model_text_put_wait(struct strbuf *out, const struct model_snapshot *s, con
     const char *what = w->what ? w->what : model_wait_kind_name(w->kind);
     if (w->kind == MODEL_WAIT_UNKNOWN || !what)
         return;
+    if (w->kind == MODEL_WAIT_UNRECORDED) {
+        strbuf_adds(out, "(not recorded)");
+        return;
+    }
     if (brief && w->flags & MODEL_WAIT_DEADLOCK)
         strbuf_adds(out, "DEADLOCK: ");
     model_text_put_name(out, what);
@@ -284,8 +288,8 @@ void model_text_put_wait(struct strbuf *out, const struct model_snapshot *s, con
 
 static void model_text_put_wait_line(struct strbuf *out, const struct model_snapshot *s,
                                      const struct model_thread *t) {
-    if (t->wait.kind == MODEL_WAIT_UNKNOWN || t->wait.kind == MODEL_WAIT_GIL)
-        return; /* the thread's line has the GIL */
+    if (!model_wait_is_known(&t->wait) || t->wait.kind == MODEL_WAIT_GIL)
+        return; /* the thread's line has the GIL, and the foot what was not recorded */
     if (t->wait.kind == MODEL_WAIT_SLEEP) {
         strbuf_adds(out, "    sleeping");
         model_text_put_wait_details(out, s, t, false);
@@ -456,7 +460,7 @@ static void summary_put_state(const struct summary *m, const struct model_thread
         model_text_put_wait_details(m->out, m->s, t, false);
         return;
     }
-    if (t->wait.kind != MODEL_WAIT_UNKNOWN && t->wait.kind != MODEL_WAIT_GIL) {
+    if (model_wait_is_known(&t->wait) && t->wait.kind != MODEL_WAIT_GIL) {
         summary_paint(m, t->wait.flags & MODEL_WAIT_DEADLOCK ? SUMMARY_WARN : "");
         strbuf_adds(m->out, t->wait.flags & MODEL_WAIT_DEADLOCK ? "DEADLOCK: waiting for " : "waiting for ");
         model_text_put_wait(m->out, m->s, t, false);

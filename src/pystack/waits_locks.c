@@ -866,11 +866,11 @@ static uint64_t waits_tid_of(const struct waits *w, const struct pystack_thread 
 static uint64_t waits_owner(struct pystack *ps, const struct waits_entry *e) {
     struct pystack_reader *r = &ps->reader;
     uint64_t words[3], at = e->lock + (uint64_t)r->off.object_size;
-    if (mem_read(&r->mem, at, words, sizeof words) != 0 || words[2] == 0 || words[2] > UINT32_MAX)
+    if (mem_read(&r->mem, at, words, sizeof words) != 0 || words[2] > UINT32_MAX)
         return 0;
-    if (r->off.minor < 14 && words[0] != e->guard)
-        return 0;
-    return words[1];
+    /* From 3.14 on the level counts from 0, and the lowest bit of the mutex says that it is locked. */
+    bool held = r->off.minor >= 14 ? words[0] & 1 : words[2] > 0 && words[0] == e->guard;
+    return held ? words[1] : 0;
 }
 
 /* A thread that has run since it was looked at may have the lock by now, and what it seemed to hold is

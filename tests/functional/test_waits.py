@@ -5,12 +5,13 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 
 import pytest
 
 from agent_job import job  # noqa: F401
 
-MINORS = ["3.9", "3.11", "3.12", "3.13"]
+MINORS = ["3.9", "3.11", "3.12", "3.13", "3.14", "3.15"]
 
 HEAD = """
 import os, queue, socket, subprocess, sys, threading, time
@@ -292,7 +293,7 @@ time.sleep(3600)
 
 
 @pytest.mark.parametrize("how", ["agent", "outside"])
-@pytest.mark.parametrize("minor", ["3.9", "3.11", "3.13"])
+@pytest.mark.parametrize("minor", ["3.9", "3.11", "3.13", "3.14", "3.15"])
 def test_files(target, probing, python_for, wait_until, minor, how):
     options = ["--no-inject"] if how == "outside" else []
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -445,7 +446,7 @@ time.sleep(3600)
 
 
 @pytest.fixture
-def in_namespaces(tmp_path, any_python):
+def in_namespaces(tmp_path):
     """Starts HIDDEN by a command that makes namespaces; (pid of the job, what it wrote)."""
     started = []
 
@@ -456,7 +457,7 @@ def in_namespaces(tmp_path, any_python):
         path.write_text(HIDDEN)
         reader, writer = os.pipe()
         started.append(subprocess.Popen(
-            ["unshare", *unshare, "sh", "-c", 'mount -t proc -o hidepid=2 proc /proc && exec "$@"', "sh", any_python, path, who],
+            ["unshare", *unshare, "sh", "-c", 'mount -t proc -o hidepid=2 proc /proc && exec "$@"', "sh", sys.executable, path, who],
             pass_fds=(writer,), stdin=subprocess.DEVNULL, start_new_session=True, env=dict(os.environ, READY_FD=str(writer))))
         os.close(writer)
         with os.fdopen(reader) as ready:
@@ -546,7 +547,7 @@ def rlocks():
 
 start(holder)
 taken.wait()
-threading.stack_size(65536)
+threading.stack_size(262144)
 made = 0
 try:
     while made < int(sys.argv[1]):
@@ -687,7 +688,7 @@ ready()
 
 
 @pytest.mark.parametrize("how", ["agent", "outside"])
-@pytest.mark.parametrize("minor", ["3.9", "3.13"])
+@pytest.mark.parametrize("minor", ["3.9", "3.13", "3.14", "3.15"])
 def test_cycles_through_native_mutexes_are_not_known(target, probing, python_for, wait_until, minor, how):
     j = target(NATIVE, python=python_for(minor))
     options = ["--no-inject"] if how == "outside" else []
@@ -796,3 +797,99 @@ def test_sockets_of_another_network_namespace(target, probing, wait_until, how):
     options = ["--no-inject"] if how == "outside" else []
     said = wait_until(lambda: (lambda d: d if d and d["detail"] else None)(waits(probing, j.pid, *options).get("peer")), what="its peer")
     assert said["kind"] == "socket" and f"peer 127.0.0.1:{j.ready.strip()}, established, 0 bytes to read" in said["detail"], said
+
+
+# --- afterwards ---------------------------------------------------------------------------------------------------
+
+DIES = HEAD + """
+first, second, here, jobs = threading.Lock(), threading.Lock(), threading.Barrier(2), queue.Queue()
+
+def one():
+    with first:
+        here.wait()
+        with second:
+            pass
+
+def two():
+    with second:
+        here.wait()
+        with first:
+            pass
+
+def get():
+    jobs.get()
+
+def wakes():
+    while True:
+        time.sleep(0.2)
+
+for function in one, two, get, wakes:
+    start(function)
+os.write(int(os.environ["READY_FD"]), b"ready\\n")
+with first:
+    pass
+"""
+
+
+def stands(probing, pid):
+    """The threads of which it is written what they wait for."""
+    rows = probing(str(pid), "query", "SELECT thread, kind, what, deadlock, waits_s FROM python.waits", "--json").ok().json()["rows"]
+    return {row["thread"]: row for row in rows}
+
+
+@pytest.mark.parametrize("how", ["died", "recorded"])
+def test_waits_are_known_afterwards(target, probing, probing_top, ptrace, wait_until, tmp_path, how):
+    j = target(DIES)
+    probing(str(j.pid), "inject").ok()
+    known = wait_until(lambda: (lambda rows: rows if {"MainThread", "one", "two", "get"} <= rows.keys() else None)(stands(probing, j.pid)),
+                       timeout=30, what="rows of what stands")
+    assert known["one"]["deadlock"] and known["two"]["deadlock"] and not known["MainThread"]["deadlock"]
+    assert known["get"]["kind"] == "queue" and known["get"]["what"] == "Queue jobs, empty" and known["get"]["waits_s"] >= 2
+    assert "wakes" not in known
+    tids = {name: t["tid"] for name, t in dump(probing, j.pid).items()}
+    of = str(j.pid)
+    if how == "recorded":
+        of = str(tmp_path / "run.db")
+        probing(str(j.pid), "record", "--duration", "2s", "-o", of, timeout=60).ok()
+    j.process.kill()
+    j.process.wait()
+    document = probing(of, "dump", "--json").ok().json()
+    threads = {t["name"]: t for t in document["threads"]}
+    for name, what, holder in (("one", "Lock second", "two"), ("two", "Lock first", "one"), ("MainThread", "Lock first", "one")):
+        said = threads[name]["waits_for"]
+        assert said["what"] == what and said["tid"] == tids[holder] and said["holder"] == "likely" and said["for_s"] >= 2
+        assert said["deadlock"] == (name != "MainThread")
+    # one that slept for a moment: unknown, and said so
+    assert threads["wakes"]["waits_for"] is None and "not run for two seconds" in document["note"]
+    text = probing(of, "dump").ok().stdout
+    assert f"    DEADLOCK: waits for Lock second, likely held by two ({tids['two']}) in two (" in text
+    assert "(what threads waited for is recorded of those that had not run for two seconds)" in text
+    verdict = next(v for v in probing(of, "verdict", "--json").ok().json()["verdicts"] if v["code"] == "DEADLOCK")
+    lines = DIES.splitlines()
+    for word in ("one (", "two (", f":{lines.index('        with second:') + 1})", "Lock first", "Lock second", "likely held by"):
+        assert word in verdict["text"], verdict
+    report = probing(of, "report", "--format", "md", "-o", "-").ok().stdout
+    assert "DEADLOCK: waits for Lock first, likely held by one" in report
+    screen = probing_top("--export", "txt", "--screen", "threads", "--cols", "200", of).ok().stdout
+    assert "DEADLOCK: Lock" in screen and "(not recorded)" in screen
+    if how == "died":
+        refused = probing(of, "query", "SELECT waits_for FROM python.threads")
+        assert refused.status == 1 and "it is made in a running job" in refused.stderr
+
+
+def test_tables_without_waits_say_so(target, probing, ptrace, wait_until):
+    """An agent that was there for a moment only: nothing is known, and nothing is said against anybody."""
+    j = target(DIES)
+    probing(str(j.pid), "inject").ok()
+    wait_until(lambda: probing(str(j.pid), "query", "SELECT count(*) AS n FROM python.samples", "--json").ok().json()["rows"][0]["n"], what="samples")
+    j.process.kill()
+    j.process.wait()
+    document = probing(str(j.pid), "dump", "--json").ok().json()
+    assert document["threads"]
+    if all(t["waits_for"] is None for t in document["threads"]):  # unless the machine was that slow
+        assert "not run for two seconds" in document["note"]
+        found = probing(str(j.pid), "verdict", "--json").ok().json()
+        assert "DEADLOCK" not in [v["code"] for v in found["verdicts"]]
+        deadlock = next(check for check in found["checks"] if check["code"] == "DEADLOCK")
+        assert deadlock["result"] in ("unknown", "fine")
+        assert deadlock["result"] != "fine" or "evidence is against" not in (deadlock["reason"] or "")

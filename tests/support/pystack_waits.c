@@ -22,7 +22,8 @@ static uint64_t waits_lock(struct image *img, const char *type, uint64_t sem, ui
     image_put_u64(img, lock, o->object_size, o->minor >= 14 ? 1 : sem);
     if (owner) {
         image_put_u64(img, lock, o->object_size + 8, owner);
-        image_put_u64(img, lock, o->object_size + 16, 1);
+        image_put_u64(img, lock, o->object_size + 16,
+                      o->minor < 14); /* how often it is held, or how often more */
     }
     return lock;
 }

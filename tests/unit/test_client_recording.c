@@ -414,6 +414,80 @@ static void moments_of_a_long_time(void **state) {
     job_remove(&of);
 }
 
+static void put_standing_sample(struct ring *r, double at, int64_t tid, bool on_cpu, int64_t stack) {
+    union ring_value v[RING_SAMPLES_COUNT] = {[RING_SAMPLES_TIMESTAMP].f = at,
+                                              [RING_SAMPLES_TID].i = tid,
+                                              [RING_SAMPLES_THREAD].s = tid == 100 ? "main" : "other",
+                                              [RING_SAMPLES_STACK_ID].i = stack,
+                                              [RING_SAMPLES_ON_CPU].i = on_cpu};
+    assert_int_equal(ring_append(r, v), 0);
+}
+
+/* Thread 101 runs, stands from the 5th second to the 15th, and runs; what it waits for was written in the 8th. Thread 100 sleeps
+ * all the time, and nothing was written of it; thread 102 stands, in one function after the other. */
+static void what_threads_waited_for(void **state) {
+    struct recording p;
+    struct job of;
+    struct database *d;
+    (void)state;
+    job_make(&of, 100, 2);
+    job_stacks(&of);
+    struct ring *samples = job_sample_table(&of, 1000),
+                *waits = job_table(&of, &RING_TABLES[RING_WAITS], 64 * 1024);
+    for (int i = 0; i < 200; i++) {
+        put_standing_sample(samples, T0 + i * 0.1, 100, false, 1);
+        put_standing_sample(samples, T0 + i * 0.1, 101, i < 50 || i >= 150, 2);
+        put_standing_sample(samples, T0 + i * 0.1, 102, false, i < 100 ? 3 : 4);
+    }
+    for (int64_t tid = 101; tid <= 102; tid++) {
+        union ring_value v[RING_WAITS_COUNT] = {[RING_WAITS_TIMESTAMP].f = T0 + 8,
+                                                [RING_WAITS_TID].i = tid,
+                                                [RING_WAITS_KIND].s = "lock",
+                                                [RING_WAITS_WHAT].s = "Lock a",
+                                                [RING_WAITS_WAITS_TID].i = 100,
+                                                [RING_WAITS_HOLDER].i = 1,
+                                                [RING_WAITS_WAITS_PID].i = RING_INT_NULL,
+                                                [RING_WAITS_WAITS_S].f = 3,
+                                                [RING_WAITS_DEADLOCK].i = 1};
+        assert_int_equal(ring_append(waits, v), 0);
+    }
+    ring_close(samples);
+    ring_close(waits);
+    open_past(&p, &of, 0, &d);
+    assert_in_range(p.n_moments, 78, 82);
+    for (size_t i = 0; i < 2 * p.n_moments; i++) { /* forward, and backward */
+        struct model_snapshot s;
+        assert_int_equal(recording_make_snapshot_at(&p, i < p.n_moments ? i : 2 * p.n_moments - 1 - i, &s),
+                         0);
+        double at = s.timestamp - T0;
+        const struct model_wait *w = &find(&s, 101)->wait, *other = &find(&s, 102)->wait;
+        if (at < 4.95 || at > 14.95) /* it runs */
+            assert_int_equal(w->kind, MODEL_WAIT_UNKNOWN);
+        else if (at < 7.95)
+            assert_int_equal(w->kind, MODEL_WAIT_UNRECORDED);
+        else {
+            assert_int_equal(w->kind, MODEL_WAIT_LOCK);
+            assert_string_equal(w->what, "Lock a");
+            assert_int_equal(w->tid, 100);
+            assert_int_equal(w->flags, MODEL_WAIT_LIKELY | MODEL_WAIT_DEADLOCK);
+            assert_true(fabs((double)w->for_us / 1e6 - (3 + at - 8)) < 0.01);
+        }
+        /* another stack is another wait */
+        assert_int_equal(other->kind, at < 7.95 || at > 9.95 ? MODEL_WAIT_UNRECORDED : MODEL_WAIT_LOCK);
+        assert_int_equal(find(&s, 100)->wait.kind, MODEL_WAIT_UNRECORDED);
+        assert_non_null(strstr(s.note, "had not run for two seconds"));
+        model_snapshot_fini(&s);
+    }
+    struct model_snapshot s;
+    assert_int_equal(recording_make_snapshot(&p, &s), 0);
+    assert_int_equal(find(&s, 101)->wait.kind, MODEL_WAIT_UNKNOWN);
+    assert_int_equal(find(&s, 100)->wait.kind, MODEL_WAIT_UNRECORDED);
+    model_snapshot_fini(&s);
+    recording_fini(&p);
+    database_close(d);
+    job_remove(&of);
+}
+
 /* A clock that was wrong for a while: a recording with a hole of years is as short as what is in it. */
 static void a_hole_of_years(void **state) {
     struct recording p;
@@ -450,6 +524,7 @@ int main(void) {
         cmocka_unit_test(the_end_of_what_is_too_long),
         cmocka_unit_test(moments_of_a_long_time),
         cmocka_unit_test(a_hole_of_years),
+        cmocka_unit_test(what_threads_waited_for),
         cmocka_unit_test(all_samples_are_a_stream),
         cmocka_unit_test(agents_are_not_to_be_had),
         cmocka_unit_test(a_damaged_folder_is_told_in_a_line),

@@ -1000,11 +1000,13 @@ static int scan_fails(void *arg, uint64_t columns, struct sql_sink *sink, struct
     return err_set(e, ERR_FAILED, "the agent in process 4711 does not answer");
 }
 
-static int scan_is_empty(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+/* A thread that waits for nothing. */
+static int scan_is_against(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
     int *scans = arg;
-    (void)columns, (void)sink, (void)e;
+    union ring_value row[RING_THREADS_COUNT] = {[RING_THREADS_TID].i = PID};
+    (void)columns, (void)e;
     ++*scans;
-    return 0;
+    return sql_sink_put(sink, row);
 }
 
 /* What came of DEADLOCK in a job that stands, whose threads are read by `scan`: "result (reason)", and what is said of its state. */
@@ -1058,7 +1060,7 @@ static void evidence_that_cannot_be_read(void **state) {
     expect_deadlock(scan_fails,
                     "unknown (evidence could not be read: the agent in process 4711 does not answer)",
                     ") 100 %");
-    expect_deadlock(scan_is_empty, "fine (other evidence is against it)", ") 100 %");
+    expect_deadlock(scan_is_against, "fine (other evidence is against it)", ") 100 %");
 }
 
 /* Each code is in one place, with all its rows; rules of a code are in the order in which they are tested. */

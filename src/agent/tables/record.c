@@ -59,7 +59,8 @@ void record_init(struct record *r, const struct config *config) {
 }
 
 size_t record_bytes(const struct record *r) {
-    return (r->ids.stacks.n + r->ids.frames.n) / 8 + collect_bytes(&r->collect);
+    return (r->ids.stacks.n + r->ids.frames.n) / 8 + collect_bytes(&r->collect) +
+           standstill_bytes(&r->standstill);
 }
 
 void record_add_producer(struct record *r, const struct record_producer *producer, void *arg) {
@@ -297,6 +298,7 @@ void record_end(struct record *r, bool remove) {
     record_close_tables(r, remove);
     record_unlock(r);
     collect_fini(&r->collect);
+    standstill_fini(&r->standstill);
 }
 
 void record_configure(struct record *r, const struct config *config) {
@@ -308,6 +310,8 @@ void record_configure(struct record *r, const struct config *config) {
     bool anew = changed && r->shared.opened;
     if (anew)
         record_close_tables(r, true);
+    if (anew)
+        standstill_fini(&r->standstill);
     r->config = *config;
     r->shared.opened &= !anew;
     if (anew && r->begun) {
@@ -685,6 +689,7 @@ static void record_threads(struct record *r, struct record_samples *p, uint64_t 
     union ring_value v[RING_THREAD_HISTORY_COUNT];
     if (collect_read_threads(&r->collect, now_ns, own, n_own) <= 0)
         return;
+    standstill_take(&r->standstill, r->collect.threads, r->collect.n_threads, now_ns);
     for (size_t i = 0; i < r->collect.n_threads; i++) {
         const struct collect_thread *t = &r->collect.threads[i];
         v[RING_THREAD_HISTORY_TIMESTAMP].f = timestamp;
@@ -702,6 +707,15 @@ static void record_threads(struct record *r, struct record_samples *p, uint64_t 
         v[RING_THREAD_HISTORY_CPU_WAIT_S].f = t->cpu_wait_s;
         record_append(r, RING_THREAD_HISTORY, v);
     }
+}
+
+static void record_wait(void *arg, const union ring_value *row) { record_append(arg, RING_WAITS, row); }
+
+/* What threads wait for that stand still. */
+static void record_waits(struct record *r, struct pystack *ps, uint64_t now_ns) {
+    int64_t own[THREADS_MAX];
+    if (ps && standstill_is_due(&r->standstill, now_ns))
+        standstill_read(&r->standstill, ps, own, threads_own_tids(own, THREADS_MAX), now_ns, record_wait, r);
 }
 
 static void record_status(struct record *r, const struct record_view *view, uint64_t now_ns,
@@ -745,6 +759,7 @@ void record_second(struct record *r, struct record_samples *p, const struct reco
     record_gc(r, view->pystack, now);
     record_process(r, now_ns, now);
     record_threads(r, p, now_ns, now);
+    record_waits(r, view->pystack, now_ns);
     record_status(r, view, now_ns, now);
     if (r->producer)
         r->producer->second(r->producer_arg, p, view->pystack, now_ns, now);

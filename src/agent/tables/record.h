@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "agent/tables/collect.h"
+#include "agent/tables/standstill.h"
 #include "base/config.h"
 #include "base/cost.h"
 #include "base/model.h"
@@ -131,6 +132,7 @@ struct record {
     /* samples that were gone before they were taken, or whose stack could not be written */
     uint64_t missed;
     struct collect collect;
+    struct standstill standstill;
     struct record_facts facts;
     struct record_gc gc;
     /* Python reports each collection of the main interpreter: record_gc_event */

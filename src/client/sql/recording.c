@@ -20,11 +20,12 @@
 #define RECORDING_HALVINGS 4  /* the time that fits is found to a sixteenth */
 
 #define RECORDING_TEXT_RECENT "3"
+#define RECORDING_WAIT_MAX_S 1e10 /* longer than any wait */
 
 /* Capacities of the arrays while a recording is read. */
 struct recording_reading {
     struct recording *p;
-    size_t frames, stacks, samples, threads, names, looks, processes;
+    size_t frames, stacks, samples, threads, names, looks, processes, waits;
     int64_t counted, max_rows;
 };
 
@@ -198,6 +199,42 @@ static int recording_take_second(struct recording_reading *l, const struct sql_r
     return 0;
 }
 
+static enum model_wait_kind recording_wait_kind(const char *word) {
+    for (int kind = MODEL_WAIT_UNKNOWN + 1; kind < MODEL_WAIT_UNRECORDED; kind++)
+        if (strcmp(word, model_wait_kind_name((enum model_wait_kind)kind)) == 0)
+            return (enum model_wait_kind)kind;
+    return MODEL_WAIT_UNKNOWN;
+}
+
+static uint64_t recording_number(const struct sql_result *r, size_t column) {
+    int64_t number = recording_int(r, column, 0);
+    return number > 0 ? (uint64_t)number : 0;
+}
+
+static int recording_take_wait(struct recording_reading *l, const struct sql_result *r) {
+    struct recording *p = l->p;
+    double waits_s = recording_real(r, 9);
+    const char *holder = recording_word(r, 6);
+    uint32_t flags = strcmp(holder, "perhaps") == 0  ? MODEL_WAIT_LIKELY | MODEL_WAIT_GUESSED
+                     : strcmp(holder, "likely") == 0 ? MODEL_WAIT_LIKELY
+                                                     : 0;
+    flags |= recording_int(r, 8, 0) == 1 ? MODEL_WAIT_TIMED : 0;
+    flags |= recording_int(r, 10, 0) == 1 ? MODEL_WAIT_DEADLOCK : 0;
+    if (recording_grow(&p->waits, sizeof *p->waits, p->n_waits, &l->waits) != 0)
+        return -1;
+    p->waits[p->n_waits++] = (struct recording_wait){
+        .time_s = recording_real(r, 0),
+        .tid = recording_int(r, 1, 0),
+        .wait = {.kind = recording_wait_kind(recording_word(r, 2)),
+                 .flags = flags,
+                 .tid = recording_number(r, 5),
+                 .pid = recording_number(r, 7),
+                 .for_us = waits_s > 0 && waits_s < RECORDING_WAIT_MAX_S ? (uint64_t)(waits_s * 1e6) : 0,
+                 .what = recording_text(p, r, 3),
+                 .detail = recording_text(p, r, 4)}};
+    return 0;
+}
+
 /* Threads that are in both tables, once. */
 static const char recording_threads_text[] =
     "SELECT tid, max(name) AS name, max(native_name) AS native_name, max(state) AS state, max(cpu_pct) AS "
@@ -239,6 +276,10 @@ static const struct {
     {"SELECT timestamp, cpu_pct, rss_bytes, threads FROM system.process_history WHERE timestamp > now() "
      "- :window ORDER BY timestamp",
      recording_take_second},
+    /* a row of a thread that stands is repeated within this time */
+    {"SELECT timestamp, tid, kind, what, detail, waits_tid, holder, waits_pid, gives_up, waits_s, deadlock "
+     "FROM python.waits WHERE timestamp > now() - :window - 120 ORDER BY timestamp",
+     recording_take_wait},
 };
 
 static int recording_no_memory(struct err *e) {
@@ -319,6 +360,8 @@ static void recording_add_stacks(struct recording *p) {
     recording_keep_holder(p->threads, p->n_threads, at);
 }
 
+static void recording_add_waits(struct recording *p);
+
 int recording_load(struct recording *out, struct database *d, size_t max_rows, struct err *e) {
     *out = (struct recording){.pid = MODEL_UNKNOWN,
                               .rank = MODEL_UNKNOWN,
@@ -349,7 +392,10 @@ int recording_load(struct recording *out, struct database *d, size_t max_rows, s
     if (out->n_samples > 0)
         out->from = out->samples[0].timestamp;
     recording_add_stacks(out);
-    return recording_find_snapshots(out) == 0 ? 0 : recording_no_memory(e);
+    if (recording_find_snapshots(out) != 0)
+        return recording_no_memory(e);
+    recording_add_waits(out);
+    return 0;
 }
 
 void recording_fini(struct recording *p) {
@@ -360,6 +406,7 @@ void recording_fini(struct recording *p) {
     free(p->names);
     free(p->looks);
     free(p->processes);
+    free(p->waits);
     arena_fini(&p->arena);
     *p = (struct recording){.n_threads = 0};
 }
@@ -461,6 +508,10 @@ static int recording_make_state(const struct recording *p, const struct recordin
             *t = from->thread;
             t->name = arena_strdup(&out->arena, from->thread.name);
             t->native_name = arena_strdup(&out->arena, from->thread.native_name);
+            t->wait.what = arena_strdup(&out->arena, from->thread.wait.what);
+            t->wait.detail = arena_strdup(&out->arena, from->thread.wait.detail);
+            if (t->wait.kind == MODEL_WAIT_UNRECORDED)
+                out->note = "what threads waited for is recorded of those that had not run for two seconds";
             recording_put_stack(p, from->stack_id, &out->arena, t);
             if (t->gc == 1)
                 out->gc_running = 1;
@@ -687,10 +738,12 @@ void recording_keep_holder(struct recording_thread *threads, size_t n, const dou
 
 /* Position of the reader, and the newest rows of each thread up to there. */
 struct recording_reader {
-    size_t sample, look, process;
+    size_t sample, look, process, wait;
     double until_s;
     const struct model_sample **samples; /* per name */
     const struct recording_tick **looks;
+    const struct recording_wait **waits;
+    double *moved;                    /* when the thread was last found to have run */
     struct recording_thread *threads; /* of the moment made last, */
     double *at;                       /* and the time of each thread's sample */
 };
@@ -711,13 +764,25 @@ static size_t recording_name(const struct recording *p, int64_t tid) {
 static void recording_read_until(const struct recording *p, struct recording_reader *r, double time_s) {
     for (; r->sample < p->n_samples && p->samples[r->sample].timestamp <= time_s; r->sample++) {
         size_t i = recording_name(p, p->samples[r->sample].tid);
-        if (i != SIZE_MAX)
-            r->samples[i] = &p->samples[r->sample];
+        if (i == SIZE_MAX)
+            continue;
+        const struct model_sample *s = &p->samples[r->sample], *before = r->samples[i];
+        if (s->on_cpu != 0 || (before && before->stack_id != s->stack_id))
+            r->moved[i] = s->timestamp;
+        r->samples[i] = s;
     }
     for (; r->look < p->n_looks && p->looks[r->look].time_s <= time_s; r->look++) {
         size_t i = recording_name(p, p->looks[r->look].tid);
+        if (i == SIZE_MAX)
+            continue;
+        if (p->looks[r->look].cpu_pct > 0)
+            r->moved[i] = fmax(r->moved[i], p->looks[r->look].time_s);
+        r->looks[i] = &p->looks[r->look];
+    }
+    for (; r->wait < p->n_waits && p->waits[r->wait].time_s <= time_s; r->wait++) {
+        size_t i = recording_name(p, p->waits[r->wait].tid);
         if (i != SIZE_MAX)
-            r->looks[i] = &p->looks[r->look];
+            r->waits[i] = &p->waits[r->wait];
     }
     while (r->process < p->n_processes && p->processes[r->process].time_s <= time_s)
         r->process++;
@@ -740,9 +805,11 @@ static void recording_put_process(const struct recording *p, const struct record
 
 /* Start again at the first row. */
 static void recording_rewind(const struct recording *p, struct recording_reader *r) {
-    r->sample = r->look = r->process = 0;
+    r->sample = r->look = r->process = r->wait = 0;
     memset(r->samples, 0, p->n_names * sizeof *r->samples);
     memset(r->looks, 0, p->n_names * sizeof *r->looks);
+    memset(r->waits, 0, p->n_names * sizeof *r->waits);
+    memset(r->moved, 0, p->n_names * sizeof *r->moved);
 }
 
 static struct recording_thread recording_make_thread(const struct recording_name *name,
@@ -761,6 +828,36 @@ static struct recording_thread recording_make_thread(const struct recording_name
     return t;
 }
 
+/* What thread number `name` waits for. */
+static struct model_wait recording_find_wait(const struct recording_reader *r, size_t name,
+                                             const struct model_thread *t, double time_s) {
+    const struct recording_wait *w = r->waits[name];
+    struct model_wait wait = {.kind = MODEL_WAIT_UNKNOWN};
+    /* one that runs, or wants to, waits for nothing but the GIL, which is in its samples */
+    if (!t->has_python || t->on_cpu != 0 || t->gil == MODEL_GIL_HOLDING || t->gil == MODEL_GIL_WAITING)
+        return wait;
+    if (!w || w->time_s < r->moved[name]) {
+        wait.kind = MODEL_WAIT_UNRECORDED;
+        return wait;
+    }
+    wait = w->wait;
+    if (time_s > w->time_s && time_s - w->time_s < RECORDING_WAIT_MAX_S)
+        wait.for_us += (uint64_t)((time_s - w->time_s) * 1e6);
+    return wait;
+}
+
+static void recording_add_waits(struct recording *p) {
+    struct recording_reader *r = p->reader;
+    r->until_s = p->seen_until;
+    recording_read_until(p, r, p->seen_until);
+    for (size_t i = 0; i < p->n_threads; i++) {
+        struct model_thread *t = &p->threads[i].thread;
+        size_t name = recording_name(p, t->tid);
+        if (name != SIZE_MAX)
+            t->wait = recording_find_wait(r, name, t, p->seen_until);
+    }
+}
+
 struct recording_snapshot recording_read_snapshot(struct recording *p, size_t moment) {
     struct recording_reader *r = p->reader;
     struct recording_snapshot m = {.time_s = p->moments[moment], .threads = r->threads};
@@ -776,7 +873,9 @@ struct recording_snapshot recording_read_snapshot(struct recording *p, size_t mo
         if (!s && !l)
             continue;
         r->at[m.n_threads] = s ? s->timestamp : 0;
-        m.threads[m.n_threads++] = recording_make_thread(&p->names[i], s, l);
+        struct recording_thread *t = &m.threads[m.n_threads++];
+        *t = recording_make_thread(&p->names[i], s, l);
+        t->thread.wait = recording_find_wait(r, i, &t->thread, m.time_s);
     }
     recording_keep_holder(m.threads, m.n_threads, r->at);
     recording_put_process(p, r, &m);
@@ -817,11 +916,13 @@ int recording_find_snapshots(struct recording *p) {
     *r = (struct recording_reader){.until_s = -INFINITY,
                                    .samples = arena_calloc(&p->arena, p->n_names + 1, sizeof *r->samples),
                                    .looks = arena_calloc(&p->arena, p->n_names + 1, sizeof *r->looks),
+                                   .waits = arena_calloc(&p->arena, p->n_names + 1, sizeof *r->waits),
+                                   .moved = arena_calloc(&p->arena, p->n_names + 1, sizeof *r->moved),
                                    .threads = arena_calloc(&p->arena, p->n_names + 1, sizeof *r->threads),
                                    .at = arena_calloc(&p->arena, p->n_names + 1, sizeof *r->at)};
     p->reader = r;
     p->moments = arena_calloc(&p->arena, n / every + 2, sizeof *p->moments);
-    if (!r->samples || !r->looks || !r->threads || !r->at || !p->moments)
+    if (!r->samples || !r->looks || !r->waits || !r->moved || !r->threads || !r->at || !p->moments)
         return -1;
     struct recording_place at = {0};
     for (size_t i = 0; i < n; i++) {

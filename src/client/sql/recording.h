@@ -50,6 +50,13 @@ struct recording_process {
     int64_t rss_bytes, n_threads;
 };
 
+/* What a thread waited for that had not run for a while (python.waits). */
+struct recording_wait {
+    double time_s;
+    int64_t tid;
+    struct model_wait wait;
+};
+
 /* All threads at some time before the end. */
 struct recording_snapshot {
     double time_s;
@@ -88,6 +95,8 @@ struct recording {
     size_t n_looks;
     struct recording_process *processes;
     size_t n_processes;
+    struct recording_wait *waits;
+    size_t n_waits;
     double *moments; /* their times; the end is not one of them */
     size_t n_moments;
     struct recording_reader *reader; /* makes moments */
@@ -120,7 +129,8 @@ void recording_keep_holder(struct recording_thread *threads, size_t n, const dou
  * the rows in between. */
 struct recording_snapshot recording_read_snapshot(struct recording *p, size_t moment);
 
-/* The last state, or an earlier one. The caller owns `out`, on failure too. 0, or -1 without
+/* The last state, or an earlier one. A thread waits for what its last row in python.waits says, as
+ * long as no later row shows that it has run. The caller owns `out`, on failure too. 0, or -1 without
  * memory. */
 int recording_make_snapshot(const struct recording *p, struct model_snapshot *out);
 int recording_make_snapshot_at(struct recording *p, size_t moment, struct model_snapshot *out);

@@ -28,8 +28,10 @@
 #define VERDICT_TIMEOUT_S 10.0  /* for one rule */
 #define VERDICT_ROUND_NS (500 * (long)CLOCK_NS_PER_MS) /* between two attempts */
 #define VERDICT_MOST_TARGETS 512                       /* others are not judged */
-#define VERDICT_WORKERS "python.loader_workers"        /* read once for all rules that need it */
-#define VERDICT_CHECKS 64                              /* for which room is made at a time */
+/* read once for all rules that need it */
+#define VERDICT_WORKERS "python.loader_workers"
+#define VERDICT_THREADS "temp.verdict_threads"
+#define VERDICT_CHECKS 64 /* for which room is made at a time */
 
 /* Facts about a target before its rules. */
 struct verdict_target {
@@ -171,8 +173,9 @@ struct verdict_case {
     const struct verdict_target *target;
     struct verdict_value values[VERDICT_VALUES];
     size_t n;
-    bool again;       /* evidence needs another look at the job */
-    bool has_workers; /* they were looked at in this judgement */
+    bool again; /* evidence needs another look at the job */
+    /* they were looked at in this judgement */
+    bool has_workers, has_threads;
     char why[VERDICT_WHY];
 };
 
@@ -217,14 +220,30 @@ static double verdict_pull(struct verdict_case *c, size_t from, const char *name
     return NAN;
 }
 
+/* Look at what the evidence needs, once in a judgement. 0, or -1 with the error. */
+static int verdict_take(struct verdict_case *c, const char *text, const char *needs, struct err *e) {
+    struct database *d = c->judge->db;
+    if (!c->has_workers && needs && strcmp(needs, VERDICT_WORKERS) == 0) {
+        if (verdict_places_take_workers(d, c->target->pid, e) != 0)
+            return -1;
+        c->has_workers = true;
+    }
+    if (!c->has_threads && strstr(text, VERDICT_THREADS)) {
+        bool live = verdict_has_table(database_sql(d), "python.threads");
+        if (verdict_places_take_threads(d, c->target->pid, live, e) != 0)
+            return -1;
+        c->has_threads = true;
+    }
+    return 0;
+}
+
 /* Query more evidence. A table that is made now may fail: then the evidence is missing. VERDICT_SAID;
  * VERDICT_DENIED: its column "holds" is false; or VERDICT_FAILED with the reason in the case. */
 static enum verdict_result verdict_get_more(struct verdict_case *c, const char *text, const char *needs) {
     struct err e;
     size_t before = c->n;
-    if (!c->has_workers && needs && strcmp(needs, VERDICT_WORKERS) == 0)
-        c->has_workers = verdict_places_take_workers(c->judge->db, c->target->pid, &e) == 0;
-    int rc = verdict_get_values(c, text, &e);
+    int rc = verdict_take(c, text, needs, &e);
+    rc = rc == 0 ? verdict_get_values(c, text, &e) : rc;
     if (rc < 0) {
         snprintf(c->why, sizeof c->why, "%s", e.text);
         return VERDICT_FAILED;

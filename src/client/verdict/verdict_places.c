@@ -129,6 +129,9 @@ static const char *const places_tables[] = {
     "CREATE INDEX IF NOT EXISTS temp.verdict_looks_time ON verdict_looks(pid, tid, timestamp)",
     "CREATE TEMP TABLE IF NOT EXISTS verdict_workers(pid INTEGER, worker INTEGER, worker_pid INTEGER, "
     "cpu_pct REAL, cpu_wait_pct REAL, state TEXT, func TEXT, file TEXT, lineno INTEGER, own TEXT)",
+    "CREATE TEMP TABLE IF NOT EXISTS verdict_threads(pid INTEGER, tid INTEGER, name TEXT, func TEXT, file "
+    "TEXT, lineno INTEGER, waits_for TEXT, waits_kind TEXT, waits_tid INTEGER, waits_s REAL, deadlock "
+    "INTEGER)",
     "CREATE TEMP TABLE IF NOT EXISTS verdict_unseen(file TEXT PRIMARY KEY)",
     "CREATE TEMP TABLE IF NOT EXISTS verdict_files(file TEXT PRIMARY KEY, own INTEGER)",
     "CREATE TEMP TABLE IF NOT EXISTS verdict_matches(file TEXT, place INTEGER)",
@@ -243,6 +246,44 @@ static const char *const places_workers[] = {
     "func, file, lineno, own FROM python.loader_workers WHERE " PLACES_PID,
 };
 
+/* clang-format off */
+#define PLACES_NO_THREADS "DELETE FROM temp.verdict_threads WHERE " PLACES_PID
+#define PLACES_PUT_THREADS "INSERT INTO temp.verdict_threads "
+#define PLACES_COUNT_THREADS "SELECT count(*) FROM temp.verdict_threads WHERE " PLACES_PID
+
+static const char *const places_threads[] = {
+    PLACES_NO_THREADS,
+    PLACES_PUT_THREADS "SELECT CAST(:pid AS INTEGER), tid, name, func, file, lineno, waits_for, waits_kind, "
+    "waits_tid, waits_s, deadlock FROM python.threads WHERE " PLACES_PID,
+    PLACES_COUNT_THREADS,
+};
+
+/* The last seconds of a job that has ended: what a thread waits for that has not run since that was
+ * written, which is repeated every minute; where it is, its last sample says. In the words of
+ * model_text_put_wait. */
+static const char *const places_last_threads[] = {
+    PLACES_NO_THREADS,
+    PLACES_PUT_THREADS
+    "WITH w AS MATERIALIZED (SELECT *, max(timestamp) AS at FROM python.waits WHERE " PLACES_PID
+    " AND timestamp > now() - 120 GROUP BY tid), "
+    "r AS MATERIALIZED (SELECT tid, max(timestamp) AS at FROM python.samples WHERE " PLACES_PID
+    " AND timestamp > now() - 120 AND on_cpu GROUP BY tid), "
+    "s AS MATERIALIZED (SELECT tid, thread, stack_id, max(timestamp) FROM python.samples WHERE " PLACES_PID
+    " AND timestamp > now() - 3 GROUP BY tid), "
+    "t AS MATERIALIZED (SELECT w.*, coalesce(s.thread, w.thread) AS name, f.func, f.file, f.lineno, "
+    "replace(f.file, rtrim(f.file, replace(f.file, '/', '')), '') AS base, "
+    "w.waits_s + now() - w.at AS so_far FROM s JOIN w ON w.tid = s.tid "
+    "LEFT JOIN r ON r.tid = s.tid LEFT JOIN python.stacks k ON k.stack_id = s.stack_id AND k." PLACES_PID
+    " LEFT JOIN python.frames f ON f.frame_id = k.frame_id AND f." PLACES_PID " WHERE coalesce(r.at < w.at, 1)) "
+    "SELECT CAST(:pid AS INTEGER), t.tid, t.name, t.func, t.file, t.lineno, t.what || coalesce(': ' || t.detail, "
+    "'') || coalesce(iif(t.kind = 'thread', ', which is ' || h.tid, iif(t.holder = 'sure', ', ', ', ' || t.holder "
+    "|| ' ') || 'held by ' || h.name || ' (' || h.tid || ')') || ' in ' || h.func || ' (' || h.base || ':' || "
+    "h.lineno || ')', '') || ', for at least ' || round(t.so_far, 1) || ' s', t.kind, t.waits_tid, t.so_far, "
+    "t.deadlock FROM t LEFT JOIN t h ON h.tid = t.waits_tid",
+    PLACES_COUNT_THREADS,
+};
+/* clang-format on */
+
 static const char *const places_newest[] = {
     "SELECT max(timestamp) FROM temp.verdict_looks WHERE " PLACES_PID,
 };
@@ -301,6 +342,16 @@ int verdict_places_take(struct database *d, struct verdict_scope *s, struct err 
         return -1;
     s->seen_s = PLACES_RUN(d, places_newest, s, e);
     return s->seen_s < 0 ? -1 : 0;
+}
+
+int verdict_places_take_threads(struct database *d, int64_t pid, bool live, struct err *e) {
+    const struct verdict_scope scope = {.pid = pid};
+    double n =
+        live ? PLACES_RUN(d, places_threads, &scope, e) : PLACES_RUN(d, places_last_threads, &scope, e);
+    if (n == 0)
+        return err_set(e, ERR_FAILED,
+                       live ? "no thread could be read" : "what the threads waited for was not recorded");
+    return n < 0 ? -1 : 0;
 }
 
 int verdict_places_take_workers(struct database *d, int64_t pid, struct err *e) {

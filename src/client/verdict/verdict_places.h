@@ -19,6 +19,8 @@
  *                                             seconds, the number of steps, and of those whose length is known
  *
  *   temp.verdict_workers  DataLoader workers, if they were asked for in this judgement
+ *   temp.verdict_threads  the threads and what they wait for, likewise; of a job that has ended those that
+ *                         had stood still
  *
  * Functions that are known are rows of one table. A stack keeps its number while an agent lives, so
  * each is looked at once; of steps and samples only new ones are read. Belongs to the thread that
@@ -27,6 +29,7 @@
 #ifndef CLIENT_VERDICT_VERDICT_PLACES_H
 #define CLIENT_VERDICT_VERDICT_PLACES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -47,6 +50,10 @@ struct verdict_scope {
 
 /* Bring the tables up to date for a target. 0, or -1 with the error. */
 int verdict_places_take(struct database *d, struct verdict_scope *s, struct err *e);
+
+/* Look at the threads of a target, for temp.verdict_threads: by python.threads (`live`), which must be
+ * there, or by what was recorded. 0, or -1 with the error, also if there is none. */
+int verdict_places_take_threads(struct database *d, int64_t pid, bool live, struct err *e);
 
 /* Look at the DataLoader workers of a target, for temp.verdict_workers: that takes milliseconds for
  * each. The table python.loader_workers must be there. 0, or -1 with the error. */

@@ -187,7 +187,7 @@
 /* What it waits for now, who holds the GIL if it waits for that, what the thread waits for that holds
  * what it wants. One look at all threads. */
 #define WAITS_FOR                                                                                            \
-    "WITH t AS MATERIALIZED (SELECT tid, name, waits_kind, waits_for, waits_tid FROM python.threads "        \
+    "WITH t AS MATERIALIZED (SELECT tid, name, waits_kind, waits_for, waits_tid FROM temp.verdict_threads "  \
     "WHERE " OF_PID "), m AS (SELECT * FROM t WHERE tid = CAST(:tid AS INTEGER)) SELECT CASE m.waits_kind "  \
     "WHEN 'gil' THEN iif(m.waits_tid IS NULL, NULL, replace(m.waits_for, 'the GIL, ', '')) "                 \
     "ELSE 'waiting for ' || m.waits_for END AS waits, h.name AS holder, h.waits_for AS "                     \
@@ -286,7 +286,7 @@ const struct verdict_rule verdict_rules[] = {
      .checks = "a process that has ended, or a recording",
      .kind = "yes",
      .help = "the process has ended, or this is a recording: everything below describes its last seconds",
-     .sql = "SELECT CAST(:ended AS INTEGER) AS ended, unixepoch('now', 'subsec') - now() AS ago",
+     .sql = "SELECT CAST(:ended AS INTEGER) AS ended, (julianday('now') - 2440587.5) * 86400 - now() AS ago",
      .threshold = 1,
      .words = "the newest rows are {ago:s} old: nothing came after them",
      .screen = "overview"},
@@ -310,19 +310,17 @@ const struct verdict_rule verdict_rules[] = {
      .is_state = true,
      .help = "threads wait for each other: take the locks in the same order everywhere, or never wait with a "
              "lock held",
-     .needs = "python.threads",
      /* A look at all threads costs more than samples: only if the one that trains stands. */
      .sql = "SELECT CASE WHEN count(*) >= 2 THEN 1 - avg(on_cpu) END AS off_cpu FROM temp.verdict_looks "
             "WHERE " OF_THREAD " AND timestamp > now() - 4",
      .threshold = 0.8,
-     .more = "WITH d AS (SELECT * FROM python.threads WHERE " OF_PID
+     .more = "WITH d AS (SELECT * FROM temp.verdict_threads WHERE " OF_PID
              " AND deadlock AND waits_s >= 0.1), a AS (SELECT * FROM d ORDER BY tid LIMIT 1), b AS (SELECT "
              "d.* FROM d JOIN a ON d.tid = a.waits_tid AND d.tid <> a.tid) SELECT (SELECT count(*) FROM d) > "
              "0 AS holds, (SELECT name || ' (' || tid || ') in ' || func FROM a) AS one, (SELECT file FROM "
              "a) AS file, (SELECT lineno FROM a) AS line, (SELECT waits_for FROM a) AS waits, (SELECT name "
              "|| ' (' || tid || ') in ' || func FROM b) AS other, (SELECT file FROM b) AS other_file, "
              "(SELECT lineno FROM b) AS other_line, (SELECT waits_for FROM b) AS other_waits",
-     .more_needs = "python.threads",
      .words = "{one} ({file:file}:{line:n}) waits for {waits}[; {other} ({other_file:file}:{other_line:n}) "
               "waits for {other_waits}]",
      .screen = "threads"},
@@ -421,7 +419,6 @@ const struct verdict_rule verdict_rules[] = {
      .threshold = 1,
      .more = STANDS STANDS_STILL STANDS_MOST,
      .also = WAITS_FOR,
-     .also_needs = "python.threads",
      .words =
          "no step for {age:s}[, the longest of the {n} before took {longest:s}][; {who} stands in {func} "
          "({file:file}{line})][, in {leaf}][, {waiting}]" WAITS_FOR_WORDS,
@@ -454,7 +451,6 @@ const struct verdict_rule verdict_rules[] = {
      .threshold = 1,
      .more = STANDS "NOT " STANDS_STILL STANDS_MOST,
      .also = WAITS_FOR,
-     .also_needs = "python.threads",
      .words = "no step for {age:s}[, the longest of the {n} before took {longest:s}]; {who} waits in {func} "
               "({file:file}{line})[, in {leaf}]" WAITS_FOR_WORDS,
      .screen = "threads"},
@@ -533,7 +529,6 @@ const struct verdict_rule verdict_rules[] = {
      .more = "SELECT now() - coalesce(max(iif(cpu_pct > 0.2, timestamp, NULL)), min(timestamp)) AS since_s "
              "FROM system.threads_history WHERE " OF_PID " AND timestamp > now() - 3600",
      .also = WAITS_FOR,
-     .also_needs = "python.threads",
      .words = "no thread of {threads} has run for {since_s:s}; {who} waits[ {lock}] at {func} "
               "({file:file}{line})[, in the {phase} of a step]" WAITS_FOR_WORDS,
      .brief = "HUNG in {func}",
@@ -588,7 +583,6 @@ const struct verdict_rule verdict_rules[] = {
      .sure = "inferred",
      .threshold = 0,
      .also = WAITS_FOR,
-     .also_needs = "python.threads",
      .words = "no optimizer step was seen[ in the last {age:s}]; {who} waits[ {what}] in {func} "
               "({file:file}{line}), {share:%} of "
               "the last " LAST_S " s[, {cpu:%} of a core]" WAITS_FOR_WORDS,

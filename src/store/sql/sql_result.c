@@ -8,6 +8,7 @@
 
 #include "base/option.h"
 #include "base/clock.h"
+#include "store/ring/ring_tables.h"
 #include "store/sql/sql_internal.h"
 #include "store/sql/sql_rewrite.h"
 
@@ -62,6 +63,12 @@ static void sql_put_near(const struct sql *s, const char *message, char *buf, si
     buf[0] = '\0';
     if (strncmp(message, SQL_NO_TABLE, strlen(SQL_NO_TABLE)) != 0)
         return;
+    const char *missing = message + strlen(SQL_NO_TABLE);
+    for (size_t i = RING_TABLE_KEPT; i < RING_TABLE_COUNT; i++)
+        if (strcmp(missing, RING_TABLES[i].name) == 0) {
+            snprintf(buf, cap, ": it is made in a running job; '\\dt' lists what is here");
+            return;
+        }
     const char **names = calloc(2 * s->n_tables + 1, sizeof *names);
     for (size_t i = 0, n = 0; names && i < s->n_tables; i++) {
         names[n++] = s->tables[i]->full;
