@@ -199,6 +199,8 @@
     "(coalesce((SELECT max(uptime_s) FROM probing.status WHERE " OF_PID                                      \
     " AND timestamp > now() - 10), 9) < 3 AND EXISTS (SELECT 1 FROM probing.facts WHERE " OF_PID             \
     " AND key = 'torch'))"
+/* The same where it works meanwhile, a little at least (`c`). */
+#define FIRST_STEP "(coalesce(c.cpu, 0) >= 0.02 AND " YOUNG ")"
 
 /* Memory that has grown steadily: in each third of the time since `from`, and along a line. */
 #define CREEP(column, from, enough)                                                                          \
@@ -539,10 +541,10 @@ const struct verdict_rule verdict_rules[] = {
      .kind = "%",
      .is_state = true,
      .help = "it waits as a server does: nothing is wrong with that",
-     .sql = NOW PLACE
-     " SELECT CASE WHEN p.n >= 10 AND " PURPOSE
-     " IS NOT NULL AND coalesce(c.cpu, 0) < 0.2 THEN share END AS share, func, file, line, " PURPOSE
-     " AS purpose, c.cpu, " WHO " FROM p, m, c",
+     .sql = NOW PLACE " SELECT CASE WHEN p.n >= 10 AND " PURPOSE
+                      " IS NOT NULL AND coalesce(c.cpu, 0) < 0.2 AND NOT " FIRST_STEP
+                      " THEN share END AS share, func, file, line, " PURPOSE " AS purpose, c.cpu, " WHO
+                      " FROM p, m, c",
      .sure = "inferred",
      .threshold = 0.8,
      .words = IDLE_WORDS,
@@ -577,7 +579,8 @@ const struct verdict_rule verdict_rules[] = {
      .is_state = true,
      .help = "whether that is intended is unknown: the Threads screen has the stacks of all threads",
      .sql = NOW PLACE
-     " SELECT CASE WHEN p.n >= 10 THEN share END AS share, func, file, line, iif(wait = 'thread', 'for "
+     " SELECT CASE WHEN p.n >= 10 AND coalesce(c.cpu, 0) < 0.2 AND NOT " FIRST_STEP
+     " THEN share END AS share, func, file, line, iif(wait = 'thread', 'for "
      "another thread', iif(wait = 'pipe', 'for another process', NULL)) AS what, c.cpu, (SELECT age FROM e) "
      "AS age, " WHO " FROM p, m, c",
      .sure = "inferred",
