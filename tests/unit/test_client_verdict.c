@@ -40,6 +40,15 @@ static void add_status(const struct job *j, double to_s, double uptime_s) {
     ring_close(r);
 }
 
+/* That it has torch. */
+static void add_torch(const struct job *j) {
+    struct ring *facts = job_table(j, &RING_TABLES[RING_FACTS], 64 * 1024);
+    union ring_value v[RING_FACTS_COUNT] = {
+        [RING_FACTS_TIMESTAMP].f = T0 - 9, [RING_FACTS_KEY].s = "torch", [RING_FACTS_VALUE].s = "2.13.0"};
+    assert_int_equal(ring_append(facts, v), 0);
+    ring_close(facts);
+}
+
 /* What samples of the last seconds say. */
 struct looks {
     const char *file; /* that the functions are of; NULL: the job's */
@@ -253,11 +262,7 @@ static void no_steps(void **state) {
     expect(&j, "");
     j = fresh();
     add_status(&j, T0, 180);
-    struct ring *facts = job_table(&j, &RING_TABLES[RING_FACTS], 64 * 1024);
-    union ring_value v[RING_FACTS_COUNT] = {
-        [RING_FACTS_TIMESTAMP].f = T0 - 9, [RING_FACTS_KEY].s = "torch", [RING_FACTS_VALUE].s = "2.13.0"};
-    assert_int_equal(ring_append(facts, v), 0);
-    ring_close(facts);
+    add_torch(&j);
     expect(&j, "NO STEPS: no optimizer step seen in 3m00s (torch 2.13.0)\n");
 }
 
@@ -897,6 +902,34 @@ static void waits_on_purpose(void **state) {
     job_remove(&j);
 }
 
+/* A job with torch that works a little, while its first step may still end: nothing is said of it before that could be seen. One that uses
+ * no CPU waits, from the beginning. */
+static void waits_before_its_first_step(void **state) {
+    (void)state;
+    static const struct {
+        double cpu_pct, uptime_s;
+        const char *wchan, *code;
+    } cases[] = {{60, 2, "futex_do_wait", NULL},     {10, 2, "futex_do_wait", NULL},
+                 {10, 2, "hrtimer_nanosleep", NULL}, {10, 5, "futex_do_wait", "WAITS"},
+                 {0, 2, "futex_do_wait", "WAITS"},   {10, 5, "hrtimer_nanosleep", "IDLE"},
+                 {0, 2, "hrtimer_nanosleep", "IDLE"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct job j = fresh();
+        add_status(&j, T0, cases[i].uptime_s);
+        add_torch(&j);
+        add_samples(&j, T0, (struct looks){.n = 100, .functions = 1, .asleep = true});
+        add_clocks(&j, T0,
+                   (struct clocks){.n = 20,
+                                   .cpu_pct = {cases[i].cpu_pct, 0},
+                                   .wchan = {cases[i].wchan, "do_epoll_wait"}});
+        struct verdicts v = judge(&j);
+        assert_true(!!find(&v, "WAITS") == (cases[i].code && strcmp(cases[i].code, "WAITS") == 0));
+        assert_true(!!find(&v, "IDLE") == (cases[i].code && strcmp(cases[i].code, "IDLE") == 0));
+        verdicts_fini(&v);
+        job_remove(&j);
+    }
+}
+
 /* By where its samples are: with and without steps before. */
 static void what_it_does(void **state) {
     (void)state;
@@ -1180,6 +1213,7 @@ int main(void) {
         cmocka_unit_test(many_steps),
         cmocka_unit_test(hung),
         cmocka_unit_test(waits_on_purpose),
+        cmocka_unit_test(waits_before_its_first_step),
         cmocka_unit_test(what_it_does),
         cmocka_unit_test(oversubscribed),
         cmocka_unit_test(throttled),
