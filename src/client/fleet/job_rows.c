@@ -137,7 +137,7 @@ static const struct job_column job_rows_node_columns[] = {
     {"restarts", "integer", job_rows_restarts},
     {"user", "text", job_rows_user},
     {"note", "text", job_rows_node_note},
-    {NULL},
+    {0},
 };
 
 /* ---- of a rank ---- */
@@ -230,7 +230,7 @@ static const struct job_column job_rows_rank_columns[] = {
     {"uptime_s", "real", job_rows_uptime},
     {"found_by", "text", job_rows_source},
     {"note", "text", job_rows_rank_note},
-    {NULL},
+    {0},
 };
 
 /* ---- of a rank that was worked on ---- */
@@ -266,7 +266,7 @@ static const struct job_column job_rows_task_columns[] = {
     {"pid", "integer", job_rows_pid},     {"job", "text", job_rows_job},
     {"agent", "text", job_rows_done},     {"stopped_ms", "real", job_rows_stopped},
     {"total_ms", "real", job_rows_total}, {"endpoint", "text", job_rows_endpoint},
-    {"note", "text", job_rows_error},     {NULL},
+    {"note", "text", job_rows_error},     {0},
 };
 
 /* ---- rows ---- */
