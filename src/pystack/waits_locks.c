@@ -7,10 +7,10 @@
  * simplequeueobject; Modules/_multiprocessing/semaphore.c, SemLockObject) a pointer to a sem_t, whose
  * first word is the futex (sysdeps/nptl, struct new_sem); in an RLock the owner's ident follows, then
  * its count.
- * From 3.14 on a PyMutex of one byte; in an RLock (Include/internal/pycore_lock.h,
- * _PyRecursiveMutex) the owner and the level follow, aligned. A thread that waits for one sleeps on a
- * semaphore of its own: in struct wait_entry (Python/parking_lot.c) the address of the mutex stands
- * right before it.
+ * From 3.14 on, and in a Lock of later 3.13 (3.13.15, not 3.13.0), a PyMutex of one byte; in an RLock
+ * (Include/internal/pycore_lock.h, _PyRecursiveMutex) the owner and the level follow, aligned. A thread
+ * that waits for one sleeps on a semaphore of its own: in struct wait_entry (Python/parking_lot.c) the
+ * address of the mutex stands right before it.
  * A builtin method (Include/cpython/methodobject.h) has a pointer to its definition, whose first word
  * is the name, and then its object; a method of Python's (Include/cpython/classobject.h) its function
  * and its object. Up to 3.13 `with x` keeps the bound x.__exit__ on the value stack until the block
@@ -377,7 +377,7 @@ static uint64_t waits_bound(struct pystack *ps, struct waits *w, uint64_t addr, 
 /* The futex that a waiting thread would sleep on, or the mutex that it waits for. */
 struct waits_guard {
     uint64_t futex; /* up to 3.13 */
-    uint64_t mutex; /* from 3.14 on */
+    uint64_t mutex; /* from 3.13 on */
 };
 
 static bool waits_is_guarded(struct pystack *ps, uint64_t object, const struct waits_guard *g) {
@@ -635,10 +635,10 @@ void waits_find_futex(struct waits_case *l) {
     bool entering;
     size_t user = 0; /* the first frame that is not of the library */
     waits_put_deadline(l);
-    if (ps->reader.off.minor >= 14) {
-        g.futex = 0;
+    if (ps->reader.off.minor >= 13)
         mem_read_u64(&ps->reader.mem, l->call.args[0] - 8, &g.mutex);
-    }
+    if (ps->reader.off.minor >= 14)
+        g.futex = 0;
     while (user < l->n && waits_is_library(&l->frames[user]))
         user++;
     uint64_t object = waits_find_object(l, &g, &entering), condition = 0;
@@ -659,7 +659,8 @@ void waits_find_futex(struct waits_case *l) {
         e->ident = 0;
     }
     if (object) {
-        waits_put_lock(l, object, g.mutex ? g.mutex : g.futex, user);
+        bool by_mutex = g.mutex && g.mutex == object + (uint64_t)ps->reader.off.object_size;
+        waits_put_lock(l, object, by_mutex ? g.mutex : g.futex, user);
         e->entering = entering || again || waits_is_in(&l->frames[0], "threading.py", "__enter__");
         if (e->kind != MODEL_WAIT_UNKNOWN)
             return;

@@ -799,6 +799,60 @@ def test_sockets_of_another_network_namespace(target, probing, wait_until, how):
     assert said["kind"] == "socket" and f"peer 127.0.0.1:{j.ready.strip()}, established, 0 bytes to read" in said["detail"], said
 
 
+# Rank 1 makes the groups and sleeps; threads of rank 0 wait for it, each in another operation and group.
+COLLECTIVES = HEAD + """
+import torch
+from torch import distributed
+rank = int(os.environ.get("RANK", "0"))
+meeting = os.environ["MEETING"]
+other = None if rank else subprocess.Popen([sys.executable, __file__], env=dict(os.environ, RANK="1"), pass_fds=())
+torch.set_num_threads(1)
+distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
+
+def barrier(group):
+    distributed.barrier(group=group)
+
+def all_reduce(group):
+    distributed.all_reduce(torch.ones(1), group=group)
+
+def broadcast(group):
+    distributed.broadcast(torch.ones(1), src=1, group=group)
+
+def recv(group):
+    distributed.recv(torch.ones(1), src=1, group=group)
+
+def handle(group):
+    work = distributed.all_reduce(torch.ones(1), group=group, async_op=True)
+    work.wait()
+
+functions = barrier, all_reduce, broadcast, recv, handle
+groups = [distributed.new_group([0, 1]) for _ in functions]
+if rank:
+    import ctypes
+    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG
+    time.sleep(3600)
+for function, group in zip(functions, groups):
+    start(function, group)
+ready()
+"""
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("how", ["agent", "outside"])
+def test_collectives(target, torch_python, probing, wait_until, tmp_path, how):
+    options = ["--no-inject"] if how == "outside" else []
+    j = target(COLLECTIVES, python=torch_python, timeout=120,
+               env={"MEETING": str(tmp_path / "meeting"), "GLOO_SOCKET_IFNAME": "lo"})
+    names = "barrier", "all_reduce", "broadcast", "recv", "handle"
+    said = wait_until(lambda: (lambda d: d if all(d.get(n) for n in names) else None)(waits(probing, j.pid, *options)), timeout=60,
+                      what="all threads to wait")
+    for name in names[:4]:
+        assert said[name]["kind"] == "collective" and said[name]["what"] == f"{name} of torch.distributed, group of 2", said[name]
+    # an operation that was begun elsewhere: only that it is in native code
+    assert said["handle"]["kind"] == "native lock" and said["handle"]["tid"] is None, said["handle"]
+    assert not any(one["deadlock"] for one in said.values() if one)
+
+
 # --- afterwards ---------------------------------------------------------------------------------------------------
 
 DIES = HEAD + """

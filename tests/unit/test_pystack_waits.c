@@ -29,13 +29,16 @@ static struct fixture *begin(const struct pystack_offsets *off) {
     return f;
 }
 
+static const struct model_wait *look_at(struct fixture *f, uint64_t futex) {
+    model_snapshot_fini(&f->s);
+    assert_int_equal(image_waits_read(&f->img, f->made.py.runtime, futex, &f->s), 0);
+    return &f->s.threads[0].wait;
+}
+
 /* Look at a thread that sleeps for lock number `which`. */
 static const struct model_wait *look(struct fixture *f, size_t which) {
     static const uint64_t sems[] = {IMAGE_SEM_LOCK, IMAGE_SEM_RLOCK, IMAGE_SEM_ENTERED, IMAGE_SEM_NONE};
-    model_snapshot_fini(&f->s);
-    uint64_t futex = f->img.off->minor >= 14 ? f->made.entry[which] : sems[which];
-    assert_int_equal(image_waits_read(&f->img, f->made.py.runtime, futex, &f->s), 0);
-    return &f->s.threads[0].wait;
+    return look_at(f, f->img.off->minor >= 14 ? f->made.entry[which] : sems[which]);
 }
 
 static void end(struct fixture *f) {
@@ -76,6 +79,21 @@ static void expect_kinds(struct fixture *f) {
 static void test_the_object_is_the_one_of_the_futex(void **state) {
     (void)state;
     for_each_version(expect_kinds);
+}
+
+/* The first 3.13 have a pointer to a semaphore in a Lock, later ones a mutex. */
+static void expect_either_in_3_13(struct fixture *f) {
+    if (f->img.off->minor > 13)
+        return;
+    const struct model_wait *w = look_at(f, f->made.entry[0]);
+    assert_int_equal(w->kind, f->img.off->minor == 13 ? MODEL_WAIT_LOCK : MODEL_WAIT_NATIVE_LOCK);
+    if (f->img.off->minor == 13)
+        assert_string_equal(w->what, "Lock lock");
+}
+
+static void test_a_mutex_in_3_13(void **state) {
+    (void)state;
+    for_each_version(expect_either_in_3_13);
 }
 
 /* The block of `with` that it enters is none that it is in: it does not wait for itself. */
@@ -123,6 +141,7 @@ static void test_what_is_not_proved_is_not_said(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_object_is_the_one_of_the_futex),
+        cmocka_unit_test(test_a_mutex_in_3_13),
         cmocka_unit_test(test_whoever_enters_does_not_hold),
         cmocka_unit_test(test_a_cycle_is_a_deadlock),
         cmocka_unit_test(test_what_is_not_proved_is_not_said),
