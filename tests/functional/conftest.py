@@ -125,6 +125,21 @@ def cpu_seconds():
     return sum(os.times()[:4]) + (torch_forks[0].cpu() if torch_forks else 0.0)
 
 
+def read_all(fd):
+    """What comes from a descriptor, of a terminal for example, until the other end is closed. Closes it."""
+    text = b""
+    while True:
+        try:
+            piece = os.read(fd, 65536)
+        except OSError:  # of a terminal: the other end is closed
+            break
+        if not piece:
+            break
+        text += piece
+    os.close(fd)
+    return text
+
+
 # --- where agents keep their tables -------------------------------------------------------------------------------
 
 @pytest.fixture(scope="session", autouse=True)

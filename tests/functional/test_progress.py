@@ -10,18 +10,8 @@ import subprocess
 import termios
 
 import pytest
-
-JOB = """
-import os, time
-
-def work():
-    return sum(i * i for i in range(1000))
-
-os.write(int(os.environ["READY_FD"]), b"ready\\n")
-while True:
-    work()
-    time.sleep(0.01)
-"""
+from conftest import read_all
+from test_first_guesses import JOB
 
 
 def on_terminal(command, columns=100, stdout=None):
@@ -30,16 +20,7 @@ def on_terminal(command, columns=100, stdout=None):
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=stdout or slave, stderr=slave)
     os.close(slave)
-    text = b""
-    while True:
-        try:
-            piece = os.read(master, 65536)
-        except OSError:  # the other end is closed
-            break
-        if not piece:
-            break
-        text += piece
-    os.close(master)
+    text = read_all(master)
     status = process.wait(timeout=60)
     seen, left = [], []
     for line in text.decode("utf-8", "replace").split("\n"):

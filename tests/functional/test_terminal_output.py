@@ -10,6 +10,7 @@ import subprocess
 import termios
 
 import pytest
+from conftest import read_all
 
 JOB = """
 import os, threading
@@ -54,16 +55,7 @@ def on_terminal(columns, argv, **env):
     base = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
     done = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=there, stderr=subprocess.PIPE, env={**base, "TERM": "xterm", **env})
     os.close(there)
-    text = b""
-    while True:
-        try:
-            piece = os.read(here, 65536)
-        except OSError:  # the other end is closed
-            break
-        if not piece:
-            break
-        text += piece
-    os.close(here)
+    text = read_all(here)
     said = done.stderr.read()
     assert done.wait(60) == 0, said
     done.stderr.close()

@@ -857,19 +857,7 @@ def test_collectives(target, torch_python, probing, wait_until, tmp_path, how):
 
 DIES = HEAD + """
 first, second, here, jobs = threading.Lock(), threading.Lock(), threading.Barrier(2), queue.Queue()
-
-def one():
-    with first:
-        here.wait()
-        with second:
-            pass
-
-def two():
-    with second:
-        here.wait()
-        with first:
-            pass
-
+""" + DEADLOCKS["locks"][2] + """
 def get():
     jobs.get()
 

@@ -18,8 +18,7 @@ static int attach_all_add(struct attach_all *all, const char *text, bool alone, 
         if (addr.pid > 0 && all->addrs[i].pid == addr.pid)
             return 0; /* two helpers would disturb each other */
     if (all->n == TARGETS_MAX)
-        return err_set(e, ERR_USAGE, "no more than %d targets at a time: '%s' is too many", TARGETS_MAX,
-                       text);
+        return err_set(e, ERR_USAGE, "at most %d targets at a time: '%s' is too many", TARGETS_MAX, text);
     if (strlen(text) >= sizeof all->texts[0])
         return err_set(e, ERR_USAGE, "the target '%.60s...' is too long", text);
     snprintf(all->texts[all->n], sizeof all->texts[0], "%s", text);
@@ -42,7 +41,7 @@ static int attach_all_add_job(struct attach_all *all, const char *text, struct e
     int rc = n < 0 ? -1 : 0;
     if (n > TARGETS_MAX)
         rc = err_set(e, ERR_USAGE,
-                     "no more than %d targets at a time: '%s' has %zd ranks here, and %s/0-%d is a part",
+                     "at most %d targets at a time: '%s' has %zd ranks here, and %s/0-%d is a part",
                      TARGETS_MAX, text, n, text, TARGETS_MAX - 1);
     for (ssize_t i = 0; rc == 0 && i < n; i++)
         rc = attach_all_add_pid(all, pids[i], e);
@@ -61,8 +60,7 @@ int attach_all_read(struct attach_all *all, const char *const *typed, int n, str
         }
         size_t named = target_named(typed[i], pids, TARGETS_MAX);
         if (named > TARGETS_MAX)
-            return err_set(e, ERR_USAGE,
-                           "no more than %d targets at a time: '%s' is the name of %zu processes",
+            return err_set(e, ERR_USAGE, "at most %d targets at a time: '%s' is the name of %zu processes",
                            TARGETS_MAX, typed[i], named);
         if (named < 2 && attach_all_add(all, typed[i], n == 1, e) != 0)
             return -1;

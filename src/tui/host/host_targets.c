@@ -141,7 +141,7 @@ static int host_targets_add(struct host *r, const struct target_address *addr, c
     snprintf(pid, sizeof pid, "%ld", (long)addr->pid);
     int i = targets_add(r->app, addr->pid, name ? name : pid);
     if (i < 0)
-        return err_set(e, ERR_USAGE, "no more than %d targets at a time", TARGETS_MAX);
+        return err_set(e, ERR_USAGE, "at most %d targets at a time", TARGETS_MAX);
     struct host_target *item = &r->targets[i];
     *item = (struct host_target){.host = r, .index = i, .addr = *addr};
     item->session = session_new(r->loop, &item->addr, &handler, item, e);

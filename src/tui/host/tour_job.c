@@ -223,29 +223,43 @@ static void tour_job_exec(const struct tour_job *j) {
     _exit(127);
 }
 
-static bool tour_job_is_gone(pid_t pid) { return waitpid(pid, NULL, WNOHANG) != 0; }
+/* True if the job has ended: then it is reaped. What it has left in its group is killed before, while
+ * nobody else can have its number. */
+static bool tour_job_reap(pid_t job) {
+    siginfo_t info = {.si_pid = 0};
+    if (waitid(P_PID, (id_t)job, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != job)
+        return false;
+    kill(-job, SIGKILL);
+    waitpid(job, NULL, 0);
+    return true;
+}
 
-/* Wait for the end of the program, or of the job. */
-static void tour_job_watch(pid_t job, int fd, int signals) {
+/* Wait for the end of the program. True if the job has ended before, and is reaped. */
+static bool tour_job_watch(pid_t job, int fd, int signals) {
     struct pollfd p[] = {{.fd = fd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
     struct signalfd_siginfo info;
-    for (bool ends = false, gone = false; !ends;) {
+    bool gone = false;
+    for (bool ends = false; !ends;) {
         p[1].revents = 0;
         if (poll(p, 2, -1) < 0 && errno != EINTR)
             break;
         ends = p[0].revents != 0;
         if (!p[1].revents || read(signals, &info, sizeof info) != (ssize_t)sizeof info)
             continue;
-        gone |= !gone && info.ssi_signo == SIGCHLD && tour_job_is_gone(job);
+        gone = gone || (info.ssi_signo == SIGCHLD && tour_job_reap(job));
         ends |= info.ssi_signo == SIGTERM;
     }
+    return gone;
 }
 
 /* ^C, as a user would end it; then the hard way. */
 static void tour_job_kill(pid_t job) {
     kill(-job, SIGINT);
-    for (unsigned ms = 0; ms < TOUR_JOB_END_MS && !tour_job_is_gone(job); ms += TOUR_JOB_POLL_MS)
+    for (unsigned ms = 0; ms < TOUR_JOB_END_MS; ms += TOUR_JOB_POLL_MS) {
+        if (tour_job_reap(job))
+            return;
         tour_job_sleep(TOUR_JOB_POLL_MS);
+    }
     kill(-job, SIGKILL);
     waitpid(job, NULL, 0);
 }
@@ -282,9 +296,9 @@ static void tour_job_guard(const struct tour_job *j, pid_t parent, int fd, int r
     tour_job_redirect(-1);
     if (job > 0) {
         setpgid(job, job);
-        if (write(report, &job, sizeof job) == (ssize_t)sizeof job)
-            tour_job_watch(job, fd, signals);
-        tour_job_kill(job);
+        bool reported = write(report, &job, sizeof job) == (ssize_t)sizeof job;
+        if (!reported || !tour_job_watch(job, fd, signals))
+            tour_job_kill(job);
         tour_job_remove_endpoint(job);
     }
     tour_job_remove_files(j);

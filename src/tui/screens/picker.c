@@ -259,7 +259,7 @@ static void picker_attach_tagged(struct picker_state *s, struct app *app) {
             return;
         }
         if (app->n_attach_more == TARGETS_MAX) {
-            app_refuse(app, "no more than %d targets at a time", TARGETS_MAX);
+            app_refuse(app, "at most %d targets at a time", TARGETS_MAX);
             return;
         }
         app->attach_more[app->n_attach_more++] = p->pid;
