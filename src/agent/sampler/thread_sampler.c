@@ -854,12 +854,13 @@ static void thread_sampler_fill(struct thread_sampler *p, struct pystack *ps, st
     if (p->n_states == 0 && due < THREAD_SAMPLER_OWED && t->timer == SIGNAL_SAMPLER_TIMER_ON)
         on = 0;
     t->owed = is_new ? 0 : fmin(due - (double)on, THREAD_SAMPLER_OWED);
-    bool mixed = share > THREAD_SAMPLER_CALM && share < 1 - THREAD_SAMPLER_CALM &&
-                 now_s - t->rest.timestamp < THREAD_SAMPLER_LATELY_S;
-    bool wanders = rested && t->rests && before.stack_id != t->rest.stack_id;
-    if ((mixed || wanders) && p->drain_ns > THREAD_SAMPLER_MIXED_NS)
-        p->drain_ns = THREAD_SAMPLER_MIXED_NS;
     double wait_share = thread_sampler_wait_share(t, span_ns);
+    /* one that is off a CPU only because others have it does nothing there that a drain could find */
+    bool works = share + wait_share > 1 - THREAD_SAMPLER_CALM;
+    bool mixed = share > THREAD_SAMPLER_CALM && now_s - t->rest.timestamp < THREAD_SAMPLER_LATELY_S;
+    bool wanders = rested && t->rests && before.stack_id != t->rest.stack_id;
+    if (!works && (mixed || wanders) && p->drain_ns > THREAD_SAMPLER_MIXED_NS)
+        p->drain_ns = THREAD_SAMPLER_MIXED_NS;
     for (size_t i = 0; i < n; i++)
         cells[i] = (struct thread_sampler_cell){.on_cpu = THREAD_SAMPLER_OPEN};
     if (p->n_states)
