@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/python/flight.h"
 #include "agent/python/numbers.h"
 #include "base/clock.h"
 #include "pystack/gate.h"
@@ -138,6 +139,66 @@ static struct pyapi_object *rows_squares_answer(const struct pyapi *api, const s
 
 static void rows_squares_free(struct rows_squares *s) { free(s); }
 
+/* ---- a document of the flight recorder ---- */
+
+struct rows_flight {
+    struct pyapi_object *bytes; /* owned: its text does not move */
+    const char *text;
+    size_t len;
+    struct flight read;
+    struct err error; /* it could not be read */
+};
+
+/* With the GIL: NULL if it is not a bytes object, or without memory. */
+static struct rows_flight *rows_flight_new(const struct pyapi *api, struct pyapi_object *bytes) {
+    char *text;
+    ssize_t len;
+    if (api->PyBytes_AsStringAndSize(bytes, &text, &len) != 0)
+        return NULL;
+    struct rows_flight *f = calloc(1, sizeof *f);
+    if (!f)
+        return NULL;
+    api->Py_IncRef(bytes);
+    f->bytes = bytes;
+    f->text = text;
+    f->len = (size_t)len;
+    return f;
+}
+
+/* With the GIL. NULL is a no-op. */
+static void rows_flight_free(const struct pyapi *api, struct rows_flight *f) {
+    if (!f)
+        return;
+    api->Py_DecRef(f->bytes);
+    flight_fini(&f->read);
+    free(f);
+}
+
+static const char *rows_flight_text(const char *text) { return text[0] ? text : NULL; }
+
+/* With the GIL. NULL with an exception. */
+static struct pyapi_object *rows_flight_answer(const struct pyapi *api, const struct rows_flight *f) {
+    if (f->error.code != ERR_OK)
+        return api->PyUnicode_FromString(f->error.text);
+    struct pyapi_object *list = api->PyList_New(0);
+    for (size_t i = 0; list && i < f->read.n; i++) {
+        const struct flight_group *g = &f->read.groups[i];
+        struct pyapi_object *o = api->Py_BuildValue(
+            "(LzzzLLiLLzLz)", (long long)g->number, rows_flight_text(g->name), rows_flight_text(g->desc),
+            rows_flight_text(g->backend), (long long)g->enqueued, (long long)g->completed, (int)g->p2p,
+            (long long)g->timeout_ms, (long long)g->open_seq, rows_flight_text(g->open_op),
+            (long long)g->open_bytes, rows_flight_text(g->open_dtype));
+        int rc = o ? api->PyList_Append(list, o) : -1;
+        if (o)
+            api->Py_DecRef(o);
+        if (rc == 0)
+            continue;
+        api->Py_DecRef(list);
+        list = NULL;
+    }
+    return list;
+}
+
 struct rows_job {
     struct worker_job job; /* first */
     const char *function;
@@ -154,6 +215,7 @@ struct rows_job {
     struct pyapi_object *rows; /* the generator */
     struct numbers *numbers;   /* the last ones requested; NULL if none, or: */
     struct rows_squares *squares;
+    struct rows_flight *flight;
     bool answered; /* the unit has the answer */
     struct strbuf columns, made;
     size_t n_columns, n_rows;
@@ -335,10 +397,27 @@ static void rows_begin_numbers(struct rows_job *job, const struct pyapi *api, st
         rows_forget_numbers(job);
 }
 
+/* With the GIL: start to read a document. The time in which torch wrote it without the GIL does not count as a hold. */
+static void rows_begin_flight(struct rows_job *job, const struct pyapi *api, struct pyapi_object *bytes) {
+    struct pyapi_object *apart = api->PyDict_GetItemString(job->args, "apart_ns");
+    long long ns = apart ? api->PyLong_AsLongLong(apart) : 0;
+    api->PyErr_Clear();
+    if (ns > 0 && job->job.since_ns && (uint64_t)ns <= clock_self_cpu_ns() - job->job.since_ns)
+        job->job.since_ns += (uint64_t)ns;
+    rows_flight_free(api, job->flight);
+    job->flight = rows_flight_new(api, bytes);
+    job->answered = false;
+    job->job.apart = job->flight != NULL;
+}
+
 static bool rows_off_gil(struct worker_job *base) {
     struct rows_job *job = rows_job_of(base);
     bool stop = __atomic_load_n(&job->stop, __ATOMIC_ACQUIRE);
     __atomic_add_fetch(&job->progress, 1, __ATOMIC_RELAXED);
+    if (job->flight) {
+        flight_read(&job->flight->read, job->flight->text, job->flight->len, &job->flight->error);
+        return false;
+    }
     if (job->squares)
         return !stop && rows_squares_step(job->squares);
     if (stop)
@@ -361,7 +440,11 @@ static struct pyapi_object *rows_make_statistics(const struct numbers *numbers, 
 static void rows_answer_numbers(struct rows_job *job, const struct pyapi *api) {
     struct pyapi_object *answer = NULL;
     job->answered = true;
-    if (job->squares)
+    if (job->flight) {
+        answer = rows_flight_answer(api, job->flight);
+        rows_flight_free(api, job->flight);
+        job->flight = NULL;
+    } else if (job->squares)
         answer = rows_squares_answer(api, job->squares);
     else if (!job->numbers->failed)
         answer = rows_make_statistics(job->numbers, api);
@@ -389,6 +472,8 @@ static bool rows_take_item(struct rows_job *job, struct worker *w, struct pyapi_
         rows_take_note(job, api, o);
     else if (type == api->PyTuple_Type)
         rows_take(job, api, o, (size_t)api->PyTuple_Size(o));
+    else
+        rows_begin_flight(job, api, o);
     return false;
 }
 
@@ -425,7 +510,7 @@ static bool rows_step(struct worker_job *base, struct worker *w) {
         job->more = true;
         rows_send_stop(job, worker_api(w));
     }
-    if ((job->numbers || job->squares) && !job->answered)
+    if ((job->numbers || job->squares || job->flight) && !job->answered)
         rows_answer_numbers(job, worker_api(w));
     return rows_go_on(job, w);
 }
@@ -442,6 +527,8 @@ static bool rows_drain(struct worker_job *base, struct worker *w) {
 static void rows_drop(struct worker_job *base, struct worker *w) {
     struct rows_job *job = rows_job_of(base);
     struct pyapi_object **all[] = {&job->rows, &job->list, &job->args};
+    rows_flight_free(worker_api(w), job->flight);
+    job->flight = NULL;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (*all[i])
             worker_api(w)->Py_DecRef(*all[i]);

@@ -17,6 +17,11 @@
  *   the GIL. 'answer' is then (count, nan, inf, zeros, min, max, mean, std, the counts of 20
  *   bins as a text), or None. For a list of such lists 'answer' is a list with (sum of squares
  *   of its finite numbers, number of others) or None for each; None if there are too many.
+ * - bytes: a document of torch's flight recorder, which is read without the GIL (flight.h). 'answer'
+ *   is then a list with a tuple for each group (number, name, description, backend, enqueued,
+ *   completed, p2p, timeout in ms, and of the oldest open collective number, operation, bytes,
+ *   dtype; -1 or None: unknown), or a str: why it could not be read. If the dict has 'apart_ns',
+ *   the unit used that much CPU time while it did not have the GIL.
  *
  * If 'stop' appears in the dict, nobody waits for more: the generator releases large objects in
  * pieces, and then returns.

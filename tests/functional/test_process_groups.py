@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""python.process_groups: the groups of real gloo jobs by torchrun, in which one rank skips a collective, against what the ranks themselves
+have written; and in processes without groups, or with other things in their place."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from agent_wire import Client
+from conftest import ROOT
+from virtual_rows import job, made, torch_job
+
+__all__ = ["job", "torch_job"]  # fixtures
+
+pytestmark = pytest.mark.timeout(240)
+
+SKIPS = os.path.join(ROOT, "tests", "targets", "training", "skips.py")
+QUERY = ("SELECT rank, pid, pg, desc, backend, size, ranks, my_rank, timeout_s, last_enqueued, last_completed, p2p, op, bytes, dtype"
+         " FROM python.process_groups ORDER BY rank, size DESC, pg")
+
+
+def written(folder, rank):
+    try:
+        return json.loads((folder / str(rank)).read_text())
+    except FileNotFoundError:
+        return None
+
+
+@pytest.fixture
+def skipping(torch_python, tmp_path, wait_until, probing):
+    """skipping(world, who): a job whose rank `who` has skipped a collective and whose others wait; its launcher's pid and what each wrote."""
+    started = []
+
+    def start(world, who):
+        folder = tmp_path / f"world{world}"
+        folder.mkdir()
+        output = folder / "output"
+        with open(output, "wb") as file:
+            launcher = subprocess.Popen(
+                [torch_python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world), SKIPS, folder, "--who", str(who)],
+                stdout=file, stderr=file, env=dict(os.environ, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo"), start_new_session=True)
+        started.append(launcher)
+
+        def stuck():
+            assert launcher.poll() is None, output.read_text()
+            ranks = [written(folder, rank) for rank in range(world)]
+            return all(ranks) and ranks[who]["skips"] and all(r["all"][0] - r["all"][1] == 2 for i, r in enumerate(ranks) if i != who) and ranks
+        return launcher.pid, wait_until(stuck, 180, "ranks that wait", interval=0.1)
+    yield start
+    for launcher in started:
+        found = probing("cluster", "ranks", str(launcher.pid), "--json", timeout=60)
+        pids = [row["pid"] for row in json.loads(found.stdout)["rows"]] if found.status == 0 else []
+        for pid in [launcher.pid, *filter(None, pids)]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        launcher.wait()
+
+
+@pytest.mark.parametrize("world, who", [(2, 1), (4, 2)])
+def test_a_rank_that_skips(skipping, probing, ptrace, wait_until, world, who):
+    launcher, truth = skipping(world, who)
+
+    def settled():
+        # a thread of torch counts an operation just after it has let the one who waited for it go
+        rows = probing("-t", f"job:{launcher}", "query", "--json", QUERY, timeout=120).ok().json()["rows"]
+        return rows if all(row["last_completed"] is not None for row in rows) else None
+
+    rows = wait_until(settled, 60, "counters of all groups")
+    assert len(rows) == 2 * world, rows
+    for rank in range(world):
+        everybody, half = [row for row in rows if row["rank"] == rank]
+        entered, ended = truth[rank]["all"]
+        first = 0 if rank < world // 2 else world // 2
+        assert everybody["desc"] == "default_pg" and everybody["backend"] == half["backend"] == "gloo"
+        assert everybody["size"] == world and everybody["ranks"] == f"0-{world - 1}" and everybody["my_rank"] == rank
+        assert half["size"] == world // 2 and half["my_rank"] == rank - first
+        assert half["ranks"] == (f"{first}-{first + 1}" if world == 4 else f"{first}")
+        assert everybody["timeout_s"] == half["timeout_s"] == 1800
+        assert (everybody["last_enqueued"], everybody["last_completed"]) == (entered, ended), (rank, everybody, truth)
+        assert (half["last_enqueued"], half["last_completed"]) == tuple(truth[rank]["half"]), (rank, half, truth)
+        assert half["op"] is None
+        assert (everybody["op"], everybody["bytes"], everybody["dtype"]) == (
+            (None, None, None) if rank == who else ("all_reduce", 3 * 5000 * 4, "float32"))
+        assert everybody["p2p"] in (0, None, False)
+    # the rank that has entered less than the others
+    assert min(rows, key=lambda row: (row["last_enqueued"] if row["size"] == world else 10 ** 9))["rank"] == who
+    # and once more: the job is as it was
+    assert probing("-t", f"job:{launcher}", "query", "--json", QUERY, timeout=120).ok().json()["rows"] == rows
+
+
+def test_no_groups(job):
+    alone = job()
+    with Client(alone.start()) as client:
+        rows, note = made(client, "python.process_groups")
+        assert rows == [] and note == "torch.distributed is not imported"
+
+
+GROUPS = """
+import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
+touched = []
+
+class Trap:
+    def __getattribute__(self, name):
+        touched.append(name)
+        raise KeyboardInterrupt
+    def __hash__(self):
+        touched.append("hash")
+        return id(self)
+    def __eq__(self, other):
+        touched.append("eq")
+        return self is other
+    def __iter__(self):
+        touched.append("iter")
+        raise MemoryError
+
+class Ours(dist.ProcessGroup):
+    def rank(self):
+        touched.append("rank")
+        return 5
+    def getRank(self):
+        touched.append("rank")
+        return 5
+    def getSize(self):
+        touched.append("size")
+        return 5
+"""
+
+
+def test_groups_that_are_none(torch_job):
+    """Classes of the job are not asked anything, whatever they put in the place of groups."""
+    hostile = torch_job(GROUPS)
+    with Client(hostile.start()) as client:
+        rows, note = made(client, "python.process_groups")
+        assert rows == [] and note == "no process group of torch.distributed was made"
+        hostile.run("t = [Trap() for _ in range(6)]\n"
+                    "ours = Ours(0, 2)\n"
+                    "c10d._pg_map.update({t[0]: ('gloo', None), t[1]: t[1], t[2]: (), ours: ('ours', None)})\n"
+                    "c10d._pg_names.update({t[0]: t[3], t[1]: 'one', t[2]: 'x' * 100000})\n"
+                    "c10d._pg_group_ranks.update({t[0]: {0: 0, 2: 1, 3: 2, 7: 3}, t[1]: t[4], t[2]: {'a': 0}, ours: {t[5]: 0}})\n"
+                    "c10d._pg_backend_config.update({t[1]: t[2], t[2]: 'cpu:gloo,cuda:nccl,xpu:gloo'})\n"
+                    "touched.clear()")
+        rows, note = made(client, "python.process_groups")
+        assert hostile.do("touched") == []
+        assert [(row["backend"], row["size"], row["ranks"]) for row in rows] == [
+            ("gloo", 4, "0,2-3,7"), (None, None, None), ("gloo,nccl", 1, None), ("ours", 1, None)]
+        assert [row["pg"] and row["pg"][:3] for row in rows] == [None, "one", "xxx", None]
+        unknown = ("desc", "my_rank", "timeout_s", "last_enqueued", "last_completed", "p2p", "op", "bytes", "dtype")
+        assert all(row[name] is None for row in rows for name in unknown)
+        # the dicts are something else, and there are too many groups
+        hostile.run("c10d._pg_names = c10d._pg_group_ranks = Trap()\nfor i in range(100000): c10d._pg_map[object()] = ('gloo', None)\n"
+                    "touched.clear()")
+        rows, note = made(client, "python.process_groups")
+        assert len(rows) == 2048 and "only the first 2048 of 100004 process groups were read" in note and hostile.do("touched") == []
+
+
+DUMPS = """
+import torch, torch.distributed as dist, tempfile
+from torch.distributed import distributed_c10d as c10d
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+for i in range(3):
+    dist.all_reduce(torch.ones(2))
+real = dict(torch._C._distributed_c10d.__dict__)
+"""
+
+
+def test_recorders_that_lie(torch_job):
+    """What stands in the place of torch's functions is called only if it is a function of C; no document is believed."""
+    lying = torch_job(DUMPS)
+    with Client(lying.start()) as client:
+        [row], _ = made(client, "python.process_groups")
+        assert (row["pg"], row["size"], row["ranks"], row["my_rank"], row["last_enqueued"], row["last_completed"]) == ("0", 1, "0", 0, 3, 3)
+        lying.run("called = []\ntorch._C._distributed_c10d._dump_fr_trace_json = lambda *args: called.append(args)")
+        [row], note = made(client, "python.process_groups")
+        assert row["last_enqueued"] == 3 and row["last_completed"] is None and "no counters" in note and lying.do("called") == []
+        for text in ("b'{'", "b''", "b'{\"pg_status\":{\"0\":{\"last_enqueued_collective\":\"1e9\"}}}'", "b'[' * 100000", "b'\\xff\\x00'",
+                     "'text'", "None", "7", "b'{\"pg_status\":7,\"entries\":\"x\"}'"):
+            # a function of C that takes two flags and returns what one likes
+            lying.run(f"torch._C._distributed_c10d._dump_fr_trace_json = dict.fromkeys((False, True), {text}).get")
+            [row], note = made(client, "python.process_groups")
+            assert row["last_enqueued"] == 3 and row["last_completed"] is None, (text, row, note)
+        lying.run("torch._C._distributed_c10d.__dict__.update(real)")
+        [row], _ = made(client, "python.process_groups")
+        assert (row["last_enqueued"], row["last_completed"]) == (3, 3)
