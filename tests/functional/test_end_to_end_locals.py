@@ -119,7 +119,7 @@ def test_the_screen(screen, target, probing_top, ptrace, how):  # noqa: F811
     s.type("v")
     s.wait_for("Locals of main, line")
     s.wait_for("'hunter2'")
-    s.type("]")
+    s.type(")")
     s.wait_for("Locals of worker, line")
     s.wait_for("[1, 2, 3]")
     s.type("v")

@@ -72,7 +72,7 @@ def test_widths_are_where_the_time_goes(flame_screen, target):
     s.wait_share("busy_a", 50, 80)  # who runs Python holds it
     s.type("a")
     s.wait_for("time ON CPU")
-    s.type("]")
+    s.type(")")
     s.wait_for("thread MainThread")
     s.type("l")
     s.wait_for("by line")
@@ -199,7 +199,7 @@ def test_exports_are_of_what_is_shown(flame_screen, target, tmp_path):
     s.type("a")
     s.wait_for("time WALL")
     s.wait_for("busy_b")  # without a sample there is no thread to go to
-    s.type("]")
+    s.type(")")
     s.wait_for("thread MainThread")
     s.wait_share("busy_b", 20, 50)
     s.wait_samples(50)  # of some tens of calls

@@ -56,9 +56,9 @@ static void test_selection_follows_the_thread(void **state) {
         next_snapshot(a, FIXTURE_NORMAL, (int)i + 2);
         assert_shows(a, "Stack of QueueFeederThread (4251)");
     }
-    fixture_press(a, "]");
+    fixture_press(a, ")");
     assert_hides(a, "Stack of QueueFeederThread");
-    fixture_press(a, "[");
+    fixture_press(a, "(");
     assert_shows(a, "Stack of QueueFeederThread");
     app_free(a);
 }
@@ -97,7 +97,7 @@ static void test_selected_thread_that_ends(void **state) {
     none.n_threads = 0;
     app_take_snapshot(a, &none);
     assert_shows(a, "no threads to show");
-    fixture_press(a, "j k Enter j G ] [ / \"x Enter n");
+    fixture_press(a, "j k Enter j G ) ( / \"x Enter n");
     app_free(a);
 }
 
@@ -464,7 +464,7 @@ static void test_gil_facts(void **state) {
     assert_non_null(
         strstr(fixture_draw(a, 30, 100), "Stack of MainThread (4242)  9 frames, collecting garbage"));
     assert_non_null(strstr(fixture_draw(a, 30, 100), "GC 33%"));
-    fixture_press(a, "] ]");
+    fixture_press(a, ") )");
     assert_non_null(strstr(fixture_draw(a, 30, 100), "5 frames, waiting for the GIL for at least 1.3 s"));
     fixture_snapshot(&s, FIXTURE_NORMAL, 4);
     s.gil_enabled = 0;

@@ -158,10 +158,10 @@ static void test_recording(void **state) {
     assert_shows(a, "against recording run.db  ");
     assert_shows(a, "  +30.0   30.0     0.0   +30.0    30.0     0.0 sync");
     assert_shows(a, "  -20.0    0.0    20.0   -20.0     0.0    20.0 evaluate");
-    fixture_press(a, "] Left"); /* its main thread has another number, and the same name */
+    fixture_press(a, ") Left"); /* its main thread has another number, and the same name */
     assert_shows(a, "thread MainThread (4242)");
     assert_shows(a, "  -20.0    0.0    20.0   -20.0     0.0    20.0 evaluate");
-    fixture_press(a, "[ / \"evaluate Enter Enter l l");
+    fixture_press(a, "( / \"evaluate Enter Enter l l");
     fixture_press(a, "3");
     assert_shows(a, "+sync  +30.0");
     app_diff_fail(a, "it is no recording");

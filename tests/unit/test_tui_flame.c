@@ -201,16 +201,16 @@ static void test_threads(void **state) {
     struct app *a = flame_app(8);
     (void)state;
     assert_shows(a, "threads all (4)");
-    fixture_press(a, "]");
+    fixture_press(a, ")");
     assert_shows(a, "thread MainThread (4242)");
     assert_hides(a, "Queue._feed");
-    fixture_press(a, "]");
+    fixture_press(a, ")");
     assert_shows(a, "thread QueueFeederThread (4251)");
     assert_shows(a, "Condition.wait  100.0%");
     assert_shows(a, "\u258fthread QueueFeederThread");
-    fixture_press(a, "[ [");
+    fixture_press(a, "( (");
     assert_shows(a, "threads all (4)");
-    fixture_press(a, "[ a");
+    fixture_press(a, "( a");
     assert_shows(a, "time GIL HELD");
     assert_shows(a, "no samples of this thread");
     fixture_press(a, "A");
@@ -224,7 +224,7 @@ static void test_search_says_how_much(void **state) {
     (void)state;
     fixture_press(a, "/ \"zzz");
     assert_true(a->prompt_failed);
-    fixture_press(a, "Esc ] / \"_call|Block Enter");
+    fixture_press(a, "Esc ) / \"_call|Block Enter");
     assert_shows(a, "/_call|Block: 3, 58.");
     assert_shows(a, "% of the time");
     assert_shows(a, " Module._call_impl  /usr"); /* the outermost of them */
@@ -244,7 +244,7 @@ static void test_search_says_how_much(void **state) {
 static void test_filter(void **state) {
     struct app *a = flame_app(8);
     (void)state;
-    fixture_press(a, "] \\ \"AdamW Enter");
+    fixture_press(a, ") \\ \"AdamW Enter");
     assert_shows(a, "FILTER AdamW");
     assert_shows(a, "AdamW.step  100.0%");
     assert_hides(a, "linear  ");
@@ -291,7 +291,7 @@ static void test_granularity(void **state) {
     fixture_press(a, "/ \"AdamW Enter Esc k l"); /* a line's module */
     assert_shows(a, "by module");
     assert_shows(a, " train.py  /home/ada/jobs/train.py");
-    fixture_press(a, "]");
+    fixture_press(a, ")");
     assert_shows(a, "\u258ftorch.optim.adamw");
     assert_hides(a, "\u258ftrain_step");
     app_free(a);
@@ -325,7 +325,7 @@ static void test_mouse(void **state) {
     struct app *a = flame_app(8);
     struct input_event wheel = {.kind = INPUT_EVENT_MOUSE, .button = INPUT_WHEEL_UP, .row = 10, .col = 3};
     (void)state;
-    fixture_press(a, "]");
+    fixture_press(a, ")");
     click(a, "Block.forward");
     assert_shows(a, " Block.forward  /home/ada");
     assert_hides(a, "ZOOM ");
@@ -354,7 +354,7 @@ static void test_another_target(void **state) {
     assert_shows(a, "sampling ...");
     fixture_press(a, "3");
     assert_shows(a, "sampling ...");
-    fixture_press(a, "j Right Enter u l W ] / \"x Enter n");
+    fixture_press(a, "j Right Enter u l W ) / \"x Enter n");
     fixture_press(a, "A Esc");
     fixture_samples(a, 3);
     assert_shows(a, "all threads  100.0%");

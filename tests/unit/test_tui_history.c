@@ -446,7 +446,7 @@ static void test_steps_from_a_frozen_view(void **state) {
     assert_shows(a, "functional.py:126");
     fixture_press(a, ", ,");
     assert_shows(a, "functional.py:128");
-    fixture_press(a, "Enter j j j Esc [ ]"); /* the stack pane, the next thread */
+    fixture_press(a, "Enter j j j Esc ( )"); /* the stack pane, the next thread */
     assert_shows(a, "functional.py:128");
     app_free(a);
 }

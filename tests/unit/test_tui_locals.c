@@ -87,11 +87,11 @@ static void test_another_thread_is_asked_for_at_once(void **state) {
     fixture_press(a, "v");
     (void)fake_host_take();
     answer(a);
-    fixture_press(a, "]");
+    fixture_press(a, ")");
     int64_t wanted = fake_host_take().details.tid;
     assert_true(wanted != 4242);
     assert_hides(a, "Transformer object");
-    fixture_press(a, "]");
+    fixture_press(a, ")");
     if (wanted == 0) /* a native thread has none */
         assert_true(fake_host_take().details.tid != 4242);
     app_free(a);
@@ -174,7 +174,7 @@ static void test_what_could_not_be_had_is_said(void **state) {
     s.n_tasks = 0;
     app_take_locals(a, &s);
     assert_shows(a, "it runs no loop with tasks");
-    fixture_press(a, "Enter v j j j j j O");
+    fixture_press(a, "Enter v j j j j j alt-o");
     fixture_locals(&s);
     s.note = "values are only named: thread 7 holds it";
     app_take_locals(a, &s);

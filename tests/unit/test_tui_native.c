@@ -133,9 +133,9 @@ static void test_an_answer_to_something_else_is_not_shown(void **state) {
     app_take_locals(a, &s);
     assert_hides(a, "native frames");
     answer(a, MODEL_NATIVE_MERGED);
-    fixture_press(a, "]");
+    fixture_press(a, ")");
     assert_hides(a, "at::native::addmm_impl_cpu_");
-    fixture_press(a, "[");
+    fixture_press(a, "(");
     assert_shows(a, "at::native::addmm_impl_cpu_");
     app_free(a);
 }

@@ -412,7 +412,7 @@ static void test_export_of_what_was_chosen(void **state) {
     assert_non_null(strstr(export_of(a, "folded"), "train_step (train.py:"));
     fixture_press(a, "l");
     assert_null(strstr(export_of(a, "folded"), "train_step"));
-    fixture_press(a, "l a \\ \"train_step Enter ]");
+    fixture_press(a, "l a \\ \"train_step Enter )");
     text = export_of(a, "svg");
     assert_says(a, "MainThread (4242), waiting too, stacks with 'train_step'; ");
     assert_non_null(strstr(text, "widths are the time of MainThread (4242), waiting too, stacks with "

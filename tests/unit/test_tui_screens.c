@@ -146,7 +146,7 @@ static struct app *scene_top_calls(bool ascii) {
 
 static struct app *scene_top_lines(bool ascii) {
     struct app *a = scene_top(ascii);
-    fixture_press(a, "l W a ] + + + + \\ \"train Enter Z");
+    fixture_press(a, "l W a ) + + + + \\ \"train Enter Z");
     return a;
 }
 
@@ -172,7 +172,7 @@ static struct app *scene_flame_zoom(bool ascii) {
 
 static struct app *scene_flame_thread(bool ascii) {
     struct app *a = scene_flame(ascii);
-    fixture_press(a, "a W ] ] G");
+    fixture_press(a, "a W ) ) G");
     return a;
 }
 

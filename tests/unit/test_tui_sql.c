@@ -243,7 +243,7 @@ static void test_result_keys(void **state) {
     assert_shown(a, "row 1", true);
     fixture_press(a, "v / \"evil Enter");
     assert_shown(a, "/evil", true);
-    fixture_press(a, "n N Esc - A ! O O");
+    fixture_press(a, "n N Esc - A ! alt-o alt-o");
     assert_false(fake_host.asked.quit);
     fixture_press(a, "o X");
     assert_shown(a, "SELECT 1;X", true);

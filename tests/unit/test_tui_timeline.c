@@ -235,7 +235,7 @@ static void test_depth(void **state) {
     assert_line(a, "MainThread", "main"); /* the outermost first */
     assert_shown(a, "load", true);
     assert_string_equal(line_of(a, "Waiter"), "");
-    fixture_press(a, "]");
+    fixture_press(a, ")");
     assert_line(a, "Waiter", "wait");
     fixture_press(a, "Esc");
     assert_line(a, "MainThread", "compute");

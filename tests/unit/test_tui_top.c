@@ -65,7 +65,7 @@ static void test_samples_only_when_needed(void **state) {
 static void test_it_is_as_it_was_left(void **state) {
     struct app *a = top_app(8);
     (void)state;
-    fixture_press(a, "l > ]");
+    fixture_press(a, "l > )");
     assert_shows(a, "by line");
     fixture_press(a, "2");
     assert_hides(a, "by line");
@@ -154,7 +154,7 @@ static void test_pause(void **state) {
     assert_non_null(table);
     fixture_samples(a, 20);
     assert_non_null(strstr(fixture_draw(a, 40, 100), table));
-    fixture_press(a, "] ["); /* going round while it is frozen changes nothing */
+    fixture_press(a, ") ("); /* going round while it is frozen changes nothing */
     assert_non_null(strstr(fixture_draw(a, 40, 100), table));
     assert_shows(a, "samples 583");
     fixture_press(a, "Z");
@@ -184,15 +184,15 @@ static void test_threads(void **state) {
     struct app *a = top_app(8);
     (void)state;
     assert_shows(a, "threads all (4)");
-    fixture_press(a, "] ]");
+    fixture_press(a, ") )");
     assert_shows(a, "thread QueueFeederThread (4251)");
     assert_shows(a, "Functions 2");
-    fixture_press(a, "]");
+    fixture_press(a, ")");
     assert_shows(a, "thread ? (4252)");
     assert_shows(a, "(no Python frame)");
-    fixture_press(a, "] ]");
+    fixture_press(a, ") )");
     assert_shows(a, "threads all (4)");
-    fixture_press(a, "[");
+    fixture_press(a, "(");
     assert_hides(a, "threads all");
     app_free(a);
 }
@@ -324,7 +324,7 @@ static void test_zero_and_windows(void **state) {
 static void test_leaving(void **state) {
     struct app *a = top_app(8);
     (void)state;
-    fixture_press(a, "/ \"main Enter Enter O Esc Esc Esc Esc");
+    fixture_press(a, "/ \"main Enter Enter alt-o Esc Esc Esc Esc");
     assert_shows(a, "%OWN");
     assert_hides(a, "Calls of");
     fixture_press(a, "Esc");
