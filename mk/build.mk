@@ -4,7 +4,7 @@
 sources_of = $(sort $(wildcard src/$(1)/*.c src/$(1)/*/*.c src/$(1)/*/*/*.c))
 objects_of = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out %/main.c,$(call sources_of,$(1))))
 
-MODULES := tui cli client inject agent store pystack flame wire base
+MODULES := tui cli relay client inject agent store pystack flame wire base
 PRESENT := $(foreach m,$(MODULES),$(if $(call objects_of,$(m)),$(m)))
 SRC_OBJECTS := $(foreach m,$(PRESENT),$(call objects_of,$(m)))
 MAIN_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/tui/main.c src/cli/main.c))
@@ -12,8 +12,8 @@ ALL_OBJECTS = $(SRC_OBJECTS) $(MAIN_OBJECTS) $(TEST_OBJECTS)
 
 lib_of = $(foreach m,$(1),$(if $(filter $(m),$(PRESENT)),$(BUILD)/lib/lib$(m).a))
 LIBS := $(call lib_of,$(MODULES))
-TUI_LIBS := $(call lib_of,tui client store inject pystack flame wire base)
-CLI_LIBS := $(call lib_of,cli client store inject pystack flame wire base)
+TUI_LIBS := $(call lib_of,tui relay client store inject pystack flame wire base)
+CLI_LIBS := $(call lib_of,cli relay client store inject pystack flame wire base)
 AGENT_LIBS := $(call lib_of,store pystack flame wire base)
 THEMES := $(wildcard themes/*)
 

@@ -28,8 +28,9 @@ MAY_INCLUDE = {
     "agent": ["base", "flame", "wire", "pystack", "store/ring/"],
     "inject": ["base"],
     "client": ["base", "flame", "wire", "pystack", "store", "inject"],
-    "tui": ["base", "flame", "wire", "pystack", "store", "inject", "client"],
-    "cli": ["base", "flame", "wire", "pystack", "store", "inject", "client"],
+    "relay": ["base", "wire", "pystack", "store", "inject", "client"],
+    "tui": ["base", "flame", "wire", "pystack", "store", "inject", "client", "relay"],
+    "cli": ["base", "flame", "wire", "pystack", "store", "inject", "client", "relay"],
 }
 
 # Within a folder: its rooms from below upwards; a room may include its own files, those of the folder itself, and of the rooms before it.
@@ -43,7 +44,7 @@ ROOMS = {
 }
 
 # Folders whose files know each other one way only, and the circles that stay. A file is a .c with its .h.
-ONE_WAY = ["base", "flame", "wire", "pystack", "inject", "store", "agent", "client", "tui", "cli"]
+ONE_WAY = ["base", "flame", "wire", "pystack", "inject", "store", "agent", "client", "relay", "tui", "cli"]
 CIRCLES = {
     ("pystack/discover", "pystack/pystack", "pystack/pystack_internal"): "an interpreter that is read, how it is found, and what the files share",
     ("pystack/values", "pystack/values_internal"): "values, and what their files share",

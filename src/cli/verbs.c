@@ -36,7 +36,8 @@
     X(cluster_nodes)                                                                                         \
     X(cluster_ranks)                                                                                         \
     X(cluster_attach)                                                                                        \
-    X(cluster_detach)
+    X(cluster_detach)                                                                                        \
+    X(relay)
 
 #define VERBS_DECLARE(name) extern const struct cli_verb verb_##name;
 #define VERBS_ROW(name) &verb_##name,

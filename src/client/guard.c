@@ -56,7 +56,7 @@ static void guard_close(unsigned first, unsigned last) {
 }
 
 /* A child that is stuck in the kernel must not keep a terminal or a pipe of ours open. */
-static void guard_drop_files(int kept) {
+void guard_drop_files(int kept) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; fd < 3; fd++)
         if (fd != kept && (null < 0 || dup2(null, fd) < 0))

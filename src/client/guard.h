@@ -52,6 +52,9 @@ int guard_start(struct guard *g, void (*work)(void *arg, int fd), void *arg, pid
  * it is stuck. */
 void guard_stop(struct guard *g, pid_t about);
 
+/* In a child that was forked: close all descriptors but `kept`; 0 to 2 are /dev/null then. */
+void guard_drop_files(int kept);
+
 /* True if an earlier child is still stuck at that process. */
 bool guard_is_blocked(pid_t about);
 

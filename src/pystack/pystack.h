@@ -235,6 +235,7 @@ int pystack_snapshot(struct pystack *ps, const int64_t *skip, size_t n_skip, str
 struct pystack_locals_request {
     int64_t tid;         /* locals of this thread, in the target's numbering; 0: of all */
     bool without_locals; /* or of none */
+    bool alone;          /* no other thread than `tid`, so nobody who holds what it waits for */
     /* tasks of asyncio: from 3.14 on; out->tasks stays NULL if they cannot be read */
     bool tasks;
 };

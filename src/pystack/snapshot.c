@@ -251,6 +251,8 @@ static void snapshot_put_python(struct snapshot_work *w, struct model_thread *t)
 bool pystack_is_late(const struct pystack *ps) { return ps->until_ns && clock_mono_ns() > ps->until_ns; }
 
 static bool snapshot_is_skipped(const struct snapshot_work *w, int64_t tid) {
+    if (w->request && w->request->alone && w->request->tid != tid)
+        return true;
     for (size_t i = 0; i < w->n_skip; i++)
         if (w->skip[i] == tid)
             return true;

@@ -187,13 +187,14 @@ struct wire_pulled {
 };
 
 #define WIRE_ROWS_ARGS 6
+#define WIRE_ROWS_ARG_TEXT 128
 
 /* Arguments of `rows`: the table, and its parameters. */
 struct wire_rows_arg {
     char key[32];
     bool is_text;
     int64_t number; /* unless it is a text */
-    char text[128];
+    char text[WIRE_ROWS_ARG_TEXT];
 };
 
 struct wire_rows_ask {

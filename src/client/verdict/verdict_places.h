@@ -33,7 +33,12 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/model.h"
 #include "client/sql/database.h"
+
+/* What the first known function of a class ("doing", "phase", "wait") says of a frame, in the words above;
+ * NULL: it is none of them. */
+const char *verdict_places_find(const char *class, const struct model_frame *f);
 
 /* Make the tables, unless they exist. 0, or -1 with the error. */
 int verdict_places_open(struct database *d, struct err *e);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verb_relay: the relay of this host, for a client at the other end of standard input and output. */
+#include "cli/cli.h"
+
+#include <unistd.h>
+
+#include "relay/relay.h"
+
+struct relay_options {
+    struct cli_options common; /* first */
+    bool stdio;
+};
+
+static const struct option_def relay_options[] = {
+    {"stdio", 0, OPTION_FLAG, offsetof(struct relay_options, stdio),
+     .help = "serve the client at standard input and output, until the input ends"},
+    {.name = NULL},
+};
+
+static int relay_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                      struct err *e) {
+    (void)addr;
+    (void)out;
+    if (!((const struct relay_options *)(const void *)o)->stdio)
+        return err_set(e, ERR_USAGE, "relay is started by other programs: give --stdio");
+    if (isatty(STDIN_FILENO))
+        return err_set(e, ERR_USAGE, "relay needs a client at standard input, which is a terminal");
+    if (relay_serve(STDIN_FILENO, STDOUT_FILENO) == 0)
+        return 0;
+    return err_set(e, ERR_FAILED, "the client sent what is not valid, or is gone");
+}
+
+const struct cli_verb verb_relay = {
+    .name = "relay",
+    .group = "Cluster",
+    .help = "read the ranks of this host for a client; started by probing itself",
+    .example = "probing relay --stdio </dev/null",
+    .options = relay_options,
+    .options_size = sizeof(struct relay_options),
+    .exec = relay_exec,
+};

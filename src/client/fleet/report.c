@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report: see report.h. */
+#include "client/fleet/report.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+
+#define REPORT_TEXT_MAX 1024 /* bytes of one text; more of it is left out */
+
+enum report_kind { REPORT_INT, REPORT_REAL, REPORT_TEXT };
+
+struct report_field {
+    const char *name;
+    enum report_kind kind;
+    size_t offset;
+};
+
+struct report_table {
+    const char *name;
+    const struct report_field *fields;
+    size_t n;
+};
+
+#define REPORT_ROW_JOB(kind, name) {#name, REPORT_##kind, offsetof(struct report_job, name)},
+#define REPORT_ROW_RANK(kind, name) {#name, REPORT_##kind, offsetof(struct report_rank, name)},
+#define REPORT_ROW_FRAME(kind, name) {#name, REPORT_##kind, offsetof(struct report_frame, name)},
+
+static const struct report_field report_job_fields[] = {REPORT_JOB_FIELDS(REPORT_ROW_JOB)};
+static const struct report_field report_rank_fields[] = {REPORT_RANK_FIELDS(REPORT_ROW_RANK)};
+static const struct report_field report_frame_fields[] = {REPORT_FRAME_FIELDS(REPORT_ROW_FRAME)};
+
+#define REPORT_TABLE(title, list)                                                                            \
+    { .name = (title), .fields = (list), .n = sizeof(list) / sizeof *(list) }
+
+const struct report_table REPORT_TABLE_JOB = REPORT_TABLE(REPORT_JOB, report_job_fields);
+const struct report_table REPORT_TABLE_RANK = REPORT_TABLE(REPORT_RANKS, report_rank_fields);
+const struct report_table REPORT_TABLE_FRAME = REPORT_TABLE(REPORT_STACKS, report_frame_fields);
+
+_Static_assert(sizeof report_rank_fields / sizeof *report_rank_fields <= REPORT_MAX_FIELDS,
+               "a table is longer than REPORT_MAX_FIELDS");
+
+static void report_set_int(char *at, int64_t v) { memcpy(at, &v, sizeof v); }
+static void report_set_real(char *at, double v) { memcpy(at, &v, sizeof v); }
+static void report_set_text(char *at, const char *v) { memcpy(at, &v, sizeof v); }
+
+void report_clear(const struct report_table *t, void *row) {
+    for (size_t i = 0; i < t->n; i++) {
+        char *at = (char *)row + t->fields[i].offset;
+        if (t->fields[i].kind == REPORT_INT)
+            report_set_int(at, REPORT_NO_INT);
+        else if (t->fields[i].kind == REPORT_REAL)
+            report_set_real(at, NAN);
+        else
+            report_set_text(at, NULL);
+    }
+}
+
+/* ---- writing ---- */
+
+int report_put_columns(const struct report_table *t, struct strbuf *columns) {
+    struct wire_value names[REPORT_MAX_FIELDS];
+    for (size_t i = 0; i < t->n; i++)
+        names[i] = (struct wire_value){
+            .kind = WIRE_VALUE_TEXT, .s = t->fields[i].name, .len = strlen(t->fields[i].name)};
+    return wire_add_row(columns, names, t->n);
+}
+
+static struct wire_value report_value(const struct report_field *f, const void *row) {
+    const char *at = (const char *)row + f->offset;
+    struct wire_value v = {.kind = WIRE_VALUE_NULL};
+    const char *s;
+    switch (f->kind) {
+    case REPORT_INT:
+        memcpy(&v.i, at, sizeof v.i);
+        v.kind = v.i == REPORT_NO_INT ? WIRE_VALUE_NULL : WIRE_VALUE_INT;
+        break;
+    case REPORT_REAL:
+        memcpy(&v.f, at, sizeof v.f);
+        v.kind = isnan(v.f) ? WIRE_VALUE_NULL : WIRE_VALUE_DOUBLE;
+        break;
+    case REPORT_TEXT:
+        memcpy(&s, at, sizeof s);
+        if (s)
+            v = (struct wire_value){.kind = WIRE_VALUE_TEXT, .s = s, .len = strnlen(s, REPORT_TEXT_MAX)};
+        break;
+    }
+    return v;
+}
+
+int report_put(const struct report_table *t, const void *row, struct strbuf *rows) {
+    struct wire_value values[REPORT_MAX_FIELDS];
+    for (size_t i = 0; i < t->n; i++)
+        values[i] = report_value(&t->fields[i], row);
+    return wire_add_row(rows, values, t->n);
+}
+
+/* ---- reading ---- */
+
+int report_begin(struct report_reader *r, const struct report_table *t, const struct wire_message *m,
+                 struct err *e) {
+    struct wire_value name;
+    int rc;
+    *r = (struct report_reader){.table = t};
+    for (size_t i = 0; i < REPORT_MAX_FIELDS; i++)
+        r->column_of[i] = -1;
+    if (wire_get_rows(m, &r->rows, e) != 0)
+        return -1;
+    for (int column = 0; (rc = wire_next_column(&r->rows, &name)) == 1; column++)
+        for (size_t i = 0; i < t->n && column < REPORT_MAX_FIELDS; i++)
+            if (strlen(t->fields[i].name) == name.len && memcmp(t->fields[i].name, name.s, name.len) == 0)
+                r->column_of[i] = column;
+    return rc == 0 ? 0 : err_set(e, ERR_FAILED, "its answer about %s has no valid columns", t->name);
+}
+
+/* 0, or -1 without memory. A value of another kind is unknown. */
+static int report_take(const struct report_field *f, const struct wire_value *v, void *row,
+                       struct arena *arena) {
+    char *at = (char *)row + f->offset;
+    char raw[REPORT_TEXT_MAX + 1];
+    if (f->kind == REPORT_INT && (v->kind == WIRE_VALUE_INT || v->kind == WIRE_VALUE_BOOL))
+        report_set_int(at, v->i);
+    else if (f->kind == REPORT_REAL && v->kind == WIRE_VALUE_INT)
+        report_set_real(at, (double)v->i);
+    else if (f->kind == REPORT_REAL && v->kind == WIRE_VALUE_DOUBLE && isfinite(v->f))
+        report_set_real(at, v->f);
+    else if (f->kind == REPORT_TEXT && v->kind == WIRE_VALUE_TEXT) {
+        size_t n = v->len < REPORT_TEXT_MAX ? v->len : REPORT_TEXT_MAX;
+        memcpy(raw, v->s, n);
+        raw[n] = '\0';
+        char *clean = arena_alloc(arena, 3 * strlen(raw) + 1);
+        if (!clean)
+            return -1;
+        text_sanitize(clean, 3 * strlen(raw) + 1, raw);
+        report_set_text(at, clean);
+    }
+    return 0;
+}
+
+int report_next(struct report_reader *r, void *row, struct arena *arena) {
+    struct wire_value values[REPORT_MAX_FIELDS];
+    int rc = wire_next_row(&r->rows, values, REPORT_MAX_FIELDS);
+    report_clear(r->table, row);
+    for (size_t i = 0; rc == 1 && i < r->table->n; i++)
+        if (r->column_of[i] >= 0 &&
+            report_take(&r->table->fields[i], &values[r->column_of[i]], row, arena) != 0)
+            rc = -1;
+    return rc;
+}

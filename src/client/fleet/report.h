@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report: what a relay answers, as rows of a few tables; both ends use these.
+ *
+ * They travel as answers to the method `rows` (wire/wire.h). A reader finds columns by name: what it does
+ * not know it passes over, what is missing is unknown. To carry something new, add a row to a list. Texts
+ * are made safe for a terminal as they are read.
+ *
+ *   job     {name}: the job that a target names, and its ranks on that host: one row
+ *   ranks   {after}: the ranks, once their round number is above `after`: a row each
+ *   stacks  {ids}: the frames of stacks, innermost first, by their ids in hexadecimal digits
+ */
+#ifndef CLIENT_FLEET_REPORT_H
+#define CLIENT_FLEET_REPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "wire/wire.h"
+
+#define REPORT_JOB "job"
+#define REPORT_RANKS "ranks"
+#define REPORT_STACKS "stacks"
+#define REPORT_IDS_MAX 7 /* of stacks that are asked for together */
+
+#define REPORT_NO_INT INT64_MIN /* unknown; numbers are NAN, texts NULL */
+
+/* A job on a host. */
+#define REPORT_JOB_FIELDS(X)                                                                                 \
+    X(INT, found) /* how often the ranks were found */                                                       \
+    X(TEXT, name)                                                                                            \
+    X(TEXT, ranks)                                                                                           \
+    X(TEXT, missing)                                                                                         \
+    X(TEXT, elsewhere)                                                                                       \
+    X(INT, world)                                                                                            \
+    X(INT, launcher)                                                                                         \
+    X(INT, restarts)                                                                                         \
+    X(TEXT, found_by)                                                                                        \
+    X(TEXT, user)                                                                                            \
+    X(TEXT, note)
+
+/* A rank at a time. */
+#define REPORT_RANK_FIELDS(X)                                                                                \
+    X(INT, found)                                                                                            \
+    X(INT, round)                                                                                            \
+    X(REAL, taken_at)                                                                                        \
+    X(INT, rank)                                                                                             \
+    X(INT, local_rank)                                                                                       \
+    X(INT, pid)                                                                                              \
+    X(TEXT, state)          /* the kernel's letter of its main thread */                                     \
+    X(REAL, cpu_pct)        /* of the process, */                                                            \
+    X(REAL, thread_cpu_pct) /* and of the main thread: of one core, since the round before */                \
+    X(INT, rss_bytes)                                                                                        \
+    X(INT, gc)                                                                                               \
+    X(TEXT, wait_kind)                                                                                       \
+    X(TEXT, wait_what)                                                                                       \
+    X(INT, stack)                                                                                            \
+    X(REAL, since) /* every round since then had this stack */                                               \
+    X(INT, agent)                                                                                            \
+    X(INT, step)                                                                                             \
+    X(REAL, step_at)                                                                                         \
+    X(REAL, step_ms)                                                                                         \
+    X(REAL, data_ms)                                                                                         \
+    X(REAL, gc_ms)                                                                                           \
+    X(REAL, comm_ms)                                                                                         \
+    X(REAL, cost_pct) /* of the relay, of one core */                                                        \
+    X(TEXT, note)
+
+/* A frame of a stack. */
+#define REPORT_FRAME_FIELDS(X)                                                                               \
+    X(INT, stack)                                                                                            \
+    X(TEXT, func)                                                                                            \
+    X(TEXT, file)                                                                                            \
+    X(INT, line)
+
+#define REPORT_MEMBER_INT int64_t
+#define REPORT_MEMBER_REAL double
+#define REPORT_MEMBER_TEXT const char *
+#define REPORT_MEMBER(kind, name) REPORT_MEMBER_##kind name;
+
+struct report_job {
+    REPORT_JOB_FIELDS(REPORT_MEMBER)
+};
+struct report_rank {
+    REPORT_RANK_FIELDS(REPORT_MEMBER)
+};
+struct report_frame {
+    REPORT_FRAME_FIELDS(REPORT_MEMBER)
+};
+
+struct report_table;
+extern const struct report_table REPORT_TABLE_JOB, REPORT_TABLE_RANK, REPORT_TABLE_FRAME;
+
+/* All of it unknown. */
+void report_clear(const struct report_table *t, void *row);
+
+/* Append the names of the columns, or a row, for struct wire_rows. 0, or -1 without memory. */
+int report_put_columns(const struct report_table *t, struct strbuf *columns);
+int report_put(const struct report_table *t, const void *row, struct strbuf *rows);
+
+#define REPORT_MAX_FIELDS 64
+
+/* Reads the rows of an answer. */
+struct report_reader {
+    const struct report_table *table;
+    struct wire_rows rows;
+    int column_of[REPORT_MAX_FIELDS]; /* field -> column of the answer; -1 none */
+};
+
+/* 0, or -1 with the error. */
+int report_begin(struct report_reader *r, const struct report_table *t, const struct wire_message *m,
+                 struct err *e);
+
+/* The next row; its texts go to the arena, which has a limit. 1, 0 at the end, -1: it is not valid, or too
+ * long. */
+int report_next(struct report_reader *r, void *row, struct arena *arena);
+
+#endif

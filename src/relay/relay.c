@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* relay: see relay.h. */
+#include "relay/relay.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/procfs.h"
+#include "client/fleet/jobs_here.h"
+#include "client/fleet/report.h"
+#include "client/fleet/stack_classes.h"
+#include "relay/rank_reader.h"
+#include "version.h"
+#include "wire/pipe.h"
+#include "wire/wire.h"
+
+#define RELAY_POLL_MS 100
+#define RELAY_NICE 10
+#define RELAY_JITTER_S 0.25                  /* rounds begin so late in a second at most */
+#define RELAY_SEARCH_NS (5 * CLOCK_NS_PER_S) /* between two searches for ranks that are gone or missing */
+#define RELAY_SEARCH_MS 1000U
+#define RELAY_ROWS_MAX ((size_t)800 * 1024) /* bytes of an answer's rows */
+#define RELAY_STACK_BYTES ((size_t)1024 * 1024)
+#define RELAY_RANGES 64 /* of a set of ranks in a text */
+
+/* What is known of a rank; its number is that of its source. */
+struct relay_rank {
+    struct report_rank report;
+    char what[256], note[256];
+    bool is_gone;
+};
+
+struct relay_stack {
+    int64_t id;
+    struct arena arena;
+    struct model_frame *frames;
+    size_t n_frames;
+    uint64_t round; /* the last in which a rank had it */
+};
+
+struct relay {
+    int out;
+    struct pipe_reader in;
+    /* the job */
+    char target[WIRE_ROWS_ARG_TEXT]; /* as it was asked for */
+    struct jobs_here here;
+    const struct job *job; /* NULL: none was asked for */
+    char host[256];
+    uint64_t searched_ns;
+    int64_t found; /* how often its ranks were found */
+    struct rank_source *sources;
+    struct relay_rank *ranks;
+    size_t n;
+    struct rank_reader reader;
+    uint64_t round; /* complete ones */
+    double next_at; /* when the next begins, seconds since the epoch */
+    struct relay_stack *stacks;
+    size_t n_stacks, cap_stacks;
+    /* the request that waits for a round */
+    bool is_asked;
+    uint32_t asked_id;
+    uint64_t asked_after;
+    /* the cost */
+    uint64_t cpu_ns, cpu_at_ns;
+    double cost_pct;
+};
+
+/* ---- answers ---- */
+
+/* Send one message. 0, or -1: the client is gone. */
+static int relay_send(struct relay *r, const struct strbuf *message) {
+    struct strbuf bytes;
+    strbuf_init(&bytes, 0);
+    int rc = message->failed || pipe_put(&bytes, message->data, message->len) != 0 ? -1 : 0;
+    for (size_t at = 0; rc == 0 && at < bytes.len;) {
+        ssize_t n = write(r->out, bytes.data + at, bytes.len - at);
+        if (n < 0 && errno != EINTR)
+            rc = -1;
+        at += n > 0 ? (size_t)n : 0;
+    }
+    strbuf_fini(&bytes);
+    return rc;
+}
+
+static int relay_refuse(struct relay *r, uint32_t id, enum wire_error code, const char *why) {
+    struct strbuf message;
+    strbuf_init(&message, WIRE_MAX_MESSAGE);
+    wire_put_error(&message, id, code, why);
+    int rc = relay_send(r, &message);
+    strbuf_fini(&message);
+    return rc;
+}
+
+/* An answer of rows, as it is made. */
+struct relay_answer {
+    const struct report_table *table;
+    struct strbuf columns, rows;
+    size_t n;
+    bool is_full;
+};
+
+static void relay_answer_init(struct relay_answer *a, const struct report_table *t) {
+    *a = (struct relay_answer){.table = t};
+    strbuf_init(&a->columns, 0);
+    strbuf_init(&a->rows, 0);
+    report_put_columns(t, &a->columns);
+}
+
+static void relay_answer_add(struct relay_answer *a, const void *row) {
+    a->is_full = a->is_full || a->rows.len > RELAY_ROWS_MAX;
+    if (!a->is_full && report_put(a->table, row, &a->rows) == 0)
+        a->n++;
+}
+
+static int relay_answer_send(struct relay *r, uint32_t id, struct relay_answer *a) {
+    struct wire_rows rows = {.columns = a->columns.data,
+                             .columns_len = a->columns.len,
+                             .rows = a->rows.data,
+                             .rows_len = a->rows.len,
+                             .n_rows = a->n,
+                             .more = a->is_full};
+    struct strbuf message;
+    strbuf_init(&message, WIRE_MAX_MESSAGE);
+    int rc = a->columns.failed || a->rows.failed || wire_put_rows(&message, id, &rows) != 0
+                 ? relay_refuse(r, id, WIRE_E_UNAVAILABLE, "the relay is out of memory for its answer")
+                 : relay_send(r, &message);
+    strbuf_fini(&message);
+    strbuf_fini(&a->columns);
+    strbuf_fini(&a->rows);
+    return rc;
+}
+
+/* ---- the ranks ---- */
+
+static void relay_drop_job(struct relay *r) {
+    rank_reader_stop(&r->reader);
+    free(r->sources);
+    free(r->ranks);
+    r->sources = NULL;
+    r->ranks = NULL;
+    r->n = 0;
+    r->job = NULL;
+    jobs_here_fini(&r->here);
+}
+
+/* Make the list of ranks; what is known of a process that is still one of them stays. 0, or -1
+ * without memory. */
+static int relay_list_ranks(struct relay *r) {
+    struct rank_source *sources = calloc(r->job->n_ranks + 1, sizeof *sources);
+    struct relay_rank *ranks = calloc(r->job->n_ranks + 1, sizeof *ranks);
+    if (!sources || !ranks) {
+        free(sources);
+        free(ranks);
+        return -1;
+    }
+    rank_reader_stop(&r->reader);
+    for (size_t i = 0; i < r->job->n_ranks; i++) {
+        const struct job_member *m = &r->job->members[i];
+        const struct target_process *p = jobs_here_process(&r->here, m);
+        sources[i] = (struct rank_source){.pid = m->pid,
+                                          .start_ticks = p->start_ticks,
+                                          .rank = m->rank,
+                                          .local_rank = p->env.local,
+                                          .agent = p->attached};
+        report_clear(&REPORT_TABLE_RANK, &ranks[i].report);
+        ranks[i].report.rank = m->rank;
+        ranks[i].report.pid = m->pid;
+        for (size_t k = 0; k < r->n; k++)
+            if (r->sources[k].pid == m->pid && r->sources[k].start_ticks == p->start_ticks) {
+                ranks[i].report.stack = r->ranks[k].report.stack;
+                ranks[i].report.since = r->ranks[k].report.since;
+                sources[i].agent |= r->sources[k].agent;
+            }
+    }
+    free(r->sources);
+    free(r->ranks);
+    r->sources = sources;
+    r->ranks = ranks;
+    r->n = r->job->n_ranks;
+    rank_reader_init(&r->reader, r->sources, r->n);
+    r->found++;
+    return 0;
+}
+
+/* Find the job that was asked for. 0, or -1 with the error. */
+static int relay_find(struct relay *r, const char *target, struct err *e) {
+    struct rank_set ranks = {.n = 0};
+    relay_drop_job(r);
+    snprintf(r->target, sizeof r->target, "%s", target);
+    int rc = jobs_here_read(&r->here, 0, e);
+    r->job = rc == 0 ? jobs_here_choose(&r->here, target, &ranks, e) : NULL;
+    rank_set_fini(&ranks);
+    r->searched_ns = clock_mono_ns();
+    if (r->job && relay_list_ranks(r) == 0)
+        return 0;
+    if (r->job)
+        err_set(e, ERR_FAILED, "out of memory for the ranks of %s", r->job->name);
+    relay_drop_job(r);
+    return -1;
+}
+
+/* Some ranks are gone, or were missing: they may have been started again. */
+static void relay_search(struct relay *r) {
+    struct jobs_here here;
+    struct err e;
+    uint64_t now = clock_mono_ns();
+    bool whole = r->job->missing.n == 0;
+    for (size_t i = 0; i < r->n; i++)
+        whole = whole && !r->ranks[i].is_gone;
+    if (whole || now - r->searched_ns < RELAY_SEARCH_NS)
+        return;
+    r->searched_ns = now;
+    if (jobs_here_read(&here, RELAY_SEARCH_MS, &e) != 0) {
+        jobs_here_fini(&here);
+        return;
+    }
+    const struct job *found = NULL;
+    for (size_t i = 0; i < here.jobs.n; i++)
+        if (strcmp(here.jobs.items[i].name, r->job->name) == 0)
+            found = &here.jobs.items[i];
+    bool changed = found && found->n_ranks != r->n;
+    for (size_t i = 0; found && !changed && i < r->n; i++)
+        changed = found->members[i].pid != r->sources[i].pid || found->members[i].rank != r->sources[i].rank;
+    if (!changed) {
+        jobs_here_fini(&here);
+        return;
+    }
+    jobs_here_fini(&r->here);
+    r->here = here;
+    r->job = found;
+    relay_list_ranks(r);
+}
+
+/* ---- stacks ---- */
+
+static void relay_stack_fini(struct relay_stack *s) { arena_fini(&s->arena); }
+
+/* Forget those that no rank had in this round and the one before. */
+static void relay_drop_stacks(struct relay *r) {
+    size_t kept = 0;
+    for (size_t i = 0; i < r->n_stacks; i++)
+        if (r->stacks[i].round + 1 >= r->round)
+            r->stacks[kept++] = r->stacks[i];
+        else
+            relay_stack_fini(&r->stacks[i]);
+    r->n_stacks = kept;
+}
+
+static const struct relay_stack *relay_stack_find(const struct relay *r, int64_t id) {
+    for (size_t i = 0; i < r->n_stacks; i++)
+        if (r->stacks[i].id == id)
+            return &r->stacks[i];
+    return NULL;
+}
+
+/* Keep the frames of a stack for this round. Its id; REPORT_NO_INT without memory. */
+static int64_t relay_keep_stack(struct relay *r, const struct rank_reading *got) {
+    uint64_t hash = stack_classes_hash(got->frames, got->n_frames);
+    int64_t id;
+    memcpy(&id, &hash, sizeof id);
+    for (size_t i = 0; i < r->n_stacks; i++)
+        if (r->stacks[i].id == id) {
+            r->stacks[i].round = r->round + 1;
+            return id;
+        }
+    if (r->n_stacks == r->cap_stacks) {
+        size_t cap = r->cap_stacks ? 2 * r->cap_stacks : 32;
+        struct relay_stack *more = realloc(r->stacks, cap * sizeof *more);
+        if (!more)
+            return REPORT_NO_INT;
+        r->stacks = more;
+        r->cap_stacks = cap;
+    }
+    struct relay_stack *s = &r->stacks[r->n_stacks];
+    *s = (struct relay_stack){.id = id, .n_frames = got->n_frames, .round = r->round + 1};
+    arena_init(&s->arena, RELAY_STACK_BYTES);
+    s->frames = arena_calloc(&s->arena, s->n_frames, sizeof *s->frames);
+    for (size_t i = 0; s->frames && i < s->n_frames; i++) {
+        s->frames[i] = got->frames[i];
+        s->frames[i].func = arena_strdup(&s->arena, got->frames[i].func);
+        s->frames[i].file = arena_strdup(&s->arena, got->frames[i].file);
+        s->frames[i].module = NULL;
+    }
+    if (s->arena.failed) {
+        relay_stack_fini(s);
+        return REPORT_NO_INT;
+    }
+    r->n_stacks++;
+    return id;
+}
+
+/* ---- rounds ---- */
+
+static void relay_keep_reading(struct relay *r, const struct rank_reading *got) {
+    struct relay_rank *rank = &r->ranks[got->source];
+    struct report_rank before = rank->report;
+    rank->report = got->report;
+    rank->is_gone = got->is_gone;
+    snprintf(rank->what, sizeof rank->what, "%s", got->report.wait_what ? got->report.wait_what : "");
+    snprintf(rank->note, sizeof rank->note, "%s", got->report.note ? got->report.note : "");
+    rank->report.wait_what = rank->what[0] ? rank->what : NULL;
+    rank->report.note = rank->note[0] ? rank->note : NULL;
+    if (rank->is_gone)
+        rank->report.state = "X";
+    if (got->frames)
+        rank->report.stack = relay_keep_stack(r, got);
+    bool same = rank->report.stack == before.stack && !isnan(before.since) &&
+                (!rank->is_gone || (before.state && before.state[0] == 'X'));
+    rank->report.since = same ? before.since : rank->report.taken_at;
+}
+
+/* Processor time of this process and its child, since the round before. */
+static void relay_measure(struct relay *r) {
+    struct procfs_stat st;
+    uint64_t cpu = clock_process_cpu_ns(), now = clock_mono_ns();
+    if (r->reader.guard.child > 0 && procfs_read_stat(r->reader.guard.child, 0, &st) == 0)
+        cpu += (st.utime_ticks + st.stime_ticks) * (CLOCK_NS_PER_S / (uint64_t)procfs_ticks_per_s());
+    r->cost_pct = r->cpu_at_ns && cpu >= r->cpu_ns && now > r->cpu_at_ns
+                      ? 100.0 * (double)(cpu - r->cpu_ns) / (double)(now - r->cpu_at_ns)
+                      : NAN;
+    r->cpu_ns = cpu;
+    r->cpu_at_ns = now;
+}
+
+/* The next round begins early in the next second, at a place that the job and the second decide. */
+static void relay_plan(struct relay *r) {
+    double second = floor(clock_epoch_s()) + 1;
+    uint64_t h = hash_fnv_text(HASH_FNV_START, r->job->name);
+    h = hash_mix(h ^ (uint64_t)second);
+    r->next_at = second + (double)(h % 1000) / 1000.0 * RELAY_JITTER_S;
+}
+
+/* Continue the round that is under way, or begin one that is due. 0, or -1: nobody can be answered. */
+static int relay_work(struct relay *r) {
+    struct rank_reading got;
+    struct err e;
+    int rc;
+    if (!r->job || !r->is_asked)
+        return 0;
+    if (!r->reader.is_reading && r->round <= r->asked_after && clock_epoch_s() >= r->next_at) {
+        relay_search(r);
+        relay_plan(r);
+        if (rank_reader_begin(&r->reader, &e) != 0) {
+            r->is_asked = false;
+            return relay_refuse(r, r->asked_id, WIRE_E_UNAVAILABLE, e.text);
+        }
+    }
+    if (!r->reader.is_reading)
+        return 0;
+    while ((rc = rank_reader_take(&r->reader, &got)) == 1)
+        relay_keep_reading(r, &got);
+    if (rc == 0)
+        return 0;
+    r->round++;
+    relay_drop_stacks(r);
+    relay_measure(r);
+    return 0;
+}
+
+static int relay_answer_ranks(struct relay *r) {
+    struct relay_answer a;
+    if (!r->is_asked || r->round <= r->asked_after || r->reader.is_reading)
+        return 0;
+    r->is_asked = false;
+    relay_answer_init(&a, &REPORT_TABLE_RANK);
+    for (size_t i = 0; i < r->n; i++) {
+        struct report_rank row = r->ranks[i].report;
+        row.round = (int64_t)r->round;
+        row.found = r->found;
+        row.cost_pct = r->cost_pct;
+        relay_answer_add(&a, &row);
+    }
+    return relay_answer_send(r, r->asked_id, &a);
+}
+
+/* ---- requests ---- */
+
+static const struct wire_rows_arg *relay_find_arg(const struct wire_rows_ask *ask, const char *key) {
+    for (size_t i = 0; i < ask->n_args; i++)
+        if (strcmp(ask->args[i].key, key) == 0)
+            return &ask->args[i];
+    return NULL;
+}
+
+static int relay_on_hello(struct relay *r, const struct wire_message *m) {
+    struct strbuf message;
+    struct err e;
+    int version;
+    if (wire_get_hello(m, &version, &e) != 0)
+        return relay_refuse(r, wire_message_id(m), WIRE_E_BAD_PARAMS, e.text);
+    if (version != WIRE_VERSION)
+        return relay_refuse(r, wire_message_id(m), WIRE_E_VERSION,
+                            "the relay is of another version: install the same one on both hosts");
+    struct model_target t = {.pid = getpid(),
+                             .uid = geteuid(),
+                             .host = r->host,
+                             .rank = MODEL_UNKNOWN,
+                             .started_at = NAN,
+                             .mode = MODEL_MODE_READONLY,
+                             .agent_version = PROBING_VERSION};
+    strbuf_init(&message, WIRE_MAX_MESSAGE);
+    wire_put_target(&message, wire_message_id(m), &t);
+    int rc = relay_send(r, &message);
+    strbuf_fini(&message);
+    return rc;
+}
+
+static const char *relay_set(const struct rank_set *set, struct strbuf *text) {
+    strbuf_init(text, 0);
+    rank_set_put(set, RELAY_RANGES, text);
+    return text->len ? strbuf_str(text) : NULL;
+}
+
+static int relay_on_job(struct relay *r, uint32_t id, const struct wire_rows_ask *ask) {
+    const struct wire_rows_arg *name = relay_find_arg(ask, "name");
+    struct relay_answer a;
+    struct report_job row;
+    struct strbuf here, missing, elsewhere;
+    struct err e = {0};
+    char user[64];
+    if (!name || !name->is_text)
+        return relay_refuse(r, id, WIRE_E_BAD_PARAMS, "no job is named");
+    if ((!r->job || strcmp(name->text, r->target) != 0) && relay_find(r, name->text, &e) != 0)
+        return relay_refuse(r, id, WIRE_E_UNAVAILABLE, err_text(&e));
+    report_clear(&REPORT_TABLE_JOB, &row);
+    target_user_name(r->job->uid, user, sizeof user);
+    row.found = r->found;
+    row.name = r->job->name;
+    row.ranks = relay_set(&r->job->here, &here);
+    row.missing = relay_set(&r->job->missing, &missing);
+    row.elsewhere = relay_set(&r->job->elsewhere, &elsewhere);
+    row.world = r->job->world ? r->job->world : REPORT_NO_INT;
+    row.restarts = r->job->restarts;
+    row.found_by = r->job->source->name;
+    row.user = user;
+    for (size_t i = 0; i < r->job->n_members; i++)
+        if (r->job->members[i].role == JOB_LAUNCHER && row.launcher == REPORT_NO_INT)
+            row.launcher = r->job->members[i].pid;
+    relay_answer_init(&a, &REPORT_TABLE_JOB);
+    relay_answer_add(&a, &row);
+    int rc = relay_answer_send(r, id, &a);
+    strbuf_fini(&here);
+    strbuf_fini(&missing);
+    strbuf_fini(&elsewhere);
+    return rc;
+}
+
+static int relay_on_ranks(struct relay *r, uint32_t id, const struct wire_rows_ask *ask) {
+    const struct wire_rows_arg *after = relay_find_arg(ask, "after");
+    if (!r->job)
+        return relay_refuse(r, id, WIRE_E_BAD_PARAMS, "no job was asked for before");
+    if (r->is_asked)
+        return relay_refuse(r, id, WIRE_E_BAD_PARAMS,
+                            "the request before this one still waits for its ranks");
+    r->is_asked = true;
+    r->asked_id = id;
+    r->asked_after = after && !after->is_text && after->number > 0 ? (uint64_t)after->number : 0;
+    return 0;
+}
+
+static int relay_on_stacks(struct relay *r, uint32_t id, const struct wire_rows_ask *ask) {
+    const struct wire_rows_arg *ids = relay_find_arg(ask, "ids");
+    struct relay_answer a;
+    relay_answer_init(&a, &REPORT_TABLE_FRAME);
+    for (const char *at = ids && ids->is_text ? ids->text : ""; *at; at += *at == ',') {
+        char *end;
+        uint64_t hash = strtoull(at, &end, 16);
+        int64_t number;
+        memcpy(&number, &hash, sizeof number);
+        const struct relay_stack *s = end > at ? relay_stack_find(r, number) : NULL;
+        for (size_t i = 0; s && i < s->n_frames; i++) {
+            struct report_frame row = {.stack = number,
+                                       .func = s->frames[i].func,
+                                       .file = s->frames[i].file,
+                                       .line = s->frames[i].line > 0 ? s->frames[i].line : REPORT_NO_INT};
+            if (s->frames[i].kind != MODEL_FRAME_ENTRY)
+                relay_answer_add(&a, &row);
+        }
+        at = end > at ? end : at + 1;
+    }
+    return relay_answer_send(r, id, &a);
+}
+
+static int relay_on_rows(struct relay *r, const struct wire_message *m) {
+    struct wire_rows_ask ask;
+    struct err e;
+    uint32_t id = wire_message_id(m);
+    if (wire_get_rows_ask(m, &ask, &e) != 0)
+        return relay_refuse(r, id, WIRE_E_BAD_PARAMS, e.text);
+    if (strcmp(ask.table, REPORT_JOB) == 0)
+        return relay_on_job(r, id, &ask);
+    if (strcmp(ask.table, REPORT_RANKS) == 0)
+        return relay_on_ranks(r, id, &ask);
+    if (strcmp(ask.table, REPORT_STACKS) == 0)
+        return relay_on_stacks(r, id, &ask);
+    return relay_refuse(r, id, WIRE_E_BAD_PARAMS, "a relay has no such table");
+}
+
+static int relay_on_message(struct relay *r, const void *data, size_t len) {
+    struct err e;
+    struct wire_message *m = wire_parse(data, len, &e);
+    int rc = -1;
+    if (m && wire_message_type(m) == WIRE_REQUEST)
+        switch (wire_message_method(m)) {
+        case WIRE_HELLO:
+            rc = relay_on_hello(r, m);
+            break;
+        case WIRE_ROWS:
+            rc = relay_on_rows(r, m);
+            break;
+        default:
+            rc = relay_refuse(r, wire_message_id(m), WIRE_E_UNKNOWN_METHOD, "a relay has no such method");
+        }
+    wire_message_free(m);
+    return rc;
+}
+
+/* ---- the loop ---- */
+
+/* Read what is there. 1; 0 at the end of the input; -1: it is not valid. */
+static int relay_read(struct relay *r, int in) {
+    char data[16384];
+    const void *message;
+    size_t len;
+    struct err e;
+    ssize_t n = read(in, data, sizeof data);
+    if (n <= 0)
+        return n < 0 && (errno == EINTR || errno == EAGAIN) ? 1 : 0;
+    int rc = pipe_reader_add(&r->in, data, (size_t)n);
+    while (rc == 0 && (rc = pipe_reader_next(&r->in, &message, &len, &e)) == 1)
+        rc = relay_on_message(r, message, len);
+    return rc == 0 ? 1 : -1;
+}
+
+static int relay_wait_ms(const struct relay *r) {
+    if (!r->job || !r->is_asked)
+        return -1;
+    if (r->reader.is_reading)
+        return RELAY_POLL_MS;
+    double left_s = r->next_at - clock_epoch_s();
+    return left_s <= 0 ? 0 : left_s > 2 ? RELAY_POLL_MS : (int)(left_s * 1000) + 1;
+}
+
+static int relay_loop(struct relay *r, int in) {
+    for (;;) {
+        struct pollfd fds[] = {
+            {.fd = in, .events = POLLIN},
+            {.fd = r->reader.is_reading ? rank_reader_fd(&r->reader) : -1, .events = POLLIN}};
+        if (poll(fds, 2, relay_wait_ms(r)) < 0 && errno != EINTR)
+            return -1;
+        if (fds[0].revents) {
+            int rc = relay_read(r, in);
+            if (rc <= 0)
+                return rc;
+        }
+        if (relay_work(r) != 0 || relay_answer_ranks(r) != 0)
+            return -1;
+    }
+}
+
+int relay_serve(int in, int out) {
+    static const char magic[] = PIPE_MAGIC;
+    struct relay *r = calloc(1, sizeof *r);
+    if (!r || write(out, magic, sizeof magic - 1) != (ssize_t)sizeof magic - 1) {
+        free(r);
+        return -1;
+    }
+    setpriority(PRIO_PROCESS, 0, RELAY_NICE);
+    r->out = out;
+    pipe_reader_init(&r->in, true);
+    if (gethostname(r->host, sizeof r->host - 1) != 0)
+        r->host[0] = '\0';
+    int rc = relay_loop(r, in);
+    relay_drop_job(r);
+    for (size_t i = 0; i < r->n_stacks; i++)
+        relay_stack_fini(&r->stacks[i]);
+    free(r->stacks);
+    pipe_reader_fini(&r->in);
+    free(r);
+    return rc;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a relay sends, and a fleet made of it: nothing of it can be trusted.
+ *
+ * The first byte says whether the line that a relay begins with is expected. The rest is what comes through the pipe, in pieces of any
+ * length; each message is read as an answer of each kind.
+ */
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/fleet/fleet.h"
+#include "wire/pipe.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MANY 64
+#define BYTES ((size_t)1024 * 1024)
+
+static void check(bool holds, const char *what) {
+    if (!holds) {
+        fprintf(stderr, "%s\n", what);
+        abort();
+    }
+}
+
+static void check_text(const char *text) {
+    for (; text && *text; text++)
+        check((unsigned char)*text >= 0x20 && *text != 0x7f, "a text is not safe for a terminal");
+}
+
+/* Frames of any answer as one stack. */
+static void read_stack(const struct wire_message *m, struct fleet_stack *s, struct model_frame *frames,
+                       struct arena *texts) {
+    struct report_reader reader;
+    struct report_frame row;
+    struct err e;
+    *s = (struct fleet_stack){.id = 1, .frames = frames};
+    if (report_begin(&reader, &REPORT_TABLE_FRAME, m, &e) == 0)
+        while (s->n_frames < MANY && report_next(&reader, &row, texts) == 1) {
+            check_text(row.func);
+            frames[s->n_frames++] =
+                (struct model_frame){.func = row.func, .file = row.file, .line = (int)(row.line & 0xffff)};
+        }
+    fleet_stack_describe(s);
+    check(s->own <= s->n_frames, "its own frame is not one of the stack");
+}
+
+static void check_fleet(const struct fleet *f) {
+    int32_t in_classes = 0;
+    for (size_t i = 0; i < f->n_ranks; i++) {
+        check(i == 0 || f->ranks[i - 1].rank < f->ranks[i].rank, "ranks are not in order");
+        check(fleet_find(f, f->ranks[i].rank) == &f->ranks[i], "a rank is not found");
+        check(f->ranks[i].node < f->n_nodes || f->ranks[i].state == FLEET_MISSING, "a rank is of no host");
+    }
+    for (size_t i = 0; i < f->stacks.n_classes; i++)
+        in_classes += (int32_t)f->stacks.nodes[f->stacks.classes[i]].n_here;
+    check((size_t)in_classes == f->stacks.n_ranks, "ranks are in no class");
+}
+
+static void read_answer(const struct wire_message *m) {
+    struct report_reader reader;
+    struct fleet_report reports[MANY];
+    struct model_frame frames[MANY];
+    struct fleet_stack stack;
+    struct fleet_node node = {.host = "h", .state = "ok"};
+    struct fleet f = {.taken_at = NAN};
+    struct arena texts;
+    struct err e;
+    size_t n = 0;
+    arena_init(&texts, BYTES);
+    read_stack(m, &stack, frames, &texts);
+    report_clear(&REPORT_TABLE_JOB, &node.job);
+    if (report_begin(&reader, &REPORT_TABLE_JOB, m, &e) == 0)
+        (void)report_next(&reader, &node.job, &texts);
+    check_text(node.job.name);
+    if (report_begin(&reader, &REPORT_TABLE_RANK, m, &e) == 0)
+        while (n < MANY && report_next(&reader, &reports[n].row, &texts) == 1) {
+            check_text(reports[n].row.note);
+            reports[n].node = (uint32_t)(n % 3);
+            reports[n].is_silent = n % 5 == 4;
+            reports[n].stack = n % 2 ? &stack : NULL;
+            n++;
+        }
+    if (fleet_build(&f, &node, 1, reports, n) == 0)
+        check_fleet(&f);
+    fleet_fini(&f);
+    arena_fini(&texts);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct pipe_reader r;
+    struct err e;
+    const void *message;
+    size_t len, piece = 1;
+    if (size == 0)
+        return 0;
+    pipe_reader_init(&r, data[0] & 1);
+    int rc = 0;
+    for (size_t at = 1; rc == 0 && at < size; at += piece, piece = piece * 2 + 1) {
+        piece = piece < size - at ? piece : size - at;
+        rc = pipe_reader_add(&r, data + at, piece);
+        while (rc == 0 && (rc = pipe_reader_next(&r, &message, &len, &e)) == 1) {
+            struct wire_message *m = wire_parse(message, len, &e);
+            if (m)
+                read_answer(m);
+            wire_message_free(m);
+            rc = 0;
+        }
+        check_text(r.banner);
+    }
+    pipe_reader_fini(&r);
+    return 0;
+}

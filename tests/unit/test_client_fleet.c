@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fleet: what ranks do, by what is reported of them; and what it is made of, from relays of its own: one that works,
+ * and those that lie.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "client/fleet/fleet_links.h"
+#include "wire/pipe.h"
+#include "wire/wire.h"
+
+#define LIMIT_S 20
+
+/* ---- what a rank does ---- */
+
+static struct report_rank rank_row(int32_t rank, const char *state) {
+    struct report_rank row;
+    report_clear(&REPORT_TABLE_RANK, &row);
+    row.rank = rank;
+    row.pid = 1000 + rank;
+    row.state = state;
+    row.taken_at = 100;
+    row.since = 90 + rank;
+    return row;
+}
+
+#define TORCH "/v/lib/python3.11/site-packages/torch"
+
+static enum fleet_state state_of(struct report_rank row, struct model_frame *frames, size_t n) {
+    struct fleet_stack s = {.id = 1, .frames = frames, .n_frames = n};
+    struct fleet_node node = {.host = "a"};
+    struct fleet f = {.taken_at = NAN};
+    fleet_stack_describe(&s);
+    report_clear(&REPORT_TABLE_JOB, &node.job);
+    struct fleet_report report = {.row = row, .stack = n ? &s : NULL};
+    assert_int_equal(fleet_build(&f, &node, 1, &report, 1), 0);
+    assert_int_equal(f.n_ranks, 1);
+    enum fleet_state found = f.ranks[0].state;
+    fleet_fini(&f);
+    return found;
+}
+
+static void test_states(void **state) {
+    (void)state;
+    struct model_frame compute[] = {
+        {.func = "forward", .file = "/job/model.py", .line = 3},
+        {.func = "Module._call_impl", .file = TORCH "/nn/modules/module.py", .line = 9}};
+    struct model_frame reduce[] = {
+        {.func = "all_reduce", .file = TORCH "/distributed/distributed_c10d.py", .line = 3},
+        {.func = "step", .file = "/job/train.py", .line = 9}};
+    struct model_frame next[] = {
+        {.func = "select.poll", .file = "/usr/lib/python3.11/selectors.py", .line = 1},
+        {.func = "_BaseDataLoaderIter.__next__", .file = TORCH "/utils/data/dataloader.py", .line = 3},
+        {.func = "step", .file = "/job/train.py", .line = 9}};
+    struct model_frame save[] = {{.func = "write", .file = "/usr/lib/python3.11/zipfile.py", .line = 1},
+                                 {.func = "save_checkpoint", .file = "/job/train.py", .line = 9}};
+    struct model_frame sync[] = {{.func = "synchronize", .file = TORCH "/cuda/__init__.py", .line = 1}};
+    struct report_rank row = rank_row(0, "S");
+    assert_int_equal(state_of(rank_row(0, "R"), compute, 2), FLEET_COMPUTES);
+    assert_int_equal(state_of(rank_row(0, "S"), compute, 2), FLEET_WAITS);
+    row.thread_cpu_pct = 80; /* it slept just then */
+    assert_int_equal(state_of(row, compute, 2), FLEET_COMPUTES);
+    assert_int_equal(state_of(rank_row(0, "S"), reduce, 2), FLEET_COLLECTIVE);
+    assert_int_equal(state_of(rank_row(0, "R"), reduce, 2), FLEET_COLLECTIVE);
+    assert_int_equal(state_of(rank_row(0, "S"), next, 3), FLEET_LOADER);
+    assert_int_equal(state_of(rank_row(0, "D"), save, 2), FLEET_CHECKPOINT);
+    assert_int_equal(state_of(rank_row(0, "R"), sync, 1), FLEET_GPU);
+    assert_int_equal(state_of(rank_row(0, "T"), reduce, 2), FLEET_STOPPED);
+    assert_int_equal(state_of(rank_row(0, "X"), reduce, 2), FLEET_GONE);
+    assert_int_equal(state_of(rank_row(0, "S"), NULL, 0), FLEET_UNKNOWN);
+    assert_int_equal(state_of(rank_row(0, NULL), NULL, 0), FLEET_UNKNOWN);
+    row = rank_row(0, "S");
+    row.wait_kind = "collective";
+    assert_int_equal(state_of(row, compute, 2), FLEET_COLLECTIVE);
+    row.wait_kind = "loader";
+    assert_int_equal(state_of(row, compute, 2), FLEET_LOADER);
+    row.gc = 1;
+    assert_int_equal(state_of(row, reduce, 2), FLEET_GC);
+}
+
+/* Two hosts: who is missing on one is on the other; and one rank that both have. */
+static void test_build(void **state) {
+    (void)state;
+    struct model_frame frame = {.func = "f", .file = "/job/a.py", .line = 1};
+    struct fleet_stack stack = {.id = 1, .frames = &frame, .n_frames = 1};
+    struct fleet_node nodes[2] = {{.host = "a", .state = "ok"}, {.host = "b", .state = "ok"}};
+    struct fleet_report reports[5] = {{.row = rank_row(2, "S"), .node = 1, .stack = &stack},
+                                      {.row = rank_row(0, "S"), .node = 0, .stack = &stack},
+                                      {.row = rank_row(2, "S"), .node = 0, .stack = &stack},
+                                      {.row = rank_row(-1, "S"), .node = 0},
+                                      {.row = rank_row(9, "S"), .node = 7}};
+    struct fleet f = {.taken_at = NAN};
+    for (size_t i = 0; i < 2; i++) {
+        report_clear(&REPORT_TABLE_JOB, &nodes[i].job);
+        nodes[i].job.name = "train.py-c4f2";
+        nodes[i].job.world = 4;
+    }
+    nodes[0].job.missing = "1-3";
+    nodes[1].job.elsewhere = "0,x";
+    assert_int_equal(fleet_build(&f, nodes, 2, reports, 5), 0);
+    assert_string_equal(f.job, "train.py-c4f2");
+    assert_int_equal(f.world, 4);
+    assert_int_equal(f.n_ranks, 4);
+    assert_int_equal(f.ranks[1].state, FLEET_MISSING);
+    assert_int_equal(f.ranks[1].pid, 0);
+    assert_int_equal(f.ranks[2].node, 0);
+    assert_non_null(strstr(f.note, "rank 2 is claimed by process 1002 of a and by process 1002 of b"));
+    assert_int_equal(rank_set_count(&f.missing), 2);
+    assert_int_equal(f.stacks.n_classes, 1);
+    assert_int_equal(f.ranks[0].class_number, 0);
+    assert_int_equal(f.ranks[3].class_number, STACK_CLASSES_NONE);
+    assert_true(f.classes[0].is_majority && !f.classes[0].in_collective);
+    assert_true(f.classes[0].since == 92);
+    assert_true(fleet_age_s(&f, f.classes[0].since) == 8);
+    assert_ptr_equal(fleet_find(&f, 2), &f.ranks[2]);
+    assert_null(fleet_find(&f, 4));
+    fleet_fini(&f);
+}
+
+/* ---- relays ---- */
+
+/* What a relay does; it is a child, which knows it by this. */
+static enum {
+    HONEST,
+    SILENT,    /* reads, and answers nothing */
+    ENDS,      /* at once */
+    LOGIN,     /* prints what is not a relay's, and no end of it */
+    REFUSES,   /* there is no such job */
+    LONG,      /* a message that is longer than any may be */
+    GARBAGE,   /* in place of the ranks */
+    FLOODS,    /* answers again and again what was asked once */
+    OTHER_ID,  /* answers another request */
+    REPEATS,   /* the same round */
+    TRUNCATES, /* ends in the middle of a message */
+    CLAIMS, /* ranks out of bounds, the same one twice, stacks that there are not, texts that a terminal obeys */
+    STALLS, /* after the first round */
+} mode;
+
+/* In the child no test may fail: it would go on with the next one. */
+static void need(bool holds) {
+    if (!holds)
+        _exit(2);
+}
+
+static void say(int out, struct strbuf *message) {
+    struct strbuf bytes;
+    strbuf_init(&bytes, 0);
+    need(pipe_put(&bytes, message->data, message->len) == 0);
+    size_t n = mode == TRUNCATES && bytes.len > 100 ? bytes.len / 2 : bytes.len;
+    need(write(out, bytes.data, n) == (ssize_t)n);
+    strbuf_fini(&bytes);
+    if (n < message->len)
+        _exit(0);
+}
+
+static void say_rows(int out, uint32_t id, const struct report_table *t, const void *rows, size_t size,
+                     size_t n) {
+    struct strbuf columns, values, message;
+    strbuf_init(&columns, 0);
+    strbuf_init(&values, 0);
+    strbuf_init(&message, 0);
+    report_put_columns(t, &columns);
+    for (size_t i = 0; i < n; i++)
+        report_put(t, (const char *)rows + i * size, &values);
+    struct wire_rows answer = {.columns = columns.data,
+                               .columns_len = columns.len,
+                               .rows = values.data,
+                               .rows_len = values.len,
+                               .n_rows = n};
+    wire_put_rows(&message, id, &answer);
+    do
+        say(out, &message);
+    while (mode == FLOODS && t == &REPORT_TABLE_RANK);
+    strbuf_fini(&columns);
+    strbuf_fini(&values);
+    strbuf_fini(&message);
+}
+
+static void answer_ranks(int out, uint32_t id, int64_t after) {
+    struct report_rank rows[4];
+    size_t n = 0;
+    rows[n++] = rank_row(0, "S");
+    rows[n++] = rank_row(1, "R");
+    if (mode == CLAIMS) {
+        rows[n++] = rank_row(1 << 30, "S");
+        rows[n] = rank_row(1, "\x1b[2J");
+        rows[n++].note = "\x1b[31mred\n";
+    }
+    for (size_t i = 0; i < n; i++) {
+        rows[i].round = mode == REPEATS ? 1 : after + 1;
+        rows[i].found = 1;
+        rows[i].stack = mode == CLAIMS ? (int64_t)i - 2 : 7;
+    }
+    say_rows(out, id, &REPORT_TABLE_RANK, rows, sizeof rows[0], n);
+}
+
+static void answer_stacks(int out, uint32_t id) {
+    const struct report_frame rows[] = {{7, "inner", "/job/a.py", 3}, {7, "main", "/job/a.py", 12}};
+    say_rows(out, id, &REPORT_TABLE_FRAME, rows, sizeof rows[0], mode == CLAIMS ? 0 : 2);
+}
+
+static void answer(int out, const struct wire_message *m) {
+    struct wire_rows_ask ask;
+    struct strbuf message;
+    struct err e;
+    uint32_t id = wire_message_id(m) + (mode == OTHER_ID);
+    strbuf_init(&message, 0);
+    if (wire_message_method(m) == WIRE_HELLO) {
+        struct model_target t = {.host = "host\x1b[0m", .rank = -1, .started_at = NAN};
+        wire_put_target(&message, id, &t);
+        say(out, &message);
+    } else {
+        need(wire_get_rows_ask(m, &ask, &e) == 0);
+        if (strcmp(ask.table, REPORT_JOB) == 0 && mode == REFUSES) {
+            wire_put_error(&message, id, WIRE_E_UNAVAILABLE, "no job is named 'x'\x1b[0m");
+            say(out, &message);
+        } else if (strcmp(ask.table, REPORT_JOB) == 0) {
+            struct report_job job;
+            report_clear(&REPORT_TABLE_JOB, &job);
+            job.name = ask.args[0].text;
+            job.found = 1;
+            job.world = 2;
+            say_rows(out, id, &REPORT_TABLE_JOB, &job, sizeof job, 1);
+        } else if (strcmp(ask.table, REPORT_RANKS) == 0) {
+            if (mode == GARBAGE) {
+                need(write(out, "\0\0\0\4nope", 8) == 8);
+            } else if (mode == LONG) {
+                need(write(out, "\177\0\0\0", 4) == 4);
+            } else if (mode != STALLS || ask.args[0].number == 0) {
+                nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+                answer_ranks(out, id, ask.args[0].number);
+            }
+        } else
+            answer_stacks(out, id);
+    }
+    strbuf_fini(&message);
+}
+
+static int serve(int in, int out) {
+    struct pipe_reader reader;
+    const void *data;
+    size_t len;
+    struct err e;
+    char bytes[4096];
+    if (mode == ENDS)
+        return 0;
+    while (mode == LOGIN)
+        if (write(out, "Password: \x1b[0m", 14) < 0)
+            return -1;
+    need(write(out, "Welcome\n" PIPE_MAGIC, 8 + strlen(PIPE_MAGIC)) > 0);
+    pipe_reader_init(&reader, true);
+    for (ssize_t n; (n = read(in, bytes, sizeof bytes)) > 0;) {
+        need(pipe_reader_add(&reader, bytes, (size_t)n) == 0);
+        while (mode != SILENT && pipe_reader_next(&reader, &data, &len, &e) == 1) {
+            struct wire_message *m = wire_parse(data, len, &e);
+            need(m != NULL);
+            answer(out, m);
+            wire_message_free(m);
+        }
+    }
+    pipe_reader_fini(&reader);
+    return 0;
+}
+
+static void test_honest(void **state) {
+    (void)state;
+    struct err e = {0};
+    mode = HONEST;
+    struct fleet_links *l = fleet_links_open("job:train.py-c4f2/0-1", serve, &e);
+    assert_non_null(l);
+    assert_int_equal(fleet_links_fill(l, 3, LIMIT_S, NULL, NULL, &e), 0);
+    const struct fleet *f = fleet_links_get(l);
+    assert_true(f->round >= 3);
+    assert_string_equal(f->job, "train.py-c4f2");
+    assert_int_equal(f->n_ranks, 2);
+    assert_int_equal(f->stacks.n_classes, 1);
+    assert_string_equal(f->ranks[1].at->func, "inner");
+    assert_null(strchr(f->nodes[0].host, 0x1b));
+    assert_string_equal(f->nodes[0].state, "ok");
+    fleet_links_close(l);
+}
+
+/* Wait until a condition holds of what the links know; a relay that fails is started again in between. */
+static void expect_note(struct fleet_links *l, const char *note) {
+    uint64_t until = clock_mono_ns() + LIMIT_S * CLOCK_NS_PER_S;
+    struct err e = {0};
+    while (clock_mono_ns() < until) {
+        struct pollfd p = {.fd = fleet_links_fd(l), .events = POLLIN};
+        if (poll(&p, 1, 100) > 0)
+            fleet_links_advance(l);
+        if (fleet_links_fill(l, 0, 0, NULL, NULL, &e) != 0 && strstr(e.text, note))
+            return;
+    }
+    fail_msg("'%s' instead of '%s'", e.text, note);
+}
+
+static void test_liars(void **state) {
+    (void)state;
+    static const struct {
+        int mode;
+        const char *note;
+    } liars[] = {
+        {ENDS, "it has ended"},
+        {LOGIN, "it is not a relay: it printed '"},
+        {LONG, "it sent a message of 2130706432 bytes"},
+        {GARBAGE, "message is not valid"},
+        {OTHER_ID, "it sent what it was not asked for"},
+        {FLOODS, "it sent what it was not asked for"},
+        {TRUNCATES, "it has ended"},
+        {REFUSES, "no job is named 'x'"},
+    };
+    for (size_t i = 0; i < sizeof liars / sizeof liars[0]; i++) {
+        struct err e = {0};
+        mode = liars[i].mode;
+        struct fleet_links *l = fleet_links_open("x", serve, &e);
+        assert_non_null(l);
+        expect_note(l, liars[i].note);
+        if (mode == REFUSES)
+            assert_int_equal(fleet_links_error(l)->code, ERR_ATTACH);
+        fleet_links_close(l);
+    }
+}
+
+/* These are believed as far as they can be, and no further. */
+static void test_half_liars(void **state) {
+    (void)state;
+    struct err e = {0};
+    mode = REPEATS;
+    struct fleet_links *l = fleet_links_open("x", serve, &e);
+    assert_non_null(l);
+    assert_int_equal(fleet_links_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
+    /* the next answer is not one, and the relay is started again: what is known stays */
+    for (int k = 0; k < 3; k++)
+        fleet_links_fill(l, 1, 0.3, NULL, NULL, &e);
+    assert_int_equal(fleet_links_get(l)->n_ranks, 2);
+    fleet_links_close(l);
+    mode = CLAIMS;
+    l = fleet_links_open("x", serve, &e);
+    assert_int_equal(fleet_links_fill(l, 2, LIMIT_S, NULL, NULL, &e), 0);
+    const struct fleet *f = fleet_links_get(l);
+    assert_int_equal(f->n_ranks, 2);
+    assert_int_equal(f->stacks.n_classes, 0);
+    for (size_t i = 0; i < f->n_ranks; i++)
+        assert_true(!f->ranks[i].note || !strchr(f->ranks[i].note, 0x1b));
+    fleet_links_close(l);
+}
+
+/* Without an answer nothing is known within the limit; one that stops answering has no news of its ranks. */
+static void test_silence(void **state) {
+    (void)state;
+    struct err e = {0};
+    mode = SILENT;
+    struct fleet_links *l = fleet_links_open("x", serve, &e);
+    assert_int_equal(fleet_links_fill(l, 1, 0.2, NULL, NULL, &e), -1);
+    assert_non_null(strstr(e.text, "did not answer in time"));
+    fleet_links_close(l);
+    mode = STALLS;
+    l = fleet_links_open("x", serve, &e);
+    assert_int_equal(fleet_links_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
+    assert_int_not_equal(fleet_links_get(l)->ranks[0].state, FLEET_UNKNOWN);
+    uint64_t until = clock_mono_ns() + LIMIT_S * CLOCK_NS_PER_S;
+    while (clock_mono_ns() < until && fleet_links_get(l)->ranks[0].state != FLEET_UNKNOWN)
+        fleet_links_fill(l, 1, 0.3, NULL, NULL, &e);
+    assert_int_equal(fleet_links_get(l)->ranks[0].state, FLEET_UNKNOWN);
+    assert_string_equal(fleet_links_get(l)->nodes[0].state, "no answer");
+    assert_non_null(fleet_links_get(l)->nodes[0].note);
+    fleet_links_close(l);
+}
+
+int main(void) {
+    signal(SIGPIPE, SIG_IGN);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_states), cmocka_unit_test(test_build),      cmocka_unit_test(test_honest),
+        cmocka_unit_test(test_liars),  cmocka_unit_test(test_half_liars), cmocka_unit_test(test_silence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
