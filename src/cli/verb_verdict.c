@@ -3,7 +3,7 @@
  * verb_verdict: the problems of a training job: each verdict with its evidence and a remedy.
  *
  * Nothing is known about a job at first: the verb waits a few seconds, until the job's progress
- * is known.
+ * is known, and, if it has just begun to step, for some steps more.
  */
 #include "cli/cli.h"
 

@@ -168,6 +168,28 @@ def test_fault(name, when, fault, probing):
     assert found[0]["advice"] and found[0]["measured"] >= found[0]["threshold"]
 
 
+TOO_EARLY = r"^MOVING .* last [12] steps?\); too early to say what steps wait for: ask again in \d+ s$"
+
+
+@pytest.mark.timeout(300)
+def test_the_first_answer(fault, probing):
+    """Asked at once, of a job with long steps: one that knows one or two says that this is too early, and when to ask. Left the time, it waits for
+    a third, and names the loader's line."""
+    job = fault("slow_images", "after")
+    job.wait_fault()
+    inject_in_time(probing, job.pid)
+
+    def moves():
+        said = probing(str(job.pid), "verdict", "--wait", "0").ok().stdout
+        assert "INPUT-BOUND" not in said or not re.search(TOO_EARLY, said, re.M), said
+        return said if "MOVING" in said else None
+    first = wait_until(moves, 60, "a step to be seen", interval=0.2)
+    assert re.search(TOO_EARLY, first, re.M), first
+    said = probing(str(job.pid), "verdict").ok().stdout
+    assert re.search(JOBS["slow_images"]["words"].replace(r"last \d+", "last [3-9]"), " ".join(said.split())), said
+    assert "too early" not in said, said
+
+
 @pytest.fixture
 def viewer(tmux, tmp_path, wait_until, probing_top):
     """The Overview of somebody who looks all the while, at whose top the verdicts are."""

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "client/progress.h"
 #include "client/sql/result.h"
 #include "client/verdict/verdict_places.h"
 #include "store/ring/ring_tables.h"
@@ -450,6 +451,15 @@ bool verdicts_have_state(const struct verdicts *v) {
     return false;
 }
 
+/* Of a job that steps, how many were seen so far. */
+static void verdict_note_steps(const struct verdicts *v) {
+    for (size_t i = 0; i < v->n; i++)
+        for (size_t k = 0; v->items[i].rule->is_state && v->items[i].rule->moves && k < v->items[i].n_values;
+             k++)
+            if (strcmp(v->items[i].values[k].name, "n") == 0)
+                progress_note("steps seen: %.0f", v->items[i].values[k].number);
+}
+
 int verdict_judge_wait(struct verdict_judge *j, double wait_s, struct verdicts *out, struct err *e) {
     const struct timespec pause = {.tv_nsec = VERDICT_ROUND_NS};
     double until_s = clock_epoch_s() + (wait_s < 0 ? VERDICT_WAIT_S : wait_s);
@@ -459,6 +469,7 @@ int verdict_judge_wait(struct verdict_judge *j, double wait_s, struct verdicts *
         bool enough = wait_s < 0 && verdicts_have_state(out) && !out->again;
         if (enough || database_is_recorded(j->db) || clock_epoch_s() >= until_s)
             return 0;
+        verdict_note_steps(out);
         verdicts_fini(out);
         nanosleep(&pause, NULL);
     }

@@ -20,17 +20,50 @@
 #define LATELY "timestamp > max(now() - " SAMPLES_S ", coalesce(:first, 0))"
 #define STAND_S "10"
 
+/* Steps needed to speak of shares, and the time that they take at least, because a moment says little,
+ * unless they are many. And how many are enough where nearly each of them is mostly that. */
+#define STEPS_NEEDED "10"
+#define STEPS_NEEDED_S "2"
+#define STEPS_ENOUGH                                                                                         \
+    "(count(*) >= 400 OR (count(*) >= " STEPS_NEEDED " AND sum(duration_ms) >= 1000 * " STEPS_NEEDED_S "))"
+#define STEPS_FEW "3"
+#define STEPS_ARE_MOSTLY(part)                                                                               \
+    "(count(*) >= " STEPS_FEW " AND sum(duration_ms) >= 1000 AND sum(" part ") > 0.5 * sum(duration_ms) "    \
+    "AND sum(" part " > 0.5 * duration_ms) >= 0.8 * count(*))"
+
 /* The share of a part in the newest steps that have it: 40, or, if they are short, those of five
  * seconds, because a moment says little. */
-#define SHARE_OF(part)                                                                                       \
+#define SHARE_IF(enough, part)                                                                               \
     "WITH z AS (SELECT min(timestamp) AS oldest, max(timestamp) AS newest FROM (SELECT timestamp FROM "      \
     "temp.verdict_recent WHERE " OF_STEPS " AND duration_ms IS NOT NULL AND " part                           \
-    " IS NOT NULL" LAST(40) ")) SELECT CASE WHEN count(*) >= 10 THEN sum(" part                              \
+    " IS NOT NULL" LAST(40) ")) SELECT CASE WHEN " enough " THEN sum(" part                                  \
                             ") / sum(duration_ms) END AS share, avg(" part ") AS " part                      \
                             ", avg(duration_ms) AS step_ms, max(" part                                       \
                             ") AS longest_ms, count(*) AS n FROM temp.verdict_recent WHERE " OF_PID          \
                             " AND timestamp >= (SELECT min(oldest, newest - 5) FROM z) AND duration_ms IS "  \
                             "NOT NULL AND " part " IS NOT NULL"
+#define SHARE_OF(part) SHARE_IF(STEPS_ENOUGH, part)
+/* The same, as soon as it is plain. */
+#define SHARE_SOON(part) SHARE_IF(STEPS_ENOUGH " OR " STEPS_ARE_MOSTLY(part), part)
+
+/* Of too few steps to say what they wait for: how long it takes until there are enough, unless that
+ * is plain already. Another look is asked for if it is worth it: of the first steps, or where the
+ * rest is a moment. What has ended gets no more of them: `few_steps`. */
+#define LOADER_IS_PLAIN STEPS_ARE_MOSTLY("data_ms")
+#define FEW_STEPS                                                                                            \
+    "WITH s AS (SELECT count(*) AS n, max((" STEPS_NEEDED " - count(*)) * max(avg(duration_ms) / 1000, "     \
+    "now() - max(timestamp)), " STEPS_NEEDED_S " - sum(duration_ms) / 1000) AS rest, NOT " STEPS_ENOUGH      \
+    " AS few, coalesce(" LOADER_IS_PLAIN ", 0) AS plain, CAST(:ended AS INTEGER) AS ended FROM "             \
+    "temp.verdict_recent WHERE " OF_STEPS " AND duration_ms IS NOT NULL) SELECT few AND NOT ended AND (n "   \
+    "< " STEPS_FEW " OR rest < 3) AS again, iif(few AND NOT plain AND NOT ended, iif(rest < 120, "           \
+    "printf('%d s', 1 + CAST(rest AS INTEGER)), printf('%d min', 1 + CAST(rest / 60 AS INTEGER))), NULL) "   \
+    "AS ask_in, iif(few AND NOT plain AND ended, 'too few to say what they wait for', NULL) AS few_steps "   \
+    "FROM s"
+
+/* Where one step was seen, a second one says more than the place where it is now. */
+#define ONE_STEP                                                                                             \
+    "SELECT steps = 1 AND age < 20 AND NOT CAST(:ended AS INTEGER) AS again FROM temp.verdict_steps "        \
+    "WHERE " OF_PID
 
 /* The time since the last step ended, against earlier ones: up to three times the longest, five
  * times the median and six seconds are normal. The first steps say little of those that follow. */
@@ -488,15 +521,17 @@ const struct verdict_rule verdict_rules[] = {
      .is_state = true,
      .moves = true,
      .help = "steps end as they did before",
-     .sql = "WITH s AS (SELECT timestamp, step, duration_ms FROM temp.verdict_recent WHERE " OF_STEPS
-            " AND duration_ms IS NOT NULL" LAST(
-                100) ") SELECT 1000 * count(*) / sum(duration_ms) AS rate, median(duration_ms) AS p50, "
-                     "quantile(duration_ms, 0.99) AS p99, count(*) AS n, max(step) AS step, max(0, now() - "
-                     "max(timestamp)) AS age, iif(now() - max(timestamp) > max(3, 3 * max(duration_ms) / "
-                     "1000), now() - max(timestamp), NULL) AS quiet FROM s",
+     .sql =
+         "WITH s AS (SELECT timestamp, step, duration_ms FROM temp.verdict_recent WHERE " OF_STEPS
+         " AND duration_ms IS NOT NULL" LAST(
+             100) ") SELECT 1000 * count(*) / sum(duration_ms) AS rate, median(duration_ms) AS p50, "
+                  "iif(count(*) >= " STEPS_NEEDED ", quantile(duration_ms, 0.99), NULL) AS p99, count(*) AS "
+                  "n, max(step) AS step, max(0, now() - max(timestamp)) AS age, iif(now() - max(timestamp) > "
+                  "max(3, 3 * max(duration_ms) / 1000), now() - max(timestamp), NULL) AS quiet FROM s",
      .threshold = 0,
-     .words =
-         "{rate:rate}, {p50:ms} a step (median; 99 % within {p99:ms}; last {n:steps})[; none for {quiet:s}]",
+     .more = FEW_STEPS,
+     .words = "{rate:rate}, {p50:ms} a step (median[; 99 % within {p99:ms}]; last {n:steps})[; none for "
+              "{quiet:s}][; too early to say what steps wait for: ask again in {ask_in}][; {few_steps}]",
      .screen = "steps"},
     /* ---- no step was seen, or too few ---- */
     {.code = "STARTING",
@@ -547,6 +582,7 @@ const struct verdict_rule verdict_rules[] = {
                       " FROM p, m, c",
      .sure = "inferred",
      .threshold = 0.8,
+     .more = ONE_STEP,
      .words = IDLE_WORDS,
      .screen = "threads"},
     {.code = "BUSY",
@@ -567,6 +603,7 @@ const struct verdict_rule verdict_rules[] = {
      "FROM e) AS age, " WHO " FROM p, m, c LEFT JOIN w LEFT JOIN o",
      .sure = "sampled",
      .threshold = 0.2,
+     .more = ONE_STEP,
      .words = "no optimizer step was seen[ in the last {age:s}]; it works, {cpu:%} of a core[, most of it "
               "thread {thread}]: {who} "
               "is mostly in {func} ({file:file}{line})",
@@ -585,6 +622,7 @@ const struct verdict_rule verdict_rules[] = {
      "AS age, " WHO " FROM p, m, c",
      .sure = "inferred",
      .threshold = 0,
+     .more = ONE_STEP,
      .also = WAITS_FOR,
      .words = "no optimizer step was seen[ in the last {age:s}]; {who} waits[ {what}] in {func} "
               "({file:file}{line}), {share:%} of "
@@ -660,7 +698,7 @@ const struct verdict_rule verdict_rules[] = {
      .sql = "WITH l AS (SELECT avg(gil = 'waiting') AS waits FROM temp.verdict_seen WHERE " OF_THREAD
             " AND " LATELY
             " AND phase = 'loader') SELECT CASE WHEN coalesce((SELECT waits FROM l), 0) < 0.5 THEN share "
-            "ELSE 0 END AS share, data_ms, step_ms, longest_ms, n FROM (" SHARE_OF("data_ms") ")",
+            "ELSE 0 END AS share, data_ms, step_ms, longest_ms, n FROM (" SHARE_SOON("data_ms") ")",
      .threshold = 0.3,
      /* An idle worker waits for its queue. Unreadable ones do not count. */
      .more = "WITH w AS (SELECT worker, worker_pid, " WORKER_PLACE
