@@ -21,6 +21,18 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAMS = ["probing-top", "probing"]
 SUMMARY = "htop for training jobs: what every thread of a running Python or PyTorch process is doing"
 TAG = "py3-none-manylinux2014_x86_64"
+# In share and in each of its folders: pip removes a folder only if a file of ours lies in it, not if only folders do.
+COMPLETION = """\
+What Tab completes of probing-top and probing in bash, zsh and fish is in this
+"share". If your shell does not find it by itself, put its lines into the file that
+it reads when it starts. PREFIX is the folder that has this "share".
+
+bash    source PREFIX/share/bash-completion/completions/probing
+        source PREFIX/share/bash-completion/completions/probing-top
+zsh     fpath=(PREFIX/share/zsh/site-functions $fpath)      # before compinit
+fish    source PREFIX/share/fish/vendor_completions.d/probing.fish
+        source PREFIX/share/fish/vendor_completions.d/probing-top.fish
+"""
 
 
 def read(*path):
@@ -122,11 +134,14 @@ def metadata(o):
 
 
 def make_wheel(o):
-    """Programs in the scheme's bin, all else in its lib/probing, which pip removes again, unlike folders of folders in share; the .pth and
-    what it loads in site-packages, whose way to the agent is the same in each environment: ../../../lib/probing."""
+    """Programs in the scheme's bin, the agent and themes in its lib/probing, what shells complete in its share, the .pth and what it loads in
+    site-packages, whose way to the agent is the same in each environment: ../../../lib/probing."""
     c = Contents()
     info, data = f"probing_top-{o.version}.dist-info", f"probing_top-{o.version}.data"
     common(o.build, c, f"{data}/scripts/", f"{data}/data/lib/probing/", f"{data}/data/lib/probing/themes/")
+    completions(o.build, c, f"{data}/data/share/")
+    for folder in ("", "bash-completion/", "zsh/", "fish/"):
+        c.add(f"{data}/data/share/{folder}probing-top.txt", COMPLETION.encode())
     start = read(HERE, "python", "_probing_start.py").replace(b"@AGENT@", b"../../../lib/probing/libprobing.so")
     c.add("_probing_start.py", start)
     c.add("probing.pth", read(HERE, "python", "probing.pth"))

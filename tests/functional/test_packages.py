@@ -81,8 +81,28 @@ def test_dpkg_reads_the_deb(packages):
         assert f" {path}\n" in listed
 
 
-def files_below(folder):
-    return {os.path.join(at, name) for at, _, names in os.walk(folder) for name in names if not name.endswith(".pyc")}
+def all_below(folder):
+    """Files and folders, but what Python compiled."""
+    return {os.path.join(at, name) for at, folders, names in os.walk(folder) for name in folders + names
+            if name != "__pycache__" and not name.endswith(".pyc")}
+
+
+# How each shell is told of the files of the wheel, as docs/README.md has it, and what it prints then.
+SHELLS = {
+    "bash": (["bash", "--norc", "-c", "source {share}/bash-completion/completions/{program}; complete -p {program}"], " {program}"),
+    "zsh": (["zsh", "-dfc", "fpath=({share}/zsh/site-functions $fpath); autoload -Uz compinit; compinit -u -D; print $_comps[{program}]"],
+            "_{program}"),
+    "fish": (["fish", "-c", "source {share}/fish/vendor_completions.d/{program}.fish; complete -C '{program} --vers'"], "--version"),
+}
+
+
+def complete_by_shells(home):
+    """With the programs of that environment in PATH."""
+    share, env = home / "share", dict(os.environ, PATH=f"{home / 'bin'}:{os.environ['PATH']}")
+    for shell, (command, expected) in SHELLS.items():
+        for program in PROGRAMS if shutil.which(shell) else ():
+            done = run_command([word.format(share=share, program=program) for word in command], env=env).ok()
+            assert expected.format(program=program) in done.stdout, (shell, done)
 
 
 def test_a_wheel_brings_programs_and_agent_and_leaves_nothing(packages, tmp_path):
@@ -91,11 +111,12 @@ def test_a_wheel_brings_programs_and_agent_and_leaves_nothing(packages, tmp_path
     if made.returncode != 0:
         pytest.skip(f"needs venv: {made.stdout or made.stderr}")
     python, probing = str(home / "bin" / "python"), str(home / "bin" / "probing")
-    before = files_below(home)
+    before = all_below(home)
     pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-cache-dir"]
     shutil.copy(packages / "probing_top-0.0.9-py3-none-manylinux2014_x86_64.whl", tmp_path)
     run_command(pip + ["install", "--no-index", tmp_path / "probing_top-0.0.9-py3-none-manylinux2014_x86_64.whl"], timeout=120).ok()
     assert run_command([home / "bin" / "probing-top", "--version"]).ok().stdout.startswith("probing-top ")
+    complete_by_shells(home)
     job = subprocess.Popen([python, "-c", JOB], stdout=subprocess.PIPE, env=dict(os.environ, PROBING="1"))
     plain = subprocess.Popen([python, "-c", JOB], stdout=subprocess.PIPE, env=dict(os.environ, PROBING="0"))
     try:
@@ -112,4 +133,4 @@ def test_a_wheel_brings_programs_and_agent_and_leaves_nothing(packages, tmp_path
             process.kill()
             process.communicate()
     run_command(pip + ["uninstall", "-y", "probing-top"], timeout=120).ok()
-    assert files_below(home) - before == set()
+    assert all_below(home) - before == set()
