@@ -2,68 +2,24 @@
 """python.process_groups: the groups of real gloo jobs by torchrun, in which one rank skips a collective, against what the ranks themselves
 have written; and in processes without groups, or with other things in their place."""
 
-import json
-import os
-import signal
-import subprocess
-
 import pytest
 
 from agent_wire import Client
-from conftest import ROOT
+from skipping_job import skipping
 from virtual_rows import job, made, torch_job
 
-__all__ = ["job", "torch_job"]  # fixtures
+__all__ = ["job", "skipping", "torch_job"]  # fixtures
 
 pytestmark = pytest.mark.timeout(240)
 
-SKIPS = os.path.join(ROOT, "tests", "targets", "training", "skips.py")
 QUERY = ("SELECT rank, pid, pg, desc, backend, size, ranks, my_rank, timeout_s, last_enqueued, last_completed, p2p, op, bytes, dtype"
          " FROM python.process_groups ORDER BY rank, size DESC, pg")
 
 
-def written(folder, rank):
-    try:
-        return json.loads((folder / str(rank)).read_text())
-    except FileNotFoundError:
-        return None
-
-
-@pytest.fixture
-def skipping(torch_python, tmp_path, wait_until, probing):
-    """skipping(world, who): a job whose rank `who` has skipped a collective and whose others wait; its launcher's pid and what each wrote."""
-    started = []
-
-    def start(world, who):
-        folder = tmp_path / f"world{world}"
-        folder.mkdir()
-        output = folder / "output"
-        with open(output, "wb") as file:
-            launcher = subprocess.Popen(
-                [torch_python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world), SKIPS, folder, "--who", str(who)],
-                stdout=file, stderr=file, env=dict(os.environ, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo"), start_new_session=True)
-        started.append(launcher)
-
-        def stuck():
-            assert launcher.poll() is None, output.read_text()
-            ranks = [written(folder, rank) for rank in range(world)]
-            return all(ranks) and ranks[who]["skips"] and all(r["all"][0] - r["all"][1] == 2 for i, r in enumerate(ranks) if i != who) and ranks
-        return launcher.pid, wait_until(stuck, 180, "ranks that wait", interval=0.1)
-    yield start
-    for launcher in started:
-        found = probing("cluster", "ranks", str(launcher.pid), "--json", timeout=60)
-        pids = [row["pid"] for row in json.loads(found.stdout)["rows"]] if found.status == 0 else []
-        for pid in [launcher.pid, *filter(None, pids)]:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        launcher.wait()
-
-
 @pytest.mark.parametrize("world, who", [(2, 1), (4, 2)])
 def test_a_rank_that_skips(skipping, probing, ptrace, wait_until, world, who):
-    launcher, truth = skipping(world, who)
+    started = skipping(world, who)
+    launcher, truth = started.pid, started.stuck()
 
     def settled():
         # a thread of torch counts an operation just after it has let the one who waited for it go

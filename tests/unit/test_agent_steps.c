@@ -40,12 +40,21 @@ static void on_step(void *arg, const struct steps_step *s) {
         done[n_done++] = *s;
 }
 
-static const struct steps_handler handler = {on_span, on_step, NULL};
+static struct steps_span open_spans[64];
+static size_t n_open;
+
+static void on_open(void *arg, const struct steps_span *s) {
+    (void)arg;
+    if (n_open < sizeof open_spans / sizeof open_spans[0])
+        open_spans[n_open++] = *s;
+}
+
+static const struct steps_handler handler = {on_span, on_step, NULL, on_open};
 
 static int begin_anew(void **state) {
     (void)state;
     steps_init(&steps);
-    n_done = n_spans = 0;
+    n_done = n_spans = n_open = 0;
     lost = 0;
     return 0;
 }
@@ -246,6 +255,74 @@ static void test_collectives(void **state) {
     assert_int_equal(done[1].comm_ns, 30 * MS);
     assert_int_equal(spans[1].kind, STEPS_COMM);
     assert_int_equal(spans[1].tid, MAIN);
+}
+
+/* With NCCL the end of a collective is that of its enqueuing: the time in collectives is unknown where one of them has that. */
+static void test_collectives_that_are_enqueued(void **state) {
+    static const char *const names[] = {"nccl:all_reduce", "xccl:allgather", "gloo:all_reduce",
+                                        "ucc:barrier"};
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        uint64_t at = 1000 + 300 * i;
+        begin_anew(NULL);
+        for (int step = 0; step < 3; step++, at += 100) {
+            operation(at, 10, LOADER);
+            begins(20, MAIN, at + 30, "gloo:broadcast");
+            ends(20, at + 40);
+            begins(21, MAIN, at + 50, names[i]);
+            ends(21, at + 53);
+            operation(at + 80, 15, ADAM);
+        }
+        assert_int_equal(n_done, 2);
+        assert_int_equal(done[1].comm_ns, i < 2 ? STEPS_UNKNOWN : (int64_t)(13 * MS));
+        assert_int_equal(done[1].duration_ns, 100 * MS);
+        assert_true(spans[2].kind == STEPS_COMM && spans[2].enqueues == (i < 2) && spans[2].seq == 2);
+        assert_true(!spans[1].enqueues && spans[1].seq == 1 && spans[0].seq == 0);
+        assert_true(spans[2].end_ns - spans[2].begin_ns == 3 * MS);
+    }
+}
+
+/* A step without one is not affected by those of others. */
+static void test_one_enqueued_collective(void **state) {
+    (void)state;
+    for (uint64_t at = 1000, step = 0; step < 5; step++, at += 100) {
+        operation(at, 10, LOADER);
+        begins(20, MAIN, at + 30, step == 2 ? "nccl:all_reduce" : "gloo:all_reduce");
+        ends(20, at + 40);
+        operation(at + 80, 15, ADAM);
+    }
+    assert_int_equal(n_done, 4);
+    for (size_t i = 1; i < 4; i++)
+        assert_int_equal(done[i].comm_ns, i == 2 ? STEPS_UNKNOWN : (int64_t)(10 * MS));
+}
+
+/* One that goes on is reported once, and again at its end. */
+static void test_open_collectives(void **state) {
+    (void)state;
+    begins(30, 200, 1000, "gloo:all_reduce");
+    begins(31, 201, 1500, "gloo:broadcast");
+    begins(32, MAIN, 1500, "Optimizer.step#AdamW.step");
+    steps_report_open(&steps, 1999 * MS, &handler);
+    assert_int_equal(n_open, 0);
+    steps_report_open(&steps, 2000 * MS, &handler);
+    steps_report_open(&steps, 2100 * MS, &handler);
+    assert_int_equal(n_open, 1);
+    assert_string_equal(open_spans[0].name, "gloo:all_reduce");
+    assert_true(open_spans[0].begin_ns == 1000 * MS && open_spans[0].end_ns == 2000 * MS &&
+                open_spans[0].seq == 1);
+    assert_true(open_spans[0].tid == 200 && open_spans[0].kind == STEPS_COMM);
+    steps_report_open(&steps, 60000 * MS, &handler);
+    assert_int_equal(n_open, 2);
+    assert_int_equal(open_spans[1].seq, 2);
+    ends(30, 61000);
+    assert_true(n_spans == 1 && spans[0].seq == 1 && spans[0].end_ns == 61000 * MS);
+    begins(30, 200, 62000, "gloo:all_reduce"); /* the key is used again */
+    steps_report_open(&steps, 64000 * MS, &handler);
+    assert_true(n_open == 3 && open_spans[2].seq == 3);
+    /* after events were lost nothing is known to be open */
+    steps_lose(&steps, 5);
+    steps_report_open(&steps, 90000 * MS, &handler);
+    assert_int_equal(n_open, 3);
 }
 
 /* What was lost makes the step unknown in which it was; the next whole one is known again. */
@@ -617,6 +694,9 @@ int main(void) {
         cmocka_unit_test_setup(test_loader_of_something_else, begin_anew),
         cmocka_unit_test_setup(test_closure, begin_anew),
         cmocka_unit_test_setup(test_collectives, begin_anew),
+        cmocka_unit_test_setup(test_collectives_that_are_enqueued, begin_anew),
+        cmocka_unit_test_setup(test_one_enqueued_collective, begin_anew),
+        cmocka_unit_test_setup(test_open_collectives, begin_anew),
         cmocka_unit_test_setup(test_lost_events, begin_anew),
         cmocka_unit_test_setup(test_loss_is_told_by_the_next_event, begin_anew),
         cmocka_unit_test_setup(test_half_operations, begin_anew),

@@ -17,31 +17,34 @@ const char *const steps_kind_names[STEPS_KINDS + 1] = {
     [STEPS_USER] = "user", [STEPS_OPTIMIZER] = "optimizer",  [STEPS_LOADER] = "loader", [STEPS_COMM] = "comm",
     [STEPS_DDP] = "ddp",   [STEPS_CHECKPOINT] = "checkpoint"};
 
-/* Prefixes of names. */
-static const struct {
+/* Prefixes of names. ProcessGroupNCCL calls the end of its operations when it has enqueued them
+ * (recordFunctionEndCallback_), and so does XCCL. */
+static const struct steps_name {
     const char *prefix;
     enum steps_kind kind;
+    bool enqueues;
 } steps_names[] = {
-    {STEPS_STEP, STEPS_OPTIMIZER},
-    {"Optimizer.zero_grad#", STEPS_OPTIMIZER},
-    {"enumerate(DataLoader)#", STEPS_LOADER},
-    {"DistributedDataParallel.forward", STEPS_DDP},
-    {"nccl:", STEPS_COMM},
-    {"gloo:", STEPS_COMM},
-    {"mpi:", STEPS_COMM},
-    {"ucc:", STEPS_COMM},
-    {"xccl:", STEPS_COMM},
+    {STEPS_STEP, STEPS_OPTIMIZER, false},
+    {"Optimizer.zero_grad#", STEPS_OPTIMIZER, false},
+    {"enumerate(DataLoader)#", STEPS_LOADER, false},
+    {"DistributedDataParallel.forward", STEPS_DDP, false},
+    {"nccl:", STEPS_COMM, true},
+    {"gloo:", STEPS_COMM, false},
+    {"mpi:", STEPS_COMM, false},
+    {"ucc:", STEPS_COMM, false},
+    {"xccl:", STEPS_COMM, true},
 };
 
 static bool steps_begins(const char *name, const char *prefix) {
     return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-static enum steps_kind steps_find_kind(const char *name) {
+static const struct steps_name *steps_find_name(const char *name) {
+    static const struct steps_name other = {"", STEPS_USER, false};
     for (size_t i = 0; i < sizeof steps_names / sizeof steps_names[0]; i++)
         if (steps_begins(name, steps_names[i].prefix))
-            return steps_names[i].kind;
-    return STEPS_USER;
+            return &steps_names[i];
+    return &other;
 }
 
 void steps_init(struct steps *s) { *s = (struct steps){.count = 0}; }
@@ -70,6 +73,7 @@ static void steps_commit(struct steps_now *n) {
     n->sums.comm_ns += n->rest.comm_ns;
     n->sums.gc_ns += n->rest.gc_ns;
     n->sums.odd = n->sums.odd || n->rest.odd;
+    n->sums.blind = n->sums.blind || n->rest.blind;
     n->rest = (struct steps_sums){.odd = false};
 }
 
@@ -88,7 +92,7 @@ static void steps_fill(const struct steps *s, struct steps_step *out) {
     out->optimizer_ns = sums->optimizer_ns;
     if (s->has_loader)
         out->data_ns = sums->data_ns;
-    if (s->has_comm)
+    if (s->has_comm && !sums->blind)
         out->comm_ns = sums->comm_ns;
     if (s->gc_since_ns && n->begin_ns >= s->gc_since_ns)
         out->gc_ns = sums->gc_ns;
@@ -286,12 +290,16 @@ static void steps_begin(struct steps *s, const struct spans_event *e, const stru
     if (o)
         steps_forget(s);
     o = steps_reserve(s);
+    const struct steps_name *name = steps_find_name(e->name);
     *o = (struct steps_open){
-        .key = e->key, .begin_ns = e->ns, .tid = e->tid, .kind = steps_find_kind(e->name)};
+        .key = e->key, .begin_ns = e->ns, .tid = e->tid, .kind = name->kind, .enqueues = name->enqueues};
     memcpy(o->name, e->name, sizeof o->name);
     if (o->kind == STEPS_COMM) {
         s->has_comm = true;
-        if (s->going_comm++ == 0)
+        o->seq = ++s->comm_count;
+        if (o->enqueues)
+            s->now.rest.blind = true;
+        else if (s->going_comm++ == 0)
             s->comm_from_ns = e->ns;
     } else if (o->kind == STEPS_LOADER && steps_is_ours(s, o)) {
         steps_fetch_begins(s, h);
@@ -300,12 +308,24 @@ static void steps_begin(struct steps *s, const struct spans_event *e, const stru
     }
 }
 
+static void steps_describe(const struct steps *s, const struct steps_open *o, uint64_t end_ns,
+                           struct steps_span *out) {
+    *out = (struct steps_span){.begin_ns = o->begin_ns,
+                               .end_ns = end_ns,
+                               .step = s->count + 1,
+                               .tid = o->tid,
+                               .kind = o->kind,
+                               .seq = o->seq,
+                               .enqueues = o->enqueues};
+    memcpy(out->name, o->name, sizeof out->name);
+}
+
 static void steps_end(struct steps *s, const struct spans_event *e, const struct steps_handler *h) {
     struct steps_open *o = steps_find(s, e->key);
     /* it began before the agent */
     if (!o)
         return;
-    if (o->kind == STEPS_COMM && s->going_comm) {
+    if (o->kind == STEPS_COMM && !o->enqueues && s->going_comm) {
         steps_count_comm(s, e->ns);
         s->going_comm--;
     }
@@ -315,11 +335,22 @@ static void steps_end(struct steps *s, const struct spans_event *e, const struct
         s->now.rest.data_ns += (int64_t)(e->ns - o->begin_ns);
         s->now.forward_from_ns = e->ns;
     }
-    struct steps_span span = {
-        .begin_ns = o->begin_ns, .end_ns = e->ns, .step = s->count + 1, .tid = o->tid, .kind = o->kind};
-    memcpy(span.name, o->name, sizeof span.name);
+    struct steps_span span;
+    steps_describe(s, o, e->ns, &span);
     o->key = 0;
     h->on_span(h->arg, &span);
+}
+
+void steps_report_open(struct steps *s, uint64_t ns, const struct steps_handler *h) {
+    for (size_t i = 0; i < STEPS_OPEN; i++) {
+        struct steps_open *o = &s->open[i];
+        struct steps_span span;
+        if (!o->key || o->kind != STEPS_COMM || o->reported || ns < o->begin_ns + STEPS_OPEN_NS)
+            continue;
+        o->reported = true;
+        steps_describe(s, o, ns, &span);
+        h->on_open(h->arg, &span);
+    }
 }
 
 void steps_lose(struct steps *s, uint64_t lost) {

@@ -11,6 +11,9 @@
  * same name. Unknown values of a step are marked unknown: before the first complete step, and in
  * steps with dropped events. Steps are counted from the agent's start. Pure: no clock, no torch,
  * no table. One thread.
+ *
+ * A collective of NCCL or XCCL ends for torch when it was enqueued: how long it went on is unknown,
+ * and so is the time in collectives of a step that has one.
  */
 #ifndef AGENT_TORCH_STEPS_H
 #define AGENT_TORCH_STEPS_H
@@ -27,6 +30,8 @@
 #define STEPS_STEP "Optimizer.step#" /* prefix of its name */
 /* the key of the backward pass, which is not an operation of torch */
 #define STEPS_BACKWARD 1U
+/* a collective that has gone on for so long is reported while it does */
+#define STEPS_OPEN_NS 1000000000ULL
 /* if no batch is fetched so long after an Optimizer.step, the step was over */
 #define STEPS_SETTLE_NS 2000000000ULL
 
@@ -46,6 +51,8 @@ struct steps_span {
     int64_t step;              /* the step in which it ended; the first is 1 */
     int32_t tid;
     enum steps_kind kind;
+    int64_t seq;   /* of collectives: a running number, from 1; else 0 */
+    bool enqueues; /* the end is that of its enqueuing */
     char name[SPANS_NAME];
 };
 
@@ -59,7 +66,8 @@ struct steps_step {
     int64_t forward_ns;
     int64_t backward_ns;  /* only while these are watched */
     int64_t optimizer_ns; /* Optimizer.step and zero_grad */
-    /* during collective operations of torch.distributed; unknown if there never was one */
+    /* during collective operations of torch.distributed; unknown if there never was one, or the
+     * end of one is not seen */
     int64_t comm_ns;
     int64_t other_ns; /* the rest; unknown unless all of the above except comm_ns are known */
     int64_t gc_ns;    /* collecting garbage, in all of that; unknown unless that is reported */
@@ -70,6 +78,8 @@ struct steps_handler {
     void (*on_span)(void *arg, const struct steps_span *s);
     void (*on_step)(void *arg, const struct steps_step *s);
     void *arg;
+    /* A collective that goes on: `end_ns` is the time until which it has. NULL: not wanted. */
+    void (*on_open)(void *arg, const struct steps_span *s);
 };
 
 struct steps_open {
@@ -77,13 +87,16 @@ struct steps_open {
     uint64_t begin_ns;
     int32_t tid;
     enum steps_kind kind;
+    int64_t seq; /* see steps_span; 0 */
+    bool enqueues, reported;
     char name[SPANS_NAME];
 };
 
 /* Times of a step, ns. */
 struct steps_sums {
     int64_t data_ns, forward_ns, backward_ns, optimizer_ns, comm_ns, gc_ns;
-    bool odd; /* a backward pass within an optimizer: its parts cannot be separated */
+    bool odd;   /* a backward pass within an optimizer: its parts cannot be separated */
+    bool blind; /* a collective whose end is not seen */
 };
 
 /* The state of the current step. */
@@ -116,6 +129,7 @@ struct steps {
     int32_t tid;                /* the thread that trains; 0 if unknown */
     bool has_loader;            /* it fetches batches from a DataLoader */
     bool has_comm;              /* a collective was seen */
+    int64_t comm_count;         /* collectives that have begun */
     unsigned going_comm;        /* current collectives */
     uint64_t comm_from_ns;      /* the time since which there is at least one */
     int64_t comm_ns;            /* of the current step */
@@ -141,6 +155,9 @@ void steps_lose(struct steps *s, uint64_t lost);
 
 /* Nothing arrived until `ns`: a step that is over by now ends. */
 void steps_settle(struct steps *s, uint64_t ns, const struct steps_handler *h);
+
+/* Report collectives that have gone on for STEPS_OPEN_NS at `ns`, each once. */
+void steps_report_open(struct steps *s, uint64_t ns, const struct steps_handler *h);
 
 /* Backward passes are reported (STEPS_BACKWARD) from `ns` on; 0: no longer. */
 void steps_begin_backward(struct steps *s, uint64_t ns);

@@ -152,12 +152,54 @@ _Static_assert((int)RING_SPAN_PROFILER == (int)STEPS_KINDS, "kinds of profiling_
 
 static double training_ms(int64_t ns) { return ns == STEPS_UNKNOWN ? NAN : (double)ns / 1e6; }
 
+/* True for an operation between two ranks. */
+static bool training_is_p2p(const char *op) {
+    return strncmp(op, "send", 4) == 0 || strncmp(op, "recv", 4) == 0 || strncmp(op, "isend", 5) == 0 ||
+           strncmp(op, "irecv", 5) == 0;
+}
+
+/* A collective that is open, or has ended. */
+static void training_put_collective(const struct training_output *to, const struct steps_span *s, bool done) {
+    const char *colon = strchr(s->name, ':'), *op = colon ? colon + 1 : s->name;
+    const struct training *t = to->training;
+    double ms = done ? training_ms((int64_t)(s->end_ns - s->begin_ns)) : NAN;
+    union ring_value v[RING_COLLECTIVES_COUNT];
+    v[RING_COLLECTIVES_TIMESTAMP].f = to->epoch_s + (double)s->begin_ns / 1e9;
+    v[RING_COLLECTIVES_SEQ].i = s->seq;
+    v[RING_COLLECTIVES_OP].s = op;
+    v[RING_COLLECTIVES_PG].s = NULL;
+    v[RING_COLLECTIVES_SIZE].i = RING_INT_NULL;
+    v[RING_COLLECTIVES_BYTES].i = RING_INT_NULL;
+    v[RING_COLLECTIVES_DTYPE].s = NULL;
+    v[RING_COLLECTIVES_DURATION_MS].f = s->enqueues ? NAN : ms;
+    v[RING_COLLECTIVES_ENQUEUE_MS].f = s->enqueues ? ms : NAN;
+    v[RING_COLLECTIVES_P2P].i = training_is_p2p(op);
+    v[RING_COLLECTIVES_PEER].i = RING_INT_NULL;
+    v[RING_COLLECTIVES_TID].i = s->tid;
+    v[RING_COLLECTIVES_STEP].i = t->steps.tid ? s->step : RING_INT_NULL;
+    v[RING_COLLECTIVES_STATE].i = done ? RING_COLLECTIVE_DONE : RING_COLLECTIVE_OPEN;
+    v[RING_COLLECTIVES_SOURCE].i = RING_COLLECTIVE_SPAN;
+    v[RING_COLLECTIVES_BACKEND].s = NULL;
+    char backend[16];
+    if (colon && colon > s->name && (size_t)(colon - s->name) < sizeof backend) {
+        snprintf(backend, sizeof backend, "%.*s", (int)(colon - s->name), s->name);
+        v[RING_COLLECTIVES_BACKEND].s = backend;
+    }
+    record_append(t->record, RING_COLLECTIVES, v);
+}
+
+static void training_on_open(void *arg, const struct steps_span *s) {
+    training_put_collective(arg, s, false);
+}
+
 static void training_on_span(void *arg, const struct steps_span *s) {
     const struct training_output *to = arg;
     union ring_value v[RING_SPANS_COUNT];
+    if (s->kind == STEPS_COMM)
+        training_put_collective(to, s, true);
     v[RING_SPANS_TIMESTAMP].f = to->epoch_s + (double)s->begin_ns / 1e9;
     v[RING_SPANS_NAME].s = s->name;
-    v[RING_SPANS_DURATION_MS].f = training_ms((int64_t)(s->end_ns - s->begin_ns));
+    v[RING_SPANS_DURATION_MS].f = s->enqueues ? NAN : training_ms((int64_t)(s->end_ns - s->begin_ns));
     v[RING_SPANS_TID].i = s->tid;
     v[RING_SPANS_STEP].i = s->step;
     v[RING_SPANS_KIND].i = (int64_t)s->kind;
@@ -273,7 +315,7 @@ void training_take(struct training *t) {
         return;
     uint64_t now_ns = clock_mono_ns();
     struct training_output to = {t, clock_mono_to_epoch_s()};
-    struct steps_handler handler = {training_on_span, training_on_step, &to};
+    struct steps_handler handler = {training_on_span, training_on_step, &to, training_on_open};
     struct spans_event e;
     size_t n = 0;
     steps_begin_gc(&t->steps, t->hooks.gc ? t->hooks.gc_since_ns : 0);
@@ -299,6 +341,9 @@ void training_take(struct training *t) {
         steps_lose(&t->steps, t->lost);
         steps_settle(&t->steps, now_ns, &handler);
     }
+    /* what is still to be taken may be its end */
+    if (n < TRAINING_MANY_SPANS)
+        steps_report_open(&t->steps, now_ns, &handler);
     training_plan_backward(t, now_ns);
 }
 

@@ -6,8 +6,8 @@
  * Torch reports its operations (torch_spans.h) once it is loaded, Python reports collections and
  * returns (hooks.h). Backward passes are watched while somebody looks at steps, and as long as it
  * costs next to nothing, otherwise now and then (backward_watch.h): forward and backward are known
- * for those steps. Writes python.steps, profiling_data, python.variables, python.loaders, and
- * single collections of python.gc. All functions are called by the sampler's thread.
+ * for those steps. Writes python.steps, profiling_data, python.collectives, python.variables,
+ * python.loaders, and single collections of python.gc. All functions are called by the sampler's thread.
  */
 #ifndef AGENT_TORCH_TRAINING_H
 #define AGENT_TORCH_TRAINING_H

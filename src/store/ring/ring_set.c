@@ -28,14 +28,14 @@ static void ring_set_add_note(struct ring_set *s, const struct err *why) {
 }
 
 /* Size of the file of table `i`. Every table has the minimum; the rest is divided by weight. A
- * sixteenth and 20 KB are for the chunk in the writer's memory, its strings' index and its
+ * sixteenth and 17 KB are for the chunk in the writer's memory, its strings' index and its
  * directory. */
 static size_t ring_set_share(const struct ring_set *s, size_t i, size_t total) {
     size_t weights = 0, rest = total - s->n * RING_SET_TABLE_MIN;
     for (size_t k = 0; k < s->n; k++)
         weights += s->tables[k].weight;
     size_t share = RING_SET_TABLE_MIN + (size_t)((double)rest * s->tables[i].weight / (double)weights);
-    return share - share / 16 - (size_t)20 * 1024;
+    return share - share / 16 - (size_t)17 * 1024;
 }
 
 /* Make a file in memory, sealed so that nobody can shorten it. */

@@ -17,7 +17,7 @@
 #include "store/ring/ring.h"
 
 #define RING_SET_MAX 32                        /* tables */
-#define RING_SET_TABLE_MIN ((size_t)56 * 1024) /* of a table: its file and the writer's memory */
+#define RING_SET_TABLE_MIN ((size_t)53 * 1024) /* of a table: its file and the writer's memory */
 #define RING_SET_DEFAULT_BYTES ((size_t)32 * 1024 * 1024)
 
 struct ring_set;

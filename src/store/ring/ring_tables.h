@@ -36,6 +36,11 @@ extern const struct ring_table_def RING_TABLES[RING_TABLE_COUNT];
 
 #define RING_SPAN_PROFILER 6 /* label of operations that torch.profiler has reported */
 
+/* Labels of python.collectives. */
+#define RING_COLLECTIVE_OPEN 0
+#define RING_COLLECTIVE_DONE 1
+#define RING_COLLECTIVE_SPAN 0
+
 #define RING_NONFINITE_NONE 3 /* label of a stage that is not known */
 
 enum ring_stage { RING_STAGE_STEP = 0, RING_STAGE_FORWARD, RING_STAGE_BACKWARD };

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank of a gloo job, as torchrun starts it: in each step two all_reduce of all ranks together, then one of a group of its half. One rank
-skips them in step --at, and waits without end. Each rank writes to FOLDER/RANK, before and after each collective, how many it has entered and
+skips them in step --at, and waits without end; or in the first step in which there is a file --stop, and enters them late, when it is gone.
+Each rank writes to FOLDER/RANK, before and after each collective, how many it has entered and
 how many have ended, of all ranks and of its half, and "skips" where it waits."""
 
 import argparse
@@ -16,6 +17,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder")
     parser.add_argument("--at", type=int, default=20)
+    parser.add_argument("--stop", metavar="FILE")
     parser.add_argument("--who", type=int, default=1)
     args = parser.parse_args()
     distributed.init_process_group("gloo")
@@ -34,11 +36,12 @@ def main():
 
     large, small = torch.zeros(3, 5000), torch.zeros(7, dtype=torch.float64)
     for step in range(10 ** 6):
-        if step == args.at and rank == args.who:
+        if rank == args.who and (os.path.exists(args.stop) if args.stop else step == args.at):
             counts["skips"] = True
             log("all", 0, 0)
-            while True:
-                time.sleep(0.1)
+            while not args.stop or os.path.exists(args.stop):
+                time.sleep(0.02)
+            counts["skips"] = False
         log("all", 2, 0)
         works = [distributed.all_reduce(large, async_op=True), distributed.all_reduce(small, async_op=True)]
         for work in works:
