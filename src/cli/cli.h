@@ -59,7 +59,8 @@ struct cli_verb {
     size_t options_size;         /* of its own struct; 0: struct cli_options */
     const void *options_default; /* the struct with its default values; NULL: all zero */
     /* Append the output. `addr` is the resolved target, not attached to yet; NULL without a
-     * target; with many, the first of options->targets.n. 0 or -1. */
+     * target; with many, the first of options->targets.n. 0; the exit status, if that is another
+     * one; or -1 with the error. */
     int (*exec)(const struct cli_options *options, struct target_address *addr, struct strbuf *out,
                 struct err *e);
 };

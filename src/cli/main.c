@@ -97,7 +97,7 @@ static void main_say_written(const char *path) {
     output_say("probing: wrote %s (%s)\n", clean, size);
 }
 
-/* What the line asks for, to standard output or the file of --output. */
+/* What the line asks for, to standard output or the file of --output. The exit status, or -1. */
 static int main_run_line(const struct cli_line *line, struct strbuf *out, struct err *e) {
     struct err dropped;
     const char *path = line->options && !line->help ? line->options->written : NULL;
@@ -113,14 +113,10 @@ static int main_run_line(const struct cli_line *line, struct strbuf *out, struct
     else
         rc = main_run_verb(line, out, e);
     progress_end();
-    if (rc == 0)
-        rc = output_write(NULL, out, e);
-    if (rc == 0)
-        rc = output_redirect_end(true, e);
-    if (rc == 0) {
+    if (rc >= 0 && output_write(NULL, out, e) == 0 && output_redirect_end(true, e) == 0) {
         if (path && !output_is_stdout(path))
             main_say_written(path);
-        return 0;
+        return rc;
     }
     output_redirect_end(false, &dropped);
     return -1;
@@ -146,7 +142,7 @@ static int main_run(int argc, char **argv, struct strbuf *out, struct err *e) {
     if (rc == 0)
         rc = main_run_line(&line, out, e);
     cli_line_fini(&line);
-    return rc == 0 ? 0 : -1;
+    return rc >= 0 ? rc : -1;
 }
 
 int main(int argc, char **argv) {

@@ -35,6 +35,7 @@
     X(status)                                                                                                \
     X(cluster_nodes)                                                                                         \
     X(cluster_ranks)                                                                                         \
+    X(cluster_verdict)                                                                                       \
     X(cluster_attach)                                                                                        \
     X(cluster_detach)                                                                                        \
     X(relay)

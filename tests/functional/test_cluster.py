@@ -236,6 +236,6 @@ def test_completion(claim, probing):
     def offered(*words):
         return [line.split("\t")[0] for line in probing("__complete", *words).ok().stdout.splitlines()]
     assert offered("clus") == ["cluster"]
-    assert offered("cluster", "") == ["nodes", "ranks", "attach", "detach"]
+    assert offered("cluster", "") == ["nodes", "ranks", "verdict", "attach", "detach"]
     assert offered("cluster", "ranks", name[:8]) == [name]
     assert "--format" in offered("cluster", "ranks", name, "--")

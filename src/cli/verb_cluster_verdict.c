@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verb_cluster_verdict: which rank keeps a job from going on, and where it stands.
+ *
+ * A job that moves is known after two readings. Of one that does not, two readings some seconds
+ * apart are compared, and more are made as long as another one may change the verdict.
+ */
+#include "cli/cli.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "client/fleet/fleet_watch.h"
+#include "client/fleet/job_each.h"
+#include "client/output.h"
+#include "client/progress.h"
+
+#define CLUSTER_VERDICT_SCHEMA 1
+#define CLUSTER_VERDICT_CODE 16
+#define CLUSTER_VERDICT_ATTACH_MS 1500U
+#define CLUSTER_VERDICT_FIRST_NS (500 * CLOCK_NS_PER_MS) /* between the first two readings */
+#define CLUSTER_VERDICT_NEXT_NS CLOCK_NS_PER_S
+#define CLUSTER_VERDICT_WAIT_S 12.0 /* for a verdict that another reading cannot change */
+
+struct cluster_verdict_options {
+    struct cli_options common; /* first */
+    bool no_inject, watch;
+    double wait_s; /* < 0: CLUSTER_VERDICT_WAIT_S */
+};
+
+static const struct cluster_verdict_options cluster_verdict_default = {.wait_s = -1};
+
+static const struct option_def cluster_verdict_options[] = {
+    {"watch", 0, OPTION_FLAG, offsetof(struct cluster_verdict_options, watch),
+     .help = "go on, and print each verdict that is new, until the job ends"},
+    {"wait", 'w', OPTION_SECONDS, offsetof(struct cluster_verdict_options, wait_s), .arg = "TIME",
+     .help = "read the ranks for TIME at most, if it is not clear before (default: 12s)", .min = 0,
+     .max = 86400},
+    {"no-inject", 0, OPTION_FLAG, offsetof(struct cluster_verdict_options, no_inject),
+     .help = "load no agents: without counters the verdict is by stacks alone"},
+    {.name = NULL},
+};
+
+/* A job that is judged. */
+struct cluster_verdict {
+    const struct cluster_verdict_options *options;
+    struct jobs_here here;
+    const struct job *job;
+    struct rank_set ranks;
+    struct fleet_watch *watch;
+    uint64_t began_ns;
+    size_t refused; /* ranks into which no agent could be loaded */
+    struct err why;
+};
+
+/* ---- printing ---- */
+
+static void cluster_verdict_put_set(struct json *j, const char *key, const struct rank_set *s) {
+    struct strbuf text;
+    strbuf_init(&text, 0);
+    rank_set_put(s, 0, &text);
+    json_kv_string(j, key, s->n ? strbuf_str(&text) : NULL);
+    strbuf_fini(&text);
+}
+
+static void cluster_verdict_put_count(struct json *j, const char *key, int64_t v) {
+    if (v >= 0)
+        json_kv_int(j, key, v);
+    else
+        json_kv_null(j, key);
+}
+
+static const char *cluster_verdict_or_null(const char *text) { return text[0] ? text : NULL; }
+
+static void cluster_verdict_put_one(struct json *j, const struct fleet_verdict *v) {
+    json_object_begin(j);
+    json_kv_string(j, "code", fleet_verdict_code_name(v->code));
+    json_kv_string(j, "level", verdict_level_name(v->level));
+    json_kv_string(j, "brief", v->brief);
+    json_kv_string(j, "text", v->text);
+    json_kv_string(j, "cause", fleet_verdict_cause_name(v->cause));
+    cluster_verdict_put_set(j, "ranks", &v->ranks);
+    cluster_verdict_put_set(j, "waiting", &v->waiting);
+    json_kv_number(j, "since_s", v->since_s, 1);
+    json_kv_bool(j, "by_stacks", v->by_stacks);
+    json_kv_string(j, "pg", cluster_verdict_or_null(v->pg));
+    json_kv_string(j, "op", cluster_verdict_or_null(v->op));
+    cluster_verdict_put_count(j, "number", v->number ? v->number : -1);
+    json_kv_string(j, "func", cluster_verdict_or_null(v->at.func));
+    json_kv_string(j, "file", cluster_verdict_or_null(v->at.file));
+    cluster_verdict_put_count(j, "lineno", v->at.line > 0 ? v->at.line : -1);
+    json_key(j, "evidence");
+    json_array_begin(j);
+    for (size_t i = 0; i < v->n_evidence; i++) {
+        json_object_begin(j);
+        cluster_verdict_put_count(j, "rank", v->evidence[i].rank);
+        json_kv_string(j, "witness", v->evidence[i].witness);
+        json_kv_string(j, "text", v->evidence[i].text);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_kv_string(j, "not", v->denied);
+    json_object_end(j);
+}
+
+static void cluster_verdict_put_group(struct json *j, const struct fleet_verdict_group *g) {
+    json_object_begin(j);
+    json_kv_string(j, "pg", cluster_verdict_or_null(g->pg));
+    json_kv_string(j, "desc", cluster_verdict_or_null(g->desc));
+    cluster_verdict_put_count(j, "size", g->size);
+    cluster_verdict_put_count(j, "enqueued_min", g->enqueued_min);
+    cluster_verdict_put_count(j, "enqueued_max", g->enqueued_max);
+    cluster_verdict_put_count(j, "completed_min", g->completed_min);
+    cluster_verdict_put_count(j, "completed_max", g->completed_max);
+    json_kv_bool(j, "moves", g->moves);
+    cluster_verdict_put_set(j, "members", &g->members);
+    cluster_verdict_put_set(j, "behind", &g->behind);
+    cluster_verdict_put_set(j, "silent", &g->silent);
+    cluster_verdict_put_set(j, "mismatch", &g->mismatch);
+    json_object_end(j);
+}
+
+static void cluster_verdict_put_json(const struct cluster_verdict *c, const struct fleet_verdicts *v,
+                                     struct strbuf *out) {
+    struct json j;
+    json_init(&j, out, c->options->watch ? 0 : 2);
+    json_object_begin(&j);
+    json_kv_int(&j, "schema_version", CLUSTER_VERDICT_SCHEMA);
+    json_kv_string(&j, "job", c->job->name);
+    json_kv_number(&j, "timestamp", clock_epoch_s(), 3);
+    json_kv_number(&j, "elapsed_s", (double)(clock_mono_ns() - c->began_ns) / 1e9, 2);
+    cluster_verdict_put_count(&j, "world", c->job->world ? c->job->world : -1);
+    cluster_verdict_put_set(&j, "ranks", &c->ranks);
+    cluster_verdict_put_set(&j, "missing", &c->job->missing);
+    json_key(&j, "verdicts");
+    json_array_begin(&j);
+    for (size_t i = 0; i < v->n; i++)
+        cluster_verdict_put_one(&j, &v->items[i]);
+    json_array_end(&j);
+    json_key(&j, "groups");
+    json_array_begin(&j);
+    for (size_t i = 0; i < v->n_groups; i++)
+        cluster_verdict_put_group(&j, &v->groups[i]);
+    json_array_end(&j);
+    json_object_end(&j);
+    strbuf_addc(out, '\n');
+}
+
+static void cluster_verdict_put_text(const struct cluster_verdict *c, const struct fleet_verdicts *v,
+                                     struct strbuf *out) {
+    for (size_t i = 0; i < v->n; i++) {
+        const struct fleet_verdict *one = &v->items[i];
+        char clock[16] = "";
+        time_t now = time(NULL);
+        struct tm at;
+        if (c->options->watch && localtime_r(&now, &at))
+            strftime(clock, sizeof clock, "%H:%M:%S  ", &at);
+        strbuf_addf(out, "%s%-*s  %s\n", clock, CLUSTER_VERDICT_CODE, one->brief, one->text);
+        for (size_t k = 0; k < one->n_evidence && one->level != VERDICT_FINE; k++) {
+            const struct fleet_verdict_evidence *e = &one->evidence[k];
+            strbuf_addf(out, "%*s  ", CLUSTER_VERDICT_CODE, "");
+            if (e->rank >= 0)
+                strbuf_addf(out, "rank %d, ", e->rank);
+            strbuf_addf(out, "%s: %s\n", e->witness, e->text);
+        }
+        strbuf_addf(out, "%*s  not: %s\n", CLUSTER_VERDICT_CODE, "", one->denied);
+    }
+}
+
+static void cluster_verdict_put(const struct cluster_verdict *c, const struct fleet_verdicts *v,
+                                struct strbuf *out) {
+    if (c->options->common.json)
+        cluster_verdict_put_json(c, v, out);
+    else
+        cluster_verdict_put_text(c, v, out);
+}
+
+/* ---- reading ---- */
+
+static void cluster_verdict_attach(struct job_task *task) {
+    struct target_address addr = {.pid = task->pid};
+    task->rc = target_attach(&addr, CLUSTER_VERDICT_ATTACH_MS, &task->result, &task->error);
+}
+
+/* An agent into each rank that has none. One that refuses is judged by its stack. */
+static int cluster_verdict_attach_all(struct cluster_verdict *c, struct err *e) {
+    struct job_task *tasks = calloc(c->job->n_ranks + 1, sizeof *tasks);
+    size_t n = 0;
+    if (!tasks)
+        return err_set(e, ERR_FAILED, "out of memory for the ranks");
+    for (size_t i = 0; i < c->job->n_ranks; i++) {
+        const struct job_member *m = &c->job->members[i];
+        const struct target_process *p = jobs_here_process(&c->here, m);
+        if (rank_set_has(&c->ranks, m->rank) && !p->attached && !p->held)
+            tasks[n++] = (struct job_task){.pid = m->pid, .rank = m->rank};
+    }
+    job_each(tasks, n, cluster_verdict_attach);
+    if (n)
+        fleet_watch_note_attached(c->watch);
+    for (size_t i = 0; i < n; i++)
+        if (tasks[i].rc < 0) {
+            if (!c->refused++)
+                c->why = tasks[i].error;
+        }
+    free(tasks);
+    return 0;
+}
+
+static int cluster_verdict_open(struct cluster_verdict *c, const struct cli_options *o, struct err *e) {
+    const char *name = o->targets.n ? o->targets.items[0] : "";
+    c->began_ns = clock_mono_ns();
+    if (jobs_here_read(&c->here, 0, e) != 0)
+        return -1;
+    c->job = jobs_here_choose(&c->here, name, &c->ranks, e);
+    c->watch = c->job ? fleet_watch_new(&c->here, c->job, &c->ranks, e) : NULL;
+    return c->watch ? 0 : -1;
+}
+
+static void cluster_verdict_rest(uint64_t ns) {
+    nanosleep(
+        &(struct timespec){.tv_sec = (time_t)(ns / CLOCK_NS_PER_S), .tv_nsec = (long)(ns % CLOCK_NS_PER_S)},
+        NULL);
+}
+
+/* True if another reading would not change it. */
+static bool cluster_verdict_is_settled(const struct fleet_verdicts *v) {
+    for (size_t i = 0; i < v->n; i++)
+        if (!v->items[i].settled)
+            return false;
+    return true;
+}
+
+static int cluster_verdict_read(struct cluster_verdict *c, struct fleet_verdicts *v, struct err *e) {
+    if (fleet_watch_read(c->watch, true, e) != 0)
+        return -1;
+    return fleet_watch_judge(c->watch, v, e);
+}
+
+/* Until it is settled. 0, or -1 with the error. */
+static int cluster_verdict_ask(struct cluster_verdict *c, struct fleet_verdicts *v, struct err *e) {
+    double wait_s = c->options->wait_s < 0 ? CLUSTER_VERDICT_WAIT_S : c->options->wait_s;
+    uint64_t until = clock_mono_ns() + (uint64_t)(wait_s * 1e9), rest = CLUSTER_VERDICT_FIRST_NS;
+    int rc = cluster_verdict_read(c, v, e);
+    while (rc == 0 && clock_mono_ns() < until) {
+        fleet_verdicts_fini(v);
+        cluster_verdict_rest(rest);
+        rc = cluster_verdict_read(c, v, e);
+        if (rc == 0 && cluster_verdict_is_settled(v))
+            break;
+        rest = CLUSTER_VERDICT_NEXT_NS;
+    }
+    return rc;
+}
+
+static bool cluster_verdict_is_bad(const struct fleet_verdicts *v) {
+    return v->n && v->items[0].level == VERDICT_BAD;
+}
+
+/* Whether it is worth a line: who is accused, of what, and where it stands. */
+static uint64_t cluster_verdict_key(const struct fleet_verdicts *v) {
+    uint64_t h = HASH_FNV_START;
+    for (size_t i = 0; i < v->n; i++) {
+        h = hash_fnv_text(h, v->items[i].brief);
+        h = hash_fnv(h, &v->items[i].cause, sizeof v->items[i].cause);
+        if (v->items[i].level == VERDICT_BAD)
+            h = hash_fnv_text(h, v->items[i].at.func);
+    }
+    return h;
+}
+
+/* Each verdict that is new, until the job ends. The last one's level is the exit status. */
+static int cluster_verdict_follow(struct cluster_verdict *c, struct strbuf *out, struct err *e) {
+    uint64_t last = 0;
+    bool bad = false;
+    if (fleet_watch_read(c->watch, true, e) != 0)
+        return -1;
+    cluster_verdict_rest(CLUSTER_VERDICT_FIRST_NS);
+    for (;;) {
+        struct fleet_verdicts v;
+        uint64_t began = clock_mono_ns();
+        int rc = cluster_verdict_read(c, &v, e);
+        if (rc == 0 && fleet_watch_is_over(c->watch)) {
+            fleet_verdicts_fini(&v);
+            return bad;
+        }
+        uint64_t key = rc == 0 ? cluster_verdict_key(&v) : last;
+        if (rc == 0 && key != last) {
+            cluster_verdict_put(c, &v, out);
+            rc = output_write(NULL, out, e);
+            strbuf_clear(out);
+        }
+        last = key;
+        bad = rc == 0 && cluster_verdict_is_bad(&v);
+        if (rc == 0)
+            fleet_verdicts_fini(&v);
+        else
+            return -1;
+        uint64_t took = clock_mono_ns() - began;
+        if (took < CLUSTER_VERDICT_NEXT_NS)
+            cluster_verdict_rest(CLUSTER_VERDICT_NEXT_NS - took);
+    }
+}
+
+static int cluster_verdict_once(struct cluster_verdict *c, struct strbuf *out, struct err *e) {
+    struct fleet_verdicts v = {.n = 0};
+    progress_begin("watching the job", 0, NULL);
+    int rc = cluster_verdict_ask(c, &v, e);
+    progress_end();
+    if (rc != 0)
+        return -1;
+    cluster_verdict_put(c, &v, out);
+    bool bad = cluster_verdict_is_bad(&v);
+    fleet_verdicts_fini(&v);
+    return bad;
+}
+
+static int cluster_verdict_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                                struct err *e) {
+    struct cluster_verdict c = {.options = (const struct cluster_verdict_options *)(const void *)o};
+    (void)addr;
+    bool inject = !c.options->no_inject && !o->readonly;
+    sigset_t usual;
+    sigprocmask(SIG_SETMASK, NULL, &usual);
+    if (inject)
+        cli_defer_signals();
+    int rc = cluster_verdict_open(&c, o, e);
+    /* what they do before anything is done to them */
+    if (rc == 0)
+        rc = fleet_watch_read(c.watch, false, e);
+    if (rc == 0 && inject)
+        rc = cluster_verdict_attach_all(&c, e);
+    sigprocmask(SIG_SETMASK, &usual, NULL);
+    if (rc == 0)
+        rc = c.options->watch ? cluster_verdict_follow(&c, out, e) : cluster_verdict_once(&c, out, e);
+    if (rc >= 0 && c.refused)
+        output_say("probing: %zu ranks have no agent, and are judged by their stacks: %s\n", c.refused,
+                   err_text(&c.why));
+    fleet_watch_free(c.watch);
+    rank_set_fini(&c.ranks);
+    jobs_here_fini(&c.here);
+    return rc;
+}
+
+const struct cli_verb verb_cluster_verdict = {
+    .name = "cluster verdict",
+    .noun = "cluster",
+    .group = "Cluster",
+    .help = "which rank keeps a job from going on, and where it stands; exit status 1 if one does",
+    .example = "probing cluster verdict job:4242",
+    .takes_job = true,
+    .options = cluster_verdict_options,
+    .options_size = sizeof(struct cluster_verdict_options),
+    .options_default = &cluster_verdict_default,
+    .exec = cluster_verdict_exec,
+};

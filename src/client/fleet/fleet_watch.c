@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fleet_watch: see fleet_watch.h. */
+#include "client/fleet/fleet_watch.h"
+
+#include <math.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define FLEET_WATCH_ROUNDS 12      /* readings that are kept */
+#define FLEET_WATCH_MISSING 1024   /* ranks without a process; a job may be promised a million */
+#define FLEET_WATCH_CHILD_S 86400U /* for which a child reads at most; another one goes on then */
+#define FLEET_WATCH_LONGER 3.0     /* than the longest wait that has ended by itself, */
+#define FLEET_WATCH_LATE_MAX_S 120.0
+#define FLEET_WATCH_BORROWED_S 0.3 /* for what the scheduler's clock is off */
+
+struct fleet_watched {
+    struct rank_probe probe;
+    /* on the monotonic clock: when it was last seen to move, and when its thread ran last; NAN unknown */
+    double moved_s, ran_s;
+    double borrowed_s; /* when it ran to load an agent; NAN it did not */
+};
+
+struct fleet_round {
+    struct rank_reading *readings; /* by index of the rank */
+    double at_s;
+    bool counters;
+};
+
+struct fleet_watch {
+    struct fleet_verdict_rank *ranks; /* by rank; the readings are those of rounds */
+    struct fleet_watched *watched;
+    size_t n;
+    int32_t world, elsewhere;
+    struct fleet_round rounds[FLEET_WATCH_ROUNDS]; /* the newest first */
+    size_t n_rounds;
+    double waited_s;   /* the longest time without progress that has ended */
+    double progress_s; /* when progress was last seen */
+    bool attached;     /* since the last reading */
+};
+
+/* ---- which there are ---- */
+
+static int fleet_watch_compare(const void *a, const void *b) {
+    const struct fleet_verdict_rank *x = a, *y = b;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static void fleet_watch_add(struct fleet_watch *w, int32_t rank, pid_t pid, double uptime_s) {
+    w->ranks[w->n++] = (struct fleet_verdict_rank){
+        .rank = rank, .pid = pid, .still_s = NAN, .waits_s = NAN, .uptime_s = uptime_s};
+}
+
+struct fleet_watch *fleet_watch_new(const struct jobs_here *h, const struct job *job,
+                                    const struct rank_set *ranks, struct err *e) {
+    struct fleet_watch *w = calloc(1, sizeof *w);
+    size_t cap = job->n_ranks + FLEET_WATCH_MISSING;
+    if (w) {
+        w->ranks = calloc(cap, sizeof *w->ranks);
+        w->watched = calloc(cap, sizeof *w->watched);
+    }
+    if (!w || !w->ranks || !w->watched) {
+        fleet_watch_free(w);
+        err_set(e, ERR_FAILED, "out of memory for the ranks of %s", job->name);
+        return NULL;
+    }
+    w->world = job->world;
+    w->elsewhere = rank_set_count(&job->elsewhere);
+    for (size_t i = 0; i < job->n_ranks; i++)
+        if (rank_set_has(ranks, job->members[i].rank))
+            fleet_watch_add(w, job->members[i].rank, job->members[i].pid,
+                            jobs_here_process(h, &job->members[i])->uptime_s);
+    for (size_t i = 0; i < job->missing.n; i++)
+        for (int32_t rank = job->missing.ranges[i].first; rank <= job->missing.ranges[i].last && w->n < cap;
+             rank++)
+            fleet_watch_add(w, rank, 0, NAN);
+    qsort(w->ranks, w->n, sizeof *w->ranks, fleet_watch_compare);
+    for (size_t i = 0; i < w->n; i++)
+        w->watched[i] = (struct fleet_watched){.moved_s = NAN, .ran_s = NAN, .borrowed_s = NAN};
+    w->progress_s = NAN;
+    return w;
+}
+
+static void fleet_watch_drop(struct fleet_watch *w, struct fleet_round *round) {
+    for (size_t i = 0; round->readings && i < w->n; i++)
+        rank_reading_fini(&round->readings[i]);
+    free(round->readings);
+    *round = (struct fleet_round){.at_s = 0};
+}
+
+void fleet_watch_free(struct fleet_watch *w) {
+    if (!w)
+        return;
+    for (size_t i = 0; w->watched && i < w->n; i++) {
+        rank_probe_stop(&w->watched[i].probe);
+        rank_reading_fini(&w->watched[i].probe.reading);
+    }
+    for (size_t i = 0; i < w->n_rounds; i++)
+        fleet_watch_drop(w, &w->rounds[i]);
+    free(w->ranks);
+    free(w->watched);
+    free(w);
+}
+
+/* ---- reading ---- */
+
+/* Wait for the answers. */
+static void fleet_watch_wait(struct fleet_watch *w, struct pollfd *fds) {
+    uint64_t until = clock_mono_ns() + FLEET_WATCH_MS * CLOCK_NS_PER_MS;
+    for (;;) {
+        size_t pending = 0;
+        for (size_t i = 0; i < w->n; i++) {
+            struct rank_probe *p = &w->watched[i].probe;
+            bool waits = p->pending && !rank_probe_take(p);
+            fds[i] = (struct pollfd){.fd = waits ? p->guard.fd : -1, .events = POLLIN};
+            pending += waits;
+        }
+        uint64_t now = clock_mono_ns();
+        if (!pending || now >= until)
+            return;
+        if (poll(fds, w->n, (int)((until - now) / CLOCK_NS_PER_MS) + 1) < 0)
+            return;
+    }
+}
+
+static void fleet_watch_keep(struct fleet_watch *w, struct rank_reading *readings, bool counters) {
+    if (w->n_rounds == FLEET_WATCH_ROUNDS)
+        fleet_watch_drop(w, &w->rounds[--w->n_rounds]);
+    memmove(&w->rounds[1], &w->rounds[0], w->n_rounds * sizeof w->rounds[0]);
+    w->rounds[0] = (struct fleet_round){
+        .readings = readings, .at_s = (double)clock_mono_ns() / 1e9, .counters = counters};
+    w->n_rounds++;
+}
+
+static bool fleet_watch_has_progress(const struct rank_reading *before, const struct rank_reading *now) {
+    for (size_t i = 0; i < now->n_groups; i++)
+        for (size_t k = 0; k < before->n_groups; k++)
+            if (strcmp(before->groups[k].pg, now->groups[i].pg) == 0 &&
+                before->groups[k].completed != now->groups[i].completed)
+                return true;
+    return false;
+}
+
+/* Since when a rank has not moved, and its thread has not run. What the loading of an agent makes it
+ * run does not count, if it stands where it stood. */
+static void fleet_watch_remember_one(struct fleet_watch *w, size_t i, const struct rank_reading *before,
+                                     double now_s) {
+    struct fleet_watched *one = &w->watched[i];
+    const struct rank_state *s = &w->rounds[0].readings[i].state;
+    double ran_s = isnan(s->still_s) ? NAN : now_s - s->still_s;
+    bool touched =
+        w->attached && before && before->state.has_stack && s->has_stack && before->state.stack == s->stack;
+    bool moved = !touched && before && fleet_verdict_has_moved(&before->state, s);
+    if (!touched || isnan(one->ran_s))
+        one->ran_s = ran_s;
+    if (isnan(one->moved_s))
+        one->moved_s = isnan(ran_s) ? now_s : ran_s;
+    else if (moved)
+        one->moved_s = now_s;
+    /* later rounds still have the time of the loading */
+    if (touched)
+        one->borrowed_s = ran_s;
+    else if (!isnan(one->borrowed_s) && ran_s <= one->borrowed_s + FLEET_WATCH_BORROWED_S && !moved)
+        one->ran_s = one->moved_s;
+    w->ranks[i].still_s = now_s - one->moved_s;
+    w->ranks[i].waits_s = isnan(one->ran_s) ? NAN : now_s - one->ran_s;
+}
+
+/* Since when each has not moved, and the longest time without progress. */
+static void fleet_watch_remember(struct fleet_watch *w) {
+    const struct fleet_round *now = &w->rounds[0], *before = w->n_rounds > 1 ? &w->rounds[1] : NULL;
+    bool progress = false;
+    for (size_t i = 0; i < w->n; i++) {
+        fleet_watch_remember_one(w, i, before ? &before->readings[i] : NULL, now->at_s);
+        progress |= before && fleet_watch_has_progress(&before->readings[i], &now->readings[i]);
+    }
+    w->attached = false;
+    if (!progress && !isnan(w->progress_s))
+        return;
+    if (progress && !isnan(w->progress_s))
+        w->waited_s = fmax(w->waited_s, now->at_s - w->progress_s);
+    w->progress_s = now->at_s;
+}
+
+/* The reading with which the newest is compared: the youngest that is old enough, with counters if
+ * the newest has them; or else the oldest of these. */
+static void fleet_watch_pair(struct fleet_watch *w) {
+    const struct fleet_round *now = &w->rounds[0], *before = NULL;
+    for (size_t i = 1; i < w->n_rounds; i++) {
+        if (now->counters && !w->rounds[i].counters)
+            continue;
+        before = &w->rounds[i];
+        if (now->at_s - before->at_s >= FLEET_VERDICT_APART_S)
+            break;
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        w->ranks[i].now = &now->readings[i];
+        w->ranks[i].before = before ? &before->readings[i] : NULL;
+    }
+}
+
+int fleet_watch_read(struct fleet_watch *w, bool counters, struct err *e) {
+    struct rank_reading *readings = calloc(w->n + 1, sizeof *readings);
+    struct pollfd *fds = calloc(w->n + 1, sizeof *fds);
+    if (!readings || !fds) {
+        free(readings);
+        free(fds);
+        return err_set(e, ERR_FAILED, "out of memory for what was read of the ranks");
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        struct rank_probe *p = &w->watched[i].probe;
+        if (w->ranks[i].pid <= 0)
+            continue;
+        if (!p->running)
+            rank_probe_start(p, w->ranks[i].pid, FLEET_WATCH_CHILD_S);
+        rank_probe_ask(p, counters);
+    }
+    fleet_watch_wait(w, fds);
+    free(fds);
+    for (size_t i = 0; i < w->n; i++) {
+        rank_state_init(&readings[i].state);
+        readings[i].state.gone = w->ranks[i].pid <= 0;
+        if (w->ranks[i].pid > 0)
+            rank_probe_end(&w->watched[i].probe, &readings[i]);
+    }
+    fleet_watch_keep(w, readings, counters);
+    fleet_watch_remember(w);
+    fleet_watch_pair(w);
+    return 0;
+}
+
+void fleet_watch_note_attached(struct fleet_watch *w) { w->attached = true; }
+
+int fleet_watch_judge(struct fleet_watch *w, struct fleet_verdicts *out, struct err *e) {
+    double late_s = fmin(FLEET_WATCH_LONGER * w->waited_s, FLEET_WATCH_LATE_MAX_S);
+    const struct fleet_verdict_case c = {.ranks = w->ranks,
+                                         .n = w->n,
+                                         .world = w->world,
+                                         .elsewhere = w->elsewhere,
+                                         .late_s = fmax(late_s, FLEET_VERDICT_LATE_S)};
+    if (fleet_verdict_find(&c, out) != 0)
+        return err_set(e, ERR_FAILED, "out of memory for the verdicts");
+    return 0;
+}
+
+const struct fleet_verdict_rank *fleet_watch_ranks(const struct fleet_watch *w, size_t *n) {
+    *n = w->n;
+    return w->ranks;
+}
+
+bool fleet_watch_is_over(const struct fleet_watch *w) {
+    for (size_t i = 0; i < w->n; i++)
+        if (w->ranks[i].pid > 0 && !(w->ranks[i].now && w->ranks[i].now->state.gone))
+            return false;
+    return true;
+}

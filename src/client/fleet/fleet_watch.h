@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fleet_watch: reads the ranks of a job on this host again and again, and keeps what the verdict
+ * needs (fleet_verdict.h): two readings some seconds apart, and since when each rank has not moved.
+ *
+ * Every rank has a child that reads it (rank_probe.h). A reading takes as long as the slowest of
+ * them, FLEET_WATCH_MS at most. One thread.
+ */
+#ifndef CLIENT_FLEET_FLEET_WATCH_H
+#define CLIENT_FLEET_FLEET_WATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "client/fleet/fleet_verdict.h"
+#include "client/fleet/jobs_here.h"
+
+#define FLEET_WATCH_MS 2000
+
+struct fleet_watch;
+
+/* Watch those ranks of the job that are in `ranks`, and those that are missing. NULL with the error.
+ * Nothing is read yet. */
+struct fleet_watch *fleet_watch_new(const struct jobs_here *h, const struct job *job,
+                                    const struct rank_set *ranks, struct err *e);
+void fleet_watch_free(struct fleet_watch *w);
+
+/* Read all of them; `counters`: their agents are asked, too. 0, or -1 with the error. */
+int fleet_watch_read(struct fleet_watch *w, bool counters, struct err *e);
+
+/* Agents were loaded since the last reading: that borrows threads of the ranks, which has to count
+ * as no movement. */
+void fleet_watch_note_attached(struct fleet_watch *w);
+
+/* Judge what was read. 0, or -1 with the error; fleet_verdicts_fini frees, on failure too. */
+int fleet_watch_judge(struct fleet_watch *w, struct fleet_verdicts *out, struct err *e);
+
+/* The newest readings, by rank. */
+const struct fleet_verdict_rank *fleet_watch_ranks(const struct fleet_watch *w, size_t *n);
+
+/* No process of the job is left. */
+bool fleet_watch_is_over(const struct fleet_watch *w);
+
+#endif

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`probing cluster verdict`: which rank keeps a job from going on. Real gloo jobs with planted faults (tests/cluster), whose own log is the truth;
+all faults with eight ranks are long, and tests/cluster/accept.py counts them."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import ROOT, wait_until
+
+sys.path.append(os.path.join(ROOT, "tests", "cluster"))
+from ranks import FAULTS, Job, is_right  # noqa: E402
+
+pytestmark = pytest.mark.timeout(300)
+
+PATIENT_S = 60  # beside other tests
+
+
+@pytest.fixture
+def job(torch_python, torch_fork, tmp_path, data_dir):  # noqa: ARG001
+    """Starts a job; fork=None: by torchrun."""
+    jobs = []
+
+    def start(fault, ranks=4, bad=3, fork=torch_fork, **more):
+        jobs.append(Job(torch_python, tmp_path / f"job-{len(jobs)}", fault, ranks, bad, fork, **more))
+        if fault != "before_first":
+            jobs[-1].wait("ready")
+        return jobs[-1]
+    yield start
+    for one in jobs:
+        one.close()
+
+
+def verdict(probing, job, *options):
+    done = probing("cluster", "verdict", job.target(), "--json", *options, timeout=60)
+    assert done.status in (0, 1), done
+    return done.status, done.json()
+
+
+def is_named(probing, job, *options):
+    """A verdict that is right; the last one that was not, otherwise."""
+    said = []
+
+    def judged():
+        status, document = verdict(probing, job, *options)
+        said[:] = [is_right(job.fault, job.bad, document), status, document]
+        return said[0] is None
+    try:
+        wait_until(judged, PATIENT_S, "the right verdict", interval=0.1)
+    except pytest.fail.Exception:
+        pytest.fail(f"{said}")
+    return said[1:]
+
+
+def test_stopped(job, probing, ptrace):
+    """A job that moves, then hangs, and moves again: in the exit status, in words, and with the evidence."""
+    one = job("stop")
+    status, document = verdict(probing, one)
+    assert status == 0 and [v["code"] for v in document["verdicts"]] == ["MOVING"], document
+    assert document["world"] == 4 and document["ranks"] == "0-3" and document["missing"] is None
+    assert any(g["moves"] and g["size"] == 4 and g["completed_max"] > 0 and g["members"] == "0-3" for g in document["groups"]), document["groups"]
+
+    one.begin()
+    status, document = is_named(probing, one)
+    [v] = document["verdicts"]
+    assert status == 1 and v["level"] == "bad" and v["brief"] == "HUNG RANK 3" and v["waiting"] == "0-2" and v["since_s"] >= 10
+    assert v["op"] == "all_reduce" and v["number"] > 0 and not v["by_stacks"] and v["func"] == "stop_here"
+    assert {e["witness"] for e in v["evidence"]} == {"counters", "stack", "kernel"} and "no rank has ended" in v["not"]
+    words = probing("cluster", "verdict", one.target(), timeout=60)
+    assert words.status == 1 and "HUNG RANK 3" in words.stdout and "is stopped by a signal in stop_here (training.py:" in words.stdout
+    assert words.stderr == "" and "not: " in words.stdout
+
+    one.end_fault()
+    status, document = verdict(probing, one)
+    assert status == 0 and document["verdicts"][0]["code"] == "MOVING", document
+
+
+def test_circle(job, probing, ptrace):
+    """Two groups in another order: only counters show who differs. Without agents the job hangs, and nobody is accused."""
+    one = job("order")
+    one.begin()
+    time.sleep(11)
+    status, document = verdict(probing, one, "--no-inject")
+    [v] = document["verdicts"]
+    assert v["by_stacks"] and v["ranks"] is None and v["code"] in ("ALL ALIKE", "WAITING"), v
+    assert "rank 3 is in all_reduce, other_order (training.py:" in v["text"] and status == (v["code"] == "ALL ALIKE")
+    status, document = is_named(probing, one)
+    [v] = document["verdicts"]
+    assert status == 1 and v["code"] == "DEADLOCK" and v["waiting"] == "0-2" and v["func"] == "other_order"
+    assert sum(e["witness"] == "counters" for e in v["evidence"]) == 2
+
+
+def test_watch(job, probing, ptrace):
+    """Each new verdict is a line, from a job that moves until its end."""
+    one = job("loader_queue", ranks=2, bad=1)
+    with subprocess.Popen([probing.path, "cluster", "verdict", one.target(), "--watch", "--json"], stdout=subprocess.PIPE, text=True) as watcher:
+        try:
+            first = json.loads(watcher.stdout.readline())
+            assert first["verdicts"][0]["code"] in ("MOVING", "WAITING"), first
+            one.begin()
+            for line in watcher.stdout:
+                document = json.loads(line)
+                if document["verdicts"][0]["code"] == "HUNG":
+                    break
+            assert document["verdicts"][0]["ranks"] == "1" and document["verdicts"][0]["func"] == "next_batch", document
+            one.end_fault()
+            for line in watcher.stdout:
+                document = json.loads(line)
+                if document["verdicts"][0]["code"] == "MOVING":
+                    break
+            one.touch("end")
+            assert watcher.wait(60) == 0
+        finally:
+            watcher.kill()
+
+
+def test_no_job(probing):
+    done = probing("cluster", "verdict", "nothing-like-it")
+    assert done.status == 3 and "no job is named 'nothing-like-it'" in done.stderr and done.stdout == ""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", FAULTS)
+def test_fault(fault, job, probing, ptrace):
+    """Eight ranks: the rank and its line, and no other rank."""
+    one = job(fault, ranks=8)
+    if fault == "before_first":
+        one.wait("fault", [one.bad])
+    else:
+        one.begin()
+    is_named(probing, one)
+
+
+@pytest.mark.long
+def test_torchrun(job, probing, ptrace):
+    one = job("loader_fifo", ranks=8, fork=None)
+    one.begin()
+    is_named(probing, one)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", ["none", "slow", "checkpoint_short", "gil_short", "compile", "end"])
+def test_fine(fault, job, probing, ptrace):
+    """Nothing is bad about them, however often one asks."""
+    one = job(fault, ranks=8)
+    if fault != "none":
+        one.touch("go")
+    until = time.monotonic() + 25
+    while time.monotonic() < until and not one.last(0, "end"):
+        try:
+            status, document = verdict(probing, one, "--wait", "4s")
+        except AssertionError:
+            assert one.last(0, "end"), one.tail()
+            return
+        assert status == 0, document["verdicts"]
+        assert not [v for v in document["verdicts"] if v["level"] == "warning" and fault not in ("compile",)], document["verdicts"]

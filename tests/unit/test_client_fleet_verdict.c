@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What keeps a job of several ranks from going on: made-up jobs, each read twice, and what must be concluded; and at random that nothing is
+ * concluded which the guards forbid. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "client/fleet/fleet_verdict.h"
+
+#define RANKS 8
+#define APART_S 2.5
+
+/* A job: rank r is read as before[r] and now[r]. */
+static struct fleet_verdict_rank ranks[RANKS];
+static struct rank_reading before[RANKS], now[RANKS];
+static struct rank_group groups_before[RANKS][2], groups_now[RANKS][2];
+static struct fleet_verdict_case job;
+
+static void place(struct rank_place *p, const char *func, const char *file, int32_t line) {
+    (void)snprintf(p->func, sizeof p->func, "%s", func);
+    (void)snprintf(p->file, sizeof p->file, "%s", file);
+    p->line = line;
+}
+
+/* Where the rank stands, in both readings. */
+static void stand(int r, const char *func, int32_t line, const char *collective) {
+    for (int i = 0; i < 2; i++) {
+        struct rank_state *s = i ? &now[r].state : &before[r].state;
+        s->has_stack = true;
+        s->stack = (uint64_t)line + 7;
+        place(&s->own, func, "/home/u/train.py", line);
+        s->at = s->leaf = s->own;
+        (void)snprintf(s->collective, sizeof s->collective, "%s", collective);
+    }
+}
+
+static void count(int r, int g, int64_t enqueued, int64_t completed) {
+    groups_now[r][g].enqueued = groups_before[r][g].enqueued = enqueued;
+    groups_now[r][g].completed = groups_before[r][g].completed = completed;
+    (void)snprintf(groups_now[r][g].op, sizeof groups_now[r][g].op, "%s",
+                   enqueued > completed ? "all_reduce" : "");
+    groups_now[r][g].bytes = 400;
+}
+
+/* All wait in all_reduce #101 of the first group, for 30 s, but `missing` (-1: nobody), which stands in its own function and has completed 100. */
+static void begin(int missing) {
+    memset(ranks, 0, sizeof ranks);
+    memset(before, 0, sizeof before);
+    memset(now, 0, sizeof now);
+    memset(groups_before, 0, sizeof groups_before);
+    memset(groups_now, 0, sizeof groups_now);
+    for (int r = 0; r < RANKS; r++) {
+        rank_state_init(&before[r].state);
+        rank_state_init(&now[r].state);
+        before[r].state.at_s = 1000;
+        now[r].state.at_s = 1000 + APART_S;
+        before[r].state.state = now[r].state.state = 'S';
+        before[r].answer = now[r].answer = RANK_ANSWERED;
+        for (int g = 0; g < 2; g++) {
+            struct rank_group *one = &groups_now[r][g];
+            (void)snprintf(one->pg, sizeof one->pg, "%d", g);
+            (void)snprintf(one->desc, sizeof one->desc, g ? "tensor" : "data");
+            (void)snprintf(one->ranks, sizeof one->ranks, "0-%d", RANKS - 1);
+            one->size = RANKS;
+            one->since_s = NAN;
+            groups_before[r][g] = *one;
+        }
+        before[r].groups = groups_before[r];
+        now[r].groups = groups_now[r];
+        before[r].n_groups = now[r].n_groups = 2;
+        count(r, 0, r == missing ? 100 : 101, 100);
+        count(r, 1, 100, 100);
+        if (r == missing)
+            stand(r, "next_batch", 31, "");
+        else
+            stand(r, "train", 91, "all_reduce");
+        ranks[r] = (struct fleet_verdict_rank){.rank = r,
+                                               .pid = 100 + r,
+                                               .before = &before[r],
+                                               .now = &now[r],
+                                               .still_s = 30,
+                                               .waits_s = 30,
+                                               .uptime_s = 1000};
+    }
+    job = (struct fleet_verdict_case){.ranks = ranks, .n = RANKS, .world = RANKS};
+}
+
+static void no_counters(int r) {
+    before[r].n_groups = now[r].n_groups = 0;
+    before[r].answer = now[r].answer = RANK_NOT_ASKED;
+}
+
+static void put_set(const struct rank_set *s, char *buf, size_t cap) {
+    struct strbuf text;
+    strbuf_init(&text, 0);
+    rank_set_put(s, 0, &text);
+    (void)snprintf(buf, cap, "%s", s->n ? strbuf_str(&text) : "-");
+    strbuf_fini(&text);
+}
+
+/* The worst verdict, such as "HUNG bad 3 WAIT 31", and its text; `*settled` may be NULL. */
+static const char *judge(bool *settled) {
+    static char found[256], text[FLEET_VERDICT_TEXT];
+    struct fleet_verdicts v;
+    char set[128];
+    assert_int_equal(fleet_verdict_find(&job, &v), 0);
+    assert_true(v.n >= 1);
+    put_set(&v.items[0].ranks, set, sizeof set);
+    (void)snprintf(text, sizeof text, "%s", v.items[0].text);
+    (void)snprintf(found, sizeof found, "%s %s %s %s %d", fleet_verdict_code_name(v.items[0].code),
+                   verdict_level_name(v.items[0].level), set,
+                   v.items[0].cause ? fleet_verdict_cause_name(v.items[0].cause) : "-",
+                   (int)v.items[0].at.line);
+    if (settled)
+        *settled = v.items[0].settled;
+    if (v.items[0].level == VERDICT_BAD)
+        assert_true(v.items[0].n_evidence >= 2 && v.items[0].denied[0]);
+    fleet_verdicts_fini(&v);
+    return found;
+}
+
+static void test_moving(void **state) {
+    (void)state;
+    begin(3);
+    for (int r = 0; r < RANKS; r++)
+        groups_before[r][0].completed = groups_before[r][0].enqueued = 99;
+    assert_string_equal(judge(NULL), "MOVING fine - - 0");
+}
+
+static void test_hung(void **state) {
+    bool settled;
+    (void)state;
+    begin(3);
+    assert_string_equal(judge(&settled), "HUNG bad 3 WAIT 31");
+    assert_true(settled);
+    (void)snprintf(now[3].state.phase, sizeof now[3].state.phase, "loader");
+    assert_string_equal(judge(NULL), "HUNG bad 3 LOADER 31");
+    /* a sleep ends by itself */
+    begin(3);
+    now[3].state.wait = MODEL_WAIT_SLEEP;
+    now[3].state.left_s = 20;
+    assert_string_equal(judge(NULL), "WAITS FOR warning 3 SLEEP 31");
+    now[3].state.left_s = 0.05; /* a loop that asks */
+    assert_string_equal(judge(NULL), "HUNG bad 3 SLEEP 31");
+    /* two of them, for the same reason */
+    begin(3);
+    count(5, 0, 100, 100);
+    stand(5, "next_batch", 31, "");
+    assert_string_equal(judge(NULL), "HUNG bad 3,5 WAIT 31");
+}
+
+static void test_not_long_enough(void **state) {
+    bool settled;
+    (void)state;
+    begin(3);
+    for (int r = 0; r < RANKS; r++)
+        ranks[r].still_s = ranks[r].waits_s = 4;
+    assert_string_equal(judge(&settled), "WAITING note 3 WAIT 31");
+    assert_false(settled);
+    /* the others have waited for long, but it has moved a moment ago */
+    begin(3);
+    ranks[3].still_s = ranks[3].waits_s = 4;
+    assert_string_equal(judge(&settled), "WAITS FOR warning 3 WAIT 31");
+    assert_false(settled);
+    /* one reading, or two that are close to each other */
+    begin(3);
+    for (int r = 0; r < RANKS; r++)
+        before[r].state.at_s = now[r].state.at_s - 0.5;
+    assert_string_equal(judge(&settled), "WAITS FOR warning 3 WAIT 31");
+    assert_false(settled);
+    for (int r = 0; r < RANKS; r++)
+        ranks[r].before = NULL;
+    assert_string_equal(judge(&settled), "WAITS FOR warning 3 WAIT 31");
+    assert_false(settled);
+    /* longer waits are usual */
+    begin(3);
+    job.late_s = 60;
+    assert_string_equal(judge(NULL), "WAITING note 3 WAIT 31");
+}
+
+static void test_works(void **state) {
+    (void)state;
+    begin(3);
+    now[3].state.stack++;
+    (void)snprintf(now[3].state.doing, sizeof now[3].state.doing, "SAVING");
+    assert_string_equal(judge(NULL), "WAITS FOR warning 3 CHECKPOINT 31");
+    begin(3);
+    now[3].state.thread_ns = 500 * 1000 * 1000;
+    assert_string_equal(judge(NULL), "WAITS FOR warning 3 CPU 31");
+    begin(3);
+    now[3].state.bytes = 100 << 20; /* a disk that is slow */
+    now[3].state.state = 'D';
+    assert_string_equal(judge(NULL), "WAITS FOR warning 3 DISK 31");
+    begin(3);
+    (void)snprintf(now[3].state.doing, sizeof now[3].state.doing, "COMPILING");
+    assert_string_equal(judge(NULL), "WAITS FOR note 3 COMPILE 31");
+    begin(3);
+    (void)snprintf(now[3].state.leaf.file, sizeof now[3].state.leaf.file, "<probing>");
+    assert_string_equal(judge(NULL), "WAITS FOR note 3 PAUSED 31");
+}
+
+static void test_facts(void **state) {
+    (void)state;
+    begin(3);
+    before[3].state.state = now[3].state.state = 'T';
+    assert_string_equal(judge(NULL), "HUNG bad 3 STOPPED 31");
+    no_counters(3);
+    assert_string_equal(judge(NULL), "HUNG bad 3 STOPPED 31");
+    begin(3);
+    now[3].state.gone = true;
+    no_counters(3);
+    assert_string_equal(judge(NULL), "HUNG bad 3 DEAD 31");
+    ranks[3].pid = 0;
+    assert_string_equal(judge(NULL), "HUNG bad 3 DEAD 31");
+    /* nobody waits for one that has ended */
+    begin(-1);
+    for (int r = 0; r < RANKS; r++)
+        count(r, 0, 101, 101);
+    now[3].state.gone = true;
+    no_counters(3);
+    assert_string_equal(judge(NULL), "UNKNOWN note - - 0");
+    /* and not before it is late */
+    begin(3);
+    before[3].state.state = now[3].state.state = 'T';
+    for (int r = 0; r < RANKS; r++)
+        ranks[r].still_s = ranks[r].waits_s = 4;
+    assert_string_equal(judge(NULL), "WAITING note 3 STOPPED 31");
+}
+
+static void test_gil(void **state) {
+    (void)state;
+    begin(3);
+    no_counters(3);
+    now[3].answer = RANK_REFUSED;
+    now[3].state.has_gil = true;
+    assert_string_equal(judge(NULL), "HUNG bad 3 GIL 31");
+    now[3].state.has_gil = false;
+    now[3].state.needs_gil = true;
+    place(&now[3].state.holder_at, "hog", "/home/u/hog.py", 7);
+    assert_string_equal(judge(NULL), "HUNG bad 3 GIL 7");
+    now[3].state.gc = 1;
+    assert_string_equal(judge(NULL), "HUNG bad 3 GC 31");
+}
+
+static void test_silent(void **state) {
+    (void)state;
+    /* one that gives no counters and waits like the others is not accused */
+    begin(3);
+    no_counters(6);
+    assert_string_equal(judge(NULL), "HUNG bad 3 WAIT 31");
+    begin(-1);
+    no_counters(6);
+    assert_string_equal(judge(NULL), "ALL ALIKE bad - NETWORK 91");
+    /* it has an agent, and it stands elsewhere */
+    begin(3);
+    no_counters(3);
+    now[3].answer = RANK_SILENT;
+    assert_string_equal(judge(NULL), "HUNG bad 3 WAIT 31");
+}
+
+static void test_operations(void **state) {
+    (void)state;
+    begin(-1);
+    stand(3, "gather", 12, "all_gather");
+    (void)snprintf(groups_now[3][0].op, sizeof groups_now[3][0].op, "all_gather");
+    assert_string_equal(judge(NULL), "MISMATCH bad 3 OPERATION 12");
+    begin(-1);
+    stand(3, "reduce", 13, "all_reduce");
+    groups_now[3][0].bytes = 404;
+    assert_string_equal(judge(NULL), "MISMATCH bad 3 OPERATION 13");
+    /* half of them */
+    begin(-1);
+    for (int r = 0; r < RANKS / 2; r++)
+        (void)snprintf(groups_now[r][0].op, sizeof groups_now[r][0].op, "all_gather");
+    assert_string_equal(judge(NULL), "MISMATCH bad - OPERATION 91");
+    /* it has completed what the others do not complete: with a size of its own */
+    begin(-1);
+    stand(3, "reduce", 13, "all_reduce");
+    count(3, 0, 102, 101);
+    assert_string_equal(judge(NULL), "MISMATCH bad 3 OPERATION 13");
+    /* who sends a broadcast is done with it */
+    for (int r = 0; r < RANKS; r++)
+        (void)snprintf(groups_now[r][0].op, sizeof groups_now[r][0].op, "broadcast");
+    assert_string_equal(judge(NULL), "ALL ALIKE bad - NETWORK 91");
+}
+
+static void test_circle(void **state) {
+    (void)state;
+    begin(3);
+    count(3, 1, 101, 100);
+    stand(3, "other_order", 44, "all_reduce");
+    assert_string_equal(judge(NULL), "DEADLOCK bad 3 ORDER 44");
+    /* two of two */
+    begin(-1);
+    for (int r = 0; r < RANKS / 2; r++) {
+        count(r, 0, 100, 100);
+        count(r, 1, 101, 100);
+    }
+    assert_string_equal(judge(NULL), "DEADLOCK bad 0-7 ORDER 91");
+    /* in a collective that has no counters */
+    begin(3);
+    stand(3, "skip", 45, "barrier");
+    assert_string_equal(judge(NULL), "HUNG bad 3 ORDER 45");
+}
+
+static void test_nobody(void **state) {
+    bool settled;
+    (void)state;
+    begin(-1);
+    assert_string_equal(judge(NULL), "ALL ALIKE bad - NETWORK 91");
+    job.elsewhere = 8; /* others may be behind */
+    assert_string_equal(judge(NULL), "ALL ALIKE note - NETWORK 91");
+    begin(-1);
+    for (int r = 0; r < RANKS; r++)
+        ranks[r].still_s = ranks[r].waits_s = 3;
+    assert_string_equal(judge(&settled), "WAITING note - NETWORK 91");
+    assert_false(settled);
+    /* nothing could be read */
+    begin(-1);
+    for (int r = 0; r < RANKS; r++) {
+        no_counters(r);
+        rank_state_init(&before[r].state);
+        rank_state_init(&now[r].state);
+    }
+    assert_string_equal(judge(NULL), "UNKNOWN note - - 0");
+    job.n = 0;
+    assert_string_equal(judge(NULL), "UNKNOWN note - - 0");
+}
+
+static void test_young(void **state) {
+    (void)state;
+    begin(3);
+    for (int r = 0; r < RANKS; r++) {
+        count(r, 0, r == 3 ? 2 : 3, 2);
+        count(r, 1, 0, 0);
+    }
+    assert_string_equal(judge(NULL), "WAITS FOR warning 3 WAIT 31");
+    for (int r = 0; r < RANKS; r++)
+        ranks[r].still_s = ranks[r].waits_s = 70;
+    assert_string_equal(judge(NULL), "HUNG bad 3 WAIT 31");
+}
+
+static void test_by_stacks(void **state) {
+    (void)state;
+    begin(3);
+    for (int r = 0; r < RANKS; r++)
+        no_counters(r);
+    assert_string_equal(judge(NULL), "HUNG bad 3 WAIT 31");
+    for (int r = 0; r < RANKS; r++)
+        ranks[r].uptime_s = 40;
+    assert_string_equal(judge(NULL), "WAITS FOR warning 3 WAIT 31");
+    /* a backward pass that stands still waits for other ranks, too */
+    begin(3);
+    for (int r = 0; r < RANKS; r++) {
+        no_counters(r);
+        if (r != 3) {
+            stand(r, "train", 91, "");
+            before[r].state.in_backward = now[r].state.in_backward = true;
+        }
+    }
+    assert_string_equal(judge(NULL), "HUNG bad 3 WAIT 31");
+    /* but not one that computes */
+    for (int r = 0; r < RANKS; r++)
+        now[r].state.thread_ns = 1000 * 1000 * 1000;
+    assert_string_equal(judge(NULL), "MOVING fine - - 0");
+    /* a few that wait are perhaps a group of their own */
+    begin(3);
+    for (int r = 0; r < RANKS; r++) {
+        no_counters(r);
+        if (r > 2)
+            stand(r, "serve", 50, "");
+    }
+    assert_string_equal(judge(NULL), "UNKNOWN note - - 0");
+    /* all of them */
+    begin(-1);
+    for (int r = 0; r < RANKS; r++)
+        no_counters(r);
+    assert_string_equal(judge(NULL), "ALL ALIKE bad - NETWORK 91");
+}
+
+static int number(int n) { return rand() % n; }
+
+static void make_random(void) {
+    begin(number(RANKS + 1) - 1);
+    for (int r = 0; r < RANKS; r++) {
+        struct rank_state *s = &now[r].state;
+        if (number(4) == 0)
+            count(r, number(2), 100 + number(3), 99 + number(3));
+        if (number(6) == 0)
+            no_counters(r);
+        if (number(8) == 0)
+            now[r].answer = (enum rank_answer)number(4);
+        if (number(8) == 0)
+            s->state = "RSDTtZ?"[number(7)];
+        if (number(8) == 0)
+            s->stack++;
+        s->gone = number(20) == 0;
+        if (number(20) == 0)
+            ranks[r].pid = 0;
+        if (number(12) == 0)
+            ranks[r].now = NULL;
+        if (number(12) == 0)
+            ranks[r].before = NULL;
+        ranks[r].still_s = number(6) ? number(40) : NAN;
+        ranks[r].waits_s = number(6) ? number(40) : NAN;
+    }
+    job.n = (size_t)number(RANKS + 1);
+    job.elsewhere = number(3);
+}
+
+/* Of any job: HUNG is only said of ranks that have not moved, that others wait for, and that have stood still for long. */
+static void test_random(void **state) {
+    unsigned seed = (unsigned)time(NULL);
+    (void)state;
+    srand(seed);
+    int hung = 0;
+    for (int i = 0; i < 20000; i++) {
+        struct fleet_verdicts v;
+        make_random();
+        assert_int_equal(fleet_verdict_find(&job, &v), 0);
+        assert_true(v.n >= 1);
+        for (size_t k = 0; k < v.n; k++) {
+            const struct fleet_verdict *one = &v.items[k];
+            if (one->level == VERDICT_BAD && !(one->since_s >= FLEET_VERDICT_LATE_S))
+                fail_msg("seed %u, job %d: %s after %g s", seed, i, one->text, one->since_s);
+            for (int32_t r = 0; r < (int32_t)job.n && one->code == FLEET_CODE_HUNG; r++) {
+                const struct fleet_verdict_rank *rank = &ranks[r];
+                if (!rank_set_has(&one->ranks, r))
+                    continue;
+                hung++;
+                bool fact = one->cause == FLEET_CAUSE_DEAD || one->cause == FLEET_CAUSE_STOPPED;
+                bool moved = rank->before && rank->now &&
+                             fleet_verdict_has_moved(&rank->before->state, &rank->now->state);
+                double still_s =
+                    fmax(isnan(rank->still_s) ? 0 : rank->still_s, isnan(rank->waits_s) ? 0 : rank->waits_s);
+                if (!fact && (moved || still_s < FLEET_VERDICT_LATE_S))
+                    fail_msg("seed %u, job %d: %s", seed, i, one->text);
+            }
+        }
+        fleet_verdicts_fini(&v);
+    }
+    assert_true(hung > 100);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_moving),          cmocka_unit_test(test_hung),
+        cmocka_unit_test(test_not_long_enough), cmocka_unit_test(test_works),
+        cmocka_unit_test(test_facts),           cmocka_unit_test(test_gil),
+        cmocka_unit_test(test_silent),          cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_circle),          cmocka_unit_test(test_nobody),
+        cmocka_unit_test(test_young),           cmocka_unit_test(test_by_stacks),
+        cmocka_unit_test(test_random),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
