@@ -8,16 +8,20 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/fleet/fleet_links.h"
 #include "client/fleet/job_each.h"
 #include "client/fleet/job_rows.h"
 #include "client/output.h"
 #include "client/progress.h"
+#include "relay/relay.h"
 
-#define CLUSTER_RANGES 16 /* of a set of ranks in a note */
+#define CLUSTER_RANGES 16    /* of a set of ranks in a note */
+#define CLUSTER_EXTRA_S 30.0 /* for the ranks to be read, beside the duration */
 
 struct cluster_options {
     struct cli_options common; /* first */
     const char *format;
+    double duration_s; /* of ranks only */
 };
 
 static const char *cluster_choose_format(int i) { return result_formats[i].name; }
@@ -27,6 +31,14 @@ static const struct option_def cluster_options[] = {
      .help = "table, json, ndjson or csv", .choice = cluster_choose_format},
     {.name = NULL},
 };
+
+static const struct option_def cluster_ranks_options[] = {
+    {"duration", 'd', OPTION_SECONDS, offsetof(struct cluster_options, duration_s), .arg = "TIME",
+     .help = "read what the ranks do once a second for TIME (1s)", .min = 0, .max = 86400},
+    {.name = NULL},
+};
+
+static const struct cluster_options cluster_ranks_default = {.duration_s = 1};
 
 static const char *cluster_operand(const struct cli_options *o) {
     return o->targets.n ? o->targets.items[0] : NULL;
@@ -94,6 +106,20 @@ static int cluster_nodes_exec(const struct cli_options *o, struct target_address
     return rc;
 }
 
+/* Read what the ranks of the job do, or of the only one. NULL: that is not known. */
+static struct fleet_links *cluster_read_fleet(const struct cluster *c, double duration_s) {
+    struct err e = {0};
+    const struct job *job = c->job ? c->job : c->here.jobs.n == 1 ? &c->here.jobs.items[0] : NULL;
+    struct fleet_links *l = job ? fleet_links_open(job->name, relay_serve, &e) : NULL;
+    progress_begin("reading the ranks", duration_s, NULL);
+    int rc =
+        l ? fleet_links_fill(l, 1 + (unsigned)duration_s, duration_s + CLUSTER_EXTRA_S, NULL, NULL, &e) : 0;
+    progress_end();
+    if (rc != 0)
+        output_say("probing: %s\n", err_text(&e));
+    return l;
+}
+
 static int cluster_ranks_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                               struct err *e) {
     (void)addr;
@@ -101,8 +127,14 @@ static int cluster_ranks_exec(const struct cli_options *o, struct target_address
     const char *name = cluster_operand(o);
     int rc = cluster_open(&c, o, true, e);
     bool some = name && strchr(name, '/');
-    if (rc == 0)
-        rc = cluster_put(&c, job_rows_ranks(&c.here, c.job, some ? &c.ranks : NULL), out, e);
+    if (rc == 0) {
+        const struct cluster_options *mine = (const struct cluster_options *)(const void *)o;
+        struct fleet_links *l = cluster_read_fleet(&c, mine->duration_s);
+        rc = cluster_put(
+            &c, job_rows_ranks(&c.here, c.job, some ? &c.ranks : NULL, l ? fleet_links_get(l) : NULL), out,
+            e);
+        fleet_links_close(l);
+    }
     cluster_close(&c);
     return rc;
 }
@@ -226,11 +258,13 @@ const struct cli_verb verb_cluster_ranks = {
     .name = "cluster ranks",
     .noun = "cluster",
     .group = "Cluster",
-    .help = "the ranks of a job: their processes, and whether they have an agent",
+    .help = "the ranks of a job: their processes, what they do and where, whether they have an agent",
     .example = "probing cluster ranks",
     .takes_job = true,
     .options = cluster_options,
+    .more = cluster_ranks_options,
     .options_size = sizeof(struct cluster_options),
+    .options_default = &cluster_ranks_default,
     .exec = cluster_ranks_exec,
 };
 

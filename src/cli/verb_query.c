@@ -20,10 +20,14 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "client/fleet/fleet_tables.h"
+#include "client/fleet/jobs_here.h"
 #include "client/sql/database.h"
 #include "client/output.h"
 #include "client/progress.h"
 #include "client/sql/result.h"
+#include "relay/relay.h"
+#include "store/ring/ring_tables.h"
 
 #define QUERY_NAME_MAX 128
 #define QUERY_PIECE ((size_t)64 * 1024) /* bytes of rows that are written in one piece */
@@ -343,41 +347,139 @@ static int query_run(const struct query_options *o, struct database *d, const st
     return rc;
 }
 
-static int query_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                      struct err *e) {
-    struct query_options mine = *(const struct query_options *)(const void *)o;
-    /* --limit 0: all rows */
-    if (mine.limit == 0)
-        out->limit = RESULT_BYTES_ALL;
-    const struct result_format *f = result_find_format(mine.format ? mine.format
-                                                       : o->json   ? "json"
-                                                                   : "table",
-                                                       e);
+/* What is asked, of whom, and in which format the answer goes. */
+struct query_task {
+    struct query_options options;
+    const struct result_format *format;
     struct strbuf text;
-    struct database *d = NULL;
-    if (!f)
+};
+
+/* 0, or -1 with the error; query_end frees, on failure too. */
+static int query_prepare(struct query_task *q, const struct cli_options *o, struct strbuf *out,
+                         struct err *e) {
+    q->options = *(const struct query_options *)(const void *)o;
+    strbuf_init(&q->text, QUERY_MAX_TEXT);
+    /* --limit 0: all rows */
+    if (q->options.limit == 0)
+        out->limit = RESULT_BYTES_ALL;
+    q->format = result_find_format(q->options.format ? q->options.format : o->json ? "json" : "table", e);
+    if (!q->format)
         return -1;
-    if (mine.format && o->json && strcmp(mine.format, "json") != 0)
-        return err_set(e, ERR_USAGE, "--json and --format %s: give one", mine.format);
-    strbuf_init(&text, QUERY_MAX_TEXT);
-    int rc = query_get_text(&mine, &text, e);
-    char table[QUERY_NAME_MAX];
-    if (rc == 0 && query_asks_for_tables(strbuf_str(&text), table, sizeof table)) {
-        struct cli_read_options read = {.common = *o, .no_inject = mine.no_inject};
-        read.common.operand = table[0] ? table : NULL;
-        strbuf_fini(&text);
-        return cli_find_verb("tables")->exec(&read.common, addr, out, e);
-    }
-    if (rc == 0)
-        rc = cli_open_database(o, addr, mine.no_inject, &d, e);
-    if (rc == 0 && (rc = query_run(&mine, d, f, strbuf_str(&text), out, e)) != 0 && out->len &&
-        !out->failed) {
+    if (q->options.format && o->json && strcmp(q->options.format, "json") != 0)
+        return err_set(e, ERR_USAGE, "--json and --format %s: give one", q->options.format);
+    return query_get_text(&q->options, &q->text, e);
+}
+
+static void query_end(struct query_task *q) { strbuf_fini(&q->text); }
+
+/* Run the statements; `rc` is whether the database could be opened. It is closed. */
+static int query_finish(struct query_task *q, int rc, struct database *d, struct strbuf *out, struct err *e) {
+    if (rc == 0 && (rc = query_run(&q->options, d, q->format, strbuf_str(&q->text), out, e)) != 0 &&
+        out->len && !out->failed) {
         struct err none; /* the answers of earlier statements stay valid if a later one fails */
         output_write(NULL, out, &none);
         query_print_notes();
     }
     database_close(d);
-    strbuf_fini(&text);
+    return rc;
+}
+
+static int query_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                      struct err *e) {
+    struct query_task q;
+    struct database *d = NULL;
+    int rc = query_prepare(&q, o, out, e);
+    char table[QUERY_NAME_MAX];
+    if (rc == 0 && query_asks_for_tables(strbuf_str(&q.text), table, sizeof table)) {
+        struct cli_read_options read = {.common = *o, .no_inject = q.options.no_inject};
+        read.common.operand = table[0] ? table : NULL;
+        query_end(&q);
+        return cli_find_verb("tables")->exec(&read.common, addr, out, e);
+    }
+    if (rc == 0) {
+        rc = cli_open_database(o, addr, q.options.no_inject, &d, e);
+        rc = query_finish(&q, rc, d, out, e);
+    }
+    query_end(&q);
+    return rc;
+}
+
+/* ---- over the ranks of a job ---- */
+
+/* True if the statements read tables of the ranks, by their text: of one that reads only what is known of
+ * the job, no rank is asked. */
+static bool query_reads_ranks(const char *text) {
+    static const char *const views[] = {"training_logs", "comm_metrics"};
+    if (!fleet_tables_is_read(text))
+        return true;
+    for (size_t i = 0; i < RING_TABLE_COUNT; i++)
+        if (strcasestr(text, RING_TABLES[i].name) ||
+            (RING_TABLES[i].alias && strcasestr(text, RING_TABLES[i].alias)))
+            return true;
+    for (size_t i = 0; i < sizeof views / sizeof views[0]; i++)
+        if (strcasestr(text, views[i]))
+            return true;
+    return false;
+}
+
+/* Reach the ranks that are meant. 0, or -1 with the error. */
+static int query_open_ranks(struct query_task *q, const char *name, struct database **d, struct err *e) {
+    char target[JOB_NAME_MAX * 4], (*texts)[16] = NULL;
+    pid_t *pids = NULL;
+    struct cli_options ranks = q->options.common;
+    snprintf(target, sizeof target, "%s%s", jobs_is_target(name) ? "" : JOBS_TARGET, name);
+    ssize_t n = jobs_here_resolve(target, &pids, e);
+    struct target_address *addr = n > 0 ? calloc((size_t)n, sizeof *addr) : NULL;
+    texts = n > 0 ? calloc((size_t)n, sizeof *texts) : NULL;
+    int rc = n <= 0 ? -1 : 0;
+    if (rc == 0 && (!addr || !texts))
+        rc = err_set(e, ERR_FAILED, "out of memory for %zd ranks", n);
+    if (rc == 0 && n > OPTION_LIST_MAX)
+        rc = err_set(e, ERR_USAGE, "more than %d targets: %s/0-7 is a part of the job", OPTION_LIST_MAX,
+                     target);
+    ranks.targets.n = rc == 0 ? (size_t)n : 0;
+    for (size_t i = 0; rc == 0 && i < ranks.targets.n; i++) {
+        snprintf(texts[i], sizeof texts[i], "%d", (int)pids[i]);
+        ranks.targets.items[i] = texts[i];
+        rc = target_resolve(texts[i], &addr[i], e);
+    }
+    if (rc == 0)
+        rc = cli_open_database(&ranks, addr, q->options.no_inject, d, e);
+    free(addr);
+    free(texts);
+    free(pids);
+    return rc;
+}
+
+static int cluster_query_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                              struct err *e) {
+    struct query_task q;
+    struct fleet_tables tables;
+    struct fleet_links *links = NULL;
+    struct database *d = NULL;
+    const char *name = o->targets.n ? o->targets.items[0] : "";
+    (void)addr;
+    int rc = query_prepare(&q, o, out, e);
+    if (rc == 0) {
+        links = fleet_links_open(name, relay_serve, e);
+        rc = links ? 0 : -1;
+    }
+    if (rc == 0 && query_reads_ranks(strbuf_str(&q.text)))
+        rc = query_open_ranks(&q, name, &d, e);
+    else if (rc == 0) {
+        d = database_open(e);
+        rc = d ? 0 : -1;
+    }
+    if (rc == 0) {
+        fleet_tables_init(&tables, links);
+        rc = database_add_tables(d, tables.providers, FLEET_TABLE_COUNT, e);
+        rc = query_finish(&q, rc, d, out, e);
+        /* there is no such job: SQL knows it as a failure like any other */
+        if (rc != 0 && fleet_links_error(links)->code != ERR_OK)
+            *e = *fleet_links_error(links);
+    }
+    fleet_links_close(links);
+    query_end(&q);
     return rc;
 }
 
@@ -394,4 +496,18 @@ const struct cli_verb verb_query = {
     .options_size = sizeof(struct query_options),
     .options_default = &query_default,
     .exec = query_exec,
+};
+
+const struct cli_verb verb_cluster_query = {
+    .name = "cluster query",
+    .noun = "cluster",
+    .group = "Cluster",
+    .help = "query the tables of all ranks of a job, and cluster.ranks, nodes, stacks and tree",
+    .example = "probing cluster query job:4242 'SELECT n, ranks, func, lineno FROM cluster.stacks'",
+    .takes_job = true,
+    .operand = "[SQL]",
+    .options = query_options,
+    .options_size = sizeof(struct query_options),
+    .options_default = &query_default,
+    .exec = cluster_query_exec,
 };

@@ -35,6 +35,8 @@
     X(status)                                                                                                \
     X(cluster_nodes)                                                                                         \
     X(cluster_ranks)                                                                                         \
+    X(cluster_stacks)                                                                                        \
+    X(cluster_query)                                                                                         \
     X(cluster_verdict)                                                                                       \
     X(cluster_attach)                                                                                        \
     X(cluster_detach)                                                                                        \

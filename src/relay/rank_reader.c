@@ -22,6 +22,8 @@
 
 #define RANK_READER_BLOCKED_MS 2000U       /* a rank that takes longer blocks */
 #define RANK_READER_CHILD_MS (600 * 1000U) /* then the child is replaced */
+/* before a rank that blocked is tried again: each time the others wait for it */
+#define RANK_READER_BLOCKED_NS (30 * CLOCK_NS_PER_S)
 #define RANK_READER_PACKET ((size_t)96 * 1024)
 #define RANK_READER_RETRY_NS (5 * CLOCK_NS_PER_S) /* to find an interpreter, or tables */
 #define RANK_READER_FRAMES 512                    /* kept of a stack, half of them at either end */
@@ -255,7 +257,8 @@ int rank_reader_begin(struct rank_reader *r, struct err *e) {
     r->next = 0;
     r->is_reading = true;
     for (size_t i = 0; i < r->n; i++)
-        if (r->list[i].is_blocked && !guard_is_blocked(r->list[i].pid)) {
+        if (r->list[i].is_blocked && !guard_is_blocked(r->list[i].pid) &&
+            clock_mono_ns() - r->list[i].blocked_ns > RANK_READER_BLOCKED_NS) {
             r->list[i].is_blocked = false;
             rank_reader_end_child(r, 0); /* it would leave this one out */
         }
@@ -281,6 +284,20 @@ static const char *rank_reader_letter(char state) {
     while (letters[i] && letters[i][0] != state)
         i++;
     return letters[i];
+}
+
+/* One that is not read: what the kernel knows of it without reading its memory. */
+static void rank_reader_fill_blocked(struct rank_reader *r, struct rank_reading *out) {
+    const struct rank_source *s = &r->list[r->next];
+    struct procfs_stat st;
+    rank_reader_fill(r, r->next++, out);
+    out->is_gone =
+        procfs_read_stat(s->pid, 0, &st) != 0 || (s->start_ticks && st.start_ticks != s->start_ticks);
+    if (!out->is_gone) {
+        out->report.state = rank_reader_letter(st.state);
+        out->report.rss_bytes = st.rss_pages * procfs_page_size();
+    }
+    out->report.note = r->note;
 }
 
 /* The frames, from the message behind the packet. */
@@ -339,19 +356,16 @@ static int rank_reader_receive(struct rank_reader *r, struct rank_reading *out) 
 /* The rank that blocks the child, or has crashed it: known by what the kernel says. */
 static void rank_reader_give_up(struct rank_reader *r, bool blocked, struct rank_reading *out) {
     struct rank_source *s = &r->list[r->next];
-    struct procfs_stat st;
     struct err why;
     rank_reader_end_child(r, s->pid);
     s->is_blocked = true;
-    rank_reader_fill(r, r->next++, out);
-    if (procfs_read_stat(s->pid, 0, &st) == 0)
-        out->report.state = rank_reader_letter(st.state);
+    s->blocked_ns = clock_mono_ns();
+    rank_reader_fill_blocked(r, out);
     if (blocked)
         guard_explain_blocked(s->pid, NULL, RANK_READER_BLOCKED_MS, &why);
     else
         err_set(&why, ERR_ATTACH, "process %d: the process that read it has crashed", (int)s->pid);
     snprintf(r->note, sizeof r->note, "%.*s", (int)sizeof r->note - 1, why.text);
-    out->report.note = r->note;
     r->asked_ns = clock_mono_ns();
 }
 
@@ -359,10 +373,9 @@ int rank_reader_take(struct rank_reader *r, struct rank_reading *out) {
     if (!r->is_reading)
         return -1;
     if (r->next < r->n && r->list[r->next].is_blocked) {
-        rank_reader_fill(r, r->next++, out);
-        snprintf(r->note, sizeof r->note, "process %d still blocks an earlier attempt to read it",
+        rank_reader_fill_blocked(r, out);
+        snprintf(r->note, sizeof r->note, "process %d did not answer: it is tried again after 30 s",
                  (int)out->report.pid);
-        out->report.note = r->note;
         return 1;
     }
     if (r->next == r->n) {

@@ -25,8 +25,9 @@ struct rank_source {
     pid_t pid;
     uint64_t start_ticks; /* another start is another process; 0 unknown */
     int32_t rank, local_rank;
-    bool agent; /* it had one when it was found */
-    bool is_blocked;
+    bool agent;          /* it had one when it was found */
+    bool is_blocked;     /* it did not answer, and is left out, */
+    uint64_t blocked_ns; /* since then */
 };
 
 /* What was read of one. */

@@ -9,6 +9,7 @@
 #include "base/model.h"
 #include "base/procfs.h"
 #include "base/text.h"
+#include "client/fleet/fleet_text.h"
 
 #define JOB_ROWS_MISSING 1024 /* rows for missing ranks; a job may be promised a million */
 #define JOB_ROWS_RANGES 64    /* of a set of ranks in a cell */
@@ -20,7 +21,8 @@ struct job_row {
     const struct job *job;
     const struct job_member *member; /* NULL: a missing rank, or a row of the whole job */
     const struct job_task *task;
-    const char *done; /* of the task */
+    const char *done;          /* of the task */
+    const struct fleet *fleet; /* NULL: what the ranks do was not read */
     int32_t rank;
     char host[256];
 };
@@ -215,22 +217,58 @@ static void job_rows_rank_note(struct result *r, size_t c, const struct job_row 
     job_rows_text(r, c, p ? p->why_not : "WORLD_SIZE promises it, and no process of this host is it");
 }
 
+/* What a fleet knows of the rank of this process; NULL: nothing. */
+static const struct fleet_rank *job_rows_fleet(const struct job_row *row) {
+    const struct fleet_rank *r =
+        row->fleet && row->member && row->member->role == JOB_RANK ? fleet_find(row->fleet, row->rank) : NULL;
+    return r && r->pid == row->member->pid ? r : NULL;
+}
+
+static void job_rows_doing(struct result *r, size_t c, const struct job_row *row) {
+    const struct fleet_rank *f = job_rows_fleet(row);
+    if (f && f->state != FLEET_UNKNOWN)
+        job_rows_text(r, c, fleet_state_word(f->state));
+}
+
+static void job_rows_since(struct result *r, size_t c, const struct job_row *row) {
+    const struct fleet_rank *f = job_rows_fleet(row);
+    if (f)
+        result_put_real(r, c, round(fleet_age_s(row->fleet, f->since) * 10) / 10);
+}
+
+static void job_rows_step(struct result *r, size_t c, const struct job_row *row) {
+    const struct fleet_rank *f = job_rows_fleet(row);
+    if (f && f->step != REPORT_NO_INT)
+        result_put_int(r, c, f->step);
+}
+
+static void job_rows_step_ms(struct result *r, size_t c, const struct job_row *row) {
+    const struct fleet_rank *f = job_rows_fleet(row);
+    if (f)
+        result_put_real(r, c, round(f->step_ms * 10) / 10);
+}
+
+static void job_rows_where(struct result *r, size_t c, const struct job_row *row) {
+    const struct fleet_rank *f = job_rows_fleet(row);
+    struct strbuf text;
+    strbuf_init(&text, RESULT_CELL);
+    if (f)
+        fleet_put_where(f, &text);
+    job_rows_text(r, c, strbuf_str(&text));
+    strbuf_fini(&text);
+}
+
 static const struct job_column job_rows_rank_columns[] = {
-    {"rank", "integer", job_rows_rank},
-    {"host", "text", job_rows_host},
-    {"pid", "integer", job_rows_pid},
-    {"job", "text", job_rows_job},
-    {"local_rank", "integer", job_rows_local},
-    {"state", "text", job_rows_state},
-    {"agent", "text", job_rows_agent},
-    {"python", "text", job_rows_python},
-    {"torch", "text", job_rows_torch},
-    {"cpu_pct", "real", job_rows_cpu},
-    {"rss_mb", "real", job_rows_rss},
-    {"uptime_s", "real", job_rows_uptime},
-    {"found_by", "text", job_rows_source},
-    {"note", "text", job_rows_rank_note},
-    {0},
+    {"rank", "integer", job_rows_rank},        {"host", "text", job_rows_host},
+    {"pid", "integer", job_rows_pid},          {"job", "text", job_rows_job},
+    {"local_rank", "integer", job_rows_local}, {"state", "text", job_rows_state},
+    {"doing", "text", job_rows_doing},         {"since_s", "real", job_rows_since},
+    {"step", "integer", job_rows_step},        {"step_ms", "real", job_rows_step_ms},
+    {"where", "text", job_rows_where},         {"agent", "text", job_rows_agent},
+    {"python", "text", job_rows_python},       {"torch", "text", job_rows_torch},
+    {"cpu_pct", "real", job_rows_cpu},         {"rss_mb", "real", job_rows_rss},
+    {"uptime_s", "real", job_rows_uptime},     {"found_by", "text", job_rows_source},
+    {"note", "text", job_rows_rank_note},      {0},
 };
 
 /* ---- of a rank that was worked on ---- */
@@ -346,10 +384,11 @@ static void job_rows_add_ranks(struct result *r, struct job_row *row, const stru
         job_rows_add_missing(r, job_rows_rank_columns, row, next, INT32_MAX);
 }
 
-struct result *job_rows_ranks(const struct jobs_here *h, const struct job *only,
-                              const struct rank_set *ranks) {
+struct result *job_rows_ranks(const struct jobs_here *h, const struct job *only, const struct rank_set *ranks,
+                              const struct fleet *fleet) {
     struct result *r = job_rows_new(job_rows_rank_columns);
     struct job_row row = job_rows_begin(h);
+    row.fleet = fleet;
     for (size_t i = 0; r && i < h->jobs.n; i++) {
         row.job = &h->jobs.items[i];
         if (!only || row.job == only)

@@ -39,18 +39,51 @@ struct stack_key {
     uint64_t hash;
 };
 
-static struct stack_key stack_key_of(const struct model_frame *f) {
-    struct stack_key key = {.func = f->func ? f->func : "", .file = f->file ? f->file : ""};
-    key.own = f->kind == MODEL_FRAME_PYTHON && key.file[0] && !path_is_library(key.file);
+/* A file by its path: what counts of it. */
+struct stack_file {
+    const char *path, *file;
+    bool own;
+    uint64_t hash;
+};
+
+static struct stack_file stack_file_of(const char *path) {
+    struct stack_file f = {.path = path, .file = stack_classes_file(path)};
+    f.own = *path && !path_is_library(path);
+    f.hash = hash_bytes(f.file, strlen(f.file)) ^ f.own;
+    return f;
+}
+
+static struct stack_key stack_key_of(const struct model_frame *f, const struct stack_file *file) {
+    struct stack_key key = {.func = f->func ? f->func : "", .file = file->file};
+    key.own = file->own && f->kind == MODEL_FRAME_PYTHON;
     key.line = key.own && f->line > 0 ? f->line : 0;
-    key.file = stack_classes_file(key.file);
-    key.hash = hash_fnv_text(hash_fnv_text(HASH_FNV_START, key.func), key.file);
-    key.hash = hash_mix(key.hash ^ (uint64_t)key.line << 1 ^ key.own);
+    key.hash = hash_mix(hash_bytes(key.func, strlen(key.func)) ^ hash_mix(file->hash + (uint64_t)key.line));
     return key;
 }
 
 static uint64_t stack_id_below(uint64_t above, const struct stack_key *key) {
     return hash_mix(above * 3 ^ key->hash);
+}
+
+/* Files that were seen: a job has some hundred of them, and looking at a path is what takes time. */
+struct stack_files {
+    struct stack_file *items;
+    size_t n, cap;
+    struct table table;
+};
+
+/* NULL without memory. */
+static const struct stack_file *stack_files_get(struct stack_files *s, const char *path) {
+    uint64_t hash = hash_bytes(path, strlen(path));
+    size_t at = TABLE_BEGIN;
+    for (uint32_t i; (i = table_next(&s->table, hash, &at)) != TABLE_NONE;)
+        if (s->items[i].path == path || strcmp(s->items[i].path, path) == 0)
+            return &s->items[i];
+    if (grow_array(&s->items, sizeof *s->items, s->n + 1, &s->cap) != 0 ||
+        table_add(&s->table, hash, (uint32_t)s->n) != 0)
+        return NULL;
+    s->items[s->n] = stack_file_of(path);
+    return &s->items[s->n++];
 }
 
 /* The frames of a stack that count: the outermost, without the marks of the interpreter. */
@@ -65,7 +98,8 @@ uint64_t stack_classes_hash(const struct model_frame *frames, size_t n) {
     uint64_t id = 0;
     for (size_t i = n, first = stack_outermost(frames, n); i > first; i--)
         if (frames[i - 1].kind != MODEL_FRAME_ENTRY) {
-            struct stack_key key = stack_key_of(&frames[i - 1]);
+            struct stack_file file = stack_file_of(frames[i - 1].file ? frames[i - 1].file : "");
+            struct stack_key key = stack_key_of(&frames[i - 1], &file);
             id = stack_id_below(id, &key);
         }
     return id;
@@ -75,7 +109,8 @@ uint64_t stack_classes_hash(const struct model_frame *frames, size_t n) {
 
 static bool stack_is_same(const struct stack_node *n, uint32_t parent, const struct stack_key *key) {
     return n->parent == parent && n->line == key->line && n->own == key->own &&
-           strcmp(n->func, key->func) == 0 && strcmp(n->file, key->file) == 0;
+           (n->func == key->func || strcmp(n->func, key->func) == 0) &&
+           (n->file == key->file || strcmp(n->file, key->file) == 0);
 }
 
 /* The callee of `parent` with this frame; a new one if there is room, else `parent`. NONE without memory. */
@@ -106,12 +141,16 @@ static uint32_t stack_node_put(struct stack_classes *c, uint32_t parent, const s
 }
 
 /* The node in which a stack ends; NONE without memory. */
-static uint32_t stack_put(struct stack_classes *c, const struct rank_stack *s) {
+static uint32_t stack_put(struct stack_classes *c, struct stack_files *files, const struct rank_stack *s) {
     uint32_t node = STACK_CLASSES_ROOT;
     for (size_t i = s->n, first = stack_outermost(s->frames, s->n); i > first && node != STACK_CLASSES_NONE;
          i--)
         if (s->frames[i - 1].kind != MODEL_FRAME_ENTRY) {
-            struct stack_key key = stack_key_of(&s->frames[i - 1]);
+            const char *path = s->frames[i - 1].file ? s->frames[i - 1].file : "";
+            const struct stack_file *file = stack_files_get(files, path);
+            if (!file)
+                return STACK_CLASSES_NONE;
+            struct stack_key key = stack_key_of(&s->frames[i - 1], file);
             node = stack_node_put(c, node, &key);
         }
     return node;
@@ -207,8 +246,8 @@ static int stack_compare_ranks(const void *a, const void *b) {
     return (x->input > y->input) - (x->input < y->input);
 }
 
-static int stack_build(struct stack_classes *c, const struct rank_stack *list, size_t n,
-                       struct stack_end *ends) {
+static int stack_build(struct stack_classes *c, struct stack_files *files, const struct rank_stack *list,
+                       size_t n, struct stack_end *ends) {
     if (grow_array(&c->nodes, sizeof *c->nodes, 1, &c->cap_nodes) != 0)
         return -1;
     c->nodes[c->n_nodes++] = (struct stack_node){.parent = STACK_CLASSES_NONE,
@@ -220,7 +259,7 @@ static int stack_build(struct stack_classes *c, const struct rank_stack *list, s
     if (table_add(&c->table, 0, STACK_CLASSES_ROOT) != 0)
         return -1;
     for (size_t i = 0; i < n; i++) {
-        ends[i] = (struct stack_end){list[i].rank, (uint32_t)i, stack_put(c, &list[i])};
+        ends[i] = (struct stack_end){list[i].rank, (uint32_t)i, stack_put(c, files, &list[i])};
         if (ends[i].node == STACK_CLASSES_NONE)
             return -1;
         c->nodes[ends[i].node].n_here++;
@@ -249,10 +288,14 @@ static int stack_build(struct stack_classes *c, const struct rank_stack *list, s
 int stack_classes_build(struct stack_classes *c, const struct rank_stack *list, size_t n) {
     stack_classes_fini(c);
     struct stack_end *ends = malloc((n + 1) * sizeof *ends);
+    struct stack_files files = {.n = 0};
     c->ranks = malloc((n + 1) * sizeof *c->ranks);
     c->inputs = malloc((n + 1) * sizeof *c->inputs);
-    int rc = n < STACK_CLASSES_NONE && ends && c->ranks && c->inputs ? stack_build(c, list, n, ends) : -1;
+    int rc =
+        n < STACK_CLASSES_NONE && ends && c->ranks && c->inputs ? stack_build(c, &files, list, n, ends) : -1;
     free(ends);
+    free(files.items);
+    table_fini(&files.table);
     table_fini(&c->table);
     if (rc != 0)
         stack_classes_fini(c);
@@ -286,6 +329,13 @@ int stack_classes_ranks(const struct stack_classes *c, uint32_t node, bool here,
         rc = rank_set_add(out, sorted[i], sorted[i]);
     free(sorted);
     return rc;
+}
+
+uint32_t stack_classes_line_end(const struct stack_classes *c, uint32_t node) {
+    while (c->nodes[node].n_here == 0 && c->nodes[node].child != STACK_CLASSES_NONE &&
+           c->nodes[c->nodes[node].child].next == STACK_CLASSES_NONE)
+        node = c->nodes[node].child;
+    return node;
 }
 
 uint32_t stack_classes_own(const struct stack_classes *c, uint32_t node) {

@@ -74,6 +74,10 @@ int stack_classes_ranks(const struct stack_classes *c, uint32_t node, bool here,
  * frame. STACK_CLASSES_ROOT: it has no frame. */
 uint32_t stack_classes_own(const struct stack_classes *c, uint32_t node);
 
+/* The last node of a line of calls that all ranks of `node` have in common: from there on they part, or
+ * some end. */
+uint32_t stack_classes_line_end(const struct stack_classes *c, uint32_t node);
+
 /* The next node in the order of a printed tree: after `node` its callees, unless `skip`. NONE at the end. */
 uint32_t stack_classes_walk(const struct stack_classes *c, uint32_t node, bool skip);
 

@@ -282,6 +282,19 @@ int database_add(struct database *d, const struct target_address *addr, struct e
     return rc;
 }
 
+int database_add_tables(struct database *d, const struct sql_provider *list, size_t n, struct err *e) {
+    const struct sql_target target = {.pid = RING_INT_NULL,
+                                      .rank = RING_INT_NULL,
+                                      .owner = RING_ANY_UID,
+                                      .providers = list,
+                                      .n_providers = n};
+    d->n_living++; /* they are of now */
+    if (sql_add_target(d->sql, &target, e) != 0)
+        return -1;
+    database_set_now(d);
+    return 0;
+}
+
 /* Add tables that a target has now and did not have before: an agent was injected, or started
  * again elsewhere. */
 static int database_refresh_tables(struct database *d, struct database_target *t, struct err *e) {

@@ -32,6 +32,10 @@ void database_close(struct database *d);
  * those are empty, and database_note explains why. 0, or -1 with the error. */
 int database_add(struct database *d, const struct target_address *addr, struct err *e);
 
+/* Add tables that belong to no target: each of their rows has its own rank, host and pid. The list outlives
+ * the database. 0, or -1 with the error. */
+int database_add_tables(struct database *d, const struct sql_provider *list, size_t n, struct err *e);
+
 /* Find tables that are new or were replaced. Cheap: call it before each query. 0, or -1 with the
  * error. */
 int database_refresh(struct database *d, struct err *e);

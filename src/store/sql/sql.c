@@ -20,7 +20,7 @@
 
 /* Schemas are attached, empty databases in memory, so that SQLite itself resolves
  * python.samples. */
-static const char *const sql_schemas[] = {"python", "system", "probing"};
+static const char *const sql_schemas[] = {"python", "system", "probing", "cluster"};
 
 int sql_db_error(struct sql *s, struct err *e, const char *what) {
     return err_set(e, ERR_FAILED, "%s: %s", what, sqlite3_errmsg(s->db));
@@ -84,12 +84,13 @@ static struct sql_table *sql_table_make(struct sql *s, const char *full, const c
     return t;
 }
 
+static const char *const sql_common[SQL_COMMON] = {"rank", "host", "pid"};
+
 /* Index of the table's column of that name, added if needed; -1 if it cannot be added. */
 static int sql_column_make(struct sql_table *t, const char *name, enum ring_type type, const char *unit,
                            const char *help) {
-    static const char *const common[SQL_COMMON] = {"rank", "host", "pid"};
     for (size_t i = 0; i < SQL_COMMON; i++)
-        if (strcasecmp(name, common[i]) == 0)
+        if (strcasecmp(name, sql_common[i]) == 0)
             return -1;
     for (size_t i = 0; i < t->n_columns; i++)
         if (strcasecmp(name, t->columns[i].name) == 0)
@@ -148,6 +149,8 @@ static struct sql_source *sql_source_add(struct sql_table *t, struct sql_target_
     *src = (struct sql_source){.target = target};
     for (int i = 0; i < RING_MAX_COLUMNS; i++)
         src->map[i] = -1;
+    for (int i = 0; i < SQL_COMMON; i++)
+        src->common[i] = -1;
     return src;
 }
 
@@ -175,6 +178,9 @@ static int sql_add_provider(struct sql *s, struct sql_target_state *target, cons
         int column = sql_column_make(t, c->name, c->type, c->unit, c->help);
         if (column >= 0)
             src->map[column] = i;
+        for (size_t k = 0; k < SQL_COMMON; k++)
+            if (strcmp(c->name, sql_common[k]) == 0)
+                src->common[k] = i;
     }
     return 0;
 }

@@ -45,6 +45,7 @@ bool sql_sink_key(const struct sql_sink *sink, int64_t *value);
 const char *sql_sink_key_name(const struct sql_sink *sink);
 
 struct sql_provider {
+    /* its columns rank, host and pid, if it has any, are those of each row; otherwise the target's */
     const struct ring_table_def *def;
     /* an integer column: the rows are those of one value of it, which the scan is given; NULL
      * none */

@@ -52,6 +52,7 @@ struct sql_source {
     ino_t inode;                /* of the file, to notice that it was made again */
     const struct sql_provider *provider;
     int map[RING_MAX_COLUMNS]; /* column of the table -> of the file or definition; -1 none */
+    int common[SQL_COMMON];    /* the same for rank, host and pid; -1: the target's */
     uint64_t query;            /* the query that the chunks belong to */
     struct sql_rows rows;
 };

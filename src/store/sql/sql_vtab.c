@@ -259,9 +259,12 @@ static int sql_fail(struct sql_vtab *v) {
     return SQLITE_ERROR;
 }
 
-static bool sql_wanted_target(const struct sql_cursor *c, const struct sql_target_state *t) {
-    return !c->never && (!c->by_pid || c->pid == t->pid) && (!c->by_rank || c->rank == t->rank) &&
-           (!c->by_host || (t->host && strcmp(c->host, t->host) == 0));
+/* True if rows of the source may be of the wanted target; where each row has its own, SQLite checks it. */
+static bool sql_wanted_target(const struct sql_cursor *c, const struct sql_source *src) {
+    const struct sql_target_state *t = src->target;
+    return !c->never && (!c->by_pid || src->common[SQL_PID] >= 0 || c->pid == t->pid) &&
+           (!c->by_rank || src->common[SQL_RANK] >= 0 || c->rank == t->rank) &&
+           (!c->by_host || src->common[SQL_HOST] >= 0 || (t->host && strcmp(c->host, t->host) == 0));
 }
 
 /* True if the file has the table's time. One of another version may not: its times are unknown
@@ -324,7 +327,7 @@ static int sql_next_chunk(struct sql_vtab *v, struct sql_cursor *c, struct sql_s
 static int sql_next_source(struct sql_vtab *v, struct sql_cursor *c) {
     for (; c->source < v->t->n_sources; c->source++) {
         struct sql_source *src = &v->t->sources[c->source];
-        if (!sql_wanted_target(c, src->target))
+        if (!sql_wanted_target(c, src))
             continue;
         if (src->reader) {
             if (sql_source_refresh(v->s, src) != 0)
@@ -383,7 +386,7 @@ static void sql_settle_index(struct sql_vtab *v, struct sql_cursor *c) {
     for (; c->number != SQL_NO_ROW; c->number = sql_index_after(c->index, c->number)) {
         c->at = sql_index_row(c->index, c->number, &c->row, &c->source);
         const struct sql_source *src = &v->t->sources[c->source];
-        if (sql_wanted_target(c, src->target) && sql_wanted_row(v, c, src))
+        if (sql_wanted_target(c, src) && sql_wanted_row(v, c, src))
             return;
     }
     c->eof = true;
@@ -531,12 +534,12 @@ static int sql_column(sqlite3_vtab_cursor *base, sqlite3_context *x, int column)
     const struct sql_cursor *c = (const struct sql_cursor *)base;
     const struct sql_vtab *v = (const struct sql_vtab *)base->pVtab;
     const struct sql_source *src = &v->t->sources[c->source];
-    if (column < SQL_COMMON) {
+    int from = column < SQL_COMMON ? src->common[column] : src->map[column - SQL_COMMON];
+    if (column < SQL_COMMON && from < 0) {
         sql_put_common(x, src->target, column);
         return SQLITE_OK;
     }
     column -= SQL_COMMON;
-    int from = src->map[column];
     /* this target does not have it */
     if (from < 0)
         return SQLITE_OK;

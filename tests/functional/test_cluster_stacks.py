@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all ranks of a job do: their stacks merged, the tables cluster.*, and the relay that reads them, which a rank may block, a user kill,
+and anybody talk to."""
+
+import os
+import re
+import signal
+import struct
+import subprocess
+
+import pytest
+
+from agent_wire import Unpacker, pack
+from conftest import wait_until
+from test_cluster import claim, nodes, ranks, refused, rows, torchrun  # noqa: F401
+from test_liars_targets import MAPS_SLOW, slow  # noqa: F401
+
+pytestmark = pytest.mark.timeout(240)
+
+STANDS = """
+import os, threading
+never = threading.Event()
+def arrive():
+    never.wait()
+def fetch():
+    never.wait()
+def main():
+    os.write(int(os.environ["READY_FD"]), b"ready\\n")
+    fetch() if os.environ["RANK"] == "2" else arrive()
+main()
+"""
+ARRIVE, FETCH, CALL = 5, 7, 10  # lines of it
+
+
+@pytest.fixture
+def job(claim, target):  # noqa: F811
+    """Four ranks, of which one stands elsewhere; the job's name, and their processes."""
+    made = [claim(rank, 4, name="train.py", source=STANDS) for rank in range(4)]
+    wait_until(lambda: made and all(open(f"/proc/{one.pid}/stat").read().rsplit(") ", 1)[1][0] == "S" for one in made), 30, "ranks that wait")
+    return str(made[0].pid), made
+
+
+def stacks(probing, name, *more):
+    return rows(probing("cluster", "stacks", name, "--json", *more, timeout=60))
+
+
+def test_stacks(job, probing, tmp_path):
+    name, made = job
+    rare, many = stacks(probing, name)
+    assert (rare["n"], rare["ranks"], rare["func"], rare["lineno"], rare["is_majority"]) == (1, "2", "fetch", FETCH, 0)
+    assert (many["n"], many["ranks"], many["func"], many["lineno"], many["is_majority"]) == (3, "0-1,3", "arrive", ARRIVE, 1)
+    assert rare["class_id"] != many["class_id"] and rare["since_s"] > 0
+    assert many["stack"].startswith(f"<module> (train.py:11);main (train.py:{CALL});arrive (train.py:{ARRIVE})") and "Event.wait" in many["stack"]
+
+    shown = probing("cluster", "stacks", name, timeout=60).ok().stdout.splitlines()
+    assert re.fullmatch(r"job train\.py-\w+: 4 of 4 ranks, 2 samples, at \d\d:\d\d:\d\d", shown[0])
+    text = "\n".join(shown)
+    assert re.search(rf"^ +4  0-3 +<module> train\.py:11 > main train\.py:{CALL}$", text, re.M), text
+    assert re.search(rf"^ +3  0-1,3 +\w* +> arrive train\.py:{ARRIVE} > \S*\.?wait.*\(majority\)$", text, re.M), text
+    assert re.search(rf"^ +1  2 +\w* +> fetch train\.py:{FETCH} > ", text, re.M), text
+
+    folded = probing("cluster", "stacks", name, "--format", "folded", "-d", "0s", timeout=60).ok().stdout.splitlines()
+    assert len(folded) == 4 and folded[2].startswith(f"rank 2;<module> (train.py:11);main (train.py:{CALL});fetch (train.py:{FETCH});")
+    assert all(line.endswith(" 1") for line in folded)
+    picture = tmp_path / "stacks.svg"
+    probing("cluster", "stacks", name, "--format", "svg", "-o", picture, timeout=60).ok()
+    assert all(f"rank {rank}" in picture.read_text() for rank in range(4))
+
+
+def test_states(job, probing):
+    """A rank that is stopped keeps its stack; one that is killed has none, and is a line of its own."""
+    name, made = job
+    os.kill(made[1].pid, signal.SIGSTOP)
+    by_rank = {row["rank"]: row for row in ranks(probing, name)}
+    assert {rank: row["doing"] for rank, row in by_rank.items()} == {0: "waits", 1: "stopped", 2: "waits", 3: "waits"}
+    assert by_rank[2]["where"].endswith(f" < fetch (train.py:{FETCH})") and by_rank[2]["since_s"] > 0 and by_rank[2]["step"] is None
+    assert [row["ranks"] for row in stacks(probing, name, "-d", "0s")] == ["2", "0-1,3"]
+    os.kill(made[1].pid, signal.SIGCONT)
+    os.kill(made[3].pid, signal.SIGKILL)
+    wait_until(lambda: "3" not in {row["ranks"] for row in stacks(probing, name, "-d", "0s")} and
+               stacks(probing, name, "-d", "0s")[-1]["ranks"] == "0-1", 30, "the rank to be gone")
+    shown = probing("cluster", "stacks", name, timeout=60).ok().stdout
+    assert re.search(r"^ +1  3 +\(missing: WORLD_SIZE promises it", shown, re.M), shown
+    read = rows(probing("cluster", "query", name, "--json", "SELECT rank, state, pid, host FROM cluster.ranks ORDER BY rank", timeout=60))
+    assert [row["state"] for row in read] == ["waits", "waits", "waits", "missing"] and read[3]["pid"] is None and read[0]["host"]
+
+
+def test_query(job, probing):
+    """The tables of the job join those of its ranks; a statement about the job alone loads no agent."""
+    name, made = job
+    [node] = rows(probing("cluster", "query", name, "--json", "SELECT * FROM cluster.nodes", timeout=60))
+    assert node["ranks"] == "0-3" and node["world"] == 4 and node["state"] == "ok" and node["via"] == "local" and node["host"]
+    joined = rows(probing("cluster", "query", name, "--json", "SELECT r.rank, s.n, s.ranks, r.pid FROM cluster.ranks r JOIN cluster.stacks s USING (class_id) "
+                          "WHERE r.rank >= 2 AND r.pid > 0 ORDER BY 1", timeout=60))
+    assert [(row["rank"], row["n"], row["ranks"]) for row in joined] == [(2, 1, "2"), (3, 3, "0-1,3")]
+    assert [row["pid"] for row in joined] == [made[2].pid, made[3].pid]
+    one = rows(probing("cluster", "query", name, "--json", "SELECT rank FROM cluster.ranks WHERE rank = 2 AND pid = " + str(made[2].pid), timeout=60))
+    assert one == [{"rank": 2}]
+    tree = rows(probing("cluster", "query", name, "--json", "SELECT func, lineno, n, ranks, n_here FROM cluster.tree WHERE func IN ('main', 'fetch') ORDER BY depth", timeout=60))
+    assert tree == [{"func": "main", "lineno": CALL, "n": 4, "ranks": "0-3", "n_here": 0}, {"func": "fetch", "lineno": FETCH, "n": 1, "ranks": "2", "n_here": 0}]
+    assert [row["agent"] for row in ranks(probing, name)] == ["no"] * 4
+
+    both = rows(probing("cluster", "query", name, "--no-inject", "--json", "SELECT c.rank, c.state, t.func FROM cluster.ranks c JOIN python.threads t ON t.rank = c.rank "
+                        "AND t.pid = c.pid ORDER BY 1", timeout=60))
+    assert [row["rank"] for row in both] == [0, 1, 2, 3] and {row["state"] for row in both} == {"waits"}
+    assert [row["agent"] for row in ranks(probing, name)] == ["no"] * 4
+    # a part of the ranks
+    some = rows(probing("cluster", "query", f"{name}/1-2", "--no-inject", "--json", "SELECT DISTINCT rank FROM python.threads", timeout=60))
+    assert [row["rank"] for row in some] == [1, 2]
+
+
+def test_refusals(job, probing):
+    name, _ = job
+    refused(probing("cluster", "stacks", f"{name}/1"), 2, "leave out '/1'")
+    refused(probing("cluster", "stacks", "nothing-like-it"), 3, "no job is named 'nothing-like-it'")
+    refused(probing("cluster", "query", "nothing-like-it", "SELECT * FROM cluster.ranks"), 3, "no job is named 'nothing-like-it'")
+    refused(probing("cluster", "query", name, "SELECT colour FROM cluster.ranks"), 1, "no such column: colour")
+    refused(probing("cluster", "stacks", name, "--format", "pprof"), 2, "pprof")
+    refused(probing("relay"), 2, "--stdio")
+
+
+def test_torchrun(torchrun, probing, ptrace, tmp_path):  # noqa: F811
+    """Real ranks: one that is stopped is where the other waits for it; with agents their steps are known."""
+    launcher, pids = torchrun
+    os.kill(pids[1], signal.SIGSTOP)
+    waiting = wait_until(lambda: [row for row in ranks(probing, launcher) if row["doing"] == "collective"], 60, "a rank in the collective")
+    assert [row["rank"] for row in waiting] == [0] and "all_reduce" in waiting[0]["where"] and "allreduce.py:" in waiting[0]["where"]
+    [row] = rows(probing("cluster", "query", launcher, "--json", "SELECT waits_for, class_id FROM cluster.ranks WHERE rank = 0", timeout=60))
+    assert "all_reduce of torch.distributed" in row["waits_for"]
+    assert {row["rank"]: row["doing"] for row in ranks(probing, launcher)}[1] == "stopped"
+    assert any(one["in_collective"] for one in stacks(probing, str(launcher), "-d", "0s"))
+    os.kill(pids[1], signal.SIGCONT)
+    probing("cluster", "attach", launcher, timeout=60).ok()
+    read = rows(probing("cluster", "query", launcher, "--json", "SELECT rank, agent FROM cluster.ranks", timeout=60))
+    assert read == [{"rank": 0, "agent": 1}, {"rank": 1, "agent": 1}]
+
+
+TRAIN = """
+import os, torch
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+os.write(int(os.environ["READY_FD"]), b"ready\\n")
+while True:
+    model(torch.rand(8, 4)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_steps(claim, probing, ptrace, torch_python):  # noqa: F811
+    made = claim(0, 1, name="steps.py", source=TRAIN, python=torch_python, LOCAL_RANK="0", LOCAL_WORLD_SIZE="1", OMP_NUM_THREADS="1")
+    probing("cluster", "attach", made.pid, timeout=60).ok()
+    query = "SELECT step, step_ms, state FROM cluster.ranks"
+    first = wait_until(lambda: next((row for row in rows(probing("cluster", "query", made.pid, "--json", query, timeout=60)) if row["step"] is not None), None), 60, "a step")
+    assert first["step_ms"] > 0 and first["state"] in ("computes", "waits")
+    wait_until(lambda: rows(probing("cluster", "query", made.pid, "--json", query, timeout=60))[0]["step"] > first["step"], 60, "a later step")
+    assert ranks(probing, made.pid)[0]["step"] > first["step"]
+
+
+# ---- the relay ----
+
+class Relay:
+    """`probing relay --stdio`, spoken to."""
+
+    def __init__(self, probing):
+        self.process = subprocess.Popen([probing.path, "relay", "--stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert self.process.stdout.readline() == b"probing.v1 relay\n"
+        self.id = 0
+
+    def send(self, message):
+        self.process.stdin.write(struct.pack(">I", len(message)) + message)
+        self.process.stdin.flush()
+
+    def ask(self, method, params):
+        self.id += 1
+        self.send(pack([0, self.id, method, params]))
+        size, = struct.unpack(">I", self.process.stdout.read(4))
+        kind, number, error, result = Unpacker(self.process.stdout.read(size)).value()
+        assert (kind, number) == (1, self.id)
+        return error, result
+
+    def table(self, table, **args):
+        error, result = self.ask("rows", {"table": table, "args": args})
+        assert error is None, error
+        return [dict(zip(result["columns"], row)) for row in result["rows"]]
+
+    def end(self):
+        self.process.stdin.close()
+        status = self.process.wait(timeout=20)
+        said = self.process.stderr.read().decode()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return status, said
+
+
+def test_protocol(job, probing):
+    """Rounds count up, frames are asked for by number, once; what is not asked well is refused, and the relay stays."""
+    name, made = job
+    relay = Relay(probing)
+    assert relay.ask("hello", {"version": 1, "client": "old"})[0]["code"] == 4
+    error, hello = relay.ask("hello", {"version": 2, "client": "test"})
+    assert error is None and hello["target"]["host"] and hello["target"]["mode"] == 1
+    assert relay.ask("rows", {"table": "ranks", "args": {}})[0]["message"] == "no job was asked for before"
+    assert "no job is named 'x'" in relay.ask("rows", {"table": "job", "args": {"name": "x"}})[0]["message"]
+    assert relay.ask("rows", {"table": "other", "args": {}})[0]["code"] == 2
+    for method in ("eval", "eject", "threads", "nothing"):
+        assert relay.ask(method, {})[0]["code"] == 1
+    [row] = relay.table("job", name=name)
+    assert row["ranks"] == "0-3" and row["missing"] is None and row["world"] == 4
+    first = relay.table("ranks", after=0)
+    assert [(row["rank"], row["pid"], row["round"]) for row in first] == [(rank, made[rank].pid, 1) for rank in range(4)]
+    second = relay.table("ranks", after=1)
+    assert {row["round"] for row in second} == {2} and [row["stack"] for row in second] == [row["stack"] for row in first]
+    assert all(row["taken_at"] > before["taken_at"] and row["since"] == before["since"] for row, before in zip(second, first))
+    frames = relay.table("stacks", ids=f"{second[2]['stack'] % 2 ** 64:x},zz,0,")
+    assert [frame["func"] for frame in frames[-3:]] == ["fetch", "main", "<module>"] and {frame["stack"] for frame in frames} == {second[2]["stack"]}
+    assert relay.table("stacks", ids="") == [] == relay.table("stacks")
+    assert relay.end() == (0, "")
+
+
+@pytest.mark.parametrize("message", [b"\xff" * 20, pack([1, 1, None, {}]), pack({}), b"\xc1"])
+def test_bad_requests(message, probing):
+    """What is not a request ends it, with one line."""
+    relay = Relay(probing)
+    relay.send(message)
+    status, said = relay.end()
+    assert status == 1 and said == "probing: the client sent what is not valid, or is gone\n"
+
+
+def test_bad_length(probing):
+    relay = Relay(probing)
+    relay.process.stdin.write(b"\x7f\xff\xff\xff")
+    relay.process.stdin.flush()
+    assert relay.process.wait(timeout=20) == 1
+    relay.end()
+
+
+def children_of(pid):
+    return [int(child) for child in open(f"/proc/{pid}/task/{pid}/children").read().split()]
+
+
+def test_killed(job, probing):
+    """Killed, it is started again, and nothing is left of it afterwards."""
+    name, _ = job
+    watch = subprocess.Popen([probing.path, "cluster", "stacks", name, "--json", "-d", "3s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    relay = wait_until(lambda: children_of(watch.pid), 20, "the relay")[0]
+    reader = wait_until(lambda: children_of(relay), 20, "its reader")[0]
+    os.kill(relay, signal.SIGKILL)
+    again = wait_until(lambda: [child for child in children_of(watch.pid) if child != relay], 20, "another relay")[0]
+    out, err = watch.communicate(timeout=60)
+    assert watch.returncode == 0 and err == "" and '"ranks":"0-1,3"' in out
+    wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in (relay, reader, again)), 20, "all of them to be gone")
+
+
+def test_client_killed(job, probing):
+    name, _ = job
+    watch = subprocess.Popen([probing.path, "cluster", "stacks", name, "-d", "60s"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    relay = wait_until(lambda: children_of(watch.pid), 20, "the relay")[0]
+    reader = wait_until(lambda: children_of(relay), 20, "its reader")[0]
+    watch.kill()
+    watch.wait()
+    wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in (relay, reader)), 20, "the relay to be gone")
+
+
+LATER = """
+import os, sys, time
+os.write(int(os.environ["READY_FD"]), b"ready\\n")
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.05)
+os.execv(sys.executable, [sys.executable, "-c", sys.argv[2], *sys.argv[3:]])
+"""
+
+
+def test_blocked(slow, claim, probing, tmp_path):  # noqa: F811
+    """A rank that blocks whoever reads its memory, once it was found, costs its own news, not those of the others."""
+    folder, end = slow
+    blocks = MAPS_SLOW.replace('os.write(int(os.environ["READY_FD"]), b"ready\\n")', "")
+    made = [claim(0, 3, source=STANDS), claim(1, 3, source=LATER, args=[tmp_path / "go", blocks, folder / "libpython3.11.so.1.0"]), claim(2, 3, source=STANDS)]
+    relay = Relay(probing)
+    relay.table("job", name=str(made[0].pid))
+    last = relay.table("ranks", after=0)
+    assert all(row["stack"] for row in last), last
+    (tmp_path / "go").touch()
+
+    def blocked():
+        nonlocal last
+        last = relay.table("ranks", after=last[0]["round"])
+        return last[1]["note"] and "does not answer" in last[1]["note"]
+    wait_until(blocked, 60, "a rank that blocks")
+    for _ in range(2):
+        assert last[0]["stack"] and last[2]["stack"] and last[1]["stack"] is None and last[1]["state"] and last[1]["pid"] == made[1].pid
+        last = relay.table("ranks", after=last[0]["round"])
+    assert "did not answer" in last[1]["note"], last[1]
+    end()
+    assert relay.end() == (0, "")
+    assert all(one.alive() for one in made)
