@@ -42,6 +42,8 @@ struct cli_verb {
     /* As typed in a shell, for the job 4242. A test runs it
      * (tests/functional/test_verb_examples.py). */
     const char *example;
+    /* other programs start it: the list of verbs and the completion leave it out */
+    bool is_internal;
     bool needs_target;
     /* it accepts one target, a job, or none, and finds it itself (client/fleet/jobs_here.h) */
     bool takes_job;

@@ -78,6 +78,8 @@ static void complete_put_verbs(struct complete *c, bool with_help) {
     size_t before = c->n;
     const char *noun = "";
     for (const struct cli_verb *const *v = cli_verbs; *v; v++) {
+        if ((*v)->is_internal)
+            continue;
         if (!(*v)->noun)
             complete_put(c, (*v)->name, (*v)->help);
         else if (strcmp((*v)->noun, noun) != 0)

@@ -34,6 +34,7 @@ const struct cli_verb verb_relay = {
     .name = "relay",
     .group = "Cluster",
     .help = "read the ranks of this host for a client; started by probing itself",
+    .is_internal = true,
     .example = "probing relay --stdio </dev/null",
     .options = relay_options,
     .options_size = sizeof(struct relay_options),

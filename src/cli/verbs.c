@@ -245,6 +245,8 @@ void cli_put_help(struct strbuf *out, const struct cli_verb *verb) {
                      "       probing help [VERB]\n");
     const char *group = NULL;
     for (const struct cli_verb *const *v = cli_verbs; *v; v++) {
+        if ((*v)->is_internal)
+            continue;
         if (!group || ((*v)->group && strcmp(group, (*v)->group) != 0)) {
             group = (*v)->group ? (*v)->group : "Verbs";
             strbuf_addf(out, "\n%s:\n", group);
