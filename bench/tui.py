@@ -5,12 +5,13 @@
 usage: bench/tui.py [--build DIR] [--python PATH] [--threads N] [--depth N] [--seconds S] [--keys N] [--starts N]
 
 first_paint_ms   from the start of the program to its first byte on the terminal, on targets that have no agent yet; first_data_ms until
-                 a thread is on the screen: with the agent put in
-key_to_paint_ms  from a key (down, up) until the program writes, with the view paused so that nothing else makes it write
+                 the Overview, which comes first, has where its main thread is: with the agent put in
+key_to_paint_ms  from a key (down, up) until the program writes, with the view frozen so that nothing else makes it write; of Threads, as
+                 the figures without a screen's name
 key_to_paint_live_ms  the same of a key that opens or closes the help, while data come four times a second; until its text is there
 cpu_pct          of one core with four snapshots a second, all threads of probing-top, by the kernel's account
 private_mb, rss_mb   resident memory, without what it shares with other programs (libraries, its own code), and in all
-switches_paused  voluntary context switches a second while the view is paused: the agent is heard once in five seconds then
+switches_paused  voluntary context switches a second while the view is frozen: the agent is heard once in five seconds then
 wakeups_paused   the same with an agent that has nothing to say: what the program wakes up for by itself
 flame, top, timeline   the same with that screen open, for which samples come in all the time, of all threads; the timeline at the rate
                  that it moves at most
@@ -43,7 +44,19 @@ import procs  # noqa: E402
 from pseudo_terminal import COLUMNS, ROWS, Screen  # noqa: E402
 from fake_agent import FakeAgent, observe  # noqa: E402
 
-TRAINING_SCREENS = {"overview": "1", "steps": "E", "tensors": "5", "modules": "6", "loader": "K"}
+FIRST_DATA = b"main screen_job.py:"  # on the Overview, where the main thread is
+TRAINING_SCREENS = ("overview", "steps", "tensors", "modules", "loader")
+
+
+def keys_of(build):
+    """{name of an action: its first key}, as the program lists them: the screens', freeze and so on."""
+    listed = subprocess.run([f"{build}/probing-top", "--list-keys"], capture_output=True, text=True, check=True).stdout
+    keys = {}
+    for line in listed.splitlines():
+        _, key, action = line.split()[:3]
+        if len(key) == 1:
+            keys.setdefault(action, key)
+    return keys
 
 
 def memory_mb(pid):
@@ -76,7 +89,7 @@ def live_key_times(screen, count):
     for _ in range(count):
         started = time.monotonic()
         screen.type("?")
-        screen.wait_for(b"show all keys")
+        screen.wait_for(b"all keys")
         times.append(1e3 * (time.monotonic() - started))
         screen.type("q")
         screen.drain(0.05)
@@ -95,18 +108,18 @@ def cpu_and_pictures(screen, seconds):
             "ms_per_picture": round(1e3 * cpu / pictures, 2) if pictures else None}
 
 
-def measure(args, pid, keys="", delay="250ms", *options):
+def measure(args, pid, keys, delay="250ms", *options, live=False):
+    """With the screen open that the keys open, and do what else they do."""
     screen = Screen(f"{args.build}/probing-top", "-d", delay, *options, str(pid))
     screen.wait_for(b"CONNECTED")
     screen.drain(1)
-    if keys:
-        screen.type(keys)
-        screen.drain(4)
+    screen.type(keys)
+    screen.drain(4)
     out = {"delay": delay, **cpu_and_pictures(screen, args.seconds)}
     out["private_mb"], out["rss_mb"] = memory_mb(screen.pid)
-    if not keys:
+    if live:
         out["key_to_paint_live_ms"] = live_key_times(screen, max(20, args.keys // 5))
-    screen.type(" ")
+    screen.type(args.key["freeze"])
     screen.drain(2)
     before, cpu, started = procs.all_switches(screen.pid), procs.all_cpu(screen.pid), time.monotonic()
     screen.drain(args.seconds)
@@ -131,7 +144,7 @@ def end_job(job):
 
 
 def starts(args):
-    """Until something, and until a thread, is on the screen; each time with a job that has no agent."""
+    """Until something, and until the job's main thread, is on the screen; each time with a job that has no agent."""
     paint, data = [], []
     for _ in range(args.starts):
         job = job_of(args, 4, 10)
@@ -140,7 +153,7 @@ def starts(args):
             if not select.select([screen.fd], [], [], 10)[0]:
                 raise SystemExit("tui: nothing was painted for ten seconds")
             paint.append(1e3 * (time.monotonic() - screen.started))
-            screen.wait_for(b"MainThread")
+            screen.wait_for(FIRST_DATA)
             data.append(1e3 * (time.monotonic() - screen.started))
             screen.end()
         finally:
@@ -148,18 +161,17 @@ def starts(args):
     return {"first_paint_ms": summary(paint), "first_data_ms": summary(data)}
 
 
-def wakeups(args, pid, keys=""):
-    """Of a paused screen whose agent is one of the tests' own, with a snapshot of the job, and then silent."""
+def wakeups(args, pid, keys):
+    """Of a frozen screen whose agent is one of the tests' own, with a snapshot of the job, and then silent."""
     done = subprocess.run([f"{args.build}/probing", str(pid), "inject", "--json"], capture_output=True, text=True, check=True)
     with tempfile.TemporaryDirectory() as folder, FakeAgent(f"{folder}/s", *observe(json.loads(done.stdout)["endpoint"])) as agent:
         agent.rate = 4 * len(agent.notification)
         screen = Screen(f"{args.build}/probing-top", agent.target)
         screen.wait_for(b"CONNECTED")
         screen.drain(1)
-        if keys:
-            screen.type(keys)
-            screen.drain(2)
-        screen.type(" ")
+        screen.type(keys)
+        screen.drain(2)
+        screen.type(args.key["freeze"])
         screen.drain(1)
         agent.rate = 0
         screen.drain(2)
@@ -205,9 +217,9 @@ def measure_training(args):
     try:
         while "loss" not in job.stdout.readline():
             pass
-        for name, key in TRAINING_SCREENS.items():
-            out[name] = measure(args, job.pid, key)
-            out[name]["wakeups_paused"] = wakeups(args, job.pid, key)
+        for name in TRAINING_SCREENS:
+            out[name] = measure(args, job.pid, args.key[name])
+            out[name]["wakeups_paused"] = wakeups(args, job.pid, args.key[name])
     finally:
         end_job(job)
     return out
@@ -242,18 +254,21 @@ def main():
     parser.add_argument("--keys", type=int, default=200)
     parser.add_argument("--starts", type=int, default=5)
     args = parser.parse_args()
+    args.key = keys_of(args.build)
     out = {"cpus": os.cpu_count(), "load": round(os.getloadavg()[0], 2), "threads": args.threads, "depth": args.depth, **starts(args)}
     job = job_of(args, args.threads, args.depth)
     try:
-        out.update(measure(args, job.pid))
-        out["wakeups_paused"] = wakeups(args, job.pid)
-        out["flame"] = measure(args, job.pid, "3a")  # a: all time, of those that wait too
-        out["top"] = measure(args, job.pid, "4a")
+        keys = {name: args.key[name] for name in ("threads", "flame", "top", "timeline")}
+        for name in ("flame", "top"):
+            keys[name] += args.key["on-cpu"]  # all time, of those that wait too
+        keys["timeline_4hz"] = keys["timeline"]
+        out.update(measure(args, job.pid, keys["threads"], live=True))
+        out["wakeups_paused"] = wakeups(args, job.pid, keys["threads"])
         # 30 pictures a second are the most there are: snapshots and samples come as often, if the agent may spend so much.
-        out["timeline"] = measure(args, job.pid, "9", "33ms", "--budget", "50")
-        out["timeline_4hz"] = measure(args, job.pid, "9")
-        for name, key in (("flame", "3"), ("top", "4"), ("timeline_4hz", "9")):
-            out[name]["wakeups_paused"] = wakeups(args, job.pid, key)
+        out["timeline"] = measure(args, job.pid, keys["timeline"], "33ms", "--budget", "50")
+        for name in ("flame", "top", "timeline_4hz"):
+            out[name] = measure(args, job.pid, keys[name])
+            out[name]["wakeups_paused"] = wakeups(args, job.pid, keys[name])
     finally:
         end_job(job)
     out.update(measure_training(args))
