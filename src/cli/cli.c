@@ -3,9 +3,11 @@
 #include "cli/cli.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/text.h"
 #include "client/export/export.h"
+#include "client/fleet/jobs_here.h"
 #include "client/output.h"
 #include "client/progress.h"
 #include "client/target/target.h"
@@ -24,6 +26,35 @@ int cli_find_agent(struct target_address *addr, struct err *e) {
         return err_set(e, ERR_ATTACH, "process %d has no agent: 'probing %d inject' loads one",
                        (int)addr->pid, (int)addr->pid);
     return there > 0 ? 0 : -1;
+}
+
+int cli_find_ranks(struct cli_ranks *r, const char *name, struct err *e) {
+    char target[JOB_NAME_MAX * 4];
+    pid_t *pids = NULL;
+    *r = (struct cli_ranks){.addr = NULL};
+    snprintf(target, sizeof target, "%s%s", jobs_is_target(name) ? "" : JOBS_TARGET, name);
+    ssize_t n = jobs_here_resolve(target, &pids, e);
+    int rc = n <= 0 ? -1 : 0;
+    if (n > OPTION_LIST_MAX)
+        rc = err_set(e, ERR_USAGE, "more than %d targets: %s/0-7 is a part of the job", OPTION_LIST_MAX,
+                     target);
+    r->addr = rc == 0 ? calloc((size_t)n, sizeof *r->addr) : NULL;
+    r->texts = rc == 0 ? calloc((size_t)n, sizeof *r->texts) : NULL;
+    if (rc == 0 && (!r->addr || !r->texts))
+        rc = err_set(e, ERR_FAILED, "out of memory for %zd ranks", n);
+    for (size_t i = 0; rc == 0 && i < (size_t)n; i++) {
+        snprintf(r->texts[i], sizeof r->texts[i], "%d", (int)pids[i]);
+        r->targets.items[r->targets.n++] = r->texts[i];
+        rc = target_resolve(r->texts[i], &r->addr[i], e);
+    }
+    free(pids);
+    return rc;
+}
+
+void cli_ranks_fini(struct cli_ranks *r) {
+    free(r->addr);
+    free(r->texts);
+    *r = (struct cli_ranks){.addr = NULL};
 }
 
 int cli_open_database(const struct cli_options *o, struct target_address *addr, bool no_inject,

@@ -128,6 +128,18 @@ void cli_complete(int n, char *const *words, struct strbuf *out);
  * 0 or -1. */
 int cli_find_agent(struct target_address *addr, struct err *e);
 
+/* The ranks of a job on this machine, as targets of a verb. */
+struct cli_ranks {
+    struct option_list targets;
+    struct target_address *addr; /* of each, resolved */
+    char (*texts)[16];
+};
+
+/* Find those that `name` means ("" the only job), as of job:NAME. 0, or -1 with the error; cli_ranks_fini
+ * frees, on failure too. */
+int cli_find_ranks(struct cli_ranks *r, const char *name, struct err *e);
+void cli_ranks_fini(struct cli_ranks *r);
+
 /* Reach all targets of the options and open a database over them. 0, or -1 with the error. */
 int cli_open_database(const struct cli_options *o, struct target_address *addr, bool no_inject,
                       struct database **out, struct err *e);

@@ -21,7 +21,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/fleet/fleet_tables.h"
-#include "client/fleet/jobs_here.h"
 #include "client/sql/database.h"
 #include "client/output.h"
 #include "client/progress.h"
@@ -424,30 +423,14 @@ static bool query_reads_ranks(const char *text) {
 
 /* Reach the ranks that are meant. 0, or -1 with the error. */
 static int query_open_ranks(struct query_task *q, const char *name, struct database **d, struct err *e) {
-    char target[JOB_NAME_MAX * 4], (*texts)[16] = NULL;
-    pid_t *pids = NULL;
-    struct cli_options ranks = q->options.common;
-    snprintf(target, sizeof target, "%s%s", jobs_is_target(name) ? "" : JOBS_TARGET, name);
-    ssize_t n = jobs_here_resolve(target, &pids, e);
-    struct target_address *addr = n > 0 ? calloc((size_t)n, sizeof *addr) : NULL;
-    texts = n > 0 ? calloc((size_t)n, sizeof *texts) : NULL;
-    int rc = n <= 0 ? -1 : 0;
-    if (rc == 0 && (!addr || !texts))
-        rc = err_set(e, ERR_FAILED, "out of memory for %zd ranks", n);
-    if (rc == 0 && n > OPTION_LIST_MAX)
-        rc = err_set(e, ERR_USAGE, "more than %d targets: %s/0-7 is a part of the job", OPTION_LIST_MAX,
-                     target);
-    ranks.targets.n = rc == 0 ? (size_t)n : 0;
-    for (size_t i = 0; rc == 0 && i < ranks.targets.n; i++) {
-        snprintf(texts[i], sizeof texts[i], "%d", (int)pids[i]);
-        ranks.targets.items[i] = texts[i];
-        rc = target_resolve(texts[i], &addr[i], e);
+    struct cli_ranks ranks;
+    struct cli_options o = q->options.common;
+    int rc = cli_find_ranks(&ranks, name, e);
+    if (rc == 0) {
+        o.targets = ranks.targets;
+        rc = cli_open_database(&o, ranks.addr, q->options.no_inject, d, e);
     }
-    if (rc == 0)
-        rc = cli_open_database(&ranks, addr, q->options.no_inject, d, e);
-    free(addr);
-    free(texts);
-    free(pids);
+    cli_ranks_fini(&ranks);
     return rc;
 }
 

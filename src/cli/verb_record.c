@@ -159,3 +159,29 @@ const struct cli_verb verb_record = {
     .options_size = sizeof(struct record_options),
     .exec = record_exec,
 };
+
+static int cluster_record_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                               struct err *e) {
+    struct record_options mine = *(const struct record_options *)(const void *)o;
+    struct cli_ranks ranks;
+    (void)addr;
+    int rc = cli_find_ranks(&ranks, o->targets.n ? o->targets.items[0] : "", e);
+    if (rc == 0) {
+        mine.common.targets = ranks.targets;
+        rc = record_exec(&mine.common, ranks.addr, out, e);
+    }
+    cli_ranks_fini(&ranks);
+    return rc;
+}
+
+const struct cli_verb verb_cluster_record = {
+    .name = "cluster record",
+    .noun = "cluster",
+    .group = "Cluster",
+    .help = "record the tables of all ranks of a job to one SQLite file",
+    .example = "probing cluster record job:4242 --duration 2s --output job.db",
+    .takes_job = true,
+    .options = record_options,
+    .options_size = sizeof(struct record_options),
+    .exec = cluster_record_exec,
+};

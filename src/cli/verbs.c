@@ -38,6 +38,7 @@
     X(cluster_stacks)                                                                                        \
     X(cluster_query)                                                                                         \
     X(cluster_verdict)                                                                                       \
+    X(cluster_record)                                                                                        \
     X(cluster_attach)                                                                                        \
     X(cluster_detach)                                                                                        \
     X(relay)

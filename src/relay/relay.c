@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/procfs.h"
 #include "client/fleet/jobs_here.h"
 #include "client/fleet/report.h"
 #include "client/fleet/stack_classes.h"
@@ -319,10 +319,12 @@ static void relay_keep_reading(struct relay *r, const struct rank_reading *got) 
 
 /* Processor time of this process and its child, since the round before. */
 static void relay_measure(struct relay *r) {
-    struct procfs_stat st;
+    struct timespec child;
+    clockid_t clock;
     uint64_t cpu = clock_process_cpu_ns(), now = clock_mono_ns();
-    if (r->reader.guard.child > 0 && procfs_read_stat(r->reader.guard.child, 0, &st) == 0)
-        cpu += (st.utime_ticks + st.stime_ticks) * (CLOCK_NS_PER_S / (uint64_t)procfs_ticks_per_s());
+    if (r->reader.guard.child > 0 && clock_getcpuclockid(r->reader.guard.child, &clock) == 0 &&
+        clock_gettime(clock, &child) == 0)
+        cpu += (uint64_t)child.tv_sec * CLOCK_NS_PER_S + (uint64_t)child.tv_nsec;
     r->cost_pct = r->cpu_at_ns && cpu >= r->cpu_ns && now > r->cpu_at_ns
                       ? 100.0 * (double)(cpu - r->cpu_ns) / (double)(now - r->cpu_at_ns)
                       : NAN;

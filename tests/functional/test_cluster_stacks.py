@@ -109,6 +109,17 @@ def test_query(job, probing):
     assert [row["rank"] for row in some] == [1, 2]
 
 
+def test_record(job, probing, tmp_path):
+    """One file for all ranks."""
+    name, made = job
+    file = tmp_path / "job.db"
+    done = probing("cluster", "record", name, "--no-inject", "-o", file, "--json", timeout=60).ok().json()
+    assert done["rows"] > 0
+    assert rows(probing(file, "query", "--json", "SELECT rank, pid FROM python.threads ORDER BY 1")) == [{"rank": rank, "pid": made[rank].pid} for rank in range(4)]
+    refused(probing("cluster", "record", name), 2, "record needs the name of a file")
+    refused(probing("cluster", "record", "nothing-like-it", "-o", file), 3, "no job is named 'nothing-like-it'")
+
+
 def test_refusals(job, probing):
     name, _ = job
     refused(probing("cluster", "stacks", f"{name}/1"), 2, "leave out '/1'")

@@ -70,7 +70,13 @@ static void test_states(void **state) {
     struct model_frame save[] = {{.func = "write", .file = "/usr/lib/python3.11/zipfile.py", .line = 1},
                                  {.func = "save_checkpoint", .file = "/job/train.py", .line = 9}};
     struct model_frame sync[] = {{.func = "synchronize", .file = TORCH "/cuda/__init__.py", .line = 1}};
+    struct model_frame backward[] = {
+        {.func = "_engine_run_backward", .file = TORCH "/autograd/graph.py", .line = 1}};
     struct report_rank row = rank_row(0, "S");
+    assert_int_equal(state_of(row, backward, 1), FLEET_WAITS);
+    row.cpu_pct = 95; /* autograd's threads run */
+    assert_int_equal(state_of(row, backward, 1), FLEET_COMPUTES);
+    row = rank_row(0, "S");
     assert_int_equal(state_of(rank_row(0, "R"), compute, 2), FLEET_COMPUTES);
     assert_int_equal(state_of(rank_row(0, "S"), compute, 2), FLEET_WAITS);
     row.thread_cpu_pct = 80; /* it slept just then */

@@ -90,7 +90,9 @@ static enum fleet_state fleet_state_of(const struct fleet_report *report) {
         return FLEET_GPU;
     if (letter == '?' || (!s && letter != 'R'))
         return FLEET_UNKNOWN;
-    bool runs = letter == 'R' || r->thread_cpu_pct > FLEET_IDLE_PCT;
+    /* below `backward` the main thread may wait for those of autograd */
+    bool helped = s && s->phase && strcmp(s->phase, "backward") == 0 && r->cpu_pct > FLEET_IDLE_PCT;
+    bool runs = letter == 'R' || r->thread_cpu_pct > FLEET_IDLE_PCT || helped;
     return runs ? FLEET_COMPUTES : FLEET_WAITS;
 }
 
