@@ -179,11 +179,13 @@ def turns():
         nap()
 """)
     j.do("spawn('turns', turns)")
-    samples, _ = account(j, "turns", max(SECONDS, 10))
-    naps = j.do("list(naps)")
-    seen = [s["timestamp"] for s in samples if s["frames"][0].rpartition(".")[2] == "nap" and not s["torn"] and s["timestamp"] < naps[-1][1]]
+    samples, seen = [], []
+    while len(seen) < 80:  # the busier the machine, the more seldom it sleeps
+        samples += account(j, "turns", max(SECONDS, 10))[0]
+        naps = j.do("list(naps)")
+        seen = [s["timestamp"] for s in samples if s["frames"][0].rpartition(".")[2] == "nap" and not s["torn"] and s["timestamp"] < naps[-1][1]]
     astray = [at for at in seen if not any(began - 0.02 < at < ended + 0.02 for began, ended in naps)]
-    assert len(seen) > 30 and len(astray) < len(seen) / 20, (len(seen), len(astray))
+    assert len(astray) < len(seen) / 10, (len(seen), len(astray))
     assert sum(s["torn"] for s in samples) < len(samples) / 5
 
 

@@ -126,6 +126,8 @@ def test_turns_are_seen_in_their_order(timeline_screen, target):
         s.type(key)
         s.wait_for(name)
         s.wait_for("+500ms")
+        s.type("a")  # on a busy machine it may have had no CPU in that time
+        s.wait_for("time WALL")
         s.wait_for("alpha")
         s.wait_gone("omega")
 

@@ -190,6 +190,11 @@ static void flame_empty_text(const struct flame_state *s, const struct app *app,
         [FLAME_ALL_TIME] = "no samples in this time",
         [FLAME_GIL_HOLDING] = "no thread was seen holding the GIL: a shows time on the CPU",
     };
+    static const char *const past[] = {
+        [FLAME_ON_CPU] = "nothing ran on a CPU in this time: a includes waiting time",
+        [FLAME_ALL_TIME] = "no samples of this time: sampling runs while Flame or Top is open",
+        [FLAME_GIL_HOLDING] = "no thread held the GIL in this time: a shows time on the CPU",
+    };
     struct sample_store_health h = {0};
     const char *text = NULL;
     if (app->data.tally)
@@ -201,11 +206,11 @@ static void flame_empty_text(const struct flame_state *s, const struct app *app,
     else if (s->tags->only && h.samples >= FLAME_FIRST_SAMPLES)
         text = "no stack has a frame that is tagged: A shows all";
     else if (data_is_stepped(&app->data))
-        text = "no samples of this time: sampling runs while Flame or Top is open";
+        text = past[s->query.time];
     else if (app->data.paused)
         text = "frozen before the first sample: Z shows the latest";
     else if (h.samples >= FLAME_FIRST_SAMPLES && s->query.tid)
-        text = "no samples of this thread: ] and [ go to others, a shows other time";
+        text = "no samples of this thread: ( and ) go to others, a shows other time";
     else if (h.samples >= FLAME_FIRST_SAMPLES)
         text = none[s->query.time];
     top_head_empty(app, FLAME_FIRST_SAMPLES, buf, cap);

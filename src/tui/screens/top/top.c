@@ -244,12 +244,14 @@ static void top_empty_text(const struct top_state *s, const struct app *app, cha
         sample_store_get_health(app->data.tally, &h);
     if (s->table.n && s->table.samples >= TOP_FIRST_SAMPLES)
         text = "nothing matches: A shows all";
+    else if (data_is_stepped(&app->data) && s->query.on_cpu)
+        text = "nothing ran on a CPU in this time: a includes waiting time";
     else if (data_is_stepped(&app->data))
         text = "no samples of this time: sampling runs while Flame or Top is open";
     else if (app->data.paused)
         text = "frozen before the first sample: Z shows the latest";
     else if (s->table.n_tids && s->query.tid && top_thread_at(s) < 0)
-        text = "this thread has no samples in this time: ] and [ go to others";
+        text = "this thread has no samples in this time: ( and ) go to others";
     else if (h.samples >= TOP_FIRST_SAMPLES && s->query.on_cpu)
         text = "almost nothing ran on the CPU: a includes waiting time";
     top_head_empty(app, TOP_FIRST_SAMPLES, buf, cap);
