@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "client/sql/comm_metrics.h"
 #include "client/sql/training_logs.h"
 #include "store/ring/ring_tables.h"
 #include "store/ring/ring_words.h"
@@ -53,13 +54,19 @@ static void tables_add_known(struct tables *t, size_t table) {
     t->n++;
 }
 
-/* Add the table that is made of others. */
-static void tables_add_logs(struct tables *t) {
-    for (size_t i = 0; i < t->n; i++)
-        if (strcmp(t->items[i].name, TRAINING_LOGS_OF) == 0) {
-            training_logs_info(&t->items[t->n++]);
-            return;
-        }
+/* Add the tables that are made of others. */
+static void tables_add_derived(struct tables *t) {
+    static const struct {
+        const char *of;
+        void (*info)(struct sql_table_info *out);
+    } derived[] = {{TRAINING_LOGS_OF, training_logs_info}, {COMM_METRICS_OF, comm_metrics_info}};
+    size_t n = t->n;
+    for (size_t k = 0; k < sizeof derived / sizeof derived[0]; k++)
+        for (size_t i = 0; i < n; i++)
+            if (strcmp(t->items[i].name, derived[k].of) == 0) {
+                derived[k].info(&t->items[t->n++]);
+                break;
+            }
 }
 
 static int tables_compare(const void *a, const void *b) {
@@ -68,11 +75,11 @@ static int tables_compare(const void *a, const void *b) {
 
 /* Fill the list; without a target with all possible tables. */
 static void tables_fill(struct tables *t, struct sql *s, size_t targets) {
-    for (size_t i = 0; i < sql_table_count(s) && t->n + RING_TABLE_COUNT + 1 < TABLES_MAX; i++)
+    for (size_t i = 0; i < sql_table_count(s) && t->n + RING_TABLE_COUNT + 2 < TABLES_MAX; i++)
         sql_table_info(s, i, &t->items[t->n++]);
     for (size_t i = 0; targets == 0 && i < RING_TABLE_COUNT; i++)
         tables_add_known(t, i);
-    tables_add_logs(t);
+    tables_add_derived(t);
     qsort(t->items, t->n, sizeof t->items[0], tables_compare);
 }
 

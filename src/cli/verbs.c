@@ -39,6 +39,7 @@
     X(cluster_query)                                                                                         \
     X(cluster_verdict)                                                                                       \
     X(cluster_record)                                                                                        \
+    X(cluster_comm)                                                                                          \
     X(cluster_attach)                                                                                        \
     X(cluster_detach)                                                                                        \
     X(relay)

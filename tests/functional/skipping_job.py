@@ -14,15 +14,16 @@ SKIPS = os.path.join(ROOT, "tests", "targets", "training", "skips.py")
 
 
 class SkippingJob:
-    """A job; `pid` is its launcher's, `stop` the file at which rank `who` skips, with late=True, and after which it enters them."""
+    """A job; `pid` is its launcher's, `stop` the file at which rank `who` skips, with late=True, and after which it enters
+    them. Rank `slow` comes later than the others to each."""
 
-    def __init__(self, python, folder, world, who, late):
+    def __init__(self, python, folder, world, who, late, slow):
         self.folder, self.world, self.who, self.stop = folder, world, who, folder / "stop"
         self.output = folder / "output"
         with open(self.output, "wb") as file:
             self.process = subprocess.Popen(
                 [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world), SKIPS, folder, "--who", str(who),
-                 *(["--stop", self.stop] if late else [])],
+                 *(["--stop", self.stop] if late else []), *(["--slow", str(slow)] if slow is not None else [])],
                 stdout=file, stderr=file, env=dict(os.environ, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo"), start_new_session=True)
         self.pid = self.process.pid
 
@@ -46,13 +47,13 @@ class SkippingJob:
 
 @pytest.fixture
 def skipping(torch_python, tmp_path, probing):
-    """skipping(world, who, late=False): a SkippingJob."""
+    """skipping(world, who, late=False, slow=None): a SkippingJob."""
     started = []
 
-    def start(world, who, late=False):
+    def start(world, who, late=False, slow=None):
         folder = tmp_path / f"job{len(started)}"
         folder.mkdir()
-        started.append(SkippingJob(torch_python, folder, world, who, late))
+        started.append(SkippingJob(torch_python, folder, world, who, late, slow))
         return started[-1]
     yield start
     for job in started:

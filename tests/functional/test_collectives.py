@@ -43,3 +43,49 @@ def test_open_and_done(skipping, probing, ptrace, wait_until):
     twice = "SELECT pid, seq FROM python.collectives WHERE state = 'done' GROUP BY pid, seq HAVING count(*) > 1"
     assert query(twice) == []
     assert query("SELECT max(duration_ms) < 1000 AS short FROM python.collectives WHERE rank = 1")[0]["short"] == 1
+
+    # whom rank 0 waited for, and for how long
+    waits = query("SELECT src_rank, dst_rank, op, latency_ms FROM comm_metrics WHERE latency_ms > 1000")
+    assert len(waits) == 2 and all((row["src_rank"], row["dst_rank"], row["op"]) == (0, 1, "all_reduce") for row in waits), waits
+    for row, of in zip(sorted(waits, key=lambda row: row["latency_ms"]), sorted(done, key=lambda row: row["duration_ms"])):
+        assert row["latency_ms"] <= of["duration_ms"] < row["latency_ms"] + 500
+    alone = probing("-t", f"{job}/0", "query", "--json", "SELECT src_rank, dst_rank, latency_ms FROM comm_metrics WHERE latency_ms > 1000", timeout=60)
+    assert sorted(row["latency_ms"] for row in alone.ok().json()["rows"]) == sorted(row["duration_ms"] for row in done)
+    assert all(row["src_rank"] == 0 and row["dst_rank"] is None for row in alone.json()["rows"])
+
+
+def test_who_comes_last(skipping, probing, ptrace, wait_until):
+    """A rank that works longer than the others is the last in most collectives of all ranks, and nobody waits for another one."""
+    started = skipping(3, 0, late=True, slow=2)
+    started.running()
+    job = f"job:{started.pid}"
+    probing("cluster", "attach", job, timeout=60).ok()
+    few = "SELECT count(*) AS n FROM comm_metrics WHERE src_rank = dst_rank"
+
+    def query(text):
+        return probing("-t", job, "query", "--json", text, timeout=60).ok().json()["rows"]
+
+    wait_until(lambda: query(few)[0]["n"] >= 60, 90, "collectives of all ranks", interval=0.5)
+    [seed] = query("SELECT src_rank, dst_rank, avg(latency_ms) FROM comm_metrics")
+    assert seed["avg(latency_ms)"] > 0
+    pairs = {(row["src_rank"], row["dst_rank"]): row for row in query(
+        "SELECT src_rank, dst_rank, count(*) AS n, avg(latency_ms) AS ms FROM comm_metrics WHERE dst_rank IS NOT NULL GROUP BY 1, 2")}
+    total = sum(row["n"] for (source, _), row in pairs.items() if source == 0)
+    assert pairs[0, 2]["n"] > 0.8 * total and pairs[1, 2]["n"] > 0.8 * total, pairs
+    assert pairs[2, 2]["ms"] == 0 and pairs[0, 2]["ms"] > 15 and pairs[1, 2]["ms"] > 15, pairs
+
+    table = probing("cluster", "comm", job, "--json", timeout=60).ok().json()
+    assert [column["name"] for column in table["columns"]] == [
+        "op", "pg", "ranks", "count", "open", "bytes", "mean_ms", "max_ms", "enqueue_ms", "wait_ms", "last"]
+    [row] = table["rows"]
+    assert row["op"] == "all_reduce" and row["ranks"] == 3 and row["count"] >= 180 and row["mean_ms"] > 0 and row["wait_ms"] > 15
+    assert row["last"].startswith("2 (") and int(row["last"][3:].split()[0]) > 80
+    text = probing("cluster", "comm", str(started.pid), timeout=60).ok().stdout
+    assert "all_reduce" in text and "2 (" in text
+
+
+def test_no_collectives(probing, target, ptrace):
+    job = target("import os, time\nos.write(int(os.environ['READY_FD']), b'ready\\n')\ntime.sleep(3600)\n", env={
+        "RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1", "TORCHELASTIC_RUN_ID": "no-collectives"})
+    done = probing("cluster", "comm", str(job.pid), "--json", timeout=60).ok()
+    assert done.json()["rows"] == [] and "no collective of torch.distributed was seen" in done.stderr

@@ -43,7 +43,10 @@ def test_a_table_is_found_by_its_other_name(probing):
 def test_a_table_made_of_others_is_listed(probing):
     one = probing("tables", "--json", "training_logs").ok().json()["tables"][0]
     assert [column["name"] for column in one["columns"]] == ["rank", "host", "pid", "timestamp", "step", "epoch", "loss"]
-    assert "training_logs" in probing("tables").ok().stdout
+    two = probing("tables", "--json", "comm_metrics").ok().json()["tables"][0]
+    assert [column["name"] for column in two["columns"]] == [
+        "rank", "host", "pid", "timestamp", "src_rank", "dst_rank", "op", "bytes", "latency_ms", "step", "pg"]
+    assert {"training_logs", "comm_metrics"} <= set(probing("tables").ok().stdout.split())
 
 
 def test_what_is_listed_can_be_read(probing, job, ptrace):

@@ -396,14 +396,14 @@ static void test_complete_anything(void **state) {
 static void test_catalog(void **state) {
     struct catalog *c = catalog_of_definitions();
     (void)state;
-    assert_int_equal(c->n_tables, RING_TABLE_COUNT + 1); /* and training_logs */
+    assert_int_equal(c->n_tables, RING_TABLE_COUNT + 2); /* and training_logs, comm_metrics */
     assert_non_null(catalog_find(c, "training_logs", 13));
     const struct catalog_table *t = catalog_find(c, "MEMORY_USAGE", 12);
     assert_non_null(t);
     assert_string_equal(t->name, "python.memory");
     struct result *columns = catalog_list_columns(t), *tables = catalog_list_tables(c);
     assert_int_equal(columns->n_rows, RING_MEMORY_COUNT + 3);
-    assert_int_equal(tables->n_rows, RING_TABLE_COUNT + 1);
+    assert_int_equal(tables->n_rows, RING_TABLE_COUNT + 2);
     assert_string_equal(columns->columns[0].values[0].s, "rank");
     result_unref(columns);
     result_unref(tables);

@@ -8,11 +8,14 @@
 #include <strings.h>
 
 #include "base/text.h"
+#include "client/sql/comm_metrics.h"
 #include "client/sql/training_logs.h"
 #include "store/ring/ring_tables.h"
 #include "store/ring/ring_words.h"
 
 #define CATALOG_BYTES ((size_t)4 * 1024 * 1024)
+
+#define CATALOG_DERIVED 2 /* tables that are made of others */
 
 static struct catalog *catalog_new(size_t n_tables) {
     struct catalog *c = calloc(1, sizeof *c);
@@ -72,11 +75,14 @@ static void catalog_add(struct catalog *c, const struct sql_table_info *info) {
 
 /* Sort the tables, and add those that are made of others. */
 static struct catalog *catalog_finish(struct catalog *c) {
-    struct sql_table_info logs;
+    struct sql_table_info logs, comm;
     training_logs_info(&logs);
+    comm_metrics_info(&comm);
     if (c && c->tables) {
         if (catalog_find(c, TRAINING_LOGS_OF, sizeof TRAINING_LOGS_OF - 1))
             catalog_add(c, &logs);
+        if (catalog_find(c, COMM_METRICS_OF, sizeof COMM_METRICS_OF - 1))
+            catalog_add(c, &comm);
         qsort(c->tables, c->n_tables, sizeof *c->tables, catalog_compare);
     }
     if (c && (c->arena.failed || !c->tables)) {
@@ -87,7 +93,7 @@ static struct catalog *catalog_finish(struct catalog *c) {
 }
 
 struct catalog *catalog_of_definitions(void) {
-    struct catalog *c = catalog_new(RING_TABLE_COUNT + 1);
+    struct catalog *c = catalog_new(RING_TABLE_COUNT + CATALOG_DERIVED);
     for (size_t i = 0; c && c->tables && i < RING_TABLE_COUNT; i++) {
         const struct ring_table_def *def = &RING_TABLES[i];
         struct sql_column_info columns[RING_MAX_COLUMNS];
@@ -108,7 +114,7 @@ struct catalog *catalog_of_definitions(void) {
 
 struct catalog *catalog_of_session(struct sql *s) {
     size_t n_tables = sql_table_count(s);
-    struct catalog *c = catalog_new(n_tables + 1);
+    struct catalog *c = catalog_new(n_tables + CATALOG_DERIVED);
     for (size_t i = 0; c && c->tables && i < n_tables; i++) {
         struct sql_table_info info;
         sql_table_info(s, i, &info);

@@ -17,6 +17,7 @@
 #include "base/rank_env.h"
 #include "client/sql/table_mirror.h"
 #include "client/guard.h"
+#include "client/sql/comm_metrics.h"
 #include "client/sql/live_tables.h"
 #include "client/target/rings.h"
 #include "client/target/target.h"
@@ -417,6 +418,7 @@ struct sql_result *database_begin(struct database *d, const char *text, const st
         database_note_withheld(d->targets[i], text);
     }
     training_logs_make(d->sql, text);
+    comm_metrics_make(d->sql, text, database_is_recorded(d) ? 0 : d->n_targets);
     database_note_untraced(d, text);
     struct sql_result *r = sql_begin(d->sql, text, q, tail, where, e);
     /* sql_begin clears a cancel that came before it. */

@@ -18,6 +18,7 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--at", type=int, default=20)
     parser.add_argument("--stop", metavar="FILE")
+    parser.add_argument("--slow", metavar="RANK", type=int, help="this rank works 30 ms longer in each step than the others")
     parser.add_argument("--who", type=int, default=1)
     args = parser.parse_args()
     distributed.init_process_group("gloo")
@@ -50,7 +51,7 @@ def main():
         log("half", 1, 0)
         distributed.all_reduce(small, group=half)
         log("half", 0, 1)
-        time.sleep(0.01)
+        time.sleep(0.04 if rank == args.slow else 0.01)
 
 
 if __name__ == "__main__":

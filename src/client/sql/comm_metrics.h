@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * comm_metrics: the table of that name: collectives that have ended, each as a pair of ranks: who
+ * waited, and for whom.
+ *
+ * It is a view on python.collectives, made again before each query that names it. Who came last to
+ * a collective is known where all of its ranks are read together, and have one clock
+ * (arrivals.h).
+ */
+#ifndef CLIENT_SQL_COMM_METRICS_H
+#define CLIENT_SQL_COMM_METRICS_H
+
+#include "store/sql/sql.h"
+
+#define COMM_METRICS_OF "python.collectives" /* it exists where this table does */
+
+/* Its description as a table (store/sql/sql.h). Static. */
+void comm_metrics_info(struct sql_table_info *out);
+
+/* Make the view, if `text` may ask for it. `targets`: processes of the session. On failure it is
+ * unchanged. */
+void comm_metrics_make(struct sql *s, const char *text, size_t targets);
+
+#endif
