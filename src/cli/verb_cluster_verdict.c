@@ -25,14 +25,15 @@
 #define CLUSTER_VERDICT_SCHEMA 1
 #define CLUSTER_VERDICT_CODE 16
 #define CLUSTER_VERDICT_ATTACH_MS 1500U
-#define CLUSTER_VERDICT_FIRST_NS (500 * CLOCK_NS_PER_MS) /* between the first two readings */
 #define CLUSTER_VERDICT_NEXT_NS CLOCK_NS_PER_S
-#define CLUSTER_VERDICT_WAIT_S 12.0 /* for a verdict that another reading cannot change */
+/* until ranks that are gone are searched for again, at first, and as long as there are none */
+#define CLUSTER_VERDICT_FIND_NS (3 * CLOCK_NS_PER_S)
+#define CLUSTER_VERDICT_FIND_MAX_NS (30 * CLOCK_NS_PER_S)
 
 struct cluster_verdict_options {
     struct cli_options common; /* first */
     bool no_inject, watch;
-    double wait_s; /* < 0: CLUSTER_VERDICT_WAIT_S */
+    double wait_s; /* < 0: FLEET_WATCH_WAIT_S */
 };
 
 static const struct cluster_verdict_options cluster_verdict_default = {.wait_s = -1};
@@ -201,7 +202,11 @@ static int cluster_verdict_attach_all(struct cluster_verdict *c, struct err *e) 
         if (rank_set_has(&c->ranks, m->rank) && !p->attached && !p->held)
             tasks[n++] = (struct job_task){.pid = m->pid, .rank = m->rank};
     }
+    sigset_t usual;
+    sigprocmask(SIG_SETMASK, NULL, &usual);
+    cli_defer_signals();
     job_each(tasks, n, cluster_verdict_attach);
+    sigprocmask(SIG_SETMASK, &usual, NULL);
     if (n)
         fleet_watch_note_attached(c->watch);
     for (size_t i = 0; i < n; i++)
@@ -213,6 +218,12 @@ static int cluster_verdict_attach_all(struct cluster_verdict *c, struct err *e) 
     return 0;
 }
 
+static void cluster_verdict_close(struct cluster_verdict *c) {
+    fleet_watch_free(c->watch);
+    rank_set_fini(&c->ranks);
+    jobs_here_fini(&c->here);
+}
+
 static int cluster_verdict_open(struct cluster_verdict *c, const struct cli_options *o, struct err *e) {
     const char *name = o->targets.n ? o->targets.items[0] : "";
     c->began_ns = clock_mono_ns();
@@ -221,42 +232,6 @@ static int cluster_verdict_open(struct cluster_verdict *c, const struct cli_opti
     c->job = jobs_here_choose(&c->here, name, &c->ranks, e);
     c->watch = c->job ? fleet_watch_new(&c->here, c->job, &c->ranks, e) : NULL;
     return c->watch ? 0 : -1;
-}
-
-static void cluster_verdict_rest(uint64_t ns) {
-    nanosleep(
-        &(struct timespec){.tv_sec = (time_t)(ns / CLOCK_NS_PER_S), .tv_nsec = (long)(ns % CLOCK_NS_PER_S)},
-        NULL);
-}
-
-/* True if another reading would not change it. */
-static bool cluster_verdict_is_settled(const struct fleet_verdicts *v) {
-    for (size_t i = 0; i < v->n; i++)
-        if (!v->items[i].settled)
-            return false;
-    return true;
-}
-
-static int cluster_verdict_read(struct cluster_verdict *c, struct fleet_verdicts *v, struct err *e) {
-    if (fleet_watch_read(c->watch, true, e) != 0)
-        return -1;
-    return fleet_watch_judge(c->watch, v, e);
-}
-
-/* Until it is settled. 0, or -1 with the error. */
-static int cluster_verdict_ask(struct cluster_verdict *c, struct fleet_verdicts *v, struct err *e) {
-    double wait_s = c->options->wait_s < 0 ? CLUSTER_VERDICT_WAIT_S : c->options->wait_s;
-    uint64_t until = clock_mono_ns() + (uint64_t)(wait_s * 1e9), rest = CLUSTER_VERDICT_FIRST_NS;
-    int rc = cluster_verdict_read(c, v, e);
-    while (rc == 0 && clock_mono_ns() < until) {
-        fleet_verdicts_fini(v);
-        cluster_verdict_rest(rest);
-        rc = cluster_verdict_read(c, v, e);
-        if (rc == 0 && cluster_verdict_is_settled(v))
-            break;
-        rest = CLUSTER_VERDICT_NEXT_NS;
-    }
-    return rc;
 }
 
 static bool cluster_verdict_is_bad(const struct fleet_verdicts *v) {
@@ -275,50 +250,84 @@ static uint64_t cluster_verdict_key(const struct fleet_verdicts *v) {
     return h;
 }
 
+/* Ranks are gone: find those that a launcher has started in their place. 1: they are watched now; 0:
+ * there are none; -1 with the error. */
+static int cluster_verdict_find_again(struct cluster_verdict *c, struct err *e) {
+    struct cluster_verdict again = {.options = c->options, .began_ns = c->began_ns};
+    char name[JOB_NAME_MAX];
+    struct err gone;
+    snprintf(name, sizeof name, "%s", c->job->name);
+    int rc = jobs_here_read(&again.here, 0, e);
+    again.job = rc == 0 ? jobs_here_choose(&again.here, name, &again.ranks, &gone) : NULL;
+    bool is_new = again.job && !fleet_watch_has(c->watch, again.job, &again.ranks);
+    if (is_new)
+        again.watch = fleet_watch_new(&again.here, again.job, &again.ranks, e);
+    if (rc != 0 || (is_new && !again.watch)) {
+        cluster_verdict_close(&again);
+        return -1;
+    }
+    if (!is_new) {
+        cluster_verdict_close(&again);
+        return 0;
+    }
+    cluster_verdict_close(c);
+    *c = again;
+    return c->options->no_inject || c->options->common.readonly || cluster_verdict_attach_all(c, e) == 0 ? 1
+                                                                                                         : -1;
+}
+
 /* Each verdict that is new, until the job ends. The last one's level is the exit status. */
 static int cluster_verdict_follow(struct cluster_verdict *c, struct strbuf *out, struct err *e) {
-    uint64_t last = 0;
-    bool bad = false;
-    if (fleet_watch_read(c->watch, true, e) != 0)
-        return -1;
-    cluster_verdict_rest(CLUSTER_VERDICT_FIRST_NS);
+    uint64_t last = 0, found_ns = clock_mono_ns(), find_ns = CLUSTER_VERDICT_FIND_NS;
+    bool bad = false, first = true;
     for (;;) {
-        struct fleet_verdicts v;
+        struct fleet_verdicts v = {.n = 0};
         uint64_t began = clock_mono_ns();
-        int rc = cluster_verdict_read(c, &v, e);
-        if (rc == 0 && fleet_watch_is_over(c->watch)) {
-            fleet_verdicts_fini(&v);
-            return bad;
-        }
-        uint64_t key = rc == 0 ? cluster_verdict_key(&v) : last;
-        if (rc == 0 && key != last) {
+        int rc = fleet_watch_read(c->watch, true, e);
+        size_t n, gone = rc == 0 ? fleet_watch_gone(c->watch) : 0;
+        fleet_watch_ranks(c->watch, &n);
+        if (gone > 0 && began - found_ns > find_ns) {
+            rc = cluster_verdict_find_again(c, e);
+            found_ns = clock_mono_ns();
+            if (rc == 0 && gone == n)
+                return bad;
+            find_ns = rc > 0 ? CLUSTER_VERDICT_FIND_NS
+                             : (2 * find_ns < CLUSTER_VERDICT_FIND_MAX_NS ? 2 * find_ns
+                                                                          : CLUSTER_VERDICT_FIND_MAX_NS);
+            first |= rc > 0;
+        } else if (rc == 0 && !first)
+            rc = fleet_watch_judge(c->watch, &v, e);
+        if (rc < 0)
+            return -1;
+        uint64_t key = v.n ? cluster_verdict_key(&v) : last;
+        if (key != last) {
             cluster_verdict_put(c, &v, out);
             rc = output_write(NULL, out, e);
             strbuf_clear(out);
         }
         last = key;
-        bad = rc == 0 && cluster_verdict_is_bad(&v);
-        if (rc == 0)
-            fleet_verdicts_fini(&v);
-        else
+        bad = v.n ? cluster_verdict_is_bad(&v) : bad;
+        fleet_verdicts_fini(&v);
+        if (rc < 0)
             return -1;
         uint64_t took = clock_mono_ns() - began;
-        if (took < CLUSTER_VERDICT_NEXT_NS)
-            cluster_verdict_rest(CLUSTER_VERDICT_NEXT_NS - took);
+        if (took < CLUSTER_VERDICT_NEXT_NS && rc == 0)
+            nanosleep(&(struct timespec){.tv_nsec = (long)(CLUSTER_VERDICT_NEXT_NS - took)}, NULL);
+        first = rc > 0;
     }
 }
 
 static int cluster_verdict_once(struct cluster_verdict *c, struct strbuf *out, struct err *e) {
-    struct fleet_verdicts v = {.n = 0};
+    struct fleet_verdicts v;
+    double wait_s = c->options->wait_s < 0 ? FLEET_WATCH_WAIT_S : c->options->wait_s;
     progress_begin("watching the job", 0, NULL);
-    int rc = cluster_verdict_ask(c, &v, e);
+    int rc = fleet_watch_ask(c->watch, wait_s, NULL, NULL, &v, e);
     progress_end();
-    if (rc != 0)
-        return -1;
-    cluster_verdict_put(c, &v, out);
-    bool bad = cluster_verdict_is_bad(&v);
+    bool bad = rc == 0 && cluster_verdict_is_bad(&v);
+    if (rc == 0)
+        cluster_verdict_put(c, &v, out);
     fleet_verdicts_fini(&v);
-    return bad;
+    return rc == 0 ? bad : -1;
 }
 
 static int cluster_verdict_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
@@ -326,25 +335,18 @@ static int cluster_verdict_exec(const struct cli_options *o, struct target_addre
     struct cluster_verdict c = {.options = (const struct cluster_verdict_options *)(const void *)o};
     (void)addr;
     bool inject = !c.options->no_inject && !o->readonly;
-    sigset_t usual;
-    sigprocmask(SIG_SETMASK, NULL, &usual);
-    if (inject)
-        cli_defer_signals();
     int rc = cluster_verdict_open(&c, o, e);
     /* what they do before anything is done to them */
     if (rc == 0)
         rc = fleet_watch_read(c.watch, false, e);
     if (rc == 0 && inject)
         rc = cluster_verdict_attach_all(&c, e);
-    sigprocmask(SIG_SETMASK, &usual, NULL);
     if (rc == 0)
         rc = c.options->watch ? cluster_verdict_follow(&c, out, e) : cluster_verdict_once(&c, out, e);
     if (rc >= 0 && c.refused)
         output_say("probing: %zu ranks have no agent, and are judged by their stacks: %s\n", c.refused,
                    err_text(&c.why));
-    fleet_watch_free(c.watch);
-    rank_set_fini(&c.ranks);
-    jobs_here_fini(&c.here);
+    cluster_verdict_close(&c);
     return rc;
 }
 

@@ -129,7 +129,7 @@ class Job:
         return found
 
     def target(self):
-        return str(self.launcher.pid if self.launcher else next(p.pid for p in self.forked if p.poll() is None))
+        return str(self.launcher.pid if self.launcher else next((p.pid for p in self.forked if p.poll() is None), self.forked[0].pid))
 
     def tail(self):
         with open(self.output.name, encoding="utf-8", errors="replace") as file:

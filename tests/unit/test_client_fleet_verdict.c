@@ -228,6 +228,10 @@ static void test_facts(void **state) {
     now[3].state.gone = true;
     no_counters(3);
     assert_string_equal(judge(NULL), "UNKNOWN note - - 0");
+    /* one that is ready to run waits for a CPU */
+    begin(3);
+    now[3].state.state = 'R';
+    assert_string_equal(judge(NULL), "WAITS FOR warning 3 CPU 31");
     /* and not before it is late */
     begin(3);
     before[3].state.state = now[3].state.state = 'T';

@@ -491,7 +491,9 @@ static void fleet_put_cause(const struct fleet_verdict *v, const struct fleet_ve
     const struct rank_state *s = fleet_state(r);
     if (v->cause == FLEET_CAUSE_DEAD) {
         strbuf_adds(out, r->pid ? "has ended" : "has no process");
-        if (r->pid)
+        if (r->pid && s && s->why[0])
+            strbuf_addf(out, " (process %d: %s)", (int)r->pid, s->why);
+        else if (r->pid)
             strbuf_addf(out, " (process %d)", (int)r->pid);
         return;
     }
@@ -592,7 +594,8 @@ static void fleet_rate(const struct fleet_work *w, struct fleet_verdict *v,
     double late_s = w->young ? fmax(FLEET_VERDICT_YOUNG_S, w->late_s) : w->late_s;
     bool fact = fleet_is_fact(v->cause) || deadlock, moved = fleet_has_moved(r), two = fleet_is_apart(w);
     bool sleeps = v->cause == FLEET_CAUSE_SLEEP && s->left_s > FLEET_SLEEP_S;
-    bool still = two && !moved && fleet_still_s(r) >= w->late_s;
+    /* one that is ready to run waits for a CPU */
+    bool still = two && !moved && (!s || s->state != 'R') && fleet_still_s(r) >= w->late_s;
     v->settled = true;
     v->code = FLEET_CODE_WAITS_FOR;
     v->level = VERDICT_WARN;
@@ -664,10 +667,11 @@ static int fleet_prove_rank(const struct fleet_work *w, struct fleet_verdict *v,
     const struct rank_state *s = fleet_state(r);
     char leaf[320], own[320];
     int rc = 0;
+    if (fleet_is_gone(r) && !r->pid)
+        return fleet_prove(v, r->rank, "kernel", "no process of this host is this rank");
     if (fleet_is_gone(r))
-        return fleet_prove(v, r->rank, "kernel",
-                           r->pid ? "process %d has ended" : "no process of this host is this rank",
-                           (int)r->pid);
+        return fleet_prove(v, r->rank, "kernel", "process %d has ended%s%s", (int)r->pid,
+                           s->why[0] ? ": " : "", s->why);
     if (!s)
         return fleet_prove(v, r->rank, "kernel", "it could not be read");
     bool is_own = s->leaf.line == s->own.line && strcmp(s->leaf.func, s->own.func) == 0;
@@ -1072,6 +1076,8 @@ static int fleet_judge_moving(struct fleet_work *w) {
                   w->n_groups, (long long)collectives);
     else if (w->n_moved)
         fleet_say(v, "%d of %zu ranks move, and nobody waits for another for long", w->n_moved, w->c->n);
+    else if (w->n_stopped && w->n_stopped + w->n_gone == (int)w->c->n)
+        fleet_say(v, "all ranks are stopped by a signal");
     else if (!w->n_read && !w->n_answered)
         fleet_say(v, "no rank could be read");
     else {

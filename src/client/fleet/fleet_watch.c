@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 
@@ -14,6 +15,9 @@
 #define FLEET_WATCH_CHILD_S 86400U /* for which a child reads at most; another one goes on then */
 #define FLEET_WATCH_LONGER 3.0     /* than the longest wait that has ended by itself, */
 #define FLEET_WATCH_LATE_MAX_S 120.0
+#define FLEET_WATCH_FIRST_NS (500 * CLOCK_NS_PER_MS) /* between the first two readings */
+#define FLEET_WATCH_NEXT_NS CLOCK_NS_PER_S
+#define FLEET_WATCH_POLL_NS (50 * CLOCK_NS_PER_MS)
 #define FLEET_WATCH_BORROWED_S 0.3 /* for what the scheduler's clock is off */
 
 struct fleet_watched {
@@ -250,9 +254,55 @@ const struct fleet_verdict_rank *fleet_watch_ranks(const struct fleet_watch *w, 
     return w->ranks;
 }
 
-bool fleet_watch_is_over(const struct fleet_watch *w) {
+size_t fleet_watch_gone(const struct fleet_watch *w) {
+    size_t n = 0;
     for (size_t i = 0; i < w->n; i++)
-        if (w->ranks[i].pid > 0 && !(w->ranks[i].now && w->ranks[i].now->state.gone))
+        n += w->ranks[i].pid <= 0 || (w->ranks[i].now && w->ranks[i].now->state.gone);
+    return n;
+}
+
+bool fleet_watch_has(const struct fleet_watch *w, const struct job *job, const struct rank_set *ranks) {
+    for (size_t i = 0; i < job->n_ranks; i++) {
+        const struct job_member *m = &job->members[i];
+        const struct fleet_verdict_rank key = {.rank = m->rank};
+        const struct fleet_verdict_rank *r =
+            bsearch(&key, w->ranks, w->n, sizeof *w->ranks, fleet_watch_compare);
+        if (rank_set_has(ranks, m->rank) && (!r || r->pid != m->pid))
+            return false;
+    }
+    return true;
+}
+
+static bool fleet_watch_is_settled(const struct fleet_verdicts *v) {
+    for (size_t i = 0; i < v->n; i++)
+        if (!v->items[i].settled)
             return false;
     return true;
+}
+
+/* False: it was stopped. */
+static bool fleet_watch_rest(uint64_t ns, bool (*stop)(void *arg), void *arg) {
+    uint64_t until = clock_mono_ns() + ns;
+    while (clock_mono_ns() < until) {
+        if (stop && stop(arg))
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = (long)FLEET_WATCH_POLL_NS}, NULL);
+    }
+    return true;
+}
+
+int fleet_watch_ask(struct fleet_watch *w, double wait_s, bool (*stop)(void *arg), void *arg,
+                    struct fleet_verdicts *out, struct err *e) {
+    uint64_t until = clock_mono_ns() + (uint64_t)(wait_s * 1e9), rest = FLEET_WATCH_FIRST_NS;
+    *out = (struct fleet_verdicts){.n = 0};
+    for (;;) {
+        fleet_verdicts_fini(out);
+        if (fleet_watch_read(w, true, e) != 0 || fleet_watch_judge(w, out, e) != 0)
+            return -1;
+        /* after the first reading nothing is settled */
+        if ((rest != FLEET_WATCH_FIRST_NS && fleet_watch_is_settled(out)) || clock_mono_ns() >= until ||
+            !fleet_watch_rest(rest, stop, arg))
+            return 0;
+        rest = FLEET_WATCH_NEXT_NS;
+    }
 }

@@ -17,6 +17,7 @@
 #include "client/fleet/jobs_here.h"
 
 #define FLEET_WATCH_MS 2000
+#define FLEET_WATCH_WAIT_S 12.0 /* until it is clear what is wrong */
 
 struct fleet_watch;
 
@@ -36,10 +37,18 @@ void fleet_watch_note_attached(struct fleet_watch *w);
 /* Judge what was read. 0, or -1 with the error; fleet_verdicts_fini frees, on failure too. */
 int fleet_watch_judge(struct fleet_watch *w, struct fleet_verdicts *out, struct err *e);
 
+/* Read and judge until another reading would not change the verdicts, for `wait_s` at most, or until
+ * `stop` (NULL: none) returns true. 0, or -1 with the error. */
+int fleet_watch_ask(struct fleet_watch *w, double wait_s, bool (*stop)(void *arg), void *arg,
+                    struct fleet_verdicts *out, struct err *e);
+
 /* The newest readings, by rank. */
 const struct fleet_verdict_rank *fleet_watch_ranks(const struct fleet_watch *w, size_t *n);
 
-/* No process of the job is left. */
-bool fleet_watch_is_over(const struct fleet_watch *w);
+/* Ranks of which no process is left; a launcher may have started them again. */
+size_t fleet_watch_gone(const struct fleet_watch *w);
+
+/* Whether it watches all ranks of the job that are in `ranks`, and these processes of them. */
+bool fleet_watch_has(const struct fleet_watch *w, const struct job *job, const struct rank_set *ranks);
 
 #endif

@@ -13,6 +13,8 @@
 #include "base/procfs.h"
 #include "base/text.h"
 #include "client/session/call.h"
+#include "client/target/exit_reason.h"
+#include "client/target/rings.h"
 #include "client/target/target.h"
 
 #define RANK_PROBE_ASK_NS (1200 * CLOCK_NS_PER_MS) /* for an agent to answer */
@@ -48,6 +50,7 @@ struct rank_probe_child {
     struct call *call; /* to its agent; NULL: not connected */
     uint64_t until_ns; /* of a question */
     uint64_t rest_ns;  /* not before that is it asked again */
+    char ended[160];   /* how it has ended; "" it has not */
 };
 
 static bool rank_probe_is_late(void *arg) {
@@ -100,6 +103,18 @@ static enum rank_answer rank_probe_ask_agent(struct rank_probe_child *c, struct 
     return n < 0 || (n == 0 && e->text[0]) ? RANK_REFUSED : RANK_ANSWERED;
 }
 
+/* The kernel's log and what the process has left are read once. */
+static void rank_probe_explain_end(struct rank_probe_child *c, struct rank_state *s) {
+    struct rings_place place;
+    struct err ignored;
+    if (!c->ended[0]) {
+        if (rings_find_dead(c->pid, &place, &ignored) <= 0)
+            place = (struct rings_place){.pid = c->pid};
+        exit_reason_explain(&place, c->pid, c->ended, sizeof c->ended);
+    }
+    text_sanitize(s->why, sizeof s->why, c->ended);
+}
+
 static void rank_probe_work(void *arg, int fd) {
     struct rank_probe_child c = {.pid = *(pid_t *)arg, .fd = fd};
     char command;
@@ -107,6 +122,8 @@ static void rank_probe_work(void *arg, int fd) {
         struct rank_probe_message m = {.kind = RANK_PROBE_STATE}, end = {.kind = RANK_PROBE_END};
         struct err e = {.code = ERR_OK, .text = ""};
         rank_state_read(&m.state, c.pid, &c.python);
+        if (m.state.gone)
+            rank_probe_explain_end(&c, &m.state);
         rank_probe_send(&c, &m);
         end.end.asked_s = (double)clock_mono_ns() / 1e9;
         if (command == 'c' && !m.state.gone)
