@@ -252,7 +252,7 @@ static uint64_t cluster_verdict_key(const struct fleet_verdicts *v) {
 
 /* Ranks are gone: find those that a launcher has started in their place. 1: they are watched now; 0:
  * there are none; -1 with the error. */
-static int cluster_verdict_find_again(struct cluster_verdict *c, struct err *e) {
+static int cluster_verdict_find_new(struct cluster_verdict *c, struct err *e) {
     struct cluster_verdict again = {.options = c->options, .began_ns = c->began_ns};
     char name[JOB_NAME_MAX];
     struct err gone;
@@ -287,7 +287,7 @@ static int cluster_verdict_follow(struct cluster_verdict *c, struct strbuf *out,
         size_t n, gone = rc == 0 ? fleet_watch_gone(c->watch) : 0;
         fleet_watch_ranks(c->watch, &n);
         if (gone > 0 && began - found_ns > find_ns) {
-            rc = cluster_verdict_find_again(c, e);
+            rc = cluster_verdict_find_new(c, e);
             found_ns = clock_mono_ns();
             if (rc == 0 && gone == n)
                 return bad;
