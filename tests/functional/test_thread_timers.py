@@ -93,14 +93,15 @@ def part(period, busy):
 """
 
 
-def account(j, thread, seconds, rate_hz=100):
-    """(samples of the thread, share of the time that it was on a CPU as the kernel says) of so many seconds"""
+def account(j, thread, seconds, rate_hz=100, enough=lambda found: True):
+    """(samples of the thread, share of the time that it was on a CPU as the kernel says) of so many seconds, or until they are enough"""
     tid = tid_of(j, thread)
     with Client(j.start()) as client:
         watch = Watch(client, rate_hz)
         watch.of(thread, 50)
         began, cpu = time.time(), cpu_s(j.pid, tid)
-        watch.until(lambda: watch.profile.samples[-1]["timestamp"] > began + seconds, "the seconds", seconds + 30)
+        watch.until(lambda: watch.profile.samples[-1]["timestamp"] > began + seconds and
+                    enough([s for s in watch.profile.samples if s["thread"] == thread and s["timestamp"] > began]), "the samples", seconds + 60)
         ended, cpu = watch.profile.samples[-1]["timestamp"], cpu_s(j.pid, tid) - cpu
         behind = time.time() - ended  # of the batch: the thread went on meanwhile
     samples = [s for s in watch.profile.samples if s["thread"] == thread and s["timestamp"] > began]
@@ -160,6 +161,10 @@ def rivals(any_python):
         one.wait()
 
 
+def in_nap(sample):
+    return sample["frames"][0].rpartition(".")[2] == "nap" and not sample["torn"]
+
+
 @pytest.mark.timeout(120)
 def test_a_thread_whose_cpu_others_have_is_where_it_ran(job, rivals):
     """It computes, which takes three times as long as it has the CPU, and sleeps: no sample is of the sleep before that begins."""
@@ -179,11 +184,10 @@ def turns():
         nap()
 """)
     j.do("spawn('turns', turns)")
-    samples, seen = [], []
-    while len(seen) < 80:  # the busier the machine, the more seldom it sleeps
-        samples += account(j, "turns", max(SECONDS, 10))[0]
-        naps = j.do("list(naps)")
-        seen = [s["timestamp"] for s in samples if s["frames"][0].rpartition(".")[2] == "nap" and not s["torn"] and s["timestamp"] < naps[-1][1]]
+    # the busier the machine, the more seldom it sleeps
+    samples, _ = account(j, "turns", max(SECONDS, 10), enough=lambda found: sum(in_nap(s) for s in found) > 80)
+    naps = j.do("list(naps)")
+    seen = [s["timestamp"] for s in samples if in_nap(s) and s["timestamp"] < naps[-1][1]]
     astray = [at for at in seen if not any(began - 0.02 < at < ended + 0.02 for began, ended in naps)]
     assert len(astray) < len(seen) / 10, (len(seen), len(astray))
     assert sum(s["torn"] for s in samples) < len(samples) / 5
