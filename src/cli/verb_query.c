@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/fleet/fleet_tables.h"
+#include "client/sql/catalog.h"
 #include "client/sql/database.h"
 #include "client/output.h"
 #include "client/progress.h"
@@ -434,6 +435,24 @@ static int query_open_ranks(struct query_task *q, const char *name, struct datab
     return rc;
 }
 
+/* The tables of the session, or the columns of one. 0, or -1 with the error. */
+static int query_put_catalog(const struct query_task *q, struct database *d, const char *name,
+                             struct strbuf *out, struct err *e) {
+    struct catalog *c = catalog_of_session(database_sql(d));
+    const struct catalog_table *t = c && name[0] ? catalog_find(c, name, strlen(name)) : NULL;
+    struct result *rows = !c ? NULL : t ? catalog_list_columns(t) : catalog_list_tables(c);
+    int rc = 0;
+    if (c && name[0] && !t)
+        rc = err_set(e, ERR_USAGE, "no table '%s': 'probing cluster query \\dt' lists them", name);
+    else if (!rows)
+        rc = err_set(e, ERR_FAILED, "out of memory for the list of tables");
+    else
+        result_write(rows, q->format, isatty(STDOUT_FILENO), out);
+    result_unref(rows);
+    catalog_free(c);
+    return rc;
+}
+
 static int cluster_query_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                               struct err *e) {
     struct query_task q;
@@ -441,13 +460,15 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
     struct fleet_links *links = NULL;
     struct database *d = NULL;
     const char *name = o->targets.n ? o->targets.items[0] : "";
+    char table[QUERY_NAME_MAX];
     (void)addr;
     int rc = query_prepare(&q, o, out, e);
+    bool lists = rc == 0 && query_asks_for_tables(strbuf_str(&q.text), table, sizeof table);
     if (rc == 0) {
         links = fleet_links_open(name, relay_serve, e);
         rc = links ? 0 : -1;
     }
-    if (rc == 0 && query_reads_ranks(strbuf_str(&q.text)))
+    if (rc == 0 && !lists && query_reads_ranks(strbuf_str(&q.text)))
         rc = query_open_ranks(&q, name, &d, e);
     else if (rc == 0) {
         d = database_open(e);
@@ -456,7 +477,11 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
     if (rc == 0) {
         fleet_tables_init(&tables, links);
         rc = database_add_tables(d, tables.providers, FLEET_TABLE_COUNT, e);
-        rc = query_finish(&q, rc, d, out, e);
+        if (rc == 0 && lists) {
+            rc = query_put_catalog(&q, d, table, out, e);
+            database_close(d);
+        } else
+            rc = query_finish(&q, rc, d, out, e);
         /* there is no such job: SQL knows it as a failure like any other */
         if (rc != 0 && fleet_links_error(links)->code != ERR_OK)
             *e = *fleet_links_error(links);

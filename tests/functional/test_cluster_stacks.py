@@ -109,6 +109,40 @@ def test_query(job, probing):
     assert [row["rank"] for row in some] == [1, 2]
 
 
+def test_tables(job, probing):
+    name, _ = job
+    listed = probing("cluster", "query", name, "--format", "csv", "\\dt", timeout=60).ok().stdout
+    assert all(f"cluster.{table}" in listed for table in ("nodes", "ranks", "stacks", "tree")) and "python.steps" in listed
+    columns = rows(probing("cluster", "query", name, "--json", "\\d cluster.stacks", timeout=60))
+    assert {"class_id", "n", "ranks", "since_s", "stack"} <= {str(value) for row in columns for value in row.values()}
+    refused(probing("cluster", "query", name, "\\d cluster.nothing"), 2, "no table 'cluster.nothing'")
+
+
+def test_started_again(claim, probing):  # noqa: F811
+    """Another process that is the rank of one that is gone takes its place."""
+    made = [claim(rank, 2, source=STANDS) for rank in range(2)]
+    relay = Relay(probing)
+    [row] = relay.table("job", name=str(made[0].pid))
+    first = relay.table("ranks", after=0)
+    os.kill(made[1].pid, signal.SIGKILL)
+    last = first
+
+    def read_until(holds, what):
+        def read():
+            nonlocal last
+            last = relay.table("ranks", after=last[0]["round"])
+            return holds(last)
+        wait_until(read, 60, what)
+    read_until(lambda now: now[1]["state"] == "X", "its end")
+    assert last[1]["stack"] is None and last[1]["pid"] == made[1].pid
+    second = claim(1, 2, source=STANDS)
+    read_until(lambda now: len(now) == 2 and now[1]["pid"] == second.pid, "the other process")
+    assert last[0]["found"] > first[0]["found"] and last[0]["since"] == first[0]["since"] and last[1]["stack"] == first[1]["stack"]
+    [again] = relay.table("job", name=str(made[0].pid))
+    assert again["name"] == row["name"] and again["found"] == last[0]["found"] and again["missing"] is None
+    assert relay.end() == (0, "")
+
+
 def test_record(job, probing, tmp_path):
     """One file for all ranks."""
     name, made = job
