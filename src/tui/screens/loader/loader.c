@@ -89,8 +89,11 @@ static void loader_put_line(const struct loader_row *l, struct strbuf *out) {
         strbuf_addf(out, "   %.0f of %.0f batches are ready", l->ready, l->under_way);
     else if (!isnan(l->ready))
         strbuf_addf(out, "   no batch is ready, %.0f are being made", l->under_way);
-    /* Of another worker. */
-    if (l->ready > 0 && l->ready < l->under_way && l->wait_ms >= LOADER_WAITS_MS)
+    /* The next one is another worker's. */
+    bool is_late = l->ready > 0 && l->ready < l->under_way && l->wait_ms >= LOADER_WAITS_MS;
+    if (!(l->workers > 0) && !isnan(l->wait_ms))
+        strbuf_addf(out, ", %.1f ms each", l->wait_ms);
+    else if (is_late)
         strbuf_addf(out, "   waiting %.1f ms for the next one", l->wait_ms);
     else if (!isnan(l->wait_ms))
         strbuf_addf(out, "   waiting %.1f ms for a batch", l->wait_ms);
