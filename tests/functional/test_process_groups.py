@@ -143,3 +143,36 @@ def test_recorders_that_lie(torch_job):
         lying.run("torch._C._distributed_c10d.__dict__.update(real)")
         [row], _ = made(client, "python.process_groups")
         assert (row["last_enqueued"], row["last_completed"]) == (3, 3)
+
+
+NCCL = """
+import json
+entry = {"collective_seq_id": 8, "input_dtypes": ["BFloat16"], "input_sizes": [[4, 1024]], "is_p2p": False, "op_id": 8, "pg_id": 0,
+         "process_group": ["0", "default_pg"], "profiling_name": "nccl:_all_gather_base", "retired": False, "state": "started", "timeout_ms": 600000}
+status = {"version": "2.5", "pg_status": {"0": {"last_enqueued_collective": "9", "last_started_collective": "8", "last_completed_collective": "7"}}}
+documents = {False: json.dumps(status).encode(), True: json.dumps(dict(status, entries=[
+    dict(entry, collective_seq_id=7, state="completed", retired=True), entry, dict(entry, collective_seq_id=9, state="scheduled")])).encode()}
+torch._C._distributed_c10d._dump_nccl_trace_json = documents.get
+"""
+
+
+def test_older_torch(torch_job):
+    """Without the handlers entries are read once, for the names; a group of two backends has a row for each, by the recorder of each."""
+    older = torch_job(DUMPS)
+    older.run("torch._C._distributed_c10d.__dict__.pop('_get_handler_names')")
+    with Client(older.start()) as client:
+        for _ in range(2):
+            [row], _ = made(client, "python.process_groups")
+            assert (row["pg"], row["backend"], row["desc"], row["last_enqueued"], row["last_completed"]) == ("0", "gloo", "default_pg", 3, 3)
+        older.run(NCCL)
+        older.run("c10d._pg_backend_config[dist.group.WORLD] = 'cpu:gloo,cuda:nccl'")
+        rows, _ = made(client, "python.process_groups")
+        assert [(row["pg"], row["backend"], row["last_enqueued"], row["last_completed"]) for row in rows] == [("0", "gloo", 3, 3), ("0", "nccl", 9, 7)]
+        # the first time its names were read, with what is open; later only the counters
+        assert [(row["op"], row["bytes"], row["dtype"]) for row in rows] == [(None,) * 3, ("_all_gather_base", 4 * 1024 * 2, "bfloat16")]
+        assert made(client, "python.process_groups")[0] == [rows[0], dict(rows[1], op=None, bytes=None, dtype=None)]
+        # what the environment has made too large is not asked for
+        older.run("import os; os.environ['TORCH_FR_BUFFER_SIZE'] = '1000000'\n"
+                  "documents[False] = documents[False].replace(b'\"0\": {', b'\"5\": {')")
+        rows, note = made(client, "python.process_groups")
+        assert "keeps more than 20000 entries" in note and [row["last_completed"] for row in rows] == [3]
