@@ -40,7 +40,7 @@ ROOMS = {
     "client": ["target", "symbols", "session", "samples", "sql", "verdict", "fleet", "export", "repl", "complete"],
     "store": ["ring", "sql", "recording"],
     "tui": ["keys", "theme", "model", "view", "term", "workers", "core", "screens", "host",
-            "screen_text", "screen_picture", "main_options", "startup", "info", "main_complete", "main"],
+            "screen_text", "screen_picture", "job_picture", "main_options", "startup", "info", "main_complete", "main"],
 }
 
 # Folders whose files know each other one way only, and the circles that stay. A file is a .c with its .h.

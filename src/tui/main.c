@@ -6,6 +6,7 @@
  * Mistakes in what was typed are found here, before the terminal is touched: one line on stderr and
  * the exit status: 0 success, 1 failed, 2 usage, 3 cannot attach, 4 target lost.
  */
+#include <limits.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,9 +25,12 @@
 #include "client/output.h"
 #include "client/symbols/symbols.h"
 #include "client/target/tcp.h"
+#include "relay/relay.h"
 #include "tui/core/action_keys.h"
+#include "tui/core/screen.h"
 #include "tui/host/attach_all.h"
 #include "tui/info.h"
+#include "tui/job_picture.h"
 #include "tui/main_complete.h"
 #include "tui/main_options.h"
 #include "tui/host/host.h"
@@ -52,7 +56,8 @@ static void main_put_help(struct strbuf *out) {
         export_put_options(f, out);
         strbuf_addc(out, '\n');
     }
-    strbuf_addf(out, "\nScreens of --export txt: %s.\n", screen_picture_names());
+    strbuf_addf(out, "\nScreens of --export txt; ranks and stacks of json, too:\n  %s.\n",
+                screen_picture_names());
     strbuf_adds(out, "\nTHEME, for --theme NAME, is one of\n");
     startup_put_themes(out);
     strbuf_adds(out, "\nIn the screens ? shows the keys and q quits.\n"
@@ -100,7 +105,8 @@ static int main_check(const struct main_options *o, struct err *e) {
                             : o->cols   ? "--cols"
                             : o->filter ? "--filter"
                                         : NULL;
-    if (o->export &&
+    bool of_job = format && job_picture_find(o->screen) && strcmp(format->name, "json") == 0;
+    if (o->export && !of_job &&
         (!format || (of_screen && export_check_option(format, EXPORT_TAKES_SCREEN, of_screen, e) != 0)))
         return -1;
     if (o->rows && !o->screen)
@@ -120,6 +126,28 @@ static int main_text_size(long told, const char *variable, bool rows, int usual)
     if (n <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0)
         n = rows ? w.ws_row : w.ws_col;
     return n <= 0 ? usual : n > SCREEN_PICTURE_MAX ? SCREEN_PICTURE_MAX : (int)n;
+}
+
+/* A job that was named, and which of its ranks. */
+struct main_job {
+    char target[512]; /* "": none */
+    char filter[256]; /* of the Ranks screen; "": all */
+    pid_t pid;        /* the only rank that was named; 0: all or several */
+};
+
+/* Read "job:NAME/RANKS". 0, or -1 with the error: there is none here. */
+static int main_read_job(const char *typed, struct main_job *job, struct err *e) {
+    pid_t *pids;
+    ssize_t n = jobs_here_resolve(typed, &pids, e);
+    const char *ranks = strchr(typed, '/');
+    if (n < 0)
+        return -1;
+    snprintf(job->target, sizeof job->target, "%.*s", (int)(ranks ? ranks - typed : INT_MAX), typed);
+    if (ranks)
+        snprintf(job->filter, sizeof job->filter, "rank:%s", ranks + 1);
+    job->pid = ranks && n == 1 ? pids[0] : 0;
+    free(pids);
+    return 0;
 }
 
 static int main_run_export(const struct main_options *o, const char *target, double rate_hz,
@@ -154,10 +182,47 @@ static int main_run_export(const struct main_options *o, const char *target, dou
     return rc;
 }
 
+/* A screen of all ranks: of the job that is named, or that the process is a rank of. */
+static int main_export_job(const struct main_options *o, const char *target, struct err *e) {
+    struct main_job job = {.target = ""};
+    struct target_address addr;
+    struct strbuf out;
+    if (!target)
+        return err_set(e, ERR_USAGE, "no TARGET given: try probing-top job: --export txt --screen %s",
+                       o->screen);
+    if (jobs_is_target(target)) {
+        if (main_read_job(target, &job, e) != 0)
+            return -1;
+    } else {
+        if (target_resolve(target, &addr, e) != 0)
+            return -1;
+        snprintf(job.target, sizeof job.target, JOBS_TARGET "%d", (int)addr.pid);
+    }
+    bool ascii = o->ascii || !term_is_utf8();
+    const struct app_config config = {.ascii = ascii, .is_utf8 = !ascii};
+    struct job_picture picture = {.target = job.target,
+                                  .filter = o->filter     ? o->filter
+                                            : *job.filter ? job.filter
+                                                          : NULL,
+                                  .screen = job_picture_find(o->screen),
+                                  .rows = main_text_size(o->rows, "LINES", true, 40),
+                                  .cols = main_text_size(o->cols, "COLUMNS", false, 80),
+                                  .json = strcmp(o->export, "json") == 0,
+                                  .serve = relay_serve};
+    strbuf_init(&out, 0);
+    int rc = job_picture_put(&picture, &config, &out, e);
+    if (rc == 0)
+        rc = output_write(o->output, &out, e);
+    strbuf_fini(&out);
+    return rc;
+}
+
 static int main_export(const struct main_options *o, const char *target, struct err *e) {
     double rate_hz = 0;
     char rank[16];
     pid_t pid = 0;
+    if (job_picture_find(o->screen))
+        return main_export_job(o, target, e);
     if (target && jobs_is_target(target)) {
         if (jobs_here_resolve_one(target, &pid, e) != 0)
             return -1;
@@ -198,20 +263,39 @@ static int main_put_settings(const struct main_options *o, struct strbuf *out, s
 }
 
 /* A target that is not there is the first thing to know. */
-static int main_refuse_no_terminal(const struct attach_all *targets, struct err *e) {
+static int main_refuse_no_terminal(const struct attach_all *targets, const struct main_job *job,
+                                   struct err *e) {
     struct target_address addr;
     if (targets->n == 1 && target_resolve(targets->texts[0], &addr, e) != 0)
         return -1;
     return err_set(e, ERR_USAGE, "not a terminal: add --export txt --once%s for a screen as text",
-                   targets->n ? "" : " and a TARGET");
+                   targets->n || job->target[0] ? "" : " and a TARGET");
+}
+
+/* The job that "job:NAME" means is watched; of "job:NAME/3" the rank is the target, too; "job:NAME/0-7"
+ * shows these. 0, or -1 with the error. */
+static int main_read_targets(const char *typed, struct main_job *job, struct attach_all *targets,
+                             struct err *e) {
+    char pid[24];
+    const char *const rank[] = {pid};
+    if (main_read_job(typed, job, e) != 0)
+        return -1;
+    snprintf(pid, sizeof pid, "%d", (int)job->pid);
+    return job->pid ? attach_all_read(targets, rank, 1, e) : 0;
 }
 
 static int main_open(const struct main_options *o, struct startup *begun, struct attach_all *targets,
-                     struct err *e) {
+                     const struct main_job *job, struct err *e) {
     const struct settings *set = &begun->settings;
     struct target_address diff;
+    bool watches = job->target[0] && targets->n == 0,
+         chosen = set->origins[SETTINGS_SCREEN] == SETTINGS_BY_COMMAND_LINE;
     struct host_config config = {
-        .app = {.pick = targets->n == 0,
+        .serve = relay_serve,
+        .app = {.pick = targets->n == 0 && !watches,
+                .job = job->target[0] ? job->target : NULL,
+                .job_filter = watches ? job->filter : NULL,
+                .screen = watches && !chosen ? &screen_ranks : NULL,
                 .is_utf8 = term_draws_unicode(getenv("TERM")),
                 .tour = o->tour,
                 .settings = set,
@@ -229,7 +313,7 @@ static int main_open(const struct main_options *o, struct startup *begun, struct
         return err_set(e, ERR_USAGE, "--block stops threads, and %s says readonly = on: give one of them",
                        begun->config_path);
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-        return main_refuse_no_terminal(targets, e);
+        return main_refuse_no_terminal(targets, job, e);
     int rc = startup_load_theme(begun, e);
     output_say("%s", strbuf_str(&begun->warnings));
     if (rc != 0)
@@ -269,11 +353,14 @@ static int main_screens(const struct main_options *o, const char *const *typed, 
     struct attach_all *targets = calloc(1, sizeof *targets);
     if (!targets)
         return err_set(e, ERR_FAILED, "out of memory");
+    struct main_job job = {.target = ""};
     int rc = startup_read(&begun, o, e);
-    if (rc == 0 && attach_all_read(targets, typed, n, e) != 0)
+    if (rc == 0 && n == 1 && jobs_is_target(typed[0]))
+        rc = main_read_targets(typed[0], &job, targets, e);
+    else if (rc == 0 && attach_all_read(targets, typed, n, e) != 0)
         rc = main_explain_words(typed, n, e);
     if (rc == 0)
-        rc = main_open(o, &begun, targets, e);
+        rc = main_open(o, &begun, targets, &job, e);
     startup_fini(&begun);
     free(targets);
     return rc;

@@ -96,9 +96,9 @@ def test_first_minute(screen, plain_training, probing_top, ptrace):
     s.keys("o")
     s.type("<<<<<<<")  # an order that does not change by itself
     s.wait_for("sorted by TID")
-    s.type("]")
+    s.type(")")
     s.wait_gone("Stack of MainThread")
-    s.type("[")
+    s.type("(")
     s.wait_for("Stack of MainThread")
     s.type("/loader-")  # a name: "loader" is also in Loader.next_batch, within which the main thread may be, and then it is the first match
     s.wait_for("Search: loader-")

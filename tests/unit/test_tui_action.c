@@ -20,6 +20,7 @@
 #include "tui/keys/action.h"
 #include "tui/keys/input.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_job.h"
 #include "unit/tui_repl.h"
 
 static void test_keys_parse_and_print(void **state) {
@@ -197,6 +198,10 @@ static const char *keys_to(int context) {
         return "R";
     case CONTEXT_REPL_OUTPUT:
         return "R Esc";
+    case CONTEXT_RANKS:
+        return "p";
+    case CONTEXT_STACKS:
+        return "O";
     default:
         for (const struct screen_def *const *s = screen_list; *s; s++)
             if (screen_contexts(*s) & ACTION_IN(context))
@@ -213,6 +218,8 @@ static void test_every_key_is_dispatched(void **state) {
             for (size_t i = 0; (d->contexts & ACTION_IN(c)) && i < ACTION_MAX_KEYS && d->keys[i]; i++) {
                 struct app *a =
                     c == CONTEXT_PICKER ? fixture_picker(false) : fixture_app(FIXTURE_NORMAL, 3, false);
+                if (c == CONTEXT_RANKS || c == CONTEXT_STACKS)
+                    job_fixture_give(a, JOB_FIXTURE_HUNG);
                 fixture_press(a, keys_to(c));
                 if (c == CONTEXT_REPL_COMPLETE)
                     repl_fixture_complete(a, "co", "count\ncontinue");

@@ -19,6 +19,7 @@
 #include "unit/tui_children.h"
 #include "unit/tui_diff.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_job.h"
 #include "unit/tui_scenes.h"
 #include "unit/tui_sql.h"
 #include "tui/core/app.h"
@@ -406,7 +407,50 @@ static struct app *scene_tour_sql(bool ascii) {
     return a;
 }
 
+static struct app *scene_ranks(bool ascii) { return job_fixture_app(JOB_FIXTURE_HUNG, "p", ascii); }
+
+static struct app *scene_ranks_healthy(bool ascii) {
+    return job_fixture_app(JOB_FIXTURE_HEALTHY, "p j j", ascii);
+}
+
+static struct app *scene_ranks_bare(bool ascii) { return job_fixture_app(JOB_FIXTURE_BARE, "p j", ascii); }
+
+static struct app *scene_ranks_64(bool ascii) { return job_fixture_app(JOB_FIXTURE_64, "p j", ascii); }
+
+static struct app *scene_ranks_1000(bool ascii) { return job_fixture_app(JOB_FIXTURE_1000, "p b b", ascii); }
+
+static struct app *scene_ranks_cell(bool ascii) {
+    struct app *a = job_fixture_app(JOB_FIXTURE_1000, "p", ascii);
+    (void)fixture_draw(a, 24, 80);
+    fixture_press(a, "o Right Right");
+    return a;
+}
+
+static struct app *scene_stacks(bool ascii) { return job_fixture_app(JOB_FIXTURE_HUNG, "O j", ascii); }
+
+static struct app *scene_stacks_1000(bool ascii) { return job_fixture_app(JOB_FIXTURE_1000, "O", ascii); }
+
+/* A rank's own screen while its job is watched. */
+static struct app *scene_rank(bool ascii) {
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
+    a->pid = 4302;
+    job_fixture_give(a, JOB_FIXTURE_HEALTHY);
+    return a;
+}
+
+static struct app *scene_rank_none(bool ascii) { return job_fixture_app(JOB_FIXTURE_HUNG, "2", ascii); }
+
 static const struct scene scenes[] = {
+    {"ranks", scene_ranks},
+    {"ranks-healthy", scene_ranks_healthy},
+    {"ranks-bare", scene_ranks_bare},
+    {"ranks-64", scene_ranks_64},
+    {"ranks-1000", scene_ranks_1000},
+    {"ranks-cell", scene_ranks_cell},
+    {"stacks", scene_stacks},
+    {"stacks-1000", scene_stacks_1000},
+    {"rank", scene_rank},
+    {"rank-none", scene_rank_none},
     {"tour", scene_tour},
     {"tour-sql", scene_tour_sql},
     {"tagged", scenes_tagged},
@@ -521,6 +565,14 @@ static const struct look looks[] = {
     {"60x12", "xterm-256color", NULL, NULL, false, 12, 60, "help"},
     {"40x12", "xterm-256color", NULL, NULL, false, 12, 40, "tagged"},
     {"80x24-16", "xterm-256color", "16", NULL, false, 24, 80, "tagged"},
+    {"40x12", "xterm-256color", NULL, NULL, false, 12, 40, "ranks"},
+    {"40x12-mono", "xterm-256color", "never", NULL, false, 12, 40, "ranks"},
+    {"160x45", "xterm-256color", NULL, NULL, false, 45, 160, "ranks"},
+    {"40x12", "xterm-256color", NULL, NULL, false, 12, 40, "ranks-64"},
+    {"160x45", "xterm-256color", NULL, NULL, false, 45, 160, "ranks-64"},
+    {"160x45", "xterm-256color", NULL, NULL, false, 45, 160, "ranks-1000"},
+    {"40x12", "xterm-256color", NULL, NULL, false, 12, 40, "stacks"},
+    {"160x45", "xterm-256color", NULL, NULL, false, 45, 160, "stacks"},
 };
 
 static void load_theme(struct theme *t, const char *name) {

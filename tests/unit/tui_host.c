@@ -69,6 +69,16 @@ static void fake_host_show_target(void *arg, int target) {
     ((struct fake_host *)arg)->asked.show_target = target + 1;
 }
 
+static void fake_host_watch_job(void *arg, const char *target) {
+    struct fake_host *h = arg;
+    snprintf(h->asked.job, sizeof h->asked.job, "%s", target);
+}
+
+static void fake_host_find_job(void *arg, pid_t pid) {
+    struct fake_host *h = arg;
+    h->asked.find_job = pid;
+}
+
 static void fake_host_open_diff(void *arg, const char *name) {
     struct fake_host *h = arg;
     snprintf(h->asked.diff, sizeof h->asked.diff, "%s", name);
@@ -150,6 +160,8 @@ const struct app_host *fake_host_begin(void) {
         .attach = fake_host_attach,
         .show_target = fake_host_show_target,
         .open_diff = fake_host_open_diff,
+        .watch_job = fake_host_watch_job,
+        .find_job = fake_host_find_job,
         .request = fake_host_request,
         .ask_details = fake_host_ask_details,
         .arm = fake_host_arm,

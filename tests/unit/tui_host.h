@@ -19,7 +19,8 @@ struct fake_asked {
     char theme[SETTINGS_TEXT]; /* "" none */
     char history[64];          /* opened last */
     char diff[512];
-    pid_t attach;
+    char job[512]; /* to be watched; "" none */
+    pid_t attach, find_job;
     int show_target; /* counted from 1; 0 none */
     struct wire_threads details;
     struct wire_arm arm;

@@ -12,9 +12,11 @@
 
 #include "tui/core/app.h"
 #include "tui/core/app_history.h"
+#include "tui/core/app_job.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/app_take.h"
 #include "unit/tui_fixture.h"
+#include "unit/tui_job.h"
 #include "unit/tui_repl.h"
 #include "unit/tui_samples.h"
 #include "unit/tui_sql.h"
@@ -210,6 +212,40 @@ static struct app *matrix_make_repl(enum matrix_state state, bool ascii) {
     return a;
 }
 
+static struct app *matrix_make_job(enum matrix_state state, bool ascii, const char *keys,
+                                   const char *filter) {
+    enum job_fixture kind = state == MATRIX_HUGE      ? JOB_FIXTURE_1000
+                            : state == MATRIX_HOSTILE ? JOB_FIXTURE_NAMES
+                            : state == MATRIX_NORMAL  ? JOB_FIXTURE_HUNG
+                                                      : JOB_FIXTURE_64;
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
+    assert_non_null(a);
+    app_job_watch(a, "job:train.py");
+    fixture_press(a, keys);
+    if (state == MATRIX_EMPTY)
+        return a;
+    app_job_take(a, job_fixture(kind));
+    if (state == MATRIX_FILTERED)
+        fixture_press(a, filter);
+    if (state == MATRIX_PAUSED) {
+        app_set_paused(a, true);
+        app_job_take(a, job_fixture(JOB_FIXTURE_HEALTHY));
+    }
+    if (state == MATRIX_DISCONNECTED) {
+        struct err why = {ERR_ATTACH, "no job is named 'train.py' any longer"};
+        app_job_refused(a, &why);
+    }
+    return a;
+}
+
+static struct app *matrix_make_ranks(enum matrix_state state, bool ascii) {
+    return matrix_make_job(state, ascii, "p", "\\ \"rank:16-23|stopped Enter j");
+}
+
+static struct app *matrix_make_stacks(enum matrix_state state, bool ascii) {
+    return matrix_make_job(state, ascii, "O", "\\ \"rank:19|attention Enter");
+}
+
 #define SCREEN(name) #name, &screen_##name
 
 /* Screens whose pictures need more than the key that opens them. */
@@ -230,6 +266,8 @@ static const struct matrix_row matrix_known[] = {
     {SCREEN(export), NULL, NULL, MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_EMPTY), NULL},
     {SCREEN(sql), NULL, "/", MATRIX_ALL & ~MATRIX_IN(MATRIX_PAUSED), matrix_make_sql},
     {SCREEN(repl), NULL, "/", 0, matrix_make_repl},
+    {SCREEN(ranks), NULL, "\\", 0, matrix_make_ranks},
+    {SCREEN(stacks), NULL, "\\", 0, matrix_make_stacks},
     {SCREEN(picker), "", "\\",
      MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED) | MATRIX_IN(MATRIX_EMPTY), matrix_make_picker},
     {SCREEN(setup), NULL, "/", MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED), matrix_make_setup},

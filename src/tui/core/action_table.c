@@ -18,6 +18,8 @@
 #define MODULES ACTION_IN(CONTEXT_MODULES)
 #define LOADER ACTION_IN(CONTEXT_LOADER)
 #define MEMORY ACTION_IN(CONTEXT_MEMORY)
+#define RANKS ACTION_IN(CONTEXT_RANKS)
+#define STACKS ACTION_IN(CONTEXT_STACKS)
 #define TREES (TENSORS | MODULES | LOADER | MEMORY) /* rows within rows */
 #define STEPS ACTION_IN(CONTEXT_STEPS)
 #define SHEETS (TREES | STEPS) /* tables from queries of the job's tables */
@@ -43,7 +45,8 @@
 #define OVER ACTION_OVERLAYS
 #define ROW ACTION_FOR_ROW
 /* Where Space tags a row. */
-#define TAGGED (ACTION_IN(CONTEXT_THREADS) | TOP | TIMELINE | LOG | SHEETS | FLAME | PROCESSES)
+#define TAGGED                                                                                               \
+    (ACTION_IN(CONTEXT_THREADS) | TOP | TIMELINE | LOG | SHEETS | FLAME | PROCESSES | RANKS | STACKS)
 #define SETUP ACTION_IN(CONTEXT_SETUP)
 #define THEMES ACTION_IN(CONTEXT_THEMES)
 #define PROCESSES (ACTION_IN(CONTEXT_PICKER) | ACTION_IN(CONTEXT_TARGETS))
@@ -106,11 +109,15 @@ static const struct action_def action_fixed[] = {
      "show what matches by dataset or function; !x hides"},
     {ACTION_FILTER, "filter", MEMORY, {"\\", "F4"}, "Filter", 3,
      "show what matches by function, file, type; !x hides"},
+    {ACTION_FILTER, "filter", RANKS, {"\\", "F4"}, "Filter", 3,
+     "rank:0-63, host:gpu1, class:3fa2, late, or text; !x hides"},
+    {ACTION_FILTER, "filter", STACKS, {"\\", "F4"}, "Filter", 3,
+     "rows with a call that matches, or with rank:5; !x hides"},
     {ACTION_REFRESH, "refresh", TABLES, {"r"}, "Refresh", 9, "read everything again now"},
     {ACTION_REFRESH, "refresh", TREES, {"r"}, "Refresh", 8, "read the table again now; its cost is shown above"},
-    {ACTION_SORT_NEXT, "sort-next", TABLES | TOP | SHEETS, {"F6", ">"}, "Sort", 4, "sort by the next column"},
-    {ACTION_SORT_PREV, "sort-previous", TABLES | TOP | SHEETS, {"<"}, NULL, 0, "sort by the previous column"},
-    {ACTION_SORT_INVERT, "sort-invert", TABLES | TOP | SHEETS, {"I"}, NULL, 0, "reverse the order"},
+    {ACTION_SORT_NEXT, "sort-next", TABLES | TOP | SHEETS | RANKS, {"F6", ">"}, "Sort", 4, "sort by the next column"},
+    {ACTION_SORT_PREV, "sort-previous", TABLES | TOP | SHEETS | RANKS, {"<"}, NULL, 0, "sort by the previous column"},
+    {ACTION_SORT_INVERT, "sort-invert", TABLES | TOP | SHEETS | RANKS, {"I"}, NULL, 0, "reverse the order"},
     {ACTION_SORT_CPU, "sort-cpu", TABLES, {"P"}, NULL, 0, "sort by CPU%, busiest first"},
     {ACTION_SLOWER, "slower", VIEWS, {"F7", "{"}, "Slower", 13, "ask for fewer snapshots a second"},
     {ACTION_FASTER, "faster", VIEWS, {"F8", "}"}, "Faster", 12, "ask for more snapshots a second"},
@@ -119,7 +126,9 @@ static const struct action_def action_fixed[] = {
     {ACTION_HISTORY_OLDER, "older", FRAMES, {","}, NULL, 0, "freeze the view and step back: the snapshot before"},
     {ACTION_HISTORY_NEWER, "newer", FRAMES, {"."}, NULL, 0, "the snapshot after; End or Z: the latest"},
     {ACTION_FOCUS, "focus", PANES | TREES, {"o"}, "Pane", 6, "go to the other pane"},
+    {ACTION_FOCUS, "focus", RANKS, {"o"}, "Pane", 6, "go to the cells, or back to the table"},
     {ACTION_GROUP, "group", TENSORS, {"b"}, "Group", 2, "group by module, kind, shape, dtype, device, storage"},
+    {ACTION_GROUP, "group", RANKS, {"b"}, "Group", 2, "cells of all ranks: by host, by class of stacks, by rank"},
     {ACTION_GROUP, "view", MEMORY, {"b"}, "View", 1, "lines that allocate; the same as a flame graph; holders"},
     {ACTION_TENSOR_GROWTH, "growth", TENSORS, {"d"}, "Diff", 2, "toggle what grew from step to step, by shape and owner"},
     {ACTION_TENSOR_STATISTICS, "statistics", TENSORS | ROW, {"v"}, "Values", 3, "read its values: range, histogram; and what holds it"},
@@ -158,8 +167,14 @@ static const struct action_def action_fixed[] = {
     {ACTION_SCREEN_PREV, "previous-screen", TABS, {"S-Tab"}, NULL, 0, "previous screen"},
     {ACTION_DEBUG, "debug", TABS | ACTION_CHANGES, {"B"}, NULL, 0,
      "start or stop debugpy in the job (VS Code)"},
+    SCREEN(RANKS),
+    SCREEN(STACKS),
+    {ACTION_RANK_PREV, "rank-previous", VIEWS | LOG, {"["}, NULL, 0, "open the previous rank of the job"},
+    {ACTION_RANK_NEXT, "rank-next", VIEWS | LOG, {"]"}, NULL, 0, "open the next rank of the job"},
     SCREEN(TARGETS),
     OTHER_SCREENS,
+    {ACTION_OPEN_RANK, "open-rank", RANKS | ROW, {"Enter"}, "Open", 0, "open the rank in all screens; of a cell: show its ranks"},
+    {ACTION_OPEN_CLASS, "open-class", STACKS | ROW, {"Enter"}, "Ranks", 0, "show the ranks of the row"},
     {ACTION_SWITCH_TARGET, "switch-target", ACTION_IN(CONTEXT_TARGETS), {"Enter"}, "Show", 0, "show the selected target"},
     {ACTION_OPEN_LINE, "open-line", OVERVIEW | ROW, {"Enter"}, "Open", 1,
      "open the screen that the line is of; a function in Flame"},
@@ -185,6 +200,7 @@ static const struct action_def action_fixed[] = {
      "CPU time, all time (includes waiting), or GIL time"},
     {ACTION_ON_CPU, "on-cpu", TIMELINE, {"a"}, "OnCPU", 6,
      "colour CPU time, all time, or GIL time"},
+    {ACTION_ON_CPU, "cells", RANKS, {"a"}, "Cells", 5, "a cell shows the state, the step time, or the CPU"},
     {ACTION_WINDOW, "window", TOP | FLAME | TIMELINE | OVERVIEW, {"W"}, "Window", 6, "last 10 s, 60 s, all, since the mark, the span, if any"},
     {ACTION_MARK, "mark", TOP | FLAME | TIMELINE, {"'"}, NULL, 0, "set the mark: W shows the time since then"},
     {ACTION_DIFF, "diff", TOP | FLAME, {"d"}, "Diff", 6, "toggle comparing with the time before, or a recording"},
@@ -227,7 +243,7 @@ static const struct action_def action_fixed[] = {
     {ACTION_HIDE_IDLE, "hide-idle", TIMELINE, {"i"}, "Idle", 5,
      "toggle threads that did not run in the time shown"},
     {ACTION_HIDE_NATIVE, "hide-native", THREADS, {"H"}, NULL, 0, "toggle threads without Python"},
-    {ACTION_SHOW_ALL, "show-all", TABLES | TOP | LOG | SHEETS | ACTION_IN(CONTEXT_TARGETS), {"A"}, NULL, 0, "show all rows: no filter, nothing hidden"},
+    {ACTION_SHOW_ALL, "show-all", TABLES | TOP | LOG | SHEETS | RANKS | STACKS | ACTION_IN(CONTEXT_TARGETS), {"A"}, NULL, 0, "show all rows: no filter, nothing hidden"},
     {ACTION_SHOW_ALL, "show-all", FLAME, {"A"}, NULL, 0, "show all: no filter, zoom or thread, all time"},
     {ACTION_SHOW_ALL, "show-all", TIMELINE, {"A"}, NULL, 0, "show all: no filter, nothing hidden, all time"},
     {ACTION_UP, "up", ALL & ~FLAME, {"Up", "k", "ctrl-p"}, NULL, 0, "up"},
@@ -342,7 +358,8 @@ static const struct action_def action_fixed[] = {
     {ACTION_COPY, "copy", PROCESSES | ROW, {"y"}, NULL, 0, "copy its pid; within tmux: set-clipboard on"},
     {ACTION_COPY, "copy", TREES | ROW, {"y"}, NULL, 0, "copy its name; within tmux: set-clipboard on"},
     {ACTION_COPY, "copy", STEPS | ROW, {"y"}, NULL, 0, "copy its number; within tmux: set-clipboard on"},
-    {ACTION_COPY_ROW, "copy-row", SHEETS | PROCESSES | ROW, {"Y"}, NULL, 0, "copy the row as text"},
+    {ACTION_COPY, "copy", RANKS | STACKS | ROW, {"y"}, NULL, 0, "copy the numbers of its ranks"},
+    {ACTION_COPY_ROW, "copy-row", SHEETS | PROCESSES | RANKS | STACKS | ROW, {"Y"}, NULL, 0, "copy the row as text"},
     {ACTION_COPY, "copy", OUTPUT, {"y"}, NULL, 0, "copy the last result"},
     {ACTION_COPY_ROW, "copy-all", OUTPUT, {"Y"}, NULL, 0, "copy all messages"},
     {ACTION_COPY, "copy", LOG | ROW, {"y"}, NULL, 0, "copy the entry; within tmux: set-clipboard on"},

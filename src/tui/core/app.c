@@ -81,6 +81,12 @@ void app_forget_source(struct app *a) {
     memset(&a->source_asked, 0, sizeof a->source_asked);
 }
 
+void app_attach(struct app *a, pid_t pid) {
+    a->attaching = pid;
+    a->began_s = a->now_s;
+    a->host.attach(a->host.arg, pid);
+}
+
 void app_quit(struct app *a) { a->host.quit(a->host.arg); }
 
 /* ---- a host that does nothing ---- */
@@ -132,6 +138,11 @@ static void app_host_attach(void *arg, pid_t pid) {
 static void app_host_show_target(void *arg, int target) {
     (void)arg;
     (void)target;
+}
+
+static void app_host_find_job(void *arg, pid_t pid) {
+    (void)arg;
+    (void)pid;
 }
 
 static void app_host_request(void *arg, enum wire_method method) {
@@ -194,6 +205,8 @@ const struct app_host app_host_none = {
     .attach = app_host_attach,
     .show_target = app_host_show_target,
     .open_diff = app_host_take_name,
+    .watch_job = app_host_take_name,
+    .find_job = app_host_find_job,
     .request = app_host_request,
     .ask_details = app_host_ask_details,
     .arm = app_host_arm,

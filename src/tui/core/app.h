@@ -41,6 +41,7 @@
 
 struct command_choices;
 struct export_job;
+struct job_shot;
 struct screen_def;
 
 /* ---- what is around the app ---- */
@@ -87,6 +88,9 @@ struct app_host {
     void (*attach)(void *arg, pid_t pid);       /* answered by app_attach_done */
     void (*show_target)(void *arg, int target); /* by its number in app->targets */
     void (*open_diff)(void *arg, const char *name);
+    /* The ranks of a job, each second; answered by app_job_take or app_job_refused. */
+    void (*watch_job)(void *arg, const char *target);
+    void (*find_job)(void *arg, pid_t pid); /* of a rank; answered by app_job_take_offer */
 
     /* --- the target that is shown --- */
     /* WIRE_THREADS, WIRE_STATUS or WIRE_INTERRUPT */
@@ -134,6 +138,8 @@ struct app_config {
     bool mouse;
     const char *filter;              /* at the start; NULL: none */
     bool pick;                       /* start by choosing a process */
+    const char *job;                 /* a job to watch from the start; NULL: none */
+    const char *job_filter;          /* of its ranks; NULL: all */
     const struct screen_def *screen; /* the first; NULL: as the settings say */
     bool readonly;                   /* refuse actions that change the target */
     bool is_utf8;                    /* more than ASCII can be drawn */
@@ -214,6 +220,30 @@ struct app_targets {
     /* The hidden ones, for Threads: shots and texts are borrowed from their data */
     struct data_children rows;
     struct data_child row_items[TARGETS_MAX];
+};
+
+/* ---- the ranks of a job ---- */
+
+/* The process that is shown is a rank of a job that is not watched yet. */
+struct app_job_offer {
+    pid_t pid;
+    char job[80]; /* its name */
+    int32_t rank; /* -1: none */
+    int32_t world;
+};
+
+/* app_job.h: the job whose ranks are watched. */
+struct app_job {
+    char target[512];               /* as it was named; "": none is watched */
+    struct job_shot *shot, *frozen; /* the newest; the one that a frozen view shows. Owned */
+    double arrived_s;
+    struct err error; /* why there is no newer one; ERR_OK: there is */
+    int32_t rank;     /* that the screens Ranks and Stacks select; -1: none */
+    int32_t opening;  /* being attached to; -1: none */
+    bool shows;       /* then one of its screens is shown */
+    struct tags tags; /* tagged ranks: their number, from 1 */
+    char filter[256]; /* for Ranks, from another screen or the command line; "": none */
+    struct app_job_offer offer;
 };
 
 /* ---- tables ---- */
@@ -369,6 +399,7 @@ struct app {
     struct settings settings;
     struct data data;           /* of the target that is shown */
     struct app_targets targets; /* all of them, if there are several */
+    struct app_job job;         /* of which the target is a rank */
     struct app_history history;
     struct app_diff diff;
     struct window window; /* the time that the screens show */
@@ -462,6 +493,9 @@ void app_want_source(struct app *a, const char *path, int from);
 /* They were read, or could not be; takes ownership. */
 void app_take_source(struct app *a, struct source_text *text);
 void app_forget_source(struct app *a);
+
+/* Attach to a process; answered by app_attach_done. */
+void app_attach(struct app *a, pid_t pid);
 
 /* Leave the program. */
 void app_quit(struct app *a);

@@ -16,6 +16,7 @@
 #include "tui/core/app_screen.h"
 #include "tui/core/command.h"
 #include "tui/core/header.h"
+#include "tui/core/job_state.h"
 #include "tui/core/screen.h"
 #include "tui/core/tour.h"
 #include "tui/keys/action.h"
@@ -349,18 +350,30 @@ static void app_draw_status(struct app *a, struct grid *g, struct rect area) {
 
 bool app_draw_banner(const struct app *a, char *buf, size_t cap) {
     const struct data *d = &a->data;
+    const struct screen_def *tab = app_screen_tab(a);
+    bool of_job = tab && tab->of_job && job_state_is_watched(a);
     if (a->screens[0].def == &screen_picker)
         return false;
+    if (a->pid == 0 && !d->has_target && job_state_is_watched(a)) {
+        if (of_job)
+            return false;
+        snprintf(buf, cap, "no rank is open: Enter in Ranks opens one, [ and ] the one before and after");
+        return true;
+    }
     if (!data_is_over(d)) {
         if (d->state == SESSION_CONNECTED && !data_is_recorded(d) &&
             debuggers_put_line(&d->holds, a->now_s, buf, cap))
             return true;
+        if (of_job)
+            return false;
         const char *why = d->has_target && d->target.mode != MODEL_MODE_AGENT ? d->target.mode_reason : NULL;
         if (!why || strncmp(why, "--", 2) == 0)
             return false;
         snprintf(buf, cap, "%s: %s", data_is_recorded(d) ? "ENDED" : "READ-ONLY", why);
         return true;
     }
+    if (of_job)
+        return false;
     char when[64] = "";
     const struct data_shot *shot = data_shown(d);
     if (shot) {

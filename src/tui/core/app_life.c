@@ -2,6 +2,7 @@
 /* app_life: see app_life.h. */
 #include "tui/core/app_life.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,11 +11,13 @@
 #include "tui/core/app_debug.h"
 #include "tui/core/app_diff.h"
 #include "tui/core/app_feed.h"
+#include "tui/core/app_job.h"
 #include "tui/core/app_query.h"
 #include "tui/core/app_repl.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/app_settings.h"
 #include "tui/core/command.h"
+#include "tui/core/job_state.h"
 #include "tui/core/row_actions.h"
 #include "tui/core/screen.h"
 #include "tui/core/targets.h"
@@ -45,6 +48,7 @@ struct app *app_new(const struct app_config *config) {
     a->began_s = a->data.pulse.began_s = config->began_s;
     app_query_init(&a->query);
     app_repl_init(&a->repl);
+    job_state_init(&a->job);
     a->log = log_new();
     command_line_init(&a->command);
     row_actions_init(&a->row_actions);
@@ -54,6 +58,10 @@ struct app *app_new(const struct app_config *config) {
         app_free(a);
         return NULL;
     }
+    if (config->job)
+        app_job_watch(a, config->job);
+    if (config->job_filter)
+        snprintf(a->job.filter, sizeof a->job.filter, "%s", config->job_filter);
     if (config->tour)
         tour_begin(a);
     else if (!config->pick)
@@ -70,6 +78,7 @@ void app_free(struct app *a) {
     app_screen_drop_all(a);
     target_list_free(a->processes, a->n_processes);
     targets_fini(a);
+    job_state_fini(&a->job);
     data_fini(&a->data);
     app_diff_fini(&a->diff);
     app_query_fini(&a->query);
@@ -88,15 +97,13 @@ int app_exit_status(const struct app *a) { return data_is_over(&a->data) ? ERR_L
 
 /* ---- a process that was chosen ---- */
 
-void app_attach(struct app *a, pid_t pid) {
-    a->attaching = pid;
-    a->began_s = a->now_s;
-    a->host.attach(a->host.arg, pid);
-}
-
 void app_attach_done(struct app *a, const struct err *why) {
     a->attaching = 0;
     a->attaches_several = false;
+    if (a->job.opening >= 0) {
+        app_job_attached(a, why);
+        return;
+    }
     if (why) {
         app_message(a, true, "%s", why->text);
         return;

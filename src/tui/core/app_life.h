@@ -17,9 +17,6 @@ int app_exit_status(const struct app *a);
 
 /* ---- a process that was chosen ---- */
 
-/* Attach to a process. */
-void app_attach(struct app *a, pid_t pid);
-
 /* The attach has ended; `why` is NULL if it succeeded. */
 void app_attach_done(struct app *a, const struct err *why);
 

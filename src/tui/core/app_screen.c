@@ -7,6 +7,7 @@
 #include "tui/core/action_table.h"
 #include "tui/core/app.h"
 #include "tui/core/app_feed.h"
+#include "tui/core/job_state.h"
 #include "tui/view/view.h"
 
 struct app_screen *app_screen_top(struct app *a) {
@@ -83,6 +84,8 @@ bool app_screen_open(struct app *a, enum action action) {
 }
 
 bool app_screen_is_offered(const struct app *a, const struct screen_def *def) {
+    if (def->of_job && !job_state_is_offered(a))
+        return false;
     for (const struct action_def *d = action_table(); a->row_actions.readonly && d->action; d++)
         if (d->action == def->opens[0].action && (d->contexts & ACTION_CHANGES))
             return false;

@@ -13,6 +13,7 @@
 #include "tui/core/app_query.h"
 #include "tui/core/app_repl.h"
 #include "tui/core/app_screen.h"
+#include "tui/core/job_state.h"
 #include "tui/core/screen.h"
 #include "tui/model/events.h"
 
@@ -31,6 +32,8 @@ void app_take_target(struct app *a, struct model_target *t) {
     bool is_first = !a->data.has_target;
     data_take_target(&a->data, t);
     events_see_target(&a->data, is_first, &place);
+    if (is_first && a->data.target.rank != MODEL_UNKNOWN && a->pid > 0 && !job_state_is_watched(a))
+        a->host.find_job(a->host.arg, a->pid); /* to offer it */
     app_screen_update_all(a);
 }
 
@@ -139,7 +142,7 @@ void app_set_pid(struct app *a, pid_t pid) {
     a->data.pulse.began_s = a->began_s;
     if (!before || before == pid)
         return;
-    a->came_from = started == pid ? 0 : before;
+    a->came_from = started == pid || a->job.opening >= 0 ? 0 : before;
     data_fini(&a->data);
     data_init(&a->data);
     a->data.pulse.began_s = a->began_s;

@@ -9,6 +9,8 @@
 #include "tui/core/app_take.h"
 #include "tui/core/screen.h"
 #include "tui/core/header.h"
+#include "tui/core/header_job.h"
+#include "tui/core/job_state.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -17,6 +19,7 @@
 
 #include "base/text.h"
 #include "tui/core/app_feed.h"
+#include "tui/core/app_screen.h"
 #include "tui/view/layout.h"
 #include "tui/view/meter_draw.h"
 #include "version.h"
@@ -32,9 +35,17 @@
 /* The training's facts are not shown when they are older. */
 #define HEADER_TRAINING_STAYS_S 20.0
 
+/* On the screens of all ranks the header is the job's. */
+static bool header_is_of_job(const struct app *app) {
+    const struct screen_def *tab = app_screen_tab(app);
+    return tab && tab->of_job && job_state_is_watched(app);
+}
+
 int header_rows(const struct app *app, int screen_rows) {
     if (app->screens[0].def == &screen_picker || app->folded)
         return 1;
+    if (header_is_of_job(app))
+        return 2;
     return screen_rows >= HEADER_FULL_ROWS ? 4 : 2;
 }
 
@@ -67,6 +78,10 @@ static void header_percent(char *buf, size_t cap, double v) {
 /* State of the connection; its role. */
 static enum theme_role header_connection(const struct app *a, char *buf, size_t cap) {
     const struct data *d = &a->data;
+    if (a->pid == 0 && job_state_is_watched(a)) {
+        snprintf(buf, cap, a->attaching ? "ATTACHING" : "NO RANK OPEN");
+        return ROLE_CONN_WAIT;
+    }
     switch (d->state) {
     case SESSION_CONNECTING:
         snprintf(buf, cap, "CONNECTING");
@@ -100,7 +115,10 @@ static void header_identity(const struct app *a, struct grid *g, struct rect are
     if (d->has_target && d->target.mode == MODEL_MODE_READONLY)
         snprintf(mode, sizeof mode, "READ-ONLY ");
     int right = area.cols - text_width(connection) - text_width(mode) - 3, col = 1;
-    if (a->targets.n > 1)
+    int32_t world, rank = job_state_rank(a, &world);
+    if (rank >= 0 && world > 0)
+        header_fact(g, area, row, &col, "", ROLE_TITLE_FOCUS, "rank %d of %d", (int)rank, (int)world);
+    else if (a->targets.n > 1)
         header_fact(g, area, row, &col, "", ROLE_TITLE_FOCUS, "%d/%d", a->targets.shown + 1, a->targets.n);
     if (d->has_target) {
         header_fact(g, area, row, &col, "pid", ROLE_VALUE, "%lld", (long long)d->target.pid);
@@ -187,7 +205,7 @@ static void header_facts(const struct app *a, struct grid *g, struct rect area, 
         header_fact(g, area, row, &col, "threads", ROLE_VALUE, "%lld", (long long)p->n_threads);
     else /* the job's own: a snapshot leaves out those of the agent */
         header_fact(g, area, row, &col, "threads", ROLE_VALUE, "%zu", d->live.snapshot.n_threads);
-    if (d->has_target && d->target.rank != MODEL_UNKNOWN)
+    if (d->has_target && d->target.rank != MODEL_UNKNOWN && !job_state_is_offered(a))
         header_fact(g, area, row, &col, "rank", ROLE_VALUE, "%lld", (long long)d->target.rank);
     header_fact(g, area, row, &col, "Python", ROLE_VALUE, "%s%s", python ? python : "?",
                 d->has_target && d->target.python_untested ? " (untested)" : "");
@@ -312,6 +330,10 @@ static void header_state(const struct app *a, struct grid *g, struct rect area, 
 void header_draw(const struct app *app, struct grid *g, struct rect area) {
     if (app->screens[0].def == &screen_picker) {
         grid_printf(g, area, 0, 1, ROLE_VALUE, "probing-top %s", PROBING_VERSION);
+        return;
+    }
+    if (header_is_of_job(app)) {
+        header_job_draw(app, g, area);
         return;
     }
     header_identity(app, g, area, 0);

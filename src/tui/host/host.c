@@ -434,6 +434,8 @@ void host_do_noted(struct host *r) {
             if (!r->session || session_debug(r->session, n->debug_method, n->debug, &e) != 0)
                 app_repl_refused(r->app, &e);
         }
+        if (what & HOST_WATCH_JOB)
+            host_job_watch(&r->job, n->job);
         if (what & HOST_OPEN_DIFF)
             host_diff_open(&r->diff, n->diff);
         if (what & HOST_READ_FEEDS)
@@ -726,6 +728,17 @@ static void host_app_open_diff(void *arg, const char *name) {
     host_note(r, HOST_OPEN_DIFF);
 }
 
+static void host_app_watch_job(void *arg, const char *target) {
+    struct host *r = arg;
+    snprintf(r->noted.job, sizeof r->noted.job, "%s", target);
+    host_note(r, HOST_WATCH_JOB);
+}
+
+static void host_app_find_job(void *arg, pid_t pid) {
+    struct host *r = arg;
+    host_job_find(&r->job, pid);
+}
+
 static void host_app_request(void *arg, enum wire_method method) {
     struct host *r = arg;
     if (r->session)
@@ -805,6 +818,8 @@ static const struct app_host host_app = {
     .attach = host_app_attach,
     .show_target = host_app_show_target,
     .open_diff = host_app_open_diff,
+    .watch_job = host_app_watch_job,
+    .find_job = host_app_find_job,
     .request = host_app_request,
     .ask_details = host_app_ask_details,
     .arm = host_app_arm,
@@ -837,6 +852,8 @@ static int host_init(struct host *r, struct err *e) {
     r->query = (struct host_query){
         .loop = r->loop, .app = r->app, .answered = host_on_answer, .followed = host_on_followed, .arg = r};
     r->diff = (struct host_diff){.app = r->app, .loop = r->loop, .changed = host_on_answer, .arg = r};
+    r->job = (struct host_job){
+        .app = r->app, .loop = r->loop, .serve = r->config->serve, .changed = host_on_answer, .arg = r};
     r->row_actions = (struct host_row_actions){.app = r->app,
                                                .loop = r->loop,
                                                .on_terminal = host_on_terminal,
@@ -854,6 +871,11 @@ static int host_init(struct host *r, struct err *e) {
     r->theme = (struct host_theme){
         .app = r->app, .loop = r->loop, .term = &r->term, .changed = host_on_answer, .arg = r};
     host_theme_begin(&r->theme, &r->config->term, r->config->themes, r->config->warnings);
+    if (!r->config->address && r->config->app.job) { /* the user opens a rank */
+        host_open_term(r);
+        host_do_noted(r);
+        return 0;
+    }
     if (!r->config->address) {
         r->lister = lister_new(e);
         r->listed = r->lister ? loop_watch_fd(r->loop, lister_fd(r->lister), host_on_listed, r, e) : NULL;
@@ -875,6 +897,7 @@ static void host_fini(struct host *r) {
     term_close(r->term);
     host_query_set_target(&r->query, NULL);
     host_diff_close(&r->diff);
+    host_job_close(&r->job);
     magic_fini(&r->noted.magic);
     loop_unwatch(r->source.watch);
     source_reader_free(r->source.reader);

@@ -11,6 +11,7 @@
 #define TUI_HOST_HOST_H
 
 #include "base/err.h"
+#include "client/fleet/fleet_links.h"
 #include "client/loop.h"
 #include "client/session/session.h"
 #include "tui/core/app.h"
@@ -20,13 +21,14 @@ struct host_config {
     struct app_config app;
     struct term_config term;
     const struct theme_path *themes;      /* where themes are found; NULL: nowhere */
-    const struct target_address *address; /* of each target; NULL: the user picks a process */
+    const struct target_address *address; /* of each target; NULL: the user picks a process, or a rank */
     const char *const *names;             /* as the user typed each */
     int n_targets;
     enum model_sampling sampling; /* how running threads are sampled */
     double budget_pct;            /* % of one core that observing may cost; 0: the default */
     const char *warnings;         /* of the start, one a line; NULL: none */
     struct target_options how;    /* for attaching to the process that the user picks */
+    fleet_serve_fn serve;         /* what watches the ranks of a job on this host */
 };
 
 /* Run until the end. Exit status 0 or 4; or -1 with the error, which the caller prints: the

@@ -11,6 +11,7 @@
 #include "tui/host/attach.h"
 #include "tui/workers/lister.h"
 #include "tui/host/host_diff.h"
+#include "tui/host/host_job.h"
 #include "tui/host/host_row_actions.h"
 #include "tui/host/host_theme.h"
 #include "tui/host/host_query.h"
@@ -46,12 +47,14 @@ enum host_note {
     HOST_ATTACH = 256,
     HOST_SHOW_TARGET = 512,
     HOST_DEBUG = 1024,
+    HOST_WATCH_JOB = 2048,
 };
 
 struct host_noted {
     unsigned what; /* of enum host_note */
     char theme[SETTINGS_TEXT];
     char diff[512];
+    char job[512];
     struct magic magic; /* owned */
     int magic_cols;
     struct wire_eval eval;          /* its code is owned by the app */
@@ -77,6 +80,7 @@ struct host {
     struct attach attach;
     struct host_query query;
     struct host_diff diff;
+    struct host_job job;
     struct proc_stats_reader proc_stats;
     struct host_row_actions row_actions;
     struct host_source source;

@@ -259,7 +259,7 @@ static void host_end_attach(struct host *r, int rc, const struct err *e) {
     app_attach_done(r->app, any ? NULL : e);
     if (any && rc != 0)
         app_message(r->app, true, "%s", e->text);
-    if (rc != 0 && !r->session)
+    if (rc != 0 && !r->session && r->lister)
         loop_timer_set(r->list, HOST_LIST_US);
     host_want_paint(r);
 }

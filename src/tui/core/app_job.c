@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* app_job: see app_job.h. */
+#include "tui/core/app_job.h"
+
+#include <stdio.h>
+
+#include "base/text.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/job_state.h"
+
+void app_job_watch(struct app *a, const char *target) {
+    snprintf(a->job.target, sizeof a->job.target, "%s", target);
+    a->host.watch_job(a->host.arg, target);
+}
+
+void app_job_take(struct app *a, struct job_shot *f) {
+    struct app_job *j = &a->job;
+    if (a->data.paused && j->shot && !j->frozen) {
+        j->frozen = j->shot;
+    } else {
+        job_shot_free(j->shot);
+        if (!a->data.paused) {
+            job_shot_free(j->frozen);
+            j->frozen = NULL;
+        }
+    }
+    j->shot = f;
+    j->arrived_s = a->now_s;
+    j->error = (struct err){.code = ERR_OK};
+    app_screen_update_all(a);
+}
+
+void app_job_refused(struct app *a, const struct err *why) {
+    if (a->job.error.code == ERR_OK)
+        log_add(a->log, a->epoch_s, LOG_LEVEL_BAD, "%s", why->text);
+    a->job.error = *why;
+    a->dirty = true;
+}
+
+void app_job_take_offer(struct app *a, pid_t pid, const char *job, int32_t rank, int32_t world) {
+    struct app_job_offer *o = &a->job.offer;
+    *o = (struct app_job_offer){.pid = pid, .rank = rank, .world = world};
+    text_sanitize(o->job, sizeof o->job, job);
+    a->dirty = true;
+}
+
+/* ---- opening a rank ---- */
+
+bool app_job_open(struct app *a, int32_t rank, bool shows) {
+    const struct job_shot *f = a->job.shot;
+    const struct job_shot_rank *r = job_shot_find(f, rank);
+    if (!r || r->pid <= 0) {
+        app_refuse(a, "rank %d has no process", (int)rank);
+        return false;
+    }
+    if (!job_shot_is_here(f, r)) {
+        app_refuse(a, "rank %d is on another host, %s: start probing-top there to open it", (int)rank,
+                   job_shot_host_name(f, r));
+        return false;
+    }
+    if (a->attaching) {
+        app_refuse(a, "rank %d is still being opened", (int)a->job.opening);
+        return false;
+    }
+    if (r->pid == a->pid && !data_is_over(&a->data)) {
+        if (shows)
+            app_screen_open(a, ACTION_SHOW_THREADS);
+        return true;
+    }
+    a->job.shows = shows;
+    a->job.opening = a->job.rank = rank;
+    app_attach(a, r->pid);
+    app_message(a, false, "opening rank %d, process %ld", (int)rank, (long)r->pid);
+    return true;
+}
+
+void app_job_attached(struct app *a, const struct err *why) {
+    if (why)
+        app_message(a, true, "rank %d: %s", (int)a->job.opening, why->text);
+    else {
+        a->message[0] = '\0';
+        if (a->job.shows)
+            app_screen_open(a, ACTION_SHOW_THREADS);
+    }
+    a->job.opening = -1;
+    app_screen_update_all(a);
+}
+
+/* The next rank that has a process here, round and round. */
+static void app_job_step(struct app *a, int step) {
+    const struct job_shot *f = a->job.shot;
+    const struct job_shot_rank *last = job_shot_find(f, a->job.rank);
+    last = last ? last : job_shot_find_pid(f, a->pid);
+    if (!f || !f->n_ranks) {
+        app_message(a, false, "the ranks are not known yet");
+        return;
+    }
+    size_t n = f->n_ranks, at = last ? (size_t)(last - f->ranks) : step > 0 ? n - 1 : 0;
+    for (size_t i = 0; i < n; i++) {
+        at = (at + n + (size_t)(step > 0 ? 1 : n - 1)) % n;
+        if (f->ranks[at].pid > 0 && job_shot_is_here(f, &f->ranks[at])) {
+            app_job_open(a, f->ranks[at].rank, false);
+            return;
+        }
+    }
+    app_refuse(a, "no rank has a process on this host");
+}
+
+bool app_job_act(struct app *a, enum action action) {
+    char target[sizeof a->job.target];
+    bool steps = action == ACTION_RANK_PREV || action == ACTION_RANK_NEXT;
+    if (!steps && action != ACTION_SHOW_RANKS && action != ACTION_SHOW_STACKS)
+        return false;
+    if (!job_state_is_watched(a) && job_state_is_offered(a)) {
+        snprintf(target, sizeof target, "job:%ld", (long)a->pid);
+        app_job_watch(a, target);
+    }
+    if (job_state_is_watched(a)) {
+        if (steps)
+            app_job_step(a, action == ACTION_RANK_NEXT ? 1 : -1);
+        return steps;
+    }
+    if (action == ACTION_SHOW_RANKS)
+        return app_screen_open(a, ACTION_SHOW_TARGETS);
+    app_refuse(a, "no job is watched: probing-top job:NAME watches the ranks of one");
+    return true;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job_state: see job_state.h. */
+#include "tui/core/job_state.h"
+
+#include <string.h>
+
+void job_state_init(struct app_job *j) { j->rank = j->opening = j->offer.rank = -1; }
+
+void job_state_fini(struct app_job *j) {
+    job_shot_free(j->shot);
+    job_shot_free(j->frozen);
+    tags_fini(&j->tags);
+    memset(j, 0, sizeof *j);
+}
+
+bool job_state_is_watched(const struct app *a) { return *a->job.target != '\0'; }
+
+bool job_state_is_offered(const struct app *a) {
+    const struct app_job_offer *o = &a->job.offer;
+    return job_state_is_watched(a) || (o->rank >= 0 && o->pid == a->pid);
+}
+
+const struct job_shot *job_state_shown(const struct app *a) {
+    return a->data.paused && a->job.frozen ? a->job.frozen : a->job.shot;
+}
+
+int32_t job_state_rank(const struct app *a, int32_t *world) {
+    const struct job_shot *f = a->job.shot;
+    const struct job_shot_rank *r = job_shot_find_pid(f, a->pid);
+    const struct app_job_offer *o = &a->job.offer;
+    bool is_offer = a->pid > 0 && o->pid == a->pid;
+    *world = r ? f->world : is_offer ? o->world : 0;
+    return r ? r->rank : is_offer ? o->rank : -1;
+}

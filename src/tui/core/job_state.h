@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job_state: what the app knows of the job whose ranks are watched; app_job.h changes it. */
+#ifndef TUI_CORE_JOB_STATE_H
+#define TUI_CORE_JOB_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tui/model/job_shot.h"
+#include "tui/core/app.h"
+
+void job_state_init(struct app_job *j);
+void job_state_fini(struct app_job *j);
+
+/* Is one watched? Or can it be, because the process that is shown is a rank of it? */
+bool job_state_is_watched(const struct app *a);
+bool job_state_is_offered(const struct app *a);
+
+/* What the screens show; NULL: nothing is known yet. While the view is frozen that is not the
+ * newest. */
+const struct job_shot *job_state_shown(const struct app *a);
+
+/* The process that is shown is a rank: which, and of how many (0: unknown). -1: it is none. */
+int32_t job_state_rank(const struct app *a, int32_t *world);
+
+#endif

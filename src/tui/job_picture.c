@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job_picture: see job_picture.h. */
+#include "tui/job_picture.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "tui/core/app_draw.h"
+#include "tui/core/app_job.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_take.h"
+#include "tui/core/screen.h"
+#include "tui/model/job_shot.h"
+#include "tui/view/layout.h"
+#include "tui/view/rank_filter.h"
+#include "tui/view/rank_text.h"
+
+#define JOB_PICTURE_ROUNDS 2 /* CPU is known from the second on */
+#define JOB_PICTURE_LIMIT_S 20.0
+#define JOB_PICTURE_TEXT 4096
+#define JOB_PICTURE_LINE 8192
+
+const struct screen_def *job_picture_find(const char *name) {
+    const struct screen_def *tab;
+    for (int i = 0; name && (tab = screen_tab(i)); i++)
+        if (tab->of_job && strcmp(tab->name, name) == 0)
+            return tab;
+    return NULL;
+}
+
+/* ---- JSON ---- */
+
+/* NULL where it is not known. */
+static void job_picture_put_int(struct json *j, const char *key, int64_t v, bool is_known) {
+    if (is_known)
+        json_kv_int(j, key, v);
+    else
+        json_kv_null(j, key);
+}
+
+static void job_picture_put_rank(struct json *j, const struct job_shot *s, const struct job_shot_rank *r) {
+    struct strbuf where;
+    char class[RANK_FILTER_CLASS], sign[2] = {rank_text_sign(r)->sign, '\0'};
+    strbuf_init(&where, JOB_PICTURE_TEXT);
+    rank_text_put_where(s, r, &where);
+    rank_filter_name_class(s, r->class_number, class);
+    json_object_begin(j);
+    json_kv_int(j, "rank", r->rank);
+    json_kv_string(j, "host", job_shot_host_name(s, r));
+    job_picture_put_int(j, "pid", r->pid, r->pid > 0);
+    json_kv_string(j, "sign", sign);
+    json_kv_string(j, "state", rank_text_signs[r->state].word);
+    json_kv_string(j, "operation", r->what);
+    json_kv_number(j, "since_s", r->since_s, 1);
+    json_kv_bool(j, "late", r->is_late);
+    json_kv_string(j, "where", where.len ? strbuf_str(&where) : NULL);
+    json_kv_string(j, "class", r->class_number >= 0 ? class : NULL);
+    job_picture_put_int(j, "step", r->step, r->step >= 0);
+    json_kv_number(j, "step_ms", r->step_ms, 3);
+    json_kv_number(j, "own_ms", r->own_ms, 3);
+    json_kv_number(j, "cpu_pct", r->cpu_pct, 1);
+    job_picture_put_int(j, "rss_bytes", r->rss_bytes, r->rss_bytes >= 0);
+    json_kv_bool(j, "agent", r->has_agent);
+    json_kv_string(j, "note", r->note);
+    json_object_end(j);
+    strbuf_fini(&where);
+}
+
+static void job_picture_put_frame(struct json *j, const struct stack_node *n) {
+    json_object_begin(j);
+    json_kv_string(j, "func", *n->func ? n->func : NULL);
+    json_kv_string(j, "file", *n->file ? n->file : NULL);
+    job_picture_put_int(j, "line", n->line, n->line > 0);
+    json_object_end(j);
+}
+
+/* A class: its ranks, and its frames, innermost first. */
+static void job_picture_put_class(struct json *j, const struct job_shot *s, int32_t number) {
+    struct rank_set ranks = {.n = 0};
+    struct strbuf text;
+    char class[RANK_FILTER_CLASS];
+    uint32_t node = s->stacks.classes[number];
+    strbuf_init(&text, RANK_SET_TEXT_MAX);
+    if (stack_classes_ranks(&s->stacks, node, true, &ranks) == 0)
+        rank_set_put(&ranks, 0, &text);
+    rank_filter_name_class(s, number, class);
+    json_object_begin(j);
+    json_kv_string(j, "class", class);
+    json_kv_int(j, "n", job_shot_class_ranks(s, number));
+    json_kv_string(j, "ranks", strbuf_str(&text));
+    json_kv_number(j, "since_s", s->classes[number].since_s, 1);
+    json_kv_bool(j, "majority", s->classes[number].is_majority);
+    json_key(j, "frames");
+    json_array_begin(j);
+    for (; node != STACK_CLASSES_ROOT; node = s->stacks.nodes[node].parent)
+        job_picture_put_frame(j, &s->stacks.nodes[node]);
+    json_array_end(j);
+    json_object_end(j);
+    rank_set_fini(&ranks);
+    strbuf_fini(&text);
+}
+
+static int job_picture_put_json(const struct job_picture *p, const struct job_shot *s, struct strbuf *out) {
+    struct rank_filter filter = {.is_read = false};
+    struct match m = {.active = false};
+    struct json j;
+    if (p->filter)
+        match_set(&m, p->filter, true);
+    json_init(&j, out, 2);
+    json_object_begin(&j);
+    json_kv_string(&j, "job", s->job);
+    job_picture_put_int(&j, "world", s->world, s->world > 0);
+    json_kv_number(&j, "timestamp", s->at_s, 3);
+    json_key(&j, p->screen->name);
+    json_array_begin(&j);
+    if (p->screen == &screen_ranks) {
+        for (size_t i = 0; i < s->n_ranks; i++)
+            if (!m.active || rank_filter_matches(&filter, &m, s, &s->ranks[i]) != m.negated)
+                job_picture_put_rank(&j, s, &s->ranks[i]);
+    } else
+        for (size_t i = 0; i < s->stacks.n_classes; i++)
+            job_picture_put_class(&j, s, (int32_t)i);
+    json_array_end(&j);
+    json_object_end(&j);
+    strbuf_addc(out, '\n');
+    rank_filter_fini(&filter);
+    return json_finish(&j);
+}
+
+/* ---- text ---- */
+
+/* The shot is taken over. */
+static int job_picture_put_text(const struct job_picture *p, struct job_shot *s,
+                                const struct app_config *config, struct strbuf *out) {
+    struct app *app = app_new(config);
+    struct grid g;
+    char line[JOB_PICTURE_LINE];
+    int rows = p->rows < LAYOUT_MIN_ROWS ? LAYOUT_MIN_ROWS : p->rows,
+        cols = p->cols < LAYOUT_MIN_COLS ? LAYOUT_MIN_COLS : p->cols;
+    if (!app || grid_init(&g, rows + 1, cols) != 0) {
+        job_shot_free(s);
+        app_free(app);
+        return -1;
+    }
+    app_set_time(app, (double)clock_mono_ns() / 1e9, clock_epoch_s());
+    app_job_take(app, s);
+    app_draw(app, &g);
+    /* without the last row: its keys mean nothing in a file */
+    for (int y = 0; y < rows; y++) {
+        grid_row_text(&g, grid_rect(&g), y, line, sizeof line, NULL);
+        strbuf_addf(out, "%s\n", line);
+    }
+    grid_fini(&g);
+    app_free(app);
+    return out->failed ? -1 : 0;
+}
+
+int job_picture_put(const struct job_picture *p, const struct app_config *app, struct strbuf *out,
+                    struct err *e) {
+    struct app_config config = *app;
+    struct fleet_links *links = fleet_links_open(p->target, p->serve, e);
+    if (!links)
+        return -1;
+    int rc = fleet_links_fill(links, JOB_PICTURE_ROUNDS, JOB_PICTURE_LIMIT_S, NULL, NULL, e);
+    struct job_shot *s = rc == 0 ? job_shot_new(fleet_links_get(links)) : NULL;
+    fleet_links_close(links);
+    if (rc != 0)
+        return -1;
+    if (!s)
+        return err_set(e, ERR_FAILED, "out of memory for the ranks");
+    config.job = p->target;
+    config.job_filter = p->filter;
+    config.screen = p->screen;
+    if (p->json) {
+        rc = job_picture_put_json(p, s, out);
+        job_shot_free(s);
+    } else
+        rc = job_picture_put_text(p, s, &config, out);
+    return rc == 0 ? 0 : err_set(e, ERR_FAILED, "out of memory for the screen");
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job_picture: the screens of all ranks of a job as text or JSON, for --export txt and json. */
+#ifndef TUI_JOB_PICTURE_H
+#define TUI_JOB_PICTURE_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "client/fleet/fleet_links.h"
+#include "tui/core/app.h"
+
+struct job_picture {
+    const char *target; /* the job: "job:train.py", or a pid of one of its processes */
+    const char *filter; /* of its ranks; NULL: all */
+    const struct screen_def *screen;
+    int rows, cols; /* of the text */
+    bool json;
+    fleet_serve_fn serve; /* as of fleet_links_open */
+};
+
+/* The screen of that name, if it is one of a job; NULL. */
+const struct screen_def *job_picture_find(const char *name);
+
+/* Watch the job for two rounds, and append its screen, drawn as `app` says. 0, or -1 with the error: there is no such job, or
+ * nothing is known of it in time. */
+int job_picture_put(const struct job_picture *p, const struct app_config *app, struct strbuf *out,
+                    struct err *e);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job_shot: see job_shot.h. */
+#include "tui/model/job_shot.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A step is late when it has taken so much longer than the one before it, and not just a moment. */
+#define JOB_SHOT_LATE 3.0
+#define JOB_SHOT_LATE_S 10.0
+
+/* ---- a copy of the fleet ---- */
+
+static void *job_shot_copy(const void *from, size_t n, size_t size) {
+    void *to = malloc((n + 1) * size);
+    if (to && n)
+        memcpy(to, from, n * size);
+    return to;
+}
+
+static const char *job_shot_text(struct job_shot *s, const char *text) {
+    return arena_strdup(&s->arena, text);
+}
+
+/* What the functions of stack_classes.h read; its texts go to the arena. */
+static int job_shot_put_stacks(struct job_shot *s, const struct stack_classes *from) {
+    struct stack_classes *to = &s->stacks;
+    to->nodes = job_shot_copy(from->nodes, from->n_nodes, sizeof *from->nodes);
+    to->classes = job_shot_copy(from->classes, from->n_classes, sizeof *from->classes);
+    to->ranks = job_shot_copy(from->ranks, from->n_ranks, sizeof *from->ranks);
+    if (!to->nodes || !to->classes || !to->ranks)
+        return -1;
+    to->n_nodes = from->n_nodes;
+    to->n_classes = from->n_classes;
+    to->n_ranks = from->n_ranks;
+    for (size_t i = 0; i < to->n_nodes; i++) {
+        to->nodes[i].func = job_shot_text(s, to->nodes[i].func ? to->nodes[i].func : "");
+        to->nodes[i].file = job_shot_text(s, to->nodes[i].file ? to->nodes[i].file : "");
+    }
+    return 0;
+}
+
+static void job_shot_put_classes(struct job_shot *s, const struct fleet *f) {
+    for (size_t i = 0; i < s->stacks.n_classes; i++)
+        s->classes[i] = (struct job_shot_class){.since_s = s->at_s - f->classes[i].since,
+                                                .is_majority = f->classes[i].is_majority};
+}
+
+/* The operation alone: "all_reduce" of "all_reduce of torch.distributed, group of 8". */
+static const char *job_shot_operation(struct job_shot *s, const struct fleet_rank *r) {
+    if (r->state != FLEET_COLLECTIVE || !r->wait_what)
+        return NULL;
+    return arena_strndup(&s->arena, r->wait_what, strcspn(r->wait_what, " ,("));
+}
+
+static struct job_shot_rank job_shot_rank_of(struct job_shot *s, const struct fleet *f,
+                                             const struct fleet_rank *r) {
+    bool is_missing = r->state == FLEET_MISSING, has_class = r->class_number < s->stacks.n_classes;
+    double took_s = r->step_ms / 1e3;
+    return (struct job_shot_rank){
+        .rank = r->rank,
+        .host = is_missing || r->node >= f->n_nodes ? -1 : (int32_t)r->node,
+        .pid = r->pid,
+        .state = r->state,
+        .is_late = s->at_s - r->step_at > fmax(JOB_SHOT_LATE * took_s, JOB_SHOT_LATE_S),
+        .since_s = s->at_s - r->since,
+        .what = job_shot_operation(s, r),
+        .step = r->step == REPORT_NO_INT ? -1 : r->step,
+        .step_ms = r->step_ms,
+        .own_ms = r->step_ms - r->comm_ms,
+        .lag_ms = NAN,
+        .cpu_pct = r->cpu_pct,
+        .rss_bytes = r->rss_bytes == REPORT_NO_INT ? -1 : r->rss_bytes,
+        .leaf = has_class ? s->stacks.classes[r->class_number] : STACK_CLASSES_ROOT,
+        .class_number = has_class ? (int32_t)r->class_number : -1,
+        .has_agent = r->agent,
+        .note = job_shot_text(s, r->note),
+    };
+}
+
+static int job_shot_compare_ms(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Steps a second of the rank in the middle; NAN: no rank has steps. */
+static double job_shot_rate(const struct job_shot *s) {
+    double *ms = malloc((s->n_ranks + 1) * sizeof *ms), rate = NAN;
+    size_t n = 0;
+    for (size_t i = 0; ms && i < s->n_ranks; i++)
+        if (s->ranks[i].step_ms > 0)
+            ms[n++] = s->ranks[i].step_ms;
+    if (n) {
+        qsort(ms, n, sizeof *ms, job_shot_compare_ms);
+        rate = 1e3 / ms[n / 2];
+    }
+    free(ms);
+    return rate;
+}
+
+struct job_shot *job_shot_new(const struct fleet *f) {
+    struct job_shot *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    arena_init(&s->arena, FLEET_BYTES);
+    s->job = job_shot_text(s, f->job);
+    s->note = job_shot_text(s, f->note);
+    s->world = f->world;
+    s->at_s = f->taken_at;
+    s->hosts = arena_calloc(&s->arena, f->n_nodes + 1, sizeof *s->hosts);
+    s->ranks = arena_calloc(&s->arena, f->n_ranks + 1, sizeof *s->ranks);
+    s->classes = arena_calloc(&s->arena, f->stacks.n_classes + 1, sizeof *s->classes);
+    if (!s->hosts || !s->ranks || !s->classes || job_shot_put_stacks(s, &f->stacks) != 0) {
+        job_shot_free(s);
+        return NULL;
+    }
+    s->n_hosts = f->n_nodes;
+    for (size_t i = 0; i < f->n_nodes; i++) {
+        const struct fleet_node *n = &f->nodes[i];
+        s->hosts[i] = (struct job_shot_host){.name = job_shot_text(s, n->host ? n->host : ""),
+                                             .is_here = n->via && strcmp(n->via, "local") == 0,
+                                             .cost_pct = n->cost_pct};
+    }
+    job_shot_put_classes(s, f);
+    s->n_ranks = f->n_ranks;
+    for (size_t i = 0; i < f->n_ranks; i++)
+        s->ranks[i] = job_shot_rank_of(s, f, &f->ranks[i]);
+    s->rate = job_shot_rate(s);
+    if (s->arena.failed) {
+        job_shot_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+void job_shot_free(struct job_shot *s) {
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n_verdicts; i++)
+        rank_set_fini(&s->verdicts[i].ranks);
+    stack_classes_fini(&s->stacks);
+    arena_fini(&s->arena);
+    free(s);
+}
+
+/* ---- what is in it ---- */
+
+const struct job_shot_rank *job_shot_find(const struct job_shot *s, int32_t rank) {
+    for (size_t i = 0; s && i < s->n_ranks; i++)
+        if (s->ranks[i].rank == rank)
+            return &s->ranks[i];
+    return NULL;
+}
+
+const struct job_shot_rank *job_shot_find_pid(const struct job_shot *s, pid_t pid) {
+    for (size_t i = 0; s && pid > 0 && i < s->n_ranks; i++)
+        if (s->ranks[i].pid == pid && job_shot_is_here(s, &s->ranks[i]))
+            return &s->ranks[i];
+    return NULL;
+}
+
+static const struct job_shot_host *job_shot_host(const struct job_shot *s, const struct job_shot_rank *r) {
+    return r->host >= 0 && (size_t)r->host < s->n_hosts ? &s->hosts[r->host] : NULL;
+}
+
+const char *job_shot_host_name(const struct job_shot *s, const struct job_shot_rank *r) {
+    const struct job_shot_host *h = job_shot_host(s, r);
+    return h && *h->name ? h->name : NULL;
+}
+
+bool job_shot_is_here(const struct job_shot *s, const struct job_shot_rank *r) {
+    const struct job_shot_host *h = job_shot_host(s, r);
+    return h && h->is_here;
+}
+
+int32_t job_shot_class_ranks(const struct job_shot *s, int32_t class_number) {
+    if (class_number < 0 || (size_t)class_number >= s->stacks.n_classes)
+        return 0;
+    return (int32_t)s->stacks.nodes[s->stacks.classes[class_number]].n_here;
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ranks of a job on the screen: cells, filters, texts, the rank that is opened, what a frozen view shows. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tui/core/app.h"
+#include "tui/core/app_history.h"
+#include "tui/core/app_job.h"
+#include "tui/core/app_life.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/app_take.h"
+#include "tui/core/job_state.h"
+#include "tui/core/screen.h"
+#include "tui/view/rank_filter.h"
+#include "tui/view/rank_grid.h"
+#include "tui/view/rank_text.h"
+#include "unit/tui_fixture.h"
+#include "unit/tui_host.h"
+#include "unit/tui_job.h"
+
+/* ---- cells ---- */
+
+#define MAX_GROUPS 300
+
+/* Each slot has one place, inside the area, and that place is the slot's. */
+static void check_places(const struct rank_grid *p, int n_slots, int cols, int lines) {
+    char *used = calloc((size_t)(cols * lines), 1);
+    int held = 0;
+    assert_non_null(used);
+    assert_in_range(p->lines, 1, lines);
+    for (int slot = 0; slot < n_slots; slot++) {
+        int group, cell, line, col, first, n;
+        assert_true(rank_grid_find(p, slot, &group, &cell));
+        rank_grid_place(p, &p->groups[group], cell, &line, &col);
+        assert_true(line >= 0 && line < p->lines && col >= p->name_cols + (p->name_cols ? 1 : 0) &&
+                    col < cols);
+        assert_true(rank_grid_at(p, line, col, &first, &n));
+        assert_true(first <= slot && slot < first + n && n <= p->per_cell);
+        held += slot == first ? n : 0;
+        used[line * cols + col] = 1;
+    }
+    assert_int_equal(held, n_slots);
+    /* names and gaps stay free, and are no cells */
+    for (int line = 0; line < p->lines; line++)
+        for (int col = 0; col < cols; col++) {
+            int first, n;
+            assert_int_equal(rank_grid_at(p, line, col, &first, &n), used[line * cols + col]);
+        }
+    free(used);
+}
+
+static void check_grid(int n_groups, int each, int name_cols, int cols, int lines, int per_cell,
+                       int got_lines) {
+    struct rank_grid_group groups[MAX_GROUPS];
+    struct rank_grid p;
+    for (int i = 0; i < n_groups; i++)
+        groups[i] =
+            (struct rank_grid_group){.name = "", .name_cols = name_cols, .first = i * each, .n = each};
+    bool fits = rank_grid_plan(&p, groups, n_groups, cols, lines);
+    if (per_cell == 0) {
+        assert_false(fits);
+        assert_int_equal(p.lines, 0);
+        return;
+    }
+    assert_true(fits);
+    assert_int_equal(p.per_cell, per_cell);
+    assert_int_equal(p.lines, got_lines);
+    check_places(&p, n_groups * each, cols, lines);
+}
+
+static void test_cells(void **state) {
+    (void)state;
+    check_grid(8, 8, 4, 78, 10, 1, 2);     /* 8 hosts of 8 ranks: five side by side */
+    check_grid(1, 8, 2, 78, 10, 1, 1);     /* one group of a line */
+    check_grid(2, 100, 4, 38, 10, 1, 8);   /* groups wider than a line have several */
+    check_grid(1, 1000, 4, 78, 7, 2, 7);   /* all ranks: 72 cells a line */
+    check_grid(1, 10000, 5, 78, 9, 16, 9); /* 16 a cell */
+    check_grid(125, 8, 6, 78, 10, 0, 0);   /* more groups than fit, though each is one cell */
+    check_grid(64, 8, 5, 158, 10, 1, 7);   /* 64 hosts on a wide screen */
+    check_grid(3, 8, 5, 4, 10, 0, 0);      /* narrower than a name */
+    check_grid(1, 1 << 20, 8, 38, 3, 1 << 14, 3);
+    for (int cols = 20; cols < 160; cols += 7)
+        for (int n = 1; n < 260; n = n * 3 + 1)
+            for (int each = 1; each < 70; each = each * 2 + 1) {
+                struct rank_grid_group groups[MAX_GROUPS];
+                struct rank_grid p;
+                for (int i = 0; i < n; i++)
+                    groups[i] = (struct rank_grid_group){.name_cols = 4, .first = i * each, .n = each};
+                if (rank_grid_plan(&p, groups, n, cols, 9))
+                    check_places(&p, n * each, cols, 9);
+            }
+}
+
+/* ---- texts ---- */
+
+static void test_signs(void **state) {
+    (void)state;
+    for (int i = 0; i < FLEET_STATE_COUNT; i++) {
+        assert_int_equal(rank_text_signs[i].sign, fleet_state_glyph((enum fleet_state)i));
+        assert_in_range(strlen(rank_text_signs[i].word), 1, 10);
+        for (int k = 0; k < i; k++) {
+            assert_int_not_equal(rank_text_signs[i].sign, rank_text_signs[k].sign);
+            assert_int_not_equal(rank_text_signs[i].weight, rank_text_signs[k].weight);
+        }
+    }
+}
+
+static void check_where(const struct job_shot *s, int32_t rank, const char *want) {
+    struct strbuf out;
+    strbuf_init(&out, 1024);
+    rank_text_put_where(s, job_shot_find(s, rank), &out);
+    assert_string_equal(strbuf_str(&out), want);
+    strbuf_fini(&out);
+}
+
+static void check_since(double seconds, const char *want) {
+    char text[16];
+    rank_text_since(seconds, text, sizeof text);
+    assert_string_equal(text, want);
+}
+
+static void check_bytes(int64_t bytes, const char *want) {
+    char text[16];
+    rank_text_bytes(bytes, text, sizeof text);
+    assert_string_equal(text, want);
+}
+
+static void test_texts(void **state) {
+    (void)state;
+    struct strbuf out;
+    struct job_shot *s = job_fixture(JOB_FIXTURE_HUNG);
+    check_where(s, 0, "all_reduce < train.py:91"); /* not the decorator around it */
+    check_where(s, 5, "Queue.get < loader.py:31"); /* not what that waits in */
+    assert_int_equal(rank_text_badness(s, job_shot_find(s, 5)), 5);
+    assert_int_equal(rank_text_badness(s, job_shot_find(s, 0)), 1); /* its step is late */
+    strbuf_init(&out, 1024);
+    rank_text_put_states(s, &out);
+    assert_string_equal(strbuf_str(&out), "7 c collective  1 ! 5");
+    strbuf_fini(&out);
+    job_shot_free(s);
+    s = job_fixture(JOB_FIXTURE_HEALTHY);
+    check_where(s, 6, "step train.py:88");
+    assert_int_equal(rank_text_badness(s, job_shot_find(s, 6)), 0);
+    assert_true(s->rate > 1.01 && s->rate < 1.03);
+    job_shot_free(s);
+    s = job_fixture(JOB_FIXTURE_BARE);
+    check_where(s, 2, "");
+    assert_int_equal(rank_text_badness(s, job_shot_find(s, 3)), 4);
+    assert_int_equal(job_shot_find(s, 3)->pid, 0);
+    assert_null(job_shot_host_name(s, job_shot_find(s, 3)));
+    job_shot_free(s);
+    check_since(0.9, "");
+    check_since(59.9, "59s");
+    check_since(3599, "59m");
+    check_since(90000, "1d");
+    check_since(1e12, "999d");
+    check_bytes(-1, "-");
+    check_bytes((int64_t)512 << 20, "512M");
+    check_bytes((int64_t)1900 << 20, "1.9G");
+    check_bytes((int64_t)200 << 30, "200G");
+}
+
+/* ---- filters ---- */
+
+static int count(const struct job_shot *s, const char *text) {
+    struct rank_filter f = {.is_read = false};
+    struct match m;
+    int n = 0;
+    match_set(&m, text, true);
+    for (size_t i = 0; i < s->n_ranks; i++)
+        n += rank_filter_matches(&f, &m, s, &s->ranks[i]);
+    rank_filter_fini(&f);
+    return n;
+}
+
+static void test_filters(void **state) {
+    (void)state;
+    struct job_shot *s = job_fixture(JOB_FIXTURE_HUNG);
+    char class[RANK_FILTER_CLASS], text[64];
+    assert_int_equal(count(s, "rank:0-3,7"), 5);
+    assert_int_equal(count(s, "rank:0-"), 0);
+    assert_int_equal(count(s, "host:gpu1"), 4);
+    assert_int_equal(count(s, "host:gpu"), 0);
+    assert_int_equal(count(s, "late"), 8);
+    assert_int_equal(count(s, "loader.py"), 1);
+    assert_int_equal(count(s, "collective|rank:5"), 8);
+    rank_filter_name_class(s, job_shot_find(s, 5)->class_number, class);
+    (void)snprintf(text, sizeof text, "class:%s", class);
+    assert_int_equal(count(s, text), 1);
+    job_shot_free(s);
+}
+
+/* A set of ranks as a filter means these ranks, or their class if it is too long. */
+static void test_filter_of_set(void **state) {
+    (void)state;
+    struct job_shot *s = job_fixture(JOB_FIXTURE_1000);
+    struct rank_set ranks = {.n = 0};
+    char text[64];
+    assert_int_equal(rank_set_add(&ranks, 3, 9), 0);
+    assert_int_equal(rank_set_add(&ranks, 12, 12), 0);
+    rank_filter_put(&ranks, s, -1, text, sizeof text);
+    assert_string_equal(text, "rank:3-9,12");
+    for (int32_t i = 20; i < 1000; i += 2)
+        assert_int_equal(rank_set_add(&ranks, i, i), 0);
+    rank_filter_put(&ranks, s, job_shot_find(s, 17)->class_number, text, sizeof text);
+    assert_memory_equal(text, "class:", 6);
+    assert_int_equal(count(s, text), 1);
+    rank_filter_put(&ranks, s, -1, text, sizeof text);
+    assert_memory_equal(text, "rank:3-9,12,20,22,24", 20); /* as many as fit */
+    assert_true(count(s, text) > 10);
+    rank_set_fini(&ranks);
+    job_shot_free(s);
+}
+
+/* ---- the screens ---- */
+
+static void test_opening(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_HUNG, "p", false);
+    fixture_shows(a, 24, 80, "8/8 ranks");
+    assert_int_equal(fake_host_take().attach, 0); /* nothing is attached to before it is asked for */
+    fixture_press(a, "Enter");                    /* the worst is selected */
+    assert_int_equal(fake_host_take().attach, 4305);
+    fixture_press(a, "]"); /* one at a time */
+    assert_int_equal(fake_host_take().attach, 0);
+    app_set_pid(a, 4305);
+    app_attach_done(a, NULL);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_threads);
+    fixture_shows(a, 24, 80, "rank 5 of 8");
+    fixture_press(a, "]");
+    assert_int_equal(fake_host_take().attach, 4306);
+    struct err why = {ERR_ATTACH, "process 4306 is stopped"};
+    app_attach_done(a, &why);
+    fixture_shows(a, 24, 80, "rank 6: process 4306 is stopped");
+    fixture_press(a, "]"); /* past it */
+    assert_int_equal(fake_host_take().attach, 4307);
+    app_set_pid(a, 4307);
+    app_attach_done(a, NULL);
+    fixture_press(a, "]"); /* round */
+    assert_int_equal(fake_host_take().attach, 4300);
+    app_attach_done(a, &why);
+    fixture_press(a, "p");
+    fixture_shows(a, 24, 80, "7*");
+    app_free(a);
+}
+
+/* A rank without a process cannot be opened, and is passed over. */
+static void test_missing(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_BARE, "p Home Enter", false);
+    assert_int_equal(fake_host_take().attach, 0);
+    fixture_shows(a, 24, 80, "rank 3 has no process");
+    fixture_press(a, "[");
+    assert_int_equal(fake_host_take().attach, 4302);
+    app_free(a);
+}
+
+/* A rank on another host cannot be opened from here yet. */
+static void test_elsewhere(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_HUNG, "p", false);
+    a->job.shot->hosts[0].is_here = a->job.shot->hosts[1].is_here = false;
+    fixture_press(a, "Enter");
+    assert_int_equal(fake_host_take().attach, 0);
+    fixture_shows(a, 24, 80, "rank 5 is on another host, gpu1");
+    fixture_press(a, "]");
+    assert_int_equal(fake_host_take().attach, 0);
+    app_free(a);
+}
+
+/* The target is a rank: its job is offered, and the key that shows all targets shows its ranks. */
+static void test_offer(void **state) {
+    (void)state;
+    struct app *a = fixture_app(FIXTURE_NORMAL, 3, false);
+    fixture_press(a, "p");
+    assert_ptr_equal(app_screen_top(a)->def, &screen_targets);
+    fixture_press(a, "q O");
+    fixture_shows(a, 24, 80, "no job is watched");
+    fixture_hides(a, 24, 200, "p Ranks");
+    app_set_pid(a, 4242);
+    app_job_take_offer(a, 4242, "train.py-c4f2", 3, 8);
+    fixture_shows(a, 24, 200, "p Ranks");
+    fixture_shows(a, 24, 80, "rank 3 of 8");
+    (void)fake_host_take();
+    fixture_press(a, "p");
+    assert_string_equal(fake_host_take().job, "job:4242");
+    assert_ptr_equal(app_screen_top(a)->def, &screen_ranks);
+    fixture_shows(a, 24, 80, "looking for the ranks");
+    fixture_press(a, "O");
+    assert_string_equal(fake_host_take().job, ""); /* it is watched already */
+    assert_ptr_equal(app_screen_top(a)->def, &screen_stacks);
+    app_free(a);
+}
+
+/* A frozen view stays, and shows the newest when it goes on. */
+static void test_frozen(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_HUNG, "p Z", false);
+    app_job_take(a, job_fixture(JOB_FIXTURE_HEALTHY));
+    app_job_take(a, job_fixture(JOB_FIXTURE_BARE));
+    fixture_shows(a, 24, 80, "FROZEN");
+    fixture_shows(a, 24, 80, "HUNG");
+    fixture_press(a, "O");
+    fixture_shows(a, 24, 80, "Queue.get");
+    fixture_press(a, "p Z");
+    fixture_shows(a, 24, 80, "missing");
+    fixture_hides(a, 24, 80, "HUNG");
+    app_job_take(a, job_fixture(JOB_FIXTURE_HEALTHY));
+    fixture_shows(a, 24, 80, "8/8 ranks");
+    app_free(a);
+}
+
+/* Enter on a class shows its ranks. */
+static void test_ranks_of_class(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_HUNG, "O j j Enter", false);
+    assert_ptr_equal(app_screen_top(a)->def, &screen_ranks);
+    fixture_shows(a, 24, 80, "Ranks 1 of 8   FILTER rank:5");
+    fixture_press(a, "O j Enter"); /* the screen is kept, its filter is another */
+    fixture_shows(a, 24, 80, "Ranks 7 of 8   FILTER rank:0-4,6-7");
+    fixture_press(a, "A");
+    fixture_shows(a, 24, 80, "Ranks 8 of 8");
+    app_free(a);
+}
+
+/* In the cells arrows move, and Enter shows the ranks of a cell. */
+static void test_cell_focus(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_1000, "p", false);
+    fixture_shows(a, 24, 80, "by rank, 4 a cell");
+    fixture_press(a, "o Home Right Down");
+    fixture_shows(a, 24, 80, "rank 292 to 295");
+    fixture_press(a, "Enter");
+    fixture_shows(a, 24, 80, "FILTER rank:292-295");
+    fixture_shows(a, 24, 80, "Ranks 4 of 1000");
+    app_free(a);
+}
+
+/* The name of a column that goes away does not move the order to another one. */
+static void test_order_stays(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_HUNG, "p > > >", false); /* after STATE: WHERE, CPU, RSS */
+    fixture_shows(a, 24, 160, "sorted by RSS");
+    app_job_take(a, job_fixture(JOB_FIXTURE_HEALTHY)); /* one host: no column HOST */
+    fixture_shows(a, 24, 160, "sorted by RSS");
+    app_job_take(a, job_fixture(JOB_FIXTURE_HUNG));
+    fixture_shows(a, 24, 160, "sorted by RSS");
+    app_free(a);
+}
+
+static void test_no_job(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_HUNG, "p", false);
+    struct err why = {ERR_ATTACH, "no job is named 'train.py'"};
+    app_job_refused(a, &why);
+    fixture_shows(a, 24, 80, "no job is named 'train.py'");
+    fixture_shows(a, 24, 80, "Queue.get"); /* the last ranks stay */
+    app_job_take(a, job_fixture(JOB_FIXTURE_HUNG));
+    fixture_hides(a, 24, 80, "no job is named");
+    app_free(a);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cells),      cmocka_unit_test(test_signs),
+        cmocka_unit_test(test_texts),      cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_opening),    cmocka_unit_test(test_filter_of_set),
+        cmocka_unit_test(test_missing),    cmocka_unit_test(test_elsewhere),
+        cmocka_unit_test(test_offer),      cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_cell_focus), cmocka_unit_test(test_ranks_of_class),
+        cmocka_unit_test(test_no_job),     cmocka_unit_test(test_order_stays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
