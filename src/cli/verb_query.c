@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/fleet/fleet_tables.h"
+#include "client/fleet/verdict_tables.h"
 #include "client/sql/catalog.h"
 #include "client/sql/database.h"
 #include "client/output.h"
@@ -457,6 +458,7 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
                               struct err *e) {
     struct query_task q;
     struct fleet_tables tables;
+    struct verdict_tables verdicts;
     struct fleet_links *links = NULL;
     struct database *d = NULL;
     const char *name = o->targets.n ? o->targets.items[0] : "";
@@ -464,6 +466,7 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
     (void)addr;
     int rc = query_prepare(&q, o, out, e);
     bool lists = rc == 0 && query_asks_for_tables(strbuf_str(&q.text), table, sizeof table);
+    verdict_tables_init(&verdicts, name);
     if (rc == 0) {
         links = fleet_links_open(name, relay_serve, e);
         rc = links ? 0 : -1;
@@ -477,6 +480,8 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
     if (rc == 0) {
         fleet_tables_init(&tables, links);
         rc = database_add_tables(d, tables.providers, FLEET_TABLE_COUNT, e);
+        if (rc == 0)
+            rc = database_add_tables(d, verdicts.providers, VERDICT_TABLE_COUNT, e);
         if (rc == 0 && lists) {
             rc = query_put_catalog(&q, d, table, out, e);
             database_close(d);
@@ -487,6 +492,7 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
             *e = *fleet_links_error(links);
     }
     fleet_links_close(links);
+    verdict_tables_fini(&verdicts);
     query_end(&q);
     return rc;
 }
@@ -510,7 +516,7 @@ const struct cli_verb verb_cluster_query = {
     .name = "cluster query",
     .noun = "cluster",
     .group = "Cluster",
-    .help = "query the tables of all ranks of a job, and cluster.ranks, nodes, stacks and tree",
+    .help = "query the tables of all ranks of a job, and cluster.ranks, verdicts, stacks and more",
     .example = "probing cluster query job:4242 'SELECT n, ranks, func, lineno FROM cluster.stacks'",
     .takes_job = true,
     .operand = "[SQL]",

@@ -119,7 +119,7 @@ def collect_garbage(_feed):
     bomb = None
     for _ in range(300_000):
         bomb = Node(bomb)
-    while not is_over():
+    while not is_over():  # here: gc
         gc.collect()  # here: gc
     del bomb
 
@@ -130,7 +130,7 @@ def save_checkpoint(_feed, seconds=30):
     """A slow disk: one rank writes, the others wait in the next collective."""
     name, until = os.path.join(LOG, f"checkpoint-{RANK}"), time.monotonic() + seconds
     with open(name, "wb") as file:
-        while time.monotonic() < until and not is_over():
+        while time.monotonic() < until and not is_over():  # here: checkpoint
             file.write(bytes(1 << 20))  # here: checkpoint
             file.flush()
             os.fsync(file.fileno())  # here: checkpoint
@@ -145,7 +145,7 @@ def save_checkpoint_short(feed):
 
 def evaluate(_feed):
     inputs = torch.randn(64, 64)
-    while not is_over():
+    while not is_over():  # here: evaluate
         with torch.no_grad():
             model.module(inputs)  # here: evaluate
 

@@ -93,6 +93,18 @@ def test_circle(job, probing, ptrace):
     assert status == 1 and v["code"] == "DEADLOCK" and v["waiting"] == "0-2" and v["func"] == "other_order"
     assert sum(e["witness"] == "counters" for e in v["evidence"]) == 2
 
+    # the same as tables; a name that is not a column's is refused at once
+    def rows(sql):
+        return probing("cluster", "query", one.target(), "--json", sql, timeout=60).ok().json()["rows"]
+    [row] = rows("SELECT * FROM cluster.verdicts")
+    assert {name: row[name] for name in ("code", "level", "cause", "ranks", "waiting", "func", "op")} == {
+        "code": "DEADLOCK", "level": "bad", "cause": "ORDER", "ranks": "3", "waiting": "0-2", "func": "other_order", "op": "all_reduce"}
+    assert row["since_s"] >= 10 and "rank 3, stack: " in row["evidence"] and row["by_stacks"] == 0
+    joined = rows("SELECT v.ranks, g.behind, g.enqueued_max - g.enqueued_min AS apart FROM cluster.verdicts v JOIN cluster.groups g USING (pg)")
+    assert joined == [{"ranks": "3", "behind": "3", "apart": 1}], joined
+    refused = probing("cluster", "query", one.target(), "SELECT colour FROM cluster.groups", timeout=60)
+    assert refused.status == 1 and "no such column: colour" in refused.stderr
+
 
 def test_watch(job, probing, ptrace):
     """Each new verdict is a line, from a job that moves until its end."""

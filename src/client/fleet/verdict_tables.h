@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verdict_tables: the verdicts about a job as tables of SQL, cluster.verdicts and cluster.groups.
+ *
+ * The first that is read takes the seconds that a verdict needs (fleet_watch_ask); the other one,
+ * and the next query within a second, have the same answer. No agent is loaded.
+ */
+#ifndef CLIENT_FLEET_VERDICT_TABLES_H
+#define CLIENT_FLEET_VERDICT_TABLES_H
+
+#include <stdint.h>
+
+#include "client/fleet/fleet_watch.h"
+#include "store/sql/sql.h"
+
+enum verdict_table { VERDICT_TABLE_VERDICTS, VERDICT_TABLE_GROUPS, VERDICT_TABLE_COUNT };
+
+struct verdict_tables {
+    const char *target; /* names the job, as jobs_here_choose understands it */
+    struct fleet_watch *watch;
+    struct fleet_verdicts verdicts;
+    uint64_t judged_ns; /* 0: not yet */
+    struct verdict_table_source {
+        struct verdict_tables *owner;
+        enum verdict_table table;
+    } sources[VERDICT_TABLE_COUNT];
+    struct sql_provider providers[VERDICT_TABLE_COUNT];
+};
+
+/* Nothing is read yet; `target` outlives it. */
+void verdict_tables_init(struct verdict_tables *t, const char *target);
+void verdict_tables_fini(struct verdict_tables *t);
+
+#endif
