@@ -26,7 +26,7 @@ struct fleet_links;
 
 /* Watch the job that `target` names, as jobs_here_choose understands it ("" the only one). What stands
  * behind a '/' is left to the caller. NULL with the error: no relay could be started. Whether there is
- * such a job shows later. */
+ * such a job shows later. The relay ends with the thread that opened it, if not before. */
 struct fleet_links *fleet_links_open(const char *target, fleet_serve_fn serve, struct err *e);
 void fleet_links_close(struct fleet_links *l);
 
