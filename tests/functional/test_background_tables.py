@@ -17,7 +17,7 @@ from conftest import wait_until
 ALWAYS = {"PROBING_SAMPLE_RATE": "20", "PROBING_MAX_MEMORY": "2MB"}
 KEPT = {"python.samples", "python.stacks", "python.frames", "python.memory", "python.gc", "system.process_history",
         "system.threads_history", "probing.status", "probing.facts", "python.steps", "profiling_data", "python.variables", "python.loaders", "memory_allocations", "python.waits",
-        "python.torch_trace", "python.nonfinite", "probing.events"}
+        "python.torch_trace", "python.nonfinite", "python.collectives", "probing.events"}
 
 
 def folder_of(data_dir, pid):
