@@ -14,7 +14,9 @@
 #include "base/clock.h"
 #include "base/procfs.h"
 #include "base/strbuf.h"
+#include "client/session/call.h"
 #include "client/target/rings.h"
+#include "client/target/target.h"
 #include "pystack/pystack.h"
 #include "store/ring/ring_reader.h"
 #include "store/ring/ring_tables.h"
@@ -49,6 +51,8 @@ struct rank_memory {
     uint64_t tried_ns;
     uint64_t cpu_ticks, cpu_ns; /* of the round before */
     struct err why;             /* there is no `ps` */
+    struct call *call;          /* to its agent, which is asked instead */
+    uint64_t called_ns;
     struct ring_reader *steps;
     struct rings_place place;
     uint64_t searched_ns;
@@ -148,6 +152,25 @@ static void rank_shorten(struct model_thread *t) {
     t->n_frames = RANK_READER_FRAMES;
 }
 
+/* Where its memory may not be read, as with Yama's ptrace_scope 1, its agent is asked. 0, or -1 with the
+ * error: it has none, or that does not answer. */
+static int rank_ask_agent(const struct rank_source *s, struct rank_memory *m, struct model_snapshot *out,
+                          struct err *e) {
+    const struct wire_threads only = {.tid = m->tid};
+    if (!m->call && rank_is_due(&m->called_ns, clock_mono_ns())) {
+        struct target_address addr = {.pid = s->pid};
+        m->call = target_find_endpoint(&addr, e) == 1 ? call_open(&addr, e) : NULL;
+    }
+    if (!m->call)
+        return -1;
+    if (call_details(m->call, &only, out, e) == 0)
+        return 0;
+    model_snapshot_fini(out);
+    call_close(m->call);
+    m->call = NULL;
+    return -1;
+}
+
 /* The stack of its main thread; 0, or -1 with the reason in the packet. */
 static int rank_read_stack(const struct rank_source *s, struct rank_memory *m, struct model_snapshot *out,
                            struct rank_packet *p) {
@@ -159,6 +182,8 @@ static int rank_read_stack(const struct rank_source *s, struct rank_memory *m, s
     }
     const struct pystack_locals_request only = {.tid = m->tid, .without_locals = true, .alone = true};
     int rc = m->ps ? pystack_snapshot_locals(m->ps, NULL, 0, &only, out, &e) : -1;
+    if (!m->ps && rank_ask_agent(s, m, out, &e) == 0)
+        rc = 0;
     if (rc != 0) {
         snprintf(p->note, sizeof p->note, "%.*s", (int)sizeof p->note - 1, err_text(m->ps ? &e : &m->why));
         if (m->ps)

@@ -3,7 +3,8 @@
  * rank_reader: the ranks of a job on this host, each read once a round, in a child.
  *
  * A rank is read from outside: the kernel's facts, the stack of its main thread (pystack), its newest
- * step out of the tables of its agent, if it has one. Nothing is written to it, and it is asked nothing.
+ * step out of the tables of its agent, if it has one. Nothing is written to it, and it is asked nothing,
+ * unless its memory may not be read: then its agent is.
  * A rank whose memory or files block whoever reads them loses its child (client/guard.h): it is left out
  * from then on, and another child continues behind it.
  */

@@ -307,6 +307,17 @@ def test_client_killed(job, probing):
     wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in (relay, reader)), 20, "the relay to be gone")
 
 
+def test_unreadable(claim, probing, build_dir, ptrace):  # noqa: F811
+    """Where the memory of the ranks may not be read their agents are asked; without one a rank says why it is not known."""
+    made = [claim(rank, 3, source=STANDS) for rank in range(3)]
+    for one in made[:2]:
+        probing(one.pid, "inject").ok()
+    refuses = dict(os.environ, LD_PRELOAD=os.path.join(build_dir, "tests", "targets", "unreadable.so"))
+    read = rows(probing("cluster", "query", made[0].pid, "--json", "SELECT rank, state, func, note FROM cluster.ranks", timeout=60, env=refuses))
+    assert [(row["rank"], row["func"]) for row in read] == [(0, "arrive"), (1, "arrive"), (2, None)], read
+    assert read[0]["state"] == "waits" and read[0]["note"] is None and read[2]["state"] == "no news" and "may not be read" in read[2]["note"]
+
+
 LATER = """
 import os, sys, time
 os.write(int(os.environ["READY_FD"]), b"ready\\n")
