@@ -4,11 +4,17 @@ found; ranks are opened, stepped through and lost."""
 
 import os
 import signal
+import sys
 
 import pytest
 
+from conftest import ROOT
+
 from test_cluster import claim
 from test_tui_tmux import screen
+
+sys.path.append(os.path.join(ROOT, "tests", "cluster"))
+from ranks import Job  # noqa: E402
 
 __all__ = ["claim", "screen"]
 
@@ -128,3 +134,27 @@ def test_exports(ranks, probing_top):
     assert [frame["func"] for frame in answer["stacks"][1]["frames"]] == ["train", "main", "<module>"]
     refused = probing_top(job, "--export", "svg", "--screen", "ranks")
     assert refused.status == 2 and "--screen is for --export txt" in refused.stderr
+
+
+def test_hung(torch_python, torch_fork, tmp_path, screen, probing_top, ptrace):
+    """A rank for which the others wait in a collective: it is named and marked, on its own screens, too; when it goes on, nothing is said."""
+    job = Job(torch_python, tmp_path / "job", "loader_queue", ranks=4, bad=2, fork=torch_fork)
+    try:
+        job.wait("ready")
+        s = screen(120, 30)
+        s.shell(f"{probing_top.path} job:{job.target()}; echo status=$?")
+        s.wait_for("4/4 ranks", 60)
+        job.begin()
+        s.wait_for("RANK 2: ", 90)
+        s.wait_for("! waits", 60)
+        s.wait_for("Queue.get < training.py:")
+        s.keys("Home", "Enter")  # it is the first
+        s.wait_for("rank 2 of 4", 60)
+        s.wait_for(" RANK 2", 60)
+        s.type("p")
+        job.end_fault()
+        s.wait_gone("RANK 2: ", 60)
+        s.type("q")
+        s.wait_for("status=0")
+    finally:
+        job.close()

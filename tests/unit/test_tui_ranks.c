@@ -354,6 +354,37 @@ static void test_order_stays(void **state) {
     app_free(a);
 }
 
+/* What is worth a warning is shown, and whom others wait for is marked, if it has a process. */
+static void test_verdicts(void **state) {
+    (void)state;
+    struct fleet_verdict items[] = {
+        {.code = FLEET_CODE_HUNG,
+         .level = VERDICT_BAD,
+         .brief = "HUNG RANK 2",
+         .text = "ranks 0-1 wait for rank 2"},
+        {.code = FLEET_CODE_HUNG, .level = VERDICT_BAD, .brief = "HUNG RANK 3", .text = "it has no process"},
+        {.code = FLEET_CODE_ALL_ALIKE,
+         .level = VERDICT_WARN,
+         .brief = "ALL ALIKE",
+         .text = "nobody is accused"},
+        {.code = FLEET_CODE_MOVING, .level = VERDICT_FINE, .brief = "MOVING", .text = "fine"}};
+    struct fleet_verdicts v = {.items = items, .n = 4};
+    struct job_shot *s = job_fixture(JOB_FIXTURE_BARE);
+    assert_int_equal(rank_set_add(&items[0].ranks, 2, 2), 0);
+    assert_int_equal(rank_set_add(&items[1].ranks, 3, 3), 0);
+    assert_int_equal(rank_set_add(&items[2].ranks, 0, 1), 0);
+    job_shot_put_verdicts(s, &v);
+    assert_int_equal(s->n_verdicts, 3);
+    assert_string_equal(s->verdicts[0].brief, "HUNG RANK 2");
+    assert_int_equal(s->verdicts[2].level, JOB_SHOT_WARNING);
+    assert_true(rank_set_has(&s->verdicts[0].ranks, 2));
+    for (int32_t r = 0; r < 4; r++)
+        assert_int_equal(job_shot_find(s, r)->is_awaited, r == 2);
+    for (int i = 0; i < 3; i++)
+        rank_set_fini(&items[i].ranks);
+    job_shot_free(s);
+}
+
 static void test_no_job(void **state) {
     (void)state;
     struct app *a = job_fixture_app(JOB_FIXTURE_HUNG, "p", false);
@@ -368,13 +399,14 @@ static void test_no_job(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cells),      cmocka_unit_test(test_signs),
-        cmocka_unit_test(test_texts),      cmocka_unit_test(test_filters),
-        cmocka_unit_test(test_opening),    cmocka_unit_test(test_filter_of_set),
-        cmocka_unit_test(test_missing),    cmocka_unit_test(test_elsewhere),
-        cmocka_unit_test(test_offer),      cmocka_unit_test(test_frozen),
-        cmocka_unit_test(test_cell_focus), cmocka_unit_test(test_ranks_of_class),
-        cmocka_unit_test(test_no_job),     cmocka_unit_test(test_order_stays),
+        cmocka_unit_test(test_cells),       cmocka_unit_test(test_signs),
+        cmocka_unit_test(test_texts),       cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_opening),     cmocka_unit_test(test_filter_of_set),
+        cmocka_unit_test(test_missing),     cmocka_unit_test(test_elsewhere),
+        cmocka_unit_test(test_offer),       cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_cell_focus),  cmocka_unit_test(test_ranks_of_class),
+        cmocka_unit_test(test_verdicts),    cmocka_unit_test(test_no_job),
+        cmocka_unit_test(test_order_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -434,7 +434,7 @@ static struct app *scene_stacks_1000(bool ascii) { return job_fixture_app(JOB_FI
 static struct app *scene_rank(bool ascii) {
     struct app *a = fixture_app(FIXTURE_NORMAL, 3, ascii);
     a->pid = 4302;
-    job_fixture_give(a, JOB_FIXTURE_HEALTHY);
+    job_fixture_give(a, JOB_FIXTURE_HUNG);
     return a;
 }
 

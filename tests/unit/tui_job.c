@@ -182,11 +182,11 @@ static void job_judge(struct job_shot *s, enum job_fixture kind) {
     assert_non_null(s->verdicts);
     s->verdicts[0] = (struct job_shot_verdict){
         .code = hung ? "HUNG" : "STRAGGLER",
+        .brief = hung ? "HUNG RANK 5" : "STRAGGLER RANK 19",
         .level = hung ? JOB_SHOT_BAD : JOB_SHOT_WARNING,
-        .text =
-            hung ? "HUNG: RANK 5 (gpu1): 7 wait in all_reduce #48211 (4.2 MB) for 12 s; 5: Queue.get < "
-                   "loader.py:31"
-                 : "STRAGGLER: RANK 19 (gpu2): own 3,043 ms, others 702, last in 94 % of 50 steps: forward"};
+        .text = hung ? "7 ranks wait for rank 5 in all_reduce #48211 (4.2 MB) for 12 s; 5: Queue.get < "
+                       "loader.py:31"
+                     : "own 3,043 ms, others 702, last in 94 % of 50 steps: forward"};
     assert_int_equal(rank_set_add(&s->verdicts[0].ranks, rank, rank), 0);
     s->n_verdicts = 1;
     s->ranks[rank].is_awaited = hung;

@@ -242,6 +242,11 @@ static enum theme_role header_gil(const struct data *d, char *buf, size_t cap) {
 static int header_verdict(const struct app *a, struct grid *g, struct rect area, int row, int col) {
     char text[HEADER_VERDICT];
     enum theme_role role = app_feed_put_badge(a, text, sizeof text);
+    const struct job_shot *job = a->job.shot;
+    if (job && job->n_verdicts) { /* it concerns all ranks, and so this one */
+        snprintf(text, sizeof text, "job %s", job->verdicts[0].brief);
+        role = job->verdicts[0].level == JOB_SHOT_BAD ? ROLE_STATUS_BAD : ROLE_CONN_WAIT;
+    }
     int room = area.cols - col - 1, width = grid_text_width(g, text);
     if (!*text || (room < width && room < HEADER_LEAST))
         return area.cols;

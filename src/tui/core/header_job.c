@@ -122,7 +122,7 @@ static void header_job_state(const struct app *a, struct grid *g, struct rect ar
         role = header_job_role(f->verdicts[0].level);
         if (f->n_verdicts > 1)
             strbuf_addf(&text, "(1 of %zu) ", f->n_verdicts);
-        strbuf_addf(&text, "%s", f->verdicts[0].text);
+        strbuf_addf(&text, "%s: %s", f->verdicts[0].brief, f->verdicts[0].text);
     } else
         rank_text_put_states(f, &text);
     grid_text_fit(g, area, 1, 1, area.cols - 2, role, GRID_LEFT, strbuf_str(&text));

@@ -134,6 +134,33 @@ struct job_shot *job_shot_new(const struct fleet *f) {
     return s;
 }
 
+static bool job_shot_is_awaited(const struct fleet_verdict *v, const struct job_shot_rank *r) {
+    return v->code >= FLEET_CODE_WAITS_FOR && v->code < FLEET_CODE_ALL_ALIKE && r->state != FLEET_GONE &&
+           r->state != FLEET_MISSING && rank_set_has(&v->ranks, r->rank);
+}
+
+void job_shot_put_verdicts(struct job_shot *s, const struct fleet_verdicts *v) {
+    s->verdicts = arena_calloc(&s->arena, v->n + 1, sizeof *s->verdicts);
+    s->n_verdicts = 0;
+    for (size_t i = 0; s->verdicts && i < v->n; i++) {
+        const struct fleet_verdict *from = &v->items[i];
+        struct job_shot_verdict *to = &s->verdicts[s->n_verdicts];
+        if (from->level < VERDICT_WARN)
+            continue;
+        *to = (struct job_shot_verdict){.code = fleet_verdict_code_name(from->code),
+                                        .level = from->level == VERDICT_BAD ? JOB_SHOT_BAD : JOB_SHOT_WARNING,
+                                        .brief = job_shot_text(s, from->brief),
+                                        .text = job_shot_text(s, from->text)};
+        if (!to->brief || !to->text || rank_set_join(&to->ranks, &from->ranks) != 0) {
+            rank_set_fini(&to->ranks);
+            return;
+        }
+        s->n_verdicts++;
+        for (size_t k = 0; k < s->n_ranks; k++)
+            s->ranks[k].is_awaited |= job_shot_is_awaited(from, &s->ranks[k]);
+    }
+}
+
 void job_shot_free(struct job_shot *s) {
     if (!s)
         return;

@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "client/fleet/fleet.h"
+#include "client/fleet/fleet_verdict.h"
 #include "client/fleet/rank_set.h"
 #include "client/fleet/stack_classes.h"
 
@@ -53,6 +54,7 @@ enum job_shot_level { JOB_SHOT_NOTE, JOB_SHOT_WARNING, JOB_SHOT_BAD };
 struct job_shot_verdict {
     const char *code; /* "HUNG" */
     enum job_shot_level level;
+    const char *brief;     /* in a few words: "HUNG RANK 5" */
     const char *text;      /* a sentence, with its ranks */
     struct rank_set ranks; /* that it accuses */
 };
@@ -76,6 +78,10 @@ struct job_shot {
 
 /* NULL: out of memory. */
 struct job_shot *job_shot_new(const struct fleet *f);
+/* Put in what was judged meanwhile: what is worth a warning, and whom others wait for. Before anybody
+ * has the shot. */
+void job_shot_put_verdicts(struct job_shot *s, const struct fleet_verdicts *v);
+
 void job_shot_free(struct job_shot *s); /* may be NULL */
 
 /* A rank by its number, or by a pid of this host; NULL: there is none. */

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 
 #include "base/work.h"
+#include "tui/workers/job_judge.h"
 
-#define JOB_WATCHER_STOP_S 2
+#define JOB_WATCHER_STOP_S 4    /* its judge may take 3 */
 #define JOB_WATCHER_WAIT_MS 100 /* until it sees that it is to end */
 
 struct job_watcher {
@@ -46,6 +47,7 @@ static void job_watcher_run(void *arg) {
         job_watcher_put(w, NULL, &e);
         return;
     }
+    struct job_judge *judge = job_judge_new(w->target, &e); /* without one there are no verdicts */
     while (!job_watcher_ends(w)) {
         struct pollfd p = {.fd = fleet_links_fd(links), .events = POLLIN};
         if (poll(&p, 1, JOB_WATCHER_WAIT_MS) <= 0)
@@ -54,10 +56,13 @@ static void job_watcher_run(void *arg) {
         const struct err *error = fleet_links_error(links);
         struct job_shot *shot =
             changed && error->code == ERR_OK ? job_shot_new(fleet_links_get(links)) : NULL;
+        if (shot && judge)
+            job_judge_put(judge, shot);
         if (shot || (error->code != ERR_OK && before == ERR_OK))
             job_watcher_put(w, shot, error);
         before = error->code;
     }
+    job_judge_free(judge);
     fleet_links_close(links);
 }
 

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job_judge: see job_judge.h. */
+#include "tui/workers/job_judge.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/work.h"
+#include "client/fleet/fleet_watch.h"
+#include "client/fleet/jobs_here.h"
+
+#define JOB_JUDGE_STOP_S 3
+#define JOB_JUDGE_BEGIN_S 4.0 /* that a rank has had its stack in a collective */
+#define JOB_JUDGE_END_S 2.0   /* no rank has had it for longer */
+#define JOB_JUDGE_NEXT_NS CLOCK_NS_PER_S
+
+struct job_judge {
+    struct work work;
+    char target[512];
+    /* With the lock. */
+    bool is_wanted;
+    struct fleet_verdicts verdicts; /* the newest; none while it is not wanted */
+};
+
+/* ---- the thread ---- */
+
+/* With the lock: replace the verdicts. */
+static void job_judge_set(struct job_judge *j, struct fleet_verdicts *v) {
+    fleet_verdicts_fini(&j->verdicts);
+    j->verdicts = *v;
+    *v = (struct fleet_verdicts){.n = 0};
+}
+
+/* Read and judge until it is no longer wanted. Where that fails there is no verdict. */
+static void job_judge_follow(struct job_judge *j, struct fleet_watch *watch) {
+    struct fleet_verdicts v = {.n = 0};
+    struct err e;
+    bool goes_on = true;
+    while (goes_on) {
+        uint64_t next_ns = clock_mono_ns() + JOB_JUDGE_NEXT_NS;
+        bool judged = fleet_watch_read(watch, true, &e) == 0 && fleet_watch_judge(watch, &v, &e) == 0;
+        work_lock(&j->work);
+        if (judged && j->is_wanted)
+            job_judge_set(j, &v);
+        while (j->is_wanted && !j->work.stop && work_wait(&j->work, next_ns))
+            ;
+        goes_on = j->is_wanted && !j->work.stop;
+        work_unlock(&j->work);
+        fleet_verdicts_fini(&v);
+        v = (struct fleet_verdicts){.n = 0};
+    }
+}
+
+static void job_judge_watch(struct job_judge *j) {
+    struct jobs_here here;
+    struct rank_set ranks = {.n = 0};
+    struct err e;
+    const struct job *job =
+        jobs_here_read(&here, 0, &e) == 0 ? jobs_here_choose(&here, j->target, &ranks, &e) : NULL;
+    struct fleet_watch *watch = job ? fleet_watch_new(&here, job, &ranks, &e) : NULL;
+    if (watch)
+        job_judge_follow(j, watch);
+    fleet_watch_free(watch);
+    rank_set_fini(&ranks);
+    jobs_here_fini(&here);
+}
+
+static void job_judge_run(void *arg) {
+    struct job_judge *j = arg;
+    work_lock(&j->work);
+    while (!j->work.stop) {
+        if (!j->is_wanted) {
+            work_wait(&j->work, WORK_FOREVER);
+            continue;
+        }
+        work_unlock(&j->work);
+        job_judge_watch(j);
+        work_lock(&j->work);
+        /* it could not be watched: not again at once */
+        if (j->is_wanted && !j->work.stop)
+            work_wait(&j->work, clock_mono_ns() + JOB_JUDGE_NEXT_NS);
+    }
+    work_unlock(&j->work);
+}
+
+/* ---- whoever watches the job ---- */
+
+struct job_judge *job_judge_new(const char *target, struct err *e) {
+    struct job_judge *j = calloc(1, sizeof *j);
+    int rc = j ? work_init(&j->work) : ENOMEM;
+    if (rc == 0) {
+        snprintf(j->target, sizeof j->target, "%s", target);
+        rc = work_start(&j->work, job_judge_run, j);
+        if (rc == 0)
+            return j;
+        work_stop(&j->work, 0);
+    }
+    err_set_errno(e, ERR_FAILED, rc, "cannot judge the ranks of the job");
+    free(j);
+    return NULL;
+}
+
+void job_judge_free(struct job_judge *j) {
+    if (!j || !work_stop(&j->work, JOB_JUDGE_STOP_S))
+        return;
+    fleet_verdicts_fini(&j->verdicts);
+    free(j);
+}
+
+/* The longest time that a rank has had its stack in a collective. */
+static double job_judge_longest(const struct job_shot *s) {
+    double longest = 0;
+    for (size_t i = 0; i < s->n_ranks; i++)
+        if (s->ranks[i].state == FLEET_COLLECTIVE && s->ranks[i].since_s > longest)
+            longest = s->ranks[i].since_s;
+    return longest;
+}
+
+void job_judge_put(struct job_judge *j, struct job_shot *s) {
+    double longest = job_judge_longest(s);
+    struct fleet_verdicts none = {.n = 0};
+    work_lock(&j->work);
+    bool wanted = longest >= (j->is_wanted ? JOB_JUDGE_END_S : JOB_JUDGE_BEGIN_S);
+    if (wanted != j->is_wanted) {
+        j->is_wanted = wanted;
+        job_judge_set(j, &none);
+        work_wake(&j->work);
+    }
+    job_shot_put_verdicts(s, &j->verdicts);
+    work_unlock(&j->work);
+}

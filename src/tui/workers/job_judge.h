@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * job_judge: judges on a thread of its own which rank keeps a job from going on, as `probing cluster
+ * verdict` does. Ranks are read for that only while they seem to stand still.
+ */
+#ifndef TUI_WORKERS_JOB_JUDGE_H
+#define TUI_WORKERS_JOB_JUDGE_H
+
+#include "base/err.h"
+#include "tui/model/job_shot.h"
+
+struct job_judge;
+
+/* A judge of the job that `target` names. NULL with the error. */
+struct job_judge *job_judge_new(const char *target, struct err *e);
+
+/* It ends; a thread that is stuck is abandoned. */
+void job_judge_free(struct job_judge *j);
+
+/* Begin to judge if some ranks have waited in a collective for a while, or end that; and put the newest
+ * verdicts into the shot. */
+void job_judge_put(struct job_judge *j, struct job_shot *s);
+
+#endif
