@@ -16,7 +16,8 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Of each source package: its archives, its licence (SPDX), the files of its source that have the text, and what is to be said.
 LICENCES = {
-    "libwebsockets": (["libwebsockets.a"], "MIT", ["LICENSE"], "Some of its files have the licences BSD-3-Clause, Zlib or CC0; see its text."),
+    "libwebsockets": (["libwebsockets.a"], "MIT", ["LICENSE"], "Some of its files have the licences BSD-3-Clause, Zlib or CC0; see its text. "
+                      "Changed: `mend_libwebsockets` of tools/deps.sh, which is in the sources, has each place and why."),
     "libunwind": (["libunwind.a", "libunwind-ptrace.a", "libunwind-x86_64.a"], "MIT", ["COPYING"], ""),
     "zlib": (["libz.a"], "Zlib", ["LICENSE"], ""),
     "xz-utils": (["liblzma.a"], "0BSD", ["COPYING", "COPYING.0BSD"], "liblzma alone, which is 0BSD; only its decoders."),
@@ -64,6 +65,15 @@ def pins():
                     yield fields
 
 
+def changed():
+    """Packages that the build changes before it compiles them."""
+    found = set()
+    for script in ("deps.sh", "deps_static.sh"):
+        with open(os.path.join(HERE, "tools", script), encoding="utf-8") as file:
+            found |= set(re.findall(r"^mend_(\w+)\(\)", file.read(), re.M))
+    return found
+
+
 def linked(build, deps):
     with open(os.path.join(build, "link-flags"), encoding="utf-8") as file:
         flags = file.read()
@@ -88,6 +98,8 @@ def main():
     options = parser.parse_args()
     known = {archive: name for name, (archives, *_) in LICENCES.items() for archive in archives}
     archives = linked(options.build, options.deps)
+    for name in sorted(changed() - {name for name, (*_, note) in LICENCES.items() if "Changed:" in note}):
+        sys.exit(f"third-party: {name} is changed (tools/deps.sh), and its entry does not say so (tools/third_party.py)")
     for archive in sorted(archives - known.keys()):
         sys.exit(f"third-party: {archive} is linked, and nothing is known of its licence (tools/third_party.py)")
     used = {known[archive] for archive in archives}
