@@ -26,6 +26,7 @@
 #define CLUSTER_VERDICT_CODE 16
 #define CLUSTER_VERDICT_ATTACH_MS 1500U
 #define CLUSTER_VERDICT_NEXT_NS CLOCK_NS_PER_S
+#define CLUSTER_VERDICT_ASK_NS (3 * CLOCK_NS_PER_S) /* between two questions to agents of a job that moves */
 /* until ranks that are gone are searched for again, at first, and as long as there are none */
 #define CLUSTER_VERDICT_FIND_NS (3 * CLOCK_NS_PER_S)
 #define CLUSTER_VERDICT_FIND_MAX_NS (30 * CLOCK_NS_PER_S)
@@ -279,11 +280,18 @@ static int cluster_verdict_find_new(struct cluster_verdict *c, struct err *e) {
 /* Each verdict that is new, until the job ends. The last one's level is the exit status. */
 static int cluster_verdict_follow(struct cluster_verdict *c, struct strbuf *out, struct err *e) {
     uint64_t last = 0, found_ns = clock_mono_ns(), find_ns = CLUSTER_VERDICT_FIND_NS;
-    bool bad = false, first = true;
+    uint64_t asked_ns = 0;
+    bool bad = false, first = true, moving = false;
     for (;;) {
         struct fleet_verdicts v = {.n = 0};
         uint64_t began = clock_mono_ns();
-        int rc = fleet_watch_read(c->watch, true, e);
+        /* the agents are asked once a rank stands still, and less often if the job moves nevertheless */
+        bool suspect = first || fleet_watch_is_suspect(c->watch);
+        bool counters = suspect && (!moving || began - asked_ns >= CLUSTER_VERDICT_ASK_NS);
+        /* one reading of counters does not show whether they move: another one follows */
+        bool lone = counters && moving;
+        int rc = fleet_watch_read(c->watch, counters, e);
+        asked_ns = counters ? began : asked_ns;
         size_t n, gone = rc == 0 ? fleet_watch_gone(c->watch) : 0;
         fleet_watch_ranks(c->watch, &n);
         if (gone > 0 && began - found_ns > find_ns) {
@@ -295,7 +303,7 @@ static int cluster_verdict_follow(struct cluster_verdict *c, struct strbuf *out,
                              : (2 * find_ns < CLUSTER_VERDICT_FIND_MAX_NS ? 2 * find_ns
                                                                           : CLUSTER_VERDICT_FIND_MAX_NS);
             first |= rc > 0;
-        } else if (rc == 0 && !first)
+        } else if (rc == 0 && !first && !lone && (counters || !fleet_watch_is_suspect(c->watch)))
             rc = fleet_watch_judge(c->watch, &v, e);
         if (rc < 0)
             return -1;
@@ -307,6 +315,7 @@ static int cluster_verdict_follow(struct cluster_verdict *c, struct strbuf *out,
         }
         last = key;
         bad = v.n ? cluster_verdict_is_bad(&v) : bad;
+        moving = v.n ? v.items[0].code == FLEET_CODE_MOVING : moving && !lone;
         fleet_verdicts_fini(&v);
         if (rc < 0)
             return -1;

@@ -146,7 +146,7 @@ def save_checkpoint_short(feed):
 def evaluate(_feed):
     inputs = torch.randn(64, 64)
     while not is_over():  # here: evaluate
-        with torch.no_grad():
+        with torch.no_grad():  # here: evaluate
             model.module(inputs)  # here: evaluate
 
 

@@ -158,6 +158,18 @@ static void test_hung(void **state) {
     assert_string_equal(judge(NULL), "HUNG bad 3,5 WAIT 31");
 }
 
+/* A thread that asks its GPU all the while runs, and waits as long as its collective is open. */
+static void test_busy_waiting(void **state) {
+    (void)state;
+    begin(3);
+    for (int r = 0; r < RANKS; r++) {
+        ranks[r].waits_s = r == 3 ? 30 : 0;
+        now[r].state.thread_ns = r == 3 ? 0 : 2000 * 1000 * 1000;
+        groups_now[r][0].since_s = 25;
+    }
+    assert_string_equal(judge(NULL), "HUNG bad 3 WAIT 31");
+}
+
 static void test_not_long_enough(void **state) {
     bool settled;
     (void)state;
@@ -376,6 +388,15 @@ static void test_by_stacks(void **state) {
     for (int r = 0; r < RANKS; r++)
         now[r].state.thread_ns = 1000 * 1000 * 1000;
     assert_string_equal(judge(NULL), "MOVING fine - - 0");
+    /* nor those that have stood there for a moment only */
+    begin(3);
+    for (int r = 0; r < RANKS; r++) {
+        no_counters(r);
+        ranks[r].waits_s = ranks[r].still_s = ranks[r].stands_s = 2;
+    }
+    assert_string_equal(judge(NULL), "MOVING fine - - 0");
+    ranks[3].stands_s = 4; /* unless one may be stuck */
+    assert_string_equal(judge(NULL), "WAITING note 3 WAIT 31");
     /* a few that wait are perhaps a group of their own */
     begin(3);
     for (int r = 0; r < RANKS; r++) {
@@ -463,7 +484,7 @@ int main(void) {
         cmocka_unit_test(test_silent),          cmocka_unit_test(test_operations),
         cmocka_unit_test(test_circle),          cmocka_unit_test(test_nobody),
         cmocka_unit_test(test_young),           cmocka_unit_test(test_by_stacks),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_busy_waiting),    cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

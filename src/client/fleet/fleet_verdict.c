@@ -114,6 +114,12 @@ static double fleet_waits_s(const struct fleet_verdict_rank *r) {
     return isnan(r->waits_s) ? fleet_still_s(r) : r->waits_s;
 }
 
+bool fleet_verdict_is_suspect(const struct fleet_verdict_rank *r) {
+    const struct rank_state *s = fleet_state(r);
+    return !s || fleet_is_gone(r) || !s->has_stack || s->state == 'T' || s->state == 't' ||
+           r->waits_s >= FLEET_VERDICT_SUSPECT_S || r->stands_s >= FLEET_VERDICT_SUSPECT_S;
+}
+
 /* By its stack, it waits for others in both readings, and it has not moved. */
 static bool fleet_waits_by_stack(const struct fleet_verdict_rank *r) {
     const struct rank_state *s = fleet_state(r);
@@ -755,9 +761,9 @@ static void fleet_put_text(const struct fleet_work *w, struct fleet_verdict *v, 
                   clause);
     else if (clause)
         fleet_say(v, "%s", clause);
-    if (v->by_stacks)
+    if (v->by_stacks && v->level != VERDICT_FINE)
         fleet_say(v, " (by stacks alone)");
-    if (w->young && v->level != VERDICT_BAD)
+    if (w->young && v->level != VERDICT_BAD && v->level != VERDICT_FINE)
         fleet_say(v, "; the job has just begun");
     snprintf(v->brief, sizeof v->brief, v->ranks.n ? "%s %s" : "%s", fleet_verdict_code_name(v->code),
              accused);
@@ -1061,19 +1067,23 @@ static int fleet_judge_alike(struct fleet_work *w) {
 static int fleet_judge_moving(struct fleet_work *w) {
     struct fleet_verdict *v = fleet_add_verdict(w);
     int64_t collectives = 0;
-    int moving = 0;
+    int moving = 0, suspects = 0;
     if (!v)
         return -1;
+    for (size_t i = 0; i < w->c->n; i++)
+        suspects += fleet_verdict_is_suspect(&w->c->ranks[i]);
     for (size_t g = 0; g < w->n_groups; g++) {
         moving += w->groups[g].out->moves;
         collectives =
             w->groups[g].out->completed_max > collectives ? w->groups[g].out->completed_max : collectives;
     }
-    v->code = w->n_moved || moving ? FLEET_CODE_MOVING : FLEET_CODE_UNKNOWN;
+    v->code = w->n_moved || moving || (w->c->n && !suspects) ? FLEET_CODE_MOVING : FLEET_CODE_UNKNOWN;
     v->level = v->code == FLEET_CODE_MOVING ? VERDICT_FINE : VERDICT_NOTE;
     if (moving)
         fleet_say(v, "collectives end in %d of %zu process groups, %lld so far in the busiest", moving,
                   w->n_groups, (long long)collectives);
+    else if (!suspects && w->c->n)
+        fleet_say(v, "all ranks move: none stands still for %.0f s or more", FLEET_VERDICT_SUSPECT_S);
     else if (w->n_moved)
         fleet_say(v, "%d of %zu ranks move, and nobody waits for another for long", w->n_moved, w->c->n);
     else if (w->n_stopped && w->n_stopped + w->n_gone == (int)w->c->n)
@@ -1098,8 +1108,12 @@ static int fleet_compare_verdicts(const void *a, const void *b) {
 }
 
 static int fleet_judge(struct fleet_work *w) {
-    int rc = 0;
+    int rc = 0, suspects = 0;
     const struct hang *h = &w->hang;
+    for (size_t i = 0; i < w->c->n; i++)
+        suspects += fleet_verdict_is_suspect(&w->c->ranks[i]);
+    if (w->by_stacks && w->c->n && !suspects)
+        return fleet_judge_moving(w);
     bool *done = calloc(h->n_culprits + 1, sizeof *done);
     if (!done)
         return -1;

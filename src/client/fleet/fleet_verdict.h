@@ -29,6 +29,7 @@
 
 #define FLEET_VERDICT_TEXT 640
 #define FLEET_VERDICT_LATE_S 10.0
+#define FLEET_VERDICT_SUSPECT_S 3.0
 #define FLEET_VERDICT_APART_S 2.0  /* between the two readings */
 #define FLEET_VERDICT_YOUNG_S 60.0 /* a job that has just begun may take so long */
 #define FLEET_VERDICT_YOUNG 12     /* collectives of a job, all groups together, before that */
@@ -40,6 +41,7 @@ struct fleet_verdict_rank {
     const struct rank_reading *before, *now; /* NULL: not read. `before` NULL: there is one reading */
     double still_s;  /* it has not moved for so long, as far as it was watched; NAN unknown */
     double waits_s;  /* its thread has not run for so long; NAN unknown */
+    double stands_s; /* its stack is the same for so long, as far as it was watched; NAN unknown */
     double uptime_s; /* of its process; NAN unknown */
 };
 
@@ -138,6 +140,11 @@ void fleet_verdicts_fini(struct fleet_verdicts *v);
 
 /* Whether the rank has moved between two readings: another stack, CPU, or data. */
 bool fleet_verdict_has_moved(const struct rank_state *before, const struct rank_state *now);
+
+/* Whether it may keep others from going on, or wait for them: it has ended, is stopped, has not run for
+ * some seconds or has the same stack since then. If no rank is, the job moves, and no agent need be
+ * asked. */
+bool fleet_verdict_is_suspect(const struct fleet_verdict_rank *r);
 
 /* "HUNG", "WAITS FOR", ...; "STOPPED", "LOADER", ..., NULL for none. */
 const char *fleet_verdict_code_name(enum fleet_verdict_code code);

@@ -25,11 +25,12 @@ struct fleet_watched {
     /* on the monotonic clock: when it was last seen to move, and when its thread ran last; NAN unknown */
     double moved_s, ran_s;
     double borrowed_s; /* when it ran to load an agent; NAN it did not */
+    double stood_s;    /* since when it has this stack; NAN unknown */
 };
 
 struct fleet_round {
     struct rank_reading *readings; /* by index of the rank */
-    double at_s;
+    double at_s;                   /* when it began */
     bool counters;
 };
 
@@ -54,7 +55,7 @@ static int fleet_watch_compare(const void *a, const void *b) {
 
 static void fleet_watch_add(struct fleet_watch *w, int32_t rank, pid_t pid, double uptime_s) {
     w->ranks[w->n++] = (struct fleet_verdict_rank){
-        .rank = rank, .pid = pid, .still_s = NAN, .waits_s = NAN, .uptime_s = uptime_s};
+        .rank = rank, .pid = pid, .still_s = NAN, .waits_s = NAN, .stands_s = NAN, .uptime_s = uptime_s};
 }
 
 struct fleet_watch *fleet_watch_new(const struct jobs_here *h, const struct job *job,
@@ -82,7 +83,8 @@ struct fleet_watch *fleet_watch_new(const struct jobs_here *h, const struct job 
             fleet_watch_add(w, rank, 0, NAN);
     qsort(w->ranks, w->n, sizeof *w->ranks, fleet_watch_compare);
     for (size_t i = 0; i < w->n; i++)
-        w->watched[i] = (struct fleet_watched){.moved_s = NAN, .ran_s = NAN, .borrowed_s = NAN};
+        w->watched[i] =
+            (struct fleet_watched){.moved_s = NAN, .ran_s = NAN, .borrowed_s = NAN, .stood_s = NAN};
     w->progress_s = NAN;
     return w;
 }
@@ -129,12 +131,12 @@ static void fleet_watch_wait(struct fleet_watch *w, struct pollfd *fds) {
     }
 }
 
-static void fleet_watch_keep(struct fleet_watch *w, struct rank_reading *readings, bool counters) {
+static void fleet_watch_keep(struct fleet_watch *w, struct rank_reading *readings, double at_s,
+                             bool counters) {
     if (w->n_rounds == FLEET_WATCH_ROUNDS)
         fleet_watch_drop(w, &w->rounds[--w->n_rounds]);
     memmove(&w->rounds[1], &w->rounds[0], w->n_rounds * sizeof w->rounds[0]);
-    w->rounds[0] = (struct fleet_round){
-        .readings = readings, .at_s = (double)clock_mono_ns() / 1e9, .counters = counters};
+    w->rounds[0] = (struct fleet_round){.readings = readings, .at_s = at_s, .counters = counters};
     w->n_rounds++;
 }
 
@@ -168,15 +170,38 @@ static void fleet_watch_remember_one(struct fleet_watch *w, size_t i, const stru
         one->borrowed_s = ran_s;
     else if (!isnan(one->borrowed_s) && ran_s <= one->borrowed_s + FLEET_WATCH_BORROWED_S && !moved)
         one->ran_s = one->moved_s;
+    if (!s->has_stack || isnan(one->stood_s) || !before || !before->state.has_stack ||
+        before->state.stack != s->stack)
+        one->stood_s = s->has_stack ? now_s : NAN;
+    w->ranks[i].stands_s = now_s - one->stood_s;
     w->ranks[i].still_s = now_s - one->moved_s;
     w->ranks[i].waits_s = isnan(one->ran_s) ? NAN : now_s - one->ran_s;
+}
+
+/* Since when the counters of its groups are equal: a collective that is open now is open since then. */
+static void fleet_watch_compare_groups(const struct rank_reading *before, struct rank_reading *now) {
+    for (size_t i = 0; i < now->n_groups; i++) {
+        struct rank_group *g = &now->groups[i];
+        g->equal_at_s = now->asked_s;
+        for (size_t k = 0; before && k < before->n_groups; k++) {
+            const struct rank_group *old = &before->groups[k];
+            if (strcmp(old->pg, g->pg) == 0 && strcmp(old->ranks, g->ranks) == 0 &&
+                old->enqueued == g->enqueued && old->completed == g->completed)
+                g->equal_at_s = old->equal_at_s;
+        }
+        g->since_s = fmax(isnan(g->since_s) ? 0 : g->since_s, now->asked_s - g->equal_at_s);
+    }
 }
 
 /* Since when each has not moved, and the longest time without progress. */
 static void fleet_watch_remember(struct fleet_watch *w) {
     const struct fleet_round *now = &w->rounds[0], *before = w->n_rounds > 1 ? &w->rounds[1] : NULL;
+    const struct fleet_round *counted = NULL; /* the last one with counters */
     bool progress = false;
+    for (size_t i = 1; i < w->n_rounds && !counted; i++)
+        counted = w->rounds[i].counters ? &w->rounds[i] : NULL;
     for (size_t i = 0; i < w->n; i++) {
+        fleet_watch_compare_groups(counted ? &counted->readings[i] : NULL, &w->rounds[0].readings[i]);
         fleet_watch_remember_one(w, i, before ? &before->readings[i] : NULL, now->at_s);
         progress |= before && fleet_watch_has_progress(&before->readings[i], &now->readings[i]);
     }
@@ -206,6 +231,7 @@ static void fleet_watch_pair(struct fleet_watch *w) {
 }
 
 int fleet_watch_read(struct fleet_watch *w, bool counters, struct err *e) {
+    double at_s = (double)clock_mono_ns() / 1e9;
     struct rank_reading *readings = calloc(w->n + 1, sizeof *readings);
     struct pollfd *fds = calloc(w->n + 1, sizeof *fds);
     if (!readings || !fds) {
@@ -229,10 +255,17 @@ int fleet_watch_read(struct fleet_watch *w, bool counters, struct err *e) {
         if (w->ranks[i].pid > 0)
             rank_probe_end(&w->watched[i].probe, &readings[i]);
     }
-    fleet_watch_keep(w, readings, counters);
+    fleet_watch_keep(w, readings, at_s, counters);
     fleet_watch_remember(w);
     fleet_watch_pair(w);
     return 0;
+}
+
+bool fleet_watch_is_suspect(const struct fleet_watch *w) {
+    for (size_t i = 0; i < w->n; i++)
+        if (fleet_verdict_is_suspect(&w->ranks[i]))
+            return true;
+    return false;
 }
 
 void fleet_watch_note_attached(struct fleet_watch *w) { w->attached = true; }

@@ -30,6 +30,9 @@ void fleet_watch_free(struct fleet_watch *w);
 /* Read all of them; `counters`: their agents are asked, too. 0, or -1 with the error. */
 int fleet_watch_read(struct fleet_watch *w, bool counters, struct err *e);
 
+/* Whether a rank may be stuck, as far as it shows from outside (fleet_verdict_is_suspect). */
+bool fleet_watch_is_suspect(const struct fleet_watch *w);
+
 /* Agents were loaded since the last reading: that borrows threads of the ranks, which has to count
  * as no movement. */
 void fleet_watch_note_attached(struct fleet_watch *w);

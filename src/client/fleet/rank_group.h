@@ -29,7 +29,9 @@ struct rank_group {
     /* Of the oldest that is open, where the flight recorder has it. */
     char op[32], dtype[24];
     int64_t bytes;  /* -1 unknown */
-    double since_s; /* it has been open for so long; NAN unknown */
+    double since_s; /* it has been open for so long, at least; NAN unknown */
+    /* since when the counters are equal, on the monotonic clock; 0 unknown. By who has watched it. */
+    double equal_at_s;
 };
 
 /* Rows of the table, in `out` (room for `cap`). Their number, with what the agent notes about them in
