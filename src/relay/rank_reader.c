@@ -26,6 +26,7 @@
 #define RANK_READER_CHILD_MS (600 * 1000U) /* then the child is replaced */
 /* before a rank that blocked is tried again: each time the others wait for it */
 #define RANK_READER_BLOCKED_NS (30 * CLOCK_NS_PER_S)
+#define RANK_READER_COLLECTIVES 64 /* newest rows in which an open one is looked for */
 #define RANK_READER_PACKET ((size_t)96 * 1024)
 #define RANK_READER_RETRY_NS (5 * CLOCK_NS_PER_S) /* to find an interpreter, or tables */
 #define RANK_READER_FRAMES 512                    /* kept of a stack, half of them at either end */
@@ -39,6 +40,7 @@ struct rank_packet {
     int64_t rss_bytes;
     int64_t agent, step;
     double step_at, step_ms, data_ms, gc_ms, comm_ms;
+    char open_op[64]; /* a collective that goes on; "" none is known */
     char note[256];
 };
 
@@ -53,7 +55,7 @@ struct rank_memory {
     struct err why;             /* there is no `ps` */
     struct call *call;          /* to its agent, which is asked instead */
     uint64_t called_ns;
-    struct ring_reader *steps;
+    struct ring_reader *steps, *collectives;
     struct rings_place place;
     uint64_t searched_ns;
     bool has_place;
@@ -88,31 +90,45 @@ static double rank_cell(const struct ring_cell *c) {
     return c->kind == RING_CELL_REAL ? c->f : c->kind == RING_CELL_INT ? (double)c->i : NAN;
 }
 
+/* Load columns of the newest chunk of a table; `column` gets their numbers there. False: it has no rows. */
+static bool rank_load(struct ring_reader *ring, enum ring_table table, const int *wanted, size_t n,
+                      size_t *column, struct ring_block *block) {
+    const struct ring_info *info = ring_reader_info(ring);
+    uint64_t columns = 0;
+    size_t n_chunks;
+    for (size_t i = 0; i < n; i++) {
+        const char *name = RING_TABLES[table].columns[wanted[i]].name;
+        for (column[i] = 0; column[i] < info->n_columns; column[i]++)
+            if (strcmp(info->columns[column[i]].name, name) == 0)
+                break;
+        columns |= column[i] < info->n_columns ? 1ULL << column[i] : 0;
+    }
+    if (ring_reader_refresh(ring, NULL) != 0)
+        return false;
+    const struct ring_chunk *chunks = ring_reader_chunks(ring, &n_chunks);
+    return n_chunks > 0 && ring_reader_load(ring, &chunks[n_chunks - 1], columns, block) == 1 &&
+           block->rows > 0;
+}
+
+static struct ring_cell rank_get(const struct ring_reader *ring, const struct ring_block *block,
+                                 size_t column, uint32_t row) {
+    struct ring_cell cell = {.kind = RING_CELL_NULL};
+    if (column < ring_reader_info(ring)->n_columns)
+        ring_block_get(block, column, row, &cell);
+    return cell;
+}
+
 /* The newest row of python.steps. */
 static void rank_read_newest_step(struct ring_reader *steps, struct rank_packet *p) {
     static const int wanted[] = {RING_STEPS_TIMESTAMP, RING_STEPS_STEP,    RING_STEPS_DURATION_MS,
                                  RING_STEPS_DATA_MS,   RING_STEPS_COMM_MS, RING_STEPS_GC_MS};
     enum { WANTED = sizeof wanted / sizeof wanted[0] };
     double *const to[WANTED] = {&p->step_at, NULL, &p->step_ms, &p->data_ms, &p->comm_ms, &p->gc_ms};
-    const struct ring_info *info = ring_reader_info(steps);
-    size_t column[WANTED], n;
-    uint64_t columns = 0;
+    size_t column[WANTED];
     struct ring_block block = {.data = NULL};
-    for (size_t i = 0; i < WANTED; i++) {
-        const char *name = RING_TABLES[RING_STEPS].columns[wanted[i]].name;
-        for (column[i] = 0; column[i] < info->n_columns; column[i]++)
-            if (strcmp(info->columns[column[i]].name, name) == 0)
-                break;
-        columns |= column[i] < info->n_columns ? 1ULL << column[i] : 0;
-    }
-    if (ring_reader_refresh(steps, NULL) != 0)
-        return;
-    const struct ring_chunk *chunks = ring_reader_chunks(steps, &n);
-    if (n > 0 && ring_reader_load(steps, &chunks[n - 1], columns, &block) == 1 && block.rows > 0)
+    if (rank_load(steps, RING_STEPS, wanted, WANTED, column, &block))
         for (size_t i = 0; i < WANTED; i++) {
-            struct ring_cell cell = {.kind = RING_CELL_NULL};
-            if (column[i] < info->n_columns)
-                ring_block_get(&block, column[i], block.rows - 1, &cell);
+            struct ring_cell cell = rank_get(steps, &block, column[i], block.rows - 1);
             if (to[i])
                 *to[i] = rank_cell(&cell);
             else if (cell.kind == RING_CELL_INT)
@@ -121,26 +137,61 @@ static void rank_read_newest_step(struct ring_reader *steps, struct rank_packet 
     ring_block_fini(&block);
 }
 
+/* A collective that goes on: of the newest rows one whose seq has no later row. */
+static void rank_read_open_collective(struct ring_reader *ring, struct rank_packet *p) {
+    static const int wanted[] = {RING_COLLECTIVES_SEQ, RING_COLLECTIVES_STATE, RING_COLLECTIVES_OP};
+    size_t column[3], n_seen = 0;
+    int64_t seen[RANK_READER_COLLECTIVES];
+    struct ring_block block = {.data = NULL};
+    if (!rank_load(ring, RING_COLLECTIVES, wanted, 3, column, &block)) {
+        ring_block_fini(&block);
+        return;
+    }
+    for (uint32_t row = block.rows; row > 0 && n_seen < RANK_READER_COLLECTIVES && !p->open_op[0]; row--) {
+        struct ring_cell seq = rank_get(ring, &block, column[0], row - 1);
+        struct ring_cell state = rank_get(ring, &block, column[1], row - 1);
+        struct ring_cell op = rank_get(ring, &block, column[2], row - 1);
+        bool is_later = false;
+        for (size_t i = 0; i < n_seen; i++)
+            is_later = is_later || seen[i] == seq.i;
+        if (seq.kind != RING_CELL_INT || is_later)
+            continue;
+        seen[n_seen++] = seq.i;
+        if (state.kind == RING_CELL_TEXT && state.len == 4 && memcmp(state.s, "open", 4) == 0 &&
+            op.kind == RING_CELL_TEXT)
+            snprintf(p->open_op, sizeof p->open_op, "%.*s", (int)op.len, op.s);
+    }
+    ring_block_fini(&block);
+}
+
+static struct ring_reader *rank_open_table(const struct rings_place *place, enum ring_table table) {
+    char path[RING_DIR_PATH + RING_MAX_NAME + sizeof RING_DIR_SUFFIX];
+    snprintf(path, sizeof path, "%s/%s%s", place->path, RING_TABLES[table].name, RING_DIR_SUFFIX);
+    return ring_reader_open(path, place->owner, NULL);
+}
+
 /* Its tables, if its agent keeps any. */
 static void rank_read_steps(const struct rank_source *s, struct rank_memory *m, struct rank_packet *p) {
-    char path[RING_DIR_PATH + RING_MAX_NAME + sizeof RING_DIR_SUFFIX];
     if (rank_is_due(&m->searched_ns, clock_mono_ns())) {
         struct rings_place place = {.pid = 0};
         bool found = rings_find(s->pid, &place) == 1;
         if (!found || !m->has_place || strcmp(place.path, m->place.path) != 0) {
             ring_reader_close(m->steps);
-            m->steps = NULL;
+            ring_reader_close(m->collectives);
+            m->steps = m->collectives = NULL;
         }
         m->has_place = found;
         m->place = place;
-        if (found && !m->steps) {
-            snprintf(path, sizeof path, "%s/%s%s", place.path, RING_TABLES[RING_STEPS].name, RING_DIR_SUFFIX);
-            m->steps = ring_reader_open(path, place.owner, NULL);
-        }
+        if (found && !m->steps)
+            m->steps = rank_open_table(&place, RING_STEPS);
+        if (found && !m->collectives)
+            m->collectives = rank_open_table(&place, RING_COLLECTIVES);
     }
     p->agent = m->has_place ? m->place.alive : s->agent;
     if (m->steps)
         rank_read_newest_step(m->steps, p);
+    if (m->collectives)
+        rank_read_open_collective(m->collectives, p);
 }
 
 /* The frames that are kept of a long stack: the innermost and the outermost. */
@@ -344,6 +395,20 @@ static void rank_reader_get_frames(struct rank_reader *r, const char *data, size
     wire_message_free(m);
 }
 
+/* A main thread that sleeps waits for the collective that goes on, if nothing better is known: below
+ * `backward` no frame of Python names it. */
+static void rank_reader_put_collective(struct rank_reader *r, const struct rank_packet *p,
+                                       struct rank_reading *out) {
+    const char *kind = out->report.wait_kind;
+    bool is_open = p->open_op[0] && memchr(p->open_op, '\0', sizeof p->open_op);
+    if (!is_open || p->state != 'S' ||
+        (kind && strcmp(kind, model_wait_kind_name(MODEL_WAIT_NATIVE_LOCK)) != 0))
+        return;
+    snprintf(r->what, sizeof r->what, "%s of torch.distributed", p->open_op);
+    out->report.wait_kind = model_wait_kind_name(MODEL_WAIT_COLLECTIVE);
+    out->report.wait_what = r->what;
+}
+
 static int rank_reader_receive(struct rank_reader *r, struct rank_reading *out) {
     static _Alignas(struct rank_packet) char data[sizeof(struct rank_packet) + 2 * RANK_READER_PACKET];
     struct rank_packet p;
@@ -373,6 +438,7 @@ static int rank_reader_receive(struct rank_reader *r, struct rank_reading *out) 
     to->note = r->note[0] ? r->note : NULL;
     if ((size_t)n > sizeof p)
         rank_reader_get_frames(r, data + sizeof p, (size_t)n - sizeof p, out);
+    rank_reader_put_collective(r, &p, out);
     r->next = p.source + 1;
     r->asked_ns = clock_mono_ns();
     return 1;

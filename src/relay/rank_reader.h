@@ -48,7 +48,7 @@ struct rank_reader {
     size_t next;        /* and this one is to come */
     uint64_t asked_ns, started_ns;
     struct model_snapshot snapshot; /* of the last reading */
-    char note[256];
+    char note[256], what[128];
 };
 
 /* For a list that stays in its place until rank_reader_stop. */

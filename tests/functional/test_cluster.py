@@ -41,10 +41,10 @@ def claim(target):
     """Starts a process that says it is a rank; the job's name in the environment is its own in each test."""
     key = uuid.uuid4().hex
 
-    def start(rank, world, name="claimed.py", source=IDLE, python=None, args=(), **more):
+    def start(rank, world, name="claimed.py", source=IDLE, python=None, fork=None, args=(), **more):
         env = {"RANK": str(rank), "WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1", "TORCHELASTIC_RUN_ID": key}
         env.update(more)
-        return target(source, *args, name=name, python=python, env={name: value for name, value in env.items() if value is not None})
+        return target(source, *args, name=name, python=python, fork=fork, env={name: value for name, value in env.items() if value is not None})
     return start
 
 

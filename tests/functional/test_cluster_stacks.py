@@ -5,6 +5,7 @@ and anybody talk to."""
 import os
 import re
 import signal
+import socket
 import struct
 import subprocess
 
@@ -200,6 +201,40 @@ def test_steps(claim, probing, ptrace, torch_python):  # noqa: F811
     assert first["step_ms"] > 0 and first["state"] in ("computes", "waits")
     wait_until(lambda: rows(probing("cluster", "query", made.pid, "--json", query, timeout=60))[0]["step"] > first["step"], 60, "a later step")
     assert ranks(probing, made.pid)[0]["step"] > first["step"]
+
+
+BACKWARD = """
+import os, sys, time, torch
+from torch import distributed
+os.write(int(os.environ["READY_FD"]), b"ready\\n")
+distributed.init_process_group("gloo")
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+print("trains", flush=True)
+while True:
+    while os.environ["RANK"] == "1" and os.path.exists(sys.argv[1]):
+        time.sleep(0.05)
+    model(torch.rand(8, 4)).sum().backward()
+    time.sleep(0.02)
+"""
+
+
+def test_backward(claim, probing, ptrace, torch_python, torch_fork, tmp_path):  # noqa: F811
+    """A rank that waits in the collectives of its backward pass, of which no frame tells, is in one by its agent's rows."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    more = {"LOCAL_WORLD_SIZE": "2", "MASTER_PORT": port, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    started = [claim(rank, 2, name="ddp.py", source=BACKWARD, python=torch_python, fork=torch_fork, args=[tmp_path / "hold"], LOCAL_RANK=str(rank), **more) for rank in range(2)]
+    name = str(started[0].pid)
+    wait_until(lambda: all("trains" in one.output() for one in started), 60, "ranks that train")
+    probing("cluster", "attach", name, timeout=60).ok()
+    seen = "SELECT count(*) AS n FROM python.collectives WHERE rank = 0"
+    wait_until(lambda: rows(probing("-t", f"job:{name}", "query", "--json", seen, timeout=60))[0]["n"], 60, "collectives that its agent sees")
+    (tmp_path / "hold").touch()
+    query = "SELECT state, waits_for FROM cluster.ranks WHERE rank = 0"
+    row = wait_until(lambda: next((row for row in rows(probing("cluster", "query", name, "--json", query, timeout=60)) if row["state"] == "collective"), None), 60, "the collective")
+    assert row["waits_for"] == "all_reduce of torch.distributed"
+    assert "_engine_run_backward" in next(row["where"] for row in ranks(probing, name) if row["rank"] == 0)
 
 
 # ---- the relay ----
