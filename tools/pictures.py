@@ -22,6 +22,7 @@ from contextlib import contextmanager
 import screenshot
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(os.path.join(ROOT, "tests", "cluster"))
 COLUMNS, ROWS = 120, 36
 QUERY = "SELECT thread, count(*) AS samples, fold(stack_id) AS stack FROM python.samples GROUP BY tid, stack_id ORDER BY samples DESC LIMIT 12;"
 
@@ -37,6 +38,11 @@ PICTURES = {
     "memory": ("memory", ["a"], r"\d MiB[\s\S]*train\.py", 15),
     "sql": ("sql " + QUERY, [], r"rows? in ", 2),
 }
+# The same of a job of eight ranks, one of which gets no batch (tests/cluster): keys, what must stand on the screen
+JOB_PICTURES = {
+    "ranks": ([], r"HUNG RANK 5: "),
+    "stacks": (["O", "j"], r"Stacks +\d+ stacks of 8 ranks"),
+}
 # docs/img/demo.svg: keys, what must stand on the screen then, for how long it is shown, the line below it
 DEMO = "demo"
 DEMO_SIZE = (110, 30)
@@ -51,7 +57,7 @@ DEMO_STEPS = [
 ]
 FLAMEGRAPH = "flamegraph"  # of `probing flamegraph`: a file of its own, no screen
 REPORT = "report"  # of `probing report`: the beginning of the page, as Chromium shows it
-NAMES = (*PICTURES, FLAMEGRAPH, REPORT, DEMO)
+NAMES = (*PICTURES, *JOB_PICTURES, FLAMEGRAPH, REPORT, DEMO)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -168,6 +174,36 @@ def draw(args, folder, job, places):
             terminal.end()
 
 
+@contextmanager
+def hung(args, folder):
+    """A job of eight ranks whose rank 5 has waited for a batch for a while, with an agent in each."""
+    from ranks import Job
+    shutil.rmtree(os.path.join(folder, "ranks"), ignore_errors=True)
+    job = Job(args.python, os.path.join(folder, "ranks"), "loader_queue", ranks=8, bad=5)
+    try:
+        job.wait("ready", limit=300)
+        subprocess.run([os.path.join(args.build, "probing"), "cluster", "attach", job.target()], check=True, stdout=subprocess.DEVNULL)
+        time.sleep(args.warm_up)
+        job.begin()
+        yield job
+    finally:
+        job.close()
+
+
+def draw_job(args, folder, job, places):
+    for name in (name for name in args.names if name in JOB_PICTURES):
+        keys, pattern = JOB_PICTURES[name]
+        terminal = Terminal(folder, name, [os.path.join(args.build, "probing-top"), f"job:{job.target()}"])
+        try:
+            terminal.wait_for(r"HUNG RANK 5: ", 120)
+            terminal.keys(keys)
+            terminal.wait_for(pattern)
+            time.sleep(2)
+            write_picture(args, name, screenshot.picture(terminal.screen(places), COLUMNS))
+        finally:
+            terminal.end()
+
+
 def draw_demo(args, folder, job, places):
     """What a terminal shows while DEMO_STEPS are typed, four times a second, at the speed at which it happened."""
     frames, folder = [], os.path.join(folder, DEMO)  # with settings of its own
@@ -252,7 +288,10 @@ def main():
     folder = os.path.join(args.build, "pictures")
     os.makedirs(folder, exist_ok=True)
     places = library_places(args.python)
-    if set(args.names) != {DEMO}:
+    if set(args.names) & set(JOB_PICTURES):
+        with hung(args, folder) as job:
+            draw_job(args, folder, job, places)
+    if set(args.names) - set(JOB_PICTURES) - {DEMO}:
         with training(args, folder, "train.py") as job:
             draw(args, folder, job, places)
             if FLAMEGRAPH in args.names:

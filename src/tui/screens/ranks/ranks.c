@@ -42,6 +42,7 @@ struct ranks_row {
     const struct job_shot_rank *rank;
     struct ranks_state *state;
     int badness;
+    int64_t group; /* of the cells */
     bool is_open;
 };
 
@@ -291,40 +292,36 @@ static void ranks_name_group(enum ranks_group by, const struct ranks_row *row, c
     }
 }
 
+static int ranks_compare_slots(const void *x, const void *y) {
+    const struct ranks_row *a = *(const struct ranks_row *const *)x, *b = *(const struct ranks_row *const *)y;
+    if (a->group != b->group)
+        return a->group < b->group ? -1 : 1;
+    return (a->rank > b->rank) - (a->rank < b->rank); /* they are in one array, by rank */
+}
+
 /* Put the ranks that are shown into groups. Without memory there are no cells. */
 static void ranks_make_slots(struct ranks_state *s, enum ranks_group by) {
-    size_t n = (size_t)s->n, used = 0;
+    size_t n = (size_t)s->n;
     s->n_groups = 0;
     s->grouped = by;
     if (grow_array(&s->slots, sizeof(*s->slots), n + 1, &s->cap_slots) != 0 ||
         grow_array(&s->groups, sizeof *s->groups, n + 1, &s->cap_groups) != 0 ||
         grow_array(&s->names, sizeof *s->names, n + 1, &s->cap_names) != 0)
         return;
-    bool *is_shown = calloc(s->shot ? s->shot->n_ranks + 1 : 1, sizeof *is_shown);
-    for (int i = 0; is_shown && i < s->n; i++)
-        is_shown[ranks_of(s->rows[i])->rank - s->shot->ranks] = true;
-    /* ranks are in order in the pool: each pass takes the lowest group that is left */
-    int64_t group = -1;
-    while (is_shown && used < n) {
-        int64_t next = INT64_MAX;
-        for (size_t i = 0; i < s->shot->n_ranks; i++) {
-            int64_t of = ranks_group_of(by, &s->pool[i]);
-            if (is_shown[i] && of > group && of < next)
-                next = of;
-        }
-        if (next == INT64_MAX)
-            break;
+    for (size_t i = 0; i < s->shot->n_ranks; i++)
+        s->pool[i].group = ranks_group_of(by, &s->pool[i]);
+    for (size_t i = 0; i < n; i++)
+        s->slots[i] = s->rows[i];
+    qsort(s->slots, n, sizeof(*s->slots), ranks_compare_slots);
+    for (size_t i = 0; i < n; i++) {
         struct rank_grid_group *g = &s->groups[s->n_groups];
-        *g = (struct rank_grid_group){.name = s->names[s->n_groups], .first = (int)used};
-        for (size_t i = 0; i < s->shot->n_ranks; i++)
-            if (is_shown[i] && ranks_group_of(by, &s->pool[i]) == next)
-                s->slots[used++] = &s->pool[i];
-        g->n = (int)used - g->first;
-        ranks_name_group(by, s->slots[g->first], s->names[s->n_groups], RANKS_NAME);
-        s->n_groups++;
-        group = next;
+        if (i && s->slots[i]->group == s->slots[i - 1]->group) {
+            g[-1].n++;
+            continue;
+        }
+        *g = (struct rank_grid_group){.name = s->names[s->n_groups], .first = (int)i, .n = 1};
+        ranks_name_group(by, s->slots[i], s->names[s->n_groups++], RANKS_NAME);
     }
-    free(is_shown);
 }
 
 /* A filter from another screen, or from the command line. */
