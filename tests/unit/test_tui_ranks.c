@@ -250,6 +250,22 @@ static void test_opening(void **state) {
     app_free(a);
 }
 
+/* By its number, from anywhere. */
+static void test_command(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_HUNG, "2 : \"rank Space \"3 Enter", false);
+    assert_int_equal(fake_host_take().attach, 4303);
+    struct err why = {ERR_ATTACH, "process 4303 is stopped"};
+    app_attach_done(a, &why);
+    fixture_press(a, ": \"rank Space \"99 Enter");
+    fixture_shows(a, 24, 80, "rank 99 has no process");
+    fixture_press(a, ": \"rank Space \"x Enter");
+    fixture_shows(a, 24, 80, "'x' is not a rank");
+    assert_int_equal(fake_host_take().attach, 0);
+    assert_int_equal(app_exit_status(a), 0);
+    app_free(a);
+}
+
 /* A rank without a process cannot be opened, and is passed over. */
 static void test_missing(void **state) {
     (void)state;
@@ -399,14 +415,14 @@ static void test_no_job(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cells),       cmocka_unit_test(test_signs),
-        cmocka_unit_test(test_texts),       cmocka_unit_test(test_filters),
-        cmocka_unit_test(test_opening),     cmocka_unit_test(test_filter_of_set),
-        cmocka_unit_test(test_missing),     cmocka_unit_test(test_elsewhere),
-        cmocka_unit_test(test_offer),       cmocka_unit_test(test_frozen),
-        cmocka_unit_test(test_cell_focus),  cmocka_unit_test(test_ranks_of_class),
-        cmocka_unit_test(test_verdicts),    cmocka_unit_test(test_no_job),
-        cmocka_unit_test(test_order_stays),
+        cmocka_unit_test(test_cells),      cmocka_unit_test(test_signs),
+        cmocka_unit_test(test_texts),      cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_opening),    cmocka_unit_test(test_filter_of_set),
+        cmocka_unit_test(test_missing),    cmocka_unit_test(test_elsewhere),
+        cmocka_unit_test(test_offer),      cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_cell_focus), cmocka_unit_test(test_ranks_of_class),
+        cmocka_unit_test(test_verdicts),   cmocka_unit_test(test_command),
+        cmocka_unit_test(test_no_job),     cmocka_unit_test(test_order_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,7 +93,10 @@ void app_free(struct app *a) {
     free(a);
 }
 
-int app_exit_status(const struct app *a) { return data_is_over(&a->data) ? ERR_LOST : 0; }
+int app_exit_status(const struct app *a) {
+    /* a rank that was opened and has ended is not the target: that is the job */
+    return data_is_over(&a->data) && !a->config.job ? ERR_LOST : 0;
+}
 
 /* ---- a process that was chosen ---- */
 

@@ -18,11 +18,13 @@
 #include "tui/core/app_debug.h"
 #include "tui/core/app_diff.h"
 #include "tui/core/app_export.h"
+#include "tui/core/app_job.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/app_settings.h"
 #include "tui/core/screen.h"
 #include "tui/core/targets.h"
 #include "tui/core/window.h"
+#include "tui/view/rank_text.h"
 
 static void command_help(struct app *app, const char *argument) {
     (void)argument;
@@ -71,6 +73,28 @@ static void command_complete_target(struct app *app, struct command_choices *out
         char number[16];
         snprintf(number, sizeof number, "%d", i + 1);
         command_offer(out, number, targets_name(app, i));
+    }
+}
+
+/* ---- :rank ---- */
+
+static void command_rank(struct app *app, const char *argument) {
+    char *end;
+    long rank = strtol(argument, &end, 10);
+    if (!app->job.shot)
+        app_refuse(app, "no job is watched: probing-top job:NAME watches the ranks of one");
+    else if (end == argument || *end || rank < 0 || rank >= RANK_SET_LIMIT)
+        app_refuse(app, "'%s' is not a rank: give a number", argument);
+    else
+        app_job_open(app, (int32_t)rank, true);
+}
+
+static void command_complete_rank(struct app *app, struct command_choices *out) {
+    const struct job_shot *s = app->job.shot;
+    for (size_t i = 0; s && i < s->n_ranks; i++) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", (int)s->ranks[i].rank);
+        command_offer(out, number, rank_text_state(&s->ranks[i]));
     }
 }
 
@@ -344,6 +368,7 @@ const struct command_def command_table[] = {
      command_export, command_complete_export},
     {"save-screen", "[FILE]", "write the screen to a file, as text", ANYWHERE, command_save_screen, NULL},
     {"target", "NUMBER|PID", "show another target", ANYWHERE, command_target, command_complete_target},
+    {"rank", "N", "open a rank of the job that is watched", ANYWHERE, command_rank, command_complete_rank},
     {"diff", "[[A] B|FILE]", "compare window A with B (30s-10s), time before, FILE", ANYWHERE,
      command_diff, command_complete_diff},
     {"debug", "[ADDR|--off]", "start debugpy in the job, as B; --path DIR", ANYWHERE, command_debug,
