@@ -230,13 +230,19 @@ def test_nobody_holds_a_gil_that_there_is_not(each_python, ptrace, target, dump)
         assert set(by_name(snapshot)) == {"MainThread", "sleeper", "burn 0", "burn 1", "burn 2", "burn 3"}
 
 
-def test_cpu_time(any_python, ptrace, target, dump):
+def test_cpu_time(any_python, ptrace, target, dump, wait_until):
     job = target(CONTENTION, python=any_python)
-    first, last = dump(job.pid, 2, 500)
+    found = []
+
+    def asleep():  # it has to get the GIL first
+        found[:] = dump(job.pid, 2, 500)
+        return by_name(found[1])["sleeper"]["on_cpu"] == 0
+    wait_until(asleep, 60, "the sleeper to sleep")
+    first, last = found
     assert all(t["cpu_pct"] is None and t["on_cpu"] == -1 for t in first["threads"])
     assert first["process"]["cpu_pct"] is None
     threads = by_name(last)
-    assert threads["sleeper"]["cpu_pct"] == 0 and threads["sleeper"]["on_cpu"] == 0
+    assert threads["sleeper"]["cpu_pct"] == 0
     busy = sum(t["cpu_pct"] for t in last["threads"])
     assert 20 < busy < 130 and abs(busy - last["process"]["cpu_pct"]) < 20
     assert [last["seq"] - first["seq"], last["process"]["n_threads"]] == [1, 6]

@@ -162,7 +162,8 @@ static int fleet_collect_rows(struct fleet_work *w) {
             w->rows[w->n_rows++] = (struct fleet_row){fleet_key(&r->groups[g]), i, &r->groups[g]};
         }
     }
-    qsort(w->rows, w->n_rows, sizeof *w->rows, fleet_compare_rows);
+    if (w->n_rows)
+        qsort(w->rows, w->n_rows, sizeof *w->rows, fleet_compare_rows);
     return 0;
 }
 
