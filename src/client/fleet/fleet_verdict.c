@@ -719,7 +719,15 @@ static int fleet_prove_waiting(const struct fleet_work *w, struct fleet_verdict 
                        s->collective[0] ? ", in " : "", s->collective);
 }
 
-/* "job:NAME is fine otherwise": what was checked. */
+/* Whether a rank has more groups than are read. */
+static bool fleet_is_partial(const struct fleet_work *w) {
+    for (size_t i = 0; i < w->c->n; i++)
+        if (w->c->ranks[i].now && w->c->ranks[i].now->n_groups == RANK_GROUPS_MAX)
+            return true;
+    return false;
+}
+
+/* What was checked. */
 static void fleet_put_denied(const struct fleet_work *w, struct fleet_verdict *v) {
     struct strbuf text;
     int mismatches = 0;
@@ -733,8 +741,8 @@ static void fleet_put_denied(const struct fleet_work *w, struct fleet_verdict *v
     if (!mismatches && !w->by_stacks)
         strbuf_addf(&text, "no other operation; ");
     if (!w->by_stacks)
-        strbuf_addf(&text, "counters of %d of %zu ranks in %zu groups; ", w->n_answered, w->c->n,
-                    w->n_groups);
+        strbuf_addf(&text, "counters of %d of %zu ranks in %zu groups%s; ", w->n_answered, w->c->n,
+                    w->n_groups, fleet_is_partial(w) ? " (of a rank the first 512 alone)" : "");
     strbuf_addf(&text, "stacks of %d of %zu ranks", w->n_read, w->c->n);
     if (w->apart_s > 0)
         strbuf_addf(&text, ", read twice, %.1f s apart", w->apart_s);
