@@ -35,7 +35,7 @@ PICTURES = {
     "timeline": ("timeline", [], r"Timeline", 20),
     "tensors": ("tensors", ["*"], r"[1-9]\d* tensors +\S+ \S+ in", 8),
     "modules": ("modules", ["*"], r"\d+ modules +\S+ parameters", 8),
-    "memory": ("memory", ["a"], r"\d MiB[\s\S]*train\.py", 15),
+    "memory": ("memory", ["X", "y"], r"\n *[1-9][\d.]* MiB +\S+ +[1-9][\d.]* .*train\.py", 15),  # in the middle of a step
     "sql": ("sql " + QUERY, [], r"rows? in ", 2),
 }
 # The same of a job of eight ranks, one of which gets no batch (tests/cluster): keys, what must stand on the screen
