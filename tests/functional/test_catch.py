@@ -174,7 +174,8 @@ def test_no_descriptor_is_left(probing, target, any_python, wait_until):
     """pdb can listen nowhere: the job ends as it would have, and nothing of ours stands in what it says."""
     job = target(JOB)
     arm(probing, job)
-    on_main(probing, job, "lambda: (__import__('resource').setrlimit(7, (3, 3)), fail('main'))")
+    # it may have ended before the answer to this is read
+    probing(str(job.pid), "execute", "-", stdin="box.append(lambda: (__import__('resource').setrlimit(7, (3, 3)), fail('main')))\n1", timeout=60)
     wait_until(lambda: not job.alive(), 60, "it to end")
     assert job.process.wait(30) == 1 and job.output().count("Traceback") == 1 and job.output().endswith("ValueError: it is mainmain\n"), job.output()
 

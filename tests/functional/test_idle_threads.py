@@ -97,14 +97,16 @@ def test_for_the_tables_alone_an_idle_job_is_read_once_a_second(job, data_dir): 
         return [row for row in ring_file.read(folders[-1], "python.samples") if row["thread"] == thread] if folders else []
 
     wait_until(lambda: len(rows("waiter")) > 10, timeout=20, what="samples", interval=0.1)
-    # The sleep grows with the rest: after 10 s it is half a second. The server's thread is not needed for it.
-    deadline, rate = time.monotonic() + 60, 10
-    while rate > 3 and time.monotonic() < deadline:
+    # The sleep grows with the rest: after 10 s it is half a second. The server's thread is not needed for it, only for others who look at
+    # all processes of the machine.
+    deadline, rate, visits = time.monotonic() + 60, 10, 10
+    while (rate > 3 or visits > 1) and time.monotonic() < deadline:
         slept, served, began = wakes(j.pid), wakes(j.pid, "probing-srv"), time.monotonic()
         before = len(rows("waiter"))
         time.sleep(3)
         rate = (wakes(j.pid) - slept) / (time.monotonic() - began)
-    assert rate <= 3 and wakes(j.pid, "probing-srv") - served <= 1
+        visits = wakes(j.pid, "probing-srv") - served
+    assert rate <= 3 and visits <= 1
     # Each tick that was slept through has its samples all the same, and they are known.
     waiting = rows("waiter")[before:]
     assert len(waiting) >= 10
