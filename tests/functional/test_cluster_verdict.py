@@ -4,6 +4,7 @@ all faults with eight ranks are long, and tests/cluster/accept.py counts them.""
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -132,7 +133,9 @@ def test_watch(job, probing, ptrace):
 
 def test_no_job(probing):
     done = probing("cluster", "verdict", "nothing-like-it")
-    assert done.status == 3 and "no job is named 'nothing-like-it'" in done.stderr and done.stdout == ""
+    assert done.status == 3 and done.stdout == ""
+    # beside other tests there may be a job, with another name
+    assert re.search("no job is named 'nothing-like-it'|no job with ranks was found", done.stderr), done
 
 
 @pytest.mark.long

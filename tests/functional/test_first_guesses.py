@@ -115,7 +115,7 @@ TOP = (
     ("--once PID", 2, "--export"),
     ("--export flamegraph PID", 2, "svg"),
     ("--export foo PID", 2, "svg"),
-    ("--export txt --once --screen stacks PID", 2, "threads"),
+    ("--export txt --once --screen stacks PID", 3, "threads"),  # that is a screen of jobs of several ranks
     ("--thme x PID", 2, "--theme"),
     ("PID dump", 3, "probing PID dump"),
     ("-- python no_such_file.py", 3, "probing launch python no_such_file.py"),

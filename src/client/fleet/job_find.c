@@ -515,7 +515,9 @@ const struct job *jobs_choose(const struct jobs *jobs, const char *text, struct 
             return found;
         err_set(e, ERR_ATTACH,
                 "process %.20s is not a rank of a job: its launcher left no rank in its environment "
-                "('probing cluster nodes' lists the jobs)",
+                "('probing cluster nodes' lists the jobs; of one process 'probing PID dump' and the screen "
+                "threads "
+                "have the stacks)",
                 text);
         return NULL;
     }
