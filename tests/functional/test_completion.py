@@ -121,12 +121,14 @@ def query(s, beginning, whole):
     s.wait_until(lambda: line(s).strip() == "ready>", 30, "an empty prompt")
 
 
-def test_pids_have_their_commands(prompt, target):
+def test_pids_have_their_commands(prompt, target, probing):
     """Where the shell shows descriptions; after a verb that wants a target, and after -t."""
     jobs = [target(JOB, name=f"completed_{i}.py") for i in range(2)]
     for beginning in ("probing backtrace ", "probing -t ", "probing-top "):
         prompt.type(beginning)
-        prompt.keys(*["Tab"] * (2 if prompt.shell_name == "bash" else 1))  # more choose from the list
+        offered = run_command([probing.path, "__complete", "backtrace", ""]).stdout.splitlines()
+        shared = os.path.commonprefix([one.split("\t")[0] for one in offered])  # is put first
+        prompt.keys(*["Tab"] * ((2 if prompt.shell_name == "bash" else 1) + bool(shared)))  # more choose from the list
         for job in jobs:
             prompt.wait_for(str(job.pid), 30)
         if prompt.shell_name != "bash":
