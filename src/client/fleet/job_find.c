@@ -513,12 +513,12 @@ const struct job *jobs_choose(const struct jobs *jobs, const char *text, struct 
         long pid = strtol(text, NULL, 10);
         if (pid > 0 && pid <= INT_MAX && jobs_member(jobs, (pid_t)pid, &found))
             return found;
-        err_set(e, ERR_ATTACH,
-                "process %.20s is not a rank of a job: its launcher left no rank in its environment "
-                "('probing cluster nodes' lists the jobs; of one process 'probing PID dump' and the screen "
-                "threads "
-                "have the stacks)",
-                text);
+        err_set(
+            e, ERR_ATTACH,
+            "process %.20s is not a rank of a job: its launcher left no rank in its environment "
+            "('probing cluster nodes' lists the jobs; 'probing %.20s dump' and the screen threads show its "
+            "own stacks)",
+            text, text);
         return NULL;
     }
     /* a script may have the whole name of another job */

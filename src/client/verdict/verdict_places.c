@@ -3,13 +3,13 @@
  * transformers, lightning, of the versions that the tests run with and those before. */
 #include "client/verdict/verdict_places.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "base/path.h"
 #include "base/strbuf.h"
+#include "store/sql/sql.h"
 
 #define PLACES_TIMEOUT_S 10.0
 #define PLACES_TEXT 16384
@@ -104,31 +104,6 @@ static const struct {
     {"library", "", "%", "%/torch/%"},
 };
 
-/* Does the text match, as SQLite's LIKE with ESCAPE '\\'? */
-static bool places_match(const char *pattern, const char *text) {
-    const char *retry = NULL, *from = NULL;
-    for (;;) {
-        if (*pattern == '%') {
-            retry = ++pattern;
-            from = text;
-            continue;
-        }
-        bool any = *pattern == '_';
-        const char *literal = *pattern == '\\' ? pattern + 1 : pattern;
-        if (*text && (any || tolower((unsigned char)*literal) == tolower((unsigned char)*text))) {
-            pattern = literal + 1;
-            text++;
-        } else if (!*text && !*pattern) {
-            return true;
-        } else {
-            if (!retry || !*from)
-                return false;
-            pattern = retry;
-            text = ++from;
-        }
-    }
-}
-
 const char *verdict_places_find(const char *class, const struct model_frame *f) {
     const char *func = f->func ? f->func : "", *file = f->file ? f->file : "";
     const char *dot = strrchr(func, '.');
@@ -137,8 +112,8 @@ const char *verdict_places_find(const char *class, const struct model_frame *f) 
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
         if (strcmp(places[i].class, class) == 0 &&
             (strcmp(places[i].file, "own") == 0 ? *file && !path_is_library(file)
-                                                : places_match(places[i].file, file)) &&
-            (places_match(places[i].func, func) || (dot && places_match(places[i].func, dot + 1))))
+                                                : sql_is_like(file, places[i].file)) &&
+            (sql_is_like(func, places[i].func) || (dot && sql_is_like(dot + 1, places[i].func))))
             return strcmp(class, "wait") == 0 ? places[i].name + 2 : places[i].name;
     return NULL;
 }

@@ -201,4 +201,7 @@ struct sql_function_info {
 };
 const struct sql_function_info *sql_functions(void);
 
+/* text LIKE pattern ESCAPE '\\' */
+bool sql_is_like(const char *text, const char *pattern);
+
 #endif

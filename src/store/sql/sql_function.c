@@ -187,3 +187,5 @@ int sql_function_register(struct sql *s, struct err *e) {
             return sql_db_error(s, e, "cannot add the functions");
     return 0;
 }
+
+bool sql_is_like(const char *text, const char *pattern) { return sqlite3_strlike(pattern, text, '\\') == 0; }
