@@ -25,6 +25,7 @@
 #include "wire/wire.h"
 
 #define LIMIT_S 20
+#define MANY_RANKS 40
 
 /* ---- what a rank does ---- */
 
@@ -155,6 +156,7 @@ static enum {
     TRUNCATES, /* ends in the middle of a message */
     CLAIMS, /* ranks out of bounds, the same one twice, stacks that there are not, texts that a terminal obeys */
     STALLS, /* after the first round */
+    MANY,   /* ranks, each with a stack of its own */
 } mode;
 
 /* In the child no test may fail: it would go on with the next one. */
@@ -198,7 +200,7 @@ static void say_rows(int out, uint32_t id, const struct report_table *t, const v
 }
 
 static void answer_ranks(int out, uint32_t id, int64_t after) {
-    struct report_rank rows[4];
+    struct report_rank rows[MANY_RANKS];
     size_t n = 0;
     rows[n++] = rank_row(0, "S");
     rows[n++] = rank_row(1, "R");
@@ -207,17 +209,31 @@ static void answer_ranks(int out, uint32_t id, int64_t after) {
         rows[n] = rank_row(1, "\x1b[2J");
         rows[n++].note = "\x1b[31mred\n";
     }
+    while (mode == MANY && n < MANY_RANKS) {
+        rows[n] = rank_row((int32_t)n, "S");
+        n++;
+    }
     for (size_t i = 0; i < n; i++) {
         rows[i].round = mode == REPEATS ? 1 : after + 1;
         rows[i].found = 1;
-        rows[i].stack = mode == CLAIMS ? (int64_t)i - 2 : 7;
+        rows[i].stack = mode == CLAIMS ? (int64_t)i - 2 : mode == MANY ? (int64_t)i + 1 : 7;
     }
     say_rows(out, id, &REPORT_TABLE_RANK, rows, sizeof rows[0], n);
 }
 
-static void answer_stacks(int out, uint32_t id) {
+static void answer_stacks(int out, uint32_t id, const char *ids) {
     const struct report_frame rows[] = {{7, "inner", "/job/a.py", 3}, {7, "main", "/job/a.py", 12}};
-    say_rows(out, id, &REPORT_TABLE_FRAME, rows, sizeof rows[0], mode == CLAIMS ? 0 : 2);
+    struct report_frame many[REPORT_IDS_MAX];
+    size_t n = 0;
+    for (char *end; mode == MANY && *ids; ids = end + (*end == ',')) {
+        int64_t stack = strtoll(ids, &end, 16);
+        need(end > ids && n < REPORT_IDS_MAX);
+        many[n++] = (struct report_frame){stack, "f", "/job/a.py", stack};
+    }
+    if (mode == MANY)
+        say_rows(out, id, &REPORT_TABLE_FRAME, many, sizeof many[0], n);
+    else
+        say_rows(out, id, &REPORT_TABLE_FRAME, rows, sizeof rows[0], mode == CLAIMS ? 0 : 2);
 }
 
 static void answer(int out, const struct wire_message *m) {
@@ -252,7 +268,7 @@ static void answer(int out, const struct wire_message *m) {
                 answer_ranks(out, id, ask.args[0].number);
             }
         } else
-            answer_stacks(out, id);
+            answer_stacks(out, id, ask.args[0].text);
     }
     strbuf_fini(&message);
 }
@@ -298,6 +314,23 @@ static void test_honest(void **state) {
     assert_string_equal(f->ranks[1].at->func, "inner");
     assert_null(strchr(f->nodes[0].host, 0x1b));
     assert_string_equal(f->nodes[0].state, "ok");
+    fleet_links_close(l);
+}
+
+/* More stacks than one request may name are all known in the round in which they are new. */
+static void test_many_stacks(void **state) {
+    (void)state;
+    struct err e = {0};
+    mode = MANY;
+    struct fleet_links *l = fleet_links_open("x", serve, &e);
+    assert_non_null(l);
+    assert_int_equal(fleet_links_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
+    const struct fleet *f = fleet_links_get(l);
+    assert_int_equal(f->round, 1);
+    assert_int_equal(f->n_ranks, MANY_RANKS);
+    assert_int_equal(f->stacks.n_classes, MANY_RANKS);
+    for (size_t i = 0; i < f->n_ranks; i++)
+        assert_int_equal(f->ranks[i].at->line, i + 1);
     fleet_links_close(l);
 }
 
@@ -391,8 +424,9 @@ static void test_silence(void **state) {
 int main(void) {
     signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states), cmocka_unit_test(test_build),      cmocka_unit_test(test_honest),
-        cmocka_unit_test(test_liars),  cmocka_unit_test(test_half_liars), cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_states),      cmocka_unit_test(test_build),      cmocka_unit_test(test_honest),
+        cmocka_unit_test(test_liars),       cmocka_unit_test(test_half_liars), cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_many_stacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

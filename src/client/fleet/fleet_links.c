@@ -64,6 +64,7 @@ struct fleet_link {
     int64_t found, round; /* of its newest ranks */
     struct report_rank *ranks;
     size_t n_ranks;
+    size_t n_asked; /* of those: their stacks are known, or were asked for */
     struct arena ranks_texts;
     uint64_t seen_ns; /* its last answer; 0 none */
     double seen_at, rtt_ms;
@@ -284,17 +285,19 @@ static void link_ask_ranks(struct fleet_link *k) {
     link_ask_rows(k, LINK_RANKS, &ask);
 }
 
-/* Ask for stacks that are not known yet. False: there are none. */
-static bool link_ask_stacks(const struct fleet_links *l, struct fleet_link *k, size_t from) {
+/* Ask for the next stacks that are not known yet. False: there are none. */
+static bool link_ask_stacks(const struct fleet_links *l, struct fleet_link *k) {
     struct wire_rows_ask ask = {
         .table = REPORT_STACKS, .args = {{.key = "ids", .is_text = true}}, .n_args = 1};
     char *text = ask.args[0].text;
     int n = 0;
-    for (size_t i = from; i < k->n_ranks && n < REPORT_IDS_MAX; i++) {
+    for (; k->n_asked < k->n_ranks && n < REPORT_IDS_MAX; k->n_asked++) {
         char id[24];
-        if (k->ranks[i].stack == REPORT_NO_INT || link_find_stack(l, k->ranks[i].stack))
+        int64_t stack = k->ranks[k->n_asked].stack;
+        if (stack == REPORT_NO_INT || link_find_stack(l, stack))
             continue;
-        snprintf(id, sizeof id, "%" PRIx64, (uint64_t)k->ranks[i].stack);
+        /* all digits, so that none is a part of another */
+        snprintf(id, sizeof id, "%016" PRIx64, (uint64_t)stack);
         if (strstr(text, id))
             continue;
         size_t at = strlen(text);
@@ -357,6 +360,7 @@ static bool link_take_ranks(struct fleet_link *k, const struct wire_message *m, 
     arena_fini(&k->ranks_texts);
     k->ranks = rows;
     k->n_ranks = n;
+    k->n_asked = 0;
     k->ranks_texts = texts;
     return true;
 }
@@ -447,10 +451,8 @@ static bool link_go_on(struct fleet_links *l, struct fleet_link *k, enum link_re
         link_ask_ranks(k);
         return false;
     case LINK_RANKS:
-        if (link_ask_stacks(l, k, 0))
-            return false;
-        break;
     case LINK_STACKS:
+        return !link_ask_stacks(l, k);
     case LINK_NOTHING:
         break;
     }
