@@ -6,7 +6,7 @@ does; and how long it takes to find the ranks, to see where they stand, and to a
 usage: bench/relay.py [--build DIR] [--python PATH] [--ranks N] [--pairs N] [--window S] [--check]
 
 `steps` is by how many percent a step took longer in the windows with a relay than in those beside them. The cost of the relay is the processor
-time of its processes while it reads, and their memory. With --check the exit status tells whether the budgets were kept.
+time of its processes while it reads, and their memory. With --check the exit status is 1 if a budget was exceeded.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 /*
  * stack_classes: the time to merge the stacks of 10,000 ranks: each at a place of its own, and all at the same.
  *
- * Prints JSON: the median of the rounds. With --check the exit status tells whether the budget was kept.
+ * Prints JSON: the median of the rounds. With --check the exit status is 1 if the budget was exceeded.
  *
  * usage: stack_classes [--check]
  */

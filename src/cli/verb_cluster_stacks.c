@@ -41,7 +41,7 @@ static const struct stacks_options stacks_default = {.duration_s = STACKS_DURATI
 static int stacks_put_rows(const struct fleet *f, const char *format, double elapsed_s, struct strbuf *out,
                            struct err *e) {
     const struct result_format *form = result_find_format(format, e);
-    struct result *rows = form ? fleet_table_rows(f, FLEET_TABLE_STACKS, NULL) : NULL;
+    struct result *rows = form ? fleet_table_rows(f, FLEET_TABLE_STACKS) : NULL;
     if (!rows)
         return form ? err_set(e, ERR_FAILED, "out of memory for the rows") : -1;
     rows->elapsed_s = elapsed_s;

@@ -219,7 +219,7 @@ while True:
 
 
 def test_backward(claim, probing, ptrace, torch_python, torch_fork, tmp_path):  # noqa: F811
-    """A rank that waits in the collectives of its backward pass, of which no frame tells, is in one by its agent's rows."""
+    """A rank that waits in the collectives of its backward pass, which no frame shows, is in one by its agent's rows."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])

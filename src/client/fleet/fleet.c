@@ -10,7 +10,7 @@
 #include "base/path.h"
 #include "client/verdict/verdict_places.h"
 
-#define FLEET_NEAR 5       /* innermost frames that say what it waits for */
+#define FLEET_NEAR 5       /* innermost frames that show what it waits for */
 #define FLEET_IDLE_PCT 5.0 /* of a core: a thread below that waits */
 #define FLEET_TEXT 320
 

@@ -16,11 +16,10 @@
 #define FLEET_TABLES_CELL 65536
 #define FLEET_TABLES_MIB (1024.0 * 1024.0)
 
-/* Takes the rows of a table. 0, or -1: no more of them. */
+/* Takes the rows of a table. 0, or -1: stop. */
 struct fleet_sink {
     int (*put)(void *arg, const union ring_value *row);
     void *arg;
-    const struct rank_set *only;
 };
 
 void fleet_put_stack(const struct stack_classes *c, uint32_t node, struct strbuf *out) {
@@ -180,8 +179,6 @@ static int fleet_scan_ranks(const struct fleet *f, const struct fleet_sink *sink
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < f->n_ranks; i++) {
         const struct fleet_rank *r = &f->ranks[i];
-        if (sink->only && !rank_set_has(sink->only, r->rank))
-            continue;
         const union ring_value row[RANKS_COUNT] = {
             [RANKS_RANK].i = r->rank,
             [RANKS_HOST].s = r->pid ? f->nodes[r->node].host : NULL,
@@ -393,7 +390,7 @@ static const char *fleet_type_name(enum ring_type t) {
                                : "integer";
 }
 
-struct result *fleet_table_rows(const struct fleet *f, enum fleet_table table, const struct rank_set *only) {
+struct result *fleet_table_rows(const struct fleet *f, enum fleet_table table) {
     struct fleet_result r = {.columns = fleet_tables[table].def.columns};
     size_t n = 0;
     int rc = 0;
@@ -403,8 +400,8 @@ struct result *fleet_table_rows(const struct fleet *f, enum fleet_table table, c
     for (size_t i = 0; r.result && i < n; i++)
         rc |= result_name_column(r.result, i, r.columns[i].name, fleet_type_name(r.columns[i].type));
     if (r.result && rc == 0) {
-        const struct fleet_sink sink = {.put = fleet_put_row, .arg = &r, .only = only};
-        fleet_tables[table].scan(f, &sink);
+        const struct fleet_sink sink = {.put = fleet_put_row, .arg = &r};
+        r.result->truncated = fleet_tables[table].scan(f, &sink) != 0;
         return r.result;
     }
     result_unref(r.result);
@@ -423,11 +420,11 @@ static int fleet_scan(void *arg, uint64_t columns, struct sql_sink *sink, struct
     const struct fleet_sink to = {.put = fleet_sink_put, .arg = sink};
     uint64_t now = clock_mono_ns();
     (void)columns;
-    if ((!t->read_ns || now - t->read_ns > FLEET_TABLES_FRESH_NS) &&
-        fleet_links_fill(t->links, 1, FLEET_TABLES_LIMIT_S, fleet_sink_stop, sink, e) != 0)
-        return -1;
-    if (!t->read_ns || now - t->read_ns > FLEET_TABLES_FRESH_NS)
+    if (!t->read_ns || now - t->read_ns > FLEET_TABLES_FRESH_NS) {
+        if (fleet_links_fill(t->links, 1, FLEET_TABLES_LIMIT_S, fleet_sink_stop, sink, e) != 0)
+            return -1;
         t->read_ns = clock_mono_ns();
+    }
     fleet_tables[source->table].scan(fleet_links_get(t->links), &to);
     return 0;
 }

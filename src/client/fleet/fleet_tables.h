@@ -21,9 +21,8 @@ enum fleet_table {
     FLEET_TABLE_COUNT,
 };
 
-/* The rows of a table; `only` (NULL: all) are the ranks that are wanted, in a table of ranks. NULL: out of
- * memory. */
-struct result *fleet_table_rows(const struct fleet *f, enum fleet_table table, const struct rank_set *only);
+/* The rows of a table, `truncated` if not all fit. NULL: out of memory. */
+struct result *fleet_table_rows(const struct fleet *f, enum fleet_table table);
 
 /* All of them for SQL: each query reads them again, once the last time is a second ago. */
 struct fleet_tables {
