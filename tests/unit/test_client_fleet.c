@@ -157,6 +157,7 @@ static enum {
     CLAIMS, /* ranks out of bounds, the same one twice, stacks that there are not, texts that a terminal obeys */
     STALLS, /* after the first round */
     MANY,   /* ranks, each with a stack of its own */
+    HALF,   /* of the second round: its ranks, not its stacks */
 } mode;
 
 /* In the child no test may fail: it would go on with the next one. */
@@ -215,8 +216,12 @@ static void answer_ranks(int out, uint32_t id, int64_t after) {
     }
     for (size_t i = 0; i < n; i++) {
         rows[i].round = mode == REPEATS ? 1 : after + 1;
-        rows[i].found = 1;
-        rows[i].stack = mode == CLAIMS ? (int64_t)i - 2 : mode == MANY ? (int64_t)i + 1 : 7;
+        rows[i].found = mode == HALF ? rows[i].round : 1;
+        rows[i].note = mode == HALF ? (after ? "the second" : "the first") : rows[i].note;
+        rows[i].stack = mode == CLAIMS ? (int64_t)i - 2
+                        : mode == MANY ? (int64_t)i + 1
+                        : mode == HALF ? 7 + after
+                                       : 7;
     }
     say_rows(out, id, &REPORT_TABLE_RANK, rows, sizeof rows[0], n);
 }
@@ -267,7 +272,7 @@ static void answer(int out, const struct wire_message *m) {
                 nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
                 answer_ranks(out, id, ask.args[0].number);
             }
-        } else
+        } else if (mode != HALF || strtoll(ask.args[0].text, NULL, 16) == 7)
             answer_stacks(out, id, ask.args[0].text);
     }
     strbuf_fini(&message);
@@ -331,6 +336,22 @@ static void test_many_stacks(void **state) {
     assert_int_equal(f->stacks.n_classes, MANY_RANKS);
     for (size_t i = 0; i < f->n_ranks; i++)
         assert_int_equal(f->ranks[i].at->line, i + 1);
+    fleet_links_close(l);
+}
+
+/* In the middle of a round the fleet is still that of the round before, with its texts. */
+static void test_half_a_round(void **state) {
+    (void)state;
+    struct err e = {0};
+    mode = HALF;
+    struct fleet_links *l = fleet_links_open("x", serve, &e);
+    assert_non_null(l);
+    assert_int_equal(fleet_links_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
+    assert_int_equal(fleet_links_fill(l, 1, 0.3, NULL, NULL, &e), 0);
+    const struct fleet *f = fleet_links_get(l);
+    assert_int_equal(f->round, 1);
+    assert_string_equal(f->ranks[1].note, "the first");
+    assert_string_equal(f->nodes[0].job.name, "x");
     fleet_links_close(l);
 }
 
@@ -424,9 +445,10 @@ static void test_silence(void **state) {
 int main(void) {
     signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states),      cmocka_unit_test(test_build),      cmocka_unit_test(test_honest),
-        cmocka_unit_test(test_liars),       cmocka_unit_test(test_half_liars), cmocka_unit_test(test_silence),
-        cmocka_unit_test(test_many_stacks),
+        cmocka_unit_test(test_states),      cmocka_unit_test(test_build),
+        cmocka_unit_test(test_honest),      cmocka_unit_test(test_liars),
+        cmocka_unit_test(test_half_liars),  cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_many_stacks), cmocka_unit_test(test_half_a_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

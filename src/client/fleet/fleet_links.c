@@ -45,6 +45,12 @@
 /* The request that waits for its answer: there is one at a time, so whatever else comes was not asked for. */
 enum link_request { LINK_NOTHING, LINK_HELLO, LINK_JOB, LINK_RANKS, LINK_STACKS };
 
+/* Texts of the newest answer, and those that the fleet was made of, which stay until it is made again. */
+struct link_texts {
+    struct arena newest, used;
+    bool is_newer; /* the fleet is made of `used` */
+};
+
 /* One relay. */
 struct fleet_link {
     pid_t child;
@@ -60,12 +66,12 @@ struct fleet_link {
     char host[256];
     bool has_job;
     struct report_job job;
-    struct arena job_texts;
+    struct link_texts job_texts;
     int64_t found, round; /* of its newest ranks */
     struct report_rank *ranks;
     size_t n_ranks;
     size_t n_asked; /* of those: their stacks are known, or were asked for */
-    struct arena ranks_texts;
+    struct link_texts ranks_texts;
     uint64_t seen_ns; /* its last answer; 0 none */
     double seen_at, rtt_ms;
     bool is_silent; /* as the fleet has it */
@@ -146,6 +152,29 @@ static void link_drop_stacks(struct fleet_links *l) {
             s->is_used = false;
     }
     l->n_stacks = kept;
+}
+
+/* ---- texts ---- */
+
+static void link_put_texts(struct link_texts *t, const struct arena *texts) {
+    if (t->is_newer)
+        arena_fini(&t->newest);
+    else
+        t->used = t->newest;
+    t->newest = *texts;
+    t->is_newer = true;
+}
+
+/* The fleet was made again. */
+static void link_drop_texts(struct link_texts *t) {
+    if (t->is_newer)
+        arena_fini(&t->used);
+    t->is_newer = false;
+}
+
+static void link_texts_fini(struct link_texts *t) {
+    link_drop_texts(t);
+    arena_fini(&t->newest);
 }
 
 /* ---- the relay's process ---- */
@@ -331,8 +360,7 @@ static bool link_take_job(struct fleet_link *k, const struct wire_message *m, st
         err_set(e, ERR_FAILED, "its answer about the job is not valid");
         return false;
     }
-    arena_fini(&k->job_texts);
-    k->job_texts = texts;
+    link_put_texts(&k->job_texts, &texts);
     k->job = row;
     k->has_job = true;
     return true;
@@ -357,11 +385,10 @@ static bool link_take_ranks(struct fleet_link *k, const struct wire_message *m, 
     k->found = rows[0].found;
     k->round = rows[0].round;
     free(k->ranks);
-    arena_fini(&k->ranks_texts);
     k->ranks = rows;
     k->n_ranks = n;
     k->n_asked = 0;
-    k->ranks_texts = texts;
+    link_put_texts(&k->ranks_texts, &texts);
     return true;
 }
 
@@ -436,6 +463,10 @@ static void link_build(struct fleet_links *l, bool round) {
         }
         if (fleet_build(&l->fleet, nodes, l->n_links, reports, n) == 0)
             l->fleet.round += round;
+        for (size_t i = 0; i < l->n_links; i++) {
+            link_drop_texts(&l->links[i].job_texts);
+            link_drop_texts(&l->links[i].ranks_texts);
+        }
     }
     free(reports);
     free(nodes);
@@ -621,8 +652,8 @@ void fleet_links_close(struct fleet_links *l) {
     for (size_t i = 0; i < l->n_links; i++) {
         struct fleet_link *k = &l->links[i];
         link_stop(k, false);
-        arena_fini(&k->job_texts);
-        arena_fini(&k->ranks_texts);
+        link_texts_fini(&k->job_texts);
+        link_texts_fini(&k->ranks_texts);
         free(k->ranks);
     }
     fleet_fini(&l->fleet);
