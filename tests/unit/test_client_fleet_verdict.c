@@ -64,6 +64,9 @@ static void begin(int missing) {
         before[r].state.at_s = 1000;
         now[r].state.at_s = 1000 + APART_S;
         before[r].state.state = now[r].state.state = 'S';
+        before[r].state.thread_ns = now[r].state.thread_ns = 1000 * 1000 * 1000;
+        before[r].state.cpu_ns = now[r].state.cpu_ns = 1000 * 1000 * 1000;
+        before[r].state.bytes = now[r].state.bytes = 100 << 20;
         before[r].answer = now[r].answer = RANK_ANSWERED;
         for (int g = 0; g < 2; g++) {
             struct rank_group *one = &groups_now[r][g];
@@ -107,15 +110,20 @@ static void put_set(const struct rank_set *s, char *buf, size_t cap) {
     strbuf_fini(&text);
 }
 
-/* The worst verdict, such as "HUNG bad 3 WAIT 31", and its text; `*settled` may be NULL. */
+/* Of the verdict that was judged last. */
+static char text[FLEET_VERDICT_TEXT], brief[96], denied[384];
+
+/* The worst verdict, such as "HUNG bad 3 WAIT 31"; `*settled` may be NULL. */
 static const char *judge(bool *settled) {
-    static char found[256], text[FLEET_VERDICT_TEXT];
+    static char found[256];
     struct fleet_verdicts v;
     char set[128];
     assert_int_equal(fleet_verdict_find(&job, &v), 0);
     assert_true(v.n >= 1);
     put_set(&v.items[0].ranks, set, sizeof set);
     (void)snprintf(text, sizeof text, "%s", v.items[0].text);
+    (void)snprintf(brief, sizeof brief, "%s", v.items[0].brief);
+    (void)snprintf(denied, sizeof denied, "%s", v.items[0].denied);
     (void)snprintf(found, sizeof found, "%s %s %s %s %d", fleet_verdict_code_name(v.items[0].code),
                    verdict_level_name(v.items[0].level), set,
                    v.items[0].cause ? fleet_verdict_cause_name(v.items[0].cause) : "-",
@@ -156,6 +164,22 @@ static void test_hung(void **state) {
     count(5, 0, 100, 100);
     stand(5, "next_batch", 31, "");
     assert_string_equal(judge(NULL), "HUNG bad 3,5 WAIT 31");
+    assert_string_equal(brief, "HUNG RANKS 3,5");
+}
+
+/* A rank that blocks its reader has no counters of the kernel: it has not moved, in neither of the two directions. */
+static void test_blocked(void **state) {
+    (void)state;
+    for (int blocked = 0; blocked < 2; blocked++) {
+        begin(3);
+        struct rank_state *s = blocked ? &now[3].state : &before[3].state;
+        double at_s = s->at_s;
+        rank_state_init(s);
+        s->at_s = at_s;
+        assert_false(fleet_verdict_has_moved(&before[3].state, &now[3].state));
+        assert_string_equal(judge(NULL), blocked ? "WAITS FOR warning 3 UNKNOWN 0" : "HUNG bad 3 WAIT 31");
+        assert_null(strstr(text, "moves"));
+    }
 }
 
 /* A thread that asks its GPU all the while runs, and waits as long as its collective is open. */
@@ -164,7 +188,7 @@ static void test_busy_waiting(void **state) {
     begin(3);
     for (int r = 0; r < RANKS; r++) {
         ranks[r].waits_s = r == 3 ? 30 : 0;
-        now[r].state.thread_ns = r == 3 ? 0 : 2000 * 1000 * 1000;
+        now[r].state.thread_ns += r == 3 ? 0 : 2000 * 1000 * 1000;
         groups_now[r][0].since_s = 25;
     }
     assert_string_equal(judge(NULL), "HUNG bad 3 WAIT 31");
@@ -206,10 +230,10 @@ static void test_works(void **state) {
     (void)snprintf(now[3].state.doing, sizeof now[3].state.doing, "SAVING");
     assert_string_equal(judge(NULL), "WAITS FOR warning 3 CHECKPOINT 31");
     begin(3);
-    now[3].state.thread_ns = 500 * 1000 * 1000;
+    now[3].state.thread_ns += 500 * 1000 * 1000;
     assert_string_equal(judge(NULL), "WAITS FOR warning 3 CPU 31");
     begin(3);
-    now[3].state.bytes = 100 << 20; /* a disk that is slow */
+    now[3].state.bytes += 100 << 20; /* a disk that is slow */
     now[3].state.state = 'D';
     assert_string_equal(judge(NULL), "WAITS FOR warning 3 DISK 31");
     begin(3);
@@ -303,10 +327,12 @@ static void test_operations(void **state) {
     stand(3, "reduce", 13, "all_reduce");
     count(3, 0, 102, 101);
     assert_string_equal(judge(NULL), "MISMATCH bad 3 OPERATION 13");
+    assert_null(strstr(denied, "no other operation"));
     /* who sends a broadcast is done with it */
     for (int r = 0; r < RANKS; r++)
         (void)snprintf(groups_now[r][0].op, sizeof groups_now[r][0].op, "broadcast");
     assert_string_equal(judge(NULL), "ALL ALIKE bad - NETWORK 91");
+    assert_non_null(strstr(denied, "no other operation"));
 }
 
 static void test_circle(void **state) {
@@ -386,7 +412,7 @@ static void test_by_stacks(void **state) {
     assert_string_equal(judge(NULL), "HUNG bad 3 WAIT 31");
     /* but not one that computes */
     for (int r = 0; r < RANKS; r++)
-        now[r].state.thread_ns = 1000 * 1000 * 1000;
+        now[r].state.thread_ns += 1000 * 1000 * 1000;
     assert_string_equal(judge(NULL), "MOVING fine - - 0");
     /* nor those that have stood there for a moment only */
     begin(3);
@@ -485,6 +511,7 @@ int main(void) {
         cmocka_unit_test(test_circle),          cmocka_unit_test(test_nobody),
         cmocka_unit_test(test_young),           cmocka_unit_test(test_by_stacks),
         cmocka_unit_test(test_busy_waiting),    cmocka_unit_test(test_random),
+        cmocka_unit_test(test_blocked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

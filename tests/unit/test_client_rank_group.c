@@ -121,11 +121,23 @@ static void test_what(void **state) {
     assert_true(rank_group_what(&a) == 0);
 }
 
+static void test_find(void **state) {
+    const struct rank_group all[] = {
+        {.pg = "0", .ranks = "0-3"}, {.pg = "1", .ranks = "0-1"}, {.pg = "1", .ranks = "2-3"}};
+    struct rank_group like = {.pg = "1", .ranks = "2-3", .enqueued = 7};
+    (void)state;
+    assert_ptr_equal(rank_group_find(all, 3, &like), &all[2]);
+    assert_null(rank_group_find(all, 2, &like));
+    (void)snprintf(like.pg, sizeof like.pg, "0");
+    assert_null(rank_group_find(all, 3, &like));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_columns),
         cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_what),
+        cmocka_unit_test(test_find),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* fleet_verdict: see fleet_verdict.h. */
 #include "client/fleet/fleet_verdict.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -84,6 +85,8 @@ static const struct rank_state *fleet_state(const struct fleet_verdict_rank *r) 
     return r->now ? &r->now->state : NULL;
 }
 
+static bool fleet_is_stopped(const struct rank_state *s) { return s && (s->state == 'T' || s->state == 't'); }
+
 static bool fleet_is_gone(const struct fleet_verdict_rank *r) {
     return r->pid == 0 || (r->now && r->now->state.gone);
 }
@@ -93,15 +96,20 @@ static bool fleet_has_moved(const struct fleet_verdict_rank *r) {
            fleet_verdict_has_moved(&r->before->state, &r->now->state);
 }
 
+/* By how much a counter has grown. A reading that could not be made has 0: that is unknown. */
+static double fleet_grown(uint64_t before, uint64_t now) {
+    return before && now > before ? (double)(now - before) : 0;
+}
+
 bool fleet_verdict_has_moved(const struct rank_state *before, const struct rank_state *now) {
     double s = now->at_s - before->at_s;
-    if (now->gone || before->gone || s <= 0 || now->state == 'T' || now->state == 't')
+    if (now->gone || before->gone || s <= 0 || fleet_is_stopped(now))
         return false;
     if (now->has_stack && before->has_stack && now->stack != before->stack)
         return true;
-    return (double)(now->thread_ns - before->thread_ns) / 1e9 > FLEET_CPU_THREAD * s ||
-           (double)(now->cpu_ns - before->cpu_ns) / 1e9 > FLEET_CPU_PROCESS * s ||
-           (double)(now->bytes - before->bytes) > FLEET_BYTES * s;
+    return fleet_grown(before->thread_ns, now->thread_ns) / 1e9 > FLEET_CPU_THREAD * s ||
+           fleet_grown(before->cpu_ns, now->cpu_ns) / 1e9 > FLEET_CPU_PROCESS * s ||
+           fleet_grown(before->bytes, now->bytes) > FLEET_BYTES * s;
 }
 
 /* For how long it has not moved: a wait that asks now and then runs for that. */
@@ -116,14 +124,14 @@ static double fleet_waits_s(const struct fleet_verdict_rank *r) {
 
 bool fleet_verdict_is_suspect(const struct fleet_verdict_rank *r) {
     const struct rank_state *s = fleet_state(r);
-    return !s || fleet_is_gone(r) || !s->has_stack || s->state == 'T' || s->state == 't' ||
+    return !s || fleet_is_gone(r) || !s->has_stack || fleet_is_stopped(s) ||
            r->waits_s >= FLEET_VERDICT_SUSPECT_S || r->stands_s >= FLEET_VERDICT_SUSPECT_S;
 }
 
 /* By its stack, it waits for others in both readings, and it has not moved. */
 static bool fleet_waits_by_stack(const struct fleet_verdict_rank *r) {
     const struct rank_state *s = fleet_state(r);
-    if (!s || s->gone || !s->has_stack || s->state == 'T' || s->state == 't' || fleet_has_moved(r))
+    if (!s || s->gone || !s->has_stack || fleet_is_stopped(s) || fleet_has_moved(r))
         return false;
     /* the collectives of DistributedDataParallel are not in Python */
     return rank_state_waits_for_ranks(s) || (s->in_backward && s->state != 'R' && !s->needs_gil);
@@ -172,11 +180,7 @@ static const struct rank_group *fleet_row_before(const struct fleet_verdict_rank
                                                  const struct rank_group *row) {
     if (!r->before || r->before->answer != RANK_ANSWERED)
         return NULL;
-    for (size_t i = 0; i < r->before->n_groups; i++)
-        if (strcmp(r->before->groups[i].pg, row->pg) == 0 &&
-            strcmp(r->before->groups[i].ranks, row->ranks) == 0)
-            return &r->before->groups[i];
-    return NULL;
+    return rank_group_find(r->before->groups, r->before->n_groups, row);
 }
 
 static void fleet_widen(int64_t *min, int64_t *max, int64_t v) {
@@ -271,10 +275,10 @@ static int fleet_add_stacks(struct fleet_work *w) {
     for (size_t i = 0; i < w->c->n; i++) {
         const struct fleet_verdict_rank *r = &w->c->ranks[i];
         const struct rank_state *s = fleet_state(r);
-        bool stopped = s && (s->state == 'T' || s->state == 't');
-        u->members[u->n++] = (struct hang_member){.rank = r->rank,
-                                                  .known = w->waits[i] || (s && (s->has_stack || stopped)),
-                                                  .enqueued = w->waits[i]};
+        u->members[u->n++] =
+            (struct hang_member){.rank = r->rank,
+                                 .known = w->waits[i] || (s && (s->has_stack || fleet_is_stopped(s))),
+                                 .enqueued = w->waits[i]};
         if (rank_set_add(&out->members, r->rank, r->rank) != 0)
             return -1;
         waiting += w->waits[i];
@@ -329,7 +333,7 @@ static int fleet_begin(struct fleet_work *w) {
         w->n_moved += fleet_has_moved(r);
         w->n_read += s && s->has_stack;
         w->n_gone += fleet_is_gone(r);
-        w->n_stopped += s && (s->state == 'T' || s->state == 't');
+        w->n_stopped += fleet_is_stopped(s);
         if (r->now && r->before)
             w->apart_s = fmax(w->apart_s, r->now->state.at_s - r->before->state.at_s);
     }
@@ -538,11 +542,9 @@ static void fleet_put_cause(const struct fleet_verdict *v, const struct fleet_ve
 
 /* ---- what is wrong with a rank ---- */
 
-static enum fleet_verdict_cause fleet_find_cause(const struct fleet_work *w,
-                                                 const struct fleet_verdict_rank *r,
+static enum fleet_verdict_cause fleet_find_cause(const struct fleet_verdict_rank *r,
                                                  const struct hang_culprit *h) {
     const struct rank_state *s = fleet_state(r);
-    (void)w;
     if (fleet_is_gone(r))
         return FLEET_CAUSE_DEAD;
     if (!s)
@@ -701,9 +703,9 @@ static int fleet_prove_rank(const struct fleet_work *w, struct fleet_verdict *v,
         return rc;
     double apart_s = r->before ? s->at_s - r->before->state.at_s : 0;
     return fleet_prove(
-        v, r->rank, "kernel", "state %c%s%s%.40s, %.0f ms of CPU in %.1f s, has not run for %.1f s", s->state,
-        s->wchan[0] ? " in " : "", "", s->wchan,
-        r->before ? (double)(s->cpu_ns - r->before->state.cpu_ns) / 1e6 : 0, apart_s, fleet_still_s(r));
+        v, r->rank, "kernel", "state %c%s%.40s, %.0f ms of CPU in %.1f s, has not run for %.1f s", s->state,
+        s->wchan[0] ? " in " : "", s->wchan,
+        r->before ? fleet_grown(r->before->state.cpu_ns, s->cpu_ns) / 1e6 : 0, apart_s, fleet_still_s(r));
 }
 
 /* One that waits, as an example. */
@@ -738,7 +740,7 @@ static void fleet_put_denied(const struct fleet_work *w, struct fleet_verdict *v
         strbuf_addf(&text, "no rank has ended; ");
     if (!w->n_stopped)
         strbuf_addf(&text, "none is stopped; ");
-    if (!mismatches && !w->by_stacks)
+    if (!mismatches && !w->by_stacks && v->cause != FLEET_CAUSE_MISMATCH)
         strbuf_addf(&text, "no other operation; ");
     if (!w->by_stacks)
         strbuf_addf(&text, "counters of %d of %zu ranks in %zu groups%s; ", w->n_answered, w->c->n,
@@ -777,8 +779,7 @@ static void fleet_put_text(const struct fleet_work *w, struct fleet_verdict *v, 
     snprintf(v->brief, sizeof v->brief, v->ranks.n ? "%s %s" : "%s", fleet_verdict_code_name(v->code),
              accused);
     for (char *c = v->brief; *c; c++)
-        if (strncmp(c, " rank", 5) == 0)
-            memcpy(c, " RANK", 5);
+        *c = (char)toupper((unsigned char)*c);
     fleet_put_denied(w, v);
 }
 
@@ -818,7 +819,7 @@ static int fleet_judge_rank(struct fleet_work *w, size_t first, bool *done) {
     char where[192];
     if (!v)
         return -1;
-    v->cause = fleet_find_cause(w, r, h);
+    v->cause = fleet_find_cause(r, h);
     v->since_s = w->groups[h->group].out->since_s;
     v->number = w->by_stacks ? 0 : h->number;
     fleet_rate(w, v, r, false);
@@ -834,7 +835,7 @@ static int fleet_judge_rank(struct fleet_work *w, size_t first, bool *done) {
         const struct fleet_verdict_rank *also = fleet_rank_of(w, other->rank);
         struct fleet_verdict rated = {.cause = v->cause, .since_s = v->since_s};
         if (done[i] || other->deadlock || other->group != h->group || other->number != h->number ||
-            fleet_find_cause(w, also, other) != v->cause)
+            fleet_find_cause(also, other) != v->cause)
             continue;
         fleet_rate(w, &rated, also, false);
         if (rated.code != v->code || rated.level != v->level)

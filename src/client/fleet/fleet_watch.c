@@ -182,13 +182,9 @@ static void fleet_watch_remember_one(struct fleet_watch *w, size_t i, const stru
 static void fleet_watch_compare_groups(const struct rank_reading *before, struct rank_reading *now) {
     for (size_t i = 0; i < now->n_groups; i++) {
         struct rank_group *g = &now->groups[i];
-        g->equal_at_s = now->asked_s;
-        for (size_t k = 0; before && k < before->n_groups; k++) {
-            const struct rank_group *old = &before->groups[k];
-            if (strcmp(old->pg, g->pg) == 0 && strcmp(old->ranks, g->ranks) == 0 &&
-                old->enqueued == g->enqueued && old->completed == g->completed)
-                g->equal_at_s = old->equal_at_s;
-        }
+        const struct rank_group *old = before ? rank_group_find(before->groups, before->n_groups, g) : NULL;
+        bool is_equal = old && old->enqueued == g->enqueued && old->completed == g->completed;
+        g->equal_at_s = is_equal ? old->equal_at_s : now->asked_s;
         g->since_s = fmax(isnan(g->since_s) ? 0 : g->since_s, now->asked_s - g->equal_at_s);
     }
 }

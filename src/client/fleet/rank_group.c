@@ -96,6 +96,14 @@ ssize_t rank_groups_read(const struct wire_message *answer, struct rank_group *o
     return (ssize_t)n;
 }
 
+const struct rank_group *rank_group_find(const struct rank_group *groups, size_t n,
+                                         const struct rank_group *like) {
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(groups[i].pg, like->pg) == 0 && strcmp(groups[i].ranks, like->ranks) == 0)
+            return &groups[i];
+    return NULL;
+}
+
 uint64_t rank_group_what(const struct rank_group *g) {
     /* these have inputs or outputs of one size in all ranks; of others a rank may have more, or none */
     static const char *const equal[] = {"allreduce", "all_reduce", "allgather",      "all_gather",

@@ -40,6 +40,10 @@ struct rank_group {
 ssize_t rank_groups_read(const struct wire_message *answer, struct rank_group *out, size_t cap,
                          struct err *e);
 
+/* The group with the name and the members of `like` among `n`; NULL. */
+const struct rank_group *rank_group_find(const struct rank_group *groups, size_t n,
+                                         const struct rank_group *like);
+
 /* What its open collective is, for hang.h: ranks that have entered the same have the same; 0 unknown.
  * The size counts only where it is the same in all ranks. */
 uint64_t rank_group_what(const struct rank_group *g);
