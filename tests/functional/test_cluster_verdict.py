@@ -84,8 +84,11 @@ def test_circle(job, probing, ptrace):
     """Two groups in another order: only counters show who differs. Without agents the job hangs, and nobody is accused."""
     one = job("order")
     one.begin()
-    time.sleep(11)
-    status, document = verdict(probing, one, "--no-inject")
+
+    def stands():
+        found = verdict(probing, one, "--no-inject")
+        return found if found[1]["verdicts"][0]["code"] != "MOVING" else None
+    status, document = wait_until(stands, PATIENT_S, "a job that stands still", interval=0.1)
     [v] = document["verdicts"]
     assert v["by_stacks"] and v["ranks"] is None and v["code"] in ("ALL ALIKE", "WAITING"), v
     assert "rank 3 is in all_reduce, other_order (training.py:" in v["text"] and status == (v["code"] == "ALL ALIKE")
@@ -119,12 +122,13 @@ def test_watch(job, probing, ptrace):
                 document = json.loads(line)
                 if document["verdicts"][0]["code"] == "HUNG":
                     break
-            assert document["verdicts"][0]["ranks"] == "1" and document["verdicts"][0]["func"] == "next_batch", document
+            assert document["verdicts"][0]["code"] == "HUNG" and document["verdicts"][0]["ranks"] == "1" and document["verdicts"][0]["func"] == "next_batch", document
             one.end_fault()
             for line in watcher.stdout:
                 document = json.loads(line)
                 if document["verdicts"][0]["code"] == "MOVING":
                     break
+            assert document["verdicts"][0]["code"] == "MOVING", document
             one.touch("end")
             assert watcher.wait(60) == 0
         finally:
