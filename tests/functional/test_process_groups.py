@@ -171,6 +171,18 @@ def test_older_torch(torch_job):
         # the first time its names were read, with what is open; later only the counters
         assert [(row["op"], row["bytes"], row["dtype"]) for row in rows] == [(None,) * 3, ("_all_gather_base", 4 * 1024 * 2, "bfloat16")]
         assert made(client, "python.process_groups")[0] == [rows[0], dict(rows[1], op=None, bytes=None, dtype=None)]
+        # a group whose entries the recorder has no longer: they are read again only when it goes on
+        older.run("""document = documents[False]
+def quiet(n):
+    documents[False] = document.replace(b'"0": {', b'"4": {"last_enqueued_collective": "%d", "last_completed_collective": "%d"}, "0": {' % (n, n))
+quiet(3)""")
+
+        def opened():
+            return [row["op"] for row in made(client, "python.process_groups")[0]]
+        assert [opened(), opened()] == [[None, "_all_gather_base"], [None, None]]
+        older.run("quiet(4)")
+        assert [opened(), opened()] == [[None, "_all_gather_base"], [None, None]]
+        older.run("documents[False] = document")
         # what the environment has made too large is not asked for
         older.run("import os; os.environ['TORCH_FR_BUFFER_SIZE'] = '1000000'\n"
                   "documents[False] = documents[False].replace(b'\"0\": {', b'\"5\": {')")

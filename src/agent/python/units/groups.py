@@ -6,8 +6,9 @@
 # and only entries have both that number and the name: so entries are read where a number has no
 # name yet, or a collective has not ended. `_dump_fr_trace_json` keeps the GIL while it writes (some
 # 12 us an entry); the handler of the same document, which torch's debug server uses, does not: it
-# is preferred where it exists, and otherwise entries are read once, for the names. Documents with
-# stacks are never requested. See types.py and src/agent/python/flight.h.
+# is preferred where it exists, and otherwise entries are read once, for the names, and again when a
+# group without entries goes on. Documents with stacks are never requested. See types.py and
+# src/agent/python/flight.h.
 
 
 groups_COLUMNS = ('pg', 'desc', 'backend', 'size', 'ranks', 'my_rank', 'timeout_s', 'last_enqueued', 'last_completed', 'p2p', 'op', 'bytes',
@@ -24,7 +25,7 @@ groups_SEQUENCES = ('gloo', 'nccl', 'xccl')
 groups_islice = types_named('itertools', 'islice') or (lambda i, *at: list(i)[slice(*at)])
 groups_time = types_named('time', 'thread_time_ns') or (lambda: 0)
 groups_Delta = types_named('datetime', 'timedelta')
-groups_state = {'names': {}, 'class': None}
+groups_state = {'names': {}, 'nameless': {}, 'class': None}
 
 
 def groups_off():
@@ -37,7 +38,7 @@ def groups_dict(name):
 
 
 def groups_by_id(name):
-    return {id(pg): value for pg, value in groups_islice(groups_dict(name).items(), groups_MOST)}
+    return {id(pg): value for pg, value in list(groups_islice(groups_dict(name).items(), groups_MOST))}
 
 
 def groups_text(o):
@@ -47,7 +48,7 @@ def groups_text(o):
 def groups_find():
     # Nothing of the job is kept, only texts: the groups in the order in which they were made.
     names, configs, found = groups_by_id('_pg_names'), groups_by_id('_pg_backend_config'), []
-    for pg, value in groups_islice(groups_dict('_pg_map').items(), groups_MOST):
+    for pg, value in list(groups_islice(groups_dict('_pg_map').items(), groups_MOST)):
         backend = groups_text(configs.get(id(pg)))
         if backend is None and type(value) is tuple and value:
             backend = groups_text(value[0])
@@ -189,11 +190,11 @@ def groups_answer_classes(c10d):
 
 def groups_by_handler(c10d, handler, args):
     # The whole document, written without the GIL; None if this torch has no such handler.
-    names = c10d.__dict__.get('_get_handler_names')
-    if type(names) is not types_Builtin or handler not in names():
+    names, get = c10d.__dict__.get('_get_handler_names'), c10d.__dict__.get('_get_handler')
+    if type(names) is not types_Builtin or type(get) is not types_Builtin or handler not in names():
         return None
     Request, Response = groups_answer_classes(c10d)
-    call, request, response = c10d.__dict__['_get_handler'](handler), Request(), Response()
+    call, request, response = get(handler), Request(), Response()
     response.content, response.apart_ns, response.began_ns = None, 0, groups_time()
     call(request, response)
     content, args['apart_ns'] = response.content, max(0, response.apart_ns)
@@ -241,7 +242,8 @@ def groups_ask(args, recorder, dump, handler, read):
         if type(rows) is str:
             yield rows
         return
-    named = all([r[0] in names for r in rows])
+    nameless = groups_state['nameless'].setdefault(recorder, {})
+    named = all([r[0] in names or nameless.get(r[0]) == r[4] for r in rows])
     if rows and not (named and all([r[4] == r[5] for r in rows])):
         content = groups_entries(c10d, function, handler, args, named)
         yield content
@@ -249,6 +251,8 @@ def groups_ask(args, recorder, dump, handler, read):
         args.pop('apart_ns', None)
         if type(more) is list:
             groups_learn(names, more)
+            nameless.clear()
+            nameless.update((r[0], r[4]) for r in rows if r[0] not in names)
             rows = more
         elif type(more) is str:
             yield more
