@@ -29,7 +29,7 @@ def test_open_and_done(skipping, probing, ptrace, wait_until):
         assert (row["op"], row["backend"], row["source"]) == ("all_reduce", "gloo", "span") and not row["p2p"]
         assert row["duration_ms"] is None and row["enqueue_ms"] is None
     assert first["tid"] != second["tid"]  # gloo runs two at a time
-    # a second later there are no more of them
+    # a second later the others have not been reported again
     wait_until(lambda: query("SELECT max(timestamp) > " + repr(first["timestamp"]) + " + 3 AS later FROM python.memory")[0]["later"], 60, "later rows")
     assert query(opened) == rows
     assert started.written() == before

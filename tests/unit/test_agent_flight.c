@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Documents of torch's flight recorder, as its versions write them, out of a job that is made up: the counters that are read are those of
- * the job. And documents that no recorder writes. */
+/* Documents of torch's flight recorder, as its versions write them, out of a job that is made up:
+ * the counters that are read are those of the job. And documents that no recorder writes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

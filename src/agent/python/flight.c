@@ -132,17 +132,16 @@ static bool flight_text(struct flight_cursor *c, char *out, size_t cap) {
 /* Digits, which may be in quotes. FLIGHT_UNKNOWN for a value of another kind, and for a negative
  * or too large one. */
 static bool flight_number(struct flight_cursor *c, int64_t *out) {
-    bool minus = false, quoted = flight_peek(c) == '"';
+    bool quoted = flight_peek(c) == '"';
     const char *from = c->at + (quoted ? 1 : 0), *p = from;
     int64_t v = 0;
     *out = FLIGHT_UNKNOWN;
     if (!flight_skip(c))
         return false;
     const char *end = c->at - (quoted ? 1 : 0);
-    minus = p < end && *p == '-';
-    for (p += minus; p < end && *p >= '0' && *p <= '9'; p++)
+    for (; p < end && *p >= '0' && *p <= '9'; p++)
         v = v < FLIGHT_MANY / 10 ? v * 10 + (*p - '0') : FLIGHT_MANY;
-    if (p == end && p > from + minus && !minus && v < FLIGHT_MANY)
+    if (p == end && p > from && v < FLIGHT_MANY)
         *out = v;
     return true;
 }

@@ -118,6 +118,14 @@ static bool rows_squares_step(struct rows_squares *s) {
     return true;
 }
 
+/* With the GIL: append a value, which is released, to a list. 0, or -1 with an exception. */
+static int rows_append(const struct pyapi *api, struct pyapi_object *list, struct pyapi_object *value) {
+    int rc = value ? api->PyList_Append(list, value) : -1;
+    if (value)
+        api->Py_DecRef(value);
+    return rc;
+}
+
 /* A list with a tuple for each array: the sum of squares of its finite numbers, and the number
  * of others; None if it could not be read. NULL with an exception. */
 static struct pyapi_object *rows_squares_answer(const struct pyapi *api, const struct rows_squares *s) {
@@ -126,10 +134,7 @@ static struct pyapi_object *rows_squares_answer(const struct pyapi *api, const s
         const struct rows_squares_item *item = &s->items[i];
         struct pyapi_object *o =
             item->read ? api->Py_BuildValue("(dL)", item->sum, (long long)item->bad) : api->Py_BuildValue("");
-        int rc = o ? api->PyList_Append(list, o) : -1;
-        if (o)
-            api->Py_DecRef(o);
-        if (rc == 0)
+        if (rows_append(api, list, o) == 0)
             continue;
         api->Py_DecRef(list);
         list = NULL;
@@ -188,10 +193,7 @@ static struct pyapi_object *rows_flight_answer(const struct pyapi *api, const st
             rows_flight_text(g->backend), (long long)g->enqueued, (long long)g->completed, (int)g->p2p,
             (long long)g->timeout_ms, (long long)g->open_seq, rows_flight_text(g->open_op),
             (long long)g->open_bytes, rows_flight_text(g->open_dtype));
-        int rc = o ? api->PyList_Append(list, o) : -1;
-        if (o)
-            api->Py_DecRef(o);
-        if (rc == 0)
+        if (rows_append(api, list, o) == 0)
             continue;
         api->Py_DecRef(list);
         list = NULL;
@@ -264,10 +266,7 @@ static int rows_send_roots(struct rows_job *job, const struct pyapi *api) {
             api->PyErr_Clear();
             o = api->Py_BuildValue("(zzziLziz)", NULL, NULL, NULL, 0, 0LL, NULL, 0, NULL);
         }
-        int rc = o ? api->PyList_Append(job->list, o) : -1;
-        if (o)
-            api->Py_DecRef(o);
-        if (rc != 0)
+        if (rows_append(api, job->list, o) != 0)
             return -1;
     }
     return 0;
@@ -397,7 +396,8 @@ static void rows_begin_numbers(struct rows_job *job, const struct pyapi *api, st
         rows_forget_numbers(job);
 }
 
-/* With the GIL: start to read a document. The time in which torch wrote it without the GIL does not count as a hold. */
+/* With the GIL: start to read a document. The time in which torch wrote it without the GIL does not
+ * count as a hold. */
 static void rows_begin_flight(struct rows_job *job, const struct pyapi *api, struct pyapi_object *bytes) {
     struct pyapi_object *apart = api->PyDict_GetItemString(job->args, "apart_ns");
     long long ns = apart ? api->PyLong_AsLongLong(apart) : 0;
@@ -541,6 +541,10 @@ static void rows_fini(struct worker_job *base) {
     strbuf_fini(&job->columns);
     strbuf_fini(&job->made);
     rows_forget_numbers(job);
+    /* not dropped: without the GIL only our own memory is freed */
+    if (job->flight)
+        flight_fini(&job->flight->read);
+    free(job->flight);
     arena_fini(&job->arena);
     free(job);
 }

@@ -78,7 +78,7 @@ struct steps_handler {
     void (*on_span)(void *arg, const struct steps_span *s);
     void (*on_step)(void *arg, const struct steps_step *s);
     void *arg;
-    /* A collective that goes on: `end_ns` is the time until which it has. NULL: not wanted. */
+    /* A collective that goes on: `end_ns` is the time until which it has. For steps_report_open. */
     void (*on_open)(void *arg, const struct steps_span *s);
 };
 
