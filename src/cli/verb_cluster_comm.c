@@ -3,17 +3,11 @@
  * comes last to them. */
 #include "cli/cli.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "client/fleet/jobs_here.h"
 #include "client/output.h"
-#include "client/target/target.h"
 
 #define COMM_BYTES ((size_t)16 * 1024 * 1024) /* of the answer */
-#define COMM_NAME 512
 
 struct comm_options {
     struct cli_options common; /* first */
@@ -33,57 +27,31 @@ static const struct option_def comm_options[] = {
 
 /* The last ones: the three ranks that came last most often. */
 static const char comm_query[] =
-    "WITH c AS (SELECT op, pg, pid, seq, bytes, duration_ms, enqueue_ms, state FROM python.collectives),\n"
-    " ended AS (SELECT op, coalesce(pg, '') AS grp, max(pg) AS pg, count(*) AS n, count(DISTINCT pid) AS "
-    "ranks, sum(bytes) AS bytes, avg(duration_ms) AS mean, max(duration_ms) AS most, avg(enqueue_ms) AS "
-    "enqueue FROM c WHERE state = 'done' GROUP BY 1, 2),\n"
-    " going AS (SELECT op, grp, max(pg) AS pg, count(*) AS n, count(DISTINCT pid) AS ranks FROM (SELECT op, "
-    "coalesce(pg, '') AS grp, pg, pid FROM c GROUP BY pid, seq HAVING max(state = 'done') = 0) GROUP BY 1, "
-    "2),\n"
-    " waited AS (SELECT op, coalesce(pg, '') AS grp, avg(latency_ms) AS mean FROM comm_metrics WHERE "
-    "dst_rank "
-    "IS NOT NULL AND src_rank <> dst_rank GROUP BY 1, 2),\n"
-    " came AS (SELECT op, coalesce(pg, '') AS grp, dst_rank, count(*) AS n FROM comm_metrics WHERE src_rank "
-    "= "
-    "dst_rank GROUP BY 1, 2, 3),\n"
-    " ordered AS (SELECT *, sum(n) OVER (PARTITION BY op, grp) AS total, row_number() OVER (PARTITION BY op, "
-    "grp ORDER BY n DESC, dst_rank) AS place FROM came),\n"
-    " named AS (SELECT op, grp, group_concat(printf('%d (%d %%)', dst_rank, CAST(round(100.0 * n / total) AS "
-    "INTEGER)), ', ') AS last FROM (SELECT * FROM ordered WHERE place <= 3 ORDER BY op, grp, place) GROUP BY "
-    "1, 2),\n"
-    " both AS (SELECT op, grp FROM ended UNION SELECT op, grp FROM going)\n"
-    "SELECT b.op, coalesce(e.pg, g.pg) AS pg, coalesce(e.ranks, g.ranks) AS ranks, coalesce(e.n, 0) AS "
-    "count, "
-    "coalesce(g.n, 0) AS open, e.bytes, round(e.mean, 3) AS mean_ms, round(e.most, 3) AS max_ms, "
-    "round(e.enqueue, 3) AS enqueue_ms, round(w.mean, 3) AS wait_ms, n.last\n"
-    " FROM both AS b LEFT JOIN ended AS e ON e.op = b.op AND e.grp = b.grp LEFT JOIN going AS g ON g.op = "
-    "b.op "
-    "AND g.grp = b.grp LEFT JOIN waited AS w ON w.op = b.op AND w.grp = b.grp LEFT JOIN named AS n ON n.op = "
-    "b.op AND n.grp = b.grp ORDER BY coalesce(e.n * e.mean, 0) DESC, 1, 2";
-
-/* The ranks of the job that is named. 0, or -1 with the error; *addr is freed by the caller. */
-static int comm_find(const struct cli_options *o, struct cli_options *of, struct target_address **addr,
-                     struct err *e) {
-    static char names[OPTION_LIST_MAX][16];
-    char job[COMM_NAME];
-    const char *name = o->targets.n ? o->targets.items[0] : "";
-    pid_t *pids = NULL;
-    snprintf(job, sizeof job, "%s%s", jobs_is_target(name) ? "" : "job:", name);
-    ssize_t n = jobs_here_resolve(job, &pids, e);
-    if (n > OPTION_LIST_MAX)
-        n = err_set(e, ERR_USAGE, "more than %d ranks: job:NAME/0-7 is a part of a job", OPTION_LIST_MAX);
-    *addr = n > 0 ? calloc((size_t)n, sizeof **addr) : NULL;
-    int rc = n < 0 ? -1 : *addr ? 0 : err_set(e, ERR_FAILED, "out of memory for the ranks");
-    *of = *o;
-    of->targets.n = 0;
-    for (ssize_t i = 0; rc == 0 && i < n; i++) {
-        snprintf(names[i], sizeof names[i], "%d", (int)pids[i]);
-        of->targets.items[of->targets.n++] = names[i];
-        rc = target_resolve(names[i], &(*addr)[i], e);
-    }
-    free(pids);
-    return rc;
-}
+    "WITH c AS (SELECT op, pg, pid, seq, bytes, duration_ms, enqueue_ms, state FROM python.collectives),"
+    " ended AS (SELECT op, coalesce(pg, '') AS grp, max(pg) AS pg, count(*) AS n,"
+    "  count(DISTINCT pid) AS ranks, sum(bytes) AS bytes, avg(duration_ms) AS mean,"
+    "  max(duration_ms) AS most, avg(enqueue_ms) AS enqueue FROM c WHERE state = 'done' GROUP BY 1, 2),"
+    " going AS (SELECT op, grp, max(pg) AS pg, count(*) AS n, count(DISTINCT pid) AS ranks"
+    "  FROM (SELECT op, coalesce(pg, '') AS grp, pg, pid FROM c"
+    "   GROUP BY pid, seq HAVING max(state = 'done') = 0) GROUP BY 1, 2),"
+    " waited AS (SELECT op, coalesce(pg, '') AS grp, avg(latency_ms) AS mean FROM comm_metrics"
+    "  WHERE dst_rank IS NOT NULL AND src_rank <> dst_rank GROUP BY 1, 2),"
+    " came AS (SELECT op, coalesce(pg, '') AS grp, dst_rank, count(*) AS n FROM comm_metrics"
+    "  WHERE src_rank = dst_rank GROUP BY 1, 2, 3),"
+    " ordered AS (SELECT *, sum(n) OVER (PARTITION BY op, grp) AS total,"
+    "  row_number() OVER (PARTITION BY op, grp ORDER BY n DESC, dst_rank) AS place FROM came),"
+    " named AS (SELECT op, grp, group_concat(printf('%d (%d %%)', dst_rank,"
+    "  CAST(round(100.0 * n / total) AS INTEGER)), ', ') AS last"
+    "  FROM (SELECT * FROM ordered WHERE place <= 3 ORDER BY op, grp, place) GROUP BY 1, 2),"
+    " both AS (SELECT op, grp FROM ended UNION SELECT op, grp FROM going)"
+    " SELECT b.op, coalesce(e.pg, g.pg) AS pg, coalesce(e.ranks, g.ranks) AS ranks,"
+    "  coalesce(e.n, 0) AS count, coalesce(g.n, 0) AS open, e.bytes, round(e.mean, 3) AS mean_ms,"
+    "  round(e.most, 3) AS max_ms, round(e.enqueue, 3) AS enqueue_ms, round(w.mean, 3) AS wait_ms, n.last"
+    " FROM both AS b LEFT JOIN ended AS e ON e.op = b.op AND e.grp = b.grp"
+    "  LEFT JOIN going AS g ON g.op = b.op AND g.grp = b.grp"
+    "  LEFT JOIN waited AS w ON w.op = b.op AND w.grp = b.grp"
+    "  LEFT JOIN named AS n ON n.op = b.op AND n.grp = b.grp"
+    " ORDER BY coalesce(e.n * e.mean, 0) DESC, 1, 2";
 
 static int comm_put(struct database *d, const struct result_format *f, struct strbuf *out, struct err *e) {
     static const struct sql_query all = {.max_rows = 100000};
@@ -109,21 +77,23 @@ static int comm_put(struct database *d, const struct result_format *f, struct st
 static int comm_exec(const struct cli_options *o, struct target_address *unused, struct strbuf *out,
                      struct err *e) {
     const struct comm_options *mine = (const struct comm_options *)(const void *)o;
-    struct cli_options of;
-    struct target_address *addr = NULL;
+    struct cli_options of = *o;
+    struct cli_ranks ranks = {.addr = NULL};
     struct database *d = NULL;
     (void)unused;
     const struct result_format *f = result_find_format(o->json        ? "json"
                                                        : mine->format ? mine->format
                                                                       : result_formats[0].name,
                                                        e);
-    int rc = f ? comm_find(o, &of, &addr, e) : -1;
-    if (rc == 0)
-        rc = cli_open_database(&of, addr, mine->no_inject, &d, e);
+    int rc = f ? cli_find_ranks(&ranks, o->targets.n ? o->targets.items[0] : "", e) : -1;
+    if (rc == 0) {
+        of.targets = ranks.targets;
+        rc = cli_open_database(&of, ranks.addr, mine->no_inject, &d, e);
+    }
     if (rc == 0)
         rc = comm_put(d, f, out, e);
     database_close(d);
-    free(addr);
+    cli_ranks_fini(&ranks);
     return rc;
 }
 
