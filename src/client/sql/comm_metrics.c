@@ -46,16 +46,6 @@ void comm_metrics_info(struct sql_table_info *out) {
                                    .n_columns = sizeof comm_columns / sizeof comm_columns[0]};
 }
 
-/* Run a statement without rows. 0 or -1. */
-static int comm_run(struct sql *s, const char *text) {
-    static const struct sql_query unlimited;
-    struct err e = {.text = ""};
-    struct sql_result *r = sql_begin(s, text, &unlimited, NULL, NULL, &e);
-    int rc = r ? sql_next(r, &e) : -1;
-    sql_end(r);
-    return rc < 0 ? -1 : 0;
-}
-
 /* ---- what is compared ---- */
 
 struct comm_process {
@@ -173,7 +163,7 @@ static void comm_write(struct sql *s, const struct comm_rows *rows) {
                         rows->processes[a->rank].pid, rows->seqs[i], rows->processes[last->rank].rank,
                         (last->begin - a->begin) * 1e3);
         }
-        rc = put ? comm_run(s, strbuf_str(&text)) : 0;
+        rc = put ? sql_execute(s, strbuf_str(&text)) : 0;
         strbuf_fini(&text);
     }
 }
@@ -185,10 +175,10 @@ void comm_metrics_make(struct sql *s, const char *text, size_t targets) {
     if (!comm_is_asked_for(text))
         return;
     struct comm_rows *rows = calloc(1, sizeof *rows);
-    if (comm_run(s, "DROP VIEW IF EXISTS temp." COMM_METRICS) != 0 ||
-        comm_run(s, "DROP TABLE IF EXISTS temp.probing_arrivals") != 0 ||
-        comm_run(s, "CREATE TEMP TABLE probing_arrivals(pid INTEGER, seq INTEGER, dst_rank INTEGER, "
-                    "wait_ms REAL, PRIMARY KEY(pid, seq)) WITHOUT ROWID") != 0 ||
+    if (sql_execute(s, "DROP VIEW IF EXISTS temp." COMM_METRICS) != 0 ||
+        sql_execute(s, "DROP TABLE IF EXISTS temp.probing_arrivals") != 0 ||
+        sql_execute(s, "CREATE TEMP TABLE probing_arrivals(pid INTEGER, seq INTEGER, dst_rank INTEGER, "
+                       "wait_ms REAL, PRIMARY KEY(pid, seq)) WITHOUT ROWID") != 0 ||
         !rows) {
         free(rows);
         return;
@@ -201,7 +191,7 @@ void comm_metrics_make(struct sql *s, const char *text, size_t targets) {
     free(rows->arrivals);
     free(rows->seqs);
     free(rows);
-    comm_run(
+    sql_execute(
         s, "CREATE TEMP VIEW " COMM_METRICS
            " AS SELECT c.rank, c.host, c.pid, c.timestamp, c.rank AS src_rank, coalesce(c.peer, "
            "a.dst_rank) AS dst_rank, c.op, c.bytes, coalesce(a.wait_ms, c.duration_ms) AS latency_ms, "

@@ -30,16 +30,6 @@ void training_logs_info(struct sql_table_info *out) {
                                    .n_columns = sizeof logs_columns / sizeof logs_columns[0]};
 }
 
-/* Run a statement without rows. 0 or -1. */
-static int logs_run(struct sql *s, const char *text) {
-    static const struct sql_query unlimited;
-    struct err e = {.text = ""};
-    struct sql_result *r = sql_begin(s, text, &unlimited, NULL, NULL, &e);
-    int rc = r ? sql_next(r, &e) : -1;
-    sql_end(r);
-    return rc < 0 ? -1 : 0;
-}
-
 static void logs_put_quoted(struct strbuf *out, const char *text, char quote) {
     strbuf_addc(out, quote);
     for (; *text; text++) {
@@ -108,8 +98,8 @@ void training_logs_make(struct sql *s, const char *text) {
     strbuf_adds(&all, " FROM python.variables WHERE step IS NOT NULL GROUP BY host, pid, step) AS v "
                       "ON v.step = s.step AND v.pid = s.pid AND v.host IS s.host");
     if (!inner.failed && !outer.failed && !all.failed &&
-        logs_run(s, "DROP VIEW IF EXISTS temp." TRAINING_LOGS) == 0)
-        logs_run(s, strbuf_str(&all));
+        sql_execute(s, "DROP VIEW IF EXISTS temp." TRAINING_LOGS) == 0)
+        sql_execute(s, strbuf_str(&all));
     strbuf_fini(&inner);
     strbuf_fini(&outer);
     strbuf_fini(&all);

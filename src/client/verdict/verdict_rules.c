@@ -20,8 +20,8 @@
 #define LATELY "timestamp > max(now() - " SAMPLES_S ", coalesce(:first, 0))"
 #define STAND_S "10"
 
-/* Steps needed to speak of shares, and the time that they take at least, because a moment says little,
- * unless they are many. And how many are enough where nearly each of them is mostly that. */
+/* Shares need so many steps, which took so long in all, because a moment shows little; or very many.
+ * Few are enough where nearly each of them is mostly that part. */
 #define STEPS_NEEDED "10"
 #define STEPS_NEEDED_S "2"
 #define STEPS_ENOUGH                                                                                         \
@@ -43,12 +43,12 @@
                             " AND timestamp >= (SELECT min(oldest, newest - 5) FROM z) AND duration_ms IS "  \
                             "NOT NULL AND " part " IS NOT NULL"
 #define SHARE_OF(part) SHARE_IF(STEPS_ENOUGH, part)
-/* The same, as soon as it is plain. */
+/* The same, also of few steps if it is plain. */
 #define SHARE_SOON(part) SHARE_IF(STEPS_ENOUGH " OR " STEPS_ARE_MOSTLY(part), part)
 
-/* Of too few steps to say what they wait for: how long it takes until there are enough, unless that
- * is plain already. Another look is asked for if it is worth it: of the first steps, or where the
- * rest is a moment. What has ended gets no more of them: `few_steps`. */
+/* Where steps are too few to know what they wait for: how long it takes until there are enough,
+ * unless that is plain already. The rule is read again if it is worth it: for the first steps, or
+ * where the rest is a moment. A job that has ended does not make other steps: `few_steps`. */
 #define LOADER_IS_PLAIN STEPS_ARE_MOSTLY("data_ms")
 #define FEW_STEPS                                                                                            \
     "WITH s AS (SELECT count(*) AS n, max((" STEPS_NEEDED " - count(*)) * max(avg(duration_ms) / 1000, "     \
@@ -60,7 +60,7 @@
     "AS ask_in, iif(few AND NOT plain AND ended, 'too few to say what they wait for', NULL) AS few_steps "   \
     "FROM s"
 
-/* Where one step was seen, a second one says more than the place where it is now. */
+/* Where one step was seen, a second one shows more than the place where it is now. */
 #define ONE_STEP                                                                                             \
     "SELECT steps = 1 AND age < 20 AND NOT CAST(:ended AS INTEGER) AS again FROM temp.verdict_steps "        \
     "WHERE " OF_PID

@@ -170,6 +170,9 @@ struct sql_result *sql_begin(struct sql *s, const char *text, const struct sql_q
 int sql_next(struct sql_result *r, struct err *e);
 void sql_end(struct sql_result *r);
 
+/* Run a statement without rows. 0 or -1. */
+int sql_execute(struct sql *s, const char *text);
+
 /* Time in which the reader of the rows kept the query waiting does not count against its
  * timeout. */
 void sql_extend(struct sql_result *r, uint64_t ns);

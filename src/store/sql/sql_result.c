@@ -243,6 +243,15 @@ void sql_end(struct sql_result *r) {
     sql_free_result(r);
 }
 
+int sql_execute(struct sql *s, const char *text) {
+    static const struct sql_query unlimited;
+    struct err e = {.text = ""};
+    struct sql_result *r = sql_begin(s, text, &unlimited, NULL, NULL, &e);
+    int rc = r ? sql_next(r, &e) : -1;
+    sql_end(r);
+    return rc < 0 ? -1 : 0;
+}
+
 void sql_extend(struct sql_result *r, uint64_t ns) {
     if (r->s->deadline_ns != 0)
         r->s->deadline_ns += ns;
