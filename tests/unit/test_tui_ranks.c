@@ -264,6 +264,14 @@ static void test_command(void **state) {
     assert_int_equal(fake_host_take().attach, 0);
     assert_int_equal(app_exit_status(a), 0);
     app_free(a);
+    a = fixture_app(FIXTURE_NORMAL, 3, false);
+    fixture_press(a, ": \"rank Space \"3 Enter");
+    fixture_shows(a, 24, 80, "no job is watched");
+    app_job_watch(a, "job:train.py");
+    fixture_press(a, ": \"rank Space \"3 Enter");
+    fixture_shows(a, 24, 80, "the ranks are not known yet");
+    assert_int_equal(fake_host_take().attach, 0);
+    app_free(a);
 }
 
 /* A rank without a process cannot be opened, and is passed over. */
@@ -332,6 +340,21 @@ static void test_frozen(void **state) {
     app_free(a);
 }
 
+/* Frozen again before there is anything newer, it shows the ranks of that time, not of the first. */
+static void test_frozen_again(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_HUNG, "p Z", false);
+    app_job_take(a, job_fixture(JOB_FIXTURE_BARE));
+    fixture_shows(a, 24, 80, "HUNG");
+    fixture_press(a, "Z Z");
+    fixture_shows(a, 24, 80, "missing");
+    fixture_hides(a, 24, 80, "HUNG");
+    app_job_take(a, job_fixture(JOB_FIXTURE_HEALTHY));
+    fixture_shows(a, 24, 80, "FROZEN");
+    fixture_shows(a, 24, 80, "missing");
+    app_free(a);
+}
+
 /* Enter on a class shows its ranks. */
 static void test_ranks_of_class(void **state) {
     (void)state;
@@ -355,6 +378,27 @@ static void test_cell_focus(void **state) {
     fixture_press(a, "Enter");
     fixture_shows(a, 24, 80, "FILTER rank:292-295");
     fixture_shows(a, 24, 80, "Ranks 4 of 1000");
+    app_free(a);
+}
+
+/* A key in the cells of other ranks than were drawn does nothing before these are drawn. */
+static void test_cells_before_drawing(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_64, "p", false);
+    fixture_shows(a, 24, 80, "by host");
+    fixture_press(a, "o End");
+    fixture_shows(a, 24, 80, "Enter opens it");
+    app_job_take(a, job_fixture(JOB_FIXTURE_1000));
+    fixture_press(a, "Enter");
+    assert_int_equal(fake_host_take().attach, 0);
+    fixture_shows(a, 24, 80, "Ranks 1000 of 1000");
+    fixture_shows(a, 24, 80, "4 a cell");
+    fixture_press(a, "Home");
+    app_job_take(a, job_fixture(JOB_FIXTURE_64));
+    fixture_press(a, "Enter");
+    fixture_shows(a, 24, 80, "Ranks 64 of 64");
+    fixture_press(a, "Enter");
+    assert_int_equal(fake_host_take().attach, 4300);
     app_free(a);
 }
 
@@ -415,14 +459,15 @@ static void test_no_job(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cells),      cmocka_unit_test(test_signs),
-        cmocka_unit_test(test_texts),      cmocka_unit_test(test_filters),
-        cmocka_unit_test(test_opening),    cmocka_unit_test(test_filter_of_set),
-        cmocka_unit_test(test_missing),    cmocka_unit_test(test_elsewhere),
-        cmocka_unit_test(test_offer),      cmocka_unit_test(test_frozen),
-        cmocka_unit_test(test_cell_focus), cmocka_unit_test(test_ranks_of_class),
-        cmocka_unit_test(test_verdicts),   cmocka_unit_test(test_command),
-        cmocka_unit_test(test_no_job),     cmocka_unit_test(test_order_stays),
+        cmocka_unit_test(test_cells),        cmocka_unit_test(test_signs),
+        cmocka_unit_test(test_texts),        cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_opening),      cmocka_unit_test(test_filter_of_set),
+        cmocka_unit_test(test_missing),      cmocka_unit_test(test_elsewhere),
+        cmocka_unit_test(test_offer),        cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_cell_focus),   cmocka_unit_test(test_ranks_of_class),
+        cmocka_unit_test(test_verdicts),     cmocka_unit_test(test_command),
+        cmocka_unit_test(test_no_job),       cmocka_unit_test(test_order_stays),
+        cmocka_unit_test(test_frozen_again), cmocka_unit_test(test_cells_before_drawing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

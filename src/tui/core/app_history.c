@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "client/samples/thread_runs.h"
 #include "tui/core/app.h"
+#include "tui/core/app_job.h"
 #include "tui/core/app_screen.h"
 #include "tui/model/snapshot_history.h"
 #include "tui/view/time_text.h"
@@ -71,8 +72,10 @@ void app_history_leave(struct app *a) {
 
 void app_set_paused(struct app *a, bool paused) {
     data_set_paused(&a->data, paused);
-    if (!paused)
+    if (!paused) {
         app_history_leave(a);
+        app_job_unfreeze(a);
+    }
     app_screen_update_all(a);
 }
 

@@ -19,15 +19,18 @@ void app_job_take(struct app *a, struct job_shot *f) {
         j->frozen = j->shot;
     } else {
         job_shot_free(j->shot);
-        if (!a->data.paused) {
-            job_shot_free(j->frozen);
-            j->frozen = NULL;
-        }
+        if (!a->data.paused)
+            app_job_unfreeze(a);
     }
     j->shot = f;
     j->arrived_s = a->now_s;
     j->error = (struct err){.code = ERR_OK};
     app_screen_update_all(a);
+}
+
+void app_job_unfreeze(struct app *a) {
+    job_shot_free(a->job.frozen);
+    a->job.frozen = NULL;
 }
 
 void app_job_refused(struct app *a, const struct err *why) {

@@ -22,6 +22,10 @@ void app_job_watch(struct app *a, const char *target);
 void app_job_take(struct app *a, struct job_shot *f);
 void app_job_refused(struct app *a, const struct err *why);
 
+/* The view is no longer frozen: frozen again, it shows the ranks of that time. The caller updates the
+ * screens. */
+void app_job_unfreeze(struct app *a);
+
 /* The process is a rank of a job, which is not watched yet: it is offered. */
 void app_job_take_offer(struct app *a, pid_t pid, const char *job, int32_t rank, int32_t world);
 

@@ -21,6 +21,7 @@
 #include "tui/core/app_job.h"
 #include "tui/core/app_screen.h"
 #include "tui/core/app_settings.h"
+#include "tui/core/job_state.h"
 #include "tui/core/screen.h"
 #include "tui/core/targets.h"
 #include "tui/core/window.h"
@@ -81,8 +82,10 @@ static void command_complete_target(struct app *app, struct command_choices *out
 static void command_rank(struct app *app, const char *argument) {
     char *end;
     long rank = strtol(argument, &end, 10);
-    if (!app->job.shot)
+    if (!job_state_is_watched(app))
         app_refuse(app, "no job is watched: probing-top job:NAME watches the ranks of one");
+    else if (!app->job.shot)
+        app_message(app, false, "the ranks are not known yet");
     else if (end == argument || *end || rank < 0 || rank >= RANK_SET_LIMIT)
         app_refuse(app, "'%s' is not a rank: give a number", argument);
     else

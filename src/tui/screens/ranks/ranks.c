@@ -340,6 +340,8 @@ static void ranks_update(void *state, struct app *app) {
     s->n = 0;
     s->shot = f;
     s->n_groups = 0;
+    /* until they are drawn the cells have no places: the earlier ones are of other rows */
+    s->grid.per_cell = 0;
     ranks_set_columns(s, f && f->n_hosts > 1);
     if (f && (grow_array(&s->pool, sizeof *s->pool, f->n_ranks + 1, &s->cap_pool) != 0 ||
               grow_array(&s->rows, sizeof *s->rows, f->n_ranks + 1, &s->cap_rows) != 0))
