@@ -171,7 +171,7 @@ int job_picture_put(const struct job_picture *p, const struct app_config *app, s
     if (!s)
         return err_set(e, ERR_FAILED, "out of memory for the ranks");
     config.job = p->target;
-    config.job_filter = p->filter;
+    config.filter = p->filter;
     config.screen = p->screen;
     if (p->json) {
         rc = job_picture_put_json(p, s, out);

@@ -12,7 +12,7 @@
 
 struct job_picture {
     const char *target; /* the job: "job:train.py", or a pid of one of its processes */
-    const char *filter; /* of its ranks; NULL: all */
+    const char *filter; /* of its rows; NULL: all. Not for the stacks as JSON */
     const struct screen_def *screen;
     int rows, cols; /* of the text */
     bool json;
@@ -22,8 +22,8 @@ struct job_picture {
 /* The screen of that name, if it is one of a job; NULL. */
 const struct screen_def *job_picture_find(const char *name);
 
-/* Watch the job for two rounds, and append its screen, drawn as `app` says. 0, or -1 with the error: there is no such job, or
- * nothing is known of it in time. */
+/* Watch the job for two rounds, and append its screen, drawn with the settings of `app`. 0, or -1 with
+ * the error: there is no such job, or nothing is known of it in time. */
 int job_picture_put(const struct job_picture *p, const struct app_config *app, struct strbuf *out,
                     struct err *e);
 

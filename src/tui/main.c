@@ -190,6 +190,8 @@ static int main_export_job(const struct main_options *o, const char *target, str
     if (!target)
         return err_set(e, ERR_USAGE, "no TARGET given: try probing-top job: --export txt --screen %s",
                        o->screen);
+    if (o->filter && strcmp(o->export, "json") == 0 && job_picture_find(o->screen) == &screen_stacks)
+        return err_set(e, ERR_USAGE, "--filter is not for the stacks as json: take --export txt");
     if (jobs_is_target(target)) {
         if (main_read_job(target, &job, e) != 0)
             return -1;

@@ -115,6 +115,10 @@ def test_some(ranks, screen, probing_top, ptrace):
     s.wait_for("Ranks 2 of 5   FILTER rank:1-2")
     s.type("q")
     s.wait_for("status=0")
+    s.shell(f"clear; {probing_top.path} --filter rank:2 job:{ranks[0].pid}; echo status=$?")
+    s.wait_for("Ranks 1 of 5   FILTER rank:2")
+    s.type("q")
+    s.wait_for("status=0")
 
 
 def test_exports(ranks, probing_top):
@@ -123,8 +127,12 @@ def test_exports(ranks, probing_top):
     text = probing_top(job, "--export", "txt", "--screen", "ranks", "--rows", "20", "--cols", "90", timeout=60).ok().stdout
     assert "4/5 ranks" in text and "Queue.get < fleet.py:5" in text and len(text.splitlines()) == 20
     assert all(len(line) <= 90 for line in text.splitlines())
-    told = probing_top(f"{job}/1-2,4", "--export", "json", "--screen", "ranks", timeout=60)
-    assert told.status == 3 and "no process of this machine is rank 4" in told.stderr
+    text = probing_top(job, "--filter", "rank:2", "--export", "txt", "--screen", "stacks", "--cols", "120", timeout=60).ok().stdout
+    assert "fetch fleet.py:5 > Queue.get" in text and "train fleet.py:9" not in text
+    refused = probing_top(job, "--filter", "rank:2", "--export", "json", "--screen", "stacks", timeout=60)
+    assert refused.status == 2 and "--filter is not for the stacks as json" in refused.stderr
+    refused = probing_top(f"{job}/1-2,4", "--export", "json", "--screen", "ranks", timeout=60)
+    assert refused.status == 3 and "no process of this machine is rank 4" in refused.stderr
     answer = probing_top(f"{job}/1-2", "--export", "json", "--screen", "ranks", timeout=60).ok().json()
     assert answer["world"] == 5
     assert [(row["rank"], row["pid"], row["where"], row["agent"]) for row in answer["ranks"]] == [
@@ -137,7 +145,7 @@ def test_exports(ranks, probing_top):
 
 
 def test_hung(torch_python, torch_fork, tmp_path, screen, probing_top, ptrace):
-    """A rank for which the others wait in a collective: it is named and marked, on its own screens, too; when it goes on, nothing is said."""
+    """A rank for which the others wait in a collective: it is named and marked, on its own screens, too, until it goes on."""
     job = Job(torch_python, tmp_path / "job", "loader_queue", ranks=4, bad=2, fork=torch_fork)
     try:
         job.wait("ready")

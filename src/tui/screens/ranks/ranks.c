@@ -394,6 +394,8 @@ static void ranks_init(void *state, struct app *app) {
     struct ranks_state *s = state;
     view_init(&s->view, &ranks_rows, s, &app->job.tags);
     s->view.sort.column = -1;
+    if (app->config.filter)
+        match_set(&s->view.filter, app->config.filter, true);
     ranks_update(s, app);
     if (app->job.rank >= 0)
         ranks_select(s, app, app->job.rank);

@@ -9,7 +9,6 @@
 #include "tui/core/screen.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -307,6 +306,8 @@ static void stacks_init(void *state, struct app *app) {
     view_init(&s->view, &stacks_rows, s, &s->view.own_tags);
     view_set_columns(&s->view, stacks_columns, STACKS_COLUMNS);
     s->view.sort.column = -1;
+    if (app->config.filter)
+        match_set(&s->view.filter, app->config.filter, true);
     stacks_update(s, app);
 }
 
