@@ -541,6 +541,12 @@ static struct pystack_code *codes_find_settled(const struct pystack_codes *c, ui
     return NULL;
 }
 
+struct pystack_code *pystack_codes_get_running(struct pystack_codes *c, struct pystack_reader *r,
+                                               uint64_t addr) {
+    struct pystack_code *code = codes_find_settled(c, addr);
+    return code ? code : pystack_codes_get(c, r, addr);
+}
+
 static struct pystack_code *codes_get_described(struct pystack_codes *c, struct pystack_reader *r,
                                                 const struct pystack_code_key *then, uint64_t taken_ns) {
     bool changes;
@@ -590,9 +596,9 @@ static bool codes_has_entry(struct pystack_codes *c, uint64_t addr) {
     return false;
 }
 
-void pystack_codes_expect(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr, bool old) {
+void pystack_codes_expect(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr) {
     if (!c->group || codes_find_checked(c, codes_set_of(c, addr), addr) || codes_is_expected(c, addr) ||
-        !codes_has_entry(c, addr) || (old && codes_find_settled(c, addr)))
+        !codes_has_entry(c, addr) || codes_find_settled(c, addr))
         return;
     c->group->keys[c->group->n++] = (struct pystack_code_key){.addr = addr};
     if (c->group->n == PYSTACK_CODES_AT_ONCE)

@@ -76,14 +76,18 @@ void pystack_codes_fini(struct pystack_codes *c);
 void pystack_codes_begin(struct pystack_codes *c, struct arena *arena);
 
 /* Before the code objects of a stack are asked for: those that are known and have to be checked are
- * checked together, with few calls of the kernel. `old`: pystack_codes_get_old will be called,
- * otherwise pystack_codes_get. */
-void pystack_codes_expect(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr, bool old);
+ * checked together, with few calls of the kernel. */
+void pystack_codes_expect(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr);
 void pystack_codes_check_expected(struct pystack_codes *c, struct pystack_reader *r);
 
 /* The code object at `addr`, or NULL if there is none. Valid until the next call of this
  * function. */
 struct pystack_code *pystack_codes_get(struct pystack_codes *c, struct pystack_reader *r, uint64_t addr);
+
+/* The same of a frame that is on a stack: one that has been settled for long is not read each
+ * time, but at least every 2 s. */
+struct pystack_code *pystack_codes_get_running(struct pystack_codes *c, struct pystack_reader *r,
+                                               uint64_t addr);
 
 /* Read the key of the code object at `addr`. 0, or -1 if there is none. Async-signal-safe with a
  * reader of one's own. */

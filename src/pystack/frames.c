@@ -212,7 +212,7 @@ static int frames_decode(struct frames_walk *w, const struct pystack_raw_frame *
     int rc = 0;
     /* stands for an entry into C, not for a function */
     if (!pystack_is_shim(&ps->reader.off, f)) {
-        struct pystack_code *code = pystack_codes_get(&ps->codes, &ps->reader, f->code);
+        struct pystack_code *code = pystack_codes_get_running(&ps->codes, &ps->reader, f->code);
         rc = code ? pystack_put_frame(ps, f, code, &w->n) : -1;
     }
     return rc == 0 ? pystack_put_entry(ps, f, &w->n) : rc;
@@ -254,7 +254,7 @@ static enum frames_end frames_attempt(struct frames_walk *w) {
     if (ps->standing && o->frame_style == PYSTACK_FRAME_CFRAME && !frames_fit_cframes(w))
         w->broken = true;
     for (size_t i = 0; i < w->n_raw; i++)
-        pystack_codes_expect(&ps->codes, &ps->reader, ps->raw[i].code, false);
+        pystack_codes_expect(&ps->codes, &ps->reader, ps->raw[i].code);
     pystack_codes_check_expected(&ps->codes, &ps->reader);
     for (size_t i = 0; i < w->n_raw; i++) {
         int rc = frames_decode(w, &ps->raw[i]);

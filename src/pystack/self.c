@@ -589,7 +589,7 @@ ssize_t pystack_self_decode(struct pystack *ps, const struct pystack_self *s, st
     pystack_codes_begin(&ps->codes, arena);
     for (size_t i = 0; i < s->n_frames; i++)
         if (!s->frames[i].key)
-            pystack_codes_expect(&ps->codes, &ps->reader, s->frames[i].code, true);
+            pystack_codes_expect(&ps->codes, &ps->reader, s->frames[i].code);
     pystack_codes_check_expected(&ps->codes, &ps->reader);
     for (size_t i = 0; i < s->n_frames; i++)
         if (self_decode_frame(ps, s, known, i, &n, unknown) != 0) {

@@ -128,7 +128,7 @@ static bool tasks_put_frame(struct tasks_work *w, uint64_t addr, size_t *n) {
         return false;
     if (pystack_is_shim(&ps->reader.off, &f))
         return true;
-    struct pystack_code *code = pystack_codes_get(&ps->codes, &ps->reader, f.code);
+    struct pystack_code *code = pystack_codes_get_running(&ps->codes, &ps->reader, f.code);
     return code && pystack_put_frame(ps, &f, code, n) == 0;
 }
 
