@@ -2,7 +2,7 @@
 #
 # Non-recursive, no configure step. Sources are found by folder: a new .c file needs no change here.
 #
-#   make                     build/probing-top, build/probing, build/libprobing.so
+#   make                     build/probing-top, build/probing, build/libprobing.so, build/probing-relay
 #   make deps                third-party libraries from pinned source into build/deps (once)
 #   make ZIG=1              the same with nothing of the system's within: for any Linux with glibc 2.17 or newer, in build/zig
 #   make dist               a tarball, a wheel and a .deb of that, in build/dist
@@ -20,6 +20,14 @@ ifeq ($(ZIG),1)
 BUILD := build/zig
 DEPS := $(ZIG_DEPS)
 CC := $(abspath $(ZIG_HOME))/bin/cc
+CFLAGS := -O2 -g0
+endif
+# The static relay of the packages, with the agent of build/zig inside: `make dist` calls this.
+ifeq ($(ZIG),musl)
+BUILD := build/zig/musl
+DEPS := build/zig/musl/deps
+AGENT_INSIDE := build/zig/libprobing.so
+CC := $(abspath $(ZIG_HOME))/bin/musl-cc
 CFLAGS := -O2 -g0
 endif
 BUILD ?= build

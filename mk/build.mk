@@ -7,23 +7,25 @@ objects_of = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out %/main.c,$(call source
 MODULES := tui cli relay client inject agent store pystack flame wire base
 PRESENT := $(foreach m,$(MODULES),$(if $(call objects_of,$(m)),$(m)))
 SRC_OBJECTS := $(foreach m,$(PRESENT),$(call objects_of,$(m)))
-MAIN_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/tui/main.c src/cli/main.c))
+MAIN_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/tui/main.c src/cli/main.c src/relay/main.c))
 ALL_OBJECTS = $(SRC_OBJECTS) $(MAIN_OBJECTS) $(TEST_OBJECTS)
 
 lib_of = $(foreach m,$(1),$(if $(filter $(m),$(PRESENT)),$(BUILD)/lib/lib$(m).a))
 LIBS := $(call lib_of,$(MODULES))
 TUI_LIBS := $(call lib_of,tui relay client store inject pystack flame wire base)
 CLI_LIBS := $(call lib_of,cli relay client store inject pystack flame wire base)
+RELAY_LIBS := $(call lib_of,relay client store inject pystack flame wire base)
 AGENT_LIBS := $(call lib_of,store pystack flame wire base)
 THEMES := $(wildcard themes/*)
 
 BINARIES := $(if $(wildcard src/tui/main.c),$(BUILD)/probing-top) \
 	$(if $(wildcard src/cli/main.c),$(BUILD)/probing) \
-	$(if $(filter agent,$(PRESENT)),$(BUILD)/libprobing.so)
+	$(if $(filter agent,$(PRESENT)),$(BUILD)/libprobing.so) $(RELAY)
 
 all: $(LIBS) $(BINARIES) $(THEMES:%=$(BUILD)/%)
 libs: $(LIBS)
-.PHONY: all libs
+relay: $(RELAY)
+.PHONY: all libs relay
 
 define library
 $(BUILD)/lib/lib$(1).a: $(call objects_of,$(1))
@@ -71,6 +73,16 @@ $(BUILD)/probing: $(BUILD)/obj/src/cli/main.o $(CLI_LIBS) $(WEBSOCKETS_LIBS) $(U
 	$(call say,LD,$@)
 	$(Q)$(CC) $(EXE_LDFLAGS) -o $@ $(filter %.o,$^) $(call link_libs,$(SYMBOL_LIBS) $(SQLITE_LIBS) $(ZLIB_LIBS) $(EDIT_LIBS))
 
+# One static file with the agent inside. What glibc would load at run time it does without (src/relay/main.c): the linker's warnings
+# about that are shown only if it fails.
+$(BUILD)/obj/src/relay/main.o: private ALL_CFLAGS += -DPROBING_AGENT_FILE=\"$(AGENT_INSIDE)\"
+$(BUILD)/obj/src/relay/main.o: $(AGENT_INSIDE)
+
+$(BUILD)/probing-relay: $(BUILD)/obj/src/relay/main.o $(RELAY_LIBS) $(WEBSOCKETS_LIBS) $(UNWIND_LIBS) $(BUILD)/link-flags
+	$(call say,LD,$@)
+	$(Q)$(CC) $(RELAY_LDFLAGS) -o $@ $(filter %.o,$^) $(call link_libs,$(SQLITE_LIBS)) 2>$@.log || { cat $@.log >&2; exit 1; }
+	@rm -f $@.log
+
 # The agent goes into the job stripped; what a debugger needs lies beside it. The job's C library may be older than this
 # system's: the agent asks for the oldest version of each name (mk/agent.symver; x86-64), and does without those of libpthread
 # where it is only preloaded (mk/agent.weak).
@@ -96,6 +108,6 @@ $(BUILD)/themes/%: themes/%
 
 clean:
 	rm -rf $(BUILD)/obj $(BUILD)/lib $(BUILD)/gen $(BUILD)/tests $(BUILD)/bench $(BUILD)/asan $(BUILD)/fuzz $(BUILD)/lint \
-	    $(BUILD)/themes $(BUILD)/share $(BUILD)/tools $(BUILD)/flags $(BUILD)/link-flags $(BUILD)/agent.symver $(BUILD)/probing $(BUILD)/probing-top $(BUILD)/libprobing.so \
+	    $(BUILD)/themes $(BUILD)/share $(BUILD)/tools $(BUILD)/flags $(BUILD)/link-flags $(BUILD)/agent.symver $(BUILD)/probing $(BUILD)/probing-top $(BUILD)/probing-relay $(BUILD)/libprobing.so \
 	    $(BUILD)/libprobing.so.debug
 .PHONY: clean

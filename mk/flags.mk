@@ -2,7 +2,9 @@
 # Compiler and linker flags. Everything is compiled position-independent with hidden symbols, so that one set of
 # objects serves both the programs and the agent.
 
-ifeq ($(ZIG),1) # it may have to be fetched first
+BY_ZIG := $(filter 1 musl,$(ZIG))
+
+ifneq ($(BY_ZIG),) # it may have to be fetched first
 MACHINE := x86_64-linux-gnu
 IS_CLANG := clang
 else
@@ -28,6 +30,9 @@ endif
 DEFINES := -D_GNU_SOURCE -DNCURSES_WIDECHAR=1 \
 	-DPROBING_LIBDIR=\"$(libdir)\" -DPROBING_DATADIR=\"$(datadir)\"
 INCLUDES := -Isrc -I$(BUILD)/gen -isystem $(DEPS)/include
+ifeq ($(ZIG),musl) # of libraries that only the programs are linked with
+INCLUDES += -isystem $(ZIG_DEPS)/include
+endif
 
 BASE_CFLAGS := -std=gnu11 $(CFLAGS) $(WARNINGS) $(DEFINES) $(INCLUDES) -pthread \
 	-fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
@@ -42,7 +47,7 @@ endif
 ifeq ($(IS_CLANG),)
 STUB_CFLAGS += -fno-tree-loop-distribute-patterns
 endif
-ifeq ($(ZIG),1) # which asks for SSE by name
+ifneq ($(BY_ZIG),) # which asks for SSE by name
 STUB_CFLAGS += -mno-sse -mno-sse2 -mno-mmx -mno-x87
 endif
 
@@ -52,7 +57,7 @@ ALL_LDFLAGS := $(LDFLAGS) -pthread -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relr
 EXE_LDFLAGS := $(ALL_LDFLAGS) $(SAN_LDFLAGS) -pie
 AGENT_LDFLAGS := $(ALL_LDFLAGS) -shared -static-libgcc -Wl,-soname,libprobing.so \
 	-Wl,-Bsymbolic -Wl,--version-script=mk/agent.map -Wl,-z,defs -Wl,--build-id
-ifeq ($(ZIG),1)
+ifneq ($(BY_ZIG),)
 EXE_LDFLAGS += -Wl,-s
 AGENT_SYMVER := $(BUILD)/agent.symver
 else
@@ -62,7 +67,7 @@ endif
 
 WEBSOCKETS_LIBS := $(DEPS)/lib/libwebsockets.a
 UNWIND_LIBS := $(DEPS)/lib/libunwind-ptrace.a $(DEPS)/lib/libunwind-$(ARCH).a $(DEPS)/lib/libunwind.a
-ifeq ($(ZIG),1)
+ifneq ($(BY_ZIG),)
 static = $(patsubst %,$(DEPS)/lib/lib%.a,$(1))
 NCURSES_LIBS := $(call static,ncursesw)
 MSGPACK_LIBS := $(call static,msgpackc)
@@ -87,9 +92,19 @@ EDIT_LIBS ?= $(or $(shell pkg-config --libs libedit 2>/dev/null),-ledit)
 SYMBOL_LIBS := -ldw -lelf -l:libiberty.a
 endif
 
+# The relay is linked statically where the C library and all others can be, and not with sanitisers.
+RELAY_LDFLAGS := $(ALL_LDFLAGS) -static -Wl,-s
+AGENT_INSIDE ?= $(BUILD)/libprobing.so
+ifeq ($(ZIG),musl) # whose threads have small stacks otherwise
+RELAY_LDFLAGS += -Wl,-z,stack-size=8388608
+RELAY := $(BUILD)/probing-relay
+else ifeq ($(BY_ZIG)$(SAN),)
+RELAY := $(if $(and $(filter /%,$(shell $(CC) -print-file-name=libc.a 2>/dev/null)),$(SQLITE_ARCHIVE),$(MSGPACK_ARCHIVES)),$(BUILD)/probing-relay)
+endif
+
 # Objects are rebuilt when any of this changes.
 export PROBING_FLAGS := $(CC) $(ALL_CFLAGS) | $(STUB_CFLAGS) | $(TEST_CFLAGS)
-export PROBING_LINK_FLAGS := $(CC) $(EXE_LDFLAGS) | $(AGENT_LDFLAGS) | $(NCURSES_LIBS) $(MSGPACK_LIBS) $(SYMBOL_LIBS) $(SQLITE_LIBS) $(ZLIB_LIBS) $(EDIT_LIBS)
+export PROBING_LINK_FLAGS := $(CC) $(EXE_LDFLAGS) | $(AGENT_LDFLAGS) | $(RELAY_LDFLAGS) | $(NCURSES_LIBS) $(MSGPACK_LIBS) $(SYMBOL_LIBS) $(SQLITE_LIBS) $(ZLIB_LIBS) $(EDIT_LIBS)
 
 write_if_changed = mkdir -p $(@D) && { printf '%s\n' $(1) | cmp -s - $@ || printf '%s\n' $(1) >$@; }
 

@@ -3,7 +3,7 @@
 install: all install-man
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir) $(DESTDIR)$(datadir)/themes
 	install -m 755 $(BUILD)/probing-top $(BUILD)/probing $(DESTDIR)$(bindir)
-	install -m 755 $(BUILD)/libprobing.so $(DESTDIR)$(libdir)
+	install -m 755 $(BUILD)/libprobing.so $(RELAY) $(DESTDIR)$(libdir)
 	$(if $(THEMES),install -m 644 $(THEMES) $(DESTDIR)$(datadir)/themes)
 
 # Into the environment of one Python, so that it heeds $PROBING; it loads the agent that `make install` has put under PREFIX.

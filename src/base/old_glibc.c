@@ -6,7 +6,8 @@
  */
 #include <features.h>
 
-#if defined __GLIBC__ && !__GLIBC_PREREQ(2, 28)
+#ifdef __GLIBC__
+#if !__GLIBC_PREREQ(2, 28)
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -20,4 +21,5 @@ int memfd_create(const char *name, unsigned flags) { return (int)syscall(SYS_mem
 int statx(int dir, const char *path, int flags, unsigned mask, struct statx *out) {
     return (int)syscall(SYS_statx, dir, path, flags, mask, out);
 }
+#endif
 #endif

@@ -24,7 +24,9 @@ void about_put(struct strbuf *out, const char *program, const char *commit) {
     strbuf_addf(out, "%s %s\n", program, PROBING_VERSION);
     strbuf_addf(out, "commit     %s\n", commit);
     strbuf_addf(out, "compiler   " ABOUT_COMPILER "%s\n", __VERSION__);
+#ifdef __GLIBC__ /* not in the static relay, which does not call this */
     strbuf_addf(out, "C library  glibc %d.%d\n", __GLIBC__, __GLIBC_MINOR__);
+#endif
     strbuf_addf(out, "libraries  elfutils 0.%d, libedit %d.%d, libunwind %d.%d.%d, libwebsockets %d.%d.%d,\n",
                 _ELFUTILS_VERSION, LIBEDIT_MAJOR, LIBEDIT_MINOR, UNW_VERSION_MAJOR, UNW_VERSION_MINOR,
                 UNW_VERSION_EXTRA, LWS_LIBRARY_VERSION_MAJOR, LWS_LIBRARY_VERSION_MINOR,

@@ -268,11 +268,10 @@ enum filter_verdict filter_judge(const struct sock_filter *code, size_t n, long 
 enum filter_verdict filter_judge_thread(pid_t tid, long *nr) {
     struct sock_filter code[FILTER_INSTRUCTIONS_MAX];
     for (long layer = 0; layer < FILTER_LAYERS_MAX; layer++) {
-        long n = ptrace((enum __ptrace_request)FILTER_GET, tid, (void *)layer, NULL);
+        long n = ptrace(FILTER_GET, tid, (void *)layer, NULL);
         if (n < 0)
             return errno == ENOENT ? FILTER_HARMLESS : FILTER_UNKNOWN;
-        if (n == 0 || n > FILTER_INSTRUCTIONS_MAX ||
-            ptrace((enum __ptrace_request)FILTER_GET, tid, (void *)layer, code) != n)
+        if (n == 0 || n > FILTER_INSTRUCTIONS_MAX || ptrace(FILTER_GET, tid, (void *)layer, code) != n)
             return FILTER_UNKNOWN;
         enum filter_verdict v = filter_judge(code, (size_t)n, nr);
         if (v != FILTER_HARMLESS)

@@ -118,7 +118,7 @@ enum thread_event thread_wait(struct thread *t, uint64_t wait_ns) {
 }
 
 int thread_run(struct thread *t, int request) {
-    if (ptrace((enum __ptrace_request)request, t->tid, 0, (long)t->deliver) != 0)
+    if (ptrace(request, t->tid, 0, (long)t->deliver) != 0)
         return -1;
     t->stopped = t->at_rest = false;
     t->deliver = 0;
@@ -273,8 +273,7 @@ bool thread_in_rseq(struct thread *t, struct mem *mem) {
         uint32_t size, signature, flags, pad;
     } conf = {0};
     /* an older kernel, or a thread without an rseq area */
-    if (ptrace((enum __ptrace_request)THREAD_PTRACE_GET_RSEQ, t->tid, sizeof conf, &conf) <= 0 ||
-        !conf.pointer)
+    if (ptrace(THREAD_PTRACE_GET_RSEQ, t->tid, sizeof conf, &conf) <= 0 || !conf.pointer)
         return false;
     uint64_t section = 0; /* struct rseq, rseq_cs */
     return mem_read_u64(mem, conf.pointer + 8, &section) != 0 || section != 0;

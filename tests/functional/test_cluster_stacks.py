@@ -240,11 +240,14 @@ def test_backward(claim, probing, ptrace, torch_python, torch_fork, tmp_path):  
 # ---- the relay ----
 
 class Relay:
-    """`probing relay --stdio`, spoken to."""
+    """`probing relay --stdio`, or another command, spoken to."""
 
-    def __init__(self, probing):
-        self.process = subprocess.Popen([probing.path, "relay", "--stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        assert self.process.stdout.readline() == b"probing.v1 relay\n"
+    def __init__(self, probing, *command):
+        self.process = subprocess.Popen(command or [probing.path, "relay", "--stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.banner = b""
+        while not (line := self.process.stdout.readline()) == b"probing.v1 relay\n":
+            assert line, self.process.stderr.read().decode()
+            self.banner += line
         self.id = 0
 
     def send(self, message):

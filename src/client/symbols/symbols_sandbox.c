@@ -88,9 +88,9 @@ static int sandbox_become(int64_t uid, int64_t gid) {
 
 static void sandbox_limit(int what, rlim_t most) {
     struct rlimit now;
-    if (getrlimit((__rlimit_resource_t)what, &now) == 0 && now.rlim_max < most)
+    if (getrlimit(what, &now) == 0 && now.rlim_max < most)
         most = now.rlim_max;
-    setrlimit((__rlimit_resource_t)what, &(struct rlimit){most, most});
+    setrlimit(what, &(struct rlimit){most, most});
 }
 
 static void sandbox_limit_all(void) {

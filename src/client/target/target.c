@@ -401,9 +401,22 @@ int target_resolve(const char *text, struct target_address *addr, struct err *e)
     return target_resolve_name(text, addr, e);
 }
 
-static int target_try_agent(char *buf, size_t cap, const char *dir, const char *below) {
-    int n = snprintf(buf, cap, "%s%s/%s", dir, below, TARGET_AGENT_FILE);
+static int target_try_file(char *buf, size_t cap, const char *dir, const char *below, const char *name) {
+    int n = snprintf(buf, cap, "%s%s/%s", dir, below, name);
     return n > 0 && (size_t)n < cap && access(buf, R_OK) == 0 ? 0 : -1;
+}
+
+int target_find_ours(const char *name, char *buf, size_t cap) {
+    char dir[PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", dir, sizeof dir - 1);
+    if (len > 0) {
+        dir[len] = '\0';
+        *strrchr(dir, '/') = '\0';
+        if (target_try_file(buf, cap, dir, "", name) == 0 ||
+            target_try_file(buf, cap, dir, "/../lib/probing", name) == 0)
+            return 0;
+    }
+    return target_try_file(buf, cap, PROBING_LIBDIR, "", name);
 }
 
 int target_find_agent(char *buf, size_t cap, struct err *e) {
@@ -417,16 +430,7 @@ int target_find_agent(char *buf, size_t cap, struct err *e) {
                                  "the agent file %s, named by PROBING_AGENT, cannot be read", buf);
         return 0;
     }
-    char dir[PATH_MAX];
-    ssize_t len = readlink("/proc/self/exe", dir, sizeof dir - 1);
-    if (len > 0) {
-        dir[len] = '\0';
-        *strrchr(dir, '/') = '\0';
-        if (target_try_agent(buf, cap, dir, "") == 0 ||
-            target_try_agent(buf, cap, dir, "/../lib/probing") == 0)
-            return 0;
-    }
-    if (target_try_agent(buf, cap, PROBING_LIBDIR, "") == 0)
+    if (target_find_ours(TARGET_AGENT_FILE, buf, cap) == 0)
         return 0;
     return err_set(
         e, ERR_ATTACH,

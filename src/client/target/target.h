@@ -101,6 +101,10 @@ int target_find_endpoint(struct target_address *addr, struct err *e);
 
 #define TARGET_POLL_MS 2000U /* limit for reading files that belong to a target */
 
+/* Path of a file that is built and installed with this program: beside it, or where the agent is. 0, or -1
+ * if there is none. */
+int target_find_ours(const char *name, char *buf, size_t cap);
+
 /* Path of libprobing.so: $PROBING_AGENT, beside this program, or the installed one. 0, or -1
  * with the error. */
 int target_find_agent(char *buf, size_t cap, struct err *e);
