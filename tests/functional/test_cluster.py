@@ -222,11 +222,35 @@ def test_only_job(probing, any_python, tmp_path, ptrace):
     line = (f'for rank in 0 1; do RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 {any_python} {script} & done; RANK=0 WORLD_SIZE=1 {any_python} {script} &\n'
             f'until [ "$({probing.path} cluster ranks --format csv | grep -c only)" = 3 ]; do sleep 0.1; done\n'
             f"{probing.path} cluster attach && {probing.path} -t job: query --format csv 'SELECT DISTINCT rank FROM python.threads'")
+    done = in_namespace(line)
+    assert done.returncode == 0 and done.stdout.count(" loaded ") == 2 and done.stdout.splitlines()[-2:] == ["0", "1"], done
+
+
+def in_namespace(line):
     done = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "bash", "-c", line], capture_output=True, text=True,
-                          timeout=90, check=False)
+                          timeout=180, check=False)
     if "unshare" in done.stderr:
         pytest.skip(f"needs unshare: {done.stderr.strip()}")
-    assert done.returncode == 0 and done.stdout.count(" loaded ") == 2 and done.stdout.splitlines()[-2:] == ["0", "1"], done
+    return done
+
+
+def test_job_of_one(probing, torch_python, tmp_path, ptrace):
+    """A training process that no launcher started is a job of one rank, and what it forks are its workers. What it starts by other ways may be
+    ranks, of which the environment says nothing: then it is none."""
+    script, ready = tmp_path / "lone.py", tmp_path / "ready"
+    script.write_text("import multiprocessing, pathlib, sys, time, torch\n"
+                      "def work():\n    import torch\n    pathlib.Path(sys.argv[2]).touch()\n    time.sleep(600)\n"
+                      "if __name__ == '__main__':\n    multiprocessing.get_context(sys.argv[1]).Process(target=work, daemon=True).start()\n    work()\n")
+    begin = f"{torch_python} {script} %s {ready} & until [ -e {ready} ]; do sleep 0.1; done; "
+    done = in_namespace(begin % "fork" + f"{probing.path} cluster attach && {probing.path} cluster nodes --format csv && "
+                        f"{probing.path} -t job:lone.py/0 query --format csv 'SELECT count(*) > 0 FROM python.threads'")
+    assert done.returncode == 0 and done.stdout.count(" loaded ") == 1, done
+    assert ",alone," in done.stdout and done.stdout.splitlines()[-1] == "1", done
+    ready.unlink()
+    # both have torch by then
+    done = in_namespace(begin % "spawn" + f"until [ $({probing.path} list --json | grep -c '\"torch\": *\"') = 2 ]; do sleep 0.1; done; "
+                        f"{probing.path} cluster attach")
+    assert done.returncode == 3 and "no job with ranks was found" in done.stderr, done
 
 
 def test_completion(claim, probing):

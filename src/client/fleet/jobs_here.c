@@ -6,7 +6,60 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JOBS_RANGES 12 /* of a set of ranks in an error */
+#include "base/hash.h"
+
+#define JOBS_RANGES 12    /* of a set of ranks in an error */
+#define JOBS_ANCESTORS 64 /* generations between a worker and its job */
+
+/* ---- jobs of one process ---- */
+
+/* No launcher started it: a process that has torch loaded is a job of one rank, and what it forked
+ * are its workers. */
+static const struct rank_env_source jobs_alone = {.name = "alone"};
+
+static size_t jobs_here_parent(const struct jobs_here *h, size_t i) {
+    for (size_t k = 0; h->list[i].parent > 0 && k < h->n; k++)
+        if (h->list[k].pid == h->list[i].parent)
+            return k;
+    return h->n;
+}
+
+/* The first process of those that have torch loaded, each the child of the one before. h->n: the
+ * family is not a job of one. A child with a command line of its own was not forked: what
+ * torch.multiprocessing.spawn starts may be ranks, and only Python knows. */
+static size_t jobs_here_first(const struct jobs_here *h, size_t i) {
+    for (int n = 0; n < JOBS_ANCESTORS; n++) {
+        size_t up = jobs_here_parent(h, i);
+        if (h->list[i].env.source)
+            return h->n;
+        if (up == h->n || !h->list[up].torch[0])
+            return i;
+        if (strcmp(h->list[up].cmdline, h->list[i].cmdline) != 0)
+            return h->n;
+        i = up;
+    }
+    return h->n;
+}
+
+static bool jobs_here_has_children_of_their_own(const struct jobs_here *h, size_t first) {
+    for (size_t i = 0; i < h->n; i++)
+        if (h->list[i].torch[0] && jobs_here_parent(h, i) == first &&
+            strcmp(h->list[i].cmdline, h->list[first].cmdline) != 0)
+            return true;
+    return false;
+}
+
+static void jobs_here_take_alone(const struct jobs_here *h, struct job_process *all) {
+    for (size_t i = 0; i < h->n; i++) {
+        size_t first = h->list[i].torch[0] ? jobs_here_first(h, i) : h->n;
+        if (first == h->n || jobs_here_has_children_of_their_own(h, first))
+            continue;
+        uint64_t job = hash_fnv(HASH_FNV_START, &h->list[first].pid, sizeof h->list[first].pid);
+        job = hash_fnv(job, &h->list[first].start_ticks, sizeof h->list[first].start_ticks);
+        all[i].env =
+            (struct rank_env){.source = &jobs_alone, .world = 1, .local = -1, .node = -1, .job = job};
+    }
+}
 
 int jobs_here_read(struct jobs_here *h, unsigned limit_ms, struct err *e) {
     *h = (struct jobs_here){.n = 0};
@@ -26,6 +79,8 @@ int jobs_here_read(struct jobs_here *h, unsigned limit_ms, struct err *e) {
                                       .cmdline = p->cmdline,
                                       .env = p->env};
     }
+    if (all)
+        jobs_here_take_alone(h, all);
     int rc = all && jobs_find(all, h->n, &h->jobs) == 0
                  ? 0
                  : err_set(e, ERR_FAILED, "out of memory for the jobs of this machine");
