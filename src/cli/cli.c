@@ -4,13 +4,16 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "client/export/export.h"
+#include "client/fleet/fleet_links.h"
 #include "client/fleet/jobs_here.h"
 #include "client/output.h"
 #include "client/progress.h"
 #include "client/target/target.h"
+#include "relay/relay.h"
 
 #define CLI_NOTE_BYTES 4096
 
@@ -49,6 +52,42 @@ int cli_find_ranks(struct cli_ranks *r, const char *name, struct err *e) {
     }
     free(pids);
     return rc;
+}
+
+int cli_read_reach(const struct cli_options *o, struct fleet_reach *reach, char *job, size_t cap,
+                   struct err *e) {
+    const char *name = o->targets.n ? o->targets.items[0] : "";
+    if (fleet_reach_init(reach, &o->reach, relay_serve, e) != 0)
+        return -1;
+    name += jobs_is_target(name) ? strlen(JOBS_TARGET) : 0;
+    snprintf(job, cap, "%s", name);
+    size_t digits = strspn(name, "0123456789");
+    if (!reach->hosts.n || !digits || (name[digits] && name[digits] != '/'))
+        return 0;
+    struct jobs_here here;
+    struct rank_set ranks = {.n = 0};
+    struct err why;
+    const struct job *found =
+        jobs_here_read(&here, 0, &why) == 0 ? jobs_here_choose(&here, name, &ranks, &why) : NULL;
+    int rc = 0;
+    if (found)
+        snprintf(job, cap, "%s%s", found->name, name + digits);
+    else
+        rc =
+            err_set(e, ERR_USAGE, "%.*s is not a process of a job on this host: give the job's name, or none",
+                    (int)digits, name);
+    rank_set_fini(&ranks);
+    jobs_here_fini(&here);
+    return rc;
+}
+
+void cli_note_silent(const struct fleet_links *l) {
+    struct strbuf text;
+    strbuf_init(&text, CLI_NOTE_BYTES);
+    fleet_links_put_silent(l, &text);
+    if (text.len)
+        output_say("probing: partial: no news from %s\n", strbuf_str(&text));
+    strbuf_fini(&text);
 }
 
 void cli_ranks_fini(struct cli_ranks *r) {

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/option.h"
 #include "base/strbuf.h"
+#include "client/fleet/fleet_reach.h"
 #include "client/session/session.h"
 #include "client/sql/database.h"
 
@@ -29,8 +30,9 @@ struct cli_options {
     bool json;
     bool readonly; /* run no code in the job, change nothing in it, and inject no agent */
     bool help;
-    const char *token;    /* for agents behind a TCP port; NULL: not given */
-    char *const *command; /* the words of a verb that accepts a command, ended by NULL; in argv */
+    const char *token;                /* for agents behind a TCP port; NULL: not given */
+    struct fleet_reach_options reach; /* of verbs that read other hosts, too */
+    char *const *command;             /* the words of a verb that accepts a command, ended by NULL; in argv */
 };
 
 struct cli_verb {
@@ -47,6 +49,8 @@ struct cli_verb {
     bool needs_target;
     /* it accepts one target, a job, or none, and finds it itself (client/fleet/jobs_here.h) */
     bool takes_job;
+    /* its job may be on other hosts: it has the options of client/fleet/fleet_reach.h */
+    bool takes_hosts;
     /* it runs code in the job, or changes it: --readonly refuses it */
     bool changes;
     /* it accepts several targets; or none, if it does not need one */
@@ -85,7 +89,7 @@ bool cli_is_noun(const char *word);
 /* The verb of that noun by its second word, or the beginning of it that only one has; NULL. */
 const struct cli_verb *cli_find_of_noun(const char *noun, const char *word);
 
-#define CLI_MAX_ROWS 32
+#define CLI_MAX_ROWS 40
 
 /* Options of a verb, its own before the common ones; for NULL those of the program, with offsets
  * in struct cli_line. `rows` has room for CLI_MAX_ROWS and ends with a NULL name. */
@@ -139,6 +143,17 @@ struct cli_ranks {
  * frees, on failure too. */
 int cli_find_ranks(struct cli_ranks *r, const char *name, struct err *e);
 void cli_ranks_fini(struct cli_ranks *r);
+
+/* Read where the ranks are, and the name of the job of a verb that takes one, as fleet_links_open takes it:
+ * a pid on this host is the name of its job. 0, or -1 with the error; fleet_reach_fini frees, on failure
+ * too. */
+int cli_read_reach(const struct cli_options *o, struct fleet_reach *reach, char *job, size_t cap,
+                   struct err *e);
+
+struct fleet_links;
+
+/* Print a line on stderr about hosts that gave no news, if there are any. */
+void cli_note_silent(const struct fleet_links *l);
 
 /* Reach all targets of the options and open a database over them. 0, or -1 with the error. */
 int cli_open_database(const struct cli_options *o, struct target_address *addr, bool no_inject,

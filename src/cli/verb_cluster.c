@@ -8,14 +8,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "client/fleet/fleet_links.h"
+#include "client/fleet/fleet_tables.h"
 #include "client/fleet/job_each.h"
 #include "client/fleet/job_rows.h"
 #include "client/output.h"
 #include "client/progress.h"
 #include "relay/relay.h"
 
-#define CLUSTER_RANGES 16    /* of a set of ranks in a note */
+#define CLUSTER_RANGES 16 /* of a set of ranks in a note */
+#define CLUSTER_JOB 512
 #define CLUSTER_EXTRA_S 30.0 /* for the ranks to be read, beside the duration */
 
 struct cluster_options {
@@ -53,14 +54,15 @@ struct cluster {
     uint64_t began_ns;
 };
 
+static const struct result_format *cluster_find_format(const struct cli_options *o, struct err *e) {
+    const struct cluster_options *mine = (const struct cluster_options *)(const void *)o;
+    return result_find_format(o->json ? "json" : mine->format ? mine->format : result_formats[0].name, e);
+}
+
 /* Find the job that is named; `all`: without a name all of them. 0, or -1 with the error. */
 static int cluster_open(struct cluster *c, const struct cli_options *o, bool all, struct err *e) {
-    const struct cluster_options *mine = (const struct cluster_options *)(const void *)o;
     const char *name = cluster_operand(o);
-    *c = (struct cluster){.format = result_find_format(o->json        ? "json"
-                                                       : mine->format ? mine->format
-                                                                      : result_formats[0].name,
-                                                       e)};
+    *c = (struct cluster){.format = cluster_find_format(o, e)};
     if (!c->format)
         return -1;
     c->began_ns = clock_mono_ns();
@@ -95,9 +97,52 @@ static int cluster_put(const struct cluster *c, struct result *rows, struct strb
 
 /* ---- which there are ---- */
 
-static int cluster_nodes_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                              struct err *e) {
-    (void)addr;
+/* Rows of a table, of the hosts that are named. */
+static int cluster_put_hosts(const struct cli_options *o, const struct fleet_reach *reach, const char *job,
+                             enum fleet_table table, struct strbuf *out, struct err *e) {
+    double duration_s = ((const struct cluster_options *)(const void *)o)->duration_s;
+    struct cluster c = {.format = cluster_find_format(o, e), .began_ns = clock_mono_ns()};
+    if (!c.format)
+        return -1;
+    if (strchr(job, '/'))
+        return err_set(e, ERR_USAGE, "--hosts shows all ranks of a job: leave out '%s'", strchr(job, '/'));
+    struct fleet_links *l = fleet_links_open(job, reach, e);
+    if (!l)
+        return -1;
+    progress_begin("reading the ranks", duration_s, NULL);
+    int rc = fleet_links_fill(l, 1 + (unsigned)duration_s, duration_s + CLUSTER_EXTRA_S, NULL, NULL, e);
+    progress_end();
+    struct err why = *e;
+    /* hosts that cannot be reached are rows, too */
+    if (rc == 0 || table == FLEET_TABLE_NODES) {
+        int put = cluster_put(&c, fleet_table_rows(fleet_links_get(l), table), out, e);
+        if (rc == 0)
+            rc = put;
+        else {
+            output_write(NULL, out, e);
+            *e = why;
+        }
+    }
+    if (rc == 0)
+        cli_note_silent(l);
+    fleet_links_close(l);
+    return rc;
+}
+
+/* Of the hosts that are named, or of this one by `here`. */
+static int cluster_show(const struct cli_options *o, enum fleet_table table,
+                        int (*here)(const struct cli_options *o, struct strbuf *out, struct err *e),
+                        struct strbuf *out, struct err *e) {
+    struct fleet_reach reach;
+    char job[CLUSTER_JOB];
+    int rc = cli_read_reach(o, &reach, job, sizeof job, e);
+    if (rc == 0)
+        rc = reach.hosts.n ? cluster_put_hosts(o, &reach, job, table, out, e) : here(o, out, e);
+    fleet_reach_fini(&reach);
+    return rc;
+}
+
+static int cluster_nodes_here(const struct cli_options *o, struct strbuf *out, struct err *e) {
     struct cluster c;
     int rc = cluster_open(&c, o, true, e);
     if (rc == 0)
@@ -106,11 +151,18 @@ static int cluster_nodes_exec(const struct cli_options *o, struct target_address
     return rc;
 }
 
+static int cluster_nodes_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                              struct err *e) {
+    (void)addr;
+    return cluster_show(o, FLEET_TABLE_NODES, cluster_nodes_here, out, e);
+}
+
 /* Read what the ranks of the job do, or of the only one. NULL: that is not known. */
 static struct fleet_links *cluster_read_fleet(const struct cluster *c, double duration_s) {
+    static const struct fleet_reach reach = {.serve = relay_serve};
     struct err e = {0};
     const struct job *job = c->job ? c->job : c->here.jobs.n == 1 ? &c->here.jobs.items[0] : NULL;
-    struct fleet_links *l = job ? fleet_links_open(job->name, relay_serve, &e) : NULL;
+    struct fleet_links *l = job ? fleet_links_open(job->name, &reach, &e) : NULL;
     progress_begin("reading the ranks", duration_s, NULL);
     int rc =
         l ? fleet_links_fill(l, 1 + (unsigned)duration_s, duration_s + CLUSTER_EXTRA_S, NULL, NULL, &e) : 0;
@@ -120,9 +172,7 @@ static struct fleet_links *cluster_read_fleet(const struct cluster *c, double du
     return l;
 }
 
-static int cluster_ranks_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                              struct err *e) {
-    (void)addr;
+static int cluster_ranks_here(const struct cli_options *o, struct strbuf *out, struct err *e) {
     struct cluster c;
     const char *name = cluster_operand(o);
     int rc = cluster_open(&c, o, true, e);
@@ -137,6 +187,12 @@ static int cluster_ranks_exec(const struct cli_options *o, struct target_address
     }
     cluster_close(&c);
     return rc;
+}
+
+static int cluster_ranks_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                              struct err *e) {
+    (void)addr;
+    return cluster_show(o, FLEET_TABLE_RANKS, cluster_ranks_here, out, e);
 }
 
 /* ---- work with each rank ---- */
@@ -249,6 +305,7 @@ const struct cli_verb verb_cluster_nodes = {
     .help = "jobs of this machine: their ranks, and which are missing",
     .example = "probing cluster nodes",
     .takes_job = true,
+    .takes_hosts = true,
     .options = cluster_options,
     .options_size = sizeof(struct cluster_options),
     .exec = cluster_nodes_exec,
@@ -261,6 +318,7 @@ const struct cli_verb verb_cluster_ranks = {
     .help = "the ranks of a job: their processes, what they do and where, whether they have an agent",
     .example = "probing cluster ranks",
     .takes_job = true,
+    .takes_hosts = true,
     .options = cluster_options,
     .more = cluster_ranks_options,
     .options_size = sizeof(struct cluster_options),

@@ -12,9 +12,9 @@
 #include "client/fleet/fleet_text.h"
 #include "client/output.h"
 #include "client/progress.h"
-#include "relay/relay.h"
 
 #define STACKS_DURATION_S 1.0
+#define STACKS_JOB 512
 #define STACKS_EXTRA_S 30.0 /* for the ranks to be found, beside the duration */
 
 struct stacks_options {
@@ -115,7 +115,10 @@ static int stacks_exec(const struct cli_options *o, struct target_address *addr,
     if (o->targets.n && strchr(o->targets.items[0], '/'))
         return err_set(e, ERR_USAGE, "cluster stacks merges all ranks of a job: leave out '%s'",
                        strchr(o->targets.items[0], '/'));
-    struct fleet_links *l = fleet_links_open(o->targets.n ? o->targets.items[0] : "", relay_serve, e);
+    struct fleet_reach reach;
+    char job[STACKS_JOB];
+    struct fleet_links *l =
+        cli_read_reach(o, &reach, job, sizeof job, e) == 0 ? fleet_links_open(job, &reach, e) : NULL;
     struct stack_counts *counts = stack_counts_new();
     int rc = l ? 0 : -1;
     if (rc == 0 && !counts)
@@ -126,8 +129,11 @@ static int stacks_exec(const struct cli_options *o, struct target_address *addr,
     progress_end();
     if (rc == 0)
         rc = stacks_put(fleet_links_get(l), counts, format, (double)(clock_mono_ns() - began) / 1e9, out, e);
+    if (rc == 0)
+        cli_note_silent(l);
     stack_counts_free(counts);
     fleet_links_close(l);
+    fleet_reach_fini(&reach);
     return rc;
 }
 
@@ -138,6 +144,7 @@ const struct cli_verb verb_cluster_stacks = {
     .help = "the stacks of all ranks of a job, merged: which ranks stand where",
     .example = "probing cluster stacks job:4242",
     .takes_job = true,
+    .takes_hosts = true,
     .options = stacks_options,
     .options_size = sizeof(struct stacks_options),
     .options_default = &stacks_default,

@@ -27,10 +27,10 @@
 #include "client/output.h"
 #include "client/progress.h"
 #include "client/sql/result.h"
-#include "relay/relay.h"
 #include "store/ring/ring_tables.h"
 
 #define QUERY_NAME_MAX 128
+#define QUERY_JOB_MAX 512
 #define QUERY_PIECE ((size_t)64 * 1024) /* bytes of rows that are written in one piece */
 #define QUERY_MAX_TEXT ((size_t)1024 * 1024)
 #define QUERY_LINE_MAX 512 /* of a statement in an error message */
@@ -461,18 +461,27 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
     struct verdict_tables verdicts;
     struct fleet_links *links = NULL;
     struct database *d = NULL;
-    const char *name = o->targets.n ? o->targets.items[0] : "";
-    char table[QUERY_NAME_MAX];
+    struct fleet_reach reach;
+    char table[QUERY_NAME_MAX], name[QUERY_JOB_MAX];
     (void)addr;
-    int rc = query_prepare(&q, o, out, e);
+    int rc = cli_read_reach(o, &reach, name, sizeof name, e);
+    if (rc != 0) {
+        fleet_reach_fini(&reach);
+        return -1;
+    }
+    rc = query_prepare(&q, o, out, e);
     bool lists = rc == 0 && query_asks_for_tables(strbuf_str(&q.text), table, sizeof table);
     verdict_tables_init(&verdicts, name);
     if (rc == 0) {
-        links = fleet_links_open(name, relay_serve, e);
+        links = fleet_links_open(name, &reach, e);
         rc = links ? 0 : -1;
     }
     if (rc == 0 && !lists && query_reads_ranks(strbuf_str(&q.text)))
-        rc = query_open_ranks(&q, name, &d, e);
+        rc = reach.hosts.n
+                 ? err_set(e, ERR_USAGE,
+                           "of other hosts there are the tables cluster.nodes, ranks, stacks and tree: "
+                           "ask for others on each host")
+                 : query_open_ranks(&q, name, &d, e);
     else if (rc == 0) {
         d = database_open(e);
         rc = d ? 0 : -1;
@@ -480,7 +489,7 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
     if (rc == 0) {
         fleet_tables_init(&tables, links);
         rc = database_add_tables(d, tables.providers, FLEET_TABLE_COUNT, e);
-        if (rc == 0)
+        if (rc == 0 && !reach.hosts.n)
             rc = database_add_tables(d, verdicts.providers, VERDICT_TABLE_COUNT, e);
         if (rc == 0 && lists) {
             rc = query_put_catalog(&q, d, table, out, e);
@@ -491,7 +500,10 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
         if (rc != 0 && fleet_links_error(links)->code != ERR_OK)
             *e = *fleet_links_error(links);
     }
+    if (rc == 0 && reach.hosts.n)
+        cli_note_silent(links);
     fleet_links_close(links);
+    fleet_reach_fini(&reach);
     verdict_tables_fini(&verdicts);
     query_end(&q);
     return rc;
@@ -519,6 +531,7 @@ const struct cli_verb verb_cluster_query = {
     .help = "query the tables of all ranks of a job, and cluster.ranks, verdicts, stacks and more",
     .example = "probing cluster query job:4242 'SELECT n, ranks, func, lineno FROM cluster.stacks'",
     .takes_job = true,
+    .takes_hosts = true,
     .operand = "[SQL]",
     .options = query_options,
     .options_size = sizeof(struct query_options),

@@ -153,6 +153,11 @@ static const struct option_def verbs_command_options[] = {
     {.name = NULL},
 };
 
+static const struct option_def verbs_host_options[] = {
+    FLEET_REACH_ROWS(struct cli_options, reach),
+    {.name = NULL},
+};
+
 /* Append rows whose names are not there yet. */
 static size_t verbs_add_rows(struct option_def *rows, size_t n, const struct option_def *more) {
     for (; more && more->name && n + 1 < CLI_MAX_ROWS; more++) {
@@ -170,6 +175,7 @@ void cli_put_rows(const struct cli_verb *v, struct option_def *rows) {
     if (v) {
         n = verbs_add_rows(rows, n, v->options);
         n = verbs_add_rows(rows, n, v->more);
+        n = verbs_add_rows(rows, n, v->takes_hosts ? verbs_host_options : NULL);
     }
     n = verbs_add_rows(rows, n,
                        !v                 ? verbs_program_options

@@ -55,6 +55,8 @@ static void guard_close(unsigned first, unsigned last) {
         close((int)fd);
 }
 
+void guard_close_from(int first) { guard_close((unsigned)first, ~0U); }
+
 /* A child that is stuck in the kernel must not keep a terminal or a pipe of ours open. */
 void guard_drop_files(int kept) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);

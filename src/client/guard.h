@@ -55,6 +55,9 @@ void guard_stop(struct guard *g, pid_t about);
 /* In a child that was forked: close all descriptors but `kept`; 0 to 2 are /dev/null then. */
 void guard_drop_files(int kept);
 
+/* There, too: close all descriptors from `first` on. */
+void guard_close_from(int first);
+
 /* True if an earlier child is still stuck at that process. */
 bool guard_is_blocked(pid_t about);
 

@@ -160,7 +160,7 @@ static int job_picture_put_text(const struct job_picture *p, struct job_shot *s,
 int job_picture_put(const struct job_picture *p, const struct app_config *app, struct strbuf *out,
                     struct err *e) {
     struct app_config config = *app;
-    struct fleet_links *links = fleet_links_open(p->target, p->serve, e);
+    struct fleet_links *links = fleet_links_open(p->target, p->reach, e);
     if (!links)
         return -1;
     int rc = fleet_links_fill(links, JOB_PICTURE_ROUNDS, JOB_PICTURE_LIMIT_S, NULL, NULL, e);

@@ -16,7 +16,7 @@ struct job_picture {
     const struct screen_def *screen;
     int rows, cols; /* of the text */
     bool json;
-    fleet_serve_fn serve; /* as of fleet_links_open */
+    const struct fleet_reach *reach; /* where its ranks are */
 };
 
 /* The screen of that name, if it is one of a job; NULL. */

@@ -8,6 +8,7 @@
  */
 #include <limits.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,8 +129,9 @@ static int main_text_size(long told, const char *variable, bool rows, int usual)
     return n <= 0 ? usual : n > SCREEN_PICTURE_MAX ? SCREEN_PICTURE_MAX : (int)n;
 }
 
-/* A job that was named, and which of its ranks. */
+/* A job that was named, which of its ranks, and where they are. */
 struct main_job {
+    struct fleet_reach reach;
     char target[512]; /* "": none */
     char filter[256]; /* of the Ranks screen; "": all */
     pid_t pid;        /* the only rank that was named; 0: all or several */
@@ -137,9 +139,9 @@ struct main_job {
 
 /* Read "job:NAME/RANKS". 0, or -1 with the error: there is none here. */
 static int main_read_job(const char *typed, struct main_job *job, struct err *e) {
-    pid_t *pids;
-    ssize_t n = jobs_here_resolve(typed, &pids, e);
+    pid_t *pids = NULL;
     const char *ranks = strchr(typed, '/');
+    ssize_t n = job->reach.hosts.n ? 0 : jobs_here_resolve(typed, &pids, e);
     if (n < 0)
         return -1;
     snprintf(job->target, sizeof job->target, "%.*s", (int)(ranks ? ranks - typed : INT_MAX), typed);
@@ -183,10 +185,14 @@ static int main_run_export(const struct main_options *o, const char *target, dou
 }
 
 /* A screen of all ranks: of the job that is named, or that the process is a rank of. */
-static int main_export_job(const struct main_options *o, const char *target, struct err *e) {
+static int main_export_job(const struct main_options *o, const struct fleet_reach *hosts, const char *target,
+                           struct err *e) {
     struct main_job job = {.target = ""};
     struct target_address addr;
     struct strbuf out;
+    if (!target && hosts->hosts.n)
+        target = JOBS_TARGET;
+    job.reach = *hosts;
     if (!target)
         return err_set(e, ERR_USAGE, "no TARGET given: try probing-top job: --export txt --screen %s",
                        o->screen);
@@ -210,8 +216,9 @@ static int main_export_job(const struct main_options *o, const char *target, str
                                   .rows = main_text_size(o->rows, "LINES", true, 40),
                                   .cols = main_text_size(o->cols, "COLUMNS", false, 80),
                                   .json = strcmp(o->export, "json") == 0,
-                                  .serve = relay_serve};
+                                  .reach = &job.reach};
     strbuf_init(&out, 0);
+    signal(SIGPIPE, SIG_IGN); /* a relay that has ended is seen as EPIPE */
     int rc = job_picture_put(&picture, &config, &out, e);
     if (rc == 0)
         rc = output_write(o->output, &out, e);
@@ -223,8 +230,14 @@ static int main_export(const struct main_options *o, const char *target, struct 
     double rate_hz = 0;
     char rank[16];
     pid_t pid = 0;
-    if (job_picture_find(o->screen))
-        return main_export_job(o, target, e);
+    if (job_picture_find(o->screen)) {
+        struct fleet_reach reach;
+        int failed = fleet_reach_init(&reach, &o->reach, relay_serve, e);
+        if (failed == 0)
+            failed = main_export_job(o, &reach, target, e);
+        fleet_reach_fini(&reach);
+        return failed;
+    }
     if (target && jobs_is_target(target)) {
         if (jobs_here_resolve_one(target, &pid, e) != 0)
             return -1;
@@ -293,7 +306,7 @@ static int main_open(const struct main_options *o, struct startup *begun, struct
     bool watches = job->target[0] && targets->n == 0,
          chosen = set->origins[SETTINGS_SCREEN] == SETTINGS_BY_COMMAND_LINE;
     struct host_config config = {
-        .serve = relay_serve,
+        .reach = &job->reach,
         .app = {.pick = targets->n == 0 && !watches,
                 .job = job->target[0] ? job->target : NULL,
                 .job_filter = watches ? job->filter : NULL,
@@ -357,12 +370,18 @@ static int main_screens(const struct main_options *o, const char *const *typed, 
         return err_set(e, ERR_FAILED, "out of memory");
     struct main_job job = {.target = ""};
     int rc = startup_read(&begun, o, e);
-    if (rc == 0 && n == 1 && jobs_is_target(typed[0]))
-        rc = main_read_targets(typed[0], &job, targets, e);
+    if (rc == 0)
+        rc = fleet_reach_init(&job.reach, &o->reach, relay_serve, e);
+    const char *of_hosts = job.reach.hosts.n && n == 0 ? JOBS_TARGET : n == 1 ? typed[0] : "";
+    if (rc == 0 && jobs_is_target(of_hosts))
+        rc = main_read_targets(of_hosts, &job, targets, e);
+    else if (rc == 0 && job.reach.hosts.n)
+        rc = err_set(e, ERR_USAGE, "hosts are for a job: probing-top job:NAME --hosts LIST");
     else if (rc == 0 && attach_all_read(targets, typed, n, e) != 0)
         rc = main_explain_words(typed, n, e);
     if (rc == 0)
         rc = main_open(o, &begun, targets, &job, e);
+    fleet_reach_fini(&job.reach);
     startup_fini(&begun);
     free(targets);
     return rc;

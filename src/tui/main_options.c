@@ -39,6 +39,7 @@ const struct option_def main_table[] = {
      .setting = "readonly", .value = "on"},
     {"token", 0, OPTION_STRING, AT(token), .arg = "TOKEN",
      .help = "token for HOST:PORT, as 'probing listen' printed it (safer: PROBING_TOKEN)"},
+    FLEET_REACH_ROWS(struct main_options, reach),
     {"delay", 'd', OPTION_STRING, AT(delay), .arg = "DELAY",
      .help = "time between two snapshots: 5 (tenths of a second), 250ms, 2s", .setting = "delay"},
     {"filter", 'F', OPTION_STRING, AT(filter), .arg = "TEXT",

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/option.h"
+#include "client/fleet/fleet_reach.h"
 
 /* The values of the options; main_table has the order of the help. */
 struct main_options {
@@ -20,6 +21,7 @@ struct main_options {
     long rows, cols;
     struct option_list targets; /* given as options */
     bool no_inject, block, readonly, tour;
+    struct fleet_reach_options reach; /* the hosts of a job */
 };
 
 /* Ends with a NULL name. */

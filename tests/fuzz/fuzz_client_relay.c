@@ -81,7 +81,9 @@ static void read_answer(const struct wire_message *m) {
         while (n < MANY && report_next(&reader, &reports[n].row, &texts) == 1) {
             check_text(reports[n].row.note);
             reports[n].node = (uint32_t)(n % 3);
+            reports[n].is_second = n % 7 == 6;
             reports[n].is_silent = n % 5 == 4;
+            reports[n].silent_s = 7;
             reports[n].stack = n % 2 ? &stack : NULL;
             n++;
         }

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "client/fleet/fleet_links.h"
+#include "version.h"
 #include "wire/pipe.h"
 #include "wire/wire.h"
 
@@ -160,6 +161,10 @@ static enum {
     HALF,   /* of the second round: its ranks, not its stacks */
 } mode;
 
+static int32_t first_rank;        /* of the relay's two */
+static const char *name_of_job;   /* NULL: as it is asked for */
+static const char *version_of_it; /* NULL: ours */
+
 /* In the child no test may fail: it would go on with the next one. */
 static void need(bool holds) {
     if (!holds)
@@ -203,8 +208,8 @@ static void say_rows(int out, uint32_t id, const struct report_table *t, const v
 static void answer_ranks(int out, uint32_t id, int64_t after) {
     struct report_rank rows[MANY_RANKS];
     size_t n = 0;
-    rows[n++] = rank_row(0, "S");
-    rows[n++] = rank_row(1, "R");
+    rows[n++] = rank_row(first_rank, "S");
+    rows[n++] = rank_row(first_rank + 1, "R");
     if (mode == CLAIMS) {
         rows[n++] = rank_row(1 << 30, "S");
         rows[n] = rank_row(1, "\x1b[2J");
@@ -248,7 +253,10 @@ static void answer(int out, const struct wire_message *m) {
     uint32_t id = wire_message_id(m) + (mode == OTHER_ID);
     strbuf_init(&message, 0);
     if (wire_message_method(m) == WIRE_HELLO) {
-        struct model_target t = {.host = "host\x1b[0m", .rank = -1, .started_at = NAN};
+        struct model_target t = {.host = "host\x1b[0m",
+                                 .rank = -1,
+                                 .started_at = NAN,
+                                 .agent_version = version_of_it ? version_of_it : PROBING_VERSION};
         wire_put_target(&message, id, &t);
         say(out, &message);
     } else {
@@ -259,9 +267,11 @@ static void answer(int out, const struct wire_message *m) {
         } else if (strcmp(ask.table, REPORT_JOB) == 0) {
             struct report_job job;
             report_clear(&REPORT_TABLE_JOB, &job);
-            job.name = ask.args[0].text;
+            bool asks_other =
+                name_of_job && ask.args[0].text[0] && strcmp(ask.args[0].text, name_of_job) != 0;
+            job.name = name_of_job && !asks_other ? name_of_job : ask.args[0].text;
             job.found = 1;
-            job.world = 2;
+            job.world = first_rank ? 8 : 2;
             say_rows(out, id, &REPORT_TABLE_JOB, &job, sizeof job, 1);
         } else if (strcmp(ask.table, REPORT_RANKS) == 0) {
             if (mode == GARBAGE) {
@@ -304,11 +314,13 @@ static int serve(int in, int out) {
     return 0;
 }
 
+static const struct fleet_reach here = {.serve = serve};
+
 static void test_honest(void **state) {
     (void)state;
     struct err e = {0};
     mode = HONEST;
-    struct fleet_links *l = fleet_links_open("job:train.py-c4f2/0-1", serve, &e);
+    struct fleet_links *l = fleet_links_open("job:train.py-c4f2/0-1", &here, &e);
     assert_non_null(l);
     assert_int_equal(fleet_links_fill(l, 3, LIMIT_S, NULL, NULL, &e), 0);
     const struct fleet *f = fleet_links_get(l);
@@ -327,7 +339,7 @@ static void test_many_stacks(void **state) {
     (void)state;
     struct err e = {0};
     mode = MANY;
-    struct fleet_links *l = fleet_links_open("x", serve, &e);
+    struct fleet_links *l = fleet_links_open("x", &here, &e);
     assert_non_null(l);
     assert_int_equal(fleet_links_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
     const struct fleet *f = fleet_links_get(l);
@@ -344,7 +356,7 @@ static void test_half_a_round(void **state) {
     (void)state;
     struct err e = {0};
     mode = HALF;
-    struct fleet_links *l = fleet_links_open("x", serve, &e);
+    struct fleet_links *l = fleet_links_open("x", &here, &e);
     assert_non_null(l);
     assert_int_equal(fleet_links_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
     assert_int_equal(fleet_links_fill(l, 1, 0.3, NULL, NULL, &e), 0);
@@ -387,7 +399,7 @@ static void test_liars(void **state) {
     for (size_t i = 0; i < sizeof liars / sizeof liars[0]; i++) {
         struct err e = {0};
         mode = liars[i].mode;
-        struct fleet_links *l = fleet_links_open("x", serve, &e);
+        struct fleet_links *l = fleet_links_open("x", &here, &e);
         assert_non_null(l);
         expect_note(l, liars[i].note);
         if (mode == REFUSES)
@@ -401,7 +413,7 @@ static void test_half_liars(void **state) {
     (void)state;
     struct err e = {0};
     mode = REPEATS;
-    struct fleet_links *l = fleet_links_open("x", serve, &e);
+    struct fleet_links *l = fleet_links_open("x", &here, &e);
     assert_non_null(l);
     assert_int_equal(fleet_links_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
     /* the next answer is not one, and the relay is started again: what is known stays */
@@ -410,7 +422,7 @@ static void test_half_liars(void **state) {
     assert_int_equal(fleet_links_get(l)->n_ranks, 2);
     fleet_links_close(l);
     mode = CLAIMS;
-    l = fleet_links_open("x", serve, &e);
+    l = fleet_links_open("x", &here, &e);
     assert_int_equal(fleet_links_fill(l, 2, LIMIT_S, NULL, NULL, &e), 0);
     const struct fleet *f = fleet_links_get(l);
     assert_int_equal(f->n_ranks, 2);
@@ -425,12 +437,12 @@ static void test_silence(void **state) {
     (void)state;
     struct err e = {0};
     mode = SILENT;
-    struct fleet_links *l = fleet_links_open("x", serve, &e);
+    struct fleet_links *l = fleet_links_open("x", &here, &e);
     assert_int_equal(fleet_links_fill(l, 1, 0.2, NULL, NULL, &e), -1);
     assert_non_null(strstr(e.text, "did not answer in time"));
     fleet_links_close(l);
     mode = STALLS;
-    l = fleet_links_open("x", serve, &e);
+    l = fleet_links_open("x", &here, &e);
     assert_int_equal(fleet_links_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
     assert_int_not_equal(fleet_links_get(l)->ranks[0].state, FLEET_UNKNOWN);
     uint64_t until = clock_mono_ns() + LIMIT_S * CLOCK_NS_PER_S;
@@ -442,13 +454,272 @@ static void test_silence(void **state) {
     fleet_links_close(l);
 }
 
-int main(void) {
+/* ---- many hosts ---- */
+
+/* What a host does, by its name, which ends with its first rank. This program is what runs there. */
+static const struct {
+    const char *name;
+    int mode;
+} kinds[] = {
+    {"good", HONEST},   {"silent", SILENT},  {"ends", ENDS},     {"login", LOGIN},   {"floods", FLOODS},
+    {"stalls", STALLS}, {"absent", REFUSES}, {"cut", TRUNCATES}, {"banner", HONEST}, {"errors", ENDS},
+    {"noise", SILENT},  {"old", HONEST},     {"named", HONEST},
+};
+
+static int run_relay(const char *host) {
+    size_t n = strcspn(host, "-");
+    first_rank = host[n] ? atoi(host + n + 1) : 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strlen(kinds[i].name) == n && memcmp(kinds[i].name, host, n) == 0)
+            mode = kinds[i].mode;
+    if (host[0] == 'b')
+        printf("Last login: never\n* All use is logged *\n"), fflush(stdout);
+    if (host[0] == 'o')
+        version_of_it = "0.0.1";
+    if (memcmp(host, "named", n) == 0)
+        name_of_job = "other.py-dead";
+    if (host[0] == 'e' && host[1] == 'r')
+        fprintf(stderr, "Warning: a key\nssh: connect to host %s port 22: Connection refused\r\n", host);
+    while (host[0] == 'n' && host[1] == 'o')
+        if (write(2, "noise noise noise\n", 18) < 0)
+            return 1;
+    return serve(0, 1);
+}
+
+static struct fleet_reach reach_of(const char *hosts) {
+    struct fleet_reach r;
+    struct err e = {0};
+    const struct fleet_reach_options o = {.hosts = hosts, .via = "/proc/self/exe relay {host}"};
+    if (fleet_reach_init(&r, &o, serve, &e) != 0)
+        fail_msg("%s", e.text);
+    return r;
+}
+
+static const struct fleet_node *node_of(const struct fleet *f, const char *host) {
+    for (size_t i = 0; i < f->n_nodes; i++)
+        if (strcmp(f->nodes[i].host, host) == 0)
+            return &f->nodes[i];
+    fail_msg("no host %s", host);
+    return NULL;
+}
+
+static bool has_note(const struct fleet *f, const char *host, const char *note) {
+    const struct fleet_node *n = node_of(f, host);
+    return n->note && strstr(n->note, note);
+}
+
+/* Advance until it holds. */
+static void wait_for_note(struct fleet_links *l, const char *host, const char *note) {
+    uint64_t until = clock_mono_ns() + LIMIT_S * CLOCK_NS_PER_S;
+    struct err e = {0};
+    while (clock_mono_ns() < until &&
+           !(fleet_links_get(l)->n_nodes && has_note(fleet_links_get(l), host, note)))
+        fleet_links_fill(l, 1, 0.1, NULL, NULL, &e);
+    if (!has_note(fleet_links_get(l), host, note))
+        fail_msg("%s: '%s' instead of '%s'", host, node_of(fleet_links_get(l), host)->note, note);
+}
+
+/* More hosts than are started at a time: all ranks, each with its host. */
+static void test_many_hosts(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct fleet_reach r =
+        reach_of("good-0,good-2,good-4,good-6,good-8,good-10,good-12,good-14,good-16,good-18");
+    struct fleet_links *l = fleet_links_open("job:x", &r, &e);
+    fleet_reach_fini(&r);
+    assert_non_null(l);
+    assert_int_equal(fleet_links_fill(l, 2, LIMIT_S, NULL, NULL, &e), 0);
+    const struct fleet *f = fleet_links_get(l);
+    assert_int_equal(f->n_nodes, 10);
+    assert_int_equal(f->n_ranks, 20);
+    for (size_t i = 0; i < f->n_ranks; i++) {
+        assert_int_equal(f->ranks[i].rank, i);
+        assert_int_equal(f->ranks[i].node, i / 2);
+        assert_non_null(f->ranks[i].stack);
+    }
+    assert_string_equal(f->nodes[3].host, "good-6");
+    assert_string_equal(f->nodes[3].state, "ok");
+    assert_int_equal(f->stacks.n_classes, 1);
+    struct strbuf silent;
+    strbuf_init(&silent, 0);
+    fleet_links_put_silent(l, &silent);
+    assert_int_equal(silent.len, 0);
+    strbuf_fini(&silent);
+    fleet_links_close(l);
+}
+
+/* One good host among all that can be wrong with the others: its ranks are there, and each of the others
+ * has its reason. */
+static void test_bad_hosts(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct fleet_reach r =
+        reach_of("silent-8,ends-8,login-8,floods-8,good-0,absent-8,cut-8,banner-2,errors-8,noise-8,old-4");
+    struct fleet_links *l = fleet_links_open("x", &r, &e);
+    fleet_reach_fini(&r);
+    assert_non_null(l);
+    wait_for_note(l, "ends-8", "it has ended");
+    wait_for_note(l, "login-8", "it is not a relay: it printed '");
+    wait_for_note(l, "floods-8", "it sent what it was not asked for");
+    wait_for_note(l, "absent-8", "no job is named 'x'");
+    wait_for_note(l, "cut-8", "it has ended");
+    wait_for_note(l, "errors-8", "no relay: ssh: connect to host errors-8 port 22: Connection refused");
+    wait_for_note(l, "noise-8", "noise noise");
+    wait_for_note(l, "old-4", "probing 0.0.1 is there");
+    uint64_t until = clock_mono_ns() + LIMIT_S * CLOCK_NS_PER_S;
+    while (clock_mono_ns() < until && fleet_links_get(l)->n_ranks < 6)
+        fleet_links_fill(l, 1, 0.1, NULL, NULL, &e);
+    const struct fleet *f = fleet_links_get(l);
+    assert_true(f->n_ranks >= 6);
+    assert_string_equal(node_of(f, "absent-8")->state, "no such job");
+    assert_string_equal(node_of(f, "good-0")->state, "ok");
+    assert_string_equal(node_of(f, "banner-2")->state, "ok");
+    assert_true(!node_of(f, "silent-8")->job.name && !has_note(f, "silent-8", "it has ended"));
+    for (int32_t i = 0; i < 6; i++)
+        assert_int_not_equal(fleet_find(f, i)->state, FLEET_UNKNOWN);
+    struct strbuf silent;
+    strbuf_init(&silent, 0);
+    fleet_links_put_silent(l, &silent);
+    assert_non_null(strstr(strbuf_str(&silent), "silent-8"));
+    assert_null(strstr(strbuf_str(&silent), "good-0"));
+    strbuf_fini(&silent);
+    fleet_links_close(l);
+}
+
+/* A rank stays with the host that showed it first; the other claim is noted. A host that is silent keeps its
+ * ranks, without news. */
+static void test_claims(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct fleet_reach r = reach_of("good-0,stalls-1,good-4");
+    struct fleet_links *l = fleet_links_open("x", &r, &e);
+    fleet_reach_fini(&r);
+    assert_non_null(l);
+    bool mine = false, theirs = false;
+    uint64_t until = clock_mono_ns() + LIMIT_S * CLOCK_NS_PER_S;
+    while (clock_mono_ns() < until && !mine && !theirs) {
+        fleet_links_fill(l, 1, 0.1, NULL, NULL, &e);
+        const struct fleet *seen = fleet_links_get(l);
+        mine = seen->n_nodes && has_note(seen, "stalls-1", "it claims rank 1, which good-0 has");
+        theirs = seen->n_nodes && has_note(seen, "good-0", "it claims rank 1, which stalls-1 has");
+    }
+    assert_true(mine != theirs);
+    wait_for_note(l, "stalls-1", "its relay does not answer");
+    const struct fleet *f = fleet_links_get(l);
+    assert_int_equal(fleet_find(f, 1)->node, mine ? 0 : 1);
+    assert_int_equal(fleet_find(f, 2)->node, 1);
+    assert_int_equal(fleet_find(f, 2)->state, FLEET_UNKNOWN);
+    assert_non_null(strstr(fleet_find(f, 2)->note, "no news from its host for "));
+    assert_true((fleet_find(f, 1)->state == FLEET_UNKNOWN) == theirs);
+    assert_int_equal(f->n_ranks, 5);
+    fleet_links_close(l);
+}
+
+/* "The only job" of one host is another than that of the first. */
+static void test_other_job(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct fleet_reach r = reach_of("named-0,named-2");
+    struct fleet_links *l = fleet_links_open("job:", &r, &e);
+    fleet_reach_fini(&r);
+    assert_int_equal(fleet_links_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
+    assert_string_equal(fleet_links_get(l)->job, "other.py-dead");
+    assert_int_equal(fleet_links_get(l)->n_ranks, 4);
+    fleet_links_close(l);
+    r = reach_of("absent-0,absent-2");
+    l = fleet_links_open("y", &r, &e);
+    fleet_reach_fini(&r);
+    assert_int_equal(fleet_links_fill(l, 1, LIMIT_S, NULL, NULL, &e), -1);
+    assert_int_equal(e.code, ERR_ATTACH);
+    assert_non_null(strstr(e.text, "absent-0: no job is named 'x'"));
+    fleet_links_close(l);
+    r = reach_of("errors-0,errors-2");
+    l = fleet_links_open("y", &r, &e);
+    fleet_reach_fini(&r);
+    assert_int_equal(fleet_links_fill(l, 1, LIMIT_S, NULL, NULL, &e), -1);
+    assert_non_null(strstr(e.text, "no host can be reached: errors-0: "));
+    assert_int_equal(fleet_links_get(l)->n_nodes, 2);
+    fleet_links_close(l);
+}
+
+/* ---- commands ---- */
+
+static void expect_words(const struct relay_via *v, const char *host, const char *words) {
+    struct relay_words w;
+    struct err e = {0};
+    struct strbuf text;
+    strbuf_init(&text, 0);
+    if (relay_via_words(v, host, &w, &e) != 0)
+        fail_msg("%s", e.text);
+    for (size_t i = 0; i < w.n; i++)
+        strbuf_addf(&text, "%s<%s>", i ? " " : "", w.words[i]);
+    assert_null(w.words[w.n]);
+    assert_string_equal(strbuf_str(&text), words);
+    strbuf_fini(&text);
+}
+
+static void refuse_words(const struct relay_via *v, const char *part) {
+    struct relay_words w;
+    struct err e = {0};
+    assert_int_equal(relay_via_words(v, "a", &w, &e), -1);
+    assert_int_equal(e.code, ERR_USAGE);
+    if (!strstr(e.text, part))
+        fail_msg("'%s' lacks '%s'", e.text, part);
+}
+
+static void test_words(void **state) {
+    (void)state;
+    struct relay_words w;
+    struct err e = {0};
+    expect_words(&(struct relay_via){.via = NULL}, "a",
+                 "<ssh> <-oBatchMode=yes> <-oConnectTimeout=5> <a> <sh>");
+    expect_words(&(struct relay_via){.slurm = "7"}, "a",
+                 "<srun> <--jobid=7> <--overlap> <-N1> <-n1> <-w> <a> <sh>");
+    expect_words(&(struct relay_via){.via = "kubectl"}, "a", "<kubectl> <exec> <-i> <a> <--> <sh>");
+    expect_words(&(struct relay_via){.via = "kubectl", .container = "c"}, "a",
+                 "<kubectl> <exec> <-i> <a> <-c> <c> <--> <sh>");
+    expect_words(&(struct relay_via){.via = "docker", .relay = "/x relay --stdio"}, "a",
+                 "<docker> <exec> <-i> <a> </x> <relay> <--stdio>");
+    expect_words(&(struct relay_via){.via = "ssh login ssh {host} {relay}"}, "a",
+                 "<ssh> <login> <ssh> <a> <sh>");
+    expect_words(&(struct relay_via){.via = " x 'a b'\"c d\"e  \\'  '{host}' \"\" {relay}{host} {x {}"},
+                 "h{relay}", "<x> <a bc de> <'> <h{relay}> <> <shh{relay}> <{x> <{}>");
+    assert_int_equal(relay_via_words(&(struct relay_via){.via = "docker"}, "a", &w, &e), 0);
+    assert_string_equal(w.script, RELAY_SCRIPT);
+    assert_int_equal(relay_via_words(&(struct relay_via){.via = "docker", .relay = "r"}, "a", &w, &e), 0);
+    assert_null(w.script);
+    assert_int_equal(relay_via_words(&(struct relay_via){.via = "x {host}"}, "a", &w, &e), 0);
+    assert_null(w.script);
+    assert_int_equal(relay_via_words(&(struct relay_via){.via = "local"}, "a", &w, &e), 0);
+    assert_int_equal(w.n, 0);
+    refuse_words(&(struct relay_via){.via = "srun"}, "give --slurm JOB");
+    refuse_words(&(struct relay_via){.via = "x {host} {container}"}, "needs --container NAME");
+    refuse_words(&(struct relay_via){.via = "x {host} {nobody}"}, "is not known");
+    refuse_words(&(struct relay_via){.via = "shh"}, "has no {host}; presets are");
+    refuse_words(&(struct relay_via){.via = ""}, "has no {host}");
+    refuse_words(&(struct relay_via){.via = "x '{host}"}, "lacks a quote");
+    char many[RELAY_WORDS_BYTES + 64];
+    memset(many, 'x', sizeof many);
+    memcpy(many, "{host} ", 7);
+    many[sizeof many - 1] = '\0';
+    refuse_words(&(struct relay_via){.via = many}, "longer than");
+    for (size_t i = 8; i + 1 < sizeof many; i += 2)
+        many[i] = ' ';
+    refuse_words(&(struct relay_via){.via = many}, "more than 64 words");
+}
+
+int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
+    if (argc == 3 && strcmp(argv[1], "relay") == 0)
+        return run_relay(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_states),      cmocka_unit_test(test_build),
         cmocka_unit_test(test_honest),      cmocka_unit_test(test_liars),
         cmocka_unit_test(test_half_liars),  cmocka_unit_test(test_silence),
         cmocka_unit_test(test_many_stacks), cmocka_unit_test(test_half_a_round),
+        cmocka_unit_test(test_many_hosts),  cmocka_unit_test(test_bad_hosts),
+        cmocka_unit_test(test_claims),      cmocka_unit_test(test_other_job),
+        cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

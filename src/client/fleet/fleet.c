@@ -102,16 +102,19 @@ static int fleet_compare_ranks(const void *a, const void *b) {
     const struct fleet_rank *x = a, *y = b;
     if (x->rank != y->rank)
         return x->rank < y->rank ? -1 : 1;
+    if (x->is_second != y->is_second)
+        return x->is_second - y->is_second;
     return (x->node > y->node) - (x->node < y->node);
 }
 
-static struct fleet_rank fleet_rank_of(const struct fleet_report *report) {
+static struct fleet_rank fleet_rank_of(struct fleet *f, const struct fleet_report *report) {
     const struct report_rank *r = &report->row;
     const struct fleet_stack *s = report->stack;
     struct fleet_rank out = {
         .rank = (int32_t)r->rank,
         .local_rank = r->local_rank >= 0 && r->local_rank < RANK_SET_LIMIT ? (int32_t)r->local_rank : -1,
         .node = report->node,
+        .is_second = report->is_second,
         .pid = r->pid > 0 && r->pid <= INT32_MAX ? (pid_t)r->pid : 0,
         .state = fleet_state_of(report),
         .taken_at = r->taken_at,
@@ -133,6 +136,11 @@ static struct fleet_rank fleet_rank_of(const struct fleet_report *report) {
         .note = r->note};
     if (s && s->n_frames > 0)
         out.at = &s->frames[s->own < s->n_frames ? s->own : 0];
+    if (report->is_silent) {
+        char text[FLEET_TEXT];
+        snprintf(text, sizeof text, "no news from its host for %.0f s", report->silent_s);
+        out.note = arena_strdup(&f->arena, text);
+    }
     return out;
 }
 
@@ -269,7 +277,7 @@ int fleet_build(struct fleet *f, const struct fleet_node *nodes, size_t n_nodes,
         const struct report_rank *r = &reports[i].row;
         if (r->rank < 0 || r->rank >= RANK_SET_LIMIT || reports[i].node >= n_nodes)
             continue;
-        f->ranks[f->n_ranks++] = fleet_rank_of(&reports[i]);
+        f->ranks[f->n_ranks++] = fleet_rank_of(f, &reports[i]);
         if (r->taken_at > f->taken_at || isnan(f->taken_at))
             f->taken_at = r->taken_at;
     }

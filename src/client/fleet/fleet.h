@@ -43,8 +43,8 @@ const char *fleet_state_word(enum fleet_state s);
 /* A host of the job. */
 struct fleet_node {
     const char *host;  /* "" unknown yet */
-    const char *via;   /* how it is reached: "local" */
-    const char *state; /* "ok", "ranks missing", "no answer" */
+    const char *via;   /* how it is reached: "local", "ssh" */
+    const char *state; /* "ok", "ranks missing", "no such job", "starting", "no answer" */
     struct report_job job;
     double rtt_ms, cost_pct; /* of its relay; NAN unknown */
     double seen_at;          /* its last answer, seconds since the epoch; NAN none yet */
@@ -66,6 +66,7 @@ struct fleet_stack {
 struct fleet_rank {
     int32_t rank, local_rank; /* local_rank -1 unknown */
     uint32_t node;            /* of `nodes` */
+    bool is_second;           /* another host has it; only while it is made */
     pid_t pid;                /* 0: it is missing */
     enum fleet_state state;
     double taken_at; /* seconds since the epoch; NAN never */
@@ -123,14 +124,16 @@ struct fleet_report {
     struct report_rank row;
     uint32_t node;
     const struct fleet_stack *stack;
-    bool is_silent; /* its host does not answer */
+    bool is_second;  /* another host has it */
+    bool is_silent;  /* its host does not answer, */
+    double silent_s; /* for so long */
 };
 
 /* What a stack is about, of its frames. */
 void fleet_stack_describe(struct fleet_stack *s);
 
-/* Make it again from nodes and reports, whose texts and stacks outlive it. The one with the lower node has
- * the rank that two claim. 0, or -1 without memory: then it is empty. */
+/* Make it again from nodes and reports, whose texts and stacks outlive it. Of several that claim a
+ * rank the first that is not `is_second` has it. 0, or -1 without memory: then it is empty. */
 int fleet_build(struct fleet *f, const struct fleet_node *nodes, size_t n_nodes,
                 const struct fleet_report *reports, size_t n);
 void fleet_fini(struct fleet *f);

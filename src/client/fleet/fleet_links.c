@@ -3,28 +3,22 @@
 #include "client/fleet/fleet_links.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/timerfd.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/grow.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "client/fleet/jobs_here.h"
-#include "client/guard.h"
 #include "version.h"
 #include "wire/pipe.h"
 #include "wire/wire.h"
@@ -39,8 +33,14 @@
 #define LINK_SILENT_NS (5 * CLOCK_NS_PER_S) /* then its ranks have no news */
 #define LINK_RETRY_MIN_NS (CLOCK_NS_PER_S / 4)
 #define LINK_RETRY_MAX_NS (5 * CLOCK_NS_PER_S)
+#define LINK_GOOD_NS (5 * CLOCK_NS_PER_S) /* one that has lived so long is started again at once */
+#define LINK_STARTS 8                     /* at a time */
+#define LINK_START_NS (20 * CLOCK_NS_PER_S)
+#define LINK_AWAIT_NS (8 * CLOCK_NS_PER_S) /* then a round is read without a host that has not answered yet */
+#define LINK_ABSENT_NS (5 * CLOCK_NS_PER_S) /* until a host is asked again for a job that it does not have */
+#define LINK_FAILS 2                        /* then it is said that a host cannot be reached */
 #define LINK_TICK_MS 250
-#define LINK_END_NS (300 * CLOCK_NS_PER_MS) /* for a relay to end by itself */
+#define LINK_END_MS 1
 
 /* The request that waits for its answer: there is one at a time, so whatever else comes was not asked for. */
 enum link_request { LINK_NOTHING, LINK_HELLO, LINK_JOB, LINK_RANKS, LINK_STACKS };
@@ -53,8 +53,13 @@ struct link_texts {
 
 /* One relay. */
 struct fleet_link {
-    pid_t child;
-    int fd; /* -1: there is none */
+    struct relay_words words;
+    char name[HOST_NAME_SIZE], via[64]; /* as its owner has named it; "": this host */
+    struct relay_child child;           /* child.out is -1: there is none */
+    bool is_ending;                     /* but an old one is not over yet */
+    bool is_greeted;                    /* it has answered */
+    uint64_t started_ns;
+    unsigned fails; /* in succession */
     struct pipe_reader in;
     struct strbuf out;
     size_t out_from;
@@ -63,25 +68,36 @@ struct fleet_link {
     uint64_t sent_ns;
     uint64_t retry_at_ns, retry_ns; /* when it is started again; how long it waits then */
     /* what it has answered */
-    char host[256];
-    bool has_job;
+    char host[256], version[32];
+    bool has_job, is_absent; /* the host does not have the job, as it says; */
+    bool is_named;           /* the request is for the name that all hosts have */
+    uint64_t ask_at_ns;      /* then it is asked again */
     struct report_job job;
     struct link_texts job_texts;
     int64_t found, round; /* of its newest ranks */
-    struct report_rank *ranks;
-    size_t n_ranks;
+    /* its ranks, as the fleet has them, and those of a round that is not complete */
+    struct report_rank *ranks, *next;
+    size_t n_ranks, n_next;
     size_t n_asked; /* of those: their stacks are known, or were asked for */
     struct link_texts ranks_texts;
+    struct arena next_texts;
+    bool is_failed;   /* since the fleet was made */
+    bool is_fresh;    /* its round is complete, and that of all is not */
     uint64_t seen_ns; /* its last answer; 0 none */
     double seen_at, rtt_ms;
     bool is_silent; /* as the fleet has it */
-    char note[512];
+    char note[512], claims[160];
 };
 
 struct fleet_links {
     struct fleet fleet;
-    fleet_serve_fn serve;
+    relay_serve_fn serve;
     char target[WIRE_ROWS_ARG_TEXT];
+    char job[WIRE_ROWS_ARG_TEXT]; /* its name, as the first host has answered; "" unknown */
+    bool is_here;                 /* there is one link, to this host */
+    bool is_changed;              /* since the fleet was made */
+    uint64_t built_ns, opened_ns;
+    uint8_t *owners; /* of RANK_SET_LIMIT ranks: number of the link that has it, from 1; NULL: one link */
     int epoll, timer;
     struct fleet_link *links;
     size_t n_links;
@@ -131,17 +147,23 @@ static void link_put_stack(struct fleet_links *l, struct link_stack *s) {
     l->stacks[at] = &s->stack;
 }
 
+static void link_use_stacks(const struct fleet_links *l, const struct report_rank *ranks, size_t n) {
+    for (size_t k = 0; k < n; k++) {
+        const struct fleet_stack *s = link_find_stack(l, ranks[k].stack);
+        if (s)
+            ((struct link_stack *)(void *)s)->is_used = true;
+    }
+}
+
 /* Forget the stacks that no rank has, once there are many. The fleet is made again after this. */
 static void link_drop_stacks(struct fleet_links *l) {
     size_t kept = 0;
     if (l->n_stacks < LINK_STACKS_MAX)
         return;
-    for (size_t i = 0; i < l->n_links; i++)
-        for (size_t k = 0; k < l->links[i].n_ranks; k++) {
-            const struct fleet_stack *s = link_find_stack(l, l->links[i].ranks[k].stack);
-            if (s)
-                ((struct link_stack *)(void *)s)->is_used = true;
-        }
+    for (size_t i = 0; i < l->n_links; i++) {
+        link_use_stacks(l, l->links[i].ranks, l->links[i].n_ranks);
+        link_use_stacks(l, l->links[i].next, l->links[i].n_next);
+    }
     for (size_t i = 0; i < l->n_stacks; i++) {
         struct link_stack *s = (struct link_stack *)(void *)l->stacks[i];
         if (s->is_used)
@@ -179,85 +201,71 @@ static void link_texts_fini(struct link_texts *t) {
 
 /* ---- the relay's process ---- */
 
-/* In the child. */
-static _Noreturn void link_run_child(fleet_serve_fn serve, int fd, pid_t parent) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
-    guard_drop_files(fd);
-    _exit(serve(fd, fd) == 0 ? 0 : 1);
+static int link_watch(const struct fleet_links *l, int fd) {
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
 static int link_start(struct fleet_links *l, struct fleet_link *k, struct err *e) {
-    int fds[2];
-    sigset_t all, kept;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
-        return err_set_errno(e, ERR_FAILED, errno, "cannot start the relay of this host");
-    /* no handler of ours runs in the child */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &kept);
-    pid_t parent = getpid(), child = fork();
-    if (child == 0)
-        link_run_child(l->serve, fds[1], parent);
-    int saved = errno;
-    pthread_sigmask(SIG_SETMASK, &kept, NULL);
-    close(fds[1]);
-    struct epoll_event event = {.events = EPOLLIN, .data.fd = fds[0]};
-    if (child < 0 || fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0 ||
-        epoll_ctl(l->epoll, EPOLL_CTL_ADD, fds[0], &event) != 0) {
-        saved = child < 0 ? saved : errno;
-        close(fds[0]);
-        return err_set_errno(e, ERR_FAILED, saved, "cannot start the relay of this host");
-    }
-    k->child = child;
-    k->fd = fds[0];
+    if (relay_child_start(&k->child, k->words.n ? k->words.words : NULL, l->serve, e) != 0)
+        return -1;
     pipe_reader_init(&k->in, false);
     strbuf_init(&k->out, 0);
     k->out_from = 0;
     k->request = LINK_NOTHING;
     k->found = k->round = 0;
+    k->is_greeted = k->is_absent = false;
+    k->started_ns = clock_mono_ns();
+    if (link_watch(l, k->child.out) != 0 || link_watch(l, k->child.errors) != 0)
+        return err_set_errno(e, ERR_FAILED, errno, "cannot watch a relay");
+    if (k->words.script)
+        strbuf_adds(&k->out, k->words.script);
     return 0;
-}
-
-static void link_reap(pid_t child) {
-    uint64_t until = clock_mono_ns() + LINK_END_NS;
-    bool killed = false;
-    while (waitpid(child, NULL, WNOHANG) == 0) {
-        if (clock_mono_ns() > until) {
-            if (killed)
-                return; /* it is stuck in the kernel, and ends when that lets go of it */
-            kill(child, SIGKILL);
-            killed = true;
-            until = clock_mono_ns() + LINK_END_NS;
-        }
-        nanosleep(&(struct timespec){.tv_nsec = (long)CLOCK_NS_PER_MS}, NULL);
-    }
 }
 
 /* End it: by the end of its input, and with `hard` at once. */
 static void link_stop(struct fleet_link *k, bool hard) {
-    if (k->fd < 0)
+    if (k->child.out < 0)
         return;
-    close(k->fd);
-    k->fd = -1;
-    if (hard)
-        kill(k->child, SIGKILL);
-    link_reap(k->child);
-    k->child = 0;
+    relay_child_end(&k->child, hard);
     pipe_reader_fini(&k->in);
     strbuf_fini(&k->out);
+    arena_fini(&k->next_texts);
+    free(k->next);
+    k->next = NULL;
+    k->n_next = 0;
     k->request = LINK_NOTHING;
+    k->is_greeted = false;
+    k->is_ending = true;
+}
+
+/* Not all at the same time, when a switch or a bastion comes back. */
+static uint64_t link_jitter(const struct fleet_link *k, uint64_t ns) {
+    uint64_t h = hash_mix(clock_mono_ns() ^ hash_fnv_text(HASH_FNV_START, k->name));
+    return ns - ns / 4 + h % (ns / 2);
 }
 
 /* It is of no use any longer: start it again after a while. */
 static void link_fail(struct fleet_link *k, const char *why) {
-    char clean[sizeof k->note];
+    char clean[256], errors[sizeof k->child.said];
+    uint64_t now = clock_mono_ns();
     text_sanitize(clean, sizeof clean, why);
-    snprintf(k->note, sizeof k->note, "its relay failed: %.400s", clean);
+    relay_child_put_errors(&k->child, errors, sizeof errors);
+    bool is_none = strstr(errors, "probing") && strstr(errors, "not found");
+    if (!k->in.is_begun && errors[0])
+        snprintf(k->note, sizeof k->note, "no relay: %.240s%s", errors,
+                 is_none ? ": install probing there, or give its path by --relay" : "");
+    else
+        snprintf(k->note, sizeof k->note, "its relay failed: %s%s%.200s", clean, errors[0] ? ": " : "",
+                 errors);
+    if (k->is_greeted && now - k->started_ns > LINK_GOOD_NS)
+        k->retry_ns = 0;
+    k->fails += k->fails < LINK_FAILS;
+    k->is_failed = true;
     link_stop(k, true);
     k->retry_ns = k->retry_ns ? k->retry_ns * 2 : LINK_RETRY_MIN_NS;
     k->retry_ns = k->retry_ns < LINK_RETRY_MAX_NS ? k->retry_ns : LINK_RETRY_MAX_NS;
-    k->retry_at_ns = clock_mono_ns() + k->retry_ns;
+    k->retry_at_ns = now + link_jitter(k, k->retry_ns);
 }
 
 /* ---- requests ---- */
@@ -265,7 +273,7 @@ static void link_fail(struct fleet_link *k, const char *why) {
 /* Write what waits. False: the relay is gone. */
 static bool link_flush(struct fleet_link *k) {
     while (k->out_from < k->out.len) {
-        ssize_t n = send(k->fd, k->out.data + k->out_from, k->out.len - k->out_from, MSG_NOSIGNAL);
+        ssize_t n = write(k->child.in, k->out.data + k->out_from, k->out.len - k->out_from);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -303,8 +311,10 @@ static void link_ask_rows(struct fleet_link *k, enum link_request request, const
 
 static void link_ask_job(const struct fleet_links *l, struct fleet_link *k) {
     struct wire_rows_ask ask = {.table = REPORT_JOB, .args = {{.key = "name", .is_text = true}}, .n_args = 1};
-    /* the name that it has found stays the job's, whatever the text would name now */
-    snprintf(ask.args[0].text, sizeof ask.args[0].text, "%s", l->target);
+    /* the name that the first has found is the job's on all hosts; on this one it stays the job's, whatever
+     * the text would name now */
+    snprintf(ask.args[0].text, sizeof ask.args[0].text, "%s", l->job[0] ? l->job : l->target);
+    k->is_named = l->job[0] != '\0';
     link_ask_rows(k, LINK_JOB, &ask);
 }
 
@@ -320,9 +330,9 @@ static bool link_ask_stacks(const struct fleet_links *l, struct fleet_link *k) {
         .table = REPORT_STACKS, .args = {{.key = "ids", .is_text = true}}, .n_args = 1};
     char *text = ask.args[0].text;
     int n = 0;
-    for (; k->n_asked < k->n_ranks && n < REPORT_IDS_MAX; k->n_asked++) {
+    for (; k->n_asked < k->n_next && n < REPORT_IDS_MAX; k->n_asked++) {
         char id[24];
-        int64_t stack = k->ranks[k->n_asked].stack;
+        int64_t stack = k->next[k->n_asked].stack;
         if (stack == REPORT_NO_INT || link_find_stack(l, stack))
             continue;
         /* all digits, so that none is a part of another */
@@ -343,8 +353,10 @@ static bool link_ask_stacks(const struct fleet_links *l, struct fleet_link *k) {
 static bool link_take_hello(struct fleet_link *k, const struct wire_message *m, struct err *e) {
     struct model_target t;
     bool ok = wire_get_target(m, &t, e) == 0;
-    if (ok)
+    if (ok && !k->name[0])
         text_sanitize(k->host, sizeof k->host, t.host ? t.host : "");
+    if (ok)
+        text_sanitize(k->version, sizeof k->version, t.agent_version ? t.agent_version : "");
     model_target_fini(&t);
     return ok;
 }
@@ -384,11 +396,12 @@ static bool link_take_ranks(struct fleet_link *k, const struct wire_message *m, 
     }
     k->found = rows[0].found;
     k->round = rows[0].round;
-    free(k->ranks);
-    k->ranks = rows;
-    k->n_ranks = n;
+    free(k->next);
+    arena_fini(&k->next_texts);
+    k->next = rows;
+    k->n_next = n;
     k->n_asked = 0;
-    link_put_texts(&k->ranks_texts, &texts);
+    k->next_texts = texts;
     return true;
 }
 
@@ -432,44 +445,163 @@ static bool link_take_stacks(struct fleet_links *l, const struct wire_message *m
     return false;
 }
 
+/* ---- the fleet ---- */
+
+/* A rank as a host has it. */
+struct link_claim {
+    int32_t rank;
+    uint32_t link, report;
+    bool lives, is_silent;
+    int64_t restarts;
+};
+
+static int link_compare_claims(const void *a, const void *b) {
+    const struct link_claim *x = a, *y = b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return x->link != y->link ? (x->link < y->link ? -1 : 1)
+                              : (x->report > y->report) - (x->report < y->report);
+}
+
+/* Who has a rank that these claim: who had it, unless its process has ended and another's lives, or its
+ * host is silent and another was started by a later restart. */
+static uint32_t link_choose_owner(const struct link_claim *claims, size_t n, uint32_t before) {
+    const struct link_claim *best = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (claims[i].link + 1 == before)
+            best = &claims[i];
+    for (size_t i = 0; i < n; i++)
+        if (!best ||
+            (claims[i].lives && (!best->lives || (best->is_silent && claims[i].restarts > best->restarts))))
+            best = &claims[i];
+    return best->link + 1;
+}
+
+/* Mark the reports about ranks that another host has. */
+static void link_judge_claims(struct fleet_links *l, struct link_claim *claims, size_t n,
+                              struct fleet_report *reports) {
+    for (size_t i = 0; i < l->n_links; i++)
+        l->links[i].claims[0] = '\0';
+    qsort(claims, n, sizeof *claims, link_compare_claims);
+    for (size_t from = 0, to; from < n; from = to) {
+        for (to = from + 1; to < n && claims[to].rank == claims[from].rank; to++)
+            ;
+        uint8_t *owner = &l->owners[claims[from].rank];
+        *owner = (uint8_t)link_choose_owner(claims + from, to - from, *owner);
+        for (size_t i = from; i < to; i++) {
+            struct fleet_link *k = &l->links[claims[i].link];
+            if (claims[i].link + 1 == *owner)
+                continue;
+            reports[claims[i].report].is_second = true;
+            if (claims[i].lives && !k->claims[0])
+                snprintf(k->claims, sizeof k->claims, "it claims rank %d, which %.96s has", claims[from].rank,
+                         l->links[*owner - 1].host);
+        }
+    }
+}
+
+static const char *link_state(const struct fleet_link *k) {
+    return k->is_absent                ? "no such job"
+           : k->is_silent              ? "no answer"
+           : !k->seen_ns && k->note[0] ? "no answer"
+           : !k->has_job               ? "starting"
+           : k->job.missing            ? "ranks missing"
+                                       : "ok";
+}
+
+static struct fleet_node link_node(const struct fleet_link *k) {
+    return (struct fleet_node){.host = k->host,
+                               .via = k->via,
+                               .state = link_state(k),
+                               .job = k->job,
+                               .rtt_ms = k->rtt_ms,
+                               .cost_pct = k->n_ranks ? k->ranks[0].cost_pct : NAN,
+                               .seen_at = k->seen_at,
+                               .note = k->note[0]     ? k->note
+                                       : k->claims[0] ? k->claims
+                                                      : NULL};
+}
+
 /* The fleet, of what is known now. */
 static void link_build(struct fleet_links *l, bool round) {
-    size_t n = 0, at = 0;
+    size_t n = 0, at = 0, n_claims = 0;
+    uint64_t now = clock_mono_ns();
     for (size_t i = 0; i < l->n_links; i++)
         n += l->links[i].n_ranks;
     struct fleet_report *reports = calloc(n + 1, sizeof *reports);
     struct fleet_node *nodes = calloc(l->n_links + 1, sizeof *nodes);
-    if (reports && nodes) {
+    struct link_claim *claims = calloc(n + 1, sizeof *claims);
+    if (reports && nodes && claims) {
         link_drop_stacks(l);
         for (size_t i = 0; i < l->n_links; i++) {
             const struct fleet_link *k = &l->links[i];
-            nodes[i] = (struct fleet_node){.host = k->host,
-                                           .via = "local",
-                                           .state = k->is_silent     ? "no answer"
-                                                    : k->job.missing ? "ranks missing"
-                                                                     : "ok",
-                                           .job = k->job,
-                                           .rtt_ms = k->rtt_ms,
-                                           .cost_pct = k->n_ranks ? k->ranks[0].cost_pct : NAN,
-                                           .seen_at = k->seen_at,
-                                           .note = k->note[0] ? k->note : NULL};
-            for (size_t r = 0; r < k->n_ranks; r++)
-                reports[at++] = (struct fleet_report){.row = k->ranks[r],
-                                                      .node = (uint32_t)i,
-                                                      .stack = k->ranks[r].stack == REPORT_NO_INT
-                                                                   ? NULL
-                                                                   : link_find_stack(l, k->ranks[r].stack),
-                                                      .is_silent = k->is_silent};
+            for (size_t r = 0; r < k->n_ranks; r++, at++) {
+                const struct report_rank *row = &k->ranks[r];
+                reports[at] = (struct fleet_report){
+                    .row = *row,
+                    .node = (uint32_t)i,
+                    .stack = row->stack == REPORT_NO_INT ? NULL : link_find_stack(l, row->stack),
+                    .is_silent = k->is_silent,
+                    .silent_s = (double)(now - k->seen_ns) / (double)CLOCK_NS_PER_S};
+                if (row->rank >= 0 && row->rank < RANK_SET_LIMIT)
+                    claims[n_claims++] =
+                        (struct link_claim){.rank = (int32_t)row->rank,
+                                            .link = (uint32_t)i,
+                                            .report = (uint32_t)at,
+                                            .lives = !row->state || !strchr("XZ", row->state[0]),
+                                            .is_silent = k->is_silent,
+                                            .restarts = k->job.restarts};
+            }
         }
+        if (l->owners)
+            link_judge_claims(l, claims, n_claims, reports);
+        for (size_t i = 0; i < l->n_links; i++)
+            nodes[i] = link_node(&l->links[i]);
         if (fleet_build(&l->fleet, nodes, l->n_links, reports, n) == 0)
             l->fleet.round += round;
         for (size_t i = 0; i < l->n_links; i++) {
             link_drop_texts(&l->links[i].job_texts);
             link_drop_texts(&l->links[i].ranks_texts);
+            l->links[i].is_failed = false;
         }
     }
+    l->built_ns = now;
+    l->is_changed = false;
     free(reports);
     free(nodes);
+    free(claims);
+}
+
+/* A round is not complete without it. */
+static bool link_is_awaited(const struct fleet_links *l, const struct fleet_link *k, uint64_t now) {
+    if (k->is_absent || k->is_silent)
+        return false;
+    return k->is_greeted ? now - k->seen_ns < LINK_AWAIT_NS
+                         : !k->note[0] && now - l->opened_ns < LINK_AWAIT_NS;
+}
+
+/* Make the fleet again if it is time. True: it has changed. */
+static bool link_build_if_due(struct fleet_links *l, bool tick, uint64_t now) {
+    bool complete = true, fresh = false, silent = false;
+    for (size_t i = 0; i < l->n_links; i++) {
+        const struct fleet_link *k = &l->links[i];
+        fresh |= k->is_fresh;
+        complete &= k->is_fresh || !link_is_awaited(l, k, now);
+        silent |= k->is_silent;
+        l->is_changed |= k->is_failed;
+    }
+    /* it shows for how long a host has been silent */
+    bool old = silent && now - l->built_ns > CLOCK_NS_PER_S;
+    if (fresh && complete) {
+        for (size_t i = 0; i < l->n_links; i++)
+            l->links[i].is_fresh = false;
+        link_build(l, true);
+        return true;
+    }
+    if (!tick || (!l->is_changed && !old))
+        return false;
+    link_build(l, false);
+    return true;
 }
 
 /* The next request, after an answer. True: the ranks of a round are complete. */
@@ -479,7 +611,11 @@ static bool link_go_on(struct fleet_links *l, struct fleet_link *k, enum link_re
         link_ask_job(l, k);
         return false;
     case LINK_JOB:
-        link_ask_ranks(k);
+        /* it may have taken another for the only one */
+        if (!l->is_here && strcmp(l->job, k->job.name) != 0)
+            link_ask_job(l, k);
+        else
+            link_ask_ranks(k);
         return false;
     case LINK_RANKS:
     case LINK_STACKS:
@@ -490,25 +626,63 @@ static bool link_go_on(struct fleet_links *l, struct fleet_link *k, enum link_re
     return true;
 }
 
-/* Take the answer to the request that waits. True: the fleet has changed. */
-static bool link_on_answer(struct fleet_links *l, struct fleet_link *k, const struct wire_message *m,
+/* There is no such job on the host. */
+static void link_on_absent(struct fleet_links *l, struct fleet_link *k, const char *why) {
+    text_sanitize(k->note, sizeof k->note, why);
+    k->request = LINK_NOTHING;
+    k->is_absent = true;
+    k->has_job = false;
+    report_clear(&REPORT_TABLE_JOB, &k->job);
+    k->fails = 0;
+    k->seen_ns = clock_mono_ns();
+    k->seen_at = clock_epoch_s();
+    k->ask_at_ns = k->seen_ns + LINK_ABSENT_NS;
+    k->n_ranks = 0;
+    l->is_changed = true;
+    if (!l->is_here)
+        return;
+    err_set(&l->error, ERR_ATTACH, "%.400s", k->note);
+    link_stop(k, true);
+    k->retry_at_ns = UINT64_MAX; /* another relay would find the same */
+}
+
+/* The ranks of a round are complete. */
+static void link_on_round(struct fleet_links *l, struct fleet_link *k) {
+    free(k->ranks);
+    k->ranks = k->next;
+    k->n_ranks = k->n_next;
+    link_put_texts(&k->ranks_texts, &k->next_texts);
+    k->next = NULL;
+    k->n_next = 0;
+    k->next_texts = (struct arena){0};
+    k->fails = 0;
+    k->note[0] = '\0';
+    if (k->version[0] && strcmp(k->version, PROBING_VERSION) != 0)
+        snprintf(k->note, sizeof k->note, "probing %s is there, and %s here: install the same", k->version,
+                 PROBING_VERSION);
+    k->is_silent = false;
+    k->is_fresh = l->is_changed = true;
+    if (k->found != k->job.found)
+        link_ask_job(l, k);
+    else
+        link_ask_ranks(k);
+}
+
+/* Take the answer to the request that waits. */
+static void link_on_answer(struct fleet_links *l, struct fleet_link *k, const struct wire_message *m,
                            struct err *e) {
     enum link_request done = k->request;
     enum wire_error code;
     const char *why = wire_message_error(m, &code);
     bool ok = false;
-    if (why && done == LINK_JOB && !k->has_job) {
-        char clean[sizeof l->error.text];
-        text_sanitize(clean, sizeof clean, why);
-        err_set(&l->error, ERR_ATTACH, "%s", clean);
-        link_stop(k, true);
-        k->retry_at_ns = UINT64_MAX; /* another relay would find the same */
-        return false;
+    if (why && done == LINK_JOB && (!k->has_job || (!l->is_here && strcmp(l->job, k->job.name) != 0))) {
+        link_on_absent(l, k, why);
+        return;
     }
     if (why) {
         err_set(e, ERR_FAILED, "%.400s", why);
         link_fail(k, err_text(e));
-        return false;
+        return;
     }
     if (done == LINK_HELLO)
         ok = link_take_hello(k, m, e);
@@ -518,140 +692,189 @@ static bool link_on_answer(struct fleet_links *l, struct fleet_link *k, const st
         ok = link_take_ranks(k, m, e);
     else if (done == LINK_STACKS)
         ok = link_take_stacks(l, m, e);
+    if (ok && done == LINK_JOB && !l->job[0] && !l->is_here)
+        snprintf(l->job, sizeof l->job, "%s", k->job.name);
+    else if (ok && done == LINK_JOB && k->is_named && strcmp(l->job, k->job.name) != 0) {
+        err_set(e, ERR_FAILED, "it names another job than it was asked for");
+        ok = false;
+    }
     if (!ok) {
         link_fail(k, err_text(e));
-        return false;
+        return;
     }
     k->request = LINK_NOTHING;
+    k->is_greeted = true;
+    k->is_absent = false;
     k->seen_ns = clock_mono_ns();
     k->seen_at = clock_epoch_s();
     if (done == LINK_HELLO || done == LINK_STACKS)
         k->rtt_ms = (double)(k->seen_ns - k->sent_ns) / (double)CLOCK_NS_PER_MS;
-    if (!link_go_on(l, k, done))
-        return false;
-    k->retry_ns = 0;
-    k->note[0] = '\0';
-    k->is_silent = false;
-    link_build(l, true);
-    if (k->found != k->job.found)
-        link_ask_job(l, k);
-    else
-        link_ask_ranks(k);
-    return true;
+    if (link_go_on(l, k, done))
+        link_on_round(l, k);
 }
 
-/* True: the fleet has changed. */
-static bool link_on_message(struct fleet_links *l, struct fleet_link *k, const void *data, size_t len) {
+static void link_on_message(struct fleet_links *l, struct fleet_link *k, const void *data, size_t len) {
     struct err e = {0};
     struct wire_message *m = wire_parse(data, len, &e);
-    bool changed = false;
     if (!m)
         link_fail(k, err_text(&e));
     else if (wire_message_type(m) != WIRE_RESPONSE || k->request == LINK_NOTHING ||
              wire_message_id(m) != k->id)
         link_fail(k, "it sent what it was not asked for");
     else
-        changed = link_on_answer(l, k, m, &e);
+        link_on_answer(l, k, m, &e);
     wire_message_free(m);
-    return changed;
 }
 
-static bool link_read(struct fleet_links *l, struct fleet_link *k) {
+static void link_read(struct fleet_links *l, struct fleet_link *k) {
     static const char gone[] = "it has ended";
     char data[LINK_READ];
     const void *message;
     size_t len;
     struct err e = {0};
-    bool changed = false;
-    ssize_t n = recv(k->fd, data, sizeof data, 0);
+    ssize_t n = read(k->child.out, data, sizeof data);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return false;
+        return;
     if (n <= 0 || pipe_reader_add(&k->in, data, (size_t)n) != 0) {
         char why[160];
         snprintf(why, sizeof why, "%s%s%s", n <= 0 ? gone : "out of memory",
                  k->in.banner[0] ? "; it printed: " : "", k->in.banner);
+        relay_child_read_errors(&k->child);
         link_fail(k, why);
-        return false;
+        return;
     }
     int rc = 0;
-    while (k->fd >= 0 && (rc = pipe_reader_next(&k->in, &message, &len, &e)) == 1)
-        changed |= link_on_message(l, k, message, len);
-    if (k->fd >= 0 && rc < 0)
+    while (k->child.out >= 0 && (rc = pipe_reader_next(&k->in, &message, &len, &e)) == 1)
+        link_on_message(l, k, message, len);
+    if (k->child.out >= 0 && rc < 0)
         link_fail(k, err_text(&e));
-    return changed;
+    else if (k->child.out >= 0 && k->in.is_begun && !k->is_greeted && k->request == LINK_NOTHING)
+        link_ask_hello(k);
 }
 
 /* ---- time ---- */
 
-/* Start it again if that is due; give up a request without an answer; notice its silence. */
-static bool link_tick(struct fleet_links *l, struct fleet_link *k, uint64_t now) {
+static size_t link_count_starting(const struct fleet_links *l) {
+    size_t n = 0;
+    for (size_t i = 0; i < l->n_links; i++)
+        n += l->links[i].child.out >= 0 && !l->links[i].is_greeted;
+    return n;
+}
+
+/* Start it (again) if that is due, and not too many others start. */
+static void link_start_if_due(struct fleet_links *l, struct fleet_link *k, uint64_t now) {
     struct err e;
-    uint64_t limit = k->request == LINK_JOB ? LINK_FIND_NS : LINK_ANSWER_NS;
-    if (k->fd >= 0 && k->request != LINK_NOTHING && now - k->sent_ns > limit)
-        link_fail(k, "it did not answer in time");
-    if (k->fd < 0 && now >= k->retry_at_ns && k->retry_at_ns != UINT64_MAX) {
-        if (link_start(l, k, &e) != 0)
-            link_fail(k, err_text(&e));
-        else
-            link_ask_hello(k);
-    }
-    if (k->fd >= 0 && k->out.len > 0 && !link_flush(k))
+    if (k->child.out >= 0 || now < k->retry_at_ns || k->retry_at_ns == UINT64_MAX ||
+        (k->is_ending && !relay_child_is_over(&k->child)) || link_count_starting(l) >= LINK_STARTS)
+        return;
+    k->is_ending = false;
+    if (link_start(l, k, &e) != 0)
+        link_fail(k, err_text(&e));
+    else if (!link_flush(k))
         link_fail(k, "it has ended");
-    bool silent = k->seen_ns && now - k->seen_ns > LINK_SILENT_NS;
-    if (silent == k->is_silent || !k->n_ranks)
-        return false;
+}
+
+/* Give up a request without an answer; notice its silence. */
+static void link_tick(struct fleet_links *l, struct fleet_link *k, uint64_t now) {
+    uint64_t limit = k->request == LINK_JOB ? LINK_FIND_NS : LINK_ANSWER_NS;
+    bool open = k->child.out >= 0;
+    if (k->is_ending)
+        k->is_ending = !relay_child_is_over(&k->child);
+    if (open && ((k->request != LINK_NOTHING && now - k->sent_ns > limit) ||
+                 (!k->is_greeted && now - k->started_ns > LINK_START_NS)))
+        link_fail(k, "it did not answer in time");
+    else if (open && k->out.len > 0 && !link_flush(k))
+        link_fail(k, "it has ended");
+    else if (open && k->is_absent && k->request == LINK_NOTHING && now >= k->ask_at_ns)
+        link_ask_job(l, k);
+    bool silent = k->seen_ns && now - k->seen_ns > LINK_SILENT_NS && k->n_ranks;
+    if (silent == k->is_silent)
+        return;
     k->is_silent = silent;
     if (silent && !k->note[0])
         snprintf(k->note, sizeof k->note, "its relay does not answer");
-    return true;
+    l->is_changed = true;
 }
 
 /* ---- for the owner ---- */
 
-struct fleet_links *fleet_links_open(const char *target, fleet_serve_fn serve, struct err *e) {
+static int link_init(struct fleet_link *k, const struct fleet_reach *reach, const char *host, struct err *e) {
+    k->child = (struct relay_child){.in = -1, .out = -1, .errors = -1};
+    k->rtt_ms = k->seen_at = NAN;
+    report_clear(&REPORT_TABLE_JOB, &k->job);
+    snprintf(k->via, sizeof k->via, "local");
+    if (!host)
+        return 0;
+    snprintf(k->name, sizeof k->name, "%s", host);
+    snprintf(k->host, sizeof k->host, "%s", host);
+    relay_via_name(&reach->via, k->via, sizeof k->via);
+    return relay_via_words(&reach->via, host, &k->words, e);
+}
+
+static int link_init_all(struct fleet_links *l, const struct fleet_reach *reach, struct err *e) {
+    struct itimerspec tick = {.it_interval.tv_nsec = LINK_TICK_MS * (long)CLOCK_NS_PER_MS,
+                              .it_value.tv_nsec = LINK_TICK_MS * (long)CLOCK_NS_PER_MS};
+    for (size_t i = 0; i < l->n_links; i++)
+        if (link_init(&l->links[i], reach, l->is_here ? NULL : reach->hosts.names[i], e) != 0)
+            return -1;
+    l->epoll = epoll_create1(EPOLL_CLOEXEC);
+    l->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (l->epoll < 0 || l->timer < 0 || timerfd_settime(l->timer, 0, &tick, NULL) != 0 ||
+        link_watch(l, l->timer) != 0)
+        return err_set_errno(e, ERR_FAILED, errno, "cannot watch the ranks of a job");
+    if (l->is_here)
+        return link_start(l, l->links, e);
+    for (size_t i = 0; i < l->n_links; i++)
+        link_start_if_due(l, &l->links[i], l->opened_ns);
+    return 0;
+}
+
+struct fleet_links *fleet_links_open(const char *target, const struct fleet_reach *reach, struct err *e) {
     struct fleet_links *l = calloc(1, sizeof *l);
-    struct fleet_link *links = calloc(1, sizeof *links);
+    bool here = reach->hosts.n == 0;
+    size_t n = here ? 1 : reach->hosts.n;
+    struct fleet_link *links = calloc(n, sizeof *links);
     if (jobs_is_target(target))
         target += strlen(JOBS_TARGET);
-    if (!l || !links) {
+    if (l && links && n > 1)
+        l->owners = calloc(RANK_SET_LIMIT, sizeof *l->owners);
+    if (!l || !links || (n > 1 && !l->owners)) {
+        if (l)
+            free(l->owners);
         free(l);
         free(links);
         err_set(e, ERR_FAILED, "out of memory for the ranks of a job");
         return NULL;
     }
-    l->serve = serve;
+    l->serve = reach->serve;
     l->links = links;
-    l->n_links = 1;
+    l->n_links = n;
+    l->is_here = here;
+    l->epoll = l->timer = -1;
+    l->opened_ns = clock_mono_ns();
     l->fleet.taken_at = NAN;
-    links->fd = -1;
-    links->rtt_ms = links->seen_at = NAN;
-    report_clear(&REPORT_TABLE_JOB, &links->job);
     snprintf(l->target, sizeof l->target, "%.*s", (int)strcspn(target, "/"), target);
-    l->epoll = epoll_create1(EPOLL_CLOEXEC);
-    l->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    struct itimerspec tick = {.it_interval.tv_nsec = LINK_TICK_MS * (long)CLOCK_NS_PER_MS,
-                              .it_value.tv_nsec = LINK_TICK_MS * (long)CLOCK_NS_PER_MS};
-    struct epoll_event event = {.events = EPOLLIN, .data.fd = l->timer};
-    int rc = l->epoll < 0 || l->timer < 0 || timerfd_settime(l->timer, 0, &tick, NULL) != 0 ||
-                     epoll_ctl(l->epoll, EPOLL_CTL_ADD, l->timer, &event) != 0
-                 ? err_set_errno(e, ERR_FAILED, errno, "cannot watch the ranks of a job")
-                 : 0;
-    if (rc == 0)
-        rc = link_start(l, links, e);
-    if (rc != 0) {
-        fleet_links_close(l);
-        return NULL;
-    }
-    link_ask_hello(links);
-    return l;
+    if (link_init_all(l, reach, e) == 0)
+        return l;
+    fleet_links_close(l);
+    return NULL;
+}
+
+/* All of them at the same time: none is waited for longer than the others. */
+static void link_stop_all(struct fleet_links *l) {
+    for (size_t i = 0; i < l->n_links; i++)
+        link_stop(&l->links[i], false);
+    for (size_t i = 0; i < l->n_links; i++)
+        while (l->links[i].is_ending && !relay_child_is_over(&l->links[i].child))
+            nanosleep(&(struct timespec){.tv_nsec = LINK_END_MS * (long)CLOCK_NS_PER_MS}, NULL);
 }
 
 void fleet_links_close(struct fleet_links *l) {
     if (!l)
         return;
+    link_stop_all(l);
     for (size_t i = 0; i < l->n_links; i++) {
         struct fleet_link *k = &l->links[i];
-        link_stop(k, false);
         link_texts_fini(&k->job_texts);
         link_texts_fini(&k->ranks_texts);
         free(k->ranks);
@@ -660,6 +883,7 @@ void fleet_links_close(struct fleet_links *l) {
     for (size_t i = 0; i < l->n_stacks; i++)
         link_stack_free(l->stacks[i]);
     free(l->stacks);
+    free(l->owners);
     free(l->links);
     if (l->epoll >= 0)
         close(l->epoll);
@@ -674,19 +898,51 @@ const struct fleet *fleet_links_get(const struct fleet_links *l) { return &l->fl
 
 const struct err *fleet_links_error(const struct fleet_links *l) { return &l->error; }
 
+void fleet_links_put_silent(const struct fleet_links *l, struct strbuf *out) {
+    for (size_t i = 0; i < l->n_links; i++) {
+        const struct fleet_link *k = &l->links[i];
+        if (k->has_job && k->n_ranks && !k->is_silent && k->child.out >= 0)
+            continue;
+        strbuf_addf(out, "%s%s", out->len ? "; " : "", k->host[0] ? k->host : "this host");
+        if (k->note[0])
+            strbuf_addf(out, " (%s)", k->note);
+    }
+}
+
+/* No host has the job, or none can be reached. */
+static void link_judge_all(struct fleet_links *l) {
+    const struct fleet_link *absent = NULL;
+    if (l->is_here)
+        return;
+    l->error.code = ERR_OK;
+    for (size_t i = 0; i < l->n_links; i++) {
+        const struct fleet_link *k = &l->links[i];
+        if (!k->is_absent && (k->fails < LINK_FAILS || k->n_ranks))
+            return;
+        absent = k->is_absent && !absent ? k : absent;
+    }
+    if (absent)
+        err_set(&l->error, ERR_ATTACH, "%.96s: %.380s", absent->host, absent->note);
+    else
+        err_set(&l->error, ERR_ATTACH, "no host can be reached: %.96s: %.380s", l->links[0].host,
+                l->links[0].note);
+}
+
 bool fleet_links_advance(struct fleet_links *l) {
-    bool changed = false;
     uint64_t ticks, now = clock_mono_ns();
     bool tick = read(l->timer, &ticks, sizeof ticks) == sizeof ticks;
     for (size_t i = 0; i < l->n_links; i++) {
-        if (l->links[i].fd >= 0)
-            changed |= link_read(l, &l->links[i]);
-        if (tick && link_tick(l, &l->links[i], now)) {
-            link_build(l, false);
-            changed = true;
-        }
+        struct fleet_link *k = &l->links[i];
+        if (k->child.errors >= 0 && relay_child_read_errors(&k->child) != 0)
+            link_fail(k, "it prints errors without an end");
+        if (k->child.out >= 0)
+            link_read(l, k);
+        if (tick)
+            link_tick(l, k, now);
+        link_start_if_due(l, k, now);
     }
-    return changed;
+    link_judge_all(l);
+    return link_build_if_due(l, tick, clock_mono_ns());
 }
 
 int fleet_links_fill(struct fleet_links *l, unsigned rounds, double limit_s, bool (*stop)(void *arg),
@@ -699,12 +955,23 @@ int fleet_links_fill(struct fleet_links *l, unsigned rounds, double limit_s, boo
         if (poll(&p, 1, LINK_TICK_MS) > 0)
             fleet_links_advance(l);
     }
+    /* hosts that cannot be reached are in it, too */
+    if (!l->fleet.n_nodes)
+        link_build(l, false);
     if (l->error.code != ERR_OK) {
         *e = l->error;
         return -1;
     }
     if (l->fleet.n_ranks > 0)
         return 0;
-    return err_set(e, ERR_ATTACH, "the ranks could not be read: %s",
-                   l->links[0].note[0] ? l->links[0].note : "the relay of this host did not answer in time");
+    struct strbuf why;
+    strbuf_init(&why, 0);
+    if (l->is_here)
+        strbuf_adds(&why,
+                    l->links[0].note[0] ? l->links[0].note : "the relay of this host did not answer in time");
+    else
+        fleet_links_put_silent(l, &why);
+    int rc = err_set(e, ERR_ATTACH, "the ranks could not be read: %.400s", strbuf_str(&why));
+    strbuf_fini(&why);
+    return rc;
 }

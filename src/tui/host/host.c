@@ -853,7 +853,7 @@ static int host_init(struct host *r, struct err *e) {
         .loop = r->loop, .app = r->app, .answered = host_on_answer, .followed = host_on_followed, .arg = r};
     r->diff = (struct host_diff){.app = r->app, .loop = r->loop, .changed = host_on_answer, .arg = r};
     r->job = (struct host_job){
-        .app = r->app, .loop = r->loop, .serve = r->config->serve, .changed = host_on_answer, .arg = r};
+        .app = r->app, .loop = r->loop, .reach = r->config->reach, .changed = host_on_answer, .arg = r};
     r->row_actions = (struct host_row_actions){.app = r->app,
                                                .loop = r->loop,
                                                .on_terminal = host_on_terminal,

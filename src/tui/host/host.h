@@ -24,11 +24,11 @@ struct host_config {
     const struct target_address *address; /* of each target; NULL: the user picks a process, or a rank */
     const char *const *names;             /* as the user typed each */
     int n_targets;
-    enum model_sampling sampling; /* how running threads are sampled */
-    double budget_pct;            /* % of one core that observing may cost; 0: the default */
-    const char *warnings;         /* of the start, one a line; NULL: none */
-    struct target_options how;    /* for attaching to the process that the user picks */
-    fleet_serve_fn serve;         /* what watches the ranks of a job on this host */
+    enum model_sampling sampling;    /* how running threads are sampled */
+    double budget_pct;               /* % of one core that observing may cost; 0: the default */
+    const char *warnings;            /* of the start, one a line; NULL: none */
+    struct target_options how;       /* for attaching to the process that the user picks */
+    const struct fleet_reach *reach; /* where the ranks of a job are */
 };
 
 /* Run until the end. Exit status 0 or 4; or -1 with the error, which the caller prints: the

@@ -11,7 +11,7 @@
 struct host_job {
     struct app *app;
     struct loop *loop;
-    fleet_serve_fn serve;
+    const struct fleet_reach *reach;
     void (*changed)(void *arg); /* the app has got something */
     void *arg;
 

@@ -16,7 +16,7 @@
 struct job_watcher {
     struct work work;
     char target[512];
-    fleet_serve_fn serve;
+    const struct fleet_reach *reach;
     /* With the lock. */
     struct job_shot *shot; /* the newest that was not taken */
     struct err error;      /* ERR_OK: none, or it was taken */
@@ -42,7 +42,7 @@ static void job_watcher_run(void *arg) {
     struct job_watcher *w = arg;
     struct err e = {.code = ERR_OK};
     enum err_code before = ERR_OK;
-    struct fleet_links *links = fleet_links_open(w->target, w->serve, &e);
+    struct fleet_links *links = fleet_links_open(w->target, w->reach, &e);
     if (!links) {
         job_watcher_put(w, NULL, &e);
         return;
@@ -66,12 +66,12 @@ static void job_watcher_run(void *arg) {
     fleet_links_close(links);
 }
 
-struct job_watcher *job_watcher_new(const char *target, fleet_serve_fn serve, struct err *e) {
+struct job_watcher *job_watcher_new(const char *target, const struct fleet_reach *reach, struct err *e) {
     struct job_watcher *w = calloc(1, sizeof *w);
     int rc = w ? work_init(&w->work) : ENOMEM;
     if (rc == 0) {
         snprintf(w->target, sizeof w->target, "%s", target);
-        w->serve = serve;
+        w->reach = reach;
         rc = work_start(&w->work, job_watcher_run, w);
         if (rc == 0)
             return w;

@@ -12,8 +12,8 @@
 
 struct job_watcher;
 
-/* Watch the job that `target` names; `serve`: as of fleet_links_open. NULL with the error. */
-struct job_watcher *job_watcher_new(const char *target, fleet_serve_fn serve, struct err *e);
+/* Watch the job that `target` names; `reach` outlives the watcher. NULL with the error. */
+struct job_watcher *job_watcher_new(const char *target, const struct fleet_reach *reach, struct err *e);
 
 /* The watcher ends; a thread that is stuck is abandoned. */
 void job_watcher_free(struct job_watcher *w);

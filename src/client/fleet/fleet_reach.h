@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fleet_reach: where the ranks of a job are, and how their hosts are reached; options that say so. */
+#ifndef CLIENT_FLEET_FLEET_REACH_H
+#define CLIENT_FLEET_FLEET_REACH_H
+
+#include "base/err.h"
+#include "base/option.h"
+#include "client/fleet/host_list.h"
+#include "client/fleet/relay_child.h"
+#include "client/fleet/relay_via.h"
+
+struct fleet_reach {
+    relay_serve_fn serve;   /* the relay of this host */
+    struct host_list hosts; /* empty: this host */
+    struct relay_via via;   /* for `hosts` */
+};
+
+/* As typed; NULL: not given. */
+struct fleet_reach_options {
+    const char *hosts, *hostfile, *slurm, *via, *container, *relay;
+};
+
+/* Rows for a struct `type` that has these options as its member. */
+#define FLEET_REACH_ROWS(type, member)                                                                       \
+    {"hosts",       0,                                                                                       \
+     OPTION_STRING, offsetof(type, member.hosts),                                                            \
+     .arg = "LIST", .help = "hosts of the job: a,b[1-4] or @group of nodeset (without: this host)"},         \
+        {"hostfile",    0,                                                                                   \
+         OPTION_STRING, offsetof(type, member.hostfile),                                                     \
+         .arg = "FILE", .help = "hosts of the job, one a line, as MPI has them"},                            \
+        {"slurm",       0,                                                                                   \
+         OPTION_STRING, offsetof(type, member.slurm),                                                        \
+         .arg = "JOB",  .help = "hosts of this job of Slurm, reached by srun unless --via differs"},         \
+        {"via",                                                                                              \
+         0,                                                                                                  \
+         OPTION_STRING,                                                                                      \
+         offsetof(type, member.via),                                                                         \
+         .arg = "COMMAND",                                                                                   \
+         .help = "how hosts are reached: ssh, srun, kubectl, docker, podman, or 'ssh login ssh {host} "      \
+                 "{relay}'",                                                                                 \
+         .choice = relay_preset_name},                                                                       \
+        {"container",   0,                                                                                   \
+         OPTION_STRING, offsetof(type, member.container),                                                    \
+         .arg = "NAME", .help = "container of the pods, for --via kubectl"},                                 \
+    {                                                                                                        \
+        "relay", 0, OPTION_STRING, offsetof(type, member.relay),                                             \
+            .arg = "COMMAND",                                                                                \
+            .help = "what to run on a host without a shell, or where probing is not in PATH: "               \
+                    "'/opt/probing relay --stdio'"                                                           \
+    }
+
+/* Read the options. 0, or -1 with the error: a host or the command is not valid. fleet_reach_fini frees,
+ * on failure too. The texts of the options outlive it. */
+int fleet_reach_init(struct fleet_reach *r, const struct fleet_reach_options *o, relay_serve_fn serve,
+                     struct err *e);
+void fleet_reach_fini(struct fleet_reach *r);
+
+#endif

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks on several hosts, which are namespaces here: a script stands in for ssh and runs the relay in one of them."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+RANK = """
+import time
+def wait_here():
+    while True:
+        time.sleep(0.2)
+wait_here()
+"""
+
+SSH = """#!/bin/sh
+host=$1
+shift
+echo "Welcome to $host"
+echo "$host: all use is logged" >&2
+pid=$(cat "{folder}/$host.pid") || {{ echo "ssh: connect to host $host port 22: Connection refused" >&2; exit 255; }}
+PATH="{build}:$PATH" exec nsenter -t "$pid" -p -m -u -- "$@"
+"""
+
+
+def namespaces():
+    try:
+        return subprocess.run(["unshare", "-pfu", "--mount-proc", "true"], capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+pytestmark = pytest.mark.skipif(not namespaces(), reason="needs root and namespaces of processes")
+
+
+class Hosts:
+    """Hosts n0, n1, ... with two ranks each."""
+
+    def __init__(self, n, folder, build, python, wait_until):
+        self.folder, self.processes = folder, []
+        script = folder / "rank.py"
+        script.write_text(RANK)
+        self.ssh = folder / "ssh"
+        self.ssh.write_text(SSH.format(folder=folder, build=build))
+        self.ssh.chmod(0o755)
+        for host in range(n):
+            start = f"hostname n{host}; " + "".join(
+                f"RANK={2 * host + i} LOCAL_RANK={i} {python} {script} & " for i in range(2)
+            )
+            env = {
+                **os.environ,
+                "WORLD_SIZE": str(2 * n),
+                "LOCAL_WORLD_SIZE": "2",
+                "GROUP_RANK": str(host),
+                "MASTER_ADDR": "10.9.8.7",
+                "MASTER_PORT": "29511",
+            }
+            self.processes.append(
+                subprocess.Popen(
+                    ["unshare", "-pfu", "--mount-proc", "--kill-child", "sh", "-c", start + "wait"], env=env
+                )
+            )
+        for host, process in enumerate(self.processes):
+            wait_until(lambda process=process: self.ranks_of(process), 30)
+            (folder / f"n{host}.pid").write_text(str(children_of(process.pid)[0]))
+        self.via = f"{self.ssh} {{host}} {{relay}}"
+
+    @staticmethod
+    def ranks_of(process):
+        """The pids of its ranks, as this namespace numbers them."""
+        shell = children_of(process.pid)
+        ranks = children_of(shell[0]) if shell else []
+        return ranks if len(ranks) == 2 and all(is_python(pid) for pid in ranks) else []
+
+    def stop(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+    def relays(self):
+        done = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+        return [line for line in done.stdout.splitlines() if "relay --stdio" in line or str(self.ssh) in line]
+
+
+def children_of(pid):
+    try:
+        return [int(child) for child in open(f"/proc/{pid}/task/{pid}/children").read().split()]
+    except OSError:
+        return []
+
+
+def is_python(pid):
+    try:
+        return b"rank.py" in open(f"/proc/{pid}/cmdline", "rb").read() and "python" in os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def hosts(tmp_path, build_dir, any_python, wait_until):
+    made = Hosts(2, tmp_path, build_dir, any_python, wait_until)
+    yield made
+    made.stop()
+
+
+def rows(done):
+    return done.ok().json()["rows"]
+
+
+def test_nodes_and_ranks(hosts, probing, wait_until):
+    """All ranks with their hosts; a host that cannot be reached is named; nothing stays behind."""
+    nodes = rows(probing("cluster", "nodes", "--hosts", "n[0-1]", "--via", hosts.via, "--json"))
+    assert [(r["host"], r["ranks"], r["state"], r["note"]) for r in nodes] == [
+        ("n0", "0-1", "ok", None),
+        ("n1", "2-3", "ok", None),
+    ]
+    done = probing("cluster", "ranks", "--hosts", "n0,n1,n2", "--via", hosts.via, "--json")
+    assert [(r["rank"], r["host"], r["func"]) for r in rows(done)] == [
+        (i, f"n{i // 2}", "wait_here") for i in range(4)
+    ]
+    assert "partial: no news from n2 (no relay: ssh: connect to host n2 port 22: Connection refused)" in done.stderr
+    done = probing("cluster", "stacks", nodes[0]["job"], "--hosts", "n0,n1", "--via", hosts.via)
+    assert done.status == 0 and "4 of 4 ranks" in done.stdout and "0-3" in done.stdout, done.stdout + done.stderr
+    query = "SELECT host, count(*) AS n FROM cluster.ranks GROUP BY 1 ORDER BY 1"
+    done = probing("cluster", "query", query, "--hosts", "n0,n1", "--via", hosts.via, "--json")
+    assert [(r["host"], r["n"]) for r in rows(done)] == [("n0", 2), ("n1", 2)]
+    wait_until(lambda: not hosts.relays(), 5)
+
+
+def test_hostfile(hosts, probing, tmp_path):
+    (tmp_path / "hosts").write_text("# both\nn0 slots=2\nn1:2\n")
+    nodes = rows(probing("cluster", "nodes", "--hostfile", str(tmp_path / "hosts"), "--via", hosts.via, "--json"))
+    assert [r["host"] for r in nodes] == ["n0", "n1"]
+
+
+def test_refusals(hosts, probing):
+    def refused(text, *words, status=2):
+        done = probing("cluster", "nodes", *words)
+        assert done.status == status and text in done.stderr, done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+    refused("letters, digits", "--hosts", "a;b")
+    refused("a ']' is missing", "--hosts", "a[1")
+    refused("begins with a letter", "--hosts=-oProxyCommand=x")
+    refused("cannot read the hosts of /none", "--hostfile", "/none")
+    refused("has no {host}", "--hosts", "a", "--via", "shh")
+    refused("give --slurm JOB", "--hosts", "a", "--via", "srun")
+    refused("--via is for other hosts", "--via", "ssh")
+    refused("no such program", "--hosts", "a", "--via", "/none/ssh {host} {relay}", status=3)
+    refused("not a process of a job on this host", "job:1", "--hosts", "a", "--via", hosts.via)
+    refused("no job is named 'other.py'", "job:other.py", "--hosts", "n0,n1", "--via", hosts.via, status=3)
+
+
+def test_killed(hosts, probing, wait_until, build_dir):
+    """Whoever is killed, client, link or relay: no relay stays, and the ranks do not notice."""
+    command = [f"{build_dir}/probing", "cluster", "stacks", "--hosts", "n0,n1", "--via", hosts.via, "-d", "600"]
+    client = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: len([r for r in hosts.relays() if "relay --stdio" in r]) >= 2, 30)
+        before = [hosts.ranks_of(p) for p in hosts.processes]
+        client.send_signal(signal.SIGKILL)
+        client.wait()
+        wait_until(lambda: not hosts.relays(), 5)
+        assert [hosts.ranks_of(p) for p in hosts.processes] == before
+    finally:
+        client.kill()
+        client.wait()
+
+
+def test_screen(hosts, probing_top):
+    done = probing_top("--export", "txt", "--screen", "ranks", "--hosts", "n0,n1", "--via", hosts.via)
+    assert done.status == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines() if "wait_here" in line and " n" in line]
+    assert sorted((line[0], line[1]) for line in lines) == [(str(i), f"n{i // 2}") for i in range(4)], done.stdout
