@@ -14,10 +14,19 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "client/gpu/gpu_source.h"
 #include "client/session/session.h"
 #include "store/sql/sql.h"
 
 #define LIVE_TABLES_MAX 16
+
+/* The GPUs of a process, by their place in gpu_poller_devices. */
+struct live_gpus {
+    pid_t pid; /* 0: not chosen yet */
+    size_t n;  /* of the machine */
+    bool used[GPU_MAX];
+    bool is_assumed; /* that it uses them */
+};
 
 /* A target that lives, or lived at the last request. */
 struct live_target {
@@ -27,6 +36,7 @@ struct live_target {
     char note[640];
     /* state of worker scans for the next scan; NULL none. Freed by live_loaders_free */
     struct live_loaders *loaders;
+    struct live_gpus gpus;
 };
 
 /* Put its tables into `out` (room for LIVE_TABLES_MAX); `t` must outlive them. Returns their
@@ -51,6 +61,10 @@ int live_remote_find_here(struct live_target *t, pid_t *pid, struct err *e);
 int live_scan_loader_workers(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 int live_scan_loader_workers_remote(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 void live_loaders_free(struct live_loaders *l);
+
+/* live_gpu.c: the rows of its GPUs; without any a note has the reason. */
+int live_scan_gpu(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
+int live_scan_gpu_remote(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
 
 /* live_virtual.c: any table that Python makes in the target; its agent knows it by name. And the
  * agent's settings. Without an agent there are no rows, but a note. */

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nvml: GPUs of NVIDIA, by the driver's library libnvidia-ml.so.1, as the loader of this program finds it.
+ *
+ * Prototypes, structs and numbers are those of nvml.h (CUDA 11.8 and 13); nothing of it is needed to
+ * build. A function is a row with the names that it has had, the newest first. Which one a driver has is
+ * seen when it is loaded: without any the value is unknown. Of the calls that block others (lists of
+ * processes, PCIe throughput) none is made.
+ */
+#include "client/gpu/gpu_source.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NVML_LIBRARY "libnvidia-ml.so.1"
+#define NVML_MIB (1024.0 * 1024.0)
+#define NVML_MIG_MAX 8 /* slices of a device */
+
+/* nvmlReturn_t, as far as something follows from it. */
+enum nvml_return {
+    NVML_SUCCESS = 0,
+    NVML_NO_PERMISSION = 4,
+    NVML_DRIVER_NOT_LOADED = 9,
+    NVML_GPU_IS_LOST = 15,
+    NVML_RESET_REQUIRED = 16,
+    NVML_LIB_RM_VERSION_MISMATCH = 18,
+};
+
+typedef struct nvml_device_opaque *nvml_device;
+typedef struct nvml_set_opaque *nvml_set;
+
+struct nvml_utilization {
+    unsigned gpu, memory;
+};
+
+struct nvml_memory {
+    unsigned long long total, free, used;
+};
+
+/* `version` holds the struct's size and number. */
+struct nvml_memory_v2 {
+    unsigned version;
+    unsigned long long total, reserved, free, used;
+};
+
+struct nvml_event {
+    nvml_device device;
+    unsigned long long type, data;
+    unsigned gpu_instance, compute_instance;
+};
+
+#define NVML_MEMORY_V2 ((unsigned)sizeof(struct nvml_memory_v2) | 2U << 24)
+#define NVML_SENSOR_GPU 0
+#define NVML_CLOCK_SM 1
+#define NVML_ERROR_UNCORRECTED 1
+#define NVML_SINCE_LOADED 0
+#define NVML_EVENT_XID 0x8ULL
+
+/* nvmlClocksEventReasons. */
+#define NVML_REASON_APPLICATIONS 0x2ULL
+#define NVML_REASON_SW_POWER 0x4ULL
+#define NVML_REASON_HW_SLOWDOWN 0x8ULL
+#define NVML_REASON_SYNC_BOOST 0x10ULL
+#define NVML_REASON_SW_HEAT 0x20ULL
+#define NVML_REASON_HW_HEAT 0x40ULL
+#define NVML_REASON_POWER_BRAKE 0x80ULL
+
+/* The functions, each with its names. */
+#define NVML_FUNCTIONS(X)                                                                                    \
+    X(init, (void), "nvmlInit_v2", "nvmlInit")                                                               \
+    X(count, (unsigned *), "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount")                                    \
+    X(handle, (unsigned, nvml_device *), "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex")      \
+    X(name, (nvml_device, char *, unsigned), "nvmlDeviceGetName", NULL)                                      \
+    X(uuid, (nvml_device, char *, unsigned), "nvmlDeviceGetUUID", NULL)                                      \
+    X(utilization, (nvml_device, struct nvml_utilization *), "nvmlDeviceGetUtilizationRates", NULL)          \
+    X(memory_v2, (nvml_device, struct nvml_memory_v2 *), "nvmlDeviceGetMemoryInfo_v2", NULL)                 \
+    X(memory, (nvml_device, struct nvml_memory *), "nvmlDeviceGetMemoryInfo", NULL)                          \
+    X(power, (nvml_device, unsigned *), "nvmlDeviceGetPowerUsage", NULL)                                     \
+    X(power_limit, (nvml_device, unsigned *), "nvmlDeviceGetEnforcedPowerLimit",                             \
+      "nvmlDeviceGetPowerManagementLimit")                                                                   \
+    X(temperature, (nvml_device, int, unsigned *), "nvmlDeviceGetTemperature", NULL)                         \
+    X(clock, (nvml_device, int, unsigned *), "nvmlDeviceGetClockInfo", NULL)                                 \
+    X(reasons, (nvml_device, unsigned long long *), "nvmlDeviceGetCurrentClocksEventReasons",                \
+      "nvmlDeviceGetCurrentClocksThrottleReasons")                                                           \
+    X(ecc, (nvml_device, int, int, unsigned long long *), "nvmlDeviceGetTotalEccErrors", NULL)               \
+    X(mig_mode, (nvml_device, unsigned *, unsigned *), "nvmlDeviceGetMigMode", NULL)                         \
+    X(mig_count, (nvml_device, unsigned *), "nvmlDeviceGetMaxMigDeviceCount", NULL)                          \
+    X(mig_handle, (nvml_device, unsigned, nvml_device *), "nvmlDeviceGetMigDeviceHandleByIndex", NULL)       \
+    X(set_new, (nvml_set *), "nvmlEventSetCreate", NULL)                                                     \
+    X(set_add, (nvml_device, unsigned long long, nvml_set), "nvmlDeviceRegisterEvents", NULL)                \
+    X(set_wait, (nvml_set, struct nvml_event *, unsigned), "nvmlEventSetWait_v2", "nvmlEventSetWait")
+
+#define NVML_POINTER(id, arguments, name, older) int(*id) arguments;
+
+/* NULL: this driver does not have it. */
+struct nvml_functions {
+    NVML_FUNCTIONS(NVML_POINTER)
+};
+
+static struct {
+    struct nvml_functions call;
+    nvml_device devices[GPU_MAX]; /* NULL: it could not be found; `states` has the reason */
+    int64_t states[GPU_MAX];
+    int64_t xids[GPU_MAX]; /* reported and not yet read */
+    bool is_slice[GPU_MAX];
+    size_t n;
+    nvml_set events;
+    bool has_events;
+    /* of the last rare reading */
+    double power_limit_w[GPU_MAX];
+    int64_t ecc[GPU_MAX];
+} nvml;
+
+/* ---- opening ---- */
+
+static void *nvml_find(void *library, const char *name, const char *older) {
+    void *f = dlsym(library, name);
+    return f || !older ? f : dlsym(library, older);
+}
+
+/* 0, or -1 with the reason. */
+static int nvml_load(char *why) {
+#ifdef PROBING_NO_DLOPEN
+    snprintf(why, GPU_WHY, "this program is one static file, which cannot load the NVIDIA driver's library");
+    return -1;
+#else
+    void *library = dlopen(NVML_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        snprintf(why, GPU_WHY, "no NVIDIA driver: %s is not installed", NVML_LIBRARY);
+        return -1;
+    }
+#define NVML_FIND(id, arguments, name, older)                                                                \
+    {                                                                                                        \
+        void *f = nvml_find(library, name, older);                                                           \
+        memcpy(&nvml.call.id, &f, sizeof f);                                                                 \
+    }
+    NVML_FUNCTIONS(NVML_FIND)
+    if (nvml.call.init && nvml.call.count && nvml.call.handle)
+        return 0;
+    snprintf(why, GPU_WHY, "%s has none of the functions that list devices", NVML_LIBRARY);
+    return -1;
+#endif
+}
+
+static void nvml_explain(int rc, char *why) {
+    if (rc == NVML_DRIVER_NOT_LOADED)
+        snprintf(why, GPU_WHY, "the NVIDIA driver is not loaded");
+    else if (rc == NVML_LIB_RM_VERSION_MISMATCH)
+        snprintf(why, GPU_WHY,
+                 "%s and the loaded NVIDIA driver have different versions: the driver was updated",
+                 NVML_LIBRARY);
+    else if (rc == NVML_NO_PERMISSION)
+        snprintf(why, GPU_WHY, "the NVIDIA driver refuses this user");
+    else
+        snprintf(why, GPU_WHY, "the NVIDIA driver does not start (error %d)", rc);
+}
+
+static int64_t nvml_state(int rc) {
+    switch (rc) {
+    case NVML_GPU_IS_LOST:
+        return GPU_LOST;
+    case NVML_RESET_REQUIRED:
+        return GPU_NEEDS_RESET;
+    case NVML_NO_PERMISSION:
+        return GPU_NO_ACCESS;
+    default:
+        return GPU_OK;
+    }
+}
+
+static void nvml_describe(nvml_device d, struct gpu_facts *f) {
+    if (!nvml.call.name || nvml.call.name(d, f->name, sizeof f->name) != NVML_SUCCESS)
+        f->name[0] = '\0';
+    if (!nvml.call.uuid || nvml.call.uuid(d, f->uuid, sizeof f->uuid) != NVML_SUCCESS)
+        f->uuid[0] = '\0';
+    f->name[sizeof f->name - 1] = f->uuid[sizeof f->uuid - 1] = '\0';
+}
+
+/* NULL without room. */
+static struct gpu_facts *nvml_add(struct gpu_facts *list, size_t cap, int32_t device, int32_t slice,
+                                  nvml_device handle) {
+    if (nvml.n >= cap || nvml.n >= GPU_MAX)
+        return NULL;
+    struct gpu_facts *f = &list[nvml.n];
+    *f = (struct gpu_facts){.vendor = "nvidia", .device = device, .slice = slice};
+    nvml.devices[nvml.n] = handle;
+    nvml.states[nvml.n] = GPU_OK;
+    nvml.xids[nvml.n] = nvml.ecc[nvml.n] = GPU_NO_NUMBER;
+    nvml.power_limit_w[nvml.n] = NAN;
+    nvml.is_slice[nvml.n] = slice >= 0;
+    nvml.n++;
+    if (handle)
+        nvml_describe(handle, f);
+    return f;
+}
+
+/* Slices are named by the driver's numbers, which have gaps. */
+static void nvml_add_slices(struct gpu_facts *whole, struct gpu_facts *list, size_t cap) {
+    unsigned mode = 0, pending = 0, n = 0;
+    nvml_device of = nvml.devices[nvml.n - 1], handle;
+    if (!nvml.call.mig_mode || !nvml.call.mig_count || !nvml.call.mig_handle ||
+        nvml.call.mig_mode(of, &mode, &pending) != NVML_SUCCESS || mode == 0 ||
+        nvml.call.mig_count(of, &n) != NVML_SUCCESS)
+        return;
+    whole->is_divided = true;
+    for (unsigned i = 0; i < n && i < NVML_MIG_MAX; i++)
+        if (nvml.call.mig_handle(of, i, &handle) == NVML_SUCCESS)
+            nvml_add(list, cap, whole->device, (int32_t)i, handle);
+}
+
+static void nvml_watch(nvml_device d) {
+    if (!nvml.call.set_new || !nvml.call.set_add || !nvml.call.set_wait)
+        return;
+    if (!nvml.has_events && nvml.call.set_new(&nvml.events) != NVML_SUCCESS)
+        return;
+    nvml.has_events = true;
+    nvml.call.set_add(d, NVML_EVENT_XID, nvml.events);
+}
+
+static int nvml_open(const struct gpu_skipped *skipped, gpu_enter_fn *enter, void *arg,
+                     struct gpu_facts *list, size_t cap, char *why) {
+    unsigned n = 0;
+    enter(arg, GPU_NO_NUMBER);
+    memset(&nvml, 0, sizeof nvml);
+    if (nvml_load(why) != 0)
+        return -1;
+    int rc = nvml.call.init();
+    if (rc == NVML_SUCCESS)
+        rc = nvml.call.count(&n);
+    if (rc != NVML_SUCCESS) {
+        nvml_explain(rc, why);
+        return -1;
+    }
+    if (n == 0)
+        snprintf(why, GPU_WHY, "the NVIDIA driver has no device that this user may see");
+    for (unsigned i = 0; i < n && i < GPU_MAX; i++) {
+        nvml_device handle = NULL;
+        bool is_skipped = skipped->is_skipped[i];
+        rc = NVML_SUCCESS;
+        enter(arg, (int32_t)i);
+        if (!is_skipped)
+            rc = nvml.call.handle(i, &handle);
+        struct gpu_facts *f =
+            nvml_add(list, cap, (int32_t)i, GPU_NO_NUMBER, rc == NVML_SUCCESS ? handle : NULL);
+        if (!f)
+            break;
+        nvml.states[nvml.n - 1] = is_skipped ? GPU_SILENT : nvml_state(rc);
+        if (rc == NVML_SUCCESS && handle) {
+            nvml_watch(handle);
+            nvml_add_slices(f, list, cap);
+        }
+    }
+    return (int)nvml.n;
+}
+
+/* ---- reading ---- */
+
+/* Take the errors that were reported meanwhile. */
+static void nvml_read_events(void) {
+    struct nvml_event e;
+    for (int taken = 0; nvml.has_events && taken < GPU_MAX; taken++) {
+        memset(&e, 0, sizeof e);
+        if (nvml.call.set_wait(nvml.events, &e, 0) != NVML_SUCCESS)
+            return;
+        for (size_t i = 0; i < nvml.n; i++)
+            if (nvml.devices[i] == e.device && !nvml.is_slice[i] && (e.type & NVML_EVENT_XID))
+                nvml.xids[i] = (int64_t)(e.data & 0xffffffff);
+    }
+}
+
+static int64_t nvml_throttle(unsigned long long reasons) {
+    int64_t out = 0;
+    if (reasons & NVML_REASON_SW_POWER)
+        out |= GPU_THROTTLE_POWER;
+    if (reasons & (NVML_REASON_SW_HEAT | NVML_REASON_HW_HEAT))
+        out |= GPU_THROTTLE_HEAT;
+    if (reasons & (NVML_REASON_HW_SLOWDOWN | NVML_REASON_HW_HEAT | NVML_REASON_POWER_BRAKE))
+        out |= GPU_THROTTLE_HARDWARE;
+    if (reasons & (NVML_REASON_APPLICATIONS | NVML_REASON_SYNC_BOOST))
+        out |= GPU_THROTTLE_CLOCK;
+    return out;
+}
+
+/* The newer call leaves out what the driver keeps for itself, as nvidia-smi does. */
+static int nvml_read_memory(nvml_device d, struct gpu_values *v) {
+    struct nvml_memory_v2 newer = {.version = NVML_MEMORY_V2};
+    struct nvml_memory older;
+    int rc = nvml.call.memory_v2 ? nvml.call.memory_v2(d, &newer) : -1;
+    if (rc == NVML_SUCCESS) {
+        v->mem_used_mb = (double)newer.used / NVML_MIB;
+        v->mem_total_mb = (double)newer.total / NVML_MIB;
+    } else if (nvml.call.memory && (rc = nvml.call.memory(d, &older)) == NVML_SUCCESS) {
+        v->mem_used_mb = (double)older.used / NVML_MIB;
+        v->mem_total_mb = (double)older.total / NVML_MIB;
+    }
+    return rc;
+}
+
+/* What a slice does not have is that of its device, and unknown here. */
+static void nvml_read_load(nvml_device d, struct gpu_values *v) {
+    struct nvml_utilization u;
+    unsigned n;
+    unsigned long long reasons;
+    if (nvml.call.utilization && nvml.call.utilization(d, &u) == NVML_SUCCESS && u.gpu <= 100)
+        v->util_pct = u.gpu;
+    if (nvml.call.power && nvml.call.power(d, &n) == NVML_SUCCESS)
+        v->power_w = n / 1e3;
+    if (nvml.call.temperature && nvml.call.temperature(d, NVML_SENSOR_GPU, &n) == NVML_SUCCESS)
+        v->temperature_c = n;
+    if (nvml.call.clock && nvml.call.clock(d, NVML_CLOCK_SM, &n) == NVML_SUCCESS)
+        v->sm_clock_mhz = n;
+    if (nvml.call.reasons && nvml.call.reasons(d, &reasons) == NVML_SUCCESS)
+        v->throttle = nvml_throttle(reasons);
+}
+
+static void nvml_read_rare(size_t i, nvml_device d) {
+    unsigned n;
+    unsigned long long errors;
+    nvml.power_limit_w[i] = NAN;
+    nvml.ecc[i] = GPU_NO_NUMBER;
+    if (nvml.call.power_limit && nvml.call.power_limit(d, &n) == NVML_SUCCESS)
+        nvml.power_limit_w[i] = n / 1e3;
+    if (nvml.call.ecc &&
+        nvml.call.ecc(d, NVML_ERROR_UNCORRECTED, NVML_SINCE_LOADED, &errors) == NVML_SUCCESS &&
+        errors <= INT64_MAX)
+        nvml.ecc[i] = (int64_t)errors;
+}
+
+static void nvml_read(size_t i, bool rare, struct gpu_values *out) {
+    nvml_device d = nvml.devices[i];
+    out->state = nvml.states[i];
+    if (!d)
+        return;
+    int rc = nvml_read_memory(d, out);
+    out->state = nvml_state(rc);
+    if (out->state == GPU_OK && !nvml.is_slice[i]) {
+        nvml_read_load(d, out);
+        if (rare)
+            nvml_read_rare(i, d);
+        out->power_limit_w = nvml.power_limit_w[i];
+        out->ecc = nvml.ecc[i];
+    }
+    nvml_read_events();
+    out->xid = nvml.xids[i];
+    nvml.xids[i] = GPU_NO_NUMBER;
+}
+
+const struct gpu_source gpu_source_nvml = {.vendor = "nvidia", .open = nvml_open, .read = nvml_read};

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* live_gpu: see live_tables.h. The GPUs of a process, and their past since this program reads them
+ * (client/gpu/gpu_poller.h). */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "client/gpu/gpu_poller.h"
+#include "client/gpu/gpu_visible.h"
+#include "client/guard.h"
+#include "client/sql/live_tables.h"
+#include "client/target/target.h"
+#include "store/ring/ring_tables.h"
+
+static bool live_gpu_stop(void *arg) { return sql_sink_cancelled(arg); }
+
+/* Its environment may block its reader, so a child reads it. */
+struct live_gpu_search {
+    pid_t pid;
+    struct gpu_device list[GPU_MAX];
+    size_t n;
+    bool used[GPU_MAX], is_assumed;
+};
+
+static void live_gpu_search(void *arg) {
+    struct live_gpu_search *s = arg;
+    s->is_assumed = gpu_visible_of(s->pid, s->list, s->n, s->used);
+}
+
+/* Choose the devices of the process: once, unless there are others now. */
+static void live_gpu_choose(struct live_target *t, pid_t pid, const struct gpu_device *list, size_t n) {
+    struct live_gpu_search s = {.pid = pid, .n = n};
+    if (t->gpus.pid == pid && t->gpus.n == n)
+        return;
+    memcpy(s.list, list, n * sizeof *list);
+    if (guard_run(live_gpu_search, &s, sizeof s, TARGET_POLL_MS) != GUARD_DONE) {
+        const struct gpu_visible_env nothing = {.local = -1};
+        gpu_visible_choose(&nothing, list, n, s.used);
+        s.is_assumed = true;
+    }
+    t->gpus.pid = pid;
+    t->gpus.n = n;
+    t->gpus.is_assumed = s.is_assumed;
+    memcpy(t->gpus.used, s.used, sizeof s.used);
+}
+
+struct live_gpu_scan {
+    const struct gpu_device *list;
+    const struct live_target *target;
+    struct sql_sink *sink;
+};
+
+static const char *live_gpu_throttle(int64_t reasons, char *buf, size_t cap) {
+    static const char *const names[] = {"power", "heat", "hardware", "clock limit"};
+    size_t at = 0;
+    buf[0] = '\0';
+    for (size_t i = 0; reasons > 0 && i < sizeof names / sizeof names[0]; i++)
+        if (reasons >> i & 1)
+            at += (size_t)snprintf(buf + at, cap - at, "%s%s", at ? "," : "", names[i]);
+    return reasons < 0 ? NULL : buf;
+}
+
+static int64_t live_gpu_int(int64_t v) { return v < 0 ? RING_INT_NULL : v; }
+
+static const char *live_gpu_text(const char *s) { return s[0] ? s : NULL; }
+
+static int live_gpu_put(size_t device, const struct gpu_values *v, void *arg) {
+    const struct live_gpu_scan *s = arg;
+    const struct gpu_facts *f = &s->list[device].facts;
+    char reasons[64];
+    union ring_value row[RING_GPU_COUNT] = {
+        [RING_GPU_TIMESTAMP].f = v->timestamp,
+        [RING_GPU_DEVICE].i = f->device,
+        [RING_GPU_UUID].s = live_gpu_text(f->uuid),
+        [RING_GPU_NAME].s = live_gpu_text(f->name),
+        [RING_GPU_SLICE].i = live_gpu_int(f->slice),
+        [RING_GPU_UTIL].f = v->util_pct,
+        [RING_GPU_MEM_USED].f = v->mem_used_mb,
+        [RING_GPU_MEM_TOTAL].f = v->mem_total_mb,
+        [RING_GPU_POWER].f = v->power_w,
+        [RING_GPU_POWER_LIMIT].f = v->power_limit_w,
+        [RING_GPU_TEMPERATURE].f = v->temperature_c,
+        [RING_GPU_SM_CLOCK].f = v->sm_clock_mhz,
+        [RING_GPU_THROTTLE].s = live_gpu_throttle(v->throttle, reasons, sizeof reasons),
+        [RING_GPU_ECC].i = live_gpu_int(v->ecc),
+        [RING_GPU_XID].i = live_gpu_int(v->xid),
+        [RING_GPU_STATE].i = v->state,
+        [RING_GPU_SILENT_S].f = NAN,
+        [RING_GPU_ASSUMED].i = s->target->gpus.is_assumed,
+    };
+    if (v->state == GPU_SILENT)
+        row[RING_GPU_SILENT_S].f = s->list[device].silent_s;
+    return sql_sink_put(s->sink, row);
+}
+
+/* The kept readings; of a device that does not answer a row of now, too. */
+static void live_gpu_put_all(struct live_target *t, const struct gpu_device *list, size_t n,
+                             struct sql_sink *sink) {
+    struct live_gpu_scan s = {.list = list, .target = t, .sink = sink};
+    gpu_poller_each(t->gpus.used, live_gpu_put, &s);
+    for (size_t i = 0; i < n; i++) {
+        struct gpu_values now;
+        if (!t->gpus.used[i] || !(list[i].silent_s > 0))
+            continue;
+        gpu_values_clear(&now);
+        now.timestamp = clock_epoch_s();
+        now.state = GPU_SILENT;
+        if (live_gpu_put(i, &now, &s) != 0)
+            break;
+    }
+}
+
+static int live_gpu_scan_of(struct live_target *t, pid_t pid, struct sql_sink *sink) {
+    struct gpu_device list[GPU_MAX];
+    char why[512];
+    gpu_poller_wait(live_gpu_stop, sink);
+    size_t n = gpu_poller_devices(list, GPU_MAX);
+    if (n == 0) {
+        gpu_poller_why(why, sizeof why);
+        live_virtual_note(t, "gpu_metrics", why[0] ? why : "the GPUs of this machine have not been read yet");
+        return 0;
+    }
+    live_gpu_choose(t, pid, list, n);
+    bool any = false;
+    for (size_t i = 0; i < n; i++)
+        any = any || t->gpus.used[i];
+    if (!any)
+        live_virtual_note(t, "gpu_metrics", "the process was started without a GPU (CUDA_VISIBLE_DEVICES)");
+    live_gpu_put_all(t, list, n, sink);
+    return 0;
+}
+
+int live_scan_gpu(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+    struct live_target *t = arg;
+    (void)columns;
+    (void)e;
+    return live_gpu_scan_of(t, t->addr.pid, sink);
+}
+
+int live_scan_gpu_remote(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+    struct live_target *t = arg;
+    pid_t pid = 0;
+    (void)columns;
+    if (live_remote_find_here(t, &pid, e) != 0)
+        return -1;
+    if (pid > 0)
+        return live_gpu_scan_of(t, pid, sink);
+    live_virtual_note(t, "gpu_metrics",
+                      "the process runs on another machine: start probing there to read its GPUs");
+    return 0;
+}

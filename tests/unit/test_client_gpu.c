@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GPUs: which of them a process uses, the files of AMD's driver, and the poller in front of a driver that is tests/targets/fake_nvml.c. */
+#include <limits.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "client/gpu/amdgpu.h"
+#include "client/gpu/gpu_poller.h"
+#include "client/gpu/gpu_visible.h"
+
+#define LONG_S 60.0 /* on a busy machine */
+
+static char work[64] = "/tmp/test_client_gpu.XXXXXX";
+
+/* ---- which of them a process uses ---- */
+
+static struct gpu_device some(const char *vendor, int device, int slice, const char *uuid, const char *name) {
+    struct gpu_device d = {.facts = {.device = device, .slice = slice}};
+    snprintf(d.facts.vendor, sizeof d.facts.vendor, "%s", vendor);
+    snprintf(d.facts.uuid, sizeof d.facts.uuid, "%s", uuid);
+    snprintf(d.facts.name, sizeof d.facts.name, "%s", name);
+    return d;
+}
+
+struct choice {
+    struct gpu_visible_env env;
+    const char *used; /* digits of those */
+    bool is_assumed;
+};
+
+static void check(const struct gpu_device *list, size_t n, const struct choice *c) {
+    bool used[GPU_MAX];
+    char got[GPU_MAX + 1] = "";
+    bool assumed = gpu_visible_choose(&c->env, list, n, used);
+    for (size_t i = 0, at = 0; i < n; i++)
+        if (used[i])
+            at += (size_t)snprintf(got + at, sizeof got - at, "%zu", i);
+    assert_string_equal(got, c->used);
+    assert_int_equal(assumed, c->is_assumed);
+}
+
+static void test_visible(void **state) {
+    (void)state;
+    struct gpu_device list[4];
+    for (int i = 0; i < 4; i++) {
+        char uuid[64];
+        snprintf(uuid, sizeof uuid, "GPU-%d111-2222", i);
+        list[i] = some("nvidia", i, -1, uuid, "H100");
+    }
+    const struct choice choices[] = {
+        {{.local = -1}, "0123", true},
+        {{.local = 2}, "2", true},
+        {{.cuda = "3", .local = -1}, "3", false}, /* all are alike: numbers are the driver's */
+        {{.cuda = "3,1", .local = 1}, "1", true},
+        {{.cuda = "GPU-1", .local = 0}, "1", false},
+        {{.cuda = "GPU-1111-2222, GPU-3", .local = -1}, "13", true},
+        {{.cuda = "GPU-", .local = -1}, "", false}, /* of several */
+        {{.cuda = "", .local = -1}, "", false},
+        {{.cuda = "-1", .local = -1}, "", false},
+        {{.cuda = "1,9,2", .local = -1}, "1", false}, /* it ends where it is not valid */
+        {{.cuda = "1,x", .local = -1}, "1", false},
+        {{.cuda = "0", .container = "2,3", .local = -1}, "2", false},
+        {{.cuda = "1", .container = "GPU-0111-2222,GPU-3111-2222", .local = -1}, "3", false},
+        {{.container = "all", .local = 3}, "3", true},
+        {{.cuda = "0,1", .local = 5}, "01", true}, /* more ranks than devices */
+        {{.cuda = "99999999999999999999999", .local = -1}, "", false},
+    };
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
+        check(list, 4, &choices[i]);
+    /* CUDA has the fastest first, the driver the order of the bus */
+    snprintf(list[1].facts.name, sizeof list[1].facts.name, "T400");
+    check(list, 4, &(struct choice){{.cuda = "0", .local = -1}, "0", true});
+    check(list, 4, &(struct choice){{.cuda = "0", .order = "PCI_BUS_ID", .local = -1}, "0", false});
+    check(list, 4, &(struct choice){{.cuda = "GPU-0", .local = -1}, "0", false});
+}
+
+static void test_visible_slices(void **state) {
+    (void)state;
+    struct gpu_device list[] = {
+        some("nvidia", 0, -1, "GPU-0", "H100"), some("nvidia", 0, 0, "MIG-aa", "H100 MIG"),
+        some("nvidia", 0, 1, "MIG-bb", "H100 MIG"), some("amd", 0, -1, "GPU-amd", "MI300")};
+    list[0].facts.is_divided = true;
+    check(list, 4, &(struct choice){{.cuda = "MIG-bb", .hip = "", .local = -1}, "2", false});
+    check(list, 4, &(struct choice){{.cuda = "", .hip = "0", .local = -1}, "3", false});
+    check(list, 4, &(struct choice){{.cuda = "", .local = -1}, "", false}); /* ROCm heeds CUDA's name, too */
+}
+
+/* ---- files of AMD's driver ---- */
+
+static void put(const char *name, const char *text) {
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", work, name);
+    for (char *at = path + strlen(work) + 1; (at = strchr(at, '/')); *at++ = '/') {
+        *at = '\0';
+        mkdir(path, 0700);
+    }
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+#define CARD "class/drm/card"
+
+static void nobody(void *arg, int32_t device) { (void)arg, (void)device; }
+
+static void test_amd(void **state) {
+    (void)state;
+    const struct gpu_skipped none = {.is_skipped = {false}};
+    struct gpu_facts list[GPU_MAX];
+    struct gpu_values v;
+    char why[GPU_WHY] = "";
+    amdgpu_set_root(work);
+    assert_int_equal(gpu_source_amd.open(&none, nobody, NULL, list, GPU_MAX, why), -1);
+    assert_string_equal(why, "no AMD GPU");
+    put(CARD "0/device/vendor", "0x8086\n"); /* another maker's */
+    put(CARD "1/device/vendor", "0x1002\n"); /* one without memory of its own */
+    put(CARD "2/device/vendor", "0x1002\n");
+    put(CARD "2/device/mem_info_vram_total", "206141652992\n");
+    put(CARD "2/device/mem_info_vram_used", "1073741824\n");
+    put(CARD "2/device/gpu_busy_percent", "37\n");
+    put(CARD "2/device/unique_id", "a1b2\n");
+    put(CARD "2/device/hwmon/hwmon7/name", "amdgpu\n");
+    put(CARD "2/device/hwmon/hwmon7/power1_average", "141000000\n");
+    put(CARD "2/device/hwmon/hwmon7/power1_cap", "750000000\n");
+    put(CARD "2/device/hwmon/hwmon7/temp1_input", "41000\n");
+    put(CARD "2/device/hwmon/hwmon7/freq1_input", "132000000\n");
+    put(CARD "5/device/vendor", "0x1002\n");
+    put(CARD "5/device/mem_info_vram_total", "1048576\n");
+    put(CARD "5/device/mem_info_vram_used", "-3\n");
+    put(CARD "5/device/gpu_busy_percent", "not a number\n");
+    assert_int_equal(gpu_source_amd.open(&none, nobody, NULL, list, GPU_MAX, why), 2);
+    assert_string_equal(list[0].uuid, "GPU-a1b2");
+    assert_int_equal(list[1].device, 1);
+    gpu_values_clear(&v);
+    gpu_source_amd.read(0, true, &v);
+    assert_float_equal(v.util_pct, 37, 0);
+    assert_float_equal(v.mem_used_mb, 1024, 0);
+    assert_float_equal(v.mem_total_mb, 196592, 1);
+    assert_float_equal(v.power_w, 141, 1e-9);
+    assert_float_equal(v.power_limit_w, 750, 1e-9);
+    assert_float_equal(v.temperature_c, 41, 1e-9);
+    assert_float_equal(v.sm_clock_mhz, 132, 1e-9);
+    gpu_values_clear(&v);
+    gpu_source_amd.read(1, true, &v);
+    assert_true(isnan(v.util_pct) && isnan(v.mem_used_mb) && isnan(v.power_w));
+    assert_int_equal(v.state, GPU_OK);
+    amdgpu_set_root("/nowhere");
+}
+
+/* ---- the poller ---- */
+
+static void script(const char *text) {
+    put("script", text);
+    gpu_poller_end();
+}
+
+static bool never(void *arg) {
+    (void)arg;
+    return false;
+}
+
+/* Wait until there is a device for which `is_so`; which it is. */
+static struct gpu_device wait_for(size_t device, bool (*is_so)(const struct gpu_device *d)) {
+    struct gpu_device list[GPU_MAX];
+    uint64_t until = clock_mono_ns() + (uint64_t)(LONG_S * 1e9);
+    for (;;) {
+        gpu_poller_wait(never, NULL);
+        size_t n = gpu_poller_devices(list, GPU_MAX);
+        if (device < n && is_so(&list[device]))
+            return list[device];
+        assert_true(clock_mono_ns() < until);
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
+}
+
+static bool is_read(const struct gpu_device *d) { return !isnan(d->newest.timestamp); }
+static bool is_silent(const struct gpu_device *d) { return d->silent_s > 0; }
+static bool has_xid(const struct gpu_device *d) { return d->newest.xid > 0; }
+
+static void test_values(void **state) {
+    (void)state;
+    script("devices 16\nutil * 93\nused 3 2000\ntotal * 80000\npower * 650500\nlimit * 700000\ntemperature * "
+           "71\n"
+           "clock * 1755\nreasons * 0x44\necc 3 2\nname 3 NVIDIA H100 80GB HBM3\n");
+    struct gpu_device d = wait_for(3, is_read);
+    assert_string_equal(d.facts.vendor, "nvidia");
+    assert_string_equal(d.facts.name, "NVIDIA H100 80GB HBM3");
+    assert_string_equal(d.facts.uuid, "GPU-00000003-0000-0000-0000-000000000000");
+    assert_float_equal(d.newest.util_pct, 93, 0);
+    assert_float_equal(d.newest.power_w, 650.5, 1e-9);
+    assert_float_equal(d.newest.temperature_c, 71, 0);
+    assert_float_equal(d.newest.sm_clock_mhz, 1755, 0);
+    assert_float_equal(d.newest.mem_total_mb, 80000, 0);
+    assert_int_equal(d.newest.state, GPU_OK);
+    assert_int_equal(d.newest.xid, GPU_NO_NUMBER);
+    if (getenv("FAKE_NVML_OLD")) { /* what its driver does not have is unknown */
+        assert_float_equal(d.newest.mem_used_mb, 2500, 0);
+        assert_true(isnan(d.newest.power_limit_w));
+        assert_int_equal(d.newest.throttle, GPU_NO_NUMBER);
+        assert_int_equal(d.newest.ecc, GPU_NO_NUMBER);
+    } else {
+        assert_float_equal(d.newest.mem_used_mb, 2000, 0);
+        assert_float_equal(d.newest.power_limit_w, 700, 1e-9);
+        assert_int_equal(d.newest.throttle, GPU_THROTTLE_POWER | GPU_THROTTLE_HEAT | GPU_THROTTLE_HARDWARE);
+        assert_int_equal(d.newest.ecc, 2);
+    }
+    struct gpu_device list[GPU_MAX];
+    assert_int_equal(gpu_poller_devices(list, GPU_MAX), 16);
+}
+
+static int count(size_t device, const struct gpu_values *v, void *arg) {
+    int *n = arg;
+    assert_int_equal(device, 1);
+    assert_false(isnan(v->timestamp));
+    return ++*n == 3;
+}
+
+static void test_past(void **state) {
+    (void)state;
+    const bool wanted[GPU_MAX] = {[1] = true};
+    uint64_t until = clock_mono_ns() + (uint64_t)(LONG_S * 1e9);
+    int n = 0;
+    script("devices 2\n");
+    while (n < 3) {
+        n = 0;
+        gpu_poller_wait(never, NULL);
+        gpu_poller_each(wanted, count, &n);
+        assert_true(clock_mono_ns() < until);
+    }
+}
+
+static void test_errors(void **state) {
+    (void)state;
+    struct gpu_device list[GPU_MAX];
+    char why[512];
+    script("devices 4\nerror 0 MemoryInfo* 15\nerror 1 HandleByIndex 4\nerror 2 UtilizationRates 3\nerror 2 "
+           "PowerUsage 999\n"
+           "error 3 MemoryInfo* 16\n");
+    assert_int_equal(wait_for(0, is_read).newest.state, GPU_LOST);
+    assert_int_equal(wait_for(1, is_read).newest.state, GPU_NO_ACCESS);
+    assert_int_equal(wait_for(3, is_read).newest.state, GPU_NEEDS_RESET);
+    struct gpu_device d = wait_for(2, is_read);
+    assert_int_equal(d.newest.state, GPU_OK);
+    assert_true(isnan(d.newest.util_pct) && isnan(d.newest.power_w));
+    assert_false(isnan(d.newest.temperature_c));
+    script("init 9\n");
+    gpu_poller_wait(never, NULL);
+    assert_int_equal(gpu_poller_devices(list, GPU_MAX), 0);
+    gpu_poller_why(why, sizeof why);
+    assert_string_equal(why, "the NVIDIA driver is not loaded; no AMD GPU");
+    script("devices 0\n");
+    gpu_poller_wait(never, NULL);
+    gpu_poller_why(why, sizeof why);
+    assert_string_equal(why, "the NVIDIA driver has no device that this user may see; no AMD GPU");
+}
+
+static void test_slices(void **state) {
+    (void)state;
+    if (getenv("FAKE_NVML_OLD"))
+        return;
+    script("devices 2\nmig 0 2\nused * 3000\n");
+    struct gpu_device d = wait_for(2, is_read);
+    assert_int_equal(d.facts.device, 0);
+    assert_int_equal(d.facts.slice, 1);
+    assert_string_equal(d.facts.uuid, "MIG-00000000-0000-0000-0000-000000000001");
+    assert_float_equal(d.newest.mem_used_mb, 3000, 0);
+    assert_true(isnan(d.newest.util_pct) && isnan(d.newest.power_w));
+    d = wait_for(3, is_read);
+    assert_int_equal(d.facts.device, 1);
+    assert_int_equal(d.facts.slice, GPU_NO_NUMBER);
+    assert_true(wait_for(0, is_read).facts.is_divided);
+}
+
+static void test_xid(void **state) {
+    (void)state;
+    if (getenv("FAKE_NVML_OLD"))
+        return;
+    script("devices 2\nxid 1 79\n");
+    assert_int_equal(wait_for(1, has_xid).newest.xid, 79);
+}
+
+/* One that does not answer is left out after three seconds; the others continue. */
+static void test_hang(void **state) {
+    (void)state;
+    script("devices 3\nhang 1 UtilizationRates\nutil * 5\n");
+    double began = clock_epoch_s();
+    struct gpu_device d = wait_for(1, is_silent);
+    double took = clock_epoch_s() - began;
+    assert_true(took >= GPU_POLLER_PATIENCE_S);
+    assert_int_equal(d.newest.state, GPU_SILENT);
+    assert_float_equal(wait_for(2, is_read).newest.util_pct, 5, 0);
+    assert_float_equal(wait_for(0, is_read).newest.util_pct, 5, 0);
+    assert_string_equal(wait_for(1, is_silent).facts.uuid, "GPU-00000001-0000-0000-0000-000000000000");
+}
+
+static void test_driver_hangs(void **state) {
+    (void)state;
+    struct gpu_device list[GPU_MAX];
+    char why[512];
+    script("hang - Init\n");
+    gpu_poller_wait(never, NULL);
+    assert_int_equal(gpu_poller_devices(list, GPU_MAX), 0);
+    gpu_poller_why(why, sizeof why);
+    assert_memory_equal(why, "the nvidia driver has not answered for ", 39);
+}
+
+/* ---- the loader's search is settled when a program starts ---- */
+
+static void begin_again(const char *self, const char *library) {
+    char path[PATH_MAX], link[PATH_MAX];
+    snprintf(path, sizeof path, "%.*s/targets/%s.so", (int)(strrchr(self, '/') - self), self, library);
+    snprintf(link, sizeof link, "%s/libnvidia-ml.so.1", work);
+    if (symlink(path, link) != 0)
+        _exit(1);
+    snprintf(path, sizeof path, "%s/script", work);
+    setenv("LD_LIBRARY_PATH", work, 1);
+    setenv("FAKE_NVML", path, 1);
+    setenv("FAKE_NVML_WORK", work, 1);
+    execl(self, self, NULL);
+    _exit(1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_visible), cmocka_unit_test(test_visible_slices),
+        cmocka_unit_test(test_amd),     cmocka_unit_test(test_values),
+        cmocka_unit_test(test_past),    cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_slices),  cmocka_unit_test(test_xid),
+        cmocka_unit_test(test_hang),    cmocka_unit_test(test_driver_hangs),
+    };
+    char self[PATH_MAX] = "", command[PATH_MAX];
+    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
+        return 1;
+    if (!getenv("FAKE_NVML_WORK")) {
+        if (!mkdtemp(work))
+            return 1;
+        begin_again(self, "fake_nvml");
+    }
+    snprintf(work, sizeof work, "%s", getenv("FAKE_NVML_WORK"));
+    int rc = cmocka_run_group_tests(tests, NULL, NULL);
+    gpu_poller_end();
+    snprintf(command, sizeof command, "rm -rf '%s'", work);
+    if (system(command) != 0 || rc != 0 || getenv("FAKE_NVML_OLD"))
+        return rc;
+    if (mkdir(work, 0700) != 0)
+        return 1;
+    setenv("FAKE_NVML_OLD", "1", 1);
+    begin_again(self, "fake_nvml_old");
+}
