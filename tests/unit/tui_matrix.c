@@ -165,6 +165,10 @@ static struct app *matrix_make_memory(enum matrix_state state, bool ascii) {
     return matrix_make_tables(state, ascii, "M", "' j", "\\ \"train|token Enter");
 }
 
+static struct app *matrix_make_gpu(enum matrix_state state, bool ascii) {
+    return matrix_make_tables(state, ascii, "0", "j j", "\\ \"heat|MIG Enter");
+}
+
 /* Long enough for the largest terminal to be full of it. */
 static const char *matrix_repl_lines(void) {
     static char text[6000];
@@ -260,6 +264,7 @@ static const struct matrix_row matrix_known[] = {
     {SCREEN(modules), NULL, "\\", 0, matrix_make_modules},
     {SCREEN(loader), NULL, "\\", 0, matrix_make_loader},
     {SCREEN(memory), NULL, "\\", 0, matrix_make_memory},
+    {SCREEN(gpu), NULL, "\\", 0, matrix_make_gpu},
     {SCREEN(help), "?", "/ \"sort Enter", MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED), NULL},
     {SCREEN(menu), NULL, "/ \"copy Enter",
      MATRIX_IN(MATRIX_NORMAL) | MATRIX_IN(MATRIX_FILTERED) | MATRIX_IN(MATRIX_EMPTY), NULL},

@@ -13,7 +13,9 @@
 #include "unit/tui_fixture.h"
 #include "unit/tui_tables.h"
 #include "tui/core/app_feed.h"
+#include "tui/core/app_screen.h"
 #include "tui/core/app_take.h"
+#include "tui/core/screen.h"
 
 #define MAX_COLUMNS 32
 #define HUGE_ROWS 10000
@@ -263,6 +265,50 @@ struct result *tables_workers(enum tables_kind kind) {
     for (int i = 0; i < 512 && kind == TABLES_HUGE; i++) {
         (void)snprintf(line, sizeof line, "9001|%d|%d|1|S|%d|%d|1|collate|/data/collate.py|%d", i, 100000 + i,
                        i % 100, i << 20, i);
+        put_line(r, line);
+    }
+    return r;
+}
+
+/* ---- GPUs ---- */
+
+static const char gpu_columns[] =
+    "timestamp|device|uuid|name|slice|gpu_util|mem_used_mb|mem_total_mb|power_w|power_limit_w|temperature_c|"
+    "sm_clock_mhz|throttle|ecc|xid|state|silent_s|assumed";
+
+/* One that is busy, one that is slowed by heat, one that is divided, one that does not answer. */
+struct result *tables_gpus(enum tables_kind kind) {
+    static const char *const hostile[] = {"1700000000|-1|evil\033[2J|\xe8\xa8\x93\033]0;x\007|-9|1e300|-5|"
+                                          "9223372036854775807|1e300|-1|1e300||\xff,heat|"
+                                          "9223372036854775807|1e300|no\033answer|1e300|7",
+                                          "|||||||||||||||||",
+                                          "1700000001|9223372036854775807|||2|||||||||||lost||", NULL};
+    struct result *r = tables_rows(gpu_columns, kind == TABLES_NAMES ? hostile : NULL);
+    char line[512];
+    for (int i = 0; i < 60 && (kind == TABLES_NORMAL || kind == TABLES_LATER); i++) {
+        const int at = 1700000000 + i;
+        (void)snprintf(
+            line, sizeof line,
+            "%d.25|0|GPU-6a1f|NVIDIA H100 80GB HBM3||%d|61234.5|81559|652.5|700|61|1755|power|0||ok||0", at,
+            90 + i % 9);
+        put_line(r, line);
+        (void)snprintf(
+            line, sizeof line,
+            "%d.25|1|GPU-77c0|NVIDIA H100 80GB HBM3||%d|3012|81559|412|700|89|1200|power,heat|0||ok||0", at,
+            40 + i % 7);
+        put_line(r, line);
+        (void)snprintf(line, sizeof line,
+                       "%d.25|2|GPU-9be2|NVIDIA H100 80GB HBM3|||20000|81559|120|700|35|1980||0||ok||1", at);
+        put_line(r, line);
+        (void)snprintf(line, sizeof line,
+                       "%d.25|2|MIG-11aa|NVIDIA H100 80GB HBM3 MIG 1g.10gb|0||8000|9984||||||||ok||1", at);
+        put_line(r, line);
+    }
+    if (kind == TABLES_NORMAL || kind == TABLES_LATER)
+        put_line(r, "1700000060|3|GPU-0d13|NVIDIA H100 80GB HBM3||||||||||||no answer|12.5|1");
+    for (int i = 0; i < 100 && kind == TABLES_HUGE; i++) {
+        (void)snprintf(line, sizeof line, "1700000060|%d|GPU-%d|Model %d||%d|1|2|3|4|5|6||0||ok||0", i, i, i,
+                       i);
         put_line(r, line);
     }
     return r;
@@ -531,6 +577,9 @@ void tables_answer_all(struct app *a, enum tables_kind kind) {
     for (enum app_feed_id id; (id = app_feed_next(a, FEED_COUNT - 1)) != FEED_COUNT;)
         if (id == FEED_VERDICTS)
             tables_answer_verdicts(a, tables_verdicts(kind));
+        else if (id == FEED_GPU) /* a machine has one where that is what is tested */
+            tables_answer(a, id,
+                          app_screen_top(a)->def == &screen_gpu ? tables_gpus(kind) : tables_rows("", NULL));
         else
             tables_answer(a, id, rows_for(id, kind));
 }

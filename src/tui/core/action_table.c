@@ -18,9 +18,10 @@
 #define MODULES ACTION_IN(CONTEXT_MODULES)
 #define LOADER ACTION_IN(CONTEXT_LOADER)
 #define MEMORY ACTION_IN(CONTEXT_MEMORY)
+#define GPU ACTION_IN(CONTEXT_GPU)
 #define RANKS ACTION_IN(CONTEXT_RANKS)
 #define STACKS ACTION_IN(CONTEXT_STACKS)
-#define TREES (TENSORS | MODULES | LOADER | MEMORY) /* rows within rows */
+#define TREES (TENSORS | MODULES | LOADER | MEMORY | GPU) /* rows within rows */
 #define STEPS ACTION_IN(CONTEXT_STEPS)
 #define SHEETS (TREES | STEPS) /* tables from queries of the job's tables */
 #define TRAINING (MODULES | STEPS | OVERVIEW)
@@ -109,6 +110,8 @@ static const struct action_def action_fixed[] = {
      "show what matches by dataset or function; !x hides"},
     {ACTION_FILTER, "filter", MEMORY, {"\\", "F4"}, "Filter", 3,
      "show what matches by function, file, type; !x hides"},
+    {ACTION_FILTER, "filter", GPU, {"\\", "F4"}, "Filter", 3,
+     "show GPUs that match by number, name, state; !x hides"},
     {ACTION_FILTER, "filter", RANKS, {"\\", "F4"}, "Filter", 3,
      "rank:0-63, host:gpu1, class:3fa2, late, or text; !x hides"},
     {ACTION_FILTER, "filter", STACKS, {"\\", "F4"}, "Filter", 3,
@@ -136,6 +139,7 @@ static const struct action_def action_fixed[] = {
     {ACTION_OPEN_MODULE, "open-module", MODULES | ROW, {"Enter"}, "Details", 1, "details; again: go to that pane"},
     {ACTION_OPEN_MEMORY, "open-memory", MEMORY | ROW, {"Enter"}, "Details", 2, "details; again: go to that pane"},
     {ACTION_OPEN_LOADER, "open-loader", LOADER | ROW, {"Enter"}, "Details", 1, "details; again: go to that pane"},
+    {ACTION_OPEN_GPU, "open-gpu", GPU | ROW, {"Enter"}, "Details", 1, "details; again: go to that pane"},
     {ACTION_MARK, "mark", MEMORY, {"'"}, "Mark", 5, "set the mark: GROWTH counts from here"},
     {ACTION_MARK, "mark", TENSORS, {"'"}, "Mark", 5, "set the mark: GROWTH counts from here"},
     {ACTION_FOLD, "fold", TREES, {"-"}, NULL, 0, "fold the row: hide what it holds"},
@@ -163,6 +167,7 @@ static const struct action_def action_fixed[] = {
     SCREEN(REPL),
     SCREEN(LOG),
     SCREEN(MEMORY),
+    SCREEN(GPU),
     {ACTION_SCREEN_NEXT, "next-screen", TABS, {"Tab"}, "Next", 8, "next screen"},
     {ACTION_SCREEN_PREV, "previous-screen", TABS, {"S-Tab"}, NULL, 0, "previous screen"},
     {ACTION_DEBUG, "debug", TABS | ACTION_CHANGES, {"B"}, NULL, 0,

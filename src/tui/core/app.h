@@ -30,6 +30,7 @@
 #include "tui/core/settings.h"
 #include "tui/keys/action.h"
 #include "tui/model/data.h"
+#include "tui/model/gpus.h"
 #include "tui/model/log.h"
 #include "tui/theme/theme.h"
 #include "tui/view/grid.h"
@@ -270,6 +271,7 @@ enum app_feed_id {
     FEED_MEMORY_SITES,   /* lines that allocate, */
     FEED_MEMORY_STACKS,  /* their stacks, */
     FEED_MEMORY_HOLDERS, /* and what variables hold */
+    FEED_GPU,            /* its last minutes: `gpus` */
     FEED_COUNT,
 };
 
@@ -292,6 +294,7 @@ struct app_feed {
 
 struct app_feeds {
     struct app_feed feeds[FEED_COUNT];
+    struct gpus gpus; /* of the newest answer */
 };
 
 /* app_query.h: queries of the SQL screen. */

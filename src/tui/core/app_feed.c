@@ -20,6 +20,7 @@ void app_feeds_fini(struct app_feeds *f) {
         result_unref(f->feeds[i].rows);
         verdicts_fini(&f->feeds[i].verdicts);
     }
+    gpus_fini(&f->gpus);
     memset(f, 0, sizeof *f);
 }
 
@@ -162,6 +163,8 @@ void app_feed_put_empty(const struct app *a, enum app_feed_id id, const char *no
 #define FEED_BADGE_STAYS_S 75.0   /* an older one is not shown */
 
 #define FEED_JOB_EVERY_S 2.0
+#define FEED_GPU_EVERY_S 2.0   /* where there is one, */
+#define FEED_NO_GPU_EVERY_S 60 /* and where there was none */
 
 /* Steps a second, the newest loss, what tensors take on GPUs. */
 static const char feed_job_query[] =
@@ -176,6 +179,9 @@ void app_feed_follow_badge(struct app *app) {
     const struct app_feed *f = app_feed_get(app, FEED_VERDICTS);
     const struct data *d = &app->data;
     double every_s = f->elapsed_s * FEED_BADGE_ANSWERS;
+    if (d->has_target && d->received >= FEED_BADGE_SNAPSHOTS && !d->paused && !data_is_recorded(d))
+        app_feed_follow(app, FEED_GPU, GPUS_QUERY,
+                        app->feeds.gpus.n ? FEED_GPU_EVERY_S : FEED_NO_GPU_EVERY_S);
     if (!d->has_target || d->target.mode != MODEL_MODE_AGENT || d->received < FEED_BADGE_SNAPSHOTS ||
         d->paused)
         return; /* from outside there are no tables; the Overview says that a target has ended */

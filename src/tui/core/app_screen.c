@@ -86,6 +86,8 @@ bool app_screen_open(struct app *a, enum action action) {
 bool app_screen_is_offered(const struct app *a, const struct screen_def *def) {
     if (def->of_job && !job_state_is_offered(a))
         return false;
+    if (def->needs_gpu && !a->feeds.gpus.n)
+        return false;
     for (const struct action_def *d = action_table(); a->row_actions.readonly && d->action; d++)
         if (d->action == def->opens[0].action && (d->contexts & ACTION_CHANGES))
             return false;

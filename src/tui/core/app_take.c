@@ -130,6 +130,8 @@ void app_take_feed(struct app *a, enum app_feed_id id, struct querier_answer *an
         snprintf(f->note, sizeof f->note, "%.*s", (int)sizeof f->note - 1, answer->note);
         f->answered_s = a->now_s;
         f->failed_s = 0;
+        if (id == FEED_GPU)
+            gpus_build(&a->feeds.gpus, f->rows);
     } else if (f->failed_s <= 0)
         f->failed_s = a->now_s;
     querier_answer_fini(answer);

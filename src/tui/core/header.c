@@ -155,6 +155,34 @@ static double header_training(const struct app *a, const char *column) {
     return app_feed_number(f->rows, 0, app_feed_column(f->rows, column));
 }
 
+static bool header_has_gpus(const struct app *a) {
+    const struct app_feed *f = app_feed_get(a, FEED_GPU);
+    return a->feeds.gpus.n && a->now_s - f->answered_s <= HEADER_TRAINING_STAYS_S;
+}
+
+/* Its GPUs together, and what is wrong with one. */
+static void header_gpu(const struct app *a, struct grid *g, struct rect area, int row, int *col) {
+    const struct gpus *all = &a->feeds.gpus;
+    const struct gpus_row *worst = gpus_worst(all);
+    double util = gpus_util(all), mib = gpus_mem_used(all);
+    char busy[16] = "?", memory[24], trouble[64] = "", name[32] = "";
+    if (!isnan(util))
+        snprintf(busy, sizeof busy, "%.0f%%", util);
+    text_human_bytes(memory, sizeof memory, isnan(mib) ? MODEL_UNKNOWN : (int64_t)(mib * (1 << 20)));
+    if (worst) {
+        gpus_put_trouble(worst, trouble, sizeof trouble);
+        if (all->n > 1)
+            gpus_put_name(worst, name, sizeof name);
+    }
+    enum theme_role role = worst ? ROLE_CONN_WAIT : ROLE_VALUE;
+    int before = *col;
+    if (worst)
+        header_fact(g, area, row, col, "GPU", role, "%s %s, %s%s%s", busy, memory, name, *name ? " " : "",
+                    trouble);
+    if (*col == before) /* nothing is wrong, or there is no room for it */
+        header_fact(g, area, row, col, "GPU", role, "%s %s", busy, memory);
+}
+
 /* The job: steps a second, loss, memory and how it moves, GPU, garbage collection. */
 static void header_job(const struct app *a, struct grid *g, struct rect area, int row) {
     const struct data *d = &a->data;
@@ -181,7 +209,9 @@ static void header_job(const struct app *a, struct grid *g, struct rect area, in
         meter_draw(past, g, area, row, col - 1, HEADER_TREND, meter_trend(past, METER_MAX), ROLE_METER_CPU);
         col += HEADER_TREND + 1;
     }
-    if (gpu_mb > 0) {
+    if (header_has_gpus(a))
+        header_gpu(a, g, area, row, &col);
+    else if (gpu_mb > 0) {
         text_human_bytes(text, sizeof text, (int64_t)(gpu_mb * (1 << 20)));
         header_fact(g, area, row, &col, "GPU", ROLE_VALUE, "%s", text);
     }

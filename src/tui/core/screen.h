@@ -91,6 +91,7 @@ struct screen_def {
     /* A tab beside others, at the first key that opens it; else above another screen */
     bool is_tab;
     bool needs_torch;    /* it shows what torch has: its tab is dim in a job without it */
+    bool needs_gpu;      /* it is offered only where the target has a GPU */
     bool is_overlay;     /* drawn over the screen below, which stays visible */
     bool needs_samples;  /* the stream of samples runs while it is open */
     bool shows_children; /* the target's children are read often, while it is shown */

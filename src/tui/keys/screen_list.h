@@ -30,6 +30,7 @@
     CONTEXT(REPL_OUTPUT)       /* its output */                           \
     SCREEN(LOG, log)           /* what happened */                        \
     SCREEN(MEMORY, memory)     /* who allocates, and what holds it */     \
+    SCREEN(GPU, gpu)           /* GPUs of the target */                   \
     SCREEN(RANKS, ranks)       /* all ranks of a job */                   \
     SCREEN(STACKS, stacks)     /* their stacks as one tree */             \
     SCREEN(TARGETS, targets)   /* several targets, to switch between */   \

@@ -310,6 +310,43 @@ static void overview_add_memory(struct overview *s, const struct app *app) {
     l->role = share >= 90 ? ROLE_CONN_WAIT : ROLE_VALUE;
 }
 
+#define OVERVIEW_GPUS 8 /* that are listed */
+
+static void overview_put_mib(char *buf, size_t cap, double mib) {
+    text_human_bytes(buf, cap, isnan(mib) ? MODEL_UNKNOWN : (int64_t)(mib * (1 << 20)));
+}
+
+/* A line for each; on a machine without one, none. */
+static void overview_add_gpus(struct overview *s, const struct app *app) {
+    static const char *const labels[OVERVIEW_GPUS] = {"GPU 0", "GPU 1", "GPU 2", "GPU 3",
+                                                      "GPU 4", "GPU 5", "GPU 6", "GPU 7"};
+    const struct gpus *g = &app->feeds.gpus;
+    for (size_t i = 0; i < g->n && i < OVERVIEW_GPUS; i++) {
+        const struct gpus_row *r = &g->items[i];
+        bool is_named = r->slice < 0 && r->device >= 0 && r->device < OVERVIEW_GPUS;
+        struct overview_line *l =
+            overview_add(s, OVERVIEW_METER, is_named ? labels[r->device] : "GPU", ACTION_SHOW_GPU);
+        char used[24], total[24], trouble[64];
+        if (isnan(r->util_pct))
+            snprintf(l->value, sizeof l->value, "?");
+        else
+            snprintf(l->value, sizeof l->value, "%.0f %%", r->util_pct);
+        overview_set_history(l, r->utils, 100, ROLE_METER_CPU);
+        overview_put_mib(used, sizeof used, r->mem_used_mb);
+        overview_put_mib(total, sizeof total, r->mem_total_mb);
+        gpus_put_trouble(r, trouble, sizeof trouble);
+        if (trouble[0]) {
+            overview_say(l, "%s; ", trouble);
+            l->role = ROLE_CONN_WAIT;
+        }
+        overview_say(l, "%s of %s", used, total);
+        if (!isnan(r->power_w))
+            overview_say(l, ", %.0f W", r->power_w);
+        if (!isnan(r->temperature_c))
+            overview_say(l, ", %.0f C", r->temperature_c);
+    }
+}
+
 static void overview_add_gc(struct overview *s, const struct app *app) {
     const struct data *d = &app->data;
     const struct events *q = &d->pulse;
@@ -533,6 +570,7 @@ void overview_build(struct overview *out, const struct app *app, const struct ov
     overview_add_gil(out, app);
     overview_add_gc(out, app);
     overview_add_memory(out, app);
+    overview_add_gpus(out, app);
     overview_add_agent(out, app);
     overview_add_gil_time(out, app);
     overview_add_arms(out, app);

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu: the GPUs of the target: how busy each is, its memory, power and temperature, what slows it, and the
+ * last minutes of the selected one. Offered where there is one.
+ */
+#include "tui/core/app.h"
+#include "tui/core/app_feed.h"
+#include "tui/core/app_screen.h"
+#include "tui/core/screen.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "tui/model/gpus.h"
+#include "tui/screens/browser.h"
+#include "tui/view/meter_draw.h"
+#include "tui/view/table.h"
+
+#define GPU_EVERY_S 1.0
+#define GPU_METER_ROWS 11 /* rows from which on there are meters */
+#define GPU_LABEL 33      /* columns beside a meter, */
+#define GPU_VALUE 9       /* the column where its value begins, */
+#define GPU_FULL 18       /* and the column of its limit */
+#define GPU_HOT_C 85
+#define GPU_BUSY_PCT 80
+#define GPU_FULL_SHARE 0.95 /* of its memory */
+
+struct gpu_state {
+    struct browser browser;
+    struct outline outline;
+    unsigned version;
+    bool is_taken; /* there were some */
+};
+
+static const struct gpus_row *gpu_of(const void *node) { return ((const struct outline_node *)node)->row; }
+
+/* ---- cells ---- */
+
+static void gpu_put_number(struct table_cell *c, double v, const char *unit, enum theme_role role) {
+    c->role = isnan(v) ? ROLE_MUTED : role;
+    if (isnan(v))
+        snprintf(c->text, sizeof c->text, "?");
+    else
+        snprintf(c->text, sizeof c->text, "%.0f%s", v, unit);
+}
+
+static void gpu_put_mib(double mib, char *buf, size_t cap) {
+    text_human_bytes(buf, cap, isnan(mib) ? MODEL_UNKNOWN : (int64_t)(mib * (1 << 20)));
+}
+
+static void gpu_cell_device(const void *node, struct table_cell *c) {
+    char name[32];
+    gpus_put_name(gpu_of(node), name, sizeof name);
+    outline_put_name(node, name, c->text, sizeof c->text);
+    c->role = ROLE_VALUE;
+}
+
+static void gpu_cell_name(const void *node, struct table_cell *c) {
+    c->role = ROLE_TEXT;
+    snprintf(c->text, sizeof c->text, "%s", gpu_of(node)->name ? gpu_of(node)->name : "?");
+}
+
+static void gpu_cell_util(const void *node, struct table_cell *c) {
+    double v = gpu_of(node)->util_pct;
+    gpu_put_number(c, v, "", v >= GPU_BUSY_PCT ? ROLE_CPU_HIGH : v >= 5 ? ROLE_CPU_MID : ROLE_CPU_LOW);
+}
+
+static void gpu_cell_mem(const void *node, struct table_cell *c) {
+    const struct gpus_row *r = gpu_of(node);
+    gpu_put_mib(r->mem_used_mb, c->text, sizeof c->text);
+    c->role = r->mem_used_mb > GPU_FULL_SHARE * r->mem_total_mb ? ROLE_CONN_WAIT : ROLE_VALUE;
+}
+
+static void gpu_cell_total(const void *node, struct table_cell *c) {
+    gpu_put_mib(gpu_of(node)->mem_total_mb, c->text, sizeof c->text);
+    c->role = ROLE_MUTED;
+}
+
+static void gpu_cell_power(const void *node, struct table_cell *c) {
+    gpu_put_number(c, gpu_of(node)->power_w, "", ROLE_VALUE);
+}
+
+static void gpu_cell_limit(const void *node, struct table_cell *c) {
+    gpu_put_number(c, gpu_of(node)->power_limit_w, "", ROLE_MUTED);
+}
+
+static void gpu_cell_temperature(const void *node, struct table_cell *c) {
+    double v = gpu_of(node)->temperature_c;
+    gpu_put_number(c, v, "", v >= GPU_HOT_C ? ROLE_CONN_WAIT : ROLE_VALUE);
+}
+
+static void gpu_cell_clock(const void *node, struct table_cell *c) {
+    gpu_put_number(c, gpu_of(node)->sm_clock_mhz, "", ROLE_VALUE);
+}
+
+static void gpu_cell_slowed(const void *node, struct table_cell *c) {
+    const char *text = gpu_of(node)->throttle;
+    c->role = text && strcmp(text, "power") != 0 ? ROLE_CONN_WAIT : ROLE_TEXT;
+    snprintf(c->text, sizeof c->text, "%s", !text ? "?" : *text ? text : "-");
+}
+
+static void gpu_cell_state(const void *node, struct table_cell *c) {
+    gpus_put_trouble(gpu_of(node), c->text, sizeof c->text);
+    c->role = c->text[0] ? ROLE_STATUS_BAD : ROLE_CONN_OK;
+    if (!c->text[0])
+        snprintf(c->text, sizeof c->text, "ok%s", gpu_of(node)->is_assumed ? ", assumed" : "");
+}
+
+#define GPU_COMPARE(field)                                                                                   \
+    static int gpu_compare_##field(const void *a, const void *b) {                                           \
+        return table_compare_number((double)gpu_of(a)->field, (double)gpu_of(b)->field);                     \
+    }
+GPU_COMPARE(util_pct)
+GPU_COMPARE(mem_used_mb)
+GPU_COMPARE(mem_total_mb)
+GPU_COMPARE(power_w)
+GPU_COMPARE(power_limit_w)
+GPU_COMPARE(temperature_c)
+GPU_COMPARE(sm_clock_mhz)
+
+static int gpu_compare_device(const void *a, const void *b) {
+    const struct gpus_row *x = gpu_of(a), *y = gpu_of(b);
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    return (x->slice > y->slice) - (x->slice < y->slice);
+}
+
+static int gpu_compare_name(const void *a, const void *b) {
+    return text_compare(gpu_of(a)->name, gpu_of(b)->name);
+}
+
+static int gpu_compare_throttle(const void *a, const void *b) {
+    return text_compare(gpu_of(a)->throttle, gpu_of(b)->throttle);
+}
+
+static bool gpu_matches(const void *node, const struct match *m) {
+    const struct gpus_row *r = ((const struct outline_node *)node)->row;
+    char name[32], trouble[64];
+    gpus_put_name(r, name, sizeof name);
+    gpus_put_trouble(r, trouble, sizeof trouble);
+    return match_text(m, name) || match_text(m, r->name) || match_text(m, r->uuid) ||
+           match_text(m, r->throttle) || match_text(m, trouble);
+}
+
+/* clang-format off */
+static const struct table_column gpu_columns[] = {
+    {"GPU", "number of the device, as its driver counts; of a slice (MIG) behind a dot", {8, 0, 0}, GRID_LEFT, false, gpu_cell_device, gpu_compare_device},
+    {"UTIL%", "share of the last second in which it ran a kernel", {5, 0, 0}, GRID_RIGHT, true, gpu_cell_util, gpu_compare_util_pct},
+    {"MEM", "memory in use, of all processes", {8, 0, 0}, GRID_RIGHT, true, gpu_cell_mem, gpu_compare_mem_used_mb},
+    {"OF", "memory that it has", {8, 0, 4}, GRID_RIGHT, true, gpu_cell_total, gpu_compare_mem_total_mb},
+    {"W", "power that it takes, in watts", {5, 0, 2}, GRID_RIGHT, true, gpu_cell_power, gpu_compare_power_w},
+    {"LIMIT", "power that it may take", {5, 0, 6}, GRID_RIGHT, true, gpu_cell_limit, gpu_compare_power_limit_w},
+    {"C", "temperature", {4, 0, 3}, GRID_RIGHT, true, gpu_cell_temperature, gpu_compare_temperature_c},
+    {"MHz", "clock of its processors", {5, 0, 5}, GRID_RIGHT, true, gpu_cell_clock, gpu_compare_sm_clock_mhz},
+    {"SLOWED BY", "what keeps its clock down: power (the rule under full load), heat, hardware, clock limit", {14, 0, 1}, GRID_LEFT, false, gpu_cell_slowed, gpu_compare_throttle},
+    {"STATE", "what is wrong with it; assumed: the process may use another one", {20, 1, 0}, GRID_LEFT, false, gpu_cell_state, NULL},
+    {"MODEL", "its name", {12, 2, 7}, GRID_LEFT, false, gpu_cell_name, gpu_compare_name},
+};
+/* clang-format on */
+
+static void gpu_put_uuid(const void *row, struct strbuf *out) {
+    const struct gpus_row *r = row;
+    char name[128];
+    text_sanitize(name, sizeof name, r->uuid ? r->uuid : "?");
+    strbuf_adds(out, name);
+}
+
+static const struct outline_def gpu_outline = {gpu_columns, (int)(sizeof gpu_columns / sizeof gpu_columns[0]),
+                                               gpu_matches, gpu_put_uuid};
+
+/* ---- rows ---- */
+
+/* Slices are below their device, which comes before them. */
+static void gpu_build(struct gpu_state *s, const struct gpus *g) {
+    struct outline_node *nodes = calloc(g->n + 1, sizeof *nodes);
+    size_t n = 0;
+    for (size_t i = 0; nodes && i < g->n; i++) {
+        const struct gpus_row *r = &g->items[i];
+        int parent = -1;
+        for (size_t k = 0; r->slice >= 0 && k < i; k++)
+            if (g->items[k].device == r->device && g->items[k].slice < 0)
+                parent = (int)k;
+        nodes[n++] =
+            (struct outline_node){.row = r,
+                                  .parent = parent,
+                                  .key = hash_mix((uint64_t)r->device << 16 ^ (uint64_t)(r->slice + 1)) | 1};
+    }
+    outline_take(&s->outline, nodes, n);
+}
+
+static void gpu_update(void *state, struct app *app) {
+    struct gpu_state *s = state;
+    const struct app_feed *f = app_feed_get(app, FEED_GPU);
+    if (app_screen_top(app)->state == state)
+        app_feed_follow(app, FEED_GPU, GPUS_QUERY, GPU_EVERY_S);
+    if (s->is_taken && f->version == s->version)
+        return;
+    s->version = f->version;
+    s->is_taken = true;
+    if (!f->rows) /* another target */
+        tags_clear(&s->outline.view.own_tags);
+    gpu_build(s, &app->feeds.gpus);
+}
+
+static void gpu_init(void *state, struct app *app) {
+    struct gpu_state *s = state;
+    outline_init(&s->outline, &gpu_outline, app->config.ascii);
+    s->outline.open_depth = 1;
+    gpu_update(state, app);
+}
+
+static void gpu_fini(void *state) {
+    struct gpu_state *s = state;
+    outline_fini(&s->outline);
+}
+
+/* ---- drawing ---- */
+
+static const struct gpus_row *gpu_selected(const struct gpu_state *s) {
+    const struct outline_node *n = outline_selected(&s->outline);
+    return n ? n->row : NULL;
+}
+
+static void gpu_put_line(const struct gpus *g, const struct gpus_row *r, struct strbuf *out) {
+    char name[32], model[128], used[24], total[24];
+    if (!r)
+        return;
+    gpus_put_name(r, name, sizeof name);
+    text_sanitize(model, sizeof model, r->name ? r->name : "?");
+    strbuf_addf(out, "GPU %s   %s", name, model);
+    if (g->n > 1 && !isnan(gpus_util(g))) {
+        gpu_put_mib(gpus_mem_used(g), used, sizeof used);
+        gpu_put_mib(gpus_mem_total(g), total, sizeof total);
+        strbuf_addf(out, "   all %zu: %.0f %% busy, %s of %s", g->n, gpus_util(g), used, total);
+    }
+}
+
+struct gpu_meter {
+    const char *label;
+    char value[24], limit[32];
+    const struct meter *past;
+    struct meter_scale scale;
+    enum theme_role role;
+};
+
+static void gpu_draw_meter(const struct gpu_meter *m, struct grid *g, struct rect *area, int width) {
+    grid_text(g, *area, 0, 1, ROLE_LABEL, m->label);
+    grid_text(g, *area, 0, GPU_VALUE, ROLE_VALUE, m->value);
+    grid_text(g, *area, 0, GPU_FULL, ROLE_MUTED, m->limit);
+    meter_draw(m->past, g, *area, 0, GPU_LABEL, width, m->scale, m->role);
+    area->row++;
+    area->rows--;
+}
+
+/* Its last minutes, three lines. */
+static void gpu_draw_meters(const struct gpus_row *r, struct grid *g, struct rect *area) {
+    int width = area->cols - GPU_LABEL - 2;
+    char text[24];
+    if (area->rows < GPU_METER_ROWS || width < 8)
+        return;
+    width = width > METER_MAX ? METER_MAX : width;
+    struct gpu_meter busy = {"busy", "?", "of the time", r->utils, {0, 100}, ROLE_METER_CPU};
+    struct gpu_meter memory = {"memory", "", "", r->mems, {0, r->mem_total_mb}, ROLE_METER_CPU};
+    struct gpu_meter power = {"power", "?", "", r->powers, {0, r->power_limit_w}, ROLE_METER_GIL};
+    if (!isnan(r->util_pct))
+        snprintf(busy.value, sizeof busy.value, "%.0f %%", r->util_pct);
+    gpu_put_mib(r->mem_used_mb, memory.value, sizeof memory.value);
+    gpu_put_mib(r->mem_total_mb, text, sizeof text);
+    snprintf(memory.limit, sizeof memory.limit, "of %s", text);
+    if (!isnan(r->power_w))
+        snprintf(power.value, sizeof power.value, "%.0f W", r->power_w);
+    if (!isnan(r->power_limit_w))
+        snprintf(power.limit, sizeof power.limit, "of %.0f W", r->power_limit_w);
+    if (!(memory.scale.full > 0))
+        memory.scale = meter_trend(r->mems, METER_MAX);
+    if (!(power.scale.full > 0))
+        power.scale = meter_trend(r->powers, METER_MAX);
+    gpu_draw_meter(&busy, g, area, width);
+    gpu_draw_meter(&memory, g, area, width);
+    gpu_draw_meter(&power, g, area, width);
+}
+
+static void gpu_draw(void *state, struct app *app, struct grid *g, struct rect area) {
+    struct gpu_state *s = state;
+    const struct gpus_row *r = gpu_selected(s);
+    char empty[sizeof((struct err *)0)->text + 64];
+    struct strbuf line;
+    strbuf_init(&line, 512);
+    gpu_put_line(&app->feeds.gpus, r, &line);
+    browser_draw_head(app, FEED_GPU, strbuf_str(&line), NULL, g, &area);
+    strbuf_fini(&line);
+    if (r)
+        gpu_draw_meters(r, g, &area);
+    app_feed_put_empty(app, FEED_GPU, app->feeds.gpus.n ? "nothing matches: A shows all" : "no GPU", empty,
+                       sizeof empty);
+    facts_clear(&s->browser.facts);
+    if (r && app->feeds.gpus.rows)
+        facts_add_row(&s->browser.facts, app->feeds.gpus.rows, r->line, browser_not_facts);
+    browser_draw(&s->browser, &s->outline, " GPU ", empty, g, area);
+}
+
+static void gpu_status(const void *state, const struct app *app, struct strbuf *out) {
+    (void)app;
+    outline_status(&((const struct gpu_state *)state)->outline, "GPUs", out);
+}
+
+/* ---- actions ---- */
+
+static bool gpu_act(void *state, struct app *app, enum action action) {
+    struct gpu_state *s = state;
+    switch ((int)action) {
+    case ACTION_QUIT: /* returns to the screen below, unlike other tabs */
+        app_screen_pop(app);
+        return true;
+    case ACTION_REFRESH:
+        app_feed_ask(app, FEED_GPU, GPUS_QUERY);
+        return true;
+    default:
+        return browser_act(&s->browser, &s->outline, action, ACTION_OPEN_GPU);
+    }
+}
+
+static bool gpu_mouse(void *state, struct app *app, const struct input_event *e) {
+    struct gpu_state *s = state;
+    return browser_mouse(&s->browser, &s->outline, app, e);
+}
+
+static struct view *gpu_view(void *state) {
+    struct gpu_state *s = state;
+    return browser_view(&s->browser, &s->outline);
+}
+
+const struct screen_def screen_gpu = {
+    .name = "gpu",
+    .title = "GPU",
+    .is_tab = true,
+    .needs_gpu = true,
+    .opens = {SCREEN_TAB_KEY(GPU, "gpu", "0", "the GPU screen: load, memory, power; where there is a GPU")},
+    .is_kept = true,
+    .state_size = sizeof(struct gpu_state),
+    .init = gpu_init,
+    .fini = gpu_fini,
+    .keys = CONTEXT_GPU,
+    .view = gpu_view,
+    .draw = gpu_draw,
+    .act = gpu_act,
+    .mouse = gpu_mouse,
+    .update = gpu_update,
+    .status = gpu_status,
+};

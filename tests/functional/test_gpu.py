@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpu_metrics and what is shown of it, in front of a driver's library that a script drives (tests/targets/fake_nvml.c)."""
+
+import os
+import re
+
+import pytest
+from test_sql_screen import PatientScreen
+
+pytestmark = pytest.mark.timeout(300)
+
+JOB = r'''
+import os, time
+os.write(int(os.environ["READY_FD"]), b"ready\n")
+time.sleep(3600)
+'''
+SEED = "SELECT avg(gpu_util) FROM gpu_metrics WHERE timestamp > now() - 60;"
+
+
+class Driver:
+    """A folder for LD_LIBRARY_PATH, and the script of the library in it."""
+
+    def __init__(self, tmp_path, build_dir):
+        self.script = tmp_path / "nvml.txt"
+        self.calls = tmp_path / "nvml.log"
+        folder = tmp_path / "driver"
+        folder.mkdir()
+        (folder / "libnvidia-ml.so.1").symlink_to(os.path.join(os.path.abspath(build_dir), "tests", "targets", "fake_nvml.so"))
+        self.env = {"LD_LIBRARY_PATH": str(folder), "FAKE_NVML": str(self.script)}
+        self.write("")
+
+    def write(self, text):
+        new = self.script.with_suffix(".new")
+        new.write_text(f"log {self.calls}\n{text}", encoding="utf-8")
+        new.rename(self.script)
+
+
+@pytest.fixture
+def driver(tmp_path, build_dir):
+    return Driver(tmp_path, build_dir)
+
+
+def query(probing, driver, pid, sql, **options):
+    done = probing(str(pid), "query", "--format", "json", sql, env=driver.env, timeout=60, **options).ok()
+    return done.json()["rows"], done.stderr
+
+
+def test_without_a_driver(target, probing, data_dir):  # noqa: ARG001
+    """No rows, and one line with the reason."""
+    job = target(JOB)
+    done = probing(str(job.pid), "query", "--format", "json", SEED, env={"LD_LIBRARY_PATH": "/nonexistent"}).ok()
+    if os.path.exists("/dev/nvidiactl"):
+        pytest.skip("this machine has a driver of NVIDIA")
+    assert done.json()["rows"] == [{"avg(gpu_util)": None}]
+    assert done.stderr == "probing: gpu_metrics: no NVIDIA driver: libnvidia-ml.so.1 is not installed; no AMD GPU\n"
+
+
+def test_values(target, probing, driver, data_dir):  # noqa: ARG001
+    """What the driver has is in the row; a list of processes was not asked for, nor anything else that blocks others."""
+    job = target(JOB, env={"CUDA_VISIBLE_DEVICES": "1"})
+    driver.write("devices 4\nutil 1 93\nused 1 61234\ntotal 1 81559\npower 1 652500\nlimit 1 700000\ntemperature 1 61\nclock 1 1755\n"
+                 "reasons 1 0x24\necc 1 3\nname * NVIDIA H100\nxid 1 48\n")
+    rows, said = query(probing, driver, job.pid, "SELECT * FROM gpu_metrics")
+    assert said == ""
+    [row] = rows
+    assert row["pid"] == job.pid and row["timestamp"]
+    assert {key: row[key] for key in list(row)[4:]} == {
+        "device": 1, "uuid": "GPU-00000001-0000-0000-0000-000000000000", "name": "NVIDIA H100", "slice": None, "gpu_util": 93.0,
+        "mem_used_mb": 61234.0, "mem_total_mb": 81559.0, "power_w": 652.5, "power_limit_w": 700.0, "temperature_c": 61.0,
+        "sm_clock_mhz": 1755.0, "throttle": "power,heat", "ecc": 3, "xid": 48, "state": "ok", "silent_s": None, "assumed": 0}
+    called = {line.split()[1] for line in driver.calls.read_text(encoding="utf-8").splitlines()}
+    assert "UtilizationRates" in called and "RunningProcesses" not in "".join(called)
+    rows, _ = query(probing, driver, job.pid, SEED)
+    assert rows == [{"avg(gpu_util)": 93.0}]
+
+
+def test_several_ranks(target, probing, driver, data_dir):  # noqa: ARG001
+    """Each rank has the device of its place, which is assumed."""
+    jobs = [target(JOB, env={"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2"}) for rank in range(2)]
+    driver.write("devices 2\nutil 0 10\nutil 1 90\n")
+    done = probing("-t", str(jobs[0].pid), "-t", str(jobs[1].pid), "query", "--format", "json",
+                   "SELECT DISTINCT rank, device, gpu_util, assumed FROM gpu_metrics ORDER BY rank", env=driver.env, timeout=60).ok()
+    assert done.json()["rows"] == [{"rank": 0, "device": 0, "gpu_util": 10.0, "assumed": 1},
+                                   {"rank": 1, "device": 1, "gpu_util": 90.0, "assumed": 1}]
+
+
+def test_a_device_that_does_not_answer(target, probing, driver, data_dir):  # noqa: ARG001
+    """It is given up after three seconds; the others have their values, and nothing is left behind."""
+    job = target(JOB)
+    driver.write("devices 3\nhang 1 UtilizationRates\nutil * 7\n")
+    rows, _ = query(probing, driver, job.pid, "SELECT device, gpu_util, state, silent_s FROM gpu_metrics ORDER BY device")
+    silent = [row for row in rows if row["device"] == 1]
+    assert [(row["gpu_util"], row["state"]) for row in silent] == [(None, "no answer")] and 3 <= silent[0]["silent_s"] < 30
+    assert {row["device"]: row["gpu_util"] for row in rows if row["device"] != 1} == {0: 7.0, 2: 7.0}
+    driver.write("hang - Init\n")
+    rows, said = query(probing, driver, job.pid, SEED)
+    assert rows == [{"avg(gpu_util)": None}]
+    assert re.fullmatch(r"probing: gpu_metrics: the nvidia driver has not answered for \d+ s; no AMD GPU\n", said), said
+    pids = {int(line.split()[0]) for line in driver.calls.read_text(encoding="utf-8").splitlines()}
+    assert pids and not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+
+
+def test_the_screen(target, probing_top, ptrace, driver, tmux, tmp_path, wait_until, data_dir):  # noqa: ARG001
+    """Header, Overview and the screen, as values change; a device that stops to answer."""
+    job = target(JOB, env={"CUDA_VISIBLE_DEVICES": "0,1"})
+    driver.write("devices 4\nutil 0 91\nutil 1 33\nused * 1024\ntotal * 4096\n")
+    env = " ".join(f"{key}={value}" for key, value in driver.env.items())
+    s = PatientScreen(tmux, tmp_path, 140, 40, wait_until)
+    try:
+        s.shell(f"{env} XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} {job.pid}; echo status=$?")
+        s.wait_for("GPU 62% 2.00 GiB")
+        s.wait_for("0 GPU")
+        wait_until(lambda: re.search(r"GPU 0 +91 % .*1.00 GiB of 4.00 GiB, 70 W, 40 C", s.text()), 60, "the Overview")
+        s.type("0")
+        s.wait_for("[0 GPU]")
+        wait_until(lambda: re.search(r"^ *1 +33 +1.00 GiB", s.text(), re.M), 60, "the second device")
+        driver.write("devices 4\nutil 0 91\nutil 1 100\nused * 1024\ntotal * 4096\nhang 0 *\n")
+        wait_until(lambda: re.search(r"^ *0 .*no answer for \d+ s", s.text(), re.M), 60, "the first device to be given up")
+        wait_until(lambda: re.search(r"^ *1 +100 ", s.text(), re.M), 60, "the second device to continue")
+        s.type("q")
+        s.type("q")
+    finally:
+        s.close()
+    assert job.alive()
+
+
+def test_the_screen_without_a_device(target, probing_top, ptrace, tmux, tmp_path, wait_until, data_dir):  # noqa: ARG001
+    """Nothing of it is shown, and the key says why."""
+    if os.path.exists("/dev/nvidiactl"):
+        pytest.skip("this machine has a driver of NVIDIA")
+    job = target(JOB)
+    s = PatientScreen(tmux, tmp_path, 140, 40, wait_until)
+    try:
+        s.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} {job.pid}; echo status=$?")
+        s.wait_for("[1 Overview]")
+        s.wait_for("GIL held")
+        assert "GPU" not in s.text()
+        s.type("0")
+        s.wait_for("no NVIDIA driver: libnvidia-ml.so.1 is not installed")
+        s.type("q")
+        s.type("q")
+    finally:
+        s.close()
