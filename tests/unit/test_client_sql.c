@@ -359,7 +359,7 @@ static void test_complete_words(void **state) {
     assert_offered("|", "EXPLAIN QUERY PLAN SELECT VALUES WITH");
     assert_offered("sel|", "select");
     assert_offered("SELECT 1;\nwi|", "with");
-    assert_offered("SELECT med|", "median(");
+    assert_offered("SELECT medi|", "median(");
     assert_offered("SELECT no|", "nonfinite now() not ...");
     assert_offered("SELECT count(*) FROM python.gc GR|", "GROUP");
     assert_offered("SELECT 'sta| FROM python.samples", "");

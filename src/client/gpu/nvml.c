@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #define NVML_LIBRARY "libnvidia-ml.so.1"
 #define NVML_MIB (1024.0 * 1024.0)
@@ -122,10 +123,12 @@ static void *nvml_find(void *library, const char *name, const char *older) {
 
 /* 0, or -1 with the reason. */
 static int nvml_load(char *why) {
-#ifdef PROBING_NO_DLOPEN
-    snprintf(why, GPU_WHY, "this program is one static file, which cannot load the NVIDIA driver's library");
-    return -1;
-#else
+    if (getauxval(AT_BASE) == 0) {
+        /* without a loader, the C library that it needs would be a second one */
+        snprintf(why, GPU_WHY,
+                 "this program is one static file, which cannot load the NVIDIA driver's library");
+        return -1;
+    }
     void *library = dlopen(NVML_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         snprintf(why, GPU_WHY, "no NVIDIA driver: %s is not installed", NVML_LIBRARY);
@@ -141,7 +144,6 @@ static int nvml_load(char *why) {
         return 0;
     snprintf(why, GPU_WHY, "%s has none of the functions that list devices", NVML_LIBRARY);
     return -1;
-#endif
 }
 
 static void nvml_explain(int rc, char *why) {
