@@ -265,4 +265,10 @@ void pystack_read_target(pid_t pid, const struct pystack_info *info, struct mode
  * its version cannot be found (then "" is stored if it is loaded). */
 int pystack_find_torch(pid_t pid, char *buf, size_t cap);
 
+/* Which rank of how many this process is in the largest group of torch.distributed, from memory:
+ * for programs that decide this themselves (torch.multiprocessing.spawn, Lightning) no environment
+ * has it. Believed only if Python's list of ranks and the C++ object of the group have the same
+ * number. 0, or -1: there is no group, or it is not as known. */
+int pystack_find_rank(struct pystack *ps, int32_t *rank, int32_t *world);
+
 #endif

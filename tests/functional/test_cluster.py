@@ -2,6 +2,8 @@
 """`probing cluster`: the ranks of a job on this machine, found by what their launcher wrote into their environment; the agent into all of
 them and out again; targets that name a job. With real torchrun, and with plain processes that claim to be ranks."""
 
+import csv
+import io
 import os
 import re
 import signal
@@ -251,6 +253,62 @@ def test_job_of_one(probing, torch_python, tmp_path, ptrace):
     done = in_namespace(begin % "spawn" + f"until [ $({probing.path} list --json | grep -c '\"torch\": *\"') = 2 ]; do sleep 0.1; done; "
                         f"{probing.path} cluster attach")
     assert done.returncode == 3 and "no job with ranks was found" in done.stderr, done
+
+
+SPAWNED = """import os, pathlib, sys, time, torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+def work(rank, world, folder):
+    os.environ.update(MASTER_ADDR="127.0.0.1", GLOO_SOCKET_IFNAME="lo")
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=world)
+    dist.new_group(list(range(world))[::-1])
+    dist.new_group([0, world - 1])
+    if rank == 1 and os.fork() == 0:  # as a DataLoader's worker
+        time.sleep(600)
+    pathlib.Path(folder, f"ready{rank}").touch()
+    time.sleep(600)
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2:  # started one by one: python ranks.py FOLDER RANK
+        work(int(sys.argv[2]), 3, sys.argv[1])
+    elif os.environ.get("LIKE_LIGHTNING"):  # the first rank starts the others
+        for rank in (1, 2):
+            mp.get_context("spawn").Process(target=work, args=(rank, 3, sys.argv[1]), daemon=True).start()
+        work(0, 3, sys.argv[1])
+    else:
+        mp.spawn(work, (3, sys.argv[1]), 3)
+"""
+
+
+@pytest.mark.parametrize("how", ["spawn", "lightning", "one by one"])
+def test_ranks_that_python_made(how, probing, torch_python, tmp_path):
+    """Ranks whose environment does not have their number: it is in the memory of Python, and who started whom says which are one job."""
+    script = tmp_path / "ranks.py"
+    script.write_text(SPAWNED)
+    start = {"spawn": f"{torch_python} {script} {tmp_path} &", "lightning": f"LIKE_LIGHTNING=1 {torch_python} {script} {tmp_path} &",
+             "one by one": f"for r in 0 1 2; do {torch_python} {script} {tmp_path} $r & done;"}[how]
+    done = in_namespace(f"unset RANK WORLD_SIZE; {start} until [ $(ls {tmp_path} | grep -c ready) = 3 ]; do sleep 0.1; done; "
+                        f"{probing.path} cluster nodes --format csv && echo -- && {probing.path} cluster ranks job: --format csv")
+    assert done.returncode == 0, done
+    nodes, ranks = [list(csv.DictReader(io.StringIO(part))) for part in done.stdout.split("--\n")]
+    assert len(nodes) == 1, done
+    node = nodes[0]
+    assert (node["ranks"], node["world"], node["found_by"], node["missing"]) == ("0-2", "3", "python", ""), node
+    assert (node["launcher"] != "") == (how == "spawn"), node
+    assert [row["rank"] for row in ranks if row["state"] == "alive"] == ["0", "1", "2"], ranks
+
+
+def test_a_job_that_lies_about_its_rank(probing, torch_python, tmp_path, ptrace):
+    """What only Python's list of ranks says, or is not a group, is not believed."""
+    script = tmp_path / "liar.py"
+    script.write_text("import pathlib, sys, time, torch.distributed.distributed_c10d as d\n"
+                      "class Group:\n    pass\n"
+                      "d._pg_group_ranks.update({5: {0: 0, 1: 1}, Group(): dict.fromkeys(range(70000)), 'x' * 100: {0: 0}, (1, 2): 7})\n"
+                      "pathlib.Path(sys.argv[1], 'ready').touch()\ntime.sleep(600)\n")
+    done = in_namespace(f"{torch_python} {script} {tmp_path} & until [ -e {tmp_path}/ready ]; do sleep 0.1; done; "
+                        f"{probing.path} cluster nodes --format csv && {probing.path} cluster attach")
+    assert done.returncode == 0 and ",alone," in done.stdout and " loaded " in done.stdout, done
 
 
 def test_completion(claim, probing):

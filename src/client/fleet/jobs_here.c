@@ -11,11 +11,16 @@
 #define JOBS_RANGES 12    /* of a set of ranks in an error */
 #define JOBS_ANCESTORS 64 /* generations between a worker and its job */
 
-/* ---- jobs of one process ---- */
+/* ---- jobs without a launcher ----
+ *
+ * A rank that is known from Python's memory, and a process with torch and no rank, have no name of a job.
+ * What belongs together is seen from who started whom. A family is a process with torch whose
+ * parent has none, and what of its descendants has torch. */
 
-/* No launcher started it: a process that has torch loaded is a job of one rank, and what it forked
- * are its workers. */
+/* A job of one rank, and what it forked are its workers. */
 static const struct rank_env_source jobs_alone = {.name = "alone"};
+
+static bool jobs_here_is_rank(const struct target_process *p) { return p->env.source == &target_rank_source; }
 
 static size_t jobs_here_parent(const struct jobs_here *h, size_t i) {
     for (size_t k = 0; h->list[i].parent > 0 && k < h->n; k++)
@@ -24,41 +29,65 @@ static size_t jobs_here_parent(const struct jobs_here *h, size_t i) {
     return h->n;
 }
 
-/* The first process of those that have torch loaded, each the child of the one before. h->n: the
- * family is not a job of one. A child with a command line of its own was not forked: what
- * torch.multiprocessing.spawn starts may be ranks, and only Python knows. */
+/* The first process of the family; h->n: it has none, or a launcher started it. */
 static size_t jobs_here_first(const struct jobs_here *h, size_t i) {
-    for (int n = 0; n < JOBS_ANCESTORS; n++) {
+    for (int n = 0; n < JOBS_ANCESTORS && h->list[i].torch[0]; n++) {
         size_t up = jobs_here_parent(h, i);
-        if (h->list[i].env.source)
+        if (h->list[i].env.source && !jobs_here_is_rank(&h->list[i]))
             return h->n;
         if (up == h->n || !h->list[up].torch[0])
             return i;
-        if (strcmp(h->list[up].cmdline, h->list[i].cmdline) != 0)
-            return h->n;
         i = up;
     }
     return h->n;
 }
 
-static bool jobs_here_has_children_of_their_own(const struct jobs_here *h, size_t first) {
-    for (size_t i = 0; i < h->n; i++)
-        if (h->list[i].torch[0] && jobs_here_parent(h, i) == first &&
-            strcmp(h->list[i].cmdline, h->list[first].cmdline) != 0)
-            return true;
-    return false;
+/* What is known of a family, at its first process. */
+struct jobs_family {
+    bool has_ranks;       /* from memory, */
+    bool has_other_ranks; /* and below the first process another than its own */
+    bool has_strangers;   /* processes with a command line of their own: not forked, and maybe ranks */
+};
+
+/* The name of a job: of a process, or of who started it. */
+static uint64_t jobs_here_hash(const struct target_process *p, bool starter) {
+    int64_t pid = starter ? p->ppid : p->pid;
+    uint64_t since = starter ? 0 : p->start_ticks;
+    return hash_fnv(hash_fnv(HASH_FNV_START, &pid, sizeof pid), &since, sizeof since);
 }
 
-static void jobs_here_take_alone(const struct jobs_here *h, struct job_process *all) {
-    for (size_t i = 0; i < h->n; i++) {
-        size_t first = h->list[i].torch[0] ? jobs_here_first(h, i) : h->n;
-        if (first == h->n || jobs_here_has_children_of_their_own(h, first))
-            continue;
-        uint64_t job = hash_fnv(HASH_FNV_START, &h->list[first].pid, sizeof h->list[first].pid);
-        job = hash_fnv(job, &h->list[first].start_ticks, sizeof h->list[first].start_ticks);
-        all[i].env =
-            (struct rank_env){.source = &jobs_alone, .world = 1, .local = -1, .node = -1, .job = job};
+/* Give ranks without a job, and processes that are jobs of one rank, what names their job. */
+static void jobs_here_join_families(const struct jobs_here *h, struct job_process *all) {
+    size_t *first = calloc(h->n + 1, sizeof *first);
+    struct jobs_family *families = calloc(h->n + 1, sizeof *families);
+    for (size_t i = 0; first && families && i < h->n; i++) {
+        first[i] = jobs_here_first(h, i);
+        const struct target_process *p = &h->list[i], *top = first[i] < h->n ? &h->list[first[i]] : p;
+        struct jobs_family *f = &families[first[i]];
+        f->has_ranks |= jobs_here_is_rank(p);
+        f->has_other_ranks |=
+            jobs_here_is_rank(p) && (!jobs_here_is_rank(top) || p->env.rank != top->env.rank);
+        f->has_strangers |= strcmp(p->cmdline, top->cmdline) != 0;
     }
+    for (size_t i = 0; first && families && i < h->n; i++) {
+        const struct jobs_family *f = &families[first[i]];
+        if (first[i] == h->n)
+            continue;
+        const struct target_process *top = &h->list[first[i]];
+        /* ranks that were started one by one have who started them in common */
+        if (jobs_here_is_rank(&h->list[i]))
+            all[i].env.job = jobs_here_hash(top, !f->has_other_ranks && top->env.world > 1);
+        else if (!f->has_ranks && !f->has_strangers)
+            all[i].env = (struct rank_env){.source = &jobs_alone,
+                                           .world = 1,
+                                           .local = -1,
+                                           .node = -1,
+                                           .job = jobs_here_hash(top, false)};
+        /* what started a family of ranks is their launcher, unless it is one of them */
+        all[i].env.is_local_rank |= jobs_here_is_rank(&h->list[i]);
+    }
+    free(families);
+    free(first);
 }
 
 int jobs_here_read(struct jobs_here *h, unsigned limit_ms, struct err *e) {
@@ -80,7 +109,7 @@ int jobs_here_read(struct jobs_here *h, unsigned limit_ms, struct err *e) {
                                       .env = p->env};
     }
     if (all)
-        jobs_here_take_alone(h, all);
+        jobs_here_join_families(h, all);
     int rc = all && jobs_find(all, h->n, &h->jobs) == 0
                  ? 0
                  : err_set(e, ERR_FAILED, "out of memory for the jobs of this machine");

@@ -46,6 +46,10 @@ struct target_process {
     uint64_t net_ns;     /* number of its network namespace; 0 unknown */
 };
 
+/* The source of a rank that is not from the environment but from the memory of Python. Nothing names
+ * its job. */
+extern const struct rank_env_source target_rank_source;
+
 /* The name of a user of this machine, or the number of a user without a name. */
 void target_user_name(int64_t uid, char *buf, size_t cap);
 

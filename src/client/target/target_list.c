@@ -150,6 +150,8 @@ static int target_fill_known(struct target_process *p, pid_t pid, char *name, si
     return 0;
 }
 
+const struct rank_env_source target_rank_source = {.name = "python"};
+
 /* What its launcher made it. */
 static void target_fill_rank(struct target_process *p) {
     char path[32];
@@ -157,6 +159,16 @@ static void target_fill_rank(struct target_process *p) {
     rank_env_read(&p->env, p->pid);
     snprintf(path, sizeof path, "/proc/%d/ns/net", (int)p->pid);
     p->net_ns = stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+/* A rank that the program has made itself; see jobs_here. */
+static void target_ask_python(struct target_process *p) {
+    struct pystack *ps = pystack_open(p->pid, NULL);
+    int32_t rank, world;
+    if (ps && pystack_find_rank(ps, &rank, &world) == 0 && world <= RANK_ENV_LIMIT)
+        p->env = (struct rank_env){
+            .source = &target_rank_source, .rank = rank, .world = world, .local = -1, .node = -1};
+    pystack_close(ps);
 }
 
 /* The result of inspecting one process; sent as far as it is filled. */
@@ -185,6 +197,8 @@ static void target_inspect(struct target_found *f, pid_t pid, bool brief) {
     target_fill_python(p);
     if (pystack_find_torch(pid, p->torch, sizeof p->torch) != 0)
         p->torch[0] = '\0';
+    if (p->torch[0] && !p->env.source)
+        target_ask_python(p);
     target_fill_agent(p);
 }
 
