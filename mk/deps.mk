@@ -4,12 +4,12 @@
 deps: $(DEPS)/stamp
 .PHONY: deps
 
-ifeq ($(ZIG),1)
+ifneq ($(BY_ZIG),)
 $(ZIG_HOME)/stamp: mk/zig.txt tools/zig.sh
 	$(Q)tools/zig.sh $(ZIG_HOME)
 
 $(DEPS)/stamp: deps.lock deps-static.lock tools/deps.sh tools/deps_static.sh $(ZIG_HOME)/stamp
-	$(Q)DEPS_CC=$(CC) tools/deps.sh --static $(DEPS)
+	$(Q)DEPS_CC=$(CC) DEPS_RELAY_ONLY=$(filter musl,$(ZIG)) tools/deps.sh --static $(DEPS)
 
 $(STATIC_LIBS): $(DEPS)/stamp ;
 else

@@ -8,12 +8,16 @@ DIST_EPOCH := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/n
 
 zig:
 	@$(MAKE) --no-print-directory ZIG=1 all man
+	@mkdir -p $(ZIG_BUILD)/musl/deps
+	@ln -sfn ../../deps/src $(ZIG_BUILD)/musl/deps/src
+	@$(MAKE) --no-print-directory ZIG=musl relay
+	@cp $(ZIG_BUILD)/musl/probing-relay $(ZIG_BUILD)/probing-relay
 
 dist: zig
 	@tools/check_dist.sh $(ZIG_BUILD)
 	@tools/check_agent.sh $(ZIG_BUILD)/libprobing.so libdl.so.2 libpthread.so.0
-	@$(PYTHON3) tools/third_party.py --build $(ZIG_BUILD) --deps $(ZIG_DEPS) --version $(VERSION) --commit '$(COMMIT)' \
-	    -o $(ZIG_BUILD)/THIRD_PARTY.md
+	@$(PYTHON3) tools/third_party.py --build $(ZIG_BUILD) --deps $(ZIG_DEPS) --zig $(ZIG_HOME) --version $(VERSION) \
+	    --commit '$(COMMIT)' -o $(ZIG_BUILD)/THIRD_PARTY.md
 	@$(PYTHON3) tools/dist.py --build $(ZIG_BUILD) --deps $(ZIG_DEPS) --version $(VERSION) --commit '$(COMMIT)' --epoch $(DIST_EPOCH) \
 	    --out $(DIST)
 

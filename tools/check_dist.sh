@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Checks that the programs and the agent in a folder need no C library newer than glibc 2.17 and no library but those of glibc.
+# Checks that the programs and the agent in a folder need no C library newer than glibc 2.17 and no library but those of glibc, and that the
+# relay needs nothing.
 #
 # usage: tools/check_dist.sh FOLDER
 
@@ -25,4 +26,12 @@ for name in probing-top probing libprobing.so; do
     ! grep -qaF "$(cd "$1/.." && pwd)" "$file" || complain "contains the name of the folder it was built in"
     printf 'check-dist: %s: %s bytes, glibc %s, needs %s\n' "$name" "$(wc -c <"$file")" "$newest" "$(echo $needed | tr ' ' ',')"
 done
+file=$1/probing-relay
+[ -f "$file" ] || complain "not built"
+! readelf -lW "$file" | grep -q INTERP || complain "is not static"
+[ -z "$(readelf -dW "$file" | grep NEEDED)" ] || complain "needs a library"
+size=$(wc -c <"$file")
+[ "$size" -le 8388608 ] || complain "is $size bytes; at most 8388608"
+! grep -qaF "$(cd "$1/.." && pwd)" "$file" || complain "contains the name of the folder it was built in"
+printf 'check-dist: probing-relay: %s bytes, static\n' "$size"
 exit $status

@@ -9,6 +9,8 @@ for tool in m4 tclsh tic xz bzip2; do
     command -v $tool >/dev/null 2>&1 || die "$tool is missing; ./run dist installs what is needed"
 done
 
+# The static relay is linked with SQLite and MessagePack alone, and what deps.lock has.
+relay_only=${DEPS_RELAY_ONLY-}
 static_flags="-O2 -g0 $common_flags"
 
 # An archive of sources, without the library's own way of building it.
@@ -41,6 +43,7 @@ configure() { # name argument...
 }
 
 build_zlib() {
+    [ -z "$relay_only" ] || return 0
     begin zlib "$1"
     z=$dest/work/zlib
     archive zlib libz.a "-D_LARGEFILE64_SOURCE=1 -DHAVE_UNISTD_H -I$z" "$z"/adler32.c "$z"/compress.c "$z"/crc32.c "$z"/deflate.c \
@@ -51,6 +54,7 @@ build_zlib() {
 
 # Only what unpacks: .gnu_debugdata of Fedora's and Red Hat's libraries, which libdw reads.
 build_xz_utils() {
+    [ -z "$relay_only" ] || return 0
     begin xz-utils "$1"
     configure xz-utils --disable-shared --enable-static --with-pic --disable-encoders --enable-decoders=lzma1,lzma2,x86,delta \
         --enable-threads=no --disable-xz --disable-xzdec --disable-lzmadec --disable-lzmainfo --disable-scripts --disable-doc --disable-nls
@@ -59,6 +63,7 @@ build_xz_utils() {
 }
 
 build_elfutils() {
+    [ -z "$relay_only" ] || return 0
     begin elfutils "$1"
     e=$dest/work/elfutils
     configure elfutils --enable-static --disable-debuginfod --disable-libdebuginfod --disable-demangler --disable-nls --disable-symbol-versioning \
@@ -79,6 +84,7 @@ build_elfutils() {
 
 # The demanglers alone: their files may be linked into any program, unlike others of libiberty.
 build_libiberty() {
+    [ -z "$relay_only" ] || return 0
     begin libiberty "$1"
     i=$dest/work/libiberty
     archive libiberty libiberty.a "-I$i/include -DHAVE_STDLIB_H -DHAVE_STRING_H -DHAVE_LIMITS_H -DHAVE_ALLOCA_H" \
@@ -110,6 +116,7 @@ build_msgpack_c() {
 
 # The terminal's description is read from where any distribution has it; the common ones are built in, for systems that have none.
 build_ncurses() {
+    [ -z "$relay_only" ] || return 0
     begin ncurses "$1"
     command -v tic >/dev/null || die "tic is missing (package ncurses-bin)"
     configure ncurses --enable-widec --without-shared --with-normal --without-debug --without-ada --without-cxx --without-cxx-binding \
@@ -124,6 +131,7 @@ build_ncurses() {
 }
 
 build_libedit() {
+    [ -z "$relay_only" ] || return 0
     begin libedit "$1"
     configure libedit --disable-shared --enable-static --with-pic --disable-examples
     logged libedit make -C "$dest/work/libedit/src" -j "$jobs"

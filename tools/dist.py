@@ -98,7 +98,8 @@ def xz(data):
 def common(build, contents, bindir, libdir, themes, share=None, compress=None):
     for name in PROGRAMS:
         contents.add(f"{bindir}{name}", read(build, name), 0o755)
-    contents.add(f"{libdir}libprobing.so", read(build, "libprobing.so"), 0o755)
+    for name in ("libprobing.so", "probing-relay"):
+        contents.add(f"{libdir}{name}", read(build, name), 0o755)
     for name in names(build, "themes"):
         contents.add(f"{themes}{name}", read(build, "themes", name))
     for name in PROGRAMS if share else ():

@@ -38,8 +38,8 @@ LICENCES = {
 INTRODUCTION = """\
 # Third-party software
 
-`probing-top` itself is under the Apache License 2.0 (`LICENSE`). The programs `probing-top` and `probing` and the agent `libprobing.so`
-of version {version} (commit {commit}) contain the libraries below, built from the sources named, unchanged unless noted.
+`probing-top` itself is under the Apache License 2.0 (`LICENSE`). The programs `probing-top`, `probing` and `probing-relay` and the agent
+`libprobing.so` of version {version} (commit {commit}) contain the libraries below, built from the sources named, unchanged unless noted.
 
 | name | version | licence | SHA-256 of the source | from |
 |---|---|---|---|---|
@@ -93,7 +93,7 @@ def licence_text(deps, package, name):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("--build", "--deps", "-o", "--version", "--commit"):
+    for name in ("--build", "--deps", "--zig", "-o", "--version", "--commit"):
         parser.add_argument(name, required=True, dest=name.strip("-"))
     options = parser.parse_args()
     known = {archive: name for name, (archives, *_) in LICENCES.items() for archive in archives}
@@ -118,6 +118,11 @@ def main():
     rows.append(f"| Zig's runtime | {zig.group(1)} | MIT | `{zig.group(2)}` | the wheel `ziglang` of PyPI |")
     notes.append("* **Zig's runtime**: the start files and the few functions of glibc that belong in every program (LGPL-2.1-or-later, with the "
                  "permission to link them into any program), and Zig's compiler-rt (MIT). glibc itself is your system's.")
+    rows.append(f"| musl | as in Zig {zig.group(1)} | MIT | `{zig.group(2)}` | the wheel `ziglang` of PyPI |")
+    notes.append("* **musl**: the C library of `probing-relay`, in that file alone, with libwebsockets, libunwind, sqlite3 and msgpack-c of "
+                 "the above, and the agent.")
+    with open(os.path.join(options.zig, "ziglang", "lib", "libc", "musl", "COPYRIGHT"), encoding="utf-8") as file:
+        texts.append(f"## musl: COPYRIGHT\n\n```\n{file.read().strip()}\n```\n")
     text = INTRODUCTION.format(version=options.version, commit=options.commit, rows="\n".join(rows), notes="\n".join(notes))
     with open(options.o, "w", encoding="utf-8") as out:
         out.write(text + "\n" + "\n".join(texts))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Fetches the compiler for `make ZIG=1`, the one of mk/zig.txt from PyPI, into a folder, and writes FOLDER/bin/cc: a compiler of C for
-# x86-64 Linux with a C library as old as glibc 2.17. With nothing to do it does nothing.
+# x86-64 Linux with a C library as old as glibc 2.17, and FOLDER/bin/musl-cc, for static programs. With nothing to do it does nothing.
 #
 # usage: tools/zig.sh FOLDER
 
@@ -35,11 +35,15 @@ printf 'zig: fetching the compiler from PyPI\n'
 "$python" -m zipfile -e "$dest"/wheel/ziglang-*.whl "$dest" || die "the wheel of the compiler could not be unpacked"
 rm -rf "$dest/wheel"
 chmod +x "$dest/ziglang/zig"
-cat >"$dest/bin/cc" <<'END'
+compiler() { # name target
+    cat >"$dest/bin/$1" <<END
 #!/bin/sh
-here=$(dirname "$(dirname "$(readlink -f "$0")")")
-export ZIG_GLOBAL_CACHE_DIR="$here/cache" ZIG_LOCAL_CACHE_DIR="$here/cache"
-exec "$here/ziglang/zig" cc -target x86_64-linux-gnu.2.17 "$@"
+here=\$(dirname "\$(dirname "\$(readlink -f "\$0")")")
+export ZIG_GLOBAL_CACHE_DIR="\$here/cache" ZIG_LOCAL_CACHE_DIR="\$here/cache"
+exec "\$here/ziglang/zig" cc -target $2 "\$@"
 END
-chmod +x "$dest/bin/cc"
+    chmod +x "$dest/bin/$1"
+}
+compiler cc x86_64-linux-gnu.2.17
+compiler musl-cc x86_64-linux-musl
 printf '%s\n' "$wanted" >"$dest/stamp"

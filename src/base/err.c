@@ -2,6 +2,7 @@
 /* err: see err.h. */
 #include "base/err.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,8 +32,11 @@ int err_set_errno(struct err *e, enum err_code code, int errnum, const char *fmt
         err_vset(e, code, fmt, ap);
         va_end(ap);
         size_t n = strlen(e->text);
-        char buf[128];
-        snprintf(e->text + n, sizeof e->text - n, ": %s", strerror_r(errnum, buf, sizeof buf));
+        int saved = errno;
+        errno = errnum;
+        /* as strerror_r, of which each C library has another one */
+        snprintf(e->text + n, sizeof e->text - n, ": %m");
+        errno = saved;
     }
     return -1;
 }

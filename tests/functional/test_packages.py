@@ -22,7 +22,9 @@ def make_packages(build_dir, tmp_path_factory):
     if not shutil.which("strip"):
         pytest.skip("needs strip")
     build, deps = tmp_path_factory.mktemp("build"), tmp_path_factory.mktemp("deps")
-    for name in PROGRAMS + ("libprobing.so",):
+    if not os.path.exists(os.path.join(build_dir, "probing-relay")):
+        pytest.skip(f"needs static: {build_dir}/probing-relay is not built")
+    for name in PROGRAMS + ("libprobing.so", "probing-relay"):
         subprocess.run(["strip", "-o", str(build / name), os.path.join(build_dir, name)], check=True)
     for folder in ("themes", "share"):
         if not os.path.isdir(os.path.join(build_dir, folder)):
@@ -60,7 +62,7 @@ def test_the_tarball_is_one_folder_that_belongs_to_root(packages):
     assert {(member.uname, member.uid, member.mtime) for member in members} == {("root", 0, 1700000001)}
     files = {member.name.split("/", 1)[1]: member.mode for member in members if member.isfile()}
     assert {files["probing-top"], files["probing"]} == {0o755}
-    assert {"libprobing.so", "THIRD_PARTY.md", "LICENSE", "themes/nord.theme", "share/man/man1/probing.1"} <= files.keys()
+    assert {"libprobing.so", "probing-relay", "THIRD_PARTY.md", "LICENSE", "themes/nord.theme", "share/man/man1/probing.1"} <= files.keys()
 
 
 def test_the_sources_have_what_the_lgpl_asks_for(packages):
@@ -77,7 +79,7 @@ def test_dpkg_reads_the_deb(packages):
     fields = run_command(["dpkg-deb", "--field", deb]).ok().stdout
     assert "Package: probing-top\n" in fields and "Version: 0.0.9\n" in fields and "Depends: libc6 (>= 2.17)\n" in fields
     listed = run_command(["dpkg-deb", "--contents", deb]).ok().stdout
-    for path in ("./usr/bin/probing-top", "./usr/lib/probing/libprobing.so", "./usr/share/man/man1/probing.1.gz"):
+    for path in ("./usr/bin/probing-top", "./usr/lib/probing/libprobing.so", "./usr/lib/probing/probing-relay", "./usr/share/man/man1/probing.1.gz"):
         assert f" {path}\n" in listed
 
 
