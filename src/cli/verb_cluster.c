@@ -97,6 +97,22 @@ static int cluster_put(const struct cluster *c, struct result *rows, struct strb
 
 /* ---- which there are ---- */
 
+/* Hosts have no probing: whoever sits at a terminal is asked. */
+static void cluster_offer_push(const struct fleet_reach *reach, size_t lacking) {
+    char answer[16] = "";
+    struct err e;
+    if (!isatty(STDIN_FILENO) || !output_is_watched())
+        return;
+    output_say("probing: %zu of %zu hosts have no probing. Copy it to ~/.cache/probing there? [y/N] ",
+               lacking, reach->hosts.n);
+    if (!fgets(answer, sizeof answer, stdin) || (answer[0] != 'y' && answer[0] != 'Y'))
+        return;
+    if (fleet_reach_push(reach, &e) == 0)
+        output_say("probing: copied; type the command again\n");
+    else
+        output_say("probing: %s\n", err_text(&e));
+}
+
 /* Rows of a table, of the hosts that are named. */
 static int cluster_put_hosts(const struct cli_options *o, const struct fleet_reach *reach, const char *job,
                              enum fleet_table table, struct strbuf *out, struct err *e) {
@@ -125,7 +141,10 @@ static int cluster_put_hosts(const struct cli_options *o, const struct fleet_rea
     }
     if (rc == 0)
         cli_note_silent(l);
+    size_t lacking = fleet_links_count_lacking(l);
     fleet_links_close(l);
+    if (lacking)
+        cluster_offer_push(reach, lacking);
     return rc;
 }
 

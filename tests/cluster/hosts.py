@@ -125,6 +125,7 @@ class Hosts:
         self.hub = Host(self, 0, "login", NETWORK + "1")
         self.nodes = [Host(self, i, f"node{i}", f"{NETWORK}{i + 10}") for i in range(n)]
         facts["hosts"] = {host.name: host.ip for host in [self.hub, *self.nodes]}
+        os.chmod(self.folder, 0o755)  # other users have their homes in it
         try:
             self.make_keys()
             self.hub.start(dict(facts, is_hub=True))

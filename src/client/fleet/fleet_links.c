@@ -82,6 +82,7 @@ struct fleet_link {
     struct link_texts ranks_texts;
     struct arena next_texts;
     bool is_failed;   /* since the fleet was made */
+    bool is_lacking;  /* there is no probing */
     bool is_fresh;    /* its round is complete, and that of all is not */
     uint64_t seen_ns; /* its last answer; 0 none */
     double seen_at, rtt_ms;
@@ -251,10 +252,10 @@ static void link_fail(struct fleet_link *k, const char *why) {
     uint64_t now = clock_mono_ns();
     text_sanitize(clean, sizeof clean, why);
     relay_child_put_errors(&k->child, errors, sizeof errors);
-    bool is_none = strstr(errors, "probing") && strstr(errors, "not found");
+    k->is_lacking = !k->in.is_begun && strstr(errors, "probing") && strstr(errors, "not found");
     if (!k->in.is_begun && errors[0])
         snprintf(k->note, sizeof k->note, "no relay: %.240s%s", errors,
-                 is_none ? ": install probing there, or give its path by --relay" : "");
+                 k->is_lacking ? ": install probing there, or copy it by --push" : "");
     else
         snprintf(k->note, sizeof k->note, "its relay failed: %s%s%.200s", clean, errors[0] ? ": " : "",
                  errors);
@@ -897,6 +898,13 @@ int fleet_links_fd(const struct fleet_links *l) { return l->epoll; }
 const struct fleet *fleet_links_get(const struct fleet_links *l) { return &l->fleet; }
 
 const struct err *fleet_links_error(const struct fleet_links *l) { return &l->error; }
+
+size_t fleet_links_count_lacking(const struct fleet_links *l) {
+    size_t n = 0;
+    for (size_t i = 0; i < l->n_links; i++)
+        n += l->links[i].is_lacking;
+    return n;
+}
 
 void fleet_links_put_silent(const struct fleet_links *l, struct strbuf *out) {
     for (size_t i = 0; i < l->n_links; i++) {

@@ -45,6 +45,9 @@ const struct fleet *fleet_links_get(const struct fleet_links *l);
  * asked for. */
 const struct err *fleet_links_error(const struct fleet_links *l);
 
+/* How many hosts have no probing. */
+size_t fleet_links_count_lacking(const struct fleet_links *l);
+
 /* Append which hosts gave no news, and why, each in a clause; nothing: all did. */
 void fleet_links_put_silent(const struct fleet_links *l, struct strbuf *out);
 

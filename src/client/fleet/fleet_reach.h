@@ -13,11 +13,13 @@ struct fleet_reach {
     relay_serve_fn serve;   /* the relay of this host */
     struct host_list hosts; /* empty: this host */
     struct relay_via via;   /* for `hosts` */
+    char *script;           /* of `via`; NULL: the usual one */
 };
 
 /* As typed; NULL: not given. */
 struct fleet_reach_options {
     const char *hosts, *hostfile, *slurm, *via, *container, *relay;
+    bool push;
 };
 
 /* Rows for a struct `type` that has these options as its member. */
@@ -42,6 +44,8 @@ struct fleet_reach_options {
         {"container",   0,                                                                                   \
          OPTION_STRING, offsetof(type, member.container),                                                    \
          .arg = "NAME", .help = "container of the pods, for --via kubectl"},                                 \
+        {"push", 0, OPTION_FLAG, offsetof(type, member.push),                                                \
+         .help = "copy probing-relay to ~/.cache/probing on hosts that lack it, and run that"},              \
     {                                                                                                        \
         "relay", 0, OPTION_STRING, offsetof(type, member.relay),                                             \
             .arg = "COMMAND",                                                                                \
@@ -49,10 +53,14 @@ struct fleet_reach_options {
                     "'/opt/probing relay --stdio'"                                                           \
     }
 
-/* Read the options. 0, or -1 with the error: a host or the command is not valid. fleet_reach_fini frees,
- * on failure too. The texts of the options outlive it. */
+/* Read the options; with `push` also do that, which takes a while. 0, or -1 with the error: a host or the
+ * command is not valid. fleet_reach_fini frees, on failure too. The texts of the options outlive it. */
 int fleet_reach_init(struct fleet_reach *r, const struct fleet_reach_options *o, relay_serve_fn serve,
                      struct err *e);
 void fleet_reach_fini(struct fleet_reach *r);
+
+/* Push our relay onto the hosts (push.h); those that refuse it are named on stderr. 0, or -1 with the error
+ * if it is on none of them then. */
+int fleet_reach_push(const struct fleet_reach *r, struct err *e);
 
 #endif
