@@ -28,7 +28,7 @@ static bool facts_same_host(pid_t pid) {
            ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
 }
 
-void pystack_read_target(pid_t pid, const struct pystack_info *info, struct model_target *out) {
+void pystack_read_target(pid_t pid, struct pystack *ps, struct model_target *out) {
     char text[4096];
     struct strbuf cmdline;
     struct procfs_status st;
@@ -39,9 +39,9 @@ void pystack_read_target(pid_t pid, const struct pystack_info *info, struct mode
         out->uid = known ? st.uid : MODEL_UNKNOWN;
     }
     arena_init(&out->arena, FACTS_ARENA);
-    out->rank = rank_env_rank(pid);
-    if (out->rank < 0)
-        out->rank = MODEL_UNKNOWN;
+    int32_t rank = rank_env_rank(pid), world;
+    bool known_rank = rank >= 0 || (ps && pystack_find_rank(ps, &rank, &world) == 0);
+    out->rank = known_rank ? rank : MODEL_UNKNOWN;
     out->started_at = procfs_started_at(pid);
     if (facts_same_host(pid) && gethostname(text, sizeof text) == 0) {
         text[sizeof text - 1] = '\0';
@@ -55,8 +55,9 @@ void pystack_read_target(pid_t pid, const struct pystack_info *info, struct mode
     if (procfs_read_cmdline(pid, &cmdline) == 0)
         out->cmdline = arena_strdup(&out->arena, strbuf_str(&cmdline));
     strbuf_fini(&cmdline);
-    if (!info)
+    if (!ps)
         return;
+    const struct pystack_info *info = pystack_get_info(ps);
     out->python = arena_strdup(&out->arena, info->version);
     out->discovery = arena_strdup(&out->arena, info->discovery);
     out->python_untested = info->untested;

@@ -255,10 +255,10 @@ int32_t pystack_thread_ready_offset(const struct pystack *ps);
 /* True if tasks can be read from memory in this version, once asyncio is loaded. */
 bool pystack_knows_tasks(const struct pystack *ps);
 
-/* Describe process `pid` (0: this one), with `info` about its interpreter (NULL: not found). The
+/* Describe process `pid` (0: this one), with its interpreter (NULL: not found). The
  * call initialises `out`, which the caller owns (model_target_fini). Missing facts are unknown;
  * mode and agent are left to the caller. */
-void pystack_read_target(pid_t pid, const struct pystack_info *info, struct model_target *out);
+void pystack_read_target(pid_t pid, struct pystack *ps, struct model_target *out);
 
 /* Version of the PyTorch that process `pid` (0: this one) has loaded, from the mapping of its
  * library and the version file beside it; no Python is run. 0, or -1 if torch is not loaded or
@@ -270,5 +270,9 @@ int pystack_find_torch(pid_t pid, char *buf, size_t cap);
  * has it. Believed only if Python's list of ranks and the C++ object of the group have the same
  * number. 0, or -1: there is no group, or it is not as known. */
 int pystack_find_rank(struct pystack *ps, int32_t *rank, int32_t *world);
+
+/* The rank of process `pid` (0: this one), from its environment or, if it has loaded torch, so. -1:
+ * it has none, or that may not be read. */
+int32_t pystack_rank_of(pid_t pid);
 
 #endif

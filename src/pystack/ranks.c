@@ -8,6 +8,7 @@
  * c10d::ProcessGroup: the pointer of its class, a count of references of one or two words, the store
  * (from 2.6 on), then `int rank_, size_` (ProcessGroup.hpp). So they are 24 or 32 bytes behind its beginning.
  */
+#include "base/rank_env.h"
 #include "pystack/pystack_internal.h"
 
 #define RANKS_MODULE "torch.distributed.distributed_c10d"
@@ -74,4 +75,16 @@ int pystack_find_rank(struct pystack *ps, int32_t *rank, int32_t *world) {
             return 0;
         }
     return -1;
+}
+
+int32_t pystack_rank_of(pid_t pid) {
+    char version[32];
+    int32_t rank = rank_env_rank(pid), world;
+    if (rank >= 0 || pystack_find_torch(pid, version, sizeof version) != 0)
+        return rank;
+    struct pystack *ps = pystack_open(pid, NULL);
+    if (!ps || pystack_find_rank(ps, &rank, &world) != 0)
+        rank = -1;
+    pystack_close(ps);
+    return rank;
 }

@@ -289,9 +289,14 @@ def test_ranks_that_python_made(how, probing, torch_python, tmp_path):
     start = {"spawn": f"{torch_python} {script} {tmp_path} &", "lightning": f"LIKE_LIGHTNING=1 {torch_python} {script} {tmp_path} &",
              "one by one": f"for r in 0 1 2; do {torch_python} {script} {tmp_path} $r & done;"}[how]
     done = in_namespace(f"unset RANK WORLD_SIZE; {start} until [ $(ls {tmp_path} | grep -c ready) = 3 ]; do sleep 0.1; done; "
-                        f"{probing.path} cluster nodes --format csv && echo -- && {probing.path} cluster ranks job: --format csv")
+                        f"{probing.path} cluster nodes --format csv && echo -- && {probing.path} cluster ranks job: --format csv && "
+                        f"{probing.path} cluster attach > {tmp_path}/log && echo -- && "
+                        f"{probing.path} -t job: query --format csv 'SELECT DISTINCT rank FROM python.threads ORDER BY 1' && "
+                        f"{probing.path} -t job:/2 status --json")
     assert done.returncode == 0, done
-    nodes, ranks = [list(csv.DictReader(io.StringIO(part))) for part in done.stdout.split("--\n")]
+    nodes, ranks, answers = done.stdout.split("--\n")
+    assert answers.startswith("rank\n0\n1\n2\n{") and re.search(r'"rank": *2\b', answers), done
+    nodes, ranks = [list(csv.DictReader(io.StringIO(part))) for part in (nodes, ranks)]
     assert len(nodes) == 1, done
     node = nodes[0]
     assert (node["ranks"], node["world"], node["found_by"], node["missing"]) == ("0-2", "3", "python", ""), node

@@ -256,7 +256,7 @@ static enum wire_access sampler_may(const struct sampler_request *r) {
 static void sampler_answer_hello(struct sampler *s, const struct sampler_request *r) {
     struct model_target target;
     sampler_pystack(s);
-    pystack_read_target(0, sampler_info(s), &target);
+    pystack_read_target(0, s->ps, &target);
     target.mode = MODEL_MODE_AGENT;
     target.agent_version = PROBING_VERSION;
     struct model_target seen = target; /* its texts are borrowed from the target */

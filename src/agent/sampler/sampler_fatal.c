@@ -247,7 +247,7 @@ static void fatal_keep_stacks(struct fatal_work *w) {
     if (snapshot_request_snapshot(s->ps, &s->profile, &wishes, &snap, &e) == 0) {
         fatal_report_stack(w, fatal_find(w, &snap));
         struct native *native = fatal_merge_all(w, &snap);
-        pystack_read_target(0, pystack_get_info(s->ps), &target);
+        pystack_read_target(0, s->ps, &target);
         strbuf_init(&out, FATAL_TEXT_MAX);
         strbuf_addc(&out, '\n');
         model_text_put_backtrace(&out, &target, &snap, false);

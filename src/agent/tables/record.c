@@ -14,7 +14,6 @@
 #include "agent/threads.h"
 #include "base/clock.h"
 #include "base/procfs.h"
-#include "base/rank_env.h"
 #include "base/strbuf.h"
 #include "pystack/native.h"
 #include "pystack/pystack.h"
@@ -223,7 +222,7 @@ static void record_owner(struct ring_owner *owner, char *host, size_t cap) {
                                  .rank = RING_INT_NULL,
                                  .host = host[0] ? host : NULL,
                                  .started_at = procfs_started_at(0)};
-    int32_t rank = rank_env_rank(0);
+    int32_t rank = pystack_rank_of(0);
     if (rank >= 0)
         owner->rank = rank;
 }

@@ -78,7 +78,7 @@ static uint64_t outside_python_go(void *arg) {
 
 /* Describe the target, and how it is read. */
 static void outside_python_describe(struct outside_python *o, struct model_target *out) {
-    pystack_read_target(o->addr.pid, pystack_get_info(o->ps), out);
+    pystack_read_target(o->addr.pid, o->ps, out);
     out->mode = MODEL_MODE_READONLY;
     out->mode_reason = o->addr.why[0] ? arena_strdup(&out->arena, o->addr.why) : NULL;
     out->blocking = o->addr.block;

@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/procfs.h"
-#include "base/rank_env.h"
 #include "client/sql/table_mirror.h"
 #include "client/guard.h"
 #include "client/sql/comm_metrics.h"
@@ -23,6 +22,7 @@
 #include "client/target/target.h"
 #include "client/symbols/symbols.h"
 #include "client/sql/training_logs.h"
+#include "pystack/pystack.h"
 #include "store/recording/archive.h"
 #include "store/ring/ring_reader.h"
 #include "store/ring/ring_tables.h"
@@ -94,7 +94,7 @@ static void database_set_now(struct database *d) {
 bool database_is_recorded(const struct database *d) { return d->n_targets > 0 && d->n_living == 0; }
 
 static int64_t database_rank(pid_t pid) {
-    int32_t rank = pid > 0 ? rank_env_rank(pid) : -1;
+    int32_t rank = pid > 0 ? pystack_rank_of(pid) : -1;
     return rank < 0 ? RING_INT_NULL : rank;
 }
 
