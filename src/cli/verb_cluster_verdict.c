@@ -352,7 +352,9 @@ static int cluster_verdict_exec(const struct cli_options *o, struct target_addre
         rc = cluster_verdict_attach_all(&c, e);
     if (rc == 0)
         rc = c.options->watch ? cluster_verdict_follow(&c, out, e) : cluster_verdict_once(&c, out, e);
-    if (rc >= 0 && c.refused)
+    if (rc >= 0 && c.refused == 1)
+        output_say("probing: 1 rank has no agent, and is judged by its stack: %s\n", err_text(&c.why));
+    else if (rc >= 0 && c.refused)
         output_say("probing: %zu ranks have no agent, and are judged by their stacks: %s\n", c.refused,
                    err_text(&c.why));
     cluster_verdict_close(&c);

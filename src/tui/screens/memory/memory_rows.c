@@ -121,7 +121,11 @@ static void memory_cell_capacity(const void *node, struct table_cell *c) {
     static int memory_compare_##field(const void *a, const void *b) {                                        \
         return how(memory_of(a)->field, memory_of(b)->field);                                                \
     }
-MEMORY_COMPARE(bytes, table_compare_number)
+/* where as much lives, or nothing, what was allocated */
+static int memory_compare_bytes(const void *a, const void *b) {
+    int order = table_compare_number(memory_of(a)->bytes, memory_of(b)->bytes);
+    return order ? order : table_compare_number(memory_of(a)->allocated, memory_of(b)->allocated);
+}
 MEMORY_COMPARE(growth, table_compare_number)
 MEMORY_COMPARE(share, table_compare_number)
 MEMORY_COMPARE(allocated, table_compare_number)
