@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verb_cluster_verdict: which rank keeps a job from going on, and where it stands.
+ * verb_cluster_verdict: which rank keeps a job from going on, and where it stands; and in a job that
+ * moves, which rank makes the others wait.
  *
  * A job that moves is known after two readings. Of one that does not, two readings some seconds
  * apart are compared, and more are made as long as another one may change the verdict.
@@ -19,13 +20,17 @@
 #include "base/json.h"
 #include "client/fleet/fleet_watch.h"
 #include "client/fleet/job_each.h"
+#include "client/fleet/fleet_links.h"
+#include "client/fleet/pace.h"
 #include "client/output.h"
 #include "client/progress.h"
+#include "relay/relay.h"
 
 #define CLUSTER_VERDICT_SCHEMA 1
 #define CLUSTER_VERDICT_CODE 16
 #define CLUSTER_VERDICT_ATTACH_MS 1500U
 #define CLUSTER_VERDICT_NEXT_NS CLOCK_NS_PER_S
+#define CLUSTER_VERDICT_PACE_S 5.0                  /* for the steps of all ranks to be read */
 #define CLUSTER_VERDICT_ASK_NS (3 * CLOCK_NS_PER_S) /* between two questions to agents of a job that moves */
 /* until ranks that are gone are searched for again, at first, and as long as there are none */
 #define CLUSTER_VERDICT_FIND_NS (3 * CLOCK_NS_PER_S)
@@ -57,6 +62,7 @@ struct cluster_verdict {
     const struct job *job;
     struct rank_set ranks;
     struct fleet_watch *watch;
+    struct fleet_links *links; /* for the steps; NULL: they are not known */
     uint64_t began_ns;
     size_t refused; /* ranks into which no agent could be loaded */
     struct err why;
@@ -220,6 +226,7 @@ static int cluster_verdict_attach_all(struct cluster_verdict *c, struct err *e) 
 }
 
 static void cluster_verdict_close(struct cluster_verdict *c) {
+    fleet_links_close(c->links);
     fleet_watch_free(c->watch);
     rank_set_fini(&c->ranks);
     jobs_here_fini(&c->here);
@@ -232,7 +239,19 @@ static int cluster_verdict_open(struct cluster_verdict *c, const struct cli_opti
         return -1;
     c->job = jobs_here_choose(&c->here, name, &c->ranks, e);
     c->watch = c->job ? fleet_watch_new(&c->here, c->job, &c->ranks, e) : NULL;
+    struct err ignored;
+    const struct fleet_reach here = {.serve = relay_serve};
+    c->links = c->watch ? fleet_links_open(c->job->name, &here, &ignored) : NULL;
     return c->watch ? 0 : -1;
+}
+
+/* Whom the others wait for in a job that moves. 0, or -1 with the error. */
+static int cluster_verdict_put_pace(const struct cluster_verdict *c, struct fleet_verdicts *v,
+                                    struct err *e) {
+    bool moves = v->n && v->items[0].code == FLEET_CODE_MOVING;
+    if (!moves || !c->links || pace_put_verdicts(fleet_links_get(c->links), v) == 0)
+        return 0;
+    return err_set(e, ERR_FAILED, "out of memory for the verdicts");
 }
 
 static bool cluster_verdict_is_bad(const struct fleet_verdicts *v) {
@@ -271,10 +290,23 @@ static int cluster_verdict_find_new(struct cluster_verdict *c, struct err *e) {
         cluster_verdict_close(&again);
         return 0;
     }
+    again.links = c->links; /* it finds them, too */
+    c->links = NULL;
     cluster_verdict_close(c);
     *c = again;
     return c->options->no_inject || c->options->common.readonly || cluster_verdict_attach_all(c, e) == 0 ? 1
                                                                                                          : -1;
+}
+
+/* Meanwhile the steps of the ranks are read. */
+static void cluster_verdict_rest(const struct cluster_verdict *c, uint64_t ns) {
+    uint64_t began = clock_mono_ns();
+    struct err ignored;
+    if (c->links)
+        fleet_links_fill(c->links, UINT32_MAX, (double)ns / 1e9, NULL, NULL, &ignored);
+    uint64_t took = clock_mono_ns() - began;
+    if (took < ns)
+        nanosleep(&(struct timespec){.tv_nsec = (long)(ns - took)}, NULL);
 }
 
 /* Each verdict that is new, until the job ends. The last one's level is the exit status. */
@@ -305,7 +337,8 @@ static int cluster_verdict_follow(struct cluster_verdict *c, struct strbuf *out,
             first |= rc > 0;
         } else if (rc == 0 && !first && !lone && (counters || !fleet_watch_is_suspect(c->watch)))
             rc = fleet_watch_judge(c->watch, &v, e);
-        if (rc < 0)
+        moving = v.n ? v.items[0].code == FLEET_CODE_MOVING : moving && !lone;
+        if (rc < 0 || cluster_verdict_put_pace(c, &v, e) != 0)
             return -1;
         uint64_t key = v.n ? cluster_verdict_key(&v) : last;
         if (key != last) {
@@ -315,13 +348,12 @@ static int cluster_verdict_follow(struct cluster_verdict *c, struct strbuf *out,
         }
         last = key;
         bad = v.n ? cluster_verdict_is_bad(&v) : bad;
-        moving = v.n ? v.items[0].code == FLEET_CODE_MOVING : moving && !lone;
         fleet_verdicts_fini(&v);
         if (rc < 0)
             return -1;
         uint64_t took = clock_mono_ns() - began;
         if (took < CLUSTER_VERDICT_NEXT_NS && rc == 0)
-            nanosleep(&(struct timespec){.tv_nsec = (long)(CLUSTER_VERDICT_NEXT_NS - took)}, NULL);
+            cluster_verdict_rest(c, CLUSTER_VERDICT_NEXT_NS - took);
         first = rc > 0;
     }
 }
@@ -331,7 +363,12 @@ static int cluster_verdict_once(struct cluster_verdict *c, struct strbuf *out, s
     double wait_s = c->options->wait_s < 0 ? FLEET_WATCH_WAIT_S : c->options->wait_s;
     progress_begin("watching the job", 0, NULL);
     int rc = fleet_watch_ask(c->watch, wait_s, NULL, NULL, &v, e);
+    struct err ignored;
+    if (rc == 0 && c->links && v.n && v.items[0].code == FLEET_CODE_MOVING)
+        fleet_links_fill(c->links, 1, CLUSTER_VERDICT_PACE_S, NULL, NULL, &ignored);
     progress_end();
+    if (rc == 0)
+        rc = cluster_verdict_put_pace(c, &v, e);
     bool bad = rc == 0 && cluster_verdict_is_bad(&v);
     if (rc == 0)
         cluster_verdict_put(c, &v, out);
@@ -365,7 +402,7 @@ const struct cli_verb verb_cluster_verdict = {
     .name = "cluster verdict",
     .noun = "cluster",
     .group = "Cluster",
-    .help = "which rank keeps a job from going on, and where it stands; exit status 1 if one does",
+    .help = "which rank keeps a job from going on, or makes it slow; exit status 1 if it does not go on",
     .example = "probing cluster verdict job:4242",
     .takes_job = true,
     .options = cluster_verdict_options,

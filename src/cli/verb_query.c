@@ -488,6 +488,7 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
     }
     if (rc == 0) {
         fleet_tables_init(&tables, links);
+        verdict_tables_set_links(&verdicts, links);
         rc = database_add_tables(d, tables.providers, FLEET_TABLE_COUNT, e);
         if (rc == 0 && !reach.hosts.n)
             rc = database_add_tables(d, verdicts.providers, VERDICT_TABLE_COUNT, e);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/grow.h"
 #include "base/procfs.h"
 #include "base/strbuf.h"
 #include "client/session/call.h"
@@ -28,12 +29,22 @@
 #define RANK_READER_BLOCKED_NS (30 * CLOCK_NS_PER_S)
 #define RANK_READER_COLLECTIVES 64 /* newest rows in which an open one is looked for */
 #define RANK_READER_PACKET ((size_t)96 * 1024)
+#define RANK_READER_STEPS 512 /* rows of a table that are read at once, the newest */
+#define RANK_READER_MEETINGS 4096
+#define RANK_READER_TIMES 256                     /* rows in a packet */
+#define RANK_READER_TIMES_MAX 65536               /* rows of a reading */
 #define RANK_READER_RETRY_NS (5 * CLOCK_NS_PER_S) /* to find an interpreter, or tables */
 #define RANK_READER_FRAMES 512                    /* kept of a stack, half of them at either end */
 
-/* What the child sends of one rank; a message with the frames follows it. */
-struct rank_packet {
+/* The beginning of what the child sends. */
+struct rank_head {
     size_t source;
+    size_t n_times; /* so many struct rank_time follow, and nothing else; 0: it is a struct rank_packet */
+};
+
+/* What the child sends of one rank, after its times; a message with the frames follows it. */
+struct rank_packet {
+    struct rank_head head;
     bool is_gone;
     char state;
     double taken_at, cpu_pct, thread_cpu_pct;
@@ -56,6 +67,8 @@ struct rank_memory {
     struct call *call;          /* to its agent, which is asked instead */
     uint64_t called_ns;
     struct ring_reader *steps, *collectives;
+    uint64_t next_step, next_collective; /* rows that were not sent yet */
+    struct rank_packet newest;           /* the step in it is the newest */
     struct rings_place place;
     uint64_t searched_ns;
     bool has_place;
@@ -90,78 +103,217 @@ static double rank_cell(const struct ring_cell *c) {
     return c->kind == RING_CELL_REAL ? c->f : c->kind == RING_CELL_INT ? (double)c->i : NAN;
 }
 
-/* Load columns of the newest chunk of a table; `column` gets their numbers there. False: it has no rows. */
-static bool rank_load(struct ring_reader *ring, enum ring_table table, const int *wanted, size_t n,
-                      size_t *column, struct ring_block *block) {
-    const struct ring_info *info = ring_reader_info(ring);
-    uint64_t columns = 0;
-    size_t n_chunks;
-    for (size_t i = 0; i < n; i++) {
-        const char *name = RING_TABLES[table].columns[wanted[i]].name;
-        for (column[i] = 0; column[i] < info->n_columns; column[i]++)
-            if (strcmp(info->columns[column[i]].name, name) == 0)
-                break;
-        columns |= column[i] < info->n_columns ? 1ULL << column[i] : 0;
-    }
-    if (ring_reader_refresh(ring, NULL) != 0)
-        return false;
-    const struct ring_chunk *chunks = ring_reader_chunks(ring, &n_chunks);
-    return n_chunks > 0 && ring_reader_load(ring, &chunks[n_chunks - 1], columns, block) == 1 &&
-           block->rows > 0;
+/* Rows that are on their way to the parent. */
+struct rank_times {
+    int fd;
+    struct rank_head head;
+    struct rank_time rows[RANK_READER_TIMES];
+};
+
+static void rank_send_times(struct rank_times *t) {
+    struct iovec parts[] = {{.iov_base = &t->head, .iov_len = sizeof t->head},
+                            {.iov_base = t->rows, .iov_len = t->head.n_times * sizeof t->rows[0]}};
+    struct msghdr packet = {.msg_iov = parts, .msg_iovlen = 2};
+    if (t->head.n_times)
+        sendmsg(t->fd, &packet, MSG_NOSIGNAL);
+    t->head.n_times = 0;
 }
 
-static struct ring_cell rank_get(const struct ring_reader *ring, const struct ring_block *block,
-                                 size_t column, uint32_t row) {
+static void rank_add_time(struct rank_times *t, const struct rank_time *row) {
+    t->rows[t->head.n_times++] = *row;
+    if (t->head.n_times == RANK_READER_TIMES)
+        rank_send_times(t);
+}
+
+/* A row of a table that is read. */
+struct rank_row {
+    const struct ring_reader *ring;
+    const struct ring_block *block;
+    const size_t *column;
+    uint32_t row;
+};
+
+static struct ring_cell rank_get(const struct rank_row *r, size_t which) {
     struct ring_cell cell = {.kind = RING_CELL_NULL};
-    if (column < ring_reader_info(ring)->n_columns)
-        ring_block_get(block, column, row, &cell);
+    if (r->column[which] < ring_reader_info(r->ring)->n_columns)
+        ring_block_get(r->block, r->column[which], r->row, &cell);
     return cell;
 }
 
-/* The newest row of python.steps. */
-static void rank_read_newest_step(struct ring_reader *steps, struct rank_packet *p) {
-    static const int wanted[] = {RING_STEPS_TIMESTAMP, RING_STEPS_STEP,    RING_STEPS_DURATION_MS,
-                                 RING_STEPS_DATA_MS,   RING_STEPS_COMM_MS, RING_STEPS_GC_MS};
-    enum { WANTED = sizeof wanted / sizeof wanted[0] };
-    double *const to[WANTED] = {&p->step_at, NULL, &p->step_ms, &p->data_ms, &p->comm_ms, &p->gc_ms};
-    size_t column[WANTED];
-    struct ring_block block = {.data = NULL};
-    if (rank_load(steps, RING_STEPS, wanted, WANTED, column, &block))
-        for (size_t i = 0; i < WANTED; i++) {
-            struct ring_cell cell = rank_get(steps, &block, column[i], block.rows - 1);
-            if (to[i])
-                *to[i] = rank_cell(&cell);
-            else if (cell.kind == RING_CELL_INT)
-                p->step = cell.i;
-        }
-    ring_block_fini(&block);
+static double rank_get_real(const struct rank_row *r, size_t which) {
+    struct ring_cell cell = rank_get(r, which);
+    return rank_cell(&cell);
+}
+
+static bool rank_is_text(const struct ring_cell *c, const char *text) {
+    return c->kind == RING_CELL_TEXT && c->len == strlen(text) && memcmp(c->s, text, c->len) == 0;
+}
+
+#define RANK_COLUMNS 16
+
+/* A table of a rank, and what is done with its rows. */
+struct rank_table {
+    enum ring_table table;
+    int columns[RANK_COLUMNS];
+    size_t n;
+    uint64_t most; /* rows at once */
+    /* True: `out` is to be sent. */
+    bool (*take)(const struct rank_row *r, struct rank_time *out);
+    /* `r` is the newest row. */
+    void (*finish)(struct rank_row *r, struct rank_memory *m);
+};
+
+enum {
+    RANK_STEP_AT,
+    RANK_STEP_STEP,
+    RANK_STEP_MS,
+    RANK_STEP_DATA,
+    RANK_STEP_FORWARD,
+    RANK_STEP_BACKWARD,
+    RANK_STEP_OPTIMIZER,
+    RANK_STEP_GC,
+    RANK_STEP_OTHER,
+    RANK_STEP_COMM,
+};
+
+static bool rank_take_step(const struct rank_row *r, struct rank_time *out) {
+    struct ring_cell step = rank_get(r, RANK_STEP_STEP);
+    out->step = step.i;
+    out->at = rank_get_real(r, RANK_STEP_AT);
+    out->ms = (float)rank_get_real(r, RANK_STEP_MS);
+    out->data_ms = (float)rank_get_real(r, RANK_STEP_DATA);
+    out->forward_ms = (float)rank_get_real(r, RANK_STEP_FORWARD);
+    out->backward_ms = (float)rank_get_real(r, RANK_STEP_BACKWARD);
+    out->optimizer_ms = (float)rank_get_real(r, RANK_STEP_OPTIMIZER);
+    out->gc_ms = (float)rank_get_real(r, RANK_STEP_GC);
+    out->other_ms = (float)rank_get_real(r, RANK_STEP_OTHER);
+    return step.kind == RING_CELL_INT;
+}
+
+static void rank_finish_steps(struct rank_row *r, struct rank_memory *m) {
+    struct ring_cell step = rank_get(r, RANK_STEP_STEP);
+    m->newest.step = step.kind == RING_CELL_INT ? step.i : REPORT_NO_INT;
+    m->newest.step_at = rank_get_real(r, RANK_STEP_AT);
+    m->newest.step_ms = rank_get_real(r, RANK_STEP_MS);
+    m->newest.data_ms = rank_get_real(r, RANK_STEP_DATA);
+    m->newest.gc_ms = rank_get_real(r, RANK_STEP_GC);
+    m->newest.comm_ms = rank_get_real(r, RANK_STEP_COMM);
+}
+
+static const struct rank_table rank_steps = {
+    .table = RING_STEPS,
+    .columns = {[RANK_STEP_AT] = RING_STEPS_TIMESTAMP,
+                [RANK_STEP_STEP] = RING_STEPS_STEP,
+                [RANK_STEP_MS] = RING_STEPS_DURATION_MS,
+                [RANK_STEP_DATA] = RING_STEPS_DATA_MS,
+                [RANK_STEP_FORWARD] = RING_STEPS_FORWARD_MS,
+                [RANK_STEP_BACKWARD] = RING_STEPS_BACKWARD_MS,
+                [RANK_STEP_OPTIMIZER] = RING_STEPS_OPTIMIZER_MS,
+                [RANK_STEP_GC] = RING_STEPS_GC_MS,
+                [RANK_STEP_OTHER] = RING_STEPS_OTHER_MS,
+                [RANK_STEP_COMM] = RING_STEPS_COMM_MS},
+    .n = RANK_STEP_COMM + 1,
+    .most = RANK_READER_STEPS,
+    .take = rank_take_step,
+    .finish = rank_finish_steps,
+};
+
+enum {
+    RANK_MEETING_AT,
+    RANK_MEETING_SEQ,
+    RANK_MEETING_STATE,
+    RANK_MEETING_OP,
+    RANK_MEETING_MS,
+    RANK_MEETING_P2P,
+};
+
+static bool rank_take_meeting(const struct rank_row *r, struct rank_time *out) {
+    struct ring_cell state = rank_get(r, RANK_MEETING_STATE), op = rank_get(r, RANK_MEETING_OP);
+    struct ring_cell p2p = rank_get(r, RANK_MEETING_P2P);
+    out->at = rank_get_real(r, RANK_MEETING_AT);
+    out->ms = (float)rank_get_real(r, RANK_MEETING_MS);
+    if (op.kind == RING_CELL_TEXT)
+        snprintf(out->op, sizeof out->op, "%.*s", (int)op.len, op.s);
+    return rank_is_text(&state, "done") && out->op[0] && isfinite(out->ms) &&
+           !(p2p.kind == RING_CELL_INT && p2p.i);
 }
 
 /* A collective that goes on: of the newest rows one whose seq has no later row. */
-static void rank_read_open_collective(struct ring_reader *ring, struct rank_packet *p) {
-    static const int wanted[] = {RING_COLLECTIVES_SEQ, RING_COLLECTIVES_STATE, RING_COLLECTIVES_OP};
-    size_t column[3], n_seen = 0;
+static void rank_finish_meetings(struct rank_row *r, struct rank_memory *m) {
     int64_t seen[RANK_READER_COLLECTIVES];
-    struct ring_block block = {.data = NULL};
-    if (!rank_load(ring, RING_COLLECTIVES, wanted, 3, column, &block)) {
-        ring_block_fini(&block);
-        return;
-    }
-    for (uint32_t row = block.rows; row > 0 && n_seen < RANK_READER_COLLECTIVES && !p->open_op[0]; row--) {
-        struct ring_cell seq = rank_get(ring, &block, column[0], row - 1);
-        struct ring_cell state = rank_get(ring, &block, column[1], row - 1);
-        struct ring_cell op = rank_get(ring, &block, column[2], row - 1);
+    size_t n_seen = 0;
+    m->newest.open_op[0] = '\0';
+    for (uint32_t row = r->row + 1; row > 0 && n_seen < RANK_READER_COLLECTIVES && !m->newest.open_op[0];
+         row--) {
+        r->row = row - 1;
+        struct ring_cell seq = rank_get(r, RANK_MEETING_SEQ), state = rank_get(r, RANK_MEETING_STATE);
+        struct ring_cell op = rank_get(r, RANK_MEETING_OP);
         bool is_later = false;
         for (size_t i = 0; i < n_seen; i++)
             is_later = is_later || seen[i] == seq.i;
         if (seq.kind != RING_CELL_INT || is_later)
             continue;
         seen[n_seen++] = seq.i;
-        if (state.kind == RING_CELL_TEXT && state.len == 4 && memcmp(state.s, "open", 4) == 0 &&
-            op.kind == RING_CELL_TEXT)
-            snprintf(p->open_op, sizeof p->open_op, "%.*s", (int)op.len, op.s);
+        if (rank_is_text(&state, "open") && op.kind == RING_CELL_TEXT)
+            snprintf(m->newest.open_op, sizeof m->newest.open_op, "%.*s", (int)op.len, op.s);
     }
-    ring_block_fini(&block);
+}
+
+static const struct rank_table rank_meetings = {
+    .table = RING_COLLECTIVES,
+    .columns = {[RANK_MEETING_AT] = RING_COLLECTIVES_TIMESTAMP,
+                [RANK_MEETING_SEQ] = RING_COLLECTIVES_SEQ,
+                [RANK_MEETING_STATE] = RING_COLLECTIVES_STATE,
+                [RANK_MEETING_OP] = RING_COLLECTIVES_OP,
+                [RANK_MEETING_MS] = RING_COLLECTIVES_DURATION_MS,
+                [RANK_MEETING_P2P] = RING_COLLECTIVES_P2P},
+    .n = RANK_MEETING_P2P + 1,
+    .most = RANK_READER_MEETINGS,
+    .take = rank_take_meeting,
+    .finish = rank_finish_meetings,
+};
+
+/* Send the rows from `*next` on, and finish with the newest one. */
+static void rank_read_table(struct ring_reader *ring, const struct rank_table *t, uint64_t *next,
+                            struct rank_memory *m, struct rank_times *to) {
+    const struct ring_info *info = ring_reader_info(ring);
+    size_t column[RANK_COLUMNS], n_chunks;
+    uint64_t columns = 0, oldest, end;
+    for (size_t i = 0; i < t->n; i++) {
+        const char *name = RING_TABLES[t->table].columns[t->columns[i]].name;
+        for (column[i] = 0; column[i] < info->n_columns; column[i]++)
+            if (strcmp(info->columns[column[i]].name, name) == 0)
+                break;
+        columns |= column[i] < info->n_columns ? 1ULL << column[i] : 0;
+    }
+    if (ring_reader_refresh(ring, NULL) != 0)
+        return;
+    ring_reader_range(ring, &oldest, &end);
+    uint64_t from = *next <= end ? *next : 0;
+    from = end > t->most && end - t->most > from ? end - t->most : from;
+    const struct ring_chunk *chunks = ring_reader_chunks(ring, &n_chunks);
+    for (size_t i = 0; i < n_chunks; i++) {
+        struct ring_block block = {.data = NULL};
+        bool is_newest = i + 1 == n_chunks;
+        if ((chunks[i].first_seq + chunks[i].rows <= from && !is_newest) ||
+            ring_reader_load(ring, &chunks[i], columns, &block) != 1) {
+            ring_block_fini(&block);
+            continue;
+        }
+        struct rank_row r = {.ring = ring, .block = &block, .column = column};
+        for (r.row = 0; r.row < block.rows; r.row++) {
+            struct rank_time time = {.seq = (int64_t)(block.first_seq + r.row)};
+            if (block.first_seq + r.row >= from && t->take(&r, &time))
+                rank_add_time(to, &time);
+        }
+        if (is_newest && block.rows > 0) {
+            r.row = block.rows - 1;
+            t->finish(&r, m);
+        }
+        ring_block_fini(&block);
+    }
+    rank_send_times(to);
+    *next = end;
 }
 
 static struct ring_reader *rank_open_table(const struct rings_place *place, enum ring_table table) {
@@ -170,8 +322,17 @@ static struct ring_reader *rank_open_table(const struct rings_place *place, enum
     return ring_reader_open(path, place->owner, NULL);
 }
 
+/* Nothing is known of its steps. */
+static void rank_clear_steps(struct rank_packet *p) {
+    p->step = REPORT_NO_INT;
+    p->step_at = p->step_ms = p->data_ms = p->gc_ms = p->comm_ms = NAN;
+    p->open_op[0] = '\0';
+}
+
 /* Its tables, if its agent keeps any. */
-static void rank_read_steps(const struct rank_source *s, struct rank_memory *m, struct rank_packet *p) {
+static void rank_read_steps(const struct rank_source *s, struct rank_memory *m, struct rank_packet *p,
+                            int fd) {
+    static struct rank_times times;
     if (rank_is_due(&m->searched_ns, clock_mono_ns())) {
         struct rings_place place = {.pid = 0};
         bool found = rings_find(s->pid, &place) == 1;
@@ -179,6 +340,8 @@ static void rank_read_steps(const struct rank_source *s, struct rank_memory *m, 
             ring_reader_close(m->steps);
             ring_reader_close(m->collectives);
             m->steps = m->collectives = NULL;
+            m->next_step = m->next_collective = 0;
+            rank_clear_steps(&m->newest);
         }
         m->has_place = found;
         m->place = place;
@@ -188,10 +351,21 @@ static void rank_read_steps(const struct rank_source *s, struct rank_memory *m, 
             m->collectives = rank_open_table(&place, RING_COLLECTIVES);
     }
     p->agent = m->has_place ? m->place.alive : s->agent;
+    times.fd = fd;
+    times.head = p->head;
     if (m->steps)
-        rank_read_newest_step(m->steps, p);
+        rank_read_table(m->steps, &rank_steps, &m->next_step, m, &times);
     if (m->collectives)
-        rank_read_open_collective(m->collectives, p);
+        rank_read_table(m->collectives, &rank_meetings, &m->next_collective, m, &times);
+    if (!m->steps && !m->collectives)
+        return;
+    p->step = m->newest.step;
+    p->step_at = m->newest.step_at;
+    p->step_ms = m->newest.step_ms;
+    p->data_ms = m->newest.data_ms;
+    p->gc_ms = m->newest.gc_ms;
+    p->comm_ms = m->newest.comm_ms;
+    memcpy(p->open_op, m->newest.open_op, sizeof p->open_op);
 }
 
 /* The frames that are kept of a long stack: the innermost and the outermost. */
@@ -260,13 +434,13 @@ static bool rank_send(int fd, const struct rank_packet *p, const struct strbuf *
 }
 
 static bool rank_read(const struct rank_source *s, size_t number, struct rank_memory *m, int fd) {
-    struct rank_packet p = {.source = number, .state = '?', .rss_bytes = REPORT_NO_INT};
+    struct rank_packet p = {.head.source = number, .state = '?', .rss_bytes = REPORT_NO_INT};
     struct model_snapshot snapshot;
     struct strbuf message;
     strbuf_init(&message, 0);
     p.taken_at = clock_epoch_s();
-    p.cpu_pct = p.thread_cpu_pct = p.step_at = p.step_ms = p.data_ms = p.gc_ms = p.comm_ms = NAN;
-    p.step = REPORT_NO_INT;
+    p.cpu_pct = p.thread_cpu_pct = NAN;
+    rank_clear_steps(&p);
     p.is_gone = !rank_read_process(s, m, &p);
     if (!p.is_gone && rank_read_stack(s, m, &snapshot, &p) == 0) {
         if (wire_put_threads_notify_most(&message, &snapshot, RANK_READER_PACKET) == 0)
@@ -274,7 +448,7 @@ static bool rank_read(const struct rank_source *s, size_t number, struct rank_me
         model_snapshot_fini(&snapshot);
     }
     if (!p.is_gone)
-        rank_read_steps(s, m, &p);
+        rank_read_steps(s, m, &p, fd);
     bool sent = rank_send(fd, &p, &message);
     strbuf_fini(&message);
     return sent;
@@ -306,6 +480,9 @@ static void rank_reader_end_child(struct rank_reader *r, pid_t about) {
 void rank_reader_stop(struct rank_reader *r) {
     rank_reader_end_child(r, 0);
     model_snapshot_fini(&r->snapshot);
+    free(r->times);
+    r->times = NULL;
+    r->n_times = r->cap_times = 0;
     r->is_reading = false;
 }
 
@@ -409,18 +586,50 @@ static void rank_reader_put_collective(struct rank_reader *r, const struct rank_
     out->report.wait_what = r->what;
 }
 
+/* Keep rows that came before the rank itself. 0, or -1: they are not valid. */
+static int rank_reader_keep_times(struct rank_reader *r, const struct rank_head *head, const char *data,
+                                  size_t len) {
+    if (head->n_times > RANK_READER_TIMES || len != head->n_times * sizeof *r->times ||
+        head->source < r->next)
+        return -1;
+    if (r->has_given_times)
+        r->n_times = 0;
+    r->has_given_times = false;
+    if (r->n_times + head->n_times > RANK_READER_TIMES_MAX ||
+        grow_array(&r->times, sizeof *r->times, r->n_times + head->n_times, &r->cap_times) != 0)
+        return 0;
+    memcpy(r->times + r->n_times, data, len);
+    for (size_t i = 0; i < head->n_times; i++) {
+        struct rank_time *t = &r->times[r->n_times++];
+        t->op[sizeof t->op - 1] = '\0';
+    }
+    return 0;
+}
+
 static int rank_reader_receive(struct rank_reader *r, struct rank_reading *out) {
     static _Alignas(struct rank_packet) char data[sizeof(struct rank_packet) + 2 * RANK_READER_PACKET];
     struct rank_packet p;
-    ssize_t n = recv(r->guard.fd, data, sizeof data, MSG_DONTWAIT);
+    struct rank_head head;
+    ssize_t n;
+    for (;;) {
+        n = recv(r->guard.fd, data, sizeof data, MSG_DONTWAIT);
+        if (n < (ssize_t)sizeof head)
+            return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
+        memcpy(&head, data, sizeof head);
+        if (!head.n_times)
+            break;
+        if (rank_reader_keep_times(r, &head, data + sizeof head, (size_t)n - sizeof head) != 0)
+            return -1;
+        r->asked_ns = clock_mono_ns();
+    }
     if (n < (ssize_t)sizeof p)
-        return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
+        return -1;
     memcpy(&p, data, sizeof p);
-    if (p.source >= r->n)
+    if (head.source >= r->n)
         return -1;
     p.note[sizeof p.note - 1] = '\0';
     snprintf(r->note, sizeof r->note, "%s", p.note);
-    rank_reader_fill(r, p.source, out);
+    rank_reader_fill(r, head.source, out);
     struct report_rank *to = &out->report;
     out->is_gone = p.is_gone;
     to->taken_at = p.taken_at;
@@ -439,7 +648,12 @@ static int rank_reader_receive(struct rank_reader *r, struct rank_reading *out) 
     if ((size_t)n > sizeof p)
         rank_reader_get_frames(r, data + sizeof p, (size_t)n - sizeof p, out);
     rank_reader_put_collective(r, &p, out);
-    r->next = p.source + 1;
+    if (!r->has_given_times) {
+        out->times = r->times;
+        out->n_times = r->n_times;
+    }
+    r->has_given_times = true;
+    r->next = head.source + 1;
     r->asked_ns = clock_mono_ns();
     return 1;
 }
@@ -449,6 +663,7 @@ static void rank_reader_give_up(struct rank_reader *r, bool blocked, struct rank
     struct rank_source *s = &r->list[r->next];
     struct err why;
     rank_reader_end_child(r, s->pid);
+    r->has_given_times = true;
     s->is_blocked = true;
     s->blocked_ns = clock_mono_ns();
     rank_reader_fill_blocked(r, out);

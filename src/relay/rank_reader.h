@@ -3,7 +3,7 @@
  * rank_reader: the ranks of a job on this host, each read once a round, in a child.
  *
  * A rank is read from outside: the kernel's facts, the stack of its main thread (pystack), its newest
- * step out of the tables of its agent, if it has one. Nothing is written to it, and it is asked nothing,
+ * steps and collectives out of the tables of its agent, if it has one. Nothing is written to it, and it is asked nothing,
  * unless its memory may not be read: then its agent is.
  * A rank whose memory or files block whoever reads them loses its child (client/guard.h): it is left out
  * from then on, and another child continues behind it.
@@ -31,6 +31,16 @@ struct rank_source {
     uint64_t blocked_ns; /* since then */
 };
 
+/* A step or a collective that has ended, out of the tables of its agent. */
+struct rank_time {
+    int64_t seq;  /* its row in that table */
+    char op[32];  /* "all_reduce"; "": it is a step */
+    int64_t step; /* the number of a step */
+    double at;    /* the end of a step, the begin of a collective; seconds since the epoch */
+    /* of a collective only the first; NAN unknown */
+    float ms, data_ms, forward_ms, backward_ms, optimizer_ms, gc_ms, other_ms;
+};
+
 /* What was read of one. */
 struct rank_reading {
     size_t source;                    /* its number in the list */
@@ -38,6 +48,8 @@ struct rank_reading {
     bool is_gone;                     /* the process has ended */
     const struct model_frame *frames; /* of its main thread, innermost first; NULL unknown */
     size_t n_frames;
+    const struct rank_time *times; /* that are new since the reading before, or the newest; may repeat */
+    size_t n_times;
 };
 
 struct rank_reader {
@@ -48,6 +60,9 @@ struct rank_reader {
     size_t next;        /* and this one is to come */
     uint64_t asked_ns, started_ns;
     struct model_snapshot snapshot; /* of the last reading */
+    struct rank_time *times;        /* of the reading that is under way */
+    size_t n_times, cap_times;
+    bool has_given_times; /* they are those of the last reading */
     char note[256], what[128];
 };
 

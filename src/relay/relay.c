@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/grow.h"
 #include "base/hash.h"
 #include "client/fleet/jobs_here.h"
 #include "client/fleet/report.h"
@@ -29,13 +30,16 @@
 #define RELAY_SEARCH_MS 1000U
 #define RELAY_ROWS_MAX ((size_t)800 * 1024) /* bytes of an answer's rows */
 #define RELAY_STACK_BYTES ((size_t)1024 * 1024)
-#define RELAY_RANGES 64 /* of a set of ranks in a text */
+#define RELAY_RANGES 64      /* of a set of ranks in a text */
+#define RELAY_TIMES_MAX 8192 /* of a rank, that were not asked for yet */
 
 /* What is known of a rank; its number is that of its source. */
 struct relay_rank {
     struct report_rank report;
     char what[256], note[256];
     bool is_gone;
+    struct rank_time *times; /* that were not asked for yet, the oldest first */
+    size_t n_times, cap_times;
 };
 
 struct relay_stack {
@@ -140,10 +144,16 @@ static int relay_answer_send(struct relay *r, uint32_t id, struct relay_answer *
 
 /* ---- the ranks ---- */
 
-static void relay_drop_job(struct relay *r) {
-    rank_reader_stop(&r->reader);
+static void relay_free_ranks(struct relay *r) {
+    for (size_t i = 0; i < r->n; i++)
+        free(r->ranks[i].times);
     free(r->sources);
     free(r->ranks);
+}
+
+static void relay_drop_job(struct relay *r) {
+    rank_reader_stop(&r->reader);
+    relay_free_ranks(r);
     r->sources = NULL;
     r->ranks = NULL;
     r->n = 0;
@@ -180,8 +190,7 @@ static int relay_list_ranks(struct relay *r) {
                 sources[i].agent |= r->sources[k].agent;
             }
     }
-    free(r->sources);
-    free(r->ranks);
+    relay_free_ranks(r);
     r->sources = sources;
     r->ranks = ranks;
     r->n = r->job->n_ranks;
@@ -299,11 +308,25 @@ static int64_t relay_keep_stack(struct relay *r, const struct rank_reading *got)
 
 /* ---- rounds ---- */
 
+/* Without memory they are lost. */
+static void relay_keep_times(struct relay_rank *rank, const struct rank_reading *got) {
+    size_t n = got->n_times;
+    if (n == 0)
+        return;
+    if (rank->n_times + n > RELAY_TIMES_MAX)
+        rank->n_times = 0; /* nobody asks for them */
+    if (grow_array(&rank->times, sizeof *rank->times, rank->n_times + n, &rank->cap_times) != 0)
+        return;
+    memcpy(rank->times + rank->n_times, got->times, n * sizeof *rank->times);
+    rank->n_times += n;
+}
+
 static void relay_keep_reading(struct relay *r, const struct rank_reading *got) {
     struct relay_rank *rank = &r->ranks[got->source];
     struct report_rank before = rank->report;
     rank->report = got->report;
     rank->is_gone = got->is_gone;
+    relay_keep_times(rank, got);
     snprintf(rank->what, sizeof rank->what, "%s", got->report.wait_what ? got->report.wait_what : "");
     snprintf(rank->note, sizeof rank->note, "%s", got->report.note ? got->report.note : "");
     rank->report.wait_what = rank->what[0] ? rank->what : NULL;
@@ -491,6 +514,37 @@ static int relay_on_stacks(struct relay *r, uint32_t id, const struct wire_rows_
     return relay_answer_send(r, id, &a);
 }
 
+static int relay_on_times(struct relay *r, uint32_t id) {
+    struct relay_answer a;
+    relay_answer_init(&a, &REPORT_TABLE_TIME);
+    for (size_t i = 0; i < r->n; i++) {
+        struct relay_rank *rank = &r->ranks[i];
+        size_t n = 0;
+        for (; n < rank->n_times && a.rows.len <= RELAY_ROWS_MAX; n++) {
+            const struct rank_time *t = &rank->times[n];
+            struct report_time row = {.rank = rank->report.rank,
+                                      .pid = rank->report.pid,
+                                      .seq = t->seq,
+                                      .op = t->op[0] ? t->op : NULL,
+                                      .step = t->op[0] ? REPORT_NO_INT : t->step,
+                                      .at = t->at,
+                                      .ms = t->ms,
+                                      .data_ms = t->op[0] ? NAN : t->data_ms,
+                                      .forward_ms = t->op[0] ? NAN : t->forward_ms,
+                                      .backward_ms = t->op[0] ? NAN : t->backward_ms,
+                                      .optimizer_ms = t->op[0] ? NAN : t->optimizer_ms,
+                                      .gc_ms = t->op[0] ? NAN : t->gc_ms,
+                                      .other_ms = t->op[0] ? NAN : t->other_ms};
+            relay_answer_add(&a, &row);
+        }
+        /* the rest is for the next time */
+        rank->n_times -= n;
+        if (rank->n_times)
+            memmove(rank->times, rank->times + n, rank->n_times * sizeof *rank->times);
+    }
+    return relay_answer_send(r, id, &a);
+}
+
 static int relay_on_rows(struct relay *r, const struct wire_message *m) {
     struct wire_rows_ask ask;
     struct err e;
@@ -503,6 +557,8 @@ static int relay_on_rows(struct relay *r, const struct wire_message *m) {
         return relay_on_ranks(r, id, &ask);
     if (strcmp(ask.table, REPORT_STACKS) == 0)
         return relay_on_stacks(r, id, &ask);
+    if (strcmp(ask.table, REPORT_TIMES) == 0)
+        return relay_on_times(r, id);
     return relay_refuse(r, id, WIRE_E_BAD_PARAMS, "a relay has no such table");
 }
 

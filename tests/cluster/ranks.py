@@ -50,12 +50,12 @@ def free_port():
 
 
 class Job:
-    def __init__(self, python, folder, fault, ranks=8, bad=3, fork=None, without=()):
+    def __init__(self, python, folder, fault, ranks=8, bad=3, fork=None, without=(), script=SCRIPT):
         self.folder, self.fault, self.ranks, self.bad = str(folder), fault, ranks, bad
         os.makedirs(self.folder, exist_ok=True)
         self.output = open(os.path.join(self.folder, "output.txt"), "wb")
         env = dict(os.environ, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo", PYTHONUNBUFFERED="1", PROBING_MAX_MEMORY="8MB")
-        argv = [SCRIPT, fault, str(bad), self.folder]
+        argv = [script, fault, str(bad), self.folder]
         self.launcher, self.forked = None, []
         if not fork:
             self.launcher = subprocess.Popen([python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), *argv],

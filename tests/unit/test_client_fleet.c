@@ -246,6 +246,21 @@ static void answer_stacks(int out, uint32_t id, const char *ids) {
         say_rows(out, id, &REPORT_TABLE_FRAME, rows, sizeof rows[0], mode == CLAIMS ? 0 : 2);
 }
 
+/* Steps and collectives of ranks that there are, and of others. */
+static void answer_times(int out, uint32_t id) {
+    static const double odd[] = {0, 1e9, 1e300, -1, 1000, 1e9};
+    struct report_time rows[64];
+    for (size_t i = 0; i < 64; i++)
+        rows[i] = (struct report_time){.rank = (int64_t)(i % 5) - 1,
+                                       .pid = i % 3 ? 11 : INT64_MIN + 1,
+                                       .seq = i % 7 ? (int64_t)i : INT64_MAX,
+                                       .op = i % 2 ? "all_reduce" : NULL,
+                                       .step = i % 4 ? (int64_t)i : INT64_MAX,
+                                       .at = odd[i % 6],
+                                       .ms = odd[i % 5]};
+    say_rows(out, id, &REPORT_TABLE_TIME, rows, sizeof rows[0], 64);
+}
+
 static void answer(int out, const struct wire_message *m) {
     struct wire_rows_ask ask;
     struct strbuf message;
@@ -282,6 +297,8 @@ static void answer(int out, const struct wire_message *m) {
                 nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
                 answer_ranks(out, id, ask.args[0].number);
             }
+        } else if (strcmp(ask.table, REPORT_TIMES) == 0) {
+            answer_times(out, id);
         } else if (mode != HALF || strtoll(ask.args[0].text, NULL, 16) == 7)
             answer_stacks(out, id, ask.args[0].text);
     }

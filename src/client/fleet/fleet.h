@@ -47,8 +47,10 @@ struct fleet_node {
     const char *state; /* "ok", "ranks missing", "no such job", "starting", "no answer" */
     struct report_job job;
     double rtt_ms, cost_pct; /* of its relay; NAN unknown */
-    double seen_at;          /* its last answer, seconds since the epoch; NAN none yet */
-    const char *note;        /* NULL none */
+    /* its clock is ahead of this host's by so much, give or take the error; NAN unknown */
+    double clock_offset_ms, clock_error_ms;
+    double seen_at;   /* its last answer, seconds since the epoch; NAN none yet */
+    const char *note; /* NULL none */
 };
 
 /* The frames of a stack, kept as long as a rank has it. */
@@ -73,6 +75,12 @@ struct fleet_rank {
     double since;    /* it has had this stack since then, or longer; NAN unknown */
     int64_t step;    /* REPORT_NO_INT unknown, as all numbers of steps without an agent */
     double step_at, step_ms, data_ms, gc_ms, comm_ms;
+    /* its steps without waiting for others, how much later than the first it comes to collectives, in
+     * how many steps it is the last: straggler.h; NAN unknown */
+    double own_ms, lag_ms, last;
+    int32_t role;                   /* ranks that end their steps together; -1 unknown */
+    int64_t shift;                  /* its step s is step s + shift in `fan` */
+    bool is_slow;                   /* it makes the others wait */
     double cpu_pct, thread_cpu_pct; /* of one core: the process, its main thread; NAN unknown */
     int64_t rss_bytes;              /* REPORT_NO_INT unknown */
     bool agent;
@@ -92,6 +100,16 @@ struct fleet_class {
     bool in_collective; /* most of its ranks are in one */
 };
 
+/* The duration of a step in all ranks of a role. */
+struct fleet_fan {
+    int32_t role;
+    uint32_t n; /* ranks of which it is known */
+    int64_t step;
+    float least, median, most; /* ms */
+};
+
+struct straggler_verdict;
+
 struct fleet {
     char job[JOB_NAME_MAX]; /* "" unknown yet */
     int32_t world;          /* 0 unknown */
@@ -105,6 +123,11 @@ struct fleet {
     struct stack_classes stacks; /* of the ranks whose stack is known */
     struct fleet_class *classes; /* for each of stacks.n_classes */
     const char *note;            /* what is left out, and why; NULL nothing */
+    /* by role and step; and what was judged of the roles (pace.h) */
+    struct fleet_fan *fan;
+    size_t n_fan;
+    struct straggler_verdict *slow;
+    size_t n_slow;
     struct arena arena;
 };
 

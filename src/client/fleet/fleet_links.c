@@ -19,6 +19,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "client/fleet/jobs_here.h"
+#include "client/fleet/pace.h"
 #include "version.h"
 #include "wire/pipe.h"
 #include "wire/wire.h"
@@ -43,7 +44,7 @@
 #define LINK_END_MS 1
 
 /* The request that waits for its answer: there is one at a time, so whatever else comes was not asked for. */
-enum link_request { LINK_NOTHING, LINK_HELLO, LINK_JOB, LINK_RANKS, LINK_STACKS };
+enum link_request { LINK_NOTHING, LINK_HELLO, LINK_JOB, LINK_RANKS, LINK_STACKS, LINK_TIMES };
 
 /* Texts of the newest answer, and those that the fleet was made of, which stay until it is made again. */
 struct link_texts {
@@ -104,6 +105,7 @@ struct fleet_links {
     size_t n_links;
     struct fleet_stack **stacks;
     size_t n_stacks, cap_stacks;
+    struct pace *pace;
     struct err error;
 };
 
@@ -325,6 +327,11 @@ static void link_ask_ranks(struct fleet_link *k) {
     link_ask_rows(k, LINK_RANKS, &ask);
 }
 
+static void link_ask_times(struct fleet_link *k) {
+    struct wire_rows_ask ask = {.table = REPORT_TIMES};
+    link_ask_rows(k, LINK_TIMES, &ask);
+}
+
 /* Ask for the next stacks that are not known yet. False: there are none. */
 static bool link_ask_stacks(const struct fleet_links *l, struct fleet_link *k) {
     struct wire_rows_ask ask = {
@@ -446,6 +453,23 @@ static bool link_take_stacks(struct fleet_links *l, const struct wire_message *m
     return false;
 }
 
+static bool link_take_times(struct fleet_links *l, const struct fleet_link *k, const struct wire_message *m,
+                            struct err *e) {
+    struct report_reader reader;
+    struct report_time row;
+    struct arena texts;
+    int rc = -1;
+    arena_init(&texts, LINK_REPORT_BYTES);
+    if (report_begin(&reader, &REPORT_TABLE_TIME, m, e) == 0)
+        while ((rc = report_next(&reader, &row, &texts)) == 1)
+            pace_add(l->pace, (uint32_t)(k - l->links), &row);
+    arena_fini(&texts);
+    if (rc == 0)
+        return true;
+    err_set(e, ERR_FAILED, "its answer about steps is not valid");
+    return false;
+}
+
 /* ---- the fleet ---- */
 
 /* A rank as a host has it. */
@@ -516,6 +540,8 @@ static struct fleet_node link_node(const struct fleet_link *k) {
                                .state = link_state(k),
                                .job = k->job,
                                .rtt_ms = k->rtt_ms,
+                               .clock_offset_ms = 0,
+                               .clock_error_ms = 0,
                                .cost_pct = k->n_ranks ? k->ranks[0].cost_pct : NAN,
                                .seen_at = k->seen_at,
                                .note = k->note[0]     ? k->note
@@ -558,8 +584,10 @@ static void link_build(struct fleet_links *l, bool round) {
             link_judge_claims(l, claims, n_claims, reports);
         for (size_t i = 0; i < l->n_links; i++)
             nodes[i] = link_node(&l->links[i]);
-        if (fleet_build(&l->fleet, nodes, l->n_links, reports, n) == 0)
+        if (fleet_build(&l->fleet, nodes, l->n_links, reports, n) == 0) {
             l->fleet.round += round;
+            pace_put(l->pace, &l->fleet);
+        }
         for (size_t i = 0; i < l->n_links; i++) {
             link_drop_texts(&l->links[i].job_texts);
             link_drop_texts(&l->links[i].ranks_texts);
@@ -620,7 +648,11 @@ static bool link_go_on(struct fleet_links *l, struct fleet_link *k, enum link_re
         return false;
     case LINK_RANKS:
     case LINK_STACKS:
-        return !link_ask_stacks(l, k);
+        if (!link_ask_stacks(l, k))
+            link_ask_times(k);
+        return false;
+    case LINK_TIMES:
+        return true;
     case LINK_NOTHING:
         break;
     }
@@ -680,7 +712,7 @@ static void link_on_answer(struct fleet_links *l, struct fleet_link *k, const st
         link_on_absent(l, k, why);
         return;
     }
-    if (why) {
+    if (why && done != LINK_TIMES) { /* an older relay has no times */
         err_set(e, ERR_FAILED, "%.400s", why);
         link_fail(k, err_text(e));
         return;
@@ -693,6 +725,8 @@ static void link_on_answer(struct fleet_links *l, struct fleet_link *k, const st
         ok = link_take_ranks(k, m, e);
     else if (done == LINK_STACKS)
         ok = link_take_stacks(l, m, e);
+    else if (done == LINK_TIMES)
+        ok = why || link_take_times(l, k, m, e);
     if (ok && done == LINK_JOB && !l->job[0] && !l->is_here)
         snprintf(l->job, sizeof l->job, "%s", k->job.name);
     else if (ok && done == LINK_JOB && k->is_named && strcmp(l->job, k->job.name) != 0) {
@@ -835,15 +869,17 @@ struct fleet_links *fleet_links_open(const char *target, const struct fleet_reac
     bool here = reach->hosts.n == 0;
     size_t n = here ? 1 : reach->hosts.n;
     struct fleet_link *links = calloc(n, sizeof *links);
+    struct pace *pace = pace_new();
     if (jobs_is_target(target))
         target += strlen(JOBS_TARGET);
     if (l && links && n > 1)
         l->owners = calloc(RANK_SET_LIMIT, sizeof *l->owners);
-    if (!l || !links || (n > 1 && !l->owners)) {
+    if (!l || !links || !pace || (n > 1 && !l->owners)) {
         if (l)
             free(l->owners);
         free(l);
         free(links);
+        pace_free(pace);
         err_set(e, ERR_FAILED, "out of memory for the ranks of a job");
         return NULL;
     }
@@ -853,6 +889,7 @@ struct fleet_links *fleet_links_open(const char *target, const struct fleet_reac
     l->is_here = here;
     l->epoll = l->timer = -1;
     l->opened_ns = clock_mono_ns();
+    l->pace = pace;
     l->fleet.taken_at = NAN;
     snprintf(l->target, sizeof l->target, "%.*s", (int)strcspn(target, "/"), target);
     if (link_init_all(l, reach, e) == 0)
@@ -886,6 +923,7 @@ void fleet_links_close(struct fleet_links *l) {
     free(l->stacks);
     free(l->owners);
     free(l->links);
+    pace_free(l->pace);
     if (l->epoll >= 0)
         close(l->epoll);
     if (l->timer >= 0)

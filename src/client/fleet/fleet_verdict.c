@@ -23,25 +23,41 @@
 
 const char *fleet_verdict_code_name(enum fleet_verdict_code code) {
     static const char *const names[FLEET_CODES] = {
-        [FLEET_CODE_MOVING] = "MOVING",     [FLEET_CODE_WAITING] = "WAITING",
-        [FLEET_CODE_UNKNOWN] = "UNKNOWN",   [FLEET_CODE_WAITS_FOR] = "WAITS FOR",
-        [FLEET_CODE_HUNG] = "HUNG",         [FLEET_CODE_MISMATCH] = "MISMATCH",
-        [FLEET_CODE_DEADLOCK] = "DEADLOCK", [FLEET_CODE_ALL_ALIKE] = "ALL ALIKE",
+        [FLEET_CODE_MOVING] = "MOVING",       [FLEET_CODE_WAITING] = "WAITING",
+        [FLEET_CODE_UNKNOWN] = "UNKNOWN",     [FLEET_CODE_WAITS_FOR] = "WAITS FOR",
+        [FLEET_CODE_HUNG] = "HUNG",           [FLEET_CODE_MISMATCH] = "MISMATCH",
+        [FLEET_CODE_DEADLOCK] = "DEADLOCK",   [FLEET_CODE_ALL_ALIKE] = "ALL ALIKE",
+        [FLEET_CODE_STRAGGLER] = "STRAGGLER", [FLEET_CODE_IMBALANCE] = "IMBALANCE",
     };
     return (unsigned)code < FLEET_CODES ? names[code] : NULL;
 }
 
 const char *fleet_verdict_cause_name(enum fleet_verdict_cause cause) {
     static const char *const names[FLEET_CAUSES] = {
-        [FLEET_CAUSE_DEAD] = "DEAD",       [FLEET_CAUSE_STOPPED] = "STOPPED",
-        [FLEET_CAUSE_TRACED] = "TRACED",   [FLEET_CAUSE_MISMATCH] = "OPERATION",
-        [FLEET_CAUSE_ORDER] = "ORDER",     [FLEET_CAUSE_GIL] = "GIL",
-        [FLEET_CAUSE_GC] = "GC",           [FLEET_CAUSE_COMPILE] = "COMPILE",
-        [FLEET_CAUSE_LOADER] = "LOADER",   [FLEET_CAUSE_CHECKPOINT] = "CHECKPOINT",
-        [FLEET_CAUSE_LOADING] = "LOADING", [FLEET_CAUSE_EVALUATION] = "EVALUATION",
-        [FLEET_CAUSE_PAUSED] = "PAUSED",   [FLEET_CAUSE_SLEEP] = "SLEEP",
-        [FLEET_CAUSE_DISK] = "DISK",       [FLEET_CAUSE_WAIT] = "WAIT",
-        [FLEET_CAUSE_CPU] = "CPU",         [FLEET_CAUSE_NETWORK] = "NETWORK",
+        [FLEET_CAUSE_DEAD] = "DEAD",
+        [FLEET_CAUSE_STOPPED] = "STOPPED",
+        [FLEET_CAUSE_TRACED] = "TRACED",
+        [FLEET_CAUSE_MISMATCH] = "OPERATION",
+        [FLEET_CAUSE_ORDER] = "ORDER",
+        [FLEET_CAUSE_GIL] = "GIL",
+        [FLEET_CAUSE_GC] = "GC",
+        [FLEET_CAUSE_COMPILE] = "COMPILE",
+        [FLEET_CAUSE_LOADER] = "LOADER",
+        [FLEET_CAUSE_CHECKPOINT] = "CHECKPOINT",
+        [FLEET_CAUSE_LOADING] = "LOADING",
+        [FLEET_CAUSE_EVALUATION] = "EVALUATION",
+        [FLEET_CAUSE_PAUSED] = "PAUSED",
+        [FLEET_CAUSE_SLEEP] = "SLEEP",
+        [FLEET_CAUSE_DISK] = "DISK",
+        [FLEET_CAUSE_WAIT] = "WAIT",
+        [FLEET_CAUSE_CPU] = "CPU",
+        [FLEET_CAUSE_NETWORK] = "NETWORK",
+        [FLEET_CAUSE_DATA] = "DATA",
+        [FLEET_CAUSE_FORWARD] = "FORWARD",
+        [FLEET_CAUSE_BACKWARD] = "BACKWARD",
+        [FLEET_CAUSE_COMPUTE] = "COMPUTE",
+        [FLEET_CAUSE_OPTIMIZER] = "OPTIMIZER",
+        [FLEET_CAUSE_OTHER] = "OTHER",
         [FLEET_CAUSE_UNKNOWN] = "UNKNOWN",
     };
     return (unsigned)cause < FLEET_CAUSES ? names[cause] : NULL;

@@ -62,6 +62,8 @@ enum fleet_verdict_code {
     FLEET_CODE_MISMATCH,
     FLEET_CODE_DEADLOCK,
     FLEET_CODE_ALL_ALIKE, /* all have entered the same, and it does not end */
+    FLEET_CODE_STRAGGLER, /* the job moves, and some ranks make the others wait (pace.h) */
+    FLEET_CODE_IMBALANCE, /* ... now this one, now that one */
     FLEET_CODES
 };
 
@@ -86,6 +88,13 @@ enum fleet_verdict_cause {
     FLEET_CAUSE_WAIT, /* for something in the process or outside of it */
     FLEET_CAUSE_CPU,
     FLEET_CAUSE_NETWORK, /* it has entered, and does not finish */
+    /* the part of a step that takes longer */
+    FLEET_CAUSE_DATA,
+    FLEET_CAUSE_FORWARD,
+    FLEET_CAUSE_BACKWARD,
+    FLEET_CAUSE_COMPUTE, /* one of these two */
+    FLEET_CAUSE_OPTIMIZER,
+    FLEET_CAUSE_OTHER,
     FLEET_CAUSE_UNKNOWN,
     FLEET_CAUSES
 };

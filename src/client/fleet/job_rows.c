@@ -248,6 +248,18 @@ static void job_rows_step_ms(struct result *r, size_t c, const struct job_row *r
         result_put_real(r, c, round(f->step_ms * 10) / 10);
 }
 
+static void job_rows_own_ms(struct result *r, size_t c, const struct job_row *row) {
+    const struct fleet_rank *f = job_rows_fleet(row);
+    if (f)
+        result_put_real(r, c, round(f->own_ms * 10) / 10);
+}
+
+static void job_rows_lag_ms(struct result *r, size_t c, const struct job_row *row) {
+    const struct fleet_rank *f = job_rows_fleet(row);
+    if (f)
+        result_put_real(r, c, round(f->lag_ms * 10) / 10);
+}
+
 static void job_rows_where(struct result *r, size_t c, const struct job_row *row) {
     const struct fleet_rank *f = job_rows_fleet(row);
     struct strbuf text;
@@ -264,6 +276,7 @@ static const struct job_column job_rows_rank_columns[] = {
     {"local_rank", "integer", job_rows_local}, {"state", "text", job_rows_state},
     {"doing", "text", job_rows_doing},         {"since_s", "real", job_rows_since},
     {"step", "integer", job_rows_step},        {"step_ms", "real", job_rows_step_ms},
+    {"own_ms", "real", job_rows_own_ms},       {"lag_ms", "real", job_rows_lag_ms},
     {"where", "text", job_rows_where},         {"agent", "text", job_rows_agent},
     {"python", "text", job_rows_python},       {"torch", "text", job_rows_torch},
     {"cpu_pct", "real", job_rows_cpu},         {"rss_mb", "real", job_rows_rss},

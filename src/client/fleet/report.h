@@ -9,6 +9,7 @@
  *   job     {name}: the job that a target names, and its ranks on that host: one row
  *   ranks   {after}: the ranks, once their round number is above `after`: a row each
  *   stacks  {ids}: the frames of stacks, innermost first, by their ids in hexadecimal digits
+ *   times   {}: steps and collectives that have ended since they were asked for last; the newest at first
  */
 #ifndef CLIENT_FLEET_REPORT_H
 #define CLIENT_FLEET_REPORT_H
@@ -24,6 +25,7 @@
 #define REPORT_JOB "job"
 #define REPORT_RANKS "ranks"
 #define REPORT_STACKS "stacks"
+#define REPORT_TIMES "times"
 #define REPORT_IDS_MAX 7 /* of stacks that are asked for together */
 
 #define REPORT_NO_INT INT64_MIN /* unknown; numbers are NAN, texts NULL */
@@ -76,6 +78,22 @@
     X(TEXT, file)                                                                                            \
     X(INT, line)
 
+/* A step or a collective of a rank. */
+#define REPORT_TIME_FIELDS(X)                                                                                \
+    X(INT, rank)                                                                                             \
+    X(INT, pid)                                                                                              \
+    X(INT, seq) /* its row in the table of the agent */                                                      \
+    X(TEXT, op) /* of a collective; NULL: it is a step */                                                    \
+    X(INT, step)                                                                                             \
+    X(REAL, at) /* the end of a step, the begin of a collective */                                           \
+    X(REAL, ms)                                                                                              \
+    X(REAL, data_ms)                                                                                         \
+    X(REAL, forward_ms)                                                                                      \
+    X(REAL, backward_ms)                                                                                     \
+    X(REAL, optimizer_ms)                                                                                    \
+    X(REAL, gc_ms)                                                                                           \
+    X(REAL, other_ms)
+
 #define REPORT_MEMBER_INT int64_t
 #define REPORT_MEMBER_REAL double
 #define REPORT_MEMBER_TEXT const char *
@@ -90,9 +108,12 @@ struct report_rank {
 struct report_frame {
     REPORT_FRAME_FIELDS(REPORT_MEMBER)
 };
+struct report_time {
+    REPORT_TIME_FIELDS(REPORT_MEMBER)
+};
 
 struct report_table;
-extern const struct report_table REPORT_TABLE_JOB, REPORT_TABLE_RANK, REPORT_TABLE_FRAME;
+extern const struct report_table REPORT_TABLE_JOB, REPORT_TABLE_RANK, REPORT_TABLE_FRAME, REPORT_TABLE_TIME;
 
 /* All of it unknown. */
 void report_clear(const struct report_table *t, void *row);

@@ -6,9 +6,11 @@
 
 #include "base/clock.h"
 #include "client/fleet/jobs_here.h"
+#include "client/fleet/pace.h"
 #include "store/ring/ring.h"
 
 #define VERDICT_TABLES_FRESH_NS CLOCK_NS_PER_S
+#define VERDICT_TABLES_PACE_S 5.0 /* for the steps of all ranks to be read */
 #define VERDICT_TABLES_RANGES 256 /* of a set of ranks in a cell */
 #define VERDICT_TABLES_CELL 65536
 
@@ -35,7 +37,8 @@ enum {
 static const struct ring_column_def verdict_columns[] = {
     {.name = "code",
      .type = RING_TEXT,
-     .help = "MOVING, WAITING, WAITS FOR, HUNG, MISMATCH, DEADLOCK, ALL ALIKE, UNKNOWN"},
+     .help = "MOVING, WAITING, WAITS FOR, HUNG, MISMATCH, DEADLOCK, ALL ALIKE, UNKNOWN; beside MOVING "
+             "STRAGGLER or IMBALANCE"},
     {.name = "level", .type = RING_TEXT, .help = "fine, note, warning or bad"},
     {.name = "cause",
      .type = RING_TEXT,
@@ -191,6 +194,11 @@ static int verdict_tables_judge(struct verdict_tables *t, struct sql_sink *sink,
     fleet_verdicts_fini(&t->verdicts);
     if (fleet_watch_ask(t->watch, FLEET_WATCH_WAIT_S, verdict_tables_stop, sink, &t->verdicts, e) != 0)
         return -1;
+    struct fleet_verdicts *v = &t->verdicts;
+    if (t->links && v->n && v->items[0].code == FLEET_CODE_MOVING &&
+        (fleet_links_fill(t->links, 1, VERDICT_TABLES_PACE_S, verdict_tables_stop, sink, e) != 0 ||
+         pace_put_verdicts(fleet_links_get(t->links), v) != 0))
+        return -1;
     t->judged_ns = clock_mono_ns();
     return 0;
 }
@@ -214,7 +222,7 @@ static int verdict_tables_scan(void *arg, uint64_t columns, struct sql_sink *sin
 
 static const struct ring_table_def verdict_tables_defs[VERDICT_TABLE_COUNT] = {
     [VERDICT_TABLE_VERDICTS] = {.name = "cluster.verdicts",
-                                .help = "what keeps a job from going on, and which rank",
+                                .help = "what keeps a job from going on, or makes it slow, and which rank",
                                 .columns = verdict_columns},
     [VERDICT_TABLE_GROUPS] = {.name = "cluster.groups",
                               .help = "a process group of the job, in all its ranks together",
@@ -229,6 +237,8 @@ void verdict_tables_init(struct verdict_tables *t, const char *target) {
             .def = &verdict_tables_defs[i], .scan = verdict_tables_scan, .arg = &t->sources[i]};
     }
 }
+
+void verdict_tables_set_links(struct verdict_tables *t, struct fleet_links *links) { t->links = links; }
 
 void verdict_tables_fini(struct verdict_tables *t) {
     fleet_verdicts_fini(&t->verdicts);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/fleet/pace.h"
+
 /* A step is late when it has taken so much longer than the one before it, and not just a moment. */
 #define JOB_SHOT_LATE 3.0
 #define JOB_SHOT_LATE_S 10.0
@@ -68,8 +70,10 @@ static struct job_shot_rank job_shot_rank_of(struct job_shot *s, const struct fl
         .what = job_shot_operation(s, r),
         .step = r->step == REPORT_NO_INT ? -1 : r->step,
         .step_ms = r->step_ms,
-        .own_ms = r->step_ms - r->comm_ms,
-        .lag_ms = NAN,
+        .own_ms = r->own_ms,
+        .lag_ms = r->lag_ms,
+        .role = r->role,
+        .shift = r->shift,
         .cpu_pct = r->cpu_pct,
         .rss_bytes = r->rss_bytes == REPORT_NO_INT ? -1 : r->rss_bytes,
         .leaf = has_class ? s->stacks.classes[r->class_number] : STACK_CLASSES_ROOT,
@@ -127,6 +131,15 @@ struct job_shot *job_shot_new(const struct fleet *f) {
     for (size_t i = 0; i < f->n_ranks; i++)
         s->ranks[i] = job_shot_rank_of(s, f, &f->ranks[i]);
     s->rate = job_shot_rate(s);
+    s->fan = arena_calloc(&s->arena, f->n_fan + 1, sizeof *s->fan);
+    if (s->fan && f->n_fan) {
+        memcpy(s->fan, f->fan, f->n_fan * sizeof *s->fan);
+        s->n_fan = f->n_fan;
+    }
+    struct fleet_verdicts slow = {.n = 0};
+    if (pace_put_verdicts(f, &slow) == 0)
+        job_shot_put_verdicts(s, &slow);
+    fleet_verdicts_fini(&slow);
     if (s->arena.failed) {
         job_shot_free(s);
         return NULL;
@@ -140,7 +153,13 @@ static bool job_shot_is_awaited(const struct fleet_verdict *v, const struct job_
 }
 
 void job_shot_put_verdicts(struct job_shot *s, const struct fleet_verdicts *v) {
-    s->verdicts = arena_calloc(&s->arena, v->n + 1, sizeof *s->verdicts);
+    const struct job_shot_verdict *before = s->verdicts;
+    size_t n_before = s->n_verdicts;
+    struct job_shot_verdict *verdicts =
+        v->n ? arena_calloc(&s->arena, v->n + n_before, sizeof *s->verdicts) : NULL;
+    if (!verdicts)
+        return;
+    s->verdicts = verdicts;
     s->n_verdicts = 0;
     for (size_t i = 0; s->verdicts && i < v->n; i++) {
         const struct fleet_verdict *from = &v->items[i];
@@ -153,12 +172,15 @@ void job_shot_put_verdicts(struct job_shot *s, const struct fleet_verdicts *v) {
                                         .text = job_shot_text(s, from->text)};
         if (!to->brief || !to->text || rank_set_join(&to->ranks, &from->ranks) != 0) {
             rank_set_fini(&to->ranks);
-            return;
+            break;
         }
         s->n_verdicts++;
         for (size_t k = 0; k < s->n_ranks; k++)
             s->ranks[k].is_awaited |= job_shot_is_awaited(from, &s->ranks[k]);
     }
+    if (n_before)
+        memcpy(s->verdicts + s->n_verdicts, before, n_before * sizeof *before);
+    s->n_verdicts += n_before;
 }
 
 void job_shot_free(struct job_shot *s) {

@@ -36,6 +36,8 @@ struct job_shot_rank {
     const char *what; /* the operation it waits in: "all_reduce"; NULL */
     int64_t step;
     double step_ms, own_ms, lag_ms;
+    int32_t role;  /* of `fan`; -1 unknown */
+    int64_t shift; /* its step s is step s + shift there */
     double cpu_pct;
     int64_t rss_bytes;
     uint32_t leaf;        /* node of `stacks`: its innermost frame; the root: no stack is known */
@@ -73,13 +75,15 @@ struct job_shot {
     struct job_shot_class *classes;    /* for each of stacks.n_classes */
     struct job_shot_verdict *verdicts; /* the worst first */
     size_t n_verdicts;
+    struct fleet_fan *fan; /* by role and step */
+    size_t n_fan;
     const char *note; /* what is left out; NULL */
 };
 
 /* NULL: out of memory. */
 struct job_shot *job_shot_new(const struct fleet *f);
-/* Put in what was judged meanwhile: what is worth a warning, and whom others wait for. Before anybody
- * has the shot. */
+/* Put in what was judged meanwhile, before what is there: what is worth a warning, and whom others wait
+ * for. Before anybody has the shot. */
 void job_shot_put_verdicts(struct job_shot *s, const struct fleet_verdicts *v);
 
 void job_shot_free(struct job_shot *s); /* may be NULL */

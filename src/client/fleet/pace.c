@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pace: see pace.h. */
+#include "client/fleet/pace.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/grow.h"
+#include "client/fleet/straggler.h"
+
+#define PACE_RANKS 16384
+#define PACE_STEPS 512                      /* of a rank that are kept; twice as many at times */
+#define PACE_MEETINGS 4096                  /* the same of collectives, with few ranks, */
+#define PACE_MEETINGS_LEAST 512             /* with many, */
+#define PACE_MEETINGS_ALL (2 * 1024 * 1024) /* and of all ranks together */
+#define PACE_OPS 64
+#define PACE_OP 32
+#define PACE_SEQ_MAX ((int64_t)1 << 53)
+#define PACE_COST 20       /* it is judged for this part of the time at most: a twentieth */
+#define PACE_STANDS 5.0    /* steps of time without one: the job does not move, */
+#define PACE_STANDS_S 10.0 /* and so long at least */
+#define PACE_EVIDENCE 8
+
+struct pace_rank {
+    int32_t rank;
+    uint32_t node;
+    int64_t pid;
+    int64_t step_seq, meeting_seq; /* of the newest rows */
+    struct straggler_step *steps;
+    size_t n_steps, cap_steps;
+    struct straggler_collective *meetings;
+    size_t n_meetings, cap_meetings;
+    /* as it was judged */
+    bool is_judged;
+    struct straggler_rank result;
+    bool is_used;
+};
+
+struct pace {
+    struct pace_rank *ranks;
+    size_t n, cap, last; /* the row before was of that one */
+    char ops[PACE_OPS][PACE_OP];
+    uint32_t n_ops;
+    uint64_t next_ns; /* when it is judged again */
+    struct straggler_verdict verdicts[STRAGGLER_ROLES];
+    size_t n_verdicts;
+    struct fleet_fan *fan;
+    size_t n_fan, cap_fan;
+};
+
+struct pace *pace_new(void) {
+    return calloc(1, sizeof(struct pace));
+}
+
+static void pace_drop_rank(struct pace_rank *r) {
+    free(r->steps);
+    free(r->meetings);
+}
+
+void pace_free(struct pace *p) {
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->n; i++)
+        pace_drop_rank(&p->ranks[i]);
+    free(p->ranks);
+    free(p->fan);
+    free(p);
+}
+
+/* ---- rows ---- */
+
+static struct pace_rank *pace_find(struct pace *p, uint32_t node, int32_t rank, int64_t pid) {
+    for (size_t i = 0; i < p->n; i++) {
+        struct pace_rank *r = &p->ranks[(p->last + i) % p->n];
+        if (r->node == node && r->rank == rank && r->pid == pid) {
+            p->last = (size_t)(r - p->ranks);
+            return r;
+        }
+    }
+    return NULL;
+}
+
+static struct pace_rank *pace_make(struct pace *p, uint32_t node, int32_t rank, int64_t pid) {
+    struct pace_rank *r = pace_find(p, node, rank, pid);
+    if (r)
+        return r;
+    if (p->n == PACE_RANKS || grow_array(&p->ranks, sizeof *p->ranks, p->n + 1, &p->cap) != 0)
+        return NULL;
+    r = &p->ranks[p->n++];
+    *r = (struct pace_rank){.node = node, .rank = rank, .pid = pid, .step_seq = -1, .meeting_seq = -1};
+    return r;
+}
+
+/* Room for one more: of twice `most` items the older half is dropped. False without memory. */
+static bool pace_grow(void *items, size_t size, size_t *n, size_t *cap, size_t most) {
+    if (*n >= 2 * most) {
+        char *data;
+        memcpy(&data, items, sizeof data);
+        memmove(data, data + (*n - most) * size, most * size);
+        *n = most;
+    }
+    return grow_array(items, size, *n + 1, cap) == 0;
+}
+
+static void pace_add_step(struct pace_rank *r, const struct report_time *row) {
+    double at = r->n_steps ? r->steps[r->n_steps - 1].at : -INFINITY;
+    if (row->step < 0 || row->step > PACE_SEQ_MAX || !(row->at > at))
+        return;
+    /* the agent counts again from the beginning */
+    if (r->n_steps && row->step <= r->steps[r->n_steps - 1].step)
+        r->n_steps = 0;
+    if (!pace_grow(&r->steps, sizeof *r->steps, &r->n_steps, &r->cap_steps, PACE_STEPS))
+        return;
+    r->steps[r->n_steps++] =
+        (struct straggler_step){.step = row->step,
+                                .at = row->at,
+                                .ms = (float)row->ms,
+                                .parts = {[STRAGGLER_DATA] = (float)row->data_ms,
+                                          [STRAGGLER_FORWARD] = (float)row->forward_ms,
+                                          [STRAGGLER_BACKWARD] = (float)row->backward_ms,
+                                          [STRAGGLER_OPTIMIZER] = (float)row->optimizer_ms,
+                                          [STRAGGLER_GC] = (float)row->gc_ms,
+                                          [STRAGGLER_OTHER] = (float)row->other_ms}};
+}
+
+/* The number of an operation; PACE_OPS: there are too many. */
+static uint32_t pace_find_op(struct pace *p, const char *op) {
+    uint32_t i = 0;
+    while (i < p->n_ops && strncmp(p->ops[i], op, PACE_OP - 1) != 0)
+        i++;
+    if (i == p->n_ops && i < PACE_OPS)
+        snprintf(p->ops[p->n_ops++], PACE_OP, "%s", op);
+    return i;
+}
+
+static void pace_add_meeting(struct pace *p, struct pace_rank *r, const struct report_time *row) {
+    uint32_t op = pace_find_op(p, row->op);
+    size_t most = PACE_MEETINGS_ALL / p->n;
+    most = most > PACE_MEETINGS ? PACE_MEETINGS : most < PACE_MEETINGS_LEAST ? PACE_MEETINGS_LEAST : most;
+    if (op == PACE_OPS || !isfinite(row->at) || !(row->ms >= 0) ||
+        !pace_grow(&r->meetings, sizeof *r->meetings, &r->n_meetings, &r->cap_meetings, most))
+        return;
+    r->meetings[r->n_meetings++] =
+        (struct straggler_collective){.begin = row->at, .end = row->at + row->ms / 1e3, .op = op};
+}
+
+void pace_add(struct pace *p, uint32_t node, const struct report_time *row) {
+    if (row->rank < 0 || row->rank >= RANK_SET_LIMIT || row->seq < 0 || row->seq > PACE_SEQ_MAX)
+        return;
+    struct pace_rank *r = pace_make(p, node, (int32_t)row->rank, row->pid);
+    int64_t *seq = !r ? NULL : row->op ? &r->meeting_seq : &r->step_seq;
+    if (!r || row->seq <= *seq)
+        return;
+    *seq = row->seq;
+    if (row->op)
+        pace_add_meeting(p, r, row);
+    else
+        pace_add_step(r, row);
+}
+
+/* ---- judging ---- */
+
+/* Forget the ranks that are not in the fleet. */
+static void pace_drop_unused(struct pace *p) {
+    size_t kept = 0;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->ranks[i].is_used) {
+            p->ranks[i].is_used = false;
+            p->ranks[kept++] = p->ranks[i];
+        } else
+            pace_drop_rank(&p->ranks[i]);
+    p->n = kept;
+    p->last = 0;
+}
+
+static const struct straggler_step *pace_find_step(const struct straggler_rank *r, int64_t step) {
+    size_t low = 0, high = r->n_steps;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (r->steps[middle].step + r->shift < step)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < r->n_steps && r->steps[low].step + r->shift == step ? &r->steps[low] : NULL;
+}
+
+static int pace_compare(const void *a, const void *b) {
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* The durations of each step of a role, in all its ranks. `ranks` are in the order in which roles are made. */
+static void pace_put_fan(struct pace *p, const struct straggler_rank *ranks, size_t n) {
+    float *ms = malloc((n + 1) * sizeof *ms);
+    p->n_fan = 0;
+    for (int32_t role = 0; ms && role < STRAGGLER_ROLES; role++) {
+        size_t first = 0;
+        while (first < n && ranks[first].role != role)
+            first++;
+        size_t from = first < n && ranks[first].n_steps > PACE_STEPS ? ranks[first].n_steps - PACE_STEPS : 0;
+        for (size_t i = from; first < n && i < ranks[first].n_steps; i++) {
+            const struct straggler_step *own = &ranks[first].steps[i];
+            size_t found = 0;
+            for (size_t k = first; k < n; k++) {
+                const struct straggler_step *s =
+                    ranks[k].role == role ? pace_find_step(&ranks[k], own->step) : NULL;
+                if (s && isfinite(s->ms))
+                    ms[found++] = s->ms;
+            }
+            if (!found || grow_array(&p->fan, sizeof *p->fan, p->n_fan + 1, &p->cap_fan) != 0)
+                continue;
+            qsort(ms, found, sizeof *ms, pace_compare);
+            p->fan[p->n_fan++] = (struct fleet_fan){.role = role,
+                                                    .step = own->step,
+                                                    .n = (uint32_t)found,
+                                                    .least = ms[0],
+                                                    .median = ms[(found - 1) / 2],
+                                                    .most = ms[found - 1]};
+        }
+    }
+    free(ms);
+}
+
+/* What was read of a rank, by the clock of this host. What has to be copied for that goes to the arena; false: it is full. */
+static bool pace_put_input(const struct pace_rank *r, double offset_s, struct arena *arena,
+                           struct straggler_rank *out) {
+    *out = (struct straggler_rank){.host = (int32_t)r->node,
+                                   .steps = r->steps,
+                                   .n_steps = r->n_steps,
+                                   .collectives = r->meetings,
+                                   .n_collectives = r->n_meetings};
+    if (offset_s == 0 || isnan(offset_s))
+        return true;
+    struct straggler_step *steps = arena_calloc(arena, r->n_steps + 1, sizeof *steps);
+    struct straggler_collective *meetings = arena_calloc(arena, r->n_meetings + 1, sizeof *meetings);
+    if (!steps || !meetings)
+        return false;
+    for (size_t i = 0; i < r->n_steps; i++) {
+        steps[i] = r->steps[i];
+        steps[i].at -= offset_s;
+    }
+    for (size_t i = 0; i < r->n_meetings; i++) {
+        meetings[i] = r->meetings[i];
+        meetings[i].begin -= offset_s;
+        meetings[i].end -= offset_s;
+    }
+    out->steps = steps;
+    out->collectives = meetings;
+    return true;
+}
+
+static void pace_judge(struct pace *p, const struct fleet *f) {
+    struct straggler_rank *ranks = calloc(p->n + 1, sizeof *ranks);
+    struct arena arena;
+    double error_s = 0;
+    bool ok = ranks != NULL;
+    arena_init(&arena, FLEET_BYTES);
+    for (size_t i = 0; ok && i < p->n; i++) {
+        const struct fleet_node *node = &f->nodes[p->ranks[i].node];
+        ok = pace_put_input(&p->ranks[i], node->clock_offset_ms / 1e3, &arena, &ranks[i]);
+        error_s = fmax(error_s, node->clock_error_ms / 1e3);
+    }
+    /* an error of each of two clocks */
+    ok = ok && straggler_find(ranks, p->n, 2 * error_s, p->verdicts, &p->n_verdicts) == 0;
+    if (ok)
+        pace_put_fan(p, ranks, p->n);
+    else
+        p->n_verdicts = p->n_fan = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        p->ranks[i].is_judged = ok;
+        if (ok)
+            p->ranks[i].result = ranks[i];
+        p->ranks[i].result.steps = NULL;
+        p->ranks[i].result.collectives = NULL;
+    }
+    arena_fini(&arena);
+    free(ranks);
+}
+
+/* Whether steps end: else what was judged is of another time. */
+static bool pace_moves(const struct pace *p, const struct fleet *f) {
+    for (size_t i = 0; i < p->n; i++) {
+        const struct pace_rank *r = &p->ranks[i];
+        if (!r->n_steps)
+            continue;
+        const struct straggler_step *newest = &r->steps[r->n_steps - 1];
+        double offset_ms = f->nodes[r->node].clock_offset_ms;
+        double age = f->taken_at - newest->at + (isnan(offset_ms) ? 0 : offset_ms / 1e3);
+        if (age < fmax(PACE_STANDS_S, PACE_STANDS * newest->ms / 1e3))
+            return true;
+    }
+    return false;
+}
+
+void pace_put(struct pace *p, struct fleet *f) {
+    uint64_t now = clock_mono_ns();
+    f->fan = NULL;
+    f->n_fan = f->n_slow = 0;
+    for (size_t i = 0; i < f->n_ranks; i++) {
+        const struct fleet_rank *r = &f->ranks[i];
+        struct pace_rank *mine = r->pid ? pace_find(p, r->node, r->rank, r->pid) : NULL;
+        if (mine)
+            mine->is_used = true;
+    }
+    pace_drop_unused(p);
+    if (now >= p->next_ns) {
+        pace_judge(p, f);
+        uint64_t took = clock_mono_ns() - now;
+        p->next_ns = now + (PACE_COST * took > CLOCK_NS_PER_S ? PACE_COST * took : 0);
+    }
+    bool moves = pace_moves(p, f);
+    for (size_t i = 0; i < f->n_ranks; i++) {
+        struct fleet_rank *r = &f->ranks[i];
+        const struct pace_rank *mine = r->pid ? pace_find(p, r->node, r->rank, r->pid) : NULL;
+        if (!mine || !mine->is_judged)
+            continue;
+        r->own_ms = mine->result.own_ms;
+        r->lag_ms = mine->result.lag_ms;
+        r->last = mine->result.last;
+        r->role = mine->result.role;
+        r->shift = mine->result.shift;
+        r->is_slow = moves && mine->result.is_named;
+    }
+    f->fan = arena_calloc(&f->arena, p->n_fan + 1, sizeof *f->fan);
+    f->slow = arena_calloc(&f->arena, p->n_verdicts + 1, sizeof *f->slow);
+    if (f->fan && p->n_fan) {
+        memcpy(f->fan, p->fan, p->n_fan * sizeof *f->fan);
+        f->n_fan = p->n_fan;
+    }
+    if (f->slow && moves && p->n_verdicts) {
+        memcpy(f->slow, p->verdicts, p->n_verdicts * sizeof *f->slow);
+        f->n_slow = p->n_verdicts;
+    }
+}
+
+/* ---- in words ---- */
+
+__attribute__((format(printf, 2, 3))) static void pace_say(struct fleet_verdict *v, const char *fmt, ...) {
+    size_t n = strlen(v->text);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(v->text + n, sizeof v->text - n, fmt, ap);
+    va_end(ap);
+}
+
+static int pace_places(double ms) { return ms < 99.95 ? 1 : 0; }
+
+/* Those that are named, or of an imbalance those that come last most often. */
+static int pace_put_evidence(const struct fleet *f, const struct straggler_verdict *s,
+                             struct fleet_verdict *v) {
+    for (size_t i = 0; i < f->n_ranks && v->n_evidence < PACE_EVIDENCE; i++) {
+        const struct fleet_rank *r = &f->ranks[i];
+        bool counts = s->code == STRAGGLER_SLOW ? r->is_slow : r->last >= s->last / 2;
+        if (r->role != s->role || !counts)
+            continue;
+        if (grow_array(&v->evidence, sizeof *v->evidence, v->n_evidence + 1, &v->cap_evidence) != 0)
+            return -1;
+        struct fleet_verdict_evidence *e = &v->evidence[v->n_evidence++];
+        e->rank = r->rank;
+        e->witness = "arrivals";
+        snprintf(e->text, sizeof e->text,
+                 "%.*f ms of its own in a step, %.*f ms later than the first, last in %.0f %% of %zu steps",
+                 pace_places(r->own_ms), r->own_ms, pace_places(r->lag_ms), r->lag_ms, 100 * r->last,
+                 s->steps);
+    }
+    return 0;
+}
+
+static enum fleet_verdict_cause pace_cause(const struct straggler_verdict *s) {
+    static const enum fleet_verdict_cause causes[] = {
+        [STRAGGLER_DATA] = FLEET_CAUSE_DATA,
+        [STRAGGLER_FORWARD] = FLEET_CAUSE_FORWARD,
+        [STRAGGLER_BACKWARD] = FLEET_CAUSE_BACKWARD,
+        [STRAGGLER_OPTIMIZER] = FLEET_CAUSE_OPTIMIZER,
+        [STRAGGLER_GC] = FLEET_CAUSE_GC,
+        [STRAGGLER_OTHER] = FLEET_CAUSE_OTHER,
+        [STRAGGLER_COMPUTE] = FLEET_CAUSE_COMPUTE,
+    };
+    return s->has_part ? causes[s->part] : s->code == STRAGGLER_SLOW ? FLEET_CAUSE_UNKNOWN : FLEET_CAUSE_NONE;
+}
+
+static void pace_say_slow(const struct fleet *f, const struct straggler_verdict *s, struct fleet_verdict *v) {
+    struct strbuf ranks;
+    int places = pace_places(s->others_ms), n = rank_set_count(&v->ranks);
+    const char *host = s->host >= 0 && (size_t)s->host < f->n_nodes ? f->nodes[s->host].host : NULL;
+    strbuf_init(&ranks, 0);
+    rank_set_put(&v->ranks, 8, &ranks);
+    if (host)
+        snprintf(v->brief, sizeof v->brief, "STRAGGLER HOST %.60s", host);
+    else
+        snprintf(v->brief, sizeof v->brief, "STRAGGLER RANK%s %.60s", n > 1 ? "S" : "", strbuf_str(&ranks));
+    pace_say(v,
+             "%s%.100s%srank%s %s need%s %.*f ms of %s own for a step, the others %.*f ms (+%.0f %%); last "
+             "in %.0f %% of %zu steps",
+             host ? "all ranks of host " : "", host ? host : "", host ? ": " : "", n > 1 ? "s" : "",
+             strbuf_str(&ranks), n > 1 ? "" : "s", places, s->own_ms, n > 1 ? "their" : "its", places,
+             s->others_ms, 100 * (s->own_ms / s->others_ms - 1), 100 * s->last, s->steps);
+    if (s->has_part)
+        pace_say(v, "; %s takes %.*f ms longer", straggler_part_name(s->part), pace_places(s->part_ms),
+                 s->part_ms);
+    strbuf_fini(&ranks);
+}
+
+static int pace_put_verdict(const struct fleet *f, const struct straggler_verdict *s,
+                            struct fleet_verdict *v) {
+    double least = INFINITY, most = -INFINITY;
+    int rc = 0;
+    bool is_slow = s->code == STRAGGLER_SLOW;
+    *v = (struct fleet_verdict){.code = is_slow ? FLEET_CODE_STRAGGLER : FLEET_CODE_IMBALANCE,
+                                .level = VERDICT_WARN,
+                                .cause = pace_cause(s),
+                                .since_s = NAN,
+                                .settled = true};
+    for (size_t i = 0; i < f->n_ranks; i++) {
+        const struct fleet_rank *r = &f->ranks[i];
+        if (r->role != s->role)
+            continue;
+        if (!r->is_slow) {
+            least = fmin(least, r->own_ms);
+            most = fmax(most, r->own_ms);
+        }
+        rc |= rank_set_add(r->is_slow ? &v->ranks : &v->waiting, r->rank, r->rank);
+    }
+    if (is_slow)
+        pace_say_slow(f, s, v);
+    else {
+        snprintf(v->brief, sizeof v->brief, "IMBALANCE");
+        pace_say(v,
+                 "the last rank comes %.*f ms after the others in a step of %.*f ms, and it is not always "
+                 "the same one (%.0f %% of %zu steps at most)",
+                 pace_places(s->cost_ms), s->cost_ms, pace_places(s->step_ms), s->step_ms, 100 * s->last,
+                 s->steps);
+    }
+    snprintf(v->denied, sizeof v->denied, "steps end in all ranks; %.*f to %.*f ms of their own in %s ranks",
+             pace_places(least), least, pace_places(most), most, is_slow ? "the other" : "all");
+    return rc | pace_put_evidence(f, s, v);
+}
+
+int pace_put_verdicts(const struct fleet *f, struct fleet_verdicts *out) {
+    if (!f->n_slow)
+        return 0;
+    struct fleet_verdict *items = calloc(out->n + f->n_slow, sizeof *items);
+    size_t n = 0, at = 0;
+    int rc = 0;
+    if (!items)
+        return -1;
+    while (at < out->n && out->items[at].level >= VERDICT_WARN)
+        items[n++] = out->items[at++];
+    for (size_t i = 0; i < f->n_slow; i++)
+        rc |= pace_put_verdict(f, &f->slow[i], &items[n++]);
+    while (at < out->n)
+        items[n++] = out->items[at++];
+    free(out->items);
+    out->items = items;
+    out->n = n;
+    return rc;
+}

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How often and how fast the rank that is slower than the others is named, in real gloo jobs (uneven.py) under `cluster verdict --watch`.
+
+    straggler.py --runs 20 [--faults slow,backward]     5 % more time of its own; 20 % more in the backward pass; another rank in turn
+    straggler.py --healthy 3600                         nobody is slow: what was said nevertheless
+
+Prints a line a run, and the figures as JSON at the end.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__))]
+from accept import Watcher, is_moving  # noqa: E402
+from ranks import FOLDER, ROOT, Job  # noqa: E402
+
+LIMIT_S = 120
+UNEVEN = os.path.join(FOLDER, "uneven.py")
+# The code of the verdict, and its causes
+FAULTS = {
+    "data": ("STRAGGLER", ["DATA"]),
+    "slow": ("STRAGGLER", ["FORWARD", "COMPUTE"]),
+    "backward": ("STRAGGLER", ["BACKWARD", "COMPUTE"]),
+    "rotating": ("IMBALANCE", [None]),
+}
+
+
+def said(document):
+    return [v for v in document["verdicts"] if v["code"] in ("STRAGGLER", "IMBALANCE")]
+
+
+def is_right(job, document):
+    code, causes = FAULTS[job.fault]
+    return any(v["code"] == code and v["ranks"] == (str(job.bad) if code == "STRAGGLER" else None) and v["cause"] in causes for v in said(document))
+
+
+def run(args, job, folder):
+    """Seconds from the fault to the right verdict (None: never), what else was said, and the text."""
+    watcher = Watcher(args.probing, job.target(), folder)
+    try:
+        if not watcher.wait(is_moving):
+            return None, ["the watcher has not seen it move"], ""
+        time.sleep(args.before)
+        at = job.begin()
+        right = watcher.wait(lambda document: document["timestamp"] > at and is_right(job, document), LIMIT_S)
+        documents = watcher.documents()
+        wrong = sorted({v["text"] for d in documents for v in said(d) if v["code"] == "STRAGGLER" and v["ranks"] != str(job.bad) or job.fault == "rotating" and v["ranks"]})
+        text = (said(right) if right else said(documents[-1]) or documents[-1]["verdicts"])[0]["text"]
+        return right["timestamp"] - at if right else None, wrong, text
+    finally:
+        watcher.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--probing", default=os.path.join(os.environ.get("PROBING_BUILD", os.path.join(ROOT, "build")), "probing"))
+    parser.add_argument("--python", default=os.environ.get("PROBING_TEST_TORCH_PYTHON", sys.executable), help="one with torch")
+    parser.add_argument("--ranks", type=int, default=8)
+    parser.add_argument("--bad", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--faults", default=",".join(FAULTS))
+    parser.add_argument("--before", type=float, default=5, help="seconds for which the job is watched before the fault")
+    parser.add_argument("--healthy", type=float, metavar="SECONDS")
+    parser.add_argument("--json", metavar="FILE")
+    args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    figures = {}
+    with tempfile.TemporaryDirectory() as folder:
+        def with_job(fault, number, use):
+            job = Job(args.python, os.path.join(folder, f"{fault}-{number}"), fault, args.ranks, args.bad, script=UNEVEN)
+            try:
+                job.wait("ready")
+                return use(job)
+            finally:
+                job.close()
+
+        def watch(job):
+            watcher = Watcher(args.probing, job.target(), folder)
+            time.sleep(args.healthy)
+            texts = [v["text"] for d in watcher.documents() for v in said(d)]
+            moving = any(is_moving(d) for d in watcher.documents())
+            watcher.close()
+            return {"seconds": args.healthy, "moving": moving, "said": texts, "false": len(texts)}
+
+        if args.healthy:
+            figures["healthy"] = with_job("healthy", 0, watch)
+        for fault in [] if args.healthy else args.faults.split(","):
+            seconds, wrong = [], []
+            for number in range(args.runs):
+                took, others, text = with_job(fault, number, lambda job: run(args, job, folder))
+                if took is not None:
+                    seconds.append(round(took, 1))
+                wrong += others
+                print(f"{fault} {number}: {'not named' if took is None else f'{took:.1f} s'}: {text}{f'; WRONG {others}' if others else ''}", flush=True)
+            figures[fault] = {"runs": args.runs, "right": len(seconds), "seconds": seconds, "max_s": max(seconds, default=None), "wrong": wrong}
+    text = json.dumps(figures, indent=2)
+    print(text)
+    if args.json:
+        with open(args.json, "w", encoding="ascii") as file:
+            file.write(text + "\n")
+    return int(any(one.get("false") or one.get("wrong") or one.get("right", 0) < one.get("runs", 0) for one in figures.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
