@@ -210,6 +210,8 @@ struct job_shot *job_fixture(enum job_fixture kind) {
         nodes[i].job.missing = kind == JOB_FIXTURE_BARE ? "3" : NULL;
     }
     assert_int_equal(fleet_build(&fleet, nodes, n_nodes, reports, n), 0);
+    for (size_t i = 0; i < fleet.n_ranks; i++)
+        fleet.ranks[i].own_ms = fleet.ranks[i].step_ms - fleet.ranks[i].comm_ms;
     struct job_shot *s = job_shot_new(&fleet);
     fleet_fini(&fleet);
     assert_non_null(s);
