@@ -23,6 +23,16 @@ sys.path[:0] = [os.path.dirname(os.path.abspath(__file__))]
 from hosts import Hosts, missing  # noqa: E402
 from ranks import ROOT, SCRIPT, Job  # noqa: E402
 
+def wait_until(holds, limit, what):
+    """Seconds until it holds."""
+    began = time.monotonic()
+    while not holds():
+        if time.monotonic() - began > limit:
+            raise TimeoutError(f"{what}: not within {limit} s")
+        time.sleep(0.03)
+    return time.monotonic() - began
+
+
 class HostsJob(Job):
     """`ranks` ranks on each host, by a torchrun each; pids as this machine counts them."""
 
@@ -55,6 +65,11 @@ class HostsJob(Job):
                 taken[pid] = sum(map(int, file.read().rpartition(")")[2].split()[11:13]))
         return taken
 
+    def wait_work(self):
+        """Until each rank has worked: after a cut the network takes a while to try again."""
+        before = self.cpu()
+        wait_until(lambda: all(now > before.get(pid, -1) for pid, now in self.cpu().items()), 180, "ranks that work")
+
     def close(self):
         for pid in [pid for node in self.hosts.nodes for pid in node.processes(os.path.basename(SCRIPT))]:
             try:
@@ -64,16 +79,6 @@ class HostsJob(Job):
         for launcher in self.launchers:
             launcher.wait()
         self.output.close()
-
-
-def wait_until(holds, limit, what):
-    """Seconds until it holds."""
-    began = time.monotonic()
-    while not holds():
-        if time.monotonic() - began > limit:
-            raise TimeoutError(f"{what}: not within {limit} s")
-        time.sleep(0.03)
-    return time.monotonic() - began
 
 
 # ---- what is seen
@@ -162,6 +167,7 @@ def count_killed(args, hosts, job):
     """Each in turn, while the job is watched: it goes on, no relay stays, each rank has one row again."""
     figures = {"right": True}
     for what in "relay", "ssh", "client":
+        job.wait_work()
         before, screen = job.cpu(), Screen(args, hosts)
         try:
             wait_until(lambda: has_all(screen, job), 60, "all ranks on the screen")
@@ -176,8 +182,8 @@ def count_killed(args, hosts, job):
         finally:
             screen.close()
         left = wait_until(lambda: not relays_of(hosts), 60, "relays to end")
-        after = job.cpu()
-        untouched = before.keys() == after.keys() and all(after[pid] > before[pid] for pid in before)
+        job.wait_work()
+        untouched = before.keys() == job.cpu().keys()
         figures[what] = {"killed": len(victims), "again_s": round(took, 1), "relays_gone_s": round(left, 1), "job_untouched": untouched}
         figures["right"] &= bool(victims) and untouched and took <= 5 and left <= 5
     return figures
