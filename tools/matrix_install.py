@@ -129,9 +129,15 @@ def screen(program, pid, word, timeout=30):
         raise Failed("the screen did not end well by q: %s" % (status if gone else "it goes on"))
 
 
+def relay_of(probing):
+    beside = os.path.dirname(probing)
+    return next(path for path in (beside + "/probing-relay", beside + "/../lib/probing/probing-relay") if os.path.exists(path))
+
+
 def use(top, probing, python):
     want(run(top, "--version"), "probing-top ", "commit ", "glibc 2.17")
     want(run(probing, "--version"), "probing ", "SQLite")
+    want(run(relay_of(probing), "--stdio"), "probing.v1 relay")
     with Job(python) as job:
         want(run(probing, job.pid, "inject"), "")
         want(run(probing, job.pid, "backtrace"), "count_in_circles", "wait_for_nothing")

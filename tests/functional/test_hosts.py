@@ -6,6 +6,7 @@ import hashlib
 import os
 import pty
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 from conftest import ROOT, read_all, run_command, wait_until
 from test_cluster_stacks import Relay
+from test_tui_tmux import screen  # noqa: F401
 
 sys.path.append(os.path.join(ROOT, "tests", "cluster"))
 from hosts import Hosts, missing  # noqa: E402
@@ -100,6 +102,29 @@ def test_hosts_that_do_not_answer(hosts, asked):
     assert {name: (row["state"], row["via"]) for name, row in nodes.items()} == {
         "node0": ("ok", "ssh"), "node1": ("no answer", "ssh"), "node2": ("no answer", "ssh")}
     assert asked("nodes", names="node1").status == 3 and pushed(hosts) == {}
+
+
+def test_screen_while_hosts_come_and_go(hosts, screen, probing_top):  # noqa: F811
+    """A relay or an ssh that is killed is started again; who is cut off has no news, the others have; with the client all of it ends."""
+    node = hosts.node("node0")
+
+    def relays():
+        return node.processes("--stdio")
+    s = screen(110, 30)
+    s.shell(shlex.join(map(str, hosts.client(probing_top.path, "--hosts", "node0"))))
+    s.wait_for("w waits ", 60)
+    for victims in (relays, lambda: hosts.hub.processes("ssh", "node0")):
+        old = relays()
+        os.kill(victims()[0], signal.SIGKILL)
+        wait_until(lambda old=old: relays() and not set(relays()) & set(old), 60, "another relay")
+    s.wait_for("w waits ", 60)
+    hosts.cut("node0")
+    s.wait_for("? no news", 60)
+    hosts.mend("node0")
+    s.wait_gone("? no news", 120)
+    [client] = hosts.hub.processes("probing-top")
+    os.kill(client, signal.SIGKILL)
+    wait_until(lambda: not relays() and not hosts.hub.processes("ssh", "node0"), 60, "the end of the relay")
 
 
 def test_push(hosts, asked, build_dir):
