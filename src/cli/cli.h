@@ -114,6 +114,7 @@ struct cli_line {
     bool readonly, help, version;
     bool nothing; /* no word was given: examples are wanted */
     const char *token;
+    struct fleet_reach_options reach;
     struct cli_options *options; /* of the verb, owned; NULL without a verb */
 };
 
@@ -196,10 +197,6 @@ void cli_put_listening(struct strbuf *out, const struct wire_listening *l);
 /* verb_inject.c: block the signals that ask this program to end: injecting finds them among the
  * pending ones, and undoes its work in the target first. */
 void cli_defer_signals(void);
-
-/* verb_eject.c: end the agent of a process, and check that it is gone. 1 done, 0 there was none, -1
- * with the error. */
-int cli_eject(struct target_address *addr, struct err *e);
 
 struct call;
 

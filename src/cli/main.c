@@ -7,17 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "cli/cli.h"
 #include "client/about.h"
 #include "client/complete.h"
 #include "client/fleet/jobs_here.h"
+#include "client/fleet/ranks_there.h"
 #include "client/output.h"
 #include "client/progress.h"
 #include "client/symbols/symbols.h"
 #include "client/target/target.h"
 #include "client/target/tcp.h"
+#include "relay/relay.h"
 #include "commit.h"
 
 #define MAIN_OUTPUT_MAX ((size_t)144 * 1024 * 1024)
@@ -26,6 +29,8 @@
 struct main_targets {
     struct option_list list;
     char pids[OPTION_LIST_MAX][16];
+    struct rank_there there[RANKS_THERE_MAX]; /* ranks on other hosts */
+    size_t n_there;
 };
 
 static int main_add_pid(struct main_targets *t, pid_t pid, struct err *e) {
@@ -50,17 +55,32 @@ static int main_add_job(struct main_targets *t, const char *text, bool one, stru
     return rc;
 }
 
+/* The ranks of a job on other hosts: sockets that lead there as long as this program runs. */
+static int main_add_there(struct main_targets *t, const char *text, const struct cli_line *line,
+                          const struct fleet_reach *reach, struct err *e) {
+    size_t left = RANKS_THERE_MAX - t->n_there;
+    left = left < OPTION_LIST_MAX - t->list.n ? left : OPTION_LIST_MAX - t->list.n;
+    ssize_t n = ranks_there_open(text, reach, !line->options->readonly, getpid(), t->there + t->n_there,
+                                 line->verb->many_targets ? left : 1, e);
+    for (ssize_t i = 0; i < n; i++)
+        t->list.items[t->list.n++] = t->there[t->n_there++].target;
+    return n < 0 ? -1 : 0;
+}
+
 static int main_expand(struct main_targets *t, const struct cli_line *line, struct err *e) {
-    int rc = 0;
+    struct fleet_reach reach;
+    int rc = fleet_reach_init(&reach, &line->options->reach, relay_serve, e);
     for (size_t i = 0; rc == 0 && i < line->targets.n; i++) {
         const char *text = line->targets.items[i];
         if (jobs_is_target(text))
-            rc = main_add_job(t, text, !line->verb->many_targets, e);
+            rc = reach.hosts.n ? main_add_there(t, text, line, &reach, e)
+                               : main_add_job(t, text, !line->verb->many_targets, e);
         else if (t->list.n == OPTION_LIST_MAX)
             rc = err_set(e, ERR_USAGE, "more than %d targets", OPTION_LIST_MAX);
         else
             t->list.items[t->list.n++] = text;
     }
+    fleet_reach_fini(&reach);
     return rc;
 }
 

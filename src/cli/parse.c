@@ -117,6 +117,16 @@ static int parse_targets(struct cli_line *line, struct err *e) {
     return 0;
 }
 
+/* Take from `other` what is not given. */
+static void parse_merge_reach(struct fleet_reach_options *o, const struct fleet_reach_options *other) {
+    o->hosts = o->hosts ? o->hosts : other->hosts;
+    o->hostfile = o->hostfile ? o->hostfile : other->hostfile;
+    o->slurm = o->slurm ? o->slurm : other->slurm;
+    o->via = o->via ? o->via : other->via;
+    o->container = o->container ? o->container : other->container;
+    o->relay = o->relay ? o->relay : other->relay;
+}
+
 /* argv[0] is the verb. */
 static int parse_verb(int argc, char **argv, const char **operands, struct cli_line *line, struct err *e) {
     struct option_def rows[CLI_MAX_ROWS];
@@ -136,6 +146,7 @@ static int parse_verb(int argc, char **argv, const char **operands, struct cli_l
     line->options->readonly |= line->readonly;
     if (!line->options->token)
         line->options->token = line->token;
+    parse_merge_reach(&line->options->reach, &line->reach);
     const char *form = line->options->form;
     if (form && strcmp(form, "json") != 0 && strcmp(form, "text") != 0)
         return err_set(e, ERR_USAGE, "%s has no format '%s': json or text", v->name, form);

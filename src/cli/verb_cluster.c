@@ -17,6 +17,7 @@
 
 #define CLUSTER_RANGES 16 /* of a set of ranks in a note */
 #define CLUSTER_JOB 512
+#define CLUSTER_WORK_S 200.0 /* for all hosts to work with their ranks */
 #define CLUSTER_EXTRA_S 30.0 /* for the ranks to be read, beside the duration */
 
 struct cluster_options {
@@ -216,22 +217,6 @@ static int cluster_ranks_exec(const struct cli_options *o, struct target_address
 
 /* ---- work with each rank ---- */
 
-static const char *cluster_attached(const struct job_task *t) {
-    return t->rc < 0           ? "failed"
-           : t->result.already ? "already loaded"
-           : t->result.reused  ? "started again"
-                               : "loaded";
-}
-
-static const char *cluster_detached(const struct job_task *t) {
-    return t->rc < 0 ? "failed" : t->rc == 0 ? "none there" : "ejected";
-}
-
-static void cluster_eject(struct job_task *task) {
-    struct target_address addr = {.pid = task->pid};
-    task->rc = cli_eject(&addr, &task->error);
-}
-
 /* The error for the ranks that failed. */
 static int cluster_explain(const struct job_task *tasks, size_t n, const char *what, struct err *e) {
     const struct job_task *first = NULL;
@@ -290,16 +275,123 @@ static int cluster_work(const struct cluster *c, void (*work)(struct job_task *)
     return rc;
 }
 
-static int cluster_attach_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                               struct err *e) {
-    (void)addr;
+/* ---- the same on other hosts ---- */
+
+static const char *const cluster_task_columns[][2] = {
+    {"rank", "integer"},    {"host", "text"},     {"pid", "integer"},   {"job", "text"}, {"agent", "text"},
+    {"stopped_ms", "real"}, {"total_ms", "real"}, {"endpoint", "text"}, {"note", "text"}};
+
+#define CLUSTER_TASK_COLUMNS (sizeof cluster_task_columns / sizeof cluster_task_columns[0])
+
+static void cluster_put_text(struct result *r, size_t column, const char *text) {
+    if (text && text[0])
+        result_put_text(r, column, SQL_TEXT, text, strlen(text));
+}
+
+static void cluster_add_task(struct result *r, const char *host, const char *job,
+                             const struct report_task *t) {
+    if (result_add_row(r) != 0)
+        return;
+    result_put_int(r, 0, t->rank);
+    cluster_put_text(r, 1, host);
+    result_put_int(r, 2, t->pid);
+    cluster_put_text(r, 3, job);
+    cluster_put_text(r, 4, t->agent);
+    result_put_real(r, 5, t->stopped_ms);
+    result_put_real(r, 6, t->total_ms);
+    cluster_put_text(r, 7, t->endpoint);
+    cluster_put_text(r, 8, t->note);
+}
+
+/* The rows of all hosts. NULL: out of memory. */
+static struct result *cluster_task_rows(const struct fleet_links *l, size_t *failed) {
+    struct result *r = result_new(CLUSTER_TASK_COLUMNS, SIZE_MAX, RESULT_BYTES);
+    const char *host;
+    int rc = 0;
+    size_t n;
+    *failed = 0;
+    for (size_t i = 0; r && i < CLUSTER_TASK_COLUMNS; i++)
+        rc |= result_name_column(r, i, cluster_task_columns[i][0], cluster_task_columns[i][1]);
+    for (size_t i = 0; r && rc == 0; i++) {
+        const struct report_task *tasks = fleet_links_tasks(l, i, &host, &n);
+        if (!host)
+            return r;
+        for (size_t k = 0; k < n; k++) {
+            cluster_add_task(r, host, fleet_links_get(l)->job, &tasks[k]);
+            *failed += tasks[k].failed == 1;
+        }
+    }
+    result_unref(r);
+    return NULL;
+}
+
+/* Each host works with its ranks. */
+static int cluster_work_hosts(const struct cli_options *o, const struct fleet_reach *reach, const char *job,
+                              const char *work, const char *progress, struct strbuf *out, struct err *e) {
+    struct cluster c = {.format = cluster_find_format(o, e), .began_ns = clock_mono_ns()};
+    struct strbuf silent;
+    size_t failed = 0;
+    if (!c.format)
+        return -1;
+    if (strchr(job, '/'))
+        return err_set(e, ERR_USAGE, "--hosts is for all ranks of a job: leave out '%s'", strchr(job, '/'));
+    struct fleet_links *l = fleet_links_open_work(job, reach, work, e);
+    if (!l)
+        return -1;
+    strbuf_init(&silent, 0);
+    progress_begin(progress, 0, NULL);
+    int rc = fleet_links_fill(l, 1, CLUSTER_WORK_S, NULL, NULL, e);
+    progress_end();
+    if (rc == 0)
+        rc = cluster_put(&c, cluster_task_rows(l, &failed), out, e);
+    fleet_links_put_silent(l, &silent);
+    /* the rows are printed, whatever became of some */
+    if (rc == 0 && (failed || silent.len)) {
+        output_write(NULL, out, e);
+        rc = silent.len ? err_set(e, ERR_ATTACH, "nothing was done on %.400s", strbuf_str(&silent))
+                        : err_set(e, ERR_ATTACH, "%zu ranks refused; their rows have the reason", failed);
+    }
+    strbuf_fini(&silent);
+    fleet_links_close(l);
+    return rc;
+}
+
+/* On the hosts that are named, or here. */
+static int cluster_change(const struct cli_options *o, const char *work, const char *progress,
+                          int (*here)(const struct cli_options *o, struct strbuf *out, struct err *e),
+                          struct strbuf *out, struct err *e) {
+    struct fleet_reach reach;
+    char job[CLUSTER_JOB];
+    int rc = cli_read_reach(o, &reach, job, sizeof job, e);
+    if (rc == 0)
+        rc = reach.hosts.n ? cluster_work_hosts(o, &reach, job, work, progress, out, e) : here(o, out, e);
+    fleet_reach_fini(&reach);
+    return rc;
+}
+
+static int cluster_attach_here(const struct cli_options *o, struct strbuf *out, struct err *e) {
     struct cluster c;
     cli_defer_signals();
     int rc = cluster_open(&c, o, false, e);
     if (rc == 0)
         cluster_note_missing(c.job);
     if (rc == 0)
-        rc = cluster_work(&c, job_attach, cluster_attached, "attaching", "attached to", out, e);
+        rc = cluster_work(&c, job_attach, job_attached, "attaching", "attached to", out, e);
+    cluster_close(&c);
+    return rc;
+}
+
+static int cluster_attach_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                               struct err *e) {
+    (void)addr;
+    return cluster_change(o, REPORT_ATTACH, "attaching", cluster_attach_here, out, e);
+}
+
+static int cluster_detach_here(const struct cli_options *o, struct strbuf *out, struct err *e) {
+    struct cluster c;
+    int rc = cluster_open(&c, o, false, e);
+    if (rc == 0)
+        rc = cluster_work(&c, job_detach, job_detached, "ejecting", "detached from", out, e);
     cluster_close(&c);
     return rc;
 }
@@ -307,12 +399,7 @@ static int cluster_attach_exec(const struct cli_options *o, struct target_addres
 static int cluster_detach_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                                struct err *e) {
     (void)addr;
-    struct cluster c;
-    int rc = cluster_open(&c, o, false, e);
-    if (rc == 0)
-        rc = cluster_work(&c, cluster_eject, cluster_detached, "ejecting", "detached from", out, e);
-    cluster_close(&c);
-    return rc;
+    return cluster_change(o, REPORT_DETACH, "ejecting", cluster_detach_here, out, e);
 }
 
 /* ---- verbs ---- */
@@ -352,6 +439,7 @@ const struct cli_verb verb_cluster_attach = {
     .help = "load the agent into every rank of a job",
     .example = "probing cluster attach job:4242",
     .takes_job = true,
+    .takes_hosts = true,
     .changes = true,
     .options = cluster_options,
     .options_size = sizeof(struct cluster_options),
@@ -365,6 +453,7 @@ const struct cli_verb verb_cluster_detach = {
     .help = "remove the agent from every rank of a job",
     .example = "probing cluster detach job:4242",
     .takes_job = true,
+    .takes_hosts = true,
     .changes = true,
     .options = cluster_options,
     .options_size = sizeof(struct cluster_options),

@@ -119,6 +119,7 @@ static const struct option_def verbs_program_options[] = {
      .help = "run no code in the job, change nothing there, and load no agent"},
     {"token", 0, OPTION_STRING, offsetof(struct cli_line, token), .arg = "TOKEN",
      .help = "token for HOST:PORT, as 'listen' printed it (safer: PROBING_TOKEN in the environment)"},
+    FLEET_REACH_ROWS(struct cli_line, reach),
     {"help", 'h', OPTION_FLAG, offsetof(struct cli_line, help),
      .help = "this help; after a verb, its options"},
     {"version", 'V', OPTION_FLAG, offsetof(struct cli_line, version), .help = "print the version"},

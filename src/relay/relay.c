@@ -5,16 +5,22 @@
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/endpoint.h"
 #include "base/grow.h"
 #include "base/hash.h"
+#include "client/fleet/byte_pipe.h"
+#include "client/fleet/job_each.h"
 #include "client/fleet/jobs_here.h"
 #include "client/fleet/report.h"
 #include "client/fleet/stack_classes.h"
@@ -72,6 +78,7 @@ struct relay {
     bool is_asked;
     uint32_t asked_id;
     uint64_t asked_after;
+    int agent; /* the socket of one, which has the pipe from here on; -1: none */
     /* the cost */
     uint64_t cpu_ns, cpu_at_ns;
     double cost_pct;
@@ -545,6 +552,93 @@ static int relay_on_times(struct relay *r, uint32_t id) {
     return relay_answer_send(r, id, &a);
 }
 
+/* ---- work with ranks ---- */
+
+/* Whoever asks the relay to end while it works in a rank waits until that is done. */
+static void relay_defer_signals(sigset_t *usual) {
+    sigset_t asks;
+    sigemptyset(&asks);
+    sigaddset(&asks, SIGINT);
+    sigaddset(&asks, SIGTERM);
+    sigaddset(&asks, SIGHUP);
+    sigprocmask(SIG_BLOCK, &asks, usual);
+}
+
+static int relay_on_work(struct relay *r, uint32_t id, void (*work)(struct job_task *),
+                         const char *(*done)(const struct job_task *)) {
+    struct relay_answer a;
+    if (!r->job)
+        return relay_refuse(r, id, WIRE_E_BAD_PARAMS, "no job was asked for before");
+    struct job_task *tasks = calloc(r->job->n_ranks + 1, sizeof *tasks);
+    if (!tasks)
+        return relay_refuse(r, id, WIRE_E_UNAVAILABLE, "the relay is out of memory for the ranks");
+    for (size_t i = 0; i < r->job->n_ranks; i++)
+        tasks[i] = (struct job_task){.pid = r->job->members[i].pid, .rank = r->job->members[i].rank};
+    sigset_t usual;
+    relay_defer_signals(&usual);
+    job_each(tasks, r->job->n_ranks, work);
+    relay_answer_init(&a, &REPORT_TABLE_TASK);
+    for (size_t i = 0; i < r->job->n_ranks; i++) {
+        const struct inject_result *result = &tasks[i].result;
+        bool ok = tasks[i].rc >= 0;
+        relay_answer_add(
+            &a, &(struct report_task){
+                    .rank = tasks[i].rank,
+                    .pid = tasks[i].pid,
+                    .failed = !ok,
+                    .agent = done(&tasks[i]),
+                    .stopped_ms = ok && result->borrowed_tid ? (double)result->stopped_us / 1000 : NAN,
+                    .total_ms = ok && result->total_us ? (double)result->total_us / 1000 : NAN,
+                    .endpoint = ok && result->endpoint[0] ? result->endpoint : NULL,
+                    .note = ok ? NULL : err_text(&tasks[i].error)});
+    }
+    free(tasks);
+    int rc = relay_answer_send(r, id, &a);
+    sigprocmask(SIG_SETMASK, &usual, NULL);
+    return rc;
+}
+
+/* A connection to the agent of that process; -1 with the error. */
+static int relay_connect(pid_t pid, bool attach, struct err *e) {
+    struct target_address addr = {.pid = pid};
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    sigset_t usual;
+    relay_defer_signals(&usual);
+    int found = attach ? target_attach(&addr, 0, NULL, e) : target_find_endpoint(&addr, e);
+    sigprocmask(SIG_SETMASK, &usual, NULL);
+    if (found < 0)
+        return -1;
+    if (!attach && found == 0)
+        return err_set(e, ERR_ATTACH, "process %d has no agent, and none may be loaded", (int)pid);
+    snprintf(to.sun_path, sizeof to.sun_path, "%s", addr.path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&to, sizeof to) != 0)
+        err_set_errno(e, ERR_ATTACH, errno, "the agent of process %d cannot be reached", (int)pid);
+    else if (endpoint_check_peer(fd, pid, e) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* From here on the pipe is the agent's. */
+static int relay_on_to(struct relay *r, uint32_t id, const struct wire_rows_ask *ask) {
+    const struct wire_rows_arg *pid = relay_find_arg(ask, "pid"), *attach = relay_find_arg(ask, "attach");
+    struct relay_answer a;
+    struct err e = {0};
+    if (!pid || pid->is_text || pid->number <= 0 || pid->number > INT32_MAX)
+        return relay_refuse(r, id, WIRE_E_BAD_PARAMS, "no process is named");
+    int fd = relay_connect((pid_t)pid->number, attach && !attach->is_text && attach->number == 1, &e);
+    if (fd < 0)
+        return relay_refuse(r, id, WIRE_E_UNAVAILABLE, err_text(&e));
+    relay_answer_init(&a, &REPORT_TABLE_TASK);
+    relay_answer_add(
+        &a, &(struct report_task){
+                .rank = REPORT_NO_INT, .pid = pid->number, .failed = 0, .stopped_ms = NAN, .total_ms = NAN});
+    r->agent = fd;
+    return relay_answer_send(r, id, &a);
+}
+
 static int relay_on_rows(struct relay *r, const struct wire_message *m) {
     struct wire_rows_ask ask;
     struct err e;
@@ -559,6 +653,12 @@ static int relay_on_rows(struct relay *r, const struct wire_message *m) {
         return relay_on_stacks(r, id, &ask);
     if (strcmp(ask.table, REPORT_TIMES) == 0)
         return relay_on_times(r, id);
+    if (strcmp(ask.table, REPORT_ATTACH) == 0)
+        return relay_on_work(r, id, job_attach, job_attached);
+    if (strcmp(ask.table, REPORT_DETACH) == 0)
+        return relay_on_work(r, id, job_detach, job_detached);
+    if (strcmp(ask.table, REPORT_TO) == 0)
+        return relay_on_to(r, id, &ask);
     return relay_refuse(r, id, WIRE_E_BAD_PARAMS, "a relay has no such table");
 }
 
@@ -593,7 +693,7 @@ static int relay_read(struct relay *r, int in) {
     if (n <= 0)
         return n < 0 && (errno == EINTR || errno == EAGAIN) ? 1 : 0;
     int rc = pipe_reader_add(&r->in, data, (size_t)n);
-    while (rc == 0 && (rc = pipe_reader_next(&r->in, &message, &len, &e)) == 1)
+    while (rc == 0 && r->agent < 0 && (rc = pipe_reader_next(&r->in, &message, &len, &e)) == 1)
         rc = relay_on_message(r, message, len);
     return rc == 0 ? 1 : -1;
 }
@@ -618,6 +718,10 @@ static int relay_loop(struct relay *r, int in) {
             int rc = relay_read(r, in);
             if (rc <= 0)
                 return rc;
+            if (r->agent >= 0) {
+                byte_pipe_run((struct byte_end){in, r->out}, (struct byte_end){r->agent, r->agent}, -1);
+                return 0;
+            }
         }
         if (relay_work(r) != 0 || relay_answer_ranks(r) != 0)
             return -1;
@@ -633,11 +737,14 @@ int relay_serve(int in, int out) {
     }
     setpriority(PRIO_PROCESS, 0, RELAY_NICE);
     r->out = out;
+    r->agent = -1;
     pipe_reader_init(&r->in, true);
     if (gethostname(r->host, sizeof r->host - 1) != 0)
         r->host[0] = '\0';
     int rc = relay_loop(r, in);
     relay_drop_job(r);
+    if (r->agent >= 0)
+        close(r->agent);
     for (size_t i = 0; i < r->n_stacks; i++)
         relay_stack_fini(&r->stacks[i]);
     free(r->stacks);

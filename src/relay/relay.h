@@ -4,7 +4,8 @@
  * reads each once a second from outside, and answers requests.
  *
  * Requests and answers are messages of wire/wire.h in the framing of wire/pipe.h: `hello`, and `rows` of
- * the tables in client/fleet/report.h; any other is refused. It listens nowhere, and ends with its input.
+ * the tables in client/fleet/report.h; any other is refused. Two of them change the job, when a client asks
+ * for it (attach, detach), and one carries the bytes of a session with one agent. It listens nowhere, and ends with its input.
  * Ranks are only read while a request waits for them, so a client that is slow, or gone, costs nothing.
  * Rounds begin in the same milliseconds of a second on all hosts of a job: what they show is one moment.
  */

@@ -8,8 +8,9 @@ import subprocess
 import pytest
 
 RANK = """
-import time
+import os, time
 def wait_here():
+    open(f"{os.path.dirname(__file__)}/ready.{os.environ['RANK']}", "w").close()
     while True:
         time.sleep(0.2)
 wait_here()
@@ -46,7 +47,9 @@ class Hosts:
         self.ssh.write_text(SSH.format(folder=folder, build=build))
         self.ssh.chmod(0o755)
         for host in range(n):
-            start = f"hostname n{host}; " + "".join(
+            # agents listen in /tmp by their pids, which are the same on all hosts
+            sockets = f"/tmp/probing-{os.getuid()}"
+            start = f"hostname n{host}; mkdir -p -m 700 {sockets}; mount -t tmpfs -o mode=700 tmpfs {sockets}; " + "".join(
                 f"RANK={2 * host + i} LOCAL_RANK={i} {python} {script} & " for i in range(2)
             )
             env = {
@@ -62,8 +65,8 @@ class Hosts:
                     ["unshare", "-pfu", "--mount-proc", "--kill-child", "sh", "-c", start + "wait"], env=env
                 )
             )
+        wait_until(lambda: len(list(folder.glob("ready.*"))) == 2 * n, 60)
         for host, process in enumerate(self.processes):
-            wait_until(lambda process=process: self.ranks_of(process), 30)
             (folder / f"n{host}.pid").write_text(str(children_of(process.pid)[0]))
         self.via = f"{self.ssh} {{host}} {{relay}}"
 
@@ -126,6 +129,32 @@ def test_nodes_and_ranks(hosts, probing, wait_until):
     query = "SELECT host, count(*) AS n FROM cluster.ranks GROUP BY 1 ORDER BY 1"
     done = probing("cluster", "query", query, "--hosts", "n0,n1", "--via", hosts.via, "--json")
     assert [(r["host"], r["n"]) for r in rows(done)] == [("n0", 2), ("n1", 2)]
+    wait_until(lambda: not hosts.relays(), 5)
+
+
+def test_agents(hosts, probing, ptrace, wait_until):
+    """Agents into all ranks, a session with one on another host, and the agents out of them."""
+    at = ["--hosts", "n0,n1", "--via", hosts.via]
+    done = rows(probing("cluster", "attach", *at, "--json", timeout=60))
+    assert [(r["rank"], r["host"], r["agent"]) for r in done] == [(i, f"n{i // 2}", "loaded") for i in range(4)]
+    done = probing(*at, "job:/3", "dump").ok()
+    assert "rank 3" in done.stdout and "wait_here" in done.stdout
+    assert probing(*at, "job:/2", "eval", "1 + 1").ok().stdout == "2\n"
+    query = "SELECT rank, count(*) AS n FROM python.threads WHERE name = 'MainThread' GROUP BY 1 ORDER BY 1"
+    assert [r["rank"] for r in rows(probing(*at, "-t", "job:/1-2", "query", query, "--json"))] == [1, 2]
+    done = probing(*at, "job:/7", "dump")
+    assert done.status == 3 and "no process of these hosts is rank 7" in done.stderr
+    done = rows(probing("cluster", "detach", *at, "--json", timeout=60))
+    assert [r["agent"] for r in done] == ["ejected"] * 4
+    done = probing(*at, "--readonly", "job:/3", "dump")
+    assert done.status == 3 and "has no agent" in done.stderr and "n1: " in done.stderr
+    done = probing("--readonly", "cluster", "attach", *at)
+    assert done.status == 2 and "--readonly" in done.stderr
+    # without that it is loaded on the way
+    assert "wait_here" in probing(*at, "job:/3", "dump").ok().stdout
+    done = probing("cluster", "attach", "--hosts", "n0,n2", "--via", hosts.via)
+    assert done.status == 3 and "nothing was done on n2 (no relay: ssh: connect" in done.stderr
+    assert done.stdout.count("loaded") + done.stdout.count("started again") == 2
     wait_until(lambda: not hosts.relays(), 5)
 
 

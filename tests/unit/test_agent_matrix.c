@@ -59,6 +59,8 @@ static const struct {
     {"TCP that other machines reach (`listen --exposed`, `inject -a ADDR --exposed`): the same, not "
      "encrypted",
      {"-", "yes", "yes", "yes", "-"}},
+    {"unix socket, through a relay on its host (`--hosts`): as the user who logs in there",
+     {"yes", "-", "-", "-", "-"}},
     {"pdb of `pause` and `catch`", {"its token", "its token", "its token", "its token", "its token"}},
     {"debugpy on the loopback (`debug`): not started where another user could connect",
      {"no token", "-", "-", "no token", "-"}},

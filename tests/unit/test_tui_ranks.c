@@ -285,16 +285,16 @@ static void test_missing(void **state) {
     app_free(a);
 }
 
-/* A rank on another host cannot be opened from here yet. */
+/* A rank on another host is opened there. */
 static void test_elsewhere(void **state) {
     (void)state;
     struct app *a = job_fixture_app(JOB_FIXTURE_HUNG, "p", false);
     a->job.shot->hosts[0].is_here = a->job.shot->hosts[1].is_here = false;
     fixture_press(a, "Enter");
-    assert_int_equal(fake_host_take().attach, 0);
-    fixture_shows(a, 24, 80, "rank 5 is on another host, gpu1");
-    fixture_press(a, "]");
-    assert_int_equal(fake_host_take().attach, 0);
+    struct fake_asked asked = fake_host_take();
+    assert_int_equal(asked.attach, 4305);
+    assert_string_equal(asked.attach_host, "gpu1");
+    fixture_shows(a, 24, 80, "opening rank 5, process 4305 of gpu1");
     app_free(a);
 }
 

@@ -63,7 +63,11 @@ static void fake_host_edit(void *arg, pid_t pid, const char *file, int line) {
     snprintf(h->file, sizeof h->file, "%s", file);
 }
 
-static void fake_host_attach(void *arg, pid_t pid) { ((struct fake_host *)arg)->asked.attach = pid; }
+static void fake_host_attach(void *arg, pid_t pid, const char *host) {
+    struct fake_host *h = arg;
+    h->asked.attach = pid;
+    snprintf(h->asked.attach_host, sizeof h->asked.attach_host, "%s", host ? host : "");
+}
 
 static void fake_host_show_target(void *arg, int target) {
     ((struct fake_host *)arg)->asked.show_target = target + 1;

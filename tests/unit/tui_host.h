@@ -21,7 +21,8 @@ struct fake_asked {
     char diff[512];
     char job[512]; /* to be watched; "" none */
     pid_t attach, find_job;
-    int show_target; /* counted from 1; 0 none */
+    char attach_host[64]; /* "" here */
+    int show_target;      /* counted from 1; 0 none */
     struct wire_threads details;
     struct wire_arm arm;
     struct wire_config config;

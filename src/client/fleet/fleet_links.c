@@ -31,6 +31,7 @@
 #define LINK_READ 65536
 #define LINK_FIND_NS (60 * CLOCK_NS_PER_S) /* for the job to be found: processes may block their readers */
 #define LINK_ANSWER_NS (30 * CLOCK_NS_PER_S)
+#define LINK_WORK_NS (180 * CLOCK_NS_PER_S)
 #define LINK_SILENT_NS (5 * CLOCK_NS_PER_S) /* then its ranks have no news */
 #define LINK_RETRY_MIN_NS (CLOCK_NS_PER_S / 4)
 #define LINK_RETRY_MAX_NS (5 * CLOCK_NS_PER_S)
@@ -44,7 +45,7 @@
 #define LINK_END_MS 1
 
 /* The request that waits for its answer: there is one at a time, so whatever else comes was not asked for. */
-enum link_request { LINK_NOTHING, LINK_HELLO, LINK_JOB, LINK_RANKS, LINK_STACKS, LINK_TIMES };
+enum link_request { LINK_NOTHING, LINK_HELLO, LINK_JOB, LINK_RANKS, LINK_STACKS, LINK_TIMES, LINK_WORK };
 
 /* Texts of the newest answer, and those that the fleet was made of, which stay until it is made again. */
 struct link_texts {
@@ -82,6 +83,11 @@ struct fleet_link {
     size_t n_asked; /* of those: their stacks are known, or were asked for */
     struct link_texts ranks_texts;
     struct arena next_texts;
+    /* instead of ranks */
+    struct report_task *tasks;
+    size_t n_tasks;
+    struct arena tasks_texts;
+    bool is_done;
     bool is_failed;   /* since the fleet was made */
     bool is_lacking;  /* there is no probing */
     bool is_fresh;    /* its round is complete, and that of all is not */
@@ -94,6 +100,7 @@ struct fleet_link {
 struct fleet_links {
     struct fleet fleet;
     relay_serve_fn serve;
+    const char *work; /* NULL: the ranks are read */
     char target[WIRE_ROWS_ARG_TEXT];
     char job[WIRE_ROWS_ARG_TEXT]; /* its name, as the first host has answered; "" unknown */
     bool is_here;                 /* there is one link, to this host */
@@ -321,6 +328,12 @@ static void link_ask_job(const struct fleet_links *l, struct fleet_link *k) {
     link_ask_rows(k, LINK_JOB, &ask);
 }
 
+static void link_ask_work(const struct fleet_links *l, struct fleet_link *k) {
+    struct wire_rows_ask ask = {.n_args = 0};
+    snprintf(ask.table, sizeof ask.table, "%s", l->work);
+    link_ask_rows(k, LINK_WORK, &ask);
+}
+
 static void link_ask_ranks(struct fleet_link *k) {
     struct wire_rows_ask ask = {
         .table = REPORT_RANKS, .args = {{.key = "after", .number = k->round}}, .n_args = 1};
@@ -410,6 +423,27 @@ static bool link_take_ranks(struct fleet_link *k, const struct wire_message *m, 
     k->n_next = n;
     k->n_asked = 0;
     k->next_texts = texts;
+    return true;
+}
+
+static bool link_take_tasks(struct fleet_link *k, const struct wire_message *m, struct err *e) {
+    struct report_reader reader;
+    struct report_task *rows = malloc((LINK_RANKS_MAX + 1) * sizeof *rows);
+    size_t n = 0;
+    int rc = -1;
+    arena_init(&k->tasks_texts, LINK_REPORT_BYTES);
+    if (rows && report_begin(&reader, &REPORT_TABLE_TASK, m, e) == 0)
+        while (n <= LINK_RANKS_MAX && (rc = report_next(&reader, &rows[n], &k->tasks_texts)) == 1)
+            n++;
+    if (rc != 0) {
+        free(rows);
+        arena_fini(&k->tasks_texts);
+        err_set(e, ERR_FAILED, "its answer about its work is not valid");
+        return false;
+    }
+    k->tasks = rows;
+    k->n_tasks = n;
+    k->is_done = k->is_fresh = true;
     return true;
 }
 
@@ -603,6 +637,8 @@ static void link_build(struct fleet_links *l, bool round) {
 
 /* A round is not complete without it. */
 static bool link_is_awaited(const struct fleet_links *l, const struct fleet_link *k, uint64_t now) {
+    if (l->work)
+        return !k->is_done && !k->is_absent && k->fails < LINK_FAILS;
     if (k->is_absent || k->is_silent)
         return false;
     return k->is_greeted ? now - k->seen_ns < LINK_AWAIT_NS
@@ -643,8 +679,12 @@ static bool link_go_on(struct fleet_links *l, struct fleet_link *k, enum link_re
         /* it may have taken another for the only one */
         if (!l->is_here && strcmp(l->job, k->job.name) != 0)
             link_ask_job(l, k);
+        else if (l->work)
+            link_ask_work(l, k);
         else
             link_ask_ranks(k);
+        return false;
+    case LINK_WORK:
         return false;
     case LINK_RANKS:
     case LINK_STACKS:
@@ -727,6 +767,8 @@ static void link_on_answer(struct fleet_links *l, struct fleet_link *k, const st
         ok = link_take_stacks(l, m, e);
     else if (done == LINK_TIMES)
         ok = why || link_take_times(l, k, m, e);
+    else if (done == LINK_WORK)
+        ok = link_take_tasks(k, m, e);
     if (ok && done == LINK_JOB && !l->job[0] && !l->is_here)
         snprintf(l->job, sizeof l->job, "%s", k->job.name);
     else if (ok && done == LINK_JOB && k->is_named && strcmp(l->job, k->job.name) != 0) {
@@ -799,7 +841,7 @@ static size_t link_count_starting(const struct fleet_links *l) {
 /* Start it (again) if that is due, and not too many others start. */
 static void link_start_if_due(struct fleet_links *l, struct fleet_link *k, uint64_t now) {
     struct err e;
-    if (k->child.out >= 0 || now < k->retry_at_ns || k->retry_at_ns == UINT64_MAX ||
+    if (k->is_done || k->child.out >= 0 || now < k->retry_at_ns || k->retry_at_ns == UINT64_MAX ||
         (k->is_ending && !relay_child_is_over(&k->child)) || link_count_starting(l) >= LINK_STARTS)
         return;
     k->is_ending = false;
@@ -811,7 +853,9 @@ static void link_start_if_due(struct fleet_links *l, struct fleet_link *k, uint6
 
 /* Give up a request without an answer; notice its silence. */
 static void link_tick(struct fleet_links *l, struct fleet_link *k, uint64_t now) {
-    uint64_t limit = k->request == LINK_JOB ? LINK_FIND_NS : LINK_ANSWER_NS;
+    uint64_t limit = k->request == LINK_JOB    ? LINK_FIND_NS
+                     : k->request == LINK_WORK ? LINK_WORK_NS
+                                               : LINK_ANSWER_NS;
     bool open = k->child.out >= 0;
     if (k->is_ending)
         k->is_ending = !relay_child_is_over(&k->child);
@@ -864,7 +908,8 @@ static int link_init_all(struct fleet_links *l, const struct fleet_reach *reach,
     return 0;
 }
 
-struct fleet_links *fleet_links_open(const char *target, const struct fleet_reach *reach, struct err *e) {
+static struct fleet_links *link_open(const char *target, const struct fleet_reach *reach, const char *work,
+                                     struct err *e) {
     struct fleet_links *l = calloc(1, sizeof *l);
     bool here = reach->hosts.n == 0;
     size_t n = here ? 1 : reach->hosts.n;
@@ -887,6 +932,7 @@ struct fleet_links *fleet_links_open(const char *target, const struct fleet_reac
     l->links = links;
     l->n_links = n;
     l->is_here = here;
+    l->work = work;
     l->epoll = l->timer = -1;
     l->opened_ns = clock_mono_ns();
     l->pace = pace;
@@ -896,6 +942,23 @@ struct fleet_links *fleet_links_open(const char *target, const struct fleet_reac
         return l;
     fleet_links_close(l);
     return NULL;
+}
+
+struct fleet_links *fleet_links_open(const char *target, const struct fleet_reach *reach, struct err *e) {
+    return link_open(target, reach, NULL, e);
+}
+
+struct fleet_links *fleet_links_open_work(const char *target, const struct fleet_reach *reach,
+                                          const char *work, struct err *e) {
+    return link_open(target, reach, work, e);
+}
+
+const struct report_task *fleet_links_tasks(const struct fleet_links *l, size_t i, const char **host,
+                                            size_t *n) {
+    const struct fleet_link *k = i < l->n_links ? &l->links[i] : NULL;
+    *host = k ? k->host : NULL;
+    *n = k ? k->n_tasks : 0;
+    return k ? k->tasks : NULL;
 }
 
 /* All of them at the same time: none is waited for longer than the others. */
@@ -916,6 +979,8 @@ void fleet_links_close(struct fleet_links *l) {
         link_texts_fini(&k->job_texts);
         link_texts_fini(&k->ranks_texts);
         free(k->ranks);
+        free(k->tasks);
+        arena_fini(&k->tasks_texts);
     }
     fleet_fini(&l->fleet);
     for (size_t i = 0; i < l->n_stacks; i++)
@@ -947,7 +1012,7 @@ size_t fleet_links_count_lacking(const struct fleet_links *l) {
 void fleet_links_put_silent(const struct fleet_links *l, struct strbuf *out) {
     for (size_t i = 0; i < l->n_links; i++) {
         const struct fleet_link *k = &l->links[i];
-        if (k->has_job && k->n_ranks && !k->is_silent && k->child.out >= 0)
+        if (l->work ? k->is_done : k->has_job && k->n_ranks && !k->is_silent && k->child.out >= 0)
             continue;
         strbuf_addf(out, "%s%s", out->len ? "; " : "", k->host[0] ? k->host : "this host");
         if (k->note[0])
@@ -963,7 +1028,7 @@ static void link_judge_all(struct fleet_links *l) {
     l->error.code = ERR_OK;
     for (size_t i = 0; i < l->n_links; i++) {
         const struct fleet_link *k = &l->links[i];
-        if (!k->is_absent && (k->fails < LINK_FAILS || k->n_ranks))
+        if (k->is_done || (!k->is_absent && (k->fails < LINK_FAILS || k->n_ranks)))
             return;
         absent = k->is_absent && !absent ? k : absent;
     }
@@ -1008,7 +1073,7 @@ int fleet_links_fill(struct fleet_links *l, unsigned rounds, double limit_s, boo
         *e = l->error;
         return -1;
     }
-    if (l->fleet.n_ranks > 0)
+    if (l->fleet.n_ranks > 0 || (l->work && l->fleet.round > 0))
         return 0;
     struct strbuf why;
     strbuf_init(&why, 0);

@@ -29,6 +29,16 @@ struct fleet_links;
  * the thread that opened them, if not before. */
 struct fleet_links *fleet_links_open(const char *target, const struct fleet_reach *reach, struct err *e);
 
+/* The same, and each host works with its ranks once instead of reading them: REPORT_ATTACH, REPORT_DETACH. It is
+ * done when fleet_links_fill returns, with the rows below. */
+struct fleet_links *fleet_links_open_work(const char *target, const struct fleet_reach *reach,
+                                          const char *work, struct err *e);
+
+/* The ranks that host `i` has worked on, and their number; NULL: it has not, or there are no more hosts (`host`
+ * is NULL then). */
+const struct report_task *fleet_links_tasks(const struct fleet_links *l, size_t i, const char **host,
+                                            size_t *n);
+
 /* Ends the relays, for which it waits a second at most. */
 void fleet_links_close(struct fleet_links *l);
 

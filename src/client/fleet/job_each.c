@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "client/guard.h"
+#include "client/session/eject.h"
 #include "inject/inject.h"
 
 #define JOB_EACH_MS 20000U /* for one of them, which has limits of its own below that */
@@ -118,4 +119,20 @@ void job_each(struct job_task *tasks, size_t n, void (*work)(struct job_task *ta
 void job_attach(struct job_task *task) {
     struct target_address addr = {.pid = task->pid};
     task->rc = target_attach(&addr, 0, &task->result, &task->error);
+}
+
+void job_detach(struct job_task *task) {
+    struct target_address addr = {.pid = task->pid};
+    task->rc = eject_agent(&addr, &task->error);
+}
+
+const char *job_attached(const struct job_task *t) {
+    return t->rc < 0           ? "failed"
+           : t->result.already ? "already loaded"
+           : t->result.reused  ? "started again"
+                               : "loaded";
+}
+
+const char *job_detached(const struct job_task *t) {
+    return t->rc < 0 ? "failed" : t->rc == 0 ? "none there" : "ejected";
 }

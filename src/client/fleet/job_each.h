@@ -29,7 +29,12 @@ struct job_task {
  * begins. */
 void job_each(struct job_task *tasks, size_t n, void (*work)(struct job_task *task));
 
-/* Such work: find the agent of the process, or load it. */
+/* Such work: find the agent of the process, or load it; remove it (rc 1: done, 0: there was none). */
 void job_attach(struct job_task *task);
+void job_detach(struct job_task *task);
+
+/* What became of it, in a word: "loaded", "ejected", "failed". */
+const char *job_attached(const struct job_task *task);
+const char *job_detached(const struct job_task *task);
 
 #endif

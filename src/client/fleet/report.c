@@ -27,11 +27,13 @@ struct report_table {
 #define REPORT_ROW_RANK(kind, name) {#name, REPORT_##kind, offsetof(struct report_rank, name)},
 #define REPORT_ROW_FRAME(kind, name) {#name, REPORT_##kind, offsetof(struct report_frame, name)},
 #define REPORT_ROW_TIME(kind, name) {#name, REPORT_##kind, offsetof(struct report_time, name)},
+#define REPORT_ROW_TASK(kind, name) {#name, REPORT_##kind, offsetof(struct report_task, name)},
 
 static const struct report_field report_job_fields[] = {REPORT_JOB_FIELDS(REPORT_ROW_JOB)};
 static const struct report_field report_rank_fields[] = {REPORT_RANK_FIELDS(REPORT_ROW_RANK)};
 static const struct report_field report_frame_fields[] = {REPORT_FRAME_FIELDS(REPORT_ROW_FRAME)};
 static const struct report_field report_time_fields[] = {REPORT_TIME_FIELDS(REPORT_ROW_TIME)};
+static const struct report_field report_task_fields[] = {REPORT_TASK_FIELDS(REPORT_ROW_TASK)};
 
 #define REPORT_TABLE(title, list)                                                                            \
     { .name = (title), .fields = (list), .n = sizeof(list) / sizeof *(list) }
@@ -40,6 +42,7 @@ const struct report_table REPORT_TABLE_JOB = REPORT_TABLE(REPORT_JOB, report_job
 const struct report_table REPORT_TABLE_RANK = REPORT_TABLE(REPORT_RANKS, report_rank_fields);
 const struct report_table REPORT_TABLE_FRAME = REPORT_TABLE(REPORT_STACKS, report_frame_fields);
 const struct report_table REPORT_TABLE_TIME = REPORT_TABLE(REPORT_TIMES, report_time_fields);
+const struct report_table REPORT_TABLE_TASK = REPORT_TABLE(REPORT_ATTACH, report_task_fields);
 
 _Static_assert(sizeof report_rank_fields / sizeof *report_rank_fields <= REPORT_MAX_FIELDS,
                "a table is longer than REPORT_MAX_FIELDS");

@@ -10,6 +10,10 @@
  *   ranks   {after}: the ranks, once their round number is above `after`: a row each
  *   stacks  {ids}: the frames of stacks, innermost first, by their ids in hexadecimal digits
  *   times   {}: steps and collectives that have ended since they were asked for last; the newest at first
+ *   attach  {}: the agent into each rank of the job that was asked for: a row each, when all are done
+ *   detach  {}: the agent out of each
+ *   to      {pid, attach}: a row, and from there on all bytes of the pipe are those of the socket of that
+ *           process's agent, which is loaded before with `attach`
  */
 #ifndef CLIENT_FLEET_REPORT_H
 #define CLIENT_FLEET_REPORT_H
@@ -26,6 +30,9 @@
 #define REPORT_RANKS "ranks"
 #define REPORT_STACKS "stacks"
 #define REPORT_TIMES "times"
+#define REPORT_ATTACH "attach"
+#define REPORT_DETACH "detach"
+#define REPORT_TO "to"
 #define REPORT_IDS_MAX 7 /* of stacks that are asked for together */
 
 #define REPORT_NO_INT INT64_MIN /* unknown; numbers are NAN, texts NULL */
@@ -94,6 +101,17 @@
     X(REAL, gc_ms)                                                                                           \
     X(REAL, other_ms)
 
+/* A rank that was worked on. */
+#define REPORT_TASK_FIELDS(X)                                                                                \
+    X(INT, rank)                                                                                             \
+    X(INT, pid)                                                                                              \
+    X(INT, failed) /* 1: `note` is why */                                                                    \
+    X(TEXT, agent) /* what became of it: "loaded" */                                                         \
+    X(REAL, stopped_ms)                                                                                      \
+    X(REAL, total_ms)                                                                                        \
+    X(TEXT, endpoint)                                                                                        \
+    X(TEXT, note)
+
 #define REPORT_MEMBER_INT int64_t
 #define REPORT_MEMBER_REAL double
 #define REPORT_MEMBER_TEXT const char *
@@ -112,8 +130,13 @@ struct report_time {
     REPORT_TIME_FIELDS(REPORT_MEMBER)
 };
 
+struct report_task {
+    REPORT_TASK_FIELDS(REPORT_MEMBER)
+};
+
 struct report_table;
-extern const struct report_table REPORT_TABLE_JOB, REPORT_TABLE_RANK, REPORT_TABLE_FRAME, REPORT_TABLE_TIME;
+extern const struct report_table REPORT_TABLE_JOB, REPORT_TABLE_RANK, REPORT_TABLE_FRAME, REPORT_TABLE_TIME,
+    REPORT_TABLE_TASK;
 
 /* All of it unknown. */
 void report_clear(const struct report_table *t, void *row);

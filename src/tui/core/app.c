@@ -81,10 +81,12 @@ void app_forget_source(struct app *a) {
     memset(&a->source_asked, 0, sizeof a->source_asked);
 }
 
-void app_attach(struct app *a, pid_t pid) {
+void app_attach(struct app *a, pid_t pid) { app_attach_there(a, pid, NULL); }
+
+void app_attach_there(struct app *a, pid_t pid, const char *host) {
     a->attaching = pid;
     a->began_s = a->now_s;
-    a->host.attach(a->host.arg, pid);
+    a->host.attach(a->host.arg, pid, host);
 }
 
 void app_quit(struct app *a) { a->host.quit(a->host.arg); }
@@ -130,7 +132,8 @@ static void app_host_edit(void *arg, pid_t pid, const char *file, int line) {
     (void)line;
 }
 
-static void app_host_attach(void *arg, pid_t pid) {
+static void app_host_attach(void *arg, pid_t pid, const char *host) {
+    (void)host;
     (void)arg;
     (void)pid;
 }

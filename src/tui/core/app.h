@@ -85,8 +85,9 @@ struct app_host {
     void (*read_source)(void *arg);
 
     /* --- targets --- */
-    void (*list_processes)(void *arg);          /* answered by app_take_processes */
-    void (*attach)(void *arg, pid_t pid);       /* answered by app_attach_done */
+    void (*list_processes)(void *arg); /* answered by app_take_processes */
+    /* `host`: where the process is; NULL: here. Answered by app_attach_done */
+    void (*attach)(void *arg, pid_t pid, const char *host);
     void (*show_target)(void *arg, int target); /* by its number in app->targets */
     void (*open_diff)(void *arg, const char *name);
     /* The ranks of a job, each second; answered by app_job_take or app_job_refused. */
@@ -241,6 +242,7 @@ struct app_job {
     struct err error; /* why there is no newer one; ERR_OK: there is */
     int32_t rank;     /* that the screens Ranks and Stacks select; -1: none */
     int32_t opening;  /* being attached to; -1: none */
+    int32_t opened;   /* attached to last; -1: none */
     bool shows;       /* then one of its screens is shown */
     struct tags tags; /* tagged ranks: their number, from 1 */
     char filter[256]; /* for Ranks, from another screen or the command line; "": none */
@@ -497,8 +499,9 @@ void app_want_source(struct app *a, const char *path, int from);
 void app_take_source(struct app *a, struct source_text *text);
 void app_forget_source(struct app *a);
 
-/* Attach to a process; answered by app_attach_done. */
+/* Attach to a process, or to one of another host of the job; answered by app_attach_done. */
 void app_attach(struct app *a, pid_t pid);
+void app_attach_there(struct app *a, pid_t pid, const char *host);
 
 /* Leave the program. */
 void app_quit(struct app *a);

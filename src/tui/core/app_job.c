@@ -56,24 +56,21 @@ bool app_job_open(struct app *a, int32_t rank, bool shows) {
         app_refuse(a, "rank %d has no process", (int)rank);
         return false;
     }
-    if (!job_shot_is_here(f, r)) {
-        app_refuse(a, "rank %d is on another host, %s: start probing-top there to open it", (int)rank,
-                   job_shot_host_name(f, r));
-        return false;
-    }
     if (a->attaching) {
         app_refuse(a, "rank %d is still being opened", (int)a->job.opening);
         return false;
     }
-    if (r->pid == a->pid && !data_is_over(&a->data)) {
+    bool here = job_shot_is_here(f, r);
+    if (r->pid == a->pid && (here || rank == a->job.opened) && !data_is_over(&a->data)) {
         if (shows)
             app_screen_open(a, ACTION_SHOW_THREADS);
         return true;
     }
     a->job.shows = shows;
     a->job.opening = a->job.rank = rank;
-    app_attach(a, r->pid);
-    app_message(a, false, "opening rank %d, process %ld", (int)rank, (long)r->pid);
+    app_attach_there(a, r->pid, here ? NULL : job_shot_host_name(f, r));
+    app_message(a, false, "opening rank %d, process %ld%s%s", (int)rank, (long)r->pid, here ? "" : " of ",
+                here ? "" : job_shot_host_name(f, r));
     return true;
 }
 
@@ -82,6 +79,7 @@ void app_job_attached(struct app *a, const struct err *why) {
         app_message(a, true, "rank %d: %s", (int)a->job.opening, why->text);
     else {
         a->message[0] = '\0';
+        a->job.opened = a->job.opening;
         if (a->job.shows)
             app_screen_open(a, ACTION_SHOW_THREADS);
     }
@@ -89,7 +87,7 @@ void app_job_attached(struct app *a, const struct err *why) {
     app_screen_update_all(a);
 }
 
-/* The next rank that has a process here, round and round. */
+/* The next rank that has a process, round and round. */
 static void app_job_step(struct app *a, int step) {
     const struct job_shot *f = a->job.shot;
     const struct job_shot_rank *last = job_shot_find(f, a->job.rank);
@@ -101,12 +99,12 @@ static void app_job_step(struct app *a, int step) {
     size_t n = f->n_ranks, at = last ? (size_t)(last - f->ranks) : step > 0 ? n - 1 : 0;
     for (size_t i = 0; i < n; i++) {
         at = (at + n + (size_t)(step > 0 ? 1 : n - 1)) % n;
-        if (f->ranks[at].pid > 0 && job_shot_is_here(f, &f->ranks[at])) {
+        if (f->ranks[at].pid > 0) {
             app_job_open(a, f->ranks[at].rank, false);
             return;
         }
     }
-    app_refuse(a, "no rank has a process on this host");
+    app_refuse(a, "no rank has a process");
 }
 
 bool app_job_act(struct app *a, enum action action) {

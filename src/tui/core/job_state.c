@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-void job_state_init(struct app_job *j) { j->rank = j->opening = j->offer.rank = -1; }
+void job_state_init(struct app_job *j) { j->rank = j->opening = j->opened = j->offer.rank = -1; }
 
 void job_state_fini(struct app_job *j) {
     job_shot_free(j->shot);

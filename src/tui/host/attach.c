@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,8 +26,10 @@ struct attach_answer {
 _Static_assert(sizeof(struct attach_answer) <= 4096, "the answer fits into one write to a pipe");
 
 /* The helper process. */
-static void attach_help(const char *target, const struct target_options *how, int fd) {
+static void attach_help(const char *target, const struct relay_tunnel *there,
+                        const struct target_options *how, int fd) {
     struct attach_answer answer;
+    char path[RELAY_TUNNEL_PATH], socket[sizeof path + 8];
     sigset_t none;
     memset(&answer, 0, sizeof answer);
     setpgid(0, 0);
@@ -36,14 +39,21 @@ static void attach_help(const char *target, const struct target_options *how, in
     if (null >= 0)
         for (int i = 0; i < 3; i++)
             dup2(null, i);
-    answer.rc = target_resolve(target, &answer.addr, &answer.error);
+    if (there) {
+        answer.rc = relay_tunnel_open(there, path, &answer.error);
+        snprintf(socket, sizeof socket, "unix:%s", answer.rc == 0 ? path : "");
+        target = socket;
+    }
+    if (answer.rc == 0)
+        answer.rc = target_resolve(target, &answer.addr, &answer.error);
     if (answer.rc == 0)
         answer.rc = target_reach(&answer.addr, how, &answer.error);
     ssize_t n = write(fd, &answer, sizeof answer);
     _exit(n == (ssize_t)sizeof answer ? 0 : 1);
 }
 
-int attach_start(struct attach *a, const char *target, const struct target_options *how, struct err *e) {
+int attach_start(struct attach *a, const char *target, const struct relay_tunnel *there,
+                 const struct target_options *how, struct err *e) {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "cannot start attaching");
@@ -56,7 +66,7 @@ int attach_start(struct attach *a, const char *target, const struct target_optio
     }
     if (pid == 0) {
         close(fds[0]);
-        attach_help(target, how, fds[1]);
+        attach_help(target, there, how, fds[1]);
     }
     close(fds[1]);
     *a = (struct attach){.helper = pid, .fd = fds[0]};

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "client/fleet/relay_tunnel.h"
 #include "client/target/target.h"
 
 struct attach {
@@ -19,9 +20,10 @@ struct attach {
     int fd;       /* readable when it is done */
 };
 
-/* Start attaching to the target that is named `target`, with the options `how`. 0, or -1 with the
- * error. */
-int attach_start(struct attach *a, const char *target, const struct target_options *how, struct err *e);
+/* Start attaching to the target that is named `target`, or to a process of another host (`there`; NULL: it
+ * is here), with the options `how`. 0, or -1 with the error. */
+int attach_start(struct attach *a, const char *target, const struct relay_tunnel *there,
+                 const struct target_options *how, struct err *e);
 
 /* The answer, waiting for it if necessary. 0 with the address, or -1 with the error. Ends the
  * attach. */

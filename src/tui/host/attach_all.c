@@ -75,7 +75,7 @@ int attach_all_run(struct attach_all *all, const struct target_options *how, str
     struct attach attaches[TARGETS_MAX];
     int begun = 0, rc = 0;
     while (begun < all->n && rc == 0) {
-        rc = attach_start(&attaches[begun], all->names[begun], how, e);
+        rc = attach_start(&attaches[begun], all->names[begun], NULL, how, e);
         begun += rc == 0;
     }
     for (int i = 0; i < begun; i++) { /* wait for all that were started */

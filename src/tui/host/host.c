@@ -449,7 +449,7 @@ void host_do_noted(struct host *r) {
         if (what & HOST_LIST_THEMES)
             host_theme_list(&r->theme);
         if (what & HOST_ATTACH)
-            host_attach(r, n->attach);
+            host_attach(r, n->attach, n->attach_host);
         if (what & HOST_SHOW_TARGET)
             host_switch(r, n->show_target);
         if ((what & HOST_LIST_PROCESSES) && r->lister)
@@ -710,9 +710,10 @@ static void host_app_read_source(void *arg) {
 
 static void host_app_list_processes(void *arg) { host_note(arg, HOST_LIST_PROCESSES); }
 
-static void host_app_attach(void *arg, pid_t pid) {
+static void host_app_attach(void *arg, pid_t pid, const char *host) {
     struct host *r = arg;
     r->noted.attach = pid;
+    snprintf(r->noted.attach_host, sizeof r->noted.attach_host, "%s", host ? host : "");
     host_note(r, HOST_ATTACH);
 }
 

@@ -61,6 +61,7 @@ struct host_noted {
     const struct wire_debug *debug; /* owned by the app */
     enum wire_method debug_method;
     pid_t attach;
+    char attach_host[HOST_NAME_SIZE]; /* "" this one */
     int show_target;
 };
 
@@ -163,6 +164,7 @@ void host_on_listed(void *arg);
 void host_on_list(void *arg);
 
 /* Attach to a process and show it. */
-void host_attach(struct host *r, pid_t pid);
+/* `host`: where it is; "": here. */
+void host_attach(struct host *r, pid_t pid, const char *host);
 
 #endif

@@ -9,6 +9,7 @@
 #include "tui/host/host_internal.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "tui/core/app_life.h"
 #include "tui/core/app.h"
@@ -252,7 +253,7 @@ static void host_end_attach(struct host *r, int rc, const struct err *e) {
         log_add(r->app->log, r->app->epoch_s, LOG_LEVEL_BAD, "%s", e->text);
     if (next > 0) {
         r->app->attaching = next;
-        host_attach(r, next);
+        host_attach(r, next, "");
         return;
     }
     bool any = rc == 0 || (several && r->app->targets.n > 0);
@@ -274,7 +275,7 @@ static void host_on_attached(void *arg) {
     if (rc == 0 && r->app->attaches_several)
         rc = host_take_chosen(r, &addr, &e);
     else if (rc == 0 && r->app->targets.n) {
-        int i = host_targets_add(r, &addr, NULL, &e);
+        int i = host_targets_add(r, &addr, addr.pid ? NULL : r->noted.attach_host, &e);
         rc = i < 0 ? -1 : 0;
         host_switch(r, i);
     } else if (rc == 0) {
@@ -286,11 +287,17 @@ static void host_on_attached(void *arg) {
     host_do_noted(r);
 }
 
-void host_attach(struct host *r, pid_t pid) {
+void host_attach(struct host *r, pid_t pid, const char *host) {
+    const struct target_options *how = &r->config->how;
+    const struct relay_tunnel there = {.reach = r->config->reach,
+                                       .host = host,
+                                       .pid = pid,
+                                       .attach = !how->no_inject && !how->readonly,
+                                       .owner = getpid()};
     char target[24];
     struct err e;
     snprintf(target, sizeof target, "%ld", (long)pid);
-    if (attach_start(&r->attach, target, &r->config->how, &e) != 0) {
+    if (attach_start(&r->attach, target, host[0] ? &there : NULL, how, &e) != 0) {
         host_end_attach(r, -1, &e);
         return;
     }

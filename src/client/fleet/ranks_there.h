@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ranks_there: ranks on other hosts as targets: which process each is, and a socket here that leads to its
+ * agent (relay_tunnel.h). */
+#ifndef CLIENT_FLEET_RANKS_THERE_H
+#define CLIENT_FLEET_RANKS_THERE_H
+
+#include "base/err.h"
+#include "client/fleet/relay_tunnel.h"
+
+#define RANKS_THERE_MAX 32
+
+/* A target as target_resolve takes it: "unix:PATH". */
+struct rank_there {
+    int32_t rank;
+    char target[RELAY_TUNNEL_PATH + 8];
+};
+
+/* The ranks that "job:NAME/RANKS" means. `attach`: agents are loaded where there are none. The sockets last as
+ * long as process `owner`. Their number, or -1 with the error: one of them cannot be reached. */
+ssize_t ranks_there_open(const char *text, const struct fleet_reach *reach, bool attach, pid_t owner,
+                         struct rank_there *out, size_t cap, struct err *e);
+
+#endif
