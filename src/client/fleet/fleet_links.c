@@ -1040,7 +1040,7 @@ static void link_judge_all(struct fleet_links *l) {
 }
 
 bool fleet_links_advance(struct fleet_links *l) {
-    uint64_t ticks, now = clock_mono_ns();
+    uint64_t ticks;
     bool tick = read(l->timer, &ticks, sizeof ticks) == sizeof ticks;
     for (size_t i = 0; i < l->n_links; i++) {
         struct fleet_link *k = &l->links[i];
@@ -1048,6 +1048,8 @@ bool fleet_links_advance(struct fleet_links *l) {
             link_fail(k, "it prints errors without an end");
         if (k->child.out >= 0)
             link_read(l, k);
+        /* not before: what is read notes the time, too */
+        uint64_t now = clock_mono_ns();
         if (tick)
             link_tick(l, k, now);
         link_start_if_due(l, k, now);
