@@ -48,6 +48,11 @@ struct relay_rank {
     size_t n_times, cap_times;
 };
 
+/* Seconds by which the clock is ahead, in tests. */
+static double relay_ahead_s;
+
+void relay_set_ahead(double seconds) { relay_ahead_s = seconds; }
+
 struct relay_stack {
     int64_t id;
     struct arena arena;
@@ -408,6 +413,9 @@ static int relay_answer_ranks(struct relay *r) {
         row.round = (int64_t)r->round;
         row.found = r->found;
         row.cost_pct = r->cost_pct;
+        row.taken_at += relay_ahead_s;
+        row.since += relay_ahead_s;
+        row.step_at += relay_ahead_s;
         relay_answer_add(&a, &row);
     }
     return relay_answer_send(r, r->asked_id, &a);
@@ -534,7 +542,7 @@ static int relay_on_times(struct relay *r, uint32_t id) {
                                       .seq = t->seq,
                                       .op = t->op[0] ? t->op : NULL,
                                       .step = t->op[0] ? REPORT_NO_INT : t->step,
-                                      .at = t->at,
+                                      .at = t->at + relay_ahead_s,
                                       .ms = t->ms,
                                       .data_ms = t->op[0] ? NAN : t->data_ms,
                                       .forward_ms = t->op[0] ? NAN : t->forward_ms,
@@ -549,6 +557,14 @@ static int relay_on_times(struct relay *r, uint32_t id) {
         if (rank->n_times)
             memmove(rank->times, rank->times + n, rank->n_times * sizeof *rank->times);
     }
+    return relay_answer_send(r, id, &a);
+}
+
+static int relay_on_clock(struct relay *r, uint32_t id) {
+    const struct report_clock row = {.at = clock_epoch_s() + relay_ahead_s};
+    struct relay_answer a;
+    relay_answer_init(&a, &REPORT_TABLE_CLOCK);
+    relay_answer_add(&a, &row);
     return relay_answer_send(r, id, &a);
 }
 
@@ -659,6 +675,8 @@ static int relay_on_rows(struct relay *r, const struct wire_message *m) {
         return relay_on_work(r, id, job_detach, job_detached);
     if (strcmp(ask.table, REPORT_TO) == 0)
         return relay_on_to(r, id, &ask);
+    if (strcmp(ask.table, REPORT_CLOCK) == 0)
+        return relay_on_clock(r, id);
     return relay_refuse(r, id, WIRE_E_BAD_PARAMS, "a relay has no such table");
 }
 

@@ -15,4 +15,7 @@
 /* Serve requests from `in` until it ends. 0, or -1: what came in was not valid, or `out` is closed. */
 int relay_serve(int in, int out);
 
+/* For tests: its clock, and all times of which it reports, are ahead by so many seconds. Before relay_serve. */
+void relay_set_ahead(double seconds);
+
 #endif

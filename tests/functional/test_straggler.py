@@ -3,6 +3,7 @@
 how often that is right."""
 
 import os
+import subprocess
 import sys
 
 import pytest
@@ -10,11 +11,17 @@ import pytest
 from conftest import ROOT, wait_until
 
 sys.path.append(os.path.join(ROOT, "tests", "cluster"))
-from ranks import FOLDER, Job  # noqa: E402
+from ranks import FOLDER, Job, free_port  # noqa: E402
 
 pytestmark = pytest.mark.timeout(300)
 
 PATIENT_S = 150  # beside other tests
+UNEVEN = os.path.join(FOLDER, "uneven.py")
+ENTER = """#!/bin/sh
+host=$1; shift
+case "$host $*" in "n1 "*--stdio) set -- "$@" --clock-ahead={ahead};; esac
+PATH="{build}:$PATH" exec nsenter -t "$(cat {folder}/$host.pid)" -p -m -u -- "$@"
+"""
 
 
 @pytest.fixture
@@ -23,7 +30,7 @@ def job(torch_python, torch_fork, tmp_path, data_dir, ptrace, probing):  # noqa:
     jobs = []
 
     def start(fault):
-        jobs.append(Job(torch_python, tmp_path / f"job-{len(jobs)}", fault, 4, 3, torch_fork, script=os.path.join(FOLDER, "uneven.py")))
+        jobs.append(Job(torch_python, tmp_path / f"job-{len(jobs)}", fault, 4, 3, torch_fork, script=UNEVEN))
         jobs[-1].wait("ready")
         probing("cluster", "attach", jobs[-1].target(), timeout=60).ok()
         return jobs[-1]
@@ -57,3 +64,54 @@ def test_straggler(job, probing, probing_top):
     screen = probing_top("--export", "txt", "--screen", "ranks", f"job:{one.target()}", timeout=60).ok().stdout
     assert "STRAGGLER RANK 3" in screen or "rank 3 needs " in screen, screen
     assert " OWN " in screen and " LAG " in screen, screen
+
+
+def has_namespaces():
+    try:
+        return subprocess.run(["unshare", "-pfu", "--mount-proc", "true"], capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not has_namespaces(), reason="needs root and namespaces of processes")
+@pytest.mark.parametrize("ahead", [3, -3])
+def test_clocks(ahead, torch_python, tmp_path, data_dir, build_dir, probing, ptrace):  # noqa: ARG001
+    """Two hosts, which are namespaces here; the clock of one is off by 3 s, as its relay reports. That is found, nobody is accused, and with it
+    all ranks are compared."""
+    enter = tmp_path / "enter"
+    enter.write_text(ENTER.format(ahead=ahead, build=build_dir, folder=tmp_path))
+    enter.chmod(0o755)
+    env = dict(os.environ, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()), WORLD_SIZE="4", LOCAL_WORLD_SIZE="2", OMP_NUM_THREADS="1",
+               GLOO_SOCKET_IFNAME="lo", TORCHELASTIC_RUN_ID=f"clocks{ahead}", PROBING_MAX_MEMORY="8MB")
+    hosts = []
+    try:
+        for host in range(2):  # their processes have other numbers, because they have one folder for sockets
+            ranks = "".join(f"RANK={2 * host + i} LOCAL_RANK={i} {torch_python} {UNEVEN} healthy 3 {tmp_path} & " for i in range(2))
+            hosts.append(subprocess.Popen(["unshare", "-pfu", "--mount-proc", "--kill-child", "sh", "-c", f"hostname n{host}; {'true; /bin/true; ' * 8 * host}{ranks} wait"],
+                                          env=dict(env, GROUP_RANK=str(host))))
+            wait_until(lambda: os.path.exists(f"/proc/{hosts[-1].pid}/task/{hosts[-1].pid}/children") and children(hosts[-1].pid), 30, "a shell")
+            (tmp_path / f"n{host}.pid").write_text(children(hosts[-1].pid)[0])
+        wait_until(lambda: all((tmp_path / f"rank-{rank}.jsonl").exists() for rank in range(4)), PATIENT_S, "four ranks")
+        for host in range(2):
+            subprocess.run([str(enter), f"n{host}", probing.path, "cluster", "attach", "job:"], check=True, timeout=60, stdout=subprocess.DEVNULL)
+        where = ("--hosts", "n0,n1", "--via", f"{enter} {{host}} {{relay}}", "--relay", "probing relay --stdio")
+        sql = ("SELECT r.rank, r.own_ms, r.step_ms, r.last_pct, n.clock_offset_ms AS ahead, n.clock_error_ms AS error FROM cluster.ranks r "
+               "JOIN cluster.nodes n ON n.host = r.host ORDER BY r.rank")
+
+        def compared():
+            rows = probing("cluster", "query", "--json", *where, sql, timeout=60).ok().json()["rows"]
+            return rows if len(rows) == 4 and all(r["own_ms"] is not None for r in rows) else None
+        rows = wait_until(compared, PATIENT_S, "ranks that are compared", interval=1)
+        for r in rows:
+            truth = ahead * 1e3 if r["rank"] >= 2 else 0
+            assert abs(r["ahead"] - truth) <= r["error"] + 0.1, rows
+            assert 100 < r["own_ms"] <= r["step_ms"] + 100, rows
+    finally:
+        for host in hosts:
+            host.kill()
+            host.wait()
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return file.read().split()

@@ -298,6 +298,9 @@ static void answer(int out, const struct wire_message *m) {
                 nanosleep(&(struct timespec){.tv_nsec = round_ns}, NULL);
                 answer_ranks(out, id, ask.args[0].number);
             }
+        } else if (strcmp(ask.table, REPORT_CLOCK) == 0) {
+            const struct report_clock clock = {.at = clock_epoch_s()};
+            say_rows(out, id, &REPORT_TABLE_CLOCK, &clock, sizeof clock, 1);
         } else if (strcmp(ask.table, REPORT_TIMES) == 0) {
             answer_times(out, id);
         } else if (mode != HALF || strtoll(ask.args[0].text, NULL, 16) == 7)

@@ -18,6 +18,7 @@
 #include "base/grow.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "client/fleet/clock_offset.h"
 #include "client/fleet/jobs_here.h"
 #include "client/fleet/pace.h"
 #include "version.h"
@@ -41,11 +42,21 @@
 #define LINK_AWAIT_NS (8 * CLOCK_NS_PER_S) /* then a round is read without a host that has not answered yet */
 #define LINK_ABSENT_NS (5 * CLOCK_NS_PER_S) /* until a host is asked again for a job that it does not have */
 #define LINK_FAILS 2                        /* then it is said that a host cannot be reached */
+#define LINK_CLOCK_NS (10 * CLOCK_NS_PER_S) /* between two questions for the time of a host */
 #define LINK_TICK_MS 250
 #define LINK_END_MS 1
 
 /* The request that waits for its answer: there is one at a time, so whatever else comes was not asked for. */
-enum link_request { LINK_NOTHING, LINK_HELLO, LINK_JOB, LINK_RANKS, LINK_STACKS, LINK_TIMES, LINK_WORK };
+enum link_request {
+    LINK_NOTHING,
+    LINK_HELLO,
+    LINK_JOB,
+    LINK_RANKS,
+    LINK_STACKS,
+    LINK_TIMES,
+    LINK_CLOCK,
+    LINK_WORK
+};
 
 /* Texts of the newest answer, and those that the fleet was made of, which stay until it is made again. */
 struct link_texts {
@@ -92,6 +103,9 @@ struct fleet_link {
     bool is_lacking;  /* there is no probing */
     bool is_fresh;    /* its round is complete, and that of all is not */
     uint64_t seen_ns; /* its last answer; 0 none */
+    struct clock_offset clock;
+    double asked_at;   /* when it was asked for its time */
+    uint64_t clock_ns; /* when that was answered last */
     double seen_at, rtt_ms;
     bool is_silent; /* as the fleet has it */
     char note[512], claims[160];
@@ -340,6 +354,12 @@ static void link_ask_ranks(struct fleet_link *k) {
     link_ask_rows(k, LINK_RANKS, &ask);
 }
 
+static void link_ask_clock(struct fleet_link *k) {
+    struct wire_rows_ask ask = {.table = REPORT_CLOCK};
+    k->asked_at = clock_epoch_s();
+    link_ask_rows(k, LINK_CLOCK, &ask);
+}
+
 static void link_ask_times(struct fleet_link *k) {
     struct wire_rows_ask ask = {.table = REPORT_TIMES};
     link_ask_rows(k, LINK_TIMES, &ask);
@@ -487,6 +507,30 @@ static bool link_take_stacks(struct fleet_links *l, const struct wire_message *m
     return false;
 }
 
+static bool link_take_clock(struct fleet_link *k, const struct wire_message *m, struct err *e) {
+    struct report_reader reader;
+    struct report_clock row;
+    struct arena texts;
+    uint64_t now = clock_mono_ns();
+    bool ok;
+    arena_init(&texts, LINK_REPORT_BYTES);
+    ok = report_begin(&reader, &REPORT_TABLE_CLOCK, m, e) == 0 && report_next(&reader, &row, &texts) == 1;
+    arena_fini(&texts);
+    if (!ok) {
+        err_set(e, ERR_FAILED, "its answer about its clock is not valid");
+        return false;
+    }
+    k->rtt_ms = (double)(now - k->sent_ns) / (double)CLOCK_NS_PER_MS;
+    clock_offset_add(&k->clock, k->asked_at, row.at, k->asked_at + k->rtt_ms / 1e3, k->rtt_ms / 1e3);
+    k->clock_ns = now;
+    return true;
+}
+
+/* Often at first, then every ten seconds; not of this host. */
+static bool link_is_clock_due(const struct fleet_links *l, const struct fleet_link *k) {
+    return !l->is_here && (k->clock.n < CLOCK_OFFSET_KEPT || clock_mono_ns() - k->clock_ns > LINK_CLOCK_NS);
+}
+
 static bool link_take_times(struct fleet_links *l, const struct fleet_link *k, const struct wire_message *m,
                             struct err *e) {
     struct report_reader reader;
@@ -569,18 +613,31 @@ static const char *link_state(const struct fleet_link *k) {
 }
 
 static struct fleet_node link_node(const struct fleet_link *k) {
+    double ahead_ms = 0, error_ms = 0;
+    if (k->name[0])
+        clock_offset_get(&k->clock, &ahead_ms, &error_ms);
     return (struct fleet_node){.host = k->host,
                                .via = k->via,
                                .state = link_state(k),
                                .job = k->job,
                                .rtt_ms = k->rtt_ms,
-                               .clock_offset_ms = 0,
-                               .clock_error_ms = 0,
+                               .clock_offset_ms = ahead_ms,
+                               .clock_error_ms = error_ms,
                                .cost_pct = k->n_ranks ? k->ranks[0].cost_pct : NAN,
                                .seen_at = k->seen_at,
                                .note = k->note[0]     ? k->note
                                        : k->claims[0] ? k->claims
                                                       : NULL};
+}
+
+/* The times of a row by the clock of this host, as far as the other's is known. */
+static void link_correct_clock(const struct fleet_link *k, struct report_rank *row) {
+    double ahead_ms, error_ms;
+    if (!clock_offset_get(&k->clock, &ahead_ms, &error_ms))
+        return;
+    row->taken_at -= ahead_ms / 1e3;
+    row->since -= ahead_ms / 1e3;
+    row->step_at -= ahead_ms / 1e3;
 }
 
 /* The fleet, of what is known now. */
@@ -604,6 +661,7 @@ static void link_build(struct fleet_links *l, bool round) {
                     .stack = row->stack == REPORT_NO_INT ? NULL : link_find_stack(l, row->stack),
                     .is_silent = k->is_silent,
                     .silent_s = (double)(now - k->seen_ns) / (double)CLOCK_NS_PER_S};
+                link_correct_clock(k, &reports[at].row);
                 if (row->rank >= 0 && row->rank < RANK_SET_LIMIT)
                     claims[n_claims++] =
                         (struct link_claim){.rank = (int32_t)row->rank,
@@ -673,6 +731,15 @@ static bool link_build_if_due(struct fleet_links *l, bool tick, uint64_t now) {
 static bool link_go_on(struct fleet_links *l, struct fleet_link *k, enum link_request done) {
     switch (done) {
     case LINK_HELLO:
+        if (link_is_clock_due(l, k))
+            link_ask_clock(k);
+        else
+            link_ask_job(l, k);
+        return false;
+    case LINK_CLOCK:
+        /* it was the first question, or comes after a round */
+        if (k->next)
+            return true;
         link_ask_job(l, k);
         return false;
     case LINK_JOB:
@@ -692,7 +759,10 @@ static bool link_go_on(struct fleet_links *l, struct fleet_link *k, enum link_re
             link_ask_times(k);
         return false;
     case LINK_TIMES:
-        return true;
+        if (!link_is_clock_due(l, k))
+            return true;
+        link_ask_clock(k);
+        return false;
     case LINK_NOTHING:
         break;
     }
@@ -752,7 +822,7 @@ static void link_on_answer(struct fleet_links *l, struct fleet_link *k, const st
         link_on_absent(l, k, why);
         return;
     }
-    if (why && done != LINK_TIMES) { /* an older relay has no times */
+    if (why && done != LINK_TIMES && done != LINK_CLOCK) { /* an older relay has neither */
         err_set(e, ERR_FAILED, "%.400s", why);
         link_fail(k, err_text(e));
         return;
@@ -767,6 +837,8 @@ static void link_on_answer(struct fleet_links *l, struct fleet_link *k, const st
         ok = link_take_stacks(l, m, e);
     else if (done == LINK_TIMES)
         ok = why || link_take_times(l, k, m, e);
+    else if (done == LINK_CLOCK)
+        ok = why || link_take_clock(k, m, e);
     else if (done == LINK_WORK)
         ok = link_take_tasks(k, m, e);
     if (ok && done == LINK_JOB && !l->job[0] && !l->is_here)

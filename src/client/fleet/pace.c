@@ -263,6 +263,9 @@ static void pace_judge(struct pace *p, const struct fleet *f) {
     for (size_t i = 0; ok && i < p->n; i++) {
         const struct fleet_node *node = &f->nodes[p->ranks[i].node];
         ok = pace_put_input(&p->ranks[i], node->clock_offset_ms / 1e3, &arena, &ranks[i]);
+        /* without its clock it is compared with nobody */
+        if (isnan(node->clock_error_ms))
+            ranks[i].n_steps = 0;
         error_s = fmax(error_s, node->clock_error_ms / 1e3);
     }
     /* an error of each of two clocks */

@@ -26,6 +26,7 @@ struct report_table {
 #define REPORT_ROW_JOB(kind, name) {#name, REPORT_##kind, offsetof(struct report_job, name)},
 #define REPORT_ROW_RANK(kind, name) {#name, REPORT_##kind, offsetof(struct report_rank, name)},
 #define REPORT_ROW_FRAME(kind, name) {#name, REPORT_##kind, offsetof(struct report_frame, name)},
+#define REPORT_ROW_CLOCK(kind, name) {#name, REPORT_##kind, offsetof(struct report_clock, name)},
 #define REPORT_ROW_TIME(kind, name) {#name, REPORT_##kind, offsetof(struct report_time, name)},
 #define REPORT_ROW_TASK(kind, name) {#name, REPORT_##kind, offsetof(struct report_task, name)},
 
@@ -33,6 +34,7 @@ static const struct report_field report_job_fields[] = {REPORT_JOB_FIELDS(REPORT
 static const struct report_field report_rank_fields[] = {REPORT_RANK_FIELDS(REPORT_ROW_RANK)};
 static const struct report_field report_frame_fields[] = {REPORT_FRAME_FIELDS(REPORT_ROW_FRAME)};
 static const struct report_field report_time_fields[] = {REPORT_TIME_FIELDS(REPORT_ROW_TIME)};
+static const struct report_field report_clock_fields[] = {REPORT_CLOCK_FIELDS(REPORT_ROW_CLOCK)};
 static const struct report_field report_task_fields[] = {REPORT_TASK_FIELDS(REPORT_ROW_TASK)};
 
 #define REPORT_TABLE(title, list)                                                                            \
@@ -42,6 +44,7 @@ const struct report_table REPORT_TABLE_JOB = REPORT_TABLE(REPORT_JOB, report_job
 const struct report_table REPORT_TABLE_RANK = REPORT_TABLE(REPORT_RANKS, report_rank_fields);
 const struct report_table REPORT_TABLE_FRAME = REPORT_TABLE(REPORT_STACKS, report_frame_fields);
 const struct report_table REPORT_TABLE_TIME = REPORT_TABLE(REPORT_TIMES, report_time_fields);
+const struct report_table REPORT_TABLE_CLOCK = REPORT_TABLE(REPORT_CLOCK, report_clock_fields);
 const struct report_table REPORT_TABLE_TASK = REPORT_TABLE(REPORT_ATTACH, report_task_fields);
 
 _Static_assert(sizeof report_rank_fields / sizeof *report_rank_fields <= REPORT_MAX_FIELDS,

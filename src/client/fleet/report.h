@@ -9,6 +9,7 @@
  *   job     {name}: the job that a target names, and its ranks on that host: one row
  *   ranks   {after}: the ranks, once their round number is above `after`: a row each
  *   stacks  {ids}: the frames of stacks, innermost first, by their ids in hexadecimal digits
+ *   clock   {}: the time there
  *   times   {}: steps and collectives that have ended since they were asked for last; the newest at first
  *   attach  {}: the agent into each rank of the job that was asked for: a row each, when all are done
  *   detach  {}: the agent out of each
@@ -33,6 +34,7 @@
 #define REPORT_ATTACH "attach"
 #define REPORT_DETACH "detach"
 #define REPORT_TO "to"
+#define REPORT_CLOCK "clock"
 #define REPORT_IDS_MAX 7 /* of stacks that are asked for together */
 
 #define REPORT_NO_INT INT64_MIN /* unknown; numbers are NAN, texts NULL */
@@ -112,6 +114,9 @@
     X(TEXT, endpoint)                                                                                        \
     X(TEXT, note)
 
+/* The time of a host, seconds since the epoch. */
+#define REPORT_CLOCK_FIELDS(X) X(REAL, at)
+
 #define REPORT_MEMBER_INT int64_t
 #define REPORT_MEMBER_REAL double
 #define REPORT_MEMBER_TEXT const char *
@@ -129,6 +134,9 @@ struct report_frame {
 struct report_time {
     REPORT_TIME_FIELDS(REPORT_MEMBER)
 };
+struct report_clock {
+    REPORT_CLOCK_FIELDS(REPORT_MEMBER)
+};
 
 struct report_task {
     REPORT_TASK_FIELDS(REPORT_MEMBER)
@@ -136,7 +144,7 @@ struct report_task {
 
 struct report_table;
 extern const struct report_table REPORT_TABLE_JOB, REPORT_TABLE_RANK, REPORT_TABLE_FRAME, REPORT_TABLE_TIME,
-    REPORT_TABLE_TASK;
+    REPORT_TABLE_CLOCK, REPORT_TABLE_TASK;
 
 /* All of it unknown. */
 void report_clear(const struct report_table *t, void *row);

@@ -24,6 +24,7 @@
 #define STRAGGLER_COST 0.10   /* of a step, of an imbalance */
 #define STRAGGLER_MOST 0.5    /* of the difference, of a part that is named */
 #define STRAGGLER_OVERLAP 0.1 /* of the steps, in which what follows begins before it ends */
+#define STRAGGLER_ERROR 0.25  /* of a step: what clocks may be off */
 #define STRAGGLER_SLOTS 64    /* collectives of a step that are told apart */
 
 const char *straggler_part_name(enum straggler_part part) {
@@ -521,9 +522,12 @@ static int straggler_find_role(struct straggler_role *role, struct straggler_ver
     straggler_put_waits(role);
     straggler_plan_windows(role);
     const struct straggler_round *newest = straggler_window(role, 0);
+    if (role->error_ms > STRAGGLER_ERROR * straggler_step_ms(role, newest, role->window))
+        return 0;
     for (uint32_t k = 0; k < role->n; k++) {
         role->members[k]->own_ms = straggler_median_of(role, newest, role->window, k, false);
-        role->members[k]->lag_ms = straggler_median_of(role, newest, role->window, k, true);
+        double lag_ms = straggler_median_of(role, newest, role->window, k, true);
+        role->members[k]->lag_ms = lag_ms < role->error_ms ? NAN : lag_ms;
     }
     return straggler_judge(role, v);
 }
