@@ -181,7 +181,7 @@ static int action_no_context(const char *name, struct err *e) {
                    name);
 }
 
-static int action_no_action(unsigned contexts, const char *context, const char *name, struct err *e) {
+static int action_no_action(uint64_t contexts, const char *context, const char *name, struct err *e) {
     const char *names[ACTION_MAX_NAMES + 1];
     size_t n = 0;
     for (const struct action_def *a = action_table(); a->action && n < ACTION_MAX_NAMES; a++)
@@ -196,7 +196,7 @@ static int action_no_action(unsigned contexts, const char *context, const char *
 }
 
 /* The contexts of a name before the dot; 0: there is none with that name. */
-static unsigned action_contexts_named(const char *name) {
+static uint64_t action_contexts_named(const char *name) {
     if (strcmp(name, "all") == 0)
         return ACTION_EVERYWHERE;
     for (int c = 0; c < CONTEXT_COUNT; c++)
@@ -222,7 +222,7 @@ int action_bind_keys(const char *name, const char *text, int line, struct err *e
                        name);
     memcpy(context, name, (size_t)(dot - name));
     context[dot - name] = '\0';
-    unsigned contexts = action_contexts_named(context), with_it = 0;
+    uint64_t contexts = action_contexts_named(context), with_it = 0;
     if (!contexts)
         return action_no_context(context, e);
     for (int c = 0; c < CONTEXT_COUNT; c++)

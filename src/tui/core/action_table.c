@@ -423,10 +423,10 @@ static const struct action_def action_fixed[] = {
 static struct action_def action_rows[ACTION_MAX_ROWS];
 
 /* Contexts of the tabs, where letters are keys; those of them that show the job. */
-static void action_find_tabs(unsigned *tabs, unsigned *views) {
+static void action_find_tabs(uint64_t *tabs, uint64_t *views) {
     *tabs = *views = 0;
     for (const struct screen_def *const *s = screen_list; *s; s++) {
-        unsigned contexts = (*s)->is_tab ? screen_contexts(*s) & ~ACTION_TYPED : 0;
+        uint64_t contexts = (*s)->is_tab ? screen_contexts(*s) & ~ACTION_TYPED : 0;
         *tabs |= contexts;
         *views |= (*s)->of_session ? 0 : contexts;
     }
@@ -454,7 +454,7 @@ static bool action_is_fixed(enum action action) {
 }
 
 const struct action_def *action_table(void) {
-    unsigned tabs, views;
+    uint64_t tabs, views;
     size_t n = 0;
     if (action_rows[0].action)
         return action_rows;
@@ -471,7 +471,7 @@ const struct action_def *action_table(void) {
     }
     action_find_tabs(&tabs, &views);
     for (size_t i = 0; i < n; i++) {
-        unsigned *contexts = &action_rows[i].contexts;
+        uint64_t *contexts = &action_rows[i].contexts;
         *contexts |= (*contexts & ACTION_TABS ? tabs : 0) | (*contexts & ACTION_VIEWS ? views : 0);
         *contexts &= ~(ACTION_TABS | ACTION_VIEWS);
     }

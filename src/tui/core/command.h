@@ -44,7 +44,7 @@ struct command_def {
     const char *arguments; /* as in the help; "": none */
     const char *help;
     /* ACTION_IN(...) of those that have it; of two rows with one name the first that fits is run. */
-    unsigned contexts;
+    uint64_t contexts;
     void (*run)(struct app *app, const char *argument);
     /* Offer completions of the argument, which begins at out->from; command_next_word moves that
      * on. NULL: none. */

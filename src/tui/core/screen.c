@@ -26,8 +26,8 @@ enum action_context screen_context(const struct screen_def *def, const void *sta
     return def->context ? def->context(state) : def->keys;
 }
 
-unsigned screen_contexts(const struct screen_def *def) {
-    unsigned contexts = 0;
+uint64_t screen_contexts(const struct screen_def *def) {
+    uint64_t contexts = 0;
     for (int i = 0; i < SCREEN_MAX_CONTEXTS && def->contexts[i].name; i++)
         contexts |= ACTION_IN(def->contexts[i].context);
     return contexts ? contexts : ACTION_IN(def->keys);

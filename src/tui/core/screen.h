@@ -189,6 +189,6 @@ char screen_tab_key(const struct screen_def *def);
 
 /* The context whose keys a screen reads now; all of its contexts, as ACTION_IN. */
 enum action_context screen_context(const struct screen_def *def, const void *state);
-unsigned screen_contexts(const struct screen_def *def);
+uint64_t screen_contexts(const struct screen_def *def);
 
 #endif

@@ -10,6 +10,8 @@
 #ifndef TUI_KEYS_ACTION_H
 #define TUI_KEYS_ACTION_H
 
+#include <stdint.h>
+
 #include "tui/keys/screen_list.h"
 
 #define ACTION_OF_SCREEN(NAME, name) ACTION_SHOW_##NAME,
@@ -20,8 +22,8 @@
 /* Where keys are read: the part of a screen that has the focus. */
 enum action_context { SCREEN_LIST(ACTION_CONTEXT_OF_SCREEN, ACTION_CONTEXT) CONTEXT_COUNT };
 
-#define ACTION_IN(c) (1U << (c))
-#define ACTION_EVERYWHERE (ACTION_IN(CONTEXT_COUNT) - 1U)
+#define ACTION_IN(c) (UINT64_C(1) << (c))
+#define ACTION_EVERYWHERE (ACTION_IN(CONTEXT_COUNT) - 1)
 /* Where text is typed. */
 #define ACTION_TYPED                                                                                         \
     (ACTION_IN(CONTEXT_SQL) | ACTION_IN(CONTEXT_SQL_COMPLETE) | ACTION_IN(CONTEXT_REPL) |                    \
@@ -32,14 +34,14 @@ enum action_context { SCREEN_LIST(ACTION_CONTEXT_OF_SCREEN, ACTION_CONTEXT) CONT
 #define ACTION_OVERLAYS (ACTION_IN(CONTEXT_HELP) | ACTION_IN(CONTEXT_MENU) | ACTION_IN(CONTEXT_EXPORT))
 /* Beside contexts, for a row that opens a screen: the contexts of all tabs where letters are keys;
  * of those only the ones that show the job, not what was typed or has happened in this session. */
-#define ACTION_TABS (1U << 28)
-#define ACTION_VIEWS (1U << 29)
+#define ACTION_TABS (UINT64_C(1) << 60)
+#define ACTION_VIEWS (UINT64_C(1) << 61)
 /* Beside contexts: it acts on the selected row, and the row's menu has it. */
-#define ACTION_FOR_ROW (1U << 30)
+#define ACTION_FOR_ROW (UINT64_C(1) << 62)
 /* Beside contexts: it changes the target, so --readonly refuses it. */
-#define ACTION_CHANGES (1U << 31)
+#define ACTION_CHANGES (UINT64_C(1) << 63)
 
-_Static_assert(CONTEXT_COUNT <= 28, "contexts and what stands beside them share an unsigned");
+_Static_assert(CONTEXT_COUNT <= 60, "contexts and what stands beside them share a number");
 
 enum action {
     ACTION_NONE = 0,
@@ -211,7 +213,7 @@ struct action_def {
     enum action action;
     const char *name; /* as in --list-keys */
     /* ACTION_IN(...) of every context that has it; ACTION_FOR_ROW, ACTION_CHANGES. */
-    unsigned contexts;
+    uint64_t contexts;
     /* Default keys by name (input.h); the footer shows the first. */
     const char *keys[ACTION_MAX_KEYS];
     const char *label; /* in the footer; NULL: not there */
