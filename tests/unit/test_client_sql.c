@@ -329,12 +329,12 @@ static void test_complete_tables(void **state) {
     assert_offered("SELECT * FROM python.sa|", "samples");
     assert_offered("SELECT * FROM sam|", "python.samples");
     assert_offered("select * from mem|",
-                   "memory_allocations memory_usage python.memory python.memory_growth");
+                   "memory_allocations memory_usage python.gpu_memory python.memory python.memory_growth");
     assert_offered("SELECT * FROM system.|", "process process_history threads threads_history");
     assert_offered("SELECT * FROM python.samples s JOIN python.st|", "stacks steps tensor_statistics");
     assert_offered("SELECT * FROM python.samples, python.ga|", "");
     assert_offered("SELECT * FROM python.samples, python.g|",
-                   "gc memory_growth process_groups tensor_growth");
+                   "gc gpu_memory memory_growth process_groups tensor_growth");
     assert_offered("SELECT 1; SELECT * FROM probing.st|", "status");
     assert_offered("SELECT * FROM (SELECT tid FROM python.backt|", "backtrace");
 }

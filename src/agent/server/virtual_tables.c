@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/python/worker_rows.h"
+#include "agent/tables/record.h"
 #include "base/clock.h"
 
 #define VIRTUAL_TABLES_POLL_NS (100 * CLOCK_NS_PER_MS) /* between two checks of waiting requests */
@@ -91,6 +92,24 @@ static void virtual_tables_free_item(struct virtual_tables *m, struct virtual_ta
     *item = (struct virtual_tables_item){.job = NULL};
 }
 
+/* Sums of torch's allocator go into python.memory, too: units/gpu_memory.py. */
+static void virtual_tables_keep_gpu(const struct call *call, struct wire_rows rows) {
+    enum { DEVICE, UUID, ALLOCATED, RESERVED, COUNT };
+    struct wire_value v[COUNT];
+    double allocated = 0, reserved = 0;
+    size_t n = 0;
+    if (strcmp(call->want.rows->table, "python.gpu_memory") != 0 || !call->mailbox->record)
+        return;
+    while (wire_next_row(&rows, v, COUNT) == 1)
+        if (v[ALLOCATED].kind == WIRE_VALUE_DOUBLE && v[RESERVED].kind == WIRE_VALUE_DOUBLE) {
+            allocated += v[ALLOCATED].f;
+            reserved += v[RESERVED].f;
+            n++;
+        }
+    if (n)
+        record_set_gpu(call->mailbox->record, allocated, reserved);
+}
+
 static void virtual_tables_answer_done(const struct virtual_tables_item *item, enum worker_end end) {
     struct wire_rows rows;
     worker_rows_get(item->job, &rows);
@@ -103,6 +122,7 @@ static void virtual_tables_answer_done(const struct virtual_tables_item *item, e
         snprintf(rows.note + n, sizeof rows.note - n, "%sthere is more than was found in %d s", n ? "; " : "",
                  VIRTUAL_TABLES_LIMIT_MS / 1000);
     }
+    virtual_tables_keep_gpu(item->call, rows);
     call_answer_rows(item->call, &rows);
 }
 

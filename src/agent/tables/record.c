@@ -639,10 +639,18 @@ void record_gc(struct record *r, struct pystack *ps, double timestamp) {
 /* The rows of each second. */
 
 #define RECORD_MIB 1048576.0
+#define RECORD_KIB 1024.0                   /* in a MiB */
+#define RECORD_GPU_NS (15 * CLOCK_NS_PER_S) /* for which a reading of torch's allocator counts */
 
 static int64_t record_known(int64_t v) { return v < 0 ? RING_INT_NULL : v; }
 
 static double record_mib(int64_t bytes) { return bytes < 0 ? NAN : (double)bytes / RECORD_MIB; }
+
+void record_set_gpu(struct record *r, double allocated_mb, double reserved_mb) {
+    __atomic_store_n(&r->gpu_allocated, (int64_t)(allocated_mb * RECORD_KIB), __ATOMIC_RELAXED);
+    __atomic_store_n(&r->gpu_reserved, (int64_t)(reserved_mb * RECORD_KIB), __ATOMIC_RELAXED);
+    __atomic_store_n(&r->gpu_ns, clock_mono_ns(), __ATOMIC_RELEASE);
+}
 
 static void record_memory(struct record *r, const struct collect_process *p, double timestamp) {
     union ring_value v[RING_MEMORY_COUNT];
@@ -650,6 +658,13 @@ static void record_memory(struct record *r, const struct collect_process *p, dou
     v[RING_MEMORY_MB].f = record_mib(p->rss_bytes) + record_mib(p->swap_bytes);
     v[RING_MEMORY_RSS_MB].f = record_mib(p->rss_bytes);
     v[RING_MEMORY_GPU_ALLOCATED_MB].f = v[RING_MEMORY_GPU_RESERVED_MB].f = NAN;
+    uint64_t at_ns = __atomic_load_n(&r->gpu_ns, __ATOMIC_ACQUIRE);
+    if (at_ns && clock_mono_ns() - at_ns < RECORD_GPU_NS) {
+        v[RING_MEMORY_GPU_ALLOCATED_MB].f =
+            (double)__atomic_load_n(&r->gpu_allocated, __ATOMIC_RELAXED) / RECORD_KIB;
+        v[RING_MEMORY_GPU_RESERVED_MB].f =
+            (double)__atomic_load_n(&r->gpu_reserved, __ATOMIC_RELAXED) / RECORD_KIB;
+    }
     v[RING_MEMORY_GC_OBJECTS].i = record_known(r->gc_objects);
     record_append(r, RING_MEMORY, v);
 }

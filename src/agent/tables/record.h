@@ -137,6 +137,9 @@ struct record {
     struct record_gc gc;
     /* Python reports each collection of the main interpreter: record_gc_event */
     bool gc_events;
+    /* Atomic: torch's allocator on GPUs, in KiB, and when that was read; 0 never. */
+    int64_t gpu_allocated, gpu_reserved;
+    uint64_t gpu_ns;
     int64_t gc_objects;                     /* of the main interpreter (pystack.h: long_lived) */
     const struct record_producer *producer; /* NULL if there is none */
     void *producer_arg;
@@ -198,6 +201,10 @@ size_t record_bytes(const struct record *r);
 /* An action of a client. Afterwards its row is in the file. The tables are made if there are none
  * yet. `uid`, `pid` of the client; -1 if unknown. Any thread of the agent. */
 void record_event(struct record *r, const char *kind, int64_t uid, int64_t pid, const char *text);
+
+/* What torch's allocator has on all GPUs, in MiB, as just read: for rows of python.memory of the next
+ * seconds. Any thread of the agent. */
+void record_set_gpu(struct record *r, double allocated_mb, double reserved_mb);
 
 /* Write the counts of garbage collectors since the last time; `ps` NULL if there are none. */
 void record_gc(struct record *r, struct pystack *ps, double timestamp);

@@ -18,7 +18,7 @@
 #include "client/session/session.h"
 #include "store/sql/sql.h"
 
-#define LIVE_TABLES_MAX 16
+#define LIVE_TABLES_MAX 20
 
 /* The GPUs of a process, by their place in gpu_poller_devices. */
 struct live_gpus {
