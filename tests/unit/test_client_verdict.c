@@ -52,6 +52,7 @@ static void add_torch(const struct job *j) {
 /* What samples of the last seconds say. */
 struct looks {
     const char *file; /* that the functions are of; NULL: the job's */
+    const char *func; /* the name of the first; NULL: func_1 */
     int n;            /* of each thread, ten a second */
     int waiting, gc;  /* of them, in which the main thread waits for the GIL, collects garbage */
     int held;         /* in which the other thread has the GIL */
@@ -69,7 +70,7 @@ struct clocks {
     const char *wchan[2];
 };
 
-static void add_frames(const struct job *j, int n, const char *file) {
+static void add_frames(const struct job *j, int n, const char *file, const char *first) {
     struct ring *stacks = job_table(j, &RING_TABLES[RING_STACKS], 64 * 1024);
     struct ring *frames = job_table(j, &RING_TABLES[RING_FRAMES], 64 * 1024);
     for (int i = 1; i <= n; i++) {
@@ -80,7 +81,7 @@ static void add_frames(const struct job *j, int n, const char *file) {
                                                      [RING_STACKS_FRAME].i = i,
                                                      [RING_STACKS_DEPTH].i = 0};
         union ring_value frame[RING_FRAMES_COUNT] = {[RING_FRAMES_ID].i = i,
-                                                     [RING_FRAMES_FUNC].s = func,
+                                                     [RING_FRAMES_FUNC].s = i == 1 && first ? first : func,
                                                      [RING_FRAMES_FILE].s = file,
                                                      [RING_FRAMES_LINENO].i = 10 * i,
                                                      [RING_FRAMES_KIND].i = 0};
@@ -94,7 +95,7 @@ static void add_frames(const struct job *j, int n, const char *file) {
 /* Samples of the main thread `tid` and another one, up to `to_s`. */
 static void add_samples_of(const struct job *j, double to_s, struct looks l, int64_t tid) {
     struct ring *r = job_table(j, &RING_TABLES[RING_SAMPLES], BYTES);
-    add_frames(j, l.functions, l.file ? l.file : "/job/train.py");
+    add_frames(j, l.functions, l.file ? l.file : "/job/train.py", l.func);
     for (int i = 0; i < l.n; i++)
         for (int thread = 0; thread < 2; thread++) {
             union ring_value v[RING_SAMPLES_COUNT];
@@ -1044,6 +1045,178 @@ static void throttled(void **state) {
     expect(&j, MOVES(USUAL));
 }
 
+/* What a GPU does in each of the last 20 seconds. */
+struct gpu {
+    int device;
+    double util; /* NAN unknown */
+    double mem_used_mb;
+    const char *throttle;
+    int64_t xid, ecc; /* of the last second */
+    int state;
+};
+
+static void add_gpus(const struct job *j, double to_s, const struct gpu *list, size_t n) {
+    struct ring *r = job_table(j, &RING_TABLES[RING_GPU], BYTES);
+    for (int i = 0; i < 20; i++)
+        for (size_t k = 0; k < n; k++) {
+            union ring_value v[RING_GPU_COUNT];
+            for (size_t c = 0; c < RING_GPU_COUNT; c++)
+                if (RING_TABLES[RING_GPU].columns[c].type == RING_DOUBLE)
+                    v[c].f = NAN;
+                else if (RING_TABLES[RING_GPU].columns[c].type == RING_TEXT)
+                    v[c].s = NULL;
+                else
+                    v[c].i = RING_INT_NULL;
+            v[RING_GPU_TIMESTAMP].f = to_s - (19 - i);
+            v[RING_GPU_DEVICE].i = list[k].device;
+            v[RING_GPU_NAME].s = "H100";
+            v[RING_GPU_UTIL].f = list[k].util;
+            v[RING_GPU_MEM_USED].f = list[k].mem_used_mb;
+            v[RING_GPU_MEM_TOTAL].f = 80000;
+            v[RING_GPU_TEMPERATURE].f = 90;
+            v[RING_GPU_SM_CLOCK].f = 1200;
+            v[RING_GPU_THROTTLE].s = list[k].throttle;
+            v[RING_GPU_ECC].i = i == 19 ? list[k].ecc : 0;
+            v[RING_GPU_XID].i = i == 19 && list[k].xid ? list[k].xid : RING_INT_NULL;
+            v[RING_GPU_STATE].i = i == 19 ? list[k].state : 0;
+            v[RING_GPU_SILENT_S].f = i == 19 && list[k].state == 1 ? 12 : NAN;
+            assert_int_equal(ring_append(r, v), 0);
+        }
+    ring_close(r);
+}
+
+/* What torch has of its memory. */
+static void add_gpu_memory(const struct job *j, double reserved_mb, int64_t retries) {
+    struct ring *r = job_table(j, &RING_TABLES[RING_GPU_MEMORY], BYTES);
+    union ring_value v[RING_GPU_MEMORY_COUNT] = {[RING_GPU_MEMORY_ALLOCATED].f = reserved_mb / 2,
+                                                 [RING_GPU_MEMORY_RESERVED].f = reserved_mb,
+                                                 [RING_GPU_MEMORY_PEAK].f = reserved_mb,
+                                                 [RING_GPU_MEMORY_INACTIVE].f = reserved_mb / 4,
+                                                 [RING_GPU_MEMORY_RETRIES].i = retries};
+    assert_int_equal(ring_append(r, v), 0);
+    ring_close(r);
+}
+
+#define FULL                                                                                                 \
+    "GPU MEMORY: GPU 0 is full (76.2 GiB of 78.1 GiB): torch had to give back memory 3 times; 18.6 GiB are " \
+    "pieces between others\n"
+
+static void gpus(void **state) {
+    (void)state;
+    static const struct {
+        struct gpu gpus[2];
+        size_t n;
+        double data_ms, reserved_mb; /* reserved_mb < 0: nothing is known of torch's memory */
+        int64_t retries;
+        struct looks looks;
+        const char *said;
+    } cases[] = {
+        /* busy enough, or torch has no memory on it, or another one is busy */
+        {{{0, .util = 60}}, 1, 0, 1000, 0, {.n = 0}, ""},
+        {{{0, .util = 10}}, 1, 0, 0, 0, {.n = 0}, ""},
+        {{{0, .util = 10}, {1, .util = 95}}, 2, 0, 1000, 0, {.n = 0}, ""},
+        {{{0, .util = NAN}}, 1, 0, 1000, 0, {.n = 0}, ""},
+        {{{0, .util = 10}},
+         1,
+         0,
+         1000,
+         0,
+         {.n = 0},
+         "GPU IDLE: GPU 0 is busy 10 % of the time (last 19 s)\n"},
+        {{{0, .util = 10}},
+         1,
+         30,
+         1000,
+         0,
+         {.n = 0},
+         "GPU IDLE: GPU 0 is busy 10 % "
+         "of the time (last 19 s); 15 % "
+         "of a step is waiting for batches\n"},
+        {{{0, .util = 40}},
+         1,
+         0,
+         1000,
+         0,
+         {.n = 150, .functions = 1},
+         "LAUNCH-BOUND: GPU 0 is busy 40 % of the time (last 19 s), and the training thread always: it "
+         "cannot launch fast enough, mostly "
+         "in func_1 (train.py:10)\n"},
+        {{{0, .util = 40}},
+         1,
+         0,
+         1000,
+         0,
+         {.n = 150, .functions = 1, .asleep = true},
+         "GPU IDLE: GPU 0 is busy 40 % of the time (last 19 s)\n"},
+        {{{0, .util = 70}},
+         1,
+         0,
+         1000,
+         0,
+         {.n = 150, .functions = 1, .func = "synchronize", .file = "/venv/torch/cuda/__init__.py"},
+         "SYNC: 100 % of the time the training waits for the GPU in synchronize, while GPU 0 is busy 70 % of "
+         "the time\n"},
+        {{{0, .util = 97}},
+         1,
+         0,
+         1000,
+         0,
+         {.n = 150, .functions = 1, .func = "synchronize", .file = "/venv/torch/cuda/__init__.py"},
+         ""},
+        {{{0, .util = 99, .throttle = "power"}}, 1, 0, 1000, 0, {.n = 0}, ""},
+        {{{0, .util = 99, .throttle = "power,heat"}},
+         1,
+         0,
+         1000,
+         0,
+         {.n = 0},
+         "GPU THROTTLED: GPU 0 is slowed by heat or by its board 100 % of the time (90 C, 1200 MHz, last 19 "
+         "s)\n"},
+        {{{0, .util = 99, .mem_used_mb = 78000}}, 1, 0, 76000, 0, {.n = 0}, ""},
+        {{{0, .util = 99, .mem_used_mb = 78000}}, 1, 0, 76000, 3, {.n = 0}, FULL},
+        {{{0, .util = 99, .xid = 79}},
+         1,
+         0,
+         1000,
+         0,
+         {.n = 0},
+         "GPU ERROR: GPU 0 reported Xid 79 0 ms ago: it has fallen off the bus\n"},
+        {{{0, .util = 99}, {1, .util = 99, .ecc = 2}},
+         2,
+         0,
+         1000,
+         0,
+         {.n = 0},
+         "GPU ERROR: GPU 1 had 2 memory errors that could not be corrected while it was watched (2 since its "
+         "driver was loaded)\n"},
+        {{{0, .util = 99, .state = 2}},
+         1,
+         0,
+         1000,
+         0,
+         {.n = 0},
+         "GPU ERROR: GPU 0 (H100) is gone for its driver: lost\n"},
+        {{{0, .util = 99, .state = 1}},
+         1,
+         0,
+         1000,
+         0,
+         {.n = 0},
+         "GPU ERROR: GPU 0 does not answer, for 12 s\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct job j = fresh();
+        char said[1024];
+        double end_s = some_steps(&j, 100, 200, RING_STEPS_DATA_MS, cases[i].data_ms);
+        add_gpus(&j, end_s, cases[i].gpus, cases[i].n);
+        add_gpu_memory(&j, cases[i].reserved_mb, cases[i].retries);
+        if (cases[i].looks.n)
+            add_samples(&j, end_s, cases[i].looks);
+        (void)snprintf(said, sizeof said, "%s%s", cases[i].said, MOVES(USUAL));
+        expect(&j, said);
+    }
+}
+
 /* Every statement can be run, over tables that are all there and empty. */
 static void rules_are_whole(void **state) {
     (void)state;
@@ -1260,6 +1433,7 @@ int main(void) {
         cmocka_unit_test(what_it_does),
         cmocka_unit_test(oversubscribed),
         cmocka_unit_test(throttled),
+        cmocka_unit_test(gpus),
         cmocka_unit_test(rules_are_whole),
         cmocka_unit_test(evidence_that_cannot_be_read),
         cmocka_unit_test(checks_of_a_code_are_together),

@@ -32,6 +32,7 @@
 /* read once for all rules that need it */
 #define VERDICT_WORKERS "python.loader_workers"
 #define VERDICT_THREADS "temp.verdict_threads"
+#define VERDICT_GPUS "gpu_metrics"
 #define VERDICT_CHECKS 64 /* for which room is made at a time */
 
 /* Facts about a target before its rules. */
@@ -360,17 +361,35 @@ static void verdict_group_checks(struct verdict_check *checks, size_t n) {
     }
 }
 
+static const char verdict_gpus[] = "SELECT 1 FROM gpu_metrics WHERE pid = CAST(:pid AS INTEGER) LIMIT 1";
+
+/* 1: something is known of a GPU of the target; without one nothing about GPUs is looked at. -1 with the
+ * error. */
+static int verdict_find_gpu(struct verdict_judge *j, const struct verdict_target *t, struct err *e) {
+    const struct sql_named named[] = {{":pid", (double)t->pid}};
+    if (!verdict_has_table(database_sql(j->db), VERDICT_GPUS))
+        return 0;
+    struct result *rows = verdict_query(j->db, verdict_gpus, named, 1, e);
+    int there = rows ? rows->n_rows > 0 : -1;
+    result_unref(rows);
+    return there;
+}
+
 /* All verdicts about a target: states first, because the others depend on them. */
 static int verdict_judge_target(struct verdict_judge *j, const struct verdict_target *t, struct verdicts *out,
                                 struct err *e) {
     struct verdict_case c = {.judge = j, .target = t};
     const struct verdict_rule *state = NULL;
     size_t from = out->n, first = out->n_checks;
+    int gpu = verdict_find_gpu(j, t, e);
+    if (gpu < 0)
+        return -1;
     for (int pass = 0; pass < 2; pass++)
         for (const struct verdict_rule *rule = verdict_rules; rule->code; rule++) {
             bool coming = state && state->moves;
             if (rule->is_state != (pass == 0) || (rule->is_state && state) ||
-                verdict_was_said(out, from, rule->code))
+                verdict_was_said(out, from, rule->code) ||
+                (!gpu && rule->needs && strcmp(rule->needs, VERDICT_GPUS) == 0))
                 continue;
             bool asked =
                 !(pass == 1 && rule->moves && !coming) && !(rule->is_alone && verdict_accuses(out, from));

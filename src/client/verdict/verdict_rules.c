@@ -315,6 +315,25 @@
     "{elements:n}[; it was called with numbers from {input_min} to {input_max}][; its {parameter} is not "   \
     "finite either]"
 
+/* The GPUs of the process in the last seconds; the busiest, whatever it uses; does torch have memory of one:
+ * reading that takes the GIL for a moment, and so it is asked only if it matters. */
+#define GPUS_S "20"
+#define GPUS                                                                                                 \
+    "g AS MATERIALIZED (SELECT device, avg(gpu_util) AS busy, count(gpu_util) AS n, max(timestamp) - "       \
+    "min(timestamp) AS span FROM gpu_metrics WHERE " OF_PID " AND timestamp > now() - " GPUS_S               \
+    " GROUP BY device, slice), b AS (SELECT * FROM g WHERE n > 0 ORDER BY busy DESC LIMIT 1)"
+#define GPU_IS_USED                                                                                          \
+    "b.n < 5 AND NOT CAST(:ended AS INTEGER) AS again, b.n >= 5 AND coalesce((SELECT sum(reserved_mb) FROM " \
+    "python.gpu_memory WHERE " OF_PID "), 0) > 0"
+#define GPU_DATA                                                                                             \
+    "d AS (SELECT sum(data_ms) / sum(duration_ms) AS data FROM temp.verdict_recent WHERE " OF_STEPS          \
+    " AND duration_ms IS NOT NULL)"
+#define GPU_LAUNCHES                                                                                         \
+    "l AS (SELECT count(*) >= " SAMPLES_NEEDED                                                               \
+    " AND avg(on_cpu) >= 0.85 AND coalesce((SELECT data FROM d), "                                           \
+    "0) < 0.1 AND (SELECT busy FROM b) >= 1 AS launches FROM temp.verdict_seen WHERE " OF_THREAD             \
+    " AND " LATELY ")"
+
 const struct verdict_rule verdict_rules[] = {
     {.code = "ENDED",
      .level = VERDICT_NOTE,
@@ -850,6 +869,167 @@ const struct verdict_rule verdict_rules[] = {
               "loader, forward, backward and optimizer (last " SAMPLES_S " s)",
      .brief = "OWN CODE in {func}",
      .screen = "flame"},
+    /* A device that a process sees is the one it uses only if torch has memory there: without that nothing is
+     * said. Of several devices the busiest counts. */
+    {.code = "GPU ERROR",
+     .level = VERDICT_BAD,
+     .checks = "a GPU that its driver has lost",
+     .kind = "n",
+     .help =
+         "what the job does there does not continue: dmesg of its host has the reason; take the host out of "
+         "the job",
+     .sql = "SELECT max(state IN ('lost', 'needs reset')) AS lost, device, state, name FROM gpu_metrics "
+            "WHERE " OF_PID " AND timestamp > now() - 10 GROUP BY pid",
+     .threshold = 1,
+     .needs = "gpu_metrics",
+     .words = "GPU {device} ({name}) is gone for its driver: {state}",
+     .brief = "GPU ERROR: {device} is {state}",
+     .screen = "gpu"},
+    {.code = "GPU ERROR",
+     .level = VERDICT_WARN,
+     .checks = "a GPU that does not answer, seconds",
+     .kind = "s",
+     .help = "calls to the driver do not return: the device or its driver hangs, and so may the job",
+     .sql = "SELECT max(coalesce(silent_s, 0)) AS silent_s, device FROM gpu_metrics WHERE " OF_PID
+            " AND timestamp > now() - 10 GROUP BY pid",
+     .threshold = 3,
+     .needs = "gpu_metrics",
+     .words = "GPU {device} does not answer, for {silent_s:s}",
+     .brief = "GPU ERROR: {device} does not answer",
+     .screen = "gpu"},
+    {.code = "GPU ERROR",
+     .level = VERDICT_WARN,
+     .checks = "errors that the driver of a GPU reports (Xid), the last one's number",
+     .kind = "n",
+     .help = "the driver has reported an error; NVIDIA's list of Xid errors has what to do about its number",
+     .sql =
+         "SELECT xid, device, CASE xid WHEN 13 THEN 'an error in a kernel' WHEN 31 THEN 'a kernel used "
+         "memory that it does not have' WHEN 48 THEN 'a memory error that could not be corrected' WHEN 63 "
+         "THEN 'a row of memory was replaced' WHEN 64 THEN 'a row of memory could not be replaced' WHEN 74 "
+         "THEN 'an error of NVLink' WHEN 79 THEN 'it has fallen off the bus' WHEN 94 THEN 'a memory error "
+         "that ended a process' WHEN 95 THEN 'a memory error that may have harmed every process' WHEN 119 "
+         "THEN 'its own processor does not answer' END AS what, now() - timestamp AS age FROM gpu_metrics "
+         "WHERE " OF_PID " ORDER BY coalesce(xid, 0) > 0 DESC, timestamp DESC LIMIT 1",
+     .threshold = 1,
+     .needs = "gpu_metrics",
+     .words = "GPU {device} reported Xid {xid:n} {age:s} ago[: {what}]",
+     .brief = "GPU ERROR: {device}, Xid {xid:n}",
+     .screen = "gpu"},
+    {.code = "GPU ERROR",
+     .level = VERDICT_WARN,
+     .checks = "memory errors of a GPU that could not be corrected, since it is watched",
+     .kind = "n",
+     .help = "its memory fails: what was computed on it may be wrong. Drain the host, and reset the device",
+     .sql = "SELECT max(ecc) - min(ecc) AS more, device, max(ecc) AS errors FROM gpu_metrics WHERE " OF_PID
+            " AND ecc IS NOT NULL GROUP BY device ORDER BY more DESC LIMIT 1",
+     .threshold = 1,
+     .needs = "gpu_metrics",
+     .words = "GPU {device} had {more:n} memory errors that could not be corrected while it was watched "
+              "({errors:n} since its driver was loaded)",
+     .brief = "GPU ERROR: memory of {device}",
+     .screen = "gpu"},
+    {.code = "GPU THROTTLED",
+     .level = VERDICT_WARN,
+     .checks = "a GPU slowed by heat or by its board, share of the last " GPUS_S " s",
+     .kind = "%",
+     .help =
+         "cooling, or the power that reaches the board. The power limit, which slows most GPUs under load, "
+         "does not count",
+     .sql =
+         "SELECT avg(throttle LIKE '%heat%' OR throttle LIKE '%hardware%') AS share, device, "
+         "avg(temperature_c) AS celsius, avg(sm_clock_mhz) AS mhz, max(timestamp) - min(timestamp) AS span "
+         "FROM gpu_metrics WHERE " OF_PID " AND timestamp > now() - " GPUS_S
+         " AND throttle IS NOT NULL GROUP BY device ORDER BY share DESC LIMIT 1",
+     .threshold = 0.5,
+     .needs = "gpu_metrics",
+     .more = "SELECT count(*) < 5 AND NOT CAST(:ended AS INTEGER) AS again, count(*) >= 5 AS holds FROM "
+             "gpu_metrics WHERE " OF_PID " AND timestamp > now() - " GPUS_S,
+     .more_needs = "gpu_metrics",
+     .words = "GPU {device} is slowed by heat or by its board {share:%} of the time ({celsius:n} C, {mhz:n} "
+              "MHz, last {span:s})",
+     .brief = "GPU THROTTLED: {device}",
+     .screen = "gpu"},
+    {.code = "GPU MEMORY",
+     .level = VERDICT_WARN,
+     .checks = "memory of a GPU in use, where torch had to give back what was free",
+     .kind = "%",
+     .help = "smaller batches, activation checkpointing, or "
+             "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True against pieces that do not fit",
+     .sql = "SELECT max(mem_used_mb / mem_total_mb) AS share, device, mem_used_mb AS used, mem_total_mb AS "
+            "total "
+            "FROM gpu_metrics WHERE " OF_PID
+            " AND timestamp > now() - 5 AND mem_total_mb > 0 GROUP BY device ORDER BY share DESC LIMIT 1",
+     .threshold = 0.9,
+     .needs = "gpu_metrics",
+     .more = "SELECT max(retries) AS retries, nullif(max(ooms), 0) AS ooms, iif(sum(inactive_mb) > 0.1 * "
+             "sum(reserved_mb), "
+             "sum(inactive_mb), NULL) AS pieces, max(retries) > 0 OR max(ooms) > 0 AS holds FROM "
+             "python.gpu_memory WHERE " OF_PID,
+     .more_needs = "python.gpu_memory",
+     .words = "GPU {device} is full ({used:MiB} of {total:MiB}): torch had to give back memory {retries:n} "
+              "times[, and {ooms:n} times there was not enough][; {pieces:MiB} are pieces between others]",
+     .screen = "gpu"},
+    {.code = "SYNC",
+     .level = VERDICT_WARN,
+     .checks = "in synchronize of torch.cuda while the GPU has time, share of the last " SAMPLES_S " s",
+     .kind = "%",
+     .moves = true,
+     .help = "not every step: measure with CUDA events, which are read later",
+     .sql =
+         "WITH " GPUS
+         ", s AS MATERIALIZED (SELECT leaf_func LIKE '%synchronize' AND leaf_file LIKE '%torch/cuda/%' AS "
+         "waits, own_func, own_file, own_line FROM temp.verdict_seen WHERE " OF_THREAD " AND " LATELY
+         "), w AS (SELECT own_func AS func, own_file AS file, coalesce(':' || own_line, '') AS line FROM s "
+         "WHERE waits GROUP BY 1, 2, 3 ORDER BY count(*) DESC LIMIT 1) SELECT CASE WHEN (SELECT count(*) "
+         "FROM "
+         "s) >= " SAMPLES_NEEDED
+         " AND b.n >= 5 THEN iif(b.busy < 90, (SELECT avg(waits) FROM s), 0) END AS share, b.busy / 100 AS "
+         "busy, device, func, file, line FROM b LEFT JOIN w",
+     .threshold = 0.1,
+     .needs = "gpu_metrics",
+     .sure = "sampled",
+     .words = "{share:%} of the time the training waits for the GPU in synchronize[, called by {func} "
+              "({file:file}{line})], while GPU {device} is busy {busy:%} of the time",
+     .brief = "SYNC[ in {func}]",
+     .screen = "flame"},
+    {.code = "LAUNCH-BOUND",
+     .level = VERDICT_WARN,
+     .checks = "a GPU with time while the training thread never rests, share of the last " GPUS_S " s",
+     .kind = "%",
+     .moves = true,
+     .help =
+         "larger batches, fewer and larger operations, torch.compile or CUDA graphs; or less Python between "
+         "them",
+     .sql = "WITH " GPUS ", " GPU_DATA ", " GPU_LAUNCHES
+            ", w AS (SELECT own_func AS func, own_file AS file, coalesce(':' || own_line, '') AS line FROM "
+            "temp.verdict_seen WHERE " OF_THREAD " AND " LATELY
+            " AND on_cpu AND own_func IS NOT NULL GROUP BY 1, 2, 3 ORDER BY count(*) DESC LIMIT 1) SELECT "
+            "iif(launches, 1 - b.busy / 100, 0) AS idle, b.busy / 100 AS busy, device, b.span AS span, func, "
+            "file, line FROM b, l LEFT JOIN w",
+     .threshold = 0.4,
+     .needs = "gpu_metrics",
+     .more = "WITH " GPUS " SELECT " GPU_IS_USED " AS holds FROM b",
+     .more_needs = "python.gpu_memory",
+     .sure = "sampled",
+     .words = "GPU {device} is busy {busy:%} of the time (last {span:s}), and the training thread always: it "
+              "cannot launch fast enough[, mostly in {func} ({file:file}{line})]",
+     .screen = "flame"},
+    {.code = "GPU IDLE",
+     .level = VERDICT_WARN,
+     .checks = "a GPU that runs nothing, share of the last " GPUS_S " s",
+     .kind = "%",
+     .moves = true,
+     .help = "the job waits for something else: its batches, its own Python code, a disk, other ranks. The "
+             "Steps and Flame screens show it",
+     .sql = "WITH " GPUS " SELECT 1 - busy / 100 AS idle, busy / 100 AS busy, device, span FROM b",
+     .threshold = 0.5,
+     .needs = "gpu_metrics",
+     .more = "WITH " GPUS ", " GPU_DATA ", " GPU_LAUNCHES " SELECT " GPU_IS_USED
+             " AND NOT coalesce(launches, 0) AS holds, iif(data >= 0.1, data, NULL) AS data FROM b, d, l",
+     .more_needs = "python.gpu_memory",
+     .words = "GPU {device} is busy {busy:%} of the time (last {span:s})[; {data:%} of a step is waiting for "
+              "batches]",
+     .screen = "gpu"},
     {.code = "OVERSUBSCRIBED",
      .level = VERDICT_WARN,
      .checks = "threads that want to run against CPUs, last " HOST_S " s",
