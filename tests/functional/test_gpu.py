@@ -141,3 +141,45 @@ def test_the_screen_without_a_device(target, probing_top, ptrace, tmux, tmp_path
         s.type("q")
     finally:
         s.close()
+
+
+# What torch has of CUDA, as far as it is asked: functions of C, of which Python has some that give the same.
+TORCH = r'''
+import os, sys, time, types
+torch, c, cuda = [sys.modules.setdefault(name, types.ModuleType(name)) for name in ("torch", "torch._C", "torch.cuda")]
+MB = 1048576
+def stats(allocated, reserved, peak, inactive, retries):
+    def pools(now, most=0):
+        return {"all": {"current": now, "peak": most, "allocated": 5, "freed": 1}, "small_pool": {}, "large_pool": {}}
+    return {"allocation": pools(7), "allocated_bytes": pools(allocated * MB, peak * MB), "reserved_bytes": pools(reserved * MB),
+            "inactive_split_bytes": pools(inactive * MB), "num_alloc_retries": retries, "num_ooms": 0}
+c._cuda_memoryStats = {0: stats(1000, 1500, 1200, 300, 2), 1: {"allocation": None}, 2: [], 3: stats(10, 20, 30, 0, 0)}.__getitem__
+c._cuda_getDeviceCount = (15).bit_length  # 4
+cuda._initialized = False
+os.write(int(os.environ["READY_FD"]), b"ready\n")
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.05)
+cuda._initialized = True
+while True:
+    time.sleep(0.1)
+'''
+
+
+def test_the_allocator_of_torch(target, probing, ptrace, tmp_path, wait_until, data_dir):  # noqa: ARG001
+    """Counters of each device that is used; CUDA is not started for them. Their sums are in python.memory meanwhile."""
+    go = tmp_path / "go"
+    job = target(TORCH, go)
+    probing(str(job.pid), "inject").ok()
+
+    def asked(sql):
+        done = probing(str(job.pid), "query", "--format", "json", sql, timeout=60).ok()
+        return done.json()["rows"], done.stderr
+    rows, said = asked("SELECT * FROM python.gpu_memory")
+    assert rows == [] and said == "probing: python.gpu_memory: torch has not used CUDA yet\n"
+    go.touch()
+    rows = wait_until(lambda: asked("SELECT * FROM python.gpu_memory")[0], 60, "CUDA to be used")
+    assert [list(row.values())[3:] for row in rows] == [[0, None, 1000.0, 1500.0, 1200.0, 300.0, 2, 0, 5], [3, None, 10.0, 20.0, 30.0, 0.0, 0, 0, 5]]
+    [row] = wait_until(lambda: asked("SELECT gpu_allocated_mb, gpu_reserved_mb FROM python.memory WHERE gpu_allocated_mb > 0 LIMIT 1")[0],
+                       60, "a row of python.memory")
+    assert row == {"gpu_allocated_mb": 1010.0, "gpu_reserved_mb": 1520.0}
+    assert job.alive()

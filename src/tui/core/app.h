@@ -273,7 +273,8 @@ enum app_feed_id {
     FEED_MEMORY_SITES,   /* lines that allocate, */
     FEED_MEMORY_STACKS,  /* their stacks, */
     FEED_MEMORY_HOLDERS, /* and what variables hold */
-    FEED_GPU,            /* its last minutes: `gpus` */
+    FEED_GPU,            /* its last minutes: `gpus`, */
+    FEED_GPU_MEMORY,     /* and what torch has there */
     FEED_COUNT,
 };
 
@@ -461,7 +462,7 @@ struct app {
     struct tags functions;
 
     bool native;        /* samples are requested with native frames, */
-    unsigned native_on; /* and these screens show them: ACTION_IN of their contexts */
+    uint64_t native_on; /* and these screens show them: ACTION_IN of their contexts */
     struct app_source source_asked;
     struct source_text *source; /* read last; NULL: nothing yet */
 

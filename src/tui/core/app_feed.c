@@ -165,6 +165,7 @@ void app_feed_put_empty(const struct app *a, enum app_feed_id id, const char *no
 #define FEED_JOB_EVERY_S 2.0
 #define FEED_GPU_EVERY_S 2.0   /* where there is one, */
 #define FEED_NO_GPU_EVERY_S 60 /* and where there was none */
+#define FEED_GPU_MEMORY_EVERY_S 5.0
 
 /* Steps a second, the newest loss, what tensors take on GPUs. */
 static const char feed_job_query[] =
@@ -182,6 +183,10 @@ void app_feed_follow_badge(struct app *app) {
     if (d->has_target && d->received >= FEED_BADGE_SNAPSHOTS && !d->paused && !data_is_recorded(d))
         app_feed_follow(app, FEED_GPU, GPUS_QUERY,
                         app->feeds.gpus.n ? FEED_GPU_EVERY_S : FEED_NO_GPU_EVERY_S);
+    /* while it is read, the agent keeps it in python.memory, too */
+    if (app->feeds.gpus.n && d->has_target && d->target.mode == MODEL_MODE_AGENT && d->target.torch &&
+        !app->row_actions.readonly)
+        app_feed_follow(app, FEED_GPU_MEMORY, "SELECT * FROM python.gpu_memory", FEED_GPU_MEMORY_EVERY_S);
     if (!d->has_target || d->target.mode != MODEL_MODE_AGENT || d->received < FEED_BADGE_SNAPSHOTS ||
         d->paused)
         return; /* from outside there are no tables; the Overview says that a target has ended */

@@ -239,6 +239,28 @@ static void gpu_put_line(const struct gpus *g, const struct gpus_row *r, struct 
     }
 }
 
+/* What torch's allocator has of all devices; nothing where it has none. */
+static void gpu_put_torch(const struct app *app, struct strbuf *out) {
+    const struct result *rows = app_feed_get(app, FEED_GPU_MEMORY)->rows;
+    int allocated = app_feed_column(rows, "allocated_mb"), reserved = app_feed_column(rows, "reserved_mb"),
+        retries = app_feed_column(rows, "retries");
+    double in_tensors = 0, held = 0, returned = 0;
+    char text[24];
+    for (size_t i = 0; rows && i < rows->n_rows; i++) {
+        in_tensors += app_feed_number(rows, i, allocated);
+        held += app_feed_number(rows, i, reserved);
+        returned += app_feed_number(rows, i, retries);
+    }
+    if (!(held > 0))
+        return;
+    gpu_put_mib(held, text, sizeof text);
+    strbuf_addf(out, "torch holds %s", text);
+    gpu_put_mib(in_tensors, text, sizeof text);
+    strbuf_addf(out, ", %s of it in tensors", text);
+    if (returned > 0)
+        strbuf_addf(out, "; gave memory back %.0f time%s", returned, returned > 1 ? "s" : "");
+}
+
 struct gpu_meter {
     const char *label;
     char value[24], limit[32];
@@ -288,11 +310,14 @@ static void gpu_draw(void *state, struct app *app, struct grid *g, struct rect a
     struct gpu_state *s = state;
     const struct gpus_row *r = gpu_selected(s);
     char empty[sizeof((struct err *)0)->text + 64];
-    struct strbuf line;
+    struct strbuf line, torch;
     strbuf_init(&line, 512);
+    strbuf_init(&torch, 256);
     gpu_put_line(&app->feeds.gpus, r, &line);
-    browser_draw_head(app, FEED_GPU, strbuf_str(&line), NULL, g, &area);
+    gpu_put_torch(app, &torch);
+    browser_draw_head(app, FEED_GPU, strbuf_str(&line), strbuf_str(&torch), g, &area);
     strbuf_fini(&line);
+    strbuf_fini(&torch);
     if (r)
         gpu_draw_meters(r, g, &area);
     app_feed_put_empty(app, FEED_GPU, app->feeds.gpus.n ? "nothing matches: A shows all" : "no GPU", empty,
