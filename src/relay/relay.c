@@ -24,6 +24,8 @@
 #include "client/fleet/jobs_here.h"
 #include "client/fleet/report.h"
 #include "client/fleet/stack_classes.h"
+#include "client/gpu/gpu_poller.h"
+#include "relay/rank_gpu.h"
 #include "relay/rank_reader.h"
 #include "version.h"
 #include "wire/pipe.h"
@@ -337,6 +339,7 @@ static void relay_keep_reading(struct relay *r, const struct rank_reading *got) 
     struct relay_rank *rank = &r->ranks[got->source];
     struct report_rank before = rank->report;
     rank->report = got->report;
+    rank_gpu_fill(&rank->report);
     rank->is_gone = got->is_gone;
     relay_keep_times(rank, got);
     snprintf(rank->what, sizeof rank->what, "%s", got->report.wait_what ? got->report.wait_what : "");
@@ -754,6 +757,7 @@ int relay_serve(int in, int out) {
         return -1;
     }
     setpriority(PRIO_PROCESS, 0, RELAY_NICE);
+    gpu_poller_keep(); /* a driver takes a while to begin */
     r->out = out;
     r->agent = -1;
     pipe_reader_init(&r->in, true);

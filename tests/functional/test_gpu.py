@@ -3,6 +3,7 @@
 
 import os
 import re
+import uuid
 
 import pytest
 from test_sql_screen import PatientScreen
@@ -183,3 +184,18 @@ def test_the_allocator_of_torch(target, probing, ptrace, tmp_path, wait_until, d
                        60, "a row of python.memory")
     assert row == {"gpu_allocated_mb": 1010.0, "gpu_reserved_mb": 1520.0}
     assert job.alive()
+
+
+def test_ranks(target, probing, driver, wait_until, data_dir):  # noqa: ARG001
+    """cluster.ranks has the device of each rank; one that does not answer is unknown, and keeps nobody."""
+    env = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1", "TORCHELASTIC_RUN_ID": uuid.uuid4().hex}
+    jobs = [target(JOB, name="ranked.py", env=dict(env, RANK=str(rank), LOCAL_RANK=str(rank))) for rank in range(2)]
+    driver.write("devices 2\nutil 0 10\nutil 1 90\nused 0 100\nused 1 2000\n")
+
+    def asked():
+        return probing("cluster", "query", str(jobs[0].pid), "--format", "json", "SELECT rank, gpu_util, gpu_mem_mb FROM cluster.ranks ORDER BY rank",
+                       env=driver.env, timeout=60).ok().json()["rows"]
+    wait_until(lambda: asked() == [{"rank": 0, "gpu_util": 10.0, "gpu_mem_mb": 100.0}, {"rank": 1, "gpu_util": 90.0, "gpu_mem_mb": 2000.0}],
+               60, "the devices of both ranks")
+    driver.write("hang - Init\n")
+    assert [row["gpu_util"] for row in asked()] == [None, None]

@@ -285,6 +285,24 @@ static void test_missing(void **state) {
     app_free(a);
 }
 
+/* Columns of GPUs are there once a rank has one, and on the right. */
+static void test_gpus(void **state) {
+    (void)state;
+    struct app *a = job_fixture_app(JOB_FIXTURE_HUNG, "p", false);
+    fixture_hides(a, 24, 160, "GMEM");
+    struct job_shot *shot = job_fixture(JOB_FIXTURE_HUNG);
+    shot->ranks[2].gpu_util = 93;
+    shot->ranks[2].gpu_mem_mb = 62000;
+    app_job_take(a, shot);
+    fixture_shows(a, 24, 160, "RSS  GPU  GMEM");
+    fixture_shows(a, 24, 160, "1.8G   93 60.5G");
+    fixture_shows(a, 24, 160, "1.8G    -     -");
+    fixture_shows(a, 24, 80, "WHERE"); /* they give way first */
+    app_job_take(a, job_fixture(JOB_FIXTURE_HUNG));
+    fixture_hides(a, 24, 160, "GMEM");
+    app_free(a);
+}
+
 /* A rank on another host is opened there. */
 static void test_elsewhere(void **state) {
     (void)state;
@@ -459,15 +477,25 @@ static void test_no_job(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cells),        cmocka_unit_test(test_signs),
-        cmocka_unit_test(test_texts),        cmocka_unit_test(test_filters),
-        cmocka_unit_test(test_opening),      cmocka_unit_test(test_filter_of_set),
-        cmocka_unit_test(test_missing),      cmocka_unit_test(test_elsewhere),
-        cmocka_unit_test(test_offer),        cmocka_unit_test(test_frozen),
-        cmocka_unit_test(test_cell_focus),   cmocka_unit_test(test_ranks_of_class),
-        cmocka_unit_test(test_verdicts),     cmocka_unit_test(test_command),
-        cmocka_unit_test(test_no_job),       cmocka_unit_test(test_order_stays),
-        cmocka_unit_test(test_frozen_again), cmocka_unit_test(test_cells_before_drawing),
+        cmocka_unit_test(test_cells),
+        cmocka_unit_test(test_signs),
+        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_opening),
+        cmocka_unit_test(test_filter_of_set),
+        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_elsewhere),
+        cmocka_unit_test(test_offer),
+        cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_cell_focus),
+        cmocka_unit_test(test_ranks_of_class),
+        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_command),
+        cmocka_unit_test(test_no_job),
+        cmocka_unit_test(test_order_stays),
+        cmocka_unit_test(test_frozen_again),
+        cmocka_unit_test(test_cells_before_drawing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,6 +132,8 @@ static struct fleet_rank fleet_rank_of(struct fleet *f, const struct fleet_repor
         .cpu_pct = r->cpu_pct,
         .thread_cpu_pct = r->thread_cpu_pct,
         .rss_bytes = r->rss_bytes,
+        .gpu_util = r->gpu_util,
+        .gpu_mem_mb = r->gpu_mem_mb,
         .agent = r->agent == 1,
         .letter = r->state && r->state[0] ? r->state[0] : '?',
         .wait_what = r->wait_what,
@@ -228,6 +230,8 @@ static void fleet_put_missing(struct fleet *f) {
                                     .cpu_pct = NAN,
                                     .thread_cpu_pct = NAN,
                                     .rss_bytes = REPORT_NO_INT,
+                                    .gpu_util = NAN,
+                                    .gpu_mem_mb = NAN,
                                     .letter = '?',
                                     .class_number = STACK_CLASSES_NONE,
                                     .note = "WORLD_SIZE promises it, and no process of this host is it"};

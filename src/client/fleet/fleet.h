@@ -83,6 +83,7 @@ struct fleet_rank {
     bool is_slow;                   /* it makes the others wait */
     double cpu_pct, thread_cpu_pct; /* of one core: the process, its main thread; NAN unknown */
     int64_t rss_bytes;              /* REPORT_NO_INT unknown */
+    double gpu_util, gpu_mem_mb;    /* of its GPUs; NAN unknown, or none */
     bool agent;
     char letter;                     /* the kernel's, of its main thread; '?' unknown */
     const char *wait_what;           /* "all_reduce of torch.distributed, group of 8"; NULL unknown */

@@ -65,6 +65,8 @@
     X(REAL, cpu_pct)        /* of the process, */                                                            \
     X(REAL, thread_cpu_pct) /* and of the main thread: of one core, since the round before */                \
     X(INT, rss_bytes)                                                                                        \
+    X(REAL, gpu_util)   /* of its GPUs: the mean, in percent, */                                             \
+    X(REAL, gpu_mem_mb) /* and the memory in use there, of all processes */                                  \
     X(INT, gc)                                                                                               \
     X(TEXT, wait_kind)                                                                                       \
     X(TEXT, wait_what)                                                                                       \

@@ -76,6 +76,8 @@ static struct job_shot_rank job_shot_rank_of(struct job_shot *s, const struct fl
         .shift = r->shift,
         .cpu_pct = r->cpu_pct,
         .rss_bytes = r->rss_bytes == REPORT_NO_INT ? -1 : r->rss_bytes,
+        .gpu_util = r->gpu_util,
+        .gpu_mem_mb = r->gpu_mem_mb,
         .leaf = has_class ? s->stacks.classes[r->class_number] : STACK_CLASSES_ROOT,
         .class_number = has_class ? (int32_t)r->class_number : -1,
         .has_agent = r->agent,

@@ -40,6 +40,7 @@ struct job_shot_rank {
     int64_t shift; /* its step s is step s + shift there */
     double cpu_pct;
     int64_t rss_bytes;
+    double gpu_util, gpu_mem_mb;
     uint32_t leaf;        /* node of `stacks`: its innermost frame; the root: no stack is known */
     int32_t class_number; /* of `classes` */
     bool has_agent;

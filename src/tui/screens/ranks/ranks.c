@@ -150,6 +150,17 @@ static void ranks_cell_rss(const void *row, struct table_cell *c) {
     c->role = bytes < 0 ? ROLE_MUTED : ROLE_VALUE;
 }
 
+static void ranks_cell_gpu(const void *row, struct table_cell *c) {
+    double pct = ranks_of(row)->rank->gpu_util;
+    ranks_put_number(c, pct, 0, pct >= 80 ? ROLE_CPU_HIGH : pct >= 5 ? ROLE_CPU_MID : ROLE_CPU_LOW);
+}
+
+static void ranks_cell_gpu_mem(const void *row, struct table_cell *c) {
+    double mib = ranks_of(row)->rank->gpu_mem_mb;
+    rank_text_bytes(mib >= 0 && mib < 1e9 ? (int64_t)(mib * (1 << 20)) : -1, c->text, sizeof c->text);
+    c->role = mib >= 0 ? ROLE_VALUE : ROLE_MUTED;
+}
+
 #define RANKS_COMPARE(name, field)                                                                           \
     static int ranks_compare_##name(const void *a, const void *b) {                                          \
         return table_compare_number((double)ranks_of(a)->field, (double)ranks_of(b)->field);                 \
@@ -164,8 +175,10 @@ RANKS_COMPARE(state, badness)
 RANKS_COMPARE(where, rank->class_number)
 RANKS_COMPARE(cpu, rank->cpu_pct)
 RANKS_COMPARE(rss, rank->rss_bytes)
+RANKS_COMPARE(gpu, rank->gpu_util)
+RANKS_COMPARE(gpu_mem, rank->gpu_mem_mb)
 
-/* They are left out from the right: RSS, CPU, then those left of STATE; RANK, STATE and WHERE never. */
+/* They are left out from the right: GMEM, GPU, RSS, CPU, then those left of STATE; RANK, STATE and WHERE never. */
 static const struct table_column ranks_columns[] = {
     {"RANK",
      "number of the rank; *: it is open in the other screens",
@@ -213,7 +226,22 @@ static const struct table_column ranks_columns[] = {
      ranks_compare_where},
     {"CPU", "percent of a core", {4, 0, 6}, GRID_RIGHT, true, ranks_cell_cpu, ranks_compare_cpu},
     {"RSS", "memory", {5, 0, 7}, GRID_RIGHT, true, ranks_cell_rss, ranks_compare_rss},
+    {"GPU",
+     "share of the time in which its GPU ran a kernel",
+     {4, 0, 8},
+     GRID_RIGHT,
+     true,
+     ranks_cell_gpu,
+     ranks_compare_gpu},
+    {"GMEM",
+     "memory in use on its GPU",
+     {5, 0, 9},
+     GRID_RIGHT,
+     true,
+     ranks_cell_gpu_mem,
+     ranks_compare_gpu_mem},
 };
+#define RANKS_GPU_COLUMNS 2 /* the last ones; they are left out where no rank has a GPU */
 #define RANKS_COLUMNS ((int)(sizeof ranks_columns / sizeof ranks_columns[0]))
 
 /* The same without HOST. */
@@ -226,18 +254,25 @@ static const struct table_column *ranks_columns_here(void) {
     return columns;
 }
 
-/* The column HOST comes and goes; sorting stays with its column. */
-static void ranks_set_columns(struct ranks_state *s, bool several_hosts) {
+static bool ranks_have_gpus(const struct job_shot *f) {
+    for (size_t i = 0; f && i < f->n_ranks; i++)
+        if (f->ranks[i].gpu_util > 0 || f->ranks[i].gpu_mem_mb > 0)
+            return true;
+    return false;
+}
+
+/* The column HOST comes and goes, and so do those of GPUs; sorting stays with its column. */
+static void ranks_set_columns(struct ranks_state *s, bool several_hosts, bool gpus) {
     struct view *v = &s->view;
     bool had = v->columns == ranks_columns;
-    if (v->columns && had == several_hosts)
+    int n = RANKS_COLUMNS - !several_hosts - (gpus ? 0 : RANKS_GPU_COLUMNS);
+    if (v->columns && had == several_hosts && v->n_columns == n)
         return;
-    if (v->columns && v->sort.column >= RANKS_HOST_COLUMN)
+    if (v->columns && had != several_hosts && v->sort.column >= RANKS_HOST_COLUMN)
         v->sort.column += several_hosts ? 1 : v->sort.column > RANKS_HOST_COLUMN ? -1 : 0;
-    if (several_hosts)
-        view_set_columns(v, ranks_columns, RANKS_COLUMNS);
-    else
-        view_set_columns(v, ranks_columns_here(), RANKS_COLUMNS - 1);
+    if (v->sort.column >= n)
+        v->sort.column = -1;
+    view_set_columns(v, several_hosts ? ranks_columns : ranks_columns_here(), n);
     for (int i = 0; v->sort.column < 0 && i < v->n_columns; i++)
         if (v->columns[i].compare == ranks_compare_state)
             v->sort = (struct table_sort){i, true};
@@ -261,10 +296,11 @@ static bool ranks_matches(const void *row, const struct match *m) {
 
 static void ranks_put(const void *state, const void *row, struct screen_pick *what, struct strbuf *one,
                       struct strbuf *whole) {
-    (void)state;
+    const struct ranks_state *s = state;
     (void)what;
     strbuf_addf(one, "%" PRId32, ranks_of(row)->rank->rank);
-    table_put_row(ranks_columns, RANKS_COLUMNS, row, whole);
+    table_put_row(ranks_columns, ranks_have_gpus(s->shot) ? RANKS_COLUMNS : RANKS_COLUMNS - RANKS_GPU_COLUMNS,
+                  row, whole);
 }
 
 /* The groups of the cells, in their order; a rank belongs to one. */
@@ -342,7 +378,7 @@ static void ranks_update(void *state, struct app *app) {
     s->n_groups = 0;
     /* until they are drawn the cells have no places: the earlier ones are of other rows */
     s->grid.per_cell = 0;
-    ranks_set_columns(s, f && f->n_hosts > 1);
+    ranks_set_columns(s, f && f->n_hosts > 1, ranks_have_gpus(f));
     if (f && (grow_array(&s->pool, sizeof *s->pool, f->n_ranks + 1, &s->cap_pool) != 0 ||
               grow_array(&s->rows, sizeof *s->rows, f->n_ranks + 1, &s->cap_rows) != 0))
         f = NULL;

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rank_gpu: see rank_gpu.h. */
+#include "relay/rank_gpu.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "client/gpu/gpu_poller.h"
+#include "client/gpu/gpu_visible.h"
+#include "client/guard.h"
+#include "client/target/target.h"
+
+#define RANK_GPU_MAX 256 /* ranks of this host whose devices are remembered */
+
+/* Which of the devices a rank uses. Its environment, which says so, may block its reader: a child reads it. */
+struct rank_gpu_search {
+    pid_t pid;
+    size_t n;
+    struct gpu_device list[GPU_MAX];
+    bool used[GPU_MAX];
+};
+
+static struct rank_gpu_known {
+    pid_t pid; /* 0 free */
+    size_t n;  /* devices of the host at that time */
+    bool used[GPU_MAX];
+} rank_gpu_known[RANK_GPU_MAX];
+
+static void rank_gpu_search(void *arg) {
+    struct rank_gpu_search *s = arg;
+    gpu_visible_of(s->pid, s->list, s->n, s->used);
+}
+
+/* NULL: it is not known. */
+static const bool *rank_gpu_find(pid_t pid, const struct gpu_device *list, size_t n) {
+    struct rank_gpu_known *k = &rank_gpu_known[(size_t)pid % RANK_GPU_MAX];
+    struct rank_gpu_search s = {.pid = pid, .n = n};
+    if (k->pid == pid && k->n == n)
+        return k->used;
+    memcpy(s.list, list, n * sizeof *list);
+    if (guard_run(rank_gpu_search, &s, sizeof s, TARGET_POLL_MS) != GUARD_DONE)
+        memset(s.used, 0, sizeof s.used);
+    *k = (struct rank_gpu_known){.pid = pid, .n = n};
+    memcpy(k->used, s.used, sizeof k->used);
+    return k->used;
+}
+
+void rank_gpu_fill(struct report_rank *report) {
+    struct gpu_device list[GPU_MAX];
+    double busy = 0, used_mb = NAN;
+    size_t n_busy = 0;
+    gpu_poller_keep();
+    size_t n = gpu_poller_devices(list, GPU_MAX);
+    if (n == 0 || report->pid <= 0)
+        return;
+    const bool *used = rank_gpu_find((pid_t)report->pid, list, n);
+    for (size_t i = 0; i < n; i++) {
+        const struct gpu_values *v = &list[i].newest;
+        if (!used[i] || v->state != GPU_OK)
+            continue;
+        if (!isnan(v->util_pct)) {
+            busy += v->util_pct;
+            n_busy++;
+        }
+        if (!isnan(v->mem_used_mb))
+            used_mb = (isnan(used_mb) ? 0 : used_mb) + v->mem_used_mb;
+    }
+    if (n_busy)
+        report->gpu_util = busy / (double)n_busy;
+    report->gpu_mem_mb = used_mb;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rank_gpu: the GPUs of a rank, for its report (client/gpu/gpu_poller.h). Never waits for a driver: what is
+ * not known yet comes with a later report. On a host without a GPU it does nothing.
+ */
+#ifndef RELAY_RANK_GPU_H
+#define RELAY_RANK_GPU_H
+
+#include "client/fleet/report.h"
+
+/* Put them into the report of a process of this host. */
+void rank_gpu_fill(struct report_rank *report);
+
+#endif
