@@ -143,6 +143,10 @@ def test_push(hosts, asked, build_dir):
     assert [row["rank"] for row in asked("ranks", "--json").ok().json()["rows"]] == [0, 1]
     assert os.stat(path).st_ino == before.st_ino
     assert hosts.node("node1").processes("--stdio") == []
+    # the agent comes out of that file
+    for verb, agents in ("attach", ["loaded", "loaded"]), ("detach", ["ejected", "ejected"]):
+        rows = asked(verb, "--json").ok().json()["rows"]
+        assert [(row["rank"], row["host"], row["agent"]) for row in rows] == [(0, "node0", agents[0]), (1, "node1", agents[1])]
     for options, why in (["--push", "--relay", "probing relay --stdio"], "leave out --relay"), (["--push"], "--push is for other hosts"):
         refused = asked("ranks", *options) if len(options) > 1 else run_command(hosts.client(probing_of(build_dir), "cluster", "ranks", *options), 60)
         assert refused.status == 2 and why in refused.stderr
