@@ -19,15 +19,17 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "client/fleet/fleet_watch.h"
+#include "client/fleet/watch_there.h"
 #include "client/fleet/job_each.h"
 #include "client/fleet/fleet_links.h"
 #include "client/fleet/pace.h"
 #include "client/output.h"
 #include "client/progress.h"
-#include "relay/relay.h"
 
 #define CLUSTER_VERDICT_SCHEMA 1
 #define CLUSTER_VERDICT_CODE 16
+#define CLUSTER_VERDICT_JOB 512
+#define CLUSTER_VERDICT_ATTACH_S 30.0 /* on all hosts */
 #define CLUSTER_VERDICT_ATTACH_MS 1500U
 #define CLUSTER_VERDICT_NEXT_NS CLOCK_NS_PER_S
 #define CLUSTER_VERDICT_PACE_S 5.0                  /* for the steps of all ranks to be read */
@@ -63,6 +65,10 @@ struct cluster_verdict {
     struct rank_set ranks;
     struct fleet_watch *watch;
     struct fleet_links *links; /* for the steps; NULL: they are not known */
+    struct fleet_reach reach;
+    /* of other hosts: what reads them, which has the watch, and what is known of the job */
+    struct watch_there there;
+    struct job there_job;
     uint64_t began_ns;
     size_t refused; /* ranks into which no agent could be loaded */
     struct err why;
@@ -227,21 +233,70 @@ static int cluster_verdict_attach_all(struct cluster_verdict *c, struct err *e) 
 
 static void cluster_verdict_close(struct cluster_verdict *c) {
     fleet_links_close(c->links);
-    fleet_watch_free(c->watch);
+    if (!c->there.links)
+        fleet_watch_free(c->watch);
+    watch_there_close(&c->there);
+    fleet_reach_fini(&c->reach);
     rank_set_fini(&c->ranks);
     jobs_here_fini(&c->here);
 }
 
+/* The ranks of other hosts, by their relays. */
+static int cluster_verdict_open_there(struct cluster_verdict *c, const char *name, struct err *e) {
+    struct job *job = &c->there_job;
+    struct err ignored;
+    if (strchr(name, '/'))
+        return err_set(e, ERR_USAGE, "--hosts is for all ranks of a job: leave out '%s'", strchr(name, '/'));
+    progress_begin("reading the ranks", 0, NULL);
+    int rc = watch_there_open(&c->there, name, &c->reach, e);
+    progress_end();
+    if (rc != 0)
+        return -1;
+    snprintf(job->name, sizeof job->name, "%s", c->there.job);
+    job->world = c->there.world;
+    job->missing = c->there.missing; /* not freed here */
+    c->job = job;
+    c->watch = c->there.watch;
+    c->links = fleet_links_open(job->name, &c->reach, &ignored);
+    return rank_set_join(&c->ranks, &c->there.ranks) == 0
+               ? 0
+               : err_set(e, ERR_FAILED, "out of memory for a set of ranks");
+}
+
+/* An agent into each rank there that has none. */
+static int cluster_verdict_attach_there(struct cluster_verdict *c, struct err *e) {
+    const char *host;
+    size_t n;
+    struct fleet_links *l = fleet_links_open_work(c->job->name, &c->reach, REPORT_ATTACH, e);
+    if (!l)
+        return -1;
+    int rc = fleet_links_fill(l, 1, CLUSTER_VERDICT_ATTACH_S, NULL, NULL, &c->why);
+    for (size_t i = 0; rc == 0; i++) {
+        const struct report_task *tasks = fleet_links_tasks(l, i, &host, &n);
+        if (!host)
+            break;
+        for (size_t k = 0; k < n; k++)
+            if (tasks[k].failed == 1 && !c->refused++)
+                err_set(&c->why, ERR_ATTACH, "%.96s: %.380s", host, tasks[k].note ? tasks[k].note : "");
+    }
+    fleet_links_close(l);
+    fleet_watch_note_attached(c->watch);
+    return 0;
+}
+
 static int cluster_verdict_open(struct cluster_verdict *c, const struct cli_options *o, struct err *e) {
-    const char *name = o->targets.n ? o->targets.items[0] : "";
+    char name[CLUSTER_VERDICT_JOB];
     c->began_ns = clock_mono_ns();
+    if (cli_read_reach(o, &c->reach, name, sizeof name, e) != 0)
+        return -1;
+    if (c->reach.hosts.n)
+        return cluster_verdict_open_there(c, name, e);
     if (jobs_here_read(&c->here, 0, e) != 0)
         return -1;
     c->job = jobs_here_choose(&c->here, name, &c->ranks, e);
     c->watch = c->job ? fleet_watch_new(&c->here, c->job, &c->ranks, e) : NULL;
     struct err ignored;
-    const struct fleet_reach here = {.serve = relay_serve};
-    c->links = c->watch ? fleet_links_open(c->job->name, &here, &ignored) : NULL;
+    c->links = c->watch ? fleet_links_open(c->job->name, &c->reach, &ignored) : NULL;
     return c->watch ? 0 : -1;
 }
 
@@ -274,6 +329,8 @@ static uint64_t cluster_verdict_key(const struct fleet_verdicts *v) {
  * there are none; -1 with the error. */
 static int cluster_verdict_find_new(struct cluster_verdict *c, struct err *e) {
     struct cluster_verdict again = {.options = c->options, .began_ns = c->began_ns};
+    if (c->there.links)
+        return 0; /* hosts are not searched for others */
     char name[JOB_NAME_MAX];
     struct err gone;
     snprintf(name, sizeof name, "%s", c->job->name);
@@ -309,8 +366,23 @@ static void cluster_verdict_rest(const struct cluster_verdict *c, uint64_t ns) {
         nanosleep(&(struct timespec){.tv_nsec = (long)(ns - took)}, NULL);
 }
 
+/* A line when other hosts than before give no news; `*last` is which they were. */
+static void cluster_verdict_note_silent(const struct cluster_verdict *c, uint64_t *last) {
+    struct strbuf text;
+    if (!c->there.links)
+        return;
+    strbuf_init(&text, 0);
+    fleet_links_put_silent(c->there.links, &text);
+    uint64_t now = text.len ? hash_fnv_text(HASH_FNV_START, strbuf_str(&text)) : 0;
+    if (now && now != *last)
+        cli_note_silent(c->there.links);
+    *last = now;
+    strbuf_fini(&text);
+}
+
 /* Each verdict that is new, until the job ends. The last one's level is the exit status. */
 static int cluster_verdict_follow(struct cluster_verdict *c, struct strbuf *out, struct err *e) {
+    uint64_t silent = 0;
     uint64_t last = 0, found_ns = clock_mono_ns(), find_ns = CLUSTER_VERDICT_FIND_NS;
     uint64_t asked_ns = 0;
     bool bad = false, first = true, moving = false;
@@ -324,6 +396,7 @@ static int cluster_verdict_follow(struct cluster_verdict *c, struct strbuf *out,
         bool lone = counters && moving;
         int rc = fleet_watch_read(c->watch, counters, e);
         asked_ns = counters ? began : asked_ns;
+        cluster_verdict_note_silent(c, &silent);
         size_t n, gone = rc == 0 ? fleet_watch_gone(c->watch) : 0;
         fleet_watch_ranks(c->watch, &n);
         if (gone > 0 && began - found_ns > find_ns) {
@@ -386,7 +459,7 @@ static int cluster_verdict_exec(const struct cli_options *o, struct target_addre
     if (rc == 0)
         rc = fleet_watch_read(c.watch, false, e);
     if (rc == 0 && inject)
-        rc = cluster_verdict_attach_all(&c, e);
+        rc = c.there.links ? cluster_verdict_attach_there(&c, e) : cluster_verdict_attach_all(&c, e);
     if (rc == 0)
         rc = c.options->watch ? cluster_verdict_follow(&c, out, e) : cluster_verdict_once(&c, out, e);
     if (rc >= 0 && c.refused == 1)
@@ -394,6 +467,8 @@ static int cluster_verdict_exec(const struct cli_options *o, struct target_addre
     else if (rc >= 0 && c.refused)
         output_say("probing: %zu ranks have no agent, and are judged by their stacks: %s\n", c.refused,
                    err_text(&c.why));
+    if (rc >= 0 && c.there.links && !c.options->watch)
+        cli_note_silent(c.there.links);
     cluster_verdict_close(&c);
     return rc;
 }
@@ -405,6 +480,7 @@ const struct cli_verb verb_cluster_verdict = {
     .help = "which rank keeps a job from going on, or makes it slow; exit status 1 if it does not go on",
     .example = "probing cluster verdict job:4242",
     .takes_job = true,
+    .takes_hosts = true,
     .options = cluster_verdict_options,
     .options_size = sizeof(struct cluster_verdict_options),
     .options_default = &cluster_verdict_default,

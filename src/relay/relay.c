@@ -27,6 +27,7 @@
 #include "client/gpu/gpu_poller.h"
 #include "relay/rank_gpu.h"
 #include "relay/rank_reader.h"
+#include "relay/rank_states.h"
 #include "version.h"
 #include "wire/pipe.h"
 #include "wire/wire.h"
@@ -85,7 +86,8 @@ struct relay {
     bool is_asked;
     uint32_t asked_id;
     uint64_t asked_after;
-    int agent; /* the socket of one, which has the pipe from here on; -1: none */
+    struct fleet_watch *watch; /* what reads the ranks for a verdict; NULL: none was asked for */
+    int agent;                 /* the socket of one, which has the pipe from here on; -1: none */
     /* the cost */
     uint64_t cpu_ns, cpu_at_ns;
     double cost_pct;
@@ -166,6 +168,7 @@ static void relay_free_ranks(struct relay *r) {
 }
 
 static void relay_drop_job(struct relay *r) {
+    rank_states_end(&r->watch);
     rank_reader_stop(&r->reader);
     relay_free_ranks(r);
     r->sources = NULL;
@@ -186,6 +189,7 @@ static int relay_list_ranks(struct relay *r) {
         return -1;
     }
     rank_reader_stop(&r->reader);
+    rank_states_end(&r->watch);
     for (size_t i = 0; i < r->job->n_ranks; i++) {
         const struct job_member *m = &r->job->members[i];
         const struct target_process *p = jobs_here_process(&r->here, m);
@@ -571,6 +575,32 @@ static int relay_on_clock(struct relay *r, uint32_t id) {
     return relay_answer_send(r, id, &a);
 }
 
+/* ---- for a verdict ---- */
+
+static void relay_add_row(void *arg, const void *row) { relay_answer_add(arg, row); }
+
+static int relay_on_states(struct relay *r, uint32_t id, const struct wire_rows_ask *ask) {
+    const struct wire_rows_arg *counters = relay_find_arg(ask, "counters");
+    bool asks = counters && !counters->is_text && counters->number == 1;
+    struct relay_answer a;
+    struct err e = {0};
+    if (!r->job)
+        return relay_refuse(r, id, WIRE_E_BAD_PARAMS, "no job was asked for before");
+    relay_answer_init(&a, &REPORT_TABLE_STATE);
+    if (rank_states_read(&r->watch, &r->here, r->job, asks, relay_add_row, &a, &e) == 0)
+        return relay_answer_send(r, id, &a);
+    strbuf_fini(&a.columns);
+    strbuf_fini(&a.rows);
+    return relay_refuse(r, id, WIRE_E_UNAVAILABLE, err_text(&e));
+}
+
+static int relay_on_groups(struct relay *r, uint32_t id) {
+    struct relay_answer a;
+    relay_answer_init(&a, &REPORT_TABLE_GROUP);
+    rank_states_groups(r->watch, relay_add_row, &a);
+    return relay_answer_send(r, id, &a);
+}
+
 /* ---- work with ranks ---- */
 
 /* Whoever asks the relay to end while it works in a rank waits until that is done. */
@@ -672,6 +702,10 @@ static int relay_on_rows(struct relay *r, const struct wire_message *m) {
         return relay_on_stacks(r, id, &ask);
     if (strcmp(ask.table, REPORT_TIMES) == 0)
         return relay_on_times(r, id);
+    if (strcmp(ask.table, REPORT_STATES) == 0)
+        return relay_on_states(r, id, &ask);
+    if (strcmp(ask.table, REPORT_GROUPS) == 0)
+        return relay_on_groups(r, id);
     if (strcmp(ask.table, REPORT_ATTACH) == 0)
         return relay_on_work(r, id, job_attach, job_attached);
     if (strcmp(ask.table, REPORT_DETACH) == 0)

@@ -16,6 +16,25 @@ def wait_here():
 wait_here()
 """
 
+STUCK = """
+import os, time, torch
+from torch import distributed as dist
+def stuck():
+    while os.path.exists(here + "/hang"):
+        time.sleep(0.1)
+here = os.path.dirname(os.path.abspath(__file__))
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+ones = torch.ones(4)
+for i in range(10**9):
+    if rank == 3:
+        stuck()
+    dist.all_reduce(ones)
+    if i == 20:
+        open(f"{here}/ready.{rank}", "w").close()
+    time.sleep(0.05)
+"""
+
 SSH = """#!/bin/sh
 host=$1
 shift
@@ -39,10 +58,10 @@ pytestmark = pytest.mark.skipif(not namespaces(), reason="needs root and namespa
 class Hosts:
     """Hosts n0, n1, ... with two ranks each."""
 
-    def __init__(self, n, folder, build, python, wait_until):
+    def __init__(self, n, folder, build, python, wait_until, code=RANK, master="10.9.8.7"):
         self.folder, self.processes = folder, []
         script = folder / "rank.py"
-        script.write_text(RANK)
+        script.write_text(code)
         self.ssh = folder / "ssh"
         self.ssh.write_text(SSH.format(folder=folder, build=build))
         self.ssh.chmod(0o755)
@@ -57,7 +76,9 @@ class Hosts:
                 "WORLD_SIZE": str(2 * n),
                 "LOCAL_WORLD_SIZE": "2",
                 "GROUP_RANK": str(host),
-                "MASTER_ADDR": "10.9.8.7",
+                "MASTER_ADDR": master,
+                "OMP_NUM_THREADS": "1",
+                "GLOO_SOCKET_IFNAME": "lo",
                 "MASTER_PORT": "29511",
             }
             self.processes.append(
@@ -65,7 +86,7 @@ class Hosts:
                     ["unshare", "-pfu", "--mount-proc", "--kill-child", "sh", "-c", start + "wait"], env=env
                 )
             )
-        wait_until(lambda: len(list(folder.glob("ready.*"))) == 2 * n, 60)
+        wait_until(lambda: len(list(folder.glob("ready.*"))) == 2 * n, 120)
         for host, process in enumerate(self.processes):
             (folder / f"n{host}.pid").write_text(str(children_of(process.pid)[0]))
         self.via = f"{self.ssh} {{host}} {{relay}}"
@@ -83,8 +104,24 @@ class Hosts:
             process.wait()
 
     def relays(self):
-        done = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
-        return [line for line in done.stdout.splitlines() if "relay --stdio" in line or str(self.ssh) in line]
+        """What reaches the hosts, or runs there beside the ranks; other tests may have relays of their own."""
+        spaces = {space_of(children_of(process.pid)[0]) for process in self.processes if children_of(process.pid)}
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                line = open(f"/proc/{pid}/cmdline", "rb").read().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if str(self.ssh) in line or ("relay --stdio" in line and space_of(pid) in spaces):
+                found.append(line)
+        return found
+
+
+def space_of(pid):
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return None
 
 
 def children_of(pid):
@@ -156,6 +193,29 @@ def test_agents(hosts, probing, ptrace, wait_until):
     assert done.status == 3 and "nothing was done on n2 (no relay: ssh: connect" in done.stderr
     assert done.stdout.count("loaded") + done.stdout.count("started again") == 2
     wait_until(lambda: not hosts.relays(), 5)
+
+
+def test_verdict(tmp_path, build_dir, torch_python, wait_until, probing, ptrace):
+    """A rank of another host that hangs is named with its line; a host that cannot be reached accuses nobody."""
+    made = Hosts(2, tmp_path, build_dir, torch_python, wait_until, STUCK, "127.0.0.1")
+    at = ["--hosts", "n0,n1", "--via", made.via]
+    try:
+        done = probing("cluster", "verdict", *at, "--json", timeout=90).ok().json()
+        assert done["verdicts"][0]["code"] == "MOVING" and done["ranks"] == "0-3"
+        (tmp_path / "hang").touch()
+
+        def judged():
+            verdict = probing("cluster", "verdict", *at, "--wait", "20", "--json", timeout=90).json()["verdicts"][0]
+            return verdict if verdict["code"] == "HUNG" else None
+
+        verdict = wait_until(judged, 120)
+        assert (verdict["ranks"], verdict["waiting"], verdict["func"]) == ("3", "0-2", "stuck")
+        (tmp_path / "n1.pid").unlink()
+        done = probing("cluster", "verdict", *at, "--json", timeout=90)
+        assert done.status == 0 and "no news from n1" in done.stderr
+        assert all(v["level"] != "bad" and not v["ranks"] for v in done.json()["verdicts"]), done.stdout
+    finally:
+        made.stop()
 
 
 def test_hostfile(hosts, probing, tmp_path):

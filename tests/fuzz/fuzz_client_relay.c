@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "client/fleet/fleet.h"
+#include "client/fleet/report_reading.h"
 #include "wire/pipe.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -61,6 +62,35 @@ static void check_fleet(const struct fleet *f) {
     check((size_t)in_classes == f->stacks.n_ranks, "ranks are in no class");
 }
 
+/* The same as readings for a verdict: what is taken is within bounds, and goes the way back. */
+static void read_readings(const struct wire_message *m, struct arena *texts) {
+    struct report_reader reader;
+    struct report_state row;
+    struct report_group group;
+    struct rank_reading reading, again;
+    struct rank_group found;
+    struct err e;
+    if (report_begin(&reader, &REPORT_TABLE_STATE, m, &e) == 0)
+        while (report_next(&reader, &row, texts) == 1) {
+            report_reading_take(&row, 100, &reading);
+            check(reading.state.wait < MODEL_WAIT_KINDS && reading.answer <= RANK_ANSWERED,
+                  "a kind is out of bounds");
+            check_text(reading.state.own.func);
+            check_text(reading.why);
+            struct report_state back = report_reading_put(&reading, 100);
+            report_reading_take(&back, 100, &again);
+            check(again.state.state == reading.state.state && again.state.stack == reading.state.stack &&
+                      strcmp(again.state.waits_for, reading.state.waits_for) == 0,
+                  "a reading is another one on its way back");
+        }
+    if (report_begin(&reader, &REPORT_TABLE_GROUP, m, &e) == 0)
+        while (report_next(&reader, &group, texts) == 1) {
+            report_reading_take_group(&group, &found);
+            check(found.size >= -1 && found.completed >= -1, "a counter is out of bounds");
+            check_text(found.op);
+        }
+}
+
 static void read_answer(const struct wire_message *m) {
     struct report_reader reader;
     struct fleet_report reports[MANY];
@@ -74,6 +104,7 @@ static void read_answer(const struct wire_message *m) {
     arena_init(&texts, BYTES);
     read_stack(m, &stack, frames, &texts);
     report_clear(&REPORT_TABLE_JOB, &node.job);
+    read_readings(m, &texts);
     if (report_begin(&reader, &REPORT_TABLE_JOB, m, &e) == 0)
         (void)report_next(&reader, &node.job, &texts);
     check_text(node.job.name);

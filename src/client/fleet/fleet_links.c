@@ -32,6 +32,7 @@
 #define LINK_READ 65536
 #define LINK_FIND_NS (60 * CLOCK_NS_PER_S) /* for the job to be found: processes may block their readers */
 #define LINK_ANSWER_NS (30 * CLOCK_NS_PER_S)
+#define LINK_GROUPS_MAX 65536 /* of all ranks of a host */
 #define LINK_WORK_NS (180 * CLOCK_NS_PER_S)
 #define LINK_SILENT_NS (5 * CLOCK_NS_PER_S) /* then its ranks have no news */
 #define LINK_RETRY_MIN_NS (CLOCK_NS_PER_S / 4)
@@ -55,7 +56,8 @@ enum link_request {
     LINK_STACKS,
     LINK_TIMES,
     LINK_CLOCK,
-    LINK_WORK
+    LINK_WORK,
+    LINK_GROUPS
 };
 
 /* Texts of the newest answer, and those that the fleet was made of, which stay until it is made again. */
@@ -97,7 +99,11 @@ struct fleet_link {
     /* instead of ranks */
     struct report_task *tasks;
     size_t n_tasks;
-    struct arena tasks_texts;
+    struct report_state *states;
+    size_t n_states;
+    struct report_group *groups;
+    size_t n_groups;
+    struct arena tasks_texts, groups_texts;
     bool is_done;
     bool is_failed;   /* since the fleet was made */
     bool is_lacking;  /* there is no probing */
@@ -115,6 +121,7 @@ struct fleet_links {
     struct fleet fleet;
     relay_serve_fn serve;
     const char *work; /* NULL: the ranks are read */
+    bool counters;    /* of states */
     char target[WIRE_ROWS_ARG_TEXT];
     char job[WIRE_ROWS_ARG_TEXT]; /* its name, as the first host has answered; "" unknown */
     bool is_here;                 /* there is one link, to this host */
@@ -343,7 +350,8 @@ static void link_ask_job(const struct fleet_links *l, struct fleet_link *k) {
 }
 
 static void link_ask_work(const struct fleet_links *l, struct fleet_link *k) {
-    struct wire_rows_ask ask = {.n_args = 0};
+    struct wire_rows_ask ask = {.args = {{.key = "counters", .number = l->counters}},
+                                .n_args = strcmp(l->work, REPORT_STATES) == 0};
     snprintf(ask.table, sizeof ask.table, "%s", l->work);
     link_ask_rows(k, LINK_WORK, &ask);
 }
@@ -358,6 +366,10 @@ static void link_ask_clock(struct fleet_link *k) {
     struct wire_rows_ask ask = {.table = REPORT_CLOCK};
     k->asked_at = clock_epoch_s();
     link_ask_rows(k, LINK_CLOCK, &ask);
+}
+
+static void link_ask_groups(struct fleet_link *k) {
+    link_ask_rows(k, LINK_GROUPS, &(struct wire_rows_ask){.table = REPORT_GROUPS});
 }
 
 static void link_ask_times(struct fleet_link *k) {
@@ -446,25 +458,56 @@ static bool link_take_ranks(struct fleet_link *k, const struct wire_message *m, 
     return true;
 }
 
-static bool link_take_tasks(struct fleet_link *k, const struct wire_message *m, struct err *e) {
+/* Rows of a table, in `*out`, with their texts in `texts`; what was there before is freed. */
+static bool link_take_table(const struct report_table *table, size_t size, size_t most,
+                            const struct wire_message *m, void **out, size_t *n_out, struct arena *texts,
+                            struct err *e) {
     struct report_reader reader;
-    struct report_task *rows = malloc((LINK_RANKS_MAX + 1) * sizeof *rows);
+    char *rows = malloc((most + 1) * size);
     size_t n = 0;
     int rc = -1;
-    arena_init(&k->tasks_texts, LINK_REPORT_BYTES);
-    if (rows && report_begin(&reader, &REPORT_TABLE_TASK, m, e) == 0)
-        while (n <= LINK_RANKS_MAX && (rc = report_next(&reader, &rows[n], &k->tasks_texts)) == 1)
+    arena_fini(texts);
+    free(*out);
+    *out = NULL;
+    *n_out = 0;
+    arena_init(texts, LINK_REPORT_BYTES);
+    if (rows && report_begin(&reader, table, m, e) == 0)
+        while (n <= most && (rc = report_next(&reader, rows + n * size, texts)) == 1)
             n++;
     if (rc != 0) {
         free(rows);
-        arena_fini(&k->tasks_texts);
-        err_set(e, ERR_FAILED, "its answer about its work is not valid");
+        err_set(e, ERR_FAILED, "its answer is not valid");
         return false;
     }
-    k->tasks = rows;
-    k->n_tasks = n;
-    k->is_done = k->is_fresh = true;
+    *out = rows;
+    *n_out = n;
     return true;
+}
+
+static bool link_take_work(const struct fleet_links *l, struct fleet_link *k, const struct wire_message *m,
+                           struct err *e) {
+    void *rows = k->states;
+    if (strcmp(l->work, REPORT_STATES) == 0) {
+        bool ok = link_take_table(&REPORT_TABLE_STATE, sizeof *k->states, LINK_RANKS_MAX, m, &rows,
+                                  &k->n_states, &k->tasks_texts, e);
+        k->states = rows;
+        return ok;
+    }
+    rows = k->tasks;
+    bool ok = link_take_table(&REPORT_TABLE_TASK, sizeof *k->tasks, LINK_RANKS_MAX, m, &rows, &k->n_tasks,
+                              &k->tasks_texts, e);
+    k->tasks = rows;
+    k->is_done = k->is_fresh = ok;
+    return ok;
+}
+
+static bool link_take_groups(struct fleet_link *k, const struct wire_message *m, struct err *e) {
+    void *rows = k->groups;
+    bool ok = link_take_table(&REPORT_TABLE_GROUP, sizeof *k->groups, LINK_GROUPS_MAX, m, &rows, &k->n_groups,
+                              &k->groups_texts, e);
+    k->groups = rows;
+    k->is_done = k->is_fresh = ok;
+    return ok;
 }
 
 static struct link_stack *link_new_stack(int64_t id) {
@@ -752,6 +795,10 @@ static bool link_go_on(struct fleet_links *l, struct fleet_link *k, enum link_re
             link_ask_ranks(k);
         return false;
     case LINK_WORK:
+        if (strcmp(l->work, REPORT_STATES) == 0)
+            link_ask_groups(k);
+        return false;
+    case LINK_GROUPS:
         return false;
     case LINK_RANKS:
     case LINK_STACKS:
@@ -840,7 +887,9 @@ static void link_on_answer(struct fleet_links *l, struct fleet_link *k, const st
     else if (done == LINK_CLOCK)
         ok = why || link_take_clock(k, m, e);
     else if (done == LINK_WORK)
-        ok = link_take_tasks(k, m, e);
+        ok = link_take_work(l, k, m, e);
+    else if (done == LINK_GROUPS)
+        ok = link_take_groups(k, m, e);
     if (ok && done == LINK_JOB && !l->job[0] && !l->is_here)
         snprintf(l->job, sizeof l->job, "%s", k->job.name);
     else if (ok && done == LINK_JOB && k->is_named && strcmp(l->job, k->job.name) != 0) {
@@ -1033,6 +1082,30 @@ const struct report_task *fleet_links_tasks(const struct fleet_links *l, size_t 
     return k ? k->tasks : NULL;
 }
 
+void fleet_links_ask_states(struct fleet_links *l, bool counters) {
+    l->counters = counters;
+    for (size_t i = 0; i < l->n_links; i++) {
+        struct fleet_link *k = &l->links[i];
+        bool was_done = k->is_done;
+        k->is_done = k->is_fresh = false;
+        if (was_done && k->child.out >= 0 && k->request == LINK_NOTHING)
+            link_ask_work(l, k);
+    }
+}
+
+bool fleet_links_states(const struct fleet_links *l, size_t i, struct fleet_states *out) {
+    const struct fleet_link *k = i < l->n_links ? &l->links[i] : NULL;
+    *out = (struct fleet_states){.n = 0};
+    if (k && k->is_done)
+        *out = (struct fleet_states){.states = k->states,
+                                     .n = k->n_states,
+                                     .groups = k->groups,
+                                     .n_groups = k->n_groups,
+                                     .job = &k->job,
+                                     .seen_s = (double)k->seen_ns / (double)CLOCK_NS_PER_S};
+    return k != NULL;
+}
+
 /* All of them at the same time: none is waited for longer than the others. */
 static void link_stop_all(struct fleet_links *l) {
     for (size_t i = 0; i < l->n_links; i++)
@@ -1052,7 +1125,10 @@ void fleet_links_close(struct fleet_links *l) {
         link_texts_fini(&k->ranks_texts);
         free(k->ranks);
         free(k->tasks);
+        free(k->states);
+        free(k->groups);
         arena_fini(&k->tasks_texts);
+        arena_fini(&k->groups_texts);
     }
     fleet_fini(&l->fleet);
     for (size_t i = 0; i < l->n_stacks; i++)
@@ -1147,7 +1223,10 @@ int fleet_links_fill(struct fleet_links *l, unsigned rounds, double limit_s, boo
         *e = l->error;
         return -1;
     }
-    if (l->fleet.n_ranks > 0 || (l->work && l->fleet.round > 0))
+    bool done = false;
+    for (size_t i = 0; i < l->n_links; i++)
+        done |= l->links[i].is_done;
+    if (l->fleet.n_ranks > 0 || done)
         return 0;
     struct strbuf why;
     strbuf_init(&why, 0);

@@ -39,6 +39,19 @@ struct fleet_links *fleet_links_open_work(const char *target, const struct fleet
 const struct report_task *fleet_links_tasks(const struct fleet_links *l, size_t i, const char **host,
                                             size_t *n);
 
+/* The same with REPORT_STATES, which may be read again: what host `i` has answered since it was asked last; nothing
+ * (n 0) if it has not. False: there are no more hosts. Valid until the links advance. */
+struct fleet_states {
+    const struct report_state *states;
+    size_t n;
+    const struct report_group *groups;
+    size_t n_groups;
+    const struct report_job *job; /* NULL without an answer */
+    double seen_s;                /* when it came, on the monotonic clock */
+};
+bool fleet_links_states(const struct fleet_links *l, size_t i, struct fleet_states *out);
+void fleet_links_ask_states(struct fleet_links *l, bool counters);
+
 /* Ends the relays, for which it waits a second at most. */
 void fleet_links_close(struct fleet_links *l);
 

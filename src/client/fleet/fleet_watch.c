@@ -41,9 +41,11 @@ struct fleet_watch {
     int32_t world, elsewhere;
     struct fleet_round rounds[FLEET_WATCH_ROUNDS]; /* the newest first */
     size_t n_rounds;
-    double waited_s;   /* the longest time without progress that has ended */
-    double progress_s; /* when progress was last seen */
-    bool attached;     /* since the last reading */
+    double waited_s;          /* the longest time without progress that has ended */
+    double progress_s;        /* when progress was last seen */
+    bool attached;            /* since the last reading */
+    fleet_watch_read_fn read; /* NULL: they are read here */
+    void *arg;
 };
 
 /* ---- which there are ---- */
@@ -86,6 +88,31 @@ struct fleet_watch *fleet_watch_new(const struct jobs_here *h, const struct job 
         w->watched[i] =
             (struct fleet_watched){.moved_s = NAN, .ran_s = NAN, .borrowed_s = NAN, .stood_s = NAN};
     w->progress_s = NAN;
+    return w;
+}
+
+struct fleet_watch *fleet_watch_new_there(const struct fleet_verdict_rank *list, size_t n, int32_t world,
+                                          fleet_watch_read_fn read, void *arg) {
+    struct fleet_watch *w = calloc(1, sizeof *w);
+    if (w) {
+        w->ranks = calloc(n + 1, sizeof *w->ranks);
+        w->watched = calloc(n + 1, sizeof *w->watched);
+    }
+    if (!w || !w->ranks || !w->watched) {
+        fleet_watch_free(w);
+        return NULL;
+    }
+    w->world = world;
+    w->elsewhere = world > (int32_t)n ? world - (int32_t)n : 0;
+    w->read = read;
+    w->arg = arg;
+    w->progress_s = NAN;
+    for (size_t i = 0; i < n; i++)
+        fleet_watch_add(w, list[i].rank, list[i].pid, list[i].uptime_s);
+    qsort(w->ranks, w->n, sizeof *w->ranks, fleet_watch_compare);
+    for (size_t i = 0; i < n; i++)
+        w->watched[i] =
+            (struct fleet_watched){.moved_s = NAN, .ran_s = NAN, .borrowed_s = NAN, .stood_s = NAN};
     return w;
 }
 
@@ -234,6 +261,23 @@ int fleet_watch_read(struct fleet_watch *w, bool counters, struct err *e) {
         free(readings);
         free(fds);
         return err_set(e, ERR_FAILED, "out of memory for what was read of the ranks");
+    }
+    for (size_t i = 0; w->read && i < w->n; i++) {
+        rank_state_init(&readings[i].state);
+        readings[i].state.gone = w->ranks[i].pid <= 0;
+    }
+    if (w->read) {
+        free(fds);
+        if (w->read(w->arg, counters, w->ranks, readings, w->n, e) != 0) {
+            for (size_t i = 0; i < w->n; i++)
+                rank_reading_fini(&readings[i]);
+            free(readings);
+            return -1;
+        }
+        fleet_watch_keep(w, readings, at_s, counters);
+        fleet_watch_remember(w);
+        fleet_watch_pair(w);
+        return 0;
     }
     for (size_t i = 0; i < w->n; i++) {
         struct rank_probe *p = &w->watched[i].probe;

@@ -27,6 +27,16 @@ struct fleet_watch *fleet_watch_new(const struct jobs_here *h, const struct job 
                                     const struct rank_set *ranks, struct err *e);
 void fleet_watch_free(struct fleet_watch *w);
 
+/* What reads ranks elsewhere: fills the readings of `ranks`, which are unknown before. 0, or -1 with the
+ * error. */
+typedef int (*fleet_watch_read_fn)(void *arg, bool counters, const struct fleet_verdict_rank *ranks,
+                                   struct rank_reading *readings, size_t n, struct err *e);
+
+/* Watch ranks that are read by `read`; of `list` the rank, its process (0: missing) and its uptime are taken.
+ * NULL without memory. */
+struct fleet_watch *fleet_watch_new_there(const struct fleet_verdict_rank *list, size_t n, int32_t world,
+                                          fleet_watch_read_fn read, void *arg);
+
 /* Read all of them; `counters`: their agents are asked, too. 0, or -1 with the error. */
 int fleet_watch_read(struct fleet_watch *w, bool counters, struct err *e);
 

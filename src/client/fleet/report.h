@@ -11,6 +11,9 @@
  *   stacks  {ids}: the frames of stacks, innermost first, by their ids in hexadecimal digits
  *   clock   {}: the time there
  *   times   {}: steps and collectives that have ended since they were asked for last; the newest at first
+ *   states  {counters}: what a verdict is made of (rank_probe.h): a reading of each rank, which is made now;
+ *           with `counters` its agent is asked, too
+ *   groups  {}: the counters of that reading: a row for each process group of a rank
  *   attach  {}: the agent into each rank of the job that was asked for: a row each, when all are done
  *   detach  {}: the agent out of each
  *   to      {pid, attach}: a row, and from there on all bytes of the pipe are those of the socket of that
@@ -31,6 +34,8 @@
 #define REPORT_RANKS "ranks"
 #define REPORT_STACKS "stacks"
 #define REPORT_TIMES "times"
+#define REPORT_STATES "states"
+#define REPORT_GROUPS "groups"
 #define REPORT_ATTACH "attach"
 #define REPORT_DETACH "detach"
 #define REPORT_TO "to"
@@ -105,6 +110,68 @@
     X(REAL, gc_ms)                                                                                           \
     X(REAL, other_ms)
 
+/* A reading of a rank; as struct rank_reading. Times are ages when it is sent: clocks differ. */
+#define REPORT_STATE_FIELDS(X)                                                                               \
+    X(INT, rank)                                                                                             \
+    X(INT, pid)                                                                                              \
+    X(REAL, uptime_s)                                                                                        \
+    X(REAL, age_s)                                                                                           \
+    X(INT, gone)                                                                                             \
+    X(TEXT, state)                                                                                           \
+    X(INT, traced)                                                                                           \
+    X(REAL, still_s)                                                                                         \
+    X(INT, cpu_ns)                                                                                           \
+    X(INT, thread_ns)                                                                                        \
+    X(INT, bytes)                                                                                            \
+    X(TEXT, wchan)                                                                                           \
+    X(INT, has_stack)                                                                                        \
+    X(TEXT, why)                                                                                             \
+    X(INT, stack)                                                                                            \
+    X(TEXT, leaf_func)                                                                                       \
+    X(TEXT, leaf_file)                                                                                       \
+    X(INT, leaf_line)                                                                                        \
+    X(TEXT, own_func)                                                                                        \
+    X(TEXT, own_file)                                                                                        \
+    X(INT, own_line)                                                                                         \
+    X(TEXT, at_func)                                                                                         \
+    X(TEXT, at_file)                                                                                         \
+    X(INT, at_line)                                                                                          \
+    X(TEXT, doing)                                                                                           \
+    X(TEXT, phase)                                                                                           \
+    X(INT, in_backward)                                                                                      \
+    X(TEXT, collective)                                                                                      \
+    X(INT, wait)                                                                                             \
+    X(REAL, left_s)                                                                                          \
+    X(TEXT, waits_for)                                                                                       \
+    X(INT, gc)                                                                                               \
+    X(INT, has_gil)                                                                                          \
+    X(INT, needs_gil)                                                                                        \
+    X(TEXT, holder)                                                                                          \
+    X(TEXT, holder_func)                                                                                     \
+    X(TEXT, holder_file)                                                                                     \
+    X(INT, holder_line)                                                                                      \
+    X(INT, blocked)                                                                                          \
+    X(INT, answer)                                                                                           \
+    X(TEXT, answer_why)                                                                                      \
+    X(REAL, asked_age_s)
+
+/* A process group in a rank; as struct rank_group. */
+#define REPORT_GROUP_FIELDS(X)                                                                               \
+    X(INT, rank)                                                                                             \
+    X(TEXT, pg)                                                                                              \
+    X(TEXT, desc)                                                                                            \
+    X(TEXT, backend)                                                                                         \
+    X(TEXT, ranks)                                                                                           \
+    X(INT, size)                                                                                             \
+    X(INT, my_rank)                                                                                          \
+    X(INT, enqueued)                                                                                         \
+    X(INT, completed)                                                                                        \
+    X(INT, p2p)                                                                                              \
+    X(TEXT, op)                                                                                              \
+    X(TEXT, dtype)                                                                                           \
+    X(INT, bytes)                                                                                            \
+    X(REAL, since_s)
+
 /* A rank that was worked on. */
 #define REPORT_TASK_FIELDS(X)                                                                                \
     X(INT, rank)                                                                                             \
@@ -140,13 +207,19 @@ struct report_clock {
     REPORT_CLOCK_FIELDS(REPORT_MEMBER)
 };
 
+struct report_state {
+    REPORT_STATE_FIELDS(REPORT_MEMBER)
+};
+struct report_group {
+    REPORT_GROUP_FIELDS(REPORT_MEMBER)
+};
 struct report_task {
     REPORT_TASK_FIELDS(REPORT_MEMBER)
 };
 
 struct report_table;
 extern const struct report_table REPORT_TABLE_JOB, REPORT_TABLE_RANK, REPORT_TABLE_FRAME, REPORT_TABLE_TIME,
-    REPORT_TABLE_CLOCK, REPORT_TABLE_TASK;
+    REPORT_TABLE_CLOCK, REPORT_TABLE_TASK, REPORT_TABLE_STATE, REPORT_TABLE_GROUP;
 
 /* All of it unknown. */
 void report_clear(const struct report_table *t, void *row);

@@ -10,6 +10,7 @@
 #include "base/work.h"
 #include "client/fleet/fleet_watch.h"
 #include "client/fleet/jobs_here.h"
+#include "client/fleet/watch_there.h"
 
 #define JOB_JUDGE_STOP_S 3
 #define JOB_JUDGE_BEGIN_S 4.0 /* that a rank has had its stack in a collective */
@@ -19,6 +20,7 @@
 struct job_judge {
     struct work work;
     char target[512];
+    const struct fleet_reach *reach;
     /* With the lock. */
     bool is_wanted;
     struct fleet_verdicts verdicts; /* the newest; none while it is not wanted */
@@ -53,6 +55,15 @@ static void job_judge_follow(struct job_judge *j, struct fleet_watch *watch) {
     }
 }
 
+/* The ranks of other hosts. */
+static void job_judge_watch_there(struct job_judge *j) {
+    struct watch_there there;
+    struct err e;
+    if (watch_there_open(&there, j->target, j->reach, &e) == 0)
+        job_judge_follow(j, there.watch);
+    watch_there_close(&there);
+}
+
 static void job_judge_watch(struct job_judge *j) {
     struct jobs_here here;
     struct rank_set ranks = {.n = 0};
@@ -76,7 +87,10 @@ static void job_judge_run(void *arg) {
             continue;
         }
         work_unlock(&j->work);
-        job_judge_watch(j);
+        if (j->reach->hosts.n)
+            job_judge_watch_there(j);
+        else
+            job_judge_watch(j);
         work_lock(&j->work);
         /* it could not be watched: not again at once */
         if (j->is_wanted && !j->work.stop)
@@ -87,11 +101,12 @@ static void job_judge_run(void *arg) {
 
 /* ---- whoever watches the job ---- */
 
-struct job_judge *job_judge_new(const char *target, struct err *e) {
+struct job_judge *job_judge_new(const char *target, const struct fleet_reach *reach, struct err *e) {
     struct job_judge *j = calloc(1, sizeof *j);
     int rc = j ? work_init(&j->work) : ENOMEM;
     if (rc == 0) {
         snprintf(j->target, sizeof j->target, "%s", target);
+        j->reach = reach;
         rc = work_start(&j->work, job_judge_run, j);
         if (rc == 0)
             return j;

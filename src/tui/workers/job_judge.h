@@ -7,12 +7,13 @@
 #define TUI_WORKERS_JOB_JUDGE_H
 
 #include "base/err.h"
+#include "client/fleet/fleet_reach.h"
 #include "tui/model/job_shot.h"
 
 struct job_judge;
 
-/* A judge of the job that `target` names. NULL with the error. */
-struct job_judge *job_judge_new(const char *target, struct err *e);
+/* A judge of the job that `target` names; `reach` outlives it. NULL with the error. */
+struct job_judge *job_judge_new(const char *target, const struct fleet_reach *reach, struct err *e);
 
 /* It ends; a thread that is stuck is abandoned. */
 void job_judge_free(struct job_judge *j);

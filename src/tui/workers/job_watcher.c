@@ -47,8 +47,7 @@ static void job_watcher_run(void *arg) {
         job_watcher_put(w, NULL, &e);
         return;
     }
-    /* without one there are no verdicts; it knows the ranks of this host alone */
-    struct job_judge *judge = w->reach->hosts.n ? NULL : job_judge_new(w->target, &e);
+    struct job_judge *judge = job_judge_new(w->target, w->reach, &e); /* without one there are no verdicts */
     while (!job_watcher_ends(w)) {
         struct pollfd p = {.fd = fleet_links_fd(links), .events = POLLIN};
         if (poll(&p, 1, JOB_WATCHER_WAIT_MS) <= 0)

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watch_there: see watch_there.h. */
+#include "client/fleet/watch_there.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/fleet/report_reading.h"
+
+#define WATCH_THERE_FIND_S 30.0
+#define WATCH_THERE_READ_S 6.0 /* a reading takes 2 s at most, and the way */
+#define WATCH_THERE_MISSING 1024
+
+static int watch_there_compare(const void *a, const void *b) {
+    const struct fleet_verdict_rank *x = a, *y = b;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static ssize_t watch_there_find(const struct fleet_verdict_rank *ranks, size_t n, int64_t rank) {
+    if (rank < 0 || rank >= RANK_SET_LIMIT)
+        return -1;
+    const struct fleet_verdict_rank key = {.rank = (int32_t)rank};
+    const struct fleet_verdict_rank *r = bsearch(&key, ranks, n, sizeof *ranks, watch_there_compare);
+    return r ? r - ranks : -1;
+}
+
+static void watch_there_add_group(struct rank_reading *r, const struct report_group *row) {
+    struct rank_group *more =
+        r->n_groups < RANK_GROUPS_MAX ? realloc(r->groups, (r->n_groups + 1) * sizeof *more) : NULL;
+    if (!more)
+        return;
+    r->groups = more;
+    report_reading_take_group(row, &r->groups[r->n_groups++]);
+}
+
+/* What the hosts have answered. */
+static void watch_there_take(const struct watch_there *w, const struct fleet_verdict_rank *ranks,
+                             struct rank_reading *readings, size_t n) {
+    struct fleet_states s;
+    for (size_t i = 0; fleet_links_states(w->links, i, &s); i++) {
+        for (size_t k = 0; k < s.n; k++) {
+            ssize_t at = watch_there_find(ranks, n, s.states[k].rank);
+            if (at < 0 || w->owners[at] != i)
+                continue;
+            rank_reading_fini(&readings[at]);
+            report_reading_take(&s.states[k], s.seen_s, &readings[at]);
+            /* another process has the rank now */
+            if (s.states[k].pid != ranks[at].pid) {
+                rank_state_init(&readings[at].state);
+                readings[at].state.gone = true;
+            }
+        }
+        for (size_t k = 0; k < s.n_groups; k++) {
+            ssize_t at = watch_there_find(ranks, n, s.groups[k].rank);
+            if (at >= 0 && w->owners[at] == i && readings[at].answer == RANK_ANSWERED)
+                watch_there_add_group(&readings[at], &s.groups[k]);
+        }
+    }
+}
+
+static int watch_there_read(void *arg, bool counters, const struct fleet_verdict_rank *ranks,
+                            struct rank_reading *readings, size_t n, struct err *e) {
+    struct watch_there *w = arg;
+    if (counters || !w->is_read) {
+        fleet_links_ask_states(w->links, counters);
+        /* without an answer the ranks are unknown */
+        if (fleet_links_fill(w->links, 1, WATCH_THERE_READ_S, NULL, NULL, e) != 0)
+            *e = (struct err){.code = ERR_OK};
+    }
+    w->is_read = false;
+    watch_there_take(w, ranks, readings, n);
+    return 0;
+}
+
+/* Ranks that a host was promised, and nobody has. */
+static int watch_there_add_missing(struct watch_there *w, const char *text) {
+    struct rank_set part = {.n = 0};
+    int rc = text && rank_set_parse(&part, text, NULL) == 0 ? rank_set_join(&w->missing, &part) : 0;
+    rank_set_fini(&part);
+    return rc;
+}
+
+/* The ranks of the first reading: each is the host's that comes first. Their number. */
+static size_t watch_there_list(struct watch_there *w, struct fleet_verdict_rank *list, uint32_t *hosts,
+                               size_t cap) {
+    struct fleet_states s;
+    size_t n = 0;
+    for (size_t i = 0; fleet_links_states(w->links, i, &s); i++) {
+        if (s.job && watch_there_add_missing(w, s.job->missing) != 0)
+            return 0;
+        if (s.job && !w->job[0]) {
+            snprintf(w->job, sizeof w->job, "%s", s.job->name ? s.job->name : "");
+            w->world = s.job->world > 0 && s.job->world <= RANK_SET_LIMIT ? (int32_t)s.job->world : 0;
+        }
+        for (size_t k = 0; k < s.n && n < cap; k++) {
+            const struct report_state *row = &s.states[k];
+            if (row->rank < 0 || row->rank >= RANK_SET_LIMIT || row->pid <= 0 || row->pid > INT32_MAX ||
+                rank_set_has(&w->ranks, (int32_t)row->rank))
+                continue;
+            if (rank_set_add(&w->ranks, (int32_t)row->rank, (int32_t)row->rank) != 0)
+                return 0;
+            hosts[n] = (uint32_t)i;
+            list[n++] = (struct fleet_verdict_rank){
+                .rank = (int32_t)row->rank, .pid = (pid_t)row->pid, .uptime_s = row->uptime_s};
+        }
+    }
+    if (rank_set_remove(&w->missing, &w->ranks) != 0)
+        return 0;
+    for (size_t i = 0; i < w->missing.n; i++)
+        for (int32_t r = w->missing.ranges[i].first; r <= w->missing.ranges[i].last && n < cap; r++) {
+            hosts[n] = UINT32_MAX;
+            list[n++] = (struct fleet_verdict_rank){.rank = r, .uptime_s = NAN};
+        }
+    return n;
+}
+
+static int watch_there_begin(struct watch_there *w, struct err *e) {
+    struct fleet_states s;
+    size_t cap = WATCH_THERE_MISSING, n = 0;
+    for (size_t i = 0; fleet_links_states(w->links, i, &s); i++)
+        cap += s.n;
+    struct fleet_verdict_rank *list = calloc(cap, sizeof *list);
+    uint32_t *hosts = calloc(cap, sizeof *hosts);
+    w->owners = calloc(cap, sizeof *w->owners);
+    if (list && hosts && w->owners)
+        n = watch_there_list(w, list, hosts, cap);
+    if (n)
+        w->watch = fleet_watch_new_there(list, n, w->world, watch_there_read, w);
+    size_t n_ranks = 0;
+    const struct fleet_verdict_rank *ranks = w->watch ? fleet_watch_ranks(w->watch, &n_ranks) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        ssize_t at = ranks ? watch_there_find(ranks, n_ranks, list[i].rank) : -1;
+        if (at >= 0)
+            w->owners[at] = hosts[i];
+    }
+    free(list);
+    free(hosts);
+    return w->watch ? 0 : err_set(e, ERR_FAILED, "out of memory for the ranks");
+}
+
+int watch_there_open(struct watch_there *w, const char *job, const struct fleet_reach *reach, struct err *e) {
+    *w = (struct watch_there){.is_read = true};
+    w->links = fleet_links_open_work(job, reach, REPORT_STATES, e);
+    if (!w->links || fleet_links_fill(w->links, 1, WATCH_THERE_FIND_S, NULL, NULL, e) != 0)
+        return -1;
+    return watch_there_begin(w, e);
+}
+
+void watch_there_close(struct watch_there *w) {
+    fleet_watch_free(w->watch);
+    fleet_links_close(w->links);
+    rank_set_fini(&w->ranks);
+    rank_set_fini(&w->missing);
+    free(w->owners);
+    *w = (struct watch_there){.links = NULL};
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * watch_there: reads the ranks of a job on other hosts for a verdict (fleet_watch.h), by their relays.
+ *
+ * A rank whose host does not answer is unknown in that reading, and is accused of nothing. One thread.
+ */
+#ifndef CLIENT_FLEET_WATCH_THERE_H
+#define CLIENT_FLEET_WATCH_THERE_H
+
+#include "client/fleet/fleet_links.h"
+#include "client/fleet/fleet_watch.h"
+#include "client/fleet/job_find.h"
+
+struct watch_there {
+    struct fleet_links *links;
+    struct fleet_watch *watch; /* of all its ranks */
+    char job[JOB_NAME_MAX];
+    int32_t world; /* 0 unknown */
+    struct rank_set ranks, missing;
+    uint32_t *owners; /* of each rank of the watch: its host */
+    bool is_read;     /* the first reading was not used yet */
+};
+
+/* Find the ranks, and read them for the first time. 0, or -1 with the error; watch_there_close frees, on
+ * failure too. */
+int watch_there_open(struct watch_there *w, const char *job, const struct fleet_reach *reach, struct err *e);
+void watch_there_close(struct watch_there *w);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rank_states: see rank_states.h. */
+#include "relay/rank_states.h"
+
+#include "base/clock.h"
+#include "client/fleet/fleet_watch.h"
+#include "client/fleet/report_reading.h"
+
+int rank_states_read(struct fleet_watch **w, const struct jobs_here *h, const struct job *job, bool counters,
+                     rank_states_fn add, void *arg, struct err *e) {
+    size_t n;
+    if (!*w)
+        *w = fleet_watch_new(h, job, &job->here, e);
+    if (!*w || fleet_watch_read(*w, counters, e) != 0)
+        return -1;
+    const struct fleet_verdict_rank *ranks = fleet_watch_ranks(*w, &n);
+    double now_s = (double)clock_mono_ns() / 1e9;
+    for (size_t i = 0; i < n; i++) {
+        if (ranks[i].pid <= 0 || !ranks[i].now)
+            continue;
+        struct report_state row = report_reading_put(ranks[i].now, now_s);
+        row.rank = ranks[i].rank;
+        row.pid = ranks[i].pid;
+        row.uptime_s = ranks[i].uptime_s;
+        add(arg, &row);
+    }
+    return 0;
+}
+
+void rank_states_groups(const struct fleet_watch *w, rank_states_fn add, void *arg) {
+    size_t n = 0;
+    const struct fleet_verdict_rank *ranks = w ? fleet_watch_ranks(w, &n) : NULL;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; ranks[i].pid > 0 && ranks[i].now && k < ranks[i].now->n_groups; k++) {
+            struct report_group row = report_reading_put_group(&ranks[i].now->groups[k]);
+            row.rank = ranks[i].rank;
+            add(arg, &row);
+        }
+}
+
+void rank_states_end(struct fleet_watch **w) {
+    fleet_watch_free(*w);
+    *w = NULL;
+}

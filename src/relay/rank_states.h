@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rank_states: readings of the ranks of this host for a verdict, as rows of report.h. */
+#ifndef RELAY_RANK_STATES_H
+#define RELAY_RANK_STATES_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "client/fleet/jobs_here.h"
+
+struct fleet_watch;
+
+/* Takes a row. */
+typedef void (*rank_states_fn)(void *arg, const void *row);
+
+/* Read them now, and give a struct report_state for each; `counters`: their agents are asked, too. `*w` is what
+ * reads them: NULL at first, and for rank_states_end. 0, or -1 with the error. */
+int rank_states_read(struct fleet_watch **w, const struct jobs_here *h, const struct job *job, bool counters,
+                     rank_states_fn add, void *arg, struct err *e);
+
+/* A struct report_group for each group of that reading. */
+void rank_states_groups(const struct fleet_watch *w, rank_states_fn add, void *arg);
+
+void rank_states_end(struct fleet_watch **w);
+
+#endif
