@@ -38,8 +38,7 @@ struct fleet_reach_options {
          OPTION_STRING,                                                                                      \
          offsetof(type, member.via),                                                                         \
          .arg = "COMMAND",                                                                                   \
-         .help = "how hosts are reached: ssh, srun, kubectl, docker, podman, or 'ssh login ssh {host} "      \
-                 "{relay}'",                                                                                 \
+         .help = "by ssh, srun, kubectl, docker, podman, or 'ssh login ssh {host} {relay}'",                 \
          .choice = relay_preset_name},                                                                       \
         {"container",   0,                                                                                   \
          OPTION_STRING, offsetof(type, member.container),                                                    \
@@ -48,9 +47,7 @@ struct fleet_reach_options {
          .help = "copy probing-relay to ~/.cache/probing on hosts that lack it, and run that"},              \
     {                                                                                                        \
         "relay", 0, OPTION_STRING, offsetof(type, member.relay),                                             \
-            .arg = "COMMAND",                                                                                \
-            .help = "what to run on a host without a shell, or where probing is not in PATH: "               \
-                    "'/opt/probing relay --stdio'"                                                           \
+            .arg = "COMMAND", .help = "the relay's command there, such as '/opt/probing relay --stdio'"      \
     }
 
 /* Read the options; with `push` also do that, which takes a while. 0, or -1 with the error: a host or the
