@@ -19,6 +19,7 @@
 #include "client/sql/steps_model.h"
 #include "unit/tui_fixture.h"
 #include "unit/tui_host.h"
+#include "unit/tui_job.h"
 #include "unit/tui_tables.h"
 
 #define COLUMNS                                                                                              \
@@ -206,6 +207,42 @@ static void slow_ones_alone(void **state) {
     app_free(a);
 }
 
+/* Beside this rank all that end their steps with it; the newest step is not known in the others yet. */
+static void all_ranks(void **state) {
+    struct app *a = opened(TABLES_NORMAL);
+    (void)state;
+    fixture_press(a, "&");
+    assert_shows(a, 24, 80, "this process is not a rank of a job that is watched");
+    job_fixture_give(a, JOB_FIXTURE_HEALTHY);
+    struct job_shot *f = a->job.shot;
+    f->ranks[3].pid = a->pid = 4242;
+    f->ranks[3].role = 1;
+    f->ranks[3].shift = -4000;
+    f->n_fan = 150;
+    f->fan = arena_calloc(&f->arena, f->n_fan, sizeof *f->fan);
+    assert_non_null(f->fan);
+    for (size_t i = 0; i < f->n_fan; i++)
+        f->fan[i] = (struct fleet_fan){.role = i < 50 ? 0 : 1,
+                                       .n = 8,
+                                       .step = 4710 - 4000 - 149 + (int64_t)i,
+                                       .least = 150,
+                                       .median = 184,
+                                       .most = i == 148 ? 987 : 411};
+    fixture_press(a, "&");
+    assert_shows(a, 30, 100, "step 4710: ");
+    assert_shows(a, 30, 100, " in rank 3; in 8 ranks 150 ms to 411 ms, median 184 ms");
+    assert_shows(a, 45, 100, "all: most");
+    assert_shows(a, 45, 100, "all: median");
+    fixture_press(a, "Left Left");
+    assert_shows(a, 30, 100, "in 8 ranks 150 ms to 987 ms, median 184 ms");
+    for (int i = 0; i < 120; i++)
+        fixture_press(a, "Left");
+    assert_shows(a, 30, 100, "all ranks: the step is not known in the others of rank 3");
+    fixture_press(a, "&");
+    assert_shows(a, 30, 100, "of 150 slow (over 1.2 x median)");
+    app_free(a);
+}
+
 /* What is frozen stays, though newer steps come; then they are there. */
 static void freezing(void **state) {
     struct app *a = opened(TABLES_NORMAL);
@@ -275,6 +312,7 @@ int main(void) {
         cmocka_unit_test(why_there_are_none),
         cmocka_unit_test(zoom_and_selection),
         cmocka_unit_test(slow_ones_alone),
+        cmocka_unit_test(all_ranks),
         cmocka_unit_test(freezing),
         cmocka_unit_test(what_is_asked),
         cmocka_unit_test(how_much_is_read),

@@ -278,7 +278,7 @@ static double steps_mean_get(const struct steps_mean *m) { return m->n ? m->sum 
 void steps_model_column(const struct steps_model *m, size_t first, size_t count, struct steps_column *out) {
     struct steps_mean loss = {0}, lr = {0}, grad = {0}, data = {0}, data_of = {0}, gc = {0}, gc_of = {0};
     unsigned looks = 0, waits = 0, gcs = 0;
-    *out = (struct steps_column){.ms = NAN};
+    *out = (struct steps_column){.ms = NAN, .ranks = {NAN, NAN, NAN}};
     for (size_t i = first; i < m->n && i < first + count; i++) {
         const struct steps_row *r = &m->rows[i];
         out->n++;

@@ -94,6 +94,7 @@ struct steps_column {
     double ms, loss, lr, grad_norm; /* the longest; means of the others */
     double data, gc, gil;           /* shares of the time */
     bool is_slow, bad_loss, bad_grad;
+    double ranks[3]; /* the least, median and most of all ranks, where the screen knows them; NAN */
 };
 
 void steps_model_column(const struct steps_model *m, size_t first, size_t count, struct steps_column *out);

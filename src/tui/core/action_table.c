@@ -194,6 +194,7 @@ static const struct action_def action_fixed[] = {
      "begin a span here; move to its end, Enter: the window"},
     {ACTION_TIME_SHORTER, "shorter", TIMELINE, {"+", "="}, "In", 4, "shorter slices; the wheel does too"},
     {ACTION_TIME_LONGER, "longer", TIMELINE, {"-"}, "Out", 4, "longer slices"},
+    {ACTION_ALL_RANKS, "all-ranks", STEPS, {"&"}, NULL, 0, "least, median and most of all ranks of the job"},
     {ACTION_TIME_SHORTER, "finer", STEPS, {"+", "="}, "In", 4, "fewer steps a column; the wheel does too"},
     {ACTION_TIME_LONGER, "coarser", STEPS, {"-"}, "Out", 4, "more steps a column: further back in time"},
     {ACTION_TIME_BACK, "back-in-time", TIMELINE, {"S-Left"}, NULL, 0, "half a screen back in time"},

@@ -18,6 +18,7 @@
 #include "tui/core/app_arm.h"
 #include "tui/core/app_feed.h"
 #include "tui/core/app_screen.h"
+#include "tui/core/job_state.h"
 #include "tui/core/screen.h"
 #include "tui/view/outline.h"
 #include "tui/view/table.h"
@@ -45,6 +46,7 @@ struct steps_state {
     size_t first;                                    /* the newest column that is drawn */
     int cols;                                        /* of the strips, as last drawn */
     struct rect chart_area;                          /* where they are */
+    bool has_ranks;                                  /* beside it, all ranks of the job */
 };
 
 enum { STEPS_COLUMN_STEP = 0 };
@@ -287,6 +289,69 @@ static void steps_fini(void *state) {
     steps_model_fini(&s->model);
 }
 
+/* ---- all ranks ---- */
+
+/* The process as a rank of the job that is watched; NULL: it is none. */
+static const struct job_shot_rank *steps_rank(const struct app *app) {
+    int32_t world;
+    return job_shot_find(job_state_shown(app), job_state_rank(app, &world));
+}
+
+/* A step in all ranks that end theirs together; NULL: not known. */
+static const struct fleet_fan *steps_fan(const struct app *app, int64_t step) {
+    const struct job_shot *f = job_state_shown(app);
+    const struct job_shot_rank *r = steps_rank(app);
+    if (!r || r->role < 0 || step < 0 || step > INT32_MAX)
+        return NULL;
+    size_t low = 0, high = f->n_fan;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct fleet_fan *at = &f->fan[middle];
+        if (at->role < r->role || (at->role == r->role && at->step < step + r->shift))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct fleet_fan *found = low < f->n_fan ? &f->fan[low] : NULL;
+    return found && found->role == r->role && found->step == step + r->shift ? found : NULL;
+}
+
+/* Of the steps of a column the one that took longest in any rank. */
+static void steps_put_ranks(const struct steps_state *s, const struct app *app, size_t first,
+                            struct steps_column *c) {
+    for (size_t i = first; i < first + c->n && i < s->model.n; i++) {
+        const struct fleet_fan *f = steps_fan(app, s->model.rows[i].step);
+        if (!f || f->most <= c->ranks[2])
+            continue;
+        c->ranks[0] = f->least;
+        c->ranks[1] = f->median;
+        c->ranks[2] = f->most;
+    }
+}
+
+/* The selected step in this rank and in all, or why that is not known. */
+static void steps_put_ranks_line(const struct steps_state *s, const struct app *app, struct strbuf *out) {
+    const struct job_shot_rank *r = steps_rank(app);
+    size_t at = steps_selected(s);
+    const struct fleet_fan *f = NULL;
+    char own[24], least[24], median[24], most[24];
+    /* the newest steps are not known of all ranks yet */
+    while (r && at < s->model.n && !(f = steps_fan(app, s->model.rows[at].step)) && !s->table.view.has_key)
+        at++;
+    if (!r)
+        strbuf_adds(out, "all ranks: this process is not a rank of a job that is watched");
+    else if (!f)
+        strbuf_addf(out, "all ranks: the step is not known in the others of rank %" PRId32, r->rank);
+    if (!r || !f)
+        return;
+    steps_put_ms(own, sizeof own, s->model.rows[at].ms);
+    steps_put_ms(least, sizeof least, f->least);
+    steps_put_ms(median, sizeof median, f->median);
+    steps_put_ms(most, sizeof most, f->most);
+    strbuf_addf(out, "step %" PRId64 ": %s in rank %" PRId32 "; in %u ranks %s to %s, median %s",
+                s->model.rows[at].step, own, r->rank, (unsigned)f->n, least, most, median);
+}
+
 /* ---- chart ---- */
 
 /* A column is some steps, the newest at the right. Unknown values are never drawn like known
@@ -312,12 +377,19 @@ struct steps_line {
 };
 
 static double line_ms(const struct steps_column *c) { return c->ms; }
+static double line_least(const struct steps_column *c) { return c->ranks[0]; }
+static double line_median(const struct steps_column *c) { return c->ranks[1]; }
+static double line_most(const struct steps_column *c) { return c->ranks[2]; }
 static double line_loss(const struct steps_column *c) { return c->loss; }
 static double line_grad(const struct steps_column *c) { return c->grad_norm; }
 static double line_lr(const struct steps_column *c) { return c->lr; }
 static double line_data(const struct steps_column *c) { return c->data; }
 static double line_gc(const struct steps_column *c) { return c->gc; }
 static double line_gil(const struct steps_column *c) { return c->gil; }
+
+static bool steps_is_ms(const struct steps_line *l) {
+    return l->value == line_ms || l->value == line_most || l->value == line_median || l->value == line_least;
+}
 
 /* Choose the lines for so many rows; the first is step time. Returns the rows they take. */
 static int steps_choose(const struct steps_state *s, int rows, struct steps_line *lines, int *n) {
@@ -329,6 +401,11 @@ static int steps_choose(const struct steps_state *s, int rows, struct steps_line
          : rows >= 12 ? 3
                       : 2,
          false, true, true, ""},
+        {"all: most", "most", line_most, ROLE_METER_GIL, rows >= 20 ? 2 : 1, false, true, s->has_ranks, ""},
+        {"all: median", "median", line_median, ROLE_METER_GIL, rows >= 20 ? 2 : 1, false, true, s->has_ranks,
+         ""},
+        {"all: least", "least", line_least, ROLE_METER_GIL, rows >= 20 ? 2 : 1, false, true, s->has_ranks,
+         ""},
         {"loss", "loss", line_loss, ROLE_METER_GIL, rows >= 30 ? 3 : 1, false, false, m->has_loss, ""},
         {"grad norm", "grad", line_grad, ROLE_METER_GIL, rows >= 30 ? 2 : 1, false, false, m->has_grad, ""},
         {"lr", "lr", line_lr, ROLE_METER_GIL, 1, false, false, m->has_lr, ""},
@@ -412,7 +489,7 @@ static void steps_draw_cell(const struct steps_line *l, const struct steps_colum
 }
 
 static void steps_put_value(const struct steps_line *l, double v, char *buf, size_t cap) {
-    if (l->value == line_ms)
+    if (steps_is_ms(l))
         steps_put_ms(buf, cap, v);
     else if (!l->is_lane)
         steps_put_number(buf, cap, v);
@@ -475,7 +552,7 @@ static void steps_settle(struct steps_state *s) {
         s->first = at - (size_t)s->cols + 1;
 }
 
-static void steps_draw_chart(struct steps_state *s, struct grid *g, struct rect area,
+static void steps_draw_chart(struct steps_state *s, const struct app *app, struct grid *g, struct rect area,
                              const struct steps_line *lines, int n, bool axis) {
     static struct steps_column columns[STEPS_MAX_COLS]; /* used by the thread that draws */
     int label = area.cols >= STEPS_NARROW ? STEPS_LABEL : STEPS_LABEL_NARROW, row = 0;
@@ -484,6 +561,11 @@ static void steps_draw_chart(struct steps_state *s, struct grid *g, struct rect 
     steps_settle(s);
     for (int i = 0; i < s->cols; i++)
         steps_model_column(&s->model, (s->first + (size_t)i) * s->zoom, s->zoom, &columns[i]);
+    double most_ms = 0; /* durations beside each other have one scale */
+    for (int i = 0; s->has_ranks && i < s->cols; i++) {
+        steps_put_ranks(s, app, (s->first + (size_t)i) * s->zoom, &columns[i]);
+        most_ms = fmax(most_ms, fmax(columns[i].ms, columns[i].ranks[2]));
+    }
     for (int i = 0; i < n; i++) {
         const struct steps_line *l = &lines[i];
         struct rect at = {area.row + row, area.col + 1, l->rows, area.cols - 1};
@@ -496,6 +578,8 @@ static void steps_draw_chart(struct steps_state *s, struct grid *g, struct rect 
             continue;
         }
         steps_extent(l, columns, s->cols, &least, &most);
+        if (s->has_ranks && steps_is_ms(l))
+            most = most_ms;
         steps_draw_label(l, steps_now(l, columns, s->cols), least, most, g, at, label);
         for (int k = 0; k < s->cols; k++)
             steps_draw_cell(l, &columns[k], g, at, label + s->cols - 1 - k, least, most);
@@ -537,7 +621,11 @@ static void steps_draw_head(const struct steps_state *s, const struct app *app, 
     const struct app_feed *f = app_feed_get(app, FEED_STEPS);
     char arms[3 * ARMS_TEXT];
     app_arm_put_all(app, arms, sizeof arms);
-    if (rows > 1 && f->failed_s <= 0 && arms[0])
+    if (rows > 1 && f->failed_s <= 0 && s->has_ranks) {
+        strbuf_clear(&line);
+        steps_put_ranks_line(s, app, &line);
+        steps_draw_line(g, area, 1, ROLE_TEXT, strbuf_str(&line));
+    } else if (rows > 1 && f->failed_s <= 0 && arms[0])
         steps_draw_line(g, area, 1, ROLE_STATUS_ON, arms);
     else if (rows > 1 && f->failed_s > 0)
         steps_draw_line(g, area, 1, ROLE_STATUS_BAD, f->error.text);
@@ -587,7 +675,7 @@ static void steps_draw(void *state, struct app *app, struct grid *g, struct rect
     bool axis = area.rows >= 12;
     int rows = steps_choose(s, area.rows - axis, lines, &n) + axis;
     s->chart_area = (struct rect){area.row, area.col, rows, area.cols};
-    steps_draw_chart(s, g, s->chart_area, lines, n, axis);
+    steps_draw_chart(s, app, g, s->chart_area, lines, n, axis);
     area.row += rows;
     area.rows -= rows;
     view_draw(&s->table.view, g, area, "nothing matches: A shows all");
@@ -627,6 +715,11 @@ static bool steps_act(void *state, struct app *app, enum action action) {
     switch ((int)action) {
     case ACTION_BACK:
         return steps_back(s);
+    case ACTION_ALL_RANKS:
+        s->has_ranks = !s->has_ranks && steps_rank(app);
+        if (!steps_rank(app))
+            app_message(app, false, "this process is not a rank of a job that is watched: p watches it");
+        return true;
     case ACTION_TIME_SHORTER:
     case ACTION_TIME_LONGER:
         steps_zoom(s, app, action == ACTION_TIME_SHORTER);
