@@ -7,6 +7,10 @@ import subprocess
 
 import pytest
 
+from test_tui_tmux import screen
+
+__all__ = ["screen"]
+
 RANK = """
 import os, time
 def wait_here():
@@ -263,3 +267,21 @@ def test_screen(hosts, probing_top):
     assert done.status == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines() if "wait_here" in line and " n" in line]
     assert sorted((line[0], line[1]) for line in lines) == [(str(i), f"n{i // 2}") for i in range(4)], done.stdout
+
+
+def test_open_on_the_screen(hosts, screen, probing_top, ptrace, wait_until):
+    """A rank of another host opens in the screens, and the ones after it; with the program all of that ends."""
+    s = screen(120, 30)
+    s.shell(f"{probing_top.path} job: --hosts n0,n1 --via '{hosts.via}'; echo status=$?")
+    s.wait_for("4/4 ranks")
+    s.keys("End", "Enter")
+    s.wait_for("Stack of MainThread")
+    s.wait_for("wait_here")
+    s.type("[")
+    s.wait_for("rank 2 of 4")
+    s.type("[")
+    s.wait_for("rank 1 of 4")
+    s.type("q")
+    s.type("q")
+    s.wait_for("status=0")
+    wait_until(lambda: not hosts.relays(), 10)

@@ -61,7 +61,9 @@ bool app_job_open(struct app *a, int32_t rank, bool shows) {
         return false;
     }
     bool here = job_shot_is_here(f, r);
-    if (r->pid == a->pid && (here || rank == a->job.opened) && !data_is_over(&a->data)) {
+    int32_t world;
+    bool is_open = here ? r->pid == a->pid : job_state_rank(a, &world) == rank;
+    if (is_open && !data_is_over(&a->data)) {
         if (shows)
             app_screen_open(a, ACTION_SHOW_THREADS);
         return true;

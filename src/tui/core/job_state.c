@@ -26,7 +26,11 @@ const struct job_shot *job_state_shown(const struct app *a) {
 
 int32_t job_state_rank(const struct app *a, int32_t *world) {
     const struct job_shot *f = a->job.shot;
-    const struct job_shot_rank *r = job_shot_find_pid(f, a->pid);
+    const struct job_shot_rank *r = job_shot_find_pid(f, a->pid), *opened = job_shot_find(f, a->job.opened);
+    /* on another host: it is the one that was opened last, as long as it is shown */
+    if (!r && opened && !job_shot_is_here(f, opened) && a->data.has_target &&
+        opened->pid == a->data.target.pid)
+        r = opened;
     const struct app_job_offer *o = &a->job.offer;
     bool is_offer = a->pid > 0 && o->pid == a->pid;
     *world = r ? f->world : is_offer ? o->world : 0;
