@@ -25,7 +25,7 @@
 #include "wire/pipe.h"
 #include "wire/wire.h"
 
-#define LIMIT_S 20
+#define LIMIT_S 60
 #define MANY_RANKS 40
 
 /* ---- what a rank does ---- */
