@@ -14,58 +14,59 @@
 #define RANKS_MODULE "torch.distributed.distributed_c10d"
 #define RANKS_FIRST 24 /* where rank_ may be */
 #define RANKS_LAST 32
-#define RANKS_GROUPS 4096 /* groups that are looked at */
+#define RANKS_ENTRIES 262144 /* groups and ranks that are counted, whatever the dicts claim */
 
 /* The group with the most ranks. */
 struct ranks_search {
     uint64_t group;
-    uint32_t world;
-    unsigned left;
+    uint32_t world, n; /* its ranks; those of the group that is counted */
+    uint32_t left;
 };
 
 static int ranks_count_entry(struct pystack_reader *r, uint32_t index, uint64_t key, uint64_t value,
                              void *arg) {
+    struct ranks_search *s = arg;
     (void)r;
     (void)index;
     (void)key;
     (void)value;
-    ++*(uint32_t *)arg;
-    return 0;
+    s->n++;
+    return s->left == 0 || --s->left == 0;
 }
 
 static int ranks_compare_group(struct pystack_reader *r, uint32_t index, uint64_t key, uint64_t value,
                                void *arg) {
     struct ranks_search *s = arg;
-    uint32_t n = 0;
     (void)index;
-    if (s->left-- == 0)
+    s->n = 0;
+    if (s->left == 0 || --s->left == 0)
         return 1;
-    if (pystack_dict_each(r, value, ranks_count_entry, &n) == 0 && n > s->world) {
-        s->world = n;
+    if (pystack_dict_each(r, value, ranks_count_entry, s) == 0 && s->n > s->world) {
+        s->world = s->n;
         s->group = key;
     }
     return 0;
 }
 
-static int ranks_search_interpreter(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
-    struct pystack_reader *r = &ps->reader;
-    uint64_t modules, module, dict, groups;
+/* The list begins with the newest: the main one comes last. */
+static int ranks_find_modules(struct pystack *ps, uint64_t interp, int64_t id, void *arg) {
+    uint64_t *modules = arg;
     (void)id;
-    if (pystack_read_u64_at(r, interp, r->off.interp_modules, &modules) == 0 &&
-        pystack_dict_find(r, modules, RANKS_MODULE, NULL, &module) == 0 &&
-        pystack_read_u64_at(r, module, r->off.module_dict, &dict) == 0 &&
-        pystack_dict_find(r, dict, "_pg_group_ranks", NULL, &groups) == 0)
-        pystack_dict_each(r, groups, ranks_compare_group, arg);
+    if (pystack_read_u64_at(&ps->reader, interp, ps->reader.off.interp_modules, modules) != 0)
+        *modules = 0;
     return 0;
 }
 
 int pystack_find_rank(struct pystack *ps, int32_t *rank, int32_t *world) {
     struct pystack_reader *r = &ps->reader;
-    struct ranks_search s = {.left = RANKS_GROUPS};
-    uint64_t object, pair;
-    if (pystack_each_interpreter(ps, ranks_search_interpreter, &s) < 0 || s.world == 0 ||
-        s.world > INT32_MAX || pystack_read_u64_at(r, s.group, r->off.object_type + 8, &object) != 0 ||
-        !pystack_is_pointer(object))
+    struct ranks_search s = {.left = RANKS_ENTRIES};
+    uint64_t modules = 0, module, dict, groups, object, pair;
+    if (pystack_each_interpreter(ps, ranks_find_modules, &modules) < 0 || !modules ||
+        pystack_dict_find(r, modules, RANKS_MODULE, NULL, &module) != 0 ||
+        pystack_read_u64_at(r, module, r->off.module_dict, &dict) != 0 ||
+        pystack_dict_find(r, dict, "_pg_group_ranks", NULL, &groups) != 0 ||
+        pystack_dict_each(r, groups, ranks_compare_group, &s) < 0 || s.world == 0 ||
+        pystack_read_u64_at(r, s.group, r->off.object_type + 8, &object) != 0 || !pystack_is_pointer(object))
         return -1;
     for (int32_t at = RANKS_FIRST; at <= RANKS_LAST; at += 8)
         if (pystack_read_u64_at(r, object, at, &pair) == 0 && pair >> 32 == s.world &&

@@ -220,7 +220,7 @@ def test_what_people_type(training, ask, probing, source_dir):
         there.update(name for name in (table["name"], table.get("alias")) if name)
     asked = [statement for statement in statements(source_dir) if table_of(statement) in there]
     assert {table_of(statement) for statement in asked} == {"python.backtrace", "memory_usage", "memory_allocations", "profiling_data",
-                                                               "python.torch_trace", "training_logs", "comm_metrics"}
+                                                               "python.torch_trace", "training_logs", "comm_metrics", "gpu_metrics"}
     with open(f"/proc/{job.pid}/statm", encoding="ascii") as statm:
         rss_mb = int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
     for statement in asked:

@@ -19,13 +19,14 @@
 #define STRAGGLER_SPAN_S 10.0 /* of all windows, if they have fewer steps than that */
 #define STRAGGLER_AGREE 4     /* windows in which a rank is slow */
 #define STRAGGLER_DEVIATIONS 5.0
-#define STRAGGLER_EXCESS 0.03 /* of a step */
-#define STRAGGLER_LAST 0.60   /* of the steps */
-#define STRAGGLER_COST 0.10   /* of a step, of an imbalance */
-#define STRAGGLER_MOST 0.5    /* of the difference, of a part that is named */
-#define STRAGGLER_OVERLAP 0.1 /* of the steps, in which what follows begins before it ends */
-#define STRAGGLER_ERROR 0.25  /* of a step: what clocks may be off */
-#define STRAGGLER_SLOTS 64    /* collectives of a step that are told apart */
+#define STRAGGLER_EXCESS 0.03  /* of a step */
+#define STRAGGLER_LAST 0.60    /* of the steps */
+#define STRAGGLER_COST 0.10    /* of a step, of an imbalance */
+#define STRAGGLER_MOST 0.5     /* of the difference, of a part that is named */
+#define STRAGGLER_OVERLAP 0.1  /* of the steps, in which what follows begins before it ends */
+#define STRAGGLER_ERROR 0.25   /* of a step: what clocks may be off */
+#define STRAGGLER_PART_STEPS 4 /* steps in which a part has to be known */
+#define STRAGGLER_SLOTS 64     /* collectives of a step that are told apart */
 
 const char *straggler_part_name(enum straggler_part part) {
 #define STRAGGLER_NAME(id, name) name,
@@ -417,13 +418,15 @@ static double straggler_part_ms(const struct straggler_round *round, uint32_t me
     return round->own[member] - known;
 }
 
-/* The part with most of what the named ranks take longer. */
+/* The part with most of what the named ranks take longer, if it takes longer in each of them, and three
+ * steps of four, than in the others: a few traced steps on a busy machine differ by chance. */
 static void straggler_put_part(const struct straggler_role *role, const bool *named, double excess_ms,
                                struct straggler_verdict *v) {
     const struct straggler_round *rounds = role->rounds + role->n_rounds - v->steps;
     double *values = role->memory, *sides[2] = {values + v->steps, values + v->steps + role->n};
     for (int part = 0; part <= STRAGGLER_COMPUTE; part++) {
         size_t n[2] = {0, 0};
+        double least = INFINITY, most = -INFINITY;
         for (uint32_t k = 0; k < role->n; k++) {
             size_t known = 0;
             for (size_t i = 0; i < v->steps; i++) {
@@ -431,11 +434,16 @@ static void straggler_put_part(const struct straggler_role *role, const bool *na
                 if (isfinite(ms))
                     values[known++] = ms;
             }
-            if (known)
-                sides[named[k]][n[named[k]]++] = straggler_median(values, known);
+            if (known < STRAGGLER_PART_STEPS)
+                continue;
+            sides[named[k]][n[named[k]]++] = straggler_median(values, known);
+            if (named[k])
+                least = values[known / 4] < least ? values[known / 4] : least;
+            else
+                most = values[known - 1 - known / 4] > most ? values[known - 1 - known / 4] : most;
         }
         double more = straggler_median(sides[1], n[1]) - straggler_median(sides[0], n[0]);
-        if (more > v->part_ms && more >= STRAGGLER_MOST * excess_ms) {
+        if (more > v->part_ms && more >= STRAGGLER_MOST * excess_ms && least > most) {
             v->has_part = true;
             v->part = (enum straggler_part)part;
             v->part_ms = more;
