@@ -856,7 +856,9 @@ static void thread_sampler_fill(struct thread_sampler *p, struct pystack *ps, st
     t->owed = is_new ? 0 : fmin(due - (double)on, THREAD_SAMPLER_OWED);
     double wait_share = thread_sampler_wait_share(t, span_ns);
     /* one that is off a CPU only because others have it does nothing there that a drain could find */
-    bool works = share + wait_share > 1 - THREAD_SAMPLER_CALM;
+    if (share + wait_share <= 1 - THREAD_SAMPLER_CALM)
+        t->slept_s = now_s;
+    bool works = now_s - t->slept_s > THREAD_SAMPLER_LATELY_S;
     bool mixed = share > THREAD_SAMPLER_CALM && now_s - t->rest.timestamp < THREAD_SAMPLER_LATELY_S;
     bool wanders = rested && t->rests && before.stack_id != t->rest.stack_id;
     if (!works && (mixed || wanders) && p->drain_ns > THREAD_SAMPLER_MIXED_NS)

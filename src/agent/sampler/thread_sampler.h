@@ -85,6 +85,7 @@ struct thread_sampler_thread {
     struct thread_sampler_state rest;  /* the last drain that found it so */
     struct thread_sampler_state spare; /* a copy for which there was no tick yet */
     double owed;                       /* ticks on a CPU by its clock, less those recorded */
+    double slept_s;                    /* when it last did neither run nor wait for a CPU */
     bool wait_known;                   /* how long it had waited for a CPU by the last drain: */
     uint64_t wait_ns;
     double wait_owed; /* ticks of that, less those recorded */
