@@ -168,7 +168,7 @@ static void header_gpu(const struct app *a, struct grid *g, struct rect area, in
     char busy[16] = "?", memory[24], trouble[64] = "", name[32] = "";
     if (!isnan(util))
         snprintf(busy, sizeof busy, "%.0f%%", util);
-    text_human_bytes(memory, sizeof memory, isnan(mib) ? MODEL_UNKNOWN : (int64_t)(mib * (1 << 20)));
+    text_human_bytes(memory, sizeof memory, mib * (1 << 20));
     if (worst) {
         gpus_put_trouble(worst, trouble, sizeof trouble);
         if (all->n > 1)
@@ -212,7 +212,7 @@ static void header_job(const struct app *a, struct grid *g, struct rect area, in
     if (header_has_gpus(a))
         header_gpu(a, g, area, row, &col);
     else if (gpu_mb > 0) {
-        text_human_bytes(text, sizeof text, (int64_t)(gpu_mb * (1 << 20)));
+        text_human_bytes(text, sizeof text, gpu_mb * (1 << 20));
         header_fact(g, area, row, &col, "GPU", ROLE_VALUE, "%s", text);
     }
     double gc = meter_mean(&d->gc, HEADER_MEAN);

@@ -48,9 +48,7 @@ static void gpu_put_number(struct table_cell *c, double v, const char *unit, enu
         snprintf(c->text, sizeof c->text, "%.0f%s", v, unit);
 }
 
-static void gpu_put_mib(double mib, char *buf, size_t cap) {
-    text_human_bytes(buf, cap, isnan(mib) ? MODEL_UNKNOWN : (int64_t)(mib * (1 << 20)));
-}
+static void gpu_put_mib(double mib, char *buf, size_t cap) { text_human_bytes(buf, cap, mib * (1 << 20)); }
 
 static void gpu_cell_device(const void *node, struct table_cell *c) {
     char name[32];

@@ -312,10 +312,6 @@ static void overview_add_memory(struct overview *s, const struct app *app) {
 
 #define OVERVIEW_GPUS 8 /* that are listed */
 
-static void overview_put_mib(char *buf, size_t cap, double mib) {
-    text_human_bytes(buf, cap, isnan(mib) ? MODEL_UNKNOWN : (int64_t)(mib * (1 << 20)));
-}
-
 /* A line for each; on a machine without one, none. */
 static void overview_add_gpus(struct overview *s, const struct app *app) {
     static const char *const labels[OVERVIEW_GPUS] = {"GPU 0", "GPU 1", "GPU 2", "GPU 3",
@@ -332,8 +328,8 @@ static void overview_add_gpus(struct overview *s, const struct app *app) {
         else
             snprintf(l->value, sizeof l->value, "%.0f %%", r->util_pct);
         overview_set_history(l, r->utils, 100, ROLE_METER_CPU);
-        overview_put_mib(used, sizeof used, r->mem_used_mb);
-        overview_put_mib(total, sizeof total, r->mem_total_mb);
+        text_human_bytes(used, sizeof used, r->mem_used_mb * (1 << 20));
+        text_human_bytes(total, sizeof total, r->mem_total_mb * (1 << 20));
         gpus_put_trouble(r, trouble, sizeof trouble);
         if (trouble[0]) {
             overview_say(l, "%s; ", trouble);
