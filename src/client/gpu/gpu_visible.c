@@ -8,6 +8,8 @@
 
 #include "base/procfs.h"
 #include "base/rank_env.h"
+#include "client/guard.h"
+#include "client/target/target.h"
 
 #define VISIBLE_VALUE 4096 /* bytes of a variable that count */
 
@@ -118,7 +120,16 @@ bool gpu_visible_choose(const struct gpu_visible_env *env, const struct gpu_devi
     return nvidia || amd;
 }
 
-bool gpu_visible_of(pid_t pid, const struct gpu_device *list, size_t n, bool *used) {
+/* What a child does. */
+struct visible_search {
+    pid_t pid;
+    struct gpu_device list[GPU_MAX];
+    size_t n;
+    bool used[GPU_MAX], is_assumed;
+};
+
+static void visible_search(void *arg) {
+    struct visible_search *s = arg;
     static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
                                         "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
                                         "ROCR_VISIBLE_DEVICES"};
@@ -127,13 +138,23 @@ bool gpu_visible_of(pid_t pid, const struct gpu_device *list, size_t n, bool *us
     const char *found[NAMES];
     struct rank_env rank;
     for (size_t i = 0; i < NAMES; i++)
-        found[i] = procfs_read_environ(pid, names[i], values[i], sizeof values[i]) == 0 ? values[i] : NULL;
+        found[i] = procfs_read_environ(s->pid, names[i], values[i], sizeof values[i]) == 0 ? values[i] : NULL;
     struct gpu_visible_env env = {.cuda = found[0],
                                   .hip = found[1] ? found[1] : found[4],
                                   .container = found[2],
                                   .order = found[3],
                                   .local = -1};
-    if (rank_env_read(&rank, pid) == 0 && rank.source)
+    if (rank_env_read(&rank, s->pid) == 0 && rank.source)
         env.local = rank.local;
-    return gpu_visible_choose(&env, list, n, used);
+    s->is_assumed = gpu_visible_choose(&env, s->list, s->n, s->used);
+}
+
+int gpu_visible_of(pid_t pid, const struct gpu_device *list, size_t n, bool *used, bool *is_assumed) {
+    struct visible_search s = {.pid = pid, .n = n};
+    memcpy(s.list, list, n * sizeof *list);
+    if (guard_run(visible_search, &s, sizeof s, TARGET_POLL_MS) != GUARD_DONE)
+        return -1;
+    memcpy(used, s.used, n * sizeof *used);
+    *is_assumed = s.is_assumed;
+    return 0;
 }

@@ -30,7 +30,8 @@ struct gpu_visible_env {
 bool gpu_visible_choose(const struct gpu_visible_env *env, const struct gpu_device *list, size_t n,
                         bool *used);
 
-/* The same for a process of this machine; may block, as reading its environment may. */
-bool gpu_visible_of(pid_t pid, const struct gpu_device *list, size_t n, bool *used);
+/* The same for a process of this machine. Its environment may block its reader, so a child reads it. 0, or
+ * -1: it could not within TARGET_POLL_MS. */
+int gpu_visible_of(pid_t pid, const struct gpu_device *list, size_t n, bool *used, bool *is_assumed);
 
 #endif

@@ -8,41 +8,23 @@
 #include "base/clock.h"
 #include "client/gpu/gpu_poller.h"
 #include "client/gpu/gpu_visible.h"
-#include "client/guard.h"
 #include "client/sql/live_tables.h"
-#include "client/target/target.h"
 #include "store/ring/ring_tables.h"
 
 static bool live_gpu_stop(void *arg) { return sql_sink_cancelled(arg); }
 
-/* Its environment may block its reader, so a child reads it. */
-struct live_gpu_search {
-    pid_t pid;
-    struct gpu_device list[GPU_MAX];
-    size_t n;
-    bool used[GPU_MAX], is_assumed;
-};
-
-static void live_gpu_search(void *arg) {
-    struct live_gpu_search *s = arg;
-    s->is_assumed = gpu_visible_of(s->pid, s->list, s->n, s->used);
-}
-
 /* Choose the devices of the process: once, unless there are others now. */
 static void live_gpu_choose(struct live_target *t, pid_t pid, const struct gpu_device *list, size_t n) {
-    struct live_gpu_search s = {.pid = pid, .n = n};
     if (t->gpus.pid == pid && t->gpus.n == n)
         return;
-    memcpy(s.list, list, n * sizeof *list);
-    if (guard_run(live_gpu_search, &s, sizeof s, TARGET_POLL_MS) != GUARD_DONE) {
+    memset(t->gpus.used, 0, sizeof t->gpus.used);
+    if (gpu_visible_of(pid, list, n, t->gpus.used, &t->gpus.is_assumed) != 0) {
         const struct gpu_visible_env nothing = {.local = -1};
-        gpu_visible_choose(&nothing, list, n, s.used);
-        s.is_assumed = true;
+        gpu_visible_choose(&nothing, list, n, t->gpus.used);
+        t->gpus.is_assumed = true;
     }
     t->gpus.pid = pid;
     t->gpus.n = n;
-    t->gpus.is_assumed = s.is_assumed;
-    memcpy(t->gpus.used, s.used, sizeof s.used);
 }
 
 struct live_gpu_scan {
