@@ -1045,7 +1045,7 @@ static void throttled(void **state) {
     expect(&j, MOVES(USUAL));
 }
 
-/* What a GPU does in each of the last 20 seconds. */
+/* What a GPU does in each of the last seconds. */
 struct gpu {
     int device;
     double util; /* NAN unknown */
@@ -1053,6 +1053,7 @@ struct gpu {
     const char *throttle;
     int64_t xid, ecc; /* of the last second */
     int state;
+    int seconds; /* that it is known; 0: 20 */
 };
 
 static void add_gpus(const struct job *j, double to_s, const struct gpu *list, size_t n) {
@@ -1060,6 +1061,8 @@ static void add_gpus(const struct job *j, double to_s, const struct gpu *list, s
     for (int i = 0; i < 20; i++)
         for (size_t k = 0; k < n; k++) {
             union ring_value v[RING_GPU_COUNT];
+            if (list[k].seconds && i < 20 - list[k].seconds)
+                continue;
             for (size_t c = 0; c < RING_GPU_COUNT; c++)
                 if (RING_TABLES[RING_GPU].columns[c].type == RING_DOUBLE)
                     v[c].f = NAN;
@@ -1172,6 +1175,14 @@ static void gpus(void **state) {
          {.n = 0},
          "GPU THROTTLED: GPU 0 is slowed by heat or by its board 100 % of the time (90 C, 1200 MHz, last 19 "
          "s)\n"},
+        /* a moment of one is too little, however much is known of all together */
+        {{{0, .util = 99, .throttle = ""}, {1, .util = 99, .throttle = "heat", .seconds = 2}},
+         2,
+         0,
+         1000,
+         0,
+         {.n = 0},
+         ""},
         {{{0, .util = 99, .mem_used_mb = 78000}}, 1, 0, 76000, 0, {.n = 0}, ""},
         {{{0, .util = 99, .mem_used_mb = 78000}}, 1, 0, 76000, 3, {.n = 0}, FULL},
         {{{0, .util = 99, .xid = 79}},

@@ -322,6 +322,12 @@
     "g AS MATERIALIZED (SELECT device, avg(gpu_util) AS busy, count(gpu_util) AS n, max(timestamp) - "       \
     "min(timestamp) AS span FROM gpu_metrics WHERE " OF_PID " AND timestamp > now() - " GPUS_S               \
     " GROUP BY device, slice), b AS (SELECT * FROM g WHERE n > 0 ORDER BY busy DESC LIMIT 1)"
+/* The one that is slowed most, of several the one with the most rows. */
+#define GPU_SLOWED                                                                                           \
+    " FROM (SELECT avg(throttle LIKE '%heat%' OR throttle LIKE '%hardware%') AS share, device, "             \
+    "avg(temperature_c) AS celsius, avg(sm_clock_mhz) AS mhz, max(timestamp) - min(timestamp) AS span, "     \
+    "count(*) AS n FROM gpu_metrics WHERE " OF_PID " AND timestamp > now() - " GPUS_S                        \
+    " AND throttle IS NOT NULL GROUP BY device ORDER BY share DESC, n DESC LIMIT 1)"
 #define GPU_IS_USED                                                                                          \
     "b.n < 5 AND NOT CAST(:ended AS INTEGER) AS again, b.n >= 5 AND coalesce((SELECT sum(reserved_mb) FROM " \
     "python.gpu_memory WHERE " OF_PID "), 0) > 0"
@@ -869,8 +875,9 @@ const struct verdict_rule verdict_rules[] = {
               "loader, forward, backward and optimizer (last " SAMPLES_S " s)",
      .brief = "OWN CODE in {func}",
      .screen = "flame"},
-    /* A device that a process sees is the one it uses only if torch has memory there: without that nothing is
-     * said. Of several devices the busiest counts. */
+    /* A device that a process sees may be one that it does not use: load counts only if torch has memory of
+     * one, or waits for one, and of several devices the busiest counts. What is wrong with a device is said
+     * of each. */
     {.code = "GPU ERROR",
      .level = VERDICT_BAD,
      .checks = "a GPU that its driver has lost",
@@ -935,15 +942,10 @@ const struct verdict_rule verdict_rules[] = {
      .help =
          "cooling, or the power that reaches the board. The power limit, which slows most GPUs under load, "
          "does not count",
-     .sql =
-         "SELECT avg(throttle LIKE '%heat%' OR throttle LIKE '%hardware%') AS share, device, "
-         "avg(temperature_c) AS celsius, avg(sm_clock_mhz) AS mhz, max(timestamp) - min(timestamp) AS span "
-         "FROM gpu_metrics WHERE " OF_PID " AND timestamp > now() - " GPUS_S
-         " AND throttle IS NOT NULL GROUP BY device ORDER BY share DESC LIMIT 1",
+     .sql = "SELECT share, device, celsius, mhz, span" GPU_SLOWED,
      .threshold = 0.5,
      .needs = "gpu_metrics",
-     .more = "SELECT count(*) < 5 AND NOT CAST(:ended AS INTEGER) AS again, count(*) >= 5 AS holds FROM "
-             "gpu_metrics WHERE " OF_PID " AND timestamp > now() - " GPUS_S,
+     .more = "SELECT n < 5 AND NOT CAST(:ended AS INTEGER) AS again, n >= 5 AS holds" GPU_SLOWED,
      .more_needs = "gpu_metrics",
      .words = "GPU {device} is slowed by heat or by its board {share:%} of the time ({celsius:n} C, {mhz:n} "
               "MHz, last {span:s})",
