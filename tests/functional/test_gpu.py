@@ -154,7 +154,8 @@ def stats(allocated, reserved, peak, inactive, retries):
         return {"all": {"current": now, "peak": most, "allocated": 5, "freed": 1}, "small_pool": {}, "large_pool": {}}
     return {"allocation": pools(7), "allocated_bytes": pools(allocated * MB, peak * MB), "reserved_bytes": pools(reserved * MB),
             "inactive_split_bytes": pools(inactive * MB), "num_alloc_retries": retries, "num_ooms": 0}
-c._cuda_memoryStats = {0: stats(1000, 1500, 1200, 300, 2), 1: {"allocation": None}, 2: [], 3: stats(10, 20, 30, 0, 0)}.__getitem__
+devices = {0: stats(1000, 1500, 1200, 300, 2), 1: {"allocation": None}, 2: [], 3: stats(10, 20, 30, 0, 0)}
+c._cuda_memoryStats = devices.__getitem__
 c._cuda_getDeviceCount = (15).bit_length  # 4
 cuda._initialized = False
 os.write(int(os.environ["READY_FD"]), b"ready\n")
@@ -163,13 +164,15 @@ while not os.path.exists(sys.argv[1]):
 cuda._initialized = True
 while True:
     time.sleep(0.1)
+    if os.path.exists(sys.argv[2]):
+        devices.pop(3, None)
 '''
 
 
 def test_the_allocator_of_torch(target, probing, ptrace, tmp_path, wait_until, data_dir):  # noqa: ARG001
     """Counters of each device that is used; CUDA is not started for them. Their sums are in python.memory meanwhile."""
-    go = tmp_path / "go"
-    job = target(TORCH, go)
+    go, part = tmp_path / "go", tmp_path / "part"
+    job = target(TORCH, go, part)
     probing(str(job.pid), "inject").ok()
 
     def asked(sql):
@@ -183,6 +186,11 @@ def test_the_allocator_of_torch(target, probing, ptrace, tmp_path, wait_until, d
     [row] = wait_until(lambda: asked("SELECT gpu_allocated_mb, gpu_reserved_mb FROM python.memory WHERE gpu_allocated_mb > 0 LIMIT 1")[0],
                        60, "a row of python.memory")
     assert row == {"gpu_allocated_mb": 1010.0, "gpu_reserved_mb": 1520.0}
+    part.touch()  # the sum of some devices is not that of all
+    wait_until(lambda: "device 3: KeyError" in asked("SELECT * FROM python.gpu_memory")[1], 60, "one device to fail")
+    [row] = asked("SELECT count(*) AS n FROM python.memory")[0]
+    wait_until(lambda: asked("SELECT count(*) AS n FROM python.memory")[0][0]["n"] > row["n"] + 1, 60, "rows since then")
+    assert asked("SELECT DISTINCT gpu_allocated_mb FROM python.memory WHERE gpu_allocated_mb IS NOT NULL")[0] == [{"gpu_allocated_mb": 1010.0}]
     assert job.alive()
 
 

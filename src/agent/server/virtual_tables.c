@@ -92,13 +92,14 @@ static void virtual_tables_free_item(struct virtual_tables *m, struct virtual_ta
     *item = (struct virtual_tables_item){.job = NULL};
 }
 
-/* Sums of torch's allocator go into python.memory, too: units/gpu_memory.py. */
+/* Sums of torch's allocator go into python.memory, too, if no device is missing: units/gpu_memory.py. */
 static void virtual_tables_keep_gpu(const struct call *call, struct wire_rows rows) {
     enum { DEVICE, UUID, ALLOCATED, RESERVED, COUNT };
     struct wire_value v[COUNT];
     double allocated = 0, reserved = 0;
     size_t n = 0;
-    if (strcmp(call->want.rows->table, "python.gpu_memory") != 0 || !call->mailbox->record)
+    if (strcmp(call->want.rows->table, "python.gpu_memory") != 0 || !call->mailbox->record || rows.more ||
+        rows.note[0])
         return;
     while (wire_next_row(&rows, v, COUNT) == 1)
         if (v[ALLOCATED].kind == WIRE_VALUE_DOUBLE && v[RESERVED].kind == WIRE_VALUE_DOUBLE) {
