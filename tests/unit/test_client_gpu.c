@@ -264,6 +264,9 @@ static void test_errors(void **state) {
     gpu_poller_wait(never, NULL);
     gpu_poller_why(why, sizeof why);
     assert_string_equal(why, "the NVIDIA driver has no device that this user may see; no AMD GPU");
+    script("devices 1000000\nused * 99999999999999\n"); /* a broken driver's */
+    assert_false(isnan(wait_for(GPU_MAX - 1, is_read).newest.mem_used_mb));
+    assert_int_equal(gpu_poller_devices(list, GPU_MAX), GPU_MAX);
 }
 
 static void test_slices(void **state) {
