@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# All checks that need a GPU, a line each: "ok" or "FAILED", what, and the numbers. About twelve minutes on a device of
-# NVIDIA; without one it says so, and ends.
+# All checks that need a GPU, a line each: "ok" or "FAILED", what, and the numbers. It takes minutes on a device of NVIDIA;
+# without one it says so, and ends.
 #
 # usage: bench/gpu.sh [BUILD] [--only NAME[,NAME...]]        names: bench/gpu.sh --list
 #        PYTHON=a Python with torch for CUDA

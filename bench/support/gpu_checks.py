@@ -232,7 +232,7 @@ def check_launch_bound():
 
 
 def check_allocator():
-    """torch's allocator against torch.cuda.memory_allocated, within 2 %; the GIL for at most 2 ms."""
+    """torch's allocator against torch.cuda.memory_allocated, within 30 %, as it moves in a step; the GIL for at most 2 ms."""
     with Job("plain") as job:
         job.wait_lines(3)
         probing(job.pid, "inject")

@@ -285,7 +285,7 @@ static uint64_t poller_oldest(uint64_t n) {
     return n > POLLER_ROWS - POLLER_MARGIN ? n - (POLLER_ROWS - POLLER_MARGIN) : 0;
 }
 
-/* How many devices; their newest readings in `newest`, which is NULL or has room for GPU_MAX. */
+/* How many devices; their newest readings in `newest`, which has room for GPU_MAX. */
 static size_t poller_newest(struct gpu_values *newest) {
     const struct poller_board *b = poller.board;
     size_t n = atomic_load(&b->n_devices), left;

@@ -53,7 +53,7 @@ double gpus_mem_total(const struct gpus *g);
 /* The first one that does not answer, has had an error, or is slowed by heat; NULL: all are well. */
 const struct gpus_row *gpus_worst(const struct gpus *g);
 
-/* In a few words what is the matter with one: "no answer for 12 s", "Xid 79", "heat"; "": nothing. */
+/* In a few words what is the matter with one: "no answer for 12 s", "Xid 79", "slowed by heat"; "": nothing. */
 void gpus_put_trouble(const struct gpus_row *r, char *buf, size_t cap);
 
 /* "0", or "0.2" for a slice. */
