@@ -287,6 +287,28 @@ static void what_cannot_be_known_is_not_said(void **state) {
     assert_int_equal(n_verdicts, 0);
 }
 
+/* A job of long steps that has just begun: nothing is judged before there are five windows of five steps. */
+static void few_long_steps_are_not_judged(void **state) {
+    (void)state;
+    for (int n = 9; n < 80; n++)
+        for (double step = 0.5; step < 40; step *= 1.7) {
+            struct job j = any_job((unsigned)n);
+            j.ranks = 2;
+            j.hosts = j.buckets = 1;
+            j.steps = n;
+            j.data = j.forward = j.backward = j.optimizer = step / 4;
+            j.noise = 0.002;
+            j.slow_from = 1;
+            j.slow_to = 2;
+            j.slow[1] = 1.5;
+            run(&j, 0);
+            judge(j.ranks);
+            assert_true(n_verdicts == 0 || verdicts[0].steps <= (size_t)n);
+            assert_true(n_verdicts == 0 || n > 5 * 5);
+            assert_true(n_verdicts == 1 || n < 60);
+        }
+}
+
 static void roles_are_compared_with_themselves(void **state) {
     (void)state;
     struct job train = any_job(7), other = any_job(8);
@@ -383,6 +405,7 @@ int main(void) {
         cmocka_unit_test(a_slow_host_is_named),
         cmocka_unit_test(where_the_last_one_changes_it_is_an_imbalance),
         cmocka_unit_test(what_cannot_be_known_is_not_said),
+        cmocka_unit_test(few_long_steps_are_not_judged),
         cmocka_unit_test(roles_are_compared_with_themselves),
         cmocka_unit_test(steps_are_aligned),
         cmocka_unit_test(odd_input),

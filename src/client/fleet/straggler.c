@@ -333,7 +333,8 @@ static void straggler_plan_windows(struct straggler_role *role) {
     n = (double)n < most ? n : (size_t)most;
     if ((double)n * step_s > STRAGGLER_WINDOW_S) {
         size_t fit = (size_t)(STRAGGLER_WINDOW_S / step_s);
-        n = fit > STRAGGLER_STEPS_LEAST ? fit : STRAGGLER_STEPS_LEAST;
+        fit = fit > STRAGGLER_STEPS_LEAST ? fit : STRAGGLER_STEPS_LEAST;
+        n = fit < n ? fit : n; /* so many there may not be yet */
     }
     role->has_windows = n >= STRAGGLER_STEPS || (n >= STRAGGLER_STEPS_LEAST &&
                                                  STRAGGLER_WINDOWS * (double)n * step_s >= STRAGGLER_SPAN_S);
