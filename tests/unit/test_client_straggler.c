@@ -287,6 +287,40 @@ static void what_cannot_be_known_is_not_said(void **state) {
     assert_int_equal(n_verdicts, 0);
 }
 
+/* What is judged does not depend on what the clock of a host shows. */
+static void clocks_are_corrected(void **state) {
+    (void)state;
+    for (int ahead = -3; ahead <= 3; ahead += 6) {
+        double before[RANKS];
+        struct job j = any_job(1);
+        j.ranks = 8;
+        j.hosts = 2;
+        j.slow_from = 6;
+        j.slow_to = 7;
+        j.slow[1] = 1.3;
+        run(&j, 0);
+        judge(j.ranks);
+        check_named(&j, j.is_traced ? STRAGGLER_FORWARD : STRAGGLER_COMPUTE);
+        for (uint32_t r = 0; r < j.ranks; r++)
+            before[r] = ranks[r].own_ms;
+        for (uint32_t r = 4; r < j.ranks; r++) {
+            for (size_t i = 0; i < ranks[r].n_steps; i++)
+                steps[r][i].at += ahead;
+            for (size_t i = 0; i < ranks[r].n_collectives; i++) {
+                collectives[r][i].begin += ahead;
+                collectives[r][i].end += ahead;
+            }
+            ranks[r].ahead_s = ahead;
+        }
+        judge(j.ranks);
+        check_named(&j, j.is_traced ? STRAGGLER_FORWARD : STRAGGLER_COMPUTE);
+        for (uint32_t r = 0; r < j.ranks; r++) {
+            assert_int_equal(ranks[r].shift, -100 * (int64_t)r);
+            assert_true(fabs(ranks[r].own_ms - before[r]) < 1e-3);
+        }
+    }
+}
+
 /* A job of long steps that has just begun: nothing is judged before there are five windows of five steps. */
 static void few_long_steps_are_not_judged(void **state) {
     (void)state;
@@ -405,6 +439,7 @@ int main(void) {
         cmocka_unit_test(a_slow_host_is_named),
         cmocka_unit_test(where_the_last_one_changes_it_is_an_imbalance),
         cmocka_unit_test(what_cannot_be_known_is_not_said),
+        cmocka_unit_test(clocks_are_corrected),
         cmocka_unit_test(few_long_steps_are_not_judged),
         cmocka_unit_test(roles_are_compared_with_themselves),
         cmocka_unit_test(steps_are_aligned),

@@ -177,18 +177,6 @@ static void pace_drop_unused(struct pace *p) {
     p->last = 0;
 }
 
-static const struct straggler_step *pace_find_step(const struct straggler_rank *r, int64_t step) {
-    size_t low = 0, high = r->n_steps;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (r->steps[middle].step + r->shift < step)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < r->n_steps && r->steps[low].step + r->shift == step ? &r->steps[low] : NULL;
-}
-
 static int pace_compare(const void *a, const void *b) {
     float x = *(const float *)a, y = *(const float *)b;
     return (x > y) - (x < y);
@@ -208,7 +196,7 @@ static void pace_put_fan(struct pace *p, const struct straggler_rank *ranks, siz
             size_t found = 0;
             for (size_t k = first; k < n; k++) {
                 const struct straggler_step *s =
-                    ranks[k].role == role ? pace_find_step(&ranks[k], own->step) : NULL;
+                    ranks[k].role == role ? straggler_find_step(&ranks[k], own->step) : NULL;
                 if (s && isfinite(s->ms))
                     ms[found++] = s->ms;
             }
@@ -226,50 +214,24 @@ static void pace_put_fan(struct pace *p, const struct straggler_rank *ranks, siz
     free(ms);
 }
 
-/* What was read of a rank, by the clock of this host. What has to be copied for that goes to the arena; false: it is full. */
-static bool pace_put_input(const struct pace_rank *r, double offset_s, struct arena *arena,
-                           struct straggler_rank *out) {
-    *out = (struct straggler_rank){.host = (int32_t)r->node,
-                                   .steps = r->steps,
-                                   .n_steps = r->n_steps,
-                                   .collectives = r->meetings,
-                                   .n_collectives = r->n_meetings};
-    if (offset_s == 0 || isnan(offset_s))
-        return true;
-    struct straggler_step *steps = arena_calloc(arena, r->n_steps + 1, sizeof *steps);
-    struct straggler_collective *meetings = arena_calloc(arena, r->n_meetings + 1, sizeof *meetings);
-    if (!steps || !meetings)
-        return false;
-    for (size_t i = 0; i < r->n_steps; i++) {
-        steps[i] = r->steps[i];
-        steps[i].at -= offset_s;
-    }
-    for (size_t i = 0; i < r->n_meetings; i++) {
-        meetings[i] = r->meetings[i];
-        meetings[i].begin -= offset_s;
-        meetings[i].end -= offset_s;
-    }
-    out->steps = steps;
-    out->collectives = meetings;
-    return true;
-}
-
 static void pace_judge(struct pace *p, const struct fleet *f) {
     struct straggler_rank *ranks = calloc(p->n + 1, sizeof *ranks);
-    struct arena arena;
     double error_s = 0;
-    bool ok = ranks != NULL;
-    arena_init(&arena, FLEET_BYTES);
-    for (size_t i = 0; ok && i < p->n; i++) {
-        const struct fleet_node *node = &f->nodes[p->ranks[i].node];
-        ok = pace_put_input(&p->ranks[i], node->clock_offset_ms / 1e3, &arena, &ranks[i]);
+    for (size_t i = 0; ranks && i < p->n; i++) {
+        const struct pace_rank *r = &p->ranks[i];
+        const struct fleet_node *node = &f->nodes[r->node];
+        bool has_clock = !isnan(node->clock_offset_ms);
         /* without its clock it is compared with nobody */
-        if (isnan(node->clock_error_ms))
-            ranks[i].n_steps = 0;
+        ranks[i] = (struct straggler_rank){.host = (int32_t)r->node,
+                                           .ahead_s = has_clock ? node->clock_offset_ms / 1e3 : 0,
+                                           .steps = r->steps,
+                                           .n_steps = has_clock ? r->n_steps : 0,
+                                           .collectives = r->meetings,
+                                           .n_collectives = r->n_meetings};
         error_s = fmax(error_s, node->clock_error_ms / 1e3);
     }
     /* an error of each of two clocks */
-    ok = ok && straggler_find(ranks, p->n, 2 * error_s, p->verdicts, &p->n_verdicts) == 0;
+    bool ok = ranks && straggler_find(ranks, p->n, 2 * error_s, p->verdicts, &p->n_verdicts) == 0;
     if (ok)
         pace_put_fan(p, ranks, p->n);
     else
@@ -281,7 +243,6 @@ static void pace_judge(struct pace *p, const struct fleet *f) {
         p->ranks[i].result.steps = NULL;
         p->ranks[i].result.collectives = NULL;
     }
-    arena_fini(&arena);
     free(ranks);
 }
 

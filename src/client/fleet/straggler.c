@@ -26,7 +26,7 @@
 #define STRAGGLER_OVERLAP 0.1  /* of the steps, in which what follows begins before it ends */
 #define STRAGGLER_ERROR 0.25   /* of a step: what clocks may be off */
 #define STRAGGLER_PART_STEPS 4 /* steps in which a part has to be known */
-#define STRAGGLER_SLOTS 64     /* collectives of a step that are told apart */
+#define STRAGGLER_SLOTS 64     /* last collectives of a step that are judged one by one; the others block */
 
 const char *straggler_part_name(enum straggler_part part) {
 #define STRAGGLER_NAME(id, name) name,
@@ -84,7 +84,7 @@ static double straggler_median(double *v, size_t n) {
 static size_t straggler_put_ends(const struct straggler_rank *r, struct step_end *out, size_t cap) {
     size_t n = r->n_steps < cap ? r->n_steps : cap, from = r->n_steps - n;
     for (size_t i = 0; i < n; i++)
-        out[i] = (struct step_end){r->steps[from + i].step, r->steps[from + i].at};
+        out[i] = (struct step_end){r->steps[from + i].step, r->steps[from + i].at - r->ahead_s};
     return n;
 }
 
@@ -123,7 +123,7 @@ static bool straggler_step_at(const struct straggler_rank *r, double at, int64_t
     size_t low = 0, high = r->n_steps;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (r->steps[middle].at < at)
+        if (r->steps[middle].at - r->ahead_s < at)
             low = middle + 1;
         else
             high = middle;
@@ -142,11 +142,14 @@ static int straggler_match(struct straggler_role *role) {
     role->rows = arena_calloc(role->arena, n + 1, sizeof *role->rows);
     if (!role->rows)
         return -1;
-    for (uint32_t i = 0; i < role->n; i++)
-        for (size_t k = 0; k < role->members[i]->n_collectives; k++) {
-            const struct straggler_collective *c = &role->members[i]->collectives[k];
-            role->rows[at++] = (struct arrival){.rank = i, .op = c->op, .begin = c->begin, .end = c->end};
+    for (uint32_t i = 0; i < role->n; i++) {
+        const struct straggler_rank *r = role->members[i];
+        for (size_t k = 0; k < r->n_collectives; k++) {
+            const struct straggler_collective *c = &r->collectives[k];
+            role->rows[at++] = (struct arrival){
+                .rank = i, .op = c->op, .begin = c->begin - r->ahead_s, .end = c->end - r->ahead_s};
         }
+    }
     if (arrivals_match(role->rows, n, role->n) != 0)
         return -1;
     for (size_t i = 0; i < n; i++)
@@ -173,7 +176,7 @@ static int straggler_match(struct straggler_role *role) {
 
 /* ---- steps ---- */
 
-static const struct straggler_step *straggler_find_step(const struct straggler_rank *r, int64_t step) {
+const struct straggler_step *straggler_find_step(const struct straggler_rank *r, int64_t step) {
     size_t low = 0, high = r->n_steps;
     while (low < high) {
         size_t middle = low + (high - low) / 2;

@@ -51,6 +51,7 @@ struct straggler_collective {
 
 struct straggler_rank {
     int32_t host;
+    double ahead_s;                     /* its clock is ahead by so much: what its times are corrected by */
     const struct straggler_step *steps; /* by number */
     size_t n_steps;
     const struct straggler_collective *collectives; /* in any order */
@@ -79,8 +80,11 @@ struct straggler_verdict {
     size_t steps;             /* that were compared */
 };
 
-/* Judge. Times are of one clock, give or take `error_s`: what is smaller than that is left out. 0 with
- * the number of verdicts, one for a role at most; -1 without memory: all is unknown. */
+/* Step `step` of the rank, as the first rank of its role numbers it; NULL: it does not have it. */
+const struct straggler_step *straggler_find_step(const struct straggler_rank *r, int64_t step);
+
+/* Judge. Corrected times are of one clock, give or take `error_s`: what is smaller than that is left out. 0
+ * with the number of verdicts, one for a role at most; -1 without memory: all is unknown. */
 int straggler_find(struct straggler_rank *ranks, size_t n, double error_s,
                    struct straggler_verdict out[STRAGGLER_ROLES], size_t *n_out);
 
