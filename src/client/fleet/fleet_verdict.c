@@ -399,7 +399,7 @@ static int fleet_describe_groups(struct fleet_work *w) {
 
 /* ---- words ---- */
 
-__attribute__((format(printf, 2, 3))) static void fleet_say(struct fleet_verdict *v, const char *fmt, ...) {
+void fleet_verdict_say(struct fleet_verdict *v, const char *fmt, ...) {
     size_t n = strlen(v->text);
     va_list ap;
     va_start(ap, fmt);
@@ -407,8 +407,7 @@ __attribute__((format(printf, 2, 3))) static void fleet_say(struct fleet_verdict
     va_end(ap);
 }
 
-__attribute__((format(printf, 4, 5))) static int fleet_prove(struct fleet_verdict *v, int32_t rank,
-                                                             const char *witness, const char *fmt, ...) {
+int fleet_verdict_prove(struct fleet_verdict *v, int32_t rank, const char *witness, const char *fmt, ...) {
     if (grow_array(&v->evidence, sizeof *v->evidence, v->n_evidence + 1, &v->cap_evidence) != 0)
         return -1;
     struct fleet_verdict_evidence *e = &v->evidence[v->n_evidence++];
@@ -677,14 +676,14 @@ static int fleet_prove_counters(const struct fleet_work *w, struct fleet_verdict
                                 const char *where) {
     char waiting[160];
     if (w->by_stacks)
-        return fleet_prove(v, -1, "stack", "%s: their stacks end in %s, and they have not run",
-                           fleet_put_ranks(&v->waiting, waiting, sizeof waiting), where);
+        return fleet_verdict_prove(v, -1, "stack", "%s: their stacks end in %s, and they have not run",
+                                   fleet_put_ranks(&v->waiting, waiting, sizeof waiting), where);
     const struct fleet_verdict_group *out = w->groups[g].out;
-    return fleet_prove(v, -1, "counters", "group %.40s: %s in %s; entered %lld to %lld, over %lld to %lld%s",
-                       out->pg, fleet_put_ranks(&v->waiting, waiting, sizeof waiting), where,
-                       (long long)out->enqueued_min, (long long)out->enqueued_max,
-                       (long long)out->completed_min, (long long)out->completed_max,
-                       w->apart_s > 0 ? "; the same in both readings" : "");
+    return fleet_verdict_prove(
+        v, -1, "counters", "group %.40s: %s in %s; entered %lld to %lld, over %lld to %lld%s", out->pg,
+        fleet_put_ranks(&v->waiting, waiting, sizeof waiting), where, (long long)out->enqueued_min,
+        (long long)out->enqueued_max, (long long)out->completed_min, (long long)out->completed_max,
+        w->apart_s > 0 ? "; the same in both readings" : "");
 }
 
 static int fleet_prove_rank(const struct fleet_work *w, struct fleet_verdict *v,
@@ -693,32 +692,32 @@ static int fleet_prove_rank(const struct fleet_work *w, struct fleet_verdict *v,
     char leaf[320], own[320];
     int rc = 0;
     if (fleet_is_gone(r) && !r->pid)
-        return fleet_prove(v, r->rank, "kernel", "no process of this host is this rank");
+        return fleet_verdict_prove(v, r->rank, "kernel", "no process of this host is this rank");
     if (fleet_is_gone(r))
-        return fleet_prove(v, r->rank, "kernel", "process %d has ended%s%s", (int)r->pid,
-                           s->why[0] ? ": " : "", s->why);
+        return fleet_verdict_prove(v, r->rank, "kernel", "process %d has ended%s%s", (int)r->pid,
+                                   s->why[0] ? ": " : "", s->why);
     if (!s)
-        return fleet_prove(v, r->rank, "kernel", "it could not be read");
+        return fleet_verdict_prove(v, r->rank, "kernel", "it could not be read");
     bool is_own = s->leaf.line == s->own.line && strcmp(s->leaf.func, s->own.func) == 0;
     if (s->has_stack)
-        rc =
-            fleet_prove(v, r->rank, "stack", "%s%s%s%s", fleet_put_place(&s->leaf, leaf, sizeof leaf),
-                        is_own ? "" : ", called in ", is_own ? "" : fleet_put_place(&s->own, own, sizeof own),
-                        !r->before || !r->before->state.has_stack ? ""
-                        : s->stack == r->before->state.stack      ? "; the same in both readings"
-                                                                  : "; another one in the reading before");
+        rc = fleet_verdict_prove(
+            v, r->rank, "stack", "%s%s%s%s", fleet_put_place(&s->leaf, leaf, sizeof leaf),
+            is_own ? "" : ", called in ", is_own ? "" : fleet_put_place(&s->own, own, sizeof own),
+            !r->before || !r->before->state.has_stack ? ""
+            : s->stack == r->before->state.stack      ? "; the same in both readings"
+                                                      : "; another one in the reading before");
     else
-        rc = fleet_prove(v, r->rank, "stack", "unknown: %s", s->why);
+        rc = fleet_verdict_prove(v, r->rank, "stack", "unknown: %s", s->why);
     if (rc == 0 && !fleet_has_counters(r) && !w->by_stacks)
-        rc = fleet_prove(v, r->rank, "counters", "none: %s",
-                         r->now->answer == RANK_SILENT      ? "its agent did not answer in time"
-                         : r->now->answer == RANK_NOT_ASKED ? "there is no agent in it"
-                         : r->now->why[0]                   ? r->now->why
-                                                            : "its agent could not read them");
+        rc = fleet_verdict_prove(v, r->rank, "counters", "none: %s",
+                                 r->now->answer == RANK_SILENT      ? "its agent did not answer in time"
+                                 : r->now->answer == RANK_NOT_ASKED ? "there is no agent in it"
+                                 : r->now->why[0]                   ? r->now->why
+                                                                    : "its agent could not read them");
     if (rc != 0)
         return rc;
     double apart_s = r->before ? s->at_s - r->before->state.at_s : 0;
-    return fleet_prove(
+    return fleet_verdict_prove(
         v, r->rank, "kernel", "state %c%s%.40s, %.0f ms of CPU in %.1f s, has not run for %.1f s", s->state,
         s->wchan[0] ? " in " : "", s->wchan,
         r->before ? fleet_grown(r->before->state.cpu_ns, s->cpu_ns) / 1e6 : 0, apart_s, fleet_still_s(r));
@@ -733,8 +732,9 @@ static int fleet_prove_waiting(const struct fleet_work *w, struct fleet_verdict 
     const struct rank_state *s = fleet_state(r);
     if (!s || !s->has_stack)
         return 0;
-    return fleet_prove(v, r->rank, "stack", "waits in %s%s%s", fleet_put_place(&s->own, own, sizeof own),
-                       s->collective[0] ? ", in " : "", s->collective);
+    return fleet_verdict_prove(v, r->rank, "stack", "waits in %s%s%s",
+                               fleet_put_place(&s->own, own, sizeof own), s->collective[0] ? ", in " : "",
+                               s->collective);
 }
 
 /* Whether a rank has more groups than are read. */
@@ -784,14 +784,14 @@ static void fleet_put_text(const struct fleet_work *w, struct fleet_verdict *v, 
     fleet_put_time(v->since_s, time, sizeof time);
     bool one = rank_set_count(&v->waiting) == 1;
     if (clause && v->ranks.n)
-        fleet_say(v, "%s %s for %s in %s, for %s: %s", waiting, one ? "waits" : "wait", accused, where, time,
-                  clause);
+        fleet_verdict_say(v, "%s %s for %s in %s, for %s: %s", waiting, one ? "waits" : "wait", accused,
+                          where, time, clause);
     else if (clause)
-        fleet_say(v, "%s", clause);
+        fleet_verdict_say(v, "%s", clause);
     if (v->by_stacks && v->level != VERDICT_FINE)
-        fleet_say(v, " (by stacks alone)");
+        fleet_verdict_say(v, " (by stacks alone)");
     if (w->young && v->level != VERDICT_BAD && v->level != VERDICT_FINE)
-        fleet_say(v, "; the job has just begun");
+        fleet_verdict_say(v, "; the job has just begun");
     snprintf(v->brief, sizeof v->brief, v->ranks.n ? "%s %s" : "%s", fleet_verdict_code_name(v->code),
              accused);
     for (char *c = v->brief; *c; c++)
@@ -999,8 +999,8 @@ static void fleet_put_elsewhere(const struct fleet_work *w, struct fleet_verdict
         }
         if (!waiting || 2 * same > waiting || ++n > 4)
             continue;
-        fleet_say(v, "; rank %d is in %s%s%s", w->c->ranks[i].rank, s->collective,
-                  s->collective[0] ? ", " : "", fleet_put_place(&s->own, place, sizeof place));
+        fleet_verdict_say(v, "; rank %d is in %s%s%s", w->c->ranks[i].rank, s->collective,
+                          s->collective[0] ? ", " : "", fleet_put_place(&s->own, place, sizeof place));
     }
 }
 
@@ -1015,24 +1015,24 @@ static void fleet_put_alike(const struct fleet_work *w, struct fleet_verdict *v,
     if (s && s->has_stack && !v->ranks.n)
         v->at = s->at;
     if (v->ranks.n)
-        fleet_say(
+        fleet_verdict_say(
             v, "%s wait in %s, for %s, which %s alone has completed: there it was another operation or size",
             waiting, where, time, fleet_put_ranks(&v->ranks, ahead, sizeof ahead));
     else if (state->split)
-        fleet_say(v, "%s have entered different operations as number %lld of group %s, for %s", waiting,
-                  (long long)v->number, w->groups[g].out->pg, time);
+        fleet_verdict_say(v, "%s have entered different operations as number %lld of group %s, for %s",
+                          waiting, (long long)v->number, w->groups[g].out->pg, time);
     else if (w->c->elsewhere)
-        fleet_say(v, "%s wait in %s, for %s: perhaps for ranks of other hosts", waiting, where, time);
+        fleet_verdict_say(v, "%s wait in %s, for %s: perhaps for ranks of other hosts", waiting, where, time);
     else if (w->by_stacks)
-        fleet_say(v, "%s wait in %s, for %s; without counters it is not known who is behind", waiting, where,
-                  time);
+        fleet_verdict_say(v, "%s wait in %s, for %s; without counters it is not known who is behind", waiting,
+                          where, time);
     else
-        fleet_say(v,
-                  "%s have entered %s, and it does not end, for %s; nobody is behind: a network, or a device",
-                  waiting, where, time);
+        fleet_verdict_say(
+            v, "%s have entered %s, and it does not end, for %s; nobody is behind: a network, or a device",
+            waiting, where, time);
     if (s && s->has_stack)
-        fleet_say(v, "; rank %d is in %s", v->waiting.ranges[0].first,
-                  fleet_put_place(&s->at, own, sizeof own));
+        fleet_verdict_say(v, "; rank %d is in %s", v->waiting.ranges[0].first,
+                          fleet_put_place(&s->at, own, sizeof own));
     if (w->by_stacks)
         fleet_put_elsewhere(w, v);
 }
@@ -1106,18 +1106,19 @@ static int fleet_judge_moving(struct fleet_work *w) {
     v->code = w->n_moved || moving || (w->c->n && !suspects) ? FLEET_CODE_MOVING : FLEET_CODE_UNKNOWN;
     v->level = v->code == FLEET_CODE_MOVING ? VERDICT_FINE : VERDICT_NOTE;
     if (moving)
-        fleet_say(v, "collectives end in %d of %zu process groups, %lld so far in the busiest", moving,
-                  w->n_groups, (long long)collectives);
+        fleet_verdict_say(v, "collectives end in %d of %zu process groups, %lld so far in the busiest",
+                          moving, w->n_groups, (long long)collectives);
     else if (!suspects && w->c->n)
-        fleet_say(v, "all ranks move: none stands still for %.0f s or more", FLEET_VERDICT_SUSPECT_S);
+        fleet_verdict_say(v, "all ranks move: none stands still for %.0f s or more", FLEET_VERDICT_SUSPECT_S);
     else if (w->n_moved)
-        fleet_say(v, "%d of %zu ranks move, and nobody waits for another for long", w->n_moved, w->c->n);
+        fleet_verdict_say(v, "%d of %zu ranks move, and nobody waits for another for long", w->n_moved,
+                          w->c->n);
     else if (w->n_stopped && w->n_stopped + w->n_gone == (int)w->c->n)
-        fleet_say(v, "all ranks are stopped by a signal");
+        fleet_verdict_say(v, "all ranks are stopped by a signal");
     else if (!w->n_read && !w->n_answered)
-        fleet_say(v, "no rank could be read");
+        fleet_verdict_say(v, "no rank could be read");
     else {
-        fleet_say(v, "no rank moves, and none is known to wait for another");
+        fleet_verdict_say(v, "no rank moves, and none is known to wait for another");
         v->settled = fleet_is_apart(w);
     }
     fleet_put_text(w, v, "", NULL);

@@ -102,7 +102,7 @@ enum fleet_verdict_cause {
 /* One thing that was read, and by what. */
 struct fleet_verdict_evidence {
     int32_t rank;        /* -1: of the job */
-    const char *witness; /* "counters", "stack", "kernel", "operations" */
+    const char *witness; /* "counters", "stack", "kernel", "operations", "arrivals" */
     char text[256];
 };
 
@@ -124,6 +124,13 @@ struct fleet_verdict {
     struct fleet_verdict_evidence *evidence;
     size_t n_evidence, cap_evidence;
 };
+
+/* Append to its text, as far as there is room. */
+__attribute__((format(printf, 2, 3))) void fleet_verdict_say(struct fleet_verdict *v, const char *fmt, ...);
+
+/* Append evidence: the text behind `witness`, which outlives it. 0, or -1 without memory. */
+__attribute__((format(printf, 4, 5))) int fleet_verdict_prove(struct fleet_verdict *v, int32_t rank,
+                                                              const char *witness, const char *fmt, ...);
 
 /* What is known of a process group, in all ranks together. */
 struct fleet_verdict_group {

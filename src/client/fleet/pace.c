@@ -3,7 +3,6 @@
 #include "client/fleet/pace.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,8 +170,11 @@ static void pace_drop_unused(struct pace *p) {
         if (p->ranks[i].is_used) {
             p->ranks[i].is_used = false;
             p->ranks[kept++] = p->ranks[i];
-        } else
+        } else {
+            /* what was judged with it is of another time */
+            p->n_verdicts = p->ranks[i].is_judged ? 0 : p->n_verdicts;
             pace_drop_rank(&p->ranks[i]);
+        }
     p->n = kept;
     p->last = 0;
 }
@@ -304,14 +306,6 @@ void pace_put(struct pace *p, struct fleet *f) {
 
 /* ---- in words ---- */
 
-__attribute__((format(printf, 2, 3))) static void pace_say(struct fleet_verdict *v, const char *fmt, ...) {
-    size_t n = strlen(v->text);
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(v->text + n, sizeof v->text - n, fmt, ap);
-    va_end(ap);
-}
-
 static int pace_places(double ms) { return ms < 99.95 ? 1 : 0; }
 
 /* Those that are named, or of an imbalance those that come last most often. */
@@ -319,18 +313,16 @@ static int pace_put_evidence(const struct fleet *f, const struct straggler_verdi
                              struct fleet_verdict *v) {
     for (size_t i = 0; i < f->n_ranks && v->n_evidence < PACE_EVIDENCE; i++) {
         const struct fleet_rank *r = &f->ranks[i];
+        char lag[48] = ""; /* unknown if it is smaller than the error of the clocks */
         bool counts = s->code == STRAGGLER_SLOW ? r->is_slow : r->last >= s->last / 2;
         if (r->role != s->role || !counts)
             continue;
-        if (grow_array(&v->evidence, sizeof *v->evidence, v->n_evidence + 1, &v->cap_evidence) != 0)
+        if (!isnan(r->lag_ms))
+            snprintf(lag, sizeof lag, ", %.*f ms later than the first", pace_places(r->lag_ms), r->lag_ms);
+        if (fleet_verdict_prove(v, r->rank, "arrivals",
+                                "%.*f ms of its own in a step%s, last in %.0f %% of %zu steps",
+                                pace_places(r->own_ms), r->own_ms, lag, 100 * r->last, s->steps) != 0)
             return -1;
-        struct fleet_verdict_evidence *e = &v->evidence[v->n_evidence++];
-        e->rank = r->rank;
-        e->witness = "arrivals";
-        snprintf(e->text, sizeof e->text,
-                 "%.*f ms of its own in a step, %.*f ms later than the first, last in %.0f %% of %zu steps",
-                 pace_places(r->own_ms), r->own_ms, pace_places(r->lag_ms), r->lag_ms, 100 * r->last,
-                 s->steps);
     }
     return 0;
 }
@@ -358,15 +350,16 @@ static void pace_say_slow(const struct fleet *f, const struct straggler_verdict 
         snprintf(v->brief, sizeof v->brief, "STRAGGLER HOST %.60s", host);
     else
         snprintf(v->brief, sizeof v->brief, "STRAGGLER RANK%s %.60s", n > 1 ? "S" : "", strbuf_str(&ranks));
-    pace_say(v,
-             "%s%.100s%srank%s %s need%s %.*f ms of %s own for a step, the others %.*f ms (+%.0f %%); last "
-             "in %.0f %% of %zu steps",
-             host ? "all ranks of host " : "", host ? host : "", host ? ": " : "", n > 1 ? "s" : "",
-             strbuf_str(&ranks), n > 1 ? "" : "s", places, s->own_ms, n > 1 ? "their" : "its", places,
-             s->others_ms, 100 * (s->own_ms / s->others_ms - 1), 100 * s->last, s->steps);
+    fleet_verdict_say(
+        v,
+        "%s%.100s%srank%s %s need%s %.*f ms of %s own for a step, the others %.*f ms (+%.0f %%); last "
+        "in %.0f %% of %zu steps",
+        host ? "all ranks of host " : "", host ? host : "", host ? ": " : "", n > 1 ? "s" : "",
+        strbuf_str(&ranks), n > 1 ? "" : "s", places, s->own_ms, n > 1 ? "their" : "its", places,
+        s->others_ms, 100 * (s->own_ms / s->others_ms - 1), 100 * s->last, s->steps);
     if (s->has_part)
-        pace_say(v, "; %s takes %.*f ms longer", straggler_part_name(s->part), pace_places(s->part_ms),
-                 s->part_ms);
+        fleet_verdict_say(v, "; %s takes %.*f ms longer", straggler_part_name(s->part),
+                          pace_places(s->part_ms), s->part_ms);
     strbuf_fini(&ranks);
 }
 
@@ -394,11 +387,12 @@ static int pace_put_verdict(const struct fleet *f, const struct straggler_verdic
         pace_say_slow(f, s, v);
     else {
         snprintf(v->brief, sizeof v->brief, "IMBALANCE");
-        pace_say(v,
-                 "the last rank comes %.*f ms after the others in a step of %.*f ms, and it is not always "
-                 "the same one (%.0f %% of %zu steps at most)",
-                 pace_places(s->cost_ms), s->cost_ms, pace_places(s->step_ms), s->step_ms, 100 * s->last,
-                 s->steps);
+        fleet_verdict_say(
+            v,
+            "the last rank comes %.*f ms after the others in a step of %.*f ms, and it is not always "
+            "the same one (%.0f %% of %zu steps at most)",
+            pace_places(s->cost_ms), s->cost_ms, pace_places(s->step_ms), s->step_ms, 100 * s->last,
+            s->steps);
     }
     snprintf(v->denied, sizeof v->denied, "steps end in all ranks; %.*f to %.*f ms of their own in %s ranks",
              pace_places(least), least, pace_places(most), most, is_slow ? "the other" : "all");

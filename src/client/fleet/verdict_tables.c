@@ -195,10 +195,12 @@ static int verdict_tables_judge(struct verdict_tables *t, struct sql_sink *sink,
     if (fleet_watch_ask(t->watch, FLEET_WATCH_WAIT_S, verdict_tables_stop, sink, &t->verdicts, e) != 0)
         return -1;
     struct fleet_verdicts *v = &t->verdicts;
-    if (t->links && v->n && v->items[0].code == FLEET_CODE_MOVING &&
-        (fleet_links_fill(t->links, 1, VERDICT_TABLES_PACE_S, verdict_tables_stop, sink, e) != 0 ||
-         pace_put_verdicts(fleet_links_get(t->links), v) != 0))
-        return -1;
+    if (t->links && v->n && v->items[0].code == FLEET_CODE_MOVING) {
+        if (fleet_links_fill(t->links, 1, VERDICT_TABLES_PACE_S, verdict_tables_stop, sink, e) != 0)
+            return -1;
+        if (pace_put_verdicts(fleet_links_get(t->links), v) != 0)
+            return err_set(e, ERR_FAILED, "out of memory for the verdicts");
+    }
     t->judged_ns = clock_mono_ns();
     return 0;
 }

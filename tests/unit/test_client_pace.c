@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the rows that relays send to the verdict in words: a job of three ranks on two hosts, whose clocks differ. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/fleet/pace.h"
+
+#define RANKS 3
+#define STEPS 300
+#define AHEAD_S 3.0 /* of the second host, which has the last rank */
+
+static const uint32_t nodes_of[RANKS] = {0, 0, 1};
+
+/* Steps in which each rank works for 10 ms, and rank `slow(step)` for 15; then all meet. Returns when the last one ended. */
+static double add_job(struct pace *p, int (*slow)(int step)) {
+    double began = 1e9;
+    for (int i = 0; i < STEPS; i++) {
+        double met = began + 0.0152;
+        for (int r = 0; r < RANKS; r++) {
+            double ahead = nodes_of[r] ? AHEAD_S : 0, begin = began + (r == slow(i) ? 0.015 : 0.010);
+            struct report_time row;
+            report_clear(&REPORT_TABLE_TIME, &row);
+            row.rank = r;
+            row.pid = 100 + r;
+            row.seq = i;
+            row.op = "all_reduce";
+            row.at = begin + ahead;
+            row.ms = (met - begin) * 1e3;
+            pace_add(p, nodes_of[r], &row);
+            row.op = NULL;
+            row.step = i + 10 * r;
+            row.at = met + 0.001 + ahead;
+            row.ms = (met + 0.001 - began) * 1e3;
+            row.data_ms = r == slow(i) ? 6 : 1;
+            pace_add(p, nodes_of[r], &row);
+        }
+        began = met + 0.001;
+    }
+    return began;
+}
+
+static struct fleet fleet;
+static struct fleet_verdicts verdicts;
+
+/* What is judged at that time; the last rank has process `pid`. */
+static void judge(struct pace *p, double at, int64_t pid, double error_ms) {
+    const struct fleet_node nodes[] = {
+        {.host = "a", .job = {.world = RANKS}},
+        {.host = "b", .job = {.world = RANKS}, .clock_offset_ms = AHEAD_S * 1e3, .clock_error_ms = error_ms}};
+    struct fleet_report reports[RANKS];
+    for (int r = 0; r < RANKS; r++) {
+        reports[r] = (struct fleet_report){.node = nodes_of[r]};
+        report_clear(&REPORT_TABLE_RANK, &reports[r].row);
+        reports[r].row.rank = r;
+        reports[r].row.pid = r == RANKS - 1 ? pid : 100 + r;
+        reports[r].row.state = "S";
+        reports[r].row.taken_at = at;
+    }
+    fleet_verdicts_fini(&verdicts);
+    assert_int_equal(fleet_build(&fleet, nodes, 2, reports, RANKS), 0);
+    pace_put(p, &fleet);
+    verdicts = (struct fleet_verdicts){.n = 0};
+    assert_int_equal(pace_put_verdicts(&fleet, &verdicts), 0);
+}
+
+static int is_last_rank(int step) {
+    (void)step;
+    return RANKS - 1;
+}
+static int is_in_turn(int step) { return step % RANKS; }
+
+static void a_slow_rank_is_named(void **state) {
+    (void)state;
+    struct pace *p = pace_new();
+    double at = add_job(p, is_last_rank);
+    judge(p, at + 1, 102, 0.5);
+    assert_int_equal(verdicts.n, 1);
+    const struct fleet_verdict *v = verdicts.items;
+    assert_int_equal(v->code, FLEET_CODE_STRAGGLER);
+    assert_int_equal(v->cause, FLEET_CAUSE_DATA);
+    assert_string_equal(v->brief, "STRAGGLER RANK 2");
+    assert_string_equal(v->text,
+                        "rank 2 needs 16.2 ms of its own for a step, the others 11.2 ms (+45 %); last "
+                        "in 100 % of 295 steps; data takes 5.0 ms longer");
+    assert_int_equal(v->n_evidence, 1);
+    assert_int_equal(v->evidence[0].rank, 2);
+    assert_string_equal(v->evidence[0].text,
+                        "16.2 ms of its own in a step, 5.0 ms later than the first, last in "
+                        "100 % of 295 steps");
+    assert_string_equal(v->denied, "steps end in all ranks; 11.2 to 11.2 ms of their own in the other ranks");
+    for (int r = 0; r < RANKS; r++) {
+        assert_int_equal(fleet.ranks[r].role, 0);
+        assert_int_equal(fleet.ranks[r].shift, -10 * r);
+        assert_int_equal(fleet.ranks[r].is_slow, r == 2);
+    }
+    assert_int_equal(fleet.n_fan, STEPS);
+    assert_int_equal(fleet.fan[STEPS - 1].n, RANKS);
+    /* it is known of steps that end: a minute later of nobody */
+    judge(p, at + 60, 102, 0.5);
+    assert_int_equal(verdicts.n, 0);
+    assert_false(fleet.ranks[2].is_slow);
+    judge(p, at + 1, 102, 0.5);
+    assert_int_equal(verdicts.n, 1);
+    /* the difference is smaller than what the clocks may be off */
+    judge(p, at + 1, 102, 3);
+    assert_int_equal(verdicts.n, 0);
+    /* nor of another process that is this rank */
+    judge(p, at + 1, 103, 0.5);
+    assert_int_equal(verdicts.n, 0);
+    assert_true(isnan(fleet.ranks[2].own_ms));
+    pace_free(p);
+}
+
+/* None is later than the first in most steps, which the error of the clocks hides: then it is not known. */
+static void an_imbalance_has_no_ranks(void **state) {
+    (void)state;
+    struct pace *p = pace_new();
+    double at = add_job(p, is_in_turn);
+    judge(p, at + 1, 102, 0.5);
+    assert_int_equal(verdicts.n, 1);
+    const struct fleet_verdict *v = verdicts.items;
+    assert_string_equal(v->brief, "IMBALANCE");
+    assert_int_equal(v->ranks.n, 0);
+    assert_non_null(strstr(v->text, "the last rank comes 5.0 ms after the others in a step of 16.2 ms"));
+    assert_int_equal(v->n_evidence, RANKS);
+    for (size_t i = 0; i < v->n_evidence; i++) {
+        assert_null(strstr(v->evidence[i].text, "nan"));
+        assert_non_null(strstr(v->evidence[i].text, "11.2 ms of its own in a step, last in 3"));
+    }
+    pace_free(p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_slow_rank_is_named),
+        cmocka_unit_test(an_imbalance_has_no_ranks),
+    };
+    int rc = cmocka_run_group_tests(tests, NULL, NULL);
+    fleet_verdicts_fini(&verdicts);
+    fleet_fini(&fleet);
+    return rc;
+}
