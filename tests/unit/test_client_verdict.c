@@ -1073,6 +1073,7 @@ static void add_gpus(const struct job *j, double to_s, const struct gpu *list, s
             v[RING_GPU_TIMESTAMP].f = to_s - (19 - i);
             v[RING_GPU_DEVICE].i = list[k].device;
             v[RING_GPU_NAME].s = "H100";
+            v[RING_GPU_UUID].s = list[k].device ? "GPU-b" : "GPU-a";
             v[RING_GPU_UTIL].f = list[k].util;
             v[RING_GPU_MEM_USED].f = list[k].mem_used_mb;
             v[RING_GPU_MEM_TOTAL].f = 80000;
@@ -1088,10 +1089,11 @@ static void add_gpus(const struct job *j, double to_s, const struct gpu *list, s
     ring_close(r);
 }
 
-/* What torch has of its memory. */
-static void add_gpu_memory(const struct job *j, double reserved_mb, int64_t retries) {
+/* What torch has of its memory. `uuid` NULL: an old torch. */
+static void add_gpu_memory(const struct job *j, double reserved_mb, int64_t retries, const char *uuid) {
     struct ring *r = job_table(j, &RING_TABLES[RING_GPU_MEMORY], BYTES);
-    union ring_value v[RING_GPU_MEMORY_COUNT] = {[RING_GPU_MEMORY_ALLOCATED].f = reserved_mb / 2,
+    union ring_value v[RING_GPU_MEMORY_COUNT] = {[RING_GPU_MEMORY_UUID].s = uuid,
+                                                 [RING_GPU_MEMORY_ALLOCATED].f = reserved_mb / 2,
                                                  [RING_GPU_MEMORY_RESERVED].f = reserved_mb,
                                                  [RING_GPU_MEMORY_PEAK].f = reserved_mb,
                                                  [RING_GPU_MEMORY_INACTIVE].f = reserved_mb / 4,
@@ -1113,6 +1115,7 @@ static void gpus(void **state) {
         int64_t retries;
         struct looks looks;
         const char *said;
+        const char *uuid; /* of the one where torch has it; NULL unknown */
     } cases[] = {
         /* busy enough, or torch has no memory on it, or another one is busy */
         {{{0, .util = 60}}, 1, 0, 1000, 0, {.n = 0}, ""},
@@ -1185,6 +1188,10 @@ static void gpus(void **state) {
          ""},
         {{{0, .util = 99, .mem_used_mb = 78000}}, 1, 0, 76000, 0, {.n = 0}, ""},
         {{{0, .util = 99, .mem_used_mb = 78000}}, 1, 0, 76000, 3, {.n = 0}, FULL},
+        {{{0, .util = 99, .mem_used_mb = 78000}, {1, .util = 99}}, 2, 0, 76000, 3, {.n = 0}, FULL, "GPU-a"},
+        /* another one, of which it is not known why it is full; a UUID that only torch has */
+        {{{0, .util = 99, .mem_used_mb = 78000}, {1, .util = 99}}, 2, 0, 76000, 3, {.n = 0}, "", "GPU-b"},
+        {{{0, .util = 99, .mem_used_mb = 78000}, {1, .util = 99}}, 2, 0, 76000, 3, {.n = 0}, FULL, "GPU-c"},
         {{{0, .util = 99, .xid = 79}},
          1,
          0,
@@ -1220,7 +1227,7 @@ static void gpus(void **state) {
         char said[1024];
         double end_s = some_steps(&j, 100, 200, RING_STEPS_DATA_MS, cases[i].data_ms);
         add_gpus(&j, end_s, cases[i].gpus, cases[i].n);
-        add_gpu_memory(&j, cases[i].reserved_mb, cases[i].retries);
+        add_gpu_memory(&j, cases[i].reserved_mb, cases[i].retries, cases[i].uuid);
         if (cases[i].looks.n)
             add_samples(&j, end_s, cases[i].looks);
         (void)snprintf(said, sizeof said, "%s%s", cases[i].said, MOVES(USUAL));

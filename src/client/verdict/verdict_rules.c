@@ -328,6 +328,11 @@
     "avg(temperature_c) AS celsius, avg(sm_clock_mhz) AS mhz, max(timestamp) - min(timestamp) AS span, "     \
     "count(*) AS n FROM gpu_metrics WHERE " OF_PID " AND timestamp > now() - " GPUS_S                        \
     " AND throttle IS NOT NULL GROUP BY device ORDER BY share DESC, n DESC LIMIT 1)"
+/* Others may have filled it: what torch has on a device that is known to be another one does not count. */
+#define GPU_FULLEST                                                                                          \
+    " FROM (SELECT max(mem_used_mb / mem_total_mb) AS share, device, uuid, mem_used_mb AS used, "            \
+    "mem_total_mb AS total FROM gpu_metrics WHERE " OF_PID                                                   \
+    " AND timestamp > now() - 5 AND mem_total_mb > 0 GROUP BY device ORDER BY share DESC LIMIT 1)"
 #define GPU_IS_USED                                                                                          \
     "b.n < 5 AND NOT CAST(:ended AS INTEGER) AS again, b.n >= 5 AND coalesce((SELECT sum(reserved_mb) FROM " \
     "python.gpu_memory WHERE " OF_PID "), 0) > 0"
@@ -957,16 +962,14 @@ const struct verdict_rule verdict_rules[] = {
      .kind = "%",
      .help = "smaller batches, activation checkpointing, or "
              "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True against pieces that do not fit",
-     .sql = "SELECT max(mem_used_mb / mem_total_mb) AS share, device, mem_used_mb AS used, mem_total_mb AS "
-            "total "
-            "FROM gpu_metrics WHERE " OF_PID
-            " AND timestamp > now() - 5 AND mem_total_mb > 0 GROUP BY device ORDER BY share DESC LIMIT 1",
+     .sql = "SELECT share, device, used, total" GPU_FULLEST,
      .threshold = 0.9,
      .needs = "gpu_metrics",
      .more = "SELECT max(retries) AS retries, nullif(max(ooms), 0) AS ooms, iif(sum(inactive_mb) > 0.1 * "
              "sum(reserved_mb), "
              "sum(inactive_mb), NULL) AS pieces, max(retries) > 0 OR max(ooms) > 0 AS holds FROM "
-             "python.gpu_memory WHERE " OF_PID,
+             "python.gpu_memory WHERE " OF_PID " AND coalesce(uuid, '') NOT IN (SELECT uuid FROM gpu_metrics "
+             "WHERE " OF_PID " AND timestamp > now() - 5 AND uuid <> (SELECT uuid" GPU_FULLEST "))",
      .more_needs = "python.gpu_memory",
      .words = "GPU {device} is full ({used:MiB} of {total:MiB}): torch had to give back memory {retries:n} "
               "times[, and {ooms:n} times there was not enough][; {pieces:MiB} are pieces between others]",
