@@ -192,17 +192,28 @@ static void tunnel_remove(const char *path) {
     rmdir(folder);
 }
 
+/* Close what leads to a relay that is another process's, or has ended: nobody signals its number then. */
+static void tunnel_drop(struct relay_child *c) {
+    c->pid = 0;
+    relay_child_end(c, false);
+}
+
 /* Accept until the owner has ended. */
 static void tunnel_serve(const struct relay_tunnel *t, const struct relay_words *words,
                          struct relay_child *first, int listener, int owner) {
     struct relay_child none = {.in = -1, .out = -1, .errors = -1};
+    pid_t relay = first->pid; /* until it ends; connections are counted without it */
     size_t running = 0;
     for (;;) {
         struct pollfd fds[] = {{.fd = running < TUNNEL_CONNECTIONS ? listener : -1, .events = POLLIN},
                                {.fd = owner, .events = POLLIN}};
         int n = poll(fds, 2, TUNNEL_POLL_MS);
-        while (waitpid(-1, NULL, WNOHANG) > 0)
-            running -= running > 0;
+        for (pid_t ended; (ended = waitpid(-1, NULL, WNOHANG)) > 0;)
+            if (ended == relay) {
+                tunnel_drop(first);
+                relay = 0;
+            } else
+                running -= running > 0;
         if ((owner >= 0 && fds[1].revents) || (owner < 0 && kill(t->owner, 0) != 0))
             return;
         int fd = n > 0 && fds[0].revents ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
@@ -219,12 +230,8 @@ static void tunnel_serve(const struct relay_tunnel *t, const struct relay_words 
         running += child > 0;
         close(fd);
         /* it is the child's now; its process stays ours, to be waited for */
-        if (child > 0 && first->pid) {
-            close(first->in);
-            close(first->out);
-            close(first->errors);
-            first->pid = 0;
-        }
+        if (child > 0)
+            tunnel_drop(first);
     }
 }
 
@@ -258,7 +265,7 @@ static _Noreturn void tunnel_run(const struct relay_tunnel *t, const struct rela
 
 int relay_tunnel_open(const struct relay_tunnel *t, char path[RELAY_TUNNEL_PATH], struct err *e) {
     struct tunnel_report report;
-    int fds[2];
+    int fds[2] = {-1, -1};
     struct relay_words *words = malloc(sizeof *words);
     if (!words)
         return err_set(e, ERR_FAILED, "out of memory for a command");
@@ -267,14 +274,17 @@ int relay_tunnel_open(const struct relay_tunnel *t, char path[RELAY_TUNNEL_PATH]
         return -1;
     }
     pid_t child = pipe2(fds, O_CLOEXEC) == 0 ? fork() : -1;
+    int saved = errno;
     if (child == 0)
         tunnel_run(t, words, fds[1]);
     free(words);
+    if (fds[1] >= 0)
+        close(fds[1]);
+    ssize_t n = child > 0 ? read(fds[0], &report, sizeof report) : -1;
+    if (fds[0] >= 0)
+        close(fds[0]);
     if (child < 0)
-        return err_set_errno(e, ERR_FAILED, errno, "cannot start a relay");
-    close(fds[1]);
-    ssize_t n = read(fds[0], &report, sizeof report);
-    close(fds[0]);
+        return err_set_errno(e, ERR_FAILED, saved, "cannot start a relay");
     if (n != (ssize_t)sizeof report)
         return err_set(e, ERR_FAILED, "the process that reaches %.96s has ended without an answer", t->host);
     if (report.rc != 0) {
