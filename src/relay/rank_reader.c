@@ -531,14 +531,6 @@ static void rank_reader_fill(const struct rank_reader *r, size_t number, struct 
     out->report.taken_at = clock_epoch_s();
 }
 
-static const char *rank_reader_letter(char state) {
-    static const char *const letters[] = {"R", "S", "D", "T", "t", "Z", "X", "I", NULL};
-    size_t i = 0;
-    while (letters[i] && letters[i][0] != state)
-        i++;
-    return letters[i];
-}
-
 /* One that is not read: what the kernel knows of it without reading its memory. */
 static void rank_reader_fill_blocked(struct rank_reader *r, struct rank_reading *out) {
     const struct rank_source *s = &r->list[r->next];
@@ -547,7 +539,7 @@ static void rank_reader_fill_blocked(struct rank_reader *r, struct rank_reading 
     out->is_gone =
         procfs_read_stat(s->pid, 0, &st) != 0 || (s->start_ticks && st.start_ticks != s->start_ticks);
     if (!out->is_gone) {
-        out->report.state = rank_reader_letter(st.state);
+        out->report.state = report_letter(st.state);
         out->report.rss_bytes = st.rss_pages * procfs_page_size();
     }
     out->report.note = r->note;
@@ -633,7 +625,7 @@ static int rank_reader_receive(struct rank_reader *r, struct rank_reading *out) 
     struct report_rank *to = &out->report;
     out->is_gone = p.is_gone;
     to->taken_at = p.taken_at;
-    to->state = rank_reader_letter(p.state);
+    to->state = report_letter(p.state);
     to->cpu_pct = p.cpu_pct;
     to->thread_cpu_pct = p.thread_cpu_pct;
     to->rss_bytes = p.rss_bytes;

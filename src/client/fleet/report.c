@@ -74,6 +74,14 @@ void report_clear(const struct report_table *t, void *row) {
     }
 }
 
+const char *report_letter(char state) {
+    static const char *const letters[] = {"R", "S", "D", "T", "t", "Z", "X", "I", NULL};
+    size_t i = 0;
+    while (letters[i] && letters[i][0] != state)
+        i++;
+    return letters[i];
+}
+
 /* ---- writing ---- */
 
 int report_put_columns(const struct report_table *t, struct strbuf *columns) {

@@ -224,6 +224,9 @@ extern const struct report_table REPORT_TABLE_JOB, REPORT_TABLE_RANK, REPORT_TAB
 /* All of it unknown. */
 void report_clear(const struct report_table *t, void *row);
 
+/* The kernel's letter of a process's state as a text that lasts; NULL: it is none. */
+const char *report_letter(char state);
+
 /* Append the names of the columns, or a row, for struct wire_rows. 0, or -1 without memory. */
 int report_put_columns(const struct report_table *t, struct strbuf *columns);
 int report_put(const struct report_table *t, const void *row, struct strbuf *rows);

@@ -9,16 +9,14 @@
 #include "base/model.h"
 #include "client/fleet/rank_set.h"
 
-static const char report_reading_letters[] = "RSDTtZXI";
-
 struct report_state report_reading_put(const struct rank_reading *r, double now_s) {
     const struct rank_state *s = &r->state;
-    const char *letter = strchr(report_reading_letters, s->state);
     struct report_state out = {.rank = REPORT_NO_INT,
                                .pid = REPORT_NO_INT,
                                .uptime_s = NAN,
                                .age_s = now_s - s->at_s,
                                .gone = s->gone,
+                               .state = report_letter(s->state),
                                .traced = s->traced,
                                .still_s = s->still_s,
                                .cpu_ns = (int64_t)s->cpu_ns,
@@ -54,9 +52,6 @@ struct report_state report_reading_put(const struct rank_reading *r, double now_
                                .answer = (int64_t)r->answer,
                                .answer_why = r->why,
                                .asked_age_s = now_s - r->asked_s};
-    /* one letter is a text of its own only at the end */
-    static const char *const texts[] = {"R", "S", "D", "T", "t", "Z", "X", "I"};
-    out.state = s->state && letter ? texts[letter - report_reading_letters] : NULL;
     memcpy(&out.stack, &s->stack, sizeof out.stack);
     return out;
 }
@@ -99,8 +94,7 @@ void report_reading_take(const struct report_state *row, double now_s, struct ra
     rank_state_init(s);
     s->at_s = isnan(row->age_s) ? now_s : now_s - fmax(0, row->age_s);
     s->gone = row->gone == 1;
-    s->state =
-        row->state && row->state[0] && strchr(report_reading_letters, row->state[0]) ? row->state[0] : '?';
+    s->state = row->state && report_letter(row->state[0]) ? row->state[0] : '?';
     s->traced = row->traced == 1;
     s->still_s = row->still_s >= 0 ? row->still_s : NAN;
     s->cpu_ns = (uint64_t)report_reading_within(row->cpu_ns, 0, INT64_MAX, 0);
