@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "client/fleet/fleet_links.h"
+#include "client/fleet/watch_there.h"
 #include "version.h"
 #include "wire/pipe.h"
 #include "wire/wire.h"
@@ -159,6 +160,7 @@ static enum {
     STALLS, /* after the first round */
     MANY,   /* ranks, each with a stack of its own */
     HALF,   /* of the second round: its ranks, not its stacks */
+    NOBODY, /* is a rank for a verdict */
 } mode;
 
 static long round_ns = 1000000;
@@ -262,6 +264,38 @@ static void answer_times(int out, uint32_t id) {
     say_rows(out, id, &REPORT_TABLE_TIME, rows, sizeof rows[0], 64);
 }
 
+/* Readings for a verdict: of rank 0, and of ranks and processes that there cannot be. */
+static void answer_states(int out, uint32_t id) {
+    static const int64_t of[][2] = {{0, 11}, {-1, 12}, {1LL << 30, 13}, {1, 0}, {1, 1LL << 40}};
+    struct report_state rows[5];
+    for (size_t i = 0; i < 5; i++) {
+        report_clear(&REPORT_TABLE_STATE, &rows[i]);
+        rows[i].rank = of[i][0];
+        rows[i].pid = of[i][1];
+        rows[i].state = "\x1b";
+        rows[i].wchan = "\x1b[2J";
+        rows[i].leaf_line = 1LL << 40;
+        rows[i].cpu_ns = -5;
+        rows[i].still_s = -3;
+        rows[i].wait = 1 << 20;
+        rows[i].gc = 7;
+        rows[i].answer = RANK_ANSWERED;
+    }
+    say_rows(out, id, &REPORT_TABLE_STATE, rows, sizeof rows[0], mode == NOBODY ? 0 : 5);
+}
+
+static void answer_groups(int out, uint32_t id) {
+    struct report_group rows[RANK_GROUPS_MAX + 8];
+    for (size_t i = 0; i < RANK_GROUPS_MAX + 8; i++) {
+        report_clear(&REPORT_TABLE_GROUP, &rows[i]);
+        rows[i].rank = i ? 0 : 5;
+        rows[i].size = 1LL << 40;
+        rows[i].enqueued = -9;
+        rows[i].op = "\x1b[31mred";
+    }
+    say_rows(out, id, &REPORT_TABLE_GROUP, rows, sizeof rows[0], RANK_GROUPS_MAX + 8);
+}
+
 static void answer(int out, const struct wire_message *m) {
     struct wire_rows_ask ask;
     struct strbuf message;
@@ -303,6 +337,10 @@ static void answer(int out, const struct wire_message *m) {
             say_rows(out, id, &REPORT_TABLE_CLOCK, &clock, sizeof clock, 1);
         } else if (strcmp(ask.table, REPORT_TIMES) == 0) {
             answer_times(out, id);
+        } else if (strcmp(ask.table, REPORT_STATES) == 0) {
+            answer_states(out, id);
+        } else if (strcmp(ask.table, REPORT_GROUPS) == 0) {
+            answer_groups(out, id);
         } else if (mode != HALF || strtoll(ask.args[0].text, NULL, 16) == 7)
             answer_stacks(out, id, ask.args[0].text);
     }
@@ -451,6 +489,40 @@ static void test_half_liars(void **state) {
     for (size_t i = 0; i < f->n_ranks; i++)
         assert_true(!f->ranks[i].note || !strchr(f->ranks[i].note, 0x1b));
     fleet_links_close(l);
+}
+
+/* What a verdict is made of: what cannot be is left out, or unknown. */
+static void test_states_of_liars(void **state) {
+    (void)state;
+    struct watch_there w;
+    struct err e = {0};
+    size_t n;
+    mode = CLAIMS;
+    assert_int_equal(watch_there_open(&w, "x", &here, &e), 0);
+    assert_int_equal(fleet_watch_read(w.watch, true, &e), 0);
+    const struct fleet_verdict_rank *rank = fleet_watch_ranks(w.watch, &n);
+    assert_int_equal(n, 1);
+    assert_int_equal(rank->rank, 0);
+    assert_int_equal(rank->pid, 11);
+    const struct rank_state *s = &rank->now->state;
+    assert_int_equal(s->state, '?');
+    assert_null(strchr(s->wchan, 0x1b));
+    assert_int_equal(s->leaf.line, 0);
+    assert_int_equal(s->cpu_ns, 0);
+    assert_true(isnan(s->still_s));
+    assert_int_equal(s->wait, MODEL_WAIT_UNKNOWN);
+    assert_int_equal(s->gc, MODEL_UNKNOWN);
+    assert_int_equal(rank->now->n_groups, RANK_GROUPS_MAX);
+    const struct rank_group *g = &rank->now->groups[RANK_GROUPS_MAX - 1];
+    assert_int_equal(g->size, -1);
+    assert_int_equal(g->enqueued, -1);
+    assert_null(strchr(g->op, 0x1b));
+    watch_there_close(&w);
+    mode = NOBODY;
+    assert_int_equal(watch_there_open(&w, "x", &here, &e), -1);
+    assert_int_equal(e.code, ERR_ATTACH);
+    assert_non_null(strstr(e.text, "no process of these hosts is a rank of job x"));
+    watch_there_close(&w);
 }
 
 /* Without an answer nothing is known within the limit; one that stops answering has no news of its ranks. */
@@ -744,13 +816,13 @@ int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "relay") == 0)
         return run_relay(argv[2]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states),      cmocka_unit_test(test_build),
-        cmocka_unit_test(test_honest),      cmocka_unit_test(test_liars),
-        cmocka_unit_test(test_half_liars),  cmocka_unit_test(test_silence),
-        cmocka_unit_test(test_many_stacks), cmocka_unit_test(test_half_a_round),
-        cmocka_unit_test(test_many_hosts),  cmocka_unit_test(test_bad_hosts),
-        cmocka_unit_test(test_claims),      cmocka_unit_test(test_other_job),
-        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_states),       cmocka_unit_test(test_build),
+        cmocka_unit_test(test_honest),       cmocka_unit_test(test_liars),
+        cmocka_unit_test(test_half_liars),   cmocka_unit_test(test_states_of_liars),
+        cmocka_unit_test(test_silence),      cmocka_unit_test(test_many_stacks),
+        cmocka_unit_test(test_half_a_round), cmocka_unit_test(test_many_hosts),
+        cmocka_unit_test(test_bad_hosts),    cmocka_unit_test(test_claims),
+        cmocka_unit_test(test_other_job),    cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,14 +82,15 @@ static int watch_there_add_missing(struct watch_there *w, const char *text) {
     return rc;
 }
 
-/* The ranks of the first reading: each is the host's that comes first. Their number. */
-static size_t watch_there_list(struct watch_there *w, struct fleet_verdict_rank *list, uint32_t *hosts,
-                               size_t cap) {
+/* The ranks of the first reading: each is the host's that comes first. Their number,
+ * or -1 without memory. */
+static ssize_t watch_there_list(struct watch_there *w, struct fleet_verdict_rank *list, uint32_t *hosts,
+                                size_t cap) {
     struct fleet_states s;
     size_t n = 0;
     for (size_t i = 0; fleet_links_states(w->links, i, &s); i++) {
         if (s.job && watch_there_add_missing(w, s.job->missing) != 0)
-            return 0;
+            return -1;
         if (s.job && !w->job[0]) {
             snprintf(w->job, sizeof w->job, "%s", s.job->name ? s.job->name : "");
             w->world = s.job->world > 0 && s.job->world <= RANK_SET_LIMIT ? (int32_t)s.job->world : 0;
@@ -100,25 +101,26 @@ static size_t watch_there_list(struct watch_there *w, struct fleet_verdict_rank 
                 rank_set_has(&w->ranks, (int32_t)row->rank))
                 continue;
             if (rank_set_add(&w->ranks, (int32_t)row->rank, (int32_t)row->rank) != 0)
-                return 0;
+                return -1;
             hosts[n] = (uint32_t)i;
             list[n++] = (struct fleet_verdict_rank){
                 .rank = (int32_t)row->rank, .pid = (pid_t)row->pid, .uptime_s = row->uptime_s};
         }
     }
     if (rank_set_remove(&w->missing, &w->ranks) != 0)
-        return 0;
+        return -1;
     for (size_t i = 0; i < w->missing.n; i++)
         for (int32_t r = w->missing.ranges[i].first; r <= w->missing.ranges[i].last && n < cap; r++) {
             hosts[n] = UINT32_MAX;
             list[n++] = (struct fleet_verdict_rank){.rank = r, .uptime_s = NAN};
         }
-    return n;
+    return (ssize_t)n;
 }
 
 static int watch_there_begin(struct watch_there *w, struct err *e) {
     struct fleet_states s;
-    size_t cap = WATCH_THERE_MISSING, n = 0;
+    size_t cap = WATCH_THERE_MISSING;
+    ssize_t n = -1;
     for (size_t i = 0; fleet_links_states(w->links, i, &s); i++)
         cap += s.n;
     struct fleet_verdict_rank *list = calloc(cap, sizeof *list);
@@ -126,17 +128,19 @@ static int watch_there_begin(struct watch_there *w, struct err *e) {
     w->owners = calloc(cap, sizeof *w->owners);
     if (list && hosts && w->owners)
         n = watch_there_list(w, list, hosts, cap);
-    if (n)
-        w->watch = fleet_watch_new_there(list, n, w->world, watch_there_read, w);
+    if (n > 0)
+        w->watch = fleet_watch_new_there(list, (size_t)n, w->world, watch_there_read, w);
     size_t n_ranks = 0;
     const struct fleet_verdict_rank *ranks = w->watch ? fleet_watch_ranks(w->watch, &n_ranks) : NULL;
-    for (size_t i = 0; i < n; i++) {
+    for (ssize_t i = 0; i < n; i++) {
         ssize_t at = ranks ? watch_there_find(ranks, n_ranks, list[i].rank) : -1;
         if (at >= 0)
             w->owners[at] = hosts[i];
     }
     free(list);
     free(hosts);
+    if (n == 0)
+        return err_set(e, ERR_ATTACH, "no process of these hosts is a rank of job %s", w->job);
     return w->watch ? 0 : err_set(e, ERR_FAILED, "out of memory for the ranks");
 }
 
