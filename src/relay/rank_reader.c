@@ -316,10 +316,22 @@ static void rank_read_table(struct ring_reader *ring, const struct rank_table *t
     *next = end;
 }
 
-static struct ring_reader *rank_open_table(const struct rings_place *place, enum ring_table table) {
+/* Open the table that is in its place now: an agent that was loaded again has made another one of that name.
+ * True: it is another one, or has gone. */
+static bool rank_open_table(const struct rank_memory *m, enum ring_table table, struct ring_reader **ring,
+                            uint64_t *next) {
     char path[RING_DIR_PATH + RING_MAX_NAME + sizeof RING_DIR_SUFFIX];
-    snprintf(path, sizeof path, "%s/%s%s", place->path, RING_TABLES[table].name, RING_DIR_SUFFIX);
-    return ring_reader_open(path, place->owner, NULL);
+    snprintf(path, sizeof path, "%s/%s%s", m->place.path, RING_TABLES[table].name, RING_DIR_SUFFIX);
+    struct ring_reader *now = m->has_place ? ring_reader_open(path, m->place.owner, NULL) : NULL;
+    if (now && *ring ? ring_reader_info(now)->created_at == ring_reader_info(*ring)->created_at
+                     : now == *ring) {
+        ring_reader_close(now);
+        return false;
+    }
+    ring_reader_close(*ring);
+    *ring = now;
+    *next = 0;
+    return true;
 }
 
 /* Nothing is known of its steps. */
@@ -334,21 +346,11 @@ static void rank_read_steps(const struct rank_source *s, struct rank_memory *m, 
                             int fd) {
     static struct rank_times times;
     if (rank_is_due(&m->searched_ns, clock_mono_ns())) {
-        struct rings_place place = {.pid = 0};
-        bool found = rings_find(s->pid, &place) == 1;
-        if (!found || !m->has_place || strcmp(place.path, m->place.path) != 0) {
-            ring_reader_close(m->steps);
-            ring_reader_close(m->collectives);
-            m->steps = m->collectives = NULL;
-            m->next_step = m->next_collective = 0;
+        m->place = (struct rings_place){.pid = 0};
+        m->has_place = rings_find(s->pid, &m->place) == 1;
+        bool is_other = rank_open_table(m, RING_STEPS, &m->steps, &m->next_step);
+        if (rank_open_table(m, RING_COLLECTIVES, &m->collectives, &m->next_collective) || is_other)
             rank_clear_steps(&m->newest);
-        }
-        m->has_place = found;
-        m->place = place;
-        if (found && !m->steps)
-            m->steps = rank_open_table(&place, RING_STEPS);
-        if (found && !m->collectives)
-            m->collectives = rank_open_table(&place, RING_COLLECTIVES);
     }
     p->agent = m->has_place ? m->place.alive : s->agent;
     times.fd = fd;

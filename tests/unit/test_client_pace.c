@@ -19,8 +19,7 @@
 static const uint32_t nodes_of[RANKS] = {0, 0, 1};
 
 /* Steps in which each rank works for 10 ms, and rank `slow(step)` for 15; then all meet. Returns when the last one ended. */
-static double add_job(struct pace *p, int (*slow)(int step)) {
-    double began = 1e9;
+static double add_job(struct pace *p, double began, int (*slow)(int step)) {
     for (int i = 0; i < STEPS; i++) {
         double met = began + 0.0152;
         for (int r = 0; r < RANKS; r++) {
@@ -79,7 +78,7 @@ static int is_in_turn(int step) { return step % RANKS; }
 static void a_slow_rank_is_named(void **state) {
     (void)state;
     struct pace *p = pace_new();
-    double at = add_job(p, is_last_rank);
+    double at = add_job(p, 1e9, is_last_rank);
     judge(p, at + 1, 102, 0.5);
     assert_int_equal(verdicts.n, 1);
     const struct fleet_verdict *v = verdicts.items;
@@ -122,7 +121,7 @@ static void a_slow_rank_is_named(void **state) {
 static void an_imbalance_has_no_ranks(void **state) {
     (void)state;
     struct pace *p = pace_new();
-    double at = add_job(p, is_in_turn);
+    double at = add_job(p, 1e9, is_in_turn);
     judge(p, at + 1, 102, 0.5);
     assert_int_equal(verdicts.n, 1);
     const struct fleet_verdict *v = verdicts.items;
@@ -137,9 +136,29 @@ static void an_imbalance_has_no_ranks(void **state) {
     pace_free(p);
 }
 
+/* Rows that come again, as of a relay that was started again, are taken once; those of an agent that was loaded
+ * again have the same numbers, and are newer. */
+static void rows_are_taken_once(void **state) {
+    (void)state;
+    struct pace *p = pace_new();
+    double at = add_job(p, 1e9, is_in_turn);
+    add_job(p, 1e9, is_last_rank);
+    judge(p, at + 1, 102, 0.5);
+    assert_int_equal(fleet.n_fan, STEPS);
+    assert_int_equal(verdicts.n, 1);
+    assert_int_equal(verdicts.items[0].code, FLEET_CODE_IMBALANCE);
+    at = add_job(p, at + 20, is_last_rank);
+    judge(p, at + 1, 102, 0.5);
+    assert_int_equal(fleet.n_fan, STEPS);
+    assert_int_equal(verdicts.n, 1);
+    assert_int_equal(verdicts.items[0].code, FLEET_CODE_STRAGGLER);
+    pace_free(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_rank_is_named),
+        cmocka_unit_test(rows_are_taken_once),
         cmocka_unit_test(an_imbalance_has_no_ranks),
     };
     int rc = cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,11 +24,17 @@
 #define PACE_STANDS_S 10.0 /* and so long at least */
 #define PACE_EVIDENCE 8
 
+/* The newest row of a table that was taken. */
+struct pace_row {
+    int64_t seq;
+    double at;
+};
+
 struct pace_rank {
     int32_t rank;
     uint32_t node;
     int64_t pid;
-    int64_t step_seq, meeting_seq; /* of the newest rows */
+    struct pace_row newest_step, newest_meeting;
     struct straggler_step *steps;
     size_t n_steps, cap_steps;
     struct straggler_collective *meetings;
@@ -90,7 +96,8 @@ static struct pace_rank *pace_make(struct pace *p, uint32_t node, int32_t rank, 
     if (p->n == PACE_RANKS || grow_array(&p->ranks, sizeof *p->ranks, p->n + 1, &p->cap) != 0)
         return NULL;
     r = &p->ranks[p->n++];
-    *r = (struct pace_rank){.node = node, .rank = rank, .pid = pid, .step_seq = -1, .meeting_seq = -1};
+    *r = (struct pace_rank){
+        .node = node, .rank = rank, .pid = pid, .newest_step = {.seq = -1}, .newest_meeting = {.seq = -1}};
     return r;
 }
 
@@ -140,7 +147,7 @@ static void pace_add_meeting(struct pace *p, struct pace_rank *r, const struct r
     uint32_t op = pace_find_op(p, row->op);
     size_t most = PACE_MEETINGS_ALL / p->n;
     most = most > PACE_MEETINGS ? PACE_MEETINGS : most < PACE_MEETINGS_LEAST ? PACE_MEETINGS_LEAST : most;
-    if (op == PACE_OPS || !isfinite(row->at) || !(row->ms >= 0) ||
+    if (op == PACE_OPS || !(row->ms >= 0) ||
         !pace_grow(&r->meetings, sizeof *r->meetings, &r->n_meetings, &r->cap_meetings, most))
         return;
     r->meetings[r->n_meetings++] =
@@ -148,13 +155,16 @@ static void pace_add_meeting(struct pace *p, struct pace_rank *r, const struct r
 }
 
 void pace_add(struct pace *p, uint32_t node, const struct report_time *row) {
-    if (row->rank < 0 || row->rank >= RANK_SET_LIMIT || row->seq < 0 || row->seq > PACE_SEQ_MAX)
+    if (row->rank < 0 || row->rank >= RANK_SET_LIMIT || row->seq < 0 || row->seq > PACE_SEQ_MAX ||
+        !isfinite(row->at))
         return;
     struct pace_rank *r = pace_make(p, node, (int32_t)row->rank, row->pid);
-    int64_t *seq = !r ? NULL : row->op ? &r->meeting_seq : &r->step_seq;
-    if (!r || row->seq <= *seq)
+    struct pace_row *newest = !r ? NULL : row->op ? &r->newest_meeting : &r->newest_step;
+    /* an agent that was loaded again counts its rows from the beginning: only these are newer */
+    if (!r || (row->seq <= newest->seq && row->at <= newest->at))
         return;
-    *seq = row->seq;
+    newest->at = fmax(newest->at, row->at);
+    newest->seq = row->seq;
     if (row->op)
         pace_add_meeting(p, r, row);
     else
