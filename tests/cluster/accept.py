@@ -167,19 +167,25 @@ def count_healthy(args, make):
     return {"seconds": args.healthy, "pauses": pauses, "said": sorted(set(said)), "false": len(set(said))}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def make_parser(description):
+    """Of the arguments that straggler.py has, too."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--probing", default=os.path.join(os.environ.get("PROBING_BUILD", os.path.join(ROOT, "build")), "probing"))
     parser.add_argument("--python", default=os.environ.get("PROBING_TEST_TORCH_PYTHON", sys.executable), help="one with torch")
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--bad", type=int, default=3)
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--healthy", type=float, metavar="SECONDS")
+    parser.add_argument("--json", metavar="FILE")
+    return parser
+
+
+def main():
+    parser = make_parser(__doc__)
     parser.add_argument("--faults", help="separated by commas; default: all")
     parser.add_argument("--late", action="store_true", help="ask about a job that has hung for 15 s")
     parser.add_argument("--fresh", action="store_true", help="a new job for each run, also where the fault can be taken back")
     parser.add_argument("--torchrun", action="store_true", help="started by torchrun, not forked from a process that has torch")
-    parser.add_argument("--healthy", type=float, metavar="SECONDS")
-    parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     fork = None

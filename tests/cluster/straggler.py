@@ -3,12 +3,11 @@
 """How often and how fast the rank that is slower than the others is named, in real gloo jobs (uneven.py) under `cluster verdict --watch`.
 
     straggler.py --runs 20 [--faults slow,backward]     5 % more time of its own; 20 % more in the backward pass; another rank in turn
-    straggler.py --healthy 3600                         nobody is slow: what was said nevertheless
+    straggler.py --healthy 3600                         nobody is slow: which verdicts come nevertheless
 
 Prints a line a run, and the figures as JSON at the end.
 """
 
-import argparse
 import json
 import os
 import signal
@@ -17,8 +16,8 @@ import tempfile
 import time
 
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__))]
-from accept import Watcher, is_moving  # noqa: E402
-from ranks import FOLDER, ROOT, Job  # noqa: E402
+from accept import Watcher, is_moving, make_parser  # noqa: E402
+from ranks import FOLDER, Job  # noqa: E402
 
 LIMIT_S = 120
 UNEVEN = os.path.join(FOLDER, "uneven.py")
@@ -41,7 +40,7 @@ def is_right(job, document):
 
 
 def run(args, job, folder):
-    """Seconds from the fault to the right verdict (None: never), what else was said, and the text."""
+    """Seconds from the fault to the right verdict (None: never), verdicts that are wrong, and the text."""
     watcher = Watcher(args.probing, job.target(), folder)
     try:
         if not watcher.wait(is_moving):
@@ -58,16 +57,9 @@ def run(args, job, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--probing", default=os.path.join(os.environ.get("PROBING_BUILD", os.path.join(ROOT, "build")), "probing"))
-    parser.add_argument("--python", default=os.environ.get("PROBING_TEST_TORCH_PYTHON", sys.executable), help="one with torch")
-    parser.add_argument("--ranks", type=int, default=8)
-    parser.add_argument("--bad", type=int, default=3)
-    parser.add_argument("--runs", type=int, default=1)
+    parser = make_parser(__doc__)
     parser.add_argument("--faults", default=",".join(FAULTS))
     parser.add_argument("--before", type=float, default=5, help="seconds for which the job is watched before the fault")
-    parser.add_argument("--healthy", type=float, metavar="SECONDS")
-    parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     figures = {}

@@ -3,19 +3,24 @@
 how often that is right."""
 
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
 from conftest import ROOT, wait_until
+from test_tui_tmux import screen
 
 sys.path.append(os.path.join(ROOT, "tests", "cluster"))
 from ranks import FOLDER, Job, free_port  # noqa: E402
 
+__all__ = ["screen"]
+
 pytestmark = pytest.mark.timeout(300)
 
 PATIENT_S = 150  # beside other tests
+JUDGED = 100  # steps of uneven.py, with which a rank can be accused
 UNEVEN = os.path.join(FOLDER, "uneven.py")
 ENTER = """#!/bin/sh
 host=$1; shift
@@ -66,6 +71,24 @@ def test_straggler(job, probing, probing_top):
     assert " OWN " in screen and " LAG " in screen, screen
 
 
+def test_loaded_again(job, screen, probing, probing_top):
+    """Agents that are loaded again count steps from the beginning: the screen that watches the job shows those, not the last earlier ones."""
+    one = job("healthy")
+    s = screen(130, 30)
+    s.shell(f"{probing_top.path} job:{one.target()}")
+
+    def step():
+        """Of rank 0; None unknown."""
+        found = re.search(r"^ *0 +(\d+) +\d+", s.text(), re.M)
+        return found and int(found[1])
+    wait_until(lambda: (step() or 0) >= JUDGED, PATIENT_S, "steps")
+    probing("cluster", "detach", one.target(), timeout=60).ok()
+    probing("cluster", "attach", one.target(), timeout=60).ok()
+    before = step()
+    wait_until(lambda: 0 < (step() or 0) < before, PATIENT_S, "a step after the agents were loaded again")
+    s.type("q")
+
+
 def has_namespaces():
     try:
         return subprocess.run(["unshare", "-pfu", "--mount-proc", "true"], capture_output=True).returncode == 0
@@ -95,17 +118,19 @@ def test_clocks(ahead, torch_python, tmp_path, data_dir, build_dir, probing, ptr
         for host in range(2):
             subprocess.run([str(enter), f"n{host}", probing.path, "cluster", "attach", "job:"], check=True, timeout=60, stdout=subprocess.DEVNULL)
         where = ("--hosts", "n0,n1", "--via", f"{enter} {{host}} {{relay}}", "--relay", "probing relay --stdio")
-        sql = ("SELECT r.rank, r.own_ms, r.step_ms, r.last_pct, n.clock_offset_ms AS ahead, n.clock_error_ms AS error FROM cluster.ranks r "
+        sql = ("SELECT r.rank, r.step, r.own_ms, r.step_ms, r.last_pct, n.clock_offset_ms AS ahead, n.clock_error_ms AS error FROM cluster.ranks r "
                "JOIN cluster.nodes n ON n.host = r.host ORDER BY r.rank")
 
         def compared():
             rows = probing("cluster", "query", "--json", *where, sql, timeout=60).ok().json()["rows"]
-            return rows if len(rows) == 4 and all(r["own_ms"] is not None for r in rows) else None
+            return rows if len(rows) == 4 and all(r["own_ms"] is not None and (r["step"] or 0) >= JUDGED for r in rows) else None
         rows = wait_until(compared, PATIENT_S, "ranks that are compared", interval=1)
         for r in rows:
             truth = ahead * 1e3 if r["rank"] >= 2 else 0
             assert abs(r["ahead"] - truth) <= r["error"] + 0.1, rows
             assert 100 < r["own_ms"] <= r["step_ms"] + 100, rows
+        found = probing("cluster", "verdict", *where, "--json", timeout=60).json()["verdicts"]
+        assert found[0]["code"] == "MOVING" and not [v for v in found if v["ranks"]], found
     finally:
         for host in hosts:
             host.kill()
