@@ -236,14 +236,16 @@ int procfs_read_stat(pid_t pid, pid_t tid, struct procfs_stat *out) {
     return 0;
 }
 
-int procfs_read_cpu_wait(pid_t pid, pid_t tid, uint64_t *ns) {
+int procfs_read_cpu_wait(pid_t pid, pid_t tid, uint64_t *ns, uint64_t *times) {
     char text[128], *end;
     if (procfs_read_file(pid, tid, "schedstat", text, sizeof text) <= 0)
         return -1;
     strtoull(text, &end, 10);
     const char *wait = end;
     *ns = strtoull(wait, &end, 10);
-    return wait != text && end != wait ? 0 : -1;
+    const char *count = end;
+    *times = strtoull(count, &end, 10);
+    return wait != text && count != wait && end != count ? 0 : -1;
 }
 
 int procfs_read_comm(pid_t pid, pid_t tid, char *buf, size_t cap) {

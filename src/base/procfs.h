@@ -71,9 +71,9 @@ int procfs_read_stat(pid_t pid, pid_t tid, struct procfs_stat *out); /* tid 0: t
 ssize_t procfs_read_file(pid_t pid, pid_t tid, const char *name, char *buf, size_t cap);
 
 /* For how long a thread has been ready to run and waited for a CPU, in ns, without a wait that still
- * lasts (second number of schedstat: Documentation/scheduler/sched-stats.rst). 0, or -1: the kernel
- * does not say. */
-int procfs_read_cpu_wait(pid_t pid, pid_t tid, uint64_t *ns);
+ * lasts, and how often it has got one (second and third number of schedstat:
+ * Documentation/scheduler/sched-stats.rst). 0, or -1: the kernel does not say. */
+int procfs_read_cpu_wait(pid_t pid, pid_t tid, uint64_t *ns, uint64_t *times);
 
 /* comm of a thread, newline removed. 0 or -1 with errno. */
 int procfs_read_comm(pid_t pid, pid_t tid, char *buf, size_t cap);

@@ -46,9 +46,15 @@
 #define THREAD_SAMPLER_LATER_NS (10 * CLOCK_NS_PER_MS)
 #define THREAD_SAMPLER_PATIENCE_NS (2 * CLOCK_NS_PER_S) /* which it must have after so long */
 #define THREAD_SAMPLER_CALM 0.02                        /* a share of time that does not count as both */
-#define THREAD_SAMPLER_LATELY_S 1.0 /* which it no longer does after that time without a rest */
-/* what a drain found it doing off the CPU it did before and after, for at most so long */
+#define THREAD_SAMPLER_LATELY_S 1.0                     /* the time before now in which it slept or did not */
+/* that much sleep within it and stacks off the CPU are wanted often. A wait for a CPU is known only
+ * when it ends: until then it looks like sleep, for a few slices of the scheduler at most. */
+#define THREAD_SAMPLER_SLEPT_S 0.025
+/* what a drain found it doing off the CPU it did before and after, for at most so long, */
 #define THREAD_SAMPLER_NEAR_S 0.1
+/* and so long if so many drains before found the same */
+#define THREAD_SAMPLER_ALIKE_S 0.3
+#define THREAD_SAMPLER_ALIKE 3
 #define THREAD_SAMPLER_DRAW_NS CLOCK_NS_PER_S
 /* ticks of a thread on a CPU that wait for a copy of it */
 #define THREAD_SAMPLER_OWED 5.0
@@ -670,14 +676,17 @@ static void thread_sampler_read_timed(struct thread_sampler *p, struct pystack *
     if (t->timer == SIGNAL_SAMPLER_TIMER_ON)
         signal_sampler_drain(&t->py, thread_sampler_take_record, &w);
     t->rests = false;
-    if (t->cpu_now_ns == 0 || clock_thread_cpu_ns((pid_t)t->py.tid) != t->cpu_now_ns ||
-        thread_sampler_read(p, ps, t) != 0)
+    uint64_t clock_ns = t->cpu_now_ns ? clock_thread_cpu_ns((pid_t)t->py.tid) : 0;
+    t->runs = clock_ns > t->cpu_now_ns;
+    if (t->cpu_now_ns == 0 || clock_ns != t->cpu_now_ns || thread_sampler_read(p, ps, t) != 0)
         return;
     t->looked = true;
     t->rests = clock_thread_cpu_ns((pid_t)t->py.tid) == t->cpu_now_ns;
     t->torn = t->torn && !t->rests;
-    if (t->rests)
-        t->rest = thread_sampler_state(t, now_s, 1);
+    if (!t->rests)
+        return;
+    t->alike = t->rest.timestamp > 0 && t->rest.stack_id == t->stack_id ? t->alike + 1 : 0;
+    t->rest = thread_sampler_state(t, now_s, 1);
 }
 
 /* The first reading of a thread. */
@@ -759,11 +768,13 @@ static bool thread_sampler_is_gap(const struct thread_sampler *p, double from_s,
     return true;
 }
 
-/* The share of `span_ns` that the thread was ready to run and others had the CPU. */
-static double thread_sampler_wait_share(struct thread_sampler_thread *t, uint64_t span_ns) {
-    uint64_t before = t->wait_ns;
+/* The share of `span_ns` that the thread was ready to run and others had the CPU. `*once`: it has got
+ * a CPU once since the last drain. */
+static double thread_sampler_wait_share(struct thread_sampler_thread *t, uint64_t span_ns, bool *once) {
+    uint64_t before = t->wait_ns, got_cpu = t->got_cpu;
     bool known = t->wait_known;
-    t->wait_known = procfs_read_cpu_wait(0, (pid_t)t->py.tid, &t->wait_ns) == 0;
+    t->wait_known = procfs_read_cpu_wait(0, (pid_t)t->py.tid, &t->wait_ns, &t->got_cpu) == 0;
+    *once = known && t->wait_known && t->got_cpu == got_cpu + 1;
     if (!known || !t->wait_known || t->wait_ns < before || span_ns == 0)
         return 0;
     return fmin((double)(t->wait_ns - before) / (double)span_ns, 1);
@@ -800,9 +811,10 @@ static const struct thread_sampler_state *thread_sampler_find_off(const struct t
     if (before->timestamp > 0 && (!m || time_s - before->timestamp < m->timestamp - time_s))
         m = before;
     bool same = before->timestamp > 0 && t->rests && before->stack_id == t->rest.stack_id;
-    if (m && (same || fabs(m->timestamp - time_s) < THREAD_SAMPLER_NEAR_S))
+    double near_s = t->alike >= THREAD_SAMPLER_ALIKE ? THREAD_SAMPLER_ALIKE_S : THREAD_SAMPLER_NEAR_S;
+    if (m && (same || fabs(m->timestamp - time_s) < near_s))
         return m;
-    if (t->rest.timestamp > 0 && fabs(time_s - t->rest.timestamp) < THREAD_SAMPLER_NEAR_S)
+    if (t->rest.timestamp > 0 && fabs(time_s - t->rest.timestamp) < near_s)
         return &t->rest;
     /* one that is nearly always on a CPU has lost it for a moment where it ran */
     return hardly && p->n_states ? thread_sampler_nearest_copy(p, time_s) : NULL;
@@ -810,10 +822,10 @@ static const struct thread_sampler_state *thread_sampler_find_off(const struct t
 
 /* The ticks that are left: off the CPU. Until it ran for the first time, and since it did for the
  * last time, it did what the drains at both ends found; in between what one of them found nearby.
- * Else they are torn. */
+ * Else they are torn. `once`: it has got a CPU once, so it slept once if it still runs. */
 static void thread_sampler_fill_off(const struct thread_sampler *p, const struct thread_sampler_thread *t,
                                     struct thread_sampler_cell *cells, const double *times, size_t n,
-                                    const struct thread_sampler_state *before, double share) {
+                                    const struct thread_sampler_state *before, double share, bool once) {
     double ended_s = p->n_states ? p->states[p->n_states - 1].timestamp : 0;
     size_t first = 0, end = n;
     while (first < n && cells[first].on_cpu == THREAD_SAMPLER_OPEN)
@@ -824,7 +836,7 @@ static void thread_sampler_fill_off(const struct thread_sampler *p, const struct
         if (cells[i].on_cpu != THREAD_SAMPLER_OPEN)
             continue;
         const struct thread_sampler_state *m = NULL;
-        if (first < n && i < first && before->timestamp > 0)
+        if (before->timestamp > 0 && ((once && t->runs) || (first < n && i < first)))
             m = before;
         else if (first < n && i >= end && t->rests)
             m = &t->rest;
@@ -846,6 +858,9 @@ static void thread_sampler_fill(struct thread_sampler *p, struct pystack *ps, st
     struct thread_sampler_state before = {0};
     if (rested)
         before = t->rest;
+    /* before the thread is read: what is counted later may lie after that */
+    bool once = false;
+    double wait_share = thread_sampler_wait_share(t, span_ns, &once);
     thread_sampler_read_timed(p, ps, t, now_s);
     double share = thread_sampler_share(p, t, span_ns), due = share * (double)n + t->owed;
     size_t on = due < 0.5 ? 0 : due >= (double)n ? n : (size_t)(due + 0.5);
@@ -854,11 +869,11 @@ static void thread_sampler_fill(struct thread_sampler *p, struct pystack *ps, st
     if (p->n_states == 0 && due < THREAD_SAMPLER_OWED && t->timer == SIGNAL_SAMPLER_TIMER_ON)
         on = 0;
     t->owed = is_new ? 0 : fmin(due - (double)on, THREAD_SAMPLER_OWED);
-    double wait_share = thread_sampler_wait_share(t, span_ns);
+    double span_s = (double)span_ns / CLOCK_NS_PER_S;
+    t->slept_s *= 1 - fmin(span_s / THREAD_SAMPLER_LATELY_S, 1);
+    t->slept_s = fmax(t->slept_s + (1 - share - wait_share) * span_s, 0);
     /* one that is off a CPU only because others have it does nothing there that a drain could find */
-    if (share + wait_share <= 1 - THREAD_SAMPLER_CALM)
-        t->slept_s = now_s;
-    bool works = now_s - t->slept_s > THREAD_SAMPLER_LATELY_S;
+    bool works = t->slept_s < THREAD_SAMPLER_SLEPT_S;
     bool mixed = share > THREAD_SAMPLER_CALM && now_s - t->rest.timestamp < THREAD_SAMPLER_LATELY_S;
     bool wanders = rested && t->rests && before.stack_id != t->rest.stack_id;
     if (!works && (mixed || wanders) && p->drain_ns > THREAD_SAMPLER_MIXED_NS)
@@ -871,7 +886,7 @@ static void thread_sampler_fill(struct thread_sampler *p, struct pystack *ps, st
         thread_sampler_fill_unknown(t, cells, n, on, rested, !is_new);
     if (p->n_states)
         thread_sampler_fill_waits(p, t, cells, times, n, &before, wait_share);
-    thread_sampler_fill_off(p, t, cells, times, n, &before, share);
+    thread_sampler_fill_off(p, t, cells, times, n, &before, share, once);
     if (p->n_states && on == 0 && p->epoch == epoch)
         t->spare = p->states[p->n_states - 1];
 }

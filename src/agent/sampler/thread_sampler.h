@@ -82,15 +82,17 @@ struct thread_sampler_thread {
     uint64_t timer_wanted_ns;          /* the mean from which */
     uint64_t untimed_ns;               /* when it was first found to run without one */
     bool rests;                        /* it was off the CPU at the last drain */
-    struct thread_sampler_state rest;  /* the last drain that found it so */
+    bool runs;                         /* its clock went on during the last drain */
+    struct thread_sampler_state rest;  /* the last drain that found it off the CPU */
+    unsigned alike;                    /* drains before that in a row that found it in the same stack */
     struct thread_sampler_state spare; /* a copy for which there was no tick yet */
     double owed;                       /* ticks on a CPU by its clock, less those recorded */
-    double slept_s;                    /* when it last did neither run nor wait for a CPU */
+    double slept_s;                    /* neither ran nor waited for a CPU, within about a second */
     bool wait_known;                   /* how long it had waited for a CPU by the last drain: */
-    uint64_t wait_ns;
-    double wait_owed; /* ticks of that, less those recorded */
-    long cells;       /* its row of cells at this drain; -1: it slept all the time */
-    char *name;       /* owned; NULL if unknown */
+    uint64_t wait_ns, got_cpu;         /* and how often it had got one */
+    double wait_owed;                  /* ticks of wait_ns, less those recorded */
+    long cells;                        /* its row of cells at this drain; -1: it slept all the time */
+    char *name;                        /* owned; NULL if unknown */
     char native_name[16];
     uint64_t names_at_ns; /* when the native name was read */
     uint64_t names;       /* value of profile.names at the last change of a name */

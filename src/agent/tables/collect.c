@@ -225,7 +225,7 @@ static int collect_read_thread(struct collect_thread *t, const struct collect_th
                                uint64_t now_ns, uint64_t elapsed_ns) {
     struct procfs_stat stat;
     char text[COLLECT_STATUS];
-    uint64_t wait_ns;
+    uint64_t wait_ns, times;
     *t = before
              ? *before
              : (struct collect_thread){
@@ -248,7 +248,7 @@ static int collect_read_thread(struct collect_thread *t, const struct collect_th
     t->cpu = stat.cpu;
     snprintf(t->native_name, sizeof t->native_name, "%s", stat.comm);
     if (!still)
-        t->cpu_wait_s = procfs_read_cpu_wait(0, tid, &wait_ns) == 0 ? (double)wait_ns / 1e9 : NAN;
+        t->cpu_wait_s = procfs_read_cpu_wait(0, tid, &wait_ns, &times) == 0 ? (double)wait_ns / 1e9 : NAN;
     if (same)
         return 0;
     t->voluntary = t->involuntary = MODEL_UNKNOWN;
