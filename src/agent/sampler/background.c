@@ -12,7 +12,8 @@
 #define BACKGROUND_PATIENCE_NS (3 * CLOCK_NS_PER_S)
 /* the client is answered first, then the tables are set up */
 #define BACKGROUND_AFTER_NS (150 * CLOCK_NS_PER_MS)
-#define BACKGROUND_LATE_NS (300 * CLOCK_NS_PER_MS) /* maximum time that rows wait for a tick */
+#define BACKGROUND_LATE_NS (300 * CLOCK_NS_PER_MS)  /* maximum time that rows wait for a tick */
+#define BACKGROUND_EARLY_NS (300 * CLOCK_NS_PER_MS) /* or are written before they are due, with it */
 /* minimum time between two epochs started for the tables */
 #define BACKGROUND_EPOCH_NS (10 * CLOCK_NS_PER_S)
 #define BACKGROUND_MANY_STACKS 20000
@@ -70,7 +71,8 @@ void background_plan_second(const struct background *a, bool tick, bool ticking,
     if (due == RECORD_NEVER)
         return;
     uint64_t latest = ticking ? due + BACKGROUND_LATE_NS : due;
-    plan->second = latest <= now_ns || (tick && due <= now_ns);
+    uint64_t early_ns = a->record.set ? BACKGROUND_EARLY_NS : 0;
+    plan->second = latest <= now_ns || (tick && due <= now_ns + early_ns);
     if (latest < *next_ns)
         *next_ns = latest;
 }

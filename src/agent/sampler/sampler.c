@@ -540,8 +540,9 @@ static void sampler_draw_drain(struct sampler *s, uint64_t drain_ns) {
     uint64_t now = clock_mono_ns(), until = now + cost_pace_near_ns(&s->pace, drain_ns);
     uint64_t idle_until = sampler_sleep_until(s, now);
     until = idle_until > until ? idle_until : until;
-    /* not much earlier than drawn, which may be as late as the budget requires */
-    if (s->always.listened && s->flush_due_ns < until + drain_ns / 4 && s->flush_due_ns > now + drain_ns / 2)
+    /* not earlier than may be drawn, which may be as late as the budget requires */
+    if (s->always.listened && s->flush_due_ns < now + drain_ns * 3 / 2 &&
+        s->flush_due_ns > now + drain_ns / 2)
         until = s->flush_due_ns;
     uint64_t latest = now + (THREAD_SAMPLER_PASSED - 1) * s->mean_ns;
     s->tick_due_ns = until < latest ? until : latest;
@@ -600,6 +601,7 @@ static void sampler_do_tick(struct sampler *s, const struct sampler_plan *plan) 
         n_ticks = sampler_pass_ticks(s);
         thread_sampler_set_native(&s->profile, ps, plan->native_samples, plan->native_kept);
         signal_sampler_set_native(s->profile.native);
+        s->profile.batch_ns = s->always.listened ? s->batch_ns : SAMPLER_NEVER;
         if (s->profile.timed)
             thread_sampler_drain(&s->profile, ps, s->mean_ns);
         else

@@ -754,16 +754,17 @@ static uint32_t signal_sampler_read_record(struct pystack_self *s, const uint8_t
     return r.weight;
 }
 
-size_t signal_sampler_drain(const struct pystack_thread *t,
-                            void (*take)(void *arg, const struct pystack_self *copy, uint32_t weight),
-                            void *arg) {
+bool signal_sampler_drain(const struct pystack_thread *t,
+                          void (*take)(void *arg, const struct pystack_self *copy, uint32_t weight),
+                          void *arg) {
     struct signal_sampler_slot *slot = exact.armed ? signal_sampler_find(t) : NULL;
     if (slot && slot->unwanted) /* the answer came too late for who had asked */
         signal_sampler_release(t);
     if (!slot || !slot->timer || !signal_sampler_own(slot))
-        return 0;
+        return false;
     const uint8_t *from = exact.records + SIGNAL_SAMPLER_SLOTS * SIGNAL_SAMPLER_RECORDS;
     size_t n = slot->n_records;
+    bool crowded = slot->records_used > SIGNAL_SAMPLER_RECORDS / 2;
     if (slot->records_used > slot->records_most)
         slot->records_most = slot->records_used;
     memcpy((uint8_t *)(uintptr_t)from, signal_sampler_records(slot), slot->records_used);
@@ -777,5 +778,5 @@ size_t signal_sampler_drain(const struct pystack_thread *t,
         slot->filtered = slot->filtered || exact.drained->end == PYSTACK_SELF_REFUSED;
         take(arg, exact.drained, weight);
     }
-    return n;
+    return crowded;
 }

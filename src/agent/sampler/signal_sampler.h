@@ -105,10 +105,11 @@ const char *signal_sampler_timer_error(void);
 void signal_sampler_stop_timers(void);
 
 /* Take the copies that the thread's timer has caused so far, oldest first; `*copy` is valid within
- * the call of `take`, `weight` is the number of expiries that it stands for. Returns their number. */
-size_t signal_sampler_drain(const struct pystack_thread *t,
-                            void (*take)(void *arg, const struct pystack_self *copy, uint32_t weight),
-                            void *arg);
+ * the call of `take`, `weight` is the number of expiries that it stands for. Returns true if more than
+ * half of the room for them was used. */
+bool signal_sampler_drain(const struct pystack_thread *t,
+                          void (*take)(void *arg, const struct pystack_self *copy, uint32_t weight),
+                          void *arg);
 
 /* In the child of a fork, which has no handler of ours. Async-signal-safe. */
 void signal_sampler_in_child(void);

@@ -36,8 +36,10 @@
 #define THREAD_SAMPLER_TICK_NS (300 * CLOCK_NS_PER_MS)
 #define THREAD_SAMPLER_NAME_NS (5 * CLOCK_NS_PER_S) /* the same for a native name */
 
-/* With timers: how often to drain what they caused, */
-#define THREAD_SAMPLER_CALM_NS (250 * CLOCK_NS_PER_MS)
+/* With timers: how often to drain what they caused: as often as batches are sent, at least so often, */
+#define THREAD_SAMPLER_CALM_NS (500 * CLOCK_NS_PER_MS)
+/* if there is little room for more, */
+#define THREAD_SAMPLER_CROWDED_NS (125 * CLOCK_NS_PER_MS)
 /* if a thread is on a CPU and off it, for its stacks when it is off, */
 #define THREAD_SAMPLER_MIXED_NS (40 * CLOCK_NS_PER_MS)
 /* while code is new, which each copy describes until it was seen, or threads come and go, */
@@ -674,7 +676,7 @@ static void thread_sampler_read_timed(struct thread_sampler *p, struct pystack *
     if (m)
         *m = spare;
     if (t->timer == SIGNAL_SAMPLER_TIMER_ON)
-        signal_sampler_drain(&t->py, thread_sampler_take_record, &w);
+        p->crowded |= signal_sampler_drain(&t->py, thread_sampler_take_record, &w);
     t->rests = false;
     uint64_t clock_ns = t->cpu_now_ns ? clock_thread_cpu_ns((pid_t)t->py.tid) : 0;
     t->runs = clock_ns > t->cpu_now_ns;
@@ -924,8 +926,8 @@ static void thread_sampler_record_passed(struct thread_sampler *p, struct pystac
     p->n_pending = 0; /* a full trie is emptied on the way */
     p->drained_ns = now;
     p->epoch_s = clock_mono_to_epoch_s();
-    p->drain_ns = THREAD_SAMPLER_CALM_NS;
-    p->undescribed = false;
+    p->drain_ns = p->batch_ns < THREAD_SAMPLER_CALM_NS ? p->batch_ns : THREAD_SAMPLER_CALM_NS;
+    p->undescribed = p->crowded = false;
     for (size_t i = 0; i < p->n_threads; i++) {
         struct thread_sampler_thread *t = &p->threads[i];
         t->cells = -1;
@@ -947,6 +949,8 @@ static void thread_sampler_record_passed(struct thread_sampler *p, struct pystac
     }
     if ((p->undescribed || thread_sampler_is_restless(p, now)) && p->drain_ns > THREAD_SAMPLER_BUSY_NS)
         p->drain_ns = THREAD_SAMPLER_BUSY_NS;
+    if (p->crowded && p->drain_ns > THREAD_SAMPLER_CROWDED_NS)
+        p->drain_ns = THREAD_SAMPLER_CROWDED_NS;
     if (epoch == p->epoch) /* otherwise the numbers of the first stacks are no longer valid */
         thread_sampler_record_cells(p, times, n);
 }

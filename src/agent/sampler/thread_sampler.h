@@ -124,6 +124,7 @@ struct thread_sampler {
     bool exact;                                 /* running threads are asked */
     bool timed;                                 /* or copy themselves by timers */
     uint64_t drain_ns;                          /* time until the next drain should be made */
+    uint64_t batch_ns;                          /* between batches; set by who sends them */
     uint64_t drained_ns;                        /* when all clocks were read for the last drain */
     double epoch_s;                             /* at that drain: see clock_mono_to_epoch_s */
     struct cost_pace pace;                      /* draws the intervals of timers */
@@ -132,6 +133,7 @@ struct thread_sampler {
     struct thread_sampler_cell *cells; /* threads that ran x ticks, of one drain */
     size_t cap_cells;
     bool undescribed; /* a copy had code that was not known */
+    bool crowded;     /* a thread's copies used more than half of their room */
     bool native;      /* native frames are collected too: */
     bool native_sent; /* unmerged, for clients that can merge them */
     bool native_kept; /* and merged, for the tables */
