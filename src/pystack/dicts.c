@@ -3,6 +3,9 @@
 #include "pystack/dicts.h"
 
 #include <stdbool.h>
+#include <string.h>
+
+#include "base/hash.h"
 
 #define DICTS_BLOCK 64                     /* entries read at once */
 #define DICTS_NAME_MAX 64                  /* longest key that is compared */
@@ -117,15 +120,16 @@ static int dicts_match(struct pystack_reader *r, uint32_t index, uint64_t key, u
     return 1;
 }
 
-/* Tries `hint` first. Only the text identifies a key: another object may have been made at its
- * address. */
+/* Tries first where the name was last found: objects of a type have their attributes in the same
+ * order. Only the text identifies a key: another object may have been made at its address. */
 static int dicts_find(struct pystack_reader *r, const struct pystack_dict_table *t, const char *name,
                       uint32_t *hint, uint64_t *value) {
-    if (hint && *hint < t->n) {
+    uint32_t *place = hint ? hint : &r->places[hash_bytes(name, strlen(name)) % PYSTACK_PLACES];
+    if (*place < t->n) {
         uint8_t entry[3 * DICTS_WORD];
         uint64_t key, found;
-        if (mem_read(&r->mem, t->entries + (uint64_t)*hint * t->entry_size, entry, t->entry_size) == 0 &&
-            dicts_entry(r, t, entry, *hint, *hint, &key, &found) == 0 && found &&
+        if (mem_read(&r->mem, t->entries + (uint64_t)*place * t->entry_size, entry, t->entry_size) == 0 &&
+            dicts_entry(r, t, entry, *place, *place, &key, &found) == 0 && found &&
             dicts_is_name(r, key, name)) {
             *value = found;
             return 0;
@@ -135,8 +139,7 @@ static int dicts_find(struct pystack_reader *r, const struct pystack_dict_table 
     if (dicts_each(r, t, dicts_match, &s) != 1)
         return -1;
     *value = s.value;
-    if (hint)
-        *hint = s.index;
+    *place = s.index;
     return 0;
 }
 

@@ -35,8 +35,8 @@ int pystack_dict_each(struct pystack_reader *r, uint64_t dict,
                                 void *arg),
                       void *arg);
 
-/* Value of the key `name`. `*hint` (may be NULL) is the place where it was last found: tried
- * first, updated. 0 or -1. */
+/* Value of the key `name`. `*hint` is the place where it was last found: tried first, updated; NULL:
+ * the reader remembers it. 0 or -1. */
 int pystack_dict_find(struct pystack_reader *r, uint64_t dict, const char *name, uint32_t *hint,
                       uint64_t *value);
 

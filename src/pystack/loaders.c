@@ -313,19 +313,26 @@ static int loaders_read_counts(struct pystack_reader *r, uint64_t addr, struct p
                : -1;
 }
 
+bool pystack_is_loader(struct pystack *ps, uint64_t addr, bool *processes) {
+    uint64_t type = loaders_type(&ps->reader, addr);
+    enum loaders_kind kind = type ? loaders_name_kind(&ps->reader, type) : LOADERS_OTHER;
+    *processes = kind == LOADERS_MANY;
+    return kind == LOADERS_MANY || kind == LOADERS_ONE;
+}
+
 int pystack_read_loader(struct pystack *ps, uint64_t addr, struct pystack_loader *out) {
     struct pystack_reader *r = &ps->reader;
-    uint64_t type = loaders_type(r, addr);
-    enum loaders_kind kind = type ? loaders_name_kind(r, type) : LOADERS_OTHER;
-    *out = (struct pystack_loader){.addr = addr, .processes = kind == LOADERS_MANY};
+    *out = (struct pystack_loader){.addr = addr};
+    if (!pystack_is_loader(ps, addr, &out->processes))
+        return -1;
     out->workers = loaders_int(r, addr, "_num_workers");
     out->yielded = loaders_int(r, addr, "_num_yielded");
-    if ((kind != LOADERS_MANY && kind != LOADERS_ONE) || out->workers < 0 || out->yielded < 0)
+    if (out->workers < 0 || out->yielded < 0)
         return -1;
     out->prefetch = out->sent = out->received = out->outstanding = out->ready = MODEL_UNKNOWN;
     out->persistent = loaders_int(r, addr, "_persistent_workers");
     loaders_read_dataset(r, addr, out);
-    if (kind == LOADERS_ONE)
+    if (!out->processes)
         return 0;
     out->prefetch = loaders_int(r, addr, "_prefetch_factor");
     for (int tries = 0; loaders_read_counts(r, addr, out) != 0; tries++)

@@ -52,6 +52,9 @@ struct pystack_loader {
  * read. */
 ssize_t pystack_find_loaders(struct pystack *ps, uint64_t *addrs);
 
+/* True if the object at `addr` is still an iterator of a DataLoader; `*processes`: with workers. */
+bool pystack_is_loader(struct pystack *ps, uint64_t addr, bool *processes);
+
 /* Read the iterator at `addr`. 0, or -1 if there is none (any more). */
 int pystack_read_loader(struct pystack *ps, uint64_t addr, struct pystack_loader *out);
 

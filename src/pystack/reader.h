@@ -20,9 +20,13 @@
  * it. */
 #define PYSTACK_STRUCT_MAX 1024
 
+#define PYSTACK_PLACES 64
+
 struct pystack_reader {
     struct mem mem;
     struct pystack_offsets off;
+    /* where a name was last found in a dict, by its hash; always checked */
+    uint32_t places[PYSTACK_PLACES];
 };
 
 /* A field of a struct that was read as bytes. */

@@ -123,6 +123,7 @@ static void training_read_loaders(struct training *t, struct pystack *ps, uint64
     struct training_loaders *l = &t->loaders;
     struct pystack_loader loader;
     size_t kept = 0, alike[2] = {0};
+    bool processes;
     if (!ps)
         return;
     if (training_should_find_loaders(t, now_ns)) {
@@ -130,8 +131,8 @@ static void training_read_loaders(struct training *t, struct pystack *ps, uint64
         training_find_loaders(l, ps);
     }
     for (size_t i = 0; i < l->n; i++)
-        if (pystack_read_loader(ps, l->known[i].addr, &loader) == 0) {
-            alike[loader.processes]++;
+        if (pystack_is_loader(ps, l->known[i].addr, &processes)) {
+            alike[processes]++;
             l->known[kept++] = l->known[i];
         }
     l->n = kept;
