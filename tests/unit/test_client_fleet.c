@@ -161,6 +161,7 @@ static enum {
     MANY,   /* ranks, each with a stack of its own */
     HALF,   /* of the second round: its ranks, not its stacks */
     NOBODY, /* is a rank for a verdict */
+    FORGES, /* frames of a stack that the ranks of others have */
 } mode;
 
 static long round_ns = 1000000;
@@ -235,7 +236,8 @@ static void answer_ranks(int out, uint32_t id, int64_t after) {
 }
 
 static void answer_stacks(int out, uint32_t id, const char *ids) {
-    const struct report_frame rows[] = {{7, "inner", "/job/a.py", 3}, {7, "main", "/job/a.py", 12}};
+    const struct report_frame rows[] = {{7, mode == FORGES ? "forged" : "inner", "/job/a.py", 3},
+                                        {7, "main", "/job/a.py", 12}};
     struct report_frame many[REPORT_IDS_MAX];
     size_t n = 0;
     for (char *end; mode == MANY && *ids; ids = end + (*end == ',')) {
@@ -556,7 +558,7 @@ static const struct {
 } kinds[] = {
     {"good", HONEST},   {"silent", SILENT},  {"ends", ENDS},     {"login", LOGIN},   {"floods", FLOODS},
     {"stalls", STALLS}, {"absent", REFUSES}, {"cut", TRUNCATES}, {"banner", HONEST}, {"errors", ENDS},
-    {"noise", SILENT},  {"old", HONEST},     {"named", HONEST},
+    {"noise", SILENT},  {"old", HONEST},     {"named", HONEST},  {"forger", FORGES},
 };
 
 static int run_relay(const char *host) {
@@ -718,6 +720,25 @@ static void test_claims(void **state) {
     fleet_links_close(l);
 }
 
+/* The numbers of stacks are equal, their frames are not: each host is believed about its own ranks alone. */
+static void test_forged_stacks(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct fleet_reach r = reach_of("forger-0,good-2,forger-4,good-6");
+    struct fleet_links *l = fleet_links_open("x", &r, &e);
+    fleet_reach_fini(&r);
+    assert_non_null(l);
+    uint64_t until = clock_mono_ns() + LIMIT_S * CLOCK_NS_PER_S;
+    while (clock_mono_ns() < until && fleet_links_get(l)->n_ranks < 8)
+        fleet_links_fill(l, 1, 0.1, NULL, NULL, &e);
+    const struct fleet *f = fleet_links_get(l);
+    assert_int_equal(f->n_ranks, 8);
+    for (int32_t i = 0; i < 8; i++)
+        assert_string_equal(fleet_find(f, i)->at->func, i % 4 < 2 ? "forged" : "inner");
+    assert_int_equal(f->stacks.n_classes, 2);
+    fleet_links_close(l);
+}
+
 /* "The only job" of one host is another than that of the first. */
 static void test_other_job(void **state) {
     (void)state;
@@ -816,13 +837,14 @@ int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "relay") == 0)
         return run_relay(argv[2]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states),       cmocka_unit_test(test_build),
-        cmocka_unit_test(test_honest),       cmocka_unit_test(test_liars),
-        cmocka_unit_test(test_half_liars),   cmocka_unit_test(test_states_of_liars),
-        cmocka_unit_test(test_silence),      cmocka_unit_test(test_many_stacks),
-        cmocka_unit_test(test_half_a_round), cmocka_unit_test(test_many_hosts),
-        cmocka_unit_test(test_bad_hosts),    cmocka_unit_test(test_claims),
-        cmocka_unit_test(test_other_job),    cmocka_unit_test(test_words),
+        cmocka_unit_test(test_states),        cmocka_unit_test(test_build),
+        cmocka_unit_test(test_honest),        cmocka_unit_test(test_liars),
+        cmocka_unit_test(test_half_liars),    cmocka_unit_test(test_states_of_liars),
+        cmocka_unit_test(test_silence),       cmocka_unit_test(test_many_stacks),
+        cmocka_unit_test(test_half_a_round),  cmocka_unit_test(test_many_hosts),
+        cmocka_unit_test(test_bad_hosts),     cmocka_unit_test(test_claims),
+        cmocka_unit_test(test_other_job),     cmocka_unit_test(test_words),
+        cmocka_unit_test(test_forged_stacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,6 +28,7 @@
 #define LINK_RANKS_MAX 4096 /* of a host */
 #define LINK_REPORT_BYTES ((size_t)8 * 1024 * 1024)
 #define LINK_STACK_BYTES ((size_t)1024 * 1024)
+#define LINK_FRAMES_MAX ((size_t)STACK_CLASSES_DEPTH * 2)
 #define LINK_STACKS_MAX 8192 /* kept; then those that no rank has are forgotten */
 #define LINK_READ 65536
 #define LINK_FIND_NS (60 * CLOCK_NS_PER_S) /* for the job to be found: processes may block their readers */
@@ -139,9 +140,11 @@ struct fleet_links {
 
 /* ---- stacks ---- */
 
-/* A stack with the memory of its frames. */
+/* A stack with the memory of its frames. Its number is what the relay has given it, so that of another
+ * relay means nothing: a host shows frames for its own ranks alone. */
 struct link_stack {
     struct fleet_stack stack; /* first */
+    uint32_t link;            /* whose it is */
     struct arena arena;
     bool is_used;
 };
@@ -152,35 +155,57 @@ static void link_stack_free(struct fleet_stack *s) {
     free(mine);
 }
 
-static const struct fleet_stack *link_find_stack(const struct fleet_links *l, int64_t id) {
+static uint32_t link_number(const struct fleet_links *l, const struct fleet_link *k) {
+    return (uint32_t)(k - l->links);
+}
+
+static bool link_stack_is_before(const struct fleet_stack *s, uint32_t link, int64_t id) {
+    uint32_t other = ((const struct link_stack *)(const void *)s)->link;
+    return other != link ? other < link : s->id < id;
+}
+
+/* Where the stack of a link is, or belongs. */
+static size_t link_place_stack(const struct fleet_links *l, uint32_t link, int64_t id) {
     size_t low = 0, high = l->n_stacks;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (l->stacks[middle]->id < id)
+        if (link_stack_is_before(l->stacks[middle], link, id))
             low = middle + 1;
         else
             high = middle;
     }
-    return low < l->n_stacks && l->stacks[low]->id == id ? l->stacks[low] : NULL;
+    return low;
 }
 
-/* Put it in its place; it belongs to the links then, on failure too. */
-static void link_put_stack(struct fleet_links *l, struct link_stack *s) {
-    if (s->arena.failed || link_find_stack(l, s->stack.id) ||
+static struct fleet_stack *link_find_stack(const struct fleet_links *l, const struct fleet_link *k,
+                                           int64_t id) {
+    size_t at = link_place_stack(l, link_number(l, k), id);
+    struct fleet_stack *s = at < l->n_stacks ? l->stacks[at] : NULL;
+    bool is_it = s && s->id == id && ((struct link_stack *)(void *)s)->link == link_number(l, k);
+    return is_it ? s : NULL;
+}
+
+/* Put it in its place, with a copy of its frames; it belongs to the links then, on failure too. */
+static void link_put_stack(struct fleet_links *l, struct link_stack *s, const struct model_frame *frames) {
+    size_t size = s->stack.n_frames * sizeof *frames;
+    s->stack.frames = arena_alloc(&s->arena, size);
+    if (s->stack.frames)
+        memcpy(s->stack.frames, frames, size);
+    if (s->arena.failed || link_find_stack(l, &l->links[s->link], s->stack.id) ||
         grow_array(&l->stacks, sizeof *l->stacks, l->n_stacks + 1, &l->cap_stacks) != 0) {
         link_stack_free(&s->stack);
         return;
     }
     fleet_stack_describe(&s->stack);
-    size_t at = l->n_stacks++;
-    for (; at > 0 && l->stacks[at - 1]->id > s->stack.id; at--)
-        l->stacks[at] = l->stacks[at - 1];
+    size_t at = link_place_stack(l, s->link, s->stack.id);
+    memmove(l->stacks + at + 1, l->stacks + at, (l->n_stacks++ - at) * sizeof(*l->stacks));
     l->stacks[at] = &s->stack;
 }
 
-static void link_use_stacks(const struct fleet_links *l, const struct report_rank *ranks, size_t n) {
-    for (size_t k = 0; k < n; k++) {
-        const struct fleet_stack *s = link_find_stack(l, ranks[k].stack);
+static void link_use_stacks(const struct fleet_links *l, const struct fleet_link *k,
+                            const struct report_rank *ranks, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        struct fleet_stack *s = link_find_stack(l, k, ranks[i].stack);
         if (s)
             ((struct link_stack *)(void *)s)->is_used = true;
     }
@@ -192,8 +217,8 @@ static void link_drop_stacks(struct fleet_links *l) {
     if (l->n_stacks < LINK_STACKS_MAX)
         return;
     for (size_t i = 0; i < l->n_links; i++) {
-        link_use_stacks(l, l->links[i].ranks, l->links[i].n_ranks);
-        link_use_stacks(l, l->links[i].next, l->links[i].n_next);
+        link_use_stacks(l, &l->links[i], l->links[i].ranks, l->links[i].n_ranks);
+        link_use_stacks(l, &l->links[i], l->links[i].next, l->links[i].n_next);
     }
     for (size_t i = 0; i < l->n_stacks; i++) {
         struct link_stack *s = (struct link_stack *)(void *)l->stacks[i];
@@ -386,7 +411,7 @@ static bool link_ask_stacks(const struct fleet_links *l, struct fleet_link *k) {
     for (; k->n_asked < k->n_next && n < REPORT_IDS_MAX; k->n_asked++) {
         char id[24];
         int64_t stack = k->next[k->n_asked].stack;
-        if (stack == REPORT_NO_INT || link_find_stack(l, stack))
+        if (stack == REPORT_NO_INT || link_find_stack(l, k, stack))
             continue;
         /* all digits, so that none is a part of another */
         snprintf(id, sizeof id, "%016" PRIx64, (uint64_t)stack);
@@ -510,39 +535,42 @@ static bool link_take_groups(struct fleet_link *k, const struct wire_message *m,
     return ok;
 }
 
-static struct link_stack *link_new_stack(int64_t id) {
+static struct link_stack *link_new_stack(uint32_t link, int64_t id) {
     struct link_stack *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
+    s->link = link;
     s->stack.id = id;
     arena_init(&s->arena, LINK_STACK_BYTES);
-    s->stack.frames = arena_calloc(&s->arena, STACK_CLASSES_DEPTH * 2, sizeof *s->stack.frames);
     return s;
 }
 
-static bool link_take_stacks(struct fleet_links *l, const struct wire_message *m, struct err *e) {
+static bool link_take_stacks(struct fleet_links *l, const struct fleet_link *k, const struct wire_message *m,
+                             struct err *e) {
     struct report_reader reader;
     struct report_frame row;
     struct link_stack *s = NULL;
+    struct model_frame *frames = calloc(LINK_FRAMES_MAX, sizeof *frames);
     struct arena texts;
     int rc = -1;
     arena_init(&texts, LINK_REPORT_BYTES);
-    if (report_begin(&reader, &REPORT_TABLE_FRAME, m, e) == 0)
+    if (frames && report_begin(&reader, &REPORT_TABLE_FRAME, m, e) == 0)
         while ((rc = report_next(&reader, &row, &texts)) == 1) {
             if (s && s->stack.id != row.stack) {
-                link_put_stack(l, s);
+                link_put_stack(l, s, frames);
                 s = NULL;
             }
-            s = s ? s : link_new_stack(row.stack);
-            if (!s || !s->stack.frames || s->stack.n_frames == (size_t)STACK_CLASSES_DEPTH * 2)
+            s = s ? s : link_new_stack(link_number(l, k), row.stack);
+            if (!s || s->stack.n_frames == LINK_FRAMES_MAX)
                 continue;
-            struct model_frame *f = &s->stack.frames[s->stack.n_frames++];
-            *f = (struct model_frame){.func = arena_strdup(&s->arena, row.func),
-                                      .file = arena_strdup(&s->arena, row.file),
-                                      .line = row.line > 0 && row.line <= INT32_MAX ? (int)row.line : 0};
+            frames[s->stack.n_frames++] =
+                (struct model_frame){.func = arena_strdup(&s->arena, row.func),
+                                     .file = arena_strdup(&s->arena, row.file),
+                                     .line = row.line > 0 && row.line <= INT32_MAX ? (int)row.line : 0};
         }
     if (s)
-        link_put_stack(l, s);
+        link_put_stack(l, s, frames);
+    free(frames);
     arena_fini(&texts);
     if (rc == 0)
         return true;
@@ -583,7 +611,7 @@ static bool link_take_times(struct fleet_links *l, const struct fleet_link *k, c
     arena_init(&texts, LINK_REPORT_BYTES);
     if (report_begin(&reader, &REPORT_TABLE_TIME, m, e) == 0)
         while ((rc = report_next(&reader, &row, &texts)) == 1)
-            pace_add(l->pace, (uint32_t)(k - l->links), &row);
+            pace_add(l->pace, link_number(l, k), &row);
     arena_fini(&texts);
     if (rc == 0)
         return true;
@@ -701,7 +729,7 @@ static void link_build(struct fleet_links *l, bool round) {
                 reports[at] = (struct fleet_report){
                     .row = *row,
                     .node = (uint32_t)i,
-                    .stack = row->stack == REPORT_NO_INT ? NULL : link_find_stack(l, row->stack),
+                    .stack = row->stack == REPORT_NO_INT ? NULL : link_find_stack(l, k, row->stack),
                     .is_silent = k->is_silent,
                     .silent_s = (double)(now - k->seen_ns) / (double)CLOCK_NS_PER_S};
                 link_correct_clock(k, &reports[at].row);
@@ -881,7 +909,7 @@ static void link_on_answer(struct fleet_links *l, struct fleet_link *k, const st
     else if (done == LINK_RANKS)
         ok = link_take_ranks(k, m, e);
     else if (done == LINK_STACKS)
-        ok = link_take_stacks(l, m, e);
+        ok = link_take_stacks(l, k, m, e);
     else if (done == LINK_TIMES)
         ok = why || link_take_times(l, k, m, e);
     else if (done == LINK_CLOCK)
