@@ -31,6 +31,7 @@
 #define CLUSTER_VERDICT_JOB 512
 #define CLUSTER_VERDICT_ATTACH_S 30.0 /* on all hosts */
 #define CLUSTER_VERDICT_ATTACH_MS 1500U
+#define CLUSTER_VERDICT_CAUSES 16 /* why there is no agent: lines that are printed */
 #define CLUSTER_VERDICT_NEXT_NS CLOCK_NS_PER_S
 #define CLUSTER_VERDICT_PACE_S 5.0                  /* for the steps of all ranks to be read */
 #define CLUSTER_VERDICT_ASK_NS (3 * CLOCK_NS_PER_S) /* between two questions to agents of a job that moves */
@@ -72,6 +73,9 @@ struct cluster_verdict {
     uint64_t began_ns;
     size_t refused; /* ranks into which no agent could be loaded */
     struct err why;
+    /* the same of other hosts: a line for each host and cause */
+    struct strbuf causes;
+    size_t n_causes;
 };
 
 /* ---- printing ---- */
@@ -239,6 +243,7 @@ static void cluster_verdict_close(struct cluster_verdict *c) {
     fleet_reach_fini(&c->reach);
     rank_set_fini(&c->ranks);
     jobs_here_fini(&c->here);
+    strbuf_fini(&c->causes);
 }
 
 /* The ranks of other hosts, by their relays. */
@@ -263,25 +268,81 @@ static int cluster_verdict_open_there(struct cluster_verdict *c, const char *nam
                : err_set(e, ERR_FAILED, "out of memory for a set of ranks");
 }
 
+/* Whether two texts are the same but for their numbers: those are of processes. */
+static bool cluster_verdict_is_alike(const char *a, const char *b) {
+    for (;; a++, b++) {
+        a += strspn(a, "0123456789");
+        b += strspn(b, "0123456789");
+        if (*a != *b || !*a)
+            return *a == *b;
+    }
+}
+
+static const char *cluster_verdict_cause(const struct report_task *task) {
+    return task->note ? task->note : "unknown";
+}
+
+/* Why ranks of a host have no agent: a line for those with the same reason. */
+static void cluster_verdict_add_causes(struct cluster_verdict *c, const char *host,
+                                       const struct report_task *tasks, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const char *cause = cluster_verdict_cause(&tasks[i]);
+        size_t before = 0, same = 0;
+        for (size_t k = 0; k < n && tasks[i].failed == 1; k++) {
+            bool alike =
+                tasks[k].failed == 1 && cluster_verdict_is_alike(cluster_verdict_cause(&tasks[k]), cause);
+            before += k < i && alike;
+            same += alike;
+        }
+        if (!same || before || c->n_causes++ >= CLUSTER_VERDICT_CAUSES)
+            continue;
+        strbuf_addf(&c->causes, "probing: %.96s: %zu %s: rank %d: %.400s\n", host, same,
+                    same == 1 ? "rank has no agent, and is judged by its stack"
+                              : "ranks have no agent, and are judged by their stacks",
+                    (int)tasks[i].rank, cause);
+    }
+}
+
 /* An agent into each rank there that has none. */
 static int cluster_verdict_attach_there(struct cluster_verdict *c, struct err *e) {
     const char *host;
     size_t n;
+    struct err ignored;
+    struct fleet_states seen;
     struct fleet_links *l = fleet_links_open_work(c->job->name, &c->reach, REPORT_ATTACH, e);
     if (!l)
         return -1;
-    int rc = fleet_links_fill(l, 1, CLUSTER_VERDICT_ATTACH_S, NULL, NULL, &c->why);
-    for (size_t i = 0; rc == 0; i++) {
+    /* whatever fails is a host's, and in its note */
+    (void)fleet_links_fill(l, 1, CLUSTER_VERDICT_ATTACH_S, NULL, NULL, &ignored);
+    for (size_t i = 0; fleet_links_states(c->there.links, i, &seen); i++) {
         const struct report_task *tasks = fleet_links_tasks(l, i, &host, &n);
-        if (!host)
-            break;
-        for (size_t k = 0; k < n; k++)
-            if (tasks[k].failed == 1 && !c->refused++)
-                err_set(&c->why, ERR_ATTACH, "%.96s: %.380s", host, tasks[k].note ? tasks[k].note : "");
+        const char *note = fleet_links_note(l, i);
+        if (tasks)
+            cluster_verdict_add_causes(c, host, tasks, n);
+        else if (seen.n && c->n_causes++ < CLUSTER_VERDICT_CAUSES)
+            strbuf_addf(&c->causes,
+                        "probing: %.96s: no agent could be loaded, and its ranks are judged by their stacks: "
+                        "%.400s. Try: probing cluster attach job:%s --hosts %.96s\n",
+                        host, note[0] ? note : "its relay did not answer in time", c->job->name, host);
     }
     fleet_links_close(l);
     fleet_watch_note_attached(c->watch);
     return 0;
+}
+
+/* Why ranks have no agent. */
+static void cluster_verdict_note_refused(struct cluster_verdict *c) {
+    if (c->refused == 1)
+        output_say("probing: 1 rank has no agent, and is judged by its stack: %s\n", err_text(&c->why));
+    else if (c->refused)
+        output_say("probing: %zu ranks have no agent, and are judged by their stacks: %s\n", c->refused,
+                   err_text(&c->why));
+    if (c->n_causes > CLUSTER_VERDICT_CAUSES)
+        strbuf_addf(&c->causes, "probing: %zu more reasons of other hosts are left out\n",
+                    c->n_causes - CLUSTER_VERDICT_CAUSES);
+    output_say_text(&c->causes);
+    strbuf_clear(&c->causes);
+    c->refused = c->n_causes = 0;
 }
 
 static int cluster_verdict_open(struct cluster_verdict *c, const struct cli_options *o, struct err *e) {
@@ -460,13 +521,13 @@ static int cluster_verdict_exec(const struct cli_options *o, struct target_addre
         rc = fleet_watch_read(c.watch, false, e);
     if (rc == 0 && inject)
         rc = c.there.links ? cluster_verdict_attach_there(&c, e) : cluster_verdict_attach_all(&c, e);
+    /* that goes on until the job ends */
+    if (rc == 0 && c.options->watch)
+        cluster_verdict_note_refused(&c);
     if (rc == 0)
         rc = c.options->watch ? cluster_verdict_follow(&c, out, e) : cluster_verdict_once(&c, out, e);
-    if (rc >= 0 && c.refused == 1)
-        output_say("probing: 1 rank has no agent, and is judged by its stack: %s\n", err_text(&c.why));
-    else if (rc >= 0 && c.refused)
-        output_say("probing: %zu ranks have no agent, and are judged by their stacks: %s\n", c.refused,
-                   err_text(&c.why));
+    if (rc >= 0)
+        cluster_verdict_note_refused(&c);
     if (rc >= 0 && c.there.links && !c.options->watch)
         cli_note_silent(c.there.links);
     cluster_verdict_close(&c);

@@ -4,6 +4,7 @@
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -46,6 +47,18 @@ echo "Welcome to $host"
 echo "$host: all use is logged" >&2
 pid=$(cat "{folder}/$host.pid") || {{ echo "ssh: connect to host $host port 22: Connection refused" >&2; exit 255; }}
 PATH="{build}:$PATH" exec nsenter -t "$pid" -p -m -u -- "$@"
+"""
+
+
+# the same, and it ends when it is asked to load agents
+CUT = """#!{python}
+import os, subprocess, sys
+relay = subprocess.Popen(["{ssh}", *sys.argv[1:]], stdin=subprocess.PIPE)
+while data := os.read(0, 65536):
+    if b"\\xa6attach" in data:
+        sys.exit("the disk of " + sys.argv[1] + " is full")
+    relay.stdin.write(data)
+    relay.stdin.flush()
 """
 
 
@@ -220,6 +233,35 @@ def test_verdict(tmp_path, build_dir, torch_python, wait_until, probing, ptrace)
         assert all(v["level"] != "bad" and not v["ranks"] for v in done.json()["verdicts"]), done.stdout
     finally:
         made.stop()
+
+
+def test_verdict_without_agents(hosts, probing, tmp_path, ptrace, wait_until):
+    """Where no agent can be loaded the verdict is by stacks, and a line for each host has the reason."""
+    at = ["cluster", "verdict", "--hosts", "n0,n1", "--wait", "1"]
+
+    def reasons(via):
+        done = probing(*at, "--via", via, timeout=90)
+        assert done.status == 0 and done.stdout, done.stdout + done.stderr
+        return [line for line in done.stderr.splitlines() if "judged by" in line]
+
+    cut = tmp_path / "cut"
+    cut.write_text(CUT.format(python=sys.executable, ssh=hosts.ssh))
+    cut.chmod(0o755)
+    lines = reasons(f"{cut} {{host}} {{relay}}")
+    assert len(lines) == 2, lines
+    for host, line in zip(("n0", "n1"), lines):
+        assert line.startswith(f"probing: {host}: no agent could be loaded, and its ranks are judged by their stacks: "), line
+        assert f"the disk of {host} is full. Try: probing cluster attach job:" in line, line
+        assert line.endswith(f"--hosts {host}"), line
+    ranks = [pid for process in hosts.processes for pid in hosts.ranks_of(process)]
+    for pid in ranks:
+        os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: all("T (stopped)" in open(f"/proc/{pid}/status").read() for pid in ranks))
+    lines = reasons(hosts.via)
+    assert len(lines) == 2 and all(
+        line.startswith(f"probing: n{i}: 2 ranks have no agent, and are judged by their stacks: rank {2 * i}: process ") and "kill -CONT" in line
+        for i, line in enumerate(lines)
+    ), lines
 
 
 def test_hostfile(hosts, probing, tmp_path):

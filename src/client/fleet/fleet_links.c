@@ -1185,6 +1185,10 @@ size_t fleet_links_count_lacking(const struct fleet_links *l) {
     return n;
 }
 
+const char *fleet_links_note(const struct fleet_links *l, size_t i) {
+    return i < l->n_links ? l->links[i].note : "";
+}
+
 void fleet_links_put_silent(const struct fleet_links *l, struct strbuf *out) {
     for (size_t i = 0; i < l->n_links; i++) {
         const struct fleet_link *k = &l->links[i];

@@ -71,6 +71,9 @@ const struct err *fleet_links_error(const struct fleet_links *l);
 /* How many hosts have no probing. */
 size_t fleet_links_count_lacking(const struct fleet_links *l);
 
+/* Why host `i` has not answered as it should; "" nothing is wrong, or it is not known. */
+const char *fleet_links_note(const struct fleet_links *l, size_t i);
+
 /* Append which hosts gave no news, and why, each in a clause; nothing: all did. */
 void fleet_links_put_silent(const struct fleet_links *l, struct strbuf *out);
 
