@@ -62,7 +62,6 @@ ssize_t ranks_there_open(const char *text, const struct fleet_reach *reach, bool
             n = -1;
             break;
         }
-        out[i].rank = found[i]->rank;
         snprintf(out[i].target, sizeof out[i].target, "unix:%s", path);
     }
     rank_set_fini(&ranks);

@@ -11,7 +11,6 @@
 
 /* A target as target_resolve takes it: "unix:PATH". */
 struct rank_there {
-    int32_t rank;
     char target[RELAY_TUNNEL_PATH + 8];
 };
 
