@@ -18,12 +18,15 @@
 
 static const uint32_t nodes_of[RANKS] = {0, 0, 1};
 
-/* Steps in which each rank works for 10 ms, and rank `slow(step)` for 15; then all meet. Returns when the last one ended. */
+/* What a rank works in a step, seconds; when all have met; how long the step goes on then, and what of that is measured. */
+static double work_s = 0.010, met_s = 0.0152, after_s = 0.001, measured_s = 0.001;
+
+/* Steps in which each rank works, and rank `slow(step)` for 15 ms; then all meet. Returns when the last one ended. */
 static double add_job(struct pace *p, double began, int (*slow)(int step)) {
     for (int i = 0; i < STEPS; i++) {
-        double met = began + 0.0152;
+        double met = began + met_s;
         for (int r = 0; r < RANKS; r++) {
-            double ahead = nodes_of[r] ? AHEAD_S : 0, begin = began + (r == slow(i) ? 0.015 : 0.010);
+            double ahead = nodes_of[r] ? AHEAD_S : 0, begin = began + (r == slow(i) ? 0.015 : work_s);
             struct report_time row;
             report_clear(&REPORT_TABLE_TIME, &row);
             row.rank = r;
@@ -35,12 +38,12 @@ static double add_job(struct pace *p, double began, int (*slow)(int step)) {
             pace_add(p, nodes_of[r], &row);
             row.op = NULL;
             row.step = i + 10 * r;
-            row.at = met + 0.001 + ahead;
-            row.ms = (met + 0.001 - began) * 1e3;
+            row.at = met + after_s + ahead;
+            row.ms = (met + measured_s - began) * 1e3;
             row.data_ms = r == slow(i) ? 6 : 1;
             pace_add(p, nodes_of[r], &row);
         }
-        began = met + 0.001;
+        began = met + after_s;
     }
     return began;
 }
@@ -117,6 +120,25 @@ static void a_slow_rank_is_named(void **state) {
     pace_free(p);
 }
 
+/* Those who do nothing but wait have no time of which that of the slow one is a multiple. */
+static void others_without_work(void **state) {
+    (void)state;
+    struct pace *p = pace_new();
+    work_s = -0.00001; /* the wait is a little longer than the step */
+    met_s = 0.015;
+    after_s = 0.00004;
+    measured_s = 0;
+    double at = add_job(p, 1e9, is_last_rank);
+    work_s = 0.010;
+    met_s = 0.0152;
+    after_s = measured_s = 0.001;
+    judge(p, at + 1, 102, 0.5);
+    assert_int_equal(verdicts.n, 1);
+    assert_non_null(strstr(verdicts.items->text,
+                           "rank 2 needs 15.0 ms of its own for a step, the others 0.0 ms; last in 100 %"));
+    pace_free(p);
+}
+
 /* None is later than the first in most steps, which the error of the clocks hides: then it is not known. */
 static void an_imbalance_has_no_ranks(void **state) {
     (void)state;
@@ -160,6 +182,7 @@ int main(void) {
         cmocka_unit_test(a_slow_rank_is_named),
         cmocka_unit_test(rows_are_taken_once),
         cmocka_unit_test(an_imbalance_has_no_ranks),
+        cmocka_unit_test(others_without_work),
     };
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     fleet_verdicts_fini(&verdicts);

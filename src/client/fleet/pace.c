@@ -316,6 +316,8 @@ void pace_put(struct pace *p, struct fleet *f) {
 
 /* ---- in words ---- */
 
+#define PACE_LEAST_MS 0.05 /* what is less is printed as 0.0: nothing is a share of that */
+
 static int pace_places(double ms) { return ms < 99.95 ? 1 : 0; }
 
 /* Those that are named, or of an imbalance those that come last most often. */
@@ -354,19 +356,21 @@ static void pace_say_slow(const struct fleet *f, const struct straggler_verdict 
     struct strbuf ranks;
     int places = pace_places(s->others_ms), n = rank_set_count(&v->ranks);
     const char *host = s->host >= 0 && (size_t)s->host < f->n_nodes ? f->nodes[s->host].host : NULL;
+    char more[32] = "";
     strbuf_init(&ranks, 0);
     rank_set_put(&v->ranks, 8, &ranks);
+    if (s->others_ms >= PACE_LEAST_MS)
+        snprintf(more, sizeof more, " (+%.0f %%)", 100 * (s->own_ms / s->others_ms - 1));
     if (host)
         snprintf(v->brief, sizeof v->brief, "STRAGGLER HOST %.60s", host);
     else
         snprintf(v->brief, sizeof v->brief, "STRAGGLER RANK%s %.60s", n > 1 ? "S" : "", strbuf_str(&ranks));
-    fleet_verdict_say(
-        v,
-        "%s%.100s%srank%s %s need%s %.*f ms of %s own for a step, the others %.*f ms (+%.0f %%); last "
-        "in %.0f %% of %zu steps",
-        host ? "all ranks of host " : "", host ? host : "", host ? ": " : "", n > 1 ? "s" : "",
-        strbuf_str(&ranks), n > 1 ? "" : "s", places, s->own_ms, n > 1 ? "their" : "its", places,
-        s->others_ms, 100 * (s->own_ms / s->others_ms - 1), 100 * s->last, s->steps);
+    fleet_verdict_say(v,
+                      "%s%.100s%srank%s %s need%s %.*f ms of %s own for a step, the others %.*f ms%s; last "
+                      "in %.0f %% of %zu steps",
+                      host ? "all ranks of host " : "", host ? host : "", host ? ": " : "", n > 1 ? "s" : "",
+                      strbuf_str(&ranks), n > 1 ? "" : "s", places, s->own_ms, n > 1 ? "their" : "its",
+                      places, s->others_ms, more, 100 * s->last, s->steps);
     if (s->has_part)
         fleet_verdict_say(v, "; %s takes %.*f ms longer", straggler_part_name(s->part),
                           pace_places(s->part_ms), s->part_ms);
