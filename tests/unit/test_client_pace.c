@@ -17,6 +17,9 @@
 #define AHEAD_S 3.0 /* of the second host, which has the last rank */
 
 static const uint32_t nodes_of[RANKS] = {0, 0, 1};
+static double ahead_s = AHEAD_S;
+static int set_back; /* rows after which the clock of a host was set back */
+static int first_row;
 
 /* What a rank works in a step, seconds; when all have met; how long the step goes on then, and what of that is measured. */
 static double work_s = 0.010, met_s = 0.0152, after_s = 0.001, measured_s = 0.001;
@@ -26,22 +29,22 @@ static double add_job(struct pace *p, double began, int (*slow)(int step)) {
     for (int i = 0; i < STEPS; i++) {
         double met = began + met_s;
         for (int r = 0; r < RANKS; r++) {
-            double ahead = nodes_of[r] ? AHEAD_S : 0, begin = began + (r == slow(i) ? 0.015 : work_s);
+            double ahead = nodes_of[r] ? ahead_s : 0, begin = began + (r == slow(i) ? 0.015 : work_s);
             struct report_time row;
             report_clear(&REPORT_TABLE_TIME, &row);
             row.rank = r;
             row.pid = 100 + r;
-            row.seq = i;
+            row.seq = first_row + i;
             row.op = "all_reduce";
             row.at = begin + ahead;
             row.ms = (met - begin) * 1e3;
-            pace_add(p, nodes_of[r], &row);
+            set_back += pace_add(p, nodes_of[r], &row);
             row.op = NULL;
-            row.step = i + 10 * r;
+            row.step = first_row + i + 10 * r;
             row.at = met + after_s + ahead;
             row.ms = (met + measured_s - began) * 1e3;
             row.data_ms = r == slow(i) ? 6 : 1;
-            pace_add(p, nodes_of[r], &row);
+            set_back += pace_add(p, nodes_of[r], &row);
         }
         began = met + after_s;
     }
@@ -55,7 +58,7 @@ static struct fleet_verdicts verdicts;
 static void judge(struct pace *p, double at, int64_t pid, double error_ms) {
     const struct fleet_node nodes[] = {
         {.host = "a", .job = {.world = RANKS}},
-        {.host = "b", .job = {.world = RANKS}, .clock_offset_ms = AHEAD_S * 1e3, .clock_error_ms = error_ms}};
+        {.host = "b", .job = {.world = RANKS}, .clock_offset_ms = ahead_s * 1e3, .clock_error_ms = error_ms}};
     struct fleet_report reports[RANKS];
     for (int r = 0; r < RANKS; r++) {
         reports[r] = (struct fleet_report){.node = nodes_of[r]};
@@ -177,12 +180,36 @@ static void rows_are_taken_once(void **state) {
     pace_free(p);
 }
 
+/* A host whose clock is set back by an hour: once its new offset is known its steps are compared again. */
+static void a_clock_is_set_back(void **state) {
+    (void)state;
+    struct pace *p = pace_new();
+    set_back = 0;
+    double at = add_job(p, 1e9, is_in_turn);
+    assert_int_equal(set_back, 0);
+    first_row = STEPS;
+    ahead_s = AHEAD_S - 3600;
+    at = add_job(p, at, is_last_rank);
+    assert_int_equal(set_back, 1);
+    judge(p, at + 1, 102, 0.5);
+    assert_int_equal(fleet.ranks[2].role, 0);
+    assert_int_equal(verdicts.n, 1);
+    assert_string_equal(verdicts.items[0].brief, "STRAGGLER RANK 2");
+    /* by less than what times are off: one step is passed over */
+    first_row = 2 * STEPS;
+    ahead_s -= 0.02;
+    at = add_job(p, at, is_last_rank);
+    assert_int_equal(set_back, 1);
+    first_row = 0;
+    ahead_s = AHEAD_S;
+    pace_free(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_slow_rank_is_named),
-        cmocka_unit_test(rows_are_taken_once),
-        cmocka_unit_test(an_imbalance_has_no_ranks),
-        cmocka_unit_test(others_without_work),
+        cmocka_unit_test(a_slow_rank_is_named),      cmocka_unit_test(rows_are_taken_once),
+        cmocka_unit_test(an_imbalance_has_no_ranks), cmocka_unit_test(others_without_work),
+        cmocka_unit_test(a_clock_is_set_back),
     };
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     fleet_verdicts_fini(&verdicts);

@@ -602,7 +602,7 @@ static bool link_is_clock_due(const struct fleet_links *l, const struct fleet_li
     return !l->is_here && (k->clock.n < CLOCK_OFFSET_KEPT || clock_mono_ns() - k->clock_ns > LINK_CLOCK_NS);
 }
 
-static bool link_take_times(struct fleet_links *l, const struct fleet_link *k, const struct wire_message *m,
+static bool link_take_times(struct fleet_links *l, struct fleet_link *k, const struct wire_message *m,
                             struct err *e) {
     struct report_reader reader;
     struct report_time row;
@@ -611,7 +611,8 @@ static bool link_take_times(struct fleet_links *l, const struct fleet_link *k, c
     arena_init(&texts, LINK_REPORT_BYTES);
     if (report_begin(&reader, &REPORT_TABLE_TIME, m, e) == 0)
         while ((rc = report_next(&reader, &row, &texts)) == 1)
-            pace_add(l->pace, link_number(l, k), &row);
+            if (pace_add(l->pace, link_number(l, k), &row))
+                k->clock = (struct clock_offset){.n = 0}; /* it is asked for next */
     arena_fini(&texts);
     if (rc == 0)
         return true;

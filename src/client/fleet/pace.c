@@ -19,9 +19,10 @@
 #define PACE_OPS 64
 #define PACE_OP 32
 #define PACE_SEQ_MAX ((int64_t)1 << 53)
-#define PACE_COST 20       /* it is judged for this part of the time at most: a twentieth */
-#define PACE_STANDS 5.0    /* steps of time without one: the job does not move, */
-#define PACE_STANDS_S 10.0 /* and so long at least */
+#define PACE_SET_BACK_S 1.0 /* a step that ends so much before the last one: times are off by less */
+#define PACE_COST 20        /* it is judged for this part of the time at most: a twentieth */
+#define PACE_STANDS 5.0     /* steps of time without one: the job does not move, */
+#define PACE_STANDS_S 10.0  /* and so long at least */
 #define PACE_EVIDENCE 8
 
 /* The newest row of a table that was taken. */
@@ -112,15 +113,20 @@ static bool pace_grow(void *items, size_t size, size_t *n, size_t *cap, size_t m
     return grow_array(items, size, *n + 1, cap) == 0;
 }
 
-static void pace_add_step(struct pace_rank *r, const struct report_time *row) {
+/* True: the clock was set back. */
+static bool pace_add_step(struct pace_rank *r, const struct report_time *row) {
     double at = r->n_steps ? r->steps[r->n_steps - 1].at : -INFINITY;
-    if (row->step < 0 || row->step > PACE_SEQ_MAX || !(row->at > at))
-        return;
+    bool is_set_back = row->at < at - PACE_SET_BACK_S;
+    if (row->step < 0 || row->step > PACE_SEQ_MAX || (!(row->at > at) && !is_set_back))
+        return false;
+    /* what was before is of another clock */
+    if (is_set_back)
+        r->n_steps = r->n_meetings = 0;
     /* the agent counts again from the beginning */
     if (r->n_steps && row->step <= r->steps[r->n_steps - 1].step)
         r->n_steps = 0;
     if (!pace_grow(&r->steps, sizeof *r->steps, &r->n_steps, &r->cap_steps, PACE_STEPS))
-        return;
+        return is_set_back;
     r->steps[r->n_steps++] =
         (struct straggler_step){.step = row->step,
                                 .at = row->at,
@@ -131,6 +137,7 @@ static void pace_add_step(struct pace_rank *r, const struct report_time *row) {
                                           [STRAGGLER_OPTIMIZER] = (float)row->optimizer_ms,
                                           [STRAGGLER_GC] = (float)row->gc_ms,
                                           [STRAGGLER_OTHER] = (float)row->other_ms}};
+    return is_set_back;
 }
 
 /* The number of an operation; PACE_OPS: there are too many. */
@@ -154,21 +161,21 @@ static void pace_add_meeting(struct pace *p, struct pace_rank *r, const struct r
         (struct straggler_collective){.begin = row->at, .end = row->at + row->ms / 1e3, .op = op};
 }
 
-void pace_add(struct pace *p, uint32_t node, const struct report_time *row) {
+bool pace_add(struct pace *p, uint32_t node, const struct report_time *row) {
     if (row->rank < 0 || row->rank >= RANK_SET_LIMIT || row->seq < 0 || row->seq > PACE_SEQ_MAX ||
         !isfinite(row->at))
-        return;
+        return false;
     struct pace_rank *r = pace_make(p, node, (int32_t)row->rank, row->pid);
     struct pace_row *newest = !r ? NULL : row->op ? &r->newest_meeting : &r->newest_step;
     /* an agent that was loaded again counts its rows from the beginning: only these are newer */
     if (!r || (row->seq <= newest->seq && row->at <= newest->at))
-        return;
+        return false;
     newest->at = fmax(newest->at, row->at);
     newest->seq = row->seq;
-    if (row->op)
-        pace_add_meeting(p, r, row);
-    else
-        pace_add_step(r, row);
+    if (!row->op)
+        return pace_add_step(r, row);
+    pace_add_meeting(p, r, row);
+    return false;
 }
 
 /* ---- judging ---- */

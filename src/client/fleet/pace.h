@@ -17,8 +17,9 @@ struct pace;
 struct pace *pace_new(void); /* NULL without memory */
 void pace_free(struct pace *p);
 
-/* Take a row of the host with that number in the fleet. One that is known is passed over. */
-void pace_add(struct pace *p, uint32_t node, const struct report_time *row);
+/* Take a row of the host with that number in the fleet. One that is known is passed over. True: its clock was
+ * set back, and by how much it is ahead is no longer known. */
+bool pace_add(struct pace *p, uint32_t node, const struct report_time *row);
 
 /* Put what is known into a fleet that was just made, and judge before if that is due. */
 void pace_put(struct pace *p, struct fleet *f);
