@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "client/fleet/step_align.h"
 #include "client/fleet/straggler.h"
 
@@ -368,6 +369,35 @@ static void roles_are_compared_with_themselves(void **state) {
     assert_int_equal(verdicts[0].role, 1);
 }
 
+/* Thousands of ranks of which none fits another do not keep whoever asks for minutes; those that fit are found. */
+static void ranks_without_a_role(void **state) {
+    (void)state;
+    enum { MANY = 4096, FEW_STEPS = 64 };
+    struct straggler_rank *many = calloc(MANY, sizeof *many);
+    struct straggler_step *of = calloc((size_t)MANY * FEW_STEPS, sizeof *of);
+    assert_non_null(many);
+    assert_non_null(of);
+    srand(3);
+    for (size_t r = 0; r < MANY; r++) {
+        double at = 1000, period = 0.05 + uniform();
+        many[r] = (struct straggler_rank){.steps = of + r * FEW_STEPS, .n_steps = FEW_STEPS};
+        for (int i = 0; i < FEW_STEPS; i++)
+            of[r * FEW_STEPS + (size_t)i] = (struct straggler_step){
+                .step = i,
+                .at = r == 2 ? of[FEW_STEPS + i].at : (at += period * (0.3 + 2 * uniform())),
+                .ms = 1};
+    }
+    uint64_t began = clock_process_cpu_ns();
+    assert_int_equal(straggler_find(many, MANY, 0, verdicts, &n_verdicts), 0);
+    assert_true(clock_process_cpu_ns() - began < 20 * CLOCK_NS_PER_S);
+    assert_int_equal(many[1].role, 0);
+    assert_int_equal(many[2].role, 0);
+    assert_int_equal(many[MANY - 1].role, -1);
+    assert_int_equal(n_verdicts, 0);
+    free(many);
+    free(of);
+}
+
 static void steps_are_aligned(void **state) {
     struct step_end a[200], b[200];
     int64_t shift;
@@ -443,6 +473,7 @@ int main(void) {
         cmocka_unit_test(few_long_steps_are_not_judged),
         cmocka_unit_test(roles_are_compared_with_themselves),
         cmocka_unit_test(steps_are_aligned),
+        cmocka_unit_test(ranks_without_a_role),
         cmocka_unit_test(odd_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,6 +24,7 @@
 #define STRAGGLER_COST 0.10    /* of a step, of an imbalance */
 #define STRAGGLER_MOST 0.5     /* of the difference, of a part that is named */
 #define STRAGGLER_OVERLAP 0.1  /* of the steps, in which what follows begins before it ends */
+#define STRAGGLER_ALONE 16384  /* comparisons of ranks that fit no other: of thousands there are millions */
 #define STRAGGLER_ERROR 0.25   /* of a step: what clocks may be off */
 #define STRAGGLER_PART_STEPS 4 /* steps in which a part has to be known */
 #define STRAGGLER_SLOTS 64     /* last collectives of a step that are judged one by one; the others block */
@@ -93,7 +94,8 @@ static int32_t straggler_put_roles(struct straggler_rank *ranks, size_t n) {
     enum { ENDS = 2 * STEP_ALIGN_STEPS };
     struct step_end first[ENDS], other[ENDS];
     int32_t roles = 0;
-    for (size_t i = 0; i < n && roles < STRAGGLER_ROLES; i++) {
+    size_t alone = 0;
+    for (size_t i = 0; i < n && roles < STRAGGLER_ROLES && alone < STRAGGLER_ALONE; i++) {
         size_t n_first = straggler_put_ends(&ranks[i], first, ENDS), members = 1;
         if (ranks[i].role >= 0 || n_first < STEP_ALIGN_LEAST)
             continue;
@@ -105,6 +107,8 @@ static int32_t straggler_put_roles(struct straggler_rank *ranks, size_t n) {
             }
         if (members > 1)
             ranks[i].role = roles++;
+        else
+            alone += n - i;
     }
     return roles;
 }
