@@ -1052,6 +1052,7 @@ struct gpu {
     double mem_used_mb;
     const char *throttle;
     int64_t xid, ecc; /* of the last second */
+    int64_t ecc_before;
     int state;
     int seconds; /* that it is known; 0: 20 */
 };
@@ -1080,7 +1081,7 @@ static void add_gpus(const struct job *j, double to_s, const struct gpu *list, s
             v[RING_GPU_TEMPERATURE].f = 90;
             v[RING_GPU_SM_CLOCK].f = 1200;
             v[RING_GPU_THROTTLE].s = list[k].throttle;
-            v[RING_GPU_ECC].i = i == 19 ? list[k].ecc : 0;
+            v[RING_GPU_ECC].i = i == 19 ? list[k].ecc : list[k].ecc_before;
             v[RING_GPU_XID].i = i == 19 && list[k].xid ? list[k].xid : RING_INT_NULL;
             v[RING_GPU_STATE].i = i == 19 ? list[k].state : 0;
             v[RING_GPU_SILENT_S].f = i == 19 && list[k].state == 1 ? 12 : NAN;
@@ -1207,6 +1208,22 @@ static void gpus(void **state) {
          {.n = 0},
          "GPU ERROR: GPU 1 had 2 memory errors that could not be corrected while it was watched (2 since its "
          "driver was loaded)\n"},
+        {{{0, .util = 99}, {1, .util = 99, .ecc_before = 7, .ecc = 9}},
+         2,
+         0,
+         1000,
+         0,
+         {.n = 0},
+         "GPU ERROR: GPU 1 had 2 memory errors that could not be corrected while it was watched (9 since its "
+         "driver was loaded)\n"},
+        /* a counter that was reset, also if it counts again */
+        {{{0, .util = 99, .ecc_before = 7}, {1, .util = 99, .ecc_before = 7, .ecc = 2}},
+         2,
+         0,
+         1000,
+         0,
+         {.n = 0},
+         ""},
         {{{0, .util = 99, .state = 2}},
          1,
          0,

@@ -932,8 +932,11 @@ const struct verdict_rule verdict_rules[] = {
      .checks = "memory errors of a GPU that could not be corrected, since it is watched",
      .kind = "n",
      .help = "its memory fails: what was computed on it may be wrong. Drain the host, and reset the device",
-     .sql = "SELECT max(ecc) - min(ecc) AS more, device, max(ecc) AS errors FROM gpu_metrics WHERE " OF_PID
-            " AND ecc IS NOT NULL GROUP BY device ORDER BY more DESC LIMIT 1",
+     /* a counter that falls was reset: it counts from there */
+     .sql = "WITH e AS (SELECT device, timestamp, ecc, max(ecc - lag(ecc, 1, ecc) OVER (PARTITION BY device, "
+            "slice ORDER BY timestamp), 0) AS more FROM gpu_metrics WHERE " OF_PID
+            " AND ecc IS NOT NULL) SELECT sum(more) AS more, device, ecc AS errors, max(timestamp) AS at "
+            "FROM e GROUP BY device ORDER BY more DESC LIMIT 1",
      .threshold = 1,
      .needs = "gpu_metrics",
      .words = "GPU {device} had {more:n} memory errors that could not be corrected while it was watched "
