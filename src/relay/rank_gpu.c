@@ -4,25 +4,34 @@
 
 #include <math.h>
 
+#include "base/clock.h"
 #include "client/gpu/gpu_poller.h"
 #include "client/gpu/gpu_visible.h"
 
 #define RANK_GPU_MAX 256 /* ranks of this host whose devices are remembered */
+/* until a search that failed is repeated, at first and at most: it may take its time each time */
+#define RANK_GPU_RETRY_NS CLOCK_NS_PER_S
+#define RANK_GPU_RETRY_MAX_NS (64 * CLOCK_NS_PER_S)
 
 static struct rank_gpu_known {
     pid_t pid; /* 0 free */
     size_t n;  /* devices of the host at that time */
     bool used[GPU_MAX];
+    uint64_t retry_at_ns, retry_ns; /* 0: it is known */
 } rank_gpu_known[RANK_GPU_MAX];
 
 /* Which of the devices a rank uses; none where that cannot be known. */
 static const bool *rank_gpu_find(pid_t pid, const struct gpu_device *list, size_t n) {
     struct rank_gpu_known *k = &rank_gpu_known[(size_t)pid % RANK_GPU_MAX];
-    bool is_assumed;
-    if (k->pid == pid && k->n == n)
+    bool is_assumed, is_same = k->pid == pid && k->n == n;
+    if (is_same && (!k->retry_ns || clock_mono_ns() < k->retry_at_ns))
         return k->used;
+    uint64_t retry_ns = is_same ? k->retry_ns * 2 : RANK_GPU_RETRY_NS;
     *k = (struct rank_gpu_known){.pid = pid, .n = n};
-    (void)gpu_visible_of(pid, list, n, k->used, &is_assumed);
+    if (gpu_visible_of(pid, list, n, k->used, &is_assumed) != 0) {
+        k->retry_ns = retry_ns < RANK_GPU_RETRY_MAX_NS ? retry_ns : RANK_GPU_RETRY_MAX_NS;
+        k->retry_at_ns = clock_mono_ns() + k->retry_ns;
+    }
     return k->used;
 }
 

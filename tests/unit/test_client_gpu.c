@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include "client/gpu/amdgpu.h"
 #include "client/gpu/gpu_poller.h"
 #include "client/gpu/gpu_visible.h"
+#include "relay/rank_gpu.h"
 
 #define LONG_S 60.0 /* on a busy machine */
 
@@ -319,6 +321,32 @@ static void test_driver_hangs(void **state) {
     assert_memory_equal(why, "the nvidia driver has not answered for ", 39);
 }
 
+/* ---- of a rank ---- */
+
+/* Which devices a rank uses could not be found: that is tried again. */
+static void test_rank(void **state) {
+    (void)state;
+    struct rlimit usual, none;
+    uint64_t until = clock_mono_ns() + (uint64_t)(LONG_S * 1e9);
+    struct report_rank row;
+    report_clear(&REPORT_TABLE_RANK, &row);
+    row.pid = getpid();
+    script("devices 1\nutil 0 42\n");
+    wait_for(0, is_read);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = usual.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    rank_gpu_fill(&row);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_true(isnan(row.gpu_util));
+    while (isnan(row.gpu_util)) {
+        assert_true(clock_mono_ns() < until);
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+        rank_gpu_fill(&row);
+    }
+    assert_float_equal(row.gpu_util, 42, 0);
+}
+
 /* ---- the loader's search is settled when a program starts ---- */
 
 static void begin_again(const char *self, const char *library) {
@@ -342,6 +370,7 @@ int main(void) {
         cmocka_unit_test(test_past),    cmocka_unit_test(test_errors),
         cmocka_unit_test(test_slices),  cmocka_unit_test(test_xid),
         cmocka_unit_test(test_hang),    cmocka_unit_test(test_driver_hangs),
+        cmocka_unit_test(test_rank),
     };
     char self[PATH_MAX] = "", command[PATH_MAX];
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
