@@ -782,6 +782,7 @@ void record_second(struct record *r, struct record_samples *p, const struct reco
     r->second_due_ns += RECORD_SECOND_NS;
     if (r->second_due_ns <= now_ns)
         r->second_due_ns = now_ns + RECORD_SECOND_NS;
+    r->flushed_ns = 0; /* now: the next wake-up may be half a second away, and the job dead by then */
     r->cost_ns += clock_self_cpu_ns() - cpu;
     r->cost_pct = cost_meter_add(&r->meter, now_ns, r->cost_ns);
 }
