@@ -888,6 +888,9 @@ def test_waits_are_known_afterwards(target, probing, probing_top, ptrace, wait_u
     assert known["one"]["deadlock"] and known["two"]["deadlock"] and not known["MainThread"]["deadlock"]
     assert known["get"]["kind"] == "queue" and known["get"]["what"] == "Queue jobs, empty" and known["get"]["waits_s"] >= 2
     assert "wakes" not in known
+    # sampling begins three seconds after the agent, unless somebody wants it sooner
+    sampled = "SELECT count(DISTINCT tid) AS n FROM python.samples"
+    wait_until(lambda: probing(str(j.pid), "query", sampled, "--json").ok().json()["rows"][0]["n"] >= 5, what="samples of all threads")
     tids = {name: t["tid"] for name, t in dump(probing, j.pid).items()}
     of = str(j.pid)
     if how == "recorded":

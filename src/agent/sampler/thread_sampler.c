@@ -42,7 +42,7 @@
 #define THREAD_SAMPLER_CROWDED_NS (125 * CLOCK_NS_PER_MS)
 /* if a thread is on a CPU and off it, for its stacks when it is off, */
 #define THREAD_SAMPLER_MIXED_NS (40 * CLOCK_NS_PER_MS)
-/* while code is new, which each copy describes until it was seen, or threads come and go, */
+/* at first, while code is new, which each copy describes until it was seen, or threads come and go, */
 #define THREAD_SAMPLER_BUSY_NS (50 * CLOCK_NS_PER_MS)
 /* and while a thread that runs has no timer yet */
 #define THREAD_SAMPLER_LATER_NS (10 * CLOCK_NS_PER_MS)
@@ -920,7 +920,8 @@ static void thread_sampler_record_passed(struct thread_sampler *p, struct pystac
     size_t n = p->n_pending, rows = 0;
     uint64_t span_ns = p->drained_ns ? now - p->drained_ns : 0;
     uint32_t epoch = p->epoch;
-    if (n == 0 && p->drained_ns)
+    bool is_first = !p->drained_ns;
+    if (n == 0 && !is_first)
         return;
     memcpy(times, p->pending, n * sizeof times[0]);
     p->n_pending = 0; /* a full trie is emptied on the way */
@@ -947,7 +948,8 @@ static void thread_sampler_record_passed(struct thread_sampler *p, struct pystac
         }
         t->cpu_ns = t->cpu_now_ns;
     }
-    if ((p->undescribed || thread_sampler_is_restless(p, now)) && p->drain_ns > THREAD_SAMPLER_BUSY_NS)
+    if ((is_first || p->undescribed || thread_sampler_is_restless(p, now)) &&
+        p->drain_ns > THREAD_SAMPLER_BUSY_NS)
         p->drain_ns = THREAD_SAMPLER_BUSY_NS;
     if (p->crowded && p->drain_ns > THREAD_SAMPLER_CROWDED_NS)
         p->drain_ns = THREAD_SAMPLER_CROWDED_NS;
