@@ -125,12 +125,12 @@ static int dicts_match(struct pystack_reader *r, uint32_t index, uint64_t key, u
 static int dicts_find(struct pystack_reader *r, const struct pystack_dict_table *t, const char *name,
                       uint32_t *hint, uint64_t *value) {
     uint32_t *place = hint ? hint : &r->places[hash_bytes(name, strlen(name)) % PYSTACK_PLACES];
-    if (*place < t->n) {
+    uint32_t at = *place;
+    if (at < t->n) {
         uint8_t entry[3 * DICTS_WORD];
         uint64_t key, found;
-        if (mem_read(&r->mem, t->entries + (uint64_t)*place * t->entry_size, entry, t->entry_size) == 0 &&
-            dicts_entry(r, t, entry, *place, *place, &key, &found) == 0 && found &&
-            dicts_is_name(r, key, name)) {
+        if (mem_read(&r->mem, t->entries + (uint64_t)at * t->entry_size, entry, t->entry_size) == 0 &&
+            dicts_entry(r, t, entry, at, at, &key, &found) == 0 && found && dicts_is_name(r, key, name)) {
             *value = found;
             return 0;
         }

@@ -540,7 +540,7 @@ static void sampler_draw_drain(struct sampler *s, uint64_t drain_ns) {
     uint64_t now = clock_mono_ns(), until = now + cost_pace_near_ns(&s->pace, drain_ns);
     uint64_t idle_until = sampler_sleep_until(s, now);
     until = idle_until > until ? idle_until : until;
-    /* not earlier than may be drawn, which may be as late as the budget requires */
+    /* if it is no sooner than a drain may be drawn: the budget may require that long */
     if (s->always.listened && s->flush_due_ns < now + drain_ns * 3 / 2 &&
         s->flush_due_ns > now + drain_ns / 2)
         until = s->flush_due_ns;

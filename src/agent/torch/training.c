@@ -136,9 +136,13 @@ static void training_read_loaders(struct training *t, struct pystack *ps, uint64
             l->known[kept++] = l->known[i];
         }
     l->n = kept;
+    kept = 0;
     for (size_t i = 0; i < l->n; i++)
-        if (pystack_read_loader(ps, l->known[i].addr, &loader) == 0)
+        if (pystack_read_loader(ps, l->known[i].addr, &loader) == 0) {
             training_put_loader(t, &l->known[i], &loader, alike[loader.processes]);
+            l->known[kept++] = l->known[i];
+        }
+    l->n = kept;
     memset(l->waits, 0, sizeof l->waits);
 }
 
