@@ -62,7 +62,7 @@ def test_ours_and_another_sampler_on_one_job(measure, tables_of, tmp_path):
     assert ratio["all"] == [ratio["median"]] and ratio["interval_95"] is None  # one round says nothing of its spread
     assert "austin bad" not in job and "gentle" not in job
     (head, _, row) = tables_of(out)
-    assert head[0] == "job" and head[-1] == "ours of austin good" and len(row) == len(head)
+    assert head[0] == "job" and head[-2:] == ["ours of austin good", "at 250 Hz of austin good"] and len(row) == len(head)
     assert row[0] == "python, 10 threads, 9 idle with 3 frames" and float(row[1]) == round(ours["cost_pct"], 2)
 
 

@@ -42,7 +42,8 @@ def prompt(request, tmux, tmp_path, build_dir, wait_until):
     name, text = STARTS[shell]
     (folder / name).write_text(text.format(folder=folder))
     (folder / "job.db").write_text("")
-    s = Screen(tmux, tmp_path, 120, 40, wait_until)
+    # Fish lists what fits in half of the rows, and other tests' processes are in the list too.
+    s = Screen(tmux, tmp_path, 120, 200, wait_until)
     s.shell_name = shell
     s.shell(f"cd {folder} && PATH={build_dir}:$PATH && clear && {start.format(folder=folder)}")
     s.wait_for("ready>", 60)
