@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpu_metrics and what is shown of it, in front of a driver's library that a script drives (tests/targets/fake_nvml.c)."""
 
+import contextlib
 import os
 import re
+import sqlite3
 import uuid
 
 import pytest
@@ -140,6 +142,106 @@ def test_the_screen_without_a_device(target, probing_top, ptrace, tmux, tmp_path
         s.wait_for("no NVIDIA driver: libnvidia-ml.so.1 is not installed")
         s.type("q")
         s.type("q")
+    finally:
+        s.close()
+
+
+def record(probing, driver, job, path, seconds="8s"):
+    return probing(str(job.pid), "record", "--no-inject", "-o", str(path), "--duration", seconds, env=driver.env, timeout=60).ok()
+
+
+def recorded(probing, path, sql):
+    done = probing("-t", str(path), "query", "--format", "json", sql, timeout=60).ok()
+    return done.json()["rows"]
+
+
+def test_a_recording_has_the_past(target, probing, probing_top, driver, tmux, tmp_path, wait_until, data_dir):  # noqa: ARG001
+    """Each reading once, with what the driver had at that time; a device that stopped to answer is still that. Screens show it as they show a job."""
+    job = target(JOB, env={"CUDA_VISIBLE_DEVICES": "0,1"})
+    utils = [10 * i for i in range(11)] + [95]
+    driver.write(f"devices 4\nutil 0 {' '.join(map(str, utils))}\nutil 1 33\nused * 1024\ntotal * 4096\nxid 0 48\nhang 1 UtilizationRates\n")
+    path = tmp_path / "run.db"
+    record(probing, driver, job, path)
+    job.end()
+    rows = recorded(probing, path, "SELECT * FROM gpu_metrics ORDER BY timestamp")
+    ours = [row for row in rows if row["device"] == 0]
+    assert {row["device"] for row in rows} == {0, 1} and len(ours) >= 4
+    assert len({row["timestamp"] for row in ours}) == len(ours)
+    seen = [row["gpu_util"] for row in ours]
+    assert seen == sorted(seen) and len(set(seen)) >= 4 and set(seen) <= set(utils)
+    assert [row["xid"] for row in ours if row["xid"]].count(48) >= 1
+    silent = [row for row in rows if row["device"] == 1]
+    assert {(row["state"], row["gpu_util"]) for row in silent} == {("no answer", None)}
+    assert [row["silent_s"] for row in silent] == sorted(row["silent_s"] for row in silent) and silent[-1]["silent_s"] >= 3
+    said = probing("-t", str(path), "verdict", "--json", timeout=60).json()["verdicts"]
+    texts = [one["text"] for one in said if one["code"] == "GPU ERROR"]
+    assert texts and all("GPU 1 does not answer" in text for text in texts), said
+    s = PatientScreen(tmux, tmp_path, 140, 40, wait_until)
+    try:
+        s.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} {path}; echo status=$?")
+        s.wait_for("0 GPU")
+        wait_until(lambda: re.search(rf"GPU 0 +{seen[-1]:.0f} % .*1.00 GiB of 4.00 GiB", s.text()), 60, "the Overview")
+        wait_until(lambda: re.search(r"GPU \d+%", s.text()), 60, "the header")
+        s.type("0")
+        s.wait_for("[0 GPU]")
+        wait_until(lambda: re.search(rf"^ *0 +{seen[-1]:.0f} +1.00 GiB", s.text(), re.M), 60, "the first device")
+        wait_until(lambda: re.search(r"^ *1 .*no answer for \d+ s", s.text(), re.M), 60, "the second device")
+        s.type("q")
+        s.type("q")
+    finally:
+        s.close()
+
+
+def test_a_recording_without_a_gpu(target, probing, probing_top, driver, tmux, tmp_path, wait_until, data_dir):  # noqa: ARG001
+    """It has no rows, no verdict speaks of a GPU, and nothing of it is shown."""
+    job = target(JOB, env={"CUDA_VISIBLE_DEVICES": ""})
+    driver.write("devices 2\n")
+    path = tmp_path / "run.db"
+    record(probing, driver, job, path, "1s")
+    job.end()
+    assert recorded(probing, path, "SELECT count(*) AS n FROM gpu_metrics") == [{"n": 0}]
+    assert "GPU" not in probing("-t", str(path), "verdict", timeout=60).stdout
+    s = PatientScreen(tmux, tmp_path, 140, 40, wait_until)
+    try:
+        s.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} {path}; echo status=$?")
+        s.wait_for("[1 Overview]")
+        s.wait_for("last seen")
+        assert "GPU" not in s.text()
+        s.type("q")
+    finally:
+        s.close()
+
+
+def test_a_recording_that_lies(target, probing, probing_top, driver, tmux, tmp_path, wait_until, data_dir):  # noqa: ARG001
+    """Devices that no machine has, values out of all bounds, texts that are commands of a terminal: cut, unknown, and drawn as text."""
+    job = target(JOB)
+    driver.write("devices 1\n")
+    path = tmp_path / "run.db"
+    record(probing, driver, job, path, "3s")
+    job.end()
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        names = [row[1] for row in db.execute("PRAGMA table_info(gpu_metrics)")]
+        [first] = db.execute("SELECT * FROM gpu_metrics LIMIT 1").fetchall()
+        for i in range(300):
+            row = dict(zip(names, first), device=(i - 5) * 1000003 ** (i % 3), slice=-7, gpu_util=(-1e300, 1e300, "much")[i % 3], mem_used_mb=-1,
+                       mem_total_mb=(0, 1e308)[i % 2], power_w=float("inf"), temperature_c=b"\0\1", sm_clock_mhz=-1e18,
+                       uuid="\33]0;owned\7" + "u" * 5000, name="\33[2J\33[31mevil" + "\u202e" * 50, throttle="heat\r\n" * 400,
+                       state=("ok", "\33[5mlost", "lost")[i % 3], ecc=-1 << 62, xid=1 << 62, silent_s=1e300, assumed=77)
+            db.execute(f"INSERT INTO gpu_metrics VALUES ({','.join('?' * len(names))})", [row[name] for name in names])
+    assert recorded(probing, path, "SELECT count(*) AS n FROM gpu_metrics")[0]["n"] >= 301
+    done = probing("-t", str(path), "verdict", timeout=60)
+    assert done.status in (0, 1) and "\33" not in done.stdout + done.stderr
+    s = PatientScreen(tmux, tmp_path, 140, 40, wait_until)
+    try:
+        s.shell(f"XDG_STATE_HOME={tmp_path} XDG_CONFIG_HOME={tmp_path} {probing_top.path} {path}; echo status=$?")
+        s.wait_for("0 GPU")
+        s.type("0")
+        s.wait_for("[0 GPU]")
+        s.wait_for("evil")
+        assert "\33" not in s.text() and "1e+300" not in s.text()
+        s.type("q")
+        s.type("q")
+        s.wait_for("status=0")
     finally:
         s.close()
 

@@ -169,6 +169,56 @@ static void what_comes_later_is_added_once(void **state) {
     job_remove(&j);
 }
 
+/* A table that is made when it is read, and has a past: two devices once a second, and the oldest
+ * readings are forgotten. */
+struct past {
+    int first, next; /* seconds that are known */
+};
+
+static int scan_past(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+    const struct past *p = arg;
+    (void)columns;
+    (void)e;
+    for (int i = p->first; i < p->next; i++)
+        for (int device = 0; device < 2; device++) {
+            union ring_value v[RING_GPU_COUNT] = {
+                [RING_GPU_TIMESTAMP].f = T0 + i, [RING_GPU_DEVICE].i = device, [RING_GPU_UTIL].f = i};
+            if (sql_sink_put(sink, v) != 0)
+                return 0;
+        }
+    return 0;
+}
+
+static void a_past_that_is_made_is_added_once(void **state) {
+    (void)state;
+    struct err e = {.text = ""};
+    struct past pasts[2] = {{0, 0}, {0, 0}};
+    struct sql_provider tables[2];
+    struct sql *s = sql_open(&e);
+    assert_non_null(s);
+    for (int i = 0; i < 2; i++) {
+        tables[i] = (struct sql_provider){.def = &RING_TABLES[RING_GPU], .scan = scan_past, .arg = &pasts[i]};
+        struct sql_target t = {
+            .pid = 70 + i, .rank = i, .host = "h", .providers = &tables[i], .n_providers = 1};
+        assert_int_equal(sql_add_target(s, &t, &e), 0);
+    }
+    (void)unlink(path);
+    struct archive_writer *w = archive_create(path, &e);
+    assert_non_null(w);
+    for (int round = 1; round <= 5; round++) {
+        for (int i = 0; i < 2; i++)
+            pasts[i] = (struct past){.first = round > 2 ? 2 * round - 4 : 0, .next = 2 * round - i};
+        assert_int_equal(archive_append(w, s, round == 5, &e), 0);
+        assert_int_equal(ask("SELECT count(*) FROM gpu_metrics WHERE pid = 70"), 4 * round);
+        assert_int_equal(ask("SELECT count(*) FROM gpu_metrics WHERE pid = 71"), 4 * round - 2);
+    }
+    assert_int_equal(archive_finish(w, &e), 0);
+    sql_close(s);
+    assert_int_equal(ask("SELECT count(DISTINCT timestamp) FROM gpu_metrics WHERE gpu_util = timestamp - "
+                         "1700000000 AND device = 1"),
+                     10);
+}
+
 /* A job that goes on: each sample is of a stack that was not there before. */
 struct writer {
     struct ring *frames, *stacks, *samples;
@@ -308,6 +358,7 @@ int main(void) {
         cmocka_unit_test(the_recording_answers_as_the_job_does),
         cmocka_unit_test(it_is_an_ordinary_database),
         cmocka_unit_test(what_comes_later_is_added_once),
+        cmocka_unit_test(a_past_that_is_made_is_added_once),
         cmocka_unit_test(no_stack_is_missing_of_a_job_that_goes_on),
         cmocka_unit_test(a_cut_recording_opens_with_what_it_holds),
         cmocka_unit_test(other_files_are_refused_in_a_line),

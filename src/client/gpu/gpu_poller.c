@@ -81,7 +81,8 @@ void gpu_values_clear(struct gpu_values *v) {
                              .sm_clock_mhz = NAN,
                              .throttle = GPU_NO_NUMBER,
                              .ecc = GPU_NO_NUMBER,
-                             .xid = GPU_NO_NUMBER};
+                             .xid = GPU_NO_NUMBER,
+                             .silent_s = NAN};
 }
 
 /* ---- the child ---- */
@@ -133,14 +134,26 @@ static void poller_publish(const struct gpu_facts *list, const int *sources, siz
     atomic_store(&b->n_devices, (unsigned)n);
 }
 
+/* The reading of a device that is not asked. */
+static void poller_put_silent(size_t place, uint64_t since_ns) {
+    struct gpu_values v;
+    gpu_values_clear(&v);
+    v.timestamp = clock_epoch_s();
+    v.state = GPU_SILENT;
+    v.silent_s = (double)(clock_mono_ns() - since_ns) / (double)CLOCK_NS_PER_S;
+    poller_put(place, &v);
+}
+
 static void poller_read_all(const struct gpu_facts *list, const int *sources, size_t n, bool rare) {
     size_t first = 0; /* of the source */
     for (size_t i = 0; i < n; i++) {
         struct gpu_values v;
         int source = sources[i];
         first = i > 0 && sources[i - 1] == source ? first : i;
-        if (poller.skipped[source].is_skipped[list[i].device])
+        if (poller.skipped[source].is_skipped[list[i].device]) {
+            poller_put_silent(i, poller.silent[source][list[i].device].since_ns);
             continue;
+        }
         gpu_values_clear(&v);
         v.timestamp = clock_epoch_s();
         poller_enter(&source, list[i].device);
@@ -285,7 +298,7 @@ static uint64_t poller_oldest(uint64_t n) {
     return n > POLLER_ROWS - POLLER_MARGIN ? n - (POLLER_ROWS - POLLER_MARGIN) : 0;
 }
 
-/* How many devices; their newest readings in `newest`, which has room for GPU_MAX. */
+/* How many devices; their newest answers in `newest`, which has room for GPU_MAX. */
 static size_t poller_newest(struct gpu_values *newest) {
     const struct poller_board *b = poller.board;
     size_t n = atomic_load(&b->n_devices), left;
@@ -298,7 +311,8 @@ static size_t poller_newest(struct gpu_values *newest) {
     for (uint64_t at = rows; at > poller_oldest(rows) && left > 0 && rows - at < (uint64_t)16 * GPU_MAX;
          at--) {
         struct poller_row row;
-        if (!poller_get(at - 1, &row) || row.device >= n || seen[row.device])
+        if (!poller_get(at - 1, &row) || row.device >= n || seen[row.device] ||
+            row.values.state == GPU_SILENT)
             continue;
         newest[row.device] = row.values;
         seen[row.device] = true;

@@ -50,6 +50,7 @@ struct gpu_values {
     int64_t ecc;      /* memory errors that could not be corrected, since the driver was loaded */
     int64_t xid;      /* number of the last error that the driver reported since the reading before */
     int64_t state;    /* enum gpu_state */
+    double silent_s;  /* GPU_SILENT: for how long it has not answered */
 };
 
 void gpu_values_clear(struct gpu_values *v);

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "client/gpu/gpu_poller.h"
 #include "client/gpu/gpu_visible.h"
 #include "client/sql/live_tables.h"
@@ -68,29 +67,10 @@ static int live_gpu_put(size_t device, const struct gpu_values *v, void *arg) {
         [RING_GPU_ECC].i = live_gpu_int(v->ecc),
         [RING_GPU_XID].i = live_gpu_int(v->xid),
         [RING_GPU_STATE].i = v->state,
-        [RING_GPU_SILENT_S].f = NAN,
+        [RING_GPU_SILENT_S].f = v->silent_s,
         [RING_GPU_ASSUMED].i = s->target->gpus.is_assumed,
     };
-    if (v->state == GPU_SILENT)
-        row[RING_GPU_SILENT_S].f = s->list[device].silent_s;
     return sql_sink_put(s->sink, row);
-}
-
-/* The kept readings; of a device that does not answer a row of now, too. */
-static void live_gpu_put_all(struct live_target *t, const struct gpu_device *list, size_t n,
-                             struct sql_sink *sink) {
-    struct live_gpu_scan s = {.list = list, .target = t, .sink = sink};
-    gpu_poller_each(t->gpus.used, live_gpu_put, &s);
-    for (size_t i = 0; i < n; i++) {
-        struct gpu_values now;
-        if (!t->gpus.used[i] || !(list[i].silent_s > 0))
-            continue;
-        gpu_values_clear(&now);
-        now.timestamp = clock_epoch_s();
-        now.state = GPU_SILENT;
-        if (live_gpu_put(i, &now, &s) != 0)
-            break;
-    }
 }
 
 static int live_gpu_scan_of(struct live_target *t, pid_t pid, struct sql_sink *sink) {
@@ -109,7 +89,8 @@ static int live_gpu_scan_of(struct live_target *t, pid_t pid, struct sql_sink *s
         any = any || t->gpus.used[i];
     if (!any)
         live_virtual_note(t, "gpu_metrics", "the process was started without a GPU (CUDA_VISIBLE_DEVICES)");
-    live_gpu_put_all(t, list, n, sink);
+    struct live_gpu_scan s = {.list = list, .target = t, .sink = sink};
+    gpu_poller_each(t->gpus.used, live_gpu_put, &s);
     return 0;
 }
 

@@ -28,7 +28,7 @@ struct archive_writer;
 struct archive_writer *archive_create(const char *path, struct err *e);
 
 /* Add what the session's tables have and the recording lacks; with `now`, also the present rows
- * of tables that are made when they are read. 0, or -1 with the error: then everything added
+ * of tables that are made when they are read (those whose rows have times are always added). 0, or -1 with the error: then everything added
  * before is there. */
 int archive_append(struct archive_writer *w, struct sql *s, bool now, struct err *e);
 

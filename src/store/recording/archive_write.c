@@ -24,6 +24,8 @@
 /* Position up to which a target's table was written. */
 struct archive_mark {
     uint64_t next; /* number of the first unwritten row */
+    /* of a table that is made when it is read: time of the newest row, and of those of earlier turns */
+    double newest, before;
     bool any;
 };
 
@@ -180,8 +182,9 @@ static struct archive_table *archive_find(struct archive_writer *w, const char *
     return t;
 }
 
-/* True for a new row, which is then noted as written. */
-static bool archive_is_new(struct archive_table *t, int64_t rowid) {
+/* True for a new row, which is then noted as written: by its number, or by its time where it has
+ * none that stays (`time`, otherwise NULL). */
+static bool archive_is_new(struct archive_table *t, int64_t rowid, const double *time) {
     size_t target = (size_t)((uint64_t)rowid >> ARCHIVE_ROW_BITS);
     uint64_t number = (uint64_t)rowid & ((1ULL << ARCHIVE_ROW_BITS) - 1);
     if (target >= t->n_marks) {
@@ -193,8 +196,10 @@ static bool archive_is_new(struct archive_table *t, int64_t rowid) {
         t->n_marks = target + 1;
     }
     struct archive_mark *m = &t->marks[target];
-    if (m->any && number < m->next)
+    if (m->any && (time ? !(*time > m->before) : number < m->next))
         return false;
+    m->newest = time && (!m->any || *time > m->newest) ? *time : m->newest;
+    m->before = m->any ? m->before : -INFINITY;
     m->any = true;
     m->next = number + 1;
     return true;
@@ -223,8 +228,11 @@ static void archive_bind(sqlite3_stmt *st, int at, const struct sql_result *r, s
 
 /* Copy the result's columns after the rowid, in their order, into the table of the same columns. */
 static int archive_copy_rows(struct archive_writer *w, struct archive_table *t,
-                             const struct sql_table_info *info, bool kept, struct sql_result *r,
+                             const struct sql_table_info *info, int time_column, struct sql_result *r,
                              struct err *e) {
+    bool kept = info->cost != RING_COST_NOW;
+    for (size_t i = 0; i < t->n_marks; i++)
+        t->marks[i].before = t->marks[i].newest;
     char stored[RING_MAX_NAME * 2];
     archive_table_name(info->name, stored, sizeof stored);
     sqlite3_str *s = sqlite3_str_new(w->db);
@@ -240,7 +248,8 @@ static int archive_copy_rows(struct archive_writer *w, struct archive_table *t,
     int rc = text && sqlite3_prepare_v2(w->db, text, -1, &st, NULL) == SQLITE_OK ? 0 : archive_fail(w, e),
         more = 0;
     while (rc == 0 && (more = sql_next(r, e)) == 1) {
-        if (kept && !archive_is_new(t, sql_result_int(r, 0)))
+        double time = time_column >= 0 ? sql_result_real(r, (size_t)time_column + ARCHIVE_COMMON + 1) : NAN;
+        if ((kept || time_column >= 0) && !archive_is_new(t, sql_result_int(r, 0), kept ? NULL : &time))
             continue;
         for (size_t i = 0; i < info->n_columns + ARCHIVE_COMMON; i++)
             archive_bind(st, (int)i + 1, r, i + 1);
@@ -253,31 +262,37 @@ static int archive_copy_rows(struct archive_writer *w, struct archive_table *t,
     return rc == 0 && more == 0 ? 0 : -1;
 }
 
-static bool archive_has_time(const struct sql_table_info *t) {
+/* The place of the time of a row; -1: it has none. */
+static int archive_time_column(const struct sql_table_info *t) {
     for (size_t i = 0; i < t->n_columns; i++)
         if (t->columns[i].type == RING_TIMESTAMP && strcmp(t->columns[i].name, "timestamp") == 0)
-            return true;
-    return false;
+            return (int)i;
+    return -1;
+}
+
+/* True if the table has only the present: what is made when it is read, unless its rows have times. */
+static bool archive_is_present(const struct sql_table_info *t) {
+    return t->cost == RING_COST_NOW && archive_time_column(t) < 0;
 }
 
 static int archive_add_table(struct archive_writer *w, struct sql *s, const struct sql_table_info *info,
                              struct err *e) {
     static const struct sql_query unlimited;
-    bool kept = info->cost != RING_COST_NOW, timed = archive_has_time(info);
+    int time_column = archive_time_column(info);
     struct archive_table *t = archive_find(w, info->name);
     if (!t)
         return err_set(e, ERR_FAILED, "too many tables for a recording");
     sqlite3_str *q = sqlite3_str_new(w->db);
-    sqlite3_str_appendf(q, "SELECT %s, rank, host, pid", kept ? "rowid" : "0");
+    sqlite3_str_appendf(q, "SELECT %s, rank, host, pid", archive_is_present(info) ? "0" : "rowid");
     for (size_t i = 0; i < info->n_columns; i++)
         sqlite3_str_appendf(q, ", \"%w\"", info->columns[i].name);
     sqlite3_str_appendf(q, " FROM %s", info->name);
-    if (kept && timed && !isnan(t->newest))
+    if (time_column >= 0 && !isnan(t->newest))
         sqlite3_str_appendf(q, " WHERE timestamp > %.6f", t->newest - ARCHIVE_LATE_S);
     t->newest = info->newest;
     char *text = sqlite3_str_finish(q);
     struct sql_result *r = text ? sql_begin(s, text, &unlimited, NULL, NULL, e) : NULL;
-    int rc = r ? archive_copy_rows(w, t, info, kept, r, e) : -1;
+    int rc = r ? archive_copy_rows(w, t, info, time_column, r, e) : -1;
     sql_end(r);
     sqlite3_free(text);
     return rc;
@@ -308,7 +323,7 @@ static int archive_add_tables(struct archive_writer *w, struct sql *s, bool now,
         struct sql_table_info info;
         sql_table_info(s, i, &info);
         bool is_named = strcmp(info.name, "python.stacks") == 0 || strcmp(info.name, "python.frames") == 0;
-        if (is_named != named || (info.cost == RING_COST_NOW && !now))
+        if (is_named != named || (archive_is_present(&info) && !now))
             continue;
         rc = archive_add_table(w, s, &info, e);
         /* A table that is made when it is read may be unavailable, or may need a key: the others
@@ -326,7 +341,7 @@ int archive_append(struct archive_writer *w, struct sql *s, bool now, struct err
     for (size_t i = 0; rc == 0 && i < sql_table_count(s); i++) {
         struct sql_table_info info;
         sql_table_info(s, i, &info);
-        if (info.cost != RING_COST_NOW || now)
+        if (!archive_is_present(&info) || now)
             rc = archive_declare(w, &info, e);
         if (rc != 0 && info.cost == RING_COST_NOW && !archive_is_failing(w))
             rc = 0;

@@ -180,12 +180,16 @@ void app_feed_follow_badge(struct app *app) {
     const struct app_feed *f = app_feed_get(app, FEED_VERDICTS);
     const struct data *d = &app->data;
     double every_s = f->elapsed_s * FEED_BADGE_ANSWERS;
-    if (d->has_target && d->received >= FEED_BADGE_SNAPSHOTS && !d->paused && !data_is_recorded(d))
+    if (data_is_recorded(d))
+        app_feed_follow(app, FEED_GPU, GPUS_QUERY, INFINITY);
+    else if (d->has_target && d->received >= FEED_BADGE_SNAPSHOTS && !d->paused)
         app_feed_follow(app, FEED_GPU, GPUS_QUERY,
                         app->feeds.gpus.n ? FEED_GPU_EVERY_S : FEED_NO_GPU_EVERY_S);
+    if (app->feeds.gpus.n && data_is_recorded(d))
+        app_feed_follow(app, FEED_GPU_MEMORY, "SELECT * FROM python.gpu_memory", INFINITY);
     /* while it is read, the agent keeps it in python.memory, too */
-    if (app->feeds.gpus.n && d->has_target && d->target.mode == MODEL_MODE_AGENT && d->target.torch &&
-        !app->row_actions.readonly)
+    else if (app->feeds.gpus.n && d->has_target && d->target.mode == MODEL_MODE_AGENT && d->target.torch &&
+             !app->row_actions.readonly)
         app_feed_follow(app, FEED_GPU_MEMORY, "SELECT * FROM python.gpu_memory", FEED_GPU_MEMORY_EVERY_S);
     if (!d->has_target || d->target.mode != MODEL_MODE_AGENT || d->received < FEED_BADGE_SNAPSHOTS ||
         d->paused)

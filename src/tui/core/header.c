@@ -157,7 +157,8 @@ static double header_training(const struct app *a, const char *column) {
 
 static bool header_has_gpus(const struct app *a) {
     const struct app_feed *f = app_feed_get(a, FEED_GPU);
-    return a->feeds.gpus.n && a->now_s - f->answered_s <= HEADER_TRAINING_STAYS_S;
+    bool is_fresh = data_is_recorded(&a->data) || a->now_s - f->answered_s <= HEADER_TRAINING_STAYS_S;
+    return a->feeds.gpus.n && is_fresh;
 }
 
 /* Its GPUs together, and what is wrong with one. */
