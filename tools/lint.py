@@ -37,7 +37,7 @@ MAY_INCLUDE = {
 # A room is a folder, or a file of the folder itself that stands above others.
 ROOMS = {
     "agent": ["access", "tables", "python", "alloc", "debug", "server", "torch", "sampler", "fork", "entry", "autostart", "remote_exec"],
-    "client": ["target", "gpu", "symbols", "session", "samples", "sql", "verdict", "fleet", "export", "repl", "complete"],
+    "client": ["target", "gpu", "symbols", "session", "samples", "engine", "sql", "verdict", "fleet", "export", "repl", "complete"],
     "store": ["ring", "sql", "recording"],
     "tui": ["keys", "theme", "model", "view", "term", "workers", "core", "screens", "host",
             "screen_text", "screen_picture", "job_picture", "main_options", "startup", "info", "main_complete", "main"],
@@ -71,7 +71,7 @@ LIBRARY_HEADERS = [
     (r"libwebsockets.*\.h", ["src/*net*.c", "src/client/about.c"]),
     (r"msgpack.*\.h", ["src/wire/*", "src/client/about.c"]),
     (r"sqlite3.*\.h", ["src/store/sql/*", "src/store/recording/*", "src/client/about.c"]),
-    (r"(zlib|zconf)\.h", ["src/client/export/gzip.c", "src/client/about.c"]),
+    (r"(zlib|zconf)\.h", ["src/client/gzip.c", "src/client/about.c"]),
     (r"(histedit|editline/.*|readline/.*)\.h", ["src/cli/line.c", "src/client/about.c"]),
     (r"libunwind.*\.h", ["src/base/unwind_space.c", "src/client/about.c"]),
     (r"(elfutils/.*|gelf|libelf|dwarf|libiberty/.*|demangle)\.h", ["src/client/symbols/*", "src/client/about.c"]),

@@ -42,6 +42,7 @@
     X(cluster_comm)                                                                                          \
     X(cluster_attach)                                                                                        \
     X(cluster_detach)                                                                                        \
+    X(cluster_init)                                                                                          \
     X(relay)
 
 #define VERBS_DECLARE(name) extern const struct cli_verb verb_##name;

@@ -17,7 +17,7 @@
 
 #include "client/export/export_formats.h"
 #include "flame/stack_counts.h"
-#include "client/export/gzip.h"
+#include "client/gzip.h"
 #include "client/export/protobuf.h"
 #include "support/protobuf_reader.h"
 

@@ -18,7 +18,7 @@
 #include "base/table.h"
 #include "client/export/export_frames.h"
 #include "flame/stack_counts.h"
-#include "client/export/gzip.h"
+#include "client/gzip.h"
 #include "client/export/protobuf.h"
 #include "version.h"
 

@@ -9,20 +9,6 @@
 
 #define REPORT_TEXT_MAX 1024 /* bytes of one text; more of it is left out */
 
-enum report_kind { REPORT_INT, REPORT_REAL, REPORT_TEXT };
-
-struct report_field {
-    const char *name;
-    enum report_kind kind;
-    size_t offset;
-};
-
-struct report_table {
-    const char *name;
-    const struct report_field *fields;
-    size_t n;
-};
-
 #define REPORT_ROW_JOB(kind, name) {#name, REPORT_##kind, offsetof(struct report_job, name)},
 #define REPORT_ROW_RANK(kind, name) {#name, REPORT_##kind, offsetof(struct report_rank, name)},
 #define REPORT_ROW_FRAME(kind, name) {#name, REPORT_##kind, offsetof(struct report_frame, name)},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gzip: see gzip.h. */
-#include "client/export/gzip.h"
+#include "client/gzip.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gzip: bytes packed in gzip format (RFC 1952), with zlib. The same bytes give the same file: it
  * has no name and no time. */
-#ifndef CLIENT_EXPORT_GZIP_H
-#define CLIENT_EXPORT_GZIP_H
+#ifndef CLIENT_GZIP_H
+#define CLIENT_GZIP_H
 
 #include "base/err.h"
 #include "base/strbuf.h"
