@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "client/export/export.h"
-#include "client/fleet/fleet_links.h"
+#include "client/fleet/fleet_source.h"
 #include "client/fleet/jobs_here.h"
 #include "client/output.h"
 #include "client/progress.h"
@@ -81,10 +81,10 @@ int cli_read_reach(const struct cli_options *o, struct fleet_reach *reach, char 
     return rc;
 }
 
-void cli_note_silent(const struct fleet_links *l) {
+void cli_note_silent(const struct fleet_source *l) {
     struct strbuf text;
     strbuf_init(&text, CLI_NOTE_BYTES);
-    fleet_links_put_silent(l, &text);
+    fleet_source_put_silent(l, &text);
     if (text.len)
         output_say("probing: partial: no news from %s\n", strbuf_str(&text));
     strbuf_fini(&text);

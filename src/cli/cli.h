@@ -145,16 +145,16 @@ struct cli_ranks {
 int cli_find_ranks(struct cli_ranks *r, const char *name, struct err *e);
 void cli_ranks_fini(struct cli_ranks *r);
 
-/* Read where the ranks are, and the name of the job of a verb that takes one, as fleet_links_open takes it:
+/* Read where the ranks are, and the name of the job of a verb that takes one, as fleet_open takes it:
  * a pid on this host is the name of its job. 0, or -1 with the error; fleet_reach_fini frees, on failure
  * too. */
 int cli_read_reach(const struct cli_options *o, struct fleet_reach *reach, char *job, size_t cap,
                    struct err *e);
 
-struct fleet_links;
+struct fleet_source;
 
 /* Print a line on stderr about hosts that gave no news, if there are any. */
-void cli_note_silent(const struct fleet_links *l);
+void cli_note_silent(const struct fleet_source *l);
 
 /* Reach all targets of the options and open a database over them. 0, or -1 with the error. */
 int cli_open_database(const struct cli_options *o, struct target_address *addr, bool no_inject,

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/fleet/fleet_links.h"
+#include "client/fleet/fleet_open.h"
 #include "client/fleet/fleet_tables.h"
 #include "client/fleet/job_each.h"
 #include "client/fleet/job_rows.h"
@@ -123,16 +125,16 @@ static int cluster_put_hosts(const struct cli_options *o, const struct fleet_rea
         return -1;
     if (strchr(job, '/'))
         return err_set(e, ERR_USAGE, "--hosts shows all ranks of a job: leave out '%s'", strchr(job, '/'));
-    struct fleet_links *l = fleet_links_open(job, reach, e);
+    struct fleet_source *l = fleet_open(job, reach, e);
     if (!l)
         return -1;
     progress_begin("reading the ranks", duration_s, NULL);
-    int rc = fleet_links_fill(l, 1 + (unsigned)duration_s, duration_s + CLUSTER_EXTRA_S, NULL, NULL, e);
+    int rc = fleet_source_fill(l, 1 + (unsigned)duration_s, duration_s + CLUSTER_EXTRA_S, NULL, NULL, e);
     progress_end();
     struct err why = *e;
     /* hosts that cannot be reached are rows, too */
     if (rc == 0 || table == FLEET_TABLE_NODES) {
-        int put = cluster_put(&c, fleet_table_rows(fleet_links_get(l), table), out, e);
+        int put = cluster_put(&c, fleet_table_rows(fleet_source_get(l), table), out, e);
         if (rc == 0)
             rc = put;
         else {
@@ -143,7 +145,7 @@ static int cluster_put_hosts(const struct cli_options *o, const struct fleet_rea
     if (rc == 0)
         cli_note_silent(l);
     size_t lacking = fleet_links_count_lacking(l);
-    fleet_links_close(l);
+    fleet_source_close(l);
     if (lacking)
         cluster_offer_push(reach, lacking);
     return rc;
@@ -157,7 +159,8 @@ static int cluster_show(const struct cli_options *o, enum fleet_table table,
     char job[CLUSTER_JOB];
     int rc = cli_read_reach(o, &reach, job, sizeof job, e);
     if (rc == 0)
-        rc = reach.hosts.n ? cluster_put_hosts(o, &reach, job, table, out, e) : here(o, out, e);
+        rc = fleet_open_is_far(job, &reach) ? cluster_put_hosts(o, &reach, job, table, out, e)
+                                            : here(o, out, e);
     fleet_reach_fini(&reach);
     return rc;
 }
@@ -178,14 +181,14 @@ static int cluster_nodes_exec(const struct cli_options *o, struct target_address
 }
 
 /* Read what the ranks of the job do, or of the only one. NULL: that is not known. */
-static struct fleet_links *cluster_read_fleet(const struct cluster *c, double duration_s) {
+static struct fleet_source *cluster_read_fleet(const struct cluster *c, double duration_s) {
     static const struct fleet_reach reach = {.serve = relay_serve};
     struct err e = {0};
     const struct job *job = c->job ? c->job : c->here.jobs.n == 1 ? &c->here.jobs.items[0] : NULL;
-    struct fleet_links *l = job ? fleet_links_open(job->name, &reach, &e) : NULL;
+    struct fleet_source *l = job ? fleet_open(job->name, &reach, &e) : NULL;
     progress_begin("reading the ranks", duration_s, NULL);
     int rc =
-        l ? fleet_links_fill(l, 1 + (unsigned)duration_s, duration_s + CLUSTER_EXTRA_S, NULL, NULL, &e) : 0;
+        l ? fleet_source_fill(l, 1 + (unsigned)duration_s, duration_s + CLUSTER_EXTRA_S, NULL, NULL, &e) : 0;
     progress_end();
     if (rc != 0)
         output_say("probing: %s\n", err_text(&e));
@@ -199,11 +202,11 @@ static int cluster_ranks_here(const struct cli_options *o, struct strbuf *out, s
     bool some = name && strchr(name, '/');
     if (rc == 0) {
         const struct cluster_options *mine = (const struct cluster_options *)(const void *)o;
-        struct fleet_links *l = cluster_read_fleet(&c, mine->duration_s);
+        struct fleet_source *l = cluster_read_fleet(&c, mine->duration_s);
         rc = cluster_put(
-            &c, job_rows_ranks(&c.here, c.job, some ? &c.ranks : NULL, l ? fleet_links_get(l) : NULL), out,
+            &c, job_rows_ranks(&c.here, c.job, some ? &c.ranks : NULL, l ? fleet_source_get(l) : NULL), out,
             e);
-        fleet_links_close(l);
+        fleet_source_close(l);
     }
     cluster_close(&c);
     return rc;
@@ -304,7 +307,7 @@ static void cluster_add_task(struct result *r, const char *host, const char *job
 }
 
 /* The rows of all hosts. NULL: out of memory. */
-static struct result *cluster_task_rows(const struct fleet_links *l, size_t *failed) {
+static struct result *cluster_task_rows(const struct fleet_source *l, size_t *failed) {
     struct result *r = result_new(CLUSTER_TASK_COLUMNS, SIZE_MAX, RESULT_BYTES);
     const char *host;
     int rc = 0;
@@ -317,7 +320,7 @@ static struct result *cluster_task_rows(const struct fleet_links *l, size_t *fai
         if (!host)
             return r;
         for (size_t k = 0; k < n; k++) {
-            cluster_add_task(r, host, fleet_links_get(l)->job, &tasks[k]);
+            cluster_add_task(r, host, fleet_source_get(l)->job, &tasks[k]);
             *failed += tasks[k].failed == 1;
         }
     }
@@ -335,16 +338,16 @@ static int cluster_work_hosts(const struct cli_options *o, const struct fleet_re
         return -1;
     if (strchr(job, '/'))
         return err_set(e, ERR_USAGE, "--hosts is for all ranks of a job: leave out '%s'", strchr(job, '/'));
-    struct fleet_links *l = fleet_links_open_work(job, reach, work, e);
+    struct fleet_source *l = fleet_open_work(job, reach, work, e);
     if (!l)
         return -1;
     strbuf_init(&silent, 0);
     progress_begin(progress, 0, NULL);
-    int rc = fleet_links_fill(l, 1, CLUSTER_WORK_S, NULL, NULL, e);
+    int rc = fleet_source_fill(l, 1, CLUSTER_WORK_S, NULL, NULL, e);
     progress_end();
     if (rc == 0)
         rc = cluster_put(&c, cluster_task_rows(l, &failed), out, e);
-    fleet_links_put_silent(l, &silent);
+    fleet_source_put_silent(l, &silent);
     /* the rows are printed, whatever became of some */
     if (rc == 0 && (failed || silent.len)) {
         output_write(NULL, out, e);
@@ -352,7 +355,7 @@ static int cluster_work_hosts(const struct cli_options *o, const struct fleet_re
                         : err_set(e, ERR_ATTACH, "%zu ranks refused; their rows have the reason", failed);
     }
     strbuf_fini(&silent);
-    fleet_links_close(l);
+    fleet_source_close(l);
     return rc;
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/fleet/fleet_open.h"
 #include "client/export/export_formats.h"
 #include "client/fleet/fleet_tables.h"
 #include "client/fleet/fleet_text.h"
@@ -81,18 +82,19 @@ static int stacks_put(const struct fleet *f, const struct stack_counts *counts, 
 }
 
 /* Read the ranks for a while, and count what they do. 0, or -1 with the error. */
-static int stacks_read(struct fleet_links *l, double duration_s, struct stack_counts *counts, struct err *e) {
+static int stacks_read(struct fleet_source *l, double duration_s, struct stack_counts *counts,
+                       struct err *e) {
     unsigned rounds = 1 + (unsigned)duration_s;
     double limit_s = duration_s + STACKS_EXTRA_S;
     uint64_t began = clock_mono_ns();
     for (unsigned i = 0; i < rounds; i++) {
         double left_s = limit_s - (double)(clock_mono_ns() - began) / 1e9;
-        uint64_t before = fleet_links_get(l)->round;
-        if (fleet_links_fill(l, 1, left_s > 0 ? left_s : 0, NULL, NULL, e) != 0)
+        uint64_t before = fleet_source_get(l)->round;
+        if (fleet_source_fill(l, 1, left_s > 0 ? left_s : 0, NULL, NULL, e) != 0)
             return -1;
-        if (fleet_links_get(l)->round == before)
+        if (fleet_source_get(l)->round == before)
             break;
-        if (fleet_count_stacks(fleet_links_get(l), counts) != 0)
+        if (fleet_count_stacks(fleet_source_get(l), counts) != 0)
             return err_set(e, ERR_FAILED, "out of memory for the stacks");
     }
     return 0;
@@ -117,8 +119,8 @@ static int stacks_exec(const struct cli_options *o, struct target_address *addr,
                        strchr(o->targets.items[0], '/'));
     struct fleet_reach reach;
     char job[STACKS_JOB];
-    struct fleet_links *l =
-        cli_read_reach(o, &reach, job, sizeof job, e) == 0 ? fleet_links_open(job, &reach, e) : NULL;
+    struct fleet_source *l =
+        cli_read_reach(o, &reach, job, sizeof job, e) == 0 ? fleet_open(job, &reach, e) : NULL;
     struct stack_counts *counts = stack_counts_new();
     int rc = l ? 0 : -1;
     if (rc == 0 && !counts)
@@ -128,11 +130,11 @@ static int stacks_exec(const struct cli_options *o, struct target_address *addr,
         rc = stacks_read(l, mine->duration_s, counts, e);
     progress_end();
     if (rc == 0)
-        rc = stacks_put(fleet_links_get(l), counts, format, (double)(clock_mono_ns() - began) / 1e9, out, e);
+        rc = stacks_put(fleet_source_get(l), counts, format, (double)(clock_mono_ns() - began) / 1e9, out, e);
     if (rc == 0)
         cli_note_silent(l);
     stack_counts_free(counts);
-    fleet_links_close(l);
+    fleet_source_close(l);
     fleet_reach_fini(&reach);
     return rc;
 }

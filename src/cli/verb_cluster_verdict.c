@@ -22,6 +22,7 @@
 #include "client/fleet/watch_there.h"
 #include "client/fleet/job_each.h"
 #include "client/fleet/fleet_links.h"
+#include "client/fleet/fleet_open.h"
 #include "client/fleet/pace.h"
 #include "client/output.h"
 #include "client/progress.h"
@@ -65,7 +66,7 @@ struct cluster_verdict {
     const struct job *job;
     struct rank_set ranks;
     struct fleet_watch *watch;
-    struct fleet_links *links; /* for the steps; NULL: they are not known */
+    struct fleet_source *source; /* for the steps; NULL: they are not known */
     struct fleet_reach reach;
     /* of other hosts: what reads them, which has the watch, and what is known of the job */
     struct watch_there there;
@@ -236,8 +237,8 @@ static int cluster_verdict_attach_all(struct cluster_verdict *c, struct err *e) 
 }
 
 static void cluster_verdict_close(struct cluster_verdict *c) {
-    fleet_links_close(c->links);
-    if (!c->there.links)
+    fleet_source_close(c->source);
+    if (!c->there.source)
         fleet_watch_free(c->watch);
     watch_there_close(&c->there);
     fleet_reach_fini(&c->reach);
@@ -262,7 +263,7 @@ static int cluster_verdict_open_there(struct cluster_verdict *c, const char *nam
     job->missing = c->there.missing; /* not freed here */
     c->job = job;
     c->watch = c->there.watch;
-    c->links = fleet_links_open(job->name, &c->reach, &ignored);
+    c->source = fleet_open(job->name, &c->reach, &ignored);
     return rank_set_join(&c->ranks, &c->there.ranks) == 0
                ? 0
                : err_set(e, ERR_FAILED, "out of memory for a set of ranks");
@@ -309,12 +310,12 @@ static int cluster_verdict_attach_there(struct cluster_verdict *c, struct err *e
     size_t n;
     struct err ignored;
     struct fleet_states seen;
-    struct fleet_links *l = fleet_links_open_work(c->job->name, &c->reach, REPORT_ATTACH, e);
+    struct fleet_source *l = fleet_open_work(c->job->name, &c->reach, REPORT_ATTACH, e);
     if (!l)
         return -1;
     /* whatever fails is a host's, and in its note */
-    (void)fleet_links_fill(l, 1, CLUSTER_VERDICT_ATTACH_S, NULL, NULL, &ignored);
-    for (size_t i = 0; fleet_links_states(c->there.links, i, &seen); i++) {
+    (void)fleet_source_fill(l, 1, CLUSTER_VERDICT_ATTACH_S, NULL, NULL, &ignored);
+    for (size_t i = 0; fleet_source_states(c->there.source, i, &seen); i++) {
         const struct report_task *tasks = fleet_links_tasks(l, i, &host, &n);
         const char *note = fleet_links_note(l, i);
         if (tasks)
@@ -325,7 +326,7 @@ static int cluster_verdict_attach_there(struct cluster_verdict *c, struct err *e
                         "%.400s. Try: probing cluster attach job:%s --hosts %.96s\n",
                         host, note[0] ? note : "its relay did not answer in time", c->job->name, host);
     }
-    fleet_links_close(l);
+    fleet_source_close(l);
     fleet_watch_note_attached(c->watch);
     return 0;
 }
@@ -350,14 +351,14 @@ static int cluster_verdict_open(struct cluster_verdict *c, const struct cli_opti
     c->began_ns = clock_mono_ns();
     if (cli_read_reach(o, &c->reach, name, sizeof name, e) != 0)
         return -1;
-    if (c->reach.hosts.n)
+    if (fleet_open_is_far(name, &c->reach))
         return cluster_verdict_open_there(c, name, e);
     if (jobs_here_read(&c->here, 0, e) != 0)
         return -1;
     c->job = jobs_here_choose(&c->here, name, &c->ranks, e);
     c->watch = c->job ? fleet_watch_new(&c->here, c->job, &c->ranks, e) : NULL;
     struct err ignored;
-    c->links = c->watch ? fleet_links_open(c->job->name, &c->reach, &ignored) : NULL;
+    c->source = c->watch ? fleet_open(c->job->name, &c->reach, &ignored) : NULL;
     return c->watch ? 0 : -1;
 }
 
@@ -365,7 +366,7 @@ static int cluster_verdict_open(struct cluster_verdict *c, const struct cli_opti
 static int cluster_verdict_put_pace(const struct cluster_verdict *c, struct fleet_verdicts *v,
                                     struct err *e) {
     bool moves = v->n && v->items[0].code == FLEET_CODE_MOVING;
-    if (!moves || !c->links || pace_put_verdicts(fleet_links_get(c->links), v) == 0)
+    if (!moves || !c->source || pace_put_verdicts(fleet_source_get(c->source), v) == 0)
         return 0;
     return err_set(e, ERR_FAILED, "out of memory for the verdicts");
 }
@@ -390,7 +391,7 @@ static uint64_t cluster_verdict_key(const struct fleet_verdicts *v) {
  * there are none; -1 with the error. */
 static int cluster_verdict_find_new(struct cluster_verdict *c, struct err *e) {
     struct cluster_verdict again = {.options = c->options, .began_ns = c->began_ns};
-    if (c->there.links)
+    if (c->there.source)
         return 0; /* hosts are not searched for others */
     char name[JOB_NAME_MAX];
     struct err gone;
@@ -408,8 +409,8 @@ static int cluster_verdict_find_new(struct cluster_verdict *c, struct err *e) {
         cluster_verdict_close(&again);
         return 0;
     }
-    again.links = c->links; /* it finds them, too */
-    c->links = NULL;
+    again.source = c->source; /* it finds them, too */
+    c->source = NULL;
     cluster_verdict_close(c);
     *c = again;
     return c->options->no_inject || c->options->common.readonly || cluster_verdict_attach_all(c, e) == 0 ? 1
@@ -420,8 +421,8 @@ static int cluster_verdict_find_new(struct cluster_verdict *c, struct err *e) {
 static void cluster_verdict_rest(const struct cluster_verdict *c, uint64_t ns) {
     uint64_t began = clock_mono_ns();
     struct err ignored;
-    if (c->links)
-        fleet_links_fill(c->links, UINT32_MAX, (double)ns / 1e9, NULL, NULL, &ignored);
+    if (c->source)
+        fleet_source_fill(c->source, UINT32_MAX, (double)ns / 1e9, NULL, NULL, &ignored);
     uint64_t took = clock_mono_ns() - began;
     if (took < ns)
         nanosleep(&(struct timespec){.tv_nsec = (long)(ns - took)}, NULL);
@@ -430,13 +431,13 @@ static void cluster_verdict_rest(const struct cluster_verdict *c, uint64_t ns) {
 /* A line when other hosts than before give no news; `*last` is which they were. */
 static void cluster_verdict_note_silent(const struct cluster_verdict *c, uint64_t *last) {
     struct strbuf text;
-    if (!c->there.links)
+    if (!c->there.source)
         return;
     strbuf_init(&text, 0);
-    fleet_links_put_silent(c->there.links, &text);
+    fleet_source_put_silent(c->there.source, &text);
     uint64_t now = text.len ? hash_fnv_text(HASH_FNV_START, strbuf_str(&text)) : 0;
     if (now && now != *last)
-        cli_note_silent(c->there.links);
+        cli_note_silent(c->there.source);
     *last = now;
     strbuf_fini(&text);
 }
@@ -498,8 +499,8 @@ static int cluster_verdict_once(struct cluster_verdict *c, struct strbuf *out, s
     progress_begin("watching the job", 0, NULL);
     int rc = fleet_watch_ask(c->watch, wait_s, NULL, NULL, &v, e);
     struct err ignored;
-    if (rc == 0 && c->links && v.n && v.items[0].code == FLEET_CODE_MOVING)
-        fleet_links_fill(c->links, 1, CLUSTER_VERDICT_PACE_S, NULL, NULL, &ignored);
+    if (rc == 0 && c->source && v.n && v.items[0].code == FLEET_CODE_MOVING)
+        fleet_source_fill(c->source, 1, CLUSTER_VERDICT_PACE_S, NULL, NULL, &ignored);
     progress_end();
     if (rc == 0)
         rc = cluster_verdict_put_pace(c, &v, e);
@@ -520,7 +521,7 @@ static int cluster_verdict_exec(const struct cli_options *o, struct target_addre
     if (rc == 0)
         rc = fleet_watch_read(c.watch, false, e);
     if (rc == 0 && inject)
-        rc = c.there.links ? cluster_verdict_attach_there(&c, e) : cluster_verdict_attach_all(&c, e);
+        rc = c.there.source ? cluster_verdict_attach_there(&c, e) : cluster_verdict_attach_all(&c, e);
     /* that goes on until the job ends */
     if (rc == 0 && c.options->watch)
         cluster_verdict_note_refused(&c);
@@ -528,8 +529,8 @@ static int cluster_verdict_exec(const struct cli_options *o, struct target_addre
         rc = c.options->watch ? cluster_verdict_follow(&c, out, e) : cluster_verdict_once(&c, out, e);
     if (rc >= 0)
         cluster_verdict_note_refused(&c);
-    if (rc >= 0 && c.there.links && !c.options->watch)
-        cli_note_silent(c.there.links);
+    if (rc >= 0 && c.there.source && !c.options->watch)
+        cli_note_silent(c.there.source);
     cluster_verdict_close(&c);
     return rc;
 }

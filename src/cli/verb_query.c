@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "client/fleet/fleet_open.h"
 #include "client/fleet/fleet_tables.h"
 #include "client/fleet/verdict_tables.h"
 #include "client/sql/catalog.h"
@@ -459,7 +460,7 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
     struct query_task q;
     struct fleet_tables tables;
     struct verdict_tables verdicts;
-    struct fleet_links *links = NULL;
+    struct fleet_source *source = NULL;
     struct database *d = NULL;
     struct fleet_reach reach;
     char table[QUERY_NAME_MAX], name[QUERY_JOB_MAX];
@@ -469,16 +470,16 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
         fleet_reach_fini(&reach);
         return -1;
     }
+    bool far = fleet_open_is_far(name, &reach);
     rc = query_prepare(&q, o, out, e);
     bool lists = rc == 0 && query_asks_for_tables(strbuf_str(&q.text), table, sizeof table);
     verdict_tables_init(&verdicts, name);
     if (rc == 0) {
-        links = fleet_links_open(name, &reach, e);
-        rc = links ? 0 : -1;
+        source = fleet_open(name, &reach, e);
+        rc = source ? 0 : -1;
     }
     if (rc == 0 && !lists && query_reads_ranks(strbuf_str(&q.text)))
-        rc = reach.hosts.n
-                 ? err_set(e, ERR_USAGE,
+        rc = far ? err_set(e, ERR_USAGE,
                            "of other hosts there are the tables cluster.nodes, ranks, stacks and tree: "
                            "ask for others on each host")
                  : query_open_ranks(&q, name, &d, e);
@@ -487,10 +488,10 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
         rc = d ? 0 : -1;
     }
     if (rc == 0) {
-        fleet_tables_init(&tables, links);
-        verdict_tables_set_links(&verdicts, links);
+        fleet_tables_init(&tables, source);
+        verdict_tables_set_source(&verdicts, source);
         rc = database_add_tables(d, tables.providers, FLEET_TABLE_COUNT, e);
-        if (rc == 0 && !reach.hosts.n)
+        if (rc == 0 && !far)
             rc = database_add_tables(d, verdicts.providers, VERDICT_TABLE_COUNT, e);
         if (rc == 0 && lists) {
             rc = query_put_catalog(&q, d, table, out, e);
@@ -498,12 +499,12 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
         } else
             rc = query_finish(&q, rc, d, out, e);
         /* there is no such job: SQL knows it as a failure like any other */
-        if (rc != 0 && fleet_links_error(links)->code != ERR_OK)
-            *e = *fleet_links_error(links);
+        if (rc != 0 && fleet_source_error(source)->code != ERR_OK)
+            *e = *fleet_source_error(source);
     }
-    if (rc == 0 && reach.hosts.n)
-        cli_note_silent(links);
-    fleet_links_close(links);
+    if (rc == 0 && far)
+        cli_note_silent(source);
+    fleet_source_close(source);
     fleet_reach_fini(&reach);
     verdict_tables_fini(&verdicts);
     query_end(&q);

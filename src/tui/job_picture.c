@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "client/fleet/fleet_open.h"
 #include "tui/core/app_draw.h"
 #include "tui/core/app_job.h"
 #include "tui/core/app_life.h"
@@ -160,12 +161,12 @@ static int job_picture_put_text(const struct job_picture *p, struct job_shot *s,
 int job_picture_put(const struct job_picture *p, const struct app_config *app, struct strbuf *out,
                     struct err *e) {
     struct app_config config = *app;
-    struct fleet_links *links = fleet_links_open(p->target, p->reach, e);
-    if (!links)
+    struct fleet_source *source = fleet_open(p->target, p->reach, e);
+    if (!source)
         return -1;
-    int rc = fleet_links_fill(links, JOB_PICTURE_ROUNDS, JOB_PICTURE_LIMIT_S, NULL, NULL, e);
-    struct job_shot *s = rc == 0 ? job_shot_new(fleet_links_get(links)) : NULL;
-    fleet_links_close(links);
+    int rc = fleet_source_fill(source, JOB_PICTURE_ROUNDS, JOB_PICTURE_LIMIT_S, NULL, NULL, e);
+    struct job_shot *s = rc == 0 ? job_shot_new(fleet_source_get(source)) : NULL;
+    fleet_source_close(source);
     if (rc != 0)
         return -1;
     if (!s)

@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "client/fleet/fleet_links.h"
+#include "client/fleet/fleet_source.h"
 #include "tui/core/app.h"
 
 struct job_picture {

@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "client/fleet/fleet_links.h"
+#include "client/fleet/fleet_open.h"
 #include "client/fleet/watch_there.h"
 #include "version.h"
 #include "wire/pipe.h"
@@ -381,10 +381,10 @@ static void test_honest(void **state) {
     (void)state;
     struct err e = {0};
     mode = HONEST;
-    struct fleet_links *l = fleet_links_open("job:train.py-c4f2/0-1", &here, &e);
+    struct fleet_source *l = fleet_open("job:train.py-c4f2/0-1", &here, &e);
     assert_non_null(l);
-    assert_int_equal(fleet_links_fill(l, 3, LIMIT_S, NULL, NULL, &e), 0);
-    const struct fleet *f = fleet_links_get(l);
+    assert_int_equal(fleet_source_fill(l, 3, LIMIT_S, NULL, NULL, &e), 0);
+    const struct fleet *f = fleet_source_get(l);
     assert_true(f->round >= 3);
     assert_string_equal(f->job, "train.py-c4f2");
     assert_int_equal(f->n_ranks, 2);
@@ -392,7 +392,7 @@ static void test_honest(void **state) {
     assert_string_equal(f->ranks[1].at->func, "inner");
     assert_null(strchr(f->nodes[0].host, 0x1b));
     assert_string_equal(f->nodes[0].state, "ok");
-    fleet_links_close(l);
+    fleet_source_close(l);
 }
 
 /* More stacks than one request may name are all known in the round in which they are new. */
@@ -400,16 +400,16 @@ static void test_many_stacks(void **state) {
     (void)state;
     struct err e = {0};
     mode = MANY;
-    struct fleet_links *l = fleet_links_open("x", &here, &e);
+    struct fleet_source *l = fleet_open("x", &here, &e);
     assert_non_null(l);
-    assert_int_equal(fleet_links_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
-    const struct fleet *f = fleet_links_get(l);
+    assert_int_equal(fleet_source_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
+    const struct fleet *f = fleet_source_get(l);
     assert_int_equal(f->round, 1);
     assert_int_equal(f->n_ranks, MANY_RANKS);
     assert_int_equal(f->stacks.n_classes, MANY_RANKS);
     for (size_t i = 0; i < f->n_ranks; i++)
         assert_int_equal(f->ranks[i].at->line, i + 1);
-    fleet_links_close(l);
+    fleet_source_close(l);
 }
 
 /* In the middle of a round the fleet is still that of the round before, with its texts. */
@@ -417,26 +417,26 @@ static void test_half_a_round(void **state) {
     (void)state;
     struct err e = {0};
     mode = HALF;
-    struct fleet_links *l = fleet_links_open("x", &here, &e);
+    struct fleet_source *l = fleet_open("x", &here, &e);
     assert_non_null(l);
-    assert_int_equal(fleet_links_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
-    assert_int_equal(fleet_links_fill(l, 1, 0.3, NULL, NULL, &e), 0);
-    const struct fleet *f = fleet_links_get(l);
+    assert_int_equal(fleet_source_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
+    assert_int_equal(fleet_source_fill(l, 1, 0.3, NULL, NULL, &e), 0);
+    const struct fleet *f = fleet_source_get(l);
     assert_int_equal(f->round, 1);
     assert_string_equal(f->ranks[1].note, "the first");
     assert_string_equal(f->nodes[0].job.name, "x");
-    fleet_links_close(l);
+    fleet_source_close(l);
 }
 
 /* Wait until a condition holds of what the links know; a relay that fails is started again in between. */
-static void expect_note(struct fleet_links *l, const char *note) {
+static void expect_note(struct fleet_source *l, const char *note) {
     uint64_t until = clock_mono_ns() + LIMIT_S * CLOCK_NS_PER_S;
     struct err e = {0};
     while (clock_mono_ns() < until) {
-        struct pollfd p = {.fd = fleet_links_fd(l), .events = POLLIN};
+        struct pollfd p = {.fd = fleet_source_fd(l), .events = POLLIN};
         if (poll(&p, 1, 100) > 0)
-            fleet_links_advance(l);
-        if (fleet_links_fill(l, 0, 0, NULL, NULL, &e) != 0 && strstr(e.text, note))
+            fleet_source_advance(l);
+        if (fleet_source_fill(l, 0, 0, NULL, NULL, &e) != 0 && strstr(e.text, note))
             return;
     }
     fail_msg("'%s' instead of '%s'", e.text, note);
@@ -460,12 +460,12 @@ static void test_liars(void **state) {
     for (size_t i = 0; i < sizeof liars / sizeof liars[0]; i++) {
         struct err e = {0};
         mode = liars[i].mode;
-        struct fleet_links *l = fleet_links_open("x", &here, &e);
+        struct fleet_source *l = fleet_open("x", &here, &e);
         assert_non_null(l);
         expect_note(l, liars[i].note);
         if (mode == REFUSES)
-            assert_int_equal(fleet_links_error(l)->code, ERR_ATTACH);
-        fleet_links_close(l);
+            assert_int_equal(fleet_source_error(l)->code, ERR_ATTACH);
+        fleet_source_close(l);
     }
 }
 
@@ -474,23 +474,23 @@ static void test_half_liars(void **state) {
     (void)state;
     struct err e = {0};
     mode = REPEATS;
-    struct fleet_links *l = fleet_links_open("x", &here, &e);
+    struct fleet_source *l = fleet_open("x", &here, &e);
     assert_non_null(l);
-    assert_int_equal(fleet_links_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
+    assert_int_equal(fleet_source_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
     /* the next answer is not one, and the relay is started again: what is known stays */
     for (int k = 0; k < 3; k++)
-        fleet_links_fill(l, 1, 0.3, NULL, NULL, &e);
-    assert_int_equal(fleet_links_get(l)->n_ranks, 2);
-    fleet_links_close(l);
+        fleet_source_fill(l, 1, 0.3, NULL, NULL, &e);
+    assert_int_equal(fleet_source_get(l)->n_ranks, 2);
+    fleet_source_close(l);
     mode = CLAIMS;
-    l = fleet_links_open("x", &here, &e);
-    assert_int_equal(fleet_links_fill(l, 2, LIMIT_S, NULL, NULL, &e), 0);
-    const struct fleet *f = fleet_links_get(l);
+    l = fleet_open("x", &here, &e);
+    assert_int_equal(fleet_source_fill(l, 2, LIMIT_S, NULL, NULL, &e), 0);
+    const struct fleet *f = fleet_source_get(l);
     assert_int_equal(f->n_ranks, 2);
     assert_int_equal(f->stacks.n_classes, 0);
     for (size_t i = 0; i < f->n_ranks; i++)
         assert_true(!f->ranks[i].note || !strchr(f->ranks[i].note, 0x1b));
-    fleet_links_close(l);
+    fleet_source_close(l);
 }
 
 /* What a verdict is made of: what cannot be is left out, or unknown. */
@@ -532,21 +532,21 @@ static void test_silence(void **state) {
     (void)state;
     struct err e = {0};
     mode = SILENT;
-    struct fleet_links *l = fleet_links_open("x", &here, &e);
-    assert_int_equal(fleet_links_fill(l, 1, 0.2, NULL, NULL, &e), -1);
+    struct fleet_source *l = fleet_open("x", &here, &e);
+    assert_int_equal(fleet_source_fill(l, 1, 0.2, NULL, NULL, &e), -1);
     assert_non_null(strstr(e.text, "did not answer in time"));
-    fleet_links_close(l);
+    fleet_source_close(l);
     mode = STALLS;
-    l = fleet_links_open("x", &here, &e);
-    assert_int_equal(fleet_links_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
-    assert_int_not_equal(fleet_links_get(l)->ranks[0].state, FLEET_UNKNOWN);
+    l = fleet_open("x", &here, &e);
+    assert_int_equal(fleet_source_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
+    assert_int_not_equal(fleet_source_get(l)->ranks[0].state, FLEET_UNKNOWN);
     uint64_t until = clock_mono_ns() + LIMIT_S * CLOCK_NS_PER_S;
-    while (clock_mono_ns() < until && fleet_links_get(l)->ranks[0].state != FLEET_UNKNOWN)
-        fleet_links_fill(l, 1, 0.3, NULL, NULL, &e);
-    assert_int_equal(fleet_links_get(l)->ranks[0].state, FLEET_UNKNOWN);
-    assert_string_equal(fleet_links_get(l)->nodes[0].state, "no answer");
-    assert_non_null(fleet_links_get(l)->nodes[0].note);
-    fleet_links_close(l);
+    while (clock_mono_ns() < until && fleet_source_get(l)->ranks[0].state != FLEET_UNKNOWN)
+        fleet_source_fill(l, 1, 0.3, NULL, NULL, &e);
+    assert_int_equal(fleet_source_get(l)->ranks[0].state, FLEET_UNKNOWN);
+    assert_string_equal(fleet_source_get(l)->nodes[0].state, "no answer");
+    assert_non_null(fleet_source_get(l)->nodes[0].note);
+    fleet_source_close(l);
 }
 
 /* ---- many hosts ---- */
@@ -605,14 +605,14 @@ static bool has_note(const struct fleet *f, const char *host, const char *note) 
 }
 
 /* Advance until it holds. */
-static void wait_for_note(struct fleet_links *l, const char *host, const char *note) {
+static void wait_for_note(struct fleet_source *l, const char *host, const char *note) {
     uint64_t until = clock_mono_ns() + LIMIT_S * CLOCK_NS_PER_S;
     struct err e = {0};
     while (clock_mono_ns() < until &&
-           !(fleet_links_get(l)->n_nodes && has_note(fleet_links_get(l), host, note)))
-        fleet_links_fill(l, 1, 0.1, NULL, NULL, &e);
-    if (!has_note(fleet_links_get(l), host, note))
-        fail_msg("%s: '%s' instead of '%s'", host, node_of(fleet_links_get(l), host)->note, note);
+           !(fleet_source_get(l)->n_nodes && has_note(fleet_source_get(l), host, note)))
+        fleet_source_fill(l, 1, 0.1, NULL, NULL, &e);
+    if (!has_note(fleet_source_get(l), host, note))
+        fail_msg("%s: '%s' instead of '%s'", host, node_of(fleet_source_get(l), host)->note, note);
 }
 
 /* More hosts than are started at a time: all ranks, each with its host. */
@@ -621,20 +621,20 @@ static void test_many_hosts(void **state) {
     struct err e = {0};
     struct fleet_reach r =
         reach_of("good-0,good-2,good-4,good-6,good-8,good-10,good-12,good-14,good-16,good-18");
-    struct fleet_links *l = fleet_links_open("job:x", &r, &e);
+    struct fleet_source *l = fleet_open("job:x", &r, &e);
     fleet_reach_fini(&r);
     assert_non_null(l);
     struct strbuf silent;
     strbuf_init(&silent, 0);
     uint64_t until = clock_mono_ns() + LIMIT_S * CLOCK_NS_PER_S;
     do {
-        fleet_links_fill(l, 1, 0.1, NULL, NULL, &e);
+        fleet_source_fill(l, 1, 0.1, NULL, NULL, &e);
         strbuf_clear(&silent);
-        fleet_links_put_silent(l, &silent);
-    } while (clock_mono_ns() < until && (silent.len || fleet_links_get(l)->n_ranks < 20));
+        fleet_source_put_silent(l, &silent);
+    } while (clock_mono_ns() < until && (silent.len || fleet_source_get(l)->n_ranks < 20));
     assert_int_equal(silent.len, 0);
     strbuf_fini(&silent);
-    const struct fleet *f = fleet_links_get(l);
+    const struct fleet *f = fleet_source_get(l);
     assert_int_equal(f->n_nodes, 10);
     assert_int_equal(f->n_ranks, 20);
     for (size_t i = 0; i < f->n_ranks; i++) {
@@ -645,7 +645,7 @@ static void test_many_hosts(void **state) {
     assert_string_equal(f->nodes[3].host, "good-6");
     assert_string_equal(f->nodes[3].state, "ok");
     assert_int_equal(f->stacks.n_classes, 1);
-    fleet_links_close(l);
+    fleet_source_close(l);
 }
 
 /* One good host among all that can be wrong with the others: its ranks are there, and each of the others
@@ -655,7 +655,7 @@ static void test_bad_hosts(void **state) {
     struct err e = {0};
     struct fleet_reach r =
         reach_of("silent-8,ends-8,login-8,floods-8,good-0,absent-8,cut-8,banner-2,errors-8,noise-8,old-4");
-    struct fleet_links *l = fleet_links_open("x", &r, &e);
+    struct fleet_source *l = fleet_open("x", &r, &e);
     fleet_reach_fini(&r);
     assert_non_null(l);
     wait_for_note(l, "ends-8", "it has ended");
@@ -667,11 +667,11 @@ static void test_bad_hosts(void **state) {
     wait_for_note(l, "noise-8", "nois");
     wait_for_note(l, "old-4", "probing 0.0.1 is there");
     uint64_t until = clock_mono_ns() + LIMIT_S * CLOCK_NS_PER_S;
-    while (clock_mono_ns() < until && (fleet_links_get(l)->n_ranks < 6 ||
-                                       strcmp(node_of(fleet_links_get(l), "good-0")->state, "ok") != 0 ||
-                                       strcmp(node_of(fleet_links_get(l), "banner-2")->state, "ok") != 0))
-        fleet_links_fill(l, 1, 0.1, NULL, NULL, &e);
-    const struct fleet *f = fleet_links_get(l);
+    while (clock_mono_ns() < until && (fleet_source_get(l)->n_ranks < 6 ||
+                                       strcmp(node_of(fleet_source_get(l), "good-0")->state, "ok") != 0 ||
+                                       strcmp(node_of(fleet_source_get(l), "banner-2")->state, "ok") != 0))
+        fleet_source_fill(l, 1, 0.1, NULL, NULL, &e);
+    const struct fleet *f = fleet_source_get(l);
     assert_true(f->n_ranks >= 6);
     assert_string_equal(node_of(f, "absent-8")->state, "no such job");
     assert_string_equal(node_of(f, "good-0")->state, "ok");
@@ -681,10 +681,10 @@ static void test_bad_hosts(void **state) {
         assert_non_null(fleet_find(f, i));
     struct strbuf silent;
     strbuf_init(&silent, 0);
-    fleet_links_put_silent(l, &silent);
+    fleet_source_put_silent(l, &silent);
     assert_non_null(strstr(strbuf_str(&silent), "silent-8"));
     strbuf_fini(&silent);
-    fleet_links_close(l);
+    fleet_source_close(l);
 }
 
 /* A rank stays with the host that showed it first; the other claim is noted. A host that is silent keeps its
@@ -693,31 +693,31 @@ static void test_claims(void **state) {
     (void)state;
     struct err e = {0};
     struct fleet_reach r = reach_of("good-0,stalls-1,good-4");
-    struct fleet_links *l = fleet_links_open("x", &r, &e);
+    struct fleet_source *l = fleet_open("x", &r, &e);
     fleet_reach_fini(&r);
     assert_non_null(l);
     bool mine = false, theirs = false;
     uint64_t until = clock_mono_ns() + LIMIT_S * CLOCK_NS_PER_S;
     while (clock_mono_ns() < until && !mine && !theirs) {
-        fleet_links_fill(l, 1, 0.1, NULL, NULL, &e);
-        const struct fleet *seen = fleet_links_get(l);
+        fleet_source_fill(l, 1, 0.1, NULL, NULL, &e);
+        const struct fleet *seen = fleet_source_get(l);
         mine = seen->n_nodes && has_note(seen, "stalls-1", "it claims rank 1, which good-0 has");
         theirs = seen->n_nodes && has_note(seen, "good-0", "it claims rank 1, which stalls-1 has");
     }
     assert_true(mine != theirs);
     wait_for_note(l, "stalls-1", "its relay does not answer");
     until = clock_mono_ns() + LIMIT_S * CLOCK_NS_PER_S;
-    while (clock_mono_ns() < until && (fleet_find(fleet_links_get(l), 0)->state == FLEET_UNKNOWN ||
-                                       fleet_find(fleet_links_get(l), 2)->state != FLEET_UNKNOWN))
-        fleet_links_fill(l, 1, 0.1, NULL, NULL, &e);
-    const struct fleet *f = fleet_links_get(l);
+    while (clock_mono_ns() < until && (fleet_find(fleet_source_get(l), 0)->state == FLEET_UNKNOWN ||
+                                       fleet_find(fleet_source_get(l), 2)->state != FLEET_UNKNOWN))
+        fleet_source_fill(l, 1, 0.1, NULL, NULL, &e);
+    const struct fleet *f = fleet_source_get(l);
     assert_int_equal(fleet_find(f, 1)->node, mine ? 0 : 1);
     assert_int_equal(fleet_find(f, 2)->node, 1);
     assert_int_equal(fleet_find(f, 2)->state, FLEET_UNKNOWN);
     assert_non_null(strstr(fleet_find(f, 2)->note, "no news from its host for "));
     assert_true((fleet_find(f, 1)->state == FLEET_UNKNOWN) == theirs);
     assert_int_equal(f->n_ranks, 5);
-    fleet_links_close(l);
+    fleet_source_close(l);
 }
 
 /* The numbers of stacks are equal, their frames are not: each host is believed about its own ranks alone. */
@@ -725,18 +725,18 @@ static void test_forged_stacks(void **state) {
     (void)state;
     struct err e = {0};
     struct fleet_reach r = reach_of("forger-0,good-2,forger-4,good-6");
-    struct fleet_links *l = fleet_links_open("x", &r, &e);
+    struct fleet_source *l = fleet_open("x", &r, &e);
     fleet_reach_fini(&r);
     assert_non_null(l);
     uint64_t until = clock_mono_ns() + LIMIT_S * CLOCK_NS_PER_S;
-    while (clock_mono_ns() < until && fleet_links_get(l)->n_ranks < 8)
-        fleet_links_fill(l, 1, 0.1, NULL, NULL, &e);
-    const struct fleet *f = fleet_links_get(l);
+    while (clock_mono_ns() < until && fleet_source_get(l)->n_ranks < 8)
+        fleet_source_fill(l, 1, 0.1, NULL, NULL, &e);
+    const struct fleet *f = fleet_source_get(l);
     assert_int_equal(f->n_ranks, 8);
     for (int32_t i = 0; i < 8; i++)
         assert_string_equal(fleet_find(f, i)->at->func, i % 4 < 2 ? "forged" : "inner");
     assert_int_equal(f->stacks.n_classes, 2);
-    fleet_links_close(l);
+    fleet_source_close(l);
 }
 
 /* "The only job" of one host is another than that of the first. */
@@ -744,26 +744,26 @@ static void test_other_job(void **state) {
     (void)state;
     struct err e = {0};
     struct fleet_reach r = reach_of("named-0,named-2");
-    struct fleet_links *l = fleet_links_open("job:", &r, &e);
+    struct fleet_source *l = fleet_open("job:", &r, &e);
     fleet_reach_fini(&r);
-    assert_int_equal(fleet_links_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
-    assert_string_equal(fleet_links_get(l)->job, "other.py-dead");
-    assert_int_equal(fleet_links_get(l)->n_ranks, 4);
-    fleet_links_close(l);
+    assert_int_equal(fleet_source_fill(l, 1, LIMIT_S, NULL, NULL, &e), 0);
+    assert_string_equal(fleet_source_get(l)->job, "other.py-dead");
+    assert_int_equal(fleet_source_get(l)->n_ranks, 4);
+    fleet_source_close(l);
     r = reach_of("absent-0,absent-2");
-    l = fleet_links_open("y", &r, &e);
+    l = fleet_open("y", &r, &e);
     fleet_reach_fini(&r);
-    assert_int_equal(fleet_links_fill(l, 1, LIMIT_S, NULL, NULL, &e), -1);
+    assert_int_equal(fleet_source_fill(l, 1, LIMIT_S, NULL, NULL, &e), -1);
     assert_int_equal(e.code, ERR_ATTACH);
     assert_non_null(strstr(e.text, "absent-0: no job is named 'x'"));
-    fleet_links_close(l);
+    fleet_source_close(l);
     r = reach_of("errors-0,errors-2");
-    l = fleet_links_open("y", &r, &e);
+    l = fleet_open("y", &r, &e);
     fleet_reach_fini(&r);
-    assert_int_equal(fleet_links_fill(l, 1, LIMIT_S, NULL, NULL, &e), -1);
+    assert_int_equal(fleet_source_fill(l, 1, LIMIT_S, NULL, NULL, &e), -1);
     assert_non_null(strstr(e.text, "no host can be reached: errors-0: "));
-    assert_int_equal(fleet_links_get(l)->n_nodes, 2);
-    fleet_links_close(l);
+    assert_int_equal(fleet_source_get(l)->n_nodes, 2);
+    fleet_source_close(l);
 }
 
 /* ---- commands ---- */
@@ -832,19 +832,72 @@ static void test_words(void **state) {
     refuse_words(&(struct relay_via){.via = many}, "more than 64 words");
 }
 
+/* ---- many hosts ---- */
+
+#define CROWD 1250 /* hosts of 8 ranks */
+
+/* A rank that the last host claims from another one stays that one's, and is its when that process has ended. */
+static void test_crowd(void **state) {
+    static struct report_rank rows[CROWD][9];
+    struct fleet_hosts hs;
+    (void)state;
+    assert_int_equal(fleet_hosts_init(&hs, CROWD), 0);
+    for (int i = 0; i < CROWD; i++) {
+        for (int k = 0; k < 8; k++) {
+            rows[i][k] = rank_row(8 * i + k, "S");
+            rows[i][k].stack = 7 + k;
+        }
+        snprintf(hs.items[i].host, sizeof hs.items[i].host, "gpu%d", i);
+        hs.items[i].stacks = 0;
+        hs.items[i].has_job = true;
+        hs.items[i].ranks = rows[i];
+        hs.items[i].n_ranks = 8;
+    }
+    rows[CROWD - 1][8] = rank_row(2400, "S");
+    for (int k = 0; k < 8; k++) {
+        const struct model_frame frame = {.func = "train", .file = "/job/train.py", .line = 10 + k};
+        assert_int_equal(fleet_hosts_put_stack(&hs, 0, 7 + k, &frame, 1), 0);
+    }
+    for (int i = CROWD; i-- > 0;)
+        for (int k = 0; k < 8; k++) {
+            struct report_time row;
+            report_clear(&REPORT_TABLE_TIME, &row);
+            row.rank = 8 * i + k;
+            row.pid = rows[i][k].pid;
+            row.seq = 1;
+            row.step = 1;
+            row.at = 99;
+            row.ms = 100;
+            fleet_hosts_add_time(&hs, (size_t)i, &row);
+        }
+    fleet_hosts_build(&hs, true);
+    assert_int_equal(hs.fleet.n_ranks, 8 * CROWD);
+    assert_int_equal(hs.fleet.stacks.n_classes, 8);
+    assert_int_equal(fleet_find(&hs.fleet, 9999)->node, CROWD - 1);
+    hs.items[CROWD - 1].n_ranks = 9;
+    fleet_hosts_build(&hs, true);
+    assert_int_equal(fleet_find(&hs.fleet, 2400)->node, 300);
+    assert_string_equal(hs.fleet.nodes[CROWD - 1].note, "it claims rank 2400, which gpu300 has");
+    rows[300][0].state = "X";
+    fleet_hosts_build(&hs, true);
+    assert_int_equal(fleet_find(&hs.fleet, 2400)->node, CROWD - 1);
+    assert_int_equal(hs.fleet.round, 3);
+    fleet_hosts_fini(&hs);
+}
+
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     if (argc == 3 && strcmp(argv[1], "relay") == 0)
         return run_relay(argv[2]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states),        cmocka_unit_test(test_build),
-        cmocka_unit_test(test_honest),        cmocka_unit_test(test_liars),
-        cmocka_unit_test(test_half_liars),    cmocka_unit_test(test_states_of_liars),
-        cmocka_unit_test(test_silence),       cmocka_unit_test(test_many_stacks),
-        cmocka_unit_test(test_half_a_round),  cmocka_unit_test(test_many_hosts),
-        cmocka_unit_test(test_bad_hosts),     cmocka_unit_test(test_claims),
-        cmocka_unit_test(test_other_job),     cmocka_unit_test(test_words),
-        cmocka_unit_test(test_forged_stacks),
+        cmocka_unit_test(test_states),       cmocka_unit_test(test_build),
+        cmocka_unit_test(test_honest),       cmocka_unit_test(test_liars),
+        cmocka_unit_test(test_half_liars),   cmocka_unit_test(test_states_of_liars),
+        cmocka_unit_test(test_silence),      cmocka_unit_test(test_many_stacks),
+        cmocka_unit_test(test_half_a_round), cmocka_unit_test(test_many_hosts),
+        cmocka_unit_test(test_crowd),        cmocka_unit_test(test_bad_hosts),
+        cmocka_unit_test(test_claims),       cmocka_unit_test(test_other_job),
+        cmocka_unit_test(test_words),        cmocka_unit_test(test_forged_stacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,16 +20,13 @@
 #include "base/text.h"
 #include "client/fleet/clock_offset.h"
 #include "client/fleet/jobs_here.h"
-#include "client/fleet/pace.h"
 #include "version.h"
 #include "wire/pipe.h"
 #include "wire/wire.h"
 
 #define LINK_RANKS_MAX 4096 /* of a host */
 #define LINK_REPORT_BYTES ((size_t)8 * 1024 * 1024)
-#define LINK_STACK_BYTES ((size_t)1024 * 1024)
 #define LINK_FRAMES_MAX ((size_t)STACK_CLASSES_DEPTH * 2)
-#define LINK_STACKS_MAX 8192 /* kept; then those that no rank has are forgotten */
 #define LINK_READ 65536
 #define LINK_FIND_NS (60 * CLOCK_NS_PER_S) /* for the job to be found: processes may block their readers */
 #define LINK_ANSWER_NS (30 * CLOCK_NS_PER_S)
@@ -70,10 +67,10 @@ struct link_texts {
 /* One relay. */
 struct fleet_link {
     struct relay_words words;
-    char name[HOST_NAME_SIZE], via[64]; /* as its owner has named it; "": this host */
-    struct relay_child child;           /* child.out is -1: there is none */
-    bool is_ending;                     /* but an old one is not over yet */
-    bool is_greeted;                    /* it has answered */
+    char name[HOST_NAME_SIZE]; /* as its owner has named it; "": this host */
+    struct relay_child child;  /* child.out is -1: there is none */
+    bool is_ending;            /* but an old one is not over yet */
+    bool is_greeted;           /* it has answered */
     uint64_t started_ns;
     unsigned fails; /* in succession */
     struct pipe_reader in;
@@ -83,18 +80,13 @@ struct fleet_link {
     uint32_t id;
     uint64_t sent_ns;
     uint64_t retry_at_ns, retry_ns; /* when it is started again; how long it waits then */
-    /* what it has answered */
-    char host[256], version[32];
-    bool has_job, is_absent; /* the host does not have the job, as it says; */
-    bool is_named;           /* the request is for the name that all hosts have */
-    uint64_t ask_at_ns;      /* then it is asked again */
-    struct report_job job;
+    struct fleet_host *said;        /* what it has answered, for the fleet */
+    char version[32];
+    bool is_named;      /* the request is for the name that all hosts have */
+    uint64_t ask_at_ns; /* when it is asked again for a job that it does not have */
     struct link_texts job_texts;
     int64_t found, round; /* of its newest ranks */
-    /* its ranks, as the fleet has them, and those of a round that is not complete */
-    struct report_rank *ranks, *next;
-    size_t n_ranks, n_next;
-    size_t n_asked; /* of those: their stacks are known, or were asked for */
+    size_t n_asked;       /* of the next ranks: their stacks are known, or were asked for */
     struct link_texts ranks_texts;
     struct arena next_texts;
     /* instead of ranks */
@@ -113,13 +105,10 @@ struct fleet_link {
     struct clock_offset clock;
     double asked_at;   /* when it was asked for its time */
     uint64_t clock_ns; /* when that was answered last */
-    double seen_at, rtt_ms;
-    bool is_silent; /* as the fleet has it */
-    char note[512], claims[160];
 };
 
 struct fleet_links {
-    struct fleet fleet;
+    struct fleet_source source; /* first; its descriptor is an epoll's */
     relay_serve_fn serve;
     const char *work; /* NULL: the ranks are read */
     bool counters;    /* of states */
@@ -127,109 +116,25 @@ struct fleet_links {
     char job[WIRE_ROWS_ARG_TEXT]; /* its name, as the first host has answered; "" unknown */
     bool is_here;                 /* there is one link, to this host */
     bool is_changed;              /* since the fleet was made */
-    uint64_t built_ns, opened_ns;
-    uint8_t *owners; /* of RANK_SET_LIMIT ranks: number of the link that has it, from 1; NULL: one link */
-    int epoll, timer;
+    uint64_t opened_ns;
+    int timer;
     struct fleet_link *links;
     size_t n_links;
-    struct fleet_stack **stacks;
-    size_t n_stacks, cap_stacks;
-    struct pace *pace;
-    struct err error;
 };
 
-/* ---- stacks ---- */
+static struct fleet_links *link_of(struct fleet_source *s) { return (struct fleet_links *)(void *)s; }
 
-/* A stack with the memory of its frames. Its number is what the relay has given it, so that of another
- * relay means nothing: a host shows frames for its own ranks alone. */
-struct link_stack {
-    struct fleet_stack stack; /* first */
-    uint32_t link;            /* whose it is */
-    struct arena arena;
-    bool is_used;
-};
-
-static void link_stack_free(struct fleet_stack *s) {
-    struct link_stack *mine = (struct link_stack *)(void *)s;
-    arena_fini(&mine->arena);
-    free(mine);
+static const struct fleet_links *link_of_const(const struct fleet_source *s) {
+    return (const struct fleet_links *)(const void *)s;
 }
 
 static uint32_t link_number(const struct fleet_links *l, const struct fleet_link *k) {
     return (uint32_t)(k - l->links);
 }
 
-static bool link_stack_is_before(const struct fleet_stack *s, uint32_t link, int64_t id) {
-    uint32_t other = ((const struct link_stack *)(const void *)s)->link;
-    return other != link ? other < link : s->id < id;
-}
-
-/* Where the stack of a link is, or belongs. */
-static size_t link_place_stack(const struct fleet_links *l, uint32_t link, int64_t id) {
-    size_t low = 0, high = l->n_stacks;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (link_stack_is_before(l->stacks[middle], link, id))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static struct fleet_stack *link_find_stack(const struct fleet_links *l, const struct fleet_link *k,
                                            int64_t id) {
-    size_t at = link_place_stack(l, link_number(l, k), id);
-    struct fleet_stack *s = at < l->n_stacks ? l->stacks[at] : NULL;
-    bool is_it = s && s->id == id && ((struct link_stack *)(void *)s)->link == link_number(l, k);
-    return is_it ? s : NULL;
-}
-
-/* Put it in its place, with a copy of its frames; it belongs to the links then, on failure too. */
-static void link_put_stack(struct fleet_links *l, struct link_stack *s, const struct model_frame *frames) {
-    size_t size = s->stack.n_frames * sizeof *frames;
-    s->stack.frames = arena_alloc(&s->arena, size);
-    if (s->stack.frames)
-        memcpy(s->stack.frames, frames, size);
-    if (s->arena.failed || link_find_stack(l, &l->links[s->link], s->stack.id) ||
-        grow_array(&l->stacks, sizeof *l->stacks, l->n_stacks + 1, &l->cap_stacks) != 0) {
-        link_stack_free(&s->stack);
-        return;
-    }
-    fleet_stack_describe(&s->stack);
-    size_t at = link_place_stack(l, s->link, s->stack.id);
-    memmove(l->stacks + at + 1, l->stacks + at, (l->n_stacks++ - at) * sizeof(*l->stacks));
-    l->stacks[at] = &s->stack;
-}
-
-static void link_use_stacks(const struct fleet_links *l, const struct fleet_link *k,
-                            const struct report_rank *ranks, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        struct fleet_stack *s = link_find_stack(l, k, ranks[i].stack);
-        if (s)
-            ((struct link_stack *)(void *)s)->is_used = true;
-    }
-}
-
-/* Forget the stacks that no rank has, once there are many. The fleet is made again after this. */
-static void link_drop_stacks(struct fleet_links *l) {
-    size_t kept = 0;
-    if (l->n_stacks < LINK_STACKS_MAX)
-        return;
-    for (size_t i = 0; i < l->n_links; i++) {
-        link_use_stacks(l, &l->links[i], l->links[i].ranks, l->links[i].n_ranks);
-        link_use_stacks(l, &l->links[i], l->links[i].next, l->links[i].n_next);
-    }
-    for (size_t i = 0; i < l->n_stacks; i++) {
-        struct link_stack *s = (struct link_stack *)(void *)l->stacks[i];
-        if (s->is_used)
-            l->stacks[kept++] = l->stacks[i];
-        else
-            link_stack_free(l->stacks[i]);
-        if (kept && l->stacks[kept - 1] == &s->stack)
-            s->is_used = false;
-    }
-    l->n_stacks = kept;
+    return fleet_hosts_find_stack(&l->source.hosts, k->said->stacks, id);
 }
 
 /* ---- texts ---- */
@@ -259,7 +164,7 @@ static void link_texts_fini(struct link_texts *t) {
 
 static int link_watch(const struct fleet_links *l, int fd) {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
-    return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event);
+    return epoll_ctl(l->source.fd, EPOLL_CTL_ADD, fd, &event);
 }
 
 static int link_start(struct fleet_links *l, struct fleet_link *k, struct err *e) {
@@ -270,7 +175,7 @@ static int link_start(struct fleet_links *l, struct fleet_link *k, struct err *e
     k->out_from = 0;
     k->request = LINK_NOTHING;
     k->found = k->round = 0;
-    k->is_greeted = k->is_absent = false;
+    k->is_greeted = k->said->is_absent = false;
     k->started_ns = clock_mono_ns();
     if (link_watch(l, k->child.out) != 0 || link_watch(l, k->child.errors) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "cannot watch a relay");
@@ -287,9 +192,9 @@ static void link_stop(struct fleet_link *k, bool hard) {
     pipe_reader_fini(&k->in);
     strbuf_fini(&k->out);
     arena_fini(&k->next_texts);
-    free(k->next);
-    k->next = NULL;
-    k->n_next = 0;
+    free(k->said->next);
+    k->said->next = NULL;
+    k->said->n_next = 0;
     k->request = LINK_NOTHING;
     k->is_greeted = false;
     k->is_ending = true;
@@ -309,11 +214,11 @@ static void link_fail(struct fleet_link *k, const char *why) {
     relay_child_put_errors(&k->child, errors, sizeof errors);
     k->is_lacking = !k->in.is_begun && strstr(errors, "probing") && strstr(errors, "not found");
     if (!k->in.is_begun && errors[0])
-        snprintf(k->note, sizeof k->note, "no relay: %.240s%s", errors,
+        snprintf(k->said->note, sizeof k->said->note, "no relay: %.240s%s", errors,
                  k->is_lacking ? ": install probing there, or copy it by --push" : "");
     else
-        snprintf(k->note, sizeof k->note, "its relay failed: %s%s%.200s", clean, errors[0] ? ": " : "",
-                 errors);
+        snprintf(k->said->note, sizeof k->said->note, "its relay failed: %s%s%.200s", clean,
+                 errors[0] ? ": " : "", errors);
     if (k->is_greeted && now - k->started_ns > LINK_GOOD_NS)
         k->retry_ns = 0;
     k->fails += k->fails < LINK_FAILS;
@@ -408,9 +313,9 @@ static bool link_ask_stacks(const struct fleet_links *l, struct fleet_link *k) {
         .table = REPORT_STACKS, .args = {{.key = "ids", .is_text = true}}, .n_args = 1};
     char *text = ask.args[0].text;
     int n = 0;
-    for (; k->n_asked < k->n_next && n < REPORT_IDS_MAX; k->n_asked++) {
+    for (; k->n_asked < k->said->n_next && n < REPORT_IDS_MAX; k->n_asked++) {
         char id[24];
-        int64_t stack = k->next[k->n_asked].stack;
+        int64_t stack = k->said->next[k->n_asked].stack;
         if (stack == REPORT_NO_INT || link_find_stack(l, k, stack))
             continue;
         /* all digits, so that none is a part of another */
@@ -432,7 +337,7 @@ static bool link_take_hello(struct fleet_link *k, const struct wire_message *m, 
     struct model_target t;
     bool ok = wire_get_target(m, &t, e) == 0;
     if (ok && !k->name[0])
-        text_sanitize(k->host, sizeof k->host, t.host ? t.host : "");
+        text_sanitize(k->said->host, sizeof k->said->host, t.host ? t.host : "");
     if (ok)
         text_sanitize(k->version, sizeof k->version, t.agent_version ? t.agent_version : "");
     model_target_fini(&t);
@@ -451,8 +356,8 @@ static bool link_take_job(struct fleet_link *k, const struct wire_message *m, st
         return false;
     }
     link_put_texts(&k->job_texts, &texts);
-    k->job = row;
-    k->has_job = true;
+    k->said->job = row;
+    k->said->has_job = true;
     return true;
 }
 
@@ -474,10 +379,10 @@ static bool link_take_ranks(struct fleet_link *k, const struct wire_message *m, 
     }
     k->found = rows[0].found;
     k->round = rows[0].round;
-    free(k->next);
+    free(k->said->next);
     arena_fini(&k->next_texts);
-    k->next = rows;
-    k->n_next = n;
+    k->said->next = rows;
+    k->said->n_next = n;
     k->n_asked = 0;
     k->next_texts = texts;
     return true;
@@ -535,41 +440,31 @@ static bool link_take_groups(struct fleet_link *k, const struct wire_message *m,
     return ok;
 }
 
-static struct link_stack *link_new_stack(uint32_t link, int64_t id) {
-    struct link_stack *s = calloc(1, sizeof *s);
-    if (!s)
-        return NULL;
-    s->link = link;
-    s->stack.id = id;
-    arena_init(&s->arena, LINK_STACK_BYTES);
-    return s;
-}
-
 static bool link_take_stacks(struct fleet_links *l, const struct fleet_link *k, const struct wire_message *m,
                              struct err *e) {
     struct report_reader reader;
     struct report_frame row;
-    struct link_stack *s = NULL;
     struct model_frame *frames = calloc(LINK_FRAMES_MAX, sizeof *frames);
     struct arena texts;
+    int64_t id = 0;
+    size_t n = 0;
     int rc = -1;
     arena_init(&texts, LINK_REPORT_BYTES);
     if (frames && report_begin(&reader, &REPORT_TABLE_FRAME, m, e) == 0)
         while ((rc = report_next(&reader, &row, &texts)) == 1) {
-            if (s && s->stack.id != row.stack) {
-                link_put_stack(l, s, frames);
-                s = NULL;
+            if (n && id != row.stack) {
+                fleet_hosts_put_stack(&l->source.hosts, k->said->stacks, id, frames, n);
+                n = 0;
             }
-            s = s ? s : link_new_stack(link_number(l, k), row.stack);
-            if (!s || s->stack.n_frames == LINK_FRAMES_MAX)
-                continue;
-            frames[s->stack.n_frames++] =
-                (struct model_frame){.func = arena_strdup(&s->arena, row.func),
-                                     .file = arena_strdup(&s->arena, row.file),
-                                     .line = row.line > 0 && row.line <= INT32_MAX ? (int)row.line : 0};
+            id = row.stack;
+            if (n < LINK_FRAMES_MAX)
+                frames[n++] =
+                    (struct model_frame){.func = row.func,
+                                         .file = row.file,
+                                         .line = row.line > 0 && row.line <= INT32_MAX ? (int)row.line : 0};
         }
-    if (s)
-        link_put_stack(l, s, frames);
+    if (n)
+        fleet_hosts_put_stack(&l->source.hosts, k->said->stacks, id, frames, n);
     free(frames);
     arena_fini(&texts);
     if (rc == 0)
@@ -591,8 +486,9 @@ static bool link_take_clock(struct fleet_link *k, const struct wire_message *m, 
         err_set(e, ERR_FAILED, "its answer about its clock is not valid");
         return false;
     }
-    k->rtt_ms = (double)(now - k->sent_ns) / (double)CLOCK_NS_PER_MS;
-    clock_offset_add(&k->clock, k->asked_at, row.at, k->asked_at + k->rtt_ms / 1e3, k->rtt_ms / 1e3);
+    k->said->rtt_ms = (double)(now - k->sent_ns) / (double)CLOCK_NS_PER_MS;
+    clock_offset_add(&k->clock, k->asked_at, row.at, k->asked_at + k->said->rtt_ms / 1e3,
+                     k->said->rtt_ms / 1e3);
     k->clock_ns = now;
     return true;
 }
@@ -611,7 +507,7 @@ static bool link_take_times(struct fleet_links *l, struct fleet_link *k, const s
     arena_init(&texts, LINK_REPORT_BYTES);
     if (report_begin(&reader, &REPORT_TABLE_TIME, m, e) == 0)
         while ((rc = report_next(&reader, &row, &texts)) == 1)
-            if (pace_add(l->pace, link_number(l, k), &row))
+            if (fleet_hosts_add_time(&l->source.hosts, link_number(l, k), &row))
                 k->clock = (struct clock_offset){.n = 0}; /* it is asked for next */
     arena_fini(&texts);
     if (rc == 0)
@@ -622,157 +518,34 @@ static bool link_take_times(struct fleet_links *l, struct fleet_link *k, const s
 
 /* ---- the fleet ---- */
 
-/* A rank as a host has it. */
-struct link_claim {
-    int32_t rank;
-    uint32_t link, report;
-    bool lives, is_silent;
-    int64_t restarts;
-};
-
-static int link_compare_claims(const void *a, const void *b) {
-    const struct link_claim *x = a, *y = b;
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    return x->link != y->link ? (x->link < y->link ? -1 : 1)
-                              : (x->report > y->report) - (x->report < y->report);
-}
-
-/* Who has a rank that these claim: who had it, unless its process has ended and another's lives, or its
- * host is silent and another was started by a later restart. */
-static uint32_t link_choose_owner(const struct link_claim *claims, size_t n, uint32_t before) {
-    const struct link_claim *best = NULL;
-    for (size_t i = 0; i < n; i++)
-        if (claims[i].link + 1 == before)
-            best = &claims[i];
-    for (size_t i = 0; i < n; i++)
-        if (!best ||
-            (claims[i].lives && (!best->lives || (best->is_silent && claims[i].restarts > best->restarts))))
-            best = &claims[i];
-    return best->link + 1;
-}
-
-/* Mark the reports about ranks that another host has. */
-static void link_judge_claims(struct fleet_links *l, struct link_claim *claims, size_t n,
-                              struct fleet_report *reports) {
-    for (size_t i = 0; i < l->n_links; i++)
-        l->links[i].claims[0] = '\0';
-    qsort(claims, n, sizeof *claims, link_compare_claims);
-    for (size_t from = 0, to; from < n; from = to) {
-        for (to = from + 1; to < n && claims[to].rank == claims[from].rank; to++)
-            ;
-        uint8_t *owner = &l->owners[claims[from].rank];
-        *owner = (uint8_t)link_choose_owner(claims + from, to - from, *owner);
-        for (size_t i = from; i < to; i++) {
-            struct fleet_link *k = &l->links[claims[i].link];
-            if (claims[i].link + 1 == *owner)
-                continue;
-            reports[claims[i].report].is_second = true;
-            if (claims[i].lives && !k->claims[0])
-                snprintf(k->claims, sizeof k->claims, "it claims rank %d, which %.96s has", claims[from].rank,
-                         l->links[*owner - 1].host);
-        }
-    }
-}
-
-static const char *link_state(const struct fleet_link *k) {
-    return k->is_absent                ? "no such job"
-           : k->is_silent              ? "no answer"
-           : !k->seen_ns && k->note[0] ? "no answer"
-           : !k->has_job               ? "starting"
-           : k->job.missing            ? "ranks missing"
-                                       : "ok";
-}
-
-static struct fleet_node link_node(const struct fleet_link *k) {
-    double ahead_ms = 0, error_ms = 0;
-    if (k->name[0])
-        clock_offset_get(&k->clock, &ahead_ms, &error_ms);
-    return (struct fleet_node){.host = k->host,
-                               .via = k->via,
-                               .state = link_state(k),
-                               .job = k->job,
-                               .rtt_ms = k->rtt_ms,
-                               .clock_offset_ms = ahead_ms,
-                               .clock_error_ms = error_ms,
-                               .cost_pct = k->n_ranks ? k->ranks[0].cost_pct : NAN,
-                               .seen_at = k->seen_at,
-                               .note = k->note[0]     ? k->note
-                                       : k->claims[0] ? k->claims
-                                                      : NULL};
-}
-
-/* The times of a row by the clock of this host, as far as the other's is known. */
-static void link_correct_clock(const struct fleet_link *k, struct report_rank *row) {
-    double ahead_ms, error_ms;
-    if (!clock_offset_get(&k->clock, &ahead_ms, &error_ms))
-        return;
-    row->taken_at -= ahead_ms / 1e3;
-    row->since -= ahead_ms / 1e3;
-    row->step_at -= ahead_ms / 1e3;
-}
-
 /* The fleet, of what is known now. */
 static void link_build(struct fleet_links *l, bool round) {
-    size_t n = 0, at = 0, n_claims = 0;
     uint64_t now = clock_mono_ns();
-    for (size_t i = 0; i < l->n_links; i++)
-        n += l->links[i].n_ranks;
-    struct fleet_report *reports = calloc(n + 1, sizeof *reports);
-    struct fleet_node *nodes = calloc(l->n_links + 1, sizeof *nodes);
-    struct link_claim *claims = calloc(n + 1, sizeof *claims);
-    if (reports && nodes && claims) {
-        link_drop_stacks(l);
-        for (size_t i = 0; i < l->n_links; i++) {
-            const struct fleet_link *k = &l->links[i];
-            for (size_t r = 0; r < k->n_ranks; r++, at++) {
-                const struct report_rank *row = &k->ranks[r];
-                reports[at] = (struct fleet_report){
-                    .row = *row,
-                    .node = (uint32_t)i,
-                    .stack = row->stack == REPORT_NO_INT ? NULL : link_find_stack(l, k, row->stack),
-                    .is_silent = k->is_silent,
-                    .silent_s = (double)(now - k->seen_ns) / (double)CLOCK_NS_PER_S};
-                link_correct_clock(k, &reports[at].row);
-                if (row->rank >= 0 && row->rank < RANK_SET_LIMIT)
-                    claims[n_claims++] =
-                        (struct link_claim){.rank = (int32_t)row->rank,
-                                            .link = (uint32_t)i,
-                                            .report = (uint32_t)at,
-                                            .lives = !row->state || !strchr("XZ", row->state[0]),
-                                            .is_silent = k->is_silent,
-                                            .restarts = k->job.restarts};
-            }
-        }
-        if (l->owners)
-            link_judge_claims(l, claims, n_claims, reports);
-        for (size_t i = 0; i < l->n_links; i++)
-            nodes[i] = link_node(&l->links[i]);
-        if (fleet_build(&l->fleet, nodes, l->n_links, reports, n) == 0) {
-            l->fleet.round += round;
-            pace_put(l->pace, &l->fleet);
-        }
-        for (size_t i = 0; i < l->n_links; i++) {
-            link_drop_texts(&l->links[i].job_texts);
-            link_drop_texts(&l->links[i].ranks_texts);
-            l->links[i].is_failed = false;
-        }
+    for (size_t i = 0; i < l->n_links; i++) {
+        const struct fleet_link *k = &l->links[i];
+        k->said->silent_s = (double)(now - k->seen_ns) / (double)CLOCK_NS_PER_S;
+        if (k->name[0])
+            clock_offset_get(&k->clock, &k->said->ahead_ms, &k->said->error_ms);
+        else
+            k->said->ahead_ms = k->said->error_ms = 0;
     }
-    l->built_ns = now;
+    fleet_hosts_build(&l->source.hosts, round);
+    for (size_t i = 0; i < l->n_links; i++) {
+        link_drop_texts(&l->links[i].job_texts);
+        link_drop_texts(&l->links[i].ranks_texts);
+        l->links[i].is_failed = false;
+    }
     l->is_changed = false;
-    free(reports);
-    free(nodes);
-    free(claims);
 }
 
 /* A round is not complete without it. */
 static bool link_is_awaited(const struct fleet_links *l, const struct fleet_link *k, uint64_t now) {
     if (l->work)
-        return !k->is_done && !k->is_absent && k->fails < LINK_FAILS;
-    if (k->is_absent || k->is_silent)
+        return !k->is_done && !k->said->is_absent && k->fails < LINK_FAILS;
+    if (k->said->is_absent || k->said->is_silent)
         return false;
     return k->is_greeted ? now - k->seen_ns < LINK_AWAIT_NS
-                         : !k->note[0] && now - l->opened_ns < LINK_AWAIT_NS;
+                         : !k->said->note[0] && now - l->opened_ns < LINK_AWAIT_NS;
 }
 
 /* Make the fleet again if it is time. True: it has changed. */
@@ -782,11 +555,11 @@ static bool link_build_if_due(struct fleet_links *l, bool tick, uint64_t now) {
         const struct fleet_link *k = &l->links[i];
         fresh |= k->is_fresh;
         complete &= k->is_fresh || !link_is_awaited(l, k, now);
-        silent |= k->is_silent;
+        silent |= k->said->is_silent;
         l->is_changed |= k->is_failed;
     }
     /* it shows for how long a host has been silent */
-    bool old = silent && now - l->built_ns > CLOCK_NS_PER_S;
+    bool old = silent && now - l->source.hosts.built_ns > CLOCK_NS_PER_S;
     if (fresh && complete) {
         for (size_t i = 0; i < l->n_links; i++)
             l->links[i].is_fresh = false;
@@ -810,13 +583,13 @@ static bool link_go_on(struct fleet_links *l, struct fleet_link *k, enum link_re
         return false;
     case LINK_CLOCK:
         /* it was the first question, or comes after a round */
-        if (k->next)
+        if (k->said->next)
             return true;
         link_ask_job(l, k);
         return false;
     case LINK_JOB:
         /* it may have taken another for the only one */
-        if (!l->is_here && strcmp(l->job, k->job.name) != 0)
+        if (!l->is_here && strcmp(l->job, k->said->job.name) != 0)
             link_ask_job(l, k);
         else if (l->work)
             link_ask_work(l, k);
@@ -847,41 +620,41 @@ static bool link_go_on(struct fleet_links *l, struct fleet_link *k, enum link_re
 
 /* There is no such job on the host. */
 static void link_on_absent(struct fleet_links *l, struct fleet_link *k, const char *why) {
-    text_sanitize(k->note, sizeof k->note, why);
+    text_sanitize(k->said->note, sizeof k->said->note, why);
     k->request = LINK_NOTHING;
-    k->is_absent = true;
-    k->has_job = false;
-    report_clear(&REPORT_TABLE_JOB, &k->job);
+    k->said->is_absent = true;
+    k->said->has_job = false;
+    report_clear(&REPORT_TABLE_JOB, &k->said->job);
     k->fails = 0;
     k->seen_ns = clock_mono_ns();
-    k->seen_at = clock_epoch_s();
+    k->said->seen_at = clock_epoch_s();
     k->ask_at_ns = k->seen_ns + LINK_ABSENT_NS;
-    k->n_ranks = 0;
+    k->said->n_ranks = 0;
     l->is_changed = true;
     if (!l->is_here)
         return;
-    err_set(&l->error, ERR_ATTACH, "%.400s", k->note);
+    err_set(&l->source.error, ERR_ATTACH, "%.400s", k->said->note);
     link_stop(k, true);
     k->retry_at_ns = UINT64_MAX; /* another relay would find the same */
 }
 
 /* The ranks of a round are complete. */
 static void link_on_round(struct fleet_links *l, struct fleet_link *k) {
-    free(k->ranks);
-    k->ranks = k->next;
-    k->n_ranks = k->n_next;
+    free(k->said->ranks);
+    k->said->ranks = k->said->next;
+    k->said->n_ranks = k->said->n_next;
     link_put_texts(&k->ranks_texts, &k->next_texts);
-    k->next = NULL;
-    k->n_next = 0;
+    k->said->next = NULL;
+    k->said->n_next = 0;
     k->next_texts = (struct arena){0};
     k->fails = 0;
-    k->note[0] = '\0';
+    k->said->note[0] = '\0';
     if (k->version[0] && strcmp(k->version, PROBING_VERSION) != 0)
-        snprintf(k->note, sizeof k->note, "probing %s is there, and %s here: install the same", k->version,
-                 PROBING_VERSION);
-    k->is_silent = false;
+        snprintf(k->said->note, sizeof k->said->note, "probing %s is there, and %s here: install the same",
+                 k->version, PROBING_VERSION);
+    k->said->is_silent = false;
     k->is_fresh = l->is_changed = true;
-    if (k->found != k->job.found)
+    if (k->found != k->said->job.found)
         link_ask_job(l, k);
     else
         link_ask_ranks(k);
@@ -894,7 +667,8 @@ static void link_on_answer(struct fleet_links *l, struct fleet_link *k, const st
     enum wire_error code;
     const char *why = wire_message_error(m, &code);
     bool ok = false;
-    if (why && done == LINK_JOB && (!k->has_job || (!l->is_here && strcmp(l->job, k->job.name) != 0))) {
+    if (why && done == LINK_JOB &&
+        (!k->said->has_job || (!l->is_here && strcmp(l->job, k->said->job.name) != 0))) {
         link_on_absent(l, k, why);
         return;
     }
@@ -920,8 +694,8 @@ static void link_on_answer(struct fleet_links *l, struct fleet_link *k, const st
     else if (done == LINK_GROUPS)
         ok = link_take_groups(k, m, e);
     if (ok && done == LINK_JOB && !l->job[0] && !l->is_here)
-        snprintf(l->job, sizeof l->job, "%s", k->job.name);
-    else if (ok && done == LINK_JOB && k->is_named && strcmp(l->job, k->job.name) != 0) {
+        snprintf(l->job, sizeof l->job, "%s", k->said->job.name);
+    else if (ok && done == LINK_JOB && k->is_named && strcmp(l->job, k->said->job.name) != 0) {
         err_set(e, ERR_FAILED, "it names another job than it was asked for");
         ok = false;
     }
@@ -931,11 +705,11 @@ static void link_on_answer(struct fleet_links *l, struct fleet_link *k, const st
     }
     k->request = LINK_NOTHING;
     k->is_greeted = true;
-    k->is_absent = false;
+    k->said->is_absent = false;
     k->seen_ns = clock_mono_ns();
-    k->seen_at = clock_epoch_s();
+    k->said->seen_at = clock_epoch_s();
     if (done == LINK_HELLO || done == LINK_STACKS)
-        k->rtt_ms = (double)(k->seen_ns - k->sent_ns) / (double)CLOCK_NS_PER_MS;
+        k->said->rtt_ms = (double)(k->seen_ns - k->sent_ns) / (double)CLOCK_NS_PER_MS;
     if (link_go_on(l, k, done))
         link_on_round(l, k);
 }
@@ -1014,14 +788,14 @@ static void link_tick(struct fleet_links *l, struct fleet_link *k, uint64_t now)
         link_fail(k, "it did not answer in time");
     else if (open && k->out.len > 0 && !link_flush(k))
         link_fail(k, "it has ended");
-    else if (open && k->is_absent && k->request == LINK_NOTHING && now >= k->ask_at_ns)
+    else if (open && k->said->is_absent && k->request == LINK_NOTHING && now >= k->ask_at_ns)
         link_ask_job(l, k);
-    bool silent = k->seen_ns && now - k->seen_ns > LINK_SILENT_NS && k->n_ranks;
-    if (silent == k->is_silent)
+    bool silent = k->seen_ns && now - k->seen_ns > LINK_SILENT_NS && k->said->n_ranks;
+    if (silent == k->said->is_silent)
         return;
-    k->is_silent = silent;
-    if (silent && !k->note[0])
-        snprintf(k->note, sizeof k->note, "its relay does not answer");
+    k->said->is_silent = silent;
+    if (silent && !k->said->note[0])
+        snprintf(k->said->note, sizeof k->said->note, "its relay does not answer");
     l->is_changed = true;
 }
 
@@ -1029,14 +803,12 @@ static void link_tick(struct fleet_links *l, struct fleet_link *k, uint64_t now)
 
 static int link_init(struct fleet_link *k, const struct fleet_reach *reach, const char *host, struct err *e) {
     k->child = (struct relay_child){.in = -1, .out = -1, .errors = -1};
-    k->rtt_ms = k->seen_at = NAN;
-    report_clear(&REPORT_TABLE_JOB, &k->job);
-    snprintf(k->via, sizeof k->via, "local");
+    snprintf(k->said->via, sizeof k->said->via, "local");
     if (!host)
         return 0;
     snprintf(k->name, sizeof k->name, "%s", host);
-    snprintf(k->host, sizeof k->host, "%s", host);
-    relay_via_name(&reach->via, k->via, sizeof k->via);
+    snprintf(k->said->host, sizeof k->said->host, "%s", host);
+    relay_via_name(&reach->via, k->said->via, sizeof k->said->via);
     return relay_via_words(&reach->via, host, &k->words, e);
 }
 
@@ -1046,9 +818,9 @@ static int link_init_all(struct fleet_links *l, const struct fleet_reach *reach,
     for (size_t i = 0; i < l->n_links; i++)
         if (link_init(&l->links[i], reach, l->is_here ? NULL : reach->hosts.names[i], e) != 0)
             return -1;
-    l->epoll = epoll_create1(EPOLL_CLOEXEC);
+    l->source.fd = epoll_create1(EPOLL_CLOEXEC);
     l->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (l->epoll < 0 || l->timer < 0 || timerfd_settime(l->timer, 0, &tick, NULL) != 0 ||
+    if (l->source.fd < 0 || l->timer < 0 || timerfd_settime(l->timer, 0, &tick, NULL) != 0 ||
         link_watch(l, l->timer) != 0)
         return err_set_errno(e, ERR_FAILED, errno, "cannot watch the ranks of a job");
     if (l->is_here)
@@ -1058,60 +830,52 @@ static int link_init_all(struct fleet_links *l, const struct fleet_reach *reach,
     return 0;
 }
 
-static struct fleet_links *link_open(const char *target, const struct fleet_reach *reach, const char *work,
-                                     struct err *e) {
+static void link_close(struct fleet_source *source);
+
+static struct fleet_source *link_open(const char *target, const struct fleet_reach *reach, const char *work,
+                                      struct err *e) {
     struct fleet_links *l = calloc(1, sizeof *l);
     bool here = reach->hosts.n == 0;
     size_t n = here ? 1 : reach->hosts.n;
     struct fleet_link *links = calloc(n, sizeof *links);
-    struct pace *pace = pace_new();
     if (jobs_is_target(target))
         target += strlen(JOBS_TARGET);
-    if (l && links && n > 1)
-        l->owners = calloc(RANK_SET_LIMIT, sizeof *l->owners);
-    if (!l || !links || !pace || (n > 1 && !l->owners)) {
+    if (!l || !links || fleet_hosts_init(&l->source.hosts, n) != 0) {
         if (l)
-            free(l->owners);
+            fleet_hosts_fini(&l->source.hosts);
         free(l);
         free(links);
-        pace_free(pace);
         err_set(e, ERR_FAILED, "out of memory for the ranks of a job");
         return NULL;
     }
+    l->source.kind = &fleet_links_kind;
+    l->source.fd = l->timer = -1;
     l->serve = reach->serve;
     l->links = links;
     l->n_links = n;
+    for (size_t i = 0; i < n; i++)
+        links[i].said = &l->source.hosts.items[i];
     l->is_here = here;
     l->work = work;
-    l->epoll = l->timer = -1;
     l->opened_ns = clock_mono_ns();
-    l->pace = pace;
-    l->fleet.taken_at = NAN;
     snprintf(l->target, sizeof l->target, "%.*s", (int)strcspn(target, "/"), target);
     if (link_init_all(l, reach, e) == 0)
-        return l;
-    fleet_links_close(l);
+        return &l->source;
+    link_close(&l->source);
     return NULL;
 }
 
-struct fleet_links *fleet_links_open(const char *target, const struct fleet_reach *reach, struct err *e) {
-    return link_open(target, reach, NULL, e);
-}
-
-struct fleet_links *fleet_links_open_work(const char *target, const struct fleet_reach *reach,
-                                          const char *work, struct err *e) {
-    return link_open(target, reach, work, e);
-}
-
-const struct report_task *fleet_links_tasks(const struct fleet_links *l, size_t i, const char **host,
+const struct report_task *fleet_links_tasks(const struct fleet_source *s, size_t i, const char **host,
                                             size_t *n) {
-    const struct fleet_link *k = i < l->n_links ? &l->links[i] : NULL;
-    *host = k ? k->host : NULL;
+    const struct fleet_links *l = link_of_const(s);
+    const struct fleet_link *k = s->kind == &fleet_links_kind && i < l->n_links ? &l->links[i] : NULL;
+    *host = k ? k->said->host : NULL;
     *n = k ? k->n_tasks : 0;
     return k ? k->tasks : NULL;
 }
 
-void fleet_links_ask_states(struct fleet_links *l, bool counters) {
+static void link_ask_all_states(struct fleet_source *s, bool counters) {
+    struct fleet_links *l = link_of(s);
     l->counters = counters;
     for (size_t i = 0; i < l->n_links; i++) {
         struct fleet_link *k = &l->links[i];
@@ -1122,7 +886,8 @@ void fleet_links_ask_states(struct fleet_links *l, bool counters) {
     }
 }
 
-bool fleet_links_states(const struct fleet_links *l, size_t i, struct fleet_states *out) {
+static bool link_states(const struct fleet_source *s, size_t i, struct fleet_states *out) {
+    const struct fleet_links *l = link_of_const(s);
     const struct fleet_link *k = i < l->n_links ? &l->links[i] : NULL;
     *out = (struct fleet_states){.n = 0};
     if (k && k->is_done)
@@ -1130,7 +895,7 @@ bool fleet_links_states(const struct fleet_links *l, size_t i, struct fleet_stat
                                      .n = k->n_states,
                                      .groups = k->groups,
                                      .n_groups = k->n_groups,
-                                     .job = &k->job,
+                                     .job = &k->said->job,
                                      .seen_s = (double)k->seen_ns / (double)CLOCK_NS_PER_S};
     return k != NULL;
 }
@@ -1144,60 +909,52 @@ static void link_stop_all(struct fleet_links *l) {
             nanosleep(&(struct timespec){.tv_nsec = LINK_END_MS * (long)CLOCK_NS_PER_MS}, NULL);
 }
 
-void fleet_links_close(struct fleet_links *l) {
-    if (!l)
-        return;
+static void link_close(struct fleet_source *source) {
+    struct fleet_links *l = link_of(source);
     link_stop_all(l);
     for (size_t i = 0; i < l->n_links; i++) {
         struct fleet_link *k = &l->links[i];
         link_texts_fini(&k->job_texts);
         link_texts_fini(&k->ranks_texts);
-        free(k->ranks);
+        free(k->said->ranks);
         free(k->tasks);
         free(k->states);
         free(k->groups);
         arena_fini(&k->tasks_texts);
         arena_fini(&k->groups_texts);
     }
-    fleet_fini(&l->fleet);
-    for (size_t i = 0; i < l->n_stacks; i++)
-        link_stack_free(l->stacks[i]);
-    free(l->stacks);
-    free(l->owners);
+    fleet_hosts_fini(&source->hosts);
     free(l->links);
-    pace_free(l->pace);
-    if (l->epoll >= 0)
-        close(l->epoll);
+    if (source->fd >= 0)
+        close(source->fd);
     if (l->timer >= 0)
         close(l->timer);
     free(l);
 }
 
-int fleet_links_fd(const struct fleet_links *l) { return l->epoll; }
-
-const struct fleet *fleet_links_get(const struct fleet_links *l) { return &l->fleet; }
-
-const struct err *fleet_links_error(const struct fleet_links *l) { return &l->error; }
-
-size_t fleet_links_count_lacking(const struct fleet_links *l) {
+size_t fleet_links_count_lacking(const struct fleet_source *s) {
+    const struct fleet_links *l = link_of_const(s);
     size_t n = 0;
-    for (size_t i = 0; i < l->n_links; i++)
+    for (size_t i = 0; s->kind == &fleet_links_kind && i < l->n_links; i++)
         n += l->links[i].is_lacking;
     return n;
 }
 
-const char *fleet_links_note(const struct fleet_links *l, size_t i) {
-    return i < l->n_links ? l->links[i].note : "";
+const char *fleet_links_note(const struct fleet_source *s, size_t i) {
+    const struct fleet_links *l = link_of_const(s);
+    return s->kind == &fleet_links_kind && i < l->n_links ? l->links[i].said->note : "";
 }
 
-void fleet_links_put_silent(const struct fleet_links *l, struct strbuf *out) {
+static void link_put_silent(const struct fleet_source *s, struct strbuf *out) {
+    const struct fleet_links *l = link_of_const(s);
     for (size_t i = 0; i < l->n_links; i++) {
         const struct fleet_link *k = &l->links[i];
-        if (l->work ? k->is_done : k->has_job && k->n_ranks && !k->is_silent && k->child.out >= 0)
+        const struct fleet_host *h = k->said;
+        if (l->work ? k->is_done : h->has_job && h->n_ranks && !h->is_silent && k->child.out >= 0)
             continue;
-        strbuf_addf(out, "%s%s", out->len ? "; " : "", k->host[0] ? k->host : "this host");
-        if (k->note[0])
-            strbuf_addf(out, " (%s)", k->note);
+        strbuf_addf(out, "%s%s", out->len ? "; " : "", h->host[0] ? h->host : "this host");
+        if (h->note[0])
+            strbuf_addf(out, " (%s)", h->note);
     }
 }
 
@@ -1206,21 +963,22 @@ static void link_judge_all(struct fleet_links *l) {
     const struct fleet_link *absent = NULL;
     if (l->is_here)
         return;
-    l->error.code = ERR_OK;
+    l->source.error.code = ERR_OK;
     for (size_t i = 0; i < l->n_links; i++) {
         const struct fleet_link *k = &l->links[i];
-        if (k->is_done || (!k->is_absent && (k->fails < LINK_FAILS || k->n_ranks)))
+        if (k->is_done || (!k->said->is_absent && (k->fails < LINK_FAILS || k->said->n_ranks)))
             return;
-        absent = k->is_absent && !absent ? k : absent;
+        absent = k->said->is_absent && !absent ? k : absent;
     }
     if (absent)
-        err_set(&l->error, ERR_ATTACH, "%.96s: %.380s", absent->host, absent->note);
+        err_set(&l->source.error, ERR_ATTACH, "%.96s: %.380s", absent->said->host, absent->said->note);
     else
-        err_set(&l->error, ERR_ATTACH, "no host can be reached: %.96s: %.380s", l->links[0].host,
-                l->links[0].note);
+        err_set(&l->source.error, ERR_ATTACH, "no host can be reached: %.96s: %.380s", l->links[0].said->host,
+                l->links[0].said->note);
 }
 
-bool fleet_links_advance(struct fleet_links *l) {
+static bool link_advance(struct fleet_source *source) {
+    struct fleet_links *l = link_of(source);
     uint64_t ticks;
     bool tick = read(l->timer, &ticks, sizeof ticks) == sizeof ticks;
     for (size_t i = 0; i < l->n_links; i++) {
@@ -1239,36 +997,40 @@ bool fleet_links_advance(struct fleet_links *l) {
     return link_build_if_due(l, tick, clock_mono_ns());
 }
 
-int fleet_links_fill(struct fleet_links *l, unsigned rounds, double limit_s, bool (*stop)(void *arg),
-                     void *arg, struct err *e) {
-    uint64_t until = clock_mono_ns() + (uint64_t)(limit_s * (double)CLOCK_NS_PER_S), now;
-    uint64_t wanted = l->fleet.round + rounds;
-    while ((now = clock_mono_ns()) < until && l->fleet.round < wanted && l->error.code == ERR_OK &&
-           !(stop && stop(arg))) {
-        struct pollfd p = {.fd = l->epoll, .events = POLLIN};
-        if (poll(&p, 1, LINK_TICK_MS) > 0)
-            fleet_links_advance(l);
-    }
-    /* hosts that cannot be reached are in it, too */
-    if (!l->fleet.n_nodes)
+/* Hosts that cannot be reached are in it, too. */
+static int link_settle(struct fleet_source *s, struct err *e) {
+    struct fleet_links *l = link_of(s);
+    if (!s->hosts.fleet.n_nodes)
         link_build(l, false);
-    if (l->error.code != ERR_OK) {
-        *e = l->error;
-        return -1;
-    }
     bool done = false;
     for (size_t i = 0; i < l->n_links; i++)
         done |= l->links[i].is_done;
-    if (l->fleet.n_ranks > 0 || done)
+    if (s->hosts.fleet.n_ranks > 0 || done)
         return 0;
     struct strbuf why;
     strbuf_init(&why, 0);
     if (l->is_here)
-        strbuf_adds(&why,
-                    l->links[0].note[0] ? l->links[0].note : "the relay of this host did not answer in time");
+        strbuf_adds(&why, l->links[0].said->note[0] ? l->links[0].said->note
+                                                    : "the relay of this host did not answer in time");
     else
-        fleet_links_put_silent(l, &why);
+        link_put_silent(s, &why);
     int rc = err_set(e, ERR_ATTACH, "the ranks could not be read: %.400s", strbuf_str(&why));
     strbuf_fini(&why);
     return rc;
 }
+
+static bool link_takes(const char *target) {
+    (void)target;
+    return true;
+}
+
+const struct fleet_source_kind fleet_links_kind = {
+    .takes = link_takes,
+    .open = link_open,
+    .close = link_close,
+    .advance = link_advance,
+    .settle = link_settle,
+    .put_silent = link_put_silent,
+    .ask_states = link_ask_all_states,
+    .states = link_states,
+};

@@ -466,16 +466,16 @@ static int fleet_scan(void *arg, uint64_t columns, struct sql_sink *sink, struct
     uint64_t now = clock_mono_ns();
     (void)columns;
     if (!t->read_ns || now - t->read_ns > FLEET_TABLES_FRESH_NS) {
-        if (fleet_links_fill(t->links, 1, FLEET_TABLES_LIMIT_S, fleet_sink_stop, sink, e) != 0)
+        if (fleet_source_fill(t->source, 1, FLEET_TABLES_LIMIT_S, fleet_sink_stop, sink, e) != 0)
             return -1;
         t->read_ns = clock_mono_ns();
     }
-    fleet_tables[source->table].scan(fleet_links_get(t->links), &to);
+    fleet_tables[source->table].scan(fleet_source_get(t->source), &to);
     return 0;
 }
 
-void fleet_tables_init(struct fleet_tables *t, struct fleet_links *links) {
-    *t = (struct fleet_tables){.links = links};
+void fleet_tables_init(struct fleet_tables *t, struct fleet_source *source) {
+    *t = (struct fleet_tables){.source = source};
     for (size_t i = 0; i < FLEET_TABLE_COUNT; i++) {
         t->sources[i].owner = t;
         t->sources[i].table = (enum fleet_table)i;

@@ -9,7 +9,7 @@
 #define CLIENT_FLEET_FLEET_TABLES_H
 
 #include "client/fleet/fleet.h"
-#include "client/fleet/fleet_links.h"
+#include "client/fleet/fleet_source.h"
 #include "client/sql/result.h"
 #include "store/sql/sql.h"
 
@@ -26,8 +26,8 @@ struct result *fleet_table_rows(const struct fleet *f, enum fleet_table table);
 
 /* All of them for SQL: each query reads them again, once the last time is a second ago. */
 struct fleet_tables {
-    struct fleet_links *links; /* the owner's; they outlive this */
-    uint64_t read_ns;          /* when a round was last waited for; 0 never */
+    struct fleet_source *source; /* the owner's; they outlive this */
+    uint64_t read_ns;            /* when a round was last waited for; 0 never */
     struct fleet_table_source {
         struct fleet_tables *owner;
         enum fleet_table table;
@@ -35,7 +35,7 @@ struct fleet_tables {
     struct sql_provider providers[FLEET_TABLE_COUNT];
 };
 
-void fleet_tables_init(struct fleet_tables *t, struct fleet_links *links);
+void fleet_tables_init(struct fleet_tables *t, struct fleet_source *source);
 
 /* True if a statement reads such a table, by its text. */
 bool fleet_tables_is_read(const char *sql);

@@ -10,7 +10,9 @@
 
 #include "base/clock.h"
 
-#define FLEET_WATCH_ROUNDS 12      /* readings that are kept */
+#define FLEET_WATCH_ROUNDS 12     /* readings that are kept, */
+#define FLEET_WATCH_ROUNDS_MANY 3 /* of more ranks than */
+#define FLEET_WATCH_MANY 1024
 #define FLEET_WATCH_MISSING 1024   /* ranks without a process; a job may be promised a million */
 #define FLEET_WATCH_CHILD_S 86400U /* for which a child reads at most; another one goes on then */
 #define FLEET_WATCH_LONGER 3.0     /* than the longest wait that has ended by itself, */
@@ -160,7 +162,7 @@ static void fleet_watch_wait(struct fleet_watch *w, struct pollfd *fds) {
 
 static void fleet_watch_keep(struct fleet_watch *w, struct rank_reading *readings, double at_s,
                              bool counters) {
-    if (w->n_rounds == FLEET_WATCH_ROUNDS)
+    if (w->n_rounds == (w->n > FLEET_WATCH_MANY ? FLEET_WATCH_ROUNDS_MANY : FLEET_WATCH_ROUNDS))
         fleet_watch_drop(w, &w->rounds[--w->n_rounds]);
     memmove(&w->rounds[1], &w->rounds[0], w->n_rounds * sizeof w->rounds[0]);
     w->rounds[0] = (struct fleet_round){.readings = readings, .at_s = at_s, .counters = counters};

@@ -9,12 +9,16 @@
 
 #include "base/clock.h"
 #include "base/grow.h"
+#include "base/hash.h"
+#include "base/table.h"
 #include "client/fleet/straggler.h"
 
 #define PACE_RANKS 16384
-#define PACE_STEPS 512                      /* of a rank that are kept; twice as many at times */
+#define PACE_STEPS 512                      /* of a rank that are kept; twice as many at times, */
+#define PACE_STEPS_LEAST 64                 /* with many ranks, */
+#define PACE_STEPS_ALL (640 * 1024)         /* and of all ranks together */
 #define PACE_MEETINGS 4096                  /* the same of collectives, with few ranks, */
-#define PACE_MEETINGS_LEAST 512             /* with many, */
+#define PACE_MEETINGS_LEAST 128             /* with many, */
 #define PACE_MEETINGS_ALL (2 * 1024 * 1024) /* and of all ranks together */
 #define PACE_OPS 64
 #define PACE_OP 32
@@ -48,7 +52,8 @@ struct pace_rank {
 
 struct pace {
     struct pace_rank *ranks;
-    size_t n, cap, last; /* the row before was of that one */
+    size_t n, cap;
+    struct table by_key; /* numbers of `ranks` */
     char ops[PACE_OPS][PACE_OP];
     uint32_t n_ops;
     uint64_t next_ns; /* when it is judged again */
@@ -73,19 +78,23 @@ void pace_free(struct pace *p) {
     for (size_t i = 0; i < p->n; i++)
         pace_drop_rank(&p->ranks[i]);
     free(p->ranks);
+    table_fini(&p->by_key);
     free(p->fan);
     free(p);
 }
 
 /* ---- rows ---- */
 
+static uint64_t pace_hash(uint32_t node, int32_t rank, int64_t pid) {
+    return hash_mix(hash_mix((uint64_t)node << 32 | (uint32_t)rank) ^ (uint64_t)pid);
+}
+
 static struct pace_rank *pace_find(struct pace *p, uint32_t node, int32_t rank, int64_t pid) {
-    for (size_t i = 0; i < p->n; i++) {
-        struct pace_rank *r = &p->ranks[(p->last + i) % p->n];
-        if (r->node == node && r->rank == rank && r->pid == pid) {
-            p->last = (size_t)(r - p->ranks);
+    size_t at = TABLE_BEGIN;
+    for (uint32_t i; (i = table_next(&p->by_key, pace_hash(node, rank, pid), &at)) != TABLE_NONE;) {
+        struct pace_rank *r = &p->ranks[i];
+        if (r->node == node && r->rank == rank && r->pid == pid)
             return r;
-        }
     }
     return NULL;
 }
@@ -94,7 +103,8 @@ static struct pace_rank *pace_make(struct pace *p, uint32_t node, int32_t rank, 
     struct pace_rank *r = pace_find(p, node, rank, pid);
     if (r)
         return r;
-    if (p->n == PACE_RANKS || grow_array(&p->ranks, sizeof *p->ranks, p->n + 1, &p->cap) != 0)
+    if (p->n == PACE_RANKS || grow_array(&p->ranks, sizeof *p->ranks, p->n + 1, &p->cap) != 0 ||
+        table_add(&p->by_key, pace_hash(node, rank, pid), (uint32_t)p->n) != 0)
         return NULL;
     r = &p->ranks[p->n++];
     *r = (struct pace_rank){
@@ -113,8 +123,14 @@ static bool pace_grow(void *items, size_t size, size_t *n, size_t *cap, size_t m
     return grow_array(items, size, *n + 1, cap) == 0;
 }
 
+/* How many items of a rank are kept, of all that there may be. */
+static size_t pace_share(const struct pace *p, size_t all, size_t least, size_t most) {
+    size_t share = all / p->n;
+    return share > most ? most : share < least ? least : share;
+}
+
 /* True: the clock was set back. */
-static bool pace_add_step(struct pace_rank *r, const struct report_time *row) {
+static bool pace_add_step(const struct pace *p, struct pace_rank *r, const struct report_time *row) {
     double at = r->n_steps ? r->steps[r->n_steps - 1].at : -INFINITY;
     bool is_set_back = row->at < at - PACE_SET_BACK_S;
     if (row->step < 0 || row->step > PACE_SEQ_MAX || (!(row->at > at) && !is_set_back))
@@ -125,7 +141,8 @@ static bool pace_add_step(struct pace_rank *r, const struct report_time *row) {
     /* the agent counts again from the beginning */
     if (r->n_steps && row->step <= r->steps[r->n_steps - 1].step)
         r->n_steps = 0;
-    if (!pace_grow(&r->steps, sizeof *r->steps, &r->n_steps, &r->cap_steps, PACE_STEPS))
+    if (!pace_grow(&r->steps, sizeof *r->steps, &r->n_steps, &r->cap_steps,
+                   pace_share(p, PACE_STEPS_ALL, PACE_STEPS_LEAST, PACE_STEPS)))
         return is_set_back;
     r->steps[r->n_steps++] =
         (struct straggler_step){.step = row->step,
@@ -152,8 +169,7 @@ static uint32_t pace_find_op(struct pace *p, const char *op) {
 
 static void pace_add_meeting(struct pace *p, struct pace_rank *r, const struct report_time *row) {
     uint32_t op = pace_find_op(p, row->op);
-    size_t most = PACE_MEETINGS_ALL / p->n;
-    most = most > PACE_MEETINGS ? PACE_MEETINGS : most < PACE_MEETINGS_LEAST ? PACE_MEETINGS_LEAST : most;
+    size_t most = pace_share(p, PACE_MEETINGS_ALL, PACE_MEETINGS_LEAST, PACE_MEETINGS);
     if (op == PACE_OPS || !(row->ms >= 0) ||
         !pace_grow(&r->meetings, sizeof *r->meetings, &r->n_meetings, &r->cap_meetings, most))
         return;
@@ -173,7 +189,7 @@ bool pace_add(struct pace *p, uint32_t node, const struct report_time *row) {
     newest->at = fmax(newest->at, row->at);
     newest->seq = row->seq;
     if (!row->op)
-        return pace_add_step(r, row);
+        return pace_add_step(p, r, row);
     pace_add_meeting(p, r, row);
     return false;
 }
@@ -192,8 +208,13 @@ static void pace_drop_unused(struct pace *p) {
             p->n_verdicts = p->ranks[i].is_judged ? 0 : p->n_verdicts;
             pace_drop_rank(&p->ranks[i]);
         }
+    if (kept == p->n)
+        return;
     p->n = kept;
-    p->last = 0;
+    table_clear(&p->by_key);
+    /* there was room for more */
+    for (size_t i = 0; i < kept; i++)
+        table_add(&p->by_key, pace_hash(p->ranks[i].node, p->ranks[i].rank, p->ranks[i].pid), (uint32_t)i);
 }
 
 static int pace_compare(const void *a, const void *b) {

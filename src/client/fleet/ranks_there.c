@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/fleet/fleet_links.h"
+#include "client/fleet/fleet_open.h"
 
 #define RANKS_THERE_S 30.0 /* for the ranks to be found */
 
@@ -43,10 +43,10 @@ ssize_t ranks_there_open(const char *text, const struct fleet_reach *reach, bool
                          struct rank_there *out, size_t cap, struct err *e) {
     const struct fleet_rank *found[RANKS_THERE_MAX];
     struct rank_set ranks = {.n = 0};
-    struct fleet_links *l = fleet_links_open(text, reach, e);
-    ssize_t n = l ? fleet_links_fill(l, 1, RANKS_THERE_S, NULL, NULL, e) : -1;
+    struct fleet_source *l = fleet_open(text, reach, e);
+    ssize_t n = l ? fleet_source_fill(l, 1, RANKS_THERE_S, NULL, NULL, e) : -1;
     cap = cap < RANKS_THERE_MAX ? cap : RANKS_THERE_MAX;
-    const struct fleet *f = l ? fleet_links_get(l) : NULL;
+    const struct fleet *f = l ? fleet_source_get(l) : NULL;
     if (n == 0 && ranks_there_choose(text, f, &ranks, e) != 0)
         n = -1;
     if (n == 0)
@@ -65,6 +65,6 @@ ssize_t ranks_there_open(const char *text, const struct fleet_reach *reach, bool
         snprintf(out[i].target, sizeof out[i].target, "unix:%s", path);
     }
     rank_set_fini(&ranks);
-    fleet_links_close(l);
+    fleet_source_close(l);
     return n;
 }

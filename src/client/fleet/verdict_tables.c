@@ -195,10 +195,10 @@ static int verdict_tables_judge(struct verdict_tables *t, struct sql_sink *sink,
     if (fleet_watch_ask(t->watch, FLEET_WATCH_WAIT_S, verdict_tables_stop, sink, &t->verdicts, e) != 0)
         return -1;
     struct fleet_verdicts *v = &t->verdicts;
-    if (t->links && v->n && v->items[0].code == FLEET_CODE_MOVING) {
-        if (fleet_links_fill(t->links, 1, VERDICT_TABLES_PACE_S, verdict_tables_stop, sink, e) != 0)
+    if (t->source && v->n && v->items[0].code == FLEET_CODE_MOVING) {
+        if (fleet_source_fill(t->source, 1, VERDICT_TABLES_PACE_S, verdict_tables_stop, sink, e) != 0)
             return -1;
-        if (pace_put_verdicts(fleet_links_get(t->links), v) != 0)
+        if (pace_put_verdicts(fleet_source_get(t->source), v) != 0)
             return err_set(e, ERR_FAILED, "out of memory for the verdicts");
     }
     t->judged_ns = clock_mono_ns();
@@ -240,7 +240,7 @@ void verdict_tables_init(struct verdict_tables *t, const char *target) {
     }
 }
 
-void verdict_tables_set_links(struct verdict_tables *t, struct fleet_links *links) { t->links = links; }
+void verdict_tables_set_source(struct verdict_tables *t, struct fleet_source *source) { t->source = source; }
 
 void verdict_tables_fini(struct verdict_tables *t) {
     fleet_verdicts_fini(&t->verdicts);

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "client/fleet/fleet_links.h"
+#include "client/fleet/fleet_source.h"
 #include "client/fleet/fleet_watch.h"
 #include "store/sql/sql.h"
 
@@ -19,7 +19,7 @@ enum verdict_table { VERDICT_TABLE_VERDICTS, VERDICT_TABLE_GROUPS, VERDICT_TABLE
 struct verdict_tables {
     const char *target; /* names the job, as jobs_here_choose understands it */
     struct fleet_watch *watch;
-    struct fleet_links *links; /* NULL: steps are not read */
+    struct fleet_source *source; /* NULL: steps are not read */
     struct fleet_verdicts verdicts;
     uint64_t judged_ns; /* 0: not yet */
     struct verdict_table_source {
@@ -33,7 +33,7 @@ struct verdict_tables {
 void verdict_tables_init(struct verdict_tables *t, const char *target);
 
 /* The ranks of the same job, for their steps; it outlives the tables. */
-void verdict_tables_set_links(struct verdict_tables *t, struct fleet_links *links);
+void verdict_tables_set_source(struct verdict_tables *t, struct fleet_source *source);
 
 void verdict_tables_fini(struct verdict_tables *t);
 

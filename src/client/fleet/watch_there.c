@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/fleet/fleet_open.h"
 #include "client/fleet/report_reading.h"
 
 #define WATCH_THERE_FIND_S 30.0
@@ -39,7 +40,7 @@ static void watch_there_add_group(struct rank_reading *r, const struct report_gr
 static void watch_there_take(const struct watch_there *w, const struct fleet_verdict_rank *ranks,
                              struct rank_reading *readings, size_t n) {
     struct fleet_states s;
-    for (size_t i = 0; fleet_links_states(w->links, i, &s); i++) {
+    for (size_t i = 0; fleet_source_states(w->source, i, &s); i++) {
         for (size_t k = 0; k < s.n; k++) {
             ssize_t at = watch_there_find(ranks, n, s.states[k].rank);
             if (at < 0 || w->owners[at] != i)
@@ -64,9 +65,9 @@ static int watch_there_read(void *arg, bool counters, const struct fleet_verdict
                             struct rank_reading *readings, size_t n, struct err *e) {
     struct watch_there *w = arg;
     if (counters || !w->is_read) {
-        fleet_links_ask_states(w->links, counters);
+        fleet_source_ask_states(w->source, counters);
         /* without an answer the ranks are unknown */
-        if (fleet_links_fill(w->links, 1, WATCH_THERE_READ_S, NULL, NULL, e) != 0)
+        if (fleet_source_fill(w->source, 1, WATCH_THERE_READ_S, NULL, NULL, e) != 0)
             *e = (struct err){.code = ERR_OK};
     }
     w->is_read = false;
@@ -88,7 +89,7 @@ static ssize_t watch_there_list(struct watch_there *w, struct fleet_verdict_rank
                                 size_t cap) {
     struct fleet_states s;
     size_t n = 0;
-    for (size_t i = 0; fleet_links_states(w->links, i, &s); i++) {
+    for (size_t i = 0; fleet_source_states(w->source, i, &s); i++) {
         if (s.job && watch_there_add_missing(w, s.job->missing) != 0)
             return -1;
         if (s.job && !w->job[0]) {
@@ -121,7 +122,7 @@ static int watch_there_begin(struct watch_there *w, struct err *e) {
     struct fleet_states s;
     size_t cap = WATCH_THERE_MISSING;
     ssize_t n = -1;
-    for (size_t i = 0; fleet_links_states(w->links, i, &s); i++)
+    for (size_t i = 0; fleet_source_states(w->source, i, &s); i++)
         cap += s.n;
     struct fleet_verdict_rank *list = calloc(cap, sizeof *list);
     uint32_t *hosts = calloc(cap, sizeof *hosts);
@@ -146,17 +147,17 @@ static int watch_there_begin(struct watch_there *w, struct err *e) {
 
 int watch_there_open(struct watch_there *w, const char *job, const struct fleet_reach *reach, struct err *e) {
     *w = (struct watch_there){.is_read = true};
-    w->links = fleet_links_open_work(job, reach, REPORT_STATES, e);
-    if (!w->links || fleet_links_fill(w->links, 1, WATCH_THERE_FIND_S, NULL, NULL, e) != 0)
+    w->source = fleet_open_work(job, reach, REPORT_STATES, e);
+    if (!w->source || fleet_source_fill(w->source, 1, WATCH_THERE_FIND_S, NULL, NULL, e) != 0)
         return -1;
     return watch_there_begin(w, e);
 }
 
 void watch_there_close(struct watch_there *w) {
     fleet_watch_free(w->watch);
-    fleet_links_close(w->links);
+    fleet_source_close(w->source);
     rank_set_fini(&w->ranks);
     rank_set_fini(&w->missing);
     free(w->owners);
-    *w = (struct watch_there){.links = NULL};
+    *w = (struct watch_there){.source = NULL};
 }

@@ -7,12 +7,12 @@
 #ifndef CLIENT_FLEET_WATCH_THERE_H
 #define CLIENT_FLEET_WATCH_THERE_H
 
-#include "client/fleet/fleet_links.h"
+#include "client/fleet/fleet_source.h"
 #include "client/fleet/fleet_watch.h"
 #include "client/fleet/job_find.h"
 
 struct watch_there {
-    struct fleet_links *links;
+    struct fleet_source *source;
     struct fleet_watch *watch; /* of all its ranks */
     char job[JOB_NAME_MAX];
     int32_t world; /* 0 unknown */

@@ -198,10 +198,15 @@ void job_shot_free(struct job_shot *s) {
 /* ---- what is in it ---- */
 
 const struct job_shot_rank *job_shot_find(const struct job_shot *s, int32_t rank) {
-    for (size_t i = 0; s && i < s->n_ranks; i++)
-        if (s->ranks[i].rank == rank)
-            return &s->ranks[i];
-    return NULL;
+    size_t low = 0, high = s ? s->n_ranks : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (s->ranks[middle].rank < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return s && low < s->n_ranks && s->ranks[low].rank == rank ? &s->ranks[low] : NULL;
 }
 
 const struct job_shot_rank *job_shot_find_pid(const struct job_shot *s, pid_t pid) {

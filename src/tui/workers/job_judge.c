@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/work.h"
+#include "client/fleet/fleet_open.h"
 #include "client/fleet/fleet_watch.h"
 #include "client/fleet/jobs_here.h"
 #include "client/fleet/watch_there.h"
@@ -87,7 +88,7 @@ static void job_judge_run(void *arg) {
             continue;
         }
         work_unlock(&j->work);
-        if (j->reach->hosts.n)
+        if (fleet_open_is_far(j->target, j->reach))
             job_judge_watch_there(j);
         else
             job_judge_watch(j);

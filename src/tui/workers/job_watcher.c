@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/work.h"
+#include "client/fleet/fleet_open.h"
 #include "tui/workers/job_judge.h"
 
 #define JOB_WATCHER_STOP_S 4    /* its judge may take 3 */
@@ -42,20 +43,20 @@ static void job_watcher_run(void *arg) {
     struct job_watcher *w = arg;
     struct err e = {.code = ERR_OK};
     enum err_code before = ERR_OK;
-    struct fleet_links *links = fleet_links_open(w->target, w->reach, &e);
-    if (!links) {
+    struct fleet_source *source = fleet_open(w->target, w->reach, &e);
+    if (!source) {
         job_watcher_put(w, NULL, &e);
         return;
     }
     struct job_judge *judge = job_judge_new(w->target, w->reach, &e); /* without one there are no verdicts */
     while (!job_watcher_ends(w)) {
-        struct pollfd p = {.fd = fleet_links_fd(links), .events = POLLIN};
+        struct pollfd p = {.fd = fleet_source_fd(source), .events = POLLIN};
         if (poll(&p, 1, JOB_WATCHER_WAIT_MS) <= 0)
             continue;
-        bool changed = fleet_links_advance(links);
-        const struct err *error = fleet_links_error(links);
+        bool changed = fleet_source_advance(source);
+        const struct err *error = fleet_source_error(source);
         struct job_shot *shot =
-            changed && error->code == ERR_OK ? job_shot_new(fleet_links_get(links)) : NULL;
+            changed && error->code == ERR_OK ? job_shot_new(fleet_source_get(source)) : NULL;
         if (shot && judge)
             job_judge_put(judge, shot);
         if (shot || (error->code != ERR_OK && before == ERR_OK))
@@ -63,7 +64,7 @@ static void job_watcher_run(void *arg) {
         before = error->code;
     }
     job_judge_free(judge);
-    fleet_links_close(links);
+    fleet_source_close(source);
 }
 
 struct job_watcher *job_watcher_new(const char *target, const struct fleet_reach *reach, struct err *e) {

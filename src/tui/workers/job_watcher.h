@@ -7,7 +7,7 @@
 #define TUI_WORKERS_JOB_WATCHER_H
 
 #include "base/err.h"
-#include "client/fleet/fleet_links.h"
+#include "client/fleet/fleet_source.h"
 #include "tui/model/job_shot.h"
 
 struct job_watcher;

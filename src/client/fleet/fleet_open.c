@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fleet_open: see fleet_open.h. */
+#include "client/fleet/fleet_open.h"
+
+#include "client/fleet/fleet_links.h"
+
+/* The first that takes a target opens it; the last takes every one. */
+static const struct fleet_source_kind *const open_kinds[] = {&fleet_links_kind};
+
+static const struct fleet_source_kind *open_kind(const char *target) {
+    size_t i = 0;
+    while (i + 1 < sizeof open_kinds / sizeof open_kinds[0] && !open_kinds[i]->takes(target))
+        i++;
+    return open_kinds[i];
+}
+
+struct fleet_source *fleet_open(const char *target, const struct fleet_reach *reach, struct err *e) {
+    return open_kind(target)->open(target, reach, NULL, e);
+}
+
+struct fleet_source *fleet_open_work(const char *target, const struct fleet_reach *reach, const char *work,
+                                     struct err *e) {
+    return open_kind(target)->open(target, reach, work, e);
+}
+
+bool fleet_open_is_far(const char *target, const struct fleet_reach *reach) {
+    return reach->hosts.n > 0 || open_kind(target)->is_far;
+}

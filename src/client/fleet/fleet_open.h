@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fleet_open: opens the source of a fleet that a target names. A kind of source is a row in fleet_open.c. */
+#ifndef CLIENT_FLEET_FLEET_OPEN_H
+#define CLIENT_FLEET_FLEET_OPEN_H
+
+#include "client/fleet/fleet_source.h"
+
+/* Watch the job that `target` names: as jobs_here_choose understands it on its hosts ("" the only one there).
+ * What stands behind a '/' is left to the caller. `reach` is not kept, apart from the script. NULL
+ * with the error. Whether there is such a job shows later. */
+struct fleet_source *fleet_open(const char *target, const struct fleet_reach *reach, struct err *e);
+
+/* The same, and each host does something else than to report its ranks: REPORT_STATES, which may be asked for
+ * again; of hosts that are linked REPORT_ATTACH and REPORT_DETACH, too. It is done when fleet_source_fill
+ * returns. */
+struct fleet_source *fleet_open_work(const char *target, const struct fleet_reach *reach, const char *work,
+                                     struct err *e);
+
+/* Whether the ranks are read by others: on hosts that are named. Else they are processes of this host. */
+bool fleet_open_is_far(const char *target, const struct fleet_reach *reach);
+
+#endif
