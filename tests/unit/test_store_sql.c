@@ -422,6 +422,79 @@ static void time_and_rows_are_limited(void **state) {
     sql_close(s);
 }
 
+/* The first value of a statement that comes again, as a number. */
+static double again(struct sql *s, const char *text, double x) {
+    const struct sql_named named[] = {{":x", x}};
+    struct sql_query q = {.named = named, .n_named = isnan(x) ? 0 : 1, .again = true};
+    struct err e;
+    struct sql_result *r = sql_begin(s, text, &q, NULL, NULL, &e);
+    double value = NAN;
+    if (r && sql_next(r, &e) == 1 && sql_result_kind(r, 0) != SQL_NULL)
+        value = sql_result_real(r, 0);
+    sql_end(r);
+    return value;
+}
+
+static void a_statement_that_stays_prepared_is_like_a_new_one(void **state) {
+    (void)state;
+    static const char rows[] = "SELECT count(*) FROM temp.t WHERE x < :x";
+    struct sql *s = job_session(&job, 1, NAN);
+    struct err e;
+    char text[64];
+    assert_true(isnan(again(s, rows, 9))); /* no such table */
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(sql_execute(s, "CREATE TEMP TABLE t(x)"), 0);
+        for (int i = 1; i <= 3; i++) {
+            assert_true(isnan(again(s, "INSERT INTO temp.t VALUES(:x)", i)));
+            assert_true(again(s, rows, 9) == i);
+        }
+        assert_true(again(s, rows, 2) == 1);
+        assert_true(again(s, rows, NAN) == 0); /* what was bound before is gone */
+        assert_true(isnan(again(s, "SELECT :x", NAN)));
+        assert_true(again(s, "SELECT :x", 7) == 7);
+        /* another table of that name, with other columns */
+        assert_int_equal(sql_execute(s, "DROP TABLE temp.t"), 0);
+        assert_true(isnan(again(s, rows, 9)));
+        assert_int_equal(sql_execute(s, "CREATE TEMP TABLE t(y, x)"), 0);
+        assert_true(again(s, rows, 9) == 0);
+        assert_int_equal(sql_execute(s, "DROP TABLE temp.t"), 0);
+    }
+    /* other moments, and tables of the target */
+    sql_set_now(s, 5);
+    assert_true(again(s, "SELECT now()", NAN) == 5);
+    sql_set_now(s, 6);
+    assert_true(again(s, "SELECT now()", NAN) == 6);
+    for (int i = 0; i < 2; i++)
+        assert_true(again(s, "SELECT count(*) FROM samples", NAN) == ROWS);
+    /* one that has failed, or was left before its end */
+    struct sql_query q = {.again = true};
+    for (int i = 0; i < 2; i++) {
+        q.timeout_s = 0.02;
+        struct sql_result *r = sql_begin(s, ENDLESS, &q, NULL, NULL, &e);
+        assert_int_equal(sql_next(r, &e), -1);
+        sql_end(r);
+        q.timeout_s = 0;
+        r = sql_begin(s, "SELECT tid FROM samples", &q, NULL, NULL, &e);
+        assert_int_equal(sql_next(r, &e), 1);
+        sql_end(r);
+    }
+    /* what is not allowed stays so; the rest of a text is not lost */
+    assert_null(sql_begin(s, "PRAGMA user_version", &q, NULL, NULL, &e));
+    for (int i = 0; i < 2; i++) {
+        const char *tail = NULL;
+        struct sql_result *r = sql_begin(s, "SELECT 1; SELECT 2", &q, &tail, NULL, &e);
+        sql_end(r);
+        assert_string_equal(tail, " SELECT 2");
+    }
+    /* far more than are kept */
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < 400; i++) {
+            snprintf(text, sizeof text, "SELECT %d + :x", i);
+            assert_true(again(s, text, 1) == i + 1);
+        }
+    sql_close(s);
+}
+
 static void *interrupt_soon(void *arg) {
     usleep(20000);
     sql_interrupt(arg);
@@ -507,6 +580,7 @@ int main(void) {
         cmocka_unit_test(queries_only_read),
         cmocka_unit_test(errors_say_where),
         cmocka_unit_test(time_and_rows_are_limited),
+        cmocka_unit_test(a_statement_that_stays_prepared_is_like_a_new_one),
         cmocka_unit_test(another_thread_can_interrupt),
         cmocka_unit_test(files_that_cannot_be_read_are_named),
         cmocka_unit_test(tables_describe_themselves),

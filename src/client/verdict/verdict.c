@@ -48,6 +48,7 @@ struct verdict_judge {
     struct database *db;
     struct verdict_target *targets;
     size_t n_targets;
+    bool is_open; /* the tables of verdict_places.h are there */
 };
 
 static const char verdict_count[] =
@@ -92,7 +93,8 @@ void verdicts_fini(struct verdicts *v) {
 /* The first rows of one statement; the caller unrefs them. NULL with the error. */
 static struct result *verdict_query(struct database *d, const char *text, const struct sql_named *named,
                                     size_t n, struct err *e) {
-    struct sql_query q = {.timeout_s = VERDICT_TIMEOUT_S, .named = named, .n_named = n, .max_rows = 2};
+    struct sql_query q = {
+        .timeout_s = VERDICT_TIMEOUT_S, .named = named, .n_named = n, .max_rows = 2, .again = true};
     return database_take(d, text, &q, RESULT_BYTES, e);
 }
 
@@ -154,17 +156,6 @@ static int verdict_find_first(struct verdict_judge *j, struct verdict_target *t,
     t->first_s = verdict_number(rows, 0);
     result_unref(rows);
     return 0;
-}
-
-/* True if there is a table of that name. */
-static bool verdict_has_table(struct sql *s, const char *name) {
-    for (size_t i = 0; name && i < sql_table_count(s); i++) {
-        struct sql_table_info info;
-        sql_table_info(s, i, &info);
-        if (strcmp(info.name, name) == 0)
-            return true;
-    }
-    return !name;
 }
 
 /* ---- one rule ---- */
@@ -231,7 +222,7 @@ static int verdict_take(struct verdict_case *c, const char *text, const char *ne
         c->has_workers = true;
     }
     if (!c->has_threads && strstr(text, VERDICT_THREADS)) {
-        bool live = verdict_has_table(database_sql(d), "python.threads");
+        bool live = sql_has_table(database_sql(d), "python.threads");
         if (verdict_places_take_threads(d, c->target->pid, live, e) != 0)
             return -1;
         c->has_threads = true;
@@ -262,7 +253,7 @@ static enum verdict_result verdict_get_more(struct verdict_case *c, const char *
 static int verdict_test(struct verdict_case *c, const struct verdict_rule *rule, struct err *e) {
     struct sql *s = database_sql(c->judge->db);
     c->n = 0;
-    if (!verdict_has_table(s, rule->needs))
+    if (rule->needs && !sql_has_table(s, rule->needs))
         return VERDICT_NO_TABLE;
     int rc = verdict_get_values(c, rule->sql, e);
     if (rc < 0)
@@ -274,12 +265,12 @@ static int verdict_test(struct verdict_case *c, const struct verdict_rule *rule,
     if (c->values[0].number < rule->threshold)
         return VERDICT_NOT_SAID;
     enum verdict_result more = VERDICT_SAID, also = VERDICT_SAID;
-    if (rule->more && verdict_has_table(s, rule->more_needs))
+    if (rule->more && (!rule->more_needs || sql_has_table(s, rule->more_needs)))
         more = verdict_get_more(c, rule->more, rule->more_needs);
     /* without an opinion of its own it only adds to the words */
     if (more != VERDICT_SAID && (more == VERDICT_DENIED || strstr(rule->more, "AS holds")))
         return (int)more;
-    if (rule->also && verdict_has_table(s, rule->also_needs))
+    if (rule->also && (!rule->also_needs || sql_has_table(s, rule->also_needs)))
         also = verdict_get_more(c, rule->also, rule->also_needs);
     return also == VERDICT_DENIED ? VERDICT_DENIED : VERDICT_SAID;
 }
@@ -367,7 +358,7 @@ static const char verdict_gpus[] = "SELECT 1 FROM gpu_metrics WHERE pid = CAST(:
  * error. */
 static int verdict_find_gpu(struct verdict_judge *j, const struct verdict_target *t, struct err *e) {
     const struct sql_named named[] = {{":pid", (double)t->pid}};
-    if (!verdict_has_table(database_sql(j->db), VERDICT_GPUS))
+    if (!sql_has_table(database_sql(j->db), VERDICT_GPUS))
         return 0;
     struct result *rows = verdict_query(j->db, verdict_gpus, named, 1, e);
     int there = rows ? rows->n_rows > 0 : -1;
@@ -436,7 +427,9 @@ static int verdict_take_targets(struct verdict_judge *j, struct err *e) {
 int verdict_judge_ask(struct verdict_judge *j, struct verdicts *out, struct err *e) {
     memset(out, 0, sizeof *out);
     int rc = verdict_take_targets(j, e);
-    rc = rc == 0 ? verdict_places_open(j->db, e) : rc;
+    if (rc == 0 && !j->is_open)
+        rc = verdict_places_open(j->db, e);
+    j->is_open = rc == 0;
     for (size_t i = 0; rc == 0 && i < j->n_targets; i++) {
         struct verdict_target *t = &j->targets[i];
         t->pid = sql_target_pid(database_sql(j->db), i);
@@ -453,6 +446,7 @@ int verdict_judge_ask(struct verdict_judge *j, struct verdicts *out, struct err 
         rc = rc == 0 ? verdict_judge_target(j, t, out, e) : rc;
     }
     if (rc != 0) {
+        j->is_open = false; /* somebody may have dropped them */
         verdicts_fini(out);
         return -1;
     }

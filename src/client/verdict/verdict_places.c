@@ -317,7 +317,8 @@ static double places_run(struct database *d, const char *const *texts, size_t n,
                                       {":window", s->window_s},
                                       {":fresh", s->window_s != s->taken_s},
                                       {":seen", s->seen_s}};
-    struct sql_query q = {.timeout_s = PLACES_TIMEOUT_S, .named = named, .n_named = 5, .max_rows = 1};
+    struct sql_query q = {
+        .timeout_s = PLACES_TIMEOUT_S, .named = named, .n_named = 5, .max_rows = 1, .again = true};
     double number = 0;
     for (size_t i = 0; i < n; i++) {
         struct result *rows = database_take(d, texts[i], &q, RESULT_BYTES, e);

@@ -417,6 +417,7 @@ void sql_close(struct sql *s) {
     if (!s)
         return;
     sql_end(s->running);
+    sql_drop_kept(s);
     sqlite3_close(s->db);
     for (size_t i = 0; i < s->n_tables; i++)
         sql_table_free(s->tables[i]);
@@ -431,6 +432,8 @@ void sql_close(struct sql *s) {
 /* ---- what there is ---- */
 
 size_t sql_table_count(const struct sql *s) { return s->n_tables; }
+
+bool sql_has_table(const struct sql *s, const char *name) { return sql_table_find(s, name) != NULL; }
 
 /* Index of the `i`-th table by name. */
 static size_t sql_table_by_name(const struct sql *s, size_t i) {

@@ -134,6 +134,7 @@ struct sql_table_info {
 /* Tables in the order of their names. Pointers are valid until the next sql_add_target or
  * sql_refresh. */
 size_t sql_table_count(const struct sql *s);
+bool sql_has_table(const struct sql *s, const char *name);
 void sql_table_info(struct sql *s, size_t i, struct sql_table_info *out);
 
 /* ---- queries ---- */
@@ -152,6 +153,8 @@ struct sql_query {
     size_t n_named;
     /* the text that this one is the rest of, for positions in errors; NULL: it is complete */
     const char *whole;
+    /* this text comes again and again: it stays prepared, which takes as long as a short query */
+    bool again;
 };
 
 struct sql_error {

@@ -85,6 +85,12 @@ struct sql_table {
     uint8_t lookups[RING_MAX_COLUMNS]; /* by value of that column; 2: two or more */
 };
 
+/* A statement that is not in use, for the next query with its text. */
+struct sql_kept {
+    char *key; /* the caller's text */
+    sqlite3_stmt *stmt;
+};
+
 struct sql {
     sqlite3 *db;
     struct sql_target_state **targets;
@@ -102,6 +108,8 @@ struct sql {
     uint64_t lost;
     struct sql_fold *fold;
     struct sql_result *running;
+    struct sql_kept *kept; /* statements for queries that come again, the one used last at the end */
+    size_t n_kept;
     void (*demangle)(const char *symbol, char *out, size_t cap); /* NULL: names stay unchanged */
 };
 
@@ -143,6 +151,9 @@ const struct ring_block *sql_index_row(const struct sql_index *x, uint32_t numbe
 
 /* The value of an integer cell in a query: ids of different targets differ. */
 int64_t sql_scoped_id(const struct sql_target_state *t, int64_t id);
+
+/* sql_result.c: finalize the statements that are kept. */
+void sql_drop_kept(struct sql *s);
 
 /* sql_function.c, sql_aggregate.c, sql_fold.c: add our functions. 0 or -1. */
 int sql_function_register(struct sql *s, struct err *e);

@@ -12,13 +12,17 @@
 #include "store/sql/sql_internal.h"
 #include "store/sql/sql_rewrite.h"
 
+/* Statements that are kept: those of all rules of the verdict are about a hundred. */
+#define SQL_KEPT ((size_t)160)
+
 struct sql_result {
     struct sql *s;
     /* the statements in the text before this one; only at its start */
     const char *before;
     size_t n_before;
     sqlite3_stmt *stmt;
-    char *text;    /* SQLite's form of it */
+    char *key;     /* the caller's text, if the statement is to be kept; NULL not */
+    char *text;    /* SQLite's form of it; NULL: the statement was kept */
     size_t offset; /* of the statement in the caller's text */
     size_t n;
     char (*types)[16];
@@ -168,8 +172,61 @@ static void sql_bind_named(struct sql_result *r, const struct sql_query *q) {
     }
 }
 
+/* ---- statements for queries that come again ---- */
+
+static void sql_kept_free(struct sql_kept *k) {
+    sqlite3_finalize(k->stmt);
+    free(k->key);
+}
+
+void sql_drop_kept(struct sql *s) {
+    for (size_t i = 0; i < s->n_kept; i++)
+        sql_kept_free(&s->kept[i]);
+    free(s->kept);
+    s->kept = NULL;
+    s->n_kept = 0;
+}
+
+static void sql_remove_kept(struct sql *s, size_t i) {
+    memmove(&s->kept[i], &s->kept[i + 1], (--s->n_kept - i) * sizeof s->kept[0]);
+}
+
+/* The kept statement of the text becomes that of the result, if there is one. */
+static bool sql_take_kept(struct sql_result *r, const char *text) {
+    struct sql *s = r->s;
+    for (size_t i = s->n_kept; i-- > 0;)
+        if (strcmp(s->kept[i].key, text) == 0) {
+            r->key = s->kept[i].key;
+            r->stmt = s->kept[i].stmt;
+            sql_remove_kept(s, i);
+            return true;
+        }
+    return false;
+}
+
+/* Keep the statement of a result; the one that was used least lately gives way. */
+static void sql_keep(struct sql_result *r) {
+    struct sql *s = r->s;
+    if (!r->key || sqlite3_reset(r->stmt) != SQLITE_OK)
+        return;
+    if (!s->kept)
+        s->kept = malloc(SQL_KEPT * sizeof *s->kept);
+    if (!s->kept)
+        return;
+    if (s->n_kept == SQL_KEPT) {
+        sql_kept_free(&s->kept[0]);
+        sql_remove_kept(s, 0);
+    }
+    sqlite3_clear_bindings(r->stmt);
+    s->kept[s->n_kept++] = (struct sql_kept){.key = r->key, .stmt = r->stmt};
+    r->key = NULL;
+    r->stmt = NULL;
+}
+
 static void sql_free_result(struct sql_result *r) {
+    sql_keep(r);
     sqlite3_finalize(r->stmt);
+    free(r->key);
     free(r->text);
     free(r->types);
     free(r);
@@ -185,21 +242,25 @@ struct sql_result *sql_begin(struct sql *s, const char *text, const struct sql_q
     e->code = ERR_OK;
     struct sql_result *r = s->running ? NULL : calloc(1, sizeof *r);
     if (r)
+        r->s = s;
+    bool kept = r && q->again && sql_take_kept(r, text);
+    if (r && !kept)
         r->text = strdup(text);
-    if (!r || !r->text) {
+    if (!r || (!kept && !r->text)) {
         err_set(e, ERR_FAILED, s->running ? "a query is running" : "out of memory");
         free(r);
         return NULL;
     }
     sql_start(s, q);
-    r->s = s;
     r->before = q->whole ? q->whole : text;
     r->n_before = (size_t)(text - r->before);
     r->max_rows = q->max_rows;
     r->timeout_s = q->timeout_s;
     r->began_ns = clock_mono_ns();
     size_t used = strlen(text);
-    int rc = sql_prepare(r, &used, where, e);
+    int rc = kept ? 1 : sql_prepare(r, &used, where, e);
+    if (rc > 0 && !kept && q->again && used == strlen(text))
+        r->key = strdup(text);
     if (tail)
         *tail = text + (rc < 0 ? strlen(text) : used);
     if (rc <= 0) {
