@@ -133,6 +133,23 @@ def test_first_minute(screen, plain_training, probing_top, ptrace):
     assert plain_training.alive() and plain_training.state() in "RSD"
 
 
+def test_nothing_is_left_after_a_resize(screen, plain_training, probing_top, ptrace, wait_until):
+    """The lines of the shell are as they were, with nothing of ours between them."""
+    s = screen()
+    s.shell("seq 1 60")
+    s.type(f"{probing_top.path} --screen overview {plain_training.pid}; echo status=$?")
+    s.keys("Enter")
+    s.wait_for("CONNECTED")
+    s.tmux("resize-window", "-x", "160", "-y", "45")
+    s.wait_until(lambda: max(len(one) for one in s.text().splitlines()) > 120, 30, "a wide picture")
+    s.type("q")
+    s.wait_for("status=0")
+    lines = s.text().splitlines()
+    numbers = [int(one) for one in lines if one.isdigit()]
+    assert numbers == list(range(numbers[0], 61)) and len(numbers) > 24, lines
+    assert all(one.isdigit() or any(word in one for word in ("probing-top", "seq", "status=")) for one in lines[:len(numbers) + 1]), lines
+
+
 @pytest.mark.parametrize("background, ground", [("#ffffff", "188"), ("#101010", "236")], ids=["light", "dark"])
 def test_the_theme_of_the_background(screen, plain_training, probing_top, ptrace, wait_until, background, ground):
     """tmux answers for its own background; the line with the names of columns has the ground of that theme. A theme that is named stays."""

@@ -289,6 +289,12 @@ static bool term_has_second_screen(void) {
 static void term_leave(struct term *t) {
     mousemask(0, NULL);
     curs_set(1);
+    /* After a resize tmux wraps long lines of the second screen into the history of the first, if they are
+     * still there. */
+    if (term_has_second_screen()) {
+        erase();
+        refresh();
+    }
     endwin();
     term_collect(t);
     if (!term_has_second_screen()) /* the cursor is in the last line, which shows our keys */
