@@ -24,6 +24,10 @@
 
 const struct reference_variable reference_variables[] = {
     {"PROBING_TOKEN", REFERENCE_BOTH, "the token for HOST:PORT, as 'listen' printed it"},
+    {"PROBING_CLICKHOUSE_PASSWORD", REFERENCE_BOTH,
+     "the password for clickhouse://, instead of the file clickhouse-password beside the settings"},
+    {"PROBING_CLICKHOUSE_CA", REFERENCE_BOTH,
+     "a file of certificates that clickhouses:// trusts, instead of the system's"},
     {"PROBING_AGENT", REFERENCE_BOTH, "path of libprobing.so, instead of the one beside the program"},
     {"PROBING_TOP_CONFIG", REFERENCE_TOP, "the settings file, instead of the one in XDG_CONFIG_HOME"},
     {"XDG_CONFIG_HOME", REFERENCE_TOP, "folder of settings, themes and queries (default: ~/.config)"},

@@ -80,7 +80,6 @@ const struct cli_verb verb_cluster_init = {
     .group = "Cluster",
     .help = "create the tables on a ClickHouse server that ranks are recorded to, or upgrade them",
     .example = "probing cluster init clickhouse://localhost/probing --print",
-    .is_internal = true,
     .operand = "URL",
     .options = init_options,
     .options_size = sizeof(struct init_options),

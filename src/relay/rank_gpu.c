@@ -16,23 +16,23 @@
 static struct rank_gpu_known {
     pid_t pid; /* 0 free */
     size_t n;  /* devices of the host at that time */
-    bool used[GPU_MAX];
+    bool used[GPU_MAX], is_assumed;
     uint64_t retry_at_ns, retry_ns; /* 0: it is known */
 } rank_gpu_known[RANK_GPU_MAX];
 
 /* Which of the devices a rank uses; none where that cannot be known. */
-static const bool *rank_gpu_find(pid_t pid, const struct gpu_device *list, size_t n) {
+static const struct rank_gpu_known *rank_gpu_find(pid_t pid, const struct gpu_device *list, size_t n) {
     struct rank_gpu_known *k = &rank_gpu_known[(size_t)pid % RANK_GPU_MAX];
-    bool is_assumed, is_same = k->pid == pid && k->n == n;
+    bool is_same = k->pid == pid && k->n == n;
     if (is_same && (!k->retry_ns || clock_mono_ns() < k->retry_at_ns))
-        return k->used;
+        return k;
     uint64_t retry_ns = is_same ? k->retry_ns * 2 : RANK_GPU_RETRY_NS;
     *k = (struct rank_gpu_known){.pid = pid, .n = n};
-    if (gpu_visible_of(pid, list, n, k->used, &is_assumed) != 0) {
+    if (gpu_visible_of(pid, list, n, k->used, &k->is_assumed) != 0) {
         k->retry_ns = retry_ns < RANK_GPU_RETRY_MAX_NS ? retry_ns : RANK_GPU_RETRY_MAX_NS;
         k->retry_at_ns = clock_mono_ns() + k->retry_ns;
     }
-    return k->used;
+    return k;
 }
 
 void rank_gpu_fill(struct report_rank *report) {
@@ -43,7 +43,7 @@ void rank_gpu_fill(struct report_rank *report) {
     size_t n = gpu_poller_devices(list, GPU_MAX);
     if (n == 0 || report->pid <= 0)
         return;
-    const bool *used = rank_gpu_find((pid_t)report->pid, list, n);
+    const bool *used = rank_gpu_find((pid_t)report->pid, list, n)->used;
     for (size_t i = 0; i < n; i++) {
         const struct gpu_values *v = &list[i].newest;
         if (!used[i] || v->state != GPU_OK)
@@ -58,4 +58,15 @@ void rank_gpu_fill(struct report_rank *report) {
     if (n_busy)
         report->gpu_util = busy / (double)n_busy;
     report->gpu_mem_mb = used_mb;
+}
+
+void rank_gpu_each(pid_t pid, void (*put)(void *arg, const struct gpu_device *device, bool is_assumed),
+                   void *arg) {
+    struct gpu_device list[GPU_MAX];
+    gpu_poller_keep();
+    size_t n = gpu_poller_devices(list, GPU_MAX);
+    const struct rank_gpu_known *known = n > 0 && pid > 0 ? rank_gpu_find(pid, list, n) : NULL;
+    for (size_t i = 0; known && i < n; i++)
+        if (known->used[i])
+            put(arg, &list[i], known->is_assumed);
 }

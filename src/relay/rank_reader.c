@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -692,4 +693,14 @@ int rank_reader_take(struct rank_reader *r, struct rank_reading *out) {
     if (rc <= 0)
         rank_reader_give_up(r, rc == 0, out);
     return 1;
+}
+
+uint64_t rank_reader_cpu_ns(const struct rank_reader *r) {
+    struct timespec child;
+    clockid_t clock;
+    uint64_t cpu = clock_process_cpu_ns();
+    if (r->guard.child > 0 && clock_getcpuclockid(r->guard.child, &clock) == 0 &&
+        clock_gettime(clock, &child) == 0)
+        cpu += (uint64_t)child.tv_sec * CLOCK_NS_PER_S + (uint64_t)child.tv_nsec;
+    return cpu;
 }

@@ -80,4 +80,7 @@ int rank_reader_fd(const struct rank_reader *r);
  * is readable, and some times a second besides. */
 int rank_reader_take(struct rank_reader *r, struct rank_reading *out);
 
+/* Processor time of this process and of the child. */
+uint64_t rank_reader_cpu_ns(const struct rank_reader *r);
+
 #endif

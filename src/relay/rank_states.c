@@ -38,6 +38,8 @@ void rank_states_groups(const struct fleet_watch *w, rank_states_fn add, void *a
         }
 }
 
+bool rank_states_is_suspect(const struct fleet_watch *w) { return w && fleet_watch_is_suspect(w); }
+
 void rank_states_end(struct fleet_watch **w) {
     fleet_watch_free(*w);
     *w = NULL;

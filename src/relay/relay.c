@@ -25,6 +25,7 @@
 #include "client/fleet/report.h"
 #include "client/fleet/stack_classes.h"
 #include "client/gpu/gpu_poller.h"
+#include "relay/job_report.h"
 #include "relay/rank_gpu.h"
 #include "relay/rank_reader.h"
 #include "relay/rank_states.h"
@@ -39,7 +40,6 @@
 #define RELAY_SEARCH_MS 1000U
 #define RELAY_ROWS_MAX ((size_t)800 * 1024) /* bytes of an answer's rows */
 #define RELAY_STACK_BYTES ((size_t)1024 * 1024)
-#define RELAY_RANGES 64      /* of a set of ranks in a text */
 #define RELAY_TIMES_MAX 8192 /* of a rank, that were not asked for yet */
 
 /* What is known of a rank; its number is that of its source. */
@@ -361,12 +361,7 @@ static void relay_keep_reading(struct relay *r, const struct rank_reading *got) 
 
 /* Processor time of this process and its child, since the round before. */
 static void relay_measure(struct relay *r) {
-    struct timespec child;
-    clockid_t clock;
-    uint64_t cpu = clock_process_cpu_ns(), now = clock_mono_ns();
-    if (r->reader.guard.child > 0 && clock_getcpuclockid(r->reader.guard.child, &clock) == 0 &&
-        clock_gettime(clock, &child) == 0)
-        cpu += (uint64_t)child.tv_sec * CLOCK_NS_PER_S + (uint64_t)child.tv_nsec;
+    uint64_t cpu = rank_reader_cpu_ns(&r->reader), now = clock_mono_ns();
     r->cost_pct = r->cpu_at_ns && cpu >= r->cpu_ns && now > r->cpu_at_ns
                       ? 100.0 * (double)(cpu - r->cpu_ns) / (double)(now - r->cpu_at_ns)
                       : NAN;
@@ -460,43 +455,20 @@ static int relay_on_hello(struct relay *r, const struct wire_message *m) {
     return rc;
 }
 
-static const char *relay_set(const struct rank_set *set, struct strbuf *text) {
-    strbuf_init(text, 0);
-    rank_set_put(set, RELAY_RANGES, text);
-    return text->len ? strbuf_str(text) : NULL;
-}
-
 static int relay_on_job(struct relay *r, uint32_t id, const struct wire_rows_ask *ask) {
     const struct wire_rows_arg *name = relay_find_arg(ask, "name");
     struct relay_answer a;
-    struct report_job row;
-    struct strbuf here, missing, elsewhere;
+    struct job_report report;
     struct err e = {0};
-    char user[64];
     if (!name || !name->is_text)
         return relay_refuse(r, id, WIRE_E_BAD_PARAMS, "no job is named");
     if ((!r->job || strcmp(name->text, r->target) != 0) && relay_find(r, name->text, &e) != 0)
         return relay_refuse(r, id, WIRE_E_UNAVAILABLE, err_text(&e));
-    report_clear(&REPORT_TABLE_JOB, &row);
-    target_user_name(r->job->uid, user, sizeof user);
-    row.found = r->found;
-    row.name = r->job->name;
-    row.ranks = relay_set(&r->job->here, &here);
-    row.missing = relay_set(&r->job->missing, &missing);
-    row.elsewhere = relay_set(&r->job->elsewhere, &elsewhere);
-    row.world = r->job->world ? r->job->world : REPORT_NO_INT;
-    row.restarts = r->job->restarts;
-    row.found_by = r->job->source->name;
-    row.user = user;
-    for (size_t i = 0; i < r->job->n_members; i++)
-        if (r->job->members[i].role == JOB_LAUNCHER && row.launcher == REPORT_NO_INT)
-            row.launcher = r->job->members[i].pid;
+    job_report_fill(&report, r->job, r->found);
     relay_answer_init(&a, &REPORT_TABLE_JOB);
-    relay_answer_add(&a, &row);
+    relay_answer_add(&a, &report.row);
     int rc = relay_answer_send(r, id, &a);
-    strbuf_fini(&here);
-    strbuf_fini(&missing);
-    strbuf_fini(&elsewhere);
+    job_report_fini(&report);
     return rc;
 }
 

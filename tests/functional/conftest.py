@@ -89,7 +89,7 @@ WAITING = {f"test_{name}" for name in (
     "agent_peers", "catch", "cli_bad_input", "cli_trace", "debug", "debug_screen", "docs_agent", "failing", "frame_vars_reuse", "gc",
     "http", "idle_threads", "liars_bombs", "liars_browser", "liars_endpoints", "liars_paths", "liars_read_only", "liars_silent",
     "liars_soak", "liars_symbols", "liars_targets", "memory_growth", "memory_screen", "memory_trace", "modules_trace", "numbers",
-    "packages", "profiler", "protocol_abuse", "record", "seed_commands", "slow_steps", "starting_targets", "tasks", "tcp_listener", "text",
+    "packages", "profiler", "protocol_abuse", "record", "relay_to", "seed_commands", "slow_steps", "starting_targets", "tasks", "tcp_listener", "text",
     "tui_others", "tui_pty", "verb_examples", "verdict", "waits", "ws_conformance")}
 
 

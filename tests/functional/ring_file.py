@@ -25,7 +25,7 @@ def text_at(data, at):
 
 
 class Ring:
-    """A table as its file has it now: .name, .rows (a dict each, oldest first)."""
+    """A table as its file has it now: .name, .rows (a dict each, oldest first), .first (the number of the first of them)."""
 
     def __init__(self, path):
         with open(path, "rb") as self.file:
@@ -37,7 +37,7 @@ class Ring:
 
     def read(self):
         self.data = self.at(0, 65536)
-        self.name, self.rows, self.columns = None, [], []
+        self.name, self.rows, self.columns, self.first = None, [], [], 0
         if not self.data[:8].strip(b"\0"):
             return  # it is being made
         head = HEAD.unpack_from(self.data)
@@ -55,6 +55,7 @@ class Ring:
             entry = ENTRY.unpack(raw)
             if checksum(raw[:-4]) == entry[-1] and entry[0] and entry[0] % 2 == 0 and entry[5]:
                 chunks.append((entry[1], i, entry))
+        self.first = min(chunks)[0] if chunks else 0
         for first_seq, i, entry in sorted(chunks):
             self.rows += self.read_chunk(self.at(self.chunk_at + i * self.chunk_bytes, self.chunk_bytes), entry)
 

@@ -94,7 +94,7 @@ def test_users_and_passwords(probing, clickhouse, tmp_path, monkeypatch):
     assert done.status == 1 and "does not let user 'reader' do that" in done.stderr
     done = probing("cluster", "init", clickhouse.url().replace("://", "://writer:its-secret@"))
     assert done.status == 2 and "PROBING_CLICKHOUSE_PASSWORD" in done.stderr and "its-secret" not in done.stderr
-    file = tmp_path / "config" / "probing" / "clickhouse-password"
+    file = tmp_path / "config" / "probing-top" / "clickhouse-password"
     file.parent.mkdir(parents=True)
     file.write_text("its secret\n")
     file.chmod(0o644)

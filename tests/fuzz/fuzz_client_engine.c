@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a ClickHouse server answers, as any bytes: rows of each table, and errors; and its address. */
+/* What a ClickHouse server answers, as any bytes: rows of each table, and errors; its address; and what a relay remembers. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "client/engine/engine_schema.h"
+#include "relay/relay_marks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -66,6 +67,16 @@ static void read_address(const char *text) {
     strbuf_fini(&out);
 }
 
+static void read_marks(const char *text) {
+    struct relay_marks m = {.n = 0};
+    check(relay_marks_parse(&m, text) == 0, "no memory");
+    for (size_t i = 0; i < m.n; i++)
+        check(m.list[i].pid > 0 && engine_address_name_ok(m.list[i].job, sizeof m.list[i].job) &&
+                  memchr(m.list[i].table, '\0', sizeof m.list[i].table),
+              "a mark is not valid");
+    relay_marks_fini(&m);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct engine_address a;
     struct err e = {0};
@@ -86,6 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (engine_http_find_error(&a, text, size - 1, &e))
         check_line(&e);
     read_address(text);
+    read_marks(text);
     free(text);
     return 0;
 }

@@ -105,7 +105,7 @@ static void test_passwords(void **state) {
     struct err e;
     (void)state;
     assert_non_null(mkdtemp(folder));
-    snprintf(inner, sizeof inner, "%s/probing", folder);
+    snprintf(inner, sizeof inner, "%s/probing-top", folder);
     snprintf(path, sizeof path, "%s/clickhouse-password", inner);
     assert_int_equal(mkdir(inner, 0700), 0);
     setenv("XDG_CONFIG_HOME", folder, 1);

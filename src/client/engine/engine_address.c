@@ -175,9 +175,9 @@ void engine_address_password_file(char *buf, size_t cap) {
     const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
     buf[0] = '\0';
     if (config && config[0] == '/')
-        snprintf(buf, cap, "%s/probing/clickhouse-password", config);
+        snprintf(buf, cap, "%s/probing-top/clickhouse-password", config);
     else if (home && home[0] == '/')
-        snprintf(buf, cap, "%s/.config/probing/clickhouse-password", home);
+        snprintf(buf, cap, "%s/.config/probing-top/clickhouse-password", home);
 }
 
 /* Copy it without the newline at its end. */

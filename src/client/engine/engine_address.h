@@ -5,7 +5,7 @@
  *   clickhouse[s]://[USER@]HOST[:PORT]/DATABASE[?job=NAME]
  *
  * The password is not part of it: it comes from PROBING_CLICKHOUSE_PASSWORD, or from a file that only its owner
- * may read, $XDG_CONFIG_HOME/probing/clickhouse-password. USER, DATABASE and NAME may be written with %XX.
+ * may read, $XDG_CONFIG_HOME/probing-top/clickhouse-password. USER, DATABASE and NAME may be written with %XX.
  */
 #ifndef CLIENT_ENGINE_ENGINE_ADDRESS_H
 #define CLIENT_ENGINE_ENGINE_ADDRESS_H

@@ -57,6 +57,8 @@ enum engine_curl_code {
     CURL_SSL_CONNECT_ERROR = 35,
     CURL_ABORTED = 42,
     CURL_GOT_NOTHING = 52,
+    CURL_SEND_ERROR = 55,
+    CURL_RECV_ERROR = 56,
     CURL_PEER_FAILED_VERIFICATION = 60,
     CURL_SSL_CACERT_BADFILE = 77,
 };
@@ -115,7 +117,9 @@ struct engine_http {
     struct engine_address address;
     void *curl;
     int version;   /* 0: not asked yet */
-    int last_code; /* of the last request */
+    int last_code; /* of the last request: ClickHouse's, */
+    int last_curl; /* libcurl's */
+    long last_status;
     atomic_bool is_cancelled;
 };
 
@@ -152,6 +156,21 @@ void engine_http_cancel(struct engine_http *h) { atomic_store(&h->is_cancelled, 
 
 int engine_http_last_code(const struct engine_http *h) { return h->last_code; }
 
+bool engine_http_may_recover(const struct engine_http *h) {
+    static const int passing[] = {CURL_COULDNT_RESOLVE_PROXY,
+                                  CURL_COULDNT_RESOLVE_HOST,
+                                  CURL_COULDNT_CONNECT,
+                                  CURL_PARTIAL_FILE,
+                                  CURL_TIMEDOUT,
+                                  CURL_GOT_NOTHING,
+                                  CURL_SEND_ERROR,
+                                  CURL_RECV_ERROR};
+    for (size_t i = 0; i < sizeof passing / sizeof passing[0]; i++)
+        if (h->last_curl == passing[i])
+            return true;
+    return h->last_curl == CURL_OK && h->last_status >= 500 && !engine_http_is_lasting(h->last_code);
+}
+
 /* ---- errors of a server ---- */
 
 /* Numbers of dbms/src/Common/ErrorCodes.cpp. */
@@ -170,7 +189,6 @@ enum {
     ENGINE_TABLE_IS_READ_ONLY = 242,
     ENGINE_TOO_MANY_PARTS = 252,
     ENGINE_DATABASE_DENIED = 291,
-    ENGINE_ACCESS_DENIED = 497,
     ENGINE_AUTHENTICATION_FAILED = 516,
 };
 
@@ -179,7 +197,7 @@ bool engine_http_is_lasting(int code) {
         ENGINE_NO_SUCH_COLUMN,    ENGINE_UNKNOWN_IDENTIFIER, ENGINE_HTTP_UNKNOWN_TABLE,
         ENGINE_READONLY,          ENGINE_UNKNOWN_USER,       ENGINE_WRONG_PASSWORD,
         ENGINE_REQUIRED_PASSWORD, ENGINE_NETWORK_REFUSED,    ENGINE_HTTP_UNKNOWN_DATABASE,
-        ENGINE_DATABASE_DENIED,   ENGINE_ACCESS_DENIED,      ENGINE_AUTHENTICATION_FAILED};
+        ENGINE_DATABASE_DENIED,   ENGINE_HTTP_ACCESS_DENIED, ENGINE_AUTHENTICATION_FAILED};
     for (size_t i = 0; i < sizeof lasting / sizeof lasting[0]; i++)
         if (lasting[i] == code)
             return true;
@@ -245,7 +263,7 @@ int engine_http_explain(const struct engine_address *a, long status, const char 
         break;
     case ENGINE_READONLY:
     case ENGINE_DATABASE_DENIED:
-    case ENGINE_ACCESS_DENIED:
+    case ENGINE_HTTP_ACCESS_DENIED:
     case ENGINE_TABLE_IS_READ_ONLY:
         err_set(e, ERR_FAILED, "%s does not let user '%.40s' do that in database '%.40s': %.200s", where,
                 a->user, a->database, line);
@@ -466,6 +484,8 @@ static int engine_run(struct engine_request *r, struct err *e) {
     }
     int code = engine_curl.easy_perform(h->curl), rc = 0;
     engine_curl.easy_getinfo(h->curl, CURL_RESPONSE_CODE, &status);
+    h->last_curl = code;
+    h->last_status = status;
     if (code == CURL_WRITE_ERROR && r->is_enough)
         rc = -1;
     else if (code != CURL_OK)
@@ -501,7 +521,7 @@ int engine_http_query(struct engine_http *h, const char *sql, double limit_s, st
     return rc;
 }
 
-/* What a statement without rows answers is not wanted. */
+/* What a statement without rows answers is not wanted, as long as it ends. */
 static int engine_ignore(void *arg, const void *data, size_t len) {
     (void)data;
     size_t *n = arg;
@@ -509,15 +529,25 @@ static int engine_ignore(void *arg, const void *data, size_t len) {
     return *n > ENGINE_ERROR_MAX;
 }
 
+/* Run a request whose answer is of no interest. */
+static int engine_run_silent(struct engine_request *r, struct err *e) {
+    size_t n = 0;
+    r->take = engine_ignore;
+    r->arg = &n;
+    int rc = engine_run(r, e);
+    if (r->is_enough)
+        err_set(e, ERR_FAILED, "the server at %s:%d answers with what was not asked for",
+                r->http->address.host, r->http->address.port);
+    return rc;
+}
+
 int engine_http_command(struct engine_http *h, const char *sql, double limit_s, struct err *e) {
     struct strbuf body;
-    size_t n = 0;
     strbuf_init(&body, 0);
     strbuf_adds(&body, sql);
-    struct engine_request r = {
-        .http = h, .sql = "", .body = &body, .limit_s = limit_s, .take = engine_ignore, .arg = &n};
-    int rc =
-        body.failed ? err_set(e, ERR_FAILED, "out of memory for a request to the server") : engine_run(&r, e);
+    struct engine_request r = {.http = h, .sql = "", .body = &body, .limit_s = limit_s};
+    int rc = body.failed ? err_set(e, ERR_FAILED, "out of memory for a request to the server")
+                         : engine_run_silent(&r, e);
     strbuf_fini(&body);
     return rc;
 }
@@ -525,7 +555,6 @@ int engine_http_command(struct engine_http *h, const char *sql, double limit_s, 
 int engine_http_insert(struct engine_http *h, const char *sql, const struct strbuf *rows, double limit_s,
                        struct err *e) {
     struct strbuf body;
-    size_t n = 0;
     int version = engine_http_version(h, e);
     if (!version)
         return -1;
@@ -537,10 +566,8 @@ int engine_http_insert(struct engine_http *h, const char *sql, const struct strb
                                .parameters = version >= ENGINE_HTTP_VERSION(21, 11)
                                                  ? "&async_insert=1&wait_for_async_insert=1"
                                                  : NULL,
-                               .limit_s = limit_s,
-                               .take = engine_ignore,
-                               .arg = &n};
-    int rc = gzip_pack(rows, &body, e) == 0 ? engine_run(&r, e) : -1;
+                               .limit_s = limit_s};
+    int rc = gzip_pack(rows, &body, e) == 0 ? engine_run_silent(&r, e) : -1;
     strbuf_fini(&body);
     return rc;
 }

@@ -67,8 +67,12 @@ int engine_http_last_code(const struct engine_http *h);
 /* Is that an error which another attempt does not mend: of the user, the password, the rights, the schema? */
 bool engine_http_is_lasting(int code);
 
+/* May the last request succeed later as it is: the server could not be reached, or had too much to do? */
+bool engine_http_may_recover(const struct engine_http *h);
+
 #define ENGINE_HTTP_UNKNOWN_TABLE 60
 #define ENGINE_HTTP_UNKNOWN_DATABASE 81
+#define ENGINE_HTTP_ACCESS_DENIED 497
 
 /* Make a line of a server's text. `status`: of HTTP. The result is ClickHouse's number of the error, 0 if there is
  * none in the text. */

@@ -190,6 +190,31 @@ void engine_put_common(struct row_value *row, const char *job, int64_t rank, con
     row[ENGINE_TS] = row_real(ts);
 }
 
+/* Enums are texts. */
+static struct row_value engine_ring_value(const struct ring_column_def *c, union ring_value v) {
+    int64_t n = 0;
+    switch (c->type) {
+    case RING_TIMESTAMP:
+    case RING_DOUBLE:
+        return row_real(v.f);
+    case RING_TEXT:
+        return row_text(v.s);
+    case RING_ENUM:
+        while (n < v.i && c->labels[n])
+            n++;
+        return row_text(v.i < 0 ? NULL : c->labels[n]);
+    default:
+        return row_int(v.i);
+    }
+}
+
+void engine_put_ring(const struct engine_table *t, const union ring_value *values, struct row_value *row) {
+    size_t at = ENGINE_COMMON_COUNT;
+    for (size_t i = 0; t->ring->columns[i].name; i++)
+        if (at < t->n && strcmp(t->columns[at].name, t->ring->columns[i].name) == 0)
+            row[at++] = engine_ring_value(&t->ring->columns[i], values[i]);
+}
+
 /* ---- statements ---- */
 
 static void engine_put_table(struct strbuf *out, const char *database, const char *name) {

@@ -95,6 +95,9 @@ const struct engine_table *engine_table_find(const char *name);
 void engine_put_common(struct row_value *row, const char *job, int64_t rank, const char *host, int64_t pid,
                        uint64_t created_us, uint64_t number, double ts);
 
+/* Fill the columns behind them with the values of a row of its ring table. */
+void engine_put_ring(const struct engine_table *t, const union ring_value *values, struct row_value *row);
+
 /* The day of a time, since the epoch, within what a Date holds. */
 int64_t engine_day(double ts);
 

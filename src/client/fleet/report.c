@@ -107,6 +107,21 @@ int report_put(const struct report_table *t, const void *row, struct strbuf *row
     return wire_add_row(rows, values, t->n);
 }
 
+void report_put_engine(const struct report_table *t, const void *row, const struct engine_table *to,
+                       struct row_value *values) {
+    for (size_t i = ENGINE_COMMON_COUNT; i < to->n; i++)
+        for (size_t k = 0; k < t->n; k++) {
+            if (strcmp(to->columns[i].name, t->fields[k].name) != 0)
+                continue;
+            struct wire_value v = report_value(&t->fields[k], row);
+            values[i] = v.kind == WIRE_VALUE_INT      ? row_int(v.i)
+                        : v.kind == WIRE_VALUE_DOUBLE ? row_real(v.f)
+                        : v.kind == WIRE_VALUE_TEXT
+                            ? (struct row_value){.kind = ROW_TEXT, .s = v.s, .len = v.len}
+                            : (struct row_value){.kind = ROW_NULL};
+        }
+}
+
 /* ---- reading ---- */
 
 int report_begin(struct report_reader *r, const struct report_table *t, const struct wire_message *m,

@@ -28,6 +28,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "client/engine/engine_schema.h"
 #include "client/report_fields.h"
 #include "wire/wire.h"
 
@@ -102,6 +103,11 @@ const char *report_letter(char state);
 /* Append the names of the columns, or a row, for struct wire_rows. 0, or -1 without memory. */
 int report_put_columns(const struct report_table *t, struct strbuf *columns);
 int report_put(const struct report_table *t, const void *row, struct strbuf *rows);
+
+/* Fill the values of a row for a table of a ClickHouse server that has such columns; the common ones and those that `t`
+ * lacks stay as they are. */
+void report_put_engine(const struct report_table *t, const void *row, const struct engine_table *to,
+                       struct row_value *values);
 
 #define REPORT_MAX_FIELDS 64
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* live_gpu: see live_tables.h. The GPUs of a process, and their past since this program reads them
  * (client/gpu/gpu_poller.h). */
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "client/gpu/gpu_poller.h"
+#include "client/gpu/gpu_row.h"
 #include "client/gpu/gpu_visible.h"
 #include "client/sql/live_tables.h"
 #include "store/ring/ring_tables.h"
@@ -32,44 +31,11 @@ struct live_gpu_scan {
     struct sql_sink *sink;
 };
 
-static const char *live_gpu_throttle(int64_t reasons, char *buf, size_t cap) {
-    static const char *const names[] = {"power", "heat", "hardware", "clock limit"};
-    size_t at = 0;
-    buf[0] = '\0';
-    for (size_t i = 0; reasons > 0 && i < sizeof names / sizeof names[0]; i++)
-        if (reasons >> i & 1)
-            at += (size_t)snprintf(buf + at, cap - at, "%s%s", at ? "," : "", names[i]);
-    return reasons < 0 ? NULL : buf;
-}
-
-static int64_t live_gpu_int(int64_t v) { return v < 0 ? RING_INT_NULL : v; }
-
-static const char *live_gpu_text(const char *s) { return s[0] ? s : NULL; }
-
 static int live_gpu_put(size_t device, const struct gpu_values *v, void *arg) {
     const struct live_gpu_scan *s = arg;
-    const struct gpu_facts *f = &s->list[device].facts;
-    char reasons[64];
-    union ring_value row[RING_GPU_COUNT] = {
-        [RING_GPU_TIMESTAMP].f = v->timestamp,
-        [RING_GPU_DEVICE].i = f->device,
-        [RING_GPU_UUID].s = live_gpu_text(f->uuid),
-        [RING_GPU_NAME].s = live_gpu_text(f->name),
-        [RING_GPU_SLICE].i = live_gpu_int(f->slice),
-        [RING_GPU_UTIL].f = v->util_pct,
-        [RING_GPU_MEM_USED].f = v->mem_used_mb,
-        [RING_GPU_MEM_TOTAL].f = v->mem_total_mb,
-        [RING_GPU_POWER].f = v->power_w,
-        [RING_GPU_POWER_LIMIT].f = v->power_limit_w,
-        [RING_GPU_TEMPERATURE].f = v->temperature_c,
-        [RING_GPU_SM_CLOCK].f = v->sm_clock_mhz,
-        [RING_GPU_THROTTLE].s = live_gpu_throttle(v->throttle, reasons, sizeof reasons),
-        [RING_GPU_ECC].i = live_gpu_int(v->ecc),
-        [RING_GPU_XID].i = live_gpu_int(v->xid),
-        [RING_GPU_STATE].i = v->state,
-        [RING_GPU_SILENT_S].f = v->silent_s,
-        [RING_GPU_ASSUMED].i = s->target->gpus.is_assumed,
-    };
+    char reasons[GPU_ROW_REASONS];
+    union ring_value row[RING_GPU_COUNT];
+    gpu_row_fill(row, &s->list[device].facts, v, s->target->gpus.is_assumed, reasons);
     return sql_sink_put(s->sink, row);
 }
 
