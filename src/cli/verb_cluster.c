@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/engine/engine_schema.h"
+#include "client/fleet/engine_jobs.h"
 #include "client/fleet/fleet_links.h"
 #include "client/fleet/fleet_open.h"
 #include "client/fleet/fleet_tables.h"
@@ -100,6 +102,11 @@ static int cluster_put(const struct cluster *c, struct result *rows, struct strb
 
 /* ---- which there are ---- */
 
+static void cluster_put_text(struct result *r, size_t column, const char *text) {
+    if (text && text[0])
+        result_put_text(r, column, SQL_TEXT, text, strlen(text));
+}
+
 /* Hosts have no probing: whoever sits at a terminal is asked. */
 static void cluster_offer_push(const struct fleet_reach *reach, size_t lacking) {
     char answer[16] = "";
@@ -123,8 +130,9 @@ static int cluster_put_hosts(const struct cli_options *o, const struct fleet_rea
     struct cluster c = {.format = cluster_find_format(o, e), .began_ns = clock_mono_ns()};
     if (!c.format)
         return -1;
-    if (strchr(job, '/'))
-        return err_set(e, ERR_USAGE, "--hosts shows all ranks of a job: leave out '%s'", strchr(job, '/'));
+    if (fleet_open_find_ranks(job))
+        return err_set(e, ERR_USAGE, "--hosts shows all ranks of a job: leave out '%s'",
+                       fleet_open_find_ranks(job));
     struct fleet_source *l = fleet_open(job, reach, e);
     if (!l)
         return -1;
@@ -174,9 +182,53 @@ static int cluster_nodes_here(const struct cli_options *o, struct strbuf *out, s
     return rc;
 }
 
+static const char *const cluster_job_columns[][2] = {{"job", "text"},           {"user", "text"},
+                                                     {"ranks", "integer"},      {"hosts", "integer"},
+                                                     {"state", "text"},         {"first_seen", "timestamp"},
+                                                     {"last_seen", "timestamp"}};
+
+#define CLUSTER_JOB_COLUMNS (sizeof cluster_job_columns / sizeof cluster_job_columns[0])
+
+static void cluster_add_job(struct result *r, const struct engine_jobs_item *j) {
+    if (result_add_row(r) != 0)
+        return;
+    cluster_put_text(r, 0, j->name);
+    cluster_put_text(r, 1, j->user);
+    if (j->ranks >= 0)
+        result_put_int(r, 2, j->ranks);
+    result_put_int(r, 3, j->hosts);
+    cluster_put_text(r, 4, j->is_running ? "running" : "ended");
+    result_put_real(r, 5, j->first);
+    result_put_real(r, 6, j->last);
+}
+
+/* The jobs of a database. */
+static int cluster_put_jobs(const struct cli_options *o, const struct engine_address *a, struct strbuf *out,
+                            struct err *e) {
+    struct cluster c = {.format = cluster_find_format(o, e), .began_ns = clock_mono_ns()};
+    struct engine_jobs jobs = {.n = 0};
+    struct engine_http *h = c.format ? engine_http_open(a, e) : NULL;
+    int rc = h && engine_schema_check(h, e) == 0 ? engine_jobs_read(&jobs, h, e) : -1;
+    engine_http_close(h);
+    struct result *r = rc == 0 ? result_new(CLUSTER_JOB_COLUMNS, SIZE_MAX, RESULT_BYTES) : NULL;
+    for (size_t i = 0; r && i < CLUSTER_JOB_COLUMNS; i++)
+        rc |= result_name_column(r, i, cluster_job_columns[i][0], cluster_job_columns[i][1]);
+    for (size_t i = 0; r && i < jobs.n; i++)
+        cluster_add_job(r, &jobs.items[i]);
+    engine_jobs_fini(&jobs);
+    return rc == 0 ? cluster_put(&c, r, out, e) : -1;
+}
+
 static int cluster_nodes_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                               struct err *e) {
+    struct engine_address a;
     (void)addr;
+    if (cluster_operand(o) && engine_address_is(cluster_operand(o))) {
+        if (engine_address_parse(&a, cluster_operand(o), e) != 0 || engine_address_read_password(&a, e) != 0)
+            return -1;
+        if (!a.job[0])
+            return cluster_put_jobs(o, &a, out, e);
+    }
     return cluster_show(o, FLEET_TABLE_NODES, cluster_nodes_here, out, e);
 }
 
@@ -286,11 +338,6 @@ static const char *const cluster_task_columns[][2] = {
 
 #define CLUSTER_TASK_COLUMNS (sizeof cluster_task_columns / sizeof cluster_task_columns[0])
 
-static void cluster_put_text(struct result *r, size_t column, const char *text) {
-    if (text && text[0])
-        result_put_text(r, column, SQL_TEXT, text, strlen(text));
-}
-
 static void cluster_add_task(struct result *r, const char *host, const char *job,
                              const struct report_task *t) {
     if (result_add_row(r) != 0)
@@ -336,8 +383,9 @@ static int cluster_work_hosts(const struct cli_options *o, const struct fleet_re
     size_t failed = 0;
     if (!c.format)
         return -1;
-    if (strchr(job, '/'))
-        return err_set(e, ERR_USAGE, "--hosts is for all ranks of a job: leave out '%s'", strchr(job, '/'));
+    if (fleet_open_find_ranks(job))
+        return err_set(e, ERR_USAGE, "--hosts is for all ranks of a job: leave out '%s'",
+                       fleet_open_find_ranks(job));
     struct fleet_source *l = fleet_open_work(job, reach, work, e);
     if (!l)
         return -1;
@@ -367,7 +415,8 @@ static int cluster_change(const struct cli_options *o, const char *work, const c
     char job[CLUSTER_JOB];
     int rc = cli_read_reach(o, &reach, job, sizeof job, e);
     if (rc == 0)
-        rc = reach.hosts.n ? cluster_work_hosts(o, &reach, job, work, progress, out, e) : here(o, out, e);
+        rc = fleet_open_is_far(job, &reach) ? cluster_work_hosts(o, &reach, job, work, progress, out, e)
+                                            : here(o, out, e);
     fleet_reach_fini(&reach);
     return rc;
 }

@@ -114,9 +114,9 @@ static int stacks_exec(const struct cli_options *o, struct target_address *addr,
                        "cluster stacks has no format '%s': text, json, ndjson, csv, folded or svg", format);
     if (strcmp(format, "svg") == 0 && isatty(STDOUT_FILENO))
         return err_set(e, ERR_USAGE, "an SVG picture is of no use on a terminal: give --output FILE");
-    if (o->targets.n && strchr(o->targets.items[0], '/'))
+    if (o->targets.n && fleet_open_find_ranks(o->targets.items[0]))
         return err_set(e, ERR_USAGE, "cluster stacks merges all ranks of a job: leave out '%s'",
-                       strchr(o->targets.items[0], '/'));
+                       fleet_open_find_ranks(o->targets.items[0]));
     struct fleet_reach reach;
     char job[STACKS_JOB];
     struct fleet_source *l =

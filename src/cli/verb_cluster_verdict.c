@@ -66,6 +66,7 @@ struct cluster_verdict {
     const struct job *job;
     struct rank_set ranks;
     struct fleet_watch *watch;
+    bool is_database;            /* no agent can be loaded */
     struct fleet_source *source; /* for the steps; NULL: they are not known */
     struct fleet_reach reach;
     /* of other hosts: what reads them, which has the watch, and what is known of the job */
@@ -251,8 +252,9 @@ static void cluster_verdict_close(struct cluster_verdict *c) {
 static int cluster_verdict_open_there(struct cluster_verdict *c, const char *name, struct err *e) {
     struct job *job = &c->there_job;
     struct err ignored;
-    if (strchr(name, '/'))
-        return err_set(e, ERR_USAGE, "--hosts is for all ranks of a job: leave out '%s'", strchr(name, '/'));
+    if (fleet_open_find_ranks(name))
+        return err_set(e, ERR_USAGE, "--hosts is for all ranks of a job: leave out '%s'",
+                       fleet_open_find_ranks(name));
     progress_begin("reading the ranks", 0, NULL);
     int rc = watch_there_open(&c->there, name, &c->reach, e);
     progress_end();
@@ -263,7 +265,8 @@ static int cluster_verdict_open_there(struct cluster_verdict *c, const char *nam
     job->missing = c->there.missing; /* not freed here */
     c->job = job;
     c->watch = c->there.watch;
-    c->source = fleet_open(job->name, &c->reach, &ignored);
+    c->is_database = fleet_open_is_database(name);
+    c->source = fleet_open(fleet_open_is_database(name) ? name : job->name, &c->reach, &ignored);
     return rank_set_join(&c->ranks, &c->there.ranks) == 0
                ? 0
                : err_set(e, ERR_FAILED, "out of memory for a set of ranks");
@@ -520,7 +523,7 @@ static int cluster_verdict_exec(const struct cli_options *o, struct target_addre
     /* what they do before anything is done to them */
     if (rc == 0)
         rc = fleet_watch_read(c.watch, false, e);
-    if (rc == 0 && inject)
+    if (rc == 0 && inject && !c.is_database)
         rc = c.there.source ? cluster_verdict_attach_there(&c, e) : cluster_verdict_attach_all(&c, e);
     /* that goes on until the job ends */
     if (rc == 0 && c.options->watch)

@@ -22,6 +22,7 @@
 #include "client/about.h"
 #include "client/complete.h"
 #include "client/export/export.h"
+#include "client/fleet/fleet_open.h"
 #include "client/fleet/jobs_here.h"
 #include "client/output.h"
 #include "client/symbols/symbols.h"
@@ -31,6 +32,7 @@
 #include "tui/core/screen.h"
 #include "tui/host/attach_all.h"
 #include "tui/info.h"
+#include "tui/job_choice.h"
 #include "tui/job_picture.h"
 #include "tui/main_complete.h"
 #include "tui/main_options.h"
@@ -135,11 +137,24 @@ struct main_job {
     char target[512]; /* "": none */
     char filter[256]; /* of the Ranks screen; "": all */
     pid_t pid;        /* the only rank that was named; 0: all or several */
+    bool is_closed;   /* there is no way to the hosts of its ranks */
 };
+
+static bool main_is_job(const char *typed) { return jobs_is_target(typed) || fleet_open_is_database(typed); }
+
+/* A job of a database: one is chosen if none is named. */
+static int main_read_database(const char *typed, struct main_job *job, struct err *e) {
+    job->is_closed = !job->reach.via.via;
+    if (strlen(typed) >= sizeof job->target)
+        return err_set(e, ERR_USAGE, "the address of the database is too long");
+    return job_choice_read(typed, job->target, sizeof job->target, e);
+}
 
 /* Read "job:NAME/RANKS". 0, or -1 with the error: there is none here. */
 static int main_read_job(const char *typed, struct main_job *job, struct err *e) {
     pid_t *pids = NULL;
+    if (fleet_open_is_database(typed))
+        return main_read_database(typed, job, e);
     const char *ranks = strchr(typed, '/');
     ssize_t n = job->reach.hosts.n ? 0 : jobs_here_resolve(typed, &pids, e);
     if (n < 0)
@@ -198,7 +213,7 @@ static int main_export_job(const struct main_options *o, const struct fleet_reac
                        o->screen);
     if (o->filter && strcmp(o->export, "json") == 0 && job_picture_find(o->screen) == &screen_stacks)
         return err_set(e, ERR_USAGE, "--filter is not for the stacks as json: take --export txt");
-    if (jobs_is_target(target)) {
+    if (main_is_job(target)) {
         if (main_read_job(target, &job, e) != 0)
             return -1;
     } else {
@@ -310,6 +325,7 @@ static int main_open(const struct main_options *o, struct startup *begun, struct
         .app = {.pick = targets->n == 0 && !watches,
                 .job = job->target[0] ? job->target : NULL,
                 .job_filter = watches ? job->filter : NULL,
+                .job_is_closed = job->is_closed,
                 .screen = watches && !chosen ? &screen_ranks : NULL,
                 .is_utf8 = term_draws_unicode(getenv("TERM")),
                 .tour = o->tour,
@@ -370,10 +386,12 @@ static int main_screens(const struct main_options *o, const char *const *typed, 
         return err_set(e, ERR_FAILED, "out of memory");
     struct main_job job = {.target = ""};
     int rc = startup_read(&begun, o, e);
+    struct fleet_reach_options reach = o->reach;
+    reach.later = n == 1 && fleet_open_is_database(typed[0]);
     if (rc == 0)
-        rc = fleet_reach_init(&job.reach, &o->reach, relay_serve, e);
+        rc = fleet_reach_init(&job.reach, &reach, relay_serve, e);
     const char *of_hosts = job.reach.hosts.n && n == 0 ? JOBS_TARGET : n == 1 ? typed[0] : "";
-    if (rc == 0 && jobs_is_target(of_hosts))
+    if (rc == 0 && main_is_job(of_hosts))
         rc = main_read_targets(of_hosts, &job, targets, e);
     else if (rc == 0 && job.reach.hosts.n)
         rc = err_set(e, ERR_USAGE, "hosts are for a job: probing-top job:NAME --hosts LIST");

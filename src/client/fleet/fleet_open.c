@@ -2,10 +2,13 @@
 /* fleet_open: see fleet_open.h. */
 #include "client/fleet/fleet_open.h"
 
+#include <string.h>
+
+#include "client/fleet/fleet_engine.h"
 #include "client/fleet/fleet_links.h"
 
 /* The first that takes a target opens it; the last takes every one. */
-static const struct fleet_source_kind *const open_kinds[] = {&fleet_links_kind};
+static const struct fleet_source_kind *const open_kinds[] = {&fleet_engine_kind, &fleet_links_kind};
 
 static const struct fleet_source_kind *open_kind(const char *target) {
     size_t i = 0;
@@ -23,6 +26,12 @@ struct fleet_source *fleet_open_work(const char *target, const struct fleet_reac
     return open_kind(target)->open(target, reach, work, e);
 }
 
+const char *fleet_open_find_ranks(const char *target) {
+    return fleet_open_is_database(target) ? NULL : strchr(target, '/');
+}
+
+bool fleet_open_is_database(const char *target) { return open_kind(target)->is_database; }
+
 bool fleet_open_is_far(const char *target, const struct fleet_reach *reach) {
-    return reach->hosts.n > 0 || open_kind(target)->is_far;
+    return reach->hosts.n > 0 || fleet_open_is_database(target);
 }

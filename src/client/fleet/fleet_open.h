@@ -16,7 +16,13 @@ struct fleet_source *fleet_open(const char *target, const struct fleet_reach *re
 struct fleet_source *fleet_open_work(const char *target, const struct fleet_reach *reach, const char *work,
                                      struct err *e);
 
-/* Whether the ranks are read by others: on hosts that are named. Else they are processes of this host. */
+/* The '/' behind the name of a job, with the ranks that are meant: "job:NAME/0-3". NULL: all are. */
+const char *fleet_open_find_ranks(const char *target);
+
+/* Whether it is a job in a database: no host of it is reached, and nothing can be loaded there. */
+bool fleet_open_is_database(const char *target);
+
+/* Whether the ranks are read by others: on hosts that are named, or in a database. Else they are processes of this host. */
 bool fleet_open_is_far(const char *target, const struct fleet_reach *reach);
 
 #endif

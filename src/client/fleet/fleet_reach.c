@@ -68,7 +68,7 @@ int fleet_reach_init(struct fleet_reach *r, const struct fleet_reach_options *o,
         return -1;
     if ((o->hosts || o->hostfile) && !r->hosts.n)
         return err_set(e, ERR_USAGE, "--hosts names no hosts: it is a list such as a,b[1-4]");
-    if ((o->via || o->container || o->relay || o->push) && !r->hosts.n)
+    if ((o->via || o->container || o->relay || o->push) && !r->hosts.n && !o->later)
         return err_set(e, ERR_USAGE, "%s is for other hosts: name them by --hosts, --hostfile or --slurm",
                        o->via         ? "--via"
                        : o->container ? "--container"
@@ -79,12 +79,13 @@ int fleet_reach_init(struct fleet_reach *r, const struct fleet_reach_options *o,
                        "--push needs a shell on the hosts, and runs what it has copied: leave out --relay");
     if (!r->via.slurm)
         r->via.slurm = r->via.via ? getenv("SLURM_JOB_ID") : NULL;
-    struct relay_words *words = r->hosts.n ? malloc(sizeof *words) : NULL;
-    if (r->hosts.n && !words)
+    bool far = r->hosts.n > 0 || (o->later && o->via);
+    struct relay_words *words = far ? malloc(sizeof *words) : NULL;
+    if (far && !words)
         return err_set(e, ERR_FAILED, "out of memory for a command");
-    int rc = words ? relay_via_words(&r->via, r->hosts.names[0], words, e) : 0;
+    int rc = words ? relay_via_words(&r->via, r->hosts.n ? r->hosts.names[0] : "host", words, e) : 0;
     free(words);
-    if (rc == 0 && r->hosts.n && !o->relay && reach_read_script(r) != 0)
+    if (rc == 0 && far && !o->relay && reach_read_script(r) != 0)
         rc = err_set(e, ERR_FAILED, "out of memory for a command");
     return rc == 0 && o->push ? fleet_reach_push(r, e) : rc;
 }

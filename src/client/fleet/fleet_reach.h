@@ -20,6 +20,7 @@ struct fleet_reach {
 struct fleet_reach_options {
     const char *hosts, *hostfile, *slurm, *via, *container, *relay;
     bool push;
+    bool later; /* which hosts is known later, one at a time */
 };
 
 /* Rows for a struct `type` that has these options as its member. */

@@ -33,7 +33,7 @@ struct fleet_source;
 /* What a kind of source does; see the functions below for each. */
 struct fleet_source_kind {
     bool (*takes)(const char *target); /* it is for that target */
-    bool is_far;                       /* never of processes on this host */
+    bool is_database;                  /* no host is reached */
     struct fleet_source *(*open)(const char *target, const struct fleet_reach *reach, const char *work,
                                  struct err *e);
     void (*close)(struct fleet_source *s);
@@ -50,6 +50,7 @@ struct fleet_source {
     const struct fleet_source_kind *kind;
     struct fleet_hosts hosts;
     struct err error; /* why there is no fleet */
+    bool is_final;    /* the fleet stays as it is: no round follows */
     int fd;
 };
 

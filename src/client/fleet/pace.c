@@ -56,6 +56,7 @@ struct pace {
     struct table by_key; /* numbers of `ranks` */
     char ops[PACE_OPS][PACE_OP];
     uint32_t n_ops;
+    double delay_s;
     uint64_t next_ns; /* when it is judged again */
     struct straggler_verdict verdicts[STRAGGLER_ROLES];
     size_t n_verdicts;
@@ -66,6 +67,8 @@ struct pace {
 struct pace *pace_new(void) {
     return calloc(1, sizeof(struct pace));
 }
+
+void pace_set_delay(struct pace *p, double delay_s) { p->delay_s = delay_s; }
 
 static void pace_drop_rank(struct pace_rank *r) {
     free(r->steps);
@@ -295,7 +298,7 @@ static bool pace_moves(const struct pace *p, const struct fleet *f) {
         const struct straggler_step *newest = &r->steps[r->n_steps - 1];
         double offset_ms = f->nodes[r->node].clock_offset_ms;
         double age = f->taken_at - newest->at + (isnan(offset_ms) ? 0 : offset_ms / 1e3);
-        if (age < fmax(PACE_STANDS_S, PACE_STANDS * newest->ms / 1e3))
+        if (age < p->delay_s + fmax(PACE_STANDS_S, PACE_STANDS * newest->ms / 1e3))
             return true;
     }
     return false;

@@ -15,6 +15,10 @@
 struct pace;
 
 struct pace *pace_new(void); /* NULL without memory */
+
+/* Rows come so much later than what else is known of the ranks (0). */
+void pace_set_delay(struct pace *p, double delay_s);
+
 void pace_free(struct pace *p);
 
 /* Take a row of the host with that number in the fleet. One that is known is passed over. True: its clock was

@@ -140,9 +140,7 @@ int report_begin(struct report_reader *r, const struct report_table *t, const st
     return rc == 0 ? 0 : err_set(e, ERR_FAILED, "its answer about %s has no valid columns", t->name);
 }
 
-/* 0, or -1 without memory. A value of another kind is unknown. */
-static int report_take(const struct report_field *f, const struct wire_value *v, void *row,
-                       struct arena *arena) {
+int report_take(const struct report_field *f, const struct wire_value *v, void *row, struct arena *arena) {
     char *at = (char *)row + f->offset;
     char raw[REPORT_TEXT_MAX + 1];
     if (f->kind == REPORT_INT && (v->kind == WIRE_VALUE_INT || v->kind == WIRE_VALUE_BOOL))

@@ -111,6 +111,10 @@ void report_put_engine(const struct report_table *t, const void *row, const stru
 
 #define REPORT_MAX_FIELDS 64
 
+/* Put a value into a row; its text, made safe for a terminal, goes to the arena. A value of another kind is
+ * unknown. 0, or -1 without memory. */
+int report_take(const struct report_field *f, const struct wire_value *v, void *row, struct arena *arena);
+
 /* Reads the rows of an answer. */
 struct report_reader {
     const struct report_table *table;

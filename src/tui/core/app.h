@@ -142,6 +142,7 @@ struct app_config {
     bool pick;                       /* start by choosing a process */
     const char *job;                 /* a job to watch from the start; NULL: none */
     const char *job_filter;          /* of its ranks; NULL: all */
+    bool job_is_closed;              /* its ranks cannot be opened: there is no way to their hosts */
     const struct screen_def *screen; /* the first; NULL: as the settings say */
     bool readonly;                   /* refuse actions that change the target */
     bool is_utf8;                    /* more than ASCII can be drawn */

@@ -56,6 +56,11 @@ bool app_job_open(struct app *a, int32_t rank, bool shows) {
         app_refuse(a, "rank %d has no process", (int)rank);
         return false;
     }
+    if (a->config.job_is_closed && !job_shot_is_here(f, r)) {
+        app_refuse(a, "rank %d is on %.100s: to open ranks, start probing-top with --via ssh, or another way",
+                   (int)rank, job_shot_host_name(f, r) ? job_shot_host_name(f, r) : "another host");
+        return false;
+    }
     if (a->attaching) {
         app_refuse(a, "rank %d is still being opened", (int)a->job.opening);
         return false;

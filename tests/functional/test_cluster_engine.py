@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ranks of a job read from a ClickHouse server, with rows as the relays of many hosts write them (tests/cluster/engine_ranks.py)."""
+
+import json
+import os
+import sys
+import threading
+import time
+
+import pytest
+
+from clickhouse import clickhouse_fixture, free_port  # noqa: F401 (a fixture)
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "cluster"))
+from engine_ranks import Job  # noqa: E402
+
+JOB = "llama-71c0"
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch, tmp_path):
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY", "PROBING_CLICKHOUSE_PASSWORD"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.fixture
+def engine(probing, clickhouse):
+    probing("cluster", "init", clickhouse.url()).ok()
+    return clickhouse
+
+
+class Writer:
+    """Writes each second of a job, as its relays would."""
+
+    def __init__(self, job):
+        self.job, self.ends = job, threading.Event()
+        self.thread = threading.Thread(target=job.run, args=(self.ends.is_set,))
+
+    def __enter__(self):
+        self.thread.start()
+        return self.job
+
+    def __exit__(self, *_):
+        self.ends.set()
+        self.thread.join()
+
+
+def written(engine, n=1):
+    return lambda: int(engine.ask("SELECT uniqExact(ts) FROM probing.ranks")[0][0]) >= n
+
+
+def test_a_job_that_moves(probing, engine, wait_until):
+    with Writer(Job(engine.ask, JOB, ranks=64)):
+        wait_until(written(engine, 2), timeout=30)
+        url = engine.url(job=JOB)
+        rows = [json.loads(line) for line in probing("cluster", "ranks", url, "--format", "ndjson").ok().stdout.splitlines()]
+        assert [row["rank"] for row in rows] == list(range(64))
+        assert rows[9]["host"] == "gpu1" and rows[9]["pid"] == 1001 and rows[9]["state"] == "computes"
+        assert {row["func"] for row in rows} <= {"attention", "backward"}
+        # it is the newest: the way through the server takes less than 3 s
+        nodes = probing("cluster", "nodes", url).ok().stdout
+        assert "gpu7" in nodes and "clickhouse" in nodes and "ada" in nodes
+        stacks = probing("cluster", "stacks", url).ok().stdout
+        assert "64 of 64 ranks" in stacks and "step step.py:88" in stacks
+        verdict = probing("cluster", "verdict", url).ok().stdout
+        assert verdict.startswith("MOVING")
+        jobs = probing("cluster", "nodes", engine.url()).ok().stdout
+        assert JOB in jobs and "running" in jobs and " 64 " in jobs
+
+
+def test_a_rank_that_hangs_and_a_silent_host(probing, engine, wait_until):
+    job = Job(engine.ask, JOB, ranks=64)
+    job.hang(17, time.time() - 20)
+    with Writer(job):
+        wait_until(written(engine, 3), timeout=30)
+        done = probing("cluster", "verdict", engine.url(job=JOB), timeout=60)
+        assert done.status == 1
+        assert done.stdout.startswith("HUNG RANK 17") and "fetch (loader.py:31)" in done.stdout
+        assert "counters of 64 of 64 ranks" in done.stdout
+        job.silent = {5}
+
+        def names_it():
+            return "gpu5 (no rows for" in probing("cluster", "ranks", engine.url(job=JOB)).stderr
+
+        wait_until(names_it, timeout=40, interval=1)
+        rows = probing("cluster", "ranks", engine.url(job=JOB), "-d", "0", "--format", "csv").ok().stdout.splitlines()
+        assert sum("no news" in row for row in rows) == 8 and all("gpu5" in row for row in rows if "no news" in row)
+
+
+def test_a_job_that_has_ended(probing, probing_top, engine):
+    job = Job(engine.ask, JOB, ranks=16)
+    ended = time.time() - 5 * 86400
+    for second in range(20):
+        job.second(ended - 20 + second)
+    rows = probing("cluster", "ranks", engine.url(job=JOB)).ok().stdout
+    assert rows.count("attention") + rows.count("backward") == 16
+    assert "ended" in probing("cluster", "nodes", engine.url()).ok().stdout
+    # the only job need not be named
+    shown = probing_top(engine.url(), "--export", "txt", "--screen", "ranks", "--cols", "120").ok().stdout
+    assert "16/16 ranks" in shown and "gpu1" in shown
+
+
+@pytest.mark.parametrize("verb", ["ranks", "stacks", "verdict"])
+def test_what_cannot_be_read(probing, engine, verb):
+    assert "has no rows of a job" in probing("cluster", verb, engine.url()).stderr
+    Job(engine.ask, "other-1").second(time.time())
+    no_job = probing("cluster", verb, engine.url(job="x' OR 1 = 1 --"))
+    assert no_job.status == 3 and "has no job 'x' OR 1 = 1 --'; there are: other-1" in no_job.stderr
+    Job(engine.ask, "other-2").second(time.time())
+    assert "name one by ?job=NAME" in probing("cluster", verb, engine.url()).stderr
+    assert "cluster init" in probing("cluster", verb, engine.url(database="nothing", job="a")).stderr
+    down = probing("cluster", verb, f"clickhouse://127.0.0.1:{free_port()}/probing?job=a")
+    assert down.status != 0 and "no server answers at" in down.stderr
+    wrong = probing("cluster", verb, engine.url(user="writer", job="other-1"))
+    assert wrong.status != 0 and "PROBING_CLICKHOUSE_PASSWORD" in wrong.stderr
+    assert "--hosts" in probing("cluster", "attach", engine.url(job="other-1")).stderr
+
+
+def test_the_reader_of_a_server_may_only_read(probing, engine):
+    Job(engine.ask, "other-1").second(time.time())
+    assert "gpu1" in probing("cluster", "ranks", engine.url(user="reader", job="other-1")).ok().stdout
+
+
+def test_rows_of_a_stranger(probing, engine):
+    """Names that want to be something else, numbers that cannot be."""
+    job = Job(engine.ask, JOB, ranks=2)
+    job.second(time.time() - 1)
+    engine.ask(f"INSERT INTO probing.ranks (day, job, rank, host, pid, created_us, row, ts, state, stack, wait_what, step, since) SELECT today(), '{JOB}', "
+               "rank, host, -5, 1, 1, toFloat64(now()), '\\033[2J', 18446744073709551615, arrayStringConcat(arrayMap(i -> 'xxxxxxxxxx', range(10000))), -9223372036854775807, inf FROM "
+               "(SELECT arrayJoin([-7, 2000000000, 1]) AS rank, concat('\\033]0;evil\\007', toString(rank), '\\n') AS host)")
+    engine.ask(f"INSERT INTO probing.stacks (day, job, stack, func, file, line) SELECT today(), '{JOB}', 18446744073709551615, "
+               "arrayMap(x -> '\\033[31mf', range(60000)), arrayMap(x -> '/a', range(60000)), arrayMap(x -> toInt32(-1), range(50000))")
+    rows = probing("cluster", "ranks", engine.url(job=JOB), "-d", "0").ok().stdout
+    assert "\033" not in rows and "gpu0" in rows
+    assert "\033" not in probing("cluster", "stacks", engine.url(job=JOB)).ok().stdout
+    assert "\033" not in probing("cluster", "nodes", engine.url(job=JOB)).ok().stdout
