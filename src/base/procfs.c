@@ -37,6 +37,17 @@ static void procfs_path(char *buf, size_t cap, pid_t pid, pid_t tid, const char 
         snprintf(buf, cap, "/proc/%s/%s", who, name);
 }
 
+/* Files of one record: fs/seq_file.c gives as much of it as there is room for, so that a read which left room has
+ * read all. Of the others a read may end with a page. */
+static bool procfs_is_one_record(const char *name) {
+    static const char *const names[] = {"stat",    "status", "statm", "schedstat",
+                                        "syscall", "comm",   "wchan", "io"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
 ssize_t procfs_read_file(pid_t pid, pid_t tid, const char *name, char *buf, size_t cap) {
     char path[96];
     procfs_path(path, sizeof path, pid, tid, name);
@@ -52,6 +63,8 @@ ssize_t procfs_read_file(pid_t pid, pid_t tid, const char *name, char *buf, size
         if (n <= 0)
             break;
         used += (size_t)n;
+        if (used + 1 < cap && procfs_is_one_record(name))
+            break;
     }
     int saved = errno;
     close(fd);
