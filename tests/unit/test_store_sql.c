@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <sqlite3.h>
 
 #include "store/ring/ring_tables.h"
 #include "store/sql/sql.h"
@@ -317,9 +318,191 @@ static void a_provider_is_asked_once_a_query(void **state) {
     f.failure = "the target does not answer";
     job_refused(s, "SELECT * FROM system.threads", "the target does not answer");
     f.failure = NULL;
+    f.rows = 60 * 1000; /* by value, or this takes hours */
+    job_expect(s, "SELECT count(*), sum(b.tid) FROM system.threads a JOIN system.threads b ON a.tid = b.tid",
+               "60000|1799970000\n");
+    job_expect(s, "SELECT count(*) FROM system.threads a JOIN system.threads b ON b.tid = a.tid + 1", "59999\n");
     f.rows = 100 * 1000 * 1000;
     job_refused(s, "SELECT count(*) FROM system.threads", "more rows than fit");
     sql_close(s);
+}
+
+/* What a provider was given, and it gives all of its rows whatever that is. */
+struct asked {
+    int calls;
+    uint64_t columns;
+    struct sql_wanted wanted;
+    int64_t ranks[8];
+    char text[16];
+};
+
+#define ASKED_ROWS 20
+
+static int scan_asked(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e) {
+    struct asked *a = arg;
+    const struct sql_wanted *w = sql_sink_wanted(sink);
+    (void)e;
+    a->calls++;
+    a->columns = columns;
+    a->wanted = *w;
+    for (size_t i = 0; i < w->n_ranks && i < 8; i++)
+        a->ranks[i] = w->ranks[i];
+    snprintf(a->text, sizeof a->text, "%s", w->equal_text ? w->equal_text : "-");
+    for (int64_t i = 0; i < ASKED_ROWS; i++) {
+        char op[8];
+        snprintf(op, sizeof op, "op%d", (int)(i % 3));
+        const union ring_value row[] = {{.i = i % 4},          {.s = "gpu1"}, {.i = 100 + i % 4},
+                                        {.f = T0 + (double)i}, {.i = i / 4},  {.s = op}};
+        assert_int_equal(sql_sink_put(sink, row), 0);
+    }
+    return 0;
+}
+
+static struct sql *asked_session(struct asked *a, struct sql_provider *p) {
+    static const struct ring_column_def columns[] = {
+        {"rank", RING_INT32, NULL, "", NULL, 0},    {"host", RING_TEXT, NULL, "", NULL, 0},
+        {"pid", RING_INT32, NULL, "", NULL, 0},     {"timestamp", RING_TIMESTAMP, "s", "", NULL, 0},
+        {"step", RING_INT64, NULL, "", NULL, 0},    {"op", RING_TEXT, NULL, "", NULL, 0},
+        {NULL, RING_TIMESTAMP, NULL, NULL, NULL, 0}};
+    static const struct ring_table_def def = {
+        .name = "asked", .help = "a row", .cost = RING_COST_NOW, .columns = columns};
+    struct err e;
+    *a = (struct asked){.calls = 0};
+    *p = (struct sql_provider){.def = &def, .uses = p->uses, .scan = scan_asked, .arg = a};
+    const struct sql_target t = {
+        .pid = RING_INT_NULL, .rank = RING_INT_NULL, .owner = geteuid(), .providers = p, .n_providers = 1};
+    struct sql *s = sql_open(&e);
+    assert_int_equal(sql_add_target(s, &t, &e), 0);
+    return s;
+}
+
+#define US(s) ((int64_t)((T0 + (s)) * 1e6))
+
+static void a_provider_is_given_the_conditions(void **state) {
+    (void)state;
+    struct asked a;
+    struct sql_provider p = {.uses = SQL_USES_TIME | SQL_USES_RANK | SQL_USES_EQUAL | SQL_USES_LIMIT};
+    struct sql *s = asked_session(&a, &p);
+    const struct sql_wanted *w = &a.wanted;
+
+    job_expect(s, "SELECT count(*) FROM asked", "20\n");
+    assert_true(w->min_us == INT64_MIN && w->max_us == INT64_MAX && w->min_rank == INT64_MIN &&
+                w->max_rank == INT64_MAX && !w->ranks && w->equal_column == -1 && w->limit == 0);
+
+    job_expect(s, "SELECT step FROM asked WHERE timestamp >= 1700000003 AND timestamp < 1700000005",
+               "0\n1\n");
+    assert_true(w->min_us == US(3) && w->max_us == US(5) - 1 && w->equal_column == -1);
+    assert_int_equal(a.columns, 1 << 3 | 1 << 4);
+
+    job_expect(s, "SELECT count(*) FROM asked WHERE rank = 2", "5\n");
+    assert_true(w->min_rank == 2 && w->max_rank == 2);
+    job_expect(s, "SELECT count(*) FROM asked WHERE rank > 0 AND rank <= 2", "10\n");
+    assert_true(w->min_rank == 1 && w->max_rank == 2);
+    job_expect(s, "SELECT count(*) FROM asked WHERE rank BETWEEN 3 AND 70000000000", "5\n");
+    assert_true(w->min_rank == 3 && w->max_rank == 70000000000);
+    job_expect(s, "SELECT count(*) FROM asked WHERE rank < 1.5", "10\n");
+    assert_true(w->min_rank == INT64_MIN && w->max_rank == INT64_MAX);
+
+    job_expect(s, "SELECT count(*) FROM asked WHERE step = 4", "4\n");
+    assert_true(w->equal_column == 4 && w->equal == 4 && !w->equal_text);
+    job_expect(s, "SELECT count(*) FROM asked WHERE op = 'op1' AND step = 0", "1\n");
+    assert_true(w->equal_column == 5 || w->equal_column == 4);
+    job_expect(s, "SELECT count(*) FROM asked WHERE op = 'op1'", "7\n");
+    assert_int_equal(w->equal_column, 5);
+    assert_string_equal(a.text, "op1");
+    job_expect(s, "SELECT count(*) FROM asked WHERE op = 'OP1' COLLATE NOCASE", "7\n");
+    assert_int_equal(w->equal_column, -1);
+    job_expect(s, "SELECT count(*) FROM asked WHERE step = '4'", "4\n");
+    job_expect(s, "SELECT count(*) FROM asked WHERE op = 1", "0\n");
+    job_expect(s, "SELECT count(*) FROM asked WHERE host = 'gpu1'", "20\n");
+    assert_int_equal(w->equal_column, 1);
+    assert_string_equal(a.text, "gpu1");
+    job_expect(s, "SELECT count(*) FROM asked WHERE pid = 103", "5\n");
+    assert_true(w->equal_column == 2 && w->equal == 103);
+
+    int calls = a.calls;
+    job_expect(s, "SELECT count(*) FROM asked WHERE step = NULL OR timestamp > NULL", "0\n");
+    job_expect(s, "SELECT count(*) FROM asked WHERE step = 1.5", "0\n");
+    assert_int_equal(a.calls, calls); /* no row can be meant */
+    sql_close(s);
+}
+
+static void sets_of_ranks_and_limits_are_given(void **state) {
+    (void)state;
+    struct asked a;
+    struct sql_provider p = {.uses = SQL_USES_TIME | SQL_USES_RANK | SQL_USES_EQUAL | SQL_USES_LIMIT};
+    struct sql *s = asked_session(&a, &p);
+    const struct sql_wanted *w = &a.wanted;
+    bool is_new = sqlite3_libversion_number() >= 3038000;
+
+    job_expect(s, "SELECT rank, count(*) FROM asked WHERE rank IN (3, 1, NULL, 77) GROUP BY 1", "1|5\n3|5\n");
+    if (is_new) {
+        assert_int_equal(a.calls, 1);
+        assert_true(w->n_ranks == 3 && a.ranks[0] == 1 && a.ranks[1] == 3 && a.ranks[2] == 77);
+        assert_true(w->min_rank == 1 && w->max_rank == 77);
+    }
+    job_expect(s, "SELECT count(*) FROM asked WHERE rank IN (SELECT step FROM asked WHERE step < 2)", "10\n");
+    job_expect(s, "SELECT count(*) FROM asked WHERE rank IN (1, 'x')", "5\n");
+    job_expect(s, "SELECT count(*) FROM asked WHERE rank IN (1, 2) AND rank > 1", "5\n");
+
+    job_expect(s, "SELECT rank FROM asked LIMIT 2", "0\n1\n");
+    assert_int_equal(w->limit, is_new ? 2 : 0);
+    job_expect(s, "SELECT rank FROM asked WHERE timestamp > 1 AND step = 4 AND rank < 9 LIMIT 2 OFFSET 1",
+               "1\n2\n");
+    assert_int_equal(w->limit, is_new ? 3 : 0);
+    job_expect(s, "SELECT rank FROM asked LIMIT -1 OFFSET 19", "3\n");
+    assert_int_equal(w->limit, 0);
+    /* with any condition that is not given, rows may be left out behind the limit */
+    static const char *const never[] = {
+        "SELECT op FROM asked WHERE op LIKE 'op%' LIMIT 1",
+        "SELECT op FROM asked WHERE step = 0 AND pid = 100 LIMIT 1",
+        "SELECT op FROM asked WHERE op = 'op0' AND step = 0 LIMIT 1",
+        "SELECT op FROM asked WHERE rank < 1.5 LIMIT 1",
+        "SELECT op FROM asked WHERE pid = 100.0 LIMIT 1",
+        "SELECT op FROM asked ORDER BY op LIMIT 1",
+        "SELECT op FROM asked WHERE step = 0 OR rank = 2 ORDER BY 1 LIMIT 1",
+        "SELECT min(op) FROM asked GROUP BY op ORDER BY 1 LIMIT 1",
+        "SELECT DISTINCT op FROM asked LIMIT 1",
+    };
+    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++) {
+        job_expect(s, never[i], "op0\n");
+        if (w->limit != 0)
+            fail_msg("%s: a limit of %d was given", never[i], (int)w->limit);
+    }
+    sql_close(s);
+}
+
+/* A query that comes with other conditions gets the rows that they need, and those that it has are read to the
+ * end. */
+static void a_provider_is_asked_again_for_more(void **state) {
+    (void)state;
+    static const char *const joins[] = {
+        "SELECT count(*) FROM asked a JOIN asked b ON b.step = a.step",
+        "SELECT count(*) FROM asked a JOIN asked b ON b.rank = a.rank AND b.step = a.step + 1",
+        "SELECT count(*) FROM asked a JOIN asked b ON b.timestamp BETWEEN a.timestamp - 2 AND a.timestamp",
+        "SELECT count(*) FROM asked a, asked b WHERE a.rank = 1 AND b.rank = 2 AND a.op = b.op",
+        ("SELECT (SELECT count(*) FROM asked WHERE timestamp > 1700000010), count(*) FROM asked"
+         " WHERE timestamp > 1700000005"),
+        "SELECT (SELECT op FROM asked LIMIT 1), count(*) FROM asked",
+    };
+    struct asked a, plain;
+    struct sql_provider p = {.uses = SQL_USES_TIME | SQL_USES_RANK | SQL_USES_EQUAL | SQL_USES_LIMIT};
+    struct sql_provider q = {.uses = 0};
+    struct sql *s = asked_session(&a, &p), *t = asked_session(&plain, &q);
+    static const char *const answers[] = {"80\n", "16\n", "57\n", "8\n", "9|14\n", "op0|20\n"};
+    for (size_t i = 0; i < sizeof joins / sizeof joins[0]; i++) {
+        a.calls = 0;
+        job_expect(s, joins[i], answers[i]);
+        if (a.calls < 1 || a.calls > 4)
+            fail_msg("%s: asked %d times", joins[i], a.calls);
+        plain.calls = 0;
+        job_expect(t, joins[i], answers[i]);
+        assert_true(plain.calls <= 2); /* it uses no conditions: only columns may be missing */
+        assert_true(plain.wanted.min_us == INT64_MIN && plain.wanted.max_rank == INT64_MAX &&
+                    plain.wanted.equal_column == -1 && plain.wanted.limit == 0);
+    }
+    sql_close(s);
+    sql_close(t);
 }
 
 /* ---- what is refused ---- */
@@ -577,6 +760,9 @@ int main(void) {
         cmocka_unit_test(files_that_come_later_and_unknown_tables_are_shown),
         cmocka_unit_test(every_seed_query_runs),
         cmocka_unit_test(a_provider_is_asked_once_a_query),
+        cmocka_unit_test(a_provider_is_given_the_conditions),
+        cmocka_unit_test(sets_of_ranks_and_limits_are_given),
+        cmocka_unit_test(a_provider_is_asked_again_for_more),
         cmocka_unit_test(queries_only_read),
         cmocka_unit_test(errors_say_where),
         cmocka_unit_test(time_and_rows_are_limited),

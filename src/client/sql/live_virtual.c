@@ -144,9 +144,10 @@ int live_scan_virtual(void *arg, uint64_t columns, struct sql_sink *sink, struct
     if (!live_virtual_may_ask(t, def))
         return 0;
     snprintf(ask.table, sizeof ask.table, "%s", def->name);
-    if (sql_sink_key(sink, &ask.args[0].number))
+    if (sql_sink_wanted(sink)->equal_column >= 0) {
+        ask.args[0].number = sql_sink_wanted(sink)->equal;
         snprintf(ask.args[ask.n_args++].key, sizeof ask.args[0].key, "%s", sql_sink_key_name(sink));
-    else if (sql_sink_key_name(sink))
+    } else if (sql_sink_key_name(sink))
         return err_set(e, ERR_USAGE, "%s: say of which: WHERE %s = ... (python.tensors has it)", def->name,
                        sql_sink_key_name(sink));
     struct call *c = call_open_stoppable(&t->addr, live_virtual_stop, sink, e);

@@ -37,21 +37,45 @@ bool sql_sink_cancelled(const struct sql_sink *sink);
 /* The scanned table. */
 const struct ring_table_def *sql_sink_table(const struct sql_sink *sink);
 
-/* The value in `*value` that the provider's key must equal in this query; false if the query has
- * none. */
-bool sql_sink_key(const struct sql_sink *sink, int64_t *value);
+/* Which rows a query needs, as far as its conditions show that. All of it is optional: a scan may
+ * emit other rows, too, which SQLite leaves out. What the provider does not use is not set. */
+struct sql_wanted {
+    /* bounds of the definition's RING_TIMESTAMP, both inclusive, in microseconds since the epoch; INT64_MIN
+     * and INT64_MAX: none */
+    int64_t min_us, max_us;
+    /* bounds of the rank, both inclusive; INT64_MIN and INT64_MAX: none. `ranks`: it is one of these,
+     * ascending; NULL: any within the bounds */
+    int64_t min_rank, max_rank;
+    const int64_t *ranks;
+    size_t n_ranks;
+    /* a column of the definition that equals a value; -1 none */
+    int equal_column;
+    int64_t equal;
+    const char *equal_text; /* of a text or an enum; NULL: it equals the number */
+    /* so many rows suffice, if all of the above is applied exactly; 0: all are needed */
+    uint64_t limit;
+};
+
+/* Valid until the scan ends. */
+const struct sql_wanted *sql_sink_wanted(const struct sql_sink *sink);
 
 /* The provider's key; NULL none. */
 const char *sql_sink_key_name(const struct sql_sink *sink);
 
+enum sql_uses { SQL_USES_TIME = 1, SQL_USES_RANK = 2, SQL_USES_EQUAL = 4, SQL_USES_LIMIT = 8 };
+
 struct sql_provider {
     /* its columns rank, host and pid, if it has any, are those of each row; otherwise the target's */
     const struct ring_table_def *def;
-    /* an integer column: the rows are those of one value of it, which the scan is given; NULL
-     * none */
+    /* an integer column: the rows are those of one value of it, which the scan is given as
+     * sql_wanted.equal; NULL none */
     const char *key;
+    /* the parts of struct sql_wanted that its scan is given, of enum sql_uses; those that it would ignore only
+     * make it scan again */
+    unsigned uses;
     /* Emit all rows as they are now. `columns`: bit i for column i of the definition. Called
-     * once per query. 0, or -1 with the error, which ends the query. */
+     * once per query, and again where the query needs rows that what was wanted before left out. 0, or -1
+     * with the error, which ends the query. */
     int (*scan)(void *arg, uint64_t columns, struct sql_sink *sink, struct err *e);
     void *arg;
 };

@@ -25,16 +25,23 @@
 #define SQL_INDEXES 4 /* of a table */
 #define SQL_SINK_BYTES ((size_t)256 * 1024 * 1024)
 
-struct sql_rows {                   /* of a provider, for one query */
-    const union ring_value *values; /* columns of the definition, row after row */
-    size_t n, n_columns;
+#define SQL_RANKS 4096 /* of a set that a provider is given */
+
+/* A provider's rows, for one query. They stay as they are: where more are needed, others replace them, while
+ * cursors go on with these. */
+struct sql_rows {
+    unsigned refs;
+    union ring_value *values; /* columns of the definition, row after row */
+    size_t n, n_columns, cap;
     uint64_t columns; /* the requested ones */
-    uint64_t query;   /* 0: none are loaded */
-    bool keyed;       /* they are those of one value of the provider's key */
-    int64_t key;
-    struct arena text;
-    union ring_value *room;
-    size_t cap;
+    uint64_t query;
+    unsigned scans; /* how often the provider was asked in this query */
+    struct sql_wanted wanted;
+    struct arena text; /* of the values, and of `wanted` */
+    /* the rows by the value of an integer column, as in sql_index.c */
+    int hashed; /* the column of the definition; -1 none */
+    uint32_t *slots, *next;
+    uint64_t mask;
 };
 
 struct sql_target_state {
@@ -54,7 +61,7 @@ struct sql_source {
     int map[RING_MAX_COLUMNS]; /* column of the table -> of the file or definition; -1 none */
     int common[SQL_COMMON];    /* the same for rank, host and pid; -1: the target's */
     uint64_t query;            /* the query that the chunks belong to */
-    struct sql_rows rows;
+    struct sql_rows *rows;     /* of the newest scan; NULL none */
 };
 
 /* Position of a row in a table. */
@@ -129,8 +136,16 @@ void sql_put_value(sqlite3_context *x, const struct sql_target_state *t, const s
 
 /* sql_source.c */
 int sql_source_refresh(struct sql *s, struct sql_source *src);
-/* `key`: the value that the provider's key must equal; NULL unknown. */
-int sql_source_scan(struct sql *s, struct sql_source *src, uint64_t columns, const int64_t *key);
+/* The provider's rows with these columns of the table, owned by the caller (sql_rows_unref). `w`: which ones
+ * are needed, its column of the definition. NULL with s->failure. */
+struct sql_rows *sql_source_scan(struct sql *s, struct sql_source *src, uint64_t columns,
+                                 const struct sql_wanted *w);
+void sql_rows_unref(struct sql_rows *r); /* NULL is allowed */
+
+/* The first row with that value in an integer column of the definition, or the one after a row, whose column is the
+ * same; UINT32_MAX: there is none. */
+uint32_t sql_rows_first(struct sql_rows *r, int column, int64_t value);
+uint32_t sql_rows_after(const struct sql_rows *r, uint32_t row, int column, int64_t value);
 void sql_source_fini(struct sql_source *src);
 uint64_t sql_source_columns(const struct sql_source *src, uint64_t of_table);
 

@@ -4,9 +4,9 @@
  *
  * Pushed down: ranges of the time column (whole chunks are skipped by their first and last
  * time), rank, host and pid (whole targets), any integer column that must equal a value (through
- * an index if that is frequent). Only the columns of the query are read. SQLite checks every
- * condition again except those on the time, so the others only have to leave out rows that
- * cannot match.
+ * an index if that is frequent). Only the columns of the query are read. A provider gets what it uses of
+ * that, sets of ranks, equal texts and limits. SQLite checks every condition again except those on the time of
+ * ring files, so the others only have to leave out rows that cannot match.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -37,16 +37,19 @@ struct sql_cursor {
     /* the current row, of `at` or of the provider's rows */
     const struct ring_block *at;
     uint32_t row;
+    struct sql_rows *rows; /* of the provider, */
+    int row_column;        /* those with this value in a column of its definition; -1: all */
+    int64_t row_equal;
     struct sql_index *index; /* NULL: rows are read in their order */
     uint32_t number;         /* in the index */
     bool eof;
     bool any_time; /* all rows of this chunk are in the wanted time */
     /* conditions */
-    int64_t min_us, max_us;
     bool by_pid, by_rank, by_host, never;
-    int64_t pid, rank, equal;
+    bool is_exact; /* they are all of the query's */
+    int64_t pid, limit;
     char *host;
-    int equal_column; /* of the table; -1 none */
+    struct sql_wanted wanted; /* its column is the table's; owns its ranks and text */
 };
 
 /* ---- what a table looks like ---- */
@@ -119,36 +122,60 @@ static int sql_disconnect(sqlite3_vtab *v) {
 
 /* ---- planning ---- */
 
+/* The code of a comparison out of `codes`: equal, greater, greater or equal, less, less or equal. */
+static char sql_comparison(unsigned char op, const char codes[5]) {
+    switch (op) {
+    case SQLITE_INDEX_CONSTRAINT_EQ:
+        return codes[0];
+    case SQLITE_INDEX_CONSTRAINT_GT:
+        return codes[1];
+    case SQLITE_INDEX_CONSTRAINT_GE:
+        return codes[2];
+    case SQLITE_INDEX_CONSTRAINT_LT:
+        return codes[3];
+    case SQLITE_INDEX_CONSTRAINT_LE:
+        return codes[4];
+    default:
+        return 0;
+    }
+}
+
+/* True if a provider of the table uses any of `uses`. */
+static bool sql_uses(const struct sql_table *t, unsigned uses) {
+    for (size_t i = 0; i < t->n_sources; i++)
+        if (t->sources[i].provider && (t->sources[i].provider->uses & uses))
+            return true;
+    return false;
+}
+
 /* The code of a condition for sql_filter: one character per argument, after the used columns. */
-static char sql_condition(const struct sql_vtab *v, const struct sqlite3_index_constraint *c) {
-    int column = c->iColumn - SQL_COMMON;
+static char sql_condition(const struct sql_vtab *v, sqlite3_index_info *info, int i) {
+    const struct sqlite3_index_constraint *c = &info->aConstraint[i];
     bool equal = c->op == SQLITE_INDEX_CONSTRAINT_EQ;
+#if SQLITE_VERSION_NUMBER >= 3038000
+    /* these are of no column */
+    if (c->op == SQLITE_INDEX_CONSTRAINT_LIMIT || c->op == SQLITE_INDEX_CONSTRAINT_OFFSET)
+        return !sql_uses(v->t, SQL_USES_LIMIT) ? 0 : c->op == SQLITE_INDEX_CONSTRAINT_LIMIT ? 'n' : 'o';
+    /* a set of values comes as one, if it is asked for */
+    if (c->iColumn == SQL_RANK && equal && sqlite3_vtab_in(info, i, -1))
+        return 'i';
+#endif
+    int column = c->iColumn - SQL_COMMON;
     if (c->iColumn == SQL_PID && equal)
         return 'p';
-    if (c->iColumn == SQL_RANK && equal)
-        return 'r';
+    if (c->iColumn == SQL_RANK)
+        return sql_comparison(c->op, "rRGLS");
     if (c->iColumn == SQL_HOST && equal)
         return 'h';
     if (column < 0)
         return 0;
-    if (column == v->time_column) {
-        switch (c->op) {
-        case SQLITE_INDEX_CONSTRAINT_GT:
-            return '>';
-        case SQLITE_INDEX_CONSTRAINT_GE:
-            return 'g';
-        case SQLITE_INDEX_CONSTRAINT_LT:
-            return '<';
-        case SQLITE_INDEX_CONSTRAINT_LE:
-            return 'l';
-        case SQLITE_INDEX_CONSTRAINT_EQ:
-            return '=';
-        default:
-            return 0;
-        }
-    }
+    if (column == v->time_column)
+        return sql_comparison(c->op, "=>g<l");
     enum ring_type type = v->t->columns[column].type;
     bool integer = type == RING_INT32 || type == RING_INT64 || type == RING_UINT32 || type == RING_ID;
+    if (equal && (type == RING_TEXT || type == RING_ENUM) && sql_uses(v->t, SQL_USES_EQUAL) &&
+        strcmp(sqlite3_vtab_collation(info, i), "BINARY") == 0)
+        return 'e';
     return equal && integer ? 'e' : 0;
 }
 
@@ -200,13 +227,19 @@ static int sql_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
     size_t used = 0;
     int arguments = 0, equal = -1;
     double rows = sql_estimate_rows(v), cost = rows;
-    bool exact = sql_only_rings(v->t);
-    for (int i = 0; i < info->nConstraint && used + 2 < sizeof plan; i++) {
+    bool exact = sql_only_rings(v->t), all = info->nConstraint + 2 < (int)sizeof plan;
+    for (int i = 0; i < info->nConstraint && used + 3 < sizeof plan; i++) {
         const struct sqlite3_index_constraint *c = &info->aConstraint[i];
-        char how = c->usable ? sql_condition(v, c) : 0;
-        if (!how || (how == 'e' && (equal >= 0 || !sql_may_equal(v->t, c->iColumn - SQL_COMMON))))
+        char how = c->usable ? sql_condition(v, info, i) : 0;
+        plan[used] = '\0';
+        if (!how || (strchr("ephi", how) && strchr(plan, how)) ||
+            (how == 'e' && !sql_may_equal(v->t, c->iColumn - SQL_COMMON))) {
+            all = false;
             continue;
-        if (how == 'e') {
+        }
+        if (strchr("no", how)) {
+            cost *= 0.9; /* but not less than any condition */
+        } else if (how == 'e') {
             equal = c->iColumn - SQL_COMMON;
             cost = 10 + rows / 1000;
             rows = 1 + rows / 1000;
@@ -216,10 +249,17 @@ static int sql_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
         }
         plan[used++] = how;
         info->aConstraintUsage[i].argvIndex = ++arguments;
+#if SQLITE_VERSION_NUMBER >= 3038000
+        if (how == 'i')
+            sqlite3_vtab_in(info, i, 1);
+#endif
         info->aConstraintUsage[i].omit = exact && strchr("<l>g=", how);
     }
     if (equal < 0 && sql_has_key(v->t)) /* any other order of the tables is better */
         cost = 1e15;
+    /* A provider's limit counts what meets all conditions, in any order. */
+    if (all && info->nOrderBy == 0)
+        plan[used++] = 'x';
     plan[used] = '\0';
     info->estimatedCost = cost;
     info->estimatedRows = (sqlite3_int64)rows;
@@ -245,10 +285,25 @@ static int sql_open_cursor(sqlite3_vtab *v, sqlite3_vtab_cursor **out) {
     return SQLITE_OK;
 }
 
+/* The query needs all rows. */
+static void sql_drop_conditions(struct sql_cursor *c) {
+    sqlite3_free((void *)c->wanted.ranks);
+    sqlite3_free((void *)c->wanted.equal_text);
+    sqlite3_free(c->host);
+    c->host = NULL;
+    c->by_pid = c->by_rank = c->by_host = c->never = false;
+    c->wanted = (struct sql_wanted){.min_us = INT64_MIN,
+                                    .max_us = INT64_MAX,
+                                    .min_rank = INT64_MIN,
+                                    .max_rank = INT64_MAX,
+                                    .equal_column = -1};
+}
+
 static int sql_close_cursor(sqlite3_vtab_cursor *base) {
     struct sql_cursor *c = (struct sql_cursor *)base;
+    sql_drop_conditions(c);
     ring_block_fini(&c->block);
-    sqlite3_free(c->host);
+    sql_rows_unref(c->rows);
     sqlite3_free(c);
     return SQLITE_OK;
 }
@@ -259,11 +314,19 @@ static int sql_fail(struct sql_vtab *v) {
     return SQLITE_ERROR;
 }
 
+static bool sql_wanted_rank(const struct sql_wanted *w, int64_t rank) {
+    bool in = rank != RING_INT_NULL && rank >= w->min_rank && rank <= w->max_rank;
+    bool found = !w->n_ranks;
+    for (size_t i = 0; in && !found && i < w->n_ranks; i++)
+        found = w->ranks[i] == rank;
+    return in && found;
+}
+
 /* True if rows of the source may be of the wanted target; where each row has its own, SQLite checks it. */
 static bool sql_wanted_target(const struct sql_cursor *c, const struct sql_source *src) {
     const struct sql_target_state *t = src->target;
     return !c->never && (!c->by_pid || src->common[SQL_PID] >= 0 || c->pid == t->pid) &&
-           (!c->by_rank || src->common[SQL_RANK] >= 0 || c->rank == t->rank) &&
+           (!c->by_rank || src->common[SQL_RANK] >= 0 || sql_wanted_rank(&c->wanted, t->rank)) &&
            (!c->by_host || src->common[SQL_HOST] >= 0 || (t->host && strcmp(c->host, t->host) == 0));
 }
 
@@ -275,7 +338,7 @@ static bool sql_timed(const struct sql_vtab *v, const struct sql_source *src) {
 }
 
 static bool sql_any_time(const struct sql_cursor *c) {
-    return c->min_us == INT64_MIN && c->max_us == INT64_MAX;
+    return c->wanted.min_us == INT64_MIN && c->wanted.max_us == INT64_MAX;
 }
 
 /* True if the current row of the ring meets the conditions on time and equality. */
@@ -283,30 +346,31 @@ static bool sql_wanted_row(const struct sql_vtab *v, const struct sql_cursor *c,
                            const struct sql_source *src) {
     if (!c->any_time) {
         int64_t us = sql_timed(v, src) ? ring_block_time_us(c->at, c->row) : INT64_MIN;
-        if (us < c->min_us || us > c->max_us || us == INT64_MIN)
+        if (us < c->wanted.min_us || us > c->wanted.max_us || us == INT64_MIN)
             return false;
     }
-    if (c->equal_column < 0 || c->index)
+    if (c->wanted.equal_column < 0 || c->wanted.equal_text || c->index)
         return true;
     struct ring_cell cell;
-    int column = src->map[c->equal_column];
+    int column = src->map[c->wanted.equal_column];
     if (column < 0)
         return false;
     ring_block_get(c->at, (size_t)column, c->row, &cell);
     if (cell.kind != RING_CELL_INT)
         return false;
-    return c->equal ==
-           (v->t->columns[c->equal_column].type == RING_ID ? sql_scoped_id(src->target, cell.i) : cell.i);
+    return c->wanted.equal == (v->t->columns[c->wanted.equal_column].type == RING_ID
+                                   ? sql_scoped_id(src->target, cell.i)
+                                   : cell.i);
 }
 
 /* Load the source's next chunk that may have matching rows. 1; 0 at the end; -1 without memory. */
 static int sql_next_chunk(struct sql_vtab *v, struct sql_cursor *c, struct sql_source *src) {
     uint64_t needed = c->columns | (v->time_column >= 0 ? 1ULL << v->time_column : 0) |
-                      (c->equal_column >= 0 ? 1ULL << c->equal_column : 0);
+                      (c->wanted.equal_column >= 0 ? 1ULL << c->wanted.equal_column : 0);
     bool timed = sql_timed(v, src);
     while (c->chunk < c->n_chunks) {
         const struct ring_chunk *chunk = &c->chunks[c->chunk++];
-        if (timed && (chunk->max_us < c->min_us || chunk->min_us > c->max_us))
+        if (timed && (chunk->max_us < c->wanted.min_us || chunk->min_us > c->wanted.max_us))
             continue;
         int rc = ring_reader_load(src->reader, chunk, sql_source_columns(src, needed), &c->block);
         if (rc < 0)
@@ -317,10 +381,39 @@ static int sql_next_chunk(struct sql_vtab *v, struct sql_cursor *c, struct sql_s
         }
         c->at = &c->block;
         c->row = 0;
-        c->any_time = sql_any_time(c) || (timed && chunk->min_us >= c->min_us && chunk->max_us <= c->max_us);
+        c->any_time = sql_any_time(c) ||
+                      (timed && chunk->min_us >= c->wanted.min_us && chunk->max_us <= c->wanted.max_us);
         return 1;
     }
     return 0;
+}
+
+/* The provider's rows, by the conditions in terms of its definition. */
+static struct sql_rows *sql_scan(struct sql_vtab *v, struct sql_cursor *c, struct sql_source *src) {
+    struct sql_wanted w = c->wanted;
+    bool exact = c->is_exact;
+    if (w.equal_column >= 0 && v->t->columns[w.equal_column].type == RING_ID)
+        w.equal -= sql_scoped_id(src->target, 0);
+    w.equal_column = w.equal_column < 0 ? -1 : src->map[w.equal_column];
+    exact = exact && (w.equal_column >= 0) == (c->wanted.equal_column >= 0);
+    if (src->common[SQL_PID] >= 0 && c->by_pid) {
+        exact = exact && w.equal_column < 0;
+        if (w.equal_column < 0) {
+            w.equal_column = src->common[SQL_PID];
+            w.equal = c->pid;
+        }
+    }
+    if (src->common[SQL_HOST] >= 0 && c->by_host) {
+        exact = exact && w.equal_column < 0;
+        if (w.equal_column < 0) {
+            w.equal_column = src->common[SQL_HOST];
+            w.equal_text = c->host;
+        }
+    }
+    w.limit = exact && c->limit > 0 ? (uint64_t)c->limit : 0;
+    c->row_column = w.equal_text ? -1 : w.equal_column;
+    c->row_equal = w.equal;
+    return sql_source_scan(v->s, src, c->columns, &w);
 }
 
 /* Open the first source from c->source on that has matching rows. 1; 0 none; -1 failed. */
@@ -338,12 +431,13 @@ static int sql_next_source(struct sql_vtab *v, struct sql_cursor *c) {
             if (rc != 0)
                 return rc;
         } else {
-            bool keyed = c->equal_column >= 0 && sql_is_key(src, c->equal_column);
-            if (sql_source_scan(v->s, src, c->columns, keyed ? &c->equal : NULL) != 0)
+            sql_rows_unref(c->rows);
+            c->rows = sql_scan(v, c, src);
+            if (!c->rows)
                 return -1;
             c->at = NULL;
-            c->row = 0;
-            if (src->rows.n > 0)
+            c->row = c->row_column < 0 ? 0 : sql_rows_first(c->rows, c->row_column, c->row_equal);
+            if (c->row < c->rows->n)
                 return 1;
         }
     }
@@ -355,7 +449,7 @@ static int sql_settle(struct sql_vtab *v, struct sql_cursor *c) {
     while (c->source < v->t->n_sources) {
         struct sql_source *src = &v->t->sources[c->source];
         if (!c->at) {
-            if (c->row < src->rows.n)
+            if (c->row < c->rows->n)
                 return SQLITE_OK;
         } else {
             for (; c->row < c->at->rows; c->row++)
@@ -411,6 +505,7 @@ static int64_t sql_first_us(double bound, bool or_equal) {
 
 /* Apply a condition on the time exactly as SQLite would: it is not checked again. */
 static void sql_bound_time(struct sql_cursor *c, char how, sqlite3_value *value) {
+    struct sql_wanted *w = &c->wanted;
     int type = sqlite3_value_numeric_type(value);
     if (type != SQLITE_INTEGER && type != SQLITE_FLOAT) {
         /* Nothing compares with NULL; a text is greater than any number. */
@@ -426,59 +521,139 @@ static void sql_bound_time(struct sql_cursor *c, char how, sqlite3_value *value)
     /* `to` is the first time that is too late. */
     c->never = c->never || to == INT64_MIN || from == INT64_MAX;
     to -= to == INT64_MAX || to == INT64_MIN ? 0 : 1;
-    c->min_us = from > c->min_us ? from : c->min_us;
-    c->max_us = to < c->max_us ? to : c->max_us;
+    w->min_us = from > w->min_us ? from : w->min_us;
+    w->max_us = to < w->max_us ? to : w->max_us;
 }
 
-/* The value that an integer column must equal. A value that no integer equals matches nothing. */
-static void sql_bound_equal(struct sql_cursor *c, int column, sqlite3_value *value) {
+/* The integer that `value` equals; false: none, and `*never` if no integer does. */
+static bool sql_whole(sqlite3_value *value, int64_t *out, bool *never) {
     int type = sqlite3_value_type(value);
-    if (type == SQLITE_INTEGER || (type == SQLITE_FLOAT && fabs(sqlite3_value_double(value)) < 9e15 &&
-                                   floor(sqlite3_value_double(value)) == sqlite3_value_double(value))) {
-        c->equal = sqlite3_value_int64(value);
-        c->equal_column = column;
-    } else if (type == SQLITE_FLOAT || type == SQLITE_NULL) {
-        c->never = true;
-    } /* text: SQLite compares it by the column's affinity */
+    double f = type == SQLITE_FLOAT ? sqlite3_value_double(value) : 0;
+    bool is_whole = type == SQLITE_INTEGER || (type == SQLITE_FLOAT && fabs(f) < 9e15 && floor(f) == f);
+    *out = is_whole ? sqlite3_value_int64(value) : 0;
+    *never = !is_whole && (type == SQLITE_FLOAT || type == SQLITE_NULL);
+    return is_whole;
 }
 
-/* The target's number; for any other value SQLite decides. */
-static void sql_bound_target(sqlite3_value *value, bool *by, int64_t *number) {
-    if (sqlite3_value_type(value) != SQLITE_INTEGER)
+/* The value that a column must equal. A number and a text are compared by the column's affinity: SQLite
+ * does it. */
+static void sql_bound_equal(struct sql_cursor *c, const struct sql_vtab *v, int column,
+                            sqlite3_value *value) {
+    enum ring_type type = v->t->columns[column].type;
+    bool never = false;
+    if (type == RING_TEXT || type == RING_ENUM) {
+        if (sqlite3_value_type(value) == SQLITE_TEXT)
+            c->wanted.equal_text = sqlite3_mprintf("%s", (const char *)sqlite3_value_text(value));
+        never = sqlite3_value_type(value) == SQLITE_NULL;
+        c->wanted.equal_column = c->wanted.equal_text ? column : -1;
+    } else if (sql_whole(value, &c->wanted.equal, &never)) {
+        c->wanted.equal_column = column;
+    }
+    c->never = c->never || never;
+    c->is_exact = c->is_exact && c->wanted.equal_column >= 0;
+}
+
+/* Bounds of the rank; for any other value SQLite decides. */
+static void sql_bound_rank(struct sql_cursor *c, char how, sqlite3_value *value) {
+    struct sql_wanted *w = &c->wanted;
+    if (sqlite3_value_type(value) != SQLITE_INTEGER) {
+        c->is_exact = false;
         return;
-    *by = true;
-    *number = sqlite3_value_int64(value);
+    }
+    int64_t n = sqlite3_value_int64(value);
+    int64_t from = how == 'R' && n < INT64_MAX ? n + 1 : n, to = how == 'L' && n > INT64_MIN ? n - 1 : n;
+    c->by_rank = true;
+    if (how != 'L' && how != 'S')
+        w->min_rank = from > w->min_rank ? from : w->min_rank;
+    if (how != 'R' && how != 'G')
+        w->max_rank = to < w->max_rank ? to : w->max_rank;
 }
 
-static void sql_read_plan(struct sql_cursor *c, int equal, const char *plan, sqlite3_value **argv) {
+#if SQLITE_VERSION_NUMBER >= 3038000
+static int sql_compare_ranks(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* One of several ranks; with values of another type, or too many, SQLite decides. */
+static void sql_bound_ranks(struct sql_cursor *c, sqlite3_value *set) {
+    int64_t *ranks = sqlite3_malloc64(SQL_RANKS * sizeof *ranks);
+    size_t n = 0;
+    sqlite3_value *value = NULL;
+    int rc = ranks ? sqlite3_vtab_in_first(set, &value) : SQLITE_NOMEM;
+    for (; rc == SQLITE_OK; rc = sqlite3_vtab_in_next(set, &value)) {
+        bool never, is_null = sqlite3_value_type(value) == SQLITE_NULL;
+        if (!is_null && (n == SQL_RANKS || !sql_whole(value, &ranks[n], &never)))
+            break;
+        n += !is_null;
+    }
+    if (rc != SQLITE_DONE) {
+        sqlite3_free(ranks);
+        c->is_exact = false;
+        return;
+    }
+    c->by_rank = true;
+    c->never = c->never || n == 0;
+    if (n == 0) {
+        sqlite3_free(ranks);
+        return;
+    }
+    qsort(ranks, n, sizeof *ranks, sql_compare_ranks);
+    c->wanted.ranks = ranks;
+    c->wanted.n_ranks = n;
+    c->wanted.min_rank = ranks[0] > c->wanted.min_rank ? ranks[0] : c->wanted.min_rank;
+    c->wanted.max_rank = ranks[n - 1] < c->wanted.max_rank ? ranks[n - 1] : c->wanted.max_rank;
+}
+#endif
+
+static void sql_read_plan(struct sql_cursor *c, const struct sql_vtab *v, int equal, const char *plan,
+                          sqlite3_value **argv) {
+    int64_t offset = 0;
+    sql_drop_conditions(c);
     c->columns = strtoull(plan, NULL, 16);
-    c->min_us = INT64_MIN;
-    c->max_us = INT64_MAX;
-    c->by_pid = c->by_rank = c->by_host = c->never = false;
-    c->equal_column = -1;
-    sqlite3_free(c->host);
-    c->host = NULL;
+    c->limit = -1;
     const char *how = strchr(plan, ':') + 1;
-    for (int i = 0; how[i]; i++) {
+    c->is_exact = strchr(how, 'x') != NULL;
+    for (int i = 0; how[i] && how[i] != 'x'; i++) {
         switch (how[i]) {
         case 'p':
-            sql_bound_target(argv[i], &c->by_pid, &c->pid);
+            c->by_pid = sqlite3_value_type(argv[i]) == SQLITE_INTEGER;
+            c->pid = sqlite3_value_int64(argv[i]);
+            c->is_exact = c->is_exact && c->by_pid;
             break;
         case 'r':
-            sql_bound_target(argv[i], &c->by_rank, &c->rank);
+        case 'R':
+        case 'G':
+        case 'L':
+        case 'S':
+            sql_bound_rank(c, how[i], argv[i]);
             break;
+#if SQLITE_VERSION_NUMBER >= 3038000
+        case 'i':
+            sql_bound_ranks(c, argv[i]);
+            break;
+#endif
         case 'h':
-            c->by_host = sqlite3_value_type(argv[i]) == SQLITE_TEXT;
-            c->host = sqlite3_mprintf("%s", c->by_host ? (const char *)sqlite3_value_text(argv[i]) : "");
-            c->by_host = c->by_host && c->host;
+            sqlite3_free(c->host);
+            c->host = sqlite3_mprintf("%s", (const char *)sqlite3_value_text(argv[i]));
+            c->by_host = sqlite3_value_type(argv[i]) == SQLITE_TEXT && c->host;
+            c->is_exact = c->is_exact && c->by_host;
             break;
         case 'e':
-            sql_bound_equal(c, equal, argv[i]);
+            sql_bound_equal(c, v, equal, argv[i]);
+            break;
+        case 'n':
+            c->limit = sqlite3_value_int64(argv[i]);
+            break;
+        case 'o':
+            offset = sqlite3_value_int64(argv[i]);
             break;
         default:
             sql_bound_time(c, how[i], argv[i]);
         }
     }
+    offset = offset < 0 ? 0 : offset;
+    c->limit = c->limit < 0 || c->limit > INT64_MAX - offset ? -1 : c->limit + offset;
 }
 
 static int sql_filter(sqlite3_vtab_cursor *base, int equal, const char *plan, int argc,
@@ -487,7 +662,7 @@ static int sql_filter(sqlite3_vtab_cursor *base, int equal, const char *plan, in
     struct sql_vtab *v = (struct sql_vtab *)base->pVtab;
     (void)argc;
     sql_table_begin(v->s, v->t);
-    sql_read_plan(c, equal, plan, argv);
+    sql_read_plan(c, v, equal, plan, argv);
     c->eof = false;
     c->index = NULL;
     c->source = 0;
@@ -495,14 +670,14 @@ static int sql_filter(sqlite3_vtab_cursor *base, int equal, const char *plan, in
         c->eof = true;
         return SQLITE_OK;
     }
-    if (c->equal_column >= 0) {
-        uint8_t *lookups = &v->t->lookups[c->equal_column];
+    if (c->wanted.equal_column >= 0) {
+        uint8_t *lookups = &v->t->lookups[c->wanted.equal_column];
         *lookups = (uint8_t)(*lookups < 2 ? *lookups + 1 : 2);
         if (*lookups == 2 && sql_only_rings(v->t))
-            c->index = sql_index_get(v->s, v->t, c->equal_column);
+            c->index = sql_index_get(v->s, v->t, c->wanted.equal_column);
         if (c->index) {
             c->any_time = sql_any_time(c);
-            c->number = sql_index_first(c->index, c->equal);
+            c->number = sql_index_first(c->index, c->wanted.equal);
             sql_settle_index(v, c);
             return SQLITE_OK;
         }
@@ -522,7 +697,10 @@ static int sql_next_row(sqlite3_vtab_cursor *base) {
         sql_settle_index(v, c);
         return SQLITE_OK;
     }
-    c->row++;
+    if (!c->at && c->row_column >= 0)
+        c->row = sql_rows_after(c->rows, c->row, c->row_column, c->row_equal);
+    else
+        c->row++;
     return sql_settle(v, c);
 }
 
@@ -550,9 +728,9 @@ static int sql_column(sqlite3_vtab_cursor *base, sqlite3_context *x, int column)
             sql_put_symbol(v->s, x, &cell);
         else
             sql_put_cell(x, src->target, v->t->columns[column].type == RING_ID, &cell);
-    } else if (c->row < src->rows.n) { /* another scan with another key may have replaced them */
+    } else {
         sql_put_value(x, src->target, &src->provider->def->columns[from],
-                      &src->rows.values[(size_t)c->row * src->rows.n_columns + (size_t)from]);
+                      &c->rows->values[(size_t)c->row * c->rows->n_columns + (size_t)from]);
     }
     return SQLITE_OK;
 }
