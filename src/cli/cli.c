@@ -10,6 +10,7 @@
 #include "client/export/export.h"
 #include "client/fleet/fleet_source.h"
 #include "client/fleet/jobs_here.h"
+#include "client/fleet/tables_there.h"
 #include "client/output.h"
 #include "client/progress.h"
 #include "client/target/target.h"
@@ -87,6 +88,19 @@ void cli_note_silent(const struct fleet_source *l) {
     fleet_source_put_silent(l, &text);
     if (text.len)
         output_say("probing: partial: no news from %s\n", strbuf_str(&text));
+    strbuf_fini(&text);
+}
+
+void cli_note_there(const struct tables_there *t) {
+    struct strbuf text;
+    char clean[CLI_NOTE_BYTES];
+    strbuf_init(&text, CLI_NOTE_BYTES);
+    tables_there_put_silent(t, &text);
+    if (text.len)
+        output_say("probing: partial: no news from %s\n", strbuf_str(&text));
+    text_sanitize(clean, sizeof clean, tables_there_note(t));
+    if (clean[0])
+        output_say("probing: %s\n", clean);
     strbuf_fini(&text);
 }
 

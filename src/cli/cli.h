@@ -51,6 +51,9 @@ struct cli_verb {
     bool takes_job;
     /* its job may be on other hosts: it has the options of client/fleet/fleet_reach.h */
     bool takes_hosts;
+    /* with hosts it gets its only target as it was typed, and reads the tables there
+     * (client/fleet/tables_there.h) */
+    bool reads_there;
     /* it runs code in the job, or changes it: --readonly refuses it */
     bool changes;
     /* it accepts several targets; or none, if it does not need one */
@@ -155,6 +158,11 @@ struct fleet_source;
 
 /* Print a line on stderr about hosts that gave no news, if there are any. */
 void cli_note_silent(const struct fleet_source *l);
+
+struct tables_there;
+
+/* Print the same about tables of other hosts, and what else their rows lack. */
+void cli_note_there(const struct tables_there *t);
 
 /* Reach all targets of the options and open a database over them. 0, or -1 with the error. */
 int cli_open_database(const struct cli_options *o, struct target_address *addr, bool no_inject,

@@ -84,10 +84,17 @@ static int main_expand(struct main_targets *t, const struct cli_line *line, stru
     return rc;
 }
 
+/* True if the verb reads the tables of a job on other hosts by itself. */
+static bool main_reads_there(const struct cli_line *line) {
+    const struct fleet_reach_options *reach = &line->options->reach;
+    return line->verb->reads_there && line->targets.n == 1 && jobs_is_target(line->targets.items[0]) &&
+           (reach->hosts || reach->hostfile || reach->slurm);
+}
+
 /* Resolve the targets and run the verb. */
 static int main_run_verb(const struct cli_line *line, struct strbuf *out, struct err *e) {
     tcp_set_token(line->options->token);
-    if (line->targets.n == 0 || line->verb->takes_job)
+    if (line->targets.n == 0 || line->verb->takes_job || main_reads_there(line))
         return line->verb->exec(line->options, NULL, out, e);
     struct main_targets *t = calloc(1, sizeof *t);
     int rc = t ? main_expand(t, line, e) : err_set(e, ERR_FAILED, "out of memory for the targets");

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/fleet/jobs_here.h"
+
 #define PARSE_MAX_VERBS 64
 
 /* What people type that is not a verb, and what they want: the target stands between the parts. */
@@ -82,8 +84,8 @@ static int parse_operands(int n, const char **operands, struct cli_line *line, s
     bool known = line->targets.n || line->options->targets.n;
     /* VERB TARGET: the first word is the target, unless it can be the operand. */
     bool is_target = n > 1 || ((v->needs_target || v->takes_job) && !v->operand);
-    if (n > 0 && !known && (is_target || parse_is_pid(operands[0])) &&
-        (v->needs_target || v->many_targets || v->takes_job)) {
+    is_target |= n > 0 && (parse_is_pid(operands[0]) || (v->takes_job && jobs_is_target(operands[0])));
+    if (n > 0 && !known && is_target && (v->needs_target || v->many_targets || v->takes_job)) {
         line->targets.items[line->targets.n++] = operands[0];
         operands++;
         n--;

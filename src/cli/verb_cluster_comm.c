@@ -5,8 +5,11 @@
 
 #include <unistd.h>
 
+#include "client/fleet/tables_there.h"
 #include "client/output.h"
 
+#define COMM_LIMIT_S 60.0
+#define COMM_JOB 512
 #define COMM_BYTES ((size_t)16 * 1024 * 1024) /* of the answer */
 
 struct comm_options {
@@ -27,7 +30,8 @@ static const struct option_def comm_options[] = {
 
 /* The last ones: the three ranks that came last most often. */
 static const char comm_query[] =
-    "WITH c AS (SELECT op, pg, pid, seq, bytes, duration_ms, enqueue_ms, state FROM python.collectives),"
+    "WITH c AS (SELECT op, pg, coalesce(host, '') || '/' || pid AS pid, seq, bytes, duration_ms, enqueue_ms, "
+    "state FROM python.collectives),"
     " ended AS (SELECT op, coalesce(pg, '') AS grp, max(pg) AS pg, count(*) AS n,"
     "  count(DISTINCT pid) AS ranks, sum(bytes) AS bytes, avg(duration_ms) AS mean,"
     "  max(duration_ms) AS most, avg(enqueue_ms) AS enqueue FROM c WHERE state = 'done' GROUP BY 1, 2),"
@@ -53,7 +57,8 @@ static const char comm_query[] =
     "  LEFT JOIN named AS n ON n.op = b.op AND n.grp = b.grp"
     " ORDER BY coalesce(e.n * e.mean, 0) DESC, 1, 2";
 
-static int comm_put(struct database *d, const struct result_format *f, struct strbuf *out, struct err *e) {
+static int comm_put(struct database *d, const struct tables_there *there, const struct result_format *f,
+                    struct strbuf *out, struct err *e) {
     static const struct sql_query all = {.max_rows = 100000};
     int columns = f == &result_formats[0] ? output_columns() : 0;
     struct result *rows =
@@ -71,7 +76,24 @@ static int comm_put(struct database *d, const struct result_format *f, struct st
                    "they were loaded\n");
     else
         cli_note_database(d);
+    if (there)
+        cli_note_there(there);
     return 0;
+}
+
+/* Of the ranks on other hosts. */
+static int comm_of_hosts(const struct cli_options *o, const struct fleet_reach *reach, const char *job,
+                         const struct result_format *f, struct strbuf *out, struct err *e) {
+    const struct comm_options *mine = (const struct comm_options *)(const void *)o;
+    bool attach = !mine->no_inject && !o->readonly;
+    struct tables_there *there = tables_there_new(job, reach, attach, COMM_LIMIT_S, e);
+    struct database *d = there ? database_open(e) : NULL;
+    int rc = d ? tables_there_add(there, d, e) : -1;
+    if (rc == 0)
+        rc = comm_put(d, there, f, out, e);
+    database_close(d);
+    tables_there_free(there);
+    return rc;
 }
 
 static int comm_exec(const struct cli_options *o, struct target_address *unused, struct strbuf *out,
@@ -85,13 +107,22 @@ static int comm_exec(const struct cli_options *o, struct target_address *unused,
                                                        : mine->format ? mine->format
                                                                       : result_formats[0].name,
                                                        e);
-    int rc = f ? cli_find_ranks(&ranks, o->targets.n ? o->targets.items[0] : "", e) : -1;
-    if (rc == 0) {
+    struct fleet_reach reach;
+    char job[COMM_JOB];
+    if (!f)
+        return -1;
+    int rc = cli_read_reach(o, &reach, job, sizeof job, e);
+    bool far = reach.hosts.n > 0;
+    if (rc == 0)
+        rc = far ? comm_of_hosts(o, &reach, job, f, out, e)
+                 : cli_find_ranks(&ranks, o->targets.n ? o->targets.items[0] : "", e);
+    fleet_reach_fini(&reach);
+    if (rc == 0 && !far) {
         of.targets = ranks.targets;
         rc = cli_open_database(&of, ranks.addr, mine->no_inject, &d, e);
     }
-    if (rc == 0)
-        rc = comm_put(d, f, out, e);
+    if (rc == 0 && !far)
+        rc = comm_put(d, NULL, f, out, e);
     database_close(d);
     cli_ranks_fini(&ranks);
     return rc;
@@ -104,6 +135,7 @@ const struct cli_verb verb_cluster_comm = {
     .help = "collectives of a job by operation: how many, how long, who comes last to them",
     .example = "probing cluster comm job:4242",
     .takes_job = true,
+    .takes_hosts = true,
     .options = comm_options,
     .options_size = sizeof(struct comm_options),
     .exec = comm_exec,

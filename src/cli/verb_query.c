@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "client/fleet/fleet_open.h"
 #include "client/fleet/fleet_tables.h"
+#include "client/fleet/tables_there.h"
 #include "client/fleet/verdict_tables.h"
 #include "client/sql/catalog.h"
 #include "client/sql/database.h"
@@ -42,6 +43,7 @@ struct query_options {
     long limit;
     double timeout_s, watch_s;
     bool no_inject;
+    const char *map, *reduce; /* of a job */
 };
 
 static const struct query_options query_default = {.limit = 100000, .timeout_s = 60};
@@ -61,6 +63,14 @@ static const struct option_def query_options[] = {
      .help = "run the query again TIME after the end of each run", .min = 0.05, .max = 86400},
     {"no-inject", 0, OPTION_FLAG, offsetof(struct query_options, no_inject),
      .help = "do not load the agent: read the process from outside"},
+    {.name = NULL},
+};
+
+static const struct option_def query_map_options[] = {
+    {"map", 0, OPTION_STRING, offsetof(struct query_options, map), .arg = "SQL",
+     .help = "run SQL on each host, over the tables of its ranks; its rows are the table 'mapped' here"},
+    {"reduce", 0, OPTION_STRING, offsetof(struct query_options, reduce), .arg = "SQL",
+     .help = "what to select from 'mapped' (default: all of it)"},
     {.name = NULL},
 };
 
@@ -117,6 +127,15 @@ static int query_read_stdin(struct strbuf *text, struct err *e) {
 /* Read the text from the operand, the file, or standard input if that is redirected. */
 static int query_get_text(const struct query_options *o, struct strbuf *text, struct err *e) {
     const char *operand = o->common.operand;
+    if (o->reduce && !o->map)
+        return err_set(e, ERR_USAGE, "--reduce selects from the rows of --map: give both");
+    if (o->map && (operand || o->file))
+        return err_set(e, ERR_USAGE,
+                       "--map takes the statement: what to select from its rows is --reduce SQL");
+    if (o->map)
+        return strbuf_adds(text, o->reduce ? o->reduce : "SELECT * FROM mapped") == 0
+                   ? 0
+                   : err_set(e, ERR_USAGE, "the statement is longer than %zu bytes", QUERY_MAX_TEXT);
     if (operand && o->file)
         return err_set(e, ERR_USAGE, "a statement and --file: give one");
     if (operand && strbuf_adds(text, operand) != 0)
@@ -181,6 +200,26 @@ static void query_note_database(struct database *d) {
 static void query_print_notes(void) {
     output_say("%s", query_notes.lines);
     query_notes.lines[0] = '\0';
+}
+
+/* The tables of the ranks on other hosts; NULL: they are of this host. */
+static struct tables_there *query_there;
+
+/* Run the statement of --map, here or on the hosts. 0, or -1 with the error. */
+static int query_map(const struct query_options *o, struct database *d, struct err *e) {
+    struct strbuf text;
+    struct sql_query q = {.timeout_s = o->timeout_s};
+    *e = (struct err){.code = ERR_OK};
+    if (query_there)
+        return tables_there_map(query_there, d, o->map, e);
+    strbuf_init(&text, 0);
+    strbuf_addf(&text, "CREATE TEMP TABLE mapped AS %s", o->map);
+    int rc = sql_execute(database_sql(d), "DROP TABLE IF EXISTS temp.mapped");
+    struct sql_result *r = rc == 0 ? database_begin(d, strbuf_str(&text), &q, NULL, NULL, e) : NULL;
+    rc = r ? sql_next(r, e) : -1;
+    sql_end(r);
+    strbuf_fini(&text);
+    return rc < 0 ? -1 : 0;
 }
 
 /* Append the rows in a format that needs the whole answer. 0, or -1 with the error. */
@@ -284,10 +323,16 @@ static int query_statement(const struct query_options *o, struct database *d, co
 static int query_round(const struct query_options *o, struct database *d, const struct result_format *f,
                        const char *text, struct strbuf *out, struct err *e) {
     int rc = database_refresh(d, e) == 0 ? 1 : -1, ran = 0;
+    if (query_there)
+        tables_there_begin(query_there);
+    if (rc > 0 && o->map && query_map(o, d, e) != 0)
+        rc = -1;
     for (const char *rest = text; rc > 0;) {
         rc = query_statement(o, d, f, text, rest, &rest, out, e);
         ran += rc > 0;
     }
+    if (rc == 0 && query_there)
+        cli_note_there(query_there);
     if (rc == 0)
         query_print_notes();
     return rc == 0 && ran == 0 ? err_set(e, ERR_USAGE, "no SQL given: probing TARGET query \"SELECT ...\"")
@@ -386,10 +431,15 @@ static int query_finish(struct query_task *q, int rc, struct database *d, struct
     return rc;
 }
 
+static int cluster_query_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                              struct err *e);
+
 static int query_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                       struct err *e) {
     struct query_task q;
     struct database *d = NULL;
+    if (!addr)
+        return cluster_query_exec(o, addr, out, e);
     int rc = query_prepare(&q, o, out, e);
     char table[QUERY_NAME_MAX];
     if (rc == 0 && query_asks_for_tables(strbuf_str(&q.text), table, sizeof table)) {
@@ -455,58 +505,90 @@ static int query_put_catalog(const struct query_task *q, struct database *d, con
     return rc;
 }
 
+/* The database of a job: its ranks', if the statements read them, and the tables that a fleet has. */
+struct query_job {
+    struct fleet_reach reach;
+    char name[QUERY_JOB_MAX];
+    struct fleet_source *source; /* NULL: nothing of a fleet is read */
+    bool far;                    /* its ranks are not processes of this host */
+    struct fleet_tables tables;
+    struct verdict_tables verdicts;
+    struct database *d;
+};
+
+static int query_open_there(struct query_task *q, struct query_job *j, struct err *e) {
+    const struct query_options *o = &q->options;
+    bool attach = !o->no_inject && !o->common.readonly;
+    query_there = tables_there_new(j->name, &j->reach, attach, o->timeout_s, e);
+    j->d = query_there ? database_open(e) : NULL;
+    return j->d ? tables_there_add(query_there, j->d, e) : -1;
+}
+
+static int query_open_job(struct query_task *q, struct query_job *j, bool lists, struct err *e) {
+    const char *text = q->options.map ? q->options.map : strbuf_str(&q->text);
+    bool fleet =
+        lists || fleet_tables_is_read(strbuf_str(&q->text)) || (q->options.map && fleet_tables_is_read(text));
+    int rc = 0;
+    j->far = fleet_open_is_far(j->name, &j->reach);
+    if (q->options.map && j->reach.hosts.n && fleet_tables_is_read(text))
+        return err_set(e, ERR_USAGE,
+                       "--map reads the ranks of one host: the tables cluster.* are for --reduce");
+    if (fleet) {
+        j->source = fleet_open(j->name, &j->reach, e);
+        rc = j->source ? 0 : -1;
+    }
+    if (rc == 0 && (lists || query_reads_ranks(text)))
+        rc = j->reach.hosts.n ? query_open_there(q, j, e)
+             : lists          ? 0
+             : j->far         ? err_set(e, ERR_USAGE,
+                                        "of other hosts there are the tables cluster.nodes, ranks, stacks and "
+                                                "tree: name the hosts for others")
+                              : query_open_ranks(q, j->name, &j->d, e);
+    if (rc == 0 && !j->d) {
+        j->d = database_open(e);
+        rc = j->d ? 0 : -1;
+    }
+    if (rc != 0 || !fleet)
+        return rc;
+    fleet_tables_init(&j->tables, j->source);
+    verdict_tables_set_source(&j->verdicts, j->source);
+    rc = database_add_tables(j->d, j->tables.providers, FLEET_TABLE_COUNT, e);
+    if (rc == 0 && !j->far)
+        rc = database_add_tables(j->d, j->verdicts.providers, VERDICT_TABLE_COUNT, e);
+    return rc;
+}
+
 static int cluster_query_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                               struct err *e) {
     struct query_task q;
-    struct fleet_tables tables;
-    struct verdict_tables verdicts;
-    struct fleet_source *source = NULL;
-    struct database *d = NULL;
-    struct fleet_reach reach;
-    char table[QUERY_NAME_MAX], name[QUERY_JOB_MAX];
+    struct query_job j = {.source = NULL};
+    char table[QUERY_NAME_MAX];
     (void)addr;
-    int rc = cli_read_reach(o, &reach, name, sizeof name, e);
+    int rc = cli_read_reach(o, &j.reach, j.name, sizeof j.name, e);
     if (rc != 0) {
-        fleet_reach_fini(&reach);
+        fleet_reach_fini(&j.reach);
         return -1;
     }
-    bool far = fleet_open_is_far(name, &reach);
     rc = query_prepare(&q, o, out, e);
     bool lists = rc == 0 && query_asks_for_tables(strbuf_str(&q.text), table, sizeof table);
-    verdict_tables_init(&verdicts, name);
-    if (rc == 0) {
-        source = fleet_open(name, &reach, e);
-        rc = source ? 0 : -1;
-    }
-    if (rc == 0 && !lists && query_reads_ranks(strbuf_str(&q.text)))
-        rc = far ? err_set(e, ERR_USAGE,
-                           "of other hosts there are the tables cluster.nodes, ranks, stacks and tree: "
-                           "ask for others on each host")
-                 : query_open_ranks(&q, name, &d, e);
-    else if (rc == 0) {
-        d = database_open(e);
-        rc = d ? 0 : -1;
-    }
-    if (rc == 0) {
-        fleet_tables_init(&tables, source);
-        verdict_tables_set_source(&verdicts, source);
-        rc = database_add_tables(d, tables.providers, FLEET_TABLE_COUNT, e);
-        if (rc == 0 && !far)
-            rc = database_add_tables(d, verdicts.providers, VERDICT_TABLE_COUNT, e);
-        if (rc == 0 && lists) {
-            rc = query_put_catalog(&q, d, table, out, e);
-            database_close(d);
-        } else
-            rc = query_finish(&q, rc, d, out, e);
-        /* there is no such job: SQL knows it as a failure like any other */
-        if (rc != 0 && fleet_source_error(source)->code != ERR_OK)
-            *e = *fleet_source_error(source);
-    }
-    if (rc == 0 && far)
-        cli_note_silent(source);
-    fleet_source_close(source);
-    fleet_reach_fini(&reach);
-    verdict_tables_fini(&verdicts);
+    verdict_tables_init(&j.verdicts, j.name);
+    if (rc == 0)
+        rc = query_open_job(&q, &j, lists, e);
+    if (rc == 0 && lists) {
+        rc = query_put_catalog(&q, j.d, table, out, e);
+        database_close(j.d);
+    } else
+        rc = query_finish(&q, rc, j.d, out, e);
+    /* there is no such job: SQL knows it as a failure like any other */
+    if (rc != 0 && j.source && fleet_source_error(j.source)->code != ERR_OK)
+        *e = *fleet_source_error(j.source);
+    if (rc == 0 && j.far && j.source && !query_there)
+        cli_note_silent(j.source);
+    tables_there_free(query_there);
+    query_there = NULL;
+    fleet_source_close(j.source);
+    fleet_reach_fini(&j.reach);
+    verdict_tables_fini(&j.verdicts);
     query_end(&q);
     return rc;
 }
@@ -519,6 +601,7 @@ const struct cli_verb verb_query = {
     .example = "probing 4242 query 'SELECT func, file, lineno FROM python.backtrace LIMIT 5'",
     .needs_target = true,
     .many_targets = true,
+    .reads_there = true,
     .operand = "[SQL]",
     .options = query_options,
     .options_size = sizeof(struct query_options),
@@ -536,6 +619,7 @@ const struct cli_verb verb_cluster_query = {
     .takes_hosts = true,
     .operand = "[SQL]",
     .options = query_options,
+    .more = query_map_options,
     .options_size = sizeof(struct query_options),
     .options_default = &query_default,
     .exec = cluster_query_exec,

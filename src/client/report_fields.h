@@ -145,6 +145,12 @@
     X(TEXT, endpoint)                                                                                        \
     X(TEXT, note)
 
+/* What is kept of a table. */
+#define REPORT_SIZE_FIELDS(X)                                                                                \
+    X(INT, rows)                                                                                             \
+    X(REAL, oldest) /* seconds since the epoch */                                                            \
+    X(REAL, newest)
+
 /* The time of a host, seconds since the epoch. */
 #define REPORT_CLOCK_FIELDS(X) X(REAL, at)
 

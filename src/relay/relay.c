@@ -19,6 +19,7 @@
 #include "base/endpoint.h"
 #include "base/grow.h"
 #include "base/hash.h"
+#include "base/procfs.h"
 #include "client/fleet/byte_pipe.h"
 #include "client/fleet/job_each.h"
 #include "client/fleet/jobs_here.h"
@@ -28,6 +29,7 @@
 #include "relay/job_report.h"
 #include "relay/rank_gpu.h"
 #include "relay/rank_reader.h"
+#include "relay/rank_sql.h"
 #include "relay/rank_states.h"
 #include "version.h"
 #include "wire/pipe.h"
@@ -65,7 +67,7 @@ struct relay_stack {
 };
 
 struct relay {
-    int out;
+    int from, out;
     struct pipe_reader in;
     /* the job */
     char target[WIRE_ROWS_ARG_TEXT]; /* as it was asked for */
@@ -87,6 +89,8 @@ struct relay {
     uint32_t asked_id;
     uint64_t asked_after;
     struct fleet_watch *watch; /* what reads the ranks for a verdict; NULL: none was asked for */
+    struct rank_sql *sql;      /* the tables of the ranks; NULL: none was asked for */
+    int64_t sql_found;         /* the ranks that it has: r->found */
     int agent;                 /* the socket of one, which has the pipe from here on; -1: none */
     /* the cost */
     uint64_t cpu_ns, cpu_at_ns;
@@ -167,7 +171,13 @@ static void relay_free_ranks(struct relay *r) {
     free(r->ranks);
 }
 
+static void relay_drop_sql(struct relay *r) {
+    rank_sql_close(r->sql);
+    r->sql = NULL;
+}
+
 static void relay_drop_job(struct relay *r) {
+    relay_drop_sql(r);
     rank_states_end(&r->watch);
     rank_reader_stop(&r->reader);
     relay_free_ranks(r);
@@ -619,6 +629,88 @@ static int relay_on_work(struct relay *r, uint32_t id, void (*work)(struct job_t
     return rc;
 }
 
+/* ---- SQL ---- */
+
+/* The tables of the ranks as they are now. 0, or -1 with the error. */
+static int relay_open_sql(struct relay *r, bool attach, const char *host, struct err *e) {
+    sigset_t usual;
+    if (!r->job)
+        return err_set(e, ERR_USAGE, "no job was asked for before");
+    for (size_t i = 0; i < r->n; i++)
+        r->ranks[i].is_gone |= procfs_is_gone(r->sources[i].pid);
+    relay_search(r);
+    if (r->sql && r->sql_found == r->found)
+        return 0;
+    relay_drop_sql(r);
+    relay_defer_signals(&usual);
+    r->sql = rank_sql_open(r->job, attach, host, r->from, e);
+    sigprocmask(SIG_SETMASK, &usual, NULL);
+    r->sql_found = r->found;
+    return r->sql ? 0 : -1;
+}
+
+static int relay_answer_sql(struct relay *r, uint32_t id) {
+    struct strbuf columns, rows, message;
+    struct err e = {0};
+    struct wire_rows answer = {.note = ""};
+    strbuf_init(&columns, 0);
+    strbuf_init(&rows, 0);
+    strbuf_init(&message, WIRE_MAX_MESSAGE);
+    ssize_t n = rank_sql_take(r->sql, RELAY_ROWS_MAX, &columns, &rows, &answer.more, &e);
+    answer.columns = columns.data;
+    answer.columns_len = columns.len;
+    answer.rows = rows.data;
+    answer.rows_len = rows.len;
+    answer.n_rows = (size_t)n;
+    snprintf(answer.note, sizeof answer.note, "%s", rank_sql_note(r->sql));
+    int rc = n < 0 ? relay_refuse(r, id, WIRE_E_UNAVAILABLE, err_text(&e))
+             : wire_put_rows(&message, id, &answer) != 0
+                 ? relay_refuse(r, id, WIRE_E_UNAVAILABLE, "a row is too long to be sent")
+                 : relay_send(r, &message);
+    strbuf_fini(&columns);
+    strbuf_fini(&rows);
+    strbuf_fini(&message);
+    return rc;
+}
+
+static int relay_on_sql(struct relay *r, uint32_t id, const struct wire_rows_ask *ask) {
+    const struct wire_rows_arg *limit = relay_find_arg(ask, "limit_ms"),
+                               *attach = relay_find_arg(ask, "attach"), *host = relay_find_arg(ask, "host");
+    struct err e = {0};
+    if (!ask->text)
+        return relay_refuse(r, id, WIRE_E_BAD_PARAMS, "there is no statement");
+    if (relay_open_sql(r, attach && !attach->is_text && attach->number == 1,
+                       host && host->is_text ? host->text : r->host, &e) != 0 ||
+        rank_sql_begin(r->sql, ask->text, ask->text_len, limit && !limit->is_text ? limit->number : 0, &e) !=
+            0)
+        return relay_refuse(r, id, WIRE_E_UNAVAILABLE, err_text(&e));
+    return relay_answer_sql(r, id);
+}
+
+static int relay_on_next(struct relay *r, uint32_t id) {
+    return r->sql ? relay_answer_sql(r, id)
+                  : relay_refuse(r, id, WIRE_E_BAD_PARAMS, "no statement was asked for before");
+}
+
+static int relay_on_tables(struct relay *r, uint32_t id, const struct wire_rows_ask *ask) {
+    const struct wire_rows_arg *name = relay_find_arg(ask, "name"), *attach = relay_find_arg(ask, "attach"),
+                               *host = relay_find_arg(ask, "host");
+    struct relay_answer a;
+    struct report_size row;
+    struct err e = {0};
+    if (!name || !name->is_text)
+        return relay_refuse(r, id, WIRE_E_BAD_PARAMS, "no table is named");
+    if (relay_open_sql(r, attach && !attach->is_text && attach->number == 1,
+                       host && host->is_text ? host->text : r->host, &e) != 0)
+        return relay_refuse(r, id, WIRE_E_UNAVAILABLE, err_text(&e));
+    rank_sql_measure(r->sql, name->text, &row);
+    row.oldest += relay_ahead_s;
+    row.newest += relay_ahead_s;
+    relay_answer_init(&a, &REPORT_TABLE_SIZE);
+    relay_answer_add(&a, &row);
+    return relay_answer_send(r, id, &a);
+}
+
 /* A connection to the agent of that process; -1 with the error. */
 static int relay_connect(pid_t pid, bool attach, struct err *e) {
     struct target_address addr = {.pid = pid};
@@ -684,6 +776,12 @@ static int relay_on_rows(struct relay *r, const struct wire_message *m) {
         return relay_on_work(r, id, job_detach, job_detached);
     if (strcmp(ask.table, REPORT_TO) == 0)
         return relay_on_to(r, id, &ask);
+    if (strcmp(ask.table, REPORT_TABLES) == 0)
+        return relay_on_tables(r, id, &ask);
+    if (strcmp(ask.table, REPORT_SQL) == 0)
+        return relay_on_sql(r, id, &ask);
+    if (strcmp(ask.table, REPORT_NEXT) == 0)
+        return relay_on_next(r, id);
     if (strcmp(ask.table, REPORT_CLOCK) == 0)
         return relay_on_clock(r, id);
     return relay_refuse(r, id, WIRE_E_BAD_PARAMS, "a relay has no such table");
@@ -764,6 +862,7 @@ int relay_serve(int in, int out) {
     }
     setpriority(PRIO_PROCESS, 0, RELAY_NICE);
     gpu_poller_keep(); /* a driver takes a while to begin */
+    r->from = in;
     r->out = out;
     r->agent = -1;
     pipe_reader_init(&r->in, true);

@@ -17,9 +17,13 @@ int wire_put_rows_ask(struct strbuf *out, uint32_t id, const struct wire_rows_as
     codec_write_uint(out, WIRE_REQUEST);
     codec_write_uint(out, id);
     codec_write_str(out, wire_method_name(WIRE_ROWS));
-    codec_write_map(out, 2);
+    codec_write_map(out, a->text ? 3 : 2);
     codec_write_str(out, "table");
     codec_write_str(out, a->table);
+    if (a->text) {
+        codec_write_str(out, "text");
+        codec_write_strn(out, a->text, a->text_len);
+    }
     codec_write_str(out, "args");
     codec_write_map(out, a->n_args);
     for (size_t i = 0; i < a->n_args; i++) {
@@ -50,14 +54,14 @@ static int rows_get_arg(struct codec_cursor *c, struct wire_rows_arg *arg) {
 }
 
 int wire_get_rows_ask(const struct wire_message *m, struct wire_rows_ask *out, struct err *e) {
-    static const char *const keys[] = {"table", "args"};
-    struct codec_cursor value[2] = {{.at = NULL}, {.at = NULL}};
+    static const char *const keys[] = {"table", "args", "text"};
+    struct codec_cursor value[3] = {{.at = NULL}, {.at = NULL}, {.at = NULL}};
     struct codec_token t;
     size_t n = 0;
     *out = (struct wire_rows_ask){.table = ""};
     if (wire_message_method(m) != WIRE_ROWS)
         return err_set(e, ERR_FAILED, "message is not valid: a request without rows");
-    if (!m->body.at || codec_find(m->body, keys, 2, value) != 0 || !value[0].at ||
+    if (!m->body.at || codec_find(m->body, keys, 3, value) != 0 || !value[0].at ||
         codec_read(&value[0], &t) != 0 || rows_text(&t, out->table, sizeof out->table) != 0)
         return field_fail(e, "rows", keys[0]);
     if (value[1].at && (codec_read_map(&value[1], &n) != 0 || n > WIRE_ROWS_ARGS))
@@ -65,6 +69,12 @@ int wire_get_rows_ask(const struct wire_message *m, struct wire_rows_ask *out, s
     for (; out->n_args < n; out->n_args++)
         if (rows_get_arg(&value[1], &out->args[out->n_args]) != 0)
             return field_fail(e, "rows", keys[1]);
+    if (value[2].at && (codec_read(&value[2], &t) != 0 || t.type != CODEC_STR))
+        return field_fail(e, "rows", keys[2]);
+    if (value[2].at) {
+        out->text = t.bytes;
+        out->text_len = t.count;
+    }
     return 0;
 }
 

@@ -189,7 +189,7 @@ struct wire_pulled {
 #define WIRE_ROWS_ARGS 6
 #define WIRE_ROWS_ARG_TEXT 128
 
-/* Arguments of `rows`: the table, and its parameters. */
+/* Arguments of `rows`: the table, and its parameters; for a relay also a longer text. */
 struct wire_rows_arg {
     char key[32];
     bool is_text;
@@ -201,6 +201,10 @@ struct wire_rows_ask {
     char table[64];
     struct wire_rows_arg args[WIRE_ROWS_ARGS];
     size_t n_args;
+    /* borrowed; in a message that was read it lives as long as the message, and has no NUL at its end. NULL
+     * none */
+    const char *text;
+    size_t text_len;
 };
 
 enum wire_value_kind {

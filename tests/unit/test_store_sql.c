@@ -321,7 +321,8 @@ static void a_provider_is_asked_once_a_query(void **state) {
     f.rows = 60 * 1000; /* by value, or this takes hours */
     job_expect(s, "SELECT count(*), sum(b.tid) FROM system.threads a JOIN system.threads b ON a.tid = b.tid",
                "60000|1799970000\n");
-    job_expect(s, "SELECT count(*) FROM system.threads a JOIN system.threads b ON b.tid = a.tid + 1", "59999\n");
+    job_expect(s, "SELECT count(*) FROM system.threads a JOIN system.threads b ON b.tid = a.tid + 1",
+               "59999\n");
     f.rows = 100 * 1000 * 1000;
     job_refused(s, "SELECT count(*) FROM system.threads", "more rows than fit");
     sql_close(s);

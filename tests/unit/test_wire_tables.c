@@ -310,7 +310,15 @@ static void a_wish_for_rows_travels(void **state) {
     assert_true(!asked.args[0].is_text && asked.args[0].number == INT64_MIN);
     assert_true(asked.args[1].is_text);
     assert_string_equal(asked.args[1].text, "a b");
+    assert_null(asked.text);
     assert_int_equal(wire_get_rows(m, &rows, &e), -1); /* it is a question */
+    wire_message_free(m);
+    strbuf_init(&b, 0);
+    const struct wire_rows_ask long_one = {.table = "sql", .text = "SELECT '\0'", .text_len = 10};
+    assert_int_equal(wire_put_rows_ask(&b, 2, &long_one), 0);
+    m = parse(&b);
+    assert_int_equal(wire_get_rows_ask(m, &asked, &e), 0);
+    assert_true(asked.text_len == 10 && memcmp(asked.text, "SELECT '\0'", 10) == 0 && asked.n_args == 0);
     wire_message_free(m);
     strbuf_init(&b, 0);
     assert_int_equal(wire_put_request(&b, 3, WIRE_ROWS), 0); /* without a table */

@@ -66,8 +66,10 @@ int calls_add_debug(struct calls *c, uint32_t peer, uint32_t id, enum wire_metho
 
 int calls_add_rows(struct calls *c, uint32_t peer, uint32_t id, const struct wire_rows_ask *want) {
     struct wire_rows_ask *copy = calloc(1, sizeof *copy);
-    if (copy)
+    if (copy) {
         *copy = *want;
+        copy->text = NULL; /* of the message, and of no table here */
+    }
     return calls_add(c, peer, id, WIRE_ROWS, (union call_want){.rows = copy}, copy != NULL);
 }
 

@@ -13,6 +13,7 @@
 #define REPORT_ROW_RANK(kind, name) {#name, REPORT_##kind, offsetof(struct report_rank, name)},
 #define REPORT_ROW_FRAME(kind, name) {#name, REPORT_##kind, offsetof(struct report_frame, name)},
 #define REPORT_ROW_CLOCK(kind, name) {#name, REPORT_##kind, offsetof(struct report_clock, name)},
+#define REPORT_ROW_SIZE(kind, name) {#name, REPORT_##kind, offsetof(struct report_size, name)},
 #define REPORT_ROW_TIME(kind, name) {#name, REPORT_##kind, offsetof(struct report_time, name)},
 #define REPORT_ROW_STATE(kind, name) {#name, REPORT_##kind, offsetof(struct report_state, name)},
 #define REPORT_ROW_GROUP(kind, name) {#name, REPORT_##kind, offsetof(struct report_group, name)},
@@ -23,6 +24,7 @@ static const struct report_field report_rank_fields[] = {REPORT_RANK_FIELDS(REPO
 static const struct report_field report_frame_fields[] = {REPORT_FRAME_FIELDS(REPORT_ROW_FRAME)};
 static const struct report_field report_time_fields[] = {REPORT_TIME_FIELDS(REPORT_ROW_TIME)};
 static const struct report_field report_clock_fields[] = {REPORT_CLOCK_FIELDS(REPORT_ROW_CLOCK)};
+static const struct report_field report_size_fields[] = {REPORT_SIZE_FIELDS(REPORT_ROW_SIZE)};
 static const struct report_field report_state_fields[] = {REPORT_STATE_FIELDS(REPORT_ROW_STATE)};
 static const struct report_field report_group_fields[] = {REPORT_GROUP_FIELDS(REPORT_ROW_GROUP)};
 static const struct report_field report_task_fields[] = {REPORT_TASK_FIELDS(REPORT_ROW_TASK)};
@@ -35,6 +37,7 @@ const struct report_table REPORT_TABLE_RANK = REPORT_TABLE(REPORT_RANKS, report_
 const struct report_table REPORT_TABLE_FRAME = REPORT_TABLE(REPORT_STACKS, report_frame_fields);
 const struct report_table REPORT_TABLE_TIME = REPORT_TABLE(REPORT_TIMES, report_time_fields);
 const struct report_table REPORT_TABLE_CLOCK = REPORT_TABLE(REPORT_CLOCK, report_clock_fields);
+const struct report_table REPORT_TABLE_SIZE = REPORT_TABLE(REPORT_TABLES, report_size_fields);
 const struct report_table REPORT_TABLE_STATE = REPORT_TABLE(REPORT_STATES, report_state_fields);
 const struct report_table REPORT_TABLE_GROUP = REPORT_TABLE(REPORT_GROUPS, report_group_fields);
 const struct report_table REPORT_TABLE_TASK = REPORT_TABLE(REPORT_ATTACH, report_task_fields);

@@ -14,6 +14,11 @@
  *   states  {counters}: what a verdict is made of (rank_probe.h): a reading of each rank, which is made now;
  *           with `counters` its agent is asked, too
  *   groups  {}: the counters of that reading: a row for each process group of a rank
+ *   tables  {name, attach, host}: how much is kept in a table of the ranks there
+ *   sql     {limit_ms, attach, host}, and a statement as text: its rows, which are in no list below, over the
+ *           tables of the ranks there (client/sql/database.h), as many as fit; with `attach` their agents are
+ *           loaded before the first; `host` is the name of the host in them
+ *   next    {}: the rows after those
  *   attach  {}: the agent into each rank of the job that was asked for: a row each, when all are done
  *   detach  {}: the agent out of each
  *   to      {pid, attach}: a row, and from there on all bytes of the pipe are those of the socket of that
@@ -38,6 +43,9 @@
 #define REPORT_TIMES "times"
 #define REPORT_STATES "states"
 #define REPORT_GROUPS "groups"
+#define REPORT_TABLES "tables"
+#define REPORT_SQL "sql"
+#define REPORT_NEXT "next"
 #define REPORT_ATTACH "attach"
 #define REPORT_DETACH "detach"
 #define REPORT_TO "to"
@@ -66,6 +74,9 @@ struct report_time {
 struct report_clock {
     REPORT_CLOCK_FIELDS(REPORT_MEMBER)
 };
+struct report_size {
+    REPORT_SIZE_FIELDS(REPORT_MEMBER)
+};
 
 struct report_state {
     REPORT_STATE_FIELDS(REPORT_MEMBER)
@@ -92,7 +103,7 @@ struct report_table {
 };
 
 extern const struct report_table REPORT_TABLE_JOB, REPORT_TABLE_RANK, REPORT_TABLE_FRAME, REPORT_TABLE_TIME,
-    REPORT_TABLE_CLOCK, REPORT_TABLE_TASK, REPORT_TABLE_STATE, REPORT_TABLE_GROUP;
+    REPORT_TABLE_CLOCK, REPORT_TABLE_SIZE, REPORT_TABLE_TASK, REPORT_TABLE_STATE, REPORT_TABLE_GROUP;
 
 /* All of it unknown. */
 void report_clear(const struct report_table *t, void *row);

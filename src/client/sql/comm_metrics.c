@@ -66,7 +66,7 @@ struct comm_rows {
 
 static uint32_t comm_find_process(struct comm_rows *rows, int64_t pid, int64_t rank) {
     uint32_t i = rows->n_processes; /* rows of one process follow each other */
-    while (i > 0 && rows->processes[i - 1].pid != pid)
+    while (i > 0 && (rows->processes[i - 1].pid != pid || rows->processes[i - 1].rank != rank))
         i--;
     if (i > 0)
         return i - 1;
@@ -110,7 +110,7 @@ static int comm_grow(struct comm_rows *rows) {
 }
 
 /* 0, or -1. */
-static int comm_read(struct sql *s, struct comm_rows *rows) {
+static int comm_read(struct sql *s, struct comm_rows *rows, bool one_clock) {
     static const struct sql_query limited = {.max_rows = COMM_METRICS_ROWS};
     struct err e = {.text = ""};
     int rc;
@@ -129,7 +129,7 @@ static int comm_read(struct sql *s, struct comm_rows *rows) {
             rc = -1;
             break;
         }
-        if (rows->n && strncmp(host, rows->host, sizeof rows->host - 1) != 0)
+        if (rows->n && !one_clock && strncmp(host, rows->host, sizeof rows->host - 1) != 0)
             rows->incomparable = true;
         else if (!rows->n)
             memcpy(rows->host, host, strnlen(host, sizeof rows->host - 1));
@@ -159,9 +159,9 @@ static void comm_write(struct sql *s, const struct comm_rows *rows) {
             if (a->last < 0)
                 continue;
             const struct arrival *last = &rows->arrivals[a->last];
-            strbuf_addf(&text, "%s(%" PRId64 ",%" PRId64 ",%" PRId64 ",%.6f)", put++ ? "," : "",
-                        rows->processes[a->rank].pid, rows->seqs[i], rows->processes[last->rank].rank,
-                        (last->begin - a->begin) * 1e3);
+            strbuf_addf(&text, "%s(%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%.6f)", put++ ? "," : "",
+                        rows->processes[a->rank].pid, rows->processes[a->rank].rank, rows->seqs[i],
+                        rows->processes[last->rank].rank, (last->begin - a->begin) * 1e3);
         }
         rc = put ? sql_execute(s, strbuf_str(&text)) : 0;
         strbuf_fini(&text);
@@ -171,20 +171,20 @@ static void comm_write(struct sql *s, const struct comm_rows *rows) {
 /* True if the text contains the name. If that is in a string, the view is made needlessly. */
 static bool comm_is_asked_for(const char *text) { return strcasestr(text, COMM_METRICS) != NULL; }
 
-void comm_metrics_make(struct sql *s, const char *text, size_t targets) {
+void comm_metrics_make(struct sql *s, const char *text, size_t targets, bool one_clock) {
     if (!comm_is_asked_for(text))
         return;
     struct comm_rows *rows = calloc(1, sizeof *rows);
     if (sql_execute(s, "DROP VIEW IF EXISTS temp." COMM_METRICS) != 0 ||
         sql_execute(s, "DROP TABLE IF EXISTS temp.probing_arrivals") != 0 ||
-        sql_execute(s, "CREATE TEMP TABLE probing_arrivals(pid INTEGER, seq INTEGER, dst_rank INTEGER, "
-                       "wait_ms REAL, PRIMARY KEY(pid, seq)) WITHOUT ROWID") != 0 ||
+        sql_execute(s, "CREATE TEMP TABLE probing_arrivals(pid INTEGER, rank INTEGER, seq INTEGER, dst_rank "
+                       "INTEGER, wait_ms REAL, PRIMARY KEY(pid, rank, seq)) WITHOUT ROWID") != 0 ||
         !rows) {
         free(rows);
         return;
     }
     /* of one rank the last is unknown, and where some that are read have no rows */
-    if (targets != 1 && comm_read(s, rows) == 0 && !rows->incomparable &&
+    if (targets != 1 && comm_read(s, rows, one_clock) == 0 && !rows->incomparable &&
         (targets == 0 || rows->n_processes == targets) &&
         arrivals_match(rows->arrivals, rows->n, rows->n_processes) == 0)
         comm_write(s, rows);
@@ -196,5 +196,5 @@ void comm_metrics_make(struct sql *s, const char *text, size_t targets) {
            " AS SELECT c.rank, c.host, c.pid, c.timestamp, c.rank AS src_rank, coalesce(c.peer, "
            "a.dst_rank) AS dst_rank, c.op, c.bytes, coalesce(a.wait_ms, c.duration_ms) AS latency_ms, "
            "c.step, c.pg FROM python.collectives AS c LEFT JOIN temp.probing_arrivals AS a ON a.pid = c.pid "
-           "AND a.seq = c.seq WHERE c.state = 'done'");
+           "AND a.rank = c.rank AND a.seq = c.seq WHERE c.state = 'done'");
 }

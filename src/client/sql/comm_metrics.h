@@ -17,8 +17,8 @@
 /* Its description as a table (store/sql/sql.h). Static. */
 void comm_metrics_info(struct sql_table_info *out);
 
-/* Make the view, if `text` may ask for it. `targets`: processes of the session. On failure it is
- * unchanged. */
-void comm_metrics_make(struct sql *s, const char *text, size_t targets);
+/* Make the view, if `text` may ask for it. `targets`: processes of the session. `one_clock`: the times of all hosts
+ * are those of one clock; otherwise arrivals on different hosts are not compared. On failure it is unchanged. */
+void comm_metrics_make(struct sql *s, const char *text, size_t targets, bool one_clock);
 
 #endif

@@ -39,6 +39,8 @@ struct database_target {
     struct rings_place place;
     size_t number; /* its number in the SQL session */
     bool has_place;
+    char host[256];              /* "": this one's own name */
+    int64_t rank;                /* RING_INT_NULL: as its environment has it */
     bool in_memory;              /* its tables have no files */
     struct table_mirror *copies; /* of tables whose files cannot be opened; NULL none */
     struct err uncopied;         /* why there are no copies, or no newer ones; ERR_OK */
@@ -49,6 +51,7 @@ struct database {
     struct database_target **targets;
     size_t n_targets;
     size_t n_living;
+    bool one_clock;
     atomic_bool cancelled;
     char note[640];
     char recording[640]; /* a note about a recording */
@@ -201,8 +204,9 @@ static int database_add_living(struct database *d, struct database_target *t, st
             return -1;
         target.n_ring_fds = (size_t)n;
         target.pid = procfs_read_status(pid, 0, &st) == 0 && st.ns_pid > 0 ? st.ns_pid : pid;
-        if (gethostname(host, sizeof host - 1) == 0)
-            target.host = host;
+        if (t->host[0] || gethostname(host, sizeof host - 1) == 0)
+            target.host = t->host[0] ? t->host : host;
+        target.rank = t->rank == RING_INT_NULL ? target.rank : t->rank;
     }
     t->in_memory = target.n_ring_fds > 0;
     if (database_must_copy(t))
@@ -265,6 +269,11 @@ static int database_add_recorded(struct database *d, struct database_target *t, 
 }
 
 int database_add(struct database *d, const struct target_address *addr, struct err *e) {
+    return database_add_rank(d, addr, "", RING_INT_NULL, e);
+}
+
+int database_add_rank(struct database *d, const struct target_address *addr, const char *host, int64_t rank,
+                      struct err *e) {
     struct database_target **more = realloc(d->targets, (d->n_targets + 1) * sizeof *more);
     if (more)
         d->targets = more;
@@ -276,12 +285,16 @@ int database_add(struct database *d, const struct target_address *addr, struct e
     /* Kept in any case: SQL may refer to it. */
     d->targets[d->n_targets++] = t;
     t->live.addr = *addr;
+    snprintf(t->host, sizeof t->host, "%s", host);
+    t->rank = rank;
     t->number = sql_target_count(d->sql);
     int rc = addr->recorded[0] ? database_add_recorded(d, t, e) : database_add_living(d, t, e);
     if (rc == 0)
         database_set_now(d);
     return rc;
 }
+
+void database_set_one_clock(struct database *d) { d->one_clock = true; }
 
 int database_add_tables(struct database *d, const struct sql_provider *list, size_t n, struct err *e) {
     const struct sql_target target = {.pid = RING_INT_NULL,
@@ -418,7 +431,7 @@ struct sql_result *database_begin(struct database *d, const char *text, const st
         database_note_withheld(d->targets[i], text);
     }
     training_logs_make(d->sql, text);
-    comm_metrics_make(d->sql, text, database_is_recorded(d) ? 0 : d->n_targets);
+    comm_metrics_make(d->sql, text, database_is_recorded(d) ? 0 : d->n_targets, d->one_clock);
     database_note_untraced(d, text);
     struct sql_result *r = sql_begin(d->sql, text, q, tail, where, e);
     /* sql_begin clears a cancel that came before it. */

@@ -32,9 +32,16 @@ void database_close(struct database *d);
  * those are empty, and database_note explains why. 0, or -1 with the error. */
 int database_add(struct database *d, const struct target_address *addr, struct err *e);
 
+/* The same for a rank of a job: its rows have this host and rank (RING_INT_NULL unknown). */
+int database_add_rank(struct database *d, const struct target_address *addr, const char *host, int64_t rank,
+                      struct err *e);
+
 /* Add tables that belong to no target: each of their rows has its own rank, host and pid. The list outlives
  * the database. 0, or -1 with the error. */
 int database_add_tables(struct database *d, const struct sql_provider *list, size_t n, struct err *e);
+
+/* The times of all rows are those of one clock, though their hosts differ. */
+void database_set_one_clock(struct database *d);
 
 /* Find tables that are new or were replaced. Cheap: call it before each query. 0, or -1 with the
  * error. */

@@ -202,6 +202,13 @@ static const struct {
 #define LIVE_TABLES (sizeof live_tables / sizeof live_tables[0])
 _Static_assert(LIVE_TABLES <= LIVE_TABLES_MAX, "room for the tables");
 
+const char *live_tables_key(enum ring_table table) {
+    for (size_t i = 0; i < LIVE_TABLES; i++)
+        if (live_tables[i].table == table)
+            return live_tables[i].key;
+    return NULL;
+}
+
 size_t live_tables_fill(struct live_target *t, struct sql_provider *out) {
     for (size_t i = 0; i < LIVE_TABLES; i++)
         out[i] = (struct sql_provider){.def = &RING_TABLES[live_tables[i].table],

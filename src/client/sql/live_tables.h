@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "client/gpu/gpu_source.h"
 #include "client/session/session.h"
+#include "store/ring/ring_tables.h"
 #include "store/sql/sql.h"
 
 #define LIVE_TABLES_MAX 20
@@ -42,6 +43,9 @@ struct live_target {
 /* Put its tables into `out` (room for LIVE_TABLES_MAX); `t` must outlive them. Returns their
  * number. */
 size_t live_tables_fill(struct live_target *t, struct sql_provider *out);
+
+/* The column whose value a query of that table must name; NULL none. */
+const char *live_tables_key(enum ring_table table);
 
 /* Scans, each of one table; see struct sql_provider. `arg` is the struct live_target.
  * live_proc.c: */

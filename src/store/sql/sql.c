@@ -362,6 +362,8 @@ int sql_refresh(struct sql *s, struct err *e) {
     return sql_declare_all(s, e);
 }
 
+void sql_limit_memory(int64_t bytes) { sqlite3_hard_heap_limit64(bytes); }
+
 const char *sql_note(const struct sql *s) { return s->note; }
 
 void sql_set_now(struct sql *s, double now) { s->fixed_now = now; }
@@ -480,6 +482,8 @@ static void sql_table_describe(struct sql *s, struct sql_table *t, struct sql_ta
     for (size_t i = 0; !s->running && i < t->n_sources; i++)
         sql_add_extent(&t->sources[i], out);
 }
+
+const char *sql_table_name(const struct sql *s, size_t i) { return s->tables[sql_table_by_name(s, i)]->full; }
 
 void sql_table_info(struct sql *s, size_t i, struct sql_table_info *out) {
     sql_table_describe(s, s->tables[sql_table_by_name(s, i)], out);

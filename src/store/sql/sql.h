@@ -21,6 +21,9 @@
 #define SQL_MAX_TARGETS 4096
 #define SQL_MAX_MEMORY ((int64_t)1024 * 1024 * 1024) /* of all queries of this process together */
 
+/* Less than that, from here on. */
+void sql_limit_memory(int64_t bytes);
+
 struct sql;
 
 /* ---- tables that are made when they are read ---- */
@@ -159,6 +162,7 @@ struct sql_table_info {
  * sql_refresh. */
 size_t sql_table_count(const struct sql *s);
 bool sql_has_table(const struct sql *s, const char *name);
+const char *sql_table_name(const struct sql *s, size_t i);
 void sql_table_info(struct sql *s, size_t i, struct sql_table_info *out);
 
 /* ---- queries ---- */
