@@ -18,16 +18,30 @@ static struct rank_gpu_known {
     size_t n;  /* devices of the host at that time */
     bool used[GPU_MAX], is_assumed;
     uint64_t retry_at_ns, retry_ns; /* 0: it is known */
+    uint64_t used_ns;               /* when it was asked for last */
 } rank_gpu_known[RANK_GPU_MAX];
+
+/* Its place, or the one that nobody has asked for longest. */
+static struct rank_gpu_known *rank_gpu_place(pid_t pid) {
+    struct rank_gpu_known *oldest = rank_gpu_known;
+    for (size_t i = 0; i < RANK_GPU_MAX; i++) {
+        if (rank_gpu_known[i].pid == pid)
+            return &rank_gpu_known[i];
+        if (rank_gpu_known[i].used_ns < oldest->used_ns)
+            oldest = &rank_gpu_known[i];
+    }
+    return oldest;
+}
 
 /* Which of the devices a rank uses; none where that cannot be known. */
 static const struct rank_gpu_known *rank_gpu_find(pid_t pid, const struct gpu_device *list, size_t n) {
-    struct rank_gpu_known *k = &rank_gpu_known[(size_t)pid % RANK_GPU_MAX];
+    struct rank_gpu_known *k = rank_gpu_place(pid);
     bool is_same = k->pid == pid && k->n == n;
-    if (is_same && (!k->retry_ns || clock_mono_ns() < k->retry_at_ns))
+    k->used_ns = clock_mono_ns();
+    if (is_same && (!k->retry_ns || k->used_ns < k->retry_at_ns))
         return k;
     uint64_t retry_ns = is_same ? k->retry_ns * 2 : RANK_GPU_RETRY_NS;
-    *k = (struct rank_gpu_known){.pid = pid, .n = n};
+    *k = (struct rank_gpu_known){.pid = pid, .n = n, .used_ns = k->used_ns};
     if (gpu_visible_of(pid, list, n, k->used, &k->is_assumed) != 0) {
         k->retry_ns = retry_ns < RANK_GPU_RETRY_MAX_NS ? retry_ns : RANK_GPU_RETRY_MAX_NS;
         k->retry_at_ns = clock_mono_ns() + k->retry_ns;
