@@ -91,6 +91,8 @@ static int comm_of_hosts(const struct cli_options *o, const struct fleet_reach *
     int rc = d ? tables_there_add(there, d, e) : -1;
     if (rc == 0)
         rc = comm_put(d, there, f, out, e);
+    if (rc != 0 && there)
+        tables_there_explain(there, e);
     database_close(d);
     tables_there_free(there);
     return rc;

@@ -582,6 +582,8 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
     /* there is no such job: SQL knows it as a failure like any other */
     if (rc != 0 && j.source && fleet_source_error(j.source)->code != ERR_OK)
         *e = *fleet_source_error(j.source);
+    if (rc != 0 && query_there)
+        tables_there_explain(query_there, e);
     if (rc == 0 && j.far && j.source && !query_there)
         cli_note_silent(j.source);
     tables_there_free(query_there);

@@ -11,18 +11,25 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/procfs.h"
+#include "client/fleet/fleet_open.h"
+#include "client/fleet/fleet_tables.h"
+#include "client/fleet/ranks_there.h"
 #include "client/output.h"
 #include "client/progress.h"
+#include "client/target/target.h"
 #include "store/recording/archive.h"
 
 #define RECORD_SCHEMA_VERSION 1
 #define RECORD_EVERY_S 2.0
+#define RECORD_JOB 512
 
 struct record_options {
     struct cli_options common; /* first */
@@ -67,10 +74,31 @@ static bool record_all_gone(const struct target_address *addr, size_t n) {
     return true;
 }
 
+/* The job whose ranks are recorded: its own tables are recorded at the end, with the hosts and their clocks. */
+struct record_job {
+    struct fleet_reach reach;
+    char name[RECORD_JOB];
+    struct fleet_source *source; /* from then on */
+    struct fleet_tables tables;
+};
+
+/* Without them the rest is recorded. */
+static void record_add_job(struct record_job *j, struct database *d) {
+    struct err e = {0};
+    j->source = fleet_open(j->name, &j->reach, &e);
+    if (j->source) {
+        fleet_tables_init(&j->tables, j->source);
+        database_add_tables(d, j->tables.providers, FLEET_TABLE_COUNT, &e);
+    }
+    if (e.code != ERR_OK)
+        output_say("probing: the tables cluster.* are not recorded: %s\n", err_text(&e));
+}
+
 /* Record the tables until the time is over. The current state is added at the end, while targets
  * can still be asked. `*ended`: all targets ended before. */
-static int record_run(const struct record_options *o, const struct target_address *addr, struct database *d,
-                      struct archive_writer *w, bool *ended, struct err *e) {
+static int record_run(const struct record_options *o, const struct target_address *addr,
+                      struct record_job *job, struct database *d, struct archive_writer *w, bool *ended,
+                      struct err *e) {
     uint64_t end_ns = clock_mono_ns() + (uint64_t)(o->duration_s * 1e9);
     for (;;) {
         bool last = record_interrupted || clock_mono_ns() >= end_ns;
@@ -84,6 +112,8 @@ static int record_run(const struct record_options *o, const struct target_addres
         record_wait(end_ns);
     }
     struct err gone;
+    if (job && !*ended)
+        record_add_job(job, d);
     archive_append(w, database_sql(d), true, &gone);
     return 0;
 }
@@ -108,8 +138,9 @@ static void record_put(const struct record_options *o, uint64_t rows, double sec
     strbuf_addc(out, '\n');
 }
 
-static int record_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
-                       struct err *e) {
+/* `job` NULL: they are processes by themselves. */
+static int record_targets(const struct cli_options *o, struct target_address *addr, struct record_job *job,
+                          struct strbuf *out, struct err *e) {
     const struct record_options *mine = (const struct record_options *)(const void *)o;
     struct sigaction action = {.sa_handler = record_on_signal, .sa_flags = (int)SA_RESETHAND};
     struct database *d;
@@ -130,7 +161,7 @@ static int record_exec(const struct cli_options *o, struct target_address *addr,
     uint64_t began = clock_mono_ns(), rows = 0;
     bool ended = false;
     progress_begin("recording", mine->duration_s, mine->duration_s > 0 ? "^C ends it" : NULL);
-    int rc = w ? record_run(mine, addr, d, w, &ended, e) : -1;
+    int rc = w ? record_run(mine, addr, job, d, w, &ended, e) : -1;
     if (w) {
         struct err late;
         rows = archive_rows(w);
@@ -148,6 +179,11 @@ static int record_exec(const struct cli_options *o, struct target_address *addr,
     return rc;
 }
 
+static int record_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
+                       struct err *e) {
+    return record_targets(o, addr, NULL, out, e);
+}
+
 const struct cli_verb verb_record = {
     .name = "record",
     .group = "Profile",
@@ -160,16 +196,50 @@ const struct cli_verb verb_record = {
     .exec = record_exec,
 };
 
+/* Ranks on other hosts: each is reached by a connection of its own. */
+static int record_there(const struct record_options *o, struct record_job *j, struct strbuf *out,
+                        struct err *e) {
+    struct record_options mine = *o;
+    struct rank_there *there = calloc(RANKS_THERE_MAX, sizeof *there);
+    struct target_address *addr = calloc(RANKS_THERE_MAX, sizeof *addr);
+    char text[RECORD_JOB + sizeof "job:"];
+    bool attach = !o->no_inject && !o->common.readonly;
+    ssize_t n = -1;
+    snprintf(text, sizeof text, "job:%s", j->name);
+    if (there && addr)
+        n = ranks_there_open(text, &j->reach, attach, getpid(), there, RANKS_THERE_MAX, e);
+    else
+        err_set(e, ERR_FAILED, "out of memory for the ranks");
+    int rc = n < 0 ? -1 : 0;
+    mine.common.targets.n = 0;
+    for (ssize_t i = 0; rc == 0 && i < n; i++) {
+        mine.common.targets.items[mine.common.targets.n++] = there[i].target;
+        rc = target_resolve(there[i].target, &addr[i], e);
+    }
+    if (rc == 0)
+        rc = record_targets(&mine.common, addr, j, out, e);
+    free(there);
+    free(addr);
+    return rc;
+}
+
 static int cluster_record_exec(const struct cli_options *o, struct target_address *addr, struct strbuf *out,
                                struct err *e) {
     struct record_options mine = *(const struct record_options *)(const void *)o;
-    struct cli_ranks ranks;
+    struct record_job j = {.source = NULL};
+    struct cli_ranks ranks = {.addr = NULL};
     (void)addr;
-    int rc = cli_find_ranks(&ranks, o->targets.n ? o->targets.items[0] : "", e);
-    if (rc == 0) {
+    int rc = cli_read_reach(o, &j.reach, j.name, sizeof j.name, e);
+    if (rc == 0 && j.reach.hosts.n)
+        rc = record_there(&mine, &j, out, e);
+    else if (rc == 0) {
+        rc = cli_find_ranks(&ranks, o->targets.n ? o->targets.items[0] : "", e);
         mine.common.targets = ranks.targets;
-        rc = record_exec(&mine.common, ranks.addr, out, e);
+        if (rc == 0)
+            rc = record_targets(&mine.common, ranks.addr, &j, out, e);
     }
+    fleet_source_close(j.source);
+    fleet_reach_fini(&j.reach);
     cli_ranks_fini(&ranks);
     return rc;
 }
@@ -181,6 +251,7 @@ const struct cli_verb verb_cluster_record = {
     .help = "record the tables of all ranks of a job to one SQLite file",
     .example = "probing cluster record job:4242 --duration 2s --output job.db",
     .takes_job = true,
+    .takes_hosts = true,
     .options = record_options,
     .options_size = sizeof(struct record_options),
     .exec = cluster_record_exec,

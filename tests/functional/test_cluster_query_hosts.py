@@ -2,6 +2,8 @@
 """SQL over the ranks of a job on several hosts, which are namespaces here: scans, joins, statements that run on each host, hosts that
 are silent, what is refused."""
 
+import sqlite3
+
 import pytest
 
 import test_cluster_hosts
@@ -130,4 +132,22 @@ def test_silent_and_refused(training, probing, wait_until):
     refused("WHERE id = ...", "SELECT * FROM python.tensor_statistics")
     done = probing("cluster", "query", "SELECT 1 FROM python.steps", "--hosts", "n2", "--via", training.via)
     assert done.status == 3 and "no host has ranks of the job: n2 (no relay" in done.stderr, done.stderr
+    wait_until(lambda: not training.relays(), 5)
+
+
+def test_recording(training, probing, tmp_path, wait_until):
+    """All ranks in one file, with their hosts and clocks."""
+    path = tmp_path / "job.db"
+    done = probing("cluster", "record", *training.at, "-o", str(path), "--duration", "1s", timeout=90).ok()
+    assert "wrote" in done.stdout
+    with sqlite3.connect(path) as db:
+        steps = db.execute("SELECT rank, host, count(*) FROM python_steps GROUP BY 1, 2 ORDER BY 1").fetchall()
+        assert [(rank, host) for rank, host, _ in steps] == [(i, f"n{i // 2}") for i in range(4)]
+        nodes = db.execute("SELECT host, ranks, abs(clock_offset_ms) < 1000, clock_error_ms > 0 FROM cluster_nodes ORDER BY 1").fetchall()
+        assert nodes == [("n0", "0-1", 1, 1), ("n1", "2-3", 1, 1)]
+        assert [row[0] for row in db.execute("SELECT rank FROM cluster_ranks ORDER BY 1")] == [0, 1, 2, 3]
+    got = rows(probing("-t", str(path), "query", "SELECT rank, count(*) AS n FROM python.steps GROUP BY 1 ORDER BY 1", "--json"))
+    assert [(r["rank"], r["n"]) for r in got] == [(rank, n) for rank, _, n in steps]
+    got = rows(probing("-t", str(path), "query", "SELECT r.rank, n.host FROM cluster.ranks r JOIN cluster.nodes n ON n.host = r.host ORDER BY 1", "--json"))
+    assert [(r["rank"], r["host"]) for r in got] == [(i, f"n{i // 2}") for i in range(4)]
     wait_until(lambda: not training.relays(), 5)

@@ -43,7 +43,8 @@ struct tables_there {
     double limit_s;
     struct there_table tables[RING_TABLE_COUNT];
     struct sql_provider providers[RING_TABLE_COUNT];
-    bool is_connected; /* since tables_there_begin */
+    bool is_connected;  /* since tables_there_begin */
+    struct err failure; /* of the last scan that failed */
     char note[640];
 };
 
@@ -424,6 +425,8 @@ static int there_scan(void *arg, uint64_t columns, struct sql_sink *sink, struct
             s.places[s.n++] = i;
     strbuf_init(&s.text, 0);
     int rc = there_scan_hosts(&s, &limit, e);
+    if (rc != 0)
+        s.t->failure = *e;
     strbuf_fini(&s.text);
     return rc;
 }
@@ -644,6 +647,11 @@ int tables_there_add(struct tables_there *t, struct database *d, struct err *e) 
 void tables_there_begin(struct tables_there *t) {
     t->is_connected = false;
     t->note[0] = '\0';
+}
+
+void tables_there_explain(const struct tables_there *t, struct err *e) {
+    if (t->failure.code != ERR_OK && strcmp(t->failure.text, e->text) == 0)
+        e->code = t->failure.code;
 }
 
 void tables_there_put_silent(const struct tables_there *t, struct strbuf *out) {

@@ -34,6 +34,10 @@ int tables_there_add(struct tables_there *t, struct database *d, struct err *e);
  * the database. 0, or -1 with the error. */
 int tables_there_map(struct tables_there *t, struct database *d, const char *statement, struct err *e);
 
+/* If hosts have caused the error of a query, set its code: ERR_ATTACH none can be reached, ERR_USAGE it asks for too
+ * much. */
+void tables_there_explain(const struct tables_there *t, struct err *e);
+
 /* Append which hosts gave no rows to the last query, and why; nothing: all did. */
 void tables_there_put_silent(const struct tables_there *t, struct strbuf *out);
 
