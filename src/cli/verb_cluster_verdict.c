@@ -431,6 +431,18 @@ static void cluster_verdict_rest(const struct cluster_verdict *c, uint64_t ns) {
         nanosleep(&(struct timespec){.tv_nsec = (long)(ns - took)}, NULL);
 }
 
+/* Append to the first verdict which hosts give no news. */
+static void cluster_verdict_add_silent(const struct cluster_verdict *c, struct fleet_verdicts *v) {
+    struct strbuf text;
+    if (!c->there.source || !v->n)
+        return;
+    strbuf_init(&text, 0);
+    fleet_source_put_silent(c->there.source, &text);
+    if (text.len)
+        fleet_verdict_say(&v->items[0], "; no news from %s", strbuf_str(&text));
+    strbuf_fini(&text);
+}
+
 /* A line when other hosts than before give no news; `*last` is which they were. */
 static void cluster_verdict_note_silent(const struct cluster_verdict *c, uint64_t *last) {
     struct strbuf text;
@@ -478,7 +490,8 @@ static int cluster_verdict_follow(struct cluster_verdict *c, struct strbuf *out,
         moving = v.n ? v.items[0].code == FLEET_CODE_MOVING : moving && !lone;
         if (rc < 0 || cluster_verdict_put_pace(c, &v, e) != 0)
             return -1;
-        uint64_t key = v.n ? cluster_verdict_key(&v) : last;
+        cluster_verdict_add_silent(c, &v);
+        uint64_t key = v.n ? cluster_verdict_key(&v) ^ silent : last;
         if (key != last) {
             cluster_verdict_put(c, &v, out);
             rc = output_write(NULL, out, e);
@@ -508,6 +521,8 @@ static int cluster_verdict_once(struct cluster_verdict *c, struct strbuf *out, s
     if (rc == 0)
         rc = cluster_verdict_put_pace(c, &v, e);
     bool bad = rc == 0 && cluster_verdict_is_bad(&v);
+    if (rc == 0)
+        cluster_verdict_add_silent(c, &v);
     if (rc == 0)
         cluster_verdict_put(c, &v, out);
     fleet_verdicts_fini(&v);

@@ -138,24 +138,54 @@ def count_first(args, hosts, job):
 
 # ---- the network
 
+class Verdict:
+    """`cluster verdict --watch`, and what it prints."""
+
+    def __init__(self, args, hosts, folder):
+        self.path = os.path.join(folder, f"verdict.{time.monotonic_ns()}")
+        with open(self.path, "wb") as file:
+            self.process = subprocess.Popen(hosts.client(args.probing, "cluster", "verdict", "--watch", "--hosts", hosts.names()),
+                                            stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
+
+    def text(self):
+        with open(self.path, encoding="utf-8") as file:
+            return "".join(line for line in file if not line.startswith("probing: "))
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+
+
 def count_cut(args, hosts, job):
-    """Ranks of hosts that are cut off have no news, and no others; with the link back they have."""
+    """Ranks of hosts that are cut off have no news, and no others; with the link back they have. The verdict names a host that is cut
+    off, and with all hosts cut off nobody is accused."""
     figures = {"right": True}
     screen = Screen(args, hosts)
     try:
         for what, cut in (("one", hosts.nodes[-1:]), ("all", hosts.nodes)):
             wait_until(lambda: has_all(screen, job), 60, "all ranks on the screen")
             lost = [rank for rank, host, _ in screen.rows() if host in [node.name for node in cut]]
+            verdict = Verdict(args, hosts, job.folder)
+            wait_until(lambda: "MOVING" in verdict.text(), 60, "a verdict")
+            said = len(verdict.text())
             for node in cut:
                 hosts.cut(node.name)
+            began = time.monotonic()
             named = wait_until(screen.silent, 60, "silent ranks")
+            wait_until(lambda: all(node.name in verdict.text()[said:] for node in cut), 60, "a verdict with the hosts")
+            judged = time.monotonic() - began
             time.sleep(args.seconds)
             seen = screen.silent()
+            accused = re.findall("(?:HUNG|WAITS FOR|DEADLOCK|MISMATCH) RANK.*", verdict.text()[said:])
+            verdict.close()
             for node in cut:
                 hosts.mend(node.name)
             back = wait_until(lambda: has_all(screen, job), 60, "news of all ranks")
-            figures[what] = {"named_s": round(named, 1), "named": seen, "cut": sorted(lost), "back_s": round(back, 1)}
-            figures["right"] &= named <= 13 and seen == sorted(lost)
+            figures[what] = {"named_s": round(named, 1), "named": seen, "cut": sorted(lost), "back_s": round(back, 1),
+                             "verdict_s": round(judged, 1), "accused": accused}
+            # of one host: it is that one that the others wait for
+            fine = judged <= 13 and all(node.name in line for line in accused for node in cut) if what == "one" else not accused
+            figures["right"] &= named <= 13 and seen == sorted(lost) and fine
     finally:
         screen.close()
     return figures

@@ -39,6 +39,7 @@
 #define LINK_STARTS 8                     /* at a time */
 #define LINK_START_NS (20 * CLOCK_NS_PER_S)
 #define LINK_AWAIT_NS (8 * CLOCK_NS_PER_S) /* then a round is read without a host that has not answered yet */
+#define LINK_STATES_NS (3 * CLOCK_NS_PER_S) /* the same of readings, once it has given one; they take 2 s */
 #define LINK_ABSENT_NS (5 * CLOCK_NS_PER_S) /* until a host is asked again for a job that it does not have */
 #define LINK_FAILS 2                        /* then it is said that a host cannot be reached */
 #define LINK_CLOCK_NS (10 * CLOCK_NS_PER_S) /* between two questions for the time of a host */
@@ -541,7 +542,8 @@ static void link_build(struct fleet_links *l, bool round) {
 /* A round is not complete without it. */
 static bool link_is_awaited(const struct fleet_links *l, const struct fleet_link *k, uint64_t now) {
     if (l->work)
-        return !k->is_done && !k->said->is_absent && k->fails < LINK_FAILS;
+        return !k->is_done && !k->said->is_absent && k->fails < LINK_FAILS &&
+               !(k->states && now - k->sent_ns > LINK_STATES_NS);
     if (k->said->is_absent || k->said->is_silent)
         return false;
     return k->is_greeted ? now - k->seen_ns < LINK_AWAIT_NS
