@@ -4,6 +4,7 @@ are silent, what is refused."""
 
 import glob
 import os
+import pathlib
 import signal
 import sqlite3
 
@@ -212,7 +213,7 @@ def test_same_as_of_the_files(training, probing, wait_until, source_dir):
     try:
         wait_until(lambda: all("T (stopped)" in open(f"/proc/{pid}/status").read() for pid in pids), 10)
         now = rows(probing(*files, "query", "SELECT max(timestamp) AS t FROM python.steps", "--json"))[0]["t"]
-        seeds = [s for s in statements(source_dir / "tests/unit/seed_queries.sql") if "python.backtrace" not in s]
+        seeds = [s for s in statements(pathlib.Path(source_dir) / "tests/unit/seed_queries.sql") if "python.backtrace" not in s]
         differ = []
         for statement in seeds + statements_of(JOINS):
             text = statement.replace("now()", repr(now))
@@ -224,7 +225,7 @@ def test_same_as_of_the_files(training, probing, wait_until, source_dir):
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
-    for statement in statements(source_dir / "tests/unit/seed_queries.sql"):
+    for statement in statements(pathlib.Path(source_dir) / "tests/unit/seed_queries.sql"):
         assert probing("cluster", "query", statement, *training.at, "--json", timeout=90).status == 0, statement
 
 
