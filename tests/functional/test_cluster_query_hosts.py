@@ -184,7 +184,7 @@ SELECT rank, sum(n) OVER (ORDER BY rank) FROM (SELECT rank, count(*) AS n FROM p
 SELECT s.rank, s.step, d.op, count(*) FROM python.steps s JOIN python.collectives d ON d.timestamp BETWEEN s.timestamp - 0.01 AND s.timestamp + 0.01 AND d.rank = s.rank WHERE s.step < 6 GROUP BY 1, 2, 3;
 SELECT max(step), min(step) FROM python.steps WHERE timestamp <= (SELECT max(timestamp) FROM python.steps WHERE rank = 0);
 SELECT rank, key, value FROM probing.facts WHERE key IN ('python', 'agent') ORDER BY 1, 2;
-SELECT a.rank, b.rank, count(*) FROM comm_metrics a JOIN comm_metrics b ON a.step = b.step AND a.src_rank = b.dst_rank GROUP BY 1, 2;
+SELECT c.rank, count(*) FROM comm_metrics c JOIN python.steps s ON s.rank = c.rank AND s.step = c.step GROUP BY 1;
 """
 
 
@@ -213,7 +213,9 @@ def test_same_as_of_the_files(training, probing, wait_until, source_dir):
     try:
         wait_until(lambda: all("T (stopped)" in open(f"/proc/{pid}/status").read() for pid in pids), 10)
         now = rows(probing(*files, "query", "SELECT max(timestamp) AS t FROM python.steps", "--json"))[0]["t"]
-        seeds = [s for s in statements(pathlib.Path(source_dir) / "tests/unit/seed_queries.sql") if "python.backtrace" not in s]
+        # not of what is made when it is read; and who came last is known only where all hosts have one clock
+        seeds = [s for s in statements(pathlib.Path(source_dir) / "tests/unit/seed_queries.sql")
+                 if not any(table in s for table in ("python.backtrace", "gpu_metrics", "comm_metrics"))]
         differ = []
         for statement in seeds + statements_of(JOINS):
             text = statement.replace("now()", repr(now))
@@ -221,7 +223,7 @@ def test_same_as_of_the_files(training, probing, wait_until, source_dir):
             there = rows(probing("cluster", "query", text, *training.at, "--no-inject", "--json", "--limit", "0", timeout=90))
             if key_of(here) != key_of(there):
                 differ.append((statement, here[:3], there[:3]))
-        assert not differ, differ
+        assert [statement for statement, *_ in differ] == [], differ
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGCONT)

@@ -14,6 +14,7 @@
 
 #include "client/fleet/fleet.h"
 #include "client/fleet/report_reading.h"
+#include "client/fleet/rows_there.h"
 #include "wire/pipe.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -91,6 +92,60 @@ static void read_readings(const struct wire_message *m, struct arena *texts) {
         }
 }
 
+static const char *const words[] = {"open", "done", NULL};
+static const struct ring_column_def columns[] = {{.name = "rank", .type = RING_INT32},
+                                                 {.name = "host", .type = RING_TEXT},
+                                                 {.name = "pid", .type = RING_INT64},
+                                                 {.name = "timestamp", .type = RING_TIMESTAMP},
+                                                 {.name = "stack_id", .type = RING_INT64},
+                                                 {.name = "op", .type = RING_TEXT},
+                                                 {.name = "state", .type = RING_ENUM, .labels = words},
+                                                 {.name = "p2p", .type = RING_BOOL},
+                                                 {.name = "bytes", .type = RING_INT64},
+                                                 {.name = NULL}};
+
+static int put_row(void *arg, const union ring_value *row) {
+    size_t *n = arg;
+    check(row[ROWS_THERE_RANK].i == RING_INT_NULL ||
+              (row[ROWS_THERE_RANK].i >= 4 && row[ROWS_THERE_RANK].i <= 5),
+          "a rank is not the host's");
+    check(strcmp(row[ROWS_THERE_HOST].s, "h") == 0, "a row is of another host");
+    check(row[4].i == RING_INT_NULL || row[4].i >> ROWS_THERE_ID_BITS == 7, "a number is of another host");
+    check(!row[5].s || strlen(row[5].s) < BYTES, "a text has no end");
+    check(row[6].i == RING_INT_NULL || (row[6].i >= 0 && row[6].i < 2), "a word is out of bounds");
+    check(row[7].i == RING_INT_NULL || row[7].i == 0 || row[7].i == 1, "neither true nor false");
+    return ++*n < MANY ? 0 : -1;
+}
+
+/* The same as rows of a table. */
+static void read_rows(const struct wire_message *m) {
+    static const enum ring_type types[] = {RING_INT32, RING_TEXT, RING_INT64, RING_TIMESTAMP, RING_ID,
+                                           RING_TEXT,  RING_ENUM, RING_BOOL,  RING_INT64};
+    static const int places[] = {3, 4, 5, 6, 7, 8};
+    struct rank_set ranks = {.n = 0};
+    struct wire_rows answer;
+    struct err e;
+    size_t put = 0;
+    struct rows_there r = {.columns = columns,
+                           .types = types,
+                           .places = places,
+                           .number = 7,
+                           .host = "h",
+                           .ranks = &ranks,
+                           .ahead_s = 3,
+                           .put = put_row,
+                           .arg = &put};
+    strbuf_init(&r.text, 0);
+    if (rank_set_add(&ranks, 4, 5) == 0 && wire_get_rows(m, &answer, &e) == 0) {
+        /* any number of columns */
+        r.n = answer.n_columns >= 2 && answer.n_columns <= 8 ? answer.n_columns - 2 : 6;
+        if (rows_there_take(&r, &answer, &e) == 0)
+            check(put <= MANY && r.is_full == (put == MANY), "it goes on without room");
+    }
+    strbuf_fini(&r.text);
+    rank_set_fini(&ranks);
+}
+
 static void read_answer(const struct wire_message *m) {
     struct report_reader reader;
     struct fleet_report reports[MANY];
@@ -105,6 +160,7 @@ static void read_answer(const struct wire_message *m) {
     read_stack(m, &stack, frames, &texts);
     report_clear(&REPORT_TABLE_JOB, &node.job);
     read_readings(m, &texts);
+    read_rows(m);
     if (report_begin(&reader, &REPORT_TABLE_JOB, m, &e) == 0)
         (void)report_next(&reader, &node.job, &texts);
     check_text(node.job.name);

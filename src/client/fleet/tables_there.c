@@ -11,19 +11,15 @@
 #include "base/text.h"
 #include "client/fleet/relay_calls.h"
 #include "client/fleet/report.h"
+#include "client/fleet/rows_there.h"
 #include "client/progress.h"
 #include "client/sql/live_tables.h"
 #include "store/ring/ring_tables.h"
 
 #define THERE_MOST_BYTES ((uint64_t)64 * 1024 * 1024) /* that a query may move of a table */
 #define THERE_LIVE_RANKS 256                          /* that are asked together for what they do now */
-#define THERE_RANK 0                                  /* the first columns of each definition */
-#define THERE_HOST 1
-#define THERE_PID 2
-#define THERE_COMMON 3
 #define THERE_RANKS 64      /* of a set that is sent; of a larger one its bounds are */
 #define THERE_TEXT_BYTES 24 /* of a text, as long as it is not known */
-#define THERE_ID_BITS 48    /* of a number with a meaning on its host alone */
 #define THERE_MAP_COLUMNS 256
 #define THERE_PIECE ((size_t)64 * 1024) /* bytes of rows that are put into a table together */
 #define THERE_WAY_S 5.0                 /* beside the time that a host has for its answer */
@@ -88,13 +84,13 @@ struct there_scan {
     const struct there_table *table;
     const struct sql_wanted *wanted;
     struct sql_sink *sink;
+    struct rows_there rows;
     int places[RING_MAX_COLUMNS]; /* in the definition: of the columns that are asked for, */
     size_t n;                     /* which come after rank and pid */
     double bytes;                 /* that it would move, as far as is known */
     uint64_t moved;
-    struct strbuf text; /* of the values of a row */
-    bool is_over;       /* with the error, or because there is no room */
-    struct err error;   /* ERR_OK: none */
+    bool is_over;     /* with the error, or because there is no room */
+    struct err error; /* ERR_OK: none */
 };
 
 static bool there_scan_stop(void *arg) {
@@ -137,9 +133,9 @@ static bool there_is_id(const struct there_scan *s, int column) {
 static bool there_is_wanted(const struct there_scan *s, size_t i) {
     const struct relay_host *h = relay_calls_host(s->t->calls, i);
     const struct sql_wanted *w = s->wanted;
-    if (w->equal_column == THERE_HOST && strcmp(w->equal_text, h->name) != 0)
+    if (w->equal_column == ROWS_THERE_HOST && strcmp(w->equal_text, h->name) != 0)
         return false;
-    if (there_is_id(s, w->equal_column) && (w->equal < 0 || (size_t)(w->equal >> THERE_ID_BITS) != i))
+    if (there_is_id(s, w->equal_column) && (w->equal < 0 || (size_t)(w->equal >> ROWS_THERE_ID_BITS) != i))
         return false;
     return there_count_ranks(s, h) > 0;
 }
@@ -246,13 +242,13 @@ static void there_put_statement(const struct there_scan *s, size_t i, struct str
     if (w->max_us != INT64_MAX)
         strbuf_addf(sql, " AND timestamp <= %.6f", (double)(w->max_us + 1) / 1e6 + ahead_s);
     there_put_ranks(relay_calls_host(s->t->calls, i), w, sql);
-    if (equal && w->equal_column != THERE_HOST) {
+    if (equal && w->equal_column != ROWS_THERE_HOST) {
         strbuf_addf(sql, " AND \"%s\" = ", equal);
         if (w->equal_text)
             there_put_quoted(sql, w->equal_text, strlen(w->equal_text), '\'');
         else
             strbuf_addf(sql, "%" PRId64,
-                        there_is_id(s, w->equal_column) ? w->equal & (((int64_t)1 << THERE_ID_BITS) - 1)
+                        there_is_id(s, w->equal_column) ? w->equal & (((int64_t)1 << ROWS_THERE_ID_BITS) - 1)
                                                         : w->equal);
     }
     /* of a larger set only the bounds were sent, and times have a margin */
@@ -260,93 +256,31 @@ static void there_put_statement(const struct there_scan *s, size_t i, struct str
         strbuf_addf(sql, " LIMIT %" PRIu64, w->limit);
 }
 
-static union ring_value there_unknown(enum ring_type type) {
-    return type == RING_TIMESTAMP || type == RING_DOUBLE ? (union ring_value){.f = NAN}
-           : type == RING_TEXT                           ? (union ring_value){.s = NULL}
-                                                         : (union ring_value){.i = RING_INT_NULL};
+static int there_put_row(void *arg, const union ring_value *row) {
+    const struct there_scan *s = arg;
+    return sql_sink_put(s->sink, row);
 }
 
-static int64_t there_label(const struct ring_column_def *c, const struct wire_value *v) {
-    for (int64_t i = 0; v->kind == WIRE_VALUE_TEXT && c->labels && c->labels[i]; i++)
-        if (strlen(c->labels[i]) == v->len && memcmp(c->labels[i], v->s, v->len) == 0)
-            return i;
-    return RING_INT_NULL;
-}
-
-/* A value of host `i` in a column; one of another kind is unknown. Of a text it is where it begins in s->text. */
-static union ring_value there_value(struct there_scan *s, size_t i, int column, const struct wire_value *v) {
-    enum ring_type type = s->table->types[column];
-    bool is_int = v->kind == WIRE_VALUE_INT || v->kind == WIRE_VALUE_BOOL;
-    double f = v->kind == WIRE_VALUE_DOUBLE ? v->f : is_int ? (double)v->i : NAN;
-    switch (type) {
-    case RING_TIMESTAMP:
-        return (union ring_value){.f = f - relay_calls_host(s->t->calls, i)->ahead_s};
-    case RING_DOUBLE:
-        return (union ring_value){.f = f};
-    case RING_TEXT:
-        if (v->kind != WIRE_VALUE_TEXT)
-            return (union ring_value){.i = RING_INT_NULL};
-        int64_t at = (int64_t)s->text.len;
-        strbuf_add(&s->text, v->s, v->len);
-        strbuf_addc(&s->text, '\0');
-        return (union ring_value){.i = at};
-    case RING_ENUM:
-        return (union ring_value){.i = there_label(&s->table->columns[column], v)};
-    case RING_BOOL:
-        return (union ring_value){.i = is_int ? v->i != 0 : RING_INT_NULL};
-    case RING_ID:
-        return (union ring_value){.i = is_int && v->i >= 0 && v->i < (int64_t)1 << THERE_ID_BITS
-                                           ? (int64_t)i << THERE_ID_BITS | v->i
-                                           : RING_INT_NULL};
-    default:
-        return (union ring_value){.i = is_int ? v->i : RING_INT_NULL};
-    }
-}
-
-/* Take a row of host `i`. False: there is no room for more. */
-static bool there_take_row(struct there_scan *s, size_t i, const struct wire_value *values) {
-    const struct relay_host *h = relay_calls_host(s->t->calls, i);
-    union ring_value row[RING_MAX_COLUMNS];
-    int64_t rank = values[0].kind == WIRE_VALUE_INT ? values[0].i : RING_INT_NULL;
-    if (rank != RING_INT_NULL &&
-        (rank < 0 || rank >= RANK_SET_LIMIT || !rank_set_has(&h->ranks, (int32_t)rank))) {
-        there_note(s->t, h->name, "rows of ranks that are not its own were left out");
-        return true;
-    }
-    for (size_t k = 0; s->table->columns[k].name; k++)
-        row[k] = there_unknown(s->table->columns[k].type);
-    row[THERE_RANK].i = rank;
-    row[THERE_HOST].s = h->name;
-    row[THERE_PID].i = values[1].kind == WIRE_VALUE_INT ? values[1].i : RING_INT_NULL;
-    strbuf_clear(&s->text);
-    for (size_t k = 0; k < s->n; k++)
-        row[s->places[k]] = there_value(s, i, s->places[k], &values[k + 2]);
-    for (size_t k = 0; k < s->n; k++) {
-        union ring_value *v = &row[s->places[k]];
-        if (s->table->types[s->places[k]] == RING_TEXT)
-            v->s = v->i == RING_INT_NULL || s->text.failed ? NULL : s->text.data + v->i;
-    }
-    return sql_sink_put(s->sink, row) == 0;
-}
-
+/* Take the rows of an answer. 0, or -1 with the error. */
 static int there_take_rows(struct there_scan *s, size_t i, const struct wire_message *m, bool *more,
                            struct err *e) {
-    struct wire_value values[RING_MAX_COLUMNS + 2];
-    struct wire_rows rows;
-    int rc;
-    if (wire_get_rows(m, &rows, e) != 0)
+    const struct relay_host *h = relay_calls_host(s->t->calls, i);
+    struct wire_rows answer;
+    struct rows_there *r = &s->rows;
+    if (wire_get_rows(m, &answer, e) != 0)
         return -1;
-    if (rows.n_columns != s->n + 2)
-        return err_set(e, ERR_FAILED, "its rows of %s have other columns", s->table->def.name);
-    *more = rows.more;
-    s->moved += rows.rows_len;
-    there_note(s->t, relay_calls_host(s->t->calls, i)->name, rows.note);
-    while ((rc = wire_next_row(&rows, values, s->n + 2)) == 1)
-        if (!there_take_row(s, i, values)) {
-            s->is_over = true;
-            return 0;
-        }
-    return rc == 0 ? 0 : err_set(e, ERR_FAILED, "its rows of %s are not valid", s->table->def.name);
+    r->number = i;
+    r->host = h->name;
+    r->ranks = &h->ranks;
+    r->ahead_s = h->ahead_s;
+    there_note(s->t, h->name, answer.note);
+    int rc = rows_there_take(r, &answer, e);
+    if (r->has_foreign)
+        there_note(s->t, h->name, "rows of ranks that are not its own were left out");
+    s->moved += r->bytes;
+    s->is_over |= r->is_full;
+    *more = r->more;
+    return rc;
 }
 
 static int there_rows_step(void *arg, size_t i, const struct wire_message *m, const char *why,
@@ -420,14 +354,20 @@ static int there_scan(void *arg, uint64_t columns, struct sql_sink *sink, struct
         .t = table->owner, .table = table, .sink = sink, .wanted = sql_sink_wanted(sink), .error = {0}};
     const struct relay_calls_limit limit = {
         .limit_s = s.t->limit_s + THERE_WAY_S, .stop = there_scan_stop, .arg = &s};
-    for (int i = THERE_COMMON; table->columns[i].name; i++)
+    for (int i = ROWS_THERE_COMMON; table->columns[i].name; i++)
         if (columns >> i & 1)
             s.places[s.n++] = i;
-    strbuf_init(&s.text, 0);
+    s.rows = (struct rows_there){.columns = table->columns,
+                                 .types = table->types,
+                                 .places = s.places,
+                                 .n = s.n,
+                                 .put = there_put_row,
+                                 .arg = &s};
+    strbuf_init(&s.rows.text, 0);
     int rc = there_scan_hosts(&s, &limit, e);
     if (rc != 0)
         s.t->failure = *e;
-    strbuf_fini(&s.text);
+    strbuf_fini(&s.rows.text);
     return rc;
 }
 
@@ -589,12 +529,12 @@ int tables_there_map(struct tables_there *t, struct database *d, const char *sta
 
 /* A table of the ranks as one of all hosts: each row has its rank, host and pid. */
 static void there_init_table(struct tables_there *t, size_t i) {
-    static const struct ring_column_def common[THERE_COMMON] = {{.name = "rank", .type = RING_INT32},
-                                                                {.name = "host", .type = RING_TEXT},
-                                                                {.name = "pid", .type = RING_INT64}};
+    static const struct ring_column_def common[ROWS_THERE_COMMON] = {{.name = "rank", .type = RING_INT32},
+                                                                     {.name = "host", .type = RING_TEXT},
+                                                                     {.name = "pid", .type = RING_INT64}};
     const struct ring_table_def *of = &RING_TABLES[i];
     struct there_table *table = &t->tables[i];
-    size_t n = THERE_COMMON;
+    size_t n = ROWS_THERE_COMMON;
     *table = (struct there_table){.owner = t, .is_kept = i < RING_TABLE_KEPT, .def = *of};
     memcpy(table->columns, common, sizeof common);
     for (const struct ring_column_def *c = of->columns; c->name && n < RING_MAX_COLUMNS; c++, n++)
