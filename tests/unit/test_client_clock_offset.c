@@ -43,17 +43,33 @@ static void what_cannot_be_is_passed_over(void **state) {
     clock_offset_add(&c, 1, 5, 2, NAN);
     assert_false(clock_offset_get(&c, &ahead, &error));
     /* older answers count no longer, however fast they were */
-    clock_offset_add(&c, 0, 100, 0, 0);
+    clock_offset_add(&c, 0, 3.04, 0, 0);
     for (int i = 0; i < CLOCK_OFFSET_KEPT; i++)
         clock_offset_add(&c, 0, 3.05, 0.1, 0.1);
     assert_true(clock_offset_get(&c, &ahead, &error));
     assert_true(fabs(ahead - 3000) < 1e-6 && fabs(error - 50) < 1e-6);
 }
 
+/* A clock that was set, forward or back, by little or much, shows at the next answer. */
+static void a_clock_that_was_set_is_noticed(void **state) {
+    (void)state;
+    static const double steps[] = {0.02, -0.02, 0.7, -0.7, 3, -3, 86400};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        struct clock_offset c = {.n = 0};
+        double ahead, error, now = 1.7e9;
+        for (int k = 0; k < 20; k++, now += 10)
+            clock_offset_add(&c, now, now + 0.0004 + 1, now + 0.001, 0.001);
+        clock_offset_add(&c, now, now + 0.002 + 1 + steps[i], now + 0.008, 0.008);
+        assert_true(clock_offset_get(&c, &ahead, &error));
+        assert_true(fabs(ahead - (1 + steps[i]) * 1e3) <= error + 1e-3 && fabs(error - 4) < 1e-3);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_offset_is_found),
         cmocka_unit_test(what_cannot_be_is_passed_over),
+        cmocka_unit_test(a_clock_that_was_set_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

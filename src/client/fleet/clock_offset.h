@@ -21,7 +21,7 @@ struct clock_offset {
     size_t n; /* that there ever were */
 };
 
-/* Take an answer. All in seconds: when it was sent and received, by the clock of this host, what the
+/* Take an answer; one that the ones before contradict replaces them, since the clock was set. All in seconds: when it was sent and received, by the clock of this host, what the
  * other clock showed in between, and how long it took. What cannot be is passed over. */
 void clock_offset_add(struct clock_offset *c, double sent, double theirs, double received, double took_s);
 
