@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "cluster"))
 from engine_ranks import Job  # noqa: E402
 
 JOB = "llama-71c0"
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +23,7 @@ def no_proxies(monkeypatch, tmp_path):
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY", "PROBING_CLICKHOUSE_PASSWORD"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.fixture
@@ -70,15 +72,15 @@ def test_a_job_that_moves(probing, engine, wait_until):
 
 
 def test_a_rank_that_hangs_and_a_silent_host(probing, engine, wait_until):
-    job = Job(engine.ask, JOB, ranks=64)
-    job.hang(17, time.time() - 20)
-    with Writer(job):
+    written_job = Job(engine.ask, JOB, ranks=64)
+    written_job.hang(17, time.time() - 20)
+    with Writer(written_job):
         wait_until(written(engine, 3), timeout=30)
         done = probing("cluster", "verdict", engine.url(job=JOB), timeout=60)
         assert done.status == 1
         assert done.stdout.startswith("HUNG RANK 17") and "fetch (loader.py:31)" in done.stdout
         assert "counters of 64 of 64 ranks" in done.stdout
-        job.silent = {5}
+        written_job.silent = {5}
 
         def names_it():
             return "gpu5 (no rows for" in probing("cluster", "ranks", engine.url(job=JOB)).stderr
@@ -89,10 +91,10 @@ def test_a_rank_that_hangs_and_a_silent_host(probing, engine, wait_until):
 
 
 def test_a_job_that_has_ended(probing, probing_top, engine):
-    job = Job(engine.ask, JOB, ranks=16)
+    written_job = Job(engine.ask, JOB, ranks=16)
     ended = time.time() - 5 * 86400
     for second in range(20):
-        job.second(ended - 20 + second)
+        written_job.second(ended - 20 + second)
     rows = probing("cluster", "ranks", engine.url(job=JOB)).ok().stdout
     assert rows.count("attention") + rows.count("backward") == 16
     assert "ended" in probing("cluster", "nodes", engine.url()).ok().stdout
@@ -124,8 +126,7 @@ def test_the_reader_of_a_server_may_only_read(probing, engine):
 
 def test_rows_of_a_stranger(probing, engine):
     """Names that want to be something else, numbers that cannot be."""
-    job = Job(engine.ask, JOB, ranks=2)
-    job.second(time.time() - 1)
+    Job(engine.ask, JOB, ranks=2).second(time.time() - 1)
     engine.ask(f"INSERT INTO probing.ranks (day, job, rank, host, pid, created_us, row, ts, state, stack, wait_what, step, since) SELECT today(), '{JOB}', "
                "rank, host, -5, 1, 1, toFloat64(now()), '\\033[2J', 18446744073709551615, arrayStringConcat(arrayMap(i -> 'xxxxxxxxxx', range(10000))), -9223372036854775807, inf FROM "
                "(SELECT arrayJoin([-7, 2000000000, 1]) AS rank, concat('\\033]0;evil\\007', toString(rank), '\\n') AS host)")
