@@ -6,6 +6,7 @@ import glob
 import http.server
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -20,7 +21,7 @@ import ring_file
 from clickhouse import clickhouse_fixture, free_port  # noqa: F401 (a fixture)
 from conftest import inject_in_time
 from lying_agent import as_nobody
-from training_job import JOBS, TrainingJob
+from training_job import JOBS, TrainingJob, Truth
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -220,6 +221,48 @@ def test_a_rank_that_ends_while_no_relay_runs(probing, clickhouse, trained, rela
     relay(clickhouse.url())
     wait_until(lambda: count(clickhouse, trained) == total(ring), 60, "its last steps")
     compare(clickhouse, trained, "python.steps", ring)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+def test_whoever_is_killed_at_random(probing, clickhouse, trained, relay, wait_until, ptrace):
+    """For PROBING_ENGINE_SECONDS relay and server are killed at random (tests/soak/97-engine); what the server has in the end are the steps that
+    the job has logged itself, each once."""
+    seconds, seed = float(os.environ.get("PROBING_ENGINE_SECONDS", "60")), random.randrange(1 << 30)
+    rng, kills = random.Random(seed), {"relay": 0, "server": 0}
+    print("seed", seed)
+    schema(probing, clickhouse)
+    one = relay(clickhouse.url(), trained.name)
+    wait_until(lambda: count(clickhouse, trained) > 0, 120, "steps in the server")
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        wait_for(rng.uniform(0.2, 15))
+        who = rng.choice(list(kills))
+        kills[who] += 1
+        if who == "server":
+            clickhouse.kill()
+            wait_for(rng.uniform(0, 8))
+            clickhouse.start()
+        else:
+            one.end(signal.SIGKILL)
+            wait_for(rng.uniform(0, 3))
+            one = relay(clickhouse.url(), trained.name)
+    os.kill(trained.pid, signal.SIGKILL)
+    one.wait(lambda state: state["ranks"] == 0 and state["lag_s"] == 0, "the end of the rank", 180)
+    ring = ring_of(trained, "python.steps")
+    wait_until(lambda: count(clickhouse, trained) == total(ring), 120, "the last steps")
+    there = clickhouse.ask(f"SELECT row, step, ts, duration_ms FROM probing.python_steps FINAL WHERE job = '{trained.name}' AND pid = {trained.pid} ORDER BY row",
+                           timeout=120)
+    assert [int(row[0]) for row in there] == list(range(len(there)))
+    Truth(trained.log).match([{"step": int(step), "timestamp": float(ts), "duration_ms": float(ms)} for _, step, ts, ms in there[1:]])
+    assert clickhouse.number(f"SELECT max(lost) FROM probing.hosts WHERE job = '{trained.name}'") == 0
+    with open(os.environ.get("PROBING_ENGINE_LOG", os.devnull), "a", encoding="utf-8") as log:
+        log.write(f"{len(there)} steps in {seconds:g} s, each once; killed: relay {kills['relay']} times, server {kills['server']} times\n")
+
+
+def wait_for(seconds):
+    """A time that is part of what is tested."""
+    threading.Event().wait(seconds)
 
 
 def test_a_server_that_comes_later(probing, clickhouse, idle, relay, wait_until, ptrace):
