@@ -93,6 +93,8 @@ int relay_marks_parse(struct relay_marks *m, const char *text) {
         return 0;
     for (const char *at = text; (at = strchr(at, '\n')) && *++at;) {
         struct relay_mark mark = {.pid = 0}, *to;
+        if (sscanf(at, "lost %" SCNu64, &m->lost) == 1)
+            continue;
         char hex[2 * ENGINE_ADDRESS_JOB];
         if (sscanf(at, "%" SCNd64 " %" SCNu64 " %" SCNd32 " %63s %" SCNu64 " %" SCNu64 " %511s", &mark.pid,
                    &mark.start_ticks, &mark.rank, mark.table, &mark.created_us, &mark.next, hex) != 7 ||
@@ -120,7 +122,7 @@ int relay_marks_read(struct relay_marks *m, const char *path, struct err *e) {
 int relay_marks_write(const struct relay_marks *m, const char *path, struct err *e) {
     struct strbuf text;
     strbuf_init(&text, 0);
-    strbuf_adds(&text, RELAY_MARKS_FIRST "\n");
+    strbuf_addf(&text, RELAY_MARKS_FIRST "\nlost %" PRIu64 "\n", m->lost);
     for (size_t i = 0; i < m->n; i++) {
         const struct relay_mark *k = &m->list[i];
         strbuf_addf(&text, "%" PRId64 " %" PRIu64 " %" PRId32 " %s %" PRIu64 " %" PRIu64 " ", k->pid,

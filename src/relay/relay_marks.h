@@ -32,6 +32,7 @@ struct relay_mark {
 struct relay_marks {
     struct relay_mark *list; /* owned */
     size_t n, cap;
+    uint64_t lost; /* rows that were overwritten before they were written, so far */
 };
 
 /* Where a file of a relay of this host to that server is, by its suffix (".marks"); folders are made. `buf` has room for

@@ -746,8 +746,17 @@ static int to_write_table(struct to *r, size_t k, double limit_s, bool *is_chang
     return 0;
 }
 
+static uint64_t to_count_lost(const struct to *r) {
+    uint64_t lost = r->lost;
+    for (size_t i = 0; i < r->n; i++)
+        for (size_t k = 0; k < r->n_tables; k++)
+            lost += r->ranks[i]->tails[k].lost;
+    return lost;
+}
+
+/* A gap is counted where it is passed: the number of rows that are lost and the place in the ring stay together. */
 static void to_write_marks(struct to *r) {
-    struct relay_marks marks = {.n = 0};
+    struct relay_marks marks = {.lost = to_count_lost(r)};
     struct relay_mark *m;
     struct err e;
     for (size_t i = 0; i < r->n; i++)
@@ -791,14 +800,6 @@ static void to_write_rings(struct to *r, double limit_s) {
     }
     if (is_changed)
         to_write_marks(r);
-}
-
-static uint64_t to_count_lost(const struct to *r) {
-    uint64_t lost = r->lost;
-    for (size_t i = 0; i < r->n; i++)
-        for (size_t k = 0; k < r->n_tables; k++)
-            lost += r->ranks[i]->tails[k].lost;
-    return lost;
 }
 
 /* ---- the host ---- */
@@ -1063,6 +1064,7 @@ static int to_begin(struct to *r, struct err *e) {
         relay_marks_where(&a, ".status", r->state_path, e) != 0 || (r->lock = relay_marks_lock(&a, e)) < 0 ||
         relay_marks_read(&r->marks, r->marks_path, e) != 0)
         return -1;
+    r->lost = r->marks.lost;
     if (r->options->metrics && (r->metrics = relay_metrics_listen(r->options->metrics, e)) < 0)
         return -1;
     to_http = r->http;
