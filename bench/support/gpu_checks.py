@@ -49,6 +49,10 @@ while steps == 0 or step < steps:
         for _ in range(3):
             torch.cuda.synchronize()
             time.sleep(0.002)
+    if kind == "item":
+        total = loss.item()  # READS THE LOSS
+        used = (batch > 0.5).nonzero()  # COUNTS
+        time.sleep(0.002)
     if kind == "plain" and step % 20 == 0:
         digest.update(loss.detach().cpu().numpy().tobytes())
         torch.cuda.synchronize()
@@ -219,6 +223,13 @@ def verdict_of(kind, code):
 def check_sync():
     """A job that calls torch.cuda.synchronize in each step."""
     return verdict_of("sync", "SYNC")
+
+
+def check_sync_lines():
+    """A job that calls .item() and nonzero in each step: SYNC names both lines, and what they call."""
+    _, text = verdict_of("item", "SYNC")
+    lines = {mark: next(i for i, line in enumerate(JOB.splitlines(), 1) if line.endswith(f"# {mark}")) for mark in ("READS THE LOSS", "COUNTS")}
+    return "SYNC" in text and "in item" in text and all(f"item.py:{line})" in text for line in lines.values()), text
 
 
 def check_input_bound():

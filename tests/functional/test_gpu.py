@@ -6,6 +6,7 @@ import os
 import re
 import sqlite3
 import uuid
+from pathlib import Path
 
 import pytest
 from test_sql_screen import PatientScreen
@@ -309,3 +310,89 @@ def test_ranks(target, probing, driver, wait_until, data_dir):  # noqa: ARG001
                60, "the devices of both ranks")
     driver.write("hang - Init\n")
     assert [row["gpu_util"] for row in asked()] == [None, None]
+
+
+# A training that calls what a driver waits in, as torch does for .item() and .cpu(): the lines are those that have to be named.
+SYNC_JOB = r'''
+import ctypes, os, sys, torch
+cuda = ctypes.CDLL(sys.argv[1])
+waits = [getattr(cuda, name) for name in sys.argv[2:4]]
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+def read_loss():
+    waits[0](24)  # READ LOSS
+def count_hits():
+    waits[1](12)  # COUNT HITS
+def compute():
+    cuda.cuLaunchKernel(14)  # COMPUTE
+first = True
+while True:
+    loss = model(torch.ones(4, 8)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    compute()
+    read_loss()
+    count_hits()
+    if first:
+        os.write(int(os.environ["READY_FD"]), b"ready\n")
+        first = False
+'''
+
+
+def line_of(mark):
+    return next(i for i, line in enumerate(SYNC_JOB.splitlines(), 1) if line.endswith(f"# {mark}"))
+
+
+@pytest.fixture
+def cuda(tmp_path, build_dir):
+    folder = tmp_path / "cuda"
+    folder.mkdir()
+    library = folder / "libcuda.so.1"
+    library.write_bytes((Path(build_dir) / "tests" / "targets" / "fake_cuda.so").read_bytes())
+    return library
+
+
+def verdicts_of(probing, driver, job, *options):
+    return probing(str(job.pid), "verdict", "--json", *options, env=driver.env, timeout=120).json()
+
+
+def test_lines_that_wait_for_the_gpu(target, probing, ptrace, driver, cuda, torch_python, wait_until, data_dir):  # noqa: ARG001
+    """Each with its share of a step, however the driver waits; the one that only launches is not named. What is named is where the time goes."""
+    driver.write("devices 1\nutil 0 50\n")
+    for how in ("spin", "sleep"):
+        job = target(SYNC_JOB, cuda, "cuStreamSynchronize", "cuMemcpyDtoHAsync_v2", python=torch_python, name=f"sync_{how}.py",
+                     env={"OMP_NUM_THREADS": "1", "FAKE_CUDA": how})
+        probing(str(job.pid), "inject").ok()
+        last = []
+
+        def said():
+            last.append({one["code"]: one["text"] for one in verdicts_of(probing, driver, job, "--wait", "10s")["verdicts"]})
+            assert "LAUNCH-BOUND" not in last[-1], last
+            return last[-1].get("SYNC")
+        text = wait_until(said, 90, f"SYNC, with a driver that waits by {how}")
+        expected = (r"(\d+) % of the time the training waits for the GPU, ([\d.]+) ms of a step of ([\d.]+) ms, in synchronize, called by read_loss "
+                    rf"\(sync_{how}\.py:{line_of('READ LOSS')}\), and in a copy from the GPU, called by count_hits "
+                    rf"\(sync_{how}\.py:{line_of('COUNT HITS')}\), while GPU 0 is busy 50 % of the time")
+        found = re.fullmatch(expected, text)
+        assert found, text
+        share, lost_ms, step_ms = map(float, found.groups())
+        assert 45 <= share <= 85 and lost_ms <= step_ms, text  # 36 of some 52 ms
+        job.end()
+
+
+def test_launches_are_not_waits(target, probing, ptrace, driver, cuda, torch_python, data_dir):  # noqa: ARG001
+    """A job whose driver waits for room in its queue, and one whose GPU is busy, are not accused of waiting for it."""
+    driver.write("devices 1\nutil 0 70\n")
+    job = target(SYNC_JOB, cuda, "cuLaunchKernel", "cuLaunchKernel", python=torch_python, env={"OMP_NUM_THREADS": "1", "FAKE_CUDA": "spin"})
+    probing(str(job.pid), "inject").ok()
+    answer = verdicts_of(probing, driver, job, "--why", "--wait", "16s")
+    assert "SYNC" not in {one["code"] for one in answer["verdicts"]}, answer
+    looked = [check for check in answer["checks"] if check["code"] == "SYNC"]
+    assert len(looked) == 2 and all(check["result"] == "fine" for check in looked), looked
+    job.end()
+    driver.write("devices 1\nutil 0 97\n")
+    job = target(SYNC_JOB, cuda, "cuStreamSynchronize", "cuStreamSynchronize", python=torch_python, env={"OMP_NUM_THREADS": "1", "FAKE_CUDA": "spin"})
+    probing(str(job.pid), "inject").ok()
+    answer = verdicts_of(probing, driver, job, "--why", "--wait", "12s")
+    assert "SYNC" not in {one["code"] for one in answer["verdicts"]}, answer

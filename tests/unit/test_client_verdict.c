@@ -51,13 +51,14 @@ static void add_torch(const struct job *j) {
 
 /* What samples of the last seconds say. */
 struct looks {
-    const char *file; /* that the functions are of; NULL: the job's */
-    const char *func; /* the name of the first; NULL: func_1 */
-    int n;            /* of each thread, ten a second */
-    int waiting, gc;  /* of them, in which the main thread waits for the GIL, collects garbage */
-    int held;         /* in which the other thread has the GIL */
-    int functions;    /* that the main thread is in, in turn */
-    int same;         /* of the looks, in which it is in the first of them all the same */
+    const char *file;   /* that the functions are of; NULL: the job's */
+    const char *func;   /* the name of the first; NULL: func_1 */
+    int n;              /* of each thread, ten a second */
+    int waiting, gc;    /* of them, in which the main thread waits for the GIL, collects garbage */
+    int held;           /* in which the other thread has the GIL */
+    int functions;      /* that the main thread is in, in turn */
+    int same;           /* of the looks, in which it is in the first of them all the same */
+    const char *driver; /* the function of libcuda that it is in there; NULL: none */
     bool gil_unknown;
     bool asleep; /* off the CPU */
 };
@@ -70,23 +71,42 @@ struct clocks {
     const char *wchan[2];
 };
 
-static void add_frames(const struct job *j, int n, const char *file, const char *first) {
+struct frame {
+    int64_t id, parent;
+    const char *func, *file;
+    bool native;
+};
+
+static void add_frame(struct ring *stacks, struct ring *frames, const struct frame *f) {
+    union ring_value stack[RING_STACKS_COUNT] = {[RING_STACKS_ID].i = f->id,
+                                                 [RING_STACKS_PARENT].i = f->parent,
+                                                 [RING_STACKS_FRAME].i = f->id,
+                                                 [RING_STACKS_DEPTH].i = 0};
+    union ring_value frame[RING_FRAMES_COUNT] = {[RING_FRAMES_ID].i = f->id,
+                                                 [RING_FRAMES_FUNC].s = f->func,
+                                                 [RING_FRAMES_FILE].s = f->file,
+                                                 [RING_FRAMES_LINENO].i =
+                                                     f->native ? RING_INT_NULL : 10 * f->id,
+                                                 [RING_FRAMES_KIND].i = f->native};
+    assert_int_equal(ring_append(stacks, stack), 0);
+    assert_int_equal(ring_append(frames, frame), 0);
+}
+
+/* Stacks of one frame, 1 to `n`; with `driver`, stack DRIVER_STACK is the first one in that function. */
+#define DRIVER_STACK 1001
+static void add_frames(const struct job *j, int n, const char *file, const char *first, const char *driver) {
     struct ring *stacks = job_table(j, &RING_TABLES[RING_STACKS], 64 * 1024);
     struct ring *frames = job_table(j, &RING_TABLES[RING_FRAMES], 64 * 1024);
     for (int i = 1; i <= n; i++) {
         char func[32];
         (void)snprintf(func, sizeof func, "func_%d", i);
-        union ring_value stack[RING_STACKS_COUNT] = {[RING_STACKS_ID].i = i,
-                                                     [RING_STACKS_PARENT].i = RING_INT_NULL,
-                                                     [RING_STACKS_FRAME].i = i,
-                                                     [RING_STACKS_DEPTH].i = 0};
-        union ring_value frame[RING_FRAMES_COUNT] = {[RING_FRAMES_ID].i = i,
-                                                     [RING_FRAMES_FUNC].s = i == 1 && first ? first : func,
-                                                     [RING_FRAMES_FILE].s = file,
-                                                     [RING_FRAMES_LINENO].i = 10 * i,
-                                                     [RING_FRAMES_KIND].i = 0};
-        assert_int_equal(ring_append(stacks, stack), 0);
-        assert_int_equal(ring_append(frames, frame), 0);
+        add_frame(stacks, frames,
+                  &(struct frame){i, RING_INT_NULL, i == 1 && first ? first : func, file, false});
+    }
+    if (driver) {
+        add_frame(stacks, frames,
+                  &(struct frame){1000, 1, "THPVariable_item", "/venv/torch/lib/libtorch_python.so", true});
+        add_frame(stacks, frames, &(struct frame){DRIVER_STACK, 1000, driver, "/usr/lib/libcuda.so.1", true});
     }
     ring_close(stacks);
     ring_close(frames);
@@ -95,7 +115,7 @@ static void add_frames(const struct job *j, int n, const char *file, const char 
 /* Samples of the main thread `tid` and another one, up to `to_s`. */
 static void add_samples_of(const struct job *j, double to_s, struct looks l, int64_t tid) {
     struct ring *r = job_table(j, &RING_TABLES[RING_SAMPLES], BYTES);
-    add_frames(j, l.functions, l.file ? l.file : "/job/train.py", l.func);
+    add_frames(j, l.functions, l.file ? l.file : "/job/train.py", l.func, l.driver);
     for (int i = 0; i < l.n; i++)
         for (int thread = 0; thread < 2; thread++) {
             union ring_value v[RING_SAMPLES_COUNT];
@@ -104,6 +124,8 @@ static void add_samples_of(const struct job *j, double to_s, struct looks l, int
             v[RING_SAMPLES_TID].i = tid + thread;
             v[RING_SAMPLES_THREAD].s = is_main ? "MainThread" : "hog";
             v[RING_SAMPLES_STACK_ID].i = !is_main || i < l.same ? 1 : 1 + i % l.functions;
+            if (is_main && l.driver && v[RING_SAMPLES_STACK_ID].i == 1)
+                v[RING_SAMPLES_STACK_ID].i = DRIVER_STACK;
             v[RING_SAMPLES_ON_CPU].i = !l.asleep;
             v[RING_SAMPLES_GIL].i = is_main ? i < l.waiting ? 1 : 0 : i < l.held ? 2 : 0;
             if (l.gil_unknown)
@@ -1161,8 +1183,29 @@ static void gpus(void **state) {
          1000,
          0,
          {.n = 150, .functions = 1, .func = "synchronize", .file = "/venv/torch/cuda/__init__.py"},
-         "SYNC: 100 % of the time the training waits for the GPU in synchronize, while GPU 0 is busy 70 % of "
-         "the time\n"},
+         "SYNC: 100 % of the time the training waits for the GPU, 200 ms of a step of 200 ms, in "
+         "synchronize, while GPU 0 is busy 70 % of the time\n"},
+        /* what is known by native frames: the line, and not that of launches, which wait for room */
+        {{{0, .util = 70}},
+         1,
+         0,
+         1000,
+         0,
+         {.n = 150, .functions = 4, .driver = "cuStreamSynchronize"},
+         "SYNC: 25 % of the time the training waits for the GPU, 50.7 ms of a step of 200 ms, in "
+         "synchronize, called by func_1 (train.py:10), while GPU 0 is busy 70 % of the time\n"},
+        {{{0, .util = 70}}, 1, 0, 1000, 0, {.n = 150, .functions = 4, .driver = "cuLaunchKernel"}, ""},
+        {{{0, .util = 95}}, 1, 0, 1000, 0, {.n = 150, .functions = 4, .driver = "cuStreamSynchronize"}, ""},
+        {{{0, .util = 70}}, 1, 0, 1000, 0, {.n = 150, .functions = 20, .driver = "cuStreamSynchronize"}, ""},
+        /* its processor is busy while it waits: that is not launching */
+        {{{0, .util = 40}},
+         1,
+         0,
+         1000,
+         0,
+         {.n = 150, .functions = 1, .driver = "cuMemcpyDtoHAsync_v2"},
+         "SYNC: 100 % of the time the training waits for the GPU, 200 ms of a step of 200 ms, in a copy from "
+         "the GPU, called by func_1 (train.py:10), while GPU 0 is busy 40 % of the time\n"},
         {{{0, .util = 97}},
          1,
          0,

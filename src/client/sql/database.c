@@ -89,6 +89,15 @@ struct sql *database_sql(struct database *d) {
     return d->sql;
 }
 
+const struct target_address *database_agent(const struct database *d, size_t number) {
+    for (size_t i = 0; i < d->n_targets; i++) {
+        const struct target_address *addr = &d->targets[i]->live.addr;
+        if (d->targets[i]->number == number)
+            return addr->mode == MODEL_MODE_AGENT && addr->path[0] && !addr->recorded[0] ? addr : NULL;
+    }
+    return NULL;
+}
+
 /* If there are only recordings, now() is their end. */
 static void database_set_now(struct database *d) {
     sql_set_now(d->sql, d->n_living ? NAN : sql_newest(d->sql));

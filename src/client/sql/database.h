@@ -47,6 +47,10 @@ void database_set_one_clock(struct database *d);
  * error. */
 int database_refresh(struct database *d, struct err *e);
 
+/* Where the agent of target `number` (as sql_target_pid counts) answers; NULL: it has none, or is a
+ * recording. Constant while the database is open. */
+const struct target_address *database_agent(const struct database *d, size_t number);
+
 /* For sql_next, sql_table_info and the like; not for sql_begin. Constant while the database is
  * open. */
 struct sql *database_sql(struct database *d);

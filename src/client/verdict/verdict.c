@@ -32,11 +32,13 @@
 /* read once for all rules that need it */
 #define VERDICT_WORKERS "python.loader_workers"
 #define VERDICT_THREADS "temp.verdict_threads"
+#define VERDICT_NATIVE "temp.verdict_native"
 #define VERDICT_GPUS "gpu_metrics"
 #define VERDICT_CHECKS 64 /* for which room is made at a time */
 
 /* Facts about a target before its rules. */
 struct verdict_target {
+    size_t number; /* of the database's targets */
     int64_t pid, rank;
     double window_s;        /* contains the newest steps */
     double taken_s, seen_s; /* see verdict_places.h */
@@ -168,7 +170,7 @@ struct verdict_case {
     size_t n;
     bool again; /* evidence needs another look at the job */
     /* they were looked at in this judgement */
-    bool has_workers, has_threads;
+    bool has_workers, has_threads, has_native;
     char why[VERDICT_WHY];
 };
 
@@ -226,6 +228,12 @@ static int verdict_take(struct verdict_case *c, const char *text, const char *ne
         if (verdict_places_take_threads(d, c->target->pid, live, e) != 0)
             return -1;
         c->has_threads = true;
+    }
+    if (!c->has_native && strstr(text, VERDICT_NATIVE)) {
+        const struct verdict_scope scope = {.pid = c->target->pid, .tid = c->target->tid};
+        if (verdict_places_take_native(d, c->target->number, &scope, e) != 0)
+            return -1;
+        c->has_native = true;
     }
     return 0;
 }
@@ -432,6 +440,7 @@ int verdict_judge_ask(struct verdict_judge *j, struct verdicts *out, struct err 
     j->is_open = rc == 0;
     for (size_t i = 0; rc == 0 && i < j->n_targets; i++) {
         struct verdict_target *t = &j->targets[i];
+        t->number = i;
         t->pid = sql_target_pid(database_sql(j->db), i);
         t->rank = sql_target_rank(database_sql(j->db), i);
         if (t->pid == RING_INT_NULL)

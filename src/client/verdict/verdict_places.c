@@ -5,10 +5,12 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/path.h"
 #include "base/strbuf.h"
+#include "client/session/call.h"
 #include "store/sql/sql.h"
 
 #define PLACES_TIMEOUT_S 10.0
@@ -68,6 +70,13 @@ static const struct {
     {"doing", "LOGGING", "%", "%/logging/__init__.py"},
     {"doing", "LOGGING", "%", "%/logging/handlers.py"},
     {"doing", "LOGGING", "%", "%/loguru/%"},
+    /* a GPU's driver, and torch's functions, in which a thread waits until the GPU is through */
+    {"gpu", "synchronize", "synchronize", "%/torch/cuda/\\_\\_init\\_\\_.py"},
+    {"gpu", "synchronize", "synchronize", "%/torch/cuda/streams.py"},
+    {"gpu", "synchronize", "cu%Synchronize%", "%/libcuda.so%"},
+    {"gpu", "a copy from the GPU", "cuMemcpyDtoH%", "%/libcuda.so%"},
+    {"gpu", "synchronize", "hip%Synchronize%", "%/libamdhip64.so%"},
+    {"gpu", "a copy from the GPU", "hipMemcpyDtoH%", "%/libamdhip64.so%"},
     {"import", "", "%", "<frozen importlib.\\_bootstrap%"},
     {"import", "", "%", "%/importlib/\\_bootstrap%"},
     /* what innermost functions wait for, the more telling first */
@@ -149,19 +158,23 @@ static const char *const places_tables[] = {
     "CREATE TEMP TABLE IF NOT EXISTS verdict_threads(pid INTEGER, tid INTEGER, name TEXT, func TEXT, file "
     "TEXT, lineno INTEGER, waits_for TEXT, waits_kind TEXT, waits_tid INTEGER, waits_s REAL, deadlock "
     "INTEGER)",
+    "CREATE TEMP TABLE IF NOT EXISTS verdict_native(pid INTEGER, tid INTEGER, timestamp REAL, op TEXT, "
+    "own_func TEXT, own_file TEXT, own_line INTEGER)",
     "CREATE TEMP TABLE IF NOT EXISTS verdict_unseen(file TEXT PRIMARY KEY)",
     "CREATE TEMP TABLE IF NOT EXISTS verdict_files(file TEXT PRIMARY KEY, own INTEGER)",
     "CREATE TEMP TABLE IF NOT EXISTS verdict_matches(file TEXT, place INTEGER)",
     "CREATE INDEX IF NOT EXISTS temp.verdict_matches_file ON verdict_matches(file)",
     "CREATE TEMP TABLE IF NOT EXISTS verdict_new(stack_id INTEGER PRIMARY KEY)",
     "CREATE TEMP TABLE IF NOT EXISTS verdict_frames(pid INTEGER, frame_id INTEGER, func TEXT, file TEXT, "
-    "lineno INTEGER, doing TEXT, phase TEXT, wait TEXT, is_import INTEGER, is_own INTEGER, PRIMARY KEY(pid, "
-    "frame_id)) WITHOUT ROWID",
+    "lineno INTEGER, doing TEXT, phase TEXT, wait TEXT, gpu TEXT, is_import INTEGER, is_own INTEGER, "
+    "PRIMARY KEY(pid, frame_id)) WITHOUT ROWID",
     "CREATE TEMP TABLE IF NOT EXISTS verdict_stacks(pid INTEGER, stack_id INTEGER, doing TEXT, phase TEXT, "
-    "wait TEXT, own_func TEXT, own_file TEXT, own_line INTEGER, at_func TEXT, at_file TEXT, at_line "
+    "wait TEXT, gpu TEXT, own_func TEXT, own_file TEXT, own_line INTEGER, at_func TEXT, at_file TEXT, "
+    "at_line "
     "INTEGER, leaf_func TEXT, leaf_file TEXT, leaf_line INTEGER, PRIMARY KEY(pid, stack_id)) WITHOUT ROWID",
     "CREATE TEMP VIEW IF NOT EXISTS verdict_seen AS SELECT p.pid, p.tid, p.timestamp, p.on_cpu, p.gil, "
-    "p.gc, v.doing, v.phase, v.wait, v.own_func, v.own_file, v.own_line, v.at_func, v.at_file, v.at_line, "
+    "p.gc, v.doing, v.phase, v.wait, v.gpu, v.own_func, v.own_file, v.own_line, v.at_func, v.at_file, "
+    "v.at_line, "
     "v.leaf_func, v.leaf_file, v.leaf_line FROM temp.verdict_looks p CROSS JOIN temp.verdict_stacks v ON "
     "v.pid = p.pid AND v.stack_id = p.stack_id",
 };
@@ -180,7 +193,8 @@ static const char *const places_tables[] = {
 static const char places_frames[] =
     "INSERT OR IGNORE INTO temp.verdict_frames SELECT CAST(:pid AS INTEGER), frame_id, func, file, lineno, "
     /* the class of each column */
-    PLACES_FIND("doing") "," PLACES_FIND("phase") "," PLACES_FIND("wait") "," PLACES_FIND("import")
+    PLACES_FIND("doing") "," PLACES_FIND("phase") "," PLACES_FIND("wait") "," PLACES_FIND(
+        "gpu") "," PLACES_FIND("import")
     /* is there one? */
     " IS NOT NULL, own AND func NOT LIKE '%<%comp>' AND func NOT LIKE '%<genexpr>' "
     "FROM (SELECT frame_id, func, file, lineno, kind = 'python' AND (SELECT own FROM temp.verdict_files k "
@@ -204,7 +218,8 @@ static const char places_stacks[] =
     "q AS MATERIALIZED (SELECT top, max(iif(phase IS NULL, NULL, level)) AS p, min(iif(is_own, level, NULL)) "
     "AS o, "
     "min(iif(is_own AND func <> '<module>', level, NULL)) AS called, "
-    "min(iif(is_import, level, NULL)) AS i, min(iif(level <= 4, wait, NULL)) AS w FROM f GROUP BY top), "
+    "min(iif(is_import, level, NULL)) AS i, min(iif(level <= 4, wait, NULL)) AS w, max(gpu) AS gpu FROM f "
+    "GROUP BY top), "
     /* what a part of a step calls belongs to the step */
     "b AS MATERIALIZED (SELECT q.*, (SELECT max(level) FROM f WHERE f.top = q.top AND doing IS NOT NULL "
     "AND (doing = 'COMPILING' OR level > coalesce(q.p, -1))) AS d FROM q), "
@@ -212,7 +227,7 @@ static const char places_stacks[] =
     "WHERE is_own AND level >= coalesce(b.d, b.o) GROUP BY f.top) "
     "SELECT CAST(:pid AS INTEGER), b.top, coalesce(d.doing, "
     "iif(i IS NOT NULL AND (called IS NULL OR called > i), 'STARTING', NULL)), p.phase, "
-    "substr(b.w, 3), o.func, o.file, o.lineno, coalesce(a.func, o.func, l.func), "
+    "substr(b.w, 3), b.gpu, o.func, o.file, o.lineno, coalesce(a.func, o.func, l.func), "
     "coalesce(a.file, o.file, l.file), coalesce(a.lineno, o.lineno, l.lineno), l.func, l.file, l.lineno "
     "FROM b LEFT JOIN f d ON d.top = b.top AND d.level = b.d "
     "LEFT JOIN f p ON p.top = b.top AND p.level = b.p "
@@ -305,6 +320,13 @@ static const char *const places_newest[] = {
     "SELECT max(timestamp) FROM temp.verdict_looks WHERE " PLACES_PID,
 };
 
+/* The looks of the last minute. */
+static const char *const places_native[] = {
+    "DELETE FROM temp.verdict_native WHERE " PLACES_PID " AND (tid <> CAST(:tid AS INTEGER) OR timestamp < "
+    "now() - 60)",
+    "SELECT count(*) FROM temp.verdict_native WHERE " PLACES_PID,
+};
+
 #define PLACES_RUN(d, texts, s, e) places_run(d, texts, sizeof texts / sizeof texts[0], s, e)
 
 /* The number in the first row of the last of these statements, 0 without one; -1 with the error. */
@@ -375,4 +397,111 @@ int verdict_places_take_threads(struct database *d, int64_t pid, bool live, stru
 int verdict_places_take_workers(struct database *d, int64_t pid, struct err *e) {
     const struct verdict_scope scope = {.pid = pid};
     return PLACES_RUN(d, places_workers, &scope, e) < 0 ? -1 : 0;
+}
+
+/* ---- looks with native frames ---- */
+
+#define PLACES_LOOKS 8
+#define PLACES_LOOK_S 0.013      /* between two of them: not the time of a step */
+#define PLACES_LOOKS_ENOUGH 24.0 /* of the last minute */
+
+/* The operator of torch that a native frame is: at::_ops::NAME::call(...). False: none. */
+static bool places_operator(const char *func, char *buf, size_t cap) {
+    static const char prefix[] = "at::_ops::";
+    if (strncmp(func, prefix, sizeof prefix - 1) != 0)
+        return false;
+    size_t n = strcspn(func + sizeof prefix - 1, ":(");
+    snprintf(buf, cap, "%.*s", (int)(n < cap ? n : cap - 1), func + sizeof prefix - 1);
+    return n > 0;
+}
+
+/* What of a GPU the thread waits for: the outermost operator that its innermost Python function has called,
+ * or what the driver does. False: it is not in the driver's waits. */
+static bool places_find_op(const struct model_thread *t, char *buf, size_t cap) {
+    char name[64] = "";
+    const char *wait = NULL;
+    for (size_t i = 0; i < t->n_frames; i++) {
+        const struct model_frame *f = &t->frames[i];
+        /* Python frames have the file of their code, native ones that of their library */
+        bool is_native = f->kind == MODEL_FRAME_NATIVE;
+        const struct model_frame place = {.func = f->func, .file = is_native ? f->module : f->file};
+        const char *found = verdict_places_find("gpu", &place);
+        wait = wait ? wait : found;
+        if (!is_native && f->kind == MODEL_FRAME_PYTHON)
+            break;
+        if (f->func)
+            places_operator(f->func, name, sizeof name);
+    }
+    if (!wait)
+        return false;
+    snprintf(buf, cap, "%s", name[0] ? name : wait);
+    return true;
+}
+
+static void places_put_text(struct strbuf *out, const char *s) {
+    if (!s) {
+        strbuf_adds(out, "NULL");
+        return;
+    }
+    strbuf_addc(out, '\'');
+    for (; *s; s++)
+        strbuf_addf(out, *s == '\'' ? "''" : "%c", *s);
+    strbuf_addc(out, '\'');
+}
+
+static int places_put_look(struct database *d, const struct verdict_scope *s, const struct model_thread *t,
+                           struct err *e) {
+    struct strbuf text;
+    const struct model_frame *own = NULL;
+    char op[64];
+    bool waits = places_find_op(t, op, sizeof op);
+    for (size_t i = 0; i < t->n_frames && !own; i++) {
+        const struct model_frame *f = &t->frames[i];
+        if (f->kind == MODEL_FRAME_PYTHON && f->file && f->func && !path_is_library(f->file))
+            own = f;
+    }
+    strbuf_init(&text, PLACES_TEXT);
+    strbuf_addf(&text,
+                "INSERT INTO temp.verdict_native VALUES (CAST(:pid AS INTEGER), CAST(:tid AS INTEGER), "
+                "now(), ");
+    places_put_text(&text, waits ? op : NULL);
+    strbuf_addc(&text, ',');
+    places_put_text(&text, own ? own->func : NULL);
+    strbuf_addc(&text, ',');
+    places_put_text(&text, own ? own->file : NULL);
+    strbuf_addf(&text, own && own->line > 0 ? ", %d)" : ", NULL)", own ? own->line : 0);
+    double rc = text.failed ? err_set(e, ERR_FAILED, "a stack has too long names")
+                            : places_run(d, (const char *const[]){strbuf_str(&text)}, 1, s, e);
+    strbuf_fini(&text);
+    return rc < 0 ? -1 : 0;
+}
+
+static bool places_stop(void *arg) { return database_cancelled(arg); }
+
+int verdict_places_take_native(struct database *d, size_t number, const struct verdict_scope *s,
+                               struct err *e) {
+    const struct target_address *addr = database_agent(d, number);
+    const struct wire_threads want = {.native = true, .tid = (int64_t)s->tid};
+    if (database_is_recorded(d))
+        return 0;
+    if (!addr)
+        return err_set(e, ERR_FAILED, "there is no agent in the process to look through");
+    double n = PLACES_RUN(d, places_native, s, e);
+    if (n < 0 || n >= PLACES_LOOKS_ENOUGH)
+        return n < 0 ? -1 : 0;
+    struct call *c = call_open_stoppable(addr, places_stop, d, e);
+    int rc = c ? 0 : -1;
+    for (int i = 0; rc == 0 && i < PLACES_LOOKS; i++) {
+        struct model_snapshot snapshot;
+        rc = i ? call_rest(c, PLACES_LOOK_S, e) : 0;
+        if (rc != 0)
+            break;
+        rc = call_details(c, &want, &snapshot, e);
+        for (size_t k = 0; rc == 0 && k < snapshot.n_threads; k++)
+            if (snapshot.threads[k].tid == want.tid)
+                rc = places_put_look(d, s, &snapshot.threads[k], e);
+        model_snapshot_fini(&snapshot);
+    }
+    call_close(c);
+    return rc;
 }

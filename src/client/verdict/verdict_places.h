@@ -11,6 +11,8 @@
  *                                 of that kind; NULL none
  *                         phase   loader, forward, backward, optimizer, comm: part of a training step; NULL none
  *                         wait    request, process, ranks, pipe, thread: what its innermost functions wait for; NULL none
+ *                         gpu     what of a GPU it waits for, in its innermost functions: item, synchronize; NULL none.
+ *                                 But for torch.cuda's own functions that is known where native frames are kept
  *                         own_*   func, file, lineno of the innermost frame of the job's own code
  *                         at_*    of the job's own code where it does what `doing` says, else of own, else of leaf
  *                         leaf_*  of the innermost frame
@@ -18,6 +20,8 @@
  *   temp.verdict_steps    of the newest steps: (pid, last, age, longest, usual, steps, n): times in
  *                                             seconds, the number of steps, and of those whose length is known
  *
+ *   temp.verdict_native   looks at the training thread with native frames, of the last minute, if they were asked
+ *                         for: (pid, tid, timestamp, op, own_func, own_file, own_line); op as `gpu` above
  *   temp.verdict_workers  DataLoader workers, if they were asked for in this judgement
  *   temp.verdict_threads  the threads and what they wait for, likewise; of a job that has ended those that
  *                         had stood still
@@ -36,7 +40,7 @@
 #include "base/model.h"
 #include "client/sql/database.h"
 
-/* What the first known function of a class ("doing", "phase", "wait") says of a frame, in the words above;
+/* What the first known function of a class ("doing", "phase", "wait", "gpu") says of a frame, in the words above;
  * NULL: it is none of them. */
 const char *verdict_places_find(const char *class, const struct model_frame *f);
 
@@ -59,6 +63,12 @@ int verdict_places_take(struct database *d, struct verdict_scope *s, struct err 
 /* Look at the threads of a target, for temp.verdict_threads: by python.threads (`live`), which must be
  * there, or by what was recorded. 0, or -1 with the error, also if there is none. */
 int verdict_places_take_threads(struct database *d, int64_t pid, bool live, struct err *e);
+
+/* Look at the training thread with native frames, some times in a tenth of a second, for
+ * temp.verdict_native, unless enough is known of the last minute. `number`: of the target in the
+ * database. Of a recording there is nothing to look at. 0, or -1 with the error. */
+int verdict_places_take_native(struct database *d, size_t number, const struct verdict_scope *s,
+                               struct err *e);
 
 /* Look at the DataLoader workers of a target, for temp.verdict_workers: that takes milliseconds for
  * each. The table python.loader_workers must be there. 0, or -1 with the error. */

@@ -345,6 +345,25 @@
     "0) < 0.1 AND (SELECT busy FROM b) >= 1 AS launches FROM temp.verdict_seen WHERE " OF_THREAD             \
     " AND " LATELY ")"
 
+#define GPU_FULL "90" /* percent of the time: it cannot do more */
+
+/* Lines of the job that wait for its GPU are `w`, the longest first: op, func, file, at, and which part of
+ * the time. */
+#define SYNC_LINES                                                                                           \
+    "(SELECT sum(part) FROM w) * (SELECT avg(duration_ms) FROM temp.verdict_recent WHERE " OF_STEPS          \
+    ") AS lost_ms, (SELECT avg(duration_ms) FROM temp.verdict_recent WHERE " OF_STEPS ") AS step_ms, "       \
+    "(SELECT op FROM w LIMIT 1) AS op, (SELECT func FROM w LIMIT 1) AS func, (SELECT file FROM w LIMIT 1) "  \
+    "AS file, (SELECT coalesce(':' || at, '') FROM w LIMIT 1) AS line, (SELECT op || ', called by ' || "     \
+    "func || ' (' || replace(file, rtrim(file, replace(file, '/', '')), '') || coalesce(':' || at, '') || "  \
+    "')' FROM w WHERE part >= 0.05 LIMIT 1 OFFSET 1) AS other"
+#define SYNC_WORDS(share)                                                                                    \
+    "{" share ":%} of the time the training waits for the GPU[, {lost_ms:ms} of a step of {step_ms:ms}], "   \
+    "in {op}[, called by {func} ({file:file}{line})][, and in {other}], while GPU {device} is busy "         \
+    "{busy:%} of the time"
+#define SYNC_HELP                                                                                            \
+    "not every step: .item(), .cpu(), bool(tensor) and nonzero wait for the GPU. Read the loss each 100 "    \
+    "steps; measure with CUDA events"
+
 const struct verdict_rule verdict_rules[] = {
     {.code = "ENDED",
      .level = VERDICT_NOTE,
@@ -979,25 +998,56 @@ const struct verdict_rule verdict_rules[] = {
      .screen = "gpu"},
     {.code = "SYNC",
      .level = VERDICT_WARN,
-     .checks = "in synchronize of torch.cuda while the GPU has time, share of the last " SAMPLES_S " s",
+     .checks = "waiting until the GPU is through, while it has time, share of the last " SAMPLES_S " s",
      .kind = "%",
      .moves = true,
-     .help = "not every step: measure with CUDA events, which are read later",
+     .help = SYNC_HELP,
      .sql =
-         "WITH " GPUS
-         ", s AS MATERIALIZED (SELECT leaf_func LIKE '%synchronize' AND leaf_file LIKE '%torch/cuda/%' AS "
-         "waits, own_func, own_file, own_line FROM temp.verdict_seen WHERE " OF_THREAD " AND " LATELY
-         "), w AS (SELECT own_func AS func, own_file AS file, coalesce(':' || own_line, '') AS line FROM s "
-         "WHERE waits GROUP BY 1, 2, 3 ORDER BY count(*) DESC LIMIT 1) SELECT CASE WHEN (SELECT count(*) "
-         "FROM "
-         "s) >= " SAMPLES_NEEDED
-         " AND b.n >= 5 THEN iif(b.busy < 90, (SELECT avg(waits) FROM s), 0) END AS share, b.busy / 100 AS "
-         "busy, device, func, file, line FROM b LEFT JOIN w",
+         "WITH " GPUS ", s AS MATERIALIZED (SELECT gpu, own_func, own_file, own_line FROM temp.verdict_seen "
+                      "WHERE " OF_THREAD " AND " LATELY
+         "), t AS (SELECT count(*) AS n FROM s), w AS MATERIALIZED (SELECT "
+         "max(gpu) AS op, own_func AS func, own_file AS file, own_line AS at, 1.0 * count(*) / t.n AS part "
+         "FROM s, t WHERE gpu IS NOT NULL GROUP BY 2, 3, 4 ORDER BY part DESC) SELECT CASE WHEN t.n "
+         ">= " SAMPLES_NEEDED " AND b.n >= 5 THEN iif(b.busy < " GPU_FULL
+         ", coalesce((SELECT sum(part) FROM w), "
+         "0), 0) END AS share, " SYNC_LINES ", b.busy / 100 AS busy, device FROM b, t",
      .threshold = 0.1,
      .needs = "gpu_metrics",
      .sure = "sampled",
-     .words = "{share:%} of the time the training waits for the GPU in synchronize[, called by {func} "
-              "({file:file}{line})], while GPU {device} is busy {busy:%} of the time",
+     .words = SYNC_WORDS("share"),
+     .brief = "SYNC[ in {func}]",
+     .screen = "flame"},
+    /* Of .item() and the like Python's frames show only the line that calls it. A line that takes long
+     * without the GIL is looked at with native frames. */
+    {.code = "SYNC",
+     .level = VERDICT_WARN,
+     .checks = "in one line without the GIL, while the GPU has time, share of the last " SAMPLES_S
+               " s: is it in the driver?",
+     .kind = "%",
+     .moves = true,
+     .help = SYNC_HELP,
+     .sql =
+         "WITH " GPUS
+         ", s AS MATERIALIZED (SELECT own_func, own_file, own_line, coalesce(gil, 'none') = 'none' AS free "
+         "FROM temp.verdict_seen WHERE " OF_THREAD " AND " LATELY "), t AS (SELECT count(*) AS n FROM s) "
+         "SELECT CASE WHEN t.n >= " SAMPLES_NEEDED " AND b.n >= 5 THEN iif(b.busy < " GPU_FULL
+         ", coalesce((SELECT 1.0 * sum(free) / t.n AS part FROM s WHERE own_func IS NOT NULL GROUP BY "
+         "own_func, own_file, own_line ORDER BY part DESC LIMIT 1), 0), 0) END AS in_line, b.busy / 100 AS "
+         "busy, device FROM b, t",
+     .threshold = 0.1,
+     .needs = "gpu_metrics",
+     .more =
+         "WITH s AS MATERIALIZED (SELECT own_func, own_file, own_line FROM temp.verdict_seen "
+         "WHERE " OF_THREAD " AND " LATELY "), k AS MATERIALIZED (SELECT own_func AS func, own_file AS "
+         "file, own_line AS at, count(*) AS looks, count(op) AS waits, max(op) AS op FROM "
+         "temp.verdict_native WHERE " OF_THREAD " GROUP BY 1, 2, 3), w AS MATERIALIZED (SELECT op, func, "
+         "file, at, 1.0 * waits / looks * (SELECT count(*) FROM s WHERE own_func = func AND own_file = "
+         "file AND own_line IS at) / (SELECT count(*) FROM s) AS part FROM k WHERE waits >= 3 AND 2 * "
+         "waits >= looks ORDER BY part DESC), a AS (SELECT coalesce(sum(part), 0) AS share FROM w) SELECT "
+         "coalesce((SELECT sum(looks) FROM k), 0) < 16 AND NOT CAST(:ended AS INTEGER) AS again, "
+         "(SELECT sum(looks) FROM k) >= 16 AND share >= 0.1 AS holds, share, " SYNC_LINES " FROM a",
+     .sure = "sampled",
+     .words = SYNC_WORDS("share"),
      .brief = "SYNC[ in {func}]",
      .screen = "flame"},
     {.code = "LAUNCH-BOUND",
@@ -1018,6 +1068,11 @@ const struct verdict_rule verdict_rules[] = {
      .needs = "gpu_metrics",
      .more = "WITH " GPUS " SELECT " GPU_IS_USED " AS holds FROM b",
      .more_needs = "python.gpu_memory",
+     /* A thread that waits for its GPU computes meanwhile, as CUDA has it by default. */
+     .also =
+         "WITH n AS (SELECT avg(op IS NOT NULL) AS waits FROM temp.verdict_native WHERE " OF_THREAD
+         "), s AS (SELECT avg(gpu IS NOT NULL) AS waits FROM temp.verdict_seen WHERE " OF_THREAD
+         " AND " LATELY ") SELECT max(coalesce(n.waits, 0), coalesce(s.waits, 0)) < 0.2 AS holds FROM n, s",
      .sure = "sampled",
      .words = "GPU {device} is busy {busy:%} of the time (last {span:s}), and the training thread always: it "
               "cannot launch fast enough[, mostly in {func} ({file:file}{line})]",
