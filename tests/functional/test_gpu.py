@@ -2,9 +2,11 @@
 """gpu_metrics and what is shown of it, in front of a driver's library that a script drives (tests/targets/fake_nvml.c)."""
 
 import contextlib
+import json
 import os
 import re
 import sqlite3
+import subprocess
 import uuid
 from pathlib import Path
 
@@ -396,3 +398,91 @@ def test_launches_are_not_waits(target, probing, ptrace, driver, cuda, torch_pyt
     probing(str(job.pid), "inject").ok()
     answer = verdicts_of(probing, driver, job, "--why", "--wait", "12s")
     assert "SYNC" not in {one["code"] for one in answer["verdicts"]}, answer
+
+
+# A training that torch says has memory of a GPU: what the driver says of it is the script's.
+TRAINS = r'''
+import os, sys, time, types, torch
+MB = 1048576
+def pools(now, most=0):
+    return {"all": {"current": now, "peak": most or now, "allocated": 5, "freed": 1}}
+def pretend():
+    """After what torch imports where it has CUDA."""
+    torch._C._cuda_memoryStats = {0: {"allocation": pools(7), "allocated_bytes": pools(60000 * MB, 61000 * MB), "reserved_bytes": pools(76000 * MB),
+                                      "inactive_split_bytes": pools(15000 * MB), "num_alloc_retries": 3, "num_ooms": 0}}.__getitem__
+    torch._C._cuda_getDeviceCount = (1).bit_length  # 1
+    torch.cuda._initialized = True
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+def prepare(seconds):
+    if sys.argv[1] == "spin":
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            pass
+    else:
+        time.sleep(seconds)  # PREPARE
+first = True
+while True:
+    loss = model(torch.ones(4, 8)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    prepare(0.03)
+    if first:
+        pretend()
+        os.write(int(os.environ["READY_FD"]), b"ready\n")
+        first = False
+'''
+GPU_CODES = {"GPU IDLE", "LAUNCH-BOUND", "SYNC", "GPU MEMORY", "GPU THROTTLED", "GPU ERROR"}
+DEVICE_STORIES = {
+    "nothing": ("util 0 95\nreasons 0 0x4\npower 0 690000\n", {}),
+    "memory": ("util 0 95\nused 0 78000\ntotal 0 80000\n",
+               {"GPU MEMORY": r"GPU 0 is full \(76.2 GiB of 78.1 GiB\): torch had to give back memory 3 times; 14.6 GiB are pieces between others"}),
+    "heat": ("util 0 95\nreasons 0 0x40\ntemperature 0 93\nclock 0 900\n",
+             {"GPU THROTTLED": r"GPU 0 is slowed by heat or by its board 100 % of the time \(93 C, 900 MHz, last .* s\)"}),
+    "xid": ("util 0 95\nxid 0 94\n", {"GPU ERROR": r"GPU 0 reported Xid 94 .* ago: a memory error that ended a process"}),
+    "ecc": ("util 0 95\necc 0 7 7 7 7 7 7 7 7 7 9\n",
+            {"GPU ERROR": r"GPU 0 had 2 memory errors that could not be corrected while it was watched \(9 since its driver was loaded\)"}),
+    "lost": ("util 0 95\nerror 0 MemoryInfo* 15\n", {"GPU ERROR": r"GPU 0 \(Fake H100\) is gone for its driver: lost"}),
+    "silent": ("util 0 95\nhang 0 UtilizationRates\n", {"GPU ERROR": r"GPU 0 does not answer, for .* s"}),
+}
+
+
+def verdicts_together(probing, drivers, job, seconds):
+    """The verdicts on GPUs in front of each driver, read at one time: {name: {code: text}}."""
+    running = {name: subprocess.Popen([probing.path, str(job.pid), "verdict", "--json", "--wait", seconds], stdout=subprocess.PIPE, text=True,
+                                      env=dict(os.environ, **driver.env)) for name, driver in drivers.items()}
+    return {name: {one["code"]: one["text"] for one in json.loads(process.communicate(timeout=120)[0])["verdicts"] if one["code"] in GPU_CODES}
+            for name, process in running.items()}
+
+
+def test_what_devices_have(target, probing, ptrace, tmp_path, build_dir, torch_python, data_dir):  # noqa: ARG001
+    """Full, hot, broken, lost, silent: each by its words, and nothing of a device that is only at its power limit."""
+    job = target(TRAINS, "sleep", python=torch_python, env={"OMP_NUM_THREADS": "1"})
+    probing(str(job.pid), "inject").ok()
+    drivers = {}
+    for name, (script, _) in DEVICE_STORIES.items():
+        (tmp_path / name).mkdir()
+        drivers[name] = Driver(tmp_path / name, build_dir)
+        drivers[name].write(f"devices 1\n{script}")
+    for name, said in verdicts_together(probing, drivers, job, "16s").items():
+        expected = DEVICE_STORIES[name][1]
+        assert set(said) == set(expected), (name, said)
+        for code, text in expected.items():
+            assert re.fullmatch(text, said[code]), (name, said)
+
+
+@pytest.mark.parametrize("how", ["sleep", "spin"])
+def test_a_device_that_waits(target, probing, ptrace, driver, torch_python, data_dir, how):  # noqa: ARG001
+    """What the job does meanwhile: it sleeps, or cannot launch fast enough."""
+    job = target(TRAINS, how, python=torch_python, name="waits.py", env={"OMP_NUM_THREADS": "1"})
+    probing(str(job.pid), "inject").ok()
+    driver.write("devices 1\nutil 0 20\n")
+    said = verdicts_together(probing, {"it": driver}, job, "20s")["it"]
+    if how == "sleep":
+        line = next(i for i, text in enumerate(TRAINS.splitlines(), 1) if text.endswith("# PREPARE"))
+        assert list(said) == ["GPU IDLE"] and re.match(r"GPU 0 is busy 20 % of the time \(last .* s\)", said["GPU IDLE"]), said
+        assert re.search(rf"; the job is in prepare \(waits.py:{line}\) \d+ % of the time$", said["GPU IDLE"]), said
+    else:
+        # on a machine with other work its thread does not always run
+        assert list(said) in (["LAUNCH-BOUND"], ["GPU IDLE"]) and "in prepare (waits.py:" in "".join(said.values()), said

@@ -996,6 +996,21 @@ const struct verdict_rule verdict_rules[] = {
      .words = "GPU {device} is full ({used:MiB} of {total:MiB}): torch had to give back memory {retries:n} "
               "times[, and {ooms:n} times there was not enough][; {pieces:MiB} are pieces between others]",
      .screen = "gpu"},
+    {.code = "GPU MEMORY",
+     .level = VERDICT_NOTE,
+     .checks = "memory of a GPU in use, where torch's tensors have needed nearly all of it",
+     .kind = "%",
+     .help = "there is room for little more: a longer input, a larger batch or an evaluation may end the job",
+     .sql = "SELECT share, device, used, total" GPU_FULLEST,
+     .threshold = 0.9,
+     .needs = "gpu_metrics",
+     .more = "SELECT max(peak_mb) AS peak, max(peak_mb) >= 0.9 * (SELECT total" GPU_FULLEST
+             ") AS holds FROM python.gpu_memory WHERE " OF_PID
+             " AND coalesce(uuid, '') NOT IN (SELECT uuid FROM gpu_metrics WHERE " OF_PID
+             " AND timestamp > now() - 5 AND uuid <> (SELECT uuid" GPU_FULLEST "))",
+     .more_needs = "python.gpu_memory",
+     .words = "tensors have needed up to {peak:MiB} of the {total:MiB} of GPU {device}",
+     .screen = "gpu"},
     {.code = "SYNC",
      .level = VERDICT_WARN,
      .checks = "waiting until the GPU is through, while it has time, share of the last " SAMPLES_S " s",
@@ -1004,8 +1019,7 @@ const struct verdict_rule verdict_rules[] = {
      .help = SYNC_HELP,
      .sql =
          "WITH " GPUS ", s AS MATERIALIZED (SELECT gpu, own_func, own_file, own_line FROM temp.verdict_seen "
-                      "WHERE " OF_THREAD " AND " LATELY
-         "), t AS (SELECT count(*) AS n FROM s), w AS MATERIALIZED (SELECT "
+         "WHERE " OF_THREAD " AND " LATELY "), t AS (SELECT count(*) AS n FROM s), w AS MATERIALIZED (SELECT "
          "max(gpu) AS op, own_func AS func, own_file AS file, own_line AS at, 1.0 * count(*) / t.n AS part "
          "FROM s, t WHERE gpu IS NOT NULL GROUP BY 2, 3, 4 ORDER BY part DESC) SELECT CASE WHEN t.n "
          ">= " SAMPLES_NEEDED " AND b.n >= 5 THEN iif(b.busy < " GPU_FULL
@@ -1090,8 +1104,18 @@ const struct verdict_rule verdict_rules[] = {
      .more = "WITH " GPUS ", " GPU_DATA ", " GPU_LAUNCHES " SELECT " GPU_IS_USED
              " AND NOT coalesce(launches, 0) AS holds, iif(data >= 0.1, data, NULL) AS data FROM b, d, l",
      .more_needs = "python.gpu_memory",
+     /* where it is meanwhile */
+     .also =
+         "WITH s AS MATERIALIZED (SELECT own_func, own_file, own_line, wait FROM temp.verdict_seen "
+         "WHERE " OF_THREAD " AND " LATELY "), w AS (SELECT own_func AS func, own_file AS file, "
+         "coalesce(':' || own_line, '') AS line, max(wait) AS wait, 1.0 * count(*) / (SELECT count(*) FROM "
+         "s) AS part FROM s WHERE own_func IS NOT NULL GROUP BY own_func, own_file, own_line ORDER BY part "
+         "DESC LIMIT 1) SELECT func, file, line, part, CASE wait WHEN 'ranks' THEN 'other ranks' WHEN "
+         "'process' THEN 'a child process' WHEN 'pipe' THEN 'a pipe' WHEN 'thread' THEN 'another thread' "
+         "WHEN 'request' THEN 'requests' END AS waits FROM w WHERE part >= 0.3",
      .words = "GPU {device} is busy {busy:%} of the time (last {span:s})[; {data:%} of a step is waiting for "
-              "batches]",
+              "batches][; the job is in {func} ({file:file}{line}) {part:%} of the time][, waiting for "
+              "{waits}]",
      .screen = "gpu"},
     {.code = "OVERSUBSCRIBED",
      .level = VERDICT_WARN,
