@@ -401,9 +401,9 @@ int verdict_places_take_workers(struct database *d, int64_t pid, struct err *e) 
 
 /* ---- looks with native frames ---- */
 
-#define PLACES_LOOKS 8
-#define PLACES_LOOK_S 0.013      /* between two of them: not the time of a step */
-#define PLACES_LOOKS_ENOUGH 24.0 /* of the last minute */
+#define PLACES_SNAPSHOTS 8
+#define PLACES_SNAPSHOT_S 0.013      /* between two of them: not the time of a step */
+#define PLACES_SNAPSHOTS_ENOUGH 24.0 /* of the last minute */
 
 /* The operator of torch that a native frame is: at::_ops::NAME::call(...). False: none. */
 static bool places_operator(const char *func, char *buf, size_t cap) {
@@ -449,8 +449,8 @@ static void places_put_text(struct strbuf *out, const char *s) {
     strbuf_addc(out, '\'');
 }
 
-static int places_put_look(struct database *d, const struct verdict_scope *s, const struct model_thread *t,
-                           struct err *e) {
+static int places_put_snapshot(struct database *d, const struct verdict_scope *s,
+                               const struct model_thread *t, struct err *e) {
     struct strbuf text;
     const struct model_frame *own = NULL;
     char op[64];
@@ -487,19 +487,19 @@ int verdict_places_take_native(struct database *d, size_t number, const struct v
     if (!addr)
         return err_set(e, ERR_FAILED, "there is no agent in the process to look through");
     double n = PLACES_RUN(d, places_native, s, e);
-    if (n < 0 || n >= PLACES_LOOKS_ENOUGH)
+    if (n < 0 || n >= PLACES_SNAPSHOTS_ENOUGH)
         return n < 0 ? -1 : 0;
     struct call *c = call_open_stoppable(addr, places_stop, d, e);
     int rc = c ? 0 : -1;
-    for (int i = 0; rc == 0 && i < PLACES_LOOKS; i++) {
+    for (int i = 0; rc == 0 && i < PLACES_SNAPSHOTS; i++) {
         struct model_snapshot snapshot;
-        rc = i ? call_rest(c, PLACES_LOOK_S, e) : 0;
+        rc = i ? call_rest(c, PLACES_SNAPSHOT_S, e) : 0;
         if (rc != 0)
             break;
         rc = call_details(c, &want, &snapshot, e);
         for (size_t k = 0; rc == 0 && k < snapshot.n_threads; k++)
             if (snapshot.threads[k].tid == want.tid)
-                rc = places_put_look(d, s, &snapshot.threads[k], e);
+                rc = places_put_snapshot(d, s, &snapshot.threads[k], e);
         model_snapshot_fini(&snapshot);
     }
     call_close(c);
