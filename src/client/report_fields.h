@@ -115,7 +115,9 @@
     X(INT, blocked)                                                                                          \
     X(INT, answer)                                                                                           \
     X(TEXT, answer_why)                                                                                      \
-    X(REAL, asked_age_s)
+    X(REAL, asked_age_s)                                                                                     \
+    X(REAL, gpu_util)                                                                                        \
+    X(REAL, gpu_power_w)
 
 /* A process group in a rank; as struct rank_group. */
 #define REPORT_GROUP_FIELDS(X)                                                                               \

@@ -26,6 +26,7 @@
 #include "client/fleet/report.h"
 #include "client/fleet/stack_classes.h"
 #include "client/gpu/gpu_poller.h"
+#include "client/gpu/gpu_process.h"
 #include "client/gpu/gpu_row.h"
 #include "client/output.h"
 #include "relay/job_report.h"
@@ -707,7 +708,7 @@ static void to_write_gpus(struct to *r) {
     if (to_waits(r) || !to_is_due(&r->gpus_ns, TO_GPU_NS))
         return;
     for (size_t i = 0; i < r->n_listed; i++)
-        rank_gpu_each(r->ranks[i]->pid, to_add_gpu, &(struct to_gpu){r, r->ranks[i]});
+        gpu_process_each(r->ranks[i]->pid, to_add_gpu, &(struct to_gpu){r, r->ranks[i]});
     to_send(r, &r->gpus, TO_LIVE_S);
 }
 

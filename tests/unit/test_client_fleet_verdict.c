@@ -502,6 +502,127 @@ static void test_random(void **state) {
     assert_true(hung > 100);
 }
 
+/* ---- what GPUs do ---- */
+
+static void gpu(int r, double util_pct, double power_w) {
+    before[r].has_gpu = now[r].has_gpu = true;
+    before[r].gpu_util_pct = now[r].gpu_util_pct = util_pct;
+    before[r].gpu_power_w = now[r].gpu_power_w = power_w;
+}
+
+/* The evidence of that witness in the worst verdict, "" none. */
+static const char *witness(const char *name) {
+    static char found[256];
+    struct fleet_verdicts v;
+    found[0] = '\0';
+    assert_int_equal(fleet_verdict_find(&job, &v), 0);
+    for (size_t i = 0; i < v.items[0].n_evidence; i++)
+        if (strcmp(v.items[0].evidence[i].witness, name) == 0)
+            (void)snprintf(found, sizeof found, "%d: %s", (int)v.items[0].evidence[i].rank,
+                           v.items[0].evidence[i].text);
+    fleet_verdicts_fini(&v);
+    return found;
+}
+
+static void test_gpus(void **state) {
+    (void)state;
+    /* the one that is missing does not spin: that supports what the counters say */
+    begin(3);
+    for (int r = 0; r < RANKS; r++)
+        gpu(r, r == 3 ? 2 : 100, r == 3 ? 71 : 128);
+    assert_string_equal(judge(NULL), "HUNG bad 3 WAIT 31");
+    assert_string_equal(witness("gpu"),
+                        "3: its GPU is 2 % busy at 71 W; those of ranks 0-2,4-7 are 100 % busy at 128 W");
+    /* it does: they say it all the same */
+    gpu(3, 100, 128);
+    assert_string_equal(judge(NULL), "HUNG bad 3 WAIT 31");
+    assert_string_equal(witness("gpu"),
+                        "3: its GPU is 100 % busy at 128 W; those, too, of ranks 0-2,4-7 are 100 % "
+                        "busy at 128 W");
+    /* all alike: a suspect, whom nobody accuses */
+    begin(-1);
+    for (int r = 0; r < RANKS; r++)
+        gpu(r, r == 5 ? 0 : 99, r == 5 ? 70 : 130);
+    assert_string_equal(judge(NULL), "ALL ALIKE bad - NETWORK 91");
+    assert_non_null(strstr(text, "; a suspect by its GPU: rank 5 (0 % busy at 70 W, the others 99 % busy at "
+                                 "130 W)"));
+    /* three of eight are not few; one whose power moves computes; of one reading nothing is known */
+    gpu(1, 0, 70);
+    gpu(2, 0, 70);
+    judge(NULL);
+    assert_null(strstr(text, "suspect"));
+    gpu(1, 99, 130);
+    gpu(2, 99, 130);
+    before[4].gpu_power_w = 230;
+    judge(NULL);
+    assert_null(strstr(text, "suspect"));
+    before[4].gpu_power_w = 130;
+    before[5].has_gpu = false;
+    judge(NULL);
+    assert_null(strstr(text, "suspect"));
+    gpu(5, 100, NAN);
+    judge(NULL);
+    assert_null(strstr(text, "suspect"));
+    assert_non_null(
+        strstr(witness("gpu"), "GPUs of all 8 ranks are 99 % busy at 130 W, which does not change"));
+}
+
+/* The parts of a verdict that GPUs must not change. */
+static void put_verdict(const struct fleet_verdict *v, char *buf, size_t cap) {
+    char accused[128], waiting[128];
+    put_set(&v->ranks, accused, sizeof accused);
+    put_set(&v->waiting, waiting, sizeof waiting);
+    (void)snprintf(buf, cap, "%d %d %d %s %s %g %d %d %s %s", v->code, v->level, v->cause, accused, waiting,
+                   v->since_s, v->settled, (int)v->at.line, v->brief, v->denied);
+}
+
+/* Of any job: with GPUs, whatever they do, the same is said of the same ranks; and a suspect is one whose
+ * GPU rests. */
+static void test_random_gpus(void **state) {
+    unsigned seed = (unsigned)time(NULL);
+    (void)state;
+    srand(seed);
+    int suspects = 0;
+    for (int i = 0; i < 20000; i++) {
+        static const double utils[] = {0, 3, 50, 60, 95, 100, -7, 1e300}, powers[] = {70, 128, 131, 400, -1};
+        struct fleet_verdicts without, with;
+        make_random();
+        if (number(3) == 0) { /* more of those in which nobody is accused */
+            begin(-1);
+            job.elsewhere = number(2);
+        }
+        assert_int_equal(fleet_verdict_find(&job, &without), 0);
+        int usual = number(8);
+        for (int r = 0; r < RANKS; r++) {
+            int kind = number(4) ? usual : number(8);
+            gpu(r, utils[kind], number(9) ? powers[kind % 5] : NAN);
+            before[r].has_gpu = number(9) > 0;
+            now[r].has_gpu = number(9) > 0;
+            if (number(6) == 0)
+                before[r].gpu_power_w = powers[number(5)];
+        }
+        assert_int_equal(fleet_verdict_find(&job, &with), 0);
+        assert_int_equal(with.n, without.n);
+        for (size_t k = 0; k < with.n; k++) {
+            char a[1024], b[1024];
+            put_verdict(&without.items[k], a, sizeof a);
+            put_verdict(&with.items[k], b, sizeof b);
+            if (strcmp(a, b) != 0)
+                fail_msg("seed %u, job %d: %s / %s", seed, i, a, b);
+            const char *named = strstr(with.items[k].text, "suspect by its GPU: rank ");
+            if (!named)
+                continue;
+            int r = atoi(named + strlen("suspect by its GPU: rank "));
+            if (r < 0 || r >= RANKS || !(now[r].gpu_util_pct <= 50) || with.items[k].ranks.n)
+                fail_msg("seed %u, job %d: %s", seed, i, with.items[k].text);
+            suspects++;
+        }
+        fleet_verdicts_fini(&with);
+        fleet_verdicts_fini(&without);
+    }
+    assert_true(suspects > 20);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_moving),          cmocka_unit_test(test_hung),
@@ -511,7 +632,8 @@ int main(void) {
         cmocka_unit_test(test_circle),          cmocka_unit_test(test_nobody),
         cmocka_unit_test(test_young),           cmocka_unit_test(test_by_stacks),
         cmocka_unit_test(test_busy_waiting),    cmocka_unit_test(test_random),
-        cmocka_unit_test(test_blocked),
+        cmocka_unit_test(test_blocked),         cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_random_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,8 +18,8 @@
 #include "base/clock.h"
 #include "client/gpu/amdgpu.h"
 #include "client/gpu/gpu_poller.h"
+#include "client/gpu/gpu_process.h"
 #include "client/gpu/gpu_visible.h"
-#include "relay/rank_gpu.h"
 
 #define LONG_S 60.0 /* on a busy machine */
 
@@ -328,23 +328,21 @@ static void test_rank(void **state) {
     (void)state;
     struct rlimit usual, none;
     uint64_t until = clock_mono_ns() + (uint64_t)(LONG_S * 1e9);
-    struct report_rank row;
-    report_clear(&REPORT_TABLE_RANK, &row);
-    row.pid = getpid();
-    script("devices 1\nutil 0 42\n");
+    struct gpu_use use;
+    script("devices 1\nutil 0 42\npower 0 300000\n");
     wait_for(0, is_read);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = usual.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    rank_gpu_fill(&row);
+    gpu_process_read(getpid(), &use);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
-    assert_true(isnan(row.gpu_util));
-    while (isnan(row.gpu_util)) {
+    assert_true(isnan(use.util_pct));
+    while (isnan(use.util_pct)) {
         assert_true(clock_mono_ns() < until);
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-        rank_gpu_fill(&row);
+        gpu_process_read(getpid(), &use);
     }
-    assert_float_equal(row.gpu_util, 42, 0);
+    assert_float_equal(use.util_pct, 42, 0);
 }
 
 /* ---- the loader's search is settled when a program starts ---- */

@@ -19,7 +19,12 @@
 #define FLEET_BYTES 1048576.0 /* a second that it reads and writes */
 #define FLEET_SLEEP_S 2.0     /* a sleep that ends by itself; shorter ones are a loop that asks */
 #define FLEET_APART_SLACK_S 0.1
-#define FLEET_RANGES 8 /* of a set of ranks in a text */
+#define FLEET_GPU_BUSY 95.0 /* percent of the time: it spins */
+#define FLEET_GPU_IDLE 50.0
+#define FLEET_GPU_STEADY_W 5.0 /* by which the power of one that spins may move */
+#define FLEET_GPU_STEADY 0.05
+#define FLEET_GPU_MOST 3 /* so many times those that differ are all others */
+#define FLEET_RANGES 8   /* of a set of ranks in a text */
 
 const char *fleet_verdict_code_name(enum fleet_verdict_code code) {
     static const char *const names[FLEET_CODES] = {
@@ -825,6 +830,117 @@ static void fleet_put_clause(const struct fleet_work *w, const struct fleet_verd
         strbuf_addf(out, ", has not moved for %.0f s", still_s);
 }
 
+/* ---- what GPUs do ---- */
+
+/*
+ * A GPU that waits in a collective spins: it is always busy, at a power that does not change. One that does
+ * not spin where the others do has not got there, or has a reason of its own. That supports an accusation,
+ * or names a suspect where nobody is accused; by itself it accuses nobody.
+ */
+enum fleet_gpu { FLEET_GPU_UNKNOWN, FLEET_GPU_SPINS, FLEET_GPU_RESTS, FLEET_GPU_OTHER };
+
+static bool fleet_knows_gpu(const struct rank_reading *r) {
+    return r && r->has_gpu && r->gpu_util_pct >= 0 && r->gpu_util_pct <= 100;
+}
+
+static enum fleet_gpu fleet_gpu_of(const struct fleet_verdict_rank *r) {
+    if (fleet_is_gone(r) || !fleet_knows_gpu(r->now) || !fleet_knows_gpu(r->before))
+        return FLEET_GPU_UNKNOWN;
+    double w = r->now->gpu_power_w, moved_w = fabs(w - r->before->gpu_power_w);
+    double least = fmin(r->now->gpu_util_pct, r->before->gpu_util_pct),
+           most = fmax(r->now->gpu_util_pct, r->before->gpu_util_pct);
+    /* power that is unknown says nothing against it */
+    if (least >= FLEET_GPU_BUSY && !(moved_w > fmax(FLEET_GPU_STEADY_W, FLEET_GPU_STEADY * w)))
+        return FLEET_GPU_SPINS;
+    return most <= FLEET_GPU_IDLE ? FLEET_GPU_RESTS : FLEET_GPU_OTHER;
+}
+
+/* The ranks whose GPU does that, without `but`; their number. */
+static int fleet_find_gpus(const struct fleet_work *w, enum fleet_gpu what, const struct rank_set *but,
+                           struct rank_set *out) {
+    int n = 0;
+    for (size_t i = 0; i < w->c->n; i++) {
+        const struct fleet_verdict_rank *r = &w->c->ranks[i];
+        if (fleet_gpu_of(r) != what || (but && rank_set_has(but, r->rank)))
+            continue;
+        if (rank_set_add(out, r->rank, r->rank) != 0)
+            return -1;
+        n++;
+    }
+    return n;
+}
+
+/* "3 % busy at 75 W", the mean of these ranks. */
+static const char *fleet_put_gpus(const struct fleet_work *w, const struct rank_set *of, char *buf,
+                                  size_t cap) {
+    double util = 0, power_w = 0;
+    int n = 0, n_power = 0;
+    for (size_t i = 0; i < w->c->n; i++) {
+        const struct fleet_verdict_rank *r = &w->c->ranks[i];
+        if (!rank_set_has(of, r->rank) || !fleet_knows_gpu(r->now))
+            continue;
+        util += r->now->gpu_util_pct;
+        n++;
+        if (r->now->gpu_power_w >= 0) {
+            power_w += r->now->gpu_power_w;
+            n_power++;
+        }
+    }
+    size_t at = (size_t)snprintf(buf, cap, "%.0f %% busy", n ? util / n : 0);
+    if (n_power)
+        snprintf(buf + at, cap - at, " at %.0f W", power_w / n_power);
+    return buf;
+}
+
+/* What the GPUs of those that are accused do, beside those that wait for them. */
+static int fleet_prove_gpus(const struct fleet_work *w, struct fleet_verdict *v) {
+    struct rank_set spin = {.n = 0};
+    char own[64], others[64], names[160];
+    int n = fleet_find_gpus(w, FLEET_GPU_SPINS, &v->ranks, &spin), rc = n < 0 ? -1 : 0, proved = 0;
+    for (size_t i = 0; rc == 0 && n > 0 && i < w->c->n && proved < FLEET_RANGES; i++) {
+        const struct fleet_verdict_rank *r = &w->c->ranks[i];
+        struct rank_set one = {.n = 0};
+        if (!rank_set_has(&v->ranks, r->rank) || fleet_gpu_of(r) == FLEET_GPU_UNKNOWN)
+            continue;
+        rc = rank_set_add(&one, r->rank, r->rank);
+        if (rc == 0)
+            rc = fleet_verdict_prove(
+                v, r->rank, "gpu", "its GPU is %s; %s of %s are %s", fleet_put_gpus(w, &one, own, sizeof own),
+                fleet_gpu_of(r) == FLEET_GPU_SPINS ? "those, too," : "those",
+                fleet_put_ranks(&spin, names, sizeof names), fleet_put_gpus(w, &spin, others, sizeof others));
+        proved++;
+        rank_set_fini(&one);
+    }
+    rank_set_fini(&spin);
+    return rc;
+}
+
+/* Where nobody is accused: the few whose GPU rests while all others spin, or that all spin. */
+static int fleet_suspect_gpus(const struct fleet_work *w, struct fleet_verdict *v) {
+    struct rank_set spin = {.n = 0}, rest = {.n = 0}, other = {.n = 0};
+    char odd[64], most[64], names[160];
+    int n_spin = fleet_find_gpus(w, FLEET_GPU_SPINS, NULL, &spin),
+        n_rest = fleet_find_gpus(w, FLEET_GPU_RESTS, NULL, &rest),
+        n_other = fleet_find_gpus(w, FLEET_GPU_OTHER, NULL, &other);
+    int rc = n_spin < 0 || n_rest < 0 || n_other < 0 ? -1 : 0;
+    fleet_put_gpus(w, &spin, most, sizeof most);
+    if (rc == 0 && n_rest > 0 && n_other == 0 && n_spin >= FLEET_GPU_MOST * n_rest) {
+        fleet_put_ranks(&rest, names, sizeof names);
+        fleet_put_gpus(w, &rest, odd, sizeof odd);
+        fleet_verdict_say(v, "; a suspect by its GPU: %s (%s, the others %s)", names, odd, most);
+        rc = fleet_verdict_prove(v, -1, "gpu", "GPUs of %d ranks are %s, those of %s %s", n_spin, most, names,
+                                 odd);
+    } else if (rc == 0 && n_spin > 1 && n_rest == 0 && n_other == 0)
+        rc = fleet_verdict_prove(
+            v, -1, "gpu", "GPUs of all %d ranks are %s, which does not change: they spin", n_spin, most);
+    rank_set_fini(&spin);
+    rank_set_fini(&rest);
+    rank_set_fini(&other);
+    return rc;
+}
+
+/* ---- a rank ---- */
+
 /* A verdict about a rank for which others wait, and about those of which the same is true; `done`
  * marks them. */
 static int fleet_judge_rank(struct fleet_work *w, size_t first, bool *done) {
@@ -861,7 +977,8 @@ static int fleet_judge_rank(struct fleet_work *w, size_t first, bool *done) {
         rc = rank_set_add(&v->ranks, other->rank, other->rank) != 0 || fleet_prove_rank(w, v, also) != 0 ? -1
                                                                                                          : 0;
     }
-    if (rc != 0 || rank_set_remove(&v->waiting, &v->ranks) != 0 || fleet_prove_waiting(w, v) != 0)
+    if (rc != 0 || rank_set_remove(&v->waiting, &v->ranks) != 0 || fleet_prove_waiting(w, v) != 0 ||
+        fleet_prove_gpus(w, v) != 0)
         return -1;
     strbuf_init(&clause, 0);
     if (rank_set_count(&v->ranks) > 1)
@@ -1085,6 +1202,8 @@ static int fleet_judge_alike(struct fleet_work *w) {
             v->settled = w->young && v->since_s >= w->late_s && fleet_is_apart(w);
         }
         fleet_put_alike(w, v, g, where);
+        if (v->code == FLEET_CODE_ALL_ALIKE && fleet_suspect_gpus(w, v) != 0)
+            return -1;
         fleet_put_text(w, v, where, NULL);
     }
     return 0;

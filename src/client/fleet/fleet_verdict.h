@@ -13,7 +13,8 @@
  *   - HUNG takes two witnesses (counters and the rank's own thread), or a fact: no process, stopped,
  *     another operation, a circle;
  *   - in the first collectives of a job, and while it compiles, there are warnings at most;
- *   - where all stand alike nobody is accused.
+ *   - where all stand alike nobody is accused;
+ *   - what GPUs do is evidence, and may name a suspect in the text; it changes nothing else.
  */
 #ifndef CLIENT_FLEET_FLEET_VERDICT_H
 #define CLIENT_FLEET_FLEET_VERDICT_H
@@ -102,7 +103,7 @@ enum fleet_verdict_cause {
 /* One thing that was read, and by what. */
 struct fleet_verdict_evidence {
     int32_t rank;        /* -1: of the job */
-    const char *witness; /* "counters", "stack", "kernel", "operations", "arrivals" */
+    const char *witness; /* "counters", "stack", "kernel", "gpu", "operations", "arrivals" */
     char text[256];
 };
 

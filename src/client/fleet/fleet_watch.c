@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "client/gpu/gpu_process.h"
 
 #define FLEET_WATCH_ROUNDS 12     /* readings that are kept, */
 #define FLEET_WATCH_ROUNDS_MANY 3 /* of more ranks than */
@@ -140,6 +141,14 @@ void fleet_watch_free(struct fleet_watch *w) {
 }
 
 /* ---- reading ---- */
+
+static void fleet_watch_add_gpu(struct rank_reading *r, pid_t pid) {
+    struct gpu_use use;
+    gpu_process_read(pid, &use);
+    r->has_gpu = !isnan(use.util_pct);
+    r->gpu_util_pct = use.util_pct;
+    r->gpu_power_w = use.power_w;
+}
 
 /* Wait for the answers. */
 static void fleet_watch_wait(struct fleet_watch *w, struct pollfd *fds) {
@@ -296,6 +305,8 @@ int fleet_watch_read(struct fleet_watch *w, bool counters, struct err *e) {
         readings[i].state.gone = w->ranks[i].pid <= 0;
         if (w->ranks[i].pid > 0)
             rank_probe_end(&w->watched[i].probe, &readings[i]);
+        if (!readings[i].state.gone)
+            fleet_watch_add_gpu(&readings[i], w->ranks[i].pid);
     }
     fleet_watch_keep(w, readings, at_s, counters);
     fleet_watch_remember(w);

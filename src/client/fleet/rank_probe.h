@@ -33,6 +33,8 @@ struct rank_reading {
     double asked_s; /* when its counters were read, on the monotonic clock */
     struct rank_group *groups;
     size_t n_groups;
+    bool has_gpu; /* what its GPUs do is known */
+    double gpu_util_pct, gpu_power_w;
 };
 
 void rank_reading_fini(struct rank_reading *r);

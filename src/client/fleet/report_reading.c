@@ -9,6 +9,8 @@
 #include "base/model.h"
 #include "client/fleet/rank_set.h"
 
+#define REPORT_READING_W 1e6 /* more than any host has */
+
 struct report_state report_reading_put(const struct rank_reading *r, double now_s) {
     const struct rank_state *s = &r->state;
     struct report_state out = {.rank = REPORT_NO_INT,
@@ -51,7 +53,9 @@ struct report_state report_reading_put(const struct rank_reading *r, double now_
                                .blocked = r->blocked,
                                .answer = (int64_t)r->answer,
                                .answer_why = r->why,
-                               .asked_age_s = now_s - r->asked_s};
+                               .asked_age_s = now_s - r->asked_s,
+                               .gpu_util = r->has_gpu ? r->gpu_util_pct : NAN,
+                               .gpu_power_w = r->has_gpu ? r->gpu_power_w : NAN};
     memcpy(&out.stack, &s->stack, sizeof out.stack);
     return out;
 }
@@ -124,6 +128,9 @@ void report_reading_take(const struct report_state *row, double now_s, struct ra
         (enum rank_answer)report_reading_within(row->answer, RANK_NOT_ASKED, RANK_ANSWERED, RANK_NOT_ASKED);
     report_reading_copy(out->why, sizeof out->why, row->answer_why);
     out->asked_s = isnan(row->asked_age_s) ? now_s : now_s - fmax(0, row->asked_age_s);
+    out->has_gpu = row->gpu_util >= 0 && row->gpu_util <= 100;
+    out->gpu_util_pct = out->has_gpu ? row->gpu_util : NAN;
+    out->gpu_power_w = row->gpu_power_w >= 0 && row->gpu_power_w < REPORT_READING_W ? row->gpu_power_w : NAN;
 }
 
 void report_reading_take_group(const struct report_group *row, struct rank_group *out) {

@@ -362,8 +362,10 @@ static void poller_describe(size_t i, struct gpu_device *d) {
     d->facts.slice = f.slice;
     d->facts.is_divided = f.is_divided;
     d->silent_s = poller_silence(i, &f, &d->newest);
-    if (d->silent_s > 0)
+    if (d->silent_s > 0) {
         d->newest.state = GPU_SILENT;
+        d->newest.silent_s = d->silent_s;
+    }
 }
 
 /* ---- for all ---- */
