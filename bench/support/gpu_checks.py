@@ -73,6 +73,23 @@ while True:
 '''
 
 
+HANG = r'''
+import os, time, torch, torch.distributed as dist
+dist.init_process_group("nccl")
+rank = dist.get_rank()
+torch.cuda.set_device(rank)
+t = torch.ones(1 << 20, device="cuda")
+for step in range(200):
+    dist.all_reduce(t)
+    torch.cuda.synchronize()
+    time.sleep(0.05)
+while rank == 1:
+    time.sleep(1)
+dist.all_reduce(t)
+torch.cuda.synchronize()
+'''
+
+
 class Job:
     """A job of JOB (or other text), until the end of the block."""
 
@@ -142,6 +159,39 @@ def check_values():
     right = all(ours is not None and abs(ours - smi) <= max(0.02 * smi, 2 if name in ("gpu_util", "temperature_c") else 0)
                 for name, ours, smi in pairs)
     return right, ", ".join(f"{name} {ours if ours is None else round(ours, 1)} / {smi:.1f}" for name, ours, smi in pairs)
+
+
+def check_recording():
+    """A recording of ten seconds has each device once a second, and its load as nvidia-smi saw it meanwhile, within 5."""
+    with Job("plain") as job, tempfile.TemporaryDirectory() as folder:
+        job.wait_lines(3)
+        path = os.path.join(folder, "run.db")
+        record = subprocess.Popen([PROBING, str(job.pid), "record", "-o", path, "--duration", "10s"], stdout=subprocess.DEVNULL)
+        theirs = []
+        while record.poll() is None:
+            text = subprocess.run(["nvidia-smi", "-i", "0", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"],
+                                  capture_output=True, text=True, check=True).stdout
+            theirs.append(float(text))
+            time.sleep(1)
+        done = probing("-t", path, "query", "--format", "json", "SELECT count(*) AS n, count(DISTINCT timestamp) AS times, avg(gpu_util) AS util "
+                       "FROM gpu_metrics WHERE device = 0")
+        row = json.loads(done)["rows"][0]
+    right = 8 <= row["n"] == row["times"] and row["util"] is not None and abs(row["util"] - statistics.mean(theirs)) <= 5
+    return right, f"{row} / {statistics.mean(theirs):.1f} %"
+
+
+def check_spinning():
+    """Two ranks, of which one does not come to a collective: the other's GPU is always busy at a power that does not change, and the verdict has both
+    GPUs as evidence. It needs two devices."""
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout
+    if listed.count("GPU ") < 2:
+        return True, "skipped: there is one device"
+    with Job("hang", text=HANG, command=(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2")) as job:
+        time.sleep(40)
+        done = subprocess.run([PROBING, "cluster", "verdict", str(job.pid), "--json"], capture_output=True, text=True, timeout=120, check=False)
+        found = json.loads(done.stdout)["verdicts"][0]
+    said = [one["text"] for one in found.get("evidence", []) if one["witness"] == "gpu"]
+    return bool(said) and "100 % busy" in said[0], f"{found['text']}; {said}"
 
 
 def check_poll_cost():
