@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "client/about.h"
 #include "client/complete.h"
+#include "client/fleet/fleet_open.h"
 #include "client/fleet/jobs_here.h"
 #include "client/fleet/ranks_there.h"
 #include "client/output.h"
@@ -87,6 +88,8 @@ static int main_expand(struct main_targets *t, const struct cli_line *line, stru
 /* True if the verb reads the tables of a job on other hosts by itself. */
 static bool main_reads_there(const struct cli_line *line) {
     const struct fleet_reach_options *reach = &line->options->reach;
+    if (line->verb->reads_there && line->targets.n == 1 && fleet_open_is_database(line->targets.items[0]))
+        return true;
     return line->verb->reads_there && line->targets.n == 1 && jobs_is_target(line->targets.items[0]) &&
            (reach->hosts || reach->hostfile || reach->slurm);
 }

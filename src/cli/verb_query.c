@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "client/fleet/engine_tables.h"
 #include "client/fleet/fleet_open.h"
 #include "client/fleet/fleet_tables.h"
 #include "client/fleet/tables_there.h"
@@ -44,6 +45,7 @@ struct query_options {
     double timeout_s, watch_s;
     bool no_inject;
     const char *map, *reduce; /* of a job */
+    bool engine;
 };
 
 static const struct query_options query_default = {.limit = 100000, .timeout_s = 60};
@@ -63,6 +65,8 @@ static const struct option_def query_options[] = {
      .help = "run the query again TIME after the end of each run", .min = 0.05, .max = 86400},
     {"no-inject", 0, OPTION_FLAG, offsetof(struct query_options, no_inject),
      .help = "do not load the agent: read the process from outside"},
+    {"engine", 0, OPTION_FLAG, offsetof(struct query_options, engine),
+     .help = "give the statement to the server of a clickhouse:// target as it is, in its own SQL"},
     {.name = NULL},
 };
 
@@ -509,8 +513,9 @@ static int query_put_catalog(const struct query_task *q, struct database *d, con
 struct query_job {
     struct fleet_reach reach;
     char name[QUERY_JOB_MAX];
-    struct fleet_source *source; /* NULL: nothing of a fleet is read */
-    bool far;                    /* its ranks are not processes of this host */
+    struct fleet_source *source;  /* NULL: nothing of a fleet is read */
+    struct engine_tables *engine; /* of a database; NULL */
+    bool far;                     /* its ranks are not processes of this host */
     struct fleet_tables tables;
     struct verdict_tables verdicts;
     struct database *d;
@@ -522,6 +527,30 @@ static int query_open_there(struct query_task *q, struct query_job *j, struct er
     query_there = tables_there_new(j->name, &j->reach, attach, o->timeout_s, e);
     j->d = query_there ? database_open(e) : NULL;
     return j->d ? tables_there_add(query_there, j->d, e) : -1;
+}
+
+/* The tables of a database, and with --map nothing else than for processes here. */
+static int query_open_engine(struct query_task *q, struct query_job *j, struct err *e) {
+    j->engine = engine_tables_new(j->name, q->options.timeout_s, e);
+    j->d = j->engine ? database_open(e) : NULL;
+    return j->d ? engine_tables_add(j->engine, j->d, e) : -1;
+}
+
+/* The statement as it is, by the server alone. */
+static int query_pass(const struct query_task *q, const struct query_job *j, struct strbuf *out,
+                      struct err *e) {
+    static const char *const formats[][2] = {{"table", "PrettyCompactNoEscapes"},
+                                             {"json", "JSON"},
+                                             {"ndjson", "JSONEachRow"},
+                                             {"csv", "CSVWithNames"}};
+    const char *format = formats[0][1];
+    if (!fleet_open_is_database(j->name))
+        return err_set(e, ERR_USAGE,
+                       "--engine is for a database: probing query --engine -t clickhouse://HOST/DB SQL");
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (strcmp(q->format->name, formats[i][0]) == 0)
+            format = formats[i][1];
+    return engine_tables_pass(j->name, strbuf_str(&q->text), format, q->options.timeout_s, out, e);
 }
 
 static int query_open_job(struct query_task *q, struct query_job *j, bool lists, struct err *e) {
@@ -538,12 +567,13 @@ static int query_open_job(struct query_task *q, struct query_job *j, bool lists,
         rc = j->source ? 0 : -1;
     }
     if (rc == 0 && (lists || query_reads_ranks(text)))
-        rc = j->reach.hosts.n ? query_open_there(q, j, e)
-             : lists          ? 0
-             : j->far         ? err_set(e, ERR_USAGE,
-                                        "of other hosts there are the tables cluster.nodes, ranks, stacks and "
-                                                "tree: name the hosts for others")
-                              : query_open_ranks(q, j->name, &j->d, e);
+        rc = fleet_open_is_database(j->name) ? query_open_engine(q, j, e)
+             : j->reach.hosts.n              ? query_open_there(q, j, e)
+             : lists                         ? 0
+             : j->far                        ? err_set(e, ERR_USAGE,
+                                                       "of other hosts there are the tables cluster.nodes, ranks, stacks and "
+                                                                              "tree: name the hosts for others")
+                                             : query_open_ranks(q, j->name, &j->d, e);
     if (rc == 0 && !j->d) {
         j->d = database_open(e);
         rc = j->d ? 0 : -1;
@@ -572,6 +602,13 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
     rc = query_prepare(&q, o, out, e);
     bool lists = rc == 0 && query_asks_for_tables(strbuf_str(&q.text), table, sizeof table);
     verdict_tables_init(&j.verdicts, j.name);
+    if (rc == 0 && q.options.engine) {
+        rc = query_pass(&q, &j, out, e);
+        verdict_tables_fini(&j.verdicts);
+        fleet_reach_fini(&j.reach);
+        query_end(&q);
+        return rc;
+    }
     if (rc == 0)
         rc = query_open_job(&q, &j, lists, e);
     if (rc == 0 && lists) {
@@ -588,6 +625,7 @@ static int cluster_query_exec(const struct cli_options *o, struct target_address
         cli_note_silent(j.source);
     tables_there_free(query_there);
     query_there = NULL;
+    engine_tables_free(j.engine);
     fleet_source_close(j.source);
     fleet_reach_fini(&j.reach);
     verdict_tables_fini(&j.verdicts);

@@ -136,3 +136,32 @@ def test_rows_of_a_stranger(probing, engine):
     assert "\033" not in rows and "gpu0" in rows
     assert "\033" not in probing("cluster", "stacks", engine.url(job=JOB)).ok().stdout
     assert "\033" not in probing("cluster", "nodes", engine.url(job=JOB)).ok().stdout
+
+
+def test_tables_by_sql(probing, engine):
+    Job(engine.ask, JOB, ranks=64).second(time.time() - 2)
+    url = engine.url(job=JOB)
+
+    def rows(sql, *options):
+        return [json.loads(line) for line in probing("query", *options, "-t", url, "--format", "ndjson", sql).ok().stdout.splitlines()]
+
+    [whole] = rows("SELECT count(*) AS n, avg(duration_ms) AS ms, min(rank) AS low, max(rank) AS high, count(DISTINCT host) AS hosts FROM python.steps")
+    [[n, ms]] = engine.ask("SELECT count(), avg(duration_ms) FROM probing.python_steps FINAL")
+    assert whole == {"n": int(n), "ms": pytest.approx(float(ms)), "low": 0, "high": 63, "hosts": 8}
+    # rows that were written twice count once, and those of another job not at all
+    engine.ask("INSERT INTO probing.python_steps SELECT * FROM probing.python_steps WHERE rank < 5")
+    Job(engine.ask, "other", ranks=8).second(time.time() - 2)
+    assert rows("SELECT count(*) AS n FROM python.steps") == [{"n": int(n)}]
+    # what SQLite would have said without any condition that travels
+    for condition in ("rank = 17", "rank IN (3, 5, 99)", "rank BETWEEN 60 AND 70", "timestamp > now() - 20.5", "step = 590", "host = 'gpu3'",
+                      "rank = 17 AND timestamp <= now() - 10", "NOT rank > 2", "nonfinite IS NULL AND rank < 2"):
+        [few] = rows(f"SELECT count(*) AS n, total(step) AS s FROM python.steps WHERE {condition}")
+        [same] = rows(f"SELECT count(*) AS n, total(step) AS s FROM (SELECT *, timestamp + 0 AS t FROM python.steps) WHERE {condition.replace('timestamp', 't')}")
+        assert few["n"] == pytest.approx(same["n"], abs=64 if "now()" in condition else 0) and few["n"] > 0, condition
+    assert len(rows("SELECT * FROM python.steps LIMIT 7")) == 7
+    both = rows("SELECT r.rank, s.step FROM cluster.ranks r JOIN python.steps s ON s.rank = r.rank AND s.step = r.step - 1 ORDER BY r.rank")
+    assert [row["rank"] for row in both] == list(range(64))
+    assert rows("SELECT rank, count() AS n FROM probing.python_steps FINAL WHERE job = '" + JOB + "' GROUP BY rank ORDER BY rank LIMIT 1", "--engine") == \
+        [{"rank": 0, "n": "60"}]
+    assert "readonly" in probing("query", "--engine", "-t", url, "DROP TABLE probing.python_steps").stderr
+    assert "--engine is for a database" in probing("cluster", "query", "--engine", "SELECT 1").stderr
