@@ -47,12 +47,6 @@ const struct engine_rows ENGINE_ROWS_STEPS = {
     .report = &REPORT_TABLE_TIME,
     .size = sizeof(struct report_time),
     .aliases = {{"seq", "row"}, {"op", NULL}, {"at", NULL}, {"ms", "duration_ms"}}};
-const struct engine_rows ENGINE_ROWS_COLLECTIVES = {
-    .table = "python_collectives",
-    .report = &REPORT_TABLE_TIME,
-    .size = sizeof(struct report_time),
-    .aliases = {{"seq", "row"}, {"at", NULL}, {"ms", "duration_ms"}}};
-
 /* ---- the statement ---- */
 
 static const char *engine_column_of(const struct engine_rows *what, const char *field) {

@@ -36,7 +36,7 @@ struct engine_rows {
 };
 
 extern const struct engine_rows ENGINE_ROWS_JOBS, ENGINE_ROWS_RANKS, ENGINE_ROWS_STATES, ENGINE_ROWS_GROUPS,
-    ENGINE_ROWS_STEPS, ENGINE_ROWS_COLLECTIVES;
+    ENGINE_ROWS_STEPS;
 
 /* Takes a row of the report; `host` is not valid later, its texts are the arena's. Other than 0 ends it. */
 typedef int (*engine_rows_fn)(void *arg, const char *host, double ts, const void *row);

@@ -41,7 +41,6 @@
 #define ENGINE_TIMES_NEXT_S 5.0
 #define ENGINE_TIMES_FIRST_S 60.0 /* of steps, at first */
 #define ENGINE_TIMES_LATE_S 13.0  /* they are written every ten seconds */
-#define ENGINE_FEW_RANKS 1024     /* of which collectives are read, too */
 #define ENGINE_STACKS_KNOWN 8192
 #define ENGINE_STACKS_EACH 16 /* statements about stacks, each time */
 #define ENGINE_STATES_S 4.0   /* a reading of a rank that is older is not its state */
@@ -389,12 +388,9 @@ static int engine_read_times(struct fleet_engine *g, struct engine_batch *b, boo
     if (late - from < (past ? 0 : ENGINE_TIMES_NEXT_S) || to <= from)
         return 0;
     g->times_at = to;
-    if (engine_read(g, b, &ENGINE_ROWS_STEPS, from, to, "", &b->texts, engine_take_time, e) != 0)
-        return -1;
-    if (b->n_ranks > ENGINE_FEW_RANKS)
-        return 0;
-    return engine_read(g, b, &ENGINE_ROWS_COLLECTIVES, from, to, " AND NOT ifNull(p2p, 0)", &b->texts,
-                       engine_take_time, e);
+    /* Collectives are not read: relays write those that take long, and the last rank to arrive waits for nobody, so
+     * that who comes late would not be known. */
+    return engine_read(g, b, &ENGINE_ROWS_STEPS, from, to, "", &b->texts, engine_take_time, e);
 }
 
 static int engine_compare_ranks(const void *a, const void *b) {
