@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/grow.h"
@@ -47,11 +46,14 @@ int relay_marks_lock(const struct engine_address *a, struct err *e) {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return err_set_errno(e, ERR_FAILED, errno, "cannot write %s", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+    /* Unlike that of flock(2) it is not inherited: a child that reads ranks may live a moment longer than a relay that
+     * was killed, and the next one need not wait for it. */
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(fd, F_SETLK, &lock) == 0)
         return fd;
     int why = errno;
     close(fd);
-    if (why == EWOULDBLOCK)
+    if (why == EACCES || why == EAGAIN)
         return err_set(
             e, ERR_FAILED,
             "another relay of this user already writes to that server from this host (%s is locked)", path);

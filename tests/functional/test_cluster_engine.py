@@ -10,9 +10,13 @@ import time
 import pytest
 
 from clickhouse import clickhouse_fixture, free_port  # noqa: F401 (a fixture)
+from test_cluster_verdict import job  # noqa: F401 (a fixture)
+from test_relay_to import relay  # noqa: F401 (a fixture)
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "cluster"))
 from engine_ranks import Job  # noqa: E402
+
+__all__ = ["job", "relay"]
 
 JOB = "llama-71c0"
 pytestmark = pytest.mark.timeout(300)
@@ -136,6 +140,49 @@ def test_rows_of_a_stranger(probing, engine):
     assert "\033" not in rows and "gpu0" in rows
     assert "\033" not in probing("cluster", "stacks", engine.url(job=JOB)).ok().stdout
     assert "\033" not in probing("cluster", "nodes", engine.url(job=JOB)).ok().stdout
+
+
+SAME = ("rank", "host", "pid", "local_rank", "state", "waits_for", "class_id", "func", "file", "lineno", "agent")
+
+
+def test_one_job_by_links_and_by_the_server(job, probing, engine, relay, wait_until):
+    """The same ranks, stacks and verdict, whichever way they came."""
+    one = job("stop")
+    relay(engine.url(), one.target(), "--no-inject", "--job", "two-ways")
+    url = engine.url(job="two-ways")
+    wait_until(lambda: int(engine.ask("SELECT uniqExact(rank) FROM probing.ranks WHERE job = 'two-ways'")[0][0]) == 4, timeout=60)
+    one.begin()
+
+    def verdict(*target):
+        done = probing("cluster", "verdict", *target, "--json", timeout=60)
+        assert done.status in (0, 1), done
+        return done.json()
+
+    def hangs(*target):
+        found = []
+
+        def judged():
+            found[:] = [verdict(*target)]
+            return found[0]["verdicts"][0]["code"] == "HUNG" and not found[0]["verdicts"][0]["by_stacks"]
+        wait_until(judged, timeout=90, what=f"HUNG of {target}: {found}", interval=0.1)
+        return found[0]
+
+    by_links, by_server = hangs(one.target()), hangs(url)
+    keys = ("code", "level", "brief", "cause", "ranks", "waiting", "pg", "op", "number", "func", "file", "lineno")
+    assert [{k: v[k] for k in keys} for v in by_links["verdicts"]] == [{k: v[k] for k in keys} for v in by_server["verdicts"]]
+    assert by_links["groups"] == by_server["groups"] and by_links["ranks"] == by_server["ranks"] and by_links["world"] == by_server["world"]
+
+    def ranks(*command):
+        lines = probing("cluster", *command, "--format", "ndjson").ok().stdout.splitlines()
+        return [{k: json.loads(line).get(k) for k in SAME} for line in lines]
+
+    assert ranks("query", one.target(), "SELECT * FROM cluster.ranks ORDER BY rank") == ranks("ranks", url)
+
+    def stacks(target):
+        lines = probing("cluster", "stacks", target, "--format", "ndjson").ok().stdout.splitlines()
+        return [{k: v for k, v in json.loads(line).items() if k not in ("since_s", "timestamp")} for line in lines]
+
+    assert stacks(one.target()) == stacks(url)
 
 
 def test_tables_by_sql(probing, engine):

@@ -162,7 +162,7 @@ def test_refusals(job, probing):
     refused(probing("cluster", "query", "nothing-like-it", "SELECT * FROM cluster.ranks"), 3, "no job is named 'nothing-like-it'")
     refused(probing("cluster", "query", name, "SELECT colour FROM cluster.ranks"), 1, "no such column: colour")
     refused(probing("cluster", "stacks", name, "--format", "pprof"), 2, "pprof")
-    refused(probing("relay"), 2, "--stdio")
+    refused(probing("relay"), 2, "--to clickhouse")
 
 
 def test_torchrun(torchrun, probing, ptrace, tmp_path):  # noqa: F811

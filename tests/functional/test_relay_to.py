@@ -154,6 +154,11 @@ def count(clickhouse, job, table="python_steps"):
     return clickhouse.number(f"SELECT count() FROM probing.{table} FINAL WHERE job = '{job.name}' AND pid = {job.pid}")
 
 
+def end_of(clickhouse, job):
+    """The number behind the newest step. A ring of a fast job has dropped its first steps before a relay began."""
+    return clickhouse.number(f"SELECT max(row) + 1 FROM probing.python_steps WHERE job = '{job.name}' AND pid = {job.pid}")
+
+
 def test_what_is_written_equals_the_rings(probing, clickhouse, trained, relay, wait_until, ptrace):
     schema(probing, clickhouse)
     one = relay(clickhouse.url(), trained.name, "--tables", "probing.facts,python.samples")
@@ -170,11 +175,15 @@ def test_what_is_written_equals_the_rings(probing, clickhouse, trained, relay, w
     os.kill(trained.pid, signal.SIGKILL)
     one.wait(lambda state: state["ranks"] == 0, "the end of the rank")
     tables = {table: ring_of(trained, table) for table in ("python.steps", "python.memory", "system.process_history", "probing.facts", "python.samples")}
-    wait_until(lambda: count(clickhouse, trained) == total(tables["python.steps"]), 30, "the last steps")
+    wait_until(lambda: end_of(clickhouse, trained) == total(tables["python.steps"]), 30, "the last steps")
     for table, ring in tables.items():
         compare(clickhouse, trained, table, ring)
-    host = clickhouse.ask(f"SELECT ranks, user, lost, written > 100, abs(clock_s) < 2 FROM probing.hosts WHERE job = '{trained.name}' ORDER BY ts DESC LIMIT 1")
-    assert host[0][0] == "0" and host[0][2:] == ["0", "1", "1"], host
+
+    def host():
+        return clickhouse.ask(f"SELECT ranks, lost, written > 100, abs(clock_s) < 2 FROM probing.hosts WHERE job = '{trained.name}' "
+                              "ORDER BY ts DESC LIMIT 1")[0]
+    # an old server passes such rows on after a second
+    wait_until(lambda: host() == ["0", "0", "1", "1"], 30, "what the relay has written")
     status, said = one.end()
     assert status == 0 and "probing:" not in said, said
     assert probing("relay", "--to", clickhouse.url(), "--status").status == 1
@@ -203,7 +212,7 @@ def test_nothing_is_lost_or_double_whoever_is_killed(probing, clickhouse, traine
     os.kill(trained.pid, signal.SIGKILL)
     one.wait(lambda state: state["ranks"] == 0 and state["lag_s"] == 0, "the end of the rank", 120)
     ring = ring_of(trained, "python.steps")
-    wait_until(lambda: count(clickhouse, trained) == total(ring), 60, "the last steps")
+    wait_until(lambda: end_of(clickhouse, trained) == total(ring), 60, "the last steps")
     compare(clickhouse, trained, "python.steps", ring)
     assert clickhouse.number(f"SELECT max(lost) FROM probing.hosts WHERE job = '{trained.name}'") == 0
 
@@ -213,13 +222,13 @@ def test_a_rank_that_ends_while_no_relay_runs(probing, clickhouse, trained, rela
     one = relay(clickhouse.url(), trained.name)
     wait_until(lambda: count(clickhouse, trained) > 0, 90, "steps in the server")
     one.end(signal.SIGKILL)
-    trained.wait_steps(30)
+    wait_until(lambda: total(ring_of(trained, "python.steps")) > end_of(clickhouse, trained) + 20, 60, "steps that are not written")
     os.kill(trained.pid, signal.SIGKILL)
     trained.target.process.wait()
     ring = ring_of(trained, "python.steps")
-    assert count(clickhouse, trained) < total(ring)
+    assert end_of(clickhouse, trained) < total(ring)
     relay(clickhouse.url())
-    wait_until(lambda: count(clickhouse, trained) == total(ring), 60, "its last steps")
+    wait_until(lambda: end_of(clickhouse, trained) == total(ring), 60, "its last steps")
     compare(clickhouse, trained, "python.steps", ring)
 
 
@@ -250,7 +259,7 @@ def test_whoever_is_killed_at_random(probing, clickhouse, trained, relay, wait_u
     os.kill(trained.pid, signal.SIGKILL)
     one.wait(lambda state: state["ranks"] == 0 and state["lag_s"] == 0, "the end of the rank", 180)
     ring = ring_of(trained, "python.steps")
-    wait_until(lambda: count(clickhouse, trained) + one.state()["rows_lost"] == total(ring), 120, "the last steps")
+    wait_until(lambda: end_of(clickhouse, trained) == total(ring), 120, "the last steps")
     there = clickhouse.ask(f"SELECT row, step, ts, duration_ms FROM probing.python_steps FINAL WHERE job = '{trained.name}' AND pid = {trained.pid} ORDER BY row",
                            timeout=120)
     # where all were down for longer than the ring has room, there is a gap, of as many rows as were counted
@@ -261,7 +270,7 @@ def test_whoever_is_killed_at_random(probing, clickhouse, trained, relay, wait_u
             missing += max(0, int(row) - run[-1][0] - 1)
             run = []
         run.append((int(row), {"step": int(step), "timestamp": float(ts), "duration_ms": None if ms == "\\N" else float(ms)}))
-    assert len({row[0] for row in there}) == len(there) and missing + int(there[0][0]) == one.state()["rows_lost"]
+    assert len({row[0] for row in there}) == len(there) and missing == one.state()["rows_lost"]
     with open(os.environ.get("PROBING_ENGINE_LOG", os.devnull), "a", encoding="utf-8") as log:
         log.write(f"{len(there)} steps in {seconds:g} s, each once, {missing} more were overwritten and counted; "
                   f"killed: relay {kills['relay']} times, server {kills['server']} times\n")
