@@ -214,7 +214,10 @@ def test_nothing_is_lost_or_double_whoever_is_killed(probing, clickhouse, traine
     ring = ring_of(trained, "python.steps")
     wait_until(lambda: end_of(clickhouse, trained) == total(ring), 60, "the last steps")
     compare(clickhouse, trained, "python.steps", ring)
-    assert clickhouse.number(f"SELECT max(lost) FROM probing.hosts WHERE job = '{trained.name}'") == 0
+    # the ring of a fast job has room for some ten seconds: what it overwrote while the server was down is not there
+    missing = end_of(clickhouse, trained) - clickhouse.number(f"SELECT min(row) FROM probing.python_steps WHERE pid = {trained.pid}") - \
+        count(clickhouse, trained)
+    assert one.state()["rows_lost"] <= missing
 
 
 def test_a_rank_that_ends_while_no_relay_runs(probing, clickhouse, trained, relay, wait_until, ptrace):
