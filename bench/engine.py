@@ -91,7 +91,8 @@ def relay(args, server, folder):
                  "relay_mb": memory_mb(watching.pid, ("Private_Clean", "Private_Dirty")), "relay_pss_mb": memory_mb(watching.pid, ("Pss:",)),
                  "processes": len(family(watching.pid))}
         written = server.ask(f"SELECT count() / (max(ts) - min(ts)) FROM probing.python_collectives WHERE job = '{job}'")[0][0]
-        return {**found, "collective_rows_per_s": round(float(written), 1)}
+        disk = server.ask("SELECT table, sum(bytes) / sum(rows) FROM system.parts WHERE active AND database = 'probing' AND rows > 100 GROUP BY table")
+        return {**found, "collective_rows_per_s": round(float(written), 1), "bytes_per_row": {table: round(float(size)) for table, size in disk}}
     finally:
         for process in (watching, launcher):
             if process:

@@ -37,7 +37,7 @@ MAY_INCLUDE = {
 # A room is a folder, or a file of the folder itself that stands above others.
 ROOMS = {
     "agent": ["access", "tables", "python", "alloc", "debug", "server", "torch", "sampler", "fork", "entry", "autostart", "remote_exec"],
-    "client": ["target", "gpu", "symbols", "session", "samples", "engine", "sql", "verdict", "fleet", "export", "repl", "complete"],
+    "client": ["target", "gpu", "symbols", "session", "samples", "engine", "sql", "verdict", "jobs", "hosts", "fleet", "export", "repl", "complete"],
     "store": ["ring", "sql", "recording"],
     "tui": ["keys", "theme", "model", "view", "term", "workers", "core", "screens", "host",
             "screen_text", "screen_picture", "job_picture", "main_options", "startup", "info", "main_complete", "main"],

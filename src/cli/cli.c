@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "client/export/export.h"
 #include "client/fleet/fleet_source.h"
-#include "client/fleet/jobs_here.h"
+#include "client/jobs/jobs_here.h"
 #include "client/fleet/tables_there.h"
 #include "client/output.h"
 #include "client/progress.h"

@@ -16,7 +16,7 @@
 #include "base/err.h"
 #include "base/option.h"
 #include "base/strbuf.h"
-#include "client/fleet/fleet_reach.h"
+#include "client/hosts/fleet_reach.h"
 #include "client/session/session.h"
 #include "client/sql/database.h"
 
@@ -47,9 +47,9 @@ struct cli_verb {
     /* other programs start it: the list of verbs and the completion leave it out */
     bool is_internal;
     bool needs_target;
-    /* it accepts one target, a job, or none, and finds it itself (client/fleet/jobs_here.h) */
+    /* it accepts one target, a job, or none, and finds it itself (client/jobs/jobs_here.h) */
     bool takes_job;
-    /* its job may be on other hosts: it has the options of client/fleet/fleet_reach.h */
+    /* its job may be on other hosts: it has the options of client/hosts/fleet_reach.h */
     bool takes_hosts;
     /* with hosts it gets its only target as it was typed, and reads the tables there
      * (client/fleet/tables_there.h) */

@@ -14,7 +14,7 @@
 #include "client/about.h"
 #include "client/complete.h"
 #include "client/fleet/fleet_open.h"
-#include "client/fleet/jobs_here.h"
+#include "client/jobs/jobs_here.h"
 #include "client/fleet/ranks_there.h"
 #include "client/output.h"
 #include "client/progress.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/fleet/jobs_here.h"
+#include "client/jobs/jobs_here.h"
 
 #define PARSE_MAX_VERBS 64
 

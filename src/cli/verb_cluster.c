@@ -13,7 +13,7 @@
 #include "client/fleet/fleet_links.h"
 #include "client/fleet/fleet_open.h"
 #include "client/fleet/fleet_tables.h"
-#include "client/fleet/job_each.h"
+#include "client/jobs/job_each.h"
 #include "client/fleet/job_rows.h"
 #include "client/output.h"
 #include "client/progress.h"

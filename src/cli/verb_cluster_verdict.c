@@ -20,7 +20,7 @@
 #include "base/json.h"
 #include "client/fleet/fleet_watch.h"
 #include "client/fleet/watch_there.h"
-#include "client/fleet/job_each.h"
+#include "client/jobs/job_each.h"
 #include "client/fleet/fleet_links.h"
 #include "client/fleet/fleet_open.h"
 #include "client/fleet/pace.h"

@@ -9,7 +9,7 @@
 #include "base/config.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "client/fleet/jobs_here.h"
+#include "client/jobs/jobs_here.h"
 #include "client/sql/catalog.h"
 #include "client/sql/sql_complete.h"
 #include "client/target/target.h"

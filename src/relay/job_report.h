@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/strbuf.h"
-#include "client/fleet/job_find.h"
+#include "client/jobs/job_find.h"
 #include "client/fleet/report.h"
 
 struct job_report {

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/fleet/job_each.h"
+#include "client/jobs/job_each.h"
 #include "client/sql/database.h"
 #include "wire/wire.h"
 

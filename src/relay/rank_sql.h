@@ -16,7 +16,7 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "client/fleet/jobs_here.h"
+#include "client/jobs/jobs_here.h"
 #include "client/fleet/report.h"
 
 struct rank_sql;

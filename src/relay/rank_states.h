@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "client/fleet/jobs_here.h"
+#include "client/jobs/jobs_here.h"
 
 struct fleet_watch;
 

@@ -20,15 +20,15 @@
 #include "base/grow.h"
 #include "base/hash.h"
 #include "base/procfs.h"
-#include "client/fleet/byte_pipe.h"
-#include "client/fleet/job_each.h"
-#include "client/fleet/jobs_here.h"
+#include "client/hosts/byte_pipe.h"
+#include "client/jobs/job_each.h"
+#include "client/jobs/jobs_here.h"
 #include "client/fleet/report.h"
 #include "client/fleet/stack_classes.h"
 #include "client/gpu/gpu_poller.h"
 #include "relay/job_report.h"
-#include "relay/rank_gpu.h"
 #include "relay/rank_reader.h"
+#include "relay/rank_report.h"
 #include "relay/rank_sql.h"
 #include "relay/rank_states.h"
 #include "version.h"
@@ -46,8 +46,7 @@
 
 /* What is known of a rank; its number is that of its source. */
 struct relay_rank {
-    struct report_rank report;
-    char what[256], note[256];
+    struct rank_report report;
     bool is_gone;
     struct rank_time *times; /* that were not asked for yet, the oldest first */
     size_t n_times, cap_times;
@@ -208,13 +207,13 @@ static int relay_list_ranks(struct relay *r) {
                                           .rank = m->rank,
                                           .local_rank = p->env.local,
                                           .agent = p->attached};
-        report_clear(&REPORT_TABLE_RANK, &ranks[i].report);
-        ranks[i].report.rank = m->rank;
-        ranks[i].report.pid = m->pid;
+        report_clear(&REPORT_TABLE_RANK, &ranks[i].report.row);
+        ranks[i].report.row.rank = m->rank;
+        ranks[i].report.row.pid = m->pid;
         for (size_t k = 0; k < r->n; k++)
             if (r->sources[k].pid == m->pid && r->sources[k].start_ticks == p->start_ticks) {
-                ranks[i].report.stack = r->ranks[k].report.stack;
-                ranks[i].report.since = r->ranks[k].report.since;
+                ranks[i].report.row.stack = r->ranks[k].report.row.stack;
+                ranks[i].report.row.since = r->ranks[k].report.row.since;
                 sources[i].agent |= r->sources[k].agent;
             }
     }
@@ -351,22 +350,9 @@ static void relay_keep_times(struct relay_rank *rank, const struct rank_reading 
 
 static void relay_keep_reading(struct relay *r, const struct rank_reading *got) {
     struct relay_rank *rank = &r->ranks[got->source];
-    struct report_rank before = rank->report;
-    rank->report = got->report;
-    rank_gpu_fill(&rank->report);
     rank->is_gone = got->is_gone;
     relay_keep_times(rank, got);
-    snprintf(rank->what, sizeof rank->what, "%s", got->report.wait_what ? got->report.wait_what : "");
-    snprintf(rank->note, sizeof rank->note, "%s", got->report.note ? got->report.note : "");
-    rank->report.wait_what = rank->what[0] ? rank->what : NULL;
-    rank->report.note = rank->note[0] ? rank->note : NULL;
-    if (rank->is_gone)
-        rank->report.state = "X";
-    if (got->frames)
-        rank->report.stack = relay_keep_stack(r, got);
-    bool same = rank->report.stack == before.stack && !isnan(before.since) &&
-                (!rank->is_gone || (before.state && before.state[0] == 'X'));
-    rank->report.since = same ? before.since : rank->report.taken_at;
+    rank_report_take(&rank->report, got, got->frames ? relay_keep_stack(r, got) : got->report.stack);
 }
 
 /* Processor time of this process and its child, since the round before. */
@@ -421,7 +407,7 @@ static int relay_answer_ranks(struct relay *r) {
     r->is_asked = false;
     relay_answer_init(&a, &REPORT_TABLE_RANK);
     for (size_t i = 0; i < r->n; i++) {
-        struct report_rank row = r->ranks[i].report;
+        struct report_rank row = r->ranks[i].report.row;
         row.round = (int64_t)r->round;
         row.found = r->found;
         row.cost_pct = r->cost_pct;
@@ -526,8 +512,8 @@ static int relay_on_times(struct relay *r, uint32_t id) {
         size_t n = 0;
         for (; n < rank->n_times && a.rows.len <= RELAY_ROWS_MAX; n++) {
             const struct rank_time *t = &rank->times[n];
-            struct report_time row = {.rank = rank->report.rank,
-                                      .pid = rank->report.pid,
+            struct report_time row = {.rank = rank->report.row.rank,
+                                      .pid = rank->report.row.pid,
                                       .seq = t->seq,
                                       .op = t->op[0] ? t->op : NULL,
                                       .step = t->op[0] ? REPORT_NO_INT : t->step,

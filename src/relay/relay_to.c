@@ -20,8 +20,8 @@
 #include "base/json.h"
 #include "base/table.h"
 #include "client/engine/engine_schema.h"
-#include "client/fleet/job_each.h"
-#include "client/fleet/jobs_here.h"
+#include "client/jobs/job_each.h"
+#include "client/jobs/jobs_here.h"
 #include "client/fleet/report.h"
 #include "client/fleet/stack_classes.h"
 #include "client/gpu/gpu_poller.h"
@@ -29,8 +29,8 @@
 #include "client/gpu/gpu_row.h"
 #include "client/output.h"
 #include "relay/job_report.h"
-#include "relay/rank_gpu.h"
 #include "relay/rank_reader.h"
+#include "relay/rank_report.h"
 #include "relay/rank_states.h"
 #include "relay/relay_marks.h"
 #include "relay/relay_metrics.h"
@@ -69,8 +69,7 @@ struct to_rank {
     int32_t rank, local_rank;
     char job[ENGINE_ADDRESS_JOB]; /* under which it is written */
     size_t job_number;            /* in to.here.jobs; SIZE_MAX: it has ended */
-    struct report_rank report;
-    char what[256], note[256];
+    struct rank_report report;
     bool is_gone, is_blocked;
     unsigned attach_tries;
     uint64_t attach_at_ns;
@@ -267,7 +266,7 @@ static struct to_rank *to_new_rank(const struct to *r, pid_t pid, uint64_t start
     new->rank = rank;
     new->job_number = SIZE_MAX;
     snprintf(new->job, sizeof new->job, "%s", job);
-    report_clear(&REPORT_TABLE_RANK, &new->report);
+    report_clear(&REPORT_TABLE_RANK, &new->report.row);
     for (size_t k = 0; k < r->n_tables; k++) {
         new->tails[k].table = r->tables[k];
         for (size_t i = 0; i < r->marks.n; i++) {
@@ -536,22 +535,9 @@ static void to_write_stacks(struct to *r) {
 
 static void to_keep_reading(struct to *r, const struct rank_reading *got) {
     struct to_rank *rank = r->ranks[got->source];
-    struct report_rank before = rank->report;
-    rank->report = got->report;
-    rank_gpu_fill(&rank->report);
     rank->is_gone = got->is_gone;
     rank->is_blocked = r->sources[got->source].is_blocked;
-    snprintf(rank->what, sizeof rank->what, "%s", got->report.wait_what ? got->report.wait_what : "");
-    snprintf(rank->note, sizeof rank->note, "%s", got->report.note ? got->report.note : "");
-    rank->report.wait_what = rank->what[0] ? rank->what : NULL;
-    rank->report.note = rank->note[0] ? rank->note : NULL;
-    if (rank->is_gone)
-        rank->report.state = "X";
-    if (got->frames)
-        rank->report.stack = to_keep_stack(r, rank, got);
-    bool same = rank->report.stack == before.stack && !isnan(before.since) &&
-                (!rank->is_gone || (before.state && before.state[0] == 'X'));
-    rank->report.since = same ? before.since : rank->report.taken_at;
+    rank_report_take(&rank->report, got, got->frames ? to_keep_stack(r, rank, got) : got->report.stack);
 }
 
 /* Processor time since the round before. */
@@ -566,7 +552,7 @@ static void to_measure(struct to *r) {
 
 static void to_add_live(struct to *r, const struct to_rank *rank) {
     struct row_value row[ENGINE_MAX_COLUMNS];
-    struct report_rank report = rank->report;
+    struct report_rank report = rank->report.row;
     report.round = r->round;
     report.found = r->found;
     report.cost_pct = r->cost_pct;
@@ -601,7 +587,7 @@ static void to_read_round(struct to *r) {
 
 /* May a rank be stuck, as far as the round shows? */
 static bool to_is_suspect(const struct to_rank *rank) {
-    const struct report_rank *now = &rank->report;
+    const struct report_rank *now = &rank->report.row;
     double late_s = fmax(TO_STEPS_LATE_S, TO_STEPS_LATE * now->step_ms / 1000);
     if (rank->is_gone || rank->is_blocked || (now->state && strchr("TtD", now->state[0])))
         return true;
@@ -889,7 +875,7 @@ static void to_put_metrics(const struct to *r, struct strbuf *out) {
         relay_metrics_put_type(out, names[m], "gauge");
         for (size_t i = 0; i < r->n_listed; i++) {
             const struct to_rank *rank = r->ranks[i];
-            const struct report_rank *v = &rank->report;
+            const struct report_rank *v = &rank->report.row;
             const double values[] = {!rank->is_gone,
                                      to_metric_of(v->step),
                                      v->step_ms / 1000,

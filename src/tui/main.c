@@ -23,7 +23,7 @@
 #include "client/complete.h"
 #include "client/export/export.h"
 #include "client/fleet/fleet_open.h"
-#include "client/fleet/jobs_here.h"
+#include "client/jobs/jobs_here.h"
 #include "client/output.h"
 #include "client/symbols/symbols.h"
 #include "client/target/tcp.h"

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "base/option.h"
-#include "client/fleet/fleet_reach.h"
+#include "client/hosts/fleet_reach.h"
 
 /* The values of the options; main_table has the order of the help. */
 struct main_options {

@@ -184,8 +184,8 @@ def count_cut(args, hosts, job):
             figures[what] = {"named_s": round(named, 1), "named": seen, "cut": sorted(lost), "back_s": round(back, 1),
                              "verdict_s": round(judged, 1), "accused": accused}
             # of one host: it is that one that the others wait for
-            fine = judged <= 13 and all(node.name in line for line in accused for node in cut) if what == "one" else not accused
-            figures["right"] &= named <= 13 and seen == sorted(lost) and fine
+            fine = all(node.name in line for line in accused for node in cut) if what == "one" else not accused
+            figures["right"] &= named <= 13 and judged <= 13 and seen == sorted(lost) and fine
     finally:
         screen.close()
     return figures

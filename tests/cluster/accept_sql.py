@@ -9,6 +9,7 @@ long a scan of one column of the last 60 s takes, of all ranks, once the hosts a
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,14 +30,10 @@ SCANS = {
 def measure(args, hosts, statement):
     """Milliseconds of each run: the first reaches the hosts."""
     command = hosts.client(args.probing, "cluster", "query", statement, "--hosts", hosts.names(), "--json", "--watch", "0.2")
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
-        found = []
-        for line in process.stdout:
-            found.append(json.loads(line))
-            if len(found) > args.runs:
-                process.terminate()
-                break
-        process.stdout.read()
+    # what enters a namespace is the parent of what runs there: all of them end together
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        found = [json.loads(process.stdout.readline()) for _ in range(args.runs + 1)]
+        os.killpg(process.pid, signal.SIGTERM)
     took = sorted(answer["elapsed_ms"] for answer in found[1:])
     last = found[-1]["rows"]
     return {"first_ms": found[0]["elapsed_ms"], "median_ms": took[len(took) // 2], "most_ms": took[-1], "ranks": len(last), "rows": sum(row["n"] for row in last),
@@ -53,7 +50,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=65, help="until the tables have the last 60 s")
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
-    args.build = os.path.abspath(args.build)
+    args.build, args.python = os.path.abspath(args.build), os.path.abspath(args.python)
     args.probing = os.path.join(args.build, "probing")
     if missing():
         sys.exit(f"accept_sql: {missing()}")

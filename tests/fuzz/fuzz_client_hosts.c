@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/fleet/host_list.h"
+#include "client/hosts/host_list.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

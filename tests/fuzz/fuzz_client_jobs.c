@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/fleet/job_find.h"
+#include "client/jobs/job_find.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

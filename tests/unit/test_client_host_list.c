@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/strbuf.h"
-#include "client/fleet/host_list.h"
+#include "client/hosts/host_list.h"
 
 static void expect(struct host_list *l, const char *names) {
     struct strbuf out;

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "client/fleet/job_find.h"
+#include "client/jobs/job_find.h"
 
 #define MANY 400
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "client/fleet/push.h"
+#include "client/hosts/push.h"
 
 #define FOLDERS 12
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "client/fleet/rank_set.h"
+#include "client/jobs/rank_set.h"
 
 #define RANKS 300
 

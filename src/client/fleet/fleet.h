@@ -15,8 +15,8 @@
 #include <sys/types.h>
 
 #include "base/arena.h"
-#include "client/fleet/job_find.h"
-#include "client/fleet/rank_set.h"
+#include "client/jobs/job_find.h"
+#include "client/jobs/rank_set.h"
 #include "client/fleet/report.h"
 #include "client/fleet/stack_classes.h"
 

@@ -19,7 +19,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "client/fleet/clock_offset.h"
-#include "client/fleet/jobs_here.h"
+#include "client/jobs/jobs_here.h"
 #include "version.h"
 #include "wire/pipe.h"
 #include "wire/wire.h"

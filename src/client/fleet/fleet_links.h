@@ -18,7 +18,7 @@
 extern const struct fleet_source_kind fleet_links_kind;
 
 /* The ranks that host `i` has worked on (REPORT_ATTACH, REPORT_DETACH), and their number; NULL: it has not, or
- * there are no more hosts (`host` is NULL then), or the source is of another kind. */
+ * `i` is not below their number (`host` is NULL then), or the source is of another kind. */
 const struct report_task *fleet_links_tasks(const struct fleet_source *s, size_t i, const char **host,
                                             size_t *n);
 

@@ -16,7 +16,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "client/fleet/fleet_hosts.h"
-#include "client/fleet/fleet_reach.h"
+#include "client/hosts/fleet_reach.h"
 
 /* Readings of the ranks of a host, for a verdict (watch_there.h). */
 struct fleet_states {
@@ -80,8 +80,10 @@ int fleet_source_fill(struct fleet_source *s, unsigned rounds, double limit_s, b
                       void *arg, struct err *e);
 
 /* With REPORT_STATES: what host `i` has answered since it was asked last; nothing (n 0) if it has not. False:
- * there are no more hosts. Valid until the source advances. And ask again; `counters`: agents, too. */
+ * `i` is not below the number of hosts. Valid until the source advances. */
 bool fleet_source_states(const struct fleet_source *s, size_t i, struct fleet_states *out);
+
+/* Ask all hosts again; `counters`: their agents, too. */
 void fleet_source_ask_states(struct fleet_source *s, bool counters);
 
 #endif

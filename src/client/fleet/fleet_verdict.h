@@ -25,7 +25,7 @@
 
 #include "base/strbuf.h"
 #include "client/fleet/rank_probe.h"
-#include "client/fleet/rank_set.h"
+#include "client/jobs/rank_set.h"
 #include "client/verdict/verdict.h"
 
 #define FLEET_VERDICT_TEXT 640

@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 #include "client/fleet/fleet_verdict.h"
-#include "client/fleet/jobs_here.h"
+#include "client/jobs/jobs_here.h"
 
 #define FLEET_WATCH_MS 2000
 #define FLEET_WATCH_WAIT_S 12.0 /* until it is clear what is wrong */

@@ -4,8 +4,8 @@
 #define CLIENT_FLEET_JOB_ROWS_H
 
 #include "client/fleet/fleet.h"
-#include "client/fleet/job_each.h"
-#include "client/fleet/jobs_here.h"
+#include "client/jobs/job_each.h"
+#include "client/jobs/jobs_here.h"
 #include "client/sql/result.h"
 
 /* A row for each job and host. NULL: out of memory. */

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/fleet/clock_offset.h"
-#include "client/fleet/jobs_here.h"
+#include "client/jobs/jobs_here.h"
 #include "client/fleet/report.h"
 #include "version.h"
 #include "wire/pipe.h"

@@ -16,8 +16,8 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "client/fleet/fleet_reach.h"
-#include "client/fleet/rank_set.h"
+#include "client/hosts/fleet_reach.h"
+#include "client/jobs/rank_set.h"
 #include "wire/wire.h"
 
 struct relay_calls;

@@ -21,7 +21,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "client/fleet/byte_pipe.h"
+#include "client/hosts/byte_pipe.h"
 #include "client/fleet/report.h"
 #include "client/guard.h"
 #include "wire/pipe.h"

@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "client/fleet/fleet_reach.h"
+#include "client/hosts/fleet_reach.h"
 
 #define RELAY_TUNNEL_PATH 108
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/model.h"
-#include "client/fleet/rank_set.h"
+#include "client/jobs/rank_set.h"
 
 #define REPORT_READING_W 1e6 /* more than any host has */
 

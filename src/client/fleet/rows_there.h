@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "client/fleet/rank_set.h"
+#include "client/jobs/rank_set.h"
 #include "store/ring/ring.h"
 #include "wire/wire.h"
 

@@ -19,7 +19,7 @@
 
 #include "base/model.h"
 #include "base/table.h"
-#include "client/fleet/rank_set.h"
+#include "client/jobs/rank_set.h"
 
 #define STACK_CLASSES_NONE UINT32_MAX
 #define STACK_CLASSES_ROOT 0U

@@ -16,7 +16,7 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "client/fleet/fleet_reach.h"
+#include "client/hosts/fleet_reach.h"
 #include "client/sql/database.h"
 
 struct tables_there;

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "client/fleet/jobs_here.h"
+#include "client/jobs/jobs_here.h"
 #include "client/fleet/pace.h"
 #include "store/ring/ring.h"
 

@@ -9,7 +9,7 @@
 
 #include "client/fleet/fleet_source.h"
 #include "client/fleet/fleet_watch.h"
-#include "client/fleet/job_find.h"
+#include "client/jobs/job_find.h"
 
 struct watch_there {
     struct fleet_source *source;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/fleet/jobs_here.h"
+#include "client/jobs/jobs_here.h"
 #include "tui/host/attach.h"
 
 /* `alone`: it is the only one, and only the helper examines it. */

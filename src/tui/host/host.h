@@ -11,7 +11,7 @@
 #define TUI_HOST_HOST_H
 
 #include "base/err.h"
-#include "client/fleet/fleet_reach.h"
+#include "client/hosts/fleet_reach.h"
 #include "client/loop.h"
 #include "client/session/session.h"
 #include "tui/core/app.h"

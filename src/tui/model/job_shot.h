@@ -16,7 +16,7 @@
 #include "base/arena.h"
 #include "client/fleet/fleet.h"
 #include "client/fleet/fleet_verdict.h"
-#include "client/fleet/rank_set.h"
+#include "client/jobs/rank_set.h"
 #include "client/fleet/stack_classes.h"
 
 struct job_shot_host {

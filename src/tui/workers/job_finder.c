@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/work.h"
-#include "client/fleet/jobs_here.h"
+#include "client/jobs/jobs_here.h"
 
 #define JOB_FINDER_STOP_S 1
 

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "client/fleet/job_find.h"
+#include "client/jobs/job_find.h"
 
 struct job_finder;
 

@@ -10,7 +10,7 @@
 #include "base/work.h"
 #include "client/fleet/fleet_open.h"
 #include "client/fleet/fleet_watch.h"
-#include "client/fleet/jobs_here.h"
+#include "client/jobs/jobs_here.h"
 #include "client/fleet/watch_there.h"
 
 #define JOB_JUDGE_STOP_S 3

@@ -7,7 +7,7 @@
 #define TUI_WORKERS_JOB_JUDGE_H
 
 #include "base/err.h"
-#include "client/fleet/fleet_reach.h"
+#include "client/hosts/fleet_reach.h"
 #include "tui/model/job_shot.h"
 
 struct job_judge;

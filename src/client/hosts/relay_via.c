@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* relay_via: see relay_via.h. */
-#include "client/fleet/relay_via.h"
+#include "client/hosts/relay_via.h"
 
 #include <stdio.h>
 #include <string.h>

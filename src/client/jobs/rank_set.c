@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rank_set: see rank_set.h. */
-#include "client/fleet/rank_set.h"
+#include "client/jobs/rank_set.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  * Each is worked on in a child (guard.h), so that a rank that blocks whoever touches it takes only
  * its own time.
  */
-#ifndef CLIENT_FLEET_JOB_EACH_H
-#define CLIENT_FLEET_JOB_EACH_H
+#ifndef CLIENT_JOBS_JOB_EACH_H
+#define CLIENT_JOBS_JOB_EACH_H
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job_each: see job_each.h. */
-#include "client/fleet/job_each.h"
+#include "client/jobs/job_each.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job_find: see job_find.h. */
-#include "client/fleet/job_find.h"
+#include "client/jobs/job_find.h"
 
 #include <ctype.h>
 #include <limits.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fleet_reach: see fleet_reach.h. */
-#include "client/fleet/fleet_reach.h"
+#include "client/hosts/fleet_reach.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/fleet/push.h"
+#include "client/hosts/push.h"
 #include "client/output.h"
 #include "client/progress.h"
 

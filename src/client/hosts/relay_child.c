@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* relay_child: see relay_child.h. */
-#include "client/fleet/relay_child.h"
+#include "client/hosts/relay_child.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* byte_pipe: see byte_pipe.h. */
-#include "client/fleet/byte_pipe.h"
+#include "client/hosts/byte_pipe.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jobs_here: see jobs_here.h. */
-#include "client/fleet/jobs_here.h"
+#include "client/jobs/jobs_here.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host_list: see host_list.h. */
-#include "client/fleet/host_list.h"
+#include "client/hosts/host_list.h"
 
 #include <errno.h>
 #include <fcntl.h>

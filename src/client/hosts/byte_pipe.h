@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* byte_pipe: carries bytes between two ends, both ways, until one of them is over. */
-#ifndef CLIENT_FLEET_BYTE_PIPE_H
-#define CLIENT_FLEET_BYTE_PIPE_H
+#ifndef CLIENT_HOSTS_BYTE_PIPE_H
+#define CLIENT_HOSTS_BYTE_PIPE_H
 
 /* An end: what is read from `in` goes to the other's `out`; they may be the same descriptor. */
 struct byte_end {

@@ -8,8 +8,8 @@
  * and takes its name only if its SHA-256 is that of ours. ID are the first digits of it: a file of that
  * name is never changed, and one of another build lies elsewhere.
  */
-#ifndef CLIENT_FLEET_PUSH_H
-#define CLIENT_FLEET_PUSH_H
+#ifndef CLIENT_HOSTS_PUSH_H
+#define CLIENT_HOSTS_PUSH_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "base/sha256.h"
 #include "base/strbuf.h"
-#include "client/fleet/relay_via.h"
+#include "client/hosts/relay_via.h"
 
 #define PUSH_TOGETHER 8
 #define PUSH_ID 16 /* digits */

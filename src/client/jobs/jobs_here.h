@@ -5,15 +5,15 @@
  * "job:NAME" is all ranks of a job, "job:NAME/0-3,7" some; NAME may also be the hash of the name, or
  * the pid of a rank or a launcher, or nothing if there is only one job.
  */
-#ifndef CLIENT_FLEET_JOBS_HERE_H
-#define CLIENT_FLEET_JOBS_HERE_H
+#ifndef CLIENT_JOBS_JOBS_HERE_H
+#define CLIENT_JOBS_JOBS_HERE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
-#include "client/fleet/job_find.h"
-#include "client/fleet/rank_set.h"
+#include "client/jobs/job_find.h"
+#include "client/jobs/rank_set.h"
 #include "client/target/target.h"
 
 #define JOBS_TARGET "job:"

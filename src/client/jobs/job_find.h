@@ -8,8 +8,8 @@
  * have the number of their host where a rank has its own, and are left out by the children they
  * have.
  */
-#ifndef CLIENT_FLEET_JOB_FIND_H
-#define CLIENT_FLEET_JOB_FIND_H
+#ifndef CLIENT_JOBS_JOB_FIND_H
+#define CLIENT_JOBS_JOB_FIND_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 
 #include "base/err.h"
 #include "base/rank_env.h"
-#include "client/fleet/rank_set.h"
+#include "client/jobs/rank_set.h"
 
 /* What is known of a Python process. */
 struct job_process {

@@ -10,8 +10,8 @@
  * the way, whatever shells read the command there, and however many. Nothing else may be sent before the
  * relay's first line has come, since a shell reads ahead. Pure.
  */
-#ifndef CLIENT_FLEET_RELAY_VIA_H
-#define CLIENT_FLEET_RELAY_VIA_H
+#ifndef CLIENT_HOSTS_RELAY_VIA_H
+#define CLIENT_HOSTS_RELAY_VIA_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
  * What it prints as errors is read, and its end kept. Ending never waits: whoever ends one asks now and
  * then whether it is over.
  */
-#ifndef CLIENT_FLEET_RELAY_CHILD_H
-#define CLIENT_FLEET_RELAY_CHILD_H
+#ifndef CLIENT_HOSTS_RELAY_CHILD_H
+#define CLIENT_HOSTS_RELAY_CHILD_H
 
 #include <stdbool.h>
 #include <stddef.h>

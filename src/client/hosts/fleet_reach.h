@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fleet_reach: where the ranks of a job are, and how their hosts are reached; options that say so. */
-#ifndef CLIENT_FLEET_FLEET_REACH_H
-#define CLIENT_FLEET_FLEET_REACH_H
+#ifndef CLIENT_HOSTS_FLEET_REACH_H
+#define CLIENT_HOSTS_FLEET_REACH_H
 
 #include "base/err.h"
 #include "base/option.h"
-#include "client/fleet/host_list.h"
-#include "client/fleet/relay_child.h"
-#include "client/fleet/relay_via.h"
+#include "client/hosts/host_list.h"
+#include "client/hosts/relay_child.h"
+#include "client/hosts/relay_via.h"
 
 struct fleet_reach {
     relay_serve_fn serve;   /* the relay of this host */

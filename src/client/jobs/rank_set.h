@@ -5,8 +5,8 @@
  * Ranges in ascending order that neither overlap nor touch, so that the ranks of 10,000 processes
  * are a few bytes. A zeroed struct is the empty set. Pure.
  */
-#ifndef CLIENT_FLEET_RANK_SET_H
-#define CLIENT_FLEET_RANK_SET_H
+#ifndef CLIENT_JOBS_RANK_SET_H
+#define CLIENT_JOBS_RANK_SET_H
 
 #include <stdbool.h>
 #include <stddef.h>

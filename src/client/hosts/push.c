@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* push: see push.h. */
-#include "client/fleet/push.h"
+#include "client/hosts/push.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "client/fleet/relay_child.h"
+#include "client/hosts/relay_child.h"
 #include "client/target/target.h"
 
 #define PUSH_FILE "probing-relay"

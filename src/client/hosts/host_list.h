@@ -7,8 +7,8 @@
  * has letters, digits and ._:@/+- alone and does not begin with '-': it becomes an argument of ssh, and
  * maybe a word of a shell.
  */
-#ifndef CLIENT_FLEET_HOST_LIST_H
-#define CLIENT_FLEET_HOST_LIST_H
+#ifndef CLIENT_HOSTS_HOST_LIST_H
+#define CLIENT_HOSTS_HOST_LIST_H
 
 #include <stddef.h>
 
